@@ -1,0 +1,250 @@
+/* copyout.c - one pass over one file: what is dirty goes to the PFS (docs/protocol.md, F1 and F2).
+ *
+ *   cut first    a truncation that the PFS has not seen; pages written behind it come after
+ *   pages        by offset, neighbours joined into writes of up to 4 MiB; holes are punched or left
+ * out size         the file's, which may end in a hole fsync        and what close would say; of a
+ * huge file every 64 MiB times, mode  as the application wants them then only    dirty bits are
+ * cleared, of pages that did not change since they were taken; the claim goes back when nothing is
+ * dirty and nobody has the file open for writing
+ *
+ * A failure anywhere before leaves everything dirty.  Source bytes are safe to read: dirty pages
+ * are never evicted.
+ */
+#include "flush/flush_int.h"
+
+#include "placement/claim.h"
+#include "placement/pfs_data.h"
+#include "placement/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct pass {
+    struct file *f;
+    bool urgent;
+    uint64_t change; /* before the first snapshot */
+    char *buf;
+    size_t size;        /* of buf: a piece */
+    struct snapshot *s; /* the batch that is not fsynced yet */
+};
+
+static bool is_unlinked(struct file *f)
+{
+    lock_take(&f->lock);
+    bool unlinked = f->unlinked;
+    lock_drop(&f->lock);
+    return unlinked;
+}
+
+/* Its last name is gone: nobody can ever read it on the PFS.  Who has it open reads on from the
+ * store. */
+static int drop_deleted(struct file *f, bool *clean)
+{
+    lock_take(&f->lock);
+    f->unlinked = true;
+    lock_drop(&f->lock);
+    store_set_deleted(f);
+    *clean = true;
+    return 0;
+}
+
+static int write_piece(struct pass *p, size_t len, uint64_t off, bool idle)
+{
+    int err = store_pread(p->f, p->buf, len, off);
+    if (err)
+        return err;
+    if (idle)
+        priority_idle();
+    err = pfs_write(p->f, p->buf, len, off);
+    if (idle)
+        priority_normal();
+    return err;
+}
+
+static int sync_batch(struct pass *p)
+{
+    bool idle;
+    int err = policy_gate(p->f, p->urgent, &idle);
+    if (err)
+        return err;
+    if (idle)
+        priority_idle();
+    err = pfs_sync(p->f);
+    if (idle)
+        priority_normal();
+    return err;
+}
+
+/* How many bytes from `off` in run *i on can go into one write: runs that touch are joined, up to a
+ * piece that ends at a multiple of its size. */
+static size_t joined(const struct pass *p, size_t i, uint64_t off)
+{
+    const struct snapshot *s = p->s;
+    size_t most = p->size - (size_t)(off % p->size);
+    uint64_t end = s->runs[i].off + s->runs[i].len;
+    while (end - off < most && i + 1 < s->nruns && !s->runs[i + 1].hole &&
+           s->runs[i + 1].off == end) {
+        i++;
+        end += s->runs[i].len;
+    }
+    return (size_t)MIN(end - off, (uint64_t)most);
+}
+
+static int copy_runs(struct pass *p)
+{
+    const struct snapshot *s = p->s;
+    uint64_t at = 0; /* all below is done */
+    for (size_t i = 0; i < s->nruns; i++) {
+        const struct run *r = &s->runs[i];
+        at = MAX(at, r->off);
+        while (at < r->off + r->len) {
+            bool idle;
+            int err = policy_gate(p->f, p->urgent, &idle);
+            if (err)
+                return err;
+            size_t len = r->hole ? (size_t)(r->off + r->len - at) : joined(p, i, at);
+            err = r->hole ? pfs_punch(p->f, at, len) : write_piece(p, len, at, idle);
+            if (err)
+                return err;
+            at += len;
+        }
+    }
+    return 0;
+}
+
+static int copy_batch(struct pass *p)
+{
+    if (p->s->cut != NO_CUT) {
+        int err = pfs_truncate(p->f, p->s->cut);
+        if (err)
+            return err;
+    }
+    return copy_runs(p);
+}
+
+static void batch_done(struct pass *p, bool ok)
+{
+    uint64_t bytes = p->s->bytes;
+    store_snapshot_done(p->s, ok);
+    p->s = NULL;
+    if (ok)
+        policy_progress(bytes);
+}
+
+/* All batches; the last one is left in p->s without its fsync. */
+static int copy_all(struct pass *p)
+{
+    uint64_t from = 0;
+    for (;;) {
+        int err = store_snapshot(p->f, from, BATCH, &p->s);
+        if (err) {
+            p->s = NULL;
+            return err == -ENODATA ? 0 : err;
+        }
+        err = copy_batch(p);
+        if (err || p->s->last || !p->s->nruns)
+            return err;
+        const struct run *end = &p->s->runs[p->s->nruns - 1];
+        from = end->off + end->len;
+        err = sync_batch(p);
+        if (err)
+            return err;
+        batch_done(p, true);
+    }
+}
+
+static int set_size(struct file *f, uint64_t size)
+{
+    struct statx stx;
+    int err = pfs_file_stat(f, &stx);
+    if (!err && stx.stx_size != size)
+        err = pfs_truncate(f, size);
+    return err;
+}
+
+/* Size, fsync, times; then the PFS has it.  pfs_write_end is called in any case of no error before
+ * it. */
+static int publish(struct pass *p, struct version *v, unsigned *nlink)
+{
+    uint64_t size;
+    int64_t mtime_ns;
+    if (p->s) {
+        size = p->s->size;
+        mtime_ns = p->s->mtime_ns;
+    } else { /* the rest was being written when it was to be taken: another pass follows */
+        struct file_info info;
+        store_info(p->f, &info);
+        size = info.size;
+        mtime_ns = info.mtime_ns;
+    }
+    int err = set_size(p->f, size);
+    if (!err)
+        err = sync_batch(p);
+    if (err) {
+        pfs_write_abort(p->f);
+        return err;
+    }
+    return pfs_write_end(p->f, mtime_ns, v, nlink);
+}
+
+static int run_pass(struct pass *p, bool *clean)
+{
+    struct version v;
+    unsigned nlink = 1;
+    int err = copy_all(p);
+    if (err)
+        pfs_write_abort(p->f);
+    else
+        err = publish(p, &v, &nlink);
+    if (p->s)
+        batch_done(p, !err);
+    if (err)
+        return err;
+    if (nlink == 0)
+        return drop_deleted(p->f, clean);
+    *clean = store_flushed(p->f, &v, p->change);
+    if (*clean)
+        count(flushed_files, 1);
+    return 0;
+}
+
+static int begin_and_run(struct file *f, bool urgent, bool *clean)
+{
+    bool idle;
+    int err = policy_gate(f, urgent, &idle);
+    if (err)
+        return err;
+    store_flush_begins(f); /* also a mode raised for the flush is our own doing */
+    err = pfs_write_begin(f);
+    if (err == -EIDRM || (err && is_unlinked(f))) /* told meanwhile */
+        return drop_deleted(f, clean);
+    if (err)
+        return err;
+    struct file_info info; /* as late as may be: what changes after it costs another pass */
+    store_info(f, &info);
+    struct pass p = {.f = f, .urgent = urgent, .change = info.change};
+    p.size = info.dirty_bytes < PIECE ? (size_t)((info.dirty_bytes + PAGE) / PAGE * PAGE) : PIECE;
+    p.buf = xmalloc(p.size);
+    err = run_pass(&p, clean);
+    free(p.buf);
+    return err;
+}
+
+int copyout_file(struct file *f, bool urgent, bool *clean)
+{
+    *clean = false;
+    struct file_info info;
+    store_info(f, &info);
+    int err = 0;
+    if (is_unlinked(f))
+        err = drop_deleted(f, clean);
+    else if (!info.dirty)
+        *clean = true;
+    else
+        err = begin_and_run(f, urgent, clean);
+    if (!err && *clean) {
+        pfs_drop(f); /* unless it is open */
+        claim_give_back(f);
+    }
+    return err;
+}

@@ -1,0 +1,65 @@
+/* flush.h - when and how dirty data goes to the PFS.
+ *
+ * A flusher per node that needs nobody's permission.  Lull (flush/lull.c): no I/O by an application
+ * or a peer for the wait interval; source: Tatebe, Hiraga, Ohtsuji, "I/O-Aware Flushing for HPC
+ * Caching Filesystem".  Policy (policy.c): the list of dirty files, who goes next.  Copy-out
+ * (copyout.c): docs/protocol.md F1, F2.  Retry (retry.c): back-off 1 s .. 60 s. Recovery
+ * (recover.c): what a dead daemon left. Lock: one, RANK_POLICY.  Any thread may call, unless said
+ * otherwise.
+ */
+#ifndef EDDY_FLUSH_FLUSH_H
+#define EDDY_FLUSH_FLUSH_H
+
+#include "placement/file.h"
+
+enum flush_policy { FLUSH_IDLE };
+struct flush_config {
+    enum flush_policy policy;
+    uint64_t wait_ms; /* --flush-wait */
+    unsigned writers; /* 4 */
+};
+int flush_policy_parse(
+    const char *name,
+    enum flush_policy *out); /* -EINVAL: "immediate, close, end come later" is said by main */
+int flush_start(const struct flush_config *c); /* registers the store's and placement's callbacks;
+                                                  starts the flusher thread */
+void flush_stop(void);
+
+/* ---- activity: around every I/O request of an application or a peer; not metadata, not our own
+ * ---- */
+void lull_begin(void);
+void lull_end(void);
+bool lull_now(void); /* no activity for the wait interval */
+uint64_t lull_idle_ms(void);
+
+/* ---- asking ---- */
+/* This file to the PFS now, waiting.  0 or -errno of the failed flush. Pool threads. */
+int flush_file(struct file *f);
+/* Everything to the PFS now, whatever the lull says.  progress (may be NULL) is called about 5
+ * times a second from the calling thread; returns false to give up.  0: nothing is dirty; -EIO:
+ * some files failed (see flush_each_unflushed); -ECANCELED. */
+struct flush_progress {
+    uint64_t done_bytes, total_bytes, files_left;
+};
+int flush_all(bool (*progress)(void *arg, const struct flush_progress *p), void *arg);
+/* Write-through when there is no room: flushes oldest data until some is clean.  0: try again;
+ * -errno: the PFS cannot take it. */
+int flush_make_room(struct file *f);
+/* Error of the last failed flush of f that this handle has not reported: *seen is the handle's. 0
+ * or -errno. */
+int flush_error_once(struct file *f, unsigned *seen);
+/* At start, after claim_recover: queues what a dead daemon left; logs how much. */
+int flush_recover(void);
+
+/* ---- for status ---- */
+struct flush_status {
+    const char *policy, *state;
+    uint64_t flushed_bytes, pending_bytes, pending_files, failed_files;
+};
+void flush_status(struct flush_status *out);
+/* Every dirty file: cb(path, bytes, since (s), tries, error, suspect). */
+int flush_each_unflushed(int (*cb)(void *arg, const char *path, uint64_t bytes, uint64_t since_s,
+                                   unsigned tries, int error, bool suspect),
+                         void *arg);
+
+#endif

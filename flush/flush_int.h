@@ -1,0 +1,66 @@
+/* flush_int.h - what the files of flush/ share and nobody else uses.
+ *
+ * lull.c     activity, and the bell that wakes who sleeps here
+ * policy.c   the lists of dirty files, the flusher thread, who asks for what
+ * copyout.c  one file's pass
+ * retry.c    what failed: when again, what is said about it
+ * names.c    the dirty list in the session directory
+ * priority.c idle CPU and I/O priority
+ * recover.c  what a dead daemon left
+ */
+#ifndef EDDY_FLUSH_FLUSH_INT_H
+#define EDDY_FLUSH_FLUSH_INT_H
+
+#include "flush/flush.h"
+
+#define PIECE (4u << 20)  /* largest write, and how far a writer goes on when a lull ends */
+#define BATCH (64u << 20) /* between two fsyncs of one file */
+
+/* ---- lull.c ---- */
+void lull_set_wait(uint64_t wait_ms);
+/* ms until there is a lull if nothing else happens: 0 = now; UINT64_MAX = I/O is in progress, and
+ * the bell will ring when it ends. */
+uint64_t lull_due_ms(void);
+/* The bell: whoever waits for something here notes bell_seen() before he looks, and then waits for
+ * a later ring. RANK_LEAF: any thread that holds no leaf lock may ring. */
+uint64_t bell_seen(void);
+void bell_ring(void);
+void bell_wait(uint64_t seen, uint64_t timeout_ms); /* 0: no time-out */
+
+/* ---- policy.c ---- */
+/* Before each piece of a pass: waits until it may go on.  urgent: at once.  0, or -ECANCELED at the
+ * end of the daemon. *idle: at idle priority. */
+int policy_gate(struct file *f, bool urgent, bool *idle);
+/* Some dirty bytes have become clean (room for writers). */
+void policy_progress(uint64_t bytes);
+void policy_add(
+    struct file *f); /* dirty now; any thread that holds no lock of RANK_POLICY or more */
+/* A referenced list of all files that are dirty, and *n; the caller puts them and frees it. */
+struct file **policy_files(size_t *n);
+
+/* ---- copyout.c ---- */
+/* One pass over the file: everything that was dirty when it began reaches the PFS.  *clean: and
+ * nothing came after. 0, -ECANCELED, or why the PFS did not take it (nothing is lost). */
+int copyout_file(struct file *f, bool urgent, bool *clean);
+
+/* ---- retry.c; RANK_POLICY held ---- */
+/* Counts the failure, sets when it is tried again; true: it must be logged (without the lock:
+ * retry_log). */
+bool retry_failed(struct file *f, int err, uint64_t now);
+void retry_succeeded(struct file *f);
+void retry_log(struct file *f, int err);
+
+/* ---- names.c ---- */
+void names_changed(void); /* the set of dirty files is another one */
+uint64_t
+names_due_ms(uint64_t now);  /* ms until the list must be written, 0 = now, UINT64_MAX = not */
+void names_write_soon(void); /* in pool_session */
+void names_write_now(void);  /* at the end; waits */
+void names_start(void);      /* nothing is written until names_go */
+void names_go(void);
+
+/* ---- priority.c ---- */
+void priority_idle(void); /* this thread, from now on */
+void priority_normal(void);
+
+#endif

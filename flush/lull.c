@@ -1,0 +1,101 @@
+/* lull.c - activity: how many I/O requests of applications and peers are in progress, and when the
+ * last one ended.
+ *
+ * A lull is: none in progress, and none for the wait interval (Tatebe, Hiraga, Ohtsuji, "I/O-Aware
+ * Flushing for HPC Caching Filesystem").  Beginning and ending a request is one atomic each and a
+ * clock read; only who waits for the end of an activity (`wanted`) makes the last request that ends
+ * ring the bell.
+ *
+ * Why none is missed: the waiter sets `wanted`, then looks at `active`; the request lowers
+ * `active`, then looks at `wanted`; both sequentially consistent, so at least one sees the other.
+ */
+#include "flush/flush_int.h"
+
+#include "transport/lock.h"
+
+static _Atomic unsigned active;
+static _Atomic uint64_t last_end_ms; /* boot_ms; 0: never */
+static _Atomic bool wanted;
+static _Atomic uint64_t wait_interval_ms;
+
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t rung;
+    uint64_t seq;
+} bell;
+static pthread_once_t bell_once = PTHREAD_ONCE_INIT;
+
+static void bell_init(void)
+{
+    lock_init(&bell.lock, RANK_LEAF);
+    lock_cond_init(&bell.rung);
+}
+
+void lull_set_wait(uint64_t wait_ms)
+{
+    atomic_store(&wait_interval_ms, wait_ms);
+}
+
+void lull_begin(void)
+{
+    atomic_fetch_add(&active, 1);
+}
+
+void lull_end(void)
+{
+    atomic_store_explicit(&last_end_ms, boot_ms(), memory_order_relaxed);
+    if (atomic_fetch_sub(&active, 1) != 1)
+        return;
+    if (atomic_load(&wanted) && atomic_exchange(&wanted, false))
+        bell_ring();
+}
+
+uint64_t lull_idle_ms(void)
+{
+    if (atomic_load(&active))
+        return 0;
+    uint64_t end = atomic_load_explicit(&last_end_ms, memory_order_relaxed), now = boot_ms();
+    return now - MIN(now, end);
+}
+
+bool lull_now(void)
+{
+    return atomic_load(&active) == 0 && lull_idle_ms() >= atomic_load(&wait_interval_ms);
+}
+
+uint64_t lull_due_ms(void)
+{
+    if (atomic_load(&active)) {
+        atomic_store(&wanted, true);
+        if (atomic_load(&active))
+            return UINT64_MAX;
+    }
+    uint64_t idle = lull_idle_ms(), wait = atomic_load(&wait_interval_ms);
+    return idle >= wait ? 0 : wait - idle;
+}
+
+uint64_t bell_seen(void)
+{
+    pthread_once(&bell_once, bell_init);
+    lock_take(&bell.lock);
+    uint64_t seq = bell.seq;
+    lock_drop(&bell.lock);
+    return seq;
+}
+
+void bell_ring(void)
+{
+    pthread_once(&bell_once, bell_init);
+    lock_take(&bell.lock);
+    bell.seq++;
+    pthread_cond_broadcast(&bell.rung);
+    lock_drop(&bell.lock);
+}
+
+void bell_wait(uint64_t seen, uint64_t timeout_ms)
+{
+    lock_take(&bell.lock);
+    while (bell.seq == seen && lock_wait(&bell.lock, &bell.rung, timeout_ms) == 0)
+        ;
+    lock_drop(&bell.lock);
+}

@@ -1,0 +1,84 @@
+/* retry.c - flushes that failed: the data stays dirty in the cache, the file is tried again after 1
+ * s, 2 s ... 60 s.
+ *
+ * Said once per file and kind of error; where thousands fail for one reason (the PFS is full) a
+ * line a second at most, and the rest is counted.
+ */
+#include "flush/flush_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_MS   1000
+#define LONGEST_MS 60000
+
+bool retry_failed(struct file *f, int err, uint64_t now)
+{
+    bool is_news = f->flush_error != err;
+    __atomic_store_n(&f->flush_error, err, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&f->flush_error_seq, 1, __ATOMIC_RELEASE); /* see flush_error_once */
+    unsigned doublings = MIN(f->flush_tries, 6u);
+    f->flush_tries++;
+    f->retry_at_ms = now + MIN((uint64_t)FIRST_MS << doublings, (uint64_t)LONGEST_MS);
+    count(flush_errors, 1);
+    return is_news;
+}
+
+void retry_succeeded(struct file *f)
+{
+    f->flush_tries = 0;
+    __atomic_store_n(&f->flush_error, 0, __ATOMIC_RELAXED);
+    f->retry_at_ms = 0;
+}
+
+static const char *what_to_do(int err)
+{
+    switch (err) {
+    case -ENOSPC:
+        return "make room on the PFS";
+    case -EDQUOT:
+        return "the quota on the PFS is used up: make room or have it raised";
+    case -EROFS:
+        return "the PFS is mounted read-only";
+    case -EACCES:
+    case -EPERM:
+        return "give this user the right to write the file";
+    case -ENOENT:
+    case -ESTALE:
+        return "it was removed or replaced behind the cache's back: its unflushed bytes stay in "
+               "the cache directory";
+    case -EFBIG:
+        return "it is larger than the PFS or the limit of file sizes allows";
+    default:
+        return "see the PFS's own messages";
+    }
+}
+
+void retry_log(struct file *f, int err)
+{
+    static _Atomic uint64_t last, left_out;
+    if (!log_every(&last, 1000)) {
+        atomic_fetch_add(&left_out, 1);
+        return;
+    }
+    char *path = file_path(f);
+    uint64_t n = atomic_exchange(&left_out, 0);
+    log_error("flush failed (%s): %s: the data is kept and tried again; %s", strerror(-err), path,
+              what_to_do(err));
+    if (n)
+        log_error("%llu more files could not be flushed: `eddy status` lists them",
+                  (unsigned long long)n);
+    free(path);
+}
+
+int flush_error_once(struct file *f, unsigned *seen)
+{
+    /* Read without the lock: a failure that is being noted right now is reported by the next call.
+     */
+    unsigned seq = __atomic_load_n(&f->flush_error_seq, __ATOMIC_ACQUIRE);
+    if (seq == *seen)
+        return 0;
+    *seen = seq;
+    return __atomic_load_n(&f->flush_error, __ATOMIC_RELAXED);
+}

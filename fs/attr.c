@@ -1,0 +1,385 @@
+/* attr.c - what a file looks like: the PFS's attributes, the claimant's word for size and times.
+ *
+ * Mode, owner, link count, inode number are the PFS's, always.  Of a file with unflushed data size,
+ * mtime, ctime and blocks are the claimant's (docs/protocol.md, rules 8 and 12).  What the kernel
+ * was told last is kept in the inode and answers while the PFS hangs.
+ */
+#include "fs/fs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "placement/pfs_data.h"
+#include "placement/store.h"
+
+#define NS             1000000000
+#define BLOCK_SIZE_MIN 4096
+
+/* ---- from statx and location to stat ---- */
+
+static struct timespec time_of(const struct statx_timestamp *t)
+{
+    return (struct timespec){.tv_sec = t->tv_sec, .tv_nsec = t->tv_nsec};
+}
+
+static struct timespec time_of_ns(int64_t ns)
+{
+    struct timespec t = {.tv_sec = ns / NS, .tv_nsec = ns % NS};
+    if (t.tv_nsec < 0) { /* before 1970 */
+        t.tv_nsec += NS;
+        t.tv_sec--;
+    }
+    return t;
+}
+
+static int64_t ns_of(const struct timespec *t)
+{
+    return (int64_t)t->tv_sec * NS + t->tv_nsec;
+}
+
+/* Size, times and blocks of a file whose latest bytes are on a node.  Blocks are never 0 beside a
+ * size: tar -S and others take that for a file of zeros, and read nothing. */
+static void merge_word(struct stat *st, const struct location *loc)
+{
+    st->st_size = (off_t)loc->size;
+    st->st_mtim = time_of_ns(loc->mtime_ns);
+    if (loc->ctime_ns > ns_of(&st->st_ctim))
+        st->st_ctim = time_of_ns(loc->ctime_ns);
+    st->st_blocks = (blkcnt_t)loc->blocks;
+    if (!st->st_blocks && st->st_size)
+        st->st_blocks = 1;
+}
+
+static bool is_word(const struct location *loc)
+{
+    return loc && (loc->where == WHERE_HERE || loc->where == WHERE_NODE);
+}
+
+void attr_merge(struct stat *st, const struct statx *stx, const struct location *loc)
+{
+    memset(st, 0, sizeof(*st));
+    st->st_ino = stx->stx_ino;
+    st->st_mode = stx->stx_mode;
+    st->st_nlink = stx->stx_nlink;
+    st->st_uid = stx->stx_uid;
+    st->st_gid = stx->stx_gid;
+    st->st_rdev = makedev(stx->stx_rdev_major, stx->stx_rdev_minor);
+    st->st_size = (off_t)stx->stx_size;
+    st->st_blksize = MAX(stx->stx_blksize, BLOCK_SIZE_MIN);
+    st->st_blocks = (blkcnt_t)stx->stx_blocks;
+    st->st_atim = time_of(&stx->stx_atime);
+    st->st_mtim = time_of(&stx->stx_mtime);
+    st->st_ctim = time_of(&stx->stx_ctime);
+    if (S_ISREG(st->st_mode) && is_word(loc))
+        merge_word(st, loc);
+}
+
+/* ---- who knows ---- */
+
+/* An unlinked file that was never flushed, and that nobody writes any more: no claim is left, and
+ * only this node's store knows its size. */
+static bool unlinked_here(struct fid fid, struct location *loc)
+{
+    struct file *f = file_find(fid);
+    if (!f)
+        return false;
+    struct file_info info;
+    store_info(f, &info);
+    lock_take(&f->lock);
+    bool known = f->unlinked && info.base_known;
+    lock_drop(&f->lock);
+    file_put(f);
+    if (!known)
+        return false;
+    *loc = (struct location){.where = WHERE_HERE,
+                             .size = info.size,
+                             .blocks = info.blocks,
+                             .mtime_ns = info.mtime_ns,
+                             .ctime_ns = info.ctime_ns,
+                             .counter = info.change};
+    return true;
+}
+
+bool attr_overtaken(const struct statx *stx, const struct location *loc)
+{
+    struct version v = version_of(stx);
+    if (loc->where != WHERE_PFS || !loc->known)
+        return false;
+    return loc->known > 2 ||
+           (!version_eq(&v, &loc->version) && loc->version.ctime_ns >= v.ctime_ns);
+}
+
+/* Once, until it is found again. */
+static int say_lost(struct inode *i, const struct location *loc)
+{
+    if (atomic_exchange(&i->lost_said, true))
+        return -EIO;
+    char *path = pfs_path(i->node);
+    log_warn(
+        "its latest bytes are on node %s, which left the session: %s: EIO until that node is back",
+        members_name(loc->node), path);
+    free(path);
+    return -EIO;
+}
+
+static int complete_once(struct inode *i, const struct statx *stx, struct location *loc)
+{
+    struct fid fid = fid_of(stx);
+    int err = claim_here(fid, loc) ? 0 : claim_where(fid, loc);
+    if (err)
+        return err;
+    if (loc->where == WHERE_LOST)
+        return say_lost(i, loc);
+    i->lost_said = false;
+    if (loc->where == WHERE_PFS && !stx->stx_nlink)
+        unlinked_here(fid, loc);
+    return 0;
+}
+
+/* A file that was removed on its claimant before it was flushed, while it is open here: the PFS
+ * never had what was there.  Its size stays what was last known, so that what the kernel has cached
+ * can be read on; other reads say ESTALE (placement/data.c). */
+static bool was_dropped(struct inode *i, const struct statx *stx, struct location *loc)
+{
+    struct stat last;
+    if (stx->stx_nlink || loc->where != WHERE_PFS || !attr_last(i, &last))
+        return false;
+    struct version v = version_of(stx);
+    if (ns_of(&last.st_mtim) == v.mtime_ns && (uint64_t)last.st_size == v.size)
+        return false;
+    *loc = (struct location){.where = WHERE_NODE,
+                             .size = (uint64_t)last.st_size,
+                             .blocks = (uint64_t)last.st_blocks,
+                             .mtime_ns = ns_of(&last.st_mtim),
+                             .ctime_ns = ns_of(&last.st_ctim)};
+    return true;
+}
+
+int attr_complete(struct inode *i, struct statx *stx, struct stat *st)
+{
+    struct location loc = {.where = WHERE_PFS};
+    int err = 0;
+    for (int looks = 0; S_ISREG(stx->stx_mode) && looks < 2; looks++) {
+        err = complete_once(i, stx, &loc);
+        if (err || was_dropped(i, stx, &loc) || !attr_overtaken(stx, &loc))
+            break;
+        err = attr_stat(i, stx);
+        if (err || loc.known > 2) /* this look came after the home's answer: it counts */
+            break;
+    }
+    attr_merge(st, stx, err ? NULL : &loc);
+    return err;
+}
+
+static bool is_open_here(struct file *f)
+{
+    lock_take(&f->lock);
+    bool open = f->opens > 0;
+    lock_drop(&f->lock);
+    return open;
+}
+
+/* By the descriptor of an open file: right also when it has no name any more. */
+static int stat_open(struct inode *i, struct statx *stx)
+{
+    struct file *f = S_ISREG(i->type) ? file_find(i->fid) : NULL;
+    if (!f)
+        return -ESTALE;
+    int err = is_open_here(f) ? pfs_file_stat(f, stx) : -ESTALE;
+    file_put(f);
+    return err;
+}
+
+static bool is_inode(const struct inode *i, const struct statx *stx)
+{
+    return fid_eq(fid_of(stx), i->fid) && (stx->stx_mode & S_IFMT) == i->type;
+}
+
+int attr_stat(struct inode *i, struct statx *stx)
+{
+    if (!stat_open(i, stx) && is_inode(i, stx))
+        return 0;
+    for (;;) {
+        struct pfs_node *node = i->node;
+        int err = pfs_stat(node, stx);
+        if (!err && is_inode(i, stx))
+            return 0;
+        if (err && err != -ENOENT && err != -ESTALE && err != -ENOTDIR)
+            return err;
+        if (!inode_lost_name(i, node)) /* it is not there any more; by another name? */
+            return -ESTALE;
+    }
+}
+
+int attr_get(struct inode *i, struct stat *st)
+{
+    struct statx stx;
+    int err = attr_stat(i, &stx);
+    if (!err)
+        return attr_complete(i, &stx, st);
+    if (err != -ESTALE || !i->gone || !attr_last(i, st))
+        return err;
+    st->st_nlink = 0; /* removed while something still holds it, a directory say */
+    return 0;
+}
+
+/* ---- what was last known ---- */
+
+void attr_remember(struct inode *i, const struct stat *st)
+{
+    lock_take(&i->lock);
+    i->attr = *st;
+    i->attr_known = true;
+    i->attr_ms = boot_ms();
+    lock_drop(&i->lock);
+}
+
+bool attr_last(struct inode *i, struct stat *st)
+{
+    lock_take(&i->lock);
+    bool known = i->attr_known;
+    *st = i->attr;
+    lock_drop(&i->lock);
+    struct location loc;
+    if (known && S_ISREG(i->type) && claim_here(i->fid, &loc))
+        merge_word(st, &loc);
+    return known;
+}
+
+/* ---- same data, new ctime ---- */
+
+void same_begin(struct same *s, const struct statx *before)
+{
+    s->on = S_ISREG(before->stx_mode);
+    s->times = false;
+    s->fid = fid_of(before);
+    s->before = version_of(before);
+}
+
+/* A size or an mtime that moved: somebody wrote in between, the data is not the same. */
+void same_end(struct same *s, const struct statx *after)
+{
+    if (!s->on || !fid_eq(s->fid, fid_of(after)))
+        return;
+    struct version v = version_of(after);
+    bool written = v.size != s->before.size || (!s->times && v.mtime_ns != s->before.mtime_ns);
+    if (written || version_eq(&v, &s->before))
+        return;
+    struct file *f = file_find(s->fid);
+    if (f) {
+        store_same_data(f, &s->before, &v);
+        file_put(f);
+    }
+    claim_publish_same(s->fid, &s->before, &v);
+}
+
+/* ---- answers ---- */
+
+void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *st, bool attr_valid)
+{
+    *e = (struct fuse_entry_param){
+        .ino = i->nodeid,
+        .generation = 1, /* the node id holds ours */
+        .attr = *st,
+        .attr_timeout = attr_valid ? settings.attr_timeout : 0,
+        .entry_timeout = settings.attr_timeout,
+    };
+}
+
+void reply_entry(struct request *r, struct inode *i, const struct stat *st, bool attr_valid)
+{
+    struct fuse_entry_param e;
+    entry_fill(&e, i, st, attr_valid);
+    if (attr_valid)
+        attr_remember(i, st);
+    if (!request_take(r) || fuse_reply_entry(r->req, &e) == -ENOENT)
+        inode_forget(i->nodeid, 1);
+    inode_put(i);
+    request_done(r);
+}
+
+static void getattr_fn(struct request *r)
+{
+    struct stat st;
+    int err = attr_get(r->inode, &st);
+    if (err) {
+        request_err(r, err);
+        return;
+    }
+    attr_remember(r->inode, &st);
+    request_attr(r, &st, settings.attr_timeout);
+}
+
+static bool getattr_stalled(struct request *r)
+{
+    struct stat st;
+    if (!attr_last(r->inode, &st))
+        return false;
+    if (request_take(r))
+        fuse_reply_attr(r->req, &st, settings.attr_timeout);
+    return true;
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    (void)fi; /* an open file is found by its fid */
+    struct request *r = request_new(req, ino);
+    if (!r)
+        return;
+    request_on_stall(r, getattr_stalled);
+    request_start(r, pool_names, getattr_fn);
+}
+
+/* ---- statfs: the PFS's ---- */
+
+static struct {
+    struct lock lock;
+    struct statvfs last; /* for while the PFS hangs */
+    bool known;
+} fs_state = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
+
+static void statfs_fn(struct request *r)
+{
+    struct statvfs now;
+    int err = pfs_statfs(&now);
+    if (err) {
+        request_err(r, err);
+        return;
+    }
+    lock_take(&fs_state.lock);
+    fs_state.last = now;
+    fs_state.known = true;
+    lock_drop(&fs_state.lock);
+    if (request_take(r))
+        fuse_reply_statfs(r->req, &now);
+    request_done(r);
+}
+
+static bool statfs_stalled(struct request *r)
+{
+    lock_take(&fs_state.lock);
+    struct statvfs last = fs_state.last;
+    bool known = fs_state.known;
+    lock_drop(&fs_state.lock);
+    if (known && request_take(r))
+        fuse_reply_statfs(r->req, &last);
+    return known;
+}
+
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+    (void)ino;
+    struct request *r = request_new(req, 0);
+    if (!r)
+        return;
+    request_on_stall(r, statfs_stalled);
+    request_start(r, pool_names, statfs_fn);
+}
+
+void attr_ops(struct fuse_lowlevel_ops *ops)
+{
+    ops->getattr = op_getattr;
+    ops->statfs = op_statfs;
+}

@@ -1,0 +1,73 @@
+/* control.h - what `eddy` and the daemon say to each other on CACHE_DIR/control (a Unix stream
+ * socket, mode 0600).
+ *
+ * One request per connection: a line of JSON {"do": WHAT, ...}, then answer lines of JSON; the last
+ * one has "end": true, and "error": TEXT if the request could not be carried out.  The peer's uid is
+ * checked (SO_PEERCRED: the daemon's own, or root).
+ *
+ *   status              one line, all that `eddy status --json` shows
+ *   flush               {"done_bytes","total_bytes","files_left"} about 5 times a second, then
+ *                       {"file": {...}} for each file that could not be flushed
+ *   umount              the same: the tool unmounts when it is answered
+ *   unflushed           {"file": {...}} for each file that is not on the PFS now
+ *   abort               the connection to the kernel ends: who waits for the mount gets an error
+ *   where {"path"}      where a file (relative to the PFS directory; "": none) lives: "fid", "size",
+ *                       "latest", and the members
+ *   check               {"unflushed": {...}} for each file in the dirty lists of the session
+ *                       directory, of all nodes
+ *
+ * status, unflushed and abort touch neither the PFS nor the network: they answer while both hang.
+ *
+ * Finding the cache directory of a mount: RUN_DIR/eddyfs/ holds a file per mount, named by the hash
+ * of the mount path, with lines: mountpoint, cache directory, PFS directory, session, session
+ * directory, node.  RUN_DIR: $XDG_RUNTIME_DIR or /run/user/UID if it exists and is ours, else
+ * ${TMPDIR:-/tmp}/eddyfs-run-UID, checked: ours, 0700, no link.  The file outlives the mount, so that
+ * `eddy wait` finds it; it is replaced by the next mount at that path, and goes when its cache
+ * directory has gone.
+ */
+#ifndef EDDY_FS_CONTROL_H
+#define EDDY_FS_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/un.h>
+
+/* ---- mount_map.c ---- */
+
+struct mount_entry {
+    char *mountpoint, *cache_dir, *pfs_dir, *session, *session_dir, *node;
+    uid_t owner; /* whose mount it is; not looked at by mount_map_write */
+};
+/* All paths absolute.  -errno */
+int mount_map_write(const struct mount_entry *e);
+/* mountpoint: absolute or relative; never looked up through the mount itself, which may be dead or
+ * hang.  -ENOENT.  Root finds every user's mounts. */
+int mount_map_find(const char *mountpoint, struct mount_entry *out);
+/* The newest entry for each mount point; stops when cb returns something other than 0, and returns
+ * that. */
+int mount_map_each(int (*cb)(void *arg, const struct mount_entry *e), void *arg);
+void mount_entry_free(struct mount_entry *e);
+
+/* ---- mount_path.c ---- */
+
+/* The absolute path of what is or was mounted at `path`: its directory resolved, its own name not
+ * looked at unless it is a link.  malloc'd; NULL with errno. */
+char *mount_path(const char *path);
+/* The same without a look at anything: links and ".." stay as they are. */
+char *mount_path_as_written(const char *path);
+
+/* ---- control_wire.c: what both sides need ---- */
+
+#define CONTROL_NAME     "control"
+#define CONTROL_LINE_MAX 16384 /* of a request, with its newline */
+
+/* The address of the socket in the directory that dirfd refers to, whatever the length of its path.
+ * Valid as long as dirfd is open. */
+socklen_t control_address(int dirfd, struct sockaddr_un *out);
+/* A path in printable UTF-8, on one line: backslashes, control characters and bytes that are no UTF-8
+ * become \\, \n, \xHH.  malloc'd. */
+char *control_escape(const char *path);
+
+#endif

@@ -1,0 +1,363 @@
+/* file.c - open, flush, release, fsync: the life of a handle.
+ *
+ * An open asks the PFS (permissions), then the home (where the latest bytes are), and tells the kernel what of its caches still
+ * holds: attributes are dropped when they differ from what it was told last, pages when the bytes may be others (data_tag).
+ * RELEASEs are lost when a mount ends, so all handles are in a list, and file_close_all closes what is left.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flush/flush.h"
+#include "fs/fs.h"
+#include "placement/pfs_data.h"
+#include "placement/store.h"
+
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t changed;
+    struct handle *list;
+    unsigned closing; /* taken from the list, not closed yet */
+} handles;
+
+void file_start(void)
+{
+    lock_init(&handles.lock, RANK_LEAF);
+    lock_cond_init(&handles.changed);
+}
+
+/* ---- opening ---- */
+
+/* O_RDONLY | O_TRUNC truncates, too: the kernel has checked that the caller may write. */
+static bool writes(int flags)
+{
+    return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
+}
+
+static bool same_tag(const struct data_tag *a, const struct data_tag *b)
+{
+    return a->node == b->node && a->counter == b->counter && version_eq(&a->version, &b->version);
+}
+
+static bool same_attr(const struct inode *i, const struct location *at)
+{
+    int64_t mtime_ns = (int64_t)i->attr.st_mtim.tv_sec * 1000000000 + i->attr.st_mtim.tv_nsec;
+    return i->attr_known && (uint64_t)i->attr.st_size == at->size && mtime_ns == at->mtime_ns;
+}
+
+/* Whether the kernel's pages may stay: they hold the bytes of this tag.  Beside opens of other bytes (an older version, another
+ * node's) they are of nothing that has a tag, until all those are closed.  Inode locked, this open not counted yet. */
+static bool keep_pages(struct inode *i, const struct data_tag *tag)
+{
+    bool keep = i->cached_known && same_tag(&i->cached_tag, tag);
+    if (!keep) {
+        i->cached_known = !i->mode.cached;
+        i->cached_tag = *tag;
+    }
+    return keep;
+}
+
+/* The mode of this open, whether the kernel's pages are good, and whether it must ask for the attributes again. */
+static void settle(struct handle *h, struct fuse_file_info *fi, bool *ask_attr)
+{
+    struct inode *i = h->inode;
+    struct location at;
+    struct data_tag tag;
+    data_attr(h->data, &at);
+    data_tag(h->data, &tag);
+    lock_take(&i->lock);
+    bool keep = keep_pages(i, &tag);
+    h->mode = mode_enter(i, h->flags, at.where == WHERE_HERE || at.where == WHERE_PFS);
+    fi->direct_io = h->mode == IO_DIRECT;
+    fi->keep_cache = h->mode == IO_CACHED && keep;
+    *ask_attr = !same_attr(i, &at);
+    lock_drop(&i->lock);
+}
+
+static void add_handle(struct handle *h)
+{
+    lock_take(&handles.lock);
+    h->next = handles.list;
+    h->prev = &handles.list;
+    if (h->next)
+        h->next->prev = &h->next;
+    handles.list = h;
+    lock_drop(&handles.lock);
+}
+
+/* FUSE_HANDLE_KILLPRIV_V2, whose flag libfuse does not pass on: setuid and setgid go when somebody other than root empties the file. */
+static int drop_suid(struct inode *i, const struct statx *stx, struct file *f, uid_t uid)
+{
+    mode_t mode = stx->stx_mode;
+    if (!uid || !(mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP)))
+        return 0;
+    int err = pfs_strip_suid(f);
+    if (!err)
+        notify_attr_now(i->nodeid);
+    return err;
+}
+
+/* The PFS open of f is counted by the caller; on error it is given back here. */
+static int open_data(struct request *r, struct inode *i, const struct statx *stx, struct file *f, int flags, bool created,
+                     struct fuse_file_info *fi, struct handle **out)
+{
+    struct data_handle *data;
+    bool ask_attr, trunc = flags & O_TRUNC && !created;
+    int err = trunc ? drop_suid(i, stx, f, r->uid) : 0;
+    if (!err)
+        err = data_open(f, writes(flags), trunc, created, stx, &data);
+    if (err) {
+        pfs_release(f);
+        return err;
+    }
+    struct handle *h = xcalloc(1, sizeof(*h));
+    h->inode = inode_ref(i);
+    h->data = data;
+    h->flags = flags;
+    h->refs = 1;
+    flush_error_once(f, &h->error_seen); /* what failed before this open was others' */
+    settle(h, fi, &ask_attr);
+    if (ask_attr && !created)
+        notify_attr_now(i->nodeid);
+    fi->fh = (uintptr_t)h;
+    add_handle(h);
+    *out = h;
+    return 0;
+}
+
+int file_open_handle(struct request *r, struct inode *i, const struct statx *stx, struct file *f, bool created, struct handle **out)
+{
+    return open_data(r, i, stx, f, r->fi.flags, created, &r->fi, out);
+}
+
+static int open_inode(struct request *r, struct inode *i, int flags, struct fuse_file_info *fi, struct handle **out)
+{
+    struct statx stx;
+    struct file *f;
+    char *path = pfs_path(i->node);
+    int err = file_get(i->fid, path, &f);
+    free(path);
+    if (err)
+        return err;
+    err = pfs_open_file(f, i->node, writes(flags), request_cred(r), &stx);
+    if (err == -ESTALE && !attr_stat(i, &stx)) /* this name leads elsewhere now; another one does not */
+        err = pfs_open_file(f, i->node, writes(flags), request_cred(r), &stx);
+    if (!err && !stx.stx_nlink && !i->gone) { /* another node removed it: the kernel looks again */
+        pfs_release(f);
+        err = -ESTALE;
+    }
+    if (!err)
+        err = open_data(r, i, &stx, f, flags, false, fi, out);
+    file_put(f);
+    return err;
+}
+
+int file_open_for_truncate(struct request *r, struct inode *i, struct handle **out)
+{
+    struct fuse_file_info fi = {0};
+    return open_inode(r, i, O_WRONLY, &fi, out);
+}
+
+static void open_fn(struct request *r)
+{
+    struct handle *h;
+    int err = open_inode(r, r->inode, r->fi.flags, &r->fi, &h);
+    if (err) {
+        request_err(r, err);
+        return;
+    }
+    if (!request_take(r) || fuse_reply_open(r->req, &r->fi) == -ENOENT)
+        file_close_handle(h);
+    request_done(r);
+}
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct request *r = request_new(req, ino);
+    if (!r)
+        return;
+    r->fi = *fi;
+    request_start(r, pool_names, open_fn);
+}
+
+/* ---- closing ---- */
+
+/* Out of the list, into the count of those being closed. False: somebody else has it. */
+static bool take_handle(struct handle *h)
+{
+    lock_take(&handles.lock);
+    bool ours = h->prev != NULL;
+    if (ours) {
+        *h->prev = h->next;
+        if (h->next)
+            h->next->prev = h->prev;
+        h->prev = NULL;
+        handles.closing++;
+    }
+    lock_drop(&handles.lock);
+    return ours;
+}
+
+/* The last close of a file without a name: its data goes, flushed or not. */
+static void drop_unlinked(struct file *f)
+{
+    lock_take(&f->lock);
+    bool last = f->unlinked && !f->opens;
+    lock_drop(&f->lock);
+    if (!last)
+        return;
+    claim_unlinked(f);
+}
+
+static void close_taken(struct handle *h)
+{
+    struct file *f = file_ref(h->data->f);
+    lock_take(&h->inode->lock);
+    mode_leave(h->inode, h->mode);
+    lock_drop(&h->inode->lock);
+    for (unsigned n = 0; n < h->nlockers; n++)
+        lock_drop_owner(h->inode->fid, false, h->lockers[n], NULL, NULL);
+    free(h->lockers);
+    data_close(h->data);
+    pfs_release(f);
+    drop_unlinked(f);
+    file_put(f);
+    inode_put(h->inode);
+    free(h);
+    lock_take(&handles.lock);
+    handles.closing--;
+    pthread_cond_broadcast(&handles.changed);
+    lock_drop(&handles.lock);
+}
+
+static void close_job(void *arg)
+{
+    close_taken(arg);
+}
+
+/* Any thread, so the closing is a pool's: it may wait for nodes and for the PFS. */
+static void put_handle(struct handle *h)
+{
+    if (h && !--h->refs)
+        pool_submit(pool_waiters, close_job, h);
+}
+
+void file_close_handle(struct handle *h)
+{
+    if (take_handle(h) && !--h->refs)
+        close_taken(h);
+}
+
+static void let_go(struct request *r)
+{
+    put_handle(r->handle);
+    put_handle(r->handle2);
+}
+
+void file_hold(struct request *r, const struct fuse_file_info *fi, const struct fuse_file_info *fi2)
+{
+    r->fi = *fi;
+    r->handle = handle_of(fi);
+    r->handle->refs++;
+    if (fi2) {
+        r->handle2 = handle_of(fi2);
+        r->handle2->refs++;
+    }
+    r->let_go = let_go;
+}
+
+static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct handle *h = handle_of(fi);
+    (void)ino;
+    if (fi->flock_release)
+        lock_drop_owner(h->inode->fid, true, fi->lock_owner, NULL, NULL);
+    if (take_handle(h))
+        put_handle(h);
+    fuse_reply_err(req, 0);
+}
+
+void file_close_all(void)
+{
+    lock_take(&handles.lock);
+    while (handles.list || handles.closing) {
+        struct handle *h = handles.list;
+        if (!h) {
+            lock_wait(&handles.lock, &handles.changed, 0);
+            continue;
+        }
+        lock_drop(&handles.lock);
+        file_close_handle(h);
+        lock_take(&handles.lock);
+    }
+    lock_drop(&handles.lock);
+}
+
+/* ---- flush, fsync ---- */
+
+/* A failed flush is told to who wrote; fsync tells everybody. */
+static int error_at_close(struct handle *h)
+{
+    return writes(h->flags) ? flush_error_once(h->data->f, &h->error_seen) : 0;
+}
+
+static void end_flush(void *arg)
+{
+    struct request *r = arg;
+    request_err(r, error_at_close(r->handle));
+}
+
+/* Network thread, which takes none of the locks that this needs. */
+static void unlocked(void *arg, int err, const struct lock_ask *found)
+{
+    (void)err;
+    (void)found;
+    pool_submit(pool_waiters, end_flush, arg);
+}
+
+/* close() of a descriptor: fcntl locks of its process go, and a flush that failed since is reported once. */
+static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct handle *h = handle_of(fi);
+    lock_take(&h->inode->lock);
+    bool locks = h->inode->has_locks;
+    for (unsigned n = 0; n < h->nlockers; n++)
+        if (h->lockers[n] == fi->lock_owner)
+            h->lockers[n--] = h->lockers[--h->nlockers];
+    lock_drop(&h->inode->lock);
+    if (!locks) {
+        fuse_reply_err(req, -error_at_close(h));
+        return;
+    }
+    struct request *r = request_new(req, ino);
+    if (!r)
+        return;
+    file_hold(r, fi, NULL);
+    lock_drop_owner(h->inode->fid, false, fi->lock_owner, unlocked, r);
+}
+
+static void fsync_fn(struct request *r)
+{
+    struct handle *h = handle_of(&r->fi);
+    int err = data_sync(h->data);
+    request_err(r, err ? err : flush_error_once(h->data->f, &h->error_seen));
+}
+
+static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+    struct request *r = request_new(req, ino);
+    (void)datasync;
+    if (!r)
+        return;
+    file_hold(r, fi, NULL);
+    request_start(r, pool_waiters, fsync_fn);
+}
+
+void file_ops(struct fuse_lowlevel_ops *ops)
+{
+    ops->open = op_open;
+    ops->release = op_release;
+    ops->flush = op_flush;
+    ops->fsync = op_fsync;
+}

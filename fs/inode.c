@@ -1,0 +1,550 @@
+/* inode.c - the table of what the kernel knows by node id.
+ *
+ *      node id = generation << 32 | index,  index = slot * SHARDS + shard,  shard = hash of the fid
+ *
+ *      shard:  slots[]    slot -> inode, and the generation of its last user
+ *              buckets[]  fid -> inode (not: inodes without a name)
+ *
+ * An inode lives in one shard by its fid, and its node id says which, so a look-up by either takes
+ * one lock.  A slot's generation goes up when it is used again: a node id that was forgotten never
+ * means another file.
+ *
+ *      names:  pfs_node -> node id, for "which file did we know by this name"; holds no reference
+ *
+ * Lock order: a shard (RANK_INODES), then a part of the names' table (RANK_LEAF).  pfs_nodes are
+ * let go without a lock.
+ */
+#include "fs/inode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/fid.h"
+#include "transport/base.h"
+
+#define SHARDS     64
+#define NAME_PARTS 16
+#define ROOT_ID    1 /* FUSE_ROOT_ID */
+#define NAMES_KEPT 8 /* known names of an inode that nobody uses now */
+
+struct inode_name {
+    struct pfs_node *node; /* referenced */
+    bool live;             /* leads to the file; else kept only because i->node may be in use */
+    struct inode_name *next;
+};
+
+struct slot {
+    struct inode *inode; /* NULL: free */
+    uint32_t generation;
+    uint32_t next_free; /* slot number + 1, 0 = the end */
+};
+
+struct shard {
+    struct lock lock;
+    struct slot *slots;
+    uint32_t nslots, free; /* free: slot number + 1 */
+    struct inode **buckets;
+    size_t nbuckets, count; /* power of two; count: inodes in the buckets */
+};
+
+struct known_name {
+    struct pfs_node *node;
+    uint64_t nodeid;
+    struct known_name *next;
+};
+
+struct name_part {
+    struct lock lock;
+    struct known_name **buckets;
+    size_t nbuckets, count;
+};
+
+static struct shard shards[SHARDS];
+static struct name_part name_parts[NAME_PARTS];
+static struct inode *root;
+
+/* ---- names: pfs_node -> node id ---- */
+
+static size_t node_hash(const struct pfs_node *n)
+{
+    uint64_t h = (uint64_t)(uintptr_t)n * 0x9e3779b97f4a7c15u;
+    return (size_t)(h >> 32);
+}
+
+static struct name_part *part_of(const struct pfs_node *n)
+{
+    return &name_parts[node_hash(n) % NAME_PARTS];
+}
+
+static struct known_name **name_slot(struct name_part *p, const struct pfs_node *n)
+{
+    struct known_name **at = &p->buckets[node_hash(n) / NAME_PARTS & (p->nbuckets - 1)];
+    while (*at && (*at)->node != n)
+        at = &(*at)->next;
+    return at;
+}
+
+static void names_grow(struct name_part *p)
+{
+    struct known_name **old = p->buckets;
+    size_t nold = p->nbuckets;
+    p->nbuckets = nold ? nold * 2 : 64;
+    p->buckets = xcalloc(p->nbuckets, sizeof(*p->buckets));
+    for (size_t i = 0; i < nold; i++)
+        for (struct known_name *k = old[i], *next; k; k = next) {
+            next = k->next;
+            struct known_name **to =
+                &p->buckets[node_hash(k->node) / NAME_PARTS & (p->nbuckets - 1)];
+            k->next = *to;
+            *to = k;
+        }
+    free(old);
+}
+
+static void names_put(struct pfs_node *n, uint64_t nodeid)
+{
+    struct name_part *p = part_of(n);
+    lock_take(&p->lock);
+    if (p->count >= p->nbuckets)
+        names_grow(p);
+    struct known_name **at = name_slot(p, n);
+    if (!*at) {
+        *at = xcalloc(1, sizeof(**at));
+        (*at)->node = n;
+        p->count++;
+    }
+    (*at)->nodeid = nodeid;
+    lock_drop(&p->lock);
+}
+
+/* Only if it is still nodeid's. */
+static void names_remove(struct pfs_node *n, uint64_t nodeid)
+{
+    struct name_part *p = part_of(n);
+    lock_take(&p->lock);
+    struct known_name **at = p->nbuckets ? name_slot(p, n) : NULL;
+    if (at && *at && (*at)->nodeid == nodeid) {
+        struct known_name *k = *at;
+        *at = k->next;
+        p->count--;
+        free(k);
+    }
+    lock_drop(&p->lock);
+}
+
+static uint64_t names_find(struct pfs_node *n)
+{
+    struct name_part *p = part_of(n);
+    lock_take(&p->lock);
+    struct known_name **at = p->nbuckets ? name_slot(p, n) : NULL;
+    uint64_t nodeid = at && *at ? (*at)->nodeid : 0;
+    lock_drop(&p->lock);
+    return nodeid;
+}
+
+/* ---- shards ---- */
+
+static struct shard *shard_of_fid(struct fid fid)
+{
+    return &shards[fid.lo % SHARDS];
+}
+
+static struct shard *shard_of_id(uint64_t nodeid)
+{
+    return &shards[(uint32_t)nodeid % SHARDS];
+}
+
+static struct inode **bucket_of(struct shard *s, struct fid fid)
+{
+    return &s->buckets[fid.hi & (s->nbuckets - 1)];
+}
+
+static struct inode *find_fid(struct shard *s, struct fid fid)
+{
+    struct inode *i = s->nbuckets ? *bucket_of(s, fid) : NULL;
+    while (i && !fid_eq(i->fid, fid))
+        i = i->fid_next;
+    return i;
+}
+
+static void buckets_grow(struct shard *s)
+{
+    struct inode **old = s->buckets;
+    size_t nold = s->nbuckets;
+    s->nbuckets = nold ? nold * 2 : 64;
+    s->buckets = xcalloc(s->nbuckets, sizeof(*s->buckets));
+    for (size_t b = 0; b < nold; b++)
+        for (struct inode *i = old[b], *next; i; i = next) {
+            next = i->fid_next;
+            struct inode **to = bucket_of(s, i->fid);
+            i->fid_next = *to;
+            *to = i;
+        }
+    free(old);
+}
+
+static void fid_enter(struct shard *s, struct inode *i)
+{
+    if (s->count >= s->nbuckets)
+        buckets_grow(s);
+    struct inode **to = bucket_of(s, i->fid);
+    i->fid_next = *to;
+    *to = i;
+    s->count++;
+}
+
+/* From the fid table, if it is there. */
+static void fid_leave(struct shard *s, struct inode *i)
+{
+    struct inode **at = s->nbuckets ? bucket_of(s, i->fid) : NULL;
+    while (at && *at && *at != i)
+        at = &(*at)->fid_next;
+    if (at && *at) {
+        *at = i->fid_next;
+        s->count--;
+    }
+}
+
+static void slots_grow(struct shard *s)
+{
+    uint32_t old = s->nslots;
+    if (old >= (1u << 31) / SHARDS)
+        die("the kernel holds more than %u inodes of this mount", 1u << 31);
+    s->nslots = old ? old * 2 : 16;
+    s->slots = xrealloc(s->slots, s->nslots * sizeof(*s->slots));
+    for (uint32_t n = old; n < s->nslots; n++)
+        s->slots[n] = (struct slot){.next_free = n + 1 < s->nslots ? n + 2 : 0};
+    s->free = old + 1;
+}
+
+/* Gives i a slot and its node id.  Generations begin at 1: no node id is 0 or the root's. */
+static void slot_take(struct shard *s, struct inode *i)
+{
+    if (!s->free)
+        slots_grow(s);
+    uint32_t n = s->free - 1;
+    struct slot *slot = &s->slots[n];
+    s->free = slot->next_free;
+    if (!++slot->generation)
+        slot->generation = 1;
+    slot->inode = i;
+    i->nodeid = (uint64_t)slot->generation << 32 | (n * SHARDS + (uint32_t)(s - shards));
+}
+
+static struct slot *slot_of(struct shard *s, uint64_t nodeid)
+{
+    uint32_t n = (uint32_t)nodeid / SHARDS;
+    if (n >= s->nslots || !s->slots[n].inode || s->slots[n].inode->nodeid != nodeid)
+        return NULL;
+    return &s->slots[n];
+}
+
+static void slot_give_back(struct shard *s, struct inode *i)
+{
+    struct slot *slot = slot_of(s, i->nodeid);
+    slot->inode = NULL;
+    slot->next_free = s->free;
+    s->free = (uint32_t)(slot - s->slots) + 1;
+}
+
+/* ---- an inode and its names; the shard's lock is held ---- */
+
+static struct inode *make(struct shard *s, struct fid fid, mode_t type)
+{
+    struct inode *i = xcalloc(1, sizeof(*i));
+    i->fid = fid;
+    i->type = type;
+    lock_init(&i->lock, RANK_INODE);
+    slot_take(s, i);
+    fid_enter(s, i);
+    return i;
+}
+
+/* Takes over the caller's reference of node.  Returns the node if that is one too many, or NULL. */
+static struct pfs_node *name_add(struct inode *i, struct pfs_node *node)
+{
+    struct inode_name *n = i->names;
+    while (n && n->node != node)
+        n = n->next;
+    bool known = n;
+    if (!known) {
+        n = xcalloc(1, sizeof(*n));
+        n->node = node;
+        n->next = i->names;
+        i->names = n;
+    }
+    n->live = true;
+    i->node = node;
+    names_put(node, i->nodeid);
+    return known ? node : NULL;
+}
+
+/* Takes names off i's list that it need not keep, nobody uses it now; returns them. */
+static struct inode_name *names_trim(struct inode *i)
+{
+    struct inode_name *off = NULL, **at = &i->names;
+    unsigned kept = 0;
+    while (*at) {
+        struct inode_name *n = *at;
+        bool keep = n->node == i->node || (n->live && ++kept < NAMES_KEPT);
+        if (keep) {
+            at = &n->next;
+            continue;
+        }
+        if (n->live)
+            names_remove(n->node, i->nodeid);
+        *at = n->next;
+        n->next = off;
+        off = n;
+    }
+    return off;
+}
+
+/* Without a lock: closing a descriptor of the PFS is not done under one. */
+static void names_free(struct inode_name *n)
+{
+    for (struct inode_name *next; n; n = next) {
+        next = n->next;
+        pfs_unref(n->node);
+        free(n);
+    }
+}
+
+static void inode_free(struct inode *i)
+{
+    names_free(i->names);
+    lock_destroy(&i->lock);
+    free(i);
+}
+
+/* Ends i if nothing holds it; drops the shard's lock in any case. */
+static void drop_unused(struct shard *s, struct inode *i)
+{
+    bool end = !i->refs && !i->nlookup && i != root;
+    struct inode_name *off = NULL;
+    if (end) {
+        fid_leave(s, i);
+        slot_give_back(s, i);
+        for (struct inode_name *n = i->names; n; n = n->next)
+            if (n->live)
+                names_remove(n->node, i->nodeid);
+    } else if (!i->refs) {
+        off = names_trim(i);
+    }
+    lock_drop(&s->lock);
+    names_free(off);
+    if (end)
+        inode_free(i);
+}
+
+/* ---- the table ---- */
+
+void inode_start(struct pfs_node *root_node, const struct statx *root_stx)
+{
+    for (unsigned n = 0; n < SHARDS; n++)
+        lock_init(&shards[n].lock, RANK_INODES);
+    for (unsigned n = 0; n < NAME_PARTS; n++)
+        lock_init(&name_parts[n].lock, RANK_LEAF);
+
+    root = xcalloc(1, sizeof(*root));
+    root->nodeid = ROOT_ID;
+    root->nlookup = 1;
+    root->fid = fid_of(root_stx);
+    root->type = S_IFDIR;
+    root->attr.st_ino = root_stx->stx_ino;
+    lock_init(&root->lock, RANK_INODE);
+    pfs_expect(root_node, root->fid);
+
+    struct shard *s = shard_of_fid(root->fid);
+    lock_take(&s->lock);
+    fid_enter(s, root);
+    name_add(root, pfs_ref(root_node));
+    lock_drop(&s->lock);
+}
+
+static void shard_empty(struct shard *s)
+{
+    for (uint32_t n = 0; n < s->nslots; n++)
+        if (s->slots[n].inode)
+            inode_free(s->slots[n].inode);
+    free(s->slots);
+    free(s->buckets);
+    lock_destroy(&s->lock);
+    memset(s, 0, sizeof(*s));
+}
+
+/* The kernel does not forget what it knows at an unmount: all that is left goes. */
+void inode_stop(void)
+{
+    for (unsigned n = 0; n < SHARDS; n++)
+        shard_empty(&shards[n]);
+    inode_free(root);
+    root = NULL;
+    for (unsigned n = 0; n < NAME_PARTS; n++) {
+        struct name_part *p = &name_parts[n];
+        for (size_t b = 0; b < p->nbuckets; b++)
+            for (struct known_name *k = p->buckets[b], *next; k; k = next) {
+                next = k->next;
+                free(k);
+            }
+        free(p->buckets);
+        lock_destroy(&p->lock);
+        memset(p, 0, sizeof(*p));
+    }
+}
+
+static struct shard *shard_of_inode(const struct inode *i)
+{
+    return shard_of_fid(i->fid);
+}
+
+struct inode *inode_get(uint64_t nodeid)
+{
+    if (nodeid == ROOT_ID)
+        return inode_ref(root);
+    struct shard *s = shard_of_id(nodeid);
+    lock_take(&s->lock);
+    struct slot *slot = slot_of(s, nodeid);
+    struct inode *i = slot ? slot->inode : NULL;
+    if (i)
+        i->refs++;
+    lock_drop(&s->lock);
+    return i;
+}
+
+struct inode *inode_ref(struct inode *i)
+{
+    struct shard *s = shard_of_inode(i);
+    lock_take(&s->lock);
+    i->refs++;
+    lock_drop(&s->lock);
+    return i;
+}
+
+void inode_put(struct inode *i)
+{
+    if (!i)
+        return;
+    struct shard *s = shard_of_inode(i);
+    lock_take(&s->lock);
+    if (!i->refs)
+        die("inode_put: node %llx has no reference", (unsigned long long)i->nodeid);
+    i->refs--;
+    drop_unused(s, i);
+}
+
+struct inode *inode_found(struct pfs_node *node, const struct statx *stx)
+{
+    struct fid fid = fid_of(stx);
+    mode_t type = stx->stx_mode & S_IFMT;
+
+    struct inode *before = inode_of_node(node);
+    if (before && !fid_eq(before->fid, fid))
+        inode_lost_name(before, node); /* another file has taken its name */
+    inode_put(before);
+    pfs_expect(node, fid);
+
+    struct shard *s = shard_of_fid(fid);
+    lock_take(&s->lock);
+    struct inode *i = find_fid(s, fid);
+    if (i && i->type != type) { /* the number was used again */
+        fid_leave(s, i);
+        i->gone = true;
+        i = NULL;
+    }
+    if (!i)
+        i = make(s, fid, type);
+    i->nlookup++;
+    i->refs++;
+    struct pfs_node *spare = name_add(i, node);
+    lock_drop(&s->lock);
+    if (spare)
+        pfs_unref(spare);
+    return i;
+}
+
+struct inode *inode_known(struct fid fid)
+{
+    struct shard *s = shard_of_fid(fid);
+    lock_take(&s->lock);
+    struct inode *i = find_fid(s, fid);
+    if (i)
+        i->refs++;
+    lock_drop(&s->lock);
+    return i;
+}
+
+bool inode_look_again(struct inode *i)
+{
+    struct shard *s = shard_of_inode(i);
+    lock_take(&s->lock);
+    bool ok = !i->gone;
+    if (ok)
+        i->nlookup++;
+    lock_drop(&s->lock);
+    return ok;
+}
+
+void inode_forget(uint64_t nodeid, uint64_t nlookup)
+{
+    if (nodeid == ROOT_ID)
+        return;
+    struct shard *s = shard_of_id(nodeid);
+    lock_take(&s->lock);
+    struct slot *slot = slot_of(s, nodeid);
+    if (!slot) {
+        lock_drop(&s->lock);
+        log_warn("the kernel forgets an inode that is not known: node %llx",
+                 (unsigned long long)nodeid);
+        return;
+    }
+    struct inode *i = slot->inode;
+    if (nlookup > i->nlookup)
+        log_warn("the kernel forgets more than it was told: node %llx: %llu of %llu",
+                 (unsigned long long)nodeid, (unsigned long long)nlookup,
+                 (unsigned long long)i->nlookup);
+    i->nlookup -= MIN(nlookup, i->nlookup);
+    drop_unused(s, i);
+}
+
+void inode_gone(struct inode *i)
+{
+    struct shard *s = shard_of_inode(i);
+    lock_take(&s->lock);
+    fid_leave(s, i);
+    i->gone = true;
+    lock_drop(&s->lock);
+}
+
+bool inode_lost_name(struct inode *i, struct pfs_node *node)
+{
+    struct shard *s = shard_of_inode(i);
+    struct inode_name *other = NULL;
+    lock_take(&s->lock);
+    for (struct inode_name *n = i->names; n; n = n->next) {
+        if (n->node == node && n->live) {
+            n->live = false;
+            names_remove(node, i->nodeid);
+        } else if (n->live && !other) {
+            other = n;
+        }
+    }
+    if (other && i->node == node)
+        i->node = other->node;
+    lock_drop(&s->lock);
+    return other;
+}
+
+struct inode *inode_of_node(struct pfs_node *n)
+{
+    uint64_t nodeid = names_find(n);
+    return nodeid ? inode_get(nodeid) : NULL;
+}
+
+struct inode *inode_child(struct inode *parent, const char *name)
+{
+    struct pfs_node *n = pfs_child(parent->node, name);
+    struct inode *i = inode_of_node(n);
+    pfs_unref(n);
+    return i;
+}

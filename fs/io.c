@@ -1,0 +1,323 @@
+/* io.c - reading and writing.
+ *
+ * What the local store has is read and written by the FUSE worker itself; what must wait (a page to fetch, another node's
+ * claim, room in the cache) goes to pool_waiters.  Every request counts as activity from its start to its answer (flush/lull.c).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "flush/flush.h"
+#include "fs/fs.h"
+#include "placement/pfs_data.h"
+#include "placement/store.h"
+#include "transport/peer.h"
+
+#define PIECE    ((size_t)FUSE_IO_MAX)
+#define COPY_MAX ((size_t)64 << 20) /* of one copy_file_range: the caller goes on, and can be interrupted */
+
+static _Thread_local char *worker_buf; /* of a FUSE worker */
+
+void io_worker_end(void)
+{
+    free(worker_buf);
+    worker_buf = NULL;
+}
+
+static void end(struct request *r, int err)
+{
+    request_err(r, err);
+    lull_end();
+}
+
+/* A request with a handle that counts as activity. */
+static struct request *io_request(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi, size_t size, off_t off)
+{
+    struct request *r = request_new(req, ino);
+    if (!r) {
+        lull_end();
+        return NULL;
+    }
+    file_hold(r, fi, NULL);
+    r->size = size;
+    r->off = (uint64_t)off;
+    return r;
+}
+
+/* ---- read ---- */
+
+static void read_fn(struct request *r)
+{
+    struct handle *h = handle_of(&r->fi);
+    size_t got = 0;
+    char *buf = peer_buffer(r->size);
+    int err = data_read(h->data, buf, r->size, r->off, &got);
+    if (err)
+        request_err(r, err);
+    else
+        request_buf(r, buf, got);
+    peer_buffer_free(buf);
+    lull_end();
+}
+
+/* All of it is in the local store, or the file ends there. */
+static bool read_now(fuse_req_t req, struct handle *h, size_t size, uint64_t off)
+{
+    struct location at;
+    size_t n = data_pin_now(h->data, off, size);
+    if (!n)
+        return false;
+    if (n < size) {
+        data_attr(h->data, &at);
+        if (off + n < at.size) {
+            store_unpin(h->data->f, off, n);
+            return false;
+        }
+    }
+    if (!worker_buf)
+        worker_buf = xmalloc(PIECE);
+    int err = store_pread(h->data->f, worker_buf, n, off);
+    store_unpin(h->data->f, off, n);
+    if (err)
+        fuse_reply_err(req, -err);
+    else
+        fuse_reply_buf(req, worker_buf, n);
+    return true;
+}
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+{
+    size = MIN(size, PIECE);
+    lull_begin();
+    if (read_now(req, handle_of(fi), size, (uint64_t)off)) {
+        lull_end();
+        return;
+    }
+    struct request *r = io_request(req, ino, fi, size, off);
+    if (r)
+        request_start(r, pool_waiters, read_fn);
+}
+
+/* ---- write ---- */
+
+/* FUSE_HANDLE_KILLPRIV_V2: setuid and setgid go when somebody other than root writes (libfuse does not pass on the kernel's
+ * flag).  Known from the attributes that the kernel was told. */
+static bool must_strip(struct inode *i, uid_t uid)
+{
+    lock_take(&i->lock);
+    mode_t mode = i->attr_known ? i->attr.st_mode : 0;
+    lock_drop(&i->lock);
+    return uid && (mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP));
+}
+
+static int strip(struct handle *h)
+{
+    int err = pfs_strip_suid(h->data->f);
+    if (err)
+        return err;
+    lock_take(&h->inode->lock);
+    h->inode->attr.st_mode &= ~(mode_t)(S_ISUID | S_ISGID);
+    lock_drop(&h->inode->lock);
+    notify_attr_now(h->inode->nodeid);
+    return 0;
+}
+
+static bool beside_cached(struct handle *h)
+{
+    if (h->mode != IO_DIRECT)
+        return false;
+    lock_take(&h->inode->lock);
+    bool cached = h->inode->mode.cached;
+    lock_drop(&h->inode->lock);
+    return cached;
+}
+
+/* The kernel's pages are wrong where an append went elsewhere than it thought, and where a read by a cached open may have brought
+ * back what was there before a write that went past them. */
+static void written(struct handle *h, uint64_t thought, uint64_t went, size_t len)
+{
+    if (thought != went)
+        notify_data(h->inode->nodeid, 0, 0);
+    else if (beside_cached(h))
+        notify_data(h->inode->nodeid, (int64_t)went, (int64_t)len);
+}
+
+static void write_fn(struct request *r)
+{
+    struct handle *h = handle_of(&r->fi);
+    bool append = r->fi.flags & O_APPEND && !r->fi.writepage;
+    uint64_t went = r->off;
+    int err = must_strip(h->inode, r->uid) ? strip(h) : 0;
+    if (!err)
+        err = data_write(h->data, r->text, r->size, r->off, append, &went);
+    if (err) {
+        request_err(r, err);
+    } else {
+        written(h, r->off, went, r->size);
+        request_write(r, r->size);
+    }
+    lull_end();
+}
+
+static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t size, uint64_t off, const struct fuse_file_info *fi)
+{
+    bool append = fi->flags & O_APPEND && !fi->writepage;
+    uint64_t went = off;
+    if (must_strip(h->inode, fuse_req_ctx(req)->uid))
+        return false;
+    int err = data_write_now(h->data, buf, size, off, append, &went);
+    if (err == -EAGAIN)
+        return false;
+    if (err) {
+        fuse_reply_err(req, -err);
+        return true;
+    }
+    written(h, off, went, size);
+    fuse_reply_write(req, size);
+    return true;
+}
+
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off, struct fuse_file_info *fi)
+{
+    lull_begin();
+    if (write_now(req, handle_of(fi), buf, size, (uint64_t)off, fi)) {
+        lull_end();
+        return;
+    }
+    struct request *r = io_request(req, ino, fi, size, off);
+    if (!r)
+        return;
+    r->text = xmalloc(size);
+    memcpy(r->text, buf, size);
+    request_start(r, pool_waiters, write_fn);
+}
+
+/* ---- fallocate, lseek, copy_file_range ---- */
+
+static void fallocate_fn(struct request *r)
+{
+    struct handle *h = handle_of(&r->fi);
+    int err = must_strip(h->inode, r->uid) ? strip(h) : 0;
+    end(r, err ? err : data_fallocate(h->data, r->flags, r->off, r->size));
+}
+
+static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi)
+{
+    lull_begin();
+    struct request *r = io_request(req, ino, fi, (size_t)len, off);
+    if (!r)
+        return;
+    r->flags = mode;
+    request_start(r, pool_waiters, fallocate_fn);
+}
+
+static void lseek_fn(struct request *r)
+{
+    uint64_t found = 0;
+    int err = data_seek(handle_of(&r->fi)->data, r->off, r->flags == SEEK_HOLE, &found);
+    if (err) {
+        request_err(r, err);
+        return;
+    }
+    if (request_take(r))
+        fuse_reply_lseek(r->req, (off_t)found);
+    request_done(r);
+}
+
+static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
+{
+    if (whence != SEEK_DATA && whence != SEEK_HOLE) {
+        fuse_reply_err(req, EINVAL);
+        return;
+    }
+    struct request *r = request_new(req, ino);
+    if (!r)
+        return;
+    file_hold(r, fi, NULL);
+    r->off = (uint64_t)off;
+    r->flags = whence;
+    request_start(r, pool_waiters, lseek_fn);
+}
+
+/* A copy within the mount: through this node's memory, in pieces; short if an error or the end came after some bytes. */
+static int copy_pieces(struct handle *from, struct handle *to, struct request *r, size_t *done)
+{
+    char *buf = peer_buffer(PIECE);
+    int err = 0;
+    *done = 0;
+    while (!err && *done < r->size) {
+        size_t n = MIN(r->size - *done, PIECE), got = 0;
+        uint64_t went;
+        err = data_read(from->data, buf, n, r->off + *done, &got);
+        if (!err && !got)
+            break;
+        if (!err)
+            err = data_write(to->data, buf, got, r->off2 + *done, false, &went);
+        if (!err)
+            *done += got;
+    }
+    peer_buffer_free(buf);
+    return *done ? 0 : err;
+}
+
+static void copy_fn(struct request *r)
+{
+    struct handle *from = r->handle, *to = r->handle2;
+    size_t done = 0;
+    int err = must_strip(to->inode, r->uid) ? strip(to) : 0;
+    if (!err)
+        err = copy_pieces(from, to, r, &done);
+    if (err)
+        request_err(r, err);
+    else
+        request_write(r, done);
+    lull_end();
+}
+
+static void op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in, struct fuse_file_info *fi_in, fuse_ino_t ino_out,
+                               off_t off_out, struct fuse_file_info *fi_out, size_t len, int flags)
+{
+    if (flags) {
+        fuse_reply_err(req, EINVAL);
+        return;
+    }
+    lull_begin();
+    struct request *r = request_new(req, ino_in);
+    if (!r) {
+        lull_end();
+        return;
+    }
+    file_hold(r, fi_in, fi_out);
+    r->size = MIN(len, COPY_MAX);
+    r->off = (uint64_t)off_in;
+    r->inode2 = inode_get(ino_out);
+    r->off2 = (uint64_t)off_out;
+    request_start(r, pool_waiters, copy_fn);
+}
+
+/* ---- a write of another node, carried here: this mount's caches of it are stale ---- */
+
+static void carried(struct fid fid, uint64_t off, uint64_t len)
+{
+    struct inode *i = inode_known(fid);
+    if (!i)
+        return;
+    if (off == UINT64_MAX)
+        notify_attr_now(i->nodeid); /* not through the queue: joined with a note of pages it would take their place */
+    else
+        notify_data(i->nodeid, (int64_t)off, (int64_t)len);
+    inode_put(i);
+}
+
+void io_ops(struct fuse_lowlevel_ops *ops)
+{
+    carry_on_changed(carried);
+    ops->read = op_read;
+    ops->write = op_write;
+    ops->fallocate = op_fallocate;
+    ops->lseek = op_lseek;
+    ops->copy_file_range = op_copy_file_range;
+}

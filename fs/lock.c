@@ -1,0 +1,207 @@
+/* lock.c - fcntl and flock: asked of the file's home, for the whole session.
+ *
+ * A lock that is granted makes what other nodes wrote before visible: the home is asked again where the latest bytes are, and
+ * the kernel's pages are dropped if they may be others, before the application gets its lock.  Not needed while this node has the claim and
+ * no other node's write came since the last look.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "fs/fs.h"
+
+static struct lock_ask *ask_of(struct request *r)
+{
+    return r->extra;
+}
+
+static void answer(struct request *r, int err)
+{
+    free(r->extra);
+    r->extra = NULL;
+    request_err(r, err);
+}
+
+/* ---- granted: fresh data ---- */
+
+static uint64_t carried_to(struct file *f)
+{
+    lock_take(&f->claim_lock);
+    uint64_t n = f->last_carried;
+    lock_drop(&f->claim_lock);
+    return n;
+}
+
+static bool is_fresh(struct handle *h)
+{
+    uint64_t carried = carried_to(h->data->f);
+    struct location at;
+    if (!claim_here(h->inode->fid, &at))
+        return false;
+    lock_take(&h->inode->lock);
+    bool fresh = h->inode->carried_seen == carried;
+    lock_drop(&h->inode->lock);
+    return fresh;
+}
+
+static void make_fresh(void *arg)
+{
+    struct request *r = arg;
+    struct handle *h = handle_of(&r->fi);
+    bool changed = false;
+    if (is_fresh(h)) {
+        answer(r, 0);
+        return;
+    }
+    uint64_t carried = carried_to(h->data->f);
+    int err = data_revalidate(h->data, &changed);
+    lock_take(&h->inode->lock);
+    changed |= h->inode->carried_seen != carried;
+    h->inode->carried_seen = carried;
+    lock_drop(&h->inode->lock);
+    if (!err && changed)
+        notify_data_wait(h->inode->nodeid);
+    if (!err) {
+        answer(r, 0);
+        return;
+    }
+    struct lock_ask none = *ask_of(r);
+    none.type = F_UNLCK;
+    lock_request(&none, false, NULL, NULL);
+    answer(r, err);
+}
+
+static void done_job(void *arg)
+{
+    request_done(arg);
+}
+
+/* Network thread: an answer is given here, but what takes the locks of inodes and files is the pool's. */
+static void locked(void *arg, int err, const struct lock_ask *found)
+{
+    struct request *r = arg;
+    (void)found;
+    if (!err && ask_of(r)->type != F_UNLCK) {
+        pool_submit(pool_waiters, make_fresh, r);
+        return;
+    }
+    free(r->extra);
+    r->extra = NULL;
+    if (request_take(r))
+        fuse_reply_err(r->req, -err);
+    pool_submit(pool_waiters, done_job, r);
+}
+
+/* ---- the operations ---- */
+
+static struct request *new_lock_request(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, bool flock)
+{
+    struct request *r = request_new(req, ino);
+    if (!r)
+        return NULL;
+    file_hold(r, fi, NULL);
+    struct lock_ask *a = xcalloc(1, sizeof(*a));
+    a->fid = r->inode->fid;
+    a->flock = flock;
+    a->owner = fi->lock_owner;
+    a->end = UINT64_MAX;
+    a->pid = (uint32_t)r->pid;
+    r->extra = a;
+    return r;
+}
+
+static void cancel(struct request *r)
+{
+    lock_cancel(r->lock_id);
+}
+
+/* Inode's lock held. */
+static void remember_locker(struct handle *h, uint64_t owner)
+{
+    for (unsigned n = 0; n < h->nlockers; n++)
+        if (h->lockers[n] == owner)
+            return;
+    h->lockers = xrealloc(h->lockers, (h->nlockers + 1) * sizeof(*h->lockers));
+    h->lockers[h->nlockers++] = owner;
+}
+
+static void ask(struct request *r, bool wait)
+{
+    struct lock_ask a = *ask_of(r);
+    lock_take(&r->inode->lock);
+    if (a.type != F_UNLCK && a.flock)
+        r->inode->has_flocks = true;
+    else if (a.type != F_UNLCK)
+        r->inode->has_locks = true;
+    if (a.type != F_UNLCK && !a.flock)
+        remember_locker(handle_of(&r->fi), a.owner);
+    lock_drop(&r->inode->lock);
+    r->lock_id = lock_new_id();
+    request_wait(r, cancel);
+    lock_request_as(r->lock_id, &a, wait, locked, r);
+}
+
+/* The kernel gives l_start and l_len; 0 is "to the end, whatever it grows to". */
+static void range_of(struct lock_ask *a, const struct flock *lock)
+{
+    a->type = lock->l_type;
+    a->start = (uint64_t)lock->l_start;
+    a->end = lock->l_len ? (uint64_t)lock->l_start + (uint64_t)lock->l_len - 1 : UINT64_MAX;
+    if (lock->l_pid)
+        a->pid = (uint32_t)lock->l_pid;
+}
+
+static void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock, int sleep)
+{
+    struct request *r = new_lock_request(req, ino, fi, false);
+    if (!r)
+        return;
+    range_of(ask_of(r), lock);
+    ask(r, sleep);
+}
+
+static void op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op)
+{
+    struct request *r = new_lock_request(req, ino, fi, true);
+    if (!r)
+        return;
+    int what = op & ~LOCK_NB;
+    ask_of(r)->type = what == LOCK_EX ? F_WRLCK : what == LOCK_SH ? F_RDLCK : F_UNLCK;
+    ask(r, !(op & LOCK_NB));
+}
+
+static void tested(void *arg, int err, const struct lock_ask *found)
+{
+    struct request *r = arg;
+    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    if (!err && found->type != F_UNLCK) {
+        lock.l_type = found->type;
+        lock.l_start = (off_t)found->start;
+        lock.l_len = found->end == UINT64_MAX ? 0 : (off_t)(found->end - found->start + 1);
+        lock.l_pid = (pid_t)found->pid;
+    }
+    free(r->extra);
+    r->extra = NULL;
+    if (request_take(r))
+        err ? fuse_reply_err(r->req, -err) : fuse_reply_lock(r->req, &lock);
+    pool_submit(pool_waiters, done_job, r);
+}
+
+static void op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock)
+{
+    struct request *r = new_lock_request(req, ino, fi, false);
+    if (!r)
+        return;
+    range_of(ask_of(r), lock);
+    struct lock_ask a = *ask_of(r);
+    lock_test(&a, tested, r);
+}
+
+void lock_ops(struct fuse_lowlevel_ops *ops)
+{
+    ops->getlk = op_getlk;
+    ops->setlk = op_setlk;
+    ops->flock = op_flock;
+}

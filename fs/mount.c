@@ -1,0 +1,337 @@
+/* mount.c - the FUSE session: what is asked of the kernel, the threads that read /dev/fuse, the end of a mount.
+ *
+ * The workers are our own, not libfuse's loop: its threads end only when the kernel says that the mount is gone, which a lazy
+ * unmount with files still open does not.  Each waits in epoll for the device (one of them wakes per request) or for the end.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fs/fs.h"
+#include "fs/mountinfo.h"
+
+#define WORKERS      10
+#define INIT_WAIT_MS 20000
+
+static struct {
+    struct fuse_session *session;
+    struct fuse_args args;
+    pthread_t threads[WORKERS];
+    unsigned nthreads;
+    int end_fd;    /* eventfd: the workers are to end */
+    int gone_fd;   /* eventfd: the kernel says that the mount is gone */
+    int signal_fd;
+    int init_fd;   /* eventfd: the kernel's INIT was answered */
+    bool mounted;
+} m = {.end_fd = -1, .gone_fd = -1, .signal_fd = -1, .init_fd = -1};
+
+struct fuse_session *mount_session(void)
+{
+    return m.session;
+}
+
+static void raise_event(int fd)
+{
+    uint64_t one = 1;
+    ssize_t n = write(fd, &one, sizeof(one));
+    if (n != sizeof(one))
+        die("eventfd: %s", strerror(errno));
+}
+
+/* ---- INIT ---- */
+
+static void want(struct fuse_conn_info *conn, uint64_t flag, const char *what)
+{
+    if (!fuse_set_feature_flag(conn, flag) && what)
+        log_warn("this kernel's FUSE has no %s", what);
+}
+
+static void op_init(void *arg, struct fuse_conn_info *conn)
+{
+    (void)arg;
+    want(conn, FUSE_CAP_ASYNC_READ, NULL);
+    want(conn, FUSE_CAP_PARALLEL_DIROPS, NULL);
+    want(conn, FUSE_CAP_ATOMIC_O_TRUNC, "atomic O_TRUNC");
+    want(conn, FUSE_CAP_AUTO_INVAL_DATA, NULL);
+    want(conn, FUSE_CAP_HANDLE_KILLPRIV_V2, NULL);
+    want(conn, FUSE_CAP_POSIX_ACL, "POSIX ACLs");
+    want(conn, FUSE_CAP_DONT_MASK, NULL);
+    want(conn, FUSE_CAP_READDIRPLUS, NULL);
+    want(conn, FUSE_CAP_READDIRPLUS_AUTO, NULL);
+    want(conn, FUSE_CAP_DIRECT_IO_ALLOW_MMAP, NULL);
+    want(conn, FUSE_CAP_POSIX_LOCKS, "fcntl locks: they hold on this node only");
+    want(conn, FUSE_CAP_FLOCK_LOCKS, "flock: it holds on this node only");
+    /* with it the kernel waits for an O_DIRECT read so that not even SIGKILL ends the wait (measured on 6.18) */
+    fuse_unset_feature_flag(conn, FUSE_CAP_ASYNC_DIO);
+    /* one copy from memory is cheaper than a pipe per request; a kernel that writes back by itself goes stale (docs) */
+    fuse_unset_feature_flag(conn, FUSE_CAP_SPLICE_READ);
+    fuse_unset_feature_flag(conn, FUSE_CAP_SPLICE_WRITE);
+    fuse_unset_feature_flag(conn, FUSE_CAP_SPLICE_MOVE);
+    fuse_unset_feature_flag(conn, FUSE_CAP_WRITEBACK_CACHE);
+    conn->max_write = FUSE_IO_MAX;
+    conn->max_background = 64;
+    conn->congestion_threshold = 48;
+    conn->time_gran = 1;
+    raise_event(m.init_fd);
+}
+
+/* ---- workers ---- */
+
+static int worker_epoll(void)
+{
+    struct epoll_event device = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.u32 = 0};
+    struct epoll_event end = {.events = EPOLLIN, .data.u32 = 1};
+    int ep = epoll_create1(EPOLL_CLOEXEC);
+    if (ep < 0)
+        return -errno;
+    if (epoll_ctl(ep, EPOLL_CTL_ADD, fuse_session_fd(m.session), &device) || epoll_ctl(ep, EPOLL_CTL_ADD, m.end_fd, &end)) {
+        int err = -errno;
+        close(ep);
+        return err;
+    }
+    return ep;
+}
+
+/* Serves what is there; false: the mount is gone. */
+static bool serve(struct fuse_buf *buf)
+{
+    for (;;) {
+        int n = fuse_session_receive_buf(m.session, buf);
+        if (n == -EINTR)
+            continue;
+        if (n == -EAGAIN)
+            return true;
+        if (n <= 0) {
+            if (n < 0 && n != -ENODEV)
+                log_error("/dev/fuse: %s: the mount ends", strerror(-n));
+            return false;
+        }
+        fuse_session_process_buf(m.session, buf);
+    }
+}
+
+static void *work(void *arg)
+{
+    struct fuse_buf buf = {0};
+    int ep = worker_epoll();
+    (void)arg;
+    if (ep < 0)
+        log_error("a thread cannot wait for /dev/fuse: %s", strerror(-ep));
+    for (bool more = ep >= 0; more;) {
+        struct epoll_event ev;
+        int n = epoll_wait(ep, &ev, 1, -1);
+        if (n < 0 && errno != EINTR)
+            break;
+        if (n <= 0)
+            continue;
+        if (ev.data.u32 == 1)
+            break;
+        if (!serve(&buf)) {
+            raise_event(m.gone_fd);
+            raise_event(m.end_fd);
+            more = false;
+        }
+    }
+    if (ep >= 0)
+        close(ep);
+    free(buf.mem);
+    io_worker_end();
+    return NULL;
+}
+
+static int start_workers(void)
+{
+    int fd = fuse_session_fd(m.session);
+    if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK))
+        return -errno;
+    while (m.nthreads < WORKERS) {
+        int err = pthread_create(&m.threads[m.nthreads], NULL, work, NULL);
+        if (err)
+            return -err;
+        m.nthreads++;
+    }
+    return 0;
+}
+
+/* ---- options ---- */
+
+void mount_option(const char *opt)
+{
+    if (!m.args.argc)
+        fuse_opt_add_arg(&m.args, "eddyfs"); /* argv[0] */
+    fuse_opt_add_arg(&m.args, "-o");
+    fuse_opt_add_arg(&m.args, opt);
+}
+
+/* A comma or backslash in a value is escaped for libfuse's parser. */
+static void mount_option_value(const char *name, const char *value)
+{
+    char *text = xmalloc(strlen(name) + 2 * strlen(value) + 2), *p = stpcpy(text, name);
+    *p++ = '=';
+    for (; *value; value++) {
+        if (*value == ',' || *value == '\\')
+            *p++ = '\\';
+        *p++ = *value;
+    }
+    *p = '\0';
+    mount_option(text);
+    free(text);
+}
+
+static void make_ops(struct fuse_lowlevel_ops *ops)
+{
+    memset(ops, 0, sizeof(*ops));
+    ops->init = op_init;
+    names_ops(ops);
+    moves_ops(ops);
+    attr_ops(ops);
+    setattr_ops(ops);
+    dir_ops(ops);
+    xattr_ops(ops);
+    file_ops(ops);
+    io_ops(ops);
+    lock_ops(ops);
+}
+
+/* ---- start ---- */
+
+void mount_block_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    m.signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static bool kernel_answered(void)
+{
+    struct pollfd p[2] = {{.fd = m.init_fd, .events = POLLIN}, {.fd = m.gone_fd, .events = POLLIN}};
+    int n;
+    do
+        n = poll(p, 2, INIT_WAIT_MS);
+    while (n < 0 && errno == EINTR);
+    return p[0].revents & POLLIN;
+}
+
+int mount_start(char *err, size_t errlen)
+{
+    struct fuse_lowlevel_ops ops;
+    make_ops(&ops);
+    mount_option("default_permissions,subtype=eddyfs");
+    mount_option_value("fsname", settings.pfs_dir);
+    if (settings.allow_other)
+        mount_option("allow_other");
+    if (settings.read_only)
+        mount_option("ro");
+    m.end_fd = eventfd(0, EFD_CLOEXEC);
+    m.gone_fd = eventfd(0, EFD_CLOEXEC);
+    m.init_fd = eventfd(0, EFD_CLOEXEC);
+    if (m.end_fd < 0 || m.gone_fd < 0 || m.init_fd < 0) {
+        snprintf(err, errlen, "eventfd: %s", strerror(errno));
+        return -errno;
+    }
+    m.session = fuse_session_new(&m.args, &ops, sizeof(ops), NULL);
+    fuse_opt_free_args(&m.args);
+    if (!m.session) {
+        snprintf(err, errlen, "FUSE refused an option (see above); eddyfs -h lists those of eddyfs");
+        return -EINVAL;
+    }
+    if (fuse_session_mount(m.session, settings.mountpoint)) {
+        snprintf(err, errlen,
+                 "%s cannot be mounted on (see above): may this user open /dev/fuse and run fusermount3 (package fuse3)? "
+                 "allow_other needs user_allow_other in /etc/fuse.conf", settings.mountpoint);
+        return -EPERM;
+    }
+    m.mounted = true;
+    int e = start_workers();
+    if (!e && !kernel_answered())
+        e = -ETIMEDOUT;
+    if (e)
+        snprintf(err, errlen, "the mount at %s does not answer: %s", settings.mountpoint, strerror(-e));
+    return e;
+}
+
+/* ---- the end ---- */
+
+int mount_wait(void)
+{
+    struct pollfd p[2] = {{.fd = m.gone_fd, .events = POLLIN}, {.fd = m.signal_fd, .events = POLLIN}};
+    struct signalfd_siginfo info;
+    for (;;) {
+        if (poll(p, 2, -1) < 0)
+            continue;
+        if (p[0].revents & POLLIN)
+            return 0;
+        if (p[1].revents & POLLIN && read(m.signal_fd, &info, sizeof(info)) == sizeof(info))
+            return (int)info.ssi_signo;
+    }
+}
+
+static bool still_mounted(void)
+{
+    struct pollfd p = {.fd = m.gone_fd, .events = POLLIN};
+    return m.mounted && poll(&p, 1, 0) == 0;
+}
+
+/* The kernel aborts the connection when its last descriptor is closed.  In place of it comes the end of a pipe that nobody reads: what
+ * is answered late is dropped, and libfuse sees an error on it, as on a connection that is gone. */
+void mount_abort(void)
+{
+    int pipe_fds[2];
+    if (!m.session || pipe2(pipe_fds, O_CLOEXEC))
+        return;
+    close(pipe_fds[0]);
+    raise_event(m.gone_fd);
+    raise_event(m.end_fd);
+    if (dup3(pipe_fds[1], fuse_session_fd(m.session), O_CLOEXEC) < 0)
+        log_error("the connection to the kernel cannot be ended: %s", strerror(errno));
+    close(pipe_fds[1]);
+}
+
+/* After this no request comes any more.  A request that a worker has begun ends first. */
+void mount_stop(void)
+{
+    if (!m.session)
+        return;
+    bool gone = m.mounted && !still_mounted();
+    if (m.mounted && !gone)
+        fuse_session_unmount(m.session); /* lazily, if it is busy */
+    raise_event(m.end_fd);
+    while (m.nthreads)
+        pthread_join(m.threads[--m.nthreads], NULL);
+    if (gone)
+        fuse_session_unmount(m.session); /* it sees by its descriptor that nothing is mounted, and only frees */
+    m.mounted = false;
+}
+
+/* When nothing will be answered or notified any more. */
+void mount_free(void)
+{
+    if (m.session)
+        fuse_session_destroy(m.session);
+    m.session = NULL;
+    close(m.end_fd);
+    close(m.gone_fd);
+    close(m.init_fd);
+    close(m.signal_fd);
+}
+
+bool mount_signal_pending(void)
+{
+    struct signalfd_siginfo info;
+    struct pollfd p = {.fd = m.signal_fd, .events = POLLIN};
+    return poll(&p, 1, 0) > 0 && read(m.signal_fd, &info, sizeof(info)) == sizeof(info);
+}

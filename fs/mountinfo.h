@@ -1,0 +1,32 @@
+/* mountinfo.h - what is mounted here, as /proc/self/mountinfo tells it: no mount is touched, so
+ * dead and hung ones do no harm.
+ *
+ * Any thread; no locks.
+ */
+#ifndef EDDY_FS_MOUNTINFO_H
+#define EDDY_FS_MOUNTINFO_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct mounted {
+    unsigned id;           /* as in /proc/PID/fdinfo */
+    unsigned major, minor; /* of st_dev of what is in it */
+    char *path, *type;     /* "fuse.eddyfs" */
+    uid_t user;            /* of a FUSE mount: who mounted it; else 0 */
+};
+
+#define EDDYFS_TYPE "fuse.eddyfs"
+
+/* In the order in which they were mounted.  Stops when cb returns something other than 0, and
+ * returns that; -errno. */
+int mounted_each(int (*cb)(void *arg, const struct mounted *m), void *arg);
+/* The mount on top at this absolute path.  -ENOENT: nothing is mounted there. */
+int mounted_find(const char *path, struct mounted *out);
+/* Is an eddyfs (alive or dead) on top there? */
+bool mounted_eddyfs(
+    const char *path,
+    struct mounted *out); /* out may be NULL; else free it with mounted_free after true */
+void mounted_free(struct mounted *m);
+
+#endif

@@ -1,0 +1,380 @@
+/* moves.c - names that go, move or become more (unlink, rmdir, rename, link), and a file's data.
+ *
+ * The PFS does it first.  Then what this node knows follows:
+ *   - a name that is gone leaves the inode; with the last one the inode gets no new look-ups, and
+ *     unflushed data of the file is never flushed (open handles still read and write it);
+ *   - a name that moved moves in the path tree, for a directory with all below it; the path hints
+ *     of unflushed files follow;
+ *   - the file's ctime moved, its data did not: published (struct same), before the answer, since
+ *     the next operation goes on from there;
+ *   - the claimant at another node is told, after the answer.
+ */
+#include "fs/fs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/pfs_data.h"
+#include "placement/store.h"
+
+/* ---- what goes ---- */
+
+/* Another node may have linked the file between the PFS's stat and its unlink: unflushed data is
+ * not given up for that. */
+static bool has_a_name(struct file *f)
+{
+    struct location loc;
+    struct statx stx;
+    return claim_here(f->fid, &loc) && !pfs_file_stat(f, &stx) && stx.stx_nlink > 0;
+}
+
+/* The last name of a regular file is gone: nothing of it is flushed any more.  What is ours and
+ * open stays readable and writable (the store sees to that) until the last close; what is open and
+ * another node's stays as it is.  True: it is open here. */
+static bool file_gone(struct fid fid, bool ours)
+{
+    struct file *f = file_find(fid);
+    if (!f)
+        return false;
+    if (has_a_name(f)) {
+        file_put(f);
+        return false;
+    }
+    lock_take(&f->lock);
+    f->unlinked = true;
+    bool open = f->opens > 0;
+    lock_drop(&f->lock);
+    if (ours || !open)
+        claim_unlinked(f);
+    file_put(f);
+    return open;
+}
+
+/* The path hint of an unflushed file that lost this name and has another one. */
+static void path_of_another_name(struct inode *i)
+{
+    struct file *f = file_find(i->fid);
+    if (!f)
+        return;
+    char *path = pfs_path(i->node);
+    file_set_path(f, path);
+    free(path);
+    file_put(f);
+}
+
+static bool is_ours(const struct statx *stx)
+{
+    struct location loc;
+    return S_ISREG(stx->stx_mode) && claim_here(fid_of(stx), &loc);
+}
+
+/* Name `name` of `dir` is gone; *was is what it led to, as it looked before.  True: if another node
+ * has its claim, that one is to be told.  Not while the file is open here: the claimant would drop
+ * what is still read. */
+static bool name_gone(struct inode *dir, const char *name, const struct statx *was)
+{
+    bool ours = is_ours(was);
+    struct pfs_node *node = pfs_child(dir->node, name);
+    struct inode *i = inode_known(fid_of(was));
+    bool last = S_ISDIR(was->stx_mode) || was->stx_nlink <= 1;
+    if (i) {
+        bool another = inode_lost_name(i, node);
+        if (last)
+            inode_gone(i);
+        else if (another && S_ISREG(was->stx_mode))
+            path_of_another_name(i);
+        inode_put(i);
+    }
+    pfs_drop_fd(node);
+    pfs_unref(node);
+    bool open = last && S_ISREG(was->stx_mode) && file_gone(fid_of(was), ours);
+    return last && !ours && !open;
+}
+
+/* A claimant elsewhere learns that its file has another path, or none (NULL).  Best effort: its
+ * flush finds out by itself. */
+static void tell_claimant(const struct statx *stx, const char *path)
+{
+    struct location loc;
+    struct fid fid = fid_of(stx);
+    if (!S_ISREG(stx->stx_mode) || is_ours(stx))
+        return;
+    if (!claim_where(fid, &loc) && loc.where == WHERE_NODE)
+        claim_named(fid, loc.node, path);
+}
+
+/* A file that lost one of several names: the same data under a new ctime, seen by another name that
+ * we know. */
+static void other_names_same(const struct statx *was)
+{
+    struct inode *i = was->stx_nlink > 1 ? inode_known(fid_of(was)) : NULL;
+    struct statx now;
+    struct same same;
+    same_begin(&same, was);
+    if (i && same.on && !attr_stat(i, &now))
+        same_end(&same, &now);
+    inode_put(i);
+}
+
+static void unlink_fn(struct request *r)
+{
+    struct statx was;
+    int err = pfs_unlink(r->inode->node, r->name, request_cred(r), &was);
+    if (err) {
+        request_err(r, err);
+        return;
+    }
+    bool tell = name_gone(r->inode, r->name, &was);
+    other_names_same(&was);
+    if (request_take(r))
+        fuse_reply_err(r->req, 0);
+    if (tell)
+        tell_claimant(&was, NULL);
+    request_done(r);
+}
+
+static void rmdir_fn(struct request *r)
+{
+    int err = pfs_rmdir(r->inode->node, r->name, request_cred(r));
+    struct inode *i = err ? NULL : inode_child(r->inode, r->name);
+    if (i) {
+        struct pfs_node *node = pfs_child(r->inode->node, r->name);
+        inode_lost_name(i, node);
+        inode_gone(i);
+        pfs_drop_fd(node);
+        pfs_unref(node);
+        inode_put(i);
+    }
+    request_err(r, err);
+}
+
+static void start_with_name(fuse_req_t req, fuse_ino_t parent, const char *name,
+                            void (*fn)(struct request *r))
+{
+    struct request *r = request_new(req, parent);
+    if (!r)
+        return;
+    int err = names_take(r->name, r->inode, name);
+    if (err)
+        request_err(r, err);
+    else
+        request_start(r, pool_names, fn);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    start_with_name(req, parent, name, unlink_fn);
+}
+
+static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    start_with_name(req, parent, name, rmdir_fn);
+}
+
+/* ---- rename ---- */
+
+/* One of the two names of a rename, and what was there before it. */
+struct side {
+    struct inode *dir;
+    const char *name;
+    bool there;
+    struct statx was;
+};
+
+static int side_look(struct side *s)
+{
+    int err = pfs_lookup(s->dir->node, s->name, &s->was);
+    s->there = !err;
+    return err;
+}
+
+struct path_move {
+    const char *from, *to;
+    size_t from_len;
+};
+
+static int move_path(void *arg, struct file *f)
+{
+    const struct path_move *m = arg;
+    char *path = file_path(f);
+    if (path && !strncmp(path, m->from, m->from_len) && path[m->from_len] == '/') {
+        char *moved;
+        if (asprintf(&moved, "%s%s", m->to, path + m->from_len) < 0)
+            die("out of memory");
+        file_set_path(f, moved);
+        free(moved);
+    }
+    free(path);
+    return 0;
+}
+
+/* The path hints of what moved from one path to another: of the file, or of unflushed files below
+ * the directory. */
+static void paths_follow(const struct statx *stx, const char *from, const char *to)
+{
+    if (S_ISDIR(stx->stx_mode)) {
+        struct path_move m = {from, to, strlen(from)};
+        int err = store_each_claimed(move_path, &m);
+        if (err)
+            log_warn("paths of unflushed files do not follow a rename: %s: %s", from,
+                     strerror(-err));
+    } else if (S_ISREG(stx->stx_mode)) {
+        struct file *f = file_find(fid_of(stx));
+        if (f) {
+            file_set_path(f, to);
+            file_put(f);
+        }
+    }
+}
+
+static char *side_path(const struct side *s)
+{
+    struct pfs_node *node = pfs_child(s->dir->node, s->name);
+    char *path = pfs_path(node);
+    pfs_unref(node);
+    return path;
+}
+
+/* What each name led to has the other one now.  The nodes are the same objects under their new
+ * names, so inodes below a renamed directory need nothing. */
+static void tree_follows(const struct side *from, const struct side *to, bool exchange)
+{
+    struct pfs_node *a = pfs_child(from->dir->node, from->name);
+    struct pfs_node *b = exchange ? pfs_child(to->dir->node, to->name) : NULL;
+    pfs_moved(a, to->dir->node, to->name);
+    if (b)
+        pfs_moved(b, from->dir->node, from->name);
+    pfs_unref(a);
+    if (b)
+        pfs_unref(b);
+}
+
+static void moved_is_same(const struct side *was, const struct side *now)
+{
+    struct statx stx;
+    struct same same;
+    same_begin(&same, &was->was);
+    if (same.on && !pfs_lookup(now->dir->node, now->name, &stx))
+        same_end(&same, &stx);
+}
+
+static void moved(struct request *r, const struct side *from, const struct side *to, bool exchange)
+{
+    char *from_path = side_path(from), *to_path = side_path(to);
+    bool replaced = to->there && !exchange;
+    bool tell = replaced && name_gone(to->dir, to->name, &to->was);
+    tree_follows(from, to, exchange);
+    paths_follow(&from->was, from_path, to_path);
+    moved_is_same(from, to);
+    if (exchange) {
+        paths_follow(&to->was, to_path, from_path);
+        moved_is_same(to, from);
+    }
+    if (replaced)
+        other_names_same(&to->was);
+    if (request_take(r))
+        fuse_reply_err(r->req, 0);
+    tell_claimant(&from->was, to_path);
+    if (exchange || tell)
+        tell_claimant(&to->was, exchange ? from_path : NULL);
+    free(from_path);
+    free(to_path);
+    request_done(r);
+}
+
+static void rename_fn(struct request *r)
+{
+    struct side from = {.dir = r->inode, .name = r->name};
+    struct side to = {.dir = r->inode2, .name = r->name2};
+    bool exchange = r->flags & RENAME_EXCHANGE;
+    int err = side_look(&from);
+    if (!err)
+        err = side_look(&to);
+    if (err == -ENOENT && from.there && !exchange)
+        err = 0;
+    if (!err)
+        err = pfs_rename(from.dir->node, from.name, to.dir->node, to.name, (unsigned)r->flags,
+                         request_cred(r));
+    /* Two names of one file: rename does nothing, both stay. */
+    bool nothing = to.there && fid_eq(fid_of(&from.was), fid_of(&to.was));
+    if (err || nothing)
+        request_err(r, err);
+    else
+        moved(r, &from, &to, exchange);
+}
+
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
+                      const char *newname, unsigned int flags)
+{
+    struct request *r = request_new(req, parent);
+    if (!r)
+        return;
+    r->inode2 = inode_get(newparent);
+    r->flags = (int)flags;
+    int err = r->inode2 ? 0 : -ESTALE;
+    if (!err && flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE))
+        err = -EINVAL; /* RENAME_WHITEOUT: for overlayfs only */
+    if (!err)
+        err = names_take(r->name, r->inode, name);
+    if (!err)
+        err = names_take(r->name2, r->inode2, newname);
+    if (err)
+        request_err(r, err);
+    else
+        request_start(r, pool_names, rename_fn);
+}
+
+/* ---- link ---- */
+
+static int link_file(struct request *r, struct statx *stx)
+{
+    struct same same;
+    /* This also finds a name that leads there, if another node has removed one of several. */
+    int err = attr_stat(r->inode, stx);
+    if (err)
+        return err;
+    same_begin(&same, stx);
+    err = pfs_link(r->inode->node, r->inode2->node, r->name, request_cred(r), stx);
+    if (!err)
+        same_end(&same, stx);
+    return err;
+}
+
+static void link_fn(struct request *r)
+{
+    struct statx stx;
+    int err = link_file(r, &stx);
+    if (err) {
+        request_err(r, err);
+        return;
+    }
+    struct stat st;
+    struct inode *i = names_found(r->inode2, r->name, &stx);
+    err = attr_complete(i, &stx, &st);
+    reply_entry(r, i, &st, !err);
+}
+
+static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const char *newname)
+{
+    struct request *r = request_new(req, ino);
+    if (!r)
+        return;
+    r->inode2 = inode_get(newparent);
+    int err = r->inode2 ? names_take(r->name, r->inode2, newname) : -ESTALE;
+    if (!err && S_ISDIR(r->inode->type))
+        err = -EPERM;
+    if (err)
+        request_err(r, err);
+    else
+        request_start(r, pool_names, link_fn);
+}
+
+void moves_ops(struct fuse_lowlevel_ops *ops)
+{
+    ops->unlink = op_unlink;
+    ops->rmdir = op_rmdir;
+    ops->rename = op_rename;
+    ops->link = op_link;
+}

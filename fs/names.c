@@ -1,0 +1,388 @@
+/* names.c - looking names up and making new ones.
+ *
+ * Names live on the PFS: every operation goes to it at once and is done when it has answered.  Then
+ * the file is looked for among the inodes by its fid, and for a regular file the home is asked who
+ * has the latest bytes.
+ */
+#include "fs/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "placement/pfs_data.h"
+#include "placement/store.h"
+
+#define DEFAULT_ACL "system.posix_acl_default"
+
+/* ---- names ---- */
+
+int names_take(char to[REQUEST_NAME_MAX], const struct inode *parent, const char *name)
+{
+    size_t len = strlen(name);
+    if (len >= REQUEST_NAME_MAX)
+        return -ENAMETOOLONG;
+    memcpy(to, name, len + 1);
+    bool hidden =
+        parent->nodeid == FUSE_ROOT_ID && settings.hidden && !strcmp(name, settings.hidden);
+    return hidden ? -EPERM : 0;
+}
+
+struct inode *names_found(struct inode *parent, const char *name, const struct statx *stx)
+{
+    struct fid fid = fid_of(stx);
+    struct inode *before = inode_child(parent, name);
+    if (before && !fid_eq(before->fid, fid)) { /* another file is there now: another node's doing */
+        struct pfs_node *old = pfs_child(parent->node, name);
+        inode_lost_name(before, old);
+        pfs_unref(old);
+    }
+    inode_put(before);
+    return inode_found(pfs_child_as(parent->node, name, fid), stx);
+}
+
+/* ---- lookup, forget ---- */
+
+/* "." and "..": only where a file handle is opened (NFS export). */
+static int lookup_dots(struct request *r)
+{
+    struct statx stx;
+    struct pfs_node *node = pfs_ref(r->inode->node);
+    if (r->name[1] == '.') { /* walk to the parent: the path without its last name */
+        char *path = pfs_path(node), *end = strrchr(path, '/'), *rest = path;
+        if (end)
+            *end = '\0';
+        pfs_unref(node);
+        node = pfs_ref(pfs_root());
+        for (char *name = end ? strsep(&rest, "/") : NULL; name; name = strsep(&rest, "/")) {
+            struct pfs_node *child = pfs_child(node, name);
+            pfs_unref(node);
+            node = child;
+        }
+        free(path);
+    }
+    int err = pfs_stat(node, &stx);
+    if (err) {
+        pfs_unref(node);
+        return err;
+    }
+    struct inode *i = inode_found(node, &stx);
+    struct stat st;
+    err = attr_complete(i, &stx, &st);
+    reply_entry(r, i, &st, !err);
+    return 0;
+}
+
+static void reply_no_entry(struct request *r)
+{
+    if (settings.negative_timeout <= 0) {
+        request_err(r, -ENOENT);
+        return;
+    }
+    struct fuse_entry_param e = {.entry_timeout = settings.negative_timeout};
+    if (request_take(r))
+        fuse_reply_entry(r->req, &e);
+    request_done(r);
+}
+
+/* An unflushed file that another node has renamed, or a directory above it: recovery and the flush
+ * go by the path in its record. */
+static void refresh_path(struct inode *i)
+{
+    struct location loc;
+    struct file *f = S_ISREG(i->type) && claim_here(i->fid, &loc) ? file_find(i->fid) : NULL;
+    if (!f)
+        return;
+    char *path = pfs_path(i->node), *old = file_path(f);
+    if (!old || strcmp(path, old))
+        file_set_path(f, path);
+    free(path);
+    free(old);
+    file_put(f);
+}
+
+/* Answers with the file that was found or made under r->name.  Where its latest bytes are lost the
+ * name is still given, so that it can be unlinked; stat and open say EIO. */
+static void reply_found(struct request *r, struct statx *stx)
+{
+    struct stat st;
+    struct inode *i = names_found(r->inode, r->name, stx);
+    int err = attr_complete(i, stx, &st);
+    refresh_path(i);
+    reply_entry(r, i, &st, !err);
+}
+
+static void lookup_fn(struct request *r)
+{
+    if (!strcmp(r->name, ".") || !strcmp(r->name, "..")) {
+        int err = lookup_dots(r);
+        if (err)
+            request_err(r, err);
+        return;
+    }
+    struct statx stx;
+    int err = pfs_lookup(r->inode->node, r->name, &stx);
+    if (err == -ENOENT)
+        reply_no_entry(r);
+    else if (err)
+        request_err(r, err);
+    else
+        reply_found(r, &stx);
+}
+
+static bool lookup_stalled(struct request *r)
+{
+    struct stat st;
+    struct inode *i = inode_child(r->inode, r->name);
+    bool known = i && attr_last(i, &st) && inode_look_again(i);
+    if (known) {
+        struct fuse_entry_param e;
+        entry_fill(&e, i, &st, true);
+        if (!request_take(r) || fuse_reply_entry(r->req, &e) == -ENOENT)
+            inode_forget(i->nodeid, 1);
+    }
+    inode_put(i);
+    return known;
+}
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct request *r = request_new(req, parent);
+    if (!r)
+        return;
+    int err = names_take(r->name, r->inode, name);
+    if (err) {
+        request_err(r, err == -EPERM ? -ENOENT : err);
+        return;
+    }
+    request_on_stall(r, lookup_stalled);
+    request_start(r, pool_names, lookup_fn);
+}
+
+static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
+{
+    inode_forget(ino, nlookup);
+    fuse_reply_none(req);
+}
+
+static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+    for (size_t n = 0; n < count; n++)
+        inode_forget(forgets[n].ino, forgets[n].nlookup);
+    fuse_reply_none(req);
+}
+
+static void readlink_fn(struct request *r)
+{
+    char *target;
+    int err = pfs_readlink(r->inode->node, &target);
+    if (err) {
+        request_err(r, err);
+        return;
+    }
+    if (request_take(r))
+        fuse_reply_readlink(r->req, target);
+    free(target);
+    request_done(r);
+}
+
+static void op_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+    struct request *r = request_new(req, ino);
+    if (r)
+        request_start(r, pool_names, readlink_fn);
+}
+
+/* ---- making ---- */
+
+/* In a directory with a default ACL the umask does not count: the PFS makes the mode from the ACL.
+ * Asked once per attribute time-out and directory. */
+static bool has_default_acl(struct inode *dir)
+{
+    uint64_t now = boot_ms();
+    lock_take(&dir->lock);
+    bool known =
+        dir->default_acl_ms && now - dir->default_acl_ms < (uint64_t)(settings.attr_timeout * 1000);
+    bool has = dir->default_acl;
+    lock_drop(&dir->lock);
+    if (known)
+        return has;
+
+    size_t len = 0;
+    has = !pfs_getxattr(dir->node, DEFAULT_ACL, NULL, 0, &len) && len > 0;
+    lock_take(&dir->lock);
+    dir->default_acl = has;
+    dir->default_acl_ms = now;
+    lock_drop(&dir->lock);
+    return has;
+}
+
+static mode_t mode_to_make(struct request *r)
+{
+    return r->umask && !has_default_acl(r->inode) ? r->mode & ~r->umask : r->mode;
+}
+
+static void reply_made(struct request *r, int err, struct statx *stx)
+{
+    if (err)
+        request_err(r, err);
+    else
+        reply_found(r, stx);
+}
+
+static void mkdir_fn(struct request *r)
+{
+    struct statx stx;
+    int err = pfs_mkdir(r->inode->node, r->name, mode_to_make(r), request_cred(r), &stx);
+    reply_made(r, err, &stx);
+}
+
+static void mknod_fn(struct request *r)
+{
+    struct statx stx;
+    int err = pfs_mknod(r->inode->node, r->name, mode_to_make(r), r->rdev, request_cred(r), &stx);
+    reply_made(r, err, &stx);
+}
+
+static void symlink_fn(struct request *r)
+{
+    struct statx stx;
+    int err = pfs_symlink(r->text, r->inode->node, r->name, request_cred(r), &stx);
+    reply_made(r, err, &stx);
+}
+
+/* A request for making `name`: NULL if it was answered already. */
+static struct request *request_to_make(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct request *r = request_new(req, parent);
+    if (!r)
+        return NULL;
+    int err = names_take(r->name, r->inode, name);
+    if (err) {
+        request_err(r, err);
+        return NULL;
+    }
+    return r;
+}
+
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+    struct request *r = request_to_make(req, parent, name);
+    if (!r)
+        return;
+    r->mode = mode;
+    request_start(r, pool_names, mkdir_fn);
+}
+
+static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
+{
+    struct request *r = request_to_make(req, parent, name);
+    if (!r)
+        return;
+    r->mode = mode;
+    r->rdev = rdev;
+    request_start(r, pool_names, mknod_fn);
+}
+
+static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+    struct request *r = request_to_make(req, parent, name);
+    if (!r)
+        return;
+    r->text = xstrdup(target);
+    request_start(r, pool_names, symlink_fn);
+}
+
+/* ---- create ---- */
+
+static bool can_write(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+/* The file that pfs_create made, or opened because it was there: fd is taken over. */
+static int open_made(struct request *r, struct inode *i, int fd, bool created,
+                     const struct statx *stx, struct handle **h)
+{
+    struct file *f;
+    char *path = pfs_path(i->node);
+    int err = file_get(i->fid, path, &f);
+    free(path);
+    if (err) {
+        close(fd);
+        return err;
+    }
+    if (created)
+        store_set_reborn(f);
+    pfs_adopt_fd(f, fd, can_write(fd));
+    err = file_open_handle(r, i, stx, f, created, h);
+    file_put(f);
+    return err;
+}
+
+static void reply_create(struct request *r, struct inode *i, struct statx *stx,
+                         struct handle *h)
+{
+    struct stat st;
+    struct fuse_entry_param e;
+    int err = attr_complete(i, stx, &st);
+    entry_fill(&e, i, &st, !err);
+    if (!err)
+        attr_remember(i, &st);
+    if (!request_take(r) || fuse_reply_create(r->req, &e, &r->fi) == -ENOENT) {
+        file_close_handle(h);
+        inode_forget(i->nodeid, 1);
+    }
+    inode_put(i);
+    request_done(r);
+}
+
+static void create_fn(struct request *r)
+{
+    struct statx stx;
+    int fd = -1;
+    bool created = false;
+    int err = pfs_create(r->inode->node, r->name, r->fi.flags, mode_to_make(r), request_cred(r),
+                         &fd, &stx, &created);
+    if (err) { /* -ESTALE: a link or directory is there now; the kernel looks again */
+        request_err(r, err);
+        return;
+    }
+    struct handle *h;
+    struct inode *i = names_found(r->inode, r->name, &stx);
+    err = open_made(r, i, fd, created, &stx, &h);
+    if (!err) {
+        reply_create(r, i, &stx, h);
+        return;
+    }
+    inode_forget(i->nodeid, 1);
+    inode_put(i);
+    request_err(r, err);
+}
+
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+                      struct fuse_file_info *fi)
+{
+    struct request *r = request_to_make(req, parent, name);
+    if (!r)
+        return;
+    r->mode = mode;
+    r->fi = *fi;
+    request_start(r, pool_names, create_fn);
+}
+
+/* No tmpfile: open(O_TMPFILE) is EOPNOTSUPP, as on most PFSs; who uses it has another way. */
+void names_ops(struct fuse_lowlevel_ops *ops)
+{
+    ops->lookup = op_lookup;
+    ops->forget = op_forget;
+    ops->forget_multi = op_forget_multi;
+    ops->readlink = op_readlink;
+    ops->mknod = op_mknod;
+    ops->mkdir = op_mkdir;
+    ops->symlink = op_symlink;
+    ops->create = op_create;
+}

@@ -1,0 +1,181 @@
+/* notify.c - telling the kernel that what it keeps is stale.
+ *
+ * Such a call may wait in the kernel for a page that a read holds, and that read for a thread of
+ * ours: so it is made by the one thread here, which holds no lock and has nothing else to do. Notes
+ * of one inode that wait are joined.  Only who must know that the pages are gone before it goes on
+ * (a pool's thread at an open) makes the call itself: behind the queue it would wait for other
+ * inodes' reads too. A node id that the kernel has forgotten (-ENOENT) and a kernel without the
+ * call (-ENOSYS) are right as they are: there is nothing stale then, or only for the attribute
+ * time-out.
+ */
+#include "fs/fs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct note {
+    struct note *next;
+    uint64_t nodeid;
+    char *name;       /* an entry of directory nodeid; NULL: data */
+    int64_t off, end; /* end 0: to the end of the file */
+};
+
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t more;
+    struct note *first, **last;
+    bool running;
+    pthread_t thread;
+} notes = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
+
+/* ---- the calls ---- */
+
+static void check(int err, const char *what, uint64_t nodeid)
+{
+    static _Atomic uint64_t logged;
+    if (err && err != -ENOENT && err != -ENOSYS && err != -ENOTCONN && err != -ENODEV &&
+        log_every(&logged, 10000))
+        log_warn("the kernel did not take that %s is stale: node %llx: %s", what,
+                 (unsigned long long)nodeid, strerror(-err));
+}
+
+static void tell(const struct note *n)
+{
+    struct fuse_session *se = mount_session();
+    if (!se)
+        return;
+    if (n->name)
+        check(fuse_lowlevel_notify_inval_entry(se, n->nodeid, n->name, strlen(n->name)), "a name",
+              n->nodeid);
+    else
+        check(fuse_lowlevel_notify_inval_inode(se, n->nodeid, n->off, n->end ? n->end - n->off : 0),
+              "data", n->nodeid);
+}
+
+void notify_attr_now(uint64_t nodeid)
+{
+    struct fuse_session *se = mount_session();
+    if (se)
+        check(fuse_lowlevel_notify_inval_inode(se, nodeid, -1, 0), "an attribute", nodeid);
+}
+
+/* ---- the thread ---- */
+
+static struct note *take_first(void)
+{
+    struct note *n = notes.first;
+    notes.first = n->next;
+    if (!notes.first)
+        notes.last = &notes.first;
+    return n;
+}
+
+static void *notify_main(void *arg)
+{
+    (void)arg;
+    lock_take(&notes.lock);
+    for (;;) {
+        while (notes.running && !notes.first)
+            lock_wait(&notes.lock, &notes.more, 0);
+        if (!notes.running)
+            break;
+        struct note *n = take_first();
+        lock_drop(&notes.lock);
+        tell(n);
+        free(n->name);
+        free(n);
+        lock_take(&notes.lock);
+    }
+    lock_drop(&notes.lock);
+    return NULL;
+}
+
+void notify_start(void)
+{
+    lock_cond_init(&notes.more);
+    notes.last = &notes.first;
+    notes.running = true;
+    int err = pthread_create(&notes.thread, NULL, notify_main, NULL);
+    if (err)
+        die("the notifier's thread could not be started: %s", strerror(err));
+    pthread_setname_np(notes.thread, "eddy-notify");
+}
+
+/* After the unmount, or what the kernel does with stale pages matters to nobody: what waits is
+ * dropped. */
+void notify_stop(void)
+{
+    lock_take(&notes.lock);
+    bool was = notes.running;
+    notes.running = false;
+    pthread_cond_broadcast(&notes.more);
+    lock_drop(&notes.lock);
+    if (!was)
+        return;
+    pthread_join(notes.thread, NULL);
+    while (notes.first) {
+        struct note *n = take_first();
+        free(n->name);
+        free(n);
+    }
+}
+
+/* ---- the queue ---- */
+
+/* Joins with a note that waits, if there is one for this inode; lock held. */
+static bool join(uint64_t nodeid, int64_t off, int64_t end)
+{
+    for (struct note *n = notes.first; n; n = n->next) {
+        if (n->nodeid != nodeid || n->name || n->off < 0 || off < 0) /* off < 0: attributes only */
+            continue;
+        n->off = MIN(n->off, off);
+        n->end = n->end && end ? MAX(n->end, end) : 0;
+        return true;
+    }
+    return false;
+}
+
+static void push(struct note *n)
+{
+    *notes.last = n;
+    notes.last = &n->next;
+    pthread_cond_signal(&notes.more);
+}
+
+static struct note *note_new(uint64_t nodeid)
+{
+    struct note *n = xcalloc(1, sizeof(*n));
+    n->nodeid = nodeid;
+    return n;
+}
+
+void notify_data(uint64_t nodeid, int64_t off, int64_t len)
+{
+    int64_t end = len > 0 ? off + len : 0;
+    lock_take(&notes.lock);
+    if (notes.running && !join(nodeid, off, end)) {
+        struct note *n = note_new(nodeid);
+        n->off = off;
+        n->end = end;
+        push(n);
+    }
+    lock_drop(&notes.lock);
+}
+
+void notify_data_wait(uint64_t nodeid)
+{
+    lock_assert_none();
+    tell(&(struct note){.nodeid = nodeid});
+}
+
+void notify_entry(uint64_t parent, const char *name)
+{
+    lock_take(&notes.lock);
+    if (notes.running) {
+        struct note *n = note_new(parent);
+        n->name = xstrdup(name);
+        push(n);
+    }
+    lock_drop(&notes.lock);
+}

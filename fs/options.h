@@ -1,0 +1,23 @@
+/* options.h - the daemon's command line.  Main thread only. */
+#ifndef EDDY_FS_OPTIONS_H
+#define EDDY_FS_OPTIONS_H
+
+#include "flush/flush.h"
+#include "fs/fs.h"
+#include "transport/base.h"
+
+struct options {
+    enum flush_policy policy;
+    enum log_level log_level;
+    const char *session_dir; /* NULL: the default */
+    bool help, version;
+};
+
+/* Parses argv (and the environment for what is not given) into `settings` and *o; strings live as long as the program.
+ * 0, or -EINVAL after a message on standard error that says what is wrong and what to do. */
+int options_parse(int argc, char **argv, struct options *o);
+/* The session directory, once settings.pfs_dir is resolved. */
+void options_session_dir(void);
+void options_help(void);
+
+#endif

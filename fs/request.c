@@ -1,0 +1,337 @@
+/* request.c - requests that wait: answered once, by the job or by the watcher.
+ *
+ * libfuse may call the interrupt function of a request that is being answered at that moment, so it gets a number, not a pointer,
+ * and looks it up in the list of waiting requests.
+ *
+ *     request_start --> job in a pool --> request_take --> reply --> request_done
+ *                  '--> watcher (interrupt, stalled PFS) --> request_take --> reply
+ */
+#include "fs/request.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/fs.h"
+
+#define LOOK_MS       100  /* the watcher's pace while something waits */
+#define GRACE_MS      200  /* an interrupted request may still end by itself */
+#define STALLED_MS    2000 /* a PFS that has been silent for so long hangs */
+#define STALL_WAIT_MS 250  /* ... and a request is answered from memory after so long */
+
+static struct {
+    struct lock lock; /* RANK_LEAF: all of it */
+    pthread_cond_t changed;
+    struct request *list;
+    unsigned n;
+    uint64_t last_number;
+    bool watching, ending;
+    pthread_t thread;
+} all;
+
+/* ---- the list ---- */
+
+static void interrupted(fuse_req_t req, void *data);
+
+/* libfuse is told first: once it is in the list the watcher may answer, and r->req is gone. */
+static void enlist(struct request *r)
+{
+    lock_take(&all.lock);
+    r->number = ++all.last_number;
+    lock_drop(&all.lock);
+    fuse_req_interrupt_func(r->req, interrupted, (void *)(uintptr_t)r->number);
+    lock_take(&all.lock);
+    r->interrupted = fuse_req_interrupted(r->req); /* it may have come before the request was in the list */
+    r->interrupted_ms = boot_ms();
+    r->next = all.list;
+    r->prev = &all.list;
+    if (all.list)
+        all.list->prev = &r->next;
+    all.list = r;
+    all.n++;
+    if (!all.watching)
+        pthread_cond_broadcast(&all.changed);
+    lock_drop(&all.lock);
+}
+
+static void delist(struct request *r)
+{
+    lock_take(&all.lock);
+    if (r->prev) {
+        *r->prev = r->next;
+        if (r->next)
+            r->next->prev = r->prev;
+        r->prev = NULL;
+        all.n--;
+        if (!all.n)
+            pthread_cond_broadcast(&all.changed);
+    }
+    lock_drop(&all.lock);
+}
+
+unsigned requests_waiting(void)
+{
+    lock_take(&all.lock);
+    unsigned n = all.n;
+    lock_drop(&all.lock);
+    return n;
+}
+
+static void interrupted(fuse_req_t req, void *data)
+{
+    uint64_t number = (uint64_t)(uintptr_t)data;
+    (void)req;
+    lock_take(&all.lock);
+    for (struct request *r = all.list; r; r = r->next) {
+        if (r->number == number) {
+            if (!r->interrupted) {
+                r->interrupted_ms = boot_ms(); /* before the flag: the watcher reads both without the lock */
+                r->interrupted = true;
+            }
+            break;
+        }
+    }
+    lock_drop(&all.lock);
+}
+
+/* ---- the watcher ---- */
+
+/* Is one of the signals in this mask (of /proc/TID/status) one that is meant to end the wait? */
+static bool ending_signal(const char *line, const char *key)
+{
+    unsigned long long mask;
+    if (strncmp(line, key, strlen(key)) || sscanf(line + strlen(key), "%llx", &mask) != 1)
+        return false;
+    return mask & (1ull << (SIGKILL - 1) | 1ull << (SIGINT - 1) | 1ull << (SIGTERM - 1) | 1ull << (SIGQUIT - 1) |
+                   1ull << (SIGHUP - 1));
+}
+
+static bool wants_to_end(pid_t tid)
+{
+    char path[64], line[256];
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+    FILE *status = fopen(path, "re");
+    if (!status)
+        return true; /* gone, or of another PID namespace: nobody to wait for */
+    bool yes = false;
+    while (!yes && fgets(line, sizeof(line), status))
+        yes = ending_signal(line, "SigPnd:") || ending_signal(line, "ShdPnd:");
+    fclose(status);
+    return yes;
+}
+
+static void drop_ref(struct request *r);
+
+/* With a reference, without the lock. */
+static void look_at(struct request *r, uint64_t now)
+{
+    if (r->interrupted && r->cancel) {
+        void (*cancel)(struct request *) = r->cancel;
+        r->cancel = NULL;
+        cancel(r);
+    } else if (r->interrupted && !r->is_lock && now - r->interrupted_ms >= GRACE_MS && wants_to_end(r->pid)) {
+        if (request_take(r))
+            fuse_reply_err(r->req, EINTR);
+    } else if (r->stalled && now - r->began_ms >= STALL_WAIT_MS && pfs_waiting_ms() >= STALLED_MS) {
+        r->stalled(r);
+    }
+    drop_ref(r);
+}
+
+static bool needs_look(const struct request *r, uint64_t now)
+{
+    return !r->answered && (r->interrupted || (r->stalled && now - r->began_ms >= STALL_WAIT_MS));
+}
+
+/* All of them, however many: one that can be ended must not hide behind others that cannot. */
+static void look_round(void)
+{
+    unsigned n = 0;
+    uint64_t now = boot_ms();
+    lock_take(&all.lock);
+    struct request **todo = xcalloc(all.n + 1, sizeof(*todo));
+    for (struct request *r = all.list; r; r = r->next) {
+        if (needs_look(r, now)) {
+            r->refs++;
+            todo[n++] = r;
+        }
+    }
+    lock_drop(&all.lock);
+    for (unsigned i = 0; i < n; i++)
+        look_at(todo[i], now);
+    free(todo);
+}
+
+static void *watch(void *arg)
+{
+    (void)arg;
+    lock_take(&all.lock);
+    while (!all.ending) {
+        if (!all.n) {
+            all.watching = false;
+            lock_wait(&all.lock, &all.changed, 0);
+            all.watching = true;
+            continue;
+        }
+        lock_wait(&all.lock, &all.changed, LOOK_MS);
+        lock_drop(&all.lock);
+        look_round();
+        lock_take(&all.lock);
+    }
+    lock_drop(&all.lock);
+    return NULL;
+}
+
+void request_system_start(void)
+{
+    lock_init(&all.lock, RANK_LEAF);
+    lock_cond_init(&all.changed);
+    all.ending = false;
+    if (pthread_create(&all.thread, NULL, watch, NULL))
+        die("no thread for interrupted requests: %s", strerror(errno));
+}
+
+void request_system_stop(void)
+{
+    lock_take(&all.lock);
+    while (all.n)
+        lock_wait(&all.lock, &all.changed, 1000);
+    all.ending = true;
+    pthread_cond_broadcast(&all.changed);
+    lock_drop(&all.lock);
+    pthread_join(all.thread, NULL);
+}
+
+/* ---- one request ---- */
+
+static void take_groups(struct request *r)
+{
+    gid_t list[64], *groups = list;
+    int n = fuse_req_getgroups(r->req, ARRAY_LEN(list), list);
+    if (n > (int)ARRAY_LEN(list)) {
+        groups = xcalloc((size_t)n, sizeof(*groups));
+        n = MIN(n, fuse_req_getgroups(r->req, n, groups));
+    }
+    r->cred.uid = r->uid;
+    r->cred.gid = r->gid;
+    r->cred.ngroups = n > 0 ? (unsigned)n : 0;
+    r->groups = xcalloc(r->cred.ngroups + 1, sizeof(*groups));
+    memcpy(r->groups, groups, r->cred.ngroups * sizeof(*groups));
+    r->cred.groups = r->groups;
+    if (groups != list)
+        free(groups);
+}
+
+struct request *request_new(fuse_req_t req, fuse_ino_t nodeid)
+{
+    const struct fuse_ctx *ctx = fuse_req_ctx(req);
+    struct inode *i = nodeid ? inode_get(nodeid) : NULL;
+    if (nodeid && !i) {
+        fuse_reply_err(req, ESTALE);
+        return NULL;
+    }
+    struct request *r = xcalloc(1, sizeof(*r));
+    r->req = req;
+    r->inode = i;
+    r->uid = ctx->uid;
+    r->gid = ctx->gid;
+    r->pid = ctx->pid;
+    r->umask = ctx->umask;
+    r->refs = 1;
+    r->began_ms = boot_ms();
+    if (settings.several_users)
+        take_groups(r);
+    return r;
+}
+
+static void run(void *arg)
+{
+    struct request *r = arg;
+    if (r->answered && r->stalled)
+        request_done(r); /* from memory, before its turn came */
+    else
+        r->fn(r);
+}
+
+void request_start(struct request *r, struct pool *p, void (*fn)(struct request *r))
+{
+    r->fn = fn;
+    /* a PFS that hangs already: a listing asks file by file, and must not wait for each */
+    if (r->stalled && pfs_waiting_ms() >= STALLED_MS && r->stalled(r)) {
+        request_done(r);
+        return;
+    }
+    enlist(r);
+    pool_submit(p, run, r);
+}
+
+void request_on_stall(struct request *r, bool (*stalled)(struct request *r))
+{
+    r->stalled = stalled;
+}
+
+void request_wait(struct request *r, void (*cancel)(struct request *r))
+{
+    r->cancel = cancel;
+    r->is_lock = true;
+    enlist(r);
+}
+
+bool request_take(struct request *r)
+{
+    return !atomic_exchange(&r->answered, 1);
+}
+
+static void drop_ref(struct request *r)
+{
+    if (--r->refs)
+        return;
+    if (r->let_go)
+        r->let_go(r);
+    inode_put(r->inode);
+    inode_put(r->inode2);
+    free(r->text);
+    free(r->groups);
+    free(r);
+}
+
+void request_done(struct request *r)
+{
+    delist(r);
+    drop_ref(r);
+}
+
+void request_err(struct request *r, int err)
+{
+    if (request_take(r))
+        fuse_reply_err(r->req, -err);
+    request_done(r);
+}
+
+void request_attr(struct request *r, const struct stat *st, double timeout)
+{
+    if (request_take(r))
+        fuse_reply_attr(r->req, st, timeout);
+    request_done(r);
+}
+
+void request_buf(struct request *r, const void *buf, size_t len)
+{
+    if (request_take(r))
+        fuse_reply_buf(r->req, buf, len);
+    request_done(r);
+}
+
+void request_write(struct request *r, size_t n)
+{
+    if (request_take(r))
+        fuse_reply_write(r->req, n);
+    request_done(r);
+}
+
+const struct cred *request_cred(struct request *r)
+{
+    return settings.several_users ? &r->cred : NULL;
+}

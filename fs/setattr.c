@@ -1,0 +1,245 @@
+/* setattr.c - chmod, chown, truncate, utimens.
+ *
+ * Mode and owner go to the PFS.  A truncation goes where the latest bytes are, through a handle.
+ * Times go to the PFS, and of a file with unflushed data also to the claimant, so that its flush
+ * publishes them and not the time of the last write.
+ */
+#include "fs/fs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/pfs_data.h"
+#include "placement/store.h"
+
+#define OWNERS (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)
+#define TIMES                                                                                      \
+    (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW)
+/* FUSE_HANDLE_KILLPRIV_V2: the kernel's FATTR_KILL_SUIDGID; libfuse passes it on by this name. */
+#define KILL_PRIV FUSE_SET_ATTR_KILL_SUID
+
+#define NOT_MINE_TRIES 3
+
+/* ---- size ---- */
+
+static int truncate_handle(struct request *r, struct handle *h)
+{
+    int err = r->flags & KILL_PRIV ? pfs_strip_suid(h->data->f) : 0;
+    return err ? err : data_truncate(h->data, (uint64_t)r->attr.st_size);
+}
+
+static int set_size(struct request *r)
+{
+    if (!S_ISREG(r->inode->type))
+        return S_ISDIR(r->inode->type) ? -EISDIR : -EINVAL;
+    if (r->fi.fh)
+        return truncate_handle(r, handle_of(&r->fi));
+    struct handle *h;
+    int err = file_open_for_truncate(r, r->inode, &h);
+    if (err)
+        return err;
+    err = truncate_handle(r, h);
+    file_close_handle(h);
+    return err;
+}
+
+/* ---- times ---- */
+
+static struct timespec one_time(int flags, int set, int now, struct timespec t)
+{
+    if (flags & now)
+        t.tv_nsec = UTIME_NOW;
+    else if (!(flags & set))
+        t.tv_nsec = UTIME_OMIT;
+    return t;
+}
+
+/* The file's claim is another node's: its word on mtime.  -ENOENT: not there any more. */
+static int carry_times(struct inode *i, uint64_t node, int64_t mtime_ns)
+{
+    struct file *f;
+    struct carry_result res;
+    char *path = pfs_path(i->node);
+    int err = file_get(i->fid, path, &f);
+    free(path);
+    if (err)
+        return err;
+    err = carry_write(node, f, CARRY_TIMES, NULL, 0, 0, 0, mtime_ns, &res);
+    file_put(f);
+    return err;
+}
+
+/* mtime of a file that may have unflushed data elsewhere.  0: its claimant knows it; 1: it has
+ * none, the PFS's word is enough. */
+static int times_to_claimant(struct inode *i, int64_t mtime_ns)
+{
+    struct location loc;
+    for (int tries = 0; tries < NOT_MINE_TRIES; tries++) {
+        int err = claim_where(i->fid, &loc);
+        if (err)
+            return err;
+        if (loc.where == WHERE_LOST)
+            return -EIO;
+        if (loc.where != WHERE_NODE)
+            return 1;
+        err = carry_times(i, loc.node, mtime_ns);
+        if (err != -ENOENT)
+            return err;
+    }
+    return -EIO;
+}
+
+/* The claim is ours, and held fast meanwhile: a flush must not end between the two and publish the
+ * older time.  Without unflushed data the PFS's word is enough, and the store's follows with the
+ * new version (same_end): a touch leaves nothing to flush. */
+static int set_own_times(struct request *r, struct file *f, const struct version *before,
+                         const struct timespec ts[2], int64_t mtime_ns)
+{
+    struct file_info info;
+    store_info(f, &info);
+    bool pfs_only = !info.dirty && info.base_known && version_eq(&info.base, before);
+    if (!pfs_only)
+        store_set_times(f, mtime_ns);
+    int err = pfs_utimens(r->inode->node, ts, request_cred(r));
+    /* else best effort: where it is refused the flush tries again, and publishes its own time */
+    return pfs_only ? err : 0;
+}
+
+static int set_file_times(struct request *r, const struct version *before,
+                          const struct timespec ts[2], int64_t mtime_ns)
+{
+    struct inode *i = r->inode;
+    struct file *f = file_find(i->fid);
+    bool own = f && claim_carry_begin(f) == 0;
+    int own_err = own ? set_own_times(r, f, before, ts, mtime_ns) : 0;
+    if (own)
+        claim_carry_end(f);
+    if (f)
+        file_put(f);
+    if (own)
+        return own_err;
+    int where = times_to_claimant(i, mtime_ns);
+    if (where < 0)
+        return where;
+    int err = pfs_utimens(i->node, ts, request_cred(r));
+    return where == 1 ? err : 0;
+}
+
+static int set_times(struct request *r, const struct version *before)
+{
+    struct timespec ts[2] = {
+        one_time(r->flags, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, r->attr.st_atim),
+        one_time(r->flags, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, r->attr.st_mtim),
+    };
+    bool now = ts[1].tv_nsec == UTIME_NOW;
+    if (now && r->flags & FUSE_SET_ATTR_SIZE) /* the truncation has done it */
+        ts[1].tv_nsec = UTIME_OMIT;
+    if (!S_ISREG(r->inode->type) || ts[1].tv_nsec == UTIME_OMIT)
+        return ts[0].tv_nsec == UTIME_OMIT && ts[1].tv_nsec == UTIME_OMIT
+                   ? 0
+                   : pfs_utimens(r->inode->node, ts, request_cred(r));
+    int64_t mtime_ns = now ? real_ns() : (int64_t)ts[1].tv_sec * 1000000000 + ts[1].tv_nsec;
+    return set_file_times(r, before, ts, mtime_ns);
+}
+
+/* ---- all of it ---- */
+
+static int set_owner(struct request *r)
+{
+    uid_t uid = r->flags & FUSE_SET_ATTR_UID ? r->attr.st_uid : (uid_t)-1;
+    gid_t gid = r->flags & FUSE_SET_ATTR_GID ? r->attr.st_gid : (gid_t)-1;
+    return pfs_chown(r->inode->node, uid, gid, request_cred(r));
+}
+
+/* In this order: a chown clears setuid, which the mode of the same request sets again; times last,
+ * for a truncation moves them. */
+static int set_all(struct request *r, const struct version *before)
+{
+    int err = 0;
+    if (r->flags & FUSE_SET_ATTR_SIZE)
+        err = set_size(r);
+    if (!err && r->flags & OWNERS)
+        err = set_owner(r);
+    if (!err && r->flags & FUSE_SET_ATTR_MODE)
+        err = pfs_chmod(r->inode->node, r->attr.st_mode & 07777, request_cred(r));
+    if (!err && r->flags & TIMES)
+        err = set_times(r, before);
+    return err;
+}
+
+/* A file without a name: its attributes live as long as it is held, in what is last known of it. */
+static int set_gone(struct request *r, struct stat *st)
+{
+    if (!attr_last(r->inode, st))
+        return -ESTALE;
+    int err = r->flags & FUSE_SET_ATTR_SIZE ? set_size(r) : 0;
+    if (err)
+        return err;
+    if (r->flags & FUSE_SET_ATTR_SIZE)
+        st->st_size = r->attr.st_size;
+    if (r->flags & FUSE_SET_ATTR_MODE)
+        st->st_mode = (st->st_mode & S_IFMT) | (r->attr.st_mode & 07777);
+    if (r->flags & FUSE_SET_ATTR_UID)
+        st->st_uid = r->attr.st_uid;
+    if (r->flags & FUSE_SET_ATTR_GID)
+        st->st_gid = r->attr.st_gid;
+    if (r->flags & FUSE_SET_ATTR_ATIME && !(r->flags & FUSE_SET_ATTR_ATIME_NOW))
+        st->st_atim = r->attr.st_atim;
+    if (r->flags & FUSE_SET_ATTR_MTIME && !(r->flags & FUSE_SET_ATTR_MTIME_NOW))
+        st->st_mtim = r->attr.st_mtim;
+    st->st_nlink = 0;
+    return 0;
+}
+
+static int set_named(struct request *r, struct stat *st)
+{
+    struct statx stx;
+    int err = attr_stat(r->inode, &stx);
+    if (err)
+        return err;
+    struct same same;
+    same_begin(&same, &stx);
+    same.times = r->flags & TIMES;
+    if (r->flags & FUSE_SET_ATTR_SIZE)
+        same.on = false;
+    err = set_all(r, &same.before);
+    if (err)
+        return err;
+    err = attr_stat(r->inode, &stx);
+    if (err)
+        return err;
+    same_end(&same, &stx);
+    return attr_complete(r->inode, &stx, st);
+}
+
+static void setattr_fn(struct request *r)
+{
+    struct stat st;
+    int err = r->inode->gone ? set_gone(r, &st) : set_named(r, &st);
+    if (err) {
+        request_err(r, err);
+        return;
+    }
+    attr_remember(r->inode, &st);
+    request_attr(r, &st, settings.attr_timeout);
+}
+
+static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
+                       struct fuse_file_info *fi)
+{
+    struct request *r = request_new(req, ino);
+    if (!r)
+        return;
+    r->attr = *attr;
+    r->flags = to_set;
+    if (fi)
+        file_hold(r, fi, NULL);
+    /* A truncation waits for the claim, at another node perhaps. */
+    request_start(r, to_set & FUSE_SET_ATTR_SIZE ? pool_waiters : pool_names, setattr_fn);
+}
+
+void setattr_ops(struct fuse_lowlevel_ops *ops)
+{
+    ops->setattr = op_setattr;
+}

@@ -1,0 +1,4 @@
+/* settings.c - where the mount's settings live: apart from main.c, so that tests of a single file link without it. */
+#include "fs/fs.h"
+
+struct settings settings;

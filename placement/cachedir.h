@@ -1,0 +1,48 @@
+/* cachedir.h - the cache directory itself: opened safely, locked, of our format, with the node's
+ * identity in it.
+ *
+ *   lock      flock'ed while the daemon runs; the pid is in it
+ *   format    "eddyfs-cache 1" and the chunk size
+ *   node      id and incarnation
+ *   slabs/    records (slab.h)
+ *   data/XX/  data files
+ *   suspect/  what a power loss left in doubt
+ *
+ * All access is by descriptor below it.  Called by store_open and store_close only, but for the
+ * readers of its fields.
+ */
+#ifndef EDDY_PLACEMENT_CACHEDIR_H
+#define EDDY_PLACEMENT_CACHEDIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CACHE_FORMAT 1u
+
+struct cachedir {
+    char *path; /* as given, absolute if the caller made it so */
+    int fd, lock_fd, slabs_fd, data_fd;
+    dev_t dev;
+    bool memory; /* on tmpfs or ramfs */
+    uint64_t node_id, incarnation;
+    uint32_t chunk_size; /* in the format file; 0: the directory was empty */
+    char boot_id[40];
+};
+
+/* Opens or makes it: directory, lock, format.  chunk_size is written to a new one.  err: what is
+ * wrong and what to do. */
+int cachedir_open(struct cachedir *d, const char *path, bool is_default, uint32_t chunk_size,
+                  char *err, size_t errlen);
+/* The same of a directory that exists, for reading: shared lock, nothing is made or changed.
+ * -EWOULDBLOCK: in use. */
+int cachedir_open_readonly(struct cachedir *d, const char *path);
+/* Another chunk size: removes slabs and data files and writes the format anew. */
+int cachedir_empty(struct cachedir *d, uint32_t chunk_size);
+/* Node id (made at the first start) and the next incarnation, synced. */
+int cachedir_begin_incarnation(struct cachedir *d, char *err, size_t errlen);
+void cachedir_close(struct cachedir *d);
+void cachedir_boot_id(char out[40]); /* "unknown" where there is none */
+
+#endif

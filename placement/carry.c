@@ -1,0 +1,255 @@
+/* carry.c - the asker's side: another node has the claim, its word is the truth.
+ *
+ * A read may be asked again as often as needed.  A change may not: after a broken connection or
+ * silence nobody knows whether the claimant made it, and a second one could come after somebody's
+ * later write.
+ */
+#include "placement/carry.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "placement/fid.h"
+#include "placement/local.h"
+#include "placement/working.h"
+#include "transport/members.h"
+#include "transport/peer.h"
+
+#define WINDOW     4    /* pieces of one read that are under way at once */
+#define SILENCE_MS 3000 /* the claimant says WORKING while it must wait */
+
+/* ---- reading ---- */
+
+struct reading {      /* one window, on the asker's stack */
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t cond;
+    unsigned pending;
+};
+
+struct piece {
+    struct reading *reading;
+    uint8_t *buf;
+    size_t len, got;
+    int err;
+    bool unreachable;
+    struct body_range range;
+};
+
+/* Network thread. */
+static void on_range(void *arg, int err, struct msg *reply, bool *keep)
+{
+    (void)keep;
+    struct piece *p = arg;
+    struct reading *r = p->reading;
+    p->err = err;
+    p->unreachable = err && !reply;
+    if (!err) {
+        p->range = reply->range;
+        p->got = reply->head.data_len;
+        if (p->got > p->len || (p->got && reply->data != p->buf))
+            p->err = -EBADMSG;
+    }
+    lock_take(&r->lock);
+    if (!--r->pending)
+        pthread_cond_signal(&r->cond);
+    lock_drop(&r->lock);
+}
+
+static void ask_piece(uint64_t node, struct fid fid, struct piece *p, uint64_t off)
+{
+    struct msg *m = msg_new(MSG_READ);
+    m->read.fid = fid;
+    m->read.offset = off;
+    m->read.length = (uint32_t)p->len;
+    peer_request(node, m, SILENCE_MS, p->buf, p->len, on_range, p);
+}
+
+static void wait_all(struct reading *r)
+{
+    lock_take(&r->lock);
+    while (r->pending)
+        lock_wait(&r->lock, &r->cond, 0);
+    lock_drop(&r->lock);
+    pthread_cond_destroy(&r->cond);
+    lock_destroy(&r->lock);
+}
+
+static int check_piece(uint64_t node, const struct piece *p)
+{
+    if (p->unreachable) {
+        members_doubt(node);
+        return -EAGAIN;
+    }
+    if (p->err)
+        return p->err == -EBADMSG ? -EAGAIN : p->err;
+    if (XXH3_64bits(p->buf, p->got) != p->range.hash) {
+        count(bad_checksums, 1);
+        return -EAGAIN;
+    }
+    return 0;
+}
+
+/* The oldest counter of all pieces: who caches these bytes under it finds them stale rather too
+ * early than too late. */
+static void note_result(struct carry_result *res, const struct body_range *r, bool first)
+{
+    if (first || (int64_t)(r->counter - res->counter) < 0)
+        res->counter = r->counter;
+    res->size = r->size;
+    res->mtime_ns = r->mtime_ns;
+}
+
+/* Up to WINDOW pieces at once.  *end: the end of the file was reached. */
+static int read_window(uint64_t node, struct fid fid, uint8_t *buf, size_t len, uint64_t off,
+                       size_t *got, bool *end, struct carry_result *res, bool first)
+{
+    struct piece pieces[WINDOW] = {0};
+    unsigned n = (unsigned)MIN((len + CARRY_PIECE - 1) / CARRY_PIECE, WINDOW);
+    struct reading r = {.pending = n};
+    lock_init(&r.lock, RANK_LEAF);
+    lock_cond_init(&r.cond);
+    for (unsigned i = 0; i < n; i++) {
+        size_t at = (size_t)i * CARRY_PIECE;
+        pieces[i] =
+            (struct piece){.reading = &r, .buf = buf + at, .len = MIN(len - at, CARRY_PIECE)};
+        ask_piece(node, fid, &pieces[i], off + at);
+    }
+    wait_all(&r);
+    for (unsigned i = 0; i < n && !*end; i++) {
+        int err = check_piece(node, &pieces[i]);
+        if (err)
+            return err;
+        note_result(res, &pieces[i].range, first && !i);
+        *got += pieces[i].got;
+        *end = pieces[i].got < pieces[i].len;
+    }
+    return 0;
+}
+
+int carry_read(uint64_t node, struct file *f, void *buf, size_t len, uint64_t off, size_t *got,
+               struct carry_result *res)
+{
+    bool end = false;
+    int err = 0;
+    *got = 0;
+    while (!err && !end && *got < len)
+        err = read_window(node, f->fid, (uint8_t *)buf + *got, len - *got, off + *got, got, &end,
+                          res, !*got);
+    return err;
+}
+
+/* ---- writing ---- */
+
+static void free_malloced(void *arg, void *data)
+{
+    (void)arg;
+    free(data);
+}
+
+/* The bytes of a change, copied: after a time-out the message may still be on its way while our
+ * caller is gone. */
+static void put_data(struct msg *m, const void *buf, size_t len)
+{
+    m->data = peer_buffer_try(len);
+    m->free_data = m->data ? peer_buffer_free_data : free_malloced;
+    if (!m->data)
+        m->data = xmalloc(len);
+    memcpy(m->data, buf, len);
+    m->head.data_len = len;
+    m->write.hash = XXH3_64bits(m->data, len);
+}
+
+static bool harmless_twice(enum carry_op op)
+{
+    return op == CARRY_SYNC || op == CARRY_PIN_WRITER || op == CARRY_UNPIN_WRITER;
+}
+
+/* No answer came.  -ECONNREFUSED: there was no connection to send it by. */
+static int no_answer(uint64_t node, struct file *f, enum carry_op op, int err)
+{
+    members_doubt(node);
+    if (err == -ECONNREFUSED || harmless_twice(op))
+        return -EAGAIN;
+    char text[FID_TEXT];
+    log_error(
+        "a change was sent to %s and not answered (%s): file %s: whether it was made is not known",
+        members_name(node), strerror(-err), fid_text(f->fid, text));
+    return -EIO;
+}
+
+int carry_write(uint64_t node, struct file *f, enum carry_op op, const void *buf, uint64_t len,
+                uint64_t off, unsigned mode, int64_t time_ns, struct carry_result *res)
+{
+    struct msg *m = msg_new(MSG_WRITE), *reply = NULL;
+    m->write.fid = f->fid;
+    m->write.op = (uint8_t)op;
+    m->write.offset = off;
+    m->write.length = len;
+    m->write.mode = mode;
+    m->write.time_ns = time_ns;
+    if ((op == CARRY_WRITE || op == CARRY_APPEND) && len)
+        put_data(m, buf, len);
+    int err = peer_call(node, m, SILENCE_MS, NULL, 0, &reply);
+    if (err && !reply)
+        return no_answer(node, f, op, err);
+    if (!err && res)
+        *res = (struct carry_result){.size = reply->written.size,
+                                     .offset = reply->written.offset,
+                                     .mtime_ns = reply->written.mtime_ns,
+                                     .counter = reply->written.counter};
+    msg_free(reply);
+    return err == -EBADMSG ? -EAGAIN : err; /* it came there damaged and was not made */
+}
+
+/* ---- what others register ---- */
+
+static void (*on_changed)(struct fid fid, uint64_t off, uint64_t len);
+static void (*activity_begin)(void), (*activity_end)(void);
+
+void carry_on_changed(void (*fn)(struct fid fid, uint64_t off, uint64_t len))
+{
+    on_changed = fn;
+}
+
+void carry_changed(struct fid fid, uint64_t off, uint64_t len)
+{
+    if (on_changed)
+        on_changed(fid, off, len);
+}
+
+void carry_on_activity(void (*begin)(void), void (*end)(void))
+{
+    activity_begin = begin;
+    activity_end = end;
+}
+
+void carry_activity_begin(void)
+{
+    if (activity_begin)
+        activity_begin();
+}
+
+void carry_activity_end(void)
+{
+    if (activity_end)
+        activity_end();
+}
+
+void carry_on_need(int (*make_room)(struct file *f), int (*sync_pfs)(struct file *f))
+{
+    local_make_room = make_room;
+    local_sync_pfs = sync_pfs;
+}
+
+void carry_start(void)
+{
+    carry_serve_start();
+}
+
+void carry_stop(void)
+{
+    carry_serve_stop();
+    working_stop();
+}

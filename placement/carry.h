@@ -1,0 +1,65 @@
+/* carry.h - reads from and writes to a file whose claim another node has, both sides (READ, WRITE).
+ *
+ * Asker's side (carry.c) blocks: pool_waiters only.  It answers
+ *   -ENOENT   "not mine": ask the home again (data.c does)
+ *   -EAGAIN   out of reach, and nothing was done there: asking again is harmless
+ *   -EIO      a change may or may not have been made there: it is never sent twice
+ *   ...       the claimant's own error
+ */
+#ifndef EDDY_PLACEMENT_CARRY_H
+#define EDDY_PLACEMENT_CARRY_H
+
+#include "placement/file.h"
+
+#define CARRY_PIECE (1u << 20) /* most bytes in one message */
+
+enum carry_op {
+    CARRY_WRITE = 1,    /* at offset */
+    CARRY_APPEND,       /* at the end, where the claimant says */
+    CARRY_TRUNCATE,     /* to length */
+    CARRY_PUNCH,        /* [offset, offset + length) */
+    CARRY_ALLOCATE,     /* fallocate; mode = flags */
+    CARRY_TIMES,        /* utimens: time_ns */
+    CARRY_SYNC,         /* fsync; mode 1: to the PFS */
+    CARRY_PIN_WRITER,   /* counts an open for writing at another node, named by offset */
+    CARRY_UNPIN_WRITER, /* ... which is closed.  Both may come twice. */
+};
+struct carry_result {
+    uint64_t size, offset;
+    int64_t mtime_ns;
+    uint64_t counter;
+};
+
+void carry_start(void); /* registers the handlers: before peer_start */
+/* This node is about to leave: carried changes and writers of other nodes are "not mine" from now
+ * on, so that its files become clean; their writers wait until the claim is free, and take it.
+ * Reads are served on.  Pool threads. */
+void carry_leave(void);
+void carry_stop(void); /* after peer_stop, while the loop still runs */
+
+/* Range of the claimant's file; *got is short only at its end of file, or on error.  *res: when
+ * *got > 0 or 0 is returned. */
+int carry_read(uint64_t node, struct file *f, void *buf, size_t len, uint64_t off, size_t *got,
+               struct carry_result *res);
+/* WRITE and APPEND: len <= CARRY_PIECE. */
+int carry_write(uint64_t node, struct file *f, enum carry_op op, const void *buf, uint64_t len,
+                uint64_t off, unsigned mode, int64_t time_ns, struct carry_result *res);
+
+/* fs registers: a write carried here changed [off, off+len) of this file (kernel caches of this
+ * node's mount are stale); len 0: all from off on; off UINT64_MAX: only its attributes.  The write
+ * is acknowledged when fn has returned.  Any pool thread. */
+void carry_on_changed(void (*fn)(struct fid fid, uint64_t off, uint64_t len));
+/* flush registers: an application's or peer's I/O begins / ends. */
+void carry_on_activity(void (*begin)(void), void (*end)(void));
+/* flush registers: make room urgently / fsync to the PFS. 0 or -errno */
+void carry_on_need(int (*make_room)(struct file *f), int (*sync_pfs)(struct file *f));
+
+/* ---- for serve.c and carry_serve.c: a peer's request begins / ends ---- */
+void carry_activity_begin(void);
+void carry_activity_end(void);
+/* ---- carry_serve.c, private to carry.c ---- */
+void carry_serve_start(void);
+void carry_serve_stop(void);
+void carry_changed(struct fid fid, uint64_t off, uint64_t len);
+
+#endif

@@ -1,0 +1,284 @@
+/* carry_serve.c - the claimant's side: READ and WRITE of other nodes.
+ *
+ *   READ    network thread -> libuv's pool: all of it in the store -> RANGE
+ *                             -> carry pool: fetches what is missing -> RANGE
+ *   WRITE   network thread -> carry pool: applies it, fetching pages and making room as needed;
+ *                             tells this node's mount -> WRITTEN
+ *
+ * The carry pool is not pool_waiters: there, applications' requests wait for other claimants, and
+ * two nodes full of writes to each other would wait in a circle.  Its jobs wait for fetches and
+ * flushes only, which wait for no claimant.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <xxhash.h>
+
+#include "placement/carry.h"
+#include "placement/chunk.h"
+#include "placement/claim.h"
+#include "placement/local.h"
+#include "placement/pins.h"
+#include "placement/store.h"
+#include "placement/working.h"
+#include "transport/loop.h"
+#include "transport/peer.h"
+
+#define THREADS 32
+
+struct carried {
+    struct msg *m;
+    struct working working;
+    struct file *f; /* referenced, or NULL */
+};
+
+static struct pool *carry_pool;
+static _Atomic bool leaving;
+
+static void end(struct carried *c)
+{
+    if (c->f)
+        file_put(c->f);
+    msg_free(c->m);
+    free(c);
+    carry_activity_end();
+}
+
+/* -EAGAIN and -EBADMSG mean something to the asker (carry.h); no error of the disk or the PFS may
+ * look like them. */
+static void answer_error(struct carried *c, int err)
+{
+    working_end(&c->working);
+    peer_reply_error(c->m, err == -EAGAIN ? -EIO : err);
+    end(c);
+}
+
+/* Network thread: takes a request that was found sound. */
+static struct carried *begin(struct msg *m)
+{
+    struct carried *c = xcalloc(1, sizeof(*c));
+    c->m = m;
+    carry_activity_begin();
+    working_begin(&c->working, m);
+    return c;
+}
+
+static void refuse(struct msg *m)
+{
+    count(bad_messages, 1);
+    if (m->head.flags & MSG_F_WANTS)
+        peer_reply_error(m, -EINVAL);
+    msg_free(m);
+}
+
+/* ---- READ ---- */
+
+/* Takes over the reference to chunk.  info: from before the bytes were read, so that the counter is
+ * rather too old. */
+static void answer_range(struct carried *c, struct chunk *chunk, const struct file_info *info)
+{
+    struct msg *r = msg_new(MSG_RANGE);
+    r->range.size = info->size;
+    r->range.mtime_ns = info->mtime_ns;
+    r->range.counter = info->change;
+    r->range.hash = XXH3_64bits(chunk->data, chunk->len);
+    r->data = chunk->data;
+    r->head.data_len = chunk->len;
+    r->free_data = chunk_free_data;
+    r->free_arg = chunk;
+    working_end(&c->working);
+    peer_reply(c->m, r);
+    end(c);
+}
+
+static void read_waiting(void *arg)
+{
+    struct carried *c = arg;
+    const struct body_read *b = &c->m->read;
+    struct chunk *chunk = chunk_new(ROOM_RANGE, MAX(b->length, 1u));
+    struct file_info info;
+    struct fetched from = {0};
+    store_info(c->f, &info);
+    int err = local_read(c->f, true, chunk->data, b->length, b->offset, &chunk->len, &from);
+    if (!err) {
+        answer_range(c, chunk, &info);
+        return;
+    }
+    chunk_put(chunk);
+    answer_error(c, err);
+}
+
+/* All that is wanted, if the store has it now. */
+static bool read_stored(struct carried *c)
+{
+    const struct body_read *b = &c->m->read;
+    struct chunk *chunk = chunk_try(ROOM_RANGE, MAX(b->length, 1u));
+    if (!chunk)
+        return false;
+    struct file_info info;
+    store_info(c->f, &info);
+    size_t want = b->offset < info.size ? MIN(b->length, info.size - b->offset) : 0;
+    size_t pinned = want ? store_pin(c->f, b->offset, want) : 0;
+    bool ok = pinned == want && (!want || !store_pread(c->f, chunk->data, want, b->offset));
+    if (pinned)
+        store_unpin(c->f, b->offset, pinned);
+    chunk->len = want;
+    if (ok)
+        answer_range(c, chunk, &info);
+    else
+        chunk_put(chunk);
+    return ok;
+}
+
+static void serve_read(void *arg)
+{
+    struct carried *c = arg;
+    struct location at;
+    c->f = file_find(c->m->read.fid);
+    if (!c->f || !claim_here(c->m->read.fid, &at))
+        answer_error(c, -ENOENT);
+    else if (!read_stored(c))
+        pool_submit(carry_pool, read_waiting, c);
+}
+
+static void on_read(struct msg *m)
+{
+    const struct body_read *b = &m->read;
+    if (!(m->head.flags & MSG_F_WANTS) || b->length > MSG_DATA_MAX ||
+        b->offset > INT64_MAX - MSG_DATA_MAX)
+        refuse(m);
+    else
+        loop_work(serve_read, NULL, begin(m));
+}
+
+/* ---- WRITE ---- */
+
+static void answer_written(struct carried *c, uint64_t off)
+{
+    struct file_info info;
+    store_info(c->f, &info);
+    struct msg *r = msg_new(MSG_WRITTEN);
+    r->written.size = info.size;
+    r->written.offset = off;
+    r->written.mtime_ns = info.mtime_ns;
+    r->written.counter = info.change;
+    working_end(&c->working);
+    peer_reply(c->m, r);
+    end(c);
+}
+
+/* What of the file's pages in this node's kernel cache the change made stale. */
+static void tell_mount(const struct file *f, const struct change *ch)
+{
+    switch (ch->op) {
+    case CARRY_WRITE:
+    case CARRY_APPEND:
+        carry_changed(f->fid, ch->off_out, ch->len);
+        break;
+    case CARRY_PUNCH:
+        carry_changed(f->fid, ch->off, ch->len);
+        break;
+    case CARRY_TRUNCATE:
+        carry_changed(f->fid, 0, 0);
+        break;
+    case CARRY_ALLOCATE:
+    case CARRY_TIMES:
+        carry_changed(f->fid, UINT64_MAX, 0);
+        break;
+    default:
+        break;
+    }
+}
+
+static int apply(struct carried *c, uint64_t *off)
+{
+    const struct body_write *b = &c->m->write;
+    struct change ch = {.op = b->op,
+                        .buf = c->m->data,
+                        .len = b->length,
+                        .off = b->offset,
+                        .mode = b->mode,
+                        .time_ns = b->time_ns};
+    int err = leaving ? -ENOENT : claim_carry_begin(c->f);
+    if (err)
+        return err;
+    if (!ch.len && (ch.op == CARRY_WRITE || ch.op == CARRY_APPEND))
+        err = 0;
+    else
+        err = local_change(c->f, &ch);
+    if (!err)
+        tell_mount(c->f, &ch);
+    claim_carry_end(c->f);
+    *off = ch.off_out;
+    return err == -ENOENT ? -EIO : err; /* only "not mine" may look like that */
+}
+
+static bool damaged(const struct msg *m)
+{
+    if (!m->head.data_len || XXH3_64bits(m->data, m->head.data_len) == m->write.hash)
+        return false;
+    count(bad_checksums, 1);
+    return true;
+}
+
+static void serve_write(void *arg)
+{
+    struct carried *c = arg;
+    const struct msg *m = c->m;
+    uint64_t off = 0;
+    int err;
+    c->f = file_find(m->write.fid);
+    if (!c->f)
+        err = -ENOENT;
+    else if (m->write.op == CARRY_PIN_WRITER)
+        err = pin_add(m->head.sender, m->head.incarnation, m->write.offset, c->f);
+    else if (m->write.op == CARRY_UNPIN_WRITER)
+        err = pin_drop(m->head.sender, m->head.incarnation, m->write.offset, c->f);
+    else
+        err = damaged(m) ? -EBADMSG : apply(c, &off);
+    if (err)
+        answer_error(c, err);
+    else
+        answer_written(c, off);
+}
+
+static bool write_is_sound(const struct msg *m)
+{
+    const struct body_write *b = &m->write;
+    bool bulk = b->op == CARRY_WRITE || b->op == CARRY_APPEND,
+         pin = b->op == CARRY_PIN_WRITER || b->op == CARRY_UNPIN_WRITER;
+    if (!(m->head.flags & MSG_F_WANTS) || b->op < CARRY_WRITE || b->op > CARRY_UNPIN_WRITER)
+        return false;
+    if (bulk ? b->length != m->head.data_len : m->head.data_len != 0)
+        return false;
+    return pin || (b->offset <= INT64_MAX && b->length <= INT64_MAX - b->offset);
+}
+
+static void on_write(struct msg *m)
+{
+    if (write_is_sound(m))
+        pool_submit(carry_pool, serve_write, begin(m));
+    else
+        refuse(m);
+}
+
+void carry_leave(void)
+{
+    leaving = true;
+    pins_refuse();
+}
+
+void carry_serve_start(void)
+{
+    leaving = false;
+    carry_pool = pool_new("carry", THREADS);
+    pins_start(carry_pool);
+    peer_handle(MSG_READ, on_read);
+    peer_handle(MSG_WRITE, on_write);
+}
+
+void carry_serve_stop(void)
+{
+    pins_stop();
+    pool_free(carry_pool);
+    carry_pool = NULL;
+}

@@ -1,0 +1,53 @@
+/* chunk.h - a chunk's bytes in memory, shared by all who wait for them, and the room that such
+ * buffers may take.
+ *
+ * Any thread but the network thread may make one; any thread may drop one.
+ */
+#ifndef EDDY_PLACEMENT_CHUNK_H
+#define EDDY_PLACEMENT_CHUNK_H
+
+#include "transport/base.h"
+
+/* Which bytes: chunk `index` of the file in this version. */
+struct chunk_key {
+    struct fid fid;
+    uint64_t index;
+    struct version version;
+};
+bool chunk_key_eq(const struct chunk_key *a, const struct chunk_key *b);
+uint64_t chunk_key_hash(const struct chunk_key *k);
+/* How many bytes it has: chunk size, less at the end of the file, 0 beyond it. */
+size_t chunk_key_len(const struct chunk_key *k);
+
+/* What a buffer is for.  Each has a room of its own, or two nodes full of requests to each other
+ * would wait for each other: who waits for room in one must end by itself, or by what the rooms
+ * below it do. */
+enum chunk_room {
+    ROOM_RANGE, /* a claimant's answer: may wait for a page that it fetches */
+    ROOM_ASK,   /* an answer that this node waits for, or its own read of the PFS */
+    ROOM_SERVE, /* an owner's answer: waits for the PFS and for its own sending */
+    ROOMS,
+};
+/* Bytes that each room may take: a quarter of --memory (before the first chunk; default 64 MiB). */
+void chunk_rooms(uint64_t memory);
+
+struct chunk {
+    _Atomic unsigned refs;
+    enum chunk_room room;
+    bool pooled; /* data is a peer_buffer, else malloc'd */
+    size_t size;
+    uint8_t *data;
+    /* what it holds, once it is known */
+    size_t len;
+    uint64_t hash;
+    bool racy; /* read while the version was racy (fid.h) */
+};
+/* Waits for room: only who holds no other chunk of this room. */
+struct chunk *chunk_new(enum chunk_room room, size_t size);
+struct chunk *chunk_try(enum chunk_room room, size_t size); /* NULL: no room now */
+struct chunk *chunk_ref(struct chunk *c);
+void chunk_put(struct chunk *c); /* NULL is ignored */
+/* For struct msg: free_data with the chunk as free_arg drops one reference. */
+void chunk_free_data(void *arg, void *data);
+
+#endif

@@ -1,0 +1,160 @@
+/* claim_own.c - the table of this node's own claims. */
+#include "placement/claim_own.h"
+
+#include "placement/ring.h"
+
+#include <stdlib.h>
+
+#define BUCKETS 8192
+
+struct own {
+    struct own *next;
+    struct item_claim claim;
+    bool ready;
+};
+
+static struct own *table[BUCKETS];
+static unsigned count_now;
+static uint64_t view_now;
+static struct lock own_lock;
+
+void own_start(void)
+{
+    lock_init(&own_lock, RANK_LEAF);
+}
+
+static struct own **slot_of(struct fid fid)
+{
+    struct own **p = &table[fid.lo % BUCKETS];
+
+    while (*p && !fid_eq((*p)->claim.fid, fid))
+        p = &(*p)->next;
+    return p;
+}
+
+bool own_add(struct fid fid, uint64_t inc, uint64_t number, uint64_t view)
+{
+    struct own **p;
+    bool ok;
+
+    lock_take(&own_lock);
+    ok = !view || (view == view_now && members_lease());
+    if (ok) {
+        p = slot_of(fid);
+        if (!*p) {
+            *p = xcalloc(1, sizeof(**p));
+            count_now++;
+        }
+        (*p)->claim = (struct item_claim){fid, inc, number};
+        (*p)->ready = !view;
+    }
+    lock_drop(&own_lock);
+    return ok;
+}
+
+void own_ready(struct fid fid)
+{
+    struct own *o;
+
+    lock_take(&own_lock);
+    o = *slot_of(fid);
+    if (o)
+        o->ready = true;
+    lock_drop(&own_lock);
+}
+
+void own_remove(struct fid fid)
+{
+    struct own **p, *o;
+
+    lock_take(&own_lock);
+    p = slot_of(fid);
+    o = *p;
+    if (o) {
+        *p = o->next;
+        count_now--;
+    }
+    lock_drop(&own_lock);
+    free(o);
+}
+
+bool own_has(struct fid fid, uint64_t *inc, uint64_t *number)
+{
+    const struct own *o;
+
+    lock_take(&own_lock);
+    o = *slot_of(fid);
+    if (o && !o->ready)
+        o = NULL;
+    if (o && inc) {
+        *inc = o->claim.number_inc;
+        *number = o->claim.number;
+    }
+    lock_drop(&own_lock);
+    return o != NULL;
+}
+
+unsigned own_count(void)
+{
+    unsigned n;
+
+    lock_take(&own_lock);
+    n = count_now;
+    lock_drop(&own_lock);
+    return n;
+}
+
+void own_adopted(uint64_t view)
+{
+    lock_take(&own_lock);
+    view_now = view;
+    lock_drop(&own_lock);
+}
+
+void own_list(const struct view *v, uint64_t to, uint32_t *n, struct item_claim **out)
+{
+    const struct ring *ring = ring_of(v);
+    uint32_t size = 0;
+
+    *n = 0;
+    *out = NULL;
+    lock_take(&own_lock);
+    for (unsigned b = 0; b < BUCKETS; b++) {
+        for (const struct own *o = table[b]; o; o = o->next) {
+            if (to && ring_home(ring, o->claim.fid, 0) != to)
+                continue;
+            if (*n == size) {
+                size = size ? 2 * size : 64;
+                *out = xrealloc(*out, size * sizeof(**out));
+            }
+            (*out)[(*n)++] = o->claim;
+        }
+    }
+    lock_drop(&own_lock);
+}
+
+void own_each(void (*fn)(struct fid fid, void *arg), void *arg)
+{
+    struct item_claim *all;
+    uint32_t n;
+
+    own_list(NULL, 0, &n, &all);
+    for (uint32_t i = 0; i < n; i++)
+        fn(all[i].fid, arg);
+    free(all);
+}
+
+void own_stop(void)
+{
+    for (unsigned b = 0; b < BUCKETS; b++) {
+        struct own *o;
+
+        while ((o = table[b])) {
+            table[b] = o->next;
+            free(o);
+        }
+    }
+    count_now = 0;
+    view_now = 0;
+    lock_destroy(&own_lock);
+}

@@ -1,0 +1,384 @@
+/* data.c - where an open file's bytes are: asked at open, and again when an answer shows that they
+ * moved.
+ *
+ *          read                                        written
+ *   HERE   the store; missing pages from their owners  the store: a writer is counted, so the claim
+ *                                                      is ours and stays
+ *   PFS    the store, in the version last asked for    -
+ *   NODE   carried from the claimant, nothing is kept  carried there: a pin counts us as a writer
+ *   LOST   EIO                                         EIO
+ *
+ * HERE and PFS differ by the claim alone, which comes and goes under an open handle (another open
+ * of this node takes it, a flush gives it back): so they are derived from struct file at each use.
+ * A handle that only reads may find its file at PFS in an older version than the newest:
+ * close-to-open allows it until the next open.
+ *
+ * Order of looks: the version on the PFS counts only if it was looked at after the home's answer,
+ * or is the one that the home names: in between a claimant may have flushed and given back.
+ */
+#include "placement/data.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/local.h"
+#include "placement/pfs_data.h"
+#include "placement/store.h"
+#include "placement/stream.h"
+
+#define LOOKS  8 /* at home and PFS while they contradict what this node holds */
+#define UNPINS 5
+/* This soon after the look at the PFS a home that knows no version answered: no view changed. */
+#define QUICK_MS 50
+
+/* ---- the location ---- */
+
+static bool holds_claim(struct file *f)
+{
+    lock_take(&f->claim_lock);
+    bool held = f->claim == CLAIM_HELD;
+    lock_drop(&f->claim_lock);
+    return held;
+}
+
+static void set_where(struct data_handle *h, const struct location *at)
+{
+    lock_take(&h->lock);
+    h->where = *at;
+    lock_drop(&h->lock);
+}
+
+enum where data_where(struct data_handle *h, uint64_t *node)
+{
+    if (holds_claim(h->f))
+        return WHERE_HERE;
+    lock_take(&h->lock);
+    enum where w = h->where.where;
+    *node = h->where.node;
+    lock_drop(&h->lock);
+    return w == WHERE_HERE ? WHERE_PFS : w;
+}
+
+/* Our own change is in the kernel's cache too.  If it was the only one since the cache was known to
+ * be good, it still is. */
+void data_heard(struct data_handle *h, uint64_t node, const struct carry_result *r, bool own_change)
+{
+    lock_take(&h->lock);
+    if (h->where.where == WHERE_NODE && h->where.node == node) {
+        h->where.size = r->size;
+        h->where.mtime_ns = r->mtime_ns;
+        h->where.counter = r->counter;
+    }
+    if (own_change && h->good.node == node && h->good.counter + 1 == r->counter)
+        h->good.counter++;
+    lock_drop(&h->lock);
+}
+
+/* -ESTALE: the file was removed where its latest bytes were, before they were flushed; the PFS never
+ * had them.  Seen by its link count, and that it is not what was heard; an open that this overtakes
+ * is always refused: the kernel looks the name up again. */
+static int fresh_version(struct data_handle *h, struct version *v)
+{
+    struct statx stx;
+    int err = pfs_file_stat(h->f, &stx);
+    if (err)
+        return err;
+    *v = version_of(&stx);
+    lock_take(&h->lock);
+    bool dropped = h->where.where == WHERE_NODE &&
+                   (v->size != h->where.size || v->mtime_ns != h->where.mtime_ns);
+    lock_drop(&h->lock);
+    return !stx.stx_nlink && (dropped || h->opening) ? -ESTALE : 0;
+}
+
+/* ---- readers ---- */
+
+/* The store follows the version that counts.  seen: what the PFS had at asked_ms, before the home
+ * was asked, or NULL. -EBUSY: the file became claimed here meanwhile. */
+static int follow_version(struct data_handle *h, const struct location *at,
+                          const struct version *seen, uint64_t asked_ms)
+{
+    struct version v;
+    bool good =
+        seen && (at->known ? version_eq(seen, &at->version) : boot_ms() - asked_ms < QUICK_MS);
+    int err = 0;
+    if (good)
+        v = *seen;
+    else
+        err = fresh_version(h, &v);
+    if (err)
+        return err;
+    bool same = at->known == 2 && version_eq(&v, &at->version);
+    return store_set_version(h->f, &v, same ? &at->same_as : NULL);
+}
+
+static int locate_reader(struct data_handle *h, const struct version *seen)
+{
+    for (unsigned i = 0; i < LOOKS; i++) {
+        struct location at = {0};
+        uint64_t asked_ms = boot_ms();
+        int err = claim_where(h->f->fid, &at);
+        if (err)
+            return err;
+        if (at.where == WHERE_PFS)
+            err = follow_version(h, &at, seen, asked_ms);
+        if (err == -EBUSY) {
+            seen = NULL;
+            continue;
+        }
+        if (err)
+            return err;
+        set_where(h, &at);
+        return at.where == WHERE_LOST ? -EIO : 0;
+    }
+    char *path = file_path(h->f);
+    log_error("the home says that a file is on the PFS, but this node has data of it that is not: "
+              "%s: EIO",
+              path ? path : "?");
+    free(path);
+    return -EIO;
+}
+
+/* ---- writers ---- */
+
+static int pin(struct data_handle *h, uint64_t node)
+{
+    struct carry_result r;
+    return carry_write(node, h->f, CARRY_PIN_WRITER, NULL, 0, h->pin_number, 0, 0, &r);
+}
+
+/* A pin that stays costs the claimant only speed, until this node leaves the view. */
+static void unpin(struct data_handle *h, uint64_t node)
+{
+    int err = -EAGAIN;
+    for (unsigned i = 0; i < UNPINS && err == -EAGAIN; i++)
+        err = carry_write(node, h->f, CARRY_UNPIN_WRITER, NULL, 0, h->pin_number, 0, 0, NULL);
+    if (err && err != -ENOENT)
+        log_debug("node %s was not told that a writer closed: %s", members_name(node),
+                  strerror(-err));
+}
+
+/* A writer of this handle is counted at `at`; what counted it before ends. */
+static void move_writer(struct data_handle *h, const struct location *at)
+{
+    lock_take(&h->lock);
+    uint64_t pinned = h->pinned;
+    bool counted = h->counted;
+    h->where = *at;
+    h->counted = at->where == WHERE_HERE;
+    h->pinned = at->where == WHERE_NODE ? at->node : 0;
+    uint64_t now = h->pinned;
+    lock_drop(&h->lock);
+    if (counted)
+        claim_close_writer(h->f);
+    if (pinned && pinned != now)
+        unpin(h, pinned);
+}
+
+/* One try: the claim for this node, or a pin at who has it.  -ENOENT, -EAGAIN: that one gave it
+ * back, or is out of reach. */
+static int claim_or_pin(struct data_handle *h, const struct version *v)
+{
+    struct location at = {0};
+    /* clean pages of an older version must not become part of the claim; -EBUSY: it is ours
+     * already, with its own base */
+    int err = store_set_version(h->f, v, NULL);
+    if (!err || err == -EBUSY)
+        err = claim_open_writer(h->f, v, &at);
+    if (!err && at.where == WHERE_NODE)
+        err = pin(h, at.node);
+    if (!err)
+        move_writer(h, &at);
+    return err;
+}
+
+static int locate_writer(struct data_handle *h, const struct version *seen)
+{
+    uint64_t end_ms = boot_ms() + T_OPEN;
+    struct version v;
+    unsigned wait_ms = 5;
+    for (;;) {
+        int err = 0;
+        if (seen)
+            v = *seen;
+        else
+            err = fresh_version(h, &v);
+        if (!err)
+            err = claim_or_pin(h, &v);
+        if (err != -ENOENT && err != -EAGAIN)
+            return err;
+        if (boot_ms() > end_ms)
+            return -EIO;
+        data_pause(h, wait_ms);
+        wait_ms = MIN(2 * wait_ms, 500u);
+        seen = NULL;
+    }
+}
+
+/* Still where we are counted?  Then only its word is new. */
+static bool still_there(struct data_handle *h)
+{
+    struct location at = {0};
+    lock_take(&h->lock);
+    bool counted = h->counted;
+    uint64_t pinned = h->pinned;
+    lock_drop(&h->lock);
+    if (counted)
+        return true;
+    if (!pinned || claim_where(h->f->fid, &at) || at.where != WHERE_NODE || at.node != pinned ||
+        pin(h, pinned))
+        return false;
+    set_where(h, &at);
+    return true;
+}
+
+/* ---- asking again ---- */
+
+void data_pause(struct data_handle *h, unsigned ms)
+{
+    lock_take(&h->lock);
+    lock_wait(&h->lock, &h->moved, ms);
+    lock_drop(&h->lock);
+}
+
+/* True: the caller asks and calls end_move.  False: another one did while we waited. */
+static bool begin_move(struct data_handle *h)
+{
+    lock_take(&h->lock);
+    bool mine = !h->moving;
+    while (!mine && h->moving)
+        lock_wait(&h->lock, &h->moved, 0);
+    if (mine)
+        h->moving = true;
+    lock_drop(&h->lock);
+    return mine;
+}
+
+static void end_move(struct data_handle *h)
+{
+    lock_take(&h->lock);
+    h->moving = false;
+    pthread_cond_broadcast(&h->moved);
+    lock_drop(&h->lock);
+}
+
+int data_relocate(struct data_handle *h)
+{
+    int err = 0;
+    if (!begin_move(h))
+        return 0;
+    if (!h->writes)
+        err = locate_reader(h, NULL);
+    else if (!still_there(h))
+        err = locate_writer(h, NULL);
+    end_move(h);
+    return err;
+}
+
+/* What the kernel caches now is what `now` names.  Was it other bytes before?  A writer that is
+ * counted here was told of every change (carry_on_changed), or made it: then the counter does not
+ * matter. */
+static bool take_tag(struct data_handle *h, const struct data_tag *now)
+{
+    lock_take(&h->lock);
+    const struct data_tag *good = &h->good;
+    bool same = good->node == now->node && version_eq(&good->version, &now->version) &&
+                (good->counter == now->counter || (h->counted && now->node == members_self()));
+    h->good = *now;
+    lock_drop(&h->lock);
+    return !same;
+}
+
+int data_revalidate(struct data_handle *h, bool *changed)
+{
+    struct data_tag now;
+    int err = data_relocate(h);
+    data_tag(h, &now);
+    *changed = take_tag(h, &now);
+    return err;
+}
+
+/* ---- open and close ---- */
+
+int data_open(struct file *f, bool write, bool trunc, bool created, const struct statx *stx,
+              struct data_handle **out)
+{
+    struct data_handle *h = xcalloc(1, sizeof(*h));
+    struct version v = version_of(stx);
+    (void)created; /* an empty version needs no fetch: complete by definition */
+    h->f = file_ref(f);
+    h->writes = write;
+    h->pin_number = random_u64();
+    h->stream = stream_new(f);
+    lock_init(&h->lock, RANK_LEAF);
+    lock_cond_init(&h->moved);
+    h->opening = stx->stx_nlink > 0;
+    int err = write ? locate_writer(h, &v) : locate_reader(h, &v);
+    h->opening = false;
+    if (!err && trunc)
+        err = data_truncate(h, 0);
+    if (err) {
+        data_close(h);
+        return err;
+    }
+    data_tag(h, &h->good);
+    *out = h;
+    return 0;
+}
+
+void data_close(struct data_handle *h)
+{
+    struct location nowhere = {.where = WHERE_PFS};
+    stream_close(h->stream);
+    move_writer(h, &nowhere);
+    pthread_cond_destroy(&h->moved);
+    lock_destroy(&h->lock);
+    file_put(h->f);
+    free(h);
+}
+
+/* ---- what is known without asking ---- */
+
+static void own_word(struct file *f, enum where where, struct location *out)
+{
+    struct file_info info;
+    store_info(f, &info);
+    *out = (struct location){.where = where,
+                             .node = where == WHERE_HERE ? members_self() : 0,
+                             .size = info.size,
+                             .blocks = info.blocks,
+                             .mtime_ns = info.mtime_ns,
+                             .ctime_ns = info.ctime_ns,
+                             .counter = info.change,
+                             .known = info.base_known,
+                             .version = info.base};
+}
+
+void data_attr(struct data_handle *h, struct location *out)
+{
+    uint64_t node;
+    enum where w = data_where(h, &node);
+    if (w == WHERE_HERE || w == WHERE_PFS) {
+        own_word(h->f, w, out);
+        return;
+    }
+    lock_take(&h->lock);
+    *out = h->where;
+    lock_drop(&h->lock);
+}
+
+void data_tag(struct data_handle *h, struct data_tag *out)
+{
+    struct location at;
+    data_attr(h, &at);
+    if (at.where == WHERE_PFS)
+        *out = (struct data_tag){.version = at.version};
+    else
+        *out = (struct data_tag){.node = at.node, .counter = at.counter};
+}
+
+void data_on_need(int (*make_room)(struct file *f))
+{
+    local_make_room = make_room;
+}

@@ -1,0 +1,85 @@
+/* data.h - a file's data wherever its latest bytes are: here, at the claimant, at the chunk's
+ * owner, on the PFS.
+ *
+ * What fs/ calls.  Blocking ones run in pool_waiters; *_now ones never block on PFS or network
+ * (FUSE workers may call them).  When the answer is "not mine" or the version has gone, the home is
+ * asked again and the call goes on where the bytes are now; -EIO when that leads nowhere (30 s for
+ * changes; reads end by reading the PFS as it is).
+ */
+#ifndef EDDY_PLACEMENT_DATA_H
+#define EDDY_PLACEMENT_DATA_H
+
+#include "placement/claim.h"
+#include "placement/carry.h"
+#include "placement/file.h"
+#include <sys/stat.h>
+
+struct stream;
+
+/* Identity of the bytes that a kernel page cache filled now would hold: equal tags = same bytes. */
+struct data_tag {
+    uint64_t node, counter;
+    struct version version;
+};
+
+/* Open handle's view of a file: where its data is.  data.c's own, but for f. */
+struct data_handle {
+    struct file *f;
+    bool writes;           /* opened for writing: a writer is counted, here or at the claimant */
+    struct stream *stream; /* read-ahead */
+    uint64_t pin_number;   /* of this open at a claimant (CARRY_PIN_WRITER) */
+    struct lock lock;      /* RANK_LEAF: below */
+    pthread_cond_t moved;
+    bool moving;           /* somebody asks the home for all users of this handle */
+    bool counted;          /* a writer is counted here: the claim is this node's and stays */
+    uint64_t pinned;       /* node at which it is counted, or 0 */
+    struct location where; /* last known; HERE and PFS are re-derived from the file */
+    bool opening;          /* data_open, of a file that had a name when it was opened on the PFS */
+    struct data_tag good;  /* what the kernel caches by this handle is these bytes, or newer ones */
+};
+
+/* Opens: asks the home (and the claim when write), sets the version of the store's pages from stx
+ * (fresh fstat by pfs_open_file), truncates when trunc.  created: the file was just made by
+ * pfs_create, empty.  f is referenced by the handle. */
+int data_open(struct file *f, bool write, bool trunc, bool created, const struct statx *stx,
+              struct data_handle **out);
+void data_close(struct data_handle *h); /* blocking: may give the claim back */
+/* Asks the home again (lock granted, ESTALE).  *changed: the kernel's cached pages may be stale. */
+int data_revalidate(struct data_handle *h, bool *changed);
+void data_tag(struct data_handle *h, struct data_tag *out);
+/* Size, times, blocks as the truth has them, without a message where it is here, else as last
+ * heard. */
+void data_attr(struct data_handle *h, struct location *out);
+
+/* Bytes that can be read now from the local store: pinned, as store_pin; 0: use data_read.  Counts
+ * them as read. */
+size_t data_pin_now(struct data_handle *h, uint64_t off, size_t len);
+int data_read(struct data_handle *h, void *buf, size_t len, uint64_t off, size_t *got);
+/* -EAGAIN: must wait (page to fill, no room, not here): use data_write. append: off is ignored,
+ * *off_out tells. */
+int data_write_now(struct data_handle *h, const void *buf, size_t len, uint64_t off, bool append,
+                   uint64_t *off_out);
+int data_write(struct data_handle *h, const void *buf, size_t len, uint64_t off, bool append,
+               uint64_t *off_out);
+int data_truncate(struct data_handle *h, uint64_t size);
+/* mode 0, KEEP_SIZE, PUNCH_HOLE|KEEP_SIZE; else -EOPNOTSUPP */
+int data_fallocate(struct data_handle *h, int mode, uint64_t off, uint64_t len);
+int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out);
+/* -ENODATA: the file is the PFS's: pfs_utimens */
+int data_utimens(struct data_handle *h, int64_t mtime_ns);
+/* To the disk of the node that has the bytes. */
+int data_sync(struct data_handle *h);
+/* flush registers: makes room / brings this file to the PFS. 0 or -errno */
+void data_on_need(int (*make_room)(struct file *f));
+
+/* ---- data.c, for data_io.c ---- */
+enum where data_where(struct data_handle *h, uint64_t *node);
+/* Asks the home again, once for all that come meanwhile; a writer is counted where the claim is
+ * now. */
+int data_relocate(struct data_handle *h);
+/* The claimant's word, with bytes that it sent, or after a change that this handle made there. */
+void data_heard(struct data_handle *h, uint64_t node, const struct carry_result *r,
+                bool own_change);
+void data_pause(struct data_handle *h, unsigned ms); /* or until the location was asked for again */
+
+#endif

@@ -1,0 +1,299 @@
+/* data_io.c - reading and changing an open file, wherever data.c says its bytes are.
+ *
+ * The place can move at any time.  So each call is a loop: do it where the bytes are; if the answer
+ * shows that they are not there any more, ask the home and go on from the byte that was reached.  A
+ * reader beside writers converges: after a few versions that went away under it, it reads the PFS
+ * file as it is.  A change is only made again when it surely was not made.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "placement/data.h"
+#include "placement/local.h"
+#include "placement/pfs_data.h"
+#include "placement/store.h"
+#include "placement/stream.h"
+
+/* At once, without a byte gained; then with pauses, and a reader reads the PFS as it is. */
+#define TRIES 3
+/* A read waits this long for a claimant that is out of reach to come back or to leave the view. */
+#define READ_MS 10000
+
+struct patience {
+    uint64_t end_ms;
+    unsigned tries, wait_ms;
+    bool plain; /* read the PFS as it is */
+};
+
+static struct patience patience_for(uint64_t ms)
+{
+    return (struct patience){.end_ms = boot_ms() + ms, .wait_ms = 5};
+}
+
+/* After err: 0 = try again; else the call's error. */
+static int again(struct data_handle *h, struct patience *p, int err)
+{
+    bool moved = err == -ESTALE || err == -ENOENT;
+    if (!moved && err != -EAGAIN)
+        return err;
+    if (boot_ms() > p->end_ms)
+        return -EIO;
+    if (!moved || p->tries++ >= TRIES) {
+        p->plain = true;
+        data_pause(h, p->wait_ms);
+        p->wait_ms = MIN(2 * p->wait_ms, 500u);
+    }
+    return data_relocate(h);
+}
+
+/* ---- reading ---- */
+
+static int read_carried(struct data_handle *h, uint64_t node, void *buf, size_t len, uint64_t off,
+                        size_t *got, struct fetched *from)
+{
+    struct carry_result r;
+    int err = carry_read(node, h->f, buf, len, off, got, &r);
+    from->peer += *got;
+    if (!err)
+        data_heard(h, node, &r, false);
+    return err;
+}
+
+static int read_once(struct data_handle *h, bool plain, void *buf, size_t len, uint64_t off,
+                     size_t *got)
+{
+    struct fetched from = {0};
+    uint64_t node = 0;
+    int err;
+    *got = 0;
+    switch (data_where(h, &node)) {
+    case WHERE_HERE:
+        err = local_read(h->f, true, buf, len, off, got, &from);
+        break;
+    case WHERE_PFS:
+        if (plain) {
+            err = pfs_read(h->f, buf, len, off, got);
+            from.pfs += *got;
+        } else {
+            err = local_read(h->f, false, buf, len, off, got, &from);
+        }
+        break;
+    case WHERE_NODE:
+        err = read_carried(h, node, buf, len, off, got, &from);
+        break;
+    default:
+        err = -ENOENT; /* lost: perhaps its node is back */
+        break;
+    }
+    stream_count(h->stream, &from);
+    return err;
+}
+
+int data_read(struct data_handle *h, void *buf, size_t len, uint64_t off, size_t *got)
+{
+    struct patience p = patience_for(READ_MS);
+    *got = 0;
+    stream_saw(h->stream, off, len);
+    for (;;) {
+        size_t n;
+        int err = read_once(h, p.plain, (uint8_t *)buf + *got, len - *got, off + *got, &n);
+        *got += n;
+        if (!err)
+            return 0;
+        if (n)
+            p.tries = 0;
+        err = again(h, &p, err);
+        if (err)
+            return err;
+    }
+}
+
+/* Short only at the end of the file: the kernel takes a short answer for that. */
+size_t data_pin_now(struct data_handle *h, uint64_t off, size_t len)
+{
+    uint64_t node;
+    enum where w = data_where(h, &node);
+    if (w != WHERE_HERE && w != WHERE_PFS)
+        return 0;
+    stream_saw(h->stream, off, len);
+    size_t n = store_pin(h->f, off, len);
+    if (n && n < len) {
+        struct file_info info;
+        store_info(h->f, &info);
+        if (off + n < info.size) {
+            store_unpin(h->f, off, n);
+            return 0;
+        }
+    }
+    stream_count(h->stream, &(struct fetched){.local = n});
+    return n;
+}
+
+/* ---- changing ---- */
+
+static bool counted_here(struct data_handle *h)
+{
+    lock_take(&h->lock);
+    bool counted = h->counted;
+    lock_drop(&h->lock);
+    return counted;
+}
+
+static int change_carried(struct data_handle *h, uint64_t node, struct change *c)
+{
+    struct carry_result r = {0};
+    int err = carry_write(node, h->f, c->op, c->buf, c->len, c->off, c->mode, c->time_ns, &r);
+    if (err)
+        return err;
+    c->off_out = r.offset;
+    data_heard(h, node, &r, true);
+    if (c->op == CARRY_WRITE || c->op == CARRY_APPEND)
+        count(carried_bytes, c->len);
+    return 0;
+}
+
+/* The claim is used only by who is counted: it stays then.  A handle that is counted at another
+ * node, or nowhere any more, asks first. */
+static int change(struct data_handle *h, struct change *c)
+{
+    struct patience p = patience_for(T_OPEN);
+    for (;;) {
+        uint64_t node = 0;
+        int err;
+        if (counted_here(h))
+            return local_change(h->f, c);
+        if (data_where(h, &node) == WHERE_NODE)
+            err = change_carried(h, node, c);
+        else
+            err = -ENOENT;
+        if (!err)
+            return 0;
+        err = again(h, &p, err);
+        if (err)
+            return err;
+    }
+}
+
+int data_write_now(struct data_handle *h, const void *buf, size_t len, uint64_t off, bool append,
+                   uint64_t *off_out)
+{
+    if (!counted_here(h) || len > (16u << 20))
+        return -EAGAIN;
+    struct change c = {
+        .op = append ? CARRY_APPEND : CARRY_WRITE, .buf = buf, .len = len, .off = off};
+    int err = local_change_now(h->f, &c);
+    if (err)
+        return err;
+    count(written_bytes, len);
+    *off_out = c.off_out;
+    return 0;
+}
+
+int data_write(struct data_handle *h, const void *buf, size_t len, uint64_t off, bool append,
+               uint64_t *off_out)
+{
+    *off_out = off;
+    if (!h->writes)
+        return -EBADF;
+    for (size_t done = 0; done < len;) {
+        size_t n = MIN(len - done, CARRY_PIECE);
+        struct change c = {.op = append ? CARRY_APPEND : CARRY_WRITE,
+                           .buf = (const uint8_t *)buf + done,
+                           .len = n,
+                           .off = off + done};
+        int err = change(h, &c);
+        if (err)
+            return err;
+        if (!done)
+            *off_out = c.off_out;
+        count(written_bytes, n);
+        done += n;
+    }
+    return 0;
+}
+
+int data_truncate(struct data_handle *h, uint64_t size)
+{
+    struct change c = {.op = CARRY_TRUNCATE, .len = size};
+    if (!h->writes)
+        return -EBADF;
+    return size > INT64_MAX ? -EFBIG : change(h, &c);
+}
+
+int data_fallocate(struct data_handle *h, int mode, uint64_t off, uint64_t len)
+{
+    const int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    struct change c = {.op = mode == punch ? CARRY_PUNCH : CARRY_ALLOCATE,
+                       .len = len,
+                       .off = off,
+                       .mode = (unsigned)mode};
+    if (!h->writes)
+        return -EBADF;
+    if (mode != 0 && mode != FALLOC_FL_KEEP_SIZE && mode != punch)
+        return -EOPNOTSUPP;
+    return off > INT64_MAX || len > INT64_MAX - off ? -EFBIG : change(h, &c);
+}
+
+/* ---- the rest ---- */
+
+static int seek_all_data(uint64_t size, uint64_t off, bool hole, uint64_t *out)
+{
+    if (off >= size)
+        return -ENXIO;
+    *out = hole ? size : off;
+    return 0;
+}
+
+int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out)
+{
+    uint64_t node;
+    struct location at;
+    enum where w = data_where(h, &node);
+    if (w == WHERE_HERE)
+        return store_seek(h->f, off, hole, out);
+    int err = w == WHERE_PFS ? pfs_file_seek(h->f, off, hole, out) : -EOPNOTSUPP;
+    if (err != -EOPNOTSUPP && err != -EINVAL)
+        return err;
+    data_attr(h, &at);
+    return seek_all_data(at.size, off, hole, out);
+}
+
+/* Times and fsync also come by handles that only read, and by who is not counted: they need the
+ * claim for the moment only. */
+static int touch(struct data_handle *h, struct change *c)
+{
+    uint64_t node = 0;
+    int err;
+    if (counted_here(h))
+        return local_change(h->f, c);
+    switch (data_where(h, &node)) {
+    case WHERE_HERE:
+        err = claim_carry_begin(h->f);
+        if (err)
+            return -ENODATA;
+        err = local_change(h->f, c);
+        claim_carry_end(h->f);
+        return err;
+    case WHERE_NODE:
+        err = change_carried(h, node, c);
+        return err == -ENOENT ? -ENODATA : err == -EAGAIN ? -EIO : err;
+    case WHERE_PFS:
+        return -ENODATA;
+    default:
+        return -EIO;
+    }
+}
+
+int data_utimens(struct data_handle *h, int64_t mtime_ns)
+{
+    struct change c = {.op = CARRY_TIMES, .time_ns = mtime_ns};
+    return touch(h, &c);
+}
+
+int data_sync(struct data_handle *h)
+{
+    struct change c = {.op = CARRY_SYNC};
+    int err = touch(h, &c);
+    return err == -ENODATA ? 0 : err; /* flushed meanwhile: on the PFS */
+}

@@ -1,0 +1,332 @@
+/* datafile.c - data files: opened on demand, read and written in full, punched, removed.
+ *
+ * Open descriptors: those in use have data_users > 0; the others are on a list, oldest first, whose
+ * length is bounded by a share of RLIMIT_NOFILE.  100,000 dirty files then need no 100,000
+ * descriptors.
+ */
+#include "placement/datafile.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "placement/fid.h"
+#include "placement/state.h"
+
+static struct {
+    struct lock lock; /* RANK_LEAF: the list; data_fd, data_users, idle_* of all files */
+    int dirfd;
+    struct file *idle, **idle_last;
+    unsigned nidle, max_idle;
+} datafiles;
+
+void datafile_start(int data_dirfd)
+{
+    static bool made;
+    if (!made)
+        lock_init(&datafiles.lock, RANK_LEAF);
+    made = true;
+    struct rlimit r;
+    bool known = !getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur != RLIM_INFINITY;
+    datafiles.dirfd = data_dirfd;
+    datafiles.idle = NULL;
+    datafiles.idle_last = &datafiles.idle;
+    datafiles.nidle = 0;
+    datafiles.max_idle = known ? (unsigned)MIN(r.rlim_cur / 8, (rlim_t)16384) : 16384;
+}
+
+static void data_name(struct fid fid, char name[40])
+{
+    snprintf(name, 40, "%02x/%016llx%016llx", (unsigned)(fid.lo & 0xff), (unsigned long long)fid.hi,
+             (unsigned long long)fid.lo);
+}
+
+/* ---- descriptors ---- */
+
+static void idle_remove(struct file *f)
+{
+    *f->idle_prev = f->idle_next;
+    if (f->idle_next)
+        f->idle_next->idle_prev = f->idle_prev;
+    else
+        datafiles.idle_last = f->idle_prev;
+    f->idle_next = NULL;
+    f->idle_prev = NULL;
+    datafiles.nidle--;
+}
+
+static void idle_add(struct file *f)
+{
+    f->idle_next = NULL;
+    f->idle_prev = datafiles.idle_last;
+    *datafiles.idle_last = f;
+    datafiles.idle_last = &f->idle_next;
+    datafiles.nidle++;
+}
+
+/* Takes the descriptor away from f; to be closed without the lock. */
+static int take_away(struct file *f)
+{
+    int fd = f->data_fd;
+    if (f->idle_prev)
+        idle_remove(f);
+    f->data_fd = -1;
+    return fd;
+}
+
+static int open_data(struct file *f, bool make)
+{
+    char name[40];
+    data_name(f->fid, name);
+    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0);
+    if (make)
+        __atomic_store_n(&f->rec->data_made, 1,
+                         __ATOMIC_RELEASE); /* before it is there: see file_put */
+    int fd = openat(datafiles.dirfd, name, flags, 0600);
+    if (fd < 0 && errno == ENOENT && make) {
+        name[2] = 0;
+        if (mkdirat(datafiles.dirfd, name, 0700) < 0 && errno != EEXIST)
+            return -errno;
+        name[2] = '/';
+        fd = openat(datafiles.dirfd, name, flags, 0600);
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+static bool use_open(struct file *f, int *fd)
+{
+    if (f->data_fd < 0)
+        return false;
+    if (f->idle_prev)
+        idle_remove(f);
+    f->data_users++;
+    *fd = f->data_fd;
+    return true;
+}
+
+/* When descriptors are out: closes the oldest idle one.  False if there is none. */
+static bool close_one_idle(void)
+{
+    lock_take(&datafiles.lock);
+    int fd = datafiles.idle ? take_away(datafiles.idle) : -1;
+    lock_drop(&datafiles.lock);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+int datafile_get(struct file *f, bool make, int *fd)
+{
+    lock_take(&datafiles.lock);
+    bool open = use_open(f, fd);
+    lock_drop(&datafiles.lock);
+    if (open)
+        return 0;
+    int fresh = open_data(f, make);
+    while (fresh == -EMFILE && close_one_idle())
+        fresh = open_data(f, make);
+    if (fresh < 0)
+        return fresh;
+    lock_take(&datafiles.lock);
+    open = use_open(f, fd); /* another thread was quicker */
+    if (!open) {
+        f->data_fd = *fd = fresh;
+        f->data_users = 1;
+    }
+    lock_drop(&datafiles.lock);
+    if (open)
+        close(fresh);
+    return 0;
+}
+
+void datafile_put(struct file *f)
+{
+    int over = -1;
+    lock_take(&datafiles.lock);
+    if (!--f->data_users) {
+        idle_add(f);
+        if (datafiles.nidle > datafiles.max_idle)
+            over = take_away(datafiles.idle);
+    }
+    lock_drop(&datafiles.lock);
+    if (over >= 0)
+        close(over);
+}
+
+void datafile_close(struct file *f)
+{
+    lock_take(&datafiles.lock);
+    int fd = take_away(f);
+    lock_drop(&datafiles.lock);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* ---- bytes ---- */
+
+int datafile_pread(struct file *f, void *buf, size_t len, uint64_t off)
+{
+    int fd, err = datafile_get(f, false, &fd);
+    if (err == -ENOENT && !f->rec->data_made) {
+        memset(buf, 0, len); /* never written: all of it is a hole */
+        return 0;
+    }
+    if (err)
+        return err == -ENOENT ? -EIO : err;
+    for (size_t done = 0; done < len && !err;) {
+        ssize_t n = pread(fd, (char *)buf + done, len - done, (off_t)(off + done));
+        if (n > 0)
+            done += (size_t)n;
+        else if (!n) {
+            memset((char *)buf + done, 0, len - done);
+            break;
+        } else if (errno != EINTR)
+            err = -errno;
+    }
+    datafile_put(f);
+    return err;
+}
+
+int datafile_pwritev(struct file *f, struct iovec *iov, int n, uint64_t off)
+{
+    int fd, err = datafile_get(f, true, &fd);
+    if (err)
+        return err;
+    while (n && !err) {
+        ssize_t done = pwritev(fd, iov, n, (off_t)off);
+        if (done < 0) {
+            err = errno == EINTR ? 0 : -errno;
+            continue;
+        }
+        off += (uint64_t)done;
+        while (n && (size_t)done >= iov->iov_len) {
+            done -= (ssize_t)iov->iov_len;
+            iov++;
+            n--;
+        }
+        if (n) {
+            iov->iov_base = (char *)iov->iov_base + done;
+            iov->iov_len -= (size_t)done;
+        }
+    }
+    datafile_put(f);
+    return err;
+}
+
+int datafile_punch(struct file *f, uint64_t off, uint64_t len)
+{
+    int fd, err = datafile_get(f, false, &fd);
+    if (err)
+        return err == -ENOENT ? 0 : err;
+    len = MIN(len, (uint64_t)INT64_MAX - off);
+    while (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)len) < 0)
+        if (errno != EINTR) {
+            err = -errno;
+            break;
+        }
+    datafile_put(f);
+    return err;
+}
+
+int datafile_truncate(struct file *f, uint64_t size)
+{
+    int fd, err = datafile_get(f, false, &fd);
+    if (err)
+        return err == -ENOENT ? 0 : err;
+    struct stat st;
+    if (fstat(fd, &st) < 0 || ((uint64_t)st.st_size > size && ftruncate(fd, (off_t)size) < 0))
+        err = -errno;
+    datafile_put(f);
+    return err;
+}
+
+/* A new file's name must be on disk too. */
+static int sync_name(struct file *f)
+{
+    char name[40];
+    data_name(f->fid, name);
+    name[2] = 0;
+    int fd = openat(datafiles.dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int err = fsync(fd) < 0 || fsync(datafiles.dirfd) < 0 ? -errno : 0;
+    close(fd);
+    return err;
+}
+
+int datafile_sync(struct file *f)
+{
+    int fd, err = datafile_get(f, false, &fd);
+    if (err)
+        return err == -ENOENT && !f->rec->data_made ? 0 : err;
+    err = fdatasync(fd) < 0 ? -errno : 0;
+    datafile_put(f);
+    if (err || f->rec->data_synced)
+        return err;
+    err = sync_name(f);
+    if (!err)
+        f->rec->data_synced = 1;
+    return err;
+}
+
+/* ---- names ---- */
+
+int datafile_remove(struct fid fid)
+{
+    char name[40];
+    data_name(fid, name);
+    return unlinkat(datafiles.dirfd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int datafile_set_aside(struct fid fid, int suspect_dirfd)
+{
+    char name[40];
+    data_name(fid, name);
+    return renameat(datafiles.dirfd, name, suspect_dirfd, name + 3) < 0 && errno != ENOENT ? -errno
+                                                                                           : 0;
+}
+
+int datafile_probe(int dirfd)
+{
+    int fd = openat(dirfd, "probe", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return -errno;
+    char page[4096] = {1};
+    ssize_t n = pwrite(fd, page, sizeof(page), 0);
+    int err = n < 0 ? -errno : n < (ssize_t)sizeof(page) ? -ENOSPC : 0;
+    if (!err && fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, sizeof(page)) < 0)
+        err = -errno;
+    close(fd);
+    unlinkat(dirfd, "probe", 0);
+    return err;
+}
+
+static void sweep_dir(int fd, bool (*known)(struct fid fid))
+{
+    DIR *dir = fdopendir(fd);
+    if (!dir) {
+        close(fd);
+        return;
+    }
+    for (struct dirent *e; (e = readdir(dir));) {
+        struct fid fid;
+        if (!fid_parse(e->d_name, &fid) && !known(fid))
+            datafile_remove(fid);
+    }
+    closedir(dir);
+}
+
+void datafile_sweep(bool (*known)(struct fid fid))
+{
+    for (unsigned i = 0; i < 256; i++) {
+        char name[4];
+        snprintf(name, sizeof(name), "%02x", i);
+        int fd = openat(datafiles.dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd >= 0)
+            sweep_dir(fd, known);
+    }
+}

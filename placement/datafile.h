@@ -1,0 +1,42 @@
+/* datafile.h - the sparse file that holds a cached file's bytes: CACHE_DIR/data/XX/FID, offsets as
+ * in the file itself.
+ *
+ * Opened when it is used; a bounded number of those that are not used right now stays open. Nothing
+ * here takes f->lock, and the calls do disk I/O: without f->lock, but for datafile_close.  0 or
+ * -errno.
+ */
+#ifndef EDDY_PLACEMENT_DATAFILE_H
+#define EDDY_PLACEMENT_DATAFILE_H
+
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include "placement/file.h"
+
+void datafile_start(int data_dirfd);
+
+/* A descriptor that stays open until datafile_put.  make: creates the file.  -ENOENT: there is
+ * none. */
+int datafile_get(struct file *f, bool make, int *fd);
+void datafile_put(struct file *f);
+/* Closes it; nobody uses it any more.  For the last file_put. */
+void datafile_close(struct file *f);
+
+int datafile_pread(struct file *f, void *buf, size_t len,
+                   uint64_t off); /* zeros beyond its end; -EIO: it should be there */
+int datafile_pwritev(struct file *f, struct iovec *iov, int n,
+                     uint64_t off); /* makes it; all or -errno; changes iov */
+int datafile_punch(struct file *f, uint64_t off,
+                   uint64_t len); /* zeros without blocks; never extends */
+int datafile_truncate(struct file *f,
+                      uint64_t size); /* shrinks to size; a shorter one stays as it is */
+int datafile_sync(struct file *f);
+int datafile_remove(struct fid fid);
+/* Out of the way: suspect/FID below the cache directory. */
+int datafile_set_aside(struct fid fid, int suspect_dirfd);
+/* Does the file system of dirfd punch holes? */
+int datafile_probe(int dirfd);
+/* Removes data files for which known() is false. */
+void datafile_sweep(bool (*known)(struct fid fid));
+
+#endif

@@ -1,0 +1,447 @@
+/* fetch.c - the reader's side of clean chunks.
+ *
+ * One flight per chunk (fid, index, version), however many readers want it.  Who begins it leads
+ * it: all steps run in the leader's thread, which has nothing else to do; the network thread and
+ * pool_data only put an event on its list.
+ *
+ *   ASK owner --silence, error--> ASK next --silence, error--> OWN READ of the PFS --> done
+ *        |  |                       |
+ *        |  +-- -ESTALE, -ENOENT ("not that file") -----------^     the own descriptor knows better
+ *        +-- the bytes: check, keep as a replica --> done
+ *
+ * A node whose turn is this one reads the PFS itself at once; a suspected one is passed over.  The
+ * leader finishes all that it leads before it waits for what others lead, so two calls that want
+ * each other's chunks do not wait in a circle; and it waits for buffer room only while it holds
+ * none.
+ */
+#include "placement/fetch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "placement/fid.h"
+#include "placement/origin.h"
+#include "placement/ring.h"
+#include "placement/store.h"
+#include "placement/working.h"
+#include "transport/members.h"
+#include "transport/peer.h"
+
+#define SHARDS     64
+#define WINDOW     8    /* chunks of one call that are under way at once */
+#define SILENCE_MS 3000 /* at each node that is asked */
+#define TURNS      2    /* owner and next */
+
+enum source { FROM_STORE, FROM_PEER, FROM_PFS };
+
+/* One fetch_range's list of events, on its stack. */
+struct call {
+    struct file *f;
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t cond;
+    struct flight *ready;
+    unsigned leads; /* flights that it still leads; its thread only */
+};
+
+struct flight {
+    struct chunk_key key;
+    struct flight *next; /* shard's list */
+
+    /* shard's lock */
+    unsigned refs;
+    bool done;
+    pthread_cond_t finished;
+
+    /* the leader's until done, then everybody's to read */
+    struct chunk *chunk;
+    int err;
+    int kept; /* 0: it is in the store; else why not */
+    enum source source;
+
+    /* the leader's */
+    struct call *call;
+    char *path;
+    unsigned turn; /* < TURNS: the n-th node of the ring is asked */
+    uint64_t node; /* that is being asked; 0 = the PFS */
+    bool fallback; /* the PFS is read because no node could serve */
+    bool joined;   /* ... by a read that another began */
+    struct origin_waiter waiter;
+
+    /* the event, set before the flight is put on the call's list */
+    struct flight *ready_next;
+    int event_err, event_kept;
+};
+
+static struct shard {
+    struct lock lock; /* RANK_FLIGHT */
+    struct flight *list;
+} shards[SHARDS];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void init(void)
+{
+    for (unsigned i = 0; i < SHARDS; i++)
+        lock_init(&shards[i].lock, RANK_FLIGHT);
+}
+
+static struct shard *shard_of(const struct chunk_key *k)
+{
+    pthread_once(&once, init);
+    return &shards[chunk_key_hash(k) % SHARDS];
+}
+
+/* ---- the table ---- */
+
+/* The flight of this chunk, referenced.  *leads: it was begun just now, with buffer c, and the
+ * caller must lead it. */
+static struct flight *flight_join(const struct chunk_key *key, struct call *call, struct chunk *c,
+                                  bool *leads)
+{
+    struct shard *s = shard_of(key);
+    lock_take(&s->lock);
+    struct flight *fl = s->list;
+    while (fl && !chunk_key_eq(&fl->key, key))
+        fl = fl->next;
+    *leads = !fl;
+    if (!fl) {
+        fl = xcalloc(1, sizeof(*fl));
+        fl->key = *key;
+        fl->call = call;
+        fl->chunk = c;
+        lock_cond_init(&fl->finished);
+        fl->next = s->list;
+        s->list = fl;
+    }
+    fl->refs++;
+    lock_drop(&s->lock);
+    return fl;
+}
+
+static void flight_put(struct flight *fl)
+{
+    struct shard *s = shard_of(&fl->key);
+    lock_take(&s->lock);
+    bool last = !--fl->refs;
+    lock_drop(&s->lock);
+    if (!last)
+        return;
+    chunk_put(fl->chunk);
+    pthread_cond_destroy(&fl->finished);
+    free(fl->path);
+    free(fl);
+}
+
+/* The leader is through: tells the others.  The leader keeps its reference. */
+static void flight_finish(struct flight *fl, int err, enum source source, int kept)
+{
+    struct shard *s = shard_of(&fl->key);
+    fl->err = err;
+    fl->source = source;
+    fl->kept = kept;
+    fl->call->leads--;
+    if (!err && source == FROM_PFS && fl->fallback)
+        count(fallback_reads, 1);
+    lock_take(&s->lock);
+    struct flight **p = &s->list;
+    while (*p != fl)
+        p = &(*p)->next;
+    *p = fl->next;
+    fl->done = true;
+    pthread_cond_broadcast(&fl->finished);
+    lock_drop(&s->lock);
+}
+
+static void flight_wait(struct flight *fl)
+{
+    struct shard *s = shard_of(&fl->key);
+    lock_take(&s->lock);
+    while (!fl->done)
+        lock_wait(&s->lock, &fl->finished, 0);
+    lock_drop(&s->lock);
+}
+
+/* ---- events ---- */
+
+/* Network thread or pool_data. */
+static void flight_event(struct flight *fl, int err, int kept)
+{
+    struct call *call = fl->call;
+    fl->event_err = err;
+    fl->event_kept = kept;
+    lock_take(&call->lock);
+    fl->ready_next = call->ready;
+    call->ready = fl;
+    pthread_cond_signal(&call->cond);
+    lock_drop(&call->lock); /* the leader may be gone after this */
+}
+
+static struct flight *next_event(struct call *call)
+{
+    lock_take(&call->lock);
+    while (!call->ready)
+        lock_wait(&call->lock, &call->cond, 0);
+    struct flight *fl = call->ready;
+    call->ready = fl->ready_next;
+    lock_drop(&call->lock);
+    return fl;
+}
+
+/* ---- reading the PFS here ---- */
+
+/* pool_data.  A chunk that another's read brought is copied, so that this call only holds room of
+ * its own kind. */
+static void on_origin(struct origin_waiter *w, int err, struct chunk *c, int kept)
+{
+    struct flight *fl = container_of(w, struct flight, waiter);
+    if (!err && c != fl->chunk) {
+        memcpy(fl->chunk->data, c->data, c->len);
+        fl->chunk->len = c->len;
+        fl->chunk->hash = c->hash;
+        fl->chunk->racy = c->racy;
+    }
+    flight_event(fl, err, kept);
+}
+
+static void read_here(struct flight *fl, bool fallback)
+{
+    fl->node = 0;
+    fl->fallback = fallback;
+    fl->joined = origin_read(&fl->key, fl->call->f, NULL, chunk_ref(fl->chunk), &fl->waiter);
+}
+
+/* ---- asking another node ---- */
+
+/* Network thread.  The hash is checked by the leader. */
+static void on_chunk(void *arg, int err, struct msg *reply, bool *keep)
+{
+    (void)keep;
+    struct flight *fl = arg;
+    struct chunk *c = fl->chunk;
+    if (!err) {
+        const struct body_chunk *b = &reply->chunk;
+        struct chunk_key key = {.fid = b->fid, .index = b->index, .version = b->version};
+        c->len = reply->head.data_len;
+        c->hash = b->hash;
+        c->racy = b->source & CHUNK_RACY;
+        if (!chunk_key_eq(&key, &fl->key) || c->len != chunk_key_len(&key) ||
+            reply->data != c->data)
+            err = -EBADMSG;
+    }
+    flight_event(fl, err, 0);
+}
+
+static void ask_node(struct flight *fl, uint64_t node)
+{
+    fl->node = node;
+    if (!fl->path)
+        fl->path = file_path(fl->call->f);
+    struct msg *m = msg_new(MSG_FETCH);
+    m->fetch.fid = fl->key.fid;
+    m->fetch.index = fl->key.index;
+    m->fetch.version = fl->key.version;
+    m->fetch.path = fl->path ? fl->path : "";
+    peer_request(node, m, SILENCE_MS, fl->chunk->data, fl->chunk->size, on_chunk, fl);
+}
+
+static bool suspected(uint64_t node)
+{
+    return !strcmp(members_state(node), "suspected");
+}
+
+/* Asks the node whose turn it is; when all had theirs, or it is this node's, reads the PFS. */
+static void ask(struct flight *fl)
+{
+    const struct view *v = members_view();
+    for (; v && fl->turn < TURNS; fl->turn++) {
+        uint64_t node = ring_owner(ring_of(v), fl->key.fid, fl->key.index, fl->turn);
+        if (!node)
+            break;
+        if (node == members_self()) {
+            read_here(fl, false);
+            return;
+        }
+        if (!suspected(node)) {
+            ask_node(fl, node);
+            return;
+        }
+    }
+    read_here(fl, true);
+}
+
+/* The bytes that a node sent are those that it hashed? */
+static int check(const struct flight *fl)
+{
+    const struct chunk *c = fl->chunk;
+    if (XXH3_64bits(c->data, c->len) == c->hash)
+        return 0;
+    static _Atomic uint64_t last;
+    char text[FID_TEXT];
+    count(bad_checksums, 1);
+    if (log_every(&last, 60000))
+        log_warn("wrong checksum in a chunk from %s: file %s chunk %llu: it is read elsewhere",
+                 members_name(fl->node), fid_text(fl->key.fid, text),
+                 (unsigned long long)fl->key.index);
+    return -EBADMSG;
+}
+
+static void answered(struct flight *fl)
+{
+    int err = fl->event_err ? fl->event_err : check(fl);
+    if (!err) {
+        struct chunk *c = fl->chunk;
+        int kept = store_fill(fl->call->f, fl->key.index, &fl->key.version, c->data, c->len,
+                              c->hash, false, c->racy);
+        flight_finish(fl, 0, FROM_PEER, kept);
+    } else if (err == -ESTALE || err == -ENOENT) {
+        read_here(fl, true); /* it looked and had not what we want; our own look is the last word */
+    } else {
+        if (err != -EBADMSG && err != -EIO)
+            members_doubt(fl->node);
+        log_debug("FETCH at %s failed: %s: the next is asked", members_name(fl->node),
+                  strerror(-err));
+        fl->turn++;
+        ask(fl);
+    }
+}
+
+static void advance(struct flight *fl)
+{
+    if (fl->node)
+        answered(fl);
+    else if (fl->event_err == -ENOENT && fl->joined)
+        read_here(fl, fl->fallback); /* that one only had a peer's path; we have the file */
+    else
+        flight_finish(fl, fl->event_err, FROM_PFS, fl->event_kept);
+}
+
+/* ---- one call ---- */
+
+static void lead(struct flight *fl)
+{
+    struct call *call = fl->call;
+    call->leads++;
+    fl->waiter.done = on_origin;
+    if (!origin_cached(&fl->key, call->f, fl->chunk))
+        flight_finish(fl, 0, FROM_STORE, 0); /* another flight ended since the caller looked */
+    else
+        ask(fl);
+}
+
+struct range {
+    uint64_t off, end;
+    uint8_t *buf; /* for byte `off`, or NULL */
+    struct fetched *from;
+};
+
+static void note_source(const struct flight *fl, struct fetched *from, bool led, uint64_t n)
+{
+    uint64_t rest = led && !fl->kept ? fl->chunk->len - n : 0;
+    if (fl->source == FROM_PEER) {
+        from->peer += n;
+        from->ahead_peer += rest;
+    } else if (fl->source == FROM_PFS) {
+        from->pfs += n;
+        from->ahead_pfs += rest;
+    } else {
+        from->local += n;
+    }
+}
+
+/* One flight is done: its part of the range to the caller. */
+static int take(const struct flight *fl, const struct range *r, bool led)
+{
+    if (fl->err)
+        return fl->err;
+    uint64_t begin = fl->key.index * store_chunk_size();
+    uint64_t from = MAX(begin, r->off), to = MIN(begin + fl->chunk->len, r->end);
+    if (r->buf)
+        memcpy(r->buf + (from - r->off), fl->chunk->data + (from - begin), to - from);
+    else if (fl->kept)
+        return fl->kept == -EBUSY ? -ESTALE : fl->kept;
+    note_source(fl, r->from, led, to - from);
+    return 0;
+}
+
+static bool wanted(struct file *f, const struct chunk_key *key, const struct range *r)
+{
+    uint64_t miss_off, miss_len;
+    return r->buf || store_missing(f, key->index * store_chunk_size(), chunk_key_len(key),
+                                   &miss_off, &miss_len);
+}
+
+/* Begins or joins flights from chunk key->index on, as many as the window and the room allow.  *n
+ * of them; moves index on. */
+static void begin_window(struct call *call, struct chunk_key *key, uint64_t last,
+                         const struct range *r, struct flight **flights, unsigned *n)
+{
+    for (*n = 0; key->index <= last && *n < WINDOW; key->index++) {
+        if (!wanted(call->f, key, r))
+            continue;
+        size_t size = store_chunk_size();
+        struct chunk *c = *n ? chunk_try(ROOM_ASK, size) : chunk_new(ROOM_ASK, size);
+        if (!c)
+            return;
+        bool leads;
+        struct flight *fl = flights[(*n)++] = flight_join(key, call, c, &leads);
+        if (leads)
+            lead(fl);
+        else
+            chunk_put(c);
+    }
+}
+
+static int fetch_window(struct call *call, struct chunk_key *key, uint64_t last,
+                        const struct range *r)
+{
+    struct flight *flights[WINDOW];
+    unsigned n;
+    int err = 0;
+    begin_window(call, key, last, r, flights, &n);
+    while (call->leads)
+        advance(next_event(call));
+    for (unsigned i = 0; i < n; i++) {
+        flight_wait(flights[i]);
+        int e = take(flights[i], r, flights[i]->call == call);
+        err = err ? err : e;
+        flight_put(flights[i]);
+    }
+    return err;
+}
+
+int fetch_range(struct file *f, const struct version *v, uint64_t off, size_t len, void *buf,
+                size_t *got, struct fetched *from)
+{
+    struct fetched unused = {0};
+    struct range r = {
+        .off = off, .end = MIN(off + len, v->size), .buf = buf, .from = from ? from : &unused};
+    if (got)
+        *got = 0;
+    if (off >= r.end)
+        return 0;
+    struct call call = {.f = f};
+    lock_init(&call.lock, RANK_LEAF);
+    lock_cond_init(&call.cond);
+    struct chunk_key key = {.fid = f->fid, .index = off / store_chunk_size(), .version = *v};
+    uint64_t last = (r.end - 1) / store_chunk_size();
+    int err = 0;
+    while (!err && key.index <= last)
+        err = fetch_window(&call, &key, last, &r);
+    pthread_cond_destroy(&call.cond);
+    lock_destroy(&call.lock);
+    if (!err && got)
+        *got = r.end - off;
+    return err;
+}
+
+void fetch_start(void)
+{
+    serve_start();
+}
+
+void fetch_stop(void)
+{
+    serve_stop();
+    working_stop();
+}

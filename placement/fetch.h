@@ -1,0 +1,41 @@
+/* fetch.h - clean chunks: local store -> owner -> next node -> PFS, each read from the PFS once for
+ * the session.
+ *
+ * Single flight by (fid, index, version): who comes second waits for the first.  The owner's side
+ * (serve.c) answers FETCH from its store (libuv's pool) or reads the PFS (pool_data) and says
+ * WORKING every second meanwhile.  Every chunk carries fid, index, version and XXH3; the receiver
+ * checks all.
+ */
+#ifndef EDDY_PLACEMENT_FETCH_H
+#define EDDY_PLACEMENT_FETCH_H
+
+#include "placement/file.h"
+#include <sys/types.h>
+
+void fetch_start(void); /* registers the FETCH handler: before peer_start */
+void fetch_stop(void);  /* after pools_stop and peer_stop, while the loop still runs */
+
+/* Where the bytes that were asked for came from; the calls below add to it.  ahead: what came with
+ * them, the rest of their chunks (counted for the one call that fetched it). */
+struct fetched {
+    uint64_t local, peer, pfs;
+    uint64_t ahead_peer, ahead_pfs;
+};
+
+/* Brings the chunks of version v that cover [off, off+len) into the store; several are asked for at
+ * once.  If buf is not NULL the bytes are put there too (then a store without room is no error):
+ * always full up to the version's size, *got bytes.  from and got may be NULL.
+ * Blocks: pool threads whose jobs nobody else's fetch waits for (pool_waiters, carry's).  Silence
+ * is waited for 3 s at each of two nodes, then this node reads for itself.
+ * -ESTALE: the version is no more (or the store's file has another one): ask the home again;
+ * -ENOSPC: no room and no buf; or the PFS's error. */
+int fetch_range(struct file *f, const struct version *v, uint64_t off, size_t len, void *buf,
+                size_t *got, struct fetched *from);
+
+/* ---- serve.c, private to fetch.c ---- */
+#define CHUNK_FROM_PFS 1u /* body_chunk.source: read just now, else from the store */
+#define CHUNK_RACY     2u /* its version was racy when it was read: the receiver notes that */
+void serve_start(void);
+void serve_stop(void);
+
+#endif

@@ -1,0 +1,267 @@
+/* file.c - the table of files in use: one object per fid.
+ *
+ * Chained hash table under one lock (RANK_FILES).  The last put takes the file down without that
+ * lock, since it may have to close descriptors and remove the data file: the object stays in the
+ * table as "going", and who asks for the fid meanwhile waits.  So no second object, and no new
+ * record, is ever beside it.
+ */
+#include "placement/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/pfs_data.h"
+#include "placement/store_int.h"
+
+static struct {
+    struct lock lock; /* RANK_FILES */
+    pthread_cond_t gone;
+    struct file **bucket;
+    size_t mask, count;
+} files;
+
+static pthread_once_t files_once = PTHREAD_ONCE_INIT;
+
+static void files_init(void)
+{
+    lock_init(&files.lock, RANK_FILES);
+    lock_cond_init(&files.gone);
+    files.mask = 1023;
+    files.bucket = xcalloc(files.mask + 1, sizeof(*files.bucket));
+}
+
+/* ---- the table ---- */
+
+static struct file **bucket_of(struct fid fid)
+{
+    return &files.bucket[(fid.lo ^ fid.hi >> 17 ^ fid.lo >> 31) & files.mask];
+}
+
+static void grow(void)
+{
+    struct file **old = files.bucket;
+    size_t n = files.mask + 1;
+    files.mask = n * 2 - 1;
+    files.bucket = xcalloc(n * 2, sizeof(*files.bucket));
+    for (size_t i = 0; i < n; i++)
+        for (struct file *f = old[i], *next; f; f = next) {
+            next = f->hash_next;
+            struct file **b = bucket_of(f->fid);
+            f->hash_next = *b;
+            *b = f;
+        }
+    free(old);
+}
+
+static void table_add(struct file *f)
+{
+    if (files.count++ > files.mask)
+        grow();
+    struct file **b = bucket_of(f->fid);
+    f->hash_next = *b;
+    *b = f;
+}
+
+static void table_remove(struct file *f)
+{
+    struct file **p = bucket_of(f->fid);
+    while (*p != f)
+        p = &(*p)->hash_next;
+    *p = f->hash_next;
+    files.count--;
+}
+
+static struct file *lookup(struct fid fid)
+{
+    struct file *f = *bucket_of(fid);
+    while (f && !fid_eq(f->fid, fid))
+        f = f->hash_next;
+    return f;
+}
+
+/* Referenced, or NULL; waits for one that is going. */
+static struct file *table_find(struct fid fid)
+{
+    struct file *f;
+    while ((f = lookup(fid)) && f->going)
+        lock_wait(&files.lock, &files.gone, 0);
+    if (f)
+        f->refs++;
+    return f;
+}
+
+/* ---- objects ---- */
+
+static struct file *file_new(struct fid fid, struct file_record *r)
+{
+    struct file *f = xcalloc(1, sizeof(*f));
+    char path[STATE_PATH_MAX + 1];
+    f->fid = fid;
+    f->refs = 1;
+    f->rec = r;
+    f->data_fd = f->pfs_fd = -1;
+    f->change = random_u64() | 1;
+    f->number_inc = core_of(r)->claim_inc;
+    f->number = core_of(r)->claim_number;
+    if (state_path_get(r, path))
+        f->path = xstrdup(path);
+    lock_init(&f->lock, RANK_FILE);
+    lock_cond_init(&f->changed);
+    lock_init(&f->claim_lock, RANK_CLAIM);
+    lock_cond_init(&f->claim_changed);
+    return f;
+}
+
+static void file_free(struct file *f)
+{
+    lock_destroy(&f->lock);
+    lock_destroy(&f->claim_lock);
+    pthread_cond_destroy(&f->changed);
+    pthread_cond_destroy(&f->claim_changed);
+    free(f->path);
+    free(f);
+}
+
+/* With the table's lock: the object from the table, or made from its record; NULL if there is
+ * neither.  make: makes the record, for which a slot is set aside; *made. */
+static struct file *find_or_make(struct fid fid, bool make, bool *made)
+{
+    struct file *f = table_find(fid);
+    struct file_record *r = f ? NULL : state_file_find(fid);
+    *made = !f && !r && make;
+    if (*made)
+        r = state_file_new(fid);
+    if (r) {
+        f = file_new(fid, r);
+        table_add(f);
+    }
+    return f;
+}
+
+struct file *file_find(struct fid fid)
+{
+    bool made;
+    pthread_once(&files_once, files_init);
+    lock_take(&files.lock);
+    struct file *f = find_or_make(fid, false, &made);
+    lock_drop(&files.lock);
+    return f;
+}
+
+struct file *file_find_now(struct fid fid)
+{
+    bool made;
+    pthread_once(&files_once, files_init);
+    lock_take(&files.lock);
+    struct file *f = lookup(fid);
+    f = f && f->going ? NULL : find_or_make(fid, false, &made);
+    lock_drop(&files.lock);
+    return f;
+}
+
+/* The hint of who looked the file up just now, but for a file whose path is kept current (dirty or
+ * claimed here). */
+static void hint_path(struct file *f, const char *path)
+{
+    lock_take(&f->lock);
+    bool use =
+        !f->path || (!(core(f)->flags & (CORE_DIRTY | CORE_CLAIMED)) && strcmp(f->path, path));
+    lock_drop(&f->lock);
+    if (use)
+        file_set_path(f, path);
+}
+
+int file_get(struct fid fid, const char *path, struct file **out)
+{
+    struct file *f = file_find(fid);
+    if (!f) {
+        bool made;
+        int err = space_reserve_files(1);
+        if (err)
+            return err;
+        lock_take(&files.lock);
+        f = find_or_make(fid, true, &made);
+        lock_drop(&files.lock);
+        if (!made)
+            state_unreserve(SLAB_FILES, 1);
+    }
+    if (path)
+        hint_path(f, path);
+    *out = f;
+    return 0;
+}
+
+struct file *file_ref(struct file *f)
+{
+    lock_take(&files.lock);
+    f->refs++;
+    lock_drop(&files.lock);
+    return f;
+}
+
+/* Nobody has it any more.  Keeps the record if it holds something. */
+static void take_down(struct file *f)
+{
+    pfs_drop(f);
+    datafile_close(f);
+    uint32_t flags = core(f)->flags;
+    bool keeps =
+        !(flags & CORE_DELETED) && (core_busy(core(f)) || f->rec->first_chunk != SLOT_NONE);
+    if (keeps)
+        return;
+    lock_take(&f->lock);
+    pages_drop_from(f, 0);
+    state_busy_set(f->rec, false);
+    lock_drop(&f->lock);
+    int err = f->rec->data_made ? datafile_remove(f->fid) : 0;
+    if (err)
+        log_warn("a data file can not be removed from the cache: %s", strerror(-err));
+    state_file_free(f->rec); /* last: a record that is there explains its data file */
+}
+
+void file_put(struct file *f)
+{
+    lock_take(&files.lock);
+    bool last = !--f->refs;
+    f->going = last;
+    lock_drop(&files.lock);
+    if (!last)
+        return;
+    take_down(f);
+    lock_take(&files.lock);
+    table_remove(f);
+    pthread_cond_broadcast(&files.gone);
+    lock_drop(&files.lock);
+    file_free(f);
+}
+
+/* ---- paths ---- */
+
+void file_set_path(struct file *f, const char *path)
+{
+    uint32_t slots = state_path_slots(strlen(path)), used = 0;
+    int err = space_reserve_files(slots);
+    lock_take(&f->lock);
+    if (!f->path || strcmp(f->path, path)) {
+        if (!err)
+            used = state_path_set(f->rec, path);
+        free(f->path);
+        f->path = xstrdup(path);
+    }
+    lock_drop(&f->lock);
+    if (err)
+        log_warn("%s: no room in the cache for its new path: after a crash it would be found under "
+                 "the old one only",
+                 path);
+    else
+        state_unreserve(SLAB_FILES, slots - used);
+}
+
+char *file_path(struct file *f)
+{
+    lock_take(&f->lock);
+    char *path = xstrdup(f->path ? f->path : "");
+    lock_drop(&f->lock);
+    return path;
+}

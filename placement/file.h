@@ -1,0 +1,99 @@
+/* file.h - one file as this node knows it while it is in use: open here, dirty, claimed, or being
+ * fetched.
+ *
+ * One object per fid, reference-counted, in one table (state that must outlive it is in the store's
+ * mapped record). Its parts belong to different modules, each with its own lock:
+ *
+ *   store part   placement/store.c   f->lock        pages, size, base version, copy-outs
+ *   claim part   placement/claim.c   f->claim_lock  do we hold the claim, who has it, writers
+ *   PFS part     placement/pfs_data.c  f->lock      path hint and descriptor of the PFS file
+ *
+ * Lock order: claim_lock, then the table's lock, then f->lock.  Never held across a PFS call or a
+ * message.
+ */
+#ifndef EDDY_PLACEMENT_FILE_H
+#define EDDY_PLACEMENT_FILE_H
+
+#include "transport/base.h"
+#include "transport/lock.h"
+
+struct file_record; /* mapped, placement/state.h */
+struct range_op;    /* a write, fill or punch in progress, placement/store.c */
+struct snapshot;    /* a copy-out in progress, placement/store.h */
+
+enum claim_state {
+    CLAIM_NONE,    /* not ours */
+    CLAIM_ASKING,  /* a WANT is under way */
+    CLAIM_HELD,    /* ours: our word is the truth */
+    CLAIM_FREEING, /* cleared on disk, FREE is on its way */
+};
+
+struct file {
+    struct fid fid;
+    unsigned refs; /* table's lock */
+    struct file *hash_next;
+
+    /* ---- store part ---- */
+    struct lock lock; /* RANK_FILE */
+    pthread_cond_t changed;
+    struct file_record *rec; /* never NULL: made by file_get */
+    int data_fd; /* store's data file, -1 = not open; this and the next four: placement/datafile.c's
+                    lock */
+    unsigned data_users;                 /* calls that use data_fd now */
+    struct file *idle_next, **idle_prev; /* its list of open ones that nobody uses now */
+    bool data_pinned;     /* store_data_fd counts as a user until the last unpin (f->lock) */
+    bool going;           /* the last put is under way (table's lock) */
+    struct range_op *ops; /* placement/range.h */
+    struct snapshot *snapshots;
+    uint64_t change; /* goes up with every change of bytes or size; starts at a random value per
+                        object */
+
+    /* ---- claim part ---- */
+    struct lock claim_lock; /* RANK_CLAIM */
+    pthread_cond_t claim_changed;
+    enum claim_state claim;
+    uint64_t number_inc, number; /* request number of the claim (also in the record) */
+    unsigned writers;      /* opens for writing on this node, plus carried writes in progress */
+    uint64_t last_carried; /* goes up with each write carried here from another node */
+
+    /* ---- PFS part (f->lock) ---- */
+    char *path; /* relative to the root, a hint; the record has it too */
+    int pfs_fd; /* -1 = none */
+    bool pfs_fd_writable;
+    unsigned pfs_pins;    /* calls that use pfs_fd now */
+    bool pfs_drop_wanted; /* the last pin closes pfs_fd */
+    unsigned opens;       /* open handles of the mount: while > 0 pfs_fd is kept */
+    struct file *kept_next,
+        **kept_prev; /* pfs_data.c's own list of closed, dirty files whose descriptor is kept */
+    bool unlinked;   /* no name left on the PFS: never flushed */
+
+    /* ---- flush part (owned by flush/policy.c, RANK_POLICY) ---- */
+    struct file *flush_next, **flush_prev;
+    struct file_list *flush_list; /* which one it is on */
+    uint64_t dirty_since_ms, retry_at_ms;
+    unsigned flush_tries;
+    int flush_error;          /* last error, 0 */
+    unsigned flush_error_seq; /* goes up with each failure: each handle reports it once */
+    bool flush_queued;        /* on one of the policy's lists, which holds a reference */
+    bool flushing;            /* a pass (one copy-out) runs */
+    bool flush_again;         /* who asked came during the pass: the next one is his */
+    unsigned flush_urgent;    /* who waits for it */
+    uint64_t flush_seq, flush_begun, flush_ended; /* place in the order; passes */
+};
+
+/* Finds or makes the object (and its record, with this path hint; path may be NULL if it is known).
+ * *out is referenced.  -ENOSPC: no record could be made; -EIO: the store is broken. */
+int file_get(struct fid fid, const char *path, struct file **out);
+/* Only if the store or the table knows it; NULL otherwise. */
+struct file *file_find(struct fid fid);
+struct file *file_ref(struct file *f);
+/* The last put closes descriptors (pfs_drop for the PFS's); a file that holds nothing (no pages, no
+ * claim, not dirty) loses its record too. */
+void file_put(struct file *f);
+
+/* New path hint (rename here, or NAMED from another node): object and record. */
+void file_set_path(struct file *f, const char *path);
+/* Copy of the hint, malloc'd. */
+char *file_path(struct file *f);
+
+#endif

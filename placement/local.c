@@ -1,0 +1,188 @@
+/* local.c - reading and changing a file in this node's store.
+ *
+ * A page can be evicted between its fetch and its use, and its file can get another version: so
+ * everything here is a loop that looks at the store again, and gives up only if it gets nowhere.
+ *
+ * Bytes of the PFS count up to base_end only, and only for pages that are not valid.  What is
+ * handed out without having been stored (no room) is clipped by the same rule.
+ *
+ * While our own flush runs, the PFS file is neither the old nor the new version, so the owners say
+ * -ESTALE.  Missing pages are not part of that flush (store.h: what was dirty stays until
+ * store_flushed), so the PFS file has their right bytes: they are read by our own descriptor.  They
+ * are kept under the base version from before the read: store_fill refuses them if the flush ended
+ * meanwhile.
+ */
+#include "placement/local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "placement/chunk.h"
+#include "placement/pfs_data.h"
+#include "placement/store.h"
+
+/* In which nothing was gained.  Each waits for a fetch or a flush: no busy loop. */
+#define TRIES 64
+
+int (*local_make_room)(struct file *f);
+int (*local_sync_pfs)(struct file *f);
+
+/* ---- reading ---- */
+
+/* Missing bytes [off, off + len) to buf, without regard to the store's other pages.  Zeros beyond
+ * base_end. */
+static int read_missing(struct file *f, bool claimed, const struct file_info *info, uint8_t *buf,
+                        size_t len, uint64_t off, struct fetched *from)
+{
+    size_t wanted = info->base_end > off ? MIN(len, info->base_end - off) : 0, got = 0;
+    if (wanted) {
+        int err = fetch_range(f, &info->base, off, wanted, buf, &got, from);
+        if (err == -ESTALE && claimed) {
+            err = pfs_read(f, buf, wanted, off, &got);
+            from->pfs += err ? 0 : got;
+        }
+        if (err)
+            return err;
+    }
+    memset(buf + got, 0, len - got);
+    return 0;
+}
+
+/* Valid bytes from the store: how many, 0 if the first is not there, or -errno. */
+static ssize_t read_valid(struct file *f, uint8_t *buf, size_t len, uint64_t off)
+{
+    size_t n = store_pin(f, off, len);
+    if (!n)
+        return 0;
+    int err = store_pread(f, buf, n, off);
+    store_unpin(f, off, n);
+    return err ? err : (ssize_t)n;
+}
+
+int local_read(struct file *f, bool claimed, void *buf, size_t len, uint64_t off, size_t *got,
+               struct fetched *from)
+{
+    unsigned idle = 0;
+    *got = 0;
+    while (*got < len && idle < TRIES) {
+        struct file_info info;
+        store_info(f, &info);
+        uint64_t at = off + *got, miss, n;
+        if (at >= info.size)
+            return 0;
+        size_t want = MIN(len - *got, info.size - at);
+        uint8_t *to = (uint8_t *)buf + *got;
+        ssize_t valid = read_valid(f, to, want, at);
+        if (valid < 0)
+            return (int)valid;
+        if (valid) {
+            from->local += (size_t)valid;
+            *got += (size_t)valid;
+            idle = 0;
+        } else if (!store_missing(f, at, want, &miss, &n) || miss != at) {
+            idle++; /* somebody filled it since */
+        } else {
+            int err = read_missing(f, claimed, &info, to, n, at, from);
+            if (err)
+                return err;
+            *got += n;
+            idle = 0;
+        }
+    }
+    return idle < TRIES ? 0 : -EIO;
+}
+
+/* ---- changing ---- */
+
+/* The chunk around a missing page by our own descriptor (see above). */
+static int fill_by_descriptor(struct file *f, const struct file_info *info, uint64_t page_off)
+{
+    uint64_t size = store_chunk_size();
+    struct chunk_key key = {.fid = f->fid, .index = page_off / size, .version = info->base};
+    size_t len = chunk_key_len(&key), got = 0;
+    if (!len)
+        return -EIO;
+    struct chunk *c = chunk_new(ROOM_ASK, size);
+    int err = pfs_read(f, c->data, len, key.index * size, &got);
+    if (!err) {
+        memset(c->data + got, 0, len - got); /* cut off by the flush: not below base_end any more */
+        err = store_fill(f, key.index, &key.version, c->data, len, XXH3_64bits(c->data, len), false,
+                         true);
+    }
+    chunk_put(c);
+    return err == -ESTALE ? 0 : err; /* the flush ended: the caller looks again */
+}
+
+static int fill(struct file *f, uint64_t page_off)
+{
+    struct file_info info;
+    store_info(f, &info);
+    int err = fetch_range(f, &info.base, page_off, PAGE, NULL, NULL, NULL);
+    return err == -ESTALE ? fill_by_descriptor(f, &info, page_off) : err;
+}
+
+static int sync_change(struct file *f, const struct change *c)
+{
+    if (c->mode == 1)
+        return local_sync_pfs ? local_sync_pfs(f) : -EOPNOTSUPP;
+    return store_sync(f);
+}
+
+static int change_once(struct file *f, struct change *c, uint64_t *fill_off)
+{
+    switch (c->op) {
+    case CARRY_WRITE:
+        c->off_out = c->off;
+        return store_write(f, c->buf, c->len, c->off, fill_off);
+    case CARRY_APPEND:
+        return store_append(f, c->buf, c->len, &c->off_out, fill_off);
+    case CARRY_TRUNCATE:
+        return store_truncate(f, c->len, fill_off);
+    case CARRY_PUNCH:
+        return store_punch(f, c->off, c->len, fill_off);
+    case CARRY_ALLOCATE:
+        return store_allocate(f, c->off, c->len, c->mode & FALLOC_FL_KEEP_SIZE);
+    case CARRY_TIMES:
+        store_set_times(f, c->time_ns);
+        return 0;
+    case CARRY_SYNC:
+        return sync_change(f, c);
+    default:
+        return -EINVAL;
+    }
+}
+
+int local_change_now(struct file *f, struct change *c)
+{
+    uint64_t fill_off;
+    int err = change_once(f, c, &fill_off);
+    return err == -ENODATA || err == -ENOSPC ? -EAGAIN : err;
+}
+
+static int make_room(struct file *f)
+{
+    return local_make_room ? local_make_room(f) : -ENOSPC;
+}
+
+int local_change(struct file *f, struct change *c)
+{
+    int err = -EIO;
+    for (unsigned i = 0; i < TRIES; i++) {
+        uint64_t fill_off = 0;
+        err = change_once(f, c, &fill_off);
+        if (err == -ENODATA) {
+            err = fill(f, fill_off);
+            if (!err)
+                continue;
+        }
+        if (err != -ENOSPC)
+            return err;
+        int e = make_room(f);
+        if (e)
+            return e;
+    }
+    return err == 0 ? -EIO : err;
+}

@@ -1,0 +1,38 @@
+/* local.h - a file's bytes through this node's store: what is missing is fetched, room is made when
+ * there is none.
+ *
+ * For applications here (data.c) and for other nodes, when this one has the claim (carry_serve.c).
+ * The functions block, in the threads that may call fetch_range; local_change_now does not.
+ */
+#ifndef EDDY_PLACEMENT_LOCAL_H
+#define EDDY_PLACEMENT_LOCAL_H
+
+#include "placement/carry.h"
+#include "placement/fetch.h"
+#include "placement/file.h"
+
+/* Reads; *got is short only at the end of the file, or on error.  claimed: this node has the claim,
+ * so that what the owners do not have any more (our own flush changed the version) is read by the
+ * file's own descriptor; else -ESTALE. */
+int local_read(struct file *f, bool claimed, void *buf, size_t len, uint64_t off, size_t *got,
+               struct fetched *from);
+
+/* A change of the file's data; only with the claim. */
+struct change {
+    enum carry_op op; /* WRITE .. SYNC */
+    const void *buf;  /* WRITE, APPEND: len bytes, <= 16 MiB */
+    uint64_t len, off;
+    unsigned mode;    /* ALLOCATE: fallocate's; SYNC: 1 = to the PFS */
+    int64_t time_ns;  /* TIMES */
+    uint64_t off_out; /* APPEND, WRITE: where the bytes went */
+};
+int local_change(struct file *f, struct change *c);
+/* The same without waiting: -EAGAIN when a page must be filled or there is no room.  WRITE and
+ * APPEND only. */
+int local_change_now(struct file *f, struct change *c);
+
+/* flush registers (by data_on_need, carry_on_need): 0 or -errno. */
+extern int (*local_make_room)(struct file *f);
+extern int (*local_sync_pfs)(struct file *f);
+
+#endif

@@ -1,0 +1,104 @@
+/* lock_table.c - conflicts, splitting and joining of the locks on one file. */
+#include "placement/lock_table.h"
+
+#include <stdlib.h>
+
+static bool overlap(const struct held_lock *a, const struct held_lock *b)
+{
+    return a->start <= b->end && b->start <= a->end;
+}
+
+const struct held_lock *lock_conflict(const struct held_lock *list, const struct held_lock *want)
+{
+    for (; list; list = list->next)
+        if (list->kind == want->kind && !same_holder(list, want) && overlap(list, want) &&
+            (list->type == HELD_WRITE || want->type == HELD_WRITE))
+            return list;
+    return NULL;
+}
+
+void lock_add(struct held_lock **list, const struct held_lock *l)
+{
+    struct held_lock *copy = xmalloc(sizeof(*copy));
+
+    *copy = *l;
+    copy->next = *list;
+    *list = copy;
+}
+
+/* Takes want's range out of one lock of the same holder; what is left stays in place, a second remainder is added. */
+static void cut_out(struct held_lock **list, struct held_lock **p, const struct held_lock *want)
+{
+    struct held_lock *l = *p, rest;
+    bool left = l->start < want->start, right = l->end > want->end;
+
+    if (left && right) {
+        rest = *l;
+        rest.start = want->end + 1;
+        l->end = want->start - 1;
+        lock_add(list, &rest);
+    } else if (left) {
+        l->end = want->start - 1;
+    } else if (right) {
+        l->start = want->end + 1;
+    } else {
+        *p = l->next;
+        free(l);
+    }
+}
+
+/* Grows `add` by a neighbour of the same holder and type, which is removed. */
+static bool join_one(struct held_lock **list, struct held_lock *add)
+{
+    for (struct held_lock **p = list; *p; p = &(*p)->next) {
+        struct held_lock *l = *p;
+
+        if (!same_holder(l, add) || l->type != add->type)
+            continue;
+        if ((l->end != UINT64_MAX && l->end + 1 < add->start) || (add->end != UINT64_MAX && add->end + 1 < l->start))
+            continue;
+        add->start = MIN(add->start, l->start);
+        add->end = MAX(add->end, l->end);
+        *p = l->next;
+        free(l);
+        return true;
+    }
+    return false;
+}
+
+bool lock_apply(struct held_lock **list, const struct held_lock *want)
+{
+    struct held_lock add = *want;
+    bool changed = false;
+
+    for (struct held_lock **p = list; *p;) {
+        struct held_lock *l = *p;
+
+        if (!same_holder(l, want) || !overlap(l, want)) {
+            p = &l->next;
+            continue;
+        }
+        if (l->type == want->type && l->start <= want->start && l->end >= want->end)
+            return changed; /* already so */
+        changed = true;
+        cut_out(list, p, want);
+        if (*p == l)
+            p = &l->next;
+    }
+    if (want->type == HELD_NONE)
+        return changed;
+    while (join_one(list, &add))
+        ;
+    lock_add(list, &add);
+    return true;
+}
+
+void lock_list_free(struct held_lock **list)
+{
+    struct held_lock *l;
+
+    while ((l = *list)) {
+        *list = l->next;
+        free(l);
+    }
+}

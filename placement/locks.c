@@ -1,0 +1,567 @@
+/* locks.c - fcntl and flock locks, the holder's side: asks the home, remembers what this node holds.
+ *
+ * All work is done in the network thread, so that taking a granted lock and adopting a view cannot interleave: a lock is either in the
+ * list of ADOPTED(k) or was granted in view k.  The list of own locks is also read by lock_drop_owner, hence its lock.
+ *
+ * An operation that is cancelled is answered when the home has said what became of it: cancelled (EINTR), or granted before.  If the home
+ * does not say so within CANCEL_MS, EINTR is answered; and EIO if there was no home for T_open.  Then the home may still grant the
+ * request, or have granted it: so the op goes on as a CANCEL until the home has answered that or the view has changed, and then the home is
+ * told what this owner holds in that range (set_right).  What is not in ADOPTED(k) does not exist in view k, so
+ * after a change of view there is nothing to undo.  Until that is settled, later requests of this owner on this file are parked: one that
+ * overtook it would be undone with it.
+ */
+#include "placement/locks.h"
+
+#include "placement/claim.h"
+#include "placement/home.h"
+#include "placement/lock_table.h"
+#include "placement/ring.h"
+#include "transport/loop.h"
+#include "transport/peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#define BUCKETS   1024
+#define CANCEL_MS 700 /* an interrupted process is to go on within a second */
+
+enum { OP_SET, OP_SET_WAIT, OP_UNLOCK, OP_TEST, OP_CANCEL, OP_DROP_OWNER }; /* as in LOCK */
+
+struct op {
+    struct op *next;
+    uint64_t id, number;
+    struct lock_ask ask;
+    uint8_t op;
+    lock_done done;
+    void *arg;
+    uint64_t contact_ms; /* last sign of life from a home */
+    uint64_t view;       /* of the request under way */
+    uint64_t answer_by_ms; /* cancelled */
+    bool cancelled, answered;
+    bool converted; /* flock: its older lock went when this one was asked for */
+    bool quiet;     /* of set_right: made anew if it must be sent again */
+    bool parked;    /* not sent: others of its owner must end first */
+};
+
+struct own_locks {
+    struct own_locks *next;
+    struct fid fid;
+    struct held_lock *list;
+};
+
+static struct own_locks *table[BUCKETS];
+static struct lock own_lock; /* RANK_LEAF */
+static struct op *ops;       /* network thread */
+static _Atomic uint64_t last_id;
+
+static void send_op(void *arg);
+
+/* ---- own locks ---- */
+
+static struct own_locks **slot_of(struct fid fid)
+{
+    struct own_locks **p = &table[fid.lo % BUCKETS];
+
+    while (*p && !fid_eq((*p)->fid, fid))
+        p = &(*p)->next;
+    return p;
+}
+
+static struct held_lock held_of(const struct lock_ask *a)
+{
+    return (struct held_lock){
+        .node = members_self(),
+        .incarnation = members_incarnation(),
+        .owner = a->owner,
+        .kind = a->flock ? LOCK_FLOCK : LOCK_FCNTL,
+        .type = a->type == F_RDLCK ? HELD_READ : a->type == F_WRLCK ? HELD_WRITE : HELD_NONE,
+        .start = a->flock ? 0 : a->start,
+        .end = a->flock ? UINT64_MAX : a->end,
+        .pid = a->pid,
+    };
+}
+
+static void own_apply(struct fid fid, const struct held_lock *l)
+{
+    struct own_locks **p, *o;
+
+    lock_take(&own_lock);
+    p = slot_of(fid);
+    if (!*p) {
+        *p = xcalloc(1, sizeof(**p));
+        (*p)->fid = fid;
+    }
+    o = *p;
+    lock_apply(&o->list, l);
+    if (!o->list) {
+        *p = o->next;
+        free(o);
+    }
+    lock_drop(&own_lock);
+}
+
+static bool own_holds(struct fid fid, const struct held_lock *like)
+{
+    const struct own_locks *o;
+    bool found = false;
+
+    lock_take(&own_lock);
+    o = *slot_of(fid);
+    for (const struct held_lock *l = o ? o->list : NULL; l && !found; l = l->next)
+        found = same_holder(l, like);
+    lock_drop(&own_lock);
+    return found;
+}
+
+/* Holds this holder a lock of another type than this one? */
+static bool own_has_other(struct fid fid, const struct held_lock *like)
+{
+    const struct own_locks *o;
+    bool found = false;
+
+    lock_take(&own_lock);
+    o = *slot_of(fid);
+    for (const struct held_lock *l = o ? o->list : NULL; l && !found; l = l->next)
+        found = same_holder(l, like) && l->type != like->type;
+    lock_drop(&own_lock);
+    return found;
+}
+
+void locks_fill(const struct view *v, uint64_t to, uint32_t *n, struct item_lock **list)
+{
+    const struct ring *ring = ring_of(v);
+
+    lock_take(&own_lock);
+    for (unsigned b = 0; b < BUCKETS; b++) {
+        for (const struct own_locks *o = table[b]; o; o = o->next) {
+            if (ring_home(ring, o->fid, 0) != to)
+                continue;
+            for (const struct held_lock *l = o->list; l; l = l->next) {
+                *list = xrealloc(*list, (*n + 1) * sizeof(**list));
+                (*list)[(*n)++] = (struct item_lock){.fid = o->fid, .node = l->node, .incarnation = l->incarnation,
+                                                     .owner = l->owner, .kind = l->kind, .type = l->type,
+                                                     .start = l->start, .end = l->end, .pid = l->pid};
+            }
+        }
+    }
+    lock_drop(&own_lock);
+}
+
+/* ---- operations ---- */
+
+static void answer(struct op *o, int err, const struct lock_ask *found)
+{
+    if (o->answered)
+        return;
+    o->answered = true;
+    if (o->done)
+        o->done(o->arg, err, found);
+}
+
+static bool same_owner(const struct op *a, const struct op *b)
+{
+    return fid_eq(a->ask.fid, b->ask.fid) && a->ask.owner == b->ask.owner && a->ask.flock == b->ask.flock;
+}
+
+/* Gives something back, or undoes something, of which the home does not know yet. */
+static bool gives_back(const struct op *o)
+{
+    return !o->parked && o->op != OP_TEST && (o->cancelled || o->quiet || (o->op != OP_SET && o->op != OP_SET_WAIT));
+}
+
+static bool must_park(const struct op *o)
+{
+    if (o->quiet || o->op == OP_TEST)
+        return false;
+    for (const struct op *x = ops; x; x = x->next)
+        if (x != o && same_owner(x, o) && gives_back(x))
+            return true;
+    return false;
+}
+
+/* The oldest parked op of this owner, if it may go now. */
+static void unpark(const struct op *like)
+{
+    struct op *oldest = NULL;
+    bool more;
+
+    for (struct op *x = ops; x; x = x->next)
+        if (x->parked && same_owner(x, like))
+            oldest = x;
+    if (!oldest || must_park(oldest))
+        return;
+    oldest->parked = false;
+    more = !gives_back(oldest);
+    send_op(oldest); /* may end it */
+    if (more)
+        unpark(like);
+}
+
+static void remove_op(struct op *o)
+{
+    for (struct op **p = &ops; *p; p = &(*p)->next) {
+        if (*p == o) {
+            *p = o->next;
+            break;
+        }
+    }
+    unpark(o);
+    free(o);
+}
+
+static void finish(struct op *o, int err, const struct lock_ask *found)
+{
+    answer(o, err, found);
+    remove_op(o);
+}
+
+static struct op *new_op(const struct lock_ask *a, uint8_t op, lock_done done, void *arg)
+{
+    struct op *o = xcalloc(1, sizeof(*o));
+
+    o->id = o->number = atomic_fetch_add(&last_id, 1) + 1;
+    o->ask = *a;
+    o->op = op;
+    o->done = done;
+    o->arg = arg;
+    return o;
+}
+
+/* flock(2): a conversion first gives up the older lock.  From now on ADOPTED must not list it. */
+static void convert(struct op *o)
+{
+    struct held_lock l = held_of(&o->ask);
+    struct held_lock none = l;
+
+    if (o->quiet || !o->ask.flock || (o->op != OP_SET && o->op != OP_SET_WAIT) || !own_has_other(o->ask.fid, &l))
+        return;
+    none.type = HELD_NONE;
+    own_apply(o->ask.fid, &none);
+    o->converted = true;
+}
+
+static void begin_op(void *arg)
+{
+    struct op *o = arg;
+
+    o->next = ops;
+    ops = o;
+    o->contact_ms = boot_ms();
+    o->parked = must_park(o);
+    if (!o->parked)
+        send_op(o);
+}
+
+/* What this owner holds in the range, and the rest of it. */
+static void split_range(struct fid fid, const struct held_lock *range, struct held_lock **held, struct held_lock **rest)
+{
+    const struct own_locks *own;
+
+    lock_add(rest, range);
+    lock_take(&own_lock);
+    own = *slot_of(fid);
+    for (const struct held_lock *l = own ? own->list : NULL; l; l = l->next) {
+        struct held_lock piece = *l;
+
+        if (!same_holder(l, range) || l->start > range->end || range->start > l->end)
+            continue;
+        piece.start = MAX(l->start, range->start);
+        piece.end = MIN(l->end, range->end);
+        lock_add(held, &piece);
+        piece.type = HELD_NONE;
+        lock_apply(rest, &piece);
+    }
+    lock_drop(&own_lock);
+}
+
+static void tell_home(const struct lock_ask *like, struct held_lock **list, uint8_t op)
+{
+    for (const struct held_lock *l = *list; l; l = l->next) {
+        struct lock_ask a = *like;
+        struct op *o;
+
+        a.type = op == OP_UNLOCK ? F_UNLCK : l->type == HELD_READ ? F_RDLCK : F_WRLCK;
+        a.start = l->start;
+        a.end = l->end;
+        o = new_op(&a, op, NULL, NULL);
+        o->quiet = true;
+        begin_op(o);
+    }
+    lock_list_free(list);
+}
+
+/* Whatever the home made of o's request: in its range it gets what this owner holds.  Nothing that is held is given up for a
+ * moment: it is set again, the rest is unlocked. */
+static void set_right(const struct op *o)
+{
+    struct held_lock range = held_of(&o->ask), *held = NULL, *rest = NULL;
+
+    split_range(o->ask.fid, &range, &held, &rest);
+    tell_home(&o->ask, &held, OP_SET);
+    tell_home(&o->ask, &rest, OP_UNLOCK);
+}
+
+static void granted(struct op *o)
+{
+    struct held_lock l = held_of(&o->ask);
+
+    if (o->quiet) { /* the list here is right already, and may have changed since */
+        remove_op(o);
+    } else if (o->answered) {
+        set_right(o);
+        remove_op(o);
+    } else {
+        own_apply(o->ask.fid, &l);
+        finish(o, 0, NULL);
+    }
+}
+
+static void refused(struct op *o, int err)
+{
+    if (o->quiet && err != -EINVAL)
+        log_warn("a lock was lost to another node while the request that was to change it was cancelled");
+    if (o->converted)
+        set_right(o); /* the home has kept the older lock, or not: here it is gone */
+    finish(o, err, NULL);
+}
+
+static void tested(struct op *o, const struct body_locked *b)
+{
+    struct lock_ask found = o->ask;
+
+    found.type = b->type == HELD_READ ? F_RDLCK : b->type == HELD_WRITE ? F_WRLCK : F_UNLCK;
+    found.start = b->start;
+    found.end = b->end;
+    found.pid = b->node == members_self() ? b->pid : 0; /* a process of another node has no number here */
+    finish(o, 0, &found);
+}
+
+/* Its asker does not wait any more: at the home it is to be undone. */
+static void undo(struct op *o, int err)
+{
+    o->cancelled = true;
+    answer(o, err, NULL);
+    if (o->op == OP_TEST)
+        remove_op(o);
+    else
+        home_later(send_op, NULL, o);
+}
+
+/* No answer that counts: again, until there was no sign of a home for T_open. */
+static void again(struct op *o, int err)
+{
+    const struct view *v = members_view();
+    bool asks = o->op == OP_SET || o->op == OP_SET_WAIT || o->op == OP_TEST;
+
+    if ((!asks || o->cancelled || o->quiet) && (!v || (o->view && v->number != o->view))) {
+        finish(o, asks || o->op == OP_CANCEL ? -EINTR : 0, NULL); /* the view that it was to be told in is over: ADOPTED says what is held */
+    } else if (!asks || o->quiet || boot_ms() < o->contact_ms + T_OPEN) {
+        home_later(send_op, NULL, o);
+    } else {
+        if (!o->cancelled)
+            log_warn("a lock could not be had within %d s (%d): EIO", T_OPEN / 1000, -err);
+        undo(o, -EIO);
+    }
+}
+
+static void answered(void *arg, int err, struct msg *reply, bool *keep)
+{
+    struct op *o = arg;
+    const struct view *v = members_view();
+    bool grant = o->op == OP_SET || o->op == OP_SET_WAIT;
+
+    (void)keep;
+    if (err == -ETIMEDOUT || err == -ECONNREFUSED || err == -ECONNRESET) {
+        if (v)
+            members_doubt(ring_home(ring_of(v), o->ask.fid, 0));
+        again(o, err);
+        return;
+    }
+    if (err == -EAGAIN || err == -EINTR || err == -EIO || err == -EINVAL) {
+        refused(o, err);
+        return;
+    }
+    if (!err && grant && (!v || v->number != o->view || reply->head.view != o->view))
+        err = -E_ASK_AGAIN; /* granted under a view that is over: the new home does not know */
+    if (err) {
+        again(o, err);
+    } else if (grant) {
+        granted(o);
+    } else if (o->op == OP_CANCEL) {
+        set_right(o);
+        finish(o, -EINTR, NULL);
+    } else if (o->op == OP_TEST) {
+        tested(o, &reply->locked);
+    } else {
+        finish(o, 0, NULL);
+    }
+}
+
+static void send_op(void *arg)
+{
+    struct op *o = arg;
+    const struct view *v = members_view();
+    struct held_lock l = held_of(&o->ask);
+    struct msg *m;
+
+    if (!v || (o->view && o->view != v->number && (o->cancelled || o->quiet))) {
+        again(o, -ENOTCONN);
+        return;
+    }
+    if (o->quiet && o->view) { /* what it says may be old by now */
+        set_right(o);
+        remove_op(o);
+        return;
+    }
+    if (o->cancelled && (o->op == OP_SET || o->op == OP_SET_WAIT))
+        o->op = OP_CANCEL;
+    else if (!o->view)
+        convert(o);
+    if (o->op == OP_SET_WAIT)
+        o->contact_ms = boot_ms(); /* it may wait for ever, as long as there is a home */
+    m = msg_new(MSG_LOCK);
+    m->lock.fid = o->ask.fid;
+    m->lock.number = o->number;
+    m->lock.op = o->op;
+    m->lock.kind = l.kind;
+    m->lock.type = l.type;
+    m->lock.owner = l.owner;
+    m->lock.start = l.start;
+    m->lock.end = l.end;
+    m->lock.pid = l.pid;
+    o->view = v->number;
+    peer_request(ring_home(ring_of(v), o->ask.fid, 0), m, T_SUSPECT, NULL, 0, answered, o);
+}
+
+/* ---- what fs/ calls ---- */
+
+uint64_t lock_new_id(void)
+{
+    return atomic_fetch_add(&last_id, 1) + 1;
+}
+
+void lock_request_as(uint64_t id, const struct lock_ask *a, bool wait, lock_done done, void *arg)
+{
+    struct op *o = new_op(a, a->type == F_UNLCK ? OP_UNLOCK : wait ? OP_SET_WAIT : OP_SET, done, arg);
+    struct held_lock l = held_of(a);
+
+    o->id = id;
+    if (a->type == F_UNLCK)
+        own_apply(a->fid, &l); /* first here: ADOPTED must not list it any more */
+    loop_post(begin_op, o);
+}
+
+void lock_request(const struct lock_ask *a, bool wait, lock_done done, void *arg)
+{
+    lock_request_as(lock_new_id(), a, wait, done, arg);
+}
+
+void lock_test(const struct lock_ask *a, lock_done done, void *arg)
+{
+    loop_post(begin_op, new_op(a, OP_TEST, done, arg));
+}
+
+static void answer_late(void *arg)
+{
+    uint64_t t = boot_ms();
+    bool more = false;
+
+    (void)arg;
+    for (struct op *o = ops; o; o = o->next) {
+        if (o->cancelled && t >= o->answer_by_ms)
+            answer(o, -EINTR, NULL);
+        more |= o->cancelled && !o->answered;
+    }
+    if (more)
+        home_later(answer_late, NULL, NULL);
+}
+
+/* The request that waits at the home is answered by this. */
+static void send_cancel(const struct op *o)
+{
+    const struct view *v = members_view();
+    struct msg *m;
+
+    if (!v || v->number != o->view)
+        return;
+    m = msg_new(MSG_LOCK);
+    m->lock.fid = o->ask.fid;
+    m->lock.number = o->number;
+    m->lock.op = OP_CANCEL;
+    m->lock.end = UINT64_MAX;
+    peer_send(ring_home(ring_of(v), o->ask.fid, 0), m);
+}
+
+static void cancel_here(void *arg)
+{
+    uint64_t *id = arg;
+    struct op *o = ops;
+
+    while (o && o->id != *id)
+        o = o->next;
+    free(id);
+    if (!o || o->cancelled)
+        return;
+    if (o->parked && (o->op == OP_SET || o->op == OP_SET_WAIT)) { /* nobody has heard of it */
+        finish(o, -EINTR, NULL);
+        return;
+    }
+    o->cancelled = true;
+    o->answer_by_ms = boot_ms() + CANCEL_MS;
+    if (o->op != OP_SET && o->op != OP_SET_WAIT) {
+        answer(o, -EINTR, NULL);
+        return;
+    }
+    send_cancel(o);
+    home_later(answer_late, NULL, NULL);
+}
+
+void lock_cancel(uint64_t id)
+{
+    uint64_t *copy = xmalloc(sizeof(*copy));
+
+    *copy = id;
+    loop_post(cancel_here, copy);
+}
+
+void lock_drop_owner(struct fid fid, bool flock, uint64_t owner, lock_done done, void *arg)
+{
+    struct lock_ask a = {.fid = fid, .flock = flock, .type = F_UNLCK, .owner = owner, .end = UINT64_MAX};
+    struct held_lock l = held_of(&a);
+
+    if (!own_holds(fid, &l)) {
+        if (done)
+            done(arg, 0, NULL);
+        return;
+    }
+    own_apply(fid, &l);
+    loop_post(begin_op, new_op(&a, OP_DROP_OWNER, done, arg));
+}
+
+/* ---- start, end ---- */
+
+void locks_start(void)
+{
+    lock_init(&own_lock, RANK_LEAF);
+}
+
+void locks_stop(void)
+{
+    struct op *o;
+
+    while ((o = ops)) {
+        ops = o->next;
+        free(o);
+    }
+    for (unsigned b = 0; b < BUCKETS; b++) {
+        struct own_locks *o;
+
+        while ((o = table[b])) {
+            table[b] = o->next;
+            lock_list_free(&o->list);
+            free(o);
+        }
+    }
+    lock_destroy(&own_lock);
+}

@@ -1,0 +1,183 @@
+/* origin.c - single flight of PFS reads.
+ *
+ *   origin_read: is a read of this key under way? --yes--> wait with the others
+ *                     | no
+ *   pool_data:   in the store by now? --no--> read the PFS, hash, keep
+ *                     | yes                        |
+ *                leave the table, tell all <-------'
+ *
+ * Who asks after the read left the table begins a new one, which finds the chunk in the store.  So
+ * between "not in the store" and "in the store" no second read can slip in.
+ */
+#include "placement/origin.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "placement/pfs_data.h"
+#include "placement/ring.h"
+#include "placement/store.h"
+#include "transport/loop.h"
+#include "transport/members.h"
+
+#define SHARDS 64
+
+struct origin {
+    struct chunk_key key;
+    struct origin *next;
+    struct file *f; /* referenced, or NULL */
+    char *path;
+    struct chunk *chunk;
+    struct origin_waiter *waiters; /* shard's lock */
+};
+
+static struct shard {
+    struct lock lock; /* RANK_FLIGHT */
+    struct origin *list;
+} shards[SHARDS];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void init(void)
+{
+    for (unsigned i = 0; i < SHARDS; i++)
+        lock_init(&shards[i].lock, RANK_FLIGHT);
+}
+
+static struct shard *shard_of(const struct chunk_key *k)
+{
+    pthread_once(&once, init);
+    return &shards[chunk_key_hash(k) % SHARDS];
+}
+
+int origin_cached(const struct chunk_key *key, struct file *f, struct chunk *c)
+{
+    struct file_info info;
+    store_info(f, &info);
+    if (!info.base_known || !version_eq(&info.base, &key->version) || info.racy)
+        return -ENOENT;
+    c->racy = false;
+    return store_get_chunk(f, key->index, &key->version, c->data, &c->len, &c->hash);
+}
+
+/* pfs_read_chunk says -ESTALE for two things; tells them apart as origin.h does. */
+static int explain(int err, const struct version *wanted, const struct version *now)
+{
+    if (err == -ESTALE)
+        return version_eq(wanted, now) ? -ENOENT : -ESTALE;
+    return err;
+}
+
+static int read_pfs(struct origin *o)
+{
+    struct chunk *c = o->chunk;
+    struct version v = o->key.version;
+    int err = -ENOENT;
+    if (o->f)
+        err = explain(pfs_read_chunk(o->f, o->key.index, &v, c->data, &c->len, &c->racy),
+                      &o->key.version, &v);
+    if (err == -ENOENT && o->path) {
+        v = o->key.version;
+        err = pfs_read_chunk_at(o->key.fid, o->path, o->key.index, &v, c->data, &c->len, &c->racy);
+        err = explain(err, &o->key.version, &v);
+    }
+    if (!err && c->len != chunk_key_len(&o->key))
+        err = -ESTALE; /* shorter than its version says: it is being truncated */
+    return err;
+}
+
+static bool owned_here(const struct chunk_key *k)
+{
+    const struct view *v = members_view();
+    return !v || ring_owner(ring_of(v), k->fid, k->index, 0) == members_self();
+}
+
+/* Keeps what was just read.  The version is the PFS's, seen before and after the read: the store's
+ * pages of another one, and racy ones, make way.  Not if the file is dirty or claimed here
+ * (-EBUSY): its base is the flush's business. */
+static int keep(struct origin *o)
+{
+    struct chunk *c = o->chunk;
+    if (!o->f) {
+        int err = file_get(o->key.fid, o->path, &o->f);
+        if (err)
+            return err;
+    }
+    struct file_info info;
+    store_info(o->f, &info);
+    if (!info.base_known || !version_eq(&info.base, &o->key.version) || (info.racy && !c->racy)) {
+        int err = store_set_version(o->f, &o->key.version, NULL);
+        if (err && !(err == -EBUSY && info.base_known && version_eq(&info.base, &o->key.version)))
+            return err;
+    }
+    return store_fill(o->f, o->key.index, &o->key.version, c->data, c->len, c->hash,
+                      owned_here(&o->key), c->racy);
+}
+
+static void leave_table(struct origin *o)
+{
+    struct shard *s = shard_of(&o->key);
+    lock_take(&s->lock);
+    struct origin **p = &s->list;
+    while (*p != o)
+        p = &(*p)->next;
+    *p = o->next;
+    lock_drop(&s->lock);
+}
+
+static void run(void *arg)
+{
+    struct origin *o = arg;
+    if (!o->f)
+        o->f = file_find(o->key.fid); /* another read may have made it meanwhile */
+    int err = o->f ? origin_cached(&o->key, o->f, o->chunk) : -ENOENT;
+    int kept = 0;
+    if (err) {
+        err = read_pfs(o);
+        if (!err) {
+            o->chunk->hash = XXH3_64bits(o->chunk->data, o->chunk->len);
+            kept = keep(o);
+        }
+    }
+    leave_table(o);
+    for (struct origin_waiter *w = o->waiters, *next; w; w = next) {
+        next = w->next;
+        w->done(w, err, o->chunk, kept);
+    }
+    chunk_put(o->chunk);
+    if (o->f)
+        file_put(o->f);
+    free(o->path);
+    free(o);
+}
+
+bool origin_read(const struct chunk_key *key, struct file *f, const char *path, struct chunk *into,
+                 struct origin_waiter *w)
+{
+    struct shard *s = shard_of(key);
+    lock_take(&s->lock);
+    struct origin *o = s->list;
+    while (o && !chunk_key_eq(&o->key, key))
+        o = o->next;
+    bool joined = o;
+    if (!joined) {
+        o = xcalloc(1, sizeof(*o));
+        o->key = *key;
+        o->chunk = into;
+        o->path = path ? xstrdup(path) : NULL;
+        o->next = s->list;
+        s->list = o;
+    }
+    w->next = o->waiters;
+    o->waiters = w;
+    lock_drop(&s->lock);
+
+    if (joined) {
+        chunk_put(into);
+    } else {
+        o->f = f ? file_ref(f) : NULL;
+        pool_submit(pool_data, run, o);
+    }
+    return joined;
+}

@@ -1,0 +1,32 @@
+/* origin.h - reading a chunk from the PFS, once however many ask for it at the same time.
+ *
+ * The owner's half of a fetch, for other nodes (serve.c) and for this one (fetch.c).  The read runs
+ * in pool_data and never waits for another node.  What was read is kept in the store.
+ */
+#ifndef EDDY_PLACEMENT_ORIGIN_H
+#define EDDY_PLACEMENT_ORIGIN_H
+
+#include "placement/chunk.h"
+#include "placement/file.h"
+
+/* Someone who waits.  done is called once, in a thread of pool_data, no lock held; c is valid
+ * during the call (chunk_ref to keep it).
+ * err: 0; -ESTALE: the PFS has another version; -ENOENT: the path leads nowhere or to another file;
+ * or the PFS's error.
+ * kept: 0, or why the store does not have it (-ENOSPC, -ESTALE ...). */
+struct origin_waiter {
+    void (*done)(struct origin_waiter *w, int err, struct chunk *c, int kept);
+    struct origin_waiter *next;
+};
+
+/* f: the file if this node knows it, else NULL; path: a peer's hint, may be NULL, else copied.
+ * into: an empty chunk for the bytes, taken over.  Any thread.  Returns whether it joined a read
+ * that another began (with another path perhaps). */
+bool origin_read(const struct chunk_key *key, struct file *f, const char *path, struct chunk *into,
+                 struct origin_waiter *w);
+
+/* The store's wholly valid copy of the chunk, if it may be trusted: version right and not racy.
+ * -ENOENT. */
+int origin_cached(const struct chunk_key *key, struct file *f, struct chunk *c);
+
+#endif

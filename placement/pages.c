@@ -1,0 +1,453 @@
+/* pages.c - page bits, in an order of which every prefix is true.
+ *
+ *   write   dirty, (bytes), valid             a crash leaves dirty without valid: dropped at start
+ *
+ *   fill    record, (bytes), valid            a crash leaves a record without pages: punched then
+ *
+ *   evict   not valid, (punch), record freed  the same
+ *
+ * "zero" is set after the punch and cleared before bytes come.
+ */
+#include "placement/pages.h"
+
+#include <string.h>
+
+#include "placement/datafile.h"
+#include "placement/space.h"
+#include "placement/store_int.h"
+
+/* ---- bits ---- */
+
+static uint64_t word_mask(uint32_t w, uint32_t lo, uint32_t hi)
+{
+    uint64_t m = ~UINT64_C(0);
+    if (w == lo / 64)
+        m &= ~UINT64_C(0) << lo % 64;
+    if (w == hi / 64)
+        m &= ~UINT64_C(0) >> (63 - hi % 64);
+    return m;
+}
+
+/* Sets or clears [lo, hi]; returns how many changed. */
+static uint32_t bits_put(uint64_t *b, uint32_t lo, uint32_t hi, bool set)
+{
+    uint32_t n = 0;
+    for (uint32_t w = lo / 64; w <= hi / 64; w++) {
+        uint64_t m = word_mask(w, lo, hi), change = (set ? ~b[w] : b[w]) & m;
+        n += (uint32_t)__builtin_popcountll(change);
+        if (change)
+            __atomic_store_n(&b[w], b[w] ^ change, __ATOMIC_RELEASE);
+    }
+    return n;
+}
+
+uint32_t bits_count(const uint64_t *b, uint32_t lo, uint32_t hi)
+{
+    uint32_t n = 0;
+    for (uint32_t w = lo / 64; w <= hi / 64; w++)
+        n += (uint32_t)__builtin_popcountll(b[w] & word_mask(w, lo, hi));
+    return n;
+}
+
+uint32_t bits_find(const uint64_t *b, uint32_t lo, uint32_t hi, bool set)
+{
+    for (uint32_t w = lo / 64; w <= hi / 64; w++) {
+        uint64_t m = (set ? b[w] : ~b[w]) & word_mask(w, lo, hi);
+        if (m)
+            return w * 64 + (uint32_t)__builtin_ctzll(m);
+    }
+    return hi + 1;
+}
+
+bool bits_any(const uint64_t *b)
+{
+    for (uint32_t w = 0; w < state_words(); w++)
+        if (b[w])
+            return true;
+    return false;
+}
+
+static uint64_t *bits(struct chunk_record *c, unsigned kind)
+{
+    return chunk_bits(c, kind, state_words());
+}
+
+/* ---- counted changes of [lo, hi] of a chunk ---- */
+
+static void put_valid(struct file *f, struct chunk_record *c, uint32_t lo, uint32_t hi, bool set)
+{
+    uint32_t zeros = bits_count(bits(c, BITS_ZERO), lo, hi);
+    uint32_t n = bits_put(bits(c, BITS_VALID), lo, hi, set);
+    if (set) {
+        f->rec->valid += n;
+        space_count((int64_t)n * PAGE, 0);
+        return;
+    }
+    bits_put(bits(c, BITS_ZERO), lo, hi, false);
+    f->rec->valid -= n;
+    f->rec->zero -= zeros;
+    space_count(-(int64_t)(n - zeros) * PAGE, 0);
+}
+
+static void put_zero(struct file *f, struct chunk_record *c, uint32_t lo, uint32_t hi, bool set)
+{
+    uint32_t n = bits_put(bits(c, BITS_ZERO), lo, hi, set);
+    f->rec->zero = set ? f->rec->zero + n : f->rec->zero - n;
+    space_count(set ? -(int64_t)n * PAGE : (int64_t)n * PAGE, 0);
+}
+
+static void put_dirty(struct file *f, struct chunk_record *c, uint32_t lo, uint32_t hi, bool set)
+{
+    bool was = bits_any(bits(c, BITS_DIRTY));
+    uint32_t n = bits_put(bits(c, BITS_DIRTY), lo, hi, set);
+    if (!set)
+        bits_put(bits(c, BITS_COVERED), lo, hi, false);
+    f->rec->dirty = set ? f->rec->dirty + n : f->rec->dirty - n;
+    space_count(0, set ? (int64_t)n * PAGE : -(int64_t)n * PAGE);
+    if (set && !was)
+        state_chunk_front(f->rec, c);
+}
+
+/* ---- chunks of a range ---- */
+
+/* The part of [first, last] in one chunk. */
+struct span {
+    uint64_t index;
+    uint32_t lo, hi;
+    uint64_t next; /* first page behind it */
+};
+
+static bool span_at(uint64_t page, uint64_t last, struct span *s)
+{
+    if (page > last)
+        return false;
+    uint64_t pages = state_pages(), end;
+    s->index = page / pages;
+    end = MIN(last, s->index * pages + pages - 1);
+    s->lo = (uint32_t)(page % pages);
+    s->hi = (uint32_t)(end % pages);
+    s->next = end + 1;
+    return true;
+}
+
+#define EACH_SPAN(s, first, last)                                                                  \
+    for (struct span s = {.next = (first)}; span_at(s.next, (last), &s);)
+
+static struct chunk_record *find(struct file *f, uint64_t index)
+{
+    return state_chunk_find(f->fid, index);
+}
+
+struct chunk_record *pages_next_chunk(struct file *f, uint64_t index)
+{
+    struct chunk_record *c, *best = NULL;
+    for (uint64_t i = index; i < index + 4; i++) /* mostly the next one is there */
+        if ((c = find(f, i)))
+            return c;
+    for (uint32_t no = f->rec->first_chunk; (c = state_chunk_at(no)); no = c->file_next)
+        if (c->index >= index && (!best || c->index < best->index))
+            best = c;
+    return best;
+}
+
+/* ---- looking ---- */
+
+bool page_valid(struct file *f, uint64_t page)
+{
+    struct chunk_record *c = find(f, page / state_pages());
+    return c && bit_get(bits(c, BITS_VALID), (uint32_t)(page % state_pages()));
+}
+
+uint64_t pages_find(struct file *f, uint64_t first, uint64_t last, unsigned kind, bool set)
+{
+    EACH_SPAN(s, first, last)
+    {
+        struct chunk_record *c = find(f, s.index);
+        if (!c && !set)
+            return s.index * state_pages() + s.lo;
+        if (!c) { /* over the gap at once: it may be very long */
+            c = pages_next_chunk(f, s.index);
+            if (!c)
+                break;
+            s.next = c->index * state_pages();
+            continue;
+        }
+        uint32_t at = bits_find(bits(c, kind), s.lo, s.hi, set);
+        if (at <= s.hi)
+            return s.index * state_pages() + at;
+    }
+    return last + 1;
+}
+
+void pages_need(struct file *f, uint64_t first, uint64_t last, uint64_t *pages, uint32_t *chunks)
+{
+    *pages = 0;
+    *chunks = 0;
+    EACH_SPAN(s, first, last)
+    {
+        struct chunk_record *c = find(f, s.index);
+        uint32_t have = !c ? 0
+                           : bits_count(bits(c, BITS_VALID), s.lo, s.hi) -
+                                 bits_count(bits(c, BITS_ZERO), s.lo, s.hi);
+        *pages += s.hi - s.lo + 1 - have;
+        *chunks += !c;
+    }
+}
+
+/* ---- snapshots ---- */
+
+static void forget_bits(const struct snapshot_pages *p, struct span s)
+{
+    size_t lo = 0, hi = p->n;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (p->chunk[mid].index < s.index)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    if (lo < p->n && p->chunk[lo].index == s.index)
+        bits_put(p->chunk[lo].bits, s.lo, s.hi, false);
+}
+
+void pages_changed(struct file *f, uint64_t first, uint64_t last)
+{
+    for (struct snapshot *snap = f->snapshots; snap; snap = snap->next)
+        EACH_SPAN(s, MAX(first, snap->pages->first), MIN(last, snap->pages->last))
+    forget_bits(snap->pages, s);
+}
+
+/* ---- writing ---- */
+
+uint32_t pages_begin_write(struct file *f, uint64_t first, uint64_t last)
+{
+    uint32_t made = 0;
+    EACH_SPAN(s, first, last)
+    {
+        struct chunk_record *c = find(f, s.index);
+        if (!c) {
+            c = state_chunk_new(f->rec, s.index);
+            made++;
+        }
+        c->flags = (uint16_t)((c->flags & ~CHUNK_HASH) | CHUNK_WRITTEN);
+        crash_order();
+        put_dirty(f, c, s.lo, s.hi, true);
+        put_zero(f, c, s.lo, s.hi, false);
+        space_unlist(c);
+    }
+    pages_changed(f, first, last);
+    crash_order();
+    return made;
+}
+
+/* Snapshots need no second look: one that is taken during the write leaves its pages out
+ * (store_copyout.c). */
+void pages_end_write(struct file *f, uint64_t first, uint64_t last)
+{
+    bool deleted = core(f)->flags & CORE_DELETED;
+    crash_order();
+    EACH_SPAN(s, first, last)
+    {
+        struct chunk_record *c = find(f, s.index);
+        put_valid(f, c, s.lo, s.hi, true);
+        if (deleted) /* never flushed: nothing is dirty */
+            put_dirty(f, c, s.lo, s.hi, false);
+    }
+    crash_order();
+}
+
+void pages_fail_write(struct file *f, uint64_t first, uint64_t last)
+{
+    EACH_SPAN(s, first, last)
+    {
+        struct chunk_record *c = find(f, s.index);
+        for (uint32_t i = s.lo; i <= s.hi; i++)
+            if (!bit_get(bits(c, BITS_VALID), i))
+                put_dirty(f, c, i, i, false);
+        pages_settle(f, c);
+    }
+}
+
+void pages_end_punch(struct file *f, uint64_t first, uint64_t last)
+{
+    pages_end_write(f, first, last);
+    EACH_SPAN(s, first, last)
+    put_zero(f, find(f, s.index), s.lo, s.hi, true);
+}
+
+/* ---- filling ---- */
+
+struct chunk_record *pages_begin_fill(struct file *f, uint64_t index, uint32_t *made)
+{
+    struct chunk_record *c = find(f, index);
+    *made = !c;
+    return c ? c : state_chunk_new(f->rec, index);
+}
+
+void pages_end_fill(struct file *f, uint64_t first, uint64_t last)
+{
+    crash_order();
+    EACH_SPAN(s, first, last)
+    put_valid(f, find(f, s.index), s.lo, s.hi, true);
+    crash_order();
+}
+
+/* ---- leaving ---- */
+
+/* May it be evicted, but for who uses it now?  Only what the PFS has under the base version. */
+static bool may_go(struct file *f, struct chunk_record *c)
+{
+    const struct file_core *k = core(f);
+    uint64_t chunk = (uint64_t)state_pages() * PAGE;
+    uint64_t end = MIN((c->index + 1) * chunk, k->size);
+    return (k->flags & CORE_BASE) && !(k->flags & CORE_DELETED) && !(c->flags & CHUNK_WRITTEN) &&
+           end <= k->base_end && !bits_any(bits(c, BITS_DIRTY));
+}
+
+static void free_chunk(struct file *f, struct chunk_record *c)
+{
+    space_unlist(c);
+    state_chunk_free(f->rec, c);
+}
+
+void pages_settle(struct file *f, struct chunk_record *c)
+{
+    if (!bits_any(bits(c, BITS_VALID)) && !bits_any(bits(c, BITS_DIRTY)))
+        free_chunk(f, c);
+    else if (may_go(f, c))
+        space_list(c, c->flags & CHUNK_OWNED);
+    else
+        space_unlist(c);
+}
+
+void pages_settle_all(struct file *f, bool flushed)
+{
+    struct chunk_record *c;
+    uint64_t pages = state_pages(), until;
+    for (uint32_t no = f->rec->first_chunk, next; (c = state_chunk_at(no)); no = next) {
+        next = c->file_next;
+        if (range_changing(f, c->index * pages, &until) || until < c->index * pages + pages - 1)
+            continue; /* who works there settles it */
+        if (flushed && !bits_any(bits(c, BITS_DIRTY)))
+            c->flags = (uint16_t)(c->flags & ~CHUNK_WRITTEN);
+        pages_settle(f, c);
+    }
+}
+
+static void drop_span(struct file *f, struct chunk_record *c, uint32_t lo)
+{
+    uint32_t hi = state_pages() - 1;
+    c->flags = (uint16_t)(c->flags & ~CHUNK_HASH);
+    put_valid(f, c, lo, hi, false);
+    put_dirty(f, c, lo, hi, false);
+}
+
+uint64_t pages_drop_from(struct file *f, uint64_t first)
+{
+    struct chunk_record *c;
+    uint64_t pages = state_pages(), before = f->rec->valid - f->rec->zero;
+    pages_changed(f, first, UINT64_MAX - 1);
+    for (uint32_t no = f->rec->first_chunk, next; (c = state_chunk_at(no)); no = next) {
+        next = c->file_next;
+        if ((c->index + 1) * pages <= first)
+            continue;
+        drop_span(f, c, first > c->index * pages ? (uint32_t)(first - c->index * pages) : 0);
+        pages_settle(f, c);
+    }
+    return (before - (f->rec->valid - f->rec->zero)) * PAGE;
+}
+
+static void clean_masked(struct file *f, struct chunk_record *c, const uint64_t *mask)
+{
+    for (uint32_t i = 0; i < state_pages(); i++)
+        if (bit_get(mask, i))
+            put_dirty(f, c, i, i, false);
+}
+
+void pages_clean(struct file *f, struct chunk_record *c, const uint64_t *mask)
+{
+    clean_masked(f, c, mask);
+    if (!bits_any(bits(c, BITS_DIRTY)))
+        pages_settle(f, c);
+}
+
+/* Pages that are being written now (dirty, not valid) are left to the writer. */
+void pages_clean_all(struct file *f)
+{
+    struct chunk_record *c;
+    for (uint32_t no = f->rec->first_chunk; (c = state_chunk_at(no)); no = c->file_next)
+        clean_masked(f, c, bits(c, BITS_VALID));
+}
+
+void pages_forget(struct file *f, struct chunk_record *c, uint32_t bit)
+{
+    put_valid(f, c, bit, bit, false);
+    put_dirty(f, c, bit, bit, false);
+}
+
+int pages_cover(struct file *f)
+{
+    struct chunk_record *c;
+    uint64_t left = f->rec->dirty;
+    int err = 0;
+    for (uint32_t no = f->rec->first_chunk; left && (c = state_chunk_at(no)); no = c->file_next) {
+        uint64_t *dirty = bits(c, BITS_DIRTY), *covered = bits(c, BITS_COVERED);
+        bool changed = false;
+        left -= bits_count(dirty, 0, state_pages() - 1);
+        for (uint32_t w = 0; w < state_words(); w++) {
+            changed |= covered[w] != dirty[w];
+            covered[w] = dirty[w];
+        }
+        int e = changed ? slab_sync(c, sizeof(*c) + BITS_KINDS * state_words() * 8) : 0;
+        err = err ? err : e;
+    }
+    return err;
+}
+
+/* ---- eviction ---- */
+
+/* Under f->lock: takes the chunk's pages away if it may go now; its bytes and record follow. */
+static bool evict_begin(struct file *f, uint64_t index, struct range_op *op, uint64_t *bytes)
+{
+    struct chunk_record *c = find(f, index);
+    uint64_t first = index * state_pages(), last = first + state_pages() - 1;
+    if (!c)
+        return false;
+    if (!may_go(f, c)) {
+        space_unlist(c);
+        return false;
+    }
+    if (range_busy(f, first, last))
+        return false;
+    range_begin(f, op, RANGE_DROP, first, last); /* does not wait: nobody is there */
+    uint64_t before = f->rec->valid - f->rec->zero;
+    space_unlist(c);
+    drop_span(f, c, 0);
+    *bytes = (before - (f->rec->valid - f->rec->zero)) * PAGE;
+    crash_order();
+    return true;
+}
+
+bool pages_evict(struct fid fid, uint64_t index)
+{
+    struct range_op op;
+    uint64_t bytes, chunk = (uint64_t)state_pages() * PAGE;
+    struct file *f = file_find_now(fid);
+    if (!f)
+        return false;
+    lock_take(&f->lock);
+    bool begun = evict_begin(f, index, &op, &bytes);
+    lock_drop(&f->lock);
+    if (begun) {
+        int err = datafile_punch(f, index * chunk, chunk);
+        if (err)
+            log_warn("the cache's disk does not give space back: %s", strerror(-err));
+        lock_take(&f->lock);
+        free_chunk(f, find(f, index));
+        range_end(f, &op);
+        lock_drop(&f->lock);
+        count(evicted_bytes, bytes);
+    }
+    file_put(f);
+    return begun;
+}

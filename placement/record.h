@@ -1,0 +1,55 @@
+/* record.h - the home's and next's records, and what rule 7 makes of them when a view changes.
+ *
+ * Private to placement/home.c (requests) and placement/collect.c (view changes).  Network thread only.
+ */
+#ifndef EDDY_PLACEMENT_RECORD_H
+#define EDDY_PLACEMENT_RECORD_H
+
+#include "placement/lock_table.h"
+#include "transport/members.h"
+
+/* A request that is answered when next has the record. */
+struct pending {
+    struct pending *next;
+    struct msg *m;
+    uint64_t count; /* the stamp that next must have */
+};
+
+struct record {
+    struct record *hash_next;
+    struct fid fid;
+    uint64_t claimant, number_inc, number; /* claimant 0 = none */
+    uint64_t stamp_view, stamp_count;
+    uint64_t freed_by, freed_inc, freed_number; /* requests up to this one are finished */
+    struct held_lock *locks;
+    bool blind; /* made from members' own lists alone: what absent nodes hold is not known (rule 7) */
+    struct pending *pending; /* wait for COPIED */
+    struct pending *waiting; /* blocking locks, in order of arrival */
+    uint64_t touched_ms;
+};
+
+struct record *record_find(struct fid fid);
+struct record *record_make(struct fid fid);
+void record_each(void (*fn)(struct record *r, void *arg), void *arg);
+/* Removes those for which drop() says so. */
+void record_sweep(bool (*drop)(const struct record *r, void *arg), void *arg);
+unsigned record_count(void);
+static inline bool record_empty(const struct record *r)
+{
+    return !r->claimant && !r->locks && !r->pending && !r->waiting;
+}
+
+/* ---- collect.c: rule 7 ---- */
+bool view_absent(const struct view *v, uint64_t id); /* was a member, did not leave cleanly, has not come back */
+void collect_begin(const struct view *v);
+void collect_report(const struct view *v, uint64_t from, uint64_t incarnation, const struct body_adopted *b);
+/* All members' reports are here: makes the records of this home's files, stamped (v, 0). */
+void collect_finish(const struct view *v);
+/* A file without a record: 0 if nothing is claimed, else an absent node that may have its latest bytes. */
+uint64_t collect_blind(const struct view *v, struct fid fid);
+/* What this node says of itself in ADOPTED. */
+void collect_note_next(uint64_t home, uint64_t view); /* COPY(view, 0) came from home */
+void collect_fill(const struct view *v, struct body_adopted *b); /* home_view, nextof, blinds: malloc'd */
+void collect_stop(void);
+
+#endif

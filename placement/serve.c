@@ -1,0 +1,220 @@
+/* serve.c - the owner's side: answers FETCH.
+ *
+ *   network thread   bounds, hands over at once
+ *   libuv's pool     in the store, in this version -> CHUNK
+ *                    in the store in another version of the same size -> serve pool, relabel
+ *                    else -> origin_read (pool_data), which answers all who wait
+ *   serve pool       relabel: asks the home whether the data is the same (our own chmod or rename
+ *                    moved ctime), so that `mv` of a dataset does not read it again
+ *                    room: waits for it; pool_data, which serves this node too, never does
+ *
+ * Nothing here waits for a node that waits for us: the serve pool asks homes and claimants, whose
+ * answers come from their network threads, and room becomes free by sending.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/carry.h"
+#include "placement/claim.h"
+#include "placement/fetch.h"
+#include "placement/fid.h"
+#include "placement/origin.h"
+#include "placement/store.h"
+#include "placement/working.h"
+#include "transport/loop.h"
+#include "transport/peer.h"
+
+#define SERVE_THREADS 4
+
+struct serving {
+    struct msg *m; /* the FETCH */
+    struct chunk_key key;
+    struct working working;
+    struct origin_waiter waiter;
+    struct file *f; /* referenced, or NULL */
+    bool labelled;  /* the home was asked */
+};
+
+static struct pool *serve_pool;
+
+static void end(struct serving *s)
+{
+    if (s->f)
+        file_put(s->f);
+    msg_free(s->m);
+    free(s);
+    carry_activity_end();
+}
+
+static void answer_error(struct serving *s, int err)
+{
+    working_end(&s->working);
+    peer_reply_error(s->m, err);
+    end(s);
+}
+
+/* Takes over the reference to c: dropped when it has been sent. */
+static void answer_chunk(struct serving *s, struct chunk *c, unsigned source)
+{
+    struct msg *r = msg_new(MSG_CHUNK);
+    r->chunk.fid = s->key.fid;
+    r->chunk.index = s->key.index;
+    r->chunk.version = s->key.version;
+    r->chunk.hash = c->hash;
+    r->chunk.source = (uint8_t)(source | (c->racy ? CHUNK_RACY : 0));
+    r->data = c->data;
+    r->head.data_len = c->len;
+    r->free_data = chunk_free_data;
+    r->free_arg = c;
+    working_end(&s->working);
+    peer_reply(s->m, r);
+    end(s);
+}
+
+/* -ENOENT tells the asker that its own descriptor may do better: also for what only this node may
+ * not read. */
+static void on_origin(struct origin_waiter *w, int err, struct chunk *c, int kept)
+{
+    (void)kept;
+    struct serving *s = container_of(w, struct serving, waiter);
+    if (!err)
+        answer_chunk(s, chunk_ref(c), CHUNK_FROM_PFS);
+    else
+        answer_error(s, err == -ESTALE || err == -EIO ? err : -ENOENT);
+}
+
+/* A peer's path is a hint and may be anything; pfs_data resolves it below the root and checks the
+ * fid. */
+static bool path_is_sane(const char *p)
+{
+    if (!*p || *p == '/')
+        return false;
+    for (;;) {
+        size_t n = strcspn(p, "/");
+        if (!n || (n == 2 && !memcmp(p, "..", 2)))
+            return false;
+        p += n;
+        if (!*p++)
+            return true;
+    }
+}
+
+static void read_into(struct serving *s, struct chunk *c)
+{
+    const char *path = s->m->fetch.path;
+    origin_read(&s->key, s->f, path_is_sane(path) ? path : NULL, c, &s->waiter);
+}
+
+static void read_with_room(void *arg)
+{
+    read_into(arg, chunk_new(ROOM_SERVE, store_chunk_size()));
+}
+
+static void serve_from_pfs(struct serving *s)
+{
+    if (s->m->fetch.only_cached || (!s->f && !path_is_sane(s->m->fetch.path))) {
+        answer_error(s, -ENOENT);
+        return;
+    }
+    struct chunk *c = chunk_try(ROOM_SERVE, store_chunk_size());
+    if (c)
+        read_into(s, c);
+    else
+        pool_submit(serve_pool, read_with_room, s);
+}
+
+static bool serve_from_store(struct serving *s)
+{
+    struct chunk *c = chunk_try(ROOM_SERVE, store_chunk_size());
+    if (!c)
+        return false; /* origin_read looks there too, when there is room */
+    if (origin_cached(&s->key, s->f, c)) {
+        chunk_put(c);
+        return false;
+    }
+    answer_chunk(s, c, 0);
+    return true;
+}
+
+static void relabel(void *arg);
+
+/* Is the store's copy perhaps the data that is asked for, under the version it had before a chmod
+ * or rename? */
+static bool may_relabel(const struct serving *s)
+{
+    struct file_info info;
+    store_info(s->f, &info);
+    return info.base_known && !version_eq(&info.base, &s->key.version) &&
+           info.base.size == s->key.version.size && !info.dirty && !info.claimed;
+}
+
+static void serve(void *arg)
+{
+    struct serving *s = arg;
+    if (!s->f)
+        s->f = file_find(s->key.fid);
+    if (s->f && !s->labelled && may_relabel(s))
+        pool_submit(serve_pool, relabel, s);
+    else if (!s->f || !serve_from_store(s))
+        serve_from_pfs(s);
+}
+
+/* Network thread. */
+static void serve_labelled(void *arg)
+{
+    struct serving *s = arg;
+    working_begin(&s->working, s->m);
+    loop_work(serve, NULL, s);
+}
+
+/* Silent meanwhile: a home that does not answer must not keep the asker from going elsewhere. */
+static void relabel(void *arg)
+{
+    struct serving *s = arg;
+    struct location at;
+    struct file_info info;
+    working_end(&s->working);
+    int err = claim_where(s->key.fid, &at);
+    store_info(s->f, &info);
+    if (!err && at.where == WHERE_PFS && at.known == 2 &&
+        version_eq(&at.version, &s->key.version) &&
+        version_is_same(&info.base, &at.version, &at.same_as))
+        store_set_version(s->f, &at.version, &at.same_as); /* refused: then it is read again */
+    s->labelled = true;
+    loop_post(serve_labelled, s);
+}
+
+/* FETCH, network thread. */
+static void on_fetch(struct msg *m)
+{
+    struct chunk_key key = {
+        .fid = m->fetch.fid, .index = m->fetch.index, .version = m->fetch.version};
+    if (!(m->head.flags & MSG_F_WANTS) || fid_is_zero(key.fid) || key.version.size > INT64_MAX ||
+        !chunk_key_len(&key)) {
+        if (m->head.flags & MSG_F_WANTS)
+            peer_reply_error(m, -EINVAL);
+        msg_free(m);
+        count(bad_messages, 1);
+        return;
+    }
+    struct serving *s = xcalloc(1, sizeof(*s));
+    s->m = m;
+    s->key = key;
+    s->waiter.done = on_origin;
+    carry_activity_begin();
+    working_begin(&s->working, m);
+    loop_work(serve, NULL, s);
+}
+
+void serve_start(void)
+{
+    serve_pool = pool_new("serve", SERVE_THREADS);
+    peer_handle(MSG_FETCH, on_fetch);
+}
+
+void serve_stop(void)
+{
+    pool_free(serve_pool);
+    serve_pool = NULL;
+}

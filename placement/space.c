@@ -1,0 +1,329 @@
+/* space.c - the limit, what is used, and eviction in order of use. */
+#include "placement/space.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "placement/pages.h"
+#include "placement/siblings.h"
+#include "transport/lock.h"
+
+#define LIMIT_EVERY_MS 5000
+#define AVAIL_EVERY_MS 200
+#define AVAIL_BYTES    (UINT64_C(16) << 20) /* set aside since the disk was last asked */
+#define FLOOR_MAX      (UINT64_C(1) << 30)
+#define DEFAULT_SHARE  80 /* % of what is free */
+
+struct lru {
+    uint32_t first, last, n;
+};
+enum { LRU_REPLICAS, LRU_OWNED, LRU_N };
+
+static struct {
+    struct lock lock; /* RANK_SPACE: all below but the atomics */
+    struct space_config config;
+    uint64_t limit, limit_ms;
+    uint64_t avail, avail_ms, avail_set_aside, floor; /* free on the disk when it was last asked */
+    uint64_t reserved;
+    struct lru lru[LRU_N];
+    _Atomic int64_t used, dirty; /* bytes of pages */
+} space;
+
+/* ---- limits ---- */
+
+static uint64_t used_now(void)
+{
+    int64_t pages = atomic_load(&space.used);
+    return (uint64_t)MAX(pages, 0) + state_slab_bytes();
+}
+
+static void ask_disk(void)
+{
+    struct statvfs fs;
+    uint64_t now = boot_ms();
+    if (now - space.avail_ms < AVAIL_EVERY_MS && space.avail_set_aside < AVAIL_BYTES)
+        return;
+    if (fstatvfs(space.config.dirfd, &fs) < 0)
+        return;
+    space.avail = (uint64_t)fs.f_bavail * fs.f_frsize;
+    space.floor = MIN((uint64_t)fs.f_blocks * fs.f_frsize / 20, FLOOR_MAX);
+    space.avail_ms = now;
+    space.avail_set_aside = 0;
+}
+
+static uint64_t disk_size(void)
+{
+    struct statvfs fs;
+    return fstatvfs(space.config.dirfd, &fs) < 0 ? 0 : (uint64_t)fs.f_blocks * fs.f_frsize;
+}
+
+/* The default rule: what is free or used by this user's caches on this disk, 80 % of it, in equal
+ * parts. */
+static uint64_t default_limit(void)
+{
+    uint64_t ours = used_now(), others;
+    unsigned n = siblings_count(ours, &others);
+    return (space.avail + ours + others) / 100 * DEFAULT_SHARE / n;
+}
+
+static void set_limit(void)
+{
+    uint64_t now = boot_ms();
+    if (space.limit && now - space.limit_ms < LIMIT_EVERY_MS)
+        return;
+    space.limit_ms = now;
+    if (space.config.size)
+        space.limit = space.config.size;
+    else if (space.config.percent)
+        space.limit = disk_size() / 100 * space.config.percent;
+    else
+        space.limit = default_limit();
+}
+
+void space_start(const struct space_config *c)
+{
+    static bool made;
+    if (!made)
+        lock_init(&space.lock, RANK_SPACE);
+    made = true;
+    space.config = *c;
+    space.reserved = space.limit = space.avail_ms = 0;
+    space.avail_set_aside = AVAIL_BYTES;
+    for (unsigned i = 0; i < LRU_N; i++)
+        space.lru[i] = (struct lru){SLOT_NONE, SLOT_NONE, 0};
+    atomic_store(&space.used, 0);
+    atomic_store(&space.dirty, 0);
+    siblings_join(c->node_id, c->dev);
+    lock_take(&space.lock);
+    ask_disk();
+    set_limit();
+    lock_drop(&space.lock);
+}
+
+void space_stop(void)
+{
+    siblings_leave();
+}
+
+uint64_t space_slab_bytes(void)
+{
+    lock_take(&space.lock);
+    uint64_t limit = space.limit;
+    lock_drop(&space.lock);
+    return MIN(MAX(limit / 64, SLAB_MIN_SIZE), SLAB_MAX_SIZE);
+}
+
+void space_count(int64_t used, int64_t dirty)
+{
+    if (used)
+        atomic_fetch_add(&space.used, used);
+    if (dirty)
+        atomic_fetch_add(&space.dirty, dirty);
+}
+
+void space_usage(struct store_usage *out)
+{
+    int64_t dirty = atomic_load(&space.dirty);
+    lock_take(&space.lock);
+    set_limit();
+    out->limit = space.limit;
+    out->used = used_now();
+    out->dirty = (uint64_t)MAX(dirty, 0);
+    lock_drop(&space.lock);
+}
+
+/* ---- lists ---- */
+
+static bool listed(const struct chunk_record *c)
+{
+    return c->lru_next != SLOT_OFF_LIST;
+}
+
+static struct lru *lru_of(const struct chunk_record *c)
+{
+    return &space.lru[c->flags & CHUNK_OWNED ? LRU_OWNED : LRU_REPLICAS];
+}
+
+static void lru_remove(struct lru *l, struct chunk_record *c)
+{
+    if (c->lru_prev != SLOT_NONE)
+        state_chunk_at(c->lru_prev)->lru_next = c->lru_next;
+    else
+        l->first = c->lru_next;
+    if (c->lru_next != SLOT_NONE)
+        state_chunk_at(c->lru_next)->lru_prev = c->lru_prev;
+    else
+        l->last = c->lru_prev;
+    c->lru_next = c->lru_prev = SLOT_OFF_LIST;
+    l->n--;
+}
+
+static void lru_append(struct lru *l, struct chunk_record *c)
+{
+    c->lru_prev = l->last;
+    c->lru_next = SLOT_NONE;
+    if (l->last != SLOT_NONE)
+        state_chunk_at(l->last)->lru_next = c->self;
+    else
+        l->first = c->self;
+    l->last = c->self;
+    l->n++;
+}
+
+static uint16_t stamp_now(void)
+{
+    return (uint16_t)(boot_ms() / 1024);
+}
+
+void space_list(struct chunk_record *c, bool owned)
+{
+    lock_take(&space.lock);
+    if (listed(c))
+        lru_remove(lru_of(c), c);
+    c->flags = (uint16_t)(owned ? c->flags | CHUNK_OWNED : c->flags & ~CHUNK_OWNED);
+    lru_append(lru_of(c), c);
+    c->touched = stamp_now();
+    lock_drop(&space.lock);
+}
+
+void space_unlist(struct chunk_record *c)
+{
+    lock_take(&space.lock);
+    if (listed(c))
+        lru_remove(lru_of(c), c);
+    lock_drop(&space.lock);
+}
+
+void space_touch(struct chunk_record *c)
+{
+    uint16_t now = stamp_now();
+    if (c->touched == now) /* often: not even a look at the lists */
+        return;
+    lock_take(&space.lock);
+    if (listed(c)) {
+        lru_remove(lru_of(c), c);
+        lru_append(lru_of(c), c);
+    }
+    c->touched = now;
+    lock_drop(&space.lock);
+}
+
+/* ---- making room ---- */
+
+struct victim {
+    struct fid fid;
+    uint64_t index;
+};
+
+/* The next one to try; it goes to the end of its list, so that another thread tries another one. */
+static bool next_victim(unsigned list, struct victim *v)
+{
+    struct lru *l = &space.lru[list];
+    if (l->first == SLOT_NONE)
+        return false;
+    struct chunk_record *c = state_chunk_at(l->first);
+    *v = (struct victim){c->fid, c->index};
+    lru_remove(l, c);
+    lru_append(l, c);
+    return true;
+}
+
+/* Evicts one chunk.  False if nothing that is listed may go. */
+static bool evict_one(void)
+{
+    for (unsigned list = 0; list < LRU_N; list++) {
+        lock_take(&space.lock);
+        uint32_t tries = space.lru[list].n;
+        lock_drop(&space.lock);
+        while (tries--) {
+            struct victim v;
+            lock_take(&space.lock);
+            bool any = next_victim(list, &v);
+            lock_drop(&space.lock);
+            if (!any)
+                break;
+            if (pages_evict(v.fid, v.index))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Sets bytes aside if they fit now. */
+static bool take_bytes(uint64_t bytes)
+{
+    lock_take(&space.lock);
+    ask_disk();
+    set_limit();
+    bool fits = used_now() + space.reserved + bytes <= space.limit &&
+                space.avail >= space.floor + space.avail_set_aside + bytes;
+    if (fits) {
+        space.reserved += bytes;
+        space.avail_set_aside += bytes;
+    }
+    lock_drop(&space.lock);
+    return fits;
+}
+
+/* What was freed is seen only when the disk is asked again. */
+static void disk_changed(void)
+{
+    lock_take(&space.lock);
+    space.avail_ms = 0;
+    lock_drop(&space.lock);
+}
+
+static int reserve_bytes(uint64_t bytes)
+{
+    while (bytes && !take_bytes(bytes)) {
+        if (!evict_one())
+            return -ENOSPC;
+        disk_changed();
+    }
+    return 0;
+}
+
+/* A slab more if it fits, else chunks (and with them records) go. */
+static int reserve_slots(enum slab_kind kind, uint32_t n)
+{
+    while (n && !state_reserve(kind, n)) {
+        uint64_t bytes = space_slab_bytes();
+        bool fits = take_bytes(bytes);
+        int err = fits ? state_grow(kind, bytes) : -ENOSPC;
+        if (fits)
+            space_return(bytes, 0);
+        if (err && err != -ENOSPC && err != -EDQUOT)
+            return err;
+        if (err && !evict_one())
+            return -ENOSPC;
+    }
+    return 0;
+}
+
+int space_reserve(uint64_t bytes, uint32_t chunk_slots)
+{
+    int err = reserve_slots(SLAB_CHUNKS, chunk_slots);
+    if (err)
+        return err;
+    err = reserve_bytes(bytes);
+    if (err)
+        state_unreserve(SLAB_CHUNKS, chunk_slots);
+    return err;
+}
+
+void space_return(uint64_t bytes, uint32_t chunk_slots)
+{
+    if (bytes) {
+        lock_take(&space.lock);
+        space.reserved -= bytes;
+        lock_drop(&space.lock);
+    }
+    if (chunk_slots)
+        state_unreserve(SLAB_CHUNKS, chunk_slots);
+}
+
+int space_reserve_files(uint32_t slots)
+{
+    return reserve_slots(SLAB_FILES, slots);
+}

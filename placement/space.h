@@ -1,0 +1,50 @@
+/* space.h - how much the cache may hold, and what leaves when there is no room.
+ *
+ * Counted: pages with bytes in data files, and the slabs.  Bounded by --cache-size, and by a floor
+ * of free space on the disk (5 %, at most 1 GiB), whoever fills it.  Evicted: clean chunks that
+ * nobody uses and that the PFS has; replicas, oldest first; then owned ones, so that the session's
+ * last copy stays longest.
+ *
+ * Two lists (replicas, owned) of chunk records in order of use, linked in the records; lock
+ * RANK_SPACE.  Only chunks that may be evicted are on them, as far as is known: whether they really
+ * may is looked at again under their file's lock.
+ */
+#ifndef EDDY_PLACEMENT_SPACE_H
+#define EDDY_PLACEMENT_SPACE_H
+
+#include <sys/types.h>
+
+#include "placement/state.h"
+#include "placement/store.h"
+
+struct space_config {
+    uint64_t size;    /* --cache-size; 0: percent */
+    unsigned percent; /* of the file system; 0: 80 % of what is free, divided by the user's daemons
+                         there */
+    int dirfd;
+    dev_t dev;
+    uint64_t node_id;
+};
+void space_start(const struct space_config *c);
+void space_stop(void);
+uint64_t space_slab_bytes(void); /* size for a new slab: clamp(limit / 64) */
+
+/* Sets room aside for this many bytes and chunk records, evicting what may go.  Takes other files'
+ * locks: none may be held but RANK_CLAIM or outer ones.  -ENOSPC. */
+int space_reserve(uint64_t bytes, uint32_t chunk_slots);
+/* The end of it: the bytes are counted as used now (space_count) or were not needed; slots that
+ * were not taken. */
+void space_return(uint64_t bytes, uint32_t chunk_slots);
+int space_reserve_files(
+    uint32_t slots); /* file records, and pieces of long paths; state_unreserve gives back */
+
+void space_count(int64_t used, int64_t dirty); /* bytes; any lock */
+
+/* With the chunk's file's lock. */
+void space_list(struct chunk_record *c, bool owned); /* may be evicted; to the end of its list */
+void space_unlist(struct chunk_record *c);
+void space_touch(struct chunk_record *c); /* used now */
+
+void space_usage(struct store_usage *out);
+
+#endif

@@ -1,0 +1,211 @@
+/* store.h - this node's local store: one sparse data file per cached file, page states in slabs.
+ *
+ * The cache directory's layout is in docs/store.md.  Functions take f->lock themselves and are
+ * called by any thread that may do local disk I/O (FUSE workers, libuv's pool, pools; never the
+ * network thread).  Offsets and lengths in bytes.  Errors: negative errno.
+ *
+ * What a page (4 KiB) of a file can be, with base_end = how far the PFS file's bytes count:
+ *
+ *   valid              its bytes are in the data file
+ *
+ *   not valid, begins below base_end        its bytes (up to base_end) are on the PFS, in version
+ *                                           `base`; beyond: zeros
+ *
+ *   not valid, begins at or above base_end  zeros: a hole
+ *
+ *   dirty and valid    not yet on the PFS
+ *
+ *   dirty, not valid   a write of it has begun and was never acknowledged: dropped at start
+ *
+ * cut: a truncation not yet done on the PFS (UINT64_MAX = none): the flush begins with
+ * ftruncate(cut).
+ */
+#ifndef EDDY_PLACEMENT_STORE_H
+#define EDDY_PLACEMENT_STORE_H
+
+#include "placement/file.h"
+#include <sys/types.h>
+
+#define PAGE      4096u
+#define NO_CUT    UINT64_MAX
+#define CHUNK_MIN (64u << 10)
+#define CHUNK_MAX (16u << 20)
+
+/* ---- the cache directory ---- */
+struct store_config {
+    const char *dir;
+    bool dir_is_default; /* the default refuses tmpfs; a directory that was asked for only warns */
+    uint64_t size;       /* bytes; 0 = use percent */
+    unsigned percent; /* of the file system; 0 = the default rule (80 % of what is free, divided by
+                         the daemons there) */
+    uint32_t chunk_size;
+};
+/* Opens (makes) it: no links followed, owner and mode checked, lock taken, format checked, slabs
+ * mapped, indexes rebuilt, torn records reported.  err says what is wrong and what to do: full
+ * disk, not writable, in use (by which pid), older format, other chunk size with dirty data
+ * (without: emptied), not ours. */
+int store_open(const struct store_config *c, char *err, size_t errlen);
+/* clean: marks everything as covered (fsync of data and records). */
+void store_close(bool clean);
+int store_dirfd(void);
+const char *store_dir(void);
+uint64_t store_node_id(void);     /* random, made once: the identity is the cache directory */
+uint64_t store_incarnation(void); /* +1 at each start, fsynced */
+uint32_t store_chunk_size(void);
+/* Read-only look at a cache directory whose daemon is dead, for the tool: every file that is not on
+ * the PFS. -EWOULDBLOCK: a daemon has the lock. */
+int store_each_unflushed(const char *dir,
+                         int (*cb)(void *arg, struct fid fid, const char *path, uint64_t bytes,
+                                   bool suspect),
+                         void *arg);
+
+/* What power losses left in doubt in the open store (CACHE_DIR/suspect): kept, never flushed, not
+ * part of the files any more. */
+int store_each_suspect(int (*cb)(void *arg, struct fid fid, const char *path, uint64_t bytes,
+                                 bool suspect),
+                       void *arg);
+
+/* ---- a file's state, a copy taken under its lock ---- */
+struct file_info {
+    uint64_t size;
+    int64_t mtime_ns, ctime_ns;
+    uint64_t blocks;     /* st_blocks: of the data file, and of what is still on the PFS */
+    struct version base; /* version of the PFS file that clean pages are of */
+    bool base_known;
+    uint64_t base_end, cut;
+    uint64_t dirty_bytes;
+    uint64_t change;
+    bool dirty;     /* pages, size, cut or times are not on the PFS */
+    bool claimed;   /* the record holds a claim */
+    bool mtime_set; /* utimens after the last write: flush publishes exactly this */
+    bool racy;      /* clean pages were filled while the version was racy */
+    bool flushing;  /* a flush has begun to change the PFS file and did not end: its version differs
+                       by our own doing */
+};
+void store_info(struct file *f, struct file_info *out);
+
+/* ---- versions ---- */
+/* The PFS has version v now (same_as: and v's data is that of *same_as, may be NULL).  Clean pages
+ * of another version are dropped (counters.stale_bytes), size and times follow v.  racy clean pages
+ * too.  Only while the file is neither claimed nor dirty: else -EBUSY and nothing happens. */
+int store_set_version(struct file *f, const struct version *v, const struct version *same_as);
+/* Our own name operation moved ctime: base becomes `after` if it was `before`; also if claimed. */
+void store_same_data(struct file *f, const struct version *before, const struct version *after);
+
+/* ---- reading ---- */
+/* How many bytes from off on (<= len, <= up to size) can be read from the data file now (valid
+ * pages, or holes at or above base_end): 0 if the first is missing.  Pins them until store_unpin
+ * (always call it when > 0): they are not evicted, cut off or punched meanwhile, as whoever wants
+ * that waits.  So: unpin soon, and call nothing below "changing" while this thread has a pin. */
+size_t store_pin(struct file *f, uint64_t off, size_t len);
+void store_unpin(struct file *f, uint64_t off, size_t pinned_len);
+/* pread from the data file of pinned bytes; reads beyond the data file's end give zeros.  Full or
+ * -errno. */
+int store_pread(struct file *f, void *buf, size_t len, uint64_t off);
+/* The data file's descriptor (for splice), valid while pinned. -errno */
+int store_data_fd(struct file *f);
+/* First missing byte range at or after off within [off, off+len): false if none. */
+bool store_missing(struct file *f, uint64_t off, uint64_t len, uint64_t *miss_off,
+                   uint64_t *miss_len);
+/* A whole clean chunk for another node: copies it to buf (chunk_size); *len, *hash (stored, or
+ * computed when there is none). -ENOENT: not (wholly) here in that version, or dirty. */
+int store_get_chunk(struct file *f, uint64_t index, const struct version *v, void *buf, size_t *len,
+                    uint64_t *hash);
+
+/* ---- filling with clean bytes ---- */
+/* Chunk `index` of version v has these bytes (len up to chunk size, shorter only at the end of the
+ * file).  Writes pages that are not valid and below base_end; others are left as they are.  owned:
+ * this node is the ring's owner (else a replica). -ESTALE: the file's base is not v.  -ENOSPC: no
+ * room could be made: use the buffer without keeping it. */
+int store_fill(struct file *f, uint64_t index, const struct version *v, const void *buf, size_t len,
+               uint64_t hash, bool owned, bool racy);
+
+/* ---- changing (only with the claim held) ---- */
+/* Writes; len <= 16 MiB.  Dirty bits are set before the bytes.  -ENODATA: the page at *fill_off
+ * must be filled first (partly covered, not valid, below base_end): fetch and try again.  -ENOSPC:
+ * no room (nothing written): flush, then again. mtime becomes now, mtime_set false. */
+int store_write(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t *fill_off);
+/* off = end of file, taken under the lock. *off_out = where it went. */
+int store_append(struct file *f, const void *buf, size_t len, uint64_t *off_out,
+                 uint64_t *fill_off);
+/* Shrinks or extends.  (fill_off is never used: the page at the new end ends at base_end.) */
+int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off);
+/* Zeros [off, off+len) (punch), never extends. -ENODATA as above. */
+int store_punch(struct file *f, uint64_t off, uint64_t len, uint64_t *fill_off);
+/* fallocate: extends size (unless keep_size).  No local blocks are set aside: the store makes room
+ * when the bytes come, and who finds none flushes. */
+int store_allocate(struct file *f, uint64_t off, uint64_t len, bool keep_size);
+void store_set_times(struct file *f, int64_t mtime_ns); /* utimens on a claimed file */
+void store_touch_ctime(struct file *f);
+/* SEEK_DATA/SEEK_HOLE over valid pages, holes and what is on the PFS (counted as data). -ENXIO. */
+int store_seek(struct file *f, uint64_t off, bool hole, uint64_t *out);
+/* fsync of what is dirty: data, then records; afterwards covered.  O(dirty). */
+int store_sync(struct file *f);
+
+/* ---- claims on disk (claim.c calls these, with claim_lock held) ---- */
+void store_set_claim(struct file *f, uint64_t number_inc, uint64_t number,
+                     const struct version *base);
+/* Data stays as clean data of that version (NULL: of the base).  False, and nothing is done: it is
+ * dirty (again). */
+bool store_clear_claim(struct file *f, const struct version *clean_version);
+/* A newly created or truncated-at-open file: complete by definition. */
+void store_set_new(struct file *f, const struct version *base);
+/* Unlinked: drop everything dirty; pages stay readable until the last put. */
+void store_set_deleted(struct file *f);
+/* A PFS that gives no birth times used the inode number of an unlinked file again: this fid is a
+ * new file's now. */
+void store_set_reborn(struct file *f);
+
+/* ---- copy-out (flush/copyout.c) ---- */
+struct run {
+    uint64_t off, len; /* clipped to the size */
+    bool hole;         /* no bytes in the data file: zeros */
+};
+struct snapshot {
+    struct file *f;
+    struct snapshot *next;
+    uint64_t size, cut;
+    int64_t mtime_ns;
+    bool mtime_set;
+    bool last; /* nothing else is dirty */
+    struct run *runs;
+    size_t nruns;
+    uint64_t bytes;
+    struct snapshot_pages *pages; /* store.c's own: which pages, minus those written since */
+};
+/* Takes dirty pages from offset `from` on, at most about `max` bytes; left out are pages that are
+ * being written now, and those between the first and the last page of another snapshot.  0 or
+ * -ENODATA (nothing is dirty; with *s still describing size/cut/times when those are dirty: then 0
+ * and nruns 0) or -EBUSY: with a cut there is one snapshot at a time. */
+int store_snapshot(struct file *f, uint64_t from, uint64_t max, struct snapshot **out);
+/* They are on the PFS (ok, fsynced) or not: clears the dirty bits of pages that did not change
+ * since.  cut becomes what was cut off since.  Frees s. */
+void store_snapshot_done(struct snapshot *s, bool ok);
+/* The flush is complete: PFS has version v with this size and mtime.  If nothing changed since
+ * (change == change_then): base = v, base_end = size, not dirty.  Else base = v, base_end follows.
+ * Returns whether it is clean. */
+bool store_flushed(struct file *f, const struct version *v, uint64_t change_then);
+/* A flush is about to change the PFS file (persisted: after a crash the PFS version differs by our
+ * own doing). */
+void store_flush_begins(struct file *f);
+
+/* The PFS file has u+w for the flush's sake and must get `mode` (07777) back: kept in the record,
+ * so that it outlives the daemon. STORE_NO_MODE: nothing to give back any more.
+ * (placement/pfs_mode.c; recovery) */
+#define STORE_NO_MODE UINT32_MAX
+void store_set_raised_mode(struct file *f, uint32_t mode);
+bool store_raised_mode(struct file *f, uint32_t *mode); /* false: none */
+
+/* ---- whole store ---- */
+/* Every file whose record is dirty or claimed (or has a mode to give back).  f is valid during the
+ * call: file_ref to keep it. Ends when cb returns other than 0, and returns that. */
+int store_each_claimed(int (*cb)(void *arg, struct file *f), void *arg);
+/* flush registers: called when a file becomes dirty (no lock held by the caller's module other than
+ * none). */
+void store_on_dirty(void (*fn)(struct file *f));
+struct store_usage {
+    uint64_t limit, used, dirty, pinned, files, chunks;
+};
+void store_usage(struct store_usage *out);
+
+#endif

@@ -1,0 +1,64 @@
+/* store_int.h - what the store's files share: store.c (open, state, claims), store_read.c,
+ * store_write.c, store_copyout.c, store_recover.c.
+ */
+#ifndef EDDY_PLACEMENT_STORE_INT_H
+#define EDDY_PLACEMENT_STORE_INT_H
+
+#include "placement/cachedir.h"
+#include "placement/datafile.h"
+#include "placement/pages.h"
+#include "placement/space.h"
+
+struct store {
+    struct cachedir dir;
+    void (*on_dirty)(struct file *f);
+    bool open;
+};
+extern struct store store;
+
+/* Pages of a copy-out that did not change since, by chunk in rising order. */
+struct snapshot_chunk {
+    uint64_t index;
+    uint64_t *bits; /* state_words() words */
+};
+struct snapshot_pages {
+    uint64_t first,
+        last; /* of the pages it was taken from: no other snapshot takes pages in between */
+    uint64_t cut_since; /* the lowest truncation after it, NO_CUT: none */
+    size_t n;
+    struct snapshot_chunk *chunk;
+};
+
+/* file_find, but NULL for a file whose last put is under way: never waits.  (file.c) */
+struct file *file_find_now(struct fid fid);
+
+/* f->lock must be held when you call any function below this line. */
+
+static inline const struct file_core *core(const struct file *f)
+{
+    return core_of(f->rec);
+}
+static inline bool is_dirty(const struct file *f)
+{
+    return (core(f)->flags & (CORE_DIRTY | CORE_DELETED)) == CORE_DIRTY;
+}
+/* Commits c (of core_change), keeps the list of busy records. */
+void store_commit(struct file *f);
+/* Makes the file dirty before its first dirty page.  True if it was not. */
+bool store_mark_dirty(struct file *f);
+/* What is on the disk as covered (fsynced) would come back after a power loss.  These write the
+ * record at once when there is such a thing; f->lock is dropped meanwhile, errors are logged.
+ * uncover: it must not come back (truncated, deleted, flushed, given back).  cover_flushed: it
+ * stays, on the new base. */
+void store_uncover(struct file *f);
+void store_cover_flushed(struct file *f);
+/* Drops all pages with their bytes; the caller has a RANGE_DROP on the whole file.  f->lock is
+ * dropped meanwhile. */
+uint64_t store_drop_all(struct file *f);
+
+/* ---- store_recover.c ---- */
+/* At start, before anybody else: repairs what a crash left half done, drops or sets aside what a
+ * power loss left in doubt. */
+int store_recover(const struct state_report *rep);
+
+#endif

@@ -1,0 +1,246 @@
+/* store_read.c - what of a file is here, and handing it out. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "placement/store_int.h"
+
+static bool mul_chunk(uint64_t index, uint64_t *off)
+{
+    return !__builtin_mul_overflow(index, (uint64_t)store_chunk_size(), off) && *off <= INT64_MAX;
+}
+
+/* ---- what is here ---- */
+
+/* Pages from base_end on need not be valid: they are holes.  UINT64_MAX if all are below. */
+static uint64_t first_hole_page(const struct file *f)
+{
+    return (core(f)->base_end + PAGE - 1) / PAGE;
+}
+
+/* First page in [first, last] whose bytes are not here; last + 1 if none. */
+static uint64_t first_missing(struct file *f, uint64_t first, uint64_t last)
+{
+    uint64_t holes = first_hole_page(f);
+    if (!holes || first >= holes)
+        return last + 1;
+    uint64_t stop = MIN(last, holes - 1), page = pages_find(f, first, stop, BITS_VALID, false);
+    return page > stop ? last + 1 : page;
+}
+
+/* [off, off + len) clipped to the file's size; false if nothing is left. */
+static bool clip(const struct file *f, uint64_t off, uint64_t *len)
+{
+    uint64_t size = core(f)->size;
+    if (off >= size || !*len)
+        return false;
+    *len = MIN(*len, size - off);
+    return true;
+}
+
+bool store_missing(struct file *f, uint64_t off, uint64_t len, uint64_t *miss_off,
+                   uint64_t *miss_len)
+{
+    bool found = false;
+    lock_take(&f->lock);
+    if (clip(f, off, &len)) {
+        uint64_t last = last_page(off, len), page = first_missing(f, page_of(off), last);
+        if (page <= last) {
+            uint64_t stop = MIN(last, first_hole_page(f) - 1);
+            uint64_t end = MIN(pages_find(f, page, stop, BITS_VALID, true) * PAGE,
+                               MIN(off + len, core(f)->base_end));
+            *miss_off = MAX(off, page * PAGE);
+            *miss_len = end - *miss_off;
+            found = end > *miss_off; /* beyond base_end the page is zeros */
+        }
+    }
+    lock_drop(&f->lock);
+    return found;
+}
+
+/* ---- pins ---- */
+
+/* Bytes from off on that are here, up to len. */
+static uint64_t readable(struct file *f, uint64_t off, uint64_t len)
+{
+    if (!clip(f, off, &len))
+        return 0;
+    if (off >= core(f)->base_end) /* also in the page that base_end is in: what is behind it is
+                                     zeros in the data file */
+        return len;
+    uint64_t last = last_page(off, len), page = first_missing(f, page_of(off), last);
+    if (page > last)
+        return len;
+    return page * PAGE > off ? page * PAGE - off : 0;
+}
+
+static void touch(struct file *f, uint64_t off, uint64_t len)
+{
+    uint64_t chunk = store_chunk_size();
+    for (uint64_t i = off / chunk; i <= (off + len - 1) / chunk; i++) {
+        struct chunk_record *c = state_chunk_find(f->fid, i);
+        if (c)
+            space_touch(c);
+    }
+}
+
+size_t store_pin(struct file *f, uint64_t off, size_t len)
+{
+    struct range_op *op = NULL;
+    lock_take(&f->lock);
+    uint64_t n = readable(f, off, len);
+    if (n) {
+        op = xmalloc(sizeof(*op));
+        range_begin(f, op, RANGE_PIN, page_of(off), last_page(off, n));
+        n = MIN(n, readable(f, off, n)); /* it may have waited for a truncation */
+        if (n) {
+            op->last = last_page(off, n);
+            touch(f, off, n);
+        } else {
+            range_end(f, op);
+            free(op);
+        }
+    }
+    lock_drop(&f->lock);
+    return n;
+}
+
+void store_unpin(struct file *f, uint64_t off, size_t pinned_len)
+{
+    bool put_data = false;
+    lock_take(&f->lock);
+    struct range_op *op = range_find_pin(f, page_of(off), last_page(off, pinned_len));
+    if (!op)
+        die("store_unpin: these bytes are not pinned");
+    range_end(f, op);
+    if (f->data_pinned && !range_pinned(f)) {
+        f->data_pinned = false;
+        put_data = true;
+    }
+    pthread_cond_broadcast(&f->changed);
+    lock_drop(&f->lock);
+    free(op);
+    if (put_data)
+        datafile_put(f);
+}
+
+int store_pread(struct file *f, void *buf, size_t len, uint64_t off)
+{
+    return datafile_pread(f, buf, len, off);
+}
+
+int store_data_fd(struct file *f)
+{
+    int fd, err = datafile_get(f, true, &fd);
+    if (err)
+        return err;
+    lock_take(&f->lock);
+    bool extra = f->data_pinned; /* one user stands for all pins */
+    f->data_pinned = true;
+    lock_drop(&f->lock);
+    if (extra)
+        datafile_put(f);
+    return fd;
+}
+
+/* ---- whole chunks for others ---- */
+
+/* Is the whole chunk here, clean, in version v?  *c: its record, NULL if the chunk is beyond the
+ * end. */
+static bool chunk_is_clean(struct file *f, uint64_t index, const struct version *v, size_t *len,
+                           struct chunk_record **c)
+{
+    const struct file_core *k = core(f);
+    uint64_t off, pages = state_pages();
+    if (!(k->flags & CORE_BASE) || (k->flags & CORE_DELETED) || !version_eq(&k->base, v) ||
+        !mul_chunk(index, &off) || off >= v->size)
+        return false;
+    *len = (size_t)MIN(v->size - off, (uint64_t)store_chunk_size());
+    if (k->base_end < off + *len) /* cut off by a truncation that is not on the PFS yet */
+        return false;
+    *c = state_chunk_find(f->fid, index);
+    uint64_t last = last_page(off, *len);
+    return *c && !((*c)->flags & CHUNK_WRITTEN) &&
+           pages_find(f, index * pages, last, BITS_VALID, false) > last &&
+           !bits_any(chunk_bits(*c, BITS_DIRTY, state_words()));
+}
+
+int store_get_chunk(struct file *f, uint64_t index, const struct version *v, void *buf, size_t *len,
+                    uint64_t *hash)
+{
+    struct range_op op;
+    struct chunk_record *c;
+    uint64_t first = index * state_pages();
+    lock_take(&f->lock);
+    if (!chunk_is_clean(f, index, v, len, &c)) {
+        lock_drop(&f->lock);
+        return -ENOENT;
+    }
+    range_begin(f, &op, RANGE_READ, first, first + state_pages() - 1);
+    bool clean = chunk_is_clean(f, index, v, len, &c); /* it may have waited for a write */
+    if (clean)
+        space_touch(c);
+    lock_drop(&f->lock);
+    int err = clean ? datafile_pread(f, buf, *len, index * store_chunk_size()) : -ENOENT;
+    lock_take(&f->lock);
+    bool known = !err && (c->flags & CHUNK_HASH);
+    if (known)
+        *hash = c->hash;
+    lock_drop(&f->lock);
+    if (!err && !known)
+        *hash = XXH3_64bits(buf, *len);
+    lock_take(&f->lock);
+    if (!err && !known) {
+        c->hash = *hash;
+        crash_order();
+        c->flags |= CHUNK_HASH;
+    }
+    range_end(f, &op);
+    lock_drop(&f->lock);
+    return err;
+}
+
+/* ---- holes ---- */
+
+/* Is the page data: bytes here, or on the PFS? */
+static uint64_t next_data(struct file *f, uint64_t page, uint64_t last)
+{
+    uint64_t holes = first_hole_page(f);
+    while (page <= last) {
+        if (page >= holes && (page = pages_find(f, page, last, BITS_VALID, true)) > last)
+            break;
+        struct chunk_record *c = state_chunk_find(f->fid, page / state_pages());
+        if (!c ||
+            !bit_get(chunk_bits(c, BITS_ZERO, state_words()), (uint32_t)(page % state_pages())))
+            break; /* not valid: on the PFS; else bytes */
+        page = pages_find(f, page, last, BITS_ZERO, false);
+    }
+    return MIN(page, last + 1);
+}
+
+static uint64_t next_hole(struct file *f, uint64_t page, uint64_t last)
+{
+    uint64_t holes = first_hole_page(f);
+    uint64_t zero = pages_find(f, page, last, BITS_ZERO, true);
+    if (page < holes)
+        page = holes;
+    uint64_t absent = page > last ? last + 1 : pages_find(f, page, last, BITS_VALID, false);
+    return MIN(zero, absent);
+}
+
+int store_seek(struct file *f, uint64_t off, bool hole, uint64_t *out)
+{
+    lock_take(&f->lock);
+    uint64_t size = core(f)->size;
+    int err = off >= size ? -ENXIO : 0;
+    if (!err) {
+        uint64_t last = (size - 1) / PAGE;
+        uint64_t page = hole ? next_hole(f, page_of(off), last) : next_data(f, page_of(off), last);
+        *out = MIN(MAX(off, page * PAGE), size);
+        if (!hole && page > last)
+            err = -ENXIO;
+    }
+    lock_drop(&f->lock);
+    return err;
+}

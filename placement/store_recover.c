@@ -1,0 +1,307 @@
+/* store_recover.c - start: what the last daemon left is made whole again.
+ *
+ * After the daemon's death (same boot) the records are as it left them, at worst in the middle of a
+ * change (pages.c tells the orders): pages whose write was never acknowledged are dropped, and what
+ * a truncation cut off.
+ *
+ * After a power loss the records and the data files are as old or new as the kernel happened to
+ * write them.  Only what an fsync covered is known: the covered core with the dirty pages that are
+ * covered.  So:
+ *
+ *   clean pages           dropped: they are on the PFS
+ *
+ *   dirty, covered        kept, in the state of that fsync; what came after it is lost and named
+ *
+ *   dirty, never covered  "suspect": moved to suspect/ and named, kept, never flushed
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "placement/fid.h"
+#include "placement/state_int.h"
+#include "placement/store_int.h"
+
+struct recovery {
+    const struct state_report *rep;
+    int err; /* the first one: the store does not open, nothing more is touched */
+};
+
+/* pages.c wants a file: one that nobody else sees. */
+static void borrow(struct file *f, struct file_record *r)
+{
+    *f = (struct file){.fid = r->fid, .rec = r, .data_fd = -1, .pfs_fd = -1};
+}
+
+static const char *name_of(const struct file_record *r, char path[STATE_PATH_MAX + 1])
+{
+    char hex[FID_TEXT];
+    if (!state_path_get(r, path))
+        snprintf(path, STATE_PATH_MAX, "(fid %s)", fid_text(r->fid, hex));
+    return path;
+}
+
+static void punch(struct file *f, uint64_t first, uint64_t last)
+{
+    int err = datafile_punch(f, first * PAGE, (last - first + 1) * PAGE);
+    if (err)
+        log_warn("the cache's disk: punching a hole: %s", strerror(-err));
+}
+
+static void forget(struct file *f)
+{
+    pages_drop_from(f, 0);
+    state_busy_set(f->rec, false);
+    datafile_close(f);
+    int err = f->rec->data_made ? datafile_remove(f->fid) : 0;
+    if (err)
+        log_warn("a data file can not be removed from the cache: %s", strerror(-err));
+    state_file_free(f->rec);
+}
+
+/* ---- after the daemon's death ---- */
+
+/* Pages whose write began and was never acknowledged. */
+static bool drop_begun(struct file *f, struct chunk_record *c)
+{
+    uint32_t pages = state_pages(), words = state_words();
+    uint64_t *dirty = chunk_bits(c, BITS_DIRTY, words), *valid = chunk_bits(c, BITS_VALID, words);
+    bool any = false;
+    for (uint32_t i = 0; i < pages; i++)
+        if (bit_get(dirty, i) && !bit_get(valid, i)) {
+            uint64_t page = c->index * pages + i;
+            pages_fail_write(f, page, page);
+            punch(f, page, page);
+            any = true;
+            if (!bits_any(dirty) && !bits_any(valid))
+                break; /* the record is gone */
+        }
+    return any;
+}
+
+static bool repair_chunks(struct file *f)
+{
+    struct chunk_record *c;
+    uint32_t pages = state_pages(), words = state_words();
+    bool any = false;
+    for (uint32_t no = f->rec->first_chunk, next; (c = state_chunk_at(no)); no = next) {
+        next = c->file_next;
+        if (bits_any(chunk_bits(c, BITS_DIRTY, words))) {
+            any |= drop_begun(f, c);
+        } else if (!bits_any(chunk_bits(c, BITS_VALID, words))) {
+            punch(f, c->index * pages,
+                  c->index * pages + pages - 1); /* a fill or an eviction was under way */
+            pages_settle(f, c);
+            any = true;
+        }
+    }
+    return any;
+}
+
+static void repair(struct file *f)
+{
+    struct file_core *c;
+    bool changed = repair_chunks(f);
+    if (f->rec->dirty && !(core(f)->flags & CORE_DIRTY)) {
+        core_change(f->rec)->flags |= CORE_DIRTY;
+        store_commit(f);
+    }
+    const struct file_core *k = core(f);
+    if (pages_drop_from(f, (k->size + PAGE - 1) / PAGE))
+        changed = true;
+    if (changed || core_busy(k)) {
+        int err = datafile_truncate(f, k->size); /* a truncation or an extension was under way */
+        if (err)
+            log_error("the cache's disk: truncating a data file: %s", strerror(-err));
+    }
+    if (!core_busy(k) && (k->base.size != k->size || k->base_end != k->size)) {
+        pages_drop_from(f, 0); /* never so by itself: do not trust it */
+        c = core_change(f->rec);
+        c->size = c->base_end = c->base.size;
+        store_commit(f);
+    }
+}
+
+/* ---- after a power loss ---- */
+
+/* Clean bytes that count but that the PFS has, if at all, under a version that nobody knows any
+ * more. */
+static bool has_orphans(struct file *f, const struct file_core *k)
+{
+    struct chunk_record *c;
+    uint32_t pages = state_pages();
+    for (uint32_t no = f->rec->first_chunk; (c = state_chunk_at(no)); no = c->file_next)
+        for (uint32_t i = 0; i < pages; i++)
+            if (bit_get(chunk_bits(c, BITS_VALID, state_words()), i) &&
+                !bit_get(chunk_bits(c, BITS_DIRTY, state_words()), i) &&
+                (c->index * pages + i) * PAGE >= k->base_end)
+                return true;
+    return false;
+}
+
+/* Drops what was not dirty and covered; returns the dirty bytes among it. */
+static uint64_t drop_uncovered(struct file *f)
+{
+    struct chunk_record *c;
+    uint64_t lost = 0;
+    uint32_t words = state_words(), pages = state_pages();
+    for (uint32_t no = f->rec->first_chunk, next; (c = state_chunk_at(no)); no = next) {
+        next = c->file_next;
+        const uint64_t *covered = chunk_bits(c, BITS_COVERED, words);
+        for (uint32_t i = 0; i < pages; i++) {
+            if (bit_get(covered, i) && bit_get(chunk_bits(c, BITS_VALID, words), i))
+                continue;
+            lost += bit_get(chunk_bits(c, BITS_DIRTY, words), i) ? PAGE : 0;
+            pages_forget(f, c, i);
+        }
+        pages_settle(f, c);
+    }
+    return lost;
+}
+
+/* Bytes may have come to the disk without their record: what is not valid must read as zeros. */
+static int punch_unknown(struct file *f)
+{
+    int fd, err = datafile_get(f, false, &fd);
+    if (err)
+        return err == -ENOENT ? 0 : err;
+    for (off_t from, to = 0; (from = lseek(fd, to, SEEK_DATA)) >= 0;) {
+        to = lseek(fd, from, SEEK_HOLE);
+        if (to <= from)
+            break;
+        uint64_t last = last_page((uint64_t)from, (uint64_t)(to - from)),
+                 page = page_of((uint64_t)from), until;
+        while ((page = pages_find(f, page, last, BITS_VALID, false)) <= last) {
+            until = pages_find(f, page, last, BITS_VALID, true);
+            punch(f, page, until - 1);
+            page = until;
+        }
+    }
+    datafile_put(f);
+    return 0;
+}
+
+static int back_to_covered(struct file *f)
+{
+    char path[STATE_PATH_MAX + 1];
+    bool older = f->rec->covered.check != core(f)->check;
+    *core_change(f->rec) = f->rec->covered;
+    store_commit(f);
+    uint64_t lost = drop_uncovered(f);
+    if (lost || older)
+        log_error("power loss: %s: what was written to it after its last fsync is lost (%llu bytes "
+                  "of pages): kept as fsynced",
+                  name_of(f->rec, path), (unsigned long long)lost);
+    return punch_unknown(f);
+}
+
+static int write_note(int dirfd, const struct file *f, const char *path)
+{
+    char name[FID_TEXT + 4], hex[FID_TEXT];
+    snprintf(name, sizeof(name), "%s.txt", fid_text(f->fid, hex));
+    int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return -errno;
+    const struct file_core *c = core(f);
+    int n = dprintf(fd, "bytes %llu\nsize %llu\nmtime %lld\nbase_end %llu\npath %s\n",
+                    (unsigned long long)(f->rec->dirty * PAGE), (unsigned long long)c->size,
+                    (long long)c->mtime_ns, (unsigned long long)c->base_end, path);
+    int err = n < 0 || fsync(fd) < 0 ? -errno : 0;
+    close(fd);
+    return err;
+}
+
+static int set_aside(struct file *f)
+{
+    char path[STATE_PATH_MAX + 1];
+    if (mkdirat(store.dir.fd, "suspect", 0700) < 0 && errno != EEXIST)
+        return -errno;
+    int dirfd = openat(store.dir.fd, "suspect", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dirfd < 0)
+        return -errno;
+    int err = write_note(dirfd, f, name_of(f->rec, path));
+    if (!err)
+        err = datafile_set_aside(f->fid, dirfd);
+    if (!err && fsync(dirfd) < 0)
+        err = -errno;
+    close(dirfd);
+    if (err)
+        return err;
+    char hex[FID_TEXT];
+    log_error("power loss: %s: %llu bytes that were not on the PFS are in doubt: kept in "
+              "%s/suspect/%s, not flushed",
+              path, (unsigned long long)(f->rec->dirty * PAGE), store.dir.path,
+              fid_text(f->fid, hex));
+    pages_drop_from(f, 0);
+    state_busy_set(f->rec, false);
+    datafile_close(f);
+    state_file_free(f->rec);
+    return 0;
+}
+
+/* True: the record is gone. */
+static bool after_power_loss(struct recovery *rv, struct file *f)
+{
+    const struct file_core *k = &f->rec->covered;
+    if (!is_dirty(f) && !f->rec->dirty) {
+        forget(f);
+        return true;
+    }
+    bool covered =
+        k->check && core_is_sane(f->rec, k) && !rv->rep->damaged_slabs && !rv->rep->torn_chunks;
+    if (covered && !has_orphans(f, k)) {
+        int err = back_to_covered(f);
+        rv->err = err ? err : rv->err;
+        return false;
+    }
+    int err = set_aside(f);
+    if (err)
+        rv->err = err;
+    return true;
+}
+
+/* ---- each record ---- */
+
+static void recover_file(struct file_record *r, void *arg)
+{
+    struct recovery *rv = arg;
+    struct file f;
+    borrow(&f, r);
+    space_count((int64_t)(r->valid - r->zero) * PAGE, (int64_t)r->dirty * PAGE);
+    if (rv->err)
+        return;
+    if (core(&f)->flags & CORE_DELETED) {
+        forget(&f);
+        return;
+    }
+    bool doubt =
+        rv->rep->power_loss || (is_dirty(&f) && (rv->rep->damaged_slabs || rv->rep->torn_chunks));
+    if (doubt && after_power_loss(rv, &f))
+        return;
+    repair(&f); /* also after a clean end: a disk can rot */
+    if (!core_busy(core(&f)) && (r->first_chunk == SLOT_NONE || !(core(&f)->flags & CORE_BASE))) {
+        forget(&f);
+        return;
+    }
+    pages_settle_all(&f, false);
+    datafile_close(&f);
+}
+
+static bool known_fid(struct fid fid)
+{
+    return state_file_find(fid) != NULL;
+}
+
+int store_recover(const struct state_report *rep)
+{
+    struct recovery rv = {.rep = rep};
+    state_each_file(recover_file, &rv);
+    if (rep->power_loss || rep->torn_files || rep->damaged_slabs)
+        datafile_sweep(known_fid);
+    return rv.err;
+}

@@ -1,0 +1,23 @@
+/* working.h - saying WORKING every second to whoever waits for this node.
+ *
+ * Deadlines measure silence, not work: an asker whose silence ends would ask elsewhere, and one
+ * slow read of the PFS would become many.
+ */
+#ifndef EDDY_PLACEMENT_WORKING_H
+#define EDDY_PLACEMENT_WORKING_H
+
+#include "transport/message.h"
+
+struct working {
+    const struct msg *m;
+    struct working *next, **prev;
+};
+
+/* From now on until working_end the sender of m hears of us.  Network thread (a handler). */
+void working_begin(struct working *w, const struct msg *m);
+/* Any thread; before m is answered and freed. */
+void working_end(struct working *w);
+/* After the last working_end, while the loop runs. */
+void working_stop(void);
+
+#endif

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# A file whose latest bytes are on a node that died: its name is listed, stat and open
+# say EIO, it can be renamed and removed; its neighbours are not concerned. When the
+# node is back, what was renamed has its bytes, and what was removed stays removed.
+# timeout: 150
+. "$(dirname "$0")/lib.sh"
+requires fuse
+
+start_node a "$PFS" --flush-wait 3600
+start_node b "$PFS" --flush-wait 3600
+mkdir "$W/mnt-a/d"
+echo flushed >"$W/mnt-a/d/flushed"
+eddy flush "$W/mnt-a"
+for name in lost removed renamed; do
+    echo "$name" >"$W/mnt-a/d/$name"
+done
+check_equal "before" "$(cat "$W/mnt-b/d/lost")" lost
+crash_node a
+
+says_eio() { # COMMAND...
+    ! LC_ALL=C timeout 60 "$@" 2>"$W/said" >/dev/null && grep -q 'Input/output error' "$W/said"
+}
+wait_for 60 says_eio cat "$W/mnt-b/d/lost" || fail "a lost file: $(cat "$W/said")"
+says_eio stat "$W/mnt-b/d/lost" || fail "stat of a lost file: $(cat "$W/said")"
+check_equal "a file that is not lost" "$(timeout 60 cat "$W/mnt-b/d/flushed")" flushed
+check_equal "names" "$(timeout 60 find "$W/mnt-b/d" -mindepth 1 -printf '%f\n' 2>/dev/null | sort | tr '\n' ' ')" \
+    "flushed lost removed renamed "
+timeout 60 unlink "$W/mnt-b/d/removed" || fail "a lost file cannot be removed"
+# shellcheck disable=SC2016 # perl's variables
+timeout 60 perl -e 'rename($ARGV[0], $ARGV[1]) or die "$!\n"' "$W/mnt-b/d/renamed" "$W/mnt-b/d/other" ||
+    fail "a lost file cannot be renamed"
+grep -q 'node a.*d/lost' "$W/b.log" || fail "the log does not name the file and the node"
+
+# Back: what was renamed is flushed to its new name once that is looked up. What was removed is not
+# made again; its bytes stay in the cache, and who unmounts is told.
+start_node a "$PFS" --flush-wait 3600
+wait_for 60 grep -q lost "$W/mnt-b/d/lost" 2>/dev/null || fail "the lost file is not back"
+check_equal "renamed while it was lost" "$(cat "$W/mnt-a/d/other")" renamed
+code=0
+eddy flush "$W/mnt-a" >"$W/flush.out" 2>&1 || code=$?
+check_equal "code of eddy flush" "$code" 3
+grep -q d/removed "$W/flush.out" || fail "eddy flush does not name the removed file"
+! grep -q 'd/lost\|d/other\|d/renamed' "$W/flush.out" || fail "not flushed: $(cat "$W/flush.out")"
+check_equal "names on the PFS" "$(ls -x "$PFS/d")" "flushed  lost  other"
+check_equal "bytes on the PFS" "$(cat "$PFS/d/lost" "$PFS/d/other")" "lost
+renamed"
+stop_node b
+stop_node a 3

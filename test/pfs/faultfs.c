@@ -1,0 +1,249 @@
+/*
+ * faultfs: a file system that plays a parallel file system in tests. It passes
+ * everything through to a directory, counts it, and can be made slow. Each node of a
+ * test mounts it over the same directory.
+ */
+#include "counts.h"
+#include "limits.h"
+#include "nodes.h"
+#include "ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define THREADS   64
+#define MAX_WRITE (1024 * 1024)
+
+static const char usage_text[] =
+    "usage: faultfs [options] DIRECTORY MOUNTPOINT\n"
+    "  -f                    stay in the foreground; else return when the mount answers\n"
+    "  --stats FILE          write counters to FILE (JSON), again at once on SIGUSR1\n"
+    "  --bandwidth BYTES     bytes per second, read and written\n"
+    "  --shared FILE         share the bandwidth with the mounts that name the same FILE\n"
+    "  --delay-us N          added to each request\n"
+    "  --delay-meta-us N     added to each request that moves no file data\n"
+    "  -o OPTIONS            of FUSE, besides those that faultfs sets\n";
+
+struct settings {
+    bool foreground;
+    const char *stats;
+    const char *fuse_options;
+    struct limits limits;
+    const char *directory, *mountpoint;
+};
+
+static uint64_t number(const char *text)
+{
+    char *end;
+    uint64_t value;
+
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (errno || end == text || *end || *text == '-') {
+        fprintf(stderr, "faultfs: not a number: %s\n", text);
+        exit(2);
+    }
+    return value;
+}
+
+static void parse(int argc, char **argv, struct settings *settings)
+{
+    static const struct option options[] = {
+        {"stats", required_argument, NULL, 's'},
+        {"bandwidth", required_argument, NULL, 'b'},
+        {"shared", required_argument, NULL, 'S'},
+        {"delay-us", required_argument, NULL, 'd'},
+        {"delay-meta-us", required_argument, NULL, 'm'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int option;
+
+    while ((option = getopt_long(argc, argv, "fho:", options, NULL)) != -1) {
+        switch (option) {
+        case 'f':
+            settings->foreground = true;
+            break;
+        case 'o':
+            settings->fuse_options = optarg;
+            break;
+        case 's':
+            settings->stats = optarg;
+            break;
+        case 'b':
+            settings->limits.bandwidth = number(optarg);
+            break;
+        case 'S':
+            settings->limits.shared_path = optarg;
+            break;
+        case 'd':
+            settings->limits.delay_us = (unsigned)number(optarg);
+            break;
+        case 'm':
+            settings->limits.delay_meta_us = (unsigned)number(optarg);
+            break;
+        default:
+            fputs(usage_text, option == 'h' ? stdout : stderr);
+            exit(option == 'h' ? 0 : 2);
+        }
+    }
+    if (argc - optind != 2) {
+        fputs(usage_text, stderr);
+        exit(2);
+    }
+    settings->directory = argv[optind];
+    settings->mountpoint = argv[optind + 1];
+}
+
+/* One descriptor per file that the kernel knows: as many as we may have. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/* The mount answers from here on. `data` is where the pipe to a waiting parent is, or -1. */
+static void fs_init(void *data, struct fuse_conn_info *conn)
+{
+    int *ready = data;
+
+    fuse_set_feature_flag(conn, FUSE_CAP_PARALLEL_DIROPS);
+    fuse_set_feature_flag(conn, FUSE_CAP_POSIX_ACL);
+    fuse_set_feature_flag(conn, FUSE_CAP_DONT_MASK); /* default ACLs replace the umask */
+    fuse_set_feature_flag(conn, FUSE_CAP_DIRECT_IO_ALLOW_MMAP);
+    /* The kernel takes set-id bits away, except at a write, where the file system below does. */
+    fuse_unset_feature_flag(conn, FUSE_CAP_HANDLE_KILLPRIV);
+    fuse_unset_feature_flag(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
+    conn->max_write = MAX_WRITE;
+    conn->max_background = 64;
+    if (*ready >= 0) {
+        if (write(*ready, "", 1) != 1)
+            fprintf(stderr, "faultfs: cannot tell the parent: %s\n", strerror(errno));
+        close(*ready);
+        *ready = -1;
+    }
+}
+
+static struct fuse_session *make_session(const struct settings *settings, int *ready)
+{
+    struct fuse_lowlevel_ops ops = {.init = fs_init};
+    struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+    struct fuse_session *session = NULL;
+    int err;
+
+    names_add(&ops);
+    attrs_add(&ops);
+    files_add(&ops);
+    dirs_add(&ops);
+    err = fuse_opt_add_arg(&args, "faultfs") ||
+          fuse_opt_add_arg(&args, "-ofsname=faultfs,subtype=faultfs,default_permissions");
+    if (geteuid() == 0)
+        err = err || fuse_opt_add_arg(&args, "-oallow_other,dev,suid");
+    if (settings->fuse_options)
+        err =
+            err || fuse_opt_add_arg(&args, "-o") || fuse_opt_add_arg(&args, settings->fuse_options);
+    if (!err)
+        session = fuse_session_new(&args, &ops, sizeof(ops), ready);
+    fuse_opt_free_args(&args);
+    return session;
+}
+
+/*
+ * Forks. The child goes on, with the write end of a pipe in *ready, on which it says
+ * that the mount answers; the parent waits for that, or for the child's death.
+ */
+static void daemonise(int *ready)
+{
+    int ends[2], null;
+    char byte;
+
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        exit(1);
+    switch (fork()) {
+    case -1:
+        exit(1);
+    case 0:
+        close(ends[0]);
+        *ready = ends[1];
+        setsid();
+        null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        dup2(null, STDIN_FILENO);
+        dup2(null, STDOUT_FILENO);
+        break;
+    default:
+        close(ends[1]);
+        _exit(read(ends[0], &byte, 1) == 1 ? 0 : 1);
+    }
+}
+
+static int failed(const char *what, const char *name, int err)
+{
+    fprintf(stderr, "faultfs: %s: %s: %s\n", what, name, strerror(-err));
+    return 1;
+}
+
+static int serve(const struct settings *settings, struct fuse_session *session)
+{
+    struct fuse_loop_config *config = fuse_loop_cfg_create();
+    int result = 1;
+
+    if (config) {
+        fuse_loop_cfg_set_max_threads(config, THREADS);
+        fuse_loop_cfg_set_idle_threads(config, THREADS);
+        result = fuse_session_loop_mt(session, config);
+        fuse_loop_cfg_destroy(config);
+    }
+    if (settings->stats)
+        counts_stop();
+    fuse_session_unmount(session);
+    fuse_remove_signal_handlers(session);
+    fuse_session_destroy(session);
+    return result == 0 || result == SIGTERM || result == SIGINT ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = {0};
+    struct fuse_session *session;
+    sigset_t usr1;
+    int ready = -1;
+    int err;
+
+    parse(argc, argv, &settings);
+    raise_descriptor_limit();
+    err = nodes_start(settings.directory);
+    if (err)
+        return failed("cannot open", settings.directory, err);
+    err = limits_start(&settings.limits);
+    if (err)
+        return failed("cannot map", settings.limits.shared_path, err);
+
+    if (!settings.foreground)
+        daemonise(&ready);
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &usr1, NULL);
+    session = make_session(&settings, &ready);
+    if (!session || fuse_set_signal_handlers(session) != 0)
+        return failed("cannot start", settings.mountpoint, -EINVAL);
+    if (fuse_session_mount(session, settings.mountpoint) != 0)
+        return failed("cannot mount", settings.mountpoint, -EIO);
+    err = settings.stats ? counts_start(settings.stats) : 0;
+    if (err) {
+        fuse_session_unmount(session);
+        return failed("cannot write", settings.stats, err);
+    }
+    return serve(&settings, session);
+}

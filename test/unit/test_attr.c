@@ -1,0 +1,209 @@
+/* What stat shows: the PFS's attributes, the claimant's word, and what is remembered of both. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "fs/fs.h"
+
+#define SECOND INT64_C(1000000000)
+
+static struct statx a_file(void)
+{
+    return (struct statx){
+        .stx_ino = UINT64_C(0x123456789abcdef0),
+        .stx_mode = S_IFREG | 0640,
+        .stx_nlink = 3,
+        .stx_uid = 7,
+        .stx_gid = 8,
+        .stx_size = 1000,
+        .stx_blocks = 8,
+        .stx_blksize = 512,
+        .stx_rdev_major = 4,
+        .stx_rdev_minor = 5,
+        .stx_atime = {.tv_sec = 11, .tv_nsec = 1},
+        .stx_mtime = {.tv_sec = 22, .tv_nsec = 2},
+        .stx_ctime = {.tv_sec = 33, .tv_nsec = 3},
+    };
+}
+
+static struct location at_node(uint64_t size, uint64_t blocks, int64_t mtime_ns, int64_t ctime_ns)
+{
+    return (struct location){.where = WHERE_NODE,
+                             .node = 1,
+                             .size = size,
+                             .blocks = blocks,
+                             .mtime_ns = mtime_ns,
+                             .ctime_ns = ctime_ns};
+}
+
+START_TEST(an_unclaimed_file_looks_as_on_the_pfs)
+{
+    struct statx stx = a_file();
+    struct location loc = {.where = WHERE_PFS, .size = 77, .mtime_ns = 77};
+    struct stat st;
+    attr_merge(&st, &stx, &loc);
+    ck_assert_uint_eq(st.st_ino, UINT64_C(0x123456789abcdef0));
+    ck_assert_uint_eq(st.st_mode, S_IFREG | 0640);
+    ck_assert_uint_eq(st.st_nlink, 3);
+    ck_assert_uint_eq(st.st_uid, 7);
+    ck_assert_uint_eq(st.st_gid, 8);
+    ck_assert_uint_eq(st.st_rdev, makedev(4, 5));
+    ck_assert_int_eq(st.st_size, 1000);
+    ck_assert_int_eq(st.st_blocks, 8);
+    ck_assert_int_eq(st.st_blksize, 4096);
+    ck_assert_int_eq(st.st_atim.tv_nsec, 1);
+    ck_assert_int_eq(st.st_mtim.tv_sec, 22);
+    ck_assert_int_eq(st.st_ctim.tv_nsec, 3);
+
+    struct stat again;
+    attr_merge(&again, &stx, NULL);
+    ck_assert_mem_eq(&st, &again, sizeof(st));
+}
+END_TEST
+
+START_TEST(a_claimed_files_size_and_times_are_the_claimants)
+{
+    struct statx stx = a_file();
+    struct location loc = at_node(5000, 16, 44 * SECOND + 4, 55 * SECOND + 5);
+    struct stat st;
+    attr_merge(&st, &stx, &loc);
+    ck_assert_int_eq(st.st_size, 5000);
+    ck_assert_int_eq(st.st_blocks, 16);
+    ck_assert_int_eq(st.st_mtim.tv_sec, 44);
+    ck_assert_int_eq(st.st_mtim.tv_nsec, 4);
+    ck_assert_int_eq(st.st_ctim.tv_sec, 55);
+    ck_assert_int_eq(st.st_ctim.tv_nsec, 5);
+    ck_assert_int_eq(st.st_atim.tv_sec, 11);
+    ck_assert_uint_eq(st.st_nlink, 3);
+    ck_assert_uint_eq(st.st_mode, S_IFREG | 0640);
+}
+END_TEST
+
+START_TEST(ctime_never_goes_back)
+{
+    struct statx stx = a_file();
+    struct location loc =
+        at_node(1, 8, 1 * SECOND, 33 * SECOND + 2); /* a chmod came after the last write */
+    struct stat st;
+    attr_merge(&st, &stx, &loc);
+    ck_assert_int_eq(st.st_ctim.tv_sec, 33);
+    ck_assert_int_eq(st.st_ctim.tv_nsec, 3);
+    ck_assert_int_eq(st.st_mtim.tv_sec, 1);
+}
+END_TEST
+
+START_TEST(times_before_1970_keep_their_nanoseconds)
+{
+    struct statx stx = a_file();
+    struct location loc = at_node(1, 8, -SECOND - 1, 0);
+    struct stat st;
+    attr_merge(&st, &stx, &loc);
+    ck_assert_int_eq(st.st_mtim.tv_sec, -2);
+    ck_assert_int_eq(st.st_mtim.tv_nsec, SECOND - 1);
+}
+END_TEST
+
+START_TEST(unflushed_data_is_never_without_blocks)
+{
+    struct statx stx = a_file();
+    struct location loc = at_node(1, 0, 0, 0);
+    struct stat st;
+    attr_merge(&st, &stx, &loc);
+    ck_assert_int_gt(st.st_blocks, 0);
+    loc.where = WHERE_HERE;
+    attr_merge(&st, &stx, &loc);
+    ck_assert_int_gt(st.st_blocks, 0);
+    loc.size = 0;
+    attr_merge(&st, &stx, &loc);
+    ck_assert_int_eq(st.st_blocks, 0);
+    ck_assert_int_eq(st.st_size, 0);
+}
+END_TEST
+
+START_TEST(a_lost_file_and_a_directory_are_the_pfss)
+{
+    struct statx stx = a_file();
+    struct location loc = at_node(5000, 16, 44 * SECOND, 55 * SECOND);
+    struct stat st;
+    loc.where = WHERE_LOST;
+    attr_merge(&st, &stx, &loc);
+    ck_assert_int_eq(st.st_size, 1000);
+    loc.where = WHERE_NODE;
+    stx.stx_mode = S_IFDIR | 0755;
+    attr_merge(&st, &stx, &loc);
+    ck_assert_int_eq(st.st_size, 1000);
+    ck_assert_int_eq(st.st_mtim.tv_sec, 22);
+}
+END_TEST
+
+START_TEST(a_look_before_a_flush_elsewhere_is_overtaken)
+{
+    struct statx stx = a_file();
+    struct location loc = {.where = WHERE_PFS};
+    ck_assert(!attr_overtaken(&stx, &loc)); /* nobody gave it back since */
+    loc.known = 1;
+    loc.version = version_of(&stx);
+    ck_assert(!attr_overtaken(&stx, &loc));
+    loc.version.size++;
+    loc.version.ctime_ns++;
+    ck_assert(attr_overtaken(&stx, &loc));
+    loc.known = 2;
+    ck_assert(attr_overtaken(&stx, &loc));
+    loc.version.ctime_ns -= 2; /* the PFS was changed by somebody else since */
+    ck_assert(!attr_overtaken(&stx, &loc));
+    loc.known = 3; /* the home has forgotten what it was */
+    ck_assert(attr_overtaken(&stx, &loc));
+    loc.where = WHERE_NODE;
+    ck_assert(!attr_overtaken(&stx, &loc));
+}
+END_TEST
+
+START_TEST(what_was_told_last_is_remembered)
+{
+    struct inode i = {.type = S_IFDIR};
+    lock_init(&i.lock, RANK_INODE);
+    struct stat st, known = {.st_ino = 5, .st_mode = S_IFDIR | 0700, .st_size = 9};
+    ck_assert(!attr_last(&i, &st));
+    attr_remember(&i, &known);
+    ck_assert(attr_last(&i, &st));
+    ck_assert_mem_eq(&st, &known, sizeof(st));
+    lock_destroy(&i.lock);
+}
+END_TEST
+
+START_TEST(an_entry_that_is_not_valid_is_asked_for_again)
+{
+    struct inode i = {.nodeid = UINT64_C(7) << 32 | 3};
+    struct stat st = {.st_ino = 5, .st_size = 9};
+    struct fuse_entry_param e;
+    settings.attr_timeout = 1.5;
+    entry_fill(&e, &i, &st, true);
+    ck_assert_uint_eq(e.ino, i.nodeid);
+    ck_assert(e.attr_timeout == 1.5 && e.entry_timeout == 1.5);
+    ck_assert_uint_eq(e.attr.st_ino, 5);
+    entry_fill(&e, &i, &st, false);
+    ck_assert(e.attr_timeout == 0 && e.entry_timeout == 1.5);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("attr");
+    TCase *t = tcase_create("merge");
+    tcase_add_test(t, an_unclaimed_file_looks_as_on_the_pfs);
+    tcase_add_test(t, a_claimed_files_size_and_times_are_the_claimants);
+    tcase_add_test(t, ctime_never_goes_back);
+    tcase_add_test(t, times_before_1970_keep_their_nanoseconds);
+    tcase_add_test(t, unflushed_data_is_never_without_blocks);
+    tcase_add_test(t, a_lost_file_and_a_directory_are_the_pfss);
+    tcase_add_test(t, a_look_before_a_flush_elsewhere_is_overtaken);
+    tcase_add_test(t, what_was_told_last_is_remembered);
+    tcase_add_test(t, an_entry_that_is_not_valid_is_asked_for_again);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,143 @@
+/* Locks on one file: conflicts, splitting, joining, conversion; against a byte-by-byte model. */
+#include "placement/lock_table.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+static struct held_lock make(uint64_t owner, uint8_t type, uint64_t start, uint64_t end)
+{
+    return (struct held_lock){.node = 1, .incarnation = 1, .owner = owner, .kind = LOCK_FCNTL, .type = type, .start = start, .end = end};
+}
+
+static unsigned length(const struct held_lock *l)
+{
+    unsigned n = 0;
+
+    for (; l; l = l->next)
+        n++;
+    return n;
+}
+
+START_TEST(readers_share_and_writers_do_not)
+{
+    struct held_lock *list = NULL, r1 = make(1, HELD_READ, 0, 9), r2 = make(2, HELD_READ, 5, 20), w = make(3, HELD_WRITE, 9, 9);
+
+    lock_apply(&list, &r1);
+    ck_assert_ptr_null(lock_conflict(list, &r2));
+    ck_assert_ptr_nonnull(lock_conflict(list, &w));
+    w.start = 10;
+    w.end = 10;
+    ck_assert_ptr_null(lock_conflict(list, &w));
+    lock_list_free(&list);
+}
+END_TEST
+
+START_TEST(the_same_owner_on_another_node_is_another_holder)
+{
+    struct held_lock *list = NULL, a = make(1, HELD_WRITE, 0, 9), b = a;
+
+    lock_apply(&list, &a);
+    b.node = 2;
+    ck_assert_ptr_nonnull(lock_conflict(list, &b));
+    b = a;
+    b.incarnation = 2;
+    ck_assert_ptr_nonnull(lock_conflict(list, &b));
+    b = a;
+    b.kind = LOCK_FLOCK;
+    ck_assert_ptr_null(lock_conflict(list, &b));
+    lock_list_free(&list);
+}
+END_TEST
+
+START_TEST(unlocking_the_middle_leaves_two)
+{
+    struct held_lock *list = NULL, w = make(1, HELD_WRITE, 0, UINT64_MAX), none = make(1, HELD_NONE, 100, 199);
+
+    lock_apply(&list, &w);
+    ck_assert(lock_apply(&list, &none));
+    ck_assert_uint_eq(length(list), 2);
+    none = make(2, HELD_WRITE, 150, 150);
+    ck_assert_ptr_null(lock_conflict(list, &none));
+    none.start = none.end = 99;
+    ck_assert_ptr_nonnull(lock_conflict(list, &none));
+    none.start = none.end = 200;
+    ck_assert_ptr_nonnull(lock_conflict(list, &none));
+    lock_list_free(&list);
+}
+END_TEST
+
+START_TEST(neighbours_of_one_type_join)
+{
+    struct held_lock *list = NULL, a = make(1, HELD_READ, 0, 9), b = make(1, HELD_READ, 20, 29), c = make(1, HELD_READ, 10, 19);
+
+    lock_apply(&list, &a);
+    lock_apply(&list, &b);
+    ck_assert_uint_eq(length(list), 2);
+    lock_apply(&list, &c);
+    ck_assert_uint_eq(length(list), 1);
+    ck_assert_uint_eq(list->start, 0);
+    ck_assert_uint_eq(list->end, 29);
+    ck_assert(!lock_apply(&list, &c));
+    lock_list_free(&list);
+}
+END_TEST
+
+/* Two owners on 24 bytes: what each byte is, by the table and by an array. */
+START_TEST(random_locks_are_those_of_the_model)
+{
+    struct held_lock *list = NULL;
+    uint8_t model[2][24];
+
+    srand(7);
+    for (int o = 0; o < 2; o++)
+        for (int b = 0; b < 24; b++)
+            model[o][b] = HELD_NONE;
+    for (int step = 0; step < 20000; step++) {
+        int o = rand() % 2;
+        struct held_lock l = make(o, rand() % 3, rand() % 24, 0);
+        bool conflict = false;
+
+        l.end = l.start + rand() % (24 - l.start);
+        for (uint64_t b = l.start; b <= l.end; b++)
+            conflict |= l.type != HELD_NONE && model[!o][b] != HELD_NONE && (l.type == HELD_WRITE || model[!o][b] == HELD_WRITE);
+        ck_assert_int_eq(l.type != HELD_NONE && lock_conflict(list, &l) != NULL, conflict);
+        if (conflict)
+            continue;
+        lock_apply(&list, &l);
+        for (uint64_t b = l.start; b <= l.end; b++)
+            model[o][b] = l.type;
+        for (int b = 0; b < 24; b++) {
+            uint8_t seen[2] = {HELD_NONE, HELD_NONE};
+
+            for (const struct held_lock *h = list; h; h = h->next)
+                if (h->start <= (uint64_t)b && (uint64_t)b <= h->end) {
+                    ck_assert_uint_eq(seen[h->owner], HELD_NONE);
+                    seen[h->owner] = h->type;
+                }
+            ck_assert_uint_eq(seen[0], model[0][b]);
+            ck_assert_uint_eq(seen[1], model[1][b]);
+        }
+    }
+    lock_list_free(&list);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("lock_table");
+    TCase *t = tcase_create("all");
+    SRunner *r;
+    int failed;
+
+    tcase_add_test(t, readers_share_and_writers_do_not);
+    tcase_add_test(t, the_same_owner_on_another_node_is_another_holder);
+    tcase_add_test(t, unlocking_the_middle_leaves_two);
+    tcase_add_test(t, neighbours_of_one_type_join);
+    tcase_add_test(t, random_locks_are_those_of_the_model);
+    suite_add_tcase(s, t);
+    r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,151 @@
+/* test_lull.c - activity: when there is a lull, and that who waits for one is woken. */
+#include "flush/flush_int.h"
+
+#include "transport/loop.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define WAIT 150
+
+static void setup(void)
+{
+    lull_set_wait(WAIT);
+}
+
+START_TEST(a_request_in_progress_is_no_lull)
+{
+    lull_begin();
+    ck_assert(!lull_now());
+    ck_assert_uint_eq(lull_idle_ms(), 0);
+    usleep(2 * WAIT * 1000);
+    ck_assert(!lull_now()); /* however long it takes */
+    lull_begin();
+    lull_end();
+    ck_assert(!lull_now());
+    ck_assert_uint_eq(lull_due_ms(), UINT64_MAX);
+    lull_end();
+}
+END_TEST
+
+START_TEST(a_lull_comes_after_the_interval)
+{
+    lull_begin();
+    lull_end();
+    uint64_t ended = boot_ms(), due = lull_due_ms();
+    ck_assert(!lull_now());
+    ck_assert_uint_gt(due, 0);
+    ck_assert_uint_le(due, WAIT);
+    while (!lull_now())
+        usleep(1000);
+    ck_assert_uint_ge(boot_ms() - ended, WAIT - 2);
+    ck_assert_uint_eq(lull_due_ms(), 0);
+    lull_begin(); /* and is over at once */
+    ck_assert(!lull_now());
+    lull_end();
+    ck_assert(!lull_now());
+}
+END_TEST
+
+START_TEST(without_an_interval_only_requests_count)
+{
+    lull_set_wait(0);
+    ck_assert(lull_now());
+    lull_begin();
+    ck_assert(!lull_now());
+    lull_end();
+    ck_assert(lull_now());
+    ck_assert_uint_eq(lull_due_ms(), 0);
+}
+END_TEST
+
+/* As the flusher waits; gives the time at which it saw the lull. */
+static void *wait_for_lull(void *arg)
+{
+    uint64_t *seen_at = arg;
+    for (;;) {
+        uint64_t seen = bell_seen(), due = lull_due_ms();
+        if (!due)
+            break;
+        bell_wait(seen, due == UINT64_MAX ? 0 : due);
+    }
+    *seen_at = boot_ms();
+    return NULL;
+}
+
+START_TEST(the_end_of_activity_wakes_who_waits)
+{
+    uint64_t seen_at = 0;
+    pthread_t t;
+    lull_begin();
+    pthread_create(&t, NULL, wait_for_lull, &seen_at);
+    usleep(100000); /* it sleeps by now, without a time-out; if not, the test is only easier */
+    lull_end();
+    uint64_t ended = boot_ms();
+    pthread_join(t, NULL); /* hangs, and the test fails, if nobody rings */
+    ck_assert_uint_ge(seen_at, ended + WAIT - 2);
+}
+END_TEST
+
+#define THREADS 4
+#define ROUNDS  20000
+
+static void *busy(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < ROUNDS; i++) {
+        lull_begin();
+        lull_end();
+    }
+    return NULL;
+}
+
+/* Many begin and end while somebody waits again and again: no wake-up is lost. */
+START_TEST(no_wake_up_is_lost)
+{
+    lull_set_wait(0);
+    pthread_t t[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&t[i], NULL, busy, NULL);
+    for (int i = 0; i < 2000; i++) {
+        uint64_t at;
+        wait_for_lull(&at);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(t[i], NULL);
+    ck_assert(lull_now());
+}
+END_TEST
+
+START_TEST(a_ring_before_the_wait_counts)
+{
+    uint64_t seen = bell_seen();
+    bell_ring();
+    bell_wait(seen, 0); /* returns: the ring was after the look */
+    uint64_t began = boot_ms();
+    bell_wait(bell_seen(), 50);
+    ck_assert_uint_ge(boot_ms() - began, 45);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("lull");
+    TCase *t = tcase_create("lull");
+    tcase_add_checked_fixture(t, setup, NULL);
+    tcase_set_timeout(t, 30);
+    tcase_add_test(t, a_request_in_progress_is_no_lull);
+    tcase_add_test(t, a_lull_comes_after_the_interval);
+    tcase_add_test(t, without_an_interval_only_requests_count);
+    tcase_add_test(t, the_end_of_activity_wakes_who_waits);
+    tcase_add_test(t, no_wake_up_is_lost);
+    tcase_add_test(t, a_ring_before_the_wait_counts);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

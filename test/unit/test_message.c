@@ -1,0 +1,619 @@
+/* test_message.c - every message there and back, cut at every length, and byte for byte as it was.
+ *
+ * All of it is made from the tables in message.h: a new message is tested when it is there.  Its
+ * golden file test/golden/NAME.bin is written with
+ *
+ *     EDDY_GOLDEN_WRITE=1 build/test/unit_message
+ *
+ * and belongs to the change that adds the message.  An existing golden file changes only with the
+ * major version.
+ */
+#include "transport/message.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- filling with pseudo-random values: the same for the same seed on every machine ---- */
+
+struct fill {
+    uint64_t state;
+    char *strings[64]; /* freed by message_free_filled */
+    unsigned nstrings;
+    void *lists[16];
+    unsigned nlists;
+};
+
+static uint64_t fill_next(struct fill *f) /* splitmix64 */
+{
+    uint64_t z = f->state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static void fill_u8(struct fill *f, uint8_t *v)
+{
+    *v = (uint8_t)fill_next(f);
+}
+
+static void fill_u32(struct fill *f, uint32_t *v)
+{
+    *v = (uint32_t)fill_next(f);
+}
+
+static void fill_u64(struct fill *f, uint64_t *v)
+{
+    *v = fill_next(f);
+}
+
+static void fill_i64(struct fill *f, int64_t *v)
+{
+    *v = (int64_t)fill_next(f);
+}
+
+static void fill_fid(struct fill *f, struct fid *v)
+{
+    fill_u64(f, &v->hi);
+    fill_u64(f, &v->lo);
+}
+
+static void fill_version(struct fill *f, struct version *v)
+{
+    fill_u64(f, &v->size);
+    fill_i64(f, &v->mtime_ns);
+    fill_i64(f, &v->ctime_ns);
+}
+
+static void fill_str(struct fill *f, const char **v)
+{
+    size_t len = fill_next(f) % 40;
+    char *s = xcalloc(1, len + 1);
+    for (size_t i = 0; i < len; i++)
+        s[i] = (char)(1 + fill_next(f) % 255); /* any byte but NUL */
+    f->strings[f->nstrings++] = s;
+    *v = s;
+}
+
+#define FILL_FIELD(kind, name) fill_##kind(f, &v->name);
+#define FILL_LIST(item, name)                                                                      \
+    v->name.n = (uint32_t)(1 + fill_next(f) % 3);                                                  \
+    v->name.v = fill_list_##item(f, v->name.n);
+
+#define FILL_ITEM(item, FIELDS)                                                                    \
+    static void fill_item_##item(struct fill *f, struct item_##item *v)                            \
+    {                                                                                              \
+        FIELDS(FILL_FIELD)                                                                         \
+    }                                                                                              \
+    static struct item_##item *fill_list_##item(struct fill *f, uint32_t n)                        \
+    {                                                                                              \
+        struct item_##item *v = xcalloc(n, sizeof(*v));                                            \
+        for (uint32_t i = 0; i < n; i++)                                                           \
+            fill_item_##item(f, &v[i]);                                                            \
+        f->lists[f->nlists++] = v;                                                                 \
+        return v;                                                                                  \
+    }
+MSG_ITEMS(FILL_ITEM)
+
+#define FILL_BODY(NAME, name, BODY)                                                                \
+    static void fill_body_##name(struct fill *f, struct body_##name *v)                            \
+    {                                                                                              \
+        BODY(FILL_FIELD, FILL_LIST)                                                                \
+    }
+MESSAGES(FILL_BODY)
+
+static void fill_head(struct fill *f, struct msg_head *h)
+{
+    h->flags = (uint32_t)fill_next(f);
+    h->view = fill_next(f);
+    h->sender = fill_next(f);
+    h->incarnation = fill_next(f);
+    h->token = fill_next(f);
+    h->request = fill_next(f);
+    h->deadline_ms = (uint32_t)fill_next(f);
+    h->status = -(int32_t)(fill_next(f) % 134);
+    h->data_len = fill_next(f) % (MSG_DATA_MAX + 1);
+}
+
+static struct msg *filled(struct fill *f, enum msg_type type)
+{
+    struct msg *m = msg_new(type);
+    fill_head(f, &m->head);
+    switch (type) {
+#define FILL_CASE(NAME, name, BODY)                                                                \
+    case MSG_##NAME:                                                                               \
+        fill_body_##name(f, &m->name);                                                             \
+        break;
+        MESSAGES(FILL_CASE)
+    default:
+        ck_abort_msg("no such type");
+    }
+    return m;
+}
+
+static void free_filled(struct fill *f, struct msg *m)
+{
+    while (f->nstrings)
+        free(f->strings[--f->nstrings]);
+    while (f->nlists)
+        free(f->lists[--f->nlists]);
+    msg_free(m);
+}
+
+/* ---- comparing field by field ---- */
+
+#define same_u8(a, b)      ck_assert_uint_eq(a, b)
+#define same_u32(a, b)     ck_assert_uint_eq(a, b)
+#define same_u64(a, b)     ck_assert_uint_eq(a, b)
+#define same_i64(a, b)     ck_assert_int_eq(a, b)
+#define same_fid(a, b)     ck_assert(fid_eq(a, b))
+#define same_version(a, b) ck_assert(version_eq(&(a), &(b)))
+#define same_str(a, b)     ck_assert_str_eq(a, b)
+
+#define SAME_FIELD(kind, name) same_##kind(a->name, b->name);
+#define SAME_ITEM(item, FIELDS)                                                                    \
+    static void same_item_##item(const struct item_##item *a, const struct item_##item *b)         \
+    {                                                                                              \
+        FIELDS(SAME_FIELD)                                                                         \
+    }
+MSG_ITEMS(SAME_ITEM)
+
+#define SAME_LIST(item, name)                                                                      \
+    ck_assert_uint_eq(a->name.n, b->name.n);                                                       \
+    for (uint32_t i = 0; i < a->name.n; i++)                                                       \
+        same_item_##item(&a->name.v[i], &b->name.v[i]);
+
+#define SAME_BODY(NAME, name, BODY)                                                                \
+    static void same_body_##name(const struct body_##name *a, const struct body_##name *b)         \
+    {                                                                                              \
+        BODY(SAME_FIELD, SAME_LIST)                                                                \
+    }
+MESSAGES(SAME_BODY)
+
+static void assert_same(const struct msg *a, const struct msg *b)
+{
+    ck_assert_uint_eq(b->head.magic, MSG_MAGIC);
+    ck_assert_uint_eq(b->head.version, MSG_VERSION);
+    ck_assert_uint_eq(a->head.type, b->head.type);
+    ck_assert_uint_eq(a->head.flags, b->head.flags);
+    ck_assert_uint_eq(a->head.view, b->head.view);
+    ck_assert_uint_eq(a->head.sender, b->head.sender);
+    ck_assert_uint_eq(a->head.incarnation, b->head.incarnation);
+    ck_assert_uint_eq(a->head.token, b->head.token);
+    ck_assert_uint_eq(a->head.request, b->head.request);
+    ck_assert_uint_eq(a->head.deadline_ms, b->head.deadline_ms);
+    ck_assert_int_eq(a->head.status, b->head.status);
+    ck_assert_uint_eq(a->head.data_len, b->head.data_len);
+    switch (a->head.type) {
+#define SAME_CASE(NAME, name, BODY)                                                                \
+    case MSG_##NAME:                                                                               \
+        same_body_##name(&a->name, &b->name);                                                      \
+        break;
+        MESSAGES(SAME_CASE)
+    }
+}
+
+/* ---- bytes ---- */
+
+static void poke(void *buf, size_t at, uint64_t v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((uint8_t *)buf)[at + i] = (uint8_t)(v >> (8 * i));
+}
+
+static uint64_t peek(const void *buf, size_t at, size_t n)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < n; i++)
+        v |= (uint64_t)((const uint8_t *)buf)[at + i] << (8 * i);
+    return v;
+}
+
+static void encode(const struct msg *m, void **buf, size_t *len)
+{
+    ck_assert_int_eq(msg_encode(m, buf, len), 0);
+    ck_assert_uint_eq(*len, MSG_HEAD_SIZE + peek(*buf, 12, 4));
+}
+
+/* Decodes from a copy of exactly this length, so that a tool that checks memory sees one byte too
+ * many. */
+static int decode_exact(const void *buf, size_t len, struct msg **m)
+{
+    void *copy = malloc(len ? len : 1);
+    memcpy(copy, buf, len);
+    int err = msg_decode(copy, len, m, NULL);
+    free(copy);
+    return err;
+}
+
+START_TEST(every_message_survives_the_wire)
+{
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct fill f = {.state = seed * MSG_TYPES + (uint64_t)_i};
+        struct msg *m = filled(&f, (enum msg_type)_i), *back;
+        void *buf;
+        size_t len;
+        encode(m, &buf, &len);
+        ck_assert_int_eq(decode_exact(buf, len, &back), 0);
+        assert_same(m, back);
+        msg_free(back);
+        free(buf);
+        free_filled(&f, m);
+    }
+}
+END_TEST
+
+START_TEST(every_message_cut_at_any_length_is_refused)
+{
+    struct fill f = {.state = (uint64_t)_i};
+    struct msg *m = filled(&f, (enum msg_type)_i), *back;
+    void *buf;
+    size_t len;
+    encode(m, &buf, &len);
+    for (size_t cut = 0; cut < len; cut++) {
+        ck_assert_int_eq(decode_exact(buf, cut, &back), -EPROTO);
+        if (cut < MSG_HEAD_SIZE)
+            continue;
+        poke(buf, 12, cut - MSG_HEAD_SIZE, 4); /* and when the head says so */
+        ck_assert_int_eq(decode_exact(buf, cut, &back), -EPROTO);
+        poke(buf, 12, len - MSG_HEAD_SIZE, 4);
+    }
+    free(buf);
+    free_filled(&f, m);
+}
+END_TEST
+
+START_TEST(every_message_with_a_longer_body_is_read)
+{
+    struct fill f = {.state = (uint64_t)_i};
+    struct msg *m = filled(&f, (enum msg_type)_i), *back;
+    void *buf;
+    size_t len;
+    encode(m, &buf, &len);
+    buf = xrealloc(buf, len + 9);
+    memset((char *)buf + len, 0xff, 9);
+    poke(buf, 12, len + 9 - MSG_HEAD_SIZE, 4);
+    poke(buf, 4, MSG_VERSION + 1, 2); /* a newer minor version */
+    ck_assert_int_eq(decode_exact(buf, len + 9, &back), 0);
+    back->head.version = MSG_VERSION;
+    assert_same(m, back);
+    msg_free(back);
+    free(buf);
+    free_filled(&f, m);
+}
+END_TEST
+
+/* One byte at a time: never a crash, and what is accepted can be sent again. */
+START_TEST(every_message_with_a_wrong_byte_is_refused_or_another_message)
+{
+    struct fill f = {.state = (uint64_t)_i};
+    struct msg *m = filled(&f, (enum msg_type)_i), *back;
+    void *buf;
+    size_t len;
+    encode(m, &buf, &len);
+    for (size_t at = 0; at < len; at++)
+        for (unsigned bit = 0; bit < 8; bit++) {
+            ((uint8_t *)buf)[at] ^= (uint8_t)(1u << bit);
+            int err = decode_exact(buf, len, &back);
+            if (!err) {
+                void *again;
+                size_t again_len;
+                ck_assert_int_eq(msg_encode(back, &again, &again_len), 0);
+                free(again);
+                msg_free(back);
+            } else {
+                ck_assert(err == -EPROTO || err == -ENOTSUP);
+            }
+            ((uint8_t *)buf)[at] ^= (uint8_t)(1u << bit);
+        }
+    free(buf);
+    free_filled(&f, m);
+}
+END_TEST
+
+/* The directory: EDDY_GOLDEN_DIR, or seen from this source file, the top or a build directory. */
+static void golden_path(enum msg_type type, char *path, size_t size)
+{
+    const char *slash = strrchr(__FILE__, '/');
+    char beside[2048];
+    snprintf(beside, sizeof(beside), "%.*s/../golden", slash ? (int)(slash - __FILE__) : 1,
+             slash ? __FILE__ : ".");
+    const char *dirs[] = {getenv("EDDY_GOLDEN_DIR"), beside, "test/golden", "../test/golden"};
+    size_t i = 0;
+    while (i < ARRAY_LEN(dirs) - 1 && (!dirs[i] || access(dirs[i], F_OK)))
+        i++;
+    snprintf(path, size, "%s/%s.bin", dirs[i], msg_name(type));
+}
+
+static void write_golden(const char *path, const void *buf, size_t len)
+{
+    FILE *f = fopen(path, "wb");
+    ck_assert_msg(f, "%s: %s", path, strerror(errno));
+    ck_assert_uint_eq(fwrite(buf, 1, len, f), len);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+START_TEST(every_message_is_byte_for_byte_as_it_was)
+{
+    struct fill f = {.state = (uint64_t)_i};
+    struct msg *m = filled(&f, (enum msg_type)_i), *back;
+    char path[4096];
+    static uint8_t golden[65536];
+    void *buf;
+    size_t len;
+    encode(m, &buf, &len);
+    golden_path((enum msg_type)_i, path, sizeof(path));
+    if (getenv("EDDY_GOLDEN_WRITE"))
+        write_golden(path, buf, len);
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file, "%s: %s (EDDY_GOLDEN_DIR names the directory)", path, strerror(errno));
+    size_t golden_len = fread(golden, 1, sizeof(golden), file);
+    fclose(file);
+    ck_assert_msg(golden_len == len && !memcmp(golden, buf, len),
+                  "%s differs: the wire format changed", path);
+    ck_assert_int_eq(decode_exact(golden, golden_len, &back), 0);
+    assert_same(m, back);
+    msg_free(back);
+    free(buf);
+    free_filled(&f, m);
+}
+END_TEST
+
+START_TEST(head_is_laid_out_as_documented)
+{
+    struct msg *m = msg_new(MSG_NOTE);
+    m->head.flags = MSG_F_WANTS;
+    m->head.view = 0x0102030405060708;
+    m->head.sender = 2;
+    m->head.incarnation = 3;
+    m->head.token = 4;
+    m->head.request = 5;
+    m->head.deadline_ms = 6;
+    m->head.status = -7;
+    m->head.data_len = 8;
+    m->note.newest = 9;
+    void *buf;
+    size_t len;
+    encode(m, &buf, &len);
+    ck_assert_uint_eq(len, 80);
+    ck_assert_mem_eq(buf, "EDDY", 4);
+    ck_assert_uint_eq(peek(buf, 4, 2), 0x0100);
+    ck_assert_uint_eq(peek(buf, 6, 2), MSG_NOTE);
+    ck_assert_uint_eq(peek(buf, 8, 4), 2);
+    ck_assert_uint_eq(peek(buf, 12, 4), 8);
+    ck_assert_uint_eq(peek(buf, 16, 8), 0x0102030405060708);
+    ck_assert_uint_eq(peek(buf, 24, 8), 2);
+    ck_assert_uint_eq(peek(buf, 32, 8), 3);
+    ck_assert_uint_eq(peek(buf, 40, 8), 4);
+    ck_assert_uint_eq(peek(buf, 48, 8), 5);
+    ck_assert_uint_eq(peek(buf, 56, 4), 6);
+    ck_assert_uint_eq(peek(buf, 60, 4), (uint32_t)-7);
+    ck_assert_uint_eq(peek(buf, 64, 8), 8);
+    ck_assert_uint_eq(peek(buf, 72, 8), 9);
+    free(buf);
+    msg_free(m);
+}
+END_TEST
+
+/* The encoded NOTE with one field of the head changed. */
+static int decode_head_with(size_t at, uint64_t v, size_t n, struct msg_head *head)
+{
+    struct msg *m = msg_new(MSG_NOTE);
+    void *buf;
+    size_t len;
+    encode(m, &buf, &len);
+    msg_free(m);
+    poke(buf, at, v, n);
+    int err = msg_decode_head(buf, len, head);
+    free(buf);
+    return err;
+}
+
+START_TEST(head_is_checked)
+{
+    struct msg_head h;
+    ck_assert_int_eq(decode_head_with(0, MSG_MAGIC, 4, &h), 0);
+    ck_assert_int_eq(decode_head_with(0, MSG_MAGIC + 1, 4, &h), -EPROTO);
+    ck_assert_int_eq(decode_head_with(4, (MSG_MAJOR << 8) + 200, 2, &h), 0);
+    ck_assert_uint_eq(h.version, (MSG_MAJOR << 8) + 200);
+    ck_assert_int_eq(decode_head_with(4, (MSG_MAJOR + 1) << 8, 2, &h), -EPROTO);
+    ck_assert_int_eq(decode_head_with(4, (MSG_MAJOR - 1) << 8, 2, &h), -EPROTO);
+    ck_assert_int_eq(decode_head_with(12, MSG_BODY_MAX, 4, &h), 0);
+    ck_assert_int_eq(decode_head_with(12, MSG_BODY_MAX + 1, 4, &h), -EPROTO);
+    ck_assert_int_eq(decode_head_with(64, MSG_DATA_MAX, 8, &h), 0);
+    ck_assert_int_eq(decode_head_with(64, MSG_DATA_MAX + 1, 8, &h), -EPROTO);
+    ck_assert_int_eq(decode_head_with(64, UINT64_MAX, 8, &h), -EPROTO);
+}
+END_TEST
+
+START_TEST(unknown_type_is_told_from_a_malformed_message)
+{
+    struct msg *m = msg_new(MSG_NOTE), *back = NULL;
+    struct msg_head head = {0};
+    void *buf;
+    size_t len;
+    m->head.request = 77;
+    encode(m, &buf, &len);
+    poke(buf, 6, MSG_TYPES, 2);
+    ck_assert_int_eq(msg_decode(buf, len, &back, &head), -ENOTSUP);
+    ck_assert_uint_eq(head.request, 77);
+    ck_assert_uint_eq(head.type, MSG_TYPES);
+    poke(buf, 6, 0, 2);
+    ck_assert_int_eq(msg_decode(buf, len, &back, NULL), -ENOTSUP);
+    ck_assert_ptr_null(back);
+    m->head.type = MSG_TYPES;
+    void *none;
+    ck_assert_int_eq(msg_encode(m, &none, &len), -EINVAL);
+    free(buf);
+    msg_free(m);
+}
+END_TEST
+
+START_TEST(list_that_says_more_than_it_holds_is_refused)
+{
+    static const uint32_t counts[] = {3,          0x10000000, 0x10000001,
+                                      0x7fffffff, 0x80000000, 0xffffffff};
+    struct item_fid_item fids[2] = {{{1, 2}}, {{3, 4}}};
+    struct msg *m = msg_new(MSG_WHERE), *back;
+    m->where.fids.n = 2;
+    m->where.fids.v = fids;
+    void *buf;
+    size_t len;
+    encode(m, &buf, &len);
+    ck_assert_uint_eq(peek(buf, MSG_HEAD_SIZE, 4), 2);
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+        poke(buf, MSG_HEAD_SIZE, counts[i], 4);
+        ck_assert_int_eq(decode_exact(buf, len, &back), -EPROTO);
+    }
+    poke(buf, MSG_HEAD_SIZE, 1, 4); /* fewer: the rest is a longer body */
+    ck_assert_int_eq(decode_exact(buf, len, &back), 0);
+    ck_assert_uint_eq(back->where.fids.n, 1);
+    ck_assert_uint_eq(back->where.fids.v[0].fid.lo, 2);
+    msg_free(back);
+    free(buf);
+    msg_free(m);
+}
+END_TEST
+
+static int encode_path(const char *path, struct msg **back)
+{
+    struct msg *m = msg_new(MSG_FETCH);
+    m->fetch.path = path;
+    void *buf;
+    size_t len;
+    int err = msg_encode(m, &buf, &len);
+    msg_free(m);
+    if (err)
+        return err;
+    err = decode_exact(buf, len, back);
+    free(buf);
+    return err;
+}
+
+START_TEST(paths_have_a_bound_and_no_nul)
+{
+    static char path[MSG_PATH_MAX + 2];
+    struct msg *back;
+    memset(path, 'p', MSG_PATH_MAX);
+    ck_assert_int_eq(encode_path(path, &back), 0);
+    ck_assert_str_eq(back->fetch.path, path);
+    msg_free(back);
+    path[MSG_PATH_MAX] = 'p';
+    ck_assert_int_eq(encode_path(path, &back), -EINVAL);
+    ck_assert_int_eq(encode_path(NULL, &back), 0);
+    ck_assert_str_eq(back->fetch.path, "");
+    msg_free(back);
+
+    struct msg *m = msg_new(MSG_FETCH);
+    m->fetch.path = "abc";
+    void *buf;
+    size_t len;
+    encode(m, &buf, &len);
+    ((char *)buf)[len - 2] = 0;
+    ck_assert_int_eq(decode_exact(buf, len, &back), -EPROTO);
+
+    size_t at = len - 5; /* where the path's length is */
+    ck_assert_uint_eq(peek(buf, at, 2), 3);
+    buf = xrealloc(buf, at + 2 + MSG_PATH_MAX + 1);
+    memset((char *)buf + at + 2, 'p', MSG_PATH_MAX + 1);
+    poke(buf, at, MSG_PATH_MAX + 1, 2);
+    poke(buf, 12, at + 2 + MSG_PATH_MAX + 1 - MSG_HEAD_SIZE, 4);
+    ck_assert_int_eq(decode_exact(buf, at + 2 + MSG_PATH_MAX + 1, &back), -EPROTO);
+    free(buf);
+    msg_free(m);
+}
+END_TEST
+
+START_TEST(what_is_too_large_is_not_sent)
+{
+    struct msg *m = msg_new(MSG_WHERE);
+    void *buf;
+    size_t len;
+    m->where.fids.n = MSG_BODY_MAX / 16;
+    m->where.fids.v = xcalloc(m->where.fids.n, sizeof(*m->where.fids.v));
+    ck_assert_int_eq(msg_encode(m, &buf, &len), -EMSGSIZE);
+    m->where.fids.n--;
+    ck_assert_int_eq(msg_encode(m, &buf, &len), 0);
+    struct msg *back;
+    ck_assert_int_eq(msg_decode(buf, len, &back, NULL), 0);
+    ck_assert_uint_eq(back->where.fids.n, MSG_BODY_MAX / 16 - 1);
+    msg_free(back);
+    free(buf);
+    m->head.data_len = (uint64_t)MSG_DATA_MAX + 1;
+    ck_assert_int_eq(msg_encode(m, &buf, &len), -EMSGSIZE);
+    free(m->where.fids.v);
+    m->head.data_len = 0;
+    m->where.fids.v = NULL;
+    ck_assert_int_eq(msg_encode(m, &buf, &len), -EINVAL);
+    msg_free(m);
+}
+END_TEST
+
+START_TEST(names_come_from_the_table)
+{
+    ck_assert_str_eq(msg_name(MSG_PING), "PING");
+    ck_assert_str_eq(msg_name(MSG_ADOPTED_OK), "ADOPTED_OK");
+    ck_assert_str_eq(msg_name(MSG_ERROR), "ERROR");
+    ck_assert_str_eq(msg_name(MSG_NONE), "?");
+    ck_assert_str_eq(msg_name(MSG_TYPES), "?");
+    ck_assert_str_eq(msg_name(65535), "?");
+}
+END_TEST
+
+static int freed;
+
+static void free_data(void *arg, void *data)
+{
+    ck_assert_ptr_eq(arg, &freed);
+    free(data);
+    freed++;
+}
+
+START_TEST(data_is_freed_by_its_owner)
+{
+    struct msg *m = msg_new(MSG_CHUNK);
+    m->data = malloc(10);
+    m->free_data = free_data;
+    m->free_arg = &freed;
+    msg_free(m);
+    ck_assert_int_eq(freed, 1);
+    m = msg_new(MSG_CHUNK);
+    char here[4];
+    m->data = here; /* not ours to free */
+    msg_free(m);
+    msg_free(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("message");
+    TCase *each = tcase_create("each");
+    tcase_set_timeout(each, 60);
+    tcase_add_loop_test(each, every_message_survives_the_wire, 1, MSG_TYPES);
+    tcase_add_loop_test(each, every_message_cut_at_any_length_is_refused, 1, MSG_TYPES);
+    tcase_add_loop_test(each, every_message_with_a_longer_body_is_read, 1, MSG_TYPES);
+    tcase_add_loop_test(each, every_message_with_a_wrong_byte_is_refused_or_another_message, 1,
+                        MSG_TYPES);
+    tcase_add_loop_test(each, every_message_is_byte_for_byte_as_it_was, 1, MSG_TYPES);
+    suite_add_tcase(s, each);
+    TCase *t = tcase_create("message");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, head_is_laid_out_as_documented);
+    tcase_add_test(t, head_is_checked);
+    tcase_add_test(t, unknown_type_is_told_from_a_malformed_message);
+    tcase_add_test(t, list_that_says_more_than_it_holds_is_refused);
+    tcase_add_test(t, paths_have_a_bound_and_no_nul);
+    tcase_add_test(t, what_is_too_large_is_not_sent);
+    tcase_add_test(t, names_come_from_the_table);
+    tcase_add_test(t, data_is_freed_by_its_owner);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

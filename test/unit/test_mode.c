@@ -1,0 +1,137 @@
+/* The I/O mode of an open: every pair of opens in both orders, and that nothing is left when all are closed. */
+#include <check.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "fs/fs.h"
+
+/* What an open can be: how, and where the file's latest bytes are then. */
+static const struct kind {
+    const char *name;
+    int flags;
+    bool here;
+} kinds[] = {
+    {"reads, here", O_RDONLY, true},
+    {"writes, here", O_WRONLY, true},
+    {"both, here", O_RDWR, true},
+    {"appends, here", O_WRONLY | O_APPEND, true},
+    {"reads, elsewhere", O_RDONLY, false},
+    {"writes, elsewhere", O_WRONLY, false},
+    {"both, elsewhere", O_RDWR, false},
+    {"appends, elsewhere", O_RDWR | O_APPEND, false},
+};
+#define KINDS ((int)ARRAY_LEN(kinds))
+
+static struct inode *new_inode(void)
+{
+    struct inode *i = xcalloc(1, sizeof(*i));
+    lock_init(&i->lock, RANK_INODE);
+    return i;
+}
+
+static void free_inode(struct inode *i)
+{
+    lock_destroy(&i->lock);
+    free(i);
+}
+
+static enum io_mode enter(struct inode *i, const struct kind *k)
+{
+    lock_take(&i->lock);
+    enum io_mode mode = mode_enter(i, k->flags, k->here);
+    lock_drop(&i->lock);
+    return mode;
+}
+
+static void leave(struct inode *i, enum io_mode mode)
+{
+    lock_take(&i->lock);
+    mode_leave(i, mode);
+    lock_drop(&i->lock);
+}
+
+static bool carries_writes(const struct kind *k)
+{
+    return !k->here && (k->flags & O_ACCMODE) != O_RDONLY;
+}
+
+START_TEST(writes_that_are_carried_go_past_the_page_cache)
+{
+    struct inode *i = new_inode();
+    const struct kind *k = &kinds[_i];
+    enum io_mode mode = enter(i, k);
+    ck_assert_msg(mode == (carries_writes(k) ? IO_DIRECT : IO_CACHED), "%s: mode %d", k->name, mode);
+    leave(i, mode);
+    free_inode(i);
+}
+END_TEST
+
+/* What the kernel answers with EIO: a cached open beside a passthrough one. */
+START_TEST(no_pair_mixes_cached_and_passthrough)
+{
+    const struct kind *a = &kinds[_i / KINDS], *b = &kinds[_i % KINDS];
+    struct inode *i = new_inode();
+    enum io_mode first = enter(i, a), second = enter(i, b);
+    ck_assert_msg(!(i->mode.cached && i->mode.passthrough), "%s, then %s", a->name, b->name);
+    ck_assert_msg(second != IO_CACHED || !carries_writes(b), "%s, then %s: carried writes are cached", a->name, b->name);
+    ck_assert_uint_eq(i->mode.cached + i->mode.direct + i->mode.passthrough, 2);
+
+    leave(i, _i % 2 ? first : second);
+    leave(i, _i % 2 ? second : first);
+    ck_assert_uint_eq(i->mode.cached + i->mode.direct + i->mode.passthrough, 0);
+    free_inode(i);
+}
+END_TEST
+
+START_TEST(an_open_that_follows_all_closes_depends_on_none_of_them)
+{
+    const struct kind *a = &kinds[_i / KINDS], *b = &kinds[_i % KINDS];
+    struct inode *used = new_inode(), *fresh = new_inode();
+    leave(used, enter(used, a));
+    enum io_mode after = enter(used, b), alone = enter(fresh, b);
+    ck_assert_msg(after == alone, "%s after %s: %d, alone %d", b->name, a->name, after, alone);
+    free_inode(used);
+    free_inode(fresh);
+}
+END_TEST
+
+/* A cached read beside a carried write could bring older bytes back into the page cache. */
+START_TEST(no_cached_open_follows_a_writer_past_the_page_cache)
+{
+    struct inode *i = new_inode();
+    enum io_mode writer = enter(i, &kinds[5]), after = enter(i, &kinds[_i]);
+    ck_assert_int_eq(writer, IO_DIRECT);
+    ck_assert_msg(after == IO_DIRECT, "%s: mode %d", kinds[_i].name, after);
+    leave(i, writer);
+    leave(i, after);
+    free_inode(i);
+}
+END_TEST
+
+/* Passthrough's place: whoever begins it (a later version), cached opens join it. */
+START_TEST(no_cached_open_beside_passthrough)
+{
+    struct inode *i = new_inode();
+    i->mode.passthrough = 1;
+    ck_assert_int_ne(enter(i, &kinds[_i]), IO_CACHED);
+    ck_assert_uint_eq(i->mode.cached, 0);
+    free_inode(i);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("mode");
+    tcase_add_loop_test(t, writes_that_are_carried_go_past_the_page_cache, 0, KINDS);
+    tcase_add_loop_test(t, no_pair_mixes_cached_and_passthrough, 0, KINDS * KINDS);
+    tcase_add_loop_test(t, an_open_that_follows_all_closes_depends_on_none_of_them, 0, KINDS * KINDS);
+    tcase_add_loop_test(t, no_cached_open_follows_a_writer_past_the_page_cache, 0, KINDS);
+    tcase_add_loop_test(t, no_cached_open_beside_passthrough, 0, KINDS);
+    Suite *s = suite_create("mode");
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

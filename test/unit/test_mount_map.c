@@ -1,0 +1,274 @@
+/* test_mount_map.c - from a mount point to its cache directory, in whatever way it is written;
+ * paths as text. */
+#include "fs/control.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/mountinfo.h"
+#include "transport/base.h"
+
+static char top[64], here[4096];
+
+static void setup(void)
+{
+    char run[128];
+    strcpy(top, "/tmp/eddy-test-map-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(top));
+    ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
+    snprintf(run, sizeof(run), "%s/run", top);
+    ck_assert_int_eq(mkdir(run, 0700), 0);
+    setenv("XDG_RUNTIME_DIR", run, 1);
+    ck_assert_int_eq(chdir(top), 0);
+    ck_assert_int_eq(mkdir("mnt", 0755), 0);
+    ck_assert_int_eq(mkdir("cache", 0700), 0);
+}
+
+static void teardown(void)
+{
+    char command[128];
+    ck_assert_int_eq(chdir(here), 0);
+    snprintf(command, sizeof(command), "rm -rf %s", top);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* top/name, in a few buffers that take turns */
+static char *below(const char *name)
+{
+    static char buf[64][512];
+    static int n;
+    char *p = buf[n++ % 64];
+    snprintf(p, sizeof(buf[0]), "%s/%s", top, name);
+    return p;
+}
+
+static struct mount_entry entry(const char *mountpoint, const char *cache, const char *node)
+{
+    return (struct mount_entry){(char *)mountpoint,
+                                (char *)cache,
+                                below("pfs"),
+                                "job.1",
+                                below("pfs/.eddyfs-0"),
+                                (char *)node,
+                                0};
+}
+
+static void check_found(const char *path, const char *mountpoint, const char *cache,
+                        const char *node)
+{
+    struct mount_entry e;
+    ck_assert_msg(mount_map_find(path, &e) == 0, "%s is not found", path);
+    ck_assert_str_eq(e.mountpoint, mountpoint);
+    ck_assert_str_eq(e.cache_dir, cache);
+    ck_assert_str_eq(e.pfs_dir, below("pfs"));
+    ck_assert_str_eq(e.session, "job.1");
+    ck_assert_str_eq(e.session_dir, below("pfs/.eddyfs-0"));
+    ck_assert_str_eq(e.node, node);
+    ck_assert_uint_eq(e.owner, geteuid());
+    mount_entry_free(&e);
+}
+
+static void put(const char *mountpoint, const char *cache, const char *node)
+{
+    struct mount_entry e = entry(mountpoint, cache, node);
+    ck_assert_int_eq(mount_map_write(&e), 0);
+}
+
+START_TEST(a_mount_is_found_however_it_is_written)
+{
+    const char *mnt = below("mnt"), *cache = below("cache");
+    put(mnt, cache, "n1");
+    check_found(mnt, mnt, cache, "n1");
+    check_found(below("./mnt//"), mnt, cache, "n1");
+    check_found("mnt", mnt, cache, "n1");
+    check_found("./mnt/", mnt, cache, "n1");
+    check_found("cache/../mnt", mnt, cache, "n1");
+    ck_assert_int_eq(symlink("mnt", "link"), 0);
+    ck_assert_int_eq(symlink(top, "itself"), 0);
+    check_found("link", mnt, cache, "n1");
+    check_found("itself/mnt", mnt, cache, "n1");
+    check_found("itself/link/", mnt, cache, "n1");
+    ck_assert_int_eq(chdir("mnt"), 0);
+    check_found(".", mnt, cache, "n1");
+    ck_assert_int_eq(mkdir("sub", 0755), 0);
+    ck_assert_int_eq(chdir("sub"), 0);
+    check_found("..", mnt, cache, "n1");
+}
+END_TEST
+
+START_TEST(what_was_never_mounted_is_not_found)
+{
+    struct mount_entry e;
+    put(below("mnt"), below("cache"), "n1");
+    ck_assert_int_eq(mount_map_find("cache", &e), -ENOENT);
+    ck_assert_int_eq(mount_map_find("nothing/at/all", &e), -ENOENT);
+    ck_assert_int_eq(mount_map_find("", &e), -ENOENT);
+    ck_assert_int_eq(mount_map_find(below("mn"), &e), -ENOENT);
+    ck_assert_int_eq(symlink("loop", "loop"), 0);
+    ck_assert_int_eq(mount_map_find("loop", &e), -ELOOP);
+}
+END_TEST
+
+START_TEST(strange_names_come_back_as_they_were)
+{
+    const char *mnt = below("new\nline \\n and \xff"), *cache = below("ca\\che\n");
+    ck_assert_int_eq(mkdir(cache, 0700), 0);
+    put(mnt, cache, "n1");
+    check_found(mnt, mnt, cache, "n1");
+}
+END_TEST
+
+START_TEST(a_new_mount_replaces_the_entry)
+{
+    const char *mnt = below("mnt");
+    put(mnt, below("cache"), "old");
+    put(mnt, below("cache"), "new");
+    check_found(mnt, mnt, below("cache"), "new");
+}
+END_TEST
+
+/* Other tests' mounts may be there, too. */
+static int collect(void *arg, const struct mount_entry *e)
+{
+    if (!strncmp(e->mountpoint, top, strlen(top)))
+        strcat(strcat(arg, e->node), " ");
+    return 0;
+}
+
+static int stop(void *arg, const struct mount_entry *e)
+{
+    (void)e;
+    ++*(int *)arg;
+    return 7;
+}
+
+START_TEST(each_tells_every_mount_once)
+{
+    char names[256] = "";
+    int n = 0;
+    put(below("mnt"), below("cache"), "first");
+    put(below("mnt2"), below("cache"), "second");
+    put(below("mnt"), below("cache"), "third");
+    ck_assert_int_eq(mount_map_each(collect, names), 0);
+    ck_assert_msg(!strcmp(names, "second third ") || !strcmp(names, "third second "), "%s", names);
+    ck_assert_int_eq(mount_map_each(stop, &n), 7);
+    ck_assert_int_eq(n, 1);
+}
+END_TEST
+
+START_TEST(entries_go_with_their_cache_directory)
+{
+    struct mount_entry e;
+    put(below("mnt"), below("gone"), "n1");
+    check_found("mnt", below("mnt"), below("gone"), "n1");
+    put(below("other"), below("cache"), "n2");
+    ck_assert_int_eq(mount_map_find("mnt", &e), -ENOENT);
+}
+END_TEST
+
+/* The entry's file, found by its being the only one. */
+static void damage(const char *text)
+{
+    char command[512];
+    ck_assert_int_eq(setenv("TEXT", text, 1), 0);
+    snprintf(command, sizeof(command), "for f in %s/run/eddyfs/*; do printf \"$TEXT\" >$f; done",
+             top);
+    ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(damaged_entries_are_passed_over)
+{
+    static const char *const texts[] = {"",
+                                        "x",
+                                        "/a\\n/b\\n/c\\nd\\n/e\\n",
+                                        "/a\\n/b\\n/c\\nd\\n/e\\nf",
+                                        "a\\nb\\nc\\nd\\ne\\nf\\n",
+                                        "/other\\n/b\\n/c\\nd\\n/e\\nf\\n"};
+    struct mount_entry e;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        put(below("mnt"), below("cache"), "n1");
+        damage(texts[i]);
+        ck_assert_msg(mount_map_find(below("mnt"), &e) == -ENOENT, "text %zu is believed", i);
+    }
+}
+END_TEST
+
+START_TEST(a_directory_that_others_can_write_to_is_not_believed)
+{
+    struct mount_entry e;
+    char saved[128];
+    put(below("mnt"), below("cache"), "n1");
+    snprintf(saved, sizeof(saved), "%s/run/eddyfs", top);
+    ck_assert_int_eq(chmod(saved, 0777), 0);
+    ck_assert_int_eq(mount_map_find(below("mnt"), &e), -ENOENT);
+    ck_assert_int_eq(chmod(saved, 0700), 0);
+    check_found("mnt", below("mnt"), below("cache"), "n1");
+}
+END_TEST
+
+START_TEST(escaped_paths_are_printable_and_on_one_line)
+{
+    static const struct {
+        const char *path, *text;
+    } cases[] = {
+        {"plain/name with blank", "plain/name with blank"},
+        {"a\nb", "a\\nb"},
+        {"a\\nb", "a\\\\nb"},
+        {"\x1b[31m\x7f\t", "\\x1b[31m\\x7f\\x09"},
+        {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"\xff", "\\xff"},
+        {"\xc3", "\\xc3"},                            /* cut off */
+        {"\xc0\xaf", "\\xc0\\xaf"},                   /* overlong */
+        {"\xed\xa0\x80", "\\xed\\xa0\\x80"},          /* surrogate */
+        {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}, /* beyond U+10FFFF */
+        {"\xc2\x9b", "\\xc2\\x9b"},                   /* a control sequence's start */
+        {"", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char *text = control_escape(cases[i].path);
+        ck_assert_str_eq(text, cases[i].text);
+        free(text);
+    }
+}
+END_TEST
+
+START_TEST(mountinfo_knows_the_root)
+{
+    struct mounted m;
+    ck_assert_int_eq(mounted_find("/", &m), 0);
+    ck_assert_str_eq(m.path, "/");
+    ck_assert_uint_gt(strlen(m.type), 0);
+    mounted_free(&m);
+    ck_assert_int_eq(mounted_find(top, &m), -ENOENT);
+    ck_assert(!mounted_eddyfs("/", NULL));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("mount_map");
+    TCase *c = tcase_create("all");
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, a_mount_is_found_however_it_is_written);
+    tcase_add_test(c, what_was_never_mounted_is_not_found);
+    tcase_add_test(c, strange_names_come_back_as_they_were);
+    tcase_add_test(c, a_new_mount_replaces_the_entry);
+    tcase_add_test(c, each_tells_every_mount_once);
+    tcase_add_test(c, entries_go_with_their_cache_directory);
+    tcase_add_test(c, damaged_entries_are_passed_over);
+    tcase_add_test(c, a_directory_that_others_can_write_to_is_not_believed);
+    tcase_add_test(c, escaped_paths_are_printable_and_on_one_line);
+    tcase_add_test(c, mountinfo_knows_the_root);
+    suite_add_tcase(s, c);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,305 @@
+/* test_peer_failures.c - nodes that stop, die, come back, or do not belong here. */
+#include "peer_nodes.h"
+
+/* Large reads and writes are under way when it stops: their buffers are ours again only after a
+ * forced close. */
+static void stop_amid_transfers(struct node *n)
+{
+    struct gate g;
+    static struct ask a[FLIGHT];
+    must_read(OTHER, MIB, true);
+    gate_init(&g);
+    for (unsigned i = 0; i < FLIGHT; i++) {
+        if (i % 2)
+            ask_write(&a[i], &g, OTHER, i, 4 * MIB, 1000);
+        else
+            ask_read(&a[i], &g, OTHER, WHAT_BYTES, i, 4 * MIB, true, 1000);
+    }
+    gate_wait(&g, 3);
+    kill(n->pid, SIGSTOP);
+    uint64_t t = boot_ms();
+    gate_wait(&g, FLIGHT);
+    t = boot_ms() - t;
+    ck_assert_msg(t < 10000, "after %llu ms", (unsigned long long)t);
+    for (unsigned i = 0; i < FLIGHT; i++) {
+        ck_assert_msg(!a[i].err || a[i].err == -ETIMEDOUT || a[i].err == -ECONNRESET, "%s",
+                      strerror(-a[i].err));
+        ck_assert(a[i].err || a[i].bytes_right);
+        ask_free(&a[i]);
+    }
+    kill(n->pid, SIGCONT);
+    wait_for(OTHER);
+    must_read(OTHER, 4 * MIB, true);
+    must_write(OTHER, 4 * MIB);
+}
+
+START_TEST(a_stopped_node_ends_requests_with_etimedout)
+{
+    struct node n = node_start(OTHER, 1);
+    stop_amid_transfers(&n);
+    node_finish(&n);
+}
+END_TEST
+
+/* UCX pairs endpoints by their count, so a forced close ends the receives only if both sides have
+ * made as many. */
+START_TEST(hellos_that_only_the_other_side_saw_succeed_are_made_up_for)
+{
+    struct node n = node_start(OTHER, 1);
+    for (unsigned i = 0; i < 3; i++)
+        half_hello(n.member.addr, ME, 1);
+    stop_amid_transfers(&n);
+    node_finish(&n);
+}
+END_TEST
+
+static void down_here(void *arg)
+{
+    peer_down(arg, -ECONNRESET);
+}
+
+static void was_made(void *arg)
+{
+    const struct peer *p = peer_find(OTHER);
+    *(bool *)arg = p->rounds == 2 && p->state == PEER_DOWN;
+}
+
+START_TEST(hellos_that_only_this_side_saw_succeed_are_made_up_for)
+{
+    struct node n = node_start(OTHER, 1);
+    struct msg *m = msg_new(MSG_FETCH);
+    must_read(OTHER, 1, true);
+    m->fetch.path = peer_address();
+    ck_assert_int_eq(peer_call(OTHER, m, LONG_MS, NULL, 0, NULL), 0);
+    struct peer *p = peer_find(OTHER);
+    loop_call(down_here, p);
+    for (bool made = false; !made; usleep(1000))
+        loop_call(was_made, &made);
+    stop_amid_transfers(&n);
+    node_finish(&n);
+}
+END_TEST
+
+/* ---- death ---- */
+
+#define DEATHS 20
+START_TEST(a_busy_node_is_killed_and_the_survivor_lives)
+{
+    static struct ask a[2 * FLIGHT];
+    for (unsigned round = 1; round <= DEATHS; round++) {
+        struct node n = node_start(OTHER, round);
+        struct gate g;
+        gate_init(&g);
+        for (unsigned i = 0; i < FLIGHT; i++) {
+            ask_read(&a[2 * i], &g, OTHER, WHAT_BYTES, i, i % 3 ? MIB : 100, true, LONG_MS);
+            ask_write(&a[2 * i + 1], &g, OTHER, i, i % 3 ? MIB : 100, LONG_MS);
+        }
+        gate_wait(&g, (int)(round * 5 % FLIGHT));
+        node_kill(&n);
+        gate_wait(&g, 2 * FLIGHT);
+        for (unsigned i = 0; i < 2 * FLIGHT; i++) {
+            ck_assert_msg(!a[i].err || a[i].err == -ECONNRESET || a[i].err == -ECONNREFUSED, "%s",
+                          strerror(-a[i].err));
+            ck_assert(a[i].err || a[i].bytes_right);
+            ask_free(&a[i]);
+        }
+    }
+    struct node n = node_start(OTHER, DEATHS + 1);
+    must_read(OTHER, MIB, true);
+    node_finish(&n);
+}
+END_TEST
+
+/* We serve it when it dies: our replies' buffers must be freed (the leak checker looks). */
+START_TEST(an_asker_is_killed)
+{
+    for (unsigned round = 1; round <= 5; round++) {
+        struct node n = node_start(OTHER, round);
+        struct gate g;
+        static struct ask a[FLIGHT];
+        gate_init(&g);
+        for (unsigned i = 0; i < FLIGHT; i++) {
+            a[i] = (struct ask){.gate = &g};
+            peer_request(OTHER, make_read(WHAT_ASK_BACK, i, 4 * MIB), LONG_MS, NULL, 0, answered,
+                         &a[i]);
+        }
+        gate_wait(&g, 2);
+        node_kill(&n);
+        gate_wait(&g, FLIGHT);
+        for (unsigned i = 0; i < FLIGHT; i++)
+            ask_free(&a[i]);
+    }
+}
+END_TEST
+
+static struct gate downs;
+
+static void on_down(uint64_t id, uint64_t incarnation, int err)
+{
+    (void)id;
+    (void)incarnation;
+    lock_take(&downs.lock);
+    downs.ended++;
+    downs.last_err = err;
+    pthread_cond_broadcast(&downs.cond);
+    lock_drop(&downs.lock);
+}
+
+START_TEST(an_idle_nodes_death_is_told_at_once)
+{
+    struct node n = node_start(OTHER, 1);
+    gate_init(&downs);
+    peer_on_down(on_down);
+    must_read(OTHER, 1, true);
+    uint64_t t = boot_ms();
+    node_kill(&n);
+    gate_wait(&downs, 1);
+    ck_assert_int_eq(downs.last_err, -ECONNRESET);
+    ck_assert_uint_lt(boot_ms() - t, 2000);
+    ck_assert_int_eq(read_err(OTHER, WHAT_BYTES, 1, 1, LONG_MS), -ECONNREFUSED);
+    peer_on_down(NULL);
+}
+END_TEST
+
+START_TEST(a_newer_incarnation_replaces_an_older_one)
+{
+    struct node old = node_start(OTHER, 1);
+    struct gate g;
+    struct ask a;
+    gate_init(&g);
+    must_read(OTHER, 1, true);
+    ask_read(&a, &g, OTHER, WHAT_SILENCE, 0, 1, true, LONG_MS);
+    struct node young = node_start(OTHER, 2);
+    gate_wait(&g, 1);
+    ck_assert_int_eq(a.err, -ECONNRESET);
+    must_read(OTHER, MIB, true);
+    ask_free(&a);
+    node_finish(&old);
+    must_read(OTHER, MIB, true);
+    node_finish(&young);
+}
+END_TEST
+
+/* ---- strangers ---- */
+
+START_TEST(garbage_on_the_port_hurts_nobody)
+{
+    static uint8_t junk[9000];
+    int open[100];
+    struct node n = node_start(OTHER, 1);
+    for (unsigned i = 0; i < 1000; i++) {
+        int s = connect_to(peer_address());
+        fill(junk, sizeof(junk), i);
+        if (i % 4 == 0)
+            memset(junk, 0, sizeof(junk));
+        if (i % 4 == 1)
+            memcpy(junk, "\xff\xff\xff\xff", 4);
+        (void)!send(s, junk, i % sizeof(junk), MSG_NOSIGNAL);
+        close(s);
+    }
+    for (unsigned i = 0; i < ARRAY_LEN(open); i++)
+        open[i] = connect_to(peer_address()); /* silent, more than are allowed */
+    must_read(ME, 1, true);
+    /* It connects to us through all that. */
+    ck_assert_int_eq(read_err(OTHER, WHAT_SMALL_REPLY, 4, 100, LONG_MS), 0);
+    must_read(OTHER, MIB, true);
+    for (uint64_t end = boot_ms() + LONG_MS; counted(bad_hellos) < 1000 && boot_ms() < end;)
+        usleep(1000);
+    ck_assert_uint_ge(counted(bad_hellos), 1000);
+    for (unsigned i = 0; i < ARRAY_LEN(open); i++)
+        close(open[i]);
+    node_finish(&n);
+}
+END_TEST
+
+START_TEST(a_node_with_another_secret_is_refused)
+{
+    char other[] = "/tmp/eddy-test-peer-XXXXXX";
+    ck_assert(mkdtemp(other) != NULL);
+    struct node n = node_spawn(other, OTHER, 1, 0, CHUNK);
+    peer_know(&n.member);
+    ck_assert_int_eq(read_err(OTHER, WHAT_BYTES, 1, 1, LONG_MS), -EACCES);
+    node_finish(&n);
+    remove_dir(other);
+}
+END_TEST
+
+START_TEST(a_node_with_another_chunk_size_is_refused)
+{
+    struct node n = node_spawn(dir, OTHER, 1, 0, 2 * CHUNK);
+    peer_know(&n.member);
+    ck_assert_int_eq(read_err(OTHER, WHAT_BYTES, 1, 1, LONG_MS), -EPROTO);
+    node_finish(&n);
+}
+END_TEST
+
+START_TEST(another_node_at_the_address_is_not_taken_for_it)
+{
+    struct node n = node_spawn(dir, OTHER, 1, 0, CHUNK);
+    struct member wrong = n.member;
+    wrong.id = 77;
+    peer_know(&wrong);
+    ck_assert_int_eq(read_err(77, WHAT_BYTES, 1, 1, LONG_MS), -ECONNREFUSED);
+    ck_assert_int_eq(read_err(78, WHAT_BYTES, 1, 1, LONG_MS), -ECONNREFUSED); /* never heard of */
+    peer_know(&n.member);
+    must_read(OTHER, 1, true);
+    node_finish(&n);
+}
+END_TEST
+
+START_TEST(a_wrong_token_is_dropped)
+{
+    struct node n = node_start(OTHER, 1);
+    must_read(OTHER, 1, true);
+    uint64_t bad = counted(bad_messages);
+    ck_assert_int_eq(read_err(OTHER, WHAT_BREAK_TOKEN, 1, 2 * MIB, 1000), -ETIMEDOUT);
+    ck_assert_uint_eq(counted(bad_messages), bad + 1);
+    node_finish(&n);
+}
+END_TEST
+
+/* Stops in the middle of transfers both ways, with requests to itself too. */
+START_TEST(a_busy_node_stops_cleanly)
+{
+    struct node n = node_start(OTHER, 1);
+    struct gate g;
+    static struct ask a[3 * FLIGHT];
+    gate_init(&g);
+    must_read(OTHER, 1, true);
+    for (unsigned i = 0; i < FLIGHT; i++) {
+        ask_read(&a[3 * i], &g, OTHER, WHAT_BYTES, i, 4 * MIB, true, LONG_MS);
+        ask_write(&a[3 * i + 1], &g, OTHER, i, MIB, LONG_MS);
+        ask_write(&a[3 * i + 2], &g, ME, 999, 1000, LONG_MS);
+    }
+    gate_wait(&g, 5);
+    peer_stop();
+    ck_assert_int_eq(g.ended, 3 * FLIGHT);
+    for (unsigned i = 0; i < 3 * FLIGHT; i++)
+        ask_free(&a[i]);
+    node_finish(&n);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("peer_failures");
+    ADD(a_stopped_node_ends_requests_with_etimedout);
+    ADD(hellos_that_only_the_other_side_saw_succeed_are_made_up_for);
+    ADD(hellos_that_only_this_side_saw_succeed_are_made_up_for);
+    ADD(a_busy_node_is_killed_and_the_survivor_lives);
+    ADD(an_asker_is_killed);
+    ADD(an_idle_nodes_death_is_told_at_once);
+    ADD(a_newer_incarnation_replaces_an_older_one);
+    ADD(garbage_on_the_port_hurts_nobody);
+    ADD(a_node_with_another_secret_is_refused);
+    ADD(a_node_with_another_chunk_size_is_refused);
+    ADD(another_node_at_the_address_is_not_taken_for_it);
+    ADD(a_wrong_token_is_dropped);
+    ADD(a_busy_node_stops_cleanly);
+    return s;
+}
+
+int main(int argc, char **argv)
+{
+    return tests_main(argc, argv, suite);
+}

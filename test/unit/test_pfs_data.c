@@ -1,0 +1,626 @@
+/* test_pfs_data.c - file data on the PFS: versions, descriptors, modes during write-back; on a
+ * plain directory. */
+#include "pfs_env.h"
+#include "refuse.h"
+
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <pthread.h>
+
+static void setup(void)
+{
+    env_make();
+    env_open_store();
+    env_open_pfs();
+}
+
+static void setup_user(void)
+{
+    env_make();
+    env_be_user();
+    env_open_store();
+    env_open_pfs();
+}
+
+static void teardown(void)
+{
+    pfs_close();
+    store_close(false);
+    env_remove();
+}
+
+static char buf[1 << 20], pattern[3 << 20];
+static size_t len;
+static bool racy;
+
+static void make_pattern(char seed)
+{
+    for (size_t i = 0; i < sizeof(pattern); i++)
+        pattern[i] = (char)(seed + i * 31 + (i >> 12));
+}
+
+static void shut(struct file *f)
+{
+    pfs_release(f);
+    file_put(f);
+}
+
+static bool pfs_fd_open(struct file *f)
+{
+    lock_take(&f->lock);
+    bool open = f->pfs_fd >= 0;
+    lock_drop(&f->lock);
+    return open;
+}
+
+static struct version version_on_pfs(const char *name)
+{
+    struct statx stx;
+    ck_assert_int_eq(statx(AT_FDCWD, env_path(name), 0, PFS_STATX_MASK, &stx), 0);
+    return version_of(&stx);
+}
+
+static struct fid fid_on_pfs(const char *name)
+{
+    struct statx stx;
+    ck_assert_int_eq(statx(AT_FDCWD, env_path(name), 0, PFS_STATX_MASK, &stx), 0);
+    return fid_of(&stx);
+}
+
+START_TEST(chunks_of_a_version)
+{
+    make_pattern(1);
+    env_put("f", pattern, (2 << 20) + 100, 0644);
+    struct file *f = env_open("f", false);
+    struct version v = version_on_pfs("f"), was = v;
+    uint64_t counted_before = counted(pfs_read_bytes);
+    ck_assert_int_eq(pfs_read_chunk(f, 1, &v, buf, &len, &racy), 0);
+    ck_assert_uint_eq(len, 1 << 20);
+    ck_assert_mem_eq(buf, pattern + (1 << 20), 1 << 20);
+    ck_assert_int_eq(pfs_read_chunk(f, 2, &v, buf, &len, &racy), 0);
+    ck_assert_uint_eq(len, 100);
+    ck_assert_mem_eq(buf, pattern + (2 << 20), 100);
+    ck_assert_int_eq(pfs_read_chunk(f, 3, &v, buf, &len, &racy), 0);
+    ck_assert_uint_eq(len, 0);
+    ck_assert_uint_eq(counted(pfs_read_bytes) - counted_before, (1 << 20) + 100);
+    env_put("f", pattern, 50, 0644); /* somebody else writes it */
+    ck_assert_int_eq(pfs_read_chunk(f, 0, &v, buf, &len, &racy), -ESTALE);
+    ck_assert(!version_eq(&v, &was));
+    ck_assert_uint_eq(v.size, 50);
+    ck_assert_int_eq(pfs_read_chunk(f, 0, &v, buf, &len, &racy), 0);
+    ck_assert_uint_eq(len, 50);
+    shut(f);
+}
+END_TEST
+
+START_TEST(chunks_by_fid_and_path)
+{
+    make_pattern(2);
+    env_put("f", pattern, 1000, 0644);
+    env_put("g", pattern, 2000, 0644);
+    struct fid fid = fid_on_pfs("f");
+    struct version v = version_on_pfs("f"), was = v;
+    ck_assert_int_eq(pfs_read_chunk_at(fid, "f", 0, &v, buf, &len, &racy), 0);
+    ck_assert_uint_eq(len, 1000);
+    ck_assert_mem_eq(buf, pattern, 1000);
+    ck_assert_int_eq(rename(env_path("f"), env_path("h")), 0);
+    /* "not that file": the version is left as it was */
+    struct version changed = was;
+    changed.size++; /* not the one whose descriptor is kept */
+    v = changed;
+    ck_assert_int_eq(pfs_read_chunk_at(fid, "f", 0, &v, buf, &len, &racy), -ESTALE);
+    ck_assert(version_eq(&v, &changed));
+    ck_assert_int_eq(pfs_read_chunk_at(fid, "g", 0, &v, buf, &len, &racy), -ESTALE);
+    ck_assert(version_eq(&v, &changed));
+    ck_assert_int_eq(pfs_read_chunk_at(fid, "../pfs/h", 0, &v, buf, &len, &racy), -ESTALE);
+    ck_assert(version_eq(&v, &changed));
+    /* that file, another version */
+    ck_assert_int_eq(pfs_read_chunk_at(fid, "h", 0, &v, buf, &len, &racy), -ESTALE);
+    ck_assert_uint_eq(v.size, 1000);
+    ck_assert_int_eq(pfs_read_chunk_at(fid, "h", 0, &v, buf, &len, &racy), 0);
+    ck_assert_int_eq(mkdir(env_path("d"), 0755), 0);
+    ck_assert_int_eq(pfs_read_chunk_at(fid_on_pfs("d"), "d", 0, &v, buf, &len, &racy), -ESTALE);
+}
+END_TEST
+
+static unsigned open_fds(void)
+{
+    unsigned n = 0;
+    struct stat st;
+    for (int fd = 0; fd < 1024; fd++)
+        n += fstat(fd, &st) == 0;
+    return n;
+}
+
+START_TEST(readers_by_path_are_bounded)
+{
+    char name[16];
+    unsigned before = open_fds();
+    for (int i = 0; i < 200; i++) {
+        snprintf(name, sizeof(name), "f%d", i);
+        env_put(name, name, 4, 0644);
+        struct version v = version_on_pfs(name);
+        ck_assert_int_eq(pfs_read_chunk_at(fid_on_pfs(name), name, 0, &v, buf, &len, &racy), 0);
+        ck_assert_mem_eq(buf, name, 4);
+    }
+    ck_assert_uint_le(open_fds(), before + 64);
+    pfs_data_stop();
+    ck_assert_uint_eq(open_fds(), before);
+}
+END_TEST
+
+/* What the writer has closed last. */
+static struct {
+    pthread_mutex_t lock;
+    struct version version;
+    char byte;
+    bool end;
+} closed = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void *read_often(void *arg)
+{
+    const struct fid fid = *(struct fid *)arg;
+    char *mine = malloc(1 << 20);
+    for (;;) {
+        pthread_mutex_lock(&closed.lock);
+        struct version v = closed.version;
+        char byte = closed.byte;
+        bool end = closed.end;
+        pthread_mutex_unlock(&closed.lock);
+        if (end)
+            break;
+        size_t n;
+        bool r;
+        int err = pfs_read_chunk_at(fid, "f", 0, &v, mine, &n, &r);
+        ck_assert(err == 0 || err == -ESTALE);
+        if (!err)
+            ck_assert(mine[0] == byte && memcmp(mine, mine + 1, n - 1) == 0);
+    }
+    free(mine);
+    return NULL;
+}
+
+/* A version that somebody has closed is read whole or not at all, also while the next one is being
+ * written. */
+START_TEST(a_chunk_is_never_of_two_versions)
+{
+    static char bytes[64 << 10];
+    pthread_t t[2];
+    env_put("f", bytes, sizeof(bytes), 0644);
+    closed.version = version_on_pfs("f");
+    struct fid fid = fid_on_pfs("f");
+    for (int i = 0; i < 2; i++)
+        pthread_create(&t[i], NULL, read_often, &fid);
+    int fd = open(env_path("f"), O_WRONLY);
+    for (int i = 0; i < 60; i++) {
+        while (real_ns() - version_on_pfs("f").ctime_ns <
+               12000000) /* the next one is another version */
+            usleep(1000);
+        memset(bytes, 'A' + i % 26, sizeof(bytes));
+        ck_assert_int_eq(pwrite(fd, bytes, sizeof(bytes), 0), (ssize_t)sizeof(bytes));
+        pthread_mutex_lock(&closed.lock);
+        closed.version = version_on_pfs("f");
+        closed.byte = bytes[0];
+        pthread_mutex_unlock(&closed.lock);
+    }
+    close(fd);
+    pthread_mutex_lock(&closed.lock);
+    closed.end = true;
+    pthread_mutex_unlock(&closed.lock);
+    for (int i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+}
+END_TEST
+
+START_TEST(a_writer_replaces_a_reader)
+{
+    env_put("f", "0123456789", 10, 0644);
+    struct file *f = env_open("f", false);
+    lock_take(&f->lock);
+    int fd = f->pfs_fd;
+    ck_assert(!f->pfs_fd_writable);
+    lock_drop(&f->lock);
+    int pinned;
+    ck_assert_int_eq(pfs_pin(f, false, &pinned), 0); /* a read under way */
+    struct file *g = env_open("f", true);
+    ck_assert_ptr_eq(f, g);
+    ck_assert_int_eq(f->pfs_fd, fd);
+    ck_assert(f->pfs_fd_writable);
+    ck_assert_int_eq(pread(pinned, buf, 4, 0), 4);
+    pfs_unpin(f);
+    ck_assert_int_eq(pwrite(f->pfs_fd, "ab", 2, 0), 2);
+    shut(g);
+    ck_assert(pfs_fd_open(f)); /* one open is left */
+    shut(f);
+    env_expect("f", "ab23456789", 10);
+}
+END_TEST
+
+START_TEST(closed_and_dirty_keeps_its_descriptor)
+{
+    struct file *f = env_create("f", 0644), *clean = env_create("clean", 0644);
+    struct version v = version_on_pfs("clean");
+    store_flushed(clean, &v, UINT64_MAX);
+    env_write(f, "x", 1, 0);
+    pfs_release(f);
+    pfs_release(clean);
+    ck_assert(pfs_fd_open(f));
+    struct file_info info;
+    store_info(clean, &info);
+    ck_assert(pfs_fd_open(clean) == info.dirty);
+    pfs_drop(f);
+    ck_assert(!pfs_fd_open(f));
+    file_put(f);
+    file_put(clean);
+}
+END_TEST
+
+START_TEST(kept_descriptors_have_a_budget)
+{
+    struct rlimit old, r;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    r = old;
+    r.rlim_cur = 256; /* 64 of them */
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &r), 0);
+    enum { FILES = 100 };
+    struct file *f[FILES];
+    char name[16];
+    unsigned kept = 0;
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof(name), "f%d", i);
+        f[i] = env_create(name, 0644);
+        env_write(f[i], "x", 1, 0);
+        pfs_release(f[i]);
+    }
+    for (int i = 0; i < FILES; i++)
+        kept += pfs_fd_open(f[i]);
+    ck_assert_uint_eq(kept, 64);
+    ck_assert(!pfs_fd_open(f[0])); /* the oldest went */
+    ck_assert(pfs_fd_open(f[FILES - 1]));
+    ck_assert_int_eq(pfs_write_begin(f[0]), 0); /* made anew by path */
+    ck_assert_int_eq(pfs_write(f[0], "y", 1, 0), 0);
+    pfs_write_abort(f[0]);
+    env_expect("f0", "y", 1);
+    for (int i = 0; i < FILES; i++) {
+        pfs_drop(f[i]);
+        file_put(f[i]);
+    }
+}
+END_TEST
+
+START_TEST(an_opened_file_counts_until_it_is_released)
+{
+    env_put("f", "abc", 3, 0644);
+    struct file *f = env_open("f", false), *g = env_open("f", false);
+    ck_assert_ptr_eq(f, g);
+    ck_assert_uint_eq(f->opens, 2);
+    pfs_release(f);
+    pfs_drop(f); /* not while it is open */
+    ck_assert(pfs_fd_open(f));
+    ck_assert_int_eq(unlink(env_path("f")), 0);
+    struct statx stx;
+    ck_assert_int_eq(pfs_file_stat(f, &stx), 0);
+    ck_assert_uint_eq(stx.stx_nlink, 0);
+    size_t got;
+    ck_assert_int_eq(pfs_read(f, buf, 10, 1, &got), 0);
+    ck_assert_uint_eq(got, 2);
+    pfs_release(f);
+    ck_assert(!pfs_fd_open(f));
+    ck_assert_int_eq(pfs_file_stat(f, &stx), -ENOENT);
+    file_put(f);
+    file_put(g);
+}
+END_TEST
+
+START_TEST(the_wrong_file_is_never_opened)
+{
+    env_put("f", "one", 3, 0644);
+    struct file *f = env_open("f", false);
+    shut(f);
+    env_put("other", "two", 3, 0644);
+    struct fid fid = fid_on_pfs("f");
+    ck_assert_int_eq(rename(env_path("other"), env_path("f")), 0);
+    ck_assert_int_eq(file_get(fid, "f", &f), 0);
+    struct statx stx;
+    ck_assert_int_eq(pfs_file_stat(f, &stx), -ESTALE);
+    ck_assert_int_eq(pfs_write_begin(f), -ESTALE);
+    size_t got;
+    ck_assert_int_eq(pfs_read(f, buf, 3, 0, &got), -ESTALE);
+    struct pfs_node *n = pfs_child_as(pfs_root(), "f", fid);
+    ck_assert_int_eq(pfs_open_file(f, n, true, NULL, &stx), -ESTALE);
+    ck_assert_uint_eq(f->opens, 0);
+    pfs_unref(n);
+    file_put(f);
+    env_expect("f", "two", 3);
+}
+END_TEST
+
+START_TEST(write_back_gives_size_and_times)
+{
+    env_put("f", "0123456789", 10, 0644);
+    struct file *f = env_open("f", true);
+    struct version v;
+    unsigned nlink;
+    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write(f, "xy", 2, 4), 0);
+    ck_assert_int_eq(pfs_truncate(f, 8), 0);
+    ck_assert_int_eq(pfs_sync(f), 0);
+    ck_assert_int_eq(pfs_write_end(f, 1234567890123456789, &v, &nlink), 0);
+    ck_assert_uint_eq(nlink, 1);
+    ck_assert_int_eq(v.mtime_ns, 1234567890123456789);
+    ck_assert_uint_eq(v.size, 8);
+    struct version there = version_on_pfs("f");
+    ck_assert(version_eq(&v, &there));
+    env_expect("f", "0123xy67", 8);
+    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write_end(f, -1500000000, &v, &nlink), 0); /* 1969 */
+    ck_assert_int_eq(version_on_pfs("f").mtime_ns, -1500000000);
+    shut(f);
+}
+END_TEST
+
+START_TEST(punching_stays_within_the_file)
+{
+    make_pattern(3);
+    env_put("f", pattern, 100000, 0644);
+    struct file *f = env_open("f", true);
+    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_punch(f, 4096, 8192), 0);
+    ck_assert_int_eq(pfs_punch(f, 98304, 1 << 20), 0);
+    ck_assert_int_eq(pfs_punch(f, 1 << 20, 1 << 20), 0);
+    pfs_write_abort(f);
+    memset(pattern + 4096, 0, 8192);
+    memset(pattern + 98304, 0, 100000 - 98304);
+    env_expect("f", pattern, 100000);
+    uint64_t at;
+    ck_assert_int_eq(pfs_file_seek(f, 0, false, &at), 0);
+    ck_assert_uint_eq(at, 0);
+    ck_assert_int_eq(pfs_file_seek(f, 0, true, &at), 0);
+    ck_assert(at == 4096 || at == 100000);
+    shut(f);
+}
+END_TEST
+
+START_TEST(punching_where_the_pfs_can_not)
+{
+    if (!refuse(SYS_fallocate, -1, EOPNOTSUPP))
+        return;
+    make_pattern(3);
+    int fd = open(env_path("f"), O_CREAT | O_WRONLY, 0644);
+    ck_assert_int_eq(pwrite(fd, pattern, 100000, 0), 100000);
+    ck_assert_int_eq(pwrite(fd, pattern, 100, 10 << 20), 100); /* a hole before it */
+    close(fd);
+    struct file *f = env_open("f", true);
+    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_punch(f, 4096, 20 << 20), 0);
+    pfs_write_abort(f);
+    struct stat st;
+    ck_assert_int_eq(stat(env_path("f"), &st), 0);
+    ck_assert_int_eq(st.st_size, (10 << 20) + 100);
+    ck_assert_int_le(st.st_blocks * 512, 200000); /* the hole was not written */
+    char *got = malloc((size_t)st.st_size);
+    fd = open(env_path("f"), O_RDONLY);
+    ck_assert_int_eq(read(fd, got, (size_t)st.st_size), st.st_size);
+    close(fd);
+    ck_assert_mem_eq(got, pattern, 4096);
+    ck_assert(got[4096] == 0 && memcmp(got + 4096, got + 4097, (size_t)st.st_size - 4097) == 0);
+    free(got);
+    shut(f);
+}
+END_TEST
+
+START_TEST(an_unlinked_file_is_said_to_be)
+{
+    struct file *f = env_create("f", 0644);
+    ck_assert_int_eq(unlink(env_path("f")), 0);
+    ck_assert_int_eq(pfs_write_begin(f), -EIDRM);
+    pfs_release(f);
+    pfs_drop(f);
+    ck_assert_int_eq(pfs_write_begin(f), -ENOENT);
+    file_put(f);
+}
+END_TEST
+
+/* ---- modes; as an ordinary user, who the permissions bind ---- */
+
+static struct file *closed_file(const char *name, mode_t mode)
+{
+    struct file *f = env_create(name, mode);
+    env_write(f, "x", 1, 0);
+    pfs_release(f);
+    pfs_drop(f); /* beyond the budget: no descriptor is left */
+    return f;
+}
+
+static mode_t mode_seen(const char *name)
+{
+    struct statx stx;
+    ck_assert_int_eq(pfs_lookup(pfs_root(), name, &stx), 0);
+    return stx.stx_mode & 07777;
+}
+
+static void end_write(struct file *f)
+{
+    struct version v;
+    unsigned nlink;
+    ck_assert_int_eq(pfs_write_end(f, 1000000000, &v, &nlink), 0);
+}
+
+START_TEST(a_file_that_its_owner_may_not_write)
+{
+    struct file *f = closed_file("f", 0444);
+    uint32_t mode;
+    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_uint_eq(env_mode("f"), 0644);
+    ck_assert(store_raised_mode(f, &mode));
+    ck_assert_uint_eq(mode, 0444);
+    ck_assert_uint_eq(mode_seen("f"), 0444); /* nobody here sees the difference */
+    ck_assert_int_eq(pfs_write(f, "flushed", 7, 0), 0);
+    end_write(f);
+    ck_assert_uint_eq(env_mode("f"), 0444);
+    ck_assert(!store_raised_mode(f, &mode));
+    env_expect("f", "flushed", 7);
+    pfs_drop(f);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(not_even_readable_is_written_back)
+{
+    struct file *f = closed_file("f", 0);
+    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write(f, "abc", 3, 0), 0);
+    end_write(f);
+    ck_assert_uint_eq(env_mode("f"), 0);
+    pfs_drop(f);
+    file_put(f);
+}
+END_TEST
+
+static void chmod_by_name(const char *name, mode_t mode)
+{
+    struct statx stx;
+    ck_assert_int_eq(pfs_lookup(pfs_root(), name, &stx), 0);
+    struct pfs_node *n = pfs_child_as(pfs_root(), name, fid_of(&stx));
+    ck_assert_int_eq(pfs_chmod(n, mode, NULL), 0);
+    pfs_unref(n);
+}
+
+START_TEST(the_applications_chmod_during_write_back_holds)
+{
+    static const mode_t to[] = {0400, 0644, 0755, 0444, 0};
+    struct file *f = closed_file("f", 0444);
+    uint32_t mode;
+    for (size_t i = 0; i < ARRAY_LEN(to); i++) {
+        chmod_by_name("f", 0444);
+        pfs_drop(f);
+        ck_assert_int_eq(pfs_write_begin(f), 0);
+        ck_assert_uint_eq(env_mode("f"), 0644);
+        chmod_by_name("f", to[i]); /* 0644 is what the flush itself has set */
+        ck_assert(!store_raised_mode(f, &mode));
+        ck_assert_uint_eq(mode_seen("f"), to[i]);
+        ck_assert_int_eq(pfs_write(f, "abc", 3, 0), 0);
+        end_write(f);
+        ck_assert_uint_eq(env_mode("f"), to[i]);
+    }
+    pfs_drop(f);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(setuid_survives_the_flush)
+{
+    struct file *f = closed_file("f", 0755);
+    chmod_by_name("f", 06755); /* after the last write: meant to stay */
+    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write(f, "abc", 3, 0), 0); /* the kernel strips it */
+    end_write(f);
+    ck_assert_uint_eq(env_mode("f") & 06000, 06000);
+    /* stripped by the application's own write while the flush runs: stays stripped */
+    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_strip_suid(f), 0);
+    ck_assert_int_eq(pfs_write(f, "abd", 3, 0), 0);
+    end_write(f);
+    ck_assert_uint_eq(env_mode("f"), 0755);
+    pfs_drop(f);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(stripping_keeps_setgid_that_means_locking)
+{
+    env_put("f", "x", 1, 06745);
+    env_put("g", "x", 1, 06775);
+    struct file *f = env_open("f", true), *g = env_open("g", true);
+    ck_assert_int_eq(pfs_strip_suid(f), 0);
+    ck_assert_int_eq(pfs_strip_suid(g), 0);
+    ck_assert_uint_eq(env_mode("f"), 02745);
+    ck_assert_uint_eq(env_mode("g"), 0775);
+    shut(f);
+    shut(g);
+}
+END_TEST
+
+START_TEST(a_dead_daemons_raised_mode_is_given_back)
+{
+    struct file *f = closed_file("f", 0444);
+    ck_assert_int_eq(chmod(env_path("f"), 0644), 0);
+    store_set_raised_mode(f, 0444);
+    ck_assert_int_eq(pfs_restore_mode(f), 0);
+    ck_assert_uint_eq(env_mode("f"), 0444);
+    uint32_t mode;
+    ck_assert(!store_raised_mode(f, &mode));
+    /* or by the next flush, when it could not be given back at the start */
+    ck_assert_int_eq(chmod(env_path("f"), 0644), 0);
+    store_set_raised_mode(f, 0444);
+    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_uint_eq(mode_seen("f"), 0444);
+    end_write(f);
+    ck_assert_uint_eq(env_mode("f"), 0444);
+    ck_assert(!store_raised_mode(f, &mode));
+    /* not if somebody has set another one meanwhile */
+    ck_assert_int_eq(chmod(env_path("f"), 0600), 0);
+    store_set_raised_mode(f, 0444);
+    ck_assert_int_eq(pfs_restore_mode(f), 0);
+    ck_assert_uint_eq(env_mode("f"), 0600);
+    pfs_drop(f);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(somebody_elses_file)
+{
+    if (getuid() != 0)
+        return;
+    ck_assert_int_eq(seteuid(0), 0);
+    env_put("theirs", "0123", 4, 0666);
+    env_put("locked", "0123", 4, 0444);
+    ck_assert_int_eq(seteuid(NOBODY), 0);
+    struct file *f = env_open("theirs", true);
+    struct version v;
+    unsigned nlink;
+    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write(f, "x", 1, 0), 0);
+    ck_assert_int_eq(pfs_write_end(f, 1000000000, &v, &nlink),
+                     0); /* its times may not be set: no error */
+    ck_assert_int_ne(v.mtime_ns, 1000000000);
+    shut(f);
+    f = env_open("locked", false);
+    ck_assert_int_eq(pfs_write_begin(f), -EACCES);
+    ck_assert_uint_eq(env_mode("locked"), 0444);
+    shut(f);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("pfs_data");
+    TCase *t = tcase_create("pfs_data");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, chunks_of_a_version);
+    tcase_add_test(t, chunks_by_fid_and_path);
+    tcase_add_test(t, readers_by_path_are_bounded);
+    tcase_add_test(t, a_chunk_is_never_of_two_versions);
+    tcase_add_test(t, a_writer_replaces_a_reader);
+    tcase_add_test(t, closed_and_dirty_keeps_its_descriptor);
+    tcase_add_test(t, kept_descriptors_have_a_budget);
+    tcase_add_test(t, an_opened_file_counts_until_it_is_released);
+    tcase_add_test(t, the_wrong_file_is_never_opened);
+    tcase_add_test(t, write_back_gives_size_and_times);
+    tcase_add_test(t, punching_stays_within_the_file);
+    tcase_add_test(t, punching_where_the_pfs_can_not);
+    tcase_add_test(t, an_unlinked_file_is_said_to_be);
+    suite_add_tcase(s, t);
+    t = tcase_create("modes"); /* as an ordinary user */
+    tcase_add_checked_fixture(t, setup_user, teardown);
+    tcase_add_test(t, a_file_that_its_owner_may_not_write);
+    tcase_add_test(t, not_even_readable_is_written_back);
+    tcase_add_test(t, the_applications_chmod_during_write_back_holds);
+    tcase_add_test(t, setuid_survives_the_flush);
+    tcase_add_test(t, stripping_keeps_setgid_that_means_locking);
+    tcase_add_test(t, a_dead_daemons_raised_mode_is_given_back);
+    tcase_add_test(t, somebody_elses_file);
+    suite_add_tcase(s, t);
+    return env_run(s);
+}

@@ -1,0 +1,493 @@
+/* test_store_crash.c - `kill -9` between any two instructions of each change.
+ *
+ * The child makes a file and stops; the parent lets it run the change instruction by instruction
+ * (ptrace), kills it after a random number of them, opens the store and looks: the file is as
+ * before or as after the change (or in between, where the change may be seen half done, as a write
+ * may), and a flush brings exactly that to the PFS.  Writes to the data file are made in two
+ * halves, so that "half written" is met too.
+ *
+ * EDDY_TEST_SEED=n, EDDY_TEST_ROUNDS=n (deaths per change; n = 0: after every single instruction).
+ */
+#include "store_help.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#define CHUNK    (64 * KIB)
+#define LIMIT    (2 * MIB)
+#define FILE_MAX (300 * KIB)
+
+/* ---- what the child's libc would do at once ---- */
+
+ssize_t pwritev(int fd, const struct iovec *iov, int n, off_t off)
+{
+    ssize_t done = 0;
+    for (int i = 0; i < n; i++) {
+        const char *p = iov[i].iov_base;
+        size_t half[2] = {iov[i].iov_len / 2, iov[i].iov_len - iov[i].iov_len / 2};
+        for (unsigned h = 0; h < 2; p += half[h++]) {
+            if (half[h] && syscall(SYS_pwrite64, fd, p, half[h], off + done) != (long)half[h])
+                return -1;
+            done += (ssize_t)half[h];
+        }
+    }
+    return done;
+}
+
+/* ---- the file, the PFS, and what both should hold ---- */
+
+struct content {
+    uint64_t size;
+    uint8_t bytes[FILE_MAX];
+};
+
+struct world { /* shared by parent and child */
+    struct content pfs;
+    int64_t pfs_changes;
+    struct content before, after;
+    char path_before[5000], path_after[5000];
+    bool finished;
+};
+static struct world *world;
+
+static struct version pfs_version(void)
+{
+    return (struct version){world->pfs.size, 1000000007 + world->pfs_changes,
+                            1000000009 + world->pfs_changes};
+}
+
+static void put(struct content *c, uint64_t off, uint64_t len, uint64_t seed)
+{
+    put_pattern(c->bytes + off, len, off, seed);
+    c->size = c->size > off + len ? c->size : off + len;
+}
+
+static void cut(struct content *c, uint64_t size)
+{
+    if (size < c->size)
+        memset(c->bytes + size, 0, c->size - size);
+    c->size = size;
+}
+
+static void fill_one(struct file *f, uint64_t index)
+{
+    struct version v = pfs_version();
+    uint64_t off = index * CHUNK, len = v.size - off < CHUNK ? v.size - off : CHUNK;
+    ck_assert_int_eq(store_fill(f, index, &v, world->pfs.bytes + off, len, 0, index % 2, false), 0);
+}
+
+static void write_from(struct file *f, const struct content *c, uint64_t off, uint64_t len)
+{
+    write_ok(f, c->bytes + off, len, off);
+}
+
+/* As flush/copyout.c: cut, pages, size; the PFS changes its version with everything. */
+static void flush(struct file *f)
+{
+    struct file_info info;
+    uint64_t from = 0;
+    store_flush_begins(f);
+    store_info(f, &info);
+    for (;;) {
+        struct snapshot *s;
+        int err = store_snapshot(f, from, 50000, &s);
+        if (err)
+            break;
+        if (s->cut != NO_CUT)
+            cut(&world->pfs, s->cut);
+        for (size_t i = 0; i < s->nruns; i++) {
+            const struct run *r = &s->runs[i];
+            if (r->hole)
+                memset(world->pfs.bytes + r->off, 0, r->len);
+            else
+                store_pread(f, world->pfs.bytes + r->off, r->len, r->off);
+            from = r->off + r->len;
+            world->pfs.size = MAX(world->pfs.size, from);
+        }
+        world->pfs_changes++;
+        if (s->last || !s->nruns) {
+            cut(&world->pfs, s->size);
+            store_snapshot_done(s, true);
+            break;
+        }
+        store_snapshot_done(s, true);
+    }
+    struct version v = pfs_version();
+    store_flushed(f, &v, info.change);
+}
+
+/* ---- the changes ---- */
+
+/* begin: acknowledged before the change.  All start from a file of 200,000 bytes on the PFS,
+ * claimed, the chunks 0 and 1 here, with dirty bytes in chunk 1 and 3. */
+struct change {
+    const char *name;
+    void (*act)(struct file *f);
+    void (*expect)(struct content *c); /* from before to after; NULL: the bytes stay */
+    bool at_once;                      /* as before or as after, nothing in between */
+};
+
+static void act_overwrite(struct file *f)
+{
+    write_from(f, &world->after, 3000, 9000);
+}
+static void expect_overwrite(struct content *c)
+{
+    put(c, 3000, 9000, 50);
+}
+
+static void act_write_missing(struct file *f)
+{
+    write_from(f, &world->after, 135168, 12288);
+}
+static void expect_write_missing(struct content *c)
+{
+    put(c, 135168, 12288, 51);
+}
+
+static void act_extend(struct file *f)
+{
+    write_from(f, &world->after, 250000, 20000);
+}
+static void expect_extend(struct content *c)
+{
+    put(c, 250000, 20000, 52);
+}
+
+static void act_append(struct file *f)
+{
+    uint64_t off, fill;
+    store_append(f, world->after.bytes + 200000, 7000, &off, &fill);
+}
+static void expect_append(struct content *c)
+{
+    put(c, 200000, 7000, 53);
+}
+
+static void act_shrink(struct file *f)
+{
+    uint64_t fill;
+    store_truncate(f, 67000, &fill);
+}
+static void expect_shrink(struct content *c)
+{
+    cut(c, 67000);
+}
+
+static void act_grow(struct file *f)
+{
+    uint64_t fill;
+    store_truncate(f, 260000, &fill);
+}
+static void expect_grow(struct content *c)
+{
+    cut(c, 260000);
+}
+
+static void act_punch(struct file *f)
+{
+    uint64_t fill;
+    store_punch(f, 5000, 100000, &fill);
+}
+static void expect_punch(struct content *c)
+{
+    memset(c->bytes + 5000, 0, 100000);
+}
+
+static void act_fill(struct file *f)
+{
+    fill_one(f, 2);
+}
+
+/* Other files' chunks: the first 20 fill the cache, what comes then pushes this file's out. */
+static void fill_others(uint64_t from, uint64_t to)
+{
+    static uint8_t data[CHUNK];
+    struct version v = version_n(32 * CHUNK, 3);
+    struct file *other = get_file(100, "other");
+    store_set_version(other, &v, NULL);
+    for (uint64_t i = from; i < to; i++)
+        ck_assert_int_eq(store_fill(other, i, &v, data, sizeof(data), 0, true, false), 0);
+    file_put(other);
+}
+
+static void act_evict(struct file *f)
+{
+    (void)f;
+    fill_others(20, 24);
+}
+
+static void act_flush(struct file *f)
+{
+    flush(f);
+}
+
+static void act_new(struct file *f)
+{
+    struct version v = pfs_version();
+    store_set_new(f, &v);
+}
+static void expect_new(struct content *c)
+{
+    cut(c, 0);
+}
+
+static void act_rename(struct file *f)
+{
+    file_set_path(f, world->path_after);
+}
+
+static void act_rename_back(struct file *f)
+{
+    file_set_path(f, "short");
+    file_set_path(f, world->path_after);
+}
+
+static void act_sync(struct file *f)
+{
+    store_sync(f);
+}
+
+static const struct change changes[] = {
+    {"overwrite", act_overwrite, expect_overwrite, false},
+    {"write missing pages", act_write_missing, expect_write_missing, false},
+    {"write beyond the end", act_extend, expect_extend, false},
+    {"append", act_append, expect_append, false},
+    {"shrink", act_shrink, expect_shrink, true},
+    {"grow", act_grow, expect_grow, true},
+    {"punch", act_punch, expect_punch, false},
+    {"fill", act_fill, NULL, true},
+    {"evict", act_evict, NULL, true},
+    {"flush", act_flush, NULL, true},
+    {"truncate at open", act_new, expect_new, true},
+    {"rename", act_rename, NULL, true},
+    {"rename twice", act_rename_back, NULL, true},
+    {"fsync", act_sync, NULL, true},
+};
+
+static void begin(struct file **out)
+{
+    struct file *f = get_file(1, world->path_before);
+    struct version v = pfs_version();
+    store_set_claim(f, 1, 1, &v);
+    fill_one(f, 0);
+    fill_one(f, 1);
+    fill_one(f, 3);
+    write_from(f, &world->before, 70000, 5000);
+    write_from(f, &world->before, 196608, 3392);
+    *out = f;
+}
+
+static void make_world(const struct change *c)
+{
+    memset(world, 0, sizeof(*world));
+    put(&world->pfs, 0, 200000, 1);
+    world->before = world->pfs;
+    put(&world->before, 70000, 5000, 2);
+    put(&world->before, 196608, 3392, 3);
+    world->after = world->before;
+    if (c->expect)
+        c->expect(&world->after);
+    strcpy(world->path_before, "dir/file");
+    memset(world->path_after, 'q', 1000);
+    if (c->act != act_rename && c->act != act_rename_back)
+        strcpy(world->path_after, world->path_before);
+}
+
+/* ---- one death ---- */
+
+static void child(const struct change *c)
+{
+    struct file *f;
+    open_store(LIMIT, CHUNK);
+    begin(&f);
+    if (c->act == act_evict) { /* only what is clean and on the PFS can go */
+        flush(f);
+        fill_others(0, 20);
+    }
+    raise(SIGSTOP);
+    c->act(f);
+    world->finished = true;
+    raise(SIGSTOP);
+    _exit(0);
+}
+
+/* Runs the change for at most `steps` instructions; returns how many it ran. */
+static uint64_t run_child(const struct change *c, uint64_t steps)
+{
+    int status;
+    pid_t pid = fork();
+    if (!pid) {
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        child(c);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_msg(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP,
+                  "%s: the child did not get to the change", c->name);
+    uint64_t n = 0;
+    for (; n < steps && !world->finished; n++) {
+        if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) < 0)
+            ck_abort_msg("ptrace: %s", strerror(errno));
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_msg(WIFSTOPPED(status), "%s: the child ended", c->name);
+        ck_assert_msg(WSTOPSIG(status) == SIGTRAP, "%s: signal %d", c->name, WSTOPSIG(status));
+    }
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return n;
+}
+
+/* ---- what is there then ---- */
+
+static void read_visible(struct file *f, struct content *c)
+{
+    struct file_info info;
+    store_info(f, &info);
+    memset(c, 0, sizeof(*c));
+    c->size = info.size;
+    ck_assert_uint_le(c->size, FILE_MAX);
+    for (uint64_t at = 0, n, miss; at < c->size; at += n) {
+        n = store_pin(f, at, c->size - at);
+        if (n) {
+            ck_assert_int_eq(store_pread(f, c->bytes + at, n, at), 0);
+            store_unpin(f, at, n);
+        } else {
+            ck_assert(store_missing(f, at, c->size - at, &miss, &n));
+            ck_assert_uint_eq(miss, at);
+            memcpy(c->bytes + at, world->pfs.bytes + at, n);
+        }
+    }
+}
+
+static bool same(const struct content *a, const struct content *b)
+{
+    return a->size == b->size && !memcmp(a->bytes, b->bytes, sizeof(a->bytes));
+}
+
+static void check_content(const struct change *c, const struct content *now, uint64_t steps)
+{
+    const struct content *a = &world->before, *b = &world->after;
+    if (same(now, a) || same(now, b))
+        return;
+    if (now->size != a->size && now->size != b->size)
+        ck_abort_msg("%s, %llu instructions: size %llu", c->name, (unsigned long long)steps,
+                     (unsigned long long)now->size);
+    for (uint64_t i = 0; i < FILE_MAX; i++)
+        if (c->at_once ? now->bytes[i] != (now->size == a->size ? a : b)->bytes[i]
+                       : now->bytes[i] != a->bytes[i] && now->bytes[i] != b->bytes[i])
+            ck_abort_msg("%s, %llu instructions: size %llu, byte %llu is %u, should be %u or %u",
+                         c->name, (unsigned long long)steps, (unsigned long long)now->size,
+                         (unsigned long long)i, now->bytes[i], a->bytes[i], b->bytes[i]);
+    ck_assert_msg(!c->at_once, "%s, %llu instructions: neither before nor after", c->name,
+                  (unsigned long long)steps);
+}
+
+static void check_after(const struct change *c, uint64_t steps)
+{
+    static struct content now, again;
+    open_store(LIMIT, CHUNK);
+    struct file *f = file_find(fid_n(1));
+    ck_assert_msg(f != NULL, "%s, %llu instructions: the file is gone", c->name,
+                  (unsigned long long)steps);
+    char *path = file_path(f);
+    ck_assert_msg(!strcmp(path, world->path_before) || !strcmp(path, world->path_after) ||
+                      !strcmp(path, "short"),
+                  "%s: path %s", c->name, path);
+    free(path);
+    read_visible(f, &now);
+    check_content(c, &now, steps);
+    flush(f);
+    read_visible(f, &again);
+    ck_assert_msg(same(&now, &again), "%s, %llu instructions: the flush changed it", c->name,
+                  (unsigned long long)steps);
+    struct file_info info;
+    store_info(f, &info);
+    ck_assert_msg(!info.dirty, "%s, %llu instructions: dirty after the flush", c->name,
+                  (unsigned long long)steps);
+    ck_assert_msg(world->pfs.size == now.size && !memcmp(world->pfs.bytes, now.bytes, now.size),
+                  "%s, %llu instructions: the PFS has something else", c->name,
+                  (unsigned long long)steps);
+    uint64_t fill; /* nothing that was cut off or never got in shows up in the end */
+    ck_assert_int_eq(store_truncate(f, FILE_MAX, &fill), 0);
+    now.size = FILE_MAX;
+    read_visible(f, &again);
+    ck_assert_msg(same(&now, &again), "%s, %llu instructions: old bytes beyond the end", c->name,
+                  (unsigned long long)steps);
+    file_put(f);
+    store_close(false);
+}
+
+static void empty_cache(void)
+{
+    remove_tree(cache_dir);
+}
+
+static uint64_t env_number(const char *name, uint64_t otherwise)
+{
+    const char *s = getenv(name);
+    return s && *s ? strtoull(s, NULL, 0) : otherwise;
+}
+
+START_TEST(a_death_at_any_instruction_leaves_the_file_as_before_or_after)
+{
+    const struct change *c = &changes[_i];
+    uint64_t rounds = env_number("EDDY_TEST_ROUNDS", 8),
+             seed = env_number("EDDY_TEST_SEED", random_u64() | 1);
+    printf("%s: seed %llu", c->name, (unsigned long long)seed);
+    make_world(c);
+    uint64_t total = run_child(c, UINT64_MAX);
+    printf(", %llu instructions\n", (unsigned long long)total);
+    fflush(stdout);
+    check_after(c, total);
+    for (uint64_t i = 0; i < (rounds ? rounds : total); i++) {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        uint64_t steps = rounds ? seed % total : i;
+        empty_cache();
+        make_world(c);
+        run_child(c, steps);
+        check_after(c, steps);
+    }
+}
+END_TEST
+
+static void setup(void)
+{
+    dir_setup();
+    world = mmap(NULL, sizeof(*world), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(world, MAP_FAILED);
+}
+
+static bool may_trace(void)
+{
+    int status;
+    pid_t pid = fork();
+    if (!pid)
+        _exit(ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0);
+    return waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+int main(void)
+{
+    if (!may_trace()) {
+        printf("skipped: ptrace is not permitted here\n");
+        return 77;
+    }
+    Suite *s = suite_create("store crash");
+    TCase *t = tcase_create("crash");
+    tcase_add_checked_fixture(t, setup, dir_teardown);
+    tcase_set_timeout(t, 0);
+    tcase_add_loop_test(t, a_death_at_any_instruction_leaves_the_file_as_before_or_after, 0,
+                        (int)ARRAY_LEN(changes));
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? 1 : 0;
+}

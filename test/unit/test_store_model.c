@@ -1,0 +1,724 @@
+/* test_store_model.c - random work on the store against a plain shadow copy and a PFS that does
+ * what it is told.
+ *
+ * The file's bytes at any time are: valid pages from the data file, what is not valid below
+ * base_end from the PFS, else zeros. They must be the shadow's; and after the last flush the PFS's
+ * bytes must be the shadow's.  With evictions all the time, the store closed and opened again
+ * without warning, flushes that stop or fail half-way, and in the second test with writers, a
+ * flusher, a reader and an evicter in threads.
+ *
+ * EDDY_TEST_SEED=n repeats a run; EDDY_TEST_ROUNDS=n makes it longer.
+ */
+#include "store_help.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#define FILE_MAX (2 * MIB)
+#define CHUNK    (64 * KIB)
+#define LIMIT    (3 * MIB)
+
+/* ---- the PFS ---- */
+
+struct pfs {
+    pthread_mutex_t mutex;
+    uint8_t *bytes;
+    struct version v; /* v.size: its size */
+};
+
+static void pfs_init(struct pfs *p)
+{
+    pthread_mutex_init(&p->mutex, NULL);
+    p->bytes = calloc(1, FILE_MAX + PAGE);
+    p->v = version_n(0, 1);
+}
+
+static void pfs_touch(struct pfs *p)
+{
+    p->v.mtime_ns++;
+    p->v.ctime_ns++;
+}
+
+static void pfs_resize(struct pfs *p, uint64_t size)
+{
+    pthread_mutex_lock(&p->mutex);
+    if (size < p->v.size)
+        memset(p->bytes + size, 0, p->v.size - size);
+    p->v.size = size;
+    pfs_touch(p);
+    pthread_mutex_unlock(&p->mutex);
+}
+
+static void pfs_put(struct pfs *p, const uint8_t *buf, size_t len, uint64_t off)
+{
+    pthread_mutex_lock(&p->mutex);
+    memcpy(p->bytes + off, buf, len);
+    if (off + len > p->v.size)
+        p->v.size = off + len;
+    pfs_touch(p);
+    pthread_mutex_unlock(&p->mutex);
+}
+
+/* ---- random ---- */
+
+struct rnd {
+    uint64_t s;
+};
+static uint64_t next(struct rnd *r)
+{
+    r->s ^= r->s << 13;
+    r->s ^= r->s >> 7;
+    r->s ^= r->s << 17;
+    return r->s;
+}
+static uint64_t below(struct rnd *r, uint64_t n)
+{
+    return n ? next(r) % n : 0;
+}
+/* Often near page and chunk borders. */
+static uint64_t some_offset(struct rnd *r, uint64_t max)
+{
+    uint64_t x = below(r, max + 1);
+    if (below(r, 3) == 0)
+        x = x / PAGE * PAGE + below(r, 3) - 1;
+    if (below(r, 6) == 0)
+        x = x / CHUNK * CHUNK + below(r, 3) - 1;
+    return x > max ? max : x;
+}
+static size_t some_length(struct rnd *r)
+{
+    switch (below(r, 4)) {
+    case 0:
+        return 1 + below(r, 20);
+    case 1:
+        return 1 + below(r, PAGE);
+    case 2:
+        return PAGE * (1 + below(r, 4));
+    default:
+        return 1 + below(r, 150000);
+    }
+}
+
+static uint64_t least(uint64_t a, uint64_t b) /* a function: its arguments may draw numbers */
+{
+    return a < b ? a : b;
+}
+
+static uint64_t env_number(const char *name, uint64_t otherwise)
+{
+    const char *s = getenv(name);
+    return s && *s ? strtoull(s, NULL, 0) : otherwise;
+}
+
+/* ---- one file of the store over one of the PFS ---- */
+
+struct model {
+    struct file *f;
+    struct pfs pfs;
+    uint8_t *shadow;
+    uint64_t size;
+    /* Called in the middle of a flush, when bytes were copied and not yet said to be on the PFS. */
+    void (*meanwhile)(struct model *m, struct rnd *r);
+    void *arg;
+    /* Bytes of a chunk from the PFS that come late. */
+    uint8_t late[CHUNK];
+    uint64_t late_index;
+    struct version late_version;
+    bool late_on_its_way;
+};
+
+/* The missing bytes come from the PFS as fetch.c and local.c bring them. */
+static void fill_from_pfs(struct model *m, uint64_t off)
+{
+    uint8_t buf[CHUNK];
+    struct file_info info;
+    store_info(m->f, &info);
+    uint64_t index = off / CHUNK, begin = index * CHUNK;
+    if (begin >= info.base.size)
+        return;
+    size_t len = least(CHUNK, info.base.size - begin);
+    pthread_mutex_lock(&m->pfs.mutex);
+    memcpy(buf, m->pfs.bytes + begin, len);
+    pthread_mutex_unlock(&m->pfs.mutex);
+    int err = store_fill(m->f, index, &info.base, buf, len, XXH3_64bits(buf, len),
+                         next(&(struct rnd){off + 1}) & 1, false);
+    ck_assert_msg(!err || err == -ESTALE || err == -ENOSPC, "store_fill: %s", strerror(-err));
+}
+
+/* A chunk is read from the PFS now and comes later, whatever happens between. */
+static void late_fill(struct model *m, struct rnd *r)
+{
+    struct file_info info;
+    store_info(m->f, &info);
+    if (m->late_on_its_way) {
+        size_t len = least(CHUNK, m->late_version.size - m->late_index * CHUNK);
+        int err = store_fill(m->f, m->late_index, &m->late_version, m->late, len,
+                             XXH3_64bits(m->late, len), true, false);
+        ck_assert(!err || err == -ESTALE || err == -ENOSPC);
+        m->late_on_its_way = false;
+    } else if (info.base.size) {
+        m->late_version = info.base;
+        m->late_index = below(r, info.base.size) / CHUNK;
+        memcpy(m->late, m->pfs.bytes + m->late_index * CHUNK, CHUNK);
+        m->late_on_its_way = true;
+    }
+}
+
+/* Reads as local.c does; bytes that can not be kept are used from the PFS. */
+static void read_model(struct model *m, uint8_t *buf, size_t len, uint64_t off)
+{
+    for (size_t done = 0; done < len;) {
+        size_t n = store_pin(m->f, off + done, len - done);
+        if (n) {
+            ck_assert_int_eq(store_pread(m->f, buf + done, n, off + done), 0);
+            store_unpin(m->f, off + done, n);
+            done += n;
+            continue;
+        }
+        uint64_t miss, miss_len;
+        struct file_info info;
+        store_info(m->f, &info);
+        if (!store_missing(m->f, off + done, len - done, &miss, &miss_len) || miss != off + done)
+            continue;
+        if (below(&(struct rnd){off + 3}, 8)) {
+            fill_from_pfs(m, miss);
+            if (store_pin(m->f, miss, 1)) {
+                store_unpin(m->f, miss, 1);
+                continue;
+            }
+        }
+        pthread_mutex_lock(&m->pfs.mutex);
+        memcpy(buf + done, m->pfs.bytes + miss, miss_len);
+        pthread_mutex_unlock(&m->pfs.mutex);
+        done += miss_len;
+    }
+}
+
+static void same_bytes(const uint8_t *have, const uint8_t *want, size_t len, uint64_t off,
+                       const char *where)
+{
+    if (!memcmp(have, want, len))
+        return;
+    size_t i = 0;
+    while (have[i] == want[i])
+        i++;
+    ck_abort_msg("%s: byte %llu (page %llu) is %u, should be %u", where,
+                 (unsigned long long)(off + i), (unsigned long long)((off + i) / PAGE), have[i],
+                 want[i]);
+}
+
+/* One pass as flush/copyout.c makes it.  fail: stops or fails somewhere.  Returns whether the file
+ * is clean. */
+static bool flush_model(struct model *m, struct rnd *r, bool fail)
+{
+    struct file_info info;
+    struct snapshot *s = NULL;
+    uint64_t from = 0;
+    uint8_t *buf = malloc(FILE_MAX + PAGE);
+    bool ok = true, clean = false;
+    store_info(m->f, &info);
+    if (!info.dirty) {
+        free(buf);
+        return true;
+    }
+    store_flush_begins(m->f);
+    store_info(m->f, &info);
+    for (;;) {
+        int err = store_snapshot(m->f, from, PAGE + below(r, 500000), &s);
+        ck_assert_int_eq(err, 0);
+        if (s->cut != NO_CUT)
+            pfs_resize(&m->pfs, s->cut);
+        for (size_t i = 0; i < s->nruns && ok; i++) {
+            struct run *run = &s->runs[i];
+            if (fail && below(r, 6) == 0) {
+                ok = false;
+                break;
+            }
+            memset(buf, 0, run->len);
+            if (!run->hole)
+                ck_assert_int_eq(store_pread(m->f, buf, run->len, run->off), 0);
+            pfs_put(&m->pfs, buf, run->len, run->off);
+            from = run->off + run->len;
+        }
+        if (m->meanwhile)
+            m->meanwhile(m, r);
+        if (!ok || s->last || !s->nruns)
+            break;
+        store_snapshot_done(s, true);
+        s = NULL;
+        if (m->meanwhile)
+            m->meanwhile(m, r);
+    }
+    if (ok && m->pfs.v.size != s->size)
+        pfs_resize(&m->pfs, s->size);
+    pthread_mutex_lock(&m->pfs.mutex);
+    pfs_touch(&m->pfs);
+    struct version v = m->pfs.v;
+    pthread_mutex_unlock(&m->pfs.mutex);
+    store_snapshot_done(s, ok);
+    if (m->meanwhile)
+        m->meanwhile(m, r);
+    if (ok)
+        clean = store_flushed(m->f, &v, info.change);
+    free(buf);
+    return clean;
+}
+
+static int write_filled(struct model *m, const uint8_t *buf, size_t len, uint64_t off,
+                        struct rnd *r)
+{
+    uint64_t fill;
+    for (;;) {
+        int err = store_write(m->f, buf, len, off, &fill);
+        if (err == -ENODATA)
+            fill_from_pfs(m, fill);
+        else if (err == -ENOSPC && r)
+            flush_model(m, r, false); /* write-through: makes room */
+        else
+            return err;
+    }
+}
+
+/* ---- alone, with crashes ---- */
+
+static void do_write(struct model *m, struct rnd *r)
+{
+    static uint8_t buf[200000];
+    uint64_t off = some_offset(r, FILE_MAX - 1);
+    size_t len = least(some_length(r), FILE_MAX - off);
+    put_pattern(buf, len, off, next(r));
+    int err = write_filled(m, buf, len, off, m->meanwhile ? r : NULL);
+    if (err == -ENOSPC && !m->meanwhile)
+        return; /* in the middle of a flush, which makes room when it ends */
+    ck_assert_int_eq(err, 0);
+    memcpy(m->shadow + off, buf, len);
+    m->size = MAX(m->size, off + len);
+}
+
+static void do_append(struct model *m, struct rnd *r)
+{
+    static uint8_t buf[200000];
+    size_t len = some_length(r);
+    uint64_t off, fill;
+    if (m->size + len > FILE_MAX)
+        return;
+    put_pattern(buf, len, m->size, next(r));
+    int err;
+    while ((err = store_append(m->f, buf, len, &off, &fill)))
+        if (err == -ENODATA)
+            fill_from_pfs(m, fill);
+        else if (err == -ENOSPC && m->meanwhile)
+            flush_model(m, r, false);
+        else if (err == -ENOSPC)
+            return;
+        else
+            ck_abort_msg("store_append: %s", strerror(-err));
+    ck_assert_uint_eq(off, m->size);
+    memcpy(m->shadow + off, buf, len);
+    m->size += len;
+}
+
+static void do_truncate(struct model *m, struct rnd *r)
+{
+    uint64_t size = below(r, 3) ? some_offset(r, FILE_MAX) : some_offset(r, m->size), fill;
+    ck_assert_int_eq(store_truncate(m->f, size, &fill), 0);
+    if (size < m->size)
+        memset(m->shadow + size, 0, m->size - size);
+    m->size = size;
+}
+
+static void do_punch(struct model *m, struct rnd *r)
+{
+    uint64_t off = some_offset(r, FILE_MAX), len = some_length(r), fill;
+    int err;
+    while ((err = store_punch(m->f, off, len, &fill)) == -ENODATA)
+        fill_from_pfs(m, fill);
+    if (err == -ENOSPC)
+        return;
+    ck_assert_int_eq(err, 0);
+    if (off < m->size)
+        memset(m->shadow + off, 0, least(len, m->size - off));
+}
+
+static void do_read(struct model *m, struct rnd *r)
+{
+    static uint8_t buf[FILE_MAX];
+    uint64_t off = some_offset(r, FILE_MAX);
+    if (off >= m->size) {
+        ck_assert_uint_eq(store_pin(m->f, off, 10), 0);
+        return;
+    }
+    size_t len = least(below(r, 4) ? some_length(r) : FILE_MAX, m->size - off);
+    read_model(m, buf, len, off);
+    same_bytes(buf, m->shadow + off, len, off, "read");
+}
+
+/* Another file's clean chunks push out what may go. */
+static void do_evict(struct rnd *r)
+{
+    static uint8_t data[LIMIT];
+    struct file *other = get_file(99, "other");
+    struct version v = version_n(sizeof(data), 1 + below(r, 3));
+    ck_assert_int_eq(store_set_version(other, &v, NULL), 0);
+    for (unsigned i = 0; i < 20; i++) {
+        uint64_t index = below(r, sizeof(data) / CHUNK);
+        int err = fill_chunk(other, index, &v, data, false);
+        ck_assert(!err || err == -ENOSPC);
+    }
+    file_put(other);
+}
+
+/* Nobody is told; the next daemon finds it. */
+static void do_reopen(struct model *m)
+{
+    struct file_info before, after;
+    store_info(m->f, &before);
+    file_put(m->f);
+    store_close(false);
+    open_store(LIMIT, CHUNK);
+    m->f = get_file(1, "model");
+    store_info(m->f, &after);
+    ck_assert_uint_eq(after.size, before.size);
+    ck_assert_uint_eq(after.dirty_bytes, before.dirty_bytes);
+    ck_assert_uint_eq(after.cut, before.cut);
+    ck_assert_uint_eq(after.base_end, before.base_end);
+    ck_assert(after.dirty == before.dirty && after.mtime_ns == before.mtime_ns &&
+              after.blocks == before.blocks);
+}
+
+/* The claim goes to another node, which writes, and comes back. */
+static void do_give_away(struct model *m, struct rnd *r)
+{
+    static uint8_t buf[50000];
+    while (!flush_model(m, r, false))
+        ;
+    same_bytes(m->pfs.bytes, m->shadow, FILE_MAX, 0, "PFS");
+    struct version v = m->pfs.v;
+    ck_assert(store_clear_claim(m->f, &v));
+    if (below(r, 2)) {
+        uint64_t off = some_offset(r, FILE_MAX - sizeof(buf));
+        put_pattern(buf, sizeof(buf), off, next(r));
+        pfs_put(&m->pfs, buf, sizeof(buf), off);
+        memcpy(m->shadow + off, buf, sizeof(buf));
+        m->size = m->pfs.v.size;
+    }
+    do_evict(r);
+    if (below(r, 2))
+        ck_assert_int_eq(store_set_version(m->f, &m->pfs.v, NULL), 0);
+    v = m->pfs.v;
+    store_set_claim(m->f, 2, next(r), &v);
+    if (below(r, 4) == 0) { /* opened with O_TRUNC */
+        store_set_new(m->f, &v);
+        memset(m->shadow, 0, FILE_MAX);
+        m->size = 0;
+    }
+}
+
+/* What an application, another node's bytes and the want of room do while a flush runs. */
+static void in_the_middle(struct model *m, struct rnd *r)
+{
+    m->meanwhile = NULL;
+    for (uint64_t n = below(r, 4); n; n--)
+        switch (below(r, 10)) {
+        case 0:
+        case 1:
+        case 2:
+            do_write(m, r);
+            break;
+        case 3:
+            do_append(m, r);
+            break;
+        case 4:
+            do_truncate(m, r);
+            break;
+        case 5:
+            do_punch(m, r);
+            break;
+        case 6:
+            do_evict(r);
+            break;
+        case 7:
+            late_fill(m, r);
+            break;
+        default:
+            do_read(m, r);
+            break;
+        }
+    m->meanwhile = in_the_middle;
+}
+
+static void one_step(struct model *m, struct rnd *r)
+{
+    switch (below(r, 25)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+    case 4:
+        do_write(m, r);
+        break;
+    case 5:
+    case 6:
+        do_append(m, r);
+        break;
+    case 7:
+    case 8:
+        do_truncate(m, r);
+        break;
+    case 9:
+    case 10:
+        do_punch(m, r);
+        break;
+    case 11:
+    case 12:
+    case 13:
+        flush_model(m, r, true);
+        break;
+    case 14:
+        flush_model(m, r, false);
+        break;
+    case 15:
+        do_evict(r);
+        break;
+    case 16:
+        do_reopen(m);
+        break;
+    case 17:
+        do_give_away(m, r);
+        break;
+    case 18:
+        ck_assert_int_eq(store_sync(m->f), 0);
+        break;
+    case 19:
+        late_fill(m, r);
+        break;
+    default:
+        do_read(m, r);
+        break;
+    }
+    struct file_info info;
+    store_info(m->f, &info);
+    ck_assert_uint_eq(info.size, m->size);
+}
+
+static void model_init(struct model *m)
+{
+    memset(m, 0, sizeof(*m));
+    pfs_init(&m->pfs);
+    m->shadow = calloc(1, FILE_MAX + PAGE);
+    m->f = new_file(1, "model");
+}
+
+static void model_finish(struct model *m, struct rnd *r)
+{
+    m->meanwhile = NULL;
+    uint8_t *buf = malloc(FILE_MAX);
+    read_model(m, buf, m->size, 0);
+    same_bytes(buf, m->shadow, m->size, 0, "at the end");
+    while (!flush_model(m, r, false))
+        ;
+    ck_assert_uint_eq(m->pfs.v.size, m->size);
+    same_bytes(m->pfs.bytes, m->shadow, FILE_MAX, 0, "PFS at the end");
+    struct store_usage u;
+    store_usage(&u);
+    ck_assert_uint_eq(u.dirty, 0);
+    store_clear_claim(m->f, &m->pfs.v);
+    file_put(m->f);
+    free(buf);
+    free(m->shadow);
+    free(m->pfs.bytes);
+}
+
+START_TEST(random_work_with_crashes_is_never_wrong)
+{
+    uint64_t seed = env_number("EDDY_TEST_SEED", random_u64() | 1),
+             rounds = env_number("EDDY_TEST_ROUNDS", 6000);
+    printf("seed %llu\n", (unsigned long long)seed);
+    fflush(stdout);
+    struct rnd r = {seed};
+    struct model m;
+    model_init(&m);
+    m.meanwhile = in_the_middle;
+    for (uint64_t i = 0; i < rounds; i++)
+        one_step(&m, &r);
+    ck_assert_uint_gt(counted(evicted_bytes), 0);
+    model_finish(&m, &r);
+}
+END_TEST
+
+/* ---- in threads ---- */
+
+#define WRITERS 3
+#define REGION  (FILE_MAX / WRITERS) /* not a multiple of a page: neighbours share one */
+
+struct crowd {
+    struct model m;
+    pthread_rwlock_t whole; /* for reading: my region; for writing: the whole file */
+    _Atomic bool stop;
+    _Atomic uint64_t steps;
+    uint64_t seed, rounds;
+};
+
+struct worker {
+    struct crowd *c;
+    unsigned n;
+    pthread_t thread;
+};
+
+static void region_step(struct crowd *c, unsigned n, struct rnd *r, uint8_t *buf)
+{
+    uint64_t begin = n * REGION, off = begin + some_offset(r, REGION - 1);
+    size_t len = least(some_length(r), begin + REGION - off);
+    if (below(r, 2)) {
+        put_pattern(buf, len, off, next(r));
+        int err = write_filled(&c->m, buf, len, off, NULL);
+        if (err == -ENOSPC)
+            return; /* the flusher makes room */
+        ck_assert_int_eq(err, 0);
+        memcpy(c->m.shadow + off, buf, len);
+    } else {
+        struct file_info info;
+        store_info(c->m.f, &info);
+        len = off < info.size ? least(len, info.size - off) : 0;
+        read_model(&c->m, buf, len, off);
+        same_bytes(buf, c->m.shadow + off, len, off, "region");
+    }
+}
+
+static void whole_step(struct crowd *c, struct rnd *r)
+{
+    struct file_info info;
+    store_info(c->m.f, &info);
+    c->m.size = info.size;
+    if (below(r, 2))
+        do_truncate(&c->m, r);
+    else
+        do_punch(&c->m, r);
+}
+
+static void *writer(void *arg)
+{
+    struct worker *w = arg;
+    struct crowd *c = w->c;
+    struct rnd r = {c->seed * 31 + w->n + 1};
+    uint8_t *buf = malloc(FILE_MAX);
+    while (!c->stop && c->steps < c->rounds) {
+        bool whole = below(&r, 20) == 0;
+        if (whole)
+            pthread_rwlock_wrlock(&c->whole);
+        else
+            pthread_rwlock_rdlock(&c->whole);
+        if (whole)
+            whole_step(c, &r);
+        else
+            region_step(c, w->n, &r, buf);
+        pthread_rwlock_unlock(&c->whole);
+        c->steps++;
+    }
+    free(buf);
+    return NULL;
+}
+
+/* Until the writers have done something more. */
+static void let_them_write(struct model *m, struct rnd *r)
+{
+    struct crowd *c = m->arg;
+    uint64_t until = c->steps + below(r, 4);
+    while (c->steps < until && !c->stop)
+        sched_yield();
+}
+
+static void *flusher(void *arg)
+{
+    struct worker *w = arg;
+    struct rnd r = {w->c->seed * 37 + 5};
+    while (!w->c->stop)
+        flush_model(&w->c->m, &r, below(&r, 3) == 0);
+    return NULL;
+}
+
+static void *evicter(void *arg)
+{
+    struct worker *w = arg;
+    struct rnd r = {w->c->seed * 41 + 7};
+    while (!w->c->stop) {
+        do_evict(&r);
+        uint64_t until = w->c->steps + below(&r, 20);
+        while (w->c->steps < until && !w->c->stop)
+            sched_yield();
+    }
+    return NULL;
+}
+
+static void *syncer(void *arg)
+{
+    struct worker *w = arg;
+    struct rnd r = {w->c->seed * 43 + 9};
+    while (!w->c->stop) {
+        ck_assert_int_eq(store_sync(w->c->m.f), 0);
+        uint64_t until = w->c->steps + 20 + below(&r, 100);
+        while (w->c->steps < until && !w->c->stop)
+            sched_yield();
+    }
+    return NULL;
+}
+
+START_TEST(threads_that_write_flush_evict_and_sync_are_never_wrong)
+{
+    struct crowd c = {.seed = env_number("EDDY_TEST_SEED", random_u64() | 1),
+                      .rounds = env_number("EDDY_TEST_ROUNDS", 6000)};
+    printf("seed %llu\n", (unsigned long long)c.seed);
+    fflush(stdout);
+    model_init(&c.m);
+    c.m.meanwhile = let_them_write;
+    c.m.arg = &c;
+    pthread_rwlock_init(&c.whole, NULL);
+    void *(*const jobs[])(void *) = {writer, writer, writer, flusher, evicter, syncer};
+    struct worker w[ARRAY_LEN(jobs)];
+    for (unsigned i = 0; i < ARRAY_LEN(jobs); i++) {
+        w[i] = (struct worker){.c = &c, .n = i};
+        pthread_create(&w[i].thread, NULL, jobs[i], &w[i]);
+    }
+    for (unsigned i = 0; i < WRITERS; i++)
+        pthread_join(w[i].thread, NULL);
+    c.stop = true;
+    for (unsigned i = WRITERS; i < ARRAY_LEN(jobs); i++)
+        pthread_join(w[i].thread, NULL);
+    struct rnd r = {c.seed};
+    struct file_info info;
+    c.m.meanwhile = NULL;
+    store_info(c.m.f, &info);
+    c.m.size = info.size;
+    do_reopen(&c.m);
+    model_finish(&c.m, &r);
+}
+END_TEST
+
+static void setup(void)
+{
+    dir_setup();
+    open_store(LIMIT, CHUNK);
+}
+
+static void teardown(void)
+{
+    store_close(false);
+    dir_teardown();
+}
+
+int main(void)
+{
+    Suite *s = suite_create("store model");
+    TCase *t = tcase_create("model");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 0);
+    tcase_add_test(t, random_work_with_crashes_is_never_wrong);
+    tcase_add_test(t, threads_that_write_flush_evict_and_sync_are_never_wrong);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,140 @@
+/* eddy.c - the commands of `eddy`, and how they are used. */
+#include "tools/eddy.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config.h"
+
+struct command {
+    const char *name, *args, *brief, *help;
+    int (*run)(int argc, char **argv);
+};
+
+static const struct command commands[] = {
+    {"status", "[--json] MNT | --all", "what a mount does",
+     "Shows the state of the eddyfs mounted at MNT: its cache, what is not on the PFS yet, where "
+     "the bytes\n"
+     "that were read came from, and the other nodes.  It answers also while the PFS hangs.\n\n"
+     "      --all     all of your mounts; of all users for root\n"
+     "      --json    as JSON (with --all: an array), for scripts\n",
+     status_main},
+    {"flush", "MNT", "writes everything to the PFS now",
+     "Writes all that is not on the PFS yet to it, and returns when it is there.  The files that "
+     "could not be\n"
+     "written are listed on standard output (exit code 3); their data stays in the cache and is "
+     "tried again.\n",
+     flush_main},
+    {"umount", "[--timeout SEC] MNT", "flushes, unmounts, and tells whether all is on the PFS",
+     "Flushes and unmounts MNT and waits for the daemon's end.  Exit code 0: everything is on the "
+     "PFS.  Exit\n"
+     "code 3: it is unmounted, but the files listed on standard output are not on the PFS; their "
+     "data stays in\n"
+     "the cache directory, and the next eddyfs started there writes it.\n\n"
+     "      --timeout SEC    be done within SEC seconds: a mount that is busy is then taken away "
+     "from its\n"
+     "                       users, a PFS that hangs is not waited for\n",
+     umount_main},
+    {"wait", "[--timeout SEC] MNT",
+     "waits for the end of a mount, and tells whether all is on the PFS",
+     "After \"fusermount3 -u MNT\", which returns at once, this waits until the daemon has written "
+     "everything\n"
+     "and ended.  Exit codes as of \"eddy umount\".\n\n"
+     "      --timeout SEC    wait no longer than SEC seconds\n",
+     wait_main},
+    {"check", "PFS_DIR [--session-dir DIR]",
+     "names files that some node has not written to the PFS",
+     "Lists the files below PFS_DIR whose latest bytes are only in the cache of a node, with the "
+     "node's name,\n"
+     "from what the nodes wrote into the session directory; no daemon needs to run.  Exit code 3 "
+     "if there are\n"
+     "any: start eddyfs on these nodes again, with the same cache directory.\n\n"
+     "      --session-dir DIR    where the daemons were told to have it (default: "
+     "PFS_DIR/.eddyfs-UID)\n",
+     check_main},
+    {"ring", "[--nodes N] [--vnodes V] [FILE | MNT]", "where a file's chunks live",
+     "For a FILE in a mount: the node that owns each of its chunks and the one after it on the "
+     "hash ring, the\n"
+     "file's home, and where its latest bytes are.  For a mount: each node's share of the ring.\n\n"
+     "      --nodes N     with nodes named node1 to nodeN instead of the session's\n"
+     "      --vnodes V    with V points per node on the ring (default 100)\n",
+     ring_main},
+};
+
+void complain(const char *fmt, ...)
+{
+    va_list ap;
+    progress_clear();
+    fflush(stdout);
+    fputs("eddy: ", stderr);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        if (!strcmp(name, commands[i].name))
+            return &commands[i];
+    return NULL;
+}
+
+int usage_of(const char *name)
+{
+    const struct command *c = find_command(name);
+    fprintf(stderr, "usage: eddy %s %s\n", c->name, c->args);
+    return WRONG_USAGE;
+}
+
+int help_of(const char *name)
+{
+    const struct command *c = find_command(name);
+    printf("usage: eddy %s %s\n\n%s", c->name, c->args, c->help);
+    return DONE;
+}
+
+static void print_usage(FILE *to)
+{
+    fputs("usage: eddy COMMAND ...\n\n", to);
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        fprintf(to, "  eddy %-6s %-38s %s\n", commands[i].name, commands[i].args,
+                commands[i].brief);
+    fputs("\n  -h, --help       this, and after a command: more about it\n"
+          "  -V, --version    the version\n\n"
+          "exit codes: 0 done, 1 failed, 2 wrong usage, 3 data is not on the PFS (the files are "
+          "listed)\n",
+          to);
+}
+
+static int finish(int code)
+{
+    if (fflush(stdout) || ferror(stdout)) {
+        complain("standard output: %m");
+        return code == DONE ? FAILED : code;
+    }
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    if (!strcmp(name, "-h") || !strcmp(name, "--help")) {
+        print_usage(stdout);
+        return finish(DONE);
+    }
+    if (!strcmp(name, "-V") || !strcmp(name, "--version")) {
+        printf("eddy %s\n", EDDY_VERSION);
+        return finish(DONE);
+    }
+    const struct command *c = find_command(name);
+    if (!c) {
+        if (*name)
+            complain("%s: no such command", name);
+        print_usage(stderr);
+        return WRONG_USAGE;
+    }
+    return finish(c->run(argc - 1, argv + 1));
+}

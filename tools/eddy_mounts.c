@@ -1,0 +1,140 @@
+/* eddy_mounts.c - finding a mount, and taking it away. */
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/eddy.h"
+
+int find_mount(const char *path, struct mount_entry *out)
+{
+    int err = mount_map_find(path, out);
+    if (!err)
+        return 0;
+    char *whole = mount_path(path);
+    if (err == -ENOENT && whole && mounted_eddyfs(whole, NULL))
+        complain("%s: is another user's eddyfs", path);
+    else if (err == -ENOENT)
+        complain(
+            "%s: no eddyfs of yours is or was mounted there (\"eddy status --all\" lists them)",
+            path);
+    else
+        complain("%s: %s", path, strerror(-err));
+    free(whole);
+    return err;
+}
+
+/* Root follows a map that a user wrote: only to what is that user's. */
+int open_cache_dir(const struct mount_entry *e)
+{
+    struct stat st;
+    int fd = open(e->cache_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int err = fstat(fd, &st) ? -errno : st.st_uid == e->owner ? 0 : -EPERM;
+    if (!err)
+        return fd;
+    close(fd);
+    return err;
+}
+
+/* ---- unmounting ---- */
+
+/* Reads all of fd; the first bytes of it stay in buf. */
+static void read_text(int fd, char *buf, size_t size)
+{
+    char more[512];
+    size_t len = 0;
+    for (ssize_t n; (n = read(fd, more, sizeof(more))) > 0 || (n < 0 && errno == EINTR);) {
+        size_t take = n < 0 ? 0 : MIN((size_t)n, size - 1 - len);
+        memcpy(buf + len, more, take);
+        len += take;
+    }
+    buf[len] = '\0';
+    buf[strcspn(buf, "\n")] = '\0';
+}
+
+/* Its messages are read, so in English. */
+static int spawn_fusermount(const char *path, bool lazily, pid_t *pid, int *output)
+{
+    char *args[] = {"fusermount3", "-u", "-q", "--", (char *)path, NULL};
+    char *env[] = {"LC_ALL=C", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                   NULL};
+    int fds[2];
+    posix_spawn_file_actions_t actions;
+    args[2] = lazily ? "-z" : "--";
+    args[3] = lazily ? "--" : (char *)path;
+    args[4] = lazily ? (char *)path : NULL;
+    if (pipe2(fds, O_CLOEXEC))
+        return -errno;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fds[1], STDERR_FILENO);
+    int err = -posix_spawnp(pid, args[0], &actions, NULL, args, env);
+    posix_spawn_file_actions_destroy(&actions);
+    close(fds[1]);
+    if (err)
+        close(fds[0]);
+    else
+        *output = fds[0];
+    return err;
+}
+
+static int run_fusermount(const char *path, bool lazily)
+{
+    char said[512];
+    pid_t pid;
+    int output = -1, status = 0;
+    int err = spawn_fusermount(path, lazily, &pid, &output);
+    if (err) {
+        complain(
+            "fusermount3: %s: needed to unmount for users who are not root (Debian package fuse3)",
+            strerror(-err));
+        return err;
+    }
+    read_text(output, said, sizeof(said));
+    close(output);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (WIFEXITED(status) && !WEXITSTATUS(status))
+        return 0;
+    if (strstr(said, "busy"))
+        return -EBUSY;
+    complain("%s", *said ? said : "fusermount3 failed");
+    return -EIO;
+}
+
+int unmount(const char *path, bool lazily)
+{
+    if (!umount2(path, UMOUNT_NOFOLLOW | (lazily ? MNT_DETACH : 0)))
+        return 0;
+    if (errno == EBUSY)
+        return -EBUSY;
+    if (errno == EINVAL || errno == ENOENT) /* somebody else was first */
+        return 0;
+    return run_fusermount(path, lazily);
+}
+
+/* Root's way where sysfs has no fusectl: a forced unmount aborts first, and may then fail as busy.
+ */
+static int force(const char *path)
+{
+    return umount2(path, UMOUNT_NOFOLLOW | MNT_FORCE) && errno != EBUSY ? -errno : 0;
+}
+
+int abort_connection(const struct mounted *m)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", m->minor);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return force(m->path);
+    int err = write(fd, "1", 1) == 1 ? 0 : -errno;
+    close(fd);
+    return err;
+}

@@ -1,0 +1,242 @@
+/* eddy_status.c - eddy status: for people, or as JSON just as the daemon gives it. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/eddy.h"
+
+#define ANSWER_MS 10000
+
+/* ---- for people ---- */
+
+#define SIZE 24
+static char *size_of(const json_t *o, const char *key, char buf[SIZE])
+{
+    return size_format(json_u64(o, key), buf, SIZE);
+}
+
+static void print_place(const json_t *s)
+{
+    printf("%s (node %s, session %s, process %" PRIu64 ")\n", json_text(s, "mountpoint"),
+           json_text(s, "node"), json_text(s, "session"), json_u64(s, "pid"));
+    printf("  PFS          %s", json_text(s, "pfs"));
+    uint64_t silent = json_u64(s, "pfs_silent_ms");
+    if (silent >= 2000)
+        printf("   does not answer for %" PRIu64 " s", silent / 1000);
+    printf("\n  passthrough  %s\n", json_is_true(json_object_get(s, "passthrough")) ? "on" : "off");
+}
+
+static void print_cache(const json_t *s)
+{
+    char used[SIZE], size[SIZE], dirty[SIZE];
+    const json_t *cache = json_object_get(s, "cache");
+    printf("  cache        %s\n", json_text(cache, "dir"));
+    printf("               %s of %s used, %s not on the PFS yet\n", size_of(cache, "used", used),
+           size_of(cache, "size", size), size_of(cache, "dirty", dirty));
+}
+
+static void print_flush(const json_t *s)
+{
+    char flushed[SIZE], pending[SIZE];
+    const json_t *flush = json_object_get(s, "flush");
+    uint64_t files = json_u64(flush, "pending_files");
+    printf("  flush        %s, %s: %s flushed, %s to go in %" PRIu64 " file%s\n",
+           json_text(flush, "policy"), json_text(flush, "state"),
+           size_of(flush, "flushed_bytes", flushed), size_of(flush, "pending_bytes", pending),
+           files, files == 1 ? "" : "s");
+}
+
+static void print_reads(const json_t *s)
+{
+    char local[SIZE], peer[SIZE], pfs[SIZE];
+    const json_t *reads = json_object_get(s, "reads");
+    printf("  reads        %s from the local store, %s from peers, %s from the PFS\n",
+           size_of(reads, "local_bytes", local), size_of(reads, "peer_bytes", peer),
+           size_of(reads, "pfs_bytes", pfs));
+}
+
+static int name_width(const json_t *members, const char *key)
+{
+    size_t i, width = 0;
+    json_t *m;
+    json_array_foreach(members, i, m)
+    {
+        width = MAX(width, strlen(json_text(m, key)));
+    }
+    return (int)width;
+}
+
+static void print_members(const json_t *s)
+{
+    const json_t *view = json_object_get(s, "view"), *members = json_object_get(s, "members");
+    size_t i, n = json_array_size(members);
+    int width = name_width(members, "name"), address_width = name_width(members, "address");
+    json_t *m;
+    printf("  view         %" PRIu64 ", %zu node%s%s\n", json_u64(view, "number"), n,
+           n == 1 ? "" : "s",
+           json_is_true(json_object_get(view, "joined"))
+               ? ""
+               : "; this node is not in the newest one and waits to join again");
+    json_array_foreach(members, i, m)
+    {
+        printf("               %-*s  %-*s  %s%s\n", width, json_text(m, "name"), address_width,
+               json_text(m, "address"), json_text(m, "state"),
+               json_is_true(json_object_get(m, "self")) ? ", this node" : "");
+    }
+    json_array_foreach(json_object_get(s, "absent"), i, m)
+    {
+        printf("               %-*s  %-*s  left, what only it has waits for its return\n", width,
+               json_text(m, "name"), address_width, "-");
+    }
+}
+
+static void print_claims(const json_t *s)
+{
+    uint64_t claims = json_u64(s, "claims"), locks = json_u64(s, "locks"),
+             lost = json_u64(s, "lost");
+    printf("  claims       %" PRIu64 " file%s written here; home of %" PRIu64 " lock%s\n", claims,
+           claims == 1 ? "" : "s", locks, locks == 1 ? "" : "s");
+    if (lost)
+        printf("  lost         %" PRIu64 " file%s until a node returns\n", lost,
+               lost == 1 ? "" : "s");
+}
+
+static void print_failed(const json_t *s)
+{
+    const json_t *failed = json_object_get(json_object_get(s, "flush"), "failed_files");
+    struct unflushed_list l = {0};
+    size_t i;
+    json_t *file;
+    if (!json_array_size(failed))
+        return;
+    printf("  not flushed\n");
+    json_array_foreach(failed, i, file)
+    {
+        unflushed_add_json(&l, file);
+    }
+    for (i = 0; i < l.n; i++) {
+        char size[SIZE];
+        printf("               %s: %s: %s\n", l.files[i].path,
+               size_format(l.files[i].bytes, size, SIZE), l.files[i].reason);
+    }
+    unflushed_free(&l);
+}
+
+static void print_status(const json_t *s)
+{
+    print_place(s);
+    print_cache(s);
+    print_flush(s);
+    print_reads(s);
+    print_members(s);
+    print_claims(s);
+    print_failed(s);
+}
+
+/* ---- one mount, all mounts ---- */
+
+static void dump(json_t *o)
+{
+    json_dumpf(o, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
+    putchar('\n');
+}
+
+static int ask(const struct mount_entry *e, json_t **status)
+{
+    int err = talk_once(e, "status", NULL, ANSWER_MS, status);
+    if (!err) {
+        json_object_del(*status, "end");
+        return 0;
+    }
+    if (err == -ECONNREFUSED)
+        complain("%s: no daemon runs%s: \"eddy wait %s\" tells what is not on the PFS",
+                 e->mountpoint, mounted_eddyfs(e->mountpoint, NULL) ? ", the mount is dead" : "",
+                 e->mountpoint);
+    else
+        complain("%s: %s", e->mountpoint, talk_error(*status, err));
+    json_decref(*status);
+    return err;
+}
+
+static int status_of_one(const char *path, bool json)
+{
+    struct mount_entry e;
+    json_t *status;
+    if (find_mount(path, &e))
+        return FAILED;
+    int err = ask(&e, &status);
+    if (!err) {
+        if (json)
+            dump(status);
+        else
+            print_status(status);
+        json_decref(status);
+    }
+    mount_entry_free(&e);
+    return err ? FAILED : DONE;
+}
+
+struct all {
+    json_t *list;
+    bool failed;
+};
+
+/* What ended and was unmounted is history, and no longer a mount. */
+static int add_mount(void *arg, const struct mount_entry *e)
+{
+    struct all *all = arg;
+    bool runs = false;
+    json_t *status;
+    int err = daemon_runs(e, &runs);
+    if (!mounted_eddyfs(e->mountpoint, NULL) && (err || !runs))
+        return 0;
+    if (ask(e, &status))
+        all->failed = true;
+    else
+        json_array_append_new(all->list, status);
+    return 0;
+}
+
+static int status_of_all(bool json)
+{
+    struct all all = {.list = json_array()};
+    size_t i;
+    json_t *status;
+    mount_map_each(add_mount, &all);
+    if (json)
+        dump(all.list);
+    json_array_foreach(all.list, i, status)
+    {
+        if (!json)
+            print_status(status);
+        if (!json && i + 1 < json_array_size(all.list))
+            putchar('\n');
+    }
+    if (!json && !json_array_size(all.list) && !all.failed)
+        complain("no eddyfs of yours is mounted here");
+    json_decref(all.list);
+    return all.failed ? FAILED : DONE;
+}
+
+int status_main(int argc, char **argv)
+{
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+                                            {"all", no_argument, NULL, 'a'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    bool json = false, all = false;
+    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        if (c == 'h')
+            return help_of("status");
+        if (c != 'j' && c != 'a')
+            return usage_of("status");
+        json |= c == 'j';
+        all |= c == 'a';
+    }
+    if (argc - optind != !all)
+        return usage_of("status");
+    return all ? status_of_all(json) : status_of_one(argv[optind], json);
+}

@@ -1,0 +1,176 @@
+/* eddy_talk.c - asking a daemon on its control socket (fs/control.h). */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/eddy.h"
+
+#define CONNECT_S      10
+#define LINE_MAX_BYTES (256u << 20)
+
+struct talk {
+    int fd;
+    char *buf; /* received and not yet taken: [taken, len) */
+    size_t taken, len, size;
+};
+
+/* Waiting for a daemon that is stopped ends after CONNECT_S. */
+static int connect_to(int dirfd)
+{
+    struct sockaddr_un address;
+    struct timeval timeout = {.tv_sec = CONNECT_S};
+    socklen_t len = control_address(dirfd, &address);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+    if (!connect(fd, (struct sockaddr *)&address, len))
+        return fd;
+    int err = errno == EAGAIN ? -ETIMEDOUT : errno == ENOENT ? -ECONNREFUSED : -errno;
+    close(fd);
+    return err;
+}
+
+static int send_request(int fd, const char *what, json_t *args)
+{
+    json_t *request = args ? args : json_object();
+    json_object_set_new(request, "do", json_string(what));
+    char *text = json_dumps(request, JSON_COMPACT);
+    json_decref(request);
+    if (!text)
+        return -EINVAL;
+    size_t len = strlen(text);
+    text[len] = '\n'; /* in place of the NUL */
+    ssize_t n = len < CONTROL_LINE_MAX ? send(fd, text, len + 1, MSG_NOSIGNAL) : -1;
+    int err = n == (ssize_t)len + 1     ? 0
+              : len >= CONTROL_LINE_MAX ? -ENAMETOOLONG
+              : n < 0                   ? -errno
+                                        : -EIO;
+    free(text);
+    return err;
+}
+
+int talk_begin(const struct mount_entry *e, const char *what, json_t *args, struct talk **out)
+{
+    int dirfd = open_cache_dir(e);
+    int fd = dirfd < 0 ? dirfd : connect_to(dirfd);
+    if (dirfd >= 0)
+        close(dirfd);
+    if (fd < 0) {
+        json_decref(args);
+        return fd == -ENOENT ? -ECONNREFUSED : fd;
+    }
+    int err = send_request(fd, what, args);
+    if (err) {
+        close(fd);
+        return err;
+    }
+    *out = xcalloc(1, sizeof(**out));
+    (*out)->fd = fd;
+    return 0;
+}
+
+static int receive(struct talk *t, uint64_t deadline)
+{
+    uint64_t now = boot_ms();
+    int timeout = deadline == NO_DEADLINE ? -1
+                  : now >= deadline       ? 0
+                                          : (int)MIN(deadline - now, 86400000u);
+    struct pollfd p = {.fd = t->fd, .events = POLLIN};
+    int ready = poll(&p, 1, timeout);
+    if (ready <= 0)
+        return ready && errno != EINTR ? -errno : ready ? 0 : -ETIMEDOUT;
+    if (t->len == t->size) {
+        if (t->size >= LINE_MAX_BYTES)
+            return -EPROTO;
+        t->size = MAX(2 * t->size, 65536);
+        t->buf = xrealloc(t->buf, t->size);
+    }
+    ssize_t n = recv(t->fd, t->buf + t->len, t->size - t->len, 0);
+    if (n <= 0)
+        return n < 0 && errno == EINTR ? 0 : n < 0 ? -errno : -ECONNRESET;
+    t->len += (size_t)n;
+    return 0;
+}
+
+/* Takes a line off the buffer: its length without the newline, at t->buf + *at; -EAGAIN: there is
+ * no whole one. */
+static ssize_t take_line(struct talk *t, size_t *at)
+{
+    char *newline = t->len > t->taken ? memchr(t->buf + t->taken, '\n', t->len - t->taken) : NULL;
+    if (!newline) {
+        if (t->taken)
+            memmove(t->buf, t->buf + t->taken, t->len - t->taken);
+        t->len -= t->taken;
+        t->taken = 0;
+        return -EAGAIN;
+    }
+    *at = t->taken;
+    t->taken = (size_t)(newline - t->buf) + 1;
+    return newline - (t->buf + *at);
+}
+
+int talk_next(struct talk *t, uint64_t deadline, json_t **line, bool *last)
+{
+    size_t at;
+    ssize_t len;
+    while ((len = take_line(t, &at)) == -EAGAIN) {
+        int err = receive(t, deadline);
+        if (err)
+            return err;
+    }
+    *line = json_loadb(t->buf + at, (size_t)len, 0, NULL);
+    if (!json_is_object(*line)) {
+        json_decref(*line);
+        return -EPROTO;
+    }
+    *last = json_is_true(json_object_get(*line, "end"));
+    return 0;
+}
+
+void talk_end(struct talk *t)
+{
+    close(t->fd);
+    free(t->buf);
+    free(t);
+}
+
+int talk_once(const struct mount_entry *e, const char *what, json_t *args, uint64_t timeout_ms,
+              json_t **answer)
+{
+    struct talk *t;
+    bool last = false;
+    *answer = NULL;
+    int err = talk_begin(e, what, args, &t);
+    if (err)
+        return err;
+    err = talk_next(t, boot_ms() + timeout_ms, answer, &last);
+    talk_end(t);
+    if (err)
+        *answer = NULL;
+    else if (!last)
+        err = -EPROTO;
+    else if (json_object_get(*answer, "error"))
+        err = -EREMOTEIO;
+    return err;
+}
+
+const char *talk_error(const json_t *answer, int err)
+{
+    const char *text = json_string_value(json_object_get(answer, "error"));
+    return text ? text : err == -ETIMEDOUT ? "the daemon does not answer" : strerror(-err);
+}
+
+uint64_t json_u64(const json_t *o, const char *key)
+{
+    json_int_t n = json_integer_value(json_object_get(o, key));
+    return n < 0 ? 0 : (uint64_t)n;
+}
+
+const char *json_text(const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+    return text ? text : "";
+}

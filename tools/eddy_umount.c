@@ -1,0 +1,329 @@
+/* eddy_umount.c - the end of a mount: eddy umount, eddy wait.
+ *
+ *   flush by the daemon  ->  unmount  ->  wait for the daemon's end  ->  read the cache directory:
+ * is all on the PFS?
+ *
+ * `eddy wait` begins with the third step.  What decides is the last one alone; the first is there
+ * for its progress line, for the reasons of what fails, and so that an application that is still
+ * busy finds its mount in place meanwhile.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "placement/store.h"
+#include "tools/eddy.h"
+
+#define BUSY_MS   2000 /* a mount that somebody just looked at is busy for a moment */
+#define FORCE_MS  2000 /* an unmount that takes longer waits for the daemon */
+#define STATUS_MS 500
+#define GRACE_MS  1000 /* for the daemon's end when the time is over */
+
+struct ending {
+    struct mount_entry entry;
+    struct mounted at;
+    bool mounted, runs;
+    uint64_t deadline;
+    struct unflushed_list failed; /* what the flush said */
+    struct progress progress;
+    uint64_t flushed_before;
+};
+
+/* ---- 1: flush ---- */
+
+/* Whatever goes wrong here: the daemon flushes again when it is unmounted. */
+static void flush_first(struct ending *e)
+{
+    int err = flush_by_daemon(&e->entry, "umount", e->deadline, &e->failed);
+    if (err == -ETIMEDOUT)
+        complain("%s: the time is over before all is on the PFS", e->entry.mountpoint);
+    unflushed_sort(&e->failed);
+}
+
+/* ---- 2: unmount ---- */
+
+/* In a process of its own: an unmount may wait for a daemon that waits for a PFS that hangs. */
+static int unmount_within(const char *path, bool lazily, uint64_t ms)
+{
+    int fds[2], status;
+    if (pipe2(fds, 0))
+        return -errno;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(-unmount(path, lazily));
+    close(fds[1]);
+    struct pollfd p = {.fd = fds[0], .events = POLLIN};
+    int ended = pid < 0 ? -1 : poll(&p, 1, (int)MIN(ms, (uint64_t)INT_MAX));
+    close(fds[0]);
+    if (ended <= 0)
+        return pid < 0 ? -EAGAIN : -ETIMEDOUT;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+}
+
+static int complain_busy(const struct ending *e)
+{
+    complain("%s is busy:", e->entry.mountpoint);
+    if (!complain_of_users(&e->at))
+        complain("  no process that you can see uses it: it may be in another mount namespace, or "
+                 "be mounted upon");
+    return -EBUSY;
+}
+
+/* Its users get ENOTCONN; the daemon keeps what it has. */
+static int take_away(const struct ending *e)
+{
+    const char *path = e->entry.mountpoint;
+    json_t *answer = NULL;
+    int err = unmount_within(path, false, FORCE_MS);
+    if (!err)
+        return 0;
+    if (err == -EBUSY)
+        complain_busy(e);
+    complain("%s: is taken away from its users, since the time is over", path);
+    err = abort_connection(&e->at);
+    if (err && !talk_once(&e->entry, "abort", NULL, FORCE_MS, &answer))
+        err = 0;
+    json_decref(answer);
+    if (err)
+        complain("%s: its connection cannot be aborted: %s: only the name goes", path,
+                 strerror(-err));
+    return unmount_within(path, true, FORCE_MS);
+}
+
+static int unmount_once(const struct ending *e)
+{
+    uint64_t now = boot_ms();
+    if (e->deadline == NO_DEADLINE)
+        return unmount(e->entry.mountpoint, false);
+    return now < e->deadline ? unmount_within(e->entry.mountpoint, false, e->deadline - now)
+                             : -ETIMEDOUT;
+}
+
+static int unmount_in_time(const struct ending *e)
+{
+    uint64_t end = e->deadline == NO_DEADLINE ? boot_ms() + BUSY_MS : e->deadline;
+    int err;
+    while ((err = unmount_once(e)) == -EBUSY && boot_ms() < end)
+        poll(NULL, 0, 100); /* the kernel tells nobody when a mount becomes free */
+    return err;
+}
+
+static int unmount_it(struct ending *e)
+{
+    const char *path = e->entry.mountpoint;
+    if (!e->runs) { /* dead: nothing in it works any more, whoever uses it */
+        int err = unmount(path, false);
+        return err == -EBUSY ? unmount(path, true) : err;
+    }
+    int err = unmount_in_time(e);
+    if (err == -EBUSY && e->deadline == NO_DEADLINE)
+        return complain_busy(e);
+    return err == -EBUSY || err == -ETIMEDOUT ? take_away(e) : err;
+}
+
+/* ---- 3: the daemon's end ---- */
+
+static void show_progress(void *arg)
+{
+    struct ending *e = arg;
+    json_t *status;
+    if (!isatty(STDERR_FILENO))
+        return;
+    if (!talk_once(&e->entry, "status", NULL, STATUS_MS, &status)) {
+        const json_t *flush = json_object_get(status, "flush");
+        uint64_t done = json_u64(flush, "flushed_bytes");
+        if (!e->flushed_before)
+            e->flushed_before = done;
+        done -= MIN(done, e->flushed_before);
+        progress_show(&e->progress, done, done + json_u64(flush, "pending_bytes"));
+    }
+    json_decref(status);
+}
+
+static int end_with_list(struct unflushed_list *l, const struct ending *e)
+{
+    size_t n = l->n;
+    unflushed_print(l);
+    unflushed_free(l);
+    if (!n)
+        return DONE;
+    complain("%zu file%s not on the PFS; the data is kept in %s", n, n == 1 ? " is" : "s are",
+             e->entry.cache_dir);
+    return NOT_ON_PFS;
+}
+
+/* The time is over, and a daemon still runs. */
+static int report_from_daemon(const struct ending *e)
+{
+    struct unflushed_list l = {0};
+    int err = unflushed_ask(&e->entry, &l);
+    bool mounted = mounted_eddyfs(e->entry.mountpoint, NULL);
+    if (err) {
+        unflushed_free(&l);
+        complain("%s: the daemon still runs and does not tell what is not on the PFS: %s",
+                 e->entry.mountpoint, strerror(-err));
+        return FAILED;
+    }
+    if (mounted)
+        complain("%s: is still mounted", e->entry.mountpoint);
+    else
+        complain("%s: the daemon still runs: \"eddy wait %s\" waits for its end",
+                 e->entry.mountpoint, e->entry.mountpoint);
+    int code = end_with_list(&l, e);
+    return code == DONE && mounted ? FAILED : code;
+}
+
+/* ---- 4: is all on the PFS? ---- */
+
+struct report {
+    const struct ending *ending;
+    struct unflushed_list list;
+};
+
+static int add_file(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
+{
+    struct report *r = arg;
+    char *escaped = control_escape(path);
+    const char *reason = unflushed_reason(&r->ending->failed, escaped);
+    (void)fid;
+    if (suspect)
+        reason = "suspect after a power loss: not covered by fsync, never written by itself";
+    unflushed_add(&r->list, escaped, bytes,
+                  reason ? reason : "the daemon ended before it was written");
+    free(escaped);
+    return 0;
+}
+
+static int report_from_cache(const struct ending *e)
+{
+    struct report r = {.ending = e};
+    int err = store_each_unflushed(e->entry.cache_dir, add_file, &r);
+    if (!err) {
+        int code = end_with_list(&r.list, e);
+        if (code != DONE)
+            complain("start eddyfs again with the same cache directory: it writes them");
+        return code;
+    }
+    unflushed_free(&r.list);
+    if (err == -EWOULDBLOCK)
+        complain("%s: an eddyfs was started again on %s meanwhile", e->entry.mountpoint,
+                 e->entry.cache_dir);
+    else
+        complain("%s: cannot be read: %s: whether all is on the PFS is not known",
+                 e->entry.cache_dir, strerror(-err));
+    return FAILED;
+}
+
+/* A daemon that was killed leaves its mount behind; what is there may be another one's by now. */
+static void clear_dead_mount(const struct ending *e)
+{
+    struct mount_entry now;
+    if (!mounted_eddyfs(e->entry.mountpoint, NULL) || mount_map_find(e->entry.mountpoint, &now))
+        return;
+    if (!strcmp(now.cache_dir, e->entry.cache_dir))
+        unmount(e->entry.mountpoint, true);
+    mount_entry_free(&now);
+}
+
+static int settle(struct ending *e)
+{
+    uint64_t deadline =
+        e->deadline == NO_DEADLINE ? NO_DEADLINE : MAX(e->deadline, boot_ms() + GRACE_MS);
+    int err = wait_for_daemon(&e->entry, deadline, show_progress, e);
+    progress_clear();
+    if (err == -ETIMEDOUT)
+        return report_from_daemon(e);
+    if (err) {
+        complain("%s: %s: whether all is on the PFS is not known", e->entry.cache_dir,
+                 strerror(-err));
+        return FAILED;
+    }
+    clear_dead_mount(e);
+    return report_from_cache(e);
+}
+
+/* ---- commands ---- */
+
+static int end_mount(struct ending *e)
+{
+    if (e->mounted && e->runs)
+        flush_first(e);
+    if (e->mounted && unmount_it(e))
+        return FAILED;
+    return settle(e);
+}
+
+static int parse(int argc, char **argv, const char *command, struct ending *e)
+{
+    static const struct option options[] = {
+        {"timeout", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'}, {0}};
+    e->deadline = NO_DEADLINE;
+    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        if (c == 'h')
+            exit(help_of(command));
+        if (c != 't')
+            return usage_of(command);
+        if (parse_timeout(optarg, &e->deadline)) {
+            complain("--timeout %s: is not a number of seconds", optarg);
+            return WRONG_USAGE;
+        }
+    }
+    if (argc - optind != 1)
+        return usage_of(command);
+    if (find_mount(argv[optind], &e->entry))
+        return FAILED;
+    e->progress.what = "flushing";
+    e->mounted = mounted_eddyfs(e->entry.mountpoint, &e->at);
+    int err = daemon_runs(&e->entry, &e->runs);
+    if (err) {
+        complain("%s/lock: %s: whether the daemon runs is not known", e->entry.cache_dir,
+                 strerror(-err));
+        e->runs = e->mounted;
+    }
+    return DONE;
+}
+
+static void ending_free(struct ending *e)
+{
+    mount_entry_free(&e->entry);
+    mounted_free(&e->at);
+    unflushed_free(&e->failed);
+}
+
+int umount_main(int argc, char **argv)
+{
+    struct ending e = {0};
+    int code = parse(argc, argv, "umount", &e);
+    if (code == DONE) {
+        if (!e.mounted)
+            complain("%s: is not mounted%s", e.entry.mountpoint,
+                     e.runs ? " any more, its daemon still flushes" : "");
+        if (chdir("/")) /* its own working directory may be what keeps the mount busy */
+            complain("/: %m");
+        code = end_mount(&e);
+    }
+    ending_free(&e);
+    return code;
+}
+
+int wait_main(int argc, char **argv)
+{
+    struct ending e = {0};
+    int code = parse(argc, argv, "wait", &e);
+    if (code == DONE) {
+        if (e.mounted && e.runs)
+            complain("%s: is still mounted: waiting until somebody unmounts it",
+                     e.entry.mountpoint);
+        code = settle(&e);
+    }
+    ending_free(&e);
+    return code;
+}

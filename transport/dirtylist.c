@@ -1,0 +1,216 @@
+/* dirtylist.c - dirty/: the names of unflushed files, for `eddy check` when every node that knew is
+ * dead.
+ *
+ * One file per node, dirty/ID, replaced by rename; a line per file: the fid in 32 hexadecimal
+ * digits, a blank, the path relative to the PFS directory with \n for a newline and \\ for a
+ * backslash:
+ *
+ *     9a1be0a7734c0d1200c4f2e91d0a7b35 out/step-0001.h5
+ *
+ * The reader may be the tool, in no session of its own: it takes what it can read of each session
+ * below a directory and goes on past anything else.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "transport/session.h"
+#include "transport/textfile.h"
+
+#define DIRTY_PATH_MAX 4096
+#define DIRTY_LINE_MAX (32 + 1 + 2 * DIRTY_PATH_MAX + 1)
+#define NODE_FILE_MAX  4096
+
+/* ---- writing ---- */
+
+static void print_path(FILE *f, const char *path)
+{
+    for (; *path; path++) {
+        if (*path == '\n')
+            fputs("\\n", f);
+        else if (*path == '\\')
+            fputs("\\\\", f);
+        else
+            putc(*path, f);
+    }
+}
+
+static char *print_list(const struct dirty_name *names, size_t n, size_t *len)
+{
+    char *text = NULL;
+    FILE *f = open_memstream(&text, len);
+    if (!f)
+        die("out of memory for the dirty list");
+    for (size_t i = 0; i < n; i++) {
+        fprintf(f, "%016" PRIx64 "%016" PRIx64 " ", names[i].fid.hi, names[i].fid.lo);
+        print_path(f, names[i].path);
+        putc('\n', f);
+    }
+    if (fclose(f))
+        die("out of memory for the dirty list");
+    return text;
+}
+
+int session_write_dirty(uint64_t id, const struct dirty_name *names, size_t n)
+{
+    char name[ID_NAME_SIZE];
+    int fd = openat(session_dirfd(), "dirty", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int err = 0;
+    id_print(id, name);
+    if (n) {
+        size_t len;
+        char *text = print_list(names, n, &len);
+        err = textfile_replace(fd, name, text, len);
+        free(text);
+    } else if (unlinkat(fd, name, 0) && errno != ENOENT) {
+        err = -errno;
+    }
+    close(fd);
+    return err;
+}
+
+/* ---- reading ---- */
+
+struct each {
+    int (*cb)(void *arg, const char *session, uint64_t node, const char *node_name, struct fid fid,
+              const char *path);
+    void *arg;
+    const char *session;
+    uint64_t node;
+    char node_name[NODE_NAME_MAX + 1];
+};
+
+/* A path without its escapes, NUL-terminated, in place; false when it is not one that print_path
+ * made. */
+static bool unescape(char *path)
+{
+    char *to = path;
+    for (const char *p = path; *p; p++) {
+        if (*p != '\\') {
+            *to++ = *p;
+            continue;
+        }
+        p++;
+        if (*p != 'n' && *p != '\\')
+            return false;
+        *to++ = *p == 'n' ? '\n' : '\\';
+    }
+    *to = 0;
+    return to > path && to - path <= DIRTY_PATH_MAX;
+}
+
+/* One line without its newline. */
+static int each_line(struct each *e, char *line, size_t len)
+{
+    struct words w = words_of(line, len);
+    struct fid fid = {.hi = words_hex(&w)};
+    fid.lo = words_hex(&w);
+    words_match(&w, " ");
+    if (w.bad || memchr(w.p, 0, (size_t)(w.end - w.p)) || !unescape(line + 33))
+        return 0;
+    return e->cb(e->arg, e->session, e->node, e->node_name, fid, line + 33);
+}
+
+/* The rest of a line that is too long for a path. */
+static void skip_line(FILE *f)
+{
+    for (int c; (c = getc(f)) != EOF && c != '\n';)
+        ;
+}
+
+/* A line whose newline is missing was cut off and is left out. */
+static int each_in_file(struct each *e, FILE *f)
+{
+    char *line = xmalloc(DIRTY_LINE_MAX + 1);
+    int err = 0;
+    size_t len = 0;
+    for (int c; !err && (c = getc(f)) != EOF;) {
+        if (c == '\n') {
+            line[len] = 0;
+            err = each_line(e, line, len);
+            len = 0;
+        } else if (len < DIRTY_LINE_MAX) {
+            line[len++] = (char)c;
+        } else {
+            skip_line(f);
+            len = 0;
+        }
+    }
+    free(line);
+    return err;
+}
+
+static FILE *open_list(int dirfd, const char *name)
+{
+    struct stat st;
+    int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    FILE *f = fstat(fd, &st) || !S_ISREG(st.st_mode) ? NULL : fdopen(fd, "r");
+    if (!f)
+        close(fd);
+    return f;
+}
+
+static void find_node_name(struct each *e, int session_fd)
+{
+    char path[8 + ID_NAME_SIZE] = "nodes/", *text;
+    struct member m;
+    size_t len;
+    id_print(e->node, path + strlen(path));
+    strcpy(e->node_name, "?");
+    if (textfile_read(session_fd, path, NODE_FILE_MAX, &text, &len))
+        return;
+    if (!node_parse(text, len, &m) && m.id == e->node)
+        memcpy(e->node_name, m.name, sizeof(e->node_name));
+    free(text);
+}
+
+static int each_in_session(struct each *e, int session_fd)
+{
+    void *dir;
+    if (textfile_opendir(session_fd, "dirty", &dir))
+        return 0; /* not a session */
+    int err = 0;
+    for (struct dirent *d; !err && (d = readdir(dir));) {
+        FILE *f = id_parse(d->d_name, &e->node) ? open_list(dirfd(dir), d->d_name) : NULL;
+        if (!f)
+            continue;
+        find_node_name(e, session_fd);
+        err = each_in_file(e, f);
+        fclose(f);
+    }
+    closedir(dir);
+    return err;
+}
+
+int session_each_dirty(const char *path,
+                       int (*cb)(void *arg, const char *session, uint64_t node,
+                                 const char *node_name, struct fid fid, const char *path),
+                       void *arg)
+{
+    DIR *dir = opendir(path);
+    if (!dir)
+        return -errno;
+    int err = 0;
+    for (struct dirent *d; !err && (d = readdir(dir));) {
+        if (!name_is_plain(d->d_name))
+            continue;
+        int fd = openat(dirfd(dir), d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+            continue;
+        struct each e = {.cb = cb, .arg = arg, .session = d->d_name};
+        err = each_in_session(&e, fd);
+        close(fd);
+    }
+    closedir(dir);
+    return err;
+}

@@ -1,0 +1,358 @@
+/* members.c - views, leases and joining (docs/protocol.md, rules 1-5, 15, 16, 18).
+ *
+ * The views on the PFS decide who is a member; everything here is about who writes the next one, when, and
+ * how long a node may act under the one it has.  A node's life:
+ *
+ *     outside --(all members answer: asks the keeper; nobody is there: makes a view)--> member
+ *     member  --(reads a view without itself)--> outside (fenced)
+ *     member  --(members_leave)--> gone, not absent
+ *
+ * All state but the atomics in `now` belongs to the network thread.  What touches the session directory is a job in
+ * pool_session that posts its result back: read_job (newest views, touch) and make_job (one new view); at most one of
+ * each is under way.  One timer, twice a second, looks at everything (tick); messages and jobs only record facts
+ * and may call tick early.
+ */
+#include "transport/members_int.h"
+
+#include "transport/loop.h"
+#include "transport/peer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TICK_MS       500
+#define READ_AGAIN_MS 50
+
+static const struct view **views; /* by number, as far as they were read */
+static uint64_t views_size;
+static struct loop_timer *timer;
+
+struct members_state members_st;
+struct members_shared members_now;
+
+/* ---- looking at views ---- */
+
+const struct member *view_member(const struct view *v, uint64_t id)
+{
+    uint32_t lo = 0, hi = v ? v->nmembers : 0;
+
+    while (lo < hi) {
+        uint32_t mid = (lo + hi) / 2;
+
+        if (v->members[mid].id == id)
+            return &v->members[mid];
+        if (v->members[mid].id < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+bool view_has(const struct view *v, uint64_t id, uint64_t incarnation)
+{
+    const struct member *m = view_member(v, id);
+
+    return m && m->incarnation == incarnation;
+}
+
+const struct view *members_view(void) { return members_now.adopted; }
+uint64_t members_newest(void) { return members_now.newest; }
+uint64_t members_self(void) { return members_st.cfg.self.id; }
+uint64_t members_incarnation(void) { return members_st.cfg.self.incarnation; }
+bool members_lease(void) { return !members_now.leaving && boot_ms() < members_now.lease_until_ms; }
+bool members_leaving(void) { return members_now.leaving; }
+bool members_settled(void) { return members_now.adopted && boot_ms() >= members_now.settled_at_ms; }
+
+const struct view *members_view_number(uint64_t n) { return n < views_size ? views[n] : NULL; }
+
+const struct view *members_newest_view(void) { return members_view_number(members_now.newest); }
+
+static void keep_view(struct view *v)
+{
+    if (v->number >= views_size) {
+        uint64_t size = MAX(v->number + 16, views_size * 2);
+
+        views = xrealloc(views, size * sizeof(*views));
+        memset(views + views_size, 0, (size - views_size) * sizeof(*views));
+        views_size = size;
+    }
+    if (views[v->number])
+        view_free(v);
+    else
+        views[v->number] = v;
+}
+
+const char *members_name(uint64_t id)
+{
+    const struct view *v = members_now.adopted;
+    const struct member *m = view_member(v, id);
+
+    if (m)
+        return m->name;
+    for (uint32_t i = 0; v && i < v->nabsent; i++)
+        if (v->absents[i].id == id)
+            return v->absents[i].name;
+    return "?";
+}
+
+/* ---- reading views/ ---- */
+
+struct read_job {
+    uint64_t t0, from, number, newest;
+    bool touch, age;
+    struct view **got;
+    uint64_t ngot;
+    int err;
+    uint64_t age_ms;
+};
+
+static void read_done(void *arg);
+
+/* How far back rule 7 may have to look; older files are removed by session_make_view. */
+#define VIEWS_BACK 15
+
+static void read_job(void *arg)
+{
+    struct read_job *j = arg;
+
+    j->t0 = boot_ms();
+    j->err = session_newest(&j->newest);
+    if (!j->err && j->touch && j->newest == j->number)
+        (void)session_touch_view(j->newest); /* a sign of life only: the next read will tell if the PFS is gone */
+    if (!j->err && j->age && j->newest)
+        j->err = session_view_age_ms(j->newest, &j->age_ms);
+    if (!j->err && j->newest >= j->from) {
+        uint64_t first = MAX(j->from, j->newest > VIEWS_BACK ? j->newest - VIEWS_BACK : 1);
+
+        j->got = xcalloc(j->newest - first + 1, sizeof(*j->got));
+        for (uint64_t n = first; n <= j->newest && !j->err; n++) {
+            int err = session_read_view(n, &j->got[j->ngot]);
+
+            if (!err)
+                j->ngot++;
+            else if (n == j->newest || err != -ENOENT)
+                j->err = err;
+        }
+    }
+    loop_post(read_done, j);
+}
+
+static void know_members(const struct view *v)
+{
+    for (uint32_t i = 0; i < v->nmembers; i++)
+        if (v->members[i].id != members_st.cfg.self.id)
+            peer_know(&v->members[i]);
+}
+
+static void take_newest(uint64_t number, uint64_t t0)
+{
+    static _Atomic uint64_t said;
+    const struct view *v;
+
+    if (number < members_now.newest) { /* emptied, or an old state of it is shown: this read confirms nothing */
+        if (log_every(&said, 60000))
+            log_warn("the session directory has lost view %lu: this node waits until it is back", (unsigned long)members_now.newest);
+        return;
+    }
+    if (number > members_now.newest) {
+        members_now.newest = number;
+        members_st.first_seen_ms = boot_ms();
+        members_st.view_age_known = false;
+        know_members(members_newest_view());
+    }
+    v = members_newest_view();
+    members_st.newest_read_t0 = t0;
+    if (!v)
+        return;
+    if (members_st.view == v)
+        members_lease_from(t0);
+    else
+        members_adopt(v, t0);
+}
+
+static void read_done(void *arg)
+{
+    static _Atomic uint64_t said;
+    struct read_job *j = arg;
+    uint64_t before = members_now.newest;
+
+    members_st.reading = false;
+    for (uint64_t i = 0; i < j->ngot; i++)
+        keep_view(j->got[i]);
+    if (members_st.left) {
+        members_st.read_again = false;
+    } else if (j->err) {
+        if (log_every(&said, 60000))
+            log_warn("session directory cannot be read (%s): opens that need a decision wait", strerror(-j->err));
+    } else {
+        if (j->age) {
+            members_st.view_age_ms = j->age_ms;
+            members_st.view_age_known = true;
+        }
+        take_newest(j->newest, j->t0);
+    }
+    free(j->got);
+    free(j);
+    if (members_st.read_again && members_now.newest > before)
+        members_want_read();
+    else if (members_st.read_again) /* others know of a view that this PFS client does not show yet: not as fast as it can be asked */
+        members_tick_in(READ_AGAIN_MS);
+    if (!members_st.view || members_st.leaving)
+        loop_post(members_tick, NULL);
+}
+
+void members_want_read(void)
+{
+    struct read_job *j;
+
+    if (members_st.left)
+        return;
+    if (members_st.reading) {
+        members_st.read_again = true;
+        return;
+    }
+    members_st.reading = true;
+    members_st.read_again = false;
+    members_st.last_read_ms = boot_ms();
+    j = xcalloc(1, sizeof(*j));
+    j->from = members_now.newest ? members_now.newest + 1 : 1;
+    j->number = members_now.newest;
+    j->touch = members_keeper_is_self() && !members_st.leaving;
+    j->age = !members_st.view;
+    pool_submit(pool_session, read_job, j);
+}
+
+/* ---- at each tick ---- */
+
+static void member_tick(uint64_t t)
+{
+    static uint64_t last_ping;
+    bool due = t - members_st.last_read_ms >= T_PING - TICK_MS / 2; /* ticks come a little early or late */
+
+    if (t - last_ping >= T_PING - TICK_MS / 2) {
+        last_ping = t;
+        members_ping_round(t);
+    }
+    if (due && (members_keeper_is_self() || members_now.lease_until_ms < t + T_PING + TICK_MS))
+        members_want_read();
+    members_resend_all();
+    members_propose(t);
+}
+
+void members_tick(void *arg)
+{
+    uint64_t t = boot_ms();
+
+    (void)arg;
+    if (members_st.left)
+        return;
+    if (members_st.read_again && !members_st.reading)
+        members_want_read();
+    if (members_st.leaving)
+        members_leave_step();
+    if (members_st.view)
+        member_tick(t);
+    else
+        members_outside_tick(t);
+}
+
+/* Once earlier than the next one would be. */
+void members_tick_in(uint64_t ms)
+{
+    if (timer)
+        loop_timer_set(timer, ms, TICK_MS);
+}
+
+void members_wake(void)
+{
+    lock_take(&members_now.lock);
+    pthread_cond_broadcast(&members_now.changed);
+    lock_drop(&members_now.lock);
+}
+
+/* ---- start, join, stop ---- */
+
+static void begin(void *arg)
+{
+    (void)arg;
+    timer = loop_timer_new(members_tick, NULL);
+    loop_timer_set(timer, TICK_MS, TICK_MS);
+    peer_on_heard(members_heard);
+    peer_on_down(members_went_down);
+    members_st.joining = true;
+    members_want_read();
+}
+
+int members_start(const struct members_config *c)
+{
+    members_st.cfg = *c;
+    lock_init(&members_now.lock, RANK_LEAF);
+    lock_cond_init(&members_now.changed);
+    peer_handle(MSG_PING, members_handle_ping);
+    peer_handle(MSG_NOTE, members_handle_note);
+    peer_handle(MSG_ADOPTED, members_handle_adopted);
+    return session_write_node(&members_st.cfg.self);
+}
+
+static void copy_problem(void *arg)
+{
+    memcpy(arg, members_st.join_problem, sizeof(members_st.join_problem));
+}
+
+int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errlen)
+{
+    uint64_t end = boot_ms() + timeout_s * 1000ull;
+    char problem[sizeof(members_st.join_problem)];
+    const struct view *v;
+
+    loop_call(begin, NULL);
+    lock_take(&members_now.lock);
+    for (;;) {
+        v = members_now.adopted;
+        if (v && v->nmembers >= wait_nodes)
+            break;
+        if (boot_ms() >= end)
+            break;
+        lock_wait(&members_now.lock, &members_now.changed, 100);
+    }
+    lock_drop(&members_now.lock);
+    if (v && v->nmembers >= wait_nodes)
+        return 0;
+    loop_call(copy_problem, problem);
+    if (v)
+        snprintf(err, errlen, "only %u of %u nodes (--wait-nodes) joined within %u s (--wait-timeout)", v->nmembers, wait_nodes,
+                 timeout_s);
+    else
+        snprintf(err, errlen, "could not join the session within %u s (--wait-timeout): %s", timeout_s,
+                 problem[0] ? problem : "the session directory did not answer");
+    return -ETIMEDOUT;
+}
+
+static void end_here(void *arg)
+{
+    struct node *n;
+
+    (void)arg;
+    members_st.left = true;
+    members_st.view = NULL;
+    members_now.adopted = NULL;
+    if (timer)
+        loop_timer_free(timer);
+    timer = NULL;
+    lock_take(&members_now.lock);
+    while ((n = members_st.nodes)) {
+        members_st.nodes = n->next;
+        free(n);
+    }
+    lock_drop(&members_now.lock);
+    members_adopt_stop();
+}
+
+/* After peer_stop: no message or reply comes any more. */
+void members_stop(void)
+{
+    loop_call(end_here, NULL);
+}

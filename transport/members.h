@@ -1,0 +1,63 @@
+/* members.h - views: who takes part, under which lease (docs/protocol.md, rules 1-5, 15, 16, 18).
+ *
+ * State belongs to the network thread; what reads or writes the session directory runs in pool_session.
+ * The current view is read without a lock from any thread: views are never freed.
+ */
+#ifndef EDDY_TRANSPORT_MEMBERS_H
+#define EDDY_TRANSPORT_MEMBERS_H
+
+#include "transport/message.h"
+#include "transport/session.h"
+
+/* times of the protocol, section 6, in ms */
+#define T_PING    1000
+#define T_SUSPECT 3000
+#define T_LEASE   4000 /* L */
+#define T_WAIT    5000 /* W > L (1 + 2 rho) */
+#define T_MINOR   10000
+#define T_DEAD    15000
+#define T_PIECE   30000
+#define T_OPEN    30000
+
+struct members_ops {
+    /* Network thread.  The contents of ADOPTED(v) for member `to` (0: a farewell, of all files: who else leaves or dies before v is
+     * made is not known): claims, records and locks of to's files, in lists made with malloc, which members.c frees. */
+    void (*fill_adopted)(const struct view *v, uint64_t to, struct msg *m);
+    /* A view was adopted: stop acting under the older one.  v NULL: fenced. */
+    void (*adopted)(const struct view *v);
+    /* ADOPTED(v) came from a member (also from this node itself); m stays valid during the call. */
+    void (*heard_adopted)(const struct view *v, uint64_t from, const struct msg *m);
+    void (*all_adopted)(const struct view *v); /* ... from all members */
+};
+
+struct members_config {
+    struct member self;
+    struct members_ops ops;
+};
+
+int members_start(const struct members_config *c);
+/* Joins: makes or asks for a view that has this node.  Waits until it is in and n nodes are members, or timeout.
+ * Not in the network thread.  -ETIMEDOUT with what was missing in err; -EEXIST: another live node has our name. */
+int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errlen);
+/* Rule 18: ADOPTED as leaving, the keeper makes the view without us.  Call when nothing is dirty or claimed.
+ * timeout_ms bounds it; 0 or -ETIMEDOUT. */
+int members_leave(unsigned timeout_ms);
+void members_stop(void);
+
+const struct view *members_view(void);               /* adopted view, NULL when fenced or not joined; any thread */
+const struct view *members_view_number(uint64_t n);  /* any view read so far, or NULL; network thread */
+uint64_t members_newest(void);                       /* newest view number seen; any thread */
+uint64_t members_self(void);                         /* own node id */
+uint64_t members_incarnation(void);
+bool members_lease(void);   /* own lease valid now?  any thread */
+bool members_settled(void); /* rule 5; any thread */
+bool members_leaving(void); /* farewells were sent: this node does not act as home or next any more; any thread */
+const struct member *view_member(const struct view *v, uint64_t id); /* NULL */
+bool view_has(const struct view *v, uint64_t id, uint64_t incarnation);
+const char *members_name(uint64_t id); /* of a member or an absent node, "?" */
+/* For `eddy status`: "ok", "suspected", "connecting"; any thread. */
+const char *members_state(uint64_t id);
+/* A request to this node was not answered: doubt it.  Any thread. */
+void members_doubt(uint64_t id);
+
+#endif

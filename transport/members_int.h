@@ -1,0 +1,106 @@
+/* members_int.h - what the files members*.c share.  Private to them.
+ *
+ *   members.c        the state, reading views/, start, join, stop
+ *   members_ping.c   which nodes answer
+ *   members_adopt.c  adopting a view
+ *   members_make.c   making the next one
+ *   members_leave.c  leaving
+ */
+#ifndef EDDY_TRANSPORT_MEMBERS_INT_H
+#define EDDY_TRANSPORT_MEMBERS_INT_H
+
+#include "transport/lock.h"
+#include "transport/members.h"
+
+enum { FAREWELL = 1, TAKE_ME_OUT = 2 }; /* ADOPTED.leaving */
+
+#define LEAVE_COLLECT    100 /* ms: leaves are collected so long */
+#define ASK_TO_JOIN      UINT64_MAX /* PING.adopted of a node that reaches all members and wants in */
+#define JOIN_BACKOFF_MAX 60000
+
+/* What this node thinks of another one. */
+struct node {
+    struct node *next;
+    uint64_t id, incarnation;
+    uint64_t answered_ms; /* its last PONG or other sign of life */
+    bool probing, suspected, pinging;
+    unsigned tries;
+    bool wants_in;              /* told us, the keeper */
+    bool parting;               /* sent its farewell for the next view: no keeper any more */
+    bool leaves;                /* ... and asked us for the view without it */
+    bool owes;                  /* has not answered our farewell */
+};
+
+/* Network thread only. */
+struct members_state {
+    struct members_config cfg;
+    struct node *nodes;
+    const struct view *view; /* adopted, as members_now.adopted */
+    uint64_t last;           /* last view adopted in this incarnation */
+    uint64_t last_before;    /* ... before `view`: what ADOPTED(view) says, also when it is sent again */
+    bool prev_settled;       /* was view-1 settled here when view was adopted? */
+    uint64_t first_seen_ms;  /* of the newest view */
+    uint64_t newest_read_t0; /* begin of the read that last showed the newest view */
+    bool *heard;             /* ADOPTED(view) by member index */
+    bool any_settled;
+    bool reading, read_again, making; /* jobs in pool_session */
+    uint64_t last_read_ms;
+    uint64_t view_age_ms; /* file of the newest view: time since it was touched; read when we are outside */
+    bool view_age_known;
+    uint64_t joins_since_ms, leaves_since_ms, suspect_since_ms;
+    uint64_t join_at_ms, join_backoff_ms, member_since_ms;
+    bool joining, leaving;
+    _Atomic bool left;   /* any thread reads it */
+    uint64_t told;       /* who was asked for the view without us, 0: nobody yet */
+    char join_problem[256];
+};
+extern struct members_state members_st;
+
+/* Read by any thread. */
+struct members_shared {
+    const struct view *_Atomic adopted;
+    _Atomic uint64_t lease_until_ms, settled_at_ms, newest;
+    _Atomic bool leaving;
+    struct lock lock; /* RANK_LEAF: `changed`, the list of nodes and their `suspected` */
+    pthread_cond_t changed;
+};
+extern struct members_shared members_now;
+
+/* members.c */
+const struct view *members_newest_view(void);
+void members_want_read(void); /* looks at views/ soon */
+void members_tick(void *arg);
+void members_tick_in(uint64_t ms);
+void members_wake(void);
+
+/* members_ping.c */
+struct node *members_node_of(uint64_t id, uint64_t incarnation);
+bool members_alive(struct node *n, uint64_t t);
+bool members_superseded(const struct member *m); /* a newer incarnation was heard from: this one is dead */
+const struct member *members_keeper_of(const struct view *v); /* the first member that is not suspected and stays */
+bool members_keeper_is_self(void);
+void members_lease_from(uint64_t since_ms);
+void members_probe(struct node *n); /* two tries, then it is suspected */
+void members_ping_node(struct node *n, bool probe, uint64_t adopted);
+void members_ping_round(uint64_t t);
+void members_handle_ping(struct msg *m);
+void members_handle_note(struct msg *m);
+void members_heard(uint64_t id, uint64_t incarnation, uint64_t view);
+void members_went_down(uint64_t id, uint64_t incarnation, int err);
+
+/* members_adopt.c */
+void members_adopt(const struct view *v, uint64_t t0); /* or be fenced, if v does not have this node */
+void members_handle_adopted(struct msg *m);
+void members_resend_all(void);
+void members_farewell(struct node *to, const struct view *contents_for);
+void members_adopt_stop(void);
+
+/* members_make.c */
+void members_propose(uint64_t t);
+void members_outside_tick(uint64_t t);
+void members_make_without_leavers(void); /* also without this node, which leaves */
+
+/* members_leave.c */
+void members_leave_step(void);
+
+#endif

@@ -1,0 +1,370 @@
+/* members_make.c - who makes the next view, and when (docs/protocol.md, rules 1 and 2).
+ *
+ * A member looks at suspicion, joins and leaves at each tick; a node outside looks for members, or begins anew.
+ */
+#include "transport/members_int.h"
+
+#include "transport/loop.h"
+#include "transport/peer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JOIN_COLLECT 500 /* ms: joins are collected so long (rule 2a) */
+
+/* ---- making a view (rules 1, 2) ---- */
+
+struct change {
+    uint64_t id, incarnation;
+};
+struct make_job {
+    const struct view *base; /* NULL: none yet */
+    struct change *out, *left, *in;
+    uint32_t nout, nleft, nin;
+    int err;
+};
+
+static bool listed(const struct change *c, uint32_t n, uint64_t id)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (c[i].id == id)
+            return true;
+    return false;
+}
+
+static int by_member(const void *a, const void *b)
+{
+    const struct member *x = a, *y = b;
+
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_absent(const void *a, const void *b)
+{
+    const struct absent *x = a, *y = b;
+
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Members of the base that stay; those in `out` become absent. */
+static void carry_members(const struct make_job *j, struct view *v)
+{
+    for (uint32_t i = 0; j->base && i < j->base->nmembers; i++) {
+        const struct member *m = &j->base->members[i];
+        struct absent *a;
+
+        if (listed(j->in, j->nin, m->id) || listed(j->left, j->nleft, m->id))
+            continue;
+        if (!listed(j->out, j->nout, m->id)) {
+            v->members[v->nmembers++] = *m;
+            continue;
+        }
+        a = &v->absents[v->nabsent++];
+        a->id = m->id;
+        a->incarnation = m->incarnation;
+        memcpy(a->name, m->name, sizeof(a->name));
+    }
+    for (uint32_t i = 0; j->base && i < j->base->nabsent; i++)
+        if (!listed(j->in, j->nin, j->base->absents[i].id))
+            v->absents[v->nabsent++] = j->base->absents[i];
+}
+
+static bool find_newcomer(struct change c, const struct member *known, uint32_t n, struct member *out)
+{
+    if (c.id == members_st.cfg.self.id) {
+        *out = members_st.cfg.self;
+        return true;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (known[i].id == c.id && known[i].incarnation == c.incarnation) {
+            *out = known[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Newcomers, with the addresses that they wrote into nodes/.  Whose file cannot be read is not one this time, and so stays
+ * what it was: absent, or its older incarnation a member. */
+static int add_newcomers(struct make_job *j, struct view *v)
+{
+    struct member *known = NULL;
+    uint32_t nknown = 0, n = 0;
+    int err = j->nin ? session_read_nodes(&known, &nknown) : 0;
+
+    for (uint32_t i = 0; i < j->nin && !err; i++)
+        if (find_newcomer(j->in[i], known, nknown, &v->members[v->nmembers])) {
+            v->nmembers++;
+            j->in[n++] = j->in[i];
+        }
+    free(known);
+    j->nin = err ? j->nin : n;
+    return err;
+}
+
+static int make_view(struct make_job *j)
+{
+    uint32_t nbase = j->base ? j->base->nmembers : 0, nabsent = j->base ? j->base->nabsent : 0;
+    struct view *v = xcalloc(1, sizeof(*v));
+    uint64_t newest;
+    int err = session_newest(&newest);
+
+    v->number = (j->base ? j->base->number : 0) + 1;
+    v->members = xcalloc(nbase + j->nin + 1, sizeof(*v->members));
+    v->absents = xcalloc(nabsent + nbase + 1, sizeof(*v->absents));
+    if (!err && newest != v->number - 1)
+        err = -EEXIST;
+    if (!err)
+        err = add_newcomers(j, v);
+    if (!err && !(j->nin + j->nout + j->nleft))
+        err = -ENOENT; /* nothing would change */
+    if (!err)
+        carry_members(j, v);
+    qsort(v->members, v->nmembers, sizeof(*v->members), by_member);
+    qsort(v->absents, v->nabsent, sizeof(*v->absents), by_absent);
+    if (!err)
+        err = session_make_view(v);
+    view_free(v);
+    return err;
+}
+
+static void tell_all(const struct view *v)
+{
+    for (uint32_t i = 0; v && i < v->nmembers; i++) {
+        struct msg *m;
+
+        if (v->members[i].id == members_st.cfg.self.id)
+            continue;
+        m = msg_new(MSG_NOTE);
+        m->note.newest = v->number + 1;
+        peer_send(v->members[i].id, m);
+    }
+}
+
+static void free_make(struct make_job *j)
+{
+    free(j->out);
+    free(j->left);
+    free(j->in);
+    free(j);
+}
+
+static void make_done(void *arg)
+{
+    static _Atomic uint64_t said;
+    struct make_job *j = arg;
+
+    members_st.making = false;
+    if (!j->err) {
+        tell_all(j->base);
+        for (uint32_t i = 0; i < j->nin; i++)
+            if (j->in[i].id != members_st.cfg.self.id)
+                members_node_of(j->in[i].id, 0)->wants_in = false;
+    } else if (j->err != -EEXIST && log_every(&said, 60000)) {
+        log_warn("a new view cannot be written to the session directory: %s", strerror(-j->err));
+        snprintf(members_st.join_problem, sizeof(members_st.join_problem), "the session directory cannot be written: %s", strerror(-j->err));
+    }
+    free_make(j);
+    members_want_read(); /* also when another node was first: its view counts */
+}
+
+static void make_job(void *arg)
+{
+    struct make_job *j = arg;
+
+    j->err = make_view(j);
+    loop_post(make_done, j);
+}
+
+static struct make_job *new_make(const struct view *base)
+{
+    struct make_job *j = xcalloc(1, sizeof(*j));
+    uint32_t n = 1;
+
+    for (struct node *x = members_st.nodes; x; x = x->next)
+        n++;
+    n += base ? base->nmembers : 0;
+    j->base = base;
+    j->out = xcalloc(n, sizeof(*j->out));
+    j->left = xcalloc(n, sizeof(*j->left));
+    j->in = xcalloc(n, sizeof(*j->in));
+    return j;
+}
+
+static void make(struct make_job *j)
+{
+    members_st.making = true;
+    members_st.joins_since_ms = members_st.leaves_since_ms = 0;
+    pool_submit(pool_session, make_job, j);
+}
+
+/* ---- a member's proposals ---- */
+
+/* Rule 2(b): more than half of the view on this side, or nothing else happened for T_minor. */
+static bool may_leave_out(uint64_t t)
+{
+    uint32_t reached = 0, unclear = 0;
+
+    for (uint32_t i = 0; i < members_st.view->nmembers; i++) {
+        const struct member *m = &members_st.view->members[i];
+        struct node *n;
+
+        if (m->id == members_st.cfg.self.id) {
+            reached++;
+            continue;
+        }
+        if (members_superseded(m))
+            continue;
+        n = members_node_of(m->id, m->incarnation);
+        if (members_alive(n, t))
+            reached++;
+        else if (!n->suspected)
+            unclear++, members_probe(n);
+    }
+    if (unclear)
+        return false;
+    return 2 * reached > members_st.view->nmembers || t - members_st.suspect_since_ms >= T_MINOR;
+}
+
+static bool any_suspects(void)
+{
+    for (uint32_t i = 0; i < members_st.view->nmembers; i++) {
+        const struct member *m = &members_st.view->members[i];
+
+        if (m->id != members_st.cfg.self.id &&
+            (members_superseded(m) || members_node_of(m->id, m->incarnation)->suspected))
+            return true;
+    }
+    return false;
+}
+
+/* Who is to go or come. */
+static struct make_job *changes(uint64_t t, bool suspects)
+{
+    struct make_job *j = new_make(members_st.view);
+
+    for (struct node *n = members_st.nodes; n; n = n->next) {
+        const struct member *m = view_member(members_st.view, n->id);
+        bool same = m && m->incarnation == n->incarnation; /* not: superseded, m is dead */
+        struct change c = {n->id, n->incarnation};
+
+        if (n->id == members_st.cfg.self.id)
+            continue;
+        if (same && n->leaves)
+            j->left[j->nleft++] = c;
+        else if (!same && n->wants_in && members_alive(n, t))
+            j->in[j->nin++] = c;
+        else if (m && suspects && (!same || n->suspected))
+            j->out[j->nout++] = c;
+    }
+    return j;
+}
+
+/* The members that are to go or come, for the keeper; others step in when the keeper did not for 2 s. */
+void members_propose(uint64_t t)
+{
+    struct make_job *j;
+    bool suspects, leaves, joins;
+
+    if (members_st.making || members_st.view != members_newest_view() || !members_lease())
+        return;
+    suspects = any_suspects();
+    if (!suspects)
+        members_st.suspect_since_ms = 0;
+    else if (!members_st.suspect_since_ms)
+        members_st.suspect_since_ms = t;
+    leaves = members_st.leaves_since_ms && t - members_st.leaves_since_ms >= LEAVE_COLLECT;
+    joins = members_st.joins_since_ms && t - members_st.joins_since_ms >= JOIN_COLLECT;
+    if (!members_keeper_is_self() && !(suspects && t - members_st.suspect_since_ms >= 2000))
+        return;
+    if (suspects && !may_leave_out(t))
+        suspects = false;
+    if (!suspects && !leaves && !joins)
+        return;
+    j = changes(t, suspects);
+    if (j->nout + j->nleft + j->nin)
+        make(j);
+    else
+        free_make(j);
+}
+
+/* ---- what a node outside the view does: rules 2(c), (d), (e) ---- */
+
+static void make_alone(const struct view *base)
+{
+    struct make_job *j = new_make(base);
+
+    for (uint32_t i = 0; base && i < base->nmembers; i++)
+        if (base->members[i].id != members_st.cfg.self.id)
+            j->out[j->nout++] = (struct change){base->members[i].id, base->members[i].incarnation};
+    j->in[j->nin++] = (struct change){members_st.cfg.self.id, members_st.cfg.self.incarnation};
+    make(j);
+}
+
+/* Someone else uses our name and lives: two daemons would be one in every message to people. */
+static bool name_taken(const struct view *v)
+{
+    for (uint32_t i = 0; i < v->nmembers; i++) {
+        const struct member *m = &v->members[i];
+
+        if (m->id == members_st.cfg.self.id || strcmp(m->name, members_st.cfg.self.name))
+            continue;
+        snprintf(members_st.join_problem, sizeof(members_st.join_problem),
+                 "another node named %s is in the session (at %s): give this one another name with --node", m->name,
+                 m->addr);
+        return true;
+    }
+    return false;
+}
+
+void members_outside_tick(uint64_t t)
+{
+    const struct view *v = members_newest_view();
+    uint32_t others = 0, answering = 0; /* superseded ones are dead: they do not count */
+
+    if (t - members_st.last_read_ms >= T_PING)
+        members_want_read();
+    if (!members_st.joining || members_st.making || t < members_st.join_at_ms || !members_st.newest_read_t0)
+        return;
+    for (uint32_t i = 0; v && i < v->nmembers; i++) {
+        struct node *n;
+
+        if (members_superseded(&v->members[i]))
+            continue;
+        others++;
+        n = members_node_of(v->members[i].id, v->members[i].incarnation);
+        answering += members_alive(n, t);
+        if (!n->pinging)
+            members_ping_node(n, false, 0);
+    }
+    if (!others) {
+        make_alone(v); /* nobody is there: the first view, or only this node's and others' older incarnations, which are dead */
+    } else if (answering == others) {
+        const struct member *k = members_keeper_of(v);
+
+        if (k && !name_taken(v))
+            members_ping_node(members_node_of(k->id, k->incarnation), false, ASK_TO_JOIN);
+    } else if (!answering && members_st.view_age_known && members_st.view_age_ms >= T_DEAD) {
+        log_warn("no node of view %lu answers and it was not touched for %lu s: this node begins a new one", (unsigned long)v->number,
+                 (unsigned long)members_st.view_age_ms / 1000);
+        make_alone(v);
+    } else {
+        snprintf(members_st.join_problem, sizeof(members_st.join_problem),
+                 "%u of %u nodes of the session answer; it goes on when all do, or when the others are taken out of it "
+                 "(%d s after the last sign of life)", answering, others, T_DEAD / 1000);
+    }
+}
+
+/* Those that do not answer stay: to leave them out takes more (rule 2b), and who starts next does it. */
+void members_make_without_leavers(void)
+{
+    struct make_job *j = new_make(members_st.view);
+
+    j->left[j->nleft++] = (struct change){members_st.cfg.self.id, members_st.cfg.self.incarnation};
+    for (struct node *n = members_st.nodes; n; n = n->next)
+        if (n->leaves && view_has(members_st.view, n->id, n->incarnation))
+            j->left[j->nleft++] = (struct change){n->id, n->incarnation};
+    make(j);
+}

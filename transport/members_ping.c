@@ -1,0 +1,260 @@
+/* members_ping.c - which members_st.nodes answer: pings, probes, leases (docs/protocol.md, rule 4), suspicion. */
+#include "transport/members_int.h"
+
+#include "transport/loop.h"
+#include "transport/peer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- members_st.nodes ---- */
+
+struct node *members_node_of(uint64_t id, uint64_t incarnation)
+{
+    struct node *n;
+
+    for (n = members_st.nodes; n; n = n->next)
+        if (n->id == id)
+            break;
+    if (!n) {
+        n = xcalloc(1, sizeof(*n));
+        n->id = id;
+        n->incarnation = incarnation;
+        lock_take(&members_now.lock);
+        n->next = members_st.nodes;
+        members_st.nodes = n;
+        lock_drop(&members_now.lock);
+    } else if (incarnation > n->incarnation) {
+        n->incarnation = incarnation;
+        n->answered_ms = 0;
+        n->probing = n->suspected = n->pinging = n->wants_in = n->parting = n->leaves = n->owes = false;
+    }
+    return n;
+}
+
+static void suspect(struct node *n, bool yes)
+{
+    if (n->suspected == yes)
+        return;
+    lock_take(&members_now.lock);
+    n->suspected = yes;
+    lock_drop(&members_now.lock);
+    if (yes)
+        log_warn("node %s does not answer: it is suspected: its files are served from elsewhere", members_name(n->id));
+    else
+        log_info("node %s answers again", members_name(n->id));
+}
+
+const char *members_state(uint64_t id)
+{
+    const char *state = "ok";
+
+    lock_take(&members_now.lock);
+    for (struct node *n = members_st.nodes; n; n = n->next)
+        if (n->id == id && n->suspected)
+            state = "suspected";
+    lock_drop(&members_now.lock);
+    return state;
+}
+
+bool members_alive(struct node *n, uint64_t t)
+{
+    return !n->suspected && n->answered_ms && t - n->answered_ms <= T_SUSPECT;
+}
+
+/* The lock on the cache directory lets no two incarnations run. */
+bool members_superseded(const struct member *m)
+{
+    if (m->id == members_st.cfg.self.id)
+        return m->incarnation != members_st.cfg.self.incarnation;
+    return members_node_of(m->id, m->incarnation)->incarnation > m->incarnation;
+}
+
+/* The first member that is not suspected and stays. */
+const struct member *members_keeper_of(const struct view *v)
+{
+    for (uint32_t i = 0; v && i < v->nmembers; i++) {
+        const struct member *m = &v->members[i];
+        const struct node *n;
+
+        if (members_superseded(m))
+            continue;
+        if (m->id == members_st.cfg.self.id)
+            return m;
+        n = members_node_of(m->id, m->incarnation);
+        if (!n->suspected && !n->parting)
+            return m;
+    }
+    return NULL;
+}
+
+bool members_keeper_is_self(void)
+{
+    const struct member *k = members_keeper_of(members_st.view);
+
+    return k && k->id == members_st.cfg.self.id && !members_st.leaving;
+}
+
+/* ---- ping, probe, lease (rule 4) ---- */
+
+struct ping {
+    struct node *n;
+    uint64_t sent_ms, view;
+    bool probe;
+};
+
+void members_ping_node(struct node *n, bool probe, uint64_t adopted);
+
+void members_lease_from(uint64_t since_ms)
+{
+    if (since_ms + T_LEASE > members_now.lease_until_ms)
+        members_now.lease_until_ms = since_ms + T_LEASE;
+}
+
+static void take_pong(struct ping *p, const struct body_pong *b)
+{
+    if (b->newest > members_now.newest)
+        members_want_read();
+    else if (members_st.view && p->view == members_st.view->number && b->newest == p->view && p->sent_ms > b->age_ms)
+        members_lease_from(p->sent_ms - b->age_ms);
+}
+
+static void ponged(void *arg, int err, struct msg *reply, bool *keep)
+{
+    struct ping *p = arg;
+    struct node *n = p->n;
+
+    (void)keep;
+    if (members_st.left) { /* members_stop may have freed n */
+        free(p);
+        return;
+    }
+    n->pinging = false;
+    if (!err && reply->head.incarnation == n->incarnation) {
+        n->answered_ms = boot_ms();
+        n->probing = false;
+        suspect(n, false);
+        take_pong(p, &reply->pong);
+    } else if (p->probe && n->probing) {
+        /* two more tries at once before it is suspected (section 6) */
+        if (++n->tries < 2) {
+            members_ping_node(n, true, members_st.view ? members_st.view->number : 0);
+        } else {
+            n->probing = false;
+            suspect(n, true);
+            loop_post(members_tick, NULL);
+        }
+    }
+    free(p);
+}
+
+void members_ping_node(struct node *n, bool probe, uint64_t adopted)
+{
+    struct msg *m = msg_new(MSG_PING);
+    struct ping *p = xcalloc(1, sizeof(*p));
+
+    *p = (struct ping){n, boot_ms(), members_st.view ? members_st.view->number : 0, probe};
+    n->pinging = true;
+    m->ping.adopted = adopted;
+    peer_request(n->id, m, T_PING, NULL, 0, ponged, p);
+}
+
+void members_probe(struct node *n)
+{
+    if (n->probing || n->suspected)
+        return;
+    n->probing = true;
+    n->tries = 0;
+    members_ping_node(n, true, members_st.view ? members_st.view->number : 0);
+}
+
+static void doubt_here(void *arg)
+{
+    uint64_t *id = arg;
+    const struct member *m = view_member(members_st.view, *id);
+
+    if (m && *id != members_st.cfg.self.id)
+        members_probe(members_node_of(m->id, m->incarnation));
+    free(id);
+}
+
+void members_doubt(uint64_t id)
+{
+    uint64_t *copy = xmalloc(sizeof(*copy));
+
+    *copy = id;
+    loop_post(doubt_here, copy);
+}
+
+void members_handle_ping(struct msg *m)
+{
+    struct node *n = members_node_of(m->head.sender, m->head.incarnation);
+    struct msg *r = msg_new(MSG_PONG);
+    uint64_t t = boot_ms(), age = t - members_st.newest_read_t0;
+
+    if (m->head.incarnation == n->incarnation) {
+        n->answered_ms = t;
+        suspect(n, false);
+        if (m->ping.adopted == ASK_TO_JOIN && !view_has(members_newest_view(), n->id, n->incarnation)) {
+            n->wants_in = true;
+            if (!members_st.joins_since_ms)
+                members_st.joins_since_ms = t; /* at each asking: the view may have been made without it */
+        }
+    }
+    r->pong.age_ms = !members_st.newest_read_t0 || age > UINT32_MAX ? UINT32_MAX : (uint32_t)age;
+    r->pong.newest = members_now.newest;
+    peer_reply(m, r);
+    msg_free(m);
+}
+
+void members_handle_note(struct msg *m)
+{
+    if (m->note.newest > members_now.newest)
+        members_want_read();
+    msg_free(m);
+}
+
+void members_heard(uint64_t id, uint64_t incarnation, uint64_t view)
+{
+    struct node *n = members_node_of(id, incarnation);
+
+    if (n->incarnation == incarnation) {
+        n->answered_ms = boot_ms();
+        n->probing = false;
+        if (n->suspected)
+            suspect(n, false);
+    }
+    if (view > members_now.newest)
+        members_want_read();
+}
+
+void members_went_down(uint64_t id, uint64_t incarnation, int err)
+{
+    (void)err;
+    if (view_has(members_st.view, id, incarnation))
+        members_probe(members_node_of(id, incarnation));
+}
+
+void members_ping_round(uint64_t t)
+{
+    const struct member *k = members_keeper_of(members_st.view);
+    struct node *n;
+
+    if (k && k->id != members_st.cfg.self.id) {
+        n = members_node_of(k->id, k->incarnation);
+        if (!n->pinging)
+            members_ping_node(n, false, members_st.view->number);
+        if (t - MAX(n->answered_ms, members_st.first_seen_ms) > T_SUSPECT)
+            members_probe(n);
+        return;
+    }
+    for (uint32_t i = 0; i < members_st.view->nmembers; i++) {
+        if (members_st.view->members[i].id == members_st.cfg.self.id)
+            continue;
+        n = members_node_of(members_st.view->members[i].id, members_st.view->members[i].incarnation);
+        if (t - MAX(n->answered_ms, members_st.member_since_ms) > T_SUSPECT && t - members_st.first_seen_ms > T_SUSPECT)
+            members_probe(n);
+    }
+}

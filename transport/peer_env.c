@@ -1,0 +1,152 @@
+/* peer_env.c - UCX reads its settings when the program is loaded, so they must stand in the
+ * environment before exec.
+ *
+ * Each line was paid for (docs/transport.md).  What the user has set stays.
+ */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "transport/hello.h"
+#include "transport/peer_int.h"
+
+#define GUARD "EDDY_UCX_ENV" /* set: this program was exec'ed with the settings below */
+
+static const struct {
+    const char *name, *value;
+} settings[] = {
+    {"UCX_MEM_EVENTS", "n"},           /* else it hooks malloc and mmap of the whole process */
+    {"UCX_ERROR_SIGNALS", ""},         /* else it takes SEGV, BUS, FPE */
+    {"UCX_DEBUG_SIGNO", "0"},          /* else it takes SIGHUP */
+    {"UCX_VFS_ENABLE", "n"},           /* else a thread and a socket of its own */
+    {"UCX_ASYNC_MAX_EVENTS", "16384"}, /* else 1.13 dies at endpoint 1021 */
+    {"UCX_WARN_UNUSED_ENV_VARS", "n"},
+    {"UCX_TCP_CONN_NB", "y"}, /* else connect() to a silent host blocks the network thread */
+    /* Else a node that was given up, and goes on, still writes to the addresses that it was told: a
+     * forced close leaves the socket half open, and UCX's TCP does not ask whether anybody waits
+     * for these bytes. */
+    {"UCX_TCP_PUT_ENABLE", "n"},
+    /* Not 8 KiB and 64 KiB: this pays for the copies that the settings around it bring.  The same
+     * on all nodes (the hello compares them): UCX writes a frame larger than the receiver's segment
+     * past its end. */
+    {"UCX_TCP_TX_SEG_SIZE", "256K"},
+    {"UCX_TCP_RX_SEG_SIZE", "256K"},
+};
+
+/* Sets *changed if the variable was not there. */
+static int set_default(const char *name, const char *value, bool *changed)
+{
+    if (getenv(name))
+        return 0;
+    *changed = true;
+    return setenv(name, value, 1) ? -errno : 0;
+}
+
+static bool has_rdma(void)
+{
+    DIR *d = opendir("/sys/class/infiniband");
+    struct dirent *e = NULL;
+    while (d && (e = readdir(d)) && e->d_name[0] == '.')
+        ;
+    if (d)
+        closedir(d);
+    return e != NULL;
+}
+
+static bool same_address(const struct sockaddr *a, const struct sockaddr_storage *b)
+{
+    if (!a || a->sa_family != b->ss_family)
+        return false;
+    if (a->sa_family == AF_INET)
+        return ((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr ==
+               ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+    return a->sa_family == AF_INET6 &&
+           !memcmp(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr,
+                   &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr));
+}
+
+static bool is_loopback(const struct sockaddr_storage *a)
+{
+    if (a->ss_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
+}
+
+/* The interface that holds the address; "" if none does. */
+static void interface_of(const struct sockaddr_storage *a, char name[IF_NAMESIZE])
+{
+    struct ifaddrs *all = NULL;
+    name[0] = 0;
+    if (getifaddrs(&all))
+        return;
+    for (struct ifaddrs *i = all; i; i = i->ifa_next) {
+        bool lo =
+            is_loopback(a) &&
+            i->ifa_flags & IFF_LOOPBACK; /* 127.x: lo holds all of them, 127.0.0.1 is listed */
+        if (lo || same_address(i->ifa_addr, a)) {
+            snprintf(name, IF_NAMESIZE, "%.*s", IF_NAMESIZE - 1, i->ifa_name);
+            break;
+        }
+    }
+    freeifaddrs(all);
+}
+
+/* Without RDMA: TCP on the interface that the others were told of, and on no other. */
+static int set_network(const char *listen, bool *changed)
+{
+    struct sockaddr_storage a;
+    char name[IF_NAMESIZE];
+    if (has_rdma() || hello_listen_addr(listen, &a))
+        return 0; /* a bad address: peer_start says so */
+    int err = set_default("UCX_TLS", "tcp", changed);
+    /* 1.13's TCP ends a zero-copy send twice when the peer dies in it, and aborts the survivor. */
+    if (!err)
+        err = set_default("UCX_ZCOPY_THRESH", "inf", changed);
+    if (!err && a.ss_family == AF_INET6)
+        err = set_default("UCX_TCP_AF_PRIO", "inet6,inet", changed);
+    interface_of(&a, name);
+    if (!err && name[0])
+        err = set_default("UCX_NET_DEVICES", name, changed);
+    return err;
+}
+
+void peer_settings(char *out, size_t len)
+{
+    static const char *const same[] = {"UCX_TCP_RX_SEG_SIZE", "UCX_TCP_TX_SEG_SIZE",
+                                       "UCX_TCP_PUT_ENABLE"};
+    size_t n = 0;
+    out[0] = 0;
+    for (size_t i = 0; i < ARRAY_LEN(same) && n < len; i++) {
+        const char *v = getenv(same[i]);
+        n += (size_t)snprintf(out + n, len - n, "%s%s=%s", i ? " " : "", same[i], v ? v : "");
+    }
+}
+
+int peer_reexec(const char *listen, char **argv)
+{
+    bool changed = false;
+    if (getenv(GUARD)) {
+        unsetenv(GUARD); /* what this process starts may be another eddyfs with another --listen */
+        return 0;
+    }
+    int err = 0;
+    for (size_t i = 0; !err && i < ARRAY_LEN(settings); i++)
+        err = set_default(settings[i].name, settings[i].value, &changed);
+    if (!err)
+        err = set_network(listen, &changed);
+    if (err || !changed)
+        return err;
+    if (setenv(GUARD, "1", 1))
+        return -errno;
+    execv("/proc/self/exe", argv);
+    err = -errno;
+    unsetenv(GUARD);
+    return err;
+}

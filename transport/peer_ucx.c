@@ -1,0 +1,500 @@
+/* peer_ucx.c - the UCX worker in libuv's loop, endpoints, active messages.
+ *
+ * Every turn of the loop, before it blocks: progress until nothing is left, then arm the worker's
+ * descriptor.  If arming says BUSY, progress again.  After something came or went the loop turns
+ * for another LINGER_NS without blocking: what follows is usually that near, and sleeping and being
+ * woken costs more (1 MiB, one in flight: 5.9 against 3.5 GiB/s; on busy cores it makes no
+ * difference).  No sched_yield there: on busy cores it gives away milliseconds each time.  An idle
+ * daemon blocks in epoll.
+ *
+ * One active message id for all messages.  AM header = the message's head and body, AM payload =
+ * its bulk data; a body that does not fit travels at the front of the payload.  Eager up to 64 KiB
+ * of payload, rendezvous above.
+ *
+ * The life of an endpoint: ucx_connect, then on an error UCX calls on_ep_error (in the middle of
+ * anything), we only note it; after progress the peer goes down, which calls ucx_disconnect; the
+ * forced close itself is also done after progress, never inside one of UCX's callbacks.  Its struct
+ * lives until the last send and receive has had its own callback: until then UCX may touch their
+ * buffers.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucp/api/ucp.h>
+
+#include "transport/peer_int.h"
+/* after base.h: uv.h brings a MIN of its own */
+#include "transport/loop_uv.h"
+
+#define AM_ID        1
+#define EAGER_MAX    (64u << 10)
+#define ROUNDS       64    /* progress calls before the loop's other handles get a turn */
+#define LINGER_NS    20000 /* not more than a wake-up costs */
+#define STOP_WAIT_MS 5000  /* for callbacks of closed endpoints */
+
+struct endpoint {
+    ucp_ep_h ep;
+    struct peer *peer; /* NULL: disconnected */
+    bool failed;
+    unsigned ops; /* sends and receives without a callback yet */
+    struct send_list sends;
+    TAILQ_ENTRY(endpoint) link; /* in live or in leaving */
+};
+TAILQ_HEAD(endpoint_list, endpoint);
+
+static struct {
+    ucp_context_h context;
+    ucp_worker_h worker;
+    ucp_address_t *address;
+    size_t address_len, inline_max;
+    uv_poll_t poll;
+    uv_prepare_t prepare;
+    uv_idle_t idle;
+    unsigned handles;
+    void (*closed)(void);
+    uint64_t moved_ns;            /* when progress last found something */
+    struct endpoint_list live;    /* connected */
+    struct endpoint_list leaving; /* to be closed, or closed and waiting for their callbacks */
+    bool failures, leavers;       /* there is something to do after progress */
+    unsigned sending, receiving;
+} ucx;
+
+static int errno_of(ucs_status_t s)
+{
+    switch (s) {
+    case UCS_OK:
+        return 0;
+    case UCS_ERR_NO_MEMORY:
+        return -ENOMEM;
+    case UCS_ERR_MESSAGE_TRUNCATED:
+        return -EMSGSIZE;
+    default:
+        return -ECONNRESET; /* "endpoint timeout" too: UCX calls a reset so */
+    }
+}
+
+/* ---- endpoints ---- */
+
+static void endpoint_free_if_done(struct endpoint *e)
+{
+    if (e->peer || e->ep || e->ops)
+        return;
+    TAILQ_REMOVE(&ucx.leaving, e, link);
+    free(e);
+}
+
+static void on_ep_error(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+    struct endpoint *e = arg;
+    (void)ep;
+    log_debug("endpoint to %s: %s", e->peer ? e->peer->name : "a former peer",
+              ucs_status_string(status));
+    e->failed = true;
+    ucx.failures = true;
+}
+
+struct endpoint *ucx_connect(struct peer *p, const void *worker_addr)
+{
+    struct endpoint *e = xcalloc(1, sizeof(*e));
+    TAILQ_INIT(&e->sends);
+    ucp_ep_params_t params = {
+        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLER,
+        .address = worker_addr,
+        .err_mode = UCP_ERR_HANDLING_MODE_PEER,
+        .err_handler = {.cb = on_ep_error, .arg = e},
+    };
+    ucs_status_t s = ucp_ep_create(ucx.worker, &params, &e->ep);
+    if (s != UCS_OK) {
+        log_warn("no UCX connection to node %s: %s", p->name, ucs_status_string(s));
+        free(e);
+        return NULL;
+    }
+    e->peer = p;
+    TAILQ_INSERT_TAIL(&ucx.live, e, link);
+    return e;
+}
+
+void ucx_disconnect(struct endpoint *e)
+{
+    e->peer = NULL;
+    TAILQ_REMOVE(&ucx.live, e, link);
+    TAILQ_INSERT_TAIL(&ucx.leaving, e, link);
+    ucx.leavers = true;
+}
+
+static void close_leavers(void)
+{
+    ucp_request_param_t force = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+                                 .flags = UCP_EP_CLOSE_FLAG_FORCE};
+    struct endpoint *e, *next;
+    ucx.leavers = false;
+    for (e = TAILQ_FIRST(&ucx.leaving); e; e = next) {
+        next = TAILQ_NEXT(e, link);
+        if (!e->ep)
+            continue;
+        ucs_status_ptr_t r = ucp_ep_close_nbx(e->ep, &force);
+        if (UCS_PTR_IS_PTR(r))
+            ucp_request_free(
+                r); /* its end is of no interest: those of the sends and receives are */
+        e->ep = NULL;
+        endpoint_free_if_done(e);
+    }
+}
+
+/* Peers whose endpoint failed go down; that may run anything, so the list is searched anew each
+ * time. */
+static void report_failures(void)
+{
+    struct endpoint *e;
+    ucx.failures = false;
+    do {
+        TAILQ_FOREACH(e, &ucx.live, link)
+        {
+            if (e->failed)
+                break;
+        }
+        if (e)
+            peer_down(e->peer, -ECONNRESET);
+    } while (e);
+}
+
+/* ---- sending ---- */
+
+static void send_done(struct send *s)
+{
+    struct endpoint *e = s->ep;
+    TAILQ_REMOVE(&e->sends, s, link);
+    e->ops--;
+    ucx.sending--;
+    if (e->peer)
+        e->peer->last_moved_ms = boot_ms();
+    send_free(s);
+    endpoint_free_if_done(e);
+}
+
+static void on_sent(void *request, ucs_status_t status, void *user_data)
+{
+    (void)status; /* a failure is the endpoint's */
+    ucp_request_free(request);
+    send_done(user_data);
+}
+
+/* What goes as AM header and what as payload. */
+static void split(struct send *s, size_t *header_len, void **payload, size_t *payload_len)
+{
+    *header_len = s->frame_len;
+    *payload = s->data;
+    *payload_len = s->data_len;
+    if (s->frame_len <= ucx.inline_max)
+        return;
+    size_t body_len = s->frame_len - MSG_HEAD_SIZE;
+    *header_len = MSG_HEAD_SIZE;
+    *payload = (char *)s->frame + MSG_HEAD_SIZE;
+    *payload_len = body_len + s->data_len;
+    if (s->data_len) {
+        s->joined = xmalloc(*payload_len);
+        memcpy(s->joined, *payload, body_len);
+        memcpy((char *)s->joined + body_len, s->data, s->data_len);
+        *payload = s->joined;
+    }
+}
+
+void ucx_send(struct endpoint *e, struct send *s)
+{
+    size_t header_len, len;
+    void *payload;
+    split(s, &header_len, &payload, &len);
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                        UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+        .flags = len > EAGER_MAX ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER,
+        .cb.send = on_sent,
+        .user_data = s,
+        .memory_type = UCS_MEMORY_TYPE_HOST,
+    };
+    s->ep = e;
+    s->since_ms = boot_ms();
+    TAILQ_INSERT_TAIL(&e->sends, s, link);
+    e->ops++;
+    ucx.sending++;
+    count(messages_sent, 1);
+    count(served_bytes, s->data_len);
+    ucs_status_ptr_t r = ucp_am_send_nbx(e->ep, AM_ID, s->frame, header_len, payload, len, &param);
+    if (UCS_PTR_IS_ERR(r)) {
+        on_ep_error(e, e->ep, UCS_PTR_STATUS(r));
+        send_done(s);
+    } else if (!r) {
+        send_done(s);
+    } else {
+        tick_arm();
+    }
+}
+
+struct peer *ucx_stuck_peer(uint64_t before_ms)
+{
+    struct endpoint *e;
+    TAILQ_FOREACH(e, &ucx.live, link)
+    {
+        const struct send *s = TAILQ_FIRST(&e->sends);
+        if (s && s->since_ms < before_ms && e->peer->last_moved_ms < before_ms)
+            return e->peer;
+    }
+    return NULL;
+}
+
+unsigned ucx_sending(void)
+{
+    return ucx.sending;
+}
+
+/* ---- receiving ---- */
+
+struct receive {
+    struct endpoint *ep; /* forced close of it ends the receive */
+    size_t len;
+    ucx_done done;
+    void *arg;
+};
+
+static void receive_done(struct receive *r, int err)
+{
+    struct endpoint *e = r->ep;
+    struct receive copy = *r;
+    free(r);
+    e->ops--;
+    ucx.receiving--;
+    if (e->peer)
+        e->peer->last_moved_ms = boot_ms();
+    if (!err)
+        count(received_bytes, copy.len);
+    copy.done(copy.arg, err);
+    endpoint_free_if_done(e);
+}
+
+static void on_received(void *request, ucs_status_t status, size_t length, void *user_data)
+{
+    struct receive *r = user_data;
+    ucp_request_free(request);
+    receive_done(r, status == UCS_OK && length != r->len ? -EPROTO : errno_of(status));
+}
+
+void ucx_receive_kept(struct peer *from, void *desc, size_t len, void *buf, ucx_done done,
+                      void *arg)
+{
+    struct receive *r = xcalloc(1, sizeof(*r));
+    *r = (struct receive){.ep = from->ep, .len = len, .done = done, .arg = arg};
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                        UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+        .cb.recv_am = on_received,
+        .user_data = r,
+        .memory_type = UCS_MEMORY_TYPE_HOST,
+    };
+    from->ep->ops++;
+    ucx.receiving++;
+    ucs_status_ptr_t s = ucp_am_recv_data_nbx(ucx.worker, desc, buf, len, &param);
+    if (!UCS_PTR_IS_PTR(s)) /* else on_received comes, or has come already */
+        receive_done(r, errno_of(UCS_PTR_STATUS(s)));
+}
+
+void ucx_receive(struct peer *from, struct payload *pl, void *buf, ucx_done done, void *arg)
+{
+    if (pl->rndv) {
+        pl->taken = true;
+        ucx_receive_kept(from, pl->data, pl->len, buf, done, arg);
+        return;
+    }
+    memcpy(buf, pl->data, pl->len);
+    count(received_bytes, pl->len);
+    done(arg, 0);
+}
+
+void *ucx_keep(struct payload *pl)
+{
+    pl->taken = true;
+    return pl->data;
+}
+
+void ucx_drop_kept(void *desc)
+{
+    ucp_am_data_release(ucx.worker, desc);
+}
+
+static ucs_status_t on_message(void *arg, const void *header, size_t header_len, void *data,
+                               size_t len, const ucp_am_recv_param_t *param)
+{
+    (void)arg;
+    struct payload pl = {
+        .data = data, .len = len, .rndv = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV};
+    count(messages_received, 1);
+    peer_incoming(header, header_len, &pl);
+    return pl.taken ? UCS_INPROGRESS
+                    : UCS_OK; /* OK: UCX tells the sender of unwanted data that it is done */
+}
+
+/* ---- the loop ---- */
+
+static void on_idle(uv_idle_t *h)
+{
+    (void)h; /* that it is active keeps the loop from blocking; on_prepare does the work */
+}
+
+/* Until nothing is left, or its turn is over.  True if it moved anything. */
+static bool progress(void)
+{
+    bool moved = false;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        unsigned n = ucp_worker_progress(ucx.worker);
+        if (ucx.failures)
+            report_failures();
+        if (ucx.leavers)
+            close_leavers();
+        else if (!n)
+            break;
+        moved = true;
+    }
+    return moved;
+}
+
+static void on_prepare(uv_prepare_t *h)
+{
+    (void)h;
+    bool moved = progress();
+    uint64_t now = boot_ns();
+    if (moved)
+        ucx.moved_ns = now;
+    if (now - ucx.moved_ns < LINGER_NS || ucp_worker_arm(ucx.worker) != UCS_OK)
+        uv_idle_start(&ucx.idle, on_idle);
+    else
+        uv_idle_stop(&ucx.idle);
+}
+
+static void on_readable(uv_poll_t *h, int status, int events)
+{
+    (void)h;
+    (void)events; /* it woke the loop: on_prepare comes before it blocks again */
+    if (status < 0)
+        die("UCX's event descriptor: %s", uv_strerror(status));
+}
+
+static int add_to_loop(void)
+{
+    int fd;
+    ucs_status_t s = ucp_worker_get_efd(ucx.worker, &fd);
+    if (s != UCS_OK)
+        return -EIO;
+    int err = uv_poll_init(loop_uv(), &ucx.poll, fd);
+    if (err)
+        return err;
+    uv_prepare_init(loop_uv(), &ucx.prepare);
+    uv_idle_init(loop_uv(), &ucx.idle);
+    ucx.handles = 3;
+    uv_poll_start(&ucx.poll, UV_READABLE, on_readable);
+    uv_prepare_start(&ucx.prepare, on_prepare);
+    return 0;
+}
+
+static ucs_status_t make_worker(void)
+{
+    ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES,
+                           .features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP};
+    ucs_status_t s = ucp_init(&params, NULL, &ucx.context);
+    if (s != UCS_OK)
+        return s;
+    ucp_worker_params_t wp = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+                              .thread_mode = UCS_THREAD_MODE_SINGLE};
+    s = ucp_worker_create(ucx.context, &wp, &ucx.worker);
+    if (s != UCS_OK)
+        return s;
+    ucp_am_handler_param_t am = {
+        .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB,
+        .id = AM_ID,
+        .cb = on_message,
+    };
+    s = ucp_worker_set_am_recv_handler(ucx.worker, &am);
+    if (s != UCS_OK)
+        return s;
+    ucp_worker_attr_t attr = {.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER};
+    s = ucp_worker_query(ucx.worker, &attr);
+    if (s != UCS_OK)
+        return s;
+    ucx.inline_max = MIN((size_t)MSG_INLINE_MAX, attr.max_am_header);
+    return ucp_worker_get_address(ucx.worker, &ucx.address, &ucx.address_len);
+}
+
+static void destroy_worker(void)
+{
+    if (ucx.address)
+        ucp_worker_release_address(ucx.worker, ucx.address);
+    if (ucx.worker)
+        ucp_worker_destroy(ucx.worker);
+    if (ucx.context)
+        ucp_cleanup(ucx.context);
+    ucx.address = NULL;
+    ucx.worker = NULL;
+    ucx.context = NULL;
+}
+
+int ucx_start(char *err, size_t errlen)
+{
+    memset(&ucx, 0, sizeof(ucx));
+    TAILQ_INIT(&ucx.live);
+    TAILQ_INIT(&ucx.leaving);
+    ucs_status_t s = make_worker();
+    if (s != UCS_OK) {
+        snprintf(err, errlen,
+                 "UCX cannot be started: %s (see UCX_TLS and UCX_NET_DEVICES in the environment, "
+                 "and ucx_info -d)",
+                 ucs_status_string(s));
+        destroy_worker();
+        return -EIO;
+    }
+    if (ucx.inline_max < MSG_HEAD_SIZE || add_to_loop()) {
+        snprintf(err, errlen,
+                 "UCX's transports cannot wake up an event loop: set UCX_TLS to others, for "
+                 "example tcp");
+        destroy_worker();
+        return -EIO;
+    }
+    return 0;
+}
+
+const void *ucx_address(size_t *len)
+{
+    *len = ucx.address_len;
+    return ucx.address;
+}
+
+/* Progress until every send and receive has had its callback: their buffers are the callers'. */
+void ucx_stop(void)
+{
+    uint64_t end = boot_ms() + STOP_WAIT_MS;
+    if (!ucx.worker)
+        return;
+    close_leavers();
+    while ((ucx.sending || ucx.receiving) && boot_ms() < end)
+        ucp_worker_progress(ucx.worker);
+    while (ucp_worker_progress(ucx.worker) && boot_ms() < end)
+        ;
+    if (ucx.sending || ucx.receiving)
+        log_warn("UCX still holds %u sends and %u receives at the end", ucx.sending, ucx.receiving);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    (void)h;
+    if (--ucx.handles)
+        return;
+    destroy_worker(); /* not before its descriptor is out of the loop */
+    ucx.closed();
+}
+
+void ucx_close_handles(void (*done)(void))
+{
+    ucx.closed = done;
+    uv_close((uv_handle_t *)&ucx.poll, on_closed);
+    uv_close((uv_handle_t *)&ucx.prepare, on_closed);
+    uv_close((uv_handle_t *)&ucx.idle, on_closed);
+}

@@ -1,0 +1,470 @@
+/* session.c - opening the session directory: who may own it, the secret, the settings, the clock,
+ * the probe files.
+ *
+ *     secret      32 random bytes
+ *     settings    eddyfs 1
+ *                 chunk 1048576
+ *     probes/fids eddyfs probes 1
+ *                 p0 9a1be0a7734c0d12 00c4f2e91d0a7b35       hi and lo of the fid of probes/p0
+ *                 p1 ...
+ *                 p2 ...
+ *
+ * Nodes start at the same moment.  Directories are made by whoever comes first; of a file that must
+ * have one maker each makes its own, complete, under another name, and one link() wins
+ * (textfile.c).  All then read what is there.
+ *
+ * The other files of the directory: view.c (views/), nodes.c (nodes/), dirtylist.c (dirty/).
+ */
+#include "transport/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "transport/textfile.h"
+
+#define PROTOCOL_MAJOR 1
+#define SECRET_SIZE    32
+#define SETTINGS_MAX   4096
+#define PROBES         3
+
+static struct {
+    int fd; /* the session's directory, -1 when none is open */
+    char name[65];
+    uint8_t secret[SECRET_SIZE];
+    int64_t clock_offset_ns;
+} session = {.fd = -1};
+
+const uint8_t *session_secret(void)
+{
+    return session.secret;
+}
+
+const char *session_name(void)
+{
+    return session.name;
+}
+
+int session_dirfd(void)
+{
+    return session.fd;
+}
+
+int64_t session_clock_offset_ns(void)
+{
+    return session.clock_offset_ns;
+}
+
+/* Where the message about an error goes, and the name for people of what is being opened. */
+struct report {
+    char *text;
+    size_t len;
+    const char *dir, *name;
+};
+
+static int fail(const struct report *r, int err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static int fail(const struct report *r, int err, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    if (r->len)
+        vsnprintf(r->text, r->len, fmt, ap);
+    va_end(ap);
+    return err;
+}
+
+/* ---- the directory ---- */
+
+static int fail_make(const struct report *r, int err, const char *what)
+{
+    return fail(r, err,
+                "%s%s%s: the session directory cannot be made: %s: "
+                "name a directory on the PFS that you can write to with --session-dir",
+                r->dir, *what ? "/" : "", what, strerror(-err));
+}
+
+static int open_base(const struct report *r, int *fd)
+{
+    int made = mkdir(r->dir, 0700) ? -errno : 0;
+    *fd = open(r->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*fd >= 0)
+        return 0;
+    int err = -errno;
+    if (made && made != -EEXIST)
+        return fail_make(r, made, "");
+    if (err == -ENOTDIR)
+        return fail(r, err, "%s: is not a directory: name one with --session-dir", r->dir);
+    return fail(r, err, "%s: cannot be opened: %s: name another directory with --session-dir",
+                r->dir, strerror(-err));
+}
+
+/* Who can write to it can take part; who can replace it can give us a secret of his own. */
+static int check_owner(const struct report *r, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return fail(r, -errno, "%s/%s: %s", r->dir, r->name, strerror(errno));
+    if (st.st_uid != geteuid())
+        return fail(r, -EACCES,
+                    "%s/%s: belongs to user %u, not to you (%u): "
+                    "choose another name with --session or another directory with --session-dir",
+                    r->dir, r->name, (unsigned)st.st_uid, (unsigned)geteuid());
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        return fail(
+            r, -EACCES,
+            "%s/%s: others can write to it (mode %04o): chmod 700 it if nobody else made it, "
+            "or choose another name with --session",
+            r->dir, r->name, (unsigned)st.st_mode & 07777);
+    return 0;
+}
+
+static int open_own(const struct report *r, int base, int *fd)
+{
+    int made = mkdirat(base, r->name, 0700) ? -errno : 0;
+    *fd = openat(base, r->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (*fd < 0) {
+        int err = -errno;
+        if (made && made != -EEXIST)
+            return fail_make(r, made, r->name);
+        if (err == -ENOTDIR || err == -ELOOP)
+            return fail(r, -ENOTDIR,
+                        "%s/%s: is not a directory, or a link to one: "
+                        "remove it, or choose another name with --session",
+                        r->dir, r->name);
+        return fail(r, err,
+                    "%s/%s: cannot be opened: %s: choose another directory with --session-dir",
+                    r->dir, r->name, strerror(-err));
+    }
+    int err = check_owner(r, *fd);
+    if (err) {
+        close(*fd);
+        *fd = -1;
+    }
+    return err;
+}
+
+static int make_subdirs(const struct report *r, int fd)
+{
+    static const char *const names[] = {"probes", "nodes", "views", "forgotten", "dirty"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (mkdirat(fd, names[i], 0700) && errno != EEXIST)
+            return fail(r, -errno,
+                        "%s/%s/%s: cannot be made: %s: "
+                        "name a directory that you can write to with --session-dir",
+                        r->dir, r->name, names[i], strerror(errno));
+    return 0;
+}
+
+/* ---- secret and settings: the first node's ---- */
+
+static int fail_file(const struct report *r, int err, const char *file)
+{
+    if (err == -EOPNOTSUPP)
+        return fail(r, err,
+                    "%s/%s: this file system has neither hard links nor an exclusive rename: name "
+                    "a directory on another one that all nodes share with --session-dir",
+                    r->dir, r->name);
+    return fail(r, err,
+                "%s/%s/%s: %s: "
+                "choose another session with --session, or another directory with --session-dir",
+                r->dir, r->name, file, strerror(-err));
+}
+
+/* Reads a file, or makes it with `mine` and reads what is there then.  A client that remembers "no
+ * such file" may go on saying so for some seconds after another node's link(). */
+static int read_or_make(int fd, const char *name, const void *mine, size_t mine_len, size_t max,
+                        char **text, size_t *len)
+{
+    int err = -ENOENT;
+    for (int tries = 0; tries < 100; tries++) {
+        err = textfile_read(fd, name, max, text, len);
+        if (err != -ENOENT)
+            return err;
+        err = textfile_create(fd, name, mine, mine_len);
+        if (err && err != -EEXIST)
+            return err;
+        if (tries)
+            poll(NULL, 0, 100);
+    }
+    return err;
+}
+
+static int load_secret(const struct report *r, int fd)
+{
+    uint8_t mine[SECRET_SIZE];
+    struct stat st;
+    char *text;
+    size_t len;
+    int err = random_bytes(mine, sizeof(mine));
+    if (err)
+        return fail(r, err, "no random bytes for the secret: %s", strerror(-err));
+    err = read_or_make(fd, "secret", mine, sizeof(mine), SECRET_SIZE, &text, &len);
+    explicit_bzero(mine, sizeof(mine));
+    if (err)
+        return fail_file(r, err, "secret");
+    if (len == SECRET_SIZE)
+        memcpy(session.secret, text, SECRET_SIZE);
+    explicit_bzero(text, len);
+    free(text);
+    if (len != SECRET_SIZE)
+        return fail(r, -EPROTO,
+                    "%s/%s/secret: has %zu bytes, not %d: choose another name with --session",
+                    r->dir, r->name, len, SECRET_SIZE);
+    if (fstatat(fd, "secret", &st, AT_SYMLINK_NOFOLLOW))
+        return fail_file(r, -errno, "secret");
+    if (st.st_uid != geteuid() || st.st_mode & 077)
+        return fail(r, -EACCES,
+                    "%s/%s/secret: others own it or can read it (mode %04o): "
+                    "choose another name with --session",
+                    r->dir, r->name, (unsigned)st.st_mode & 07777);
+    return 0;
+}
+
+static int check_settings(const struct report *r, const char *text, size_t len, uint32_t chunk_size)
+{
+    struct words w = words_of(text, len);
+    words_match(&w, "eddyfs ");
+    uint64_t major = words_u64(&w, UINT32_MAX);
+    words_match(&w, "\n");
+    if (w.bad)
+        return fail(r, -EPROTO,
+                    "%s/%s/settings: is not an eddyfs session's: "
+                    "choose another name with --session",
+                    r->dir, r->name);
+    if (major != PROTOCOL_MAJOR)
+        return fail(r, -EPROTO,
+                    "%s/%s: was made by an eddyfs with protocol %" PRIu64 ", this one has %d: "
+                    "use one version on all nodes, or choose another name with --session",
+                    r->dir, r->name, major, PROTOCOL_MAJOR);
+    words_match(&w, "chunk ");
+    uint64_t chunk = words_u64(&w, UINT32_MAX);
+    words_match(&w, "\n");
+    if (w.bad)
+        return fail(r, -EPROTO,
+                    "%s/%s/settings: has no chunk size: choose another name with --session", r->dir,
+                    r->name);
+    if (chunk != chunk_size)
+        return fail(r, -EPROTO,
+                    "%s/%s: has chunks of %" PRIu64 " bytes, not %u: give --chunk-size %" PRIu64
+                    " on all nodes, or choose another name with --session",
+                    r->dir, r->name, chunk, chunk_size, chunk);
+    return 0;
+}
+
+static int load_settings(const struct report *r, int fd, uint32_t chunk_size)
+{
+    char mine[64], *text;
+    size_t len;
+    int n = snprintf(mine, sizeof(mine), "eddyfs %d\nchunk %u\n", PROTOCOL_MAJOR, chunk_size);
+    int err = read_or_make(fd, "settings", mine, (size_t)n, SETTINGS_MAX, &text, &len);
+    if (err)
+        return fail_file(r, err, "settings");
+    err = check_settings(r, text, len, chunk_size);
+    free(text);
+    return err;
+}
+
+/* The PFS may keep whole seconds only: then this is up to a second too small. */
+static int measure_clock(const struct report *r, int fd)
+{
+    int64_t before = real_ns(), pfs;
+    int err = textfile_now(fd, false, &pfs);
+    if (err)
+        return fail(r, err,
+                    "%s/%s: cannot be written to: %s: name another directory with --session-dir",
+                    r->dir, r->name, strerror(-err));
+    int64_t after = real_ns();
+    session.clock_offset_ns = pfs - (before + (after - before) / 2);
+    return 0;
+}
+
+/* ---- open and close ---- */
+
+static int load(const struct report *r, int fd, uint32_t chunk_size)
+{
+    int err = make_subdirs(r, fd);
+    if (!err)
+        err = load_secret(r, fd);
+    if (!err)
+        err = load_settings(r, fd, chunk_size);
+    if (!err)
+        err = measure_clock(r, fd);
+    return err;
+}
+
+int session_open(const struct session_config *c, char *err_text, size_t err_len)
+{
+    struct report r = {.text = err_text, .len = err_len, .dir = c->dir, .name = c->name};
+    int base, fd;
+
+    if (session.fd >= 0)
+        die("session_open: a session is open");
+    if (!name_is_plain(c->name))
+        return fail(&r, -EINVAL,
+                    "--session: \"%s\" is not a session's name: "
+                    "up to 64 letters, digits, '.', '_', '-', no '.' in front",
+                    c->name);
+    int err = open_base(&r, &base);
+    if (err)
+        return err;
+    err = open_own(&r, base, &fd);
+    close(base);
+    if (err)
+        return err;
+    err = load(&r, fd, c->chunk_size);
+    if (err) {
+        explicit_bzero(session.secret, sizeof(session.secret));
+        close(fd);
+        return err;
+    }
+    session.fd = fd;
+    snprintf(session.name, sizeof(session.name), "%s", c->name);
+    return 0;
+}
+
+void session_close(void)
+{
+    if (session.fd >= 0)
+        close(session.fd);
+    session.fd = -1;
+    explicit_bzero(session.secret, sizeof(session.secret));
+}
+
+/* ---- probe files: has a file the same identity on every node? ---- */
+
+static void probe_name(int i, char name[16])
+{
+    snprintf(name, 16, "p%d", i);
+}
+
+static int probe_fid(int dirfd, int i, session_fid_fn fid_of, struct fid *out)
+{
+    char name[16];
+    probe_name(i, name);
+    int fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int err = fid_of(fd, out);
+    close(fd);
+    return err;
+}
+
+static int make_probes(int dirfd)
+{
+    for (int i = 0; i < PROBES; i++) {
+        char name[16];
+        probe_name(i, name);
+        int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+            return -errno;
+        close(fd);
+    }
+    return 0;
+}
+
+static int record_probes(int dirfd, session_fid_fn fid_of)
+{
+    char text[256];
+    size_t len = (size_t)snprintf(text, sizeof(text), "eddyfs probes 1\n");
+    int err = make_probes(dirfd);
+    for (int i = 0; i < PROBES && !err; i++) {
+        struct fid fid;
+        err = probe_fid(dirfd, i, fid_of, &fid);
+        if (!err)
+            len += (size_t)snprintf(text + len, sizeof(text) - len,
+                                    "p%d %016" PRIx64 " %016" PRIx64 "\n", i, fid.hi, fid.lo);
+    }
+    if (!err)
+        err = textfile_create(dirfd, "fids", text, len);
+    return err == -EEXIST ? 0 : err;
+}
+
+static int read_probes(int dirfd, struct fid fids[PROBES])
+{
+    char *text;
+    size_t len;
+    int err = textfile_read(dirfd, "fids", 4096, &text, &len);
+    if (err)
+        return err;
+    struct words w = words_of(text, len);
+    words_match(&w, "eddyfs probes 1\n");
+    for (int i = 0; i < PROBES; i++) {
+        char name[16];
+        probe_name(i, name);
+        words_match(&w, name);
+        words_match(&w, " ");
+        fids[i].hi = words_hex(&w);
+        words_match(&w, " ");
+        fids[i].lo = words_hex(&w);
+        words_match(&w, "\n");
+    }
+    words_end(&w);
+    free(text);
+    return w.bad ? -EPROTO : 0;
+}
+
+/* In another order than they were made, each opened twice: a file system that numbers files as they
+ * are looked up gives itself away. */
+static int compare_probes(const struct report *r, int dirfd, session_fid_fn fid_of,
+                          const struct fid fids[PROBES])
+{
+    static const int order[] = {2, 0, 1, 1, 2, 0};
+    for (size_t k = 0; k < ARRAY_LEN(order); k++) {
+        int i = order[k];
+        struct fid fid;
+        int err = probe_fid(dirfd, i, fid_of, &fid);
+        if (err)
+            return fail(r, err, "session %s: probes/p%d: %s: choose another name with --session",
+                        session.name, i, strerror(-err));
+        if (!fid_eq(fid, fids[i]))
+            return fail(r, -EXDEV,
+                        "session %s: this node sees file probes/p%d as another file than the first "
+                        "node did: the PFS does not give a file the same inode number on all "
+                        "nodes, or --session-dir is not the same directory everywhere: "
+                        "mount the PFS so that inode numbers are stable",
+                        session.name, i);
+    }
+    for (int i = 0; i < PROBES; i++)
+        if (fid_eq(fids[i], fids[(i + 1) % PROBES]))
+            return fail(r, -EXDEV,
+                        "session %s: two files, probes/p%d and p%d, look like one: "
+                        "eddyfs needs a PFS with stable, unique inode numbers",
+                        session.name, i, (i + 1) % PROBES);
+    return 0;
+}
+
+int session_probe(session_fid_fn fid_of, char *err_text, size_t err_len)
+{
+    struct report r = {.text = err_text, .len = err_len};
+    struct fid fids[PROBES];
+    int fd = openat(session.fd, "probes", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return fail(&r, -errno, "session %s: probes: %s", session.name, strerror(errno));
+    int err = read_probes(fd, fids);
+    for (int tries = 0; err == -ENOENT && tries < 100; tries++) { /* as in read_or_make */
+        if (tries)
+            poll(NULL, 0, 100);
+        err = record_probes(fd, fid_of);
+        if (!err)
+            err = read_probes(fd, fids);
+        else
+            break;
+    }
+    if (err)
+        err = fail(&r, err,
+                   "session %s: probe files: %s: "
+                   "choose another name with --session, or another directory with --session-dir",
+                   session.name, strerror(-err));
+    else
+        err = compare_probes(&r, fd, fid_of, fids);
+    close(fd);
+    return err;
+}

@@ -1,0 +1,334 @@
+/* view.c - views/: the numbered lists of the nodes that take part.
+ *
+ * A view's file, views/NNNNNN (six digits or more), with nodes and absent nodes in ascending order
+ * of their ids:
+ *
+ *     eddyfs view 1
+ *     number 12
+ *     members 2
+ *     absent 1
+ *     member 00c4f2e91d0a7b35 3 100 10.0.0.17:40123 node017
+ *     member 9a1be0a7734c0d12 1 100 10.0.0.18:40123 node018
+ *     absent b0417fe13c2299aa 2 node019
+ *     end
+ *
+ * member: id, incarnation, weight, address, name; absent: id, incarnation, name.
+ *
+ * Files are found by reading the directory, never by asking for a name: a client that remembers "no
+ * such file" would not see a new view.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "transport/session.h"
+#include "transport/textfile.h"
+
+#define VIEW_FILE_MAX (8u << 20) /* SESSION_MAX_MEMBERS members and as many absent nodes fit */
+#define VIEW_NAME_MAX 24
+#define VIEW_LINE_MIN 28 /* "absent ID I N\n" */
+#define VIEWS_KEPT    16
+#define WEIGHT_MAX    10000
+
+/* ---- text ---- */
+
+static void parse_member(struct words *w, struct member *m)
+{
+    words_match(w, "member ");
+    m->id = words_hex(w);
+    words_match(w, " ");
+    m->incarnation = words_u64(w, UINT64_MAX);
+    words_match(w, " ");
+    m->weight = (uint32_t)words_u64(w, WEIGHT_MAX);
+    words_match(w, " ");
+    words_word(w, m->addr, sizeof(m->addr));
+    words_match(w, " ");
+    words_word(w, m->name, sizeof(m->name));
+    words_match(w, "\n");
+    w->bad |= !m->weight || !name_is_plain(m->name);
+}
+
+static void parse_absent(struct words *w, struct absent *a)
+{
+    words_match(w, "absent ");
+    a->id = words_hex(w);
+    words_match(w, " ");
+    a->incarnation = words_u64(w, UINT64_MAX);
+    words_match(w, " ");
+    words_word(w, a->name, sizeof(a->name));
+    words_match(w, "\n");
+    w->bad |= !name_is_plain(a->name);
+}
+
+/* A count whose lines can be in what is left. */
+static uint32_t parse_count(struct words *w, const char *key)
+{
+    words_match(w, key);
+    uint32_t n = (uint32_t)words_u64(w, SESSION_MAX_MEMBERS);
+    words_match(w, "\n");
+    if (n > (size_t)(w->end - w->p) / VIEW_LINE_MIN)
+        w->bad = true;
+    return w->bad ? 0 : n;
+}
+
+static void parse_lines(struct words *w, struct view *v)
+{
+    for (uint32_t i = 0; i < v->nmembers && !w->bad; i++) {
+        parse_member(w, &v->members[i]);
+        w->bad |= i && v->members[i].id <= v->members[i - 1].id;
+    }
+    for (uint32_t i = 0; i < v->nabsent && !w->bad; i++) {
+        parse_absent(w, &v->absents[i]);
+        w->bad |= i && v->absents[i].id <= v->absents[i - 1].id;
+    }
+    words_match(w, "end\n");
+    words_end(w);
+}
+
+/* Both lists are sorted: a node is in one of them. */
+static bool lists_overlap(const struct view *v)
+{
+    for (uint32_t m = 0, a = 0; m < v->nmembers && a < v->nabsent;) {
+        if (v->members[m].id == v->absents[a].id)
+            return true;
+        if (v->members[m].id < v->absents[a].id)
+            m++;
+        else
+            a++;
+    }
+    return false;
+}
+
+int view_parse(const char *text, size_t len, struct view **out)
+{
+    struct words w = words_of(text, len);
+    words_match(&w, "eddyfs view 1\nnumber ");
+    uint64_t number = words_u64(&w, INT64_MAX);
+    words_match(&w, "\n");
+    uint32_t nmembers = parse_count(&w, "members ");
+    uint32_t nabsent = parse_count(&w, "absent ");
+    if (w.bad || !number)
+        return -EPROTO;
+
+    struct view *v = xcalloc(1, sizeof(*v));
+    *v = (struct view){
+        .number = number,
+        .nmembers = nmembers,
+        .nabsent = nabsent,
+        .members = xcalloc(nmembers, sizeof(struct member)),
+        .absents = xcalloc(nabsent, sizeof(struct absent)),
+    };
+    parse_lines(&w, v);
+    if (w.bad || lists_overlap(v)) {
+        view_free(v);
+        return -EPROTO;
+    }
+    *out = v;
+    return 0;
+}
+
+char *view_print(const struct view *v, size_t *len)
+{
+    char *text = NULL;
+    FILE *f = open_memstream(&text, len);
+    if (!f)
+        die("out of memory for a view's text");
+    fprintf(f, "eddyfs view 1\nnumber %" PRIu64 "\nmembers %u\nabsent %u\n", v->number, v->nmembers,
+            v->nabsent);
+    for (uint32_t i = 0; i < v->nmembers; i++) {
+        const struct member *m = &v->members[i];
+        fprintf(f, "member %016" PRIx64 " %" PRIu64 " %u %s %s\n", m->id, m->incarnation, m->weight,
+                m->addr, m->name);
+    }
+    for (uint32_t i = 0; i < v->nabsent; i++) {
+        const struct absent *a = &v->absents[i];
+        fprintf(f, "absent %016" PRIx64 " %" PRIu64 " %s\n", a->id, a->incarnation, a->name);
+    }
+    fprintf(f, "end\n");
+    if (fclose(f))
+        die("out of memory for a view's text");
+    return text;
+}
+
+void view_free(struct view *v)
+{
+    if (!v)
+        return;
+    free(v->members);
+    free(v->absents);
+    free(v);
+}
+
+/* ---- files ---- */
+
+static void number_print(uint64_t number, char name[VIEW_NAME_MAX])
+{
+    snprintf(name, VIEW_NAME_MAX, "%06" PRIu64, number);
+}
+
+/* Only the name that number_print makes. */
+static bool number_parse(const char *name, uint64_t *number)
+{
+    char again[VIEW_NAME_MAX];
+    struct words w = words_of(name, strlen(name));
+    *number = words_u64(&w, INT64_MAX);
+    words_end(&w);
+    if (w.bad || !*number)
+        return false;
+    number_print(*number, again);
+    return !strcmp(name, again);
+}
+
+static int views_open(int *fd)
+{
+    *fd = openat(session_dirfd(), "views", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return *fd < 0 ? -errno : 0;
+}
+
+static int newest_in(int dirfd, uint64_t *newest)
+{
+    void *dir;
+    int err = textfile_opendir(dirfd, ".", &dir);
+    if (err)
+        return err;
+    *newest = 0;
+    for (struct dirent *e; (errno = 0, e = readdir(dir));) {
+        uint64_t number;
+        if (number_parse(e->d_name, &number))
+            *newest = MAX(*newest, number);
+    }
+    err = -errno; /* a list that ended early must not pass for a whole one */
+    closedir(dir);
+    return err;
+}
+
+int session_newest(uint64_t *number)
+{
+    int fd, err = views_open(&fd);
+    if (err)
+        return err;
+    err = newest_in(fd, number);
+    close(fd);
+    return err;
+}
+
+int session_read_view(uint64_t number, struct view **out)
+{
+    char name[VIEW_NAME_MAX], *text;
+    size_t len;
+    int fd, err = views_open(&fd);
+    if (err)
+        return err;
+    number_print(number, name);
+    err = textfile_read(fd, name, VIEW_FILE_MAX, &text, &len);
+    close(fd);
+    if (err)
+        return err == -EFBIG ? -EPROTO : err;
+    err = view_parse(text, len, out);
+    free(text);
+    if (!err && (*out)->number != number) {
+        view_free(*out);
+        *out = NULL;
+        err = -EPROTO;
+    }
+    return err;
+}
+
+/* Keeps the last views: a node that is late by more begins from the newest one. */
+static void remove_old(int dirfd, uint64_t newest)
+{
+    void *dir;
+    if (newest <= VIEWS_KEPT || textfile_opendir(dirfd, ".", &dir))
+        return;
+    for (struct dirent *e; (e = readdir(dir));) {
+        uint64_t number;
+        if (number_parse(e->d_name, &number) && number <= newest - VIEWS_KEPT)
+            unlinkat(dirfd, e->d_name, 0);
+    }
+    closedir(dir);
+}
+
+/* The maker may have slept while others made so many views that the one of this number was removed
+ * as old, and the name was free again.  Then the file is taken back: it was not first. */
+static int confirm(int dirfd, uint64_t number, const char *name)
+{
+    uint64_t newest;
+    int err = newest_in(dirfd, &newest);
+    if (err || newest < number || newest - number < VIEWS_KEPT)
+        return err;
+    unlinkat(dirfd, name, 0);
+    return -EEXIST;
+}
+
+/* Nothing is written that a reader would refuse. */
+static int check_text(const char *text, size_t len)
+{
+    struct view *v;
+    if (len > VIEW_FILE_MAX || view_parse(text, len, &v)) {
+        log_error("a view was to be made that is not valid: not written");
+        return -EINVAL;
+    }
+    view_free(v);
+    return 0;
+}
+
+int session_make_view(const struct view *v)
+{
+    char name[VIEW_NAME_MAX];
+    size_t len;
+    int fd, err = views_open(&fd);
+    if (err)
+        return err;
+    char *text = view_print(v, &len);
+    number_print(v->number, name);
+    err = check_text(text, len);
+    if (!err)
+        err = textfile_create(fd, name, text, len);
+    if (!err)
+        err = confirm(fd, v->number, name);
+    if (!err) {
+        int64_t now_ns;
+        if (!textfile_mtime(fd, name, &now_ns))
+            textfile_sweep(fd, now_ns);
+        remove_old(fd, v->number);
+    }
+    free(text);
+    close(fd);
+    return err;
+}
+
+int session_touch_view(uint64_t number)
+{
+    char name[VIEW_NAME_MAX];
+    int fd, err = views_open(&fd);
+    if (err)
+        return err;
+    number_print(number, name);
+    if (utimensat(fd, name, NULL, AT_SYMLINK_NOFOLLOW))
+        err = -errno;
+    close(fd);
+    return err;
+}
+
+int session_view_age_ms(uint64_t number, uint64_t *ms)
+{
+    char name[VIEW_NAME_MAX];
+    int64_t now_ns, touched_ns;
+    int fd, err = views_open(&fd);
+    if (err)
+        return err;
+    number_print(number, name);
+    err = textfile_now(fd, true, &now_ns);
+    if (!err) /* afterwards: a touch in between makes the view younger, never older */
+        err = textfile_mtime(fd, name, &touched_ns);
+    if (!err)
+        *ms = now_ns > touched_ns ? (uint64_t)(now_ns - touched_ns) / 1000000 : 0;
+    close(fd);
+    return err;
+}
