@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,7 +42,8 @@
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_ON_PFS = 3 };
 
-#define LEAVE_MS 10000
+#define LEAVE_MS  10000
+#define ANSWER_MS 5000
 
 static struct options options;
 static bool ended_clean;
@@ -105,13 +108,34 @@ static int refuse(const char *fmt, ...)
     return -EINVAL;
 }
 
+/* Has the daemon of this mount ended?  Asked by statfs, which the kernel never answers from memory, in a process of its own: a
+ * daemon that is stopped does not answer, and lives.  One that is being killed answers when it is gone. */
+static bool daemon_is_gone(const char *mountpoint)
+{
+    struct statvfs sv;
+    int status = 0, fds[2];
+    if (pipe2(fds, O_CLOEXEC))
+        return false;
+    pid_t pid = fork();
+    if (!pid)
+        _exit(statvfs(mountpoint, &sv) && (errno == ENOTCONN || errno == ECONNABORTED));
+    close(fds[1]);
+    struct pollfd ended = {.fd = fds[0]};
+    if (pid > 0) {
+        if (poll(&ended, 1, ANSWER_MS) <= 0)
+            kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+    }
+    close(fds[0]);
+    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
 /* What a killed daemon left there is cleared; a living one is not disturbed. */
 static int clear_dead_mount(const char *mountpoint)
 {
-    struct stat st;
     if (!mounted_eddyfs(mountpoint, NULL))
         return 0;
-    if (!stat(mountpoint, &st) || (errno != ENOTCONN && errno != ECONNABORTED))
+    if (!daemon_is_gone(mountpoint))
         return refuse("an eddyfs is mounted at %s: end it with `eddy umount %s` first", mountpoint, mountpoint);
     int err = geteuid() ? run_fusermount(mountpoint) : umount2(mountpoint, MNT_DETACH) ? -errno : 0;
     if (err)

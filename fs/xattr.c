@@ -2,6 +2,9 @@
  *
  * A changed ACL changes the mode, and a default ACL whether the umask counts: what is remembered of
  * either is dropped.
+ *
+ * `ls -l` asks for ACLs and security labels; while the PFS hangs it is told that there are none, where
+ * that is known or can do no harm.
  */
 #include "fs/fs.h"
 
@@ -49,6 +52,54 @@ static int run(struct request *r, xattr_op op, size_t *out)
     return found ? found : op(r, out);
 }
 
+/* ---- without the PFS ---- */
+
+/* Which of no_acl_ctime_ns name is; -1: no ACL. */
+static int acl_kind(const char *name)
+{
+    if (!strcmp(name, ACL_PREFIX "access"))
+        return 0;
+    return strcmp(name, ACL_PREFIX "default") ? -1 : 1;
+}
+
+static int64_t attr_ctime_ns(const struct inode *i)
+{
+    return i->attr.st_ctim.tv_sec * (int64_t)1000000000 + i->attr.st_ctim.tv_nsec;
+}
+
+static void remember_none(struct request *r)
+{
+    int kind = acl_kind(r->name);
+    struct inode *i = r->inode;
+    if (kind < 0)
+        return;
+    lock_take(&i->lock);
+    i->no_acl_ctime_ns[kind] = i->attr_known ? attr_ctime_ns(i) : 0;
+    lock_drop(&i->lock);
+}
+
+/* An ACL takes rights away from the mode's bits, so it is called absent only where it is known to be;
+ * a label that the kernel or `ls` asks for only gives some. */
+static bool is_none(struct request *r)
+{
+    int kind = acl_kind(r->name);
+    struct inode *i = r->inode;
+    if (kind < 0)
+        return !strncmp(r->name, "security.", strlen("security."));
+    lock_take(&i->lock);
+    bool none = i->attr_known && i->no_acl_ctime_ns[kind] == attr_ctime_ns(i);
+    lock_drop(&i->lock);
+    return none;
+}
+
+static bool getxattr_stalled(struct request *r)
+{
+    if (!is_none(r) || !request_take(r))
+        return false;
+    fuse_reply_err(r->req, ENODATA);
+    return true;
+}
+
 /* ---- reading ---- */
 
 /* Size 0 asks for the size only. */
@@ -61,6 +112,8 @@ static void read_fn(struct request *r, xattr_op op)
     /* Without a name the PFS cannot be asked; the kernel asks for ACLs. */
     if (err == -ESTALE && r->inode->gone)
         err = op == list_op ? 0 : -ENODATA;
+    else if (err == -ENODATA)
+        remember_none(r);
     if (err) {
         request_err(r, err);
     } else if (r->size) {
@@ -142,6 +195,7 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
     if (!r)
         return;
     r->size = size;
+    request_on_stall(r, getxattr_stalled);
     request_start(r, pool_names, getxattr_fn);
 }
 

@@ -166,11 +166,16 @@ static bool harmless_twice(enum carry_op op)
     return op == CARRY_SYNC || op == CARRY_PIN_WRITER || op == CARRY_UNPIN_WRITER;
 }
 
-/* No answer came.  -ECONNREFUSED: there was no connection to send it by. */
+static bool was_sent(int err)
+{
+    return err == -ETIMEDOUT || err == -ECONNRESET; /* peer.h */
+}
+
+/* No answer came. */
 static int no_answer(uint64_t node, struct file *f, enum carry_op op, int err)
 {
     members_doubt(node);
-    if (err == -ECONNREFUSED || harmless_twice(op))
+    if (!was_sent(err) || harmless_twice(op))
         return -EAGAIN;
     char text[FID_TEXT];
     log_error(

@@ -159,7 +159,7 @@ void requests_fail(struct peer *peer, int err)
     for (p = TAILQ_FIRST(&net.all); p; p = next) {
         next = TAILQ_NEXT(p, link);
         if (p->to == peer->id)
-            pending_fail(p, err, &ended);
+            pending_fail(p, peer_unqueue(p->to, p->id) ? peer_not_sent(err) : err, &ended);
     }
     tell_ended(&ended);
 }
@@ -185,10 +185,9 @@ static void fail_silent_requests(uint64_t now)
         struct peer *peer = peer_find(p->to);
         if (p->receiving && peer && now < peer->last_moved_ms + p->silence_ms)
             continue; /* its turn will come: the peer is not silent */
-        if (!pending_fail(p, -ETIMEDOUT, &ended))
+        bool unsent = peer_unqueue(p->to, p->id);
+        if (!pending_fail(p, unsent ? peer_not_sent(-ETIMEDOUT) : -ETIMEDOUT, &ended))
             stuck = peer;
-        else
-            peer_unqueue(p->to, p->id);
     }
     tell_ended(&ended);
     if (stuck)

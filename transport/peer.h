@@ -41,9 +41,10 @@ void peer_forget(uint64_t id);
 
 /* ---- requests ---- */
 /* Called once, in the network thread.  err 0: reply is a message of the expected kind (its head.status may still
- * be an error: err is then that status and reply is given too).  -ETIMEDOUT: silence longer than the deadline;
- * -ECONNREFUSED/-ECONNRESET: no connection or it broke; -EACCES: hello refused; -ENOTSUP.  reply is freed by the caller of
- * the callback afterwards unless the callback sets *keep. */
+ * be an error: err is then that status and reply is given too).  -ETIMEDOUT (silence longer than the deadline) and -ECONNRESET
+ * (the connection broke) without a reply: it was sent, whether it was acted on is not known.  Any other error without a reply:
+ * never sent: -ECONNREFUSED (no connection), or why the hello was refused: -EACCES, -EPROTO, -ENOTSUP.  reply is freed by the
+ * caller of the callback afterwards unless the callback sets *keep. */
 typedef void (*peer_reply_fn)(void *arg, int err, struct msg *reply, bool *keep);
 
 /* Sends request m (consumed) to node `id`.  silence_ms: how long without an answer or WORKING.

@@ -134,12 +134,15 @@ static void queue_flush(struct peer *p)
     }
 }
 
+int peer_not_sent(int err)
+{
+    return !err || err == -ETIMEDOUT || err == -ECONNRESET ? -ECONNREFUSED : err;
+}
+
 static int connect_to(struct peer *p)
 {
-    if (!p->addr[0])
-        return p->last_err ? p->last_err : -ECONNREFUSED;
-    if (boot_ms() < p->retry_ms)
-        return p->last_err;
+    if (!p->addr[0] || boot_ms() < p->retry_ms)
+        return peer_not_sent(p->last_err);
     p->state = PEER_CONNECTING;
     if (!p->saying_hello) {
         p->saying_hello = true;
@@ -185,22 +188,23 @@ void peer_submit_reply(struct send *s)
     send_free(s);
 }
 
-void peer_unqueue(uint64_t id, uint64_t request)
+bool peer_unqueue(uint64_t id, uint64_t request)
 {
     struct peer *p = peer_find(id);
     struct send *s;
     if (!p)
-        return;
+        return false;
     TAILQ_FOREACH(s, &p->queue, link)
     {
         if (s->request == request)
             break;
     }
     if (!s)
-        return;
+        return false;
     TAILQ_REMOVE(&p->queue, s, link);
     p->queued--;
     send_free(s);
+    return true;
 }
 
 /* ---- up and down ---- */
@@ -260,8 +264,8 @@ void peer_down(struct peer *p, int err)
         count(peer_failures, 1);
         log_info("connection to node %s ended: %s", p->name, strerror(-err));
     }
-    queue_drop(p);
     requests_fail(p, err);
+    queue_drop(p);
     event_down(p->id, incarnation, err);
 }
 
@@ -296,7 +300,7 @@ static void on_ok(struct hello_conn *c, const struct hello_peer *h, void *arg)
     if (conns.stopping || is_outdated(p, h)) {
         hello_close(c);
         if (arg && p->state == PEER_CONNECTING)
-            peer_down(p, -ECONNREFUSED);
+            peer_down(p, -ECONNRESET);
         return;
     }
     set_incarnation(p, h->incarnation);
@@ -311,7 +315,7 @@ static void on_ok(struct hello_conn *c, const struct hello_peer *h, void *arg)
     if (make_endpoint(p, h))
         go_up(p);
     else
-        peer_down(p, -ECONNREFUSED);
+        peer_down(p, -ECONNRESET);
 }
 
 static void on_closed(struct hello_conn *c, uint64_t id, uint64_t incarnation)

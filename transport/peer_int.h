@@ -4,8 +4,9 @@
  *   peer.c        requests and replies, deadlines
  *   peer_in.c     who gets what came in
  *   peer_conn.c   peers: addresses, hello, up and down, messages that wait for a connection
- *   peer_ucx.c    the worker in the loop, endpoints, active messages; the only file that includes
- * UCX peer_env.c    UCX's settings before exec buffers.c     bounded memory
+ *   peer_ucx.c    the worker in the loop, endpoints, active messages; the only one that includes UCX
+ *   peer_env.c    UCX's settings before exec
+ *   buffers.c     bounded memory
  */
 #ifndef EDDY_TRANSPORT_PEER_INT_H
 #define EDDY_TRANSPORT_PEER_INT_H
@@ -80,9 +81,10 @@ bool peer_proves(const struct peer *p, uint64_t incarnation, uint64_t token);
 int peer_submit(struct send *s);
 /* A reply or WORKING: only to a connection that stands; else s is freed. */
 void peer_submit_reply(struct send *s);
-void peer_unqueue(
-    uint64_t id,
-    uint64_t request); /* takes a request that still waits for a connection out and frees it */
+/* Takes a request that still waits for a connection out and frees it: true if there was one, which
+ * was never sent. */
+bool peer_unqueue(uint64_t id, uint64_t request);
+int peer_not_sent(int err); /* what a request is told that was never sent, because of err */
 void peer_down(struct peer *p, int err);
 
 /* ---- peer.c ---- */

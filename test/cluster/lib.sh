@@ -307,10 +307,13 @@ start_daemon() {
     record_process "$W" "$STARTED_PID"
 }
 
-# mount_is_ready NAME PATH TYPE: it is there, and answers.
+# mount_is_ready NAME PATH TYPE: it is there, and answers: to statfs, which the kernel
+# does not answer from memory, as it may answer stat at a dead mount. What answers is to be
+# FUSE: a new daemon clears a dead mount, and then the plain directory answers.
+FUSE_MAGIC=65735546
 mount_is_ready() {
     on "$1" grep -q " $2 .* - $3 " /proc/self/mountinfo &&
-        on "$1" timeout 20 stat "$2" >/dev/null 2>&1
+        [ "$(on "$1" timeout 20 stat -f -c %t "$2" 2>/dev/null)" = "$FUSE_MAGIC" ]
 }
 
 ready_or_dead() {
@@ -319,9 +322,13 @@ ready_or_dead() {
 
 # wait_for_mount JOB NAME PATH TYPE
 wait_for_mount() {
-    if ! wait_for 60 ready_or_dead "$@" || ! mount_is_ready "$2" "$3" "$4"; then
-        fail "$2: $4 does not mount at $3"
+    local code=0
+    if wait_for 60 ready_or_dead "$@" && mount_is_ready "$2" "$3" "$4"; then
+        return
     fi
+    ! kill -0 "$1" 2>/dev/null || fail "$2: $4 does not answer at $3"
+    wait "$1" || code=$?
+    fail "$2: $4 does not mount at $3: it ended with $code"
 }
 
 # start_faultfs NAME [OPTION...]: mounts $PFS, counted, at $W/pfs-NAME.

@@ -12,6 +12,7 @@ start_node a "$W/pfs-a"
 exec 5<"$W/mnt-a/dir/cached"
 cmp "$W/mnt-a/dir/cached" "$PFS/dir/cached"
 ls "$W/mnt-a/dir" >"$W/listing"
+ls -l "$W/mnt-a/dir" >"$W/long-listing"
 exec 6<"$W/mnt-a/dir/uncached"
 sleep 1.5 # names and attributes in the kernel are older than their time-out now: that is what is tested
 stop_faultfs a
@@ -33,6 +34,7 @@ def cached():
 within("read of a cached open file", 4, cached)
 within("the same again", 2, cached)
 within("ls of a listed directory", 8, lambda: subprocess.run(["ls", mnt + "/dir"], check=True, stdout=open(w + "/listing2", "w")))
+within("ls -l of it", 8, lambda: subprocess.run(["ls", "-l", mnt + "/dir"], check=True, stdout=open(w + "/long-listing2", "w")))
 p = subprocess.Popen(["dd", "if=/dev/fd/6", "of=/dev/null", "bs=64k", "status=none"], pass_fds=(6,))
 time.sleep(1)
 assert p.poll() is None, "a read of what is not cached does not wait"
@@ -43,6 +45,7 @@ PY
 cp "$PFS/dir/cached" "$W/cached.copy"
 python3 "$W/probe.py" "$W/mnt-a" "$W" 5<&5 6<&6 || fail "with a hanging PFS"
 check_same "$W/listing" "$W/listing2"
+check_same "$W/long-listing" "$W/long-listing2"
 timeout 5 "$EDDY_BUILD/eddy" status "$W/mnt-a" >/dev/null || fail "eddy status waits for the PFS"
 continue_faultfs a
 cmp "$W/mnt-a/dir/uncached" "$PFS/dir/uncached" || fail "wrong bytes after the PFS went on"

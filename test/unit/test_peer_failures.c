@@ -161,6 +161,22 @@ START_TEST(an_idle_nodes_death_is_told_at_once)
 }
 END_TEST
 
+/* Who repeats a change must know whether it can have been made. */
+START_TEST(a_request_that_was_never_sent_is_told_so)
+{
+    struct node n = node_spawn(dir, OTHER, 1, 0, CHUNK);
+    kill(n.pid, SIGSTOP);
+    peer_know(&n.member);
+    ck_assert_int_eq(read_err(OTHER, WHAT_BYTES, 1, 1, 300), -ECONNREFUSED); /* waits for the hello */
+    kill(n.pid, SIGCONT);
+    must_read(OTHER, 1, true);
+    kill(n.pid, SIGSTOP);
+    ck_assert_int_eq(read_err(OTHER, WHAT_BYTES, 1, 1, 300), -ETIMEDOUT); /* sent */
+    kill(n.pid, SIGCONT);
+    node_finish(&n);
+}
+END_TEST
+
 START_TEST(a_newer_incarnation_replaces_an_older_one)
 {
     struct node old = node_start(OTHER, 1);
@@ -289,6 +305,7 @@ static Suite *suite(void)
     ADD(a_busy_node_is_killed_and_the_survivor_lives);
     ADD(an_asker_is_killed);
     ADD(an_idle_nodes_death_is_told_at_once);
+    ADD(a_request_that_was_never_sent_is_told_so);
     ADD(a_newer_incarnation_replaces_an_older_one);
     ADD(garbage_on_the_port_hurts_nobody);
     ADD(a_node_with_another_secret_is_refused);
