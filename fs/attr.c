@@ -230,6 +230,8 @@ int attr_get(struct inode *i, struct stat *st)
 void attr_remember(struct inode *i, const struct stat *st)
 {
     lock_take(&i->lock);
+    if (i->attr_known && (i->attr.st_size != st->st_size || ns_of(&i->attr.st_mtim) != ns_of(&st->st_mtim)))
+        i->attr_moved_ms = boot_ms();
     i->attr = *st;
     i->attr_known = true;
     i->attr_ms = boot_ms();

@@ -14,6 +14,8 @@
 #include "placement/pfs_data.h"
 #include "placement/store.h"
 
+#define ON_ITS_WAY_MS 1000 /* what an answer may take from us into the kernel's inode */
+
 static struct {
     struct lock lock; /* RANK_LEAF */
     pthread_cond_t changed;
@@ -40,10 +42,14 @@ static bool same_tag(const struct data_tag *a, const struct data_tag *b)
     return a->node == b->node && a->counter == b->counter && version_eq(&a->version, &b->version);
 }
 
+/* Does the kernel have the attributes of what is opened?  Of two answers that are on their way at once it takes the one that
+ * arrives first and drops the other, whichever is older: after different ones it is not known which it has, until both have expired. */
 static bool same_attr(const struct inode *i, const struct location *at)
 {
     int64_t mtime_ns = (int64_t)i->attr.st_mtim.tv_sec * 1000000000 + i->attr.st_mtim.tv_nsec;
-    return i->attr_known && (uint64_t)i->attr.st_size == at->size && mtime_ns == at->mtime_ns;
+    uint64_t expired_ms = i->attr_moved_ms + (uint64_t)(settings.attr_timeout * 1000) + ON_ITS_WAY_MS;
+    bool sure = i->attr_known && (!i->attr_moved_ms || boot_ms() > expired_ms);
+    return sure && (uint64_t)i->attr.st_size == at->size && mtime_ns == at->mtime_ns;
 }
 
 /* Whether the kernel's pages may stay: they hold the bytes of this tag.  Beside opens of other bytes (an older version, another

@@ -34,6 +34,7 @@ struct inode {
     struct stat attr; /* last told to the kernel or heard from the PFS: served while the PFS hangs */
     bool attr_known;
     uint64_t attr_ms; /* boot_ms */
+    uint64_t attr_moved_ms; /* boot_ms of when attr was last told with another size or mtime; 0 = never */
     int64_t no_acl_ctime_ns[2]; /* attr's ctime when the PFS said that there is no access / default ACL; 0 = not known */
     struct mode_machine {
         unsigned cached, direct, passthrough; /* opens in each I/O mode (fs/mode.c) */

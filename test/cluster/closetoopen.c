@@ -1,13 +1,15 @@
 /* closetoopen.c - rounds of: write on one mount, close, then open, fstat and read on the other; nothing stale.
  *
- *   closetoopen ROUNDS DIR_A DIR_B [FLUSH_COMMAND]
+ *   closetoopen [-w WATCHERS] ROUNDS DIR_A DIR_B [FLUSH_COMMAND]
  *
  * Sizes grow and shrink; every fifth round the file is replaced by a rename over its name (a name of another node is seen
  * within the attribute time-out, so that read waits for the new inode, and then must be exact).  The writer's and the reader's side
- * change places every seventh round.  FLUSH_COMMAND is run every hundredth round.  Exit code 1 and a line at the first stale byte.
+ * change places every seventh round.  FLUSH_COMMAND is run every hundredth round.  WATCHERS threads ask for the
+ * attributes of the files on both sides all the time, so that answers of different ages are on their way.  Exit code 1 and a line at the first stale byte.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,10 +95,43 @@ static int open_new(const char *path, ino_t ino, int round)
     return -1;
 }
 
+static const char *sides[2];
+
+static void *watch(void *arg)
+{
+    char path[4096];
+    struct statx stx;
+    (void)arg;
+    for (unsigned n = 0;; n++) {
+        snprintf(path, sizeof(path), "%s/c2o.%u", sides[n / 4 % 2], n % 4);
+        statx(AT_FDCWD, path, AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &stx);
+    }
+    return NULL;
+}
+
+static void start_watchers(int n)
+{
+    pthread_t t;
+    while (n--)
+        if ((errno = pthread_create(&t, NULL, watch, NULL)))
+            die("pthread_create", -1);
+}
+
 int main(int argc, char **argv)
 {
+    int watchers = 0;
+    for (int c; (c = getopt(argc, argv, "w:")) != -1;) {
+        if (c != 'w')
+            return 2;
+        watchers = atoi(optarg);
+    }
+    argc -= optind - 1;
+    argv += optind - 1;
     if (argc < 4)
         return 2;
+    sides[0] = argv[2];
+    sides[1] = argv[3];
+    start_watchers(watchers);
     int rounds = atoi(argv[1]);
     for (int round = 0; round < rounds; round++) {
         const char *a = argv[round / 7 % 2 ? 3 : 2], *b = argv[round / 7 % 2 ? 2 : 3];

@@ -11,5 +11,7 @@ start_node a "$W/pfs-a"
 start_node b "$W/pfs-b" --wait-nodes 2
 "$EDDY_BUILD/test/closetoopen" "$ROUNDS" "$W/mnt-a" "$W/mnt-b" \
     "$EDDY_BUILD/eddy flush $W/mnt-a && $EDDY_BUILD/eddy flush $W/mnt-b"
+# and while answers of different ages about the attributes are on their way to the kernel
+"$EDDY_BUILD/test/closetoopen" -w 4 "$((ROUNDS / 2))" "$W/mnt-a" "$W/mnt-b"
 stop_node a
 stop_node b
