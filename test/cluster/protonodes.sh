@@ -164,10 +164,11 @@ wait_for_view() {
 }
 
 # file_at NAME HOME [NEXT]: a file of which HOME is the home (and NEXT the next) in the view of NAME. Each call
-# with the same $SKIP gives the same one; SKIP=1 the one after it.
+# gives the same one; SKIP=1 the one after it; none of those named in NOT.
 file_at() {
     local name=$1 home=$2 next=${3-*} i skip=${SKIP-0}
     for i in $(seq 400); do
+        [[ " ${NOT-} " != *" f$i "* ]] || continue
         [ -e "$PFS/f$i" ] || echo "$i" >"$PFS/f$i"
         if answers "$home $next" "$name" ring "f$i"; then
             [ "$skip" -gt 0 ] || { echo "f$i"; return; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Nodes that leave cleanly, alone and together, and nodes that are paused or alone: who acts, and when.
 # timeout: 240
-# long
+# sanitize
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=protonodes.sh
@@ -94,8 +94,8 @@ becomes 10 'NODE b 4' a where "$g"
 step "a node is paused: the others go on without it; it wakes, is fenced, and joins again"
 up c
 wait_for_view a,b,c - a b c
-h=$(file_at a c a)
-mine=$(SKIP=1 file_at a c a)
+h=$(NOT=$g file_at a c a) # b has a claim on g
+mine=$(NOT="$g $h" file_at a c a)
 becomes 20 HERE c open-writer "$mine"
 expect OK c lock "$h" fcntl w 0 9 1
 becomes 20 '* settled 1' a view
