@@ -49,6 +49,9 @@ gone() {
 # crash NAME...: kill -9, all at once.
 crash() {
     local name
+    for name in "$@"; do # none sees that another one of them is gone
+        kill -STOP "${P_PID[$name]}"
+    done
     for name in "$@"; do
         kill -KILL "${P_PID[$name]}"
     done
