@@ -25,7 +25,7 @@ struct peer_config {
 };
 
 /* UCX settings must be in the environment before exec: sets what the user has not set
- * (UCX_MEM_EVENTS=n ...; UCX_TLS, UCX_NET_DEVICES for `listen`) and execs argv again, once.
+ * (peer_env.c; UCX_TLS, UCX_NET_DEVICES for `listen`) and execs argv again, once.
  * Returns 0 when nothing had to change.  Call first thing in main, after parsing options. */
 int peer_reexec(const char *listen, char **argv);
 

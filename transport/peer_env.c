@@ -22,7 +22,6 @@
 static const struct {
     const char *name, *value;
 } settings[] = {
-    {"UCX_MEM_EVENTS", "n"},           /* else it hooks malloc and mmap of the whole process */
     {"UCX_ERROR_SIGNALS", ""},         /* else it takes SEGV, BUS, FPE */
     {"UCX_DEBUG_SIGNO", "0"},          /* else it takes SIGHUP */
     {"UCX_VFS_ENABLE", "n"},           /* else a thread and a socket of its own */
@@ -98,6 +97,13 @@ static void interface_of(const struct sockaddr_storage *a, char name[IF_NAMESIZE
     freeifaddrs(all);
 }
 
+/* Without its hooks in malloc and mmap of the whole process UCX has no registration cache: 1.13 does well without.  Later ones
+ * look into it when a rendezvous is given up, there or not, and die (openucx/ucx, issue 11467). */
+static int set_memory_hooks(bool *changed)
+{
+    return ucx_is_before(1, 14) ? set_default("UCX_MEM_EVENTS", "n", changed) : 0;
+}
+
 /* Without RDMA: TCP on the interface that the others were told of, and on no other. */
 static int set_network(const char *listen, bool *changed)
 {
@@ -106,9 +112,12 @@ static int set_network(const char *listen, bool *changed)
     if (has_rdma() || hello_listen_addr(listen, &a))
         return 0; /* a bad address: peer_start says so */
     int err = set_default("UCX_TLS", "tcp", changed);
-    /* 1.13's TCP ends a zero-copy send twice when the peer dies in it, and aborts the survivor. */
+    /* UCX's TCP ends a zero-copy send twice when the peer dies in it, and aborts the survivor (1.13 and 1.18).  The newer
+     * protocols, the default since 1.16, send without a copy whatever the threshold. */
     if (!err)
         err = set_default("UCX_ZCOPY_THRESH", "inf", changed);
+    if (!err)
+        err = set_default("UCX_PROTO_ENABLE", "n", changed);
     if (!err && a.ss_family == AF_INET6)
         err = set_default("UCX_TCP_AF_PRIO", "inet6,inet", changed);
     interface_of(&a, name);
@@ -139,6 +148,8 @@ int peer_reexec(const char *listen, char **argv)
     int err = 0;
     for (size_t i = 0; !err && i < ARRAY_LEN(settings); i++)
         err = set_default(settings[i].name, settings[i].value, &changed);
+    if (!err)
+        err = set_memory_hooks(&changed);
     if (!err)
         err = set_network(listen, &changed);
     if (err || !changed)

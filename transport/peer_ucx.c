@@ -437,6 +437,13 @@ static void destroy_worker(void)
     ucx.context = NULL;
 }
 
+bool ucx_is_before(unsigned major, unsigned minor)
+{
+    unsigned has_major, has_minor, release;
+    ucp_get_version(&has_major, &has_minor, &release);
+    return has_major < major || (has_major == major && has_minor < minor);
+}
+
 int ucx_start(char *err, size_t errlen)
 {
     memset(&ucx, 0, sizeof(ucx));

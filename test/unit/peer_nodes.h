@@ -376,6 +376,15 @@ static struct node node_start(uint64_t id, uint64_t incarnation)
     return n;
 }
 
+/* SIGSTOP, and until all its threads have stopped.  SIGCONT lets it go on. */
+static inline void node_pause(const struct node *n)
+{
+    int status;
+    kill(n->pid, SIGSTOP);
+    ck_assert_int_eq(waitpid(n->pid, &status, WUNTRACED), n->pid);
+    ck_assert_msg(WIFSTOPPED(status), "node ended with status %x", status);
+}
+
 static void node_kill(struct node *n)
 {
     kill(n->pid, SIGKILL);

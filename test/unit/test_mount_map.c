@@ -238,15 +238,15 @@ START_TEST(escaped_paths_are_printable_and_on_one_line)
 }
 END_TEST
 
-START_TEST(mountinfo_knows_the_root)
+START_TEST(mountinfo_knows_what_is_mounted)
 {
     struct mounted m;
-    ck_assert_int_eq(mounted_find("/", &m), 0);
-    ck_assert_str_eq(m.path, "/");
-    ck_assert_uint_gt(strlen(m.type), 0);
+    ck_assert_int_eq(mounted_find("/proc", &m), 0);
+    ck_assert_str_eq(m.path, "/proc");
+    ck_assert_str_eq(m.type, "proc");
     mounted_free(&m);
     ck_assert_int_eq(mounted_find(top, &m), -ENOENT);
-    ck_assert(!mounted_eddyfs("/", NULL));
+    ck_assert(!mounted_eddyfs("/proc", NULL));
 }
 END_TEST
 
@@ -264,7 +264,7 @@ int main(void)
     tcase_add_test(c, damaged_entries_are_passed_over);
     tcase_add_test(c, a_directory_that_others_can_write_to_is_not_believed);
     tcase_add_test(c, escaped_paths_are_printable_and_on_one_line);
-    tcase_add_test(c, mountinfo_knows_the_root);
+    tcase_add_test(c, mountinfo_knows_what_is_mounted);
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

@@ -188,7 +188,7 @@ START_TEST(an_answer_after_its_deadline_is_not_received)
     struct ask a;
     gate_init(&g);
     must_read(OTHER, 1, true);
-    kill(n.pid, SIGSTOP);
+    node_pause(&n);
     ask_read(&a, &g, OTHER, WHAT_BYTES, 1, 4 * MIB, true, 200);
     gate_wait(&g, 1);
     ck_assert_int_eq(a.err, -ETIMEDOUT);

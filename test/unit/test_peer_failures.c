@@ -16,7 +16,7 @@ static void stop_amid_transfers(struct node *n)
             ask_read(&a[i], &g, OTHER, WHAT_BYTES, i, 4 * MIB, true, 1000);
     }
     gate_wait(&g, 3);
-    kill(n->pid, SIGSTOP);
+    node_pause(n);
     uint64_t t = boot_ms();
     gate_wait(&g, FLIGHT);
     t = boot_ms() - t;
@@ -165,12 +165,12 @@ END_TEST
 START_TEST(a_request_that_was_never_sent_is_told_so)
 {
     struct node n = node_spawn(dir, OTHER, 1, 0, CHUNK);
-    kill(n.pid, SIGSTOP);
+    node_pause(&n);
     peer_know(&n.member);
     ck_assert_int_eq(read_err(OTHER, WHAT_BYTES, 1, 1, 300), -ECONNREFUSED); /* waits for the hello */
     kill(n.pid, SIGCONT);
     must_read(OTHER, 1, true);
-    kill(n.pid, SIGSTOP);
+    node_pause(&n);
     ck_assert_int_eq(read_err(OTHER, WHAT_BYTES, 1, 1, 300), -ETIMEDOUT); /* sent */
     kill(n.pid, SIGCONT);
     node_finish(&n);
