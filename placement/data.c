@@ -323,6 +323,9 @@ int data_open(struct file *f, bool write, bool trunc, bool created, const struct
         return err;
     }
     data_tag(h, &h->good);
+    uint64_t node;
+    if (!write && data_where(h, &node) == WHERE_PFS)
+        stream_opened(h->stream);
     *out = h;
     return 0;
 }

@@ -63,7 +63,7 @@ static int read_carried(struct data_handle *h, uint64_t node, void *buf, size_t 
 static int read_once(struct data_handle *h, bool plain, void *buf, size_t len, uint64_t off,
                      size_t *got)
 {
-    struct fetched from = {0};
+    struct fetched from = {.ahead = stream_ahead(h->stream)};
     uint64_t node = 0;
     int err;
     *got = 0;
@@ -116,9 +116,10 @@ size_t data_pin_now(struct data_handle *h, uint64_t off, size_t len)
     enum where w = data_where(h, &node);
     if (w != WHERE_HERE && w != WHERE_PFS)
         return 0;
-    stream_saw(h->stream, off, len);
     size_t n = store_pin(h->f, off, len);
-    if (n && n < len) {
+    if (!n)
+        return 0;
+    if (n < len) {
         struct file_info info;
         store_info(h->f, &info);
         if (off + n < info.size) {
@@ -126,6 +127,7 @@ size_t data_pin_now(struct data_handle *h, uint64_t off, size_t len)
             return 0;
         }
     }
+    stream_saw(h->stream, off, len);
     stream_count(h->stream, &(struct fetched){.local = n});
     return n;
 }

@@ -7,7 +7,11 @@
  *   ASK owner --silence, error--> ASK next --silence, error--> OWN READ of the PFS --> done
  *        |  |                       |
  *        |  +-- -ESTALE, -ENOENT ("not that file") -----------^     the own descriptor knows better
- *        +-- the bytes: check, keep as a replica --> done
+ *        +-- the bytes: check --> done --> keep as a replica (fill pool) --> filled
+ *
+ * Done: who wants the bytes has them.  Until it is filled the flight stays in the table and serves
+ * who comes, so that nobody fetches what is on its way into the store; its buffer's room is held as
+ * long, which bounds what a slow disk can pile up.
  *
  * A node whose turn is this one reads the PFS itself at once; a suspected one is passed over.  The
  * leader finishes all that it leads before it waits for what others lead, so two calls that want
@@ -26,6 +30,7 @@
 #include "placement/ring.h"
 #include "placement/store.h"
 #include "placement/working.h"
+#include "transport/loop.h"
 #include "transport/members.h"
 #include "transport/peer.h"
 
@@ -33,6 +38,7 @@
 #define WINDOW     8    /* chunks of one call that are under way at once */
 #define SILENCE_MS 3000 /* at each node that is asked */
 #define TURNS      2    /* owner and next */
+#define FILLERS    4
 
 enum source { FROM_STORE, FROM_PEER, FROM_PFS };
 
@@ -42,6 +48,7 @@ struct call {
     struct lock lock; /* RANK_LEAF */
     pthread_cond_t cond;
     struct flight *ready;
+    const struct range *range;
     unsigned leads; /* flights that it still leads; its thread only */
 };
 
@@ -52,13 +59,15 @@ struct flight {
     /* shard's lock */
     unsigned refs;
     bool done;
-    pthread_cond_t finished;
+    bool filled; /* and out of the table; perhaps before the leader has seen that it is done */
+    int kept;    /* filled: 0, or why it is not in the store */
+    pthread_cond_t changed;
 
     /* the leader's until done, then everybody's to read */
     struct chunk *chunk;
     int err;
-    int kept; /* 0: it is in the store; else why not */
     enum source source;
+    struct file *file; /* referenced */
 
     /* the leader's */
     struct call *call;
@@ -71,8 +80,16 @@ struct flight {
 
     /* the event, set before the flight is put on the call's list */
     struct flight *ready_next;
-    int event_err, event_kept;
+    int event_err;
 };
+
+struct range {
+    uint64_t off, end;
+    uint8_t *buf; /* for byte `off`, or NULL */
+    struct fetched *from;
+};
+
+static struct pool *fill_pool; /* writes to the store what came from peers; waits for nobody */
 
 static struct shard {
     struct lock lock; /* RANK_FLIGHT */
@@ -94,29 +111,55 @@ static struct shard *shard_of(const struct chunk_key *k)
 
 /* ---- the table ---- */
 
-/* The flight of this chunk, referenced.  *leads: it was begun just now, with buffer c, and the
- * caller must lead it. */
+/* Shard locked. */
+static struct flight *lookup(const struct shard *s, const struct chunk_key *key)
+{
+    struct flight *fl = s->list;
+    while (fl && !chunk_key_eq(&fl->key, key))
+        fl = fl->next;
+    return fl;
+}
+
+/* The flight of this chunk, referenced, or NULL. */
+static struct flight *flight_find(const struct chunk_key *key)
+{
+    struct shard *s = shard_of(key);
+    lock_take(&s->lock);
+    struct flight *fl = lookup(s, key);
+    if (fl)
+        fl->refs++;
+    lock_drop(&s->lock);
+    return fl;
+}
+
+/* The same; if there is none, one is begun with buffer c, and the caller must lead it: *leads. */
 static struct flight *flight_join(const struct chunk_key *key, struct call *call, struct chunk *c,
                                   bool *leads)
 {
     struct shard *s = shard_of(key);
     lock_take(&s->lock);
-    struct flight *fl = s->list;
-    while (fl && !chunk_key_eq(&fl->key, key))
-        fl = fl->next;
+    struct flight *fl = lookup(s, key);
     *leads = !fl;
     if (!fl) {
         fl = xcalloc(1, sizeof(*fl));
         fl->key = *key;
         fl->call = call;
         fl->chunk = c;
-        lock_cond_init(&fl->finished);
+        lock_cond_init(&fl->changed);
         fl->next = s->list;
         s->list = fl;
     }
     fl->refs++;
     lock_drop(&s->lock);
     return fl;
+}
+
+static void flight_ref(struct flight *fl)
+{
+    struct shard *s = shard_of(&fl->key);
+    lock_take(&s->lock);
+    fl->refs++;
+    lock_drop(&s->lock);
 }
 
 static void flight_put(struct flight *fl)
@@ -128,48 +171,67 @@ static void flight_put(struct flight *fl)
     if (!last)
         return;
     chunk_put(fl->chunk);
-    pthread_cond_destroy(&fl->finished);
+    pthread_cond_destroy(&fl->changed);
     free(fl->path);
+    file_put(fl->file);
     free(fl);
 }
 
-/* The leader is through: tells the others.  The leader keeps its reference. */
-static void flight_finish(struct flight *fl, int err, enum source source, int kept)
+/* Shard locked. */
+static void set_filled(struct shard *s, struct flight *fl, int kept)
 {
-    struct shard *s = shard_of(&fl->key);
-    fl->err = err;
-    fl->source = source;
-    fl->kept = kept;
-    fl->call->leads--;
-    if (!err && source == FROM_PFS && fl->fallback)
-        count(fallback_reads, 1);
-    lock_take(&s->lock);
     struct flight **p = &s->list;
     while (*p != fl)
         p = &(*p)->next;
     *p = fl->next;
+    fl->kept = kept;
+    fl->filled = true;
+}
+
+/* The leader is through, and keeps its reference.  to_come: flight_filled will be called, or was.
+ */
+static void flight_done(struct flight *fl, int err, enum source source, bool to_come)
+{
+    struct shard *s = shard_of(&fl->key);
+    fl->err = err;
+    fl->source = source;
+    fl->call->leads--;
+    if (!err && source == FROM_PFS && fl->fallback)
+        count(fallback_reads, 1);
+    lock_take(&s->lock);
+    if (!to_come)
+        set_filled(s, fl, 0);
     fl->done = true;
-    pthread_cond_broadcast(&fl->finished);
+    pthread_cond_broadcast(&fl->changed);
     lock_drop(&s->lock);
 }
 
-static void flight_wait(struct flight *fl)
+/* Pool threads. */
+static void flight_filled(struct flight *fl, int kept)
 {
     struct shard *s = shard_of(&fl->key);
     lock_take(&s->lock);
-    while (!fl->done)
-        lock_wait(&s->lock, &fl->finished, 0);
+    set_filled(s, fl, kept);
+    pthread_cond_broadcast(&fl->changed);
+    lock_drop(&s->lock);
+}
+
+static void flight_wait(struct flight *fl, bool filled)
+{
+    struct shard *s = shard_of(&fl->key);
+    lock_take(&s->lock);
+    while (!fl->done || (filled && !fl->filled))
+        lock_wait(&s->lock, &fl->changed, 0);
     lock_drop(&s->lock);
 }
 
 /* ---- events ---- */
 
 /* Network thread or pool_data. */
-static void flight_event(struct flight *fl, int err, int kept)
+static void flight_event(struct flight *fl, int err)
 {
     struct call *call = fl->call;
     fl->event_err = err;
-    fl->event_kept = kept;
     lock_take(&call->lock);
     fl->ready_next = call->ready;
     call->ready = fl;
@@ -188,11 +250,44 @@ static struct flight *next_event(struct call *call)
     return fl;
 }
 
+/* ---- counting ---- */
+
+/* How much of its chunk the leader itself wants now. */
+static uint64_t wanted_now(const struct flight *fl)
+{
+    const struct range *r = fl->call->range;
+    uint64_t begin = fl->key.index * store_chunk_size();
+    return r->buf ? MIN(begin + fl->chunk->len, r->end) - MAX(begin, r->off) : 0;
+}
+
+/* The chunk is here: what the leader does not take now comes ahead of who will read it.  Before
+ * that one can have it from the flight or the store. */
+static void credit(struct flight *fl, enum source source)
+{
+    struct fetched_ahead *ahead = fl->call->range->from->ahead;
+    uint64_t rest = fl->chunk->len - wanted_now(fl);
+    if (ahead)
+        atomic_fetch_add(source == FROM_PEER ? &ahead->peer : &ahead->pfs, rest);
+}
+
+static void note_source(const struct flight *fl, struct fetched *from, bool led, uint64_t n)
+{
+    if (fl->source == FROM_PEER) {
+        from->peer += n;
+        from->joined_peer += led ? 0 : n;
+    } else if (fl->source == FROM_PFS) {
+        from->pfs += n;
+        from->joined_pfs += led ? 0 : n;
+    } else {
+        from->local += n;
+    }
+}
+
 /* ---- reading the PFS here ---- */
 
-/* pool_data.  A chunk that another's read brought is copied, so that this call only holds room of
- * its own kind. */
-static void on_origin(struct origin_waiter *w, int err, struct chunk *c, int kept)
+/* pool_data, or the leader itself.  A chunk that another's read brought is copied, so that this
+ * call only holds room of its own kind. */
+static void on_origin(struct origin_waiter *w, int err, struct chunk *c)
 {
     struct flight *fl = container_of(w, struct flight, waiter);
     if (!err && c != fl->chunk) {
@@ -201,11 +296,24 @@ static void on_origin(struct origin_waiter *w, int err, struct chunk *c, int kep
         fl->chunk->hash = c->hash;
         fl->chunk->racy = c->racy;
     }
-    flight_event(fl, err, kept);
+    if (err)
+        flight_put(fl); /* read_here's: nothing will be kept.  The leader has its own */
+    else
+        credit(fl, FROM_PFS);
+    flight_event(fl, err);
+}
+
+/* pool_data. */
+static void on_origin_filled(struct origin_waiter *w, int kept)
+{
+    struct flight *fl = container_of(w, struct flight, waiter);
+    flight_filled(fl, kept);
+    flight_put(fl);
 }
 
 static void read_here(struct flight *fl, bool fallback)
 {
+    flight_ref(fl); /* the waiter's */
     fl->node = 0;
     fl->fallback = fallback;
     fl->joined = origin_read(&fl->key, fl->call->f, NULL, chunk_ref(fl->chunk), &fl->waiter);
@@ -229,7 +337,7 @@ static void on_chunk(void *arg, int err, struct msg *reply, bool *keep)
             reply->data != c->data)
             err = -EBADMSG;
     }
-    flight_event(fl, err, 0);
+    flight_event(fl, err);
 }
 
 static void ask_node(struct flight *fl, uint64_t node)
@@ -286,14 +394,23 @@ static int check(const struct flight *fl)
     return -EBADMSG;
 }
 
+static void fill(void *arg)
+{
+    struct flight *fl = arg;
+    const struct chunk *c = fl->chunk;
+    flight_filled(fl, store_fill(fl->file, fl->key.index, &fl->key.version, c->data, c->len,
+                                 c->hash, false, c->racy));
+    flight_put(fl);
+}
+
 static void answered(struct flight *fl)
 {
     int err = fl->event_err ? fl->event_err : check(fl);
     if (!err) {
-        struct chunk *c = fl->chunk;
-        int kept = store_fill(fl->call->f, fl->key.index, &fl->key.version, c->data, c->len,
-                              c->hash, false, c->racy);
-        flight_finish(fl, 0, FROM_PEER, kept);
+        credit(fl, FROM_PEER);
+        flight_ref(fl);
+        flight_done(fl, 0, FROM_PEER, true);
+        pool_submit(fill_pool, fill, fl);
     } else if (err == -ESTALE || err == -ENOENT) {
         read_here(fl, true); /* it looked and had not what we want; our own look is the last word */
     } else {
@@ -313,7 +430,7 @@ static void advance(struct flight *fl)
     else if (fl->event_err == -ENOENT && fl->joined)
         read_here(fl, fl->fallback); /* that one only had a peer's path; we have the file */
     else
-        flight_finish(fl, fl->event_err, FROM_PFS, fl->event_kept);
+        flight_done(fl, fl->event_err, FROM_PFS, !fl->event_err);
 }
 
 /* ---- one call ---- */
@@ -322,31 +439,13 @@ static void lead(struct flight *fl)
 {
     struct call *call = fl->call;
     call->leads++;
+    fl->file = file_ref(call->f);
     fl->waiter.done = on_origin;
+    fl->waiter.filled = on_origin_filled;
     if (!origin_cached(&fl->key, call->f, fl->chunk))
-        flight_finish(fl, 0, FROM_STORE, 0); /* another flight ended since the caller looked */
+        flight_done(fl, 0, FROM_STORE, false); /* another flight ended since the caller looked */
     else
         ask(fl);
-}
-
-struct range {
-    uint64_t off, end;
-    uint8_t *buf; /* for byte `off`, or NULL */
-    struct fetched *from;
-};
-
-static void note_source(const struct flight *fl, struct fetched *from, bool led, uint64_t n)
-{
-    uint64_t rest = led && !fl->kept ? fl->chunk->len - n : 0;
-    if (fl->source == FROM_PEER) {
-        from->peer += n;
-        from->ahead_peer += rest;
-    } else if (fl->source == FROM_PFS) {
-        from->pfs += n;
-        from->ahead_pfs += rest;
-    } else {
-        from->local += n;
-    }
 }
 
 /* One flight is done: its part of the range to the caller. */
@@ -356,10 +455,9 @@ static int take(const struct flight *fl, const struct range *r, bool led)
         return fl->err;
     uint64_t begin = fl->key.index * store_chunk_size();
     uint64_t from = MAX(begin, r->off), to = MIN(begin + fl->chunk->len, r->end);
-    if (r->buf)
-        memcpy(r->buf + (from - r->off), fl->chunk->data + (from - begin), to - from);
-    else if (fl->kept)
+    if (!r->buf)
         return fl->kept == -EBUSY ? -ESTALE : fl->kept;
+    memcpy(r->buf + (from - r->off), fl->chunk->data + (from - begin), to - from);
     note_source(fl, r->from, led, to - from);
     return 0;
 }
@@ -371,41 +469,58 @@ static bool wanted(struct file *f, const struct chunk_key *key, const struct ran
                                    &miss_off, &miss_len);
 }
 
+struct part {
+    struct flight *fl;
+    bool led; /* by this call */
+};
+
+/* The flight of this chunk; false: there is no room for a new one now. */
+static bool begin_part(struct call *call, const struct chunk_key *key, bool holds_room,
+                       struct part *part)
+{
+    *part = (struct part){.fl = flight_find(key)};
+    if (part->fl)
+        return true;
+    size_t size = store_chunk_size();
+    struct chunk *c = holds_room ? chunk_try(ROOM_ASK, size) : chunk_new(ROOM_ASK, size);
+    if (!c)
+        return false;
+    part->fl = flight_join(key, call, c, &part->led);
+    if (part->led)
+        lead(part->fl);
+    else
+        chunk_put(c);
+    return true;
+}
+
 /* Begins or joins flights from chunk key->index on, as many as the window and the room allow.  *n
  * of them; moves index on. */
 static void begin_window(struct call *call, struct chunk_key *key, uint64_t last,
-                         const struct range *r, struct flight **flights, unsigned *n)
+                         const struct range *r, struct part *parts, unsigned *n)
 {
     for (*n = 0; key->index <= last && *n < WINDOW; key->index++) {
         if (!wanted(call->f, key, r))
             continue;
-        size_t size = store_chunk_size();
-        struct chunk *c = *n ? chunk_try(ROOM_ASK, size) : chunk_new(ROOM_ASK, size);
-        if (!c)
+        if (!begin_part(call, key, *n > 0, &parts[*n]))
             return;
-        bool leads;
-        struct flight *fl = flights[(*n)++] = flight_join(key, call, c, &leads);
-        if (leads)
-            lead(fl);
-        else
-            chunk_put(c);
+        ++*n;
     }
 }
 
 static int fetch_window(struct call *call, struct chunk_key *key, uint64_t last,
                         const struct range *r)
 {
-    struct flight *flights[WINDOW];
+    struct part parts[WINDOW];
     unsigned n;
     int err = 0;
-    begin_window(call, key, last, r, flights, &n);
+    begin_window(call, key, last, r, parts, &n);
     while (call->leads)
         advance(next_event(call));
     for (unsigned i = 0; i < n; i++) {
-        flight_wait(flights[i]);
-        int e = take(flights[i], r, flights[i]->call == call);
+        flight_wait(parts[i].fl, !r->buf);
+        int e = take(parts[i].fl, r, parts[i].led);
         err = err ? err : e;
-        flight_put(flights[i]);
+        flight_put(parts[i].fl);
     }
     return err;
 }
@@ -420,7 +535,7 @@ int fetch_range(struct file *f, const struct version *v, uint64_t off, size_t le
         *got = 0;
     if (off >= r.end)
         return 0;
-    struct call call = {.f = f};
+    struct call call = {.f = f, .range = &r};
     lock_init(&call.lock, RANK_LEAF);
     lock_cond_init(&call.cond);
     struct chunk_key key = {.fid = f->fid, .index = off / store_chunk_size(), .version = *v};
@@ -437,6 +552,7 @@ int fetch_range(struct file *f, const struct version *v, uint64_t off, size_t le
 
 void fetch_start(void)
 {
+    fill_pool = pool_new("eddy-fill", FILLERS);
     serve_start();
 }
 
@@ -444,4 +560,6 @@ void fetch_stop(void)
 {
     serve_stop();
     working_stop();
+    pool_free(fill_pool);
+    fill_pool = NULL;
 }

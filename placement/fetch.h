@@ -1,7 +1,8 @@
 /* fetch.h - clean chunks: local store -> owner -> next node -> PFS, each read from the PFS once for
  * the session.
  *
- * Single flight by (fid, index, version): who comes second waits for the first.  The owner's side
+ * Single flight by (fid, index, version): who comes second waits for the first.  Readers have their
+ * bytes as soon as they are here; they go to the store after that.  The owner's side
  * (serve.c) answers FETCH from its store (libuv's pool) or reads the PFS (pool_data) and says
  * WORKING every second meanwhile.  Every chunk carries fid, index, version and XXH3; the receiver
  * checks all.
@@ -15,20 +16,27 @@
 void fetch_start(void); /* registers the FETCH handler: before peer_start */
 void fetch_stop(void);  /* after pools_stop and peer_stop, while the loop still runs */
 
-/* Where the bytes that were asked for came from; the calls below add to it.  ahead: what came with
- * them, the rest of their chunks (counted for the one call that fetched it). */
+/* Bytes that were fetched and that nobody asked for yet. */
+struct fetched_ahead {
+    _Atomic uint64_t peer, pfs;
+};
+
+/* Where the bytes that were asked for came from; the calls below add to it. */
 struct fetched {
     uint64_t local, peer, pfs;
-    uint64_t ahead_peer, ahead_pfs;
+    uint64_t joined_peer, joined_pfs; /* of peer and pfs: what another call was fetching */
+    /* What came with them, the rest of their chunks, is added here, for the one call that fetched
+     * it and before anybody can have it; may be NULL. */
+    struct fetched_ahead *ahead;
 };
 
 /* Brings the chunks of version v that cover [off, off+len) into the store; several are asked for at
- * once.  If buf is not NULL the bytes are put there too (then a store without room is no error):
- * always full up to the version's size, *got bytes.  from and got may be NULL.
- * Blocks: pool threads whose jobs nobody else's fetch waits for (pool_waiters, carry's).  Silence
- * is waited for 3 s at each of two nodes, then this node reads for itself.
- * -ESTALE: the version is no more (or the store's file has another one): ask the home again;
- * -ENOSPC: no room and no buf; or the PFS's error. */
+ * once.  If buf is not NULL the bytes are put there, always full up to the version's size, *got
+ * bytes, and the call does not wait for the store; without buf they are in the store when it
+ * returns. from and got may be NULL. Blocks: pool threads whose jobs nobody else's fetch waits for
+ * (pool_waiters, carry's).  Silence is waited for 3 s at each of two nodes, then this node reads
+ * for itself. -ESTALE: the version is no more (or the store's file has another one): ask the home
+ * again; -ENOSPC: no room and no buf; or the PFS's error. */
 int fetch_range(struct file *f, const struct version *v, uint64_t off, size_t len, void *buf,
                 size_t *got, struct fetched *from);
 

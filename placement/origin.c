@@ -1,8 +1,8 @@
 /* origin.c - single flight of PFS reads.
  *
- *   origin_read: is a read of this key under way? --yes--> wait with the others
- *                     | no
- *   pool_data:   in the store by now? --no--> read the PFS, hash, keep
+ *   origin_read: is a read of this key under way? --yes--> wait with the others; if the bytes are
+ *                     | no                                 there, and only being kept: take them
+ *   pool_data:   in the store by now? --no--> read the PFS, hash, give all the bytes, keep them
  *                     | yes                        |
  *                leave the table, tell all <-------'
  *
@@ -30,7 +30,9 @@ struct origin {
     struct file *f; /* referenced, or NULL */
     char *path;
     struct chunk *chunk;
-    struct origin_waiter *waiters; /* shard's lock */
+    /* shard's lock */
+    struct origin_waiter *waiters; /* to be told next: of the bytes, then of their being kept */
+    bool read;                     /* chunk has the bytes */
 };
 
 static struct shard {
@@ -115,7 +117,15 @@ static int keep(struct origin *o)
                       owned_here(&o->key), c->racy);
 }
 
-static void leave_table(struct origin *o)
+static struct origin_waiter *take_waiters(struct origin *o)
+{
+    struct origin_waiter *all = o->waiters;
+    o->waiters = NULL;
+    return all;
+}
+
+/* Who comes from now on is not told. */
+static struct origin_waiter *leave_table(struct origin *o)
 {
     struct shard *s = shard_of(&o->key);
     lock_take(&s->lock);
@@ -123,7 +133,55 @@ static void leave_table(struct origin *o)
     while (*p != o)
         p = &(*p)->next;
     *p = o->next;
+    struct origin_waiter *all = take_waiters(o);
     lock_drop(&s->lock);
+    return all;
+}
+
+/* Who comes from now on takes the bytes himself. */
+static struct origin_waiter *say_read(struct origin *o)
+{
+    struct shard *s = shard_of(&o->key);
+    lock_take(&s->lock);
+    o->read = true;
+    struct origin_waiter *all = take_waiters(o);
+    lock_drop(&s->lock);
+    return all;
+}
+
+/* Gives them the bytes, or the error.  Those that wait for `filled` as well; the others may be
+ * gone. */
+static struct origin_waiter *give(const struct origin *o, int err, struct origin_waiter *w)
+{
+    struct origin_waiter *stay = NULL;
+    for (struct origin_waiter *next; w; w = next) {
+        next = w->next;
+        bool stays = !err && w->filled;
+        w->done(w, err, o->chunk);
+        if (stays) {
+            w->next = stay;
+            stay = w;
+        }
+    }
+    return stay;
+}
+
+static void tell_filled(struct origin_waiter *w, int kept)
+{
+    for (struct origin_waiter *next; w; w = next) {
+        next = w->next;
+        w->filled(w, kept);
+    }
+}
+
+/* The bytes have been read: they are given before they are kept. */
+static void give_and_keep(struct origin *o)
+{
+    o->chunk->hash = XXH3_64bits(o->chunk->data, o->chunk->len);
+    struct origin_waiter *stay = give(o, 0, say_read(o));
+    int kept = keep(o);
+    tell_filled(leave_table(o), kept);
+    tell_filled(stay, kept);
 }
 
 static void run(void *arg)
@@ -132,19 +190,13 @@ static void run(void *arg)
     if (!o->f)
         o->f = file_find(o->key.fid); /* another read may have made it meanwhile */
     int err = o->f ? origin_cached(&o->key, o->f, o->chunk) : -ENOENT;
-    int kept = 0;
-    if (err) {
+    bool cached = !err;
+    if (!cached)
         err = read_pfs(o);
-        if (!err) {
-            o->chunk->hash = XXH3_64bits(o->chunk->data, o->chunk->len);
-            kept = keep(o);
-        }
-    }
-    leave_table(o);
-    for (struct origin_waiter *w = o->waiters, *next; w; w = next) {
-        next = w->next;
-        w->done(w, err, o->chunk, kept);
-    }
+    if (cached || err)
+        tell_filled(give(o, err, leave_table(o)), 0);
+    else
+        give_and_keep(o);
     chunk_put(o->chunk);
     if (o->f)
         file_put(o->f);
@@ -169,8 +221,11 @@ bool origin_read(const struct chunk_key *key, struct file *f, const char *path, 
         o->next = s->list;
         s->list = o;
     }
-    w->next = o->waiters;
-    o->waiters = w;
+    struct chunk *there = o->read ? chunk_ref(o->chunk) : NULL;
+    if (!there || w->filled) {
+        w->next = o->waiters;
+        o->waiters = w;
+    }
     lock_drop(&s->lock);
 
     if (joined) {
@@ -178,6 +233,10 @@ bool origin_read(const struct chunk_key *key, struct file *f, const char *path, 
     } else {
         o->f = f ? file_ref(f) : NULL;
         pool_submit(pool_data, run, o);
+    }
+    if (there) {
+        w->done(w, 0, there);
+        chunk_put(there);
     }
     return joined;
 }

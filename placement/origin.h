@@ -9,13 +9,19 @@
 #include "placement/chunk.h"
 #include "placement/file.h"
 
-/* Someone who waits.  done is called once, in a thread of pool_data, no lock held; c is valid
- * during the call (chunk_ref to keep it).
- * err: 0; -ESTALE: the PFS has another version; -ENOENT: the path leads nowhere or to another file;
- * or the PFS's error.
- * kept: 0, or why the store does not have it (-ENOSPC, -ESTALE ...). */
+/* Someone who waits: for the bytes first, which go to the store only when all have them.
+ *
+ * done is called once, in a thread of pool_data or (when the bytes are already there) of
+ * origin_read's caller, no lock held; c is valid during the call (chunk_ref to keep it). err: 0;
+ * -ESTALE: the PFS has another version; -ENOENT: the path leads nowhere or to another file; or the
+ * PFS's error.
+ *
+ * filled, unless NULL, is called once for a `done` without error, and only then is w let go of;
+ * usually after done, in a thread of pool_data.  kept: 0, or why the store does not have it
+ * (-ENOSPC, -ESTALE ...). */
 struct origin_waiter {
-    void (*done)(struct origin_waiter *w, int err, struct chunk *c, int kept);
+    void (*done)(struct origin_waiter *w, int err, struct chunk *c);
+    void (*filled)(struct origin_waiter *w, int kept);
     struct origin_waiter *next;
 };
 

@@ -74,9 +74,8 @@ static void answer_chunk(struct serving *s, struct chunk *c, unsigned source)
 
 /* -ENOENT tells the asker that its own descriptor may do better: also for what only this node may
  * not read. */
-static void on_origin(struct origin_waiter *w, int err, struct chunk *c, int kept)
+static void on_origin(struct origin_waiter *w, int err, struct chunk *c)
 {
-    (void)kept;
     struct serving *s = container_of(w, struct serving, waiter);
     if (!err)
         answer_chunk(s, chunk_ref(c), CHUNK_FROM_PFS);

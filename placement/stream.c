@@ -1,46 +1,56 @@
-/* stream.c - read-ahead per handle.
+/* stream.c - fetching ahead of a handle's readers.
  *
- * Sequential is: reads that move the furthest offset on, each within SLACK of it (the kernel's
- * read-ahead sends several requests at once, and they may come out of order).  After START bytes in
- * order the next chunk is fetched when a chunk is entered, then two, then four.  Any read elsewhere
- * begins anew, so random access never causes a fetch.
+ * pattern.c says which chunks the reads will want.  They go on a short list of the handle's, and
+ * jobs of pool_waiters work it off, nearest first; each job fetches a range of chunks, whose owners
+ * are asked at once (fetch.c).  The list outlives a moment without a free job; what does not fit on
+ * it is left to the reader.
  *
- * Chunks that are in the store cost a look at their page bits, once per chunk.  A store without
- * room ends the read-ahead of this handle: what is fetched could not be kept.
+ * Chunks that are in the store cost a look at their page bits.  A store without room ends the
+ * read-ahead of this handle: what is fetched could not be kept.
+ *
+ * Bytes ahead of all reads of a handle are bounded by WINDOW_BYTES and a part of the cache (what is
+ * fetched must still be there when its reader comes), those in memory by the room of fetch.c's
+ * buffers.
  */
 #include "placement/stream.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "placement/fetch.h"
+#include "placement/pattern.h"
 #include "placement/store.h"
 #include "transport/loop.h"
 
-#define SLACK      (1u << 20)
-#define START      (256u << 10)
-#define WINDOW     4           /* chunks ahead, at most */
-#define WINDOW_MAX (16u << 20) /* ... and bytes */
-#define JOBS       16          /* fetches ahead, of all handles: pool_waiters is for applications */
+#define WINDOW       16u         /* chunks ahead, at most */
+#define WINDOW_BYTES (16u << 20) /* ... and bytes */
+#define CACHE_PART   16          /* ... and of the cache: one part of so many */
+#define WHOLE_BYTES  (4u << 20)  /* a file up to this, and so many chunks, is fetched at open */
+#define WHOLE_CHUNKS 4
+#define WANTS        32
+#define JOBS         16 /* of all handles: pool_waiters is for applications */
 
 struct stream {
     _Atomic unsigned refs; /* the handle's and one per job */
     struct file *f;
-    struct lock lock; /* RANK_LEAF */
-    uint64_t end;     /* the furthest offset read */
-    uint64_t run;     /* bytes read in order until there */
-    uint64_t asked;   /* chunks below are dealt with */
-    unsigned window;
-    bool closed; /* or no room in the store */
-    _Atomic uint64_t ahead_peer, ahead_pfs; /* fetched by this handle and not read yet, bytes */
-};
+    struct fetched_ahead ahead; /* fetched by this handle and not read yet, bytes */
 
-struct job {
-    struct stream *s;
-    uint64_t index;
+    struct lock lock; /* RANK_LEAF: below */
+    struct pattern pattern;
+    struct pattern_ahead wants[WANTS]; /* to be fetched, next one first */
+    unsigned nwants;
+    bool closed; /* or no room in the store */
 };
 
 static _Atomic unsigned jobs;
+
+static unsigned window(void)
+{
+    struct store_usage u;
+    store_usage(&u);
+    uint64_t bytes = MIN(WINDOW_BYTES, u.limit / CACHE_PART);
+    return (unsigned)MAX(MIN(bytes / store_chunk_size(), WINDOW), 1u);
+}
 
 static void stream_put(struct stream *s)
 {
@@ -56,6 +66,7 @@ struct stream *stream_new(struct file *f)
     struct stream *s = xcalloc(1, sizeof(*s));
     s->refs = 1;
     s->f = file_ref(f);
+    pattern_init(&s->pattern, store_chunk_size(), window());
     lock_init(&s->lock, RANK_LEAF);
     return s;
 }
@@ -64,6 +75,7 @@ static void set_closed(struct stream *s)
 {
     lock_take(&s->lock);
     s->closed = true;
+    s->nwants = 0;
     lock_drop(&s->lock);
 }
 
@@ -75,106 +87,117 @@ void stream_close(struct stream *s)
 
 /* ---- fetching ---- */
 
+static bool next_want(struct stream *s, struct pattern_ahead *want)
+{
+    lock_take(&s->lock);
+    bool any = s->nwants > 0;
+    if (any) {
+        *want = s->wants[0];
+        memmove(&s->wants[0], &s->wants[1], --s->nwants * sizeof(s->wants[0]));
+    }
+    lock_drop(&s->lock);
+    return any;
+}
+
+/* Bytes of the file that may have to be fetched; 0: its version is not known. */
+static uint64_t fetchable(struct file *f, struct version *v)
+{
+    struct file_info info;
+    store_info(f, &info);
+    *v = info.base;
+    return info.base_known ? MIN(info.size, info.base_end) : 0;
+}
+
 static void run_job(void *arg)
 {
-    struct job *j = arg;
-    struct stream *s = j->s;
-    lock_take(&s->lock);
-    bool closed = s->closed;
-    lock_drop(&s->lock);
-    if (!closed) {
-        struct file_info info;
-        store_info(s->f, &info);
-        uint64_t size = store_chunk_size();
-        struct fetched from = {0};
-        int err = 0;
-        if (info.base_known)
-            err = fetch_range(s->f, &info.base, j->index * size, size, NULL, NULL, &from);
-        if (err == -ENOSPC)
+    struct stream *s = arg;
+    struct pattern_ahead want;
+    uint64_t size = store_chunk_size();
+    while (next_want(s, &want)) {
+        struct version v;
+        uint64_t off = want.first * size, end = MIN(fetchable(s->f, &v), (want.last + 1) * size);
+        struct fetched from = {.ahead = &s->ahead};
+        if (off < end && fetch_range(s->f, &v, off, end - off, NULL, NULL, &from) == -ENOSPC)
             set_closed(s); /* other errors are the reader's to see when it comes there */
-        atomic_fetch_add(&s->ahead_peer, from.peer);
-        atomic_fetch_add(&s->ahead_pfs, from.pfs);
     }
     atomic_fetch_sub(&jobs, 1);
     stream_put(s);
-    free(j);
 }
 
-static bool missing(struct file *f, const struct file_info *info, uint64_t index)
+static bool missing(struct file *f, const struct pattern_ahead *range)
 {
-    uint64_t size = store_chunk_size(), end = MIN(info->size, info->base_end), miss_off, miss_len;
-    return index * size < end &&
-           store_missing(f, index * size, MIN(size, end - index * size), &miss_off, &miss_len);
+    uint64_t size = store_chunk_size(), off = range->first * size, at, n;
+    return store_missing(f, off, (range->last - range->first + 1) * size, &at, &n);
 }
 
-/* Begins fetches of chunks [first, last].  Those that find no free job are left to the reader. */
-static void fetch_ahead(struct stream *s, uint64_t first, uint64_t last)
+/* One job for each range on the list, as far as there are any.  A job ends when the list is empty.
+ */
+static void begin_jobs(struct stream *s)
 {
-    struct file_info info;
-    store_info(s->f, &info);
-    for (uint64_t i = first; info.base_known && i <= last; i++) {
-        if (!missing(s->f, &info, i))
-            continue;
+    lock_take(&s->lock);
+    unsigned n = s->nwants;
+    lock_drop(&s->lock);
+    for (; n; n--) {
         if (atomic_fetch_add(&jobs, 1) >= JOBS) {
             atomic_fetch_sub(&jobs, 1);
             return;
         }
-        struct job *j = xcalloc(1, sizeof(*j));
-        *j = (struct job){.s = s, .index = i};
         atomic_fetch_add(&s->refs, 1);
-        pool_submit(pool_waiters, run_job, j);
+        pool_submit(pool_waiters, run_job, s);
     }
+}
+
+static void fetch_ahead(struct stream *s, const struct pattern_ahead *ranges, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (!missing(s->f, &ranges[i]))
+            continue;
+        lock_take(&s->lock);
+        if (!s->closed && s->nwants < WANTS)
+            s->wants[s->nwants++] = ranges[i];
+        lock_drop(&s->lock);
+    }
+    begin_jobs(s);
 }
 
 /* ---- watching ---- */
 
-static void begin_anew(struct stream *s, uint64_t end)
+void stream_opened(struct stream *s)
 {
-    s->end = end;
-    s->run = 0;
-    s->asked = 0;
-    s->window = 0;
-}
-
-/* With the lock: the chunks to fetch now, if any. */
-static bool plan(struct stream *s, uint64_t off, size_t len, uint64_t *first, uint64_t *last)
-{
-    uint64_t size = store_chunk_size(), end = off + len;
-    if (off > s->end + SLACK || end + SLACK < s->end) {
-        begin_anew(s, end);
-        return false;
-    }
-    if (end <= s->end)
-        return false;
-    bool enters = !s->end || (end - 1) / size != (s->end - 1) / size;
-    s->run += end - s->end;
-    s->end = end;
-    if (s->run < START || s->closed)
-        return false;
-    if (enters || !s->window)
-        s->window = MAX(1u, MIN(MIN(2 * s->window, WINDOW), WINDOW_MAX / (unsigned)size));
-    uint64_t here = (end - 1) / size;
-    *first = MAX(here + 1, s->asked);
-    *last = here + s->window;
-    if (*first > *last)
-        return false;
-    s->asked = *last + 1;
-    return true;
+    struct version v;
+    uint64_t size = fetchable(s->f, &v), chunk = store_chunk_size();
+    if (!size || size > WHOLE_BYTES || size > WHOLE_CHUNKS * chunk)
+        return;
+    struct pattern_ahead whole = {0, (size - 1) / chunk};
+    fetch_ahead(s, &whole, 1);
 }
 
 void stream_saw(struct stream *s, uint64_t off, size_t len)
 {
-    uint64_t first, last;
-    if (!len)
-        return;
+    struct pattern_ahead ranges[PATTERN_AHEAD];
+    struct version v;
+    unsigned n = 0;
     lock_take(&s->lock);
-    bool go = plan(s, off, len, &first, &last);
+    struct pattern_stream *p = s->closed ? NULL : pattern_saw(&s->pattern, off, len);
+    bool waiting = s->nwants > 0;
     lock_drop(&s->lock);
-    if (go)
-        fetch_ahead(s, first, last);
+    if (p) {
+        uint64_t size = fetchable(s->f, &v);
+        lock_take(&s->lock);
+        n = pattern_want(&s->pattern, p, size,
+                         ranges); /* what another thread saw since is as good */
+        lock_drop(&s->lock);
+    }
+    if (n || waiting)
+        fetch_ahead(s, ranges, n);
 }
 
 /* ---- counting ---- */
+
+struct fetched_ahead *stream_ahead(struct stream *s)
+{
+    return &s->ahead;
+}
 
 /* Takes up to n bytes of what was fetched ahead. */
 static uint64_t take_ahead(_Atomic uint64_t *ahead, uint64_t n)
@@ -185,12 +208,14 @@ static uint64_t take_ahead(_Atomic uint64_t *ahead, uint64_t n)
     return MIN(have, n);
 }
 
+/* What was read while this handle's read-ahead, or a reader of it, fetched it came ahead of nobody.
+ */
 void stream_count(struct stream *s, const struct fetched *from)
 {
-    uint64_t peer = take_ahead(&s->ahead_peer, from->local);
-    uint64_t pfs = take_ahead(&s->ahead_pfs, from->local - peer);
-    atomic_fetch_add(&s->ahead_peer, from->ahead_peer);
-    atomic_fetch_add(&s->ahead_pfs, from->ahead_pfs);
+    take_ahead(&s->ahead.peer, from->joined_peer);
+    take_ahead(&s->ahead.pfs, from->joined_pfs);
+    uint64_t peer = take_ahead(&s->ahead.peer, from->local);
+    uint64_t pfs = take_ahead(&s->ahead.pfs, from->local - peer);
     count(read_local_bytes, from->local - peer - pfs);
     count(read_peer_bytes, from->peer + peer);
     count(read_pfs_bytes, from->pfs + pfs);

@@ -6,7 +6,7 @@
 requires fuse cmd python3
 mkdir "$PFS/dir"
 head -c 3000000 /dev/urandom >"$PFS/dir/cached"
-head -c 3000000 /dev/urandom >"$PFS/dir/uncached"
+head -c 9000000 /dev/urandom >"$PFS/dir/uncached" # a small one would be fetched when it is opened
 start_faultfs a
 start_node a "$W/pfs-a"
 exec 5<"$W/mnt-a/dir/cached"

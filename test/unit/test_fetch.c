@@ -3,6 +3,7 @@
 #include "nodes.h"
 
 #include "placement/chunk.h"
+#include "placement/range.h"
 
 #include <pthread.h>
 #include <sys/statvfs.h>
@@ -305,7 +306,7 @@ END_TEST
 
 START_TEST(a_file_that_changed_on_the_pfs_under_a_reader_is_read_as_it_is_now)
 {
-    pfs_make("changes", 4 * NODE_CHUNK, 8);
+    pfs_make("changes", 8 * NODE_CHUNK, 8); /* more than is fetched at open */
     open_on(0, "changes", 0);
     open_on(1, "changes", 0);
     struct order o = read_on(0, 0, 0, 100);
@@ -419,13 +420,76 @@ START_TEST(nonsense_is_answered_with_errors)
 }
 END_TEST
 
-/* ---- read-ahead ---- */
-
 static void order_missing(struct order *o)
 {
     uint64_t at, n;
     o->out[0] = !store_missing(node_handles[o->a].h->f, o->off, o->len, &at, &n);
 }
+
+/* ---- a store that is slow ---- */
+
+static struct range_op held;
+
+/* Nothing can be put into the file's data until order_let_go. */
+static void order_hold(struct order *o)
+{
+    struct file *f = node_handles[o->a].h->f;
+    lock_take(&f->lock);
+    range_begin(f, &held, RANGE_READ, 0, UINT64_MAX);
+    lock_drop(&f->lock);
+}
+
+static void order_let_go(struct order *o)
+{
+    struct file *f = node_handles[o->a].h->f;
+    lock_take(&f->lock);
+    range_end(f, &held);
+    pthread_cond_broadcast(&f->changed);
+    lock_drop(&f->lock);
+}
+
+/* Reads of a chunk that the store of node i does not take yet, there and then on node `after`. */
+static void read_before_it_is_stored(const char *name, unsigned i, unsigned after)
+{
+    const uint64_t size = 12 * NODE_CHUNK;
+    struct order hold = {.a = 3}, o;
+    pfs_make(name, size, 18);
+    open_on(i, name, 3);
+    open_on(after, name, 4);
+    struct order before = totals();
+    node_run(i, order_hold, &hold);
+    for (unsigned k = 0; k < 3; k++) {
+        o = read_on(i, 3, k * 5000, 1000);
+        assert_bytes(&o, 1000, 18);
+    }
+    o = read_on(after, 4, 100, 2000);
+    assert_bytes(&o, 2000, 18);
+    o = (struct order){.a = 3, .len = NODE_CHUNK};
+    node_run(i, order_missing, &o);
+    ck_assert_uint_eq(o.out[0], 0);
+    struct order now = totals();
+    ck_assert_uint_eq(now.counters.pfs_read_bytes - before.counters.pfs_read_bytes, NODE_CHUNK);
+    ck_assert_uint_eq(asked(&now) - asked(&before), 5000);
+    node_run(i, order_let_go, &hold);
+    o = (struct order){.a = 3, .len = NODE_CHUNK};
+    node_until(i, order_missing, &o, "the chunk is in the store");
+    close_on(i, 3);
+    close_on(after, 4);
+}
+
+START_TEST(a_reader_does_not_wait_for_its_store)
+{
+    unsigned other = 0;
+    pfs_make("slow", 1, 18);
+    unsigned owner = owner_of("slow", 0, 0, &other);
+    read_before_it_is_stored("slow", owner, other);
+    pfs_make("slow2", 1, 18);
+    owner = owner_of("slow2", 0, 0, &other);
+    read_before_it_is_stored("slow2", other, owner);
+}
+END_TEST
+
+/* ---- read-ahead ---- */
 
 START_TEST(reading_in_order_fetches_the_next_chunks)
 {
@@ -435,6 +499,39 @@ START_TEST(reading_in_order_fetches_the_next_chunks)
         ck_assert_uint_eq(read_on(0, 3, off, 16384).out[0], 16384);
     struct order o = {.a = 3, .off = 8 * NODE_CHUNK, .len = 4 * NODE_CHUNK};
     node_until(0, order_missing, &o, "four chunks ahead are in the store");
+    close_on(0, 3);
+}
+END_TEST
+
+START_TEST(a_small_file_is_fetched_when_it_is_opened)
+{
+    struct order o = {.a = 3};
+    pfs_make("small", 3 * NODE_CHUNK + 100, 19);
+    open_on(0, "small", 3);
+    o.len = 3 * NODE_CHUNK + 100;
+    node_until(0, order_missing, &o, "the file is in the store");
+    close_on(0, 3);
+    pfs_make("larger", 4 * NODE_CHUNK + 1, 19);
+    struct order before = totals();
+    open_on(0, "larger", 3);
+    open_on(0, "small", 4);
+    o = read_on(0, 3, 0, 10);
+    assert_bytes(&o, 10, 19);
+    close_on(0, 4);
+    close_on(0, 3);
+    ck_assert_uint_eq(totals().counters.pfs_read_bytes - before.counters.pfs_read_bytes,
+                      NODE_CHUNK);
+}
+END_TEST
+
+START_TEST(reading_backward_fetches_the_next_chunks)
+{
+    pfs_make("backward", 40 * NODE_CHUNK, 20);
+    open_on(0, "backward", 3);
+    for (uint64_t off = 40 * NODE_CHUNK; off > 20 * NODE_CHUNK; off -= 16384)
+        ck_assert_uint_eq(read_on(0, 3, off - 16384, 16384).out[0], 16384);
+    struct order o = {.a = 3, .off = 16 * NODE_CHUNK, .len = 4 * NODE_CHUNK};
+    node_until(0, order_missing, &o, "four chunks before are in the store");
     close_on(0, 3);
 }
 END_TEST
@@ -518,7 +615,10 @@ int main(int argc, char **argv)
     tcase_add_test(t, a_chmod_does_not_read_the_file_again);
     tcase_add_test(t, a_file_without_a_name_is_read_by_who_has_it_open);
     tcase_add_test(t, nonsense_is_answered_with_errors);
+    tcase_add_test(t, a_reader_does_not_wait_for_its_store);
+    tcase_add_test(t, a_small_file_is_fetched_when_it_is_opened);
     tcase_add_test(t, reading_in_order_fetches_the_next_chunks);
+    tcase_add_test(t, reading_backward_fetches_the_next_chunks);
     tcase_add_test(t, bytes_count_as_read_from_where_they_came);
     tcase_add_test(t, reading_at_random_fetches_no_more_than_is_read);
     tcase_add_test(t, a_dead_owner_costs_seconds_and_no_byte);
