@@ -18,6 +18,7 @@
 
 #include "fs/fs.h"
 #include "fs/mountinfo.h"
+#include "fs/readahead.h"
 
 #define WORKERS      10
 #define INIT_WAIT_MS 20000
@@ -48,6 +49,8 @@ static void raise_event(int fd)
 }
 
 /* ---- INIT ---- */
+
+static _Thread_local bool init_begun; /* by this worker, which says so when it has been answered */
 
 static void want(struct fuse_conn_info *conn, uint64_t flag, const char *what)
 {
@@ -81,7 +84,7 @@ static void op_init(void *arg, struct fuse_conn_info *conn)
     conn->max_background = 64;
     conn->congestion_threshold = 48;
     conn->time_gran = 1;
-    raise_event(m.init_fd);
+    init_begun = true;
 }
 
 /* ---- workers ---- */
@@ -116,6 +119,10 @@ static bool serve(struct fuse_buf *buf)
             return false;
         }
         fuse_session_process_buf(m.session, buf);
+        if (init_begun) {
+            init_begun = false;
+            raise_event(m.init_fd);
+        }
     }
 }
 
@@ -261,6 +268,8 @@ int mount_start(char *err, size_t errlen)
         e = -ETIMEDOUT;
     if (e)
         snprintf(err, errlen, "the mount at %s does not answer: %s", settings.mountpoint, strerror(-e));
+    else
+        readahead_raise(settings.mountpoint);
     return e;
 }
 

@@ -208,8 +208,8 @@ static uint64_t take_ahead(_Atomic uint64_t *ahead, uint64_t n)
     return MIN(have, n);
 }
 
-/* What was read while this handle's read-ahead, or a reader of it, fetched it came ahead of nobody.
- */
+/* What another call was fetching is counted as from there; it was ahead, if that call was of this
+ * handle. */
 void stream_count(struct stream *s, const struct fetched *from)
 {
     take_ahead(&s->ahead.peer, from->joined_peer);
