@@ -188,8 +188,7 @@ static void set_filled(struct shard *s, struct flight *fl, int kept)
     fl->filled = true;
 }
 
-/* The leader is through, and keeps its reference.  to_come: flight_filled will be called, or was.
- */
+/* The leader is through; it keeps its reference.  to_come: flight_filled will be called, or was. */
 static void flight_done(struct flight *fl, int err, enum source source, bool to_come)
 {
     struct shard *s = shard_of(&fl->key);
@@ -260,8 +259,8 @@ static uint64_t wanted_now(const struct flight *fl)
     return r->buf ? MIN(begin + fl->chunk->len, r->end) - MAX(begin, r->off) : 0;
 }
 
-/* The chunk is here: what the leader does not take now comes ahead of who will read it.  Before
- * that one can have it from the flight or the store. */
+/* The chunk is here: what the leader does not take now is ahead of who will read it.  Called before
+ * anybody can have it from the flight or the store. */
 static void credit(struct flight *fl, enum source source)
 {
     struct fetched_ahead *ahead = fl->call->range->from->ahead;
@@ -270,17 +269,16 @@ static void credit(struct flight *fl, enum source source)
         atomic_fetch_add(source == FROM_PEER ? &ahead->peer : &ahead->pfs, rest);
 }
 
+/* What another call fetched counts as local, so that each byte that came counts once: its leader's
+ * handle has the credit for it. */
 static void note_source(const struct flight *fl, struct fetched *from, bool led, uint64_t n)
 {
-    if (fl->source == FROM_PEER) {
+    if (led && fl->source == FROM_PEER)
         from->peer += n;
-        from->joined_peer += led ? 0 : n;
-    } else if (fl->source == FROM_PFS) {
+    else if (led && fl->source == FROM_PFS)
         from->pfs += n;
-        from->joined_pfs += led ? 0 : n;
-    } else {
+    else
         from->local += n;
-    }
 }
 
 /* ---- reading the PFS here ---- */

@@ -12,9 +12,10 @@
 /* Someone who waits: for the bytes first, which go to the store only when all have them.
  *
  * done is called once, in a thread of pool_data or (when the bytes are already there) of
- * origin_read's caller, no lock held; c is valid during the call (chunk_ref to keep it). err: 0;
- * -ESTALE: the PFS has another version; -ENOENT: the path leads nowhere or to another file; or the
- * PFS's error.
+ * origin_read's caller, no lock held; c is valid during the call (chunk_ref to keep it).
+ *
+ * err: 0; -ESTALE: the PFS has another version; -ENOENT: the path leads nowhere or to another file;
+ * or the PFS's error.
  *
  * filled, unless NULL, is called once for a `done` without error, and only then is w let go of;
  * usually after done, in a thread of pool_data.  kept: 0, or why the store does not have it

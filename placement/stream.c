@@ -208,12 +208,8 @@ static uint64_t take_ahead(_Atomic uint64_t *ahead, uint64_t n)
     return MIN(have, n);
 }
 
-/* What another call was fetching is counted as from there; it was ahead, if that call was of this
- * handle. */
 void stream_count(struct stream *s, const struct fetched *from)
 {
-    take_ahead(&s->ahead.peer, from->joined_peer);
-    take_ahead(&s->ahead.pfs, from->joined_pfs);
     uint64_t peer = take_ahead(&s->ahead.peer, from->local);
     uint64_t pfs = take_ahead(&s->ahead.pfs, from->local - peer);
     count(read_local_bytes, from->local - peer - pfs);

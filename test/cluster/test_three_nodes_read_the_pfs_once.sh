@@ -55,6 +55,10 @@ for n in a b c; do
     read_sum=$((read_sum + one))
 done
 # the kernel may keep pages from the first reading: each node read once or twice
+peer_sum=$(($(status_of a .reads.peer_bytes) + $(status_of b .reads.peer_bytes) + $(status_of c .reads.peer_bytes)))
+received=0
+for n in a b c; do received=$((received + $(status_of "$n" .counters.received_bytes))); done
+[ "$peer_sum" -le "$received" ] || fail "$peer_sum bytes count as read from peers, which sent $received"
 [ "$read_sum" -ge $((3 * size)) ] || fail "local + peer + pfs is $read_sum, three nodes read $size bytes"
 [ "$read_sum" -le $((6 * size)) ] ||
     fail "local + peer + pfs is $read_sum, three nodes read $size bytes once or twice"
