@@ -124,6 +124,8 @@ static int open_data(struct request *r, struct inode *i, const struct statx *stx
     h->refs = 1;
     flush_error_once(f, &h->error_seen); /* what failed before this open was others' */
     settle(h, fi, &ask_attr);
+    /* No fi->noflush, not even for who only reads: without FLUSH the kernel does not tell that a process closed one of its
+     * descriptors (it sends no unlock of its own), and the fcntl locks that POSIX ends there would stay. */
     if (ask_attr && !created)
         notify_attr_now(i->nodeid);
     fi->fh = (uintptr_t)h;
