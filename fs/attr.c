@@ -127,7 +127,8 @@ static int say_lost(struct inode *i, const struct location *loc)
 static int complete_once(struct inode *i, const struct statx *stx, struct location *loc)
 {
     struct fid fid = fid_of(stx);
-    int err = claim_here(fid, loc) ? 0 : claim_where(fid, loc);
+    bool known = claim_here(fid, loc) || i->fixed; /* *loc is the PFS before anybody was asked */
+    int err = known ? 0 : claim_where(fid, loc);
     if (err)
         return err;
     if (loc->where == WHERE_LOST)
@@ -157,7 +158,7 @@ static bool was_dropped(struct inode *i, const struct statx *stx, struct locatio
     return true;
 }
 
-int attr_complete(struct inode *i, struct statx *stx, struct stat *st)
+int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct stat *st)
 {
     struct location loc = {.where = WHERE_PFS};
     int err = 0;
@@ -165,18 +166,22 @@ int attr_complete(struct inode *i, struct statx *stx, struct stat *st)
         err = complete_once(i, stx, &loc);
         if (err || was_dropped(i, stx, &loc) || !attr_overtaken(stx, &loc))
             break;
+        looked_ms = boot_ms();
         err = attr_stat(i, stx);
         if (err || loc.known > 2) /* this look came after the home's answer: it counts */
             break;
     }
     attr_merge(st, stx, err ? NULL : &loc);
+    if (S_ISREG(stx->stx_mode))
+        known_note(i, stx, err ? NULL : &loc, looked_ms);
     return err;
 }
 
-static bool is_open_here(struct file *f)
+static bool is_open_here(struct file *f, bool *descriptor)
 {
     lock_take(&f->lock);
     bool open = f->opens > 0;
+    *descriptor = open && f->pfs_fd >= 0;
     lock_drop(&f->lock);
     return open;
 }
@@ -187,7 +192,8 @@ static int stat_open(struct inode *i, struct statx *stx)
     struct file *f = S_ISREG(i->type) ? file_find(i->fid) : NULL;
     if (!f)
         return -ESTALE;
-    int err = is_open_here(f) ? pfs_file_stat(f, stx) : -ESTALE;
+    bool descriptor;
+    int err = is_open_here(f, &descriptor) && descriptor ? pfs_file_stat(f, stx) : -ESTALE;
     file_put(f);
     return err;
 }
@@ -213,13 +219,25 @@ int attr_stat(struct inode *i, struct statx *stx)
     }
 }
 
+/* Opened without the PFS (fs/known.c), so that nothing but its names leads to it. */
+static bool is_open_by_name(struct inode *i)
+{
+    struct file *f = S_ISREG(i->type) ? file_find(i->fid) : NULL;
+    bool descriptor = false, open = f && is_open_here(f, &descriptor);
+    if (f)
+        file_put(f);
+    return open && !descriptor;
+}
+
 int attr_get(struct inode *i, struct stat *st)
 {
     struct statx stx;
+    uint64_t looked_ms = boot_ms();
     int err = attr_stat(i, &stx);
     if (!err)
-        return attr_complete(i, &stx, st);
-    if (err != -ESTALE || !i->gone || !attr_last(i, st))
+        return attr_complete(i, &stx, looked_ms, st);
+    bool held = i->gone || is_open_by_name(i);
+    if (err != -ESTALE || !held || !attr_last(i, st))
         return err;
     st->st_nlink = 0; /* removed while something still holds it, a directory say */
     return 0;
@@ -285,8 +303,8 @@ void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *
         .ino = i->nodeid,
         .generation = 1, /* the node id holds ours */
         .attr = *st,
-        .attr_timeout = attr_valid ? settings.attr_timeout : 0,
-        .entry_timeout = settings.attr_timeout,
+        .attr_timeout = attr_valid ? known_timeout(i) : 0,
+        .entry_timeout = known_timeout(i),
     };
 }
 
@@ -311,7 +329,7 @@ static void getattr_fn(struct request *r)
         return;
     }
     attr_remember(r->inode, &st);
-    request_attr(r, &st, settings.attr_timeout);
+    request_attr(r, &st, known_timeout(r->inode));
 }
 
 static bool getattr_stalled(struct request *r)
@@ -320,7 +338,7 @@ static bool getattr_stalled(struct request *r)
     if (!attr_last(r->inode, &st))
         return false;
     if (request_take(r))
-        fuse_reply_attr(r->req, &st, settings.attr_timeout);
+        fuse_reply_attr(r->req, &st, known_timeout(r->inode));
     return true;
 }
 
@@ -330,6 +348,10 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     struct request *r = request_new(req, ino);
     if (!r)
         return;
+    if (r->inode->fixed && getattr_stalled(r)) { /* the kernel asks for the access time after a read */
+        request_done(r);
+        return;
+    }
     request_on_stall(r, getattr_stalled);
     request_start(r, pool_names, getattr_fn);
 }

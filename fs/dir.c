@@ -137,7 +137,8 @@ static void opendir_fn(struct request *r)
     request_done(r);
 }
 
-/* While the PFS hangs: the kernel lists from its cache what it has; what it has not waits. */
+/* While the PFS hangs, and below --immutable: the kernel lists from its cache what it has; what it
+ * has not waits. */
 static bool opendir_stalled(struct request *r)
 {
     lock_take(&r->inode->lock);
@@ -154,6 +155,10 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     if (!r)
         return;
     r->fi = *fi;
+    if (r->inode->fixed && opendir_stalled(r)) {
+        request_done(r);
+        return;
+    }
     request_on_stall(r, opendir_stalled);
     request_start(r, pool_names, opendir_fn);
 }
@@ -286,8 +291,9 @@ static void plus_look(struct request *r, struct plus *p)
         if (is_dots(e->name))
             continue;
         e->looked = !pfs_stat_at(h->dir, e->name, &e->stx);
-        e->known =
-            e->looked && (!S_ISREG(e->stx.stx_mode) || claim_here(fid_of(&e->stx), &e->where));
+        e->where.where = WHERE_PFS;
+        e->known = e->looked && (!S_ISREG(e->stx.stx_mode) ||
+                                 claim_here(fid_of(&e->stx), &e->where) || r->inode->fixed);
     }
 }
 
@@ -338,7 +344,8 @@ static void plus_ask(struct request *r, struct plus *p)
     }
 }
 
-static void plus_fill(struct request *r, struct plus *p, char *buf, size_t *len)
+static void plus_fill(struct request *r, struct plus *p, uint64_t looked_ms, char *buf,
+                      size_t *len)
 {
     *len = 0;
     for (size_t n = 0; n < p->n; n++) {
@@ -351,6 +358,8 @@ static void plus_fill(struct request *r, struct plus *p, char *buf, size_t *len)
             attr_merge(&st, &e->stx, &e->where);
             e->inode = names_found(r->inode, e->name, &e->stx);
             attr_remember(e->inode, &st);
+            if (S_ISREG(e->stx.stx_mode))
+                known_note(e->inode, &e->stx, &e->where, looked_ms);
             entry_fill(&param, e->inode, &st, true);
         }
         *len +=
@@ -374,6 +383,7 @@ static void readdirplus_fn(struct request *r)
 {
     struct dir_handle *h = r->extra;
     struct plus p = {0};
+    uint64_t looked_ms = boot_ms();
     int err = handle_begin(h, r->inode);
     if (!err)
         err = plus_collect(r, &p);
@@ -390,7 +400,7 @@ static void readdirplus_fn(struct request *r)
     }
     size_t len;
     char *buf = xmalloc(r->size);
-    plus_fill(r, &p, buf, &len);
+    plus_fill(r, &p, looked_ms, buf, &len);
     bool taken = request_take(r) && fuse_reply_buf(r->req, buf, len) != -ENOENT;
     plus_free(&p, taken);
     free(buf);

@@ -104,12 +104,31 @@ static int drop_suid(struct inode *i, const struct statx *stx, struct file *f, u
     return err;
 }
 
+static void new_handle(struct inode *i, struct data_handle *data, int flags, bool created, struct fuse_file_info *fi, struct handle **out)
+{
+    struct handle *h = xcalloc(1, sizeof(*h));
+    bool ask_attr;
+    h->inode = inode_ref(i);
+    h->data = data;
+    h->flags = flags;
+    h->refs = 1;
+    flush_error_once(data->f, &h->error_seen); /* what failed before this open was others' */
+    settle(h, fi, &ask_attr);
+    /* No fi->noflush, not even for who only reads: without FLUSH the kernel does not tell that a process closed one of its
+     * descriptors (it sends no unlock of its own), and the fcntl locks that POSIX ends there would stay. */
+    if (ask_attr && !created)
+        notify_attr_now(i->nodeid);
+    fi->fh = (uintptr_t)h;
+    add_handle(h);
+    *out = h;
+}
+
 /* The PFS open of f is counted by the caller; on error it is given back here. */
 static int open_data(struct request *r, struct inode *i, const struct statx *stx, struct file *f, int flags, bool created,
                      struct fuse_file_info *fi, struct handle **out)
 {
     struct data_handle *data;
-    bool ask_attr, trunc = flags & O_TRUNC && !created;
+    bool trunc = flags & O_TRUNC && !created;
     int err = trunc ? drop_suid(i, stx, f, r->uid) : 0;
     if (!err)
         err = data_open(f, writes(flags), trunc, created, stx, &data);
@@ -117,18 +136,7 @@ static int open_data(struct request *r, struct inode *i, const struct statx *stx
         pfs_release(f);
         return err;
     }
-    struct handle *h = xcalloc(1, sizeof(*h));
-    h->inode = inode_ref(i);
-    h->data = data;
-    h->flags = flags;
-    h->refs = 1;
-    flush_error_once(f, &h->error_seen); /* what failed before this open was others' */
-    settle(h, fi, &ask_attr);
-    if (ask_attr && !created)
-        notify_attr_now(i->nodeid);
-    fi->fh = (uintptr_t)h;
-    add_handle(h);
-    *out = h;
+    new_handle(i, data, flags, created, fi, out);
     return 0;
 }
 
@@ -141,11 +149,18 @@ static int open_inode(struct request *r, struct inode *i, int flags, struct fuse
 {
     struct statx stx;
     struct file *f;
+    struct data_handle *data;
     char *path = pfs_path(i->node);
     int err = file_get(i->fid, path, &f);
     free(path);
     if (err)
         return err;
+    if (!writes(flags) && !known_open(i, f, &data)) {
+        new_handle(i, data, flags, false, fi, out);
+        file_put(f);
+        return 0;
+    }
+    uint64_t looked_ms = boot_ms();
     err = pfs_open_file(f, i->node, writes(flags), request_cred(r), &stx);
     if (err == -ESTALE && !attr_stat(i, &stx)) /* this name leads elsewhere now; another one does not */
         err = pfs_open_file(f, i->node, writes(flags), request_cred(r), &stx);
@@ -155,6 +170,8 @@ static int open_inode(struct request *r, struct inode *i, int flags, struct fuse
     }
     if (!err)
         err = open_data(r, i, &stx, f, flags, false, fi, out);
+    if (!err)
+        known_note(i, &stx, &(*out)->data->where, looked_ms);
     file_put(f);
     return err;
 }

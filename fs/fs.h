@@ -20,6 +20,8 @@ struct settings {
     uint32_t chunk_size;
     uint64_t memory;
     unsigned wait_nodes, wait_timeout;
+    const char **immutable; /* relative to the PFS directory, "" is that itself */
+    unsigned nimmutable;
     char *hidden; /* name in the root that is never shown: ".eddyfs-UID" */
     bool passthrough; /* not in this version: false */
 };
@@ -62,9 +64,10 @@ void io_worker_end(void); /* a thread that read /dev/fuse ends */
 /* stat of the application from the PFS's statx and where the latest bytes are: size, mtime, ctime, blocks of a claimed file are the
  * claimant's word. */
 void attr_merge(struct stat *st, const struct statx *stx, const struct location *loc);
-/* Asks the PFS's statx's fid's home where needed (regular files only) and merges. Blocking.
+/* Asks the PFS's statx's fid's home where needed (regular files only) and merges. Blocking.  The look at the PFS began at
+ * looked_ms (boot_ms) or later.
  * On error (-EIO: the latest bytes are lost until a node returns) *st is filled with what the PFS has. */
-int attr_complete(struct inode *i, struct statx *stx, struct stat *st);
+int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct stat *st);
 /* Between the look at the PFS and the home's answer a claimant flushed and gave its claim back: look again. */
 bool attr_overtaken(const struct statx *stx, const struct location *loc);
 /* Fresh statx of a known inode: by an open descriptor, else by any of its names.  -ESTALE: it is not where it was. Blocking. */
@@ -80,6 +83,20 @@ bool attr_last(struct inode *i, struct stat *st);
 void reply_entry(struct request *r, struct inode *i, const struct stat *st, bool attr_valid);
 /* The parts of it: what the kernel is told of i. */
 void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *st, bool attr_valid);
+
+/* ---- known.c: what needs no look at the PFS ---- */
+/* Below a path of --immutable?  Of what was found in parent (NULL: the root itself). */
+void known_mark(struct inode *i, const struct inode *parent);
+/* How long the kernel may believe attributes and names in a directory, and that a name in it is not there. */
+double known_timeout(const struct inode *i);
+double known_negative_timeout(const struct inode *dir);
+/* A look at the PFS, begun at looked_ms, and then the home's answer; at may be NULL: nothing is known now. */
+void known_note(struct inode *i, const struct statx *stx, const struct location *at, uint64_t looked_ms);
+/* Opens f (of i) for reading without the PFS, and counts the open.  -EAGAIN: it must be opened as usual. */
+int known_open(struct inode *i, struct file *f, struct data_handle **out);
+/* Before the name in dir goes, or when the PFS will be needed: what is open without a descriptor gets one, if it can be had. */
+void known_want_descriptor(struct inode *i);
+void known_before_removal(struct inode *dir, const char *name);
 
 /* Our own name and attribute operations move a file's ctime but not its data: a stat before and one after, published, so that
  * nobody's cached data becomes stale by a chmod or a mv.  Always, not only for files that are cached here: other nodes may have

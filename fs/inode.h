@@ -25,6 +25,7 @@ struct inode {
     struct fid fid;
     mode_t type; /* S_IFMT */
     _Atomic bool gone;             /* no name left */
+    _Atomic bool fixed;            /* --immutable: below such a path */
     _Atomic bool lost_said;        /* the log names it: its latest bytes are on a node that left */
     struct pfs_node *_Atomic node; /* never NULL; for PFS calls while the inode is referenced */
     struct inode_name *names;      /* shard's lock; the inode's own list of names */
@@ -39,6 +40,7 @@ struct inode {
     struct mode_machine {
         unsigned cached, direct, passthrough; /* opens in each I/O mode (fs/mode.c) */
     } mode;
+    struct data_known known; /* of a regular file, for opens without the PFS (fs/known.c) */
     struct data_tag cached_tag; /* the bytes that the kernel's page cache may hold */
     bool cached_known;
     uint64_t carried_seen; /* struct file's last_carried when the kernel's pages were looked at last (fs/lock.c) */

@@ -56,6 +56,7 @@ static void make_fresh(void *arg)
         return;
     }
     uint64_t carried = carried_to(h->data->f);
+    known_want_descriptor(h->inode);
     int err = data_revalidate(h->data, &changed);
     lock_take(&h->inode->lock);
     changed |= h->inode->carried_seen != carried;

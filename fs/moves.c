@@ -121,6 +121,7 @@ static void other_names_same(const struct statx *was)
 static void unlink_fn(struct request *r)
 {
     struct statx was;
+    known_before_removal(r->inode, r->name);
     int err = pfs_unlink(r->inode->node, r->name, request_cred(r), &was);
     if (err) {
         request_err(r, err);
@@ -294,6 +295,8 @@ static void rename_fn(struct request *r)
         err = side_look(&to);
     if (err == -ENOENT && from.there && !exchange)
         err = 0;
+    if (!err && to.there)
+        known_before_removal(to.dir, to.name);
     if (!err)
         err = pfs_rename(from.dir->node, from.name, to.dir->node, to.name, (unsigned)r->flags,
                          request_cred(r));
@@ -352,7 +355,7 @@ static void link_fn(struct request *r)
     }
     struct stat st;
     struct inode *i = names_found(r->inode2, r->name, &stx);
-    err = attr_complete(i, &stx, &st);
+    err = attr_complete(i, &stx, r->began_ms, &st);
     reply_entry(r, i, &st, !err);
 }
 

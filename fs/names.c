@@ -40,7 +40,9 @@ struct inode *names_found(struct inode *parent, const char *name, const struct s
         pfs_unref(old);
     }
     inode_put(before);
-    return inode_found(pfs_child_as(parent->node, name, fid), stx);
+    struct inode *i = inode_found(pfs_child_as(parent->node, name, fid), stx);
+    known_mark(i, parent);
+    return i;
 }
 
 /* ---- lookup, forget ---- */
@@ -70,18 +72,19 @@ static int lookup_dots(struct request *r)
     }
     struct inode *i = inode_found(node, &stx);
     struct stat st;
-    err = attr_complete(i, &stx, &st);
+    err = attr_complete(i, &stx, r->began_ms, &st);
     reply_entry(r, i, &st, !err);
     return 0;
 }
 
 static void reply_no_entry(struct request *r)
 {
-    if (settings.negative_timeout <= 0) {
+    double timeout = known_negative_timeout(r->inode);
+    if (timeout <= 0) {
         request_err(r, -ENOENT);
         return;
     }
-    struct fuse_entry_param e = {.entry_timeout = settings.negative_timeout};
+    struct fuse_entry_param e = {.entry_timeout = timeout};
     if (request_take(r))
         fuse_reply_entry(r->req, &e);
     request_done(r);
@@ -109,7 +112,7 @@ static void reply_found(struct request *r, struct statx *stx)
 {
     struct stat st;
     struct inode *i = names_found(r->inode, r->name, stx);
-    int err = attr_complete(i, stx, &st);
+    int err = attr_complete(i, stx, r->began_ms, &st);
     refresh_path(i);
     reply_entry(r, i, &st, !err);
 }
@@ -155,6 +158,10 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     int err = names_take(r->name, r->inode, name);
     if (err) {
         request_err(r, err == -EPERM ? -ENOENT : err);
+        return;
+    }
+    if (r->inode->fixed && lookup_stalled(r)) {
+        request_done(r);
         return;
     }
     request_on_stall(r, lookup_stalled);
@@ -328,7 +335,7 @@ static void reply_create(struct request *r, struct inode *i, struct statx *stx,
 {
     struct stat st;
     struct fuse_entry_param e;
-    int err = attr_complete(i, stx, &st);
+    int err = attr_complete(i, stx, r->began_ms, &st);
     entry_fill(&e, i, &st, !err);
     if (!err)
         attr_remember(i, &st);

@@ -103,6 +103,16 @@ static int take_chunk_size(const char *name, const char *text)
     return err;
 }
 
+/* As it is written; complete() makes it relative to the PFS directory. */
+static int take_immutable(const char *name, const char *text)
+{
+    if (!*text)
+        return complain("--%s: give a path below the PFS directory", name);
+    settings.immutable = xrealloc(settings.immutable, (settings.nimmutable + 1) * sizeof(*settings.immutable));
+    settings.immutable[settings.nimmutable++] = text;
+    return 0;
+}
+
 static int take_policy(const char *name, const char *text)
 {
     if (!flush_policy_parse(text, &out->policy))
@@ -123,7 +133,7 @@ static int take_log_level(const char *name, const char *text)
 
 enum {
     OPT_CACHE_DIR = 256, OPT_CACHE_SIZE, OPT_SESSION, OPT_SESSION_DIR, OPT_NODE, OPT_LISTEN, OPT_WAIT_NODES, OPT_WAIT_TIMEOUT,
-    OPT_CHUNK_SIZE, OPT_FLUSH, OPT_FLUSH_WAIT, OPT_ATTR_TIMEOUT, OPT_NEGATIVE_TIMEOUT, OPT_MEMORY, OPT_LOG, OPT_LOG_LEVEL,
+    OPT_CHUNK_SIZE, OPT_FLUSH, OPT_FLUSH_WAIT, OPT_ATTR_TIMEOUT, OPT_NEGATIVE_TIMEOUT, OPT_IMMUTABLE, OPT_MEMORY, OPT_LOG, OPT_LOG_LEVEL,
 };
 
 static const struct option_help {
@@ -145,6 +155,7 @@ static const struct option_help {
     {"flush-wait", "SEC", OPT_FLUSH_WAIT, "a lull is so long without I/O (1.0)"},
     {"attr-timeout", "SEC", OPT_ATTR_TIMEOUT, "names and attributes of other nodes are seen within (1.0)"},
     {"negative-timeout", "SEC", OPT_NEGATIVE_TIMEOUT, "... and \"no such file\" is remembered for (0)"},
+    {"immutable", "PATH", OPT_IMMUTABLE, "nothing below it ever changes, nor does anybody make a name there (may be repeated)"},
     {"memory", "SIZE", OPT_MEMORY, "bound on buffers (256M)"},
     {"log", "FILE", OPT_LOG, "(standard error in the foreground, else CACHE_DIR/eddyfs.log)"},
     {"log-level", "LEVEL", OPT_LOG_LEVEL, "error, warn, info or debug (info)"},
@@ -188,6 +199,7 @@ static int set_option(int code, const char *name, const char *v)
     case OPT_FLUSH_WAIT: return take_seconds(name, v, 86400, &settings.flush_wait);
     case OPT_ATTR_TIMEOUT: return take_seconds(name, v, 3600, &settings.attr_timeout);
     case OPT_NEGATIVE_TIMEOUT: return take_seconds(name, v, 3600, &settings.negative_timeout);
+    case OPT_IMMUTABLE: return take_immutable(name, v);
     case OPT_MEMORY:
         err = take_size(name, v, 32u << 20, 1ull << 50, &n);
         settings.memory = err ? 0 : n;
@@ -362,6 +374,49 @@ static char *absolute(const char *path)
     return keep(full);
 }
 
+/* What is behind dir, or NULL: path is not in it. */
+static const char *path_in(const char *path, const char *dir)
+{
+    size_t len = strlen(dir);
+    while (len && dir[len - 1] == '/')
+        len--;
+    return !strncmp(path, dir, len) && (!path[len] || path[len] == '/') ? path + len : NULL;
+}
+
+/* The names of a path joined by single '/', without "."; NULL: it has "..". */
+static char *plain_path(const char *path)
+{
+    char *words = keep(xstrdup(path)), *plain = keep(xcalloc(1, strlen(path) + 1)), *end = plain, *word;
+    while ((word = strsep(&words, "/"))) {
+        if (!strcmp(word, ".."))
+            return NULL;
+        if (*word && strcmp(word, "."))
+            end += sprintf(end, "%s%s", end > plain ? "/" : "", word);
+    }
+    return plain;
+}
+
+static int complete_immutable(void)
+{
+    char *real = realpath(settings.pfs_dir, NULL);
+    for (unsigned n = 0; n < settings.nimmutable; n++) {
+        const char *given = settings.immutable[n], *path = given;
+        if (*given == '/')
+            path = path_in(given, settings.pfs_dir);
+        if (!path && real)
+            path = path_in(given, real);
+        if (path)
+            path = plain_path(path);
+        if (!path) {
+            free(real);
+            return complain("--immutable %s: is not below the PFS directory %s, or has \"..\"", given, settings.pfs_dir);
+        }
+        settings.immutable[n] = path;
+    }
+    free(real);
+    return 0;
+}
+
 static int complete(void)
 {
     int err;
@@ -372,6 +427,8 @@ static int complete(void)
     err = default_session();
     if (!err)
         err = default_node();
+    if (!err)
+        err = complete_immutable();
     if (err)
         return err;
     if (out->session_dir)

@@ -41,6 +41,7 @@ struct request {
     void *extra;
     struct handle *handle, *handle2;   /* referenced: file_hold */
     void (*let_go)(struct request *r); /* file_hold's: with the last reference */
+    uint64_t began_ms; /* boot_ms */
     /* private to request.c */
     void (*fn)(struct request *r);
     bool (*stalled)(struct request *r);
@@ -49,7 +50,7 @@ struct request {
     _Atomic bool interrupted;
     _Atomic unsigned refs;
     uint64_t number;                      /* for libfuse's interrupt callback */
-    uint64_t began_ms, interrupted_ms;    /* boot_ms */
+    uint64_t interrupted_ms;              /* boot_ms */
     void (*cancel)(struct request *r);    /* request_wait */
     bool is_lock;
     uint64_t lock_id;                     /* lock.c */

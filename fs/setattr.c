@@ -206,11 +206,12 @@ static int set_named(struct request *r, struct stat *st)
     err = set_all(r, &same.before);
     if (err)
         return err;
+    uint64_t looked_ms = boot_ms();
     err = attr_stat(r->inode, &stx);
     if (err)
         return err;
     same_end(&same, &stx);
-    return attr_complete(r->inode, &stx, st);
+    return attr_complete(r->inode, &stx, looked_ms, st);
 }
 
 static void setattr_fn(struct request *r)
@@ -222,7 +223,7 @@ static void setattr_fn(struct request *r)
         return;
     }
     attr_remember(r->inode, &st);
-    request_attr(r, &st, settings.attr_timeout);
+    request_attr(r, &st, known_timeout(r->inode));
 }
 
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,

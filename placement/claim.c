@@ -173,7 +173,31 @@ static void ask_all(const struct search *q, struct sent *list, unsigned n, enum 
     pthread_cond_destroy(&g.done);
 }
 
-static void take_at(struct search *q, unsigned i, const struct item_at *at)
+/* The first answer of a home in a view: it is complete, so all members have adopted the view. */
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    uint64_t view, since_ms;
+} settled;
+
+static void note_settled(uint64_t view)
+{
+    lock_take(&settled.lock);
+    if (view > settled.view) {
+        settled.view = view;
+        settled.since_ms = boot_ms();
+    }
+    lock_drop(&settled.lock);
+}
+
+bool claim_settled(uint64_t view, uint64_t looked_ms)
+{
+    lock_take(&settled.lock);
+    bool yes = view && view == settled.view && looked_ms > settled.since_ms;
+    lock_drop(&settled.lock);
+    return yes;
+}
+
+static void take_at(struct search *q, unsigned i, uint64_t view, const struct item_at *at)
 {
     struct location *l = &q->out[i];
 
@@ -184,6 +208,7 @@ static void take_at(struct search *q, unsigned i, const struct item_at *at)
         l->known = at->known;
         l->version = at->version;
         l->same_as = at->same_as;
+        l->view = view;
         q->state[i] = DONE;
         break;
     case AT_LOST:
@@ -215,13 +240,15 @@ static void take_answers(struct search *q, struct sent *list, unsigned n, bool c
 
         if (no_contact(s->err))
             members_doubt(s->to);
+        if (!claimants && answers == s->n)
+            note_settled(s->reply->head.view);
         for (unsigned a = 0; a < s->n; a++) {
             if (answers != s->n)
                 q->at[s->index[a]] = 0;
             else if (claimants)
                 take_have(q, s->index[a], s->to, &s->reply->have.have.v[a]);
             else
-                take_at(q, s->index[a], &s->reply->at.at.v[a]);
+                take_at(q, s->index[a], s->reply->head.view, &s->reply->at.at.v[a]);
         }
         if (s->reply)
             msg_free(s->reply);
@@ -786,6 +813,7 @@ const struct members_ops claim_members_ops = {
 void claim_start(void)
 {
     lock_init(&pause_lock, RANK_LEAF);
+    lock_init(&settled.lock, RANK_LEAF);
     lock_cond_init(&pause_cond);
     own_start();
     locks_start();

@@ -26,6 +26,7 @@ struct location {
      * 2 and same_as; 3 nothing any more: the PFS must be looked at again */
     unsigned known;
     struct version version, same_as;
+    uint64_t view; /* in which the home said so */
 };
 /* Asks the home, and the claimant if there is one.  fids: n <= 512, answers in order (each with its own err in errs[i], may be NULL:
  * then the first error is returned). */
@@ -33,6 +34,9 @@ int claim_where(struct fid fid, struct location *out);
 int claim_where_many(const struct fid *fids, unsigned n, struct location *out, int *errs);
 /* Without a message: HERE if we hold it. */
 bool claim_here(struct fid fid, struct location *out);
+/* Did all homes act in this view already at looked_ms (boot_ms)?  Then no claim that was given back later is unknown to them, and one
+ * that was given back earlier was on the PFS by then. */
+bool claim_settled(uint64_t view, uint64_t looked_ms);
 
 /* An open for writing begins: counts a writer and asks for the claim.  out->where: HERE (granted, persisted in the record with
  * base as the PFS version that holds now) or NODE (writes are carried there).  On error no writer is counted. */

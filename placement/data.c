@@ -81,6 +81,8 @@ void data_heard(struct data_handle *h, uint64_t node, const struct carry_result 
 static int fresh_version(struct data_handle *h, struct version *v)
 {
     struct statx stx;
+    if (h->held) /* if it is newer, and is removed then, nothing else leads to its bytes */
+        pfs_open_late(h->f, NULL);
     int err = pfs_file_stat(h->f, &stx);
     if (err)
         return err;
@@ -90,6 +92,54 @@ static int fresh_version(struct data_handle *h, struct version *v)
                    (v->size != h->where.size || v->mtime_ns != h->where.mtime_ns);
     lock_drop(&h->lock);
     return !stx.stx_nlink && (dropped || h->opening) ? -ESTALE : 0;
+}
+
+/* ---- what is known without the PFS ----
+ *
+ * Between the look at the PFS and now nobody of the session has changed the file if
+ *   - the home names a version, and it is the one that was seen: whoever gave the file back since
+ *     would have named another one; or
+ *   - the home names none, now and then, in one view: nobody gave it back in this view; and what
+ *     was given back before, to homes of an older view, was on the PFS when we looked.
+ * What others than the session change is seen when the look is older than the attribute time-out.
+ */
+
+static bool says_same(const struct location *at, const struct version *v)
+{
+    return (at->known == 1 || at->known == 2) && version_eq(&at->version, v);
+}
+
+struct data_known data_known(const struct version *seen, const struct location *at,
+                             uint64_t looked_ms)
+{
+    bool good = at->where == WHERE_HERE;
+    if (at->where == WHERE_PFS)
+        good = says_same(at, seen) || (!at->known && claim_settled(at->view, looked_ms));
+    return (struct data_known){
+        .version = *seen, .view = at->view, .looked_ms = good ? looked_ms : 0};
+}
+
+static bool still_known(const struct location *at, const struct version *v, uint64_t view)
+{
+    return at->where == WHERE_PFS &&
+           (says_same(at, v) || (!at->known && at->view && at->view == view));
+}
+
+static bool base_is(struct file *f, const struct version *v)
+{
+    struct file_info info;
+    store_info(f, &info);
+    return info.base_known && !info.racy && version_eq(&info.base, v);
+}
+
+/* Opened without a descriptor, and now it has no name any more that we know: what the home says
+ * must do.  (A rename has moved its ctime.) */
+static bool nothing_newer(struct data_handle *h, const struct location *at)
+{
+    const struct version *v = &h->known.version;
+    bool same = still_known(at, v, h->known.view) ||
+                (at->known == 2 && version_is_same(v, &at->version, &at->same_as));
+    return h->held && same && base_is(h->f, v);
 }
 
 /* ---- readers ---- */
@@ -107,8 +157,10 @@ static int follow_version(struct data_handle *h, const struct location *at,
         v = *seen;
     else
         err = fresh_version(h, &v);
+    if ((err == -ENOENT || err == -ESTALE) && nothing_newer(h, at))
+        return 0;
     if (err)
-        return err;
+        return err == -ENOENT && h->held ? -ESTALE : err;
     bool same = at->known == 2 && version_eq(&v, &at->version);
     return store_set_version(h->f, &v, same ? &at->same_as : NULL);
 }
@@ -301,18 +353,24 @@ int data_revalidate(struct data_handle *h, bool *changed)
 
 /* ---- open and close ---- */
 
-int data_open(struct file *f, bool write, bool trunc, bool created, const struct statx *stx,
-              struct data_handle **out)
+static struct data_handle *handle_new(struct file *f, bool write)
 {
     struct data_handle *h = xcalloc(1, sizeof(*h));
-    struct version v = version_of(stx);
-    (void)created; /* an empty version needs no fetch: complete by definition */
     h->f = file_ref(f);
     h->writes = write;
     h->pin_number = random_u64();
     h->stream = stream_new(f);
     lock_init(&h->lock, RANK_LEAF);
     lock_cond_init(&h->moved);
+    return h;
+}
+
+int data_open(struct file *f, bool write, bool trunc, bool created, const struct statx *stx,
+              struct data_handle **out)
+{
+    struct data_handle *h = handle_new(f, write);
+    struct version v = version_of(stx);
+    (void)created; /* an empty version needs no fetch: complete by definition */
     h->opening = stx->stx_nlink > 0;
     int err = write ? locate_writer(h, &v) : locate_reader(h, &v);
     h->opening = false;
@@ -330,11 +388,55 @@ int data_open(struct file *f, bool write, bool trunc, bool created, const struct
     return 0;
 }
 
+/* ---- opening without the PFS ---- */
+
+/* The claim is here, and so is a descriptor: nothing can be newer than what we have. */
+static bool is_own(struct file *f, struct location *at)
+{
+    return pfs_has_descriptor(f) && claim_here(f->fid, at);
+}
+
+static int locate_known(struct data_handle *h, const struct data_known *k, bool fixed)
+{
+    struct location at = {.where = WHERE_PFS};
+    int err = 0;
+    if (!is_own(h->f, &at)) {
+        h->held = !fixed && store_hold(h->f, &k->version, &h->held_bytes);
+        if (!fixed && !h->held)
+            return -EAGAIN;
+        if (!fixed)
+            err = claim_where(h->f->fid, &at);
+        /* another open may have found another version while we asked */
+        if (!err && ((!fixed && !still_known(&at, &k->version, k->view)) ||
+                     !base_is(h->f, &k->version)))
+            err = -EAGAIN;
+    }
+    h->known = (struct data_known){.version = k->version, .view = at.view};
+    set_where(h, &at);
+    return err;
+}
+
+int data_open_known(struct file *f, const struct data_known *k, bool fixed,
+                    struct data_handle **out)
+{
+    struct data_handle *h = handle_new(f, false);
+    int err = locate_known(h, k, fixed);
+    if (err) {
+        data_close(h);
+        return err;
+    }
+    data_tag(h, &h->good);
+    *out = h;
+    return 0;
+}
+
 void data_close(struct data_handle *h)
 {
     struct location nowhere = {.where = WHERE_PFS};
     stream_close(h->stream);
     move_writer(h, &nowhere);
+    if (h->held)
+        store_unhold(h->f, h->held_bytes);
     pthread_cond_destroy(&h->moved);
     lock_destroy(&h->lock);
     file_put(h->f);

@@ -22,6 +22,14 @@ struct data_tag {
     struct version version;
 };
 
+/* What is known of a file that is on the PFS, from a look at it and a home's word that came
+ * together. */
+struct data_known {
+    struct version version;
+    uint64_t view;      /* in which the home answered */
+    uint64_t looked_ms; /* boot_ms; 0: nothing is known */
+};
+
 /* Open handle's view of a file: where its data is.  data.c's own, but for f. */
 struct data_handle {
     struct file *f;
@@ -34,6 +42,9 @@ struct data_handle {
     bool counted;          /* a writer is counted here: the claim is this node's and stays */
     uint64_t pinned;       /* node at which it is counted, or 0 */
     struct location where; /* last known; HERE and PFS are re-derived from the file */
+    bool held;             /* data_open_known: the store holds held_bytes of it, in version known */
+    uint64_t held_bytes;
+    struct data_known known;
     bool opening;          /* data_open, of a file that had a name when it was opened on the PFS */
     struct data_tag good;  /* what the kernel caches by this handle is these bytes, or newer ones */
 };
@@ -43,6 +54,15 @@ struct data_handle {
  * pfs_create, empty.  f is referenced by the handle. */
 int data_open(struct file *f, bool write, bool trunc, bool created, const struct statx *stx,
               struct data_handle **out);
+/* What a look at the PFS (not before looked_ms, and before the home answered *at) lets us know. */
+struct data_known data_known(const struct version *seen, const struct location *at,
+                             uint64_t looked_ms);
+/* As data_open, for reading, without the PFS: all of the file is in the store in the version that is
+ * known, and the home says that nobody has changed it since; or the claim is here.  fixed: nobody
+ * ever changes it, the home is not asked, and what is missing may be fetched.  -EAGAIN: it must be
+ * opened as usual. */
+int data_open_known(struct file *f, const struct data_known *k, bool fixed,
+                    struct data_handle **out);
 void data_close(struct data_handle *h); /* blocking: may give the claim back */
 /* Asks the home again (lock granted, ESTALE).  *changed: the kernel's cached pages may be stale. */
 int data_revalidate(struct data_handle *h, bool *changed);

@@ -43,6 +43,7 @@ struct file {
     struct file *idle_next, **idle_prev; /* its list of open ones that nobody uses now */
     bool data_pinned;     /* store_data_fd counts as a user until the last unpin (f->lock) */
     bool going;           /* the last put is under way (table's lock) */
+    unsigned held;        /* store_hold's: nothing of it is evicted (f->lock) */
     struct range_op *ops; /* placement/range.h */
     struct snapshot *snapshots;
     uint64_t change; /* goes up with every change of bytes or size; starts at a random value per

@@ -96,8 +96,8 @@ static bool owned_here(const struct chunk_key *k)
 }
 
 /* Keeps what was just read.  The version is the PFS's, seen before and after the read: the store's
- * pages of another one, and racy ones, make way.  Not if the file is dirty or claimed here
- * (-EBUSY): its base is the flush's business. */
+ * pages of another one, and racy ones, make way.  Not if the file is dirty or claimed here: its base is
+ * the flush's business; nor if it is held.  (-EBUSY) */
 static int keep(struct origin *o)
 {
     struct chunk *c = o->chunk;
@@ -108,6 +108,8 @@ static int keep(struct origin *o)
     }
     struct file_info info;
     store_info(o->f, &info);
+    if (store_is_held(o->f) && !version_eq(&info.base, &o->key.version))
+        return -EBUSY; /* who has it open may have no other way to its bytes (store_hold) */
     if (!info.base_known || !version_eq(&info.base, &o->key.version) || (info.racy && !c->racy)) {
         int err = store_set_version(o->f, &o->key.version, NULL);
         if (err && !(err == -EBUSY && info.base_known && version_eq(&info.base, &o->key.version)))

@@ -307,6 +307,35 @@ static int open_fresh(struct file *f, struct pfs_node *n, bool write, const stru
     return err;
 }
 
+void pfs_open_known(struct file *f)
+{
+    count_open(f);
+}
+
+bool pfs_has_descriptor(struct file *f)
+{
+    return has_fd(f, false);
+}
+
+static int open_by_path(struct file *f)
+{
+    struct statx stx;
+    int fd;
+    char *path = file_path(f);
+    int err = pfs_open_path(f->fid, path, O_RDONLY, &fd, &stx);
+    free(path);
+    if (!err)
+        pfs_install(f, fd, false);
+    return err;
+}
+
+int pfs_open_late(struct file *f, struct pfs_node *n)
+{
+    if (has_fd(f, false))
+        return 0;
+    return n ? open_fresh(f, n, false, NULL) : open_by_path(f);
+}
+
 static bool is_unlinked(struct file *f)
 {
     lock_take(&f->lock);

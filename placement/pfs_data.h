@@ -16,6 +16,11 @@ void pfs_adopt_fd(struct file *f, int fd, bool writable);
 /* Opens the file for the mount (counts in f->opens until pfs_release) with the permission checks of the PFS.  write: a
  * descriptor that can write (O_RDWR, else O_WRONLY).  Fills stx fresh.  cred as in pfs_names.h. */
 int pfs_open_file(struct file *f, struct pfs_node *n, bool write, const struct cred *c, struct statx *stx);
+/* Counts an open as pfs_open_file does, without asking the PFS: of a file whose bytes are all here.  It may stay without a descriptor. */
+void pfs_open_known(struct file *f);
+/* Gives a file that is open without a descriptor one, by the name n, or by its path where n is NULL; 0 if it has one. */
+int pfs_open_late(struct file *f, struct pfs_node *n);
+bool pfs_has_descriptor(struct file *f);
 void pfs_release(struct file *f); /* one open less; the descriptor stays while the file is dirty and the budget allows */
 /* Drops the descriptor (unlinked and closed, or clean and closed). */
 void pfs_drop(struct file *f);

@@ -104,6 +104,12 @@ void store_unpin(struct file *f, uint64_t off, size_t pinned_len);
 int store_pread(struct file *f, void *buf, size_t len, uint64_t off);
 /* The data file's descriptor (for splice), valid while pinned. -errno */
 int store_data_fd(struct file *f);
+/* Is the whole file here, clean, in version *v?  Then nothing of it is evicted until store_unhold with
+ * the same *bytes.  False also if too much of the cache is held already.  A newer version still takes
+ * its place: look at the base when it matters. */
+bool store_hold(struct file *f, const struct version *v, uint64_t *bytes);
+void store_unhold(struct file *f, uint64_t bytes);
+bool store_is_held(struct file *f);
 /* First missing byte range at or after off within [off, off+len): false if none. */
 bool store_missing(struct file *f, uint64_t off, uint64_t len, uint64_t *miss_off,
                    uint64_t *miss_len);

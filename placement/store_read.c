@@ -144,6 +144,64 @@ int store_data_fd(struct file *f)
     return fd;
 }
 
+/* ---- whole files, held ---- */
+
+#define HELD_SHARE 8 /* at most this part of the cache is held: the rest makes room */
+
+static _Atomic uint64_t held_bytes;
+
+static bool take_share(uint64_t bytes)
+{
+    struct store_usage u;
+    space_usage(&u);
+    if (atomic_fetch_add(&held_bytes, bytes) + bytes <= u.limit / HELD_SHARE)
+        return true;
+    atomic_fetch_sub(&held_bytes, bytes);
+    return false;
+}
+
+/* f->lock held. */
+static bool is_whole(struct file *f, const struct version *v)
+{
+    const struct file_core *c = core(f);
+    uint32_t owes = CORE_DIRTY | CORE_CLAIMED | CORE_RACY | CORE_DELETED | CORE_FLUSHING;
+    if (!(c->flags & CORE_BASE) || c->flags & owes || !version_eq(&c->base, v) ||
+        c->size != v->size)
+        return false;
+    uint64_t last = v->size ? (v->size - 1) / PAGE : 0;
+    return !v->size || first_missing(f, 0, last) > last;
+}
+
+bool store_hold(struct file *f, const struct version *v, uint64_t *bytes)
+{
+    *bytes = v->size;
+    if (!take_share(*bytes))
+        return false;
+    lock_take(&f->lock);
+    bool whole = is_whole(f, v);
+    f->held += whole;
+    lock_drop(&f->lock);
+    if (!whole)
+        atomic_fetch_sub(&held_bytes, *bytes);
+    return whole;
+}
+
+bool store_is_held(struct file *f)
+{
+    lock_take(&f->lock);
+    bool held = f->held;
+    lock_drop(&f->lock);
+    return held;
+}
+
+void store_unhold(struct file *f, uint64_t bytes)
+{
+    lock_take(&f->lock);
+    f->held--;
+    lock_drop(&f->lock);
+    atomic_fetch_sub(&held_bytes, bytes);
+}
+
 /* ---- whole chunks for others ---- */
 
 /* Is the whole chunk here, clean, in version v?  *c: its record, NULL if the chunk is beyond the

@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,10 +32,11 @@ static const char usage_text[] =
     "  --shared FILE         share the bandwidth with the mounts that name the same FILE\n"
     "  --delay-us N          added to each request\n"
     "  --delay-meta-us N     added to each request that moves no file data\n"
+    "  --no-birth-times      as a parallel file system that does not know them\n"
     "  -o OPTIONS            of FUSE, besides those that faultfs sets\n";
 
 struct settings {
-    bool foreground;
+    bool foreground, no_birth_times;
     const char *stats;
     const char *fuse_options;
     struct limits limits;
@@ -62,6 +65,7 @@ static void parse(int argc, char **argv, struct settings *settings)
         {"shared", required_argument, NULL, 'S'},
         {"delay-us", required_argument, NULL, 'd'},
         {"delay-meta-us", required_argument, NULL, 'm'},
+        {"no-birth-times", no_argument, NULL, 'n'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -89,6 +93,9 @@ static void parse(int argc, char **argv, struct settings *settings)
             break;
         case 'm':
             settings->limits.delay_meta_us = (unsigned)number(optarg);
+            break;
+        case 'n':
+            settings->no_birth_times = true;
             break;
         default:
             fputs(usage_text, option == 'h' ? stdout : stderr);
@@ -194,23 +201,69 @@ static int failed(const char *what, const char *name, int err)
     return 1;
 }
 
+/* ---- the threads that serve ---- */
+
+static struct {
+    struct fuse_session *session;
+    bool birth_times;
+    sem_t ended;
+} workers;
+
+static void *work(void *arg)
+{
+    struct fuse_session *session = workers.session;
+    struct fuse_buf buf = {0};
+
+    (void)arg;
+    while (!fuse_session_exited(session)) {
+        int n = fuse_session_receive_buf(session, &buf);
+
+        if (n == -EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        if (!workers.birth_times || !statx_answered(session, &buf))
+            fuse_session_process_buf(session, &buf);
+    }
+    free(buf.mem);
+    sem_post(&workers.ended);
+    return NULL;
+}
+
+static int start_workers(void)
+{
+    sigset_t ends, before;
+    pthread_t thread;
+    int err = 0;
+
+    sem_init(&workers.ended, 0, 0);
+    sigemptyset(&ends); /* for the first thread: they end its wait */
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &ends, &before);
+    for (int n = 0; n < THREADS && !err; n++)
+        err = pthread_create(&thread, NULL, work, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return err;
+}
+
+/*
+ * Until the mount is gone, or a signal came. The threads end with the process: a lazy
+ * unmount does not wake them.
+ */
 static int serve(const struct settings *settings, struct fuse_session *session)
 {
-    struct fuse_loop_config *config = fuse_loop_cfg_create();
-    int result = 1;
+    workers.session = session;
+    workers.birth_times = !settings->no_birth_times;
+    int err = start_workers();
 
-    if (config) {
-        fuse_loop_cfg_set_max_threads(config, THREADS);
-        fuse_loop_cfg_set_idle_threads(config, THREADS);
-        result = fuse_session_loop_mt(session, config);
-        fuse_loop_cfg_destroy(config);
-    }
+    while (!err && !fuse_session_exited(session) && sem_wait(&workers.ended) != 0)
+        ;
     if (settings->stats)
         counts_stop();
     fuse_session_unmount(session);
-    fuse_remove_signal_handlers(session);
-    fuse_session_destroy(session);
-    return result == 0 || result == SIGTERM || result == SIGINT ? 0 : 1;
+    return err ? 1 : 0;
 }
 
 int main(int argc, char **argv)

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fuse_lowlevel.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 /* Each part's requests are added to the table of all. */
@@ -30,6 +31,9 @@ void become_self(void);
 void become_writer(fuse_req_t req);
 /* Looks `name` up for the kernel, which gets a reference. Returns 0 or an errno. */
 int find_entry(fuse_ino_t parent, const char *name, struct fuse_entry_param *entry);
+
+/* From statx.c: was this a request for birth times, which is answered now? */
+bool statx_answered(struct fuse_session *session, const struct fuse_buf *buf);
 
 /* From files.c: the descriptor below of an open file. */
 int file_fd(struct fuse_file_info *fi);

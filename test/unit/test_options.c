@@ -141,7 +141,8 @@ static const char *const out_of_range[] = {
     "--cache-size=101%", "--cache-size=0%", "--cache-size=%", "--cache-size=-1", "--cache-size=99999999999T", "--memory=1",
     "--wait-nodes=0", "--wait-nodes=-1", "--wait-nodes=2x", "--wait-timeout=0", "--flush-wait=-1", "--flush-wait=nan",
     "--flush-wait=1s", "--attr-timeout=inf", "--negative-timeout=", "--session=a/b", "--session=", "--node=.x",
-    "--log-level=loud", "--flush=later",
+    "--log-level=loud", "--flush=later", "--immutable=", "--immutable=/q", "--immutable=/pq", "--immutable=a/../b",
+    "--immutable=..",
 };
 
 START_TEST(what_is_out_of_range_is_refused_by_its_name)
@@ -219,6 +220,17 @@ START_TEST(relative_paths_hold_in_another_directory)
 }
 END_TEST
 
+START_TEST(immutable_paths_are_relative_to_the_pfs)
+{
+    ck_assert_int_eq(parse("--immutable", "a//b/./c/", "--immutable=/p/d", "-o", "immutable=/p,immutable=e", "/p", "/m", NULL), 0);
+    ck_assert_uint_eq(settings.nimmutable, 4);
+    ck_assert_str_eq(settings.immutable[0], "a/b/c");
+    ck_assert_str_eq(settings.immutable[1], "d");
+    ck_assert_str_eq(settings.immutable[2], "");
+    ck_assert_str_eq(settings.immutable[3], "e");
+}
+END_TEST
+
 /* The session directory's default place is never shown, wherever this session's is. */
 START_TEST(the_session_directory_of_the_pfs_is_hidden)
 {
@@ -251,6 +263,7 @@ int main(void)
     tcase_add_test(t, the_session_comes_from_the_environment);
     tcase_add_test(t, two_mounts_have_two_caches);
     tcase_add_test(t, relative_paths_hold_in_another_directory);
+    tcase_add_test(t, immutable_paths_are_relative_to_the_pfs);
     tcase_add_test(t, the_session_directory_of_the_pfs_is_hidden);
     Suite *s = suite_create("options");
     suite_add_tcase(s, t);

@@ -102,6 +102,47 @@ START_TEST(a_pinned_chunk_stays)
 }
 END_TEST
 
+START_TEST(a_whole_file_that_is_held_stays)
+{
+    struct version v, w;
+    struct file *f = pfs_file(1, 2, &v), *other = pfs_file(2, 64, &w);
+    uint64_t bytes, more;
+    fill_ok(f, 0, &v, false);
+    ck_assert(!store_hold(f, &v, &bytes)); /* not whole */
+    fill_ok(f, 1, &v, false);
+    ck_assert(!store_hold(f, &w, &bytes)); /* not that version */
+    ck_assert(store_hold(f, &v, &bytes) && store_is_held(f));
+    ck_assert(store_hold(f, &v, &more));
+    store_unhold(f, more);
+    for (uint64_t i = 0; i < 64; i++)
+        fill_ok(other, i, &w, false);
+    ck_assert(has_chunk(f, 0) && has_chunk(f, 1));
+    store_unhold(f, bytes);
+    ck_assert(!store_is_held(f));
+    for (uint64_t i = 0; i < 64; i++)
+        fill_ok(other, i, &w, false);
+    ck_assert(!has_chunk(f, 0) && !has_chunk(f, 1));
+    file_put(f);
+    file_put(other);
+}
+END_TEST
+
+START_TEST(no_more_than_an_eighth_of_the_cache_is_held)
+{
+    struct version v;
+    struct file *f = pfs_file(1, 3, &v);
+    uint64_t bytes[2];
+    for (uint64_t i = 0; i < 3; i++)
+        fill_ok(f, i, &v, false);
+    ck_assert(store_hold(f, &v, &bytes[0])); /* 192 of 256 KiB */
+    ck_assert(!store_hold(f, &v, &bytes[1]));
+    store_unhold(f, bytes[0]);
+    ck_assert(store_hold(f, &v, &bytes[0]));
+    store_unhold(f, bytes[0]);
+    file_put(f);
+}
+END_TEST
+
 START_TEST(dirty_bytes_are_never_evicted_and_then_there_is_no_room)
 {
     struct version v;
@@ -365,6 +406,8 @@ int main(void)
     tcase_add_test(t, replicas_go_before_owned_chunks_oldest_first);
     tcase_add_test(t, owned_chunks_go_when_there_is_nothing_else);
     tcase_add_test(t, a_pinned_chunk_stays);
+    tcase_add_test(t, a_whole_file_that_is_held_stays);
+    tcase_add_test(t, no_more_than_an_eighth_of_the_cache_is_held);
     tcase_add_test(t, dirty_bytes_are_never_evicted_and_then_there_is_no_room);
     tcase_add_test(t, flushed_bytes_stay_until_their_flush_has_ended);
     tcase_add_test(t, records_of_files_leave_with_their_pages);

@@ -1,0 +1,135 @@
+/* known.c - what is answered without the PFS: opens of cached files, and all below --immutable.
+ *
+ * A file whose bytes are all in the store is opened for reading without a look at the PFS if there
+ * was one less than the attribute time-out ago and the home says that no node has changed it since
+ * (placement/data.c has the rule).  Such an open has no descriptor on the PFS.  Its bytes stay in
+ * the store while it lasts, so it needs none to be read; what else may need one (a lock, an unlink
+ * by this node) opens it then.
+ *
+ * Not where the PFS tells no birth times: there the number of a file that another node removes can
+ * be a new file's at once, which then has the same fid; only a descriptor keeps them apart.
+ *
+ * Below --immutable the user has promised that nothing changes: what was looked at once is known
+ * for good, names and attributes in the kernel as well, and no home is asked.
+ */
+#include "fs/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/pfs_data.h"
+#include "placement/store.h"
+
+#define FOR_GOOD 1e8 /* seconds: three years */
+
+/* ---- immutable ---- */
+
+static bool is_listed(const char *path)
+{
+    for (unsigned n = 0; n < settings.nimmutable; n++)
+        if (!strcmp(path, settings.immutable[n]))
+            return true;
+    return false;
+}
+
+void known_mark(struct inode *i, const struct inode *parent)
+{
+    if (!settings.nimmutable || i->fixed)
+        return;
+    char *path = pfs_path(i->node);
+    i->fixed = (parent && parent->fixed) || is_listed(path);
+    free(path);
+}
+
+double known_timeout(const struct inode *i)
+{
+    return i->fixed ? FOR_GOOD : settings.attr_timeout;
+}
+
+double known_negative_timeout(const struct inode *dir)
+{
+    return dir->fixed ? FOR_GOOD : settings.negative_timeout;
+}
+
+/* ---- opens ---- */
+
+void known_note(struct inode *i, const struct statx *stx, const struct location *at,
+                uint64_t looked_ms)
+{
+    struct data_known k = {0};
+    struct version v = version_of(stx);
+    if (at && stx->stx_nlink)
+        k = data_known(&v, at, looked_ms);
+    if (!(stx->stx_mask & STATX_BTIME))
+        k.version.size = UINT64_MAX; /* no file's: only with claim and descriptor here */
+    if (i->fixed)
+        k = (struct data_known){.version = v, .looked_ms = looked_ms};
+    lock_take(&i->lock);
+    if (!k.looked_ms || k.looked_ms >= i->known.looked_ms) /* not an answer that was overtaken */
+        i->known = k;
+    lock_drop(&i->lock);
+}
+
+/* With several users the PFS checks each one's rights: it may have more to say than mode bits and
+ * POSIX ACLs, which the kernel has checked. */
+static bool may_know(const struct inode *i, const struct data_known *k)
+{
+    if (!k->looked_ms || i->gone)
+        return false;
+    if (i->fixed)
+        return true;
+    uint64_t age_ms = boot_ms() - k->looked_ms;
+    return !settings.several_users && age_ms < (uint64_t)(settings.attr_timeout * 1000);
+}
+
+static bool is_unlinked(struct file *f)
+{
+    lock_take(&f->lock);
+    bool unlinked = f->unlinked;
+    lock_drop(&f->lock);
+    return unlinked;
+}
+
+int known_open(struct inode *i, struct file *f, struct data_handle **out)
+{
+    lock_take(&i->lock);
+    struct data_known k = i->known;
+    lock_drop(&i->lock);
+    if (!may_know(i, &k) || is_unlinked(f))
+        return -EAGAIN;
+    pfs_open_known(f); /* first: a descriptor that is there stays */
+    int err = data_open_known(f, &k, i->fixed, out);
+    if (err)
+        pfs_release(f);
+    return err ? -EAGAIN : 0;
+}
+
+/* ---- descriptors after all ---- */
+
+static bool is_open(struct file *f)
+{
+    lock_take(&f->lock);
+    bool open = f->opens > 0;
+    lock_drop(&f->lock);
+    return open;
+}
+
+void known_want_descriptor(struct inode *i)
+{
+    struct file *f = S_ISREG(i->type) && !i->gone ? file_find(i->fid) : NULL;
+    if (!f)
+        return;
+    if (is_open(f) && pfs_open_late(f, i->node))
+        log_debug("an open file can not be found on the PFS any more");
+    file_put(f);
+}
+
+void known_before_removal(struct inode *dir, const char *name)
+{
+    struct inode *i = inode_child(dir, name);
+    if (i)
+        known_want_descriptor(i);
+    inode_put(i);
+}

@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# The table in docs/operations.md: how many requests reach the PFS, and how many messages the nodes send, for each
+# operation of an application. Fails if one has grown. faultfs counts every request, since it lets the kernel keep
+# nothing; messages are those of both nodes, half of whose files have their home at the other one.
+# timeout: 240
+. "$(dirname "$0")/lib.sh"
+requires fuse cmd python3 cmd jq
+FILES=${FILES:-40}
+start_faultfs a
+start_faultfs b
+# the session's own files are not to be counted
+start_node a "$W/pfs-a" --session-dir "$W/session" --immutable fixed --flush-wait 3600 --attr-timeout 60
+start_node b "$W/pfs-b" --session-dir "$W/session" --wait-nodes 2 --flush-wait 3600 --attr-timeout 60
+mkdir -p "$PFS"/{old,gone,moved,listed,fixed}
+for n in $(seq "$FILES"); do
+    for dir in old gone moved listed fixed; do
+        head -c 5000 /dev/urandom >"$PFS/$dir/$n"
+    done
+done
+sleep 1.1 # their versions are not racy any more
+
+cat >"$W/do.py" <<'END'
+import os, sys
+what, base, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+def read(path):
+    f = os.open(path, os.O_RDONLY)
+    while os.read(f, 1 << 20):
+        pass
+    os.close(f)
+def write(path, flags):
+    f = os.open(path, flags, 0o644)
+    os.write(f, b"x" * 5000)
+    os.close(f)
+def absent(path):
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        pass
+names = [str(n) for n in range(1, count + 1)]
+each = {
+    "stat": lambda n: os.stat(f"{base}/old/{n}"),
+    "read": lambda n: read(f"{base}/old/{n}"),
+    "overwrite": lambda n: write(f"{base}/old/{n}", os.O_WRONLY),
+    "read-new": lambda n: read(f"{base}/new/{n}"),
+    "create": lambda n: write(f"{base}/new/{n}", os.O_WRONLY | os.O_CREAT | os.O_EXCL),
+    "mkdir": lambda n: os.mkdir(f"{base}/made/{n}"),
+    "rmdir": lambda n: os.rmdir(f"{base}/made/{n}"),
+    "rename": lambda n: os.rename(f"{base}/moved/{n}", f"{base}/moved/to{n}"),
+    "unlink": lambda n: os.unlink(f"{base}/gone/{n}"),
+    "absent": lambda n: absent(f"{base}/old/no{n}"),
+    "chmod": lambda n: os.chmod(f"{base}/old/{n}", 0o600),
+    "fixed stat": lambda n: os.stat(f"{base}/fixed/{n}"),
+    "fixed read": lambda n: read(f"{base}/fixed/{n}"),
+    "fixed absent": lambda n: absent(f"{base}/fixed/no{n}"),
+}
+if what in each:
+    for n in names:
+        each[what](n)
+elif what == "list":
+    [e.stat() for e in os.scandir(f"{base}/listed")]
+elif what == "fixed list":
+    os.listdir(f"{base}/fixed")
+END
+
+# Both nodes' requests and messages, as lines "KIND NUMBER".
+counters() {
+    local node
+    for node in a b; do
+        stat_of $node lookup >/dev/null
+        jq -r 'del(.asked, .read_bytes, .write_bytes, .copy_bytes, .files) | to_entries[] | "\(.key) \(.value)"' \
+            "$W/pfs-$node.json"
+        echo "messages $(status_of $node .counters.messages_sent)"
+    done | awk '{ sum[$1] += $2 } END { for (kind in sum) print kind, sum[kind] }' | sort
+}
+
+same_twice() {
+    counters >"$W/after"
+    sleep 0.1
+    counters >"$W/later"
+    diff -q <(grep -v messages "$W/after") <(grep -v messages "$W/later") >/dev/null
+}
+
+# measure TITLE WHAT PFS MESSAGES [TIMES]: fails above that many for each of TIMES (the number of files), in hundredths.
+measure() {
+    local title=$1 what=$2 max=$3 max_messages=$4 times=${5:-$FILES} pfs messages kinds
+    counters >"$W/before"
+    python3 "$W/do.py" "$what" "$W/mnt-a" "$FILES"
+    sleep "${SETTLE:-0}" # an owner keeps what it has read open for 5 s
+    wait_for 10 same_twice || fail "$title: the PFS is asked without end"
+    join "$W/before" "$W/after" | awk '{ print $1, $3 - $2 }' >"$W/grown"
+    pfs=$(awk -v n="$times" '$1 != "messages" { sum += $2 } END { printf "%.0f", sum * 100 / n }' "$W/grown")
+    messages=$(awk -v n="$times" '$1 == "messages" { printf "%.0f", $2 * 100 / n }' "$W/grown")
+    kinds=$(awk -v n="$times" '$1 != "messages" && $2 { printf " %s %.3g", $1, $2 / n }' "$W/grown")
+    printf '%-38s %6.2f requests, %5.2f messages:%s\n' "$title" "${pfs}e-2" "${messages}e-2" "$kinds"
+    [ "$pfs" -le "$max" ] || TOO_MANY+="$title: $pfs requests, not $max; "
+    [ "$messages" -le "$max_messages" ] || TOO_MANY+="$title: $messages messages, not $max_messages; "
+}
+
+TOO_MANY=
+mkdir "$PFS/new" "$PFS/made"
+for dir in old gone moved listed fixed new made; do
+    stat "$W/mnt-a/$dir" >/dev/null
+done
+# The nodes' pings are among the messages: 30 to 50 hundredths are left for them.
+measure "stat: not known" stat 320 160
+measure "stat: known" stat 0 50
+SETTLE=7 measure "read: known, not cached" read 1900 300
+measure "read: known, cached" read 0 160
+measure "name that is not there" absent 220 50
+measure "chmod: known" chmod 1050 230
+measure "overwrite: cached" overwrite 1250 380
+measure "create and write" create 1450 380
+measure "read: just written here" read-new 110 50
+measure "mkdir" mkdir 1050 50
+measure "rmdir" rmdir 550 50
+measure "unlink: not known" unlink 1150 280
+measure "rename: not known" rename 2150 400
+measure "list with attributes" list 350 60
+measure "list with attributes: again" list 1300 1500 1
+measure "immutable: stat, not known" "fixed stat" 320 50
+SETTLE=7 measure "immutable: read, not cached" "fixed read" 1900 300
+measure "immutable: read, cached" "fixed read" 0 50
+measure "immutable: stat after a read" "fixed stat" 0 50
+measure "immutable: name that is not there" "fixed absent" 220 50
+measure "immutable: the same name again" "fixed absent" 0 50
+measure "immutable: list" "fixed list" 350 60
+measure "immutable: list, again" "fixed list" 0 1500 1
+[ -z "$TOO_MANY" ] || fail "in hundredths: $TOO_MANY"
+stop_node a
+stop_node b
