@@ -1,0 +1,90 @@
+"""The report: Markdown for people, JSON for programs."""
+import json
+from statistics import median
+
+from lib.stats import Ratio
+
+
+def ratio_of(line, key, base):
+    values, of = line.values.get(key), line.values.get(base)
+    return Ratio(values, of) if values and of else None
+
+
+def table(head, rows):
+    out = ["| " + " | ".join(head) + " |", "|" + "|".join(["---"] + ["---:"] * (len(head) - 1)) + "|"]
+    return out + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def number(value):
+    if value is None:
+        return ""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.3g}"
+
+
+def cell(line, contender):
+    if contender.missing:
+        return "not available"
+    if contender.key in line.failed:
+        return "failed"
+    ratio = ratio_of(line, contender.key, "native")
+    return str(ratio) if ratio and ratio.pairs else ""
+
+
+def speed_row(line, contenders):
+    native = line.values.get("native", {})
+    others = [c for c in contenders if c.key != "native"]
+    return [line.name + (" (less is better)" if line.less else ""),
+            f"{number(median(native.values()))} {line.unit}" if native else "",
+            *[cell(line, c) for c in others], str(len(native)), line.load]
+
+
+def speed_table(lines, contenders):
+    others = [c.title for c in contenders if c.key != "native"]
+    return table(["", "native", *others, "pairs", "load"], [speed_row(l, contenders) for l in lines])
+
+
+def cost_cell(line, contender):
+    if contender.key not in line.cpu or contender.key in line.failed:
+        return "not available" if contender.missing else ""
+    seconds, work = line.cpu[contender.key]
+    return f"{seconds / work:.2f} s/{line.work}, {line.resident[contender.key] / 1024:.0f} MiB" if work else ""
+
+
+def cost_table(lines, contenders):
+    daemons = [c for c in contenders if c.key != "native"]
+    return table(["", *[c.title for c in daemons]],
+                 [[line.name, *[cost_cell(line, c) for c in daemons]] for line in lines])
+
+
+def failures(lines):
+    return [f"- {why}" for line in lines for why in line.failed.values()]
+
+
+def missing(contenders):
+    return [f"- {c.title}: not available: {c.missing}" for c in contenders if c.missing]
+
+
+def markdown(bench):
+    lines = bench.measured
+    out = ["# Benchmarks of eddyfs", ""]
+    out += [f"- {name}: {value}" for name, value in bench.machine]
+    out += [f"- {bench.mode}; load average at the end: {bench.load_at_end}", *missing(bench.contenders), ""]
+    if lines:
+        out += ["## Speed", "", "Ratios to native in the same round: median [95 % interval].", "",
+                *speed_table(lines, bench.contenders), "",
+                "## What the daemons used", "", "CPU time per unit of work, and resident memory.", "",
+                *cost_table(lines, bench.contenders), ""]
+    if failures(lines):
+        out += ["## What failed", "", *failures(lines), ""]
+    return "\n".join(out)
+
+
+def raw(bench):
+    return json.dumps({
+        "machine": dict(bench.machine),
+        "lines": [{"name": l.name, "unit": l.unit, "less": l.less, "values": l.values, "cpu": l.cpu,
+                   "cpu_per": l.work, "resident_kib": l.resident, "failed": l.failed, "load": l.load}
+                  for l in bench.measured],
+    }, indent=1)
