@@ -55,9 +55,9 @@ class Place:
                 for file in files:
                     drop_pages(os.path.join(directory, file), sync=True)
 
-    def settle(self, name):
-        """Nothing that this contender was given is left to be written while the next is measured."""
-        fd = os.open(self.path(name), os.O_RDONLY)
+    def settle(self, path):
+        """Nothing of this file is left to be written while the next contender is measured."""
+        fd = os.open(path, os.O_RDONLY)
         try:
             os.fdatasync(fd)
         finally:

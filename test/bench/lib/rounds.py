@@ -47,37 +47,40 @@ class Group:
     name = None
     fresh = False  # every sample has a new mount and an empty cache
 
-    def start(self, bench, contender, name):
-        """Mounts the contender; a group with a slow PFS puts that below."""
-        return contender.start(bench, bench.pfs, name)
+    def __init__(self, bench):
+        self.bench = bench
 
-    def make_files(self, bench):
+    def start(self, contender, name):
+        """Mounts the contender; a group with a slow PFS puts that below."""
+        return contender.start(self.bench, self.bench.pfs, name)
+
+    def make_files(self):
         """In bench.pfs, before anything is mounted."""
 
     def prepare(self, place):
         """After mounting: fills caches, and looks whether the bytes are right."""
 
-    def rows(self, bench):
+    def rows(self):
         raise NotImplementedError
 
 
 class Meter:
-    """What a sample hands its values to: run(line, work, f) notes what f returns, and what it cost."""
+    """What a sample hands its measurements to."""
 
     def __init__(self, place, turn):
         self.place, self.turn = place, turn
 
-    def run(self, line, work, measure):
+    def run(self, line, measure):
+        """`measure` returns a value and how much work it was: bytes, or operations."""
         before = self.place.cpu_seconds()
-        value = measure()
-        self.cost(line, work, before)
+        value, work = measure()
+        self.cost(line, work, self.place.cpu_seconds() - before)
         line.put(self.place, self.turn, value)
-        return value
 
-    def cost(self, line, work, before):
+    def cost(self, line, work, seconds):
         key = self.place.contender.key
         cpu = line.cpu.setdefault(key, [0.0, 0.0])
-        cpu[0] += self.place.cpu_seconds() - before
+        cpu[0] += seconds
         cpu[1] += work / (2**30 if line.work == "GiB" else 10000)
         line.resident[key] = max(line.resident.get(key, 0), self.place.status("VmRSS"))
 
@@ -108,7 +111,7 @@ class Rounds:
         """The contender's place, or None: then its cells say why."""
         name = f"{self.group.name}-{contender.key}" + ("" if turn is None else f"-{turn}")
         try:
-            place = self.group.start(self.bench, contender, name)
+            place = self.group.start(contender, name)
             stack.callback(place.stop)
             os.makedirs(place.own(), exist_ok=True)
             self.group.prepare(place)

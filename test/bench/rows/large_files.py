@@ -25,6 +25,11 @@ def fio(path, rw, block, *options, jobs=1, own_files=False):
     return part
 
 
+def speed(line, part):
+    """What fio measured, in the line's unit, and the work it was."""
+    return part["iops"] if line.unit == "IOPS" else part["bw_bytes"] / MIB, part["io_bytes"]
+
+
 def compare(one, other):
     run(["cmp", one, other])
 
@@ -32,14 +37,17 @@ def compare(one, other):
 class Reading(Group):
     name = "read"
 
-    def make_files(self, bench):
+    def __init__(self, bench):
+        super().__init__(bench)
         self.size = bench.scale(256, 512) * MIB
-        fill(bench.pfs + "/large", self.size)
+
+    def make_files(self):
+        fill(self.bench.pfs + "/large", self.size)
 
     def prepare(self, place):
         compare(place.path("large"), os.path.join(place.source, "large"))
 
-    def rows(self, bench):
+    def rows(self):
         shapes = [("1 MiB sequential", "read", "1M"), ("128 KiB sequential", "read", "128k"),
                   ("random 4 KiB", "randread", "4k")]
         return [self.row(f"{shape}, {jobs} reader{'s' * (jobs > 1)}, {state}", rw, block, jobs, state)
@@ -56,26 +64,17 @@ class Reading(Group):
 
     def any_row(self, line, rw, block, jobs, state, *more):
         def sample(place, meter):
-            options = self.bounds(rw, jobs, state, place.bench)
             bring_to(state, place, "large")
-            part = [None]
-
-            def read():
-                part[0] = fio(place.path("large"), rw, block, *options, *more, jobs=jobs)
-                return part[0]["iops"] if line.unit == "IOPS" else part[0]["bw_bytes"] / MIB
-
-            before = place.cpu_seconds()
-            value = read()
-            meter.cost(line, part[0]["io_bytes"], before)
-            line.put(place, meter.turn, value)
+            options = [*self.bounds(rw, jobs, state), *more]
+            meter.run(line, lambda: speed(line, fio(place.path("large"), rw, block, *options, jobs=jobs)))
         return Row(line, sample)
 
-    def bounds(self, rw, jobs, state, bench):
+    def bounds(self, rw, jobs, state):
         """Warm: for a time. Else each byte once (each reader its part), or so many random ones."""
         if state == "warm":
-            return ["--time_based", f"--runtime={bench.scale(300, 500)}ms", *self.parts(rw, jobs)]
+            return ["--time_based", f"--runtime={self.bench.scale(300, 500)}ms", *self.parts(rw, jobs)]
         if rw == "randread":
-            return [f"--size={self.size}", f"--number_ios={bench.scale(1000, 4000) // jobs}"]
+            return [f"--size={self.size}", f"--number_ios={self.bench.scale(1000, 4000) // jobs}"]
         return self.parts(rw, jobs)
 
     def parts(self, rw, jobs):
@@ -84,16 +83,104 @@ class Reading(Group):
         return [f"--size={self.size // jobs}", f"--offset_increment={self.size // jobs}"]
 
 
+class Writing(Group):
+    """New files are removed at once, so that their write-back does not run while others are measured."""
+
+    name = "write"
+
+    def __init__(self, bench):
+        super().__init__(bench)
+        self.size = bench.scale(128, 512) * MIB
+
+    def make_files(self):
+        for contender in self.bench.contenders:
+            directory = os.path.join(self.bench.pfs, "of-" + contender.key, "old")
+            os.makedirs(directory)
+            for n in range(4):
+                fill(f"{directory}/f.{n}", self.size // 4)
+
+    def rows(self):
+        rows = [self.new_row(block, jobs) for block in ("4k", "64k", "1M") for jobs in (1, 4)]
+        return rows + [self.rewrite_row(jobs) for jobs in (1, 4)] + [self.fsync_row()]
+
+    def new_row(self, block, jobs):
+        size = self.size // 4 if block == "4k" else self.size
+        line = Line(f"write new file {NAMES[block]}, {writers(jobs)}", "MiB/s")
+
+        def sample(place, meter):
+            directory = place.own("new")
+            os.mkdir(directory)
+            meter.run(line, lambda: speed(line, write(directory, block, size, jobs)))
+            check_sizes(directory, jobs, size // jobs)
+            remove_files(directory)
+        return Row(line, sample)
+
+    def rewrite_row(self, jobs):
+        size = self.size // 4 * jobs
+        line = Line(f"rewrite 1 MiB, {writers(jobs)}", "MiB/s")
+
+        def sample(place, meter):
+            meter.run(line, lambda: speed(line, write(place.own("old"), "1M", size, jobs)))
+            for n in range(jobs):
+                place.settle(place.own("old", f"f.{n}"))
+        return Row(line, sample)
+
+    def fsync_row(self):
+        line = Line("write 4 KiB, fsync after each", "IOPS")
+
+        def sample(place, meter):
+            directory = place.own("synced")
+            os.mkdir(directory)
+            seconds = self.bench.scale(500, 1000)
+            meter.run(line, lambda: speed(line, write(directory, "4k", 16 * MIB, 1, "--fsync=1", "--time_based",
+                                                      f"--runtime={seconds}ms")))
+            remove_files(directory)
+        return Row(line, sample)
+
+
+NAMES = {"4k": "4 KiB", "64k": "64 KiB", "1M": "1 MiB"}
+
+
+def writers(jobs):
+    return f"{jobs} writer{'s' * (jobs > 1)}"
+
+
+def write(directory, block, size, jobs, *options):
+    """The size is that of all writers' files together."""
+    return fio(directory, "write", block, f"--size={size // jobs}", "--create_on_open=1", *options,
+               jobs=jobs, own_files=True)
+
+
+def check_sizes(directory, jobs, size):
+    for n in range(jobs):
+        found = os.stat(f"{directory}/f.{n}").st_size
+        if found != size:
+            raise Failed(f"{directory}/f.{n} has {found} bytes, not {size}")
+
+
+def remove_files(directory):
+    for name in os.listdir(directory):
+        os.unlink(os.path.join(directory, name))
+    os.rmdir(directory)
+
+
 def bring_to(state, place, name):
     """A read leaves the file as warm as it was, or warmer, but not wholly in the kernel's memory."""
     was = place.warmth.get(name)
     if was != state and not (state == "first" and was == "warm") and state != "cold":
-        compare(place.path(name), place.path(name))
+        read_all(place.path(name))
     if state == "first":
         place.forget(name)
     elif state == "cold":
         place.chill(name)
     place.warmth[name] = state
+
+
+def read_all(path):
+    buffer = bytearray(MIB)
+    with open(path, "rb", buffering=0) as f:
+        while f.readinto(buffer):
+            pass
 
 
 def fill(path, size):
