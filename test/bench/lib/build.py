@@ -59,6 +59,6 @@ def build_passthrough_hp(directory):
     if not os.path.exists(program) or any(os.path.getmtime(n) > os.path.getmtime(program) for n in needs):
         print("building libfuse's passthrough_hp", file=sys.stderr)
         os.makedirs(os.path.dirname(program), exist_ok=True)
-        run(["g++", "-O3", "-DNDEBUG", "-D_FILE_OFFSET_BITS=64", "-std=c++17", "-w",
+        run(["g++", "-O3", "-DNDEBUG", "-DHAVE_LIBFUSE_PRIVATE_CONFIG_H", "-D_FILE_OFFSET_BITS=64", "-std=c++17", "-w",
              source + EXAMPLE, *made, *flags, "-o", program])
     return program

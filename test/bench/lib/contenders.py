@@ -16,6 +16,7 @@ class Place:
         self.process = process
         self.caches = caches  # directories that hold its copies of the source's files
         self.warmth = {}      # by file: what bring_to made of it
+        self.below = None     # the place whose directory is the source, if this one's end is its end
 
     def path(self, *names):
         return os.path.join(self.dir, *names)
@@ -67,6 +68,8 @@ class Place:
     def stop(self):
         if self.process:
             self.bench.work.stop_mount(self.process, self.dir)
+        if self.below:
+            self.below.stop()
 
 
 def drop_pages(path, sync=False):
@@ -83,6 +86,7 @@ def drop_pages(path, sync=False):
 class Contender:
     key = title = None
     missing = None  # why it cannot take part
+    copy = ("cp", "-a")
 
     def argv(self, bench, source, mount, cache, options):
         raise NotImplementedError
@@ -118,6 +122,7 @@ class PassthroughHp(Contender):
 class Rclone(Contender):
     """Its uploads are put off: they would run while others are measured."""
     key = title = "rclone"
+    copy = ("cp", "-r", "-P", "--preserve=timestamps")  # cp -a fails: EIO for the ACL that is the mode
 
     def argv(self, bench, source, mount, cache, options):
         limit = ["--vfs-cache-max-size", str(options["cache_size"]), "--vfs-cache-poll-interval", "1s"] \

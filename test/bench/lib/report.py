@@ -32,11 +32,15 @@ def cell(line, contender):
     return str(ratio) if ratio and ratio.pairs else ""
 
 
+def of(line):
+    return "" if line.base == "native" else f" ({line.base})"
+
+
 def speed_row(line, contenders):
     native = line.values.get("native", {})
     others = [c for c in contenders if c.key != "native"]
     return [line.name + (" (less is better)" if line.less else ""),
-            f"{number(median(native.values()))} {line.unit}" if native else "",
+            f"{number(median(native.values()))} {line.unit}{of(line)}" if native else "",
             *[cell(line, c) for c in others], str(len(native)), line.load]
 
 

@@ -16,13 +16,16 @@ from lib.work import Failed
 MIN_ROUNDS = 3
 
 
-class Line:
-    """One line of the table. `work` is what CPU time is told per: "GiB" or "10k ops"."""
+WORK = {"GiB": 2**30, "10k ops": 10000, "run": 1}
 
-    def __init__(self, name, unit, work="GiB", less=False):
+
+class Line:
+    """One line of the table. `work` is what CPU time is told per, a name in WORK."""
+
+    def __init__(self, name, unit, work="GiB", less=False, base="native"):
         self.name, self.unit, self.work = name, unit, work
         self.less = less  # less is better
-        self.base = "native"
+        self.base = base  # what the native column holds
         self.values = {}  # contender's key: {round: value}
         self.cpu = {}     # contender's key: [seconds, work]
         self.resident = {}  # contender's key: KiB, the most
@@ -46,6 +49,7 @@ class Group:
 
     name = None
     fresh = False  # every sample has a new mount and an empty cache
+    weight = 1     # how much longer than others its rows take
 
     def __init__(self, bench):
         self.bench = bench
@@ -81,7 +85,7 @@ class Meter:
         key = self.place.contender.key
         cpu = line.cpu.setdefault(key, [0.0, 0.0])
         cpu[0] += seconds
-        cpu[1] += work / (2**30 if line.work == "GiB" else 10000)
+        cpu[1] += work / WORK[line.work]
         line.resident[key] = max(line.resident.get(key, 0), self.place.status("VmRSS"))
 
 
@@ -124,7 +128,8 @@ class Rounds:
         for line in row.lines:
             line.load = load()
         for turn in range(self.bench.rounds):
-            if turn >= MIN_ROUNDS and time.monotonic() > end:
+            now = time.monotonic()
+            if turn >= MIN_ROUNDS and now > end or turn and now > self.bench.end:
                 break
             for contender in order(contenders, turn):
                 self.sample(row, contender, turn)

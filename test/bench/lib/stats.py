@@ -26,4 +26,8 @@ class Ratio:
         self.low, self.high = interval(pairs) if pairs else (None, None)
 
     def __str__(self):
-        return f"{self.median:.2f} [{self.low:.2f}, {self.high:.2f}]"
+        return f"{short(self.median)} [{short(self.low)}, {short(self.high)}]"
+
+
+def short(value):
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.1g}"

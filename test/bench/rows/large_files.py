@@ -90,14 +90,15 @@ class Writing(Group):
 
     def __init__(self, bench):
         super().__init__(bench)
-        self.size = bench.scale(128, 512) * MIB
+        self.size = bench.scale(512, 1024) * MIB  # of all new files together
+        self.old_size = 64 * MIB                  # of each that is rewritten
 
     def make_files(self):
         for contender in self.bench.contenders:
             directory = os.path.join(self.bench.pfs, "of-" + contender.key, "old")
             os.makedirs(directory)
             for n in range(4):
-                fill(f"{directory}/f.{n}", self.size // 4)
+                fill(f"{directory}/f.{n}", self.old_size)
 
     def rows(self):
         rows = [self.new_row(block, jobs) for block in ("4k", "64k", "1M") for jobs in (1, 4)]
@@ -116,11 +117,12 @@ class Writing(Group):
         return Row(line, sample)
 
     def rewrite_row(self, jobs):
-        size = self.size // 4 * jobs
+        loops = self.size // self.old_size // jobs
         line = Line(f"rewrite 1 MiB, {writers(jobs)}", "MiB/s")
 
         def sample(place, meter):
-            meter.run(line, lambda: speed(line, write(place.own("old"), "1M", size, jobs)))
+            meter.run(line, lambda: speed(line, write(place.own("old"), "1M", self.old_size * jobs, jobs,
+                                                      f"--loops={loops}")))
             for n in range(jobs):
                 place.settle(place.own("old", f"f.{n}"))
         return Row(line, sample)

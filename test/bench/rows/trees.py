@@ -41,7 +41,7 @@ class Trees(Group):
         return [self.import_row(), self.copy_row()]
 
     def import_row(self):
-        line = Line("import of a Python package tree", "/s", work="10k ops")
+        line = Line("import of a Python package tree", "/s", work="run")
 
         def sample(place, meter):
             meter.run(line, lambda: (1 / import_seconds(place.path("library")), 1))
@@ -52,7 +52,7 @@ class Trees(Group):
 
         def sample(place, meter):
             target = place.own(f"tree-{meter.turn}")
-            meter.run(copy, lambda: (self.files / timed(["cp", "-a", self.source, target]), self.files))
+            meter.run(copy, lambda: (self.files / timed([*place.contender.copy, self.source, target]), self.files))
             if meter.turn == 0:
                 run(["diff", "-r", "--no-dereference", self.source, target])
             meter.run(remove, lambda: (self.files / timed(["rm", "-r", target]), self.files))
