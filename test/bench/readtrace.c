@@ -162,6 +162,7 @@ static int read_all(unsigned readers, unsigned epochs)
         if (!read_epoch(order, readers))
             return 1;
         printf("%.6f\n", now() - start);
+        fflush(stdout); /* whoever reads it looks at once what the epoch has cost */
     }
     free(order);
     return 0;

@@ -171,7 +171,7 @@ def eddyfs_columns(bench):
     return [with_it, without]
 
 
-def all_contenders(bench):
+def all_contenders(bench, eddyfs):
     hp = PassthroughHp()
     hp.missing = None if bench.passthrough_hp else "could not be built"
-    return [Native(), hp, Rclone(), *eddyfs_columns(bench)]
+    return [Native(), hp, Rclone(), *eddyfs]

@@ -2,6 +2,7 @@
 import json
 from statistics import median
 
+from lib import targets
 from lib.stats import Ratio
 
 
@@ -62,6 +63,11 @@ def cost_table(lines, contenders):
                  [[line.name, *[cost_cell(line, c) for c in daemons]] for line in lines])
 
 
+def target_table(findings):
+    return table(["", "column", "target", "figure", ""],
+                 [[f.name, f.column, f.target, f.figure, f.verdict] for f in findings])
+
+
 def failures(lines):
     return [f"- {why}" for line in lines for why in line.failed.values()]
 
@@ -70,19 +76,23 @@ def missing(contenders):
     return [f"- {c.title}: not available: {c.missing}" for c in contenders if c.missing]
 
 
+def section(title, text, lines):
+    return [f"## {title}", "", *([text, ""] if text else []), *lines, ""] if lines else []
+
+
 def markdown(bench):
-    lines = bench.measured
-    out = ["# Benchmarks of eddyfs", ""]
-    out += [f"- {name}: {value}" for name, value in bench.machine]
-    out += [f"- {bench.mode}; load average at the end: {bench.load_at_end}", *missing(bench.contenders), ""]
-    if lines:
-        out += ["## Speed", "", "Ratios to native in the same round: median [95 % interval].", "",
-                *speed_table(lines, bench.contenders), "",
-                "## What the daemons used", "", "CPU time per unit of work, and resident memory.", "",
-                *cost_table(lines, bench.contenders), ""]
-    if failures(lines):
-        out += ["## What failed", "", *failures(lines), ""]
-    return "\n".join(out)
+    lines, findings = bench.measured, targets.findings(bench)
+    about = [f"- {name}: {value}" for name, value in bench.machine]
+    about += [f"- {bench.mode}; load average at the end: {bench.load_at_end}", *missing(bench.contenders)]
+    return "\n".join(
+        ["# Benchmarks of eddyfs", "", *about, ""]
+        + section("Speed", "Ratios to native in the same round: median [95 % interval].",
+                  speed_table(lines, bench.contenders) if lines else [])
+        + section("What the daemons used", "CPU time per unit of work, and resident memory.",
+                  cost_table(lines, bench.contenders) if lines else [])
+        + section("Targets", f"Held: the median reaches it, and the interval misses it by {targets.SLACK:g} at most.",
+                  target_table(findings) if findings else [])
+        + section("What failed", "", failures(lines) + bench.failures))
 
 
 def raw(bench):
@@ -91,4 +101,5 @@ def raw(bench):
         "lines": [{"name": l.name, "unit": l.unit, "less": l.less, "values": l.values, "cpu": l.cpu,
                    "cpu_per": l.work, "resident_kib": l.resident, "failed": l.failed, "load": l.load}
                   for l in bench.measured],
+        "targets": [vars(f) for f in targets.findings(bench)],
     }, indent=1)

@@ -32,9 +32,6 @@ class Line:
         self.failed = {}  # contender's key: why
         self.load = ""
 
-    def put(self, place, turn, value):
-        self.values.setdefault(place.contender.key, {})[turn] = value
-
 
 class Row:
     """`sample(place, meter)` measures every line once."""
@@ -79,7 +76,11 @@ class Meter:
         before = self.place.cpu_seconds()
         value, work = measure()
         self.cost(line, work, self.place.cpu_seconds() - before)
-        line.put(self.place, self.turn, value)
+        self.note(line, value)
+
+    def note(self, line, value):
+        """Of a measurement that another line has told the cost of."""
+        line.values.setdefault(self.place.contender.key, {})[self.turn] = value
 
     def cost(self, line, work, seconds):
         key = self.place.contender.key

@@ -3,10 +3,11 @@
 The kernel keeps nothing of what was read from the PFS before: each sample has a new faultfs.
 """
 import os
+import subprocess
 
 from lib.contenders import Place
 from lib.rounds import Group, Line, Row
-from lib.work import run
+from lib.work import Failed, run
 from rows.large_files import MIB, compare, fill, fio
 
 BANDWIDTH = 200 * 1000 * 1000  # bytes/s
@@ -84,16 +85,19 @@ class WorkingSet(SlowPfs):
                  for name in ("p50", "p99")]
 
         def sample(place, meter):
-            parts = []
+            part = {}
 
-            def read(percentile):
-                if not parts:
-                    parts.append(fio(place.path("large"), "randread", "1M", f"--size={2 * self.cache}",
-                                     "--direct=1", f"--number_ios={self.reads}", "--percentile_list=50:99"))
-                return parts[0]["clat_ns"]["percentile"][percentile] / 1e6, parts[0]["io_bytes"]
-            for line, percentile in zip(lines, ("50.000000", "99.000000")):
-                meter.run(line, lambda: read(percentile))
+            def read():
+                part.update(fio(place.path("large"), "randread", "1M", f"--size={2 * self.cache}", "--direct=1",
+                                f"--number_ios={self.reads}", "--percentile_list=50:99"))
+                return milliseconds(part, 50), part["io_bytes"]
+            meter.run(lines[0], read)
+            meter.note(lines[1], milliseconds(part, 99))
         return [Row(lines, sample)]
+
+
+def milliseconds(part, percentile):
+    return part["clat_ns"]["percentile"][f"{percentile}.000000"] / 1e6
 
 
 class Training(SlowPfs):
@@ -117,10 +121,10 @@ class Training(SlowPfs):
         return super().start(contender, name)
 
     def make_files(self):
-        self.trace("make", self.bench.pfs)
+        run(self.command("make", self.bench.pfs))
 
-    def trace(self, what, directory, *more):
-        return run([self.bench.tool("test/readtrace"), what, directory, str(self.count), str(self.size), *more])
+    def command(self, what, directory, *more):
+        return [self.bench.tool("test/readtrace"), what, directory, str(self.count), str(self.size), *more]
 
     def rows(self):
         lines = [Line(f"training, {self.count:,} files of 256 KiB, 4 readers, slow PFS: epoch {n + 1}", "MiB/s")
@@ -128,9 +132,15 @@ class Training(SlowPfs):
         amount = self.count * self.size
 
         def sample(place, meter):
-            before = place.cpu_seconds()
-            out = self.trace("read", place.dir, str(self.readers), str(self.epochs))
-            for line, seconds in zip(lines, out.split()):
-                line.put(place, meter.turn, amount / MIB / float(seconds))
-                meter.cost(line, amount, (place.cpu_seconds() - before) / self.epochs)
+            command = self.command("read", place.dir, str(self.readers), str(self.epochs))
+            with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as trace:
+                for line in lines:
+                    meter.run(line, lambda: (amount / MIB / next_seconds(trace), amount))
         return [Row(lines, sample)]
+
+
+def next_seconds(trace):
+    said = trace.stdout.readline()
+    if not said:
+        raise Failed("readtrace ended early")
+    return float(said)
