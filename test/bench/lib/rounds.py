@@ -11,7 +11,7 @@ import time
 from contextlib import ExitStack
 
 from lib.machine import load
-from lib.work import Failed
+from lib.work import Failed, run
 
 MIN_ROUNDS = 3
 
@@ -45,8 +45,9 @@ class Group:
     """Rows that share mounts and files."""
 
     name = None
-    fresh = False  # every sample has a new mount and an empty cache
-    weight = 1     # how much longer than others its rows take
+    fresh = False   # every sample has a new mount and an empty cache
+    writes = False  # what others have written is on the disk before a sample begins
+    weight = 1      # how much longer than others its rows take
 
     def __init__(self, bench):
         self.bench = bench
@@ -141,6 +142,8 @@ class Rounds:
         who = contender if self.group.fresh else contender.contender
         if who.key in row.lines[0].failed:
             return
+        if self.group.writes:
+            run(["sync", "-f", self.bench.work.dir])
         with ExitStack() as stack:
             place = self.mounted(who, stack, turn) if self.group.fresh else contender
             try:

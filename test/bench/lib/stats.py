@@ -30,4 +30,4 @@ class Ratio:
 
 
 def short(value):
-    return f"{value:.2f}" if value >= 0.1 else f"{value:.1g}"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"

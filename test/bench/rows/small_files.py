@@ -12,6 +12,7 @@ class SmallFiles(Group):
     """The files are new ones of this node, in a directory of their own for each round."""
 
     name = "small"
+    writes = True
 
     def rows(self):
         return [self.row(self.bench.scale(2000, 5000), 4096, "4 KiB"), self.row(self.bench.scale(800, 2000), 102400, "100 KiB")]

@@ -26,6 +26,7 @@ LEFT_OUT = ("dist-packages", "site-packages", "test", "tests", "idlelib", "lib2t
 
 class Trees(Group):
     name = "tree"
+    writes = True
 
     def make_files(self):
         tree = self.bench.pfs + "/library"
