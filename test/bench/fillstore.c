@@ -2,8 +2,8 @@
  *
  *   fillstore CACHE_DIR CACHE_SIZE FILES SIZE
  *
- * Through the store's own functions and without a PFS: the files' identities are made up, so a daemon
- * that starts on the directory knows them all and is never asked for one.
+ * Through the store's own functions and without a PFS: the files' identities are made up, so a
+ * daemon that starts on the directory knows them all and is never asked for one.
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -9,10 +9,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -135,6 +137,7 @@ static int read_epoch(const uint32_t *order, unsigned readers)
         if (pid < 0)
             die("fork", r);
         if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL); /* who ends us ends them */
             for (uint32_t n = r; n < files; n += readers)
                 read_one(order[n]);
             _exit(0);

@@ -1,4 +1,5 @@
-/* smallfiles.c - times what many small files cost: fio times the bytes of a file, not its open and close.
+/* smallfiles.c - times what many small files cost: fio times the bytes of a file, not its open and
+ * close.
  *
  *   smallfiles PHASE DIRECTORY COUNT SIZE
  *

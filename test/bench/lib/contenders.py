@@ -15,6 +15,7 @@ class Place:
         self.dir = mount or source
         self.process = process
         self.caches = caches  # directories that hold its copies of the source's files
+        self.made = 0         # directories by new_directory
         self.warmth = {}      # by file: what bring_to made of it
         self.below = None     # the place whose directory is the source, if this one's end is its end
 
@@ -24,6 +25,13 @@ class Place:
     def own(self, *names):
         """Where this contender alone writes: some take it that nobody else changes the source."""
         return self.path("of-" + self.contender.key, *names)
+
+    def new_directory(self):
+        """Never one that a measurement before has left behind, as it failed."""
+        self.made += 1
+        path = self.own(str(self.made))
+        os.mkdir(path)
+        return path
 
     def cpu_seconds(self):
         if not self.process:

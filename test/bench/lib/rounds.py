@@ -14,8 +14,6 @@ from lib.machine import load
 from lib.work import Failed, run
 
 MIN_ROUNDS = 3
-
-
 WORK = {"GiB": 2**30, "10k ops": 10000, "run": 1}
 
 
@@ -26,11 +24,12 @@ class Line:
         self.name, self.unit, self.work = name, unit, work
         self.less = less  # less is better
         self.base = base  # what the native column holds
-        self.values = {}  # contender's key: {round: value}
-        self.cpu = {}     # contender's key: [seconds, work]
-        self.resident = {}  # contender's key: KiB, the most
-        self.failed = {}  # contender's key: why
         self.load = ""
+        # By contender's key:
+        self.values = {}    # {round: value}
+        self.cpu = {}       # [seconds, work]
+        self.resident = {}  # KiB, the most
+        self.failed = {}    # why
 
 
 class Row:

@@ -25,9 +25,12 @@ class Target:
         self.line, self.against, self.limit, self.columns = line, against, limit, columns
 
     def findings(self, lines, contenders):
-        titles = {c.key: c for c in contenders}
-        return [self.finding(line, titles[key], titles[self.against]) for line in lines
-                if fnmatch.fnmatchcase(line.name, self.line) for key in self.columns]
+        """A column that is not available is told of only where no other can tell."""
+        by_key = {c.key: c for c in contenders}
+        columns = [by_key[key] for key in self.columns]
+        columns = [c for c in columns if not c.missing] or columns
+        return [self.finding(line, column, by_key[self.against]) for line in lines
+                if fnmatch.fnmatchcase(line.name, self.line) for column in columns]
 
     def finding(self, line, column, against):
         base = line.base if against.key == "native" else against.title

@@ -42,7 +42,7 @@ class Reading(Group):
 
     def __init__(self, bench):
         super().__init__(bench)
-        self.size = bench.scale(256, 512) * MIB
+        self.size = bench.scale(128, 512) * MIB
 
     def make_files(self):
         fill(self.bench.pfs + "/large", self.size)
@@ -75,9 +75,10 @@ class Reading(Group):
     def bounds(self, rw, jobs, state):
         """Warm: for a time. Else each byte once (each reader its part), or so many random ones."""
         if state == "warm":
-            return ["--time_based", f"--runtime={self.bench.scale(300, 500)}ms", *self.parts(rw, jobs)]
+            return ["--time_based", f"--runtime={self.bench.scale(200, 500)}ms", *self.parts(rw, jobs)]
         if rw == "randread":
-            return [f"--size={self.size}", f"--number_ios={self.bench.scale(1000, 4000) // jobs}"]
+            count = self.bench.scale(5000, 20000) if state == "first" else self.bench.scale(1000, 4000)
+            return [f"--size={self.size}", f"--number_ios={count // jobs}"]
         return self.parts(rw, jobs)
 
     def parts(self, rw, jobs):
@@ -94,7 +95,7 @@ class Writing(Group):
 
     def __init__(self, bench):
         super().__init__(bench)
-        self.size = bench.scale(512, 1024) * MIB  # of all new files together
+        self.size = bench.scale(256, 1024) * MIB  # of all new files together
         self.old_size = 64 * MIB                  # of each that is rewritten
 
     def make_files(self):
@@ -113,8 +114,7 @@ class Writing(Group):
         line = Line(f"write new file {NAMES[block]}, {writers(jobs)}", "MiB/s")
 
         def sample(place, meter):
-            directory = place.own("new")
-            os.mkdir(directory)
+            directory = place.new_directory()
             meter.run(line, lambda: speed(line, write(directory, block, size, jobs), jobs))
             check_sizes(directory, jobs, size // jobs)
             remove_files(directory)
@@ -135,8 +135,7 @@ class Writing(Group):
         line = Line("write 4 KiB, fsync after each", "IOPS")
 
         def sample(place, meter):
-            directory = place.own("synced")
-            os.mkdir(directory)
+            directory = place.new_directory()
             ms = self.bench.scale(500, 1000)
 
             def run_synced():
@@ -174,9 +173,9 @@ def remove_files(directory):
 
 
 def bring_to(state, place, name):
-    """A read leaves the file as warm as it was, or warmer, but not wholly in the kernel's memory."""
+    """What "first" begins with is there after "warm", too."""
     was = place.warmth.get(name)
-    if was != state and not (state == "first" and was == "warm") and state != "cold":
+    if state != "cold" and was != state and (state, was) != ("first", "warm"):
         read_all(place.path(name))
     if state == "first":
         place.forget(name)

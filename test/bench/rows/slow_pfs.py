@@ -81,8 +81,8 @@ class WorkingSet(SlowPfs):
         compare(place.path("large"), os.path.join(self.bench.pfs, "large"))
 
     def rows(self):
-        lines = [Line(f"working set twice the cache, slow PFS, {name} of reads of 1 MiB", "ms", less=True, base=self.base)
-                 for name in ("p50", "p99")]
+        lines = [Line(f"working set twice the cache, slow PFS, {name} of reads of 1 MiB", "ms", less=True,
+                      base=self.base) for name in ("p50", "p99")]
 
         def sample(place, meter):
             part = {}
@@ -127,15 +127,18 @@ class Training(SlowPfs):
         return [self.bench.tool("test/readtrace"), what, directory, str(self.count), str(self.size), *more]
 
     def rows(self):
-        lines = [Line(f"training, {self.count:,} files of 256 KiB, 4 readers, slow PFS: epoch {n + 1}", "MiB/s")
+        lines = [Line(f"training, {self.count:,} files of 256 KiB, 4 readers, slow PFS: epoch {n + 1}", "s", less=True)
                  for n in range(self.epochs)]
         amount = self.count * self.size
 
         def sample(place, meter):
             command = self.command("read", place.dir, str(self.readers), str(self.epochs))
             with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as trace:
-                for line in lines:
-                    meter.run(line, lambda: (amount / MIB / next_seconds(trace), amount))
+                try:
+                    for line in lines:
+                        meter.run(line, lambda: (next_seconds(trace), amount))
+                finally:
+                    trace.kill()  # when all epochs are told, or the bench is interrupted
         return [Row(lines, sample)]
 
 

@@ -13,17 +13,18 @@ class SmallFiles(Group):
 
     name = "small"
     writes = True
+    weight = 3
 
     def rows(self):
-        return [self.row(self.bench.scale(2000, 5000), 4096, "4 KiB"), self.row(self.bench.scale(800, 2000), 102400, "100 KiB")]
+        return [self.row(self.bench.scale(1000, 5000), 4096, "4 KiB"),
+                self.row(self.bench.scale(400, 2000), 102400, "100 KiB")]
 
     def row(self, count, size, size_name):
         lines = {phase: Line(f"{what}: {count:,} files of {size_name}", "/s", work="10k ops")
                  for phase, what in PHASES.items()}
 
         def sample(place, meter):
-            directory = place.own(f"small-{size}-{meter.turn}")
-            os.mkdir(directory)
+            directory = place.new_directory()
             for phase, line in lines.items():
                 meter.run(line, lambda: (count / phase_seconds(place, phase, directory, count, size), count))
             os.rmdir(directory)

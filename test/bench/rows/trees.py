@@ -52,7 +52,7 @@ class Trees(Group):
         copy, remove = (Line(f"{what} of a source tree", "files/s", work="10k ops") for what in ("cp -a", "rm -r"))
 
         def sample(place, meter):
-            target = place.own(f"tree-{meter.turn}")
+            target = place.new_directory() + "/tree"
             meter.run(copy, lambda: (self.files / timed([*place.contender.copy, self.source, target]), self.files))
             if meter.turn == 0:
                 run(["diff", "-r", "--no-dereference", self.source, target])
