@@ -1,0 +1,185 @@
+"""Who is compared: each mounts the same directory, the *source*, and is used through a Place."""
+import json
+import os
+
+from lib.work import Failed, run
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Place:
+    """A contender at work: `dir` shows the source, `process` serves it (None: the kernel)."""
+
+    def __init__(self, bench, contender, source, mount=None, process=None, caches=()):
+        self.bench, self.contender, self.source = bench, contender, source
+        self.dir = mount or source
+        self.process = process
+        self.caches = caches  # directories that hold its copies of the source's files
+        self.made = 0         # directories by new_directory
+        self.warmth = {}      # by file: what bring_to made of it
+        self.below = None     # the place whose directory is the source, if this one's end is its end
+
+    def path(self, *names):
+        return os.path.join(self.dir, *names)
+
+    def own(self, *names):
+        """Where this contender alone writes: some take it that nobody else changes the source."""
+        return self.path("of-" + self.contender.key, *names)
+
+    def new_directory(self):
+        """Never one that a measurement before has left behind, as it failed."""
+        self.made += 1
+        path = self.own(str(self.made))
+        os.mkdir(path)
+        return path
+
+    def cpu_seconds(self):
+        if not self.process:
+            return 0.0
+        with open(f"/proc/{self.process.pid}/stat") as f:
+            fields = f.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def status(self, name):
+        """A number of /proc/PID/status in KiB; 0 where the kernel serves."""
+        if not self.process:
+            return 0
+        with open(f"/proc/{self.process.pid}/status") as f:
+            for line in f:
+                if line.startswith(name + ":"):
+                    return int(line.split()[1])
+        raise Failed(f"{self.contender.title} ended by itself")
+
+    def forget(self, name):
+        """The kernel forgets what it has of this mount's file: the next read asks the daemon."""
+        if self.process:
+            drop_pages(self.path(name))
+
+    def chill(self, name):
+        """No byte of the file is in memory any more, whoever's copy it is."""
+        self.forget(name)
+        drop_pages(os.path.join(self.source, name), sync=True)
+        for cache in self.caches:
+            for directory, _, files in os.walk(cache):
+                for file in files:
+                    drop_pages(os.path.join(directory, file), sync=True)
+
+    def settle(self, path):
+        """Nothing of this file is left to be written while the next contender is measured."""
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            os.fdatasync(fd)
+        finally:
+            os.close(fd)
+        self.contender.settle(self)
+
+    def stop(self):
+        if self.process:
+            self.bench.work.stop_mount(self.process, self.dir)
+        if self.below:
+            self.below.stop()
+
+
+def drop_pages(path, sync=False):
+    """Dirty pages stay unless they are written first."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        if sync:
+            os.fdatasync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(fd)
+
+
+class Contender:
+    key = title = None
+    missing = None  # why it cannot take part
+    copy = ("cp", "-a")
+
+    def argv(self, bench, source, mount, cache, options):
+        raise NotImplementedError
+
+    def caches(self, cache):
+        return ()
+
+    def settle(self, place):
+        pass
+
+    def start(self, bench, source, name, **options):
+        """`options` are what a row asks of those who have such a thing: cache_size."""
+        mount, cache = bench.work.path(name), bench.work.path(name + ".cache")
+        argv = self.argv(bench, source, mount, cache, options)
+        process = bench.work.start_mount(argv, mount)
+        return Place(bench, self, source, mount, process, self.caches(cache))
+
+
+class Native(Contender):
+    key = title = "native"
+
+    def start(self, bench, source, name, **options):
+        return Place(bench, self, source)
+
+
+class PassthroughHp(Contender):
+    key, title = "hp", "passthrough_hp"
+
+    def argv(self, bench, source, mount, cache, options):
+        return [bench.passthrough_hp, "--foreground", source, mount]
+
+
+class Rclone(Contender):
+    """Its uploads are put off: they would run while others are measured."""
+    key = title = "rclone"
+    copy = ("cp", "-r", "-P", "--preserve=timestamps")  # cp -a fails: EIO for the ACL that is the mode
+
+    def argv(self, bench, source, mount, cache, options):
+        limit = ["--vfs-cache-max-size", str(options["cache_size"]), "--vfs-cache-poll-interval", "1s"] \
+            if "cache_size" in options else []
+        return ["rclone", "mount", source, mount, "--vfs-cache-mode", "full", "--cache-dir", cache,
+                "--config", "/dev/null", "--vfs-write-back", "1h", *limit]
+
+    def caches(self, cache):
+        return (cache + "/vfs",)
+
+
+class Eddyfs(Contender):
+    def __init__(self, key, title, *options):
+        self.key, self.title, self.options = key, title, options
+
+    def argv(self, bench, source, mount, cache, options):
+        size = options.get("cache_size", 8 << 30)
+        return [bench.tool("eddyfs"), "-f", "--listen", "127.0.0.1", "--node", self.key,
+                "--session", os.path.basename(mount), "--session-dir", bench.work.path("sessions"),
+                "--cache-dir", cache, "--cache-size", str(size), *self.options, source, mount]
+
+    def caches(self, cache):
+        return (cache + "/data",)
+
+    def settle(self, place):
+        run([place.bench.tool("eddy"), "flush", place.dir], env=place.bench.work.env)
+
+    def reply(self, place):
+        return json.loads(run([place.bench.tool("eddy"), "status", "--json", place.dir],
+                              env=place.bench.work.env))
+
+
+def eddyfs_columns(bench):
+    """With the kernel's passthrough and without, as far as this daemon and this machine can."""
+    plain = Eddyfs("eddyfs", "eddyfs")
+    place = plain.start(bench, bench.work.make("empty"), "probe")
+    passes = plain.reply(place).get("passthrough") is True
+    place.stop()
+    switch = "--no-passthrough" if "--no-passthrough" in run([bench.tool("eddyfs"), "-h"]) else None
+    with_it = Eddyfs("eddyfs", "eddyfs")
+    without = Eddyfs("eddyfs-cached", "eddyfs, no passthrough", *([switch] if switch else []))
+    if not passes:
+        with_it.missing = "this daemon has no passthrough here (eddy status)"
+    elif not switch:
+        without.missing = "this daemon has no --no-passthrough"
+    return [with_it, without]
+
+
+def all_contenders(bench, eddyfs):
+    hp = PassthroughHp()
+    hp.missing = None if bench.passthrough_hp else "could not be built"
+    return [Native(), hp, Rclone(), *eddyfs]

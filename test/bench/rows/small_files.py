@@ -1,0 +1,60 @@
+"""Many small files: what each system call of them costs."""
+import os
+import time
+
+from lib.rounds import Group, Line, Row
+from lib.work import run
+
+PHASES = {"create": "create, write, close", "stat": "stat", "read": "open, read, close", "unlink": "unlink"}
+
+
+class SmallFiles(Group):
+    """The files are new ones of this node, in a directory of their own for each round."""
+
+    name = "small"
+    writes = True
+    weight = 3
+
+    def rows(self):
+        return [self.row(self.bench.scale(1000, 5000), 4096, "4 KiB"),
+                self.row(self.bench.scale(400, 2000), 102400, "100 KiB")]
+
+    def row(self, count, size, size_name):
+        lines = {phase: Line(f"{what}: {count:,} files of {size_name}", "/s", work="10k ops")
+                 for phase, what in PHASES.items()}
+
+        def sample(place, meter):
+            directory = place.new_directory()
+            for phase, line in lines.items():
+                meter.run(line, lambda: (count / phase_seconds(place, phase, directory, count, size), count))
+            os.rmdir(directory)
+        return Row(list(lines.values()), sample)
+
+
+def phase_seconds(place, phase, directory, count, size):
+    return float(run([place.bench.tool("test/smallfiles"), phase, directory, str(count), str(size)]))
+
+
+class Listing(Group):
+    """Files that are on the PFS, and were never opened."""
+
+    name = "list"
+    count = 10000
+
+    def make_files(self):
+        os.mkdir(self.bench.pfs + "/list")
+        for n in range(self.count):
+            open(f"{self.bench.pfs}/list/{n}", "x").close()
+
+    def rows(self):
+        line = Line(f"ls -l of {self.count:,} files", "/s", work="10k ops")
+
+        def sample(place, meter):
+            meter.run(line, lambda: (self.count / timed(["ls", "-l", place.path("list")]), self.count))
+        return [Row(line, sample)]
+
+
+def timed(argv, **more):
+    start = time.monotonic()
+    run(argv, **more)
+    return time.monotonic() - start
