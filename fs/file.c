@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "flush/flush.h"
 #include "fs/fs.h"
@@ -64,8 +65,47 @@ static bool keep_pages(struct inode *i, const struct data_tag *tag)
     return keep;
 }
 
-/* The mode of this open, whether the kernel's pages are good, and whether it must ask for the attributes again. */
-static void settle(struct handle *h, struct fuse_file_info *fi, bool *ask_attr)
+/* ---- passthrough ---- */
+
+/* O_DIRECT goes past the page cache that others read the store file by.  Who writes through the kernel does not lose setuid and
+ * setgid as a plain file's writer does. */
+static bool pass_is_right(const struct handle *h, mode_t mode)
+{
+    bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);
+    return settings.passthrough && !(h->flags & O_DIRECT) && !(writes(h->flags) && suid);
+}
+
+/* Inode locked.  True: h->life is counted in the store, and the kernel has the data file as i->backing_id. */
+static bool pass_begin(struct handle *h)
+{
+    struct inode *i = h->inode;
+    int fd, err = data_pass_open(h->data, &fd, &h->life);
+    if (err)
+        return false;
+    bool same = !i->mode.passthrough || i->backing_life == h->life;
+    int id = same && !i->mode.passthrough ? backing_open(fd) : i->backing_id;
+    close(fd);
+    if (!same || id < 0) {
+        data_pass_close(h->data, h->life);
+        return false;
+    }
+    i->backing_id = id;
+    i->backing_life = h->life;
+    return true;
+}
+
+/* Inode locked.  The data file is given back after this, by data_pass_close. */
+static void pass_end(struct inode *i)
+{
+    if (!i->mode.passthrough)
+        backing_close(i->backing_id);
+}
+
+/* ---- the mode ---- */
+
+/* The mode of this open, whether the kernel's pages are good, and whether it must ask for the attributes again.  -ESTALE: none can
+ * be given to this node id. */
+static int settle(struct handle *h, mode_t perm, struct fuse_file_info *fi, bool *ask_attr)
 {
     struct inode *i = h->inode;
     struct location at;
@@ -73,12 +113,21 @@ static void settle(struct handle *h, struct fuse_file_info *fi, bool *ask_attr)
     data_attr(h->data, &at);
     data_tag(h->data, &tag);
     lock_take(&i->lock);
-    bool keep = keep_pages(i, &tag);
-    h->mode = mode_enter(i, h->flags, at.where == WHERE_HERE || at.where == WHERE_PFS);
+    bool here = at.where == WHERE_HERE || at.where == WHERE_PFS;
+    bool pass = here && mode_may_pass(i) && pass_is_right(h, perm) && pass_begin(h);
+    h->mode = mode_enter(i, h->flags, here, pass);
+    bool keep = h->mode == IO_CACHED && keep_pages(i, &tag);
+    if (h->mode == IO_PASSTHROUGH)
+        i->cached_known = false;
     fi->direct_io = h->mode == IO_DIRECT;
-    fi->keep_cache = h->mode == IO_CACHED && keep;
+    fi->keep_cache = keep;
+    fi->backing_id = h->mode == IO_PASSTHROUGH ? i->backing_id : 0;
     *ask_attr = !same_attr(i, &at);
     lock_drop(&i->lock);
+    if (h->mode != IO_STALE)
+        return 0;
+    inode_retire(i);
+    return -ESTALE;
 }
 
 static void add_handle(struct handle *h)
@@ -104,12 +153,12 @@ static int drop_suid(struct inode *i, const struct statx *stx, struct file *f, u
     return err;
 }
 
-/* The PFS open of f is counted by the caller; on error it is given back here. */
+/* The PFS open of f is counted by the caller; on error it is given back here.  fi NULL: an open that the kernel does not know of. */
 static int open_data(struct request *r, struct inode *i, const struct statx *stx, struct file *f, int flags, bool created,
                      struct fuse_file_info *fi, struct handle **out)
 {
     struct data_handle *data;
-    bool ask_attr, trunc = flags & O_TRUNC && !created;
+    bool ask_attr = false, trunc = flags & O_TRUNC && !created;
     int err = trunc ? drop_suid(i, stx, f, r->uid) : 0;
     if (!err)
         err = data_open(f, writes(flags), trunc, created, stx, &data);
@@ -123,11 +172,17 @@ static int open_data(struct request *r, struct inode *i, const struct statx *stx
     h->flags = flags;
     h->refs = 1;
     flush_error_once(f, &h->error_seen); /* what failed before this open was others' */
-    settle(h, fi, &ask_attr);
+    add_handle(h);
+    err = fi ? settle(h, stx->stx_mode, fi, &ask_attr) : 0;
+    if (err) {
+        h->mode = IO_NONE;
+        file_close_handle(h);
+        return err;
+    }
     if (ask_attr && !created)
         notify_attr_now(i->nodeid);
-    fi->fh = (uintptr_t)h;
-    add_handle(h);
+    if (fi)
+        fi->fh = (uintptr_t)h;
     *out = h;
     return 0;
 }
@@ -161,8 +216,7 @@ static int open_inode(struct request *r, struct inode *i, int flags, struct fuse
 
 int file_open_for_truncate(struct request *r, struct inode *i, struct handle **out)
 {
-    struct fuse_file_info fi = {0};
-    return open_inode(r, i, O_WRONLY, &fi, out);
+    return open_inode(r, i, O_WRONLY, NULL, out);
 }
 
 static void open_fn(struct request *r)
@@ -219,9 +273,15 @@ static void drop_unlinked(struct file *f)
 static void close_taken(struct handle *h)
 {
     struct file *f = file_ref(h->data->f);
-    lock_take(&h->inode->lock);
-    mode_leave(h->inode, h->mode);
-    lock_drop(&h->inode->lock);
+    if (h->mode != IO_NONE) {
+        lock_take(&h->inode->lock);
+        mode_leave(h->inode, h->mode);
+        if (h->mode == IO_PASSTHROUGH)
+            pass_end(h->inode);
+        lock_drop(&h->inode->lock);
+    }
+    if (h->mode == IO_PASSTHROUGH)
+        data_pass_close(h->data, h->life);
     for (unsigned n = 0; n < h->nlockers; n++)
         lock_drop_owner(h->inode->fid, false, h->lockers[n], NULL, NULL);
     free(h->lockers);

@@ -156,6 +156,24 @@ void store_set_deleted(struct file *f);
  * new file's now. */
 void store_set_reborn(struct file *f);
 
+/* ---- what the kernel serves: passthrough (store_pass.c) ---- */
+/* For an open that reads, or (with the claim held) writes, the data file itself: *fd is a read-only
+ * descriptor of it, the caller's to close; "may be dirty" is in the record.  *life: for the close,
+ * and to tell whether two opens have the same data file.  -ENODATA: not all of it is here.
+ * -ENOSPC: too much of the cache would be pinned, or too little is free for a writer. */
+int store_pass_open(struct file *f, bool write, int *fd, unsigned *life);
+void store_pass_close(struct file *f, unsigned life, bool write);
+unsigned store_pass_life(struct file *f);
+/* Before a copy-out: what the kernel's writers changed is marked dirty. */
+int store_pass_mark(struct file *f);
+/* Looks at each file that the kernel's writers may change, and keeps free what they may need.  Calls
+ * back, without a lock, for those that changed, and for those that nobody can change any more and
+ * that are on the PFS.  Returns how many are left. */
+unsigned store_pass_sample(void (*changed)(struct file *f), void (*settled)(struct file *f));
+void store_pass_forget(void);
+void store_on_pass(void (*wake)(void)); /* called when there is one more; no lock held */
+uint64_t store_pass_pinned(void); /* bytes */
+
 /* ---- copy-out (flush/copyout.c) ---- */
 struct run {
     uint64_t off, len; /* clipped to the size */
