@@ -63,7 +63,6 @@ void names_go(void);
 /* ---- sample.c ---- */
 int sample_start(void);
 void sample_stop(void);
-unsigned sample_now(void); /* how many files may be changed by who is not seen; no lock held */
 
 /* ---- priority.c ---- */
 void priority_idle(void); /* this thread, from now on */

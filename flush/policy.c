@@ -492,6 +492,7 @@ static void wait_for_news(void)
 int flush_all(bool (*progress)(void *arg, const struct flush_progress *p), void *arg)
 {
     uint64_t before = counted(flushed_bytes);
+    flush_sample();
     lock_take(&policy.lock);
     uint64_t upto = begin_all();
     lock_drop(&policy.lock);

@@ -53,7 +53,7 @@ static bool wait_for_files(bool left)
     return running;
 }
 
-unsigned sample_now(void)
+unsigned flush_sample(void)
 {
     return store_pass_sample(changed, settled);
 }
@@ -62,7 +62,7 @@ static void *sample(void *arg)
 {
     (void)arg;
     for (bool left = false; wait_for_files(left);)
-        left = sample_now() > 0;
+        left = flush_sample() > 0;
     store_pass_forget();
     return NULL;
 }
@@ -72,13 +72,13 @@ int sample_start(void)
     lock_cond_init(&sampler.more);
     sampler.running = true;
     sampler.any = false;
-    store_on_pass(wake);
+    store_on_pass(wake, changed);
     return -pthread_create(&sampler.thread, NULL, sample, NULL);
 }
 
 void sample_stop(void)
 {
-    store_on_pass(NULL);
+    store_on_pass(NULL, NULL);
     lock_take(&sampler.lock);
     sampler.running = false;
     pthread_cond_signal(&sampler.more);

@@ -67,12 +67,14 @@ static bool keep_pages(struct inode *i, const struct data_tag *tag)
 
 /* ---- passthrough ---- */
 
-/* O_DIRECT goes past the page cache that others read the store file by.  Who writes through the kernel does not lose setuid and
- * setgid as a plain file's writer does. */
+/* O_DIRECT would begin I/O past the page cache by which the store reads and writes this file: only beside opens that have it
+ * already, where two node ids of one file would be worse.  Who writes through the kernel does not lose setuid and setgid as a plain
+ * file's writer does. */
 static bool pass_is_right(const struct handle *h, mode_t mode)
 {
     bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);
-    return settings.passthrough && !(h->flags & O_DIRECT) && !(writes(h->flags) && suid);
+    bool direct = h->flags & O_DIRECT && !h->inode->mode.passthrough;
+    return settings.passthrough && !direct && !(writes(h->flags) && suid);
 }
 
 /* Inode locked.  True: h->life is counted in the store, and the kernel has the data file as i->backing_id. */

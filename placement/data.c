@@ -380,6 +380,8 @@ int data_pass_open(struct data_handle *h, int *fd, unsigned *life)
     if (h->writes ? !counted : w != WHERE_HERE && w != WHERE_PFS)
         return -ENODATA;
     int err = store_pass_open(h->f, h->writes, fd, life);
+    carry_activity_begin(); /* what follows is I/O, which we do not see */
+    carry_activity_end();
     if (err || h->writes)
         return err;
     struct file_info info;

@@ -52,6 +52,9 @@ struct file {
         unsigned life;            /* goes up when another data file takes the place of this one */
         uint64_t pinned, counted; /* bytes, of all files' sums */
         uint64_t flushed;         /* `change` that the PFS has, as far as samples tell */
+        uint64_t sampled;         /* `change` when the sampler looked last */
+        uint64_t marked;          /* `change` before the last mark looked at any byte */
+        bool solid;               /* ... and its sample was old enough to prove something */
         struct pass_sample {
             uint64_t size;
             int64_t mtime_ns, ctime_ns;

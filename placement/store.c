@@ -288,6 +288,7 @@ void store_info(struct file *f, struct file_info *out)
         .change = f->change,
         .dirty = is_dirty(f) && !store_pass_flushed(f),
         .claimed = c->flags & CORE_CLAIMED,
+        .pass = is_pass(f),
         .mtime_set = c->flags & CORE_MTIME_SET,
         .racy = c->flags & CORE_RACY,
         .flushing = c->flags & CORE_FLUSHING,
@@ -464,6 +465,7 @@ void store_set_deleted(struct file *f)
     store_commit(f);
     pages_clean_all(f);
     pages_settle_all(f, false);
+    store_pass_uncount(f);
     f->change++;
     store_uncover(f);
     lock_drop(&f->lock);

@@ -77,6 +77,7 @@ struct file_info {
     uint64_t change;
     bool dirty;     /* pages, size, cut or times are not on the PFS */
     bool claimed;   /* the record holds a claim */
+    bool pass;      /* writers that the kernel serves may change it at any time */
     bool mtime_set; /* utimens after the last write: flush publishes exactly this */
     bool racy;      /* clean pages were filled while the version was racy */
     bool flushing;  /* a flush has begun to change the PFS file and did not end: its version differs
@@ -171,7 +172,8 @@ int store_pass_mark(struct file *f);
  * that are on the PFS.  Returns how many are left. */
 unsigned store_pass_sample(void (*changed)(struct file *f), void (*settled)(struct file *f));
 void store_pass_forget(void);
-void store_on_pass(void (*wake)(void)); /* called when there is one more; no lock held */
+/* Called when there is one more to sample, and when one changed before its close; no lock held. */
+void store_on_pass(void (*wake)(void), void (*changed)(struct file *f));
 uint64_t store_pass_pinned(void); /* bytes */
 
 /* ---- copy-out (flush/copyout.c) ---- */

@@ -68,6 +68,7 @@ uint64_t store_drop_all(struct file *f);
 /* Samples the data file; true: somebody stored since the last look, size and times are new. */
 bool store_pass_look(struct file *f);
 void store_pass_changed(struct file *f); /* after a change of our own, with its range held */
+void store_pass_uncount(struct file *f); /* it is deleted: nothing of it is dirty */
 bool store_pass_flushed(const struct file *f); /* as far as the last sample tells, the PFS has it */
 bool store_pass_holds(struct file *f); /* has anybody a descriptor or a mapping? */
 int store_pass_renew(struct file *f);  /* if so: an empty data file takes its place */

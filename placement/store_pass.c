@@ -44,6 +44,7 @@ static struct {
     struct file *list;
     unsigned n;
     void (*wake)(void);
+    void (*changed)(struct file *f);
     _Atomic uint64_t pinned;
 } pass = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
 
@@ -63,6 +64,8 @@ static bool same_sample(const struct pass_sample *a, const struct pass_sample *b
 /* Blocks of the data file that no page of the records stands for: counted, so that limits hold. */
 static void count_blocks(struct file *f, const struct stat *st)
 {
+    if (core(f)->flags & CORE_DELETED)
+        return;
     uint64_t pages = (f->rec->valid - f->rec->zero) * PAGE, blocks = (uint64_t)st->st_blocks * 512;
     uint64_t extra = is_pass(f) && blocks > pages ? blocks - pages : 0;
     space_count((int64_t)(extra - f->pass.counted), (int64_t)(extra - f->pass.counted));
@@ -272,6 +275,12 @@ static bool nobody_stores(struct file *f)
     return !f->pass.writers && datafile_unwritten(f) && !store_pass_look(f);
 }
 
+void store_pass_uncount(struct file *f)
+{
+    space_count(-(int64_t)f->pass.counted, -(int64_t)f->pass.counted);
+    f->pass.counted = 0;
+}
+
 static void end_pass(struct file *f, bool clean)
 {
     struct file_core *c = core_change(f->rec);
@@ -280,8 +289,7 @@ static void end_pass(struct file *f, bool clean)
         c->flags &= ~(uint32_t)CORE_DIRTY;
     store_commit(f);
     f->pass.seen.known = false;
-    space_count(-(int64_t)f->pass.counted, -(int64_t)f->pass.counted);
-    f->pass.counted = 0;
+    store_pass_uncount(f);
 }
 
 /* Nothing came since the last flush that counted, and nothing more can come: no flush is owed. */
@@ -301,9 +309,10 @@ void store_pass_close(struct file *f, unsigned life, bool write)
     }
     if (is_pass(f))
         settle_unflushed(f);
-    bool dirty = is_dirty(f) && !store_pass_flushed(f);
+    bool dirty = write && is_dirty(f) && !store_pass_flushed(f);
     lock_drop(&f->lock);
-    store_tell_dirty(f, dirty && write);
+    if (dirty && pass.changed)
+        pass.changed(f);
 }
 
 int store_pass_renew(struct file *f)
@@ -323,11 +332,18 @@ int store_pass_renew(struct file *f)
 
 /* ---- flushing ---- */
 
-/* F4: until a store after the sample would show in ctime. */
-static void wait_for_clock(int64_t ctime_ns)
+/* F4: would a store from now on show in ctime? */
+static bool is_old(const struct pass_sample *s)
 {
-    int64_t age = real_ns() - ctime_ns;
-    if (age >= 0 && age < GRAIN_NS)
+    int64_t age = real_ns() - s->ctime_ns;
+    return age < 0 || age >= GRAIN_NS;
+}
+
+/* Until the clock has moved on since the sample. */
+static void wait_for_clock(const struct pass_sample *s)
+{
+    int64_t age = real_ns() - s->ctime_ns;
+    if (!is_old(s))
         nanosleep(&(struct timespec){.tv_nsec = GRAIN_NS - age}, NULL);
 }
 
@@ -404,18 +420,20 @@ int store_pass_mark(struct file *f)
 {
     lock_take(&f->lock);
     bool any = is_pass(f) && (store_pass_look(f) || !store_pass_flushed(f));
-    int64_t ctime_ns = f->pass.seen.ctime_ns;
+    struct pass_sample seen = f->pass.seen;
     forget_hashes(f);
     lock_drop(&f->lock);
     if (!any)
         return 0;
     watch(f);
-    wait_for_clock(ctime_ns);
+    wait_for_clock(&seen);
     int err = datafile_sync(f); /* also write-protects what is mapped */
     if (err)
         return err;
     lock_take(&f->lock);
     store_pass_look(f);
+    f->pass.marked = f->change;
+    f->pass.solid = is_old(&f->pass.seen);
     uint64_t size = core(f)->size;
     lock_drop(&f->lock);
     uint8_t *buf = xmalloc(store_chunk_size());
@@ -440,7 +458,7 @@ bool store_pass_settle(struct file *f, bool clean)
 {
     if (!is_pass(f))
         return clean;
-    if (store_pass_look(f))
+    if (store_pass_look(f) || f->change != f->pass.marked || !f->pass.solid)
         clean = false;
     if (clean) {
         keep_hashes(f);
@@ -454,10 +472,11 @@ bool store_pass_settle(struct file *f, bool clean)
 
 /* ---- watching ---- */
 
-void store_on_pass(void (*wake)(void))
+void store_on_pass(void (*wake)(void), void (*changed)(struct file *f))
 {
     lock_take(&pass.lock);
     pass.wake = wake;
+    pass.changed = changed;
     lock_drop(&pass.lock);
 }
 
@@ -477,13 +496,18 @@ static struct fid *watched(unsigned *n)
 static bool sample_one(struct file *f, void (*changed)(struct file *f), void (*settled)(struct file *f))
 {
     lock_take(&f->lock);
-    bool news = store_pass_look(f);
+    store_pass_look(f);
+    bool news = f->change != f->pass.sampled; /* others look too */
+    f->pass.sampled = f->change;
     if (!news && is_pass(f) && !f->pass.writers)
         settle_unflushed(f);
-    bool over = !is_pass(f);
+    bool over = !is_pass(f) || core(f)->flags & CORE_DELETED;
+    bool dirty = is_dirty(f) && !store_pass_flushed(f);
     lock_drop(&f->lock);
-    if (news)
+    if (news && dirty && !over)
         changed(f);
+    else if (dirty && !over)
+        store_tell_dirty(f, true);
     if (over) {
         settled(f);
         unwatch(f);
