@@ -214,6 +214,9 @@ static int begin_and_run(struct file *f, bool urgent, bool *clean)
     int err = policy_gate(f, urgent, &idle);
     if (err)
         return err;
+    err = store_pass_mark(f);
+    if (err)
+        return err;
     store_flush_begins(f); /* also a mode raised for the flush is our own doing */
     err = pfs_write_begin(f);
     if (err == -EIDRM || (err && is_unlinked(f))) /* told meanwhile */

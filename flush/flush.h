@@ -35,6 +35,9 @@ uint64_t lull_idle_ms(void);
 /* ---- asking ---- */
 /* This file to the PFS now, waiting.  0 or -errno of the failed flush. Pool threads. */
 int flush_file(struct file *f);
+/* Looks now at the files that applications write through the kernel: what changed becomes dirty.
+ * Returns how many may still be changed so. */
+unsigned flush_sample(void);
 /* Everything to the PFS now, whatever the lull says.  progress (may be NULL) is called about 5
  * times a second from the calling thread; returns false to give up.  0: nothing is dirty; -EIO:
  * some files failed (see flush_each_unflushed); -ECANCELED. */

@@ -7,6 +7,7 @@
  * names.c    the dirty list in the session directory
  * priority.c idle CPU and I/O priority
  * recover.c  what a dead daemon left
+ * sample.c   files that applications write through the kernel
  */
 #ifndef EDDY_FLUSH_FLUSH_INT_H
 #define EDDY_FLUSH_FLUSH_INT_H
@@ -58,6 +59,10 @@ void names_write_soon(void); /* in pool_session */
 void names_write_now(void);  /* at the end; waits */
 void names_start(void);      /* nothing is written until names_go */
 void names_go(void);
+
+/* ---- sample.c ---- */
+int sample_start(void);
+void sample_stop(void);
 
 /* ---- priority.c ---- */
 void priority_idle(void); /* this thread, from now on */

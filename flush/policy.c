@@ -344,6 +344,8 @@ int flush_start(const struct flush_config *c)
     lull_set_wait(c->wait_ms);
     names_start();
     int err = -pthread_create(&policy.flusher, NULL, flusher, NULL);
+    if (!err)
+        err = sample_start();
     if (err)
         return err;
     store_on_dirty(policy_add);
@@ -375,6 +377,7 @@ static void drop_lists(void)
 void flush_stop(void)
 {
     store_on_dirty(NULL);
+    sample_stop();
     lock_take(&policy.lock);
     policy.stop = true;
     pthread_cond_broadcast(&policy.ended);
@@ -489,6 +492,7 @@ static void wait_for_news(void)
 int flush_all(bool (*progress)(void *arg, const struct flush_progress *p), void *arg)
 {
     uint64_t before = counted(flushed_bytes);
+    flush_sample();
     lock_take(&policy.lock);
     uint64_t upto = begin_all();
     lock_drop(&policy.lock);

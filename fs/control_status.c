@@ -180,6 +180,8 @@ json_t *control_status(struct connection *c, const json_t *request)
     control_put_text(o, "pfs", settings.pfs_dir);
     control_put_text(o, "mountpoint", settings.mountpoint);
     json_object_set_new(o, "passthrough", json_boolean(settings.passthrough));
+    if (!settings.passthrough)
+        control_put_text(o, "passthrough_why", settings.passthrough_why);
     control_put(o, "chunk_size", settings.chunk_size);
     put_cache(o);
     put_flush(o);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "flush/flush.h"
 #include "fs/fs.h"
@@ -64,8 +65,49 @@ static bool keep_pages(struct inode *i, const struct data_tag *tag)
     return keep;
 }
 
-/* The mode of this open, whether the kernel's pages are good, and whether it must ask for the attributes again. */
-static void settle(struct handle *h, struct fuse_file_info *fi, bool *ask_attr)
+/* ---- passthrough ---- */
+
+/* O_DIRECT would begin I/O past the page cache by which the store reads and writes this file: only beside opens that have it
+ * already, where two node ids of one file would be worse.  Who writes through the kernel does not lose setuid and setgid as a plain
+ * file's writer does. */
+static bool pass_is_right(const struct handle *h, mode_t mode)
+{
+    bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);
+    bool direct = h->flags & O_DIRECT && !h->inode->mode.passthrough;
+    return settings.passthrough && !direct && !(writes(h->flags) && suid);
+}
+
+/* Inode locked.  True: h->life is counted in the store, and the kernel has the data file as i->backing_id. */
+static bool pass_begin(struct handle *h)
+{
+    struct inode *i = h->inode;
+    int fd, err = data_pass_open(h->data, &fd, &h->life);
+    if (err)
+        return false;
+    bool same = !i->mode.passthrough || i->backing_life == h->life;
+    int id = same && !i->mode.passthrough ? backing_open(fd) : i->backing_id;
+    close(fd);
+    if (!same || id < 0) {
+        data_pass_close(h->data, h->life);
+        return false;
+    }
+    i->backing_id = id;
+    i->backing_life = h->life;
+    return true;
+}
+
+/* Inode locked.  The data file is given back after this, by data_pass_close. */
+static void pass_end(struct inode *i)
+{
+    if (!i->mode.passthrough)
+        backing_close(i->backing_id);
+}
+
+/* ---- the mode ---- */
+
+/* The mode of this open, whether the kernel's pages are good, and whether it must ask for the attributes again.  -ESTALE: none can
+ * be given to this node id. */
+static int settle(struct handle *h, mode_t perm, struct fuse_file_info *fi, bool *ask_attr)
 {
     struct inode *i = h->inode;
     struct location at;
@@ -73,12 +115,21 @@ static void settle(struct handle *h, struct fuse_file_info *fi, bool *ask_attr)
     data_attr(h->data, &at);
     data_tag(h->data, &tag);
     lock_take(&i->lock);
-    bool keep = keep_pages(i, &tag);
-    h->mode = mode_enter(i, h->flags, at.where == WHERE_HERE || at.where == WHERE_PFS);
+    bool here = at.where == WHERE_HERE || at.where == WHERE_PFS;
+    bool pass = here && mode_may_pass(i) && pass_is_right(h, perm) && pass_begin(h);
+    h->mode = mode_enter(i, h->flags, here, pass);
+    bool keep = h->mode == IO_CACHED && keep_pages(i, &tag);
+    if (h->mode == IO_PASSTHROUGH)
+        i->cached_known = false;
     fi->direct_io = h->mode == IO_DIRECT;
-    fi->keep_cache = h->mode == IO_CACHED && keep;
+    fi->keep_cache = keep;
+    fi->backing_id = h->mode == IO_PASSTHROUGH ? i->backing_id : 0;
     *ask_attr = !same_attr(i, &at);
     lock_drop(&i->lock);
+    if (h->mode != IO_STALE)
+        return 0;
+    inode_retire(i);
+    return -ESTALE;
 }
 
 static void add_handle(struct handle *h)
@@ -104,23 +155,32 @@ static int drop_suid(struct inode *i, const struct statx *stx, struct file *f, u
     return err;
 }
 
-static void new_handle(struct inode *i, struct data_handle *data, int flags, bool created, struct fuse_file_info *fi, struct handle **out)
+/* fi NULL: an open that the kernel does not know of.  On error the handle is closed: what was opened for it is given back. */
+static int new_handle(struct inode *i, struct data_handle *data, int flags, mode_t perm, bool created, struct fuse_file_info *fi,
+                      struct handle **out)
 {
     struct handle *h = xcalloc(1, sizeof(*h));
-    bool ask_attr;
+    bool ask_attr = false;
     h->inode = inode_ref(i);
     h->data = data;
     h->flags = flags;
     h->refs = 1;
     flush_error_once(data->f, &h->error_seen); /* what failed before this open was others' */
-    settle(h, fi, &ask_attr);
+    add_handle(h);
+    int err = fi ? settle(h, perm, fi, &ask_attr) : 0;
+    if (err) {
+        h->mode = IO_NONE;
+        file_close_handle(h);
+        return err;
+    }
     /* No fi->noflush, not even for who only reads: without FLUSH the kernel does not tell that a process closed one of its
      * descriptors (it sends no unlock of its own), and the fcntl locks that POSIX ends there would stay. */
     if (ask_attr && !created)
         notify_attr_now(i->nodeid);
-    fi->fh = (uintptr_t)h;
-    add_handle(h);
+    if (fi)
+        fi->fh = (uintptr_t)h;
     *out = h;
+    return 0;
 }
 
 /* The PFS open of f is counted by the caller; on error it is given back here. */
@@ -136,8 +196,7 @@ static int open_data(struct request *r, struct inode *i, const struct statx *stx
         pfs_release(f);
         return err;
     }
-    new_handle(i, data, flags, created, fi, out);
-    return 0;
+    return new_handle(i, data, flags, stx->stx_mode, created, fi, out);
 }
 
 int file_open_handle(struct request *r, struct inode *i, const struct statx *stx, struct file *f, bool created, struct handle **out)
@@ -156,9 +215,9 @@ static int open_inode(struct request *r, struct inode *i, int flags, struct fuse
     if (err)
         return err;
     if (!writes(flags) && !known_open(i, f, &data)) {
-        new_handle(i, data, flags, false, fi, out);
+        err = new_handle(i, data, flags, 0, false, fi, out); /* only reads: the permissions do not matter */
         file_put(f);
-        return 0;
+        return err;
     }
     uint64_t looked_ms = boot_ms();
     err = pfs_open_file(f, i->node, writes(flags), request_cred(r), &stx);
@@ -178,8 +237,7 @@ static int open_inode(struct request *r, struct inode *i, int flags, struct fuse
 
 int file_open_for_truncate(struct request *r, struct inode *i, struct handle **out)
 {
-    struct fuse_file_info fi = {0};
-    return open_inode(r, i, O_WRONLY, &fi, out);
+    return open_inode(r, i, O_WRONLY, NULL, out);
 }
 
 static void open_fn(struct request *r)
@@ -236,9 +294,15 @@ static void drop_unlinked(struct file *f)
 static void close_taken(struct handle *h)
 {
     struct file *f = file_ref(h->data->f);
-    lock_take(&h->inode->lock);
-    mode_leave(h->inode, h->mode);
-    lock_drop(&h->inode->lock);
+    if (h->mode != IO_NONE) {
+        lock_take(&h->inode->lock);
+        mode_leave(h->inode, h->mode);
+        if (h->mode == IO_PASSTHROUGH)
+            pass_end(h->inode);
+        lock_drop(&h->inode->lock);
+    }
+    if (h->mode == IO_PASSTHROUGH)
+        data_pass_close(h->data, h->life);
     for (unsigned n = 0; n < h->nlockers; n++)
         lock_drop_owner(h->inode->fid, false, h->lockers[n], NULL, NULL);
     free(h->lockers);

@@ -23,7 +23,8 @@ struct settings {
     const char **immutable; /* relative to the PFS directory, "" is that itself */
     unsigned nimmutable;
     char *hidden; /* name in the root that is never shown: ".eddyfs-UID" */
-    bool passthrough; /* not in this version: false */
+    bool passthrough; /* wanted; from backing_try on: possible */
+    const char *passthrough_why; /* why not */
 };
 extern struct settings settings;
 
@@ -121,7 +122,9 @@ struct handle {           /* fi->fh */
     struct data_handle *data;
     int flags;            /* of open */
     unsigned error_seen;  /* flush_error_once */
-    enum io_mode { IO_CACHED, IO_DIRECT, IO_PASSTHROUGH } mode;
+    /* IO_NONE: the kernel does not know of it.  IO_STALE: no mode can be given (mode.c) */
+    enum io_mode { IO_NONE, IO_CACHED, IO_DIRECT, IO_PASSTHROUGH, IO_STALE } mode;
+    unsigned life; /* passthrough: of which data file (store_pass_open) */
     _Atomic unsigned refs; /* the kernel's until RELEASE, and each request's: an interrupted one may outlive RELEASE */
     struct handle *next, **prev; /* file.c's list */
     /* Owners of fcntl locks that were asked for through it (inode's lock).  An OFD lock's owner is the open file: the kernel sends no
@@ -142,8 +145,16 @@ void file_close_all(void); /* at the end: RELEASEs may have been lost. Blocking.
 int file_open_for_truncate(struct request *r, struct inode *i, struct handle **out);
 
 /* ---- mode.c: which I/O mode an open gets, decided in one place under the inode's lock ---- */
-enum io_mode mode_enter(struct inode *i, int flags, bool here); /* i->lock held; here: the latest bytes are this node's or the PFS's */
+/* i->lock held.  here: the latest bytes are this node's or the PFS's; can_pass: passthrough can be had, with the same data file as
+ * that of the opens that have it. */
+enum io_mode mode_enter(struct inode *i, int flags, bool here, bool can_pass);
 void mode_leave(struct inode *i, enum io_mode m);
+bool mode_may_pass(const struct inode *i); /* would it be given if it can be had? */
+
+/* ---- backing.c: FUSE passthrough; any thread, while the mount lives ---- */
+void backing_try(bool kernel_has_it); /* sets settings.passthrough to whether it works here; before the first open */
+int backing_open(int fd);             /* the kernel's id, > 0, for a file opened read-only; -errno */
+void backing_close(int id);
 
 /* ---- notify.c: one thread, no locks held ---- */
 void notify_start(void);

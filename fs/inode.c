@@ -516,6 +516,14 @@ void inode_gone(struct inode *i)
     lock_drop(&s->lock);
 }
 
+void inode_retire(struct inode *i)
+{
+    struct shard *s = shard_of_inode(i);
+    lock_take(&s->lock);
+    fid_leave(s, i);
+    lock_drop(&s->lock);
+}
+
 bool inode_lost_name(struct inode *i, struct pfs_node *node)
 {
     struct shard *s = shard_of_inode(i);

@@ -41,6 +41,8 @@ struct inode {
         unsigned cached, direct, passthrough; /* opens in each I/O mode (fs/mode.c) */
     } mode;
     struct data_known known; /* of a regular file, for opens without the PFS (fs/known.c) */
+    int backing_id;        /* passthrough > 0: the kernel's for our data file ... */
+    unsigned backing_life; /* ... which is this one (store_pass_open) */
     struct data_tag cached_tag; /* the bytes that the kernel's page cache may hold */
     bool cached_known;
     uint64_t carried_seen; /* struct file's last_carried when the kernel's pages were looked at last (fs/lock.c) */
@@ -67,6 +69,8 @@ void inode_forget(uint64_t nodeid, uint64_t nlookup);
 /* One lookup more of a known inode (answers without the PFS).  False: it is gone, do not tell the kernel of it. */
 bool inode_look_again(struct inode *i);
 void inode_gone(struct inode *i); /* its last name is gone */
+/* The next lookup of its file gives another node id; this one stays for who has it open. */
+void inode_retire(struct inode *i);
 /* This name does not lead to it any more; another known one takes its place. False: there is none (i->node stays, and leads nowhere). */
 bool inode_lost_name(struct inode *i, struct pfs_node *node);
 /* Known child by name, from the path tree, for answers while the PFS hangs; NULL.  Referenced. */

@@ -568,6 +568,16 @@ static bool go_on(void *arg, const struct flush_progress *p)
     _exit(n ? EXIT_NOT_ON_PFS : EXIT_OK);
 }
 
+/* A mapping that outlived its file's close may be stored into for ever. */
+static unsigned say_mapped(void)
+{
+    unsigned n = flush_sample();
+    if (n)
+        log_warn("%u files are on the PFS as they are now, but processes still have them mapped: what they store from now on is "
+                 "flushed at the next start", n);
+    return n;
+}
+
 static int finish(int signal)
 {
     unsigned unflushed = 0;
@@ -579,6 +589,7 @@ static int finish(int signal)
     carry_leave(); /* writers of other nodes do not keep our claims */
     flush_all(go_on, NULL);
     flush_each_unflushed(say_unflushed, &unflushed);
+    unflushed += say_mapped();
     ended_clean = true;
     stop_down_to(NULL);
     return unflushed ? EXIT_NOT_ON_PFS : EXIT_OK;

@@ -1,42 +1,53 @@
 /* mode.c - the I/O mode of an open, decided in one place under the inode's lock.
  *
- * The kernel allows cached and direct opens of one inode beside each other; passthrough opens only beside passthrough and
- * direct ones.  An open descriptor never changes its mode.
+ * An open descriptor never changes its mode.  The kernel allows cached and direct opens of one inode
+ * beside each other, and passthrough opens beside each other if they have the same backing file;
+ * what it does not allow the application sees as EIO.  A direct open may be mapped, which makes it a
+ * cached one without our hearing of it: so passthrough never begins beside any other open.
  *
- *   opens now      wanted       given
- *   any            direct       direct: its data is at another node and it writes: no stale page may be written over
- *   direct         cached       direct: a cached read beside such a writer could bring older bytes back behind its write
- *   passthrough    cached       (passthrough, with the same backing file; its place, not in this version)
- *   else           cached       cached
+ *   opens now      given
+ *   none           passthrough if it can be had; else direct for who writes where another node has
+ *                  the bytes; else cached
+ *   cached         cached; direct for such a writer: no stale page may be written over
+ *   direct         direct: a cached read beside such a writer could bring older bytes back
+ *   passthrough    passthrough, if it can be had with the same data file; else stale: this node id is
+ *                  given up, and the kernel looks the name up again and gets another one
+ *
+ *        none --> cached <--> cached+direct --> direct --> none
+ *          '----> passthrough ----------------------------^
  */
 #include "fs/fs.h"
 
 #include <fcntl.h>
 
-static enum io_mode wanted(int flags, bool here)
+static bool writes(int flags)
 {
-    bool writes = (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
-    return writes && !here ? IO_DIRECT : IO_CACHED;
+    return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
 }
-
-/* Given what is open: [what counts of it][wanted]. */
-enum { NONE_OR_CACHED, DIRECT_OPEN, PASSTHROUGH_OPEN };
-static const enum io_mode given[][3] = {
-    [NONE_OR_CACHED] = {[IO_CACHED] = IO_CACHED, [IO_DIRECT] = IO_DIRECT, [IO_PASSTHROUGH] = IO_PASSTHROUGH},
-    [DIRECT_OPEN] = {[IO_CACHED] = IO_DIRECT, [IO_DIRECT] = IO_DIRECT, [IO_PASSTHROUGH] = IO_PASSTHROUGH},
-    [PASSTHROUGH_OPEN] = {[IO_CACHED] = IO_PASSTHROUGH, [IO_DIRECT] = IO_DIRECT, [IO_PASSTHROUGH] = IO_PASSTHROUGH},
-};
 
 static unsigned *count_of(struct mode_machine *m, enum io_mode mode)
 {
     return mode == IO_CACHED ? &m->cached : mode == IO_DIRECT ? &m->direct : &m->passthrough;
 }
 
-enum io_mode mode_enter(struct inode *i, int flags, bool here)
+bool mode_may_pass(const struct inode *i)
 {
     lock_assert_held(&i->lock);
-    enum io_mode mode = given[i->mode.passthrough ? PASSTHROUGH_OPEN : i->mode.direct ? DIRECT_OPEN : NONE_OR_CACHED][wanted(flags, here)];
-    ++*count_of(&i->mode, mode);
+    return !i->mode.cached && !i->mode.direct;
+}
+
+enum io_mode mode_enter(struct inode *i, int flags, bool here, bool can_pass)
+{
+    lock_assert_held(&i->lock);
+    struct mode_machine *m = &i->mode;
+    enum io_mode mode = writes(flags) && !here ? IO_DIRECT : IO_CACHED;
+    if (mode_may_pass(i) && can_pass)
+        mode = IO_PASSTHROUGH;
+    else if (m->passthrough)
+        return IO_STALE;
+    else if (m->direct)
+        mode = IO_DIRECT;
+    ++*count_of(m, mode);
     return mode;
 }
 

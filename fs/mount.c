@@ -32,7 +32,7 @@ static struct {
     int gone_fd;   /* eventfd: the kernel says that the mount is gone */
     int signal_fd;
     int init_fd;   /* eventfd: the kernel's INIT was answered */
-    bool mounted;
+    bool mounted, passthrough; /* passthrough: the kernel's FUSE has it */
 } m = {.end_fd = -1, .gone_fd = -1, .signal_fd = -1, .init_fd = -1};
 
 struct fuse_session *mount_session(void)
@@ -73,6 +73,9 @@ static void op_init(void *arg, struct fuse_conn_info *conn)
     want(conn, FUSE_CAP_DIRECT_IO_ALLOW_MMAP, NULL);
     want(conn, FUSE_CAP_POSIX_LOCKS, "fcntl locks: they hold on this node only");
     want(conn, FUSE_CAP_FLOCK_LOCKS, "flock: it holds on this node only");
+    if (settings.passthrough)
+        m.passthrough = fuse_set_feature_flag(conn, FUSE_CAP_PASSTHROUGH);
+    conn->max_backing_stack_depth = 1; /* the cache directory may be on overlayfs */
     /* with it the kernel waits for an O_DIRECT read so that not even SIGKILL ends the wait (measured on 6.18) */
     fuse_unset_feature_flag(conn, FUSE_CAP_ASYNC_DIO);
     /* one copy from memory is cheaper than a pipe per request; a kernel that writes back by itself goes stale (docs) */
@@ -221,6 +224,7 @@ void mount_block_signals(void)
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     m.signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGIO, SIG_IGN); /* a lease of ours is asked back (placement/datafile.c) */
 }
 
 static bool kernel_answered(void)
@@ -266,11 +270,13 @@ int mount_start(char *err, size_t errlen)
     int e = start_workers();
     if (!e && !kernel_answered())
         e = -ETIMEDOUT;
-    if (e)
+    if (e) {
         snprintf(err, errlen, "the mount at %s does not answer: %s", settings.mountpoint, strerror(-e));
-    else
-        readahead_raise(settings.mountpoint);
-    return e;
+        return e;
+    }
+    readahead_raise(settings.mountpoint);
+    backing_try(m.passthrough);
+    return 0;
 }
 
 /* ---- the end ---- */

@@ -133,7 +133,8 @@ static int take_log_level(const char *name, const char *text)
 
 enum {
     OPT_CACHE_DIR = 256, OPT_CACHE_SIZE, OPT_SESSION, OPT_SESSION_DIR, OPT_NODE, OPT_LISTEN, OPT_WAIT_NODES, OPT_WAIT_TIMEOUT,
-    OPT_CHUNK_SIZE, OPT_FLUSH, OPT_FLUSH_WAIT, OPT_ATTR_TIMEOUT, OPT_NEGATIVE_TIMEOUT, OPT_IMMUTABLE, OPT_MEMORY, OPT_LOG, OPT_LOG_LEVEL,
+    OPT_CHUNK_SIZE, OPT_FLUSH, OPT_FLUSH_WAIT, OPT_ATTR_TIMEOUT, OPT_NEGATIVE_TIMEOUT, OPT_IMMUTABLE, OPT_NO_PASSTHROUGH,
+    OPT_MEMORY, OPT_LOG, OPT_LOG_LEVEL,
 };
 
 static const struct option_help {
@@ -156,6 +157,7 @@ static const struct option_help {
     {"attr-timeout", "SEC", OPT_ATTR_TIMEOUT, "names and attributes of other nodes are seen within (1.0)"},
     {"negative-timeout", "SEC", OPT_NEGATIVE_TIMEOUT, "... and \"no such file\" is remembered for (0)"},
     {"immutable", "PATH", OPT_IMMUTABLE, "nothing below it ever changes, nor does anybody make a name there (may be repeated)"},
+    {"no-passthrough", NULL, OPT_NO_PASSTHROUGH, "read and write through the daemon also where the kernel could do it"},
     {"memory", "SIZE", OPT_MEMORY, "bound on buffers (256M)"},
     {"log", "FILE", OPT_LOG, "(standard error in the foreground, else CACHE_DIR/eddyfs.log)"},
     {"log-level", "LEVEL", OPT_LOG_LEVEL, "error, warn, info or debug (info)"},
@@ -186,6 +188,7 @@ static int set_option(int code, const char *name, const char *v)
     case 'f': settings.foreground = true; return 0;
     case 'V': out->version = true; return 0;
     case 'h': out->help = true; return 0;
+    case OPT_NO_PASSTHROUGH: settings.passthrough = false; return 0;
     case OPT_CACHE_DIR: settings.cache_dir = v; return *v ? 0 : complain("--cache-dir: give a directory");
     case OPT_CACHE_SIZE: return take_cache_size(name, v);
     case OPT_SESSION: return take_name(name, v, &settings.session);
@@ -351,6 +354,7 @@ static void default_session_dir(void)
 static void set_defaults(void)
 {
     settings = (struct settings){
+        .passthrough = true,
         .attr_timeout = 1.0,
         .flush_wait = 1.0,
         .chunk_size = 1u << 20,

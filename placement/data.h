@@ -71,6 +71,12 @@ void data_tag(struct data_handle *h, struct data_tag *out);
  * heard. */
 void data_attr(struct data_handle *h, struct location *out);
 
+/* This open may read and write the data file itself (passthrough): as store_pass_open; -ENODATA also
+ * where the bytes are not here.  An open for reading counts the whole file as read.  One
+ * data_pass_close before data_close. */
+int data_pass_open(struct data_handle *h, int *fd, unsigned *life);
+void data_pass_close(struct data_handle *h, unsigned life);
+
 /* Bytes that can be read now from the local store: pinned, as store_pin; 0: use data_read.  Counts
  * them as read. */
 size_t data_pin_now(struct data_handle *h, uint64_t off, size_t len);

@@ -273,6 +273,100 @@ int datafile_sync(struct file *f)
     return err;
 }
 
+/* ---- what the kernel serves ---- */
+
+int datafile_stat(struct file *f, struct stat *st)
+{
+    char name[40];
+    data_name(f->fid, name);
+    return fstatat(datafiles.dirfd, name, st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+int datafile_resize(struct file *f, uint64_t size)
+{
+    struct stat st;
+    int fd, err = datafile_get(f, true, &fd);
+    if (err)
+        return err;
+    if (fstat(fd, &st) < 0 || ((uint64_t)st.st_size != size && ftruncate(fd, (off_t)size) < 0))
+        err = -errno;
+    datafile_put(f);
+    return err;
+}
+
+int datafile_append(struct file *f, const void *buf, size_t len)
+{
+    struct iovec iov = {(void *)(uintptr_t)buf, len};
+    int fd, err = datafile_get(f, true, &fd);
+    if (err)
+        return err;
+    ssize_t n;
+    do
+        n = pwritev2(fd, &iov, 1, 0, RWF_APPEND);
+    while (n < 0 && errno == EINTR);
+    if (n != (ssize_t)len)
+        err = n < 0 ? -errno : -ENOSPC;
+    datafile_put(f);
+    return err;
+}
+
+int datafile_open_again(struct file *f, int *fd)
+{
+    char name[40];
+    data_name(f->fid, name);
+    *fd = openat(datafiles.dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return *fd < 0 ? -errno : 0;
+}
+
+/* Our own descriptor, which can write, would count: closed, unless a call uses it now. */
+static bool close_if_idle(struct file *f)
+{
+    lock_take(&datafiles.lock);
+    bool used = f->data_users;
+    int fd = used ? -1 : take_away(f);
+    lock_drop(&datafiles.lock);
+    if (fd >= 0)
+        close(fd);
+    return !used;
+}
+
+static bool lease_is_given(struct file *f, int kind)
+{
+    int fd, err = close_if_idle(f) ? datafile_open_again(f, &fd) : -EBUSY;
+    if (err)
+        return err == -ENOENT;
+    bool given = !fcntl(fd, F_SETLEASE, kind);
+    if (given)
+        fcntl(fd, F_SETLEASE, F_UNLCK);
+    close(fd);
+    return given;
+}
+
+bool datafile_unwritten(struct file *f)
+{
+    return lease_is_given(f, F_RDLCK);
+}
+
+bool datafile_alone(struct file *f)
+{
+    return lease_is_given(f, F_WRLCK);
+}
+
+int datafile_replace(struct file *f)
+{
+    int err = datafile_remove(f->fid);
+    int fresh = err ? err : open_data(f, true);
+    if (fresh < 0)
+        return fresh;
+    lock_take(&datafiles.lock);
+    bool open = f->data_fd >= 0;
+    if (open && dup3(fresh, f->data_fd, O_CLOEXEC) < 0)
+        err = -errno;
+    lock_drop(&datafiles.lock);
+    close(fresh);
+    return err;
+}
+
 /* ---- names ---- */
 
 int datafile_remove(struct fid fid)

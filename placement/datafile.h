@@ -31,6 +31,20 @@ int datafile_punch(struct file *f, uint64_t off,
 int datafile_truncate(struct file *f,
                       uint64_t size); /* shrinks to size; a shorter one stays as it is */
 int datafile_sync(struct file *f);
+
+/* ---- for what the kernel serves (store_pass.c) ---- */
+int datafile_stat(struct file *f, struct stat *st); /* may be called with f->lock */
+int datafile_resize(struct file *f, uint64_t size); /* makes it; exactly this long */
+/* At its end, wherever that is now.  All or -errno. */
+int datafile_append(struct file *f, const void *buf, size_t len);
+/* A read-only descriptor of its own, the caller's to close. */
+int datafile_open_again(struct file *f, int *fd);
+/* May nobody store into it any more (or: look at it), by a descriptor or a mapping?  False too while
+ * this process uses its own.  (protocol.md, F6: a lease that is only given when it is so.) */
+bool datafile_unwritten(struct file *f);
+bool datafile_alone(struct file *f);
+/* Another, empty one takes its place; who has the old one open or mapped keeps it. */
+int datafile_replace(struct file *f);
 int datafile_remove(struct fid fid);
 /* Out of the way: suspect/FID below the cache directory. */
 int datafile_set_aside(struct fid fid, int suspect_dirfd);

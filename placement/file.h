@@ -48,6 +48,23 @@ struct file {
     struct snapshot *snapshots;
     uint64_t change; /* goes up with every change of bytes or size; starts at a random value per
                         object */
+    struct file_pass {   /* what the kernel serves from the data file: placement/store_pass.c */
+        unsigned opens, writers;
+        unsigned life;            /* goes up when another data file takes the place of this one */
+        uint64_t pinned, counted; /* bytes, of all files' sums */
+        uint64_t flushed;         /* `change` that the PFS has, as far as samples tell */
+        uint64_t sampled;         /* `change` when the sampler looked last */
+        uint64_t marked;          /* `change` before the last mark looked at any byte */
+        bool solid;               /* ... and its sample was old enough to prove something */
+        struct pass_sample {
+            uint64_t size;
+            int64_t mtime_ns, ctime_ns;
+            bool known;
+        } seen;
+        struct pass_hash *hashes; /* of the chunks that the flush that runs has marked */
+        size_t nhashes;
+        struct file *next, **prev; /* files with writers */
+    } pass;
 
     /* ---- claim part ---- */
     struct lock claim_lock; /* RANK_CLAIM */

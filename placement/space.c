@@ -14,6 +14,8 @@
 #define AVAIL_BYTES    (UINT64_C(16) << 20) /* set aside since the disk was last asked */
 #define FLOOR_MAX      (UINT64_C(1) << 30)
 #define DEFAULT_SHARE  80 /* % of what is free */
+#define KEEP_FREE_MAX  256 /* chunks evicted at once */
+#define HIGH_MARK      60 /* % of the limit that may be dirty before writers are held back */
 
 struct lru {
     uint32_t first, last, n;
@@ -120,6 +122,22 @@ void space_count(int64_t used, int64_t dirty)
         atomic_fetch_add(&space.used, used);
     if (dirty)
         atomic_fetch_add(&space.dirty, dirty);
+}
+
+/* Half of the cache at most is pinned; a writer that nobody slows down begins only below the high
+ * mark and with a tenth of the cache, and of the disk, free (docs/design.md). */
+bool space_pins(uint64_t pinned, uint64_t size, bool write)
+{
+    uint64_t used = used_now(), dirty = (uint64_t)MAX(atomic_load(&space.dirty), 0);
+    lock_take(&space.lock);
+    ask_disk();
+    set_limit();
+    bool fits = pinned + size <= space.limit / 2;
+    if (write)
+        fits = fits && dirty <= space.limit / 100 * HIGH_MARK && used <= space.limit / 10 * 9 &&
+               space.avail >= space.floor + MIN(space.limit, space.avail) / 10;
+    lock_drop(&space.lock);
+    return fits;
 }
 
 void space_usage(struct store_usage *out)
@@ -250,6 +268,31 @@ static bool evict_one(void)
     return false;
 }
 
+/* What was freed is seen only when the disk is asked again. */
+static void disk_changed(void)
+{
+    lock_take(&space.lock);
+    space.avail_ms = 0;
+    lock_drop(&space.lock);
+}
+
+static bool is_tight(void)
+{
+    lock_take(&space.lock);
+    ask_disk();
+    set_limit();
+    bool tight = used_now() > space.limit / 10 * 9 ||
+                 space.avail < space.floor + MIN(space.limit, space.avail) / 10;
+    lock_drop(&space.lock);
+    return tight;
+}
+
+void space_keep_free(void)
+{
+    for (unsigned n = 0; n < KEEP_FREE_MAX && is_tight() && evict_one(); n++)
+        disk_changed();
+}
+
 /* Sets bytes aside if they fit now. */
 static bool take_bytes(uint64_t bytes)
 {
@@ -264,14 +307,6 @@ static bool take_bytes(uint64_t bytes)
     }
     lock_drop(&space.lock);
     return fits;
-}
-
-/* What was freed is seen only when the disk is asked again. */
-static void disk_changed(void)
-{
-    lock_take(&space.lock);
-    space.avail_ms = 0;
-    lock_drop(&space.lock);
 }
 
 static int reserve_bytes(uint64_t bytes)

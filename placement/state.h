@@ -35,7 +35,10 @@ enum core_flags {
     CORE_RACY = 32,     /* clean pages were filled while the version was racy */
     CORE_FLUSHING =
         64, /* a flush has begun to change the PFS file: its version differs by our own doing */
-    CORE_ALL = 127,
+    CORE_PASS =
+        128, /* applications may have stored through the kernel since the last flush that counts:
+                the data file itself is the record (store_pass.c).  Set together with CORE_DIRTY */
+    CORE_ALL = 255,
 };
 
 struct file_core {
@@ -66,7 +69,8 @@ struct file_record {
     uint32_t busy_next, busy_prev;    /* list of the busy records */
     uint32_t data_synced;             /* its directory entry is on disk */
     uint64_t valid, zero, dirty;      /* pages */
-    uint8_t spare[16];
+    uint32_t passed; /* descriptors or mappings that the kernel serves may be left; kept over starts */
+    uint8_t spare[12];
     char path[INLINE_PATH];
 };
 

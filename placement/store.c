@@ -273,6 +273,7 @@ static uint64_t blocks_of(const struct file *f)
 void store_info(struct file *f, struct file_info *out)
 {
     lock_take(&f->lock);
+    store_pass_look(f);
     const struct file_core *c = core(f);
     *out = (struct file_info){
         .size = c->size,
@@ -283,10 +284,11 @@ void store_info(struct file *f, struct file_info *out)
         .base_known = c->flags & CORE_BASE,
         .base_end = c->base_end,
         .cut = c->cut,
-        .dirty_bytes = f->rec->dirty * PAGE,
+        .dirty_bytes = f->rec->dirty * PAGE + f->pass.counted,
         .change = f->change,
-        .dirty = is_dirty(f),
+        .dirty = is_dirty(f) && !store_pass_flushed(f),
         .claimed = c->flags & CORE_CLAIMED,
+        .pass = is_pass(f),
         .mtime_set = c->flags & CORE_MTIME_SET,
         .racy = c->flags & CORE_RACY,
         .flushing = c->flags & CORE_FLUSHING,
@@ -327,6 +329,9 @@ static int set_version(struct file *f, const struct version *v, const struct ver
     if (owes(f))
         return -EBUSY;
     if (!pages_are_of(f, v, same_as)) {
+        int err = store_pass_renew(f);
+        if (err)
+            return err;
         count(stale_bytes, store_drop_all(f));
         f->change++;
     }
@@ -460,6 +465,7 @@ void store_set_deleted(struct file *f)
     store_commit(f);
     pages_clean_all(f);
     pages_settle_all(f, false);
+    store_pass_uncount(f);
     f->change++;
     store_uncover(f);
     lock_drop(&f->lock);
@@ -472,6 +478,9 @@ void store_set_reborn(struct file *f)
     f->unlinked = false;
     if (core(f)->flags & CORE_DELETED) {
         range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
+        int err = store_pass_renew(f);
+        if (err)
+            log_error("the cache's disk: a new data file: %s", strerror(-err));
         struct file_core *c = core_change(f->rec);
         c->flags &= CORE_CLAIMED;
         c->size = c->base_end = 0;

@@ -77,6 +77,7 @@ struct file_info {
     uint64_t change;
     bool dirty;     /* pages, size, cut or times are not on the PFS */
     bool claimed;   /* the record holds a claim */
+    bool pass;      /* writers that the kernel serves may change it at any time */
     bool mtime_set; /* utimens after the last write: flush publishes exactly this */
     bool racy;      /* clean pages were filled while the version was racy */
     bool flushing;  /* a flush has begun to change the PFS file and did not end: its version differs
@@ -161,6 +162,25 @@ void store_set_deleted(struct file *f);
 /* A PFS that gives no birth times used the inode number of an unlinked file again: this fid is a
  * new file's now. */
 void store_set_reborn(struct file *f);
+
+/* ---- what the kernel serves: passthrough (store_pass.c) ---- */
+/* For an open that reads, or (with the claim held) writes, the data file itself: *fd is a read-only
+ * descriptor of it, the caller's to close; "may be dirty" is in the record.  *life: for the close,
+ * and to tell whether two opens have the same data file.  -ENODATA: not all of it is here.
+ * -ENOSPC: too much of the cache would be pinned, or too little is free for a writer. */
+int store_pass_open(struct file *f, bool write, int *fd, unsigned *life);
+void store_pass_close(struct file *f, unsigned life, bool write);
+unsigned store_pass_life(struct file *f);
+/* Before a copy-out: what the kernel's writers changed is marked dirty. */
+int store_pass_mark(struct file *f);
+/* Looks at each file that the kernel's writers may change, and keeps free what they may need.  Calls
+ * back, without a lock, for those that changed, and for those that nobody can change any more and
+ * that are on the PFS.  Returns how many are left. */
+unsigned store_pass_sample(void (*changed)(struct file *f), void (*settled)(struct file *f));
+void store_pass_forget(void);
+/* Called when there is one more to sample, and when one changed before its close; no lock held. */
+void store_on_pass(void (*wake)(void), void (*changed)(struct file *f));
+uint64_t store_pass_pinned(void); /* bytes */
 
 /* ---- copy-out (flush/copyout.c) ---- */
 struct run {

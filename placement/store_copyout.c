@@ -247,19 +247,20 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     lock_take(&f->lock);
     bool clean = f->change == change_then && !f->rec->dirty && core(f)->cut == NO_CUT &&
                  v->size == core(f)->size;
+    clean = store_pass_settle(f, clean);
     struct file_core *c = core_change(f->rec);
     c->base = *v;
     c->base_end = MIN(MIN(v->size, c->size), c->cut);
     c->flags |= CORE_BASE;
     c->flags &= ~(uint32_t)CORE_FLUSHING;
-    if (clean) {
+    if (clean && !(c->flags & CORE_PASS)) {
         c->mtime_ns = v->mtime_ns;
         c->ctime_ns = v->ctime_ns;
         c->flags &= ~(uint32_t)(CORE_DIRTY | CORE_MTIME_SET);
     }
     store_commit(f);
     pages_settle_all(f, true);
-    if (clean)
+    if (clean && !is_pass(f))
         store_uncover(f);
     else
         store_cover_flushed(f);

@@ -32,6 +32,9 @@ struct snapshot_pages {
 /* file_find, but NULL for a file whose last put is under way: never waits.  (file.c) */
 struct file *file_find_now(struct fid fid);
 
+/* Became dirty: flush hears of it.  No lock held. */
+void store_tell_dirty(struct file *f, bool became);
+
 /* f->lock must be held when you call any function below this line. */
 
 static inline const struct file_core *core(const struct file *f)
@@ -41,6 +44,11 @@ static inline const struct file_core *core(const struct file *f)
 static inline bool is_dirty(const struct file *f)
 {
     return (core(f)->flags & (CORE_DIRTY | CORE_DELETED)) == CORE_DIRTY;
+}
+/* Does the kernel serve writers of it, or may it have since the last flush?  Then all of it is here. */
+static inline bool is_pass(const struct file *f)
+{
+    return core(f)->flags & CORE_PASS;
 }
 /* Commits c (of core_change), keeps the list of busy records. */
 void store_commit(struct file *f);
@@ -55,6 +63,18 @@ void store_cover_flushed(struct file *f);
 /* Drops all pages with their bytes; the caller has a RANGE_DROP on the whole file.  f->lock is
  * dropped meanwhile. */
 uint64_t store_drop_all(struct file *f);
+
+/* ---- store_pass.c ---- */
+/* Samples the data file; true: somebody stored since the last look, size and times are new. */
+bool store_pass_look(struct file *f);
+void store_pass_changed(struct file *f); /* after a change of our own, with its range held */
+void store_pass_uncount(struct file *f); /* it is deleted: nothing of it is dirty */
+bool store_pass_flushed(const struct file *f); /* as far as the last sample tells, the PFS has it */
+bool store_pass_holds(struct file *f); /* has anybody a descriptor or a mapping? */
+int store_pass_renew(struct file *f);  /* if so: an empty data file takes its place */
+/* A flush ended (store_flushed); clean: nothing changed as far as the records tell.  Returns whether
+ * that holds; the file may still be stored into (is_pass). */
+bool store_pass_settle(struct file *f, bool clean);
 
 /* ---- store_recover.c ---- */
 /* At start, before anybody else: repairs what a crash left half done, drops or sets aside what a

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "placement/store_int.h"
@@ -44,7 +45,7 @@ bool store_missing(struct file *f, uint64_t off, uint64_t len, uint64_t *miss_of
 {
     bool found = false;
     lock_take(&f->lock);
-    if (clip(f, off, &len)) {
+    if (!is_pass(f) && clip(f, off, &len)) {
         uint64_t last = last_page(off, len), page = first_missing(f, page_of(off), last);
         if (page <= last) {
             uint64_t stop = MIN(last, first_hole_page(f) - 1);
@@ -66,7 +67,7 @@ static uint64_t readable(struct file *f, uint64_t off, uint64_t len)
 {
     if (!clip(f, off, &len))
         return 0;
-    if (off >= core(f)->base_end) /* also in the page that base_end is in: what is behind it is
+    if (is_pass(f) || off >= core(f)->base_end) /* also in the page that base_end is in: what is behind it is
                                      zeros in the data file */
         return len;
     uint64_t last = last_page(off, len), page = first_missing(f, page_of(off), last);
@@ -89,6 +90,7 @@ size_t store_pin(struct file *f, uint64_t off, size_t len)
 {
     struct range_op *op = NULL;
     lock_take(&f->lock);
+    store_pass_look(f);
     uint64_t n = readable(f, off, len);
     if (n) {
         op = xmalloc(sizeof(*op));
@@ -211,8 +213,8 @@ static bool chunk_is_clean(struct file *f, uint64_t index, const struct version 
 {
     const struct file_core *k = core(f);
     uint64_t off, pages = state_pages();
-    if (!(k->flags & CORE_BASE) || (k->flags & CORE_DELETED) || !version_eq(&k->base, v) ||
-        !mul_chunk(index, &off) || off >= v->size)
+    if (!(k->flags & CORE_BASE) || (k->flags & (CORE_DELETED | CORE_PASS)) ||
+        !version_eq(&k->base, v) || !mul_chunk(index, &off) || off >= v->size)
         return false;
     *len = (size_t)MIN(v->size - off, (uint64_t)store_chunk_size());
     if (k->base_end < off + *len) /* cut off by a truncation that is not on the PFS yet */
@@ -287,9 +289,26 @@ static uint64_t next_hole(struct file *f, uint64_t page, uint64_t last)
     return MIN(zero, absent);
 }
 
+/* The data file knows: -ENXIO beyond its end. */
+static int seek_pass(struct file *f, uint64_t off, bool hole, uint64_t *out)
+{
+    int fd, err = datafile_get(f, false, &fd);
+    if (err)
+        return err == -ENOENT ? -ENXIO : err;
+    off_t at = lseek(fd, (off_t)off, hole ? SEEK_HOLE : SEEK_DATA);
+    err = at < 0 ? -errno : 0;
+    *out = (uint64_t)at;
+    datafile_put(f);
+    return err;
+}
+
 int store_seek(struct file *f, uint64_t off, bool hole, uint64_t *out)
 {
     lock_take(&f->lock);
+    if (is_pass(f)) {
+        lock_drop(&f->lock);
+        return seek_pass(f, off, hole, out);
+    }
     uint64_t size = core(f)->size;
     int err = off >= size ? -ENXIO : 0;
     if (!err) {

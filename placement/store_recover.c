@@ -103,9 +103,33 @@ static bool repair_chunks(struct file *f)
     return any;
 }
 
+/* The kernel served writers of it, and may still: its data file is what it is, all of it. */
+static void repair_pass(struct file *f)
+{
+    struct stat st;
+    struct chunk_record *c;
+    int err = datafile_stat(f, &st);
+    if (err && err != -ENOENT)
+        log_error("the cache's disk: a data file's attributes: %s", strerror(-err));
+    for (uint32_t no = f->rec->first_chunk; (c = state_chunk_at(no)); no = c->file_next) {
+        uint64_t *dirty = chunk_bits(c, BITS_DIRTY, state_words());
+        for (uint32_t i = 0; i < state_pages(); i++)
+            if (bit_get(dirty, i)) /* marked for a flush: its bytes are there */
+                pages_end_write(f, c->index * state_pages() + i, c->index * state_pages() + i);
+    }
+    if (!err && (uint64_t)st.st_size > core(f)->size) {
+        core_change(f->rec)->size = (uint64_t)st.st_size;
+        store_commit(f);
+    }
+}
+
 static void repair(struct file *f)
 {
     struct file_core *c;
+    if (core(f)->flags & CORE_PASS) {
+        repair_pass(f);
+        return;
+    }
     bool changed = repair_chunks(f);
     if (f->rec->dirty && !(core(f)->flags & CORE_DIRTY)) {
         core_change(f->rec)->flags |= CORE_DIRTY;
@@ -186,9 +210,26 @@ static int punch_unknown(struct file *f)
     return 0;
 }
 
+/* As on any disk: what was fsynced is there, what was stored over it since may be, in part.  Every
+ * chunk is copied to the PFS again. */
+static int pass_back_to_covered(struct file *f)
+{
+    char path[STATE_PATH_MAX + 1];
+    struct chunk_record *c;
+    *core_change(f->rec) = f->rec->covered;
+    store_commit(f);
+    for (uint32_t no = f->rec->first_chunk; (c = state_chunk_at(no)); no = c->file_next)
+        c->flags = (uint16_t)(c->flags & ~CHUNK_HASH);
+    log_error("power loss: %s: what was written to it after its last fsync is lost, or there in part",
+              name_of(f->rec, path));
+    return datafile_resize(f, core(f)->size);
+}
+
 static int back_to_covered(struct file *f)
 {
     char path[STATE_PATH_MAX + 1];
+    if (f->rec->covered.flags & CORE_PASS)
+        return pass_back_to_covered(f);
     bool older = f->rec->covered.check != core(f)->check;
     *core_change(f->rec) = f->rec->covered;
     store_commit(f);
@@ -254,7 +295,7 @@ static bool after_power_loss(struct recovery *rv, struct file *f)
     }
     bool covered =
         k->check && core_is_sane(f->rec, k) && !rv->rep->damaged_slabs && !rv->rep->torn_chunks;
-    if (covered && !has_orphans(f, k)) {
+    if (covered && (k->flags & CORE_PASS || !has_orphans(f, k))) {
         int err = back_to_covered(f);
         rv->err = err ? err : rv->err;
         return false;

@@ -37,8 +37,7 @@ static int make_room(struct file *f, uint64_t first, uint64_t last, struct room 
     return err;
 }
 
-/* Became dirty: flush hears of it when no lock is held. */
-static void tell_dirty(struct file *f, bool became)
+void store_tell_dirty(struct file *f, bool became)
 {
     if (became && store.on_dirty)
         store.on_dirty(f);
@@ -51,7 +50,7 @@ static void tell_dirty(struct file *f, bool became)
 static bool needs_fill(struct file *f, uint64_t page, uint64_t off, uint64_t len)
 {
     uint64_t begin = page * PAGE, base_end = core(f)->base_end;
-    if (begin >= base_end || page_valid(f, page))
+    if (begin >= base_end || is_pass(f) || page_valid(f, page))
         return false;
     return off > begin || off + len < MIN(begin + PAGE, base_end);
 }
@@ -77,6 +76,8 @@ struct padding {
 static struct padding padding_of(struct file *f, uint64_t off, uint64_t len)
 {
     struct padding p = {0, 0};
+    if (is_pass(f)) /* all pages are whole, whatever the records say */
+        return p;
     uint64_t end = off + len, size = MAX(core(f)->size, end);
     if (!page_valid(f, page_of(off)))
         p.before = off % PAGE;
@@ -105,6 +106,8 @@ static void clear_failed(struct file *f, uint64_t off, uint64_t len)
 {
     uint64_t first = page_of(off), last = last_page(off, len), size = core(f)->size,
              end = off + len;
+    if (is_pass(f)) /* perhaps not our bytes */
+        return;
     for (uint64_t page = pages_find(f, first, last, BITS_VALID, false), until; page <= last;
          page = pages_find(f, until, last, BITS_VALID, false)) {
         until = pages_find(f, page, last, BITS_VALID, true);
@@ -148,6 +151,7 @@ static int write_pages(struct file *f, const void *buf, size_t len, uint64_t off
     }
     pages_end_write(f, first, last);
     wrote(f, off + len);
+    store_pass_changed(f);
     return 0;
 }
 
@@ -160,7 +164,7 @@ static int write_locked(struct file *f, const void *buf, size_t len, uint64_t of
     if (!err)
         err = make_room(f, page_of(off), last_page(off, len), &room);
     if (!err) {
-        *became = store_mark_dirty(f);
+        *became = store_mark_dirty(f) || store_pass_flushed(f);
         err = write_pages(f, buf, len, off, &room);
     }
     space_return(room.bytes, room.chunks);
@@ -182,11 +186,12 @@ int store_write(struct file *f, const void *buf, size_t len, uint64_t off, uint6
     if (err || !len)
         return err;
     lock_take(&f->lock);
+    store_pass_look(f);
     range_begin(f, &op, RANGE_WRITE, page_of(off), last_page(off, len));
     err = write_locked(f, buf, len, off, fill_off, &became);
     range_end(f, &op);
     lock_drop(&f->lock);
-    tell_dirty(f, became);
+    store_tell_dirty(f, became);
     return err;
 }
 
@@ -202,19 +207,34 @@ static void begin_at_end(struct file *f, struct range_op *op)
     }
 }
 
+/* Beside writers that the kernel serves, who may move the end at any time: the file system's own
+ * append.  Where it went is known only if nobody else appended. */
+static int append_pass(struct file *f, const void *buf, size_t len, uint64_t *off_out)
+{
+    lock_drop(&f->lock);
+    int err = datafile_append(f, buf, len);
+    lock_take(&f->lock);
+    store_pass_look(f);
+    *off_out = core(f)->size - MIN((uint64_t)len, core(f)->size);
+    return err;
+}
+
 int store_append(struct file *f, const void *buf, size_t len, uint64_t *off_out, uint64_t *fill_off)
 {
     struct range_op op;
     bool became = false;
     lock_take(&f->lock);
+    store_pass_look(f);
     begin_at_end(f, &op);
     *off_out = core(f)->size;
     int err = check_length(*off_out, len);
-    if (!err && len)
+    if (!err && len && is_pass(f))
+        err = append_pass(f, buf, len, off_out), became = true;
+    else if (!err && len)
         err = write_locked(f, buf, len, *off_out, fill_off, &became);
     range_end(f, &op);
     lock_drop(&f->lock);
-    tell_dirty(f, became);
+    store_tell_dirty(f, became);
     return err;
 }
 
@@ -274,6 +294,18 @@ static void begin_resize(struct file *f, struct range_op *op, uint64_t size)
     }
 }
 
+/* What the kernel serves is as long as the file. */
+static int pass_resize(struct file *f, uint64_t size)
+{
+    if (!is_pass(f) && !f->pass.opens)
+        return 0;
+    lock_drop(&f->lock);
+    int err = datafile_resize(f, size);
+    lock_take(&f->lock);
+    store_pass_changed(f);
+    return err;
+}
+
 int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off)
 {
     struct range_op op;
@@ -282,16 +314,19 @@ int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off)
     if (size > INT64_MAX)
         return -EFBIG;
     lock_take(&f->lock);
+    store_pass_look(f);
     begin_resize(f, &op, size);
-    bool was_dirty = is_dirty(f);
+    bool was_dirty = is_dirty(f) && !store_pass_flushed(f);
     if (size < core(f)->size)
         err = shrink(f, size);
     else
         resized(f, size);
+    if (!err)
+        err = pass_resize(f, size);
     range_end(f, &op);
     bool became = is_dirty(f) && !was_dirty;
     lock_drop(&f->lock);
-    tell_dirty(f, became);
+    store_tell_dirty(f, became);
     return err;
 }
 
@@ -304,16 +339,20 @@ int store_allocate(struct file *f, uint64_t off, uint64_t len, bool keep_size)
     if (keep_size)
         return 0;
     struct range_op op;
+    int err = 0;
     lock_take(&f->lock);
+    store_pass_look(f);
     begin_at_end(f, &op);
-    bool was_dirty = is_dirty(f), longer = off + len > core(f)->size;
-    if (longer)
+    bool was_dirty = is_dirty(f) && !store_pass_flushed(f), longer = off + len > core(f)->size;
+    if (longer) {
         resized(f, off + len);
+        err = pass_resize(f, off + len);
+    }
     range_end(f, &op);
     bool became = longer && is_dirty(f) && !was_dirty;
     lock_drop(&f->lock);
-    tell_dirty(f, became);
-    return 0;
+    store_tell_dirty(f, became);
+    return err;
 }
 
 /* ---- punch ---- */
@@ -323,6 +362,8 @@ int store_allocate(struct file *f, uint64_t off, uint64_t len, bool keep_size)
 static void widen(struct file *f, uint64_t *off, uint64_t *len)
 {
     uint64_t end = *off + *len;
+    if (is_pass(f))
+        return;
     if (!page_valid(f, page_of(*off)))
         *off -= *off % PAGE;
     if (end % PAGE && !page_valid(f, page_of(end)))
@@ -359,7 +400,7 @@ static int punch_pages(struct file *f, uint64_t off, uint64_t len, struct room *
 static bool next_punch(struct file *f, uint64_t page, uint64_t last, uint64_t *first,
                        uint64_t *until)
 {
-    uint64_t holes = (core(f)->base_end + PAGE - 1) / PAGE;
+    uint64_t holes = is_pass(f) ? UINT64_MAX : (core(f)->base_end + PAGE - 1) / PAGE;
     *first = page < holes ? page : pages_find(f, page, last, BITS_VALID, true);
     if (*first > last)
         return false;
@@ -380,13 +421,14 @@ static int punch_locked(struct file *f, uint64_t off, uint64_t len, bool *became
         uint64_t from = MAX(off, first * PAGE), to = MIN(off + len, (until + 1) * PAGE);
         err = make_room(f, first, until, &room);
         if (!err) {
-            *became |= store_mark_dirty(f);
+            *became |= store_mark_dirty(f) || store_pass_flushed(f);
             err = punch_pages(f, from, to - from, &room);
         }
         space_return(room.bytes, room.chunks);
     }
     if (!err)
         wrote(f, 0);
+    store_pass_changed(f);
     return err;
 }
 
@@ -396,6 +438,7 @@ int store_punch(struct file *f, uint64_t off, uint64_t len, uint64_t *fill_off)
     bool became = false;
     int err = 0;
     lock_take(&f->lock);
+    store_pass_look(f);
     uint64_t size = core(f)->size;
     if (off < size && len) {
         len = MIN(len, size - off);
@@ -409,7 +452,7 @@ int store_punch(struct file *f, uint64_t off, uint64_t len, uint64_t *fill_off)
         range_end(f, &op);
     }
     lock_drop(&f->lock);
-    tell_dirty(f, became);
+    store_tell_dirty(f, became);
     return err;
 }
 
@@ -450,6 +493,8 @@ static int fill_locked(struct file *f, uint64_t index, const struct version *v, 
 {
     uint64_t chunk = store_chunk_size(), off = index * chunk, first = page_of(off);
     const struct file_core *k = core(f);
+    if (is_pass(f))
+        return 0; /* all is here, and newer */
     if (!(k->flags & CORE_BASE) || !version_eq(&k->base, v) || off >= v->size ||
         len < MIN(chunk, v->size - off))
         return -ESTALE;
@@ -513,7 +558,7 @@ void store_set_times(struct file *f, int64_t mtime_ns)
     f->change++;
     bool became = is_dirty(f) && !was_dirty;
     lock_drop(&f->lock);
-    tell_dirty(f, became);
+    store_tell_dirty(f, became);
 }
 
 void store_touch_ctime(struct file *f)
@@ -550,7 +595,8 @@ int store_sync(struct file *f)
     int err = 0;
     lock_take(&f->lock);
     range_begin(f, &op, RANGE_READ, 0, UINT64_MAX); /* no write is half done meanwhile */
-    if (is_dirty(f) && f->rec->covered.check != core(f)->check)
+    store_pass_look(f);
+    if (is_dirty(f) && (is_pass(f) || f->rec->covered.check != core(f)->check))
         err = sync_locked(f);
     range_end(f, &op);
     lock_drop(&f->lock);

@@ -26,7 +26,8 @@ static void print_place(const json_t *s)
     uint64_t silent = json_u64(s, "pfs_silent_ms");
     if (silent >= 2000)
         printf("   does not answer for %" PRIu64 " s", silent / 1000);
-    printf("\n  passthrough  %s\n", json_is_true(json_object_get(s, "passthrough")) ? "on" : "off");
+    bool on = json_is_true(json_object_get(s, "passthrough"));
+    printf("\n  passthrough  %s%s\n", on ? "on" : "off: ", on ? "" : json_text(s, "passthrough_why"));
 }
 
 static void print_cache(const json_t *s)

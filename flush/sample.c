@@ -1,0 +1,87 @@
+/* sample.c - files that applications write through the kernel: this daemon sees nothing of it, so a
+ * thread looks at each of them five times a second.  A change is activity (no lull), and makes the
+ * file dirty; when nobody can change it any more its claim goes back.  Without such files it sleeps.
+ */
+#include "flush/flush_int.h"
+
+#include "placement/claim.h"
+#include "placement/pfs_data.h"
+#include "placement/store.h"
+#include "transport/lock.h"
+
+#define EVERY_MS 200
+
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t more;
+    bool running, any;
+    pthread_t thread;
+} sampler = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
+
+static void changed(struct file *f)
+{
+    lull_begin();
+    lull_end();
+    policy_add(f);
+}
+
+static void settled(struct file *f)
+{
+    pfs_drop(f); /* unless it is open */
+    claim_give_back(f);
+}
+
+static void wake(void)
+{
+    lock_take(&sampler.lock);
+    sampler.any = true;
+    pthread_cond_signal(&sampler.more);
+    lock_drop(&sampler.lock);
+}
+
+/* False: the end.  `any` is set again by who comes while we look. */
+static bool wait_for_files(bool left)
+{
+    lock_take(&sampler.lock);
+    if (left)
+        lock_wait(&sampler.lock, &sampler.more, sampler.running ? EVERY_MS : 1);
+    while (sampler.running && !left && !sampler.any)
+        lock_wait(&sampler.lock, &sampler.more, 0);
+    sampler.any = false;
+    bool running = sampler.running;
+    lock_drop(&sampler.lock);
+    return running;
+}
+
+unsigned flush_sample(void)
+{
+    return store_pass_sample(changed, settled);
+}
+
+static void *sample(void *arg)
+{
+    (void)arg;
+    for (bool left = false; wait_for_files(left);)
+        left = flush_sample() > 0;
+    store_pass_forget();
+    return NULL;
+}
+
+int sample_start(void)
+{
+    lock_cond_init(&sampler.more);
+    sampler.running = true;
+    sampler.any = false;
+    store_on_pass(wake, changed);
+    return -pthread_create(&sampler.thread, NULL, sample, NULL);
+}
+
+void sample_stop(void)
+{
+    store_on_pass(NULL, NULL);
+    lock_take(&sampler.lock);
+    sampler.running = false;
+    pthread_cond_signal(&sampler.more);
+    lock_drop(&sampler.lock);
+    pthread_join(sampler.thread, NULL);
+}

@@ -1,0 +1,108 @@
+/* backing.c - registering store files with the kernel, which then serves an open's reads and writes
+ * from them (FUSE passthrough, Linux 6.9).
+ *
+ * It needs CAP_SYS_ADMIN, a kernel that offers it, and a cache directory whose file system is not
+ * itself stacked higher than the kernel allows, grants leases (placement/store_pass.c needs them to
+ * know that nobody stores any more) and is no FUSE.  All of it is tried once, before the mount is
+ * said to be ready; where it does not work, everything goes through the daemon and the page cache.
+ */
+#include "fs/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "placement/store.h"
+
+/* From linux/fuse.h, which is older than 6.9 on some machines that build this. */
+struct backing_map {
+    int32_t fd;
+    uint32_t flags;
+    uint64_t padding;
+};
+#define BACKING_OPEN  _IOW(229, 1, struct backing_map)
+#define BACKING_CLOSE _IOW(229, 2, uint32_t)
+
+int backing_open(int fd)
+{
+    struct backing_map map = {.fd = fd};
+    int id = ioctl(fuse_session_fd(mount_session()), BACKING_OPEN, &map);
+    return id < 0 ? -errno : id;
+}
+
+void backing_close(int id)
+{
+    uint32_t arg = (uint32_t)id;
+    int fd = fuse_session_fd(mount_session());
+    if (fd >= 0 && ioctl(fd, BACKING_CLOSE, &arg) < 0 && errno != ENOTCONN) /* fd < 0: unmounted */
+        log_warn("a store file stays registered with the kernel: %s", strerror(errno));
+}
+
+/* ---- is it possible here? ---- */
+
+static const char *why_not(int err)
+{
+    switch (err) {
+    case -EPERM:
+        return "it needs CAP_SYS_ADMIN: `setcap cap_sys_admin+ep` on the eddyfs program, or let root "
+               "mount (a job's prolog)";
+    case -ENOTTY:
+    case -EOPNOTSUPP:
+        return "this kernel's FUSE has none (Linux 6.9 and newer have)";
+    case -ELOOP:
+    case -EINVAL:
+        return "the cache directory's file system is stacked on another one: name one on a plain disk "
+               "with --cache-dir";
+    case -EAGAIN:
+    case -ENOLCK:
+        return "the cache directory's file system gives no leases: name one on a plain disk with "
+               "--cache-dir";
+    default:
+        return strerror(-err);
+    }
+}
+
+static int try_lease(int fd)
+{
+    if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
+        return errno == EINVAL ? -ENOLCK : -errno;
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return 0;
+}
+
+static int try_file(const char *name)
+{
+    int made = openat(store_dirfd(), name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (made < 0)
+        return -errno;
+    close(made);
+    int fd = openat(store_dirfd(), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int err = fd < 0 ? -errno : try_lease(fd);
+    if (!err) {
+        int id = backing_open(fd);
+        if (id < 0)
+            err = id;
+        else
+            backing_close(id);
+    }
+    if (fd >= 0)
+        close(fd);
+    unlinkat(store_dirfd(), name, 0);
+    return err;
+}
+
+void backing_try(bool kernel_has_it)
+{
+    if (!settings.passthrough) {
+        settings.passthrough_why = "switched off (--no-passthrough)";
+        return;
+    }
+    int err = kernel_has_it ? try_file("probe-passthrough") : -EOPNOTSUPP;
+    settings.passthrough = !err;
+    settings.passthrough_why = err ? why_not(err) : "";
+    if (err)
+        log_info("no passthrough: %s; files are read and written through the daemon",
+                 settings.passthrough_why);
+}
