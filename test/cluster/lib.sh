@@ -18,7 +18,8 @@
 # 77 skipped with the reason on stdout, else failed.
 #
 # Comment lines of a test that test/run reads: "timeout: SECONDS" (default 180),
-# "long" (only with --long), "sanitize" (also run with the sanitizers' build).
+# "long" (only with --long), "sanitize" (also run with the sanitizers' build),
+# "both" (also run with --no-passthrough, given by EDDY_TEST_OPTIONS).
 #
 # A test that calls in_namespaces before anything else runs with networks and
 # mounts of its own; add_host NAME then makes a host, and start_faultfs NAME and
@@ -386,7 +387,7 @@ start_node() {
     record_mount "$W" "$mount"
     start_daemon "$name" "$W/$name.out" "$EDDY_BUILD/eddyfs" -f --node "$name" \
         --listen "$address" --cache-dir "$W/cache-$name" --session test --log "$W/$name.log" \
-        "$@" "$pfs" "$mount"
+        ${EDDY_TEST_OPTIONS-} "$@" "$pfs" "$mount"
     NODE_PID[$name]=$STARTED_PID
     JOB[node-$name]=$STARTED_JOB
     wait_for_mount "$STARTED_JOB" "$name" "$mount" fuse.eddyfs

@@ -2,6 +2,7 @@
 # kill -9 of a daemon with dirty data, then the same command line again: the dead mount is cleared, the data is served and
 # flushed. A daemon that is only stopped keeps its mount.
 # timeout: 120
+# both
 . "$(dirname "$0")/lib.sh"
 requires fuse
 start_faultfs a

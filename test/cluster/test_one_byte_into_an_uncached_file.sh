@@ -2,6 +2,7 @@
 # One byte written into a file that is not cached, then flushed: only that byte differs on the PFS; at page, chunk and
 # end-of-file borders, for many sizes, and in a file without owner-write permission.
 # timeout: 240
+# both
 # sanitize
 . "$(dirname "$0")/lib.sh"
 requires fuse

@@ -2,6 +2,7 @@
 # One node serves files as a plain directory does: read, write, truncate, mmap, append,
 # O_DIRECT, holes, unlink-while-open; and a random reader/writer against a plain file.
 # timeout: 600
+# both
 # sanitize
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3

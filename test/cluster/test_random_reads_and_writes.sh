@@ -3,6 +3,7 @@
 # with close-to-open between turns; at the end the PFS has the same bytes.  (A hundred
 # thousand operations on one node: test_one_node.sh.)
 # timeout: 600
+# both
 # sanitize
 . "$(dirname "$0")/lib.sh"
 requires fuse
