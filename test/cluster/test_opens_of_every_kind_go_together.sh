@@ -12,9 +12,9 @@ start_node b "$PFS" --flush-wait 0 --cache-size 300M --wait-nodes 2
 mkdir "$PFS/one" "$PFS/two"
 sleep 1.1 # names made past the mounts are seen after the attribute time-out
 echo "--- one node"
-"$EDDY_BUILD/test/openstress" "$(many 1500 200)" 8 "$W/mnt-a/one" || fail "one node"
+"$EDDY_BUILD/test/openstress" "${OPERATIONS:-$(many 1500 200)}" 8 "$W/mnt-a/one" || fail "one node"
 echo "--- two nodes"
-"$EDDY_BUILD/test/openstress" "$(many 400 60)" 8 "$W/mnt-a/two" "$W/mnt-b/two" || fail "two nodes"
+"$EDDY_BUILD/test/openstress" "${OPERATIONS:-$(many 400 60)}" 8 "$W/mnt-a/two" "$W/mnt-b/two" || fail "two nodes"
 sums() { (cd "$1" && sha256sum one/* two/*); }
 sums "$W/mnt-a" >"$W/sums-a"
 sums "$W/mnt-b" >"$W/sums-b"
