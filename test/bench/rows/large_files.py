@@ -43,6 +43,7 @@ class Reading(Group):
     def __init__(self, bench):
         super().__init__(bench)
         self.size = bench.scale(128, 512) * MIB
+        self.memory = 2 * self.size
 
     def make_files(self):
         fill(self.bench.pfs + "/large", self.size)
@@ -96,6 +97,7 @@ class Writing(Group):
     def __init__(self, bench):
         super().__init__(bench)
         self.size = bench.scale(256, 1024) * MIB  # of all new files together
+        self.memory = 2 * self.size
         self.old_size = 64 * MIB                  # of each that is rewritten
 
     def make_files(self):
