@@ -1,7 +1,6 @@
 """What the figures were measured on."""
 import os
 import subprocess
-import sys
 
 
 def said_by(*argv):
@@ -24,14 +23,20 @@ def file_system(path):
     return said_by("findmnt", "-n", "-o", "FSTYPE,OPTIONS", "-T", path)
 
 
-def touch_memory():
-    """A virtual machine gets its memory when it first uses it, which then takes several times as
-    long as later: whoever were the first to fill new pages would seem slow. A process of its own
-    does it, so that the memory is free again."""
-    available = int(field_of("/proc/meminfo", "MemAvailable").split()[0]) << 10
-    pieces = min(available // 2, 8 << 30) >> 26
-    subprocess.run([sys.executable, "-c", f"pieces = [bytearray(b'x') * (1 << 26) for _ in range({pieces})]"],
-                   stdin=subprocess.DEVNULL)
+def touch_memory(size):
+    """Has `size` bytes of memory used just now, as a file's pages, and free again.
+
+    A virtual machine may give free memory back to its host within seconds, and gets it again when
+    it is used: that takes several times as long as filling it, and would make slow whoever fills
+    new pages, by chance.
+    """
+    piece = b"x" * (1 << 20)
+    fd = os.memfd_create("bench")
+    try:
+        for _ in range(size >> 20):
+            os.write(fd, piece)
+    finally:
+        os.close(fd)
 
 
 def description(bench):

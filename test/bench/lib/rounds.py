@@ -10,7 +10,7 @@ import os
 import time
 from contextlib import ExitStack
 
-from lib.machine import load
+from lib.machine import load, touch_memory
 from lib.work import Failed, run
 
 MIN_ROUNDS = 3
@@ -46,6 +46,7 @@ class Group:
     name = None
     fresh = False   # every sample has a new mount and an empty cache
     writes = False  # what others have written is on the disk before a sample begins
+    memory = 0      # bytes that a sample fills
     weight = 1      # how much longer than others its rows take
 
     def __init__(self, bench):
@@ -143,6 +144,8 @@ class Rounds:
             return
         if self.group.writes:
             run(["sync", "-f", self.bench.work.dir])
+        if self.group.memory:
+            touch_memory(self.group.memory)
         with ExitStack() as stack:
             place = self.mounted(who, stack, turn) if self.group.fresh else contender
             try:
