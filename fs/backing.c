@@ -11,7 +11,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <linux/magic.h>
 #include <sys/ioctl.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "placement/store.h"
@@ -55,6 +57,9 @@ static const char *why_not(int err)
     case -EINVAL:
         return "the cache directory's file system is stacked on another one: name one on a plain disk "
                "with --cache-dir";
+    case -EXDEV:
+        return "the cache directory is on tmpfs, which does not tell what is stored through mappings: name "
+               "one on a disk with --cache-dir";
     case -EAGAIN:
     case -ENOLCK:
         return "the cache directory's file system gives no leases: name one on a plain disk with "
@@ -64,8 +69,17 @@ static const char *why_not(int err)
     }
 }
 
+/* There a mapping's stores move no time stamp after the first (docs/protocol.md, F6). */
+static bool is_tmpfs(int fd)
+{
+    struct statfs fs;
+    return !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC;
+}
+
 static int try_lease(int fd)
 {
+    if (is_tmpfs(fd))
+        return -EXDEV;
     if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
         return errno == EINVAL ? -ENOLCK : -errno;
     fcntl(fd, F_SETLEASE, F_UNLCK);

@@ -166,10 +166,11 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
     h->flags = flags;
     h->refs = 1;
     flush_error_once(data->f, &h->error_seen); /* what failed before this open was others' */
-    add_handle(h);
     int err = fi ? settle(h, perm, fi, &ask_attr) : 0;
-    if (err) {
+    if (err)
         h->mode = IO_NONE;
+    add_handle(h);
+    if (err) {
         file_close_handle(h);
         return err;
     }

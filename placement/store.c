@@ -547,6 +547,7 @@ int store_each_claimed(int (*cb)(void *arg, struct file *f), void *arg)
 
 void store_usage(struct store_usage *out)
 {
-    *out = (struct store_usage){.files = state_files(), .chunks = state_chunks()};
+    *out = (struct store_usage){
+        .files = state_files(), .chunks = state_chunks(), .pinned = store_pass_pinned()};
     space_usage(out);
 }

@@ -213,7 +213,7 @@ static void unwatch(struct file *f)
         file_put(f);
 }
 
-/* With a READ range on all of it: nothing is being put in or taken out. */
+/* With a range on all of it: nothing is being put in or taken out. */
 static int begin_pass(struct file *f, bool write, int *fd)
 {
     if (!is_whole(f))
@@ -245,7 +245,8 @@ int store_pass_open(struct file *f, bool write, int *fd, unsigned *life)
     if (write)
         space_keep_free();
     lock_take(&f->lock);
-    range_begin(f, &op, RANGE_READ, 0, UINT64_MAX);
+    /* a chunk that is read for another node must not change meanwhile: from now on it is not handed out */
+    range_begin(f, &op, write ? RANGE_WRITE : RANGE_READ, 0, UINT64_MAX);
     int err = begin_pass(f, write, fd);
     if (!err) {
         pin(f);
