@@ -162,6 +162,13 @@ static int follow_version(struct data_handle *h, const struct location *at,
     if (err)
         return err == -ENOENT && h->held ? -ESTALE : err;
     bool same = at->known == 2 && version_eq(&v, &at->version);
+    struct file_info info;
+    store_info(h->f, &info);
+    if (info.racy) { /* the store drops them, and so must the kernel: the version does not tell them apart */
+        lock_take(&h->lock);
+        h->unlike = random_u64() | 1;
+        lock_drop(&h->lock);
+    }
     return store_set_version(h->f, &v, same ? &at->same_as : NULL);
 }
 
@@ -505,7 +512,7 @@ void data_tag(struct data_handle *h, struct data_tag *out)
     struct location at;
     data_attr(h, &at);
     if (at.where == WHERE_PFS)
-        *out = (struct data_tag){.version = at.version};
+        *out = (struct data_tag){.version = at.version, .counter = h->unlike};
     else
         *out = (struct data_tag){.node = at.node, .counter = at.counter};
 }

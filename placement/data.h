@@ -45,6 +45,7 @@ struct data_handle {
     bool held;             /* data_open_known: the store holds held_bytes of it, in version known */
     uint64_t held_bytes;
     struct data_known known;
+    uint64_t unlike;       /* not 0: the store's pages were racy: what the kernel has of this version may be older */
     bool opening;          /* data_open, of a file that had a name when it was opened on the PFS */
     struct data_tag good;  /* what the kernel caches by this handle is these bytes, or newer ones */
 };
