@@ -500,7 +500,7 @@ static bool sample_one(struct file *f, void (*changed)(struct file *f), void (*s
     store_pass_look(f);
     bool news = f->change != f->pass.sampled; /* others look too */
     f->pass.sampled = f->change;
-    if (!news && is_pass(f) && !f->pass.writers)
+    if (is_pass(f) && !f->pass.writers)
         settle_unflushed(f);
     bool over = !is_pass(f) || core(f)->flags & CORE_DELETED;
     bool dirty = is_dirty(f) && !store_pass_flushed(f);

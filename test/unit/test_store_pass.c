@@ -1,0 +1,390 @@
+/* test_store_pass.c - files that the kernel reads and writes: here by descriptors and mappings of the
+ * data file, as the kernel's are. */
+#include "store_help.h"
+
+#include <sys/mman.h>
+
+#define CHUNK (64 * KIB)
+#define SIZE  (4 * CHUNK)
+
+static uint8_t *bytes; /* SIZE, a pattern */
+
+static void setup(void)
+{
+    dir_setup();
+    open_store(64 * MIB, CHUNK);
+    bytes = malloc(SIZE);
+    put_pattern(bytes, SIZE, 0, 3);
+}
+
+static void teardown(void)
+{
+    free(bytes);
+    store_close(false);
+    dir_teardown();
+}
+
+static struct file_info info_of(struct file *f)
+{
+    struct file_info i;
+    store_info(f, &i);
+    return i;
+}
+
+/* What the kernel does when the open was answered. */
+static int open_backing(struct file *f, int flags)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/data/%02x/%016llx%016llx", cache_dir, (unsigned)(f->fid.lo & 0xff),
+             (unsigned long long)f->fid.hi, (unsigned long long)f->fid.lo);
+    int fd = open(path, flags | O_CLOEXEC);
+    ck_assert_msg(fd >= 0, "%s: %s", path, strerror(errno));
+    return fd;
+}
+
+static unsigned open_pass(struct file *f, bool write)
+{
+    int fd;
+    unsigned life;
+    int err = store_pass_open(f, write, &fd, &life);
+    ck_assert_msg(!err, "store_pass_open: %s", strerror(-err));
+    close(fd);
+    return life;
+}
+
+static void put(int fd, const void *buf, size_t len, uint64_t off)
+{
+    ck_assert_int_eq(pwrite(fd, buf, len, (off_t)off), (ssize_t)len);
+}
+
+struct flush {
+    uint64_t change, bytes;
+    struct version v;
+};
+
+/* The copy-out up to the moment when the PFS has the bytes. */
+static struct flush begin_flush(struct file *f, uint8_t *pfs)
+{
+    struct flush fl = {.v = version_n(0, 9)};
+    struct snapshot *s;
+    ck_assert_int_eq(store_pass_mark(f), 0);
+    store_flush_begins(f);
+    struct file_info info = info_of(f);
+    fl.change = info.change;
+    fl.v.size = info.size;
+    fl.v.mtime_ns = info.mtime_ns;
+    if (store_snapshot(f, 0, 64 * MIB, &s))
+        return fl;
+    for (size_t i = 0; i < s->nruns; i++) {
+        if (s->runs[i].hole)
+            memset(pfs + s->runs[i].off, 0, s->runs[i].len);
+        else
+            ck_assert_int_eq(store_pread(f, pfs + s->runs[i].off, s->runs[i].len, s->runs[i].off), 0);
+        fl.bytes += s->runs[i].len;
+    }
+    store_snapshot_done(s, true);
+    return fl;
+}
+
+static bool flush(struct file *f, uint8_t *pfs)
+{
+    struct flush fl = begin_flush(f, pfs);
+    return store_flushed(f, &fl.v, fl.change);
+}
+
+static void no_news(struct file *f)
+{
+    (void)f;
+}
+
+/* The sampler's turn: true if somebody may still store into something. */
+static bool sample(void)
+{
+    return store_pass_sample(no_news, no_news) > 0;
+}
+
+static struct file *whole_file(uint64_t n, const struct version *v)
+{
+    struct file *f = get_file(n, "whole");
+    ck_assert_int_eq(store_set_version(f, v, NULL), 0);
+    for (unsigned i = 0; i < SIZE / CHUNK; i++)
+        ck_assert_int_eq(fill_chunk(f, i, v, bytes, true), 0);
+    return f;
+}
+
+START_TEST(only_whole_files_are_given_to_the_kernel)
+{
+    struct version v = version_n(SIZE, 5);
+    struct file *f = get_file(1, "a");
+    int fd;
+    unsigned life;
+    ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
+    ck_assert_int_eq(store_pass_open(f, false, &fd, &life), -ENODATA);
+    ck_assert_int_eq(fill_chunk(f, 0, &v, bytes, true), 0);
+    ck_assert_int_eq(store_pass_open(f, false, &fd, &life), -ENODATA);
+    for (unsigned i = 1; i < SIZE / CHUNK; i++)
+        ck_assert_int_eq(fill_chunk(f, i, &v, bytes, true), 0);
+    life = open_pass(f, false);
+    ck_assert_uint_eq(store_pass_pinned(), SIZE);
+    ck_assert(!info_of(f).pass);
+    store_pass_close(f, life, false);
+    ck_assert_uint_eq(store_pass_pinned(), 0);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(what_the_kernel_stores_is_found_flushed_and_clean_when_nobody_is_left)
+{
+    uint8_t pfs[SIZE] = {0};
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    ck_assert(!info_of(f).dirty);
+    put(fd, bytes, SIZE, 0);
+    ck_assert_uint_eq(info_of(f).size, SIZE);
+    ck_assert(info_of(f).dirty);
+    read_is(f, bytes, SIZE, 0);
+    ck_assert(flush(f, pfs));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    ck_assert(!info_of(f).dirty);
+    ck_assert_msg(info_of(f).pass, "clean for good beside an open writer");
+    ck_assert(!store_clear_claim(f, NULL));
+    close(fd);
+    store_pass_close(f, life, true);
+    ck_assert(!info_of(f).pass);
+    ck_assert(!sample());
+    ck_assert(store_clear_claim(f, NULL));
+    file_put(f);
+}
+END_TEST
+
+START_TEST(only_chunks_that_changed_are_copied_again)
+{
+    uint8_t pfs[SIZE];
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE, 0);
+    ck_assert(flush(f, pfs));
+    put(fd, "!", 1, CHUNK + 17);
+    ck_assert(info_of(f).dirty);
+    struct flush fl = begin_flush(f, pfs);
+    ck_assert_uint_eq(fl.bytes, CHUNK);
+    ck_assert(store_flushed(f, &fl.v, fl.change));
+    bytes[CHUNK + 17] = '!';
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    close(fd);
+    store_pass_close(f, life, true);
+    sample();
+    file_put(f);
+}
+END_TEST
+
+/* The bytes that were hashed need not be those that were copied. */
+START_TEST(a_store_during_the_copy_is_copied_again)
+{
+    uint8_t pfs[SIZE];
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE, 0);
+    struct flush fl = begin_flush(f, pfs);
+    put(fd, "??", 2, 5);
+    put(fd, bytes + 5, 2, 5); /* even if it is what was hashed */
+    pfs[5] = 'x';             /* and not what was copied */
+    ck_assert(!store_flushed(f, &fl.v, fl.change));
+    ck_assert(info_of(f).dirty);
+    ck_assert(flush(f, pfs));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    close(fd);
+    store_pass_close(f, life, true);
+    sample();
+    file_put(f);
+}
+END_TEST
+
+START_TEST(a_truncation_during_the_copy_is_copied_again)
+{
+    uint8_t pfs[SIZE];
+    uint64_t unused;
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE, 0);
+    struct flush fl = begin_flush(f, pfs);
+    ck_assert_int_eq(store_truncate(f, 0, &unused), 0);
+    put(fd, bytes, CHUNK, 0);
+    ck_assert(!store_flushed(f, &fl.v, fl.change));
+    ck_assert_uint_eq(info_of(f).size, CHUNK);
+    memset(pfs, 0, sizeof(pfs));
+    ck_assert(flush(f, pfs));
+    ck_assert_mem_eq(pfs, bytes, CHUNK);
+    close(fd);
+    store_pass_close(f, life, true);
+    sample();
+    file_put(f);
+}
+END_TEST
+
+START_TEST(a_mapping_that_outlives_its_close_keeps_the_file_unfinished)
+{
+    uint8_t pfs[SIZE];
+    struct file *f = new_file(1, "mapped");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_RDWR);
+    put(fd, bytes, SIZE, 0);
+    uint8_t *map = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ck_assert_ptr_ne(map, MAP_FAILED);
+    close(fd);
+    store_pass_close(f, life, true);
+    ck_assert(flush(f, pfs));
+    ck_assert(sample());
+    ck_assert(info_of(f).pass);
+    for (unsigned n = 0; n < 3; n++) {
+        map[n * CHUNK + 100] = bytes[n * CHUNK + 100] = 'm';
+        ck_assert(info_of(f).dirty);
+        ck_assert(flush(f, pfs));
+        ck_assert_mem_eq(pfs, bytes, SIZE);
+    }
+    munmap(map, SIZE);
+    ck_assert(!sample());
+    ck_assert(!info_of(f).pass && !info_of(f).dirty);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(who_has_an_older_version_open_or_mapped_keeps_it)
+{
+    struct version v = version_n(SIZE, 5), w = version_n(SIZE, 6);
+    struct file *f = whole_file(1, &v);
+    unsigned life = open_pass(f, false);
+    int fd = open_backing(f, O_RDONLY);
+    uint8_t *map = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0), got[SIZE];
+    ck_assert_ptr_ne(map, MAP_FAILED);
+    ck_assert_int_eq(store_set_version(f, &w, NULL), 0);
+    ck_assert_uint_ne(store_pass_life(f), life);
+    ck_assert_int_eq(pread(fd, got, SIZE, 0), SIZE);
+    ck_assert_mem_eq(got, bytes, SIZE);
+    uint64_t off, len;
+    ck_assert(store_missing(f, 0, SIZE, &off, &len));
+    close(fd);
+    store_pass_close(f, life, false);
+    ck_assert_mem_eq(map, bytes, SIZE);
+    ck_assert_uint_eq(store_pass_pinned(), 0);
+    munmap(map, SIZE);
+    file_put(f);
+}
+END_TEST
+
+static bool is_missing(struct file *f)
+{
+    uint64_t off, len;
+    return store_missing(f, 0, SIZE, &off, &len);
+}
+
+/* Fills the store with other files until something of f is gone; false: it never is. */
+static bool pressure_evicts(struct file *f)
+{
+    struct version v = version_n(SIZE, 7);
+    for (uint64_t n = 100; n < 700 && !is_missing(f); n++)
+        file_put(whole_file(n, &v));
+    return is_missing(f);
+}
+
+START_TEST(what_is_open_or_mapped_is_not_evicted)
+{
+    struct version v = version_n(SIZE, 5);
+    struct file *f = whole_file(1, &v);
+    unsigned life = open_pass(f, false);
+    int fd = open_backing(f, O_RDONLY);
+    uint8_t *map = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0);
+    ck_assert_ptr_ne(map, MAP_FAILED);
+    close(fd);
+    ck_assert(!pressure_evicts(f));
+    store_pass_close(f, life, false);
+    ck_assert_msg(!pressure_evicts(f), "evicted under a mapping");
+    ck_assert_mem_eq(map, bytes, SIZE);
+    munmap(map, SIZE);
+    ck_assert(pressure_evicts(f));
+    file_put(f);
+}
+END_TEST
+
+START_TEST(what_is_stored_after_the_daemons_death_is_found)
+{
+    uint8_t pfs[SIZE];
+    struct file *f = new_file(1, "survivor");
+    open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, CHUNK, 0);
+    store_pass_forget();
+    file_put(f);
+    store_close(false);
+    put(fd, bytes + CHUNK, SIZE - CHUNK, CHUNK);
+    open_store(64 * MIB, CHUNK);
+    f = file_find(fid_n(1));
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_eq(info_of(f).size, SIZE);
+    ck_assert(info_of(f).dirty && info_of(f).pass);
+    read_is(f, bytes, SIZE, 0);
+    ck_assert(flush(f, pfs));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    ck_assert_msg(sample(), "finished beside a descriptor that can write");
+    put(fd, "later", 5, 0);
+    ck_assert(info_of(f).dirty);
+    close(fd);
+    ck_assert(flush(f, pfs));
+    ck_assert(!memcmp(pfs, "later", 5));
+    ck_assert(!sample() && !info_of(f).pass);
+    file_put(f);
+}
+END_TEST
+
+/* Carried writes and appends of other nodes beside the kernel's writer. */
+START_TEST(our_own_changes_and_the_kernels_go_together)
+{
+    uint64_t at, unused;
+    struct file *f = new_file(1, "both");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_RDWR);
+    put(fd, "kernel", 6, 0);
+    ck_assert_int_eq(store_append(f, "ours", 4, &at, &unused), 0);
+    ck_assert_uint_eq(at, 6);
+    put(fd, "K", 1, 0);
+    write_ok(f, "O", 1, 6);
+    read_is(f, "KernelOurs", 10, 0);
+    ck_assert_int_eq(store_punch(f, 1, 2, &unused), 0);
+    read_is(f, "K\0\0nelOurs", 10, 0);
+    ck_assert_int_eq(store_truncate(f, 3 * CHUNK, &unused), 0);
+    struct stat st;
+    ck_assert(!fstat(fd, &st) && (uint64_t)st.st_size == 3 * CHUNK);
+    close(fd);
+    store_pass_close(f, life, true);
+    sample();
+    file_put(f);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("store_pass");
+    TCase *t = tcase_create("store_pass");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, only_whole_files_are_given_to_the_kernel);
+    tcase_add_test(t, what_the_kernel_stores_is_found_flushed_and_clean_when_nobody_is_left);
+    tcase_add_test(t, only_chunks_that_changed_are_copied_again);
+    tcase_add_test(t, a_store_during_the_copy_is_copied_again);
+    tcase_add_test(t, a_truncation_during_the_copy_is_copied_again);
+    tcase_add_test(t, a_mapping_that_outlives_its_close_keeps_the_file_unfinished);
+    tcase_add_test(t, who_has_an_older_version_open_or_mapped_keeps_it);
+    tcase_add_test(t, what_is_open_or_mapped_is_not_evicted);
+    tcase_add_test(t, what_is_stored_after_the_daemons_death_is_found);
+    tcase_add_test(t, our_own_changes_and_the_kernels_go_together);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? 1 : 0;
+}
