@@ -98,7 +98,7 @@ static int set_own_times(struct request *r, struct file *f, const struct version
 {
     struct file_info info;
     store_info(f, &info);
-    bool pfs_only = !info.dirty && !info.pass && info.base_known && version_eq(&info.base, before);
+    bool pfs_only = !info.dirty && info.base_known && version_eq(&info.base, before);
     if (!pfs_only)
         store_set_times(f, mtime_ns);
     int err = pfs_utimens(r->inode->node, ts, request_cred(r));

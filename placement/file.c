@@ -120,6 +120,7 @@ static void file_free(struct file *f)
     pthread_cond_destroy(&f->changed);
     pthread_cond_destroy(&f->claim_changed);
     free(f->path);
+    store_pass_drop(f);
     free(f);
 }
 

@@ -76,6 +76,8 @@ int store_pass_renew(struct file *f);  /* if so: an empty data file takes its pl
  * that holds; the file may still be stored into (is_pass). */
 bool store_pass_settle(struct file *f, bool clean);
 
+void store_pass_drop(struct file *f); /* what a flush that failed has left */
+
 /* ---- store_recover.c ---- */
 /* At start, before anybody else: repairs what a crash left half done, drops or sets aside what a
  * power loss left in doubt. */

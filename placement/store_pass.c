@@ -410,7 +410,7 @@ static int mark_chunks(struct file *f, uint64_t size, uint8_t *buf)
     return 0;
 }
 
-static void forget_hashes(struct file *f)
+void store_pass_drop(struct file *f)
 {
     free(f->pass.hashes);
     f->pass.hashes = NULL;
@@ -422,7 +422,7 @@ int store_pass_mark(struct file *f)
     lock_take(&f->lock);
     bool any = is_pass(f) && (store_pass_look(f) || !store_pass_flushed(f));
     struct pass_sample seen = f->pass.seen;
-    forget_hashes(f);
+    store_pass_drop(f);
     lock_drop(&f->lock);
     if (!any)
         return 0;
@@ -465,7 +465,7 @@ bool store_pass_settle(struct file *f, bool clean)
         keep_hashes(f);
         f->pass.flushed = f->change;
     }
-    forget_hashes(f);
+    store_pass_drop(f);
     if (clean && nobody_stores(f))
         end_pass(f, false); /* store_flushed does the rest */
     return clean;

@@ -79,7 +79,7 @@ START_TEST(defaults_are_those_of_the_manual)
     ck_assert_double_eq(settings.attr_timeout, 1.0);
     ck_assert_double_eq(settings.negative_timeout, 0.0);
     ck_assert_double_eq(settings.flush_wait, 1.0);
-    ck_assert(!settings.foreground && !settings.allow_other && !settings.read_only && !settings.passthrough);
+    ck_assert(!settings.foreground && !settings.allow_other && !settings.read_only && settings.passthrough);
     ck_assert_int_eq(o.log_level, LOG_LEVEL_INFO);
     snprintf(dir, sizeof(dir), "/tmp/eddyfs-%u/", (unsigned)getuid());
     ck_assert_msg(!strncmp(settings.cache_dir, dir, strlen(dir)), "%s", settings.cache_dir);
