@@ -386,6 +386,7 @@ void flush_stop(void)
     pthread_join(policy.flusher, NULL);
     pool_free(policy.lull_pool);
     pool_free(policy.urgent_pool);
+    store_pass_forget();
     names_write_now();
     drop_lists();
 }

@@ -63,7 +63,6 @@ static void *sample(void *arg)
     (void)arg;
     for (bool left = false; wait_for_files(left);)
         left = flush_sample() > 0;
-    store_pass_forget();
     return NULL;
 }
 

@@ -93,6 +93,8 @@ static bool pass_begin(struct handle *h)
     }
     i->backing_id = id;
     i->backing_life = h->life;
+    if (h->flags & O_DIRECT && writes(h->flags))
+        store_pass_direct(h->data->f);
     return true;
 }
 
@@ -166,6 +168,8 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
     h->flags = flags;
     h->refs = 1;
     flush_error_once(data->f, &h->error_seen); /* what failed before this open was others' */
+    if (fi && writes(flags) && settings.passthrough)
+        store_pass_make_room();
     int err = fi ? settle(h, perm, fi, &ask_attr) : 0;
     if (err)
         h->mode = IO_NONE;

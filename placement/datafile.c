@@ -294,6 +294,30 @@ int datafile_resize(struct file *f, uint64_t size)
     return err;
 }
 
+int datafile_grow(struct file *f, uint64_t size)
+{
+    int fd, err = size ? datafile_get(f, true, &fd) : -EINVAL;
+    if (err)
+        return err;
+    if (fallocate(fd, 0, (off_t)size - 1, 1) < 0) /* atomic beside who appends, as ftruncate is not */
+        err = -errno;
+    datafile_put(f);
+    return err;
+}
+
+/* A writer holds the inode's lock: ext4, btrfs and overlayfs take it for SEEK_DATA, xfs for a read. */
+int datafile_barrier(struct file *f)
+{
+    char byte;
+    int fd, err = datafile_get(f, false, &fd);
+    if (err)
+        return err == -ENOENT ? 0 : err;
+    if (pread(fd, &byte, 1, 0) < 0 || (lseek(fd, 0, SEEK_DATA) < 0 && errno != ENXIO))
+        err = -errno;
+    datafile_put(f);
+    return err;
+}
+
 int datafile_append(struct file *f, const void *buf, size_t len)
 {
     struct iovec iov = {(void *)(uintptr_t)buf, len};
@@ -358,6 +382,7 @@ int datafile_replace(struct file *f)
     int fresh = err ? err : open_data(f, true);
     if (fresh < 0)
         return fresh;
+    f->rec->data_synced = 0;
     lock_take(&datafiles.lock);
     bool open = f->data_fd >= 0;
     if (open && dup3(fresh, f->data_fd, O_CLOEXEC) < 0)

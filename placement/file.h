@@ -55,7 +55,8 @@ struct file {
         uint64_t flushed;         /* `change` that the PFS has, as far as samples tell */
         uint64_t sampled;         /* `change` when the sampler looked last */
         uint64_t marked;          /* `change` before the last mark looked at any byte */
-        bool solid;               /* ... and its sample was old enough to prove something */
+        bool solid;               /* ... and its sample proves something */
+        bool direct;              /* a writer with O_DIRECT is open, or was beside those that are */
         struct pass_sample {
             uint64_t size;
             int64_t mtime_ns, ctime_ns;

@@ -417,7 +417,8 @@ static bool evict_begin(struct file *f, uint64_t index, struct range_op *op, uin
         space_unlist(c);
         return false;
     }
-    if (f->held || range_busy(f, first, last) || store_pass_holds(f))
+    /* is_pass: somebody may store into it, or has since its bits were last set */
+    if (f->held || range_busy(f, first, last) || is_pass(f) || store_pass_holds(f))
         return false;
     range_begin(f, op, RANGE_DROP, first, last); /* does not wait: nobody is there */
     uint64_t before = f->rec->valid - f->rec->zero;

@@ -248,12 +248,15 @@ void store_cover_flushed(struct file *f)
     sync_record(f);
 }
 
-uint64_t store_drop_all(struct file *f)
+uint64_t store_drop_all(struct file *f, bool spare)
 {
     uint64_t bytes = pages_drop_from(f, 0);
     if (!f->rec->data_made)
         return bytes;
     crash_order();
+    int renewed = spare ? store_pass_renew(f) : 0;
+    if (renewed)
+        log_error("the cache's disk: a new data file: %s", strerror(-renewed));
     lock_drop(&f->lock);
     int err = datafile_truncate(f, 0);
     if (err)
@@ -329,10 +332,7 @@ static int set_version(struct file *f, const struct version *v, const struct ver
     if (owes(f))
         return -EBUSY;
     if (!pages_are_of(f, v, same_as)) {
-        int err = store_pass_renew(f);
-        if (err)
-            return err;
-        count(stale_bytes, store_drop_all(f));
+        count(stale_bytes, store_drop_all(f, true));
         f->change++;
     }
     if (owes(f))
@@ -431,6 +431,11 @@ void store_set_new(struct file *f, const struct version *base)
     struct range_op op;
     lock_take(&f->lock);
     range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
+    if (is_pass(f)) { /* before the record says so: see pass_resize in store_write.c */
+        int err = datafile_resize(f, 0);
+        if (err)
+            log_error("the cache's disk: truncating a data file: %s", strerror(-err));
+    }
     bool was_dirty = is_dirty(f);
     struct file_core *c = core_change(f->rec);
     uint64_t had =
@@ -449,7 +454,7 @@ void store_set_new(struct file *f, const struct version *base)
     for (struct snapshot *s = f->snapshots; s; s = s->next)
         s->pages->cut_since = 0;
     store_uncover(f);
-    store_drop_all(f);
+    store_drop_all(f, false);
     f->change++;
     range_end(f, &op);
     bool became = is_dirty(f) && !was_dirty;
@@ -478,16 +483,13 @@ void store_set_reborn(struct file *f)
     f->unlinked = false;
     if (core(f)->flags & CORE_DELETED) {
         range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
-        int err = store_pass_renew(f);
-        if (err)
-            log_error("the cache's disk: a new data file: %s", strerror(-err));
         struct file_core *c = core_change(f->rec);
         c->flags &= CORE_CLAIMED;
         c->size = c->base_end = 0;
         c->cut = NO_CUT;
         store_commit(f);
         store_uncover(f);
-        store_drop_all(f);
+        store_drop_all(f, true);
         f->change++;
         range_end(f, &op);
     }

@@ -171,11 +171,14 @@ void store_set_reborn(struct file *f);
 int store_pass_open(struct file *f, bool write, int *fd, unsigned *life);
 void store_pass_close(struct file *f, unsigned life, bool write);
 unsigned store_pass_life(struct file *f);
+void store_pass_direct(struct file *f); /* ... with O_DIRECT; right after store_pass_open */
+/* Before an open for writing, without a lock: makes the room that it asks for. */
+void store_pass_make_room(void);
 /* Before a copy-out: what the kernel's writers changed is marked dirty. */
 int store_pass_mark(struct file *f);
 /* Looks at each file that the kernel's writers may change, and keeps free what they may need.  Calls
  * back, without a lock, for those that changed, and for those that nobody can change any more and
- * that are on the PFS.  Returns how many are left. */
+ * that are on the PFS.  Returns how many are left.  store_pass_forget: at the end, looks no more. */
 unsigned store_pass_sample(void (*changed)(struct file *f), void (*settled)(struct file *f));
 void store_pass_forget(void);
 /* Called when there is one more to sample, and when one changed before its close; no lock held. */

@@ -50,6 +50,8 @@ static inline bool is_pass(const struct file *f)
 {
     return core(f)->flags & CORE_PASS;
 }
+/* fsync of data and record; f->lock is dropped meanwhile. */
+int store_cover(struct file *f);
 /* Commits c (of core_change), keeps the list of busy records. */
 void store_commit(struct file *f);
 /* Makes the file dirty before its first dirty page.  True if it was not. */
@@ -60,14 +62,13 @@ bool store_mark_dirty(struct file *f);
  * stays, on the new base. */
 void store_uncover(struct file *f);
 void store_cover_flushed(struct file *f);
-/* Drops all pages with their bytes; the caller has a RANGE_DROP on the whole file.  f->lock is
- * dropped meanwhile. */
-uint64_t store_drop_all(struct file *f);
+/* Drops all pages with their bytes; the caller has a RANGE_DROP on the whole file.  spare: who has the
+ * data file open or mapped keeps it as it is.  f->lock is dropped meanwhile. */
+uint64_t store_drop_all(struct file *f, bool spare);
 
 /* ---- store_pass.c ---- */
 /* Samples the data file; true: somebody stored since the last look, size and times are new. */
 bool store_pass_look(struct file *f);
-void store_pass_changed(struct file *f); /* after a change of our own, with its range held */
 void store_pass_uncount(struct file *f); /* it is deleted: nothing of it is dirty */
 bool store_pass_flushed(const struct file *f); /* as far as the last sample tells, the PFS has it */
 bool store_pass_holds(struct file *f); /* has anybody a descriptor or a mapping? */

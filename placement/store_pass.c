@@ -33,7 +33,8 @@
 
 #include "placement/store_int.h"
 
-#define GRAIN_NS INT64_C(10000000) /* of a local file system's clock: a sample this young proves nothing */
+#define GRAIN_NS  INT64_C(10000000) /* of a local file system's clock: a sample this young proves nothing */
+#define DIRECT_NS INT64_C(1000000000) /* an O_DIRECT write lasts less: no barrier waits for it */
 
 struct pass_hash {
     uint64_t index, hash;
@@ -111,17 +112,6 @@ bool store_pass_look(struct file *f)
     took_changes(f, &now);
     f->pass.seen = now;
     return true;
-}
-
-/* After a change of our own, with its range still held: not a change by somebody else. */
-void store_pass_changed(struct file *f)
-{
-    struct pass_sample now;
-    if (!is_pass(f) || !take_sample(f, &now))
-        return;
-    if (now.size > core(f)->size)
-        took_changes(f, &now);
-    f->pass.seen = now;
 }
 
 bool store_pass_flushed(const struct file *f)
@@ -218,10 +208,9 @@ static int begin_pass(struct file *f, bool write, int *fd)
 {
     if (!is_whole(f))
         return -ENODATA;
-    bool begins = !is_pass(f) && !f->pass.opens;
     if (!f->pass.opens && !space_pins(store_pass_pinned(), core(f)->size, write))
         return -ENOSPC;
-    int err = begins ? datafile_resize(f, core(f)->size) : 0;
+    int err = is_pass(f) ? 0 : datafile_resize(f, core(f)->size);
     if (!err)
         err = datafile_open_again(f, fd);
     if (err)
@@ -232,22 +221,27 @@ static int begin_pass(struct file *f, bool write, int *fd)
         bool was_dirty = is_dirty(f);
         core_change(f->rec)->flags |= CORE_PASS | CORE_DIRTY;
         store_commit(f);
-        store_uncover(f);
         take_sample(f, &f->pass.seen);
         f->pass.flushed = was_dirty ? f->change - 1 : f->change;
+        if (f->rec->covered.check) /* what was fsynced stays so */
+            err = store_cover(f);
     }
-    return 0;
+    if (err)
+        close(*fd);
+    return err;
 }
+
+static void settle_unflushed(struct file *f);
 
 int store_pass_open(struct file *f, bool write, int *fd, unsigned *life)
 {
     struct range_op op;
-    if (write)
-        space_keep_free();
     lock_take(&f->lock);
     /* a chunk that is read for another node must not change meanwhile: from now on it is not handed out */
     range_begin(f, &op, write ? RANGE_WRITE : RANGE_READ, 0, UINT64_MAX);
     int err = begin_pass(f, write, fd);
+    if (err && is_pass(f))
+        settle_unflushed(f);
     if (!err) {
         pin(f);
         f->pass.writers += write;
@@ -258,6 +252,18 @@ int store_pass_open(struct file *f, bool write, int *fd, unsigned *life)
     if (!err && write)
         watch(f);
     return err;
+}
+
+void store_pass_make_room(void)
+{
+    space_keep_free();
+}
+
+void store_pass_direct(struct file *f)
+{
+    lock_take(&f->lock);
+    f->pass.direct = true;
+    lock_drop(&f->lock);
 }
 
 unsigned store_pass_life(struct file *f)
@@ -308,6 +314,8 @@ void store_pass_close(struct file *f, unsigned life, bool write)
         unpin(f);
         f->pass.writers -= write;
     }
+    if (!f->pass.writers)
+        f->pass.direct = false;
     if (is_pass(f))
         settle_unflushed(f);
     bool dirty = write && is_dirty(f) && !store_pass_flushed(f);
@@ -333,19 +341,12 @@ int store_pass_renew(struct file *f)
 
 /* ---- flushing ---- */
 
-/* F4: would a store from now on show in ctime? */
-static bool is_old(const struct pass_sample *s)
+/* F4: until a store from then on would show in ctime. */
+static void wait_for_clock(const struct pass_sample *s, bool direct)
 {
-    int64_t age = real_ns() - s->ctime_ns;
-    return age < 0 || age >= GRAIN_NS;
-}
-
-/* Until the clock has moved on since the sample. */
-static void wait_for_clock(const struct pass_sample *s)
-{
-    int64_t age = real_ns() - s->ctime_ns;
-    if (!is_old(s))
-        nanosleep(&(struct timespec){.tv_nsec = GRAIN_NS - age}, NULL);
+    int64_t age = real_ns() - s->ctime_ns, wait = (direct ? DIRECT_NS : GRAIN_NS) - age;
+    if (age >= 0 && wait > 0)
+        nanosleep(&(struct timespec){.tv_nsec = MIN(wait, INT64_C(999999999))}, NULL);
 }
 
 /* Is the chunk on the PFS as it is here? */
@@ -417,24 +418,34 @@ void store_pass_drop(struct file *f)
     f->pass.nhashes = 0;
 }
 
+/* F4.  A sample from which on every store shows: the clock has moved on since its ctime, writes that
+ * had begun before have ended, mapped pages are write-protected; and no store came meanwhile, which
+ * could have done what it shows before all that was so. */
+static int solid_sample(struct file *f, const struct pass_sample *seen, bool direct)
+{
+    wait_for_clock(seen, direct);
+    int err = datafile_barrier(f);
+    return err ? err : datafile_sync(f);
+}
+
 int store_pass_mark(struct file *f)
 {
     lock_take(&f->lock);
     bool any = is_pass(f) && (store_pass_look(f) || !store_pass_flushed(f));
     struct pass_sample seen = f->pass.seen;
+    bool direct = f->pass.direct;
     store_pass_drop(f);
     lock_drop(&f->lock);
     if (!any)
         return 0;
     watch(f);
-    wait_for_clock(&seen);
-    int err = datafile_sync(f); /* also write-protects what is mapped */
+    int err = solid_sample(f, &seen, direct);
     if (err)
         return err;
     lock_take(&f->lock);
     store_pass_look(f);
     f->pass.marked = f->change;
-    f->pass.solid = is_old(&f->pass.seen);
+    f->pass.solid = same_sample(&seen, &f->pass.seen) && direct == f->pass.direct;
     uint64_t size = core(f)->size;
     lock_drop(&f->lock);
     uint8_t *buf = xmalloc(store_chunk_size());
@@ -509,10 +520,15 @@ static bool sample_one(struct file *f, void (*changed)(struct file *f), void (*s
         changed(f);
     else if (dirty && !over)
         store_tell_dirty(f, true);
-    if (over) {
-        settled(f);
-        unwatch(f);
-    }
+    if (!over)
+        return true;
+    settled(f);
+    unwatch(f);
+    lock_take(&f->lock); /* it may have been opened meanwhile, and found on the list */
+    over = !is_pass(f) || core(f)->flags & CORE_DELETED;
+    lock_drop(&f->lock);
+    if (!over)
+        watch(f);
     return !over;
 }
 

@@ -121,6 +121,10 @@ static void repair_pass(struct file *f)
         core_change(f->rec)->size = (uint64_t)st.st_size;
         store_commit(f);
     }
+    pages_drop_from(f, (core(f)->size + PAGE - 1) / PAGE);
+    err = datafile_grow(f, core(f)->size); /* an extension was under way */
+    if (err && core(f)->size)
+        log_error("the cache's disk: extending a data file: %s", strerror(-err));
 }
 
 static void repair(struct file *f)

@@ -151,7 +151,7 @@ static int write_pages(struct file *f, const void *buf, size_t len, uint64_t off
     }
     pages_end_write(f, first, last);
     wrote(f, off + len);
-    store_pass_changed(f);
+    store_pass_look(f);
     return 0;
 }
 
@@ -211,9 +211,13 @@ static void begin_at_end(struct file *f, struct range_op *op)
  * append.  Where it went is known only if nobody else appended. */
 static int append_pass(struct file *f, const void *buf, size_t len, uint64_t *off_out)
 {
+    int fd, err = datafile_get(f, true, &fd); /* in use: the file does not become clean meanwhile */
+    if (err)
+        return err;
     lock_drop(&f->lock);
-    int err = datafile_append(f, buf, len);
+    err = datafile_append(f, buf, len);
     lock_take(&f->lock);
+    datafile_put(f);
     store_pass_look(f);
     *off_out = core(f)->size - MIN((uint64_t)len, core(f)->size);
     return err;
@@ -273,6 +277,8 @@ static int shrink(struct file *f, uint64_t size)
             c->flags = (uint16_t)(c->flags & ~CHUNK_HASH);
     }
     crash_order();
+    if (is_pass(f)) /* done already, and may have grown again */
+        return 0;
     lock_drop(&f->lock);
     int err = datafile_truncate(f, size);
     if (err)
@@ -294,16 +300,11 @@ static void begin_resize(struct file *f, struct range_op *op, uint64_t size)
     }
 }
 
-/* What the kernel serves is as long as the file. */
+/* What the kernel serves is as long as the file: before the record says so, and with f->lock, so that no
+ * look in between finds the old length and takes it for a writer's. */
 static int pass_resize(struct file *f, uint64_t size)
 {
-    if (!is_pass(f) && !f->pass.opens)
-        return 0;
-    lock_drop(&f->lock);
-    int err = datafile_resize(f, size);
-    lock_take(&f->lock);
-    store_pass_changed(f);
-    return err;
+    return is_pass(f) || f->pass.opens ? datafile_resize(f, size) : 0;
 }
 
 int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off)
@@ -317,12 +318,12 @@ int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off)
     store_pass_look(f);
     begin_resize(f, &op, size);
     bool was_dirty = is_dirty(f) && !store_pass_flushed(f);
-    if (size < core(f)->size)
+    err = pass_resize(f, size);
+    if (!err && size < core(f)->size)
         err = shrink(f, size);
-    else
+    else if (!err)
         resized(f, size);
-    if (!err)
-        err = pass_resize(f, size);
+    store_pass_look(f);
     range_end(f, &op);
     bool became = is_dirty(f) && !was_dirty;
     lock_drop(&f->lock);
@@ -344,10 +345,11 @@ int store_allocate(struct file *f, uint64_t off, uint64_t len, bool keep_size)
     store_pass_look(f);
     begin_at_end(f, &op);
     bool was_dirty = is_dirty(f) && !store_pass_flushed(f), longer = off + len > core(f)->size;
-    if (longer) {
-        resized(f, off + len);
-        err = pass_resize(f, off + len);
-    }
+    if (longer && (is_pass(f) || f->pass.opens))
+        err = datafile_grow(f, off + len);
+    if (longer && !err)
+        resized(f, MAX(off + len, core(f)->size));
+    store_pass_look(f);
     range_end(f, &op);
     bool became = longer && is_dirty(f) && !was_dirty;
     lock_drop(&f->lock);
@@ -428,7 +430,7 @@ static int punch_locked(struct file *f, uint64_t off, uint64_t len, bool *became
     }
     if (!err)
         wrote(f, 0);
-    store_pass_changed(f);
+    store_pass_look(f);
     return err;
 }
 
@@ -547,7 +549,8 @@ int store_fill(struct file *f, uint64_t index, const struct version *v, const vo
 void store_set_times(struct file *f, int64_t mtime_ns)
 {
     lock_take(&f->lock);
-    bool was_dirty = is_dirty(f);
+    store_pass_look(f);
+    bool was_dirty = is_dirty(f) && !store_pass_flushed(f);
     struct file_core *c = core_change(f->rec);
     c->mtime_ns = mtime_ns;
     c->ctime_ns = real_ns();
@@ -573,7 +576,7 @@ void store_touch_ctime(struct file *f)
 
 /* First the bytes, then what says that they are there: a record that survives a power loss tells
  * the truth. */
-static int sync_locked(struct file *f)
+int store_cover(struct file *f)
 {
     lock_drop(&f->lock);
     int err = datafile_sync(f);
@@ -597,7 +600,7 @@ int store_sync(struct file *f)
     range_begin(f, &op, RANGE_READ, 0, UINT64_MAX); /* no write is half done meanwhile */
     store_pass_look(f);
     if (is_dirty(f) && (is_pass(f) || f->rec->covered.check != core(f)->check))
-        err = sync_locked(f);
+        err = store_cover(f);
     range_end(f, &op);
     lock_drop(&f->lock);
     return err;
