@@ -310,6 +310,49 @@ START_TEST(what_is_open_or_mapped_is_not_evicted)
 }
 END_TEST
 
+/* Its bits say that the chunk is clean; the data file does not. */
+START_TEST(what_was_stored_since_the_last_flush_is_not_evicted)
+{
+    uint8_t pfs[SIZE];
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE, 0);
+    ck_assert(flush(f, pfs));
+    put(fd, "new", 3, CHUNK);
+    memcpy(bytes + CHUNK, "new", 3);
+    close(fd);
+    store_pass_close(f, life, true);
+    struct version v = version_n(SIZE, 7);
+    for (uint64_t n = 100; n < 700; n++)
+        file_put(whole_file(n, &v));
+    read_is(f, bytes, SIZE, 0);
+    ck_assert(flush(f, pfs));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    sample();
+    file_put(f);
+}
+END_TEST
+
+/* fallocate beside a writer that the kernel serves, who is farther on already. */
+START_TEST(fallocate_never_shortens)
+{
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE, 0);
+    ck_assert_int_eq(store_allocate(f, 0, CHUNK, false), 0);
+    read_is(f, bytes, SIZE, 0);
+    ck_assert_int_eq(store_allocate(f, SIZE, CHUNK, false), 0);
+    ck_assert_uint_eq(info_of(f).size, SIZE + CHUNK);
+    read_is(f, bytes, SIZE, 0);
+    close(fd);
+    store_pass_close(f, life, true);
+    sample();
+    file_put(f);
+}
+END_TEST
+
 START_TEST(what_is_stored_after_the_daemons_death_is_found)
 {
     uint8_t pfs[SIZE];
@@ -379,6 +422,8 @@ int main(void)
     tcase_add_test(t, a_mapping_that_outlives_its_close_keeps_the_file_unfinished);
     tcase_add_test(t, who_has_an_older_version_open_or_mapped_keeps_it);
     tcase_add_test(t, what_is_open_or_mapped_is_not_evicted);
+    tcase_add_test(t, what_was_stored_since_the_last_flush_is_not_evicted);
+    tcase_add_test(t, fallocate_never_shortens);
     tcase_add_test(t, what_is_stored_after_the_daemons_death_is_found);
     tcase_add_test(t, our_own_changes_and_the_kernels_go_together);
     suite_add_tcase(s, t);
