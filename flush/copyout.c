@@ -208,13 +208,21 @@ static int run_pass(struct pass *p, bool *clean)
     return 0;
 }
 
+/* Looking for what the kernel's writers changed waits for lulls too. */
+static int gate_of(void *arg)
+{
+    const struct pass *p = arg;
+    bool idle;
+    return policy_gate(p->f, p->urgent, &idle);
+}
+
 static int begin_and_run(struct file *f, bool urgent, bool *clean)
 {
     bool idle;
     int err = policy_gate(f, urgent, &idle);
     if (err)
         return err;
-    err = store_pass_mark(f);
+    err = store_pass_mark(f, gate_of, &(struct pass){.f = f, .urgent = urgent});
     if (err)
         return err;
     store_flush_begins(f); /* also a mode raised for the flush is our own doing */

@@ -174,8 +174,9 @@ unsigned store_pass_life(struct file *f);
 void store_pass_direct(struct file *f); /* ... with O_DIRECT; right after store_pass_open */
 /* Before an open for writing, without a lock: makes the room that it asks for. */
 void store_pass_make_room(void);
-/* Before a copy-out: what the kernel's writers changed is marked dirty. */
-int store_pass_mark(struct file *f);
+/* Before a copy-out: what the kernel's writers changed is marked dirty.  gate (may be NULL) is called
+ * before each chunk is read; it may wait, and ends it with an error. */
+int store_pass_mark(struct file *f, int (*gate)(void *arg), void *arg);
 /* Looks at each file that the kernel's writers may change, and keeps free what they may need.  Calls
  * back, without a lock, for those that changed, and for those that nobody can change any more and
  * that are on the PFS.  Returns how many are left.  store_pass_forget: at the end, looks no more. */

@@ -391,12 +391,14 @@ static int mark_chunk(struct file *f, uint64_t index, const uint8_t *buf, size_t
     return 0;
 }
 
-static int mark_chunks(struct file *f, uint64_t size, uint8_t *buf)
+static int mark_chunks(struct file *f, uint64_t size, uint8_t *buf, int (*gate)(void *arg), void *arg)
 {
     uint64_t chunk = store_chunk_size();
     for (uint64_t i = 0; i * chunk < size; i++) {
         size_t len = (size_t)MIN(chunk, size - i * chunk);
-        int err = datafile_pread(f, buf, len, i * chunk);
+        int err = gate ? gate(arg) : 0;
+        if (!err)
+            err = datafile_pread(f, buf, len, i * chunk);
         if (err)
             return err;
         uint64_t hash = XXH3_64bits(buf, len);
@@ -428,7 +430,7 @@ static int solid_sample(struct file *f, const struct pass_sample *seen, bool dir
     return err ? err : datafile_sync(f);
 }
 
-int store_pass_mark(struct file *f)
+int store_pass_mark(struct file *f, int (*gate)(void *arg), void *arg)
 {
     lock_take(&f->lock);
     bool any = is_pass(f) && (store_pass_look(f) || !store_pass_flushed(f));
@@ -449,7 +451,7 @@ int store_pass_mark(struct file *f)
     uint64_t size = core(f)->size;
     lock_drop(&f->lock);
     uint8_t *buf = xmalloc(store_chunk_size());
-    err = mark_chunks(f, size, buf);
+    err = mark_chunks(f, size, buf, gate, arg);
     free(buf);
     return err;
 }

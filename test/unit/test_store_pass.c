@@ -67,7 +67,7 @@ static struct flush begin_flush(struct file *f, uint8_t *pfs)
 {
     struct flush fl = {.v = version_n(0, 9)};
     struct snapshot *s;
-    ck_assert_int_eq(store_pass_mark(f), 0);
+    ck_assert_int_eq(store_pass_mark(f, NULL, NULL), 0);
     store_flush_begins(f);
     struct file_info info = info_of(f);
     fl.change = info.change;
