@@ -1,6 +1,7 @@
 /* sample.c - files that applications write through the kernel: this daemon sees nothing of it, so a
  * thread looks at each of them five times a second.  A change is activity (no lull), and makes the
- * file dirty; when nobody can change it any more its claim goes back.  Without such files it sleeps.
+ * file dirty; when nobody can change it any more its claim goes back.  Without such files it
+ * sleeps.
  */
 #include "flush/flush_int.h"
 

@@ -248,7 +248,8 @@ int attr_get(struct inode *i, struct stat *st)
 void attr_remember(struct inode *i, const struct stat *st)
 {
     lock_take(&i->lock);
-    if (i->attr_known && (i->attr.st_size != st->st_size || ns_of(&i->attr.st_mtim) != ns_of(&st->st_mtim)))
+    if (i->attr_known &&
+        (i->attr.st_size != st->st_size || ns_of(&i->attr.st_mtim) != ns_of(&st->st_mtim)))
         i->attr_moved_ms = boot_ms();
     i->attr = *st;
     i->attr_known = true;
@@ -348,7 +349,8 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     struct request *r = request_new(req, ino);
     if (!r)
         return;
-    if (r->inode->fixed && getattr_stalled(r)) { /* the kernel asks for the access time after a read */
+    /* the kernel asks for the access time after a read */
+    if (r->inode->fixed && getattr_stalled(r)) {
         request_done(r);
         return;
     }

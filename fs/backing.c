@@ -48,17 +48,20 @@ static const char *why_not(int err)
 {
     switch (err) {
     case -EPERM:
-        return "it needs CAP_SYS_ADMIN: `setcap cap_sys_admin+ep` on the eddyfs program, or let root "
+        return "it needs CAP_SYS_ADMIN: `setcap cap_sys_admin+ep` on the eddyfs program, or let "
+               "root "
                "mount (a job's prolog)";
     case -ENOTTY:
     case -EOPNOTSUPP:
         return "this kernel's FUSE has none (Linux 6.9 and newer have)";
     case -ELOOP:
     case -EINVAL:
-        return "the cache directory's file system is stacked on another one: name one on a plain disk "
+        return "the cache directory's file system is stacked on another one: name one on a plain "
+               "disk "
                "with --cache-dir";
     case -EXDEV:
-        return "the cache directory is on tmpfs, which does not tell what is stored through mappings: name "
+        return "the cache directory is on tmpfs, which does not tell what is stored through "
+               "mappings: name "
                "one on a disk with --cache-dir";
     case -EAGAIN:
     case -ENOLCK:
@@ -88,7 +91,8 @@ static int try_lease(int fd)
 
 static int try_file(const char *name)
 {
-    int made = openat(store_dirfd(), name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int made =
+        openat(store_dirfd(), name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (made < 0)
         return -errno;
     close(made);

@@ -2,8 +2,8 @@
  * socket, mode 0600).
  *
  * One request per connection: a line of JSON {"do": WHAT, ...}, then answer lines of JSON; the last
- * one has "end": true, and "error": TEXT if the request could not be carried out.  The peer's uid is
- * checked (SO_PEERCRED: the daemon's own, or root).
+ * one has "end": true, and "error": TEXT if the request could not be carried out.  The peer's uid
+ * is checked (SO_PEERCRED: the daemon's own, or root).
  *
  *   status              one line, all that `eddy status --json` shows
  *   flush               {"done_bytes","total_bytes","files_left"} about 5 times a second, then
@@ -21,8 +21,8 @@
  * Finding the cache directory of a mount: RUN_DIR/eddyfs/ holds a file per mount, named by the hash
  * of the mount path, with lines: mountpoint, cache directory, PFS directory, session, session
  * directory, node.  RUN_DIR: $XDG_RUNTIME_DIR or /run/user/UID if it exists and is ours, else
- * ${TMPDIR:-/tmp}/eddyfs-run-UID, checked: ours, 0700, no link.  The file outlives the mount, so that
- * `eddy wait` finds it; it is replaced by the next mount at that path, and goes when its cache
+ * ${TMPDIR:-/tmp}/eddyfs-run-UID, checked: ours, 0700, no link.  The file outlives the mount, so
+ * that `eddy wait` finds it; it is replaced by the next mount at that path, and goes when its cache
  * directory has gone.
  */
 #ifndef EDDY_FS_CONTROL_H
@@ -66,8 +66,8 @@ char *mount_path_as_written(const char *path);
 /* The address of the socket in the directory that dirfd refers to, whatever the length of its path.
  * Valid as long as dirfd is open. */
 socklen_t control_address(int dirfd, struct sockaddr_un *out);
-/* A path in printable UTF-8, on one line: backslashes, control characters and bytes that are no UTF-8
- * become \\, \n, \xHH.  malloc'd. */
+/* A path in printable UTF-8, on one line: backslashes, control characters and bytes that are no
+ * UTF-8 become \\, \n, \xHH.  malloc'd. */
 char *control_escape(const char *path);
 
 #endif

@@ -1,8 +1,9 @@
 /* file.c - open, flush, release, fsync: the life of a handle.
  *
- * An open asks the PFS (permissions), then the home (where the latest bytes are), and tells the kernel what of its caches still
- * holds: attributes are dropped when they differ from what it was told last, pages when the bytes may be others (data_tag).
- * RELEASEs are lost when a mount ends, so all handles are in a list, and file_close_all closes what is left.
+ * An open asks the PFS (permissions), then the home (where the latest bytes are), and tells the
+ * kernel what of its caches still holds: attributes are dropped when they differ from what it was
+ * told last, pages when the bytes may be others (data_tag). RELEASEs are lost when a mount ends, so
+ * all handles are in a list, and file_close_all closes what is left.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,18 +44,21 @@ static bool same_tag(const struct data_tag *a, const struct data_tag *b)
     return a->node == b->node && a->counter == b->counter && version_eq(&a->version, &b->version);
 }
 
-/* Does the kernel have the attributes of what is opened?  Of two answers that are on their way at once it takes the one that
- * arrives first and drops the other, whichever is older: after different ones it is not known which it has, until both have expired. */
+/* Does the kernel have the attributes of what is opened?  Of two answers that are on their way at
+ * once it takes the one that arrives first and drops the other, whichever is older: after different
+ * ones it is not known which it has, until both have expired. */
 static bool same_attr(const struct inode *i, const struct location *at)
 {
     int64_t mtime_ns = (int64_t)i->attr.st_mtim.tv_sec * 1000000000 + i->attr.st_mtim.tv_nsec;
-    uint64_t expired_ms = i->attr_moved_ms + (uint64_t)(settings.attr_timeout * 1000) + ON_ITS_WAY_MS;
+    uint64_t expired_ms =
+        i->attr_moved_ms + (uint64_t)(settings.attr_timeout * 1000) + ON_ITS_WAY_MS;
     bool sure = i->attr_known && (!i->attr_moved_ms || boot_ms() > expired_ms);
     return sure && (uint64_t)i->attr.st_size == at->size && mtime_ns == at->mtime_ns;
 }
 
-/* Whether the kernel's pages may stay: they hold the bytes of this tag.  Beside opens of other bytes (an older version, another
- * node's) they are of nothing that has a tag, until all those are closed.  Inode locked, this open not counted yet. */
+/* Whether the kernel's pages may stay: they hold the bytes of this tag.  Beside opens of other
+ * bytes (an older version, another node's) they are of nothing that has a tag, until all those are
+ * closed.  Inode locked, this open not counted yet. */
 static bool keep_pages(struct inode *i, const struct data_tag *tag)
 {
     bool keep = i->cached_known && same_tag(&i->cached_tag, tag);
@@ -67,9 +71,9 @@ static bool keep_pages(struct inode *i, const struct data_tag *tag)
 
 /* ---- passthrough ---- */
 
-/* O_DIRECT would begin I/O past the page cache by which the store reads and writes this file: only beside opens that have it
- * already, where two node ids of one file would be worse.  Who writes through the kernel does not lose setuid and setgid as a plain
- * file's writer does. */
+/* O_DIRECT would begin I/O past the page cache by which the store reads and writes this file: only
+ * beside opens that have it already, where two node ids of one file would be worse.  Who writes
+ * through the kernel does not lose setuid and setgid as a plain file's writer does. */
 static bool pass_is_right(const struct handle *h, mode_t mode)
 {
     bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);
@@ -77,7 +81,8 @@ static bool pass_is_right(const struct handle *h, mode_t mode)
     return settings.passthrough && !direct && !(writes(h->flags) && suid);
 }
 
-/* Inode locked.  True: h->life is counted in the store, and the kernel has the data file as i->backing_id. */
+/* Inode locked.  True: h->life is counted in the store, and the kernel has the data file as
+ * i->backing_id. */
 static bool pass_begin(struct handle *h)
 {
     struct inode *i = h->inode;
@@ -107,8 +112,8 @@ static void pass_end(struct inode *i)
 
 /* ---- the mode ---- */
 
-/* The mode of this open, whether the kernel's pages are good, and whether it must ask for the attributes again.  -ESTALE: none can
- * be given to this node id. */
+/* The mode of this open, whether the kernel's pages are good, and whether it must ask for the
+ * attributes again.  -ESTALE: none can be given to this node id. */
 static int settle(struct handle *h, mode_t perm, struct fuse_file_info *fi, bool *ask_attr)
 {
     struct inode *i = h->inode;
@@ -145,7 +150,8 @@ static void add_handle(struct handle *h)
     lock_drop(&handles.lock);
 }
 
-/* FUSE_HANDLE_KILLPRIV_V2, whose flag libfuse does not pass on: setuid and setgid go when somebody other than root empties the file. */
+/* FUSE_HANDLE_KILLPRIV_V2, whose flag libfuse does not pass on: setuid and setgid go when somebody
+ * other than root empties the file. */
 static int drop_suid(struct inode *i, const struct statx *stx, struct file *f, uid_t uid)
 {
     mode_t mode = stx->stx_mode;
@@ -157,9 +163,10 @@ static int drop_suid(struct inode *i, const struct statx *stx, struct file *f, u
     return err;
 }
 
-/* fi NULL: an open that the kernel does not know of.  On error the handle is closed: what was opened for it is given back. */
-static int new_handle(struct inode *i, struct data_handle *data, int flags, mode_t perm, bool created, struct fuse_file_info *fi,
-                      struct handle **out)
+/* fi NULL: an open that the kernel does not know of.  On error the handle is closed: what was
+ * opened for it is given back. */
+static int new_handle(struct inode *i, struct data_handle *data, int flags, mode_t perm,
+                      bool created, struct fuse_file_info *fi, struct handle **out)
 {
     struct handle *h = xcalloc(1, sizeof(*h));
     bool ask_attr = false;
@@ -178,8 +185,9 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
         file_close_handle(h);
         return err;
     }
-    /* No fi->noflush, not even for who only reads: without FLUSH the kernel does not tell that a process closed one of its
-     * descriptors (it sends no unlock of its own), and the fcntl locks that POSIX ends there would stay. */
+    /* No fi->noflush, not even for who only reads: without FLUSH the kernel does not tell that a
+     * process closed one of its descriptors (it sends no unlock of its own), and the fcntl locks
+     * that POSIX ends there would stay. */
     if (ask_attr && !created)
         notify_attr_now(i->nodeid);
     if (fi)
@@ -189,8 +197,8 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
 }
 
 /* The PFS open of f is counted by the caller; on error it is given back here. */
-static int open_data(struct request *r, struct inode *i, const struct statx *stx, struct file *f, int flags, bool created,
-                     struct fuse_file_info *fi, struct handle **out)
+static int open_data(struct request *r, struct inode *i, const struct statx *stx, struct file *f,
+                     int flags, bool created, struct fuse_file_info *fi, struct handle **out)
 {
     struct data_handle *data;
     bool trunc = flags & O_TRUNC && !created;
@@ -204,12 +212,14 @@ static int open_data(struct request *r, struct inode *i, const struct statx *stx
     return new_handle(i, data, flags, stx->stx_mode, created, fi, out);
 }
 
-int file_open_handle(struct request *r, struct inode *i, const struct statx *stx, struct file *f, bool created, struct handle **out)
+int file_open_handle(struct request *r, struct inode *i, const struct statx *stx, struct file *f,
+                     bool created, struct handle **out)
 {
     return open_data(r, i, stx, f, r->fi.flags, created, &r->fi, out);
 }
 
-static int open_inode(struct request *r, struct inode *i, int flags, struct fuse_file_info *fi, struct handle **out)
+static int open_inode(struct request *r, struct inode *i, int flags, struct fuse_file_info *fi,
+                      struct handle **out)
 {
     struct statx stx;
     struct file *f;
@@ -220,13 +230,15 @@ static int open_inode(struct request *r, struct inode *i, int flags, struct fuse
     if (err)
         return err;
     if (!writes(flags) && !known_open(i, f, &data)) {
-        err = new_handle(i, data, flags, 0, false, fi, out); /* only reads: the permissions do not matter */
+        /* only reads: the permissions do not matter */
+        err = new_handle(i, data, flags, 0, false, fi, out);
         file_put(f);
         return err;
     }
     uint64_t looked_ms = boot_ms();
     err = pfs_open_file(f, i->node, writes(flags), request_cred(r), &stx);
-    if (err == -ESTALE && !attr_stat(i, &stx)) /* this name leads elsewhere now; another one does not */
+    /* this name leads elsewhere now; another one does not */
+    if (err == -ESTALE && !attr_stat(i, &stx))
         err = pfs_open_file(f, i->node, writes(flags), request_cred(r), &stx);
     if (!err && !stx.stx_nlink && !i->gone) { /* another node removed it: the kernel looks again */
         pfs_release(f);
@@ -408,7 +420,8 @@ static void unlocked(void *arg, int err, const struct lock_ask *found)
     pool_submit(pool_waiters, end_flush, arg);
 }
 
-/* close() of a descriptor: fcntl locks of its process go, and a flush that failed since is reported once. */
+/* close() of a descriptor: fcntl locks of its process go, and a flush that failed since is reported
+ * once. */
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct handle *h = handle_of(fi);

@@ -1,4 +1,5 @@
-/* fs.h - the mount: settings that every file of fs/ reads, and the operations each of them gives. */
+/* fs.h - the mount: settings that every file of fs/ reads, and the operations each of them
+ * gives. */
 #ifndef EDDY_FS_FS_H
 #define EDDY_FS_FS_H
 
@@ -22,27 +23,34 @@ struct settings {
     unsigned wait_nodes, wait_timeout;
     const char **immutable; /* relative to the PFS directory, "" is that itself */
     unsigned nimmutable;
-    char *hidden; /* name in the root that is never shown: ".eddyfs-UID" */
-    bool passthrough; /* wanted; from backing_try on: possible */
+    char *hidden;                /* name in the root that is never shown: ".eddyfs-UID" */
+    bool passthrough;            /* wanted; from backing_try on: possible */
     const char *passthrough_why; /* why not */
 };
 extern struct settings settings;
 
 /* ---- mount.c ---- */
-int mount_start(char *err, size_t errlen); /* mounts, starts the threads that read /dev/fuse, returns when the kernel has answered */
-void mount_block_signals(void);  /* before any thread is made: SIGTERM, SIGINT, SIGHUP come to mount_wait */
+/* mounts, starts the threads that read /dev/fuse, returns when the kernel has answered */
+int mount_start(char *err, size_t errlen);
+/* before any thread is made: SIGTERM, SIGINT, SIGHUP come to mount_wait */
+void mount_block_signals(void);
 /* Until the mount is gone (0) or one of the signals came (its number). */
 int mount_wait(void);
 bool mount_signal_pending(void); /* another one came since; takes it */
-void mount_stop(void);           /* unmounts if it is still mounted, ends the threads: no request comes any more */
-void mount_free(void);           /* when nothing will be answered or notified any more */
-void mount_abort(void);          /* ends the connection to the kernel: who waits for an answer gets ENOTCONN. Any thread; -> mount_wait ends */
+/* unmounts if it is still mounted, ends the threads: no request comes any more */
+void mount_stop(void);
+void mount_free(void); /* when nothing will be answered or notified any more */
+/* ends the connection to the kernel: who waits for an answer gets ENOTCONN. Any thread; ->
+ * mount_wait ends */
+void mount_abort(void);
 struct fuse_session *mount_session(void);
 void mount_option(const char *opt); /* one of FUSE's own -o options; before mount_start */
 
 /* ---- operations by file; each has the signature of struct fuse_lowlevel_ops ---- */
-/* names.c: lookup forget forget_multi mknod mkdir symlink readlink create; moves.c: link unlink rmdir rename */
-/* attr.c: getattr statfs; setattr.c: setattr.  No access: default_permissions, the kernel answers. */
+/* names.c: lookup forget forget_multi mknod mkdir symlink readlink create; moves.c: link unlink
+ * rmdir rename */
+/* attr.c: getattr statfs; setattr.c: setattr.  No access: default_permissions, the kernel
+ * answers. */
 /* dir.c: opendir readdir readdirplus releasedir fsyncdir */
 /* xattr.c: getxattr setxattr listxattr removexattr */
 /* file.c: open create's second half flush release fsync */
@@ -59,55 +67,68 @@ void io_ops(struct fuse_lowlevel_ops *ops);
 void lock_ops(struct fuse_lowlevel_ops *ops);
 
 #define FUSE_IO_MAX (1u << 20) /* bytes of one read or write: max_read, max_write */
-void io_worker_end(void); /* a thread that read /dev/fuse ends */
+void io_worker_end(void);      /* a thread that read /dev/fuse ends */
 
 /* ---- attr.c, for the others ---- */
-/* stat of the application from the PFS's statx and where the latest bytes are: size, mtime, ctime, blocks of a claimed file are the
- * claimant's word. */
+/* stat of the application from the PFS's statx and where the latest bytes are: size, mtime, ctime,
+ * blocks of a claimed file are the claimant's word. */
 void attr_merge(struct stat *st, const struct statx *stx, const struct location *loc);
-/* Asks the PFS's statx's fid's home where needed (regular files only) and merges. Blocking.  The look at the PFS began at
- * looked_ms (boot_ms) or later.
- * On error (-EIO: the latest bytes are lost until a node returns) *st is filled with what the PFS has. */
+/* Asks the PFS's statx's fid's home where needed (regular files only) and merges. Blocking.  The
+ * look at the PFS began at looked_ms (boot_ms) or later.
+ * On error (-EIO: the latest bytes are lost until a node returns) *st is filled with what the PFS
+ * has. */
 int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct stat *st);
-/* Between the look at the PFS and the home's answer a claimant flushed and gave its claim back: look again. */
+/* Between the look at the PFS and the home's answer a claimant flushed and gave its claim back:
+ * look again. */
 bool attr_overtaken(const struct statx *stx, const struct location *loc);
-/* Fresh statx of a known inode: by an open descriptor, else by any of its names.  -ESTALE: it is not where it was. Blocking. */
+/* Fresh statx of a known inode: by an open descriptor, else by any of its names.  -ESTALE: it is
+ * not where it was. Blocking. */
 int attr_stat(struct inode *i, struct statx *stx);
 /* Both: what getattr answers.  Blocking. */
 int attr_get(struct inode *i, struct stat *st);
 /* Remembers what the kernel is told (i->attr). */
 void attr_remember(struct inode *i, const struct stat *st);
-/* What was last known, with our own word on the size if we hold the claim: while the PFS hangs. False: nothing is known. */
+/* What was last known, with our own word on the size if we hold the claim: while the PFS hangs.
+ * False: nothing is known. */
 bool attr_last(struct inode *i, struct stat *st);
-/* Answers an entry: inode_found was called by the caller; drops the lookup count again if it was not taken.  Takes over the
- * caller's reference of i and ends r.  attr_valid false: the kernel must ask again before it uses the attributes. */
+/* Answers an entry: inode_found was called by the caller; drops the lookup count again if it was
+ * not taken.  Takes over the caller's reference of i and ends r.  attr_valid false: the kernel must
+ * ask again before it uses the attributes. */
 void reply_entry(struct request *r, struct inode *i, const struct stat *st, bool attr_valid);
 /* The parts of it: what the kernel is told of i. */
-void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *st, bool attr_valid);
+void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *st,
+                bool attr_valid);
 
 /* ---- known.c: what needs no look at the PFS ---- */
 /* Below a path of --immutable?  Of what was found in parent (NULL: the root itself). */
 void known_mark(struct inode *i, const struct inode *parent);
-/* How long the kernel may believe attributes and names in a directory, and that a name in it is not there. */
+/* How long the kernel may believe attributes and names in a directory, and that a name in it is not
+ * there. */
 double known_timeout(const struct inode *i);
 double known_negative_timeout(const struct inode *dir);
-/* A look at the PFS, begun at looked_ms, and then the home's answer; at may be NULL: nothing is known now. */
-void known_note(struct inode *i, const struct statx *stx, const struct location *at, uint64_t looked_ms);
-/* Opens f (of i) for reading without the PFS, and counts the open.  -EAGAIN: it must be opened as usual. */
+/* A look at the PFS, begun at looked_ms, and then the home's answer; at may be NULL: nothing is
+ * known now. */
+void known_note(struct inode *i, const struct statx *stx, const struct location *at,
+                uint64_t looked_ms);
+/* Opens f (of i) for reading without the PFS, and counts the open.  -EAGAIN: it must be opened as
+ * usual. */
 int known_open(struct inode *i, struct file *f, struct data_handle **out);
-/* Before the name in dir goes, or when the PFS will be needed: what is open without a descriptor gets one, if it can be had. */
+/* Before the name in dir goes, or when the PFS will be needed: what is open without a descriptor
+ * gets one, if it can be had. */
 void known_want_descriptor(struct inode *i);
 void known_before_removal(struct inode *dir, const char *name);
 
-/* Our own name and attribute operations move a file's ctime but not its data: a stat before and one after, published, so that
- * nobody's cached data becomes stale by a chmod or a mv.  Always, not only for files that are cached here: other nodes may have
- * them, and the kernel's look-up just before has brought the attributes to the PFS's client. */
+/* Our own name and attribute operations move a file's ctime but not its data: a stat before and one
+ * after, published, so that nobody's cached data becomes stale by a chmod or a mv.  Always, not
+ * only for files that are cached here: other nodes may have them, and the kernel's look-up just
+ * before has brought the attributes to the PFS's client. */
 struct same {
     bool on, times; /* times: mtime is meant to change too */
     struct fid fid;
     struct version before;
 };
-void same_begin(struct same *s, const struct statx *before); /* nothing for what is no regular file */
+/* nothing for what is no regular file */
+void same_begin(struct same *s, const struct statx *before);
 void same_end(struct same *s, const struct statx *after);
 
 /* ---- names.c, for the others ---- */
@@ -117,51 +138,63 @@ struct inode *names_found(struct inode *parent, const char *name, const struct s
 int names_take(char to[REQUEST_NAME_MAX], const struct inode *parent, const char *name);
 
 /* ---- file.c, for names.c (create) and others ---- */
-struct handle {           /* fi->fh */
-    struct inode *inode;  /* referenced */
+struct handle {          /* fi->fh */
+    struct inode *inode; /* referenced */
     struct data_handle *data;
-    int flags;            /* of open */
-    unsigned error_seen;  /* flush_error_once */
+    int flags;           /* of open */
+    unsigned error_seen; /* flush_error_once */
     /* IO_NONE: the kernel does not know of it.  IO_STALE: no mode can be given (mode.c) */
     enum io_mode { IO_NONE, IO_CACHED, IO_DIRECT, IO_PASSTHROUGH, IO_STALE } mode;
     unsigned life; /* passthrough: of which data file (store_pass_open) */
-    _Atomic unsigned refs; /* the kernel's until RELEASE, and each request's: an interrupted one may outlive RELEASE */
+    /* the kernel's until RELEASE, and each request's: an interrupted one may outlive RELEASE */
+    _Atomic unsigned refs;
     struct handle *next, **prev; /* file.c's list */
-    /* Owners of fcntl locks that were asked for through it (inode's lock).  An OFD lock's owner is the open file: the kernel sends no
-     * unlock at its close, and no FLUSH in its name. */
+    /* Owners of fcntl locks that were asked for through it (inode's lock).  An OFD lock's owner is
+     * the open file: the kernel sends no unlock at its close, and no FLUSH in its name. */
     uint64_t *lockers;
     unsigned nlockers;
 };
-static inline struct handle *handle_of(const struct fuse_file_info *fi) { return (struct handle *)(uintptr_t)fi->fh; }
-/* Opens data of inode i (pfs_open_file done or fd adopted) and fills fi (mode, keep_cache): the second half of open and create. */
-int file_open_handle(struct request *r, struct inode *i, const struct statx *stx, struct file *f, bool created, struct handle **out);
+static inline struct handle *handle_of(const struct fuse_file_info *fi)
+{
+    return (struct handle *)(uintptr_t)fi->fh;
+}
+/* Opens data of inode i (pfs_open_file done or fd adopted) and fills fi (mode, keep_cache): the
+ * second half of open and create. */
+int file_open_handle(struct request *r, struct inode *i, const struct statx *stx, struct file *f,
+                     bool created, struct handle **out);
 void file_close_handle(struct handle *h); /* blocking */
-/* The handles of the request's arguments (fi2 may be NULL) stay until it is freed: the kernel sends RELEASE when an interrupted
- * request was answered, though its job still runs. */
-void file_hold(struct request *r, const struct fuse_file_info *fi, const struct fuse_file_info *fi2);
+/* The handles of the request's arguments (fi2 may be NULL) stay until it is freed: the kernel sends
+ * RELEASE when an interrupted request was answered, though its job still runs. */
+void file_hold(struct request *r, const struct fuse_file_info *fi,
+               const struct fuse_file_info *fi2);
 void file_start(void);
 void file_close_all(void); /* at the end: RELEASEs may have been lost. Blocking. */
-/* An open handle for writing of this inode, or a temporary one (setattr size on a path): blocking. */
+/* An open handle for writing of this inode, or a temporary one (setattr size on a path):
+ * blocking. */
 int file_open_for_truncate(struct request *r, struct inode *i, struct handle **out);
 
 /* ---- mode.c: which I/O mode an open gets, decided in one place under the inode's lock ---- */
-/* i->lock held.  here: the latest bytes are this node's or the PFS's; can_pass: passthrough can be had, with the same data file as
- * that of the opens that have it. */
+/* i->lock held.  here: the latest bytes are this node's or the PFS's; can_pass: passthrough can be
+ * had, with the same data file as that of the opens that have it. */
 enum io_mode mode_enter(struct inode *i, int flags, bool here, bool can_pass);
 void mode_leave(struct inode *i, enum io_mode m);
 bool mode_may_pass(const struct inode *i); /* would it be given if it can be had? */
 
 /* ---- backing.c: FUSE passthrough; any thread, while the mount lives ---- */
-void backing_try(bool kernel_has_it); /* sets settings.passthrough to whether it works here; before the first open */
-int backing_open(int fd);             /* the kernel's id, > 0, for a file opened read-only; -errno */
+/* sets settings.passthrough to whether it works here; before the first open */
+void backing_try(bool kernel_has_it);
+/* the kernel's id, > 0, for a file opened read-only; -errno */
+int backing_open(int fd);
 void backing_close(int id);
 
 /* ---- notify.c: one thread, no locks held ---- */
 void notify_start(void);
 void notify_stop(void);
-void notify_data(uint64_t nodeid, int64_t off, int64_t len); /* pages (and attributes) stale; not waited for */
-void notify_data_wait(uint64_t nodeid);                      /* ... waits until the kernel dropped them; not from a request's own FUSE thread */
-void notify_attr_now(uint64_t nodeid);                       /* attributes only: safe inside OPEN */
+/* pages (and attributes) stale; not waited for */
+void notify_data(uint64_t nodeid, int64_t off, int64_t len);
+/* ... waits until the kernel dropped them; not from a request's own FUSE thread */
+void notify_data_wait(uint64_t nodeid);
+void notify_attr_now(uint64_t nodeid); /* attributes only: safe inside OPEN */
 void notify_entry(uint64_t parent, const char *name);
 
 /* ---- control.c: the socket CACHE_DIR/control for `eddy` ---- */

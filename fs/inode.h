@@ -1,13 +1,14 @@
 /* inode.h - what the kernel knows by node id: index into a table + generation, never a pointer.
  *
- * One inode per fid that the kernel (nlookup > 0) or an open handle (refs) holds.  nodeid = generation << 32 | index; the root is
- * FUSE_ROOT_ID.  A file whose last name is gone (or whose number was used again for another type) leaves the fid table, so that
- * a new file with the same fid gets a new node id.
+ * One inode per fid that the kernel (nlookup > 0) or an open handle (refs) holds.  nodeid =
+ * generation << 32 | index; the root is FUSE_ROOT_ID.  A file whose last name is gone (or whose
+ * number was used again for another type) leaves the fid table, so that a new file with the same
+ * fid gets a new node id.
  *
- * A file has as many names as were looked up: i->node is one that leads to it.  A name that is taken from it (unlinked, or another
- * file is found there) leaves the list at once, but its pfs_node lives on while the inode is referenced: who holds the inode may
- * use i->node without a lock.
- * Locks: table shards RANK_INODES, inode RANK_INODE.
+ * A file has as many names as were looked up: i->node is one that leads to it.  A name that is
+ * taken from it (unlinked, or another file is found there) leaves the list at once, but its
+ * pfs_node lives on while the inode is referenced: who holds the inode may use i->node without a
+ * lock. Locks: table shards RANK_INODES, inode RANK_INODE.
  */
 #ifndef EDDY_FS_INODE_H
 #define EDDY_FS_INODE_H
@@ -23,7 +24,7 @@ struct inode {
     uint64_t nlookup; /* shard's lock */
     unsigned refs;    /* shard's lock */
     struct fid fid;
-    mode_t type; /* S_IFMT */
+    mode_t type;                   /* S_IFMT */
     _Atomic bool gone;             /* no name left */
     _Atomic bool fixed;            /* --immutable: below such a path */
     _Atomic bool lost_said;        /* the log names it: its latest bytes are on a node that left */
@@ -32,22 +33,28 @@ struct inode {
     struct inode *fid_next;
 
     struct lock lock; /* below this line */
-    struct stat attr; /* last told to the kernel or heard from the PFS: served while the PFS hangs */
+    /* last told to the kernel or heard from the PFS: served while the PFS hangs */
+    struct stat attr;
     bool attr_known;
     uint64_t attr_ms; /* boot_ms */
-    uint64_t attr_moved_ms; /* boot_ms of when attr was last told with another size or mtime; 0 = never */
-    int64_t no_acl_ctime_ns[2]; /* attr's ctime when the PFS said that there is no access / default ACL; 0 = not known */
+    /* boot_ms of when attr was last told with another size or mtime; 0 = never */
+    uint64_t attr_moved_ms;
+    /* attr's ctime when the PFS said that there is no access / default ACL; 0 = not known */
+    int64_t no_acl_ctime_ns[2];
     struct mode_machine {
         unsigned cached, direct, passthrough; /* opens in each I/O mode (fs/mode.c) */
     } mode;
-    struct data_known known; /* of a regular file, for opens without the PFS (fs/known.c) */
-    int backing_id;        /* passthrough > 0: the kernel's for our data file ... */
-    unsigned backing_life; /* ... which is this one (store_pass_open) */
+    struct data_known known;    /* of a regular file, for opens without the PFS (fs/known.c) */
+    int backing_id;             /* passthrough > 0: the kernel's for our data file ... */
+    unsigned backing_life;      /* ... which is this one (store_pass_open) */
     struct data_tag cached_tag; /* the bytes that the kernel's page cache may hold */
     bool cached_known;
-    uint64_t carried_seen; /* struct file's last_carried when the kernel's pages were looked at last (fs/lock.c) */
-    bool has_locks, has_flocks; /* some owner here may hold a fcntl lock / flock: ask the home at FLUSH / RELEASE */
-    /* directories: ctime when the kernel's cached listing was begun (mtime can be set back), and the PFS's clock then; 0 = none */
+    /* struct file's last_carried when the kernel's pages were looked at last (fs/lock.c) */
+    uint64_t carried_seen;
+    /* some owner here may hold a fcntl lock / flock: ask the home at FLUSH / RELEASE */
+    bool has_locks, has_flocks;
+    /* directories: ctime when the kernel's cached listing was begun (mtime can be set back), and
+     * the PFS's clock then; 0 = none */
     int64_t listed_ctime_ns, listed_at_ns;
     /* directories: has a default ACL (then the umask does not count); 0 = not known */
     uint64_t default_acl_ms; /* boot_ms of when it was asked */
@@ -60,18 +67,20 @@ void inode_stop(void);
 struct inode *inode_get(uint64_t nodeid);
 struct inode *inode_ref(struct inode *i);
 void inode_put(struct inode *i);
-/* After a lookup or create: finds the inode of stx's fid or makes one; node (its reference is taken over) becomes its name.
- * nlookup + 1 and referenced. */
+/* After a lookup or create: finds the inode of stx's fid or makes one; node (its reference is taken
+ * over) becomes its name. nlookup + 1 and referenced. */
 struct inode *inode_found(struct pfs_node *node, const struct statx *stx);
 /* The same without nlookup (readdir's look at known ones): NULL if not known.  Referenced. */
 struct inode *inode_known(struct fid fid);
 void inode_forget(uint64_t nodeid, uint64_t nlookup);
-/* One lookup more of a known inode (answers without the PFS).  False: it is gone, do not tell the kernel of it. */
+/* One lookup more of a known inode (answers without the PFS).  False: it is gone, do not tell the
+ * kernel of it. */
 bool inode_look_again(struct inode *i);
 void inode_gone(struct inode *i); /* its last name is gone */
 /* The next lookup of its file gives another node id; this one stays for who has it open. */
 void inode_retire(struct inode *i);
-/* This name does not lead to it any more; another known one takes its place. False: there is none (i->node stays, and leads nowhere). */
+/* This name does not lead to it any more; another known one takes its place. False: there is none
+ * (i->node stays, and leads nowhere). */
 bool inode_lost_name(struct inode *i, struct pfs_node *node);
 /* Known child by name, from the path tree, for answers while the PFS hangs; NULL.  Referenced. */
 struct inode *inode_child(struct inode *parent, const char *name);

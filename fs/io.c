@@ -1,7 +1,8 @@
 /* io.c - reading and writing.
  *
- * What the local store has is read and written by the FUSE worker itself; what must wait (a page to fetch, another node's
- * claim, room in the cache) goes to pool_waiters.  Every request counts as activity from its start to its answer (flush/lull.c).
+ * What the local store has is read and written by the FUSE worker itself; what must wait (a page to
+ * fetch, another node's claim, room in the cache) goes to pool_waiters.  Every request counts as
+ * activity from its start to its answer (flush/lull.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +17,9 @@
 #include "placement/store.h"
 #include "transport/peer.h"
 
-#define PIECE    ((size_t)FUSE_IO_MAX)
-#define COPY_MAX ((size_t)64 << 20) /* of one copy_file_range: the caller goes on, and can be interrupted */
+#define PIECE ((size_t)FUSE_IO_MAX)
+/* of one copy_file_range: the caller goes on, and can be interrupted */
+#define COPY_MAX ((size_t)64 << 20)
 
 static _Thread_local char *worker_buf; /* of a FUSE worker */
 
@@ -34,7 +36,8 @@ static void end(struct request *r, int err)
 }
 
 /* A request with a handle that counts as activity. */
-static struct request *io_request(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi, size_t size, off_t off)
+static struct request *io_request(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi,
+                                  size_t size, off_t off)
 {
     struct request *r = request_new(req, ino);
     if (!r) {
@@ -88,7 +91,8 @@ static bool read_now(fuse_req_t req, struct handle *h, size_t size, uint64_t off
     return true;
 }
 
-static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+                    struct fuse_file_info *fi)
 {
     size = MIN(size, PIECE);
     lull_begin();
@@ -103,8 +107,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, stru
 
 /* ---- write ---- */
 
-/* FUSE_HANDLE_KILLPRIV_V2: setuid and setgid go when somebody other than root writes (libfuse does not pass on the kernel's
- * flag).  Known from the attributes that the kernel was told. */
+/* FUSE_HANDLE_KILLPRIV_V2: setuid and setgid go when somebody other than root writes (libfuse does
+ * not pass on the kernel's flag).  Known from the attributes that the kernel was told. */
 static bool must_strip(struct inode *i, uid_t uid)
 {
     lock_take(&i->lock);
@@ -135,8 +139,8 @@ static bool beside_cached(struct handle *h)
     return cached;
 }
 
-/* The kernel's pages are wrong where an append went elsewhere than it thought, and where a read by a cached open may have brought
- * back what was there before a write that went past them. */
+/* The kernel's pages are wrong where an append went elsewhere than it thought, and where a read by
+ * a cached open may have brought back what was there before a write that went past them. */
 static void written(struct handle *h, uint64_t thought, uint64_t went, size_t len)
 {
     if (thought != went)
@@ -162,7 +166,8 @@ static void write_fn(struct request *r)
     lull_end();
 }
 
-static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t size, uint64_t off, const struct fuse_file_info *fi)
+static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t size, uint64_t off,
+                      const struct fuse_file_info *fi)
 {
     bool append = fi->flags & O_APPEND && !fi->writepage;
     uint64_t went = off;
@@ -180,7 +185,8 @@ static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t 
     return true;
 }
 
-static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off, struct fuse_file_info *fi)
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+                     struct fuse_file_info *fi)
 {
     lull_begin();
     if (write_now(req, handle_of(fi), buf, size, (uint64_t)off, fi)) {
@@ -204,7 +210,8 @@ static void fallocate_fn(struct request *r)
     end(r, err ? err : data_fallocate(h->data, r->flags, r->off, r->size));
 }
 
-static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi)
+static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
+                         struct fuse_file_info *fi)
 {
     lull_begin();
     struct request *r = io_request(req, ino, fi, (size_t)len, off);
@@ -227,7 +234,8 @@ static void lseek_fn(struct request *r)
     request_done(r);
 }
 
-static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
+static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence,
+                     struct fuse_file_info *fi)
 {
     if (whence != SEEK_DATA && whence != SEEK_HOLE) {
         fuse_reply_err(req, EINVAL);
@@ -242,7 +250,8 @@ static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, stru
     request_start(r, pool_waiters, lseek_fn);
 }
 
-/* A copy within the mount: through this node's memory, in pieces; short if an error or the end came after some bytes. */
+/* A copy within the mount: through this node's memory, in pieces; short if an error or the end came
+ * after some bytes. */
 static int copy_pieces(struct handle *from, struct handle *to, struct request *r, size_t *done)
 {
     char *buf = peer_buffer(PIECE);
@@ -277,8 +286,9 @@ static void copy_fn(struct request *r)
     lull_end();
 }
 
-static void op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in, struct fuse_file_info *fi_in, fuse_ino_t ino_out,
-                               off_t off_out, struct fuse_file_info *fi_out, size_t len, int flags)
+static void op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
+                               struct fuse_file_info *fi_in, fuse_ino_t ino_out, off_t off_out,
+                               struct fuse_file_info *fi_out, size_t len, int flags)
 {
     if (flags) {
         fuse_reply_err(req, EINVAL);
@@ -306,7 +316,8 @@ static void carried(struct fid fid, uint64_t off, uint64_t len)
     if (!i)
         return;
     if (off == UINT64_MAX)
-        notify_attr_now(i->nodeid); /* not through the queue: joined with a note of pages it would take their place */
+        /* not through the queue: joined with a note of pages it would take their place */
+        notify_attr_now(i->nodeid);
     else
         notify_data(i->nodeid, (int64_t)off, (int64_t)len);
     inode_put(i);

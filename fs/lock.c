@@ -1,8 +1,9 @@
 /* lock.c - fcntl and flock: asked of the file's home, for the whole session.
  *
- * A lock that is granted makes what other nodes wrote before visible: the home is asked again where the latest bytes are, and
- * the kernel's pages are dropped if they may be others, before the application gets its lock.  Not needed while this node has the claim and
- * no other node's write came since the last look.
+ * A lock that is granted makes what other nodes wrote before visible: the home is asked again where
+ * the latest bytes are, and the kernel's pages are dropped if they may be others, before the
+ * application gets its lock.  Not needed while this node has the claim and no other node's write
+ * came since the last look.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -79,7 +80,8 @@ static void done_job(void *arg)
     request_done(arg);
 }
 
-/* Network thread: an answer is given here, but what takes the locks of inodes and files is the pool's. */
+/* Network thread: an answer is given here, but what takes the locks of inodes and files is the
+ * pool's. */
 static void locked(void *arg, int err, const struct lock_ask *found)
 {
     struct request *r = arg;
@@ -97,7 +99,8 @@ static void locked(void *arg, int err, const struct lock_ask *found)
 
 /* ---- the operations ---- */
 
-static struct request *new_lock_request(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, bool flock)
+static struct request *new_lock_request(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
+                                        bool flock)
 {
     struct request *r = request_new(req, ino);
     if (!r)
@@ -154,7 +157,8 @@ static void range_of(struct lock_ask *a, const struct flock *lock)
         a->pid = (uint32_t)lock->l_pid;
 }
 
-static void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock, int sleep)
+static void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock,
+                     int sleep)
 {
     struct request *r = new_lock_request(req, ino, fi, false);
     if (!r)

@@ -1,7 +1,8 @@
-/* main.c - the daemon: options, checks, daemonising, and the wiring of the parts in one table of steps.
+/* main.c - the daemon: options, checks, daemonising, and the wiring of the parts in one table of
+ * steps.
  *
- * Every step has a start and a stop.  Stops run in reverse order, from wherever a start failed or the mount ended, so the
- * table's order says what may use what:
+ * Every step has a start and a stop.  Stops run in reverse order, from wherever a start failed or
+ * the mount ended, so the table's order says what may use what:
  *
  *   store   claims   loop   session   pfs   placement   pools   peers   members   flush   files   control   mount
  */
@@ -108,8 +109,9 @@ static int refuse(const char *fmt, ...)
     return -EINVAL;
 }
 
-/* Has the daemon of this mount ended?  Asked by statfs, which the kernel never answers from memory, in a process of its own: a
- * daemon that is stopped does not answer, and lives.  One that is being killed answers when it is gone. */
+/* Has the daemon of this mount ended?  Asked by statfs, which the kernel never answers from memory,
+ * in a process of its own: a daemon that is stopped does not answer, and lives.  One that is being
+ * killed answers when it is gone. */
 static bool daemon_is_gone(const char *mountpoint)
 {
     struct statvfs sv;
@@ -136,10 +138,12 @@ static int clear_dead_mount(const char *mountpoint)
     if (!mounted_eddyfs(mountpoint, NULL))
         return 0;
     if (!daemon_is_gone(mountpoint))
-        return refuse("an eddyfs is mounted at %s: end it with `eddy umount %s` first", mountpoint, mountpoint);
+        return refuse("an eddyfs is mounted at %s: end it with `eddy umount %s` first", mountpoint,
+                      mountpoint);
     int err = geteuid() ? run_fusermount(mountpoint) : umount2(mountpoint, MNT_DETACH) ? -errno : 0;
     if (err)
-        return refuse("the dead mount at %s cannot be cleared (%s): try `fusermount3 -u %s`", mountpoint, strerror(-err), mountpoint);
+        return refuse("the dead mount at %s cannot be cleared (%s): try `fusermount3 -u %s`",
+                      mountpoint, strerror(-err), mountpoint);
     fprintf(stderr, "eddyfs: cleared the dead mount at %s\n", mountpoint);
     return 0;
 }
@@ -174,7 +178,8 @@ static int check_pfs(void)
     if (!S_ISDIR(st.st_mode))
         return refuse("PFS directory %s is not a directory", real);
     if (access(real, R_OK | X_OK))
-        return refuse("PFS directory %s: %s: the user who mounts must be able to read it", real, strerror(errno));
+        return refuse("PFS directory %s: %s: the user who mounts must be able to read it", real,
+                      strerror(errno));
     return 0;
 }
 
@@ -187,18 +192,24 @@ static int check_directories(void)
         return err;
     const char *p = settings.pfs_dir, *m = settings.mountpoint;
     if (is_below(m, p))
-        return refuse("the mount point %s is below the PFS directory %s: it would show itself; mount elsewhere, or at %s itself", m, p, p);
+        return refuse("the mount point %s is below the PFS directory %s: it would show itself; "
+                      "mount elsewhere, or at %s itself",
+                      m, p, p);
     if (is_below(p, m))
-        return refuse("the PFS directory %s is below the mount point %s: the mount would hide it", p, m);
+        return refuse("the PFS directory %s is below the mount point %s: the mount would hide it",
+                      p, m);
     if (is_below(settings.cache_dir, m) || !strcmp(settings.cache_dir, m))
-        return refuse("the cache directory %s is below the mount point %s: give a node-local one with --cache-dir", settings.cache_dir, m);
+        return refuse("the cache directory %s is below the mount point %s: give a node-local one "
+                      "with --cache-dir",
+                      settings.cache_dir, m);
     options_session_dir();
     return 0;
 }
 
 /* ---- daemonising ---- */
 
-/* The parent returns only when the mount answers: 0, or with the child's code (the child has said why on our standard error). */
+/* The parent returns only when the mount answers: 0, or with the child's code (the child has said
+ * why on our standard error). */
 static int wait_for_child(pid_t pid, int fd)
 {
     char text[1024];
@@ -254,8 +265,10 @@ static void say_ready(void)
 {
     char text[3 * PATH_MAX];
     const struct view *v = members_view();
-    int n = snprintf(text, sizeof(text), "eddyfs: %s is mounted at %s (node %s, %u nodes, passthrough %s)\n", settings.pfs_dir,
-                     settings.mountpoint, settings.node, v ? v->nmembers : 0, settings.passthrough ? "on" : "off");
+    int n = snprintf(text, sizeof(text),
+                     "eddyfs: %s is mounted at %s (node %s, %u nodes, passthrough %s)\n",
+                     settings.pfs_dir, settings.mountpoint, settings.node, v ? v->nmembers : 0,
+                     settings.passthrough ? "on" : "off");
     log_info("%.*s", n - 9, text + 8);
     if (ready_fd < 0) {
         fwrite(text, 1, (size_t)n, stdout);
@@ -280,7 +293,7 @@ static void set_up_process(void)
         r.rlim_cur = r.rlim_max;
         setrlimit(RLIMIT_NOFILE, &r);
     }
-#ifndef __SANITIZE_ADDRESS__ /* its leak check must be able to look at us */
+#ifndef __SANITIZE_ADDRESS__   /* its leak check must be able to look at us */
     prctl(PR_SET_DUMPABLE, 0); /* the session's secret is in memory */
 #endif
 }
@@ -304,7 +317,8 @@ static int start_store(char *err, size_t len)
         die("out of memory");
     e = log_open(settings.log_file ? settings.log_file : path, options.log_level, settings.node);
     if (e) {
-        snprintf(err, len, "log file %s: %s", settings.log_file ? settings.log_file : path, strerror(-e));
+        snprintf(err, len, "log file %s: %s", settings.log_file ? settings.log_file : path,
+                 strerror(-e));
         store_close(false);
     }
     free(path);
@@ -388,8 +402,8 @@ static struct member self(void)
 
 static int start_peers(char *err, size_t len)
 {
-    struct peer_config c = {settings.listen, store_node_id(), store_incarnation(), settings.node, settings.chunk_size,
-                            settings.memory};
+    struct peer_config c = {settings.listen, store_node_id(),     store_incarnation(),
+                            settings.node,   settings.chunk_size, settings.memory};
     return peer_start(&c, err, len);
 }
 
@@ -417,12 +431,15 @@ static int start_members(char *err, size_t len)
     return members_join(settings.wait_nodes, settings.wait_timeout, err, len);
 }
 
-/* With unflushed data the node does not leave: the others must know that its files are lost until it is back. */
+/* With unflushed data the node does not leave: the others must know that its files are lost until
+ * it is back. */
 static void stop_members(void)
 {
     unsigned held = claim_give_back_all();
     if (held)
-        log_warn("%u files are not on the PFS: this node stays absent in the session until it is started again", held);
+        log_warn("%u files are not on the PFS: this node stays absent in the session until it is "
+                 "started again",
+                 held);
     else if (members_leave(LEAVE_MS))
         log_warn("the session was not told in time that this node leaves");
 }
@@ -544,13 +561,15 @@ static void stop_down_to(const char *name)
 
 /* ---- the end ---- */
 
-static int say_unflushed(void *arg, const char *path, uint64_t bytes, uint64_t since_s, unsigned tries, int error, bool suspect)
+static int say_unflushed(void *arg, const char *path, uint64_t bytes, uint64_t since_s,
+                         unsigned tries, int error, bool suspect)
 {
     unsigned *n = arg;
     (void)since_s;
-    log_error("%s: %llu bytes are not on the PFS%s (%u tries, %s): they are kept in %s and flushed at the next start", path,
-              (unsigned long long)bytes, suspect ? " and suspect after a power loss" : "", tries, error ? strerror(-error) : "no error",
-              store_dir());
+    log_error("%s: %llu bytes are not on the PFS%s (%u tries, %s): they are kept in %s and flushed "
+              "at the next start",
+              path, (unsigned long long)bytes, suspect ? " and suspect after a power loss" : "",
+              tries, error ? strerror(-error) : "no error", store_dir());
     ++*n;
     return 0;
 }
@@ -573,8 +592,10 @@ static unsigned say_mapped(void)
 {
     unsigned n = flush_sample();
     if (n)
-        log_warn("%u files are on the PFS as they are now, but processes still have them mapped: what they store from now on is "
-                 "flushed at the next start", n);
+        log_warn("%u files are on the PFS as they are now, but processes still have them mapped: "
+                 "what they store from now on is "
+                 "flushed at the next start",
+                 n);
     return n;
 }
 
@@ -609,7 +630,8 @@ static int run(void)
 
 static void print_version(void)
 {
-    printf("eddyfs %s (libfuse %s, cache format 1, protocol %d)\n", EDDY_VERSION, fuse_pkgversion(), MSG_VERSION >> 8);
+    printf("eddyfs %s (libfuse %s, cache format 1, protocol %d)\n", EDDY_VERSION, fuse_pkgversion(),
+           MSG_VERSION >> 8);
 }
 
 int main(int argc, char **argv)

@@ -1,9 +1,10 @@
 /* mode.c - the I/O mode of an open, decided in one place under the inode's lock.
  *
- * An open descriptor never changes its mode.  The kernel allows cached and direct opens of one inode
- * beside each other, and passthrough opens beside each other if they have the same backing file;
- * what it does not allow the application sees as EIO.  A direct open may be mapped, which makes it a
- * cached one without our hearing of it: so passthrough never begins beside any other open.
+ * An open descriptor never changes its mode.  The kernel allows cached and direct opens of one
+ * inode beside each other, and passthrough opens beside each other if they have the same backing
+ * file; what it does not allow the application sees as EIO.  A direct open may be mapped, which
+ * makes it a cached one without our hearing of it: so passthrough never begins beside any other
+ * open.
  *
  *   opens now      given
  *   none           passthrough if it can be had; else direct for who writes where another node has

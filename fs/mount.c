@@ -1,7 +1,9 @@
-/* mount.c - the FUSE session: what is asked of the kernel, the threads that read /dev/fuse, the end of a mount.
+/* mount.c - the FUSE session: what is asked of the kernel, the threads that read /dev/fuse, the end
+ * of a mount.
  *
- * The workers are our own, not libfuse's loop: its threads end only when the kernel says that the mount is gone, which a lazy
- * unmount with files still open does not.  Each waits in epoll for the device (one of them wakes per request) or for the end.
+ * The workers are our own, not libfuse's loop: its threads end only when the kernel says that the
+ * mount is gone, which a lazy unmount with files still open does not.  Each waits in epoll for the
+ * device (one of them wakes per request) or for the end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,10 +30,10 @@ static struct {
     struct fuse_args args;
     pthread_t threads[WORKERS];
     unsigned nthreads;
-    int end_fd;    /* eventfd: the workers are to end */
-    int gone_fd;   /* eventfd: the kernel says that the mount is gone */
+    int end_fd;  /* eventfd: the workers are to end */
+    int gone_fd; /* eventfd: the kernel says that the mount is gone */
     int signal_fd;
-    int init_fd;   /* eventfd: the kernel's INIT was answered */
+    int init_fd;               /* eventfd: the kernel's INIT was answered */
     bool mounted, passthrough; /* passthrough: the kernel's FUSE has it */
 } m = {.end_fd = -1, .gone_fd = -1, .signal_fd = -1, .init_fd = -1};
 
@@ -76,9 +78,11 @@ static void op_init(void *arg, struct fuse_conn_info *conn)
     if (settings.passthrough)
         m.passthrough = fuse_set_feature_flag(conn, FUSE_CAP_PASSTHROUGH);
     conn->max_backing_stack_depth = 1; /* the cache directory may be on overlayfs */
-    /* with it the kernel waits for an O_DIRECT read so that not even SIGKILL ends the wait (measured on 6.18) */
+    /* with it the kernel waits for an O_DIRECT read so that not even SIGKILL ends the wait
+     * (measured on 6.18) */
     fuse_unset_feature_flag(conn, FUSE_CAP_ASYNC_DIO);
-    /* one copy from memory is cheaper than a pipe per request; a kernel that writes back by itself goes stale (docs) */
+    /* one copy from memory is cheaper than a pipe per request; a kernel that writes back by itself
+     * goes stale (docs) */
     fuse_unset_feature_flag(conn, FUSE_CAP_SPLICE_READ);
     fuse_unset_feature_flag(conn, FUSE_CAP_SPLICE_WRITE);
     fuse_unset_feature_flag(conn, FUSE_CAP_SPLICE_MOVE);
@@ -99,7 +103,8 @@ static int worker_epoll(void)
     int ep = epoll_create1(EPOLL_CLOEXEC);
     if (ep < 0)
         return -errno;
-    if (epoll_ctl(ep, EPOLL_CTL_ADD, fuse_session_fd(m.session), &device) || epoll_ctl(ep, EPOLL_CTL_ADD, m.end_fd, &end)) {
+    if (epoll_ctl(ep, EPOLL_CTL_ADD, fuse_session_fd(m.session), &device) ||
+        epoll_ctl(ep, EPOLL_CTL_ADD, m.end_fd, &end)) {
         int err = -errno;
         close(ep);
         return err;
@@ -257,13 +262,16 @@ int mount_start(char *err, size_t errlen)
     m.session = fuse_session_new(&m.args, &ops, sizeof(ops), NULL);
     fuse_opt_free_args(&m.args);
     if (!m.session) {
-        snprintf(err, errlen, "FUSE refused an option (see above); eddyfs -h lists those of eddyfs");
+        snprintf(err, errlen,
+                 "FUSE refused an option (see above); eddyfs -h lists those of eddyfs");
         return -EINVAL;
     }
     if (fuse_session_mount(m.session, settings.mountpoint)) {
         snprintf(err, errlen,
-                 "%s cannot be mounted on (see above): may this user open /dev/fuse and run fusermount3 (package fuse3)? "
-                 "allow_other needs user_allow_other in /etc/fuse.conf", settings.mountpoint);
+                 "%s cannot be mounted on (see above): may this user open /dev/fuse and run "
+                 "fusermount3 (package fuse3)? "
+                 "allow_other needs user_allow_other in /etc/fuse.conf",
+                 settings.mountpoint);
         return -EPERM;
     }
     m.mounted = true;
@@ -271,7 +279,8 @@ int mount_start(char *err, size_t errlen)
     if (!e && !kernel_answered())
         e = -ETIMEDOUT;
     if (e) {
-        snprintf(err, errlen, "the mount at %s does not answer: %s", settings.mountpoint, strerror(-e));
+        snprintf(err, errlen, "the mount at %s does not answer: %s", settings.mountpoint,
+                 strerror(-e));
         return e;
     }
     readahead_raise(settings.mountpoint);
@@ -283,7 +292,8 @@ int mount_start(char *err, size_t errlen)
 
 int mount_wait(void)
 {
-    struct pollfd p[2] = {{.fd = m.gone_fd, .events = POLLIN}, {.fd = m.signal_fd, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = m.gone_fd, .events = POLLIN},
+                          {.fd = m.signal_fd, .events = POLLIN}};
     struct signalfd_siginfo info;
     for (;;) {
         if (poll(p, 2, -1) < 0)
@@ -301,8 +311,9 @@ static bool still_mounted(void)
     return m.mounted && poll(&p, 1, 0) == 0;
 }
 
-/* The kernel aborts the connection when its last descriptor is closed.  In place of it comes the end of a pipe that nobody reads: what
- * is answered late is dropped, and libfuse sees an error on it, as on a connection that is gone. */
+/* The kernel aborts the connection when its last descriptor is closed.  In place of it comes the
+ * end of a pipe that nobody reads: what is answered late is dropped, and libfuse sees an error on
+ * it, as on a connection that is gone. */
 void mount_abort(void)
 {
     int pipe_fds[2];
@@ -328,7 +339,8 @@ void mount_stop(void)
     while (m.nthreads)
         pthread_join(m.threads[--m.nthreads], NULL);
     if (gone)
-        fuse_session_unmount(m.session); /* it sees by its descriptor that nothing is mounted, and only frees */
+        /* it sees by its descriptor that nothing is mounted, and only frees */
+        fuse_session_unmount(m.session);
     m.mounted = false;
 }
 

@@ -1,7 +1,7 @@
 /* options.c - the daemon's command line: `eddyfs [options] PFS_DIR MOUNTPOINT`.
  *
- * Every long option is also taken as -o name=value, so that `mount -t fuse.eddyfs` and fstab work; what is neither ours nor one of
- * mount(8)'s own words is FUSE's.
+ * Every long option is also taken as -o name=value, so that `mount -t fuse.eddyfs` and fstab work;
+ * what is neither ours nor one of mount(8)'s own words is FUSE's.
  */
 #include "fs/options.h"
 
@@ -40,13 +40,14 @@ static char *keep(char *text)
 
 /* ---- values ---- */
 
-static int take_size(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *value)
+static int take_size(const char *name, const char *text, uint64_t min, uint64_t max,
+                     uint64_t *value)
 {
     char lo[32], hi[32];
     int err = size_parse(text, value);
     if (err || *value < min || *value > max)
-        return complain("--%s %s: give a size from %s to %s, like 64K, 256M or 2G", name, text, size_format(min, lo, sizeof(lo)),
-                        size_format(max, hi, sizeof(hi)));
+        return complain("--%s %s: give a size from %s to %s, like 64K, 256M or 2G", name, text,
+                        size_format(min, lo, sizeof(lo)), size_format(max, hi, sizeof(hi)));
     return 0;
 }
 
@@ -60,7 +61,8 @@ static int take_seconds(const char *name, const char *text, double max, double *
     return 0;
 }
 
-static int take_number(const char *name, const char *text, unsigned min, unsigned max, unsigned *value)
+static int take_number(const char *name, const char *text, unsigned min, unsigned max,
+                       unsigned *value)
 {
     char *end;
     errno = 0;
@@ -74,7 +76,9 @@ static int take_number(const char *name, const char *text, unsigned min, unsigne
 static int take_name(const char *name, const char *text, const char **value)
 {
     if (!name_is_plain(text))
-        return complain("--%s %s: a name has 1 to 64 letters, digits, '.', '_' or '-', and does not begin with '.'", name, text);
+        return complain("--%s %s: a name has 1 to 64 letters, digits, '.', '_' or '-', and does "
+                        "not begin with '.'",
+                        name, text);
     *value = text;
     return 0;
 }
@@ -108,7 +112,8 @@ static int take_immutable(const char *name, const char *text)
 {
     if (!*text)
         return complain("--%s: give a path below the PFS directory", name);
-    settings.immutable = xrealloc(settings.immutable, (settings.nimmutable + 1) * sizeof(*settings.immutable));
+    settings.immutable =
+        xrealloc(settings.immutable, (settings.nimmutable + 1) * sizeof(*settings.immutable));
     settings.immutable[settings.nimmutable++] = text;
     return 0;
 }
@@ -118,7 +123,9 @@ static int take_policy(const char *name, const char *text)
     if (!flush_policy_parse(text, &out->policy))
         return 0;
     if (!strcmp(text, "immediate") || !strcmp(text, "close") || !strcmp(text, "end"))
-        return complain("--%s %s: this version has only the policy idle; immediate, close and end come later", name, text);
+        return complain(
+            "--%s %s: this version has only the policy idle; immediate, close and end come later",
+            name, text);
     return complain("--%s %s: there is no such policy; this version has idle", name, text);
 }
 
@@ -132,9 +139,24 @@ static int take_log_level(const char *name, const char *text)
 /* ---- the table ---- */
 
 enum {
-    OPT_CACHE_DIR = 256, OPT_CACHE_SIZE, OPT_SESSION, OPT_SESSION_DIR, OPT_NODE, OPT_LISTEN, OPT_WAIT_NODES, OPT_WAIT_TIMEOUT,
-    OPT_CHUNK_SIZE, OPT_FLUSH, OPT_FLUSH_WAIT, OPT_ATTR_TIMEOUT, OPT_NEGATIVE_TIMEOUT, OPT_IMMUTABLE, OPT_NO_PASSTHROUGH,
-    OPT_MEMORY, OPT_LOG, OPT_LOG_LEVEL,
+    OPT_CACHE_DIR = 256,
+    OPT_CACHE_SIZE,
+    OPT_SESSION,
+    OPT_SESSION_DIR,
+    OPT_NODE,
+    OPT_LISTEN,
+    OPT_WAIT_NODES,
+    OPT_WAIT_TIMEOUT,
+    OPT_CHUNK_SIZE,
+    OPT_FLUSH,
+    OPT_FLUSH_WAIT,
+    OPT_ATTR_TIMEOUT,
+    OPT_NEGATIVE_TIMEOUT,
+    OPT_IMMUTABLE,
+    OPT_NO_PASSTHROUGH,
+    OPT_MEMORY,
+    OPT_LOG,
+    OPT_LOG_LEVEL,
 };
 
 static const struct option_help {
@@ -143,21 +165,33 @@ static const struct option_help {
     const char *help;
 } table[] = {
     {"foreground", NULL, 'f', "stay in the foreground and log to standard error"},
-    {"cache-dir", "DIR", OPT_CACHE_DIR, "node-local cache ($EDDY_CACHE_DIR, else ${TMPDIR:-/tmp}/eddyfs-UID/NAME-of-mount)"},
-    {"cache-size", "SIZE", OPT_CACHE_SIZE, "bytes with K, M, G, T, or N% of its file system (80 % of what is free, shared by its daemons)"},
-    {"session", "NAME", OPT_SESSION, "nodes of one session share a cache ($EDDY_SESSION, else the Slurm job's number, else default)"},
-    {"session-dir", "DIR", OPT_SESSION_DIR, "where sessions meet, on the PFS (PFS_DIR/.eddyfs-UID)"},
+    {"cache-dir", "DIR", OPT_CACHE_DIR,
+     "node-local cache ($EDDY_CACHE_DIR, else ${TMPDIR:-/tmp}/eddyfs-UID/NAME-of-mount)"},
+    {"cache-size", "SIZE", OPT_CACHE_SIZE,
+     "bytes with K, M, G, T, or N% of its file system (80 % of what is free, shared by its "
+     "daemons)"},
+    {"session", "NAME", OPT_SESSION,
+     "nodes of one session share a cache ($EDDY_SESSION, else the Slurm job's number, else "
+     "default)"},
+    {"session-dir", "DIR", OPT_SESSION_DIR,
+     "where sessions meet, on the PFS (PFS_DIR/.eddyfs-UID)"},
     {"node", "NAME", OPT_NODE, "this node's name (the host name)"},
-    {"listen", "ADDR[:PORT]", OPT_LISTEN, "the address that other nodes reach (the host's first, else loopback)"},
+    {"listen", "ADDR[:PORT]", OPT_LISTEN,
+     "the address that other nodes reach (the host's first, else loopback)"},
     {"wait-nodes", "N", OPT_WAIT_NODES, "wait until N nodes have joined (1)"},
     {"wait-timeout", "SEC", OPT_WAIT_TIMEOUT, "... so long, then fail (60)"},
-    {"chunk-size", "SIZE", OPT_CHUNK_SIZE, "unit of caching, 64K to 16M, a power of two, the same on all nodes (1M)"},
+    {"chunk-size", "SIZE", OPT_CHUNK_SIZE,
+     "unit of caching, 64K to 16M, a power of two, the same on all nodes (1M)"},
     {"flush", "POLICY", OPT_FLUSH, "when to write back: idle (idle)"},
     {"flush-wait", "SEC", OPT_FLUSH_WAIT, "a lull is so long without I/O (1.0)"},
-    {"attr-timeout", "SEC", OPT_ATTR_TIMEOUT, "names and attributes of other nodes are seen within (1.0)"},
-    {"negative-timeout", "SEC", OPT_NEGATIVE_TIMEOUT, "... and \"no such file\" is remembered for (0)"},
-    {"immutable", "PATH", OPT_IMMUTABLE, "nothing below it ever changes, nor does anybody make a name there (may be repeated)"},
-    {"no-passthrough", NULL, OPT_NO_PASSTHROUGH, "read and write through the daemon also where the kernel could do it"},
+    {"attr-timeout", "SEC", OPT_ATTR_TIMEOUT,
+     "names and attributes of other nodes are seen within (1.0)"},
+    {"negative-timeout", "SEC", OPT_NEGATIVE_TIMEOUT,
+     "... and \"no such file\" is remembered for (0)"},
+    {"immutable", "PATH", OPT_IMMUTABLE,
+     "nothing below it ever changes, nor does anybody make a name there (may be repeated)"},
+    {"no-passthrough", NULL, OPT_NO_PASSTHROUGH,
+     "read and write through the daemon also where the kernel could do it"},
     {"memory", "SIZE", OPT_MEMORY, "bound on buffers (256M)"},
     {"log", "FILE", OPT_LOG, "(standard error in the foreground, else CACHE_DIR/eddyfs.log)"},
     {"log-level", "LEVEL", OPT_LOG_LEVEL, "error, warn, info or debug (info)"},
@@ -171,12 +205,15 @@ void options_help(void)
          "Mounts a cache of PFS_DIR at MOUNTPOINT, shared by the nodes of one session.\n");
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
         char left[64];
-        snprintf(left, sizeof(left), "%s--%s%s%s", table[i].code < 256 ? (char[]){'-', (char)table[i].code, ',', ' ', 0} : "    ",
+        snprintf(left, sizeof(left), "%s--%s%s%s",
+                 table[i].code < 256 ? (char[]){'-', (char)table[i].code, ',', ' ', 0} : "    ",
                  table[i].name, table[i].value ? " " : "", table[i].value ? table[i].value : "");
         printf("  %-30s %s\n", left, table[i].help);
     }
-    puts("  -o OPT[,OPT]                   every long option above as name=value, and FUSE's own: allow_other, ro, ...\n"
-         "\nExit codes: 0 unmounted with everything on the PFS, 1 failed, 2 wrong usage, 3 data is not on the PFS (it is kept\n"
+    puts("  -o OPT[,OPT]                   every long option above as name=value, and FUSE's own: "
+         "allow_other, ro, ...\n"
+         "\nExit codes: 0 unmounted with everything on the PFS, 1 failed, 2 wrong usage, 3 data is "
+         "not on the PFS (it is kept\n"
          "in the cache directory). See eddyfs(1) and eddy(1).");
 }
 
@@ -185,30 +222,58 @@ static int set_option(int code, const char *name, const char *v)
     uint64_t n;
     int err = 0;
     switch (code) {
-    case 'f': settings.foreground = true; return 0;
-    case 'V': out->version = true; return 0;
-    case 'h': out->help = true; return 0;
-    case OPT_NO_PASSTHROUGH: settings.passthrough = false; return 0;
-    case OPT_CACHE_DIR: settings.cache_dir = v; return *v ? 0 : complain("--cache-dir: give a directory");
-    case OPT_CACHE_SIZE: return take_cache_size(name, v);
-    case OPT_SESSION: return take_name(name, v, &settings.session);
-    case OPT_SESSION_DIR: out->session_dir = v; return *v ? 0 : complain("--session-dir: give a directory");
-    case OPT_NODE: return take_name(name, v, &settings.node);
-    case OPT_LISTEN: settings.listen = v; return *v ? 0 : complain("--listen: give an address");
-    case OPT_WAIT_NODES: return take_number(name, v, 1, SESSION_MAX_MEMBERS, &settings.wait_nodes);
-    case OPT_WAIT_TIMEOUT: return take_number(name, v, 1, 86400, &settings.wait_timeout);
-    case OPT_CHUNK_SIZE: return take_chunk_size(name, v);
-    case OPT_FLUSH: return take_policy(name, v);
-    case OPT_FLUSH_WAIT: return take_seconds(name, v, 86400, &settings.flush_wait);
-    case OPT_ATTR_TIMEOUT: return take_seconds(name, v, 3600, &settings.attr_timeout);
-    case OPT_NEGATIVE_TIMEOUT: return take_seconds(name, v, 3600, &settings.negative_timeout);
-    case OPT_IMMUTABLE: return take_immutable(name, v);
+    case 'f':
+        settings.foreground = true;
+        return 0;
+    case 'V':
+        out->version = true;
+        return 0;
+    case 'h':
+        out->help = true;
+        return 0;
+    case OPT_NO_PASSTHROUGH:
+        settings.passthrough = false;
+        return 0;
+    case OPT_CACHE_DIR:
+        settings.cache_dir = v;
+        return *v ? 0 : complain("--cache-dir: give a directory");
+    case OPT_CACHE_SIZE:
+        return take_cache_size(name, v);
+    case OPT_SESSION:
+        return take_name(name, v, &settings.session);
+    case OPT_SESSION_DIR:
+        out->session_dir = v;
+        return *v ? 0 : complain("--session-dir: give a directory");
+    case OPT_NODE:
+        return take_name(name, v, &settings.node);
+    case OPT_LISTEN:
+        settings.listen = v;
+        return *v ? 0 : complain("--listen: give an address");
+    case OPT_WAIT_NODES:
+        return take_number(name, v, 1, SESSION_MAX_MEMBERS, &settings.wait_nodes);
+    case OPT_WAIT_TIMEOUT:
+        return take_number(name, v, 1, 86400, &settings.wait_timeout);
+    case OPT_CHUNK_SIZE:
+        return take_chunk_size(name, v);
+    case OPT_FLUSH:
+        return take_policy(name, v);
+    case OPT_FLUSH_WAIT:
+        return take_seconds(name, v, 86400, &settings.flush_wait);
+    case OPT_ATTR_TIMEOUT:
+        return take_seconds(name, v, 3600, &settings.attr_timeout);
+    case OPT_NEGATIVE_TIMEOUT:
+        return take_seconds(name, v, 3600, &settings.negative_timeout);
+    case OPT_IMMUTABLE:
+        return take_immutable(name, v);
     case OPT_MEMORY:
         err = take_size(name, v, 32u << 20, 1ull << 50, &n);
         settings.memory = err ? 0 : n;
         return err;
-    case OPT_LOG: settings.log_file = v; return *v ? 0 : complain("--log: give a file");
-    case OPT_LOG_LEVEL: return take_log_level(name, v);
+    case OPT_LOG:
+        settings.log_file = v;
+        return *v ? 0 : complain("--log: give a file");
+    case OPT_LOG_LEVEL:
+        return take_log_level(name, v);
     }
     return -EINVAL;
 }
@@ -218,8 +283,23 @@ static int set_option(int code, const char *name, const char *v)
 /* mount(8) and fstab pass these; they are for mount(8) itself, or say what is so anyway. */
 static bool of_mount(const char *word)
 {
-    static const char *const words[] = {"defaults", "rw", "auto", "noauto", "user", "nouser", "users", "_netdev", "nofail", "exec",
-                                        "suid", "dev", "relatime", "async", "atime", "diratime", "default_permissions"};
+    static const char *const words[] = {"defaults",
+                                        "rw",
+                                        "auto",
+                                        "noauto",
+                                        "user",
+                                        "nouser",
+                                        "users",
+                                        "_netdev",
+                                        "nofail",
+                                        "exec",
+                                        "suid",
+                                        "dev",
+                                        "relatime",
+                                        "async",
+                                        "atime",
+                                        "diratime",
+                                        "default_permissions"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (!strcmp(word, words[i]))
             return true;
@@ -229,7 +309,8 @@ static bool of_mount(const char *word)
 /* Those of libfuse and fusermount3 that do no harm to what eddyfs promises. */
 static bool of_fuse(const char *word)
 {
-    static const char *const words[] = {"nodev", "nosuid", "noexec", "noatime", "nodiratime", "sync", "dirsync", "allow_root", "debug"};
+    static const char *const words[] = {"nodev", "nosuid",  "noexec",     "noatime", "nodiratime",
+                                        "sync",  "dirsync", "allow_root", "debug"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (!strcmp(word, words[i]))
             return true;
@@ -241,10 +322,12 @@ static int take_word(char *word)
     char *value = strchr(word, '=');
     size_t len = value ? (size_t)(value - word) : strlen(word);
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-        if (strlen(table[i].name) != len || strncmp(table[i].name, word, len) || table[i].code == 'h' || table[i].code == 'V')
+        if (strlen(table[i].name) != len || strncmp(table[i].name, word, len) ||
+            table[i].code == 'h' || table[i].code == 'V')
             continue;
         if (!table[i].value != !value)
-            return complain("-o %s: %s", word, value ? "takes no value" : "needs a value: -o name=value");
+            return complain("-o %s: %s", word,
+                            value ? "takes no value" : "needs a value: -o name=value");
         return set_option(table[i].code, table[i].name, value ? value + 1 : NULL);
     }
     if (!strcmp(word, "allow_other")) {
@@ -270,7 +353,8 @@ static int take_words(const char *list)
 
 /* ---- what was not given ---- */
 
-/* systemd's way of writing a path as one name: '/' is '-', '-' is \x2d: no two paths give one name. */
+/* systemd's way of writing a path as one name: '/' is '-', '-' is \x2d: no two paths give one
+ * name. */
 static char *name_of_path(const char *path)
 {
     char *name = xmalloc(4 * strlen(path) + 8), *p = name;
@@ -310,7 +394,8 @@ static void default_cache_dir(void)
 
 static int default_session(void)
 {
-    const char *env = getenv("EDDY_SESSION"), *job = getenv("SLURM_JOB_ID"), *restart = getenv("SLURM_RESTART_COUNT");
+    const char *env = getenv("EDDY_SESSION"), *job = getenv("SLURM_JOB_ID"),
+               *restart = getenv("SLURM_RESTART_COUNT");
     char *name;
     if (settings.session)
         return 0;
@@ -365,7 +450,8 @@ static void set_defaults(void)
     *out = (struct options){.policy = FLUSH_IDLE, .log_level = LOG_LEVEL_INFO};
 }
 
-/* Paths must hold when the daemon's working directory is "/".  A mount point may be a dead mount: only its parent is looked at. */
+/* Paths must hold when the daemon's working directory is "/".  A mount point may be a dead mount:
+ * only its parent is looked at. */
 static char *absolute(const char *path)
 {
     char *full;
@@ -390,7 +476,8 @@ static const char *path_in(const char *path, const char *dir)
 /* The names of a path joined by single '/', without "."; NULL: it has "..". */
 static char *plain_path(const char *path)
 {
-    char *words = keep(xstrdup(path)), *plain = keep(xcalloc(1, strlen(path) + 1)), *end = plain, *word;
+    char *words = keep(xstrdup(path)), *plain = keep(xcalloc(1, strlen(path) + 1)), *end = plain,
+         *word;
     while ((word = strsep(&words, "/"))) {
         if (!strcmp(word, ".."))
             return NULL;
@@ -413,7 +500,8 @@ static int complete_immutable(void)
             path = plain_path(path);
         if (!path) {
             free(real);
-            return complain("--immutable %s: is not below the PFS directory %s, or has \"..\"", given, settings.pfs_dir);
+            return complain("--immutable %s: is not below the PFS directory %s, or has \"..\"",
+                            given, settings.pfs_dir);
         }
         settings.immutable[n] = path;
     }
@@ -449,7 +537,8 @@ static int take_arguments(int argc, char **argv)
     int c, err = 0;
     memset(longs, 0, sizeof(longs));
     for (size_t i = 0; i < ARRAY_LEN(table); i++)
-        longs[i] = (struct option){table[i].name, table[i].value ? required_argument : no_argument, NULL, table[i].code};
+        longs[i] = (struct option){table[i].name, table[i].value ? required_argument : no_argument,
+                                   NULL, table[i].code};
     opterr = 1;
     while (!err && (c = getopt_long(argc, argv, "fo:Vh", longs, NULL)) != -1) {
         if (c == '?')

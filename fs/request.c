@@ -1,7 +1,7 @@
 /* request.c - requests that wait: answered once, by the job or by the watcher.
  *
- * libfuse may call the interrupt function of a request that is being answered at that moment, so it gets a number, not a pointer,
- * and looks it up in the list of waiting requests.
+ * libfuse may call the interrupt function of a request that is being answered at that moment, so it
+ * gets a number, not a pointer, and looks it up in the list of waiting requests.
  *
  *     request_start --> job in a pool --> request_take --> reply --> request_done
  *                  '--> watcher (interrupt, stalled PFS) --> request_take --> reply
@@ -43,7 +43,8 @@ static void enlist(struct request *r)
     lock_drop(&all.lock);
     fuse_req_interrupt_func(r->req, interrupted, (void *)(uintptr_t)r->number);
     lock_take(&all.lock);
-    r->interrupted = fuse_req_interrupted(r->req); /* it may have come before the request was in the list */
+    /* it may have come before the request was in the list */
+    r->interrupted = fuse_req_interrupted(r->req);
     r->interrupted_ms = boot_ms();
     r->next = all.list;
     r->prev = &all.list;
@@ -87,7 +88,8 @@ static void interrupted(fuse_req_t req, void *data)
     for (struct request *r = all.list; r; r = r->next) {
         if (r->number == number) {
             if (!r->interrupted) {
-                r->interrupted_ms = boot_ms(); /* before the flag: the watcher reads both without the lock */
+                /* before the flag: the watcher reads both without the lock */
+                r->interrupted_ms = boot_ms();
                 r->interrupted = true;
             }
             break;
@@ -104,8 +106,8 @@ static bool ending_signal(const char *line, const char *key)
     unsigned long long mask;
     if (strncmp(line, key, strlen(key)) || sscanf(line + strlen(key), "%llx", &mask) != 1)
         return false;
-    return mask & (1ull << (SIGKILL - 1) | 1ull << (SIGINT - 1) | 1ull << (SIGTERM - 1) | 1ull << (SIGQUIT - 1) |
-                   1ull << (SIGHUP - 1));
+    return mask & (1ull << (SIGKILL - 1) | 1ull << (SIGINT - 1) | 1ull << (SIGTERM - 1) |
+                   1ull << (SIGQUIT - 1) | 1ull << (SIGHUP - 1));
 }
 
 static bool wants_to_end(pid_t tid)
@@ -131,7 +133,8 @@ static void look_at(struct request *r, uint64_t now)
         void (*cancel)(struct request *) = r->cancel;
         r->cancel = NULL;
         cancel(r);
-    } else if (r->interrupted && !r->is_lock && now - r->interrupted_ms >= GRACE_MS && wants_to_end(r->pid)) {
+    } else if (r->interrupted && !r->is_lock && now - r->interrupted_ms >= GRACE_MS &&
+               wants_to_end(r->pid)) {
         if (request_take(r))
             fuse_reply_err(r->req, EINTR);
     } else if (r->stalled && now - r->began_ms >= STALL_WAIT_MS && pfs_waiting_ms() >= STALLED_MS) {

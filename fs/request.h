@@ -1,12 +1,15 @@
-/* request.h - a FUSE request that may wait: answered exactly once, interruptible, served from memory when the PFS hangs.
+/* request.h - a FUSE request that may wait: answered exactly once, interruptible, served from
+ * memory when the PFS hangs.
  *
- * A FUSE worker makes it with request_start, which runs fn in a pool; fn ends with one of the request_reply_* functions.  Meanwhile
- * a watcher (one thread, asleep while nothing waits) may answer first:
+ * A FUSE worker makes it with request_start, which runs fn in a pool; fn ends with one of the
+ * request_reply_* functions.  Meanwhile a watcher (one thread, asleep while nothing waits) may
+ * answer first:
  *  - FUSE_INTERRUPT: the kernel sends it for any signal, also for handled ones like SIGALRM.  EINTR within 1 s if the waiting
  *    thread has SIGKILL pending (a fatal signal: /proc/TID/status) or SIGINT, SIGTERM, SIGQUIT, SIGHUP; else the wait goes on;
  *    looked at again ten times a second.
  *  - `stalled`: after the PFS has been silent for 2 s (pfs_waiting_ms) the request's own fallback, if it has one, answers what was last known.
- * Then fn's own reply is dropped (its undo, if given, is called: e.g. a lookup count that the kernel never got).
+ * Then fn's own reply is dropped (its undo, if given, is called: e.g. a lookup count that the
+ * kernel never got).
  */
 #ifndef EDDY_FS_REQUEST_H
 #define EDDY_FS_REQUEST_H
@@ -41,7 +44,7 @@ struct request {
     void *extra;
     struct handle *handle, *handle2;   /* referenced: file_hold */
     void (*let_go)(struct request *r); /* file_hold's: with the last reference */
-    uint64_t began_ms; /* boot_ms */
+    uint64_t began_ms;                 /* boot_ms */
     /* private to request.c */
     void (*fn)(struct request *r);
     bool (*stalled)(struct request *r);
@@ -49,27 +52,30 @@ struct request {
     _Atomic int answered;
     _Atomic bool interrupted;
     _Atomic unsigned refs;
-    uint64_t number;                      /* for libfuse's interrupt callback */
-    uint64_t interrupted_ms;              /* boot_ms */
-    void (*cancel)(struct request *r);    /* request_wait */
+    uint64_t number;                   /* for libfuse's interrupt callback */
+    uint64_t interrupted_ms;           /* boot_ms */
+    void (*cancel)(struct request *r); /* request_wait */
     bool is_lock;
-    uint64_t lock_id;                     /* lock.c */
+    uint64_t lock_id; /* lock.c */
     gid_t *groups;
 };
 
 void request_system_start(void);
 void request_system_stop(void); /* waits until none is left */
 
-/* New, with the caller's ids from the kernel; nodeid 0 = none.  NULL: the node id is unknown and ESTALE was answered. */
+/* New, with the caller's ids from the kernel; nodeid 0 = none.  NULL: the node id is unknown and
+ * ESTALE was answered. */
 struct request *request_new(fuse_req_t req, fuse_ino_t nodeid);
 /* Runs fn(r) in pool p. */
 void request_start(struct request *r, struct pool *p, void (*fn)(struct request *r));
-void request_on_stall(struct request *r, bool (*stalled)(struct request *r)); /* before request_start; returns true if it answered */
-/* For waits outside a pool (locks): registered, `cancel` is called at an interrupt in place of EINTR. */
+/* before request_start; returns true if it answered */
+void request_on_stall(struct request *r, bool (*stalled)(struct request *r));
+/* For waits outside a pool (locks): registered, `cancel` is called at an interrupt in place of
+ * EINTR. */
 void request_wait(struct request *r, void (*cancel)(struct request *r));
 
-/* Take the right to answer: false if it was answered already (then undo what the answer would have given away).
- * After true, answer with fuse_reply_* on r->req, then request_done. */
+/* Take the right to answer: false if it was answered already (then undo what the answer would have
+ * given away). After true, answer with fuse_reply_* on r->req, then request_done. */
 bool request_take(struct request *r);
 void request_done(struct request *r); /* the reference of fn ends; frees when nobody has it */
 /* The usual endings: take, answer, done. err is 0 or -errno. */

@@ -1,4 +1,5 @@
-/* settings.c - where the mount's settings live: apart from main.c, so that tests of a single file link without it. */
+/* settings.c - where the mount's settings live: apart from main.c, so that tests of a single file
+ * link without it. */
 #include "fs/fs.h"
 
 struct settings settings;

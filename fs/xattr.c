@@ -3,8 +3,8 @@
  * A changed ACL changes the mode, and a default ACL whether the umask counts: what is remembered of
  * either is dropped.
  *
- * `ls -l` asks for ACLs and security labels; while the PFS hangs it is told that there are none, where
- * that is known or can do no harm.
+ * `ls -l` asks for ACLs and security labels; while the PFS hangs it is told that there are none,
+ * where that is known or can do no harm.
  */
 #include "fs/fs.h"
 
@@ -78,8 +78,8 @@ static void remember_none(struct request *r)
     lock_drop(&i->lock);
 }
 
-/* An ACL takes rights away from the mode's bits, so it is called absent only where it is known to be;
- * a label that the kernel or `ls` asks for only gives some. */
+/* An ACL takes rights away from the mode's bits, so it is called absent only where it is known to
+ * be; a label that the kernel or `ls` asks for only gives some. */
 static bool is_none(struct request *r)
 {
     int kind = acl_kind(r->name);

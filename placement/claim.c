@@ -1,11 +1,13 @@
-/* claim.c - asking homes and claimants, taking and giving back claims (docs/protocol.md, rules 10-16).
+/* claim.c - asking homes and claimants, taking and giving back claims (docs/protocol.md, rules
+ * 10-16).
  *
  * A file's claim on this node:
  *
  *     NONE --WANT--> ASKING --GRANT, persisted--> HELD --clean, no writer, cleared on disk--> NONE (+ FREE)
  *               '--AT another node, LOST, deadline--> NONE
  *
- * While it is HELD the claim keeps a reference on struct file, and this node's word is the truth in every view.
+ * While it is HELD the claim keeps a reference on struct file, and this node's word is the truth in
+ * every view.
  */
 #include "placement/claim.h"
 
@@ -59,8 +61,13 @@ static void own_word(struct file *f, struct location *out)
     struct file_info info;
 
     store_info(f, &info);
-    *out = (struct location){.where = WHERE_HERE, .node = members_self(), .size = info.size, .blocks = info.blocks,
-                             .mtime_ns = info.mtime_ns, .ctime_ns = info.ctime_ns, .counter = info.change};
+    *out = (struct location){.where = WHERE_HERE,
+                             .node = members_self(),
+                             .size = info.size,
+                             .blocks = info.blocks,
+                             .mtime_ns = info.mtime_ns,
+                             .ctime_ns = info.ctime_ns,
+                             .counter = info.change};
 }
 
 bool claim_here(struct fid fid, struct location *out)
@@ -114,7 +121,7 @@ struct search {
     const struct fid *fids;
     unsigned n;
     struct location *out;
-    enum { OPEN, DONE } *state;
+    enum { OPEN, DONE } * state;
     uint64_t *at; /* claimant to ask, 0: ask the home */
 };
 
@@ -132,7 +139,8 @@ static struct msg *ask_msg(const struct search *q, const struct sent *s, enum ms
 }
 
 /* One message per node that must be asked: homes (WHERE) or claimants (ASK). */
-static unsigned sort_out(const struct search *q, const struct view *v, bool claimants, struct sent **out)
+static unsigned sort_out(const struct search *q, const struct view *v, bool claimants,
+                         struct sent **out)
 {
     struct sent *list = NULL;
     unsigned n = 0;
@@ -163,7 +171,8 @@ static void ask_all(const struct search *q, struct sent *list, unsigned n, enum 
     lock_cond_init(&g.done);
     for (unsigned k = 0; k < n; k++) {
         list[k].group = &g;
-        peer_request(list[k].to, ask_msg(q, &list[k], type), T_PING, NULL, 0, group_reply, &list[k]);
+        peer_request(list[k].to, ask_msg(q, &list[k], type), T_PING, NULL, 0, group_reply,
+                     &list[k]);
     }
     lock_take(&g.lock);
     while (g.waiting)
@@ -227,8 +236,13 @@ static void take_have(struct search *q, unsigned i, uint64_t node, const struct 
     q->at[i] = 0;
     if (!have->mine)
         return; /* it gave the claim back, and tells the home so: ask the home again */
-    q->out[i] = (struct location){.where = WHERE_NODE, .node = node, .size = have->size, .blocks = have->blocks,
-                                  .mtime_ns = have->mtime_ns, .ctime_ns = have->ctime_ns, .counter = have->counter};
+    q->out[i] = (struct location){.where = WHERE_NODE,
+                                  .node = node,
+                                  .size = have->size,
+                                  .blocks = have->blocks,
+                                  .mtime_ns = have->mtime_ns,
+                                  .ctime_ns = have->ctime_ns,
+                                  .counter = have->counter};
     q->state[i] = DONE;
 }
 
@@ -280,7 +294,8 @@ static void search_step(struct search *q, const struct view *v)
     take_answers(q, list, n, true);
 }
 
-static int where_until(uint64_t end, const struct fid *fids, unsigned n, struct location *out, int *errs)
+static int where_until(uint64_t end, const struct fid *fids, unsigned n, struct location *out,
+                       int *errs)
 {
     static _Atomic uint64_t said;
     struct search q = {fids, MIN(n, ASK_BATCH), out, NULL, NULL};
@@ -308,7 +323,8 @@ static int where_until(uint64_t end, const struct fid *fids, unsigned n, struct 
         err = err ? err : e;
     }
     if (open && log_every(&said, 10000))
-        log_warn("nobody could say within %d s where the latest bytes of %u files are: EIO", T_OPEN / 1000, open);
+        log_warn("nobody could say within %d s where the latest bytes of %u files are: EIO",
+                 T_OPEN / 1000, open);
     free(q.state);
     free(q.at);
     return errs ? 0 : err;
@@ -395,12 +411,14 @@ static void say_lost(struct file *f, uint64_t node)
     char *path = file_path(f);
 
     count(lost_opens, 1);
-    log_warn("%s: its latest bytes are on node %s, which left the session: EIO until that node is back", path,
-             members_name(node));
+    log_warn(
+        "%s: its latest bytes are on node %s, which left the session: EIO until that node is back",
+        path, members_name(node));
     free(path);
 }
 
-/* Of a removed file nobody is to believe that the PFS has what was here: no version is this one, so who asks looks at the PFS. */
+/* Of a removed file nobody is to believe that the PFS has what was here: no version is this one, so
+ * who asks looks at the PFS. */
 static const struct version removed = {UINT64_MAX, INT64_MAX, INT64_MAX};
 
 static bool file_unlinked(struct file *f)
@@ -422,7 +440,9 @@ static int keep_grant(struct file *f, const struct version *base, const struct b
     if (g->known != 1 || !version_eq(&g->version, base)) {
         err = pfs_file_stat(f, &stx);
         if (!err && !stx.stx_nlink && !file_unlinked(f))
-            err = -ESTALE; /* or removed it, and what was not flushed is gone: the opener looks its name up again */
+            /* or removed it, and what was not flushed is gone: the opener looks its name up
+             * again */
+            err = -ESTALE;
         if (!err)
             v = version_of(&stx);
     }
@@ -447,7 +467,8 @@ static void take_new_number(struct file *f)
 }
 
 /* One WANT.  0: *out says where; -EAGAIN: once more; else the open's error. */
-static int want_once(struct file *f, const struct version *base, const struct view *v, uint64_t end, struct location *out)
+static int want_once(struct file *f, const struct version *base, const struct view *v, uint64_t end,
+                     struct location *out)
 {
     uint64_t home = home_of(v, f->fid);
     struct msg *m = msg_new(MSG_WANT), *reply = NULL;
@@ -485,7 +506,8 @@ static int want_once(struct file *f, const struct version *base, const struct vi
     return err;
 }
 
-static int ask_for_claim(struct file *f, const struct version *base, uint64_t end, struct location *out)
+static int ask_for_claim(struct file *f, const struct version *base, uint64_t end,
+                         struct location *out)
 {
     unsigned wait = 5;
     int err = -EAGAIN;
@@ -501,7 +523,8 @@ static int ask_for_claim(struct file *f, const struct version *base, uint64_t en
         wait = MIN(2 * wait, 100);
     }
     tell_free(f->fid, f->number_inc, f->number, NULL);
-    log_warn("the claim of a file was not granted within %d s: its open for writing fails with EIO", T_OPEN / 1000);
+    log_warn("the claim of a file was not granted within %d s: its open for writing fails with EIO",
+             T_OPEN / 1000);
     return -EIO;
 }
 
@@ -623,8 +646,12 @@ static void answer_ask(void *arg)
         struct location l;
 
         if (claim_here(m->ask.fids.v[i].fid, &l))
-            items[i] = (struct item_have){.mine = 1, .size = l.size, .mtime_ns = l.mtime_ns, .ctime_ns = l.ctime_ns,
-                                          .blocks = l.blocks, .counter = l.counter};
+            items[i] = (struct item_have){.mine = 1,
+                                          .size = l.size,
+                                          .mtime_ns = l.mtime_ns,
+                                          .ctime_ns = l.ctime_ns,
+                                          .blocks = l.blocks,
+                                          .counter = l.counter};
         else
             say_not_mine(m->ask.fids.v[i].fid, &items[i]);
     }
@@ -647,8 +674,8 @@ static void handle_ask(struct msg *m)
 
 /* ---- a file without a name ---- */
 
-/* The descriptor on the PFS goes last: while it is open the PFS does not give the inode's number to a new file, which would have
- * the same fid where the PFS tells no birth time. */
+/* The descriptor on the PFS goes last: while it is open the PFS does not give the inode's number to
+ * a new file, which would have the same fid where the PFS tells no birth time. */
 void claim_unlinked(struct file *f)
 {
     bool held, open;
@@ -710,7 +737,8 @@ void claim_named(struct fid fid, uint64_t claimant, const char *path)
     m->named.path = path ? path : "";
     err = peer_call(claimant, m, 5000, NULL, 0, NULL);
     if (err)
-        log_warn("node %s could not be told the new name of a file that it writes (%s): it finds it by its descriptor: %s",
+        log_warn("node %s could not be told the new name of a file that it writes (%s): it finds "
+                 "it by its descriptor: %s",
                  members_name(claimant), strerror(-err), path ? path : "(removed)");
 }
 
@@ -756,11 +784,16 @@ int claim_recover(void)
     int err = store_each_claimed(take_up, &n);
 
     if (n)
-        log_info("%u files were not on the PFS when the daemon ended: they are served and flushed now", n);
+        log_info(
+            "%u files were not on the PFS when the daemon ended: they are served and flushed now",
+            n);
     return err;
 }
 
-unsigned claim_held(void) { return own_count(); }
+unsigned claim_held(void)
+{
+    return own_count();
+}
 
 static void give_back_one(struct fid fid, void *arg)
 {

@@ -1,7 +1,10 @@
-/* claim.h - this node's side of claims: who has a file's latest bytes, and asking for the claim (docs/protocol.md, 10-16).
+/* claim.h - this node's side of claims: who has a file's latest bytes, and asking for the claim
+ * (docs/protocol.md, 10-16).
  *
- * Blocking calls run in pool threads only and wait at most T_open (30 s); -EIO afterwards.  Bytes that are lost until a node
- * returns are WHERE_LOST from claim_where (no error: a name can be looked up and removed), -EIO from claim_open_writer (logged).  -EINTR is not given here: fs/ answers interrupted requests itself.
+ * Blocking calls run in pool threads only and wait at most T_open (30 s); -EIO afterwards.  Bytes
+ * that are lost until a node returns are WHERE_LOST from claim_where (no error: a name can be
+ * looked up and removed), -EIO from claim_open_writer (logged).  -EINTR is not given here: fs/
+ * answers interrupted requests itself.
  */
 #ifndef EDDY_PLACEMENT_CLAIM_H
 #define EDDY_PLACEMENT_CLAIM_H
@@ -22,39 +25,45 @@ struct location {
     uint64_t size, blocks;
     int64_t mtime_ns, ctime_ns;
     uint64_t counter; /* the claimant's change counter: equal = same bytes as then */
-    /* WHERE_PFS: what the home knows of the version: 0 nothing, and what the asker saw of the PFS before still holds; 1 version;
-     * 2 and same_as; 3 nothing any more: the PFS must be looked at again */
+    /* WHERE_PFS: what the home knows of the version: 0 nothing, and what the asker saw of the PFS
+     * before still holds; 1 version; 2 and same_as; 3 nothing any more: the PFS must be looked at
+     * again */
     unsigned known;
     struct version version, same_as;
     uint64_t view; /* in which the home said so */
 };
-/* Asks the home, and the claimant if there is one.  fids: n <= 512, answers in order (each with its own err in errs[i], may be NULL:
- * then the first error is returned). */
+/* Asks the home, and the claimant if there is one.  fids: n <= 512, answers in order (each with its
+ * own err in errs[i], may be NULL: then the first error is returned). */
 int claim_where(struct fid fid, struct location *out);
 int claim_where_many(const struct fid *fids, unsigned n, struct location *out, int *errs);
 /* Without a message: HERE if we hold it. */
 bool claim_here(struct fid fid, struct location *out);
-/* Did all homes act in this view already at looked_ms (boot_ms)?  Then no claim that was given back later is unknown to them, and one
- * that was given back earlier was on the PFS by then. */
+/* Did all homes act in this view already at looked_ms (boot_ms)?  Then no claim that was given back
+ * later is unknown to them, and one that was given back earlier was on the PFS by then. */
 bool claim_settled(uint64_t view, uint64_t looked_ms);
 
-/* An open for writing begins: counts a writer and asks for the claim.  out->where: HERE (granted, persisted in the record with
- * base as the PFS version that holds now) or NODE (writes are carried there).  On error no writer is counted. */
+/* An open for writing begins: counts a writer and asks for the claim.  out->where: HERE (granted,
+ * persisted in the record with base as the PFS version that holds now) or NODE (writes are carried
+ * there).  On error no writer is counted. */
 int claim_open_writer(struct file *f, const struct version *base, struct location *out);
 /* ... ends.  With the claim and nothing dirty the claim is given back. */
 void claim_close_writer(struct file *f);
-/* Gives the claim back if the file is clean and has no writer (after a flush): version = what the PFS has. */
+/* Gives the claim back if the file is clean and has no writer (after a flush): version = what the
+ * PFS has. */
 void claim_give_back(struct file *f);
-/* Its last name is gone: nothing of it is flushed any more, a claim without writers is given back, the descriptor dropped. */
+/* Its last name is gone: nothing of it is flushed any more, a claim without writers is given back,
+ * the descriptor dropped. */
 void claim_unlinked(struct file *f);
 /* A carried write begins/ends here at the claimant: -ENOENT "not mine". */
 int claim_carry_begin(struct file *f);
 void claim_carry_end(struct file *f);
 /* Our own name operation moved ctime: tell the home that the data is the same. Does not wait. */
 void claim_publish_same(struct fid fid, const struct version *before, const struct version *after);
-/* A name of a file claimed elsewhere changed here: tell the claimant (waits, <= 5 s; best effort). path NULL: gone (nlink 0). */
+/* A name of a file claimed elsewhere changed here: tell the claimant (waits, <= 5 s; best effort).
+ * path NULL: gone (nlink 0). */
 void claim_named(struct fid fid, uint64_t claimant, const char *path);
-/* At start: takes up the claims that the store holds (dirty) and drops the clean ones. Before members_join. */
+/* At start: takes up the claims that the store holds (dirty) and drops the clean ones. Before
+ * members_join. */
 int claim_recover(void);
 unsigned claim_held(void); /* number of claims of this node */
 /* Gives back all clean claims; for the end. Returns how many remain. */
@@ -63,22 +72,25 @@ unsigned claim_give_back_all(void);
 /* ---- locks ---- */
 struct lock_ask {
     struct fid fid;
-    bool flock;      /* else fcntl */
-    short type;      /* F_RDLCK, F_WRLCK, F_UNLCK */
-    uint64_t owner;  /* the kernel's lock owner */
+    bool flock;     /* else fcntl */
+    short type;     /* F_RDLCK, F_WRLCK, F_UNLCK */
+    uint64_t owner; /* the kernel's lock owner */
     uint64_t start, end;
     uint32_t pid;
 };
-/* Asynchronous: done(arg, err, found) once, from the network thread: 0; -EAGAIN (would block); -EINTR (cancelled); -EIO (held by a node that left).
- * wait: until granted.  type F_UNLCK: gives the range back. */
+/* Asynchronous: done(arg, err, found) once, from the network thread: 0; -EAGAIN (would block);
+ * -EINTR (cancelled); -EIO (held by a node that left). wait: until granted.  type F_UNLCK: gives
+ * the range back. */
 typedef void (*lock_done)(void *arg, int err, const struct lock_ask *found);
 void lock_request(const struct lock_ask *a, bool wait, lock_done done, void *arg);
 /* The same under an id made before, for lock_cancel. */
 uint64_t lock_new_id(void);
 void lock_request_as(uint64_t id, const struct lock_ask *a, bool wait, lock_done done, void *arg);
-void lock_test(const struct lock_ask *a, lock_done done, void *arg); /* found: the conflicting one, or type F_UNLCK */
+/* found: the conflicting one, or type F_UNLCK */
+void lock_test(const struct lock_ask *a, lock_done done, void *arg);
 void lock_cancel(uint64_t id);
-/* All locks of this owner on this file go (FLUSH: fcntl; RELEASE: flock).  No message if it holds none. */
+/* All locks of this owner on this file go (FLUSH: fcntl; RELEASE: flock).  No message if it holds
+ * none. */
 void lock_drop_owner(struct fid fid, bool flock, uint64_t owner, lock_done done, void *arg);
 
 #endif

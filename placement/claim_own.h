@@ -1,16 +1,16 @@
 /* claim_own.h - this node's own claims as ADOPTED lists them.  Private to placement/claim.c.
  *
- * Taking a GRANT and adopting a view exclude each other: a claim is either in the list of ADOPTED(k) or it was
- * granted in view k or later (rule 10).  One lock (RANK_LEAF) holds both.
+ * Taking a GRANT and adopting a view exclude each other: a claim is either in the list of
+ * ADOPTED(k) or it was granted in view k or later (rule 10).  One lock (RANK_LEAF) holds both.
  */
 #ifndef EDDY_PLACEMENT_CLAIM_OWN_H
 #define EDDY_PLACEMENT_CLAIM_OWN_H
 
 #include "placement/claim.h"
 
-/* Adds the claim if `view` is still the adopted one and the lease is valid (view 0: at start, always).  It is in ADOPTED from
- * now on, but nobody is told that this node's word is the truth until own_ready: the store has still to learn
- * what the PFS has. */
+/* Adds the claim if `view` is still the adopted one and the lease is valid (view 0: at start,
+ * always).  It is in ADOPTED from now on, but nobody is told that this node's word is the truth
+ * until own_ready: the store has still to learn what the PFS has. */
 bool own_add(struct fid fid, uint64_t inc, uint64_t number, uint64_t view);
 void own_ready(struct fid fid);
 void own_remove(struct fid fid);

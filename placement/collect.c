@@ -1,6 +1,7 @@
 /* collect.c - rule 7: what a new home knows of its files after a view change (docs/protocol.md).
  *
- * Every member sends ADOPTED(k): its own claims and locks, the records it kept as home or next, and for itself as a whole
+ * Every member sends ADOPTED(k): its own claims and locks, the records it kept as home or next, and
+ * for itself as a whole
  *
  *     last        the view it had adopted before
  *     home_view   the last view in which it, as home, had complete records ("stamp (home_view, 0)" for all its files)
@@ -9,11 +10,13 @@
  *                 were complete and others not yet, and then the walk goes on to the view before
  *     blinds      see below
  *
- * so that a file without a record needs no message: no record in a complete state means "unclaimed".
+ * so that a file without a record needs no message: no record in a complete state means
+ * "unclaimed".
  *
- * Blind (a, b): the files whose home and next in view a were both gone in view b.  Their claims are unknown; absent nodes of b
- * may hold them.  It is a pure function of the two views and the fid, so a list of such pairs says it for all files, and goes on from
- * ADOPTED to ADOPTED until no node that was absent in b is absent any more.
+ * Blind (a, b): the files whose home and next in view a were both gone in view b.  Their claims are
+ * unknown; absent nodes of b may hold them.  It is a pure function of the two views and the fid, so
+ * a list of such pairs says it for all files, and goes on from ADOPTED to ADOPTED until no node
+ * that was absent in b is absent any more.
  */
 #include "placement/record.h"
 #include "placement/ring.h"
@@ -33,7 +36,8 @@ struct report {
     struct item_claim *claims;
 };
 
-/* This node as of now, and as it was when the adopted view began (what ADOPTED of that view says, also when sent again). */
+/* This node as of now, and as it was when the adopted view began (what ADOPTED of that view says,
+ * also when sent again). */
 static struct self {
     uint64_t view; /* frozen: of which view */
     uint64_t home_view;
@@ -193,14 +197,16 @@ uint64_t collect_blind(const struct view *v, struct fid fid)
 
 static int by_fid(const void *a, const void *b)
 {
-    const struct fid *x = &((const struct item_record *)a)->fid, *y = &((const struct item_record *)b)->fid;
+    const struct fid *x = &((const struct item_record *)a)->fid,
+                     *y = &((const struct item_record *)b)->fid;
 
     if (x->hi != y->hi)
         return x->hi < y->hi ? -1 : 1;
     return (x->lo > y->lo) - (x->lo < y->lo);
 }
 
-void collect_report(const struct view *v, uint64_t from, uint64_t incarnation, const struct body_adopted *b)
+void collect_report(const struct view *v, uint64_t from, uint64_t incarnation,
+                    const struct body_adopted *b)
 {
     struct report *r = xcalloc(1, sizeof(*r));
 
@@ -262,7 +268,8 @@ static bool never_begun(const struct view *before)
 }
 
 /* The newest stamp known of one file: its record, or NULL for "nothing". *from: whose it is. */
-static const struct item_record *newest_stamp(const struct view *v, struct fid fid, const struct report **from)
+static const struct item_record *newest_stamp(const struct view *v, struct fid fid,
+                                              const struct report **from)
 {
     for (uint64_t u = v->number - 1; u >= 1; u--) {
         const struct view *before = members_view_number(u);
@@ -282,7 +289,8 @@ static const struct item_record *newest_stamp(const struct view *v, struct fid f
         hr = record_of(h, fid, u);
         xr = record_of(x, fid, u);
         has_h = hr || had_all(h, home, u);
-        has_x = xr || had_all(x, home, u); /* a record of view u may have come before the copy of all */
+        /* a record of view u may have come before the copy of all */
+        has_x = xr || had_all(x, home, u);
         if (!has_h && !has_x) {
             if (!h && !x)
                 return NULL; /* both gone: blind, see find_blinds */
@@ -298,8 +306,8 @@ static const struct item_record *newest_stamp(const struct view *v, struct fid f
     return NULL;
 }
 
-/* The walk of every file, unless it meets a pair that is gone, ends here: each home that is here was complete, and of each
- * one that is gone all who may be its next have its records. */
+/* The walk of every file, unless it meets a pair that is gone, ends here: each home that is here
+ * was complete, and of each one that is gone all who may be its next have its records. */
 static bool all_end_at(const struct view *before)
 {
     for (uint32_t i = 0; i < before->nmembers; i++) {
@@ -315,15 +323,16 @@ static bool all_end_at(const struct view *before)
     return true;
 }
 
-/* Pairs (u, v) for which some file's walk would end in "both gone".  A file whose walk ended later may be among
- * them: it waits for the absent nodes without need, but nothing is lost. */
+/* Pairs (u, v) for which some file's walk would end in "both gone".  A file whose walk ended later
+ * may be among them: it waits for the absent nodes without need, but nothing is lost. */
 static void find_blinds(const struct view *v)
 {
     for (uint64_t u = v->number - 1; u >= 1; u--) {
         const struct view *before = members_view_number(u);
         uint32_t missing = 0;
 
-        if (!before || !before->nmembers) { /* too old to be known; or the last one left, and nobody kept its records */
+        /* too old to be known; or the last one left, and nobody kept its records */
+        if (!before || !before->nmembers) {
             add_blind(v, (struct item_blind){u, v->number});
             return;
         }
@@ -354,8 +363,14 @@ static bool is_mine(const struct record *r, void *arg)
 
 static struct held_lock held_of(const struct item_lock *l)
 {
-    return (struct held_lock){.node = l->node, .incarnation = l->incarnation, .owner = l->owner, .kind = l->kind,
-                              .type = l->type, .start = l->start, .end = l->end, .pid = l->pid};
+    return (struct held_lock){.node = l->node,
+                              .incarnation = l->incarnation,
+                              .owner = l->owner,
+                              .kind = l->kind,
+                              .type = l->type,
+                              .start = l->start,
+                              .end = l->end,
+                              .pid = l->pid};
 }
 
 /* What an absent node held, from the newest stamp; what members hold they say themselves. */
@@ -404,7 +419,8 @@ static void take_own_lists(const struct view *v, const struct ring *ring, const 
             continue;
         r = listed(v, rep->claims[i].fid);
         if (r->claimant && r->claimant != rep->id)
-            log_error("two nodes say that they hold one claim: %s and %s", members_name(r->claimant), members_name(rep->id));
+            log_error("two nodes say that they hold one claim: %s and %s",
+                      members_name(r->claimant), members_name(rep->id));
         r->claimant = rep->id;
         r->number_inc = rep->claims[i].number_inc;
         r->number = rep->claims[i].number;
@@ -435,7 +451,8 @@ void collect_finish(const struct view *v)
     record_sweep(is_mine, &w); /* this node's own report has what it knew */
     for (const struct report *rep = reports; rep; rep = rep->next)
         for (uint32_t i = 0; i < rep->nrecords; i++)
-            if (ring_home(w.ring, rep->records[i].fid, 0) == members_self() && !record_find(rep->records[i].fid))
+            if (ring_home(w.ring, rep->records[i].fid, 0) == members_self() &&
+                !record_find(rep->records[i].fid))
                 take_stamp(v, rep->records[i].fid);
     find_blinds(v);
     for (const struct report *rep = reports; rep; rep = rep->next)

@@ -75,9 +75,9 @@ void data_heard(struct data_handle *h, uint64_t node, const struct carry_result 
     lock_drop(&h->lock);
 }
 
-/* -ESTALE: the file was removed where its latest bytes were, before they were flushed; the PFS never
- * had them.  Seen by its link count, and that it is not what was heard; an open that this overtakes
- * is always refused: the kernel looks the name up again. */
+/* -ESTALE: the file was removed where its latest bytes were, before they were flushed; the PFS
+ * never had them.  Seen by its link count, and that it is not what was heard; an open that this
+ * overtakes is always refused: the kernel looks the name up again. */
 static int fresh_version(struct data_handle *h, struct version *v)
 {
     struct statx stx;
@@ -164,7 +164,8 @@ static int follow_version(struct data_handle *h, const struct location *at,
     bool same = at->known == 2 && version_eq(&v, &at->version);
     struct file_info info;
     store_info(h->f, &info);
-    if (info.racy) { /* the store drops them, and so must the kernel: the version does not tell them apart */
+    /* the store drops them, and so must the kernel: the version does not tell them apart */
+    if (info.racy) {
         lock_take(&h->lock);
         h->unlike = random_u64() | 1;
         lock_drop(&h->lock);
@@ -414,8 +415,8 @@ static int locate_known(struct data_handle *h, const struct data_known *k, bool 
         if (!fixed)
             err = claim_where(h->f->fid, &at);
         /* another open may have found another version while we asked */
-        if (!err && ((!fixed && !still_known(&at, &k->version, k->view)) ||
-                     !base_is(h->f, &k->version)))
+        if (!err &&
+            ((!fixed && !still_known(&at, &k->version, k->view)) || !base_is(h->f, &k->version)))
             err = -EAGAIN;
     }
     h->known = (struct data_known){.version = k->version, .view = at.view};

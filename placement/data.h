@@ -45,9 +45,10 @@ struct data_handle {
     bool held;             /* data_open_known: the store holds held_bytes of it, in version known */
     uint64_t held_bytes;
     struct data_known known;
-    uint64_t unlike;       /* not 0: the store's pages were racy: what the kernel has of this version may be older */
-    bool opening;          /* data_open, of a file that had a name when it was opened on the PFS */
-    struct data_tag good;  /* what the kernel caches by this handle is these bytes, or newer ones */
+    /* not 0: the store's pages were racy: what the kernel has of this version may be older */
+    uint64_t unlike;
+    bool opening;         /* data_open, of a file that had a name when it was opened on the PFS */
+    struct data_tag good; /* what the kernel caches by this handle is these bytes, or newer ones */
 };
 
 /* Opens: asks the home (and the claim when write), sets the version of the store's pages from stx
@@ -58,10 +59,10 @@ int data_open(struct file *f, bool write, bool trunc, bool created, const struct
 /* What a look at the PFS (not before looked_ms, and before the home answered *at) lets us know. */
 struct data_known data_known(const struct version *seen, const struct location *at,
                              uint64_t looked_ms);
-/* As data_open, for reading, without the PFS: all of the file is in the store in the version that is
- * known, and the home says that nobody has changed it since; or the claim is here.  fixed: nobody
- * ever changes it, the home is not asked, and what is missing may be fetched.  -EAGAIN: it must be
- * opened as usual. */
+/* As data_open, for reading, without the PFS: all of the file is in the store in the version that
+ * is known, and the home says that nobody has changed it since; or the claim is here.  fixed:
+ * nobody ever changes it, the home is not asked, and what is missing may be fetched.  -EAGAIN: it
+ * must be opened as usual. */
 int data_open_known(struct file *f, const struct data_known *k, bool fixed,
                     struct data_handle **out);
 void data_close(struct data_handle *h); /* blocking: may give the claim back */
@@ -72,8 +73,8 @@ void data_tag(struct data_handle *h, struct data_tag *out);
  * heard. */
 void data_attr(struct data_handle *h, struct location *out);
 
-/* This open may read and write the data file itself (passthrough): as store_pass_open; -ENODATA also
- * where the bytes are not here.  An open for reading counts the whole file as read.  One
+/* This open may read and write the data file itself (passthrough): as store_pass_open; -ENODATA
+ * also where the bytes are not here.  An open for reading counts the whole file as read.  One
  * data_pass_close before data_close. */
 int data_pass_open(struct data_handle *h, int *fd, unsigned *life);
 void data_pass_close(struct data_handle *h, unsigned life);

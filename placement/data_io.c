@@ -255,7 +255,8 @@ int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out)
     if (w == WHERE_HERE)
         return store_seek(h->f, off, hole, out);
     int err = w == WHERE_PFS ? pfs_file_seek(h->f, off, hole, out) : -EOPNOTSUPP;
-    bool lost = h->held && (err == -ENOENT || err == -ESTALE); /* no descriptor, and no name any more */
+    /* no descriptor, and no name any more */
+    bool lost = h->held && (err == -ENOENT || err == -ESTALE);
     if (err != -EOPNOTSUPP && err != -EINVAL && !lost)
         return err;
     data_attr(h, &at);

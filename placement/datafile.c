@@ -299,13 +299,15 @@ int datafile_grow(struct file *f, uint64_t size)
     int fd, err = size ? datafile_get(f, true, &fd) : -EINVAL;
     if (err)
         return err;
-    if (fallocate(fd, 0, (off_t)size - 1, 1) < 0) /* atomic beside who appends, as ftruncate is not */
+    /* atomic beside who appends, as ftruncate is not */
+    if (fallocate(fd, 0, (off_t)size - 1, 1) < 0)
         err = -errno;
     datafile_put(f);
     return err;
 }
 
-/* A writer holds the inode's lock: ext4, btrfs and overlayfs take it for SEEK_DATA, xfs for a read. */
+/* A writer holds the inode's lock: ext4, btrfs and overlayfs take it for SEEK_DATA, xfs for a
+ * read. */
 int datafile_barrier(struct file *f)
 {
     char byte;

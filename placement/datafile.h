@@ -39,9 +39,10 @@ int datafile_resize(struct file *f, uint64_t size); /* makes it; exactly this lo
 int datafile_append(struct file *f, const void *buf, size_t len);
 /* A read-only descriptor of its own, the caller's to close. */
 int datafile_open_again(struct file *f, int *fd);
-/* May nobody store into it any more (or: look at it), by a descriptor or a mapping?  False too while
- * this process uses its own.  (protocol.md, F6: a lease that is only given when it is so.) */
-/* Until every buffered write that had begun has ended.  (It moves the time stamps only when it begins.) */
+/* May nobody store into it any more (or: look at it), by a descriptor or a mapping?  False too
+ * while this process uses its own.  (protocol.md, F6: a lease that is only given when it is so.) */
+/* Until every buffered write that had begun has ended.  (It moves the time stamps only when it
+ * begins.) */
 int datafile_barrier(struct file *f);
 /* At least this long; never shorter.  Makes it. */
 int datafile_grow(struct file *f, uint64_t size);

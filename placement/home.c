@@ -1,12 +1,13 @@
-/* home.c - the home answers: who has a file's latest bytes, who may have the claim, who holds which lock
- * (docs/protocol.md, rules 6-9, 11, 5a).
+/* home.c - the home answers: who has a file's latest bytes, who may have the claim, who holds which
+ * lock (docs/protocol.md, rules 6-9, 11, 5a).
  *
  * A grant of a claim or a lock goes this way, and never shorter:
  *
  *     WANT/LOCK --> record (stamp + 1) --> COPY to next --> COPIED --> lease still valid? --> GRANT
  *
- * Whatever cannot be answered now (not this view, not complete, not settled, no lease) is answered "ask again":
- * the asker repeats with the same number.  When a view changes all that waits is answered so.
+ * Whatever cannot be answered now (not this view, not complete, not settled, no lease) is answered
+ * "ask again": the asker repeats with the same number.  When a view changes all that waits is
+ * answered so.
  */
 #include "placement/home.h"
 
@@ -19,12 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS     4096
-#define LATER_MS    100
-#define SWEEP_MS    10000
-#define FORGET_MS   60000 /* an empty record is kept so long, for messages that are late */
-#define HINTS       16384
-#define KNOWN_LOST  3 /* AT.known: there was a version, the home does not have it any more: look at the PFS */
+#define BUCKETS   4096
+#define LATER_MS  100
+#define SWEEP_MS  10000
+#define FORGET_MS 60000 /* an empty record is kept so long, for messages that are late */
+#define HINTS     16384
+#define KNOWN_LOST                                                                                 \
+    3 /* AT.known: there was a version, the home does not have it any more: look at the PFS */
 
 static struct record *table[BUCKETS];
 static unsigned nrecords;
@@ -33,8 +35,8 @@ static struct {
     const struct view *view; /* adopted; NULL: not acting */
     const struct ring *ring;
     bool complete;
-    uint64_t count;  /* last stamp given out in this view */
-    bool *acked;     /* by member index: COPIED(view, 0) came, or nothing to copy */
+    uint64_t count;   /* last stamp given out in this view */
+    bool *acked;      /* by member index: COPIED(view, 0) came, or nothing to copy */
     unsigned waiting; /* blocking locks in all records */
 } st;
 
@@ -46,11 +48,14 @@ static _Atomic unsigned shown_records, shown_locks, shown_lost;
 static struct hint {
     struct fid fid;
     uint8_t known;
-    bool lost; /* another file's hint, or a version that nobody told, was here: "none" does not mean "nothing changed" */
+    /* another file's hint, or a version that nobody told, was here: "none" does not mean "nothing
+     * changed" */
+    bool lost;
     struct version version, same_as;
-} *hints;
+} * hints;
 
-/* The next tick comes in ms at the latest.  A nearer one stays: a stream of requests must not put it off for ever. */
+/* The next tick comes in ms at the latest.  A nearer one stays: a stream of requests must not put
+ * it off for ever. */
 static void arm(uint64_t ms)
 {
     uint64_t at = boot_ms() + ms;
@@ -72,7 +77,10 @@ static struct record **slot_of(struct fid fid)
     return p;
 }
 
-struct record *record_find(struct fid fid) { return *slot_of(fid); }
+struct record *record_find(struct fid fid)
+{
+    return *slot_of(fid);
+}
 
 struct record *record_make(struct fid fid)
 {
@@ -113,7 +121,10 @@ void record_sweep(bool (*drop)(const struct record *r, void *arg), void *arg)
     }
 }
 
-unsigned record_count(void) { return nrecords; }
+unsigned record_count(void)
+{
+    return nrecords;
+}
 
 /* ---- hints ---- */
 
@@ -137,8 +148,10 @@ static void hint_set(struct fid fid, const struct version *v)
         h->version = *v;
 }
 
-/* known stays 0 only if nobody gave this file back in this view: then what the asker saw of it still holds. */
-static void hint_get(struct fid fid, uint8_t *known, struct version *version, struct version *same_as)
+/* known stays 0 only if nobody gave this file back in this view: then what the asker saw of it
+ * still holds. */
+static void hint_get(struct fid fid, uint8_t *known, struct version *version,
+                     struct version *same_as)
 {
     const struct hint *h = hint_of(fid);
 
@@ -214,7 +227,8 @@ static uint64_t blind_locks(const struct record *r, struct fid fid)
     return r && !r->blind ? 0 : collect_blind(st.view, fid);
 }
 
-/* A record that says something of the claim: one of members' locks alone must not look like "unclaimed". */
+/* A record that says something of the claim: one of members' locks alone must not look like
+ * "unclaimed". */
 static bool is_stamp(const struct record *r)
 {
     return !r->blind || r->claimant || r->freed_by;
@@ -279,21 +293,29 @@ struct copy {
 };
 
 /* except: a node whose locks are left out, 0: none. */
-static void add_lock_items(struct fid fid, const struct held_lock *list, uint64_t except, uint32_t *n, struct item_lock **v)
+static void add_lock_items(struct fid fid, const struct held_lock *list, uint64_t except,
+                           uint32_t *n, struct item_lock **v)
 {
     for (; list; list = list->next) {
         if (list->node == except)
             continue;
         *v = xrealloc(*v, (*n + 1) * sizeof(**v));
-        (*v)[(*n)++] = (struct item_lock){.fid = fid, .node = list->node, .incarnation = list->incarnation, .owner = list->owner,
-                                          .kind = list->kind, .type = list->type, .start = list->start, .end = list->end,
+        (*v)[(*n)++] = (struct item_lock){.fid = fid,
+                                          .node = list->node,
+                                          .incarnation = list->incarnation,
+                                          .owner = list->owner,
+                                          .kind = list->kind,
+                                          .type = list->type,
+                                          .start = list->start,
+                                          .end = list->end,
                                           .pid = list->pid};
     }
 }
 
 static struct item_record record_item(const struct record *r)
 {
-    return (struct item_record){r->fid, r->claimant, r->number_inc, r->number, r->stamp_view, r->stamp_count};
+    return (struct item_record){r->fid,    r->claimant,   r->number_inc,
+                                r->number, r->stamp_view, r->stamp_count};
 }
 
 static void send_copy(struct copy *c);
@@ -327,7 +349,8 @@ static void add_to_batch(struct record *r, void *arg)
     struct batch *b = arg;
     struct body_copy *c = &b->m->copy;
 
-    if (!is_stamp(r) || ring_home(st.ring, r->fid, 0) != members_self() || ring_home(st.ring, r->fid, 1) != b->to)
+    if (!is_stamp(r) || ring_home(st.ring, r->fid, 0) != members_self() ||
+        ring_home(st.ring, r->fid, 1) != b->to)
         return;
     c->records.v = xrealloc(c->records.v, (c->records.n + 1) * sizeof(*c->records.v));
     c->records.v[c->records.n++] = record_item(r);
@@ -425,15 +448,16 @@ static void changed(struct record *r)
 
 static bool newer(const struct item_record *a, const struct record *r)
 {
-    return a->stamp_view != r->stamp_view ? a->stamp_view > r->stamp_view : a->stamp_count >= r->stamp_count;
+    return a->stamp_view != r->stamp_view ? a->stamp_view > r->stamp_view
+                                          : a->stamp_count >= r->stamp_count;
 }
 
 static void take_copy(const struct msg *m, const struct item_record *in)
 {
     struct record *r;
 
-    if (ring_home(st.ring, in->fid, 0) != m->head.sender || ring_home(st.ring, in->fid, 1) != members_self() ||
-        in->stamp_view != st.view->number)
+    if (ring_home(st.ring, in->fid, 0) != m->head.sender ||
+        ring_home(st.ring, in->fid, 1) != members_self() || in->stamp_view != st.view->number)
         return;
     r = record_make(in->fid);
     if (!newer(in, r))
@@ -448,8 +472,13 @@ static void take_copy(const struct msg *m, const struct item_record *in)
         const struct item_lock *l = &m->copy.locks.v[i];
 
         if (fid_eq(l->fid, in->fid))
-            lock_add(&r->locks, &(struct held_lock){.node = l->node, .incarnation = l->incarnation, .owner = l->owner,
-                                                    .kind = l->kind, .type = l->type, .start = l->start, .end = l->end,
+            lock_add(&r->locks, &(struct held_lock){.node = l->node,
+                                                    .incarnation = l->incarnation,
+                                                    .owner = l->owner,
+                                                    .kind = l->kind,
+                                                    .type = l->type,
+                                                    .start = l->start,
+                                                    .end = l->end,
                                                     .pid = l->pid});
     }
 }
@@ -505,7 +534,8 @@ static void handle_want(struct msg *m)
         blind = blind_claim(r, fid);
         if (blind)
             reply_grant(m, AT_LOST, blind);
-        else if (r && r->freed_by == m->head.sender && covers(r->freed_inc, r->freed_number, m->head.incarnation, m->want.number))
+        else if (r && r->freed_by == m->head.sender &&
+                 covers(r->freed_inc, r->freed_number, m->head.incarnation, m->want.number))
             peer_reply_error(m, -ESTALE), msg_free(m);
         else
             grant_claim(record_make(fid), m);
@@ -573,13 +603,15 @@ static void handle_free(struct msg *m)
         return;
     }
     r = record_find(f->fid);
-    if (r && r->claimant == m->head.sender && covers(f->number_inc, f->number, r->number_inc, r->number)) {
+    if (r && r->claimant == m->head.sender &&
+        covers(f->number_inc, f->number, r->number_inc, r->number)) {
         r->claimant = 0;
         r->freed_by = m->head.sender;
         r->freed_inc = f->number_inc;
         r->freed_number = f->number;
         hint_set(f->fid, f->known ? &f->version : NULL);
-        ask_again_list(&r->pending); /* a grant that its taker no longer waits for; locks are asked for again */
+        /* a grant that its taker no longer waits for; locks are asked for again */
+        ask_again_list(&r->pending);
         changed(r);
     }
     done = msg_new(MSG_FREED);
@@ -593,13 +625,21 @@ static void handle_same(struct msg *m)
     const struct body_same *s = &m->same;
     struct hint *h;
 
-    if (st.view && m->head.view == st.view->number && ring_home(st.ring, s->fid, 0) == members_self() &&
-        s->before.size == s->after.size) {
+    if (st.view && m->head.view == st.view->number &&
+        ring_home(st.ring, s->fid, 0) == members_self() && s->before.size == s->after.size) {
         h = hint_of(s->fid);
         if (!h->known || !fid_eq(h->fid, s->fid))
-            *h = (struct hint){.fid = s->fid, .known = 2, .lost = h->lost || h->known, .version = s->after, .same_as = s->before};
-        else if (version_eq(&h->version, &s->before)) /* else it is late: a newer version was told since */
-            *h = (struct hint){.fid = s->fid, .known = 2, .lost = h->lost, .version = s->after,
+            *h = (struct hint){.fid = s->fid,
+                               .known = 2,
+                               .lost = h->lost || h->known,
+                               .version = s->after,
+                               .same_as = s->before};
+        /* else it is late: a newer version was told since */
+        else if (version_eq(&h->version, &s->before))
+            *h = (struct hint){.fid = s->fid,
+                               .known = 2,
+                               .lost = h->lost,
+                               .version = s->after,
                                .same_as = h->known == 2 ? h->same_as : s->before};
     }
     msg_free(m);
@@ -613,13 +653,20 @@ static struct held_lock lock_of(const struct msg *m)
 {
     const struct body_lock *l = &m->lock;
 
-    return (struct held_lock){.node = m->head.sender, .incarnation = m->head.incarnation, .owner = l->owner, .kind = l->kind,
-                              .type = l->type, .start = l->start, .end = l->end, .pid = l->pid};
+    return (struct held_lock){.node = m->head.sender,
+                              .incarnation = m->head.incarnation,
+                              .owner = l->owner,
+                              .kind = l->kind,
+                              .type = l->type,
+                              .start = l->start,
+                              .end = l->end,
+                              .pid = l->pid};
 }
 
 static void wake_waiting(struct record *r);
 
-/* A holder that is in no view any more may still run: nobody gets its locks until it is back (or forgotten). */
+/* A holder that is in no view any more may still run: nobody gets its locks until it is back (or
+ * forgotten). */
 static bool held_by_absent(const struct held_lock *l)
 {
     static _Atomic uint64_t said;
@@ -627,7 +674,8 @@ static bool held_by_absent(const struct held_lock *l)
     if (view_has(st.view, l->node, l->incarnation))
         return false;
     if (log_every(&said, 10000))
-        log_warn("a lock is held by node %s, which left the session: who asks for it gets EIO until that node is back",
+        log_warn("a lock is held by node %s, which left the session: who asks for it gets EIO "
+                 "until that node is back",
                  members_name(l->node));
     return true;
 }
@@ -639,7 +687,8 @@ static void grant_lock(struct record *r, struct msg *m, const struct held_lock *
     changed(r);
 }
 
-/* flock conversion is not atomic (flock(2)): the old lock goes first, also when the new one must wait. */
+/* flock conversion is not atomic (flock(2)): the old lock goes first, also when the new one must
+ * wait. */
 static void drop_for_conversion(struct record *r, const struct held_lock *want)
 {
     struct held_lock none = *want;
@@ -743,8 +792,8 @@ static void handle_lock(struct msg *m)
     bool asks = l->op == LOCK_SET || l->op == LOCK_SET_WAIT || l->op == LOCK_TEST;
     struct record *r;
 
-    if (l->kind > LOCK_FLOCK || l->type > HELD_NONE || l->start > l->end || l->op > LOCK_DROP_OWNER ||
-        (asks && l->type == HELD_NONE)) {
+    if (l->kind > LOCK_FLOCK || l->type > HELD_NONE || l->start > l->end ||
+        l->op > LOCK_DROP_OWNER || (asks && l->type == HELD_NONE)) {
         peer_reply_error(m, -EINVAL);
         msg_free(m);
     } else if (asks ? !may_grant(m, l->fid) : !may_tell(m, l->fid)) {
@@ -771,7 +820,7 @@ static struct later {
     struct later *next;
     void (*fn)(void *arg), (*drop)(void *arg);
     void *arg;
-} *laters, **laters_end = &laters;
+} * laters, **laters_end = &laters;
 
 void home_later(void (*fn)(void *arg), void (*drop)(void *arg), void *arg)
 {
@@ -815,7 +864,8 @@ static bool forgettable(const struct record *r, void *arg)
 {
     const uint64_t *t = arg;
 
-    return record_empty(r) && *t - r->touched_ms > FORGET_MS && !(st.view && collect_blind(st.view, r->fid));
+    return record_empty(r) && *t - r->touched_ms > FORGET_MS &&
+           !(st.view && collect_blind(st.view, r->fid));
 }
 
 static void show(struct record *r, void *arg)
@@ -891,7 +941,8 @@ static void fill_one(struct record *r, void *arg)
         return;
     f->b->records.v = xrealloc(f->b->records.v, (f->b->records.n + 1) * sizeof(*f->b->records.v));
     f->b->records.v[f->b->records.n++] = record_item(r);
-    /* Of its own locks a node's own list speaks (locks_fill), not what it once had as home or next. */
+    /* Of its own locks a node's own list speaks (locks_fill), not what it once had as home or
+     * next. */
     add_lock_items(r->fid, r->locks, members_self(), &f->b->locks.n, &f->b->locks.v);
 }
 

@@ -26,11 +26,12 @@ void lock_add(struct held_lock **list, const struct held_lock *l)
     *list = copy;
 }
 
-/* Takes want's range out of one lock of the same holder; what is left stays in place, a second remainder is added. */
+/* Takes want's range out of one lock of the same holder; what is left stays in place, a second
+ * remainder is added. */
 static void cut_out(struct held_lock **list, struct held_lock **p, const struct held_lock *want)
 {
     struct held_lock *l = *p, rest;
-    bool left = l->start < want->start, right = l->end > want->end;
+    bool left = l->start<want->start, right = l->end> want->end;
 
     if (left && right) {
         rest = *l;
@@ -55,7 +56,8 @@ static bool join_one(struct held_lock **list, struct held_lock *add)
 
         if (!same_holder(l, add) || l->type != add->type)
             continue;
-        if ((l->end != UINT64_MAX && l->end + 1 < add->start) || (add->end != UINT64_MAX && add->end + 1 < l->start))
+        if ((l->end != UINT64_MAX && l->end + 1 < add->start) ||
+            (add->end != UINT64_MAX && add->end + 1 < l->start))
             continue;
         add->start = MIN(add->start, l->start);
         add->end = MAX(add->end, l->end);

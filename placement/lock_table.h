@@ -1,7 +1,9 @@
-/* lock_table.h - the locks on one file: conflicts, splitting, joining.  Pure: no threads, no messages.
+/* lock_table.h - the locks on one file: conflicts, splitting, joining.  Pure: no threads, no
+ * messages.
  *
- * fcntl locks follow POSIX (a holder's new lock replaces its old ones where they overlap; neighbours of one
- * type join); flock locks cover the whole file and are converted as Linux does (the old one goes first).
+ * fcntl locks follow POSIX (a holder's new lock replaces its old ones where they overlap;
+ * neighbours of one type join); flock locks cover the whole file and are converted as Linux does
+ * (the old one goes first).
  */
 #ifndef EDDY_PLACEMENT_LOCK_TABLE_H
 #define EDDY_PLACEMENT_LOCK_TABLE_H
@@ -21,12 +23,14 @@ struct held_lock {
 
 static inline bool same_holder(const struct held_lock *a, const struct held_lock *b)
 {
-    return a->node == b->node && a->incarnation == b->incarnation && a->owner == b->owner && a->kind == b->kind;
+    return a->node == b->node && a->incarnation == b->incarnation && a->owner == b->owner &&
+           a->kind == b->kind;
 }
 
 /* The first lock in list that keeps `want` from being granted, or NULL. */
 const struct held_lock *lock_conflict(const struct held_lock *list, const struct held_lock *want);
-/* Sets or (type HELD_NONE) removes want's range for its holder.  Returns whether anything changed. */
+/* Sets or (type HELD_NONE) removes want's range for its holder.  Returns whether anything
+ * changed. */
 bool lock_apply(struct held_lock **list, const struct held_lock *want);
 /* Adds a copy as it is (rebuilding a list that is known to be right). */
 void lock_add(struct held_lock **list, const struct held_lock *l);

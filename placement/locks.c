@@ -1,14 +1,18 @@
-/* locks.c - fcntl and flock locks, the holder's side: asks the home, remembers what this node holds.
+/* locks.c - fcntl and flock locks, the holder's side: asks the home, remembers what this node
+ * holds.
  *
- * All work is done in the network thread, so that taking a granted lock and adopting a view cannot interleave: a lock is either in the
- * list of ADOPTED(k) or was granted in view k.  The list of own locks is also read by lock_drop_owner, hence its lock.
+ * All work is done in the network thread, so that taking a granted lock and adopting a view cannot
+ * interleave: a lock is either in the list of ADOPTED(k) or was granted in view k.  The list of own
+ * locks is also read by lock_drop_owner, hence its lock.
  *
- * An operation that is cancelled is answered when the home has said what became of it: cancelled (EINTR), or granted before.  If the home
- * does not say so within CANCEL_MS, EINTR is answered; and EIO if there was no home for T_open.  Then the home may still grant the
- * request, or have granted it: so the op goes on as a CANCEL until the home has answered that or the view has changed, and then the home is
- * told what this owner holds in that range (set_right).  What is not in ADOPTED(k) does not exist in view k, so
- * after a change of view there is nothing to undo.  Until that is settled, later requests of this owner on this file are parked: one that
- * overtook it would be undone with it.
+ * An operation that is cancelled is answered when the home has said what became of it: cancelled
+ * (EINTR), or granted before.  If the home does not say so within CANCEL_MS, EINTR is answered; and
+ * EIO if there was no home for T_open.  Then the home may still grant the request, or have granted
+ * it: so the op goes on as a CANCEL until the home has answered that or the view has changed, and
+ * then the home is told what this owner holds in that range (set_right).  What is not in ADOPTED(k)
+ * does not exist in view k, so after a change of view there is nothing to undo.  Until that is
+ * settled, later requests of this owner on this file are parked: one that overtook it would be
+ * undone with it.
  */
 #include "placement/locks.h"
 
@@ -35,8 +39,8 @@ struct op {
     uint8_t op;
     lock_done done;
     void *arg;
-    uint64_t contact_ms; /* last sign of life from a home */
-    uint64_t view;       /* of the request under way */
+    uint64_t contact_ms;   /* last sign of life from a home */
+    uint64_t view;         /* of the request under way */
     uint64_t answer_by_ms; /* cancelled */
     bool cancelled, answered;
     bool converted; /* flock: its older lock went when this one was asked for */
@@ -75,7 +79,9 @@ static struct held_lock held_of(const struct lock_ask *a)
         .incarnation = members_incarnation(),
         .owner = a->owner,
         .kind = a->flock ? LOCK_FLOCK : LOCK_FCNTL,
-        .type = a->type == F_RDLCK ? HELD_READ : a->type == F_WRLCK ? HELD_WRITE : HELD_NONE,
+        .type = a->type == F_RDLCK   ? HELD_READ
+                : a->type == F_WRLCK ? HELD_WRITE
+                                     : HELD_NONE,
         .start = a->flock ? 0 : a->start,
         .end = a->flock ? UINT64_MAX : a->end,
         .pid = a->pid,
@@ -139,9 +145,15 @@ void locks_fill(const struct view *v, uint64_t to, uint32_t *n, struct item_lock
                 continue;
             for (const struct held_lock *l = o->list; l; l = l->next) {
                 *list = xrealloc(*list, (*n + 1) * sizeof(**list));
-                (*list)[(*n)++] = (struct item_lock){.fid = o->fid, .node = l->node, .incarnation = l->incarnation,
-                                                     .owner = l->owner, .kind = l->kind, .type = l->type,
-                                                     .start = l->start, .end = l->end, .pid = l->pid};
+                (*list)[(*n)++] = (struct item_lock){.fid = o->fid,
+                                                     .node = l->node,
+                                                     .incarnation = l->incarnation,
+                                                     .owner = l->owner,
+                                                     .kind = l->kind,
+                                                     .type = l->type,
+                                                     .start = l->start,
+                                                     .end = l->end,
+                                                     .pid = l->pid};
             }
         }
     }
@@ -161,13 +173,15 @@ static void answer(struct op *o, int err, const struct lock_ask *found)
 
 static bool same_owner(const struct op *a, const struct op *b)
 {
-    return fid_eq(a->ask.fid, b->ask.fid) && a->ask.owner == b->ask.owner && a->ask.flock == b->ask.flock;
+    return fid_eq(a->ask.fid, b->ask.fid) && a->ask.owner == b->ask.owner &&
+           a->ask.flock == b->ask.flock;
 }
 
 /* Gives something back, or undoes something, of which the home does not know yet. */
 static bool gives_back(const struct op *o)
 {
-    return !o->parked && o->op != OP_TEST && (o->cancelled || o->quiet || (o->op != OP_SET && o->op != OP_SET_WAIT));
+    return !o->parked && o->op != OP_TEST &&
+           (o->cancelled || o->quiet || (o->op != OP_SET && o->op != OP_SET_WAIT));
 }
 
 static bool must_park(const struct op *o)
@@ -234,7 +248,8 @@ static void convert(struct op *o)
     struct held_lock l = held_of(&o->ask);
     struct held_lock none = l;
 
-    if (o->quiet || !o->ask.flock || (o->op != OP_SET && o->op != OP_SET_WAIT) || !own_has_other(o->ask.fid, &l))
+    if (o->quiet || !o->ask.flock || (o->op != OP_SET && o->op != OP_SET_WAIT) ||
+        !own_has_other(o->ask.fid, &l))
         return;
     none.type = HELD_NONE;
     own_apply(o->ask.fid, &none);
@@ -254,7 +269,8 @@ static void begin_op(void *arg)
 }
 
 /* What this owner holds in the range, and the rest of it. */
-static void split_range(struct fid fid, const struct held_lock *range, struct held_lock **held, struct held_lock **rest)
+static void split_range(struct fid fid, const struct held_lock *range, struct held_lock **held,
+                        struct held_lock **rest)
 {
     const struct own_locks *own;
 
@@ -291,8 +307,8 @@ static void tell_home(const struct lock_ask *like, struct held_lock **list, uint
     lock_list_free(list);
 }
 
-/* Whatever the home made of o's request: in its range it gets what this owner holds.  Nothing that is held is given up for a
- * moment: it is set again, the rest is unlocked. */
+/* Whatever the home made of o's request: in its range it gets what this owner holds.  Nothing that
+ * is held is given up for a moment: it is set again, the rest is unlocked. */
 static void set_right(const struct op *o)
 {
     struct held_lock range = held_of(&o->ask), *held = NULL, *rest = NULL;
@@ -320,7 +336,8 @@ static void granted(struct op *o)
 static void refused(struct op *o, int err)
 {
     if (o->quiet && err != -EINVAL)
-        log_warn("a lock was lost to another node while the request that was to change it was cancelled");
+        log_warn("a lock was lost to another node while the request that was to change it was "
+                 "cancelled");
     if (o->converted)
         set_right(o); /* the home has kept the older lock, or not: here it is gone */
     finish(o, err, NULL);
@@ -333,7 +350,8 @@ static void tested(struct op *o, const struct body_locked *b)
     found.type = b->type == HELD_READ ? F_RDLCK : b->type == HELD_WRITE ? F_WRLCK : F_UNLCK;
     found.start = b->start;
     found.end = b->end;
-    found.pid = b->node == members_self() ? b->pid : 0; /* a process of another node has no number here */
+    /* a process of another node has no number here */
+    found.pid = b->node == members_self() ? b->pid : 0;
     finish(o, 0, &found);
 }
 
@@ -355,7 +373,8 @@ static void again(struct op *o, int err)
     bool asks = o->op == OP_SET || o->op == OP_SET_WAIT || o->op == OP_TEST;
 
     if ((!asks || o->cancelled || o->quiet) && (!v || (o->view && v->number != o->view))) {
-        finish(o, asks || o->op == OP_CANCEL ? -EINTR : 0, NULL); /* the view that it was to be told in is over: ADOPTED says what is held */
+        /* the view that it was to be told in is over: ADOPTED says what is held */
+        finish(o, asks || o->op == OP_CANCEL ? -EINTR : 0, NULL);
     } else if (!asks || o->quiet || boot_ms() < o->contact_ms + T_OPEN) {
         home_later(send_op, NULL, o);
     } else {
@@ -443,7 +462,11 @@ uint64_t lock_new_id(void)
 
 void lock_request_as(uint64_t id, const struct lock_ask *a, bool wait, lock_done done, void *arg)
 {
-    struct op *o = new_op(a, a->type == F_UNLCK ? OP_UNLOCK : wait ? OP_SET_WAIT : OP_SET, done, arg);
+    struct op *o = new_op(a,
+                          a->type == F_UNLCK ? OP_UNLOCK
+                          : wait             ? OP_SET_WAIT
+                                             : OP_SET,
+                          done, arg);
     struct held_lock l = held_of(a);
 
     o->id = id;
@@ -527,7 +550,8 @@ void lock_cancel(uint64_t id)
 
 void lock_drop_owner(struct fid fid, bool flock, uint64_t owner, lock_done done, void *arg)
 {
-    struct lock_ask a = {.fid = fid, .flock = flock, .type = F_UNLCK, .owner = owner, .end = UINT64_MAX};
+    struct lock_ask a = {
+        .fid = fid, .flock = flock, .type = F_UNLCK, .owner = owner, .end = UINT64_MAX};
     struct held_lock l = held_of(&a);
 
     if (!own_holds(fid, &l)) {

@@ -96,8 +96,8 @@ static bool owned_here(const struct chunk_key *k)
 }
 
 /* Keeps what was just read.  The version is the PFS's, seen before and after the read: the store's
- * pages of another one, and racy ones, make way.  Not if the file is dirty or claimed here: its base is
- * the flush's business; nor if it is held.  (-EBUSY) */
+ * pages of another one, and racy ones, make way.  Not if the file is dirty or claimed here: its
+ * base is the flush's business; nor if it is held.  (-EBUSY) */
 static int keep(struct origin *o)
 {
     struct chunk *c = o->chunk;

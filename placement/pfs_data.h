@@ -1,7 +1,8 @@
 /* pfs_data.h - file data on the PFS: the only place where the user's files are read and written.
  *
- * Blocking: pool threads only.  0 or -errno.  Descriptors are kept on struct file while it is open or dirty (within a budget;
- * LRU beyond), and re-made by path: opened below the root, fid checked, else -ESTALE ("not that file").
+ * Blocking: pool threads only.  0 or -errno.  Descriptors are kept on struct file while it is open
+ * or dirty (within a budget; LRU beyond), and re-made by path: opened below the root, fid checked,
+ * else -ESTALE ("not that file").
  */
 #ifndef EDDY_PLACEMENT_PFS_DATA_H
 #define EDDY_PLACEMENT_PFS_DATA_H
@@ -13,47 +14,60 @@
 
 /* Takes over a descriptor that pfs_create made; counts as an open. */
 void pfs_adopt_fd(struct file *f, int fd, bool writable);
-/* Opens the file for the mount (counts in f->opens until pfs_release) with the permission checks of the PFS.  write: a
- * descriptor that can write (O_RDWR, else O_WRONLY).  Fills stx fresh.  cred as in pfs_names.h. */
-int pfs_open_file(struct file *f, struct pfs_node *n, bool write, const struct cred *c, struct statx *stx);
-/* Counts an open as pfs_open_file does, without asking the PFS: of a file whose bytes are all here.  It may stay without a descriptor. */
+/* Opens the file for the mount (counts in f->opens until pfs_release) with the permission checks of
+ * the PFS.  write: a descriptor that can write (O_RDWR, else O_WRONLY).  Fills stx fresh.  cred as
+ * in pfs_names.h. */
+int pfs_open_file(struct file *f, struct pfs_node *n, bool write, const struct cred *c,
+                  struct statx *stx);
+/* Counts an open as pfs_open_file does, without asking the PFS: of a file whose bytes are all here.
+ * It may stay without a descriptor. */
 void pfs_open_known(struct file *f);
-/* Gives a file that is open without a descriptor one, by the name n, or by its path where n is NULL; 0 if it has one. */
+/* Gives a file that is open without a descriptor one, by the name n, or by its path where n is
+ * NULL; 0 if it has one. */
 int pfs_open_late(struct file *f, struct pfs_node *n);
 bool pfs_has_descriptor(struct file *f);
-void pfs_release(struct file *f); /* one open less; the descriptor stays while the file is dirty and the budget allows */
+/* one open less; the descriptor stays while the file is dirty and the budget allows */
+void pfs_release(struct file *f);
 /* Drops the descriptor (unlinked and closed, or clean and closed). */
 void pfs_drop(struct file *f);
 
 /* Fresh attributes by descriptor or path (AT_STATX_FORCE_SYNC). nlink 0 = unlinked. */
 int pfs_file_stat(struct file *f, struct statx *stx);
 
-/* Reads chunk `index` of version *v: checks the version before and after, -ESTALE if it is not (with *v = what it is now; *v
- * unchanged: not that file any more at its path).
- * buf: chunk size; *len: bytes (short at the end).  *racy: the version is racy now.  FADV_RANDOM (no read-ahead into others' chunks), and
- * the PFS client's pages are dropped afterwards. */
-int pfs_read_chunk(struct file *f, uint64_t index, struct version *v, void *buf, size_t *len, bool *racy);
+/* Reads chunk `index` of version *v: checks the version before and after, -ESTALE if it is not
+ * (with *v = what it is now; *v unchanged: not that file any more at its path).
+ * buf: chunk size; *len: bytes (short at the end).  *racy: the version is racy now.  FADV_RANDOM
+ * (no read-ahead into others' chunks), and the PFS client's pages are dropped afterwards. */
+int pfs_read_chunk(struct file *f, uint64_t index, struct version *v, void *buf, size_t *len,
+                   bool *racy);
 /* The same for an owner that has only fid and path. */
-int pfs_read_chunk_at(struct fid fid, const char *path, uint64_t index, struct version *v, void *buf, size_t *len, bool *racy);
-/* Plain range of the file as it is now (claimant: nobody else changes it). Full or short at the end of file: *got. */
+int pfs_read_chunk_at(struct fid fid, const char *path, uint64_t index, struct version *v,
+                      void *buf, size_t *len, bool *racy);
+/* Plain range of the file as it is now (claimant: nobody else changes it). Full or short at the end
+ * of file: *got. */
 int pfs_read(struct file *f, void *buf, size_t len, uint64_t off, size_t *got);
 
 /* ---- writing back (flush/copyout.c) ---- */
-/* A writable descriptor; a file without owner-write permission gets u+w for the time being and it is restored
- * (persisted in the record first, so that recovery restores it too).  -ENOENT/-ESTALE: not at its path any more. */
+/* A writable descriptor; a file without owner-write permission gets u+w for the time being and it
+ * is restored (persisted in the record first, so that recovery restores it too).  -ENOENT/-ESTALE:
+ * not at its path any more. */
 int pfs_write_begin(struct file *f);
 int pfs_write(struct file *f, const void *buf, size_t len, uint64_t off); /* full or error */
-int pfs_punch(struct file *f, uint64_t off, uint64_t len);                 /* zeros; writes them where it cannot punch */
+/* zeros; writes them where it cannot punch */
+int pfs_punch(struct file *f, uint64_t off, uint64_t len);
 int pfs_truncate(struct file *f, uint64_t size);
 int pfs_sync(struct file *f);
-/* Sets mtime, restores the mode, stats.  *v: the new version. nlink in *nlink.  A refused utimens is no error. */
+/* Sets mtime, restores the mode, stats.  *v: the new version. nlink in *nlink.  A refused utimens
+ * is no error. */
 int pfs_write_end(struct file *f, int64_t mtime_ns, struct version *v, unsigned *nlink);
-/* After pfs_write_begin failed half-way or a flush ends without a version: as pfs_write_end, without times. */
+/* After pfs_write_begin failed half-way or a flush ends without a version: as pfs_write_end,
+ * without times. */
 void pfs_write_abort(struct file *f);
 /* At recovery: gives a file back the mode that a dead daemon had raised (store_raised_mode). */
 int pfs_restore_mode(struct file *f);
 void pfs_data_stop(void); /* closes what the readers by path keep; pfs_close calls it */
-int pfs_strip_suid(struct file *f); /* clears setuid/setgid (and capabilities) before data of another is kept */
+/* clears setuid/setgid (and capabilities) before data of another is kept */
+int pfs_strip_suid(struct file *f);
 int pfs_file_seek(struct file *f, uint64_t off, bool hole, uint64_t *out);
 
 #endif

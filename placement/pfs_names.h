@@ -1,11 +1,13 @@
 /* pfs_names.h - names and attributes on the PFS.
  *
- * All access is by openat2 below a root descriptor opened before the mount (RESOLVE_BENEATH, no links followed, submounts not
- * crossed), so MOUNTPOINT = PFS_DIR works.  Every function blocks on the PFS: pool threads only (never a FUSE worker, the
- * network thread or libuv's pool).  0 or -errno.
+ * All access is by openat2 below a root descriptor opened before the mount (RESOLVE_BENEATH, no
+ * links followed, submounts not crossed), so MOUNTPOINT = PFS_DIR works.  Every function blocks on
+ * the PFS: pool threads only (never a FUSE worker, the network thread or libuv's pool).  0 or
+ * -errno.
  *
- * A pfs_node is a name in the tree: parent and name, with a cached O_PATH descriptor (LRU, bounded by the descriptor
- * limit).  When the tree changed behind our back a path leads nowhere or to another fid: -ESTALE, and the kernel looks up again.
+ * A pfs_node is a name in the tree: parent and name, with a cached O_PATH descriptor (LRU, bounded
+ * by the descriptor limit).  When the tree changed behind our back a path leads nowhere or to
+ * another fid: -ESTALE, and the kernel looks up again.
  */
 #ifndef EDDY_PLACEMENT_PFS_NAMES_H
 #define EDDY_PLACEMENT_PFS_NAMES_H
@@ -15,13 +17,14 @@
 #include <sys/statvfs.h>
 #include <sys/types.h>
 
-/* Opens the root.  hidden: the name in the root that is never visible (".eddyfs-UID").  limits: descriptors to keep open. */
+/* Opens the root.  hidden: the name in the root that is never visible (".eddyfs-UID").  limits:
+ * descriptors to keep open. */
 int pfs_open(const char *dir, const char *hidden, unsigned max_fds, char *err, size_t errlen);
 void pfs_close(void);
 int pfs_root_fd(void); /* for pfs_data.c */
 
-/* On whose behalf: with several users (root, allow_other) the thread takes fsuid, fsgid and groups for the call.
- * NULL: the daemon itself. */
+/* On whose behalf: with several users (root, allow_other) the thread takes fsuid, fsgid and groups
+ * for the call. NULL: the daemon itself. */
 struct cred {
     uid_t uid;
     gid_t gid;
@@ -33,8 +36,9 @@ struct pfs_node;
 struct pfs_node *pfs_root(void);
 /* The child of parent by this name: an object, no PFS call.  Referenced. */
 struct pfs_node *pfs_child(struct pfs_node *parent, const char *name);
-/* The same after a lookup said that the name is fid: if the object by that name expects another fid (the name was used again) the
- * old object loses the name (-ESTALE from then on, as after pfs_gone) and a new one is made. Use it for whatever statx has answered. */
+/* The same after a lookup said that the name is fid: if the object by that name expects another fid
+ * (the name was used again) the old object loses the name (-ESTALE from then on, as after pfs_gone)
+ * and a new one is made. Use it for whatever statx has answered. */
 struct pfs_node *pfs_child_as(struct pfs_node *parent, const char *name, struct fid fid);
 struct pfs_node *pfs_ref(struct pfs_node *n);
 void pfs_unref(struct pfs_node *n);
@@ -42,51 +46,69 @@ void pfs_unref(struct pfs_node *n);
 void pfs_moved(struct pfs_node *n, struct pfs_node *parent, const char *name);
 /* Relative path, malloc'd ("" for the root). Any thread, no PFS call. */
 char *pfs_path(struct pfs_node *n);
-/* The fid that node must have; pfs functions answer -ESTALE if it has another one.  Set after the first statx. */
+/* The fid that node must have; pfs functions answer -ESTALE if it has another one.  Set after the
+ * first statx. */
 void pfs_expect(struct pfs_node *n, struct fid fid);
-/* The name is gone (unlinked, or replaced by a rename): its descriptor is dropped from the cache now (or .nfs files stay), the object
- * loses its name: functions answer -ESTALE, and pfs_child makes a new object.  pfs_moved gives it a name again. */
+/* The name is gone (unlinked, or replaced by a rename): its descriptor is dropped from the cache
+ * now (or .nfs files stay), the object loses its name: functions answer -ESTALE, and pfs_child
+ * makes a new object.  pfs_moved gives it a name again. */
 void pfs_drop_fd(struct pfs_node *n);
 
-int pfs_lookup(struct pfs_node *parent, const char *name, struct statx *stx); /* -ENOENT for the hidden name */
-int pfs_stat(struct pfs_node *n, struct statx *stx);                          /* fresh: AT_STATX_FORCE_SYNC */
-int pfs_readlink(struct pfs_node *n, char **out);                             /* malloc'd */
-int pfs_mkdir(struct pfs_node *parent, const char *name, mode_t mode, const struct cred *c, struct statx *stx);
-int pfs_mknod(struct pfs_node *parent, const char *name, mode_t mode, dev_t dev, const struct cred *c, struct statx *stx);
-int pfs_symlink(const char *target, struct pfs_node *parent, const char *name, const struct cred *c, struct statx *stx);
-/* Of flags only O_EXCL and the access mode count (truncating and appending are done above).  Made: opened read-write whatever the mode
- * is, *created.  Was there: -EEXIST with O_EXCL, else opened read-write or as flags say, with the permissions of c; -ESTALE if it is
- * no regular file (the kernel looks up again). */
-int pfs_create(struct pfs_node *parent, const char *name, int flags, mode_t mode, const struct cred *c, int *fd, struct statx *stx,
-               bool *created);
-int pfs_link(struct pfs_node *n, struct pfs_node *parent, const char *name, const struct cred *c, struct statx *stx);
-/* *removed: what it was just before; stx_nlink 1: that was its last name (then no file data is flushed any more). */
-int pfs_unlink(struct pfs_node *parent, const char *name, const struct cred *c, struct statx *removed);
+/* -ENOENT for the hidden name */
+int pfs_lookup(struct pfs_node *parent, const char *name, struct statx *stx);
+/* fresh: AT_STATX_FORCE_SYNC */
+int pfs_stat(struct pfs_node *n, struct statx *stx);
+int pfs_readlink(struct pfs_node *n, char **out); /* malloc'd */
+int pfs_mkdir(struct pfs_node *parent, const char *name, mode_t mode, const struct cred *c,
+              struct statx *stx);
+int pfs_mknod(struct pfs_node *parent, const char *name, mode_t mode, dev_t dev,
+              const struct cred *c, struct statx *stx);
+int pfs_symlink(const char *target, struct pfs_node *parent, const char *name, const struct cred *c,
+                struct statx *stx);
+/* Of flags only O_EXCL and the access mode count (truncating and appending are done above).  Made:
+ * opened read-write whatever the mode is, *created.  Was there: -EEXIST with O_EXCL, else opened
+ * read-write or as flags say, with the permissions of c; -ESTALE if it is no regular file (the
+ * kernel looks up again). */
+int pfs_create(struct pfs_node *parent, const char *name, int flags, mode_t mode,
+               const struct cred *c, int *fd, struct statx *stx, bool *created);
+int pfs_link(struct pfs_node *n, struct pfs_node *parent, const char *name, const struct cred *c,
+             struct statx *stx);
+/* *removed: what it was just before; stx_nlink 1: that was its last name (then no file data is
+ * flushed any more). */
+int pfs_unlink(struct pfs_node *parent, const char *name, const struct cred *c,
+               struct statx *removed);
 int pfs_rmdir(struct pfs_node *parent, const char *name, const struct cred *c);
-int pfs_rename(struct pfs_node *parent, const char *name, struct pfs_node *newparent, const char *newname, unsigned flags,
-               const struct cred *c);
+int pfs_rename(struct pfs_node *parent, const char *name, struct pfs_node *newparent,
+               const char *newname, unsigned flags, const struct cred *c);
 int pfs_chmod(struct pfs_node *n, mode_t mode, const struct cred *c);
 int pfs_chown(struct pfs_node *n, uid_t uid, gid_t gid, const struct cred *c);
 int pfs_utimens(struct pfs_node *n, const struct timespec ts[2], const struct cred *c);
 int pfs_getxattr(struct pfs_node *n, const char *name, void *buf, size_t len, size_t *out);
 int pfs_listxattr(struct pfs_node *n, char *buf, size_t len, size_t *out);
-int pfs_setxattr(struct pfs_node *n, const char *name, const void *value, size_t len, int flags, const struct cred *c);
+int pfs_setxattr(struct pfs_node *n, const char *name, const void *value, size_t len, int flags,
+                 const struct cred *c);
 int pfs_removexattr(struct pfs_node *n, const char *name, const struct cred *c);
 int pfs_statfs(struct statvfs *out);
 int pfs_access(struct pfs_node *n, int mask, const struct cred *c);
 
 struct pfs_dir;
 int pfs_opendir(struct pfs_node *n, struct pfs_dir **out);
-/* Next entry at or after `offset` (0 = first); offsets are the PFS's cookies.  0: *e valid until the next call; -ENODATA: end.
- * The hidden name is left out. */
-struct pfs_dirent { const char *name; uint64_t ino; unsigned char type; int64_t next; };
+/* Next entry at or after `offset` (0 = first); offsets are the PFS's cookies.  0: *e valid until
+ * the next call; -ENODATA: end. The hidden name is left out. */
+struct pfs_dirent {
+    const char *name;
+    uint64_t ino;
+    unsigned char type;
+    int64_t next;
+};
 int pfs_readdir(struct pfs_dir *d, int64_t offset, struct pfs_dirent *e);
 int pfs_stat_at(struct pfs_dir *d, const char *name, struct statx *stx);
 int pfs_fsyncdir(struct pfs_dir *d);
 void pfs_closedir(struct pfs_dir *d);
 
-/* How long the PFS has been silent, ms: the age of the oldest call that waits, or the time since the last one ended if that is
- * shorter (one slow fsync beside quick lookups is no silence).  0 = no call waits.  Any thread. */
+/* How long the PFS has been silent, ms: the age of the oldest call that waits, or the time since
+ * the last one ended if that is shorter (one slow fsync beside quick lookups is no silence).  0 =
+ * no call waits.  Any thread. */
 uint64_t pfs_waiting_ms(void);
 /* Around every PFS call, in pfs_*.c. */
 uint64_t pfs_call_begin(void);

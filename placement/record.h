@@ -1,6 +1,7 @@
 /* record.h - the home's and next's records, and what rule 7 makes of them when a view changes.
  *
- * Private to placement/home.c (requests) and placement/collect.c (view changes).  Network thread only.
+ * Private to placement/home.c (requests) and placement/collect.c (view changes).  Network thread
+ * only.
  */
 #ifndef EDDY_PLACEMENT_RECORD_H
 #define EDDY_PLACEMENT_RECORD_H
@@ -22,7 +23,8 @@ struct record {
     uint64_t stamp_view, stamp_count;
     uint64_t freed_by, freed_inc, freed_number; /* requests up to this one are finished */
     struct held_lock *locks;
-    bool blind; /* made from members' own lists alone: what absent nodes hold is not known (rule 7) */
+    /* made from members' own lists alone: what absent nodes hold is not known (rule 7) */
+    bool blind;
     struct pending *pending; /* wait for COPIED */
     struct pending *waiting; /* blocking locks, in order of arrival */
     uint64_t touched_ms;
@@ -40,16 +42,20 @@ static inline bool record_empty(const struct record *r)
 }
 
 /* ---- collect.c: rule 7 ---- */
-bool view_absent(const struct view *v, uint64_t id); /* was a member, did not leave cleanly, has not come back */
+/* was a member, did not leave cleanly, has not come back */
+bool view_absent(const struct view *v, uint64_t id);
 void collect_begin(const struct view *v);
-void collect_report(const struct view *v, uint64_t from, uint64_t incarnation, const struct body_adopted *b);
+void collect_report(const struct view *v, uint64_t from, uint64_t incarnation,
+                    const struct body_adopted *b);
 /* All members' reports are here: makes the records of this home's files, stamped (v, 0). */
 void collect_finish(const struct view *v);
-/* A file without a record: 0 if nothing is claimed, else an absent node that may have its latest bytes. */
+/* A file without a record: 0 if nothing is claimed, else an absent node that may have its latest
+ * bytes. */
 uint64_t collect_blind(const struct view *v, struct fid fid);
 /* What this node says of itself in ADOPTED. */
 void collect_note_next(uint64_t home, uint64_t view); /* COPY(view, 0) came from home */
-void collect_fill(const struct view *v, struct body_adopted *b); /* home_view, nextof, blinds: malloc'd */
+/* home_view, nextof, blinds: malloc'd */
+void collect_fill(const struct view *v, struct body_adopted *b);
 void collect_stop(void);
 
 #endif

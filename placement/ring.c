@@ -2,8 +2,8 @@
  *
  * Each member has RING_VNODES points (per 100 of weight) on a circle of 2^64: the 64-bit words of
  * SHA-256(node id, block number).  A key belongs to the first point at or after it.  As in HVAC and
- * FT-Cache (Lee et al., "Fault-Tolerant Deep Learning Cache with Hash Ring"), a node that leaves gives
- * its keys to the nodes that follow its points, and no other key moves.
+ * FT-Cache (Lee et al., "Fault-Tolerant Deep Learning Cache with Hash Ring"), a node that leaves
+ * gives its keys to the nodes that follow its points, and no other key moves.
  *
  *      first[]   2^bits buckets of the circle -> index of the first point in or after the bucket
  *      points[]  sorted (hash, member)
@@ -107,7 +107,8 @@ struct ring *ring_new(const struct view *v, unsigned vnodes)
     r->points = xcalloc(total + 1, sizeof(*r->points));
     for (uint32_t i = 0; i < v->nmembers; i++) {
         r->ids[i] = v->members[i].id;
-        r->npoints += add_points(r->points + r->npoints, v->members[i].id, i, points_of(&v->members[i], vnodes));
+        r->npoints += add_points(r->points + r->npoints, v->members[i].id, i,
+                                 points_of(&v->members[i], vnodes));
     }
     qsort(r->points, r->npoints, sizeof(*r->points), by_hash);
     index_points(r);
@@ -167,7 +168,8 @@ uint64_t ring_owner(const struct ring *r, struct fid fid, uint64_t index, unsign
     return r ? nth(r, mix(fid, index), n) : 0;
 }
 
-/* A file's home is not tied to the owner of its first chunk: metadata and data load spread apart. */
+/* A file's home is not tied to the owner of its first chunk: metadata and data load spread
+ * apart. */
 uint64_t ring_home(const struct ring *r, struct fid fid, unsigned n)
 {
     return r ? nth(r, mix(fid, UINT64_MAX - 1), n) : 0;

@@ -47,8 +47,8 @@ void space_touch(struct chunk_record *c); /* used now */
 
 /* May size bytes more, beside `pinned`, be kept from eviction while they are open?  write: and will
  * they be written without our knowing when? */
-/* Evicts until a tenth of the cache, and of that much on the disk, is free, or nothing may go: for who
- * writes without asking. */
+/* Evicts until a tenth of the cache, and of that much on the disk, is free, or nothing may go: for
+ * who writes without asking. */
 void space_keep_free(void);
 bool space_pins(uint64_t pinned, uint64_t size, bool write);
 void space_usage(struct store_usage *out);

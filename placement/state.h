@@ -69,7 +69,8 @@ struct file_record {
     uint32_t busy_next, busy_prev;    /* list of the busy records */
     uint32_t data_synced;             /* its directory entry is on disk */
     uint64_t valid, zero, dirty;      /* pages */
-    uint32_t passed; /* descriptors or mappings that the kernel serves may be left; kept over starts */
+    /* descriptors or mappings that the kernel serves may be left; kept over starts */
+    uint32_t passed;
     uint8_t spare[12];
     char path[INLINE_PATH];
 };

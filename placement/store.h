@@ -105,9 +105,9 @@ void store_unpin(struct file *f, uint64_t off, size_t pinned_len);
 int store_pread(struct file *f, void *buf, size_t len, uint64_t off);
 /* The data file's descriptor (for splice), valid while pinned. -errno */
 int store_data_fd(struct file *f);
-/* Is the whole file here, clean, in version *v?  Then nothing of it is evicted until store_unhold with
- * the same *bytes.  False also if too much of the cache is held already.  A newer version still takes
- * its place: look at the base when it matters. */
+/* Is the whole file here, clean, in version *v?  Then nothing of it is evicted until store_unhold
+ * with the same *bytes.  False also if too much of the cache is held already.  A newer version
+ * still takes its place: look at the base when it matters. */
 bool store_hold(struct file *f, const struct version *v, uint64_t *bytes);
 void store_unhold(struct file *f, uint64_t bytes);
 bool store_is_held(struct file *f);
@@ -174,12 +174,13 @@ unsigned store_pass_life(struct file *f);
 void store_pass_direct(struct file *f); /* ... with O_DIRECT; right after store_pass_open */
 /* Before an open for writing, without a lock: makes the room that it asks for. */
 void store_pass_make_room(void);
-/* Before a copy-out: what the kernel's writers changed is marked dirty.  gate (may be NULL) is called
- * before each chunk is read; it may wait, and ends it with an error. */
+/* Before a copy-out: what the kernel's writers changed is marked dirty.  gate (may be NULL) is
+ * called before each chunk is read; it may wait, and ends it with an error. */
 int store_pass_mark(struct file *f, int (*gate)(void *arg), void *arg);
-/* Looks at each file that the kernel's writers may change, and keeps free what they may need.  Calls
- * back, without a lock, for those that changed, and for those that nobody can change any more and
- * that are on the PFS.  Returns how many are left.  store_pass_forget: at the end, looks no more. */
+/* Looks at each file that the kernel's writers may change, and keeps free what they may need.
+ * Calls back, without a lock, for those that changed, and for those that nobody can change any more
+ * and that are on the PFS.  Returns how many are left.  store_pass_forget: at the end, looks no
+ * more. */
 unsigned store_pass_sample(void (*changed)(struct file *f), void (*settled)(struct file *f));
 void store_pass_forget(void);
 /* Called when there is one more to sample, and when one changed before its close; no lock held. */

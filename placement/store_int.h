@@ -45,7 +45,8 @@ static inline bool is_dirty(const struct file *f)
 {
     return (core(f)->flags & (CORE_DIRTY | CORE_DELETED)) == CORE_DIRTY;
 }
-/* Does the kernel serve writers of it, or may it have since the last flush?  Then all of it is here. */
+/* Does the kernel serve writers of it, or may it have since the last flush?  Then all of it is
+ * here. */
 static inline bool is_pass(const struct file *f)
 {
     return core(f)->flags & CORE_PASS;
@@ -62,19 +63,19 @@ bool store_mark_dirty(struct file *f);
  * stays, on the new base. */
 void store_uncover(struct file *f);
 void store_cover_flushed(struct file *f);
-/* Drops all pages with their bytes; the caller has a RANGE_DROP on the whole file.  spare: who has the
- * data file open or mapped keeps it as it is.  f->lock is dropped meanwhile. */
+/* Drops all pages with their bytes; the caller has a RANGE_DROP on the whole file.  spare: who has
+ * the data file open or mapped keeps it as it is.  f->lock is dropped meanwhile. */
 uint64_t store_drop_all(struct file *f, bool spare);
 
 /* ---- store_pass.c ---- */
 /* Samples the data file; true: somebody stored since the last look, size and times are new. */
 bool store_pass_look(struct file *f);
-void store_pass_uncount(struct file *f); /* it is deleted: nothing of it is dirty */
+void store_pass_uncount(struct file *f);       /* it is deleted: nothing of it is dirty */
 bool store_pass_flushed(const struct file *f); /* as far as the last sample tells, the PFS has it */
-bool store_pass_holds(struct file *f); /* has anybody a descriptor or a mapping? */
-int store_pass_renew(struct file *f);  /* if so: an empty data file takes its place */
-/* A flush ended (store_flushed); clean: nothing changed as far as the records tell.  Returns whether
- * that holds; the file may still be stored into (is_pass). */
+bool store_pass_holds(struct file *f);         /* has anybody a descriptor or a mapping? */
+int store_pass_renew(struct file *f);          /* if so: an empty data file takes its place */
+/* A flush ended (store_flushed); clean: nothing changed as far as the records tell.  Returns
+ * whether that holds; the file may still be stored into (is_pass). */
 bool store_pass_settle(struct file *f, bool clean);
 
 void store_pass_drop(struct file *f); /* what a flush that failed has left */

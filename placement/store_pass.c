@@ -19,10 +19,10 @@
  * This is docs/protocol.md, F3 to F7, with F5 under f->lock, which opens take too.  A hash counts
  * only if the sample was the same from before it was made to after the bytes were on the PFS.
  *
- * A data file with live descriptors or mappings is never evicted and never emptied for a new version
- * (who reads it would get zeros): the new version gets a data file of its own, and `life` tells the
- * two apart.  That somebody may have a mapping left is in the record (`passed`), so that it outlives
- * the daemon, until a lease proves that nobody has.
+ * A data file with live descriptors or mappings is never evicted and never emptied for a new
+ * version (who reads it would get zeros): the new version gets a data file of its own, and `life`
+ * tells the two apart.  That somebody may have a mapping left is in the record (`passed`), so that
+ * it outlives the daemon, until a lease proves that nobody has.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,7 +33,8 @@
 
 #include "placement/store_int.h"
 
-#define GRAIN_NS  INT64_C(10000000) /* of a local file system's clock: a sample this young proves nothing */
+/* of a local file system's clock: a sample this young proves nothing */
+#define GRAIN_NS  INT64_C(10000000)
 #define DIRECT_NS INT64_C(1000000000) /* an O_DIRECT write lasts less: no barrier waits for it */
 
 struct pass_hash {
@@ -237,7 +238,8 @@ int store_pass_open(struct file *f, bool write, int *fd, unsigned *life)
 {
     struct range_op op;
     lock_take(&f->lock);
-    /* a chunk that is read for another node must not change meanwhile: from now on it is not handed out */
+    /* a chunk that is read for another node must not change meanwhile: from now on it is not handed
+     * out */
     range_begin(f, &op, write ? RANGE_WRITE : RANGE_READ, 0, UINT64_MAX);
     int err = begin_pass(f, write, fd);
     if (err && is_pass(f))
@@ -367,7 +369,8 @@ static bool is_zeros(const uint8_t *buf, size_t len)
  * holes. */
 static int mark_chunk(struct file *f, uint64_t index, const uint8_t *buf, size_t len, uint64_t hash)
 {
-    uint64_t chunk = store_chunk_size(), first = index * state_pages(), last = last_page(index * chunk, len);
+    uint64_t chunk = store_chunk_size(), first = index * state_pages(),
+             last = last_page(index * chunk, len);
     int err = space_reserve(0, 1);
     if (err)
         return err;
@@ -391,7 +394,8 @@ static int mark_chunk(struct file *f, uint64_t index, const uint8_t *buf, size_t
     return 0;
 }
 
-static int mark_chunks(struct file *f, uint64_t size, uint8_t *buf, int (*gate)(void *arg), void *arg)
+static int mark_chunks(struct file *f, uint64_t size, uint8_t *buf, int (*gate)(void *arg),
+                       void *arg)
 {
     uint64_t chunk = store_chunk_size();
     for (uint64_t i = 0; i * chunk < size; i++) {
@@ -420,9 +424,9 @@ void store_pass_drop(struct file *f)
     f->pass.nhashes = 0;
 }
 
-/* F4.  A sample from which on every store shows: the clock has moved on since its ctime, writes that
- * had begun before have ended, mapped pages are write-protected; and no store came meanwhile, which
- * could have done what it shows before all that was so. */
+/* F4.  A sample from which on every store shows: the clock has moved on since its ctime, writes
+ * that had begun before have ended, mapped pages are write-protected; and no store came meanwhile,
+ * which could have done what it shows before all that was so. */
 static int solid_sample(struct file *f, const struct pass_sample *seen, bool direct)
 {
     wait_for_clock(seen, direct);
@@ -507,7 +511,8 @@ static struct fid *watched(unsigned *n)
 }
 
 /* Looks at one; true: it is to be looked at again. */
-static bool sample_one(struct file *f, void (*changed)(struct file *f), void (*settled)(struct file *f))
+static bool sample_one(struct file *f, void (*changed)(struct file *f),
+                       void (*settled)(struct file *f))
 {
     lock_take(&f->lock);
     store_pass_look(f);

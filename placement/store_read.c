@@ -67,7 +67,8 @@ static uint64_t readable(struct file *f, uint64_t off, uint64_t len)
 {
     if (!clip(f, off, &len))
         return 0;
-    if (is_pass(f) || off >= core(f)->base_end) /* also in the page that base_end is in: what is behind it is
+    if (is_pass(f) ||
+        off >= core(f)->base_end) /* also in the page that base_end is in: what is behind it is
                                      zeros in the data file */
         return len;
     uint64_t last = last_page(off, len), page = first_missing(f, page_of(off), last);

@@ -224,8 +224,9 @@ static int pass_back_to_covered(struct file *f)
     store_commit(f);
     for (uint32_t no = f->rec->first_chunk; (c = state_chunk_at(no)); no = c->file_next)
         c->flags = (uint16_t)(c->flags & ~CHUNK_HASH);
-    log_error("power loss: %s: what was written to it after its last fsync is lost, or there in part",
-              name_of(f->rec, path));
+    log_error(
+        "power loss: %s: what was written to it after its last fsync is lost, or there in part",
+        name_of(f->rec, path));
     return datafile_resize(f, core(f)->size);
 }
 

@@ -300,8 +300,8 @@ static void begin_resize(struct file *f, struct range_op *op, uint64_t size)
     }
 }
 
-/* What the kernel serves is as long as the file: before the record says so, and with f->lock, so that no
- * look in between finds the old length and takes it for a writer's. */
+/* What the kernel serves is as long as the file: before the record says so, and with f->lock, so
+ * that no look in between finds the old length and takes it for a writer's. */
 static int pass_resize(struct file *f, uint64_t size)
 {
     return is_pass(f) || f->pass.opens ? datafile_resize(f, size) : 0;

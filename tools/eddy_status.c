@@ -27,7 +27,8 @@ static void print_place(const json_t *s)
     if (silent >= 2000)
         printf("   does not answer for %" PRIu64 " s", silent / 1000);
     bool on = json_is_true(json_object_get(s, "passthrough"));
-    printf("\n  passthrough  %s%s\n", on ? "on" : "off: ", on ? "" : json_text(s, "passthrough_why"));
+    printf("\n  passthrough  %s%s\n",
+           on ? "on" : "off: ", on ? "" : json_text(s, "passthrough_why"));
 }
 
 static void print_cache(const json_t *s)

@@ -18,8 +18,14 @@
 struct fid {
     uint64_t hi, lo;
 };
-static inline bool fid_eq(struct fid a, struct fid b) { return a.hi == b.hi && a.lo == b.lo; }
-static inline bool fid_is_zero(struct fid a) { return !(a.hi | a.lo); }
+static inline bool fid_eq(struct fid a, struct fid b)
+{
+    return a.hi == b.hi && a.lo == b.lo;
+}
+static inline bool fid_is_zero(struct fid a)
+{
+    return !(a.hi | a.lo);
+}
 
 /* What a PFS file looked like when it was cached.  Times in nanoseconds since the epoch. */
 struct version {
@@ -49,31 +55,31 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
 
 /* ---- counters: declared once; code, `eddy status` and the manual use this list ---- */
 
-#define COUNTERS(X)                                                                       \
-    X(read_local_bytes, "bytes that applications read and the local store had")            \
-    X(read_peer_bytes, "bytes that applications read and other nodes sent")                 \
-    X(read_pfs_bytes, "bytes that applications read and this node read from the PFS")       \
-    X(pfs_read_bytes, "bytes this node read from the PFS, for itself and for others")       \
-    X(pfs_write_bytes, "bytes this node wrote to the PFS")                                  \
-    X(pfs_name_ops, "name and attribute operations sent to the PFS")                        \
-    X(served_bytes, "bytes sent to other nodes")                                            \
-    X(received_bytes, "bytes received from other nodes")                                    \
-    X(written_bytes, "bytes that applications wrote on this node")                          \
-    X(carried_bytes, "bytes written here that were carried to another node's claim")        \
-    X(flushed_bytes, "dirty bytes that reached the PFS")                                    \
-    X(flushed_files, "files that became clean by a flush")                                  \
-    X(flush_errors, "flushes of a file that failed")                                        \
-    X(evicted_bytes, "clean bytes dropped from the cache for space")                        \
-    X(stale_bytes, "clean bytes dropped because the PFS has a newer version")               \
-    X(bad_checksums, "chunks refused because their checksum was wrong")                     \
-    X(fallback_reads, "chunk reads that went to the PFS because no node could serve them")  \
-    X(messages_sent, "messages sent")                                                       \
-    X(messages_received, "messages received")                                               \
-    X(bad_messages, "messages refused: malformed, unauthenticated or of an unknown sender") \
-    X(bad_hellos, "connections refused on our port")                                        \
-    X(peer_failures, "connections to members that broke")                                   \
-    X(views_adopted, "views adopted")                                                       \
-    X(claims_granted, "claims granted to this node")                                        \
+#define COUNTERS(X)                                                                                \
+    X(read_local_bytes, "bytes that applications read and the local store had")                    \
+    X(read_peer_bytes, "bytes that applications read and other nodes sent")                        \
+    X(read_pfs_bytes, "bytes that applications read and this node read from the PFS")              \
+    X(pfs_read_bytes, "bytes this node read from the PFS, for itself and for others")              \
+    X(pfs_write_bytes, "bytes this node wrote to the PFS")                                         \
+    X(pfs_name_ops, "name and attribute operations sent to the PFS")                               \
+    X(served_bytes, "bytes sent to other nodes")                                                   \
+    X(received_bytes, "bytes received from other nodes")                                           \
+    X(written_bytes, "bytes that applications wrote on this node")                                 \
+    X(carried_bytes, "bytes written here that were carried to another node's claim")               \
+    X(flushed_bytes, "dirty bytes that reached the PFS")                                           \
+    X(flushed_files, "files that became clean by a flush")                                         \
+    X(flush_errors, "flushes of a file that failed")                                               \
+    X(evicted_bytes, "clean bytes dropped from the cache for space")                               \
+    X(stale_bytes, "clean bytes dropped because the PFS has a newer version")                      \
+    X(bad_checksums, "chunks refused because their checksum was wrong")                            \
+    X(fallback_reads, "chunk reads that went to the PFS because no node could serve them")         \
+    X(messages_sent, "messages sent")                                                              \
+    X(messages_received, "messages received")                                                      \
+    X(bad_messages, "messages refused: malformed, unauthenticated or of an unknown sender")        \
+    X(bad_hellos, "connections refused on our port")                                               \
+    X(peer_failures, "connections to members that broke")                                          \
+    X(views_adopted, "views adopted")                                                              \
+    X(claims_granted, "claims granted to this node")                                               \
     X(lost_opens, "opens refused because a node that left has the latest bytes")
 
 struct counters {
@@ -99,16 +105,18 @@ int64_t real_ns(void); /* CLOCK_REALTIME, for time stamps of files */
 int random_bytes(void *buf, size_t len); /* the system's random source; -errno */
 uint64_t random_u64(void);               /* aborts if there is no random source */
 
-/* A name shown to people or used as a file name: letters, digits, '.', '_', '-', 1..64, no leading '.'. */
+/* A name shown to people or used as a file name: letters, digits, '.', '_', '-', 1..64, no leading
+ * '.'. */
 bool name_is_plain(const char *s);
 
-void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2))); /* log and abort: a broken invariant */
-void *xmalloc(size_t n);           /* these abort when memory is out */
+/* log and abort: a broken invariant */
+void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+void *xmalloc(size_t n); /* these abort when memory is out */
 void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t n);
 char *xstrdup(const char *s);
 
-#define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define ARRAY_LEN(a)                    (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b)                       ((a) < (b) ? (a) : (b))
 #define MAX(a, b)                       ((a) > (b) ? (a) : (b))

@@ -1,15 +1,18 @@
 /* hello.h - two nodes prove to each other that they know the session's secret, on our own TCP port.
  *
- * Before anything else is parsed.  Frames: u32 length (<= 4096), bytes.  Connector sends HELLO1 {magic, major, minor,
- * nonce}; acceptor HELLO2 {magic, major, minor, nonce, fields, HMAC}; connector HELLO3 {fields, HMAC}; acceptor
- * HELLO4 {HMAC-ed ok | refused + reason}.  fields: session name, node id, incarnation, name, chunk size, settings, token for
- * the other side, UCX worker address.  HMAC-SHA256(secret, role || both nonces || all frames so far).  A replayed hello fails
- * on the nonce.  5 s for all of it; at most 64 unproven connections at a time.  Network thread only.
- * Afterwards the TCP connection stays open and silent: its reset tells a peer's death at once.
+ * Before anything else is parsed.  Frames: u32 length (<= 4096), bytes.  Connector sends HELLO1
+ * {magic, major, minor, nonce}; acceptor HELLO2 {magic, major, minor, nonce, fields, HMAC};
+ * connector HELLO3 {fields, HMAC}; acceptor HELLO4 {HMAC-ed ok | refused + reason}.  fields:
+ * session name, node id, incarnation, name, chunk size, settings, token for the other side, UCX
+ * worker address.  HMAC-SHA256(secret, role || both nonces || all frames so far).  A replayed hello
+ * fails on the nonce.  5 s for all of it; at most 64 unproven connections at a time.  Network
+ * thread only. Afterwards the TCP connection stays open and silent: its reset tells a peer's death
+ * at once.
  *
- * The connector has the acceptor's proof after HELLO2, the acceptor the connector's after HELLO3: each may send from the
- * moment it knows that the other took its proof, and must take messages from the moment the other may send.
- * hello_proto.c is the state machine, hello.c the sockets around it, hello_addr.c the addresses; docs/transport.md has the bytes.
+ * The connector has the acceptor's proof after HELLO2, the acceptor the connector's after HELLO3:
+ * each may send from the moment it knows that the other took its proof, and must take messages from
+ * the moment the other may send. hello_proto.c is the state machine, hello.c the sockets around it,
+ * hello_addr.c the addresses; docs/transport.md has the bytes.
  */
 #ifndef EDDY_TRANSPORT_HELLO_H
 #define EDDY_TRANSPORT_HELLO_H
@@ -29,8 +32,11 @@ struct hello_self {
     uint32_t chunk_size;
     const void *worker_addr;
     size_t worker_addr_len;
-    const char *settings; /* <= HELLO_SETTINGS_MAX: what must be equal on all nodes besides (UCX's segment sizes); shown to people */
-    /* How many UCX endpoints to this incarnation of `id` were made so far (struct hello_peer, rounds); NULL: none. */
+    /* <= HELLO_SETTINGS_MAX: what must be equal on all nodes besides (UCX's segment sizes); shown
+     * to people */
+    const char *settings;
+    /* How many UCX endpoints to this incarnation of `id` were made so far (struct hello_peer,
+     * rounds); NULL: none. */
     uint32_t (*rounds)(uint64_t id, uint64_t incarnation);
     uint16_t major; /* 0: HELLO_MAJOR; tests play another version */
 };
@@ -40,8 +46,9 @@ struct hello_peer {
     char name[NODE_NAME_MAX + 1];
     uint64_t token_for_them; /* they put it into the heads of what they send us */
     uint64_t token_for_us;   /* we put it into ours */
-    /* The larger of both sides' counts of endpoints made to each other.  UCX pairs the nth endpoint of one side with
-     * the nth of the other, so the side that has made fewer must catch up (known when ok is called). */
+    /* The larger of both sides' counts of endpoints made to each other.  UCX pairs the nth endpoint
+     * of one side with the nth of the other, so the side that has made fewer must catch up (known
+     * when ok is called). */
     uint32_t rounds;
     const void *worker_addr;
     size_t worker_addr_len;
@@ -49,27 +56,33 @@ struct hello_peer {
 
 struct hello_conn; /* one TCP connection */
 
-/* known: outgoing connection: the peer is proven and was sent our proof: from now on it may send messages with
+/* known: outgoing connection: the peer is proven and was sent our proof: from now on it may send
+ * messages with
  *   token_for_them (it may be quicker over UCX than its HELLO4 is here); ok or failed follows.
- * ok: the peer is proven and took our proof (worker_addr valid during the call only); the connection is now the
+ * ok: the peer is proven and took our proof (worker_addr valid during the call only); the
+ * connection is now the
  *   callee's, who ends it with hello_close.
  * closed: a proven connection ended (not called after hello_close).
- * failed: an outgoing one did not get that far; err: -ECONNREFUSED (nobody there, or another node than the expected
+ * failed: an outgoing one did not get that far; err: -ECONNREFUSED (nobody there, or another node
+ * than the expected
  *   one), -EACCES (refused or wrong secret), -EPROTO (version or chunk size), -ETIMEDOUT, or what connect() said. */
 struct hello_ops {
     void (*known)(const struct hello_peer *p, void *arg);
-    void (*ok)(struct hello_conn *c, const struct hello_peer *p, void *arg); /* arg: of hello_connect, NULL if accepted */
+    /* arg: of hello_connect, NULL if accepted */
+    void (*ok)(struct hello_conn *c, const struct hello_peer *p, void *arg);
     void (*closed)(struct hello_conn *c, uint64_t id, uint64_t incarnation);
     void (*failed)(void *arg, int err);
 };
 
-/* Listens on ADDR[:PORT] (NULL: the host's first non-loopback address, else loopback).  addr_out: NODE_ADDR_MAX. */
-int hello_listen(const char *listen, const struct hello_self *self, const struct hello_ops *ops, char *addr_out, char *err,
-                 size_t errlen);
+/* Listens on ADDR[:PORT] (NULL: the host's first non-loopback address, else loopback).  addr_out:
+ * NODE_ADDR_MAX. */
+int hello_listen(const char *listen, const struct hello_self *self, const struct hello_ops *ops,
+                 char *addr_out, char *err, size_t errlen);
 /* The answer comes by ok or failed, never during the call. */
 void hello_connect(const char *addr, uint64_t expected_id, void *arg);
 void hello_close(struct hello_conn *c);
-/* Closes everything without calling closed or failed; done (may be NULL) when the loop has let go of all handles. */
+/* Closes everything without calling closed or failed; done (may be NULL) when the loop has let go
+ * of all handles. */
 void hello_stop(void (*done)(void));
 
 /* "1.2.3.4", "1.2.3.4:5", "::1", "[::1]", "[::1]:5"; also for peer_reexec.  -EINVAL. */
@@ -78,18 +91,24 @@ int hello_parse_addr(const char *text, struct sockaddr_storage *out);
 /* The address that `listen` means (NULL: see hello_listen).  -EINVAL. */
 int hello_listen_addr(const char *listen, struct sockaddr_storage *out);
 bool hello_addr_is_wildcard(const struct sockaddr_storage *a);
-void hello_print_addr(const struct sockaddr_storage *a, bool with_port, char *out, size_t len); /* NODE_ADDR_MAX */
+/* NODE_ADDR_MAX */
+void hello_print_addr(const struct sockaddr_storage *a, bool with_port, char *out, size_t len);
 
 /* The state machine without sockets, for the unit test and the fuzzer. */
 struct hello_proto;
-struct hello_proto *hello_proto_new(bool connector, const struct hello_self *self, const uint8_t secret[32], const char *session);
+struct hello_proto *hello_proto_new(bool connector, const struct hello_self *self,
+                                    const uint8_t secret[32], const char *session);
 void hello_proto_free(struct hello_proto *h);
 /* Takes received bytes; appends what must be sent to *out (malloc'd, caller frees; may be NULL/0).
- * 0: more is needed; 1: proven, hello_proto_peer is valid; -errno: close (reason text in hello_proto_reason), after
- * sending *out, which may hold the refusal.  Bytes behind the last frame are ignored. */
-int hello_proto_input(struct hello_proto *h, const void *buf, size_t len, void **out, size_t *out_len);
-int hello_proto_begin(struct hello_proto *h, void **out, size_t *out_len); /* connector's first frame */
-const struct hello_peer *hello_proto_peer(const struct hello_proto *h);     /* NULL until the peer is proven */
+ * 0: more is needed; 1: proven, hello_proto_peer is valid; -errno: close (reason text in
+ * hello_proto_reason), after sending *out, which may hold the refusal.  Bytes behind the last frame
+ * are ignored. */
+int hello_proto_input(struct hello_proto *h, const void *buf, size_t len, void **out,
+                      size_t *out_len);
+/* connector's first frame */
+int hello_proto_begin(struct hello_proto *h, void **out, size_t *out_len);
+/* NULL until the peer is proven */
+const struct hello_peer *hello_proto_peer(const struct hello_proto *h);
 const char *hello_proto_reason(const struct hello_proto *h);
 
 #endif

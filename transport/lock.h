@@ -13,21 +13,21 @@
 #include <stdint.h>
 
 enum lock_rank {
-    RANK_MOUNT = 1,  /* mount life cycle */
-    RANK_INODES,     /* a shard of the inode table */
-    RANK_INODE,      /* one inode */
-    RANK_POLICY,     /* flush: the list of files to flush */
-    RANK_CLAIM,      /* claim of one file (struct file, claim part) */
-    RANK_FILES,      /* the table of struct file */
-    RANK_FILE,       /* record and pages of one file (struct file, store part) */
-    RANK_FLIGHT,     /* single flight */
-    RANK_SPACE,      /* space and LRU */
-    RANK_STATE,      /* slabs: slot allocation, hash tables */
-    RANK_PFS,        /* PFS path tree and descriptor cache */
-    RANK_SESSION,    /* session directory bookkeeping */
-    RANK_POOL,       /* a pool's job queue */
-    RANK_NET,        /* queue to the network thread */
-    RANK_LEAF,       /* anything that takes nothing else */
+    RANK_MOUNT = 1, /* mount life cycle */
+    RANK_INODES,    /* a shard of the inode table */
+    RANK_INODE,     /* one inode */
+    RANK_POLICY,    /* flush: the list of files to flush */
+    RANK_CLAIM,     /* claim of one file (struct file, claim part) */
+    RANK_FILES,     /* the table of struct file */
+    RANK_FILE,      /* record and pages of one file (struct file, store part) */
+    RANK_FLIGHT,    /* single flight */
+    RANK_SPACE,     /* space and LRU */
+    RANK_STATE,     /* slabs: slot allocation, hash tables */
+    RANK_PFS,       /* PFS path tree and descriptor cache */
+    RANK_SESSION,   /* session directory bookkeeping */
+    RANK_POOL,      /* a pool's job queue */
+    RANK_NET,       /* queue to the network thread */
+    RANK_LEAF,      /* anything that takes nothing else */
 };
 
 struct lock {
@@ -41,8 +41,8 @@ void lock_take(struct lock *l);
 void lock_drop(struct lock *l);
 /* Two locks of one rank, in the order of `a_key` and `b_key` (inodes: ascending node id). */
 void lock_pair(struct lock *a, uint64_t a_key, struct lock *b, uint64_t b_key);
-/* Waits on cond with l held; the deadline is CLOCK_MONOTONIC ms from now, 0 = none.  0 or -ETIMEDOUT.
- * conds must be made with lock_cond_init. */
+/* Waits on cond with l held; the deadline is CLOCK_MONOTONIC ms from now, 0 = none.  0 or
+ * -ETIMEDOUT. conds must be made with lock_cond_init. */
 void lock_cond_init(pthread_cond_t *c);
 int lock_wait(struct lock *l, pthread_cond_t *c, uint64_t timeout_ms);
 /* Debug builds abort unless this thread holds l / holds no lock at all. */

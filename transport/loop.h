@@ -13,25 +13,28 @@
 
 /* Makes the loop and starts its thread.  Call after daemonising.  -errno. */
 int loop_start(void);
-/* Runs what is queued (also what that queues) and waits for loop_work's calls, stops the loop and joins the
- * thread.  Timers and handles are to be freed before; stop the pools before the loop. */
+/* Runs what is queued (also what that queues) and waits for loop_work's calls, stops the loop and
+ * joins the thread.  Timers and handles are to be freed before; stop the pools before the loop. */
 void loop_stop(void);
-/* Runs fn(arg) in the network thread, soon, in order.  Any thread.  Dropped when the thread does not run. */
+/* Runs fn(arg) in the network thread, soon, in order.  Any thread.  Dropped when the thread does
+ * not run. */
 void loop_post(void (*fn)(void *arg), void *arg);
-/* The same, and returns when fn has run.  Any thread that holds no lock; in the network thread it runs at once,
- * and so it does, in the caller, before loop_start and after loop_stop. */
+/* The same, and returns when fn has run.  Any thread that holds no lock; in the network thread it
+ * runs at once, and so it does, in the caller, before loop_start and after loop_stop. */
 void loop_call(void (*fn)(void *arg), void *arg);
 bool loop_is_here(void); /* is the caller the network thread? */
 
 /* ---- timers: network thread only ---- */
 struct loop_timer;
 struct loop_timer *loop_timer_new(void (*fn)(void *arg), void *arg);
-void loop_timer_set(struct loop_timer *t, uint64_t first_ms, uint64_t repeat_ms); /* repeat 0: once */
+/* repeat 0: once */
+void loop_timer_set(struct loop_timer *t, uint64_t first_ms, uint64_t repeat_ms);
 void loop_timer_stop(struct loop_timer *t);
 void loop_timer_free(struct loop_timer *t);
 
 /* ---- libuv's pool: local disk work for peers ---- */
-/* work(arg) in a pool thread, then done(arg) (may be NULL) in the network thread.  Any thread may call. */
+/* work(arg) in a pool thread, then done(arg) (may be NULL) in the network thread.  Any thread may
+ * call. */
 void loop_work(void (*work)(void *arg), void (*done)(void *arg), void *arg);
 
 /* ---- pools of threads for what blocks ---- */
@@ -44,12 +47,14 @@ unsigned pool_waiting(struct pool *p);                              /* jobs not 
 void pool_free(struct pool *p);
 
 /* The pools of the daemon (design: "Threads"); made by pools_start. */
-extern struct pool *pool_names;   /* 32: PFS names and attributes, for the mount */
-extern struct pool *pool_data;    /* 16: PFS reads; its jobs never wait for another node */
-extern struct pool *pool_waiters; /* 64: application requests that wait for nodes or for pool_data */
+extern struct pool *pool_names; /* 32: PFS names and attributes, for the mount */
+extern struct pool *pool_data;  /* 16: PFS reads; its jobs never wait for another node */
+/* 64: application requests that wait for nodes or for pool_data */
+extern struct pool *pool_waiters;
 extern struct pool *pool_session; /* 1: the session directory */
 int pools_start(void);
-/* Waits for all jobs, also those that jobs submit to another of these pools; nobody else submits any more. */
+/* Waits for all jobs, also those that jobs submit to another of these pools; nobody else submits
+ * any more. */
 void pools_stop(void);
 
 #endif

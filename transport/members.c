@@ -1,16 +1,16 @@
 /* members.c - views, leases and joining (docs/protocol.md, rules 1-5, 15, 16, 18).
  *
- * The views on the PFS decide who is a member; everything here is about who writes the next one, when, and
- * how long a node may act under the one it has.  A node's life:
+ * The views on the PFS decide who is a member; everything here is about who writes the next one,
+ * when, and how long a node may act under the one it has.  A node's life:
  *
  *     outside --(all members answer: asks the keeper; nobody is there: makes a view)--> member
  *     member  --(reads a view without itself)--> outside (fenced)
  *     member  --(members_leave)--> gone, not absent
  *
- * All state but the atomics in `now` belongs to the network thread.  What touches the session directory is a job in
- * pool_session that posts its result back: read_job (newest views, touch) and make_job (one new view); at most one of
- * each is under way.  One timer, twice a second, looks at everything (tick); messages and jobs only record facts
- * and may call tick early.
+ * All state but the atomics in `now` belongs to the network thread.  What touches the session
+ * directory is a job in pool_session that posts its result back: read_job (newest views, touch) and
+ * make_job (one new view); at most one of each is under way.  One timer, twice a second, looks at
+ * everything (tick); messages and jobs only record facts and may call tick early.
  */
 #include "transport/members_int.h"
 
@@ -58,17 +58,44 @@ bool view_has(const struct view *v, uint64_t id, uint64_t incarnation)
     return m && m->incarnation == incarnation;
 }
 
-const struct view *members_view(void) { return members_now.adopted; }
-uint64_t members_newest(void) { return members_now.newest; }
-uint64_t members_self(void) { return members_st.cfg.self.id; }
-uint64_t members_incarnation(void) { return members_st.cfg.self.incarnation; }
-bool members_lease(void) { return !members_now.leaving && boot_ms() < members_now.lease_until_ms; }
-bool members_leaving(void) { return members_now.leaving; }
-bool members_settled(void) { return members_now.adopted && boot_ms() >= members_now.settled_at_ms; }
+const struct view *members_view(void)
+{
+    return members_now.adopted;
+}
+uint64_t members_newest(void)
+{
+    return members_now.newest;
+}
+uint64_t members_self(void)
+{
+    return members_st.cfg.self.id;
+}
+uint64_t members_incarnation(void)
+{
+    return members_st.cfg.self.incarnation;
+}
+bool members_lease(void)
+{
+    return !members_now.leaving && boot_ms() < members_now.lease_until_ms;
+}
+bool members_leaving(void)
+{
+    return members_now.leaving;
+}
+bool members_settled(void)
+{
+    return members_now.adopted && boot_ms() >= members_now.settled_at_ms;
+}
 
-const struct view *members_view_number(uint64_t n) { return n < views_size ? views[n] : NULL; }
+const struct view *members_view_number(uint64_t n)
+{
+    return n < views_size ? views[n] : NULL;
+}
 
-const struct view *members_newest_view(void) { return members_view_number(members_now.newest); }
+const struct view *members_newest_view(void)
+{
+    return members_view_number(members_now.newest);
+}
 
 static void keep_view(struct view *v)
 {
@@ -121,7 +148,8 @@ static void read_job(void *arg)
     j->t0 = boot_ms();
     j->err = session_newest(&j->newest);
     if (!j->err && j->touch && j->newest == j->number)
-        (void)session_touch_view(j->newest); /* a sign of life only: the next read will tell if the PFS is gone */
+        /* a sign of life only: the next read will tell if the PFS is gone */
+        (void)session_touch_view(j->newest);
     if (!j->err && j->age && j->newest)
         j->err = session_view_age_ms(j->newest, &j->age_ms);
     if (!j->err && j->newest >= j->from) {
@@ -152,9 +180,11 @@ static void take_newest(uint64_t number, uint64_t t0)
     static _Atomic uint64_t said;
     const struct view *v;
 
-    if (number < members_now.newest) { /* emptied, or an old state of it is shown: this read confirms nothing */
+    /* emptied, or an old state of it is shown: this read confirms nothing */
+    if (number < members_now.newest) {
         if (log_every(&said, 60000))
-            log_warn("the session directory has lost view %lu: this node waits until it is back", (unsigned long)members_now.newest);
+            log_warn("the session directory has lost view %lu: this node waits until it is back",
+                     (unsigned long)members_now.newest);
         return;
     }
     if (number > members_now.newest) {
@@ -186,7 +216,8 @@ static void read_done(void *arg)
         members_st.read_again = false;
     } else if (j->err) {
         if (log_every(&said, 60000))
-            log_warn("session directory cannot be read (%s): opens that need a decision wait", strerror(-j->err));
+            log_warn("session directory cannot be read (%s): opens that need a decision wait",
+                     strerror(-j->err));
     } else {
         if (j->age) {
             members_st.view_age_ms = j->age_ms;
@@ -198,7 +229,9 @@ static void read_done(void *arg)
     free(j);
     if (members_st.read_again && members_now.newest > before)
         members_want_read();
-    else if (members_st.read_again) /* others know of a view that this PFS client does not show yet: not as fast as it can be asked */
+    /* others know of a view that this PFS client does not show yet: not as fast as it can be
+     * asked */
+    else if (members_st.read_again)
         members_tick_in(READ_AGAIN_MS);
     if (!members_st.view || members_st.leaving)
         loop_post(members_tick, NULL);
@@ -230,7 +263,8 @@ void members_want_read(void)
 static void member_tick(uint64_t t)
 {
     static uint64_t last_ping;
-    bool due = t - members_st.last_read_ms >= T_PING - TICK_MS / 2; /* ticks come a little early or late */
+    /* ticks come a little early or late */
+    bool due = t - members_st.last_read_ms >= T_PING - TICK_MS / 2;
 
     if (t - last_ping >= T_PING - TICK_MS / 2) {
         last_ping = t;
@@ -323,11 +357,12 @@ int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errl
         return 0;
     loop_call(copy_problem, problem);
     if (v)
-        snprintf(err, errlen, "only %u of %u nodes (--wait-nodes) joined within %u s (--wait-timeout)", v->nmembers, wait_nodes,
-                 timeout_s);
+        snprintf(err, errlen,
+                 "only %u of %u nodes (--wait-nodes) joined within %u s (--wait-timeout)",
+                 v->nmembers, wait_nodes, timeout_s);
     else
-        snprintf(err, errlen, "could not join the session within %u s (--wait-timeout): %s", timeout_s,
-                 problem[0] ? problem : "the session directory did not answer");
+        snprintf(err, errlen, "could not join the session within %u s (--wait-timeout): %s",
+                 timeout_s, problem[0] ? problem : "the session directory did not answer");
     return -ETIMEDOUT;
 }
 

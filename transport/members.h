@@ -1,7 +1,7 @@
 /* members.h - views: who takes part, under which lease (docs/protocol.md, rules 1-5, 15, 16, 18).
  *
- * State belongs to the network thread; what reads or writes the session directory runs in pool_session.
- * The current view is read without a lock from any thread: views are never freed.
+ * State belongs to the network thread; what reads or writes the session directory runs in
+ * pool_session. The current view is read without a lock from any thread: views are never freed.
  */
 #ifndef EDDY_TRANSPORT_MEMBERS_H
 #define EDDY_TRANSPORT_MEMBERS_H
@@ -20,8 +20,9 @@
 #define T_OPEN    30000
 
 struct members_ops {
-    /* Network thread.  The contents of ADOPTED(v) for member `to` (0: a farewell, of all files: who else leaves or dies before v is
-     * made is not known): claims, records and locks of to's files, in lists made with malloc, which members.c frees. */
+    /* Network thread.  The contents of ADOPTED(v) for member `to` (0: a farewell, of all files: who
+     * else leaves or dies before v is made is not known): claims, records and locks of to's files,
+     * in lists made with malloc, which members.c frees. */
     void (*fill_adopted)(const struct view *v, uint64_t to, struct msg *m);
     /* A view was adopted: stop acting under the older one.  v NULL: fenced. */
     void (*adopted)(const struct view *v);
@@ -36,22 +37,26 @@ struct members_config {
 };
 
 int members_start(const struct members_config *c);
-/* Joins: makes or asks for a view that has this node.  Waits until it is in and n nodes are members, or timeout.
- * Not in the network thread.  -ETIMEDOUT with what was missing in err; -EEXIST: another live node has our name. */
+/* Joins: makes or asks for a view that has this node.  Waits until it is in and n nodes are
+ * members, or timeout. Not in the network thread.  -ETIMEDOUT with what was missing in err;
+ * -EEXIST: another live node has our name. */
 int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errlen);
-/* Rule 18: ADOPTED as leaving, the keeper makes the view without us.  Call when nothing is dirty or claimed.
- * timeout_ms bounds it; 0 or -ETIMEDOUT. */
+/* Rule 18: ADOPTED as leaving, the keeper makes the view without us.  Call when nothing is dirty or
+ * claimed. timeout_ms bounds it; 0 or -ETIMEDOUT. */
 int members_leave(unsigned timeout_ms);
 void members_stop(void);
 
-const struct view *members_view(void);               /* adopted view, NULL when fenced or not joined; any thread */
-const struct view *members_view_number(uint64_t n);  /* any view read so far, or NULL; network thread */
-uint64_t members_newest(void);                       /* newest view number seen; any thread */
-uint64_t members_self(void);                         /* own node id */
+/* adopted view, NULL when fenced or not joined; any thread */
+const struct view *members_view(void);
+/* any view read so far, or NULL; network thread */
+const struct view *members_view_number(uint64_t n);
+uint64_t members_newest(void); /* newest view number seen; any thread */
+uint64_t members_self(void);   /* own node id */
 uint64_t members_incarnation(void);
 bool members_lease(void);   /* own lease valid now?  any thread */
 bool members_settled(void); /* rule 5; any thread */
-bool members_leaving(void); /* farewells were sent: this node does not act as home or next any more; any thread */
+/* farewells were sent: this node does not act as home or next any more; any thread */
+bool members_leaving(void);
 const struct member *view_member(const struct view *v, uint64_t id); /* NULL */
 bool view_has(const struct view *v, uint64_t id, uint64_t incarnation);
 const char *members_name(uint64_t id); /* of a member or an absent node, "?" */

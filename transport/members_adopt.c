@@ -30,7 +30,8 @@ static void resend_adopted(void *arg)
 {
     struct adopted_send *s = arg;
 
-    if (members_st.view && members_st.view->number == s->view && view_member(members_st.view, s->to))
+    if (members_st.view && members_st.view->number == s->view &&
+        view_member(members_st.view, s->to))
         send_adopted(s);
     else
         free(s);
@@ -40,7 +41,7 @@ static void resend_adopted(void *arg)
 static struct resend {
     struct resend *next;
     struct adopted_send *s;
-} *resends;
+} * resends;
 
 static void adopted_answered(void *arg, int err, struct msg *reply, bool *keep)
 {
@@ -141,7 +142,8 @@ static bool said_farewell(uint64_t view, uint64_t id)
     return false;
 }
 
-/* Rule 5, the part without waiting: nobody of view k-1 is missing in k (who left cleanly had stopped acting). */
+/* Rule 5, the part without waiting: nobody of view k-1 is missing in k (who left cleanly had
+ * stopped acting). */
 static bool nobody_missing(const struct view *v)
 {
     const struct view *before = members_view_number(v->number - 1);
@@ -167,7 +169,8 @@ static bool nothing_before(const struct view *v)
 
 static void all_adopted(void)
 {
-    if (nobody_missing(members_st.view) && (members_st.any_settled || nothing_before(members_st.view)))
+    if (nobody_missing(members_st.view) &&
+        (members_st.any_settled || nothing_before(members_st.view)))
         members_now.settled_at_ms = 0;
     members_st.cfg.ops.all_adopted(members_st.view);
 }
@@ -238,7 +241,8 @@ static void fence(const struct view *v)
 {
     if (!members_st.view)
         return;
-    log_warn("view %lu does not have this node: it is fenced: its own files go on, other opens wait until it has joined again",
+    log_warn("view %lu does not have this node: it is fenced: its own files go on, other opens "
+             "wait until it has joined again",
              (unsigned long)v->number);
     members_st.view = NULL;
     members_now.adopted = NULL;
@@ -263,7 +267,8 @@ void members_adopt(const struct view *v, uint64_t t0)
         }
         return;
     }
-    members_st.prev_settled = members_st.view && members_st.view->number == v->number - 1 && members_settled();
+    members_st.prev_settled =
+        members_st.view && members_st.view->number == v->number - 1 && members_settled();
     members_st.view = v;
     members_st.any_settled = false;
     free(members_st.heard);
@@ -334,14 +339,16 @@ void members_handle_adopted(struct msg *m)
 
     if (!view_has(members_newest_view(), from, m->head.incarnation) && view <= members_now.newest) {
         peer_reply_error(m, -EPERM);
-    } else if (m->adopted.leaving && v && view == v->number + 1 && view_has(v, from, m->head.incarnation)) {
+    } else if (m->adopted.leaving && v && view == v->number + 1 &&
+               view_has(v, from, m->head.incarnation)) {
         handle_farewell(m);
         return;
     } else if (!v || view > v->number) {
         members_want_read();
         peer_reply_error(m, -E_ASK_AGAIN);
     } else if (m->adopted.leaving) {
-        peer_reply_error(m, -E_ASK_AGAIN); /* it is about to see the newer view, and sends another one */
+        /* it is about to see the newer view, and sends another one */
+        peer_reply_error(m, -E_ASK_AGAIN);
     } else {
         if (view == v->number && view_has(v, from, m->head.incarnation)) {
             take_adopted(from, m);

@@ -14,7 +14,7 @@
 
 enum { FAREWELL = 1, TAKE_ME_OUT = 2 }; /* ADOPTED.leaving */
 
-#define LEAVE_COLLECT    100 /* ms: leaves are collected so long */
+#define LEAVE_COLLECT    100        /* ms: leaves are collected so long */
 #define ASK_TO_JOIN      UINT64_MAX /* PING.adopted of a node that reaches all members and wants in */
 #define JOIN_BACKOFF_MAX 60000
 
@@ -25,10 +25,10 @@ struct node {
     uint64_t answered_ms; /* its last PONG or other sign of life */
     bool probing, suspected, pinging;
     unsigned tries;
-    bool wants_in;              /* told us, the keeper */
-    bool parting;               /* sent its farewell for the next view: no keeper any more */
-    bool leaves;                /* ... and asked us for the view without it */
-    bool owes;                  /* has not answered our farewell */
+    bool wants_in; /* told us, the keeper */
+    bool parting;  /* sent its farewell for the next view: no keeper any more */
+    bool leaves;   /* ... and asked us for the view without it */
+    bool owes;     /* has not answered our farewell */
 };
 
 /* Network thread only. */
@@ -37,7 +37,8 @@ struct members_state {
     struct node *nodes;
     const struct view *view; /* adopted, as members_now.adopted */
     uint64_t last;           /* last view adopted in this incarnation */
-    uint64_t last_before;    /* ... before `view`: what ADOPTED(view) says, also when it is sent again */
+    /* ... before `view`: what ADOPTED(view) says, also when it is sent again */
+    uint64_t last_before;
     bool prev_settled;       /* was view-1 settled here when view was adopted? */
     uint64_t first_seen_ms;  /* of the newest view */
     uint64_t newest_read_t0; /* begin of the read that last showed the newest view */
@@ -45,13 +46,14 @@ struct members_state {
     bool any_settled;
     bool reading, read_again, making; /* jobs in pool_session */
     uint64_t last_read_ms;
-    uint64_t view_age_ms; /* file of the newest view: time since it was touched; read when we are outside */
+    /* file of the newest view: time since it was touched; read when we are outside */
+    uint64_t view_age_ms;
     bool view_age_known;
     uint64_t joins_since_ms, leaves_since_ms, suspect_since_ms;
     uint64_t join_at_ms, join_backoff_ms, member_since_ms;
     bool joining, leaving;
-    _Atomic bool left;   /* any thread reads it */
-    uint64_t told;       /* who was asked for the view without us, 0: nobody yet */
+    _Atomic bool left; /* any thread reads it */
+    uint64_t told;     /* who was asked for the view without us, 0: nobody yet */
     char join_problem[256];
 };
 extern struct members_state members_st;
@@ -76,8 +78,10 @@ void members_wake(void);
 /* members_ping.c */
 struct node *members_node_of(uint64_t id, uint64_t incarnation);
 bool members_alive(struct node *n, uint64_t t);
-bool members_superseded(const struct member *m); /* a newer incarnation was heard from: this one is dead */
-const struct member *members_keeper_of(const struct view *v); /* the first member that is not suspected and stays */
+/* a newer incarnation was heard from: this one is dead */
+bool members_superseded(const struct member *m);
+/* the first member that is not suspected and stays */
+const struct member *members_keeper_of(const struct view *v);
 bool members_keeper_is_self(void);
 void members_lease_from(uint64_t since_ms);
 void members_probe(struct node *n); /* two tries, then it is suspected */
@@ -89,7 +93,8 @@ void members_heard(uint64_t id, uint64_t incarnation, uint64_t view);
 void members_went_down(uint64_t id, uint64_t incarnation, int err);
 
 /* members_adopt.c */
-void members_adopt(const struct view *v, uint64_t t0); /* or be fenced, if v does not have this node */
+/* or be fenced, if v does not have this node */
+void members_adopt(const struct view *v, uint64_t t0);
 void members_handle_adopted(struct msg *m);
 void members_resend_all(void);
 void members_farewell(struct node *to, const struct view *contents_for);

@@ -1,4 +1,5 @@
-/* members_leave.c - leaving cleanly (docs/protocol.md, rule 18): farewells to all, then a view without us. */
+/* members_leave.c - leaving cleanly (docs/protocol.md, rule 18): farewells to all, then a view
+ * without us. */
 #include "transport/members_int.h"
 
 #include "transport/loop.h"
@@ -91,7 +92,8 @@ static const struct member *who_makes_it(void)
     return first;
 }
 
-/* All leave, and this node is the first: the others have a moment to tell that they are ready, too. */
+/* All leave, and this node is the first: the others have a moment to tell that they are ready,
+ * too. */
 static void make_the_end(uint64_t t)
 {
     if (!members_st.leaves_since_ms) {

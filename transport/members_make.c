@@ -1,6 +1,7 @@
 /* members_make.c - who makes the next view, and when (docs/protocol.md, rules 1 and 2).
  *
- * A member looks at suspicion, joins and leaves at each tick; a node outside looks for members, or begins anew.
+ * A member looks at suspicion, joins and leaves at each tick; a node outside looks for members, or
+ * begins anew.
  */
 #include "transport/members_int.h"
 
@@ -71,7 +72,8 @@ static void carry_members(const struct make_job *j, struct view *v)
             v->absents[v->nabsent++] = j->base->absents[i];
 }
 
-static bool find_newcomer(struct change c, const struct member *known, uint32_t n, struct member *out)
+static bool find_newcomer(struct change c, const struct member *known, uint32_t n,
+                          struct member *out)
 {
     if (c.id == members_st.cfg.self.id) {
         *out = members_st.cfg.self;
@@ -86,8 +88,8 @@ static bool find_newcomer(struct change c, const struct member *known, uint32_t 
     return false;
 }
 
-/* Newcomers, with the addresses that they wrote into nodes/.  Whose file cannot be read is not one this time, and so stays
- * what it was: absent, or its older incarnation a member. */
+/* Newcomers, with the addresses that they wrote into nodes/.  Whose file cannot be read is not one
+ * this time, and so stays what it was: absent, or its older incarnation a member. */
 static int add_newcomers(struct make_job *j, struct view *v)
 {
     struct member *known = NULL;
@@ -164,7 +166,8 @@ static void make_done(void *arg)
                 members_node_of(j->in[i].id, 0)->wants_in = false;
     } else if (j->err != -EEXIST && log_every(&said, 60000)) {
         log_warn("a new view cannot be written to the session directory: %s", strerror(-j->err));
-        snprintf(members_st.join_problem, sizeof(members_st.join_problem), "the session directory cannot be written: %s", strerror(-j->err));
+        snprintf(members_st.join_problem, sizeof(members_st.join_problem),
+                 "the session directory cannot be written: %s", strerror(-j->err));
     }
     free_make(j);
     members_want_read(); /* also when another node was first: its view counts */
@@ -262,7 +265,8 @@ static struct make_job *changes(uint64_t t, bool suspects)
     return j;
 }
 
-/* The members that are to go or come, for the keeper; others step in when the keeper did not for 2 s. */
+/* The members that are to go or come, for the keeper; others step in when the keeper did not for 2
+ * s. */
 void members_propose(uint64_t t)
 {
     struct make_job *j;
@@ -312,8 +316,9 @@ static bool name_taken(const struct view *v)
         if (m->id == members_st.cfg.self.id || strcmp(m->name, members_st.cfg.self.name))
             continue;
         snprintf(members_st.join_problem, sizeof(members_st.join_problem),
-                 "another node named %s is in the session (at %s): give this one another name with --node", m->name,
-                 m->addr);
+                 "another node named %s is in the session (at %s): give this one another name with "
+                 "--node",
+                 m->name, m->addr);
         return true;
     }
     return false;
@@ -326,7 +331,8 @@ void members_outside_tick(uint64_t t)
 
     if (t - members_st.last_read_ms >= T_PING)
         members_want_read();
-    if (!members_st.joining || members_st.making || t < members_st.join_at_ms || !members_st.newest_read_t0)
+    if (!members_st.joining || members_st.making || t < members_st.join_at_ms ||
+        !members_st.newest_read_t0)
         return;
     for (uint32_t i = 0; v && i < v->nmembers; i++) {
         struct node *n;
@@ -340,24 +346,30 @@ void members_outside_tick(uint64_t t)
             members_ping_node(n, false, 0);
     }
     if (!others) {
-        make_alone(v); /* nobody is there: the first view, or only this node's and others' older incarnations, which are dead */
+        /* nobody is there: the first view, or only this node's and others' older incarnations,
+         * which are dead */
+        make_alone(v);
     } else if (answering == others) {
         const struct member *k = members_keeper_of(v);
 
         if (k && !name_taken(v))
             members_ping_node(members_node_of(k->id, k->incarnation), false, ASK_TO_JOIN);
     } else if (!answering && members_st.view_age_known && members_st.view_age_ms >= T_DEAD) {
-        log_warn("no node of view %lu answers and it was not touched for %lu s: this node begins a new one", (unsigned long)v->number,
-                 (unsigned long)members_st.view_age_ms / 1000);
+        log_warn("no node of view %lu answers and it was not touched for %lu s: this node begins a "
+                 "new one",
+                 (unsigned long)v->number, (unsigned long)members_st.view_age_ms / 1000);
         make_alone(v);
     } else {
         snprintf(members_st.join_problem, sizeof(members_st.join_problem),
-                 "%u of %u nodes of the session answer; it goes on when all do, or when the others are taken out of it "
-                 "(%d s after the last sign of life)", answering, others, T_DEAD / 1000);
+                 "%u of %u nodes of the session answer; it goes on when all do, or when the others "
+                 "are taken out of it "
+                 "(%d s after the last sign of life)",
+                 answering, others, T_DEAD / 1000);
     }
 }
 
-/* Those that do not answer stay: to leave them out takes more (rule 2b), and who starts next does it. */
+/* Those that do not answer stay: to leave them out takes more (rule 2b), and who starts next does
+ * it. */
 void members_make_without_leavers(void)
 {
     struct make_job *j = new_make(members_st.view);

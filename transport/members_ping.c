@@ -1,4 +1,5 @@
-/* members_ping.c - which members_st.nodes answer: pings, probes, leases (docs/protocol.md, rule 4), suspicion. */
+/* members_ping.c - which members_st.nodes answer: pings, probes, leases (docs/protocol.md, rule 4),
+ * suspicion. */
 #include "transport/members_int.h"
 
 #include "transport/loop.h"
@@ -29,7 +30,8 @@ struct node *members_node_of(uint64_t id, uint64_t incarnation)
     } else if (incarnation > n->incarnation) {
         n->incarnation = incarnation;
         n->answered_ms = 0;
-        n->probing = n->suspected = n->pinging = n->wants_in = n->parting = n->leaves = n->owes = false;
+        n->probing = n->suspected = n->pinging = n->wants_in = n->parting = n->leaves = n->owes =
+            false;
     }
     return n;
 }
@@ -42,7 +44,8 @@ static void suspect(struct node *n, bool yes)
     n->suspected = yes;
     lock_drop(&members_now.lock);
     if (yes)
-        log_warn("node %s does not answer: it is suspected: its files are served from elsewhere", members_name(n->id));
+        log_warn("node %s does not answer: it is suspected: its files are served from elsewhere",
+                 members_name(n->id));
     else
         log_info("node %s answers again", members_name(n->id));
 }
@@ -117,7 +120,8 @@ static void take_pong(struct ping *p, const struct body_pong *b)
 {
     if (b->newest > members_now.newest)
         members_want_read();
-    else if (members_st.view && p->view == members_st.view->number && b->newest == p->view && p->sent_ms > b->age_ms)
+    else if (members_st.view && p->view == members_st.view->number && b->newest == p->view &&
+             p->sent_ms > b->age_ms)
         members_lease_from(p->sent_ms - b->age_ms);
 }
 
@@ -197,10 +201,12 @@ void members_handle_ping(struct msg *m)
     if (m->head.incarnation == n->incarnation) {
         n->answered_ms = t;
         suspect(n, false);
-        if (m->ping.adopted == ASK_TO_JOIN && !view_has(members_newest_view(), n->id, n->incarnation)) {
+        if (m->ping.adopted == ASK_TO_JOIN &&
+            !view_has(members_newest_view(), n->id, n->incarnation)) {
             n->wants_in = true;
             if (!members_st.joins_since_ms)
-                members_st.joins_since_ms = t; /* at each asking: the view may have been made without it */
+                /* at each asking: the view may have been made without it */
+                members_st.joins_since_ms = t;
         }
     }
     r->pong.age_ms = !members_st.newest_read_t0 || age > UINT32_MAX ? UINT32_MAX : (uint32_t)age;
@@ -253,8 +259,10 @@ void members_ping_round(uint64_t t)
     for (uint32_t i = 0; i < members_st.view->nmembers; i++) {
         if (members_st.view->members[i].id == members_st.cfg.self.id)
             continue;
-        n = members_node_of(members_st.view->members[i].id, members_st.view->members[i].incarnation);
-        if (t - MAX(n->answered_ms, members_st.member_since_ms) > T_SUSPECT && t - members_st.first_seen_ms > T_SUSPECT)
+        n = members_node_of(members_st.view->members[i].id,
+                            members_st.view->members[i].incarnation);
+        if (t - MAX(n->answered_ms, members_st.member_since_ms) > T_SUSPECT &&
+            t - members_st.first_seen_ms > T_SUSPECT)
             members_probe(n);
     }
 }

@@ -16,20 +16,21 @@
 
 #include "transport/base.h"
 
-#define MSG_MAGIC       0x59444445u /* "EDDY" */
-/* A peer of another major version is refused; minor versions only add: types, and fields at a body's end. */
-#define MSG_MAJOR       1
-#define MSG_MINOR       0
-#define MSG_VERSION     (MSG_MAJOR << 8 | MSG_MINOR)
-#define MSG_HEAD_SIZE   72
-#define MSG_INLINE_MAX  4096
-#define MSG_BODY_MAX    (64u << 20)
-#define MSG_DATA_MAX    (16u << 20)
-#define MSG_PATH_MAX    4096
+#define MSG_MAGIC 0x59444445u /* "EDDY" */
+/* A peer of another major version is refused; minor versions only add: types, and fields at a
+ * body's end. */
+#define MSG_MAJOR      1
+#define MSG_MINOR      0
+#define MSG_VERSION    (MSG_MAJOR << 8 | MSG_MINOR)
+#define MSG_HEAD_SIZE  72
+#define MSG_INLINE_MAX 4096
+#define MSG_BODY_MAX   (64u << 20)
+#define MSG_DATA_MAX   (16u << 20)
+#define MSG_PATH_MAX   4096
 
 /* flags in the head */
-#define MSG_F_REPLY   1u /* answers `request` of the receiver */
-#define MSG_F_WANTS   2u /* the sender waits for a reply */
+#define MSG_F_REPLY 1u /* answers `request` of the receiver */
+#define MSG_F_WANTS 2u /* the sender waits for a reply */
 
 struct msg_head {
     uint32_t magic;
@@ -52,91 +53,99 @@ struct msg_head {
 /* a claim of the sender: for ADOPTED */
 #define ITEM_CLAIM(E) E(fid, fid) E(u64, number_inc) E(u64, number)
 /* a file's record with its stamp; claimant 0 = none */
-#define ITEM_RECORD(E)                                                                   \
-    E(fid, fid) E(u64, claimant) E(u64, number_inc) E(u64, number)                         \
-    E(u64, stamp_view) E(u64, stamp_count)
+#define ITEM_RECORD(E)                                                                             \
+    E(fid, fid)                                                                                    \
+    E(u64, claimant) E(u64, number_inc) E(u64, number) E(u64, stamp_view) E(u64, stamp_count)
 /* a lock: holder = (node, incarnation, owner); kind 0 fcntl, 1 flock; type F_RDLCK 0 / F_WRLCK 1 */
-#define ITEM_LOCK(E)                                                                     \
-    E(fid, fid) E(u64, node) E(u64, incarnation) E(u64, owner) E(u8, kind) E(u8, type)     \
-    E(u64, start) E(u64, end) E(u32, pid)
+#define ITEM_LOCK(E)                                                                               \
+    E(fid, fid)                                                                                    \
+    E(u64, node) E(u64, incarnation) E(u64, owner) E(u8, kind) E(u8, type) E(u64, start)           \
+        E(u64, end) E(u32, pid)
 #define ITEM_FID(E) E(fid, fid)
 /* where one file's latest bytes are (AT): enum at_where; node when AT_NODE or LOST */
-/* known 1: the PFS has `version`; known 2: and its data is that of `same_as` (a chmod, rename, ... moved ctime) */
-#define ITEM_AT(E)                                                                       \
-    E(u8, where) E(u64, node) E(u8, known) E(version, version) E(version, same_as)
+/* known 1: the PFS has `version`; known 2: and its data is that of `same_as` (a chmod, rename, ...
+ * moved ctime) */
+#define ITEM_AT(E) E(u8, where) E(u64, node) E(u8, known) E(version, version) E(version, same_as)
 /* the claimant's word (HAVE): not mine -> mine 0 and the numbers up to which it holds nothing */
-#define ITEM_HAVE(E)                                                                     \
-    E(u8, mine) E(u64, size) E(i64, mtime_ns) E(i64, ctime_ns) E(u64, blocks)              \
-    E(u64, counter) E(u64, free_inc) E(u64, free_number)
+#define ITEM_HAVE(E)                                                                               \
+    E(u8, mine)                                                                                    \
+    E(u64, size) E(i64, mtime_ns) E(i64, ctime_ns) E(u64, blocks) E(u64, counter) E(u64, free_inc) \
+        E(u64, free_number)
 /* a view's stamps of one node: "as next of `home` I have the copy of view `view`" */
 #define ITEM_NEXTOF(E) E(u64, home) E(u64, view)
 /* blind (rule 7): files whose home and next in view `before` were both gone in view `at` */
 #define ITEM_BLIND(E) E(u64, before) E(u64, at)
 
-#define MSG_ITEMS(I)                                                                     \
-    I(claim, ITEM_CLAIM) I(record, ITEM_RECORD) I(lock, ITEM_LOCK) I(fid_item, ITEM_FID)   \
-    I(blind, ITEM_BLIND) I(at, ITEM_AT) I(have, ITEM_HAVE) I(nextof, ITEM_NEXTOF)
+#define MSG_ITEMS(I)                                                                               \
+    I(claim, ITEM_CLAIM)                                                                           \
+    I(record, ITEM_RECORD) I(lock, ITEM_LOCK) I(fid_item, ITEM_FID) I(blind, ITEM_BLIND)           \
+        I(at, ITEM_AT) I(have, ITEM_HAVE) I(nextof, ITEM_NEXTOF)
 
 /* ---- messages: F(kind, field), L(item, field) = list of items ---- */
 
 /* protocol.md section 2.  PING: member -> keeper */
-#define BODY_PING(F, L)    F(u64, adopted)
-#define BODY_PONG(F, L)    F(u32, age_ms) F(u64, newest)  /* age of the keeper's last read of views/ */
-#define BODY_ADOPTED(F, L)                                                               \
-    F(u64, view) F(u64, last) F(u8, settled) F(u8, leaving) F(u64, home_view)              \
-    L(nextof, nextof) L(blind, blinds) L(claim, claims) L(record, records) L(lock, locks)
+#define BODY_PING(F, L) F(u64, adopted)
+/* age of the keeper's last read of views/ */
+#define BODY_PONG(F, L) F(u32, age_ms) F(u64, newest)
+#define BODY_ADOPTED(F, L)                                                                         \
+    F(u64, view)                                                                                   \
+    F(u64, last) F(u8, settled) F(u8, leaving) F(u64, home_view) L(nextof, nextof)                 \
+        L(blind, blinds) L(claim, claims) L(record, records) L(lock, locks)
 #define BODY_ADOPTED_OK(F, L) F(u64, view)
-#define BODY_WANT(F, L)    F(fid, fid) F(u64, number)      /* number's incarnation = head's */
-#define BODY_GRANT(F, L)   F(u8, where) F(u64, node) F(u8, known) F(version, version) /* reply to WANT: enum at_where */
-#define BODY_COPY(F, L)    F(u8, first) L(record, records) L(lock, locks) L(fid_item, locks_of)
-#define BODY_COPIED(F, L)  F(u64, view)
-#define BODY_WHERE(F, L)   L(fid_item, fids)                /* <= 512 */
-#define BODY_AT(F, L)      L(at, at)
-#define BODY_ASK(F, L)     L(fid_item, fids)
-#define BODY_HAVE(F, L)    L(have, have)
-#define BODY_FREE(F, L)    F(fid, fid) F(u64, number_inc) F(u64, number) F(u8, known) F(version, version)
-#define BODY_FREED(F, L)   F(u8, done)
+#define BODY_WANT(F, L)       F(fid, fid) F(u64, number) /* number's incarnation = head's */
+/* reply to WANT: enum at_where */
+#define BODY_GRANT(F, L)  F(u8, where) F(u64, node) F(u8, known) F(version, version)
+#define BODY_COPY(F, L)   F(u8, first) L(record, records) L(lock, locks) L(fid_item, locks_of)
+#define BODY_COPIED(F, L) F(u64, view)
+#define BODY_WHERE(F, L)  L(fid_item, fids) /* <= 512 */
+#define BODY_AT(F, L)     L(at, at)
+#define BODY_ASK(F, L)    L(fid_item, fids)
+#define BODY_HAVE(F, L)   L(have, have)
+#define BODY_FREE(F, L)                                                                            \
+    F(fid, fid) F(u64, number_inc) F(u64, number) F(u8, known) F(version, version)
+#define BODY_FREED(F, L) F(u8, done)
 /* reading: a chunk from its owner (or any node that has it), a range from the claimant */
-#define BODY_FETCH(F, L)                                                                 \
+#define BODY_FETCH(F, L)                                                                           \
     F(fid, fid) F(u64, index) F(version, version) F(u8, only_cached) F(str, path)
 #define BODY_CHUNK(F, L)   F(fid, fid) F(u64, index) F(version, version) F(u64, hash) F(u8, source)
 #define BODY_WORKING(F, L) F(u8, unused)
 #define BODY_READ(F, L)    F(fid, fid) F(u64, offset) F(u32, length)
 #define BODY_RANGE(F, L)   F(u64, size) F(i64, mtime_ns) F(u64, counter) F(u64, hash)
 /* writing at the claimant.  op: enum carry_op (placement/carry.h) */
-#define BODY_WRITE(F, L)                                                                 \
+#define BODY_WRITE(F, L)                                                                           \
     F(fid, fid) F(u8, op) F(u64, offset) F(u64, length) F(u32, mode) F(i64, time_ns) F(u64, hash)
 #define BODY_WRITTEN(F, L) F(u64, size) F(u64, offset) F(i64, mtime_ns) F(u64, counter)
 /* a name of a claimed file changed on another node: its new path, or gone (nlink 0) */
-#define BODY_NAMED(F, L)   F(fid, fid) F(u8, gone) F(str, path)
+#define BODY_NAMED(F, L)    F(fid, fid) F(u8, gone) F(str, path)
 #define BODY_NAMED_OK(F, L) F(u8, done)
-/* to the home: this node's own name operation moved ctime; the data of `before` is that of `after` */
-#define BODY_SAME(F, L)    F(fid, fid) F(version, before) F(version, after)
+/* to the home: this node's own name operation moved ctime; the data of `before` is that of
+ * `after` */
+#define BODY_SAME(F, L) F(fid, fid) F(version, before) F(version, after)
 /* locks: op 0 set, 1 set and wait, 2 unlock, 3 test, 4 cancel `number`, 5 drop all of owner */
-#define BODY_LOCK(F, L)                                                                  \
-    F(fid, fid) F(u64, number) F(u8, op) F(u8, kind) F(u8, type) F(u64, owner)             \
-    F(u64, start) F(u64, end) F(u32, pid)
-#define BODY_LOCKED(F, L)  F(u8, type) F(u64, start) F(u64, end) F(u32, pid) F(u64, node)
+#define BODY_LOCK(F, L)                                                                            \
+    F(fid, fid)                                                                                    \
+    F(u64, number) F(u8, op) F(u8, kind) F(u8, type) F(u64, owner) F(u64, start) F(u64, end)       \
+        F(u32, pid)
+#define BODY_LOCKED(F, L) F(u8, type) F(u64, start) F(u64, end) F(u32, pid) F(u64, node)
 /* status of a member, for `eddy status` of the session and tests */
-#define BODY_NOTE(F, L)    F(u64, newest)   /* "there is a newer view": read views/ */
-#define BODY_ERROR(F, L)   F(u8, unused)    /* a reply that is only a status */
+#define BODY_NOTE(F, L)  F(u64, newest) /* "there is a newer view": read views/ */
+#define BODY_ERROR(F, L) F(u8, unused)  /* a reply that is only a status */
 
 /* M(NAME, name, BODY): the number on the wire is the position, from 1; only append. */
-#define MESSAGES(M)                                                                      \
-    M(PING, ping, BODY_PING) M(PONG, pong, BODY_PONG)                                      \
-    M(ADOPTED, adopted, BODY_ADOPTED) M(ADOPTED_OK, adopted_ok, BODY_ADOPTED_OK)           \
-    M(WANT, want, BODY_WANT) M(GRANT, grant, BODY_GRANT)                                   \
-    M(COPY, copy, BODY_COPY) M(COPIED, copied, BODY_COPIED)                                \
-    M(WHERE, where, BODY_WHERE) M(AT, at, BODY_AT)                                         \
-    M(ASK, ask, BODY_ASK) M(HAVE, have, BODY_HAVE)                                         \
-    M(FREE, free, BODY_FREE) M(FREED, freed, BODY_FREED)                                   \
-    M(FETCH, fetch, BODY_FETCH) M(CHUNK, chunk, BODY_CHUNK)                                \
-    M(WORKING, working, BODY_WORKING)                                                      \
-    M(READ, read, BODY_READ) M(RANGE, range, BODY_RANGE)                                   \
-    M(WRITE, write, BODY_WRITE) M(WRITTEN, written, BODY_WRITTEN)                          \
-    M(NAMED, named, BODY_NAMED) M(NAMED_OK, named_ok, BODY_NAMED_OK)                       \
-    M(LOCK, lock, BODY_LOCK) M(LOCKED, locked, BODY_LOCKED)                                \
-    M(NOTE, note, BODY_NOTE) M(ERROR, error, BODY_ERROR) M(SAME, same, BODY_SAME)
+#define MESSAGES(M)                                                                                \
+    M(PING, ping, BODY_PING)                                                                       \
+    M(PONG, pong, BODY_PONG) M(ADOPTED, adopted, BODY_ADOPTED)                                     \
+        M(ADOPTED_OK, adopted_ok, BODY_ADOPTED_OK) M(WANT, want, BODY_WANT)                        \
+            M(GRANT, grant, BODY_GRANT) M(COPY, copy, BODY_COPY) M(COPIED, copied, BODY_COPIED)    \
+                M(WHERE, where, BODY_WHERE) M(AT, at, BODY_AT) M(ASK, ask, BODY_ASK)               \
+                    M(HAVE, have, BODY_HAVE) M(FREE, free, BODY_FREE) M(FREED, freed, BODY_FREED)  \
+                        M(FETCH, fetch, BODY_FETCH) M(CHUNK, chunk, BODY_CHUNK)                    \
+                            M(WORKING, working, BODY_WORKING) M(READ, read, BODY_READ)             \
+                                M(RANGE, range, BODY_RANGE) M(WRITE, write, BODY_WRITE) M(         \
+                                    WRITTEN, written, BODY_WRITTEN) M(NAMED, named, BODY_NAMED)    \
+                                    M(NAMED_OK, named_ok, BODY_NAMED_OK) M(LOCK, lock, BODY_LOCK)  \
+                                        M(LOCKED, locked, BODY_LOCKED) M(NOTE, note, BODY_NOTE)    \
+                                            M(ERROR, error, BODY_ERROR) M(SAME, same, BODY_SAME)
 
 /* ---- generated types ---- */
 
@@ -146,30 +155,41 @@ typedef uint64_t msg_u64;
 typedef int64_t msg_i64;
 typedef struct fid msg_fid;
 typedef struct version msg_version;
-typedef const char *msg_str; /* NUL-terminated, <= MSG_PATH_MAX bytes without the NUL, no NUL inside */
+/* NUL-terminated, <= MSG_PATH_MAX bytes without the NUL, no NUL inside */
+typedef const char *msg_str;
 
 #define MSG_FIELD(kind, name) msg_##kind name;
-#define MSG_LIST(item, name) struct { uint32_t n; struct item_##item *v; } name;
-#define MSG_ITEM_STRUCT(item, FIELDS) struct item_##item { FIELDS(MSG_FIELD) };
+#define MSG_LIST(item, name)                                                                       \
+    struct {                                                                                       \
+        uint32_t n;                                                                                \
+        struct item_##item *v;                                                                     \
+    } name;
+#define MSG_ITEM_STRUCT(item, FIELDS)                                                              \
+    struct item_##item {                                                                           \
+        FIELDS(MSG_FIELD)                                                                          \
+    };
 MSG_ITEMS(MSG_ITEM_STRUCT)
-#define MSG_BODY_STRUCT(NAME, name, BODY) struct body_##name { BODY(MSG_FIELD, MSG_LIST) };
+#define MSG_BODY_STRUCT(NAME, name, BODY)                                                          \
+    struct body_##name {                                                                           \
+        BODY(MSG_FIELD, MSG_LIST)                                                                  \
+    };
 MESSAGES(MSG_BODY_STRUCT)
 
 enum msg_type {
     MSG_NONE = 0,
 #define MSG_ENUM(NAME, name, BODY) MSG_##NAME,
-    MESSAGES(MSG_ENUM)
-    MSG_TYPES
+    MESSAGES(MSG_ENUM) MSG_TYPES
 };
 
-/* Status of a reply: "not the home of this view, not complete, not settled, or without a lease: ask again soon". */
+/* Status of a reply: "not the home of this view, not complete, not settled, or without a lease: ask
+ * again soon". */
 #define E_ASK_AGAIN 78 /* EREMCHG */
 
 enum at_where { AT_PFS = 0, AT_NODE = 1, AT_LOST = 2, AT_GRANTED = 3 };
 
 /* A message in memory.  To send: fill type, body and data (msg_new sets the rest to 0); lists and
- * strings may point to the caller's memory, msg_encode copies them.  Decoded: lists and strings live
- * in `arena`; msg_free frees it, and the data if free_data is set. */
+ * strings may point to the caller's memory, msg_encode copies them.  Decoded: lists and strings
+ * live in `arena`; msg_free frees it, and the data if free_data is set. */
 struct msg {
     struct msg_head head;
     union {
@@ -185,11 +205,14 @@ struct msg {
 const char *msg_name(unsigned type); /* "FETCH"; "?" for an unknown one */
 struct msg *msg_new(enum msg_type type);
 void msg_free(struct msg *m);
-/* Encodes head and body into *buf (malloc'd; *len = MSG_HEAD_SIZE + body_len).  -EMSGSIZE, -EINVAL (path too long). */
+/* Encodes head and body into *buf (malloc'd; *len = MSG_HEAD_SIZE + body_len).  -EMSGSIZE, -EINVAL
+ * (path too long). */
 int msg_encode(const struct msg *m, void **buf, size_t *len);
-/* Parses a head alone; checks magic, version, body_len <= MSG_BODY_MAX, data_len <= MSG_DATA_MAX.  -EPROTO. */
+/* Parses a head alone; checks magic, version, body_len <= MSG_BODY_MAX, data_len <= MSG_DATA_MAX.
+ * -EPROTO. */
 int msg_decode_head(const void *buf, size_t len, struct msg_head *out);
-/* Parses head and body into a new message.  -EPROTO malformed, -ENOTSUP unknown type (head is then valid in
+/* Parses head and body into a new message.  -EPROTO malformed, -ENOTSUP unknown type (head is then
+ * valid in
  * *out_head if not NULL), -ENOMEM. */
 int msg_decode(const void *buf, size_t len, struct msg **out, struct msg_head *out_head);
 

@@ -97,8 +97,9 @@ static void interface_of(const struct sockaddr_storage *a, char name[IF_NAMESIZE
     freeifaddrs(all);
 }
 
-/* Without its hooks in malloc and mmap of the whole process UCX has no registration cache: 1.13 does well without.  Later ones
- * look into it when a rendezvous is given up, there or not, and die (openucx/ucx, issue 11467). */
+/* Without its hooks in malloc and mmap of the whole process UCX has no registration cache: 1.13
+ * does well without.  Later ones look into it when a rendezvous is given up, there or not, and die
+ * (openucx/ucx, issue 11467). */
 static int set_memory_hooks(bool *changed)
 {
     return ucx_is_before(1, 14) ? set_default("UCX_MEM_EVENTS", "n", changed) : 0;
@@ -112,8 +113,9 @@ static int set_network(const char *listen, bool *changed)
     if (has_rdma() || hello_listen_addr(listen, &a))
         return 0; /* a bad address: peer_start says so */
     int err = set_default("UCX_TLS", "tcp", changed);
-    /* UCX's TCP ends a zero-copy send twice when the peer dies in it, and aborts the survivor (1.13 and 1.18).  The newer
-     * protocols, the default since 1.16, send without a copy whatever the threshold. */
+    /* UCX's TCP ends a zero-copy send twice when the peer dies in it, and aborts the survivor (1.13
+     * and 1.18).  The newer protocols, the default since 1.16, send without a copy whatever the
+     * threshold. */
     if (!err)
         err = set_default("UCX_ZCOPY_THRESH", "inf", changed);
     if (!err)

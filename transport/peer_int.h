@@ -118,7 +118,8 @@ void event_down(uint64_t id, uint64_t incarnation, int err);
 
 /* ---- peer_ucx.c ---- */
 
-bool ucx_is_before(unsigned major, unsigned minor); /* the library that runs; before ucx_start, too */
+/* the library that runs; before ucx_start, too */
+bool ucx_is_before(unsigned major, unsigned minor);
 int ucx_start(char *err, size_t errlen);
 void ucx_stop(void); /* all endpoints were disconnected */
 void ucx_close_handles(void (*done)(void));

@@ -9,8 +9,8 @@
  *     forgotten/                marks of `eddy forget` (a later step; read by members)
  *     dirty/ID                  fids and relative paths of files that are dirty on that node
  *
- * Everything here blocks on the PFS: only pool_session (or start-up, or the eddy tool) calls it, except the
- * getters.  All files are parsed as hostile: bounded size, bounded counts, plain names.
+ * Everything here blocks on the PFS: only pool_session (or start-up, or the eddy tool) calls it,
+ * except the getters.  All files are parsed as hostile: bounded size, bounded counts, plain names.
  */
 #ifndef EDDY_TRANSPORT_SESSION_H
 #define EDDY_TRANSPORT_SESSION_H
@@ -48,8 +48,9 @@ struct session_config {
     uint32_t chunk_size;
 };
 
-/* Creates or opens the session; makes the secret and settings exclusively (link) or reads and checks them.
- * On error writes a message that says what to do into err.  -EPROTO: other protocol or chunk size;
+/* Creates or opens the session; makes the secret and settings exclusively (link) or reads and
+ * checks them. On error writes a message that says what to do into err.  -EPROTO: other protocol or
+ * chunk size;
  * -EACCES/-EROFS..: the directory cannot be made (the message names --session-dir). */
 int session_open(const struct session_config *c, char *err, size_t errlen);
 void session_close(void);
@@ -58,13 +59,14 @@ const char *session_name(void);
 int session_dirfd(void);
 
 /* Probe files: the first node makes three files in probes/ and records their fids, given by
- * fid_of_path (placement's; called with a descriptor opened O_PATH).  Later nodes look them up in another
- * order and compare.  -EXDEV with err set when they differ: a PFS without stable inode numbers. */
+ * fid_of_path (placement's; called with a descriptor opened O_PATH).  Later nodes look them up in
+ * another order and compare.  -EXDEV with err set when they differ: a PFS without stable inode
+ * numbers. */
 typedef int (*session_fid_fn)(int fd, struct fid *out);
 int session_probe(session_fid_fn fid_of, char *err, size_t errlen);
 
-/* This node's file nodes/ID.  -EEXIST when a file of the same name, another id and the same running boot... is
- * NOT checked here (members does). */
+/* This node's file nodes/ID.  -EEXIST when a file of the same name, another id and the same running
+ * boot... is NOT checked here (members does). */
 int session_write_node(const struct member *self);
 /* Reads nodes/: *out malloc'd array.  Unreadable or malformed files are skipped with a warning. */
 int session_read_nodes(struct member **out, uint32_t *n);
@@ -76,7 +78,8 @@ int session_read_view(uint64_t number, struct view **out); /* -ENOENT, -EPROTO *
 /* Creates views/number exclusively.  -EEXIST: somebody was first. */
 int session_make_view(const struct view *v);
 int session_touch_view(uint64_t number);
-/* Seconds since the view's file was touched, by the PFS's clock (a file written now gives "now"). */
+/* Seconds since the view's file was touched, by the PFS's clock (a file written now gives
+ * "now"). */
 int session_view_age_ms(uint64_t number, uint64_t *ms);
 
 /* text <-> node file and view, for tests and the fuzzer.  -EPROTO when malformed. */
@@ -87,15 +90,18 @@ char *view_print(const struct view *v, size_t *len); /* malloc'd */
 void view_free(struct view *v);                      /* tests only */
 
 /* ---- dirty lists: what `eddy check` reads when no daemon is alive ---- */
-/* Replaces dirty/ID with these lines ("FID PATH\n", path escaped: \n and \\), or removes it when n is 0. */
+/* Replaces dirty/ID with these lines ("FID PATH\n", path escaped: \n and \\), or removes it when n
+ * is 0. */
 struct dirty_name {
     struct fid fid;
     char *path;
 };
 int session_write_dirty(uint64_t id, const struct dirty_name *names, size_t n);
-/* For the tool: for every session below dir: cb(session, node id, node name, path).  0 or -errno. */
-int session_each_dirty(const char *dir, int (*cb)(void *arg, const char *session, uint64_t node, const char *node_name,
-                                                  struct fid fid, const char *path),
+/* For the tool: for every session below dir: cb(session, node id, node name, path).  0 or
+ * -errno. */
+int session_each_dirty(const char *dir,
+                       int (*cb)(void *arg, const char *session, uint64_t node,
+                                 const char *node_name, struct fid fid, const char *path),
                        void *arg);
 
 /* PFS clock minus this node's CLOCK_REALTIME, ns, measured when the session was opened. */

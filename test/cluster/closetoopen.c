@@ -1,11 +1,14 @@
-/* closetoopen.c - rounds of: write on one mount, close, then open, fstat and read on the other; nothing stale.
+/* closetoopen.c - rounds of: write on one mount, close, then open, fstat and read on the other;
+ * nothing stale.
  *
  *   closetoopen [-w WATCHERS] ROUNDS DIR_A DIR_B [FLUSH_COMMAND]
  *
- * Sizes grow and shrink; every fifth round the file is replaced by a rename over its name (a name of another node is seen
- * within the attribute time-out, so that read waits for the new inode, and then must be exact).  The writer's and the reader's side
- * change places every seventh round.  FLUSH_COMMAND is run every hundredth round.  WATCHERS threads ask for the
- * attributes of the files on both sides all the time, so that answers of different ages are on their way.  Exit code 1 and a line at the first stale byte.
+ * Sizes grow and shrink; every fifth round the file is replaced by a rename over its name (a name
+ * of another node is seen within the attribute time-out, so that read waits for the new inode, and
+ * then must be exact).  The writer's and the reader's side change places every seventh round.
+ * FLUSH_COMMAND is run every hundredth round.  WATCHERS threads ask for the attributes of the files
+ * on both sides all the time, so that answers of different ages are on their way.  Exit code 1 and
+ * a line at the first stale byte.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +64,8 @@ static void check(int fd, size_t size, int round)
     if (fstat(fd, &st))
         die("fstat", round);
     if ((size_t)st.st_size != size) {
-        fprintf(stderr, "closetoopen: round %d: fstat says %lld bytes, written were %zu\n", round, (long long)st.st_size, size);
+        fprintf(stderr, "closetoopen: round %d: fstat says %lld bytes, written were %zu\n", round,
+                (long long)st.st_size, size);
         exit(1);
     }
     while ((n = read(fd, got + done, MAX - (size_t)done)) > 0)
@@ -69,8 +73,8 @@ static void check(int fd, size_t size, int round)
     if (n < 0)
         die("read", round);
     if ((size_t)done != size || memcmp(got, want, size)) {
-        fprintf(stderr, "closetoopen: round %d: %zd bytes read, %zu written, %s\n", round, done, size,
-                (size_t)done == size ? "stale or wrong bytes" : "wrong size");
+        fprintf(stderr, "closetoopen: round %d: %zd bytes read, %zu written, %s\n", round, done,
+                size, (size_t)done == size ? "stale or wrong bytes" : "wrong size");
         exit(1);
     }
 }

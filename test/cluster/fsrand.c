@@ -1,13 +1,14 @@
-/* fsrand - random operations on one file, each done to a plain shadow file too, and compared byte by byte.
+/* fsrand - random operations on one file, each done to a plain shadow file too, and compared byte
+ * by byte.
  *
  *     fsrand [--seed N] [--ops N] [--max-size BYTES] FILE SHADOW [FILE_ON_ANOTHER_NODE]
  *
- * With a third file the turns change between its two names at each reopening, with a close and an open between
- * (close-to-open).
+ * With a third file the turns change between its two names at each reopening, with a close and an
+ * open between (close-to-open).
  *
- * Reads, writes, appends, O_DIRECT, truncations, mapped reads and writes, holes, SEEK_DATA, fsync, reopening.  The seed is
- * printed first, so that a failure can be repeated; the last operations are printed with it.  Exit codes: 0 all
- * same, 1 a difference or an error, 2 usage.
+ * Reads, writes, appends, O_DIRECT, truncations, mapped reads and writes, holes, SEEK_DATA, fsync,
+ * reopening.  The seed is printed first, so that a failure can be repeated; the last operations are
+ * printed with it.  Exit codes: 0 all same, 1 a difference or an error, 2 usage.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@
 #define HISTORY    40
 
 static const char *path, *other; /* other: the same file through another mount, or NULL */
-static int fd, shadow; /* both open for reading and writing */
+static int fd, shadow;           /* both open for reading and writing */
 static uint64_t state, seed, ops = 100000, max_size = 4u << 20;
 static char *got, *expected; /* LENGTH_MAX bytes each, aligned for O_DIRECT */
 static char history[HISTORY][96];
@@ -124,8 +125,8 @@ static void compare(const char *a, const char *b, size_t len, uint64_t off, cons
     size_t i = 0;
     while (a[i] == b[i])
         i++;
-    fail("%s differs at %llu: has %02x, expected %02x", what, (unsigned long long)(off + i), (unsigned char)a[i],
-         (unsigned char)b[i]);
+    fail("%s differs at %llu: has %02x, expected %02x", what, (unsigned long long)(off + i),
+         (unsigned char)a[i], (unsigned char)b[i]);
 }
 
 static void read_same(uint64_t off, size_t len, const char *what)
@@ -133,7 +134,8 @@ static void read_same(uint64_t off, size_t len, const char *what)
     ssize_t a = pread(fd, got, len, (off_t)off), b = pread(shadow, expected, len, (off_t)off);
     must(a >= 0 && b >= 0, what);
     if (a != b)
-        fail("%s at %llu of %zu bytes gave %zd, expected %zd", what, (unsigned long long)off, len, a, b);
+        fail("%s at %llu of %zu bytes gave %zd, expected %zd", what, (unsigned long long)off, len,
+             a, b);
     compare(got, expected, (size_t)a, off, what);
 }
 
@@ -291,8 +293,8 @@ static void op_seek(void)
     must(data >= 0 || errno == ENXIO, "SEEK_DATA");
     uint64_t end = data < 0 ? size : (uint64_t)data;
     if (end < off || end > size)
-        fail("SEEK_DATA from %llu gave %llu, beyond the size %llu", (unsigned long long)off, (unsigned long long)end,
-             (unsigned long long)size);
+        fail("SEEK_DATA from %llu gave %llu, beyond the size %llu", (unsigned long long)off,
+             (unsigned long long)end, (unsigned long long)size);
     for (; off < end; off += LENGTH_MAX) {
         size_t len = end - off < LENGTH_MAX ? (size_t)(end - off) : LENGTH_MAX;
         must(pread(shadow, expected, len, (off_t)off) == (ssize_t)len, "read of the shadow");
@@ -335,8 +337,9 @@ static const struct {
     void (*fn)(void);
     unsigned weight;
 } kinds[] = {
-    {op_read, 300}, {op_write, 300}, {op_append, 60}, {op_truncate, 60}, {op_punch, 50}, {op_allocate, 30}, {op_map_read, 80},
-    {op_map_write, 80}, {op_direct, 40}, {op_seek, 20}, {op_sync, 10}, {op_reopen, 8}, {op_empty, 2},
+    {op_read, 300},    {op_write, 300},   {op_append, 60},    {op_truncate, 60}, {op_punch, 50},
+    {op_allocate, 30}, {op_map_read, 80}, {op_map_write, 80}, {op_direct, 40},   {op_seek, 20},
+    {op_sync, 10},     {op_reopen, 8},    {op_empty, 2},
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -368,9 +371,10 @@ static uint64_t number(const char *text)
 
 static void parse(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"seed", required_argument, NULL, 's'}, {"ops", required_argument, NULL, 'o'},
-        {"max-size", required_argument, NULL, 'm'}, {0}};
+    static const struct option longs[] = {{"seed", required_argument, NULL, 's'},
+                                          {"ops", required_argument, NULL, 'o'},
+                                          {"max-size", required_argument, NULL, 'm'},
+                                          {0}};
     int c;
     must(getrandom(&seed, sizeof(seed), 0) == sizeof(seed), "getrandom");
     while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
@@ -382,7 +386,10 @@ static void parse(int argc, char **argv)
             max_size = number(optarg);
     }
     if ((argc - optind != 2 && argc - optind != 3) || max_size < LENGTH_MAX) {
-        fprintf(stderr, "usage: fsrand [--seed N] [--ops N] [--max-size BYTES (>= %u)] FILE SHADOW [FILE_ON_ANOTHER_NODE]\n", LENGTH_MAX);
+        fprintf(stderr,
+                "usage: fsrand [--seed N] [--ops N] [--max-size BYTES (>= %u)] FILE SHADOW "
+                "[FILE_ON_ANOTHER_NODE]\n",
+                LENGTH_MAX);
         exit(2);
     }
 }
@@ -393,7 +400,8 @@ int main(int argc, char **argv)
     path = argv[optind];
     other = argc - optind > 2 ? argv[optind + 2] : NULL;
     state = seed;
-    printf("fsrand: seed %llu, %llu operations\n", (unsigned long long)seed, (unsigned long long)ops);
+    printf("fsrand: seed %llu, %llu operations\n", (unsigned long long)seed,
+           (unsigned long long)ops);
     fflush(stdout);
     got = aligned_alloc(DIRECT, LENGTH_MAX);
     expected = aligned_alloc(DIRECT, LENGTH_MAX);

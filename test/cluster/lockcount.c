@@ -1,4 +1,5 @@
-/* lockcount.c - adds one to a counter in a file, many times, under flock or fcntl: `lockcount flock|fcntl FILE TIMES`. */
+/* lockcount.c - adds one to a counter in a file, many times, under flock or fcntl: `lockcount
+ * flock|fcntl FILE TIMES`. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* openstress.c - many threads open, read, write, map, truncate and close a few files in every way, at
- * random; nothing fails that would not fail on a plain disk, and nobody ever reads what was not
+/* openstress.c - many threads open, read, write, map, truncate and close a few files in every way,
+ * at random; nothing fails that would not fail on a plain disk, and nobody ever reads what was not
  * written.
  *
  *   openstress OPERATIONS THREADS DIR [DIR_ON_ANOTHER_NODE]
@@ -62,8 +62,8 @@ static void check(const struct block *b, unsigned file, unsigned number, const c
 {
     errno = 0;
     if (b->magic != 0x65646479 || b->file != file || b->number != number)
-        die("file %u block %u (%s): magic %x, file %u, block %u", file, number, how, b->magic, b->file,
-            b->number);
+        die("file %u block %u (%s): magic %x, file %u, block %u", file, number, how, b->magic,
+            b->file, b->number);
 }
 
 struct thread {
@@ -80,7 +80,8 @@ struct thread {
 
 static void write_blocks(struct thread *t, int fd, unsigned file)
 {
-    unsigned n = 1 + (unsigned)(next(&t->state) % 16), at = (unsigned)(next(&t->state) % (BLOCKS - n));
+    unsigned n = 1 + (unsigned)(next(&t->state) % 16),
+             at = (unsigned)(next(&t->state) % (BLOCKS - n));
     for (unsigned i = 0; i < n; i++)
         fill(&t->buf[i], file, at + i, t->number);
     ssize_t done = pwrite(fd, t->buf, n * BLOCK, (off_t)at * BLOCK);
@@ -130,7 +131,8 @@ static void map_blocks(struct thread *t, int fd, unsigned file, bool write)
 
 static void operate(struct thread *t)
 {
-    static const int ways[] = {O_RDONLY, O_RDONLY, O_RDONLY, O_RDWR, O_RDWR, O_WRONLY, O_RDWR | O_CREAT};
+    static const int ways[] = {O_RDONLY, O_RDONLY, O_RDONLY,        O_RDWR,
+                               O_RDWR,   O_WRONLY, O_RDWR | O_CREAT};
     unsigned file = (unsigned)(next(&t->state) % FILES);
     int way = ways[next(&t->state) % (sizeof(ways) / sizeof(ways[0]))];
     if (next(&t->state) % 10 == 0)

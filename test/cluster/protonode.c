@@ -2,13 +2,13 @@
  *
  *   protonode --pfs DIR --session-dir DIR --cache-dir DIR --node NAME [--session NAME] [--wait-timeout SEC]
  *
- * Reads commands from standard input, a line each: TAG COMMAND ARGUMENT...  Each is answered by one line, those that wait
- * when they are done, so not in order:
+ * Reads commands from standard input, a line each: TAG COMMAND ARGUMENT...  Each is answered by one
+ * line, those that wait when they are done, so not in order:
  *
  *   TAG ANSWER... @FROM-TO
  *
- * FROM: when the command was taken up, TO: when it was done (CLOCK_BOOTTIME, ns, the same for all nodes of a host).  An
- * error is answered as its name (EIO).  PATH is below the PFS directory.
+ * FROM: when the command was taken up, TO: when it was done (CLOCK_BOOTTIME, ns, the same for all
+ * nodes of a host).  An error is answered as its name (EIO).  PATH is below the PFS directory.
  *
  *   where PATH|FID                            HERE | PFS | NODE name size | LOST name
  *   open-writer PATH                          HERE | NODE name
@@ -307,7 +307,8 @@ static void tested(void *arg, int err, const struct lock_ask *found)
     else if (found->type == F_UNLCK)
         answer(arg, "free");
     else
-        answer(arg, "%s %" PRIu64 " %" PRIu64, found->type == F_WRLCK ? "w" : "r", found->start, found->end);
+        answer(arg, "%s %" PRIu64 " %" PRIu64, found->type == F_WRLCK ? "w" : "r", found->start,
+               found->end);
 }
 
 static void do_lock(struct command *c)
@@ -509,9 +510,13 @@ static void check(int code, const char *what, const char *err)
 static void start(void)
 {
     char err[1024] = "";
-    struct store_config store = {.dir = settings.cache_dir, .size = 64u << 20, .chunk_size = CHUNK_SIZE};
+    struct store_config store = {
+        .dir = settings.cache_dir, .size = 64u << 20, .chunk_size = CHUNK_SIZE};
     struct session_config session = {settings.session_dir, settings.session, CHUNK_SIZE};
-    struct peer_config peer = {.listen = "127.0.0.1", .name = settings.node, .chunk_size = CHUNK_SIZE, .memory = 64u << 20};
+    struct peer_config peer = {.listen = "127.0.0.1",
+                               .name = settings.node,
+                               .chunk_size = CHUNK_SIZE,
+                               .memory = 64u << 20};
     struct members_config members = {.ops = claim_members_ops};
 
     check(store_open(&store, err, sizeof(err)), "store", err);
@@ -549,22 +554,38 @@ static void stop(void)
 static void options(int argc, char **argv)
 {
     static const struct option longs[] = {
-        {"pfs", required_argument, NULL, 'p'},       {"session-dir", required_argument, NULL, 'd'},
-        {"session", required_argument, NULL, 's'},   {"cache-dir", required_argument, NULL, 'c'},
-        {"node", required_argument, NULL, 'n'},      {"wait-timeout", required_argument, NULL, 't'},
+        {"pfs", required_argument, NULL, 'p'},
+        {"session-dir", required_argument, NULL, 'd'},
+        {"session", required_argument, NULL, 's'},
+        {"cache-dir", required_argument, NULL, 'c'},
+        {"node", required_argument, NULL, 'n'},
+        {"wait-timeout", required_argument, NULL, 't'},
         {0},
     };
     int o;
 
     while ((o = getopt_long(argc, argv, "", longs, NULL)) != -1) {
         switch (o) {
-        case 'p': settings.pfs = optarg; break;
-        case 'd': settings.session_dir = optarg; break;
-        case 's': settings.session = optarg; break;
-        case 'c': settings.cache_dir = optarg; break;
-        case 'n': settings.node = optarg; break;
-        case 't': settings.wait_timeout = (unsigned)atoi(optarg); break;
-        default: exit(2);
+        case 'p':
+            settings.pfs = optarg;
+            break;
+        case 'd':
+            settings.session_dir = optarg;
+            break;
+        case 's':
+            settings.session = optarg;
+            break;
+        case 'c':
+            settings.cache_dir = optarg;
+            break;
+        case 'n':
+            settings.node = optarg;
+            break;
+        case 't':
+            settings.wait_timeout = (unsigned)atoi(optarg);
+            break;
+        default:
+            exit(2);
         }
     }
     if (!settings.pfs || !settings.session_dir || !settings.cache_dir || !settings.node) {

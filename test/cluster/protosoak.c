@@ -1,12 +1,13 @@
-/* protosoak.c - many random claims and locks on nodes that are killed, paused, started again and that leave, and a check of
- * what they were told, from outside.
+/* protosoak.c - many random claims and locks on nodes that are killed, paused, started again and
+ * that leave, and a check of what they were told, from outside.
  *
  *   protosoak --protonode PROGRAM --work DIR --pfs DIR --seed N --seconds N [--nodes N]
  *
- * Every grant and every release is an acknowledged one with a time (protonode.c): from the answer that grants until the
- * command that gives back a claim or a lock is held for certain.  No two nodes may hold one claim at one time, no two
- * owners conflicting locks.  What a node held when it was killed it holds until it is started again.
- * At the end all nodes are up, all give back what they hold, and each file must be there to be had.
+ * Every grant and every release is an acknowledged one with a time (protonode.c): from the answer
+ * that grants until the command that gives back a claim or a lock is held for certain.  No two
+ * nodes may hold one claim at one time, no two owners conflicting locks.  What a node held when it
+ * was killed it holds until it is started again. At the end all nodes are up, all give back what
+ * they hold, and each file must be there to be had.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +29,9 @@
 #define FILES     10
 #define OWNERS    2 /* of locks, per node */
 #define BYTES     6 /* that are locked */
-#define COMMANDS  (FILES + 2 * FILES * OWNERS + 2) /* under way, per node: opens, locks, their cancels */
-#define NEVER     UINT64_MAX
+/* under way, per node: opens, locks, their cancels */
+#define COMMANDS    (FILES + 2 * FILES * OWNERS + 2)
+#define NEVER       UINT64_MAX
 #define PATIENCE_MS 90000 /* for what must happen in the end */
 
 static struct {
@@ -104,11 +106,15 @@ static unsigned check_history(struct history *h, const char *what)
             if (b->file != a->file || b->byte != a->byte)
                 break;
             if (b->from_ns >= a->to_ns || a->from_ns >= a->to_ns || b->from_ns >= b->to_ns ||
-                (a->node == b->node && a->owner == b->owner) || (a->type == READ && b->type == READ))
+                (a->node == b->node && a->owner == b->owner) ||
+                (a->type == READ && b->type == READ))
                 continue;
-            printf("%s of file %u, byte %u: node %u (owner %u, %s) has it from %" PRIu64 " to %" PRIu64 ", and node %u (owner %u, %s) "
-                   "from %" PRIu64 " to %" PRIu64 "\n", what, a->file, a->byte, a->node, a->owner, a->type == READ ? "read" : "write",
-                   a->from_ns, a->to_ns, b->node, b->owner, b->type == READ ? "read" : "write", b->from_ns, b->to_ns);
+            printf("%s of file %u, byte %u: node %u (owner %u, %s) has it from %" PRIu64
+                   " to %" PRIu64 ", and node %u (owner %u, %s) "
+                   "from %" PRIu64 " to %" PRIu64 "\n",
+                   what, a->file, a->byte, a->node, a->owner, a->type == READ ? "read" : "write",
+                   a->from_ns, a->to_ns, b->node, b->owner, b->type == READ ? "read" : "write",
+                   b->from_ns, b->to_ns);
             found++;
         }
     }
@@ -181,8 +187,8 @@ static void child(unsigned i, int in, int out)
     dup2(in, 0);
     dup2(out, 1);
     dup2(fd, 2);
-    execl(settings.program, settings.program, "--pfs", settings.pfs, "--session-dir", sessions, "--cache-dir", cache, "--node",
-          name, (char *)NULL);
+    execl(settings.program, settings.program, "--pfs", settings.pfs, "--session-dir", sessions,
+          "--cache-dir", cache, "--node", name, (char *)NULL);
     _exit(127);
 }
 
@@ -249,7 +255,8 @@ static void end_node(unsigned i, bool killed, uint64_t down_ms)
     n->until_ms = boot_ms() + down_ms;
 }
 
-static struct command *say(unsigned i, struct command c, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static struct command *say(unsigned i, struct command c, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static struct command *say(unsigned i, struct command c, const char *format, ...)
 {
     struct node *n = &nodes[i];
@@ -298,7 +305,8 @@ static bool holds(const struct node *n)
 
 /* ---- answers ---- */
 
-static void set_byte(unsigned i, const struct command *c, unsigned b, int type, uint64_t from, uint64_t to)
+static void set_byte(unsigned i, const struct command *c, unsigned b, int type, uint64_t from,
+                     uint64_t to)
 {
     struct owner *o = &nodes[i].owners[c->owner];
     size_t *held = &o->held[c->file][b];
@@ -310,10 +318,16 @@ static void set_byte(unsigned i, const struct command *c, unsigned b, int type, 
     *held = NOT_HELD;
     o->type[c->file][b] = type;
     if (type != FREE)
-        *held = hold(&locks, (struct held){.node = i, .owner = c->owner, .file = c->file, .byte = b, .type = type, .from_ns = to});
+        *held = hold(&locks, (struct held){.node = i,
+                                           .owner = c->owner,
+                                           .file = c->file,
+                                           .byte = b,
+                                           .type = type,
+                                           .from_ns = to});
 }
 
-static void lock_answered(unsigned i, const struct command *c, const char *text, uint64_t from, uint64_t to)
+static void lock_answered(unsigned i, const struct command *c, const char *text, uint64_t from,
+                          uint64_t to)
 {
     nodes[i].owners[c->owner].busy[c->file] = false;
     if (!strcmp(text, "OK")) {
@@ -338,7 +352,8 @@ static void open_answered(unsigned i, const struct command *c, const char *text,
     nodes[i].busy[c->file] = false;
     if (!strcmp(text, "HERE")) {
         counts.here++;
-        nodes[i].claim[c->file] = hold(&claims, (struct held){.node = i, .file = c->file, .type = WRITE, .from_ns = to});
+        nodes[i].claim[c->file] =
+            hold(&claims, (struct held){.node = i, .file = c->file, .type = WRITE, .from_ns = to});
     } else if (!strncmp(text, "NODE ", 5)) {
         counts.elsewhere++;
     } else if (!strcmp(text, "EIO")) {
@@ -357,7 +372,8 @@ static void close_answered(unsigned i, const struct command *c, const char *text
     nodes[i].claim[c->file] = NOT_HELD;
 }
 
-/* EBUSY: a claim is about to be given back; ETIMEDOUT: others are paused, and a majority could not be had in time. */
+/* EBUSY: a claim is about to be given back; ETIMEDOUT: others are paused, and a majority could not
+ * be had in time. */
 static void leave_answered(unsigned i, const char *text)
 {
     if (!strcmp(text, "EBUSY")) {
@@ -393,12 +409,25 @@ static void take_line(unsigned i, char *line)
         }
     }
     switch (c.kind) {
-    case 'o': open_answered(i, &c, text, to); break;
-    case 'c': close_answered(i, &c, text, from); break;
-    case 'l': case 'u': case 'd': lock_answered(i, &c, text, from, to); break;
-    case 'q': leave_answered(i, text); break;
-    case 'v': snprintf(n->members, sizeof(n->members), "%s", text); break;
-    default: break; /* of a cancel */
+    case 'o':
+        open_answered(i, &c, text, to);
+        break;
+    case 'c':
+        close_answered(i, &c, text, from);
+        break;
+    case 'l':
+    case 'u':
+    case 'd':
+        lock_answered(i, &c, text, from, to);
+        break;
+    case 'q':
+        leave_answered(i, text);
+        break;
+    case 'v':
+        snprintf(n->members, sizeof(n->members), "%s", text);
+        break;
+    default:
+        break; /* of a cancel */
     }
 }
 
@@ -462,7 +491,8 @@ static void open_or_close(unsigned i, unsigned f)
 static struct command *lock_under_way(struct node *n, unsigned f, unsigned o)
 {
     for (unsigned k = 0; k < COMMANDS; k++)
-        if (n->commands[k].used && n->commands[k].kind == 'l' && n->commands[k].file == f && n->commands[k].owner == o)
+        if (n->commands[k].used && n->commands[k].kind == 'l' && n->commands[k].file == f &&
+            n->commands[k].owner == o)
             return &n->commands[k];
     return NULL;
 }
@@ -480,23 +510,31 @@ static void cancel_lock(unsigned i, struct command *c)
 static void drop_locks(unsigned i, unsigned f, unsigned o)
 {
     nodes[i].owners[o].busy[f] = true;
-    say(i, (struct command){.kind = 'd', .file = f, .owner = o, .last = BYTES - 1, .type = FREE}, "drop s%u fcntl %u", f, o + 1);
+    say(i, (struct command){.kind = 'd', .file = f, .owner = o, .last = BYTES - 1, .type = FREE},
+        "drop s%u fcntl %u", f, o + 1);
 }
 
 static void set_lock(unsigned i, unsigned f, unsigned o)
 {
     unsigned a = (unsigned)chance(BYTES), b = (unsigned)chance(BYTES);
-    struct command c = {.kind = 'l', .file = f, .owner = o, .first = MIN(a, b), .last = MAX(a, b), .type = chance(2) ? READ : WRITE};
+    struct command c = {.kind = 'l',
+                        .file = f,
+                        .owner = o,
+                        .first = MIN(a, b),
+                        .last = MAX(a, b),
+                        .type = chance(2) ? READ : WRITE};
 
     counts.locks++;
     nodes[i].owners[o].busy[f] = true;
-    say(i, c, "lock s%u fcntl %c %u %u %u %s", f, c.type == READ ? 'r' : 'w', c.first, c.last, o + 1, chance(2) ? "wait" : "");
+    say(i, c, "lock s%u fcntl %c %u %u %u %s", f, c.type == READ ? 'r' : 'w', c.first, c.last,
+        o + 1, chance(2) ? "wait" : "");
 }
 
 static void unlock(unsigned i, unsigned f, unsigned o)
 {
     unsigned a = (unsigned)chance(BYTES), b = (unsigned)chance(BYTES);
-    struct command c = {.kind = 'u', .file = f, .owner = o, .first = MIN(a, b), .last = MAX(a, b), .type = FREE};
+    struct command c = {
+        .kind = 'u', .file = f, .owner = o, .first = MIN(a, b), .last = MAX(a, b), .type = FREE};
 
     nodes[i].owners[o].busy[f] = true;
     say(i, c, "unlock s%u fcntl %u %u %u", f, c.first, c.last, o + 1);
@@ -511,10 +549,19 @@ static void lock_or_unlock(unsigned i, unsigned f, unsigned o)
     if (nodes[i].owners[o].busy[f])
         return;
     switch (chance(6)) {
-    case 0: case 1: set_lock(i, f, o); break;
-    case 2: case 3: unlock(i, f, o); break;
-    case 4: drop_locks(i, f, o); break;
-    default: break;
+    case 0:
+    case 1:
+        set_lock(i, f, o);
+        break;
+    case 2:
+    case 3:
+        unlock(i, f, o);
+        break;
+    case 4:
+        drop_locks(i, f, o);
+        break;
+    default:
+        break;
     }
 }
 
@@ -560,8 +607,8 @@ static unsigned nodes_up(void)
     return n;
 }
 
-/* Often at once with another one: a home and its claimant, or a home and its next.  They come back at once, or long
- * enough after it that the others have done without them. */
+/* Often at once with another one: a home and its claimant, or a home and its next.  They come back
+ * at once, or long enough after it that the others have done without them. */
 static void kill_some(unsigned i)
 {
     unsigned other = (unsigned)chance(settings.nodes);
@@ -683,8 +730,9 @@ static void all_can_be_had(void)
             while (nodes[i].owners[0].type[f][0] != WRITE) {
                 if (!nodes[i].owners[0].busy[f]) {
                     nodes[i].owners[0].busy[f] = true;
-                    say(i, (struct command){.kind = 'l', .file = f, .last = BYTES - 1, .type = WRITE}, "lock s%u fcntl w 0 %u 1", f,
-                        BYTES - 1);
+                    say(i,
+                        (struct command){.kind = 'l', .file = f, .last = BYTES - 1, .type = WRITE},
+                        "lock s%u fcntl w 0 %u 1", f, BYTES - 1);
                 }
                 wait_a_little("lock a file that nobody has locked", i);
             }
@@ -713,25 +761,42 @@ static void leave_all(void)
 static void options(int argc, char **argv)
 {
     static const struct option longs[] = {
-        {"protonode", required_argument, NULL, 'n'}, {"work", required_argument, NULL, 'w'},
-        {"pfs", required_argument, NULL, 'p'},       {"seed", required_argument, NULL, 's'},
-        {"seconds", required_argument, NULL, 't'},   {"nodes", required_argument, NULL, 'N'},
+        {"protonode", required_argument, NULL, 'n'},
+        {"work", required_argument, NULL, 'w'},
+        {"pfs", required_argument, NULL, 'p'},
+        {"seed", required_argument, NULL, 's'},
+        {"seconds", required_argument, NULL, 't'},
+        {"nodes", required_argument, NULL, 'N'},
         {0},
     };
     int o;
 
     while ((o = getopt_long(argc, argv, "", longs, NULL)) != -1) {
         switch (o) {
-        case 'n': settings.program = optarg; break;
-        case 'w': settings.work = optarg; break;
-        case 'p': settings.pfs = optarg; break;
-        case 's': chance_state = strtoull(optarg, NULL, 10) * 0x9e3779b97f4a7c15u | 1; break;
-        case 't': settings.seconds = (unsigned)atoi(optarg); break;
-        case 'N': settings.nodes = (unsigned)atoi(optarg); break;
-        default: exit(2);
+        case 'n':
+            settings.program = optarg;
+            break;
+        case 'w':
+            settings.work = optarg;
+            break;
+        case 'p':
+            settings.pfs = optarg;
+            break;
+        case 's':
+            chance_state = strtoull(optarg, NULL, 10) * 0x9e3779b97f4a7c15u | 1;
+            break;
+        case 't':
+            settings.seconds = (unsigned)atoi(optarg);
+            break;
+        case 'N':
+            settings.nodes = (unsigned)atoi(optarg);
+            break;
+        default:
+            exit(2);
         }
     }
-    if (!settings.program || !settings.work || !settings.pfs || !chance_state || !settings.nodes || settings.nodes > NODES_MAX) {
+    if (!settings.program || !settings.work || !settings.pfs || !chance_state || !settings.nodes ||
+        settings.nodes > NODES_MAX) {
         fprintf(stderr, "protosoak: an option is missing or wrong\n");
         exit(2);
     }
@@ -771,9 +836,12 @@ int main(int argc, char **argv)
     all_can_be_had();
     leave_all();
     wrong = check_history(&claims, "claim") + check_history(&locks, "lock");
-    printf("%u opens for writing (%u here, %u elsewhere), %u locks (%u granted, %u refused, %u cancelled), %u times EIO; %u kills, "
-           "%u pauses, %u leaves\n", counts.opens, counts.here, counts.elsewhere, counts.locks, counts.granted, counts.refused,
-           counts.cancelled, counts.eio, counts.kills, counts.pauses, counts.leaves);
+    printf("%u opens for writing (%u here, %u elsewhere), %u locks (%u granted, %u refused, %u "
+           "cancelled), %u times EIO; %u kills, "
+           "%u pauses, %u leaves\n",
+           counts.opens, counts.here, counts.elsewhere, counts.locks, counts.granted,
+           counts.refused, counts.cancelled, counts.eio, counts.kills, counts.pauses,
+           counts.leaves);
     free(claims.v);
     free(locks.v);
     return wrong ? 1 : 0;

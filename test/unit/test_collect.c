@@ -1,4 +1,5 @@
-/* Rule 7: what a new home makes of what the members report, when other nodes died before, during or after earlier views. */
+/* Rule 7: what a new home makes of what the members report, when other nodes died before, during or
+ * after earlier views. */
 #include "placement/collect.c"
 
 #include <check.h>
@@ -94,7 +95,8 @@ static bool every(const struct record *r, void *arg)
     return true;
 }
 
-/* Members and absent nodes by their bits: node n is 1 << n.  Incarnation 1; those in `again` have 2. */
+/* Members and absent nodes by their bits: node n is 1 << n.  Incarnation 1; those in `again` have
+ * 2. */
 #define N(n) (1u << (n))
 
 static struct view *add_view(uint64_t number, unsigned members, unsigned absents, unsigned again)
@@ -106,7 +108,8 @@ static struct view *add_view(uint64_t number, unsigned members, unsigned absents
     v->absents = xcalloc(32, sizeof(*v->absents));
     for (unsigned i = 1; i < 32; i++) {
         if (members & N(i))
-            v->members[v->nmembers++] = (struct member){.id = i, .incarnation = again & N(i) ? 2 : 1, .weight = 100};
+            v->members[v->nmembers++] =
+                (struct member){.id = i, .incarnation = again & N(i) ? 2 : 1, .weight = 100};
         if (absents & N(i))
             v->absents[v->nabsent++] = (struct absent){.id = i, .incarnation = 1};
     }
@@ -124,7 +127,8 @@ static struct fid file_with(const uint64_t (*want)[2], unsigned n)
         for (unsigned k = 0; k < n && fits; k++) {
             const struct ring *ring = ring_of(views[k + 1]);
 
-            fits = (!want[k][0] || ring_home(ring, fid, 0) == want[k][0]) && (!want[k][1] || ring_home(ring, fid, 1) == want[k][1]);
+            fits = (!want[k][0] || ring_home(ring, fid, 0) == want[k][0]) &&
+                   (!want[k][1] || ring_home(ring, fid, 1) == want[k][1]);
         }
         if (fits)
             return fid;
@@ -132,7 +136,8 @@ static struct fid file_with(const uint64_t (*want)[2], unsigned n)
     ck_abort_msg("no such file");
     return (struct fid){0, 0};
 }
-#define FILE_WITH(...) file_with((const uint64_t[][2]){__VA_ARGS__}, sizeof((const uint64_t[][2]){__VA_ARGS__}) / 16)
+#define FILE_WITH(...)                                                                             \
+    file_with((const uint64_t[][2]){__VA_ARGS__}, sizeof((const uint64_t[][2]){__VA_ARGS__}) / 16)
 
 /* ---- what nodes say ---- */
 
@@ -176,7 +181,12 @@ static void begin_at_home_of(const struct view *v, struct fid fid)
 
 static struct item_record claimed(struct fid fid, uint64_t by, uint64_t view, uint64_t count)
 {
-    return (struct item_record){.fid = fid, .claimant = by, .number_inc = 1, .number = 7, .stamp_view = view, .stamp_count = count};
+    return (struct item_record){.fid = fid,
+                                .claimant = by,
+                                .number_inc = 1,
+                                .number = 7,
+                                .stamp_view = view,
+                                .stamp_count = count};
 }
 
 static uint64_t claimant(struct fid fid)
@@ -199,7 +209,8 @@ START_TEST(a_member_is_asked_and_an_absent_node_is_remembered)
 {
     add_view(1, N(1) | N(2) | N(3), 0, 0);
     struct view *v = add_view(2, N(1) | N(2), N(3), 0);
-    struct fid lost = FILE_WITH({1, 2}), given_back = FILE_WITH({2, 1}), free_one = FILE_WITH({1, 3});
+    struct fid lost = FILE_WITH({1, 2}), given_back = FILE_WITH({2, 1}),
+               free_one = FILE_WITH({1, 3});
     struct words a = {.id = 1, .incarnation = 1, .last = 1, .record = claimed(lost, 3, 1, 5)};
     struct words b = {.id = 2, .incarnation = 1, .last = 1, .record = claimed(given_back, 1, 1, 5)};
 
@@ -247,8 +258,10 @@ START_TEST(files_whose_home_and_next_die_are_blind_and_no_others)
 {
     add_view(1, N(1) | N(2) | N(3) | N(4), 0, 0);
     struct view *v = add_view(2, N(1) | N(2), N(3) | N(4), 0);
-    struct fid blind = FILE_WITH({3, 4}), known = FILE_WITH({3, 2}), own = FILE_WITH({4, 3}, {1, 0});
-    struct words a = {.id = 1, .incarnation = 1, .last = 1, .claim = {.fid = own, .number_inc = 1, .number = 9}};
+    struct fid blind = FILE_WITH({3, 4}), known = FILE_WITH({3, 2}),
+               own = FILE_WITH({4, 3}, {1, 0});
+    struct words a = {
+        .id = 1, .incarnation = 1, .last = 1, .claim = {.fid = own, .number_inc = 1, .number = 9}};
     struct words b = {.id = 2, .incarnation = 1, .last = 1};
 
     had(&a, 1, N(1) | N(2) | N(3) | N(4));
@@ -275,7 +288,8 @@ START_TEST(blindness_goes_on_until_the_absent_nodes_are_back)
     add_view(1, N(1) | N(2) | N(3) | N(4), 0, 0);
     struct view *v = add_view(2, N(1) | N(2), N(3) | N(4), 0);
     struct fid blind = FILE_WITH({3, 4});
-    struct words a = {.id = 1, .incarnation = 1, .last = 1}, b = {.id = 2, .incarnation = 1, .last = 1};
+    struct words a = {.id = 1, .incarnation = 1, .last = 1},
+                 b = {.id = 2, .incarnation = 1, .last = 1};
 
     had(&a, 1, N(1) | N(2) | N(3) | N(4));
     had(&b, 1, N(1) | N(2) | N(3) | N(4));
@@ -306,7 +320,8 @@ START_TEST(a_view_that_some_homes_completed_does_not_hide_the_one_before)
     struct fid f = FILE_WITH({1, 2}, {5, 1}); /* granted in view 1 to node 4 */
     struct words a = {.id = 1, .incarnation = 1, .last = 2, .record = claimed(f, 4, 1, 5)};
     struct words b = {.id = 2, .incarnation = 1, .last = 2, .record = claimed(f, 4, 1, 5)};
-    struct words c = {.id = 3, .incarnation = 1, .last = 2}, e = {.id = 5, .incarnation = 1, .last = 2};
+    struct words c = {.id = 3, .incarnation = 1, .last = 2},
+                 e = {.id = 5, .incarnation = 1, .last = 2};
 
     had(&a, 1, N(1) | N(2) | N(3) | N(4));
     had(&b, 1, N(1) | N(2) | N(3) | N(4));
@@ -333,7 +348,9 @@ START_TEST(a_home_that_died_before_its_first_copy_makes_blind)
     add_view(2, N(1) | N(2) | N(3) | N(4), N(5), 0);
     struct view *v = add_view(3, N(1) | N(2) | N(3), N(4) | N(5), 0);
     struct fid f = FILE_WITH({5, 4}, {4, 0}); /* only nodes 5 and 4 have ever known who has it */
-    struct words w[] = {{.id = 1, .incarnation = 1, .last = 2}, {.id = 2, .incarnation = 1, .last = 2}, {.id = 3, .incarnation = 1, .last = 2}};
+    struct words w[] = {{.id = 1, .incarnation = 1, .last = 2},
+                        {.id = 2, .incarnation = 1, .last = 2},
+                        {.id = 3, .incarnation = 1, .last = 2}};
 
     begin_at_home_of(v, f);
     for (unsigned i = 0; i < 3; i++) {
@@ -350,7 +367,8 @@ END_TEST
 START_TEST(a_view_that_a_present_node_never_adopted_granted_nothing)
 {
     add_view(1, N(1) | N(2) | N(3) | N(4), 0, 0);
-    add_view(2, N(2) | N(3) | N(4), N(1), 0); /* node 3 made it, and died with node 4; node 2 slept */
+    /* node 3 made it, and died with node 4; node 2 slept */
+    add_view(2, N(2) | N(3) | N(4), N(1), 0);
     struct view *v = add_view(3, N(1) | N(2), N(3) | N(4), 0);
     struct fid f = FILE_WITH({1, 3}, {3, 4}), unclaimed = FILE_WITH({1, 4}, {4, 3});
     struct words a = {.id = 1, .incarnation = 1, .last = 1, .record = claimed(f, 3, 1, 5)};
@@ -397,7 +415,8 @@ START_TEST(a_farewell_speaks_for_who_has_left)
     add_view(1, N(1) | N(2) | N(3), 0, 0);
     struct view *v = add_view(2, N(1), N(3), 0); /* node 2 left cleanly, node 3 is dead */
     struct fid f = FILE_WITH({3, 2}), other = FILE_WITH({2, 3});
-    struct words a = {.id = 1, .incarnation = 1, .last = 1}, b = {.id = 2, .incarnation = 1, .last = 1, .record = claimed(f, 3, 1, 5)};
+    struct words a = {.id = 1, .incarnation = 1, .last = 1},
+                 b = {.id = 2, .incarnation = 1, .last = 1, .record = claimed(f, 3, 1, 5)};
 
     had(&a, 1, N(1) | N(2) | N(3));
     had(&b, 1, N(1) | N(2) | N(3));
@@ -416,10 +435,27 @@ START_TEST(locks_of_absent_nodes_stay_and_those_of_members_are_their_own_word)
     add_view(1, N(1) | N(2) | N(3), 0, 0);
     struct view *v = add_view(2, N(1) | N(2), N(3), 0);
     struct fid f = FILE_WITH({1, 2});
-    struct words a = {.id = 1, .incarnation = 1, .last = 1, .record = claimed(f, 0, 1, 5),
-                      .lock = {.fid = f, .node = 3, .incarnation = 1, .owner = 5, .type = HELD_WRITE, .start = 1, .end = 2}};
-    struct words b = {.id = 2, .incarnation = 1, .last = 1,
-                      .lock = {.fid = f, .node = 2, .incarnation = 1, .owner = 6, .type = HELD_READ, .start = 8, .end = 9}};
+    struct words a = {.id = 1,
+                      .incarnation = 1,
+                      .last = 1,
+                      .record = claimed(f, 0, 1, 5),
+                      .lock = {.fid = f,
+                               .node = 3,
+                               .incarnation = 1,
+                               .owner = 5,
+                               .type = HELD_WRITE,
+                               .start = 1,
+                               .end = 2}};
+    struct words b = {.id = 2,
+                      .incarnation = 1,
+                      .last = 1,
+                      .lock = {.fid = f,
+                               .node = 2,
+                               .incarnation = 1,
+                               .owner = 6,
+                               .type = HELD_READ,
+                               .start = 8,
+                               .end = 9}};
     const struct held_lock *l;
 
     had(&a, 1, N(1) | N(2) | N(3));

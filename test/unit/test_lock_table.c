@@ -6,7 +6,13 @@
 
 static struct held_lock make(uint64_t owner, uint8_t type, uint64_t start, uint64_t end)
 {
-    return (struct held_lock){.node = 1, .incarnation = 1, .owner = owner, .kind = LOCK_FCNTL, .type = type, .start = start, .end = end};
+    return (struct held_lock){.node = 1,
+                              .incarnation = 1,
+                              .owner = owner,
+                              .kind = LOCK_FCNTL,
+                              .type = type,
+                              .start = start,
+                              .end = end};
 }
 
 static unsigned length(const struct held_lock *l)
@@ -20,7 +26,8 @@ static unsigned length(const struct held_lock *l)
 
 START_TEST(readers_share_and_writers_do_not)
 {
-    struct held_lock *list = NULL, r1 = make(1, HELD_READ, 0, 9), r2 = make(2, HELD_READ, 5, 20), w = make(3, HELD_WRITE, 9, 9);
+    struct held_lock *list = NULL, r1 = make(1, HELD_READ, 0, 9), r2 = make(2, HELD_READ, 5, 20),
+                     w = make(3, HELD_WRITE, 9, 9);
 
     lock_apply(&list, &r1);
     ck_assert_ptr_null(lock_conflict(list, &r2));
@@ -51,7 +58,8 @@ END_TEST
 
 START_TEST(unlocking_the_middle_leaves_two)
 {
-    struct held_lock *list = NULL, w = make(1, HELD_WRITE, 0, UINT64_MAX), none = make(1, HELD_NONE, 100, 199);
+    struct held_lock *list = NULL, w = make(1, HELD_WRITE, 0, UINT64_MAX),
+                     none = make(1, HELD_NONE, 100, 199);
 
     lock_apply(&list, &w);
     ck_assert(lock_apply(&list, &none));
@@ -68,7 +76,8 @@ END_TEST
 
 START_TEST(neighbours_of_one_type_join)
 {
-    struct held_lock *list = NULL, a = make(1, HELD_READ, 0, 9), b = make(1, HELD_READ, 20, 29), c = make(1, HELD_READ, 10, 19);
+    struct held_lock *list = NULL, a = make(1, HELD_READ, 0, 9), b = make(1, HELD_READ, 20, 29),
+                     c = make(1, HELD_READ, 10, 19);
 
     lock_apply(&list, &a);
     lock_apply(&list, &b);
@@ -99,7 +108,8 @@ START_TEST(random_locks_are_those_of_the_model)
 
         l.end = l.start + rand() % (24 - l.start);
         for (uint64_t b = l.start; b <= l.end; b++)
-            conflict |= l.type != HELD_NONE && model[!o][b] != HELD_NONE && (l.type == HELD_WRITE || model[!o][b] == HELD_WRITE);
+            conflict |= l.type != HELD_NONE && model[!o][b] != HELD_NONE &&
+                        (l.type == HELD_WRITE || model[!o][b] == HELD_WRITE);
         ck_assert_int_eq(l.type != HELD_NONE && lock_conflict(list, &l) != NULL, conflict);
         if (conflict)
             continue;

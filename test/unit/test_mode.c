@@ -1,4 +1,5 @@
-/* The I/O mode of an open: every pair of opens in both orders, and that nothing is left when all are closed. */
+/* The I/O mode of an open: every pair of opens in both orders, and that nothing is left when all
+ * are closed. */
 #include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -73,16 +74,21 @@ START_TEST(writes_that_are_carried_go_past_the_page_cache)
 }
 END_TEST
 
-/* What the kernel answers with EIO: a cached open, or a direct one that is mapped, beside a passthrough one. */
+/* What the kernel answers with EIO: a cached open, or a direct one that is mapped, beside a
+ * passthrough one. */
 START_TEST(no_pair_mixes_passthrough_with_others)
 {
     const struct kind *a = &kinds[_i / KINDS], *b = &kinds[_i % KINDS];
     struct inode *i = new_inode();
     enum io_mode first = enter(i, a), second = enter(i, b);
-    ck_assert_msg(!i->mode.passthrough || (!i->mode.cached && !i->mode.direct), "%s, then %s", a->name, b->name);
-    ck_assert_msg((second == IO_STALE) == (a->whole && !b->whole), "%s, then %s: mode %d", a->name, b->name, second);
-    ck_assert_msg(second != IO_CACHED || !carries_writes(b), "%s, then %s: carried writes are cached", a->name, b->name);
-    ck_assert_uint_eq(i->mode.cached + i->mode.direct + i->mode.passthrough, second == IO_STALE ? 1 : 2);
+    ck_assert_msg(!i->mode.passthrough || (!i->mode.cached && !i->mode.direct), "%s, then %s",
+                  a->name, b->name);
+    ck_assert_msg((second == IO_STALE) == (a->whole && !b->whole), "%s, then %s: mode %d", a->name,
+                  b->name, second);
+    ck_assert_msg(second != IO_CACHED || !carries_writes(b),
+                  "%s, then %s: carried writes are cached", a->name, b->name);
+    ck_assert_uint_eq(i->mode.cached + i->mode.direct + i->mode.passthrough,
+                      second == IO_STALE ? 1 : 2);
 
     leave(i, _i % 2 ? first : second);
     leave(i, _i % 2 ? second : first);
@@ -121,7 +127,8 @@ int main(void)
     TCase *t = tcase_create("mode");
     tcase_add_loop_test(t, writes_that_are_carried_go_past_the_page_cache, 0, KINDS);
     tcase_add_loop_test(t, no_pair_mixes_passthrough_with_others, 0, KINDS * KINDS);
-    tcase_add_loop_test(t, an_open_that_follows_all_closes_depends_on_none_of_them, 0, KINDS * KINDS);
+    tcase_add_loop_test(t, an_open_that_follows_all_closes_depends_on_none_of_them, 0,
+                        KINDS * KINDS);
     tcase_add_loop_test(t, no_cached_open_follows_a_writer_past_the_page_cache, 0, KINDS);
     Suite *s = suite_create("mode");
     suite_add_tcase(s, t);

@@ -53,7 +53,8 @@ static int parse(const char *first, ...)
 
 static void clear_environment(void)
 {
-    static const char *const names[] = {"EDDY_SESSION", "EDDY_CACHE_DIR", "SLURM_JOB_ID", "SLURM_RESTART_COUNT", "TMPDIR"};
+    static const char *const names[] = {"EDDY_SESSION", "EDDY_CACHE_DIR", "SLURM_JOB_ID",
+                                        "SLURM_RESTART_COUNT", "TMPDIR"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         unsetenv(names[i]);
 }
@@ -79,7 +80,8 @@ START_TEST(defaults_are_those_of_the_manual)
     ck_assert_double_eq(settings.attr_timeout, 1.0);
     ck_assert_double_eq(settings.negative_timeout, 0.0);
     ck_assert_double_eq(settings.flush_wait, 1.0);
-    ck_assert(!settings.foreground && !settings.allow_other && !settings.read_only && settings.passthrough);
+    ck_assert(!settings.foreground && !settings.allow_other && !settings.read_only &&
+              settings.passthrough);
     ck_assert_int_eq(o.log_level, LOG_LEVEL_INFO);
     snprintf(dir, sizeof(dir), "/tmp/eddyfs-%u/", (unsigned)getuid());
     ck_assert_msg(!strncmp(settings.cache_dir, dir, strlen(dir)), "%s", settings.cache_dir);
@@ -90,13 +92,17 @@ END_TEST
 START_TEST(long_options_and_o_words_set_the_same)
 {
     const char *forms[2][12] = {
-        {"--cache-dir=/c", "--cache-size=2G", "--session=s", "--node=n", "--listen=127.0.0.1:7", "--wait-nodes=3",
-         "--chunk-size=64K", "--flush-wait=0.5", "--attr-timeout=2", "--memory=64M", "--log-level=debug", "--foreground"},
-        {"-ocache-dir=/c", "-ocache-size=2G", "-osession=s", "-onode=n", "-olisten=127.0.0.1:7", "-owait-nodes=3",
-         "-ochunk-size=64K", "-oflush-wait=0.5", "-oattr-timeout=2", "-omemory=64M", "-olog-level=debug", "-oforeground"},
+        {"--cache-dir=/c", "--cache-size=2G", "--session=s", "--node=n", "--listen=127.0.0.1:7",
+         "--wait-nodes=3", "--chunk-size=64K", "--flush-wait=0.5", "--attr-timeout=2",
+         "--memory=64M", "--log-level=debug", "--foreground"},
+        {"-ocache-dir=/c", "-ocache-size=2G", "-osession=s", "-onode=n", "-olisten=127.0.0.1:7",
+         "-owait-nodes=3", "-ochunk-size=64K", "-oflush-wait=0.5", "-oattr-timeout=2",
+         "-omemory=64M", "-olog-level=debug", "-oforeground"},
     };
     const char *const *w = forms[_i];
-    ck_assert_int_eq(parse(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], "/p", "/m", NULL), 0);
+    ck_assert_int_eq(parse(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11],
+                           "/p", "/m", NULL),
+                     0);
     ck_assert_str_eq(settings.cache_dir, "/c");
     ck_assert(!settings.cache_dir_is_default);
     ck_assert_uint_eq(settings.cache_size, UINT64_C(2) << 30);
@@ -117,7 +123,10 @@ END_TEST
 START_TEST(the_words_of_mount_and_fstab_are_taken)
 {
     ck_assert_int_eq(parse("/p", "/m", "-o",
-                           "rw,dev,suid,nodev,noatime,_netdev,x-systemd.automount,user=me,defaults,nofail,session=s", NULL), 0);
+                           "rw,dev,suid,nodev,noatime,_netdev,x-systemd.automount,user=me,defaults,"
+                           "nofail,session=s",
+                           NULL),
+                     0);
     ck_assert_str_eq(settings.session, "s");
     ck_assert(strstr(to_fuse, "nodev\n"));
     ck_assert(strstr(to_fuse, "noatime\n"));
@@ -137,11 +146,36 @@ START_TEST(cache_size_may_be_a_percentage)
 END_TEST
 
 static const char *const out_of_range[] = {
-    "--chunk-size=32K", "--chunk-size=32M", "--chunk-size=100000", "--chunk-size=1X", "--chunk-size=", "--cache-size=0",
-    "--cache-size=101%", "--cache-size=0%", "--cache-size=%", "--cache-size=-1", "--cache-size=99999999999T", "--memory=1",
-    "--wait-nodes=0", "--wait-nodes=-1", "--wait-nodes=2x", "--wait-timeout=0", "--flush-wait=-1", "--flush-wait=nan",
-    "--flush-wait=1s", "--attr-timeout=inf", "--negative-timeout=", "--session=a/b", "--session=", "--node=.x",
-    "--log-level=loud", "--flush=later", "--immutable=", "--immutable=/q", "--immutable=/pq", "--immutable=a/../b",
+    "--chunk-size=32K",
+    "--chunk-size=32M",
+    "--chunk-size=100000",
+    "--chunk-size=1X",
+    "--chunk-size=",
+    "--cache-size=0",
+    "--cache-size=101%",
+    "--cache-size=0%",
+    "--cache-size=%",
+    "--cache-size=-1",
+    "--cache-size=99999999999T",
+    "--memory=1",
+    "--wait-nodes=0",
+    "--wait-nodes=-1",
+    "--wait-nodes=2x",
+    "--wait-timeout=0",
+    "--flush-wait=-1",
+    "--flush-wait=nan",
+    "--flush-wait=1s",
+    "--attr-timeout=inf",
+    "--negative-timeout=",
+    "--session=a/b",
+    "--session=",
+    "--node=.x",
+    "--log-level=loud",
+    "--flush=later",
+    "--immutable=",
+    "--immutable=/q",
+    "--immutable=/pq",
+    "--immutable=a/../b",
     "--immutable=..",
 };
 
@@ -194,12 +228,14 @@ END_TEST
 
 START_TEST(two_mounts_have_two_caches)
 {
-    static const char *const pairs[][2] = {{"/a/b", "/a-b"}, {"/a/b", "/a_b"}, {"/a-b", "/a\\x2db"}, {"/a", "/a/a"}};
+    static const char *const pairs[][2] = {
+        {"/a/b", "/a-b"}, {"/a/b", "/a_b"}, {"/a-b", "/a\\x2db"}, {"/a", "/a/a"}};
     for (size_t n = 0; n < ARRAY_LEN(pairs); n++) {
         ck_assert_int_eq(parse("/p", pairs[n][0], NULL), 0);
         char *first = strdup(settings.cache_dir);
         ck_assert_int_eq(parse("/p", pairs[n][1], NULL), 0);
-        ck_assert_msg(strcmp(first, settings.cache_dir), "%s and %s: %s", pairs[n][0], pairs[n][1], first);
+        ck_assert_msg(strcmp(first, settings.cache_dir), "%s and %s: %s", pairs[n][0], pairs[n][1],
+                      first);
         ck_assert_ptr_null(strchr(strrchr(first, '/') + 1, '/'));
         free(first);
     }
@@ -222,7 +258,9 @@ END_TEST
 
 START_TEST(immutable_paths_are_relative_to_the_pfs)
 {
-    ck_assert_int_eq(parse("--immutable", "a//b/./c/", "--immutable=/p/d", "-o", "immutable=/p,immutable=e", "/p", "/m", NULL), 0);
+    ck_assert_int_eq(parse("--immutable", "a//b/./c/", "--immutable=/p/d", "-o",
+                           "immutable=/p,immutable=e", "/p", "/m", NULL),
+                     0);
     ck_assert_uint_eq(settings.nimmutable, 4);
     ck_assert_str_eq(settings.immutable[0], "a/b/c");
     ck_assert_str_eq(settings.immutable[1], "d");
@@ -256,7 +294,8 @@ int main(void)
     tcase_add_loop_test(t, long_options_and_o_words_set_the_same, 0, 2);
     tcase_add_test(t, the_words_of_mount_and_fstab_are_taken);
     tcase_add_test(t, cache_size_may_be_a_percentage);
-    tcase_add_loop_test(t, what_is_out_of_range_is_refused_by_its_name, 0, (int)ARRAY_LEN(out_of_range));
+    tcase_add_loop_test(t, what_is_out_of_range_is_refused_by_its_name, 0,
+                        (int)ARRAY_LEN(out_of_range));
     tcase_add_loop_test(t, policies_of_later_versions_are_refused_as_such, 0, 3);
     tcase_add_test(t, unknown_options_are_named);
     tcase_add_test(t, two_directories_are_needed);

@@ -167,7 +167,8 @@ START_TEST(a_request_that_was_never_sent_is_told_so)
     struct node n = node_spawn(dir, OTHER, 1, 0, CHUNK);
     node_pause(&n);
     peer_know(&n.member);
-    ck_assert_int_eq(read_err(OTHER, WHAT_BYTES, 1, 1, 300), -ECONNREFUSED); /* waits for the hello */
+    /* waits for the hello */
+    ck_assert_int_eq(read_err(OTHER, WHAT_BYTES, 1, 1, 300), -ECONNREFUSED);
     kill(n.pid, SIGCONT);
     must_read(OTHER, 1, true);
     node_pause(&n);

@@ -1,5 +1,6 @@
-/* Requests that wait: answered once whoever comes first, ended by the right signals, served from memory when the PFS hangs.
- * libfuse's side is played here: a fuse_req counts its answers and calls the interrupt function as libfuse does. */
+/* Requests that wait: answered once whoever comes first, ended by the right signals, served from
+ * memory when the PFS hangs. libfuse's side is played here: a fuse_req counts its answers and calls
+ * the interrupt function as libfuse does. */
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
@@ -11,7 +12,7 @@
 #include "fs/fs.h"
 #include "placement/pfs_names.h"
 
-#define SOON_MS  1000 /* the contract's second, for an answer by signal */
+#define SOON_MS 1000  /* the contract's second, for an answer by signal */
 #define LATE_MS 20000 /* a condition that never comes */
 
 /* ---- libfuse ---- */
@@ -337,7 +338,8 @@ START_TEST(while_the_pfs_hangs_a_listing_goes_on_at_speed)
     uint64_t took = boot_ms() - begin;
     pfs_call_end(ticket);
     stop();
-    ck_assert_msg(took < 4000, "%d answers from memory took %llu ms", FILES, (unsigned long long)took);
+    ck_assert_msg(took < 4000, "%d answers from memory took %llu ms", FILES,
+                  (unsigned long long)took);
 }
 END_TEST
 

@@ -1,4 +1,5 @@
-/* The ring: a pure function of the members; shares near even; the minimum moves when a node leaves. */
+/* The ring: a pure function of the members; shares near even; the minimum moves when a node
+ * leaves. */
 #include "placement/ring.h"
 
 #include <check.h>
@@ -13,7 +14,8 @@ static struct view *view_of(unsigned n, uint64_t left_out)
     v->members = xcalloc(n, sizeof(*v->members));
     for (unsigned i = 0; i < n; i++)
         if (i + 1 != left_out)
-            v->members[v->nmembers++] = (struct member){.id = i + 1, .incarnation = 1, .weight = 100};
+            v->members[v->nmembers++] =
+                (struct member){.id = i + 1, .incarnation = 1, .weight = 100};
     return v;
 }
 
@@ -34,7 +36,8 @@ START_TEST(every_chunk_has_an_owner_and_distinct_successors)
     struct ring *r = ring_new(v, RING_VNODES);
 
     for (unsigned i = 0; i < 1000; i++) {
-        uint64_t a = ring_owner(r, key(i), i, 0), b = ring_owner(r, key(i), i, 1), c = ring_owner(r, key(i), i, 2);
+        uint64_t a = ring_owner(r, key(i), i, 0), b = ring_owner(r, key(i), i, 1),
+                 c = ring_owner(r, key(i), i, 2);
 
         ck_assert(a >= 1 && a <= 5 && b >= 1 && b <= 5 && c >= 1 && c <= 5);
         ck_assert(a != b && b != c && a != c);

@@ -1,5 +1,5 @@
-/* test_store_pass.c - files that the kernel reads and writes: here by descriptors and mappings of the
- * data file, as the kernel's are. */
+/* test_store_pass.c - files that the kernel reads and writes: here by descriptors and mappings of
+ * the data file, as the kernel's are. */
 #include "store_help.h"
 
 #include <sys/mman.h>
@@ -35,8 +35,9 @@ static struct file_info info_of(struct file *f)
 static int open_backing(struct file *f, int flags)
 {
     char path[256];
-    snprintf(path, sizeof(path), "%s/data/%02x/%016llx%016llx", cache_dir, (unsigned)(f->fid.lo & 0xff),
-             (unsigned long long)f->fid.hi, (unsigned long long)f->fid.lo);
+    snprintf(path, sizeof(path), "%s/data/%02x/%016llx%016llx", cache_dir,
+             (unsigned)(f->fid.lo & 0xff), (unsigned long long)f->fid.hi,
+             (unsigned long long)f->fid.lo);
     int fd = open(path, flags | O_CLOEXEC);
     ck_assert_msg(fd >= 0, "%s: %s", path, strerror(errno));
     return fd;
@@ -79,7 +80,8 @@ static struct flush begin_flush(struct file *f, uint8_t *pfs)
         if (s->runs[i].hole)
             memset(pfs + s->runs[i].off, 0, s->runs[i].len);
         else
-            ck_assert_int_eq(store_pread(f, pfs + s->runs[i].off, s->runs[i].len, s->runs[i].off), 0);
+            ck_assert_int_eq(store_pread(f, pfs + s->runs[i].off, s->runs[i].len, s->runs[i].off),
+                             0);
         fl.bytes += s->runs[i].len;
     }
     store_snapshot_done(s, true);
