@@ -430,6 +430,11 @@ void store_pass_drop(struct file *f)
 static int solid_sample(struct file *f, const struct pass_sample *seen, bool direct)
 {
     wait_for_clock(seen, direct);
+    lock_take(&f->lock);
+    bool quiet = !f->pass.writers && datafile_unwritten(f);
+    lock_drop(&f->lock);
+    if (quiet) /* nothing is under way, and nothing is mapped: most small files */
+        return 0;
     int err = datafile_barrier(f);
     return err ? err : datafile_sync(f);
 }
@@ -454,7 +459,7 @@ int store_pass_mark(struct file *f, int (*gate)(void *arg), void *arg)
     f->pass.solid = same_sample(&seen, &f->pass.seen) && direct == f->pass.direct;
     uint64_t size = core(f)->size;
     lock_drop(&f->lock);
-    uint8_t *buf = xmalloc(store_chunk_size());
+    uint8_t *buf = xmalloc(MIN(size, (uint64_t)store_chunk_size()) + 1);
     err = mark_chunks(f, size, buf, gate, arg);
     free(buf);
     return err;
