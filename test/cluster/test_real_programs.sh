@@ -2,7 +2,6 @@
 # Real programs give right bytes: tar (also -S before the flush), cp -a, rsync -c, git clone and fsck, sqlite3 with its rollback
 # journal and with WAL, a gcc build; as root with allow_other and another uid, or as the user who runs the test.
 # timeout: 300
-# both
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd git cmd rsync cmd tar cmd gcc cmd sqlite3
 start_faultfs a
