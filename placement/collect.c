@@ -361,18 +361,6 @@ static bool is_mine(const struct record *r, void *arg)
     return ring_home(w->ring, r->fid, 0) == members_self() || r->stamp_view + 16 < w->v->number;
 }
 
-static struct held_lock held_of(const struct item_lock *l)
-{
-    return (struct held_lock){.node = l->node,
-                              .incarnation = l->incarnation,
-                              .owner = l->owner,
-                              .kind = l->kind,
-                              .type = l->type,
-                              .start = l->start,
-                              .end = l->end,
-                              .pid = l->pid};
-}
-
 /* What an absent node held, from the newest stamp; what members hold they say themselves. */
 static void take_stamp(const struct view *v, struct fid fid)
 {
@@ -389,7 +377,7 @@ static void take_stamp(const struct view *v, struct fid fid)
         r->number = rec->number;
     }
     for (uint32_t i = 0; i < from->nlocks; i++) {
-        struct held_lock l = held_of(&from->locks[i]);
+        struct held_lock l = lock_of_item(&from->locks[i]);
 
         if (fid_eq(from->locks[i].fid, fid) && view_absent(v, l.node))
             lock_add(&r->locks, &l);
@@ -426,7 +414,7 @@ static void take_own_lists(const struct view *v, const struct ring *ring, const 
         r->number = rep->claims[i].number;
     }
     for (uint32_t i = 0; i < rep->nlocks; i++) {
-        struct held_lock l = held_of(&rep->locks[i]);
+        struct held_lock l = lock_of_item(&rep->locks[i]);
 
         if (l.node == rep->id && l.incarnation == rep->incarnation &&
             ring_home(ring, rep->locks[i].fid, 0) == members_self())

@@ -300,15 +300,7 @@ static void add_lock_items(struct fid fid, const struct held_lock *list, uint64_
         if (list->node == except)
             continue;
         *v = xrealloc(*v, (*n + 1) * sizeof(**v));
-        (*v)[(*n)++] = (struct item_lock){.fid = fid,
-                                          .node = list->node,
-                                          .incarnation = list->incarnation,
-                                          .owner = list->owner,
-                                          .kind = list->kind,
-                                          .type = list->type,
-                                          .start = list->start,
-                                          .end = list->end,
-                                          .pid = list->pid};
+        (*v)[(*n)++] = lock_item(fid, list);
     }
 }
 
@@ -471,15 +463,10 @@ static void take_copy(const struct msg *m, const struct item_record *in)
     for (uint32_t i = 0; i < m->copy.locks.n; i++) {
         const struct item_lock *l = &m->copy.locks.v[i];
 
-        if (fid_eq(l->fid, in->fid))
-            lock_add(&r->locks, &(struct held_lock){.node = l->node,
-                                                    .incarnation = l->incarnation,
-                                                    .owner = l->owner,
-                                                    .kind = l->kind,
-                                                    .type = l->type,
-                                                    .start = l->start,
-                                                    .end = l->end,
-                                                    .pid = l->pid});
+        if (fid_eq(l->fid, in->fid)) {
+            struct held_lock held = lock_of_item(l);
+            lock_add(&r->locks, &held);
+        }
     }
 }
 

@@ -104,3 +104,30 @@ void lock_list_free(struct held_lock **list)
         free(l);
     }
 }
+
+/* ---- in messages ---- */
+
+struct item_lock lock_item(struct fid fid, const struct held_lock *l)
+{
+    return (struct item_lock){.fid = fid,
+                              .node = l->node,
+                              .incarnation = l->incarnation,
+                              .owner = l->owner,
+                              .kind = l->kind,
+                              .type = l->type,
+                              .start = l->start,
+                              .end = l->end,
+                              .pid = l->pid};
+}
+
+struct held_lock lock_of_item(const struct item_lock *l)
+{
+    return (struct held_lock){.node = l->node,
+                              .incarnation = l->incarnation,
+                              .owner = l->owner,
+                              .kind = l->kind,
+                              .type = l->type,
+                              .start = l->start,
+                              .end = l->end,
+                              .pid = l->pid};
+}

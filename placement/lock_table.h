@@ -9,6 +9,7 @@
 #define EDDY_PLACEMENT_LOCK_TABLE_H
 
 #include "transport/base.h"
+#include "transport/message.h"
 
 enum lock_kind { LOCK_FCNTL = 0, LOCK_FLOCK = 1 };
 enum lock_type { HELD_READ = 0, HELD_WRITE = 1, HELD_NONE = 2 };
@@ -20,6 +21,10 @@ struct held_lock {
     uint64_t start, end;               /* inclusive */
     uint32_t pid;
 };
+
+/* As it stands in a message, and back (next is NULL). */
+struct item_lock lock_item(struct fid fid, const struct held_lock *l);
+struct held_lock lock_of_item(const struct item_lock *l);
 
 static inline bool same_holder(const struct held_lock *a, const struct held_lock *b)
 {

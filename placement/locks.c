@@ -145,15 +145,7 @@ void locks_fill(const struct view *v, uint64_t to, uint32_t *n, struct item_lock
                 continue;
             for (const struct held_lock *l = o->list; l; l = l->next) {
                 *list = xrealloc(*list, (*n + 1) * sizeof(**list));
-                (*list)[(*n)++] = (struct item_lock){.fid = o->fid,
-                                                     .node = l->node,
-                                                     .incarnation = l->incarnation,
-                                                     .owner = l->owner,
-                                                     .kind = l->kind,
-                                                     .type = l->type,
-                                                     .start = l->start,
-                                                     .end = l->end,
-                                                     .pid = l->pid};
+                (*list)[(*n)++] = lock_item(o->fid, l);
             }
         }
     }

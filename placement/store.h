@@ -170,7 +170,6 @@ void store_set_reborn(struct file *f);
  * -ENOSPC: too much of the cache would be pinned, or too little is free for a writer. */
 int store_pass_open(struct file *f, bool write, int *fd, unsigned *life);
 void store_pass_close(struct file *f, unsigned life, bool write);
-unsigned store_pass_life(struct file *f);
 void store_pass_direct(struct file *f); /* ... with O_DIRECT; right after store_pass_open */
 /* Before an open for writing, without a lock: makes the room that it asks for. */
 void store_pass_make_room(void);

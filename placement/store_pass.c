@@ -105,7 +105,13 @@ static void took_changes(struct file *f, const struct pass_sample *s)
 bool store_pass_look(struct file *f)
 {
     struct pass_sample now;
-    if (!is_pass(f) || !take_sample(f, &now) || same_sample(&now, &f->pass.seen))
+    if (!is_pass(f))
+        return false;
+    if (!take_sample(f, &now)) {
+        f->pass.seen.known = false; /* nothing is proved any more: it counts as changed */
+        return false;
+    }
+    if (same_sample(&now, &f->pass.seen))
         return false;
     bool first = !f->pass.seen.known;
     if (first) /* after a start: all of it may be news */
@@ -268,20 +274,12 @@ void store_pass_direct(struct file *f)
     lock_drop(&f->lock);
 }
 
-unsigned store_pass_life(struct file *f)
-{
-    lock_take(&f->lock);
-    unsigned life = f->pass.life;
-    lock_drop(&f->lock);
-    return life;
-}
-
 /* ---- clean again ---- */
 
 /* F5: nobody can store any more, and nobody has since the flush. */
 static bool nobody_stores(struct file *f)
 {
-    return !f->pass.writers && datafile_unwritten(f) && !store_pass_look(f);
+    return !f->pass.writers && datafile_unwritten(f) && !store_pass_look(f) && f->pass.seen.known;
 }
 
 void store_pass_uncount(struct file *f)
@@ -481,7 +479,7 @@ bool store_pass_settle(struct file *f, bool clean)
 {
     if (!is_pass(f))
         return clean;
-    if (store_pass_look(f) || f->change != f->pass.marked || !f->pass.solid)
+    if (store_pass_look(f) || !f->pass.seen.known || f->change != f->pass.marked || !f->pass.solid)
         clean = false;
     if (clean) {
         keep_hashes(f);

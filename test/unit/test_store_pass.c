@@ -105,6 +105,14 @@ static bool sample(void)
     return store_pass_sample(no_news, no_news) > 0;
 }
 
+static void end_writing(struct file *f, unsigned life, int fd)
+{
+    close(fd);
+    store_pass_close(f, life, true);
+    sample();
+    file_put(f);
+}
+
 static struct file *whole_file(uint64_t n, const struct version *v)
 {
     struct file *f = get_file(n, "whole");
@@ -175,10 +183,7 @@ START_TEST(only_chunks_that_changed_are_copied_again)
     ck_assert(store_flushed(f, &fl.v, fl.change));
     bytes[CHUNK + 17] = '!';
     ck_assert_mem_eq(pfs, bytes, SIZE);
-    close(fd);
-    store_pass_close(f, life, true);
-    sample();
-    file_put(f);
+    end_writing(f, life, fd);
 }
 END_TEST
 
@@ -198,10 +203,7 @@ START_TEST(a_store_during_the_copy_is_copied_again)
     ck_assert(info_of(f).dirty);
     ck_assert(flush(f, pfs));
     ck_assert_mem_eq(pfs, bytes, SIZE);
-    close(fd);
-    store_pass_close(f, life, true);
-    sample();
-    file_put(f);
+    end_writing(f, life, fd);
 }
 END_TEST
 
@@ -221,10 +223,7 @@ START_TEST(a_truncation_during_the_copy_is_copied_again)
     memset(pfs, 0, sizeof(pfs));
     ck_assert(flush(f, pfs));
     ck_assert_mem_eq(pfs, bytes, CHUNK);
-    close(fd);
-    store_pass_close(f, life, true);
-    sample();
-    file_put(f);
+    end_writing(f, life, fd);
 }
 END_TEST
 
@@ -264,7 +263,7 @@ START_TEST(who_has_an_older_version_open_or_mapped_keeps_it)
     uint8_t *map = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0), got[SIZE];
     ck_assert_ptr_ne(map, MAP_FAILED);
     ck_assert_int_eq(store_set_version(f, &w, NULL), 0);
-    ck_assert_uint_ne(store_pass_life(f), life);
+    ck_assert_uint_ne(f->pass.life, life);
     ck_assert_int_eq(pread(fd, got, SIZE, 0), SIZE);
     ck_assert_mem_eq(got, bytes, SIZE);
     uint64_t off, len;
@@ -348,10 +347,7 @@ START_TEST(fallocate_never_shortens)
     ck_assert_int_eq(store_allocate(f, SIZE, CHUNK, false), 0);
     ck_assert_uint_eq(info_of(f).size, SIZE + CHUNK);
     read_is(f, bytes, SIZE, 0);
-    close(fd);
-    store_pass_close(f, life, true);
-    sample();
-    file_put(f);
+    end_writing(f, life, fd);
 }
 END_TEST
 
@@ -403,10 +399,7 @@ START_TEST(our_own_changes_and_the_kernels_go_together)
     ck_assert_int_eq(store_truncate(f, 3 * CHUNK, &unused), 0);
     struct stat st;
     ck_assert(!fstat(fd, &st) && (uint64_t)st.st_size == 3 * CHUNK);
-    close(fd);
-    store_pass_close(f, life, true);
-    sample();
-    file_put(f);
+    end_writing(f, life, fd);
 }
 END_TEST
 
