@@ -16,11 +16,11 @@ void home_adopted(const struct view *v);
 void home_fill_adopted(const struct view *v, uint64_t to, struct msg *m);
 void home_heard_adopted(const struct view *v, uint64_t from, const struct msg *m);
 void home_all_adopted(const struct view *v);
-/* For status: records, locks, files lost until a node returns. */
 /* Tries fn(arg) again at the next tick (100 ms); if home_stop comes first, drop(arg) is called
  * instead (NULL: arg is owned elsewhere).  Network thread. */
 void home_later(void (*fn)(void *arg), void (*drop)(void *arg), void *arg);
 
+/* For status: records, locks, files lost until a node returns. */
 struct home_status {
     unsigned records, locks, lost;
 };

@@ -131,3 +131,14 @@ struct held_lock lock_of_item(const struct item_lock *l)
                               .end = l->end,
                               .pid = l->pid};
 }
+
+void lock_items_add(struct fid fid, const struct held_lock *list, uint64_t except, uint32_t *n,
+                    struct item_lock **v)
+{
+    for (; list; list = list->next) {
+        if (except && list->node == except)
+            continue;
+        *v = xrealloc(*v, (*n + 1) * sizeof(**v));
+        (*v)[(*n)++] = lock_item(fid, list);
+    }
+}

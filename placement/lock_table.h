@@ -25,6 +25,9 @@ struct held_lock {
 /* As it stands in a message, and back (next is NULL). */
 struct item_lock lock_item(struct fid fid, const struct held_lock *l);
 struct held_lock lock_of_item(const struct item_lock *l);
+/* Appends a file's locks to *v of *n (realloc'd), but for those of node `except` (0: all). */
+void lock_items_add(struct fid fid, const struct held_lock *list, uint64_t except, uint32_t *n,
+                    struct item_lock **v);
 
 static inline bool same_holder(const struct held_lock *a, const struct held_lock *b)
 {

@@ -143,10 +143,7 @@ void locks_fill(const struct view *v, uint64_t to, uint32_t *n, struct item_lock
         for (const struct own_locks *o = table[b]; o; o = o->next) {
             if (ring_home(ring, o->fid, 0) != to)
                 continue;
-            for (const struct held_lock *l = o->list; l; l = l->next) {
-                *list = xrealloc(*list, (*n + 1) * sizeof(**list));
-                (*list)[(*n)++] = lock_item(o->fid, l);
-            }
+            lock_items_add(o->fid, o->list, 0, n, list);
         }
     }
     lock_drop(&own_lock);

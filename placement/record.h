@@ -1,7 +1,7 @@
 /* record.h - the home's and next's records, and what rule 7 makes of them when a view changes.
  *
- * Private to placement/home.c (requests) and placement/collect.c (view changes).  Network thread
- * only.
+ * Private to the home: record.c (the table), placement/home_*.c (requests) and placement/collect.c
+ * (view changes).  Network thread only: there is no lock.
  */
 #ifndef EDDY_PLACEMENT_RECORD_H
 #define EDDY_PLACEMENT_RECORD_H
@@ -30,7 +30,7 @@ struct record {
     uint64_t touched_ms;
 };
 
-struct record *record_find(struct fid fid);
+struct record *record_find(struct fid fid); /* or NULL */
 struct record *record_make(struct fid fid);
 void record_each(void (*fn)(struct record *r, void *arg), void *arg);
 /* Removes those for which drop() says so. */
@@ -40,6 +40,14 @@ static inline bool record_empty(const struct record *r)
 {
     return !r->claimant && !r->locks && !r->pending && !r->waiting;
 }
+/* Does it say something of the claim?  One of members' locks alone must not look like
+ * "unclaimed". */
+static inline bool record_is_stamp(const struct record *r)
+{
+    return !r->blind || r->claimant || r->freed_by;
+}
+/* As it stands in a message. */
+struct item_record record_item(const struct record *r);
 
 /* ---- collect.c: rule 7 ---- */
 /* was a member, did not leave cleanly, has not come back */

@@ -1,0 +1,181 @@
+/* home_lock.c - who holds which lock on a file: LOCK (docs/protocol.md, 5a).
+ *
+ * A lock with another one in its way is refused, or waits in its record until an unlock lets it in
+ * or its asker cancels it.  Those who wait are told every second that there is a home (home.c).
+ */
+#include "placement/home_int.h"
+
+#include "transport/peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { LOCK_SET, LOCK_SET_WAIT, LOCK_UNLOCK, LOCK_TEST, LOCK_CANCEL, LOCK_DROP_OWNER };
+
+/* An absent node that may hold locks on the file; 0: all is known. */
+static uint64_t blind_locks(const struct record *r, struct fid fid)
+{
+    return r && !r->blind ? 0 : collect_blind(home.view, fid);
+}
+
+static struct held_lock lock_of(const struct msg *m)
+{
+    const struct body_lock *l = &m->lock;
+
+    return (struct held_lock){.node = m->head.sender,
+                              .incarnation = m->head.incarnation,
+                              .owner = l->owner,
+                              .kind = l->kind,
+                              .type = l->type,
+                              .start = l->start,
+                              .end = l->end,
+                              .pid = l->pid};
+}
+
+/* A holder that is in no view any more may still run: nobody gets its locks until it is back (or
+ * forgotten). */
+static bool held_by_absent(const struct held_lock *l)
+{
+    static _Atomic uint64_t said;
+
+    if (view_has(home.view, l->node, l->incarnation))
+        return false;
+    if (log_every(&said, 10000))
+        log_warn("a lock is held by node %s, which left the session: who asks for it gets EIO "
+                 "until that node is back",
+                 members_name(l->node));
+    return true;
+}
+
+static void grant_lock(struct record *r, struct msg *m, const struct held_lock *want)
+{
+    lock_apply(&r->locks, want);
+    home_queue(&r->pending, m, home.count + 1);
+    home_changed(r);
+}
+
+/* flock conversion is not atomic (flock(2)): the old lock goes first, also when the new one must
+ * wait. */
+static void drop_for_conversion(struct record *r, const struct held_lock *want)
+{
+    struct held_lock none = *want;
+
+    none.type = HELD_NONE;
+    if (want->kind == LOCK_FLOCK && lock_apply(&r->locks, &none))
+        home_changed(r);
+}
+
+/* Returns false if it must wait. */
+static bool try_lock(struct record *r, struct msg *m, bool wait)
+{
+    struct held_lock want = lock_of(m);
+    const struct held_lock *in_the_way = lock_conflict(r->locks, &want);
+
+    if (!in_the_way) {
+        grant_lock(r, m, &want);
+        return true;
+    }
+    if (held_by_absent(in_the_way)) {
+        home_refuse(m, -EIO);
+        return true;
+    }
+    drop_for_conversion(r, &want);
+    if (wait)
+        return false;
+    home_refuse(m, -EAGAIN);
+    return true;
+}
+
+static void wake_waiting(struct record *r)
+{
+    for (struct pending **p = &r->waiting; *p;) {
+        struct pending *w = *p;
+
+        if (!try_lock(r, w->m, true)) {
+            p = &w->next;
+            continue;
+        }
+        *p = w->next;
+        free(w);
+        home.waiting--;
+    }
+}
+
+static void unlock(struct record *r, const struct msg *m)
+{
+    struct held_lock none = lock_of(m);
+
+    none.type = HELD_NONE;
+    if (m->lock.op == LOCK_DROP_OWNER) {
+        none.start = 0;
+        none.end = UINT64_MAX;
+    }
+    if (!lock_apply(&r->locks, &none))
+        return;
+    home_changed(r);
+    wake_waiting(r);
+}
+
+/* All with its number: a request may be here twice, when its sender heard nothing for a while. */
+static void cancel(struct record *r, const struct msg *m)
+{
+    for (struct pending **p = &r->waiting; *p;) {
+        struct pending *w = *p;
+
+        if (w->m->head.sender != m->head.sender || w->m->head.incarnation != m->head.incarnation ||
+            w->m->lock.number != m->lock.number) {
+            p = &w->next;
+            continue;
+        }
+        *p = w->next;
+        home_refuse(w->m, -EINTR);
+        free(w);
+        home.waiting--;
+    }
+}
+
+static void ask_lock(struct msg *m)
+{
+    struct record *r = record_make(m->lock.fid);
+    struct held_lock want = lock_of(m);
+    bool wait = m->lock.op == LOCK_SET_WAIT;
+
+    if (m->lock.op == LOCK_TEST) {
+        home_reply_locked(m, lock_conflict(r->locks, &want));
+    } else if (!try_lock(r, m, wait)) {
+        home_queue(&r->waiting, m, 0);
+        home.waiting++;
+        home_arm(T_PING);
+    }
+    wake_waiting(r); /* a conversion may have let others in */
+}
+
+static void handle_lock(struct msg *m)
+{
+    const struct body_lock *l = &m->lock;
+    bool asks = l->op == LOCK_SET || l->op == LOCK_SET_WAIT || l->op == LOCK_TEST;
+    struct record *r;
+
+    if (l->kind > LOCK_FLOCK || l->type > HELD_NONE || l->start > l->end ||
+        l->op > LOCK_DROP_OWNER || (asks && l->type == HELD_NONE)) {
+        home_refuse(m, -EINVAL);
+    } else if (asks ? !home_may_grant(m, l->fid) : !home_may_tell(m, l->fid)) {
+        home_ask_again(m);
+    } else if (asks && blind_locks(record_find(l->fid), l->fid)) {
+        home_refuse(m, -EIO);
+    } else if (asks) {
+        ask_lock(m);
+    } else {
+        r = record_find(l->fid);
+        if (r && l->op == LOCK_CANCEL)
+            cancel(r, m);
+        else if (r)
+            unlock(r, m);
+        home_reply_locked(m, NULL);
+    }
+}
+
+void home_lock_start(void)
+{
+    peer_handle(MSG_LOCK, handle_lock);
+}
