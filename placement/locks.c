@@ -380,9 +380,9 @@ static void answered(void *arg, int err, struct msg *reply, bool *keep)
     bool grant = o->op == OP_SET || o->op == OP_SET_WAIT;
 
     (void)keep;
-    if (err == -ETIMEDOUT || err == -ECONNREFUSED || err == -ECONNRESET) {
+    if (members_no_contact(err)) {
         if (v)
-            members_doubt(ring_home(ring_of(v), o->ask.fid, 0));
+            members_doubt(view_home(v, o->ask.fid));
         again(o, err);
         return;
     }
@@ -439,7 +439,7 @@ static void send_op(void *arg)
     m->lock.end = l.end;
     m->lock.pid = l.pid;
     o->view = v->number;
-    peer_request(ring_home(ring_of(v), o->ask.fid, 0), m, T_SUSPECT, NULL, 0, answered, o);
+    peer_request(view_home(v, o->ask.fid), m, T_SUSPECT, NULL, 0, answered, o);
 }
 
 /* ---- what fs/ calls ---- */
@@ -502,7 +502,7 @@ static void send_cancel(const struct op *o)
     m->lock.number = o->number;
     m->lock.op = OP_CANCEL;
     m->lock.end = UINT64_MAX;
-    peer_send(ring_home(ring_of(v), o->ask.fid, 0), m);
+    peer_send(view_home(v, o->ask.fid), m);
 }
 
 static void cancel_here(void *arg)

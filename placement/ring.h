@@ -18,5 +18,10 @@ uint64_t ring_owner(const struct ring *r, struct fid fid, uint64_t index, unsign
 uint64_t ring_home(const struct ring *r, struct fid fid, unsigned n);
 /* The ring of a view; made once per view and kept. Any thread. */
 const struct ring *ring_of(const struct view *v);
+/* The file's home in this view. */
+static inline uint64_t view_home(const struct view *v, struct fid fid)
+{
+    return ring_home(ring_of(v), fid, 0);
+}
 
 #endif

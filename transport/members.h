@@ -9,6 +9,8 @@
 #include "transport/message.h"
 #include "transport/session.h"
 
+#include <errno.h>
+
 /* times of the protocol, section 6, in ms */
 #define T_PING    1000
 #define T_SUSPECT 3000
@@ -64,5 +66,10 @@ const char *members_name(uint64_t id); /* of a member or an absent node, "?" */
 const char *members_state(uint64_t id);
 /* A request to this node was not answered: doubt it.  Any thread. */
 void members_doubt(uint64_t id);
+/* Does this error of a request mean that its node could not be reached, or is silent? */
+static inline bool members_no_contact(int err)
+{
+    return err == -ETIMEDOUT || err == -ECONNREFUSED || err == -ECONNRESET;
+}
 
 #endif

@@ -62,7 +62,7 @@ static void adopted_answered(void *arg, int err, struct msg *reply, bool *keep)
             members_leave_step();
         return;
     }
-    if (err == -ETIMEDOUT || err == -ECONNREFUSED || err == -ECONNRESET)
+    if (members_no_contact(err))
         members_doubt(s->to);
     r = xcalloc(1, sizeof(*r));
     r->s = s;

@@ -1,0 +1,126 @@
+/* claim_views.c - this node's claims from the start to the end: taken up from the store, told in
+ * every view, given back (docs/protocol.md, rules 3, 16, 18).
+ */
+#include "placement/claim_int.h"
+
+#include "placement/claim_own.h"
+#include "placement/home.h"
+#include "placement/locks.h"
+#include "placement/store.h"
+
+/* ---- what was claimed when the daemon ended ---- */
+
+static int take_up(void *arg, struct file *f)
+{
+    unsigned *n = arg;
+    struct file_info info;
+
+    store_info(f, &info);
+    if (!info.dirty) {
+        store_clear_claim(f, info.base_known ? &info.base : NULL);
+        return 0;
+    }
+    f->number_inc = members_incarnation();
+    f->number = claim_next_number();
+    store_set_claim(f, f->number_inc, f->number, NULL);
+    f->claim = CLAIM_HELD;
+    file_ref(f);
+    own_add(f->fid, f->number_inc, f->number, 0);
+    (*n)++;
+    return 0;
+}
+
+int claim_recover(void)
+{
+    unsigned n = 0;
+    int err = store_each_claimed(take_up, &n);
+
+    if (n)
+        log_info(
+            "%u files were not on the PFS when the daemon ended: they are served and flushed now",
+            n);
+    return err;
+}
+
+/* ---- views ---- */
+
+static void adopted(const struct view *v)
+{
+    own_adopted(v ? v->number : 0);
+    home_adopted(v);
+    claim_wake();
+}
+
+static void fill_adopted(const struct view *v, uint64_t to, struct msg *m)
+{
+    home_fill_adopted(v, to, m);
+    own_list(v, to, &m->adopted.claims.n, &m->adopted.claims.v);
+    locks_fill(v, to, &m->adopted.locks.n, &m->adopted.locks.v);
+}
+
+static void all_adopted(const struct view *v)
+{
+    home_all_adopted(v);
+    claim_wake();
+}
+
+const struct members_ops claim_members_ops = {
+    .fill_adopted = fill_adopted,
+    .adopted = adopted,
+    .heard_adopted = home_heard_adopted,
+    .all_adopted = all_adopted,
+};
+
+/* ---- all of them ---- */
+
+unsigned claim_held(void)
+{
+    return own_count();
+}
+
+static void give_back_one(struct fid fid, void *arg)
+{
+    struct file *f = file_find(fid);
+
+    (void)arg;
+    if (!f)
+        return;
+    claim_give_back(f);
+    file_put(f);
+}
+
+unsigned claim_give_back_all(void)
+{
+    own_each(give_back_one, NULL);
+    return own_count();
+}
+
+/* ---- start, end ---- */
+
+void claim_start(void)
+{
+    claim_where_start();
+    own_start();
+    locks_start();
+    claim_serve_start();
+    claim_named_start();
+}
+
+static void put_one(struct fid fid, void *arg)
+{
+    struct file *f = file_find(fid);
+
+    (void)arg;
+    if (f) {
+        file_put(f);
+        file_put(f); /* the claim's own */
+    }
+}
+
+/* What is still claimed stays so on disk: the next start takes it up. */
+void claim_stop(void)
+{
+    own_each(put_one, NULL);
+    locks_stop();
+    own_stop();
+}

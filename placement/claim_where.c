@@ -1,0 +1,346 @@
+/* claim_where.c - where files' latest bytes are: asks homes, and the claimants that they name
+ * (docs/protocol.md, rules 8 and 12-14).
+ *
+ *     ask the home (WHERE) --AT PFS, LOST--> done
+ *          ^         '-------AT a node-----> ask the claimant (ASK) --HAVE--> done
+ *          '------------------------ "not mine" ------'
+ *
+ * Many files are asked for at once, one message for each node.  Locks: two leaves, each alone.
+ */
+#include "placement/claim_int.h"
+
+#include "placement/claim_own.h"
+#include "placement/ring.h"
+#include "placement/store.h"
+#include "transport/peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- waiting for a view, or for a home to become ready ---- */
+
+static struct lock pause_lock;
+static pthread_cond_t pause_cond;
+
+void claim_wait(unsigned ms)
+{
+    lock_take(&pause_lock);
+    lock_wait(&pause_lock, &pause_cond, ms);
+    lock_drop(&pause_lock);
+}
+
+void claim_wake(void)
+{
+    lock_take(&pause_lock);
+    pthread_cond_broadcast(&pause_cond);
+    lock_drop(&pause_lock);
+}
+
+/* ---- our own word ---- */
+
+void claim_own_word(struct file *f, struct location *out)
+{
+    struct file_info info;
+
+    store_info(f, &info);
+    *out = (struct location){.where = WHERE_HERE,
+                             .node = members_self(),
+                             .size = info.size,
+                             .blocks = info.blocks,
+                             .mtime_ns = info.mtime_ns,
+                             .ctime_ns = info.ctime_ns,
+                             .counter = info.change};
+}
+
+bool claim_here(struct fid fid, struct location *out)
+{
+    struct file *f;
+
+    if (!own_has(fid, NULL, NULL))
+        return false;
+    f = file_find(fid);
+    if (!f)
+        return false;
+    claim_own_word(f, out);
+    file_put(f);
+    return true;
+}
+
+/* ---- did all homes act in a view already? ---- */
+
+/* The first answer of a home in a view: it is complete, so all members have adopted the view. */
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    uint64_t view, since_ms;
+} settled;
+
+static void note_settled(uint64_t view)
+{
+    lock_take(&settled.lock);
+    if (view > settled.view) {
+        settled.view = view;
+        settled.since_ms = boot_ms();
+    }
+    lock_drop(&settled.lock);
+}
+
+bool claim_settled(uint64_t view, uint64_t looked_ms)
+{
+    lock_take(&settled.lock);
+    bool yes = view && view == settled.view && looked_ms > settled.since_ms;
+    lock_drop(&settled.lock);
+    return yes;
+}
+
+/* ---- several requests at once ---- */
+
+struct group {
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t done;
+    unsigned waiting;
+};
+
+struct sent {
+    struct group *group;
+    uint64_t to;
+    unsigned n;
+    unsigned index[ASK_BATCH]; /* positions in the caller's arrays */
+    int err;
+    struct msg *reply;
+};
+
+static void group_reply(void *arg, int err, struct msg *reply, bool *keep)
+{
+    struct sent *s = arg;
+
+    lock_take(&s->group->lock);
+    s->err = err;
+    if (!err) {
+        s->reply = reply;
+        *keep = true;
+    }
+    if (!--s->group->waiting)
+        pthread_cond_broadcast(&s->group->done);
+    lock_drop(&s->group->lock);
+}
+
+/* What claim_where_many knows of its files so far. */
+struct search {
+    const struct fid *fids;
+    unsigned n;
+    struct location *out;
+    enum { OPEN, DONE } * state;
+    uint64_t *at; /* claimant to ask, 0: ask the home */
+};
+
+static struct msg *ask_msg(const struct search *q, const struct sent *s, enum msg_type type)
+{
+    struct msg *m = msg_new(type);
+    struct item_fid_item *items = xcalloc(s->n, sizeof(*items));
+
+    for (unsigned i = 0; i < s->n; i++)
+        items[i].fid = q->fids[s->index[i]];
+    m->where.fids.n = s->n; /* WHERE and ASK have the same body */
+    m->where.fids.v = items;
+    m->arena = items;
+    return m;
+}
+
+/* One message per node that must be asked: homes (WHERE) or claimants (ASK). */
+static unsigned sort_out(const struct search *q, const struct view *v, bool claimants,
+                         struct sent **out)
+{
+    struct sent *list = NULL;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < q->n; i++) {
+        uint64_t to = claimants ? q->at[i] : view_home(v, q->fids[i]);
+        unsigned k = 0;
+
+        if (q->state[i] == DONE || !to || (claimants != (q->at[i] != 0)))
+            continue;
+        while (k < n && list[k].to != to)
+            k++;
+        if (k == n) {
+            list = xrealloc(list, (n + 1) * sizeof(*list));
+            list[n++] = (struct sent){.to = to};
+        }
+        list[k].index[list[k].n++] = i;
+    }
+    *out = list;
+    return n;
+}
+
+static void ask_all(const struct search *q, struct sent *list, unsigned n, enum msg_type type)
+{
+    struct group g = {.waiting = n};
+
+    lock_init(&g.lock, RANK_LEAF);
+    lock_cond_init(&g.done);
+    for (unsigned k = 0; k < n; k++) {
+        list[k].group = &g;
+        peer_request(list[k].to, ask_msg(q, &list[k], type), T_PING, NULL, 0, group_reply,
+                     &list[k]);
+    }
+    lock_take(&g.lock);
+    while (g.waiting)
+        lock_wait(&g.lock, &g.done, 0);
+    lock_drop(&g.lock);
+    lock_destroy(&g.lock);
+    pthread_cond_destroy(&g.done);
+}
+
+/* ---- what they answer ---- */
+
+static void take_at(struct search *q, unsigned i, uint64_t view, const struct item_at *at)
+{
+    struct location *l = &q->out[i];
+
+    memset(l, 0, sizeof(*l));
+    switch (at->where) {
+    case AT_PFS:
+        l->where = WHERE_PFS;
+        l->known = at->known;
+        l->version = at->version;
+        l->same_as = at->same_as;
+        l->view = view;
+        q->state[i] = DONE;
+        break;
+    case AT_LOST:
+        l->where = WHERE_LOST;
+        l->node = at->node;
+        q->state[i] = DONE;
+        break;
+    case AT_NODE:
+        q->at[i] = at->node;
+        break;
+    }
+}
+
+static void take_have(struct search *q, unsigned i, uint64_t node, const struct item_have *have)
+{
+    q->at[i] = 0;
+    if (!have->mine)
+        return; /* it gave the claim back, and tells the home so: ask the home again */
+    q->out[i] = (struct location){.where = WHERE_NODE,
+                                  .node = node,
+                                  .size = have->size,
+                                  .blocks = have->blocks,
+                                  .mtime_ns = have->mtime_ns,
+                                  .ctime_ns = have->ctime_ns,
+                                  .counter = have->counter};
+    q->state[i] = DONE;
+}
+
+static void take_answers(struct search *q, struct sent *list, unsigned n, bool claimants)
+{
+    for (unsigned k = 0; k < n; k++) {
+        struct sent *s = &list[k];
+        unsigned answers = s->err ? 0 : claimants ? s->reply->have.have.n : s->reply->at.at.n;
+
+        if (members_no_contact(s->err))
+            members_doubt(s->to);
+        if (!claimants && answers == s->n)
+            note_settled(s->reply->head.view);
+        for (unsigned a = 0; a < s->n; a++) {
+            if (answers != s->n)
+                q->at[s->index[a]] = 0;
+            else if (claimants)
+                take_have(q, s->index[a], s->to, &s->reply->have.have.v[a]);
+            else
+                take_at(q, s->index[a], s->reply->head.view, &s->reply->at.at.v[a]);
+        }
+        if (s->reply)
+            msg_free(s->reply);
+    }
+    free(list);
+}
+
+/* ---- until all is known ---- */
+
+static unsigned still_open(struct search *q)
+{
+    unsigned open = 0;
+
+    for (unsigned i = 0; i < q->n; i++) {
+        if (q->state[i] == OPEN && claim_here(q->fids[i], &q->out[i]))
+            q->state[i] = DONE;
+        open += q->state[i] == OPEN;
+    }
+    return open;
+}
+
+static void search_step(struct search *q, const struct view *v)
+{
+    struct sent *list;
+    unsigned n = sort_out(q, v, false, &list);
+
+    ask_all(q, list, n, MSG_WHERE);
+    take_answers(q, list, n, false);
+    n = sort_out(q, v, true, &list);
+    ask_all(q, list, n, MSG_ASK);
+    take_answers(q, list, n, true);
+}
+
+/* How many are not known when the time is over. */
+static unsigned search_until(struct search *q, uint64_t end)
+{
+    unsigned open, wait = 10;
+
+    while ((open = still_open(q)) && boot_ms() < end) {
+        const struct view *v = members_view();
+
+        if (v)
+            search_step(q, v);
+        open = still_open(q);
+        if (!open)
+            break;
+        claim_wait(wait);
+        wait = MIN(2 * wait, 200);
+    }
+    return open;
+}
+
+int claim_where_until(uint64_t end, const struct fid *fids, unsigned n, struct location *out,
+                      int *errs)
+{
+    static _Atomic uint64_t said;
+    struct search q = {fids, MIN(n, ASK_BATCH), out, NULL, NULL};
+    unsigned open;
+    int err = 0;
+
+    q.state = xcalloc(n + 1, sizeof(*q.state));
+    q.at = xcalloc(n + 1, sizeof(*q.at));
+    open = search_until(&q, end);
+    for (unsigned i = 0; i < n; i++) {
+        int e = i >= ASK_BATCH ? -EINVAL : q.state[i] == DONE ? 0 : -EIO;
+
+        if (errs)
+            errs[i] = e;
+        err = err ? err : e;
+    }
+    if (open && log_every(&said, 10000))
+        log_warn("nobody could say within %d s where the latest bytes of %u files are: EIO",
+                 T_OPEN / 1000, open);
+    free(q.state);
+    free(q.at);
+    return errs ? 0 : err;
+}
+
+int claim_where_many(const struct fid *fids, unsigned n, struct location *out, int *errs)
+{
+    return claim_where_until(boot_ms() + T_OPEN, fids, n, out, errs);
+}
+
+int claim_where(struct fid fid, struct location *out)
+{
+    return claim_where_many(&fid, 1, out, NULL);
+}
+
+void claim_where_start(void)
+{
+    lock_init(&pause_lock, RANK_LEAF);
+    lock_init(&settled.lock, RANK_LEAF);
+    lock_cond_init(&pause_cond);
+}
