@@ -186,9 +186,9 @@ int claim_open_writer(struct file *f, const struct version *base, struct locatio
     int err;
 
     lock_take(&f->claim_lock);
-    while ((f->claim == CLAIM_ASKING || f->claim == CLAIM_FREEING) && (t = boot_ms()) < end)
+    while (f->claim == CLAIM_ASKING && (t = boot_ms()) < end)
         lock_wait(&f->claim_lock, &f->claim_changed, end - t);
-    if (f->claim == CLAIM_ASKING || f->claim == CLAIM_FREEING) {
+    if (f->claim == CLAIM_ASKING) {
         lock_drop(&f->claim_lock);
         return -EIO; /* those before us waited as long, and said why */
     }

@@ -22,10 +22,9 @@ struct range_op;    /* a write, fill or punch in progress, placement/store.c */
 struct snapshot;    /* a copy-out in progress, placement/store.h */
 
 enum claim_state {
-    CLAIM_NONE,    /* not ours */
-    CLAIM_ASKING,  /* a WANT is under way */
-    CLAIM_HELD,    /* ours: our word is the truth */
-    CLAIM_FREEING, /* cleared on disk, FREE is on its way */
+    CLAIM_NONE,   /* not ours */
+    CLAIM_ASKING, /* a WANT is under way */
+    CLAIM_HELD,   /* ours: our word is the truth */
 };
 
 struct file {
@@ -46,9 +45,9 @@ struct file {
     unsigned held;        /* store_hold's: nothing of it is evicted (f->lock) */
     struct range_op *ops; /* placement/range.h */
     struct snapshot *snapshots;
-    uint64_t change; /* goes up with every change of bytes or size; starts at a random value per
+    uint64_t change;   /* goes up with every change of bytes or size; starts at a random value per
                         object */
-    struct file_pass {   /* what the kernel serves from the data file: placement/store_pass.c */
+    struct file_pass { /* what the kernel serves from the data file: placement/store_pass.c */
         unsigned opens, writers;
         unsigned life;            /* goes up when another data file takes the place of this one */
         uint64_t pinned, counted; /* bytes, of all files' sums */
