@@ -6,6 +6,7 @@
 #include "placement/claim_own.h"
 #include "placement/home.h"
 #include "placement/locks.h"
+#include "placement/locks_own.h"
 #include "placement/store.h"
 
 /* ---- what was claimed when the daemon ended ---- */

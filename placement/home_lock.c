@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { LOCK_SET, LOCK_SET_WAIT, LOCK_UNLOCK, LOCK_TEST, LOCK_CANCEL, LOCK_DROP_OWNER };
-
 /* An absent node that may hold locks on the file; 0: all is known. */
 static uint64_t blind_locks(const struct record *r, struct fid fid)
 {

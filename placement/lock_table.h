@@ -11,6 +11,8 @@
 #include "transport/base.h"
 #include "transport/message.h"
 
+/* LOCK.op */
+enum lock_op { LOCK_SET, LOCK_SET_WAIT, LOCK_UNLOCK, LOCK_TEST, LOCK_CANCEL, LOCK_DROP_OWNER };
 enum lock_kind { LOCK_FCNTL = 0, LOCK_FLOCK = 1 };
 enum lock_type { HELD_READ = 0, HELD_WRITE = 1, HELD_NONE = 2 };
 

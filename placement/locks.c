@@ -1,9 +1,9 @@
-/* locks.c - fcntl and flock locks, the holder's side: asks the home, remembers what this node
- * holds.
+/* locks.c - fcntl and flock locks, the holder's side: asks the home, and keeps the list of what this
+ * node holds (locks_own.c).
  *
  * All work is done in the network thread, so that taking a granted lock and adopting a view cannot
- * interleave: a lock is either in the list of ADOPTED(k) or was granted in view k.  The list of own
- * locks is also read by lock_drop_owner, hence its lock.
+ * interleave: a lock is either in the list of ADOPTED(k) or was granted in view k.  There is no lock
+ * here; the list has its own, since who gives a lock back takes it out at once.
  *
  * An operation that is cancelled is answered when the home has said what became of it: cancelled
  * (EINTR), or granted before.  If the home does not say so within CANCEL_MS, EINTR is answered; and
@@ -18,7 +18,7 @@
 
 #include "placement/claim.h"
 #include "placement/home.h"
-#include "placement/lock_table.h"
+#include "placement/locks_own.h"
 #include "placement/ring.h"
 #include "transport/loop.h"
 #include "transport/peer.h"
@@ -27,16 +27,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#define BUCKETS   1024
 #define CANCEL_MS 700 /* an interrupted process is to go on within a second */
-
-enum { OP_SET, OP_SET_WAIT, OP_UNLOCK, OP_TEST, OP_CANCEL, OP_DROP_OWNER }; /* as in LOCK */
 
 struct op {
     struct op *next;
     uint64_t id, number;
     struct lock_ask ask;
-    uint8_t op;
+    uint8_t op; /* enum lock_op */
     lock_done done;
     void *arg;
     uint64_t contact_ms;   /* last sign of life from a home */
@@ -48,28 +45,14 @@ struct op {
     bool parked;    /* not sent: others of its owner must end first */
 };
 
-struct own_locks {
-    struct own_locks *next;
-    struct fid fid;
-    struct held_lock *list;
-};
-
-static struct own_locks *table[BUCKETS];
-static struct lock own_lock; /* RANK_LEAF */
-static struct op *ops;       /* network thread */
+static struct op *ops; /* network thread */
 static _Atomic uint64_t last_id;
 
 static void send_op(void *arg);
 
-/* ---- own locks ---- */
-
-static struct own_locks **slot_of(struct fid fid)
+static bool sets(const struct op *o)
 {
-    struct own_locks **p = &table[fid.lo % BUCKETS];
-
-    while (*p && !fid_eq((*p)->fid, fid))
-        p = &(*p)->next;
-    return p;
+    return o->op == LOCK_SET || o->op == LOCK_SET_WAIT;
 }
 
 static struct held_lock held_of(const struct lock_ask *a)
@@ -86,67 +69,6 @@ static struct held_lock held_of(const struct lock_ask *a)
         .end = a->flock ? UINT64_MAX : a->end,
         .pid = a->pid,
     };
-}
-
-static void own_apply(struct fid fid, const struct held_lock *l)
-{
-    struct own_locks **p, *o;
-
-    lock_take(&own_lock);
-    p = slot_of(fid);
-    if (!*p) {
-        *p = xcalloc(1, sizeof(**p));
-        (*p)->fid = fid;
-    }
-    o = *p;
-    lock_apply(&o->list, l);
-    if (!o->list) {
-        *p = o->next;
-        free(o);
-    }
-    lock_drop(&own_lock);
-}
-
-static bool own_holds(struct fid fid, const struct held_lock *like)
-{
-    const struct own_locks *o;
-    bool found = false;
-
-    lock_take(&own_lock);
-    o = *slot_of(fid);
-    for (const struct held_lock *l = o ? o->list : NULL; l && !found; l = l->next)
-        found = same_holder(l, like);
-    lock_drop(&own_lock);
-    return found;
-}
-
-/* Holds this holder a lock of another type than this one? */
-static bool own_has_other(struct fid fid, const struct held_lock *like)
-{
-    const struct own_locks *o;
-    bool found = false;
-
-    lock_take(&own_lock);
-    o = *slot_of(fid);
-    for (const struct held_lock *l = o ? o->list : NULL; l && !found; l = l->next)
-        found = same_holder(l, like) && l->type != like->type;
-    lock_drop(&own_lock);
-    return found;
-}
-
-void locks_fill(const struct view *v, uint64_t to, uint32_t *n, struct item_lock **list)
-{
-    const struct ring *ring = ring_of(v);
-
-    lock_take(&own_lock);
-    for (unsigned b = 0; b < BUCKETS; b++) {
-        for (const struct own_locks *o = table[b]; o; o = o->next) {
-            if (ring_home(ring, o->fid, 0) != to)
-                continue;
-            lock_items_add(o->fid, o->list, 0, n, list);
-        }
-    }
-    lock_drop(&own_lock);
 }
 
 /* ---- operations ---- */
@@ -169,13 +91,12 @@ static bool same_owner(const struct op *a, const struct op *b)
 /* Gives something back, or undoes something, of which the home does not know yet. */
 static bool gives_back(const struct op *o)
 {
-    return !o->parked && o->op != OP_TEST &&
-           (o->cancelled || o->quiet || (o->op != OP_SET && o->op != OP_SET_WAIT));
+    return !o->parked && o->op != LOCK_TEST && (o->cancelled || o->quiet || !sets(o));
 }
 
 static bool must_park(const struct op *o)
 {
-    if (o->quiet || o->op == OP_TEST)
+    if (o->quiet || o->op == LOCK_TEST)
         return false;
     for (const struct op *x = ops; x; x = x->next)
         if (x != o && same_owner(x, o) && gives_back(x))
@@ -237,11 +158,10 @@ static void convert(struct op *o)
     struct held_lock l = held_of(&o->ask);
     struct held_lock none = l;
 
-    if (o->quiet || !o->ask.flock || (o->op != OP_SET && o->op != OP_SET_WAIT) ||
-        !own_has_other(o->ask.fid, &l))
+    if (o->quiet || !o->ask.flock || !sets(o) || !locks_own_other(o->ask.fid, &l))
         return;
     none.type = HELD_NONE;
-    own_apply(o->ask.fid, &none);
+    locks_own_apply(o->ask.fid, &none);
     o->converted = true;
 }
 
@@ -257,36 +177,13 @@ static void begin_op(void *arg)
         send_op(o);
 }
 
-/* What this owner holds in the range, and the rest of it. */
-static void split_range(struct fid fid, const struct held_lock *range, struct held_lock **held,
-                        struct held_lock **rest)
-{
-    const struct own_locks *own;
-
-    lock_add(rest, range);
-    lock_take(&own_lock);
-    own = *slot_of(fid);
-    for (const struct held_lock *l = own ? own->list : NULL; l; l = l->next) {
-        struct held_lock piece = *l;
-
-        if (!same_holder(l, range) || l->start > range->end || range->start > l->end)
-            continue;
-        piece.start = MAX(l->start, range->start);
-        piece.end = MIN(l->end, range->end);
-        lock_add(held, &piece);
-        piece.type = HELD_NONE;
-        lock_apply(rest, &piece);
-    }
-    lock_drop(&own_lock);
-}
-
 static void tell_home(const struct lock_ask *like, struct held_lock **list, uint8_t op)
 {
     for (const struct held_lock *l = *list; l; l = l->next) {
         struct lock_ask a = *like;
         struct op *o;
 
-        a.type = op == OP_UNLOCK ? F_UNLCK : l->type == HELD_READ ? F_RDLCK : F_WRLCK;
+        a.type = op == LOCK_UNLOCK ? F_UNLCK : l->type == HELD_READ ? F_RDLCK : F_WRLCK;
         a.start = l->start;
         a.end = l->end;
         o = new_op(&a, op, NULL, NULL);
@@ -302,9 +199,9 @@ static void set_right(const struct op *o)
 {
     struct held_lock range = held_of(&o->ask), *held = NULL, *rest = NULL;
 
-    split_range(o->ask.fid, &range, &held, &rest);
-    tell_home(&o->ask, &held, OP_SET);
-    tell_home(&o->ask, &rest, OP_UNLOCK);
+    locks_own_split(o->ask.fid, &range, &held, &rest);
+    tell_home(&o->ask, &held, LOCK_SET);
+    tell_home(&o->ask, &rest, LOCK_UNLOCK);
 }
 
 static void granted(struct op *o)
@@ -317,7 +214,7 @@ static void granted(struct op *o)
         set_right(o);
         remove_op(o);
     } else {
-        own_apply(o->ask.fid, &l);
+        locks_own_apply(o->ask.fid, &l);
         finish(o, 0, NULL);
     }
 }
@@ -349,7 +246,7 @@ static void undo(struct op *o, int err)
 {
     o->cancelled = true;
     answer(o, err, NULL);
-    if (o->op == OP_TEST)
+    if (o->op == LOCK_TEST)
         remove_op(o);
     else
         home_later(send_op, NULL, o);
@@ -359,11 +256,11 @@ static void undo(struct op *o, int err)
 static void again(struct op *o, int err)
 {
     const struct view *v = members_view();
-    bool asks = o->op == OP_SET || o->op == OP_SET_WAIT || o->op == OP_TEST;
+    bool asks = sets(o) || o->op == LOCK_TEST;
 
     if ((!asks || o->cancelled || o->quiet) && (!v || (o->view && v->number != o->view))) {
         /* the view that it was to be told in is over: ADOPTED says what is held */
-        finish(o, asks || o->op == OP_CANCEL ? -EINTR : 0, NULL);
+        finish(o, asks || o->op == LOCK_CANCEL ? -EINTR : 0, NULL);
     } else if (!asks || o->quiet || boot_ms() < o->contact_ms + T_OPEN) {
         home_later(send_op, NULL, o);
     } else {
@@ -377,7 +274,7 @@ static void answered(void *arg, int err, struct msg *reply, bool *keep)
 {
     struct op *o = arg;
     const struct view *v = members_view();
-    bool grant = o->op == OP_SET || o->op == OP_SET_WAIT;
+    bool grant = sets(o);
 
     (void)keep;
     if (members_no_contact(err)) {
@@ -396,10 +293,10 @@ static void answered(void *arg, int err, struct msg *reply, bool *keep)
         again(o, err);
     } else if (grant) {
         granted(o);
-    } else if (o->op == OP_CANCEL) {
+    } else if (o->op == LOCK_CANCEL) {
         set_right(o);
         finish(o, -EINTR, NULL);
-    } else if (o->op == OP_TEST) {
+    } else if (o->op == LOCK_TEST) {
         tested(o, &reply->locked);
     } else {
         finish(o, 0, NULL);
@@ -422,11 +319,11 @@ static void send_op(void *arg)
         remove_op(o);
         return;
     }
-    if (o->cancelled && (o->op == OP_SET || o->op == OP_SET_WAIT))
-        o->op = OP_CANCEL;
+    if (o->cancelled && sets(o))
+        o->op = LOCK_CANCEL;
     else if (!o->view)
         convert(o);
-    if (o->op == OP_SET_WAIT)
+    if (o->op == LOCK_SET_WAIT)
         o->contact_ms = boot_ms(); /* it may wait for ever, as long as there is a home */
     m = msg_new(MSG_LOCK);
     m->lock.fid = o->ask.fid;
@@ -452,15 +349,15 @@ uint64_t lock_new_id(void)
 void lock_request_as(uint64_t id, const struct lock_ask *a, bool wait, lock_done done, void *arg)
 {
     struct op *o = new_op(a,
-                          a->type == F_UNLCK ? OP_UNLOCK
-                          : wait             ? OP_SET_WAIT
-                                             : OP_SET,
+                          a->type == F_UNLCK ? LOCK_UNLOCK
+                          : wait             ? LOCK_SET_WAIT
+                                             : LOCK_SET,
                           done, arg);
     struct held_lock l = held_of(a);
 
     o->id = id;
     if (a->type == F_UNLCK)
-        own_apply(a->fid, &l); /* first here: ADOPTED must not list it any more */
+        locks_own_apply(a->fid, &l); /* first here: ADOPTED must not list it any more */
     loop_post(begin_op, o);
 }
 
@@ -471,7 +368,7 @@ void lock_request(const struct lock_ask *a, bool wait, lock_done done, void *arg
 
 void lock_test(const struct lock_ask *a, lock_done done, void *arg)
 {
-    loop_post(begin_op, new_op(a, OP_TEST, done, arg));
+    loop_post(begin_op, new_op(a, LOCK_TEST, done, arg));
 }
 
 static void answer_late(void *arg)
@@ -500,7 +397,7 @@ static void send_cancel(const struct op *o)
     m = msg_new(MSG_LOCK);
     m->lock.fid = o->ask.fid;
     m->lock.number = o->number;
-    m->lock.op = OP_CANCEL;
+    m->lock.op = LOCK_CANCEL;
     m->lock.end = UINT64_MAX;
     peer_send(view_home(v, o->ask.fid), m);
 }
@@ -515,13 +412,13 @@ static void cancel_here(void *arg)
     free(id);
     if (!o || o->cancelled)
         return;
-    if (o->parked && (o->op == OP_SET || o->op == OP_SET_WAIT)) { /* nobody has heard of it */
+    if (o->parked && sets(o)) { /* nobody has heard of it */
         finish(o, -EINTR, NULL);
         return;
     }
     o->cancelled = true;
     o->answer_by_ms = boot_ms() + CANCEL_MS;
-    if (o->op != OP_SET && o->op != OP_SET_WAIT) {
+    if (!sets(o)) {
         answer(o, -EINTR, NULL);
         return;
     }
@@ -543,20 +440,20 @@ void lock_drop_owner(struct fid fid, bool flock, uint64_t owner, lock_done done,
         .fid = fid, .flock = flock, .type = F_UNLCK, .owner = owner, .end = UINT64_MAX};
     struct held_lock l = held_of(&a);
 
-    if (!own_holds(fid, &l)) {
+    if (!locks_own_any(fid, &l)) {
         if (done)
             done(arg, 0, NULL);
         return;
     }
-    own_apply(fid, &l);
-    loop_post(begin_op, new_op(&a, OP_DROP_OWNER, done, arg));
+    locks_own_apply(fid, &l);
+    loop_post(begin_op, new_op(&a, LOCK_DROP_OWNER, done, arg));
 }
 
 /* ---- start, end ---- */
 
 void locks_start(void)
 {
-    lock_init(&own_lock, RANK_LEAF);
+    locks_own_start();
 }
 
 void locks_stop(void)
@@ -567,14 +464,5 @@ void locks_stop(void)
         ops = o->next;
         free(o);
     }
-    for (unsigned b = 0; b < BUCKETS; b++) {
-        struct own_locks *o;
-
-        while ((o = table[b])) {
-            table[b] = o->next;
-            lock_list_free(&o->list);
-            free(o);
-        }
-    }
-    lock_destroy(&own_lock);
+    locks_own_stop();
 }
