@@ -2,9 +2,9 @@
  *
  * A file whose bytes are all in the store is opened for reading without a look at the PFS if there
  * was one less than the attribute time-out ago and the home says that no node has changed it since
- * (placement/data.c has the rule).  Such an open has no descriptor on the PFS.  Its bytes stay in
- * the store while it lasts, so it needs none to be read; what else may need one (a lock, an unlink
- * by this node) opens it then.
+ * (placement/data_where.c has the rule).  Such an open has no descriptor on the PFS.  Its bytes
+ * stay in the store while it lasts, so it needs none to be read; what else may need one (a lock, an
+ * unlink by this node) opens it then.
  *
  * Not where the PFS tells no birth times: there the number of a file that another node removes can
  * be a new file's at once, which then has the same fid; only a descriptor keeps them apart.

@@ -1,7 +1,7 @@
 /* carry.h - reads from and writes to a file whose claim another node has, both sides (READ, WRITE).
  *
  * Asker's side (carry.c) blocks: pool_waiters only.  It answers
- *   -ENOENT   "not mine": ask the home again (data.c does)
+ *   -ENOENT   "not mine": ask the home again (data_where.c does)
  *   -EAGAIN   out of reach, and nothing was done there: asking again is harmless
  *   -EIO      a change may or may not have been made there: it is never sent twice
  *   ...       the claimant's own error

@@ -1,363 +1,17 @@
-/* data.c - where an open file's bytes are: asked at open, and again when an answer shows that they
- * moved.
+/* data.c - open files: opened, with or without a look at the PFS, looked at again, closed; and what
+ * is known of them without asking anybody.
  *
- *          read                                        written
- *   HERE   the store; missing pages from their owners  the store: a writer is counted, so the claim
- *                                                      is ours and stays
- *   PFS    the store, in the version last asked for    -
- *   NODE   carried from the claimant, nothing is kept  carried there: a pin counts us as a writer
- *   LOST   EIO                                         EIO
- *
- * HERE and PFS differ by the claim alone, which comes and goes under an open handle (another open
- * of this node takes it, a flush gives it back): so they are derived from struct file at each use.
- * A handle that only reads may find its file at PFS in an older version than the newest:
- * close-to-open allows it until the next open.
- *
- * Order of looks: the version on the PFS counts only if it was looked at after the home's answer,
- * or is the one that the home names: in between a claimant may have flushed and given back.
+ * Where the bytes are is data_where.c's, reading and changing them data_io.c's.
  */
-#include "placement/data.h"
+#include "placement/data_int.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "placement/local.h"
 #include "placement/pfs_data.h"
 #include "placement/store.h"
 #include "placement/stream.h"
-
-#define LOOKS  8 /* at home and PFS while they contradict what this node holds */
-#define UNPINS 5
-/* This soon after the look at the PFS a home that knows no version answered: no view changed. */
-#define QUICK_MS 50
-
-/* ---- the location ---- */
-
-static bool holds_claim(struct file *f)
-{
-    lock_take(&f->claim_lock);
-    bool held = f->claim == CLAIM_HELD;
-    lock_drop(&f->claim_lock);
-    return held;
-}
-
-static void set_where(struct data_handle *h, const struct location *at)
-{
-    lock_take(&h->lock);
-    h->where = *at;
-    lock_drop(&h->lock);
-}
-
-enum where data_where(struct data_handle *h, uint64_t *node)
-{
-    if (holds_claim(h->f))
-        return WHERE_HERE;
-    lock_take(&h->lock);
-    enum where w = h->where.where;
-    *node = h->where.node;
-    lock_drop(&h->lock);
-    return w == WHERE_HERE ? WHERE_PFS : w;
-}
-
-/* Our own change is in the kernel's cache too.  If it was the only one since the cache was known to
- * be good, it still is. */
-void data_heard(struct data_handle *h, uint64_t node, const struct carry_result *r, bool own_change)
-{
-    lock_take(&h->lock);
-    if (h->where.where == WHERE_NODE && h->where.node == node) {
-        h->where.size = r->size;
-        h->where.mtime_ns = r->mtime_ns;
-        h->where.counter = r->counter;
-    }
-    if (own_change && h->good.node == node && h->good.counter + 1 == r->counter)
-        h->good.counter++;
-    lock_drop(&h->lock);
-}
-
-/* -ESTALE: the file was removed where its latest bytes were, before they were flushed; the PFS
- * never had them.  Seen by its link count, and that it is not what was heard; an open that this
- * overtakes is always refused: the kernel looks the name up again. */
-static int fresh_version(struct data_handle *h, struct version *v)
-{
-    struct statx stx;
-    if (h->held) /* if it is newer, and is removed then, nothing else leads to its bytes */
-        pfs_open_late(h->f, NULL);
-    int err = pfs_file_stat(h->f, &stx);
-    if (err)
-        return err;
-    *v = version_of(&stx);
-    lock_take(&h->lock);
-    bool dropped = h->where.where == WHERE_NODE &&
-                   (v->size != h->where.size || v->mtime_ns != h->where.mtime_ns);
-    lock_drop(&h->lock);
-    return !stx.stx_nlink && (dropped || h->opening) ? -ESTALE : 0;
-}
-
-/* ---- what is known without the PFS ----
- *
- * Between the look at the PFS and now nobody of the session has changed the file if
- *   - the home names a version, and it is the one that was seen: whoever gave the file back since
- *     would have named another one; or
- *   - the home names none, now and then, in one view: nobody gave it back in this view; and what
- *     was given back before, to homes of an older view, was on the PFS when we looked.
- * What others than the session change is seen when the look is older than the attribute time-out.
- */
-
-static bool says_same(const struct location *at, const struct version *v)
-{
-    return (at->known == 1 || at->known == 2) && version_eq(&at->version, v);
-}
-
-struct data_known data_known(const struct version *seen, const struct location *at,
-                             uint64_t looked_ms)
-{
-    bool good = at->where == WHERE_HERE;
-    if (at->where == WHERE_PFS)
-        good = says_same(at, seen) || (!at->known && claim_settled(at->view, looked_ms));
-    return (struct data_known){
-        .version = *seen, .view = at->view, .looked_ms = good ? looked_ms : 0};
-}
-
-static bool still_known(const struct location *at, const struct version *v, uint64_t view)
-{
-    return at->where == WHERE_PFS &&
-           (says_same(at, v) || (!at->known && at->view && at->view == view));
-}
-
-static bool base_is(struct file *f, const struct version *v)
-{
-    struct file_info info;
-    store_info(f, &info);
-    return info.base_known && !info.racy && version_eq(&info.base, v);
-}
-
-/* Opened without a descriptor, and now it has no name any more that we know: what the home says
- * must do.  (A rename has moved its ctime.) */
-static bool nothing_newer(struct data_handle *h, const struct location *at)
-{
-    const struct version *v = &h->known.version;
-    bool same = still_known(at, v, h->known.view) ||
-                (at->known == 2 && version_is_same(v, &at->version, &at->same_as));
-    return h->held && same && base_is(h->f, v);
-}
-
-/* ---- readers ---- */
-
-/* The store follows the version that counts.  seen: what the PFS had at asked_ms, before the home
- * was asked, or NULL. -EBUSY: the file became claimed here meanwhile. */
-static int follow_version(struct data_handle *h, const struct location *at,
-                          const struct version *seen, uint64_t asked_ms)
-{
-    struct version v;
-    bool good =
-        seen && (at->known ? version_eq(seen, &at->version) : boot_ms() - asked_ms < QUICK_MS);
-    int err = 0;
-    if (good)
-        v = *seen;
-    else
-        err = fresh_version(h, &v);
-    if ((err == -ENOENT || err == -ESTALE) && nothing_newer(h, at))
-        return 0;
-    if (err)
-        return err == -ENOENT && h->held ? -ESTALE : err;
-    bool same = at->known == 2 && version_eq(&v, &at->version);
-    struct file_info info;
-    store_info(h->f, &info);
-    /* the store drops them, and so must the kernel: the version does not tell them apart */
-    if (info.racy) {
-        lock_take(&h->lock);
-        h->unlike = random_u64() | 1;
-        lock_drop(&h->lock);
-    }
-    return store_set_version(h->f, &v, same ? &at->same_as : NULL);
-}
-
-static int locate_reader(struct data_handle *h, const struct version *seen)
-{
-    for (unsigned i = 0; i < LOOKS; i++) {
-        struct location at = {0};
-        uint64_t asked_ms = boot_ms();
-        int err = claim_where(h->f->fid, &at);
-        if (err)
-            return err;
-        if (at.where == WHERE_PFS)
-            err = follow_version(h, &at, seen, asked_ms);
-        if (err == -EBUSY) {
-            seen = NULL;
-            continue;
-        }
-        if (err)
-            return err;
-        set_where(h, &at);
-        return at.where == WHERE_LOST ? -EIO : 0;
-    }
-    char *path = file_path(h->f);
-    log_error("the home says that a file is on the PFS, but this node has data of it that is not: "
-              "%s: EIO",
-              path ? path : "?");
-    free(path);
-    return -EIO;
-}
-
-/* ---- writers ---- */
-
-static int pin(struct data_handle *h, uint64_t node)
-{
-    struct carry_result r;
-    return carry_write(node, h->f, CARRY_PIN_WRITER, NULL, 0, h->pin_number, 0, 0, &r);
-}
-
-/* A pin that stays costs the claimant only speed, until this node leaves the view. */
-static void unpin(struct data_handle *h, uint64_t node)
-{
-    int err = -EAGAIN;
-    for (unsigned i = 0; i < UNPINS && err == -EAGAIN; i++)
-        err = carry_write(node, h->f, CARRY_UNPIN_WRITER, NULL, 0, h->pin_number, 0, 0, NULL);
-    if (err && err != -ENOENT)
-        log_debug("node %s was not told that a writer closed: %s", members_name(node),
-                  strerror(-err));
-}
-
-/* A writer of this handle is counted at `at`; what counted it before ends. */
-static void move_writer(struct data_handle *h, const struct location *at)
-{
-    lock_take(&h->lock);
-    uint64_t pinned = h->pinned;
-    bool counted = h->counted;
-    h->where = *at;
-    h->counted = at->where == WHERE_HERE;
-    h->pinned = at->where == WHERE_NODE ? at->node : 0;
-    uint64_t now = h->pinned;
-    lock_drop(&h->lock);
-    if (counted)
-        claim_close_writer(h->f);
-    if (pinned && pinned != now)
-        unpin(h, pinned);
-}
-
-/* One try: the claim for this node, or a pin at who has it.  -ENOENT, -EAGAIN: that one gave it
- * back, or is out of reach. */
-static int claim_or_pin(struct data_handle *h, const struct version *v)
-{
-    struct location at = {0};
-    /* clean pages of an older version must not become part of the claim; -EBUSY: it is ours
-     * already, with its own base */
-    int err = store_set_version(h->f, v, NULL);
-    if (!err || err == -EBUSY)
-        err = claim_open_writer(h->f, v, &at);
-    if (!err && at.where == WHERE_NODE)
-        err = pin(h, at.node);
-    if (!err)
-        move_writer(h, &at);
-    return err;
-}
-
-static int locate_writer(struct data_handle *h, const struct version *seen)
-{
-    uint64_t end_ms = boot_ms() + T_OPEN;
-    struct version v;
-    unsigned wait_ms = 5;
-    for (;;) {
-        int err = 0;
-        if (seen)
-            v = *seen;
-        else
-            err = fresh_version(h, &v);
-        if (!err)
-            err = claim_or_pin(h, &v);
-        if (err != -ENOENT && err != -EAGAIN)
-            return err;
-        if (boot_ms() > end_ms)
-            return -EIO;
-        data_pause(h, wait_ms);
-        wait_ms = MIN(2 * wait_ms, 500u);
-        seen = NULL;
-    }
-}
-
-/* Still where we are counted?  Then only its word is new. */
-static bool still_there(struct data_handle *h)
-{
-    struct location at = {0};
-    lock_take(&h->lock);
-    bool counted = h->counted;
-    uint64_t pinned = h->pinned;
-    lock_drop(&h->lock);
-    if (counted)
-        return true;
-    if (!pinned || claim_where(h->f->fid, &at) || at.where != WHERE_NODE || at.node != pinned ||
-        pin(h, pinned))
-        return false;
-    set_where(h, &at);
-    return true;
-}
-
-/* ---- asking again ---- */
-
-void data_pause(struct data_handle *h, unsigned ms)
-{
-    lock_take(&h->lock);
-    lock_wait(&h->lock, &h->moved, ms);
-    lock_drop(&h->lock);
-}
-
-/* True: the caller asks and calls end_move.  False: another one did while we waited. */
-static bool begin_move(struct data_handle *h)
-{
-    lock_take(&h->lock);
-    bool mine = !h->moving;
-    while (!mine && h->moving)
-        lock_wait(&h->lock, &h->moved, 0);
-    if (mine)
-        h->moving = true;
-    lock_drop(&h->lock);
-    return mine;
-}
-
-static void end_move(struct data_handle *h)
-{
-    lock_take(&h->lock);
-    h->moving = false;
-    pthread_cond_broadcast(&h->moved);
-    lock_drop(&h->lock);
-}
-
-int data_relocate(struct data_handle *h)
-{
-    int err = 0;
-    if (!begin_move(h))
-        return 0;
-    if (!h->writes)
-        err = locate_reader(h, NULL);
-    else if (!still_there(h))
-        err = locate_writer(h, NULL);
-    end_move(h);
-    return err;
-}
-
-/* What the kernel caches now is what `now` names.  Was it other bytes before?  A writer that is
- * counted here was told of every change (carry_on_changed), or made it: then the counter does not
- * matter. */
-static bool take_tag(struct data_handle *h, const struct data_tag *now)
-{
-    lock_take(&h->lock);
-    const struct data_tag *good = &h->good;
-    bool same = good->node == now->node && version_eq(&good->version, &now->version) &&
-                (good->counter == now->counter || (h->counted && now->node == members_self()));
-    h->good = *now;
-    lock_drop(&h->lock);
-    return !same;
-}
-
-int data_revalidate(struct data_handle *h, bool *changed)
-{
-    struct data_tag now;
-    int err = data_relocate(h);
-    data_tag(h, &now);
-    *changed = take_tag(h, &now);
-    return err;
-}
 
 /* ---- open and close ---- */
 
@@ -380,7 +34,7 @@ int data_open(struct file *f, bool write, bool trunc, bool created, const struct
     struct version v = version_of(stx);
     (void)created; /* an empty version needs no fetch: complete by definition */
     h->opening = stx->stx_nlink > 0;
-    int err = write ? locate_writer(h, &v) : locate_reader(h, &v);
+    int err = write ? data_locate_writer(h, &v) : data_locate_reader(h, &v);
     h->opening = false;
     if (!err && trunc)
         err = data_truncate(h, 0);
@@ -396,39 +50,11 @@ int data_open(struct file *f, bool write, bool trunc, bool created, const struct
     return 0;
 }
 
-/* ---- opening without the PFS ---- */
-
-/* The claim is here, and so is a descriptor: nothing can be newer than what we have. */
-static bool is_own(struct file *f, struct location *at)
-{
-    return pfs_has_descriptor(f) && claim_here(f->fid, at);
-}
-
-static int locate_known(struct data_handle *h, const struct data_known *k, bool fixed)
-{
-    struct location at = {.where = WHERE_PFS};
-    int err = 0;
-    if (!is_own(h->f, &at)) {
-        h->held = !fixed && store_hold(h->f, &k->version, &h->held_bytes);
-        if (!fixed && !h->held)
-            return -EAGAIN;
-        if (!fixed)
-            err = claim_where(h->f->fid, &at);
-        /* another open may have found another version while we asked */
-        if (!err &&
-            ((!fixed && !still_known(&at, &k->version, k->view)) || !base_is(h->f, &k->version)))
-            err = -EAGAIN;
-    }
-    h->known = (struct data_known){.version = k->version, .view = at.view};
-    set_where(h, &at);
-    return err;
-}
-
 int data_open_known(struct file *f, const struct data_known *k, bool fixed,
                     struct data_handle **out)
 {
     struct data_handle *h = handle_new(f, false);
-    int err = locate_known(h, k, fixed);
+    int err = data_locate_known(h, k, fixed);
     if (err) {
         data_close(h);
         return err;
@@ -442,7 +68,7 @@ void data_close(struct data_handle *h)
 {
     struct location nowhere = {.where = WHERE_PFS};
     stream_close(h->stream);
-    move_writer(h, &nowhere);
+    data_move_writer(h, &nowhere);
     if (h->held)
         store_unhold(h->f, h->held_bytes);
     pthread_cond_destroy(&h->moved);
@@ -481,6 +107,41 @@ void data_attr(struct data_handle *h, struct location *out)
     lock_drop(&h->lock);
 }
 
+void data_tag(struct data_handle *h, struct data_tag *out)
+{
+    struct location at;
+    data_attr(h, &at);
+    if (at.where == WHERE_PFS)
+        *out = (struct data_tag){.version = at.version, .counter = h->unlike};
+    else
+        *out = (struct data_tag){.node = at.node, .counter = at.counter};
+}
+
+/* ---- asking again ---- */
+
+/* What the kernel caches now is what `now` names.  Was it other bytes before?  A writer that is
+ * counted here was told of every change (carry_on_changed), or made it: then the counter does not
+ * matter. */
+static bool take_tag(struct data_handle *h, const struct data_tag *now)
+{
+    lock_take(&h->lock);
+    const struct data_tag *good = &h->good;
+    bool same = good->node == now->node && version_eq(&good->version, &now->version) &&
+                (good->counter == now->counter || (h->counted && now->node == members_self()));
+    h->good = *now;
+    lock_drop(&h->lock);
+    return !same;
+}
+
+int data_revalidate(struct data_handle *h, bool *changed)
+{
+    struct data_tag now;
+    int err = data_relocate(h);
+    data_tag(h, &now);
+    *changed = take_tag(h, &now);
+    return err;
+}
+
 /* ---- passthrough ---- */
 
 int data_pass_open(struct data_handle *h, int *fd, unsigned *life)
@@ -508,15 +169,7 @@ void data_pass_close(struct data_handle *h, unsigned life)
     store_pass_close(h->f, life, h->writes);
 }
 
-void data_tag(struct data_handle *h, struct data_tag *out)
-{
-    struct location at;
-    data_attr(h, &at);
-    if (at.where == WHERE_PFS)
-        *out = (struct data_tag){.version = at.version, .counter = h->unlike};
-    else
-        *out = (struct data_tag){.node = at.node, .counter = at.counter};
-}
+/* ---- making room ---- */
 
 void data_on_need(int (*make_room)(struct file *f))
 {

@@ -30,7 +30,7 @@ struct data_known {
     uint64_t looked_ms; /* boot_ms; 0: nothing is known */
 };
 
-/* Open handle's view of a file: where its data is.  data.c's own, but for f. */
+/* Open handle's view of a file: where its data is.  For data*.c, but for f. */
 struct data_handle {
     struct file *f;
     bool writes;           /* opened for writing: a writer is counted, here or at the claimant */
@@ -99,15 +99,5 @@ int data_utimens(struct data_handle *h, int64_t mtime_ns);
 int data_sync(struct data_handle *h);
 /* flush registers: makes room / brings this file to the PFS. 0 or -errno */
 void data_on_need(int (*make_room)(struct file *f));
-
-/* ---- data.c, for data_io.c ---- */
-enum where data_where(struct data_handle *h, uint64_t *node);
-/* Asks the home again, once for all that come meanwhile; a writer is counted where the claim is
- * now. */
-int data_relocate(struct data_handle *h);
-/* The claimant's word, with bytes that it sent, or after a change that this handle made there. */
-void data_heard(struct data_handle *h, uint64_t node, const struct carry_result *r,
-                bool own_change);
-void data_pause(struct data_handle *h, unsigned ms); /* or until the location was asked for again */
 
 #endif

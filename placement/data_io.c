@@ -1,4 +1,4 @@
-/* data_io.c - reading and changing an open file, wherever data.c says its bytes are.
+/* data_io.c - reading and changing an open file, wherever data_where.c says its bytes are.
  *
  * The place can move at any time.  So each call is a loop: do it where the bytes are; if the answer
  * shows that they are not there any more, ask the home and go on from the byte that was reached.  A
@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "placement/data.h"
+#include "placement/data_int.h"
 #include "placement/local.h"
 #include "placement/pfs_data.h"
 #include "placement/store.h"

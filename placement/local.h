@@ -1,7 +1,8 @@
 /* local.h - a file's bytes through this node's store: what is missing is fetched, room is made when
  * there is none.
  *
- * For applications here (data.c) and for other nodes, when this one has the claim (carry_serve.c).
+ * For applications here (data_io.c) and for other nodes, when this one has the claim
+ * (carry_serve.c).
  * The functions block, in the threads that may call fetch_range; local_change_now does not.
  */
 #ifndef EDDY_PLACEMENT_LOCAL_H

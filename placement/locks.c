@@ -1,9 +1,9 @@
-/* locks.c - fcntl and flock locks, the holder's side: asks the home, and keeps the list of what this
- * node holds (locks_own.c).
+/* locks.c - fcntl and flock locks, the holder's side: asks the home, and keeps the list of what
+ * this node holds (locks_own.c).
  *
  * All work is done in the network thread, so that taking a granted lock and adopting a view cannot
- * interleave: a lock is either in the list of ADOPTED(k) or was granted in view k.  There is no lock
- * here; the list has its own, since who gives a lock back takes it out at once.
+ * interleave: a lock is either in the list of ADOPTED(k) or was granted in view k.  There is no
+ * lock here; the list has its own, since who gives a lock back takes it out at once.
  *
  * An operation that is cancelled is answered when the home has said what became of it: cancelled
  * (EINTR), or granted before.  If the home does not say so within CANCEL_MS, EINTR is answered; and

@@ -1,0 +1,26 @@
+/* data_int.h - what data.c (open, close, what is known), data_where.c (where the bytes are) and
+ * data_io.c (reading and changing them) share. */
+#ifndef EDDY_PLACEMENT_DATA_INT_H
+#define EDDY_PLACEMENT_DATA_INT_H
+
+#include "placement/data.h"
+
+/* Now: HERE, PFS, NODE (*node) or LOST. */
+enum where data_where(struct data_handle *h, uint64_t *node);
+/* At open, for reading.  seen: what the PFS had before the home is asked, or NULL. */
+int data_locate_reader(struct data_handle *h, const struct version *seen);
+/* The same without the PFS, as data_open_known: -EAGAIN: not known well enough. */
+int data_locate_known(struct data_handle *h, const struct data_known *k, bool fixed);
+/* For writing: a writer is counted where the claim is. */
+int data_locate_writer(struct data_handle *h, const struct version *seen);
+/* A writer of this handle is counted at `at`; what counted it before ends. */
+void data_move_writer(struct data_handle *h, const struct location *at);
+/* Asks the home again, once for all that come meanwhile; a writer is counted where the claim is
+ * now. */
+int data_relocate(struct data_handle *h);
+/* The claimant's word, with bytes that it sent, or after a change that this handle made there. */
+void data_heard(struct data_handle *h, uint64_t node, const struct carry_result *r,
+                bool own_change);
+void data_pause(struct data_handle *h, unsigned ms); /* or until the location was asked for again */
+
+#endif
