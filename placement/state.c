@@ -1,18 +1,17 @@
-/* state.c - indexes over the mapped records, free slots, paths, and the lists that link records.
+/* state.c - the mapped records: checked, changed in two copies, taken from free slots, linked.
  *
  *   fid          -> file_index  -> slot of a file record --first_chunk--> chunk <-> chunk <-> ...
  *
  *   (fid, index) -> chunk_index -> slot of a chunk record
  *
- * The indexes hold slot numbers only (4 bytes for each record, at most 2/3 full); keys are compared
- * in the mapped records.  Deletion shifts back what follows, so there are no tombstones.  In a
- * file's list of chunks the dirty ones are in front.
+ * The indexes are state_index.c, paths state_path.c, the start state_open.c.  In a file's list of
+ * chunks the dirty ones are in front.  state.lock (RANK_STATE) holds indexes, free slots and the
+ * list of busy records; a record's own parts belong to its file's lock.
  */
 #include "placement/state.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 #include "placement/state_int.h"
@@ -30,11 +29,6 @@ uint32_t chunk_check(struct fid fid, uint64_t index)
 {
     uint64_t key[3] = {fid.hi, fid.lo, index};
     return (uint32_t)XXH3_64bits_withSeed(key, sizeof(key), CHUNK_MAGIC);
-}
-
-uint16_t path_check(const char *path, size_t len)
-{
-    return (uint16_t)XXH3_64bits_withSeed(path, len, PATH_MAGIC);
 }
 
 uint64_t core_check(const struct file_core *c, struct fid fid)
@@ -57,124 +51,6 @@ void core_commit(struct file_record *r)
     r->core[next].check = core_check(&r->core[next], r->fid);
     crash_order();
     __atomic_store_n(&r->core_now, next, __ATOMIC_RELEASE);
-}
-
-/* ---- index ---- */
-
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 32;
-    x *= UINT64_C(0xd6e8feb86659fd93);
-    x ^= x >> 32;
-    x *= UINT64_C(0xd6e8feb86659fd93);
-    return x ^ x >> 32;
-}
-
-static uint32_t hash_file(struct fid fid)
-{
-    return (uint32_t)mix(fid.lo ^ mix(fid.hi));
-}
-
-static uint32_t hash_chunk(struct fid fid, uint64_t index)
-{
-    return (uint32_t)mix(fid.lo ^ mix(fid.hi ^ mix(index + 1)));
-}
-
-static uint32_t hash_file_slot(uint32_t no)
-{
-    return hash_file(file_slot(no)->fid);
-}
-
-static uint32_t hash_chunk_slot(uint32_t no)
-{
-    return hash_chunk(chunk_slot(no)->fid, chunk_slot(no)->index);
-}
-
-static void index_put(struct slot_index *x, uint32_t hash, uint32_t no)
-{
-    uint32_t i = hash & x->mask;
-    while (x->slot[i] != SLOT_NONE)
-        i = (i + 1) & x->mask;
-    x->slot[i] = no;
-}
-
-static void index_grow(struct slot_index *x, uint32_t (*hash)(uint32_t no))
-{
-    struct slot_index old = *x;
-    uint32_t size = old.slot ? (old.mask + 1) * 2 : 1024;
-    x->slot = xmalloc(size * sizeof(*x->slot));
-    memset(x->slot, 0xff, size * sizeof(*x->slot));
-    x->mask = size - 1;
-    for (uint32_t i = 0; old.slot && i <= old.mask; i++)
-        if (old.slot[i] != SLOT_NONE)
-            index_put(x, hash(old.slot[i]), old.slot[i]);
-    free(old.slot);
-}
-
-static void index_add(struct slot_index *x, uint32_t (*hash)(uint32_t no), uint32_t no)
-{
-    if (!x->slot || x->count >= x->mask / 3 * 2)
-        index_grow(x, hash);
-    index_put(x, hash(no), no);
-    x->count++;
-}
-
-/* The record must still have its key. */
-static void index_remove(struct slot_index *x, uint32_t (*hash)(uint32_t no), uint32_t no)
-{
-    uint32_t i = hash(no) & x->mask;
-    while (x->slot[i] != no) {
-        if (x->slot[i] == SLOT_NONE)
-            die("store: slot %u is not in its index", no);
-        i = (i + 1) & x->mask;
-    }
-    for (uint32_t j = (i + 1) & x->mask; x->slot[j] != SLOT_NONE; j = (j + 1) & x->mask) {
-        uint32_t home = hash(x->slot[j]) & x->mask;
-        if (((j - home) & x->mask) >= ((j - i) & x->mask)) { /* the gap is on its way from home */
-            x->slot[i] = x->slot[j];
-            i = j;
-        }
-    }
-    x->slot[i] = SLOT_NONE;
-    x->count--;
-}
-
-uint32_t index_find_file(struct fid fid)
-{
-    const struct slot_index *x = &state.file_index;
-    if (!x->slot)
-        return SLOT_NONE;
-    uint32_t i = hash_file(fid) & x->mask;
-    while (x->slot[i] != SLOT_NONE && !fid_eq(file_slot(x->slot[i])->fid, fid))
-        i = (i + 1) & x->mask;
-    return x->slot[i];
-}
-
-static bool chunk_is(uint32_t no, struct fid fid, uint64_t index)
-{
-    const struct chunk_record *c = chunk_slot(no);
-    return c->index == index && fid_eq(c->fid, fid);
-}
-
-uint32_t index_find_chunk(struct fid fid, uint64_t index)
-{
-    const struct slot_index *x = &state.chunk_index;
-    if (!x->slot)
-        return SLOT_NONE;
-    uint32_t i = hash_chunk(fid, index) & x->mask;
-    while (x->slot[i] != SLOT_NONE && !chunk_is(x->slot[i], fid, index))
-        i = (i + 1) & x->mask;
-    return x->slot[i];
-}
-
-void index_add_file(uint32_t no)
-{
-    index_add(&state.file_index, hash_file_slot, no);
-}
-
-void index_add_chunk(uint32_t no)
-{
-    index_add(&state.chunk_index, hash_chunk_slot, no);
 }
 
 /* ---- slots ---- */
@@ -246,7 +122,7 @@ int state_grow(enum slab_kind kind, uint64_t slab_bytes)
     return err;
 }
 
-static uint32_t take_reserved(enum slab_kind kind)
+uint32_t slot_take_reserved(enum slab_kind kind)
 {
     uint32_t *reserved;
     struct slabs *s = slabs_of(kind, &reserved);
@@ -270,7 +146,7 @@ struct file_record *state_file_find(struct fid fid)
 struct file_record *state_file_new(struct fid fid)
 {
     lock_take(&state.lock);
-    uint32_t no = take_reserved(SLAB_FILES);
+    uint32_t no = slot_take_reserved(SLAB_FILES);
     struct file_record *r = file_slot(no);
     r->check = file_check(fid);
     r->fid = fid;
@@ -286,27 +162,15 @@ struct file_record *state_file_new(struct fid fid)
     return r;
 }
 
-static void free_path(uint64_t where)
-{
-    size_t left = path_where_len(where);
-    for (uint32_t no = path_where_slot(where), next; no != SLOT_NONE && left; no = next) {
-        struct path_record *p = path_slot(no);
-        next = p->next;
-        left -= MIN(left, p->used);
-        __atomic_store_n(&p->magic, 0, __ATOMIC_RELEASE);
-        slab_put(&state.files, no);
-    }
-}
-
 void state_file_free(struct file_record *r)
 {
     lock_take(&state.lock);
     if (r->first_chunk != SLOT_NONE || r->busy_prev != SLOT_NONE || state.busy_first == r->self)
         die("store: a record that is in use is freed");
-    index_remove(&state.file_index, hash_file_slot, r->self);
+    index_remove_file(r->self);
     __atomic_store_n(&r->magic, 0, __ATOMIC_RELEASE);
     crash_order();
-    free_path(r->path_where);
+    path_free(r->path_where);
     slab_put(&state.files, r->self);
     lock_drop(&state.lock);
 }
@@ -325,87 +189,6 @@ uint64_t state_chunks(void)
     uint64_t n = state.chunk_index.count;
     lock_drop(&state.lock);
     return n;
-}
-
-/* ---- paths ---- */
-
-uint32_t state_path_slots(size_t len)
-{
-    return (uint32_t)((len + PATH_PIECE - 1) / PATH_PIECE);
-}
-
-/* A chain of new slots with this path; the first one's number. */
-static uint32_t make_path(const char *path, size_t len)
-{
-    uint32_t first = SLOT_NONE;
-    for (uint32_t n = state_path_slots(len);
-         n-- > 0;) { /* from the end, so that each links to one that is there */
-        uint32_t no = take_reserved(SLAB_FILES);
-        struct path_record *p = path_slot(no);
-        size_t from = (size_t)n * PATH_PIECE;
-        p->used = (uint32_t)MIN(len - from, PATH_PIECE);
-        p->next = first;
-        memcpy(p->bytes, path + from, p->used);
-        crash_order();
-        __atomic_store_n(&p->magic, PATH_MAGIC, __ATOMIC_RELEASE);
-        first = no;
-    }
-    return first;
-}
-
-uint32_t state_path_set(struct file_record *r, const char *path)
-{
-    size_t len = strnlen(path, STATE_PATH_MAX);
-    uint64_t old = r->path_where;
-    uint32_t slot = SLOT_NONE, used = 0;
-    lock_take(&state.lock);
-    /* Never over the path that counts: a crash in between must find the old or the new one. */
-    bool inline_used = path_where_slot(old) == SLOT_NONE && path_where_len(old);
-    if (len > INLINE_PATH || inline_used) {
-        slot = make_path(path, len);
-        used = state_path_slots(len);
-    } else {
-        memcpy(r->path, path, len);
-    }
-    crash_order();
-    __atomic_store_n(&r->path_where, (uint64_t)slot << 32 | len << 16 | path_check(path, len),
-                     __ATOMIC_RELEASE);
-    crash_order();
-    free_path(old);
-    lock_drop(&state.lock);
-    return used;
-}
-
-size_t path_get(const struct slabs *files, const struct file_record *r,
-                char buf[STATE_PATH_MAX + 1])
-{
-    uint64_t where = r->path_where;
-    size_t len = path_where_len(where), got = 0;
-    uint32_t no = path_where_slot(where);
-    buf[0] = 0;
-    if (len > STATE_PATH_MAX || (no == SLOT_NONE && len > INLINE_PATH))
-        return 0;
-    if (no == SLOT_NONE) {
-        memcpy(buf, r->path, len);
-        got = len;
-    }
-    while (no != SLOT_NONE && got < len && slab_has(files, no)) {
-        const struct path_record *p = slab_at(files, no);
-        if (p->magic != PATH_MAGIC || !p->used || p->used > PATH_PIECE || p->used > len - got)
-            break;
-        memcpy(buf + got, p->bytes, p->used);
-        got += p->used;
-        no = p->next;
-    }
-    if (got != len || path_check(buf, len) != path_where_check(where) || memchr(buf, 0, len))
-        len = 0;
-    buf[len] = 0;
-    return len;
-}
-
-size_t state_path_get(const struct file_record *r, char buf[STATE_PATH_MAX + 1])
-{
-    return path_get(&state.files, r, buf);
 }
 
 /* ---- chunks ---- */
@@ -460,7 +243,7 @@ void state_chunk_front(struct file_record *r, struct chunk_record *c)
 struct chunk_record *state_chunk_new(struct file_record *r, uint64_t index)
 {
     lock_take(&state.lock);
-    uint32_t no = take_reserved(SLAB_CHUNKS);
+    uint32_t no = slot_take_reserved(SLAB_CHUNKS);
     struct chunk_record *c = chunk_slot(no);
     c->fid = r->fid;
     c->index = index;
@@ -479,7 +262,7 @@ void state_chunk_free(struct file_record *r, struct chunk_record *c)
 {
     chunk_list_remove(r, c);
     lock_take(&state.lock);
-    index_remove(&state.chunk_index, hash_chunk_slot, c->self);
+    index_remove_chunk(c->self);
     __atomic_store_n(&c->magic, 0, __ATOMIC_RELEASE);
     slab_put(&state.chunks, c->self);
     lock_drop(&state.lock);

@@ -1,4 +1,5 @@
-/* state_int.h - what state.c (indexes, slots, lists) and state_open.c (start) share. */
+/* state_int.h - what state.c (slots, records, lists), state_index.c, state_path.c and state_open.c
+ * (start) share.  state.lock is held for all that changes, but at start. */
 #ifndef EDDY_PLACEMENT_STATE_INT_H
 #define EDDY_PLACEMENT_STATE_INT_H
 
@@ -44,17 +45,28 @@ uint32_t file_check(struct fid fid);
 uint32_t chunk_check(struct fid fid, uint64_t index);
 uint16_t path_check(const char *path, size_t len);
 
-/* Finds without the lock, at start. */
+/* ---- state_index.c: SLOT_NONE if it is not there ---- */
 uint32_t index_find_file(struct fid fid);
 uint32_t index_find_chunk(struct fid fid, uint64_t index);
 void index_add_file(uint32_t no);
 void index_add_chunk(uint32_t no);
+/* The record must still have its key. */
+void index_remove_file(uint32_t no);
+void index_remove_chunk(uint32_t no);
+
+/* ---- state.c ---- */
+/* One of the slots that were set aside. */
+uint32_t slot_take_reserved(enum slab_kind kind);
 void chunk_list_add(struct file_record *r, struct chunk_record *c, bool front);
 void busy_add(struct file_record *r);
 
+/* ---- state_path.c ---- */
+void path_free(uint64_t path_where); /* its slots */
 /* state_path_get in slabs that are not the open store's. */
 size_t path_get(const struct slabs *files, const struct file_record *r,
                 char buf[STATE_PATH_MAX + 1]);
+
+/* ---- state_open.c ---- */
 bool core_is_sane(const struct file_record *r, const struct file_core *c);
 /* Is it a file's record, whole?  -EUCLEAN if it is torn; a torn core is replaced by the covered
  * one. */
