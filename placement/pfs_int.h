@@ -1,8 +1,9 @@
 /* pfs_int.h - what the pfs_*.c files share and nobody else uses.
  *
  * pfs_call.c   tickets, credentials, opening below the root
- * pfs_tree.c   names in the tree and their cached O_PATH descriptors
- * pfs_names.c, pfs_attr.c, pfs_dir.c   the operations, made of the two above
+ * pfs_tree.c   names in the tree; pfs_fds.c their cached O_PATH descriptors
+ * pfs_hold.c   running an operation on a name's descriptor
+ * pfs_names.c, pfs_attr.c, pfs_dir.c   the operations, made of those above
  * pfs_mode.c   a file's mode while its data is written back
  * pfs_data.c   descriptors of files, reading; pfs_readers.c those that only have fid and path
  * pfs_write.c  writing back
@@ -36,13 +37,6 @@ void pfs_cred_back(const struct cred *c);
 
 /* ---- pfs_tree.c ---- */
 extern char *pfs_hidden;
-struct pfs_hold {
-    struct pfs_node *n; /* NULL: the descriptor is the holder's */
-    int fd;             /* O_PATH */
-};
-/* The node's descriptor, fid checked; valid until pfs_unhold. */
-int pfs_hold(struct pfs_node *n, struct pfs_hold *h);
-void pfs_unhold(struct pfs_hold *h);
 /* Is a descriptor of this node at hand? */
 bool pfs_has_fd(struct pfs_node *n);
 bool pfs_fid_known(struct pfs_node *n, struct fid *out);
@@ -51,6 +45,15 @@ struct pfs_node *pfs_parent_of(struct pfs_node *n, char name[NAME_BYTES]);
 /* 0, or why this name can not be used below parent: -ENAMETOOLONG, -EINVAL, `hidden` for the hidden
  * one. */
 int pfs_name_check(struct pfs_node *parent, const char *name, int hidden);
+
+/* ---- pfs_hold.c ---- */
+struct pfs_hold {
+    struct pfs_node *n; /* NULL: the descriptor is the holder's */
+    int fd;             /* O_PATH */
+};
+/* The node's descriptor, fid checked; valid until pfs_unhold. */
+int pfs_hold(struct pfs_node *n, struct pfs_hold *h);
+void pfs_unhold(struct pfs_hold *h);
 
 /* An operation's arguments and answers; each uses the few that it needs. */
 struct pfs_op {
