@@ -371,20 +371,6 @@ static void sweep(int dirfd)
     closedir(dir);
 }
 
-static int write_all(int fd, const char *text, size_t len)
-{
-    while (len) {
-        ssize_t n = write(fd, text, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        text += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 /* Replaced in one step: whoever reads meanwhile sees the old or the new one. */
 static int replace_entry(int dirfd, const char *name, const char *text, size_t len)
 {

@@ -74,15 +74,6 @@ char *fid_text(struct fid f, char buf[FID_TEXT])
     return buf;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return -1;
-}
-
 int fid_parse(const char *text, struct fid *out)
 {
     uint64_t half[2] = {0, 0};

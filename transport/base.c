@@ -1,4 +1,4 @@
-/* base.c - log, sizes, clocks, random bytes, memory that must be there.
+/* base.c - log, sizes, clocks, random bytes, digits, memory that must be there.
  *
  * The log: a line is put together in a buffer on the stack and leaves in one write(2), so that
  * lines of several threads (and, in a file opened for appending, of several daemons) never mix.
@@ -255,7 +255,7 @@ uint64_t random_u64(void)
     return n;
 }
 
-/* ---- names ---- */
+/* ---- names, digits, writing ---- */
 
 bool name_is_plain(const char *s)
 {
@@ -263,6 +263,30 @@ bool name_is_plain(const char *s)
     if (len < 1 || len > 64 || s[0] == '.')
         return false;
     return strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == len;
+}
+
+int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return -1;
+}
+
+int write_all(int fd, const void *text, size_t len)
+{
+    const char *p = text;
+    while (len) {
+        ssize_t n = write(fd, p, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        p += n;
+        len -= (size_t)n;
+    }
+    return 0;
 }
 
 /* ---- memory ---- */

@@ -109,6 +109,10 @@ uint64_t random_u64(void);               /* aborts if there is no random source 
  * '.'. */
 bool name_is_plain(const char *s);
 
+int hex_digit(char c); /* 0 to 15, small letters; -1: none */
+/* Until all is written, at the descriptor's offset; -errno. */
+int write_all(int fd, const void *text, size_t len);
+
 /* log and abort: a broken invariant */
 void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void *xmalloc(size_t n); /* these abort when memory is out */

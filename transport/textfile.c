@@ -79,23 +79,6 @@ int textfile_opendir(int dirfd, const char *name, void **dir)
 
 /* ---- writing ---- */
 
-static int write_all(int fd, const void *text, size_t len)
-{
-    const char *p = text;
-    while (len) {
-        ssize_t n = write(fd, p, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        p += n;
-        len -= (size_t)n;
-    }
-    if (fsync(fd) && errno != EINVAL && errno != EOPNOTSUPP)
-        return -errno;
-    return 0;
-}
-
 /* A written, synced file of a temporary name. */
 static int write_temp(int dirfd, const char *temp, int flags, const void *text, size_t len)
 {
@@ -103,6 +86,8 @@ static int write_temp(int dirfd, const char *temp, int flags, const void *text, 
     if (fd < 0)
         return -errno;
     int err = write_all(fd, text, len);
+    if (!err && fsync(fd) && errno != EINVAL && errno != EOPNOTSUPP)
+        err = -errno;
     if (close(fd) && !err)
         err = -errno; /* some file systems say ENOSPC and EDQUOT only here */
     if (err)
@@ -232,15 +217,6 @@ uint64_t words_u64(struct words *w, uint64_t max)
         return 0;
     w->p = p;
     return v;
-}
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return -1;
 }
 
 uint64_t words_hex(struct words *w)
