@@ -119,6 +119,13 @@ static inline void read_is(struct file *f, const void *want, size_t len, uint64_
     free(buf);
 }
 
+static inline struct file_info info_of(struct file *f)
+{
+    struct file_info i;
+    store_info(f, &i);
+    return i;
+}
+
 static inline int fill_chunk(struct file *f, uint64_t index, const struct version *v,
                              const uint8_t *data, bool owned)
 {

@@ -24,13 +24,6 @@ static void teardown(void)
     dir_teardown();
 }
 
-static struct file_info info_of(struct file *f)
-{
-    struct file_info i;
-    store_info(f, &i);
-    return i;
-}
-
 /* What the kernel does when the open was answered. */
 static int open_backing(struct file *f, int flags)
 {

@@ -1,0 +1,340 @@
+/* test_store_copyout.c - a file's dirty pages are copied out: beside writes and truncations, failed,
+ * in part. */
+#include "store_pages.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/uio.h>
+
+/* ---- a write that stands still in the middle ---- */
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    bool hold, held;
+} gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+
+/* libc's, with a gate in front of the second half. */
+ssize_t pwritev(int fd, const struct iovec *iov, int n, off_t off)
+{
+    ssize_t done = 0;
+    for (int i = 0; i < n; i++) {
+        const char *p = iov[i].iov_base;
+        size_t half[2] = {iov[i].iov_len / 2, iov[i].iov_len - iov[i].iov_len / 2};
+        for (unsigned h = 0; h < 2; p += half[h++]) {
+            if (half[h] && pwrite(fd, p, half[h], off + done) != (ssize_t)half[h])
+                return -1;
+            done += (ssize_t)half[h];
+            pthread_mutex_lock(&gate.mutex);
+            while (gate.hold && done) {
+                gate.held = true;
+                pthread_cond_broadcast(&gate.cond);
+                pthread_cond_wait(&gate.cond, &gate.mutex);
+            }
+            pthread_mutex_unlock(&gate.mutex);
+        }
+    }
+    return done;
+}
+
+static void gate_close(void)
+{
+    gate.hold = true;
+}
+
+static void gate_wait(void)
+{
+    pthread_mutex_lock(&gate.mutex);
+    while (!gate.held)
+        pthread_cond_wait(&gate.cond, &gate.mutex);
+    pthread_mutex_unlock(&gate.mutex);
+}
+
+static void gate_open(void)
+{
+    pthread_mutex_lock(&gate.mutex);
+    gate.hold = gate.held = false;
+    pthread_cond_broadcast(&gate.cond);
+    pthread_mutex_unlock(&gate.mutex);
+}
+
+struct slow_write {
+    struct file *f;
+    const uint8_t *buf;
+    size_t len;
+    uint64_t off;
+};
+
+static void *write_slowly(void *arg)
+{
+    struct slow_write *w = arg;
+    write_ok(w->f, w->buf, w->len, w->off);
+    return NULL;
+}
+
+/* ---- copy-out ---- */
+
+START_TEST(a_page_written_during_its_copy_out_stays_dirty)
+{
+    uint8_t data[12288];
+    put_pattern(data, sizeof(data), 0, 10);
+    struct file *f = new_file(1, "x");
+    write_ok(f, data, sizeof(data), 0);
+    uint64_t change = info_of(f).change;
+    struct snapshot *s, *t;
+    store_flush_begins(f);
+    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
+    ck_assert(s->last);
+    ck_assert_uint_eq(s->bytes, 12288);
+    write_ok(f, data, 10, 5000); /* page 1 again */
+    ck_assert_int_eq(store_snapshot(f, 0, MIB, &t),
+                     0); /* and not into a second copy-out beside the first */
+    ck_assert_uint_eq(t->nruns, 0);
+    ck_assert(!t->last);
+    store_snapshot_done(t, true);
+    store_snapshot_done(s, true);
+    ck_assert_uint_eq(info_of(f).dirty_bytes, 4096);
+    struct version v = version_n(12288, 9);
+    ck_assert(!store_flushed(f, &v, change));
+    ck_assert(info_of(f).dirty);
+    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
+    ck_assert_uint_eq(s->nruns, 1);
+    ck_assert_uint_eq(s->runs[0].off, 4096);
+    store_snapshot_done(s, true);
+    ck_assert(store_flushed(f, &v, info_of(f).change));
+    ck_assert(!info_of(f).dirty);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(pages_in_the_middle_of_a_write_are_not_copied_out)
+{
+    uint8_t data[16384], more[8192];
+    put_pattern(data, sizeof(data), 0, 10);
+    put_pattern(more, sizeof(more), 4096, 99);
+    struct file *f = new_file(1, "x");
+    write_ok(f, data, sizeof(data), 0);
+    struct slow_write w = {f, more, sizeof(more), 4096};
+    pthread_t t;
+    gate_close();
+    pthread_create(&t, NULL, write_slowly, &w);
+    gate_wait();
+    struct snapshot *s;
+    uint64_t change = info_of(f).change;
+    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
+    ck_assert(!s->last);
+    ck_assert_uint_eq(s->nruns, 2);
+    ck_assert_uint_eq(s->runs[0].off + s->runs[0].len, 4096);
+    ck_assert_uint_eq(s->runs[1].off, 12288);
+    store_snapshot_done(s, true);
+    struct version v = version_n(16384, 9);
+    ck_assert(!store_flushed(f, &v, change)); /* it came before the write was done: not clean */
+    gate_open();
+    pthread_join(t, NULL);
+    ck_assert_uint_eq(info_of(f).dirty_bytes, 8192);
+    memcpy(data + 4096, more, sizeof(more));
+    read_is(f, data, sizeof(data), 0);
+    file_put(f);
+}
+END_TEST
+
+static _Atomic bool truncated;
+static void *truncate_it(void *arg)
+{
+    uint64_t fill;
+    ck_assert_int_eq(store_truncate(arg, 5000, &fill), 0);
+    truncated = true;
+    return NULL;
+}
+
+START_TEST(a_truncation_waits_for_the_write_that_it_cuts)
+{
+    uint8_t data[16384];
+    put_pattern(data, sizeof(data), 0, 10);
+    struct file *f = new_file(1, "x");
+    write_ok(f, data, 10000, 0);
+    struct slow_write w = {f, data, sizeof(data), 0};
+    pthread_t t, u;
+    gate_close();
+    pthread_create(&t, NULL, write_slowly, &w);
+    gate_wait();
+    truncated = false;
+    pthread_create(&u, NULL, truncate_it, f);
+    ck_assert_uint_eq(store_pin(f, 0, 3), 3); /* a reader does not wait for the write */
+    store_unpin(f, 0, 3);
+    ck_assert(!truncated);
+    gate_open();
+    pthread_join(t, NULL);
+    pthread_join(u, NULL);
+    ck_assert_uint_eq(info_of(f).size, 5000);
+    ck_assert_uint_eq(info_of(f).dirty_bytes, 8192);
+    read_is(f, data, 5000, 0);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(a_failed_copy_out_keeps_all_dirty_and_the_cut)
+{
+    uint8_t data[8192];
+    put_pattern(data, sizeof(data), 0, 11);
+    struct file *f = get_file(1, "x");
+    struct version v = version_n(50000, 5);
+    store_set_claim(f, 1, 1, &v);
+    uint64_t fill;
+    ck_assert_int_eq(store_truncate(f, 0, &fill), 0);
+    write_ok(f, data, sizeof(data), 0);
+    struct snapshot *s;
+    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
+    ck_assert_uint_eq(s->cut, 0);
+    store_snapshot_done(s, false);
+    ck_assert_uint_eq(info_of(f).cut, 0);
+    ck_assert_uint_eq(info_of(f).dirty_bytes, 8192);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(a_second_cut_at_the_same_place_is_not_taken_for_the_first)
+{
+    uint8_t data[20000];
+    put_pattern(data, sizeof(data), 0, 12);
+    struct file *f = get_file(1, "x");
+    struct version v = version_n(50000, 5);
+    store_set_claim(f, 1, 1, &v);
+    uint64_t fill;
+    ck_assert_int_eq(store_truncate(f, 4096, &fill), 0);
+    write_ok(f, data, sizeof(data), 4096);
+    struct snapshot *s;
+    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
+    ck_assert_int_eq(store_truncate(f, 4096, &fill), 0); /* the PFS gets s's pages after its cut */
+    store_snapshot_done(s, true);
+    ck_assert_uint_eq(info_of(f).cut, 4096);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(the_snapshot_is_bounded_and_goes_on_where_it_ended)
+{
+    uint8_t *data = malloc(300000);
+    put_pattern(data, 300000, 0, 13);
+    struct file *f = new_file(1, "x");
+    write_ok(f, data, 300000, 0);
+    uint64_t from = 0, n = 0;
+    for (bool last = false; !last; n++) {
+        struct snapshot *s;
+        ck_assert_int_eq(store_snapshot(f, from, 65536, &s), 0);
+        ck_assert_uint_eq(s->nruns, 1);
+        ck_assert_uint_eq(s->runs[0].off, from);
+        ck_assert_uint_le(s->bytes, 65536);
+        from += s->runs[0].len;
+        last = s->last;
+        store_snapshot_done(s, true);
+    }
+    ck_assert_uint_eq(from, 300000);
+    ck_assert_uint_eq(n, 5);
+    file_put(f);
+    free(data);
+}
+END_TEST
+
+START_TEST(an_unlinked_file_is_not_flushed_and_leaves_nothing)
+{
+    uint8_t data[8192];
+    put_pattern(data, sizeof(data), 0, 14);
+    struct file *f = new_file(1, "x");
+    write_ok(f, data, sizeof(data), 0);
+    store_set_deleted(f);
+    ck_assert(!info_of(f).dirty);
+    struct snapshot *s;
+    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), -ENODATA);
+    read_is(f, data, sizeof(data), 0);
+    write_ok(f, data, 100, 8192); /* still open somewhere */
+    ck_assert(!info_of(f).dirty);
+    read_is(f, data, 100, 8192);
+    store_clear_claim(f, NULL);
+    file_put(f);
+    struct store_usage u;
+    store_usage(&u);
+    ck_assert_uint_eq(u.files, 0);
+    ck_assert_uint_eq(u.chunks, 0);
+    ck_assert_uint_eq(u.dirty, 0);
+    ck_assert_ptr_null(file_find(fid_n(1)));
+}
+END_TEST
+
+START_TEST(times_set_by_the_application_last_until_the_next_write)
+{
+    struct file *f = new_file(1, "x");
+    char c = 1;
+    write_ok(f, &c, 1, 0);
+    store_set_times(f, 1234567890123456789);
+    ck_assert_int_eq(info_of(f).mtime_ns, 1234567890123456789);
+    struct snapshot *s;
+    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
+    ck_assert(s->mtime_set);
+    ck_assert_int_eq(s->mtime_ns, 1234567890123456789);
+    store_snapshot_done(s, true);
+    write_ok(f, &c, 1, 0);
+    ck_assert(!info_of(f).mtime_set);
+    ck_assert_int_gt(info_of(f).mtime_ns, 1234567890123456789);
+    file_put(f);
+}
+END_TEST
+
+static unsigned told;
+static void hook(struct file *f)
+{
+    (void)f;
+    lock_assert_none();
+    told++;
+}
+
+START_TEST(flush_is_told_once_when_a_file_becomes_dirty)
+{
+    told = 0;
+    store_on_dirty(hook);
+    struct file *f = new_file(1, "x");
+    char c = 1;
+    write_ok(f, &c, 1, 0);
+    write_ok(f, &c, 1, 1);
+    ck_assert_uint_eq(told, 1);
+    uint8_t pfs[4096];
+    uint64_t size = 0;
+    struct version v = version_n(0, 3);
+    flush_into(f, pfs, &size, &v);
+    write_ok(f, &c, 1, 2);
+    ck_assert_uint_eq(told, 2);
+    store_on_dirty(NULL);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(a_dirty_file_keeps_its_claim)
+{
+    struct file *f = new_file(1, "x");
+    char c = 1;
+    write_ok(f, &c, 1, 0);
+    ck_assert(!store_clear_claim(f, NULL));
+    ck_assert(info_of(f).claimed);
+    struct version v = version_n(77, 3);
+    ck_assert_int_eq(store_set_version(f, &v, NULL), -EBUSY);
+    file_put(f);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("copy-out");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, a_page_written_during_its_copy_out_stays_dirty);
+    tcase_add_test(t, pages_in_the_middle_of_a_write_are_not_copied_out);
+    tcase_add_test(t, a_truncation_waits_for_the_write_that_it_cuts);
+    tcase_add_test(t, a_failed_copy_out_keeps_all_dirty_and_the_cut);
+    tcase_add_test(t, a_second_cut_at_the_same_place_is_not_taken_for_the_first);
+    tcase_add_test(t, the_snapshot_is_bounded_and_goes_on_where_it_ended);
+    tcase_add_test(t, an_unlinked_file_is_not_flushed_and_leaves_nothing);
+    tcase_add_test(t, times_set_by_the_application_last_until_the_next_write);
+    tcase_add_test(t, flush_is_told_once_when_a_file_becomes_dirty);
+    tcase_add_test(t, a_dirty_file_keeps_its_claim);
+    return run_case("store_copyout", t);
+}

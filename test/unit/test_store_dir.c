@@ -1,0 +1,182 @@
+/* test_store_dir.c - the cache directory: whose it is, what it refuses, what it has after another
+ * start. */
+#include "store_pages.h"
+
+#include <sys/file.h>
+
+/* ---- the directory ---- */
+
+START_TEST(the_identity_stays_and_the_incarnation_grows)
+{
+    uint64_t id = store_node_id(), inc = store_incarnation();
+    store_close(false);
+    open_store(64 * MIB, 64 * KIB);
+    ck_assert(id && store_node_id() == id);
+    ck_assert_uint_eq(store_incarnation(), inc + 1);
+}
+END_TEST
+
+START_TEST(a_directory_in_use_is_refused_with_the_pid)
+{
+    char err[512], pid[32], lock[128];
+    store_close(false);
+    snprintf(lock, sizeof(lock), "%s/lock", cache_dir);
+    int fd = open(lock, O_RDWR);
+    ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+    ck_assert_int_eq(try_open(64 * MIB, 64 * KIB, err, sizeof(err)), -EBUSY);
+    snprintf(pid, sizeof(pid), "pid %d", (int)getpid());
+    ck_assert_ptr_nonnull(strstr(err, pid));
+    ck_assert_ptr_nonnull(strstr(err, "--cache-dir"));
+    close(fd);
+    open_store(64 * MIB, 64 * KIB);
+}
+END_TEST
+
+static void refused(int want, const char *words)
+{
+    char err[512];
+    int e = try_open(64 * MIB, 64 * KIB, err, sizeof(err));
+    ck_assert_msg(e == want, "is %d (%s), should be %d", e, err, want);
+    ck_assert_msg(strstr(err, words) != NULL, "\"%s\" does not say \"%s\"", err, words);
+}
+
+static void put_file(const char *name, const char *text)
+{
+    char path[200];
+    snprintf(path, sizeof(path), "%s/%s", cache_dir, name);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+START_TEST(directories_that_are_not_ours_are_refused)
+{
+    char other[100];
+    store_close(true);
+    put_file("format", "eddyfs-cache 99\nchunk 65536\n");
+    refused(-EINVAL, "format 99");
+    put_file("format", "something\n");
+    refused(-EINVAL, "not eddyfs's");
+    put_file("format", "eddyfs-cache 1\nchunk 12345\n");
+    refused(-EINVAL, "damaged");
+    remove_tree(cache_dir);
+    ck_assert_int_eq(mkdir(cache_dir, 0700), 0);
+    put_file("precious", "data");
+    refused(-EEXIST, "not an eddyfs cache directory");
+    remove_tree(cache_dir);
+    ck_assert_int_eq(mkdir(cache_dir, 0700), 0);
+    ck_assert_int_eq(chmod(cache_dir, 0770), 0);
+    refused(-EPERM, "chmod 700");
+    remove_tree(cache_dir);
+    snprintf(other, sizeof(other), "%s/other", test_dir);
+    ck_assert_int_eq(mkdir(other, 0700), 0);
+    ck_assert_int_eq(symlink(other, cache_dir), 0);
+    refused(-ENOTDIR, "link");
+    ck_assert_int_eq(unlink(cache_dir), 0);
+}
+END_TEST
+
+START_TEST(another_chunk_size_empties_a_clean_cache_and_refuses_a_dirty_one)
+{
+    uint8_t data[5000];
+    char err[512];
+    put_pattern(data, sizeof(data), 0, 3);
+    struct file *f = get_file(1, "x");
+    struct version v = version_n(sizeof(data), 5);
+    ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
+    ck_assert_int_eq(fill_chunk(f, 0, &v, data, true), 0);
+    file_put(f);
+    store_close(true);
+    open_store(64 * MIB, 128 * KIB);
+    ck_assert_uint_eq(store_chunk_size(), 128 * KIB);
+    ck_assert_ptr_null(file_find(fid_n(1)));
+    f = new_file(2, "y");
+    write_ok(f, data, sizeof(data), 0);
+    file_put(f);
+    store_close(false);
+    ck_assert_int_eq(try_open(64 * MIB, 64 * KIB, err, sizeof(err)), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err, "--chunk-size 131072"));
+    open_store(64 * MIB, 128 * KIB);
+    f = file_find(fid_n(2));
+    ck_assert_ptr_nonnull(f);
+    read_is(f, data, sizeof(data), 0);
+    file_put(f);
+}
+END_TEST
+
+struct seen {
+    unsigned n;
+    char path[200];
+    uint64_t bytes;
+    bool suspect;
+};
+static int see(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
+{
+    struct seen *s = arg;
+    (void)fid;
+    s->n++;
+    snprintf(s->path, sizeof(s->path), "%s", path);
+    s->bytes = bytes;
+    s->suspect = suspect;
+    return 0;
+}
+
+START_TEST(what_a_dead_daemon_left_is_listed_without_a_daemon)
+{
+    uint8_t data[5000] = {1};
+    struct seen s = {0};
+    ck_assert_int_eq(store_each_unflushed(cache_dir, see, &s), -EWOULDBLOCK);
+    struct file *f = new_file(2, "dir/a file");
+    write_ok(f, data, sizeof(data), 0);
+    file_put(f);
+    f = get_file(3, "clean");
+    file_put(f);
+    store_close(false);
+    ck_assert_int_eq(store_each_unflushed(cache_dir, see, &s), 0);
+    ck_assert_uint_eq(s.n, 1);
+    ck_assert_str_eq(s.path, "dir/a file");
+    ck_assert_uint_eq(s.bytes, 8192);
+    ck_assert(!s.suspect);
+    open_store(64 * MIB, 64 * KIB);
+}
+END_TEST
+
+START_TEST(long_paths_and_renames_survive)
+{
+    char path[4001];
+    for (unsigned i = 0; i < 4000; i++)
+        path[i] = i % 100 == 99 ? '/' : (char)('a' + i % 26);
+    path[4000] = 0;
+    struct file *f = new_file(2, "short");
+    char c = 1;
+    write_ok(f, &c, 1, 0);
+    const char *const names[] = {path, "s", path + 3000, path + 3900, "t", ""};
+    for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+        file_set_path(f, names[i]);
+        file_put(f);
+        store_close(false);
+        open_store(64 * MIB, 64 * KIB);
+        f = file_find(fid_n(2));
+        ck_assert_ptr_nonnull(f);
+        char *now = file_path(f);
+        ck_assert_str_eq(now, names[i]);
+        free(now);
+    }
+    file_put(f);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("directory");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, the_identity_stays_and_the_incarnation_grows);
+    tcase_add_test(t, a_directory_in_use_is_refused_with_the_pid);
+    tcase_add_test(t, directories_that_are_not_ours_are_refused);
+    tcase_add_test(t, another_chunk_size_empties_a_clean_cache_and_refuses_a_dirty_one);
+    tcase_add_test(t, what_a_dead_daemon_left_is_listed_without_a_daemon);
+    tcase_add_test(t, long_paths_and_renames_survive);
+    return run_case("store_dir", t);
+}
