@@ -1,0 +1,394 @@
+/* soak_nodes.h - protosoak's nodes: protonode processes that are started, told what to do, and
+ * whose answers are entered in the history of what was held. */
+#ifndef EDDY_TEST_SOAK_NODES_H
+#define EDDY_TEST_SOAK_NODES_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "soak_history.h"
+
+#define NODES_MAX 8
+#define FILES     10
+#define OWNERS    2 /* of locks, per node */
+#define BYTES     6 /* that are locked */
+/* under way, per node: opens, locks, their cancels */
+#define COMMANDS (FILES + 2 * FILES * OWNERS + 2)
+
+static struct {
+    const char *program, *work, *pfs;
+    unsigned nodes, seconds;
+} settings = {.nodes = 4, .seconds = 40};
+
+/* ---- chance: the same for the same seed, as far as the nodes' timing allows ---- */
+
+static uint64_t chance_state;
+
+static uint64_t chance(uint64_t n)
+{
+    chance_state ^= chance_state << 13;
+    chance_state ^= chance_state >> 7;
+    chance_state ^= chance_state << 17;
+    return chance_state % n;
+}
+
+static void bad(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+/* ---- nodes ---- */
+
+struct command {
+    bool used, cancelled;
+    uint64_t tag;
+    char kind; /* o open, c close, l lock, u unlock, d drop, q leave, v view */
+    unsigned file, owner, first, last;
+    int type;
+};
+
+#define NOT_HELD SIZE_MAX
+
+struct owner {
+    int type[FILES][BYTES];
+    size_t held[FILES][BYTES]; /* in `locks` */
+    bool busy[FILES];
+};
+
+static struct node {
+    enum { DOWN, STARTING, UP, DRAINING, LEAVING, ENDING, PAUSED } state;
+    pid_t pid;
+    int in, out;
+    char line[4096];
+    size_t len;
+    struct command commands[COMMANDS];
+    size_t claim[FILES]; /* in `claims` */
+    bool busy[FILES];
+    struct owner owners[OWNERS];
+    uint64_t until_ms; /* DOWN, PAUSED: so long */
+    char members[64];
+} nodes[NODES_MAX];
+
+static uint64_t next_tag;
+static struct {
+    unsigned opens, here, elsewhere, locks, granted, refused, cancelled, eio, kills, pauses, leaves;
+} counts;
+
+static void bad(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    printf("FAILED: ");
+    vprintf(format, args);
+    printf("\n");
+    va_end(args);
+    for (unsigned i = 0; i < settings.nodes; i++)
+        if (nodes[i].pid)
+            kill(nodes[i].pid, SIGKILL);
+    exit(1);
+}
+
+static void child(unsigned i, int in, int out)
+{
+    char cache[4096], sessions[4096], name[16], log[4096];
+    int fd;
+
+    snprintf(cache, sizeof(cache), "%s/cache-%u", settings.work, i);
+    snprintf(sessions, sizeof(sessions), "%s/sessions", settings.work);
+    snprintf(log, sizeof(log), "%s/n%u.log", settings.work, i);
+    snprintf(name, sizeof(name), "n%u", i);
+    fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* also one that is paused */
+    dup2(in, 0);
+    dup2(out, 1);
+    dup2(fd, 2);
+    execl(settings.program, settings.program, "--pfs", settings.pfs, "--session-dir", sessions,
+          "--cache-dir", cache, "--node", name, (char *)NULL);
+    _exit(127);
+}
+
+/* What it held when it was killed is free from now on. */
+static void release_all(struct node *n)
+{
+    uint64_t t = boot_ns();
+
+    for (unsigned f = 0; f < FILES; f++) {
+        if (n->claim[f] != NOT_HELD)
+            claims.v[n->claim[f]].to_ns = t;
+        n->claim[f] = NOT_HELD;
+        n->busy[f] = false;
+        for (unsigned o = 0; o < OWNERS; o++) {
+            n->owners[o].busy[f] = false;
+            for (unsigned b = 0; b < BYTES; b++) {
+                if (n->owners[o].held[f][b] != NOT_HELD)
+                    locks.v[n->owners[o].held[f][b]].to_ns = t;
+                n->owners[o].held[f][b] = NOT_HELD;
+                n->owners[o].type[f][b] = FREE;
+            }
+        }
+    }
+    memset(n->commands, 0, sizeof(n->commands));
+}
+
+static void start_node(unsigned i)
+{
+    struct node *n = &nodes[i];
+    int in[2], out[2];
+
+    release_all(n);
+    if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC))
+        bad("pipe: %s", strerror(errno));
+    n->pid = fork();
+    if (n->pid < 0)
+        bad("fork: %s", strerror(errno));
+    if (!n->pid)
+        child(i, in[0], out[1]);
+    close(in[0]);
+    close(out[1]);
+    n->in = in[1];
+    n->out = out[0];
+    n->len = 0;
+    n->state = STARTING;
+}
+
+/* The process has ended, or is killed here. */
+static void end_node(unsigned i, bool killed, uint64_t down_ms)
+{
+    struct node *n = &nodes[i];
+    int status;
+
+    if (killed)
+        kill(n->pid, SIGKILL);
+    if (waitpid(n->pid, &status, 0) != n->pid)
+        bad("waitpid: %s", strerror(errno));
+    if (!killed && (!WIFEXITED(status) || WEXITSTATUS(status)))
+        bad("node %u ended with status %x", i, status);
+    close(n->in);
+    close(n->out);
+    n->pid = 0;
+    n->state = DOWN;
+    n->until_ms = boot_ms() + down_ms;
+}
+
+static struct command *say(unsigned i, struct command c, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static struct command *say(unsigned i, struct command c, const char *format, ...)
+{
+    struct node *n = &nodes[i];
+    struct command *slot = n->commands;
+    char text[512];
+    va_list args;
+    int len;
+
+    while (slot < n->commands + COMMANDS && slot->used)
+        slot++;
+    if (slot == n->commands + COMMANDS)
+        bad("too many commands for node %u", i);
+    *slot = c;
+    slot->used = true;
+    slot->tag = ++next_tag;
+    len = snprintf(text, sizeof(text), "%" PRIu64 " ", slot->tag);
+    va_start(args, format);
+    len += vsnprintf(text + len, sizeof(text) - (size_t)len, format, args);
+    va_end(args);
+    text[len++] = '\n';
+    if (write(n->in, text, (size_t)len) != len) /* fewer than PIPE_BUF, and never many of them */
+        bad("node %u takes no commands: %s", i, strerror(errno));
+    return slot;
+}
+
+static bool idle(const struct node *n)
+{
+    for (unsigned k = 0; k < COMMANDS; k++)
+        if (n->commands[k].used)
+            return false;
+    return true;
+}
+
+static bool holds(const struct node *n)
+{
+    for (unsigned f = 0; f < FILES; f++) {
+        if (n->claim[f] != NOT_HELD)
+            return true;
+        for (unsigned o = 0; o < OWNERS; o++)
+            for (unsigned b = 0; b < BYTES; b++)
+                if (n->owners[o].held[f][b] != NOT_HELD)
+                    return true;
+    }
+    return false;
+}
+
+/* ---- answers ---- */
+
+static void set_byte(unsigned i, const struct command *c, unsigned b, int type, uint64_t from,
+                     uint64_t to)
+{
+    struct owner *o = &nodes[i].owners[c->owner];
+    size_t *held = &o->held[c->file][b];
+
+    if (o->type[c->file][b] == type)
+        return;
+    if (*held != NOT_HELD)
+        locks.v[*held].to_ns = from;
+    *held = NOT_HELD;
+    o->type[c->file][b] = type;
+    if (type != FREE)
+        *held = hold(&locks, (struct held){.node = i,
+                                           .owner = c->owner,
+                                           .file = c->file,
+                                           .byte = b,
+                                           .type = type,
+                                           .from_ns = to});
+}
+
+static void lock_answered(unsigned i, const struct command *c, const char *text, uint64_t from,
+                          uint64_t to)
+{
+    nodes[i].owners[c->owner].busy[c->file] = false;
+    if (!strcmp(text, "OK")) {
+        counts.granted += c->kind == 'l';
+        for (unsigned b = c->first; b <= c->last; b++)
+            set_byte(i, c, b, c->type, from, to);
+    } else if (c->kind != 'l') {
+        bad("node %u: unlock of file %u: %s", i, c->file, text);
+    } else if (!strcmp(text, "EAGAIN")) {
+        counts.refused++;
+    } else if (!strcmp(text, "EINTR") && c->cancelled) {
+        counts.cancelled++;
+    } else if (!strcmp(text, "EIO")) {
+        counts.eio++;
+    } else {
+        bad("node %u: lock of file %u: %s", i, c->file, text);
+    }
+}
+
+static void open_answered(unsigned i, const struct command *c, const char *text, uint64_t to)
+{
+    nodes[i].busy[c->file] = false;
+    if (!strcmp(text, "HERE")) {
+        counts.here++;
+        nodes[i].claim[c->file] =
+            hold(&claims, (struct held){.node = i, .file = c->file, .type = WRITE, .from_ns = to});
+    } else if (!strncmp(text, "NODE ", 5)) {
+        counts.elsewhere++;
+    } else if (!strcmp(text, "EIO")) {
+        counts.eio++;
+    } else {
+        bad("node %u: open of file %u: %s", i, c->file, text);
+    }
+}
+
+static void close_answered(unsigned i, const struct command *c, const char *text, uint64_t from)
+{
+    nodes[i].busy[c->file] = false;
+    if (strcmp(text, "OK"))
+        bad("node %u: close of file %u: %s", i, c->file, text);
+    claims.v[nodes[i].claim[c->file]].to_ns = from;
+    nodes[i].claim[c->file] = NOT_HELD;
+}
+
+/* EBUSY: a claim is about to be given back; ETIMEDOUT: others are paused, and a majority could not
+ * be had in time. */
+static void leave_answered(unsigned i, const char *text)
+{
+    if (!strcmp(text, "EBUSY")) {
+        nodes[i].state = DRAINING;
+    } else if (strcmp(text, "OK")) {
+        bad("node %u could not leave: %s", i, text);
+    } else {
+        close(nodes[i].in); /* which is a quit */
+        nodes[i].in = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        nodes[i].state = ENDING;
+    }
+}
+
+static void take_line(unsigned i, char *line)
+{
+    struct node *n = &nodes[i];
+    char *text = strchr(line, ' '), *times = strrchr(line, '@');
+    uint64_t tag = strtoull(line, NULL, 10), from, to;
+    struct command c = {0};
+
+    if (!strcmp(line, "ready")) {
+        n->state = UP;
+        return;
+    }
+    if (!text || !times || sscanf(times, "@%" SCNu64 "-%" SCNu64, &from, &to) != 2)
+        bad("node %u says: %s", i, line);
+    times[-1] = 0;
+    text++;
+    for (unsigned k = 0; k < COMMANDS; k++) {
+        if (n->commands[k].used && n->commands[k].tag == tag) {
+            c = n->commands[k];
+            n->commands[k].used = false;
+        }
+    }
+    switch (c.kind) {
+    case 'o':
+        open_answered(i, &c, text, to);
+        break;
+    case 'c':
+        close_answered(i, &c, text, from);
+        break;
+    case 'l':
+    case 'u':
+    case 'd':
+        lock_answered(i, &c, text, from, to);
+        break;
+    case 'q':
+        leave_answered(i, text);
+        break;
+    case 'v':
+        snprintf(n->members, sizeof(n->members), "%s", text);
+        break;
+    default:
+        break; /* of a cancel */
+    }
+}
+
+static void take_output(unsigned i)
+{
+    struct node *n = &nodes[i];
+    ssize_t got = read(n->out, n->line + n->len, sizeof(n->line) - n->len - 1);
+    char *end;
+
+    if (got <= 0) {
+        if (n->state != ENDING)
+            bad("node %u ended by itself", i);
+        end_node(i, false, chance(3000));
+        return;
+    }
+    n->len += (size_t)got;
+    n->line[n->len] = 0;
+    while ((end = strchr(n->line, '\n'))) {
+        *end = 0;
+        take_line(i, n->line);
+        n->len -= (size_t)(end + 1 - n->line);
+        memmove(n->line, end + 1, n->len + 1);
+    }
+}
+
+static void listen_to_all(int ms)
+{
+    struct pollfd p[NODES_MAX];
+    unsigned who[NODES_MAX], n = 0;
+
+    for (unsigned i = 0; i < settings.nodes; i++) {
+        if (!nodes[i].pid)
+            continue;
+        who[n] = i;
+        p[n++] = (struct pollfd){.fd = nodes[i].out, .events = POLLIN};
+    }
+    if (poll(p, n, ms) < 0 && errno != EINTR)
+        bad("poll: %s", strerror(errno));
+    for (unsigned k = 0; k < n; k++)
+        if (p[k].revents)
+            take_output(who[k]);
+}
+
+#endif
