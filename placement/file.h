@@ -5,7 +5,7 @@
  * mapped record). Its parts belong to different modules, each with its own lock:
  *
  *   store part   placement/store.c   f->lock        pages, size, base version, copy-outs
- *   claim part   placement/claim.c   f->claim_lock  do we hold the claim, who has it, writers
+ *   claim part   placement/claim*.c  f->claim_lock  do we hold the claim, who has it, writers
  *   PFS part     placement/pfs_data.c  f->lock      path hint and descriptor of the PFS file
  *
  * Lock order: claim_lock, then the table's lock, then f->lock.  Never held across a PFS call or a

@@ -11,7 +11,7 @@
 /* Registers the handlers of WANT, WHERE, FREE, COPY, LOCK, SAME. */
 void home_start(void);
 void home_stop(void);
-/* members' callbacks, wired by claim.c's claim_members_ops. */
+/* members' callbacks, wired by claim_views.c's claim_members_ops. */
 void home_adopted(const struct view *v);
 void home_fill_adopted(const struct view *v, uint64_t to, struct msg *m);
 void home_heard_adopted(const struct view *v, uint64_t from, const struct msg *m);

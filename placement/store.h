@@ -149,7 +149,7 @@ int store_seek(struct file *f, uint64_t off, bool hole, uint64_t *out);
 /* fsync of what is dirty: data, then records; afterwards covered.  O(dirty). */
 int store_sync(struct file *f);
 
-/* ---- claims on disk (claim.c calls these, with claim_lock held) ---- */
+/* ---- claims on disk (claim.c and claim_views.c call these) ---- */
 void store_set_claim(struct file *f, uint64_t number_inc, uint64_t number,
                      const struct version *base);
 /* Data stays as clean data of that version (NULL: of the base).  False, and nothing is done: it is

@@ -116,7 +116,7 @@ __attribute__((unused)) static struct file *env_open(const char *name, bool writ
     return f;
 }
 
-/* A page that is written in part is first filled from the PFS, as data.c does. */
+/* A page that is written in part is first filled from the PFS, as local.c does. */
 static void env_fill(struct file *f, uint64_t off)
 {
     struct file_info info;
