@@ -35,17 +35,20 @@ static void settled(struct file *f)
 static void wake(void)
 {
     lock_take(&sampler.lock);
+    if (!sampler.any)
+        pthread_cond_signal(&sampler.more);
     sampler.any = true;
-    pthread_cond_signal(&sampler.more);
     lock_drop(&sampler.lock);
 }
 
-/* False: the end.  `any` is set again by who comes while we look. */
+/* False: the end.  `any` is set again by who comes while we look.  Files that come while there are
+ * others wait for the next turn: a look at all of them for each would grow with their square. */
 static bool wait_for_files(bool left)
 {
+    uint64_t next = boot_ms() + EVERY_MS, now;
     lock_take(&sampler.lock);
-    if (left)
-        lock_wait(&sampler.lock, &sampler.more, sampler.running ? EVERY_MS : 1);
+    while (sampler.running && left && (now = boot_ms()) < next)
+        lock_wait(&sampler.lock, &sampler.more, next - now);
     while (sampler.running && !left && !sampler.any)
         lock_wait(&sampler.lock, &sampler.more, 0);
     sampler.any = false;

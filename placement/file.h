@@ -56,6 +56,7 @@ struct file {
         uint64_t marked;          /* `change` before the last mark looked at any byte */
         bool solid;               /* ... and its sample proves something */
         bool direct;              /* a writer with O_DIRECT is open, or was beside those that are */
+        bool closed; /* nobody can store any more, and nobody has since `seen` */
         struct pass_sample {
             uint64_t size;
             int64_t mtime_ns, ctime_ns;

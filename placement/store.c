@@ -276,7 +276,7 @@ static uint64_t blocks_of(const struct file *f)
 void store_info(struct file *f, struct file_info *out)
 {
     lock_take(&f->lock);
-    store_pass_look(f);
+    store_pass_peek(f);
     const struct file_core *c = core(f);
     *out = (struct file_info){
         .size = c->size,

@@ -70,6 +70,8 @@ uint64_t store_drop_all(struct file *f, bool spare);
 /* ---- store_pass.c ---- */
 /* Samples the data file; true: somebody stored since the last look, size and times are new. */
 bool store_pass_look(struct file *f);
+/* The same, but for a file that only an open which this daemon sees can change. */
+void store_pass_peek(struct file *f);
 void store_pass_uncount(struct file *f);       /* it is deleted: nothing of it is dirty */
 bool store_pass_flushed(const struct file *f); /* as far as the last sample tells, the PFS has it */
 bool store_pass_holds(struct file *f);         /* has anybody a descriptor or a mapping? */

@@ -121,6 +121,12 @@ bool store_pass_look(struct file *f)
     return true;
 }
 
+void store_pass_peek(struct file *f)
+{
+    if (!f->pass.closed)
+        store_pass_look(f);
+}
+
 bool store_pass_flushed(const struct file *f)
 {
     return is_pass(f) && f->pass.seen.known && f->pass.flushed == f->change && !f->rec->dirty &&
@@ -253,6 +259,7 @@ int store_pass_open(struct file *f, bool write, int *fd, unsigned *life)
     if (!err) {
         pin(f);
         f->pass.writers += write;
+        f->pass.closed &= !write;
         *life = f->pass.life;
     }
     range_end(f, &op);
@@ -296,6 +303,7 @@ static void end_pass(struct file *f, bool clean)
         c->flags &= ~(uint32_t)CORE_DIRTY;
     store_commit(f);
     f->pass.seen.known = false;
+    f->pass.closed = false;
     store_pass_uncount(f);
 }
 
@@ -513,6 +521,28 @@ static struct fid *watched(unsigned *n)
     return fids;
 }
 
+/* Nobody can store into it, or what is stored does not matter any more. */
+static bool is_over(const struct file *f)
+{
+    return !is_pass(f) || core(f)->flags & CORE_DELETED;
+}
+
+enum look {
+    LOOK_AGAIN,
+    LOOK_CLOSED, /* dirty, but only an open that this daemon sees can change it: thousands of small
+                  * files wait so for the lull */
+    LOOK_OVER
+};
+
+/* With f->lock. */
+static enum look look_further(struct file *f, bool news)
+{
+    if (is_over(f))
+        return LOOK_OVER;
+    f->pass.closed = !news && nobody_stores(f);
+    return f->pass.closed ? LOOK_CLOSED : LOOK_AGAIN;
+}
+
 /* Looks at one; true: it is to be looked at again. */
 static bool sample_one(struct file *f, void (*changed)(struct file *f),
                        void (*settled)(struct file *f))
@@ -523,23 +553,24 @@ static bool sample_one(struct file *f, void (*changed)(struct file *f),
     f->pass.sampled = f->change;
     if (is_pass(f) && !f->pass.writers)
         settle_unflushed(f);
-    bool over = !is_pass(f) || core(f)->flags & CORE_DELETED;
+    enum look next = look_further(f, news);
     bool dirty = is_dirty(f) && !store_pass_flushed(f);
     lock_drop(&f->lock);
-    if (news && dirty && !over)
+    if (news && dirty && next != LOOK_OVER)
         changed(f);
-    else if (dirty && !over)
+    else if (dirty && next != LOOK_OVER)
         store_tell_dirty(f, true);
-    if (!over)
+    if (next == LOOK_AGAIN)
         return true;
-    settled(f);
+    if (next == LOOK_OVER)
+        settled(f);
     unwatch(f);
     lock_take(&f->lock); /* it may have been opened meanwhile, and found on the list */
-    over = !is_pass(f) || core(f)->flags & CORE_DELETED;
+    bool again = !is_over(f) && (next == LOOK_OVER || f->pass.writers);
     lock_drop(&f->lock);
-    if (!over)
+    if (again)
         watch(f);
-    return !over;
+    return again;
 }
 
 unsigned store_pass_sample(void (*changed)(struct file *f), void (*settled)(struct file *f))
