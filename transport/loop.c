@@ -1,11 +1,12 @@
 /* loop.c - the network thread, its timers, and libuv's pool.
  *
- *     other threads --loop_post--> queue --uv_async_send--> network thread: uv_run
+ *     other threads --loop_post--> queue --eventfd--> network thread: uv_run
  *                                                             |  timers, hello.c, peer.c
  *     libuv's pool <--uv_queue_work-- loop_work <-------------+
  *
  * The queue is an array that the network thread takes whole and gives back empty, so posting costs
- * a lock and no allocation; only the post that finds the queue empty wakes the loop.
+ * a lock and no allocation; only a post that finds the loop asleep wakes it.  An eventfd of our own
+ * does that: libuv's uv_async_t makes the loop spin until the sender is back from its write (1.44).
  *
  * The end: loop_stop marks the loop as stopping.  When the queue is empty and libuv's pool has
  * nothing of ours, it is closed in one step under the queue's lock (later posts are refused), the
@@ -13,24 +14,32 @@
  */
 #include "transport/loop.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "transport/base.h"
 #include "transport/jobs.h"
 #include "transport/lock.h"
 #include "transport/loop_uv.h"
 
+#define BATCHES 16
+
 /* ---- the network thread ---- */
 
 static struct {
     pthread_t thread;
     uv_loop_t uv;
-    uv_async_t wake;
+    uv_poll_t wake; /* of wake_fd */
+    int wake_fd;    /* eventfd: made once, never closed, so that posting needs no lock for it */
 
     /* with the lock */
     struct lock lock;
     struct jobs queue;
-    bool open; /* posts are taken */
+    bool open;  /* posts are taken */
+    bool awake; /* the loop is on its way to the queue, or at it */
 
     /* network thread only */
     struct jobs spare; /* empty; changes places with queue */
@@ -44,6 +53,9 @@ static _Thread_local bool here;
 static void net_init(void)
 {
     lock_init(&net.lock, RANK_NET);
+    net.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (net.wake_fd < 0)
+        die("eventfd: %s", strerror(errno));
 }
 
 bool loop_is_here(void)
@@ -56,17 +68,26 @@ uv_loop_t *loop_uv(void)
     return &net.uv;
 }
 
+static void raise_wake(void)
+{
+    uint64_t one = 1;
+    if (write(net.wake_fd, &one, sizeof(one)) != sizeof(one))
+        die("eventfd: %s", strerror(errno));
+}
+
 static bool post(void (*fn)(void *arg), void *arg)
 {
     pthread_once(&net_once, net_init);
     lock_take(&net.lock);
-    bool open = net.open;
+    bool open = net.open, wake = false;
     if (open) {
         jobs_push(&net.queue, fn, arg);
-        if (net.queue.n == 1)
-            uv_async_send(&net.wake); /* with the lock: the handle is not closed while open */
+        wake = !net.awake;
+        net.awake = true;
     }
     lock_drop(&net.lock);
+    if (wake)
+        raise_wake();
     return open;
 }
 
@@ -91,10 +112,9 @@ static void end_if_done(void)
         uv_walk(&net.uv, close_handle, NULL);
 }
 
-/* Runs what was queued until now; what these calls post comes in the next turn, after I/O. */
-static void on_wake(uv_async_t *h)
+/* Runs what was queued until now. */
+static void run_batch(void)
 {
-    (void)h;
     lock_take(&net.lock);
     struct jobs batch = net.queue;
     net.queue = net.spare;
@@ -106,7 +126,35 @@ static void on_wake(uv_async_t *h)
     }
     batch.head = 0;
     net.spare = batch;
-    end_if_done();
+}
+
+static bool more_queued(void)
+{
+    lock_take(&net.lock);
+    bool more = net.queue.n > 0;
+    net.awake = more;
+    lock_drop(&net.lock);
+    return more;
+}
+
+/* What these calls post is run as well, without a wake-up each: a request to this node itself is
+ * three.  After BATCHES of them I/O has its turn. */
+static void on_wake(uv_poll_t *h, int status, int events)
+{
+    uint64_t n;
+    (void)h;
+    (void)status;
+    (void)events;
+    if (read(net.wake_fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
+        die("eventfd: %s", strerror(errno));
+    for (int i = 0; i < BATCHES; i++) {
+        run_batch();
+        if (!more_queued()) {
+            end_if_done();
+            return;
+        }
+    }
+    raise_wake();
 }
 
 static void *net_main(void *arg)
@@ -128,7 +176,9 @@ int loop_start(void)
     int err = uv_loop_init(&net.uv);
     if (err)
         return err;
-    err = uv_async_init(&net.uv, &net.wake, on_wake);
+    err = uv_poll_init(&net.uv, &net.wake, net.wake_fd);
+    if (!err)
+        err = uv_poll_start(&net.wake, UV_READABLE, on_wake);
     if (err) {
         uv_loop_close(&net.uv);
         return err;
@@ -136,6 +186,7 @@ int loop_start(void)
     net.stopping = false;
     lock_take(&net.lock);
     net.open = true;
+    net.awake = false;
     lock_drop(&net.lock);
     err = thread_start(&net.thread, net_main, NULL, "eddy-net");
     if (err) {
