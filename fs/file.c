@@ -158,6 +158,7 @@ static int drop_suid(struct inode *i, const struct statx *stx, struct file *f, u
     if (!uid || !(mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP)))
         return 0;
     int err = pfs_strip_suid(f);
+    attr_touched(i);
     if (!err)
         notify_attr_now(i->nodeid);
     return err;
@@ -340,11 +341,11 @@ static void close_job(void *arg)
     close_taken(arg);
 }
 
-/* Any thread, so the closing is a pool's: it may wait for nodes and for the PFS. */
+/* Any thread, so the closing is not always its own: it may wait for nodes and for the PFS. */
 static void put_handle(struct handle *h)
 {
     if (h && !--h->refs)
-        pool_submit(pool_waiters, close_job, h);
+        request_run(pool_waiters, close_job, h);
 }
 
 void file_close_handle(struct handle *h)
@@ -377,9 +378,10 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     (void)ino;
     if (fi->flock_release)
         lock_drop_owner(h->inode->fid, true, fi->lock_owner, NULL, NULL);
-    if (take_handle(h))
-        put_handle(h);
+    bool ours = take_handle(h);
     fuse_reply_err(req, 0);
+    if (ours)
+        put_handle(h);
 }
 
 void file_close_all(void)

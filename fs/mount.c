@@ -1,10 +1,4 @@
-/* mount.c - the FUSE session: what is asked of the kernel, the threads that read /dev/fuse, the end
- * of a mount.
- *
- * The workers are our own, not libfuse's loop: its threads end only when the kernel says that the
- * mount is gone, which a lazy unmount with files still open does not.  Each waits in epoll for the
- * device (one of them wakes per request) or for the end.
- */
+/* mount.c - the FUSE session: what is asked of the kernel, the start and the end of a mount. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -21,21 +14,18 @@
 #include "fs/fs.h"
 #include "fs/mountinfo.h"
 #include "fs/readahead.h"
+#include "fs/workers.h"
 
-#define WORKERS      10
 #define INIT_WAIT_MS 20000
 
 static struct {
     struct fuse_session *session;
     struct fuse_args args;
-    pthread_t threads[WORKERS];
-    unsigned nthreads;
-    int end_fd;  /* eventfd: the workers are to end */
     int gone_fd; /* eventfd: the kernel says that the mount is gone */
     int signal_fd;
     int init_fd;               /* eventfd: the kernel's INIT was answered */
     bool mounted, passthrough; /* passthrough: the kernel's FUSE has it */
-} m = {.end_fd = -1, .gone_fd = -1, .signal_fd = -1, .init_fd = -1};
+} m = {.gone_fd = -1, .signal_fd = -1, .init_fd = -1};
 
 struct fuse_session *mount_session(void)
 {
@@ -94,87 +84,17 @@ static void op_init(void *arg, struct fuse_conn_info *conn)
     init_begun = true;
 }
 
-/* ---- workers ---- */
-
-static int worker_epoll(void)
+static void answered(void)
 {
-    struct epoll_event device = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.u32 = 0};
-    struct epoll_event end = {.events = EPOLLIN, .data.u32 = 1};
-    int ep = epoll_create1(EPOLL_CLOEXEC);
-    if (ep < 0)
-        return -errno;
-    if (epoll_ctl(ep, EPOLL_CTL_ADD, fuse_session_fd(m.session), &device) ||
-        epoll_ctl(ep, EPOLL_CTL_ADD, m.end_fd, &end)) {
-        int err = -errno;
-        close(ep);
-        return err;
-    }
-    return ep;
+    if (!init_begun)
+        return;
+    init_begun = false;
+    raise_event(m.init_fd);
 }
 
-/* Serves what is there; false: the mount is gone. */
-static bool serve(struct fuse_buf *buf)
+static void gone(void)
 {
-    for (;;) {
-        int n = fuse_session_receive_buf(m.session, buf);
-        if (n == -EINTR)
-            continue;
-        if (n == -EAGAIN)
-            return true;
-        if (n <= 0) {
-            if (n < 0 && n != -ENODEV)
-                log_error("/dev/fuse: %s: the mount ends", strerror(-n));
-            return false;
-        }
-        fuse_session_process_buf(m.session, buf);
-        if (init_begun) {
-            init_begun = false;
-            raise_event(m.init_fd);
-        }
-    }
-}
-
-static void *work(void *arg)
-{
-    struct fuse_buf buf = {0};
-    int ep = worker_epoll();
-    (void)arg;
-    if (ep < 0)
-        log_error("a thread cannot wait for /dev/fuse: %s", strerror(-ep));
-    for (bool more = ep >= 0; more;) {
-        struct epoll_event ev;
-        int n = epoll_wait(ep, &ev, 1, -1);
-        if (n < 0 && errno != EINTR)
-            break;
-        if (n <= 0)
-            continue;
-        if (ev.data.u32 == 1)
-            break;
-        if (!serve(&buf)) {
-            raise_event(m.gone_fd);
-            raise_event(m.end_fd);
-            more = false;
-        }
-    }
-    if (ep >= 0)
-        close(ep);
-    free(buf.mem);
-    io_worker_end();
-    return NULL;
-}
-
-static int start_workers(void)
-{
-    int fd = fuse_session_fd(m.session);
-    if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK))
-        return -errno;
-    while (m.nthreads < WORKERS) {
-        int err = pthread_create(&m.threads[m.nthreads], NULL, work, NULL);
-        if (err)
-            return -err;
-        m.nthreads++;
-    }
-    return 0;
+    raise_event(m.gone_fd);
 }
 
 /* ---- options ---- */
@@ -252,10 +172,9 @@ int mount_start(char *err, size_t errlen)
         mount_option("allow_other");
     if (settings.read_only)
         mount_option("ro");
-    m.end_fd = eventfd(0, EFD_CLOEXEC);
     m.gone_fd = eventfd(0, EFD_CLOEXEC);
     m.init_fd = eventfd(0, EFD_CLOEXEC);
-    if (m.end_fd < 0 || m.gone_fd < 0 || m.init_fd < 0) {
+    if (m.gone_fd < 0 || m.init_fd < 0) {
         snprintf(err, errlen, "eventfd: %s", strerror(errno));
         return -errno;
     }
@@ -275,7 +194,7 @@ int mount_start(char *err, size_t errlen)
         return -EPERM;
     }
     m.mounted = true;
-    int e = start_workers();
+    int e = workers_start(m.session, answered, gone);
     if (!e && !kernel_answered())
         e = -ETIMEDOUT;
     if (e) {
@@ -311,9 +230,9 @@ static bool still_mounted(void)
     return m.mounted && poll(&p, 1, 0) == 0;
 }
 
-/* The kernel aborts the connection when its last descriptor is closed.  In place of it comes the
- * end of a pipe that nobody reads: what is answered late is dropped, and libfuse sees an error on
- * it, as on a connection that is gone. */
+/* The kernel aborts the connection when its last descriptor is closed, and nobody reads from it.
+ * In place of it comes the end of a pipe that nobody reads: what is answered late is dropped, and
+ * libfuse sees an error on it, as on a connection that is gone. */
 void mount_abort(void)
 {
     int pipe_fds[2];
@@ -321,7 +240,7 @@ void mount_abort(void)
         return;
     close(pipe_fds[0]);
     raise_event(m.gone_fd);
-    raise_event(m.end_fd);
+    workers_end_reading();
     if (dup3(pipe_fds[1], fuse_session_fd(m.session), O_CLOEXEC) < 0)
         log_error("the connection to the kernel cannot be ended: %s", strerror(errno));
     close(pipe_fds[1]);
@@ -335,9 +254,7 @@ void mount_stop(void)
     bool gone = m.mounted && !still_mounted();
     if (m.mounted && !gone)
         fuse_session_unmount(m.session); /* lazily, if it is busy */
-    raise_event(m.end_fd);
-    while (m.nthreads)
-        pthread_join(m.threads[--m.nthreads], NULL);
+    workers_join();
     if (gone)
         /* it sees by its descriptor that nothing is mounted, and only frees */
         fuse_session_unmount(m.session);
@@ -350,7 +267,6 @@ void mount_free(void)
     if (m.session)
         fuse_session_destroy(m.session);
     m.session = NULL;
-    close(m.end_fd);
     close(m.gone_fd);
     close(m.init_fd);
     close(m.signal_fd);

@@ -315,6 +315,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
     if (!r)
         return;
     r->inode2 = inode_get(newparent);
+    r->name2 = xmalloc(REQUEST_NAME_MAX);
     r->flags = (int)flags;
     int err = r->inode2 ? 0 : -ESTALE;
     if (!err && flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE))

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ static struct {
     struct request *list;
     unsigned n;
     uint64_t last_number;
-    bool watching, ending;
+    bool watching;         /* the watcher looks every LOOK_MS, until it has found nothing once */
+    bool stopping, ending; /* who stops waits for the last; the watcher is to end */
     pthread_t thread;
 } all;
 
@@ -66,7 +68,7 @@ static void delist(struct request *r)
             r->next->prev = r->prev;
         r->prev = NULL;
         all.n--;
-        if (!all.n)
+        if (!all.n && all.stopping)
             pthread_cond_broadcast(&all.changed);
     }
     lock_drop(&all.lock);
@@ -191,7 +193,7 @@ void request_system_start(void)
 {
     lock_init(&all.lock, RANK_LEAF);
     lock_cond_init(&all.changed);
-    all.ending = false;
+    all.stopping = all.ending = false;
     if (pthread_create(&all.thread, NULL, watch, NULL))
         die("no thread for interrupted requests: %s", strerror(errno));
 }
@@ -199,8 +201,9 @@ void request_system_start(void)
 void request_system_stop(void)
 {
     lock_take(&all.lock);
+    all.stopping = true;
     while (all.n)
-        lock_wait(&all.lock, &all.changed, 1000);
+        lock_wait(&all.lock, &all.changed, 0);
     all.ending = true;
     pthread_cond_broadcast(&all.changed);
     lock_drop(&all.lock);
@@ -235,7 +238,9 @@ struct request *request_new(fuse_req_t req, fuse_ino_t nodeid)
         fuse_reply_err(req, ESTALE);
         return NULL;
     }
-    struct request *r = xcalloc(1, sizeof(*r));
+    struct request *r = xmalloc(sizeof(*r));
+    memset(r, 0, offsetof(struct request, name));
+    r->name[0] = '\0';
     r->req = req;
     r->inode = i;
     r->uid = ctx->uid;
@@ -258,6 +263,32 @@ static void run(void *arg)
         r->fn(r);
 }
 
+/* ---- where it runs ---- */
+
+static _Thread_local bool reader, reader_busy;
+static _Atomic int readers_busy;
+
+void request_reader(void)
+{
+    reader = true;
+}
+
+void request_run(struct pool *p, void (*fn)(void *arg), void *arg)
+{
+    if (!reader || reader_busy) {
+        pool_submit(p, fn, arg);
+        return;
+    }
+    if (atomic_fetch_add(&readers_busy, 1) < REQUEST_READERS_BUSY) {
+        reader_busy = true;
+        fn(arg);
+        reader_busy = false;
+    } else {
+        pool_submit(p, fn, arg);
+    }
+    atomic_fetch_sub(&readers_busy, 1);
+}
+
 void request_start(struct request *r, struct pool *p, void (*fn)(struct request *r))
 {
     r->fn = fn;
@@ -267,7 +298,10 @@ void request_start(struct request *r, struct pool *p, void (*fn)(struct request 
         return;
     }
     enlist(r);
-    pool_submit(p, run, r);
+    if (p == pool_names)
+        request_run(p, run, r);
+    else
+        pool_submit(p, run, r);
 }
 
 void request_on_stall(struct request *r, bool (*stalled)(struct request *r))
@@ -295,6 +329,7 @@ static void drop_ref(struct request *r)
         r->let_go(r);
     inode_put(r->inode);
     inode_put(r->inode2);
+    free(r->name2);
     free(r->text);
     free(r->groups);
     free(r);

@@ -1,8 +1,8 @@
 /* request.h - a FUSE request that may wait: answered exactly once, interruptible, served from
  * memory when the PFS hangs.
  *
- * A FUSE worker makes it with request_start, which runs fn in a pool; fn ends with one of the
- * request_reply_* functions.  Meanwhile a watcher (one thread, asleep while nothing waits) may
+ * A FUSE worker makes it with request_start, which runs fn, in a pool or at once; fn ends with one
+ * of the request_* endings.  Meanwhile a watcher (one thread, asleep while nothing waits) may
  * answer first:
  *  - FUSE_INTERRUPT: the kernel sends it for any signal, also for handled ones like SIGALRM.  EINTR within 1 s if the waiting
  *    thread has SIGKILL pending (a fatal signal: /proc/TID/status) or SIGINT, SIGTERM, SIGQUIT, SIGHUP; else the wait goes on;
@@ -22,11 +22,15 @@
 
 #define REQUEST_NAME_MAX 256
 
+/* So many of the threads that read /dev/fuse may be busy with what may wait for the PFS.  There are
+ * more, so that what needs no PFS is served while it hangs. */
+#define REQUEST_READERS_BUSY 6
+
 struct request {
     fuse_req_t req;
     struct inode *inode;  /* referenced; may be NULL */
     struct inode *inode2; /* rename, link */
-    char name[REQUEST_NAME_MAX], name2[REQUEST_NAME_MAX];
+    char *name2;          /* rename: REQUEST_NAME_MAX bytes, owned */
     uid_t uid;
     gid_t gid;
     pid_t pid;
@@ -58,6 +62,7 @@ struct request {
     bool is_lock;
     uint64_t lock_id; /* lock.c */
     gid_t *groups;
+    char name[REQUEST_NAME_MAX]; /* last: all before it is zeroed in a new one */
 };
 
 void request_system_start(void);
@@ -66,7 +71,12 @@ void request_system_stop(void); /* waits until none is left */
 /* New, with the caller's ids from the kernel; nodeid 0 = none.  NULL: the node id is unknown and
  * ESTALE was answered. */
 struct request *request_new(fuse_req_t req, fuse_ino_t nodeid);
-/* Runs fn(r) in pool p. */
+/* This thread reads /dev/fuse. */
+void request_reader(void);
+/* Runs fn(arg): in this thread if it reads /dev/fuse and enough others are free to read on (handing
+ * over to another thread costs as much as a small request itself), else in pool p. */
+void request_run(struct pool *p, void (*fn)(void *arg), void *arg);
+/* Runs fn(r) so if p is pool_names, else in pool p. */
 void request_start(struct request *r, struct pool *p, void (*fn)(struct request *r));
 /* before request_start; returns true if it answered */
 void request_on_stall(struct request *r, bool (*stalled)(struct request *r));

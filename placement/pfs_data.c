@@ -110,12 +110,23 @@ void pfs_install(struct file *f, int fd, bool writable)
 
 /* ---- kept descriptors ---- */
 
-static unsigned budget(void)
+static unsigned the_budget;
+static pthread_once_t budget_once = PTHREAD_ONCE_INIT;
+
+static void find_budget(void)
 {
     struct rlimit r;
-    if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur == RLIM_INFINITY)
-        return 1u << 18;
-    return (unsigned)MIN(r.rlim_cur / 4, (rlim_t)1 << 18);
+    bool limited = !getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur != RLIM_INFINITY;
+    the_budget = 1u << 18;
+    if (limited)
+        the_budget = (unsigned)MIN(r.rlim_cur / 4, (rlim_t)the_budget);
+}
+
+/* The limit is raised once, before the first file is opened. */
+static unsigned budget(void)
+{
+    pthread_once(&budget_once, find_budget);
+    return the_budget;
 }
 
 static void list_remove(struct file *f)

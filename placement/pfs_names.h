@@ -2,7 +2,7 @@
  *
  * All access is by openat2 below a root descriptor opened before the mount (RESOLVE_BENEATH, no
  * links followed, submounts not crossed), so MOUNTPOINT = PFS_DIR works.  Every function blocks on
- * the PFS: pool threads only (never a FUSE worker, the network thread or libuv's pool).  0 or
+ * the PFS: threads that may wait only (pools; FUSE workers by request_run; never the network thread or libuv's pool).  0 or
  * -errno.
  *
  * A pfs_node is a name in the tree: parent and name, with a cached O_PATH descriptor (LRU, bounded

@@ -1,0 +1,16 @@
+/* workers.h - the threads that read /dev/fuse. */
+#ifndef EDDY_FS_WORKERS_H
+#define EDDY_FS_WORKERS_H
+
+#define FUSE_USE_VERSION 317
+#include <fuse_lowlevel.h>
+
+/* Starts them, once in a process.  on_answer is called after each request, on_gone by each worker
+ * that ends: the mount is gone, or workers_end_reading was called.  0 or -errno. */
+int workers_start(struct fuse_session *session, void (*on_answer)(void), void (*on_gone)(void));
+/* When it returns nobody reads the device, or will.  Any thread but a worker, also twice. */
+void workers_end_reading(void);
+/* ... and all requests that were begun have been served by their worker.  One thread. */
+void workers_join(void);
+
+#endif
