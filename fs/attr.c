@@ -271,6 +271,22 @@ bool attr_last(struct inode *i, struct stat *st)
 
 /* ---- same data, new ctime ---- */
 
+void attr_touched(struct inode *i)
+{
+    lock_take(&i->lock);
+    i->touched_ms = boot_ms();
+    lock_drop(&i->lock);
+}
+
+static void touched(struct fid fid)
+{
+    struct inode *i = inode_known(fid);
+    if (!i)
+        return;
+    attr_touched(i);
+    inode_put(i);
+}
+
 void same_begin(struct same *s, const struct statx *before)
 {
     s->on = S_ISREG(before->stx_mode);
@@ -284,6 +300,7 @@ void same_end(struct same *s, const struct statx *after)
 {
     if (!s->on || !fid_eq(s->fid, fid_of(after)))
         return;
+    touched(s->fid);
     struct version v = version_of(after);
     bool written = v.size != s->before.size || (!s->times && v.mtime_ns != s->before.mtime_ns);
     if (written || version_eq(&v, &s->before))
@@ -343,17 +360,50 @@ static bool getattr_stalled(struct request *r)
     return true;
 }
 
+/* The kernel asks again after each write through it.  Of a file that is written here size and times
+ * are this node's word; what the PFS has, mode and owner, was looked at less than the attribute
+ * time-out ago and not changed by this node since.  For what is left of that time (seconds). */
+static bool attr_fresh(struct inode *i, struct stat *st, double *left)
+{
+    struct location loc;
+    uint64_t now = boot_ms();
+    lock_take(&i->lock);
+    double age = (double)(now - i->known.looked_ms) / 1000;
+    bool fresh = i->attr_known && i->known.looked_ms > i->touched_ms && !i->gone;
+    *st = i->attr;
+    lock_drop(&i->lock);
+    *left = settings.attr_timeout - age;
+    if (!fresh || *left <= 0 || !S_ISREG(i->type) || !claim_here(i->fid, &loc))
+        return false;
+    merge_word(st, &loc);
+    return true;
+}
+
+/* Without the PFS and without a message; false: they must be asked. */
+static bool getattr_here(fuse_req_t req, struct inode *i)
+{
+    struct stat st;
+    double left;
+    if (i->fixed && attr_last(i, &st)) /* the kernel asks for the access time after a read */
+        left = known_timeout(i);
+    else if (!attr_fresh(i, &st, &left))
+        return false;
+    attr_remember(i, &st);
+    fuse_reply_attr(req, &st, left);
+    return true;
+}
+
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)fi; /* an open file is found by its fid */
+    struct inode *i = inode_get(ino);
+    bool answered = i && getattr_here(req, i);
+    inode_put(i);
+    if (answered)
+        return;
     struct request *r = request_new(req, ino);
     if (!r)
         return;
-    /* the kernel asks for the access time after a read */
-    if (r->inode->fixed && getattr_stalled(r)) {
-        request_done(r);
-        return;
-    }
     request_on_stall(r, getattr_stalled);
     request_start(r, pool_names, getattr_fn);
 }

@@ -37,6 +37,8 @@ struct inode {
     struct stat attr;
     bool attr_known;
     uint64_t attr_ms; /* boot_ms */
+    /* boot_ms of when this node last changed its mode, owner, names or extended attributes */
+    uint64_t touched_ms;
     /* boot_ms of when attr was last told with another size or mtime; 0 = never */
     uint64_t attr_moved_ms;
     /* attr's ctime when the PFS said that there is no access / default ACL; 0 = not known */

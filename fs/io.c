@@ -124,6 +124,7 @@ static int strip(struct handle *h)
         return err;
     lock_take(&h->inode->lock);
     h->inode->attr.st_mode &= ~(mode_t)(S_ISUID | S_ISGID);
+    h->inode->touched_ms = boot_ms();
     lock_drop(&h->inode->lock);
     notify_attr_now(h->inode->nodeid);
     return 0;

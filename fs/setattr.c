@@ -204,6 +204,7 @@ static int set_named(struct request *r, struct stat *st)
     if (r->flags & FUSE_SET_ATTR_SIZE)
         same.on = false;
     err = set_all(r, &same.before);
+    attr_touched(r->inode); /* also if only the first part was done */
     if (err)
         return err;
     uint64_t looked_ms = boot_ms();
