@@ -11,6 +11,7 @@
 #include "placement/claim_int.h"
 
 #include "placement/claim_own.h"
+#include "placement/home.h"
 #include "placement/pfs_data.h"
 #include "placement/ring.h"
 #include "placement/store.h"
@@ -93,13 +94,13 @@ static void take_new_number(struct file *f)
 
 /* Granted: ours, if the view in which it was asked for is still ours. */
 static int take_grant(struct file *f, const struct version *base, const struct view *v,
-                      const struct msg *reply, struct location *out)
+                      const struct body_grant *grant, uint64_t granted_in, struct location *out)
 {
     int err;
 
-    if (reply->head.view != v->number || !own_add(f->fid, f->number_inc, f->number, v->number))
+    if (granted_in != v->number || !own_add(f->fid, f->number_inc, f->number, v->number))
         return -EAGAIN;
-    err = keep_grant(f, base, &reply->grant);
+    err = keep_grant(f, base, grant);
     if (!err)
         claim_own_word(f, out);
     return err;
@@ -117,34 +118,49 @@ static int ask_claimant(struct file *f, uint64_t end, struct location *out)
     return 0;
 }
 
-/* One WANT.  0: *out says where; -EAGAIN: once more; else the open's error. */
-static int want_once(struct file *f, const struct version *base, const struct view *v, uint64_t end,
-                     struct location *out)
+/* One WANT.  0: *out is the answer, given in *view. */
+static int ask_home(struct file *f, const struct view *v, struct body_grant *out, uint64_t *view)
 {
     uint64_t home = view_home(v, f->fid);
-    struct msg *m = msg_new(MSG_WANT), *reply = NULL;
+    struct msg *m, *reply = NULL;
     int err;
 
+    *view = v->number;
+    if (home == members_self() && home_want_here(v->number, f->fid, f->number, out))
+        return 0;
+    m = msg_new(MSG_WANT);
     m->want.fid = f->fid;
     m->want.number = f->number;
     err = peer_call(home, m, T_PING, NULL, 0, &reply);
     if (members_no_contact(err))
         members_doubt(home);
+    if (reply) {
+        *out = reply->grant;
+        *view = reply->head.view;
+        msg_free(reply);
+    }
+    return err;
+}
+
+/* 0: *out says where; -EAGAIN: once more; else the open's error. */
+static int want_once(struct file *f, const struct version *base, const struct view *v, uint64_t end,
+                     struct location *out)
+{
+    struct body_grant grant;
+    uint64_t view;
+    int err = ask_home(f, v, &grant, &view);
+
     if (err == -ESTALE)
         take_new_number(f);
-    if (err) {
-        err = -EAGAIN;
-    } else if (reply->grant.where == AT_GRANTED) {
-        err = take_grant(f, base, v, reply, out);
-    } else if (reply->grant.where == AT_LOST) {
-        say_lost(f, reply->grant.node);
-        err = -EIO;
-    } else {
-        err = ask_claimant(f, end, out);
+    if (err)
+        return -EAGAIN;
+    if (grant.where == AT_GRANTED)
+        return take_grant(f, base, v, &grant, view, out);
+    if (grant.where == AT_LOST) {
+        say_lost(f, grant.node);
+        return -EIO;
     }
-    if (reply)
-        msg_free(reply);
-    return err;
+    return ask_claimant(f, end, out);
 }
 
 static int ask_for_claim(struct file *f, const struct version *base, uint64_t end,

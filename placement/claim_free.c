@@ -1,7 +1,8 @@
 /* claim_free.c - FREE: the home hears that a claim is given back, or that requests up to a number
  * hold nothing.
  *
- * Repeated until answered or the view changes: then ADOPTED has told it.
+ * Repeated until answered or the view changes: then ADOPTED has told it.  If this node is the home,
+ * no message is needed.
  */
 #include "placement/claim_int.h"
 
@@ -56,10 +57,25 @@ static void freed(void *arg, int err, struct msg *reply, bool *keep)
     home_later(send_free, free, j);
 }
 
+static bool free_here(struct fid fid, uint64_t inc, uint64_t number, const struct version *v)
+{
+    const struct view *view = members_view();
+    struct body_free f = {.fid = fid, .number_inc = inc, .number = number, .known = v != NULL};
+
+    if (!view || view_home(view, fid) != members_self())
+        return false;
+    if (v)
+        f.version = *v;
+    return home_free_here(view->number, &f);
+}
+
 void claim_tell_free(struct fid fid, uint64_t inc, uint64_t number, const struct version *v)
 {
-    struct freeing *j = xcalloc(1, sizeof(*j));
+    struct freeing *j;
 
+    if (free_here(fid, inc, number, v))
+        return;
+    j = xcalloc(1, sizeof(*j));
     *j = (struct freeing){.fid = fid, .inc = inc, .number = number, .known = v != NULL};
     if (v)
         j->version = *v;

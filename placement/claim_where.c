@@ -10,6 +10,7 @@
 #include "placement/claim_int.h"
 
 #include "placement/claim_own.h"
+#include "placement/home.h"
 #include "placement/ring.h"
 #include "placement/store.h"
 #include "transport/peer.h"
@@ -271,11 +272,27 @@ static unsigned still_open(struct search *q)
     return open;
 }
 
+/* Of those whose home is this node. */
+static void ask_here(struct search *q, const struct view *v)
+{
+    struct item_at at;
+
+    for (unsigned i = 0; i < q->n; i++) {
+        if (q->state[i] == DONE || q->at[i] || view_home(v, q->fids[i]) != members_self() ||
+            !home_where_here(v->number, q->fids[i], &at))
+            continue;
+        note_settled(v->number);
+        take_at(q, i, v->number, &at);
+    }
+}
+
 static void search_step(struct search *q, const struct view *v)
 {
     struct sent *list;
-    unsigned n = sort_out(q, v, false, &list);
+    unsigned n;
 
+    ask_here(q, v);
+    n = sort_out(q, v, false, &list);
     ask_all(q, list, n, MSG_WHERE);
     take_answers(q, list, n, false);
     n = sort_out(q, v, true, &list);

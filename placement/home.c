@@ -53,6 +53,7 @@ static void tick(void)
     uint64_t t = boot_ms();
     unsigned n[2] = {0, 0};
 
+    lock_take(&home_lock);
     if (home.waiting)
         record_each(say_working, NULL);
     record_sweep(forgettable, &t);
@@ -64,6 +65,7 @@ static void tick(void)
         home_arm(T_PING);
     else if (record_count())
         home_arm(SWEEP_MS);
+    lock_drop(&home_lock);
 }
 
 void home_status(struct home_status *out)
@@ -82,6 +84,7 @@ static void let_go(struct record *r, void *arg)
 
 void home_adopted(const struct view *v)
 {
+    lock_take(&home_lock);
     record_each(let_go, NULL);
     free(home.acked);
     home = (struct home_state){
@@ -91,6 +94,7 @@ void home_adopted(const struct view *v)
     };
     hints_drop();
     collect_begin(v);
+    lock_drop(&home_lock);
 }
 
 struct fill {
@@ -116,26 +120,47 @@ void home_fill_adopted(const struct view *v, uint64_t to, struct msg *m)
 {
     struct fill f = {ring_of(v), to, &m->adopted};
 
+    lock_take(&home_lock);
     collect_fill(v, &m->adopted);
     record_each(fill_one, &f);
+    lock_drop(&home_lock);
 }
 
 void home_heard_adopted(const struct view *v, uint64_t from, const struct msg *m)
 {
     uint64_t incarnation = from == members_self() ? members_incarnation() : m->head.incarnation;
 
+    lock_take(&home_lock);
     collect_report(v, from, incarnation, &m->adopted);
+    lock_drop(&home_lock);
 }
 
 void home_all_adopted(const struct view *v)
 {
+    lock_take(&home_lock);
     collect_finish(v);
     home.complete = true;
     home_arm(T_PING);
     home_copy_all(v);
+    lock_drop(&home_lock);
 }
 
 /* ---- start, end ---- */
+
+static void (*handlers[MSG_TYPES])(struct msg *m);
+
+static void handle(struct msg *m)
+{
+    lock_take(&home_lock);
+    handlers[m->head.type](m);
+    lock_drop(&home_lock);
+}
+
+void home_handle(enum msg_type type, void (*fn)(struct msg *m))
+{
+    handlers[type] = fn;
+    peer_handle(type, handle);
+}
 
 static void start_here(void *arg)
 {
@@ -161,13 +186,15 @@ static bool all(const struct record *r, void *arg)
 static void stop_here(void *arg)
 {
     (void)arg;
+    lock_take(&home_lock);
     record_each(let_go, NULL);
     record_sweep(all, NULL);
-    home_time_stop();
     free(home.acked);
-    home.acked = NULL;
+    home = (struct home_state){0};
     hints_drop();
     collect_stop();
+    lock_drop(&home_lock);
+    home_time_stop();
 }
 
 void home_stop(void)

@@ -1,7 +1,8 @@
 /* home.h - the home's side of claims and locks (docs/protocol.md, rules 6-9, 11, 5a).
  *
- * All state belongs to the network thread: there is no lock.  A record per file that has a claim or
- * locks; a file without a record is unclaimed if the home's state is complete.
+ * A record per file that has a claim or locks; a file without a record is unclaimed if the home's
+ * state is complete.  Messages are answered in the network thread, this node's own requests also
+ * where they are made.
  */
 #ifndef EDDY_PLACEMENT_HOME_H
 #define EDDY_PLACEMENT_HOME_H
@@ -19,6 +20,15 @@ void home_all_adopted(const struct view *v);
 /* Tries fn(arg) again at the next tick (100 ms); if home_stop comes first, drop(arg) is called
  * instead (NULL: arg is owned elsewhere).  Network thread. */
 void home_later(void (*fn)(void *arg), void (*drop)(void *arg), void *arg);
+
+/* This node's own WHERE and WANT, without a message, if this node is the file's home in that view and
+ * the answer is its alone to give; false: a message must be sent, which comes after those that were
+ * sent before.  Any thread that holds no lock beyond RANK_HOME. */
+bool home_where_here(uint64_t view, struct fid fid, struct item_at *at);
+/* True: the claim is granted, with the version that the PFS has as far as the home knows. */
+bool home_want_here(uint64_t view, struct fid fid, uint64_t number, struct body_grant *out);
+/* This node's own FREE; false as above. */
+bool home_free_here(uint64_t view, const struct body_free *f);
 
 /* For status: records, locks, files lost until a node returns. */
 struct home_status {

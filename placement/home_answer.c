@@ -12,21 +12,22 @@
 #include <stdlib.h>
 
 struct home_state home;
+struct lock home_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_HOME};
 
 /* ---- may it answer? ---- */
 
-bool home_may_tell(const struct msg *m, struct fid fid)
+bool home_may_tell(uint64_t view, struct fid fid)
 {
-    return home.view && home.complete && m->head.view == home.view->number && members_lease() &&
+    return home.view && home.complete && view == home.view->number && members_lease() &&
            ring_home(home.ring, fid, 0) == members_self();
 }
 
-bool home_may_grant(const struct msg *m, struct fid fid)
+bool home_may_grant(uint64_t view, struct fid fid)
 {
     uint64_t next;
     const struct member *n;
 
-    if (!home_may_tell(m, fid) || !members_settled())
+    if (!home_may_tell(view, fid) || !members_settled())
         return false;
     next = ring_home(home.ring, fid, 1);
     n = view_member(home.view, next);
@@ -107,7 +108,7 @@ void home_answer_pending(struct record *r, uint64_t copied)
         struct pending *p = r->pending;
 
         r->pending = p->next;
-        if (!home_may_tell(p->m, r->fid) || !members_settled())
+        if (!home_may_tell(p->m->head.view, r->fid) || !members_settled())
             home_ask_again(p->m);
         else if (p->m->head.type == MSG_WANT)
             home_reply_grant(p->m, AT_GRANTED, members_self());

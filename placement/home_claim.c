@@ -9,8 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* An absent node that may have the file's latest bytes; 0: all is known. */
-static uint64_t blind_claim(const struct record *r, struct fid fid)
+uint64_t home_blind_claim(const struct record *r, struct fid fid)
 {
     return r && record_is_stamp(r) ? 0 : collect_blind(home.view, fid);
 }
@@ -19,6 +18,11 @@ static uint64_t blind_claim(const struct record *r, struct fid fid)
 static bool covers(uint64_t inc, uint64_t number, uint64_t inc2, uint64_t number2)
 {
     return inc != inc2 ? inc > inc2 : number >= number2;
+}
+
+bool home_is_freed(const struct record *r, uint64_t node, uint64_t inc, uint64_t number)
+{
+    return r && r->freed_by == node && covers(r->freed_inc, r->freed_number, inc, number);
 }
 
 static void grant_claim(struct record *r, struct msg *m)
@@ -32,12 +36,11 @@ static void grant_claim(struct record *r, struct msg *m)
 
 static void want_unclaimed(struct record *r, struct msg *m)
 {
-    uint64_t blind = blind_claim(r, m->want.fid);
+    uint64_t blind = home_blind_claim(r, m->want.fid);
 
     if (blind)
         home_reply_grant(m, AT_LOST, blind);
-    else if (r && r->freed_by == m->head.sender &&
-             covers(r->freed_inc, r->freed_number, m->head.incarnation, m->want.number))
+    else if (home_is_freed(r, m->head.sender, m->head.incarnation, m->want.number))
         home_refuse(m, -ESTALE);
     else
         grant_claim(record_make(m->want.fid), m);
@@ -47,7 +50,7 @@ static void handle_want(struct msg *m)
 {
     struct record *r;
 
-    if (!home_may_grant(m, m->want.fid)) {
+    if (!home_may_grant(m->head.view, m->want.fid)) {
         home_ask_again(m);
         return;
     }
@@ -65,7 +68,7 @@ static void handle_want(struct msg *m)
     }
 }
 
-static void where_is(struct fid fid, struct item_at *at)
+void home_where_is(struct fid fid, struct item_at *at)
 {
     const struct record *r = record_find(fid);
     uint64_t blind;
@@ -76,7 +79,7 @@ static void where_is(struct fid fid, struct item_at *at)
         at->where = view_member(home.view, r->claimant) ? AT_NODE : AT_LOST;
         return;
     }
-    blind = blind_claim(r, fid);
+    blind = home_blind_claim(r, fid);
     if (blind) {
         at->where = AT_LOST;
         at->node = blind;
@@ -91,7 +94,7 @@ static void handle_where(struct msg *m)
     struct msg *r;
 
     for (uint32_t i = 0; i < m->where.fids.n; i++) {
-        if (!home_may_tell(m, m->where.fids.v[i].fid)) {
+        if (!home_may_tell(m->head.view, m->where.fids.v[i].fid)) {
             home_ask_again(m);
             return;
         }
@@ -100,34 +103,37 @@ static void handle_where(struct msg *m)
     r->at.at.n = m->where.fids.n;
     r->at.at.v = xcalloc(r->at.at.n + 1, sizeof(*r->at.at.v));
     for (uint32_t i = 0; i < r->at.at.n; i++)
-        where_is(m->where.fids.v[i].fid, &r->at.at.v[i]);
+        home_where_is(m->where.fids.v[i].fid, &r->at.at.v[i]);
     r->arena = r->at.at.v; /* freed with the message */
     peer_reply(m, r);
     msg_free(m);
 }
 
+void home_take_free(uint64_t node, const struct body_free *f)
+{
+    struct record *r = record_find(f->fid);
+
+    if (!r || r->claimant != node || !covers(f->number_inc, f->number, r->number_inc, r->number))
+        return;
+    r->claimant = 0;
+    r->freed_by = node;
+    r->freed_inc = f->number_inc;
+    r->freed_number = f->number;
+    hint_set(f->fid, f->known ? &f->version : NULL);
+    /* a grant that its taker no longer waits for; locks are asked for again */
+    home_ask_again_list(&r->pending);
+    home_changed(r);
+}
+
 static void handle_free(struct msg *m)
 {
-    const struct body_free *f = &m->free;
-    struct record *r;
     struct msg *done;
 
-    if (!home_may_tell(m, f->fid)) {
+    if (!home_may_tell(m->head.view, m->free.fid)) {
         home_ask_again(m);
         return;
     }
-    r = record_find(f->fid);
-    if (r && r->claimant == m->head.sender &&
-        covers(f->number_inc, f->number, r->number_inc, r->number)) {
-        r->claimant = 0;
-        r->freed_by = m->head.sender;
-        r->freed_inc = f->number_inc;
-        r->freed_number = f->number;
-        hint_set(f->fid, f->known ? &f->version : NULL);
-        /* a grant that its taker no longer waits for; locks are asked for again */
-        home_ask_again_list(&r->pending);
-        home_changed(r);
-    }
+    home_take_free(m->head.sender, &m->free);
     done = msg_new(MSG_FREED);
     done->freed.done = 1;
     peer_reply(m, done);
@@ -146,8 +152,8 @@ static void handle_same(struct msg *m)
 
 void home_claim_start(void)
 {
-    peer_handle(MSG_WANT, handle_want);
-    peer_handle(MSG_WHERE, handle_where);
-    peer_handle(MSG_FREE, handle_free);
-    peer_handle(MSG_SAME, handle_same);
+    home_handle(MSG_WANT, handle_want);
+    home_handle(MSG_WHERE, handle_where);
+    home_handle(MSG_FREE, handle_free);
+    home_handle(MSG_SAME, handle_same);
 }

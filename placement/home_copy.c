@@ -93,20 +93,19 @@ static void copy_again(void *arg)
 {
     struct copy *c = arg;
 
+    lock_take(&home_lock);
     if (home.view && home.view->number == c->view)
         send_copy(c);
     else
         free(c);
+    lock_drop(&home_lock);
 }
 
-static void copied(void *arg, int err, struct msg *reply, bool *keep)
+static void take_copied(struct copy *c, int err)
 {
-    struct copy *c = arg;
     const struct member *to;
     struct record *r;
 
-    (void)reply;
-    (void)keep;
     if (!home.view || home.view->number != c->view) {
         free(c);
         return;
@@ -126,6 +125,15 @@ static void copied(void *arg, int err, struct msg *reply, bool *keep)
             home_answer_pending(r, c->count);
     }
     free(c);
+}
+
+static void copied(void *arg, int err, struct msg *reply, bool *keep)
+{
+    (void)reply;
+    (void)keep;
+    lock_take(&home_lock);
+    take_copied(arg, err);
+    lock_drop(&home_lock);
 }
 
 void home_changed(struct record *r)
@@ -214,5 +222,5 @@ static void handle_copy(struct msg *m)
 
 void home_copy_start(void)
 {
-    peer_handle(MSG_COPY, handle_copy);
+    home_handle(MSG_COPY, handle_copy);
 }

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#define HINTS 16384
+#define HINTS 65536
 /* AT.known: there was a version, the home does not have it any more: look at the PFS */
 #define KNOWN_LOST 3
 

@@ -8,14 +8,18 @@
  * home_claim.c, home_lock.c   the requests
  * home.c          views, start and end
  *
- * All of it runs in the network thread and its state has no lock.  A msg that is passed to a
- * function that answers it is that function's to free.
+ * home_here.c     this node's own requests, where the answer needs no other node
+ *
+ * All but the last runs in the network thread; home_lock is held by each of its entry points: the
+ * handlers, the callbacks of views and COPY, the tick.  A msg that is passed to a function that
+ * answers it is that function's to free.
  */
 #ifndef EDDY_PLACEMENT_HOME_INT_H
 #define EDDY_PLACEMENT_HOME_INT_H
 
 #include "placement/home.h"
 #include "placement/record.h"
+#include "transport/lock.h"
 
 #define SWEEP_MS 10000 /* from one look for records that are needed no more to the next */
 
@@ -28,13 +32,17 @@ struct home_state {
     unsigned waiting; /* blocking locks in all records */
 };
 extern struct home_state home;
+extern struct lock home_lock; /* RANK_HOME: all of the home's state but the timer's */
+
+/* Registers fn for requests of this type: called with the lock. */
+void home_handle(enum msg_type type, void (*fn)(struct msg *m));
 
 /* ---- home_time.c ---- */
 /* on_tick is called after what home_later was given. */
 void home_time_start(void (*on_tick)(void));
 void home_time_stop(void); /* drops what home_later was given */
 /* The next tick comes in ms at the latest.  A nearer one stays: a stream of requests must not put
- * it off for ever. */
+ * it off for ever.  Any thread. */
 void home_arm(uint64_t ms);
 
 /* ---- home_hint.c ---- */
@@ -48,10 +56,10 @@ void hint_get(struct fid fid, uint8_t *known, struct version *version, struct ve
 void hints_drop(void);
 
 /* ---- home_answer.c ---- */
-/* WHERE: complete and under a lease (rule 8). */
-bool home_may_tell(const struct msg *m, struct fid fid);
+/* To who asks in that view.  WHERE: complete and under a lease (rule 8). */
+bool home_may_tell(uint64_t view, struct fid fid);
 /* Grants: also settled, and next has this view's records (rule 9). */
-bool home_may_grant(const struct msg *m, struct fid fid);
+bool home_may_grant(uint64_t view, struct fid fid);
 void home_refuse(struct msg *m, int err);
 void home_ask_again(struct msg *m);
 void home_ask_again_list(struct pending **list);
@@ -71,6 +79,12 @@ void home_changed(struct record *r);
 void home_copy_all(const struct view *v);
 
 /* ---- home_claim.c, home_lock.c ---- */
+void home_where_is(struct fid fid, struct item_at *at);
+/* An absent node that may have the file's latest bytes; 0: all is known. */
+uint64_t home_blind_claim(const struct record *r, struct fid fid);
+/* FREE has covered this request: it comes too late. */
+bool home_is_freed(const struct record *r, uint64_t node, uint64_t inc, uint64_t number);
+void home_take_free(uint64_t node, const struct body_free *f);
 void home_claim_start(void);
 void home_lock_start(void);
 

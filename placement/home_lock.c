@@ -157,7 +157,8 @@ static void handle_lock(struct msg *m)
     if (l->kind > LOCK_FLOCK || l->type > HELD_NONE || l->start > l->end ||
         l->op > LOCK_DROP_OWNER || (asks && l->type == HELD_NONE)) {
         home_refuse(m, -EINVAL);
-    } else if (asks ? !home_may_grant(m, l->fid) : !home_may_tell(m, l->fid)) {
+    } else if (asks ? !home_may_grant(m->head.view, l->fid)
+                    : !home_may_tell(m->head.view, l->fid)) {
         home_ask_again(m);
     } else if (asks && blind_locks(record_find(l->fid), l->fid)) {
         home_refuse(m, -EIO);
@@ -175,5 +176,5 @@ static void handle_lock(struct msg *m)
 
 void home_lock_start(void)
 {
-    peer_handle(MSG_LOCK, handle_lock);
+    home_handle(MSG_LOCK, handle_lock);
 }

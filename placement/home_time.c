@@ -11,7 +11,7 @@
 #define LATER_MS 100
 
 static struct loop_timer *timer;
-static uint64_t due_ms; /* of the timer, 0: not set */
+static _Atomic uint64_t due_ms; /* of the timer, 0: not set */
 static void (*each_tick)(void);
 
 /* What is to be tried again at the next tick. */
@@ -21,11 +21,22 @@ static struct later {
     void *arg;
 } * laters, **laters_end = &laters;
 
+static void arm_here(void *arg)
+{
+    home_arm((uintptr_t)arg);
+}
+
 void home_arm(uint64_t ms)
 {
-    uint64_t at = boot_ms() + ms;
+    uint64_t at = boot_ms() + ms, due = due_ms;
 
-    if (!timer || (due_ms && due_ms <= at))
+    if (due && due <= at)
+        return;
+    if (!loop_is_here()) {
+        loop_post(arm_here, (void *)(uintptr_t)ms);
+        return;
+    }
+    if (!timer)
         return;
     due_ms = at;
     loop_timer_set(timer, ms, 0);

@@ -1,33 +1,56 @@
-/* record.c - the table of records. */
+/* record.c - the table of records: it grows with them, so that chains stay short. */
 #include "placement/record.h"
 
 #include "placement/home_int.h"
 
 #include <stdlib.h>
 
-#define BUCKETS 4096
+#define BUCKETS_MIN 4096
 
-static struct record *table[BUCKETS];
-static unsigned nrecords;
+static struct record **table;
+static unsigned nbuckets, nrecords;
 
+/* The place of fid's record, or where it belongs.  Only with a table. */
 static struct record **slot_of(struct fid fid)
 {
-    struct record **p = &table[fid.lo % BUCKETS];
+    struct record **p = &table[fid.lo & (nbuckets - 1)];
 
     while (*p && !fid_eq((*p)->fid, fid))
         p = &(*p)->hash_next;
     return p;
 }
 
+static void grow(void)
+{
+    struct record **old = table, *r;
+    unsigned n = nbuckets;
+
+    nbuckets = n ? 2 * n : BUCKETS_MIN;
+    table = xcalloc(nbuckets, sizeof(*table));
+    for (unsigned b = 0; b < n; b++) {
+        while ((r = old[b])) {
+            struct record **p = &table[r->fid.lo & (nbuckets - 1)];
+
+            old[b] = r->hash_next;
+            r->hash_next = *p;
+            *p = r;
+        }
+    }
+    free(old);
+}
+
 struct record *record_find(struct fid fid)
 {
-    return *slot_of(fid);
+    return table ? *slot_of(fid) : NULL;
 }
 
 struct record *record_make(struct fid fid)
 {
-    struct record **p = slot_of(fid);
+    struct record **p;
 
+    if (nrecords == nbuckets)
+        grow();
+    p = slot_of(fid);
     if (!*p) {
         *p = xcalloc(1, sizeof(**p));
         (*p)->fid = fid;
@@ -40,14 +63,14 @@ struct record *record_make(struct fid fid)
 
 void record_each(void (*fn)(struct record *r, void *arg), void *arg)
 {
-    for (unsigned b = 0; b < BUCKETS; b++)
+    for (unsigned b = 0; b < nbuckets; b++)
         for (struct record *r = table[b]; r; r = r->hash_next)
             fn(r, arg);
 }
 
 void record_sweep(bool (*drop)(const struct record *r, void *arg), void *arg)
 {
-    for (unsigned b = 0; b < BUCKETS; b++) {
+    for (unsigned b = 0; b < nbuckets; b++) {
         for (struct record **p = &table[b]; *p;) {
             struct record *r = *p;
 

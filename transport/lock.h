@@ -24,6 +24,7 @@ enum lock_rank {
     RANK_SPACE,     /* space and LRU */
     RANK_STATE,     /* slabs: slot allocation, hash tables */
     RANK_PFS,       /* PFS path tree and descriptor cache */
+    RANK_HOME,      /* the home's records */
     RANK_SESSION,   /* session directory bookkeeping */
     RANK_POOL,      /* a pool's job queue */
     RANK_NET,       /* queue to the network thread */
