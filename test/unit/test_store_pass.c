@@ -396,6 +396,41 @@ START_TEST(our_own_changes_and_the_kernels_go_together)
 }
 END_TEST
 
+START_TEST(closed_files_are_not_looked_at_until_somebody_can_store_again)
+{
+    uint8_t pfs[SIZE] = {0};
+    struct file *f = new_file(1, "many");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_RDWR);
+    put(fd, bytes, SIZE, 0);
+    void *map = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ck_assert(map != MAP_FAILED);
+    close(fd);
+    store_pass_close(f, life, true);
+    sample(); /* finds what was stored */
+    ck_assert_msg(sample(), "not looked at beside a mapping");
+    munmap(map, SIZE);
+    ck_assert_msg(!sample(), "looked at, and nobody can store");
+    ck_assert(info_of(f).dirty);
+
+    life = open_pass(f, true);
+    fd = open_backing(f, O_WRONLY);
+    ck_assert(sample());
+    put(fd, "new", 3, 0);
+    memcpy(bytes, "new", 3);
+    read_is(f, bytes, SIZE, 0);
+    close(fd);
+    store_pass_close(f, life, true);
+    sample();
+    ck_assert(!sample());
+    ck_assert(flush(f, pfs));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    ck_assert(!info_of(f).dirty);
+    sample();
+    file_put(f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("store_pass");
@@ -414,6 +449,7 @@ int main(void)
     tcase_add_test(t, fallocate_never_shortens);
     tcase_add_test(t, what_is_stored_after_the_daemons_death_is_found);
     tcase_add_test(t, our_own_changes_and_the_kernels_go_together);
+    tcase_add_test(t, closed_files_are_not_looked_at_until_somebody_can_store_again);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
