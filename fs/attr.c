@@ -271,6 +271,13 @@ bool attr_last(struct inode *i, struct stat *st)
 
 /* ---- same data, new ctime ---- */
 
+void attr_born(struct inode *i)
+{
+    lock_take(&i->lock);
+    i->born_ms = boot_ms();
+    lock_drop(&i->lock);
+}
+
 void attr_touched(struct inode *i)
 {
     lock_take(&i->lock);

@@ -198,14 +198,15 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
 }
 
 /* The PFS open of f is counted by the caller; on error it is given back here. */
-static int open_data(struct request *r, struct inode *i, const struct statx *stx, struct file *f,
-                     int flags, bool created, struct fuse_file_info *fi, struct handle **out)
+static int open_data(struct request *r, struct inode *i, const struct statx *stx,
+                     uint64_t looked_ms, struct file *f, int flags, bool created,
+                     struct fuse_file_info *fi, struct handle **out)
 {
     struct data_handle *data;
     bool trunc = flags & O_TRUNC && !created;
     int err = trunc ? drop_suid(i, stx, f, r->uid) : 0;
     if (!err)
-        err = data_open(f, writes(flags), trunc, created, stx, &data);
+        err = data_open(f, writes(flags), trunc, stx, looked_ms, &data);
     if (err) {
         pfs_release(f);
         return err;
@@ -216,7 +217,7 @@ static int open_data(struct request *r, struct inode *i, const struct statx *stx
 int file_open_handle(struct request *r, struct inode *i, const struct statx *stx, struct file *f,
                      bool created, struct handle **out)
 {
-    return open_data(r, i, stx, f, r->fi.flags, created, &r->fi, out);
+    return open_data(r, i, stx, r->began_ms, f, r->fi.flags, created, &r->fi, out);
 }
 
 static int open_inode(struct request *r, struct inode *i, int flags, struct fuse_file_info *fi,
@@ -246,7 +247,7 @@ static int open_inode(struct request *r, struct inode *i, int flags, struct fuse
         err = -ESTALE;
     }
     if (!err)
-        err = open_data(r, i, &stx, f, flags, false, fi, out);
+        err = open_data(r, i, &stx, looked_ms, f, flags, false, fi, out);
     if (!err)
         known_note(i, &stx, &(*out)->data->where, looked_ms);
     file_put(f);

@@ -360,6 +360,8 @@ static void create_fn(struct request *r)
     }
     struct handle *h;
     struct inode *i = names_found(r->inode, r->name, &stx);
+    if (created)
+        attr_born(i);
     err = open_made(r, i, fd, created, &stx, &h);
     if (!err) {
         reply_create(r, i, &stx, h);

@@ -92,6 +92,19 @@ static bool is_none(struct request *r)
     return none;
 }
 
+/* The kernel asks before the first write whether it must take capabilities away.  A file that this
+ * node created less than the attribute time-out ago, and gave nothing since, has none. */
+static bool is_new_without(struct inode *i, const char *name)
+{
+    if (strcmp(name, "security.capability"))
+        return false;
+    uint64_t timeout_ms = (uint64_t)(settings.attr_timeout * 1000);
+    lock_take(&i->lock);
+    bool is_new = i->born_ms > i->touched_ms && boot_ms() - i->born_ms < timeout_ms;
+    lock_drop(&i->lock);
+    return is_new;
+}
+
 static bool getxattr_stalled(struct request *r)
 {
     if (!is_none(r) || !request_take(r))
@@ -194,6 +207,10 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
     struct request *r = request_with_name(req, ino, name);
     if (!r)
         return;
+    if (is_new_without(r->inode, name)) {
+        request_err(r, -ENODATA);
+        return;
+    }
     r->size = size;
     request_on_stall(r, getxattr_stalled);
     request_start(r, pool_names, getxattr_fn);

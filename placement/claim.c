@@ -55,15 +55,28 @@ static bool file_unlinked(struct file *f)
     return unlinked;
 }
 
-/* The claim is in our list; now it goes to disk, with what the PFS has as its base. */
-static int keep_grant(struct file *f, const struct version *base, const struct body_grant *g)
+/* What the opener saw of the PFS.  Another node may have flushed between the look and the grant. */
+struct seen {
+    const struct version *version;
+    uint64_t looked_ms;
+};
+
+static bool still_so(const struct seen *seen, const struct body_grant *g, uint64_t view)
 {
-    struct version v = *base;
+    if (g->known == 1)
+        return version_eq(&g->version, seen->version);
+    return !g->known && claim_settled(view, seen->looked_ms);
+}
+
+/* The claim is in our list; now it goes to disk, with what the PFS has as its base. */
+static int keep_grant(struct file *f, const struct seen *seen, const struct body_grant *g,
+                      uint64_t view)
+{
+    struct version v = *seen->version;
     struct statx stx;
     int err = 0;
 
-    /* another node may have flushed between the opener's look at the PFS and the grant */
-    if (g->known != 1 || !version_eq(&g->version, base)) {
+    if (!still_so(seen, g, view)) {
         err = pfs_file_stat(f, &stx);
         if (!err && !stx.stx_nlink && !file_unlinked(f))
             /* or removed it, and what was not flushed is gone: the opener looks its name up
@@ -93,14 +106,14 @@ static void take_new_number(struct file *f)
 }
 
 /* Granted: ours, if the view in which it was asked for is still ours. */
-static int take_grant(struct file *f, const struct version *base, const struct view *v,
+static int take_grant(struct file *f, const struct seen *seen, const struct view *v,
                       const struct body_grant *grant, uint64_t granted_in, struct location *out)
 {
     int err;
 
     if (granted_in != v->number || !own_add(f->fid, f->number_inc, f->number, v->number))
         return -EAGAIN;
-    err = keep_grant(f, base, grant);
+    err = keep_grant(f, seen, grant, granted_in);
     if (!err)
         claim_own_word(f, out);
     return err;
@@ -143,7 +156,7 @@ static int ask_home(struct file *f, const struct view *v, struct body_grant *out
 }
 
 /* 0: *out says where; -EAGAIN: once more; else the open's error. */
-static int want_once(struct file *f, const struct version *base, const struct view *v, uint64_t end,
+static int want_once(struct file *f, const struct seen *seen, const struct view *v, uint64_t end,
                      struct location *out)
 {
     struct body_grant grant;
@@ -154,8 +167,9 @@ static int want_once(struct file *f, const struct version *base, const struct vi
         take_new_number(f);
     if (err)
         return -EAGAIN;
+    claim_note_settled(view);
     if (grant.where == AT_GRANTED)
-        return take_grant(f, base, v, &grant, view, out);
+        return take_grant(f, seen, v, &grant, view, out);
     if (grant.where == AT_LOST) {
         say_lost(f, grant.node);
         return -EIO;
@@ -163,7 +177,7 @@ static int want_once(struct file *f, const struct version *base, const struct vi
     return ask_claimant(f, end, out);
 }
 
-static int ask_for_claim(struct file *f, const struct version *base, uint64_t end,
+static int ask_for_claim(struct file *f, const struct seen *seen, uint64_t end,
                          struct location *out)
 {
     unsigned wait = 5;
@@ -173,7 +187,7 @@ static int ask_for_claim(struct file *f, const struct version *base, uint64_t en
         const struct view *v = members_view();
 
         if (v)
-            err = want_once(f, base, v, end, out);
+            err = want_once(f, seen, v, end, out);
         if (err != -EAGAIN)
             return err;
         claim_wait(wait);
@@ -196,8 +210,10 @@ static void set_state(struct file *f, enum claim_state s, unsigned more_writers)
     lock_drop(&f->claim_lock);
 }
 
-int claim_open_writer(struct file *f, const struct version *base, struct location *out)
+int claim_open_writer(struct file *f, const struct version *base, uint64_t looked_ms,
+                      struct location *out)
 {
+    struct seen seen = {base, looked_ms};
     uint64_t end = boot_ms() + T_OPEN, t;
     int err;
 
@@ -218,7 +234,7 @@ int claim_open_writer(struct file *f, const struct version *base, struct locatio
     f->number_inc = members_incarnation();
     f->number = claim_next_number();
     lock_drop(&f->claim_lock);
-    err = ask_for_claim(f, base, end, out);
+    err = ask_for_claim(f, &seen, end, out);
     if (!err && out->where == WHERE_HERE)
         set_state(f, CLAIM_HELD, 1);
     else

@@ -42,10 +42,12 @@ bool claim_here(struct fid fid, struct location *out);
  * later is unknown to them, and one that was given back earlier was on the PFS by then. */
 bool claim_settled(uint64_t view, uint64_t looked_ms);
 
-/* An open for writing begins: counts a writer and asks for the claim.  out->where: HERE (granted,
- * persisted in the record with base as the PFS version that holds now) or NODE (writes are carried
- * there).  On error no writer is counted. */
-int claim_open_writer(struct file *f, const struct version *base, struct location *out);
+/* An open for writing begins: counts a writer and asks for the claim.  base: what the PFS had, not
+ * before looked_ms (boot_ms; 0: some time).  out->where: HERE (granted, persisted in the record with
+ * the PFS version that holds now) or NODE (writes are carried there).  On error no writer is
+ * counted. */
+int claim_open_writer(struct file *f, const struct version *base, uint64_t looked_ms,
+                      struct location *out);
 /* ... ends.  With the claim and nothing dirty the claim is given back. */
 void claim_close_writer(struct file *f);
 /* Gives the claim back if the file is clean and has no writer (after a flush): version = what the

@@ -76,7 +76,7 @@ static struct {
     uint64_t view, since_ms;
 } settled;
 
-static void note_settled(uint64_t view)
+void claim_note_settled(uint64_t view)
 {
     lock_take(&settled.lock);
     if (view > settled.view) {
@@ -243,7 +243,7 @@ static void take_answers(struct search *q, struct sent *list, unsigned n, bool c
         if (members_no_contact(s->err))
             members_doubt(s->to);
         if (!claimants && answers == s->n)
-            note_settled(s->reply->head.view);
+            claim_note_settled(s->reply->head.view);
         for (unsigned a = 0; a < s->n; a++) {
             if (answers != s->n)
                 q->at[s->index[a]] = 0;
@@ -281,7 +281,7 @@ static void ask_here(struct search *q, const struct view *v)
         if (q->state[i] == DONE || q->at[i] || view_home(v, q->fids[i]) != members_self() ||
             !home_where_here(v->number, q->fids[i], &at))
             continue;
-        note_settled(v->number);
+        claim_note_settled(v->number);
         take_at(q, i, v->number, &at);
     }
 }

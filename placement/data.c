@@ -27,12 +27,12 @@ static struct data_handle *handle_new(struct file *f, bool write)
     return h;
 }
 
-int data_open(struct file *f, bool write, bool trunc, bool created, const struct statx *stx,
+int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, uint64_t looked_ms,
               struct data_handle **out)
 {
     struct data_handle *h = handle_new(f, write);
     struct version v = version_of(stx);
-    (void)created; /* an empty version needs no fetch: complete by definition */
+    h->looked_ms = looked_ms;
     h->opening = stx->stx_nlink > 0;
     int err = write ? data_locate_writer(h, &v) : data_locate_reader(h, &v);
     h->opening = false;

@@ -47,14 +47,15 @@ struct data_handle {
     struct data_known known;
     /* not 0: the store's pages were racy: what the kernel has of this version may be older */
     uint64_t unlike;
+    uint64_t looked_ms;   /* boot_ms before the look at the PFS that it was opened by */
     bool opening;         /* data_open, of a file that had a name when it was opened on the PFS */
     struct data_tag good; /* what the kernel caches by this handle is these bytes, or newer ones */
 };
 
 /* Opens: asks the home (and the claim when write), sets the version of the store's pages from stx
- * (fresh fstat by pfs_open_file), truncates when trunc.  created: the file was just made by
- * pfs_create, empty.  f is referenced by the handle. */
-int data_open(struct file *f, bool write, bool trunc, bool created, const struct statx *stx,
+ * (fresh fstat by pfs_open_file or pfs_create, not before looked_ms), truncates when trunc.  f is
+ * referenced by the handle. */
+int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, uint64_t looked_ms,
               struct data_handle **out);
 /* What a look at the PFS (not before looked_ms, and before the home answered *at) lets us know. */
 struct data_known data_known(const struct version *seen, const struct location *at,

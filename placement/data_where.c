@@ -270,7 +270,7 @@ static int claim_or_pin(struct data_handle *h, const struct version *v)
      * already, with its own base */
     int err = store_set_version(h->f, v, NULL);
     if (!err || err == -EBUSY)
-        err = claim_open_writer(h->f, v, &at);
+        err = claim_open_writer(h->f, v, h->looked_ms, &at);
     if (!err && at.where == WHERE_NODE)
         err = pin(h, at.node);
     if (!err)
@@ -285,10 +285,12 @@ int data_locate_writer(struct data_handle *h, const struct version *seen)
     unsigned wait_ms = 5;
     for (;;) {
         int err = 0;
-        if (seen)
+        if (seen) {
             v = *seen;
-        else
+        } else {
+            h->looked_ms = boot_ms();
             err = fresh_version(h, &v);
+        }
         if (!err)
             err = claim_or_pin(h, &v);
         if (err != -ENOENT && err != -EAGAIN)

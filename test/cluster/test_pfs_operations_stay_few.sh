@@ -109,7 +109,7 @@ measure "read: known, cached" read 0 160
 measure "name that is not there" absent 220 50
 measure "chmod: known" chmod 1050 230
 measure "overwrite: cached" overwrite 1250 380
-measure "create and write" create 1450 380
+measure "create and write" create 950 380
 measure "read: just written here" read-new 110 50
 measure "mkdir" mkdir 1050 50
 measure "rmdir" rmdir 550 50

@@ -348,6 +348,7 @@ static void order_open(struct order *o)
     struct file *f = NULL;
     bool write = (o->b & O_ACCMODE) != O_RDONLY, created = false;
     int fd = -1;
+    uint64_t looked_ms = boot_ms();
     if (o->b & O_CREAT)
         o->err = pfs_create(pfs_root(), o->name, (int)o->b, 0600, NULL, &fd, &stx, &created);
     else
@@ -359,7 +360,7 @@ static void order_open(struct order *o)
     else if (!o->err)
         o->err = pfs_open_file(f, n, write, NULL, &stx);
     if (!o->err) {
-        o->err = data_open(f, write, o->b & O_TRUNC, created, &stx, &node_handles[o->a].h);
+        o->err = data_open(f, write, o->b & O_TRUNC, &stx, looked_ms, &node_handles[o->a].h);
         if (o->err)
             pfs_release(f);
     }
