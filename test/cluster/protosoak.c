@@ -6,8 +6,9 @@
  * Every grant and every release is an acknowledged one with a time (protonode.c): from the answer
  * that grants until the command that gives back a claim or a lock is held for certain.  No two
  * nodes may hold one claim at one time, no two owners conflicting locks.  What a node held when it
- * was killed it holds until it is started again. At the end all nodes are up, all give back what
- * they hold, and each file must be there to be had.
+ * was killed it holds until it is started again, but for what it was told to give back: that may
+ * have been heard.  At the end all nodes are up, all give back what they hold, and each file must
+ * be there to be had.
  */
 #include <getopt.h>
 

@@ -45,7 +45,7 @@ static void bad(const char *format, ...) __attribute__((noreturn, format(printf,
 
 struct command {
     bool used, cancelled;
-    uint64_t tag;
+    uint64_t tag, said_ns;
     char kind; /* o open, c close, l lock, u unlock, d drop, q leave, v view */
     unsigned file, owner, first, last;
     int type;
@@ -112,11 +112,34 @@ static void child(unsigned i, int in, int out)
     _exit(127);
 }
 
+/* What it was about to give back, or to change, when it was killed: the home may have heard of that
+ * though the answer did not come any more.  So it was held for certain until that was said. */
+static void release_under_way(struct node *n, const struct command *c)
+{
+    if (c->kind == 'c' && n->claim[c->file] != NOT_HELD) {
+        claims.v[n->claim[c->file]].to_ns = c->said_ns;
+        n->claim[c->file] = NOT_HELD;
+    }
+    if (c->kind != 'l' && c->kind != 'u' && c->kind != 'd')
+        return;
+    for (unsigned b = c->first; b <= c->last; b++) {
+        size_t *held = &n->owners[c->owner].held[c->file][b];
+
+        if (*held == NOT_HELD || n->owners[c->owner].type[c->file][b] == c->type)
+            continue;
+        locks.v[*held].to_ns = c->said_ns;
+        *held = NOT_HELD;
+    }
+}
+
 /* What it held when it was killed is free from now on. */
 static void release_all(struct node *n)
 {
     uint64_t t = boot_ns();
 
+    for (unsigned k = 0; k < COMMANDS; k++)
+        if (n->commands[k].used)
+            release_under_way(n, &n->commands[k]);
     for (unsigned f = 0; f < FILES; f++) {
         if (n->claim[f] != NOT_HELD)
             claims.v[n->claim[f]].to_ns = t;
@@ -192,6 +215,7 @@ static struct command *say(unsigned i, struct command c, const char *format, ...
     *slot = c;
     slot->used = true;
     slot->tag = ++next_tag;
+    slot->said_ns = boot_ns();
     len = snprintf(text, sizeof(text), "%" PRIu64 " ", slot->tag);
     va_start(args, format);
     len += vsnprintf(text + len, sizeof(text) - (size_t)len, format, args);
