@@ -141,7 +141,7 @@ static int complete_once(struct inode *i, const struct statx *stx, struct locati
 
 /* A file that was removed on its claimant before it was flushed, while it is open here: the PFS
  * never had what was there.  Its size stays what was last known, so that what the kernel has cached
- * can be read on; other reads say ESTALE (placement/data.c). */
+ * can be read on; other reads say ESTALE (placement/data_where.c). */
 static bool was_dropped(struct inode *i, const struct statx *stx, struct location *loc)
 {
     struct stat last;
