@@ -64,7 +64,7 @@ static int write_piece(struct pass *p, size_t len, uint64_t off, bool idle)
 static int sync_batch(struct pass *p)
 {
     bool idle;
-    int err = policy_gate(p->f, p->urgent, &idle);
+    int err = pass_gate(p->f, p->urgent, &idle);
     if (err)
         return err;
     if (idle)
@@ -99,7 +99,7 @@ static int copy_runs(struct pass *p)
         at = MAX(at, r->off);
         while (at < r->off + r->len) {
             bool idle;
-            int err = policy_gate(p->f, p->urgent, &idle);
+            int err = pass_gate(p->f, p->urgent, &idle);
             if (err)
                 return err;
             size_t len = r->hole ? (size_t)(r->off + r->len - at) : joined(p, i, at);
@@ -128,7 +128,7 @@ static void batch_done(struct pass *p, bool ok)
     store_snapshot_done(p->s, ok);
     p->s = NULL;
     if (ok)
-        policy_progress(bytes);
+        pass_progress(bytes);
 }
 
 /* All batches; the last one is left in p->s without its fsync. */
@@ -213,13 +213,13 @@ static int gate_of(void *arg)
 {
     const struct pass *p = arg;
     bool idle;
-    return policy_gate(p->f, p->urgent, &idle);
+    return pass_gate(p->f, p->urgent, &idle);
 }
 
 static int begin_and_run(struct file *f, bool urgent, bool *clean)
 {
     bool idle;
-    int err = policy_gate(f, urgent, &idle);
+    int err = pass_gate(f, urgent, &idle);
     if (err)
         return err;
     err = store_pass_mark(f, gate_of, &(struct pass){.f = f, .urgent = urgent});

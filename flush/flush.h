@@ -2,10 +2,9 @@
  *
  * A flusher per node that needs nobody's permission.  Lull (flush/lull.c): no I/O by an application
  * or a peer for the wait interval; source: Tatebe, Hiraga, Ohtsuji, "I/O-Aware Flushing for HPC
- * Caching Filesystem".  Policy (policy.c): the list of dirty files, who goes next.  Copy-out
- * (copyout.c): docs/protocol.md F1, F2.  Retry (retry.c): back-off 1 s .. 60 s. Recovery
- * (recover.c): what a dead daemon left. Lock: one, RANK_POLICY.  Any thread may call, unless said
- * otherwise.
+ * Caching Filesystem".  Queue (queue.c): the lists of dirty files.  Copy-out (copyout.c):
+ * docs/protocol.md F1, F2.  Retry (retry.c): back-off 1 s .. 60 s. Recovery (recover.c): what a
+ * dead daemon left. Lock: one, RANK_POLICY.  Any thread may call, unless said otherwise.
  */
 #ifndef EDDY_FLUSH_FLUSH_H
 #define EDDY_FLUSH_FLUSH_H

@@ -1,9 +1,13 @@
 /* flush_int.h - what the files of flush/ share and nobody else uses.
  *
  * lull.c     activity, and the bell that wakes who sleeps here
- * policy.c   the lists of dirty files, the flusher thread, who asks for what
- * copyout.c  one file's pass
+ * queue.c    the lists of dirty files
+ * flusher.c  the thread that begins passes; start and stop
+ * pass.c     one pass of one file: begun, held, ended
+ * copyout.c  what a pass does
+ * ask.c      who asks for a flush and waits for it
  * retry.c    what failed: when again, what is said about it
+ * status.c   for `eddy status`
  * names.c    the dirty list in the session directory
  * priority.c idle CPU and I/O priority
  * recover.c  what a dead daemon left
@@ -13,6 +17,8 @@
 #define EDDY_FLUSH_FLUSH_INT_H
 
 #include "flush/flush.h"
+
+#include "transport/lock.h"
 
 #define PIECE (4u << 20)  /* largest write, and how far a writer goes on when a lull ends */
 #define BATCH (64u << 20) /* between two fsyncs of one file */
@@ -28,23 +34,59 @@ uint64_t bell_seen(void);
 void bell_ring(void);
 void bell_wait(uint64_t seen, uint64_t timeout_ms); /* 0: no time-out */
 
-/* ---- policy.c ---- */
+/* ---- queue.c ---- */
+struct file_list {
+    struct file *first, **last;
+    unsigned n;
+};
+/* One per daemon.  Locks: flush.lock (RANK_POLICY) for all of it and for every file's flush part;
+ * not held while anything of the store's, the PFS's or the claims' is called, but for file_ref.
+ * flush.ended: a pass has ended, or bytes have become clean.  The flusher and waiting writers sleep
+ * on the bell (lull.c). */
+extern struct flush_state {
+    struct lock lock;
+    pthread_cond_t ended;
+    struct file_list ready, running, failed;
+    uint64_t seq;           /* place in the order, given to files as they become dirty */
+    uint64_t next_retry_ms; /* not later than the first retry_at_ms of failed; UINT64_MAX: none */
+    uint64_t progress;      /* goes up when bytes have become clean */
+    uint64_t room_tried_ms;
+    unsigned writers;
+    unsigned jobs, urgent_jobs; /* in the two pools */
+    unsigned urgent_all;        /* callers of flush_all and flush_make_room */
+    bool stop;
+    bool started;
+    pthread_t flusher;
+    struct pool *lull_pool, *urgent_pool;
+} flush;
+
+void queue_init(struct file_list *l);
+/* flush.lock held. */
+void queue_append(struct file_list *l, struct file *f);
+void queue_prepend(struct file_list *l, struct file *f);
+void queue_remove(struct file *f);
+/* Dirty now; any thread that holds no lock of RANK_POLICY or more. */
+void queue_add(struct file *f);
+/* A referenced list of all files that are dirty, and *n; the caller puts them and frees it. */
+struct file **queue_files(size_t *n);
+
+/* ---- pass.c ---- */
+/* flush.lock held; f is on a list and no pass of it runs. */
+void pass_start(struct file *f, bool urgent);
 /* Before each piece of a pass: waits until it may go on.  urgent: at once.  0, or -ECANCELED at the
  * end of the daemon. *idle: at idle priority. */
-int policy_gate(struct file *f, bool urgent, bool *idle);
+int pass_gate(struct file *f, bool urgent, bool *idle);
 /* Some dirty bytes have become clean (room for writers). */
-void policy_progress(uint64_t bytes);
-void policy_add(
-    struct file *f); /* dirty now; any thread that holds no lock of RANK_POLICY or more */
-/* A referenced list of all files that are dirty, and *n; the caller puts them and frees it. */
-struct file **policy_files(size_t *n);
+void pass_progress(uint64_t bytes);
 
 /* ---- copyout.c ---- */
 /* One pass over the file: everything that was dirty when it began reaches the PFS.  *clean: and
  * nothing came after. 0, -ECANCELED, or why the PFS did not take it (nothing is lost). */
 int copyout_file(struct file *f, bool urgent, bool *clean);
 
-/* ---- retry.c; RANK_POLICY held ---- */
+/* ---- retry.c; flush.lock held ---- */
+/* Failed files whose time has come are ready again (asked: all, whatever their time). */
+void retry_due(bool asked, uint64_t now);
 /* Counts the failure, sets when it is tried again; true: it must be logged (without the lock:
  * retry_log). */
 bool retry_failed(struct file *f, int err, uint64_t now);
@@ -63,6 +105,9 @@ void names_go(void);
 /* ---- sample.c ---- */
 int sample_start(void);
 void sample_stop(void);
+
+/* ---- status.c ---- */
+uint64_t flush_dirty_bytes(void); /* not on the PFS yet */
 
 /* ---- priority.c ---- */
 void priority_idle(void); /* this thread, from now on */

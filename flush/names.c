@@ -104,7 +104,7 @@ static int write_list(bool *empty)
 {
     size_t n;
     struct list l = {NULL, 0, 0};
-    struct file **files = policy_files(&n);
+    struct file **files = queue_files(&n);
     for (size_t i = 0; i < n; i++) {
         list_add(&l, files[i]->fid, file_path(files[i]));
         file_put(files[i]);

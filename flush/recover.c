@@ -45,7 +45,7 @@ static int take_up(void *arg, struct file *f)
     restore_mode(f);
     store_info(f, &info);
     if (info.dirty) {
-        policy_add(f);
+        queue_add(f);
         found->files++;
         found->bytes += info.dirty_bytes;
     }

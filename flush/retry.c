@@ -32,6 +32,24 @@ void retry_succeeded(struct file *f)
     f->retry_at_ms = 0;
 }
 
+/* Lock held: failed files whose time has come are ready again (asked: all, whatever their time). */
+void retry_due(bool asked, uint64_t now)
+{
+    if (!asked && now < flush.next_retry_ms)
+        return;
+    flush.next_retry_ms = UINT64_MAX;
+    for (struct file *f = flush.failed.first, *next; f; f = next) {
+        next = f->flush_next;
+        if (asked || f->retry_at_ms <= now) {
+            queue_remove(f);
+            queue_append(&flush.ready, f);
+        } else { /* many failures of one moment come due together, not each with a walk of its own
+                  */
+            flush.next_retry_ms = MIN(flush.next_retry_ms, MAX(f->retry_at_ms, now + 500));
+        }
+    }
+}
+
 static const char *what_to_do(int err)
 {
     switch (err) {

@@ -23,7 +23,7 @@ static void changed(struct file *f)
 {
     lull_begin();
     lull_end();
-    policy_add(f);
+    queue_add(f);
 }
 
 static void settled(struct file *f)

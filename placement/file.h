@@ -86,7 +86,7 @@ struct file {
         **kept_prev; /* pfs_data.c's own list of closed, dirty files whose descriptor is kept */
     bool unlinked;   /* no name left on the PFS: never flushed */
 
-    /* ---- flush part (owned by flush/policy.c, RANK_POLICY) ---- */
+    /* ---- flush part (owned by flush/queue.c and pass.c, RANK_POLICY) ---- */
     struct file *flush_next, **flush_prev;
     struct file_list *flush_list; /* which one it is on */
     uint64_t dirty_since_ms, retry_at_ms;
