@@ -1,12 +1,11 @@
-/* ask.c - who asks for a flush and waits for it: one file, all of them, room for a writer. */
+/* ask.c - who asks for a flush and waits for it: of one file, of all, of those that failed. */
 #include "flush/flush_int.h"
 
 #include "placement/store.h"
 
 #include <errno.h>
 
-#define PROGRESS_MS   200
-#define ROOM_RETRY_MS 1000 /* failed files are tried again for room this often at most */
+#define PROGRESS_MS 200
 
 /* ---- one file ---- */
 
@@ -22,7 +21,7 @@ static int wait_for_pass(struct file *f, uint64_t wanted)
         if (f->flushing)
             lock_wait(&flush.lock, &flush.ended, 0);
         else
-            pass_start(f, true);
+            pass_start(f, PASS_ASKED);
     }
     return 0; /* clean: the pass that ran when we came found nothing after it */
 }
@@ -56,17 +55,21 @@ struct left {
     uint64_t files, failed;
 };
 
+static uint64_t count_upto(const struct file_list *l, uint64_t upto)
+{
+    uint64_t n = 0;
+    for (const struct file *f = l->first; f; f = f->flush_next)
+        n += f->flush_seq <= upto;
+    return n;
+}
+
 /* Lock held: of the files that were dirty when the order was at `upto`, how many are to be done,
  * how many failed. */
 static struct left count_left(uint64_t upto)
 {
-    struct left l = {0, 0};
-    const struct file_list *lists[] = {&flush.ready, &flush.running};
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-        for (const struct file *f = lists[i]->first; f; f = f->flush_next)
-            l.files += f->flush_seq <= upto;
-    for (const struct file *f = flush.failed.first; f; f = f->flush_next)
-        l.failed += f->flush_seq <= upto;
+    struct left l = {count_upto(&flush.running, upto), count_upto(&flush.failed, upto)};
+    for (unsigned p = 0; p < FLUSH_POLICIES; p++)
+        l.files += count_upto(&flush.ready[p], upto);
     return l;
 }
 
@@ -74,7 +77,9 @@ static bool report(bool (*progress)(void *arg, const struct flush_progress *p), 
                    uint64_t flushed_before, struct left left)
 {
     uint64_t done = counted(flushed_bytes) - flushed_before;
-    struct flush_progress p = {done, done + flush_dirty_bytes(), left.files + left.failed};
+    uint64_t dirty, room;
+    store_dirty(&dirty, &room);
+    struct flush_progress p = {done, done + dirty, left.files + left.failed};
     return !progress || progress(arg, &p);
 }
 
@@ -94,7 +99,7 @@ static uint64_t begin_all(void)
 static void wait_for_news(void)
 {
     uint64_t until = boot_ms() + PROGRESS_MS;
-    while (flush.ready.n + flush.running.n && !flush.stop) {
+    while (queue_nready() + flush.running.n && !flush.stop) {
         uint64_t now = boot_ms();
         if (now >= until)
             break;
@@ -131,67 +136,4 @@ int flush_all(bool (*progress)(void *arg, const struct flush_progress *p), void 
     lock_drop(&flush.lock);
     bell_ring(); /* back to lulls */
     return err ? err : left.failed ? -EIO : 0;
-}
-
-/* ---- room ---- */
-
-/* Lock held: is there anything that could become clean?  *ring: the flusher must be told. */
-static bool something_to_do(bool *ring)
-{
-    uint64_t now = boot_ms();
-    if (!flush.ready.n && !flush.running.n && now - flush.room_tried_ms >= ROOM_RETRY_MS) {
-        flush.room_tried_ms = now;
-        retry_due(true, now);
-        *ring = flush.ready.n;
-    }
-    return flush.ready.n || flush.running.n;
-}
-
-/* Lock held: the answer when nothing can become clean.  Who comes for the first time since
- * something did had no room before that, and has it now; who comes again without has it not. */
-static int no_room(uint64_t last_seen)
-{
-    if (flush.progress != last_seen)
-        return 0;
-    for (const struct file *f = flush.failed.first; f; f = f->flush_next)
-        if (f->flush_error && f->flush_error != -EUCLEAN)
-            return f->flush_error;
-    return -ENOSPC;
-}
-
-/* Lock held. */
-static int wait_for_room(uint64_t last_seen)
-{
-    uint64_t progress = flush.progress;
-    bool ring = true;
-    while (progress == flush.progress) {
-        if (flush.stop)
-            return -ECANCELED;
-        if (!something_to_do(&ring))
-            return no_room(last_seen);
-        if (ring) {
-            lock_drop(&flush.lock);
-            bell_ring();
-            lock_take(&flush.lock);
-            ring = false;
-        } else {
-            lock_wait(&flush.lock, &flush.ended, 0);
-        }
-    }
-    return 0;
-}
-
-int flush_make_room(struct file *f)
-{
-    static _Thread_local uint64_t last_seen =
-        UINT64_MAX; /* progress when this thread was here last */
-    (void)f;        /* oldest first, whoever asks: his own file is on the list as well */
-    lock_take(&flush.lock);
-    flush.urgent_all++;
-    int err = wait_for_room(last_seen);
-    last_seen = flush.progress;
-    flush.urgent_all--;
-    lock_drop(&flush.lock);
-    bell_ring(); /* back to lulls */
-    return err;
 }

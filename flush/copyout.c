@@ -21,7 +21,7 @@
 
 struct pass {
     struct file *f;
-    bool urgent;
+    struct pass_gate *gate;
     uint64_t change; /* before the first snapshot */
     char *buf;
     size_t size;        /* of buf: a piece */
@@ -48,8 +48,9 @@ static int drop_deleted(struct file *f, bool *clean)
     return 0;
 }
 
-static int write_piece(struct pass *p, size_t len, uint64_t off, bool idle)
+static int write_piece(struct pass *p, size_t len, uint64_t off)
 {
+    bool idle = p->gate->idle;
     int err = store_pread(p->f, p->buf, len, off);
     if (err)
         return err;
@@ -63,10 +64,10 @@ static int write_piece(struct pass *p, size_t len, uint64_t off, bool idle)
 
 static int sync_batch(struct pass *p)
 {
-    bool idle;
-    int err = pass_gate(p->f, p->urgent, &idle);
+    int err = pass_gate(p->gate, 0);
     if (err)
         return err;
+    bool idle = p->gate->idle;
     if (idle)
         priority_idle();
     err = pfs_sync(p->f);
@@ -98,12 +99,10 @@ static int copy_runs(struct pass *p)
         const struct run *r = &s->runs[i];
         at = MAX(at, r->off);
         while (at < r->off + r->len) {
-            bool idle;
-            int err = pass_gate(p->f, p->urgent, &idle);
-            if (err)
-                return err;
             size_t len = r->hole ? (size_t)(r->off + r->len - at) : joined(p, i, at);
-            err = r->hole ? pfs_punch(p->f, at, len) : write_piece(p, len, at, idle);
+            int err = pass_gate(p->gate, r->hole ? 0 : len);
+            if (!err)
+                err = r->hole ? pfs_punch(p->f, at, len) : write_piece(p, len, at);
             if (err)
                 return err;
             at += len;
@@ -128,7 +127,7 @@ static void batch_done(struct pass *p, bool ok)
     store_snapshot_done(p->s, ok);
     p->s = NULL;
     if (ok)
-        pass_progress(bytes);
+        pass_progress(bytes, p->gate->idle);
 }
 
 /* All batches; the last one is left in p->s without its fsync. */
@@ -136,7 +135,7 @@ static int copy_all(struct pass *p)
 {
     uint64_t from = 0;
     for (;;) {
-        int err = store_snapshot(p->f, from, BATCH, &p->s);
+        int err = store_snapshot(p->f, from, room_batch(), &p->s);
         if (err) {
             p->s = NULL;
             return err == -ENODATA ? 0 : err;
@@ -150,6 +149,9 @@ static int copy_all(struct pass *p)
         if (err)
             return err;
         batch_done(p, true);
+        err = pass_goes_on(p->gate);
+        if (err)
+            return err;
     }
 }
 
@@ -211,18 +213,16 @@ static int run_pass(struct pass *p, bool *clean)
 /* Looking for what the kernel's writers changed waits for lulls too. */
 static int gate_of(void *arg)
 {
-    const struct pass *p = arg;
-    bool idle;
-    return pass_gate(p->f, p->urgent, &idle);
+    return pass_gate(arg, 0);
 }
 
-static int begin_and_run(struct file *f, bool urgent, bool *clean)
+static int begin_and_run(struct pass_gate *g, bool *clean)
 {
-    bool idle;
-    int err = pass_gate(f, urgent, &idle);
+    struct file *f = g->f;
+    int err = pass_gate(g, 0);
     if (err)
         return err;
-    err = store_pass_mark(f, gate_of, &(struct pass){.f = f, .urgent = urgent});
+    err = store_pass_mark(f, gate_of, g);
     if (err)
         return err;
     store_flush_begins(f); /* also a mode raised for the flush is our own doing */
@@ -233,7 +233,7 @@ static int begin_and_run(struct file *f, bool urgent, bool *clean)
         return err;
     struct file_info info; /* as late as may be: what changes after it costs another pass */
     store_info(f, &info);
-    struct pass p = {.f = f, .urgent = urgent, .change = info.change};
+    struct pass p = {.f = f, .gate = g, .change = info.change};
     p.size = info.dirty_bytes < PIECE ? (size_t)((info.dirty_bytes + PAGE) / PAGE * PAGE) : PIECE;
     p.buf = xmalloc(p.size);
     err = run_pass(&p, clean);
@@ -241,8 +241,9 @@ static int begin_and_run(struct file *f, bool urgent, bool *clean)
     return err;
 }
 
-int copyout_file(struct file *f, bool urgent, bool *clean)
+int copyout_file(struct pass_gate *g, bool *clean)
 {
+    struct file *f = g->f;
     *clean = false;
     struct file_info info;
     store_info(f, &info);
@@ -252,7 +253,7 @@ int copyout_file(struct file *f, bool urgent, bool *clean)
     else if (!info.dirty)
         *clean = true;
     else
-        err = begin_and_run(f, urgent, clean);
+        err = begin_and_run(g, clean);
     if (!err && *clean) {
         pfs_drop(f); /* unless it is open */
         claim_give_back(f);

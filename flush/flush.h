@@ -9,17 +9,21 @@
 #ifndef EDDY_FLUSH_FLUSH_H
 #define EDDY_FLUSH_FLUSH_H
 
+#include "flush/decide.h"
 #include "placement/file.h"
 
-enum flush_policy { FLUSH_IDLE };
 struct flush_config {
-    enum flush_policy policy;
-    uint64_t wait_ms; /* --flush-wait */
-    unsigned writers; /* 4 */
+    enum flush_policy policy;       /* of files for which no directory says another one */
+    uint64_t wait_ms;               /* --flush-wait */
+    bool wait_auto;                 /* ... is learned (gaps.c); wait_ms to begin with */
+    unsigned writers;               /* --flush-writers */
+    unsigned dirty_high, dirty_low; /* % of the cache; 0: 60, 40 */
+    uint64_t dirty_age_ms;          /* 0: no bound */
+    uint64_t limit;                 /* bytes/s; 0: no bound */
 };
-int flush_policy_parse(
-    const char *name,
-    enum flush_policy *out); /* -EINVAL: "immediate, close, end come later" is said by main */
+/* From now on; its directory says so.  -1: the mount's. */
+void flush_set_policy(struct file *f, int policy);
+enum flush_policy flush_policy_of(struct file *f);
 int flush_start(const struct flush_config *c); /* registers the store's and placement's callbacks;
                                                   starts the flusher thread */
 void flush_stop(void);
@@ -47,6 +51,11 @@ int flush_all(bool (*progress)(void *arg, const struct flush_progress *p), void 
 /* Write-through when there is no room: flushes oldest data until some is clean.  0: try again;
  * -errno: the PFS cannot take it. */
 int flush_make_room(struct file *f);
+/* Before a write of len bytes by an application or a peer: the second one waits as the marks say
+ * (marks.h), until there is room below the full one.  0; -errno: f's flush fails, and there is no
+ * room. */
+bool flush_must_wait(uint64_t len);
+int flush_admit(struct file *f, uint64_t len);
 /* Error of the last failed flush of f that this handle has not reported: *seen is the handle's. 0
  * or -errno. */
 int flush_error_once(struct file *f, unsigned *seen);
@@ -57,6 +66,10 @@ int flush_recover(void);
 struct flush_status {
     const char *policy, *state;
     uint64_t flushed_bytes, pending_bytes, pending_files, failed_files;
+    uint64_t low_bytes, high_bytes, full_bytes; /* the marks */
+    bool draining;                              /* the high one was reached, the low one not yet */
+    uint64_t oldest_ms, age_ms;                 /* of dirty data; --dirty-age */
+    uint64_t wait_ms;                           /* a lull is so long without I/O */
 };
 void flush_status(struct flush_status *out);
 /* Every dirty file: cb(path, bytes, since (s), tries, error, suspect). */

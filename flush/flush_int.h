@@ -1,6 +1,10 @@
 /* flush_int.h - what the files of flush/ share and nobody else uses.
  *
+ * decide.c   whether a file is written now: pure, of all that is known
  * lull.c     activity, and the bell that wakes who sleeps here
+ * marks.c    dirty bytes against the marks: pure
+ * limit.c    bytes per second: pure
+ * room.c     dirty bytes as they are now; writers are slowed, and wait for room
  * queue.c    the lists of dirty files
  * flusher.c  the thread that begins passes; start and stop
  * pass.c     one pass of one file: begun, held, ended
@@ -16,15 +20,18 @@
 #ifndef EDDY_FLUSH_FLUSH_INT_H
 #define EDDY_FLUSH_FLUSH_INT_H
 
+#include "flush/decide.h"
 #include "flush/flush.h"
+#include "flush/limit.h"
+#include "flush/marks.h"
 
 #include "transport/lock.h"
 
-#define PIECE (4u << 20)  /* largest write, and how far a writer goes on when a lull ends */
-#define BATCH (64u << 20) /* between two fsyncs of one file */
+#define PIECE (4u << 20) /* largest write, and how far a writer goes on when a lull ends */
 
 /* ---- lull.c ---- */
 void lull_set_wait(uint64_t wait_ms);
+uint64_t lull_wait_ms(void);
 /* ms until there is a lull if nothing else happens: 0 = now; UINT64_MAX = I/O is in progress, and
  * the bell will ring when it ends. */
 uint64_t lull_due_ms(void);
@@ -46,43 +53,73 @@ struct file_list {
 extern struct flush_state {
     struct lock lock;
     pthread_cond_t ended;
-    struct file_list ready, running, failed;
+    struct flush_config config;
+    struct file_list ready[FLUSH_POLICIES], running, failed;
     uint64_t seq;           /* place in the order, given to files as they become dirty */
-    uint64_t next_retry_ms; /* not later than the first retry_at_ms of failed; UINT64_MAX: none */
+    uint64_t next_retry_ms; /* not later than the first retry_at_ms of failed; NEVER: none */
     uint64_t progress;      /* goes up when bytes have become clean */
     uint64_t room_tried_ms;
-    unsigned writers;
-    unsigned jobs, urgent_jobs; /* in the two pools */
-    unsigned urgent_all;        /* callers of flush_all and flush_make_room */
+    unsigned waiting_jobs, urgent_jobs; /* in the two pools */
+    unsigned busy;                      /* passes that nobody asked for and that write now */
+    unsigned urgent_all;                /* callers of flush_all and flush_make_room */
+    struct marks marks;
+    struct limit limit, drain;
     bool stop;
     bool started;
     pthread_t flusher;
-    struct pool *lull_pool, *urgent_pool;
+    struct pool *waiting_pool, *urgent_pool;
 } flush;
 
 void queue_init(struct file_list *l);
 /* flush.lock held. */
 void queue_append(struct file_list *l, struct file *f);
 void queue_prepend(struct file_list *l, struct file *f);
+void queue_insert(struct file_list *l, struct file *f); /* by its place in the order */
 void queue_remove(struct file *f);
+/* The ready list of f's policy. */
+struct file_list *queue_ready(const struct file *f);
+unsigned queue_nready(void);
 /* Dirty now; any thread that holds no lock of RANK_POLICY or more. */
 void queue_add(struct file *f);
 /* A referenced list of all files that are dirty, and *n; the caller puts them and frees it. */
 struct file **queue_files(size_t *n);
 
 /* ---- pass.c ---- */
+/* Why a pass was begun, and what it does when that reason has gone. */
+enum pass_mode {
+    PASS_WAITS,  /* a lull: waits for the next one, within a piece */
+    PASS_YIELDS, /* a mark, age, policy: ends after a batch, the rest is ready again */
+    PASS_ASKED,  /* somebody waits for it: goes on */
+};
+struct pass_gate {
+    struct file *f;
+    enum pass_mode mode;
+    bool slot; /* counted in flush.busy */
+    bool idle; /* the next piece at idle priority */
+};
 /* flush.lock held; f is on a list and no pass of it runs. */
-void pass_start(struct file *f, bool urgent);
-/* Before each piece of a pass: waits until it may go on.  urgent: at once.  0, or -ECANCELED at the
- * end of the daemon. *idle: at idle priority. */
-int pass_gate(struct file *f, bool urgent, bool *idle);
+void pass_start(struct file *f, enum pass_mode mode);
+/* Before each piece of len bytes: waits until it may go.  0, or -ECANCELED at the end of the
+ * daemon. */
+int pass_gate(struct pass_gate *g, uint64_t len);
+/* Between batches: 0; -ECANCELED: the rest can wait. */
+int pass_goes_on(struct pass_gate *g);
 /* Some dirty bytes have become clean (room for writers). */
-void pass_progress(uint64_t bytes);
+void pass_progress(uint64_t bytes, bool idle);
+/* flush.lock held: is f written now, and how long is that so? */
+enum flush_why pass_decide(const struct file *f, uint64_t now, uint64_t *wait_ms);
+
+/* ---- room.c ---- */
+/* Dirty bytes against the marks now; takes the rates too. flush.lock held. */
+enum mark_level room_level(void);
+/* Writers, and the sampler: tells the flusher when the high mark is reached. */
+void room_look(void);
+uint64_t room_batch(void); /* between two fsyncs of one file, bytes */
 
 /* ---- copyout.c ---- */
 /* One pass over the file: everything that was dirty when it began reaches the PFS.  *clean: and
  * nothing came after. 0, -ECANCELED, or why the PFS did not take it (nothing is lost). */
-int copyout_file(struct file *f, bool urgent, bool *clean);
+int copyout_file(struct pass_gate *g, bool *clean);
 
 /* ---- retry.c; flush.lock held ---- */
 /* Failed files whose time has come are ready again (asked: all, whatever their time). */
@@ -105,9 +142,6 @@ void names_go(void);
 /* ---- sample.c ---- */
 int sample_start(void);
 void sample_stop(void);
-
-/* ---- status.c ---- */
-uint64_t flush_dirty_bytes(void); /* not on the PFS yet */
 
 /* ---- priority.c ---- */
 void priority_idle(void); /* this thread, from now on */

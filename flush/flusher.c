@@ -1,6 +1,6 @@
 /* flusher.c - the flusher: a thread that begins passes when they may begin, its start and its end.
  *
- * It sleeps without a time-out when there is nothing to do, and else until the lull may begin.
+ * It sleeps without a time-out when there is nothing to do, and else until something may begin.
  */
 #include "flush/flush_int.h"
 
@@ -9,38 +9,53 @@
 #include "placement/store.h"
 #include "transport/loop.h"
 
-#include <errno.h>
-#include <string.h>
-
-int flush_policy_parse(const char *name, enum flush_policy *out)
+/* Lock held.  A pass that waits for a lull keeps its thread; others take the urgent pool's. */
+static bool has_thread(enum pass_mode m)
 {
-    if (strcmp(name, "idle") != 0)
-        return -EINVAL;
-    *out = FLUSH_IDLE;
-    return 0;
+    if (m == PASS_WAITS)
+        return flush.waiting_jobs < flush.config.writers && flush.busy < flush.config.writers;
+    if (m == PASS_YIELDS && flush.busy >= flush.config.writers)
+        return false;
+    return flush.urgent_jobs < flush.config.writers;
 }
 
-/* Lock held: begins what may begin now.  Returns ms until there may be more to do, UINT64_MAX: only
+/* Lock held.  The oldest of the first files of each policy that may be written now, and for which
+ * there is a thread; NULL: *wait_ms until there may be one. */
+static struct file *next_file(enum pass_mode *mode, uint64_t *wait_ms)
+{
+    struct file *best = NULL;
+    uint64_t now = boot_ms(), wait;
+    *wait_ms = NEVER;
+    for (unsigned p = 0; p < FLUSH_POLICIES; p++) {
+        struct file *f = flush.ready[p].first;
+        if (!f)
+            continue;
+        enum flush_why why = pass_decide(f, now, &wait);
+        enum pass_mode m = why == WHY_ASKED  ? PASS_ASKED
+                           : why == WHY_LULL ? PASS_WAITS
+                                             : PASS_YIELDS;
+        if (why == WHY_NOT) {
+            *wait_ms = MIN(*wait_ms, wait);
+        } else if (has_thread(m) && (!best || f->flush_seq < best->flush_seq)) {
+            best = f;
+            *mode = m;
+        }
+    }
+    return best;
+}
+
+/* Lock held: begins what may begin now.  Returns ms until there may be more to do, NEVER: only
  * after a ring. */
 static uint64_t work(void)
 {
-    uint64_t now = boot_ms();
-    if (flush.urgent_all) {
-        while (flush.ready.first && flush.urgent_jobs < flush.writers)
-            pass_start(flush.ready.first, true);
-        return UINT64_MAX;
-    }
+    uint64_t now = boot_ms(), wait;
+    enum pass_mode mode;
+    struct file *f;
     retry_due(false, now);
-    uint64_t retry = flush.next_retry_ms == UINT64_MAX
-                         ? UINT64_MAX
-                         : flush.next_retry_ms - MIN(now, flush.next_retry_ms);
-    while (flush.ready.first && flush.jobs < flush.writers) {
-        uint64_t due = lull_due_ms();
-        if (due)
-            return MIN(due, retry);
-        pass_start(flush.ready.first, false);
-    }
-    return retry;
+    while ((f = next_file(&mode, &wait)))
+        pass_start(f, mode);
+    uint64_t retry = flush.next_retry_ms;
+    return MIN(wait, retry == NEVER ? NEVER : retry - MIN(now, retry));
 }
 
 static void *flusher(void *arg)
@@ -60,55 +75,76 @@ static void *flusher(void *arg)
             continue;
         }
         wait = MIN(wait, list);
-        bell_wait(seen, wait == UINT64_MAX ? 0 : MAX(wait, (uint64_t)1));
+        bell_wait(seen, wait == NEVER ? 0 : MAX(wait, (uint64_t)1));
     }
 }
 
-int flush_start(const struct flush_config *c)
+static void set_up(const struct flush_config *c)
 {
     if (!flush.started) {
         lock_init(&flush.lock, RANK_POLICY);
         lock_cond_init(&flush.ended);
-        queue_init(&flush.ready);
+        for (unsigned p = 0; p < FLUSH_POLICIES; p++)
+            queue_init(&flush.ready[p]);
         queue_init(&flush.running);
         queue_init(&flush.failed);
         flush.started = true;
     }
-    flush.next_retry_ms = UINT64_MAX;
-    flush.writers = c->writers ? c->writers : 1;
+    flush.config = *c;
+    flush.config.writers = MAX(c->writers, 1u);
+    flush.config.dirty_high = c->dirty_high ? c->dirty_high : 60;
+    flush.config.dirty_low = c->dirty_low ? c->dirty_low : MIN(40u, flush.config.dirty_high - 1);
+    flush.marks = (struct marks){.high = flush.config.dirty_high, .low = flush.config.dirty_low};
+    flush.limit = flush.drain = (struct limit){0};
+    flush.next_retry_ms = NEVER;
     flush.stop = false;
-    flush.urgent_all = flush.jobs = flush.urgent_jobs = 0;
-    flush.lull_pool = pool_new("eddy-flush", (int)flush.writers);
-    flush.urgent_pool = pool_new("eddy-flush-now", (int)flush.writers);
+    flush.urgent_all = flush.waiting_jobs = flush.urgent_jobs = flush.busy = 0;
+}
+
+static void be_called(void)
+{
+    store_on_dirty(queue_add);
+    store_dirty_high(flush.config.dirty_high);
+    data_on_need(flush_make_room);
+    data_on_write(flush_must_wait, flush_admit);
+    carry_on_need(flush_make_room, flush_file);
+    carry_on_activity(lull_begin, lull_end);
+}
+
+int flush_start(const struct flush_config *c)
+{
+    set_up(c);
+    flush.waiting_pool = pool_new("eddy-flush", (int)flush.config.writers);
+    flush.urgent_pool = pool_new("eddy-flush-now", (int)flush.config.writers);
     lull_set_wait(c->wait_ms);
     names_start();
     int err = -pthread_create(&flush.flusher, NULL, flusher, NULL);
     if (!err)
         err = sample_start();
-    if (err)
-        return err;
-    store_on_dirty(queue_add);
-    data_on_need(flush_make_room);
-    carry_on_need(flush_make_room, flush_file);
-    carry_on_activity(lull_begin, lull_end);
-    return 0;
+    if (!err)
+        be_called();
+    return err;
+}
+
+static void drop_list(struct file_list *l)
+{
+    struct file *f;
+    lock_take(&flush.lock);
+    while ((f = l->first)) {
+        queue_remove(f);
+        f->flush_queued = false;
+        lock_drop(&flush.lock);
+        file_put(f);
+        lock_take(&flush.lock);
+    }
+    lock_drop(&flush.lock);
 }
 
 static void drop_lists(void)
 {
-    struct file_list *lists[] = {&flush.ready, &flush.failed};
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        lock_take(&flush.lock);
-        struct file *f;
-        while ((f = lists[i]->first)) {
-            queue_remove(f);
-            f->flush_queued = false;
-            lock_drop(&flush.lock);
-            file_put(f);
-            lock_take(&flush.lock);
-        }
-        lock_drop(&flush.lock);
-    }
+    for (unsigned p = 0; p < FLUSH_POLICIES; p++)
+        drop_list(&flush.ready[p]);
+    drop_list(&flush.failed);
 }
 
 /* Passes end after the piece that they are at; what is dirty stays so, named in the session
@@ -116,6 +152,7 @@ static void drop_lists(void)
 void flush_stop(void)
 {
     store_on_dirty(NULL);
+    data_on_write(NULL, NULL);
     sample_stop();
     lock_take(&flush.lock);
     flush.stop = true;
@@ -123,7 +160,7 @@ void flush_stop(void)
     lock_drop(&flush.lock);
     bell_ring();
     pthread_join(flush.flusher, NULL);
-    pool_free(flush.lull_pool);
+    pool_free(flush.waiting_pool);
     pool_free(flush.urgent_pool);
     store_pass_forget();
     names_write_now();

@@ -36,6 +36,11 @@ void lull_set_wait(uint64_t wait_ms)
     atomic_store(&wait_interval_ms, wait_ms);
 }
 
+uint64_t lull_wait_ms(void)
+{
+    return atomic_load(&wait_interval_ms);
+}
+
 void lull_begin(void)
 {
     atomic_fetch_add(&active, 1);

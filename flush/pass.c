@@ -12,9 +12,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-void pass_progress(uint64_t bytes)
+void pass_progress(uint64_t bytes, bool idle)
 {
     count(flushed_bytes, bytes);
+    if (idle)
+        count(flushed_lull_bytes, bytes);
     lock_take(&flush.lock);
     flush.progress++;
     pthread_cond_broadcast(&flush.ended);
@@ -34,15 +36,13 @@ static void settle_clean(struct file *f)
 }
 
 struct job {
-    struct file *f;
-    bool urgent;
+    struct pass_gate gate;
 };
 
 /* The lock is held.  f goes where it belongs now; true: it is clean, and the list's reference is
  * the caller's. */
 static bool end_pass(struct file *f, int err, bool clean, bool *is_news)
 {
-    uint64_t now = boot_ms();
     bool again = f->flush_again;
     *is_news = false;
     f->flushing = f->flush_again = false;
@@ -50,11 +50,11 @@ static bool end_pass(struct file *f, int err, bool clean, bool *is_news)
     queue_remove(f);
     pthread_cond_broadcast(&flush.ended);
     if (err == -ECANCELED) {
-        queue_prepend(&flush.ready, f);
+        queue_insert(queue_ready(f), f);
         return false;
     }
     if (err) {
-        *is_news = retry_failed(f, err, now);
+        *is_news = retry_failed(f, err, boot_ms());
         flush.next_retry_ms = MIN(flush.next_retry_ms, f->retry_at_ms);
         queue_append(&flush.failed, f);
         return false;
@@ -65,28 +65,33 @@ static bool end_pass(struct file *f, int err, bool clean, bool *is_news)
         f->flush_queued = false;
         return true;
     }
-    if (again) { /* who came during this pass waits for a whole one: it keeps its place */
-        queue_prepend(&flush.ready, f);
-    } else {
+    f->dirty_since_ms = f->pass_began_ms; /* what was dirty then is on the PFS */
+    if (!again) /* who came during this pass waits for a whole one: it keeps its place */
         f->flush_seq = ++flush.seq;
-        f->dirty_since_ms = now;
-        queue_append(&flush.ready, f);
-    }
+    queue_insert(queue_ready(f), f);
     return false;
+}
+
+/* The lock is held. */
+static void leave_slot(struct pass_gate *g)
+{
+    flush.busy -= g->slot;
+    g->slot = false;
 }
 
 static void run_job(void *arg)
 {
     struct job *j = arg;
-    struct file *f = file_ref(j->f);
+    struct file *f = file_ref(j->gate.f);
     bool clean, is_news;
-    int err = copyout_file(f, j->urgent, &clean);
+    int err = copyout_file(&j->gate, &clean);
     lock_take(&flush.lock);
     bool done = end_pass(f, err, clean, &is_news);
-    if (j->urgent)
-        flush.urgent_jobs--;
+    leave_slot(&j->gate);
+    if (j->gate.mode == PASS_WAITS)
+        flush.waiting_jobs--;
     else
-        flush.jobs--;
+        flush.urgent_jobs--;
     lock_drop(&flush.lock);
     if (is_news)
         retry_log(f, err);
@@ -97,38 +102,124 @@ static void run_job(void *arg)
     bell_ring();
 }
 
-/* The lock is held; f is on a list and no pass of it runs. */
-void pass_start(struct file *f, bool urgent)
+void pass_start(struct file *f, enum pass_mode mode)
 {
     queue_remove(f);
     queue_append(&flush.running, f);
     f->flushing = true;
     f->flush_begun++;
+    f->pass_began_ms = boot_ms();
     struct job *j = xmalloc(sizeof(*j));
-    *j = (struct job){f, urgent};
-    if (urgent)
-        flush.urgent_jobs++;
+    *j = (struct job){{.f = f, .mode = mode}};
+    if (mode == PASS_WAITS)
+        flush.waiting_jobs++;
     else
-        flush.jobs++;
-    pool_submit(urgent ? flush.urgent_pool : flush.lull_pool, run_job, j);
+        flush.urgent_jobs++;
+    pool_submit(mode == PASS_WAITS ? flush.waiting_pool : flush.urgent_pool, run_job, j);
 }
 
-int pass_gate(struct file *f, bool urgent, bool *idle)
+/* ---- may it go on? ---- */
+
+static enum flush_policy policy_of(const struct file *f)
 {
+    return (enum flush_policy)(queue_ready(f) - flush.ready);
+}
+
+enum flush_why pass_decide(const struct file *f, uint64_t now, uint64_t *wait_ms)
+{
+    uint64_t age = flush.config.dirty_age_ms;
+    struct situation s = {
+        .policy = policy_of(f),
+        .asked = f->flush_urgent || flush.urgent_all,
+        .retry_ms = f->retry_at_ms > now ? f->retry_at_ms - now : 0,
+        .level = room_level(),
+        .lull_ms = lull_due_ms(),
+        .dirty_ms = now - MIN(now, f->dirty_since_ms),
+        .most_dirty_ms = age ? age : NEVER,
+    };
+    return flush_decide(&s, wait_ms);
+}
+
+/* Lock held.  At most --flush-writers write at a time, beside those that somebody waits for. */
+static bool take_slot(struct pass_gate *g)
+{
+    if (g->slot)
+        return true;
+    if (flush.busy >= flush.config.writers)
+        return false;
+    flush.busy++;
+    return g->slot = true;
+}
+
+/* Lock held: takes the pass's turn for len bytes; when it is, boot_ns. */
+static uint64_t take_turn(enum flush_why why, uint64_t len)
+{
+    uint64_t now = boot_ns(), turn = now;
+    if (flush.config.limit)
+        turn = limit_turn(&flush.limit, (double)flush.config.limit, len, now, NEVER - now);
+    if (why == WHY_DRAIN) {
+        uint64_t dirty, room;
+        store_dirty(&dirty, &room);
+        double rate = marks_drain_rate(&flush.marks, dirty, room);
+        turn = MAX(turn, limit_turn(&flush.drain, rate, len, now, NEVER - now));
+    }
+    return turn;
+}
+
+struct turn {
+    bool taken;
+    uint64_t at_ns;
+};
+
+/* Lock held.  0: the piece may go; else ms to wait, NEVER: for a ring. */
+static uint64_t look(struct pass_gate *g, struct turn *t, uint64_t len)
+{
+    uint64_t wait;
+    enum flush_why why = g->mode == PASS_ASKED ? WHY_ASKED : pass_decide(g->f, boot_ms(), &wait);
+    g->idle = why == WHY_LULL;
+    if (why == WHY_NOT && g->mode == PASS_YIELDS)
+        why = WHY_DRAIN; /* to the end of the batch, no faster than need be */
+    if (why == WHY_NOT) {
+        leave_slot(g);
+        return wait;
+    }
+    if (why != WHY_ASKED && !take_slot(g))
+        return NEVER;
+    if (!t->taken)
+        *t = (struct turn){true, take_turn(why, len)};
+    uint64_t now = boot_ns();
+    return t->at_ns > now ? (t->at_ns - now + 999999) / 1000000 : 0;
+}
+
+int pass_gate(struct pass_gate *g, uint64_t len)
+{
+    struct turn turn = {false, 0};
     for (;;) {
         uint64_t seen = bell_seen();
         lock_take(&flush.lock);
-        bool stop = flush.stop;
-        bool asked = urgent || f->flush_urgent || flush.urgent_all;
+        bool stop = flush.stop, had = g->slot;
+        uint64_t wait = stop ? 0 : look(g, &turn, len);
+        bool left = had && !g->slot;
         lock_drop(&flush.lock);
-        *idle = !asked;
         if (stop)
             return -ECANCELED;
-        if (asked)
+        if (!wait)
             return 0;
-        uint64_t due = lull_due_ms();
-        if (!due)
-            return 0;
-        bell_wait(seen, due == UINT64_MAX ? 0 : due);
+        if (left) { /* another one may write; and this ring is not for us */
+            bell_ring();
+            seen++;
+        }
+        bell_wait(seen, wait == NEVER ? 0 : wait);
     }
+}
+
+int pass_goes_on(struct pass_gate *g)
+{
+    uint64_t wait;
+    if (g->mode != PASS_YIELDS)
+        return 0;
+    lock_take(&flush.lock);
+    bool goes_on = pass_decide(g->f, boot_ms(), &wait) != WHY_NOT;
+    lock_drop(&flush.lock);
+    return goes_on ? 0 : -ECANCELED;
 }

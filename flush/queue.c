@@ -8,7 +8,8 @@
  *                         |    meanwhile                        |
  *                         '----- back-off over, or asked -------'
  *
- * READY is in the order in which files became dirty.  What moves them is in pass.c (into RUNNING
+ * READY is a list per policy, each in the order in which files became dirty: what holds for the
+ * first file of one holds for all of it, or will later.  What moves them is in pass.c (into RUNNING
  * and out of it) and retry.c (out of FAILED).
  */
 #include "flush/flush_int.h"
@@ -61,6 +62,25 @@ void queue_remove(struct file *f)
     l->n--;
 }
 
+/* A file for which nothing else was said has the mount's. */
+static enum flush_policy policy_of(const struct file *f)
+{
+    return f->flush_policy ? (enum flush_policy)(f->flush_policy - 1) : flush.config.policy;
+}
+
+struct file_list *queue_ready(const struct file *f)
+{
+    return &flush.ready[policy_of(f)];
+}
+
+unsigned queue_nready(void)
+{
+    unsigned n = 0;
+    for (unsigned p = 0; p < FLUSH_POLICIES; p++)
+        n += flush.ready[p].n;
+    return n;
+}
+
 static bool add_locked(struct file *f)
 {
     if (f->flush_queued)
@@ -76,30 +96,86 @@ void queue_add(struct file *f)
     file_ref(f);
     lock_take(&flush.lock);
     bool added = add_locked(f);
+    struct file_list *l = queue_ready(f);
     if (added)
-        queue_append(&flush.ready, f);
-    bool wake = added && (flush.ready.n == 1 || flush.urgent_all);
+        queue_append(l, f);
+    bool wake = added && (l->n == 1 || flush.urgent_all);
     lock_drop(&flush.lock);
     if (!added)
         file_put(f);
     else
         names_changed();
-    if (wake) /* with more than one the flusher is at work, or waits for the lull that it needs
-                 anyway */
+    if (wake) /* behind another one: the flusher is at work, or waits for what that one waits for */
         bell_ring();
+}
+
+static struct file *before(const struct file_list *l, struct file **place)
+{
+    return place == &l->first ? NULL : container_of(place, struct file, flush_next);
+}
+
+/* Most come to one of the ends. */
+void queue_insert(struct file_list *l, struct file *f)
+{
+    if (l->first && l->first->flush_seq > f->flush_seq) {
+        queue_prepend(l, f);
+        return;
+    }
+    struct file *b = before(l, l->last);
+    while (b && b->flush_seq > f->flush_seq)
+        b = before(l, b->flush_prev);
+    struct file **place = b ? &b->flush_next : &l->first;
+    f->flush_list = l;
+    f->flush_next = *place;
+    f->flush_prev = place;
+    if (*place)
+        (*place)->flush_prev = &f->flush_next;
+    else
+        l->last = &f->flush_next;
+    *place = f;
+    l->n++;
+}
+
+void flush_set_policy(struct file *f, int policy)
+{
+    lock_take(&flush.lock);
+    struct file_list *was = queue_ready(f);
+    f->flush_policy = (uint8_t)(policy + 1);
+    bool moves = f->flush_list == was && was != queue_ready(f);
+    if (moves) {
+        queue_remove(f);
+        queue_insert(queue_ready(f), f);
+    }
+    lock_drop(&flush.lock);
+    if (moves)
+        bell_ring();
+}
+
+enum flush_policy flush_policy_of(struct file *f)
+{
+    lock_take(&flush.lock);
+    enum flush_policy p = policy_of(f);
+    lock_drop(&flush.lock);
+    return p;
+}
+
+static size_t take_all(struct file **out, const struct file_list *l)
+{
+    size_t n = 0;
+    for (struct file *f = l->first; f; f = f->flush_next)
+        out[n++] = file_ref(f);
+    return n;
 }
 
 struct file **queue_files(size_t *n)
 {
-    const struct file_list *lists[] = {&flush.running, &flush.ready, &flush.failed};
     lock_take(&flush.lock);
     struct file **out =
-        xcalloc(MAX(flush.running.n + flush.ready.n + flush.failed.n, 1u), sizeof(*out));
-    size_t at = 0;
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-        for (struct file *f = lists[i]->first; f; f = f->flush_next)
-            out[at++] = file_ref(f);
+        xcalloc(MAX(flush.running.n + queue_nready() + flush.failed.n, 1u), sizeof(*out));
+    *n = take_all(out, &flush.running);
+    for (unsigned p = 0; p < FLUSH_POLICIES; p++)
+        *n += take_all(out + *n, &flush.ready[p]);
+    *n += take_all(out + *n, &flush.failed);
     lock_drop(&flush.lock);
-    *n = at;
     return out;
 }

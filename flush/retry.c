@@ -37,12 +37,13 @@ void retry_due(bool asked, uint64_t now)
 {
     if (!asked && now < flush.next_retry_ms)
         return;
-    flush.next_retry_ms = UINT64_MAX;
+    flush.next_retry_ms = NEVER;
     for (struct file *f = flush.failed.first, *next; f; f = next) {
         next = f->flush_next;
         if (asked || f->retry_at_ms <= now) {
             queue_remove(f);
-            queue_append(&flush.ready, f);
+            f->retry_at_ms = 0;
+            queue_insert(queue_ready(f), f);
         } else { /* many failures of one moment come due together, not each with a walk of its own
                   */
             flush.next_retry_ms = MIN(flush.next_retry_ms, MAX(f->retry_at_ms, now + 500));

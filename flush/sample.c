@@ -59,7 +59,10 @@ static bool wait_for_files(bool left)
 
 unsigned flush_sample(void)
 {
-    return store_pass_sample(changed, settled);
+    unsigned left = store_pass_sample(changed, settled);
+    if (left)
+        room_look();
+    return left;
 }
 
 static void *sample(void *arg)

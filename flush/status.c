@@ -5,36 +5,57 @@
 
 #include <stdlib.h>
 
-uint64_t flush_dirty_bytes(void)
+static const char *state_name(enum mark_level level)
 {
-    struct store_usage u;
-    store_usage(&u);
-    return u.dirty;
+    if (flush.urgent_all)
+        return "flushing now";
+    if (level == MARK_HIGH)
+        return "above the high mark: flushing";
+    if (flush.busy || flush.urgent_jobs)
+        return level == MARK_DRAIN ? "flushing down to the low mark" : "flushing";
+    if (flush.waiting_jobs)
+        return "paused: I/O is in progress";
+    if (flush.ready[FLUSH_IDLE].n || flush.ready[FLUSH_CLOSE].n)
+        return "waiting for a lull";
+    if (queue_nready())
+        return "waiting for the end";
+    return flush.failed.n ? "waiting to try again" : "clean";
 }
 
-static const char *state_name(void)
+/* Lock held.  ms, 0: nothing is dirty. */
+static uint64_t oldest_ms(void)
 {
-    if (flush.urgent_all || flush.urgent_jobs)
-        return "flushing now";
-    if (flush.jobs)
-        return lull_now() ? "flushing" : "paused: I/O is in progress";
-    if (flush.ready.n)
-        return "waiting for a lull";
-    return flush.failed.n ? "waiting to try again" : "clean";
+    uint64_t now = boot_ms(), oldest = now;
+    const struct file *first[] = {flush.running.first,  flush.failed.first,   flush.ready[0].first,
+                                  flush.ready[1].first, flush.ready[2].first, flush.ready[3].first};
+    for (size_t i = 0; i < ARRAY_LEN(first); i++)
+        if (first[i])
+            oldest = MIN(oldest, first[i]->dirty_since_ms);
+    return now - oldest;
 }
 
 void flush_status(struct flush_status *out)
 {
+    uint64_t dirty, room;
+    store_dirty(&dirty, &room);
     lock_take(&flush.lock);
+    enum mark_level level = room_level();
     *out = (struct flush_status){
-        .policy = "idle",
-        .state = state_name(),
+        .policy = flush_policy_name(flush.config.policy),
+        .state = state_name(level),
         .flushed_bytes = counted(flushed_bytes),
-        .pending_files = flush.ready.n + flush.running.n + flush.failed.n,
+        .pending_bytes = dirty,
+        .pending_files = queue_nready() + flush.running.n + flush.failed.n,
         .failed_files = flush.failed.n,
+        .high_bytes = marks_bytes(room, flush.config.dirty_high),
+        .low_bytes = marks_bytes(room, flush.config.dirty_low),
+        .full_bytes = marks_bytes(room, MARK_FULL),
+        .draining = level != MARK_NONE,
+        .oldest_ms = oldest_ms(),
+        .age_ms = flush.config.dirty_age_ms,
+        .wait_ms = lull_wait_ms(),
     };
     lock_drop(&flush.lock);
-    out->pending_bytes = flush_dirty_bytes();
 }
 
 typedef int (*unflushed_fn)(void *arg, const char *path, uint64_t bytes, uint64_t since_s,

@@ -134,6 +134,13 @@ static void put_flush(json_t *o)
     control_put(flush, "flushed_bytes", s.flushed_bytes);
     control_put(flush, "pending_bytes", s.pending_bytes);
     control_put(flush, "pending_files", s.pending_files);
+    control_put(flush, "low_bytes", s.low_bytes);
+    control_put(flush, "high_bytes", s.high_bytes);
+    control_put(flush, "full_bytes", s.full_bytes);
+    json_object_set_new(flush, "draining", json_boolean(s.draining));
+    control_put(flush, "oldest_ms", s.oldest_ms);
+    control_put(flush, "age_ms", s.age_ms);
+    control_put(flush, "wait_ms", s.wait_ms);
     json_object_set_new(flush, "failed_files", control_files(true, &failed));
     control_put(flush, "failed_count", failed);
     json_object_set_new(o, "flush", flush);

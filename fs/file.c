@@ -205,6 +205,8 @@ static int open_data(struct request *r, struct inode *i, const struct statx *stx
     struct data_handle *data;
     bool trunc = flags & O_TRUNC && !created;
     int err = trunc ? drop_suid(i, stx, f, r->uid) : 0;
+    if (writes(flags)) /* before the first byte is dirty */
+        dir_policy_apply(i, f);
     if (!err)
         err = data_open(f, writes(flags), trunc, stx, looked_ms, &data);
     if (err) {
@@ -409,10 +411,28 @@ static int error_at_close(struct handle *h)
     return writes(h->flags) ? flush_error_once(h->data->f, &h->error_seen) : 0;
 }
 
+/* To the PFS, and back when it is there.  What it says is told, so not once more. */
+static int sync_to_pfs(struct handle *h)
+{
+    int err = data_sync(h->data, true), before = flush_error_once(h->data->f, &h->error_seen);
+    return err ? err : before;
+}
+
+static bool waits_at_close(struct handle *h)
+{
+    return writes(h->flags) && flush_policy_of(h->data->f) == FLUSH_CLOSE;
+}
+
 static void end_flush(void *arg)
 {
     struct request *r = arg;
-    request_err(r, error_at_close(r->handle));
+    int err = waits_at_close(r->handle) ? sync_to_pfs(r->handle) : error_at_close(r->handle);
+    request_err(r, err);
+}
+
+static void end_flush_job(struct request *r)
+{
+    end_flush(r);
 }
 
 /* Network thread, which takes none of the locks that this needs. */
@@ -424,7 +444,7 @@ static void unlocked(void *arg, int err, const struct lock_ask *found)
 }
 
 /* close() of a descriptor: fcntl locks of its process go, and a flush that failed since is reported
- * once. */
+ * once; with the policy `close` it waits for the flush. */
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct handle *h = handle_of(fi);
@@ -434,7 +454,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         if (h->lockers[n] == fi->lock_owner)
             h->lockers[n--] = h->lockers[--h->nlockers];
     lock_drop(&h->inode->lock);
-    if (!locks) {
+    if (!locks && !waits_at_close(h)) {
         fuse_reply_err(req, -error_at_close(h));
         return;
     }
@@ -442,13 +462,16 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     if (!r)
         return;
     file_hold(r, fi, NULL);
-    lock_drop_owner(h->inode->fid, false, fi->lock_owner, unlocked, r);
+    if (locks)
+        lock_drop_owner(h->inode->fid, false, fi->lock_owner, unlocked, r);
+    else
+        request_start(r, pool_waiters, end_flush_job);
 }
 
 static void fsync_fn(struct request *r)
 {
     struct handle *h = handle_of(&r->fi);
-    int err = data_sync(h->data);
+    int err = settings.fsync_pfs ? sync_to_pfs(h) : data_sync(h->data, false);
     request_err(r, err ? err : flush_error_once(h->data->f, &h->error_seen));
 }
 

@@ -14,7 +14,7 @@ struct settings {
     bool foreground, read_only, allow_other;
     bool several_users; /* root with allow_other: fsuid, fsgid and groups per request */
     double attr_timeout, negative_timeout; /* seconds */
-    double flush_wait;
+    bool fsync_pfs;                        /* fsync waits until the bytes are on the PFS */
     uint64_t cache_size;
     unsigned cache_percent;
     bool cache_dir_is_default;
@@ -130,6 +130,15 @@ struct same {
 /* nothing for what is no regular file */
 void same_begin(struct same *s, const struct statx *before);
 void same_end(struct same *s, const struct statx *after);
+
+/* ---- dir_policy.c: user.eddy.flush of directories ---- */
+/* The policy of i's directories for f, which is opened for writing.  Asks the PFS where nothing
+ * fresh is known. Blocking. */
+void dir_policy_apply(const struct inode *i, struct file *f);
+bool dir_policy_is_name(const char *xattr);
+/* May it have this value?  -EINVAL */
+int dir_policy_check(const struct inode *i, const char *value, size_t len);
+void dir_policy_changed(struct inode *i); /* set or removed here */
 
 /* ---- names.c, for the others ---- */
 /* The inode of what was found under this name: as inode_found. */

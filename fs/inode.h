@@ -62,6 +62,12 @@ struct inode {
     /* directories: has a default ACL (then the umask does not count); 0 = not known */
     uint64_t default_acl_ms; /* boot_ms of when it was asked */
     bool default_acl;
+    /* directories: its flush policy (fs/dir_policy.c) */
+    struct dir_policy {
+        uint64_t asked_ms; /* boot_ms; 0: not known */
+        int64_t ctime_ns;  /* the directory's then; 0: too young to tell */
+        uint8_t own;       /* enum flush_policy + 1; 0: none of its own */
+    } policy;
 };
 
 void inode_start(struct pfs_node *root, const struct statx *root_stx);

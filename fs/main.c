@@ -446,8 +446,7 @@ static void stop_members(void)
 
 static int start_flush(char *err, size_t len)
 {
-    struct flush_config c = {options.policy, (uint64_t)(settings.flush_wait * 1000), 4};
-    int e = flush_start(&c);
+    int e = flush_start(&options.flush);
     if (!e)
         e = flush_recover();
     if (e)

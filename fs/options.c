@@ -83,16 +83,24 @@ static int take_name(const char *name, const char *text, const char **value)
     return 0;
 }
 
+/* With or without a "%" behind it. */
+static int take_percent(const char *name, const char *text, unsigned min, unsigned max,
+                        unsigned *value)
+{
+    size_t len = strlen(text);
+    char *digits = xstrdup(text);
+    if (len && text[len - 1] == '%')
+        digits[len - 1] = '\0';
+    int err = take_number(name, digits, min, max, value);
+    free(digits);
+    return err;
+}
+
 static int take_cache_size(const char *name, const char *text)
 {
     size_t len = strlen(text);
-    if (len && text[len - 1] == '%') {
-        char *digits = xstrdup(text);
-        digits[len - 1] = '\0';
-        int err = take_number(name, digits, 1, 100, &settings.cache_percent);
-        free(digits);
-        return err;
-    }
+    if (len && text[len - 1] == '%')
+        return take_percent(name, text, 1, 100, &settings.cache_percent);
     return take_size(name, text, 1 << 20, UINT64_MAX / 2, &settings.cache_size);
 }
 
@@ -120,13 +128,36 @@ static int take_immutable(const char *name, const char *text)
 
 static int take_policy(const char *name, const char *text)
 {
-    if (!flush_policy_parse(text, &out->policy))
+    if (!flush_policy_parse(text, strlen(text), &out->flush.policy))
         return 0;
-    if (!strcmp(text, "immediate") || !strcmp(text, "close") || !strcmp(text, "end"))
-        return complain(
-            "--%s %s: this version has only the policy idle; immediate, close and end come later",
-            name, text);
-    return complain("--%s %s: there is no such policy; this version has idle", name, text);
+    return complain("--%s %s: give idle, immediate, close or end", name, text);
+}
+
+static int take_wait(const char *name, const char *text)
+{
+    double s;
+    out->flush.wait_auto = !strcmp(text, "auto");
+    int err = out->flush.wait_auto ? 0 : take_seconds(name, text, 86400, &s);
+    if (!err && !out->flush.wait_auto)
+        out->flush.wait_ms = (uint64_t)(s * 1000);
+    return err;
+}
+
+static int take_age(const char *name, const char *text)
+{
+    double s;
+    int err = take_seconds(name, text, 1e9, &s);
+    if (!err)
+        out->flush.dirty_age_ms = (uint64_t)(s * 1000);
+    return err;
+}
+
+static int take_fsync(const char *name, const char *text)
+{
+    settings.fsync_pfs = !strcmp(text, "pfs");
+    return settings.fsync_pfs || !strcmp(text, "local")
+               ? 0
+               : complain("--%s %s: give local or pfs", name, text);
 }
 
 static int take_log_level(const char *name, const char *text)
@@ -150,6 +181,12 @@ enum {
     OPT_CHUNK_SIZE,
     OPT_FLUSH,
     OPT_FLUSH_WAIT,
+    OPT_FLUSH_WRITERS,
+    OPT_FLUSH_LIMIT,
+    OPT_DIRTY_HIGH,
+    OPT_DIRTY_LOW,
+    OPT_DIRTY_AGE,
+    OPT_FSYNC,
     OPT_ATTR_TIMEOUT,
     OPT_NEGATIVE_TIMEOUT,
     OPT_IMMUTABLE,
@@ -182,8 +219,19 @@ static const struct option_help {
     {"wait-timeout", "SEC", OPT_WAIT_TIMEOUT, "... so long, then fail (60)"},
     {"chunk-size", "SIZE", OPT_CHUNK_SIZE,
      "unit of caching, 64K to 16M, a power of two, the same on all nodes (1M)"},
-    {"flush", "POLICY", OPT_FLUSH, "when to write back: idle (idle)"},
-    {"flush-wait", "SEC", OPT_FLUSH_WAIT, "a lull is so long without I/O (1.0)"},
+    {"flush", "POLICY", OPT_FLUSH, "when to write back: idle, immediate, close or end (idle)"},
+    {"flush-wait", "SEC", OPT_FLUSH_WAIT,
+     "a lull is so long without I/O; auto: learned from the application's pauses (1.0)"},
+    {"flush-writers", "N", OPT_FLUSH_WRITERS, "files written back at a time (4)"},
+    {"flush-limit", "RATE", OPT_FLUSH_LIMIT,
+     "bytes per second written back at most, with K, M, G; 0: no limit (0)"},
+    {"dirty-high", "N%", OPT_DIRTY_HIGH,
+     "from so much of the cache on it is written back whatever happens (60%)"},
+    {"dirty-low", "N%", OPT_DIRTY_LOW, "... down to so much (40%)"},
+    {"dirty-age", "SEC", OPT_DIRTY_AGE,
+     "older data is written back without a lull; 0: never (600)"},
+    {"fsync", "MODE", OPT_FSYNC,
+     "fsync returns when data is on the node's disk (local) or on the PFS (pfs) (local)"},
     {"attr-timeout", "SEC", OPT_ATTR_TIMEOUT,
      "names and attributes of other nodes are seen within (1.0)"},
     {"negative-timeout", "SEC", OPT_NEGATIVE_TIMEOUT,
@@ -258,7 +306,19 @@ static int set_option(int code, const char *name, const char *v)
     case OPT_FLUSH:
         return take_policy(name, v);
     case OPT_FLUSH_WAIT:
-        return take_seconds(name, v, 86400, &settings.flush_wait);
+        return take_wait(name, v);
+    case OPT_FLUSH_WRITERS:
+        return take_number(name, v, 1, 64, &out->flush.writers);
+    case OPT_FLUSH_LIMIT:
+        return take_size(name, v, 0, UINT64_MAX / 2, &out->flush.limit);
+    case OPT_DIRTY_HIGH:
+        return take_percent(name, v, 2, 90, &out->flush.dirty_high);
+    case OPT_DIRTY_LOW:
+        return take_percent(name, v, 1, 89, &out->flush.dirty_low);
+    case OPT_DIRTY_AGE:
+        return take_age(name, v);
+    case OPT_FSYNC:
+        return take_fsync(name, v);
     case OPT_ATTR_TIMEOUT:
         return take_seconds(name, v, 3600, &settings.attr_timeout);
     case OPT_NEGATIVE_TIMEOUT:
@@ -441,13 +501,14 @@ static void set_defaults(void)
     settings = (struct settings){
         .passthrough = true,
         .attr_timeout = 1.0,
-        .flush_wait = 1.0,
         .chunk_size = 1u << 20,
         .memory = 256u << 20,
         .wait_nodes = 1,
         .wait_timeout = 60,
     };
-    *out = (struct options){.policy = FLUSH_IDLE, .log_level = LOG_LEVEL_INFO};
+    *out = (struct options){
+        .flush = {.policy = FLUSH_IDLE, .wait_ms = 1000, .writers = 4, .dirty_age_ms = 600000},
+        .log_level = LOG_LEVEL_INFO};
 }
 
 /* Paths must hold when the daemon's working directory is "/".  A mount point may be a dead mount:
@@ -509,6 +570,18 @@ static int complete_immutable(void)
     return 0;
 }
 
+/* One that is given moves the other's default out of its way. */
+static int complete_marks(void)
+{
+    unsigned *high = &out->flush.dirty_high, *low = &out->flush.dirty_low;
+    if (!*high)
+        *high = MAX(60u, *low + 1);
+    if (!*low)
+        *low = MIN(40u, *high - 1);
+    return *low < *high ? 0
+                        : complain("--dirty-low %u%% must be below --dirty-high %u%%", *low, *high);
+}
+
 static int complete(void)
 {
     int err;
@@ -528,7 +601,7 @@ static int complete(void)
     if (settings.log_file)
         settings.log_file = absolute(settings.log_file);
     settings.several_users = settings.allow_other && !geteuid();
-    return 0;
+    return complete_marks();
 }
 
 static int take_arguments(int argc, char **argv)

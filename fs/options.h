@@ -7,7 +7,7 @@
 #include "transport/base.h"
 
 struct options {
-    enum flush_policy policy;
+    struct flush_config flush;
     enum log_level log_level;
     const char *session_dir; /* NULL: the default */
     bool help, version;

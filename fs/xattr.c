@@ -1,4 +1,5 @@
 /* xattr.c - extended attributes, POSIX ACLs among them: the PFS's, passed through with its errors.
+ * One has a meaning here, a directory's flush policy (dir_policy.c): it is given sound values only.
  *
  * A changed ACL changes the mode, and a default ACL whether the umask counts: what is remembered of
  * either is dropped.
@@ -161,6 +162,9 @@ static void acl_changed(struct inode *i)
 static int change(struct request *r, xattr_op op)
 {
     struct statx stx;
+    bool policy = dir_policy_is_name(r->name);
+    if (policy && op == set_op && dir_policy_check(r->inode, r->text, r->size))
+        return -EINVAL;
     int err = attr_stat(r->inode, &stx); /* also finds a name that leads there */
     if (err)
         return err;
@@ -171,6 +175,8 @@ static int change(struct request *r, xattr_op op)
         return err;
     if (!strncmp(r->name, ACL_PREFIX, strlen(ACL_PREFIX)))
         acl_changed(r->inode);
+    if (policy)
+        dir_policy_changed(r->inode);
     if (same.on && !attr_stat(r->inode, &stx))
         same_end(&same, &stx);
     return 0;

@@ -175,3 +175,9 @@ void data_on_need(int (*make_room)(struct file *f))
 {
     local_make_room = make_room;
 }
+
+void data_on_write(bool (*must_wait)(uint64_t len), int (*admit)(struct file *f, uint64_t len))
+{
+    local_must_wait = must_wait;
+    local_admit = admit;
+}

@@ -295,9 +295,9 @@ int data_utimens(struct data_handle *h, int64_t mtime_ns)
     return touch(h, &c);
 }
 
-int data_sync(struct data_handle *h)
+int data_sync(struct data_handle *h, bool pfs)
 {
-    struct change c = {.op = CARRY_SYNC};
+    struct change c = {.op = CARRY_SYNC, .mode = pfs};
     int err = touch(h, &c);
     return err == -ENODATA ? 0 : err; /* flushed meanwhile: on the PFS */
 }

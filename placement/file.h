@@ -89,7 +89,8 @@ struct file {
     /* ---- flush part (owned by flush/queue.c and pass.c, RANK_POLICY) ---- */
     struct file *flush_next, **flush_prev;
     struct file_list *flush_list; /* which one it is on */
-    uint64_t dirty_since_ms, retry_at_ms;
+    uint64_t dirty_since_ms, retry_at_ms, pass_began_ms;
+    uint8_t flush_policy; /* enum flush_policy + 1; 0: the mount's */
     unsigned flush_tries;
     int flush_error;          /* last error, 0 */
     unsigned flush_error_seq; /* goes up with each failure: each handle reports it once */

@@ -29,6 +29,8 @@
 
 int (*local_make_room)(struct file *f);
 int (*local_sync_pfs)(struct file *f);
+bool (*local_must_wait)(uint64_t len);
+int (*local_admit)(struct file *f, uint64_t len);
 
 /* ---- reading ---- */
 
@@ -158,6 +160,8 @@ static int change_once(struct file *f, struct change *c, uint64_t *fill_off)
 int local_change_now(struct file *f, struct change *c)
 {
     uint64_t fill_off;
+    if (local_must_wait && local_must_wait(c->len))
+        return -EAGAIN;
     int err = change_once(f, c, &fill_off);
     return err == -ENODATA || err == -ENOSPC ? -EAGAIN : err;
 }
@@ -167,9 +171,17 @@ static int make_room(struct file *f)
     return local_make_room ? local_make_room(f) : -ENOSPC;
 }
 
+static int admit(struct file *f, uint64_t len)
+{
+    return local_admit ? local_admit(f, len) : 0;
+}
+
 int local_change(struct file *f, struct change *c)
 {
-    int err = -EIO;
+    int err = c->op == CARRY_WRITE || c->op == CARRY_APPEND ? admit(f, c->len) : 0;
+    if (err)
+        return err;
+    err = -EIO;
     for (unsigned i = 0; i < TRIES; i++) {
         uint64_t fill_off = 0;
         err = change_once(f, c, &fill_off);

@@ -35,5 +35,8 @@ int local_change_now(struct file *f, struct change *c);
 /* flush registers (by data_on_need, carry_on_need): 0 or -errno. */
 extern int (*local_make_room)(struct file *f);
 extern int (*local_sync_pfs)(struct file *f);
+/* flush registers (by data_on_write): must a write of len bytes wait; the waiting, 0 or -errno. */
+extern bool (*local_must_wait)(uint64_t len);
+extern int (*local_admit)(struct file *f, uint64_t len);
 
 #endif

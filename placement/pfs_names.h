@@ -36,6 +36,8 @@ struct pfs_node;
 struct pfs_node *pfs_root(void);
 /* The child of parent by this name: an object, no PFS call.  Referenced. */
 struct pfs_node *pfs_child(struct pfs_node *parent, const char *name);
+/* The directory it is in: referenced; NULL: the root, or it has no name.  Any thread, no PFS call. */
+struct pfs_node *pfs_parent(struct pfs_node *n);
 /* The same after a lookup said that the name is fid: if the object by that name expects another fid
  * (the name was used again) the old object loses the name (-ESTALE from then on, as after pfs_gone)
  * and a new one is made. Use it for whatever statx has answered. */

@@ -252,6 +252,16 @@ bool pfs_fid_known(struct pfs_node *n, struct fid *out)
     return known;
 }
 
+struct pfs_node *pfs_parent(struct pfs_node *n)
+{
+    lock_take(&pfs_tree_lock);
+    struct pfs_node *parent = n->named ? n->parent : NULL;
+    if (parent)
+        parent->refs++;
+    lock_drop(&pfs_tree_lock);
+    return parent;
+}
+
 struct pfs_node *pfs_parent_of(struct pfs_node *n, char name[NAME_BYTES])
 {
     struct pfs_node *parent = NULL;

@@ -13,9 +13,8 @@
 #define AVAIL_EVERY_MS 200
 #define AVAIL_BYTES    (UINT64_C(16) << 20) /* set aside since the disk was last asked */
 #define FLOOR_MAX      (UINT64_C(1) << 30)
-#define DEFAULT_SHARE  80 /* % of what is free */
+#define DEFAULT_SHARE  80  /* % of what is free */
 #define KEEP_FREE_MAX  256 /* chunks evicted at once */
-#define HIGH_MARK      60 /* % of the limit that may be dirty before writers are held back */
 
 struct lru {
     uint32_t first, last, n;
@@ -30,7 +29,9 @@ static struct {
     uint64_t reserved;
     struct lru lru[LRU_N];
     _Atomic int64_t used, dirty; /* bytes of pages */
-} space;
+    _Atomic uint64_t room;       /* for pages: the limit less the slabs */
+    _Atomic unsigned high;       /* % of it that may be dirty before writers are held back */
+} space = {.high = 60};
 
 /* ---- limits ---- */
 
@@ -81,6 +82,8 @@ static void set_limit(void)
         space.limit = disk_size() / 100 * space.config.percent;
     else
         space.limit = default_limit();
+    uint64_t slabs = state_slab_bytes();
+    atomic_store(&space.room, space.limit > slabs ? space.limit - slabs : 0);
 }
 
 void space_start(const struct space_config *c)
@@ -134,7 +137,8 @@ bool space_pins(uint64_t pinned, uint64_t size, bool write)
     set_limit();
     bool fits = pinned + size <= space.limit / 2;
     if (write)
-        fits = fits && dirty <= space.limit / 100 * HIGH_MARK && used <= space.limit / 10 * 9 &&
+        fits = fits && dirty <= atomic_load(&space.room) / 100 * atomic_load(&space.high) &&
+               used <= space.limit / 10 * 9 &&
                space.avail >= space.floor + MIN(space.limit, space.avail) / 10;
     lock_drop(&space.lock);
     return fits;
@@ -149,6 +153,18 @@ void space_usage(struct store_usage *out)
     out->used = used_now();
     out->dirty = (uint64_t)MAX(dirty, 0);
     lock_drop(&space.lock);
+}
+
+void store_dirty(uint64_t *dirty, uint64_t *room)
+{
+    int64_t bytes = atomic_load_explicit(&space.dirty, memory_order_relaxed);
+    *dirty = (uint64_t)MAX(bytes, 0);
+    *room = atomic_load_explicit(&space.room, memory_order_relaxed);
+}
+
+void store_dirty_high(unsigned percent)
+{
+    atomic_store(&space.high, percent);
 }
 
 /* ---- lists ---- */

@@ -237,5 +237,10 @@ struct store_usage {
     uint64_t limit, used, dirty, pinned, files, chunks;
 };
 void store_usage(struct store_usage *out);
+/* Bytes that are not on the PFS, and how many of any kind there is room for (the limit less the
+ * records).  No lock. */
+void store_dirty(uint64_t *dirty, uint64_t *room);
+/* Above this many % of dirty bytes no new file is opened for the kernel to write. */
+void store_dirty_high(unsigned percent);
 
 #endif

@@ -40,6 +40,19 @@ static void print_cache(const json_t *s)
            size_of(cache, "size", size), size_of(cache, "dirty", dirty));
 }
 
+static void print_marks(const json_t *flush)
+{
+    char low[SIZE], high[SIZE], age[SIZE] = "";
+    uint64_t oldest_s = json_u64(flush, "oldest_ms") / 1000,
+             age_s = json_u64(flush, "age_ms") / 1000;
+    if (age_s)
+        snprintf(age, sizeof(age), " of %" PRIu64 " s", age_s);
+    printf("               a lull after %.2f s; marks at %s and %s; oldest dirty data %" PRIu64
+           " s%s\n",
+           (double)json_u64(flush, "wait_ms") / 1000, size_of(flush, "low_bytes", low),
+           size_of(flush, "high_bytes", high), oldest_s, age);
+}
+
 static void print_flush(const json_t *s)
 {
     char flushed[SIZE], pending[SIZE];
@@ -49,6 +62,7 @@ static void print_flush(const json_t *s)
            json_text(flush, "policy"), json_text(flush, "state"),
            size_of(flush, "flushed_bytes", flushed), size_of(flush, "pending_bytes", pending),
            files, files == 1 ? "" : "s");
+    print_marks(flush);
 }
 
 static void print_reads(const json_t *s)

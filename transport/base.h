@@ -67,6 +67,8 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(written_bytes, "bytes that applications wrote on this node")                                 \
     X(carried_bytes, "bytes written here that were carried to another node's claim")               \
     X(flushed_bytes, "dirty bytes that reached the PFS")                                           \
+    X(flushed_lull_bytes, "dirty bytes that reached the PFS in lulls")                             \
+    X(slowed_ms, "milliseconds that writers waited because of dirty data")                         \
     X(flushed_files, "files that became clean by a flush")                                         \
     X(flush_errors, "flushes of a file that failed")                                               \
     X(evicted_bytes, "clean bytes dropped from the cache for space")                               \

@@ -423,7 +423,7 @@ static void order_truncate(struct order *o)
 
 static void order_sync(struct order *o)
 {
-    o->err = data_sync(node_handles[o->a].h);
+    o->err = data_sync(node_handles[o->a].h, false);
 }
 
 /* out: where, node, size, counter. */

@@ -13,11 +13,11 @@
 #include <sys/resource.h>
 #include <sys/vfs.h>
 
-#define NEVER (24u * 3600 * 1000) /* a wait interval that does not come: only who asks flushes */
+#define NO_LULL (24u * 3600 * 1000) /* a wait interval that does not come: only who asks flushes */
 
 static void start(uint64_t wait_ms)
 {
-    struct flush_config c = {FLUSH_IDLE, wait_ms, 4};
+    struct flush_config c = {.policy = FLUSH_IDLE, .wait_ms = wait_ms, .writers = 4};
     ck_assert_int_eq(flush_start(&c), 0);
     ck_assert_int_eq(flush_recover(), 0);
 }
@@ -115,7 +115,7 @@ END_TEST
 
 START_TEST(writing_gives_the_mtime)
 {
-    start(NEVER);
+    start(NO_LULL);
     struct file *f = env_create("f", 0644);
     int64_t before = real_ns();
     env_write(f, "x", 1, 0);
@@ -239,7 +239,7 @@ START_TEST(one_byte_into_a_file)
 {
     static const size_t sizes[] = {1,       1000,          4095,   4096, 4097, (1 << 20) - 1,
                                    1 << 20, (1 << 20) + 1, 3 << 20};
-    start(NEVER);
+    start(NO_LULL);
     char *bytes = malloc(3 << 20);
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
         const size_t n = sizes[i],
@@ -263,7 +263,7 @@ END_TEST
 
 START_TEST(cut_and_extended)
 {
-    start(NEVER);
+    start(NO_LULL);
     fill_page(3);
     char want[20000];
     env_put("f", page, 20000, 0644);
@@ -298,7 +298,7 @@ END_TEST
 
 START_TEST(holes_stay_holes)
 {
-    start(NEVER);
+    start(NO_LULL);
     struct file *f = env_create("f", 0644);
     env_write(f, "far", 3, 100 << 20);
     env_truncate(f, 200 << 20);
@@ -323,7 +323,7 @@ END_TEST
 
 START_TEST(larger_than_a_batch)
 {
-    start(NEVER);
+    start(NO_LULL);
     struct file *f = env_create("f", 0644);
     uint64_t before = counted(pfs_write_bytes);
     for (int i = 0; i < 150; i++) {
@@ -410,7 +410,7 @@ static void model_run(uint32_t seed, int rounds, bool flush_often)
 
 START_TEST(random_changes_and_flushes)
 {
-    start(NEVER);
+    start(NO_LULL);
     for (uint32_t seed = 1; seed <= 6; seed++)
         model_run(seed, 300, true);
 }
@@ -480,7 +480,7 @@ static void *ask(void *arg)
 
 START_TEST(many_ask_for_one_file)
 {
-    start(NEVER);
+    start(NO_LULL);
     struct file *f = env_create("f", 0644);
     for (int r = 0; r < 20; r++) {
         pthread_t t[8];
@@ -518,7 +518,7 @@ static bool see(void *arg, const struct flush_progress *p)
 
 START_TEST(progress_is_told)
 {
-    start(NEVER);
+    start(NO_LULL);
     struct file *f[10];
     char name[16];
     for (int i = 0; i < 10; i++) {
@@ -568,7 +568,7 @@ static struct listed unflushed(void)
 
 START_TEST(a_file_that_is_too_large)
 {
-    start(NEVER);
+    start(NO_LULL);
     fill_page(9);
     struct file *f = env_create("f", 0644);
     unsigned handle = f->flush_error_seq, other = f->flush_error_seq;
@@ -628,7 +628,7 @@ END_TEST
 
 START_TEST(a_file_that_may_not_be_written)
 {
-    start(NEVER);
+    start(NO_LULL);
     if (getuid() != 0)
         return;
     struct file *f = env_create("f", 0644);
@@ -675,7 +675,7 @@ END_TEST
 
 START_TEST(unlinked_is_never_flushed)
 {
-    start(NEVER);
+    start(NO_LULL);
     struct file *f = env_create("f", 0644), *g = env_create("g", 0644);
     uint64_t before = counted(pfs_write_bytes);
     env_write(f, "abc", 3, 0);
@@ -702,7 +702,7 @@ END_TEST
 
 START_TEST(removed_behind_our_back_keeps_the_data)
 {
-    start(NEVER);
+    start(NO_LULL);
     struct file *f = env_create("f", 0644);
     env_write(f, "abc", 3, 0);
     pfs_release(f);
@@ -736,7 +736,7 @@ static bool small_pfs(void)
 START_TEST(a_full_pfs_loses_nothing)
 {
     bool full = small_pfs();
-    start(NEVER);
+    start(NO_LULL);
     if (!full)
         return;
     enum { FILES = 30 };
@@ -776,7 +776,7 @@ END_TEST
 
 START_TEST(room_is_made_by_flushing)
 {
-    start(NEVER);
+    start(NO_LULL);
     lull_begin();
     struct file *f = env_create("f", 0644);
     env_write(f, page, sizeof(page), 0);
@@ -805,7 +805,7 @@ START_TEST(a_stop_in_the_middle_keeps_what_is_dirty)
     lull_begin();
     flush_stop(); /* must not wait for a lull */
     lull_end();
-    start(NEVER);
+    start(NO_LULL);
     ck_assert_int_eq(flush_recover(), 0);
     ck_assert_int_eq(flush_all(NULL, NULL), 0);
     ck_assert(!dirty(f));
@@ -822,7 +822,7 @@ END_TEST
 
 START_TEST(what_a_dead_daemon_left_is_flushed)
 {
-    start(NEVER);
+    start(NO_LULL);
     struct file *f = env_create("f", 0644), *g = env_create("g", 0644);
     fill_page(4);
     env_write(f, page, 70000, 0);
@@ -834,7 +834,7 @@ START_TEST(what_a_dead_daemon_left_is_flushed)
     flush_stop();
     store_close(false); /* as after kill -9: nothing is flushed */
     env_open_store();
-    start(NEVER);
+    start(NO_LULL);
     ck_assert_int_eq(flush_recover(), 0);
     ck_assert_uint_eq(env_mode("g"), 0444);
     ck_assert_uint_eq(pending(), 2);
@@ -874,7 +874,7 @@ START_TEST(dirty_files_are_named_in_the_session)
     ck_assert_int_eq(mkdir(dir, 0700), 0);
     struct session_config c = {dir, "test", 1 << 20};
     ck_assert_msg(session_open(&c, err, sizeof(err)) == 0, "%s", err);
-    start(NEVER);
+    start(NO_LULL);
     struct file *f[20];
     for (int i = 0; i < 20; i++) {
         char name[32];
@@ -890,20 +890,116 @@ START_TEST(dirty_files_are_named_in_the_session)
     env_write(f[3], "y", 1, 0);
     flush_stop(); /* at once, in the end */
     ck_assert_uint_eq(named(dir), 1);
-    start(NEVER);
+    start(NO_LULL);
     for (int i = 0; i < 20; i++)
         shut(f[i]);
 }
 END_TEST
 
-START_TEST(policies_by_name)
+/* ---- policies, age, marks: I/O is in progress all the time ---- */
+
+static void start_with(struct flush_config c)
 {
-    enum flush_policy p;
-    start(NEVER);
-    ck_assert_int_eq(flush_policy_parse("idle", &p), 0);
-    ck_assert_int_eq(p, FLUSH_IDLE);
-    ck_assert_int_eq(flush_policy_parse("close", &p), -EINVAL);
-    ck_assert_int_eq(flush_policy_parse("", &p), -EINVAL);
+    c.wait_ms = NO_LULL;
+    c.writers = 2;
+    ck_assert_int_eq(flush_start(&c), 0);
+    ck_assert_int_eq(flush_recover(), 0);
+    lull_begin();
+}
+
+static struct file *written(const char *name, int mib)
+{
+    struct file *f = env_create(name, 0644);
+    for (int i = 0; i < mib; i++)
+        env_write(f, page, sizeof(page), (uint64_t)i << 20);
+    return f;
+}
+
+START_TEST(immediate_waits_for_nothing)
+{
+    start_with((struct flush_config){.policy = FLUSH_IMMEDIATE});
+    struct file *f = written("f", 1);
+    UNTIL(!dirty(f));
+    ck_assert_uint_eq(counted(flushed_lull_bytes), 0);
+    lull_end();
+    shut(f);
+}
+END_TEST
+
+START_TEST(a_file_has_the_policy_that_it_is_given)
+{
+    start_with((struct flush_config){.policy = FLUSH_END, .dirty_age_ms = 1});
+    struct file *f = written("f", 1), *g = written("g", 1), *h = written("h", 1);
+    ck_assert_int_eq(flush_policy_of(g), FLUSH_END);
+    flush_set_policy(g, FLUSH_IMMEDIATE); /* while it is in the queue */
+    ck_assert_int_eq(flush_policy_of(g), FLUSH_IMMEDIATE);
+    UNTIL(!dirty(g));
+    usleep(300000);
+    ck_assert(dirty(f) && dirty(h)); /* of age, but `end` has none */
+    ck_assert_int_eq(flush_all(NULL, NULL), 0);
+    ck_assert(!dirty(f) && !dirty(h));
+    lull_end();
+    shut(f);
+    shut(g);
+    shut(h);
+}
+END_TEST
+
+START_TEST(of_age)
+{
+    start_with((struct flush_config){.policy = FLUSH_IDLE, .dirty_age_ms = 700});
+    uint64_t began = boot_ms();
+    struct file *f = written("f", 1);
+    struct flush_status s;
+    flush_status(&s);
+    ck_assert_uint_le(s.oldest_ms, boot_ms() - began);
+    while (boot_ms() < began + 600)
+        ck_assert(dirty(f));
+    UNTIL(!dirty(f));
+    flush_status(&s);
+    ck_assert_uint_eq(s.oldest_ms, 0);
+    lull_end();
+    shut(f);
+}
+END_TEST
+
+START_TEST(from_the_high_mark_to_the_low_one)
+{
+    /* 5 and 2 % of 512 MiB less the records */
+    start_with((struct flush_config){.policy = FLUSH_END, .dirty_high = 5, .dirty_low = 2});
+    struct flush_status s;
+    struct file *f[30];
+    char name[16];
+    for (int i = 0; i < 30; i++) {
+        snprintf(name, sizeof(name), "f%d", i);
+        f[i] = written(name, 1);
+        room_look(); /* as the sampler does, and writers */
+        flush_status(&s);
+        ck_assert(s.flushed_bytes == 0 || (uint64_t)i << 20 >= s.high_bytes - (2 << 20));
+    }
+    UNTIL((flush_status(&s), !s.draining));
+    UNTIL((flush_status(&s), s.pending_bytes <= s.low_bytes));
+    usleep(300000);
+    flush_status(&s);
+    ck_assert_uint_le(s.pending_bytes, s.low_bytes);
+    ck_assert_uint_gt(s.pending_bytes, s.low_bytes / 2); /* and no further */
+    ck_assert(!dirty(f[0]) && dirty(f[29]));             /* oldest first */
+    lull_end();
+    for (int i = 0; i < 30; i++)
+        shut(f[i]);
+}
+END_TEST
+
+START_TEST(a_limit_bounds_the_flush)
+{
+    start_with((struct flush_config){.policy = FLUSH_IDLE, .limit = 16 << 20});
+    struct file *f = written("f", 24);
+    uint64_t began = boot_ms();
+    ck_assert_int_eq(flush_file(f), 0); /* six pieces: the last one's turn is after 5/4 s */
+    ck_assert_uint_ge(boot_ms() - began, 1200);
+    ck_assert_uint_le(boot_ms() - began, 5000);
+    lull_end();
+    shut(f);
 }
 END_TEST
 
@@ -939,7 +1035,11 @@ int main(void)
     tcase_add_test(t, a_stop_in_the_middle_keeps_what_is_dirty);
     tcase_add_test(t, what_a_dead_daemon_left_is_flushed);
     tcase_add_test(t, dirty_files_are_named_in_the_session);
-    tcase_add_test(t, policies_by_name);
+    tcase_add_test(t, immediate_waits_for_nothing);
+    tcase_add_test(t, a_file_has_the_policy_that_it_is_given);
+    tcase_add_test(t, of_age);
+    tcase_add_test(t, from_the_high_mark_to_the_low_one);
+    tcase_add_test(t, a_limit_bounds_the_flush);
     suite_add_tcase(s, t);
     t = tcase_create("user");
     tcase_add_checked_fixture(t, setup_user, teardown);

@@ -79,7 +79,14 @@ START_TEST(defaults_are_those_of_the_manual)
     ck_assert_uint_eq(settings.wait_timeout, 60);
     ck_assert_double_eq(settings.attr_timeout, 1.0);
     ck_assert_double_eq(settings.negative_timeout, 0.0);
-    ck_assert_double_eq(settings.flush_wait, 1.0);
+    ck_assert_uint_eq(o.flush.policy, FLUSH_IDLE);
+    ck_assert_uint_eq(o.flush.wait_ms, 1000);
+    ck_assert(!o.flush.wait_auto && !settings.fsync_pfs);
+    ck_assert_uint_eq(o.flush.writers, 4);
+    ck_assert_uint_eq(o.flush.limit, 0);
+    ck_assert_uint_eq(o.flush.dirty_high, 60);
+    ck_assert_uint_eq(o.flush.dirty_low, 40);
+    ck_assert_uint_eq(o.flush.dirty_age_ms, 600000);
     ck_assert(!settings.foreground && !settings.allow_other && !settings.read_only &&
               settings.passthrough);
     ck_assert_int_eq(o.log_level, LOG_LEVEL_INFO);
@@ -111,7 +118,7 @@ START_TEST(long_options_and_o_words_set_the_same)
     ck_assert_str_eq(settings.listen, "127.0.0.1:7");
     ck_assert_uint_eq(settings.wait_nodes, 3);
     ck_assert_uint_eq(settings.chunk_size, 64u << 10);
-    ck_assert_double_eq(settings.flush_wait, 0.5);
+    ck_assert_uint_eq(o.flush.wait_ms, 500);
     ck_assert_double_eq(settings.attr_timeout, 2.0);
     ck_assert_uint_eq(settings.memory, 64u << 20);
     ck_assert_int_eq(o.log_level, LOG_LEVEL_DEBUG);
@@ -172,6 +179,16 @@ static const char *const out_of_range[] = {
     "--node=.x",
     "--log-level=loud",
     "--flush=later",
+    "--flush-wait=automatic",
+    "--flush-writers=0",
+    "--flush-writers=65",
+    "--flush-limit=fast",
+    "--dirty-high=91%",
+    "--dirty-high=1",
+    "--dirty-high=%",
+    "--dirty-low=0",
+    "--dirty-age=-1",
+    "--fsync=never",
     "--immutable=",
     "--immutable=/q",
     "--immutable=/pq",
@@ -187,10 +204,45 @@ START_TEST(what_is_out_of_range_is_refused_by_its_name)
 }
 END_TEST
 
-START_TEST(policies_of_later_versions_are_refused_as_such)
+START_TEST(when_to_write_back)
 {
-    static const char *const later[] = {"--flush=immediate", "--flush=close", "--flush=end"};
-    ck_refused(parse(later[_i], "/p", "/m", NULL), "later");
+    static const char *const names[] = {"--flush=idle", "--flush=immediate", "--flush=close",
+                                        "--flush=end"};
+    for (unsigned p = 0; p < FLUSH_POLICIES; p++) {
+        ck_assert_int_eq(parse(names[p], "/p", "/m", NULL), 0);
+        ck_assert_uint_eq(o.flush.policy, p);
+    }
+    ck_assert_int_eq(parse("--flush-wait=auto", "--flush-limit=100M", "--flush-writers=7",
+                           "--dirty-age=0.5", "--fsync=pfs", "/p", "/m", NULL),
+                     0);
+    ck_assert(o.flush.wait_auto && settings.fsync_pfs);
+    ck_assert_uint_eq(o.flush.wait_ms, 1000); /* until something is learned */
+    ck_assert_uint_eq(o.flush.limit, 100 << 20);
+    ck_assert_uint_eq(o.flush.writers, 7);
+    ck_assert_uint_eq(o.flush.dirty_age_ms, 500);
+    ck_assert_int_eq(parse("--flush-wait=auto", "--flush-wait=2", "/p", "/m", NULL), 0);
+    ck_assert(!o.flush.wait_auto);
+}
+END_TEST
+
+START_TEST(marks_go_with_each_other)
+{
+    static const struct {
+        const char *a, *b;
+        unsigned high, low;
+    } ok[] = {
+        {"--dirty-high=70%", "--dirty-low=10%", 70, 10},
+        {"--dirty-high=70", "--dirty-low=69", 70, 69},
+        {"--dirty-high=30%", "--foreground", 30, 29},
+        {"--dirty-low=75%", "--foreground", 76, 75},
+        {"--dirty-low=10%", "--foreground", 60, 10},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ok); i++) {
+        ck_assert_int_eq(parse(ok[i].a, ok[i].b, "/p", "/m", NULL), 0);
+        ck_assert_uint_eq(o.flush.dirty_high, ok[i].high);
+        ck_assert_uint_eq(o.flush.dirty_low, ok[i].low);
+    }
+    ck_refused(parse("--dirty-high=30%", "--dirty-low=30%", "/p", "/m", NULL), "dirty-low");
 }
 END_TEST
 
@@ -296,7 +348,8 @@ int main(void)
     tcase_add_test(t, cache_size_may_be_a_percentage);
     tcase_add_loop_test(t, what_is_out_of_range_is_refused_by_its_name, 0,
                         (int)ARRAY_LEN(out_of_range));
-    tcase_add_loop_test(t, policies_of_later_versions_are_refused_as_such, 0, 3);
+    tcase_add_test(t, when_to_write_back);
+    tcase_add_test(t, marks_go_with_each_other);
     tcase_add_test(t, unknown_options_are_named);
     tcase_add_test(t, two_directories_are_needed);
     tcase_add_test(t, the_session_comes_from_the_environment);

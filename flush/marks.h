@@ -1,0 +1,46 @@
+/* marks.h - dirty bytes against the marks: how urgent the flush is, how fast writers may write.
+ *
+ *     0        low          high                     full     100 % of the room for bytes
+ *     |---------|------------|------------------------|-------|
+ *       lulls      drain:       flush at full speed;    writers wait until bytes are clean
+ *       only       flush at     writers at
+ *                  input rate   flush rate * (full - high) / (dirty - high)
+ *                  + excess
+ *                  / 10 s,
+ *                  from high down to low
+ *
+ * The writers' rate is no limit at the high mark and the flush's own at the full one: whatever the
+ * input rate I > F is, dirty bytes come to rest in between, where it is slowed to F.
+ * Pure but for the clock's value: the callers' lock guards struct marks.
+ */
+#ifndef EDDY_FLUSH_MARKS_H
+#define EDDY_FLUSH_MARKS_H
+
+#include "flush/decide.h"
+#include "flush/limit.h"
+
+#define MARK_FULL 95 /* % */
+
+struct marks {
+    unsigned high, low; /* % of the room */
+    bool draining;
+    double in, out; /* bytes/s: becoming dirty; written to the PFS while there was something to
+                       write */
+    struct marks_sample {
+        uint64_t at_ms, dirty, flushed, written;
+    } last;
+    struct limit writers;
+};
+
+uint64_t marks_bytes(uint64_t room, unsigned percent);
+/* Remembers that the high mark was reached until the low one is. */
+enum mark_level marks_level(struct marks *m, uint64_t dirty, uint64_t room);
+/* Takes the rates; cheap, any number of times.  flushed, written: bytes that became clean, that were
+ * written to the PFS, since ever.  busy: a pass runs. */
+void marks_measure(struct marks *m, const struct marks_sample *now, bool busy);
+double marks_drain_rate(const struct marks *m, uint64_t dirty, uint64_t room); /* bytes/s */
+/* A writer of len bytes may go on at this time; all writers take turns. */
+uint64_t marks_slow(struct marks *m, uint64_t len, uint64_t dirty, uint64_t room, uint64_t now_ns);
+bool marks_full(uint64_t dirty, uint64_t len, uint64_t room);
+
+#endif

@@ -1,0 +1,195 @@
+/* room.c - dirty bytes as they are now: the flusher learns of the marks, writers are slowed and wait.
+ *
+ * Writers come through flush_must_wait before each write, which is a few atomics while there is
+ * room; those that the kernel serves are seen by the sampler (sample.c).
+ */
+#include "flush/flush_int.h"
+
+#include "placement/store.h"
+
+#include <errno.h>
+
+#define ROOM_RETRY_MS 1000 /* failed files are tried again for room this often at most */
+#define BATCH         (64u << 20)
+#define BATCH_SHARE   64 /* of the cache, so that a small one has room again soon */
+
+/* flush.marks as the writers see them without the lock. */
+static _Atomic bool above_high;
+
+uint64_t room_batch(void)
+{
+    uint64_t dirty, room;
+    store_dirty(&dirty, &room);
+    return MAX(MIN(room / BATCH_SHARE, (uint64_t)BATCH), (uint64_t)PIECE);
+}
+
+/* ---- the level ---- */
+
+enum mark_level room_level(void)
+{
+    struct marks_sample now = {
+        .at_ms = boot_ms(), .flushed = counted(flushed_bytes), .written = counted(pfs_write_bytes)};
+    uint64_t room;
+    store_dirty(&now.dirty, &room);
+    marks_measure(&flush.marks, &now, flush.busy || flush.urgent_jobs);
+    enum mark_level level = marks_level(&flush.marks, now.dirty, room);
+    if (!atomic_exchange(&above_high, level == MARK_HIGH) && level == MARK_HIGH)
+        bell_ring(); /* the flusher, and passes that wait for a lull */
+    return level;
+}
+
+/* Above the high mark with len bytes more? */
+static bool is_high(uint64_t len)
+{
+    uint64_t dirty, room;
+    store_dirty(&dirty, &room);
+    return dirty + len > marks_bytes(room, flush.config.dirty_high);
+}
+
+void room_look(void)
+{
+    if (!is_high(0) || atomic_load_explicit(&above_high, memory_order_relaxed))
+        return;
+    lock_take(&flush.lock);
+    room_level();
+    lock_drop(&flush.lock);
+}
+
+/* ---- writers ---- */
+
+bool flush_must_wait(uint64_t len)
+{
+    return is_high(len);
+}
+
+/* Lock held: sleeps until something ends, or so long. */
+static void sleep_ms(uint64_t ms)
+{
+    uint64_t began = boot_ms();
+    lock_wait(&flush.lock, &flush.ended, ms);
+    count(slowed_ms, boot_ms() - began);
+}
+
+/* Lock held: this writer's turn on the way from the high mark to the full one. */
+static void wait_for_turn(uint64_t len)
+{
+    uint64_t dirty, room, now = boot_ns();
+    store_dirty(&dirty, &room);
+    uint64_t turn = marks_slow(&flush.marks, len, dirty, room, now);
+    while (!flush.stop && is_high(len) && (now = boot_ns()) + 999999 < turn)
+        sleep_ms((turn - now) / 1000000);
+}
+
+static bool is_full(uint64_t len)
+{
+    uint64_t dirty, room;
+    store_dirty(&dirty, &room);
+    return dirty && marks_full(dirty, len, room);
+}
+
+static bool something_to_do(bool *ring);
+
+/* Lock held: until len bytes fit below the full mark.  Where nothing can become clean the store's own
+ * limit counts, but not for a file that the PFS does not take. */
+static int wait_below_full(const struct file *f, uint64_t len)
+{
+    bool ring = true;
+    while (is_full(len)) {
+        if (flush.stop)
+            return -ECANCELED;
+        if (!something_to_do(&ring))
+            return f->flush_error;
+        if (ring) {
+            lock_drop(&flush.lock);
+            bell_ring();
+            lock_take(&flush.lock);
+            ring = false;
+        } else {
+            sleep_ms(ROOM_RETRY_MS);
+        }
+    }
+    return 0;
+}
+
+int flush_admit(struct file *f, uint64_t len)
+{
+    if (!is_high(len))
+        return 0;
+    room_look();
+    lock_take(&flush.lock);
+    wait_for_turn(len);
+    int err = 0;
+    bool full = is_full(len);
+    if (full) {
+        flush.urgent_all++;
+        err = wait_below_full(f, len);
+        flush.urgent_all--;
+    }
+    lock_drop(&flush.lock);
+    if (full)
+        bell_ring(); /* back to what the marks say */
+    return err;
+}
+
+/* ---- no room in the store ---- */
+
+/* Lock held: is there anything that could become clean?  *ring: the flusher must be told. */
+static bool something_to_do(bool *ring)
+{
+    uint64_t now = boot_ms();
+    if (!queue_nready() && !flush.running.n && now - flush.room_tried_ms >= ROOM_RETRY_MS) {
+        flush.room_tried_ms = now;
+        retry_due(true, now);
+        *ring = queue_nready();
+    }
+    return queue_nready() || flush.running.n;
+}
+
+/* Lock held: the answer when nothing can become clean.  Who comes for the first time since
+ * something did had no room before that, and has it now; who comes again without has it not. */
+static int no_room(uint64_t last_seen)
+{
+    if (flush.progress != last_seen)
+        return 0;
+    for (const struct file *f = flush.failed.first; f; f = f->flush_next)
+        if (f->flush_error && f->flush_error != -EUCLEAN)
+            return f->flush_error;
+    return -ENOSPC;
+}
+
+/* Lock held. */
+static int wait_for_room(uint64_t last_seen)
+{
+    uint64_t progress = flush.progress;
+    bool ring = true;
+    while (progress == flush.progress) {
+        if (flush.stop)
+            return -ECANCELED;
+        if (!something_to_do(&ring))
+            return no_room(last_seen);
+        if (ring) {
+            lock_drop(&flush.lock);
+            bell_ring();
+            lock_take(&flush.lock);
+            ring = false;
+        } else {
+            lock_wait(&flush.lock, &flush.ended, 0);
+        }
+    }
+    return 0;
+}
+
+int flush_make_room(struct file *f)
+{
+    static _Thread_local uint64_t last_seen =
+        UINT64_MAX; /* progress when this thread was here last */
+    (void)f;        /* oldest first, whoever asks: his own file is on the list as well */
+    lock_take(&flush.lock);
+    flush.urgent_all++;
+    int err = wait_for_room(last_seen);
+    last_seen = flush.progress;
+    flush.urgent_all--;
+    lock_drop(&flush.lock);
+    bell_ring(); /* back to lulls */
+    return err;
+}

@@ -1,0 +1,140 @@
+/* dir_policy.c - the flush policy of a directory: its extended attribute user.eddy.flush, which
+ * holds for the files below it, but for those below a directory that has one of its own.
+ *
+ * A file gets its policy when it is opened for writing.  Then its directories are asked, from the
+ * nearest one up to the first that has the attribute; what each said is kept beside its attributes,
+ * and is good
+ *
+ *     for --attr-timeout, whatever happens (other nodes' changes are seen within that time)
+ *
+ *     longer, as long as the kernel asks for its attributes and its ctime is the one it had, which
+ *     was not young then: setting an extended attribute moves ctime
+ *
+ * so that opens cost the PFS nothing where directories stay as they are, and one GETXATTR per
+ * time-out and directory where files are made.  A PFS without extended attributes has no policies.
+ */
+#include "fs/fs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flush/flush.h"
+
+#define NAME     "user.eddy.flush"
+#define LONGEST  16                  /* of a value, with room to see that it is too long */
+#define YOUNG_NS INT64_C(2000000000) /* a PFS may keep whole seconds */
+
+bool dir_policy_is_name(const char *xattr)
+{
+    return !strcmp(xattr, NAME);
+}
+
+int dir_policy_check(const struct inode *i, const char *value, size_t len)
+{
+    enum flush_policy p;
+    return S_ISDIR(i->type) ? flush_policy_parse(value, len, &p) : -EINVAL;
+}
+
+void dir_policy_changed(struct inode *i)
+{
+    lock_take(&i->lock);
+    i->policy.asked_ms = 0;
+    lock_drop(&i->lock);
+}
+
+/* ---- asking ---- */
+
+static void say_unknown(const struct pfs_node *n, const char *value, size_t len)
+{
+    static _Atomic uint64_t last;
+    if (!log_every(&last, 60000))
+        return;
+    char *path = pfs_path((struct pfs_node *)(uintptr_t)n);
+    log_warn("%s: its " NAME " is \"%.*s\", which is no flush policy: not regarded", path, (int)len,
+             value);
+    free(path);
+}
+
+/* *own: policy + 1, 0: it has none. */
+static int ask(struct pfs_node *n, uint8_t *own)
+{
+    char value[LONGEST];
+    size_t len = 0;
+    enum flush_policy p;
+    *own = 0;
+    int err = pfs_getxattr(n, NAME, value, sizeof(value), &len);
+    if (err == -ERANGE)
+        say_unknown(n, "...", 3);
+    else if (!err && flush_policy_parse(value, len, &p))
+        say_unknown(n, value, len);
+    else if (!err)
+        *own = (uint8_t)(p + 1);
+    return err == -ENODATA || err == -EOPNOTSUPP || err == -ERANGE ? 0 : err;
+}
+
+static int64_t ctime_of(const struct inode *i)
+{
+    return i->attr_known ? i->attr.st_ctim.tv_sec * INT64_C(1000000000) + i->attr.st_ctim.tv_nsec
+                         : 0;
+}
+
+/* Inode locked. */
+static bool is_good(const struct inode *i, uint64_t now)
+{
+    const struct dir_policy *p = &i->policy;
+    uint64_t timeout = (uint64_t)(settings.attr_timeout * 1000);
+    if (!p->asked_ms)
+        return false;
+    return now - p->asked_ms < timeout ||
+           (p->ctime_ns && p->ctime_ns == ctime_of(i) && now - i->attr_ms <= timeout);
+}
+
+static uint8_t own_policy(struct inode *i, struct pfs_node *n)
+{
+    struct dir_policy p = {.asked_ms = boot_ms()};
+    lock_take(&i->lock);
+    bool good = is_good(i, p.asked_ms);
+    uint8_t own = i->policy.own;
+    int64_t ctime = ctime_of(i);
+    lock_drop(&i->lock);
+    if (good)
+        return own;
+    if (ask(n, &p.own)) /* not known: asked again next time */
+        return 0;
+    if (ctime && real_ns() - ctime > YOUNG_NS)
+        p.ctime_ns = ctime;
+    lock_take(&i->lock);
+    if (i->policy.asked_ms <= p.asked_ms)
+        i->policy = p;
+    lock_drop(&i->lock);
+    return p.own;
+}
+
+/* A directory that the kernel has forgotten is asked each time. */
+static uint8_t policy_at(struct pfs_node *dir)
+{
+    uint8_t own = 0;
+    struct inode *i = inode_of_node(dir);
+    if (i)
+        own = own_policy(i, dir);
+    else
+        ask(dir, &own);
+    inode_put(i);
+    return own;
+}
+
+void dir_policy_apply(const struct inode *i, struct file *f)
+{
+    uint8_t own = 0;
+    struct pfs_node *dir = pfs_parent(i->node);
+    while (dir && !own) {
+        own = policy_at(dir);
+        struct pfs_node *up = pfs_parent(dir);
+        pfs_unref(dir);
+        dir = up;
+    }
+    if (dir)
+        pfs_unref(dir);
+    flush_set_policy(f, own - 1);
+}
