@@ -2,6 +2,7 @@
  *
  * decide.c   whether a file is written now: pure, of all that is known
  * lull.c     activity, and the bell that wakes who sleeps here
+ * gaps.c     the wait interval from the application's pauses: pure
  * marks.c    dirty bytes against the marks: pure
  * limit.c    bytes per second: pure
  * room.c     dirty bytes as they are now; writers are slowed, and wait for room
@@ -15,7 +16,8 @@
  * names.c    the dirty list in the session directory
  * priority.c idle CPU and I/O priority
  * recover.c  what a dead daemon left
- * sample.c   files that applications write through the kernel
+ * sample.c   files that applications read and write through the kernel
+ * disk.c     the cache disk's counters
  */
 #ifndef EDDY_FLUSH_FLUSH_INT_H
 #define EDDY_FLUSH_FLUSH_INT_H
@@ -31,7 +33,8 @@
 
 /* ---- lull.c ---- */
 void lull_set_wait(uint64_t wait_ms);
-uint64_t lull_wait_ms(void);
+void lull_learn(uint64_t first_ms); /* from the gaps; first_ms until enough is known */
+uint64_t lull_wait_ms(void);        /* as it is now */
 /* ms until there is a lull if nothing else happens: 0 = now; UINT64_MAX = I/O is in progress, and
  * the bell will ring when it ends. */
 uint64_t lull_due_ms(void);
@@ -142,6 +145,16 @@ void names_go(void);
 /* ---- sample.c ---- */
 int sample_start(void);
 void sample_stop(void);
+
+/* ---- disk.c ---- */
+#define DISK_BUSY (512u << 10) /* bytes between two looks */
+struct disk_counts {
+    bool known;         /* no counters: a file system on no disk of its own */
+    uint64_t read, own; /* bytes, by all; by this process */
+};
+void disk_look(struct disk_counts *now);
+/* Did somebody else read since the last look?  *last becomes *now. */
+bool disk_busy(struct disk_counts *last, const struct disk_counts *now);
 
 /* ---- priority.c ---- */
 void priority_idle(void); /* this thread, from now on */

@@ -116,7 +116,10 @@ int flush_start(const struct flush_config *c)
     set_up(c);
     flush.waiting_pool = pool_new("eddy-flush", (int)flush.config.writers);
     flush.urgent_pool = pool_new("eddy-flush-now", (int)flush.config.writers);
-    lull_set_wait(c->wait_ms);
+    if (c->wait_auto)
+        lull_learn(c->wait_ms);
+    else
+        lull_set_wait(c->wait_ms);
     names_start();
     int err = -pthread_create(&flush.flusher, NULL, flusher, NULL);
     if (!err)

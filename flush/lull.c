@@ -6,17 +6,29 @@
  * clock read; only who waits for the end of an activity (`wanted`) makes the last request that ends
  * ring the bell.
  *
+ * With --flush-wait auto the interval follows the gaps between requests (gaps.c): who finds no
+ * request in progress notes how long there was none.
+ *
  * Why none is missed: the waiter sets `wanted`, then looks at `active`; the request lowers
  * `active`, then looks at `wanted`; both sequentially consistent, so at least one sees the other.
  */
 #include "flush/flush_int.h"
 
+#include "flush/gaps.h"
 #include "transport/lock.h"
 
 static _Atomic unsigned active;
 static _Atomic uint64_t last_end_ms; /* boot_ms; 0: never */
 static _Atomic bool wanted;
 static _Atomic uint64_t wait_interval_ms;
+
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    _Atomic bool on;
+    _Atomic bool stale; /* gaps came since the interval was computed */
+    uint64_t first_ms;  /* until something is known */
+    struct gaps gaps;
+} learned = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
 
 static struct {
     struct lock lock; /* RANK_LEAF */
@@ -33,17 +45,49 @@ static void bell_init(void)
 
 void lull_set_wait(uint64_t wait_ms)
 {
+    atomic_store(&learned.on, false);
     atomic_store(&wait_interval_ms, wait_ms);
 }
 
+void lull_learn(uint64_t first_ms)
+{
+    lock_take(&learned.lock);
+    learned.first_ms = first_ms;
+    learned.gaps = (struct gaps){.total = 0};
+    lock_drop(&learned.lock);
+    atomic_store(&wait_interval_ms, first_ms);
+    atomic_store(&learned.on, true);
+}
+
+/* A gap has ended. */
+static void learn(void)
+{
+    uint64_t end = atomic_load_explicit(&last_end_ms, memory_order_relaxed), now = boot_ms();
+    if (!end || now < end + GAP_MIN_MS)
+        return;
+    lock_take(&learned.lock);
+    gaps_add(&learned.gaps, now - end);
+    lock_drop(&learned.lock);
+    atomic_store(&learned.stale, true);
+}
+
+/* By who asks, not by the application's requests. */
 uint64_t lull_wait_ms(void)
 {
+    if (atomic_load(&learned.on) && atomic_exchange(&learned.stale, false)) {
+        lock_take(&learned.lock);
+        uint64_t ms = gaps_interval(&learned.gaps, learned.first_ms);
+        lock_drop(&learned.lock);
+        atomic_store(&wait_interval_ms, ms);
+    }
     return atomic_load(&wait_interval_ms);
 }
 
 void lull_begin(void)
 {
-    atomic_fetch_add(&active, 1);
+    if (atomic_fetch_add(&active, 1) == 0 &&
+        atomic_load_explicit(&learned.on, memory_order_relaxed))
+        learn();
 }
 
 void lull_end(void)
@@ -65,7 +109,7 @@ uint64_t lull_idle_ms(void)
 
 bool lull_now(void)
 {
-    return atomic_load(&active) == 0 && lull_idle_ms() >= atomic_load(&wait_interval_ms);
+    return atomic_load(&active) == 0 && lull_idle_ms() >= lull_wait_ms();
 }
 
 uint64_t lull_due_ms(void)
@@ -75,7 +119,7 @@ uint64_t lull_due_ms(void)
         if (atomic_load(&active))
             return UINT64_MAX;
     }
-    uint64_t idle = lull_idle_ms(), wait = atomic_load(&wait_interval_ms);
+    uint64_t idle = lull_idle_ms(), wait = lull_wait_ms();
     return idle >= wait ? 0 : wait - idle;
 }
 

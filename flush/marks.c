@@ -5,7 +5,8 @@
 
 #define MEASURE_MS  200
 #define NEW_SHARE   0.3 /* of a measurement in the rate */
-#define EXCESS_S    10.0
+#define EXCESS_S    30.0
+#define DRAIN_MIN   (8.0 * (1 << 20)) /* bytes/s: it ends */
 #define RATE_MIN    (1.0 * (1 << 20)) /* bytes/s: of a PFS that is not known, or hangs */
 #define TURN_MAX_NS 1000000000        /* that one write is held back at most */
 
@@ -49,7 +50,7 @@ double marks_drain_rate(const struct marks *m, uint64_t dirty, uint64_t room)
 {
     uint64_t low = marks_bytes(room, m->low);
     double excess = dirty > low ? (double)(dirty - low) : 0;
-    return MAX(m->in + excess / EXCESS_S, RATE_MIN);
+    return MAX(m->in + excess / EXCESS_S, DRAIN_MIN);
 }
 
 bool marks_full(uint64_t dirty, uint64_t len, uint64_t room)

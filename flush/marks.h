@@ -6,7 +6,7 @@
  *       only       flush at     writers at
  *                  input rate   flush rate * (full - high) / (dirty - high)
  *                  + excess
- *                  / 10 s,
+ *                  / 30 s,
  *                  from high down to low
  *
  * The writers' rate is no limit at the high mark and the flush's own at the full one: whatever the

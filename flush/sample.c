@@ -1,7 +1,8 @@
-/* sample.c - files that applications write through the kernel: this daemon sees nothing of it, so a
- * thread looks at each of them five times a second.  A change is activity (no lull), and makes the
- * file dirty; when nobody can change it any more its claim goes back.  Without such files it
- * sleeps.
+/* sample.c - files that applications read and write through the kernel: this daemon sees nothing of
+ * it, so a thread looks at each that is written five times a second.  A change is activity (no
+ * lull), and makes the file dirty; when nobody can change it any more its claim goes back.  While
+ * any is open the cache's disk is looked at as well: what others read from it is activity.  Without
+ * such files it sleeps.
  */
 #include "flush/flush_int.h"
 
@@ -19,10 +20,15 @@ static struct {
     pthread_t thread;
 } sampler = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
 
-static void changed(struct file *f)
+static void activity(void)
 {
     lull_begin();
     lull_end();
+}
+
+static void changed(struct file *f)
+{
+    activity();
     queue_add(f);
 }
 
@@ -65,11 +71,24 @@ unsigned flush_sample(void)
     return left;
 }
 
+/* Are there files that the kernel reads or writes? */
+static bool sample_all(struct disk_counts *disk)
+{
+    bool left = flush_sample() > 0, open = store_pass_open_files() > 0;
+    struct disk_counts now = {.known = false};
+    if (open)
+        disk_look(&now);
+    if (disk_busy(disk, &now))
+        activity();
+    return left || open;
+}
+
 static void *sample(void *arg)
 {
+    struct disk_counts disk = {.known = false};
     (void)arg;
     for (bool left = false; wait_for_files(left);)
-        left = flush_sample() > 0;
+        left = sample_all(&disk);
     return NULL;
 }
 

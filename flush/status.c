@@ -54,6 +54,7 @@ void flush_status(struct flush_status *out)
         .oldest_ms = oldest_ms(),
         .age_ms = flush.config.dirty_age_ms,
         .wait_ms = lull_wait_ms(),
+        .wait_auto = flush.config.wait_auto,
     };
     lock_drop(&flush.lock);
 }

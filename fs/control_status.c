@@ -141,6 +141,7 @@ static void put_flush(json_t *o)
     control_put(flush, "oldest_ms", s.oldest_ms);
     control_put(flush, "age_ms", s.age_ms);
     control_put(flush, "wait_ms", s.wait_ms);
+    json_object_set_new(flush, "wait_auto", json_boolean(s.wait_auto));
     json_object_set_new(flush, "failed_files", control_files(true, &failed));
     control_put(flush, "failed_count", failed);
     json_object_set_new(o, "flush", flush);

@@ -182,9 +182,10 @@ int store_pass_mark(struct file *f, int (*gate)(void *arg), void *arg);
  * more. */
 unsigned store_pass_sample(void (*changed)(struct file *f), void (*settled)(struct file *f));
 void store_pass_forget(void);
-/* Called when there is one more to sample, and when one changed before its close; no lock held. */
+/* Called when one more is open, and when one changed before its close; no lock held. */
 void store_on_pass(void (*wake)(void), void (*changed)(struct file *f));
 uint64_t store_pass_pinned(void); /* bytes */
+unsigned store_pass_open_files(void);
 
 /* ---- copy-out (flush/copyout.c) ---- */
 struct run {

@@ -48,6 +48,7 @@ static struct {
     void (*wake)(void);
     void (*changed)(struct file *f);
     _Atomic uint64_t pinned;
+    _Atomic unsigned open; /* files with descriptors */
 } pass = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
 
 /* ---- samples ---- */
@@ -148,6 +149,7 @@ static void pin(struct file *f)
 {
     if (f->pass.opens++)
         return;
+    atomic_fetch_add(&pass.open, 1);
     f->pass.pinned = core(f)->size;
     atomic_fetch_add(&pass.pinned, f->pass.pinned);
 }
@@ -156,6 +158,7 @@ static void unpin(struct file *f)
 {
     if (--f->pass.opens)
         return;
+    atomic_fetch_sub(&pass.open, 1);
     atomic_fetch_sub(&pass.pinned, f->pass.pinned);
     f->pass.pinned = 0;
 }
@@ -163,6 +166,11 @@ static void unpin(struct file *f)
 uint64_t store_pass_pinned(void)
 {
     return atomic_load(&pass.pinned);
+}
+
+unsigned store_pass_open_files(void)
+{
+    return atomic_load(&pass.open);
 }
 
 /* ---- opening ---- */
@@ -197,6 +205,15 @@ static void watch(struct file *f)
     if (listed)
         file_put(f);
     else if (wake)
+        wake();
+}
+
+static void wake_sampler(void)
+{
+    lock_take(&pass.lock);
+    void (*wake)(void) = pass.wake;
+    lock_drop(&pass.lock);
+    if (wake)
         wake();
 }
 
@@ -266,6 +283,8 @@ int store_pass_open(struct file *f, bool write, int *fd, unsigned *life)
     lock_drop(&f->lock);
     if (!err && write)
         watch(f);
+    else if (!err)
+        wake_sampler();
     return err;
 }
 

@@ -47,10 +47,11 @@ static void print_marks(const json_t *flush)
              age_s = json_u64(flush, "age_ms") / 1000;
     if (age_s)
         snprintf(age, sizeof(age), " of %" PRIu64 " s", age_s);
-    printf("               a lull after %.2f s; marks at %s and %s; oldest dirty data %" PRIu64
+    printf("               a lull after %.2f s%s; marks at %s and %s; oldest dirty data %" PRIu64
            " s%s\n",
-           (double)json_u64(flush, "wait_ms") / 1000, size_of(flush, "low_bytes", low),
-           size_of(flush, "high_bytes", high), oldest_s, age);
+           (double)json_u64(flush, "wait_ms") / 1000,
+           json_is_true(json_object_get(flush, "wait_auto")) ? " (learned)" : "",
+           size_of(flush, "low_bytes", low), size_of(flush, "high_bytes", high), oldest_s, age);
 }
 
 static void print_flush(const json_t *s)

@@ -130,6 +130,50 @@ START_TEST(a_ring_before_the_wait_counts)
 }
 END_TEST
 
+START_TEST(the_interval_is_learned_from_gaps)
+{
+    lull_learn(1000);
+    ck_assert_uint_eq(lull_wait_ms(), 1000);
+    for (int i = 0; i < 12; i++) {
+        lull_begin();
+        lull_begin(); /* beside another one: no gap */
+        lull_end();
+        lull_end();
+        usleep(60000);
+    }
+    lull_begin();
+    ck_assert_uint_ge(lull_wait_ms(), 60);
+    ck_assert_uint_lt(lull_wait_ms(), 900);
+    lull_end();
+    uint64_t began = boot_ms();
+    while (!lull_now())
+        usleep(1000);
+    ck_assert_uint_lt(boot_ms() - began, 950); /* sooner than what it was to begin with */
+    lull_set_wait(0);
+}
+END_TEST
+
+START_TEST(what_others_read_from_the_disk)
+{
+    struct disk_counts last = {.known = false}, now = {true, 100 << 20, 50 << 20};
+    ck_assert(!disk_busy(&last, &now)); /* the first look */
+    now.read += DISK_BUSY - 1;
+    ck_assert(!disk_busy(&last, &now));
+    now.read += DISK_BUSY;
+    ck_assert(disk_busy(&last, &now));
+    now.read += 10 * DISK_BUSY;
+    now.own += 10 * DISK_BUSY; /* our own doing */
+    ck_assert(!disk_busy(&last, &now));
+    now.read += 10 * DISK_BUSY;
+    now.own += 9 * DISK_BUSY;
+    ck_assert(disk_busy(&last, &now));
+    now = (struct disk_counts){.known = false};
+    ck_assert(!disk_busy(&last, &now));
+    now = (struct disk_counts){true, 1 << 30, 0};
+    ck_assert(!disk_busy(&last, &now));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("lull");
@@ -142,6 +186,8 @@ int main(void)
     tcase_add_test(t, the_end_of_activity_wakes_who_waits);
     tcase_add_test(t, no_wake_up_is_lost);
     tcase_add_test(t, a_ring_before_the_wait_counts);
+    tcase_add_test(t, the_interval_is_learned_from_gaps);
+    tcase_add_test(t, what_others_read_from_the_disk);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

@@ -47,11 +47,11 @@ START_TEST(the_drain_follows_the_input)
     run(&m, 80 * MIB, 20 * MIB, true);
     ck_assert_double_eq_tol(m.in, 80.0 * MIB, 1.0 * MIB);
     ck_assert_double_eq_tol(m.out, 20.0 * MIB, 1.0 * MIB);
-    /* input, and a tenth of what is above the low mark */
-    ck_assert_double_eq_tol(marks_drain_rate(&m, 500 * MIB, ROOM), 90.0 * MIB, 1.0 * MIB);
+    /* input, and what is above the low mark in 30 s */
+    ck_assert_double_eq_tol(marks_drain_rate(&m, 550 * MIB, ROOM), 85.0 * MIB, 1.0 * MIB);
     ck_assert_double_eq_tol(marks_drain_rate(&m, 400 * MIB, ROOM), 80.0 * MIB, 1.0 * MIB);
     m.in = 0;
-    ck_assert_double_eq_tol(marks_drain_rate(&m, 500 * MIB, ROOM), 10.0 * MIB, 0.1 * MIB);
+    ck_assert_double_eq_tol(marks_drain_rate(&m, 10 * 700 * MIB, 10 * ROOM), 100.0 * MIB, 0.1 * MIB);
     ck_assert_double_gt(marks_drain_rate(&m, 400 * MIB, ROOM), 0); /* it ends */
 }
 END_TEST
