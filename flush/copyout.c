@@ -1,11 +1,12 @@
 /* copyout.c - one pass over one file: what is dirty goes to the PFS (docs/protocol.md, F1 and F2).
  *
  *   cut first    a truncation that the PFS has not seen; pages written behind it come after
- *   pages        by offset, neighbours joined into writes of up to 4 MiB; holes are punched or left
- * out size         the file's, which may end in a hole fsync        and what close would say; of a
- * huge file every 64 MiB times, mode  as the application wants them then only    dirty bits are
- * cleared, of pages that did not change since they were taken; the claim goes back when nothing is
- * dirty and nobody has the file open for writing
+ *   pages        by offset, neighbours joined into pieces (piece.h); holes are punched or left out
+ *   size         the file's, which may end in a hole
+ *   fsync        and what close would say; of a huge file after each batch
+ *   times, mode  as the application wants them
+ *   then only    dirty bits are cleared, of pages that did not change since they were taken; the
+ *                claim goes back when nothing is dirty and nobody has the file open for writing
  *
  * A failure anywhere before leaves everything dirty.  Source bytes are safe to read: dirty pages
  * are never evicted.
@@ -24,7 +25,8 @@ struct pass {
     struct pass_gate *gate;
     uint64_t change; /* before the first snapshot */
     char *buf;
-    size_t size;        /* of buf: a piece */
+    size_t size;        /* of buf */
+    uint64_t piece;     /* writes end at its multiples */
     struct snapshot *s; /* the batch that is not fsynced yet */
 };
 
@@ -76,19 +78,17 @@ static int sync_batch(struct pass *p)
     return err;
 }
 
-/* How many bytes from `off` in run *i on can go into one write: runs that touch are joined, up to a
- * piece that ends at a multiple of its size. */
+/* How many bytes from `off` in run *i on can go into one write: runs that touch are joined. */
 static size_t joined(const struct pass *p, size_t i, uint64_t off)
 {
     const struct snapshot *s = p->s;
-    size_t most = p->size - (size_t)(off % p->size);
     uint64_t end = s->runs[i].off + s->runs[i].len;
-    while (end - off < most && i + 1 < s->nruns && !s->runs[i + 1].hole &&
+    while (piece_len(p->piece, off, end) == end - off && i + 1 < s->nruns && !s->runs[i + 1].hole &&
            s->runs[i + 1].off == end) {
         i++;
         end += s->runs[i].len;
     }
-    return (size_t)MIN(end - off, (uint64_t)most);
+    return (size_t)MIN(piece_len(p->piece, off, end), (uint64_t)p->size);
 }
 
 static int copy_runs(struct pass *p)
@@ -133,9 +133,9 @@ static void batch_done(struct pass *p, bool ok)
 /* All batches; the last one is left in p->s without its fsync. */
 static int copy_all(struct pass *p)
 {
-    uint64_t from = 0;
+    uint64_t from = 0, batch = MAX(room_batch() / p->piece, (uint64_t)1) * p->piece;
     for (;;) {
-        int err = store_snapshot(p->f, from, room_batch(), &p->s);
+        int err = store_snapshot(p->f, from, batch - from % p->piece, &p->s);
         if (err) {
             p->s = NULL;
             return err == -ENODATA ? 0 : err;
@@ -234,7 +234,8 @@ static int begin_and_run(struct pass_gate *g, bool *clean)
     struct file_info info; /* as late as may be: what changes after it costs another pass */
     store_info(f, &info);
     struct pass p = {.f = f, .gate = g, .change = info.change};
-    p.size = info.dirty_bytes < PIECE ? (size_t)((info.dirty_bytes + PAGE) / PAGE * PAGE) : PIECE;
+    p.piece = piece_size(pfs_write_unit(f));
+    p.size = (size_t)MIN((info.dirty_bytes + PAGE) / PAGE * PAGE, p.piece);
     p.buf = xmalloc(p.size);
     err = run_pass(&p, clean);
     free(p.buf);

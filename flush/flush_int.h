@@ -10,6 +10,7 @@
  * flusher.c  the thread that begins passes; start and stop
  * pass.c     one pass of one file: begun, held, ended
  * copyout.c  what a pass does
+ * piece.c    how large its writes are: pure
  * ask.c      who asks for a flush and waits for it
  * retry.c    what failed: when again, what is said about it
  * status.c   for `eddy status`
@@ -26,10 +27,9 @@
 #include "flush/flush.h"
 #include "flush/limit.h"
 #include "flush/marks.h"
+#include "flush/piece.h"
 
 #include "transport/lock.h"
-
-#define PIECE (4u << 20) /* largest write, and how far a writer goes on when a lull ends */
 
 /* ---- lull.c ---- */
 void lull_set_wait(uint64_t wait_ms);

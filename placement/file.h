@@ -80,6 +80,7 @@ struct file {
     int pfs_fd; /* -1 = none */
     bool pfs_fd_writable;
     unsigned pfs_pins;    /* calls that use pfs_fd now */
+    uint64_t pfs_unit;    /* of writes, for the pass that runs: it alone looks */
     bool pfs_drop_wanted; /* the last pin closes pfs_fd */
     unsigned opens;       /* open handles of the mount: while > 0 pfs_fd is kept */
     struct file *kept_next,

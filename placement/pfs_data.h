@@ -52,6 +52,7 @@ int pfs_read(struct file *f, void *buf, size_t len, uint64_t off, size_t *got);
  * is restored (persisted in the record first, so that recovery restores it too).  -ENOENT/-ESTALE:
  * not at its path any more. */
 int pfs_write_begin(struct file *f);
+uint64_t pfs_write_unit(struct file *f); /* bytes: writes are best multiples of it, at multiples */
 int pfs_write(struct file *f, const void *buf, size_t len, uint64_t off); /* full or error */
 /* zeros; writes them where it cannot punch */
 int pfs_punch(struct file *f, uint64_t off, uint64_t len);

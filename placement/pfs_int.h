@@ -6,7 +6,7 @@
  * pfs_names.c, pfs_attr.c, pfs_dir.c   the operations, made of those above
  * pfs_mode.c   a file's mode while its data is written back
  * pfs_data.c   descriptors of files, reading; pfs_readers.c those that only have fid and path
- * pfs_write.c  writing back
+ * pfs_write.c  writing back; pfs_layout.c in which unit
  */
 #ifndef EDDY_PLACEMENT_PFS_INT_H
 #define EDDY_PLACEMENT_PFS_INT_H
@@ -109,5 +109,11 @@ void pfs_keep(struct file *f);
 /* Reads a chunk of version *v by this descriptor. */
 int pfs_read_version(int fd, uint64_t index, struct version *v, void *buf, size_t *len, bool *racy);
 int pfs_read_full(int fd, void *buf, size_t len, uint64_t off, size_t *got);
+
+/* ---- pfs_layout.c ---- */
+/* The largest stripe of a lustre.lov attribute's value, bytes; 0: it is none that is known. */
+uint64_t pfs_lustre_stripe(const void *layout, size_t len);
+/* The unit, bytes; a PFS call on Lustre. */
+uint64_t pfs_unit_of(int fd, uint32_t blksize);
 
 #endif

@@ -81,6 +81,8 @@ static int begin_pinned(struct file *f, int fd)
     int err = pfs_statx_fd(fd, &stx);
     if (!err && stx.stx_nlink == 0)
         err = -EIDRM;
+    if (!err)
+        f->pfs_unit = pfs_unit_of(fd, stx.stx_blksize);
     return err ? err : pfs_mode_begin(f, fd, false);
 }
 
@@ -112,6 +114,11 @@ int pfs_write_begin(struct file *f)
         pfs_unpin(f);
     }
     return err;
+}
+
+uint64_t pfs_write_unit(struct file *f)
+{
+    return f->pfs_unit;
 }
 
 int pfs_write(struct file *f, const void *buf, size_t len, uint64_t off)
