@@ -4,6 +4,7 @@
 #include "placement/store.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #define PROGRESS_MS 200
 
@@ -94,7 +95,7 @@ static uint64_t begin_all(void)
     return flush.seq;
 }
 
-/* Lock held: something may have changed for flush_all.  Counting looks at every file, so it is not
+/* Lock held: something may have changed for who waits for several.  Counting looks at every file, so it is not
  * done for each that ends. */
 static void wait_for_news(void)
 {
@@ -136,4 +137,73 @@ int flush_all(bool (*progress)(void *arg, const struct flush_progress *p), void 
     lock_drop(&flush.lock);
     bell_ring(); /* back to lulls */
     return err ? err : left.failed ? -EIO : 0;
+}
+
+/* ---- what failed ---- */
+
+struct tried {
+    struct file **f; /* referenced */
+    uint64_t *pass;  /* which one of each */
+    size_t n;
+};
+
+/* Lock held. */
+static void try_failed(struct tried *t)
+{
+    t->f = xcalloc(flush.failed.n + 1, sizeof(*t->f));
+    t->pass = xcalloc(flush.failed.n + 1, sizeof(*t->pass));
+    for (struct file *f; (f = flush.failed.first); t->n++) {
+        f->retry_at_ms = 0;
+        f->flush_urgent++;
+        pass_start(f, PASS_ASKED);
+        t->f[t->n] = file_ref(f);
+        t->pass[t->n] = f->flush_begun;
+    }
+}
+
+/* Lock held. */
+static struct left count_tried(const struct tried *t)
+{
+    struct left l = {0, 0};
+    for (size_t i = 0; i < t->n; i++) {
+        const struct file *f = t->f[i];
+        bool ended = !f->flush_queued || f->flush_ended >= t->pass[i];
+        l.files += !ended;
+        l.failed += ended && f->flush_queued && f->flush_error;
+    }
+    return l;
+}
+
+static void end_tried(struct tried *t)
+{
+    lock_take(&flush.lock);
+    for (size_t i = 0; i < t->n; i++)
+        t->f[i]->flush_urgent--;
+    lock_drop(&flush.lock);
+    for (size_t i = 0; i < t->n; i++)
+        file_put(t->f[i]);
+    free(t->f);
+    free(t->pass);
+}
+
+int flush_retry(bool (*progress)(void *arg, const struct flush_progress *p), void *arg)
+{
+    uint64_t before = counted(flushed_bytes);
+    struct tried t = {.n = 0};
+    struct left left;
+    bool go_on;
+    lock_take(&flush.lock);
+    try_failed(&t);
+    do {
+        left = count_tried(&t);
+        bool stop = flush.stop;
+        lock_drop(&flush.lock);
+        go_on = report(progress, arg, before, left) && !stop;
+        lock_take(&flush.lock);
+        if (left.files && go_on)
+            wait_for_news();
+    } while (left.files && go_on);
+    lock_drop(&flush.lock);
+    end_tried(&t);
+    return left.files ? -ECANCELED : left.failed ? -EIO : 0;
 }

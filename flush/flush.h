@@ -56,9 +56,18 @@ int flush_make_room(struct file *f);
  * room. */
 bool flush_must_wait(uint64_t len);
 int flush_admit(struct file *f, uint64_t len);
-/* Error of the last failed flush of f that this handle has not reported: *seen is the handle's. 0
- * or -errno. */
-int flush_error_once(struct file *f, unsigned *seen);
+/* What a handle knows of its file's failures. */
+struct flush_seen {
+    unsigned pass;  /* the last failed one that it knows of */
+    unsigned error; /* the one that it was told */
+};
+/* A new handle: what failed before is not told to it. */
+void flush_error_seen(struct file *f, struct flush_seen *seen);
+/* An error that kept f off the PFS since the handle was opened, and still does: told to each handle
+ * once, however often it is tried in vain.  0 or -errno. */
+int flush_error_once(struct file *f, struct flush_seen *seen);
+/* What failed is tried again now, not when its time comes; as flush_all, of these files only. */
+int flush_retry(bool (*progress)(void *arg, const struct flush_progress *p), void *arg);
 /* At start, after claim_recover: queues what a dead daemon left; logs how much. */
 int flush_recover(void);
 

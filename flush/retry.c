@@ -17,6 +17,7 @@ bool retry_failed(struct file *f, int err, uint64_t now)
 {
     bool is_news = f->flush_error != err;
     __atomic_store_n(&f->flush_error, err, __ATOMIC_RELAXED);
+    f->flush_error_no += is_news;
     __atomic_fetch_add(&f->flush_error_seq, 1, __ATOMIC_RELEASE); /* see flush_error_once */
     unsigned doublings = MIN(f->flush_tries, 6u);
     f->flush_tries++;
@@ -91,13 +92,23 @@ void retry_log(struct file *f, int err)
     free(path);
 }
 
-int flush_error_once(struct file *f, unsigned *seen)
+void flush_error_seen(struct file *f, struct flush_seen *seen)
 {
-    /* Read without the lock: a failure that is being noted right now is reported by the next call.
-     */
-    unsigned seq = __atomic_load_n(&f->flush_error_seq, __ATOMIC_ACQUIRE);
-    if (seq == *seen)
+    *seen = (struct flush_seen){.pass = __atomic_load_n(&f->flush_error_seq, __ATOMIC_ACQUIRE)};
+}
+
+int flush_error_once(struct file *f, struct flush_seen *seen)
+{
+    /* Read without the lock: a failure that is being noted right now is told by the next call. */
+    unsigned pass = __atomic_load_n(&f->flush_error_seq, __ATOMIC_ACQUIRE);
+    if (pass == seen->pass)
         return 0;
-    *seen = seq;
-    return __atomic_load_n(&f->flush_error, __ATOMIC_RELAXED);
+    seen->pass = pass;
+    unsigned no = __atomic_load_n(&f->flush_error_no, __ATOMIC_RELAXED);
+    if (no == seen->error)
+        return 0;
+    int err = __atomic_load_n(&f->flush_error, __ATOMIC_RELAXED);
+    if (err)
+        seen->error = no;
+    return err;
 }

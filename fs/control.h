@@ -8,6 +8,7 @@
  *   status              one line, all that `eddy status --json` shows
  *   flush               {"done_bytes","total_bytes","files_left"} about 5 times a second, then
  *                       {"file": {...}} for each file that could not be flushed
+ *   flush {"retry"}     true: only what failed is tried again
  *   umount              the same: the tool unmounts when it is answered
  *   unflushed           {"file": {...}} for each file that is not on the PFS now
  *   abort               the connection to the kernel ends: who waits for the mount gets an error

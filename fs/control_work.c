@@ -51,8 +51,8 @@ static void say_files(struct connection *c, bool only_failed, json_t *end)
 
 json_t *control_flush(struct connection *c, const json_t *request)
 {
-    (void)request;
-    int err = flush_all(on_progress, c);
+    bool retry = json_is_true(json_object_get(request, "retry"));
+    int err = retry ? flush_retry(on_progress, c) : flush_all(on_progress, c);
     if (err == -ECANCELED)
         return control_error("the daemon is ending, or nobody waits for the answer");
     json_t *end = json_object();

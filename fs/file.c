@@ -72,12 +72,14 @@ static bool keep_pages(struct inode *i, const struct data_tag *tag)
 /* ---- passthrough ---- */
 
 /* O_DIRECT would begin I/O past the page cache by which the store reads and writes this file: only
- * beside opens that have it already, where two node ids of one file would be worse.  Who writes
- * through the kernel does not lose setuid and setgid as a plain file's writer does. */
+ * beside opens that have it already, where two node ids of one file would be worse.  O_DSYNC
+ * reaches the cache's disk only: not where fsync means the PFS.  Who writes through the kernel does
+ * not lose setuid and setgid as a plain file's writer does. */
 static bool pass_is_right(const struct handle *h, mode_t mode)
 {
     bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);
-    bool direct = h->flags & O_DIRECT && !h->inode->mode.passthrough;
+    bool direct =
+        h->flags & (O_DIRECT | (settings.fsync_pfs ? O_DSYNC : 0)) && !h->inode->mode.passthrough;
     return settings.passthrough && !direct && !(writes(h->flags) && suid);
 }
 
@@ -175,7 +177,7 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
     h->data = data;
     h->flags = flags;
     h->refs = 1;
-    flush_error_once(data->f, &h->error_seen); /* what failed before this open was others' */
+    flush_error_seen(data->f, &h->error_seen); /* what failed before this open was others' */
     if (fi && writes(flags) && settings.passthrough)
         store_pass_make_room();
     int err = fi ? settle(h, perm, fi, &ask_attr) : 0;
@@ -468,11 +470,17 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         request_start(r, pool_waiters, end_flush_job);
 }
 
+int file_sync(struct handle *h)
+{
+    if (settings.fsync_pfs)
+        return sync_to_pfs(h);
+    int err = data_sync(h->data, false);
+    return err ? err : flush_error_once(h->data->f, &h->error_seen);
+}
+
 static void fsync_fn(struct request *r)
 {
-    struct handle *h = handle_of(&r->fi);
-    int err = settings.fsync_pfs ? sync_to_pfs(h) : data_sync(h->data, false);
-    request_err(r, err ? err : flush_error_once(h->data->f, &h->error_seen));
+    request_err(r, file_sync(handle_of(&r->fi)));
 }
 
 static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)

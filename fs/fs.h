@@ -3,6 +3,7 @@
 #ifndef EDDY_FS_FS_H
 #define EDDY_FS_FS_H
 
+#include "flush/flush.h"
 #include "fs/inode.h"
 #include "fs/request.h"
 
@@ -150,8 +151,8 @@ int names_take(char to[REQUEST_NAME_MAX], const struct inode *parent, const char
 struct handle {          /* fi->fh */
     struct inode *inode; /* referenced */
     struct data_handle *data;
-    int flags;           /* of open */
-    unsigned error_seen; /* flush_error_once */
+    int flags;                    /* of open */
+    struct flush_seen error_seen; /* flush_error_once */
     /* IO_NONE: the kernel does not know of it.  IO_STALE: no mode can be given (mode.c) */
     enum io_mode { IO_NONE, IO_CACHED, IO_DIRECT, IO_PASSTHROUGH, IO_STALE } mode;
     unsigned life; /* passthrough: of which data file (store_pass_open) */
@@ -176,6 +177,7 @@ void file_close_handle(struct handle *h); /* blocking */
  * RELEASE when an interrupted request was answered, though its job still runs. */
 void file_hold(struct request *r, const struct fuse_file_info *fi,
                const struct fuse_file_info *fi2);
+int file_sync(struct handle *h); /* fsync, as its mode says.  Blocking. */
 void file_start(void);
 void file_close_all(void); /* at the end: RELEASEs may have been lost. Blocking. */
 /* An open handle for writing of this inode, or a temporary one (setattr size on a path):

@@ -150,6 +150,12 @@ static void written(struct handle *h, uint64_t thought, uint64_t went, size_t le
         notify_data(h->inode->nodeid, (int64_t)went, (int64_t)len);
 }
 
+/* The kernel sends an FSYNC after a write with O_SYNC or O_DSYNC, but not where it caches nothing. */
+static bool must_sync(const struct handle *h)
+{
+    return h->flags & O_DSYNC && h->mode == IO_DIRECT;
+}
+
 static void write_fn(struct request *r)
 {
     struct handle *h = handle_of(&r->fi);
@@ -158,12 +164,14 @@ static void write_fn(struct request *r)
     int err = must_strip(h->inode, r->uid) ? strip(h) : 0;
     if (!err)
         err = data_write(h->data, r->text, r->size, r->off, append, &went);
-    if (err) {
-        request_err(r, err);
-    } else {
+    if (!err) {
         written(h, r->off, went, r->size);
-        request_write(r, r->size);
+        err = must_sync(h) ? file_sync(h) : 0;
     }
+    if (err)
+        request_err(r, err);
+    else
+        request_write(r, r->size);
     lull_end();
 }
 
@@ -172,7 +180,7 @@ static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t 
 {
     bool append = fi->flags & O_APPEND && !fi->writepage;
     uint64_t went = off;
-    if (must_strip(h->inode, fuse_req_ctx(req)->uid))
+    if (must_strip(h->inode, fuse_req_ctx(req)->uid) || must_sync(h))
         return false;
     int err = data_write_now(h->data, buf, size, off, append, &went);
     if (err == -EAGAIN)

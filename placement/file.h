@@ -94,7 +94,8 @@ struct file {
     uint8_t flush_policy; /* enum flush_policy + 1; 0: the mount's */
     unsigned flush_tries;
     int flush_error;          /* last error, 0 */
-    unsigned flush_error_seq; /* goes up with each failure: each handle reports it once */
+    unsigned flush_error_seq; /* goes up with each failure ... */
+    unsigned flush_error_no;  /* ... with each that is another one: told once to each handle */
     bool flush_queued;        /* on one of the policy's lists, which holds a reference */
     bool flushing;            /* a pass (one copy-out) runs */
     bool flush_again;         /* who asked came during the pass: the next one is his */

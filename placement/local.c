@@ -190,7 +190,7 @@ int local_change(struct file *f, struct change *c)
             if (!err)
                 continue;
         }
-        if (err != -ENOSPC)
+        if (err != -ENOSPC || c->op == CARRY_SYNC) /* a sync's is the PFS's, or the disk's */
             return err;
         int e = make_room(f);
         if (e)

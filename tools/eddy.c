@@ -20,11 +20,13 @@ static const struct command commands[] = {
      "      --all     all of your mounts; of all users for root\n"
      "      --json    as JSON (with --all: an array), for scripts\n",
      status_main},
-    {"flush", "MNT", "writes everything to the PFS now",
+    {"flush", "[--retry] MNT", "writes everything to the PFS now",
      "Writes all that is not on the PFS yet to it, and returns when it is there.  The files that "
      "could not be\n"
      "written are listed on standard output (exit code 3); their data stays in the cache and is "
-     "tried again.\n",
+     "tried again.\n\n"
+     "      --retry    only the files that could not be written so far, without waiting for their "
+     "time\n",
      flush_main},
     {"umount", "[--timeout SEC] MNT", "flushes, unmounts, and tells whether all is on the PFS",
      "Flushes and unmounts MNT and waits for the daemon's end.  Exit code 0: everything is on the "

@@ -45,10 +45,11 @@ int ring_main(int argc, char **argv);
 
 /* ---- eddy_flush.c ---- */
 struct unflushed_list;
-/* Has the daemon flush everything (what: "flush" or "umount"), with a progress line.  The files
+/* Has the daemon flush everything (what: "flush" or "umount"; args may be NULL, and are dropped), with
+ * a progress line.  The files
  * that it could not flush come into failed.  0: it has answered; -ETIMEDOUT; -ECONNREFUSED,
  * -ECONNRESET: there is no daemon, it has gone; -EREMOTEIO: complained of. */
-int flush_by_daemon(const struct mount_entry *e, const char *what, uint64_t deadline,
+int flush_by_daemon(const struct mount_entry *e, const char *what, json_t *args, uint64_t deadline,
                     struct unflushed_list *failed);
 /* A number of seconds from now on as a deadline.  -EINVAL */
 int parse_timeout(const char *text, uint64_t *deadline);

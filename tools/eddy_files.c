@@ -24,8 +24,9 @@ void unflushed_add_json(struct unflushed_list *l, const json_t *file)
         snprintf(reason, sizeof(reason),
                  "suspect after a power loss: not covered by fsync, never written by itself");
     else if (*error)
-        snprintf(reason, sizeof(reason), "%s, %llu %s", error, (unsigned long long)tries,
-                 tries == 1 ? "try" : "tries");
+        snprintf(reason, sizeof(reason), "%s, %llu %s, dirty for %llu s", error,
+                 (unsigned long long)tries, tries == 1 ? "try" : "tries",
+                 (unsigned long long)json_u64(file, "since"));
     unflushed_add(l, json_text(file, "path"), json_u64(file, "bytes"), reason);
 }
 

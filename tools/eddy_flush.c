@@ -27,13 +27,13 @@ static void take_line(const json_t *line, struct progress *progress, struct unfl
         progress_show(progress, json_u64(line, "done_bytes"), json_u64(line, "total_bytes"));
 }
 
-int flush_by_daemon(const struct mount_entry *e, const char *what, uint64_t deadline,
+int flush_by_daemon(const struct mount_entry *e, const char *what, json_t *args, uint64_t deadline,
                     struct unflushed_list *failed)
 {
     struct progress progress = {.what = "flushing"};
     struct talk *t;
     bool last = false;
-    int err = talk_begin(e, what, NULL, &t);
+    int err = talk_begin(e, what, args, &t);
     if (err)
         return err;
     while (!err && !last) {
@@ -53,10 +53,11 @@ int flush_by_daemon(const struct mount_entry *e, const char *what, uint64_t dead
     return err;
 }
 
-static int flush_mount(const struct mount_entry *e)
+static int flush_mount(const struct mount_entry *e, bool retry)
 {
     struct unflushed_list failed = {0};
-    int err = flush_by_daemon(e, "flush", NO_DEADLINE, &failed);
+    json_t *args = retry ? json_pack("{s:b}", "retry", true) : NULL;
+    int err = flush_by_daemon(e, "flush", args, NO_DEADLINE, &failed);
     int code = err ? FAILED : failed.n ? NOT_ON_PFS : DONE;
     if (err == -ECONNREFUSED)
         complain("%s: no daemon runs: \"eddy wait\" tells what is not on the PFS", e->mountpoint);
@@ -72,15 +73,22 @@ static int flush_mount(const struct mount_entry *e)
 
 int flush_main(int argc, char **argv)
 {
-    static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
+    static const struct option options[] = {
+        {"retry", no_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'}, {0}};
     struct mount_entry e;
-    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;)
-        return c == 'h' ? help_of("flush") : usage_of("flush");
+    bool retry = false;
+    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        if (c == 'h')
+            return help_of("flush");
+        if (c != 'r')
+            return usage_of("flush");
+        retry = true;
+    }
     if (argc - optind != 1)
         return usage_of("flush");
     if (find_mount(argv[optind], &e))
         return FAILED;
-    int code = flush_mount(&e);
+    int code = flush_mount(&e, retry);
     mount_entry_free(&e);
     return code;
 }

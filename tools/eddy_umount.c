@@ -40,7 +40,7 @@ struct ending {
 /* Whatever goes wrong here: the daemon flushes again when it is unmounted. */
 static void flush_first(struct ending *e)
 {
-    int err = flush_by_daemon(&e->entry, "umount", e->deadline, &e->failed);
+    int err = flush_by_daemon(&e->entry, "umount", NULL, e->deadline, &e->failed);
     if (err == -ETIMEDOUT)
         complain("%s: the time is over before all is on the PFS", e->entry.mountpoint);
     unflushed_sort(&e->failed);

@@ -571,7 +571,9 @@ START_TEST(a_file_that_is_too_large)
     start(NO_LULL);
     fill_page(9);
     struct file *f = env_create("f", 0644);
-    unsigned handle = f->flush_error_seq, other = f->flush_error_seq;
+    struct flush_seen handle, other, later;
+    flush_error_seen(f, &handle);
+    flush_error_seen(f, &other);
     env_write(f, page, 500000, 1 << 20);
     struct rlimit old, r;
     getrlimit(RLIMIT_FSIZE, &old);
@@ -583,7 +585,12 @@ START_TEST(a_file_that_is_too_large)
     ck_assert_int_eq(flush_error_once(f, &handle), -EFBIG);
     ck_assert_int_eq(flush_error_once(f, &handle), 0);     /* once */
     ck_assert_int_eq(flush_error_once(f, &other), -EFBIG); /* each */
+    flush_error_seen(f, &later);
+    ck_assert_int_eq(flush_error_once(f, &later), 0); /* opened after it */
     ck_assert_int_eq(flush_all(NULL, NULL), -EIO);
+    ck_assert_int_eq(flush_error_once(f, &handle), 0); /* the same still */
+    ck_assert_int_eq(flush_error_once(f, &later), -EFBIG);
+    ck_assert_int_eq(flush_error_once(f, &later), 0);
     struct listed l = unflushed();
     ck_assert_uint_eq(l.n, 1);
     ck_assert_int_eq(l.error, -EFBIG);
@@ -593,8 +600,14 @@ START_TEST(a_file_that_is_too_large)
     flush_status(&s);
     ck_assert_uint_eq(s.failed_files, 1);
     ck_assert_uint_eq(s.pending_files, 1);
+    ck_assert_int_eq(flush_retry(NULL, NULL), -EIO);
     setrlimit(RLIMIT_FSIZE, &old);
-    ck_assert_int_eq(flush_all(NULL, NULL), 0); /* at once, not after the back-off */
+    struct file *g = env_create("g", 0644);
+    env_write(g, "abc", 3, 0);
+    ck_assert_int_eq(flush_retry(NULL, NULL), 0); /* at once, not after the back-off */
+    ck_assert(!dirty(f) && dirty(g));             /* only what failed */
+    shut(g);
+    ck_assert_int_eq(flush_all(NULL, NULL), 0);
     struct stat st;
     ck_assert_int_eq(stat(env_path("f"), &st), 0);
     ck_assert_int_eq(st.st_size, (1 << 20) + 500000);
