@@ -9,11 +9,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "placement/fid.h"
 #include "placement/local.h"
 #include "placement/working.h"
+#include "transport/hash.h"
 #include "transport/members.h"
 #include "transport/peer.h"
 
@@ -84,7 +84,7 @@ static int check_piece(uint64_t node, const struct piece *p)
     }
     if (p->err)
         return p->err == -EBADMSG ? -EAGAIN : p->err;
-    if (XXH3_64bits(p->buf, p->got) != p->range.hash) {
+    if (data_hash(p->buf, p->got) != p->range.hash) {
         count(bad_checksums, 1);
         return -EAGAIN;
     }
@@ -158,7 +158,7 @@ static void put_data(struct msg *m, const void *buf, size_t len)
         m->data = xmalloc(len);
     memcpy(m->data, buf, len);
     m->head.data_len = len;
-    m->write.hash = XXH3_64bits(m->data, len);
+    m->write.hash = data_hash(m->data, len);
 }
 
 static bool harmless_twice(enum carry_op op)

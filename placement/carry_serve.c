@@ -11,7 +11,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <xxhash.h>
 
 #include "placement/carry.h"
 #include "placement/chunk.h"
@@ -20,6 +19,7 @@
 #include "placement/pins.h"
 #include "placement/store.h"
 #include "placement/working.h"
+#include "transport/hash.h"
 #include "transport/loop.h"
 #include "transport/peer.h"
 
@@ -80,7 +80,7 @@ static void answer_range(struct carried *c, struct chunk *chunk, const struct fi
     r->range.size = info->size;
     r->range.mtime_ns = info->mtime_ns;
     r->range.counter = info->change;
-    r->range.hash = XXH3_64bits(chunk->data, chunk->len);
+    r->range.hash = data_hash(chunk->data, chunk->len);
     r->data = chunk->data;
     r->head.data_len = chunk->len;
     r->free_data = chunk_free_data;
@@ -214,7 +214,7 @@ static int apply(struct carried *c, uint64_t *off)
 
 static bool damaged(const struct msg *m)
 {
-    if (!m->head.data_len || XXH3_64bits(m->data, m->head.data_len) == m->write.hash)
+    if (!m->head.data_len || data_hash(m->data, m->head.data_len) == m->write.hash)
         return false;
     count(bad_checksums, 1);
     return true;

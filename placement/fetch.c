@@ -23,13 +23,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "placement/fid.h"
 #include "placement/origin.h"
 #include "placement/ring.h"
 #include "placement/store.h"
 #include "placement/working.h"
+#include "transport/hash.h"
 #include "transport/loop.h"
 #include "transport/members.h"
 #include "transport/peer.h"
@@ -89,7 +89,9 @@ struct range {
     struct fetched *from;
 };
 
-static struct pool *fill_pool; /* writes to the store what came from peers; waits for nobody */
+/* Write to the store what came from peers; they wait for nobody.  One thread each, and a file has
+ * always the same one: a second writer of a file would only wait for the kernel's lock of it. */
+static struct pool *fillers[FILLERS];
 
 static struct shard {
     struct lock lock; /* RANK_FLIGHT */
@@ -380,7 +382,7 @@ static void ask(struct flight *fl)
 static int check(const struct flight *fl)
 {
     const struct chunk *c = fl->chunk;
-    if (XXH3_64bits(c->data, c->len) == c->hash)
+    if (data_hash(c->data, c->len) == c->hash)
         return 0;
     static _Atomic uint64_t last;
     char text[FID_TEXT];
@@ -408,7 +410,7 @@ static void answered(struct flight *fl)
         credit(fl, FROM_PEER);
         flight_ref(fl);
         flight_done(fl, 0, FROM_PEER, true);
-        pool_submit(fill_pool, fill, fl);
+        pool_submit(fillers[fl->key.fid.lo % FILLERS], fill, fl);
     } else if (err == -ESTALE || err == -ENOENT) {
         read_here(fl, true); /* it looked and had not what we want; our own look is the last word */
     } else {
@@ -505,6 +507,23 @@ static void begin_window(struct call *call, struct chunk_key *key, uint64_t last
     }
 }
 
+/* Waits for the part and hands it over. */
+static int take_part(struct part *p, const struct range *r)
+{
+    flight_wait(p->fl, !r->buf);
+    int err = take(p->fl, r, p->led);
+    flight_put(p->fl);
+    p->fl = NULL;
+    return err;
+}
+
+static struct part *part_of(struct part *parts, const struct flight *fl)
+{
+    while (parts->fl != fl)
+        parts++;
+    return parts;
+}
+
 static int fetch_window(struct call *call, struct chunk_key *key, uint64_t last,
                         const struct range *r)
 {
@@ -512,13 +531,17 @@ static int fetch_window(struct call *call, struct chunk_key *key, uint64_t last,
     unsigned n;
     int err = 0;
     begin_window(call, key, last, r, parts, &n);
-    while (call->leads)
-        advance(next_event(call));
-    for (unsigned i = 0; i < n; i++) {
-        flight_wait(parts[i].fl, !r->buf);
-        int e = take(parts[i].fl, r, parts[i].led);
+    while (call->leads) {
+        struct flight *fl = next_event(call);
+        advance(fl);
+        /* At once: the others are on their way meanwhile, and what was just checked is in the
+         * processor's cache. */
+        int e = fl->done && r->buf ? take_part(part_of(parts, fl), r) : 0;
         err = err ? err : e;
-        flight_put(parts[i].fl);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        int e = parts[i].fl ? take_part(&parts[i], r) : 0;
+        err = err ? err : e;
     }
     return err;
 }
@@ -550,7 +573,8 @@ int fetch_range(struct file *f, const struct version *v, uint64_t off, size_t le
 
 void fetch_start(void)
 {
-    fill_pool = pool_new("eddy-fill", FILLERS);
+    for (unsigned i = 0; i < FILLERS; i++)
+        fillers[i] = pool_new("eddy-fill", 1);
     serve_start();
 }
 
@@ -558,6 +582,8 @@ void fetch_stop(void)
 {
     serve_stop();
     working_stop();
-    pool_free(fill_pool);
-    fill_pool = NULL;
+    for (unsigned i = 0; i < FILLERS; i++) {
+        pool_free(fillers[i]);
+        fillers[i] = NULL;
+    }
 }

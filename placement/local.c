@@ -18,11 +18,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "placement/chunk.h"
 #include "placement/pfs_data.h"
 #include "placement/store.h"
+#include "transport/hash.h"
 
 /* In which nothing was gained.  Each waits for a fetch or a flush: no busy loop. */
 #define TRIES 64
@@ -111,7 +111,7 @@ static int fill_by_descriptor(struct file *f, const struct file_info *info, uint
     int err = pfs_read(f, c->data, len, key.index * size, &got);
     if (!err) {
         memset(c->data + got, 0, len - got); /* cut off by the flush: not below base_end any more */
-        err = store_fill(f, key.index, &key.version, c->data, len, XXH3_64bits(c->data, len), false,
+        err = store_fill(f, key.index, &key.version, c->data, len, data_hash(c->data, len), false,
                          true);
     }
     chunk_put(c);

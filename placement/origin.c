@@ -14,11 +14,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "placement/pfs_data.h"
 #include "placement/ring.h"
 #include "placement/store.h"
+#include "transport/hash.h"
 #include "transport/loop.h"
 #include "transport/members.h"
 
@@ -179,7 +179,7 @@ static void tell_filled(struct origin_waiter *w, int kept)
 /* The bytes have been read: they are given before they are kept. */
 static void give_and_keep(struct origin *o)
 {
-    o->chunk->hash = XXH3_64bits(o->chunk->data, o->chunk->len);
+    o->chunk->hash = data_hash(o->chunk->data, o->chunk->len);
     struct origin_waiter *stay = give(o, 0, say_read(o));
     int kept = keep(o);
     tell_filled(leave_table(o), kept);

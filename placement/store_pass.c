@@ -29,9 +29,9 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "placement/store_int.h"
+#include "transport/hash.h"
 
 /* of a local file system's clock: a sample this young proves nothing */
 #define GRAIN_NS  INT64_C(10000000)
@@ -430,7 +430,7 @@ static int mark_chunks(struct file *f, uint64_t size, uint8_t *buf, int (*gate)(
             err = datafile_pread(f, buf, len, i * chunk);
         if (err)
             return err;
-        uint64_t hash = XXH3_64bits(buf, len);
+        uint64_t hash = data_hash(buf, len);
         lock_take(&f->lock);
         bool there = is_on_pfs(f, i, hash);
         lock_drop(&f->lock);

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "placement/store_int.h"
+#include "transport/hash.h"
 
 static bool mul_chunk(uint64_t index, uint64_t *off)
 {
@@ -250,7 +250,7 @@ int store_get_chunk(struct file *f, uint64_t index, const struct version *v, voi
         *hash = c->hash;
     lock_drop(&f->lock);
     if (!err && !known)
-        *hash = XXH3_64bits(buf, *len);
+        *hash = data_hash(buf, *len);
     lock_take(&f->lock);
     if (!err && !known) {
         c->hash = *hash;
