@@ -17,6 +17,16 @@
 
 extern char **environ;
 
+/* Which rows of the table are wanted; 0: all. */
+struct row_filter {
+    unsigned kib, flight;
+};
+
+static bool row_wanted(struct row_filter r, size_t size, unsigned flight)
+{
+    return (!r.kib || r.kib == size >> 10) && (!r.flight || r.flight == flight);
+}
+
 /* ---- a child with a pipe each way ---- */
 
 struct child {
@@ -71,8 +81,9 @@ static char **ucx_defaults(void)
     return env;
 }
 
-/* Last line, sixth number: overall bandwidth.  0: it did not run. */
-static double perftest_once(size_t size, unsigned flight, unsigned count, char **env)
+/* MiB/s of one of its tests; last line, sixth number: overall bandwidth.  0: it did not run. */
+static double perftest_once(const char *test, size_t size, unsigned flight, unsigned count,
+                            char **env)
 {
     static unsigned port;
     char p[16], s[16], o[16], n[16], w[16], line[512];
@@ -84,8 +95,9 @@ static double perftest_once(size_t size, unsigned flight, unsigned count, char *
     snprintf(n, sizeof(n), "%u", count);
     snprintf(w, sizeof(w), "%u", MIN(count / 10 + 1, 200u));
     char *server[] = {"ucx_perftest", "-p", p, NULL};
-    char *asker[] = {"ucx_perftest", "127.0.0.1", "-p", p, "-t", "ucp_am_bw", "-s", s,
-                     "-O",           o,           "-n", n, "-w", w,           "-f", NULL};
+    char *asker[] = {"ucx_perftest", "127.0.0.1", "-p", p,   "-t", (char *)(uintptr_t)test,
+                     "-s",           s,           "-O", o,   "-n", n,
+                     "-w",           w,           "-f", NULL};
     struct child a = child_start(server, env);
     for (int try = 0; try < 50 && !mib; try++) { /* until the server listens */
         usleep(20000);
@@ -100,6 +112,16 @@ static double perftest_once(size_t size, unsigned flight, unsigned count, char *
         kill(a.pid, SIGKILL);
     child_end(&a);
     return mib;
+}
+
+/* MiB/s of what a request of ASK_SIZE bytes and its answer take one after the other, as ucp_am_lat,
+ * which polls without pause, has it for a message of each size. */
+#define ASK_SIZE 104
+static double perftest_round_trip(size_t size, unsigned count, char **env)
+{
+    double ask = perftest_once("ucp_am_lat", ASK_SIZE, 1, count, env);
+    double answer = perftest_once("ucp_am_lat", size, 1, count, env);
+    return ask && answer ? (double)size / (ASK_SIZE / ask + (double)size / answer) : 0;
 }
 
 /* ---- of several turns ---- */

@@ -1,13 +1,14 @@
 /* peer_bench.c - reading from a peer, beside what UCX itself does: 64 KiB, 1 MiB and 4 MiB
  * requests, 1, 4 and 8 in flight.
  *
- *   peer_bench [--pairs N] [--mib N] [--only-ours]
+ *   peer_bench [--pairs N] [--mib N] [--only-ours] [--request KIB] [--flight N]
  *
  * Two processes on 127.0.0.1: the asker (this one) sends READs, the server answers with RANGEs,
  * memory to memory, through peer_request and peer_reply: `source` fills a reply and `sink` consumes
  * it; other modes put theirs there. Beside it, ucx_perftest -t ucp_am_bw with the same size and
- * number in flight, both with this program's UCX settings and with UCX's own.  All three take turns
- * N times; the table has the medians, and of the ratios the median over the turns, so that what
+ * number in flight, both with this program's UCX settings and with UCX's own.  That sends one way
+ * and never waits for an answer; with one in flight ours is a round trip, so there -t ucp_am_lat
+ * says what a round trip of these sizes takes (perftest_round_trip).  All take turns N times; the table has the medians, and of the ratios the median over the turns, so that what
  * else the machine does hits all alike.  A Markdown table on standard output; MiB/s.
  */
 #include <errno.h>
@@ -187,35 +188,41 @@ static double ours(size_t size, unsigned flight, unsigned count)
 
 static void measure(size_t size, unsigned flight, unsigned pairs, unsigned mib, bool only_ours)
 {
-    double e[PAIRS_MAX], same[PAIRS_MAX], own[PAIRS_MAX];
+    double e[PAIRS_MAX], same[PAIRS_MAX], own[PAIRS_MAX], trip[PAIRS_MAX];
     unsigned count = (unsigned)(((uint64_t)mib << 20) / size);
     char **env = ucx_defaults();
     ours(size, flight, count / 10 + 1); /* warm */
     for (unsigned i = 0; i < pairs; i++) {
         e[i] = ours(size, flight, count);
-        same[i] = only_ours ? 0 : perftest_once(size, flight, count, environ);
-        own[i] = only_ours ? 0 : perftest_once(size, flight, count, env);
+        same[i] = only_ours ? 0 : perftest_once("ucp_am_bw", size, flight, count, environ);
+        own[i] = only_ours ? 0 : perftest_once("ucp_am_bw", size, flight, count, env);
+        trip[i] = only_ours || flight > 1 ? 0 : perftest_round_trip(size, count, environ);
     }
     free(env);
-    printf("| %s | %zu KiB | %u | %.0f | %.0f | %.2f | %.0f | %.2f |\n", mode->name, size >> 10,
+    printf("| %s | %zu KiB | %u | %.0f | %.0f | %.2f | %.0f | %.2f |", mode->name, size >> 10,
            flight, median(e, pairs), median(same, pairs), ratio(e, same, pairs), median(own, pairs),
            ratio(e, own, pairs));
+    if (flight > 1)
+        printf(" | |\n");
+    else
+        printf(" %.0f | %.2f |\n", median(trip, pairs), ratio(e, trip, pairs));
     fflush(stdout);
 }
 
-static void table(unsigned pairs, unsigned mib, bool only_ours)
+static void table(unsigned pairs, unsigned mib, bool only_ours, struct row_filter rows)
 {
     static const size_t sizes[] = {64u << 10, 1u << 20, 4u << 20};
     static const unsigned flights[] = {1, 4, 8};
     printf("| mode | request | in flight | eddyfs MiB/s | ucx_perftest, same settings | ratio | "
-           "ucx_perftest, UCX's settings | "
-           "ratio |\n|---|--:|--:|--:|--:|--:|--:|--:|\n");
+           "ucx_perftest, UCX's settings | ratio | ucx_perftest, round trip | ratio |\n"
+           "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         for (size_t j = 0; j < ARRAY_LEN(flights); j++)
-            measure(sizes[i], flights[j], pairs, mib, only_ours);
+            if (row_wanted(rows, sizes[i], flights[j]))
+                measure(sizes[i], flights[j], pairs, mib, only_ours);
 }
 
-static int asker_main(unsigned pairs, unsigned mib, bool only_ours)
+static int asker_main(unsigned pairs, unsigned mib, bool only_ours, struct row_filter rows)
 {
     if (!mkdtemp(dir))
         die("mkdtemp: %s", strerror(errno));
@@ -231,7 +238,7 @@ static int asker_main(unsigned pairs, unsigned mib, bool only_ours)
     lock_cond_init(&run.cond);
     for (unsigned i = 0; i < FLIGHT_MAX; i++)
         run.buf[i] = peer_buffer(SIZE_MAX_B);
-    table(pairs, mib, only_ours);
+    table(pairs, mib, only_ours, rows);
     for (unsigned i = 0; i < FLIGHT_MAX; i++)
         peer_buffer_free(run.buf[i]);
     node_end();
@@ -245,6 +252,7 @@ int main(int argc, char **argv)
 {
     unsigned pairs = 5, mib = 1024;
     bool only_ours = false;
+    struct row_filter rows = {0};
     if (argc == 3 && !strcmp(argv[1], "--server"))
         return server_main(argv[2]);
     for (int i = 1; i < argc; i++) {
@@ -252,18 +260,25 @@ int main(int argc, char **argv)
             pairs = (unsigned)atoi(argv[++i]);
         else if (!strcmp(argv[i], "--mib") && i + 1 < argc)
             mib = (unsigned)atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--request") && i + 1 < argc)
+            rows.kib = (unsigned)atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--flight") && i + 1 < argc)
+            rows.flight = (unsigned)atoi(argv[++i]);
         else if (!strcmp(argv[i], "--only-ours"))
             only_ours = true;
         else
             pairs = 0;
     }
     if (!pairs || pairs > PAIRS_MAX || !mib) {
-        fprintf(stderr, "usage: peer_bench [--pairs 1..%u] [--mib N] [--only-ours]\n", PAIRS_MAX);
+        fprintf(stderr,
+                "usage: peer_bench [--pairs 1..%u] [--mib N] [--only-ours] [--request KIB] "
+                "[--flight N]\n",
+                PAIRS_MAX);
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
     int err = peer_reexec("127.0.0.1", argv);
     if (err)
         die("exec: %s", strerror(-err));
-    return asker_main(pairs, mib, only_ours);
+    return asker_main(pairs, mib, only_ours, rows);
 }
