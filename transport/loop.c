@@ -41,6 +41,8 @@ static struct {
     bool open;  /* posts are taken */
     bool awake; /* the loop is on its way to the queue, or at it */
 
+    _Atomic bool posted; /* since loop_poll_begin */
+
     /* network thread only */
     struct jobs spare; /* empty; changes places with queue */
     unsigned working;  /* calls in libuv's pool */
@@ -84,6 +86,7 @@ static bool post(void (*fn)(void *arg), void *arg)
         jobs_push(&net.queue, fn, arg);
         wake = !net.awake;
         net.awake = true;
+        atomic_store_explicit(&net.posted, true, memory_order_relaxed);
     }
     lock_drop(&net.lock);
     if (wake)
@@ -139,14 +142,8 @@ static bool more_queued(void)
 
 /* What these calls post is run as well, without a wake-up each: a request to this node itself is
  * three.  After BATCHES of them I/O has its turn. */
-static void on_wake(uv_poll_t *h, int status, int events)
+static void run_queue(void)
 {
-    uint64_t n;
-    (void)h;
-    (void)status;
-    (void)events;
-    if (read(net.wake_fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
-        die("eventfd: %s", strerror(errno));
     for (int i = 0; i < BATCHES; i++) {
         run_batch();
         if (!more_queued()) {
@@ -155,6 +152,35 @@ static void on_wake(uv_poll_t *h, int status, int events)
         }
     }
     raise_wake();
+}
+
+static void on_wake(uv_poll_t *h, int status, int events)
+{
+    uint64_t n;
+    (void)h;
+    (void)status;
+    (void)events;
+    if (read(net.wake_fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
+        die("eventfd: %s", strerror(errno));
+    run_queue();
+}
+
+void loop_poll_begin(void)
+{
+    lock_take(&net.lock);
+    net.awake = true;
+    net.posted = net.queue.n > 0;
+    lock_drop(&net.lock);
+}
+
+bool loop_posted(void)
+{
+    return atomic_load_explicit(&net.posted, memory_order_relaxed);
+}
+
+void loop_poll_end(void)
+{
+    run_queue();
 }
 
 static void *net_main(void *arg)

@@ -13,6 +13,7 @@
 
 #include "transport/base.h"
 #include "transport/lock.h"
+#include "transport/loop_uv.h"
 
 #define LONG_MS 60000
 
@@ -208,6 +209,58 @@ START_TEST(all_threads_block_signals)
     pthread_sigmask(SIG_SETMASK, NULL, &ours);
     ck_assert(!sigismember(&ours, SIGTERM));
     pool_free(p);
+}
+END_TEST
+
+/* ---- polling ---- */
+
+static bool ran, ran_by_the_end;
+
+static void set_ran(void *arg)
+{
+    (void)arg;
+    ran = true;
+}
+
+static struct loop_timer *poller;
+
+static void poll_for_a_post(void *arg)
+{
+    (void)arg;
+    loop_timer_free(poller);
+    loop_poll_begin();
+    gate_add(1);
+    while (!loop_posted())
+        ;
+    ran_by_the_end = !ran;
+    loop_poll_end();
+    ran_by_the_end &= ran;
+}
+
+static void make_poller(void *arg)
+{
+    (void)arg;
+    poller = loop_timer_new(poll_for_a_post, NULL);
+    loop_timer_set(poller, 0, 0);
+}
+
+START_TEST(what_is_posted_while_the_loop_polls_runs_at_its_end)
+{
+    loop_post(make_poller, NULL);
+    gate_wait(1);
+    loop_post(set_ran, NULL);
+    loop_call(nothing, NULL); /* the loop is woken by posts again */
+    ck_assert(ran_by_the_end);
+}
+END_TEST
+
+START_TEST(the_loop_stops_with_what_was_posted_while_it_polled)
+{
+    loop_post(make_poller, NULL);
+    gate_wait(1);
+    loop_post(set_ran, NULL);
+    loop_stop();
+    ck_assert(ran_by_the_end);
 }
 END_TEST
 
@@ -524,6 +577,8 @@ int main(void)
     tcase_add_test(t, without_the_thread_posts_are_dropped_and_calls_run_here);
     tcase_add_test(t, the_loop_starts_again);
     tcase_add_test(t, all_threads_block_signals);
+    tcase_add_test(t, what_is_posted_while_the_loop_polls_runs_at_its_end);
+    tcase_add_test(t, the_loop_stops_with_what_was_posted_while_it_polled);
     tcase_add_test(t, timer_fires_once_and_not_early);
     tcase_add_test(t, timer_repeats_until_freed_by_itself);
     tcase_add_test(t, stopped_timer_does_not_fire);
