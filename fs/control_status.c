@@ -118,6 +118,7 @@ static void put_cache(json_t *o)
     control_put(cache, "used", u.used);
     control_put(cache, "dirty", u.dirty);
     control_put(cache, "pinned", u.pinned);
+    control_put(cache, "ballast", u.ballast);
     control_put(cache, "files", u.files);
     control_put(cache, "chunks", u.chunks);
     json_object_set_new(o, "cache", cache);

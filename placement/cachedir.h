@@ -6,6 +6,7 @@
  *   node      id and incarnation
  *   slabs/    records (slab.h)
  *   data/XX/  data files
+ *   ballast   room set aside (ballast.h)
  *   suspect/  what a power loss left in doubt
  *
  * All access is by descriptor below it.  Called by store_open and store_close only, but for the

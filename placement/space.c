@@ -5,16 +5,19 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "placement/ballast.h"
 #include "placement/pages.h"
 #include "placement/siblings.h"
 #include "transport/lock.h"
 
 #define LIMIT_EVERY_MS 5000
-#define AVAIL_EVERY_MS 200
+#define AVAIL_EVERY_MS 100 /* less than the time between two samples (flush/sample.c) */
 #define AVAIL_BYTES    (UINT64_C(16) << 20) /* set aside since the disk was last asked */
 #define FLOOR_MAX      (UINT64_C(1) << 30)
 #define DEFAULT_SHARE  80  /* % of what is free */
 #define KEEP_FREE_MAX  256 /* chunks evicted at once */
+#define BALLAST_PART   16  /* of the limit, at most */
+#define BALLAST_MIN    (UINT64_C(8) << 20) /* less is not worth a file */
 
 struct lru {
     uint32_t first, last, n;
@@ -25,7 +28,8 @@ static struct {
     struct lock lock; /* RANK_SPACE: all below but the atomics */
     struct space_config config;
     uint64_t limit, limit_ms;
-    uint64_t avail, avail_ms, avail_set_aside, floor; /* free on the disk when it was last asked */
+    /* Free on the disk when it was last asked, less what is owed to the ballast. */
+    uint64_t avail, avail_ms, avail_set_aside, floor;
     uint64_t reserved;
     struct lru lru[LRU_N];
     _Atomic int64_t used, dirty; /* bytes of pages */
@@ -38,7 +42,7 @@ static struct {
 static uint64_t used_now(void)
 {
     int64_t pages = atomic_load(&space.used);
-    return (uint64_t)MAX(pages, 0) + state_slab_bytes();
+    return (uint64_t)MAX(pages, 0) + state_slab_bytes() + ballast_size();
 }
 
 static void ask_disk(void)
@@ -49,7 +53,8 @@ static void ask_disk(void)
         return;
     if (fstatvfs(space.config.dirfd, &fs) < 0)
         return;
-    space.avail = (uint64_t)fs.f_bavail * fs.f_frsize;
+    uint64_t avail = (uint64_t)fs.f_bavail * fs.f_frsize, owed = ballast_owed();
+    space.avail = avail - MIN(avail, owed);
     space.floor = MIN((uint64_t)fs.f_blocks * fs.f_frsize / 20, FLOOR_MAX);
     space.avail_ms = now;
     space.avail_set_aside = 0;
@@ -100,6 +105,7 @@ void space_start(const struct space_config *c)
     atomic_store(&space.used, 0);
     atomic_store(&space.dirty, 0);
     siblings_join(c->node_id, c->dev);
+    ballast_start(c->dirfd);
     lock_take(&space.lock);
     ask_disk();
     set_limit();
@@ -108,6 +114,7 @@ void space_start(const struct space_config *c)
 
 void space_stop(void)
 {
+    ballast_stop();
     siblings_leave();
 }
 
@@ -308,6 +315,39 @@ void space_keep_free(void)
     for (unsigned n = 0; n < KEEP_FREE_MAX && is_tight() && evict_one(); n++)
         disk_changed();
 }
+
+/* ---- who writes without asking ---- */
+
+static bool is_short(void)
+{
+    lock_take(&space.lock);
+    ask_disk();
+    bool is = space.avail < space.floor;
+    lock_drop(&space.lock);
+    return is;
+}
+
+static uint64_t ballast_fitting(void)
+{
+    lock_take(&space.lock);
+    set_limit();
+    uint64_t bytes = MIN(space.floor, space.limit / BALLAST_PART);
+    lock_drop(&space.lock);
+    return bytes < BALLAST_MIN ? 0 : bytes;
+}
+
+void space_watch(void)
+{
+    ballast_want(ballast_fitting());
+    if (is_short() && ballast_release())
+        log_warn("the disk of the cache is nearly full: the room that was set aside there is given "
+                 "to files that applications write through the kernel");
+    space_keep_free();
+    if (ballast_owed() && !is_tight())
+        ballast_make();
+}
+
+/* ---- setting room aside ---- */
 
 /* Sets bytes aside if they fit now. */
 static bool take_bytes(uint64_t bytes)

@@ -1,9 +1,9 @@
 /* space.h - how much the cache may hold, and what leaves when there is no room.
  *
- * Counted: pages with bytes in data files, and the slabs.  Bounded by --cache-size, and by a floor
- * of free space on the disk (5 %, at most 1 GiB), whoever fills it.  Evicted: clean chunks that
- * nobody uses and that the PFS has; replicas, oldest first; then owned ones, so that the session's
- * last copy stays longest.
+ * Counted: pages with bytes in data files, the slabs, and the ballast (ballast.h).  Bounded by
+ * --cache-size, and by a floor of free space on the disk (5 %, at most 1 GiB), whoever fills it.
+ * Evicted: clean chunks that nobody uses and that the PFS has; replicas, oldest first; then owned
+ * ones, so that the session's last copy stays longest.
  *
  * Two lists (replicas, owned) of chunk records in order of use, linked in the records; lock
  * RANK_SPACE.  Only chunks that may be evicted are on them, as far as is known: whether they really
@@ -45,11 +45,14 @@ void space_list(struct chunk_record *c, bool owned); /* may be evicted; to the e
 void space_unlist(struct chunk_record *c);
 void space_touch(struct chunk_record *c); /* used now */
 
-/* May size bytes more, beside `pinned`, be kept from eviction while they are open?  write: and will
- * they be written without our knowing when? */
 /* Evicts until a tenth of the cache, and of that much on the disk, is free, or nothing may go: for
  * who writes without asking. */
 void space_keep_free(void);
+/* The same, and gives the ballast back when the disk is short of room, or makes it again: at each
+ * sample while somebody writes so. */
+void space_watch(void);
+/* May size bytes more, beside `pinned`, be kept from eviction while they are open?  write: and will
+ * they be written without our knowing when? */
 bool space_pins(uint64_t pinned, uint64_t size, bool write);
 void space_usage(struct store_usage *out);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "placement/ballast.h"
 #include "placement/fid.h"
 #include "placement/store_int.h"
 
@@ -549,7 +550,9 @@ int store_each_claimed(int (*cb)(void *arg, struct file *f), void *arg)
 
 void store_usage(struct store_usage *out)
 {
-    *out = (struct store_usage){
-        .files = state_files(), .chunks = state_chunks(), .pinned = store_pass_pinned()};
+    *out = (struct store_usage){.files = state_files(),
+                                .chunks = state_chunks(),
+                                .pinned = store_pass_pinned(),
+                                .ballast = ballast_size() - ballast_owed()};
     space_usage(out);
 }

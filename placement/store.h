@@ -236,6 +236,7 @@ int store_each_claimed(int (*cb)(void *arg, struct file *f), void *arg);
 void store_on_dirty(void (*fn)(struct file *f));
 struct store_usage {
     uint64_t limit, used, dirty, pinned, files, chunks;
+    uint64_t ballast; /* of used: set aside on the disk (ballast.h) */
 };
 void store_usage(struct store_usage *out);
 /* Bytes that are not on the PFS, and how many of any kind there is room for (the limit less the

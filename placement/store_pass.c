@@ -605,7 +605,7 @@ unsigned store_pass_sample(void (*changed)(struct file *f), void (*settled)(stru
     }
     free(fids);
     if (n)
-        space_keep_free();
+        space_watch();
     return left;
 }
 
