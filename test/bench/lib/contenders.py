@@ -17,7 +17,9 @@ class Place:
         self.caches = caches  # directories that hold its copies of the source's files
         self.made = 0         # directories by new_directory
         self.warmth = {}      # by file: what bring_to made of it
-        self.below = None     # the place whose directory is the source, if this one's end is its end
+        # Places whose end is this one's end:
+        self.below = None     # whose directory is the source
+        self.other = None     # another node of the session
 
     def path(self, *names):
         return os.path.join(self.dir, *names)
@@ -76,8 +78,14 @@ class Place:
     def stop(self):
         if self.process:
             self.bench.work.stop_mount(self.process, self.dir)
-        if self.below:
-            self.below.stop()
+        for place in (self.other, self.below):
+            if place:
+                place.stop()
+
+    def remove_caches(self):
+        """After its end: samples with an empty cache each would fill the disk."""
+        for cache in (*self.caches, *(self.other.caches if self.other else ())):
+            self.bench.work.remove(cache)
 
 
 def drop_pages(path, sync=False):
@@ -106,7 +114,8 @@ class Contender:
         pass
 
     def start(self, bench, source, name, **options):
-        """`options` are what a row asks of those who have such a thing: cache_size."""
+        """`options` are what a row asks of those who have such a thing: cache_size; of eddyfs node, session,
+        wait_nodes, chunk_size."""
         mount, cache = bench.work.path(name), bench.work.path(name + ".cache")
         argv = self.argv(bench, source, mount, cache, options)
         process = bench.work.start_mount(argv, mount)
@@ -147,10 +156,10 @@ class Eddyfs(Contender):
         self.key, self.title, self.options = key, title, options
 
     def argv(self, bench, source, mount, cache, options):
-        size = options.get("cache_size", 8 << 30)
-        return [bench.tool("eddyfs"), "-f", "--listen", "127.0.0.1", "--node", self.key,
-                "--session", os.path.basename(mount), "--session-dir", bench.work.path("sessions"),
-                "--cache-dir", cache, "--cache-size", str(size), *self.options, source, mount]
+        given = {"node": self.key, "session": os.path.basename(mount), "cache_size": 8 << 30, **options}
+        return [bench.tool("eddyfs"), "-f", "--listen", "127.0.0.1", "--session-dir", bench.work.path("sessions"),
+                "--cache-dir", cache, *[f"--{name.replace('_', '-')}={value}" for name, value in given.items()],
+                *self.options, source, mount]
 
     def caches(self, cache):
         return (cache + "/data",)

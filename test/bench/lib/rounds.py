@@ -44,6 +44,7 @@ class Group:
     """Rows that share mounts and files."""
 
     name = None
+    columns = None  # keys of the contenders that take part, if not all do
     fresh = False   # every sample has a new mount and an empty cache
     writes = False  # what others have written is on the disk before a sample begins
     memory = 0      # bytes that a sample fills
@@ -106,18 +107,22 @@ class Rounds:
 
     def run(self):
         with ExitStack() as stack:
-            contenders = [c for c in self.bench.contenders if not c.missing]
+            contenders = [c for c in self.bench.contenders if not c.missing and self.takes_part(c)]
             if not self.group.fresh:
                 contenders = [p for p in (self.mounted(c, stack) for c in contenders) if p]
             for n, row in enumerate(self.rows):
                 left = self.end - time.monotonic()
                 self.run_row(row, contenders, time.monotonic() + left / (len(self.rows) - n))
 
+    def takes_part(self, contender):
+        return not self.group.columns or contender.key in self.group.columns
+
     def mounted(self, contender, stack, turn=None):
         """The contender's place, or None: then its cells say why."""
         name = f"{self.group.name}-{contender.key}" + ("" if turn is None else f"-{turn}")
         try:
             place = self.group.start(contender, name)
+            stack.callback(place.remove_caches)
             stack.callback(place.stop)
             os.makedirs(place.own(), exist_ok=True)
             self.group.prepare(place)
