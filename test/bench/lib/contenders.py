@@ -81,6 +81,8 @@ class Place:
         for place in (self.other, self.below):
             if place:
                 place.stop()
+        if self.bench.limit:
+            self.bench.limit.collect()
 
     def remove_caches(self):
         """After its end: samples with an empty cache each would fill the disk."""
@@ -118,8 +120,11 @@ class Contender:
         wait_nodes, chunk_size."""
         mount, cache = bench.work.path(name), bench.work.path(name + ".cache")
         argv = self.argv(bench, source, mount, cache, options)
-        process = bench.work.start_mount(argv, mount)
+        process = bench.work.start_mount(self.limited(bench, argv), mount)
         return Place(bench, self, source, mount, process, self.caches(cache))
+
+    def limited(self, bench, argv):
+        return argv
 
 
 class Native(Contender):
@@ -160,6 +165,9 @@ class Eddyfs(Contender):
         return [bench.tool("eddyfs"), "-f", "--listen", "127.0.0.1", "--session-dir", bench.work.path("sessions"),
                 "--cache-dir", cache, *[f"--{name.replace('_', '-')}={value}" for name, value in given.items()],
                 *self.options, source, mount]
+
+    def limited(self, bench, argv):
+        return bench.limit.command(argv) if bench.limit else argv
 
     def caches(self, cache):
         return (cache + "/data",)
