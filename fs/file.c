@@ -442,7 +442,7 @@ static void unlocked(void *arg, int err, const struct lock_ask *found)
 {
     (void)err;
     (void)found;
-    pool_submit(pool_waiters, end_flush, arg);
+    pool_submit(pool_writers, end_flush, arg);
 }
 
 /* close() of a descriptor: fcntl locks of its process go, and a flush that failed since is reported
@@ -467,7 +467,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     if (locks)
         lock_drop_owner(h->inode->fid, false, fi->lock_owner, unlocked, r);
     else
-        request_start(r, pool_waiters, end_flush_job);
+        request_start(r, pool_writers, end_flush_job);
 }
 
 int file_sync(struct handle *h)
@@ -490,7 +490,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
     if (!r)
         return;
     file_hold(r, fi, NULL);
-    request_start(r, pool_waiters, fsync_fn);
+    request_start(r, settings.fsync_pfs ? pool_writers : pool_waiters, fsync_fn);
 }
 
 void file_ops(struct fuse_lowlevel_ops *ops)

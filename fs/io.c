@@ -207,7 +207,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
         return;
     r->text = xmalloc(size);
     memcpy(r->text, buf, size);
-    request_start(r, pool_waiters, write_fn);
+    request_start(r, flush_must_wait(size) ? pool_writers : pool_waiters, write_fn);
 }
 
 /* ---- fallocate, lseek, copy_file_range ---- */

@@ -51,6 +51,8 @@ extern struct pool *pool_names; /* 32: PFS names and attributes, for the mount *
 extern struct pool *pool_data;  /* 16: PFS reads; its jobs never wait for another node */
 /* 64: application requests that wait for nodes or for pool_data */
 extern struct pool *pool_waiters;
+/* 64: writes that wait for room, closes and fsyncs that wait for the PFS: they do not hold up reads */
+extern struct pool *pool_writers;
 extern struct pool *pool_session; /* 1: the session directory */
 int pools_start(void);
 /* Waits for all jobs, also those that jobs submit to another of these pools; nobody else submits

@@ -23,7 +23,10 @@ jq -e '
     and (.passthrough | type) == "boolean"
     and (.cache | (.dir | endswith("/cache-b")) and .size > 0 and .used > 0 and .dirty == 0)
     and (.flush | .policy == "idle" and (.state | type) == "string" and .flushed_bytes == 0
-         and .pending_bytes == 0 and .failed_files == [])
+         and .pending_bytes == 0 and .failed_files == []
+         and .low_bytes > 0 and .low_bytes < .high_bytes and .high_bytes < .full_bytes
+         and .draining == false and .oldest_ms == 0 and .age_ms == 600000
+         and .wait_ms == 1000 and .wait_auto == false)
     and (.reads | (.local_bytes | type) == "number" and (.peer_bytes | type) == "number"
          and (.pfs_bytes | type) == "number")
     and .view.number >= 1 and .view.joined
