@@ -339,7 +339,8 @@ start_faultfs() {
     mkdir -p "$mount"
     record_mount "$W" "$mount"
     start_daemon "$name" "$W/pfs-$name.out" "$EDDY_BUILD/test/faultfs" -f \
-        --stats "$W/pfs-$name.json" --shared "$W/pfs.shared" "$@" "$PFS" "$mount"
+        --stats "$W/pfs-$name.json" --shared "$W/pfs.shared" --control "$W/pfs-$name.control" \
+        "$@" "$PFS" "$mount"
     FAULTFS_PID[$name]=$STARTED_PID
     wait_for_mount "$STARTED_JOB" "$name" "$mount" fuse.faultfs
 }
@@ -365,6 +366,19 @@ stat_of() {
     else
         jq --arg c "$counter" '.[$c] // error("no counter " + $c)' "$W/pfs-$name.json"
     fi
+}
+
+# tell_faultfs NAME COMMAND...: what it is to get wrong from now on; faultfs --help tells how.
+# Prints the fault's number, by which it is cleared: tell_faultfs NAME clear [NUMBER].
+tell_faultfs() {
+    local name=$1
+    shift
+    "$EDDY_BUILD/test/faultfs" --tell "$W/pfs-$name.control" "$@"
+}
+
+# fault_waits NAME NUMBER: do requests hang in that fault now?
+fault_waits() {
+    tell_faultfs "$1" list | grep -q "^$2 .* waiting=[1-9]"
 }
 
 # A PFS that hangs, and that goes on.

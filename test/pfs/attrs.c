@@ -2,7 +2,7 @@
 #include "ops.h"
 
 #include "counts.h"
-#include "limits.h"
+#include "faults.h"
 #include "nodes.h"
 
 #include <errno.h>
@@ -18,10 +18,12 @@ static void reply_attr(fuse_req_t req, int err, struct node *node)
 
     if (!err)
         err = error_of(fstat(node->fd, &attr));
-    if (err)
+    if (err) {
         fuse_reply_err(req, err);
-    else
-        fuse_reply_attr(req, &attr, 0);
+        return;
+    }
+    faults_shape(&attr);
+    fuse_reply_attr(req, &attr, 0);
 }
 
 static void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -15,13 +15,19 @@
 #define SHARE 20
 
 static const char *const op_names[OP_COUNT] = {
-#define X(name, data) [OP_##name] = #name,
+#define X(name, data, changes) [OP_##name] = #name,
     OPS(X)
 #undef X
 };
 
 static const bool op_data[OP_COUNT] = {
-#define X(name, data) [OP_##name] = data,
+#define X(name, data, changes) [OP_##name] = data,
+    OPS(X)
+#undef X
+};
+
+static const bool op_change[OP_COUNT] = {
+#define X(name, data, changes) [OP_##name] = changes,
     OPS(X)
 #undef X
 };
@@ -41,6 +47,16 @@ static atomic_bool stopping;
 bool op_moves_data(enum op op)
 {
     return op_data[op];
+}
+
+bool op_changes(enum op op)
+{
+    return op_change[op];
+}
+
+const char *op_name(enum op op)
+{
+    return op_names[op];
 }
 
 void count_op(enum op op)

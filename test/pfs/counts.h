@@ -13,41 +13,42 @@
 #include <stdint.h>
 
 /* clang-format off */
-/* Every kind of request, once: name, and whether it moves file data (else it is metadata). */
+/* Every kind of request, once: name, whether it moves file data (else it is metadata), and whether
+ * it changes something. */
 #define OPS(X)                                                                                     \
-    X(lookup, false)                                                                               \
-    X(getattr, false)                                                                              \
-    X(setattr, false)                                                                              \
-    X(readlink, false)                                                                             \
-    X(mknod, false)                                                                                \
-    X(mkdir, false)                                                                                \
-    X(unlink, false)                                                                               \
-    X(rmdir, false)                                                                                \
-    X(symlink, false)                                                                              \
-    X(rename, false)                                                                               \
-    X(link, false)                                                                                 \
-    X(open, false)                                                                                 \
-    X(create, false)                                                                               \
-    X(read, true)                                                                                  \
-    X(write, true)                                                                                 \
-    X(copy_file_range, true)                                                                       \
-    X(fallocate, true)                                                                             \
-    X(lseek, false)                                                                                \
-    X(flush, false)                                                                                \
-    X(fsync, false)                                                                                \
-    X(release, false)                                                                              \
-    X(opendir, false)                                                                              \
-    X(readdir, false)                                                                              \
-    X(fsyncdir, false)                                                                             \
-    X(releasedir, false)                                                                           \
-    X(statfs, false)                                                                               \
-    X(setxattr, false)                                                                             \
-    X(getxattr, false)                                                                             \
-    X(listxattr, false)                                                                            \
-    X(removexattr, false)
+    X(lookup, false, false)                                                                        \
+    X(getattr, false, false)                                                                       \
+    X(setattr, false, true)                                                                        \
+    X(readlink, false, false)                                                                      \
+    X(mknod, false, true)                                                                          \
+    X(mkdir, false, true)                                                                          \
+    X(unlink, false, true)                                                                         \
+    X(rmdir, false, true)                                                                          \
+    X(symlink, false, true)                                                                        \
+    X(rename, false, true)                                                                         \
+    X(link, false, true)                                                                           \
+    X(open, false, false)                                                                          \
+    X(create, false, true)                                                                         \
+    X(read, true, false)                                                                           \
+    X(write, true, true)                                                                           \
+    X(copy_file_range, true, true)                                                                 \
+    X(fallocate, true, true)                                                                       \
+    X(lseek, false, false)                                                                         \
+    X(flush, false, false)                                                                         \
+    X(fsync, false, false)                                                                         \
+    X(release, false, false)                                                                       \
+    X(opendir, false, false)                                                                       \
+    X(readdir, false, false)                                                                       \
+    X(fsyncdir, false, false)                                                                      \
+    X(releasedir, false, false)                                                                    \
+    X(statfs, false, false)                                                                        \
+    X(setxattr, false, true)                                                                       \
+    X(getxattr, false, false)                                                                      \
+    X(listxattr, false, false)                                                                     \
+    X(removexattr, false, true)
 
 enum op {
-#define X(name, data) OP_##name,
+#define X(name, data, changes) OP_##name,
     OPS(X)
 #undef X
     OP_COUNT
@@ -62,6 +63,8 @@ struct file_counts {
 };
 
 bool op_moves_data(enum op op);
+bool op_changes(enum op op);
+const char *op_name(enum op op);
 
 void count_op(enum op op);
 /* `file` may be NULL: then only the totals grow. */

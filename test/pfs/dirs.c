@@ -2,7 +2,7 @@
 #include "ops.h"
 
 #include "counts.h"
-#include "limits.h"
+#include "faults.h"
 #include "nodes.h"
 
 #include <dirent.h>

@@ -3,7 +3,10 @@
  * everything through to a directory, counts it, and can be made slow. Each node of a
  * test mounts it over the same directory.
  */
+#include "commands.h"
+#include "control.h"
 #include "counts.h"
+#include "faults.h"
 #include "limits.h"
 #include "nodes.h"
 #include "ops.h"
@@ -26,6 +29,7 @@
 
 static const char usage_text[] =
     "usage: faultfs [options] DIRECTORY MOUNTPOINT\n"
+    "       faultfs --tell SOCKET COMMAND...\n"
     "  -f                    stay in the foreground; else return when the mount answers\n"
     "  --stats FILE          write counters to FILE (JSON), again at once on SIGUSR1\n"
     "  --bandwidth BYTES     bytes per second, read and written\n"
@@ -33,13 +37,17 @@ static const char usage_text[] =
     "  --delay-us N          added to each request\n"
     "  --delay-meta-us N     added to each request that moves no file data\n"
     "  --no-birth-times      as a parallel file system that does not know them\n"
-    "  -o OPTIONS            of FUSE, besides those that faultfs sets\n";
+    "  --control SOCKET      listen there for commands\n"
+    "  --fault COMMAND       given at the start; may be repeated\n"
+    "  -o OPTIONS            of FUSE, besides those that faultfs sets\n"
+    "  --tell SOCKET         tell the faultfs that listens there a command, and end: with 0, or\n"
+    "                        with 1 and the reason\n\n";
 
 struct settings {
     bool foreground, no_birth_times;
     const char *stats;
+    const char *shared, *control;
     const char *fuse_options;
-    struct limits limits;
     const char *directory, *mountpoint;
 };
 
@@ -57,6 +65,28 @@ static uint64_t number(const char *text)
     return value;
 }
 
+static void give_fault(const char *command)
+{
+    char *answer = NULL;
+    size_t length;
+    FILE *out = open_memstream(&answer, &length);
+    int err = out ? commands_do(command, out) : -errno;
+
+    if (out)
+        fclose(out);
+    if (err) {
+        fprintf(stderr, "faultfs: --fault '%s': %s", command, answer ? answer : "no memory\n");
+        exit(2);
+    }
+    free(answer);
+}
+
+static void print_usage(FILE *out)
+{
+    fputs(usage_text, out);
+    fputs(commands_text, out);
+}
+
 static void parse(int argc, char **argv, struct settings *settings)
 {
     static const struct option options[] = {
@@ -66,6 +96,9 @@ static void parse(int argc, char **argv, struct settings *settings)
         {"delay-us", required_argument, NULL, 'd'},
         {"delay-meta-us", required_argument, NULL, 'm'},
         {"no-birth-times", no_argument, NULL, 'n'},
+        {"control", required_argument, NULL, 'c'},
+        {"fault", required_argument, NULL, 'F'},
+        {"tell", required_argument, NULL, 't'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -83,27 +116,35 @@ static void parse(int argc, char **argv, struct settings *settings)
             settings->stats = optarg;
             break;
         case 'b':
-            settings->limits.bandwidth = number(optarg);
+            limits_set_bandwidth(number(optarg));
             break;
         case 'S':
-            settings->limits.shared_path = optarg;
+            settings->shared = optarg;
             break;
         case 'd':
-            settings->limits.delay_us = (unsigned)number(optarg);
+            limits_set_delay_us(number(optarg));
             break;
         case 'm':
-            settings->limits.delay_meta_us = (unsigned)number(optarg);
+            limits_set_delay_meta_us(number(optarg));
             break;
         case 'n':
             settings->no_birth_times = true;
             break;
+        case 'c':
+            settings->control = optarg;
+            break;
+        case 'F':
+            give_fault(optarg);
+            break;
+        case 't':
+            exit(control_tell(optarg, argv + optind));
         default:
-            fputs(usage_text, option == 'h' ? stdout : stderr);
+            print_usage(option == 'h' ? stdout : stderr);
             exit(option == 'h' ? 0 : 2);
         }
     }
     if (argc - optind != 2) {
-        fputs(usage_text, stderr);
+        print_usage(stderr);
         exit(2);
     }
     settings->directory = argv[optind];
@@ -262,6 +303,7 @@ static int serve(const struct settings *settings, struct fuse_session *session)
         ;
     if (settings->stats)
         counts_stop();
+    control_stop();
     fuse_session_unmount(session);
     return err ? 1 : 0;
 }
@@ -279,9 +321,12 @@ int main(int argc, char **argv)
     err = nodes_start(settings.directory);
     if (err)
         return failed("cannot open", settings.directory, err);
-    err = limits_start(&settings.limits);
+    err = settings.shared ? limits_share(settings.shared) : 0;
     if (err)
-        return failed("cannot map", settings.limits.shared_path, err);
+        return failed("cannot map", settings.shared, err);
+    err = settings.control ? control_listen(settings.control) : 0;
+    if (err)
+        return failed("cannot listen at", settings.control, err);
 
     if (!settings.foreground)
         daemonise(&ready);
@@ -298,5 +343,8 @@ int main(int argc, char **argv)
         fuse_session_unmount(session);
         return failed("cannot write", settings.stats, err);
     }
+    err = settings.control ? control_start() : 0;
+    if (err)
+        return failed("cannot serve", settings.control, err);
     return serve(&settings, session);
 }

@@ -2,18 +2,21 @@
 #include "ops.h"
 
 #include "counts.h"
+#include "faults.h"
 #include "limits.h"
 #include "nodes.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 struct open_file {
     int fd;
     struct file_counts *counts; /* of the path by which it was opened; may be NULL */
+    _Atomic int late_error;     /* of a write before, told once by fsync or close */
 };
 
 static struct open_file *file_of(struct fuse_file_info *fi)
@@ -64,6 +67,8 @@ static void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     int err = -fault_check(OP_open, node, NULL);
     int fd;
 
+    if (!err && (fi->flags & O_ACCMODE || fi->flags & O_TRUNC))
+        err = -fault_check_writable(node);
     if (!err) {
         fd = open(node_fd_path(node, path), flags_below(fi));
         err = error_of(fd);
@@ -135,22 +140,41 @@ static void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
     free(buffer);
 }
 
+/* As much of it as the faults let through. Returns the bytes that count as written, or -errno. */
+static ssize_t write_below(fuse_req_t req, struct node *node, struct open_file *handle,
+                           const char *data, size_t size, off_t offset)
+{
+    struct fault_write write;
+    ssize_t done = faults_write_begins(&write, node, handle->fd, size, offset);
+
+    if (done < 0)
+        return done;
+    if (write.late_error) {
+        handle->late_error = write.late_error;
+        done = (ssize_t)size;
+    } else {
+        become_writer(req);
+        done = pwrite(handle->fd, data, write.size, offset);
+        done = done < 0 ? -errno : done;
+        become_self();
+    }
+    faults_write_ended(&write);
+    return done;
+}
+
 static void fs_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
                      struct fuse_file_info *fi)
 {
     struct open_file *handle = file_of(fi);
-    int err = -fault_check(OP_write, node_get(ino), NULL);
-    ssize_t done = 0;
+    struct node *node = node_get(ino);
+    ssize_t done = fault_check(OP_write, node, NULL);
 
-    if (!err) {
+    if (!done) {
         limits_take(size);
-        become_writer(req);
-        done = pwrite(handle->fd, data, size, offset);
-        err = error_of(done);
-        become_self();
+        done = write_below(req, node, handle, data, size, offset);
     }
-    if (err) {
-        fuse_reply_err(req, err);
+    if (done < 0) {
+        fuse_reply_err(req, (int)-done);
         return;
     }
     count_write(handle->counts, (uint64_t)done);
@@ -204,11 +228,18 @@ static void fs_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
         fuse_reply_lseek(req, found);
 }
 
+static int take_late_error(struct fuse_file_info *fi)
+{
+    return atomic_exchange(&file_of(fi)->late_error, 0);
+}
+
 static void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     int err = -fault_check(OP_flush, node_get(ino), NULL);
 
     /* A close of the file below, for the errors that come only then (quota, say). */
+    if (!err)
+        err = take_late_error(fi);
     if (!err)
         err = error_of(close(dup(file_fd(fi))));
     fuse_reply_err(req, err);
@@ -218,6 +249,8 @@ static void fs_fsync(fuse_req_t req, fuse_ino_t ino, int data_only, struct fuse_
 {
     int err = -fault_check(OP_fsync, node_get(ino), NULL);
 
+    if (!err)
+        err = take_late_error(fi);
     if (!err)
         err = sync_fd(file_fd(fi), data_only);
     fuse_reply_err(req, err);

@@ -13,11 +13,11 @@ struct shared {
     _Atomic uint64_t busy_until_ns;
 };
 
-static struct limits limit;
+static _Atomic uint64_t bandwidth, delay_us, delay_meta_us;
 static struct shared alone;
 static struct shared *shared = &alone;
 
-static int map_shared(const char *path)
+int limits_share(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     void *map;
@@ -37,12 +37,6 @@ static int map_shared(const char *path)
     return err;
 }
 
-int limits_start(const struct limits *limits)
-{
-    limit = *limits;
-    return limit.shared_path ? map_shared(limit.shared_path) : 0;
-}
-
 static uint64_t now_ns(void)
 {
     struct timespec t;
@@ -59,32 +53,43 @@ static void sleep_until(uint64_t ns)
         continue;
 }
 
-int fault_check(enum op op, const struct node *node, const char *name)
+void limits_delay(enum op op)
 {
-    uint64_t delay_us = limit.delay_us;
+    uint64_t us = delay_us;
 
-    (void)node;
-    (void)name;
-    count_op(op);
     if (!op_moves_data(op))
-        delay_us += limit.delay_meta_us;
-    if (delay_us)
-        sleep_until(now_ns() + delay_us * 1000);
-    return 0;
+        us += delay_meta_us;
+    if (us)
+        sleep_until(now_ns() + us * 1000);
+}
+
+void limits_set_bandwidth(uint64_t bytes_per_second)
+{
+    bandwidth = bytes_per_second;
+}
+
+void limits_set_delay_us(uint64_t us)
+{
+    delay_us = us;
+}
+
+void limits_set_delay_meta_us(uint64_t us)
+{
+    delay_meta_us = us;
 }
 
 void limits_take(uint64_t bytes)
 {
-    uint64_t busy_until, end;
+    uint64_t busy_until, end, rate = bandwidth;
 
-    if (!limit.bandwidth || !bytes)
+    if (!rate || !bytes)
         return;
     busy_until = shared->busy_until_ns;
     do {
         uint64_t now = now_ns();
         uint64_t start = busy_until > now ? busy_until : now;
 
-        end = start + bytes * SECOND_NS / limit.bandwidth;
+        end = start + bytes * SECOND_NS / rate;
     } while (!atomic_compare_exchange_weak(&shared->busy_until_ns, &busy_until, end));
     sleep_until(end);
 }

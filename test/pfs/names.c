@@ -2,7 +2,7 @@
 #include "ops.h"
 
 #include "counts.h"
-#include "limits.h"
+#include "faults.h"
 #include "nodes.h"
 
 #include <errno.h>
@@ -71,6 +71,7 @@ int find_entry(fuse_ino_t parent, const char *name, struct fuse_entry_param *ent
     err = node_lookup(node_get(parent), name, &node, &entry->attr);
     if (err)
         return -err;
+    faults_shape(&entry->attr);
     entry->ino = node->id;
     entry->generation = node->generation;
     return 0;

@@ -47,6 +47,11 @@ int nodes_start(const char *path)
     return 0;
 }
 
+const char *nodes_root(void)
+{
+    return root_path;
+}
+
 struct node *node_get(uint64_t id)
 {
     struct node *node;

@@ -28,6 +28,9 @@ struct node {
 /* Opens the directory `path` as the root. Returns 0 or -errno. */
 int nodes_start(const char *path);
 
+/* That directory's own path. */
+const char *nodes_root(void);
+
 /* The node that the kernel names; it must hold a reference on it. */
 struct node *node_get(uint64_t id);
 

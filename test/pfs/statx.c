@@ -6,7 +6,7 @@
 #include "ops.h"
 
 #include "counts.h"
-#include "limits.h"
+#include "faults.h"
 #include "nodes.h"
 
 #include <fcntl.h>
@@ -44,6 +44,21 @@ static struct sx_time time_of(const struct statx_timestamp *t)
     return (struct sx_time){.sec = t->tv_sec, .nsec = t->tv_nsec};
 }
 
+/* Those that a file system may keep in whole seconds. */
+static void fill_times(const struct statx *s, struct sx_out *out)
+{
+    struct stat times = {
+        .st_atim = {.tv_sec = s->stx_atime.tv_sec, .tv_nsec = s->stx_atime.tv_nsec},
+        .st_ctim = {.tv_sec = s->stx_ctime.tv_sec, .tv_nsec = s->stx_ctime.tv_nsec},
+        .st_mtim = {.tv_sec = s->stx_mtime.tv_sec, .tv_nsec = s->stx_mtime.tv_nsec},
+    };
+
+    faults_shape(&times);
+    out->atime = (struct sx_time){times.st_atim.tv_sec, (uint32_t)times.st_atim.tv_nsec, 0};
+    out->ctime = (struct sx_time){times.st_ctim.tv_sec, (uint32_t)times.st_ctim.tv_nsec, 0};
+    out->mtime = (struct sx_time){times.st_mtim.tv_sec, (uint32_t)times.st_mtim.tv_nsec, 0};
+}
+
 static int fill(struct node *node, struct sx_out *out)
 {
     struct statx s;
@@ -61,10 +76,8 @@ static int fill(struct node *node, struct sx_out *out)
     out->ino = s.stx_ino;
     out->size = s.stx_size;
     out->blocks = s.stx_blocks;
-    out->atime = time_of(&s.stx_atime);
     out->btime = time_of(&s.stx_btime);
-    out->ctime = time_of(&s.stx_ctime);
-    out->mtime = time_of(&s.stx_mtime);
+    fill_times(&s, out);
     out->rdev_major = s.stx_rdev_major;
     out->rdev_minor = s.stx_rdev_minor;
     out->dev_major = s.stx_dev_major;

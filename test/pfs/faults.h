@@ -1,0 +1,87 @@
+/*
+ * What the file system is made to get wrong while it runs. A fault is a rule: which requests it
+ * meets (operations, and a pattern of paths), and what becomes of them.
+ *
+ *   error        they fail
+ *   hang         they wait until the fault is cleared, then go on
+ *   short        writes take no more than so many bytes
+ *   space        writes fail when the files that the pattern matches take up so many bytes: as much
+ *                as fits is written first
+ *   read-only    what would change something fails with EROFS
+ *   whole seconds  time stamps lose what is below a second, except birth times (they are identity)
+ *
+ * A late error (of writes) is told by the next fsync or close of the open file, once; the bytes
+ * are taken and thrown away, as by a client that learns of a quota only when it sends them.
+ *
+ * Every function may be called from any thread.
+ */
+#ifndef FAULTFS_FAULTS_H
+#define FAULTFS_FAULTS_H
+
+#include "counts.h"
+#include "nodes.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+enum fault_kind {
+    FAULT_ERROR,
+    FAULT_HANG,
+    FAULT_SHORT,
+    FAULT_SPACE,
+    FAULT_READ_ONLY,
+    FAULT_WHOLE_SECONDS,
+};
+
+struct fault {
+    struct fault *next;
+    unsigned number;
+    enum fault_kind kind;
+    uint64_t ops;        /* error, hang: a bit for each operation */
+    int error;           /* error, space: an errno */
+    bool late;           /* error, space */
+    uint64_t bytes;      /* short, space */
+    uint64_t times;      /* so many requests meet it at most; 0: all */
+    uint64_t hits;       /* requests that met it */
+    uint64_t waiting;    /* hang: requests that wait now */
+    const char *pattern; /* of paths, in `text`; NULL: all */
+    char *text;          /* the command that made it */
+};
+
+/* Takes the fault, all of it from malloc. Returns its number. */
+unsigned faults_add(struct fault *fault);
+
+/* Ends the fault of that number, or all where it is 0. Returns 0 or -ENOENT. */
+int faults_clear(unsigned number);
+
+/* A line for each: "NUMBER hits=N waiting=N COMMAND". */
+void faults_list(FILE *out);
+
+/*
+ * Every request asks here first, before it does anything: counted, delayed, and made to hang or
+ * fail. `node` is what the request is about or the directory it is in, `name` the name in that
+ * directory or NULL. Returns 0, or the -errno that the request is to fail with.
+ */
+int fault_check(enum op op, const struct node *node, const char *name);
+
+/* For an open that may change the file: 0 or -EROFS. */
+int fault_check_writable(const struct node *node);
+
+/* What a write is to do: between faults_write_begins and faults_write_ended. */
+struct fault_write {
+    size_t size;    /* so many bytes, from the first */
+    int late_error; /* 0, or the errno to keep for fsync or close: the bytes are thrown away */
+    bool in_turn;   /* space is counted: one write at a time */
+};
+
+/* The write's node and its file below. Returns 0 or the -errno to fail with. */
+int faults_write_begins(struct fault_write *write, const struct node *node, int fd, size_t size,
+                        off_t offset);
+void faults_write_ended(struct fault_write *write);
+
+/* Takes from the attributes what this file system does not keep. */
+void faults_shape(struct stat *attr);
+
+#endif
