@@ -103,6 +103,24 @@ static bool repair_chunks(struct file *f)
     return any;
 }
 
+/* Longer than the record says: stored since the last sample.  Shorter: a truncation was under way,
+ * which cuts the data file first (pass_resize in store_write.c); a writer may have made it longer
+ * again since, so where it was cut is not known, and need not be: what is left is compared by the
+ * chunks' hashes. */
+static void take_length(struct file *f, uint64_t size)
+{
+    struct file_core *c = core_change(f->rec);
+    if (size < c->size) {
+        struct chunk_record *last = state_chunk_find(f->fid, page_of(size) / state_pages());
+        if (last)
+            last->flags = (uint16_t)(last->flags & ~CHUNK_HASH);
+        c->cut = MIN(c->cut, size);
+        c->base_end = MIN(c->base_end, size);
+    }
+    c->size = size;
+    store_commit(f);
+}
+
 /* The kernel served writers of it, and may still: its data file is what it is, all of it. */
 static void repair_pass(struct file *f)
 {
@@ -117,14 +135,9 @@ static void repair_pass(struct file *f)
             if (bit_get(dirty, i)) /* marked for a flush: its bytes are there */
                 pages_end_write(f, c->index * state_pages() + i, c->index * state_pages() + i);
     }
-    if (!err && (uint64_t)st.st_size > core(f)->size) {
-        core_change(f->rec)->size = (uint64_t)st.st_size;
-        store_commit(f);
-    }
+    if (!err && (uint64_t)st.st_size != core(f)->size)
+        take_length(f, (uint64_t)st.st_size);
     pages_drop_from(f, (core(f)->size + PAGE - 1) / PAGE);
-    err = datafile_grow(f, core(f)->size); /* an extension was under way */
-    if (err && core(f)->size)
-        log_error("the cache's disk: extending a data file: %s", strerror(-err));
 }
 
 static void repair(struct file *f)

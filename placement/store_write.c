@@ -301,10 +301,12 @@ static void begin_resize(struct file *f, struct range_op *op, uint64_t size)
 }
 
 /* What the kernel serves is as long as the file: before the record says so, and with f->lock, so
- * that no look in between finds the old length and takes it for a writer's. */
+ * that no look in between finds the old length and takes it for a writer's.  A file that it only
+ * reads is cut last, as any other: until the record says so the bytes count. */
 static int pass_resize(struct file *f, uint64_t size)
 {
-    return is_pass(f) || f->pass.opens ? datafile_resize(f, size) : 0;
+    bool longer = size > core(f)->size;
+    return is_pass(f) || (f->pass.opens && longer) ? datafile_resize(f, size) : 0;
 }
 
 int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off)

@@ -90,6 +90,7 @@ static void flush(struct file *f)
 {
     struct file_info info;
     uint64_t from = 0;
+    ck_assert_int_eq(store_pass_mark(f, NULL, NULL), 0);
     store_flush_begins(f);
     store_info(f, &info);
     for (;;) {
@@ -127,8 +128,9 @@ static void flush(struct file *f)
 struct change {
     const char *name;
     void (*act)(struct file *f);
-    void (*expect)(struct content *c); /* from before to after; NULL: the bytes stay */
-    bool at_once;                      /* as before or as after, nothing in between */
+    void (*expect)(struct content *c);   /* from before to after; NULL: the bytes stay */
+    bool at_once;                        /* as before or as after, nothing in between */
+    enum { NOT, READER, WRITER } kernel; /* somebody for whom the kernel serves the data file */
 };
 
 static void act_overwrite(struct file *f)
@@ -253,20 +255,24 @@ static void act_sync(struct file *f)
 }
 
 static const struct change changes[] = {
-    {"overwrite", act_overwrite, expect_overwrite, false},
-    {"write missing pages", act_write_missing, expect_write_missing, false},
-    {"write beyond the end", act_extend, expect_extend, false},
-    {"append", act_append, expect_append, false},
-    {"shrink", act_shrink, expect_shrink, true},
-    {"grow", act_grow, expect_grow, true},
-    {"punch", act_punch, expect_punch, false},
-    {"fill", act_fill, NULL, true},
-    {"evict", act_evict, NULL, true},
-    {"flush", act_flush, NULL, true},
-    {"truncate at open", act_new, expect_new, true},
-    {"rename", act_rename, NULL, true},
-    {"rename twice", act_rename_back, NULL, true},
-    {"fsync", act_sync, NULL, true},
+    {"overwrite", act_overwrite, expect_overwrite, false, NOT},
+    {"write missing pages", act_write_missing, expect_write_missing, false, NOT},
+    {"write beyond the end", act_extend, expect_extend, false, NOT},
+    {"append", act_append, expect_append, false, NOT},
+    {"shrink", act_shrink, expect_shrink, true, NOT},
+    {"grow", act_grow, expect_grow, true, NOT},
+    {"punch", act_punch, expect_punch, false, NOT},
+    {"fill", act_fill, NULL, true, NOT},
+    {"evict", act_evict, NULL, true, NOT},
+    {"flush", act_flush, NULL, true, NOT},
+    {"truncate at open", act_new, expect_new, true, NOT},
+    {"rename", act_rename, NULL, true, NOT},
+    {"rename twice", act_rename_back, NULL, true, NOT},
+    {"fsync", act_sync, NULL, true, NOT},
+    {"shrink beside a passthrough reader", act_shrink, expect_shrink, true, READER},
+    {"shrink beside a passthrough writer", act_shrink, expect_shrink, true, WRITER},
+    {"grow beside a passthrough writer", act_grow, expect_grow, true, WRITER},
+    {"truncate at open beside a passthrough writer", act_new, expect_new, true, WRITER},
 };
 
 static void begin(struct file **out)
@@ -308,6 +314,12 @@ static void child(const struct change *c)
     if (c->act == act_evict) { /* only what is clean and on the PFS can go */
         flush(f);
         fill_others(0, 20);
+    }
+    if (c->kernel) {
+        int fd;
+        unsigned life;
+        fill_one(f, 2); /* only what is whole */
+        ck_assert_int_eq(store_pass_open(f, c->kernel == WRITER, &fd, &life), 0);
     }
     raise(SIGSTOP);
     c->act(f);
@@ -417,6 +429,7 @@ static void check_after(const struct change *c, uint64_t steps)
     read_visible(f, &again);
     ck_assert_msg(same(&now, &again), "%s, %llu instructions: old bytes beyond the end", c->name,
                   (unsigned long long)steps);
+    store_pass_forget();
     file_put(f);
     store_close(false);
 }
