@@ -239,6 +239,17 @@ void file_put(struct file *f)
 
 /* ---- paths ---- */
 
+/* What fsync covered comes back after a power loss under the path in its record: that one is to be
+ * whole, and not the old one, whose slots are used again. */
+static void sync_path(struct file *f)
+{
+    int err = f->rec->covered.check ? state_path_sync(f->rec) : 0;
+    if (!err && f->rec->covered.check)
+        err = slab_sync(f->rec, sizeof(*f->rec));
+    if (err)
+        log_error("the cache's disk: writing the path of %s: %s", f->path, strerror(-err));
+}
+
 void file_set_path(struct file *f, const char *path)
 {
     uint32_t slots = state_path_slots(strlen(path)), used = 0;
@@ -249,6 +260,8 @@ void file_set_path(struct file *f, const char *path)
             used = state_path_set(f->rec, path);
         free(f->path);
         f->path = xstrdup(path);
+        if (!err)
+            sync_path(f);
     }
     lock_drop(&f->lock);
     if (err)

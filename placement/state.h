@@ -71,7 +71,8 @@ struct file_record {
     uint64_t valid, zero, dirty;      /* pages */
     /* descriptors or mappings that the kernel serves may be left; kept over starts */
     uint32_t passed;
-    uint8_t spare[12];
+    uint32_t doubled; /* made again at start: one of its chunks had two records */
+    uint8_t spare[8];
     char path[INLINE_PATH];
 };
 
@@ -156,6 +157,7 @@ static inline uint64_t *chunk_bits(struct chunk_record *c, unsigned kind, uint32
 
 struct state_report {
     uint32_t torn_files, torn_chunks, torn_paths, damaged_slabs; /* dropped */
+    uint32_t stray_chunks; /* dropped, too: of no file, or the second one of a chunk */
     bool unclean;    /* the last daemon did not end cleanly ... */
     bool power_loss; /* ... and the node was booted since */
 };
@@ -182,6 +184,8 @@ void state_file_free(struct file_record *r);        /* it has no chunks */
  * old path or the new one. */
 uint32_t state_path_set(struct file_record *r, const char *path);
 uint32_t state_path_slots(size_t len);
+/* Writes the path's pieces to the disk, for a record that is to survive a power loss.  -errno. */
+int state_path_sync(const struct file_record *r);
 size_t state_path_get(const struct file_record *r, char buf[STATE_PATH_MAX + 1]); /* "" if torn */
 uint64_t state_files(void), state_chunks(void);
 

@@ -67,7 +67,7 @@ static void take_file(uint32_t no, struct state_report *rep)
     r->self = no;
     r->first_chunk = r->last_chunk = r->busy_next = r->busy_prev = SLOT_NONE;
     r->valid = r->zero = r->dirty = 0;
-    r->data_synced = 0;
+    r->data_synced = r->doubled = 0;
     index_add_file(no);
     if (core_busy(core_of(r)))
         busy_add(r);
@@ -168,18 +168,38 @@ static bool chunk_sane(const struct chunk_record *c)
            c->index < (uint64_t)INT64_MAX / state.chunk_size;
 }
 
+/* After a power loss pages of the slabs are of different ages, each as it was at one time: a record
+ * may be older than its file, or than another one of the same chunk.  That says nothing about other
+ * files, as a torn one does, of which nobody knows whose it was. */
+static bool take_chunk(struct chunk_record *c, struct state_report *rep)
+{
+    bool live = c->magic == CHUNK_MAGIC;
+    uint32_t file = live && chunk_sane(c) ? index_find_file(c->fid) : SLOT_NONE;
+    if (live && chunk_sane(c) && file == SLOT_NONE) {
+        rep->stray_chunks++;
+        return false;
+    }
+    if (file == SLOT_NONE) {
+        rep->torn_chunks += c->magic != 0;
+        return false;
+    }
+    if (index_find_chunk(c->fid, c->index) != SLOT_NONE) {
+        file_slot(file)->doubled = 1;
+        rep->stray_chunks++;
+        return false;
+    }
+    return true;
+}
+
 static void look_at_chunk_slot(uint32_t no, struct state_report *rep)
 {
     struct chunk_record *c = chunk_slot(no);
-    bool live = c->magic == CHUNK_MAGIC, sane = live && chunk_sane(c);
-    uint32_t file = sane ? index_find_file(c->fid) : SLOT_NONE;
-    if (!sane || file == SLOT_NONE || index_find_chunk(c->fid, c->index) != SLOT_NONE) {
-        rep->torn_chunks += c->magic != 0;
+    if (!take_chunk(c, rep)) {
         c->magic = 0;
         slab_put(&state.chunks, no);
         return;
     }
-    struct file_record *r = file_slot(file);
+    struct file_record *r = file_slot(index_find_file(c->fid));
     c->self = no;
     c->lru_next = c->lru_prev = SLOT_OFF_LIST;
     mask_bits(c);

@@ -105,3 +105,16 @@ size_t state_path_get(const struct file_record *r, char buf[STATE_PATH_MAX + 1])
 {
     return path_get(&state.files, r, buf);
 }
+
+int state_path_sync(const struct file_record *r)
+{
+    size_t left = path_where_len(r->path_where);
+    int err = 0;
+    for (uint32_t no = path_where_slot(r->path_where); no != SLOT_NONE && left && !err;) {
+        const struct path_record *p = path_slot(no);
+        err = slab_sync(p, sizeof(*p));
+        left -= MIN(left, p->used);
+        no = p->next;
+    }
+    return err;
+}

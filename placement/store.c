@@ -223,6 +223,18 @@ void store_uncover(struct file *f)
     sync_record(f);
 }
 
+void store_cover_cut(struct file *f, uint64_t size)
+{
+    struct file_core *k = &f->rec->covered;
+    if (!k->check || size >= k->size)
+        return;
+    k->size = size;
+    k->base_end = MIN(k->base_end, size);
+    k->cut = MIN(k->cut, size);
+    k->check = core_check(k, f->fid);
+    sync_record(f);
+}
+
 /* The flush changes the PFS file: after a power loss its version differs by our own doing. */
 static void cover_flushing(struct file *f)
 {

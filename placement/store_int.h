@@ -59,9 +59,10 @@ void store_commit(struct file *f);
 bool store_mark_dirty(struct file *f);
 /* What is on the disk as covered (fsynced) would come back after a power loss.  These write the
  * record at once when there is such a thing; f->lock is dropped meanwhile, errors are logged.
- * uncover: it must not come back (truncated, deleted, flushed, given back).  cover_flushed: it
- * stays, on the new base. */
+ * uncover: it must not come back (emptied, deleted, flushed, given back).  cover_cut: what lies
+ * beyond `size` must not, the rest stays.  cover_flushed: it stays, on the new base. */
 void store_uncover(struct file *f);
+void store_cover_cut(struct file *f, uint64_t size);
 void store_cover_flushed(struct file *f);
 /* Drops all pages with their bytes; the caller has a RANGE_DROP on the whole file.  spare: who has
  * the data file open or mapped keeps it as it is.  f->lock is dropped meanwhile. */

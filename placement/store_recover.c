@@ -180,7 +180,8 @@ static bool has_orphans(struct file *f, const struct file_core *k)
         for (uint32_t i = 0; i < pages; i++)
             if (bit_get(chunk_bits(c, BITS_VALID, state_words()), i) &&
                 !bit_get(chunk_bits(c, BITS_DIRTY, state_words()), i) &&
-                (c->index * pages + i) * PAGE >= k->base_end)
+                (c->index * pages + i) * PAGE >= k->base_end &&
+                (c->index * pages + i) * PAGE < k->size)
                 return true;
     return false;
 }
@@ -312,7 +313,8 @@ static bool after_power_loss(struct recovery *rv, struct file *f)
         return true;
     }
     bool covered =
-        k->check && core_is_sane(f->rec, k) && !rv->rep->damaged_slabs && !rv->rep->torn_chunks;
+        k->check && core_is_sane(f->rec, k) && !rv->rep->damaged_slabs && !rv->rep->torn_chunks &&
+        !f->rec->doubled;
     if (covered && (k->flags & CORE_PASS || !has_orphans(f, k))) {
         int err = back_to_covered(f);
         rv->err = err ? err : rv->err;
@@ -339,7 +341,8 @@ static void recover_file(struct file_record *r, void *arg)
         return;
     }
     bool doubt =
-        rv->rep->power_loss || (is_dirty(&f) && (rv->rep->damaged_slabs || rv->rep->torn_chunks));
+        rv->rep->power_loss ||
+        (is_dirty(&f) && (rv->rep->damaged_slabs || rv->rep->torn_chunks || r->doubled));
     if (doubt && after_power_loss(rv, &f))
         return;
     repair(&f); /* also after a clean end: a disk can rot */

@@ -268,7 +268,7 @@ static int shrink(struct file *f, uint64_t size)
     resized(f, size);
     for (struct snapshot *s = f->snapshots; s; s = s->next)
         s->pages->cut_since = MIN(s->pages->cut_since, size);
-    store_uncover(f);
+    store_cover_cut(f, size);
     pages_drop_from(f, (size + PAGE - 1) / PAGE);
     if (size % PAGE) {
         struct chunk_record *c = state_chunk_find(f->fid, page_of(size) / state_pages());
@@ -585,6 +585,8 @@ int store_cover(struct file *f)
     lock_take(&f->lock);
     if (!err)
         err = pages_cover(f);
+    if (!err)
+        err = state_path_sync(f->rec);
     if (err)
         return err;
     f->rec->covered = *core(f);
