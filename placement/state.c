@@ -171,6 +171,7 @@ void state_file_free(struct file_record *r)
     __atomic_store_n(&r->magic, 0, __ATOMIC_RELEASE);
     crash_order();
     path_free(r->path_where);
+    state.file_freed = true;
     slab_put(&state.files, r->self);
     lock_drop(&state.lock);
 }
@@ -189,6 +190,26 @@ uint64_t state_chunks(void)
     uint64_t n = state.chunk_index.count;
     lock_drop(&state.lock);
     return n;
+}
+
+int state_sync_freed(struct file_record *r)
+{
+    lock_take(&state.lock);
+    bool files = state.file_freed, chunks = r->freed;
+    state.file_freed = false;
+    lock_drop(&state.lock);
+    r->freed = 0;
+    lock_take(&state.growing);
+    int err = files ? slabs_sync(&state.files) : 0;
+    int e = chunks ? slabs_sync(&state.chunks) : 0;
+    lock_drop(&state.growing);
+    if (err || e) { /* once more the next time */
+        lock_take(&state.lock);
+        state.file_freed |= files;
+        lock_drop(&state.lock);
+        r->freed |= chunks;
+    }
+    return err ? err : e;
 }
 
 /* ---- chunks ---- */
@@ -264,6 +285,7 @@ void state_chunk_free(struct file_record *r, struct chunk_record *c)
     lock_take(&state.lock);
     index_remove_chunk(c->self);
     __atomic_store_n(&c->magic, 0, __ATOMIC_RELEASE);
+    r->freed = 1;
     slab_put(&state.chunks, c->self);
     lock_drop(&state.lock);
 }

@@ -71,8 +71,10 @@ struct file_record {
     uint64_t valid, zero, dirty;      /* pages */
     /* descriptors or mappings that the kernel serves may be left; kept over starts */
     uint32_t passed;
-    uint32_t doubled; /* made again at start: one of its chunks had two records */
-    uint8_t spare[8];
+    /* made again at start: one of its chunks had two records; records of its chunks were freed since
+     * the last state_sync_freed */
+    uint32_t doubled, freed;
+    uint8_t spare[4];
     char path[INLINE_PATH];
 };
 
@@ -158,8 +160,8 @@ static inline uint64_t *chunk_bits(struct chunk_record *c, unsigned kind, uint32
 struct state_report {
     uint32_t torn_files, torn_chunks, torn_paths, damaged_slabs; /* dropped */
     uint32_t stray_chunks; /* dropped, too: of no file, or the second one of a chunk */
-    bool unclean;    /* the last daemon did not end cleanly ... */
-    bool power_loss; /* ... and the node was booted since */
+    bool unclean;          /* the last daemon did not end cleanly ... */
+    bool power_loss;       /* ... and the node was booted since */
 };
 
 /* Maps the slabs below slabs_fd (kept by the caller) and makes the indexes; torn records are
@@ -187,6 +189,9 @@ uint32_t state_path_slots(size_t len);
 /* Writes the path's pieces to the disk, for a record that is to survive a power loss.  -errno. */
 int state_path_sync(const struct file_record *r);
 size_t state_path_get(const struct file_record *r, char buf[STATE_PATH_MAX + 1]); /* "" if torn */
+/* What was freed may be on the disk as it was: it is to be gone there before an fsync counts, or the
+ * file, or one of its chunks, would have two records after a power loss.  -errno. */
+int state_sync_freed(struct file_record *r);
 uint64_t state_files(void), state_chunks(void);
 
 struct chunk_record *state_chunk_find(struct fid fid, uint64_t index);

@@ -23,6 +23,7 @@ struct state {
     uint32_t files_reserved, chunks_reserved;
     struct slot_index file_index, chunk_index;
     uint32_t busy_first, nbusy;
+    bool file_freed; /* a file's record was, since the last state_sync_freed */
     bool open;
 };
 extern struct state state;

@@ -255,7 +255,10 @@ void store_cover_flushed(struct file *f)
     k->base = c->base;
     k->base_end = c->base_end;
     k->cut = c->cut;
-    k->size = MAX(k->size, k->base_end);
+    if (k->flags & CORE_PASS) /* the data file is the truth, and no longer than it was fsynced */
+        k->base_end = MIN(k->base_end, k->size);
+    else
+        k->size = MAX(k->size, k->base_end);
     k->flags = (k->flags | CORE_BASE) & ~(uint32_t)CORE_FLUSHING;
     k->check = core_check(k, f->fid);
     sync_record(f);

@@ -260,7 +260,7 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     }
     store_commit(f);
     pages_settle_all(f, true);
-    if (clean && !is_pass(f))
+    if (clean) /* the PFS has what was fsynced, and more: an older state must not come back */
         store_uncover(f);
     else
         store_cover_flushed(f);

@@ -580,6 +580,7 @@ void store_touch_ctime(struct file *f)
  * the truth. */
 int store_cover(struct file *f)
 {
+    uint64_t size = core(f)->size;
     lock_drop(&f->lock);
     int err = datafile_sync(f);
     lock_take(&f->lock);
@@ -587,9 +588,14 @@ int store_cover(struct file *f)
         err = pages_cover(f);
     if (!err)
         err = state_path_sync(f->rec);
+    if (!err)
+        err = state_sync_freed(f->rec);
     if (err)
         return err;
-    f->rec->covered = *core(f);
+    struct file_core k = *core(f);
+    k.size = MIN(k.size, size); /* the kernel's writers went on, and a sample has found it longer */
+    k.check = core_check(&k, f->fid);
+    f->rec->covered = k;
     lock_drop(&f->lock);
     err = slab_sync(f->rec, sizeof(*f->rec));
     lock_take(&f->lock);

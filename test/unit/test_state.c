@@ -466,6 +466,46 @@ START_TEST(records_of_another_age_put_no_other_file_in_doubt)
 }
 END_TEST
 
+static void data_path(struct fid fid, char path[300])
+{
+    snprintf(path, 300, "%s/data/%02x/%016llx%016llx", cache_dir, (unsigned)(fid.lo & 0xff),
+             (unsigned long long)fid.hi, (unsigned long long)fid.lo);
+}
+
+/* What the kernel stored after the fsync was flushed, but had not got to the cache's disk. */
+START_TEST(what_the_kernel_stored_after_an_fsync_comes_back_as_no_zeros)
+{
+    char path[300];
+    int backing;
+    unsigned life;
+    struct file_info info;
+    struct file *f = new_file(1, "served by the kernel");
+    ck_assert_int_eq(store_pass_open(f, true, &backing, &life), 0);
+    close(backing);
+    data_path(fid_n(1), path);
+    int fd = open(path, O_WRONLY);
+    ck_assert_int_eq(pwrite(fd, data, 100000, 0), 100000);
+    ck_assert_int_eq(store_sync(f), 0);
+    ck_assert_int_eq(pwrite(fd, data, 150000, 0), 150000);
+    ck_assert_int_eq(store_pass_mark(f, NULL, NULL), 0);
+    store_flush_begins(f);
+    struct version v = version_n(150000, 9);
+    ck_assert_msg(!store_flushed(f, &v, 0), "a flush that missed something is clean");
+    store_pass_forget();
+    file_put(f);
+    power_loss();
+    ck_assert_int_eq(ftruncate(fd, 100000), 0);
+    close(fd);
+    open_store(LIMIT, CHUNK);
+    f = file_find(fid_n(1));
+    ck_assert_ptr_nonnull(f);
+    store_info(f, &info);
+    ck_assert_uint_eq(info.size, 100000);
+    read_is(f, data, 100000, 0);
+    file_put(f);
+}
+END_TEST
+
 START_TEST(clean_pages_do_not_survive_a_power_loss)
 {
     cached_file(1);
@@ -617,6 +657,7 @@ static Suite *suite(void)
     tcase_add_test(t, clean_pages_do_not_survive_a_power_loss);
     tcase_add_test(t, a_truncation_keeps_what_was_fsynced_of_the_rest);
     tcase_add_test(t, records_of_another_age_put_no_other_file_in_doubt);
+    tcase_add_test(t, what_the_kernel_stored_after_an_fsync_comes_back_as_no_zeros);
     tcase_add_test(t, what_fsync_covered_survives_a_power_loss_and_is_flushed);
     tcase_add_test(t, what_was_appended_after_the_fsync_is_lost_and_the_rest_is_as_fsynced);
     tcase_add_test(t, what_no_fsync_covered_is_set_aside_and_named);
