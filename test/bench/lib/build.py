@@ -10,7 +10,8 @@ from lib.work import Failed, run
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../.."))
 ARCHIVES = os.path.join(TOP, "subprojects/packagefiles/fuse3_*.orig.tar.gz")
 EXAMPLE = "example/passthrough_hp.cc"
-TARGETS = ["eddyfs", "eddy", "test/faultfs", "test/smallfiles", "test/readtrace", "test/fillstore"]
+TARGETS = ["eddyfs", "eddy", "test/faultfs", "test/smallfiles", "test/readtrace", "test/fillstore",
+           "test/phasework"]
 
 
 def build_dir():

@@ -1,0 +1,167 @@
+"""One run of phasework over one policy: what was written when, to the mount and to the PFS."""
+import json
+import os
+import subprocess
+import threading
+import time
+
+from lib.contenders import Eddyfs
+from lib.work import Failed, run
+
+SAMPLE_S = 0.05
+STATUS_S = 0.2
+
+
+class Setting:
+    """What is the same for all policies of a comparison."""
+
+    def __init__(self, name, files, passthrough, compute_s, flush_wait):
+        self.name, self.files, self.passthrough = name, files, passthrough
+        self.compute_s, self.flush_wait = compute_s, flush_wait
+
+
+class Policy:
+    """`options` of eddyfs; None: straight to the PFS. `missing`: why it cannot take part."""
+
+    def __init__(self, key, options, flushed=True):
+        self.key, self.options, self.flushed = key, options, flushed
+        self.missing = None
+
+
+class Sampler(threading.Thread):
+    """Bytes that faultfs has been given, over time; and what is dirty, where that is asked for."""
+
+    def __init__(self, stats, status):
+        super().__init__(daemon=True)
+        self.stats, self.status = stats, status
+        self.ended = threading.Event()
+        self.written = []  # (time, bytes)
+        self.dirty = []
+
+    def run(self):
+        next_status = 0
+        while not self.ended.wait(SAMPLE_S):
+            self.look()
+            now = time.monotonic()
+            if self.status and now >= next_status:
+                next_status = now + STATUS_S
+                self.ask()
+
+    def ask(self):
+        try:
+            self.dirty.append((time.monotonic(), self.status()))
+        except Failed:  # the daemon has ended: all is on the PFS
+            self.dirty.append((time.monotonic(), 0))
+            self.status = None
+
+    def look(self):
+        with open(self.stats) as f:
+            counts = json.load(f)
+        self.written.append((time.monotonic(), counts["write_bytes"]))
+
+    def at(self, when):
+        """Bytes on the PFS at that time, between two samples in proportion."""
+        before = (self.written[0][0], 0)
+        for t, value in self.written:
+            if t >= when:
+                share = (when - before[0]) / (t - before[0]) if t > before[0] else 1
+                return before[1] + (value - before[1]) * max(0, min(1, share))
+            before = (t, value)
+        return before[1]
+
+
+class Result:
+    def __init__(self, phases, sampler, size, finish_s):
+        self.phases, self.sampler, self.size, self.finish_s = phases, sampler, size, finish_s
+
+    def seconds(self, kind):
+        return sum(end - begin for phase, begin, end in self.phases if phase == kind)
+
+    def bandwidth(self):
+        return self.size / self.seconds("io")
+
+    def total(self):
+        return self.phases[-1][2] - self.phases[0][1] + self.finish_s
+
+    def flushed_in(self, kind):
+        return sum(self.sampler.at(end) - self.sampler.at(begin) for phase, begin, end in self.phases if phase == kind)
+
+
+class Runner:
+    def __init__(self, bench):
+        self.bench, self.count = bench, 0
+        self.spins = {}  # by seconds: the same work for all policies
+
+    def spins_of(self, seconds):
+        if seconds not in self.spins:
+            self.spins[seconds] = run([self.bench.tool("test/phasework"), str(seconds)]).strip()
+        return self.spins[seconds]
+
+    def run(self, policy, setting, watch_dirty=False):
+        """Everything new: the PFS's mount, its directory, the cache. All bytes are compared by size."""
+        bench, self.count = self.bench, self.count + 1
+        pfs = bench.work.make(f"pfs-{self.count}")
+        below = bench.work.path(f"below-{self.count}")
+        process = bench.work.start_mount(
+            [bench.tool("test/faultfs"), "-f", "--stats", below + ".json", "--bandwidth", str(bench.bandwidth), pfs,
+             below], below)
+        place = None
+        try:
+            if policy.options is not None:
+                place = self.mount(policy, setting, below)
+            return self.measure(policy, setting, place, below, watch_dirty)
+        finally:
+            if place:
+                place.stop()
+            bench.work.stop_mount(process, below)
+            bench.work.remove(pfs)
+            bench.work.remove(bench.work.path(f"mnt-{self.count}.cache"))
+
+    def mount(self, policy, setting, below):
+        options = [*policy.options, *([] if setting.passthrough else ["--no-passthrough"])]
+        if "--flush-wait" not in options:
+            options += ["--flush-wait", str(setting.flush_wait)]
+        return Eddyfs(policy.key, policy.key, *options).start(self.bench, below, f"mnt-{self.count}")
+
+    def measure(self, policy, setting, place, below, watch_dirty):
+        directory = os.path.join(place.dir if place else below, "work")
+        os.mkdir(directory)
+        status = (lambda: place.contender.reply(place)["cache"]["dirty"]) if place and watch_dirty else None
+        sampler = Sampler(below + ".json", status)
+        sampler.start()
+        try:
+            phases = self.work(setting, directory)
+            finish_s = self.finish(place) if place and policy.flushed else 0.0
+        finally:
+            sampler.ended.set()
+            sampler.join()
+        sampler.look()
+        size = self.bench.bytes * self.bench.processes * self.bench.iterations
+        if policy.flushed:
+            self.check(os.path.join(below, "work"), size)
+        return Result(phases, sampler, size, finish_s)
+
+    def work(self, setting, directory):
+        bench = self.bench
+        out = run([bench.tool("test/phasework"), directory, str(bench.processes), str(bench.iterations),
+                   str(bench.bytes), self.spins_of(setting.compute_s), setting.files])
+        return [(kind, float(begin), float(end)) for kind, begin, end in (line.split() for line in out.splitlines())]
+
+    def finish(self, place):
+        began = time.monotonic()
+        run([self.bench.tool("eddy"), "umount", place.dir], env=self.bench.work.env)
+        return time.monotonic() - began
+
+    def check(self, directory, size):
+        found = sum(entry.stat().st_size for entry in os.scandir(directory))
+        if found != size:
+            raise Failed(f"{found} bytes are on the PFS, {size} were written")
+
+    def probe(self, policy):
+        """Whether this daemon has the policy."""
+        try:
+            place = Eddyfs("probe", "probe", *policy.options).start(
+                self.bench, self.bench.work.make("empty"), f"probe-{policy.key}")
+            place.stop()
+        except (Failed, subprocess.CalledProcessError) as e:
+            policy.missing = str(e).splitlines()[-1]
