@@ -1,0 +1,41 @@
+/* daemon.h - the daemon as a process: what main.c does in this order.  Main thread only.
+ *
+ *   directories.c   are the directories what they were said to be?
+ *   daemonise.c     into the background; limits
+ *   steps.c         the parts are started, in order
+ *   finish.c        flush, and stop them
+ */
+#ifndef EDDY_FS_DAEMON_H
+#define EDDY_FS_DAEMON_H
+
+#include "fs/options.h"
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_ON_PFS = 3 };
+
+/* ---- directories.c ---- */
+/* Resolves the paths of `settings`, clears a dead mount.  0, or -errno after a message on standard
+ * error. */
+int check_directories(void);
+
+/* ---- daemonise.c ---- */
+/* Unless in the foreground: returns in the child only; the parent waits for say_ready, or ends with
+ * the child's code. */
+void daemonise(void);
+/* The mount answers: says so, and lets go of the terminal. */
+void say_ready(void);
+/* umask, working directory, descriptors; no core dumps of the secret. */
+void set_up_process(void);
+
+/* ---- steps.c ---- */
+/* Starts the parts up to step `last` (NULL: all).  0 or -errno, said; what was started stays so. */
+int steps_start(const struct options *with, const char *last);
+/* Stops what was started, last first; the step down_to (may be NULL) and those before it stay. */
+void steps_stop(const char *down_to);
+/* The store is going to be closed in order: all of it is marked as on disk. */
+void steps_end_clean(void);
+
+/* ---- finish.c ---- */
+/* The mount is gone (0), or a signal came: the code to exit with. */
+int finish(int signal);
+
+#endif
