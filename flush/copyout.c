@@ -222,6 +222,11 @@ static int begin_and_run(struct pass_gate *g, bool *clean)
     int err = pass_gate(g, 0);
     if (err)
         return err;
+    if (__atomic_load_n(&f->unchecked, __ATOMIC_RELAXED)) {
+        err = conflict_check(f, clean);
+        if (err || *clean)
+            return err;
+    }
     err = store_pass_mark(f, gate_of, g);
     if (err)
         return err;

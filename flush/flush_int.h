@@ -17,6 +17,8 @@
  * names.c    the dirty list in the session directory
  * priority.c idle CPU and I/O priority
  * recover.c  what a dead daemon left
+ * conflict.c ... and the PFS has differently now
+ * rescue.c   ... copied elsewhere
  * sample.c   files that applications read and write through the kernel
  * disk.c     the cache disk's counters
  */
@@ -123,6 +125,21 @@ uint64_t room_batch(void); /* between two fsyncs of one file, bytes */
 /* One pass over the file: everything that was dirty when it began reaches the PFS.  *clean: and
  * nothing came after. 0, -ECANCELED, or why the PFS did not take it (nothing is lost). */
 int copyout_file(struct pass_gate *g, bool *clean);
+
+/* ---- conflict.c ---- */
+/* Of a file that a dead daemon left: *settled: the PFS keeps its own, nothing is left to flush.
+ * Else 0: it is as it was; -errno: not known. */
+int conflict_check(struct file *f, bool *settled);
+struct pfs_new;
+struct copying {
+    struct file *f;
+    struct pfs_new *to;
+    /* bytes that are not here, *n of them, into buf; -ENODATA: nobody has them */
+    int (*fill)(struct copying *c, uint64_t off, size_t *n);
+    char *buf; /* PIECE */
+    uint64_t missing;
+};
+int copy_whole(struct copying *c);
 
 /* ---- retry.c; flush.lock held ---- */
 /* Failed files whose time has come are ready again (asked: all, whatever their time). */

@@ -21,7 +21,7 @@
  *
  * Finding the cache directory of a mount: RUN_DIR/eddyfs/ holds a file per mount, named by the hash
  * of the mount path, with lines: mountpoint, cache directory, PFS directory, session, session
- * directory, node.  RUN_DIR: $XDG_RUNTIME_DIR or /run/user/UID if it exists and is ours, else
+ * directory, node, address.  RUN_DIR: $XDG_RUNTIME_DIR or /run/user/UID if it exists and is ours, else
  * ${TMPDIR:-/tmp}/eddyfs-run-UID, checked: ours, 0700, no link.  The file outlives the mount, so
  * that `eddy wait` finds it; it is replaced by the next mount at that path, and goes when its cache
  * directory has gone.
@@ -39,10 +39,15 @@
 
 struct mount_entry {
     char *mountpoint, *cache_dir, *pfs_dir, *session, *session_dir, *node;
-    uid_t owner; /* whose mount it is; not looked at by mount_map_write */
+    char *listen; /* as it was given; NULL or "": the default */
+    uid_t owner;  /* whose mount it is; not looked at by mount_map_write */
 };
 /* All paths absolute.  -errno */
 int mount_map_write(const struct mount_entry *e);
+/* The same in the cache directory itself (CACHE_DIR/mount), for who only knows that. */
+int mount_entry_write(int cache_dirfd, const struct mount_entry *e);
+/* -ENOENT: none was ever mounted with it. */
+int mount_entry_read(int cache_dirfd, struct mount_entry *out);
 /* mountpoint: absolute or relative; never looked up through the mount itself, which may be dead or
  * hang.  -ENOENT.  Root finds every user's mounts. */
 int mount_map_find(const char *mountpoint, struct mount_entry *out);

@@ -35,6 +35,12 @@ void steps_stop(const char *down_to);
 void steps_end_clean(void);
 
 /* ---- finish.c ---- */
+typedef int unflushed_fn(void *arg, const char *path, uint64_t bytes, uint64_t since_s,
+                         unsigned tries, int error, bool suspect);
+/* Without a mount: flushes all, calls each for what is not on the PFS then, and stops all parts.
+ * > 0: so many files may still be changed by who has them mapped.  -errno */
+int flush_and_leave(bool (*progress)(void *arg, const struct flush_progress *p), unflushed_fn *each,
+                    void *arg);
 /* The mount is gone (0), or a signal came: the code to exit with. */
 int finish(int signal);
 

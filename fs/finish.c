@@ -49,6 +49,19 @@ static unsigned say_mapped(void)
     return n;
 }
 
+/* Other nodes may write here while there is a session: their last writes are flushed too. */
+int flush_and_leave(bool (*progress)(void *arg, const struct flush_progress *p), unflushed_fn *each,
+                    void *arg)
+{
+    carry_leave(); /* writers of other nodes do not keep our claims */
+    flush_all(progress, arg);
+    int err = flush_each_unflushed(each, arg);
+    unsigned mapped = say_mapped();
+    steps_end_clean();
+    steps_stop(NULL);
+    return err ? err : (int)mapped;
+}
+
 int finish(int signal)
 {
     unsigned unflushed = 0;
@@ -57,11 +70,7 @@ int finish(int signal)
         flush_all(go_on, NULL); /* what fails is said below */
     }
     steps_stop("control");
-    carry_leave(); /* writers of other nodes do not keep our claims */
-    flush_all(go_on, NULL);
-    flush_each_unflushed(say_unflushed, &unflushed);
-    unflushed += say_mapped();
-    steps_end_clean();
-    steps_stop(NULL);
+    if (flush_and_leave(go_on, say_unflushed, &unflushed))
+        unflushed++;
     return unflushed ? EXIT_NOT_ON_PFS : EXIT_OK;
 }

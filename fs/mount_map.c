@@ -1,6 +1,6 @@
 /* mount_map.c - from a mount point to its cache directory (control.h).
  *
- * A file per mount in RUN_DIR/eddyfs/, named by the hash of the mount point's path; six lines, with
+ * A file per mount in RUN_DIR/eddyfs/, named by the hash of the mount point's path; seven lines, with
  * \n for a newline and \\ for a backslash in a path:
  *
  *     /mnt/data
@@ -9,6 +9,7 @@
  *     4711
  *     /lustre/project/data/.eddyfs-1000
  *     node017
+ *     10.1.0.17
  *
  * The daemon writes into the first directory that can be had.  Readers may have another environment
  * (a cron job, an epilog), so they look into all of them and take the newest entry.
@@ -30,7 +31,8 @@
 
 #include "transport/base.h"
 
-#define LINES     6
+#define LINES     7
+#define LINES_MIN 6
 #define FILE_MAX  (LINES * (2 * PATH_MAX + 1))
 #define NAME_SIZE 17
 
@@ -42,13 +44,14 @@ void mount_entry_free(struct mount_entry *e)
     free(e->session);
     free(e->session_dir);
     free(e->node);
+    free(e->listen);
     *e = (struct mount_entry){0};
 }
 
 static char **line_of(struct mount_entry *e, int n)
 {
-    char **lines[LINES] = {&e->mountpoint, &e->cache_dir,   &e->pfs_dir,
-                           &e->session,    &e->session_dir, &e->node};
+    char **lines[LINES] = {&e->mountpoint,  &e->cache_dir, &e->pfs_dir, &e->session,
+                           &e->session_dir, &e->node,      &e->listen};
     return lines[n];
 }
 
@@ -100,7 +103,7 @@ static int parse_entry(const char *text, struct mount_entry *out)
 {
     *out = (struct mount_entry){0};
     for (int i = 0; i < LINES; i++)
-        if (!(*line_of(out, i) = take_line(&text))) {
+        if (!(*line_of(out, i) = take_line(&text)) && i < LINES_MIN) {
             mount_entry_free(out);
             return -EPROTO;
         }
@@ -380,6 +383,8 @@ static int replace_entry(int dirfd, const char *name, const char *text, size_t l
     if (fd < 0)
         return -errno;
     int err = write_all(fd, text, len);
+    if (!err && fsync(fd)) /* the one in a cache directory outlives a power loss with it */
+        err = -errno;
     if (close(fd) && !err)
         err = -errno;
     if (!err && renameat(dirfd, temporary, dirfd, name))
@@ -387,6 +392,25 @@ static int replace_entry(int dirfd, const char *name, const char *text, size_t l
     if (err)
         unlinkat(dirfd, temporary, 0);
     return err;
+}
+
+#define OWN_NAME "mount" /* in the cache directory */
+
+int mount_entry_write(int cache_dirfd, const struct mount_entry *e)
+{
+    size_t len;
+    char *text = print_entry(e, &len);
+    int err = replace_entry(cache_dirfd, OWN_NAME, text, len);
+    free(text);
+    return err;
+}
+
+int mount_entry_read(int cache_dirfd, struct mount_entry *out)
+{
+    struct stat st;
+    int64_t mtime;
+    return fstat(cache_dirfd, &st) ? -errno
+                                   : read_entry(cache_dirfd, OWN_NAME, st.st_uid, out, &mtime);
 }
 
 int mount_map_write(const struct mount_entry *e)

@@ -163,6 +163,11 @@ static int start_members(char *err, size_t len)
         snprintf(err, len, "the cache directory's claims cannot be taken up: %s", strerror(-e));
         return e;
     }
+    e = flush_check_recovered(settings.node);
+    if (e) {
+        snprintf(err, len, "what the last daemon left cannot be looked at: %s", strerror(-e));
+        return e;
+    }
     return members_join(settings.wait_nodes, settings.wait_timeout, err, len);
 }
 
@@ -223,8 +228,15 @@ static int start_mount(char *err, size_t len)
         .session = (char *)settings.session,
         .session_dir = (char *)settings.session_dir,
         .node = (char *)settings.node,
+        .listen = (char *)settings.listen,
     };
-    int code = mount_map_write(&e);
+    int code = mount_entry_write(store_dirfd(), &e);
+    if (code) {
+        snprintf(err, len, "cache directory %s cannot be written: %s", store_dir(),
+                 strerror(-code));
+        return code;
+    }
+    code = mount_map_write(&e);
     if (code) {
         snprintf(err, len, "the list of mounts for `eddy` cannot be written: %s", strerror(-code));
         return code;

@@ -97,6 +97,7 @@ struct file {
     unsigned flush_error_seq; /* goes up with each failure ... */
     unsigned flush_error_no;  /* ... with each that is another one: told once to each handle */
     bool flush_queued;        /* on one of the policy's lists, which holds a reference */
+    bool unchecked; /* left by a dead daemon: is the PFS file still what it was based on? */
     bool flushing;            /* a pass (one copy-out) runs */
     bool flush_again;         /* who asked came during the pass: the next one is his */
     unsigned flush_urgent;    /* who waits for it */

@@ -47,6 +47,10 @@ int pfs_read_chunk_at(struct fid fid, const char *path, uint64_t index, struct v
  * of file: *got. */
 int pfs_read(struct file *f, void *buf, size_t len, uint64_t off, size_t *got);
 
+/* A file that is not at its path any more, looked for in that directory; found: its path is that
+ * one now.  -ENOENT. */
+int pfs_find_near(struct file *f, struct statx *stx);
+
 /* ---- writing back (flush/copyout.c) ---- */
 /* A writable descriptor; a file without owner-write permission gets u+w for the time being and it
  * is restored (persisted in the record first, so that recovery restores it too).  -ENOENT/-ESTALE:

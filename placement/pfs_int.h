@@ -7,6 +7,7 @@
  * pfs_mode.c   a file's mode while its data is written back
  * pfs_data.c   descriptors of files, reading; pfs_readers.c those that only have fid and path
  * pfs_write.c  writing back; pfs_layout.c in which unit
+ * pfs_near.c   a file that was renamed behind our back; pfs_new.c   one that takes no other's place
  */
 #ifndef EDDY_PLACEMENT_PFS_INT_H
 #define EDDY_PLACEMENT_PFS_INT_H

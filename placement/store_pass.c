@@ -103,6 +103,13 @@ static void took_changes(struct file *f, const struct pass_sample *s)
     f->change++;
 }
 
+/* utimens came after the last store, and the daemon died: the time that it set still holds. */
+static bool time_was_set_last(const struct file *f, const struct pass_sample *now)
+{
+    const struct file_core *c = core(f);
+    return (c->flags & CORE_MTIME_SET) && now->mtime_ns <= c->ctime_ns && now->size <= c->size;
+}
+
 bool store_pass_look(struct file *f)
 {
     struct pass_sample now;
@@ -117,6 +124,8 @@ bool store_pass_look(struct file *f)
     bool first = !f->pass.seen.known;
     if (first) /* after a start: all of it may be news */
         f->pass.seen.mtime_ns = now.mtime_ns;
+    if (first && time_was_set_last(f, &now))
+        f->pass.seen.size = now.size;
     took_changes(f, &now);
     f->pass.seen = now;
     return true;

@@ -55,6 +55,23 @@ static const struct command commands[] = {
      "      --session-dir DIR    where the daemons were told to have it (default: "
      "PFS_DIR/.eddyfs-UID)\n",
      check_main},
+    {"recover", "[--list | --to PFS_DIR] [--json] [--timeout SEC] CACHE_DIR",
+     "flushes what a dead daemon left",
+     "Does, without a mount, what a start of eddyfs on CACHE_DIR does: takes up what a daemon that "
+     "died left\n"
+     "there, and writes it to the PFS.  A file that changed on the PFS meanwhile is not "
+     "overwritten: what is\n"
+     "here is written beside it, as NAME.eddy-conflict-NODE (exit code 4).  Refused while a daemon "
+     "uses\n"
+     "CACHE_DIR.  Root does it as the owner of CACHE_DIR.\n\n"
+     "      --list           only list it; nothing is changed\n"
+     "      --to PFS_DIR     copy it below PFS_DIR instead, where nothing is overwritten; "
+     "CACHE_DIR "
+     "stays as\n"
+     "                       it is\n"
+     "      --json           as JSON, for scripts\n"
+     "      --timeout SEC    be done within SEC seconds (exit code 3); what is left is kept\n",
+     recover_main},
     {"ring", "[--nodes N] [--vnodes V] [FILE | MNT]", "where a file's chunks live",
      "For a FILE in a mount: the node that owns each of its chunks and the one after it on the "
      "hash ring, the\n"
@@ -102,12 +119,12 @@ static void print_usage(FILE *to)
 {
     fputs("usage: eddy COMMAND ...\n\n", to);
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        fprintf(to, "  eddy %-6s %-38s %s\n", commands[i].name, commands[i].args,
+        fprintf(to, "  eddy %-7s %-38s %s\n", commands[i].name, commands[i].args,
                 commands[i].brief);
     fputs("\n  -h, --help       this, and after a command: more about it\n"
           "  -V, --version    the version\n\n"
           "exit codes: 0 done, 1 failed, 2 wrong usage, 3 data is not on the PFS (the files are "
-          "listed)\n",
+          "listed),\n4 recovered beside files that had changed\n",
           to);
 }
 

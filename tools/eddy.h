@@ -5,6 +5,7 @@
  *   eddy_flush.c     eddy flush
  *   eddy_umount.c    eddy umount, eddy wait
  *   eddy_check.c     eddy check
+ *   eddy_recover.c   eddy recover
  *   eddy_ring.c      eddy ring
  *   eddy_mounts.c    finding a mount, unmounting it, aborting its connection
  *   eddy_busy.c      who keeps a mount busy
@@ -24,7 +25,7 @@
 #include "fs/mountinfo.h"
 #include "transport/base.h"
 
-enum exit_code { DONE = 0, FAILED = 1, WRONG_USAGE = 2, NOT_ON_PFS = 3 };
+enum exit_code { DONE = 0, FAILED = 1, WRONG_USAGE = 2, NOT_ON_PFS = 3, CONFLICT = 4 };
 
 #define NO_DEADLINE UINT64_MAX /* deadlines are boot_ms() */
 
@@ -41,6 +42,7 @@ int flush_main(int argc, char **argv);
 int umount_main(int argc, char **argv);
 int wait_main(int argc, char **argv);
 int check_main(int argc, char **argv);
+int recover_main(int argc, char **argv);
 int ring_main(int argc, char **argv);
 
 /* ---- eddy_flush.c ---- */

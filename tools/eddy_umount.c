@@ -209,7 +209,8 @@ static int report_from_cache(const struct ending *e)
     if (!err) {
         int code = end_with_list(&r.list, e);
         if (code != DONE)
-            complain("start eddyfs again with the same cache directory: it writes them");
+            complain("\"eddy recover %s\", or eddyfs started again with it, writes them",
+                     e->entry.cache_dir);
         return code;
     }
     unflushed_free(&r.list);

@@ -82,6 +82,7 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(peer_failures, "connections to members that broke")                                          \
     X(views_adopted, "views adopted")                                                              \
     X(claims_granted, "claims granted to this node")                                               \
+    X(conflicts, "files of a dead daemon that the PFS had differently: written beside")           \
     X(lost_opens, "opens refused because a node that left has the latest bytes")
 
 struct counters {

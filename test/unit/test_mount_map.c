@@ -56,6 +56,7 @@ static struct mount_entry entry(const char *mountpoint, const char *cache, const
                                 "job.1",
                                 below("pfs/.eddyfs-0"),
                                 (char *)node,
+                                "10.1.0.17",
                                 0};
 }
 

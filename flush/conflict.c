@@ -1,0 +1,254 @@
+/* conflict.c - a file that a dead daemon had not flushed, and that the PFS has differently now.
+ *
+ *     its version on the PFS is the one it was based on  -> flushed, as always
+ *     changed, or another file has its name              -> what the application wrote goes beside
+ *                                                           it, as NAME.eddy-conflict-NODE; the PFS
+ *                                                           keeps its own
+ *     its name is gone                                   -> stays in the cache, and is named
+ *
+ * A version differs here when size or mtime do.  The change time alone does not count: chmod,
+ * chown, link and rename move it, also those of other nodes while this one was dead; it is said.
+ * A file whose flush was under way when the daemon died differs by our own doing, and is flushed.
+ *
+ * Files are looked at once, at the start, before anybody is served; one that cannot be (the PFS
+ * has an error) again at the beginning of each of its passes.
+ */
+#include "flush/flush_int.h"
+
+#include "placement/claim.h"
+#include "placement/pfs_data.h"
+#include "placement/pfs_new.h"
+#include "placement/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum found { FOUND_SAME, FOUND_CHANGED, FOUND_REPLACED };
+
+static char *node_name;
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    struct flush_conflict *list;
+    size_t n;
+} said = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
+
+/* ---- has it changed? ---- */
+
+static enum found compare(struct file *f, const struct file_info *info, const struct statx *stx)
+{
+    struct version now = version_of(stx);
+    if (!info->base_known || info->flushing || version_eq(&now, &info->base))
+        return FOUND_SAME;
+    bool times_are_ours = info->mtime_set && now.mtime_ns == info->mtime_ns;
+    if (now.size != info->base.size || (now.mtime_ns != info->base.mtime_ns && !times_are_ours))
+        return FOUND_CHANGED;
+    char *path = file_path(f);
+    log_info("%s: its attributes on the PFS changed while no daemon ran, its size and time did "
+             "not: flushed into it",
+             path);
+    free(path);
+    return FOUND_SAME;
+}
+
+static int look(struct file *f, enum found *found, struct statx *stx)
+{
+    struct file_info info;
+    int err = pfs_file_stat(f, stx);
+    bool replaced = err == -ESTALE; /* another file has its name */
+    if (replaced || (err == -ENOENT && !f->flush_tries))
+        err = pfs_find_near(f, stx);
+    if (err == -ENOENT && replaced) {
+        *found = FOUND_REPLACED;
+        return 0;
+    }
+    if (err)
+        return err;
+    store_info(f, &info);
+    *found = compare(f, &info, stx);
+    return 0;
+}
+
+/* ---- beside it ---- */
+
+/* From off on to end, what is here of it; what is not is filled by `fill`, or counted in *missing
+ * and left a hole. */
+static int copy_range(struct copying *c, uint64_t off, uint64_t end)
+{
+    while (off < end) {
+        uint64_t miss_off, miss_len;
+        size_t n = store_pin(c->f, off, (size_t)MIN(end - off, (uint64_t)PIECE));
+        int err = 0;
+        if (n) {
+            err = store_pread(c->f, c->buf, n, off);
+            store_unpin(c->f, off, n);
+            if (!err)
+                err = pfs_new_write(c->to, c->buf, n, off);
+        } else if (store_missing(c->f, off, end - off, &miss_off, &miss_len)) {
+            n = (size_t)MIN(miss_off + miss_len - off, (uint64_t)PIECE);
+            err = c->fill ? c->fill(c, off, &n) : -ENODATA;
+            if (err == -ENODATA) {
+                c->missing += n;
+                err = 0;
+            } else if (!err) {
+                err = pfs_new_write(c->to, c->buf, n, off);
+            }
+        } else {
+            return 0; /* it ends here */
+        }
+        if (err)
+            return err;
+        off += n;
+    }
+    return 0;
+}
+
+int copy_whole(struct copying *c)
+{
+    uint64_t data, end = 0;
+    int err;
+    c->missing = 0;
+    c->buf = xmalloc(PIECE);
+    while (!(err = store_seek(c->f, end, false, &data))) {
+        err = store_seek(c->f, data, true, &end);
+        if (!err)
+            err = copy_range(c, data, end);
+        if (err)
+            break;
+    }
+    free(c->buf);
+    return err == -ENXIO ? 0 : err;
+}
+
+static void remember(char *path, char *beside, uint64_t missing)
+{
+    lock_take(&said.lock);
+    said.list = xrealloc(said.list, (said.n + 1) * sizeof(*said.list));
+    said.list[said.n++] = (struct flush_conflict){path, beside, missing};
+    lock_drop(&said.lock);
+}
+
+static void say(struct file *f, enum found found, char *beside, uint64_t missing)
+{
+    char *path = file_path(f);
+    log_error("conflict: %s: %s while no daemon ran, and this node has unflushed data of it: the "
+              "PFS keeps its own, this node's is in %s",
+              path, found == FOUND_CHANGED ? "was changed on the PFS" : "was replaced on the PFS",
+              beside);
+    if (missing)
+        log_error("conflict: %s: %llu bytes of it were only in the version that is gone from the "
+                  "PFS: holes",
+                  beside, (unsigned long long)missing);
+    count(conflicts, 1);
+    remember(path, beside, missing);
+}
+
+static int write_beside(struct file *f, enum found found, const struct statx *like)
+{
+    struct pfs_new to;
+    struct file_info info;
+    char suffix[300], *path = file_path(f), *beside = NULL;
+    snprintf(suffix, sizeof(suffix), ".eddy-conflict-%s", node_name);
+    int err = path ? pfs_new_begin(&to, pfs_root_fd(), path, node_name, false) : -ENOENT;
+    free(path);
+    if (err)
+        return err;
+    struct copying c = {.f = f, .to = &to};
+    err = copy_whole(&c);
+    store_info(f, &info);
+    if (err)
+        pfs_new_abort(&to);
+    else
+        err = pfs_new_end(&to, info.size, info.mtime_ns, found == FOUND_CHANGED ? like : NULL,
+                          suffix, true, &beside);
+    if (!err)
+        say(f, found, beside, c.missing);
+    return err;
+}
+
+/* Of this file nothing is ours any more. */
+static void let_go(struct file *f)
+{
+    store_set_deleted(f);
+    store_set_reborn(f);
+    pfs_drop(f);
+}
+
+static bool is_open(struct file *f)
+{
+    lock_take(&f->lock);
+    bool open = f->opens > 0;
+    lock_drop(&f->lock);
+    return open;
+}
+
+int conflict_check(struct file *f, bool *settled)
+{
+    struct statx stx;
+    enum found found;
+    *settled = false;
+    int err = look(f, &found, &stx);
+    if (!err && found != FOUND_SAME) {
+        err = is_open(f) ? -EBUSY : write_beside(f, found, &stx); /* its users see it as it is */
+        if (!err) {
+            let_go(f);
+            *settled = true;
+        }
+    }
+    if (!err)
+        __atomic_store_n(&f->unchecked, false, __ATOMIC_RELAXED);
+    return err;
+}
+
+/* ---- at the start ---- */
+
+static int check_one(void *arg, struct file *f)
+{
+    bool settled;
+    struct file_info info;
+    (void)arg;
+    store_info(f, &info);
+    if (!info.dirty)
+        return 0;
+    f->unchecked = true;
+    int err = conflict_check(f, &settled);
+    if (settled)
+        claim_give_back(f);
+    if (err == -ENOENT) {
+        char *path = file_path(f);
+        log_warn("%s: is not on the PFS any more: this node's unflushed data of it stays in the "
+                 "cache directory",
+                 path);
+        free(path);
+    } else if (err) {
+        char *path = file_path(f);
+        log_warn("%s: whether the PFS has it as it was cannot be seen (%s): looked at again before "
+                 "it is flushed",
+                 path, strerror(-err));
+        free(path);
+    }
+    return 0;
+}
+
+int flush_check_recovered(const char *node)
+{
+    free(node_name);
+    node_name = xstrdup(node);
+    return store_each_claimed(check_one, NULL);
+}
+
+int flush_each_conflict(int (*cb)(void *arg, const struct flush_conflict *c), void *arg)
+{
+    int rc = 0;
+    lock_take(&said.lock);
+    size_t n = said.n;
+    lock_drop(&said.lock);
+    for (size_t i = 0; i < n && !rc; i++) {
+        lock_take(&said.lock);
+        struct flush_conflict c = said.list[i]; /* its strings stay */
+        lock_drop(&said.lock);
+        rc = cb(arg, &c);
+    }
+    return rc;
+}

@@ -1,0 +1,114 @@
+/* rescue.c - what a dead daemon left, copied to another directory than the one it belongs to.
+ *
+ * Nothing is replaced there, and nothing changes here: who has looked at the copies removes the
+ * cache directory, or has it flushed after all.  Bytes that only the PFS has are read from there
+ * while it has the file as it was; a file that they are missing of is named
+ * NAME.eddy-incomplete-NODE.
+ */
+#include "flush/flush_int.h"
+
+#include "placement/pfs_data.h"
+#include "placement/pfs_new.h"
+#include "placement/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rescue {
+    int rootfd;
+    const char *node;
+    bool origin;
+    void (*cb)(void *arg, const char *path, const char *made, uint64_t missing, int err);
+    void *arg;
+};
+
+struct filled {
+    struct copying copying; /* first */
+    struct version base;
+    char *chunk;
+    uint64_t index; /* of the chunk that is in it; UINT64_MAX: none */
+    size_t len;
+};
+
+static int fill(struct copying *c, uint64_t off, size_t *n)
+{
+    struct filled *from = (struct filled *)c;
+    uint64_t size = store_chunk_size(), index = off / size;
+    size_t at = (size_t)(off % size);
+    struct version v = from->base;
+    bool racy;
+    *n = MIN(*n, (size_t)(size - at));
+    if (index != from->index) {
+        from->index = UINT64_MAX;
+        if (pfs_read_chunk(c->f, index, &v, from->chunk, &from->len, &racy))
+            return -ENODATA;
+        from->index = index;
+    }
+    if (at + *n > from->len)
+        return -ENODATA;
+    memcpy(c->buf, from->chunk + at, *n);
+    return 0;
+}
+
+static int copy_out(const struct rescue *r, struct file *f, const struct file_info *info,
+                    struct pfs_new *to, uint64_t *missing)
+{
+    struct filled from = {.copying = {.f = f, .to = to}, .base = info->base, .index = UINT64_MAX};
+    if (r->origin && info->base_known && !info->flushing) {
+        from.copying.fill = fill;
+        from.chunk = xmalloc(store_chunk_size());
+    }
+    int err = copy_whole(&from.copying);
+    *missing = from.copying.missing;
+    free(from.chunk);
+    return err;
+}
+
+static int rescue_file(const struct rescue *r, struct file *f, const char *path, char **made,
+                       uint64_t *missing)
+{
+    struct pfs_new to;
+    struct statx like;
+    struct file_info info;
+    char suffix[300];
+    store_info(f, &info);
+    bool known = r->origin && !pfs_file_stat(f, &like);
+    int err = pfs_new_begin(&to, r->rootfd, path, r->node, true);
+    if (err)
+        return err;
+    err = copy_out(r, f, &info, &to, missing);
+    if (err) {
+        pfs_new_abort(&to);
+        return err;
+    }
+    snprintf(suffix, sizeof(suffix), ".eddy-%s-%s", *missing ? "incomplete" : "conflict", r->node);
+    return pfs_new_end(&to, info.size, info.mtime_ns, known ? &like : NULL, suffix, *missing > 0,
+                       made);
+}
+
+static int rescue_one(void *arg, struct file *f)
+{
+    const struct rescue *r = arg;
+    struct file_info info;
+    uint64_t missing = 0;
+    char *made = NULL, *path = file_path(f);
+    store_info(f, &info);
+    if (info.dirty) {
+        int err = path ? rescue_file(r, f, path, &made, &missing) : -ENOENT;
+        r->cb(r->arg, path ? path : "?", made, missing, err);
+    }
+    free(made);
+    free(path);
+    return 0;
+}
+
+int flush_copy_to(int rootfd, const char *node, bool origin,
+                  void (*cb)(void *arg, const char *path, const char *made, uint64_t missing,
+                             int err),
+                  void *arg)
+{
+    struct rescue r = {rootfd, node, origin, cb, arg};
+    return store_each_claimed(rescue_one, &r);
+}
