@@ -3,6 +3,7 @@
  *   directories.c   are the directories what they were said to be?
  *   daemonise.c     into the background; limits
  *   steps.c         the parts are started, in order
+ *   signals.c       asks for the end, or makes it
  *   finish.c        flush, and stop them
  */
 #ifndef EDDY_FS_DAEMON_H
@@ -37,11 +38,13 @@ void steps_end_clean(void);
 /* ---- finish.c ---- */
 typedef int unflushed_fn(void *arg, const char *path, uint64_t bytes, uint64_t since_s,
                          unsigned tries, int error, bool suspect);
-/* Without a mount: flushes all, calls each for what is not on the PFS then, and stops all parts.
- * > 0: so many files may still be changed by who has them mapped.  -errno */
+/* Without a mount: flushes all (progress and each get arg), calls each for what is not on the PFS
+ * then, and stops all parts.  The code to exit with: EXIT_OK or EXIT_NOT_ON_PFS. */
 int flush_and_leave(bool (*progress)(void *arg, const struct flush_progress *p), unflushed_fn *each,
                     void *arg);
-/* The mount is gone (0), or a signal came: the code to exit with. */
-int finish(int signal);
+/* All parts are started: until the mount is gone, or a signal came.  The code to exit with. */
+int serve(void);
+/* For signals_start: says what is not on the PFS, and ends the process. */
+void leave_now(int signal);
 
 #endif

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -50,19 +49,6 @@ static char *resolve_parent(const char *path)
     free(name);
     free(copy);
     return full;
-}
-
-static int run_fusermount(const char *mountpoint)
-{
-    int status;
-    pid_t pid = fork();
-    if (!pid) {
-        execlp("fusermount3", "fusermount3", "-u", "-z", "-q", mountpoint, (char *)NULL);
-        _exit(127);
-    }
-    if (pid < 0 || waitpid(pid, &status, 0) < 0)
-        return -errno;
-    return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EPERM;
 }
 
 static int refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -108,7 +94,7 @@ static int clear_dead_mount(const char *mountpoint)
     if (!daemon_is_gone(mountpoint))
         return refuse("an eddyfs is mounted at %s: end it with `eddy umount %s` first", mountpoint,
                       mountpoint);
-    int err = geteuid() ? run_fusermount(mountpoint) : umount2(mountpoint, MNT_DETACH) ? -errno : 0;
+    int err = unmount_lazily(mountpoint);
     if (err)
         return refuse("the dead mount at %s cannot be cleared (%s): try `fusermount3 -u %s`",
                       mountpoint, strerror(-err), mountpoint);

@@ -8,6 +8,8 @@
 #include "flush/flush.h"
 #include "fs/daemon.h"
 #include "fs/fs.h"
+#include "fs/mountinfo.h"
+#include "fs/signals.h"
 #include "placement/carry.h"
 #include "placement/store.h"
 
@@ -24,17 +26,43 @@ static int say_unflushed(void *arg, const char *path, uint64_t bytes, uint64_t s
     return 0;
 }
 
-/* A second signal: leave at once; what is dirty stays, as after a crash. */
-static bool go_on(void *arg, const struct flush_progress *p)
+/* ---- at once ---- */
+
+enum stage { STARTING, SERVING, SAID };
+static _Atomic enum stage stage;
+static int said_code; /* from SAID on */
+
+/* In the signals' thread: the others may be waiting for the PFS.  What is dirty stays, as after a
+ * crash. */
+void leave_now(int signal)
 {
     unsigned n = 0;
-    (void)arg;
-    (void)p;
-    if (!mount_signal_pending())
-        return true;
-    log_warn("a second signal: leaving at once");
-    flush_each_unflushed(say_unflushed, &n);
-    _exit(n ? EXIT_NOT_ON_PFS : EXIT_OK);
+    enum stage at = stage;
+    log_warn("signal %d: leaving at once", signal);
+    if (at == SERVING) {
+        flush_sample();
+        flush_each_unflushed(say_unflushed, &n);
+    }
+    unmount_lazily(settings.mountpoint);
+    if (at == SERVING) /* the kernel closes files of the PFS first, perhaps, and waits for it there */
+        mount_abort();
+    _exit(at == STARTING ? EXIT_FAILED : at == SAID ? said_code : n ? EXIT_NOT_ON_PFS : EXIT_OK);
+}
+
+/* ---- in order ---- */
+
+struct telling {
+    unflushed_fn *each;
+    void *arg;
+    unsigned *n;
+};
+
+static int tell(void *arg, const char *path, uint64_t bytes, uint64_t since_s, unsigned tries,
+                int error, bool suspect)
+{
+    struct telling *t = arg;
+    ++*t->n;
+    return t->each(t->arg, path, bytes, since_s, tries, error, suspect);
 }
 
 /* A mapping that outlived its file's close may be stored into for ever. */
@@ -49,28 +77,29 @@ static unsigned say_mapped(void)
     return n;
 }
 
-/* Other nodes may write here while there is a session: their last writes are flushed too. */
 int flush_and_leave(bool (*progress)(void *arg, const struct flush_progress *p), unflushed_fn *each,
                     void *arg)
 {
+    unsigned left = 0;
+    struct telling t = {each, arg, &left};
     carry_leave(); /* writers of other nodes do not keep our claims */
     flush_all(progress, arg);
-    int err = flush_each_unflushed(each, arg);
-    unsigned mapped = say_mapped();
+    int err = flush_each_unflushed(tell, &t);
+    left += say_mapped();
+    said_code = err || left ? EXIT_NOT_ON_PFS : EXIT_OK;
+    stage = SAID;
     steps_end_clean();
     steps_stop(NULL);
-    return err ? err : (int)mapped;
+    return said_code;
 }
 
-int finish(int signal)
+int serve(void)
 {
-    unsigned unflushed = 0;
-    if (signal) {
-        log_info("signal %d: flushing, then leaving; a second one leaves at once", signal);
-        flush_all(go_on, NULL); /* what fails is said below */
-    }
+    unsigned n = 0;
+    stage = SERVING;
+    signals_ask();
+    mount_wait();
+    flush_all(NULL, NULL); /* while applications find their mount; what fails is said below */
     steps_stop("control");
-    if (flush_and_leave(go_on, say_unflushed, &unflushed))
-        unflushed++;
-    return unflushed ? EXIT_NOT_ON_PFS : EXIT_OK;
+    return flush_and_leave(NULL, say_unflushed, &n);
 }

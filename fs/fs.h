@@ -33,12 +33,9 @@ extern struct settings settings;
 /* ---- mount.c ---- */
 /* mounts, starts the threads that read /dev/fuse, returns when the kernel has answered */
 int mount_start(char *err, size_t errlen);
-/* before any thread is made: SIGTERM, SIGINT, SIGHUP come to mount_wait */
-void mount_block_signals(void);
-/* Until the mount is gone (0) or one of the signals came (its number). */
-int mount_wait(void);
-bool mount_signal_pending(void); /* another one came since; takes it */
-/* unmounts if it is still mounted, ends the threads: no request comes any more */
+/* Until the mount is gone, or a signal asks the daemon to leave. */
+void mount_wait(void);
+/* unmounts if it is still mounted, whoever uses it; ends the threads: no request comes any more */
 void mount_stop(void);
 void mount_free(void); /* when nothing will be answered or notified any more */
 /* ends the connection to the kernel: who waits for an answer gets ENOTCONN. Any thread; ->

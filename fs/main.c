@@ -6,6 +6,7 @@
 #include "fs/daemon.h"
 #include "fs/fs.h"
 #include "fs/options.h"
+#include "fs/signals.h"
 #include "transport/message.h"
 #include "transport/peer.h"
 
@@ -13,14 +14,14 @@ static struct options options;
 
 static int run(void)
 {
-    mount_block_signals();
+    signals_start(leave_now);
     set_up_process();
     if (steps_start(&options, NULL)) {
         steps_stop(NULL);
         return EXIT_FAILED;
     }
     say_ready();
-    return finish(mount_wait());
+    return serve();
 }
 
 static void print_version(void)

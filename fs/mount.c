@@ -2,30 +2,29 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "fs/fs.h"
 #include "fs/mountinfo.h"
 #include "fs/readahead.h"
+#include "fs/signals.h"
 #include "fs/workers.h"
 
-#define INIT_WAIT_MS 20000
+#define INIT_WAIT_MS     20000
+#define LAST_REQUESTS_MS 2000
 
 static struct {
     struct fuse_session *session;
     struct fuse_args args;
-    int gone_fd; /* eventfd: the kernel says that the mount is gone */
-    int signal_fd;
+    int gone_fd;               /* eventfd: the kernel says that the mount is gone */
     int init_fd;               /* eventfd: the kernel's INIT was answered */
     bool mounted, passthrough; /* passthrough: the kernel's FUSE has it */
-} m = {.gone_fd = -1, .signal_fd = -1, .init_fd = -1};
+} m = {.gone_fd = -1, .init_fd = -1};
 
 struct fuse_session *mount_session(void)
 {
@@ -139,19 +138,6 @@ static void make_ops(struct fuse_lowlevel_ops *ops)
 
 /* ---- start ---- */
 
-void mount_block_signals(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
-    m.signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGIO, SIG_IGN); /* a lease of ours is asked back (placement/datafile.c) */
-}
-
 static bool kernel_answered(void)
 {
     struct pollfd p[2] = {{.fd = m.init_fd, .events = POLLIN}, {.fd = m.gone_fd, .events = POLLIN}};
@@ -209,19 +195,12 @@ int mount_start(char *err, size_t errlen)
 
 /* ---- the end ---- */
 
-int mount_wait(void)
+void mount_wait(void)
 {
     struct pollfd p[2] = {{.fd = m.gone_fd, .events = POLLIN},
-                          {.fd = m.signal_fd, .events = POLLIN}};
-    struct signalfd_siginfo info;
-    for (;;) {
-        if (poll(p, 2, -1) < 0)
-            continue;
-        if (p[0].revents & POLLIN)
-            return 0;
-        if (p[1].revents & POLLIN && read(m.signal_fd, &info, sizeof(info)) == sizeof(info))
-            return (int)info.ssi_signo;
-    }
+                          {.fd = signals_fd(), .events = POLLIN}};
+    while (poll(p, 2, -1) < 0)
+        ;
 }
 
 static bool still_mounted(void)
@@ -236,7 +215,7 @@ static bool still_mounted(void)
 void mount_abort(void)
 {
     int pipe_fds[2];
-    if (!m.session || pipe2(pipe_fds, O_CLOEXEC))
+    if (!m.session || fuse_session_fd(m.session) < 0 || pipe2(pipe_fds, O_CLOEXEC))
         return;
     close(pipe_fds[0]);
     raise_event(m.gone_fd);
@@ -246,16 +225,27 @@ void mount_abort(void)
     close(pipe_fds[1]);
 }
 
+/* Requests that are under way get their time; then whoever waits gets an error.  He must: nobody
+ * would read the interrupt of a task that is killed, and the PFS may hang. */
+static void end_requests(void)
+{
+    uint64_t end = boot_ms() + LAST_REQUESTS_MS;
+    while (still_mounted() && requests_waiting() && boot_ms() < end)
+        poll(&(struct pollfd){.fd = m.gone_fd, .events = POLLIN}, 1, 20);
+}
+
 /* After this no request comes any more.  A request that a worker has begun ends first. */
 void mount_stop(void)
 {
     if (!m.session)
         return;
-    bool gone = m.mounted && !still_mounted();
-    if (m.mounted && !gone)
-        fuse_session_unmount(m.session); /* lazily, if it is busy */
+    end_requests();
+    if (still_mounted()) {
+        unmount_lazily(settings.mountpoint); /* not libfuse's: it runs umount(8), which may hang */
+        mount_abort();
+    }
     workers_join();
-    if (gone)
+    if (m.mounted)
         /* it sees by its descriptor that nothing is mounted, and only frees */
         fuse_session_unmount(m.session);
     m.mounted = false;
@@ -269,12 +259,4 @@ void mount_free(void)
     m.session = NULL;
     close(m.gone_fd);
     close(m.init_fd);
-    close(m.signal_fd);
-}
-
-bool mount_signal_pending(void)
-{
-    struct signalfd_siginfo info;
-    struct pollfd p = {.fd = m.signal_fd, .events = POLLIN};
-    return poll(&p, 1, 0) > 0 && read(m.signal_fd, &info, sizeof(info)) == sizeof(info);
 }

@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "transport/base.h"
 
@@ -129,4 +132,24 @@ void mounted_free(struct mounted *m)
     free(m->path);
     free(m->type);
     *m = (struct mounted){0};
+}
+
+static int run_fusermount(const char *mountpoint)
+{
+    int status;
+    pid_t pid = fork();
+    if (!pid) {
+        execlp("fusermount3", "fusermount3", "-u", "-z", "-q", mountpoint, (char *)NULL);
+        _exit(127);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) < 0)
+        return -errno;
+    return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EPERM;
+}
+
+int unmount_lazily(const char *mountpoint)
+{
+    if (!mounted_eddyfs(mountpoint, NULL) || !umount2(mountpoint, MNT_DETACH | UMOUNT_NOFOLLOW))
+        return 0;
+    return run_fusermount(mountpoint);
 }

@@ -29,4 +29,8 @@ bool mounted_eddyfs(
     struct mounted *out); /* out may be NULL; else free it with mounted_free after true */
 void mounted_free(struct mounted *m);
 
+/* Takes the name away, whoever uses it, and waits for no daemon; nothing if no eddyfs is mounted
+ * there.  Any thread.  0 or -errno. */
+int unmount_lazily(const char *mountpoint);
+
 #endif

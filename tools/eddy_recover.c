@@ -198,13 +198,13 @@ static int flush(struct recover *r, const struct options *o)
         steps_stop(NULL);
         return FAILED;
     }
-    int err = flush_and_leave(show, add_unflushed, r);
+    int code = flush_and_leave(show, add_unflushed, r);
     flush_each_conflict(add_conflict, r);
-    if (err > 0)
-        complain("%d files may still be changed by processes that have them mapped: end these, "
-                 "then recover again",
-                 err);
-    return err < 0 ? FAILED : err ? NOT_ON_PFS : DONE;
+    if (code == EXIT_OK)
+        return DONE;
+    if (!r->left.n)
+        complain("processes still have files mapped: end them, then recover again");
+    return NOT_ON_PFS;
 }
 
 /* ---- --to ---- */

@@ -29,6 +29,7 @@ struct ending {
     struct mount_entry entry;
     struct mounted at;
     bool mounted, runs;
+    bool take_away; /* when the time is over */
     uint64_t deadline;
     struct unflushed_list failed; /* what the flush said */
     struct progress progress;
@@ -234,12 +235,24 @@ static void clear_dead_mount(const struct ending *e)
     mount_entry_free(&now);
 }
 
+/* It was unmounted lazily, and processes that have files open in it would wait for as long as its
+ * daemon does. */
+static void abort_by_daemon(const struct ending *e)
+{
+    json_t *answer = NULL;
+    if (!mounted_eddyfs(e->entry.mountpoint, NULL))
+        talk_once(&e->entry, "abort", NULL, FORCE_MS, &answer);
+    json_decref(answer);
+}
+
 static int settle(struct ending *e)
 {
     uint64_t deadline =
         e->deadline == NO_DEADLINE ? NO_DEADLINE : MAX(e->deadline, boot_ms() + GRACE_MS);
     int err = wait_for_daemon(&e->entry, deadline, show_progress, e);
     progress_clear();
+    if (err == -ETIMEDOUT && e->take_away)
+        abort_by_daemon(e);
     if (err == -ETIMEDOUT)
         return report_from_daemon(e);
     if (err) {
@@ -303,6 +316,7 @@ int umount_main(int argc, char **argv)
 {
     struct ending e = {0};
     int code = parse(argc, argv, "umount", &e);
+    e.take_away = true;
     if (code == DONE) {
         if (!e.mounted)
             complain("%s: is not mounted%s", e.entry.mountpoint,

@@ -27,6 +27,25 @@ timeout 60 "$EDDY_BUILD/eddy" wait --timeout 1 "$W/mnt-a" >"$W/wait.txt" || code
 [ $((SECONDS - start)) -lt 15 ] || fail "eddy wait took $((SECONDS - start)) s"
 check_equal "code of eddy wait while the PFS hangs" "$code" 3
 
+# Unmounted lazily before, with a process that waits for the PFS in it: it gets its error, too.
+continue_faultfs a
+eddy wait "$W/mnt-a" || fail "eddy wait ended with $?"
+start_node a "$W/pfs-a" --flush-wait 3600
+cp "$W/source" "$W/mnt-a/file"
+cp "$W/source" "$PFS/unread"
+exec 5<"$W/mnt-a/unread"
+stop_faultfs a
+in_background bash -c "cat <&5 >'$W/read.txt' 2>&1"
+reader=$!
+exec 5<&-
+fusermount3 -uz "$W/mnt-a"
+code=0
+timeout 60 "$EDDY_BUILD/eddy" umount --timeout 3 "$W/mnt-a" >"$W/umount.txt" || code=$?
+check_equal "code of eddy umount" "$code" 3
+reader_ended() { ! kill -0 "$reader" 2>/dev/null; }
+wait_for 10 reader_ended || fail "who reads is stuck"
+wait "$reader" && fail "who read got no error"
+
 continue_faultfs a
 eddy wait "$W/mnt-a" || fail "eddy wait ended with $?"
 check_same "$W/source" "$PFS/file"
