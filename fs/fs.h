@@ -13,6 +13,8 @@ struct settings {
     const char *listen;
     const char *log_file;
     bool foreground, read_only, allow_other;
+    bool as_user;       /* --user: root mounts, and becomes this user */
+    uid_t user;         /* the daemon's, once it runs */
     bool several_users; /* root with allow_other: fsuid, fsgid and groups per request */
     double attr_timeout, negative_timeout; /* seconds */
     bool fsync_pfs;                        /* fsync waits until the bytes are on the PFS */
@@ -43,6 +45,14 @@ void mount_free(void); /* when nothing will be answered or notified any more */
 void mount_abort(void);
 struct fuse_session *mount_session(void);
 void mount_option(const char *opt); /* one of FUSE's own -o options; before mount_start */
+
+/* ---- mount_user.c: --user ---- */
+/* Opens /dev/fuse as root, and becomes settings.user for good, with CAP_SYS_ADMIN alone.  Before
+ * any thread.  0, or -errno after a message on standard error. */
+int mount_user_begin(void);
+/* Mounts what begin opened (words: FUSE's own -o options, n of them) at settings.mountpoint.  The
+ * descriptor of /dev/fuse, libfuse's from now on; -errno. */
+int mount_user(char *const words[], int n, char *err, size_t errlen);
 
 /* ---- operations by file; each has the signature of struct fuse_lowlevel_ops ---- */
 /* names.c: lookup forget forget_multi mknod mkdir symlink readlink create; moves.c: link unlink

@@ -40,6 +40,8 @@ int main(int argc, char **argv)
     }
     if (peer_reexec(settings.listen, argv))
         return EXIT_FAILED;
+    if (settings.as_user && mount_user_begin())
+        return EXIT_FAILED;
     log_open(NULL, options.log_level, settings.node);
     if (check_directories())
         return EXIT_FAILED;

@@ -21,6 +21,8 @@
 static struct {
     struct fuse_session *session;
     struct fuse_args args;
+    char *words[32]; /* the same, for mount_user */
+    int nwords;
     int gone_fd;               /* eventfd: the kernel says that the mount is gone */
     int init_fd;               /* eventfd: the kernel's INIT was answered */
     bool mounted, passthrough; /* passthrough: the kernel's FUSE has it */
@@ -104,6 +106,8 @@ void mount_option(const char *opt)
         fuse_opt_add_arg(&m.args, "eddyfs"); /* argv[0] */
     fuse_opt_add_arg(&m.args, "-o");
     fuse_opt_add_arg(&m.args, opt);
+    if (m.nwords < (int)ARRAY_LEN(m.words))
+        m.words[m.nwords++] = xstrdup(opt);
 }
 
 /* A comma or backslash in a value is escaped for libfuse's parser. */
@@ -148,9 +152,25 @@ static bool kernel_answered(void)
     return p[0].revents & POLLIN;
 }
 
+/* By us; libfuse takes over the descriptor of what is mounted. */
+static int mount_as_user(char *err, size_t errlen)
+{
+    char path[32];
+    int fd = mount_user(m.words, m.nwords, err, errlen);
+    if (fd < 0)
+        return fd;
+    snprintf(path, sizeof(path), "/dev/fd/%d", fd);
+    if (!fuse_session_mount(m.session, path))
+        return 0;
+    unmount_lazily(settings.mountpoint);
+    snprintf(err, errlen, "libfuse does not take over the mount at %s", settings.mountpoint);
+    return -EIO;
+}
+
 int mount_start(char *err, size_t errlen)
 {
     struct fuse_lowlevel_ops ops;
+    int e;
     make_ops(&ops);
     mount_option("default_permissions,subtype=eddyfs");
     mount_option_value("fsname", settings.pfs_dir);
@@ -171,7 +191,9 @@ int mount_start(char *err, size_t errlen)
                  "FUSE refused an option (see above); eddyfs -h lists those of eddyfs");
         return -EINVAL;
     }
-    if (fuse_session_mount(m.session, settings.mountpoint)) {
+    if (settings.as_user && (e = mount_as_user(err, errlen)))
+        return e;
+    if (!settings.as_user && fuse_session_mount(m.session, settings.mountpoint)) {
         snprintf(err, errlen,
                  "%s cannot be mounted on (see above): may this user open /dev/fuse and run "
                  "fusermount3 (package fuse3)? "
@@ -180,7 +202,7 @@ int mount_start(char *err, size_t errlen)
         return -EPERM;
     }
     m.mounted = true;
-    int e = workers_start(m.session, answered, gone);
+    e = workers_start(m.session, answered, gone);
     if (!e && !kernel_answered())
         e = -ETIMEDOUT;
     if (e) {

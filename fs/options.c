@@ -5,9 +5,11 @@
  */
 #include "fs/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,6 +194,7 @@ enum {
     OPT_IMMUTABLE,
     OPT_NO_PASSTHROUGH,
     OPT_MEMORY,
+    OPT_USER,
     OPT_LOG,
     OPT_LOG_LEVEL,
 };
@@ -241,6 +244,8 @@ static const struct option_help {
     {"no-passthrough", NULL, OPT_NO_PASSTHROUGH,
      "read and write through the daemon also where the kernel could do it"},
     {"memory", "SIZE", OPT_MEMORY, "bound on buffers (256M)"},
+    {"user", "USER", OPT_USER,
+     "for root: mount for this user (name or number), and run as him with CAP_SYS_ADMIN alone"},
     {"log", "FILE", OPT_LOG, "(standard error in the foreground, else CACHE_DIR/eddyfs.log)"},
     {"log-level", "LEVEL", OPT_LOG_LEVEL, "error, warn, info or debug (info)"},
     {"version", NULL, 'V', "print the version"},
@@ -263,6 +268,21 @@ void options_help(void)
          "\nExit codes: 0 unmounted with everything on the PFS, 1 failed, 2 wrong usage, 3 data is "
          "not on the PFS (it is kept\n"
          "in the cache directory). See eddyfs(1) and eddy(1).");
+}
+
+/* A name is asked for first: one that is all digits is a name where there is such a user. */
+static int take_user(const char *v)
+{
+    char *end;
+    const struct passwd *pw = getpwnam(v);
+    unsigned long uid = strtoul(v, &end, 10);
+    if (!pw && (!isdigit((unsigned char)*v) || *end || uid >= UINT32_MAX))
+        return complain("--user %s: there is no such user", v);
+    settings.as_user = true;
+    settings.user = pw ? pw->pw_uid : (uid_t)uid;
+    if (geteuid())
+        return complain("--user: only root can mount for another user");
+    return settings.user ? 0 : complain("--user %s: is root: leave it away", v);
 }
 
 static int set_option(int code, const char *name, const char *v)
@@ -329,6 +349,8 @@ static int set_option(int code, const char *name, const char *v)
         err = take_size(name, v, 32u << 20, 1ull << 50, &n);
         settings.memory = err ? 0 : n;
         return err;
+    case OPT_USER:
+        return take_user(v);
     case OPT_LOG:
         settings.log_file = v;
         return *v ? 0 : complain("--log: give a file");
@@ -377,13 +399,14 @@ static bool of_fuse(const char *word)
     return !strncmp(word, "context=", 8) || !strncmp(word, "fscontext=", 10);
 }
 
+/* user=NAME is mount(8)'s: who may unmount. */
 static int take_word(char *word)
 {
     char *value = strchr(word, '=');
     size_t len = value ? (size_t)(value - word) : strlen(word);
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
         if (strlen(table[i].name) != len || strncmp(table[i].name, word, len) ||
-            table[i].code == 'h' || table[i].code == 'V')
+            table[i].code == 'h' || table[i].code == 'V' || table[i].code == OPT_USER)
             continue;
         if (!table[i].value != !value)
             return complain("-o %s: %s", word,
@@ -445,7 +468,8 @@ static void default_cache_dir(void)
         return;
     }
     name = name_of_path(settings.mountpoint);
-    if (asprintf(&dir, "%s/eddyfs-%u/%s", tmp && *tmp ? tmp : "/tmp", (unsigned)getuid(), name) < 0)
+    if (asprintf(&dir, "%s/eddyfs-%u/%s", tmp && *tmp ? tmp : "/tmp", (unsigned)settings.user,
+                 name) < 0)
         die("out of memory");
     free(name);
     settings.cache_dir = dir;
@@ -499,6 +523,7 @@ static void default_session_dir(void)
 static void set_defaults(void)
 {
     settings = (struct settings){
+        .user = geteuid(),
         .passthrough = true,
         .attr_timeout = 1.0,
         .chunk_size = 1u << 20,
@@ -600,7 +625,7 @@ static int complete(void)
         out->session_dir = absolute(out->session_dir);
     if (settings.log_file)
         settings.log_file = absolute(settings.log_file);
-    settings.several_users = settings.allow_other && !geteuid();
+    settings.several_users = settings.allow_other && !settings.user;
     return complete_marks();
 }
 

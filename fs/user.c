@@ -68,6 +68,8 @@ int become_user(uid_t uid, bool keep_admin)
         err = set_capabilities(keep);
     if (err)
         return err;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        return -errno;
     if (pw && (setenv("HOME", pw->pw_dir, 1) || setenv("USER", pw->pw_name, 1)))
         return -errno;
     return getuid() == uid && geteuid() == uid ? 0 : -EPERM;

@@ -1,0 +1,106 @@
+/* mount_user.c - a mount that root makes for a user (a prolog, say): right also on a PFS that does
+ * not know root.
+ *
+ * Root opens /dev/fuse and becomes the user; all after that is done as the user, but for what the
+ * kernel wants CAP_SYS_ADMIN for: mount(2), which no fusermount3 then checks for us, and
+ * passthrough.  So the mount point is opened once, as the user, and mounted on by that descriptor:
+ * no link that is put in its place meanwhile leads elsewhere.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/fs.h"
+#include "fs/user.h"
+
+static int fuse_fd = -1;
+
+int mount_user_begin(void)
+{
+    fuse_fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    if (fuse_fd < 0) {
+        fprintf(stderr, "eddyfs: /dev/fuse: %m: is the kernel's FUSE there (modprobe fuse)?\n");
+        return -errno;
+    }
+    int err = become_user(settings.user, true);
+    if (err)
+        fprintf(stderr, "eddyfs: --user: cannot become uid %u: %s\n", (unsigned)settings.user,
+                strerror(-err));
+    return err;
+}
+
+/* As fusermount3 does for users: the directory must be theirs to write to, and in one that many
+ * write to (sticky) their own. */
+static int open_mountpoint(char *err, size_t errlen)
+{
+    struct stat st;
+    char path[32];
+    int fd = open(settings.mountpoint, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), e = 0;
+    if (fd < 0 || fstat(fd, &st)) {
+        e = -errno;
+    } else {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        if (access(path, W_OK) || ((st.st_mode & S_ISVTX) && st.st_uid != settings.user))
+            e = -EACCES;
+    }
+    if (!e)
+        return fd;
+    snprintf(err, errlen, "mount point %s: %s: uid %u must be able to write to it",
+             settings.mountpoint, strerror(-e), (unsigned)settings.user);
+    if (fd >= 0)
+        close(fd);
+    return e;
+}
+
+static unsigned long flag_of(const char *word)
+{
+    static const struct {
+        const char *word;
+        unsigned long flag;
+    } flags[] = {{"ro", MS_RDONLY},        {"noexec", MS_NOEXEC},
+                 {"noatime", MS_NOATIME},  {"nodiratime", MS_NODIRATIME},
+                 {"sync", MS_SYNCHRONOUS}, {"dirsync", MS_DIRSYNC}};
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+        if (!strcmp(word, flags[i].word))
+            return flags[i].flag;
+    return 0;
+}
+
+static bool is_data(const char *word)
+{
+    return !strcmp(word, "allow_other") || !strncmp(word, "context=", 8) ||
+           !strncmp(word, "fscontext=", 10);
+}
+
+int mount_user(char *const words[], int n, char *err, size_t errlen)
+{
+    char target[32], *data = NULL;
+    size_t len;
+    unsigned long flags = MS_NOSUID | MS_NODEV;
+    int at = open_mountpoint(err, errlen);
+    if (at < 0)
+        return at;
+    FILE *f = open_memstream(&data, &len);
+    if (!f)
+        die("out of memory");
+    fprintf(f, "fd=%d,rootmode=%o,user_id=%u,group_id=%u,default_permissions", fuse_fd, S_IFDIR,
+            (unsigned)getuid(), (unsigned)getgid());
+    for (int i = 0; i < n; i++) {
+        flags |= flag_of(words[i]);
+        if (is_data(words[i]))
+            fprintf(f, ",%s", words[i]);
+    }
+    fclose(f);
+    snprintf(target, sizeof(target), "/proc/self/fd/%d", at);
+    int e = mount(settings.pfs_dir, target, "fuse.eddyfs", flags, data) ? -errno : 0;
+    if (e)
+        snprintf(err, errlen, "%s cannot be mounted on: %s", settings.mountpoint, strerror(-e));
+    close(at);
+    free(data);
+    return e ? e : fuse_fd;
+}
