@@ -12,7 +12,8 @@ SLURM_SCRIPTS=$(realpath "$(dirname "$SCRIPT")/../../packaging/slurm")
 JOB_USER=nobody
 JOB_UID=$(id -u $JOB_USER)
 export SLURM_CONF=$W/slurm/slurm.conf
-mkdir -p "$W/slurm/state" "$W/tmp" "$W/sums" "$W/out" "$W/jobs" "$W/caches-n1" "$W/caches-n2"
+mkdir -p "$W/slurm/state" "$W/tmp" "$W/sums" "$W/out" "$W/jobs" "$W/caches-n1" "$W/caches-n2" "$W/local" \
+    "$W/pfs-here"
 chmod 777 "$W/tmp" "$W/sums" "$W/out"
 chown "$JOB_UID" "$PFS"
 mknod -m 600 "$W/fuse" c 10 229
@@ -27,6 +28,7 @@ eddyfs_caches=$W/caches-\$(hostname)
 eddyfs_cache=\$eddyfs_caches/\$SLURM_JOB_UID-\$SLURM_JOB_ID
 eddyfs_options="--flush-wait 3600 --cache-size 200M"
 eddyfs_start_limit=60 eddyfs_flush_limit=8 eddyfs_recover_limit=30
+eddyfs_wanted() { [ ! -e "$W/no-prolog" ]; }
 export TMPDIR=$W/tmp PATH=$EDDY_BUILD:\$PATH
 CONF
 for script in prolog epilog task-prolog; do
@@ -213,4 +215,46 @@ drained && fail "node-dies: a node is drained: $(sinfo -R)"
 
 submit again ends
 ended again COMPLETED
+
+# The batch script for users without prolog and epilog, with two tasks instead of 120.
+: >"$W/no-prolog"
+chmod 666 "$W/fuse"
+for n in n1 n2; do # what each node has of its own
+    mkdir -m 777 "$W/local-$n"
+    on "$n" mkdir -p "$W/local" /run/user
+    on "$n" mount --bind "$W/local-$n" "$W/local"
+    on "$n" mount -t tmpfs tmpfs /run/user
+    on "$n" install -d -m 700 -o "$JOB_UID" "/run/user/$JOB_UID"
+    on "$n" mount --bind "$W/pfs-$n" "$W/pfs-here"
+done
+cat >"$W/application" <<'TASK'
+#!/bin/bash
+head -c 2000000 /dev/urandom >"$2-$SLURMD_NODENAME" && sha256sum <"$2-$SLURMD_NODENAME" >"$3-$SLURMD_NODENAME"
+[ -z "$4" ] || sleep 600
+TASK
+chmod 755 "$W/application"
+submit_example() { # NAME [stays]
+    sed -e "s|--nodes=8 --ntasks-per-node=15|--nodes=2 --ntasks-per-node=1|; s|--ntasks-per-node=15|--ntasks-per-node=1|" \
+        -e "s|^DATA=[^ ]*|DATA=$W/pfs-here|; s|^CACHE=/local|CACHE=$W/local|" \
+        -e "s|^MNT=/tmp/|MNT=$W/local/mnt-|" \
+        -e "s|-f --cache-dir|-f --flush-wait 3600 --cache-dir|" \
+        -e "s|./application .*output\"|$W/application - \"\$MNT\"/$1 $W/sums/$1 ${2-}|" \
+        "$SLURM_SCRIPTS/job.sbatch" >"$W/slurm/$1.sh"
+    JOB_ID=$(run_as "$JOB_UID" env PATH="$EDDY_BUILD:$PATH" USER="$JOB_USER" sbatch --parsable \
+        --no-requeue --chdir=/ --output="$W/out/$1" "$W/slurm/$1.sh")
+}
+example_ended() { # NAME STATE
+    wait_for 120 is_over "$JOB_ID" || fail "$1: the job is not over: $(cat "$W/out/$1")"
+    wait_for 60 all_idle || fail "$1: nodes are not idle: $(sinfo -N -l)"
+    row "$1" "$(job_state "$JOB_ID")" "$(word on_the_pfs "$1" n1)" "$(word on_the_pfs "$1" n2)"
+    both_on_the_pfs "$1" || fail "$1: not all is on the PFS: $(cat "$W/out/$1")"
+    check_equal "$1: state of the job" "$(job_state "$JOB_ID")" "$2"
+    check_equal "$1: caches that are left" "$(ls "$W/local-n1" "$W/local-n2" | grep -- "$JOB_USER" || true)" ""
+}
+submit_example example ''
+example_ended example COMPLETED
+submit_example example-signal stays
+written example-signal
+run_as "$JOB_UID" scancel --batch --signal=TERM "$JOB_ID" # as before the time limit
+example_ended example-signal FAILED
 cat "$W/table"
