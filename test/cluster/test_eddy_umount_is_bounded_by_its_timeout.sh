@@ -32,10 +32,10 @@ continue_faultfs a
 eddy wait "$W/mnt-a" || fail "eddy wait ended with $?"
 start_node a "$W/pfs-a" --flush-wait 3600
 cp "$W/source" "$W/mnt-a/file"
-cp "$W/source" "$PFS/unread"
+truncate -s 1G "$PFS/unread" # more than is read ahead
 exec 5<"$W/mnt-a/unread"
 stop_faultfs a
-in_background bash -c "cat <&5 >'$W/read.txt' 2>&1"
+in_background bash -c "cat <&5 >/dev/null 2>'$W/read.txt'"
 reader=$!
 exec 5<&-
 fusermount3 -uz "$W/mnt-a"
