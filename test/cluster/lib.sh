@@ -224,6 +224,7 @@ in_namespaces() {
 add_host() {
     local name=$1 job
     HOST_COUNT=$((HOST_COUNT + 1))
+    rm -f "$W/.up-$name" # of a host of that name that was killed
     # A shell that is process 1 there, and reaps.
     # shellcheck disable=SC2016 # the inner shell's variables
     unshare --mount --net --uts --ipc --pid --fork --kill-child=KILL --mount-proc -- \
