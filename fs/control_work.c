@@ -76,7 +76,8 @@ json_t *control_abort(struct connection *c, const json_t *request)
 {
     (void)c;
     (void)request;
-    log_warn("eddy takes the mount away from its users: they get errors");
+    if (mount_is_up())
+        log_warn("eddy takes the mount away from whoever uses it: they get errors");
     mount_abort();
     return json_object();
 }

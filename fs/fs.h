@@ -43,6 +43,7 @@ void mount_free(void); /* when nothing will be answered or notified any more */
 /* ends the connection to the kernel: who waits for an answer gets ENOTCONN. Any thread; ->
  * mount_wait ends */
 void mount_abort(void);
+bool mount_is_up(void); /* any thread: the kernel has not said that it is gone */
 struct fuse_session *mount_session(void);
 void mount_option(const char *opt); /* one of FUSE's own -o options; before mount_start */
 

@@ -225,7 +225,7 @@ void mount_wait(void)
         ;
 }
 
-static bool still_mounted(void)
+bool mount_is_up(void)
 {
     struct pollfd p = {.fd = m.gone_fd, .events = POLLIN};
     return m.mounted && poll(&p, 1, 0) == 0;
@@ -252,7 +252,7 @@ void mount_abort(void)
 static void end_requests(void)
 {
     uint64_t end = boot_ms() + LAST_REQUESTS_MS;
-    while (still_mounted() && requests_waiting() && boot_ms() < end)
+    while (mount_is_up() && requests_waiting() && boot_ms() < end)
         poll(&(struct pollfd){.fd = m.gone_fd, .events = POLLIN}, 1, 20);
 }
 
@@ -262,7 +262,7 @@ void mount_stop(void)
     if (!m.session)
         return;
     end_requests();
-    if (still_mounted()) {
+    if (mount_is_up()) {
         unmount_lazily(settings.mountpoint); /* not libfuse's: it runs umount(8), which may hang */
         mount_abort();
     }

@@ -24,6 +24,7 @@
 #define FORCE_MS  2000 /* an unmount that takes longer waits for the daemon */
 #define STATUS_MS 500
 #define GRACE_MS  1000 /* for the daemon's end when the time is over */
+#define COPIES_MS 2000 /* for the daemon to hear that it is unmounted */
 
 struct ending {
     struct mount_entry entry;
@@ -31,6 +32,7 @@ struct ending {
     bool mounted, runs;
     bool take_away; /* when the time is over */
     uint64_t deadline;
+    uint64_t unmounted_ms; /* boot_ms of when this took the mount from its place; 0: not yet */
     struct unflushed_list failed; /* what the flush said */
     struct progress progress;
     uint64_t flushed_before;
@@ -245,11 +247,27 @@ static void abort_by_daemon(const struct ending *e)
     json_decref(answer);
 }
 
+/* The mount is still there in other mount namespaces, which were made while it was here (containers,
+ * other jobs' steps): the kernel tells the daemon nothing until they end.  Nobody here uses it. */
+static void end_copies(struct ending *e)
+{
+    if (!e->unmounted_ms || boot_ms() < e->unmounted_ms + COPIES_MS)
+        return;
+    e->unmounted_ms = 0;
+    abort_by_daemon(e);
+}
+
+static void wait_on(void *arg)
+{
+    end_copies(arg);
+    show_progress(arg);
+}
+
 static int settle(struct ending *e)
 {
     uint64_t deadline =
         e->deadline == NO_DEADLINE ? NO_DEADLINE : MAX(e->deadline, boot_ms() + GRACE_MS);
-    int err = wait_for_daemon(&e->entry, deadline, show_progress, e);
+    int err = wait_for_daemon(&e->entry, deadline, wait_on, e);
     progress_clear();
     if (err == -ETIMEDOUT && e->take_away)
         abort_by_daemon(e);
@@ -272,6 +290,8 @@ static int end_mount(struct ending *e)
         flush_first(e);
     if (e->mounted && unmount_it(e))
         return FAILED;
+    if (e->mounted)
+        e->unmounted_ms = boot_ms();
     return settle(e);
 }
 
