@@ -61,7 +61,8 @@ received=0
 for n in a b c; do received=$((received + $(status_of "$n" .counters.received_bytes))); done
 [ "$peer_sum" -le "$received" ] || fail "$peer_sum bytes count as read from peers, which sent $received"
 [ "$read_sum" -ge $((3 * size)) ] || fail "local + peer + pfs is $read_sum, three nodes read $size bytes"
-[ "$read_sum" -le $((6 * size)) ] ||
+# ... and it may have let go of some of them meanwhile, and asked again
+[ "$read_sum" -le $((6 * size + size / 100)) ] ||
     fail "local + peer + pfs is $read_sum, three nodes read $size bytes once or twice"
 for n in a b c; do stop_node "$n"; done
 
