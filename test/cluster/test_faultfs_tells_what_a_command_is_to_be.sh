@@ -39,9 +39,10 @@ head -c 5000000 /dev/zero >"$W/pfs-a/file"
 took=$(((${EPOCHREALTIME/[.,]/} - start) / 1000))
 [ "$took" -ge 900 ] || fail "5 MB at 5 MB/s took only $took ms"
 tell_faultfs a bandwidth 0
-tell_faultfs a delay-us 1000000
+echo small >"$W/pfs-a/small"
+tell_faultfs a delay-us 300000
 start=${EPOCHREALTIME/[.,]/}
-cat "$W/pfs-a/file" >/dev/null
+cat "$W/pfs-a/small" >/dev/null
 took=$(((${EPOCHREALTIME/[.,]/} - start) / 1000))
-[ "$took" -ge 1000 ] || fail "requests with a delay of 1 s took only $took ms"
+[ "$took" -ge 600 ] || fail "open and read with a delay of 0.3 s each took only $took ms"
 tell_faultfs a delay-us 0
