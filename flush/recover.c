@@ -8,7 +8,9 @@
 
 #include "placement/pfs_data.h"
 #include "placement/store.h"
+#include "transport/session.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +40,64 @@ static int count_suspect(void *arg, struct fid fid, const char *path, uint64_t b
     return 0;
 }
 
+struct searched {
+    struct fid fid;
+    bool found;
+};
+
+static int is_it(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
+{
+    struct searched *s = arg;
+    (void)path;
+    (void)bytes;
+    (void)suspect;
+    s->found |= fid_eq(s->fid, fid);
+    return 0;
+}
+
+/* Is there still something of it that is not on the PFS? */
+static bool is_owed(struct fid fid)
+{
+    struct searched s = {fid, false};
+    struct file_info info = {.dirty = false};
+    struct file *f = file_find(fid);
+    if (f) {
+        store_info(f, &info);
+        file_put(f);
+    }
+    return info.dirty || (!store_each_suspect(is_it, &s) && s.found);
+}
+
+static int name_lost(void *arg, const char *session, uint64_t node, const char *node_name,
+                     struct fid fid, const char *path)
+{
+    (void)arg;
+    (void)session;
+    (void)node_name;
+    if (node == store_node_id() && !is_owed(fid))
+        log_error(
+            "power loss: %s: it was not on the PFS, and nothing of it is left in the cache: what "
+            "was written to it last is lost",
+            path);
+    return 0;
+}
+
+/* A power loss may have taken all that the cache knew of a file: the list that the last daemon left
+ * in the session directory (names.c) tells of it, until it is written anew. */
+static void name_all_lost(void)
+{
+    char dir[64];
+    if (!store_lost_power() || session_dirfd() < 0)
+        return;
+    snprintf(dir, sizeof(dir), "/proc/self/fd/%d/..", session_dirfd());
+    int err = session_each_dirty(dir, name_lost, NULL);
+    if (err)
+        log_error(
+            "after a power loss: the list of files that were not on the PFS cannot be read: %s: "
+            "files that were lost as a whole are not named",
+            strerror(-err));
+}
+
 static int take_up(void *arg, struct file *f)
 {
     struct found *found = arg;
@@ -58,6 +118,7 @@ int flush_recover(void)
     int err = store_each_claimed(take_up, &found);
     if (err)
         return err;
+    name_all_lost();
     names_go();
     if (found.files) {
         char text[32];

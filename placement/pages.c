@@ -84,6 +84,7 @@ static void put_valid(struct file *f, struct chunk_record *c, uint32_t lo, uint3
         return;
     }
     bits_put(bits(c, BITS_ZERO), lo, hi, false);
+    bits_put(bits(c, BITS_COVERED), lo, hi, false);
     f->rec->valid -= n;
     f->rec->zero -= zeros;
     space_count(-(int64_t)(n - zeros) * PAGE, 0);
@@ -100,8 +101,6 @@ static void put_dirty(struct file *f, struct chunk_record *c, uint32_t lo, uint3
 {
     bool was = bits_any(bits(c, BITS_DIRTY));
     uint32_t n = bits_put(bits(c, BITS_DIRTY), lo, hi, set);
-    if (!set)
-        bits_put(bits(c, BITS_COVERED), lo, hi, false);
     f->rec->dirty = set ? f->rec->dirty + n : f->rec->dirty - n;
     space_count(0, set ? (int64_t)n * PAGE : -(int64_t)n * PAGE);
     if (set && !was)
@@ -385,19 +384,39 @@ void pages_forget(struct file *f, struct chunk_record *c, uint32_t bit)
     put_dirty(f, c, bit, bit, false);
 }
 
+void pages_dirty_again(struct file *f, struct chunk_record *c, uint32_t bit)
+{
+    put_dirty(f, c, bit, bit, true);
+}
+
+/* What a power loss must not take from this chunk: its dirty pages, and clean ones beyond what the
+ * PFS has under a version that is known: those that a flush has cleaned that has not ended. */
+static bool cover_chunk(struct file *f, struct chunk_record *c)
+{
+    const uint64_t *dirty = bits(c, BITS_DIRTY), *valid = bits(c, BITS_VALID);
+    uint64_t *covered = bits(c, BITS_COVERED), first = c->index * state_pages();
+    uint64_t known = core(f)->base_end < core(f)->size ? page_of(core(f)->base_end) : UINT64_MAX;
+    bool changed = false;
+    for (uint32_t w = 0; w < state_words(); w++) {
+        uint64_t want = dirty[w];
+        for (uint32_t i = w * 64; valid[w] & ~want && i < w * 64 + 64 && i < state_pages(); i++)
+            want |= first + i >= known ? valid[w] & UINT64_C(1) << i % 64 : 0;
+        changed |= covered[w] != want;
+        covered[w] = want;
+    }
+    return changed;
+}
+
 int pages_cover(struct file *f)
 {
     struct chunk_record *c;
-    uint64_t left = f->rec->dirty;
+    bool beyond = core(f)->base_end < core(f)->size;
+    uint64_t left = f->rec->dirty; /* chunks with dirty pages come first */
     int err = 0;
-    for (uint32_t no = f->rec->first_chunk; left && (c = state_chunk_at(no)); no = c->file_next) {
-        uint64_t *dirty = bits(c, BITS_DIRTY), *covered = bits(c, BITS_COVERED);
-        bool changed = false;
-        left -= bits_count(dirty, 0, state_pages() - 1);
-        for (uint32_t w = 0; w < state_words(); w++) {
-            changed |= covered[w] != dirty[w];
-            covered[w] = dirty[w];
-        }
+    for (uint32_t no = f->rec->first_chunk; (left || beyond) && (c = state_chunk_at(no));
+         no = c->file_next) {
+        left -= bits_count(bits(c, BITS_DIRTY), 0, state_pages() - 1);
+        bool changed = cover_chunk(f, c);
         int e = changed ? slab_sync(c, sizeof(*c) + BITS_KINDS * state_words() * 8) : 0;
         err = err ? err : e;
     }

@@ -62,6 +62,7 @@ void pages_clean(struct file *f, struct chunk_record *c, const uint64_t *mask);
 void pages_clean_all(struct file *f);
 /* At recovery: one page loses all its bits; the record stays (pages_settle). */
 void pages_forget(struct file *f, struct chunk_record *c, uint32_t bit);
+void pages_dirty_again(struct file *f, struct chunk_record *c, uint32_t bit); /* a clean one */
 /* Sets the covered bits of all dirty pages, and syncs their records. */
 int pages_cover(struct file *f);
 /* On the list of what may be evicted, or not.  Frees a record without pages. */

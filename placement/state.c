@@ -155,6 +155,7 @@ struct file_record *state_file_new(struct fid fid)
     r->first_chunk = r->last_chunk = r->busy_next = r->busy_prev = SLOT_NONE;
     r->core[0] = (struct file_core){.cut = UINT64_MAX, .raised_mode = UINT32_MAX};
     r->core[0].check = core_check(&r->core[0], fid);
+    r->freed = state.chunk_freed; /* perhaps its own, under the record before this one */
     crash_order();
     __atomic_store_n(&r->magic, FILE_MAGIC, __ATOMIC_RELEASE);
     index_add_file(no);
@@ -172,6 +173,7 @@ void state_file_free(struct file_record *r)
     crash_order();
     path_free(r->path_where);
     state.file_freed = true;
+    state.chunk_freed |= r->freed;
     slab_put(&state.files, r->self);
     lock_drop(&state.lock);
 }
@@ -197,6 +199,7 @@ int state_sync_freed(struct file_record *r)
     lock_take(&state.lock);
     bool files = state.file_freed, chunks = r->freed;
     state.file_freed = false;
+    state.chunk_freed &= !chunks;
     lock_drop(&state.lock);
     r->freed = 0;
     lock_take(&state.growing);
@@ -206,6 +209,7 @@ int state_sync_freed(struct file_record *r)
     if (err || e) { /* once more the next time */
         lock_take(&state.lock);
         state.file_freed |= files;
+        state.chunk_freed |= chunks;
         lock_drop(&state.lock);
         r->freed |= chunks;
     }

@@ -141,7 +141,7 @@ struct chunk_record {
     /* Four bitmaps of one bit per page, each of state_words() words:
      * valid    the page's bytes are in the data file
      * dirty    they are not on the PFS
-     * covered  dirty, and they were fsynced
+     * covered  they were fsynced while they were dirty; a flush leaves it until the next fsync
      * zero     valid, and zeros without blocks in the data file */
     uint64_t bits[];
 };

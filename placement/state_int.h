@@ -23,7 +23,8 @@ struct state {
     uint32_t files_reserved, chunks_reserved;
     struct slot_index file_index, chunk_index;
     uint32_t busy_first, nbusy;
-    bool file_freed; /* a file's record was, since the last state_sync_freed */
+    /* since the last state_sync_freed: a file's record was; one was that had freed chunks' records */
+    bool file_freed, chunk_freed;
     bool open;
 };
 extern struct state state;

@@ -146,9 +146,7 @@ static void mask_bits(struct chunk_record *c)
         if (state.pages % 64)
             b[words - 1] &= (UINT64_C(1) << state.pages % 64) - 1;
         for (uint32_t w = 0; w < words; w++) {
-            if (kind == BITS_COVERED)
-                b[w] &= chunk_bits(c, BITS_DIRTY, words)[w];
-            if (kind == BITS_ZERO)
+            if (kind == BITS_COVERED || kind == BITS_ZERO)
                 b[w] &= chunk_bits(c, BITS_VALID, words)[w];
         }
     }
@@ -184,7 +182,9 @@ static bool take_chunk(struct chunk_record *c, struct state_report *rep)
         return false;
     }
     if (index_find_chunk(c->fid, c->index) != SLOT_NONE) {
-        file_slot(file)->doubled = 1;
+        /* beyond what was fsynced, it was cut off, and made again: nothing there counts */
+        if (c->index * state.chunk_size < file_slot(file)->covered.size)
+            file_slot(file)->doubled = 1;
         rep->stray_chunks++;
         return false;
     }
@@ -255,11 +255,18 @@ int state_open(int slabs_fd, uint32_t chunk_size, const char *boot_id, struct st
     return 0;
 }
 
+/* What the daemon before this one freed, and what the start has dropped, is gone on the disk too:
+ * see state_sync_freed. */
 int state_start(void)
 {
-    int err = slabs_mark(&state.files, state.boot_id, false);
-    int e = slabs_mark(&state.chunks, state.boot_id, false);
-    return err ? err : e;
+    int err = slabs_sync(&state.files);
+    if (!err)
+        err = slabs_sync(&state.chunks);
+    if (!err)
+        err = slabs_mark(&state.files, state.boot_id, false);
+    if (!err)
+        err = slabs_mark(&state.chunks, state.boot_id, false);
+    return err;
 }
 
 static int sync_and_mark(void)

@@ -104,6 +104,7 @@ static int start(const struct store_config *c, const struct state_report *rep, c
                                  .node_id = store.dir.node_id};
     datafile_start(store.dir.data_fd);
     space_start(&space);
+    store.lost_power = rep->power_loss;
     int e = store_recover(rep);
     if (e)
         fail(e, err, errlen, "repairing what the last daemon left");
@@ -161,6 +162,11 @@ void store_close(bool clean)
 int store_dirfd(void)
 {
     return store.dir.fd;
+}
+
+bool store_lost_power(void)
+{
+    return store.lost_power;
 }
 
 const char *store_dir(void)
@@ -253,12 +259,9 @@ void store_cover_flushed(struct file *f)
     if (!k->check)
         return;
     k->base = c->base;
-    k->base_end = c->base_end;
+    /* No longer than it was fsynced: the data file, or the last page, has nothing behind that. */
+    k->base_end = MIN(c->base_end, k->size);
     k->cut = c->cut;
-    if (k->flags & CORE_PASS) /* the data file is the truth, and no longer than it was fsynced */
-        k->base_end = MIN(k->base_end, k->size);
-    else
-        k->size = MAX(k->size, k->base_end);
     k->flags = (k->flags | CORE_BASE) & ~(uint32_t)CORE_FLUSHING;
     k->check = core_check(k, f->fid);
     sync_record(f);

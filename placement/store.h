@@ -49,6 +49,7 @@ int store_open(const struct store_config *c, char *err, size_t errlen);
 void store_close(bool clean);
 int store_dirfd(void);
 const char *store_dir(void);
+bool store_lost_power(void);      /* since the daemon before this one */
 uint64_t store_node_id(void);     /* random, made once: the identity is the cache directory */
 uint64_t store_incarnation(void); /* +1 at each start, fsynced */
 uint32_t store_chunk_size(void);

@@ -13,6 +13,7 @@ struct store {
     struct cachedir dir;
     void (*on_dirty)(struct file *f);
     bool open;
+    bool lost_power; /* since the last daemon */
 };
 extern struct store store;
 

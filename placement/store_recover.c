@@ -170,23 +170,28 @@ static void repair(struct file *f)
 
 /* ---- after a power loss ---- */
 
-/* Clean bytes that count but that the PFS has, if at all, under a version that nobody knows any
- * more. */
+/* Clean, and the PFS has it, if at all, under a version that nobody knows any more. */
+static bool is_beyond_base(struct chunk_record *c, uint32_t bit, const struct file_core *k)
+{
+    uint64_t at = (c->index * state_pages() + bit) * PAGE;
+    return bit_get(chunk_bits(c, BITS_VALID, state_words()), bit) &&
+           !bit_get(chunk_bits(c, BITS_DIRTY, state_words()), bit) && at < k->size &&
+           MIN(at + PAGE, k->size) > k->base_end;
+}
+
+/* Bytes of that kind that count, and that were not fsynced here. */
 static bool has_orphans(struct file *f, const struct file_core *k)
 {
     struct chunk_record *c;
-    uint32_t pages = state_pages();
     for (uint32_t no = f->rec->first_chunk; (c = state_chunk_at(no)); no = c->file_next)
-        for (uint32_t i = 0; i < pages; i++)
-            if (bit_get(chunk_bits(c, BITS_VALID, state_words()), i) &&
-                !bit_get(chunk_bits(c, BITS_DIRTY, state_words()), i) &&
-                (c->index * pages + i) * PAGE >= k->base_end &&
-                (c->index * pages + i) * PAGE < k->size)
+        for (uint32_t i = 0; i < state_pages(); i++)
+            if (is_beyond_base(c, i, k) && !bit_get(chunk_bits(c, BITS_COVERED, state_words()), i))
                 return true;
     return false;
 }
 
-/* Drops what was not dirty and covered; returns the dirty bytes among it. */
+/* Drops what was not dirty and covered; returns the dirty bytes among it.  What a flush that did not
+ * end had cleaned is dirty again. */
 static uint64_t drop_uncovered(struct file *f)
 {
     struct chunk_record *c;
@@ -195,10 +200,14 @@ static uint64_t drop_uncovered(struct file *f)
     for (uint32_t no = f->rec->first_chunk, next; (c = state_chunk_at(no)); no = next) {
         next = c->file_next;
         const uint64_t *covered = chunk_bits(c, BITS_COVERED, words);
+        const uint64_t *dirty = chunk_bits(c, BITS_DIRTY, words);
         for (uint32_t i = 0; i < pages; i++) {
-            if (bit_get(covered, i) && bit_get(chunk_bits(c, BITS_VALID, words), i))
+            bool keep = bit_get(covered, i) && bit_get(chunk_bits(c, BITS_VALID, words), i);
+            if (keep && is_beyond_base(c, i, core(f)))
+                pages_dirty_again(f, c, i);
+            if (keep && bit_get(dirty, i))
                 continue;
-            lost += bit_get(chunk_bits(c, BITS_DIRTY, words), i) ? PAGE : 0;
+            lost += bit_get(dirty, i) ? PAGE : 0;
             pages_forget(f, c, i);
         }
         pages_settle(f, c);
@@ -241,7 +250,11 @@ static int pass_back_to_covered(struct file *f)
     log_error(
         "power loss: %s: what was written to it after its last fsync is lost, or there in part",
         name_of(f->rec, path));
-    return datafile_resize(f, core(f)->size);
+    struct stat st;
+    int err = datafile_stat(f, &st);
+    if (!err && (uint64_t)st.st_size < core(f)->size) /* a truncation had got to the disk */
+        take_length(f, (uint64_t)st.st_size);
+    return err && err != -ENOENT ? err : datafile_resize(f, core(f)->size);
 }
 
 static int back_to_covered(struct file *f)
@@ -312,9 +325,8 @@ static bool after_power_loss(struct recovery *rv, struct file *f)
         forget(f);
         return true;
     }
-    bool covered =
-        k->check && core_is_sane(f->rec, k) && !rv->rep->damaged_slabs && !rv->rep->torn_chunks &&
-        !f->rec->doubled;
+    bool covered = k->check && core_is_sane(f->rec, k) && !rv->rep->damaged_slabs &&
+                   !rv->rep->torn_chunks && !f->rec->doubled;
     if (covered && (k->flags & CORE_PASS || !has_orphans(f, k))) {
         int err = back_to_covered(f);
         rv->err = err ? err : rv->err;
@@ -340,9 +352,8 @@ static void recover_file(struct file_record *r, void *arg)
         forget(&f);
         return;
     }
-    bool doubt =
-        rv->rep->power_loss ||
-        (is_dirty(&f) && (rv->rep->damaged_slabs || rv->rep->torn_chunks || r->doubled));
+    bool doubt = rv->rep->power_loss ||
+                 (is_dirty(&f) && (rv->rep->damaged_slabs || rv->rep->torn_chunks || r->doubled));
     if (doubt && after_power_loss(rv, &f))
         return;
     repair(&f); /* also after a clean end: a disk can rot */
