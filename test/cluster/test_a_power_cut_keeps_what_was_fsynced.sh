@@ -3,6 +3,7 @@
 # what got to its disk. After the restart every fsynced byte is there, every file that lost
 # something else is named, and nothing is served that was not written, no zeros either.
 # timeout: 400
+# long
 # both
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -98,6 +98,13 @@ def sizes_of(states, doubt, power_cut):
     return sizes
 
 
+def zeros_from(file, power_cut, suspect):
+    """From where on zeros may be: a truncation may be there without what came before or after it,
+    and of a suspect file the PFS may have parts only, from a flush that the cut ended."""
+    cuts = [r.off for r in file.since if r.op == "truncate"] if power_cut else []
+    return min(cuts + ([len(file.kept)] if suspect else []), default=None)
+
+
 def explain(file, got, at, records):
     end = at
     while end < len(got) and end - at < BLOCK and got[end] == 0:
@@ -112,7 +119,7 @@ def explain(file, got, at, records):
     return text
 
 
-def check_bytes(file, got, states, doubt, history, power_cut=False):
+def check_bytes(file, got, states, doubt, history, power_cut=False, suspect=False):
     """Every byte is that of one of the states, in blocks first, as most are."""
     sizes = sizes_of(states, doubt, power_cut)
     if len(got) not in sizes:
@@ -120,11 +127,14 @@ def check_bytes(file, got, states, doubt, history, power_cut=False):
                     "\n    ".join(str(r) for r in history[-12:]))
     if got in states:
         return
+    cut = zeros_from(file, power_cut, suspect)
     for at in range(0, len(got), BLOCK):
         block = got[at:at + BLOCK]
         if any(s[at:at + BLOCK] == block for s in states):
             continue
         for i in range(at, at + len(block)):
+            if cut is not None and i >= cut and got[i] == 0:
+                continue
             if not any(i < len(s) and s[i] == got[i] for s in states):
                 raise Wrong(explain(file, got, i, history))
 
@@ -191,8 +201,9 @@ class Files:
                 return names
         raise Wrong(f"names {sorted(listing)}, expected {sorted(self.by_name)}; in doubt: {self.doubt}")
 
-    def check(self, names, read, power_cut):
-        """Compares each file; read(name) gives its bytes. Returns the files that lost something."""
+    def check(self, names, read, power_cut, suspects):
+        """Compares each file; read(name) gives its bytes, `suspects` names those that the node says are
+        in doubt. Returns the files that lost something."""
         lost = []
         for name, file in names.items():
             states = file.states(power_cut)
@@ -201,7 +212,8 @@ class Files:
                 states.append(changed(states[-1], doubt))
             got = read(name)
             history = self.history.get(id(file), []) + ([doubt] if doubt else [])
-            check_bytes(file, got, states, doubt, history, power_cut)
+            suspect = any(n in suspects for n in file.names)
+            check_bytes(file, got, states, doubt, history, power_cut, suspect)
             if not is_whole(file, got, states, doubt, history):
                 lost.append(file)
         return lost

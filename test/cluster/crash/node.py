@@ -103,7 +103,7 @@ class Node:
         lines = []
         for path in self.output, self.log:
             with open(path, errors="replace") as f:
-                lines += f.readlines()[-12:]
+                lines += f.readlines()[-30:]
         return "".join(f"    {line}" for line in lines)
 
     def unmount(self):

@@ -37,7 +37,7 @@ was, or failed; the seed and the lane's number are said.
 """
 FLUSH_WAITS = (0, 0.05, 0.3, 1, 60)
 WRITER_SECONDS = 90
-LISTED_SECONDS = 2  # the list of dirty files in the session directory may be so old
+LISTED_SECONDS = 5  # the list of dirty files in the session directory may be so old on a busy machine
 
 
 class Lane:
@@ -155,11 +155,12 @@ class Lane:
     def check(self):
         listing = [n for n in os.listdir(self.node.mount) if n[0] == "w"]
         lines = self.node.new_log_lines()
+        suspects = self.suspects() if self.disk else ()
         for w, files in enumerate(self.files):
             self.note_doubt(files)
             names = files.find_names([n for n in listing if n.startswith(f"w{w}.")])
-            lost = files.check(names, self.read, bool(self.disk))
-            self.check_named(lost, lines)
+            lost = files.check(names, self.read, bool(self.disk), suspects)
+            self.check_named(lost, lines, suspects)
             files.survived(names, self.read)
         if not self.disk:
             errors = [line for line in lines if " error: " in line and not self.is_gone(line)]
@@ -179,11 +180,11 @@ class Lane:
         removed = "No such file or directory" in line or "Stale file handle" in line
         return removed and any(name + ":" in line for name in self.gone)
 
-    def check_named(self, lost, lines):
+    def check_named(self, lost, lines, suspects):
         """By the log, or as suspect."""
         self.lost += len(lost)
         named = "\n".join(line for line in lines if "power loss: " in line)
-        named += self.suspects() if lost else ""
+        named += "\n".join(suspects)
         for file in lost:
             young = all(r.done > self.crashed - LISTED_SECONDS for r in file.since)
             if not young and not any(name in named for name in file.names):
@@ -193,7 +194,7 @@ class Lane:
     def suspects(self):
         status = self.node.eddy("status", "--json", self.node.mount)
         failed = json.loads(status.stdout)["flush"]["failed_files"]
-        return "\n".join(f["path"] for f in failed if f["suspect"])
+        return [f["path"] for f in failed if f["suspect"]]
 
     def flush(self):
         self.finish(self.node.eddy("flush", self.node.mount))
