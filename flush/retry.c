@@ -13,6 +13,13 @@
 #define FIRST_MS   1000
 #define LONGEST_MS 60000
 
+/* Found missing: by a removal of our own that is under way, perhaps, which gives the data up as soon
+ * as the PFS has answered. Worth a word if it is so the second time. */
+static bool found_missing(int err)
+{
+    return err == -ENOENT || err == -ESTALE;
+}
+
 bool retry_failed(struct file *f, int err, uint64_t now)
 {
     bool is_news = f->flush_error != err;
@@ -23,7 +30,7 @@ bool retry_failed(struct file *f, int err, uint64_t now)
     f->flush_tries++;
     f->retry_at_ms = now + MIN((uint64_t)FIRST_MS << doublings, (uint64_t)LONGEST_MS);
     count(flush_errors, 1);
-    return is_news;
+    return found_missing(err) ? f->flush_tries == 2 : is_news;
 }
 
 void retry_succeeded(struct file *f)
