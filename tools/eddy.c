@@ -72,12 +72,23 @@ static const struct command commands[] = {
      "      --json           as JSON, for scripts\n"
      "      --timeout SEC    be done within SEC seconds (exit code 3); what is left is kept\n",
      recover_main},
-    {"ring", "[--nodes N] [--vnodes V] [FILE | MNT]", "where a file's chunks live",
+    {"ring", "[--nodes N] [FILE | MNT] | --simulate ...", "where a file's chunks live",
      "For a FILE in a mount: the node that owns each of its chunks and the one after it on the "
-     "hash ring, the\n"
+     "ring, the\n"
      "file's home, and where its latest bytes are.  For a mount: each node's share of the ring.\n\n"
-     "      --nodes N     with nodes named node1 to nodeN instead of the session's\n"
-     "      --vnodes V    with V points per node on the ring (default 100)\n",
+     "      --nodes N     with nodes named node1 to nodeN instead of the session's\n\n"
+     "With --simulate: how evenly files are spread before and after nodes fail, in trials with new "
+     "nodes and\n"
+     "files, by eddyfs (slots) and by what it could do instead.\n\n"
+     "      --nodes N           nodes (1024)\n"
+     "      --fail K            nodes that fail (1)\n"
+     "      --files F           files of one chunk (524288)\n"
+     "      --trials T          trials (5)\n"
+     "      --weights W,W ...   weights of the nodes, one after the other (1)\n"
+     "      --scheme NAME,...   slots, ring, multiprobe, rendezvous (all but the last)\n"
+     "      --vnodes V,V ...    points per node on ring and multiprobe (100)\n"
+     "      --json              as JSON\n"
+     "      --plot FILE         draws the loads and receivers, as SVG (needs gnuplot)\n",
      ring_main},
 };
 

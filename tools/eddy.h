@@ -6,7 +6,7 @@
  *   eddy_umount.c    eddy umount, eddy wait
  *   eddy_check.c     eddy check
  *   eddy_recover.c   eddy recover
- *   eddy_ring.c      eddy ring
+ *   eddy_ring.c      eddy ring; --simulate: eddy_simulate.h
  *   eddy_mounts.c    finding a mount, unmounting it, aborting its connection
  *   eddy_busy.c      who keeps a mount busy
  *   eddy_lock.c      waiting for the end of a daemon

@@ -18,6 +18,7 @@
 #include "placement/fid.h"
 #include "placement/ring.h"
 #include "tools/eddy.h"
+#include "tools/eddy_simulate.h"
 #include "transport/textfile.h"
 
 #define ANSWER_MS     40000 /* the daemon may ask other nodes for 30 s */
@@ -25,11 +26,13 @@
 #define DEFAULT_CHUNK (1u << 20)
 #define NODES_MAX     SESSION_MAX_MEMBERS
 #define VNODES_MAX    10000
+#define FILES_MAX     (1u << 26)
+#define TRIALS_MAX    1000000
 #define VIEW_MAX      (16u << 20)
 
 struct question {
-    unsigned nodes, vnodes; /* nodes 0: the session's */
-    const char *path;       /* NULL: none */
+    unsigned nodes;   /* 0: the session's */
+    const char *path; /* NULL: none */
     struct view *view;
     uint64_t chunk_size, size;
     struct fid fid;
@@ -315,8 +318,7 @@ static void print_shares(const struct question *q, const struct ring *r)
     }
     for (uint32_t i = 0; i < v->nmembers; i++)
         total += v->members[i].weight;
-    printf("%-*s  share    of its weight   (%u nodes, %u points each)\n", width, "node",
-           v->nmembers, q->vnodes);
+    printf("%-*s  share    of its weight   (%u nodes)\n", width, "node", v->nmembers);
     for (uint32_t i = 0; i < v->nmembers; i++) {
         double share = (double)hits[i] / SAMPLES,
                fair = total > 0 ? v->members[i].weight / total : 1;
@@ -342,7 +344,7 @@ static int answer(struct question *q)
     if (!err && !q->chunk_size)
         err = -EPROTO;
     if (!err) {
-        struct ring *r = ring_new(q->view, q->vnodes);
+        struct ring *r = ring_new(q->view);
         if (q->has_file)
             print_chunks(q, r);
         else
@@ -367,24 +369,130 @@ static bool parse_count(const char *option, const char *text, unsigned max, unsi
     return true;
 }
 
+/* Numbers with commas between them. */
+static bool parse_counts(const char *option, char *text, unsigned max, unsigned *out, unsigned *n)
+{
+    char *rest;
+    *n = 0;
+    for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        if (*n == CHOICES_MAX) {
+            complain("--%s: takes %d numbers at most", option, CHOICES_MAX);
+            return false;
+        }
+        if (!parse_count(option, word, max, &out[(*n)++]))
+            return false;
+    }
+    return *n || parse_count(option, "", max, out);
+}
+
+static bool parse_schemes(char *text, struct simulation *sim)
+{
+    char *rest;
+    sim->nschemes = 0;
+    for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        const struct scheme *scheme = scheme_named(word, strlen(word));
+        if (!scheme || sim->nschemes == CHOICES_MAX) {
+            complain("--scheme %s: there are slots, ring, multiprobe and rendezvous", word);
+            return false;
+        }
+        sim->schemes[sim->nschemes++] = scheme;
+    }
+    return true;
+}
+
+enum {
+    OPT_HELP = 'h',
+    OPT_NODES = 256,
+    OPT_SIMULATE, /* the rest are the simulation's: */
+    OPT_VNODES,
+    OPT_FAIL,
+    OPT_FILES,
+    OPT_TRIALS,
+    OPT_WEIGHTS,
+    OPT_SCHEME,
+    OPT_JSON,
+    OPT_PLOT
+};
+
+static const struct option options[] = {
+    {"nodes", required_argument, NULL, OPT_NODES},
+    {"simulate", no_argument, NULL, OPT_SIMULATE},
+    {"vnodes", required_argument, NULL, OPT_VNODES},
+    {"fail", required_argument, NULL, OPT_FAIL},
+    {"files", required_argument, NULL, OPT_FILES},
+    {"trials", required_argument, NULL, OPT_TRIALS},
+    {"weights", required_argument, NULL, OPT_WEIGHTS},
+    {"scheme", required_argument, NULL, OPT_SCHEME},
+    {"json", no_argument, NULL, OPT_JSON},
+    {"plot", required_argument, NULL, OPT_PLOT},
+    {"help", no_argument, NULL, OPT_HELP},
+    {0},
+};
+
+static bool take_simulation_option(int c, char *text, struct simulation *sim)
+{
+    switch (c) {
+    case OPT_VNODES:
+        return parse_counts("vnodes", text, VNODES_MAX, sim->vnodes, &sim->nvnodes);
+    case OPT_FAIL:
+        return parse_count("fail", text, NODES_MAX - 1, &sim->fail);
+    case OPT_FILES:
+        return parse_count("files", text, FILES_MAX, &sim->files);
+    case OPT_TRIALS:
+        return parse_count("trials", text, TRIALS_MAX, &sim->trials);
+    case OPT_WEIGHTS:
+        return parse_counts("weights", text, WEIGHT_MAX, sim->weights, &sim->nweights);
+    case OPT_SCHEME:
+        return parse_schemes(text, sim);
+    case OPT_JSON:
+        sim->json = true;
+        return true;
+    default:
+        sim->plot = text;
+        return true;
+    }
+}
+
+static int run_simulation(struct simulation *sim, unsigned nodes)
+{
+    if (nodes)
+        sim->nodes = nodes;
+    if (sim->fail < sim->nodes)
+        return simulate(sim);
+    complain("--fail %u: of %u nodes one must be left", sim->fail, sim->nodes);
+    return WRONG_USAGE;
+}
+
 int ring_main(int argc, char **argv)
 {
-    static const struct option options[] = {{"nodes", required_argument, NULL, 'n'},
-                                            {"vnodes", required_argument, NULL, 'v'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    struct question q = {.vnodes = RING_VNODES, .chunk_size = DEFAULT_CHUNK};
+    struct question q = {.chunk_size = DEFAULT_CHUNK};
+    struct simulation sim = {.nodes = 1024,
+                             .fail = 1,
+                             .files = 524288,
+                             .trials = 5,
+                             .vnodes = {100},
+                             .nvnodes = 1,
+                             .weights = {1},
+                             .nweights = 1};
+    bool is_simulation = false, has_simulation_options = false;
     for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
-        if (c == 'h')
+        if (c == OPT_HELP)
             return help_of("ring");
-        if (c != 'n' && c != 'v')
+        if (c == '?')
             return usage_of("ring");
-        if (!parse_count(c == 'n' ? "nodes" : "vnodes", optarg, c == 'n' ? NODES_MAX : VNODES_MAX,
-                         c == 'n' ? &q.nodes : &q.vnodes))
-            return WRONG_USAGE;
+        if (c == OPT_SIMULATE) {
+            is_simulation = true;
+        } else if (c == OPT_NODES) {
+            if (!parse_count("nodes", optarg, NODES_MAX, &q.nodes))
+                return WRONG_USAGE;
+        } else {
+            has_simulation_options = true;
+            if (!take_simulation_option(c, optarg, &sim))
+                return WRONG_USAGE;
+        }
     }
-    if (argc - optind > 1)
+    if (argc - optind > (is_simulation ? 0 : 1) || (has_simulation_options && !is_simulation))
         return usage_of("ring");
     q.path = argv[optind];
-    return answer(&q);
+    return is_simulation ? run_simulation(&sim, q.nodes) : answer(&q);
 }

@@ -23,7 +23,7 @@
 #define HELLO_WORKER_ADDR_MAX 2048
 #define HELLO_FRAME_MAX       4096
 #define HELLO_SETTINGS_MAX    255
-#define HELLO_MAJOR           1 /* other major versions are refused */
+#define HELLO_MAJOR           2 /* other major versions are refused */
 #define HELLO_MINOR           0 /* other minor versions interoperate */
 
 struct hello_self {

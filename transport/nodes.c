@@ -5,7 +5,7 @@
  *     incarnation 3
  *     name node017
  *     addr 10.0.0.17:40123
- *     weight 100
+ *     weight 65536
  *     boot 5d0b2b61-3c6a-4a51-9a46-1c8a4b0c7f6e
  *
  * The host's boot id is for people; readers skip what follows the weight.
@@ -23,7 +23,6 @@
 #include "transport/textfile.h"
 
 #define NODE_FILE_MAX 4096
-#define WEIGHT_MAX    10000
 
 /* ---- text ---- */
 

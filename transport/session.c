@@ -2,7 +2,7 @@
  * the probe files.
  *
  *     secret      32 random bytes
- *     settings    eddyfs 1
+ *     settings    eddyfs 2
  *                 chunk 1048576
  *     probes/fids eddyfs probes 1
  *                 p0 9a1be0a7734c0d12 00c4f2e91d0a7b35       hi and lo of the fid of probes/p0
@@ -30,7 +30,7 @@
 
 #include "transport/textfile.h"
 
-#define PROTOCOL_MAJOR 1
+#define PROTOCOL_MAJOR 2
 #define SECRET_SIZE    32
 #define SETTINGS_MAX   4096
 #define PROBES         3

@@ -2,7 +2,7 @@
  *
  *   SESSION_DIR/NAME/           0700, default PFS_DIR/.eddyfs-UID/NAME
  *     secret                    32 random bytes, 0600: proves every peer
- *     settings                  text "eddyfs 1\nchunk 1048576\n": protocol major version and chunk size
+ *     settings                  text "eddyfs 2\nchunk 1048576\n": protocol major version and chunk size
  *     probes/                   three probe files and their fids as the first node saw them
  *     nodes/ID                  one per node: name, address, boot id, incarnation (text, replaced by rename)
  *     views/NNNNNN              text; written under another name, then link()ed: exclusive and complete at once
@@ -20,13 +20,14 @@
 #define SESSION_MAX_MEMBERS 16384
 #define NODE_NAME_MAX       64
 #define NODE_ADDR_MAX       64
+#define WEIGHT_MAX          (1u << 30)
 
 struct member {
     uint64_t id; /* of the cache directory */
     uint64_t incarnation;
     char name[NODE_NAME_MAX + 1];
     char addr[NODE_ADDR_MAX]; /* "127.0.0.1:40123" or "[::1]:40123": where the hello is answered */
-    uint32_t weight;          /* share of the ring; 100 */
+    uint32_t weight;          /* size of its cache in MiB: its share of the ring */
 };
 
 struct absent {

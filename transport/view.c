@@ -7,8 +7,8 @@
  *     number 12
  *     members 2
  *     absent 1
- *     member 00c4f2e91d0a7b35 3 100 10.0.0.17:40123 node017
- *     member 9a1be0a7734c0d12 1 100 10.0.0.18:40123 node018
+ *     member 00c4f2e91d0a7b35 3 65536 10.0.0.17:40123 node017
+ *     member 9a1be0a7734c0d12 1 65536 10.0.0.18:40123 node018
  *     absent b0417fe13c2299aa 2 node019
  *     end
  *
@@ -34,7 +34,6 @@
 #define VIEW_NAME_MAX 24
 #define VIEW_LINE_MIN 28 /* "absent ID I N\n" */
 #define VIEWS_KEPT    16
-#define WEIGHT_MAX    10000
 
 /* ---- text ---- */
 

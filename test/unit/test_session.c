@@ -24,7 +24,7 @@ START_TEST(open_makes_all_of_it_for_this_user_only)
     ck_assert_uint_eq(st.st_nlink, 1);
     char text[64];
     read_text(in_job("settings"), text, sizeof(text));
-    ck_assert_str_eq(text, "eddyfs 1\nchunk 1048576\n");
+    ck_assert_str_eq(text, "eddyfs 2\nchunk 1048576\n");
     ck_assert_int_eq(count_files(in_job("."), ".new-"), 0);
     ck_assert_str_eq(session_name(), "job");
     ck_assert_int_ge(session_dirfd(), 0);
@@ -161,9 +161,9 @@ START_TEST(another_protocol_is_refused)
 {
     open_job();
     session_close();
-    write_text(in_job("settings"), "eddyfs 2\nsomething new\n");
+    write_text(in_job("settings"), "eddyfs 3\nsomething new\n");
     ck_assert_int_eq(open_as("job", CHUNK), -EPROTO);
-    assert_says("protocol 2");
+    assert_says("protocol 3");
 }
 END_TEST
 
@@ -172,9 +172,9 @@ START_TEST(junk_settings_and_secrets_are_refused)
     static const char *const junk[] = {"",
                                        "eddyfs",
                                        "eddyfs \n",
-                                       "eddyfs 1",
-                                       "eddyfs 1\nchunk x\n",
-                                       "eddyfs 1\nchunk 1048576",
+                                       "eddyfs 2",
+                                       "eddyfs 2\nchunk x\n",
+                                       "eddyfs 2\nchunk 1048576",
                                        "EDDYFS 1\nchunk 1048576\n",
                                        "eddyfs 99999999999999999999\nchunk 1\n"};
     open_job();
@@ -185,7 +185,7 @@ START_TEST(junk_settings_and_secrets_are_refused)
         assert_says("--session");
     }
     write_text(in_job("settings"),
-               "eddyfs 1\nchunk 1048576\nlater 7\n"); /* a later minor version may add lines */
+               "eddyfs 2\nchunk 1048576\nlater 7\n"); /* a later minor version may add lines */
     open_job();
     session_close();
     write_text(in_job("secret"), "short");

@@ -242,7 +242,7 @@ static const char *const bad_views[] = {
     HEAD("1", "1", "0") "member 000000000000001 4 100 a:1 one\nend\n",
     HEAD("1", "1", "0") "member 000000000000000g 4 100 a:1 one\nend\n",
     HEAD("1", "1", "0") "member 0000000000000001 4 0 a:1 one\nend\n",
-    HEAD("1", "1", "0") "member 0000000000000001 4 10001 a:1 one\nend\n",
+    HEAD("1", "1", "0") "member 0000000000000001 4 1073741825 a:1 one\nend\n",
     HEAD("1", "1", "0") "member 0000000000000001 4 100 a:1 \nend\n",
     HEAD("1", "1", "0") "member 0000000000000001 4 100  one\nend\n",
     HEAD("1", "1", "0") "member 0000000000000001 4 100 a:1 ../one\nend\n",
@@ -295,7 +295,7 @@ START_TEST(largest_view_fits)
         m->id = 2 * i;
         a->id = 2 * i + 1;
         m->incarnation = a->incarnation = UINT64_MAX;
-        m->weight = 10000;
+        m->weight = WEIGHT_MAX;
         memset(m->name, 'n', NODE_NAME_MAX);
         memset(a->name, 'n', NODE_NAME_MAX);
         memset(m->addr, 'a', NODE_ADDR_MAX - 1);
