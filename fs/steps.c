@@ -129,7 +129,8 @@ static int start_pools(char *err, size_t len)
 
 static struct member self(void)
 {
-    struct member m = {.id = store_node_id(), .incarnation = store_incarnation(), .weight = 100};
+    struct member m = {
+        .id = store_node_id(), .incarnation = store_incarnation(), .weight = store_weight()};
     snprintf(m.name, sizeof(m.name), "%s", settings.node);
     snprintf(m.addr, sizeof(m.addr), "%s", peer_address());
     return m;

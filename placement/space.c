@@ -68,27 +68,45 @@ static uint64_t disk_size(void)
 
 /* The default rule: what is free or used by this user's caches on this disk, 80 % of it, in equal
  * parts. */
-static uint64_t default_limit(void)
+static uint64_t default_limit(unsigned *daemons)
 {
     uint64_t ours = used_now(), others;
-    unsigned n = siblings_count(ours, &others);
-    return (space.avail + ours + others) / 100 * DEFAULT_SHARE / n;
+    *daemons = siblings_count(ours, &others);
+    return (space.avail + ours + others) / 100 * DEFAULT_SHARE;
+}
+
+/* To be divided by the daemons that share it. */
+static uint64_t limit_of_all(unsigned *daemons)
+{
+    *daemons = 1;
+    if (space.config.size)
+        return space.config.size;
+    if (space.config.percent)
+        return disk_size() / 100 * space.config.percent;
+    return default_limit(daemons);
 }
 
 static void set_limit(void)
 {
     uint64_t now = boot_ms();
+    unsigned daemons;
     if (space.limit && now - space.limit_ms < LIMIT_EVERY_MS)
         return;
     space.limit_ms = now;
-    if (space.config.size)
-        space.limit = space.config.size;
-    else if (space.config.percent)
-        space.limit = disk_size() / 100 * space.config.percent;
-    else
-        space.limit = default_limit();
+    space.limit = limit_of_all(&daemons);
+    space.limit /= daemons;
     uint64_t slabs = state_slab_bytes();
     atomic_store(&space.room, space.limit > slabs ? space.limit - slabs : 0);
+}
+
+uint64_t space_meant(void)
+{
+    unsigned daemons;
+    lock_take(&space.lock);
+    ask_disk();
+    uint64_t bytes = limit_of_all(&daemons);
+    lock_drop(&space.lock);
+    return bytes;
 }
 
 void space_start(const struct space_config *c)

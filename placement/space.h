@@ -27,6 +27,9 @@ struct space_config {
 };
 void space_start(const struct space_config *c);
 void space_stop(void);
+/* What the cache is meant for, in bytes: the node's weight in the session.  It is of this node's
+ * options and disk alone: by the default rule, the room of all of the user's daemons there. */
+uint64_t space_meant(void);
 uint64_t space_slab_bytes(void); /* size for a new slab: clamp(limit / 64) */
 
 /* Sets room aside for this many bytes and chunk records, evicting what may go.  Takes other files'

@@ -14,6 +14,7 @@
 #include "placement/ballast.h"
 #include "placement/fid.h"
 #include "placement/store_int.h"
+#include "transport/session.h"
 
 struct store store = {.dir = {.fd = -1}};
 
@@ -172,6 +173,11 @@ bool store_lost_power(void)
 const char *store_dir(void)
 {
     return store.dir.path;
+}
+
+uint32_t store_weight(void)
+{
+    return (uint32_t)MIN(MAX(space_meant() >> 20, UINT64_C(1)), (uint64_t)WEIGHT_MAX);
 }
 
 uint64_t store_node_id(void)

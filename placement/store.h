@@ -53,6 +53,7 @@ bool store_lost_power(void);      /* since the daemon before this one */
 uint64_t store_node_id(void);     /* random, made once: the identity is the cache directory */
 uint64_t store_incarnation(void); /* +1 at each start, fsynced */
 uint32_t store_chunk_size(void);
+uint32_t store_weight(void); /* the node's: MiB that the cache is meant for (space_meant) */
 /* Read-only look at a cache directory whose daemon is dead, for the tool: every file that is not on
  * the PFS. -EWOULDBLOCK: a daemon has the lock. */
 int store_each_unflushed(const char *dir,

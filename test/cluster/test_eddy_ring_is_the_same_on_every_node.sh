@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# eddy ring: every node says the same of a file; the shares of the members add up; the
-# simulation needs no daemon; what is in no mount is refused.
+# eddy ring: every node says the same of a file; the shares of the members add up, and a node whose
+# cache is twice as large has twice the share; nodes that are not there need no daemon; what is in no
+# mount is refused.
 # timeout: 120
 . "$(dirname "$0")/lib.sh"
 requires fuse
 
 mkdir "$PFS/dir"
 head -c 5000001 /dev/urandom >"$PFS/dir/file"
-for node in a b c; do
-    start_node "$node" "$PFS"
-done
+start_node a "$PFS" --cache-size 64M
+start_node b "$PFS" --cache-size 64M
+start_node c "$PFS" --cache-size 128M
 are_three() {
     [ "$(status_of a '.members | length')" = 3 ] &&
         [ "$(status_of c '.view.number')" = "$(status_of a '.view.number')" ]
@@ -38,6 +39,10 @@ shares_of() {
 }
 eddy ring "$W/mnt-a" | shares_of 3 ||
     fail "the shares do not add up: $(eddy ring "$W/mnt-a")"
+check_equal "weights" "$(status_of b '[.members[] | .weight] | sort | join(" ")')" "64 64 128"
+eddy ring "$W/mnt-a" | awk '$1 ~ /^[ab]$/ && ($2 < 24.5 || $2 > 25.5) { bad = 1 }
+                            $1 == "c" && ($2 < 49.5 || $2 > 50.5) { bad = 1 } END { exit bad }' ||
+    fail "the shares do not follow the sizes of the caches: $(eddy ring "$W/mnt-a")"
 eddy ring --nodes 5 | shares_of 5 ||
     fail "the shares of five nodes do not add up"
 check_equal "chunks on seven nodes" \

@@ -1,6 +1,8 @@
 /* test_space.c - what leaves the cache, what never does, and what happens when there is no room. */
 #include "store_help.h"
 
+#include "transport/session.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -384,16 +386,29 @@ START_TEST(the_default_size_is_shared_with_this_user_s_other_daemons)
     store_close(true);
     pid_t pid = sibling(go);
     open_store(0, CHUNK);
-    uint64_t shared = usage().limit;
+    uint64_t shared = usage().limit, weight = store_weight();
     store_close(true);
     ck_assert_uint_gt(alone, 100 * MIB);
     ck_assert_uint_gt(shared, alone / 10 * 4); /* about a half: the disk is not ours alone */
     ck_assert_uint_lt(shared, alone / 10 * 6);
+    ck_assert_uint_gt(weight, alone / MIB / 10 * 9); /* who came first has no more weight */
     close(go[1]);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
     open_store(0, CHUNK);
     ck_assert_uint_gt(usage().limit, alone / 10 * 9);
+}
+END_TEST
+
+START_TEST(the_weight_is_the_size_in_mib)
+{
+    ck_assert_uint_eq(store_weight(), LIMIT / MIB);
+    store_close(false);
+    open_store(3 * LIMIT + MIB / 2, CHUNK);
+    ck_assert_uint_eq(store_weight(), 3 * LIMIT / MIB);
+    store_close(false);
+    open_store(UINT64_MAX / 2, CHUNK);
+    ck_assert_uint_eq(store_weight(), WEIGHT_MAX);
 }
 END_TEST
 
@@ -417,6 +432,7 @@ int main(void)
     tcase_add_test(t, a_fill_that_fails_half_way_leaves_the_pages_missing);
     tcase_add_test(t, a_cache_that_is_too_small_is_refused);
     tcase_add_test(t, the_default_size_is_shared_with_this_user_s_other_daemons);
+    tcase_add_test(t, the_weight_is_the_size_in_mib);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
