@@ -371,6 +371,8 @@ static void take_stamp(const struct view *v, struct fid fid)
     if (!rec)
         return;
     r = record_make(fid);
+    if (collect_blind(v, fid)) /* what was not known then is not known now */
+        r->unknown = rec->unknown;
     if (rec->claimant && view_absent(v, rec->claimant)) {
         r->claimant = rec->claimant;
         r->number_inc = rec->number_inc;
@@ -391,7 +393,8 @@ static struct record *listed(const struct view *v, struct fid fid)
 
     if (!r) { /* no stamp speaks of it */
         r = record_make(fid);
-        r->blind = collect_blind(v, fid) != 0;
+        if (collect_blind(v, fid))
+            r->unknown = RECORD_CLAIM_UNKNOWN | RECORD_LOCKS_UNKNOWN;
     }
     return r;
 }
@@ -409,6 +412,7 @@ static void take_own_lists(const struct view *v, const struct ring *ring, const 
         if (r->claimant && r->claimant != rep->id)
             log_error("two nodes say that they hold one claim: %s and %s",
                       members_name(r->claimant), members_name(rep->id));
+        r->unknown &= (uint8_t)~RECORD_CLAIM_UNKNOWN;
         r->claimant = rep->id;
         r->number_inc = rep->claims[i].number_inc;
         r->number = rep->claims[i].number;

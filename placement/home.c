@@ -107,7 +107,7 @@ static void fill_one(struct record *r, void *arg)
 {
     struct fill *f = arg;
 
-    if (!record_is_stamp(r) || (f->to && ring_home(f->ring, r->fid, 0) != f->to))
+    if (f->to && ring_home(f->ring, r->fid, 0) != f->to)
         return;
     f->b->records.v = xrealloc(f->b->records.v, (f->b->records.n + 1) * sizeof(*f->b->records.v));
     f->b->records.v[f->b->records.n++] = record_item(r);

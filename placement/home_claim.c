@@ -11,7 +11,7 @@
 
 uint64_t home_blind_claim(const struct record *r, struct fid fid)
 {
-    return r && record_is_stamp(r) ? 0 : collect_blind(home.view, fid);
+    return r && !(r->unknown & RECORD_CLAIM_UNKNOWN) ? 0 : collect_blind(home.view, fid);
 }
 
 /* Is the first request the second one, or later? */

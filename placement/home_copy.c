@@ -51,7 +51,7 @@ static void add_to_batch(struct record *r, void *arg)
     struct batch *b = arg;
     struct body_copy *c = &b->m->copy;
 
-    if (!record_is_stamp(r) || ring_home(home.ring, r->fid, 0) != members_self() ||
+    if (ring_home(home.ring, r->fid, 0) != members_self() ||
         ring_home(home.ring, r->fid, 1) != b->to)
         return;
     c->records.v = xrealloc(c->records.v, (c->records.n + 1) * sizeof(*c->records.v));
@@ -144,7 +144,7 @@ void home_changed(struct record *r)
     r->stamp_view = home.view->number;
     r->stamp_count = ++home.count;
     r->touched_ms = boot_ms();
-    if (!next || !record_is_stamp(r)) {
+    if (!next) {
         home_answer_pending(r, r->stamp_count);
         return;
     }
@@ -189,6 +189,7 @@ static void take_copy(const struct msg *m, const struct item_record *in)
     r->number = in->number;
     r->stamp_view = in->stamp_view;
     r->stamp_count = in->stamp_count;
+    r->unknown = in->unknown;
     lock_list_free(&r->locks);
     for (uint32_t i = 0; i < m->copy.locks.n; i++) {
         const struct item_lock *l = &m->copy.locks.v[i];

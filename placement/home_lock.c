@@ -13,7 +13,7 @@
 /* An absent node that may hold locks on the file; 0: all is known. */
 static uint64_t blind_locks(const struct record *r, struct fid fid)
 {
-    return r && !r->blind ? 0 : collect_blind(home.view, fid);
+    return r && !(r->unknown & RECORD_LOCKS_UNKNOWN) ? 0 : collect_blind(home.view, fid);
 }
 
 static struct held_lock lock_of(const struct msg *m)

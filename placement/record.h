@@ -9,6 +9,11 @@
 #include "placement/lock_table.h"
 #include "transport/members.h"
 
+/* Of what a record does not speak: it was made from members' own lists alone, and absent nodes may
+ * hold more (rule 7). */
+#define RECORD_CLAIM_UNKNOWN 1u
+#define RECORD_LOCKS_UNKNOWN 2u
+
 /* A request that is answered when next has the record. */
 struct pending {
     struct pending *next;
@@ -23,8 +28,7 @@ struct record {
     uint64_t stamp_view, stamp_count;
     uint64_t freed_by, freed_inc, freed_number; /* requests up to this one are finished */
     struct held_lock *locks;
-    /* made from members' own lists alone: what absent nodes hold is not known (rule 7) */
-    bool blind;
+    uint8_t unknown; /* RECORD_... */
     struct pending *pending; /* wait for COPIED */
     struct pending *waiting; /* blocking locks, in order of arrival */
     uint64_t touched_ms;
@@ -39,12 +43,6 @@ unsigned record_count(void);
 static inline bool record_empty(const struct record *r)
 {
     return !r->claimant && !r->locks && !r->pending && !r->waiting;
-}
-/* Does it say something of the claim?  One of members' locks alone must not look like
- * "unclaimed". */
-static inline bool record_is_stamp(const struct record *r)
-{
-    return !r->blind || r->claimant || r->freed_by;
 }
 /* As it stands in a message. */
 struct item_record record_item(const struct record *r);

@@ -52,10 +52,11 @@ struct msg_head {
 
 /* a claim of the sender: for ADOPTED */
 #define ITEM_CLAIM(E) E(fid, fid) E(u64, number_inc) E(u64, number)
-/* a file's record with its stamp; claimant 0 = none */
+/* a file's record with its stamp; claimant 0 = none; unknown: RECORD_... */
 #define ITEM_RECORD(E)                                                                             \
     E(fid, fid)                                                                                    \
-    E(u64, claimant) E(u64, number_inc) E(u64, number) E(u64, stamp_view) E(u64, stamp_count)
+    E(u64, claimant) E(u64, number_inc) E(u64, number) E(u64, stamp_view) E(u64, stamp_count)      \
+        E(u8, unknown)
 /* a lock: holder = (node, incarnation, owner); kind 0 fcntl, 1 flock; type F_RDLCK 0 / F_WRLCK 1 */
 #define ITEM_LOCK(E)                                                                               \
     E(fid, fid)                                                                                    \

@@ -148,6 +148,7 @@ struct words {
     struct item_record record;
     struct item_claim claim;
     struct item_lock lock;
+    struct item_blind blind;
 };
 
 /* Had all records of these homes in that view (with its own id: was complete). */
@@ -170,6 +171,8 @@ static void report(const struct view *v, struct words *w)
     b.claims.v = &w->claim;
     b.locks.n = !fid_is_zero(w->lock.fid);
     b.locks.v = &w->lock;
+    b.blinds.n = w->blind.at != 0;
+    b.blinds.v = &w->blind;
     collect_report(v, w->id, w->incarnation, &b);
 }
 
@@ -273,7 +276,7 @@ START_TEST(files_whose_home_and_next_die_are_blind_and_no_others)
     ck_assert_uint_ne(collect_blind(v, blind), 0);
     ck_assert_uint_eq(collect_blind(v, known), 0);
     ck_assert_uint_eq(claimant(own), 1); /* who is here says so itself */
-    ck_assert(record_find(own)->blind);  /* of locks nobody knows */
+    ck_assert_uint_eq(record_find(own)->unknown, RECORD_LOCKS_UNKNOWN);
 
     /* They are back, started again: they say themselves what they hold. */
     struct view *w = add_view(3, N(1) | N(2) | N(3) | N(4), 0, N(3) | N(4));
@@ -475,6 +478,40 @@ START_TEST(locks_of_absent_nodes_stay_and_those_of_members_are_their_own_word)
 }
 END_TEST
 
+/* Home and next of f died in view 2, and only f's holder, a member, spoke of its lock there.  What
+ * the record of view 2 did not know is not known in view 3, and what it knew is not lost. */
+START_TEST(what_a_blind_record_says_goes_on_with_what_it_does_not)
+{
+    add_view(1, N(1) | N(2) | N(3) | N(4) | N(5), 0, 0);
+    add_view(2, N(1) | N(2) | N(3), N(4) | N(5), 0);
+    struct fid f = FILE_WITH({4, 5}, {1, 2});
+
+    for (unsigned back = 0; back < 2; back++) { /* do nodes 4 and 5 come back? */
+        unsigned again = back ? N(4) | N(5) : 0;
+        struct view *v = add_view(3, N(1) | N(2) | again, back ? N(3) : N(3) | N(4) | N(5), again);
+        struct words a = {.id = 1, .incarnation = 1, .last = 2, .blind = {1, 2}};
+        struct words b = {.id = 2, .incarnation = 1, .last = 2, .record = claimed(f, 0, 2, 5)};
+
+        b.record.unknown = RECORD_CLAIM_UNKNOWN | RECORD_LOCKS_UNKNOWN;
+        b.lock = (struct item_lock){.fid = f, .node = 3, .incarnation = 1, .end = 9};
+        had(&a, 2, N(1) | N(2) | N(3));
+        had(&b, 2, N(1) | N(2) | N(3));
+        begin_at_home_of(v, f);
+        report(v, &a);
+        report(v, &b);
+        collect_finish(v);
+        const struct record *r = record_find(f);
+        ck_assert_ptr_nonnull(r);
+        ck_assert_uint_eq(r->unknown, back ? 0 : RECORD_CLAIM_UNKNOWN | RECORD_LOCKS_UNKNOWN);
+        ck_assert_ptr_nonnull(r->locks);
+        ck_assert_uint_eq(r->locks->node, 3);
+        record_sweep(every, NULL);
+        collect_stop();
+    }
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("collect");
@@ -492,6 +529,7 @@ int main(void)
     tcase_add_test(t, after_the_last_one_left_all_is_blind_while_a_node_is_absent);
     tcase_add_test(t, a_farewell_speaks_for_who_has_left);
     tcase_add_test(t, locks_of_absent_nodes_stay_and_those_of_members_are_their_own_word);
+    tcase_add_test(t, what_a_blind_record_says_goes_on_with_what_it_does_not);
     suite_add_tcase(s, t);
     run = srunner_create(s);
     srunner_run_all(run, CK_NORMAL);
