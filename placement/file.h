@@ -56,7 +56,7 @@ struct file {
         uint64_t marked;          /* `change` before the last mark looked at any byte */
         bool solid;               /* ... and its sample proves something */
         bool direct;              /* a writer with O_DIRECT is open, or was beside those that are */
-        bool closed; /* nobody can store any more, and nobody has since `seen` */
+        bool closed;              /* nobody can store any more, and nobody has since `seen` */
         struct pass_sample {
             uint64_t size;
             int64_t mtime_ns, ctime_ns;
@@ -86,6 +86,7 @@ struct file {
     struct file *kept_next,
         **kept_prev; /* pfs_data.c's own list of closed, dirty files whose descriptor is kept */
     bool unlinked;   /* no name left on the PFS: never flushed */
+    struct version pfs_seen; /* what the PFS's client on this node told last */
 
     /* ---- flush part (owned by flush/queue.c and pass.c, RANK_POLICY) ---- */
     struct file *flush_next, **flush_prev;
@@ -97,10 +98,10 @@ struct file {
     unsigned flush_error_seq; /* goes up with each failure ... */
     unsigned flush_error_no;  /* ... with each that is another one: told once to each handle */
     bool flush_queued;        /* on one of the policy's lists, which holds a reference */
-    bool unchecked; /* left by a dead daemon: is the PFS file still what it was based on? */
-    bool flushing;            /* a pass (one copy-out) runs */
-    bool flush_again;         /* who asked came during the pass: the next one is his */
-    unsigned flush_urgent;    /* who waits for it */
+    bool unchecked;        /* left by a dead daemon: is the PFS file still what it was based on? */
+    bool flushing;         /* a pass (one copy-out) runs */
+    bool flush_again;      /* who asked came during the pass: the next one is his */
+    unsigned flush_urgent; /* who waits for it */
     uint64_t flush_seq, flush_begun, flush_ended; /* place in the order; passes */
 };
 

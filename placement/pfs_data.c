@@ -328,6 +328,21 @@ bool pfs_has_descriptor(struct file *f)
     return has_fd(f, false);
 }
 
+static void note_seen(struct file *f, const struct version *v)
+{
+    lock_take(&f->lock);
+    f->pfs_seen = *v;
+    lock_drop(&f->lock);
+}
+
+static bool is_seen(struct file *f, const struct version *v)
+{
+    lock_take(&f->lock);
+    bool seen = version_eq(&f->pfs_seen, v);
+    lock_drop(&f->lock);
+    return seen;
+}
+
 static int open_by_path(struct file *f)
 {
     struct statx stx;
@@ -335,9 +350,12 @@ static int open_by_path(struct file *f)
     char *path = file_path(f);
     int err = pfs_open_path(f->fid, path, O_RDONLY, &fd, &stx);
     free(path);
-    if (!err)
-        pfs_install(f, fd, false);
-    return err;
+    if (err)
+        return err;
+    struct version v = version_of(&stx);
+    note_seen(f, &v);
+    pfs_install(f, fd, false);
+    return 0;
 }
 
 int pfs_open_late(struct file *f, struct pfs_node *n)
@@ -410,7 +428,7 @@ static int stat_by_path(struct file *f, struct statx *stx)
     return err;
 }
 
-int pfs_file_stat(struct file *f, struct statx *stx)
+static int stat_file(struct file *f, struct statx *stx)
 {
     int fd;
     if (pfs_pin(f, false, &fd) == 0) {
@@ -420,6 +438,16 @@ int pfs_file_stat(struct file *f, struct statx *stx)
             return err;
     }
     return stat_by_path(f, stx);
+}
+
+int pfs_file_stat(struct file *f, struct statx *stx)
+{
+    int err = stat_file(f, stx);
+    if (err)
+        return err;
+    struct version v = version_of(stx);
+    note_seen(f, &v);
+    return 0;
 }
 
 /* ---- reading ---- */
@@ -456,10 +484,14 @@ static int version_now(int fd, struct version *now)
     return err;
 }
 
-int pfs_read_version(int fd, uint64_t index, struct version *v, void *buf, size_t *len, bool *racy)
+/* The look after the read tells that the bytes are of *v or of nothing between: ctime only grows.
+ * The one before makes a PFS client drop the pages that it may have of an older version; so it is
+ * needed once for each version. */
+int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void *buf, size_t *len,
+                     bool *racy)
 {
-    struct version now;
-    int err = version_now(fd, &now);
+    struct version now = *v;
+    int err = seen ? 0 : version_now(fd, &now);
     if (err)
         return err;
     *racy = version_racy(v, real_ns() + session_clock_offset_ns());
@@ -488,8 +520,10 @@ int pfs_read_chunk(struct file *f, uint64_t index, struct version *v, void *buf,
     int fd;
     if (pfs_pin(f, false, &fd) == 0) {
         struct version want = *v;
-        int err = pfs_read_version(fd, index, v, buf, len, racy);
+        int err = pfs_read_version(fd, index, is_seen(f, v), v, buf, len, racy);
         pfs_unpin(f);
+        if (!err)
+            note_seen(f, v);
         /* EBADF: it can only write.  ESTALE without a new version: the PFS has forgotten the
          * descriptor. */
         if (err != -EBADF && !(err == -ESTALE && version_eq(&want, v)))

@@ -34,7 +34,8 @@ void pfs_drop(struct file *f);
 /* Fresh attributes by descriptor or path (AT_STATX_FORCE_SYNC). nlink 0 = unlinked. */
 int pfs_file_stat(struct file *f, struct statx *stx);
 
-/* Reads chunk `index` of version *v: checks the version before and after, -ESTALE if it is not
+/* Reads chunk `index` of version *v: checks the version afterwards, and before if this node has not
+ * seen it yet; -ESTALE if it is not
  * (with *v = what it is now; *v unchanged: not that file any more at its path).
  * buf: chunk size; *len: bytes (short at the end).  *racy: the version is racy now.  FADV_RANDOM
  * (no read-ahead into others' chunks), and the PFS client's pages are dropped afterwards. */

@@ -107,8 +107,10 @@ void pfs_unpin(struct file *f);
 void pfs_install(struct file *f, int fd, bool writable);
 /* Nobody has it open here: keeps the descriptor within the budget. */
 void pfs_keep(struct file *f);
-/* Reads a chunk of version *v by this descriptor. */
-int pfs_read_version(int fd, uint64_t index, struct version *v, void *buf, size_t *len, bool *racy);
+/* Reads a chunk of version *v by this descriptor, as pfs_read_chunk.  seen: this node's PFS client
+ * has already told that *v is the file's version. */
+int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void *buf, size_t *len,
+                     bool *racy);
 int pfs_read_full(int fd, void *buf, size_t len, uint64_t off, size_t *got);
 
 /* ---- pfs_layout.c ---- */

@@ -23,6 +23,7 @@ struct reader {
     struct fid fid;
     struct version version;
     uint64_t used_ms;
+    _Atomic bool seen; /* a read has found the file to be of that version */
 };
 
 static struct {
@@ -174,7 +175,7 @@ static struct reader *insert(struct fid fid, const struct version *v, int fd)
     if (r) {
         if (r->fd >= 0)
             old = take_fd(r);
-        *r = (struct reader){fd, 1, fid, *v, boot_ms()};
+        *r = (struct reader){.fd = fd, .users = 1, .fid = fid, .version = *v, .used_ms = boot_ms()};
         readers.open++;
         start_reaper();
         pthread_cond_broadcast(&readers.changed);
@@ -192,7 +193,9 @@ int pfs_read_chunk_at(struct fid fid, const char *path, uint64_t index, struct v
     const struct version want = *v;
     struct reader *r = find(fid, v);
     if (r) {
-        int err = pfs_read_version(r->fd, index, v, buf, len, racy);
+        int err = pfs_read_version(r->fd, index, r->seen, v, buf, len, racy);
+        if (!err)
+            r->seen = true;
         release(r);
         if (err != -ESTALE || !version_eq(v, &want))
             return err;
@@ -205,7 +208,10 @@ int pfs_read_chunk_at(struct fid fid, const char *path, uint64_t index, struct v
     if (err)
         return err;
     r = insert(fid, v, fd);
-    err = pfs_read_version(fd, index, v, buf, len, racy);
+    struct version now = version_of(&stx);
+    err = pfs_read_version(fd, index, version_eq(&now, v), v, buf, len, racy);
+    if (r && !err)
+        r->seen = true;
     if (r)
         release(r);
     else
