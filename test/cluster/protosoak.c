@@ -8,7 +8,7 @@
  * nodes may hold one claim at one time, no two owners conflicting locks.  What a node held when it
  * was killed it holds until it is started again, but for what it was told to give back: that may
  * have been heard.  At the end all nodes are up, all give back what they hold, and each file must
- * be there to be had.
+ * be there to be had.  When a check fails, what was done to the nodes is told, too.
  */
 #include <getopt.h>
 
@@ -160,9 +160,11 @@ static void kill_some(unsigned i)
     bool two = nodes_up() > 3 && other != i && nodes[other].state == UP && chance(3);
 
     counts.kills += two ? 2 : 1;
-    kill(nodes[i].pid, SIGKILL);
-    if (two)
+    kill_node(i);
+    if (two) {
+        kill_node(other);
         end_node(other, true, chance(3) ? 8000 + chance(8000) : 0);
+    }
     end_node(i, true, chance(2) ? 6000 + chance(8000) : 0);
 }
 
@@ -176,11 +178,13 @@ static void misfortune(void)
     case 0:
         counts.pauses++;
         kill(nodes[i].pid, SIGSTOP);
+        note(i, "is paused");
         nodes[i].state = PAUSED;
         nodes[i].until_ms = boot_ms() + 2000 + chance(8000);
         break;
     case 1:
         counts.leaves++;
+        note(i, "is to give all back and to leave");
         nodes[i].state = DRAINING;
         break;
     default:
@@ -197,9 +201,11 @@ static void go_on(unsigned i, uint64_t t, bool wakes)
         start_node(i);
     } else if (n->state == PAUSED && (wakes || t >= n->until_ms)) {
         kill(n->pid, SIGCONT);
+        note(i, "goes on");
         n->state = UP;
     } else if (n->state == DRAINING && drain(i)) {
         n->state = LEAVING;
+        note(i, "is told to leave");
         say(i, (struct command){.kind = 'q'}, "leave");
     }
 }
@@ -387,7 +393,10 @@ int main(int argc, char **argv)
            counts.opens, counts.here, counts.elsewhere, counts.locks, counts.granted,
            counts.refused, counts.cancelled, counts.eio, counts.kills, counts.pauses,
            counts.leaves);
+    if (wrong)
+        print_events();
     free(claims.v);
     free(locks.v);
+    free(events.v);
     return wrong ? 1 : 0;
 }

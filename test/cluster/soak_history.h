@@ -1,9 +1,11 @@
 /* soak_history.h - what protosoak's nodes were told that they hold, and when; and whether any two
- * held the same against each other. */
+ * held the same against each other.  And what was done to the nodes, told when a check fails.  All
+ * times are of one clock, boot_ns(). */
 #ifndef EDDY_TEST_SOAK_HISTORY_H
 #define EDDY_TEST_SOAK_HISTORY_H
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,6 +26,42 @@ struct history {
     size_t n, size;
 };
 static struct history claims, locks;
+
+struct event {
+    uint64_t at_ns;
+    unsigned node;
+    char what[48];
+};
+static struct {
+    struct event *v;
+    size_t n, size;
+} events;
+
+/* What was done to a node, or what became of it. */
+static void note(unsigned node, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void note(unsigned node, const char *format, ...)
+{
+    struct event *e;
+    va_list args;
+
+    if (events.n == events.size) {
+        events.size = events.size ? 2 * events.size : 256;
+        events.v = xrealloc(events.v, events.size * sizeof(*events.v));
+    }
+    e = &events.v[events.n++];
+    e->at_ns = boot_ns();
+    e->node = node;
+    va_start(args, format);
+    vsnprintf(e->what, sizeof(e->what), format, args);
+    va_end(args);
+}
+
+static void print_events(void)
+{
+    printf("what was done to the nodes, and when:\n");
+    for (size_t i = 0; i < events.n; i++)
+        printf("%" PRIu64 " node %u %s\n", events.v[i].at_ns, events.v[i].node, events.v[i].what);
+}
 
 static size_t hold(struct history *h, struct held what)
 {

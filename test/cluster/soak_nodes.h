@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -85,8 +84,9 @@ static void bad(const char *format, ...)
     va_start(args, format);
     printf("FAILED: ");
     vprintf(format, args);
-    printf("\n");
+    printf(" (at %" PRIu64 ")\n", boot_ns());
     va_end(args);
+    print_events();
     for (unsigned i = 0; i < settings.nodes; i++)
         if (nodes[i].pid)
             kill(nodes[i].pid, SIGKILL);
@@ -177,16 +177,21 @@ static void start_node(unsigned i)
     n->out = out[0];
     n->len = 0;
     n->state = STARTING;
+    note(i, "is started");
 }
 
-/* The process has ended, or is killed here. */
+static void kill_node(unsigned i)
+{
+    kill(nodes[i].pid, SIGKILL);
+    note(i, "is killed");
+}
+
+/* The process has ended, or was killed. */
 static void end_node(unsigned i, bool killed, uint64_t down_ms)
 {
     struct node *n = &nodes[i];
     int status;
 
-    if (killed)
-        kill(n->pid, SIGKILL);
     if (waitpid(n->pid, &status, 0) != n->pid)
         bad("waitpid: %s", strerror(errno));
     if (!killed && (!WIFEXITED(status) || WEXITSTATUS(status)))
@@ -196,6 +201,8 @@ static void end_node(unsigned i, bool killed, uint64_t down_ms)
     n->pid = 0;
     n->state = DOWN;
     n->until_ms = boot_ms() + down_ms;
+    if (!killed)
+        note(i, "has ended");
 }
 
 static struct command *say(unsigned i, struct command c, const char *format, ...)
@@ -316,10 +323,10 @@ static void close_answered(unsigned i, const struct command *c, const char *text
     nodes[i].claim[c->file] = NOT_HELD;
 }
 
-/* EBUSY: a claim is about to be given back; ETIMEDOUT: others are paused, and a majority could not
- * be had in time. */
+/* EBUSY: a claim is about to be given back. */
 static void leave_answered(unsigned i, const char *text)
 {
+    note(i, "answers to leave: %s", text);
     if (!strcmp(text, "EBUSY")) {
         nodes[i].state = DRAINING;
     } else if (strcmp(text, "OK")) {
@@ -340,6 +347,7 @@ static void take_line(unsigned i, char *line)
 
     if (!strcmp(line, "ready")) {
         n->state = UP;
+        note(i, "has joined");
         return;
     }
     if (!text || !times || sscanf(times, "@%" SCNu64 "-%" SCNu64, &from, &to) != 2)
