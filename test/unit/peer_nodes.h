@@ -27,6 +27,8 @@
 #include "transport/peer.h"
 #include "transport/peer_int.h"
 
+#include "suite.h"
+
 #pragma GCC diagnostic ignored "-Wunused-function" /* each test uses some of them */
 
 #define LONG_MS 60000 /* a condition that does not come */
@@ -568,9 +570,5 @@ static int tests_main(int argc, char **argv, Suite *(*suite)(void))
     signal(SIGPIPE, SIG_IGN);
     if (peer_reexec(LISTEN, argv))
         return 1;
-    SRunner *r = srunner_create(suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return run_suite(suite());
 }

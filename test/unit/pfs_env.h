@@ -19,6 +19,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "suite.h"
+
 #define NOBODY 65534
 
 static char env_dir[64];
@@ -218,15 +220,6 @@ __attribute__((unused)) static void env_be_user(void)
         ck_assert_int_eq(chown(path, NOBODY, NOBODY), 0);
     }
     ck_assert_int_eq(seteuid(NOBODY), 0);
-}
-
-static int env_run(Suite *s)
-{
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 #endif

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "suite.h"
+
 #define HIDDEN ".eddyfs-0"
 
 static char dir[64];
@@ -81,17 +83,6 @@ static inline unsigned open_fds(void)
     for (int fd = 0; fd < 1024; fd++)
         n += fstat(fd, &st) == 0;
     return n;
-}
-
-static inline int run_case(const char *name, TCase *t)
-{
-    Suite *s = suite_create(name);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 #endif

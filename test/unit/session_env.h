@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "suite.h"
+
 #define CHUNK (1u << 20)
 
 static char top[64], base[128];
@@ -161,15 +163,6 @@ static inline TCase *new_case(Suite *s, const char *name)
     tcase_add_checked_fixture(t, make_top, remove_top);
     suite_add_tcase(s, t);
     return t;
-}
-
-static inline int run_all(Suite *s)
-{
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 #endif

@@ -3,6 +3,7 @@
 #define EDDY_TEST_STORE_PAGES_H
 
 #include "store_help.h"
+#include "suite.h"
 
 static inline void setup(void)
 {
@@ -51,17 +52,6 @@ static inline uint64_t flush_into(struct file *f, uint8_t *pfs, uint64_t *pfs_si
     v->ctime_ns += 9;
     ck_assert(store_flushed(f, v, change));
     return *pfs_size;
-}
-
-static inline int run_case(const char *name, TCase *t)
-{
-    Suite *s = suite_create(name);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
 }
 
 #endif

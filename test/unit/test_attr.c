@@ -6,6 +6,8 @@
 
 #include "fs/fs.h"
 
+#include "suite.h"
+
 #define SECOND INT64_C(1000000000)
 
 static struct statx a_file(void)
@@ -189,7 +191,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("attr");
     TCase *t = tcase_create("merge");
     tcase_add_test(t, an_unclaimed_file_looks_as_on_the_pfs);
     tcase_add_test(t, a_claimed_files_size_and_times_are_the_claimants);
@@ -200,10 +201,5 @@ int main(void)
     tcase_add_test(t, a_look_before_a_flush_elsewhere_is_overtaken);
     tcase_add_test(t, what_was_told_last_is_remembered);
     tcase_add_test(t, an_entry_that_is_not_valid_is_asked_for_again);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return run_case("attr", t);
 }

@@ -1,5 +1,6 @@
 /* test_ballast.c - room on the disk that is set aside, given back, and set aside again. */
 #include "store_help.h"
+#include "suite.h"
 
 #include "placement/ballast.h"
 
@@ -109,7 +110,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("ballast");
     TCase *t = tcase_create("ballast");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, nothing_is_made_before_it_is_wanted);
@@ -118,10 +118,5 @@ int main(void)
     tcase_add_test(t, what_a_daemon_left_goes_at_start_and_its_own_at_the_end);
     tcase_add_test(t, what_the_disk_refuses_stays_owed_and_is_not_tried_at_once_again);
     tcase_add_test(t, a_link_in_its_place_is_not_followed);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return run_case("ballast", t);
 }

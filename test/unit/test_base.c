@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "suite.h"
+
 static char log_path[] = "/tmp/eddy-test-base-XXXXXX";
 
 static void make_log_file(void)
@@ -364,9 +366,5 @@ int main(void)
     tcase_add_test_raise_signal(aborts, die_logs_and_aborts, SIGABRT);
     tcase_add_test_raise_signal(aborts, out_of_memory_aborts, SIGABRT);
     suite_add_tcase(s, aborts);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

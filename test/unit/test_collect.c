@@ -4,6 +4,8 @@
 
 #include <check.h>
 
+#include "suite.h"
+
 /* ---- the world around collect.c ---- */
 
 #define VIEWS 8
@@ -514,10 +516,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("collect");
     TCase *t = tcase_create("all");
-    SRunner *run;
-    int failed;
 
     tcase_add_test(t, a_member_is_asked_and_an_absent_node_is_remembered);
     tcase_add_test(t, next_remembers_when_home_and_claimant_die);
@@ -530,10 +529,5 @@ int main(void)
     tcase_add_test(t, a_farewell_speaks_for_who_has_left);
     tcase_add_test(t, locks_of_absent_nodes_stay_and_those_of_members_are_their_own_word);
     tcase_add_test(t, what_a_blind_record_says_goes_on_with_what_it_does_not);
-    suite_add_tcase(s, t);
-    run = srunner_create(s);
-    srunner_run_all(run, CK_NORMAL);
-    failed = srunner_ntests_failed(run);
-    srunner_free(run);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("collect", t);
 }

@@ -1,6 +1,7 @@
 /* test_data.c - claimed files between three nodes: what one wrote the others read and write on,
  * before and after the flush, and when the claimant gives the claim back, is slow, or dies. */
 #include "nodes.h"
+#include "suite.h"
 
 #include "placement/pins.h"
 
@@ -640,10 +641,5 @@ int main(int argc, char **argv)
     tcase_add_test(t, a_claimant_with_a_small_cache_takes_a_large_file);
     tcase_add_test(t, a_small_cache_takes_a_byte_in_each_chunk_of_a_large_file);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_set_fork_status(r, CK_FORK);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

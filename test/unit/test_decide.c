@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "suite.h"
+
 #define AGE 600000 /* --dirty-age */
 
 static const struct situation quiet = {.lull_ms = NEVER, .most_dirty_ms = AGE};
@@ -133,7 +135,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("decide");
     TCase *t = tcase_create("decide");
     tcase_add_test(t, in_lulls);
     tcase_add_test(t, by_age);
@@ -142,10 +143,5 @@ int main(void)
     tcase_add_test(t, after_an_error);
     tcase_add_test(t, when_to_look_again);
     tcase_add_test(t, names);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("decide", t);
 }

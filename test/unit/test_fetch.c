@@ -1,6 +1,7 @@
 /* test_fetch.c - clean chunks between three nodes: once from the PFS, right bytes from owners that
  * are honest, wrong, silent or dead. */
 #include "nodes.h"
+#include "suite.h"
 
 #include "placement/chunk.h"
 #include "placement/range.h"
@@ -599,7 +600,6 @@ int main(int argc, char **argv)
 {
     if (node_is(argc, argv))
         return node_main(argc, argv);
-    Suite *s = suite_create("fetch");
     TCase *t = tcase_create("three nodes");
     tcase_add_unchecked_fixture(t, begin, nodes_end);
     tcase_set_timeout(t, 60);
@@ -622,11 +622,5 @@ int main(int argc, char **argv)
     tcase_add_test(t, bytes_count_as_read_from_where_they_came);
     tcase_add_test(t, reading_at_random_fetches_no_more_than_is_read);
     tcase_add_test(t, a_dead_owner_costs_seconds_and_no_byte);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_set_fork_status(r, CK_FORK);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_case("fetch", t);
 }

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "suite.h"
+
 static struct statx statx_like(uint64_t ino, int64_t born_s, uint32_t born_ns)
 {
     struct statx s;
@@ -119,7 +121,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("fid");
     TCase *t = tcase_create("fid");
     tcase_add_test(t, a_fid_is_inode_and_birth);
     tcase_add_test(t, the_hash_is_the_agreed_one);
@@ -127,10 +128,5 @@ int main(void)
     tcase_add_test(t, a_descriptor_gives_the_same_as_its_statx);
     tcase_add_test(t, a_young_version_is_racy);
     tcase_add_test(t, versions_between_are_the_same_data);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("fid", t);
 }

@@ -1,6 +1,7 @@
 /* test_flush.c - write-back with a real store over a plain directory: when, what, and that nothing
  * is lost. */
 #include "pfs_env.h"
+#include "suite.h"
 
 #include "flush/flush_int.h"
 #include "transport/loop.h"
@@ -1058,5 +1059,5 @@ int main(void)
     tcase_add_test(t, a_file_that_may_not_be_written);
     tcase_add_test(t, a_file_without_owner_write);
     suite_add_tcase(s, t);
-    return env_run(s);
+    return run_suite(s);
 }

@@ -5,6 +5,8 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "suite.h"
+
 static struct gaps g;
 
 static void setup(void)
@@ -118,7 +120,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("gaps");
     TCase *t = tcase_create("gaps");
     tcase_add_checked_fixture(t, setup, NULL);
     tcase_add_test(t, what_is_not_known_is_the_fallback);
@@ -128,10 +129,5 @@ int main(void)
     tcase_add_test(t, without_long_gaps_no_gap_is_used);
     tcase_add_test(t, another_application_is_learned);
     tcase_add_test(t, it_has_bounds);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("gaps", t);
 }

@@ -5,6 +5,8 @@
 
 #include "transport/hash.h"
 
+#include "suite.h"
+
 START_TEST(known_values)
 {
     ck_assert_uint_eq(data_hash("", 0), 0x2d06800538d394c2u);
@@ -27,14 +29,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("hash");
     TCase *t = tcase_create("hash");
     tcase_add_test(t, known_values);
     tcase_add_test(t, it_is_what_the_plain_function_says);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return run_case("hash", t);
 }

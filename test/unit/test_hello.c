@@ -8,6 +8,8 @@
 
 #include "transport/hello.h"
 
+#include "suite.h"
+
 static const uint8_t secret[32] = "the secret of this session.....";
 static const uint8_t other_secret[32] = "the secret of another session..";
 
@@ -411,7 +413,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("hello");
     TCase *t = tcase_create("hello");
     tcase_set_timeout(t, 60);
     tcase_add_test(t, two_nodes_of_a_session_prove_each_other);
@@ -431,10 +432,5 @@ int main(void)
     tcase_add_test(t, another_session_with_the_same_secret_is_refused_by_both);
     tcase_add_test(t, what_does_not_fit_into_a_frame_is_not_tried);
     tcase_add_test(t, addresses_are_parsed);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return run_case("hello", t);
 }

@@ -10,6 +10,8 @@
 #include "fs/inode.h"
 #include "placement/pfs_names.h"
 
+#include "suite.h"
+
 static char dir[] = "/tmp/eddy-test-inode-XXXXXX";
 
 /* What the PFS would say of file number `ino`. */
@@ -295,7 +297,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("inode");
     TCase *t = tcase_create("table");
     tcase_add_checked_fixture(t, start, stop);
     tcase_set_timeout(t, 60);
@@ -312,10 +313,5 @@ int main(void)
     tcase_add_test(t, a_hundred_thousand_come_and_go);
     tcase_add_test(t, the_root_stays);
     tcase_add_test(t, threads_leave_nothing_behind);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return run_case("inode", t);
 }

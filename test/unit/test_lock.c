@@ -11,6 +11,8 @@
 
 #include "transport/base.h"
 
+#include "suite.h"
+
 static struct lock inode, inode2, file, leaf;
 
 static void make_locks(void)
@@ -274,7 +276,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("lock");
     TCase *t = tcase_create("lock");
     tcase_set_timeout(t, 60);
     tcase_add_checked_fixture(t, make_locks, destroy_locks);
@@ -288,10 +289,5 @@ int main(void)
     tcase_add_loop_test(t, wrong_use_aborts_and_says_why, 0, ARRAY_LEN(wrong));
     tcase_add_test(t, locks_of_another_thread_do_not_count);
 #endif
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("lock", t);
 }

@@ -4,6 +4,8 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "suite.h"
+
 static struct held_lock make(uint64_t owner, uint8_t type, uint64_t start, uint64_t end)
 {
     return (struct held_lock){.node = 1,
@@ -134,20 +136,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("lock_table");
     TCase *t = tcase_create("all");
-    SRunner *r;
-    int failed;
 
     tcase_add_test(t, readers_share_and_writers_do_not);
     tcase_add_test(t, the_same_owner_on_another_node_is_another_holder);
     tcase_add_test(t, unlocking_the_middle_leaves_two);
     tcase_add_test(t, neighbours_of_one_type_join);
     tcase_add_test(t, random_locks_are_those_of_the_model);
-    suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("lock_table", t);
 }

@@ -15,6 +15,8 @@
 #include "transport/lock.h"
 #include "transport/loop_uv.h"
 
+#include "suite.h"
+
 #define LONG_MS 60000
 
 /* Conditions that tests wait for. */
@@ -593,9 +595,5 @@ int main(void)
     tcase_add_test(pools, pools_stop_when_jobs_hop_from_pool_to_pool);
     tcase_add_test(pools, pool_threads_come_with_work_and_end_without);
     suite_add_tcase(s, pools);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

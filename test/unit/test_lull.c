@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "suite.h"
+
 #define WAIT 150
 
 static void setup(void)
@@ -176,7 +178,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("lull");
     TCase *t = tcase_create("lull");
     tcase_add_checked_fixture(t, setup, NULL);
     tcase_set_timeout(t, 30);
@@ -188,10 +189,5 @@ int main(void)
     tcase_add_test(t, a_ring_before_the_wait_counts);
     tcase_add_test(t, the_interval_is_learned_from_gaps);
     tcase_add_test(t, what_others_read_from_the_disk);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("lull", t);
 }

@@ -5,6 +5,8 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "suite.h"
+
 #define MIB    (UINT64_C(1) << 20)
 #define ROOM   (1000 * MIB)
 #define SECOND UINT64_C(1000000000)
@@ -161,7 +163,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("marks");
     TCase *t = tcase_create("marks");
     tcase_add_test(t, from_high_down_to_low);
     tcase_add_test(t, the_drain_follows_the_input);
@@ -172,10 +173,5 @@ int main(void)
     tcase_add_test(t, in_balance_input_is_the_flushs_rate);
     tcase_add_test(t, the_full_mark);
     tcase_add_test(t, a_limit_is_kept_and_not_saved_up);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("marks", t);
 }

@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "suite.h"
+
 /* ---- filling with pseudo-random values: the same for the same seed on every machine ---- */
 
 struct fill {
@@ -611,9 +613,5 @@ int main(void)
     tcase_add_test(t, names_come_from_the_table);
     tcase_add_test(t, data_is_freed_by_its_owner);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -6,6 +6,8 @@
 
 #include "fs/fs.h"
 
+#include "suite.h"
+
 /* What an open can be: how, and where the file's latest bytes are then. */
 static const struct kind {
     const char *name;
@@ -130,11 +132,5 @@ int main(void)
     tcase_add_loop_test(t, an_open_that_follows_all_closes_depends_on_none_of_them, 0,
                         KINDS * KINDS);
     tcase_add_loop_test(t, no_cached_open_follows_a_writer_past_the_page_cache, 0, KINDS);
-    Suite *s = suite_create("mode");
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("mode", t);
 }

@@ -14,6 +14,8 @@
 #include "fs/mountinfo.h"
 #include "transport/base.h"
 
+#include "suite.h"
+
 static char top[64], here[4096];
 
 static void setup(void)
@@ -253,7 +255,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("mount_map");
     TCase *c = tcase_create("all");
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, a_mount_is_found_however_it_is_written);
@@ -266,10 +267,5 @@ int main(void)
     tcase_add_test(c, a_directory_that_others_can_write_to_is_not_believed);
     tcase_add_test(c, escaped_paths_are_printable_and_on_one_line);
     tcase_add_test(c, mountinfo_knows_what_is_mounted);
-    suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("mount_map", c);
 }

@@ -9,6 +9,8 @@
 
 #include "fs/options.h"
 
+#include "suite.h"
+
 /* Options live as long as the program, which parses them once: no leaks. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
@@ -357,11 +359,5 @@ int main(void)
     tcase_add_test(t, relative_paths_hold_in_another_directory);
     tcase_add_test(t, immutable_paths_are_relative_to_the_pfs);
     tcase_add_test(t, the_session_directory_of_the_pfs_is_hidden);
-    Suite *s = suite_create("options");
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("options", t);
 }

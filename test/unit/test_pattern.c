@@ -6,6 +6,8 @@
 #include "placement/pattern.h"
 #include "transport/base.h"
 
+#include "suite.h"
+
 #define CHUNK  (1u << 20)
 #define WINDOW 16
 #define KIB    UINT64_C(1024)
@@ -361,7 +363,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("pattern");
     TCase *t = tcase_create("walks");
     tcase_add_test(t, a_sequence_wants_each_chunk_once);
     tcase_add_test(t, the_window_doubles_up_to_its_limit);
@@ -383,10 +384,5 @@ int main(void)
     tcase_add_test(t, four_quarters_read_at_once_are_sequences);
     tcase_add_test(t, random_reads_want_nothing);
     tcase_add_test(t, large_records_at_random_want_next_to_nothing);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_case("pattern", t);
 }

@@ -2,6 +2,7 @@
  * plain directory. */
 #include "pfs_env.h"
 #include "refuse.h"
+#include "suite.h"
 
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -622,5 +623,5 @@ int main(void)
     tcase_add_test(t, a_dead_daemons_raised_mode_is_given_back);
     tcase_add_test(t, somebody_elses_file);
     suite_add_tcase(s, t);
-    return env_run(s);
+    return run_suite(s);
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "suite.h"
+
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)
 
@@ -92,16 +94,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("piece");
     TCase *t = tcase_create("piece");
     tcase_add_test(t, a_multiple_of_the_unit_not_below_4_mib);
     tcase_add_test(t, pieces_end_at_multiples);
     tcase_add_test(t, stripes);
     tcase_add_test(t, stripes_of_composite_layouts);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("piece", t);
 }

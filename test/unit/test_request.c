@@ -12,6 +12,8 @@
 #include "fs/fs.h"
 #include "placement/pfs_names.h"
 
+#include "suite.h"
+
 #define SOON_MS 1000  /* the contract's second, for an answer by signal */
 #define LATE_MS 20000 /* a condition that never comes */
 
@@ -461,11 +463,5 @@ int main(void)
     tcase_add_test(t, an_interrupt_that_came_first_is_not_lost);
     tcase_add_test(t, answer_and_interrupt_at_once_give_one_answer);
     tcase_add_test(t, stopping_waits_for_all);
-    Suite *s = suite_create("request");
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("request", t);
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "suite.h"
+
 #define KEYS 20000
 
 static const unsigned sizes[] = {1, 2, 8, 40};
@@ -301,7 +303,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("ring");
     TCase *t = tcase_create("all");
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, every_chunk_has_an_owner_and_distinct_successors, 0, N_SIZES);
@@ -314,10 +315,5 @@ int main(void)
     tcase_add_loop_test(t, placement_is_the_same_for_ever, 0, 2);
     tcase_add_test(t, a_lookup_costs_the_same_on_10_nodes_and_on_1000);
     tcase_add_test(t, rings_of_older_views_are_right_while_newer_ones_take_their_tables);
-    suite_add_tcase(s, t);
-    SRunner *run = srunner_create(s);
-    srunner_run_all(run, CK_NORMAL);
-    int failed = srunner_ntests_failed(run);
-    srunner_free(run);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_case("ring", t);
 }

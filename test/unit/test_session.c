@@ -1,6 +1,7 @@
 /* test_session.c - the session directory is opened: who may own it, starting together, file systems
  * with less. */
 #include "session_env.h"
+#include "suite.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -331,5 +332,5 @@ int main(void)
     Suite *s = suite_create("session");
     add_open_tests(new_case(s, "open"));
     add_less_tests(new_case(s, "file systems with less"));
-    return run_all(s);
+    return run_suite(s);
 }

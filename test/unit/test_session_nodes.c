@@ -1,6 +1,7 @@
 /* test_session_nodes.c - what nodes say of themselves in the session directory: node files, lists of
  * dirty files, probe files. */
 #include "session_env.h"
+#include "suite.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -324,5 +325,5 @@ int main(void)
     add_node_tests(new_case(s, "nodes"));
     add_dirty_tests(new_case(s, "dirty lists"));
     add_probe_tests(new_case(s, "probes"));
-    return run_all(s);
+    return run_suite(s);
 }

@@ -1,5 +1,6 @@
 /* test_session_views.c - views in the session directory: made once, found, read, swept; their text. */
 #include "session_env.h"
+#include "suite.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -338,5 +339,5 @@ int main(void)
     Suite *s = suite_create("session_views");
     add_file_tests(new_case(s, "views"));
     add_text_tests(new_case(s, "the text of views"));
-    return run_all(s);
+    return run_suite(s);
 }

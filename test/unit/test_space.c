@@ -1,5 +1,6 @@
 /* test_space.c - what leaves the cache, what never does, and what happens when there is no room. */
 #include "store_help.h"
+#include "suite.h"
 
 #include "transport/session.h"
 
@@ -414,7 +415,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("space");
     TCase *t = tcase_create("space");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 100);
@@ -433,10 +433,5 @@ int main(void)
     tcase_add_test(t, a_cache_that_is_too_small_is_refused);
     tcase_add_test(t, the_default_size_is_shared_with_this_user_s_other_daemons);
     tcase_add_test(t, the_weight_is_the_size_in_mib);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return run_case("space", t);
 }

@@ -1,6 +1,7 @@
 /* test_state.c - records and indexes, torn and damaged ones, the disk format, and what a power loss
  * leaves. */
 #include "store_help.h"
+#include "suite.h"
 
 #include <stddef.h>
 
@@ -667,9 +668,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *r = srunner_create(suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return run_suite(suite());
 }

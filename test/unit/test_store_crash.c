@@ -9,6 +9,7 @@
  * EDDY_TEST_SEED=n, EDDY_TEST_ROUNDS=n (deaths per change; n = 0: after every single instruction).
  */
 #include "store_help.h"
+#include "suite.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -491,16 +492,10 @@ int main(void)
         printf("skipped: ptrace is not permitted here\n");
         return 77;
     }
-    Suite *s = suite_create("store crash");
     TCase *t = tcase_create("crash");
     tcase_add_checked_fixture(t, setup, dir_teardown);
     tcase_set_timeout(t, 0);
     tcase_add_loop_test(t, a_death_at_any_instruction_leaves_the_file_as_before_or_after, 0,
                         (int)ARRAY_LEN(changes));
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return run_case("store crash", t);
 }

@@ -9,6 +9,7 @@
  * EDDY_TEST_SEED=n, EDDY_TEST_ROUNDS=n.
  */
 #include "store_help.h"
+#include "suite.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -277,15 +278,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("store kill");
     TCase *t = tcase_create("kill");
     tcase_add_checked_fixture(t, dir_setup, dir_teardown);
     tcase_set_timeout(t, 0);
     tcase_add_test(t, a_killed_daemon_loses_nothing_that_it_acknowledged);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return run_case("store kill", t);
 }

@@ -10,6 +10,7 @@
  * EDDY_TEST_SEED=n repeats a run; EDDY_TEST_ROUNDS=n makes it longer.
  */
 #include "store_help.h"
+#include "suite.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -709,16 +710,10 @@ static void teardown(void)
 
 int main(void)
 {
-    Suite *s = suite_create("store model");
     TCase *t = tcase_create("model");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 0);
     tcase_add_test(t, random_work_with_crashes_is_never_wrong);
     tcase_add_test(t, threads_that_write_flush_evict_and_sync_are_never_wrong);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return run_case("store model", t);
 }

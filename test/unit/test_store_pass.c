@@ -1,6 +1,7 @@
 /* test_store_pass.c - files that the kernel reads and writes: here by descriptors and mappings of
  * the data file, as the kernel's are. */
 #include "store_help.h"
+#include "suite.h"
 
 #include <sys/mman.h>
 
@@ -433,7 +434,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("store_pass");
     TCase *t = tcase_create("store_pass");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 60);
@@ -450,10 +450,5 @@ int main(void)
     tcase_add_test(t, what_is_stored_after_the_daemons_death_is_found);
     tcase_add_test(t, our_own_changes_and_the_kernels_go_together);
     tcase_add_test(t, closed_files_are_not_looked_at_until_somebody_can_store_again);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return run_case("store_pass", t);
 }

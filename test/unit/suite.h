@@ -1,0 +1,26 @@
+/* suite.h - how the main() of each program of checks runs them and ends. */
+#ifndef EDDY_TEST_SUITE_H
+#define EDDY_TEST_SUITE_H
+
+#include <check.h>
+#include <stdlib.h>
+
+/* Runs it and frees it.  Returns main()'s exit code.  CK_VERBOSITY is heeded (check's manual). */
+static inline int run_suite(Suite *s)
+{
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* The same for a suite of one case. */
+static inline int run_case(const char *name, TCase *t)
+{
+    Suite *s = suite_create(name);
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}
+
+#endif
