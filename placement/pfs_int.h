@@ -113,6 +113,10 @@ int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void 
                      bool *racy);
 int pfs_read_full(int fd, void *buf, size_t len, uint64_t off, size_t *got);
 
+/* ---- pfs_write.c ---- */
+/* Writes all of it, a PFS call, and counts the bytes: 0 or -errno. */
+int pfs_write_fd(int fd, const void *buf, size_t len, uint64_t off);
+
 /* ---- pfs_layout.c ---- */
 /* The largest stripe of a lustre.lov attribute's value, bytes; 0: it is none that is known. */
 uint64_t pfs_lustre_stripe(const void *layout, size_t len);

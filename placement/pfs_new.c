@@ -77,21 +77,7 @@ int pfs_new_begin(struct pfs_new *n, int rootfd, const char *path, const char *u
 
 int pfs_new_write(struct pfs_new *n, const void *buf, size_t len, uint64_t off)
 {
-    size_t at = 0;
-    int err = 0;
-    uint64_t ticket = pfs_call_begin();
-    while (at < len && !err) {
-        ssize_t got = pwrite(n->fd, (const char *)buf + at, len - at, (off_t)(off + at));
-        if (got > 0)
-            at += (size_t)got;
-        else if (got == 0)
-            err = -EIO;
-        else if (errno != EINTR)
-            err = -errno;
-    }
-    pfs_call_end(ticket);
-    count(pfs_write_bytes, at);
-    return err;
+    return pfs_write_fd(n->fd, buf, len, off);
 }
 
 /* Owner before mode: a chown takes setuid away, which it must not get from `like` at all. */

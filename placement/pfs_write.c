@@ -121,13 +121,13 @@ uint64_t pfs_write_unit(struct file *f)
     return f->pfs_unit;
 }
 
-int pfs_write(struct file *f, const void *buf, size_t len, uint64_t off)
+int pfs_write_fd(int fd, const void *buf, size_t len, uint64_t off)
 {
     size_t at = 0;
     int err = 0;
     uint64_t ticket = pfs_call_begin();
     while (at < len && !err) {
-        ssize_t n = pwrite(f->pfs_fd, (const char *)buf + at, len - at, (off_t)(off + at));
+        ssize_t n = pwrite(fd, (const char *)buf + at, len - at, (off_t)(off + at));
         if (n > 0)
             at += (size_t)n;
         else if (n == 0)
@@ -138,6 +138,11 @@ int pfs_write(struct file *f, const void *buf, size_t len, uint64_t off)
     pfs_call_end(ticket);
     count(pfs_write_bytes, at);
     return err;
+}
+
+int pfs_write(struct file *f, const void *buf, size_t len, uint64_t off)
+{
+    return pfs_write_fd(f->pfs_fd, buf, len, off);
 }
 
 /* Zeros where the PFS file has data in [off, end): holes stay holes. */
