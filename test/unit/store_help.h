@@ -135,4 +135,23 @@ static inline int fill_chunk(struct file *f, uint64_t index, const struct versio
                       XXH3_64bits(data + index * chunk, len), owned, false);
 }
 
+/* What was unflushed: how many files, and the last of them. */
+struct seen {
+    unsigned n;
+    char path[200];
+    uint64_t bytes;
+    bool suspect;
+};
+
+static inline int see(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
+{
+    struct seen *s = arg;
+    (void)fid;
+    s->n++;
+    snprintf(s->path, sizeof(s->path), "%s", path);
+    s->bytes = bytes;
+    s->suspect = suspect;
+    return 0;
+}
+
 #endif

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "golden.h"
 #include "suite.h"
 
 /* ---- filling with pseudo-random values: the same for the same seed on every machine ---- */
@@ -316,47 +317,18 @@ START_TEST(every_message_with_a_wrong_byte_is_refused_or_another_message)
 }
 END_TEST
 
-/* The directory: EDDY_GOLDEN_DIR, or seen from this source file, the top or a build directory. */
-static void golden_path(enum msg_type type, char *path, size_t size)
-{
-    const char *slash = strrchr(__FILE__, '/');
-    char beside[2048];
-    snprintf(beside, sizeof(beside), "%.*s/../golden", slash ? (int)(slash - __FILE__) : 1,
-             slash ? __FILE__ : ".");
-    const char *dirs[] = {getenv("EDDY_GOLDEN_DIR"), beside, "test/golden", "../test/golden"};
-    size_t i = 0;
-    while (i < ARRAY_LEN(dirs) - 1 && (!dirs[i] || access(dirs[i], F_OK)))
-        i++;
-    snprintf(path, size, "%s/%s.bin", dirs[i], msg_name(type));
-}
-
-static void write_golden(const char *path, const void *buf, size_t len)
-{
-    FILE *f = fopen(path, "wb");
-    ck_assert_msg(f, "%s: %s", path, strerror(errno));
-    ck_assert_uint_eq(fwrite(buf, 1, len, f), len);
-    ck_assert_int_eq(fclose(f), 0);
-}
-
 START_TEST(every_message_is_byte_for_byte_as_it_was)
 {
     struct fill f = {.state = (uint64_t)_i};
     struct msg *m = filled(&f, (enum msg_type)_i), *back;
-    char path[4096];
-    static uint8_t golden[65536];
+    static uint8_t before[65536];
     void *buf;
     size_t len;
     encode(m, &buf, &len);
-    golden_path((enum msg_type)_i, path, sizeof(path));
-    if (getenv("EDDY_GOLDEN_WRITE"))
-        write_golden(path, buf, len);
-    FILE *file = fopen(path, "rb");
-    ck_assert_msg(file, "%s: %s (EDDY_GOLDEN_DIR names the directory)", path, strerror(errno));
-    size_t golden_len = fread(golden, 1, sizeof(golden), file);
-    fclose(file);
-    ck_assert_msg(golden_len == len && !memcmp(golden, buf, len),
-                  "%s differs: the wire format changed", path);
-    ck_assert_int_eq(decode_exact(golden, golden_len, &back), 0);
+    size_t before_len = golden(msg_name((enum msg_type)_i), buf, len, before, sizeof(before));
+    ck_assert_msg(before_len == len && !memcmp(before, buf, len),
+                  "%s differs: the wire format changed", msg_name((enum msg_type)_i));
+    ck_assert_int_eq(decode_exact(before, before_len, &back), 0);
     assert_same(m, back);
     msg_free(back);
     free(buf);

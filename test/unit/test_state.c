@@ -1,6 +1,7 @@
 /* test_state.c - records and indexes, torn and damaged ones, the disk format, and what a power loss
  * leaves. */
 #include "store_help.h"
+#include "golden.h"
 #include "suite.h"
 
 #include <stddef.h>
@@ -254,39 +255,6 @@ START_TEST(the_disk_format_is_as_documented)
 }
 END_TEST
 
-/* In EDDY_GOLDEN_DIR, or as seen from this source file, the top or a build directory. */
-static void golden_path(const char *name, char *path, size_t size)
-{
-    const char *slash = strrchr(__FILE__, '/');
-    char beside[2048];
-    snprintf(beside, sizeof(beside), "%.*s/../golden", slash ? (int)(slash - __FILE__) : 1,
-             slash ? __FILE__ : ".");
-    const char *dirs[] = {getenv("EDDY_GOLDEN_DIR"), beside, "test/golden", "../test/golden"};
-    size_t i = 0;
-    while (i < ARRAY_LEN(dirs) - 1 && (!dirs[i] || access(dirs[i], F_OK)))
-        i++;
-    snprintf(path, size, "%s/%s.bin", dirs[i], name);
-}
-
-/* The bytes of a golden file; written first with EDDY_GOLDEN_WRITE=1 (after a wanted change of the
- * format). */
-static void golden(const char *name, const void *now, void *buf, size_t len)
-{
-    char path[4096];
-    golden_path(name, path, sizeof(path));
-    FILE *f;
-    if (getenv("EDDY_GOLDEN_WRITE")) {
-        f = fopen(path, "wb");
-        ck_assert_msg(f != NULL, "%s: %s", path, strerror(errno));
-        ck_assert_uint_eq(fwrite(now, 1, len, f), len);
-        ck_assert_int_eq(fclose(f), 0);
-    }
-    f = fopen(path, "rb");
-    ck_assert_msg(f != NULL, "%s: %s", path, strerror(errno));
-    ck_assert_uint_eq(fread(buf, 1, len, f), len);
-    fclose(f);
-}
-
 /* Records that an earlier eddyfs wrote are read, and the same records are written today. */
 START_TEST(golden_records_are_read_and_written)
 {
@@ -318,9 +286,9 @@ START_TEST(golden_records_are_read_and_written)
     k->bits[BITS_COVERED] = 2;
     k->bits[BITS_ZERO] = 1;
     struct path_record *p = slab_at(&state.files, path_where_slot(r->path_where));
-    golden("store_file", r, file, sizeof(file));
-    golden("store_path", p, piece, sizeof(piece));
-    golden("store_chunk", k, chunk, sizeof(chunk));
+    ck_assert_uint_eq(golden("store_file", r, sizeof(file), file, sizeof(file)), sizeof(file));
+    ck_assert_uint_eq(golden("store_path", p, sizeof(piece), piece, sizeof(piece)), sizeof(piece));
+    ck_assert_uint_eq(golden("store_chunk", k, sizeof(chunk), chunk, sizeof(chunk)), sizeof(chunk));
     ck_assert_mem_eq(file, r, sizeof(file));
     ck_assert_mem_eq(piece, p, sizeof(piece));
     ck_assert_mem_eq(chunk, k, sizeof(chunk));
@@ -367,24 +335,6 @@ static void power_loss(void)
         ck_assert_int_eq(pwrite(fd, "another boot", 13, offsetof(struct slab_header, boot_id)), 13);
         close(fd);
     }
-}
-
-struct seen {
-    unsigned n;
-    char path[100];
-    uint64_t bytes;
-    bool suspect;
-};
-
-static int see(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
-{
-    struct seen *s = arg;
-    (void)fid;
-    s->n++;
-    snprintf(s->path, sizeof(s->path), "%s", path);
-    s->bytes = bytes;
-    s->suspect = suspect;
-    return 0;
 }
 
 static void cached_file(uint64_t n)

@@ -173,18 +173,25 @@ START_TEST(a_truncation_waits_for_the_write_that_it_cuts)
 }
 END_TEST
 
-START_TEST(a_failed_copy_out_keeps_all_dirty_and_the_cut)
+/* The copy-out of a file of 50000 bytes that was cut at `at` and written again from there on. */
+static struct snapshot *begin_copy_of_cut(struct file *f, uint64_t at, size_t len)
 {
-    uint8_t data[8192];
+    uint8_t data[20000];
     put_pattern(data, sizeof(data), 0, 11);
-    struct file *f = get_file(1, "x");
     struct version v = version_n(50000, 5);
     store_set_claim(f, 1, 1, &v);
     uint64_t fill;
-    ck_assert_int_eq(store_truncate(f, 0, &fill), 0);
-    write_ok(f, data, sizeof(data), 0);
+    ck_assert_int_eq(store_truncate(f, at, &fill), 0);
+    write_ok(f, data, len, at);
     struct snapshot *s;
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
+    return s;
+}
+
+START_TEST(a_failed_copy_out_keeps_all_dirty_and_the_cut)
+{
+    struct file *f = get_file(1, "x");
+    struct snapshot *s = begin_copy_of_cut(f, 0, 8192);
     ck_assert_uint_eq(s->cut, 0);
     store_snapshot_done(s, false);
     ck_assert_uint_eq(info_of(f).cut, 0);
@@ -195,16 +202,9 @@ END_TEST
 
 START_TEST(a_second_cut_at_the_same_place_is_not_taken_for_the_first)
 {
-    uint8_t data[20000];
-    put_pattern(data, sizeof(data), 0, 12);
     struct file *f = get_file(1, "x");
-    struct version v = version_n(50000, 5);
-    store_set_claim(f, 1, 1, &v);
+    struct snapshot *s = begin_copy_of_cut(f, 4096, 20000);
     uint64_t fill;
-    ck_assert_int_eq(store_truncate(f, 4096, &fill), 0);
-    write_ok(f, data, sizeof(data), 4096);
-    struct snapshot *s;
-    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
     ck_assert_int_eq(store_truncate(f, 4096, &fill), 0); /* the PFS gets s's pages after its cut */
     store_snapshot_done(s, true);
     ck_assert_uint_eq(info_of(f).cut, 4096);

@@ -105,23 +105,6 @@ START_TEST(another_chunk_size_empties_a_clean_cache_and_refuses_a_dirty_one)
 }
 END_TEST
 
-struct seen {
-    unsigned n;
-    char path[200];
-    uint64_t bytes;
-    bool suspect;
-};
-static int see(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
-{
-    struct seen *s = arg;
-    (void)fid;
-    s->n++;
-    snprintf(s->path, sizeof(s->path), "%s", path);
-    s->bytes = bytes;
-    s->suspect = suspect;
-    return 0;
-}
-
 START_TEST(what_a_dead_daemon_left_is_listed_without_a_daemon)
 {
     uint8_t data[5000] = {1};
