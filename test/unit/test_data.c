@@ -1,5 +1,8 @@
 /* test_data.c - claimed files between three nodes: what one wrote the others read and write on,
- * before and after the flush, and when the claimant gives the claim back, is slow, or dies. */
+ * before and after the flush, and when the claimant gives the claim back, is slow, or dies.
+ *
+ * waits
+ */
 #include "nodes.h"
 #include "suite.h"
 

@@ -1,0 +1,86 @@
+/* flush_env.h - for tests of write-back: a flusher with a real store over a plain directory. */
+#ifndef EDDY_TEST_FLUSH_ENV_H
+#define EDDY_TEST_FLUSH_ENV_H
+
+#include "pfs_env.h"
+
+#include "flush/flush_int.h"
+#include "transport/loop.h"
+
+#include <signal.h>
+
+#define NO_LULL (24u * 3600 * 1000) /* a wait interval that does not come: only who asks flushes */
+
+static inline void start(uint64_t wait_ms)
+{
+    struct flush_config c = {.policy = FLUSH_IDLE, .wait_ms = wait_ms, .writers = 4};
+    ck_assert_int_eq(flush_start(&c), 0);
+    ck_assert_int_eq(flush_recover(), 0);
+}
+
+static inline void setup(void)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    env_make();
+    env_open_store();
+    env_open_pfs();
+    ck_assert_int_eq(pools_start(), 0);
+}
+
+static inline void setup_user(void)
+{
+    env_make();
+    env_be_user();
+    env_open_store();
+    env_open_pfs();
+    ck_assert_int_eq(pools_start(), 0);
+}
+
+static inline void teardown(void)
+{
+    flush_stop();
+    pools_stop();
+    pfs_close();
+    store_close(false);
+    env_remove();
+}
+
+/* Waits for a condition; a test that never sees it fails. */
+#define UNTIL(cond)                                                                                \
+    do {                                                                                           \
+        for (int i_ = 0; !(cond); i_++) {                                                          \
+            if (i_ > 20000)                                                                        \
+                ck_abort_msg("waited 20 s for " #cond);                                            \
+            usleep(1000);                                                                          \
+        }                                                                                          \
+    } while (0)
+
+static inline bool dirty(struct file *f)
+{
+    struct file_info info;
+    store_info(f, &info);
+    return info.dirty;
+}
+
+static inline uint64_t pending(void)
+{
+    struct flush_status s;
+    flush_status(&s);
+    return s.pending_files;
+}
+
+static inline void shut(struct file *f)
+{
+    pfs_release(f);
+    file_put(f);
+}
+
+static char page[1 << 20];
+
+static inline void fill_page(char seed)
+{
+    for (size_t i = 0; i < sizeof(page); i++)
+        page[i] = (char)(seed + i * 7 + (i >> 9));
+}
+
+#endif

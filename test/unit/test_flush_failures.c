@@ -1,0 +1,406 @@
+/* test_flush_failures.c - write-back that fails, is stopped or comes after a crash loses nothing.
+ *
+ * waits
+ */
+#include "flush_env.h"
+
+#include "transport/session.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+/* ---- errors ---- */
+
+struct listed {
+    unsigned n, tries;
+    int error;
+    uint64_t bytes;
+};
+
+static int list_one(void *arg, const char *path, uint64_t bytes, uint64_t since_s, unsigned tries,
+                    int error, bool suspect)
+{
+    struct listed *l = arg;
+    ck_assert_ptr_nonnull(path);
+    ck_assert_uint_lt(since_s, 60);
+    ck_assert(!suspect);
+    l->n++;
+    l->tries = tries;
+    l->error = error;
+    l->bytes += bytes;
+    return 0;
+}
+
+static struct listed unflushed(void)
+{
+    struct listed l = {0};
+    flush_each_unflushed(list_one, &l);
+    return l;
+}
+
+START_TEST(a_file_that_is_too_large)
+{
+    start(NO_LULL);
+    fill_page(9);
+    struct file *f = env_create("f", 0644);
+    struct flush_seen handle, other, later;
+    flush_error_seen(f, &handle);
+    flush_error_seen(f, &other);
+    env_write(f, page, 500000, 1 << 20);
+    struct rlimit old, r;
+    getrlimit(RLIMIT_FSIZE, &old);
+    r = old;
+    r.rlim_cur = 1 << 20; /* Check's own notes need some, too */
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &r), 0);
+    ck_assert_int_eq(flush_file(f), -EFBIG);
+    ck_assert(dirty(f));
+    ck_assert_int_eq(flush_error_once(f, &handle), -EFBIG);
+    ck_assert_int_eq(flush_error_once(f, &handle), 0);     /* once */
+    ck_assert_int_eq(flush_error_once(f, &other), -EFBIG); /* each */
+    flush_error_seen(f, &later);
+    ck_assert_int_eq(flush_error_once(f, &later), 0); /* opened after it */
+    ck_assert_int_eq(flush_all(NULL, NULL), -EIO);
+    ck_assert_int_eq(flush_error_once(f, &handle), 0); /* the same still */
+    ck_assert_int_eq(flush_error_once(f, &later), -EFBIG);
+    ck_assert_int_eq(flush_error_once(f, &later), 0);
+    struct listed l = unflushed();
+    ck_assert_uint_eq(l.n, 1);
+    ck_assert_int_eq(l.error, -EFBIG);
+    ck_assert_uint_eq(l.tries, 2);
+    ck_assert_uint_ge(l.bytes, 500000);
+    struct flush_status s;
+    flush_status(&s);
+    ck_assert_uint_eq(s.failed_files, 1);
+    ck_assert_uint_eq(s.pending_files, 1);
+    ck_assert_int_eq(flush_retry(NULL, NULL), -EIO);
+    setrlimit(RLIMIT_FSIZE, &old);
+    struct file *g = env_create("g", 0644);
+    env_write(g, "abc", 3, 0);
+    ck_assert_int_eq(flush_retry(NULL, NULL), 0); /* at once, not after the back-off */
+    ck_assert(!dirty(f) && dirty(g));             /* only what failed */
+    shut(g);
+    ck_assert_int_eq(flush_all(NULL, NULL), 0);
+    struct stat st;
+    ck_assert_int_eq(stat(env_path("f"), &st), 0);
+    ck_assert_int_eq(st.st_size, (1 << 20) + 500000);
+    ck_assert_uint_eq(unflushed().n, 0);
+    ck_assert_int_eq(flush_error_once(f, &handle), 0);
+    shut(f);
+}
+END_TEST
+
+START_TEST(a_failed_file_is_tried_again_by_itself)
+{
+    start(20);
+    struct file *f = env_create("f", 0644);
+    struct rlimit old, r;
+    getrlimit(RLIMIT_FSIZE, &old);
+    r = old;
+    r.rlim_cur = 1 << 20;
+    lull_begin();
+    env_write(f, "abc", 3, 1 << 20);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &r), 0);
+    lull_end();
+    UNTIL(unflushed().error == -EFBIG);
+    setrlimit(RLIMIT_FSIZE, &old);
+    UNTIL(!dirty(f));
+    struct stat st;
+    ck_assert_int_eq(stat(env_path("f"), &st), 0);
+    ck_assert_int_eq(st.st_size, (1 << 20) + 3);
+    shut(f);
+}
+END_TEST
+
+START_TEST(a_file_that_may_not_be_written)
+{
+    start(NO_LULL);
+    if (getuid() != 0)
+        return;
+    struct file *f = env_create("f", 0644);
+    env_write(f, "abc", 3, 0);
+    pfs_release(f);
+    pfs_drop(f);
+    ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(chown(env_path("f"), 0, 0), 0);
+    ck_assert_int_eq(seteuid(NOBODY), 0);
+    ck_assert_int_eq(flush_file(f), -EACCES);
+    ck_assert(dirty(f));
+    env_expect("f", "", 0);
+    ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(chmod(env_path("f"), 0666), 0);
+    ck_assert_int_eq(seteuid(NOBODY), 0);
+    ck_assert_int_eq(flush_file(f), 0);
+    env_expect("f", "abc", 3);
+    file_put(f);
+}
+END_TEST
+
+/* As git, tar and cp -p make them. */
+START_TEST(a_file_without_owner_write)
+{
+    start(50);
+    struct file *f = env_create("with", 0444), *g = env_create("without", 0400);
+    env_write(f, "abc", 3, 0);
+    env_write(g, "abcd", 4, 0);
+    lull_begin();
+    pfs_release(f); /* its descriptor is kept */
+    pfs_release(g);
+    pfs_drop(g); /* this one fell out of the budget */
+    lull_end();
+    UNTIL(!dirty(f) && !dirty(g));
+    UNTIL(!pending());
+    ck_assert_uint_eq(env_mode("with"), 0444);
+    ck_assert_uint_eq(env_mode("without"), 0400);
+    env_expect("with", "abc", 3);
+    env_expect("without", "abcd", 4);
+    file_put(f);
+    file_put(g);
+}
+END_TEST
+
+START_TEST(unlinked_is_never_flushed)
+{
+    start(NO_LULL);
+    struct file *f = env_create("f", 0644), *g = env_create("g", 0644);
+    uint64_t before = counted(pfs_write_bytes);
+    env_write(f, "abc", 3, 0);
+    env_write(g, "abc", 3, 0);
+    /* f: seen by its descriptor; g: told */
+    ck_assert_int_eq(unlink(env_path("f")), 0);
+    ck_assert_int_eq(unlink(env_path("g")), 0);
+    lock_take(&g->lock);
+    g->unlinked = true;
+    lock_drop(&g->lock);
+    ck_assert_int_eq(flush_all(NULL, NULL), 0);
+    ck_assert_uint_eq(counted(pfs_write_bytes), before);
+    ck_assert_uint_eq(unflushed().n, 0);
+    char back[3]; /* who has it open reads on */
+    size_t n = store_pin(f, 0, 3);
+    ck_assert_uint_eq(n, 3);
+    ck_assert_int_eq(store_pread(f, back, 3, 0), 0);
+    store_unpin(f, 0, n);
+    ck_assert_mem_eq(back, "abc", 3);
+    shut(f);
+    shut(g);
+}
+END_TEST
+
+START_TEST(removed_behind_our_back_keeps_the_data)
+{
+    start(NO_LULL);
+    struct file *f = env_create("f", 0644);
+    env_write(f, "abc", 3, 0);
+    pfs_release(f);
+    pfs_drop(f);
+    ck_assert_int_eq(rename(env_path("f"), env_path("elsewhere")), 0);
+    ck_assert_int_eq(flush_file(f), -ENOENT);
+    env_put("f", "other", 5, 0644);
+    ck_assert_int_eq(flush_file(f), -ESTALE);
+    env_expect("f", "other", 5);
+    ck_assert(dirty(f));
+    file_set_path(f, "elsewhere"); /* found again */
+    ck_assert_int_eq(flush_all(NULL, NULL), 0);
+    env_expect("elsewhere", "abc", 3);
+    file_put(f);
+}
+END_TEST
+
+static bool small_pfs(void)
+{
+    if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+        return false;
+    char pfs[128];
+    snprintf(pfs, sizeof(pfs), "%s/pfs", env_dir);
+    pfs_close();
+    bool mounted = mount("none", pfs, "tmpfs", 0, "size=4m,mode=0777") == 0;
+    env_open_pfs();
+    return mounted;
+}
+
+START_TEST(a_full_pfs_loses_nothing)
+{
+    bool full = small_pfs();
+    start(NO_LULL);
+    if (!full)
+        return;
+    enum { FILES = 30 };
+    struct file *f[FILES];
+    char name[16];
+    env_put("ballast", page, sizeof(page), 0644);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof(name), "f%d", i);
+        f[i] = env_create(name, 0644);
+        memset(page, i + 1, 200000);
+        env_write(f[i], page, 200000, 0);
+    }
+    ck_assert_int_eq(flush_all(NULL, NULL), -EIO);
+    struct listed l = unflushed();
+    ck_assert_uint_gt(l.n, 5);
+    ck_assert_uint_lt(l.n, FILES);
+    ck_assert_int_eq(l.error, -ENOSPC);
+    /* a writer who needs room is told, and does not hang */
+    int err = flush_make_room(f[0]); /* 0: some files have just become clean */
+    ck_assert(err == 0 || err == -ENOSPC);
+    ck_assert_int_eq(flush_make_room(f[0]), -ENOSPC);
+    char pfs[128], options[] = "size=64m";
+    snprintf(pfs, sizeof(pfs), "%s/pfs", env_dir);
+    ck_assert_int_eq(mount("none", pfs, NULL, MS_REMOUNT, options), 0);
+    ck_assert_int_eq(flush_all(NULL, NULL), 0);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof(name), "f%d", i);
+        memset(page, i + 1, 200000);
+        env_expect(name, page, 200000);
+        shut(f[i]);
+    }
+    pfs_close();
+    umount2(pfs, MNT_DETACH);
+    env_open_pfs();
+}
+END_TEST
+
+START_TEST(room_is_made_by_flushing)
+{
+    start(NO_LULL);
+    lull_begin();
+    struct file *f = env_create("f", 0644);
+    env_write(f, page, sizeof(page), 0);
+    ck_assert_int_eq(flush_make_room(f), 0);
+    UNTIL(!dirty(f));
+    /* once more is the truth for who did not know; then there is nothing that could be flushed */
+    int err = flush_make_room(f);
+    ck_assert(err == 0 || err == -ENOSPC);
+    ck_assert_int_eq(flush_make_room(f), -ENOSPC);
+    lull_end();
+    shut(f);
+}
+END_TEST
+
+/* ---- the end, and after a crash ---- */
+
+START_TEST(a_stop_in_the_middle_keeps_what_is_dirty)
+{
+    start(30);
+    struct file *f = env_create("f", 0644);
+    fill_page(2);
+    for (int i = 0; i < 40; i++)
+        env_write(f, page, sizeof(page), (uint64_t)i << 20);
+    uint64_t before = counted(pfs_write_bytes);
+    UNTIL(counted(pfs_write_bytes) > before);
+    lull_begin();
+    flush_stop(); /* must not wait for a lull */
+    lull_end();
+    start(NO_LULL);
+    ck_assert_int_eq(flush_recover(), 0);
+    ck_assert_int_eq(flush_all(NULL, NULL), 0);
+    ck_assert(!dirty(f));
+    int fd = open(env_path("f"), O_RDONLY);
+    static char back[1 << 20];
+    for (int i = 0; i < 40; i++) {
+        ck_assert_int_eq(read(fd, back, sizeof(back)), (ssize_t)sizeof(back));
+        ck_assert_mem_eq(back, page, sizeof(page));
+    }
+    close(fd);
+    shut(f);
+}
+END_TEST
+
+START_TEST(what_a_dead_daemon_left_is_flushed)
+{
+    start(NO_LULL);
+    struct file *f = env_create("f", 0644), *g = env_create("g", 0644);
+    fill_page(4);
+    env_write(f, page, 70000, 0);
+    env_write(g, "abc", 3, 0);
+    ck_assert_int_eq(chmod(env_path("g"), 0644), 0); /* a flush of it was under way: it is 0444 */
+    store_set_raised_mode(g, 0444);
+    shut(f);
+    shut(g);
+    flush_stop();
+    store_close(false); /* as after kill -9: nothing is flushed */
+    env_open_store();
+    start(NO_LULL);
+    ck_assert_int_eq(flush_recover(), 0);
+    ck_assert_uint_eq(env_mode("g"), 0444);
+    ck_assert_uint_eq(pending(), 2);
+    ck_assert_int_eq(flush_all(NULL, NULL), 0);
+    ck_assert_uint_eq(pending(), 0);
+    env_expect("f", page, 70000);
+    env_expect("g", "abc", 3);
+    ck_assert_uint_eq(env_mode("g"), 0444);
+}
+END_TEST
+
+static int count_name(void *arg, const char *session, uint64_t node, const char *node_name,
+                      struct fid fid, const char *path)
+{
+    unsigned *n = arg;
+    (void)session;
+    (void)node_name;
+    ck_assert_uint_eq(node, store_node_id());
+    ck_assert(!fid_is_zero(fid));
+    ck_assert(strncmp(path, "file ", 5) == 0);
+    ++*n;
+    return 0;
+}
+
+static unsigned named(const char *dir)
+{
+    unsigned n = 0;
+    int err = session_each_dirty(dir, count_name, &n);
+    ck_assert(err == 0 || err == -ENOENT);
+    return n;
+}
+
+START_TEST(dirty_files_are_named_in_the_session)
+{
+    char err[256] = "", dir[128];
+    snprintf(dir, sizeof(dir), "%s/sessions", env_dir);
+    ck_assert_int_eq(mkdir(dir, 0700), 0);
+    struct session_config c = {dir, "test", 1 << 20};
+    ck_assert_msg(session_open(&c, err, sizeof(err)) == 0, "%s", err);
+    start(NO_LULL);
+    struct file *f[20];
+    for (int i = 0; i < 20; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "file %d\nof \\ many", i);
+        f[i] = env_create(name, 0644);
+        env_write(f[i], "x", 1, 0);
+    }
+    UNTIL(named(dir) == 20); /* a batch, within a second */
+    ck_assert_int_eq(flush_file(f[0]), 0);
+    UNTIL(named(dir) == 19);
+    ck_assert_int_eq(flush_all(NULL, NULL), 0);
+    UNTIL(named(dir) == 0);
+    env_write(f[3], "y", 1, 0);
+    flush_stop(); /* at once, in the end */
+    ck_assert_uint_eq(named(dir), 1);
+    start(NO_LULL);
+    for (int i = 0; i < 20; i++)
+        shut(f[i]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("flush_failures");
+    TCase *t = tcase_create("flush_failures");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 100);
+    tcase_add_test(t, a_file_that_is_too_large);
+    tcase_add_test(t, a_failed_file_is_tried_again_by_itself);
+    tcase_add_test(t, unlinked_is_never_flushed);
+    tcase_add_test(t, removed_behind_our_back_keeps_the_data);
+    tcase_add_test(t, a_full_pfs_loses_nothing);
+    tcase_add_test(t, room_is_made_by_flushing);
+    tcase_add_test(t, a_stop_in_the_middle_keeps_what_is_dirty);
+    tcase_add_test(t, what_a_dead_daemon_left_is_flushed);
+    tcase_add_test(t, dirty_files_are_named_in_the_session);
+    suite_add_tcase(s, t);
+    t = tcase_create("user");
+    tcase_add_checked_fixture(t, setup_user, teardown);
+    tcase_add_test(t, a_file_that_may_not_be_written);
+    tcase_add_test(t, a_file_without_owner_write);
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}
