@@ -1,59 +1,17 @@
-/* test_loop.c - calls to the network thread, its timers, libuv's pool, and the pools. */
+/* test_loop.c - calls to the network thread, its timers and libuv's pool. */
 #include "transport/loop.h"
 
 #include <check.h>
-#include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "transport/base.h"
-#include "transport/lock.h"
 #include "transport/loop_uv.h"
 
+#include "gate.h"
 #include "suite.h"
-
-#define LONG_MS 60000
-
-/* Conditions that tests wait for. */
-static struct {
-    struct lock lock;
-    pthread_cond_t cond;
-    int n;
-} gate;
-
-static void gate_init(void)
-{
-    lock_init(&gate.lock, RANK_LEAF);
-    lock_cond_init(&gate.cond);
-    gate.n = 0;
-}
-
-static void gate_add(int n)
-{
-    lock_take(&gate.lock);
-    gate.n += n;
-    pthread_cond_broadcast(&gate.cond);
-    lock_drop(&gate.lock);
-}
-
-static void gate_wait(int n)
-{
-    lock_take(&gate.lock);
-    while (gate.n < n)
-        ck_assert_int_eq(lock_wait(&gate.lock, &gate.cond, LONG_MS), 0);
-    lock_drop(&gate.lock);
-}
-
-static void open_gate(void *arg)
-{
-    (void)arg;
-    gate_add(1);
-}
 
 static void start(void)
 {
@@ -419,157 +377,8 @@ START_TEST(idle_uses_no_cpu)
 }
 END_TEST
 
-/* ---- pools ---- */
-
-static struct {
-    pthread_barrier_t barrier;
-    _Atomic int running, most, ran;
-} crowd;
-
-static void meet(void *arg)
-{
-    (void)arg;
-    int now = ++crowd.running, most = crowd.most;
-    while (now > most && !atomic_compare_exchange_weak(&crowd.most, &most, now))
-        ;
-    pthread_barrier_wait(&crowd.barrier);
-    crowd.running--;
-    crowd.ran++;
-}
-
-START_TEST(pool_runs_its_maximum_at_once_and_no_more)
-{
-    struct pool *p = pool_new("crowd", 8);
-    pthread_barrier_init(&crowd.barrier, NULL, 8);
-    for (int i = 0; i < 8 * 50; i++)
-        pool_submit(p, meet, NULL); /* does not end unless 8 run at once */
-    pool_free(p);
-    ck_assert_int_eq(crowd.ran, 8 * 50);
-    ck_assert_int_eq(crowd.most, 8);
-    pthread_barrier_destroy(&crowd.barrier);
-}
-END_TEST
-
-static int order[1000], norder;
-
-static void note_order(void *arg)
-{
-    order[norder++] = (int)(intptr_t)arg;
-}
-
-static void wait_for_go(void *arg)
-{
-    (void)arg;
-    gate_add(1);
-    gate_wait(2);
-}
-
-START_TEST(pool_of_one_keeps_the_order_and_counts_what_waits)
-{
-    gate_init();
-    struct pool *p = pool_new("one", 1);
-    pool_submit(p, wait_for_go, NULL);
-    gate_wait(1);
-    ck_assert_uint_eq(pool_waiting(p), 0);
-    for (int i = 0; i < 1000; i++)
-        pool_submit(p, note_order, (void *)(intptr_t)i);
-    ck_assert_uint_eq(pool_waiting(p), 1000);
-    gate_add(1);
-    pool_free(p);
-    ck_assert_int_eq(norder, 1000);
-    for (int i = 0; i < 1000; i++)
-        ck_assert_int_eq(order[i], i);
-}
-END_TEST
-
-static _Atomic int chained;
-
-static void chain(void *arg)
-{
-    struct pool *p = arg;
-    if (++chained < 100)
-        pool_submit(p, chain, p);
-}
-
-START_TEST(pool_free_waits_for_jobs_that_jobs_submit)
-{
-    struct pool *p = pool_new("chain", 3);
-    pool_submit(p, chain, p);
-    pool_free(p);
-    ck_assert_int_eq(chained, 100);
-    pool_free(NULL);
-}
-END_TEST
-
-static _Atomic int hops;
-
-static void hop(void *arg)
-{
-    (void)arg;
-    struct pool *const next[] = {pool_session, pool_waiters, pool_data, pool_names};
-    int n = hops++;
-    if (n < 9999)
-        pool_submit(next[n % 4], hop, NULL);
-}
-
-START_TEST(pools_stop_when_jobs_hop_from_pool_to_pool)
-{
-    ck_assert_int_eq(pools_start(), 0);
-    pool_submit(pool_names, hop, NULL);
-    pools_stop();
-    ck_assert_int_eq(hops, 10000);
-    ck_assert_ptr_null(pool_names);
-    ck_assert_ptr_null(pool_data);
-    ck_assert_ptr_null(pool_waiters);
-    ck_assert_ptr_null(pool_session);
-}
-END_TEST
-
-/* Threads of this process with this name (a tool that checks threads has some of its own). */
-static int count_threads(const char *name)
-{
-    int n = 0;
-    DIR *d = opendir("/proc/self/task");
-    for (struct dirent *e; (e = readdir(d));) {
-        char path[300], comm[32] = "";
-        snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
-        FILE *f = fopen(path, "r");
-        if (!f)
-            continue;
-        n += fgets(comm, sizeof(comm), f) && !strncmp(comm, name, strlen(name));
-        fclose(f);
-    }
-    closedir(d);
-    return n;
-}
-
-START_TEST(pool_threads_come_with_work_and_end_without)
-{
-    gate_init();
-    struct pool *p = pool_new("comeandgo", 8);
-    ck_assert_int_eq(count_threads("comeandgo"), 0);
-    pthread_barrier_init(&crowd.barrier, NULL, 8);
-    for (int i = 0; i < 8; i++)
-        pool_submit(p, meet, NULL);
-    uint64_t start_ms = boot_ms();
-    int most = 0;
-    for (int now = 1; crowd.ran < 8 || now; now = count_threads("comeandgo")) {
-        most = MAX(most, now);
-        ck_assert_uint_lt(boot_ms() - start_ms, LONG_MS);
-        poll(NULL, 0, 50);
-    }
-    ck_assert_int_eq(most, 8);
-    ck_assert_uint_ge(boot_ms() - start_ms, 9000);
-    pool_submit(p, open_gate, NULL); /* and come again */
-    gate_wait(1);
-    pool_free(p);
-    pthread_barrier_destroy(&crowd.barrier);
-}
-END_TEST
-
 int main(void)
 {
-    Suite *s = suite_create("loop");
     TCase *t = tcase_create("loop");
     tcase_set_timeout(t, 100);
     tcase_add_checked_fixture(t, start, stop);
@@ -586,14 +395,5 @@ int main(void)
     tcase_add_test(t, stopped_timer_does_not_fire);
     tcase_add_test(t, work_runs_in_the_pool_and_ends_in_the_loop_even_when_it_stops);
     tcase_add_test(t, idle_uses_no_cpu);
-    suite_add_tcase(s, t);
-    TCase *pools = tcase_create("pools");
-    tcase_set_timeout(pools, 100);
-    tcase_add_test(pools, pool_runs_its_maximum_at_once_and_no_more);
-    tcase_add_test(pools, pool_of_one_keeps_the_order_and_counts_what_waits);
-    tcase_add_test(pools, pool_free_waits_for_jobs_that_jobs_submit);
-    tcase_add_test(pools, pools_stop_when_jobs_hop_from_pool_to_pool);
-    tcase_add_test(pools, pool_threads_come_with_work_and_end_without);
-    suite_add_tcase(s, pools);
-    return run_suite(s);
+    return run_case("loop", t);
 }
