@@ -12,6 +12,7 @@ import random
 import zlib
 
 BLOCK = 4096
+CHANGES = ("write", "append", "truncate")
 
 
 class Wrong(Exception):
@@ -70,7 +71,7 @@ class File:
         self.data = changed(self.data, record)
         if record.op in ("fsync", "fdatasync"):
             self.keep()
-        else:
+        elif record.op in CHANGES:
             self.since.append(record)
 
     def keep(self):
