@@ -104,6 +104,7 @@ static void set_up(const struct flush_config *c)
 static void be_called(void)
 {
     store_on_dirty(queue_add);
+    store_on_unsynced(names_changed);
     store_dirty_high(flush.config.dirty_high);
     data_on_need(flush_make_room);
     data_on_write(flush_must_wait, flush_admit);
@@ -155,6 +156,7 @@ static void drop_lists(void)
 void flush_stop(void)
 {
     store_on_dirty(NULL);
+    store_on_unsynced(NULL);
     data_on_write(NULL, NULL);
     sample_stop();
     lock_take(&flush.lock);

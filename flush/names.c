@@ -4,6 +4,10 @@
  * Written as a whole, BATCH_MS after the first change; a list that takes long to write (many files,
  * a slow PFS) is written less often, so that it takes at most a twentieth of the time.  Removed
  * when nothing is dirty.
+ *
+ * A start after a power loss reads it, too: files of which the cache has nothing left, or only what
+ * an older fsync covered, are known from it.  So it is also written anew when a file that was
+ * fsynced changes, with the times of all.
  */
 #include "flush/flush_int.h"
 
@@ -83,12 +87,19 @@ struct list {
     size_t n, room;
 };
 
-/* path is the list's now. */
-static void list_add(struct list *l, struct fid fid, char *path)
+/* Its path is the list's now. */
+static void list_add(struct list *l, struct dirty_name name)
 {
     if (l->n == l->room)
         l->names = xrealloc(l->names, (l->room = l->room * 2 + 16) * sizeof(*l->names));
-    l->names[l->n++] = (struct dirty_name){fid, path};
+    l->names[l->n++] = name;
+}
+
+static void add_file(struct list *l, struct file *f)
+{
+    struct file_info info;
+    store_info(f, &info);
+    list_add(l, (struct dirty_name){f->fid, file_path(f), info.mtime_ns, info.ctime_ns});
 }
 
 /* Never flushed by itself, so named as long as it is kept. */
@@ -96,7 +107,7 @@ static int add_suspect(void *arg, struct fid fid, const char *path, uint64_t byt
 {
     (void)bytes;
     (void)suspect;
-    list_add(arg, fid, xstrdup(path));
+    list_add(arg, (struct dirty_name){.fid = fid, .path = xstrdup(path)});
     return 0;
 }
 
@@ -106,7 +117,7 @@ static int write_list(bool *empty)
     struct list l = {NULL, 0, 0};
     struct file **files = queue_files(&n);
     for (size_t i = 0; i < n; i++) {
-        list_add(&l, files[i]->fid, file_path(files[i]));
+        add_file(&l, files[i]);
         file_put(files[i]);
     }
     free(files);

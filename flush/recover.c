@@ -55,42 +55,55 @@ static int is_it(void *arg, struct fid fid, const char *path, uint64_t bytes, bo
     return 0;
 }
 
-/* Is there still something of it that is not on the PFS? */
-static bool is_owed(struct fid fid)
+static bool is_suspect(struct fid fid)
 {
     struct searched s = {fid, false};
+    return !store_each_suspect(is_it, &s) && s.found;
+}
+
+static void say_lost(const char *path, const char *what)
+{
+    log_error("power loss: %s: %s", path, what);
+}
+
+/* What is in the cache is as it was at an fsync, and nothing there tells that it had changed since.
+ * Both times: a rename moves the ctime alone, and utimens may set the mtime to anything. */
+static bool is_older(const struct file_info *info, const struct dirty_name *listed)
+{
+    return info->ctime_ns < listed->ctime_ns && info->mtime_ns != listed->mtime_ns;
+}
+
+static int name_lost(void *arg, const struct dirty_name *listed)
+{
+    (void)arg;
     struct file_info info = {.dirty = false};
-    struct file *f = file_find(fid);
+    struct file *f = file_find(listed->fid);
     if (f) {
         store_info(f, &info);
         file_put(f);
     }
-    return info.dirty || (!store_each_suspect(is_it, &s) && s.found);
-}
-
-static int name_lost(void *arg, const char *session, uint64_t node, const char *node_name,
-                     struct fid fid, const char *path)
-{
-    (void)arg;
-    (void)session;
-    (void)node_name;
-    if (node == store_node_id() && !is_owed(fid))
-        log_error(
-            "power loss: %s: it was not on the PFS, and nothing of it is left in the cache: what "
-            "was written to it last is lost",
-            path);
+    if (is_suspect(listed->fid))
+        return 0;
+    if (!info.dirty)
+        say_lost(listed->path,
+                 "it was not on the PFS, and nothing of it is left in the cache: what "
+                 "was written to it last is lost");
+    else if (!info.loss_told && is_older(&info, listed))
+        say_lost(listed->path,
+                 "what was written to it after its last fsync is lost: kept as fsynced");
     return 0;
 }
 
-/* A power loss may have taken all that the cache knew of a file: the list that the last daemon left
- * in the session directory (names.c) tells of it, until it is written anew. */
+/* A power loss may have taken all that the cache knew of a file, or of its last changes: the list
+ * that the last daemon left in the session directory (names.c) tells of it, until it is written
+ * anew. */
 static void name_all_lost(void)
 {
     char dir[64];
     if (!store_lost_power() || session_dirfd() < 0)
         return;
     snprintf(dir, sizeof(dir), "/proc/self/fd/%d/..", session_dirfd());
-    int err = session_each_dirty(dir, name_lost, NULL);
+    int err = session_each_dirty_of(dir, store_node_id(), name_lost, NULL);
     if (err)
         log_error(
             "after a power loss: the list of files that were not on the PFS cannot be read: %s: "

@@ -102,6 +102,7 @@ static struct file *file_new(struct fid fid, struct file_record *r)
     f->rec = r;
     f->data_fd = f->pfs_fd = -1;
     f->change = random_u64() | 1;
+    f->synced = r->covered.check; /* of the daemon before */
     f->number_inc = core_of(r)->claim_inc;
     f->number = core_of(r)->claim_number;
     if (state_path_get(r, path))

@@ -45,6 +45,7 @@ struct file {
     unsigned held;        /* store_hold's: nothing of it is evicted (f->lock) */
     struct range_op *ops; /* placement/range.h */
     struct snapshot *snapshots;
+    bool synced;       /* fsynced, or perhaps: nothing has changed since */
     uint64_t change;   /* goes up with every change of bytes or size; starts at a random value per
                         object */
     struct file_pass { /* what the kernel serves from the data file: placement/store_pass.c */

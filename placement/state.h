@@ -74,7 +74,9 @@ struct file_record {
     /* made again at start: one of its chunks had two records; records of its chunks were freed since
      * the last state_sync_freed */
     uint32_t doubled, freed;
-    uint8_t spare[4];
+    /* made again at start: a power loss took something of it, and the log says so */
+    uint8_t loss_told;
+    uint8_t spare[3];
     char path[INLINE_PATH];
 };
 

@@ -68,6 +68,7 @@ static void take_file(uint32_t no, struct state_report *rep)
     r->first_chunk = r->last_chunk = r->busy_next = r->busy_prev = SLOT_NONE;
     r->valid = r->zero = r->dirty = 0;
     r->data_synced = r->doubled = r->freed = 0;
+    r->loss_told = 0;
     index_add_file(no);
     if (core_busy(core_of(r)))
         busy_add(r);

@@ -200,7 +200,20 @@ void store_on_dirty(void (*fn)(struct file *f))
     store.on_dirty = fn;
 }
 
+void store_on_unsynced(void (*fn)(void))
+{
+    store.on_unsynced = fn;
+}
+
 /* ---- a file's state ---- */
+
+void store_changed(struct file *f)
+{
+    f->change++;
+    if (f->synced && store.on_unsynced)
+        store.on_unsynced();
+    f->synced = false;
+}
 
 void store_commit(struct file *f)
 {
@@ -320,6 +333,7 @@ void store_info(struct file *f, struct file_info *out)
         .mtime_set = c->flags & CORE_MTIME_SET,
         .racy = c->flags & CORE_RACY,
         .flushing = c->flags & CORE_FLUSHING,
+        .loss_told = f->rec->loss_told,
     };
     lock_drop(&f->lock);
 }

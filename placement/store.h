@@ -84,6 +84,7 @@ struct file_info {
     bool racy;      /* clean pages were filled while the version was racy */
     bool flushing;  /* a flush has begun to change the PFS file and did not end: its version differs
                        by our own doing */
+    bool loss_told; /* a power loss before this start took something of it, and the log says so */
 };
 void store_info(struct file *f, struct file_info *out);
 
@@ -236,6 +237,9 @@ int store_each_claimed(int (*cb)(void *arg, struct file *f), void *arg);
 /* flush registers: called when a file becomes dirty (no lock held by the caller's module other than
  * none). */
 void store_on_dirty(void (*fn)(struct file *f));
+/* ... and when one that was fsynced, or may have been, changes for the first time since.  With
+ * f->lock: fn takes leaf locks only. */
+void store_on_unsynced(void (*fn)(void));
 struct store_usage {
     uint64_t limit, used, dirty, pinned, files, chunks;
     uint64_t ballast; /* of used: set aside on the disk (ballast.h) */

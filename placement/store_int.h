@@ -12,6 +12,7 @@
 struct store {
     struct cachedir dir;
     void (*on_dirty)(struct file *f);
+    void (*on_unsynced)(void);
     bool open;
     bool lost_power; /* since the last daemon */
 };
@@ -56,6 +57,8 @@ static inline bool is_pass(const struct file *f)
 int store_cover(struct file *f);
 /* Commits c (of core_change), keeps the list of busy records. */
 void store_commit(struct file *f);
+/* Its bytes, size or times are others now. */
+void store_changed(struct file *f);
 /* Makes the file dirty before its first dirty page.  True if it was not. */
 bool store_mark_dirty(struct file *f);
 /* What is on the disk as covered (fsynced) would come back after a power loss.  These write the

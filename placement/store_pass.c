@@ -100,7 +100,7 @@ static void took_changes(struct file *f, const struct pass_sample *s)
     c->size = MAX(c->size, s->size);
     c->ctime_ns = MAX(c->ctime_ns, s->ctime_ns);
     store_commit(f);
-    f->change++;
+    store_changed(f);
 }
 
 /* utimens came after the last store, and the daemon died: the time that it set still holds. */

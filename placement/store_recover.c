@@ -247,6 +247,7 @@ static int pass_back_to_covered(struct file *f)
     store_commit(f);
     for (uint32_t no = f->rec->first_chunk; (c = state_chunk_at(no)); no = c->file_next)
         c->flags = (uint16_t)(c->flags & ~CHUNK_HASH);
+    f->rec->loss_told = true;
     log_error(
         "power loss: %s: what was written to it after its last fsync is lost, or there in part",
         name_of(f->rec, path));
@@ -266,7 +267,8 @@ static int back_to_covered(struct file *f)
     *core_change(f->rec) = f->rec->covered;
     store_commit(f);
     uint64_t lost = drop_uncovered(f);
-    if (lost || older)
+    f->rec->loss_told = lost || older;
+    if (f->rec->loss_told)
         log_error("power loss: %s: what was written to it after its last fsync is lost (%llu bytes "
                   "of pages): kept as fsynced",
                   name_of(f->rec, path), (unsigned long long)lost);

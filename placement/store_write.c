@@ -131,7 +131,7 @@ static void wrote(struct file *f, uint64_t end)
     if (!(c->flags & CORE_DELETED))
         c->flags |= CORE_DIRTY;
     store_commit(f);
-    f->change++;
+    store_changed(f);
 }
 
 /* With f->lock (dropped meanwhile), a WRITE op, and room. */
@@ -145,7 +145,7 @@ static int write_pages(struct file *f, const void *buf, size_t len, uint64_t off
     lock_take(&f->lock);
     if (err) {
         pages_fail_write(f, first, last);
-        f->change++; /* valid pages may have some of it */
+        store_changed(f); /* valid pages may have some of it */
         clear_failed(f, off, len);
         return err;
     }
@@ -257,7 +257,7 @@ static void resized(struct file *f, uint64_t size)
     if (!(c->flags & CORE_DELETED))
         c->flags |= CORE_DIRTY;
     store_commit(f);
-    f->change++;
+    store_changed(f);
 }
 
 /* What is cut off goes: first by the size in the record, then its pages, then its bytes.  The page
@@ -386,7 +386,7 @@ static int punch_pages(struct file *f, uint64_t off, uint64_t len, struct room *
     lock_take(&f->lock);
     if (err) {
         pages_fail_write(f, first, last);
-        f->change++;
+        store_changed(f);
         return err;
     }
     pages_end_write(f, first, last);
@@ -560,7 +560,7 @@ void store_set_times(struct file *f, int64_t mtime_ns)
     if (!(c->flags & CORE_DELETED))
         c->flags |= CORE_DIRTY;
     store_commit(f);
-    f->change++;
+    store_changed(f);
     bool became = is_dirty(f) && !was_dirty;
     lock_drop(&f->lock);
     store_tell_dirty(f, became);
@@ -596,6 +596,7 @@ int store_cover(struct file *f)
     k.size = MIN(k.size, size); /* the kernel's writers went on, and a sample has found it longer */
     k.check = core_check(&k, f->fid);
     f->rec->covered = k;
+    f->synced = true;
     lock_drop(&f->lock);
     err = slab_sync(f->rec, sizeof(*f->rec));
     lock_take(&f->lock);

@@ -2,10 +2,10 @@
  * dead.
  *
  * One file per node, dirty/ID, replaced by rename; a line per file: the fid in 32 hexadecimal
- * digits, a blank, the path relative to the PFS directory with \n for a newline and \\ for a
- * backslash:
+ * digits, where they are known its mtime and ctime in ns with 16 digits each, a blank, the path
+ * relative to the PFS directory with \n for a newline and \\ for a backslash:
  *
- *     9a1be0a7734c0d1200c4f2e91d0a7b35 out/step-0001.h5
+ *     9a1be0a7734c0d1200c4f2e91d0a7b35:187a3f01c2d5e600:187a3f01c2d5e600 out/step-0001.h5
  *
  * The reader may be the tool, in no session of its own: it takes what it can read of each session
  * below a directory and goes on past anything else.
@@ -24,7 +24,7 @@
 #include "transport/textfile.h"
 
 #define DIRTY_PATH_MAX 4096
-#define DIRTY_LINE_MAX (32 + 1 + 2 * DIRTY_PATH_MAX + 1)
+#define DIRTY_LINE_MAX (32 + 2 * 17 + 1 + 2 * DIRTY_PATH_MAX + 1)
 #define NODE_FILE_MAX  4096
 
 /* ---- writing ---- */
@@ -48,7 +48,11 @@ static char *print_list(const struct dirty_name *names, size_t n, size_t *len)
     if (!f)
         die("out of memory for the dirty list");
     for (size_t i = 0; i < n; i++) {
-        fprintf(f, "%016" PRIx64 "%016" PRIx64 " ", names[i].fid.hi, names[i].fid.lo);
+        fprintf(f, "%016" PRIx64 "%016" PRIx64, names[i].fid.hi, names[i].fid.lo);
+        if (names[i].mtime_ns || names[i].ctime_ns)
+            fprintf(f, ":%016" PRIx64 ":%016" PRIx64, (uint64_t)names[i].mtime_ns,
+                    (uint64_t)names[i].ctime_ns);
+        putc(' ', f);
         print_path(f, names[i].path);
         putc('\n', f);
     }
@@ -82,7 +86,9 @@ int session_write_dirty(uint64_t id, const struct dirty_name *names, size_t n)
 struct each {
     int (*cb)(void *arg, const char *session, uint64_t node, const char *node_name, struct fid fid,
               const char *path);
+    int (*cb_of)(void *arg, const struct dirty_name *name); /* or this one, of `only` */
     void *arg;
+    uint64_t only;
     const char *session;
     uint64_t node;
     char node_name[NODE_NAME_MAX + 1];
@@ -111,12 +117,20 @@ static bool unescape(char *path)
 static int each_line(struct each *e, char *line, size_t len)
 {
     struct words w = words_of(line, len);
-    struct fid fid = {.hi = words_hex(&w)};
-    fid.lo = words_hex(&w);
+    struct dirty_name name = {.fid.hi = words_hex(&w)};
+    name.fid.lo = words_hex(&w);
+    if (len > 32 && line[32] == ':') {
+        words_match(&w, ":");
+        name.mtime_ns = (int64_t)words_hex(&w);
+        words_match(&w, ":");
+        name.ctime_ns = (int64_t)words_hex(&w);
+    }
     words_match(&w, " ");
-    if (w.bad || memchr(w.p, 0, (size_t)(w.end - w.p)) || !unescape(line + 33))
+    name.path = line + (w.p - line);
+    if (w.bad || memchr(w.p, 0, (size_t)(w.end - w.p)) || !unescape(name.path))
         return 0;
-    return e->cb(e->arg, e->session, e->node, e->node_name, fid, line + 33);
+    return e->cb_of ? e->cb_of(e->arg, &name)
+                    : e->cb(e->arg, e->session, e->node, e->node_name, name.fid, name.path);
 }
 
 /* The rest of a line that is too long for a path. */
@@ -181,7 +195,8 @@ static int each_in_session(struct each *e, int session_fd)
         return 0; /* not a session */
     int err = 0;
     for (struct dirent *d; !err && (d = readdir(dir));) {
-        FILE *f = id_parse(d->d_name, &e->node) ? open_list(dirfd(dir), d->d_name) : NULL;
+        bool wanted = id_parse(d->d_name, &e->node) && (!e->cb_of || e->node == e->only);
+        FILE *f = wanted ? open_list(dirfd(dir), d->d_name) : NULL;
         if (!f)
             continue;
         find_node_name(e, session_fd);
@@ -192,10 +207,7 @@ static int each_in_session(struct each *e, int session_fd)
     return err;
 }
 
-int session_each_dirty(const char *path,
-                       int (*cb)(void *arg, const char *session, uint64_t node,
-                                 const char *node_name, struct fid fid, const char *path),
-                       void *arg)
+static int each_below(const char *path, struct each *e)
 {
     DIR *dir = opendir(path);
     if (!dir)
@@ -207,10 +219,26 @@ int session_each_dirty(const char *path,
         int fd = openat(dirfd(dir), d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
             continue;
-        struct each e = {.cb = cb, .arg = arg, .session = d->d_name};
-        err = each_in_session(&e, fd);
+        e->session = d->d_name;
+        err = each_in_session(e, fd);
         close(fd);
     }
     closedir(dir);
     return err;
+}
+
+int session_each_dirty(const char *path,
+                       int (*cb)(void *arg, const char *session, uint64_t node,
+                                 const char *node_name, struct fid fid, const char *path),
+                       void *arg)
+{
+    struct each e = {.cb = cb, .arg = arg};
+    return each_below(path, &e);
+}
+
+int session_each_dirty_of(const char *path, uint64_t node,
+                          int (*cb)(void *arg, const struct dirty_name *name), void *arg)
+{
+    struct each e = {.cb_of = cb, .arg = arg, .only = node};
+    return each_below(path, &e);
 }

@@ -91,12 +91,13 @@ char *view_print(const struct view *v, size_t *len); /* malloc'd */
 void view_free(struct view *v);                      /* tests only */
 
 /* ---- dirty lists: what `eddy check` reads when no daemon is alive ---- */
-/* Replaces dirty/ID with these lines ("FID PATH\n", path escaped: \n and \\), or removes it when n
- * is 0. */
 struct dirty_name {
     struct fid fid;
     char *path;
+    int64_t mtime_ns,
+        ctime_ns; /* when it was changed last, of its bytes and at all; both 0: not known */
 };
+/* Replaces dirty/ID with a line for each, or removes it when n is 0. */
 int session_write_dirty(uint64_t id, const struct dirty_name *names, size_t n);
 /* For the tool: for every session below dir: cb(session, node id, node name, path).  0 or
  * -errno. */
@@ -104,6 +105,9 @@ int session_each_dirty(const char *dir,
                        int (*cb)(void *arg, const char *session, uint64_t node,
                                  const char *node_name, struct fid fid, const char *path),
                        void *arg);
+/* The same for one node's lists, with what they say of the time. */
+int session_each_dirty_of(const char *dir, uint64_t node,
+                          int (*cb)(void *arg, const struct dirty_name *name), void *arg);
 
 /* PFS clock minus this node's CLOCK_REALTIME, ns, measured when the session was opened. */
 int64_t session_clock_offset_ns(void);

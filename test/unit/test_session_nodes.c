@@ -116,9 +116,9 @@ START_TEST(dirty_names_survive_whatever_their_bytes)
     static char longest[4097];
     memset(longest, '\n', 4096);
     struct dirty_name names[] = {
-        {{1, 2}, (char *)"out/step 1.h5"},
-        {{3, 4}, (char *)"new\nline\\n and \\ and \xff\t"},
-        {{5, UINT64_MAX}, longest},
+        {{1, 2}, (char *)"out/step 1.h5", 0, 0},
+        {{3, 4}, (char *)"new\nline\\n and \\ and \xff\t", 5, 6},
+        {{5, UINT64_MAX}, longest, INT64_MIN, INT64_MAX},
     };
     struct member m = member(0x1f);
     open_job();
@@ -139,9 +139,39 @@ START_TEST(dirty_names_survive_whatever_their_bytes)
 }
 END_TEST
 
+static int same_name(void *arg, const struct dirty_name *name)
+{
+    const struct dirty_name **next = arg;
+    ck_assert(fid_eq(name->fid, (*next)->fid));
+    ck_assert_str_eq(name->path, (*next)->path);
+    ck_assert_int_eq(name->mtime_ns, (*next)->mtime_ns);
+    ck_assert_int_eq(name->ctime_ns, (*next)->ctime_ns);
+    ++*next;
+    return 0;
+}
+
+START_TEST(dirty_names_keep_their_times)
+{
+    struct dirty_name names[] = {
+        {{1, 2}, (char *)":a b", 1700000000123456789, 1700000000987654321},
+        {{3, 4}, (char *)"not known", 0, 0},
+        {{5, 6}, (char *)"before 1970", -1, INT64_MIN},
+    };
+    const struct dirty_name *next = names;
+    open_job();
+    ck_assert_int_eq(session_write_dirty(7, names, 3), 0);
+    ck_assert_int_eq(session_write_dirty(8, names, 1), 0);
+    ck_assert_int_eq(session_each_dirty_of(base, 7, same_name, &next), 0);
+    ck_assert_ptr_eq(next, names + 3);
+    ck_assert_int_eq(session_each_dirty(base, see, &seen), 0);
+    ck_assert_int_eq(seen.n, 4);
+    ck_assert_str_eq(seen.v[0].path, ":a b");
+}
+END_TEST
+
 START_TEST(dirty_list_is_replaced_and_removed)
 {
-    struct dirty_name names[] = {{{1, 2}, (char *)"a"}, {{3, 4}, (char *)"b"}};
+    struct dirty_name names[] = {{{1, 2}, (char *)"a", 0, 0}, {{3, 4}, (char *)"b", 0, 0}};
     open_job();
     ck_assert_int_eq(session_write_dirty(9, NULL, 0), 0);
     ck_assert_int_eq(session_write_dirty(9, names, 2), 0);
@@ -158,7 +188,7 @@ END_TEST
 START_TEST(dirty_lists_of_all_sessions_are_read_and_junk_is_passed_over)
 {
     static char longline[20000];
-    struct dirty_name name = {{1, 2}, (char *)"mine"};
+    struct dirty_name name = {{1, 2}, (char *)"mine", 0, 0};
     open_job();
     ck_assert_int_eq(session_write_dirty(1, &name, 1), 0);
     session_close();
@@ -173,6 +203,8 @@ START_TEST(dirty_lists_of_all_sessions_are_read_and_junk_is_passed_over)
     fwrite(longline, 1, sizeof(longline), f);
     fprintf(f, "\n0000000000000001000000000000000G x\n");
     fwrite("00000000000000010000000000000002 nul\0byte\n", 1, 42, f);
+    fprintf(f, "00000000000000010000000000000002:0000000000000001 one time\n"
+               "00000000000000010000000000000002:0000000000000001:000000000000000x junk\n");
     fprintf(f, "00000000000000070000000000000008 good\n00000000000000010000000000000002 cut off");
     fclose(f);
     write_text(in_job("dirty/notanid"), "00000000000000010000000000000002 x\n");
@@ -307,6 +339,7 @@ static void add_node_tests(TCase *t)
 static void add_dirty_tests(TCase *t)
 {
     tcase_add_test(t, dirty_names_survive_whatever_their_bytes);
+    tcase_add_test(t, dirty_names_keep_their_times);
     tcase_add_test(t, dirty_list_is_replaced_and_removed);
     tcase_add_test(t, dirty_lists_of_all_sessions_are_read_and_junk_is_passed_over);
 }
