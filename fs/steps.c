@@ -44,9 +44,13 @@ static int start_store(char *err, size_t len)
         .percent = settings.cache_percent,
         .chunk_size = settings.chunk_size,
     };
+    /* What a power loss took is said while the store opens, before the log is. */
+    log_keep(settings.log_file || !settings.foreground);
     int e = store_open(&c, err, len);
-    if (e || (settings.foreground && !settings.log_file))
+    if (e || (settings.foreground && !settings.log_file)) {
+        log_keep(false);
         return e;
+    }
     char *path = NULL;
     if (!settings.log_file && asprintf(&path, "%s/eddyfs.log", store_dir()) < 0)
         die("out of memory");

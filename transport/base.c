@@ -32,6 +32,9 @@ static struct {
     int file_fd;           /* the log file's; stays open, so that no writer meets a closed one */
     char node[LOG_NODE_MAX + 1];
     _Atomic int level;
+    FILE *kept; /* log_keep: lines for the file that is not open yet */
+    char *kept_text;
+    size_t kept_len;
 } out = {.mutex = PTHREAD_MUTEX_INITIALIZER,
          .fd = STDERR_FILENO,
          .file_fd = -1,
@@ -64,11 +67,46 @@ static int log_open_file(const char *path)
     return err;
 }
 
+static void write_line(int fd, const char *line, size_t len)
+{
+    ssize_t n;
+    do
+        n = write(fd, line, len);
+    while (n < 0 && errno == EINTR);
+    /* A log that can not be written has nobody to be reported to. */
+}
+
+/* Called with the mutex. */
+static void end_keeping(bool to_file)
+{
+    if (!out.kept)
+        return;
+    fclose(out.kept);
+    if (to_file && out.kept_text)
+        write_line(out.file_fd, out.kept_text, out.kept_len);
+    free(out.kept_text);
+    out.kept = NULL;
+    out.kept_text = NULL;
+}
+
+void log_keep(bool keep)
+{
+    pthread_mutex_lock(&out.mutex);
+    end_keeping(false);
+    if (keep)
+        out.kept = open_memstream(&out.kept_text, &out.kept_len);
+    bool failed = keep && !out.kept;
+    pthread_mutex_unlock(&out.mutex);
+    if (failed)
+        die("out of memory for the log");
+}
+
 int log_open(const char *path, enum log_level level, const char *node)
 {
     pthread_mutex_lock(&out.mutex);
     int err = path ? log_open_file(path) : 0;
     if (!err) {
+        end_keeping(path);
         atomic_store(&out.fd, path ? out.file_fd : STDERR_FILENO);
         atomic_store(&out.level, (int)level);
         snprintf(out.node, sizeof(out.node), "%s", node ? node : "");
@@ -99,13 +137,12 @@ static size_t append_time(char *line, size_t at)
     return append(line, at, "%s.%03ldZ ", text, now.tv_nsec / 1000000);
 }
 
-static void write_line(int fd, const char *line, size_t len)
+static void keep_line(const char *line, size_t len)
 {
-    ssize_t n;
-    do
-        n = write(fd, line, len);
-    while (n < 0 && errno == EINTR);
-    /* A log that can not be written has nobody to be reported to. */
+    pthread_mutex_lock(&out.mutex);
+    if (out.kept)
+        fwrite(line, 1, len, out.kept);
+    pthread_mutex_unlock(&out.mutex);
 }
 
 static void log_vwrite(enum log_level level, const char *fmt, va_list ap)
@@ -119,7 +156,7 @@ static void log_vwrite(enum log_level level, const char *fmt, va_list ap)
     bool to_file = fd == out.file_fd;
     pthread_mutex_unlock(&out.mutex);
 
-    size_t len = to_file ? append_time(line, 0) : 0;
+    size_t time_len = append_time(line, 0), len = time_len;
     len = append(line, len, node[0] ? "eddyfs[%s]: %s: " : "eddyfs%s: %s: ", node,
                  level_names[level]);
     errno = saved;
@@ -130,7 +167,11 @@ static void log_vwrite(enum log_level level, const char *fmt, va_list ap)
         if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
             line[i] = '?';
     line[len++] = '\n';
-    write_line(fd, line, len);
+    if (to_file)
+        time_len = 0;
+    else
+        keep_line(line, len);
+    write_line(fd, line + time_len, len - time_len);
     errno = saved;
 }
 

@@ -95,6 +95,30 @@ START_TEST(log_to_standard_error_has_no_time)
 }
 END_TEST
 
+START_TEST(log_lines_from_before_the_file_is_open_are_in_it)
+{
+    int fd = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY);
+    dup2(null, STDERR_FILENO);
+    ck_assert_int_eq(log_open(NULL, LOG_LEVEL_INFO, "n"), 0);
+    log_info("not kept");
+    log_keep(true);
+    log_info("before");
+    log_debug("below the level");
+    ck_assert_int_eq(log_open(log_path, LOG_LEVEL_INFO, "n"), 0);
+    log_info("after");
+    dup2(fd, STDERR_FILENO);
+    close(fd);
+    close(null);
+    char *text = slurp(log_path), *before = strstr(text, "Z eddyfs[n]: info: before\n");
+    ck_assert_ptr_nonnull(before);
+    ck_assert_ptr_nonnull(strstr(before, "Z eddyfs[n]: info: after\n"));
+    ck_assert_ptr_null(strstr(text, "not kept"));
+    ck_assert_ptr_null(strstr(text, "below"));
+    ck_assert_ptr_null(strstr(strstr(before, "after"), "before"));
+    free(text);
+}
+END_TEST
+
 START_TEST(log_line_can_not_be_forged_by_a_file_name)
 {
     ck_assert_int_eq(log_open(log_path, LOG_LEVEL_INFO, "n"), 0);
@@ -348,6 +372,7 @@ int main(void)
     tcase_add_test(t, log_lines_in_a_file_have_time_node_and_level);
     tcase_add_test(t, log_below_its_level_writes_nothing);
     tcase_add_test(t, log_to_standard_error_has_no_time);
+    tcase_add_test(t, log_lines_from_before_the_file_is_open_are_in_it);
     tcase_add_test(t, log_line_can_not_be_forged_by_a_file_name);
     tcase_add_test(t, log_cuts_a_line_that_is_too_long);
     tcase_add_test(t, log_keeps_errno_and_knows_percent_m);
