@@ -22,7 +22,7 @@ for n in range(count + alive):
     if n >= alive:
         os.unlink(f"t{n - alive}")
 PY
-count=$(many 3000 300)
+count=${TEMPORARY_FILES:-$(many 3000 300)}
 began=$SECONDS
 python3 -B "$W/phase.py" "$W/mnt-a" "$count" || fail "see above"
 echo "$count files in $((SECONDS - began)) s"
