@@ -5,6 +5,9 @@
  *                                                           it, as NAME.eddy-conflict-NODE; the PFS
  *                                                           keeps its own
  *     its name is gone                                   -> stays in the cache, and is named
+ *     the dead daemon was removing it, and it is gone    -> dropped; the PFS may still be at it:
+ *                                                           until it is flushed it is looked at
+ *                                                           before each pass
  *
  * A version differs here when size or mtime do.  The change time alone does not count: chmod,
  * chown, link and rename move it, also those of other nodes while this one was dead; it is said.
@@ -25,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum found { FOUND_SAME, FOUND_CHANGED, FOUND_REPLACED };
+enum found { FOUND_SAME, FOUND_CHANGED, FOUND_REPLACED, FOUND_REMOVED };
 
 static char *node_name;
 static struct {
@@ -59,13 +62,13 @@ static int look(struct file *f, enum found *found, struct statx *stx)
     bool replaced = err == -ESTALE; /* another file has its name */
     if (replaced || (err == -ENOENT && !f->flush_tries))
         err = pfs_find_near(f, stx);
-    if (err == -ENOENT && replaced) {
-        *found = FOUND_REPLACED;
+    store_info(f, &info);
+    if (err == -ENOENT && (replaced || info.leaving)) {
+        *found = info.leaving ? FOUND_REMOVED : FOUND_REPLACED;
         return 0;
     }
     if (err)
         return err;
-    store_info(f, &info);
     *found = compare(f, &info, stx);
     return 0;
 }
@@ -175,6 +178,13 @@ static void let_go(struct file *f)
     pfs_drop(f);
 }
 
+static bool is_leaving(struct file *f)
+{
+    struct file_info info;
+    store_info(f, &info);
+    return info.leaving;
+}
+
 static bool is_open(struct file *f)
 {
     lock_take(&f->lock);
@@ -190,14 +200,16 @@ int conflict_check(struct file *f, bool *settled)
     *settled = false;
     int err = look(f, &found, &stx);
     if (!err && found != FOUND_SAME) {
-        err = is_open(f) ? -EBUSY : write_beside(f, found, &stx); /* its users see it as it is */
+        err = is_open(f) ? -EBUSY : 0; /* its users see it as it is */
+        if (!err && found != FOUND_REMOVED)
+            err = write_beside(f, found, &stx);
         if (!err) {
             let_go(f);
             *settled = true;
         }
     }
     if (!err)
-        __atomic_store_n(&f->unchecked, false, __ATOMIC_RELAXED);
+        __atomic_store_n(&f->unchecked, !*settled && is_leaving(f), __ATOMIC_RELAXED);
     return err;
 }
 

@@ -39,6 +39,7 @@ static bool file_gone(struct fid fid, bool ours)
     if (!f)
         return false;
     if (has_a_name(f)) {
+        store_set_leaving(fid, false);
         file_put(f);
         return false;
     }
@@ -285,6 +286,22 @@ static void moved(struct request *r, const struct side *from, const struct side 
     request_done(r);
 }
 
+/* What is replaced, by its last name, is removed. */
+static int rename_on_pfs(struct request *r, const struct side *from, const struct side *to)
+{
+    struct fid fid = fid_of(&to->was);
+    bool last = to->there && S_ISREG(to->was.stx_mode) && to->was.stx_nlink == 1 &&
+                !(r->flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)) &&
+                !fid_eq(fid, fid_of(&from->was));
+    if (last)
+        store_set_leaving(fid, true);
+    int err = pfs_rename(from->dir->node, from->name, to->dir->node, to->name, (unsigned)r->flags,
+                         request_cred(r));
+    if (err && last)
+        store_set_leaving(fid, false);
+    return err;
+}
+
 static void rename_fn(struct request *r)
 {
     struct side from = {.dir = r->inode, .name = r->name};
@@ -298,8 +315,7 @@ static void rename_fn(struct request *r)
     if (!err && to.there)
         known_before_removal(to.dir, to.name);
     if (!err)
-        err = pfs_rename(from.dir->node, from.name, to.dir->node, to.name, (unsigned)r->flags,
-                         request_cred(r));
+        err = rename_on_pfs(r, &from, &to);
     /* Two names of one file: rename does nothing, both stay. */
     bool nothing = to.there && fid_eq(fid_of(&from.was), fid_of(&to.was));
     if (err || nothing)

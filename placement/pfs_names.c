@@ -10,6 +10,8 @@
  */
 #include "placement/pfs_int.h"
 
+#include "placement/store.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,7 +195,15 @@ static int op_unlink(int fd, struct pfs_op *op)
     int err = op_statx(fd, op);
     if (!err && S_ISDIR(op->stx->stx_mode))
         err = -EISDIR;
-    return err ? err : done(unlinkat(fd, op->name, 0));
+    if (err)
+        return err;
+    bool last = S_ISREG(op->stx->stx_mode) && op->stx->stx_nlink == 1;
+    if (last)
+        store_set_leaving(fid_of(op->stx), true);
+    err = done(unlinkat(fd, op->name, 0));
+    if (err && last)
+        store_set_leaving(fid_of(op->stx), false);
+    return err;
 }
 
 int pfs_unlink(struct pfs_node *parent, const char *name, const struct cred *c,

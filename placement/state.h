@@ -76,7 +76,9 @@ struct file_record {
     uint32_t doubled, freed;
     /* made again at start: a power loss took something of it, and the log says so */
     uint8_t loss_told;
-    uint8_t spare[3];
+    /* its last name is being removed on the PFS: gone there, it is ours to drop; kept over starts */
+    uint8_t leaving;
+    uint8_t spare[2];
     char path[INLINE_PATH];
 };
 

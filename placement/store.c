@@ -333,6 +333,7 @@ void store_info(struct file *f, struct file_info *out)
         .mtime_set = c->flags & CORE_MTIME_SET,
         .racy = c->flags & CORE_RACY,
         .flushing = c->flags & CORE_FLUSHING,
+        .leaving = f->rec->leaving,
         .loss_told = f->rec->loss_told,
     };
     lock_drop(&f->lock);
@@ -515,11 +516,23 @@ void store_set_deleted(struct file *f)
     lock_drop(&f->lock);
 }
 
+void store_set_leaving(struct fid fid, bool leaving)
+{
+    struct file *f = store.open ? file_find(fid) : NULL;
+    if (!f)
+        return;
+    lock_take(&f->lock);
+    f->rec->leaving = leaving;
+    lock_drop(&f->lock);
+    file_put(f);
+}
+
 void store_set_reborn(struct file *f)
 {
     struct range_op op;
     lock_take(&f->lock);
     f->unlinked = false;
+    f->rec->leaving = false;
     if (core(f)->flags & CORE_DELETED) {
         range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
         struct file_core *c = core_change(f->rec);

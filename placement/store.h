@@ -84,6 +84,7 @@ struct file_info {
     bool racy;      /* clean pages were filled while the version was racy */
     bool flushing;  /* a flush has begun to change the PFS file and did not end: its version differs
                        by our own doing */
+    bool leaving;   /* store_set_leaving, by this daemon or the one before */
     bool loss_told; /* a power loss before this start took something of it, and the log says so */
 };
 void store_info(struct file *f, struct file_info *out);
@@ -162,6 +163,10 @@ bool store_clear_claim(struct file *f, const struct version *clean_version);
 void store_set_new(struct file *f, const struct version *base);
 /* Unlinked: drop everything dirty; pages stay readable until the last put. */
 void store_set_deleted(struct file *f);
+/* Its last name is about to be removed on the PFS by this node; false: it was not.  In the record
+ * before the PFS is asked: a daemon that dies in between would find unflushed data of a file that is
+ * gone, and not know that this was wanted. */
+void store_set_leaving(struct fid fid, bool leaving);
 /* A PFS that gives no birth times used the inode number of an unlinked file again: this fid is a
  * new file's now. */
 void store_set_reborn(struct file *f);

@@ -253,6 +253,8 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     c->base_end = MIN(MIN(v->size, c->size), c->cut);
     c->flags |= CORE_BASE;
     c->flags &= ~(uint32_t)CORE_FLUSHING;
+    if (clean)
+        f->rec->leaving = false;
     if (clean && !(c->flags & CORE_PASS)) {
         c->mtime_ns = v->mtime_ns;
         c->ctime_ns = v->ctime_ns;

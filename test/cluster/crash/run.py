@@ -47,7 +47,6 @@ class Lane:
         self.node = Node(options, number)
         self.disk = Disk(options, self.node) if options.power_cut else None
         self.files = [Files() for _ in range(options.writers)]
-        self.gone = set()  # names that a crash met while they were removed or replaced
         self.operations = self.lost = 0
 
     # ---- a round ----
@@ -157,7 +156,6 @@ class Lane:
         lines = self.node.new_log_lines()
         suspects = self.suspects() if self.disk else ()
         for w, files in enumerate(self.files):
-            self.note_doubt(files)
             names = files.find_names([n for n in listing if n.startswith(f"w{w}.")])
             lost = files.check(names, self.read, bool(self.disk), suspects)
             self.check_named(lost, lines, suspects)
@@ -167,18 +165,9 @@ class Lane:
             if errors:
                 raise Wrong("the log has errors:\n" + "\n".join(errors))
 
-    def note_doubt(self, files):
-        """Its unflushed bytes may stay in the cache: nobody knows that it was removed on purpose."""
-        doubt = files.doubt
-        if doubt and doubt.op in ("rename", "unlink"):
-            self.gone.add(doubt.name)
-            self.gone.add(getattr(doubt, "to", doubt.name))
-
     def is_gone(self, line):
-        if self.disk:
-            return "No such file or directory" in line or "Stale file handle" in line
-        removed = "No such file or directory" in line or "Stale file handle" in line
-        return removed and any(name + ":" in line for name in self.gone)
+        """A power cut may take the note that it was removed on purpose."""
+        return self.disk and ("No such file or directory" in line or "Stale file handle" in line)
 
     def check_named(self, lost, lines, suspects):
         """By the log, or as suspect."""
