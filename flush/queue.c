@@ -14,6 +14,8 @@
  */
 #include "flush/flush_int.h"
 
+#include "placement/store.h"
+
 #include <stdlib.h>
 
 struct flush_state flush;
@@ -147,6 +149,7 @@ void flush_set_policy(struct file *f, int policy)
         queue_insert(queue_ready(f), f);
     }
     lock_drop(&flush.lock);
+    store_set_policy(f, (uint8_t)(policy + 1));
     if (moves)
         bell_ring();
 }

@@ -118,6 +118,7 @@ static int take_up(void *arg, struct file *f)
     restore_mode(f);
     store_info(f, &info);
     if (info.dirty) {
+        f->flush_policy = info.policy <= FLUSH_POLICIES ? info.policy : 0;
         queue_add(f);
         found->files++;
         found->bytes += info.dirty_bytes;

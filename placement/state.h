@@ -78,7 +78,8 @@ struct file_record {
     uint8_t loss_told;
     /* its last name is being removed on the PFS: gone there, it is ours to drop; kept over starts */
     uint8_t leaving;
-    uint8_t spare[2];
+    uint8_t policy; /* the flusher's word (store_set_policy); kept over starts */
+    uint8_t spare[1];
     char path[INLINE_PATH];
 };
 

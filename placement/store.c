@@ -333,6 +333,7 @@ void store_info(struct file *f, struct file_info *out)
         .mtime_set = c->flags & CORE_MTIME_SET,
         .racy = c->flags & CORE_RACY,
         .flushing = c->flags & CORE_FLUSHING,
+        .policy = f->rec->policy,
         .leaving = f->rec->leaving,
         .loss_told = f->rec->loss_told,
     };
@@ -513,6 +514,13 @@ void store_set_deleted(struct file *f)
     store_pass_uncount(f);
     f->change++;
     store_uncover(f);
+    lock_drop(&f->lock);
+}
+
+void store_set_policy(struct file *f, uint8_t policy)
+{
+    lock_take(&f->lock);
+    f->rec->policy = policy;
     lock_drop(&f->lock);
 }
 

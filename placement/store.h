@@ -84,6 +84,7 @@ struct file_info {
     bool racy;      /* clean pages were filled while the version was racy */
     bool flushing;  /* a flush has begun to change the PFS file and did not end: its version differs
                        by our own doing */
+    uint8_t policy; /* store_set_policy, by this daemon or the one before; 0: nothing was said */
     bool leaving;   /* store_set_leaving, by this daemon or the one before */
     bool loss_told; /* a power loss before this start took something of it, and the log says so */
 };
@@ -163,6 +164,8 @@ bool store_clear_claim(struct file *f, const struct version *clean_version);
 void store_set_new(struct file *f, const struct version *base);
 /* Unlinked: drop everything dirty; pages stay readable until the last put. */
 void store_set_deleted(struct file *f);
+/* Of the flusher's own, what it is to find again after a crash. */
+void store_set_policy(struct file *f, uint8_t policy);
 /* Its last name is about to be removed on the PFS by this node; false: it was not.  In the record
  * before the PFS is asked: a daemon that dies in between would find unflushed data of a file that is
  * gone, and not know that this was wanted. */
