@@ -13,6 +13,7 @@
 #include "placement/fid.h"
 #include "placement/local.h"
 #include "placement/working.h"
+#include "transport/complaint.h"
 #include "transport/hash.h"
 #include "transport/members.h"
 #include "transport/peer.h"
@@ -48,8 +49,10 @@ static void on_range(void *arg, int err, struct msg *reply, bool *keep)
     if (!err) {
         p->range = reply->range;
         p->got = reply->head.data_len;
-        if (p->got > p->len || (p->got && reply->data != p->buf))
+        if (p->got > p->len || (p->got && reply->data != p->buf)) {
             p->err = -EBADMSG;
+            count(bad_answers, 1);
+        }
     }
     lock_take(&r->lock);
     if (!--r->pending)
@@ -86,6 +89,7 @@ static int check_piece(uint64_t node, const struct piece *p)
         return p->err == -EBADMSG ? -EAGAIN : p->err;
     if (data_hash(p->buf, p->got) != p->range.hash) {
         count(bad_checksums, 1);
+        complain_of_node(members_name(node), "a range with a wrong checksum");
         return -EAGAIN;
     }
     return 0;

@@ -19,8 +19,10 @@
 #include "placement/pins.h"
 #include "placement/store.h"
 #include "placement/working.h"
+#include "transport/complaint.h"
 #include "transport/hash.h"
 #include "transport/loop.h"
+#include "transport/members.h"
 #include "transport/peer.h"
 
 #define THREADS 32
@@ -65,6 +67,8 @@ static struct carried *begin(struct msg *m)
 static void refuse(struct msg *m)
 {
     count(bad_messages, 1);
+    complain_of_node(members_name(m->head.sender), "a %s out of bounds",
+                     msg_name(m->head.type));
     if (m->head.flags & MSG_F_WANTS)
         peer_reply_error(m, -EINVAL);
     msg_free(m);
@@ -217,6 +221,7 @@ static bool damaged(const struct msg *m)
     if (!m->head.data_len || data_hash(m->data, m->head.data_len) == m->write.hash)
         return false;
     count(bad_checksums, 1);
+    complain_of_node(members_name(m->head.sender), "a write with a wrong checksum");
     return true;
 }
 

@@ -29,6 +29,7 @@
 #include "placement/ring.h"
 #include "placement/store.h"
 #include "placement/working.h"
+#include "transport/complaint.h"
 #include "transport/hash.h"
 #include "transport/loop.h"
 #include "transport/members.h"
@@ -334,8 +335,11 @@ static void on_chunk(void *arg, int err, struct msg *reply, bool *keep)
         c->hash = b->hash;
         c->racy = b->source & CHUNK_RACY;
         if (!chunk_key_eq(&key, &fl->key) || c->len != chunk_key_len(&key) ||
-            reply->data != c->data)
+            reply->data != c->data) {
             err = -EBADMSG;
+            count(bad_answers, 1);
+            complain_of_node(members_name(fl->node), "another chunk than was asked for");
+        }
     }
     flight_event(fl, err);
 }
@@ -384,13 +388,11 @@ static int check(const struct flight *fl)
     const struct chunk *c = fl->chunk;
     if (data_hash(c->data, c->len) == c->hash)
         return 0;
-    static _Atomic uint64_t last;
     char text[FID_TEXT];
     count(bad_checksums, 1);
-    if (log_every(&last, 60000))
-        log_warn("wrong checksum in a chunk from %s: file %s chunk %llu: it is read elsewhere",
-                 members_name(fl->node), fid_text(fl->key.fid, text),
-                 (unsigned long long)fl->key.index);
+    complain_of_node(members_name(fl->node),
+                     "a chunk with a wrong checksum (file %s chunk %llu)",
+                     fid_text(fl->key.fid, text), (unsigned long long)fl->key.index);
     return -EBADMSG;
 }
 

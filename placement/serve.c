@@ -22,7 +22,9 @@
 #include "placement/origin.h"
 #include "placement/store.h"
 #include "placement/working.h"
+#include "transport/complaint.h"
 #include "transport/loop.h"
+#include "transport/members.h"
 #include "transport/peer.h"
 
 #define SERVE_THREADS 4
@@ -191,6 +193,7 @@ static void on_fetch(struct msg *m)
         .fid = m->fetch.fid, .index = m->fetch.index, .version = m->fetch.version};
     if (!(m->head.flags & MSG_F_WANTS) || fid_is_zero(key.fid) || key.version.size > INT64_MAX ||
         !chunk_key_len(&key)) {
+        complain_of_node(members_name(m->head.sender), "a FETCH for no chunk");
         if (m->head.flags & MSG_F_WANTS)
             peer_reply_error(m, -EINVAL);
         msg_free(m);

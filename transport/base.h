@@ -81,7 +81,9 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(messages_sent, "messages sent")                                                              \
     X(messages_received, "messages received")                                                      \
     X(bad_messages, "messages refused: malformed, unauthenticated or of an unknown sender")        \
+    X(bad_answers, "answers refused: of another kind, for another chunk, of a wrong size")          \
     X(bad_hellos, "connections refused on our port")                                               \
+    X(bad_nodes, "connections to a node where somebody else answered")                             \
     X(peer_failures, "connections to members that broke")                                          \
     X(views_adopted, "views adopted")                                                              \
     X(claims_granted, "claims granted to this node")                                               \

@@ -6,9 +6,12 @@
  *                               v
  *                             closing
  *
- * Anybody can reach this port.  So: a fixed number of unproven connections (when one more comes,
- * the one that has waited longest goes: a real hello takes milliseconds), a time limit, no
- * allocation that a stranger can size, one log line a minute and address.
+ * Anybody can reach this port.  So: a fixed number of unproven connections, a time limit, no
+ * allocation that a stranger can size, one log line a minute and address.  When one more comes:
+ *
+ *   one address has several     the one of it that has waited longest goes: a flood
+ *   the oldest is PATIENCE_MS   it goes: a real hello takes milliseconds
+ *   neither                     it waits in the kernel: many nodes start at the same moment
  */
 #include "transport/hello.h"
 
@@ -19,15 +22,19 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "transport/complaint.h"
+#include "transport/hash.h"
 #include "transport/loop.h"
 #include "transport/loop_uv.h"
 
-#define UNPROVEN_MAX   64
-#define UNPROVEN_MS    5000
-#define BACKLOG        512
-#define KEEPALIVE_S    30
-#define LOG_AGAIN_MS   60000
-#define COMPLAINTS_MAX 32
+#define UNPROVEN_MAX  64
+#define UNPROVEN_MS   5000
+#define CROWD         8   /* unproven connections of one address, when there is no room */
+#define PATIENCE_MS   500 /* with an unproven connection, when there is no room */
+#define ROOM_AGAIN_MS 50
+#define BACKLOG       4096 /* the kernel makes it net.core.somaxconn if that is less */
+#define KEEPALIVE_S   30
+#define LOG_AGAIN_MS  60000
 
 enum conn_state { CONNECTING, PROVING, STANDING, CLOSING };
 
@@ -40,18 +47,12 @@ struct hello_conn {
     uint64_t expected_id;     /* connector */
     uint64_t id, incarnation; /* STANDING */
     struct hello_proto *proto;
-    uint64_t deadline;
+    uint64_t begun, deadline;
     char addr[NODE_ADDR_MAX];     /* the other side's; accepted: without the port */
+    uint64_t addr_hash;           /* accepted */
     TAILQ_ENTRY(hello_conn) link; /* in proving (oldest first) or standing */
 };
 TAILQ_HEAD(conn_list, hello_conn);
-
-/* Addresses that were complained about, so that garbage in plenty is one line a minute. */
-struct complaint {
-    char addr[NODE_ADDR_MAX];
-    uint64_t logged_ms;
-    unsigned since; /* not logged since then */
-};
 
 /* Network thread only. */
 static struct {
@@ -61,45 +62,23 @@ static struct {
     struct loop_timer *timer;
     struct conn_list proving, standing;
     unsigned accepted; /* unproven ones that came in */
+    bool waits;        /* one more did, and is not accepted yet: then libuv takes no further one */
     unsigned handles;  /* that libuv still holds */
     bool running;
     void (*stopped)(void);
-    struct complaint complaints[COMPLAINTS_MAX];
 } hello;
 
 /* ---- the log ---- */
 
-static struct complaint *complaint_of(const char *addr)
-{
-    struct complaint *oldest = hello.complaints;
-    for (struct complaint *c = hello.complaints; c < hello.complaints + COMPLAINTS_MAX; c++) {
-        if (!strcmp(c->addr, addr))
-            return c;
-        if (c->logged_ms < oldest->logged_ms)
-            oldest = c;
-    }
-    *oldest = (struct complaint){0};
-    snprintf(oldest->addr, sizeof(oldest->addr), "%s", addr);
-    return oldest;
-}
-
 static void complain(const struct hello_conn *conn, const char *why)
 {
-    struct complaint *c = complaint_of(conn->addr);
-    uint64_t now = boot_ms() + 1;
-    if (c->logged_ms && now - c->logged_ms < LOG_AGAIN_MS) {
-        c->since++;
+    char more[COMPLAINT_MORE];
+    if (!complaint_due(conn->addr, more))
         return;
-    }
-    char more[48] = "";
-    if (c->since)
-        snprintf(more, sizeof(more), " (and %u more since the last line)", c->since);
     if (conn->connector)
         log_warn("hello to %s failed%s: %s", conn->addr, more, why);
     else
         log_warn("connection from %s refused%s: %s", conn->addr, more, why);
-    c->logged_ms = now;
-    c->since = 0;
 }
 
 /* ---- one connection ---- */
@@ -118,6 +97,16 @@ static void on_conn_closed(uv_handle_t *h)
     on_handle_closed();
 }
 
+static void accept_waiting(void *unused);
+
+static void leave_proving(struct hello_conn *c)
+{
+    TAILQ_REMOVE(&hello.proving, c, link);
+    hello.accepted -= !c->connector;
+    if (hello.waits && !c->connector)
+        loop_post(accept_waiting, NULL); /* not in the middle of something */
+}
+
 /* The handle and c are gone in a later turn of the loop. */
 static void conn_close(struct hello_conn *c)
 {
@@ -126,8 +115,7 @@ static void conn_close(struct hello_conn *c)
     if (c->state == STANDING) {
         TAILQ_REMOVE(&hello.standing, c, link);
     } else {
-        TAILQ_REMOVE(&hello.proving, c, link);
-        hello.accepted -= !c->connector;
+        leave_proving(c);
     }
     hello_proto_free(c->proto);
     c->proto = NULL;
@@ -144,6 +132,8 @@ static void conn_fail(struct hello_conn *c, int err, const char *why)
     void *arg = c->arg;
     if (!connector)
         count(bad_hellos, 1);
+    else if (why && err != -ETIMEDOUT && err != -ECONNRESET)
+        count(bad_nodes, 1); /* somebody answered, and is not who was meant */
     if (why)
         complain(c, why);
     conn_close(c);
@@ -154,12 +144,14 @@ static void conn_fail(struct hello_conn *c, int err, const char *why)
 static void set_timer(void)
 {
     struct hello_conn *first = TAILQ_FIRST(&hello.proving);
-    if (!first) {
+    if (!first && !hello.waits) {
         loop_timer_stop(hello.timer);
         return;
     }
-    uint64_t now = boot_ms();
-    loop_timer_set(hello.timer, first->deadline > now ? first->deadline - now : 1, 0);
+    uint64_t now = boot_ms(), ms = ROOM_AGAIN_MS;
+    if (!hello.waits)
+        ms = first->deadline > now ? first->deadline - now : 1;
+    loop_timer_set(hello.timer, ms, 0);
 }
 
 static void on_timer(void *arg)
@@ -168,6 +160,7 @@ static void on_timer(void *arg)
     struct hello_conn *c;
     while ((c = TAILQ_FIRST(&hello.proving)) && c->deadline <= boot_ms())
         conn_fail(c, -ETIMEDOUT, c->connector ? "no answer for 5 s" : "no hello within 5 s");
+    accept_waiting(NULL);
     set_timer();
 }
 
@@ -176,7 +169,8 @@ static struct hello_conn *conn_new(bool connector)
     struct hello_conn *c = xcalloc(1, sizeof(*c));
     c->connector = connector;
     c->state = connector ? CONNECTING : PROVING;
-    c->deadline = boot_ms() + UNPROVEN_MS;
+    c->begun = boot_ms();
+    c->deadline = c->begun + UNPROVEN_MS;
     c->tcp.data = c;
     uv_tcp_init(loop_uv(), &c->tcp);
     hello.handles++;
@@ -206,8 +200,7 @@ static void conn_stands(struct hello_conn *c)
     c->id = p->id;
     c->incarnation = p->incarnation;
     c->state = STANDING;
-    TAILQ_REMOVE(&hello.proving, c, link);
-    hello.accepted -= !c->connector;
+    leave_proving(c);
     TAILQ_INSERT_TAIL(&hello.standing, c, link);
     struct hello_proto *proto = c->proto;
     c->proto = NULL;
@@ -287,40 +280,82 @@ static int conn_start(struct hello_conn *c)
 
 /* ---- in ---- */
 
-static void drop_oldest_accepted(void)
+static unsigned crowd_of(uint64_t addr_hash)
 {
-    struct hello_conn *c;
+    const struct hello_conn *c;
+    unsigned n = 0;
+    TAILQ_FOREACH(c, &hello.proving, link)
+    n += !c->connector && c->addr_hash == addr_hash;
+    return n;
+}
+
+/* The oldest of those whose address has most. */
+static struct hello_conn *crowded(unsigned *crowd)
+{
+    struct hello_conn *c, *most = NULL;
+    *crowd = 0;
     TAILQ_FOREACH(c, &hello.proving, link)
     {
-        if (!c->connector)
-            break;
+        unsigned n = c->connector ? 0 : crowd_of(c->addr_hash);
+        if (n > *crowd) {
+            *crowd = n;
+            most = c;
+        }
     }
-    if (c)
-        conn_fail(c, -ETIMEDOUT, "too many connections that do not prove themselves");
+    return most;
+}
+
+static bool make_room(void)
+{
+    unsigned crowd;
+    if (hello.accepted < UNPROVEN_MAX)
+        return true;
+    struct hello_conn *c = crowded(&crowd);
+    if (crowd < CROWD && boot_ms() - c->begun < PATIENCE_MS)
+        return false;
+    conn_fail(c, -ETIMEDOUT, "too many connections that do not prove themselves");
+    return true;
+}
+
+static void accept_one(void)
+{
+    struct hello_conn *c = conn_new(false);
+    snprintf(c->addr, sizeof(c->addr), "?");
+    int err = uv_accept((uv_stream_t *)&hello.listener, (uv_stream_t *)&c->tcp);
+    struct sockaddr_storage from;
+    int len = sizeof(from);
+    if (!err && !uv_tcp_getpeername(&c->tcp, (struct sockaddr *)&from, &len))
+        hello_print_addr(&from, false, c->addr, sizeof(c->addr));
+    c->addr_hash = data_hash(c->addr, strlen(c->addr));
+    if (!err)
+        err = conn_start(c);
+    if (err)
+        conn_fail(c, err, uv_strerror(err));
+}
+
+static void accept_waiting(void *unused)
+{
+    (void)unused;
+    if (!hello.running || !hello.waits || !make_room())
+        return;
+    hello.waits = false;
+    accept_one();
 }
 
 static void on_connection(uv_stream_t *listener, int status)
 {
+    (void)listener;
     if (status) {
         static _Atomic uint64_t last;
         if (log_every(&last, LOG_AGAIN_MS))
             log_warn("cannot accept connections: %s: other nodes may not reach this one",
                      uv_strerror(status));
-        return;
+    } else if (make_room()) {
+        accept_one();
+    } else {
+        hello.waits = true;
+        set_timer();
     }
-    if (hello.accepted >= UNPROVEN_MAX)
-        drop_oldest_accepted();
-    struct hello_conn *c = conn_new(false);
-    snprintf(c->addr, sizeof(c->addr), "?");
-    int err = uv_accept(listener, (uv_stream_t *)&c->tcp);
-    struct sockaddr_storage from;
-    int len = sizeof(from);
-    if (!err && !uv_tcp_getpeername(&c->tcp, (struct sockaddr *)&from, &len))
-        hello_print_addr(&from, false, c->addr, sizeof(c->addr));
-    if (!err)
-        err = conn_start(c);
-    if (err)
-        conn_fail(c, err, uv_strerror(err));
 }
 
 static int listen_error(char *err, size_t errlen, const char *addr, int e)

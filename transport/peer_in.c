@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/complaint.h"
 #include "transport/loop.h"
 #include "transport/peer_int.h"
 
@@ -88,6 +89,12 @@ static bool reply_fits(const struct pending *p, const struct msg_head *h)
     return h->type == reply_type(p->type) || (h->type == MSG_ERROR && h->status);
 }
 
+static const char *name_of(uint64_t id)
+{
+    const struct peer *p = peer_find(id);
+    return p ? p->name : "?";
+}
+
 /* The request that this reply ends, with the decoded reply; NULL when there is nothing more to do.
  */
 static struct pending *match_reply(const struct msg_head *h, const void *frame, size_t len,
@@ -100,10 +107,16 @@ static struct pending *match_reply(const struct msg_head *h, const void *frame, 
         p->deadline_ms = boot_ms() + p->silence_ms;
         return NULL;
     }
-    int err = reply_fits(p, h) ? msg_decode(frame, len, m, NULL) : -EPROTO;
+    bool fits = reply_fits(p, h);
+    int err = fits ? msg_decode(frame, len, m, NULL) : -EPROTO;
     if (!err)
         return p;
-    count(bad_messages, 1);
+    if (fits)
+        count(bad_messages, 1);
+    else
+        count(bad_answers, 1);
+    complain_of_node(name_of(h->sender), "a %s%s as the answer to a %s", fits ? "malformed " : "",
+                     msg_name(h->type), msg_name(p->type));
     pending_end(p, err, NULL);
     return NULL;
 }
@@ -128,8 +141,12 @@ static void reply_landed(void *arg, int err)
 /* Where the reply's data goes: the asker's memory or our own. */
 static int place_reply(struct pending *p, struct msg *m)
 {
-    if (p->recv_buf && m->head.data_len > p->recv_len)
+    if (p->recv_buf && m->head.data_len > p->recv_len) {
+        count(bad_answers, 1);
+        complain_of_node(name_of(p->to), "%llu bytes as the answer to a %s for %zu",
+                         (unsigned long long)m->head.data_len, msg_name(p->type), p->recv_len);
         return -EMSGSIZE;
+    }
     if (p->recv_buf) {
         m->data = p->recv_buf;
     } else {
@@ -206,8 +223,10 @@ static struct msg *decode_request(const struct msg_head *h, const void *frame, s
     if (!err)
         return m;
     msg_free(m);
-    if (err == -EPROTO)
+    if (err == -EPROTO) {
         count(bad_messages, 1);
+        complain_of_node(name_of(h->sender), "a malformed %s", msg_name(h->type));
+    }
     if (h->flags & MSG_F_WANTS)
         reply_error_head(h, err);
     return NULL;
@@ -287,19 +306,31 @@ static bool sizes_agree(const struct msg_head *h, size_t header_len, size_t payl
     return header_len == MSG_HEAD_SIZE && payload_len == h->body_len + h->data_len;
 }
 
+/* UCX does not say who sent it. */
+static void refuse_stranger(const char *what)
+{
+    char more[COMPLAINT_MORE];
+    count(bad_messages, 1);
+    if (complaint_due("messages of strangers", more))
+        log_warn("%s came over UCX: refused%s", what, more);
+}
+
 void peer_incoming(const void *header, size_t header_len, struct payload *pl)
 {
     struct msg_head h;
     bool body_inline;
     if (msg_decode_head(header, header_len, &h) ||
         !sizes_agree(&h, header_len, pl->len, &body_inline)) {
-        count(bad_messages, 1);
+        refuse_stranger("something that is no message");
         return;
     }
     struct peer *from = peer_find(h.sender);
-    if (!from || !peer_proves(from, h.incarnation, h.token)) {
+    if (from && !from->ntokens) { /* it was still on the way when the connection ended */
         count(bad_messages, 1);
-        log_debug("a %s of an unproven sender was dropped", msg_name(h.type));
+        return;
+    }
+    if (!from || !peer_proves(from, h.incarnation, h.token)) {
+        refuse_stranger("a message without proof of its sender");
         return;
     }
     from->last_heard_ms = from->last_moved_ms = boot_ms();

@@ -46,8 +46,12 @@ enum what {
     WHAT_ERROR,
     WHAT_ASK_BACK,
     WHAT_BREAK_TOKEN,
-    WHAT_SMALL_REPLY
+    WHAT_SMALL_REPLY,
+    WHAT_GARBAGE,    /* GARBAGE messages that are none, then the answer */
+    WHAT_WRONG_KIND, /* the answer to another request */
+    WHAT_MORE        /* more bytes than were asked for */
 };
+#define GARBAGE 8
 
 static char dir[64]; /* of the session */
 
@@ -144,6 +148,76 @@ static void asked_back(void *arg, int err, struct msg *reply, bool *keep)
     msg_free(m);
 }
 
+/* Bytes as they are, from the network thread, through the endpoint to node `to`. */
+static void send_raw(uint64_t to, const void *frame, size_t len)
+{
+    struct send *s = xcalloc(1, sizeof(*s));
+    *s = (struct send){.to = to, .frame = xmalloc(len), .frame_len = len};
+    memcpy(s->frame, frame, len);
+    ucx_send(peer_find(to)->ep, s);
+}
+
+static void set_le(uint8_t *frame, size_t at, uint64_t v, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i++)
+        frame[at + i] = (uint8_t)(v >> (8 * i));
+}
+
+/* One GRANT with our token: as it is, and with one thing wrong in each copy. */
+static void send_garbage(uint64_t to)
+{
+    struct msg *m = msg_new(MSG_WHERE);
+    struct fid fids[2] = {{.hi = 1, .lo = 2}, {.hi = 3, .lo = 4}};
+    struct item_fid_item items[2] = {{fids[0]}, {fids[1]}};
+    void *frame;
+    size_t len;
+    uint8_t bad[512];
+    m->head.sender = OTHER;
+    m->head.incarnation = 1;
+    m->head.token = peer_find(to)->token_for_us;
+    m->where.fids.n = 2;
+    m->where.fids.v = items;
+    if (msg_encode(m, &frame, &len) || len > sizeof(bad))
+        die("no frame");
+    msg_free(m);
+    const size_t body_len = offsetof(struct msg_head, body_len),
+                 data_len = offsetof(struct msg_head, data_len);
+    for (unsigned i = 0; i < GARBAGE; i++) {
+        size_t n = len;
+        memcpy(bad, frame, len);
+        switch (i) {
+        case 0: /* noise */
+            fill(bad, sizeof(bad), 7);
+            n = sizeof(bad);
+            break;
+        case 1: /* a part of a head */
+            n = MSG_HEAD_SIZE - 1;
+            break;
+        case 2:
+            set_le(bad, body_len, UINT32_MAX, 4);
+            break;
+        case 3:
+            set_le(bad, data_len, UINT64_MAX, 8);
+            break;
+        case 4: /* data that does not come */
+            set_le(bad, data_len, MSG_DATA_MAX, 8);
+            break;
+        case 5: /* a list longer than the message */
+            set_le(bad, MSG_HEAD_SIZE, UINT32_MAX, 4);
+            break;
+        case 6: /* a body that ends in the list */
+            n = len - 8;
+            set_le(bad, body_len, n - MSG_HEAD_SIZE, 4);
+            break;
+        case 7: /* another major version */
+            set_le(bad, offsetof(struct msg_head, version), (MSG_MAJOR + 1) << 8, 2);
+            break;
+        }
+        send_raw(to, bad, n);
+    }
+    free(frame);
+}
+
 static void handle_read(struct msg *m)
 {
     switch ((enum what)m->read.fid.hi) {
@@ -177,6 +251,18 @@ static void handle_read(struct msg *m)
         m->read.length = 100;
         reply_bytes(m);
         return;
+    case WHAT_GARBAGE:
+        send_garbage(m->head.sender);
+        reply_bytes(m);
+        return;
+    case WHAT_WRONG_KIND:
+        peer_reply(m, msg_new(MSG_GRANT));
+        msg_free(m);
+        return;
+    case WHAT_MORE:
+        m->read.length += 1;
+        reply_bytes(m);
+        return;
     }
     peer_reply_error(m, -EINVAL);
     msg_free(m);
@@ -184,14 +270,22 @@ static void handle_read(struct msg *m)
 
 /* ---- a hello that only the other side sees succeed ---- */
 
-static int connect_to(const char *addr)
+static int connect_from(const char *from, const char *addr)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr(from)};
     to.sin_port = htons((uint16_t)atoi(strrchr(addr, ':') + 1));
     int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (s < 0 || connect(s, (struct sockaddr *)&to, sizeof(to)))
+    if (s < 0 || bind(s, (struct sockaddr *)&own, sizeof(own)))
+        die("bind to %s: %s", from, strerror(errno));
+    if (connect(s, (struct sockaddr *)&to, sizeof(to)))
         die("connect to %s: %s", addr, strerror(errno));
     return s;
+}
+
+static int connect_to(const char *addr)
+{
+    return connect_from(LISTEN, addr);
 }
 
 static void read_frame(int s, uint8_t *buf, size_t *len)
@@ -204,9 +298,25 @@ static void read_frame(int s, uint8_t *buf, size_t *len)
     *len = 4 + n;
 }
 
-/* As this node, to the node at addr: up to HELLO3, whose taker then makes an endpoint; we make
- * none. */
-static void half_hello(const char *addr, uint64_t id, uint64_t incarnation)
+/* What a hello's connector sent. */
+struct hello_sent {
+    uint8_t b[2][4 + HELLO_FRAME_MAX]; /* HELLO1, HELLO3 */
+    size_t n[2];
+};
+
+static void send_frame(int s, void *out, size_t len, unsigned i, struct hello_sent *sent)
+{
+    (void)!send(s, out, len, MSG_NOSIGNAL);
+    if (sent) {
+        memcpy(sent->b[i], out, len);
+        sent->n[i] = len;
+    }
+    free(out);
+}
+
+/* As this node, to the node at addr: up to HELLO4, whose sender then has an endpoint; we make none.
+ * The connection. */
+static int begin_hello(const char *addr, uint64_t id, uint64_t incarnation, struct hello_sent *sent)
 {
     uint8_t in[4 + HELLO_FRAME_MAX];
     void *out;
@@ -222,16 +332,19 @@ static void half_hello(const char *addr, uint64_t id, uint64_t incarnation)
     struct hello_proto *h = hello_proto_new(true, &self, session_secret(), session_name());
     int s = connect_to(addr);
     hello_proto_begin(h, &out, &out_len);
-    (void)!write(s, out, out_len);
-    free(out);
+    send_frame(s, out, out_len, 0, sent);
     read_frame(s, in, &n);
     if (hello_proto_input(h, in, n, &out, &out_len))
         die("half hello: %s", hello_proto_reason(h));
-    (void)!write(s, out, out_len);
-    free(out);
+    send_frame(s, out, out_len, 1, sent);
     read_frame(s, in, &n); /* HELLO4 was sent: they have an endpoint */
-    close(s);
     hello_proto_free(h);
+    return s;
+}
+
+static void half_hello(const char *addr, uint64_t id, uint64_t incarnation)
+{
+    close(begin_hello(addr, id, incarnation, NULL));
 }
 
 static char half_hello_to[NODE_ADDR_MAX];

@@ -229,6 +229,80 @@ START_TEST(garbage_on_the_port_hurts_nobody)
 }
 END_TEST
 
+/* Who recorded a hello sends the same again. */
+START_TEST(a_replayed_hello_is_refused_and_counted)
+{
+    struct node n = node_start(OTHER, 1);
+    static struct hello_sent sent;
+    uint8_t in[4 + HELLO_FRAME_MAX];
+    size_t len;
+    must_read(OTHER, 1, true);
+    close(begin_hello(n.member.addr, 5, 1, &sent)); /* a good one, elsewhere */
+    uint64_t bad = counted(bad_hellos);
+    int s = connect_to(peer_address());
+    ck_assert_int_eq(send(s, sent.b[0], sent.n[0], 0), (ssize_t)sent.n[0]);
+    read_frame(s, in, &len);
+    ck_assert_int_eq(send(s, sent.b[1], sent.n[1], 0), (ssize_t)sent.n[1]);
+    ck_assert_int_le(recv(s, in, sizeof(in), 0), 0); /* closed, and nothing was told */
+    ck_assert_uint_eq(counted(bad_hellos), bad + 1);
+    close(s);
+    wait_for(OTHER);
+    node_finish(&n);
+}
+END_TEST
+
+/* The connection is there to tell of a death, and is not read for anything else. */
+START_TEST(garbage_after_a_good_hello_hurts_nobody)
+{
+    static uint8_t junk[1 << 16];
+    struct node n = node_start(OTHER, 1);
+    int s = begin_hello(n.member.addr, 5, 1, NULL);
+    fill(junk, sizeof(junk), 1);
+    for (unsigned i = 0; i < 50; i++)
+        ck_assert_int_eq(send(s, junk, sizeof(junk), MSG_NOSIGNAL), sizeof(junk));
+    must_read(OTHER, MIB, true);
+    close(s);
+    must_read(OTHER, MIB, true);
+    node_finish(&n);
+}
+END_TEST
+
+static void flood(const char *addr, unsigned i, unsigned addresses, int *s)
+{
+    char from[32];
+    snprintf(from, sizeof(from), "127.0.1.%u", 1 + i % addresses);
+    *s = connect_from(from, addr);
+}
+
+#define FLOOD 200
+
+static void others_get_in(unsigned addresses)
+{
+    int open[FLOOD];
+    struct node n = node_start(OTHER, 1);
+    for (unsigned i = 0; i < FLOOD; i++)
+        flood(n.member.addr, i, addresses, &open[i]);
+    must_read(OTHER, 1, true);
+    for (unsigned i = 0; i < FLOOD; i++)
+        close(open[i]);
+    must_read(OTHER, MIB, true);
+    node_finish(&n);
+}
+
+START_TEST(a_flood_from_one_address_leaves_others_in)
+{
+    uint64_t t = boot_ms();
+    others_get_in(1);
+    ck_assert_uint_lt(boot_ms() - t, 4000); /* nobody waits for the end of 5 s */
+}
+END_TEST
+
+START_TEST(a_flood_from_many_addresses_leaves_others_in)
+{
+    others_get_in(FLOOD);
+}
+END_TEST
+
 START_TEST(a_node_with_another_secret_is_refused)
 {
     char other[] = "/tmp/eddy-test-peer-XXXXXX";
@@ -236,6 +310,7 @@ START_TEST(a_node_with_another_secret_is_refused)
     struct node n = node_spawn(other, OTHER, 1, 0, CHUNK);
     peer_know(&n.member);
     ck_assert_int_eq(read_err(OTHER, WHAT_BYTES, 1, 1, LONG_MS), -EACCES);
+    ck_assert_uint_eq(counted(bad_nodes), 1);
     node_finish(&n);
     remove_dir(other);
 }
@@ -275,6 +350,50 @@ START_TEST(a_wrong_token_is_dropped)
 }
 END_TEST
 
+static unsigned lines_with(const char *path, const char *text)
+{
+    char line[1024];
+    unsigned n = 0;
+    FILE *f = fopen(path, "r");
+    ck_assert(f != NULL);
+    while (fgets(line, sizeof(line), f))
+        n += strstr(line, text) != NULL;
+    fclose(f);
+    return n;
+}
+
+/* From a node that has proved itself: refused one by one, counted, a line a minute. */
+START_TEST(garbage_from_a_proven_node_is_refused)
+{
+    char path[128];
+    struct node n = node_start(OTHER, 1);
+    snprintf(path, sizeof(path), "%s/log", dir);
+    ck_assert_int_eq(log_open(path, LOG_LEVEL_WARN, "me"), 0);
+    for (unsigned round = 1; round <= 3; round++) {
+        uint64_t bad = counted(bad_messages);
+        ck_assert_int_eq(read_err(OTHER, WHAT_GARBAGE, round, MIB, LONG_MS), 0);
+        ck_assert_uint_eq(counted(bad_messages), bad + GARBAGE);
+    }
+    ck_assert_uint_eq(lines_with(path, "node n2.1: a malformed WHERE: refused"), 1);
+    ck_assert_uint_eq(lines_with(path, "refused"),
+                      2); /* and one of those nobody can be named for */
+    must_write(OTHER, 4 * MIB);
+    node_finish(&n);
+}
+END_TEST
+
+START_TEST(wrong_answers_are_refused)
+{
+    struct node n = node_start(OTHER, 1);
+    ck_assert_int_eq(read_err(OTHER, WHAT_WRONG_KIND, 1, 100, LONG_MS), -EPROTO);
+    ck_assert_int_eq(read_err(OTHER, WHAT_MORE, 1, 100, LONG_MS), -EMSGSIZE);
+    ck_assert_int_eq(read_err(OTHER, WHAT_MORE, 1, MIB, LONG_MS), -EMSGSIZE);
+    ck_assert_uint_eq(counted(bad_answers), 3);
+    must_read(OTHER, MIB, true);
+    node_finish(&n);
+}
+END_TEST
+
 /* Stops in the middle of transfers both ways, with requests to itself too. */
 START_TEST(a_busy_node_stops_cleanly)
 {
@@ -309,6 +428,12 @@ static Suite *suite(void)
     ADD(a_request_that_was_never_sent_is_told_so);
     ADD(a_newer_incarnation_replaces_an_older_one);
     ADD(garbage_on_the_port_hurts_nobody);
+    ADD(a_replayed_hello_is_refused_and_counted);
+    ADD(garbage_after_a_good_hello_hurts_nobody);
+    ADD(a_flood_from_one_address_leaves_others_in);
+    ADD(a_flood_from_many_addresses_leaves_others_in);
+    ADD(garbage_from_a_proven_node_is_refused);
+    ADD(wrong_answers_are_refused);
     ADD(a_node_with_another_secret_is_refused);
     ADD(a_node_with_another_chunk_size_is_refused);
     ADD(another_node_at_the_address_is_not_taken_for_it);
