@@ -1,6 +1,9 @@
 /* protonode.c - a node without a mount: for tests of views, claims and locks.
  *
  *   protonode --pfs DIR --session-dir DIR --cache-dir DIR --node NAME [--session NAME] [--wait-timeout SEC]
+ *             [--lie]
+ *
+ * With --lie it answers FETCH, all wrong (protolie.h).
  *
  * Reads commands from standard input, a line each: TAG COMMAND ARGUMENT...  Each is answered by one
  * line, those that wait when they are done, so not in order:
@@ -48,6 +51,8 @@
 #include "transport/members.h"
 #include "transport/peer.h"
 
+#include "protolie.h"
+
 #define WORDS_MAX  10
 #define LEAVE_MS   20000
 #define CHUNK_SIZE (1u << 20)
@@ -55,6 +60,7 @@
 static struct {
     const char *pfs, *session_dir, *session, *cache_dir, *node;
     unsigned wait_timeout;
+    bool lie;
 } settings = {.session = "test", .wait_timeout = 60};
 
 static int pfs_fd;
@@ -507,6 +513,11 @@ static void check(int code, const char *what, const char *err)
     exit(1);
 }
 
+static void handle_fetch(struct msg *m)
+{
+    lie_about(m, pfs_fd, CHUNK_SIZE);
+}
+
 static void start(void)
 {
     char err[1024] = "";
@@ -528,6 +539,8 @@ static void start(void)
     check(pools_start(), "pools", NULL);
     peer.id = store_node_id();
     peer.incarnation = store_incarnation();
+    if (settings.lie)
+        peer_handle(MSG_FETCH, handle_fetch);
     check(peer_start(&peer, err, sizeof(err)), "peer", err);
     members.self = (struct member){.id = peer.id, .incarnation = peer.incarnation, .weight = 100};
     snprintf(members.self.name, sizeof(members.self.name), "%s", settings.node);
@@ -560,6 +573,7 @@ static void options(int argc, char **argv)
         {"cache-dir", required_argument, NULL, 'c'},
         {"node", required_argument, NULL, 'n'},
         {"wait-timeout", required_argument, NULL, 't'},
+        {"lie", no_argument, NULL, 'l'},
         {0},
     };
     int o;
@@ -583,6 +597,9 @@ static void options(int argc, char **argv)
             break;
         case 't':
             settings.wait_timeout = (unsigned)atoi(optarg);
+            break;
+        case 'l':
+            settings.lie = true;
             break;
         default:
             exit(2);

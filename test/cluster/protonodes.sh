@@ -7,8 +7,10 @@
 # All are on this host; the PFS is $PFS, a plain directory.
 
 declare -A P_PID P_FD P_OUT P_RUNS
+PROTO_OPTIONS=()
 
-# start_protonode NAME: in the background; the same name again has the same cache directory.
+# start_protonode NAME: in the background; the same name again has the same cache directory. Options
+# for it are in PROTO_OPTIONS, and the session directory is PROTO_SESSIONS.
 start_protonode() {
     local name=$1
     P_RUNS[$name]=$((${P_RUNS[$name]-0} + 1))
@@ -17,9 +19,9 @@ start_protonode() {
     mkfifo "$W/in-$name"
     # Open both ways: it blocks nobody, and does not end before we say so.
     exec {P_FD[$name]}<>"$W/in-$name"
-    mkdir -p "$W/sessions"
-    "$EDDY_BUILD/test/protonode" --pfs "$PFS" --session-dir "$W/sessions" --cache-dir "$W/cache-$name" \
-        --node "$name" <"$W/in-$name" >"${P_OUT[$name]}" 2>>"$W/$name.log" &
+    mkdir -p "${PROTO_SESSIONS:=$W/sessions}"
+    "$EDDY_BUILD/test/protonode" --pfs "$PFS" --session-dir "$PROTO_SESSIONS" --cache-dir "$W/cache-$name" \
+        --node "$name" "${PROTO_OPTIONS[@]}" <"$W/in-$name" >"${P_OUT[$name]}" 2>>"$W/$name.log" &
     P_PID[$name]=$!
     record_process "$W" "$!"
 }
