@@ -382,6 +382,7 @@ static void end_here(void *arg)
         members_st.nodes = n->next;
         free(n);
     }
+    memset(members_st.by_id, 0, sizeof(members_st.by_id));
     lock_drop(&members_now.lock);
     members_adopt_stop();
 }

@@ -17,10 +17,12 @@ enum { FAREWELL = 1, TAKE_ME_OUT = 2 }; /* ADOPTED.leaving */
 #define LEAVE_COLLECT    100        /* ms: leaves are collected so long */
 #define ASK_TO_JOIN      UINT64_MAX /* PING.adopted of a node that reaches all members and wants in */
 #define JOIN_BACKOFF_MAX 60000
+#define NODE_BUCKETS     4096
 
 /* What this node thinks of another one. */
 struct node {
     struct node *next;
+    struct node *next_in_bucket; /* of by_id */
     uint64_t id, incarnation;
     uint64_t answered_ms; /* its last PONG or other sign of life */
     bool probing, suspected, pinging;
@@ -35,6 +37,7 @@ struct node {
 struct members_state {
     struct members_config cfg;
     struct node *nodes;
+    struct node *by_id[NODE_BUCKETS]; /* the same: every message and tick looks nodes up */
     const struct view *view; /* adopted, as members_now.adopted */
     uint64_t last;           /* last view adopted in this incarnation */
     /* ... before `view`: what ADOPTED(view) says, also when it is sent again */

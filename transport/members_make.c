@@ -72,38 +72,32 @@ static void carry_members(const struct make_job *j, struct view *v)
             v->absents[v->nabsent++] = j->base->absents[i];
 }
 
-static bool find_newcomer(struct change c, const struct member *known, uint32_t n,
-                          struct member *out)
+/* By the address that it wrote into nodes/.  Only the newcomers' files are read: at the start of a
+ * large session many views follow each other. */
+static int find_newcomer(struct change c, struct member *out)
 {
     if (c.id == members_st.cfg.self.id) {
         *out = members_st.cfg.self;
-        return true;
+        return 0;
     }
-    for (uint32_t i = 0; i < n; i++) {
-        if (known[i].id == c.id && known[i].incarnation == c.incarnation) {
-            *out = known[i];
-            return true;
-        }
-    }
-    return false;
+    int err = session_read_node(c.id, out);
+
+    return !err && out->incarnation != c.incarnation ? -ENOENT : err;
 }
 
-/* Newcomers, with the addresses that they wrote into nodes/.  Whose file cannot be read is not one
- * this time, and so stays what it was: absent, or its older incarnation a member. */
-static int add_newcomers(struct make_job *j, struct view *v)
+/* Whose file cannot be read is not one this time, and so stays what it was: absent, or its older
+ * incarnation a member. */
+static void add_newcomers(struct make_job *j, struct view *v)
 {
-    struct member *known = NULL;
-    uint32_t nknown = 0, n = 0;
-    int err = j->nin ? session_read_nodes(&known, &nknown) : 0;
+    uint32_t n = 0;
 
-    for (uint32_t i = 0; i < j->nin && !err; i++)
-        if (find_newcomer(j->in[i], known, nknown, &v->members[v->nmembers])) {
-            v->nmembers++;
-            j->in[n++] = j->in[i];
-        }
-    free(known);
-    j->nin = err ? j->nin : n;
-    return err;
+    for (uint32_t i = 0; i < j->nin; i++) {
+        if (find_newcomer(j->in[i], &v->members[v->nmembers]))
+            continue;
+        v->nmembers++;
+        j->in[n++] = j->in[i];
+    }
+    j->nin = n;
 }
 
 static int make_view(struct make_job *j)
@@ -119,7 +113,7 @@ static int make_view(struct make_job *j)
     if (!err && newest != v->number - 1)
         err = -EEXIST;
     if (!err)
-        err = add_newcomers(j, v);
+        add_newcomers(j, v);
     if (!err && !(j->nin + j->nout + j->nleft))
         err = -ENOENT; /* nothing would change */
     if (!err)

@@ -12,13 +12,25 @@
 
 /* ---- members_st.nodes ---- */
 
+/* Network thread, or with members_now.lock. */
+static struct node **bucket(uint64_t id)
+{
+    return &members_st.by_id[(id ^ id >> 32) % NODE_BUCKETS]; /* ids are random */
+}
+
+static struct node *find(uint64_t id)
+{
+    struct node *n = *bucket(id);
+
+    while (n && n->id != id)
+        n = n->next_in_bucket;
+    return n;
+}
+
 struct node *members_node_of(uint64_t id, uint64_t incarnation)
 {
-    struct node *n;
+    struct node *n = find(id);
 
-    for (n = members_st.nodes; n; n = n->next)
-        if (n->id == id)
-            break;
     if (!n) {
         n = xcalloc(1, sizeof(*n));
         n->id = id;
@@ -26,6 +38,8 @@ struct node *members_node_of(uint64_t id, uint64_t incarnation)
         lock_take(&members_now.lock);
         n->next = members_st.nodes;
         members_st.nodes = n;
+        n->next_in_bucket = *bucket(id);
+        *bucket(id) = n;
         lock_drop(&members_now.lock);
     } else if (incarnation > n->incarnation) {
         n->incarnation = incarnation;
@@ -52,14 +66,11 @@ static void suspect(struct node *n, bool yes)
 
 const char *members_state(uint64_t id)
 {
-    const char *state = "ok";
-
     lock_take(&members_now.lock);
-    for (struct node *n = members_st.nodes; n; n = n->next)
-        if (n->id == id && n->suspected)
-            state = "suspected";
+    const struct node *n = find(id);
+    bool suspected = n && n->suspected;
     lock_drop(&members_now.lock);
-    return state;
+    return suspected ? "suspected" : "ok";
 }
 
 bool members_alive(struct node *n, uint64_t t)

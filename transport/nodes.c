@@ -10,7 +10,6 @@
  *
  * The host's boot id is for people; readers skip what follows the weight.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -127,45 +126,17 @@ static int read_node(int dirfd, const char *name, uint64_t id, struct member *m)
     return !err && m->id != id ? -EPROTO : err;
 }
 
-/* The node file's contents if it is a good one; what is wrong with it is said once in a while. */
-static bool take_node(int dirfd, const char *name, struct member *m)
+int session_read_node(uint64_t id, struct member *out)
 {
     static _Atomic uint64_t last;
-    uint64_t id;
-    if (!id_parse(name, &id))
-        return false; /* ".", "..", temporary files */
-    int err = read_node(dirfd, name, id, m);
-    if (err && err != -ENOENT && log_every(&last, 10000))
-        log_warn("node file can not be read: nodes/%s: %s: left out", name, strerror(-err));
-    return !err;
-}
-
-int session_read_nodes(struct member **out, uint32_t *n)
-{
-    void *dir;
-    int err = textfile_opendir(session_dirfd(), "nodes", &dir);
+    char name[ID_NAME_SIZE];
+    int fd, err = nodes_open(&fd);
     if (err)
         return err;
-    struct member *v = NULL;
-    uint32_t used = 0, cap = 0;
-    for (struct dirent *e; used < SESSION_MAX_MEMBERS && (errno = 0, e = readdir(dir));) {
-        if (used == cap) {
-            cap = cap ? cap * 2 : 16;
-            v = xrealloc(v, cap * sizeof(*v));
-        }
-        if (take_node(dirfd(dir), e->d_name, &v[used]))
-            used++;
-    }
-    if (used < SESSION_MAX_MEMBERS)
-        err = -errno;
-    else
-        log_warn("more than %d node files: nodes: the rest is left out", SESSION_MAX_MEMBERS);
-    closedir(dir);
-    if (err) {
-        free(v);
-        return err;
-    }
-    *out = v ? v : xcalloc(1, sizeof(*v));
-    *n = used;
-    return 0;
+    id_print(id, name);
+    err = read_node(fd, name, id, out);
+    close(fd);
+    if (err && err != -ENOENT && log_every(&last, 10000))
+        log_warn("node file can not be read: nodes/%s: %s: left out", name, strerror(-err));
+    return err;
 }

@@ -69,8 +69,8 @@ int session_probe(session_fid_fn fid_of, char *err, size_t errlen);
 /* This node's file nodes/ID.  -EEXIST when a file of the same name, another id and the same running
  * boot... is NOT checked here (members does). */
 int session_write_node(const struct member *self);
-/* Reads nodes/: *out malloc'd array.  Unreadable or malformed files are skipped with a warning. */
-int session_read_nodes(struct member **out, uint32_t *n);
+/* One node's: -ENOENT; -EPROTO, when it is malformed: with a warning, as any other error. */
+int session_read_node(uint64_t id, struct member *out);
 int session_remove_node(uint64_t id);
 
 /* Newest view's number (0 = none) by reading the directory, never a cached look-up. */

@@ -93,16 +93,13 @@ static int see(void *arg, const char *name, uint64_t node, const char *node_name
 static void use_all(void)
 {
     char err[512];
-    struct member *nodes;
+    struct member node;
     struct view *v;
-    uint32_t n;
     uint64_t number;
     if (!session_probe(fid_of, err, sizeof(err)))
         err[0] = 0;
-    if (!session_read_nodes(&nodes, &n)) {
-        must(n <= 1);
-        free(nodes);
-    }
+    if (!session_read_node(1, &node))
+        must(node.id == 1 && name_is_plain(node.name) && node.addr[0]);
     if (!session_newest(&number) && number && !session_read_view(number, &v))
         view_free(v);
     session_each_dirty(base, see, NULL);

@@ -223,15 +223,14 @@ static int no_fid(int fd, struct fid *out)
 
 START_TEST(nothing_works_without_a_session)
 {
-    struct member m = member(1), *nodes;
+    struct member m = member(1), node;
     struct view *v;
     uint64_t number;
-    uint32_t n;
     ck_assert_int_eq(session_newest(&number), -EBADF);
     ck_assert_int_eq(session_read_view(1, &v), -EBADF);
     ck_assert_int_eq(make_view(1), -EBADF);
     ck_assert_int_eq(session_write_node(&m), -EBADF);
-    ck_assert_int_eq(session_read_nodes(&nodes, &n), -EBADF);
+    ck_assert_int_eq(session_read_node(1, &node), -EBADF);
     ck_assert_int_eq(session_write_dirty(1, NULL, 0), -EBADF);
     ck_assert_int_eq(session_probe(no_fid, err_text, sizeof(err_text)), -EBADF);
 }

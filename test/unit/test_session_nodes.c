@@ -10,55 +10,48 @@
 
 START_TEST(node_files_are_written_replaced_read_and_removed)
 {
-    struct member a = member(1), b = member(0xabcdef), *nodes;
-    uint32_t n;
+    struct member a = member(1), b = member(0xabcdef), got;
     open_job();
-    ck_assert_int_eq(session_read_nodes(&nodes, &n), 0);
-    ck_assert_uint_eq(n, 0);
-    free(nodes);
+    ck_assert_int_eq(session_read_node(1, &got), -ENOENT);
     ck_assert_int_eq(session_write_node(&a), 0);
     ck_assert_int_eq(session_write_node(&b), 0);
     b.incarnation = 77;
     strcpy(b.addr, "[fe80::1]:9");
     ck_assert_int_eq(session_write_node(&b), 0);
-    ck_assert_int_eq(session_read_nodes(&nodes, &n), 0);
-    ck_assert_uint_eq(n, 2);
-    const struct member *got = nodes[0].id == 1 ? &nodes[1] : &nodes[0];
-    ck_assert_uint_eq(got->id, 0xabcdef);
-    ck_assert_uint_eq(got->incarnation, 77);
-    ck_assert_uint_eq(got->weight, 100);
-    ck_assert_str_eq(got->addr, "[fe80::1]:9");
-    ck_assert_str_eq(got->name, b.name);
-    free(nodes);
+    ck_assert_int_eq(session_read_node(1, &got), 0);
+    ck_assert_str_eq(got.addr, a.addr);
+    ck_assert_int_eq(session_read_node(0xabcdef, &got), 0);
+    ck_assert_uint_eq(got.id, 0xabcdef);
+    ck_assert_uint_eq(got.incarnation, 77);
+    ck_assert_uint_eq(got.weight, 100);
+    ck_assert_str_eq(got.addr, "[fe80::1]:9");
+    ck_assert_str_eq(got.name, b.name);
     ck_assert_int_eq(session_remove_node(1), 0);
     ck_assert_int_eq(session_remove_node(1), 0);
-    ck_assert_int_eq(session_read_nodes(&nodes, &n), 0);
-    ck_assert_uint_eq(n, 1);
-    free(nodes);
+    ck_assert_int_eq(session_read_node(1, &got), -ENOENT);
+    ck_assert_int_eq(session_read_node(0xabcdef, &got), 0);
     ck_assert_int_eq(count_files(in_job("nodes"), ""), 1);
     strcpy(a.name, "no name");
     ck_assert_int_eq(session_write_node(&a), -EINVAL);
 }
 END_TEST
 
-START_TEST(bad_node_files_are_left_out)
+START_TEST(bad_node_files_are_refused)
 {
-    struct member good = member(5), *nodes;
-    uint32_t n;
+    struct member good = member(5), got;
     open_job();
     ck_assert_int_eq(session_write_node(&good), 0);
     ck_assert_int_eq(link(in_job("nodes/0000000000000005"), in_job("nodes/0000000000000006")),
                      0); /* another's id */
     write_text(in_job("nodes/0000000000000007"), "junk");
-    write_text(in_job("nodes/README"), "junk");
     write_text(in_job("nodes/0000000000000008"), "");
     ck_assert_int_eq(truncate(in_job("nodes/0000000000000008"), 1 << 30), 0);
     ck_assert_int_eq(mkfifo(in_job("nodes/0000000000000009"), 0600), 0);
     ck_assert_int_eq(symlink("0000000000000005", in_job("nodes/000000000000000a")), 0);
-    ck_assert_int_eq(session_read_nodes(&nodes, &n), 0);
-    ck_assert_uint_eq(n, 1);
-    ck_assert_uint_eq(nodes[0].id, 5);
-    free(nodes);
+    ck_assert_int_eq(session_read_node(5, &got), 0);
+    ck_assert_uint_eq(got.id, 5);
+    for (uint64_t id = 6; id <= 10; id++)
+        ck_assert_msg(session_read_node(id, &got) < 0, "%u", (unsigned)id);
 }
 END_TEST
 
@@ -332,7 +325,7 @@ END_TEST
 static void add_node_tests(TCase *t)
 {
     tcase_add_test(t, node_files_are_written_replaced_read_and_removed);
-    tcase_add_test(t, bad_node_files_are_left_out);
+    tcase_add_test(t, bad_node_files_are_refused);
     tcase_add_test(t, node_text_cut_anywhere_is_refused);
 }
 
