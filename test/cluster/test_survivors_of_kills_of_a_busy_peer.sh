@@ -43,7 +43,7 @@ PY
 # Large writes that are carried to the node that has the file open for writing; that it dies is an
 # error that they may have.
 cat >"$W/writes.py" <<'PY'
-import os, sys
+import os, sys, time
 while True:
     try:
         f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT, 0o644)
@@ -51,7 +51,7 @@ while True:
             os.pwrite(f, b"w" * (1 << 20), i << 20)
         os.close(f)
     except OSError:
-        pass
+        time.sleep(0.1) # it is said at once as long as the other node is away
 PY
 export SUMS=$W/sums
 
