@@ -32,6 +32,9 @@ static const struct {
      * forced close leaves the socket half open, and UCX's TCP does not ask whether anybody waits
      * for these bytes. */
     {"UCX_TCP_PUT_ENABLE", "n"},
+    /* One event at a time: UCX takes up to 16 from the kernel and then looks at each one's endpoint,
+     * also at one that an event before it has just closed. */
+    {"UCX_TCP_MAX_POLL", "1"},
     /* Not 8 KiB and 64 KiB: this pays for the copies that the settings around it bring.  The same
      * on all nodes (the hello compares them): UCX writes a frame larger than the receiver's segment
      * past its end. */
