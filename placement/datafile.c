@@ -108,11 +108,11 @@ static bool use_open(struct file *f, int *fd)
     return true;
 }
 
-/* When descriptors are out: closes the oldest idle one.  False if there is none. */
-static bool close_one_idle(void)
+/* Closes the oldest idle one if there are more than max.  False if there are not. */
+static bool close_one_idle(unsigned max)
 {
     lock_take(&datafiles.lock);
-    int fd = datafiles.idle ? take_away(datafiles.idle) : -1;
+    int fd = datafiles.nidle > max ? take_away(datafiles.idle) : -1;
     lock_drop(&datafiles.lock);
     if (fd >= 0)
         close(fd);
@@ -127,7 +127,7 @@ int datafile_get(struct file *f, bool make, int *fd)
     if (open)
         return 0;
     int fresh = open_data(f, make);
-    while (fresh == -EMFILE && close_one_idle())
+    while (fresh == -EMFILE && close_one_idle(0))
         fresh = open_data(f, make);
     if (fresh < 0)
         return fresh;
@@ -143,18 +143,19 @@ int datafile_get(struct file *f, bool make, int *fd)
     return 0;
 }
 
+static void end_use(struct file *f)
+{
+    lock_take(&datafiles.lock);
+    if (!--f->data_users)
+        idle_add(f);
+    lock_drop(&datafiles.lock);
+}
+
 void datafile_put(struct file *f)
 {
-    int over = -1;
-    lock_take(&datafiles.lock);
-    if (!--f->data_users) {
-        idle_add(f);
-        if (datafiles.nidle > datafiles.max_idle)
-            over = take_away(datafiles.idle);
-    }
-    lock_drop(&datafiles.lock);
-    if (over >= 0)
-        close(over);
+    end_use(f);
+    while (close_one_idle(datafiles.max_idle))
+        ;
 }
 
 void datafile_close(struct file *f)
@@ -189,6 +190,22 @@ int datafile_pread(struct file *f, void *buf, size_t len, uint64_t off)
     }
     datafile_put(f);
     return err;
+}
+
+/* Closes nothing either, as the last close of a removed file frees its blocks: the next
+ * datafile_put does. */
+bool datafile_pread_now(struct file *f, void *buf, size_t len, uint64_t off)
+{
+    int fd;
+    struct iovec iov = {buf, len};
+    lock_take(&datafiles.lock);
+    bool open = use_open(f, &fd);
+    lock_drop(&datafiles.lock);
+    if (!open)
+        return false;
+    ssize_t n = preadv2(fd, &iov, 1, (off_t)off, RWF_NOWAIT);
+    end_use(f);
+    return n == (ssize_t)len;
 }
 
 int datafile_pwritev(struct file *f, struct iovec *iov, int n, uint64_t off)

@@ -24,6 +24,9 @@ void datafile_close(struct file *f);
 
 int datafile_pread(struct file *f, void *buf, size_t len,
                    uint64_t off); /* zeros beyond its end; -EIO: it should be there */
+/* Without waiting, and from the page cache only.  May be called with f->lock.  False: it is not
+ * open, or not all of the bytes are there now. */
+bool datafile_pread_now(struct file *f, void *buf, size_t len, uint64_t off);
 int datafile_pwritev(struct file *f, struct iovec *iov, int n,
                      uint64_t off); /* makes it; all or -errno; changes iov */
 int datafile_punch(struct file *f, uint64_t off,

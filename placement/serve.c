@@ -1,6 +1,7 @@
 /* serve.c - the owner's side: answers FETCH.
  *
- *   network thread   bounds, hands over at once
+ *   network thread   bounds; a file kept in served.c, its chunk in the page cache -> CHUNK, when
+ *                    nothing has to be waited for; else hands over at once
  *   libuv's pool     in the store, in this version -> CHUNK
  *                    in the store in another version of the same size -> serve pool, relabel
  *                    else -> origin_read (pool_data), which answers all who wait
@@ -20,6 +21,7 @@
 #include "placement/fetch.h"
 #include "placement/fid.h"
 #include "placement/origin.h"
+#include "placement/served.h"
 #include "placement/store.h"
 #include "placement/working.h"
 #include "transport/complaint.h"
@@ -28,6 +30,9 @@
 #include "transport/peer.h"
 
 #define SERVE_THREADS 4
+/* Waking another thread costs more than to copy this much; what is longer would keep the network
+ * thread from its other messages. */
+#define NOW_MAX (256u << 10)
 
 struct serving {
     struct msg *m; /* the FETCH */
@@ -36,13 +41,16 @@ struct serving {
     struct origin_waiter waiter;
     struct file *f; /* referenced, or NULL */
     bool labelled;  /* the home was asked */
+    bool keep;      /* f has what others ask for: for served.c */
 };
 
 static struct pool *serve_pool;
 
 static void end(struct serving *s)
 {
-    if (s->f)
+    if (s->f && s->keep)
+        served_keep(s->f);
+    else if (s->f)
         file_put(s->f);
     msg_free(s->m);
     free(s);
@@ -57,20 +65,26 @@ static void answer_error(struct serving *s, int err)
 }
 
 /* Takes over the reference to c: dropped when it has been sent. */
-static void answer_chunk(struct serving *s, struct chunk *c, unsigned source)
+static struct msg *chunk_message(const struct chunk_key *key, struct chunk *c, unsigned source)
 {
     struct msg *r = msg_new(MSG_CHUNK);
-    r->chunk.fid = s->key.fid;
-    r->chunk.index = s->key.index;
-    r->chunk.version = s->key.version;
+    r->chunk.fid = key->fid;
+    r->chunk.index = key->index;
+    r->chunk.version = key->version;
     r->chunk.hash = c->hash;
     r->chunk.source = (uint8_t)(source | (c->racy ? CHUNK_RACY : 0));
     r->data = c->data;
     r->head.data_len = c->len;
     r->free_data = chunk_free_data;
     r->free_arg = c;
+    return r;
+}
+
+/* Takes over the reference to c. */
+static void answer_chunk(struct serving *s, struct chunk *c, unsigned source)
+{
     working_end(&s->working);
-    peer_reply(s->m, r);
+    peer_reply(s->m, chunk_message(&s->key, c, source));
     end(s);
 }
 
@@ -134,6 +148,7 @@ static bool serve_from_store(struct serving *s)
         chunk_put(c);
         return false;
     }
+    s->keep = true;
     answer_chunk(s, c, 0);
     return true;
 }
@@ -186,6 +201,33 @@ static void relabel(void *arg)
     loop_post(serve_labelled, s);
 }
 
+/* Answers without waiting for anybody, or not at all. */
+static bool serve_now(const struct msg *m, const struct chunk_key *key)
+{
+    struct file *f = chunk_key_len(key) <= NOW_MAX ? served_find(key->fid) : NULL;
+    struct chunk *c = f ? chunk_try(ROOM_SERVE, store_chunk_size()) : NULL;
+    if (!c)
+        return false;
+    c->racy = false;
+    if (store_get_chunk_now(f, key->index, &key->version, c->data, &c->len, &c->hash)) {
+        chunk_put(c);
+        return false;
+    }
+    peer_reply(m, chunk_message(key, c, 0));
+    return true;
+}
+
+static void serve_in_pool(struct msg *m, const struct chunk_key *key)
+{
+    struct serving *s = xcalloc(1, sizeof(*s));
+    s->m = m;
+    s->key = *key;
+    s->waiter.done = on_origin;
+    carry_activity_begin();
+    working_begin(&s->working, m);
+    loop_work(serve, NULL, s);
+}
+
 /* FETCH, network thread. */
 static void on_fetch(struct msg *m)
 {
@@ -200,23 +242,24 @@ static void on_fetch(struct msg *m)
         count(bad_messages, 1);
         return;
     }
-    struct serving *s = xcalloc(1, sizeof(*s));
-    s->m = m;
-    s->key = key;
-    s->waiter.done = on_origin;
     carry_activity_begin();
-    working_begin(&s->working, m);
-    loop_work(serve, NULL, s);
+    if (serve_now(m, &key))
+        msg_free(m);
+    else
+        serve_in_pool(m, &key);
+    carry_activity_end();
 }
 
 void serve_start(void)
 {
+    served_start();
     serve_pool = pool_new("serve", SERVE_THREADS);
     peer_handle(MSG_FETCH, on_fetch);
 }
 
 void serve_stop(void)
 {
+    served_stop();
     pool_free(serve_pool);
     serve_pool = NULL;
 }

@@ -123,6 +123,10 @@ bool store_missing(struct file *f, uint64_t off, uint64_t len, uint64_t *miss_of
  * computed when there is none). -ENOENT: not (wholly) here in that version, or dirty. */
 int store_get_chunk(struct file *f, uint64_t index, const struct version *v, void *buf, size_t *len,
                     uint64_t *hash);
+/* The same for the network thread: -EAGAIN when it would have to wait for a lock, another call or
+ * the disk, and when the chunk is not here (or racy): the other one knows. */
+int store_get_chunk_now(struct file *f, uint64_t index, const struct version *v, void *buf,
+                        size_t *len, uint64_t *hash);
 
 /* ---- filling with clean bytes ---- */
 /* Chunk `index` of version v has these bytes (len up to chunk size, shorter only at the end of the

@@ -262,6 +262,38 @@ int store_get_chunk(struct file *f, uint64_t index, const struct version *v, voi
     return err;
 }
 
+/* Nobody changes a page of [first, last] now, or waits for that. */
+static bool at_rest(const struct file *f, uint64_t first, uint64_t last)
+{
+    uint64_t until;
+    return !range_changing(f, first, &until) && until >= last;
+}
+
+/* f->lock, for the whole of it: nobody begins to change the pages meanwhile. */
+static bool get_chunk_now(struct file *f, uint64_t index, const struct version *v, void *buf,
+                          size_t *len, uint64_t *hash)
+{
+    struct chunk_record *c;
+    uint64_t pages = state_pages();
+    if (core(f)->flags & CORE_RACY || !chunk_is_clean(f, index, v, len, &c) ||
+        !(c->flags & CHUNK_HASH) || !at_rest(f, index * pages, index * pages + pages - 1) ||
+        !datafile_pread_now(f, buf, *len, index * store_chunk_size()))
+        return false;
+    space_touch(c);
+    *hash = c->hash;
+    return true;
+}
+
+int store_get_chunk_now(struct file *f, uint64_t index, const struct version *v, void *buf,
+                        size_t *len, uint64_t *hash)
+{
+    if (!lock_try(&f->lock))
+        return -EAGAIN;
+    bool got = get_chunk_now(f, index, v, buf, len, hash);
+    lock_drop(&f->lock);
+    return got ? 0 : -EAGAIN;
+}
+
 /* ---- holes ---- */
 
 /* Is the page data: bytes here, or on the PFS? */

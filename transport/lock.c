@@ -159,6 +159,16 @@ void lock_take(struct lock *l)
     take(l, NULL);
 }
 
+bool lock_try(struct lock *l)
+{
+    int err = pthread_mutex_trylock(&l->mutex);
+    if (err == EBUSY)
+        return false;
+    check(err, "pthread_mutex_trylock");
+    note_take(l, NULL); /* a wrong order aborts, although it could not have deadlocked here */
+    return true;
+}
+
 void lock_drop(struct lock *l)
 {
     note_drop(l);

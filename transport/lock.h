@@ -39,6 +39,9 @@ struct lock {
 void lock_init(struct lock *l, enum lock_rank rank);
 void lock_destroy(struct lock *l);
 void lock_take(struct lock *l);
+/* False, and it is not taken, if another thread holds it: for who may not wait.  The order is the
+ * same as for lock_take. */
+bool lock_try(struct lock *l);
 void lock_drop(struct lock *l);
 /* Two locks of one rank, in the order of `a_key` and `b_key` (inodes: ascending node id). */
 void lock_pair(struct lock *a, uint64_t a_key, struct lock *b, uint64_t b_key);

@@ -1,7 +1,8 @@
 /* loop.h - the network thread (one libuv loop; transport/peer.c adds the UCX worker to it),
  * timers, and bounded thread pools for what blocks.
  *
- * The network thread never blocks: no PFS call, no disk, no lock of rank < RANK_FLIGHT.
+ * The network thread never blocks: no PFS call, no disk, no lock of rank < RANK_FLIGHT but by
+ * lock_try (a chunk that is in the page cache is read there: store_get_chunk_now).
  * libuv's own pool does local disk work for peers (loop_work).
  * Only transport/ includes uv.h.
  */

@@ -146,6 +146,34 @@ START_TEST(wait_ends_at_its_deadline)
 }
 END_TEST
 
+static void *try_file(void *arg)
+{
+    bool *got = arg;
+    *got = lock_try(&file);
+    if (*got) {
+        lock_assert_held(&file);
+        lock_drop(&file);
+    }
+    return NULL;
+}
+
+START_TEST(a_try_takes_what_is_free_and_never_waits)
+{
+    pthread_t t;
+    bool got = true;
+    lock_take(&file);
+    pthread_create(&t, NULL, try_file, &got);
+    pthread_join(t, NULL); /* for ever, if it waited */
+    ck_assert(!got);
+    lock_drop(&file);
+    pthread_create(&t, NULL, try_file, &got);
+    pthread_join(t, NULL);
+    ck_assert(got);
+    lock_take(&file); /* it was given back */
+    lock_drop(&file);
+}
+END_TEST
+
 START_TEST(pair_of_one_lock_aborts)
 {
     log_open("/dev/null", LOG_LEVEL_ERROR, "n");
@@ -159,6 +187,12 @@ static void wrong_order(void)
 {
     lock_take(&file);
     lock_take(&inode);
+}
+
+static void try_in_the_wrong_order(void)
+{
+    lock_take(&file);
+    lock_try(&inode);
 }
 
 static void wrong_order_far_apart(void)
@@ -218,6 +252,7 @@ static const struct {
     const char *says;
 } wrong[] = {
     {wrong_order, "wrong lock order: takes INODE (3) while it holds FILE (7)"},
+    {try_in_the_wrong_order, "wrong lock order: takes INODE (3) while it holds FILE (7)"},
     {wrong_order_far_apart, "wrong lock order: takes FILE (7) while it holds LEAF (16)"},
     {same_rank, "wrong lock order: takes INODE (3) while it holds INODE (3)"},
     {twice, "already holds this lock (INODE)"},
@@ -284,6 +319,7 @@ int main(void)
     tcase_add_test(t, pairs_named_in_both_orders_do_not_deadlock);
     tcase_add_test(t, waiters_wake_with_the_lock_held);
     tcase_add_test(t, wait_ends_at_its_deadline);
+    tcase_add_test(t, a_try_takes_what_is_free_and_never_waits);
     tcase_add_test_raise_signal(t, pair_of_one_lock_aborts, SIGABRT);
 #ifdef EDDY_DEBUG_LOCKS
     tcase_add_loop_test(t, wrong_use_aborts_and_says_why, 0, ARRAY_LEN(wrong));

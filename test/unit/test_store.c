@@ -1,6 +1,11 @@
 /* test_store.c - the store's page semantics, one behaviour per test: filling, reading, writing. */
 #include "store_pages.h"
 
+#include <pthread.h>
+#include <sys/uio.h>
+
+#include "placement/range.h"
+
 /* ---- reading and filling ---- */
 
 START_TEST(a_filled_chunk_is_read_back_and_the_rest_is_missing)
@@ -51,6 +56,124 @@ START_TEST(a_chunk_for_another_node_has_its_hash_and_only_its_version)
     write_ok(f, &one, 1, 5); /* dirty: not for others */
     ck_assert_int_eq(store_get_chunk(f, 0, &v, buf, &len, &hash), -ENOENT);
     file_put(f);
+}
+END_TEST
+
+/* ---- chunks for who may not wait ---- */
+
+static struct {
+    struct file *f;
+    struct version v;
+    uint8_t data[70000], buf[65536];
+} now;
+
+static int get_now(uint64_t index, const struct version *v)
+{
+    size_t len;
+    uint64_t hash;
+    int err = store_get_chunk_now(now.f, index, v, now.buf, &len, &hash);
+    if (!err) {
+        ck_assert_uint_eq(len, MIN(sizeof(now.data) - index * 65536, 65536));
+        ck_assert_mem_eq(now.buf, now.data + index * 65536, len);
+        ck_assert(hash == XXH3_64bits(now.buf, len));
+    }
+    return err;
+}
+
+static void *get_now_in_thread(void *err)
+{
+    *(int *)err = get_now(0, &now.v);
+    return NULL;
+}
+
+static int get_now_elsewhere(void)
+{
+    pthread_t t;
+    int err = 0;
+    pthread_create(&t, NULL, get_now_in_thread, &err);
+    pthread_join(t, NULL);
+    return err;
+}
+
+/* A file system without RWF_NOWAIT gives nothing now. */
+static bool can_read_now(void)
+{
+    char byte;
+    struct iovec iov = {&byte, 1};
+    char path[128];
+    snprintf(path, sizeof(path), "%s/try", test_dir);
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
+    bool can =
+        write(fd, "x", 1) == 1 && (preadv2(fd, &iov, 1, 0, RWF_NOWAIT) >= 0 || errno == EAGAIN);
+    close(fd);
+    return can;
+}
+
+static bool now_begin(void)
+{
+    put_pattern(now.data, sizeof(now.data), 0, 2);
+    now.f = get_file(1, "x");
+    now.v = version_n(sizeof(now.data), 5);
+    ck_assert_int_eq(store_set_version(now.f, &now.v, NULL), 0);
+    ck_assert_int_eq(get_now(0, &now.v), -EAGAIN);
+    for (uint64_t i = 0; i < 2; i++)
+        ck_assert_int_eq(fill_chunk(now.f, i, &now.v, now.data, true), 0);
+    return can_read_now();
+}
+
+START_TEST(a_chunk_that_is_at_hand_is_given_at_once)
+{
+    struct version other = version_n(sizeof(now.data), 6);
+    if (now_begin()) {
+        ck_assert_int_eq(get_now(0, &now.v), 0);
+        ck_assert_int_eq(get_now(1, &now.v), 0);
+    }
+    ck_assert_int_eq(get_now(0, &other), -EAGAIN);
+    ck_assert_int_eq(get_now(2, &now.v), -EAGAIN);
+    ck_assert_int_eq(get_now(UINT64_MAX, &now.v), -EAGAIN);
+    uint8_t one = 7;
+    write_ok(now.f, &one, 1, 5); /* dirty: not for others */
+    ck_assert_int_eq(get_now(0, &now.v), -EAGAIN);
+    file_put(now.f);
+}
+END_TEST
+
+START_TEST(who_may_not_wait_gets_nothing_of_what_is_being_worked_on)
+{
+    struct range_op op;
+    bool can = now_begin();
+    lock_take(&now.f->lock);
+    ck_assert_int_eq(get_now_elsewhere(), -EAGAIN); /* for ever, if it waited */
+    range_begin(now.f, &op, RANGE_WRITE, 3, 3);
+    lock_drop(&now.f->lock);
+    ck_assert_int_eq(get_now(0, &now.v), -EAGAIN);
+    if (can)
+        ck_assert_int_eq(get_now(1, &now.v), 0); /* elsewhere in the file */
+    lock_take(&now.f->lock);
+    range_end(now.f, &op);
+    range_begin(now.f, &op, RANGE_READ, 3, 3);
+    lock_drop(&now.f->lock);
+    if (can)
+        ck_assert_int_eq(get_now(0, &now.v), 0); /* beside another reader */
+    lock_take(&now.f->lock);
+    range_end(now.f, &op);
+    lock_drop(&now.f->lock);
+    file_put(now.f);
+}
+END_TEST
+
+START_TEST(who_may_not_wait_opens_nothing)
+{
+    size_t len;
+    uint64_t hash;
+    bool can = now_begin();
+    file_put(now.f); /* closes it */
+    now.f = get_file(1, "x");
+    ck_assert_int_eq(get_now(0, &now.v), -EAGAIN);
+    ck_assert_int_eq(store_get_chunk(now.f, 1, &now.v, now.buf, &len, &hash), 0);
+    if (can)
+        ck_assert_int_eq(get_now(0, &now.v), 0);
+    file_put(now.f);
 }
 END_TEST
 
@@ -327,6 +450,9 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, a_filled_chunk_is_read_back_and_the_rest_is_missing);
     tcase_add_test(t, a_chunk_for_another_node_has_its_hash_and_only_its_version);
+    tcase_add_test(t, a_chunk_that_is_at_hand_is_given_at_once);
+    tcase_add_test(t, who_may_not_wait_gets_nothing_of_what_is_being_worked_on);
+    tcase_add_test(t, who_may_not_wait_opens_nothing);
     tcase_add_test(t, a_new_version_drops_clean_pages_and_same_data_keeps_them);
     tcase_add_test(t, racy_pages_are_dropped_when_the_version_is_confirmed);
     tcase_add_test(t, a_short_fill_is_refused);
