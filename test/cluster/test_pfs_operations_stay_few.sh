@@ -96,14 +96,13 @@ per_each() {
 }
 
 # measure TITLE WHAT PFS MESSAGES [TIMES]: fails above that many for each of TIMES (the number of files), in hundredths.
-# What is counted is from the last count of the one before on: nothing else is done between them.
 measure() {
     local title=$1 what=$2 max=$3 max_messages=$4 times=${5:-$FILES} pfs messages kinds
+    counters >"$W/before"
     python3 "$W/do.py" "$what" "$W/mnt-a" "$FILES"
     sleep "${SETTLE:-0}" # an owner keeps what it has read open for 5 s
     wait_for 10 same_twice || fail "$title: the PFS is asked without end"
-    join "$W/before" "$W/later" | awk '{ print $1, $3 - $2 }' >"$W/grown"
-    mv "$W/later" "$W/before"
+    join "$W/before" "$W/after" | awk '{ print $1, $3 - $2 }' >"$W/grown"
     pfs=$(per_each "$times" <"$W/grown")
     messages=$(awk -v n="$times" '$1 == "messages" { printf "%.0f", $2 * 100 / n }' "$W/grown")
     kinds=$(awk -v n="$times" '$1 != "messages" && $2 { printf " %s %.3g", $1, $2 / n }' "$W/grown")
@@ -117,7 +116,6 @@ mkdir "$PFS/new" "$PFS/made"
 for dir in old gone moved listed fixed new made; do
     stat "$W/mnt-a/$dir" >/dev/null
 done
-counters >"$W/before"
 # The nodes' pings are among the messages: 30 to 50 hundredths are left for them.
 measure "stat: not known" stat 320 160
 measure "stat: known" stat 0 50
