@@ -29,7 +29,9 @@ check_equal "listing" "$(sort -n "$W/names" | tr '\n' ' ')" "$(seq -s ' ' 30) "
 
 # Ctrl-C, within a second.
 began=$EPOCHREALTIME
-timeout --signal=INT 3 stat "$A/unknown" >/dev/null 2>&1 || true
+code=0
+timeout --signal=INT 3 stat "$A/unknown" >/dev/null 2>&1 || code=$?
+check_equal "code of a stat that waits for the PFS until it is interrupted" "$code" 124
 [ $((${EPOCHREALTIME/[.,]/} - ${began/[.,]/})) -lt 4500000 ] || fail "an interrupted stat waits on"
 
 continue_faultfs a

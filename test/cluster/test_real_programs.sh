@@ -46,8 +46,7 @@ as cp -r "$W/src/linux" "$M/work/repo/"
 as git -C "$M/work/repo" add .
 as git -C "$M/work/repo" -c user.name=t -c user.email=t@t commit -qm "first commit"
 as git clone -q "$M/work/repo" "$M/work/clone"
-as git -C "$M/work/clone" fsck --full --strict 2>&1 | grep -v "^dangling" || true
-as git -C "$M/work/clone" fsck --full >/dev/null
+as git -C "$M/work/clone" fsck --full --strict >"$W/fsck.out" 2>&1 || fail "git fsck says: $(cat "$W/fsck.out")"
 check_equal "changes in the clone" "$(as git -C "$M/work/clone" status --porcelain | wc -l)" 0
 
 echo "sqlite3"

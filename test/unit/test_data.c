@@ -339,7 +339,7 @@ START_TEST(a_writer_takes_over_from_a_claimant_that_leaves)
     close_on(2, 0);
     node_run(2, order_leave, &o);
     node_send(1, order_write, &w); /* waits for the claim */
-    usleep(200000);
+    usleep(200000);                /* it does by now; if not, the test is only easier */
     flush_on(2, "leaves");
     node_wait(1, &w);
     ck_assert_msg(!w.err, "%s", strerror(-w.err));
