@@ -120,7 +120,7 @@ done
 measure "stat: not known" stat 320 160
 measure "stat: known" stat 0 50
 SETTLE=7 measure "read: known, not cached" read 1750 330
-SETTLE=7 measure "read a large file: each MiB" large 400 250 32
+SETTLE=7 measure "read a large file: each MiB" large 500 300 32
 measure "read: known, cached" read 0 160
 measure "name that is not there" absent 220 50
 measure "chmod: known" chmod 1050 230
