@@ -1,11 +1,12 @@
-/* claim_own.c - the table of this node's own claims. */
+/* claim_own.c - the table of this node's own claims: it grows with them, since every small file that
+ * is not flushed yet is one, and each request for one looks here. */
 #include "placement/claim_own.h"
 
 #include "placement/ring.h"
 
 #include <stdlib.h>
 
-#define BUCKETS 8192
+#define BUCKETS_MIN 1024 /* a power of two */
 
 struct own {
     struct own *next;
@@ -13,23 +14,44 @@ struct own {
     bool ready;
 };
 
-static struct own *table[BUCKETS];
-static unsigned count_now;
+static struct own **table;
+static unsigned nbuckets, count_now;
 static uint64_t view_now;
 static struct lock own_lock;
 
 void own_start(void)
 {
     lock_init(&own_lock, RANK_LEAF);
+    nbuckets = BUCKETS_MIN;
+    table = xcalloc(nbuckets, sizeof(*table));
 }
 
 static struct own **slot_of(struct fid fid)
 {
-    struct own **p = &table[fid.lo % BUCKETS];
+    struct own **p = &table[fid.lo & (nbuckets - 1)];
 
     while (*p && !fid_eq((*p)->claim.fid, fid))
         p = &(*p)->next;
     return p;
+}
+
+static void grow(void)
+{
+    struct own **old = table, *o;
+    unsigned n = nbuckets;
+
+    nbuckets = 2 * n;
+    table = xcalloc(nbuckets, sizeof(*table));
+    for (unsigned b = 0; b < n; b++) {
+        while ((o = old[b])) {
+            struct own **p = &table[o->claim.fid.lo & (nbuckets - 1)];
+
+            old[b] = o->next;
+            o->next = *p;
+            *p = o;
+        }
+    }
+    free(old);
 }
 
 bool own_add(struct fid fid, uint64_t inc, uint64_t number, uint64_t view)
@@ -40,6 +62,8 @@ bool own_add(struct fid fid, uint64_t inc, uint64_t number, uint64_t view)
     lock_take(&own_lock);
     ok = !view || (view == view_now && members_lease());
     if (ok) {
+        if (count_now >= nbuckets)
+            grow();
         p = slot_of(fid);
         if (!*p) {
             *p = xcalloc(1, sizeof(**p));
@@ -119,7 +143,7 @@ void own_list(const struct view *v, uint64_t to, uint32_t *n, struct item_claim 
     *n = 0;
     *out = NULL;
     lock_take(&own_lock);
-    for (unsigned b = 0; b < BUCKETS; b++) {
+    for (unsigned b = 0; b < nbuckets; b++) {
         for (const struct own *o = table[b]; o; o = o->next) {
             if (to && ring_home(ring, o->claim.fid, 0) != to)
                 continue;
@@ -146,7 +170,7 @@ void own_each(void (*fn)(struct fid fid, void *arg), void *arg)
 
 void own_stop(void)
 {
-    for (unsigned b = 0; b < BUCKETS; b++) {
+    for (unsigned b = 0; b < nbuckets; b++) {
         struct own *o;
 
         while ((o = table[b])) {
@@ -154,7 +178,9 @@ void own_stop(void)
             free(o);
         }
     }
-    count_now = 0;
+    free(table);
+    table = NULL;
+    nbuckets = count_now = 0;
     view_now = 0;
     lock_destroy(&own_lock);
 }
