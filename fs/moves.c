@@ -25,22 +25,17 @@
  * not given up for that. */
 static bool has_a_name(struct file *f)
 {
-    struct location loc;
     struct statx stx;
-    return claim_here(f->fid, &loc) && !pfs_file_stat(f, &stx) && stx.stx_nlink > 0;
+    return !pfs_file_stat(f, &stx) && stx.stx_nlink > 0;
 }
 
 /* The last name of a regular file is gone: nothing of it is flushed any more.  What is ours and
  * open stays readable and writable (the store sees to that) until the last close; what is open and
  * another node's stays as it is.  True: it is open here. */
-static bool file_gone(struct fid fid, bool ours)
+static bool file_gone(struct file *f, bool ours)
 {
-    struct file *f = file_find(fid);
-    if (!f)
-        return false;
-    if (has_a_name(f)) {
-        store_set_leaving(fid, false);
-        file_put(f);
+    if (ours && has_a_name(f)) {
+        store_set_leaving(f->fid, false);
         return false;
     }
     lock_take(&f->lock);
@@ -49,7 +44,6 @@ static bool file_gone(struct fid fid, bool ours)
     lock_drop(&f->lock);
     if (ours || !open)
         claim_unlinked(f);
-    file_put(f);
     return open;
 }
 
@@ -67,16 +61,13 @@ static void path_of_another_name(struct inode *i)
 
 static bool is_ours(const struct statx *stx)
 {
-    struct location loc;
-    return S_ISREG(stx->stx_mode) && claim_here(fid_of(stx), &loc);
+    return S_ISREG(stx->stx_mode) && claim_is_here(fid_of(stx));
 }
 
-/* Name `name` of `dir` is gone; *was is what it led to, as it looked before.  True: if another node
- * has its claim, that one is to be told.  Not while the file is open here: the claimant would drop
- * what is still read. */
+/* Name `name` of `dir` is gone; *was is what it led to, as it looked before.  True: it was the last
+ * one. */
 static bool name_gone(struct inode *dir, const char *name, const struct statx *was)
 {
-    bool ours = is_ours(was);
     struct pfs_node *node = pfs_child(dir->node, name);
     struct inode *i = inode_known(fid_of(was));
     bool last = S_ISDIR(was->stx_mode) || was->stx_nlink <= 1;
@@ -90,8 +81,29 @@ static bool name_gone(struct inode *dir, const char *name, const struct statx *w
     }
     pfs_drop_fd(node);
     pfs_unref(node);
-    bool open = last && S_ISREG(was->stx_mode) && file_gone(fid_of(was), ours);
-    return last && !ours && !open;
+    return last;
+}
+
+/* What is known of a file whose name goes, by name_gone, which comes next. */
+struct going {
+    bool ours;
+    struct file *f; /* referenced; NULL: no data of it is here */
+};
+
+static struct going going_of(const struct statx *was)
+{
+    struct file *f = S_ISREG(was->stx_mode) ? file_find(fid_of(was)) : NULL;
+    return (struct going){is_ours(was), f};
+}
+
+/* True: if another node has its claim, that one is to be told.  Not while the file is open here: the
+ * claimant would drop what is still read. */
+static bool data_gone(struct going *g, bool last)
+{
+    bool open = last && g->f && file_gone(g->f, g->ours);
+    if (g->f)
+        file_put(g->f);
+    return last && !g->ours && !open;
 }
 
 /* A claimant elsewhere learns that its file has another path, or none (NULL).  Best effort: its
@@ -119,6 +131,14 @@ static void other_names_same(const struct statx *was)
     inode_put(i);
 }
 
+static void unlinked(struct request *r)
+{
+    if (request_take(r))
+        fuse_reply_err(r->req, 0);
+}
+
+/* It is answered before its data goes, where that can not become a new file's: while its descriptor
+ * is open the PFS does not use its inode's number again. */
 static void unlink_fn(struct request *r)
 {
     struct statx was;
@@ -128,10 +148,18 @@ static void unlink_fn(struct request *r)
         request_err(r, err);
         return;
     }
-    bool tell = name_gone(r->inode, r->name, &was);
+    struct going g = going_of(&was);
+    bool last = name_gone(r->inode, r->name, &was);
+    struct file *held = last && g.f && pfs_hold_number(g.f) ? file_ref(g.f) : NULL;
+    if (held)
+        unlinked(r);
+    bool tell = data_gone(&g, last);
     other_names_same(&was);
-    if (request_take(r))
-        fuse_reply_err(r->req, 0);
+    unlinked(r);
+    if (held) {
+        pfs_unhold_number(held);
+        file_put(held);
+    }
     if (tell)
         tell_claimant(&was, NULL);
     request_done(r);
@@ -265,8 +293,11 @@ static void moved_is_same(const struct side *was, const struct side *now)
 static void moved(struct request *r, const struct side *from, const struct side *to, bool exchange)
 {
     char *from_path = side_path(from), *to_path = side_path(to);
-    bool replaced = to->there && !exchange;
-    bool tell = replaced && name_gone(to->dir, to->name, &to->was);
+    bool replaced = to->there && !exchange, tell = false;
+    if (replaced) {
+        struct going g = going_of(&to->was);
+        tell = data_gone(&g, name_gone(to->dir, to->name, &to->was));
+    }
     tree_follows(from, to, exchange);
     paths_follow(&from->was, from_path, to_path);
     moved_is_same(from, to);

@@ -38,6 +38,9 @@ int claim_where(struct fid fid, struct location *out);
 int claim_where_many(const struct fid *fids, unsigned n, struct location *out, int *errs);
 /* Without a message: HERE if we hold it. */
 bool claim_here(struct fid fid, struct location *out);
+bool claim_here_of(struct file *f, struct location *out);
+/* The same without its word. */
+bool claim_is_here(struct fid fid);
 /* Did all homes act in this view already at looked_ms (boot_ms)?  Then no claim that was given back
  * later is unknown to them, and one that was given back earlier was on the PFS by then. */
 bool claim_settled(uint64_t view, uint64_t looked_ms);

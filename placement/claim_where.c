@@ -54,11 +54,25 @@ void claim_own_word(struct file *f, struct location *out)
                              .counter = info.change};
 }
 
+bool claim_is_here(struct fid fid)
+{
+    return own_has(fid, NULL, NULL);
+}
+
+bool claim_here_of(struct file *f, struct location *out)
+{
+    bool here = claim_is_here(f->fid);
+
+    if (here)
+        claim_own_word(f, out);
+    return here;
+}
+
 bool claim_here(struct fid fid, struct location *out)
 {
     struct file *f;
 
-    if (!own_has(fid, NULL, NULL))
+    if (!claim_is_here(fid))
         return false;
     f = file_find(fid);
     if (!f)

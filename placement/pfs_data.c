@@ -323,6 +323,17 @@ void pfs_open_known(struct file *f)
     count_open(f);
 }
 
+bool pfs_hold_number(struct file *f)
+{
+    int fd;
+    return !pfs_pin(f, false, &fd);
+}
+
+void pfs_unhold_number(struct file *f)
+{
+    pfs_unpin(f);
+}
+
 bool pfs_has_descriptor(struct file *f)
 {
     return has_fd(f, false);

@@ -26,6 +26,10 @@ void pfs_open_known(struct file *f);
  * NULL; 0 if it has one. */
 int pfs_open_late(struct file *f, struct pfs_node *n);
 bool pfs_has_descriptor(struct file *f);
+/* Keeps the file's descriptor open, if it has one: until it is given up the PFS has no other file of
+ * the same inode number.  False: there is none. */
+bool pfs_hold_number(struct file *f);
+void pfs_unhold_number(struct file *f);
 /* one open less; the descriptor stays while the file is dirty and the budget allows */
 void pfs_release(struct file *f);
 /* Drops the descriptor (unlinked and closed, or clean and closed). */
