@@ -245,11 +245,34 @@ int attr_get(struct inode *i, struct stat *st)
 
 /* ---- what was last known ---- */
 
-void attr_remember(struct inode *i, const struct stat *st)
+/* All changes came through this mount: the kernel knows the size itself, and drops answers to what
+ * was asked before one of them. */
+static bool changed_here(struct inode *i)
+{
+    struct file *f = S_ISREG(i->type) && claim_is_here(i->fid) ? file_find(i->fid) : NULL;
+    if (!f)
+        return false;
+    lock_take(&f->claim_lock);
+    bool here = f->claim == CLAIM_HELD && !f->last_carried;
+    lock_drop(&f->claim_lock);
+    file_put(f);
+    return here;
+}
+
+static bool moves(struct inode *i, const struct stat *st)
 {
     lock_take(&i->lock);
-    if (i->attr_known &&
-        (i->attr.st_size != st->st_size || ns_of(&i->attr.st_mtim) != ns_of(&st->st_mtim)))
+    bool moves = i->attr_known &&
+                 (i->attr.st_size != st->st_size || ns_of(&i->attr.st_mtim) != ns_of(&st->st_mtim));
+    lock_drop(&i->lock);
+    return moves && !changed_here(i);
+}
+
+void attr_remember(struct inode *i, const struct stat *st)
+{
+    bool moved = moves(i, st);
+    lock_take(&i->lock);
+    if (moved)
         i->attr_moved_ms = boot_ms();
     i->attr = *st;
     i->attr_known = true;

@@ -40,7 +40,8 @@ struct inode {
     /* boot_ms of when this node last changed its mode, owner, names or extended attributes */
     uint64_t touched_ms;
     uint64_t born_ms; /* boot_ms of when this node created it; 0: it did not */
-    /* boot_ms of when attr was last told with another size or mtime; 0 = never */
+    /* boot_ms of when attr was last told with another size or mtime, and not only because of what
+     * was written here; 0 = never */
     uint64_t attr_moved_ms;
     /* attr's ctime when the PFS said that there is no access / default ACL; 0 = not known */
     int64_t no_acl_ctime_ns[2];
