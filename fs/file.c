@@ -121,8 +121,7 @@ static int settle(struct handle *h, mode_t perm, struct fuse_file_info *fi, bool
     struct inode *i = h->inode;
     struct location at;
     struct data_tag tag;
-    data_attr(h->data, &at);
-    data_tag(h->data, &tag);
+    data_look(h->data, &at, &tag);
     lock_take(&i->lock);
     bool here = at.where == WHERE_HERE || at.where == WHERE_PFS;
     bool pass = here && mode_may_pass(i) && pass_is_right(h, perm) && pass_begin(h);

@@ -94,8 +94,7 @@ static void reply_no_entry(struct request *r)
  * go by the path in its record. */
 static void refresh_path(struct inode *i)
 {
-    struct location loc;
-    struct file *f = S_ISREG(i->type) && claim_here(i->fid, &loc) ? file_find(i->fid) : NULL;
+    struct file *f = S_ISREG(i->type) && claim_is_here(i->fid) ? file_find(i->fid) : NULL;
     if (!f)
         return;
     char *path = pfs_path(i->node), *old = file_path(f);

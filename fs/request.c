@@ -27,7 +27,7 @@ static struct {
     pthread_cond_t changed;
     struct request *list;
     unsigned n;
-    uint64_t last_number;
+    _Atomic uint64_t last_number;
     bool watching;         /* the watcher looks every LOOK_MS, until it has found nothing once */
     bool stopping, ending; /* who stops waits for the last; the watcher is to end */
     pthread_t thread;
@@ -40,9 +40,7 @@ static void interrupted(fuse_req_t req, void *data);
 /* libfuse is told first: once it is in the list the watcher may answer, and r->req is gone. */
 static void enlist(struct request *r)
 {
-    lock_take(&all.lock);
-    r->number = ++all.last_number;
-    lock_drop(&all.lock);
+    r->number = atomic_fetch_add_explicit(&all.last_number, 1, memory_order_relaxed) + 1;
     fuse_req_interrupt_func(r->req, interrupted, (void *)(uintptr_t)r->number);
     lock_take(&all.lock);
     /* it may have come before the request was in the list */

@@ -20,11 +20,22 @@ static struct data_handle *handle_new(struct file *f, bool write)
     struct data_handle *h = xcalloc(1, sizeof(*h));
     h->f = file_ref(f);
     h->writes = write;
-    h->pin_number = random_u64();
-    h->stream = stream_new(f);
     lock_init(&h->lock, RANK_LEAF);
     lock_cond_init(&h->moved);
     return h;
+}
+
+/* What the kernel reads by itself, or nobody reads, needs none. */
+struct stream *data_stream(struct data_handle *h)
+{
+    struct stream *s = atomic_load(&h->stream);
+    if (s)
+        return s;
+    struct stream *fresh = stream_new(h->f);
+    if (atomic_compare_exchange_strong(&h->stream, &s, fresh))
+        return fresh;
+    stream_close(fresh); /* another thread was quicker */
+    return s;
 }
 
 int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, uint64_t looked_ms,
@@ -45,7 +56,7 @@ int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, u
     data_tag(h, &h->good);
     uint64_t node;
     if (!write && data_where(h, &node) == WHERE_PFS)
-        stream_opened(h->stream);
+        stream_opened(data_stream(h));
     *out = h;
     return 0;
 }
@@ -67,7 +78,8 @@ int data_open_known(struct file *f, const struct data_known *k, bool fixed,
 void data_close(struct data_handle *h)
 {
     struct location nowhere = {.where = WHERE_PFS};
-    stream_close(h->stream);
+    if (h->stream)
+        stream_close(h->stream);
     data_move_writer(h, &nowhere);
     if (h->held)
         store_unhold(h->f, h->held_bytes);
@@ -107,14 +119,19 @@ void data_attr(struct data_handle *h, struct location *out)
     lock_drop(&h->lock);
 }
 
+void data_look(struct data_handle *h, struct location *out, struct data_tag *tag)
+{
+    data_attr(h, out);
+    if (out->where == WHERE_PFS)
+        *tag = (struct data_tag){.version = out->version, .counter = h->unlike};
+    else
+        *tag = (struct data_tag){.node = out->node, .counter = out->counter};
+}
+
 void data_tag(struct data_handle *h, struct data_tag *out)
 {
     struct location at;
-    data_attr(h, &at);
-    if (at.where == WHERE_PFS)
-        *out = (struct data_tag){.version = at.version, .counter = h->unlike};
-    else
-        *out = (struct data_tag){.node = at.node, .counter = at.counter};
+    data_look(h, &at, out);
 }
 
 /* ---- asking again ---- */
@@ -160,7 +177,7 @@ int data_pass_open(struct data_handle *h, int *fd, unsigned *life)
         return err;
     struct file_info info;
     store_info(h->f, &info);
-    stream_count(h->stream, &(struct fetched){.local = info.size});
+    stream_count(atomic_load(&h->stream), &(struct fetched){.local = info.size});
     return 0;
 }
 

@@ -34,9 +34,9 @@ struct data_known {
 struct data_handle {
     struct file *f;
     bool writes;           /* opened for writing: a writer is counted, here or at the claimant */
-    struct stream *stream; /* read-ahead */
-    uint64_t pin_number;   /* of this open at a claimant (CARRY_PIN_WRITER) */
-    struct lock lock;      /* RANK_LEAF: below */
+    struct stream *_Atomic stream; /* read-ahead; NULL: none was needed yet (data_stream) */
+    uint64_t pin_number; /* of this open at a claimant (CARRY_PIN_WRITER); 0: none was needed yet */
+    struct lock lock;    /* RANK_LEAF: below */
     pthread_cond_t moved;
     bool moving;           /* somebody asks the home for all users of this handle */
     bool counted;          /* a writer is counted here: the claim is this node's and stays */
@@ -73,6 +73,8 @@ void data_tag(struct data_handle *h, struct data_tag *out);
 /* Size, times, blocks as the truth has them, without a message where it is here, else as last
  * heard. */
 void data_attr(struct data_handle *h, struct location *out);
+/* Both at once. */
+void data_look(struct data_handle *h, struct location *out, struct data_tag *tag);
 
 /* This open may read and write the data file itself (passthrough): as store_pass_open; -ENODATA
  * also where the bytes are not here.  An open for reading counts the whole file as read.  One

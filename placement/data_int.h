@@ -22,5 +22,7 @@ int data_relocate(struct data_handle *h);
 void data_heard(struct data_handle *h, uint64_t node, const struct carry_result *r,
                 bool own_change);
 void data_pause(struct data_handle *h, unsigned ms); /* or until the location was asked for again */
+/* The handle's read-ahead, made when it is first needed. */
+struct stream *data_stream(struct data_handle *h);
 
 #endif

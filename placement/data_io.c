@@ -63,7 +63,7 @@ static int read_carried(struct data_handle *h, uint64_t node, void *buf, size_t 
 static int read_once(struct data_handle *h, bool plain, void *buf, size_t len, uint64_t off,
                      size_t *got)
 {
-    struct fetched from = {.ahead = stream_ahead(h->stream)};
+    struct fetched from = {.ahead = stream_ahead(data_stream(h))};
     uint64_t node = 0;
     int err;
     *got = 0;
@@ -86,7 +86,7 @@ static int read_once(struct data_handle *h, bool plain, void *buf, size_t len, u
         err = -ENOENT; /* lost: perhaps its node is back */
         break;
     }
-    stream_count(h->stream, &from);
+    stream_count(data_stream(h), &from);
     return err;
 }
 
@@ -94,7 +94,7 @@ int data_read(struct data_handle *h, void *buf, size_t len, uint64_t off, size_t
 {
     struct patience p = patience_for(READ_MS);
     *got = 0;
-    stream_saw(h->stream, off, len);
+    stream_saw(data_stream(h), off, len);
     for (;;) {
         size_t n;
         int err = read_once(h, p.plain, (uint8_t *)buf + *got, len - *got, off + *got, &n);
@@ -127,8 +127,8 @@ size_t data_pin_now(struct data_handle *h, uint64_t off, size_t len)
             return 0;
         }
     }
-    stream_saw(h->stream, off, len);
-    stream_count(h->stream, &(struct fetched){.local = n});
+    stream_saw(data_stream(h), off, len);
+    stream_count(data_stream(h), &(struct fetched){.local = n});
     return n;
 }
 

@@ -203,7 +203,7 @@ int data_locate_reader(struct data_handle *h, const struct version *seen)
 /* The claim is here, and so is a descriptor: nothing can be newer than what we have. */
 static bool is_own(struct file *f, struct location *at)
 {
-    return pfs_has_descriptor(f) && claim_here(f->fid, at);
+    return pfs_has_descriptor(f) && claim_here_of(f, at);
 }
 
 int data_locate_known(struct data_handle *h, const struct data_known *k, bool fixed)
@@ -231,6 +231,8 @@ int data_locate_known(struct data_handle *h, const struct data_known *k, bool fi
 static int pin(struct data_handle *h, uint64_t node)
 {
     struct carry_result r;
+    if (!h->pin_number)
+        h->pin_number = random_u64() | 1;
     return carry_write(node, h->f, CARRY_PIN_WRITER, NULL, 0, h->pin_number, 0, 0, &r);
 }
 

@@ -27,6 +27,15 @@
 static _Atomic uint64_t started_ms[TICKETS]; /* 0: free */
 static _Atomic uint64_t last_end_ms;
 static _Atomic unsigned next_hint;
+static _Atomic unsigned used; /* slots from here on were never taken */
+
+static void note_used(unsigned n)
+{
+    unsigned was = atomic_load_explicit(&used, memory_order_relaxed);
+    while (was < n && !atomic_compare_exchange_weak_explicit(&used, &was, n, memory_order_relaxed,
+                                                             memory_order_relaxed))
+        ;
+}
 
 uint64_t pfs_call_begin(void)
 {
@@ -42,8 +51,10 @@ uint64_t pfs_call_begin(void)
         unsigned slot = (hint + i) % TICKETS;
         uint64_t free_slot = 0;
         if (atomic_compare_exchange_strong_explicit(&started_ms[slot], &free_slot, now,
-                                                    memory_order_relaxed, memory_order_relaxed))
+                                                    memory_order_relaxed, memory_order_relaxed)) {
+            note_used(slot + 1);
             return slot + 1;
+        }
     }
     return 0;
 }
@@ -58,7 +69,8 @@ void pfs_call_end(uint64_t ticket)
 uint64_t pfs_waiting_ms(void)
 {
     uint64_t oldest = 0;
-    for (unsigned i = 0; i < TICKETS; i++) {
+    unsigned n = atomic_load_explicit(&used, memory_order_relaxed);
+    for (unsigned i = 0; i < n; i++) {
         uint64_t t = atomic_load_explicit(&started_ms[i], memory_order_relaxed);
         if (t && (!oldest || t < oldest))
             oldest = t;

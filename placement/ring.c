@@ -132,6 +132,8 @@ uint64_t ring_node(const struct ring *r, uint64_t place, unsigned n)
     uint32_t member;
     if (!r || n >= r->nids || n >= SLOT_ORDER_MAX)
         return 0;
+    if (r->nids == 1)
+        return r->ids[0];
     if (!look_up(r, place, n, &member)) {
         member = slots_nth(r->slots, place, n);
         if (n < 2)

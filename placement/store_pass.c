@@ -352,7 +352,7 @@ void store_pass_close(struct file *f, unsigned life, bool write)
     }
     if (!f->pass.writers)
         f->pass.direct = false;
-    if (is_pass(f))
+    if (is_pass(f) && (write || !f->pass.closed)) /* closed: nothing came since the last look */
         settle_unflushed(f);
     bool dirty = write && is_dirty(f) && !store_pass_flushed(f);
     lock_drop(&f->lock);
@@ -579,7 +579,7 @@ static bool sample_one(struct file *f, void (*changed)(struct file *f),
     store_pass_look(f);
     bool news = f->change != f->pass.sampled; /* others look too */
     f->pass.sampled = f->change;
-    if (is_pass(f) && !f->pass.writers)
+    if (store_pass_flushed(f) && !f->pass.writers)
         settle_unflushed(f);
     enum look next = look_further(f, news);
     bool dirty = is_dirty(f) && !store_pass_flushed(f);

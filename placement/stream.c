@@ -210,8 +210,8 @@ static uint64_t take_ahead(_Atomic uint64_t *ahead, uint64_t n)
 
 void stream_count(struct stream *s, const struct fetched *from)
 {
-    uint64_t peer = take_ahead(&s->ahead.peer, from->local);
-    uint64_t pfs = take_ahead(&s->ahead.pfs, from->local - peer);
+    uint64_t peer = s ? take_ahead(&s->ahead.peer, from->local) : 0;
+    uint64_t pfs = s ? take_ahead(&s->ahead.pfs, from->local - peer) : 0;
     count(read_local_bytes, from->local - peer - pfs);
     count(read_peer_bytes, from->peer + peer);
     count(read_pfs_bytes, from->pfs + pfs);

@@ -22,7 +22,7 @@ void stream_saw(struct stream *s, uint64_t off, size_t len);
 /* For `from.ahead` of this handle's reads. */
 struct fetched_ahead *stream_ahead(struct stream *s);
 /* For the counters: counts `from`; its local bytes, as far as they were fetched ahead of their
- * reader, as read from where they came. */
+ * reader, as read from where they came.  s NULL: nothing was fetched ahead. */
 void stream_count(struct stream *s, const struct fetched *from);
 
 #endif
