@@ -58,6 +58,8 @@ struct file {
         bool solid;               /* ... and its sample proves something */
         bool direct;              /* a writer with O_DIRECT is open, or was beside those that are */
         bool closed;              /* nobody can store any more, and nobody has since `seen` */
+        bool covered; /* the record on the disk says that the file is dirty, and covered as here */
+        unsigned uncovered; /* how often that has ended */
         struct pass_sample {
             uint64_t size;
             int64_t mtime_ns, ctime_ns;

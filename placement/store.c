@@ -218,6 +218,8 @@ void store_changed(struct file *f)
 void store_commit(struct file *f)
 {
     core_commit(f->rec);
+    if (!is_dirty(f))
+        store_not_covered(f);
     state_busy_set(f->rec, core_busy(core(f)));
 }
 
@@ -233,6 +235,7 @@ bool store_mark_dirty(struct file *f)
 /* With f->lock, which is dropped meanwhile. */
 static void sync_record(struct file *f)
 {
+    store_not_covered(f);
     lock_drop(&f->lock);
     int err = slab_sync(f->rec, sizeof(*f->rec));
     if (err)

@@ -55,6 +55,12 @@ static inline bool is_pass(const struct file *f)
 }
 /* fsync of data and record; f->lock is dropped meanwhile. */
 int store_cover(struct file *f);
+/* The record on the disk may say something else from now on than store_cover has made it say. */
+static inline void store_not_covered(struct file *f)
+{
+    f->pass.covered = false;
+    f->pass.uncovered++;
+}
 /* Commits c (of core_change), keeps the list of busy records. */
 void store_commit(struct file *f);
 /* Its bytes, size or times are others now. */

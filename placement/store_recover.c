@@ -243,7 +243,12 @@ static int pass_back_to_covered(struct file *f)
 {
     char path[STATE_PATH_MAX + 1];
     struct chunk_record *c;
-    *core_change(f->rec) = f->rec->covered;
+    struct stat st;
+    int err = datafile_stat(f, &st);
+    struct file_core *k = core_change(f->rec);
+    *k = f->rec->covered;
+    if (!err && !(k->flags & CORE_MTIME_SET))
+        k->mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
     store_commit(f);
     for (uint32_t no = f->rec->first_chunk; (c = state_chunk_at(no)); no = c->file_next)
         c->flags = (uint16_t)(c->flags & ~CHUNK_HASH);
@@ -251,8 +256,6 @@ static int pass_back_to_covered(struct file *f)
     log_error(
         "power loss: %s: what was written to it after its last fsync is lost, or there in part",
         name_of(f->rec, path));
-    struct stat st;
-    int err = datafile_stat(f, &st);
     if (!err && (uint64_t)st.st_size < core(f)->size) /* a truncation had got to the disk */
         take_length(f, (uint64_t)st.st_size);
     return err && err != -ENOENT ? err : datafile_resize(f, core(f)->size);

@@ -576,30 +576,51 @@ void store_touch_ctime(struct file *f)
 
 /* ---- fsync ---- */
 
+/* Does the record on the disk say it already, but for what the data file tells as well? */
+static bool is_said(const struct file *f, const struct file_core *k)
+{
+    struct file_core c = f->rec->covered;
+    if (!f->pass.covered)
+        return false;
+    if (!(c.flags & CORE_MTIME_SET))
+        c.mtime_ns = k->mtime_ns;
+    c.ctime_ns = k->ctime_ns;
+    return !memcmp(&c, k, offsetof(struct file_core, check));
+}
+
 /* First the bytes, then what says that they are there: a record that survives a power loss tells
- * the truth. */
+ * the truth.  That of a file which the kernel writes leaves its time to the data file, so that an
+ * fsync after a rewrite is that of the data file alone.  Not the size: a file system may have written
+ * that of the data file before the bytes of its last block. */
 int store_cover(struct file *f)
 {
     uint64_t size = core(f)->size;
     lock_drop(&f->lock);
     int err = datafile_sync(f);
     lock_take(&f->lock);
-    if (!err)
+    struct file_core k = *core(f);
+    k.size = MIN(k.size, size); /* the kernel's writers went on, and a sample has found it longer */
+    bool said = is_said(f, &k);
+    if (!err && !said)
         err = pages_cover(f);
-    if (!err)
+    if (!err && !said)
         err = state_path_sync(f->rec);
     if (!err)
         err = state_sync_freed(f->rec);
     if (err)
         return err;
-    struct file_core k = *core(f);
-    k.size = MIN(k.size, size); /* the kernel's writers went on, and a sample has found it longer */
+    unsigned uncovered = f->pass.uncovered;
     k.check = core_check(&k, f->fid);
+    if (said)
+        k = f->rec->covered;
     f->rec->covered = k;
     f->synced = true;
     lock_drop(&f->lock);
-    err = slab_sync(f->rec, sizeof(*f->rec));
+    err = said ? 0 : slab_sync(f->rec, sizeof(*f->rec));
     lock_take(&f->lock);
+    f->pass.covered = !err && is_pass(f) && f->pass.uncovered == uncovered;
+    if (err)
+        f->rec->covered.check = 0; /* once more the next time */
     return err;
 }
 
