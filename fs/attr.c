@@ -247,15 +247,11 @@ int attr_get(struct inode *i, struct stat *st)
 
 /* All changes came through this mount: the kernel knows the size itself, and drops answers to what
  * was asked before one of them. */
-static bool changed_here(struct inode *i)
+static bool changed_here_only(struct file *f)
 {
-    struct file *f = S_ISREG(i->type) && claim_is_here(i->fid) ? file_find(i->fid) : NULL;
-    if (!f)
-        return false;
     lock_take(&f->claim_lock);
     bool here = f->claim == CLAIM_HELD && !f->last_carried;
     lock_drop(&f->claim_lock);
-    file_put(f);
     return here;
 }
 
@@ -265,12 +261,16 @@ static bool moves(struct inode *i, const struct stat *st)
     bool moves = i->attr_known &&
                  (i->attr.st_size != st->st_size || ns_of(&i->attr.st_mtim) != ns_of(&st->st_mtim));
     lock_drop(&i->lock);
-    return moves && !changed_here(i);
+    struct file *f = moves && S_ISREG(i->type) && claim_is_here(i->fid) ? file_find(i->fid) : NULL;
+    if (f) {
+        moves = !changed_here_only(f);
+        file_put(f);
+    }
+    return moves;
 }
 
-void attr_remember(struct inode *i, const struct stat *st)
+static void remember(struct inode *i, const struct stat *st, bool moved)
 {
-    bool moved = moves(i, st);
     lock_take(&i->lock);
     if (moved)
         i->attr_moved_ms = boot_ms();
@@ -278,6 +278,11 @@ void attr_remember(struct inode *i, const struct stat *st)
     i->attr_known = true;
     i->attr_ms = boot_ms();
     lock_drop(&i->lock);
+}
+
+void attr_remember(struct inode *i, const struct stat *st)
+{
+    remember(i, st, moves(i, st));
 }
 
 bool attr_last(struct inode *i, struct stat *st)
@@ -392,8 +397,9 @@ static bool getattr_stalled(struct request *r)
 
 /* The kernel asks again after each write through it.  Of a file that is written here size and times
  * are this node's word; what the PFS has, mode and owner, was looked at less than the attribute
- * time-out ago and not changed by this node since.  For what is left of that time (seconds). */
-static bool attr_fresh(struct inode *i, struct stat *st, double *left)
+ * time-out ago and not changed by this node since.  For what is left of that time (seconds).  *own:
+ * nobody else has changed it. */
+static bool attr_fresh(struct inode *i, struct stat *st, double *left, bool *own)
 {
     struct location loc;
     uint64_t now = boot_ms();
@@ -403,8 +409,12 @@ static bool attr_fresh(struct inode *i, struct stat *st, double *left)
     *st = i->attr;
     lock_drop(&i->lock);
     *left = settings.attr_timeout - age;
-    if (!fresh || *left <= 0 || !S_ISREG(i->type) || !claim_here(i->fid, &loc))
+    bool may = fresh && *left > 0 && S_ISREG(i->type);
+    struct file *f = may ? claim_file_here(i->fid, &loc) : NULL;
+    if (!f)
         return false;
+    *own = changed_here_only(f);
+    file_put(f);
     merge_word(st, &loc);
     return true;
 }
@@ -414,11 +424,12 @@ static bool getattr_here(fuse_req_t req, struct inode *i)
 {
     struct stat st;
     double left;
+    bool own = false;
     if (i->fixed && attr_last(i, &st)) /* the kernel asks for the access time after a read */
         left = known_timeout(i);
-    else if (!attr_fresh(i, &st, &left))
+    else if (!attr_fresh(i, &st, &left, &own))
         return false;
-    attr_remember(i, &st);
+    remember(i, &st, !own && moves(i, &st));
     fuse_reply_attr(req, &st, left);
     return true;
 }

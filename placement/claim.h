@@ -39,6 +39,8 @@ int claim_where_many(const struct fid *fids, unsigned n, struct location *out, i
 /* Without a message: HERE if we hold it. */
 bool claim_here(struct fid fid, struct location *out);
 bool claim_here_of(struct file *f, struct location *out);
+/* The same; the file, referenced, or NULL. */
+struct file *claim_file_here(struct fid fid, struct location *out);
 /* The same without its word. */
 bool claim_is_here(struct fid fid);
 /* Did all homes act in this view already at looked_ms (boot_ms)?  Then no claim that was given back

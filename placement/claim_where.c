@@ -68,18 +68,22 @@ bool claim_here_of(struct file *f, struct location *out)
     return here;
 }
 
+struct file *claim_file_here(struct fid fid, struct location *out)
+{
+    struct file *f = claim_is_here(fid) ? file_find(fid) : NULL;
+
+    if (f)
+        claim_own_word(f, out);
+    return f;
+}
+
 bool claim_here(struct fid fid, struct location *out)
 {
-    struct file *f;
+    struct file *f = claim_file_here(fid, out);
 
-    if (!claim_is_here(fid))
-        return false;
-    f = file_find(fid);
-    if (!f)
-        return false;
-    claim_own_word(f, out);
-    file_put(f);
-    return true;
+    if (f)
+        file_put(f);
+    return f;
 }
 
 /* ---- did all homes act in a view already? ---- */
