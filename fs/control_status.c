@@ -57,6 +57,17 @@ static json_t *absent_nodes(const struct view *v)
     return list;
 }
 
+static void put_times(json_t *o)
+{
+    json_t *t = json_object();
+    control_put(t, "suspect_ms", T_SUSPECT);
+    control_put(t, "dead_ms", T_DEAD);
+    control_put(t, "lease_ms", T_LEASE);
+    control_put(t, "wait_ms", T_WAIT);
+    control_put(t, "open_ms", T_OPEN);
+    json_object_set_new(o, "times", t);
+}
+
 static void put_view(json_t *o)
 {
     const struct view *v = control_view();
@@ -196,6 +207,7 @@ json_t *control_status(struct connection *c, const json_t *request)
     put_flush(o);
     put_reads(o);
     put_view(o);
+    put_times(o);
     put_home(o);
     control_put(o, "requests_waiting", requests_waiting());
     control_put(o, "pfs_silent_ms", pfs_waiting_ms());

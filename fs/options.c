@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "placement/store.h"
+#include "transport/times.h"
 
 static struct options *out;
 
@@ -154,6 +155,15 @@ static int take_age(const char *name, const char *text)
     return err;
 }
 
+static int take_time(const char *name, const char *text, uint32_t *ms)
+{
+    double s;
+    int err = take_seconds(name, text, 3600, &s);
+    if (!err)
+        *ms = (uint32_t)(s * 1000);
+    return err;
+}
+
 static int take_fsync(const char *name, const char *text)
 {
     settings.fsync_pfs = !strcmp(text, "pfs");
@@ -180,6 +190,10 @@ enum {
     OPT_LISTEN,
     OPT_WAIT_NODES,
     OPT_WAIT_TIMEOUT,
+    OPT_SUSPECT_AFTER,
+    OPT_DEAD_AFTER,
+    OPT_LEASE,
+    OPT_OPEN_WAIT,
     OPT_CHUNK_SIZE,
     OPT_FLUSH,
     OPT_FLUSH_WAIT,
@@ -220,6 +234,14 @@ static const struct option_help {
      "the address that other nodes reach (the host's first, else loopback)"},
     {"wait-nodes", "N", OPT_WAIT_NODES, "wait until N nodes have joined (1)"},
     {"wait-timeout", "SEC", OPT_WAIT_TIMEOUT, "... so long, then fail (60)"},
+    {"suspect-after", "SEC", OPT_SUSPECT_AFTER,
+     "a node that is silent for so long is asked twice more, and then served around (3)"},
+    {"dead-after", "SEC", OPT_DEAD_AFTER, "... and after so long the others go on without it (10)"},
+    {"lease", "SEC", OPT_LEASE,
+     "so long a node decides after its last look at the session directory; longer for a PFS with "
+     "slow look-ups (4)"},
+    {"open-wait", "SEC", OPT_OPEN_WAIT,
+     "an open or a lock waits so long for a decision, then it fails with EIO (30)"},
     {"chunk-size", "SIZE", OPT_CHUNK_SIZE,
      "unit of caching, 64K to 16M, a power of two, the same on all nodes (1M)"},
     {"flush", "POLICY", OPT_FLUSH, "when to write back: idle, immediate, close or end (idle)"},
@@ -321,6 +343,14 @@ static int set_option(int code, const char *name, const char *v)
         return take_number(name, v, 1, SESSION_MAX_MEMBERS, &settings.wait_nodes);
     case OPT_WAIT_TIMEOUT:
         return take_number(name, v, 1, 86400, &settings.wait_timeout);
+    case OPT_SUSPECT_AFTER:
+        return take_time(name, v, &times.suspect);
+    case OPT_DEAD_AFTER:
+        return take_time(name, v, &times.dead);
+    case OPT_LEASE:
+        return take_time(name, v, &times.lease);
+    case OPT_OPEN_WAIT:
+        return take_time(name, v, &times.open);
     case OPT_CHUNK_SIZE:
         return take_chunk_size(name, v);
     case OPT_FLUSH:
@@ -531,6 +561,7 @@ static void set_defaults(void)
         .wait_nodes = 1,
         .wait_timeout = 60,
     };
+    times = TIMES_DEFAULT;
     *out = (struct options){
         .flush = {.policy = FLUSH_IDLE, .wait_ms = 1000, .writers = 4, .dirty_age_ms = 600000},
         .log_level = LOG_LEVEL_INFO};
@@ -607,6 +638,12 @@ static int complete_marks(void)
                         : complain("--dirty-low %u%% must be below --dirty-high %u%%", *low, *high);
 }
 
+static int complete_times(void)
+{
+    char why[256];
+    return times_check(&times, why, sizeof(why)) ? complain("%s", why) : 0;
+}
+
 static int complete(void)
 {
     int err;
@@ -626,7 +663,8 @@ static int complete(void)
     if (settings.log_file)
         settings.log_file = absolute(settings.log_file);
     settings.several_users = settings.allow_other && !settings.user;
-    return complete_marks();
+    err = complete_times();
+    return err ? err : complete_marks();
 }
 
 static int take_arguments(int argc, char **argv)

@@ -18,8 +18,7 @@
 #include "transport/members.h"
 #include "transport/peer.h"
 
-#define WINDOW     4    /* pieces of one read that are under way at once */
-#define SILENCE_MS 3000 /* the claimant says WORKING while it must wait */
+#define WINDOW 4 /* pieces of one read that are under way at once */
 
 /* ---- reading ---- */
 
@@ -66,7 +65,8 @@ static void ask_piece(uint64_t node, struct fid fid, struct piece *p, uint64_t o
     m->read.fid = fid;
     m->read.offset = off;
     m->read.length = (uint32_t)p->len;
-    peer_request(node, m, SILENCE_MS, p->buf, p->len, on_range, p);
+    /* The claimant says WORKING while it must wait. */
+    peer_request(node, m, T_SUSPECT, p->buf, p->len, on_range, p);
 }
 
 static void wait_all(struct reading *r)
@@ -170,6 +170,12 @@ static bool harmless_twice(enum carry_op op)
     return op == CARRY_SYNC || op == CARRY_PIN_WRITER || op == CARRY_UNPIN_WRITER;
 }
 
+/* A change that must not be made twice waits for a claimant that is only slow. */
+static uint32_t patience_with(enum carry_op op)
+{
+    return harmless_twice(op) ? T_SUSPECT : T_DEAD;
+}
+
 static bool was_sent(int err)
 {
     return err == -ETIMEDOUT || err == -ECONNRESET; /* peer.h */
@@ -200,7 +206,7 @@ int carry_write(uint64_t node, struct file *f, enum carry_op op, const void *buf
     m->write.time_ns = time_ns;
     if ((op == CARRY_WRITE || op == CARRY_APPEND) && len)
         put_data(m, buf, len);
-    int err = peer_call(node, m, SILENCE_MS, NULL, 0, &reply);
+    int err = peer_call(node, m, patience_with(op), NULL, 0, &reply);
     if (err && !reply)
         return no_answer(node, f, op, err);
     if (!err && res)

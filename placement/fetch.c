@@ -37,7 +37,6 @@
 
 #define SHARDS     64
 #define WINDOW     8    /* chunks of one call that are under way at once */
-#define SILENCE_MS 3000 /* at each node that is asked */
 #define TURNS      2    /* owner and next */
 #define FILLERS    4
 
@@ -354,7 +353,7 @@ static void ask_node(struct flight *fl, uint64_t node)
     m->fetch.index = fl->key.index;
     m->fetch.version = fl->key.version;
     m->fetch.path = fl->path ? fl->path : "";
-    peer_request(node, m, SILENCE_MS, fl->chunk->data, fl->chunk->size, on_chunk, fl);
+    peer_request(node, m, T_SUSPECT, fl->chunk->data, fl->chunk->size, on_chunk, fl);
 }
 
 static bool suspected(uint64_t node)

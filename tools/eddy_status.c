@@ -110,6 +110,21 @@ static void print_members(const json_t *s)
     }
 }
 
+static double seconds(const json_t *times, const char *key)
+{
+    return (double)json_u64(times, key) / 1000;
+}
+
+static void print_times(const json_t *s)
+{
+    const json_t *t = json_object_get(s, "times");
+    printf(
+        "  times        silent nodes: suspected after %g s, dead after %g s; lease %g s, wait %g "
+        "s; opens wait %g s\n",
+        seconds(t, "suspect_ms"), seconds(t, "dead_ms"), seconds(t, "lease_ms"),
+        seconds(t, "wait_ms"), seconds(t, "open_ms"));
+}
+
 static void print_claims(const json_t *s)
 {
     uint64_t claims = json_u64(s, "claims"), locks = json_u64(s, "locks"),
@@ -149,6 +164,7 @@ static void print_status(const json_t *s)
     print_flush(s);
     print_reads(s);
     print_members(s);
+    print_times(s);
     print_claims(s);
     print_failed(s);
 }

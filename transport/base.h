@@ -85,6 +85,7 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(bad_hellos, "connections refused on our port")                                               \
     X(bad_nodes, "connections to a node where somebody else answered")                             \
     X(peer_failures, "connections to members that broke")                                          \
+    X(suspicions, "times that a member did not answer and was served around")                      \
     X(views_adopted, "views adopted")                                                              \
     X(claims_granted, "claims granted to this node")                                               \
     X(conflicts, "files of a dead daemon that the PFS had differently: written beside")           \

@@ -216,7 +216,8 @@ static void read_done(void *arg)
         members_st.read_again = false;
     } else if (j->err) {
         if (log_every(&said, 60000))
-            log_warn("session directory cannot be read (%s): opens that need a decision wait",
+            log_warn("session directory cannot be read (%s): nobody is declared dead, cached files "
+                     "go on, opens that need a decision wait",
                      strerror(-j->err));
     } else {
         if (j->age) {
@@ -260,6 +261,17 @@ void members_want_read(void)
 
 /* ---- at each tick ---- */
 
+/* A PFS that fails is said in read_done; one that hangs, here. */
+static void note_silent_pfs(uint64_t t)
+{
+    static _Atomic uint64_t said;
+
+    if (members_st.reading && t - members_st.last_read_ms > T_LEASE && log_every(&said, 60000))
+        log_warn("the session directory does not answer for %lu s: nobody is declared dead, cached "
+                 "files go on, opens that need a decision wait",
+                 (unsigned long)(t - members_st.last_read_ms) / 1000);
+}
+
 static void member_tick(uint64_t t)
 {
     static uint64_t last_ping;
@@ -272,6 +284,7 @@ static void member_tick(uint64_t t)
     }
     if (due && (members_keeper_is_self() || members_now.lease_until_ms < t + T_PING + TICK_MS))
         members_want_read();
+    note_silent_pfs(t);
     members_resend_all();
     members_propose(t);
 }

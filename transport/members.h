@@ -8,18 +8,9 @@
 
 #include "transport/message.h"
 #include "transport/session.h"
+#include "transport/times.h"
 
 #include <errno.h>
-
-/* times of the protocol, section 6, in ms */
-#define T_PING    1000
-#define T_SUSPECT 3000
-#define T_LEASE   4000 /* L */
-#define T_WAIT    5000 /* W > L (1 + 2 rho) */
-#define T_MINOR   10000
-#define T_DEAD    15000
-#define T_PIECE   30000
-#define T_OPEN    30000
 
 struct members_ops {
     /* Network thread.  The contents of ADOPTED(v) for member `to` (0: a farewell, of all files: who
@@ -62,7 +53,7 @@ bool members_leaving(void);
 const struct member *view_member(const struct view *v, uint64_t id); /* NULL */
 bool view_has(const struct view *v, uint64_t id, uint64_t incarnation);
 const char *members_name(uint64_t id); /* of a member or an absent node, "?" */
-/* For `eddy status`: "ok", "suspected", "connecting"; any thread. */
+/* For `eddy status`: "ok" or "suspected"; any thread. */
 const char *members_state(uint64_t id);
 /* A request to this node was not answered: doubt it.  Any thread. */
 void members_doubt(uint64_t id);

@@ -233,7 +233,7 @@ static void forget_wishes(const struct view *v)
             n->wants_in = false;
     }
     members_st.leaves_since_ms = 0;
-    members_st.suspect_since_ms = 0;
+    members_st.dead_since_ms = 0;
     members_st.told = 0;
 }
 

@@ -25,7 +25,9 @@ struct node {
     struct node *next_in_bucket; /* of by_id */
     uint64_t id, incarnation;
     uint64_t answered_ms; /* its last PONG or other sign of life */
+    uint64_t silent_ms;   /* probing, suspected: silent since then */
     bool probing, suspected, pinging;
+    bool refused; /* nothing of it listens any more, its host says: no need to wait for T_DEAD */
     unsigned tries;
     bool wants_in; /* told us, the keeper */
     bool parting;  /* sent its farewell for the next view: no keeper any more */
@@ -52,7 +54,7 @@ struct members_state {
     /* file of the newest view: time since it was touched; read when we are outside */
     uint64_t view_age_ms;
     bool view_age_known;
-    uint64_t joins_since_ms, leaves_since_ms, suspect_since_ms;
+    uint64_t joins_since_ms, leaves_since_ms, dead_since_ms;
     uint64_t join_at_ms, join_backoff_ms, member_since_ms;
     bool joining, leaving;
     _Atomic bool left; /* any thread reads it */
@@ -81,13 +83,18 @@ void members_wake(void);
 /* members_ping.c */
 struct node *members_node_of(uint64_t id, uint64_t incarnation);
 bool members_alive(struct node *n, uint64_t t);
+/* Suspected for so long, or so surely, that a view is to be made without it. */
+bool members_dead(const struct node *n, uint64_t t);
+/* Suspected, and dead within ms if it stays silent. */
+bool members_dead_in(const struct node *n, uint64_t t, uint64_t ms);
 /* a newer incarnation was heard from: this one is dead */
 bool members_superseded(const struct member *m);
 /* the first member that is not suspected and stays */
 const struct member *members_keeper_of(const struct view *v);
 bool members_keeper_is_self(void);
 void members_lease_from(uint64_t since_ms);
-void members_probe(struct node *n); /* two tries, then it is suspected */
+/* two tries, then it is suspected; silent since then */
+void members_probe(struct node *n, uint64_t since_ms);
 void members_ping_node(struct node *n, bool probe, uint64_t adopted);
 void members_ping_round(uint64_t t);
 void members_handle_ping(struct msg *m);

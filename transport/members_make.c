@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JOIN_COLLECT 500 /* ms: joins are collected so long (rule 2a) */
+#define JOIN_COLLECT 500  /* ms: joins are collected so long (rule 2a) */
+#define KEEPER_FIRST 2000 /* ms: so long the keeper may take to leave out who is dead */
 
 /* ---- making a view (rules 1, 2) ---- */
 
@@ -218,27 +219,30 @@ static bool may_leave_out(uint64_t t)
         if (members_alive(n, t))
             reached++;
         else if (!n->suspected)
-            unclear++, members_probe(n);
+            unclear++, members_probe(n, t);
+        else if (!members_dead(n, t) && members_dead_in(n, t, T_PING))
+            unclear++;
     }
-    if (unclear)
+    /* Those that fell silent together leave together. */
+    if (unclear && t - members_st.dead_since_ms < T_TRIES)
         return false;
-    return 2 * reached > members_st.view->nmembers || t - members_st.suspect_since_ms >= T_MINOR;
+    return 2 * reached > members_st.view->nmembers || t - members_st.dead_since_ms >= T_MINOR;
 }
 
-static bool any_suspects(void)
+static bool any_dead(uint64_t t)
 {
     for (uint32_t i = 0; i < members_st.view->nmembers; i++) {
         const struct member *m = &members_st.view->members[i];
 
         if (m->id != members_st.cfg.self.id &&
-            (members_superseded(m) || members_node_of(m->id, m->incarnation)->suspected))
+            (members_superseded(m) || members_dead(members_node_of(m->id, m->incarnation), t)))
             return true;
     }
     return false;
 }
 
 /* Who is to go or come. */
-static struct make_job *changes(uint64_t t, bool suspects)
+static struct make_job *changes(uint64_t t, bool dead)
 {
     struct make_job *j = new_make(members_st.view);
 
@@ -253,35 +257,34 @@ static struct make_job *changes(uint64_t t, bool suspects)
             j->left[j->nleft++] = c;
         else if (!same && n->wants_in && members_alive(n, t))
             j->in[j->nin++] = c;
-        else if (m && suspects && (!same || n->suspected))
+        else if (m && dead && (!same || members_dead(n, t)))
             j->out[j->nout++] = c;
     }
     return j;
 }
 
-/* The members that are to go or come, for the keeper; others step in when the keeper did not for 2
- * s. */
+/* The members that are to go or come, for the keeper; others step in when the keeper did not. */
 void members_propose(uint64_t t)
 {
     struct make_job *j;
-    bool suspects, leaves, joins;
+    bool dead, leaves, joins;
 
     if (members_st.making || members_st.view != members_newest_view() || !members_lease())
         return;
-    suspects = any_suspects();
-    if (!suspects)
-        members_st.suspect_since_ms = 0;
-    else if (!members_st.suspect_since_ms)
-        members_st.suspect_since_ms = t;
+    dead = any_dead(t);
+    if (!dead)
+        members_st.dead_since_ms = 0;
+    else if (!members_st.dead_since_ms)
+        members_st.dead_since_ms = t;
     leaves = members_st.leaves_since_ms && t - members_st.leaves_since_ms >= LEAVE_COLLECT;
     joins = members_st.joins_since_ms && t - members_st.joins_since_ms >= JOIN_COLLECT;
-    if (!members_keeper_is_self() && !(suspects && t - members_st.suspect_since_ms >= 2000))
+    if (!members_keeper_is_self() && !(dead && t - members_st.dead_since_ms >= KEEPER_FIRST))
         return;
-    if (suspects && !may_leave_out(t))
-        suspects = false;
-    if (!suspects && !leaves && !joins)
+    if (dead && !may_leave_out(t))
+        dead = false;
+    if (!dead && !leaves && !joins)
         return;
-    j = changes(t, suspects);
+    j = changes(t, dead);
     if (j->nout + j->nleft + j->nin)
         make(j);
     else
@@ -348,7 +351,7 @@ void members_outside_tick(uint64_t t)
 
         if (k && !name_taken(v))
             members_ping_node(members_node_of(k->id, k->incarnation), false, ASK_TO_JOIN);
-    } else if (!answering && members_st.view_age_known && members_st.view_age_ms >= T_DEAD) {
+    } else if (!answering && members_st.view_age_known && members_st.view_age_ms >= T_STALE) {
         log_warn("no node of view %lu answers and it was not touched for %lu s: this node begins a "
                  "new one",
                  (unsigned long)v->number, (unsigned long)members_st.view_age_ms / 1000);
@@ -357,8 +360,8 @@ void members_outside_tick(uint64_t t)
         snprintf(members_st.join_problem, sizeof(members_st.join_problem),
                  "%u of %u nodes of the session answer; it goes on when all do, or when the others "
                  "are taken out of it "
-                 "(%d s after the last sign of life)",
-                 answering, others, T_DEAD / 1000);
+                 "(%u s after the last sign of life)",
+                 answering, others, T_STALE / 1000);
     }
 }
 

@@ -1,5 +1,12 @@
 /* members_ping.c - which members_st.nodes answer: pings, probes, leases (docs/protocol.md, rule 4),
- * suspicion. */
+ * suspicion.
+ *
+ *     ok --silent for T_SUSPECT, a request unanswered, connection broken--> probing
+ *     probing --an answer--> ok        --two tries without one--> suspected: served around
+ *     suspected --any message--> ok    --silent for T_DEAD, or its port refuses--> dead
+ *
+ * Dead is what members_make.c leaves out of the next view; nothing else follows from it.  Who is
+ * suspected is asked once in T_PING, so that it is back in use as soon as it answers. */
 #include "transport/members_int.h"
 
 #include "transport/loop.h"
@@ -44,8 +51,8 @@ struct node *members_node_of(uint64_t id, uint64_t incarnation)
     } else if (incarnation > n->incarnation) {
         n->incarnation = incarnation;
         n->answered_ms = 0;
-        n->probing = n->suspected = n->pinging = n->wants_in = n->parting = n->leaves = n->owes =
-            false;
+        n->refused = n->probing = n->suspected = n->pinging = n->wants_in = n->parting = n->leaves =
+            n->owes = false;
     }
     return n;
 }
@@ -57,11 +64,19 @@ static void suspect(struct node *n, bool yes)
     lock_take(&members_now.lock);
     n->suspected = yes;
     lock_drop(&members_now.lock);
+    count(suspicions, yes);
     if (yes)
         log_warn("node %s does not answer: it is suspected: its files are served from elsewhere",
                  members_name(n->id));
     else
         log_info("node %s answers again", members_name(n->id));
+}
+
+static void sign_of_life(struct node *n)
+{
+    n->answered_ms = boot_ms();
+    n->probing = n->refused = false;
+    suspect(n, false);
 }
 
 const char *members_state(uint64_t id)
@@ -76,6 +91,16 @@ const char *members_state(uint64_t id)
 bool members_alive(struct node *n, uint64_t t)
 {
     return !n->suspected && n->answered_ms && t - n->answered_ms <= T_SUSPECT;
+}
+
+bool members_dead_in(const struct node *n, uint64_t t, uint64_t ms)
+{
+    return n->suspected && (n->refused || t + ms - n->silent_ms >= T_DEAD);
+}
+
+bool members_dead(const struct node *n, uint64_t t)
+{
+    return members_dead_in(n, t, 0);
 }
 
 /* The lock on the cache directory lets no two incarnations run. */
@@ -148,9 +173,7 @@ static void ponged(void *arg, int err, struct msg *reply, bool *keep)
     }
     n->pinging = false;
     if (!err && reply->head.incarnation == n->incarnation) {
-        n->answered_ms = boot_ms();
-        n->probing = false;
-        suspect(n, false);
+        sign_of_life(n);
         take_pong(p, &reply->pong);
     } else if (p->probe && n->probing) {
         /* two more tries at once before it is suspected (section 6) */
@@ -176,11 +199,12 @@ void members_ping_node(struct node *n, bool probe, uint64_t adopted)
     peer_request(n->id, m, T_PING, NULL, 0, ponged, p);
 }
 
-void members_probe(struct node *n)
+void members_probe(struct node *n, uint64_t since_ms)
 {
     if (n->probing || n->suspected)
         return;
     n->probing = true;
+    n->silent_ms = since_ms;
     n->tries = 0;
     members_ping_node(n, true, members_st.view ? members_st.view->number : 0);
 }
@@ -191,7 +215,7 @@ static void doubt_here(void *arg)
     const struct member *m = view_member(members_st.view, *id);
 
     if (m && *id != members_st.cfg.self.id)
-        members_probe(members_node_of(m->id, m->incarnation));
+        members_probe(members_node_of(m->id, m->incarnation), boot_ms());
     free(id);
 }
 
@@ -210,8 +234,7 @@ void members_handle_ping(struct msg *m)
     uint64_t t = boot_ms(), age = t - members_st.newest_read_t0;
 
     if (m->head.incarnation == n->incarnation) {
-        n->answered_ms = t;
-        suspect(n, false);
+        sign_of_life(n);
         if (m->ping.adopted == ASK_TO_JOIN &&
             !view_has(members_newest_view(), n->id, n->incarnation)) {
             n->wants_in = true;
@@ -237,21 +260,38 @@ void members_heard(uint64_t id, uint64_t incarnation, uint64_t view)
 {
     struct node *n = members_node_of(id, incarnation);
 
-    if (n->incarnation == incarnation) {
-        n->answered_ms = boot_ms();
-        n->probing = false;
-        if (n->suspected)
-            suspect(n, false);
-    }
+    if (n->incarnation == incarnation)
+        sign_of_life(n);
     if (view > members_now.newest)
         members_want_read();
 }
 
 void members_went_down(uint64_t id, uint64_t incarnation, int err)
 {
-    (void)err;
-    if (view_has(members_st.view, id, incarnation))
-        members_probe(members_node_of(id, incarnation));
+    struct node *n;
+
+    if (!view_has(members_st.view, id, incarnation))
+        return;
+    n = members_node_of(id, incarnation);
+    if (n->incarnation != incarnation)
+        return;
+    if (err == -ECONNREFUSED)
+        n->refused = true;
+    members_probe(n, boot_ms());
+}
+
+static void probe_if_silent(struct node *n, uint64_t since_ms, uint64_t t)
+{
+    if (t - since_ms > T_SUSPECT)
+        members_probe(n, since_ms);
+}
+
+/* Whoever doubts a node asks it: nobody else would tell that it is back. */
+static void ping_suspects(void)
+{
+    for (struct node *n = members_st.nodes; n; n = n->next)
+        if (n->suspected && !n->pinging && view_has(members_st.view, n->id, n->incarnation))
+            members_ping_node(n, false, members_st.view->number);
 }
 
 void members_ping_round(uint64_t t)
@@ -259,12 +299,13 @@ void members_ping_round(uint64_t t)
     const struct member *k = members_keeper_of(members_st.view);
     struct node *n;
 
+    ping_suspects();
+
     if (k && k->id != members_st.cfg.self.id) {
         n = members_node_of(k->id, k->incarnation);
         if (!n->pinging)
             members_ping_node(n, false, members_st.view->number);
-        if (t - MAX(n->answered_ms, members_st.first_seen_ms) > T_SUSPECT)
-            members_probe(n);
+        probe_if_silent(n, MAX(n->answered_ms, members_st.first_seen_ms), t);
         return;
     }
     for (uint32_t i = 0; i < members_st.view->nmembers; i++) {
@@ -272,8 +313,7 @@ void members_ping_round(uint64_t t)
             continue;
         n = members_node_of(members_st.view->members[i].id,
                             members_st.view->members[i].incarnation);
-        if (t - MAX(n->answered_ms, members_st.member_since_ms) > T_SUSPECT &&
-            t - members_st.first_seen_ms > T_SUSPECT)
-            members_probe(n);
+        probe_if_silent(
+            n, MAX(n->answered_ms, MAX(members_st.member_since_ms, members_st.first_seen_ms)), t);
     }
 }

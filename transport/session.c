@@ -4,6 +4,7 @@
  *     secret      32 random bytes
  *     settings    eddyfs 2
  *                 chunk 1048576
+ *                 times 3000 10000 4000 30000                suspect, dead, lease, open (times.h)
  *     probes/fids eddyfs probes 1
  *                 p0 9a1be0a7734c0d12 00c4f2e91d0a7b35       hi and lo of the fid of probes/p0
  *                 p1 ...
@@ -29,6 +30,7 @@
 #include <unistd.h>
 
 #include "transport/textfile.h"
+#include "transport/times.h"
 
 #define PROTOCOL_MAJOR 2
 #define SECRET_SIZE    32
@@ -228,6 +230,40 @@ static int load_secret(const struct report *r, int fd)
     return 0;
 }
 
+static bool times_eq(const struct times *a, const struct times *b)
+{
+    return a->suspect == b->suspect && a->dead == b->dead && a->lease == b->lease &&
+           a->open == b->open;
+}
+
+/* A lease is only worth what the others wait for it. */
+static int check_times(const struct report *r, struct words *w)
+{
+    struct times t;
+    char theirs[128];
+
+    words_match(w, "times ");
+    t.suspect = (uint32_t)words_u64(w, UINT32_MAX);
+    words_match(w, " ");
+    t.dead = (uint32_t)words_u64(w, UINT32_MAX);
+    words_match(w, " ");
+    t.lease = (uint32_t)words_u64(w, UINT32_MAX);
+    words_match(w, " ");
+    t.open = (uint32_t)words_u64(w, UINT32_MAX);
+    words_match(w, "\n");
+    if (w->bad)
+        return fail(r, -EPROTO,
+                    "%s/%s/settings: has no times: it was made by another eddyfs: "
+                    "choose another name with --session",
+                    r->dir, r->name);
+    if (!times_eq(&t, &times))
+        return fail(r, -EPROTO,
+                    "%s/%s: its nodes have other times than this one: give %s on all nodes, or "
+                    "choose another name with --session",
+                    r->dir, r->name, times_print(&t, theirs, sizeof(theirs)));
+    return 0;
+}
+
 static int check_settings(const struct report *r, const char *text, size_t len, uint32_t chunk_size)
 {
     struct words w = words_of(text, len);
@@ -256,14 +292,15 @@ static int check_settings(const struct report *r, const char *text, size_t len, 
                     "%s/%s: has chunks of %" PRIu64 " bytes, not %u: give --chunk-size %" PRIu64
                     " on all nodes, or choose another name with --session",
                     r->dir, r->name, chunk, chunk_size, chunk);
-    return 0;
+    return check_times(r, &w);
 }
 
 static int load_settings(const struct report *r, int fd, uint32_t chunk_size)
 {
-    char mine[64], *text;
+    char mine[128], *text;
     size_t len;
-    int n = snprintf(mine, sizeof(mine), "eddyfs %d\nchunk %u\n", PROTOCOL_MAJOR, chunk_size);
+    int n = snprintf(mine, sizeof(mine), "eddyfs %d\nchunk %u\ntimes %u %u %u %u\n", PROTOCOL_MAJOR,
+                     chunk_size, times.suspect, times.dead, times.lease, times.open);
     int err = read_or_make(fd, "settings", mine, (size_t)n, SETTINGS_MAX, &text, &len);
     if (err)
         return fail_file(r, err, "settings");

@@ -2,7 +2,7 @@
  *
  *   SESSION_DIR/NAME/           0700, default PFS_DIR/.eddyfs-UID/NAME
  *     secret                    32 random bytes, 0600: proves every peer
- *     settings                  text "eddyfs 2\nchunk 1048576\n": protocol major version and chunk size
+ *     settings                  text: protocol major version, chunk size, times (times.h)
  *     probes/                   three probe files and their fids as the first node saw them
  *     nodes/ID                  one per node: name, address, boot id, incarnation (text, replaced by rename)
  *     views/NNNNNN              text; written under another name, then link()ed: exclusive and complete at once
@@ -50,8 +50,8 @@ struct session_config {
 };
 
 /* Creates or opens the session; makes the secret and settings exclusively (link) or reads and
- * checks them. On error writes a message that says what to do into err.  -EPROTO: other protocol or
- * chunk size;
+ * checks them. On error writes a message that says what to do into err.  -EPROTO: other protocol,
+ * chunk size or times;
  * -EACCES/-EROFS..: the directory cannot be made (the message names --session-dir). */
 int session_open(const struct session_config *c, char *err, size_t errlen);
 void session_close(void);

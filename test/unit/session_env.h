@@ -3,6 +3,7 @@
 #define EDDY_TEST_SESSION_ENV_H
 
 #include "transport/session.h"
+#include "transport/times.h"
 
 #include <check.h>
 #include <dirent.h>

@@ -23,9 +23,9 @@ START_TEST(open_makes_all_of_it_for_this_user_only)
     ck_assert_uint_eq(st.st_mode, S_IFREG | 0600);
     ck_assert_int_eq(st.st_size, 32);
     ck_assert_uint_eq(st.st_nlink, 1);
-    char text[64];
+    char text[128];
     read_text(in_job("settings"), text, sizeof(text));
-    ck_assert_str_eq(text, "eddyfs 2\nchunk 1048576\n");
+    ck_assert_str_eq(text, "eddyfs 2\nchunk 1048576\ntimes 3000 10000 4000 30000\n");
     ck_assert_int_eq(count_files(in_job("."), ".new-"), 0);
     ck_assert_str_eq(session_name(), "job");
     ck_assert_int_ge(session_dirfd(), 0);
@@ -158,6 +158,18 @@ START_TEST(another_chunk_size_is_refused_and_names_the_right_one)
 }
 END_TEST
 
+START_TEST(other_times_are_refused_and_the_right_ones_named)
+{
+    open_job();
+    session_close();
+    times.dead = 20000;
+    ck_assert_int_eq(open_as("job", CHUNK), -EPROTO);
+    assert_says("--suspect-after 3 --dead-after 10 --lease 4 --open-wait 30");
+    times = TIMES_DEFAULT;
+    open_job();
+}
+END_TEST
+
 START_TEST(another_protocol_is_refused)
 {
     open_job();
@@ -176,6 +188,8 @@ START_TEST(junk_settings_and_secrets_are_refused)
                                        "eddyfs 2",
                                        "eddyfs 2\nchunk x\n",
                                        "eddyfs 2\nchunk 1048576",
+                                       "eddyfs 2\nchunk 1048576\n",
+                                       "eddyfs 2\nchunk 1048576\ntimes 3000 4000\n",
                                        "EDDYFS 1\nchunk 1048576\n",
                                        "eddyfs 99999999999999999999\nchunk 1\n"};
     open_job();
@@ -185,8 +199,8 @@ START_TEST(junk_settings_and_secrets_are_refused)
         ck_assert_int_eq(open_as("job", CHUNK), -EPROTO);
         assert_says("--session");
     }
-    write_text(in_job("settings"),
-               "eddyfs 2\nchunk 1048576\nlater 7\n"); /* a later minor version may add lines */
+    write_text(in_job("settings"), "eddyfs 2\nchunk 1048576\ntimes 3000 10000 4000 30000\nlater "
+                                   "7\n"); /* a later minor version may add lines */
     open_job();
     session_close();
     write_text(in_job("secret"), "short");
@@ -313,6 +327,7 @@ static void add_open_tests(TCase *t)
     tcase_add_test(t, directory_of_another_user_is_refused);
     tcase_add_test(t, link_in_place_of_the_directory_is_refused);
     tcase_add_test(t, another_chunk_size_is_refused_and_names_the_right_one);
+    tcase_add_test(t, other_times_are_refused_and_the_right_ones_named);
     tcase_add_test(t, another_protocol_is_refused);
     tcase_add_test(t, junk_settings_and_secrets_are_refused);
     tcase_add_test(t, clock_offset_of_a_local_directory_is_small);
