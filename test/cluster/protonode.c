@@ -1,7 +1,7 @@
 /* protonode.c - a node without a mount: for tests of views, claims and locks.
  *
  *   protonode --pfs DIR --session-dir DIR --cache-dir DIR --node NAME [--session NAME] [--wait-timeout SEC]
- *             [--lie]
+ *             [--listen ADDR] [--lie]
  *
  * With --lie it answers FETCH, all wrong (protolie.h).
  *
@@ -58,10 +58,10 @@
 #define CHUNK_SIZE (1u << 20)
 
 static struct {
-    const char *pfs, *session_dir, *session, *cache_dir, *node;
+    const char *pfs, *session_dir, *session, *cache_dir, *node, *listen;
     unsigned wait_timeout;
     bool lie;
-} settings = {.session = "test", .wait_timeout = 60};
+} settings = {.session = "test", .listen = "127.0.0.1", .wait_timeout = 60};
 
 static int pfs_fd;
 static struct lock lock; /* RANK_LEAF: standard output and the two lists */
@@ -524,7 +524,7 @@ static void start(void)
     struct store_config store = {
         .dir = settings.cache_dir, .size = 64u << 20, .chunk_size = CHUNK_SIZE};
     struct session_config session = {settings.session_dir, settings.session, CHUNK_SIZE};
-    struct peer_config peer = {.listen = "127.0.0.1",
+    struct peer_config peer = {.listen = settings.listen,
                                .name = settings.node,
                                .chunk_size = CHUNK_SIZE,
                                .memory = 64u << 20};
@@ -573,6 +573,7 @@ static void options(int argc, char **argv)
         {"cache-dir", required_argument, NULL, 'c'},
         {"node", required_argument, NULL, 'n'},
         {"wait-timeout", required_argument, NULL, 't'},
+        {"listen", required_argument, NULL, 'a'},
         {"lie", no_argument, NULL, 'l'},
         {0},
     };
@@ -595,6 +596,9 @@ static void options(int argc, char **argv)
         case 'n':
             settings.node = optarg;
             break;
+        case 'a':
+            settings.listen = optarg;
+            break;
         case 't':
             settings.wait_timeout = (unsigned)atoi(optarg);
             break;
@@ -614,7 +618,7 @@ static void options(int argc, char **argv)
 int main(int argc, char **argv)
 {
     options(argc, argv);
-    check(peer_reexec("127.0.0.1", argv), "exec", NULL);
+    check(peer_reexec(settings.listen, argv), "exec", NULL);
     log_open(NULL, LOG_LEVEL_INFO, settings.node);
     lock_init(&lock, RANK_LEAF);
     pfs_fd = open(settings.pfs, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -2,6 +2,7 @@
  * that leave, and a check of what they were told, from outside.
  *
  *   protosoak --protonode PROGRAM --work DIR --pfs DIR --seed N --seconds N [--nodes N]
+ *             [--hosts PID,PID,...] [--partitions N [--cut-seconds N]] [--skew N]
  *
  * Every grant and every release is an acknowledged one with a time (protonode.c): from the answer
  * that grants until the command that gives back a claim or a lock is held for certain.  No two
@@ -9,6 +10,11 @@
  * was killed it holds until it is started again, but for what it was told to give back: that may
  * have been heard.  At the end all nodes are up, all give back what they hold, and each file must
  * be there to be had.  When a check fails, what was done to the nodes is told, too.
+ *
+ * With --hosts, node i runs in the network of process i of that list.  With --partitions nothing is
+ * killed: nodes' links (named n0, n1, ... here) are moved to a bridge of their own, br1, and back to
+ * br0, and after each time all must be in one view again.  With --skew the clocks of node i are i
+ * times so many seconds ahead.
  */
 #include <getopt.h>
 
@@ -228,6 +234,64 @@ static void soak(void)
     }
 }
 
+/* ---- partitions ---- */
+
+static void run(const char *const argv[])
+{
+    int status;
+    pid_t pid = fork();
+
+    if (!pid) {
+        execvp(argv[0], (char *const *)argv);
+        _exit(127);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+        bad("%s %s %s %s fails", argv[0], argv[1], argv[2], argv[3]);
+}
+
+static void plug(unsigned i, const char *bridge)
+{
+    char name[16];
+
+    snprintf(name, sizeof(name), "n%u", i);
+    run((const char *const[]){"ip", "link", "set", name, "master", bridge, NULL});
+}
+
+static void go_on_for(unsigned seconds)
+{
+    uint64_t end = boot_ms() + seconds * 1000ull;
+
+    while (boot_ms() < end) {
+        listen_to_all((int)chance(10));
+        act((unsigned)chance(settings.nodes));
+    }
+}
+
+/* Fewer than half of the nodes, for the others to go on without them. */
+static void cut(bool away[NODES_MAX])
+{
+    unsigned left = (settings.nodes - 1) / 2;
+
+    memset(away, 0, NODES_MAX * sizeof(*away));
+    while (left) {
+        unsigned i = (unsigned)chance(settings.nodes);
+
+        if (away[i])
+            continue;
+        away[i] = true;
+        left--;
+        plug(i, "br1");
+    }
+    counts.partitions++;
+}
+
+static void heal(const bool away[NODES_MAX])
+{
+    for (unsigned i = 0; i < settings.nodes; i++)
+        if (away[i])
+            plug(i, "br0");
+}
+
 /* ---- the end: all is to be had ---- */
 
 static uint64_t patience_ends;
@@ -239,6 +303,14 @@ static void wait_a_little(const char *what, unsigned i)
     listen_to_all(20);
 }
 
+static bool asks_for_view(const struct node *n)
+{
+    for (unsigned k = 0; k < COMMANDS; k++)
+        if (n->commands[k].used && n->commands[k].kind == 'v')
+            return true;
+    return false;
+}
+
 static bool sees_all(const char *view)
 {
     unsigned commas = 0;
@@ -246,6 +318,43 @@ static bool sees_all(const char *view)
     for (const char *p = strchr(view, ' '); p && *p && strncmp(p, " absent", 7); p++)
         commas += *p == ',';
     return commas + 1 == settings.nodes && strstr(view, "absent - lease 1 settled 1");
+}
+
+static void all_see_all(void)
+{
+    for (unsigned i = 0; i < settings.nodes; i++) {
+        nodes[i].members[0] = 0;
+        while (!sees_all(nodes[i].members)) {
+            if (!asks_for_view(&nodes[i]))
+                say(i, (struct command){.kind = 'v'}, "view");
+            wait_a_little("see all nodes", i);
+        }
+    }
+}
+
+static void all_started(void)
+{
+    for (unsigned i = 0; i < settings.nodes; i++)
+        while (nodes[i].state == STARTING)
+            wait_a_little("start", i);
+    all_see_all();
+}
+
+/* While claims and locks are asked for all the time. */
+static void partition_again_and_again(void)
+{
+    bool away[NODES_MAX];
+
+    patience_ends = boot_ms() + PATIENCE_MS;
+    all_started();
+    for (unsigned r = 0; r < settings.partitions; r++) {
+        go_on_for(3);
+        cut(away);
+        go_on_for(settings.cut_seconds);
+        heal(away);
+        patience_ends = boot_ms() + PATIENCE_MS;
+        all_see_all();
+    }
 }
 
 static void all_up_and_empty(void)
@@ -259,13 +368,7 @@ static void all_up_and_empty(void)
     for (unsigned i = 0; i < settings.nodes; i++)
         while (!drain(i))
             wait_a_little("give all back", i);
-    for (unsigned i = 0; i < settings.nodes; i++) {
-        while (!sees_all(nodes[i].members)) {
-            if (idle(&nodes[i]))
-                say(i, (struct command){.kind = 'v'}, "view");
-            wait_a_little("see all nodes", i);
-        }
-    }
+    all_see_all();
 }
 
 /* Each node in turn has each claim, and locks each file. */
@@ -309,6 +412,14 @@ static void leave_all(void)
 
 /* ---- */
 
+static void take_hosts(const char *list)
+{
+    char *end;
+
+    for (unsigned i = 0; i < NODES_MAX && *list; i++, list = end + (*end == ','))
+        settings.hosts[i] = (pid_t)strtol(list, &end, 10);
+}
+
 static void options(int argc, char **argv)
 {
     static const struct option longs[] = {
@@ -318,6 +429,10 @@ static void options(int argc, char **argv)
         {"seed", required_argument, NULL, 's'},
         {"seconds", required_argument, NULL, 't'},
         {"nodes", required_argument, NULL, 'N'},
+        {"hosts", required_argument, NULL, 'h'},
+        {"partitions", required_argument, NULL, 'P'},
+        {"cut-seconds", required_argument, NULL, 'c'},
+        {"skew", required_argument, NULL, 'k'},
         {0},
     };
     int o;
@@ -338,6 +453,18 @@ static void options(int argc, char **argv)
             break;
         case 't':
             settings.seconds = (unsigned)atoi(optarg);
+            break;
+        case 'h':
+            take_hosts(optarg);
+            break;
+        case 'P':
+            settings.partitions = (unsigned)atoi(optarg);
+            break;
+        case 'c':
+            settings.cut_seconds = (unsigned)atoi(optarg);
+            break;
+        case 'k':
+            settings.skew_s = (unsigned)atoi(optarg);
             break;
         case 'N':
             settings.nodes = (unsigned)atoi(optarg);
@@ -381,7 +508,10 @@ int main(int argc, char **argv)
             memset(nodes[i].owners[o].held, 0xff, sizeof(nodes[i].owners[o].held));
         start_node(i);
     }
-    soak();
+    if (settings.partitions)
+        partition_again_and_again();
+    else
+        soak();
     patience_ends = boot_ms() + PATIENCE_MS;
     all_up_and_empty();
     all_can_be_had();
@@ -389,10 +519,10 @@ int main(int argc, char **argv)
     wrong = check_history(&claims, "claim") + check_history(&locks, "lock");
     printf("%u opens for writing (%u here, %u elsewhere), %u locks (%u granted, %u refused, %u "
            "cancelled), %u times EIO; %u kills, "
-           "%u pauses, %u leaves\n",
+           "%u pauses, %u leaves, %u partitions\n",
            counts.opens, counts.here, counts.elsewhere, counts.locks, counts.granted,
-           counts.refused, counts.cancelled, counts.eio, counts.kills, counts.pauses,
-           counts.leaves);
+           counts.refused, counts.cancelled, counts.eio, counts.kills, counts.pauses, counts.leaves,
+           counts.partitions);
     if (wrong)
         print_events();
     free(claims.v);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -24,7 +25,10 @@
 static struct {
     const char *program, *work, *pfs;
     unsigned nodes, seconds;
-} settings = {.nodes = 4, .seconds = 40};
+    unsigned partitions, cut_seconds; /* how many, and how long each */
+    unsigned skew_s;                  /* node i's clocks are i times so much ahead */
+    pid_t hosts[NODES_MAX];           /* processes whose networks the nodes have, or 0 */
+} settings = {.nodes = 4, .seconds = 40, .cut_seconds = 30};
 
 /* ---- chance: the same for the same seed, as far as the nodes' timing allows ---- */
 
@@ -74,7 +78,8 @@ static struct node {
 
 static uint64_t next_tag;
 static struct {
-    unsigned opens, here, elsewhere, locks, granted, refused, cancelled, eio, kills, pauses, leaves;
+    unsigned opens, here, elsewhere, locks, granted, refused, cancelled, eio, kills, pauses, leaves,
+        partitions;
 } counts;
 
 static void bad(const char *format, ...)
@@ -93,10 +98,51 @@ static void bad(const char *format, ...)
     exit(1);
 }
 
+/* The network of its host, where it has one: address 10.77.0.(i + 1), as lib.sh gives them. */
+static void enter_network(unsigned i, char address[32])
+{
+    char path[64];
+    int fd;
+
+    snprintf(address, 32, "127.0.0.1");
+    if (!settings.hosts[i])
+        return;
+    snprintf(address, 32, "10.77.0.%u", i + 1);
+    snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)settings.hosts[i]);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || setns(fd, CLONE_NEWNET))
+        _exit(126);
+}
+
+static uint64_t skew_ns(unsigned i)
+{
+    return (uint64_t)i * settings.skew_s * 1000000000u;
+}
+
+/* Children that are forked from now on have their clocks so much ahead. */
+static void set_clocks_of(unsigned i)
+{
+    char text[64];
+    int fd, len;
+
+    if (!settings.skew_s)
+        return;
+    len = snprintf(text, sizeof(text), "monotonic %u 0\nboottime %u 0\n", i * settings.skew_s,
+                   i * settings.skew_s);
+    if (unshare(CLONE_NEWTIME))
+        bad("a time namespace: %s", strerror(errno));
+    fd = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, text, (size_t)len) != len)
+        bad("/proc/self/timens_offsets: %s", strerror(errno));
+    close(fd);
+}
+
 static void child(unsigned i, int in, int out)
 {
-    char cache[4096], sessions[4096], name[16], log[4096];
+    char cache[4096], sessions[4096], name[16], log[4096], address[32];
     int fd;
+
+    enter_network(i, address);
 
     snprintf(cache, sizeof(cache), "%s/cache-%u", settings.work, i);
     snprintf(sessions, sizeof(sessions), "%s/sessions", settings.work);
@@ -108,7 +154,7 @@ static void child(unsigned i, int in, int out)
     dup2(out, 1);
     dup2(fd, 2);
     execl(settings.program, settings.program, "--pfs", settings.pfs, "--session-dir", sessions,
-          "--cache-dir", cache, "--node", name, (char *)NULL);
+          "--cache-dir", cache, "--node", name, "--listen", address, (char *)NULL);
     _exit(127);
 }
 
@@ -166,6 +212,7 @@ static void start_node(unsigned i)
     release_all(n);
     if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC))
         bad("pipe: %s", strerror(errno));
+    set_clocks_of(i);
     n->pid = fork();
     if (n->pid < 0)
         bad("fork: %s", strerror(errno));
@@ -354,6 +401,8 @@ static void take_line(unsigned i, char *line)
         bad("node %u says: %s", i, line);
     times[-1] = 0;
     text++;
+    from -= skew_ns(i);
+    to -= skew_ns(i);
     for (unsigned k = 0; k < COMMANDS; k++) {
         if (n->commands[k].used && n->commands[k].tag == tag) {
             c = n->commands[k];
