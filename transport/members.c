@@ -266,7 +266,7 @@ static void note_silent_pfs(uint64_t t)
 {
     static _Atomic uint64_t said;
 
-    if (members_st.reading && t - members_st.last_read_ms > T_LEASE && log_every(&said, 60000))
+    if (members_st.reading && t > members_st.last_read_ms + T_LEASE && log_every(&said, 60000))
         log_warn("the session directory does not answer for %lu s: nobody is declared dead, cached "
                  "files go on, opens that need a decision wait",
                  (unsigned long)(t - members_st.last_read_ms) / 1000);

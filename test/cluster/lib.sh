@@ -37,7 +37,7 @@ set -eEu -o pipefail
 SCRIPT=$(realpath "$0")
 SCRIPT_ARGS=("$@")
 
-declare -A NODE_PID FAULTFS_PID HOST_PID HOST_ADDRESS JOB
+declare -A NODE_PID FAULTFS_PID HOST_PID HOST_ADDRESS HOST_TIME JOB
 HOST_COUNT=0
 RAN_INNER=
 
@@ -222,14 +222,22 @@ in_namespaces() {
     exit "$code"
 }
 
-# add_host NAME: its address is host_address NAME, its interface there NAME, here eth0.
+# host_clock SECONDS: the options of unshare for clocks that are so much ahead; none where that cannot be.
+host_clock() {
+    local options=(--time --boottime "$1" --monotonic "$1")
+    [ "$1" != 0 ] && unshare "${options[@]}" true 2>/dev/null && echo "${options[@]}"
+}
+
+# add_host NAME [SECONDS]: its clocks (but the time of day) are so much ahead; its address is host_address NAME, its interface there NAME, here eth0.
 add_host() {
-    local name=$1 job
+    local name=$1 job clock
+    clock=$(host_clock "${2-0}") || true
+    HOST_TIME[$name]=${clock:+-T}
     HOST_COUNT=$((HOST_COUNT + 1))
     rm -f "$W/.up-$name" # of a host of that name that was killed
     # A shell that is process 1 there, and reaps.
-    # shellcheck disable=SC2016 # the inner shell's variables
-    unshare --mount --net --uts --ipc --pid --fork --kill-child=KILL --mount-proc -- \
+    # shellcheck disable=SC2016,SC2086 # the inner shell's variables; words
+    unshare --mount --net --uts --ipc --pid $clock --fork --kill-child=KILL --mount-proc -- \
         bash -c 'hostname "$0"; ip link set lo up; : >"$1"; while :; do sleep 86400 & wait; done' \
         "$name" "$W/.up-$name" &
     job=$!
@@ -256,7 +264,8 @@ on() {
     local name=$1
     shift
     if is_host "$name"; then
-        nsenter -t "${HOST_PID[$name]}" -m -n -u -i -p -- "$@"
+        # shellcheck disable=SC2086 # -T or nothing
+        nsenter -t "${HOST_PID[$name]}" -m -n -u -i -p ${HOST_TIME[$name]} -- "$@"
     else
         "$@"
     fi
@@ -297,7 +306,8 @@ start_daemon() {
     local name=$1 output=$2
     shift 2
     if is_host "$name"; then
-        nsenter -t "${HOST_PID[$name]}" -m -n -u -i -p -- "$@" >>"$output" 2>&1 &
+        # shellcheck disable=SC2086 # -T or nothing
+        nsenter -t "${HOST_PID[$name]}" -m -n -u -i -p ${HOST_TIME[$name]} -- "$@" >>"$output" 2>&1 &
         STARTED_JOB=$!
         STARTED_PID=
         wait_for 5 has_child_or_ended "$STARTED_JOB" || fail "$1 does not start on $name"

@@ -281,6 +281,7 @@ static void cut(bool away[NODES_MAX])
         away[i] = true;
         left--;
         plug(i, "br1");
+        printf("%" PRIu64 ": node %u is cut off\n", boot_ns(), i);
     }
     counts.partitions++;
 }
@@ -290,6 +291,7 @@ static void heal(const bool away[NODES_MAX])
     for (unsigned i = 0; i < settings.nodes; i++)
         if (away[i])
             plug(i, "br0");
+    printf("%" PRIu64 ": healed\n", boot_ns());
 }
 
 /* ---- the end: all is to be had ---- */

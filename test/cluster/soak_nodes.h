@@ -432,6 +432,17 @@ static void take_line(unsigned i, char *line)
     }
 }
 
+static void say_how_it_ended(unsigned i)
+{
+    int status = 0;
+
+    waitpid(nodes[i].pid, &status, 0);
+    nodes[i].pid = 0;
+    if (WIFSIGNALED(status))
+        bad("node %u ended by signal %d", i, WTERMSIG(status));
+    bad("node %u ended by itself, code %d", i, WEXITSTATUS(status));
+}
+
 static void take_output(unsigned i)
 {
     struct node *n = &nodes[i];
@@ -440,7 +451,7 @@ static void take_output(unsigned i)
 
     if (got <= 0) {
         if (n->state != ENDING)
-            bad("node %u ended by itself", i);
+            say_how_it_ended(i);
         end_node(i, false, chance(3000));
         return;
     }
