@@ -2,6 +2,10 @@
  *
  * A lock with another one in its way is refused, or waits in its record until an unlock lets it in
  * or its asker cancels it.  Those who wait are told every second that there is a home (home.c).
+ *
+ * A request may come twice, the second time long after its sender has asked for other things: what
+ * was queued in a connection that stood still, and that its sender has given up, still comes when
+ * the network is back.  So an unlock leaves what later requests have set.
  */
 #include "placement/home_int.h"
 
@@ -27,7 +31,8 @@ static struct held_lock lock_of(const struct msg *m)
                               .type = l->type,
                               .start = l->start,
                               .end = l->end,
-                              .pid = l->pid};
+                              .pid = l->pid,
+                              .number = l->number};
 }
 
 /* A holder that is in no view any more may still run: nobody gets its locks until it is back (or

@@ -48,6 +48,11 @@ static void cut_out(struct held_lock **list, struct held_lock **p, const struct 
     }
 }
 
+static bool set_later(const struct held_lock *l, const struct held_lock *want)
+{
+    return want->type == HELD_NONE && want->number && l->number > want->number;
+}
+
 /* Grows `add` by a neighbour of the same holder and type, which is removed. */
 static bool join_one(struct held_lock **list, struct held_lock *add)
 {
@@ -61,6 +66,7 @@ static bool join_one(struct held_lock **list, struct held_lock *add)
             continue;
         add->start = MIN(add->start, l->start);
         add->end = MAX(add->end, l->end);
+        add->number = MAX(add->number, l->number);
         *p = l->next;
         free(l);
         return true;
@@ -76,12 +82,14 @@ bool lock_apply(struct held_lock **list, const struct held_lock *want)
     for (struct held_lock **p = list; *p;) {
         struct held_lock *l = *p;
 
-        if (!same_holder(l, want) || !overlap(l, want)) {
+        if (!same_holder(l, want) || !overlap(l, want) || set_later(l, want)) {
             p = &l->next;
             continue;
         }
-        if (l->type == want->type && l->start <= want->start && l->end >= want->end)
+        if (l->type == want->type && l->start <= want->start && l->end >= want->end) {
+            l->number = MAX(l->number, want->number);
             return changed; /* already so */
+        }
         changed = true;
         cut_out(list, p, want);
         if (*p == l)

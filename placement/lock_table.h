@@ -22,6 +22,7 @@ struct held_lock {
     uint8_t kind, type;                /* enum lock_kind, enum lock_type */
     uint64_t start, end;               /* inclusive */
     uint32_t pid;
+    uint64_t number; /* at the home: of the request that set it in this view; 0: not known */
 };
 
 /* As it stands in a message, and back (next is NULL). */
@@ -39,8 +40,9 @@ static inline bool same_holder(const struct held_lock *a, const struct held_lock
 
 /* The first lock in list that keeps `want` from being granted, or NULL. */
 const struct held_lock *lock_conflict(const struct held_lock *list, const struct held_lock *want);
-/* Sets or (type HELD_NONE) removes want's range for its holder.  Returns whether anything
- * changed. */
+/* Sets or (type HELD_NONE) removes want's range for its holder.  Returns whether anything changed.
+ * A request to remove (number not 0) leaves what a later request of the holder has set: it is a
+ * copy that was long on its way. */
 bool lock_apply(struct held_lock **list, const struct held_lock *want);
 /* Adds a copy as it is (rebuilding a list that is known to be right). */
 void lock_add(struct held_lock **list, const struct held_lock *l);

@@ -319,6 +319,8 @@ static void send_op(void *arg)
         remove_op(o);
         return;
     }
+    if (!o->view)
+        o->number = lock_new_id(); /* in the order of sending: the home goes by it (home_lock.c) */
     if (o->cancelled && sets(o))
         o->op = LOCK_CANCEL;
     else if (!o->view)

@@ -26,6 +26,32 @@ static unsigned length(const struct held_lock *l)
     return n;
 }
 
+START_TEST(a_late_unlock_leaves_what_was_set_after_it)
+{
+    struct held_lock *list = NULL, w = make(1, HELD_WRITE, 0, 9), none = make(1, HELD_NONE, 0, 20);
+
+    w.number = 5;
+    lock_apply(&list, &w);
+    none.number = 4;
+    ck_assert(!lock_apply(&list, &none));
+    ck_assert_uint_eq(length(list), 1);
+    w.start = 5; /* it is joined with what is there, and asked for again */
+    w.end = 15;
+    w.number = 7;
+    lock_apply(&list, &w);
+    none.number = 6;
+    ck_assert(!lock_apply(&list, &none));
+    none.number = 8;
+    ck_assert(lock_apply(&list, &none));
+    ck_assert_ptr_null(list);
+    w.number = 9;
+    lock_apply(&list, &w);
+    none.number = 0; /* of a list that knows no numbers */
+    ck_assert(lock_apply(&list, &none));
+    ck_assert_ptr_null(list);
+}
+END_TEST
+
 START_TEST(readers_share_and_writers_do_not)
 {
     struct held_lock *list = NULL, r1 = make(1, HELD_READ, 0, 9), r2 = make(2, HELD_READ, 5, 20),
@@ -138,6 +164,7 @@ int main(void)
 {
     TCase *t = tcase_create("all");
 
+    tcase_add_test(t, a_late_unlock_leaves_what_was_set_after_it);
     tcase_add_test(t, readers_share_and_writers_do_not);
     tcase_add_test(t, the_same_owner_on_another_node_is_another_holder);
     tcase_add_test(t, unlocking_the_middle_leaves_two);
