@@ -21,6 +21,7 @@
 
 #include "placement/chunk.h"
 #include "placement/pfs_data.h"
+#include "placement/space.h"
 #include "placement/store.h"
 #include "transport/hash.h"
 
@@ -118,12 +119,14 @@ static int fill_by_descriptor(struct file *f, const struct file_info *info, uint
     return err == -ESTALE ? 0 : err; /* the flush ended: the caller looks again */
 }
 
-static int fill(struct file *f, uint64_t page_off)
+/* beyond: see change_with_room; it counts for what this thread stores. */
+static int fill(struct file *f, uint64_t page_off, bool beyond)
 {
     struct file_info info;
     store_info(f, &info);
     int err = fetch_range(f, &info.base, page_off, PAGE, NULL, NULL, NULL);
-    return err == -ESTALE ? fill_by_descriptor(f, &info, page_off) : err;
+    bool here = err == -ESTALE || (err == -ENOSPC && beyond);
+    return here ? fill_by_descriptor(f, &info, page_off) : err;
 }
 
 static int sync_change(struct file *f, const struct change *c)
@@ -176,25 +179,45 @@ static int admit(struct file *f, uint64_t len)
     return local_admit ? local_admit(f, len) : 0;
 }
 
-int local_change(struct file *f, struct change *c)
+/* The cache has no room, and nothing in it is dirty: it is not this node's files that take it. */
+static bool others_have_it(int err)
 {
-    int err = c->op == CARRY_WRITE || c->op == CARRY_APPEND ? admit(f, c->len) : 0;
-    if (err)
-        return err;
-    err = -EIO;
+    uint64_t dirty, room;
+    store_dirty(&dirty, &room);
+    return err == -ENOSPC && !dirty;
+}
+
+/* Until it is done, or cannot be.  Where others have filled the disk a write goes through, in
+ * effect: it may lie beyond the cache's limits, and the next one waits until it is flushed. */
+static int change_with_room(struct file *f, struct change *c)
+{
+    bool beyond = false;
+    int err = -EIO;
     for (unsigned i = 0; i < TRIES; i++) {
         uint64_t fill_off = 0;
         err = change_once(f, c, &fill_off);
         if (err == -ENODATA) {
-            err = fill(f, fill_off);
+            err = fill(f, fill_off, beyond);
             if (!err)
                 continue;
         }
         if (err != -ENOSPC || c->op == CARRY_SYNC) /* a sync's is the PFS's, or the disk's */
             return err;
         int e = make_room(f);
-        if (e)
+        if (e && (beyond || !others_have_it(e)))
             return e;
+        beyond = e;
+        space_beyond(beyond);
     }
     return err == 0 ? -EIO : err;
+}
+
+int local_change(struct file *f, struct change *c)
+{
+    int err = c->op == CARRY_WRITE || c->op == CARRY_APPEND ? admit(f, c->len) : 0;
+    if (err)
+        return err;
+    err = change_with_room(f, c);
+    space_beyond(false);
+    return err;
 }

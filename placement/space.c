@@ -367,14 +367,23 @@ void space_watch(void)
 
 /* ---- setting room aside ---- */
 
+static _Thread_local bool beyond;
+
+void space_beyond(bool on)
+{
+    beyond = on;
+}
+
 /* Sets bytes aside if they fit now. */
-static bool take_bytes(uint64_t bytes)
+static bool take_bytes(uint64_t bytes, bool whatever_the_limit)
 {
     lock_take(&space.lock);
     ask_disk();
     set_limit();
     bool fits = used_now() + space.reserved + bytes <= space.limit &&
                 space.avail >= space.floor + space.avail_set_aside + bytes;
+    if (whatever_the_limit)
+        fits = space.avail >= space.avail_set_aside + bytes;
     if (fits) {
         space.reserved += bytes;
         space.avail_set_aside += bytes;
@@ -385,9 +394,9 @@ static bool take_bytes(uint64_t bytes)
 
 static int reserve_bytes(uint64_t bytes)
 {
-    while (bytes && !take_bytes(bytes)) {
+    while (bytes && !take_bytes(bytes, false)) {
         if (!evict_one())
-            return -ENOSPC;
+            return beyond && take_bytes(bytes, true) ? 0 : -ENOSPC;
         disk_changed();
     }
     return 0;
@@ -398,7 +407,7 @@ static int reserve_slots(enum slab_kind kind, uint32_t n)
 {
     while (n && !state_reserve(kind, n)) {
         uint64_t bytes = space_slab_bytes();
-        bool fits = take_bytes(bytes);
+        bool fits = take_bytes(bytes, false);
         int err = fits ? state_grow(kind, bytes) : -ENOSPC;
         if (fits)
             space_return(bytes, 0);

@@ -35,6 +35,10 @@ uint64_t space_slab_bytes(void); /* size for a new slab: clamp(limit / 64) */
 /* Sets room aside for this many bytes and chunk records, evicting what may go.  Takes other files'
  * locks: none may be held but RANK_CLAIM or outer ones.  -ENOSPC. */
 int space_reserve(uint64_t bytes, uint32_t chunk_slots);
+/* For who has found no room even so, with nothing dirty that could leave: others have filled the
+ * disk.  Until `off` what this thread sets aside may lie beyond the limit and below the floor, as long
+ * as the disk has it: one write, which is flushed before the next one. */
+void space_beyond(bool on);
 /* The end of it: the bytes are counted as used now (space_count) or were not needed; slots that
  * were not taken. */
 void space_return(uint64_t bytes, uint32_t chunk_slots);
