@@ -267,7 +267,12 @@ static int back_to_covered(struct file *f)
     if (f->rec->covered.flags & CORE_PASS)
         return pass_back_to_covered(f);
     bool older = f->rec->covered.check != core(f)->check;
-    *core_change(f->rec) = f->rec->covered;
+    struct file_core *c = core_change(f->rec);
+    *c = f->rec->covered;
+    /* The flush that did not end may have put there what came after the fsync: where this is a hole
+     * now the PFS is to have one, too. */
+    if (c->flags & CORE_FLUSHING)
+        c->cut = MIN(c->cut, c->base_end);
     store_commit(f);
     uint64_t lost = drop_uncovered(f);
     f->rec->loss_told = lost || older;
