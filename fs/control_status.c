@@ -11,6 +11,7 @@
 #include "config.h"
 #include "fs/control_int.h"
 #include "fs/fs.h"
+#include "fs/supervise.h"
 #include "placement/claim.h"
 #include "placement/fid.h"
 #include "placement/home.h"
@@ -194,6 +195,7 @@ json_t *control_status(struct connection *c, const json_t *request)
     json_t *o = json_object();
     control_put_text(o, "version", EDDY_VERSION);
     control_put(o, "pid", (uint64_t)getpid());
+    control_put(o, "restarts", supervise_restarts());
     control_put_text(o, "node", settings.node);
     control_put_text(o, "session", settings.session);
     control_put_text(o, "session_dir", settings.session_dir);

@@ -2,6 +2,7 @@
  *
  *   directories.c   are the directories what they were said to be?
  *   daemonise.c     into the background; limits
+ *   supervise.c     starts the daemon again when it dies (supervise.h)
  *   steps.c         the parts are started, in order
  *   signals.c       asks for the end, or makes it
  *   finish.c        flush, and stop them
@@ -17,11 +18,20 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_ON_PFS = 3 };
 /* Resolves the paths of `settings`, clears a dead mount.  0, or -errno after a message on standard
  * error. */
 int check_directories(void);
+/* For a daemon that is started again.  The dead mount stays as long as it can: who writes there
+ * meanwhile gets an error, and does not fill the directory below it.  Where it hides the PFS
+ * directory itself, or nothing will be mounted, it is cleared now.  0, or -errno, said. */
+int check_directories_again(bool will_mount);
+/* Directly before the mount is made: clears what check_directories_again left.  0, or -errno,
+ * said. */
+int clear_way_for_mount(void);
 
 /* ---- daemonise.c ---- */
 /* Unless in the foreground: returns in the child only; the parent waits for say_ready, or ends with
  * the child's code. */
 void daemonise(void);
+/* In the supervisor, when it has started the first daemon: that one speaks to who waits. */
+void daemonise_supervisor(void);
 /* The mount answers: says so, and lets go of the terminal. */
 void say_ready(void);
 /* umask, working directory, descriptors; no core dumps of the secret. */
@@ -44,6 +54,9 @@ int flush_and_leave(bool (*progress)(void *arg, const struct flush_progress *p),
                     void *arg);
 /* All parts are started: until the mount is gone, or a signal came.  The code to exit with. */
 int serve(void);
+/* Without a mount, steps up to "flush" started: flushes what a dead daemon left.  The code to exit
+ * with. */
+int recover(void);
 /* For signals_start: says what is not on the PFS, and ends the process. */
 void leave_now(int signal);
 

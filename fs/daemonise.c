@@ -72,6 +72,17 @@ static void let_go_of_terminal(void)
     close(null);
 }
 
+void daemonise_supervisor(void)
+{
+    if (chdir("/"))
+        log_warn("cannot change to /: %s", strerror(errno));
+    if (ready_fd < 0)
+        return;
+    close(ready_fd);
+    ready_fd = -1;
+    let_go_of_terminal();
+}
+
 void say_ready(void)
 {
     char text[3 * PATH_MAX];

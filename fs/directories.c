@@ -102,6 +102,27 @@ static int clear_dead_mount(const char *mountpoint)
     return 0;
 }
 
+static bool mount_hides_needed(void)
+{
+    const char *m = settings.mountpoint;
+    return !strcmp(settings.pfs_dir, m) || is_below(settings.session_dir, m);
+}
+
+int clear_way_for_mount(void)
+{
+    int err = mounted_eddyfs(settings.mountpoint, NULL) ? clear_dead_mount(settings.mountpoint) : 0;
+    if (err)
+        log_error("the mount of the daemon that died cannot be cleared: %s: is another eddyfs "
+                  "mounted there?",
+                  settings.mountpoint);
+    return err;
+}
+
+int check_directories_again(bool will_mount)
+{
+    return will_mount && !mount_hides_needed() ? 0 : clear_way_for_mount();
+}
+
 static int check_mountpoint(void)
 {
     struct stat st;

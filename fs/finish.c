@@ -28,7 +28,7 @@ static int say_unflushed(void *arg, const char *path, uint64_t bytes, uint64_t s
 
 /* ---- at once ---- */
 
-enum stage { STARTING, SERVING, SAID };
+enum stage { STARTING, SERVING, RECOVERING, SAID };
 static _Atomic enum stage stage;
 static int said_code; /* from SAID on */
 
@@ -39,11 +39,12 @@ void leave_now(int signal)
     unsigned n = 0;
     enum stage at = stage;
     log_warn("signal %d: leaving at once", signal);
-    if (at == SERVING) {
+    if (at == SERVING || at == RECOVERING) {
         flush_sample();
         flush_each_unflushed(say_unflushed, &n);
     }
-    unmount_lazily(settings.mountpoint);
+    if (at != RECOVERING)
+        unmount_lazily(settings.mountpoint);
     if (at == SERVING) /* the kernel closes files of the PFS first, perhaps, and waits for it there */
         mount_abort();
     _exit(at == STARTING ? EXIT_FAILED : at == SAID ? said_code : n ? EXIT_NOT_ON_PFS : EXIT_OK);
@@ -101,5 +102,12 @@ int serve(void)
     mount_wait();
     flush_all(NULL, NULL); /* while applications find their mount; what fails is said below */
     steps_stop("control");
+    return flush_and_leave(NULL, say_unflushed, &n);
+}
+
+int recover(void)
+{
+    unsigned n = 0;
+    stage = RECOVERING;
     return flush_and_leave(NULL, say_unflushed, &n);
 }

@@ -13,6 +13,7 @@ struct settings {
     const char *listen;
     const char *log_file;
     bool foreground, read_only, allow_other;
+    bool supervise;     /* a daemon that dies by a signal is started again */
     bool as_user;       /* --user: root mounts, and becomes this user */
     uid_t user;         /* the daemon's, once it runs */
     bool several_users; /* root with allow_other: fsuid, fsgid and groups per request */
@@ -51,6 +52,11 @@ void mount_option(const char *opt); /* one of FUSE's own -o options; before moun
 /* Opens /dev/fuse as root, and becomes settings.user for good, with CAP_SYS_ADMIN alone.  Before
  * any thread.  0, or -errno after a message on standard error. */
 int mount_user_begin(void);
+/* With a supervisor begin opens several: each daemon has one of its own, since the kernel knows that
+ * a daemon is dead when nobody else has its descriptor.  take: in a daemon; drop: in the supervisor,
+ * when a daemon has taken one. */
+void mount_user_take(void);
+void mount_user_drop(void);
 /* Mounts what begin opened (words: FUSE's own -o options, n of them) at settings.mountpoint.  The
  * descriptor of /dev/fuse, libfuse's from now on; -errno. */
 int mount_user(char *const words[], int n, char *err, size_t errlen);

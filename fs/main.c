@@ -7,20 +7,26 @@
 #include "fs/fs.h"
 #include "fs/options.h"
 #include "fs/signals.h"
+#include "fs/supervise.h"
 #include "transport/message.h"
 #include "transport/peer.h"
 
 static struct options options;
 
-static int run(void)
+static int run(enum start how)
 {
     signals_start(leave_now);
     set_up_process();
-    if (steps_start(&options, NULL)) {
+    if (how != START_FIRST && check_directories_again(how == START_AGAIN))
+        return EXIT_FAILED;
+    if (steps_start(&options, how == START_RECOVERY ? "flush" : NULL)) {
         steps_stop(NULL);
         return EXIT_FAILED;
     }
+    if (how == START_RECOVERY)
+        return recover();
     say_ready();
+    supervise_ready();
     return serve();
 }
 
@@ -46,5 +52,5 @@ int main(int argc, char **argv)
     if (check_directories())
         return EXIT_FAILED;
     daemonise();
-    return run();
+    return run(settings.supervise ? supervise(options.log_level) : START_FIRST);
 }

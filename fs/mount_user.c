@@ -18,14 +18,52 @@
 #include "fs/fs.h"
 #include "fs/user.h"
 
+#define STARTS 16 /* of daemons, by one supervisor */
+
 static int fuse_fd = -1;
+static int spare_fds[STARTS]; /* for the daemons to come; nspare of them */
+static unsigned nspare;
+
+static int open_fuse(void)
+{
+    int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+void mount_user_take(void)
+{
+    if (!settings.as_user)
+        return;
+    fuse_fd = nspare ? spare_fds[--nspare] : open_fuse();
+    while (nspare)
+        close(spare_fds[--nspare]);
+}
+
+void mount_user_drop(void)
+{
+    if (nspare)
+        close(spare_fds[--nspare]);
+}
+
+/* As many as there may be daemons: only root may be able to open it. */
+static int open_spares(void)
+{
+    while (nspare < STARTS) {
+        int fd = open_fuse();
+        if (fd < 0)
+            return fd;
+        spare_fds[nspare++] = fd;
+    }
+    return 0;
+}
 
 int mount_user_begin(void)
 {
-    fuse_fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-    if (fuse_fd < 0) {
-        fprintf(stderr, "eddyfs: /dev/fuse: %m: is the kernel's FUSE there (modprobe fuse)?\n");
-        return -errno;
+    int e = settings.supervise ? open_spares() : (fuse_fd = open_fuse());
+    if (e < 0) {
+        fprintf(stderr, "eddyfs: /dev/fuse: %s: is the kernel's FUSE there (modprobe fuse)?\n",
+                strerror(-e));
+        return e;
     }
     int err = become_user(settings.user, true);
     if (err)

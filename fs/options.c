@@ -209,6 +209,8 @@ enum {
     OPT_NO_PASSTHROUGH,
     OPT_MEMORY,
     OPT_USER,
+    OPT_SUPERVISE,
+    OPT_NO_SUPERVISE,
     OPT_LOG,
     OPT_LOG_LEVEL,
 };
@@ -268,6 +270,9 @@ static const struct option_help {
     {"memory", "SIZE", OPT_MEMORY, "bound on buffers (256M)"},
     {"user", "USER", OPT_USER,
      "for root: mount for this user (name or number), and run as him with CAP_SYS_ADMIN alone"},
+    {"supervise", NULL, OPT_SUPERVISE,
+     "start the daemon again when it dies by a signal (the default in the background)"},
+    {"no-supervise", NULL, OPT_NO_SUPERVISE, "... do not (the default in the foreground)"},
     {"log", "FILE", OPT_LOG, "(standard error in the foreground, else CACHE_DIR/eddyfs.log)"},
     {"log-level", "LEVEL", OPT_LOG_LEVEL, "error, warn, info or debug (info)"},
     {"version", NULL, 'V', "print the version"},
@@ -323,6 +328,11 @@ static int set_option(int code, const char *name, const char *v)
         return 0;
     case OPT_NO_PASSTHROUGH:
         settings.passthrough = false;
+        return 0;
+    case OPT_SUPERVISE:
+    case OPT_NO_SUPERVISE:
+        settings.supervise = code == OPT_SUPERVISE;
+        out->supervise_given = true;
         return 0;
     case OPT_CACHE_DIR:
         settings.cache_dir = v;
@@ -663,6 +673,8 @@ static int complete(void)
     if (settings.log_file)
         settings.log_file = absolute(settings.log_file);
     settings.several_users = settings.allow_other && !settings.user;
+    if (!out->supervise_given)
+        settings.supervise = !settings.foreground;
     err = complete_times();
     return err ? err : complete_marks();
 }

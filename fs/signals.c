@@ -8,13 +8,16 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "fs/supervise.h"
 #include "transport/base.h"
 
 static struct {
     sigset_t set;
     void (*leave_now)(int signal);
     int fd;
-    _Atomic bool only_asks;
+    _Atomic bool only_asks; /* the next one */
+    bool asked;             /* one has */
+    unsigned count;         /* those that did not come by the supervisor */
 } signals = {.fd = -1};
 
 static void ask(int signal)
@@ -22,19 +25,31 @@ static void ask(int signal)
     uint64_t one = 1;
     log_info("signal %d: flushing, then leaving; a second one leaves at once", signal);
     signals.only_asks = false;
+    signals.asked = true;
     if (write(signals.fd, &one, sizeof(one)) != sizeof(one))
         die("eventfd: %s", strerror(errno));
+}
+
+/* Who ends a whole job sends each of its processes one, and the supervisor passes its own on: these
+ * two are the first one. */
+static bool is_second(const siginfo_t *info)
+{
+    struct supervise_signal s = {info->si_pid, info->si_value.sival_int};
+    unsigned passed = info->si_code == SI_QUEUE ? supervise_passed(s) : 0;
+    return (passed ? passed : ++signals.count) > 1;
 }
 
 static void *watch(void *arg)
 {
     for (;;) {
-        int signal = sigwaitinfo(&signals.set, NULL);
+        siginfo_t info;
+        int signal = sigwaitinfo(&signals.set, &info);
         if (signal < 0)
             continue;
+        bool second = is_second(&info);
         if (signals.only_asks)
             ask(signal);
-        else
+        else if (second || !signals.asked)
             signals.leave_now(signal);
     }
     return arg;

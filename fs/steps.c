@@ -18,6 +18,7 @@
 #include "fs/daemon.h"
 #include "fs/fs.h"
 #include "fs/options.h"
+#include "fs/supervise.h"
 #include "placement/carry.h"
 #include "placement/chunk.h"
 #include "placement/claim.h"
@@ -235,7 +236,10 @@ static int start_mount(char *err, size_t len)
         .node = (char *)settings.node,
         .listen = (char *)settings.listen,
     };
-    int code = mount_entry_write(store_dirfd(), &e);
+    int code = supervise_restarts() ? clear_way_for_mount() : 0;
+    if (code)
+        return code;
+    code = mount_entry_write(store_dirfd(), &e);
     if (code) {
         snprintf(err, len, "cache directory %s cannot be written: %s", store_dir(),
                  strerror(-code));

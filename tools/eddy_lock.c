@@ -1,5 +1,5 @@
 /* eddy_lock.c - waiting for the end of a daemon: it holds a flock on CACHE_DIR/lock as long as it
- * runs. */
+ * runs, and who starts it again when it dies (fs/supervise.c) one on CACHE_DIR/supervisor. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,26 +11,35 @@
 
 #define TICK_MS 250
 
-static int open_lock(const struct mount_entry *e)
+/* Descriptor of the file of that name in the cache directory; -errno. */
+static int open_lock(const struct mount_entry *e, const char *name)
 {
     int dirfd = open_cache_dir(e);
     if (dirfd < 0)
         return dirfd;
-    int fd = openat(dirfd, "lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     int err = fd < 0 ? -errno : fd;
     close(dirfd);
     return err;
 }
 
-int daemon_runs(const struct mount_entry *e, bool *runs)
+static int is_held(const struct mount_entry *e, const char *name, bool *held)
 {
-    int fd = open_lock(e);
+    int fd = open_lock(e, name);
     if (fd < 0)
         return fd;
     int err = flock(fd, LOCK_SH | LOCK_NB) ? -errno : 0;
     close(fd);
-    *runs = err == -EWOULDBLOCK;
-    return *runs ? 0 : err;
+    *held = err == -EWOULDBLOCK;
+    return *held ? 0 : err;
+}
+
+int daemon_runs(const struct mount_entry *e, bool *runs)
+{
+    int err = is_held(e, "supervisor", runs);
+    if (err && err != -ENOENT)
+        return err;
+    return !err && *runs ? 0 : is_held(e, "lock", runs);
 }
 
 static void on_alarm(int signal)
@@ -48,13 +57,10 @@ static void set_ticks(long ms)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-int wait_for_daemon(const struct mount_entry *e, uint64_t deadline, void (*tick)(void *arg),
-                    void *arg)
+static int wait_for_lock(int fd, uint64_t deadline, void (*tick)(void *arg), void *arg)
 {
     uint64_t next_tick = boot_ms() + 1000;
-    int fd = open_lock(e), err;
-    if (fd < 0)
-        return fd;
+    int err;
     set_ticks(TICK_MS);
     while ((err = flock(fd, LOCK_SH) ? -errno : 0) == -EINTR) {
         uint64_t now = boot_ms();
@@ -70,6 +76,24 @@ int wait_for_daemon(const struct mount_entry *e, uint64_t deadline, void (*tick)
         }
     }
     set_ticks(0);
+    return err;
+}
+
+/* The supervisor, if there is one, outlives its daemons; a daemon may have outlived it. */
+int wait_for_daemon(const struct mount_entry *e, uint64_t deadline, void (*tick)(void *arg),
+                    void *arg)
+{
+    int supervisor = open_lock(e, "supervisor"), err = 0;
+    if (supervisor >= 0) {
+        err = wait_for_lock(supervisor, deadline, tick, arg);
+        close(supervisor);
+    }
+    if (err)
+        return err;
+    int fd = open_lock(e, "lock");
+    if (fd < 0)
+        return fd;
+    err = wait_for_lock(fd, deadline, tick, arg);
     close(fd);
     return err;
 }

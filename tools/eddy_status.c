@@ -20,8 +20,12 @@ static char *size_of(const json_t *o, const char *key, char buf[SIZE])
 
 static void print_place(const json_t *s)
 {
+    uint64_t restarts = json_u64(s, "restarts");
     printf("%s (node %s, session %s, process %" PRIu64 ")\n", json_text(s, "mountpoint"),
            json_text(s, "node"), json_text(s, "session"), json_u64(s, "pid"));
+    if (restarts)
+        printf("  started again %" PRIu64 " time%s: the log says why\n", restarts,
+               restarts == 1 ? "" : "s");
     printf("  PFS          %s", json_text(s, "pfs"));
     uint64_t silent = json_u64(s, "pfs_silent_ms");
     if (silent >= 2000)

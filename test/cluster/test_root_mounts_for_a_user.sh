@@ -55,8 +55,18 @@ run_as "$user" "$EDDY_BUILD/eddy" umount "$W/mnt-u" || fail "eddy umount ended w
 check_equal "the file" "$(stat -c '%u:%g' "$PFS/file") $(cat "$PFS/file")" "$user:$gid data"
 check_equal "the cache's owner" "$(stat -c %u "$W/cache/u/lock")" "$user"
 
-# Killed, and recovered by root as the user.
+# Killed, and started again by its supervisor, which is not root.
 run >>"$W/u.out" 2>&1
+run_as "$user" sh -c "echo again >$W/mnt-u/again"
+pid=$(eddy status --json "$W/mnt-u" | jq .pid)
+kill -KILL "$pid"
+is_back() { [ "$(run_as "$user" cat "$W/mnt-u/again" 2>/dev/null)" = again ]; }
+wait_for 30 is_back || fail "it is not started again: $(tail -n 5 "$W/cache/u/eddyfs.log")"
+eddy umount "$W/mnt-u" || fail "eddy umount after the restart ended with $?"
+check_equal "the file after the restart" "$(stat -c '%u:%g' "$PFS/again") $(cat "$PFS/again")" "$user:$gid again"
+
+# Killed, and recovered by root as the user.
+run --no-supervise >>"$W/u.out" 2>&1
 run_as "$user" sh -c "echo more >>$W/mnt-u/file"
 pid=$(eddy status --json "$W/mnt-u" | jq .pid)
 kill -KILL "$pid"

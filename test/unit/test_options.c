@@ -98,6 +98,19 @@ START_TEST(defaults_are_those_of_the_manual)
 }
 END_TEST
 
+START_TEST(in_the_background_a_daemon_is_supervised)
+{
+    ck_assert_int_eq(parse("/p", "/m", NULL), 0);
+    ck_assert(settings.supervise);
+    ck_assert_int_eq(parse("-f", "/p", "/m", NULL), 0);
+    ck_assert(!settings.supervise);
+    ck_assert_int_eq(parse("--supervise", "-f", "/p", "/m", NULL), 0);
+    ck_assert(settings.supervise);
+    ck_assert_int_eq(parse("-ono-supervise", "/p", "/m", NULL), 0);
+    ck_assert(!settings.supervise);
+}
+END_TEST
+
 START_TEST(long_options_and_o_words_set_the_same)
 {
     const char *forms[2][12] = {
@@ -349,6 +362,7 @@ int main(void)
 {
     TCase *t = tcase_create("options");
     tcase_add_checked_fixture(t, clear_environment, NULL);
+    tcase_add_test(t, in_the_background_a_daemon_is_supervised);
     tcase_add_test(t, defaults_are_those_of_the_manual);
     tcase_add_loop_test(t, long_options_and_o_words_set_the_same, 0, 2);
     tcase_add_test(t, the_words_of_mount_and_fstab_are_taken);

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# A daemon that dies by a signal is started again by its supervisor: the mount is back with all that
+# was acknowledged; who writes meanwhile gets an error and fills no directory below the mount. eddy
+# umount and SIGTERM end both processes; a mount that somebody took away is not made again, but what
+# was left is flushed. --no-supervise leaves the daemon dead.
+# timeout: 180
+. "$(dirname "$0")/lib.sh"
+requires fuse cmd jq
+
+record_mount "$W" "$W/mnt-a"
+mkdir "$W/mnt-a"
+start() { # [OPTION...]: in the background, as users do; DAEMON and SUPERVISOR are its processes
+    timeout 60 "$EDDY_BUILD/eddyfs" --node a --listen 127.0.0.1 --cache-dir "$W/cache-a" --session test \
+        --log "$W/a.log" --flush-wait 3600 ${EDDY_TEST_OPTIONS-} "$@" "$PFS" "$W/mnt-a" >>"$W/a.out" 2>&1
+    DAEMON=$(status_of a .pid)
+    SUPERVISOR=$(awk '/^PPid:/ { print $2 }' "/proc/$DAEMON/status")
+    record_process "$W" "$SUPERVISOR"
+    record_process "$W" "$DAEMON"
+}
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
+is_back() { # another daemon than DAEMON serves
+    local pid
+    pid=$(status_of a .pid 2>/dev/null) && [ "$pid" != "$DAEMON" ] && mount_is_ready a "$W/mnt-a" fuse.eddyfs
+}
+killed_comes_back() { # SIGNAL
+    kill -"$1" "$DAEMON"
+    wait_for 30 is_back || fail "after $1: it is not back: $(tail -n 5 "$W/a.log")"
+    DAEMON=$(status_of a .pid)
+    record_process "$W" "$DAEMON"
+}
+both_end() {
+    wait_for 30 is_gone "$DAEMON" || fail "$1: the daemon still runs"
+    wait_for 30 is_gone "$SUPERVISOR" || fail "$1: the supervisor still runs"
+    ! is_mounted "$W/mnt-a" || fail "$1: it is still mounted"
+}
+
+start
+[ "$(readlink "/proc/$SUPERVISOR/exe")" = "$EDDY_BUILD/eddyfs" ] || fail "it has no supervisor"
+echo one >"$W/mnt-a/one"
+killed_comes_back SEGV
+check_equal "after the first death" "$(cat "$W/mnt-a/one")" one
+check_equal "restarts" "$(status_of a .restarts)" 1
+grep -q 'died by signal 11' "$W/a.log" || fail "the log does not say how it died"
+
+# The second time it waits a second first.
+kill -KILL "$DAEMON"
+wait_for 10 is_gone "$DAEMON"
+! echo during >"$W/mnt-a/during" 2>/dev/null || [ "$(cat "$PFS/during")" = during ] ||
+    fail "a file was written below the mount"
+wait_for 30 is_back || fail "it is not back after its second death"
+DAEMON=$(status_of a .pid)
+record_process "$W" "$DAEMON"
+echo two >"$W/mnt-a/two"
+check_equal "after the second death" "$(cat "$W/mnt-a/one" "$W/mnt-a/two")" "one
+two"
+eddy umount "$W/mnt-a" || fail "eddy umount ended with $?"
+both_end "eddy umount"
+check_equal "on the PFS" "$(cat "$PFS/one" "$PFS/two")" "one
+two"
+check_equal "below the mount" "$(ls -A "$W/mnt-a")" ""
+
+start
+echo three >"$W/mnt-a/three"
+killed_comes_back ABRT
+kill -TERM "$SUPERVISOR" "$DAEMON" # as who ends all processes of a job
+both_end SIGTERM
+check_equal "flushed at SIGTERM" "$(cat "$PFS/three" 2>/dev/null)" three
+
+# Taken away while it is dead: the second death, so that there is time to.
+start
+killed_comes_back KILL
+echo four >"$W/mnt-a/four"
+kill -KILL "$DAEMON"
+wait_for 10 is_gone "$DAEMON"
+fusermount3 -uz "$W/mnt-a"
+eddy wait "$W/mnt-a" || fail "eddy wait ended with $?"
+both_end "taken away"
+check_equal "flushed without a mount" "$(cat "$PFS/four" 2>/dev/null)" four
+
+# Ended while it waits for its restart.
+start
+killed_comes_back KILL
+echo five >"$W/mnt-a/five"
+kill -KILL "$DAEMON"
+wait_for 10 is_gone "$DAEMON"
+kill -TERM "$SUPERVISOR"
+both_end "SIGTERM while it waits"
+check_equal "flushed at SIGTERM while it waits" "$(cat "$PFS/five" 2>/dev/null)" five
+
+# A start that fails is the caller's to see, and is not tried again.
+code=0
+timeout 60 "$EDDY_BUILD/eddyfs" --node a --listen 127.0.0.1 --cache-dir "$W/cache-a" --session test \
+    --chunk-size 2M "$PFS" "$W/mnt-a" >"$W/fails.out" 2>&1 || code=$?
+check_equal "code of a start that fails" "$code" 1
+
+start --no-supervise
+[ "$(readlink "/proc/$SUPERVISOR/exe")" != "$EDDY_BUILD/eddyfs" ] || fail "--no-supervise: it has a supervisor"
+kill -KILL "$DAEMON"
+wait_for 10 is_gone "$DAEMON"
+code=0
+eddy wait "$W/mnt-a" || code=$?
+check_equal "code of eddy wait" "$code" 0
+! is_mounted "$W/mnt-a" || fail "--no-supervise: still mounted"
