@@ -8,6 +8,7 @@
  *     the dead daemon was removing it, and it is gone    -> dropped; the PFS may still be at it:
  *                                                           until it is flushed it is looked at
  *                                                           before each pass
+ *     an operator has forgotten it (eddy forget)         -> beside it, whatever the PFS has
  *
  * A version differs here when size or mtime do.  The change time alone does not count: chmod,
  * chown, link and rename move it, also those of other nodes while this one was dead; it is said.
@@ -28,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum found { FOUND_SAME, FOUND_CHANGED, FOUND_REPLACED, FOUND_REMOVED };
+enum found { FOUND_SAME, FOUND_CHANGED, FOUND_REPLACED, FOUND_REMOVED, FOUND_FORGOTTEN };
 
 static char *node_name;
 static struct {
@@ -59,6 +60,10 @@ static int look(struct file *f, enum found *found, struct statx *stx)
 {
     struct file_info info;
     int err = pfs_file_stat(f, stx);
+    if (f->forgotten) {
+        *found = FOUND_FORGOTTEN;
+        return 0;
+    }
     bool replaced = err == -ESTALE; /* another file has its name */
     if (replaced || (err == -ENOENT && !f->flush_tries))
         err = pfs_find_near(f, stx);
@@ -134,10 +139,13 @@ static void remember(char *path, char *beside, uint64_t missing)
 
 static void say(struct file *f, enum found found, char *beside, uint64_t missing)
 {
+    static const char *const what[] = {[FOUND_CHANGED] = "was changed on the PFS",
+                                       [FOUND_REPLACED] = "was replaced on the PFS",
+                                       [FOUND_FORGOTTEN] = "was forgotten by an operator"};
     char *path = file_path(f);
-    log_error("conflict: %s: %s while no daemon ran, and this node has unflushed data of it: the "
+    log_error("conflict: %s: %s while %s, and this node has unflushed data of it: the "
               "PFS keeps its own, this node's is in %s",
-              path, found == FOUND_CHANGED ? "was changed on the PFS" : "was replaced on the PFS",
+              path, what[found], found == FOUND_FORGOTTEN ? "this node was away" : "no daemon ran",
               beside);
     if (missing)
         log_error("conflict: %s: %llu bytes of it were only in the version that is gone from the "
@@ -205,6 +213,7 @@ int conflict_check(struct file *f, bool *settled)
             err = write_beside(f, found, &stx);
         if (!err) {
             let_go(f);
+            f->forgotten = false;
             *settled = true;
         }
     }
@@ -233,6 +242,8 @@ static int check_one(void *arg, struct file *f)
                  "cache directory",
                  path);
         free(path);
+    } else if (err && f->forgotten) {
+        return err; /* nobody may be served what is not the file any more */
     } else if (err) {
         char *path = file_path(f);
         log_warn("%s: whether the PFS has it as it was cannot be seen (%s): looked at again before "

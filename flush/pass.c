@@ -6,6 +6,7 @@
  */
 #include "flush/flush_int.h"
 
+#include "placement/claim.h"
 #include "placement/store.h"
 #include "transport/loop.h"
 
@@ -204,7 +205,7 @@ int pass_gate(struct pass_gate *g, uint64_t len)
         if (stop)
             return -ECANCELED;
         if (!wait)
-            return 0;
+            return claim_may_flush(g->f);
         if (left) { /* another one may write; and this ring is not for us */
             bell_ring();
             seen++;

@@ -151,7 +151,7 @@ static const struct request_kind {
     {"status", control_status, false}, {"unflushed", control_unflushed, false},
     {"abort", control_abort, false},   {"flush", control_flush, true},
     {"umount", control_flush, true},   {"where", control_where, true},
-    {"check", control_check, true},
+    {"check", control_check, true},    {"forget", control_forget, true},
 };
 
 static json_t *do_request(const struct request_kind *kind, struct connection *c,

@@ -14,6 +14,9 @@
  *   abort               the connection to the kernel ends: who waits for the mount gets an error
  *   where {"path"}      where a file (relative to the PFS directory; "": none) lives: "fid", "size",
  *                       "latest", and the members
+ *   forget {"path"}     what absent nodes have of a file (as for where) is given up: {"node","waiting_ms"}
+ *                       once a second; "node" at the end
+ *   forget {"node"}     the same for all that an absent node (name or id) has, and its locks
  *   check               {"unflushed": {...}} for each file in the dirty lists of the session
  *                       directory, of all nodes
  *

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "flush/flush.h"
 
@@ -24,6 +25,10 @@ json_t *control_unflushed(struct connection *c, const json_t *request);
 json_t *control_abort(struct connection *c, const json_t *request);
 json_t *control_where(struct connection *c, const json_t *request);
 json_t *control_check(struct connection *c, const json_t *request);
+json_t *control_forget(struct connection *c, const json_t *request);
+
+/* The file by its path below the PFS directory.  Blocks on the PFS.  -errno */
+int control_find_file(const char *path, struct statx *stx);
 
 /* {"error": text} */
 json_t *control_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -15,6 +15,7 @@
 #include "placement/claim.h"
 #include "placement/fid.h"
 #include "placement/home.h"
+#include "placement/lost.h"
 #include "placement/store.h"
 #include "transport/members.h"
 
@@ -178,6 +179,23 @@ static void put_counters(json_t *o)
     json_object_set_new(o, "counters", all);
 }
 
+static int add_lost(void *arg, const struct lost_file *l)
+{
+    json_t *list = arg, *o = json_object();
+    control_put_text(o, "path", l->path);
+    control_put_text(o, "node", l->node_name);
+    control_put(o, "since", (uint64_t)l->since_s);
+    json_array_append_new(list, o);
+    return json_array_size(list) >= CONTROL_FILES_MAX;
+}
+
+static void put_lost(json_t *o)
+{
+    json_t *list = json_array();
+    lost_each(add_lost, list);
+    json_object_set_new(o, "lost_files", list);
+}
+
 static void put_home(json_t *o)
 {
     struct home_status h;
@@ -211,6 +229,7 @@ json_t *control_status(struct connection *c, const json_t *request)
     put_view(o);
     put_times(o);
     put_home(o);
+    put_lost(o);
     control_put(o, "requests_waiting", requests_waiting());
     control_put(o, "pfs_silent_ms", pfs_waiting_ms());
     put_counters(o);

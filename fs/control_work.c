@@ -84,8 +84,7 @@ json_t *control_abort(struct connection *c, const json_t *request)
 
 /* ---- where ---- */
 
-/* The file by its path below the PFS directory. */
-static int find_file(const char *path, struct statx *stx)
+int control_find_file(const char *path, struct statx *stx)
 {
     struct pfs_node *node = pfs_ref(pfs_root());
     int err = pfs_stat(node, stx);
@@ -136,7 +135,7 @@ json_t *control_where(struct connection *c, const json_t *request)
         return o;
     struct statx stx;
     char text[FID_TEXT];
-    int err = find_file(path, &stx);
+    int err = control_find_file(path, &stx);
     if (err || !S_ISREG(stx.stx_mode)) {
         json_decref(o);
         return control_error("%s: %s", path,

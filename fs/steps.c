@@ -174,6 +174,7 @@ static int start_members(char *err, size_t len)
         snprintf(err, len, "what the last daemon left cannot be looked at: %s", strerror(-e));
         return e;
     }
+    claim_marks_done();
     return members_join(settings.wait_nodes, settings.wait_timeout, err, len);
 }
 

@@ -72,6 +72,15 @@ void claim_named(struct fid fid, uint64_t claimant, const char *path);
 /* At start: takes up the claims that the store holds (dirty) and drops the clean ones. Before
  * members_join. */
 int claim_recover(void);
+/* ... and when flush_check_recovered has put aside what an operator had forgotten. */
+void claim_marks_done(void);
+/* Before each piece of a file that is flushed: 0, or -EIO: its claim is void (an operator has
+ * forgotten it while this node was cut off), or the PFS's error.  May block on the PFS. */
+int claim_may_flush(struct file *f);
+/* Asks the home to forget what absent nodes have of a file.  0: done; -EAGAIN: call it again until
+ * *wait_ms is over; -ENODATA: nobody absent has it; -EBUSY: node *node has it, and is in the
+ * session; else the error.  Blocks, <= T_open. */
+int claim_forget(struct fid fid, uint64_t *node, uint32_t *wait_ms);
 unsigned claim_held(void); /* number of claims of this node */
 /* Gives back all clean claims; for the end. Returns how many remain. */
 unsigned claim_give_back_all(void);

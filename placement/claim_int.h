@@ -6,6 +6,7 @@
  * claim.c         the claim of one file: taken, kept, given back
  * claim_serve.c   ASK: what other nodes ask the claimant
  * claim_named.c   NAMED, SAME: names that change
+ * claim_forgotten.c   claims that an operator has forgotten
  * claim_views.c   start, views, end
  */
 #ifndef EDDY_PLACEMENT_CLAIM_INT_H
@@ -37,6 +38,14 @@ int claim_where_until(uint64_t end, const struct fid *fids, unsigned n, struct l
 /* Request numbers of this incarnation; the last one that was given out. */
 uint64_t claim_next_number(void);
 uint64_t claim_last_number(void);
+
+/* ---- claim_forgotten.c ---- */
+/* The session's marks of this node, anew.  Blocks on the PFS. */
+int claim_marks_read(void);
+bool claim_is_marked(struct fid fid, uint64_t inc, uint64_t number);
+void claim_set_forgotten(struct file *f);
+/* Fenced, and about to join: own claims that are marked are void.  Blocks on the PFS. */
+void claim_marks_void(void);
 
 /* ---- claim_serve.c, claim_named.c ---- */
 void claim_serve_start(void);

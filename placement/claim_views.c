@@ -7,10 +7,23 @@
 #include "placement/home.h"
 #include "placement/locks.h"
 #include "placement/locks_own.h"
+#include "placement/lost.h"
 #include "placement/store.h"
 
 /* ---- what was claimed when the daemon ended ---- */
 
+/* Held, so that it is not given to anybody here; but nobody is told so. */
+static void take_up_forgotten(struct file *f, const struct file_info *info)
+{
+    f->number_inc = info->claim_inc;
+    f->number = info->claim_number;
+    f->claim = CLAIM_HELD;
+    file_ref(f);
+    claim_set_forgotten(f);
+}
+
+/* The store keeps the number under which the home knows the claim, or knew it when it was marked:
+ * the new one counts from the join on, and in memory. */
 static int take_up(void *arg, struct file *f)
 {
     unsigned *n = arg;
@@ -21,9 +34,14 @@ static int take_up(void *arg, struct file *f)
         store_clear_claim(f, info.base_known ? &info.base : NULL);
         return 0;
     }
+    if (info.claimed && claim_is_marked(f->fid, info.claim_inc, info.claim_number)) {
+        take_up_forgotten(f, &info);
+        return 0;
+    }
     f->number_inc = members_incarnation();
     f->number = claim_next_number();
-    store_set_claim(f, f->number_inc, f->number, NULL);
+    if (!info.claimed)
+        store_set_claim(f, f->number_inc, f->number, NULL);
     f->claim = CLAIM_HELD;
     file_ref(f);
     own_add(f->fid, f->number_inc, f->number, 0);
@@ -34,7 +52,9 @@ static int take_up(void *arg, struct file *f)
 int claim_recover(void)
 {
     unsigned n = 0;
-    int err = store_each_claimed(take_up, &n);
+    int err = claim_marks_read();
+    if (!err)
+        err = store_each_claimed(take_up, &n);
 
     if (n)
         log_info(
@@ -49,6 +69,7 @@ static void adopted(const struct view *v)
 {
     own_adopted(v ? v->number : 0);
     home_adopted(v);
+    lost_look(v);
     claim_wake();
 }
 
@@ -70,6 +91,7 @@ const struct members_ops claim_members_ops = {
     .adopted = adopted,
     .heard_adopted = home_heard_adopted,
     .all_adopted = all_adopted,
+    .outside = claim_marks_void,
 };
 
 /* ---- all of them ---- */
@@ -122,6 +144,7 @@ static void put_one(struct fid fid, void *arg)
 void claim_stop(void)
 {
     own_each(put_one, NULL);
+    lost_stop();
     locks_stop();
     own_stop();
 }

@@ -101,6 +101,8 @@ struct file {
     unsigned flush_error_seq; /* goes up with each failure ... */
     unsigned flush_error_no;  /* ... with each that is another one: told once to each handle */
     bool flush_queued;        /* on one of the policy's lists, which holds a reference */
+    /* its claim is void (claim_forgotten.c): what is here is not flushed into the file */
+    _Atomic bool forgotten;
     bool unchecked;        /* left by a dead daemon: is the PFS file still what it was based on? */
     bool flushing;         /* a pass (one copy-out) runs */
     bool flush_again;      /* who asked came during the pass: the next one is his */

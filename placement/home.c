@@ -93,6 +93,7 @@ void home_adopted(const struct view *v)
         .acked = v ? xcalloc(v->nmembers + 1, sizeof(*home.acked)) : NULL,
     };
     hints_drop();
+    home_forgets_drop();
     collect_begin(v);
     lock_drop(&home_lock);
 }
@@ -173,6 +174,7 @@ void home_start(void)
     loop_call(start_here, NULL);
     home_claim_start();
     home_lock_start();
+    home_forget_start();
     home_copy_start();
 }
 
@@ -192,6 +194,7 @@ static void stop_here(void *arg)
     free(home.acked);
     home = (struct home_state){0};
     hints_drop();
+    home_forgets_drop();
     collect_stop();
     lock_drop(&home_lock);
     home_time_stop();

@@ -9,7 +9,8 @@
 
 #include "transport/members.h"
 
-/* Registers the handlers of WANT, WHERE, FREE, COPY, LOCK, SAME. */
+/* Registers the handlers of WANT, WHERE, FREE, COPY, LOCK, SAME,
+ * FORGET. */
 void home_start(void);
 void home_stop(void);
 /* members' callbacks, wired by claim_views.c's claim_members_ops. */

@@ -5,7 +5,7 @@
  * home_hint.c     what the PFS has of a file
  * home_answer.c   may a request be answered now, and the answers
  * home_copy.c     COPY: next has the record before anybody is answered
- * home_claim.c, home_lock.c   the requests
+ * home_claim.c, home_lock.c, home_forget.c   the requests
  * home.c          views, start and end
  *
  * home_here.c     this node's own requests, where the answer needs no other node
@@ -87,5 +87,10 @@ bool home_is_freed(const struct record *r, uint64_t node, uint64_t inc, uint64_t
 void home_take_free(uint64_t node, const struct body_free *f);
 void home_claim_start(void);
 void home_lock_start(void);
+
+/* ---- home_forget.c ---- */
+void home_forget_start(void);
+/* A new view, or the end. */
+void home_forgets_drop(void);
 
 #endif

@@ -332,6 +332,8 @@ void store_info(struct file *f, struct file_info *out)
         .change = f->change,
         .dirty = is_dirty(f) && !store_pass_flushed(f),
         .claimed = c->flags & CORE_CLAIMED,
+        .claim_inc = c->claim_inc,
+        .claim_number = c->claim_number,
         .pass = is_pass(f),
         .mtime_set = c->flags & CORE_MTIME_SET,
         .racy = c->flags & CORE_RACY,

@@ -78,7 +78,8 @@ struct file_info {
     uint64_t dirty_bytes;
     uint64_t change;
     bool dirty;     /* pages, size, cut or times are not on the PFS */
-    bool claimed;   /* the record holds a claim */
+    bool claimed;   /* the record holds a claim: */
+    uint64_t claim_inc, claim_number;
     bool pass;      /* writers that the kernel serves may change it at any time */
     bool mtime_set; /* utimens after the last write: flush publishes exactly this */
     bool racy;      /* clean pages were filled while the version was racy */

@@ -55,6 +55,16 @@ static const struct command commands[] = {
      "      --session-dir DIR    where the daemons were told to have it (default: "
      "PFS_DIR/.eddyfs-UID)\n",
      check_main},
+    {"forget", "FILE | --node NAME MNT", "gives up what a node that left has unflushed",
+     "Gives up what nodes that left the session have of FILE and not on the PFS, so that it can be "
+     "opened again,\n"
+     "as the PFS has it.  What such a node has is not flushed into FILE when it is back, but put "
+     "beside it, as\n"
+     "FILE.eddy-conflict-NODE.  Takes about 35 seconds, in which a node that is only cut off ends "
+     "what it writes.\n\n"
+     "      --node NAME    all that this node (a name or id) has, and its locks, in the session of "
+     "the mount MNT\n",
+     forget_main},
     {"recover", "[--list | --to PFS_DIR] [--json] [--timeout SEC] CACHE_DIR",
      "flushes what a dead daemon left",
      "Does, without a mount, what a start of eddyfs on CACHE_DIR does: takes up what a daemon that "

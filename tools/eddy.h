@@ -5,6 +5,7 @@
  *   eddy_flush.c     eddy flush
  *   eddy_umount.c    eddy umount, eddy wait
  *   eddy_check.c     eddy check
+ *   eddy_forget.c    eddy forget
  *   eddy_recover.c   eddy recover
  *   eddy_ring.c      eddy ring; --simulate: eddy_simulate.h
  *   eddy_mounts.c    finding a mount, unmounting it, aborting its connection
@@ -42,6 +43,7 @@ int flush_main(int argc, char **argv);
 int umount_main(int argc, char **argv);
 int wait_main(int argc, char **argv);
 int check_main(int argc, char **argv);
+int forget_main(int argc, char **argv);
 int recover_main(int argc, char **argv);
 int ring_main(int argc, char **argv);
 
@@ -59,6 +61,9 @@ int parse_timeout(const char *text, uint64_t *deadline);
 /* ---- eddy_mounts.c ---- */
 /* The mount at this path, mounted now or before; complains.  0 or -errno. */
 int find_mount(const char *path, struct mount_entry *out);
+/* The mount that a file is in, or in the PFS directory of which it is (the longest counts), and its
+ * path below that in *below (malloc'd).  -ENOENT: none of this user's; -errno. */
+int find_mount_of_file(const char *path, struct mount_entry *out, char **below);
 /* 0; -EBUSY; -errno, complained of (but EBUSY). */
 int unmount(const char *path, bool lazily);
 /* Ends the mount's connection to its daemon: whoever waits for it gets ENOTCONN.  -errno. */

@@ -30,6 +30,56 @@ int find_mount(const char *path, struct mount_entry *out)
     return err;
 }
 
+/* ---- of a file ---- */
+
+/* Which mount a path is in, or which PFS directory of one; the longest counts. */
+struct search {
+    char *path;
+    struct mount_entry entry;
+    size_t len;
+    const char *below; /* in path: that below the mount */
+};
+
+static bool is_below(const char *path, const char *dir, size_t *len)
+{
+    *len = strlen(dir);
+    return !strncmp(path, dir, *len) && (!path[*len] || path[*len] == '/' || *len == 1);
+}
+
+static int consider(void *arg, const struct mount_entry *e)
+{
+    struct search *s = arg;
+    size_t len;
+    bool in_mount = is_below(s->path, e->mountpoint, &len) && mounted_eddyfs(e->mountpoint, NULL);
+    if (!in_mount && !is_below(s->path, e->pfs_dir, &len))
+        return 0;
+    if (s->below && len <= s->len)
+        return 0;
+    mount_entry_free(&s->entry);
+    s->len = len;
+    s->below = s->path + len + strspn(s->path + len, "/");
+    s->entry = (struct mount_entry){.mountpoint = xstrdup(e->mountpoint),
+                                    .cache_dir = xstrdup(e->cache_dir),
+                                    .pfs_dir = xstrdup(e->pfs_dir),
+                                    .session = xstrdup(e->session),
+                                    .session_dir = xstrdup(e->session_dir),
+                                    .node = xstrdup(e->node),
+                                    .owner = e->owner};
+    return 0;
+}
+
+int find_mount_of_file(const char *path, struct mount_entry *out, char **below)
+{
+    struct search s = {.path = mount_path(path)};
+    if (!s.path)
+        return -errno;
+    mount_map_each(consider, &s);
+    *out = s.entry;
+    *below = s.below ? xstrdup(s.below) : NULL;
+    free(s.path);
+    return *below ? 0 : -ENOENT;
+}
+
 /* Root follows a map that a user wrote: only to what is that user's. */
 int open_cache_dir(const struct mount_entry *e)
 {

@@ -131,41 +131,10 @@ static int view_from_session(const struct mount_entry *e, struct view **out)
 
 /* ---- the file ---- */
 
-/* Which mount a path is in, or which PFS directory of one; the longest counts. */
 struct search {
-    char *path;
     struct mount_entry entry;
-    size_t len;
     char *below; /* path below the mount */
 };
-
-static bool is_below(const char *path, const char *dir, size_t *len)
-{
-    *len = strlen(dir);
-    return !strncmp(path, dir, *len) && (!path[*len] || path[*len] == '/' || *len == 1);
-}
-
-static int consider(void *arg, const struct mount_entry *e)
-{
-    struct search *s = arg;
-    size_t len;
-    bool in_mount = is_below(s->path, e->mountpoint, &len) && mounted_eddyfs(e->mountpoint, NULL);
-    if (!in_mount && !is_below(s->path, e->pfs_dir, &len))
-        return 0;
-    if (s->below && len <= s->len)
-        return 0;
-    mount_entry_free(&s->entry);
-    s->len = len;
-    s->below = s->path + len + strspn(s->path + len, "/");
-    s->entry = (struct mount_entry){.mountpoint = xstrdup(e->mountpoint),
-                                    .cache_dir = xstrdup(e->cache_dir),
-                                    .pfs_dir = xstrdup(e->pfs_dir),
-                                    .session = xstrdup(e->session),
-                                    .session_dir = xstrdup(e->session_dir),
-                                    .node = xstrdup(e->node),
-                                    .owner = e->owner};
-    return 0;
-}
 
 static int only_mount(void *arg, const struct mount_entry *e)
 {
@@ -234,20 +203,17 @@ static int ask_pfs(struct question *q, const struct search *s)
 
 static int ask_session(struct question *q)
 {
-    struct search s = {.path = mount_path(q->path)};
-    if (!s.path) {
-        complain("%s: %m", q->path);
-        return -errno;
-    }
-    mount_map_each(consider, &s);
-    int err = -ENOENT;
-    if (!s.below)
+    struct search s = {0};
+    int err = find_mount_of_file(q->path, &s.entry, &s.below);
+    if (err == -ENOENT)
         complain("%s: is in no eddyfs of yours; --nodes N shows where it would be on N nodes",
                  q->path);
+    else if (err)
+        complain("%s: %s", q->path, strerror(-err));
     else if ((err = ask_daemon(q, &s)) == -ECONNREFUSED)
         err = ask_pfs(q, &s);
     mount_entry_free(&s.entry);
-    free(s.path);
+    free(s.below);
     return err;
 }
 

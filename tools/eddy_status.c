@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tools/eddy.h"
 
@@ -140,6 +141,29 @@ static void print_claims(const json_t *s)
                lost == 1 ? "" : "s");
 }
 
+#define LOST_SHOWN 20
+
+static void print_lost(const json_t *s)
+{
+    const json_t *lost = json_object_get(s, "lost_files"), *file;
+    size_t i, n = json_array_size(lost);
+    if (!n)
+        return;
+    printf("  only on nodes that left\n");
+    json_array_foreach(lost, i, file)
+    {
+        char since[40];
+        time_t t = (time_t)json_u64(file, "since");
+        struct tm tm;
+        strftime(since, sizeof(since), "%Y-%m-%d %H:%M:%S", localtime_r(&t, &tm));
+        if (i < LOST_SHOWN)
+            printf("               %s: node %s, since %s\n", json_text(file, "path"),
+                   json_text(file, "node"), since);
+    }
+    if (n > LOST_SHOWN)
+        printf("               ... and %zu more: --json lists them\n", n - LOST_SHOWN);
+}
+
 static void print_failed(const json_t *s)
 {
     const json_t *failed = json_object_get(json_object_get(s, "flush"), "failed_files");
@@ -170,6 +194,7 @@ static void print_status(const json_t *s)
     print_members(s);
     print_times(s);
     print_claims(s);
+    print_lost(s);
     print_failed(s);
 }
 

@@ -188,6 +188,27 @@ static void find_node_name(struct each *e, int session_fd)
     free(text);
 }
 
+int session_each_dirty_here(uint64_t node,
+                            int (*cb)(void *arg, const char *session, uint64_t node,
+                                      const char *node_name, struct fid fid, const char *path),
+                            void *arg)
+{
+    char name[ID_NAME_SIZE];
+    struct each e = {.cb = cb, .arg = arg, .session = session_name(), .node = node};
+    int fd = openat(session_dirfd(), "dirty", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    id_print(node, name);
+    FILE *f = open_list(fd, name);
+    close(fd);
+    if (!f)
+        return 0;
+    find_node_name(&e, session_dirfd());
+    int err = each_in_file(&e, f);
+    fclose(f);
+    return err;
+}
+
 static int each_in_session(struct each *e, int session_fd)
 {
     void *dir;

@@ -165,6 +165,8 @@ static void read_job(void *arg)
                 j->err = err;
         }
     }
+    if (!members_now.adopted && members_st.cfg.ops.outside)
+        members_st.cfg.ops.outside();
     loop_post(read_done, j);
 }
 

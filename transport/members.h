@@ -22,6 +22,9 @@ struct members_ops {
     /* ADOPTED(v) came from a member (also from this node itself); m stays valid during the call. */
     void (*heard_adopted)(const struct view *v, uint64_t from, const struct msg *m);
     void (*all_adopted)(const struct view *v); /* ... from all members */
+    /* pool_session: the views were read by a node outside, which may adopt one of them next.  May be
+     * NULL. */
+    void (*outside)(void);
 };
 
 struct members_config {
@@ -55,6 +58,9 @@ bool view_has(const struct view *v, uint64_t id, uint64_t incarnation);
 const char *members_name(uint64_t id); /* of a member or an absent node, "?" */
 /* For `eddy status`: "ok" or "suspected"; any thread. */
 const char *members_state(uint64_t id);
+/* Makes the view without this absent node, if this node may make one now; the caller looks, and calls
+ * again.  Not in the network thread. */
+void members_forget(uint64_t id, uint64_t incarnation);
 /* A request to this node was not answered: doubt it.  Any thread. */
 void members_doubt(uint64_t id);
 /* Does this error of a request mean that its node could not be reached, or is silent? */

@@ -24,6 +24,7 @@ struct change {
 struct make_job {
     const struct view *base; /* NULL: none yet */
     struct change *out, *left, *in;
+    struct change gone; /* absent, and forgotten; id 0: none */
     uint32_t nout, nleft, nin;
     int err;
 };
@@ -50,6 +51,11 @@ static int by_absent(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
+static bool is_gone(const struct make_job *j, const struct absent *a)
+{
+    return j->gone.id == a->id && j->gone.incarnation == a->incarnation;
+}
+
 /* Members of the base that stay; those in `out` become absent. */
 static void carry_members(const struct make_job *j, struct view *v)
 {
@@ -69,7 +75,7 @@ static void carry_members(const struct make_job *j, struct view *v)
         memcpy(a->name, m->name, sizeof(a->name));
     }
     for (uint32_t i = 0; j->base && i < j->base->nabsent; i++)
-        if (!listed(j->in, j->nin, j->base->absents[i].id))
+        if (!listed(j->in, j->nin, j->base->absents[i].id) && !is_gone(j, &j->base->absents[i]))
             v->absents[v->nabsent++] = j->base->absents[i];
 }
 
@@ -115,7 +121,7 @@ static int make_view(struct make_job *j)
         err = -EEXIST;
     if (!err)
         add_newcomers(j, v);
-    if (!err && !(j->nin + j->nout + j->nleft))
+    if (!err && !(j->nin + j->nout + j->nleft) && !j->gone.id)
         err = -ENOENT; /* nothing would change */
     if (!err)
         carry_members(j, v);
@@ -289,6 +295,28 @@ void members_propose(uint64_t t)
         make(j);
     else
         free_make(j);
+}
+
+/* ---- an absent node is forgotten (rule 17) ---- */
+
+static void forget_here(void *arg)
+{
+    const struct change *c = arg;
+    struct make_job *j;
+
+    if (members_st.making || !members_st.view || members_st.view != members_newest_view() ||
+        !members_lease())
+        return;
+    j = new_make(members_st.view);
+    j->gone = *c;
+    make(j);
+}
+
+void members_forget(uint64_t id, uint64_t incarnation)
+{
+    struct change c = {id, incarnation};
+
+    loop_call(forget_here, &c);
 }
 
 /* ---- what a node outside the view does: rules 2(c), (d), (e) ---- */

@@ -129,6 +129,9 @@ struct msg_head {
     F(u64, number) F(u8, op) F(u8, kind) F(u8, type) F(u64, owner) F(u64, start) F(u64, end)       \
         F(u32, pid)
 #define BODY_LOCKED(F, L) F(u8, type) F(u64, start) F(u64, end) F(u32, pid) F(u64, node)
+/* an operator gives up what absent nodes have of a file.  FORGOTTEN.state: enum forget_state */
+#define BODY_FORGET(F, L)    F(fid, fid)
+#define BODY_FORGOTTEN(F, L) F(u8, state) F(u64, node) F(u32, wait_ms)
 /* status of a member, for `eddy status` of the session and tests */
 #define BODY_NOTE(F, L)  F(u64, newest) /* "there is a newer view": read views/ */
 #define BODY_ERROR(F, L) F(u8, unused)  /* a reply that is only a status */
@@ -147,7 +150,9 @@ struct msg_head {
                                     WRITTEN, written, BODY_WRITTEN) M(NAMED, named, BODY_NAMED)    \
                                     M(NAMED_OK, named_ok, BODY_NAMED_OK) M(LOCK, lock, BODY_LOCK)  \
                                         M(LOCKED, locked, BODY_LOCKED) M(NOTE, note, BODY_NOTE)    \
-                                            M(ERROR, error, BODY_ERROR) M(SAME, same, BODY_SAME)
+                                            M(ERROR, error, BODY_ERROR) M(SAME, same, BODY_SAME)   \
+                                                M(FORGET, forget, BODY_FORGET)                     \
+                                                    M(FORGOTTEN, forgotten, BODY_FORGOTTEN)
 
 /* ---- generated types ---- */
 
@@ -188,6 +193,9 @@ enum msg_type {
 #define E_ASK_AGAIN 78 /* EREMCHG */
 
 enum at_where { AT_PFS = 0, AT_NODE = 1, AT_LOST = 2, AT_GRANTED = 3 };
+
+/* Nobody absent has it; wait_ms more; done; its node is in the session. */
+enum forget_state { FORGET_NOTHING = 0, FORGET_WAITS = 1, FORGET_DONE = 2, FORGET_PRESENT = 3 };
 
 /* A message in memory.  To send: fill type, body and data (msg_new sets the rest to 0); lists and
  * strings may point to the caller's memory, msg_encode copies them.  Decoded: lists and strings

@@ -77,6 +77,8 @@ static uint16_t reply_type(uint16_t request)
         return MSG_NAMED_OK;
     case MSG_LOCK:
         return MSG_LOCKED;
+    case MSG_FORGET:
+        return MSG_FORGOTTEN;
     default:
         return MSG_ERROR;
     }

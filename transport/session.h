@@ -6,7 +6,7 @@
  *     probes/                   three probe files and their fids as the first node saw them
  *     nodes/ID                  one per node: name, address, boot id, incarnation (text, replaced by rename)
  *     views/NNNNNN              text; written under another name, then link()ed: exclusive and complete at once
- *     forgotten/                marks of `eddy forget` (a later step; read by members)
+ *     forgotten/FID.NODE        marks of `eddy forget`
  *     dirty/ID                  fids and relative paths of files that are dirty on that node
  *
  * Everything here blocks on the PFS: only pool_session (or start-up, or the eddy tool) calls it,
@@ -90,6 +90,18 @@ int view_parse(const char *text, size_t len, struct view **out);
 char *view_print(const struct view *v, size_t *len); /* malloc'd */
 void view_free(struct view *v);                      /* tests only */
 
+/* ---- marks of `eddy forget` ---- */
+/* Claims of this node on this file (zero: on all files) up to this request are void. */
+struct mark {
+    struct fid fid;
+    uint64_t node, incarnation, number;
+};
+int session_write_mark(const struct mark *m); /* or replaces it */
+int session_remove_mark(const struct mark *m);
+/* Of this node (0: all): *out malloc'd.  What is no mark is skipped with a warning. */
+int session_read_marks(uint64_t node, struct mark **out, uint32_t *n);
+bool mark_covers(const struct mark *m, struct fid fid, uint64_t incarnation, uint64_t number);
+
 /* ---- dirty lists: what `eddy check` reads when no daemon is alive ---- */
 struct dirty_name {
     struct fid fid;
@@ -108,6 +120,12 @@ int session_each_dirty(const char *dir,
 /* The same for one node's lists, with what they say of the time. */
 int session_each_dirty_of(const char *dir, uint64_t node,
                           int (*cb)(void *arg, const struct dirty_name *name), void *arg);
+
+/* For the daemon: as session_each_dirty, one node of this session. */
+int session_each_dirty_here(uint64_t node,
+                            int (*cb)(void *arg, const char *session, uint64_t node,
+                                      const char *node_name, struct fid fid, const char *path),
+                            void *arg);
 
 /* PFS clock minus this node's CLOCK_REALTIME, ns, measured when the session was opened. */
 int64_t session_clock_offset_ns(void);

@@ -322,6 +322,79 @@ START_TEST(probes_agree_when_all_nodes_start_together)
 }
 END_TEST
 
+/* ---- marks of eddy forget ---- */
+
+static void write_mark(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", in_job("forgotten"), name);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+START_TEST(marks_are_written_replaced_read_and_removed)
+{
+    struct mark a = {.fid = {1, 2}, .node = 7, .incarnation = 3, .number = 17},
+                all = {.node = 8, .incarnation = 4, .number = UINT64_MAX}, *list;
+    uint32_t n;
+    open_job();
+    ck_assert_int_eq(session_write_mark(&a), 0);
+    a.number = 18;
+    ck_assert_int_eq(session_write_mark(&a), 0);
+    ck_assert_int_eq(session_write_mark(&all), 0);
+    ck_assert_int_eq(session_read_marks(0, &list, &n), 0);
+    ck_assert_uint_eq(n, 2);
+    free(list);
+    ck_assert_int_eq(session_read_marks(7, &list, &n), 0);
+    ck_assert_uint_eq(n, 1);
+    ck_assert(fid_eq(list[0].fid, a.fid) && list[0].node == 7 && list[0].incarnation == 3 &&
+              list[0].number == 18);
+    free(list);
+    ck_assert_int_eq(session_remove_mark(&a), 0);
+    ck_assert_int_eq(session_remove_mark(&a), 0);
+    ck_assert_int_eq(session_read_marks(7, &list, &n), 0);
+    ck_assert_uint_eq(n, 0);
+}
+END_TEST
+
+START_TEST(what_is_no_mark_is_passed_over)
+{
+    struct mark *list;
+    uint32_t n;
+    open_job();
+    write_mark("README", "hello\n");
+    write_mark("ALL.7", "eddyfs forgotten 1\nincarnation 1\nnumber 1\n");
+    write_mark("00000000000000000000000000000000.0000000000000007",
+               "eddyfs forgotten 1\nincarnation 1\nnumber 1\n");
+    write_mark("00000000000000010000000000000002.0000000000000007",
+               "eddyfs forgotten 1\nincarnation 1\nnumber 1");
+    write_mark("00000000000000010000000000000003.0000000000000007", "");
+    ck_assert_int_eq(session_read_marks(0, &list, &n), 0);
+    ck_assert_uint_eq(n, 0);
+}
+END_TEST
+
+START_TEST(a_mark_covers_requests_up_to_its_own)
+{
+    struct mark m = {.fid = {1, 2}, .node = 7, .incarnation = 3, .number = 17},
+                all = {.node = 7, .incarnation = 3, .number = UINT64_MAX};
+    struct fid other = {1, 3};
+    ck_assert(mark_covers(&m, m.fid, 3, 17) && mark_covers(&m, m.fid, 2, 99));
+    ck_assert(!mark_covers(&m, m.fid, 3, 18) && !mark_covers(&m, m.fid, 4, 1));
+    ck_assert(!mark_covers(&m, other, 3, 1));
+    ck_assert(mark_covers(&all, other, 3, UINT64_MAX) && !mark_covers(&all, other, 4, 1));
+}
+END_TEST
+
+static void add_mark_tests(TCase *t)
+{
+    tcase_add_test(t, marks_are_written_replaced_read_and_removed);
+    tcase_add_test(t, what_is_no_mark_is_passed_over);
+    tcase_add_test(t, a_mark_covers_requests_up_to_its_own);
+}
+
 static void add_node_tests(TCase *t)
 {
     tcase_add_test(t, node_files_are_written_replaced_read_and_removed);
@@ -351,5 +424,6 @@ int main(void)
     add_node_tests(new_case(s, "nodes"));
     add_dirty_tests(new_case(s, "dirty lists"));
     add_probe_tests(new_case(s, "probes"));
+    add_mark_tests(new_case(s, "marks"));
     return run_suite(s);
 }

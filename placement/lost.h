@@ -1,0 +1,26 @@
+/* lost.h - the files whose latest bytes are on nodes that left, by name: for status.
+ *
+ * From the dirty lists of the absent nodes in the session directory, less what was forgotten.  They
+ * are read by pool_session, when a view is adopted and when somebody asks, at most every 2 s: what is
+ * told is what was read last.
+ */
+#ifndef EDDY_PLACEMENT_LOST_H
+#define EDDY_PLACEMENT_LOST_H
+
+#include "transport/members.h"
+
+struct lost_file {
+    struct fid fid;
+    uint64_t node;
+    char node_name[NODE_NAME_MAX + 1];
+    int64_t since_s; /* real time: when this node heard that it is away */
+    char *path;      /* relative to the PFS directory */
+};
+
+/* A view was adopted (NULL: none).  Network thread. */
+void lost_look(const struct view *v);
+/* Any thread; stops when cb returns something other than 0, and returns that. */
+int lost_each(int (*cb)(void *arg, const struct lost_file *l), void *arg);
+void lost_stop(void); /* after pools_stop */
+
+#endif
