@@ -13,6 +13,7 @@ struct settings {
     const char *listen;
     const char *log_file;
     bool foreground, read_only, allow_other;
+    bool redirect;      /* chunks of an owner that left are read from the PFS each time */
     bool supervise;     /* a daemon that dies by a signal is started again */
     bool as_user;       /* --user: root mounts, and becomes this user */
     uid_t user;         /* the daemon's, once it runs */

@@ -209,6 +209,7 @@ enum {
     OPT_NO_PASSTHROUGH,
     OPT_MEMORY,
     OPT_USER,
+    OPT_ON_FAILURE,
     OPT_SUPERVISE,
     OPT_NO_SUPERVISE,
     OPT_LOG,
@@ -270,6 +271,9 @@ static const struct option_help {
     {"memory", "SIZE", OPT_MEMORY, "bound on buffers (256M)"},
     {"user", "USER", OPT_USER,
      "for root: mount for this user (name or number), and run as him with CAP_SYS_ADMIN alone"},
+    {"on-failure", "WHAT", OPT_ON_FAILURE,
+     "chunks of a node that left: recache (read from the PFS once and kept by the next node) or "
+     "redirect (read from the PFS each time, for comparison) (recache)"},
     {"supervise", NULL, OPT_SUPERVISE,
      "start the daemon again when it dies by a signal (the default in the background)"},
     {"no-supervise", NULL, OPT_NO_SUPERVISE, "... do not (the default in the foreground)"},
@@ -329,6 +333,11 @@ static int set_option(int code, const char *name, const char *v)
     case OPT_NO_PASSTHROUGH:
         settings.passthrough = false;
         return 0;
+    case OPT_ON_FAILURE:
+        settings.redirect = !strcmp(v, "redirect");
+        return settings.redirect || !strcmp(v, "recache")
+                   ? 0
+                   : complain("--%s %s: give recache or redirect", name, v);
     case OPT_SUPERVISE:
     case OPT_NO_SUPERVISE:
         settings.supervise = code == OPT_SUPERVISE;

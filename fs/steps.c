@@ -23,6 +23,7 @@
 #include "placement/chunk.h"
 #include "placement/claim.h"
 #include "placement/fetch.h"
+#include "placement/former.h"
 #include "placement/home.h"
 #include "placement/pfs_names.h"
 #include "placement/store.h"
@@ -112,6 +113,7 @@ static int start_placement(char *err, size_t len)
     (void)err;
     (void)len;
     home_start();
+    former_start(settings.redirect);
     chunk_rooms(settings.memory);
     fetch_start();
     carry_start();
@@ -122,6 +124,7 @@ static void stop_placement(void)
 {
     carry_stop();
     fetch_stop();
+    former_stop();
 }
 
 static int start_pools(char *err, size_t len)

@@ -40,6 +40,7 @@ struct chunk {
     /* what it holds, once it is known */
     size_t len;
     uint64_t hash;
+    bool from_peer; /* the former owner sent it: the PFS was not read */
     bool racy; /* read while the version was racy (fid.h) */
 };
 /* Waits for room: only who holds no other chunk of this room. */

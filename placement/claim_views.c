@@ -4,6 +4,7 @@
 #include "placement/claim_int.h"
 
 #include "placement/claim_own.h"
+#include "placement/former.h"
 #include "placement/home.h"
 #include "placement/locks.h"
 #include "placement/locks_own.h"
@@ -69,6 +70,7 @@ static void adopted(const struct view *v)
 {
     own_adopted(v ? v->number : 0);
     home_adopted(v);
+    former_adopted(v);
     lost_look(v);
     claim_wake();
 }

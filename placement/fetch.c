@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "placement/fid.h"
+#include "placement/former.h"
 #include "placement/origin.h"
 #include "placement/ring.h"
 #include "placement/store.h"
@@ -295,11 +296,12 @@ static void on_origin(struct origin_waiter *w, int err, struct chunk *c)
         fl->chunk->len = c->len;
         fl->chunk->hash = c->hash;
         fl->chunk->racy = c->racy;
+        fl->chunk->from_peer = c->from_peer;
     }
     if (err)
         flight_put(fl); /* read_here's: nothing will be kept.  The leader has its own */
     else
-        credit(fl, FROM_PFS);
+        credit(fl, c->from_peer ? FROM_PEER : FROM_PFS);
     flight_event(fl, err);
 }
 
@@ -365,6 +367,10 @@ static bool suspected(uint64_t node)
 static void ask(struct flight *fl)
 {
     const struct view *v = members_view();
+    if (former_is_redirected(fl->key.fid, fl->key.index)) {
+        read_here(fl, true);
+        return;
+    }
     for (; v && fl->turn < TURNS; fl->turn++) {
         uint64_t node = ring_owner(ring_of(v), fl->key.fid, fl->key.index, fl->turn);
         if (!node)
@@ -431,7 +437,8 @@ static void advance(struct flight *fl)
     else if (fl->event_err == -ENOENT && fl->joined)
         read_here(fl, fl->fallback); /* that one only had a peer's path; we have the file */
     else
-        flight_done(fl, fl->event_err, FROM_PFS, !fl->event_err);
+        flight_done(fl, fl->event_err, fl->chunk->from_peer ? FROM_PEER : FROM_PFS,
+                    !fl->event_err);
 }
 
 /* ---- one call ---- */

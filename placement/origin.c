@@ -2,9 +2,14 @@
  *
  *   origin_read: is a read of this key under way? --yes--> wait with the others; if the bytes are
  *                     | no                                 there, and only being kept: take them
- *   pool_data:   in the store by now? --no--> read the PFS, hash, give all the bytes, keep them
- *                     | yes                        |
- *                leave the table, tell all <-------'
+ *   pool_data:   in the store by now? --no--> is this node the owner since a change of view?
+ *                     | yes                        | no                       | yes
+ *                     |                            |  <--not there, silent--  ask the former owner
+ *   pool_data:        |                       read the PFS, hash              | there: check
+ *                     |                            v                          v
+ *                leave the table, tell all <-- give all the bytes, keep them <'
+ *
+ * The former owner answers from its store alone, and no thread waits for it here.
  *
  * Who asks after the read left the table begins a new one, which finds the chunk in the store.  So
  * between "not in the store" and "in the store" no second read can slip in.
@@ -15,14 +20,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/fetch.h"
+#include "placement/former.h"
 #include "placement/pfs_data.h"
 #include "placement/ring.h"
 #include "placement/store.h"
 #include "transport/hash.h"
 #include "transport/loop.h"
 #include "transport/members.h"
+#include "transport/peer.h"
 
-#define SHARDS 64
+#define SHARDS     64
+#define SILENCE_MS 3000 /* of the former owner */
 
 struct origin {
     struct chunk_key key;
@@ -33,6 +42,8 @@ struct origin {
     /* shard's lock */
     struct origin_waiter *waiters; /* to be told next: of the bytes, then of their being kept */
     bool read;                     /* chunk has the bytes */
+    int asked_err;                 /* of the former owner */
+    uint64_t asked;                /* ... which this is */
 };
 
 static struct shard {
@@ -101,6 +112,8 @@ static bool owned_here(const struct chunk_key *k)
 static int keep(struct origin *o)
 {
     struct chunk *c = o->chunk;
+    if (former_is_redirected(o->key.fid, o->key.index))
+        return -ENOSPC;
     if (!o->f) {
         int err = file_get(o->key.fid, o->path, &o->f);
         if (err)
@@ -176,14 +189,86 @@ static void tell_filled(struct origin_waiter *w, int kept)
     }
 }
 
-/* The bytes have been read: they are given before they are kept. */
+/* The bytes are here: they are given before they are kept. */
 static void give_and_keep(struct origin *o)
 {
-    o->chunk->hash = data_hash(o->chunk->data, o->chunk->len);
     struct origin_waiter *stay = give(o, 0, say_read(o));
     int kept = keep(o);
     tell_filled(leave_table(o), kept);
     tell_filled(stay, kept);
+}
+
+static void end(struct origin *o)
+{
+    chunk_put(o->chunk);
+    if (o->f)
+        file_put(o->f);
+    free(o->path);
+    free(o);
+}
+
+static void run_pfs(struct origin *o)
+{
+    int err = read_pfs(o);
+    if (err) {
+        tell_filled(give(o, err, leave_table(o)), 0);
+    } else {
+        o->chunk->hash = data_hash(o->chunk->data, o->chunk->len);
+        give_and_keep(o);
+    }
+    end(o);
+}
+
+/* ---- the former owner ---- */
+
+static void run_answered(void *arg)
+{
+    struct origin *o = arg;
+    struct chunk *c = o->chunk;
+    bool right = !o->asked_err && data_hash(c->data, c->len) == c->hash;
+    if (!o->asked_err && !right)
+        count(bad_checksums, 1);
+    if (members_no_contact(o->asked_err))
+        members_doubt(o->asked);
+    if (!right) {
+        run_pfs(o);
+        return;
+    }
+    c->from_peer = true;
+    count(former_bytes, c->len);
+    give_and_keep(o);
+    end(o);
+}
+
+/* Network thread. */
+static void on_former(void *arg, int err, struct msg *reply, bool *keep)
+{
+    struct origin *o = arg;
+    struct chunk *c = o->chunk;
+    (void)keep;
+    if (!err) {
+        const struct body_chunk *b = &reply->chunk;
+        struct chunk_key key = {.fid = b->fid, .index = b->index, .version = b->version};
+        c->len = reply->head.data_len;
+        c->hash = b->hash;
+        c->racy = b->source & CHUNK_RACY;
+        if (!chunk_key_eq(&key, &o->key) || c->len != chunk_key_len(&key) ||
+            reply->data != c->data)
+            err = -EBADMSG;
+    }
+    o->asked_err = err;
+    pool_submit(pool_data, run_answered, o);
+}
+
+static void ask_former(struct origin *o)
+{
+    struct msg *m = msg_new(MSG_FETCH);
+    m->fetch.fid = o->key.fid;
+    m->fetch.index = o->key.index;
+    m->fetch.version = o->key.version;
+    m->fetch.only_cached = 1;
+    m->fetch.path = "";
+    peer_request(o->asked, m, SILENCE_MS, o->chunk->data, o->chunk->size, on_former, o);
 }
 
 static void run(void *arg)
@@ -191,19 +276,16 @@ static void run(void *arg)
     struct origin *o = arg;
     if (!o->f)
         o->f = file_find(o->key.fid); /* another read may have made it meanwhile */
-    int err = o->f ? origin_cached(&o->key, o->f, o->chunk) : -ENOENT;
-    bool cached = !err;
-    if (!cached)
-        err = read_pfs(o);
-    if (cached || err)
-        tell_filled(give(o, err, leave_table(o)), 0);
+    if (o->f && !origin_cached(&o->key, o->f, o->chunk)) {
+        tell_filled(give(o, 0, leave_table(o)), 0);
+        end(o);
+        return;
+    }
+    o->asked = owned_here(&o->key) ? former_owner(o->key.fid, o->key.index) : 0;
+    if (o->asked)
+        ask_former(o);
     else
-        give_and_keep(o);
-    chunk_put(o->chunk);
-    if (o->f)
-        file_put(o->f);
-    free(o->path);
-    free(o);
+        run_pfs(o);
 }
 
 bool origin_read(const struct chunk_key *key, struct file *f, const char *path, struct chunk *into,

@@ -67,6 +67,7 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(pfs_name_ops, "name and attribute operations sent to the PFS")                               \
     X(served_bytes, "bytes sent to other nodes")                                                   \
     X(received_bytes, "bytes received from other nodes")                                           \
+    X(former_bytes, "bytes of chunks that moved to this node, taken from their former owners")     \
     X(written_bytes, "bytes that applications wrote on this node")                                 \
     X(carried_bytes, "bytes written here that were carried to another node's claim")               \
     X(flushed_bytes, "dirty bytes that reached the PFS")                                           \
