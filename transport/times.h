@@ -25,6 +25,7 @@ extern struct times times;
 #define T_DEAD    (times.dead)
 #define T_LEASE   (times.lease)
 #define T_OPEN    (times.open)
+#define T_PIECE   30000u /* the longest write of one piece of a flush that somebody waits for */
 /* W > L (1 + 2 rho), rho <= 10^-3: with room for clocks that are much worse */
 #define T_WAIT (T_LEASE + T_LEASE / 4)
 /* the smaller side of a partition: > tries + a view made on the PFS by the larger one */
