@@ -3,14 +3,10 @@
  * Every long option is also taken as -o name=value, so that `mount -t fuse.eddyfs` and fstab work;
  * what is neither ours nor one of mount(8)'s own words is FUSE's.
  */
-#include "fs/options.h"
+#include "fs/options_int.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
-#include <limits.h>
-#include <pwd.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,166 +14,6 @@
 
 #include "placement/store.h"
 #include "transport/times.h"
-
-static struct options *out;
-
-static int complain(const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    fputs("eddyfs: ", stderr);
-    vfprintf(stderr, fmt, ap);
-    fputs(" (eddyfs -h lists the options)\n", stderr);
-    va_end(ap);
-    return -EINVAL;
-}
-
-/* Strings live as long as the program; here, so that a leak checker sees that they are meant to. */
-static char *keep(char *text)
-{
-    static char **kept;
-    static size_t n;
-    kept = xrealloc(kept, (n + 1) * sizeof(*kept));
-    return kept[n++] = text;
-}
-
-/* ---- values ---- */
-
-static int take_size(const char *name, const char *text, uint64_t min, uint64_t max,
-                     uint64_t *value)
-{
-    char lo[32], hi[32];
-    int err = size_parse(text, value);
-    if (err || *value < min || *value > max)
-        return complain("--%s %s: give a size from %s to %s, like 64K, 256M or 2G", name, text,
-                        size_format(min, lo, sizeof(lo)), size_format(max, hi, sizeof(hi)));
-    return 0;
-}
-
-static int take_seconds(const char *name, const char *text, double max, double *value)
-{
-    char *end;
-    errno = 0;
-    *value = strtod(text, &end);
-    if (errno || end == text || *end || !(*value >= 0) || *value > max)
-        return complain("--%s %s: give seconds from 0 to %g", name, text, max);
-    return 0;
-}
-
-static int take_number(const char *name, const char *text, unsigned min, unsigned max,
-                       unsigned *value)
-{
-    char *end;
-    errno = 0;
-    unsigned long n = strtoul(text, &end, 10);
-    if (errno || end == text || *end || *text == '-' || n < min || n > max)
-        return complain("--%s %s: give a number from %u to %u", name, text, min, max);
-    *value = (unsigned)n;
-    return 0;
-}
-
-static int take_name(const char *name, const char *text, const char **value)
-{
-    if (!name_is_plain(text))
-        return complain("--%s %s: a name has 1 to 64 letters, digits, '.', '_' or '-', and does "
-                        "not begin with '.'",
-                        name, text);
-    *value = text;
-    return 0;
-}
-
-/* With or without a "%" behind it. */
-static int take_percent(const char *name, const char *text, unsigned min, unsigned max,
-                        unsigned *value)
-{
-    size_t len = strlen(text);
-    char *digits = xstrdup(text);
-    if (len && text[len - 1] == '%')
-        digits[len - 1] = '\0';
-    int err = take_number(name, digits, min, max, value);
-    free(digits);
-    return err;
-}
-
-static int take_cache_size(const char *name, const char *text)
-{
-    size_t len = strlen(text);
-    if (len && text[len - 1] == '%')
-        return take_percent(name, text, 1, 100, &settings.cache_percent);
-    return take_size(name, text, 1 << 20, UINT64_MAX / 2, &settings.cache_size);
-}
-
-static int take_chunk_size(const char *name, const char *text)
-{
-    uint64_t n;
-    int err = take_size(name, text, CHUNK_MIN, CHUNK_MAX, &n);
-    if (!err && n & (n - 1))
-        return complain("--%s %s: must be a power of two", name, text);
-    if (!err)
-        settings.chunk_size = (uint32_t)n;
-    return err;
-}
-
-/* As it is written; complete() makes it relative to the PFS directory. */
-static int take_immutable(const char *name, const char *text)
-{
-    if (!*text)
-        return complain("--%s: give a path below the PFS directory", name);
-    settings.immutable =
-        xrealloc(settings.immutable, (settings.nimmutable + 1) * sizeof(*settings.immutable));
-    settings.immutable[settings.nimmutable++] = text;
-    return 0;
-}
-
-static int take_policy(const char *name, const char *text)
-{
-    if (!flush_policy_parse(text, strlen(text), &out->flush.policy))
-        return 0;
-    return complain("--%s %s: give idle, immediate, close or end", name, text);
-}
-
-static int take_wait(const char *name, const char *text)
-{
-    double s;
-    out->flush.wait_auto = !strcmp(text, "auto");
-    int err = out->flush.wait_auto ? 0 : take_seconds(name, text, 86400, &s);
-    if (!err && !out->flush.wait_auto)
-        out->flush.wait_ms = (uint64_t)(s * 1000);
-    return err;
-}
-
-static int take_age(const char *name, const char *text)
-{
-    double s;
-    int err = take_seconds(name, text, 1e9, &s);
-    if (!err)
-        out->flush.dirty_age_ms = (uint64_t)(s * 1000);
-    return err;
-}
-
-static int take_time(const char *name, const char *text, uint32_t *ms)
-{
-    double s;
-    int err = take_seconds(name, text, 3600, &s);
-    if (!err)
-        *ms = (uint32_t)(s * 1000);
-    return err;
-}
-
-static int take_fsync(const char *name, const char *text)
-{
-    settings.fsync_pfs = !strcmp(text, "pfs");
-    return settings.fsync_pfs || !strcmp(text, "local")
-               ? 0
-               : complain("--%s %s: give local or pfs", name, text);
-}
-
-static int take_log_level(const char *name, const char *text)
-{
-    if (log_level_parse(text, &out->log_level))
-        return complain("--%s %s: give error, warn, info or debug", name, text);
-    return 0;
-}
 
 /* ---- the table ---- */
 
@@ -301,21 +137,6 @@ void options_help(void)
          "in the cache directory). See eddyfs(1) and eddy(1).");
 }
 
-/* A name is asked for first: one that is all digits is a name where there is such a user. */
-static int take_user(const char *v)
-{
-    char *end;
-    const struct passwd *pw = getpwnam(v);
-    unsigned long uid = strtoul(v, &end, 10);
-    if (!pw && (!isdigit((unsigned char)*v) || *end || uid >= UINT32_MAX))
-        return complain("--user %s: there is no such user", v);
-    settings.as_user = true;
-    settings.user = pw ? pw->pw_uid : (uid_t)uid;
-    if (geteuid())
-        return complain("--user: only root can mount for another user");
-    return settings.user ? 0 : complain("--user %s: is root: leave it away", v);
-}
-
 static int set_option(int code, const char *name, const char *v)
 {
     uint64_t n;
@@ -325,10 +146,10 @@ static int set_option(int code, const char *name, const char *v)
         settings.foreground = true;
         return 0;
     case 'V':
-        out->version = true;
+        options_out->version = true;
         return 0;
     case 'h':
-        out->help = true;
+        options_out->help = true;
         return 0;
     case OPT_NO_PASSTHROUGH:
         settings.passthrough = false;
@@ -337,74 +158,74 @@ static int set_option(int code, const char *name, const char *v)
         settings.redirect = !strcmp(v, "redirect");
         return settings.redirect || !strcmp(v, "recache")
                    ? 0
-                   : complain("--%s %s: give recache or redirect", name, v);
+                   : options_complain("--%s %s: give recache or redirect", name, v);
     case OPT_SUPERVISE:
     case OPT_NO_SUPERVISE:
         settings.supervise = code == OPT_SUPERVISE;
-        out->supervise_given = true;
+        options_out->supervise_given = true;
         return 0;
     case OPT_CACHE_DIR:
         settings.cache_dir = v;
-        return *v ? 0 : complain("--cache-dir: give a directory");
+        return *v ? 0 : options_complain("--cache-dir: give a directory");
     case OPT_CACHE_SIZE:
-        return take_cache_size(name, v);
+        return option_take_cache_size(name, v);
     case OPT_SESSION:
-        return take_name(name, v, &settings.session);
+        return option_take_name(name, v, &settings.session);
     case OPT_SESSION_DIR:
-        out->session_dir = v;
-        return *v ? 0 : complain("--session-dir: give a directory");
+        options_out->session_dir = v;
+        return *v ? 0 : options_complain("--session-dir: give a directory");
     case OPT_NODE:
-        return take_name(name, v, &settings.node);
+        return option_take_name(name, v, &settings.node);
     case OPT_LISTEN:
         settings.listen = v;
-        return *v ? 0 : complain("--listen: give an address");
+        return *v ? 0 : options_complain("--listen: give an address");
     case OPT_WAIT_NODES:
-        return take_number(name, v, 1, SESSION_MAX_MEMBERS, &settings.wait_nodes);
+        return option_take_number(name, v, 1, SESSION_MAX_MEMBERS, &settings.wait_nodes);
     case OPT_WAIT_TIMEOUT:
-        return take_number(name, v, 1, 86400, &settings.wait_timeout);
+        return option_take_number(name, v, 1, 86400, &settings.wait_timeout);
     case OPT_SUSPECT_AFTER:
-        return take_time(name, v, &times.suspect);
+        return option_take_time(name, v, &times.suspect);
     case OPT_DEAD_AFTER:
-        return take_time(name, v, &times.dead);
+        return option_take_time(name, v, &times.dead);
     case OPT_LEASE:
-        return take_time(name, v, &times.lease);
+        return option_take_time(name, v, &times.lease);
     case OPT_OPEN_WAIT:
-        return take_time(name, v, &times.open);
+        return option_take_time(name, v, &times.open);
     case OPT_CHUNK_SIZE:
-        return take_chunk_size(name, v);
+        return option_take_chunk_size(name, v);
     case OPT_FLUSH:
-        return take_policy(name, v);
+        return option_take_policy(name, v);
     case OPT_FLUSH_WAIT:
-        return take_wait(name, v);
+        return option_take_wait(name, v);
     case OPT_FLUSH_WRITERS:
-        return take_number(name, v, 1, 64, &out->flush.writers);
+        return option_take_number(name, v, 1, 64, &options_out->flush.writers);
     case OPT_FLUSH_LIMIT:
-        return take_size(name, v, 0, UINT64_MAX / 2, &out->flush.limit);
+        return option_take_size(name, v, 0, UINT64_MAX / 2, &options_out->flush.limit);
     case OPT_DIRTY_HIGH:
-        return take_percent(name, v, 2, 90, &out->flush.dirty_high);
+        return option_take_percent(name, v, 2, 90, &options_out->flush.dirty_high);
     case OPT_DIRTY_LOW:
-        return take_percent(name, v, 1, 89, &out->flush.dirty_low);
+        return option_take_percent(name, v, 1, 89, &options_out->flush.dirty_low);
     case OPT_DIRTY_AGE:
-        return take_age(name, v);
+        return option_take_age(name, v);
     case OPT_FSYNC:
-        return take_fsync(name, v);
+        return option_take_fsync(name, v);
     case OPT_ATTR_TIMEOUT:
-        return take_seconds(name, v, 3600, &settings.attr_timeout);
+        return option_take_seconds(name, v, 3600, &settings.attr_timeout);
     case OPT_NEGATIVE_TIMEOUT:
-        return take_seconds(name, v, 3600, &settings.negative_timeout);
+        return option_take_seconds(name, v, 3600, &settings.negative_timeout);
     case OPT_IMMUTABLE:
-        return take_immutable(name, v);
+        return option_take_immutable(name, v);
     case OPT_MEMORY:
-        err = take_size(name, v, 32u << 20, 1ull << 50, &n);
+        err = option_take_size(name, v, 32u << 20, 1ull << 50, &n);
         settings.memory = err ? 0 : n;
         return err;
     case OPT_USER:
-        return take_user(v);
+        return option_take_user(v);
     case OPT_LOG:
         settings.log_file = v;
-        return *v ? 0 : complain("--log: give a file");
+        return *v ? 0 : options_complain("--log: give a file");
     case OPT_LOG_LEVEL:
-        return take_log_level(name, v);
+        return option_take_log_level(name, v);
     }
     return -EINVAL;
 }
@@ -458,8 +279,8 @@ static int take_word(char *word)
             table[i].code == 'h' || table[i].code == 'V' || table[i].code == OPT_USER)
             continue;
         if (!table[i].value != !value)
-            return complain("-o %s: %s", word,
-                            value ? "takes no value" : "needs a value: -o name=value");
+            return options_complain("-o %s: %s", word,
+                                    value ? "takes no value" : "needs a value: -o name=value");
         return set_option(table[i].code, table[i].name, value ? value + 1 : NULL);
     }
     if (!strcmp(word, "allow_other")) {
@@ -469,223 +290,19 @@ static int take_word(char *word)
     } else if (of_fuse(word)) {
         mount_option(word);
     } else if (*word && !of_mount(word)) {
-        return complain("-o %s: neither an option of eddyfs nor one of FUSE that it takes", word);
+        return options_complain("-o %s: neither an option of eddyfs nor one of FUSE that it takes",
+                                word);
     }
     return 0;
 }
 
 static int take_words(const char *list)
 {
-    char *copy = keep(xstrdup(list)), *rest = copy, *word; /* values point into it */
+    char *copy = options_keep(xstrdup(list)), *rest = copy, *word; /* values point into it */
     int err = 0;
     while (!err && (word = strsep(&rest, ",")))
         err = take_word(word);
     return err;
-}
-
-/* ---- what was not given ---- */
-
-/* systemd's way of writing a path as one name: '/' is '-', '-' is \x2d: no two paths give one
- * name. */
-static char *name_of_path(const char *path)
-{
-    char *name = xmalloc(4 * strlen(path) + 8), *p = name;
-    while (*path == '/')
-        path++;
-    for (; *path; path++) {
-        if (*path == '/')
-            *p++ = '-';
-        else if (*path == '-' || *path == '\\')
-            p += sprintf(p, "\\x%02x", (unsigned char)*path);
-        else
-            *p++ = *path;
-    }
-    *p = '\0';
-    if (!*name)
-        strcpy(name, "-");
-    return name;
-}
-
-static void default_cache_dir(void)
-{
-    const char *env = getenv("EDDY_CACHE_DIR"), *tmp = getenv("TMPDIR");
-    char *dir, *name;
-    if (settings.cache_dir)
-        return;
-    if (env && *env) {
-        settings.cache_dir = env;
-        return;
-    }
-    name = name_of_path(settings.mountpoint);
-    if (asprintf(&dir, "%s/eddyfs-%u/%s", tmp && *tmp ? tmp : "/tmp", (unsigned)settings.user,
-                 name) < 0)
-        die("out of memory");
-    free(name);
-    settings.cache_dir = dir;
-    settings.cache_dir_is_default = true;
-}
-
-static int default_session(void)
-{
-    const char *env = getenv("EDDY_SESSION"), *job = getenv("SLURM_JOB_ID"),
-               *restart = getenv("SLURM_RESTART_COUNT");
-    char *name;
-    if (settings.session)
-        return 0;
-    if (env && *env)
-        return take_name("session ($EDDY_SESSION)", env, &settings.session);
-    if (!job || !*job) {
-        settings.session = "default";
-        return 0;
-    }
-    if (asprintf(&name, "%s%s%s", job, restart && *restart && strcmp(restart, "0") ? "." : "",
-                 restart && *restart && strcmp(restart, "0") ? restart : "") < 0)
-        die("out of memory");
-    return take_name("session ($SLURM_JOB_ID)", name, &settings.session);
-}
-
-static int default_node(void)
-{
-    char host[256];
-    if (settings.node)
-        return 0;
-    if (gethostname(host, sizeof(host)))
-        return complain("the host has no name: give one with --node");
-    host[sizeof(host) - 1] = '\0';
-    return take_name("node (host name)", xstrdup(host), &settings.node);
-}
-
-static void default_session_dir(void)
-{
-    char *dir;
-    if (asprintf(&settings.hidden, ".eddyfs-%u", (unsigned)getuid()) < 0)
-        die("out of memory");
-    if (out->session_dir) {
-        settings.session_dir = out->session_dir;
-        return;
-    }
-    if (asprintf(&dir, "%s/%s", settings.pfs_dir, settings.hidden) < 0)
-        die("out of memory");
-    settings.session_dir = dir;
-}
-
-static void set_defaults(void)
-{
-    settings = (struct settings){
-        .user = geteuid(),
-        .passthrough = true,
-        .attr_timeout = 1.0,
-        .chunk_size = 1u << 20,
-        .memory = 256u << 20,
-        .wait_nodes = 1,
-        .wait_timeout = 60,
-    };
-    times = TIMES_DEFAULT;
-    *out = (struct options){
-        .flush = {.policy = FLUSH_IDLE, .wait_ms = 1000, .writers = 4, .dirty_age_ms = 600000},
-        .log_level = LOG_LEVEL_INFO};
-}
-
-/* Paths must hold when the daemon's working directory is "/".  A mount point may be a dead mount:
- * only its parent is looked at. */
-static char *absolute(const char *path)
-{
-    char *full;
-    if (*path == '/')
-        return keep(xstrdup(path));
-    char *cwd = getcwd(NULL, 0);
-    if (!cwd || asprintf(&full, "%s/%s", cwd, path) < 0)
-        die("the working directory: %s", strerror(errno));
-    free(cwd);
-    return keep(full);
-}
-
-/* What is behind dir, or NULL: path is not in it. */
-static const char *path_in(const char *path, const char *dir)
-{
-    size_t len = strlen(dir);
-    while (len && dir[len - 1] == '/')
-        len--;
-    return !strncmp(path, dir, len) && (!path[len] || path[len] == '/') ? path + len : NULL;
-}
-
-/* The names of a path joined by single '/', without "."; NULL: it has "..". */
-static char *plain_path(const char *path)
-{
-    char *words = keep(xstrdup(path)), *plain = keep(xcalloc(1, strlen(path) + 1)), *end = plain,
-         *word;
-    while ((word = strsep(&words, "/"))) {
-        if (!strcmp(word, ".."))
-            return NULL;
-        if (*word && strcmp(word, "."))
-            end += sprintf(end, "%s%s", end > plain ? "/" : "", word);
-    }
-    return plain;
-}
-
-static int complete_immutable(void)
-{
-    char *real = realpath(settings.pfs_dir, NULL);
-    for (unsigned n = 0; n < settings.nimmutable; n++) {
-        const char *given = settings.immutable[n], *path = given;
-        if (*given == '/')
-            path = path_in(given, settings.pfs_dir);
-        if (!path && real)
-            path = path_in(given, real);
-        if (path)
-            path = plain_path(path);
-        if (!path) {
-            free(real);
-            return complain("--immutable %s: is not below the PFS directory %s, or has \"..\"",
-                            given, settings.pfs_dir);
-        }
-        settings.immutable[n] = path;
-    }
-    free(real);
-    return 0;
-}
-
-/* One that is given moves the other's default out of its way. */
-static int complete_marks(void)
-{
-    unsigned *high = &out->flush.dirty_high, *low = &out->flush.dirty_low;
-    if (!*high)
-        *high = MAX(60u, *low + 1);
-    if (!*low)
-        *low = MIN(40u, *high - 1);
-    return *low < *high ? 0
-                        : complain("--dirty-low %u%% must be below --dirty-high %u%%", *low, *high);
-}
-
-static int complete_times(void)
-{
-    char why[256];
-    return times_check(&times, why, sizeof(why)) ? complain("%s", why) : 0;
-}
-
-static int complete(void)
-{
-    int err;
-    settings.pfs_dir = absolute(settings.pfs_dir);
-    settings.mountpoint = absolute(settings.mountpoint);
-    default_cache_dir();
-    settings.cache_dir = absolute(settings.cache_dir);
-    err = default_session();
-    if (!err)
-        err = default_node();
-    if (!err)
-        err = complete_immutable();
-    if (err)
-        return err;
-    if (out->session_dir)
-        out->session_dir = absolute(out->session_dir);
-    if (settings.log_file)
-        settings.log_file = absolute(settings.log_file);
-    settings.several_users = settings.allow_other && !settings.user;
-    if (!out->supervise_given)
-        settings.supervise = !settings.foreground;
-    err = complete_times();
-    return err ? err : complete_marks();
 }
 
 static int take_arguments(int argc, char **argv)
@@ -699,7 +316,7 @@ static int take_arguments(int argc, char **argv)
     opterr = 1;
     while (!err && (c = getopt_long(argc, argv, "fo:Vh", longs, NULL)) != -1) {
         if (c == '?')
-            err = complain("unknown option");
+            err = options_complain("unknown option");
         else if (c == 'o')
             err = take_words(optarg);
         else
@@ -712,20 +329,14 @@ static int take_arguments(int argc, char **argv)
 
 int options_parse(int argc, char **argv, struct options *o)
 {
-    out = o;
-    set_defaults();
+    options_out = o;
+    options_set_defaults();
     int err = take_arguments(argc, argv);
     if (err || o->help || o->version)
         return err;
     if (argc - optind != 2)
-        return complain("give two directories: eddyfs [options] PFS_DIR MOUNTPOINT");
+        return options_complain("give two directories: eddyfs [options] PFS_DIR MOUNTPOINT");
     settings.pfs_dir = argv[optind];
     settings.mountpoint = argv[optind + 1];
-    return complete();
-}
-
-/* After main has resolved the paths. */
-void options_session_dir(void)
-{
-    default_session_dir();
+    return options_complete();
 }
