@@ -52,7 +52,10 @@ static bool held_by_absent(const struct held_lock *l)
 
 static void grant_lock(struct record *r, struct msg *m, const struct held_lock *want)
 {
-    lock_apply(&r->locks, want);
+    if (want->kind == LOCK_FLOCK) /* the older one may go first: flock(2) */
+        lock_apply(&r->locks, want);
+    else
+        lock_strengthen(&r->locks, want);
     home_queue(&r->pending, m, home.count + 1);
     home_changed(r);
 }
@@ -119,6 +122,16 @@ static void unlock(struct record *r, const struct msg *m)
     wake_waiting(r);
 }
 
+static void weaken(struct record *r, const struct msg *m)
+{
+    struct held_lock read = lock_of(m);
+
+    if (!lock_weaken(&r->locks, &read))
+        return;
+    home_changed(r);
+    wake_waiting(r);
+}
+
 /* All with its number: a request may be here twice, when its sender heard nothing for a while. */
 static void cancel(struct record *r, const struct msg *m)
 {
@@ -160,7 +173,7 @@ static void handle_lock(struct msg *m)
     struct record *r;
 
     if (l->kind > LOCK_FLOCK || l->type > HELD_NONE || l->start > l->end ||
-        l->op > LOCK_DROP_OWNER || (asks && l->type == HELD_NONE)) {
+        l->op > LOCK_WEAKEN || (asks && l->type == HELD_NONE)) {
         home_refuse(m, -EINVAL);
     } else if (asks ? !home_may_grant(m->head.view, l->fid)
                     : !home_may_tell(m->head.view, l->fid)) {
@@ -173,6 +186,8 @@ static void handle_lock(struct msg *m)
         r = record_find(l->fid);
         if (r && l->op == LOCK_CANCEL)
             cancel(r, m);
+        else if (r && l->op == LOCK_WEAKEN)
+            weaken(r, m);
         else if (r)
             unlock(r, m);
         home_reply_locked(m, NULL);

@@ -50,7 +50,7 @@ static void cut_out(struct held_lock **list, struct held_lock **p, const struct 
 
 static bool set_later(const struct held_lock *l, const struct held_lock *want)
 {
-    return want->type == HELD_NONE && want->number && l->number > want->number;
+    return want->number && l->number > want->number;
 }
 
 /* Grows `add` by a neighbour of the same holder and type, which is removed. */
@@ -82,7 +82,8 @@ bool lock_apply(struct held_lock **list, const struct held_lock *want)
     for (struct held_lock **p = list; *p;) {
         struct held_lock *l = *p;
 
-        if (!same_holder(l, want) || !overlap(l, want) || set_later(l, want)) {
+        if (!same_holder(l, want) || !overlap(l, want) ||
+            (want->type == HELD_NONE && set_later(l, want))) {
             p = &l->next;
             continue;
         }
@@ -101,6 +102,51 @@ bool lock_apply(struct held_lock **list, const struct held_lock *want)
         ;
     lock_add(list, &add);
     return true;
+}
+
+bool lock_strengthen(struct held_lock **list, const struct held_lock *want)
+{
+    struct held_lock *rest = NULL;
+    bool changed = false;
+
+    lock_add(&rest, want);
+    for (const struct held_lock *l = *list; l; l = l->next) {
+        struct held_lock stronger = *want;
+
+        if (!same_holder(l, want) || l->type != HELD_WRITE || want->type != HELD_READ)
+            continue;
+        stronger.start = l->start;
+        stronger.end = l->end;
+        stronger.type = HELD_NONE;
+        stronger.number = 0;
+        lock_apply(&rest, &stronger);
+    }
+    for (const struct held_lock *l = rest; l; l = l->next)
+        changed |= lock_apply(list, l);
+    lock_list_free(&rest);
+    return changed;
+}
+
+bool lock_weaken(struct held_lock **list, const struct held_lock *want)
+{
+    struct held_lock *strong = NULL;
+    bool changed = false;
+
+    for (const struct held_lock *l = *list; l; l = l->next) {
+        struct held_lock read = *want;
+
+        if (!same_holder(l, want) || !overlap(l, want) || l->type != HELD_WRITE ||
+            set_later(l, want))
+            continue;
+        read.start = MAX(l->start, want->start);
+        read.end = MIN(l->end, want->end);
+        read.type = HELD_READ;
+        lock_add(&strong, &read);
+    }
+    for (const struct held_lock *l = strong; l; l = l->next)
+        changed |= lock_apply(list, l);
+    lock_list_free(&strong);
+    return changed;
 }
 
 void lock_list_free(struct held_lock **list)

@@ -11,8 +11,18 @@
 #include "transport/base.h"
 #include "transport/message.h"
 
-/* LOCK.op */
-enum lock_op { LOCK_SET, LOCK_SET_WAIT, LOCK_UNLOCK, LOCK_TEST, LOCK_CANCEL, LOCK_DROP_OWNER };
+/* LOCK.op.  A request for an fcntl lock (SET, SET_WAIT) adds to what its holder has, and weakens
+ * nothing, since its asker may have given it up; WEAKEN follows when it has not: write locks of the
+ * range become read locks. */
+enum lock_op {
+    LOCK_SET,
+    LOCK_SET_WAIT,
+    LOCK_UNLOCK,
+    LOCK_TEST,
+    LOCK_CANCEL,
+    LOCK_DROP_OWNER,
+    LOCK_WEAKEN,
+};
 enum lock_kind { LOCK_FCNTL = 0, LOCK_FLOCK = 1 };
 enum lock_type { HELD_READ = 0, HELD_WRITE = 1, HELD_NONE = 2 };
 
@@ -44,6 +54,11 @@ const struct held_lock *lock_conflict(const struct held_lock *list, const struct
  * A request to remove (number not 0) leaves what a later request of the holder has set: it is a
  * copy that was long on its way. */
 bool lock_apply(struct held_lock **list, const struct held_lock *want);
+/* Sets want where its holder has no stronger lock yet.  Returns whether anything changed. */
+bool lock_strengthen(struct held_lock **list, const struct held_lock *want);
+/* Its holder's write locks in want's range become read locks, but for what a later request has
+ * set.  Returns whether anything changed. */
+bool lock_weaken(struct held_lock **list, const struct held_lock *want);
 /* Adds a copy as it is (rebuilding a list that is known to be right). */
 void lock_add(struct held_lock **list, const struct held_lock *l);
 void lock_list_free(struct held_lock **list);

@@ -177,31 +177,35 @@ static void begin_op(void *arg)
         send_op(o);
 }
 
-static void tell_home(const struct lock_ask *like, struct held_lock **list, uint8_t op)
+static void tell_home(const struct lock_ask *like, struct held_lock **list)
 {
     for (const struct held_lock *l = *list; l; l = l->next) {
         struct lock_ask a = *like;
         struct op *o;
 
-        a.type = op == LOCK_UNLOCK ? F_UNLCK : l->type == HELD_READ ? F_RDLCK : F_WRLCK;
+        a.type = l->type == HELD_NONE ? F_UNLCK : l->type == HELD_READ ? F_RDLCK : F_WRLCK;
         a.start = l->start;
         a.end = l->end;
-        o = new_op(&a, op, NULL, NULL);
+        o = new_op(&a,
+                   l->type == HELD_NONE   ? LOCK_UNLOCK
+                   : l->type == HELD_READ ? LOCK_WEAKEN
+                                          : LOCK_SET,
+                   NULL, NULL);
         o->quiet = true;
         begin_op(o);
     }
     lock_list_free(list);
 }
 
-/* Whatever the home made of o's request: in its range it gets what this owner holds.  Nothing that
- * is held is given up for a moment: it is set again, the rest is unlocked. */
+/* Whatever the home made of o's request: in its range it gets what this owner holds.  A request takes
+ * nothing away there, so what is held it has already, or more. */
 static void set_right(const struct op *o)
 {
     struct held_lock range = held_of(&o->ask), *held = NULL, *rest = NULL;
 
     locks_own_split(o->ask.fid, &range, &held, &rest);
-    tell_home(&o->ask, &held, LOCK_SET);
-    tell_home(&o->ask, &rest, LOCK_UNLOCK);
+    tell_home(&o->ask, &held);
+    tell_home(&o->ask, &rest);
 }
 
 static void granted(struct op *o)
@@ -214,8 +218,15 @@ static void granted(struct op *o)
         set_right(o);
         remove_op(o);
     } else {
+        bool weakens = !o->ask.flock && l.type == HELD_READ && locks_own_other(o->ask.fid, &l);
+
         locks_own_apply(o->ask.fid, &l);
-        finish(o, 0, NULL);
+        if (weakens) { /* it was not cancelled: what was a write lock is none any more */
+            o->op = LOCK_WEAKEN;
+            send_op(o);
+        } else {
+            finish(o, 0, NULL);
+        }
     }
 }
 
@@ -373,6 +384,13 @@ void lock_test(const struct lock_ask *a, lock_done done, void *arg)
     loop_post(begin_op, new_op(a, LOCK_TEST, done, arg));
 }
 
+/* What an interrupted asker is told before the home has answered: a lock that is only weakened now is
+ * his. */
+static int interrupted(const struct op *o)
+{
+    return o->op == LOCK_WEAKEN ? 0 : -EINTR;
+}
+
 static void answer_late(void *arg)
 {
     uint64_t t = boot_ms();
@@ -381,7 +399,7 @@ static void answer_late(void *arg)
     (void)arg;
     for (struct op *o = ops; o; o = o->next) {
         if (o->cancelled && t >= o->answer_by_ms)
-            answer(o, -EINTR, NULL);
+            answer(o, interrupted(o), NULL);
         more |= o->cancelled && !o->answered;
     }
     if (more)
@@ -421,7 +439,7 @@ static void cancel_here(void *arg)
     o->cancelled = true;
     o->answer_by_ms = boot_ms() + CANCEL_MS;
     if (!sets(o)) {
-        answer(o, -EINTR, NULL);
+        answer(o, interrupted(o), NULL);
         return;
     }
     send_cancel(o);

@@ -317,7 +317,9 @@ START_TEST(what_a_dead_daemon_left_is_flushed)
     shut(f);
     shut(g);
     flush_stop();
-    store_close(false); /* as after kill -9: nothing is flushed */
+    pfs_drop(f); /* the last reference: after kill -9 nobody knows them */
+    pfs_drop(g);
+    store_close(false); /* nothing is flushed */
     env_open_store();
     start(NO_LULL);
     ck_assert_int_eq(flush_recover(), 0);

@@ -52,6 +52,37 @@ START_TEST(a_late_unlock_leaves_what_was_set_after_it)
 }
 END_TEST
 
+START_TEST(a_request_weakens_nothing)
+{
+    struct held_lock *list = NULL, w = make(1, HELD_WRITE, 3, 5), r = make(1, HELD_READ, 0, 9),
+                     other = make(2, HELD_READ, 4, 4);
+
+    lock_apply(&list, &w);
+    ck_assert(lock_strengthen(&list, &r));
+    ck_assert_ptr_nonnull(lock_conflict(list, &other)); /* the write lock is still there */
+    other.start = 0;
+    other.end = 2;
+    ck_assert_ptr_null(lock_conflict(list, &other));
+    other.type = HELD_WRITE;
+    ck_assert_ptr_nonnull(lock_conflict(list, &other)); /* and the read lock around it */
+    other.start = other.end = 9;
+    ck_assert_ptr_nonnull(lock_conflict(list, &other));
+    ck_assert_uint_eq(length(list), 3);
+    ck_assert(!lock_strengthen(&list, &r));
+    ck_assert(lock_weaken(&list, &r)); /* when it is certain */
+    ck_assert_uint_eq(length(list), 1);
+    w.number = 7;
+    ck_assert(lock_strengthen(&list, &w));
+    ck_assert_uint_eq(length(list), 3);
+    r.number = 6;
+    ck_assert(!lock_weaken(&list, &r)); /* older than the write lock */
+    r.number = 8;
+    ck_assert(lock_weaken(&list, &r));
+    ck_assert_uint_eq(length(list), 1);
+    lock_list_free(&list);
+}
+END_TEST
+
 START_TEST(readers_share_and_writers_do_not)
 {
     struct held_lock *list = NULL, r1 = make(1, HELD_READ, 0, 9), r2 = make(2, HELD_READ, 5, 20),
@@ -164,6 +195,7 @@ int main(void)
 {
     TCase *t = tcase_create("all");
 
+    tcase_add_test(t, a_request_weakens_nothing);
     tcase_add_test(t, a_late_unlock_leaves_what_was_set_after_it);
     tcase_add_test(t, readers_share_and_writers_do_not);
     tcase_add_test(t, the_same_owner_on_another_node_is_another_holder);
