@@ -172,8 +172,8 @@ static void handle_lock(struct msg *m)
     bool asks = l->op == LOCK_SET || l->op == LOCK_SET_WAIT || l->op == LOCK_TEST;
     struct record *r;
 
-    if (l->kind > LOCK_FLOCK || l->type > HELD_NONE || l->start > l->end ||
-        l->op > LOCK_WEAKEN || (asks && l->type == HELD_NONE)) {
+    if (l->kind > LOCK_FLOCK || l->type > HELD_NONE || l->start > l->end || l->op > LOCK_WEAKEN ||
+        (asks && l->type == HELD_NONE)) {
         home_refuse(m, -EINVAL);
     } else if (asks ? !home_may_grant(m->head.view, l->fid)
                     : !home_may_tell(m->head.view, l->fid)) {

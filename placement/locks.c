@@ -177,20 +177,24 @@ static void begin_op(void *arg)
         send_op(o);
 }
 
-static void tell_home(const struct lock_ask *like, struct held_lock **list)
+static uint8_t op_for(const struct held_lock *l, bool held)
+{
+    if (!held)
+        return LOCK_UNLOCK;
+    return l->type == HELD_READ ? LOCK_WEAKEN : LOCK_SET;
+}
+
+/* held: of the ranges in the list, or not. */
+static void tell_home(const struct lock_ask *like, struct held_lock **list, bool held)
 {
     for (const struct held_lock *l = *list; l; l = l->next) {
         struct lock_ask a = *like;
         struct op *o;
 
-        a.type = l->type == HELD_NONE ? F_UNLCK : l->type == HELD_READ ? F_RDLCK : F_WRLCK;
+        a.type = !held ? F_UNLCK : l->type == HELD_READ ? F_RDLCK : F_WRLCK;
         a.start = l->start;
         a.end = l->end;
-        o = new_op(&a,
-                   l->type == HELD_NONE   ? LOCK_UNLOCK
-                   : l->type == HELD_READ ? LOCK_WEAKEN
-                                          : LOCK_SET,
-                   NULL, NULL);
+        o = new_op(&a, op_for(l, held), NULL, NULL);
         o->quiet = true;
         begin_op(o);
     }
@@ -204,8 +208,8 @@ static void set_right(const struct op *o)
     struct held_lock range = held_of(&o->ask), *held = NULL, *rest = NULL;
 
     locks_own_split(o->ask.fid, &range, &held, &rest);
-    tell_home(&o->ask, &held);
-    tell_home(&o->ask, &rest);
+    tell_home(&o->ask, &held, true);
+    tell_home(&o->ask, &rest, false);
 }
 
 static void granted(struct op *o)
