@@ -46,6 +46,7 @@ check_same "$W/data" "$PFS/dir/open"
 head -c 300000 /dev/urandom >"$W/data"
 as cp "$W/data" "$mnt/file"
 crash_node u
+umount -l "$mnt" # the dead mount is not to be taken for the new one
 take_away file
 start
 code_of 3 as "$EDDY_BUILD/eddy" flush "$mnt"
