@@ -118,7 +118,10 @@ static int take_up(void *arg, struct file *f)
     restore_mode(f);
     store_info(f, &info);
     if (info.dirty) {
-        f->flush_policy = info.policy <= FLUSH_POLICIES ? info.policy : 0;
+        lock_take(&flush.lock); /* recovered once before, it is on a list */
+        if (!f->flush_queued)
+            f->flush_policy = info.policy <= FLUSH_POLICIES ? info.policy : 0;
+        lock_drop(&flush.lock);
         queue_add(f);
         found->files++;
         found->bytes += info.dirty_bytes;
