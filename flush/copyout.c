@@ -244,7 +244,7 @@ static int begin_and_run(struct pass_gate *g, bool *clean)
     p.buf = xmalloc(p.size);
     err = run_pass(&p, clean);
     free(p.buf);
-    return err;
+    return err && is_unlinked(f) ? drop_deleted(f, clean) : err;
 }
 
 int copyout_file(struct pass_gate *g, bool *clean)

@@ -17,18 +17,24 @@
 #include "placement/fid.h"
 #include "placement/state.h"
 
+/* A new one is called so until it is in place; one at a time, so a death leaves one at most. */
+#define MADE_ANEW "made-anew"
+
 static struct {
     struct lock lock; /* RANK_LEAF: the list; data_fd, data_users, idle_* of all files */
     int dirfd;
     struct file *idle, **idle_last;
     unsigned nidle, max_idle;
+    struct lock making; /* RANK_LEAF: the name MADE_ANEW */
 } datafiles;
 
 void datafile_start(int data_dirfd)
 {
     static bool made;
-    if (!made)
+    if (!made) {
         lock_init(&datafiles.lock, RANK_LEAF);
+        lock_init(&datafiles.making, RANK_LEAF);
+    }
     made = true;
     struct rlimit r;
     bool known = !getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur != RLIM_INFINITY;
@@ -130,28 +136,38 @@ static bool close_one_idle(unsigned max)
     return fd >= 0;
 }
 
-int datafile_get(struct file *f, bool make, int *fd)
+/* Opens it as it is now: -EAGAIN, and nothing is open, if another took its place meanwhile. */
+static int open_now(struct file *f, bool make, unsigned replaced, int *fd)
 {
-    lock_take(&datafiles.lock);
-    bool open = use_open(f, fd);
-    lock_drop(&datafiles.lock);
-    if (open)
-        return 0;
     int fresh = open_data(f, make);
     while (fresh == -EMFILE && close_one_idle(0))
         fresh = open_data(f, make);
     if (fresh < 0)
         return fresh;
     lock_take(&datafiles.lock);
-    open = use_open(f, fd); /* another thread was quicker */
-    if (!open) {
+    bool open = use_open(f, fd); /* another thread was quicker */
+    bool old = !open && f->data_replaced != replaced;
+    if (!open && !old) {
         f->data_fd = *fd = fresh;
         f->data_users = 1;
     }
     lock_drop(&datafiles.lock);
-    if (open)
+    if (open || old)
         close(fresh);
-    return 0;
+    return old ? -EAGAIN : 0;
+}
+
+int datafile_get(struct file *f, bool make, int *fd)
+{
+    int err;
+    do {
+        lock_take(&datafiles.lock);
+        bool open = use_open(f, fd);
+        unsigned replaced = f->data_replaced;
+        lock_drop(&datafiles.lock);
+        err = open ? 0 : open_now(f, make, replaced, fd);
+    } while (err == -EAGAIN);
+    return err;
 }
 
 static void end_use(struct file *f)
@@ -406,14 +422,31 @@ bool datafile_alone(struct file *f)
     return lease_is_given(f, F_WRLCK);
 }
 
+/* A new file in the old one's place, at once: who opens the name meanwhile finds the one or the
+ * other.  Its descriptor, or -errno. */
+static int make_anew(const char *name)
+{
+    int flags = O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+    lock_take(&datafiles.making);
+    int fd = openat(datafiles.dirfd, MADE_ANEW, flags, 0600), err = fd < 0 ? -errno : 0;
+    if (!err && renameat(datafiles.dirfd, MADE_ANEW, datafiles.dirfd, name) < 0)
+        err = -errno;
+    lock_drop(&datafiles.making);
+    if (err && fd >= 0)
+        close(fd);
+    return err ? err : fd;
+}
+
 int datafile_replace(struct file *f)
 {
-    int err = datafile_remove(f->fid);
-    int fresh = err ? err : open_data(f, true);
+    char name[40];
+    data_name(f->fid, name);
+    int err = 0, fresh = make_anew(name);
     if (fresh < 0)
         return fresh;
     f->rec->data_synced = 0;
     lock_take(&datafiles.lock);
+    f->data_replaced++;
     bool open = f->data_fd >= 0;
     if (open && dup3(fresh, f->data_fd, O_CLOEXEC) < 0)
         err = -errno;

@@ -42,16 +42,17 @@ int datafile_resize(struct file *f, uint64_t size); /* makes it; exactly this lo
 int datafile_append(struct file *f, const void *buf, size_t len);
 /* A read-only descriptor of its own, the caller's to close. */
 int datafile_open_again(struct file *f, int *fd);
-/* May nobody store into it any more (or: look at it), by a descriptor or a mapping?  False too
- * while this process uses its own.  (protocol.md, F6: a lease that is only given when it is so.) */
 /* Until every buffered write that had begun has ended.  (It moves the time stamps only when it
  * begins.) */
 int datafile_barrier(struct file *f);
 /* At least this long; never shorter.  Makes it. */
 int datafile_grow(struct file *f, uint64_t size);
+/* May nobody store into it any more (or: look at it), by a descriptor or a mapping?  False too
+ * while this process uses its own.  (protocol.md, F6: a lease that is only given when it is so.) */
 bool datafile_unwritten(struct file *f);
 bool datafile_alone(struct file *f);
-/* Another, empty one takes its place; who has the old one open or mapped keeps it. */
+/* Another, empty one takes its place, at once: there is no moment without one.  Who has the old one
+ * open or mapped keeps it; calls that began before may still see the old one. */
 int datafile_replace(struct file *f);
 int datafile_remove(struct fid fid);
 /* Out of the way: suspect/FID below the cache directory. */

@@ -58,10 +58,15 @@ static void fill(struct block *b, unsigned file, unsigned number, unsigned by)
     memset(b->rest, (int)('a' + by % 26), sizeof(b->rest));
 }
 
+static bool is_right(const struct block *b, unsigned file, unsigned number)
+{
+    return b->magic == 0x65646479 && b->file == file && b->number == number;
+}
+
 static void check(const struct block *b, unsigned file, unsigned number, const char *how)
 {
     errno = 0;
-    if (b->magic != 0x65646479 || b->file != file || b->number != number)
+    if (!is_right(b, file, number))
         die("file %u block %u (%s): magic %x, file %u, block %u", file, number, how, b->magic,
             b->file, b->number);
 }
@@ -89,12 +94,31 @@ static void write_blocks(struct thread *t, int fd, unsigned file)
         die("write of %u blocks to file %u: %zd", n, file, done);
 }
 
+/* What a read gave that should not be: all of its blocks, and what the same read gives now. */
+static void tell_read(const struct thread *t, int fd, unsigned file, unsigned at, ssize_t got)
+{
+    struct block *again = aligned_alloc(4096, sizeof(t->buf));
+    ssize_t n = again ? pread(fd, again, (size_t)got, (off_t)at * BLOCK) : -1;
+    fprintf(stderr, "thread %u read %zd bytes of file %u from block %u (flags %x):", t->number, got,
+            file, at, (unsigned)fcntl(fd, F_GETFL));
+    for (unsigned i = 0; i < got / BLOCK; i++)
+        fprintf(stderr, " %u/%u", t->buf[i].number, t->buf[i].by);
+    fprintf(stderr, "; once more, %zd:", n);
+    for (unsigned i = 0; i < (n > 0 ? n / BLOCK : 0); i++)
+        fprintf(stderr, " %u/%u", again[i].number, again[i].by);
+    fprintf(stderr, "\n");
+    free(again);
+}
+
 static void read_blocks(struct thread *t, int fd, unsigned file)
 {
     unsigned n = 1 + (unsigned)(next(&t->state) % 16), at = (unsigned)(next(&t->state) % BLOCKS);
     ssize_t got = pread(fd, t->buf, n * BLOCK, (off_t)at * BLOCK);
     if (got < 0)
         die("read of file %u", file);
+    for (unsigned i = 0; i < got / BLOCK; i++)
+        if (!is_right(&t->buf[i], file, at + i))
+            tell_read(t, fd, file, at, got);
     for (unsigned i = 0; i < got / BLOCK; i++)
         check(&t->buf[i], file, at + i, "read");
 }
@@ -121,7 +145,9 @@ static void map_blocks(struct thread *t, int fd, unsigned file, bool write)
         die("mmap of file %u", file);
     if (write) {
         unsigned n = (unsigned)(next(&t->state) % BLOCKS);
-        fill((struct block *)map + n, file, n, t->number);
+        /* made elsewhere: others look at it, and its first bytes are never other ones */
+        fill(t->buf, file, n, t->number);
+        memcpy((struct block *)map + n, t->buf, BLOCK);
     }
     check_map(map, BLOCKS, file, &t->state);
     t->kept[at].map = map;
