@@ -79,9 +79,9 @@ unsigned complain_of_users(const struct mounted *m);
 /* Does a daemon have this cache directory's lock?  -ENOENT: there is no such directory, or no lock
  * in it. */
 int daemon_runs(const struct mount_entry *e, bool *runs);
-/* Waits until none has; tick (may be NULL) is called about once a second.  0, -ETIMEDOUT, -errno.
- */
-int wait_for_daemon(const struct mount_entry *e, uint64_t deadline, void (*tick)(void *arg),
+/* Waits until none has; tick (may be NULL) is called about once a second, and ends the wait by false.
+ * 0, -ETIMEDOUT, -ECANCELED (by tick), -errno. */
+int wait_for_daemon(const struct mount_entry *e, uint64_t deadline, bool (*tick)(void *arg),
                     void *arg);
 
 /* ---- eddy_talk.c ---- */

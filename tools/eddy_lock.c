@@ -57,7 +57,7 @@ static void set_ticks(long ms)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-static int wait_for_lock(int fd, uint64_t deadline, void (*tick)(void *arg), void *arg)
+static int wait_for_lock(int fd, uint64_t deadline, bool (*tick)(void *arg), void *arg)
 {
     uint64_t next_tick = boot_ms() + 1000;
     int err;
@@ -70,7 +70,8 @@ static int wait_for_lock(int fd, uint64_t deadline, void (*tick)(void *arg), voi
         }
         if (tick && now >= next_tick) {
             set_ticks(0); /* what tick does is not to be interrupted */
-            tick(arg);
+            if (!tick(arg))
+                return -ECANCELED;
             set_ticks(TICK_MS);
             next_tick = now + 1000;
         }
@@ -80,7 +81,7 @@ static int wait_for_lock(int fd, uint64_t deadline, void (*tick)(void *arg), voi
 }
 
 /* The supervisor, if there is one, outlives its daemons; a daemon may have outlived it. */
-int wait_for_daemon(const struct mount_entry *e, uint64_t deadline, void (*tick)(void *arg),
+int wait_for_daemon(const struct mount_entry *e, uint64_t deadline, bool (*tick)(void *arg),
                     void *arg)
 {
     int supervisor = open_lock(e, "supervisor"), err = 0;

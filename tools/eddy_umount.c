@@ -3,6 +3,8 @@
  *   flush by the daemon  ->  unmount  ->  wait for the daemon's end  ->  read the cache directory:
  * is all on the PFS?
  *
+ * A daemon that dies meanwhile may be started again and mount again: then all of it once more.
+ *
  * `eddy wait` begins with the third step.  What decides is the last one alone; the first is there
  * for its progress line, for the reasons of what fails, and so that an application that is still
  * busy finds its mount in place meanwhile.
@@ -26,13 +28,16 @@
 #define GRACE_MS  1000 /* for the daemon's end when the time is over */
 #define COPIES_MS 2000 /* for the daemon to hear that it is unmounted */
 
+#define MOUNTED_AGAIN (-1) /* no exit code */
+
 struct ending {
     struct mount_entry entry;
     struct mounted at;
     bool mounted, runs;
     bool take_away; /* when the time is over */
     uint64_t deadline;
-    uint64_t unmounted_ms; /* boot_ms of when this took the mount from its place; 0: not yet */
+    bool unmounted;        /* by this */
+    uint64_t unmounted_ms; /* boot_ms of that, until other copies of the mount were thought of; 0 */
     struct unflushed_list failed; /* what the flush said */
     struct progress progress;
     uint64_t flushed_before;
@@ -226,15 +231,22 @@ static int report_from_cache(const struct ending *e)
     return FAILED;
 }
 
-/* A daemon that was killed leaves its mount behind; what is there may be another one's by now. */
-static void clear_dead_mount(const struct ending *e)
+/* What is there may be another one's by now. */
+static bool is_mounted_now(const struct ending *e)
 {
     struct mount_entry now;
     if (!mounted_eddyfs(e->entry.mountpoint, NULL) || mount_map_find(e->entry.mountpoint, &now))
-        return;
-    if (!strcmp(now.cache_dir, e->entry.cache_dir))
-        unmount(e->entry.mountpoint, true);
+        return false;
+    bool ours = !strcmp(now.cache_dir, e->entry.cache_dir);
     mount_entry_free(&now);
+    return ours;
+}
+
+/* A daemon that was killed leaves its mount behind. */
+static void clear_dead_mount(const struct ending *e)
+{
+    if (is_mounted_now(e))
+        unmount(e->entry.mountpoint, true);
 }
 
 /* It was unmounted lazily, and processes that have files open in it would wait for as long as its
@@ -257,18 +269,30 @@ static void end_copies(struct ending *e)
     abort_by_daemon(e);
 }
 
-static void wait_on(void *arg)
+/* It had died, and what this unmounted was what it had left; it has been started again since. */
+static bool is_back(const struct ending *e)
 {
-    end_copies(arg);
-    show_progress(arg);
+    return e->unmounted && boot_ms() < e->deadline && is_mounted_now(e);
 }
 
+static bool wait_on(void *arg)
+{
+    if (is_back(arg))
+        return false;
+    end_copies(arg);
+    show_progress(arg);
+    return true;
+}
+
+/* MOUNTED_AGAIN, or the command's exit code. */
 static int settle(struct ending *e)
 {
     uint64_t deadline =
         e->deadline == NO_DEADLINE ? NO_DEADLINE : MAX(e->deadline, boot_ms() + GRACE_MS);
     int err = wait_for_daemon(&e->entry, deadline, wait_on, e);
     progress_clear();
+    if (err == -ECANCELED)
+        return MOUNTED_AGAIN;
     if (err == -ETIMEDOUT && e->take_away)
         abort_by_daemon(e);
     if (err == -ETIMEDOUT)
@@ -284,15 +308,27 @@ static int settle(struct ending *e)
 
 /* ---- commands ---- */
 
-static int end_mount(struct ending *e)
+static int end_mount_once(struct ending *e)
 {
     if (e->mounted && e->runs)
         flush_first(e);
     if (e->mounted && unmount_it(e))
         return FAILED;
-    if (e->mounted)
+    if (e->mounted) {
+        e->unmounted = true;
         e->unmounted_ms = boot_ms();
+    }
     return settle(e);
+}
+
+static int end_mount(struct ending *e)
+{
+    int code;
+    while ((code = end_mount_once(e)) == MOUNTED_AGAIN) {
+        mounted_free(&e->at);
+        e->mounted = mounted_eddyfs(e->entry.mountpoint, &e->at);
+    }
+    return code;
 }
 
 static int parse(int argc, char **argv, const char *command, struct ending *e)

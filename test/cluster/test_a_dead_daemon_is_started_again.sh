@@ -87,6 +87,14 @@ kill -TERM "$SUPERVISOR"
 both_end "SIGTERM while it waits"
 check_equal "flushed at SIGTERM while it waits" "$(cat "$PFS/five" 2>/dev/null)" five
 
+# Unmounted while the next daemon starts: what is there first is what the dead one left.
+start
+echo six >"$W/mnt-a/six"
+kill -KILL "$DAEMON"
+timeout 60 "$EDDY_BUILD/eddy" umount "$W/mnt-a" || fail "eddy umount while it starts again ended with $?"
+both_end "eddy umount while it starts again"
+check_equal "flushed by eddy umount while it starts again" "$(cat "$PFS/six" 2>/dev/null)" six
+
 # A start that fails is the caller's to see, and is not tried again.
 code=0
 timeout 60 "$EDDY_BUILD/eddyfs" --node a --listen 127.0.0.1 --cache-dir "$W/cache-a" --session test \
