@@ -76,9 +76,11 @@ int open_cache_dir(const struct mount_entry *e);
 unsigned complain_of_users(const struct mounted *m);
 
 /* ---- eddy_lock.c ---- */
-/* Does a daemon have this cache directory's lock?  -ENOENT: there is no such directory, or no lock
- * in it. */
+/* Does a daemon have this cache directory's lock, or is one to be started again?  -ENOENT: there is
+ * no such directory, or no lock in it. */
 int daemon_runs(const struct mount_entry *e, bool *runs);
+/* None serves the mount now: what is mounted there does not work. */
+bool daemon_is_dead(const struct mount_entry *e);
 /* Waits until none has; tick (may be NULL) is called about once a second, and ends the wait by false.
  * 0, -ETIMEDOUT, -ECANCELED (by tick), -errno. */
 int wait_for_daemon(const struct mount_entry *e, uint64_t deadline, bool (*tick)(void *arg),

@@ -42,6 +42,12 @@ int daemon_runs(const struct mount_entry *e, bool *runs)
     return !err && *runs ? 0 : is_held(e, "lock", runs);
 }
 
+bool daemon_is_dead(const struct mount_entry *e)
+{
+    bool held;
+    return !is_held(e, "lock", &held) && !held;
+}
+
 static void on_alarm(int signal)
 {
     (void)signal;

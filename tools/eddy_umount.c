@@ -127,7 +127,7 @@ static int unmount_in_time(const struct ending *e)
 static int unmount_it(struct ending *e)
 {
     const char *path = e->entry.mountpoint;
-    if (!e->runs) { /* dead: nothing in it works any more, whoever uses it */
+    if (daemon_is_dead(&e->entry)) { /* nothing in it works any more, whoever uses it */
         int err = unmount(path, false);
         return err == -EBUSY ? unmount(path, true) : err;
     }

@@ -95,6 +95,18 @@ timeout 60 "$EDDY_BUILD/eddy" umount "$W/mnt-a" || fail "eddy umount while it st
 both_end "eddy umount while it starts again"
 check_equal "flushed by eddy umount while it starts again" "$(cat "$PFS/six" 2>/dev/null)" six
 
+# Unmounted while it waits for its restart, with a file open in what the dead one left.
+start
+killed_comes_back KILL
+echo seven >"$W/mnt-a/seven"
+exec 9<"$W/mnt-a/seven"
+kill -KILL "$DAEMON"
+wait_for 10 is_gone "$DAEMON"
+eddy umount "$W/mnt-a" || fail "eddy umount of a dead mount that is in use ended with $?"
+exec 9<&-
+both_end "eddy umount of a dead mount that is in use"
+check_equal "flushed by eddy umount of it" "$(cat "$PFS/seven" 2>/dev/null)" seven
+
 # A start that fails is the caller's to see, and is not tried again.
 code=0
 timeout 60 "$EDDY_BUILD/eddyfs" --node a --listen 127.0.0.1 --cache-dir "$W/cache-a" --session test \
