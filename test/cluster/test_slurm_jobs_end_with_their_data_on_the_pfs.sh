@@ -229,7 +229,8 @@ for n in n1 n2; do # what each node has of its own
 done
 cat >"$W/application" <<'TASK'
 #!/bin/bash
-head -c 2000000 /dev/urandom >"$2-$SLURMD_NODENAME" && sha256sum <"$2-$SLURMD_NODENAME" >"$3-$SLURMD_NODENAME"
+name=$2-$SLURMD_NODENAME sum=$3-$SLURMD_NODENAME
+head -c 2000000 /dev/urandom >"$name" && sha256sum <"$name" >"$sum.new" && mv "$sum.new" "$sum"
 [ -z "$4" ] || sleep 600
 TASK
 chmod 755 "$W/application"
