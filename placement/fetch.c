@@ -24,14 +24,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/fid.h"
+#include "placement/chunk_answer.h"
 #include "placement/former.h"
 #include "placement/origin.h"
 #include "placement/ring.h"
 #include "placement/store.h"
 #include "placement/working.h"
-#include "transport/complaint.h"
-#include "transport/hash.h"
 #include "transport/loop.h"
 #include "transport/members.h"
 #include "transport/peer.h"
@@ -328,20 +326,8 @@ static void on_chunk(void *arg, int err, struct msg *reply, bool *keep)
 {
     (void)keep;
     struct flight *fl = arg;
-    struct chunk *c = fl->chunk;
-    if (!err) {
-        const struct body_chunk *b = &reply->chunk;
-        struct chunk_key key = {.fid = b->fid, .index = b->index, .version = b->version};
-        c->len = reply->head.data_len;
-        c->hash = b->hash;
-        c->racy = b->source & CHUNK_RACY;
-        if (!chunk_key_eq(&key, &fl->key) || c->len != chunk_key_len(&key) ||
-            reply->data != c->data) {
-            err = -EBADMSG;
-            count(bad_answers, 1);
-            complain_of_node(members_name(fl->node), "another chunk than was asked for");
-        }
-    }
+    if (!err)
+        err = chunk_answer_take(fl->chunk, &fl->key, reply, fl->node);
     flight_event(fl, err);
 }
 
@@ -387,20 +373,6 @@ static void ask(struct flight *fl)
     read_here(fl, true);
 }
 
-/* The bytes that a node sent are those that it hashed? */
-static int check(const struct flight *fl)
-{
-    const struct chunk *c = fl->chunk;
-    if (data_hash(c->data, c->len) == c->hash)
-        return 0;
-    char text[FID_TEXT];
-    count(bad_checksums, 1);
-    complain_of_node(members_name(fl->node),
-                     "a chunk with a wrong checksum (file %s chunk %llu)",
-                     fid_text(fl->key.fid, text), (unsigned long long)fl->key.index);
-    return -EBADMSG;
-}
-
 static void fill(void *arg)
 {
     struct flight *fl = arg;
@@ -412,7 +384,7 @@ static void fill(void *arg)
 
 static void answered(struct flight *fl)
 {
-    int err = fl->event_err ? fl->event_err : check(fl);
+    int err = fl->event_err ? fl->event_err : chunk_answer_check(fl->chunk, &fl->key, fl->node);
     if (!err) {
         credit(fl, FROM_PEER);
         flight_ref(fl);

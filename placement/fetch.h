@@ -44,8 +44,6 @@ int fetch_range(struct file *f, const struct version *v, uint64_t off, size_t le
                 size_t *got, struct fetched *from);
 
 /* ---- serve.c, private to fetch.c ---- */
-#define CHUNK_FROM_PFS 1u /* body_chunk.source: read just now, else from the store */
-#define CHUNK_RACY     2u /* its version was racy when it was read: the receiver notes that */
 void serve_start(void);
 void serve_stop(void);
 

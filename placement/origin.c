@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/fetch.h"
+#include "placement/chunk_answer.h"
 #include "placement/former.h"
 #include "placement/pfs_data.h"
 #include "placement/ring.h"
@@ -225,12 +225,10 @@ static void run_answered(void *arg)
 {
     struct origin *o = arg;
     struct chunk *c = o->chunk;
-    bool right = !o->asked_err && data_hash(c->data, c->len) == c->hash;
-    if (!o->asked_err && !right)
-        count(bad_checksums, 1);
-    if (members_no_contact(o->asked_err))
+    int err = o->asked_err ? o->asked_err : chunk_answer_check(c, &o->key, o->asked);
+    if (members_no_contact(err))
         members_doubt(o->asked);
-    if (!right) {
+    if (err) {
         run_pfs(o);
         return;
     }
@@ -244,19 +242,8 @@ static void run_answered(void *arg)
 static void on_former(void *arg, int err, struct msg *reply, bool *keep)
 {
     struct origin *o = arg;
-    struct chunk *c = o->chunk;
     (void)keep;
-    if (!err) {
-        const struct body_chunk *b = &reply->chunk;
-        struct chunk_key key = {.fid = b->fid, .index = b->index, .version = b->version};
-        c->len = reply->head.data_len;
-        c->hash = b->hash;
-        c->racy = b->source & CHUNK_RACY;
-        if (!chunk_key_eq(&key, &o->key) || c->len != chunk_key_len(&key) ||
-            reply->data != c->data)
-            err = -EBADMSG;
-    }
-    o->asked_err = err;
+    o->asked_err = err ? err : chunk_answer_take(o->chunk, &o->key, reply, o->asked);
     pool_submit(pool_data, run_answered, o);
 }
 

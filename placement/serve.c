@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "placement/carry.h"
+#include "placement/chunk_answer.h"
 #include "placement/claim.h"
 #include "placement/fetch.h"
 #include "placement/fid.h"
@@ -64,27 +65,11 @@ static void answer_error(struct serving *s, int err)
     end(s);
 }
 
-/* Takes over the reference to c: dropped when it has been sent. */
-static struct msg *chunk_message(const struct chunk_key *key, struct chunk *c, unsigned source)
-{
-    struct msg *r = msg_new(MSG_CHUNK);
-    r->chunk.fid = key->fid;
-    r->chunk.index = key->index;
-    r->chunk.version = key->version;
-    r->chunk.hash = c->hash;
-    r->chunk.source = (uint8_t)(source | (c->racy ? CHUNK_RACY : 0));
-    r->data = c->data;
-    r->head.data_len = c->len;
-    r->free_data = chunk_free_data;
-    r->free_arg = c;
-    return r;
-}
-
 /* Takes over the reference to c. */
 static void answer_chunk(struct serving *s, struct chunk *c, unsigned source)
 {
     working_end(&s->working);
-    peer_reply(s->m, chunk_message(&s->key, c, source));
+    peer_reply(s->m, chunk_answer(&s->key, c, source));
     end(s);
 }
 
@@ -213,7 +198,7 @@ static bool serve_now(const struct msg *m, const struct chunk_key *key)
         chunk_put(c);
         return false;
     }
-    peer_reply(m, chunk_message(key, c, 0));
+    peer_reply(m, chunk_answer(key, c, 0));
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include "suite.h"
 
 #include "placement/chunk.h"
+#include "placement/former.h"
 #include "placement/range.h"
 #include "placement/served.h"
 
@@ -303,6 +304,83 @@ END_TEST
 START_TEST(an_owner_that_wrongly_says_stale_is_not_the_last_word)
 {
     read_from_bad_owner("stale", 3, 7);
+}
+END_TEST
+
+/* ---- chunks that moved, and former owners that are no good ---- */
+
+/* name: a chunk of the file that is this node's now and had another owner in an earlier view.  out:
+ * its index, that owner.  -ENOENT: there is none. */
+static void order_moved_here(struct order *o)
+{
+    struct pfs_node *n = pfs_child(pfs_root(), o->name);
+    struct statx stx;
+    o->err = pfs_stat(n, &stx);
+    pfs_unref(n);
+    if (o->err)
+        return;
+    struct fid fid = fid_of(&stx);
+    const struct ring *r = ring_of(members_view());
+    for (uint64_t i = 0; i < stx.stx_size / NODE_CHUNK; i++) {
+        o->out[0] = i;
+        o->out[1] = former_owner(fid, i);
+        if (ring_owner(r, fid, i, 0) == members_self() && o->out[1])
+            return;
+    }
+    o->err = -ENOENT;
+}
+
+static unsigned node_with_id(uint64_t id)
+{
+    for (unsigned i = 0; i < nnodes; i++) {
+        struct order o = {0};
+        node_run(i, order_members, &o);
+        if (o.out[2] == id)
+            return i;
+    }
+    ck_abort_msg("no such node");
+}
+
+/* A chunk of which no node knows yet, read by its owner, which asks the former one; this one
+ * misbehaves.  Whoever joined last has such chunks. */
+static void read_from_bad_former(const char *name, uint64_t how, uint64_t seed,
+                                 struct order *before, struct order *after)
+{
+    struct order moved, bad = {.a = how};
+    unsigned owner = N;
+    pfs_make(name, 40 * NODE_CHUNK, seed);
+    do {
+        ck_assert_msg(owner > 0, "no chunk has moved");
+        moved = (struct order){0};
+        snprintf(moved.name, sizeof(moved.name), "%s", name);
+        node_run(--owner, order_moved_here, &moved);
+    } while (moved.err);
+    unsigned former = node_with_id(moved.out[1]);
+    node_run(former, order_misbehave, &bad);
+    open_on(owner, name, 6);
+    *before = (struct order){0};
+    node_run(owner, order_members, before);
+    *after = read_on(owner, 6, moved.out[0] * NODE_CHUNK, NODE_CHUNK);
+    assert_bytes(after, NODE_CHUNK, seed);
+    close_on(owner, 6);
+    node_run(former, order_behave, &bad);
+    ck_assert_uint_eq(after->counters.former_bytes, before->counters.former_bytes);
+    ck_assert_uint_eq(after->counters.pfs_read_bytes - before->counters.pfs_read_bytes, NODE_CHUNK);
+}
+
+START_TEST(wrong_bytes_from_the_former_owner_are_refused)
+{
+    struct order before, after;
+    read_from_bad_former("moved lied", 0, 21, &before, &after);
+    ck_assert_uint_eq(after.counters.bad_checksums - before.counters.bad_checksums, 1);
+}
+END_TEST
+
+START_TEST(another_chunk_from_the_former_owner_is_refused)
+{
+    struct order before, after;
+    read_from_bad_former("moved another", 1, 22, &before, &after);
+    ck_assert_uint_eq(after.counters.bad_answers - before.counters.bad_answers, 1);
 }
 END_TEST
 
@@ -703,6 +781,8 @@ int main(int argc, char **argv)
     tcase_add_test(t, another_chunk_from_the_owner_is_refused);
     tcase_add_test(t, a_silent_owner_costs_seconds_and_no_byte);
     tcase_add_test(t, an_owner_that_wrongly_says_stale_is_not_the_last_word);
+    tcase_add_test(t, wrong_bytes_from_the_former_owner_are_refused);
+    tcase_add_test(t, another_chunk_from_the_former_owner_is_refused);
     tcase_add_test(t, a_file_that_changed_on_the_pfs_under_a_reader_is_read_as_it_is_now);
     tcase_add_test(t, a_chmod_does_not_read_the_file_again);
     tcase_add_test(t, a_file_without_a_name_is_read_by_who_has_it_open);
