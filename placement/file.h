@@ -4,9 +4,9 @@
  * One object per fid, reference-counted, in one table (state that must outlive it is in the store's
  * mapped record). Its parts belong to different modules, each with its own lock:
  *
- *   store part   placement/store.c   f->lock        pages, size, base version, copy-outs
+ *   store part   placement/store*.c  f->lock        pages, size, base version, copy-outs
  *   claim part   placement/claim*.c  f->claim_lock  do we hold the claim, who has it, writers
- *   PFS part     placement/pfs_data.c  f->lock      path hint and descriptor of the PFS file
+ *   PFS part     placement/pfs_*.c   f->lock        path hint and descriptor of the PFS file
  *
  * Lock order: claim_lock, then the table's lock, then f->lock.  Never held across a PFS call or a
  * message.
@@ -18,7 +18,7 @@
 #include "transport/lock.h"
 
 struct file_record; /* mapped, placement/state.h */
-struct range_op;    /* a write, fill or punch in progress, placement/store.c */
+struct range_op;    /* a write, fill or punch in progress, placement/range.h */
 struct snapshot;    /* a copy-out in progress, placement/store.h */
 
 enum claim_state {
@@ -88,7 +88,7 @@ struct file {
     bool pfs_drop_wanted; /* the last pin closes pfs_fd */
     unsigned opens;       /* open handles of the mount: while > 0 pfs_fd is kept */
     struct file *kept_next,
-        **kept_prev; /* pfs_data.c's own list of closed, dirty files whose descriptor is kept */
+        **kept_prev; /* pfs_keep.c's own list of closed, dirty files whose descriptor is kept */
     bool unlinked;   /* no name left on the PFS: never flushed */
     struct version pfs_seen; /* what the PFS's client on this node told last */
 

@@ -5,7 +5,8 @@
  * pfs_hold.c   running an operation on a name's descriptor
  * pfs_names.c, pfs_attr.c, pfs_dir.c   the operations, made of those above
  * pfs_mode.c   a file's mode while its data is written back
- * pfs_data.c   descriptors of files, reading; pfs_readers.c those that only have fid and path
+ * pfs_open.c   opening files; pfs_keep.c their descriptors
+ * pfs_read.c   reading; pfs_readers.c where only fid and path are known
  * pfs_write.c  writing back; pfs_layout.c in which unit
  * pfs_near.c   a file that was renamed behind our back; pfs_new.c   one that takes no other's place
  */
@@ -95,11 +96,13 @@ void pfs_mode_patch(struct statx *stx);
 int pfs_mode_begin(struct file *f, int fd, bool raise);
 void pfs_mode_end(struct file *f, int fd);
 
-/* ---- pfs_data.c ---- */
+/* ---- pfs_open.c ---- */
 /* Opens by path, checks type and fid: -ENOENT, -ESTALE ("not that file"). */
 int pfs_open_path(struct fid fid, const char *path, int flags, int *fd, struct statx *stx);
 /* The same, O_PATH only. */
 int pfs_find_path(struct fid fid, const char *path, int *fd, struct statx *stx);
+
+/* ---- pfs_keep.c ---- */
 /* The file's descriptor: -ENOENT if it has none (that can write). */
 int pfs_pin(struct file *f, bool write, int *fd);
 void pfs_unpin(struct file *f);
@@ -107,6 +110,14 @@ void pfs_unpin(struct file *f);
 void pfs_install(struct file *f, int fd, bool writable);
 /* Nobody has it open here: keeps the descriptor within the budget. */
 void pfs_keep(struct file *f);
+/* It is open again: true if it was kept, and the reference of that is the caller's now. */
+bool pfs_unkeep(struct file *f);
+void pfs_close_fd(int fd); /* a PFS call; -1: nothing */
+
+/* ---- pfs_read.c ---- */
+/* This node's PFS client has told that this is the file's version. */
+void pfs_note_seen(struct file *f, const struct version *v);
+bool pfs_is_seen(struct file *f, const struct version *v);
 /* Reads a chunk of version *v by this descriptor, as pfs_read_chunk.  seen: this node's PFS client
  * has already told that *v is the file's version. */
 int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void *buf, size_t *len,

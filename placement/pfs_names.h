@@ -21,7 +21,7 @@
  * descriptors to keep open. */
 int pfs_open(const char *dir, const char *hidden, unsigned max_fds, char *err, size_t errlen);
 void pfs_close(void);
-int pfs_root_fd(void); /* for pfs_data.c */
+int pfs_root_fd(void); /* for who opens by path below it */
 
 /* On whose behalf: with several users (root, allow_other) the thread takes fsuid, fsgid and groups
  * for the call. NULL: the daemon itself. */

@@ -1,0 +1,254 @@
+/* pfs_open.c - a file's PFS descriptor is opened, by name or by path, with the permission checks of
+ * the PFS; and its attributes, fresh.
+ *
+ * What a path leads to is looked at before it is opened, and counts only if it is the file that was
+ * meant (fid).  How long the descriptor stays is pfs_keep.c's business.
+ */
+#include "placement/pfs_int.h"
+
+#include "placement/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- by path ---- */
+
+int pfs_find_path(struct fid fid, const char *path, int *fd, struct statx *stx)
+{
+    if (!pfs_path_ok(path))
+        return -ESTALE;
+    int at = pfs_open_beneath(pfs_root_fd(), path, O_PATH, 0);
+    if (at == -ENOTDIR || at == -ELOOP)
+        return -ENOENT;
+    if (at < 0)
+        return at;
+    int err = pfs_statx_fd(at, stx);
+    if (!err && (!S_ISREG(stx->stx_mode) || !fid_eq(fid_of(stx), fid)))
+        err = -ESTALE;
+    if (err)
+        close(at);
+    else
+        *fd = at;
+    return err;
+}
+
+/* Found first, opened then: opening what a path leads to now could wait (a FIFO) or do something (a
+ * device). */
+static int open_path_once(struct fid fid, const char *path, int flags, int *fd, struct statx *stx)
+{
+    int at;
+    int err = pfs_find_path(fid, path, &at, stx);
+    if (err)
+        return err;
+    int got = pfs_reopen(at, flags);
+    close(at);
+    if (got < 0)
+        return got;
+    posix_fadvise(got, 0, 0, POSIX_FADV_RANDOM);
+    *fd = got;
+    return 0;
+}
+
+int pfs_open_path(struct fid fid, const char *path, int flags, int *fd, struct statx *stx)
+{
+    int err = open_path_once(fid, path, flags, fd, stx);
+    return err == -ESTALE ? open_path_once(fid, path, flags, fd, stx) : err;
+}
+
+static void count_open(struct file *f)
+{
+    lock_take(&f->lock);
+    f->opens++;
+    f->pfs_drop_wanted = false;
+    lock_drop(&f->lock);
+    if (pfs_unkeep(f))
+        file_put(f);
+}
+
+void pfs_adopt_fd(struct file *f, int fd, bool writable)
+{
+    count_open(f);
+    pfs_install(f, fd, writable);
+}
+
+/* Opens what the node's descriptor refers to, as the caller: his permissions on the file are
+ * checked again. */
+static int open_node(struct pfs_node *n, bool write, const struct cred *c, int *fd)
+{
+    struct pfs_hold h;
+    int err = pfs_hold(n, &h);
+    if (err)
+        return err;
+    err = pfs_cred_take(c);
+    if (!err) {
+        int got = pfs_reopen(h.fd, write ? O_RDWR : O_RDONLY);
+        if (got == -EACCES && write)
+            got = pfs_reopen(h.fd, O_WRONLY);
+        pfs_cred_back(c);
+        err = got < 0 ? got : 0;
+        *fd = got;
+    }
+    pfs_unhold(&h);
+    if (!err)
+        posix_fadvise(*fd, 0, 0, POSIX_FADV_RANDOM);
+    return err;
+}
+
+/* A descriptor that does it already is used: the kernel has checked the permissions of this open.
+ */
+static bool has_fd(struct file *f, bool write)
+{
+    lock_take(&f->lock);
+    bool has = f->pfs_fd >= 0 && (!write || f->pfs_fd_writable);
+    lock_drop(&f->lock);
+    return has;
+}
+
+static int open_fresh(struct file *f, struct pfs_node *n, bool write, const struct cred *c)
+{
+    int fd;
+    int err = open_node(n, write, c, &fd);
+    if (err == -ESTALE)
+        err = open_node(n, write, c, &fd);
+    if (err)
+        return err;
+    struct fid got;
+    err = fid_of_fd(fd, &got);
+    if (!err && !fid_eq(got, f->fid))
+        err = -ESTALE;
+    if (err)
+        pfs_close_fd(fd);
+    else
+        pfs_install(f, fd, write);
+    return err;
+}
+
+void pfs_open_known(struct file *f)
+{
+    count_open(f);
+}
+
+bool pfs_hold_number(struct file *f)
+{
+    int fd;
+    return !pfs_pin(f, false, &fd);
+}
+
+void pfs_unhold_number(struct file *f)
+{
+    pfs_unpin(f);
+}
+
+bool pfs_has_descriptor(struct file *f)
+{
+    return has_fd(f, false);
+}
+
+static int open_by_path(struct file *f)
+{
+    struct statx stx;
+    int fd;
+    char *path = file_path(f);
+    int err = pfs_open_path(f->fid, path, O_RDONLY, &fd, &stx);
+    free(path);
+    if (err)
+        return err;
+    struct version v = version_of(&stx);
+    pfs_note_seen(f, &v);
+    pfs_install(f, fd, false);
+    return 0;
+}
+
+int pfs_open_late(struct file *f, struct pfs_node *n)
+{
+    if (has_fd(f, false))
+        return 0;
+    return n ? open_fresh(f, n, false, NULL) : open_by_path(f);
+}
+
+static bool is_unlinked(struct file *f)
+{
+    lock_take(&f->lock);
+    bool unlinked = f->unlinked;
+    lock_drop(&f->lock);
+    return unlinked;
+}
+
+int pfs_open_file(struct file *f, struct pfs_node *n, bool write, const struct cred *c,
+                  struct statx *stx)
+{
+    count_open(f); /* first: what is there stays */
+    int err = 0;
+    if (c || !has_fd(f, write)) {
+        err = open_fresh(f, n, write, c);
+        if (err == -ESTALE && has_fd(f, write)) /* unlinked, and still open */
+            err = 0;
+    }
+    if (!err)
+        err = pfs_file_stat(f, stx);
+    if (!err && stx->stx_nlink && is_unlinked(f))
+        store_set_reborn(f);
+    if (err)
+        pfs_release(f);
+    return err;
+}
+
+static bool is_dirty(struct file *f)
+{
+    struct file_info info;
+    store_info(f, &info);
+    return info.dirty;
+}
+
+void pfs_release(struct file *f)
+{
+    lock_take(&f->lock);
+    bool last = !--f->opens;
+    bool unlinked = f->unlinked;
+    lock_drop(&f->lock);
+    if (!last)
+        return;
+    if (!unlinked && is_dirty(f))
+        pfs_keep(f);
+    else
+        pfs_drop(f);
+}
+
+/* ---- stat ---- */
+
+static int stat_by_path(struct file *f, struct statx *stx)
+{
+    char *path = file_path(f);
+    if (!path)
+        return -ENOENT;
+    int fd;
+    int err = pfs_find_path(f->fid, path, &fd, stx);
+    if (!err)
+        close(fd);
+    free(path);
+    return err;
+}
+
+static int stat_file(struct file *f, struct statx *stx)
+{
+    int fd;
+    if (pfs_pin(f, false, &fd) == 0) {
+        int err = pfs_statx_fd(fd, stx);
+        pfs_unpin(f);
+        if (err != -ESTALE)
+            return err;
+    }
+    return stat_by_path(f, stx);
+}
+
+int pfs_file_stat(struct file *f, struct statx *stx)
+{
+    int err = stat_file(f, stx);
+    if (err)
+        return err;
+    struct version v = version_of(stx);
+    pfs_note_seen(f, &v);
+    return 0;
+}

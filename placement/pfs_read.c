@@ -1,0 +1,171 @@
+/* pfs_read.c - reading a file's bytes on the PFS: chunks of one version, plain ranges, where data and
+ * holes are.  By the file's descriptor where it has one, else by its path.
+ */
+#include "placement/pfs_int.h"
+
+#include "placement/store.h"
+#include "transport/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void pfs_note_seen(struct file *f, const struct version *v)
+{
+    lock_take(&f->lock);
+    f->pfs_seen = *v;
+    lock_drop(&f->lock);
+}
+
+bool pfs_is_seen(struct file *f, const struct version *v)
+{
+    lock_take(&f->lock);
+    bool seen = version_eq(&f->pfs_seen, v);
+    lock_drop(&f->lock);
+    return seen;
+}
+
+int pfs_read_full(int fd, void *buf, size_t len, uint64_t off, size_t *got)
+{
+    size_t at = 0;
+    int err = 0;
+    uint64_t ticket = pfs_call_begin();
+    while (at < len) {
+        ssize_t n = pread(fd, (char *)buf + at, len - at, (off_t)(off + at));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            err = -errno;
+        if (n <= 0)
+            break;
+        at += (size_t)n;
+    }
+    pfs_call_end(ticket);
+    /* The store keeps what was read: a second copy in the PFS client's cache would be waste. */
+    posix_fadvise(fd, (off_t)off, (off_t)at, POSIX_FADV_DONTNEED);
+    count(pfs_read_bytes, at);
+    *got = at;
+    return err;
+}
+
+static int version_now(int fd, struct version *now)
+{
+    struct statx stx;
+    int err = pfs_statx_fd(fd, &stx);
+    if (!err)
+        *now = version_of(&stx);
+    return err;
+}
+
+/* The look after the read tells that the bytes are of *v or of nothing between: ctime only grows.
+ * The one before makes a PFS client drop the pages that it may have of an older version; so it is
+ * needed once for each version. */
+int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void *buf, size_t *len,
+                     bool *racy)
+{
+    struct version now = *v;
+    int err = seen ? 0 : version_now(fd, &now);
+    if (err)
+        return err;
+    *racy = version_racy(v, real_ns() + session_clock_offset_ns());
+    size_t chunk = store_chunk_size(), want = 0, got = 0;
+    uint64_t off = index * chunk;
+    if (version_eq(&now, v)) {
+        want = off < v->size ? (size_t)MIN(chunk, v->size - off) : 0;
+        err = pfs_read_full(fd, buf, want, off, &got);
+        if (!err)
+            err = version_now(fd, &now);
+    }
+    if (err)
+        return err;
+    if (!version_eq(&now, v)) {
+        *v = now;
+        return -ESTALE;
+    }
+    *len = got;
+    return got == want ? 0
+                       : -EIO; /* shorter than it says it is, and unchanged: the PFS is broken */
+}
+
+int pfs_read_chunk(struct file *f, uint64_t index, struct version *v, void *buf, size_t *len,
+                   bool *racy)
+{
+    int fd;
+    if (pfs_pin(f, false, &fd) == 0) {
+        struct version want = *v;
+        int err = pfs_read_version(fd, index, pfs_is_seen(f, v), v, buf, len, racy);
+        pfs_unpin(f);
+        if (!err)
+            pfs_note_seen(f, v);
+        /* EBADF: it can only write.  ESTALE without a new version: the PFS has forgotten the
+         * descriptor. */
+        if (err != -EBADF && !(err == -ESTALE && version_eq(&want, v)))
+            return err;
+    }
+    char *path = file_path(f);
+    if (!path)
+        return -ESTALE;
+    int err = pfs_read_chunk_at(f->fid, path, index, v, buf, len, racy);
+    free(path);
+    return err;
+}
+
+static int read_by_path(struct file *f, void *buf, size_t len, uint64_t off, size_t *got)
+{
+    char *path = file_path(f);
+    if (!path)
+        return -ENOENT;
+    struct statx stx;
+    int fd;
+    int err = pfs_open_path(f->fid, path, O_RDONLY, &fd, &stx);
+    free(path);
+    if (err)
+        return err;
+    err = pfs_read_full(fd, buf, len, off, got);
+    pfs_close_fd(fd);
+    return err;
+}
+
+int pfs_read(struct file *f, void *buf, size_t len, uint64_t off, size_t *got)
+{
+    int fd;
+    if (pfs_pin(f, false, &fd) == 0) {
+        int err = pfs_read_full(fd, buf, len, off, got);
+        pfs_unpin(f);
+        if (err != -EBADF && err != -ESTALE)
+            return err;
+    }
+    return read_by_path(f, buf, len, off, got);
+}
+
+static int seek_fd(int fd, uint64_t off, bool hole, uint64_t *out)
+{
+    uint64_t ticket = pfs_call_begin();
+    off_t at = lseek(fd, (off_t)off, hole ? SEEK_HOLE : SEEK_DATA);
+    int err = at < 0 ? -errno : 0;
+    pfs_call_end(ticket);
+    if (!err)
+        *out = (uint64_t)at;
+    return err;
+}
+
+int pfs_file_seek(struct file *f, uint64_t off, bool hole, uint64_t *out)
+{
+    int fd;
+    if (pfs_pin(f, false, &fd) == 0) {
+        int err = seek_fd(fd, off, hole, out);
+        pfs_unpin(f);
+        return err;
+    }
+    char *path = file_path(f);
+    if (!path)
+        return -ENOENT;
+    struct statx stx;
+    int err = pfs_open_path(f->fid, path, O_RDONLY, &fd, &stx);
+    free(path);
+    if (err)
+        return err;
+    err = seek_fd(fd, off, hole, out);
+    pfs_close_fd(fd);
+    return err;
+}
