@@ -78,19 +78,22 @@ void store_cover_flushed(struct file *f);
  * the data file open or mapped keeps it as it is.  f->lock is dropped meanwhile. */
 uint64_t store_drop_all(struct file *f, bool spare);
 
-/* ---- store_pass.c ---- */
+/* ---- store_pass_sample.c ---- */
 /* Samples the data file; true: somebody stored since the last look, size and times are new. */
 bool store_pass_look(struct file *f);
 /* The same, but for a file that only an open which this daemon sees can change. */
 void store_pass_peek(struct file *f);
 void store_pass_uncount(struct file *f);       /* it is deleted: nothing of it is dirty */
 bool store_pass_flushed(const struct file *f); /* as far as the last sample tells, the PFS has it */
-bool store_pass_holds(struct file *f);         /* has anybody a descriptor or a mapping? */
-int store_pass_renew(struct file *f);          /* if so: an empty data file takes its place */
+
+/* ---- store_pass.c ---- */
+bool store_pass_holds(struct file *f); /* has anybody a descriptor or a mapping? */
+int store_pass_renew(struct file *f);  /* if so: an empty data file takes its place */
+
+/* ---- store_pass_mark.c ---- */
 /* A flush ended (store_flushed); clean: nothing changed as far as the records tell.  Returns
  * whether that holds; the file may still be stored into (is_pass). */
 bool store_pass_settle(struct file *f, bool clean);
-
 void store_pass_drop(struct file *f); /* what a flush that failed has left */
 
 /* ---- store_recover.c ---- */

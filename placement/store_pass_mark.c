@@ -1,0 +1,169 @@
+/* store_pass_mark.c - the copy-out of a file that the kernel's writers may change at any time: what
+ * changed is found by its hashes and marked dirty before it, and what of it counts afterwards.
+ * (F4 to F6 of docs/protocol.md; the whole is in store_pass.c.)
+ */
+#include "placement/store_pass_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "transport/hash.h"
+
+/* of a local file system's clock: a sample this young proves nothing */
+#define GRAIN_NS  INT64_C(10000000)
+#define DIRECT_NS INT64_C(1000000000) /* an O_DIRECT write lasts less: no barrier waits for it */
+
+struct pass_hash {
+    uint64_t index, hash;
+};
+
+/* F4: until a store from then on would show in ctime. */
+static void wait_for_clock(const struct pass_sample *s, bool direct)
+{
+    int64_t age = real_ns() - s->ctime_ns, wait = (direct ? DIRECT_NS : GRAIN_NS) - age;
+    if (age >= 0 && wait > 0)
+        nanosleep(&(struct timespec){.tv_nsec = MIN(wait, INT64_C(999999999))}, NULL);
+}
+
+/* Is the chunk on the PFS as it is here? */
+static bool is_on_pfs(struct file *f, uint64_t index, uint64_t hash)
+{
+    struct chunk_record *c = state_chunk_find(f->fid, index);
+    return c && (c->flags & CHUNK_HASH) && c->hash == hash && !(c->flags & CHUNK_WRITTEN) &&
+           !bits_any(chunk_bits(c, BITS_DIRTY, state_words())) &&
+           core(f)->base_end >= MIN((index + 1) * store_chunk_size(), core(f)->size);
+}
+
+static bool is_zeros(const uint8_t *buf, size_t len)
+{
+    return !buf[0] && !memcmp(buf, buf + 1, len - 1);
+}
+
+/* Pages [first, last] of one chunk become dirty; those without bytes beyond what the PFS has stay
+ * holes. */
+static int mark_chunk(struct file *f, uint64_t index, const uint8_t *buf, size_t len, uint64_t hash)
+{
+    uint64_t chunk = store_chunk_size(), first = index * state_pages(),
+             last = last_page(index * chunk, len);
+    int err = space_reserve(0, 1);
+    if (err)
+        return err;
+    struct range_op op;
+    lock_take(&f->lock);
+    range_begin(f, &op, RANGE_WRITE, first, last);
+    uint32_t made = 0;
+    if (!is_on_pfs(f, index, hash) && index * chunk < core(f)->size) {
+        last = MIN(last, page_of(core(f)->size - 1));
+        made = pages_begin_write(f, first, last);
+        pages_end_write(f, first, last);
+        for (uint64_t p = first; p <= last; p++)
+            if (is_zeros(buf + (p - first) * PAGE, MIN(len - (p - first) * PAGE, (size_t)PAGE)))
+                pages_end_punch(f, p, p);
+        f->pass.hashes = xrealloc(f->pass.hashes, (f->pass.nhashes + 1) * sizeof(*f->pass.hashes));
+        f->pass.hashes[f->pass.nhashes++] = (struct pass_hash){index, hash};
+    }
+    range_end(f, &op);
+    lock_drop(&f->lock);
+    space_return(0, 1 - made);
+    return 0;
+}
+
+static int mark_chunks(struct file *f, uint64_t size, uint8_t *buf, int (*gate)(void *arg),
+                       void *arg)
+{
+    uint64_t chunk = store_chunk_size();
+    for (uint64_t i = 0; i * chunk < size; i++) {
+        size_t len = (size_t)MIN(chunk, size - i * chunk);
+        int err = gate ? gate(arg) : 0;
+        if (!err)
+            err = datafile_pread(f, buf, len, i * chunk);
+        if (err)
+            return err;
+        uint64_t hash = data_hash(buf, len);
+        lock_take(&f->lock);
+        bool there = is_on_pfs(f, i, hash);
+        lock_drop(&f->lock);
+        if (!there)
+            err = mark_chunk(f, i, buf, len, hash);
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+void store_pass_drop(struct file *f)
+{
+    free(f->pass.hashes);
+    f->pass.hashes = NULL;
+    f->pass.nhashes = 0;
+}
+
+/* F4.  A sample from which on every store shows: the clock has moved on since its ctime, writes
+ * that had begun before have ended, mapped pages are write-protected; and no store came meanwhile,
+ * which could have done what it shows before all that was so. */
+static int solid_sample(struct file *f, const struct pass_sample *seen, bool direct)
+{
+    wait_for_clock(seen, direct);
+    lock_take(&f->lock);
+    bool quiet = !f->pass.writers && datafile_unwritten(f);
+    lock_drop(&f->lock);
+    if (quiet) /* nothing is under way, and nothing is mapped: most small files */
+        return 0;
+    int err = datafile_barrier(f);
+    return err ? err : datafile_sync(f);
+}
+
+int store_pass_mark(struct file *f, int (*gate)(void *arg), void *arg)
+{
+    lock_take(&f->lock);
+    bool any = is_pass(f) && (store_pass_look(f) || !store_pass_flushed(f));
+    struct pass_sample seen = f->pass.seen;
+    bool direct = f->pass.direct;
+    store_pass_drop(f);
+    lock_drop(&f->lock);
+    if (!any)
+        return 0;
+    pass_watch(f);
+    int err = solid_sample(f, &seen, direct);
+    if (err)
+        return err;
+    lock_take(&f->lock);
+    store_pass_look(f);
+    f->pass.marked = f->change;
+    f->pass.solid = pass_same_sample(&seen, &f->pass.seen) && direct == f->pass.direct;
+    uint64_t size = core(f)->size;
+    lock_drop(&f->lock);
+    uint8_t *buf = xmalloc(MIN(size, (uint64_t)store_chunk_size()) + 1);
+    err = mark_chunks(f, size, buf, gate, arg);
+    free(buf);
+    return err;
+}
+
+static void keep_hashes(struct file *f)
+{
+    for (size_t i = 0; i < f->pass.nhashes; i++) {
+        struct chunk_record *c = state_chunk_find(f->fid, f->pass.hashes[i].index);
+        if (!c || bits_any(chunk_bits(c, BITS_DIRTY, state_words())))
+            continue;
+        c->hash = f->pass.hashes[i].hash;
+        crash_order();
+        c->flags |= CHUNK_HASH;
+    }
+}
+
+bool store_pass_settle(struct file *f, bool clean)
+{
+    if (!is_pass(f))
+        return clean;
+    if (store_pass_look(f) || !f->pass.seen.known || f->change != f->pass.marked || !f->pass.solid)
+        clean = false;
+    if (clean) {
+        keep_hashes(f);
+        f->pass.flushed = f->change;
+    }
+    store_pass_drop(f);
+    if (clean && pass_nobody_stores(f))
+        pass_end(f, false); /* store_flushed does the rest */
+    return clean;
+}
