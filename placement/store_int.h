@@ -1,6 +1,4 @@
-/* store_int.h - what the store's files share: store.c (open, state, claims), store_read.c,
- * store_write.c, store_copyout.c, store_recover.c.
- */
+/* store_int.h - what the store*.c files share; store.c lists them. */
 #ifndef EDDY_PLACEMENT_STORE_INT_H
 #define EDDY_PLACEMENT_STORE_INT_H
 
@@ -53,8 +51,6 @@ static inline bool is_pass(const struct file *f)
 {
     return core(f)->flags & CORE_PASS;
 }
-/* fsync of data and record; f->lock is dropped meanwhile. */
-int store_cover(struct file *f);
 /* The record on the disk may say something else from now on than store_cover has made it say. */
 static inline void store_not_covered(struct file *f)
 {
@@ -67,16 +63,22 @@ void store_commit(struct file *f);
 void store_changed(struct file *f);
 /* Makes the file dirty before its first dirty page.  True if it was not. */
 bool store_mark_dirty(struct file *f);
-/* What is on the disk as covered (fsynced) would come back after a power loss.  These write the
- * record at once when there is such a thing; f->lock is dropped meanwhile, errors are logged.
- * uncover: it must not come back (emptied, deleted, flushed, given back).  cover_cut: what lies
- * beyond `size` must not, the rest stays.  cover_flushed: it stays, on the new base. */
-void store_uncover(struct file *f);
-void store_cover_cut(struct file *f, uint64_t size);
-void store_cover_flushed(struct file *f);
 /* Drops all pages with their bytes; the caller has a RANGE_DROP on the whole file.  spare: who has
  * the data file open or mapped keeps it as it is.  f->lock is dropped meanwhile. */
 uint64_t store_drop_all(struct file *f, bool spare);
+
+/* ---- store_cover.c ---- */
+/* fsync of data and record; f->lock is dropped meanwhile. */
+int store_cover(struct file *f);
+/* What is on the disk as covered (fsynced) would come back after a power loss.  These write the
+ * record at once when there is such a thing; f->lock is dropped meanwhile, errors are logged.
+ * uncover: it must not come back (emptied, deleted, flushed, given back).  cover_cut: what lies
+ * beyond `size` must not, the rest stays.  cover_flushing: it stays, and the PFS file's version will
+ * differ by our own doing.  cover_flushed: it stays, on the new base. */
+void store_uncover(struct file *f);
+void store_cover_cut(struct file *f, uint64_t size);
+void store_cover_flushing(struct file *f);
+void store_cover_flushed(struct file *f);
 
 /* ---- store_pass_sample.c ---- */
 /* Samples the data file; true: somebody stored since the last look, size and times are new. */

@@ -104,7 +104,7 @@ static bool repair_chunks(struct file *f)
 }
 
 /* Longer than the record says: stored since the last sample.  Shorter: a truncation was under way,
- * which cuts the data file first (pass_resize in store_write.c); a writer may have made it longer
+ * which cuts the data file first (pass_resize in store_resize.c); a writer may have made it longer
  * again since, so where it was cut is not known, and need not be: what is left is compared by the
  * chunks' hashes. */
 static void take_length(struct file *f, uint64_t size)

@@ -1,0 +1,101 @@
+/* store_punch.c - a part of a file becomes zeros without blocks. */
+#include "placement/store_change.h"
+
+/* [off, off + len) in whole pages where a page is not valid (its other bytes are zeros by
+ * definition, not on the disk). */
+static void widen(struct file *f, uint64_t *off, uint64_t *len)
+{
+    uint64_t end = *off + *len;
+    if (is_pass(f))
+        return;
+    if (!page_valid(f, page_of(*off)))
+        *off -= *off % PAGE;
+    if (end % PAGE && !page_valid(f, page_of(end)))
+        end += PAGE - end % PAGE;
+    *len = end - *off;
+}
+
+/* Pages [first, last], of which [off, off + len) becomes zeros. */
+static int punch_pages(struct file *f, uint64_t off, uint64_t len, struct room *room)
+{
+    uint64_t first = page_of(off), last = last_page(off, len);
+    widen(f, &off, &len);
+    room->chunks -= pages_begin_write(f, first, last);
+    lock_drop(&f->lock);
+    int err = datafile_punch(f, off, len);
+    lock_take(&f->lock);
+    if (err) {
+        pages_fail_write(f, first, last);
+        store_changed(f);
+        return err;
+    }
+    pages_end_write(f, first, last);
+    uint64_t whole = (off + PAGE - 1) / PAGE, end = (off + len) / PAGE;
+    if (whole < end)
+        pages_end_punch(f, whole, end - 1);
+    return 0;
+}
+
+/* Records for this many pages at a time: a punch may be as long as the file. */
+#define PUNCH_PAGES (UINT64_C(1) << 20)
+
+/* Beyond base_end only chunks that have a record can hold bytes: the rest of the range is a hole
+ * already.  The next page to work on, and up to where at once. */
+static bool next_punch(struct file *f, uint64_t page, uint64_t last, uint64_t *first,
+                       uint64_t *until)
+{
+    uint64_t holes = is_pass(f) ? UINT64_MAX : (core(f)->base_end + PAGE - 1) / PAGE;
+    *first = page < holes ? page : pages_find(f, page, last, BITS_VALID, true);
+    if (*first > last)
+        return false;
+    *until =
+        *first < holes ? MIN(last, holes - 1) : pages_find(f, *first, last, BITS_VALID, false) - 1;
+    *until = MIN(*until, *first + PUNCH_PAGES - 1);
+    return true;
+}
+
+/* With f->lock and a DROP op on the pages. */
+static int punch_locked(struct file *f, uint64_t off, uint64_t len, bool *became)
+{
+    uint64_t last = last_page(off, len), first, until;
+    int err = 0;
+    for (uint64_t page = page_of(off);
+         !err && page <= last && next_punch(f, page, last, &first, &until); page = until + 1) {
+        struct room room = {0};
+        uint64_t from = MAX(off, first * PAGE), to = MIN(off + len, (until + 1) * PAGE);
+        err = change_make_room(f, first, until, &room);
+        if (!err) {
+            *became |= store_mark_dirty(f) || store_pass_flushed(f);
+            err = punch_pages(f, from, to - from, &room);
+        }
+        space_return(room.bytes, room.chunks);
+    }
+    if (!err)
+        change_wrote(f, 0);
+    store_pass_look(f);
+    return err;
+}
+
+int store_punch(struct file *f, uint64_t off, uint64_t len, uint64_t *fill_off)
+{
+    struct range_op op;
+    bool became = false;
+    int err = 0;
+    lock_take(&f->lock);
+    store_pass_look(f);
+    uint64_t size = core(f)->size;
+    if (off < size && len) {
+        len = MIN(len, size - off);
+        range_begin(f, &op, RANGE_DROP, page_of(off), last_page(off, len));
+        size = core(f)->size; /* it may have waited for a truncation */
+        len = off < size ? MIN(len, size - off) : 0;
+        if (len)
+            err = change_check_edges(f, off, len, fill_off);
+        if (!err && len)
+            err = punch_locked(f, off, len, &became);
+        range_end(f, &op);
+    }
+    lock_drop(&f->lock);
+    store_tell_dirty(f, became);
+    return err;
+}

@@ -1,0 +1,172 @@
+/* store_version.c - of which version of the PFS file the clean pages are, and what a claim, a new
+ * version or a file made anew makes of them.
+ */
+#include "placement/store_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "placement/fid.h"
+
+/* ---- versions ---- */
+
+static void take_version(struct file_core *c, const struct version *v)
+{
+    c->base = *v;
+    c->size = c->base_end = v->size;
+    c->cut = NO_CUT;
+    c->mtime_ns = v->mtime_ns;
+    c->ctime_ns = v->ctime_ns;
+    c->flags = (c->flags | CORE_BASE) & ~(uint32_t)(CORE_MTIME_SET | CORE_FLUSHING);
+}
+
+static bool owes(const struct file *f)
+{
+    return is_dirty(f) || (core(f)->flags & CORE_CLAIMED);
+}
+
+/* Are the clean pages bytes of v? */
+static bool pages_are_of(const struct file *f, const struct version *v,
+                         const struct version *same_as)
+{
+    const struct file_core *c = core(f);
+    if (!(c->flags & CORE_BASE) || (c->flags & CORE_RACY))
+        return false;
+    return version_eq(&c->base, v) || (same_as && version_is_same(&c->base, v, same_as));
+}
+
+/* With a RANGE_DROP on all of it.  -EBUSY: it became dirty or claimed while we waited. */
+static int set_version(struct file *f, const struct version *v, const struct version *same_as)
+{
+    if (owes(f))
+        return -EBUSY;
+    if (!pages_are_of(f, v, same_as)) {
+        count(stale_bytes, store_drop_all(f, true));
+        f->change++;
+    }
+    if (owes(f))
+        return -EBUSY;
+    struct file_core *c = core_change(f->rec);
+    take_version(c, v);
+    c->flags &= ~(uint32_t)CORE_RACY;
+    store_commit(f);
+    pages_settle_all(f, true);
+    return 0;
+}
+
+int store_set_version(struct file *f, const struct version *v, const struct version *same_as)
+{
+    struct range_op op;
+    int err = 0;
+    lock_take(&f->lock);
+    if (owes(f)) {
+        err = -EBUSY;
+    } else if (!pages_are_of(f, v, NULL)) {
+        range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
+        err = set_version(f, v, same_as);
+        range_end(f, &op);
+    }
+    lock_drop(&f->lock);
+    return err;
+}
+
+void store_same_data(struct file *f, const struct version *before, const struct version *after)
+{
+    lock_take(&f->lock);
+    const struct file_core *now = core(f);
+    if ((now->flags & CORE_BASE) && version_eq(&now->base, before)) {
+        struct file_core *c = core_change(f->rec);
+        c->base = *after;
+        c->ctime_ns = MAX(c->ctime_ns, after->ctime_ns);
+        if (!is_dirty(f) || store_pass_flushed(f))
+            c->mtime_ns = after->mtime_ns; /* utimens */
+        store_commit(f);
+    }
+    lock_drop(&f->lock);
+}
+
+/* ---- claims ---- */
+
+void store_set_claim(struct file *f, uint64_t number_inc, uint64_t number,
+                     const struct version *base)
+{
+    struct range_op op;
+    lock_take(&f->lock);
+    if (base && !owes(f) && !pages_are_of(f, base, NULL)) {
+        range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
+        set_version(f, base, NULL); /* not if it is dirty by now: the base is what it was */
+        range_end(f, &op);
+    }
+    struct file_core *c = core_change(f->rec);
+    c->claim_inc = number_inc;
+    c->claim_number = number;
+    c->flags |= CORE_CLAIMED;
+    store_commit(f);
+    lock_drop(&f->lock);
+}
+
+/* Whole-second time stamps: another node's write within the same second could leave the same
+ * version. */
+static bool version_may_repeat(const struct version *v)
+{
+    bool whole = v->mtime_ns % 1000000000 == 0 && v->ctime_ns % 1000000000 == 0;
+    return whole && real_ns() - v->ctime_ns < INT64_C(2000000000);
+}
+
+bool store_clear_claim(struct file *f, const struct version *clean_version)
+{
+    lock_take(&f->lock);
+    bool clean = !is_dirty(f);
+    if (clean) {
+        struct file_core *c = core_change(f->rec);
+        if (clean_version && clean_version->size == c->size) {
+            take_version(c, clean_version);
+            if (version_may_repeat(clean_version))
+                c->flags |= CORE_RACY;
+        }
+        c->claim_inc = c->claim_number = 0;
+        c->flags &= ~(uint32_t)(CORE_CLAIMED | CORE_FLUSHING | CORE_MTIME_SET);
+        store_commit(f);
+        pages_settle_all(f, true);
+        /* A power loss must not bring back what another node may overwrite from now on. */
+        store_uncover(f);
+    }
+    lock_drop(&f->lock);
+    return clean;
+}
+
+void store_set_new(struct file *f, const struct version *base)
+{
+    struct range_op op;
+    lock_take(&f->lock);
+    range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
+    if (is_pass(f)) { /* before the record says so: see pass_resize in store_resize.c */
+        int err = datafile_resize(f, 0);
+        if (err)
+            log_error("the cache's disk: truncating a data file: %s", strerror(-err));
+    }
+    bool was_dirty = is_dirty(f);
+    struct file_core *c = core_change(f->rec);
+    uint64_t had =
+        was_dirty ? UINT64_MAX
+                  : base->size; /* a partial flush may have put more there than the version says */
+    uint32_t keep = c->flags;
+    take_version(c, base);
+    c->size = c->base_end = 0;
+    c->flags = (c->flags & ~(uint32_t)CORE_RACY) | (keep & CORE_FLUSHING);
+    if (had) {
+        c->cut = 0;
+        c->flags |= CORE_DIRTY;
+        c->mtime_ns = c->ctime_ns = real_ns();
+    }
+    store_commit(f);
+    for (struct snapshot *s = f->snapshots; s; s = s->next)
+        s->pages->cut_since = 0;
+    store_uncover(f);
+    store_drop_all(f, false);
+    f->change++;
+    range_end(f, &op);
+    bool became = is_dirty(f) && !was_dirty;
+    lock_drop(&f->lock);
+    store_tell_dirty(f, became);
+}
