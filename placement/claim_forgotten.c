@@ -81,21 +81,15 @@ static bool check_one(struct file *f)
     return f->forgotten;
 }
 
-static void void_one(struct fid fid, void *arg)
+static void void_one(struct file *f)
 {
-    struct file *f = file_find(fid);
-
-    (void)arg;
-    if (!f)
-        return;
     check_one(f);
-    file_put(f);
 }
 
 void claim_marks_void(void)
 {
     if (own_count() && !claim_marks_read())
-        own_each(void_one, NULL);
+        own_each(void_one);
 }
 
 int claim_may_flush(struct file *f)

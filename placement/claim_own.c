@@ -157,14 +157,19 @@ void own_list(const struct view *v, uint64_t to, uint32_t *n, struct item_claim 
     lock_drop(&own_lock);
 }
 
-void own_each(void (*fn)(struct fid fid, void *arg), void *arg)
+void own_each(void (*fn)(struct file *f))
 {
     struct item_claim *all;
     uint32_t n;
 
     own_list(NULL, 0, &n, &all);
-    for (uint32_t i = 0; i < n; i++)
-        fn(all[i].fid, arg);
+    for (uint32_t i = 0; i < n; i++) {
+        struct file *f = file_find(all[i].fid);
+        if (!f)
+            continue;
+        fn(f);
+        file_put(f);
+    }
     free(all);
 }
 

@@ -20,7 +20,8 @@ unsigned own_count(void);
 void own_adopted(uint64_t view);
 /* Claims on files whose home in v is `to`: malloc'd. */
 void own_list(const struct view *v, uint64_t to, uint32_t *n, struct item_claim **out);
-void own_each(void (*fn)(struct fid fid, void *arg), void *arg); /* on a copy: fn may take locks */
+/* Calls fn for each file that is claimed, on a copy of the table: fn may take locks. */
+void own_each(void (*fn)(struct file *f));
 void own_start(void);
 void own_stop(void);
 

@@ -103,20 +103,9 @@ unsigned claim_held(void)
     return own_count();
 }
 
-static void give_back_one(struct fid fid, void *arg)
-{
-    struct file *f = file_find(fid);
-
-    (void)arg;
-    if (!f)
-        return;
-    claim_give_back(f);
-    file_put(f);
-}
-
 unsigned claim_give_back_all(void)
 {
-    own_each(give_back_one, NULL);
+    own_each(claim_give_back);
     return own_count();
 }
 
@@ -131,21 +120,10 @@ void claim_start(void)
     claim_named_start();
 }
 
-static void put_one(struct fid fid, void *arg)
-{
-    struct file *f = file_find(fid);
-
-    (void)arg;
-    if (f) {
-        file_put(f);
-        file_put(f); /* the claim's own */
-    }
-}
-
 /* What is still claimed stays so on disk: the next start takes it up. */
 void claim_stop(void)
 {
-    own_each(put_one, NULL);
+    own_each(file_put); /* the claim's reference */
     lost_stop();
     locks_stop();
     own_stop();
