@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,17 +50,7 @@ static char *resolve_parent(const char *path)
     return full;
 }
 
-static int refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static int refuse(const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    fputs("eddyfs: ", stderr);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
-    va_end(ap);
-    return -EINVAL;
-}
+#define refuse(...) say_refused("\n", __VA_ARGS__)
 
 /* Has the daemon of this mount ended?  Asked by statfs, which the kernel never answers from memory,
  * in a process of its own: a daemon that is stopped does not answer, and lives.  One that is being

@@ -14,13 +14,13 @@
 
 struct options *options_out;
 
-int options_complain(const char *fmt, ...)
+int say_refused(const char *end, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
     fputs("eddyfs: ", stderr);
     vfprintf(stderr, fmt, ap);
-    fputs(" (eddyfs -h lists the options)\n", stderr);
+    fputs(end, stderr);
     va_end(ap);
     return -EINVAL;
 }

@@ -21,5 +21,7 @@ int options_parse(int argc, char **argv, struct options *o);
 /* The session directory, once settings.pfs_dir is resolved. */
 void options_session_dir(void);
 void options_help(void);
+/* Says on standard error why the daemon can not start; end: what follows the message.  -EINVAL */
+int say_refused(const char *end, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

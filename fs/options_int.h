@@ -9,7 +9,7 @@
 extern struct options *options_out;
 
 /* ---- option_values.c: each 0, or -EINVAL after a message; name: the option's, without "--" ---- */
-int options_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+#define options_complain(...) say_refused(" (eddyfs -h lists the options)\n", __VA_ARGS__)
 char *options_keep(char *text); /* malloc'd; for as long as the program lives */
 int option_take_size(const char *name, const char *text, uint64_t min, uint64_t max,
                      uint64_t *value);
