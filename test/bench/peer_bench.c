@@ -26,9 +26,9 @@
 #include "transport/loop.h"
 #include "transport/peer.h"
 
+#include "bench_node.h"
 #include "beside_ucx.h"
 
-#define CHUNK      (1u << 20)
 #define SIZE_MAX_B (4u << 20)
 #define FLIGHT_MAX 8
 #define SILENCE_MS 30000
@@ -77,30 +77,13 @@ static const struct mode *mode = &modes[0];
 
 static void node_begin(uint64_t id, const char *name)
 {
-    char err[512] = "";
-    struct session_config s = {.dir = dir, .name = "bench", .chunk_size = CHUNK};
     log_open(NULL, LOG_LEVEL_WARN, name);
     memory = mmap(NULL, SIZE_MAX_B, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED)
         die("mmap: %s", strerror(errno));
     memset(memory, 0x5a, SIZE_MAX_B);
-    if (session_open(&s, err, sizeof(err)))
-        die("%s", err);
-    if (loop_start())
-        die("no network thread");
-    peer_handle(MSG_READ, mode->source);
-    struct peer_config c = {
-        .listen = "127.0.0.1", .id = id, .incarnation = 1, .name = name, .chunk_size = CHUNK};
-    if (peer_start(&c, err, sizeof(err)))
-        die("%s", err);
-}
-
-static void node_end(void)
-{
-    peer_stop();
-    loop_stop();
-    session_close();
+    bench_node_begin(dir, id, name, MSG_READ, mode->source);
 }
 
 static int server_main(const char *session_dir)
@@ -112,7 +95,7 @@ static int server_main(const char *session_dir)
     fflush(stdout);
     while (read(0, &c, 1) > 0)
         ;
-    node_end();
+    bench_node_end();
     return 0;
 }
 
@@ -241,7 +224,7 @@ static int asker_main(unsigned pairs, unsigned mib, bool only_ours, struct row_f
     table(pairs, mib, only_ours, rows);
     for (unsigned i = 0; i < FLIGHT_MAX; i++)
         peer_buffer_free(run.buf[i]);
-    node_end();
+    bench_node_end();
     child_end(&server);
     char cmd[128];
     snprintf(cmd, sizeof(cmd), "rm -rf -- '%s'", dir);

@@ -28,7 +28,8 @@
 #include "transport/loop.h"
 #include "transport/peer_int.h"
 
-#define CHUNK     (1u << 20)
+#include "bench_node.h"
+
 #define FIRST     1000 /* id of the first of the posed nodes */
 #define NODE      2
 #define POSER     1
@@ -47,30 +48,13 @@ static void handle_ping(struct msg *m)
 
 static void node_begin(uint64_t id, const char *name)
 {
-    char err[512] = "";
-    struct session_config s = {.dir = dir, .name = "bench", .chunk_size = CHUNK};
     struct rlimit r;
     log_open(NULL, LOG_LEVEL_ERROR, name);
     if (!getrlimit(RLIMIT_NOFILE, &r)) {
         r.rlim_cur = r.rlim_max;
         setrlimit(RLIMIT_NOFILE, &r);
     }
-    if (session_open(&s, err, sizeof(err)))
-        die("%s", err);
-    if (loop_start())
-        die("no network thread");
-    peer_handle(MSG_PING, handle_ping);
-    struct peer_config c = {
-        .listen = "127.0.0.1", .id = id, .incarnation = 1, .name = name, .chunk_size = CHUNK};
-    if (peer_start(&c, err, sizeof(err)))
-        die("%s", err);
-}
-
-static void node_end(void)
-{
-    peer_stop();
-    loop_stop();
-    session_close();
+    bench_node_begin(dir, id, name, MSG_PING, handle_ping);
 }
 
 /* ---- the node that is measured ---- */
@@ -123,7 +107,7 @@ static int server_main(const char *session_dir)
         printf("%lu %lu %f\n", c.rss_kib, c.fds, c.cpu_ms);
         fflush(stdout);
     }
-    node_end();
+    bench_node_end();
     return 0;
 }
 
@@ -205,7 +189,7 @@ static int say_hello(const char *addr, uint64_t id)
     peer_settings(settings, sizeof(settings));
     snprintf(name, sizeof(name), "posed%lu", (unsigned long)id);
     struct hello_self self = {
-        .id = id, .incarnation = 1, .name = name, .chunk_size = CHUNK, .settings = settings};
+        .id = id, .incarnation = 1, .name = name, .chunk_size = BENCH_CHUNK, .settings = settings};
     self.worker_addr = ucx_address(&self.worker_addr_len);
     struct hello_proto *h = hello_proto_new(true, &self, session_secret(), session_name());
     int s = connect_to(addr);
@@ -343,7 +327,7 @@ int main(int argc, char **argv)
         "| PING, µs, 64 at once |\n|--:|--:|--:|--:|--:|--:|--:|--:|\n");
     for (int i = 0; i < (n ? n : 3); i++)
         measure(sizes[i]);
-    node_end();
+    bench_node_end();
     char command[128];
     snprintf(command, sizeof(command), "rm -rf -- '%s'", dir);
     return system(command) != 0;

@@ -75,6 +75,16 @@ static inline void shut(struct file *f)
     file_put(f);
 }
 
+/* Files "f0", "f1" ... */
+static inline void create_files(struct file **f, int n)
+{
+    char name[16];
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof(name), "f%d", i);
+        f[i] = env_create(name, 0644);
+    }
+}
+
 static char page[1 << 20];
 
 static inline void fill_page(char seed)

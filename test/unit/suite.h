@@ -14,6 +14,17 @@
         return;                                                                                    \
     } while (0)
 
+/* A case of the suite with what goes before and after each of its tests; seconds: that one may
+ * take. */
+static inline TCase *add_case(Suite *s, const char *name, SFun before, SFun after, double seconds)
+{
+    TCase *t = tcase_create(name);
+    tcase_add_checked_fixture(t, before, after);
+    tcase_set_timeout(t, seconds);
+    suite_add_tcase(s, t);
+    return t;
+}
+
 /* Runs it and frees it.  Returns main()'s exit code.  CK_VERBOSITY is heeded (check's manual). */
 static inline int run_suite(Suite *s)
 {

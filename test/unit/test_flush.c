@@ -220,12 +220,9 @@ START_TEST(progress_is_told)
 {
     start(NO_LULL);
     struct file *f[10];
-    char name[16];
-    for (int i = 0; i < 10; i++) {
-        snprintf(name, sizeof(name), "f%d", i);
-        f[i] = env_create(name, 0644);
+    create_files(f, 10);
+    for (int i = 0; i < 10; i++)
         env_write(f[i], page, sizeof(page), 0);
-    }
     struct seen s = {.go_on = true};
     ck_assert_int_eq(flush_all(see, &s), 0);
     ck_assert_uint_ge(s.calls, 1);

@@ -202,10 +202,7 @@ START_TEST(rewritten_while_it_is_flushed)
     enum { FILES = 30, ROUNDS = 20 };
     struct file *f[FILES];
     char name[16];
-    for (int i = 0; i < FILES; i++) {
-        snprintf(name, sizeof(name), "f%d", i);
-        f[i] = env_create(name, 0644);
-    }
+    create_files(f, FILES);
     for (int r = 0; r < ROUNDS; r++)
         for (int i = 0; i < FILES; i++) {
             memset(page, 'A' + (i + r) % 26, 300000);

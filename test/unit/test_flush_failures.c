@@ -386,9 +386,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("flush_failures");
-    TCase *t = tcase_create("flush_failures");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 100);
+    TCase *t = add_case(s, "flush_failures", setup, teardown, 100);
     tcase_add_test(t, a_file_that_is_too_large);
     tcase_add_test(t, a_failed_file_is_tried_again_by_itself);
     tcase_add_test(t, unlinked_is_never_flushed);
@@ -398,11 +396,8 @@ int main(void)
     tcase_add_test(t, a_stop_in_the_middle_keeps_what_is_dirty);
     tcase_add_test(t, what_a_dead_daemon_left_is_flushed);
     tcase_add_test(t, dirty_files_are_named_in_the_session);
-    suite_add_tcase(s, t);
-    t = tcase_create("user");
-    tcase_add_checked_fixture(t, setup_user, teardown);
+    t = add_case(s, "user", setup_user, teardown, 100);
     tcase_add_test(t, a_file_that_may_not_be_written);
     tcase_add_test(t, a_file_without_owner_write);
-    suite_add_tcase(s, t);
     return run_suite(s);
 }

@@ -596,9 +596,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("pfs_data");
-    TCase *t = tcase_create("pfs_data");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 60);
+    TCase *t = add_case(s, "pfs_data", setup, teardown, 60);
     tcase_add_test(t, chunks_of_a_version);
     tcase_add_test(t, chunks_by_fid_and_path);
     tcase_add_test(t, readers_by_path_are_bounded);
@@ -612,9 +610,7 @@ int main(void)
     tcase_add_test(t, punching_stays_within_the_file);
     tcase_add_test(t, punching_where_the_pfs_can_not);
     tcase_add_test(t, an_unlinked_file_is_said_to_be);
-    suite_add_tcase(s, t);
-    t = tcase_create("modes"); /* as an ordinary user */
-    tcase_add_checked_fixture(t, setup_user, teardown);
+    t = add_case(s, "modes", setup_user, teardown, 60); /* as an ordinary user */
     tcase_add_test(t, a_file_that_its_owner_may_not_write);
     tcase_add_test(t, not_even_readable_is_written_back);
     tcase_add_test(t, the_applications_chmod_during_write_back_holds);
@@ -622,6 +618,5 @@ int main(void)
     tcase_add_test(t, stripping_keeps_setgid_that_means_locking);
     tcase_add_test(t, a_dead_daemons_raised_mode_is_given_back);
     tcase_add_test(t, somebody_elses_file);
-    suite_add_tcase(s, t);
     return run_suite(s);
 }
