@@ -1,6 +1,12 @@
 /* test_peer.c - messages between processes over UCX: bytes, sizes, deadlines, buffers. */
 #include "peer_nodes.h"
 
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 /* ---- data ---- */
 
 static const size_t sizes[] = {0, 1, 4095, 4096, 65535, 65536, 65537, MIB, 16 * MIB};

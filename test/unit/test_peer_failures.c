@@ -1,6 +1,16 @@
 /* test_peer_failures.c - nodes that stop, die, come back, or do not belong here. */
 #include "peer_nodes.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* Large reads and writes are under way when it stops: their buffers are ours again only after a
  * forced close. */
 static void stop_amid_transfers(struct node *n)

@@ -1,0 +1,94 @@
+/* locks.c - commands about locks. */
+#include "commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "placement/claim.h"
+
+/* PATH KIND [TYPE] [START END] OWNER, as the command has them. */
+static int lock_of(const struct command *c, bool type, bool range, struct lock_ask *a)
+{
+    int i = 3;
+
+    memset(a, 0, sizeof(*a));
+    a->flock = !strcmp(word(c, 2), "flock");
+    a->type = F_UNLCK;
+    a->end = INT64_MAX;
+    a->pid = (uint32_t)getpid();
+    if (type)
+        a->type = !strcmp(word(c, i++), "w") ? F_WRLCK : F_RDLCK;
+    if (range) {
+        a->start = number(c, i++);
+        a->end = number(c, i++);
+    }
+    a->owner = number(c, i);
+    return fid_at(word(c, 1), &a->fid);
+}
+
+static void locked(void *arg, int err, const struct lock_ask *found)
+{
+    (void)found;
+    answer_code(arg, err);
+}
+
+static void tested(void *arg, int err, const struct lock_ask *found)
+{
+    if (err)
+        answer_code(arg, err);
+    else if (found->type == F_UNLCK)
+        answer(arg, "free");
+    else
+        answer(arg, "%s %" PRIu64 " %" PRIu64, found->type == F_WRLCK ? "w" : "r", found->start,
+               found->end);
+}
+
+void do_lock(struct command *c)
+{
+    bool unlocks = !strcmp(word(c, 0), "unlock"), wait = !strcmp(word(c, 7), "wait");
+    struct lock_ask a;
+    int err = lock_of(c, !unlocks, true, &a);
+    uint64_t id;
+
+    if (err) {
+        answer_code(c, err);
+        return;
+    }
+    id = c->lock_id = lock_new_id();
+    command_waits(c);
+    lock_request_as(id, &a, wait, locked, c);
+}
+
+void do_test(struct command *c)
+{
+    struct lock_ask a;
+    int err = lock_of(c, true, true, &a);
+
+    if (err)
+        answer_code(c, err);
+    else
+        lock_test(&a, tested, c);
+}
+
+void do_drop(struct command *c)
+{
+    struct lock_ask a;
+    int err = lock_of(c, false, false, &a);
+
+    if (err)
+        answer_code(c, err);
+    else
+        lock_drop_owner(a.fid, a.flock, a.owner, locked, c);
+}
+
+void do_cancel(struct command *c)
+{
+    uint64_t id = command_lock_id(word(c, 1));
+
+    if (id)
+        lock_cancel(id);
+    answer_code(c, id ? 0 : -ENOENT);
+}
