@@ -79,7 +79,7 @@ static bool name_gone(struct inode *dir, const char *name, const struct statx *w
             path_of_another_name(i);
         inode_put(i);
     }
-    pfs_drop_fd(node);
+    pfs_gone(node);
     pfs_unref(node);
     return last;
 }
@@ -173,7 +173,7 @@ static void rmdir_fn(struct request *r)
         struct pfs_node *node = pfs_child(r->inode->node, r->name);
         inode_lost_name(i, node);
         inode_gone(i);
-        pfs_drop_fd(node);
+        pfs_gone(node);
         pfs_unref(node);
         inode_put(i);
     }

@@ -19,11 +19,11 @@
 /* ---- claim_free.c ---- */
 /* The sender's requests up to this number hold nothing any more.  v: what the PFS has, NULL: not
  * known.  Does not wait; any thread. */
-/* A home has answered in this view: it is complete, so all members have adopted the view. */
-void claim_note_settled(uint64_t view);
 void claim_tell_free(struct fid fid, uint64_t inc, uint64_t number, const struct version *v);
 
 /* ---- claim_where.c ---- */
+/* A home has answered in this view: it is complete, so all members have adopted the view. */
+void claim_note_settled(uint64_t view);
 void claim_where_start(void);
 /* For a new view, or for a home to become ready; at most ms. */
 void claim_wait(unsigned ms);

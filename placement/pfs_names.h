@@ -54,7 +54,7 @@ void pfs_expect(struct pfs_node *n, struct fid fid);
 /* The name is gone (unlinked, or replaced by a rename): its descriptor is dropped from the cache
  * now (or .nfs files stay), the object loses its name: functions answer -ESTALE, and pfs_child
  * makes a new object.  pfs_moved gives it a name again. */
-void pfs_drop_fd(struct pfs_node *n);
+void pfs_gone(struct pfs_node *n);
 
 /* -ENOENT for the hidden name */
 int pfs_lookup(struct pfs_node *parent, const char *name, struct statx *stx);

@@ -224,7 +224,7 @@ void pfs_expect(struct pfs_node *n, struct fid fid)
     pfs_fd_close(fd);
 }
 
-void pfs_drop_fd(struct pfs_node *n)
+void pfs_gone(struct pfs_node *n)
 {
     if (n == root)
         return;

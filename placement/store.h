@@ -218,7 +218,7 @@ struct snapshot {
     struct run *runs;
     size_t nruns;
     uint64_t bytes;
-    struct snapshot_pages *pages; /* store.c's own: which pages, minus those written since */
+    struct snapshot_pages *pages; /* store_copyout.c's own: which pages, minus those written since */
 };
 /* Takes dirty pages from offset `from` on, at most about `max` bytes; left out are pages that are
  * being written now, and those between the first and the last page of another snapshot.  0 or

@@ -59,15 +59,15 @@ const uint8_t *session_secret(void); /* 32 bytes */
 const char *session_name(void);
 int session_dirfd(void);
 
-/* Probe files: the first node makes three files in probes/ and records their fids, given by
- * fid_of_path (placement's; called with a descriptor opened O_PATH).  Later nodes look them up in
+/* Probe files: the first node makes three files in probes/ and records their fids, given by fid_of
+ * (placement's fid_of_fd; called with a descriptor opened O_PATH).  Later nodes look them up in
  * another order and compare.  -EXDEV with err set when they differ: a PFS without stable inode
  * numbers. */
 typedef int (*session_fid_fn)(int fd, struct fid *out);
 int session_probe(session_fid_fn fid_of, char *err, size_t errlen);
 
-/* This node's file nodes/ID.  -EEXIST when a file of the same name, another id and the same running
- * boot... is NOT checked here (members does). */
+/* This node's file nodes/ID.  Whether another node has the same name is not looked at here (members
+ * does). */
 int session_write_node(const struct member *self);
 /* One node's: -ENOENT; -EPROTO, when it is malformed: with a warning, as any other error. */
 int session_read_node(uint64_t id, struct member *out);

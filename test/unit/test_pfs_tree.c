@@ -133,7 +133,7 @@ START_TEST(very_deep_trees)
         char last[NAME_BYTES];
         struct pfs_node *parent = pfs_parent_of(n, last);
         ck_assert_int_eq(pfs_rmdir(parent, last, NULL), 0);
-        pfs_drop_fd(n);
+        pfs_gone(n);
         pfs_unref(n);
         n = parent;
     }
