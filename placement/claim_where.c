@@ -1,7 +1,7 @@
 /* claim_where.c - where files' latest bytes are: asks homes, and the claimants that they name
  * (docs/protocol.md, rules 8 and 12-14).
  *
- *     ask the home (WHERE) --AT PFS, LOST--> done
+ *     ask the home, or next while the home is suspected (WHERE) --AT PFS, LOST--> done
  *          ^         '-------AT a node-----> ask the claimant (ASK) --HAVE--> done
  *          '------------------------ "not mine" ------'
  *
@@ -166,7 +166,23 @@ static struct msg *ask_msg(const struct search *q, const struct sent *s, enum ms
     return m;
 }
 
-/* One message per node that must be asked: homes (WHERE) or claimants (ASK). */
+static bool suspected(uint64_t node)
+{
+    return node != members_self() && !strcmp(members_state(node), "suspected");
+}
+
+/* Who is asked where a file is: its home, or next if the home is silent. */
+static uint64_t teller(const struct view *v, struct fid fid)
+{
+    uint64_t home = view_home(v, fid), next;
+
+    if (!home || !suspected(home))
+        return home;
+    next = ring_home(ring_of(v), fid, 1);
+    return next && !suspected(next) ? next : home;
+}
+
+/* One message per node that must be asked: tellers (WHERE) or claimants (ASK). */
 static unsigned sort_out(const struct search *q, const struct view *v, bool claimants,
                          struct sent **out)
 {
@@ -174,7 +190,7 @@ static unsigned sort_out(const struct search *q, const struct view *v, bool clai
     unsigned n = 0;
 
     for (unsigned i = 0; i < q->n; i++) {
-        uint64_t to = claimants ? q->at[i] : view_home(v, q->fids[i]);
+        uint64_t to = claimants ? q->at[i] : teller(v, q->fids[i]);
         unsigned k = 0;
 
         if (q->state[i] == DONE || !to || (claimants != (q->at[i] != 0)))
@@ -290,13 +306,13 @@ static unsigned still_open(struct search *q)
     return open;
 }
 
-/* Of those whose home is this node. */
+/* Of those whose home, or next, this node is. */
 static void ask_here(struct search *q, const struct view *v)
 {
     struct item_at at;
 
     for (unsigned i = 0; i < q->n; i++) {
-        if (q->state[i] == DONE || q->at[i] || view_home(v, q->fids[i]) != members_self() ||
+        if (q->state[i] == DONE || q->at[i] || teller(v, q->fids[i]) != members_self() ||
             !home_where_here(v->number, q->fids[i], &at))
             continue;
         claim_note_settled(v->number);

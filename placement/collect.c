@@ -100,11 +100,18 @@ void collect_begin(const struct view *v)
     frozen.blinds = copy_of(self.blinds, self.nblinds, sizeof(*self.blinds));
 }
 
-void collect_note_next(uint64_t home, uint64_t view)
+bool collect_is_next(uint64_t home, uint64_t view)
 {
     for (uint32_t i = 0; i < self.nnextof; i++)
         if (self.nextof[i].home == home && self.nextof[i].view == view)
-            return;
+            return true;
+    return false;
+}
+
+void collect_note_next(uint64_t home, uint64_t view)
+{
+    if (collect_is_next(home, view))
+        return;
     self.nextof = xrealloc(self.nextof, (self.nnextof + 1) * sizeof(*self.nextof));
     self.nextof[self.nnextof++] = (struct item_nextof){home, view};
 }

@@ -22,8 +22,8 @@ void home_all_adopted(const struct view *v);
  * instead (NULL: arg is owned elsewhere).  Network thread. */
 void home_later(void (*fn)(void *arg), void (*drop)(void *arg), void *arg);
 
-/* This node's own WHERE and WANT, without a message, if this node is the file's home in that view and
- * the answer is its alone to give; false: a message must be sent, which comes after those that were
+/* This node's own WHERE and WANT, without a message, if this node is the file's home (WHERE: or next) in
+ * that view and the answer is its alone to give; false: a message must be sent, which comes after those that were
  * sent before.  Any thread that holds no lock beyond RANK_HOME. */
 bool home_where_here(uint64_t view, struct fid fid, struct item_at *at);
 /* True: the claim is granted, with the version that the PFS has as far as the home knows. */

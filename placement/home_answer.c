@@ -16,10 +16,22 @@ struct lock home_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_HOME};
 
 /* ---- may it answer? ---- */
 
+static bool acts_in(uint64_t view)
+{
+    return home.view && home.complete && view == home.view->number && members_lease();
+}
+
 bool home_may_tell(uint64_t view, struct fid fid)
 {
-    return home.view && home.complete && view == home.view->number && members_lease() &&
-           ring_home(home.ring, fid, 0) == members_self();
+    return acts_in(view) && ring_home(home.ring, fid, 0) == members_self();
+}
+
+bool home_may_tell_where(uint64_t view, struct fid fid)
+{
+    if (home_may_tell(view, fid))
+        return true;
+    return acts_in(view) && ring_home(home.ring, fid, 1) == members_self() &&
+           collect_is_next(ring_home(home.ring, fid, 0), view);
 }
 
 bool home_may_grant(uint64_t view, struct fid fid)

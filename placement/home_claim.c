@@ -68,11 +68,16 @@ static void handle_want(struct msg *m)
     }
 }
 
+/* Next's word is the home's: no grant was given of which next has not heard.  Only what was given
+ * back it may hear late, and versions it does not know. */
 void home_where_is(struct fid fid, struct item_at *at)
 {
     const struct record *r = record_find(fid);
+    bool as_next = ring_home(home.ring, fid, 0) != members_self();
     uint64_t blind;
 
+    if (as_next && r && r->stamp_view != home.view->number)
+        r = NULL; /* of an older view: in this one the home had none */
     memset(at, 0, sizeof(*at));
     if (r && r->claimant) {
         at->node = r->claimant;
@@ -86,7 +91,10 @@ void home_where_is(struct fid fid, struct item_at *at)
         return;
     }
     at->where = AT_PFS;
-    hint_get(fid, &at->known, &at->version, &at->same_as);
+    if (as_next)
+        at->known = KNOWN_LOST;
+    else
+        hint_get(fid, &at->known, &at->version, &at->same_as);
 }
 
 static void handle_where(struct msg *m)
@@ -94,7 +102,7 @@ static void handle_where(struct msg *m)
     struct msg *r;
 
     for (uint32_t i = 0; i < m->where.fids.n; i++) {
-        if (!home_may_tell(m->head.view, m->where.fids.v[i].fid)) {
+        if (!home_may_tell_where(m->head.view, m->where.fids.v[i].fid)) {
             home_ask_again(m);
             return;
         }

@@ -12,7 +12,7 @@
 bool home_where_here(uint64_t view, struct fid fid, struct item_at *at)
 {
     lock_take(&home_lock);
-    bool told = home_may_tell(view, fid);
+    bool told = home_may_tell_where(view, fid);
     if (told)
         home_where_is(fid, at);
     lock_drop(&home_lock);

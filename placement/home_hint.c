@@ -9,8 +9,6 @@
 #include <stdlib.h>
 
 #define HINTS 65536
-/* AT.known: there was a version, the home does not have it any more: look at the PFS */
-#define KNOWN_LOST 3
 
 static struct hint {
     struct fid fid;

@@ -50,14 +50,18 @@ void home_arm(uint64_t ms);
 void hint_set(struct fid fid, const struct version *v);
 /* The version moved without a change of the data. */
 void hint_same(const struct body_same *s);
+/* AT.known: there was a version, the home does not have it any more: look at the PFS. */
+#define KNOWN_LOST 3
 /* For AT.  known stays 0 only if nobody gave this file back in this view: then what the asker saw
  * of it still holds. */
 void hint_get(struct fid fid, uint8_t *known, struct version *version, struct version *same_as);
 void hints_drop(void);
 
 /* ---- home_answer.c ---- */
-/* To who asks in that view.  WHERE: complete and under a lease (rule 8). */
+/* To who asks in that view: complete and under a lease. */
 bool home_may_tell(uint64_t view, struct fid fid);
+/* WHERE (rule 8): also as next, with a copy of all that the home has in this view. */
+bool home_may_tell_where(uint64_t view, struct fid fid);
 /* Grants: also settled, and next has this view's records (rule 9). */
 bool home_may_grant(uint64_t view, struct fid fid);
 void home_refuse(struct msg *m, int err);

@@ -60,6 +60,7 @@ void collect_finish(const struct view *v);
 uint64_t collect_blind(const struct view *v, struct fid fid);
 /* What this node says of itself in ADOPTED. */
 void collect_note_next(uint64_t home, uint64_t view); /* COPY(view, 0) came from home */
+bool collect_is_next(uint64_t home, uint64_t view);   /* ... and was noted */
 /* home_view, nextof, blinds: malloc'd */
 void collect_fill(const struct view *v, struct body_adopted *b);
 void collect_stop(void);

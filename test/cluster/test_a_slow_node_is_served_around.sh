@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A node that stands still is suspected and served around, and is in full use again when it goes on: no view is made
-# without it. One that waits for a slow PFS is not suspected. One that is killed is known at once.
+# A node that stands still is suspected and served around, also as the home of what is read, and is in full use again when
+# it goes on: no view is made without it. One that waits for a slow PFS is not suspected. One that is killed is known at once.
 # timeout: 150
 # waits
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -51,18 +51,22 @@ wait "$reader" || fail "wrong bytes: $(cat "$W/cmp.out")"
 check_equal "suspicions while c's PFS was slow" "$(($(suspicions a) + $(suspicions b)))" 0
 [ "$(status_of c .counters.served_bytes)" -gt 1000000 ] || fail "c did not serve its share"
 
-# c stands still. What needs it for a decision, as the home of a file, waits for it.
-second=
+# c stands still: a file of which it is the home and one of another home are read, looked at and opened
+second='' stopped=''
 for n in 1 2 3 4 5 6 7 8; do
-    eddy ring "$W/mnt-a/second$n" | grep -q '^  home   c,' || second=second$n
+    if eddy ring "$W/mnt-a/second$n" | grep -q '^  home   c,'; then stopped=second$n; else second=second$n; fi
 done
 [ -n "$second" ] || skip "c is the home of all files"
-exec 7<"$W/mnt-a/$second"
+[ -n "$stopped" ] || skip "c is the home of no file"
+exec 7<"$W/mnt-a/$second" 8<"$W/mnt-a/$stopped"
 kill -STOP "${NODE_PID[c]}"
 start=$SECONDS
 cmp - "$PFS/$second" <&7 || fail "wrong bytes"
-exec 7<&-
-[ $((SECONDS - start)) -lt 20 ] || fail "a read took $((SECONDS - start)) s"
+cmp - "$PFS/$stopped" <&8 || fail "wrong bytes of a file whose home stands still"
+exec 7<&- 8<&-
+check_equal "size, by a node that has not looked yet" "$(stat -c %s "$W/mnt-b/$stopped")" $((24 << 20))
+check_same "$W/mnt-b/$stopped" "$PFS/$stopped"
+[ $((SECONDS - start)) -lt 20 ] || fail "reads took $((SECONDS - start)) s"
 wait_for 20 state_of_c a suspected || fail "c is not suspected by who asked it"
 [ "$(suspicions a)" -gt 0 ] || fail "no suspicion is counted"
 kill -CONT "${NODE_PID[c]}"

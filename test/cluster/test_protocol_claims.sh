@@ -89,6 +89,28 @@ expect OK c close-writer "$claimed"
 expect OK a close-writer "$free"
 becomes 10 PFS b where "$claimed"
 
+step "a home stands still: the next one tells where its files are, in the same view"
+still=$(NOT="$dirty" file_at a b c)
+free=$(SKIP=1 NOT="$dirty" file_at a b c)
+given_back=$(SKIP=2 NOT="$dirty" file_at a b c)
+expect HERE a open-writer "$still"
+expect HERE a open-writer "$given_back"
+expect OK a close-writer "$given_back"
+becomes 10 PFS c where "$given_back"
+view=$(ask a view)
+kill -STOP "${P_PID[b]}"
+start=$SECONDS
+expect 'NODE a *' c where "$still" # by the next one itself
+expect PFS c where "$free"
+expect PFS a where "$free" # by another one
+expect PFS a where "$given_back"
+[ $((SECONDS - start)) -lt 8 ] || fail "it took $((SECONDS - start)) s"
+kill -CONT "${P_PID[b]}"
+becomes 10 'NODE a *' b where "$still"
+check_equal "view" "$(ask a view)" "$view"
+expect OK a close-writer "$still"
+becomes 10 PFS b where "$still"
+
 step "the home and the claimant are killed: next has the record"
 both=$(file_at a b a)
 expect HERE c open-writer "$both"
