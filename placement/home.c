@@ -87,10 +87,12 @@ void home_adopted(const struct view *v)
     lock_take(&home_lock);
     record_each(let_go, NULL);
     free(home.acked);
+    free(home.lock_numbers);
     home = (struct home_state){
         .view = v,
         .ring = ring_of(v),
         .acked = v ? xcalloc(v->nmembers + 1, sizeof(*home.acked)) : NULL,
+        .lock_numbers = v ? xcalloc(v->nmembers + 1, sizeof(*home.lock_numbers)) : NULL,
     };
     hints_drop();
     home_forgets_drop();
@@ -192,6 +194,7 @@ static void stop_here(void *arg)
     record_each(let_go, NULL);
     record_sweep(all, NULL);
     free(home.acked);
+    free(home.lock_numbers);
     home = (struct home_state){0};
     hints_drop();
     home_forgets_drop();

@@ -27,9 +27,10 @@ struct home_state {
     const struct view *view; /* adopted; NULL: not acting */
     const struct ring *ring;
     bool complete;
-    uint64_t count;   /* last stamp given out in this view */
-    bool *acked;      /* by member index: COPIED(view, 0) came, or nothing to copy */
-    unsigned waiting; /* blocking locks in all records */
+    uint64_t count;         /* last stamp given out in this view */
+    bool *acked;            /* by member index: COPIED(view, 0) came, or nothing to copy */
+    unsigned waiting;       /* blocking locks in all records */
+    uint64_t *lock_numbers; /* by member index: the highest of its LOCKs that were taken */
 };
 extern struct home_state home;
 extern struct lock home_lock; /* RANK_HOME: all of the home's state but the timer's */

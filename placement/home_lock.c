@@ -5,7 +5,9 @@
  *
  * A request may come twice, the second time long after its sender has asked for other things: what
  * was queued in a connection that stood still, and that its sender has given up, still comes when
- * the network is back.  So an unlock leaves what later requests have set.
+ * the network is back.  So an unlock leaves what later requests have set, and a lock is set only by a
+ * request that comes in the order of its sender's numbers, or waits here already; what does not is
+ * refused (ESTALE), and who still waits for it asks under a new number.
  */
 #include "placement/home_int.h"
 
@@ -132,14 +134,19 @@ static void weaken(struct record *r, const struct msg *m)
     wake_waiting(r);
 }
 
+static bool same_request(const struct msg *a, const struct msg *b)
+{
+    return a->head.sender == b->head.sender && a->head.incarnation == b->head.incarnation &&
+           a->lock.number == b->lock.number;
+}
+
 /* All with its number: a request may be here twice, when its sender heard nothing for a while. */
 static void cancel(struct record *r, const struct msg *m)
 {
     for (struct pending **p = &r->waiting; *p;) {
         struct pending *w = *p;
 
-        if (w->m->head.sender != m->head.sender || w->m->head.incarnation != m->head.incarnation ||
-            w->m->lock.number != m->lock.number) {
+        if (!same_request(w->m, m)) {
             p = &w->next;
             continue;
         }
@@ -166,10 +173,47 @@ static void ask_lock(struct msg *m)
     wake_waiting(r); /* a conversion may have let others in */
 }
 
+/* ---- the order of requests ---- */
+
+/* Its sender's; NULL: it is no member. */
+static uint64_t *number_of(const struct msg *m)
+{
+    const struct member *s = view_member(home.view, m->head.sender);
+
+    return s && s->incarnation == m->head.incarnation ? &home.lock_numbers[s - home.view->members]
+                                                      : NULL;
+}
+
+static bool waits_here(const struct msg *m)
+{
+    const struct record *r = record_find(m->lock.fid);
+
+    for (const struct pending *w = r ? r->waiting : NULL; w; w = w->next)
+        if (same_request(w->m, m))
+            return true;
+    return false;
+}
+
+/* It was taken before, or what its sender asked for later was: that may have undone it. */
+static bool is_late(const struct msg *m)
+{
+    const uint64_t *last = number_of(m);
+
+    return !last || (m->lock.number <= *last && !waits_here(m));
+}
+
+static void note_number(const struct msg *m)
+{
+    uint64_t *last = number_of(m);
+
+    if (last)
+        *last = MAX(*last, m->lock.number);
+}
+
 static void handle_lock(struct msg *m)
 {
     const struct body_lock *l = &m->lock;
-    bool asks = l->op == LOCK_SET || l->op == LOCK_SET_WAIT || l->op == LOCK_TEST;
+    bool sets = l->op == LOCK_SET || l->op == LOCK_SET_WAIT, asks = sets || l->op == LOCK_TEST;
     struct record *r;
 
     if (l->kind > LOCK_FLOCK || l->type > HELD_NONE || l->start > l->end || l->op > LOCK_WEAKEN ||
@@ -180,9 +224,14 @@ static void handle_lock(struct msg *m)
         home_ask_again(m);
     } else if (asks && blind_locks(record_find(l->fid), l->fid)) {
         home_refuse(m, -EIO);
+    } else if (sets && is_late(m)) {
+        home_refuse(m, -ESTALE);
     } else if (asks) {
+        if (sets)
+            note_number(m);
         ask_lock(m);
     } else {
+        note_number(m);
         r = record_find(l->fid);
         if (r && l->op == LOCK_CANCEL)
             cancel(r, m);

@@ -43,6 +43,7 @@ struct op {
     bool converted; /* flock: its older lock went when this one was asked for */
     bool quiet;     /* of set_right: made anew if it must be sent again */
     bool parked;    /* not sent: others of its owner must end first */
+    bool late;      /* the home takes nothing of its number any more: it needs a new one */
 };
 
 static struct op *ops; /* network thread */
@@ -305,6 +306,7 @@ static void answered(void *arg, int err, struct msg *reply, bool *keep)
     if (!err && grant && (!v || v->number != o->view || reply->head.view != o->view))
         err = -E_ASK_AGAIN; /* granted under a view that is over: the new home does not know */
     if (err) {
+        o->late = err == -ESTALE && !o->cancelled; /* a cancelled one is cancelled by its number */
         again(o, err);
     } else if (grant) {
         granted(o);
@@ -334,8 +336,10 @@ static void send_op(void *arg)
         remove_op(o);
         return;
     }
-    if (!o->view)
-        o->number = lock_new_id(); /* in the order of sending: the home goes by it (home_lock.c) */
+    /* in the order of sending: the home goes by it (home_lock.c) */
+    if (o->view != v->number || o->late)
+        o->number = lock_new_id();
+    o->late = false;
     if (o->cancelled && sets(o))
         o->op = LOCK_CANCEL;
     else if (!o->view)

@@ -23,6 +23,9 @@
  *   test PATH fcntl|flock r|w START END OWNER free | r START END | w START END
  *   drop PATH fcntl|flock OWNER               OK: all locks of this owner on the file
  *   cancel TAG                                OK: the lock command of that tag does not wait any more
+ *   number                                    the number that a lock request would have now
+ *   late PATH fcntl|flock r|w START END OWNER NUMBER [unlock]     what the home says to a request of that number: sent as it is,
+ *                                             and what it does is not known to this node
  *   ring PATH                                 home next (names)
  *   view                                      NUMBER NAME,NAME absent NAME,... lease 0|1 settled 0|1
  *   status                                    claims N records N locks N lost N

@@ -93,6 +93,47 @@ expect OK a unlock "$f" fcntl 100 100 1
 check_equal "lock of b" "$(answer b "$first")" OK
 expect OK b unlock "$f" fcntl 100 100 1
 
+step "a copy of a request that comes late locks nothing"
+old=$(ask a number)
+expect OK a lock "$f" fcntl w 300 309 1
+expect OK a unlock "$f" fcntl 300 309 1
+expect ESTALE a late "$f" fcntl w 300 309 1 "$old"
+expect OK b lock "$f" fcntl w 300 309 1
+expect OK b unlock "$f" fcntl 300 309 1
+old=$(ask a number)
+expect OK a lock "$f" fcntl w 300 309 1
+expect OK a lock "$f" fcntl r 300 309 1
+expect ESTALE a late "$f" fcntl w 300 309 1 "$old"
+expect OK b lock "$f" fcntl r 300 309 1
+expect OK b unlock "$f" fcntl 300 309 1
+expect OK a unlock "$f" fcntl 300 309 1
+expect OK b drop "$f" flock 1
+old=$(ask a number)
+expect OK a lock "$f" flock w 0 max 3
+expect OK a lock "$f" flock r 0 max 3
+expect ESTALE a late "$f" flock w 0 max 3 "$old"
+expect OK b lock "$f" flock r 0 max 1
+expect OK a drop "$f" flock 3
+expect OK b drop "$f" flock 1
+
+step "... nor does that of one that was cancelled, and who still waits asks under a new number"
+expect OK b lock "$f" fcntl w 300 309 1
+old=$(ask a number)
+say a lock "$f" fcntl w 300 309 1 wait; first=$TAG
+becomes 10 'w 300 309' a test "$f" fcntl w 300 309 1 # a message after it: it is at the home
+expect OK a cancel "$first"
+check_equal "cancelled lock of a" "$(answer a "$first")" EINTR
+expect ESTALE a late "$f" fcntl w 300 309 1 "$old"
+expect OK b unlock "$f" fcntl 300 309 1
+expect OK b lock "$f" fcntl w 300 309 2
+expect OK b unlock "$f" fcntl 300 309 2
+now=$(ask a number)
+expect OK a late "$f" fcntl w 300 309 9 $((now + 4)) unlock # what comes next has been overtaken
+expect OK a lock "$f" fcntl w 300 309 1
+expect EAGAIN b lock "$f" fcntl w 300 309 1
+expect OK a unlock "$f" fcntl 300 309 1
+expect OK b lock "$f" flock w 0 max 1
+
 step "a conversion of flock gives up the older lock"
 expect OK b drop "$f" flock 1
 expect OK a lock "$f" flock r 0 max 5

@@ -96,6 +96,8 @@ static const struct {
     {"test", do_test, NULL},
     {"drop", do_drop, NULL},
     {"cancel", do_cancel, NULL},
+    {"number", do_number, NULL},
+    {"late", NULL, do_late},
     {"ring", do_ring, NULL},
     {"view", do_view, NULL},
     {"status", do_status, NULL},

@@ -47,6 +47,8 @@ void do_lock(struct command *c);
 void do_test(struct command *c);
 void do_drop(struct command *c);
 void do_cancel(struct command *c);
+void do_number(struct command *c);
+void do_late(void *c);
 
 /* ---- state.c ---- */
 void do_ring(struct command *c);

@@ -8,6 +8,10 @@
 #include <unistd.h>
 
 #include "placement/claim.h"
+#include "placement/lock_table.h"
+#include "placement/ring.h"
+#include "transport/members.h"
+#include "transport/peer.h"
 
 /* PATH KIND [TYPE] [START END] OWNER, as the command has them. */
 static int lock_of(const struct command *c, bool type, bool range, struct lock_ask *a)
@@ -91,4 +95,36 @@ void do_cancel(struct command *c)
     if (id)
         lock_cancel(id);
     answer_code(c, id ? 0 : -ENOENT);
+}
+
+void do_number(struct command *c)
+{
+    answer(c, "%" PRIu64, lock_new_id());
+}
+
+void do_late(void *arg)
+{
+    struct command *c = arg;
+    const struct view *v = members_view();
+    struct msg *m, *r = NULL;
+    struct lock_ask a;
+    int err = v ? lock_of(c, true, true, &a) : -ENOTCONN;
+
+    if (err) {
+        answer_code(c, err);
+        return;
+    }
+    m = msg_new(MSG_LOCK);
+    m->lock.fid = a.fid;
+    m->lock.number = number(c, 7);
+    m->lock.op = !strcmp(word(c, 8), "unlock") ? LOCK_UNLOCK : LOCK_SET;
+    m->lock.kind = a.flock ? LOCK_FLOCK : LOCK_FCNTL;
+    m->lock.type = a.type == F_WRLCK ? HELD_WRITE : HELD_READ;
+    m->lock.owner = a.owner;
+    m->lock.start = a.flock ? 0 : a.start;
+    m->lock.end = a.flock ? UINT64_MAX : a.end;
+    err = peer_call(view_home(v, a.fid), m, 5000, NULL, 0, &r);
+    if (r)
+        msg_free(r);
+    answer_code(c, err);
 }
