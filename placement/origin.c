@@ -228,6 +228,8 @@ static void run_answered(void *arg)
     int err = o->asked_err ? o->asked_err : chunk_answer_check(c, &o->key, o->asked);
     if (members_no_contact(err))
         members_doubt(o->asked);
+    else
+        former_answered(o->asked, !err);
     if (err) {
         run_pfs(o);
         return;
