@@ -213,7 +213,8 @@ int conflict_check(struct file *f, bool *settled)
             err = write_beside(f, found, &stx);
         if (!err) {
             let_go(f);
-            f->forgotten = false;
+            if (f->forgotten)
+                claim_forgotten_settled(f);
             *settled = true;
         }
     }

@@ -220,13 +220,16 @@ static int begin_and_run(struct pass_gate *g, bool *clean)
 {
     struct file *f = g->f;
     int err = pass_gate(g, 0);
-    if (err)
+    bool aside = err == -EIO && f->forgotten; /* not into the file, but beside it it may go */
+    if (err && !aside)
         return err;
     if (__atomic_load_n(&f->unchecked, __ATOMIC_RELAXED)) {
         err = conflict_check(f, clean);
         if (err || *clean)
             return err;
     }
+    if (aside)
+        return -EIO;
     err = store_pass_mark(f, gate_of, g);
     if (err)
         return err;

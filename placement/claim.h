@@ -72,8 +72,12 @@ void claim_named(struct fid fid, uint64_t claimant, const char *path);
 /* At start: takes up the claims that the store holds (dirty) and drops the clean ones. Before
  * members_join. */
 int claim_recover(void);
-/* ... and when flush_check_recovered has put aside what an operator had forgotten. */
+/* ... and when flush_check_recovered has put aside what an operator had forgotten: its marks go, but
+ * for those of what could not be put aside. */
 void claim_marks_done(void);
+/* A file that was forgotten has been put aside: its mark goes.  Before its claim is given back, so
+ * that the mark covers none that comes later.  Blocks on the PFS. */
+void claim_forgotten_settled(struct file *f);
 /* Before each piece of a file that is flushed: 0, or -EIO: its claim is void (an operator has
  * forgotten it while this node was cut off), or the PFS's error.  May block on the PFS. */
 int claim_may_flush(struct file *f);

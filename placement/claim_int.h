@@ -46,6 +46,9 @@ bool claim_is_marked(struct fid fid, uint64_t inc, uint64_t number);
 void claim_set_forgotten(struct file *f);
 /* Fenced, and about to join: own claims that are marked are void.  Blocks on the PFS. */
 void claim_marks_void(void);
+/* Network thread: a view was adopted (NULL: none), and by all. */
+void claim_marks_adopted(const struct view *v);
+void claim_marks_all_adopted(void);
 
 /* ---- claim_serve.c, claim_named.c ---- */
 void claim_serve_start(void);

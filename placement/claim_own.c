@@ -118,6 +118,18 @@ bool own_has(struct fid fid, uint64_t *inc, uint64_t *number)
     return o != NULL;
 }
 
+bool own_all_ready(void)
+{
+    bool all = true;
+
+    lock_take(&own_lock);
+    for (unsigned b = 0; b < nbuckets && all; b++)
+        for (const struct own *o = table[b]; o && all; o = o->next)
+            all = o->ready;
+    lock_drop(&own_lock);
+    return all;
+}
+
 unsigned own_count(void)
 {
     unsigned n;

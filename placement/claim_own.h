@@ -15,6 +15,7 @@ bool own_add(struct fid fid, uint64_t inc, uint64_t number, uint64_t view);
 void own_ready(struct fid fid);
 void own_remove(struct fid fid);
 bool own_has(struct fid fid, uint64_t *inc, uint64_t *number);
+bool own_all_ready(void);
 unsigned own_count(void);
 /* From now on only grants of this view are taken (0: none). */
 void own_adopted(uint64_t view);

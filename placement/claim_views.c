@@ -71,6 +71,7 @@ static void adopted(const struct view *v)
     own_adopted(v ? v->number : 0);
     home_adopted(v);
     former_adopted(v);
+    claim_marks_adopted(v);
     lost_look(v);
     claim_wake();
 }
@@ -85,6 +86,7 @@ static void fill_adopted(const struct view *v, uint64_t to, struct msg *m)
 static void all_adopted(const struct view *v)
 {
     home_all_adopted(v);
+    claim_marks_all_adopted();
     claim_wake();
 }
 
