@@ -132,10 +132,10 @@ static int take_up(void *arg, struct file *f)
 int flush_recover(void)
 {
     struct found found = {0, 0, 0};
+    name_all_lost(); /* first: what is taken up may be flushed, and clean, at once */
     int err = store_each_claimed(take_up, &found);
     if (err)
         return err;
-    name_all_lost();
     names_go();
     if (found.files) {
         char text[32];
