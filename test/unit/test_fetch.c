@@ -324,8 +324,10 @@ static void order_moved_here(struct order *o)
     for (uint64_t i = 0; i < stx.stx_size / NODE_CHUNK; i++) {
         o->out[0] = i;
         o->out[1] = former_owner(fid, i);
-        if (ring_owner(r, fid, i, 0) == members_self() && o->out[1])
-            return;
+        if (ring_owner(r, fid, i, 0) != members_self() || !o->out[1])
+            continue;
+        former_answered(o->out[1], true); /* whatever it had not before: it is to be asked */
+        return;
     }
     o->err = -ENOENT;
 }
