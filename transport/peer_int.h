@@ -6,6 +6,7 @@
  *   peer_conn.c   peers: addresses, hello, up and down, messages that wait for a connection
  *   peer_ucx.c    the worker in the loop, endpoints, active messages; the only one that includes UCX
  *   peer_env.c    UCX's settings before exec
+ *   peer_epoll.c  the epoll_wait that UCX calls
  *   buffers.c     bounded memory
  */
 #ifndef EDDY_TRANSPORT_PEER_INT_H
@@ -161,6 +162,11 @@ void incoming_drop(uint64_t from); /* those of this node */
 
 /* UCX's settings that must be equal on all nodes, as text; cut at len. */
 void peer_settings(char *out, size_t len);
+
+/* ---- peer_epoll.c ---- */
+
+/* While it is on, this thread's epoll_wait says of a socket only one thing at a time. */
+void epoll_one_thing(bool on);
 
 /* ---- buffers.c ---- */
 

@@ -344,12 +344,21 @@ static void on_idle(uv_idle_t *h)
     (void)h; /* that it is active keeps the loop from blocking; on_prepare does the work */
 }
 
+/* The only place where UCX's transports run: what they are told of a socket: peer_epoll.c. */
+static unsigned progress_once(void)
+{
+    epoll_one_thing(true);
+    unsigned n = ucp_worker_progress(ucx.worker);
+    epoll_one_thing(false);
+    return n;
+}
+
 /* Until nothing is left, or its turn is over.  True if it moved anything. */
 static bool progress(void)
 {
     bool moved = false;
     for (unsigned i = 0; i < ROUNDS; i++) {
-        unsigned n = ucp_worker_progress(ucx.worker);
+        unsigned n = progress_once();
         if (ucx.failures)
             report_failures();
         if (ucx.leavers)
@@ -506,8 +515,8 @@ void ucx_stop(void)
         return;
     close_leavers();
     while ((ucx.sending || ucx.receiving) && boot_ms() < end)
-        ucp_worker_progress(ucx.worker);
-    while (ucp_worker_progress(ucx.worker) && boot_ms() < end)
+        progress_once();
+    while (progress_once() && boot_ms() < end)
         ;
     if (ucx.sending || ucx.receiving)
         log_warn("UCX still holds %u sends and %u receives at the end", ucx.sending, ucx.receiving);

@@ -32,8 +32,10 @@ static void stop_amid_transfers(struct node *n)
     t = boot_ms() - t;
     ck_assert_msg(t < 10000, "after %llu ms", (unsigned long long)t);
     for (unsigned i = 0; i < FLIGHT; i++) {
-        ck_assert_msg(!a[i].err || a[i].err == -ETIMEDOUT || a[i].err == -ECONNRESET, "%s",
-                      strerror(-a[i].err));
+        /* ECONNREFUSED: asked when the first had already waited its second, on a busy machine */
+        ck_assert_msg(!a[i].err || a[i].err == -ETIMEDOUT || a[i].err == -ECONNRESET ||
+                          a[i].err == -ECONNREFUSED,
+                      "%s", strerror(-a[i].err));
         ck_assert(a[i].err || a[i].bytes_right);
         ask_free(&a[i]);
     }
