@@ -2,7 +2,9 @@
  * start. */
 #include "store_pages.h"
 
+#include <linux/fs.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 
 /* ---- the directory ---- */
 
@@ -150,6 +152,35 @@ START_TEST(long_paths_and_renames_survive)
 }
 END_TEST
 
+/* -1: this file system has no such flags. */
+static int flags_of(const char *path)
+{
+    int flags, fd = open(path, O_RDONLY | O_DIRECTORY);
+    ck_assert_int_ge(fd, 0);
+    if (ioctl(fd, FS_IOC_GETFLAGS, &flags))
+        flags = -1;
+    close(fd);
+    return flags;
+}
+
+START_TEST(data_files_are_spread_over_the_disk)
+{
+    char probe[128], data[128];
+    int want = FS_TOPDIR_FL;
+    snprintf(probe, sizeof(probe), "%s/probe.d", cache_dir);
+    snprintf(data, sizeof(data), "%s/data", cache_dir);
+    ck_assert_int_eq(mkdir(probe, 0700), 0);
+    int fd = open(probe, O_RDONLY | O_DIRECTORY);
+    bool can = !ioctl(fd, FS_IOC_SETFLAGS, &want) && flags_of(probe) & FS_TOPDIR_FL;
+    close(fd);
+    ck_assert_int_eq(rmdir(probe), 0);
+    if (can)
+        ck_assert(flags_of(data) & FS_TOPDIR_FL);
+    else
+        ck_assert(flags_of(data) < 0 || !(flags_of(data) & FS_TOPDIR_FL));
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("directory");
@@ -161,5 +192,6 @@ int main(void)
     tcase_add_test(t, another_chunk_size_empties_a_clean_cache_and_refuses_a_dirty_one);
     tcase_add_test(t, what_a_dead_daemon_left_is_listed_without_a_daemon);
     tcase_add_test(t, long_paths_and_renames_survive);
+    tcase_add_test(t, data_files_are_spread_over_the_disk);
     return run_case("store_dir", t);
 }
