@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "flush/flush.h"
+#include "transport/session.h"
 
 #define NAME     "user.eddy.flush"
 #define LONGEST  16                  /* of a value, with room to see that it is too long */
@@ -102,7 +103,7 @@ static uint8_t own_policy(struct inode *i, struct pfs_node *n)
         return own;
     if (ask(n, &p.own)) /* not known: asked again next time */
         return 0;
-    if (ctime && real_ns() - ctime > YOUNG_NS)
+    if (ctime && real_ns() + session_clock_offset_ns() - ctime > YOUNG_NS)
         p.ctime_ns = ctime;
     lock_take(&i->lock);
     if (i->policy.asked_ms <= p.asked_ms)

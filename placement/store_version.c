@@ -2,6 +2,7 @@
  * version or a file made anew makes of them.
  */
 #include "placement/store_int.h"
+#include "transport/session.h"
 
 #include <errno.h>
 #include <string.h>
@@ -110,7 +111,8 @@ void store_set_claim(struct file *f, uint64_t number_inc, uint64_t number,
 static bool version_may_repeat(const struct version *v)
 {
     bool whole = v->mtime_ns % 1000000000 == 0 && v->ctime_ns % 1000000000 == 0;
-    return whole && real_ns() - v->ctime_ns < INT64_C(2000000000);
+    int64_t now_ns = real_ns() + session_clock_offset_ns();
+    return whole && now_ns - v->ctime_ns < INT64_C(2000000000);
 }
 
 bool store_clear_claim(struct file *f, const struct version *clean_version)

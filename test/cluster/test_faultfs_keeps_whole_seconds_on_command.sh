@@ -20,3 +20,9 @@ check_equal "parts of a second of all" \
     "$(find "$M" -printf '%A@ %C@ %T@\n' | grep -c '\.0000000000 .*\.0000000000 .*\.0000000000$')" 2
 tell_faultfs a clear
 check_equal "the time after clear" "$(stat -c %.9Y "$M/file")" 1000000001.900000000
+tell_faultfs a behind 7 >/dev/null
+check_equal "a time of a clock that is behind" "$(stat -c %.9Y "$M/file")" 999999994.900000000
+touch -d @1000000001.9 "$M/file"
+check_equal "a time that is set by it" "$(stat -c %.9Y "$M/file")" 1000000001.900000000
+check_equal "what that is below" "$(stat -c %.9Y "$PFS/file")" 1000000008.900000000
+check_equal "its birth time" "$(stat -c %w "$M/file")" "$born"

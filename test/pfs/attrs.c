@@ -38,8 +38,10 @@ static struct timespec new_time(int to_set, int set, int now, struct timespec ti
 {
     if (to_set & now)
         return (struct timespec){.tv_nsec = UTIME_NOW};
-    if (to_set & set)
+    if (to_set & set) {
+        time.tv_sec += faults_behind();
         return time;
+    }
     return (struct timespec){.tv_nsec = UTIME_OMIT};
 }
 

@@ -22,6 +22,7 @@ const char commands_text[] =
     "  read-only [path=PATTERN]\n"
     "                        what would change something fails with EROFS\n"
     "  whole-seconds         time stamps, except birth times, lose what is below a second\n"
+    "  behind SECONDS        time stamps, except birth times, are of a clock so much behind\n"
     "  bandwidth BYTES, delay-us N, delay-meta-us N\n"
     "                        as the options, from now on\n"
     "  list                  the faults: NUMBER hits=N waiting=N COMMAND\n"
@@ -194,6 +195,14 @@ static int parse_whole_seconds(const struct line *line, struct fault *fault)
     return parse_options(line, line->words + 1, 0, fault);
 }
 
+static int parse_behind(const struct line *line, struct fault *fault)
+{
+    int err = parse_number(line, line->words[1], &fault->bytes);
+
+    fault->kind = FAULT_BEHIND;
+    return err ? err : parse_options(line, line->words + 2, 0, fault);
+}
+
 static int add_fault(const struct line *line, const char *text,
                      int (*parse)(const struct line *line, struct fault *fault))
 {
@@ -250,6 +259,7 @@ static int run(const struct line *line, const char *text)
         {"quota", parse_space, NULL},
         {"read-only", parse_read_only, NULL},
         {"whole-seconds", parse_whole_seconds, NULL},
+        {"behind", parse_behind, NULL},
         {"bandwidth", NULL, limits_set_bandwidth},
         {"delay-us", NULL, limits_set_delay_us},
         {"delay-meta-us", NULL, limits_set_delay_meta_us},

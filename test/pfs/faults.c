@@ -192,16 +192,38 @@ int fault_check_writable(const struct node *node)
     return err;
 }
 
-void faults_shape(struct stat *attr)
+/* Is there one of that kind? *value, if not NULL: the oldest one's. */
+static bool is_set(enum fault_kind kind, uint64_t *value)
 {
-    bool whole = false;
+    const struct fault *fault = NULL;
 
     if (!count)
-        return;
+        return false;
     pthread_mutex_lock(&lock);
-    for (const struct fault *fault = faults; fault; fault = fault->next)
-        whole |= fault->kind == FAULT_WHOLE_SECONDS;
+    for (fault = faults; fault && fault->kind != kind; fault = fault->next)
+        ;
+    if (fault && value)
+        *value = fault->bytes;
     pthread_mutex_unlock(&lock);
+    return fault;
+}
+
+time_t faults_behind(void)
+{
+    uint64_t seconds = 0;
+
+    is_set(FAULT_BEHIND, &seconds);
+    return (time_t)seconds;
+}
+
+void faults_shape(struct stat *attr)
+{
+    time_t behind = faults_behind();
+    bool whole = is_set(FAULT_WHOLE_SECONDS, NULL);
+
+    attr->st_atim.tv_sec -= behind;
+    attr->st_mtim.tv_sec -= behind;
+    attr->st_ctim.tv_sec -= behind;
     if (whole)
         attr->st_atim.tv_nsec = attr->st_mtim.tv_nsec = attr->st_ctim.tv_nsec = 0;
 }

@@ -9,6 +9,7 @@
  *                as fits is written first
  *   read-only    what would change something fails with EROFS
  *   whole seconds  time stamps lose what is below a second, except birth times (they are identity)
+ *   behind       time stamps, except birth times, are of a clock that is so much behind
  *
  * A late error (of writes) is told by the next fsync or close of the open file, once; the bytes
  * are taken and thrown away, as by a client that learns of a quota only when it sends them.
@@ -33,6 +34,7 @@ enum fault_kind {
     FAULT_SPACE,
     FAULT_READ_ONLY,
     FAULT_WHOLE_SECONDS,
+    FAULT_BEHIND,
 };
 
 struct fault {
@@ -42,7 +44,7 @@ struct fault {
     uint64_t ops;        /* error, hang: a bit for each operation */
     int error;           /* error, space: an errno */
     bool late;           /* error, space */
-    uint64_t bytes;      /* short, space */
+    uint64_t bytes;      /* short, space; behind: seconds */
     uint64_t times;      /* so many requests meet it at most; 0: all */
     uint64_t hits;       /* requests that met it */
     uint64_t waiting;    /* hang: requests that wait now */
@@ -83,5 +85,8 @@ void faults_write_ended(struct fault_write *write);
 
 /* Takes from the attributes what this file system does not keep. */
 void faults_shape(struct stat *attr);
+
+/* The seconds that its clock is behind: what a caller sets is so much more below. */
+time_t faults_behind(void);
 
 #endif
