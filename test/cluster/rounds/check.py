@@ -1,10 +1,11 @@
 """Is what the applications saw what close-to-open and locks promise?
 
-check.py PFS EVENTS LOG...: EVENTS has "kill N TIME" for each daemon that was killed. Checked:
+check.py PFS EVENTS LOG...: EVENTS has "kill N TIME" for each daemon that was killed, and "whole N TIME" for each node
+that took part from then on, without a fault. Checked:
   - a page that was read is one that was written, no older than the last write that was closed before the open, and no
     newer than what was begun before the read ended
   - no two nodes had one lock at one time; a daemon's death ends what was locked there
-  - nothing took longer than it may
+  - nothing took longer than it may, and nothing failed where all was whole again
   - what is on the PFS in the end is what was closed last, or of a write after it that failed
 """
 
@@ -90,6 +91,12 @@ def check_times(ops):
             yield f"took {o['end'] - o['begin']:.0f} s: {o}"
 
 
+def check_errors(ops, whole):
+    for o in ops:
+        if o.get("error") not in (None, "EAGAIN") and o["begin"] > whole.get(o["node"], o["begin"]):
+            yield f"failed without a fault: {o}"
+
+
 def check_pfs(pfs, files):
     for name, w in files.items():
         with open(os.path.join(pfs, name), "rb") as f:
@@ -104,14 +111,17 @@ def check_pfs(pfs, files):
 def main():
     pfs, events, *logs = sys.argv[1:]
     ops = list(load(logs))
-    kills = {}
+    kills, whole = {}, {}
     with open(events) as f:
         for line in f:
             what, node, t = line.split()
             if what == "kill":
                 kills.setdefault(int(node), []).append(float(t))
+            else:
+                whole[int(node)] = float(t)
     files = writes_of(ops)
-    wrong = [*check_reads(ops, files), *check_locks(ops, kills), *check_times(ops), *check_pfs(pfs, files)]
+    wrong = [*check_reads(ops, files), *check_locks(ops, kills), *check_times(ops)]
+    wrong += [*check_errors(ops, whole), *check_pfs(pfs, files)]
     for text in wrong[:20]:
         print("WRONG:", text)
     done = [o for o in ops if "end" in o]
