@@ -103,18 +103,17 @@ static bool has_mark(const struct mark *list, uint32_t n, const struct mark *m)
     return false;
 }
 
+/* -EPROTO: it is no mark; one of them must not keep the others from being read. */
 static int read_mark(int dirfd, const char *name, struct mark *m)
 {
-    char *text;
+    char *text = NULL;
     size_t len;
     int err = textfile_read(dirfd, name, MARK_FILE_MAX, &text, &len);
-    if (err)
-        return err;
-    if (!parse_mark(text, len, m)) {
+    if (err == -EFBIG || err == -ENXIO || (!err && !parse_mark(text, len, m)))
+        err = -EPROTO;
+    if (err == -EPROTO)
         log_warn("session directory: forgotten/%s is not a mark of eddy forget: it is left out",
                  name);
-        err = -EPROTO;
-    }
     free(text);
     return err;
 }

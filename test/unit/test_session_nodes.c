@@ -361,8 +361,11 @@ END_TEST
 
 START_TEST(what_is_no_mark_is_passed_over)
 {
+    char long_text[5001];
     struct mark *list;
     uint32_t n;
+    memset(long_text, '9', sizeof(long_text) - 1);
+    long_text[sizeof(long_text) - 1] = 0;
     open_job();
     write_mark("README", "hello\n");
     write_mark("ALL.7", "eddyfs forgotten 1\nincarnation 1\nnumber 1\n");
@@ -371,6 +374,7 @@ START_TEST(what_is_no_mark_is_passed_over)
     write_mark("00000000000000010000000000000002.0000000000000007",
                "eddyfs forgotten 1\nincarnation 1\nnumber 1");
     write_mark("00000000000000010000000000000003.0000000000000007", "");
+    write_mark("00000000000000010000000000000004.0000000000000007", long_text);
     ck_assert_int_eq(session_read_marks(0, &list, &n), 0);
     ck_assert_uint_eq(n, 0);
 }
