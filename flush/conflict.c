@@ -193,12 +193,16 @@ static bool is_leaving(struct file *f)
     return info.leaving;
 }
 
-static bool is_open(struct file *f)
+/* Or written for another node, or for a moment by who has no handle. */
+static bool is_used(struct file *f)
 {
     lock_take(&f->lock);
-    bool open = f->opens > 0;
+    bool used = f->opens > 0;
     lock_drop(&f->lock);
-    return open;
+    lock_take(&f->claim_lock);
+    used |= f->writers > 0;
+    lock_drop(&f->claim_lock);
+    return used;
 }
 
 int conflict_check(struct file *f, bool *settled)
@@ -208,7 +212,7 @@ int conflict_check(struct file *f, bool *settled)
     *settled = false;
     int err = look(f, &found, &stx);
     if (!err && found != FOUND_SAME) {
-        err = is_open(f) ? -EBUSY : 0; /* its users see it as it is */
+        err = is_used(f) ? -EBUSY : 0; /* its users see it as it is */
         if (!err && found != FOUND_REMOVED)
             err = write_beside(f, found, &stx);
         if (!err) {

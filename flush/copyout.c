@@ -216,20 +216,23 @@ static int gate_of(void *arg)
     return pass_gate(arg, 0);
 }
 
+/* The gate lets nothing of it into its file, but it may go beside it. */
+static bool goes_beside(const struct file *f, int err)
+{
+    return err == -EIO && f->forgotten;
+}
+
 static int begin_and_run(struct pass_gate *g, bool *clean)
 {
     struct file *f = g->f;
     int err = pass_gate(g, 0);
-    bool aside = err == -EIO && f->forgotten; /* not into the file, but beside it it may go */
-    if (err && !aside)
+    if (err && !goes_beside(f, err))
         return err;
-    if (__atomic_load_n(&f->unchecked, __ATOMIC_RELAXED)) {
+    if (f->forgotten || __atomic_load_n(&f->unchecked, __ATOMIC_RELAXED)) {
         err = conflict_check(f, clean);
         if (err || *clean)
             return err;
     }
-    if (aside)
-        return -EIO;
     err = store_pass_mark(f, gate_of, g);
     if (err)
         return err;

@@ -5,6 +5,7 @@
 #include "flush/flush_int.h"
 
 #include "placement/carry.h"
+#include "placement/claim.h"
 #include "placement/data.h"
 #include "placement/store.h"
 #include "transport/loop.h"
@@ -104,6 +105,7 @@ static void set_up(const struct flush_config *c)
 static void be_called(void)
 {
     store_on_dirty(queue_add);
+    claim_on_forgotten(queue_forgotten);
     store_on_unsynced(names_changed);
     store_dirty_high(flush.config.dirty_high);
     data_on_need(flush_make_room);
@@ -156,6 +158,7 @@ static void drop_lists(void)
 void flush_stop(void)
 {
     store_on_dirty(NULL);
+    claim_on_forgotten(NULL);
     store_on_unsynced(NULL);
     data_on_write(NULL, NULL);
     sample_stop();

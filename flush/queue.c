@@ -64,9 +64,12 @@ void queue_remove(struct file *f)
     l->n--;
 }
 
-/* A file for which nothing else was said has the mount's. */
+/* A file for which nothing else was said has the mount's.  What is to be put beside its file keeps
+ * that from being opened. */
 static enum flush_policy policy_of(const struct file *f)
 {
+    if (f->forgotten)
+        return FLUSH_IMMEDIATE;
     return f->flush_policy ? (enum flush_policy)(f->flush_policy - 1) : flush.config.policy;
 }
 
@@ -152,6 +155,19 @@ void flush_set_policy(struct file *f, int policy)
     store_set_policy(f, (uint8_t)(policy + 1));
     if (moves)
         bell_ring();
+}
+
+void queue_forgotten(struct file *f)
+{
+    lock_take(&flush.lock);
+    bool waits = f->flush_list && f->flush_list != &flush.running;
+    if (waits) {
+        queue_remove(f);
+        f->retry_at_ms = 0;
+        queue_insert(queue_ready(f), f);
+    }
+    lock_drop(&flush.lock);
+    bell_ring(); /* also a pass that waits for a lull */
 }
 
 enum flush_policy flush_policy_of(struct file *f)

@@ -260,7 +260,7 @@ int claim_carry_begin(struct file *f)
     int err = -ENOENT;
 
     lock_take(&f->claim_lock);
-    if (f->claim == CLAIM_HELD) {
+    if (f->claim == CLAIM_HELD && !f->forgotten) {
         f->writers++;
         f->last_carried++;
         err = 0;

@@ -78,6 +78,11 @@ void claim_marks_done(void);
 /* A file that was forgotten has been put aside: its mark goes.  Before its claim is given back, so
  * that the mark covers none that comes later.  Blocks on the PFS. */
 void claim_forgotten_settled(struct file *f);
+/* A file's claim was found to be void while the daemon runs: to be put aside soon. */
+void claim_on_forgotten(void (*fn)(struct file *f));
+/* Is it so?  Then it must not be opened, -EIO, and that is logged.  To be asked when the open is
+ * counted: who puts the file aside looks at that after it was made void. */
+bool claim_is_void(struct file *f);
 /* Before each piece of a file that is flushed: 0, or -EIO: its claim is void (an operator has
  * forgotten it while this node was cut off), or the PFS's error.  May block on the PFS. */
 int claim_may_flush(struct file *f);

@@ -2,10 +2,12 @@
  * (docs/protocol.md, rule 17): found in the session's marks, at the start before they are taken up,
  * while this node is fenced before each piece that it flushes, and before it joins again.
  *
- * What is marked is never flushed: flush/conflict.c puts it beside its file.  Its mark goes then and
- * not before, since the next start must find it; until then it is made to cover no more than this
- * claim, since claims that come later are not void.  Marks of what is not void, from a forget that
- * this node's return has ended, go when it is a member again.
+ * What is marked is never flushed: flush/conflict.c puts it beside its file, while nobody has that
+ * open.  Who has it open reads and writes it as it is; until it is put aside nobody else gets at it
+ * here, neither to read what is not the file any more nor to write what would be lost to it.  Its
+ * mark goes then and not before, since the next start must find it; until then it is made to cover
+ * no more than this claim, since claims that come later are not void.  Marks of what is not void,
+ * from a forget that this node's return has ended, go when it is a member again.
  */
 #include "placement/claim_int.h"
 
@@ -29,6 +31,13 @@ static struct {
     uint64_t read_ms;     /* boot_ms before they were read last; 0: never */
     struct marks pending; /* what is void and not put beside its file yet, as marks of just that */
 } marks = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
+
+static void (*on_forgotten)(struct file *f);
+
+void claim_on_forgotten(void (*fn)(struct file *f))
+{
+    on_forgotten = fn;
+}
 
 int claim_marks_read(void)
 {
@@ -88,6 +97,21 @@ void claim_set_forgotten(struct file *f)
               "has of it is not flushed into the file, but put beside it",
               path ? path : "(removed)");
     free(path);
+    if (on_forgotten)
+        on_forgotten(f);
+}
+
+bool claim_is_void(struct file *f)
+{
+    if (!f->forgotten)
+        return false;
+    char *path = file_path(f);
+    log_warn(
+        "%s: cannot be opened until what an operator has forgotten of it is put beside it, which "
+        "waits for who has it open on this node: EIO",
+        path ? path : "(removed)");
+    free(path);
+    return true;
 }
 
 static bool have_marks(void)

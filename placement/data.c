@@ -41,6 +41,8 @@ struct stream *data_stream(struct data_handle *h)
 int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, uint64_t looked_ms,
               struct data_handle **out)
 {
+    if (claim_is_void(f))
+        return -EIO;
     struct data_handle *h = handle_new(f, write);
     struct version v = version_of(stx);
     h->looked_ms = looked_ms;
@@ -64,6 +66,8 @@ int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, u
 int data_open_known(struct file *f, const struct data_known *k, bool fixed,
                     struct data_handle **out)
 {
+    if (f->forgotten) /* data_open says so */
+        return -EIO;
     struct data_handle *h = handle_new(f, false);
     int err = data_locate_known(h, k, fixed);
     if (err) {

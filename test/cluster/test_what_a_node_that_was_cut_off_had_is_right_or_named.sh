@@ -41,6 +41,7 @@ put n1 open unflushed
 put n1 flushed unflushed
 # A writer that has it open all the time: a line for each that is asked for.
 mkfifo "$W/writer"
+: >"$W/written"
 # shellcheck disable=SC2016 # the inner shell's variables
 on n1 bash -c 'exec 7>>"$1"; while read -r line; do echo "$line" >&7; echo "$line" >>"$2"; done <"$3"' \
     writer "$W/mnt-n1/d/open" "$W/written" "$W/writer" &
