@@ -1,4 +1,5 @@
-/* claim_own.h - this node's own claims as ADOPTED lists them.  Private to placement/claim*.c.
+/* claim_own.h - this node's own claims as ADOPTED lists them.  Private to placement/claim*.c and
+ * reports.c.
  *
  * Taking a GRANT and adopting a view exclude each other: a claim is either in the list of
  * ADOPTED(k) or it was granted in view k or later (rule 10).  One lock (RANK_LEAF) holds both.

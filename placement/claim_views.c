@@ -7,8 +7,8 @@
 #include "placement/former.h"
 #include "placement/home.h"
 #include "placement/locks.h"
-#include "placement/locks_own.h"
 #include "placement/lost.h"
+#include "placement/reports.h"
 #include "placement/store.h"
 
 /* ---- what was claimed when the daemon ended ---- */
@@ -76,13 +76,6 @@ static void adopted(const struct view *v)
     claim_wake();
 }
 
-static void fill_adopted(const struct view *v, uint64_t to, struct msg *m)
-{
-    home_fill_adopted(v, to, m);
-    own_list(v, to, &m->adopted.claims.n, &m->adopted.claims.v);
-    locks_fill(v, to, &m->adopted.locks.n, &m->adopted.locks.v);
-}
-
 static void all_adopted(const struct view *v)
 {
     home_all_adopted(v);
@@ -91,7 +84,9 @@ static void all_adopted(const struct view *v)
 }
 
 const struct members_ops claim_members_ops = {
-    .fill_adopted = fill_adopted,
+    .fill_begin = reports_begin,
+    .fill_adopted = reports_fill,
+    .fill_end = reports_end,
     .adopted = adopted,
     .heard_adopted = home_heard_adopted,
     .all_adopted = all_adopted,

@@ -105,7 +105,7 @@ void locks_fill(const struct view *v, uint64_t to, uint32_t *n, struct item_lock
     lock_take(&own_lock);
     for (unsigned b = 0; b < BUCKETS; b++) {
         for (const struct own_locks *o = table[b]; o; o = o->next) {
-            if (ring_home(ring, o->fid, 0) != to)
+            if (to && ring_home(ring, o->fid, 0) != to)
                 continue;
             lock_items_add(o->fid, o->list, 0, n, list);
         }

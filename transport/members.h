@@ -17,6 +17,9 @@ struct members_ops {
      * else leaves or dies before v is made is not known): claims, records and locks of to's files,
      * in lists made with malloc, which members.c frees. */
     void (*fill_adopted)(const struct view *v, uint64_t to, struct msg *m);
+    /* Around the calls for all members: what is told does not change between them. */
+    void (*fill_begin)(const struct view *v);
+    void (*fill_end)(void);
     /* A view was adopted: stop acting under the older one.  v NULL: fenced. */
     void (*adopted)(const struct view *v);
     /* ADOPTED(v) came from a member (also from this node itself); m stays valid during the call. */

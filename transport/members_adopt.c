@@ -212,12 +212,15 @@ static void take_farewells(void)
 
 static void send_all_adopted(const struct view *v)
 {
-    struct msg *own = adopted_msg(v, members_st.cfg.self.id, false);
+    struct msg *own;
 
+    members_st.cfg.ops.fill_begin(v);
+    own = adopted_msg(v, members_st.cfg.self.id, false);
     take_farewells();
     for (uint32_t i = 0; i < v->nmembers && members_st.view == v; i++)
         if (v->members[i].id != members_st.cfg.self.id)
             send_to(v->members[i].id, v, false);
+    members_st.cfg.ops.fill_end();
     if (members_st.view == v)
         take_adopted(members_st.cfg.self.id, own);
     free_lists(&own->adopted);
