@@ -182,7 +182,7 @@ static int write_beside(struct file *f, enum found found, const struct statx *li
 static void let_go(struct file *f)
 {
     store_set_deleted(f);
-    store_set_reborn(f);
+    store_set_reborn(f); /* if it fails: the next open tries again */
     pfs_drop(f);
 }
 

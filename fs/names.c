@@ -322,9 +322,13 @@ static int open_made(struct request *r, struct inode *i, int fd, bool created,
         return err;
     }
     if (created)
-        store_set_reborn(f);
-    pfs_adopt_fd(f, fd, can_write(fd));
-    err = file_open_handle(r, i, stx, f, created, h);
+        err = store_set_reborn(f);
+    if (err) {
+        close(fd);
+    } else {
+        pfs_adopt_fd(f, fd, can_write(fd));
+        err = file_open_handle(r, i, stx, f, created, h);
+    }
     file_put(f);
     return err;
 }

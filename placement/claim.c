@@ -85,8 +85,9 @@ static int keep_grant(struct file *f, const struct seen *seen, const struct body
         if (!err)
             v = version_of(&stx);
     }
+    if (!err)
+        err = store_set_claim(f, f->number_inc, f->number, &v);
     if (!err) {
-        store_set_claim(f, f->number_inc, f->number, &v);
         file_ref(f);
         own_ready(f->fid);
         count(claims_granted, 1);

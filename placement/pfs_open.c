@@ -189,7 +189,7 @@ int pfs_open_file(struct file *f, struct pfs_node *n, bool write, const struct c
     if (!err)
         err = pfs_file_stat(f, stx);
     if (!err && stx->stx_nlink && is_unlinked(f))
-        store_set_reborn(f);
+        err = store_set_reborn(f);
     if (err)
         pfs_release(f);
     return err;

@@ -79,7 +79,8 @@ struct file_record {
     /* its last name is being removed on the PFS: gone there, it is ours to drop; kept over starts */
     uint8_t leaving;
     uint8_t policy; /* the flusher's word (store_set_policy); kept over starts */
-    uint8_t spare[1];
+    /* a truncation of the data file failed: bytes beyond the end may be left; kept over starts */
+    uint8_t uncut;
     char path[INLINE_PATH];
 };
 

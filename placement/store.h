@@ -94,7 +94,8 @@ void store_info(struct file *f, struct file_info *out);
 /* ---- versions ---- */
 /* The PFS has version v now (same_as: and v's data is that of *same_as, may be NULL).  Clean pages
  * of another version are dropped (counters.stale_bytes), size and times follow v.  racy clean pages
- * too.  Only while the file is neither claimed nor dirty: else -EBUSY and nothing happens. */
+ * too.  Only while the file is neither claimed nor dirty: else -EBUSY and nothing happens.  -EIO,
+ * -ENOSPC: the cache's disk failed: the version is what it was. */
 int store_set_version(struct file *f, const struct version *v, const struct version *same_as);
 /* Our own name operation moved ctime: base becomes `after` if it was `before`; also if claimed. */
 void store_same_data(struct file *f, const struct version *before, const struct version *after);
@@ -160,13 +161,13 @@ int store_seek(struct file *f, uint64_t off, bool hole, uint64_t *out);
 int store_sync(struct file *f);
 
 /* ---- claims on disk (claim.c and claim_views.c call these) ---- */
-void store_set_claim(struct file *f, uint64_t number_inc, uint64_t number,
-                     const struct version *base);
+/* -EIO, -ENOSPC, and no claim: what is here of another version than `base` can not be dropped (never
+ * without a base). */
+int store_set_claim(struct file *f, uint64_t number_inc, uint64_t number,
+                    const struct version *base);
 /* Data stays as clean data of that version (NULL: of the base).  False, and nothing is done: it is
  * dirty (again). */
 bool store_clear_claim(struct file *f, const struct version *clean_version);
-/* A newly created or truncated-at-open file: complete by definition. */
-void store_set_new(struct file *f, const struct version *base);
 /* Unlinked: drop everything dirty; pages stay readable until the last put. */
 void store_set_deleted(struct file *f);
 /* Of the flusher's own, what it is to find again after a crash. */
@@ -176,8 +177,8 @@ void store_set_policy(struct file *f, uint8_t policy);
  * gone, and not know that this was wanted. */
 void store_set_leaving(struct fid fid, bool leaving);
 /* A PFS that gives no birth times used the inode number of an unlinked file again: this fid is a
- * new file's now. */
-void store_set_reborn(struct file *f);
+ * new file's now.  -EIO, -ENOSPC: the cache's disk failed: it counts as removed still. */
+int store_set_reborn(struct file *f);
 
 /* ---- what the kernel serves: passthrough (store_pass.c) ---- */
 /* For an open that reads, or (with the claim held) writes, the data file itself: *fd is a read-only

@@ -69,6 +69,16 @@ int change_put(struct file *f, const void *buf, size_t len, uint64_t off, struct
     return datafile_pwritev(f, iov, 3, off - p.before);
 }
 
+/* ---- the end ---- */
+
+int change_clear_end(struct file *f)
+{
+    int err = f->rec->uncut ? datafile_truncate(f, core(f)->size) : 0;
+    if (!err)
+        f->rec->uncut = 0;
+    return err;
+}
+
 /* ---- the record ---- */
 
 void change_wrote(struct file *f, uint64_t end)

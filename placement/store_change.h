@@ -31,6 +31,10 @@ struct padding {
 struct padding change_padding(struct file *f, uint64_t off, uint64_t len);
 int change_put(struct file *f, const void *buf, size_t len, uint64_t off, struct padding p);
 
+/* Before the file becomes longer: what a truncation that failed has left behind its end would come
+ * back.  With f->lock throughout: no two do this beside each other's writes behind the end. */
+int change_clear_end(struct file *f);
+
 /* The record after a write up to `end`; after the file has another size. */
 void change_wrote(struct file *f, uint64_t end);
 void change_resized(struct file *f, uint64_t size);

@@ -140,12 +140,12 @@ static void repair_pass(struct file *f)
     pages_drop_from(f, (core(f)->size + PAGE - 1) / PAGE);
 }
 
-static void repair(struct file *f)
+static int repair(struct file *f)
 {
     struct file_core *c;
     if (core(f)->flags & CORE_PASS) {
         repair_pass(f);
-        return;
+        return 0;
     }
     bool changed = repair_chunks(f);
     if (f->rec->dirty && !(core(f)->flags & CORE_DIRTY)) {
@@ -155,10 +155,11 @@ static void repair(struct file *f)
     const struct file_core *k = core(f);
     if (pages_drop_from(f, (k->size + PAGE - 1) / PAGE))
         changed = true;
-    if (changed || core_busy(k)) {
+    if (changed || f->rec->uncut || core_busy(k)) {
         int err = datafile_truncate(f, k->size); /* a truncation or an extension was under way */
         if (err)
-            log_error("the cache's disk: truncating a data file: %s", strerror(-err));
+            return err;
+        f->rec->uncut = 0;
     }
     if (!core_busy(k) && (k->base.size != k->size || k->base_end != k->size)) {
         pages_drop_from(f, 0); /* never so by itself: do not trust it */
@@ -166,6 +167,7 @@ static void repair(struct file *f)
         c->size = c->base_end = c->base.size;
         store_commit(f);
     }
+    return 0;
 }
 
 /* ---- after a power loss ---- */
@@ -366,7 +368,9 @@ static void recover_file(struct file_record *r, void *arg)
                  (is_dirty(&f) && (rv->rep->damaged_slabs || rv->rep->torn_chunks || r->doubled));
     if (doubt && after_power_loss(rv, &f))
         return;
-    repair(&f); /* also after a clean end: a disk can rot */
+    rv->err = repair(&f); /* also after a clean end: a disk can rot */
+    if (rv->err)
+        return;
     if (!core_busy(core(&f)) && (r->first_chunk == SLOT_NONE || !(core(&f)->flags & CORE_BASE))) {
         forget(&f);
         return;

@@ -28,6 +28,7 @@ static int shrink(struct file *f, uint64_t size)
     if (err)
         log_error("the cache's disk: truncating a data file: %s", strerror(-err));
     lock_take(&f->lock);
+    f->rec->uncut = err != 0;
     return err;
 }
 
@@ -64,7 +65,9 @@ int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off)
     store_pass_look(f);
     begin_resize(f, &op, size);
     bool was_dirty = is_dirty(f) && !store_pass_flushed(f);
-    err = pass_resize(f, size);
+    err = size > core(f)->size ? change_clear_end(f) : 0;
+    if (!err)
+        err = pass_resize(f, size);
     if (!err && size < core(f)->size)
         err = shrink(f, size);
     else if (!err)
@@ -91,7 +94,9 @@ int store_allocate(struct file *f, uint64_t off, uint64_t len, bool keep_size)
     store_pass_look(f);
     change_begin_at_end(f, &op);
     bool was_dirty = is_dirty(f) && !store_pass_flushed(f), longer = off + len > core(f)->size;
-    if (longer && (is_pass(f) || f->pass.opens))
+    if (longer)
+        err = change_clear_end(f);
+    if (longer && !err && (is_pass(f) || f->pass.opens))
         err = datafile_grow(f, off + len);
     if (longer && !err)
         change_resized(f, MAX(off + len, core(f)->size));

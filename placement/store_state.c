@@ -1,6 +1,7 @@
 /* store_state.c - a file's state in its record: dirty, size, times, marks that outlive the daemon. */
 #include "placement/store_int.h"
 
+#include <errno.h>
 #include <string.h>
 
 void store_changed(struct file *f)
@@ -34,21 +35,30 @@ bool store_mark_dirty(struct file *f)
     return true;
 }
 
-uint64_t store_drop_all(struct file *f, bool spare)
+/* What an open may fail with. */
+static int disk_error(const struct file *f, const char *what, int err)
 {
-    uint64_t bytes = pages_drop_from(f, 0);
+    log_error("the cache's disk: %s: %s: %s: opens of it fail until that succeeds",
+              f->path ? f->path : "?", what, strerror(-err));
+    return err == -ENOSPC || err == -EDQUOT ? -ENOSPC : -EIO;
+}
+
+int store_drop_all(struct file *f, uint64_t *bytes)
+{
+    *bytes = pages_drop_from(f, 0);
     if (!f->rec->data_made)
-        return bytes;
+        return 0;
     crash_order();
-    int renewed = spare ? store_pass_renew(f) : 0;
-    if (renewed)
-        log_error("the cache's disk: a new data file: %s", strerror(-renewed));
-    lock_drop(&f->lock);
-    int err = datafile_truncate(f, 0);
+    int err = store_pass_renew(f);
     if (err)
-        log_error("the cache's disk: truncating a data file: %s", strerror(-err));
+        return disk_error(f, "a new data file", err);
+    lock_drop(&f->lock);
+    err = datafile_truncate(f, 0);
     lock_take(&f->lock);
-    return bytes;
+    if (err)
+        return disk_error(f, "truncating a data file", err);
+    f->rec->uncut = 0;
+    return 0;
 }
 
 /* st_blocks: what is here, and what is still on the PFS as if it had no holes. */
@@ -121,25 +131,39 @@ void store_set_leaving(struct fid fid, bool leaving)
     file_put(f);
 }
 
-void store_set_reborn(struct file *f)
+/* With a RANGE_DROP on all of it.  Deleted until the old bytes are gone. */
+static int be_born_again(struct file *f)
+{
+    uint64_t bytes;
+    store_uncover(f);
+    int err = store_drop_all(f, &bytes);
+    f->change++;
+    if (err)
+        return err;
+    struct file_core *c = core_change(f->rec);
+    c->flags &= CORE_CLAIMED;
+    c->size = c->base_end = 0;
+    c->cut = NO_CUT;
+    store_commit(f);
+    return 0;
+}
+
+int store_set_reborn(struct file *f)
 {
     struct range_op op;
+    int err = 0;
     lock_take(&f->lock);
-    f->unlinked = false;
-    f->rec->leaving = false;
     if (core(f)->flags & CORE_DELETED) {
         range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
-        struct file_core *c = core_change(f->rec);
-        c->flags &= CORE_CLAIMED;
-        c->size = c->base_end = 0;
-        c->cut = NO_CUT;
-        store_commit(f);
-        store_uncover(f);
-        store_drop_all(f, true);
-        f->change++;
+        if (core(f)->flags & CORE_DELETED) /* else another call was quicker */
+            err = be_born_again(f);
         range_end(f, &op);
     }
+    f->unlinked = err; /* the next open comes here again */
+    if (!err)
+        f->rec->leaving = false;
     lock_drop(&f->lock);
+    return err;
 }
 
 /* ---- marks of a flush ---- */

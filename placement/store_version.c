@@ -1,11 +1,10 @@
-/* store_version.c - of which version of the PFS file the clean pages are, and what a claim, a new
- * version or a file made anew makes of them.
+/* store_version.c - of which version of the PFS file the clean pages are, and what a claim or a new
+ * version makes of them.
  */
 #include "placement/store_int.h"
 #include "transport/session.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "placement/fid.h"
 
@@ -42,8 +41,12 @@ static int set_version(struct file *f, const struct version *v, const struct ver
     if (owes(f))
         return -EBUSY;
     if (!pages_are_of(f, v, same_as)) {
-        count(stale_bytes, store_drop_all(f, true));
+        uint64_t bytes;
+        int err = store_drop_all(f, &bytes);
+        count(stale_bytes, bytes);
         f->change++;
+        if (err)
+            return err;
     }
     if (owes(f))
         return -EBUSY;
@@ -88,22 +91,27 @@ void store_same_data(struct file *f, const struct version *before, const struct 
 
 /* ---- claims ---- */
 
-void store_set_claim(struct file *f, uint64_t number_inc, uint64_t number,
-                     const struct version *base)
+int store_set_claim(struct file *f, uint64_t number_inc, uint64_t number,
+                    const struct version *base)
 {
     struct range_op op;
+    int err = 0;
     lock_take(&f->lock);
     if (base && !owes(f) && !pages_are_of(f, base, NULL)) {
         range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
-        set_version(f, base, NULL); /* not if it is dirty by now: the base is what it was */
+        err = set_version(f, base, NULL);
         range_end(f, &op);
     }
-    struct file_core *c = core_change(f->rec);
-    c->claim_inc = number_inc;
-    c->claim_number = number;
-    c->flags |= CORE_CLAIMED;
-    store_commit(f);
+    if (!err || err == -EBUSY) { /* dirty by now: the base is what it was */
+        struct file_core *c = core_change(f->rec);
+        c->claim_inc = number_inc;
+        c->claim_number = number;
+        c->flags |= CORE_CLAIMED;
+        store_commit(f);
+        err = 0;
+    }
     lock_drop(&f->lock);
+    return err;
 }
 
 /* Whole-second time stamps: another node's write within the same second could leave the same
@@ -135,40 +143,4 @@ bool store_clear_claim(struct file *f, const struct version *clean_version)
     }
     lock_drop(&f->lock);
     return clean;
-}
-
-void store_set_new(struct file *f, const struct version *base)
-{
-    struct range_op op;
-    lock_take(&f->lock);
-    range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
-    if (is_pass(f)) { /* before the record says so: see pass_resize in store_resize.c */
-        int err = datafile_resize(f, 0);
-        if (err)
-            log_error("the cache's disk: truncating a data file: %s", strerror(-err));
-    }
-    bool was_dirty = is_dirty(f);
-    struct file_core *c = core_change(f->rec);
-    uint64_t had =
-        was_dirty ? UINT64_MAX
-                  : base->size; /* a partial flush may have put more there than the version says */
-    uint32_t keep = c->flags;
-    take_version(c, base);
-    c->size = c->base_end = 0;
-    c->flags = (c->flags & ~(uint32_t)CORE_RACY) | (keep & CORE_FLUSHING);
-    if (had) {
-        c->cut = 0;
-        c->flags |= CORE_DIRTY;
-        c->mtime_ns = c->ctime_ns = real_ns();
-    }
-    store_commit(f);
-    for (struct snapshot *s = f->snapshots; s; s = s->next)
-        s->pages->cut_since = 0;
-    store_uncover(f);
-    store_drop_all(f, false);
-    f->change++;
-    range_end(f, &op);
-    bool became = is_dirty(f) && !was_dirty;
-    lock_drop(&f->lock);
-    store_tell_dirty(f, became);
 }

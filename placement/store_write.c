@@ -55,7 +55,9 @@ static int write_locked(struct file *f, const void *buf, size_t len, uint64_t of
                         uint64_t *fill_off, bool *became)
 {
     struct room room = {0};
-    int err = change_check_edges(f, off, len, fill_off);
+    int err = off + len > core(f)->size ? change_clear_end(f) : 0;
+    if (!err)
+        err = change_check_edges(f, off, len, fill_off);
     if (!err)
         err = change_make_room(f, page_of(off), last_page(off, len), &room);
     if (!err) {

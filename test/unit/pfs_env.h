@@ -96,7 +96,6 @@ __attribute__((unused)) static struct file *env_create(const char *name, mode_t 
     pfs_adopt_fd(f, fd, true);
     struct version v = version_of(&stx);
     env_claim(f, &v);
-    store_set_new(f, &v);
     return f;
 }
 

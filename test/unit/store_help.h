@@ -85,8 +85,7 @@ static inline struct file *new_file(uint64_t n, const char *path)
 {
     struct file *f = get_file(n, path);
     struct version v = version_n(0, 1);
-    store_set_claim(f, 1, n, &v);
-    store_set_new(f, &v);
+    ck_assert_int_eq(store_set_claim(f, 1, n, &v), 0);
     return f;
 }
 
