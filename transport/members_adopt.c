@@ -142,35 +142,40 @@ static bool said_farewell(uint64_t view, uint64_t id)
     return false;
 }
 
-/* Rule 5, the part without waiting: nobody of view k-1 is missing in k (who left cleanly had
- * stopped acting). */
-static bool nobody_missing(const struct view *v)
+/* Rule 5, the part without waiting: nobody of the view before is missing in v.  Who left cleanly had
+ * stopped acting; an older incarnation of a member is dead: the lock on the cache directory lets no
+ * two run. */
+static bool nobody_missing(const struct view *before, const struct view *v)
 {
-    const struct view *before = members_view_number(v->number - 1);
+    for (uint32_t i = 0; i < before->nmembers; i++) {
+        const struct member *was = &before->members[i], *is = view_member(v, was->id);
 
-    if (v->number == 1)
-        return true;
-    if (!before)
-        return false;
-    for (uint32_t i = 0; i < before->nmembers; i++)
-        if (!view_has(v, before->members[i].id, before->members[i].incarnation) &&
-            !said_farewell(v->number, before->members[i].id))
+        if (!(is && is->incarnation >= was->incarnation) && !said_farewell(v->number, was->id))
             return false;
+    }
     return true;
 }
 
-/* Nothing was granted before: the first view, or the one after all had left cleanly. */
-static bool nothing_before(const struct view *v)
+/* ... nor of any view since the first one, or since all had left cleanly.  So a node that was alone
+ * and died grants at once when it is back.  Not known of views that are not kept any more. */
+static bool nobody_ever_missing(const struct view *v)
 {
-    const struct view *before = members_view_number(v->number - 1);
+    for (uint64_t n = v->number - 1; n; n--) {
+        const struct view *u = members_view_number(n);
 
-    return v->number == 1 || (before && !before->nmembers && !before->nabsent);
+        if (!u || !nobody_missing(u, v))
+            return false;
+        if (!u->nmembers && !u->nabsent)
+            return true;
+    }
+    return true;
 }
 
 static void all_adopted(void)
 {
-    if (nobody_missing(members_st.view) &&
-        (members_st.any_settled || nothing_before(members_st.view)))
+    const struct view *v = members_st.view, *before = members_view_number(v->number - 1);
+
+    if ((members_st.any_settled && before && nobody_missing(before, v)) || nobody_ever_missing(v))
         members_now.settled_at_ms = 0;
     members_st.cfg.ops.all_adopted(members_st.view);
 }
