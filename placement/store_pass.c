@@ -162,8 +162,12 @@ void store_pass_close(struct file *f, unsigned life, bool write)
         unpin(f);
         f->pass.writers -= write;
     }
-    if (!f->pass.writers)
+    if (!f->pass.writers && f->pass.direct) {
+        /* None is under way any more.  One that was when a flush counted, its time stamps already
+         * moved, is found by the hashes. */
         f->pass.direct = false;
+        f->change++;
+    }
     if (is_pass(f) && (write || !f->pass.closed)) /* closed: nothing came since the last look */
         pass_settle_unflushed(f);
     bool dirty = write && is_dirty(f) && !store_pass_flushed(f);

@@ -11,8 +11,11 @@
 #include "transport/hash.h"
 
 /* of a local file system's clock: a sample this young proves nothing */
-#define GRAIN_NS  INT64_C(10000000)
-#define DIRECT_NS INT64_C(1000000000) /* an O_DIRECT write lasts less: no barrier waits for it */
+#define GRAIN_NS INT64_C(10000000)
+/* An O_DIRECT write seldom lasts longer.  No barrier waits for one: it holds the inode's lock
+ * shared, or not at all (io_submit, io_uring), and what waits for it (fallocate, ftruncate) moves
+ * the time stamps.  So the chunks are compared once more after the close (store_pass_close). */
+#define DIRECT_NS INT64_C(1000000000)
 
 struct pass_hash {
     uint64_t index, hash;

@@ -248,6 +248,44 @@ START_TEST(a_mapping_that_outlives_its_close_keeps_the_file_unfinished)
 }
 END_TEST
 
+/* A write whose time stamps are moved when it begins, and whose bytes come after the flush has read
+ * them. */
+static void put_late(struct file *f, int fd, const void *buf, size_t len, uint64_t off)
+{
+    struct stat st;
+    put(fd, buf, len, off);
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    f->pass.seen.mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+    f->pass.seen.ctime_ns = st.st_ctim.tv_sec * INT64_C(1000000000) + st.st_ctim.tv_nsec;
+}
+
+START_TEST(a_direct_write_that_a_flush_has_missed_is_found_at_the_close)
+{
+    uint8_t pfs[SIZE] = {0};
+    struct file *f = new_file(1, "direct");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_RDWR);
+    store_pass_direct(f);
+    put(fd, bytes, SIZE, 0);
+    flush(f, pfs);
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    ck_assert(!info_of(f).dirty);
+    put_late(f, fd, "late", 4, CHUNK);
+    memcpy(bytes + CHUNK, "late", 4);
+    ck_assert(!info_of(f).dirty); /* nothing shows it */
+    close(fd);
+    store_pass_close(f, life, true);
+    ck_assert(info_of(f).dirty);
+    struct flush fl = begin_flush(f, pfs);
+    ck_assert_uint_eq(fl.bytes, CHUNK); /* of the others the hash is the same */
+    ck_assert(store_flushed(f, &fl.v, fl.change));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    ck_assert(!info_of(f).dirty && !info_of(f).pass);
+    sample();
+    file_put(f);
+}
+END_TEST
+
 START_TEST(who_has_an_older_version_open_or_mapped_keeps_it)
 {
     struct version v = version_n(SIZE, 5), w = version_n(SIZE, 6);
@@ -443,6 +481,7 @@ int main(void)
     tcase_add_test(t, a_store_during_the_copy_is_copied_again);
     tcase_add_test(t, a_truncation_during_the_copy_is_copied_again);
     tcase_add_test(t, a_mapping_that_outlives_its_close_keeps_the_file_unfinished);
+    tcase_add_test(t, a_direct_write_that_a_flush_has_missed_is_found_at_the_close);
     tcase_add_test(t, who_has_an_older_version_open_or_mapped_keeps_it);
     tcase_add_test(t, what_is_open_or_mapped_is_not_evicted);
     tcase_add_test(t, what_was_stored_since_the_last_flush_is_not_evicted);
