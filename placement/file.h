@@ -58,6 +58,7 @@ struct file {
         uint64_t marked;          /* `change` before the last mark looked at any byte */
         bool solid;               /* ... and its sample proves something */
         bool direct;              /* a writer with O_DIRECT is open, or was beside those that are */
+        bool collides;            /* such a one was: beside mappings (store_pass_mark.c) */
         bool closed;              /* nobody can store any more, and nobody has since `seen` */
         bool covered; /* the record on the disk says that the file is dirty, and covered as here */
         unsigned uncovered; /* how often that has ended */

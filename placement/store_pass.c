@@ -149,7 +149,7 @@ void store_pass_make_room(void)
 void store_pass_direct(struct file *f)
 {
     lock_take(&f->lock);
-    f->pass.direct = true;
+    f->pass.direct = f->pass.collides = true;
     lock_drop(&f->lock);
 }
 

@@ -4,6 +4,7 @@
  */
 #include "placement/store_pass_int.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -102,6 +103,16 @@ void store_pass_drop(struct file *f)
     f->pass.nhashes = 0;
 }
 
+/* Where an O_DIRECT write met a page that was stored into through a mapping meanwhile, Linux has the
+ * next sync fail once with EIO, to say that the page's bytes, not the write's, will stay (mm/filemap.c,
+ * dio_warn_stale_pagecache).  That is between the two who wrote; what is in the pages is what all
+ * read, and what is flushed. */
+static int sync_pages(struct file *f)
+{
+    int err = datafile_sync(f);
+    return err == -EIO && f->pass.collides ? datafile_sync(f) : err;
+}
+
 /* F4.  A sample from which on every store shows: the clock has moved on since its ctime, writes
  * that had begun before have ended, mapped pages are write-protected; and no store came meanwhile,
  * which could have done what it shows before all that was so. */
@@ -114,7 +125,7 @@ static int solid_sample(struct file *f, const struct pass_sample *seen, bool dir
     if (quiet) /* nothing is under way, and nothing is mapped: most small files */
         return 0;
     int err = datafile_barrier(f);
-    return err ? err : datafile_sync(f);
+    return err ? err : sync_pages(f);
 }
 
 int store_pass_mark(struct file *f, int (*gate)(void *arg), void *arg)

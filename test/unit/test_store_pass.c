@@ -3,7 +3,11 @@
 #include "store_help.h"
 #include "suite.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
+
+#include "placement/datafile.h"
 
 #define CHUNK (64 * KIB)
 #define SIZE  (4 * CHUNK)
@@ -470,6 +474,64 @@ START_TEST(closed_files_are_not_looked_at_until_somebody_can_store_again)
 }
 END_TEST
 
+static uint8_t *mapped;
+static _Atomic bool over;
+
+static void *store_into_it(void *arg)
+{
+    (void)arg;
+    for (uint8_t n = 0; !over; n++)
+        for (uint64_t at = 0; at < CHUNK; at += PAGE)
+            *(volatile uint8_t *)(mapped + at) = n;
+    return NULL;
+}
+
+/* O_DIRECT writes beside stores until the kernel tells of a collision.  False: it does not. */
+static bool collide(struct file *f)
+{
+    pthread_t thread;
+    int direct = open_backing(f, O_RDWR | O_DIRECT), told = open_backing(f, O_RDWR);
+    uint8_t *page = aligned_alloc(PAGE, CHUNK);
+    bool did = false;
+    memset(page, 7, CHUNK);
+    mapped = mmap(NULL, CHUNK, PROT_READ | PROT_WRITE, MAP_SHARED, told, 0);
+    ck_assert_ptr_ne(mapped, MAP_FAILED);
+    over = false;
+    ck_assert_int_eq(pthread_create(&thread, NULL, store_into_it, NULL), 0);
+    for (unsigned i = 0; i < 20000 && !did; i++) {
+        put(direct, page, CHUNK, 0);
+        did = i % 50 == 0 && fdatasync(told) < 0 && errno == EIO;
+    }
+    over = true;
+    pthread_join(thread, NULL);
+    munmap(mapped, CHUNK);
+    free(page);
+    close(direct);
+    close(told);
+    return did;
+}
+
+START_TEST(writes_that_collide_with_stores_are_flushed)
+{
+    uint8_t pfs[SIZE];
+    struct file *f = new_file(1, "f");
+    int fd;
+    write_ok(f, bytes, SIZE, 0);
+    unsigned life = open_pass(f, true);
+    store_pass_direct(f);
+    ck_assert_int_eq(datafile_get(f, false, &fd), 0); /* the kernel tells who has it open already */
+    bool did = collide(f);
+    flush(f, pfs);
+    ck_assert_int_eq(pread(fd, bytes, SIZE, 0), SIZE);
+    datafile_put(f);
+    store_pass_close(f, life, true);
+    file_put(f);
+    if (!did)
+        NOT_CHECKED("this kernel tells of no collision");
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("store_pass");
@@ -489,5 +551,6 @@ int main(void)
     tcase_add_test(t, what_is_stored_after_the_daemons_death_is_found);
     tcase_add_test(t, our_own_changes_and_the_kernels_go_together);
     tcase_add_test(t, closed_files_are_not_looked_at_until_somebody_can_store_again);
+    tcase_add_test(t, writes_that_collide_with_stores_are_flushed);
     return run_case("store_pass", t);
 }
