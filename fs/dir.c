@@ -344,8 +344,7 @@ static void plus_ask(struct request *r, struct plus *p)
     }
 }
 
-static void plus_fill(struct request *r, struct plus *p, uint64_t looked_ms, char *buf,
-                      size_t *len)
+static void plus_fill(struct request *r, struct plus *p, uint64_t looked_ms, char *buf, size_t *len)
 {
     *len = 0;
     for (size_t n = 0; n < p->n; n++) {

@@ -45,7 +45,8 @@ void leave_now(int signal)
     }
     if (at != RECOVERING)
         unmount_lazily(settings.mountpoint);
-    if (at == SERVING) /* the kernel closes files of the PFS first, perhaps, and waits for it there */
+    /* the kernel closes files of the PFS first, perhaps, and waits for it there */
+    if (at == SERVING)
         mount_abort();
     _exit(at == STARTING ? EXIT_FAILED : at == SAID ? said_code : n ? EXIT_NOT_ON_PFS : EXIT_OK);
 }

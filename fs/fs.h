@@ -220,8 +220,8 @@ void notify_stop(void);
 void notify_data(uint64_t nodeid, int64_t off, int64_t len);
 /* ... waits until the kernel dropped them; not from a request's own FUSE thread */
 void notify_data_wait(uint64_t nodeid);
-void attr_born(struct inode *i);    /* this node has just created it */
-void attr_touched(struct inode *i); /* this node has changed more than its data */
+void attr_born(struct inode *i);       /* this node has just created it */
+void attr_touched(struct inode *i);    /* this node has changed more than its data */
 void notify_attr_now(uint64_t nodeid); /* attributes only: safe inside OPEN */
 void notify_entry(uint64_t parent, const char *name);
 

@@ -333,8 +333,7 @@ static int open_made(struct request *r, struct inode *i, int fd, bool created,
     return err;
 }
 
-static void reply_create(struct request *r, struct inode *i, struct statx *stx,
-                         struct handle *h)
+static void reply_create(struct request *r, struct inode *i, struct statx *stx, struct handle *h)
 {
     struct stat st;
     struct fuse_entry_param e;

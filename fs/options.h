@@ -10,7 +10,7 @@ struct options {
     struct flush_config flush;
     enum log_level log_level;
     const char *session_dir; /* NULL: the default */
-    bool supervise_given; /* --supervise or --no-supervise */
+    bool supervise_given;    /* --supervise or --no-supervise */
     bool help, version;
 };
 

@@ -67,8 +67,7 @@ static struct carried *begin(struct msg *m)
 static void refuse(struct msg *m)
 {
     count(bad_messages, 1);
-    complain_of_node(members_name(m->head.sender), "a %s out of bounds",
-                     msg_name(m->head.type));
+    complain_of_node(members_name(m->head.sender), "a %s out of bounds", msg_name(m->head.type));
     if (m->head.flags & MSG_F_WANTS)
         peer_reply_error(m, -EINVAL);
     msg_free(m);

@@ -33,7 +33,7 @@ struct data_known {
 /* Open handle's view of a file: where its data is.  For data*.c, but for f. */
 struct data_handle {
     struct file *f;
-    bool writes;           /* opened for writing: a writer is counted, here or at the claimant */
+    bool writes; /* opened for writing: a writer is counted, here or at the claimant */
     struct stream *_Atomic stream; /* read-ahead; NULL: none was needed yet (data_stream) */
     uint64_t pin_number; /* of this open at a claimant (CARRY_PIN_WRITER); 0: none was needed yet */
     struct lock lock;    /* RANK_LEAF: below */

@@ -34,10 +34,10 @@
 #include "transport/members.h"
 #include "transport/peer.h"
 
-#define SHARDS     64
-#define WINDOW     8    /* chunks of one call that are under way at once */
-#define TURNS      2    /* owner and next */
-#define FILLERS    4
+#define SHARDS  64
+#define WINDOW  8 /* chunks of one call that are under way at once */
+#define TURNS   2 /* owner and next */
+#define FILLERS 4
 
 enum source { FROM_STORE, FROM_PEER, FROM_PFS };
 
@@ -409,8 +409,7 @@ static void advance(struct flight *fl)
     else if (fl->event_err == -ENOENT && fl->joined)
         read_here(fl, fl->fallback); /* that one only had a peer's path; we have the file */
     else
-        flight_done(fl, fl->event_err, fl->chunk->from_peer ? FROM_PEER : FROM_PFS,
-                    !fl->event_err);
+        flight_done(fl, fl->event_err, fl->chunk->from_peer ? FROM_PEER : FROM_PFS, !fl->event_err);
 }
 
 /* ---- one call ---- */

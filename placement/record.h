@@ -28,7 +28,7 @@ struct record {
     uint64_t stamp_view, stamp_count;
     uint64_t freed_by, freed_inc, freed_number; /* requests up to this one are finished */
     struct held_lock *locks;
-    uint8_t unknown; /* RECORD_... */
+    uint8_t unknown;         /* RECORD_... */
     struct pending *pending; /* wait for COPIED */
     struct pending *waiting; /* blocking locks, in order of arrival */
     uint64_t touched_ms;

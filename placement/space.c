@@ -14,9 +14,9 @@
 #define AVAIL_EVERY_MS 100 /* less than the time between two samples (flush/sample.c) */
 #define AVAIL_BYTES    (UINT64_C(16) << 20) /* set aside since the disk was last asked */
 #define FLOOR_MAX      (UINT64_C(1) << 30)
-#define DEFAULT_SHARE  80  /* % of what is free */
-#define KEEP_FREE_MAX  256 /* chunks evicted at once */
-#define BALLAST_PART   16  /* of the limit, at most */
+#define DEFAULT_SHARE  80                  /* % of what is free */
+#define KEEP_FREE_MAX  256                 /* chunks evicted at once */
+#define BALLAST_PART   16                  /* of the limit, at most */
 #define BALLAST_MIN    (UINT64_C(8) << 20) /* less is not worth a file */
 
 struct lru {

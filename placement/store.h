@@ -77,8 +77,8 @@ struct file_info {
     uint64_t base_end, cut;
     uint64_t dirty_bytes;
     uint64_t change;
-    bool dirty;     /* pages, size, cut or times are not on the PFS */
-    bool claimed;   /* the record holds a claim: */
+    bool dirty;   /* pages, size, cut or times are not on the PFS */
+    bool claimed; /* the record holds a claim: */
     uint64_t claim_inc, claim_number;
     bool pass;      /* writers that the kernel serves may change it at any time */
     bool mtime_set; /* utimens after the last write: flush publishes exactly this */
@@ -219,7 +219,8 @@ struct snapshot {
     struct run *runs;
     size_t nruns;
     uint64_t bytes;
-    struct snapshot_pages *pages; /* store_copyout.c's own: which pages, minus those written since */
+    /* store_copyout.c's own: which pages, minus those written since */
+    struct snapshot_pages *pages;
 };
 /* Takes dirty pages from offset `from` on, at most about `max` bytes; left out are pages that are
  * being written now, and those between the first and the last page of another snapshot.  0 or

@@ -82,14 +82,14 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(messages_sent, "messages sent")                                                              \
     X(messages_received, "messages received")                                                      \
     X(bad_messages, "messages refused: malformed, unauthenticated or of an unknown sender")        \
-    X(bad_answers, "answers refused: of another kind, for another chunk, of a wrong size")          \
+    X(bad_answers, "answers refused: of another kind, for another chunk, of a wrong size")         \
     X(bad_hellos, "connections refused on our port")                                               \
     X(bad_nodes, "connections to a node where somebody else answered")                             \
     X(peer_failures, "connections to members that broke")                                          \
     X(suspicions, "times that a member did not answer and was served around")                      \
     X(views_adopted, "views adopted")                                                              \
     X(claims_granted, "claims granted to this node")                                               \
-    X(conflicts, "files of a dead daemon that the PFS had differently: written beside")           \
+    X(conflicts, "files of a dead daemon that the PFS had differently: written beside")            \
     X(lost_opens, "opens refused because a node that left has the latest bytes")
 
 struct counters {

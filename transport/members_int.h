@@ -40,8 +40,8 @@ struct members_state {
     struct members_config cfg;
     struct node *nodes;
     struct node *by_id[NODE_BUCKETS]; /* the same: every message and tick looks nodes up */
-    const struct view *view; /* adopted, as members_now.adopted */
-    uint64_t last;           /* last view adopted in this incarnation */
+    const struct view *view;          /* adopted, as members_now.adopted */
+    uint64_t last;                    /* last view adopted in this incarnation */
     /* ... before `view`: what ADOPTED(view) says, also when it is sent again */
     uint64_t last_before;
     bool prev_settled;       /* was view-1 settled here when view was adopted? */

@@ -28,7 +28,7 @@ static const struct {
     {"UCX_ASYNC_MAX_EVENTS", "16384"}, /* else 1.13 dies at endpoint 1021 */
     {"UCX_WARN_UNUSED_ENV_VARS", "n"},
     {"UCX_LOG_FILE", "stderr"}, /* else among what a program reads from standard output */
-    {"UCX_TCP_CONN_NB", "y"}, /* else connect() to a silent host blocks the network thread */
+    {"UCX_TCP_CONN_NB", "y"},   /* else connect() to a silent host blocks the network thread */
     /* Else a node that was given up, and goes on, still writes to the addresses that it was told: a
      * forced close leaves the socket half open, and UCX's TCP does not ask whether anybody waits
      * for these bytes. */

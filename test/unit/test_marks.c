@@ -53,7 +53,8 @@ START_TEST(the_drain_follows_the_input)
     ck_assert_double_eq_tol(marks_drain_rate(&m, 550 * MIB, ROOM), 85.0 * MIB, 1.0 * MIB);
     ck_assert_double_eq_tol(marks_drain_rate(&m, 400 * MIB, ROOM), 80.0 * MIB, 1.0 * MIB);
     m.in = 0;
-    ck_assert_double_eq_tol(marks_drain_rate(&m, 10 * 700 * MIB, 10 * ROOM), 100.0 * MIB, 0.1 * MIB);
+    ck_assert_double_eq_tol(marks_drain_rate(&m, 10 * 700 * MIB, 10 * ROOM), 100.0 * MIB,
+                            0.1 * MIB);
     ck_assert_double_gt(marks_drain_rate(&m, 400 * MIB, ROOM), 0); /* it ends */
 }
 END_TEST
