@@ -320,14 +320,15 @@ static void order_moved_here(struct order *o)
     if (o->err)
         return;
     struct fid fid = fid_of(&stx);
-    const struct ring *r = ring_of(members_view());
+    const struct view *v = members_view();
+    const struct ring *r = ring_of(v);
+    for (uint32_t i = 0; i < v->nmembers; i++) /* whatever they had not until now: they are asked */
+        former_answered(v->members[i].id, true);
     for (uint64_t i = 0; i < stx.stx_size / NODE_CHUNK; i++) {
         o->out[0] = i;
         o->out[1] = former_owner(fid, i);
-        if (ring_owner(r, fid, i, 0) != members_self() || !o->out[1])
-            continue;
-        former_answered(o->out[1], true); /* whatever it had not before: it is to be asked */
-        return;
+        if (ring_owner(r, fid, i, 0) == members_self() && o->out[1])
+            return;
     }
     o->err = -ENOENT;
 }
