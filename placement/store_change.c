@@ -81,16 +81,22 @@ int change_clear_end(struct file *f)
 
 /* ---- the record ---- */
 
-void change_wrote(struct file *f, uint64_t end)
+/* c: its core, being changed: the size is in it. */
+static void end_change(struct file *f, struct file_core *c)
 {
-    struct file_core *c = core_change(f->rec);
-    c->size = MAX(c->size, end);
     c->mtime_ns = c->ctime_ns = real_ns();
     c->flags &= ~(uint32_t)CORE_MTIME_SET;
     if (!(c->flags & CORE_DELETED))
         c->flags |= CORE_DIRTY;
     store_commit(f);
     store_changed(f);
+}
+
+void change_wrote(struct file *f, uint64_t end)
+{
+    struct file_core *c = core_change(f->rec);
+    c->size = MAX(c->size, end);
+    end_change(f, c);
 }
 
 void change_resized(struct file *f, uint64_t size)
@@ -101,12 +107,7 @@ void change_resized(struct file *f, uint64_t size)
         c->base_end = MIN(c->base_end, size);
     }
     c->size = size;
-    c->mtime_ns = c->ctime_ns = real_ns();
-    c->flags &= ~(uint32_t)CORE_MTIME_SET;
-    if (!(c->flags & CORE_DELETED))
-        c->flags |= CORE_DIRTY;
-    store_commit(f);
-    store_changed(f);
+    end_change(f, c);
 }
 
 void change_begin_at_end(struct file *f, struct range_op *op)
