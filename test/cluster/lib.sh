@@ -449,3 +449,20 @@ stop_node() {
 status_of() {
     on "$1" "$EDDY_BUILD/eddy" status --json "$W/mnt-$1" | jq -r "$2"
 }
+
+# start_writer HOST FILE: a process there that has FILE open for appending until its input (descriptor 6) ends; it is $WRITER.
+start_writer() {
+    mkfifo "$W/writer"
+    : >"$W/written"
+    # shellcheck disable=SC2016 # the inner shell's variables
+    on "$1" bash -c 'exec 7>>"$1"; while read -r line; do echo "$line" >&7; echo "$line" >>"$2"; done <"$3"' \
+        writer "$2" "$W/written" "$W/writer" &
+    WRITER=$!
+    record_process "$W" "$WRITER"
+    exec 6>"$W/writer"
+}
+# writer_appends LINE: it has written it.
+writer_appends() {
+    echo "$1" >&6
+    wait_for 20 grep -qx "$1" "$W/written"
+}

@@ -40,17 +40,9 @@ done
 put n1 open unflushed
 put n1 flushed unflushed
 # A writer that has it open all the time: a line for each that is asked for.
-mkfifo "$W/writer"
-: >"$W/written"
-# shellcheck disable=SC2016 # the inner shell's variables
-on n1 bash -c 'exec 7>>"$1"; while read -r line; do echo "$line" >&7; echo "$line" >>"$2"; done <"$3"' \
-    writer "$W/mnt-n1/d/open" "$W/written" "$W/writer" &
-WRITER=$!
-record_process "$W" "$WRITER"
-exec 6>"$W/writer"
+start_writer n1 "$W/mnt-n1/d/open"
 append() {
-    echo "$1" >&6
-    wait_for 20 grep -qx "$1" "$W/written" || fail "a file that is open on the fenced node takes no $1"
+    writer_appends "$1" || fail "a file that is open on the fenced node takes no $1"
     echo "$1" >>"$W/expected/open"
 }
 append "opened"

@@ -31,17 +31,9 @@ for name in kept $FORGOTTEN; do write n1 "$name" "old $name"; done
 check_equal "code of eddy flush" "$(flush n1)" 0
 for name in kept $FORGOTTEN; do write n1 "$name" "new $name"; done
 # Appends a line to one of them as long as it is told to.
-mkfifo "$W/writer"
-: >"$W/written"
-# shellcheck disable=SC2016 # the inner shell's variables
-on n1 bash -c 'exec 7>>"$1"; while read -r line; do echo "$line" >&7; echo "$line" >>"$2"; done <"$3"' \
-    writer "$W/mnt-n1/d/open" "$W/written" "$W/writer" &
-WRITER=$!
-record_process "$W" "$WRITER"
-exec 6>"$W/writer"
+start_writer n1 "$W/mnt-n1/d/open"
 append() {
-    echo "$1" >&6
-    wait_for 20 grep -qx "$1" "$W/written" || fail "the open file takes no $1"
+    writer_appends "$1" || fail "the open file takes no $1"
 }
 append "at first"
 
