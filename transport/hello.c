@@ -119,8 +119,8 @@ static void conn_close(struct hello_conn *c)
     }
     hello_proto_free(c->proto);
     c->proto = NULL;
+    c->state = CLOSING;
     uv_close((uv_handle_t *)&c->tcp, on_conn_closed);
-    c->state = CLOSING; /* last: so this function is on the stack in uv_close (test/tsan.supp) */
 }
 
 /* The hello did not succeed. */

@@ -36,6 +36,10 @@ static const struct {
     /* One event at a time: UCX takes up to 16 from the kernel and then looks at each one's endpoint,
      * also at one that an event before it has just closed. */
     {"UCX_TCP_MAX_POLL", "1"},
+    /* UCX's question whether an endpoint is still there.  For one that is gone, who is asked makes
+     * another in the middle of what it receives; if that is the question's own connection, the
+     * rest is forgotten and the process dies.  Silence is noticed by the members' heartbeat. */
+    {"UCX_KEEPALIVE_INTERVAL", "inf"},
     /* Not 8 KiB and 64 KiB: this pays for the copies that the settings around it bring.  The same
      * on all nodes (the hello compares them): UCX writes a frame larger than the receiver's segment
      * past its end. */

@@ -247,6 +247,19 @@ START_TEST(an_idle_node_uses_no_cpu)
 }
 END_TEST
 
+/* Without these a process dies now and then when connections end (docs/transport.md): in minutes,
+ * not in a test. */
+START_TEST(ucx_has_the_settings_that_its_survivors_need)
+{
+    static const char *const needed[][2] = {
+        {"UCX_TCP_MAX_POLL", "1"}, {"UCX_TCP_PUT_ENABLE", "n"}, {"UCX_KEEPALIVE_INTERVAL", "inf"}};
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
+        const char *value = getenv(needed[i][0]);
+        ck_assert_msg(value && !strcmp(value, needed[i][1]), "%s is %s", needed[i][0], value);
+    }
+}
+END_TEST
+
 #define CROWD 20
 START_TEST(a_crowd_of_nodes_is_served)
 {
@@ -286,6 +299,7 @@ static Suite *suite(void)
     ADD(an_answer_after_its_deadline_is_not_received);
     ADD(a_request_can_be_cancelled);
     ADD(an_idle_node_uses_no_cpu);
+    ADD(ucx_has_the_settings_that_its_survivors_need);
     ADD(a_crowd_of_nodes_is_served);
     return s;
 }
