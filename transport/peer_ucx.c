@@ -39,7 +39,8 @@ struct endpoint {
     ucp_ep_h ep;
     struct peer *peer; /* NULL: disconnected */
     bool failed;
-    unsigned ops; /* sends and receives without a callback yet */
+    bool introduced; /* something was sent: see ucx_send */
+    unsigned ops;    /* sends and receives without a callback yet */
     struct send_list sends;
     TAILQ_ENTRY(endpoint) link; /* in live or in leaving */
 };
@@ -204,6 +205,9 @@ static void split(struct send *s, size_t *header_len, void **payload, size_t *pa
     }
 }
 
+/* With the first message UCX is told that an answer will be wanted, so that both sides exchange their
+ * endpoints' numbers now, while nothing is in their way.  Else that comes with the first rendezvous,
+ * and UCX aborts when an endpoint is closed by force whose half of it still waits to be sent. */
 void ucx_send(struct endpoint *e, struct send *s)
 {
     size_t header_len, len;
@@ -217,6 +221,9 @@ void ucx_send(struct endpoint *e, struct send *s)
         .user_data = s,
         .memory_type = UCS_MEMORY_TYPE_HOST,
     };
+    if (!e->introduced)
+        param.flags |= UCP_AM_SEND_FLAG_REPLY;
+    e->introduced = true;
     s->ep = e;
     s->since_ms = boot_ms();
     TAILQ_INSERT_TAIL(&e->sends, s, link);
