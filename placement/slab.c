@@ -51,12 +51,28 @@ static bool header_fits(const struct slabs *s, const struct slab_header *h, uint
            h->bytes == file_bytes && !(h->bytes % SLAB_PAGE);
 }
 
+/* The page behind the last that was ever written, as far as the file system tells: what was only
+ * preallocated is zeros, and need not be read to know it. */
+static uint64_t written_end(int fd, uint64_t bytes)
+{
+    off_t at = 0, end = 0;
+    while ((at = lseek(fd, at, SEEK_DATA)) >= 0) {
+        at = end = lseek(fd, at, SEEK_HOLE);
+        if (at < 0)
+            return bytes;
+    }
+    if (errno != ENXIO)
+        return bytes;
+    return ((uint64_t)end + SLAB_PAGE - 1) & ~(uint64_t)(SLAB_PAGE - 1);
+}
+
 /* Enters the mapping of file n.  Its slots are all taken. */
 static void enter(struct slabs *s, uint32_t n, void *map, uint64_t bytes)
 {
     struct slab *b = &s->slab[n];
     b->slots = slots_in(s, bytes);
     b->free = xcalloc((b->slots + 63) / 64, sizeof(*b->free));
+    b->written = b->slots;
     b->bytes = bytes;
     b->map = map;
     s->bytes += bytes;
@@ -88,6 +104,8 @@ static int open_one(struct slabs *s, int fd, uint32_t n, const char *boot_id, bo
         s->other_boot |= strcmp(h.boot_id, boot_id) != 0;
     }
     enter(s, n, map, bytes);
+    if (readonly)
+        s->slab[n].written = slots_in(s, MAX(written_end(fd, bytes), (uint64_t)SLAB_PAGE));
     return 0;
 }
 

@@ -53,6 +53,7 @@ struct slab {
     uint64_t bytes;
     uint32_t slots, nfree, hint;
     uint64_t *free; /* a bit per slot: in memory, so that an unused slot's page is never touched */
+    uint32_t written; /* opened readonly: slots from here on are all zeros; else: all of them */
 };
 
 /* All slabs of a kind. */

@@ -75,7 +75,7 @@ static void each_slot(struct listing *l, struct slabs *s,
                       void (*fn)(struct listing *l, uint32_t no))
 {
     for (uint32_t n = 0; n < s->n; n++)
-        for (uint32_t i = 0; s->slab[n].map && i < s->slab[n].slots; i++)
+        for (uint32_t i = 0; s->slab[n].map && i < s->slab[n].written; i++)
             fn(l, n << SLAB_SHIFT | i);
 }
 
@@ -90,8 +90,9 @@ static int list_records(struct cachedir *d, unflushed_cb cb, void *arg)
     if (!err) {
         l->in_doubt = l->files.other_boot || l->chunks.other_boot;
         each_slot(l, &l->files, collect);
-        if (l->n)
-            qsort(l->list, l->n, sizeof(*l->list), by_fid);
+    }
+    if (l->n) {
+        qsort(l->list, l->n, sizeof(*l->list), by_fid);
         each_slot(l, &l->chunks, add_bytes);
     }
     for (size_t i = 0; i < l->n && !err; i++) {
