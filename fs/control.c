@@ -150,7 +150,7 @@ static const struct request_kind {
 } kinds[] = {
     {"status", control_status, false}, {"unflushed", control_unflushed, false},
     {"abort", control_abort, false},   {"flush", control_flush, true},
-    {"umount", control_flush, true},   {"where", control_where, true},
+    {"umount", control_umount, true},  {"where", control_where, true},
     {"check", control_check, true},    {"forget", control_forget, true},
 };
 

@@ -21,6 +21,7 @@ bool control_unwanted(struct connection *c);
  * thread. */
 json_t *control_status(struct connection *c, const json_t *request);
 json_t *control_flush(struct connection *c, const json_t *request);
+json_t *control_umount(struct connection *c, const json_t *request);
 json_t *control_unflushed(struct connection *c, const json_t *request);
 json_t *control_abort(struct connection *c, const json_t *request);
 json_t *control_where(struct connection *c, const json_t *request);

@@ -9,6 +9,7 @@
 #include "fs/fs.h"
 #include "placement/claim.h"
 #include "placement/ring.h"
+#include "placement/store.h"
 #include "transport/members.h"
 
 /* ---- flush ---- */
@@ -60,6 +61,14 @@ json_t *control_flush(struct connection *c, const json_t *request)
     if (err)
         say_files(c, true, end);
     return end;
+}
+
+/* The flush before an unmount.  The end that follows waits for the cache's disk as well, which has
+ * time until the PFS has everything. */
+json_t *control_umount(struct connection *c, const json_t *request)
+{
+    store_settle_begin();
+    return control_flush(c, request);
 }
 
 json_t *control_unflushed(struct connection *c, const json_t *request)

@@ -95,12 +95,22 @@ int flush_and_leave(bool (*progress)(void *arg, const struct flush_progress *p),
     return said_code;
 }
 
+/* While the PFS is waited for. */
+static void settle_meanwhile(void)
+{
+    uint64_t dirty, room;
+    store_dirty(&dirty, &room);
+    if (dirty)
+        store_settle_begin();
+}
+
 int serve(void)
 {
     unsigned n = 0;
     stage = SERVING;
     signals_ask();
     mount_wait();
+    settle_meanwhile();
     flush_all(NULL, NULL); /* while applications find their mount; what fails is said below */
     steps_stop("control");
     return flush_and_leave(NULL, say_unflushed, &n);
@@ -110,5 +120,6 @@ int recover(void)
 {
     unsigned n = 0;
     stage = RECOVERING;
+    settle_meanwhile();
     return flush_and_leave(NULL, say_unflushed, &n);
 }

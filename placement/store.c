@@ -5,6 +5,7 @@
  *   store_cover.c    fsync, power loss         store_fill.c       changing; store_change.c their steps
  *   store_recover.c  the start after a crash   store_copyout.c    what is dirty goes to the PFS
  *   store_unflushed.c  looked at from outside  store_pass*.c      what the kernel reads and writes
+ *   store_settle.c   the cache's disk has all, at the end
  */
 #include "placement/store.h"
 
@@ -149,12 +150,13 @@ void store_close(bool clean)
 {
     if (!store.open)
         return;
-    if (clean && syncfs(store.dir.fd) < 0) {
+    int err = store_settle_end(clean);
+    if (err) {
         log_warn("cache directory %s: syncfs: %s: not marked as clean", store.dir.path,
-                 strerror(errno));
+                 strerror(-err));
         clean = false;
     }
-    int err = state_close(clean);
+    err = state_close(clean);
     if (err)
         log_warn("cache directory %s: writing its records: %s", store.dir.path, strerror(-err));
     space_stop();

@@ -45,6 +45,9 @@ struct store_config {
  * disk, not writable, in use (by which pid), older format, other chunk size with dirty data
  * (without: emptied), not ours. */
 int store_open(const struct store_config *c, char *err, size_t errlen);
+/* Has what only the page cache has written to the cache's disk, and does not wait for it: so that
+ * store_close has less to wait for.  Any thread, any number of times. */
+void store_settle_begin(void);
 /* clean: marks everything as covered (fsync of data and records). */
 void store_close(bool clean);
 int store_dirfd(void);

@@ -32,6 +32,9 @@ struct snapshot_pages {
 /* file_find, but NULL for a file whose last put is under way: never waits.  (file.c) */
 struct file *file_find_now(struct fid fid);
 
+/* Waits for what store_settle_begin began; all: and for what came since.  For store_close. */
+int store_settle_end(bool all);
+
 /* Became dirty: flush hears of it.  No lock held. */
 void store_tell_dirty(struct file *f, bool became);
 
