@@ -61,6 +61,8 @@ static int write_piece(struct pass *p, size_t len, uint64_t off)
     err = pfs_write(p->f, p->buf, len, off);
     if (idle)
         priority_normal();
+    if (!err)
+        store_pass_copied(p->f, p->buf, len, off, p->s->size);
     return err;
 }
 

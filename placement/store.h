@@ -196,6 +196,9 @@ void store_pass_make_room(void);
 /* Before a copy-out: what the kernel's writers changed is marked dirty.  gate (may be NULL) is
  * called before each chunk is read; it may wait, and ends it with an error. */
 int store_pass_mark(struct file *f, int (*gate)(void *arg), void *arg);
+/* Between that and store_flushed, where writers go on: the len bytes of buf went to the PFS, at off
+ * of a file of `size`.  So that they go there once, even if what was marked is not what was copied. */
+void store_pass_copied(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t size);
 /* Looks at each file that the kernel's writers may change, and keeps free what they may need.
  * Calls back, without a lock, for those that changed, and for those that nobody can change any more
  * and that are on the PFS.  Returns how many are left.  store_pass_forget: at the end, looks no

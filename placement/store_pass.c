@@ -12,7 +12,8 @@
  *     copy-out            as always (store_copyout.c)
  *         |
  *     settle              the same sample as before it: the hashes of what was copied are those on the
- *                         PFS.  And nobody is left who can store, and still the same sample: clean.
+ *                         PFS.  (Else only those that were made of the copied bytes themselves, where
+ *                         a sample in between had told that there are writers.)  And nobody is left who can store, and still the same sample: clean.
  *                         Else the flush counts ("flushed"), but the file stays "may be dirty", and
  *                         the next change makes it dirty again.
  *

@@ -20,6 +20,7 @@
 
 struct pass_hash {
     uint64_t index, hash;
+    bool copied; /* made of the bytes that went to the PFS; else of those that were marked */
 };
 
 /* F4: until a store from then on would show in ctime. */
@@ -44,6 +45,12 @@ static bool is_zeros(const uint8_t *buf, size_t len)
     return !buf[0] && !memcmp(buf, buf + 1, len - 1);
 }
 
+static void add_hash(struct file *f, uint64_t index, uint64_t hash, bool copied)
+{
+    f->pass.hashes = xrealloc(f->pass.hashes, (f->pass.nhashes + 1) * sizeof(*f->pass.hashes));
+    f->pass.hashes[f->pass.nhashes++] = (struct pass_hash){index, hash, copied};
+}
+
 /* Pages [first, last] of one chunk become dirty; those without bytes beyond what the PFS has stay
  * holes. */
 static int mark_chunk(struct file *f, uint64_t index, const uint8_t *buf, size_t len, uint64_t hash)
@@ -64,8 +71,7 @@ static int mark_chunk(struct file *f, uint64_t index, const uint8_t *buf, size_t
         for (uint64_t p = first; p <= last; p++)
             if (is_zeros(buf + (p - first) * PAGE, MIN(len - (p - first) * PAGE, (size_t)PAGE)))
                 pages_end_punch(f, p, p);
-        f->pass.hashes = xrealloc(f->pass.hashes, (f->pass.nhashes + 1) * sizeof(*f->pass.hashes));
-        f->pass.hashes[f->pass.nhashes++] = (struct pass_hash){index, hash};
+        add_hash(f, index, hash, false);
     }
     range_end(f, &op);
     lock_drop(&f->lock);
@@ -154,13 +160,38 @@ int store_pass_mark(struct file *f, int (*gate)(void *arg), void *arg)
     return err;
 }
 
-static void keep_hashes(struct file *f)
+/* Is what was hashed when it was marked what is here since, so far? */
+static bool marks_count(struct file *f)
+{
+    return !store_pass_look(f) && f->pass.seen.known && f->change == f->pass.marked &&
+           f->pass.solid;
+}
+
+void store_pass_copied(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t size)
+{
+    uint64_t chunk = store_chunk_size(), first = (off + chunk - 1) / chunk, end = off + len;
+    lock_take(&f->lock);
+    bool needed = is_pass(f) && !marks_count(f);
+    lock_drop(&f->lock);
+    for (uint64_t i = first; needed && i * chunk < end; i++) {
+        size_t n = (size_t)MIN(chunk, end - i * chunk);
+        if (n < chunk && end < size)
+            break; /* a part of one */
+        uint64_t hash = data_hash((const uint8_t *)buf + (i * chunk - off), n);
+        lock_take(&f->lock);
+        add_hash(f, i, hash, true);
+        lock_drop(&f->lock);
+    }
+}
+
+static void keep_hashes(struct file *f, bool copied)
 {
     for (size_t i = 0; i < f->pass.nhashes; i++) {
-        struct chunk_record *c = state_chunk_find(f->fid, f->pass.hashes[i].index);
-        if (!c || bits_any(chunk_bits(c, BITS_DIRTY, state_words())))
+        const struct pass_hash *h = &f->pass.hashes[i];
+        struct chunk_record *c = state_chunk_find(f->fid, h->index);
+        if (h->copied != copied || !c || bits_any(chunk_bits(c, BITS_DIRTY, state_words())))
             continue;
-        c->hash = f->pass.hashes[i].hash;
+        c->hash = h->hash;
         crash_order();
         c->flags |= CHUNK_HASH;
     }
@@ -170,11 +201,14 @@ bool store_pass_settle(struct file *f, bool clean)
 {
     if (!is_pass(f))
         return clean;
-    if (store_pass_look(f) || !f->pass.seen.known || f->change != f->pass.marked || !f->pass.solid)
-        clean = false;
+    clean = marks_count(f) && clean;
     if (clean) {
-        keep_hashes(f);
+        keep_hashes(f, false);
         f->pass.flushed = f->change;
+    } else if (core(f)->cut == NO_CUT) {
+        /* what is here now may be something else, but this is what the PFS has: the next flush
+         * leaves out what is still the same */
+        keep_hashes(f, true);
     }
     store_pass_drop(f);
     if (clean && pass_nobody_stores(f))

@@ -86,6 +86,30 @@ static struct flush begin_flush(struct file *f, uint8_t *pfs)
     return fl;
 }
 
+/* The same while somebody stores a byte (and bytes[at] is that): after the mark, before the copy. */
+static struct flush copy_beside(struct file *f, uint8_t *pfs, int fd, uint64_t at)
+{
+    struct flush fl = {.v = version_n(0, 9)};
+    struct snapshot *s;
+    ck_assert_int_eq(store_pass_mark(f, NULL, NULL), 0);
+    store_flush_begins(f);
+    bytes[at] ^= 0x55;
+    put(fd, bytes + at, 1, at);
+    struct file_info info = info_of(f);
+    fl.change = info.change;
+    ck_assert_int_eq(store_snapshot(f, 0, 64 * MIB, &s), 0);
+    fl.v.size = s->size;
+    fl.v.mtime_ns = s->mtime_ns;
+    for (size_t i = 0; i < s->nruns; i++) {
+        const struct run *r = &s->runs[i];
+        ck_assert_int_eq(store_pread(f, pfs + r->off, r->len, r->off), 0);
+        store_pass_copied(f, pfs + r->off, r->len, r->off, s->size);
+        fl.bytes += r->len;
+    }
+    store_snapshot_done(s, true);
+    return fl;
+}
+
 static bool flush(struct file *f, uint8_t *pfs)
 {
     struct flush fl = begin_flush(f, pfs);
@@ -199,6 +223,69 @@ START_TEST(a_store_during_the_copy_is_copied_again)
     pfs[5] = 'x';             /* and not what was copied */
     ck_assert(!store_flushed(f, &fl.v, fl.change));
     ck_assert(info_of(f).dirty);
+    ck_assert(flush(f, pfs));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    end_writing(f, life, fd);
+}
+END_TEST
+
+/* What is copied while somebody writes is compared the next time, not copied again. */
+START_TEST(beside_a_writer_each_chunk_is_copied_once)
+{
+    uint8_t pfs[SIZE];
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE - 100, 0);
+    struct flush fl = copy_beside(f, pfs, fd, 3 * CHUNK + 17);
+    ck_assert_uint_eq(fl.bytes, SIZE - 100);
+    ck_assert(!store_flushed(f, &fl.v, fl.change));
+    put(fd, bytes + SIZE - 100, 100, SIZE - 100);
+    put(fd, "??", 2, 5);
+    memcpy(bytes + 5, "??", 2);
+    fl = begin_flush(f, pfs);
+    ck_assert_uint_eq(fl.bytes, 2 * CHUNK);
+    ck_assert(store_flushed(f, &fl.v, fl.change));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    end_writing(f, life, fd);
+}
+END_TEST
+
+/* What the PFS was given counts, not what was found before that, or after. */
+START_TEST(a_store_before_the_copy_of_its_chunk_is_known_to_be_copied)
+{
+    uint8_t pfs[SIZE], was[CHUNK];
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE, 0);
+    memcpy(was, bytes, CHUNK);
+    struct flush fl = copy_beside(f, pfs, fd, 9); /* chunk 0: marked, changed, copied */
+    ck_assert_uint_ne(pfs[9], was[9]);
+    ck_assert(!store_flushed(f, &fl.v, fl.change));
+    put(fd, was, CHUNK, 0); /* as it was marked, and not as the PFS has it */
+    bytes[9] = was[9];
+    fl = begin_flush(f, pfs);
+    ck_assert_uint_eq(fl.bytes, CHUNK);
+    ck_assert(store_flushed(f, &fl.v, fl.change));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    end_writing(f, life, fd);
+}
+END_TEST
+
+START_TEST(what_was_copied_and_cut_off_is_copied_again)
+{
+    uint8_t pfs[SIZE];
+    uint64_t unused;
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE, 0);
+    struct flush fl = copy_beside(f, pfs, fd, 9);
+    ck_assert_int_eq(store_truncate(f, CHUNK, &unused), 0);
+    put(fd, bytes + CHUNK, SIZE - CHUNK, CHUNK); /* the same again */
+    ck_assert(!store_flushed(f, &fl.v, fl.change));
+    memset(pfs + CHUNK, 0, SIZE - CHUNK); /* what the cut does, which comes first */
     ck_assert(flush(f, pfs));
     ck_assert_mem_eq(pfs, bytes, SIZE);
     end_writing(f, life, fd);
@@ -541,6 +628,9 @@ int main(void)
     tcase_add_test(t, what_the_kernel_stores_is_found_flushed_and_clean_when_nobody_is_left);
     tcase_add_test(t, only_chunks_that_changed_are_copied_again);
     tcase_add_test(t, a_store_during_the_copy_is_copied_again);
+    tcase_add_test(t, beside_a_writer_each_chunk_is_copied_once);
+    tcase_add_test(t, a_store_before_the_copy_of_its_chunk_is_known_to_be_copied);
+    tcase_add_test(t, what_was_copied_and_cut_off_is_copied_again);
     tcase_add_test(t, a_truncation_during_the_copy_is_copied_again);
     tcase_add_test(t, a_mapping_that_outlives_its_close_keeps_the_file_unfinished);
     tcase_add_test(t, a_direct_write_that_a_flush_has_missed_is_found_at_the_close);
