@@ -103,10 +103,12 @@ static void flush(struct file *f)
             cut(&world->pfs, s->cut);
         for (size_t i = 0; i < s->nruns; i++) {
             const struct run *r = &s->runs[i];
-            if (r->hole)
+            if (r->hole) {
                 memset(world->pfs.bytes + r->off, 0, r->len);
-            else
+            } else {
                 store_pread(f, world->pfs.bytes + r->off, r->len, r->off);
+                store_pass_copied(f, world->pfs.bytes + r->off, r->len, r->off, s->size);
+            }
             from = r->off + r->len;
             world->pfs.size = MAX(world->pfs.size, from);
         }
