@@ -112,9 +112,8 @@ static void keep_view(struct view *v)
         views[v->number] = v;
 }
 
-const char *members_name(uint64_t id)
+static const char *name_in(const struct view *v, uint64_t id)
 {
-    const struct view *v = members_now.adopted;
     const struct member *m = view_member(v, id);
 
     if (m)
@@ -122,7 +121,17 @@ const char *members_name(uint64_t id)
     for (uint32_t i = 0; v && i < v->nabsent; i++)
         if (v->absents[i].id == id)
             return v->absents[i].name;
-    return "?";
+    return NULL;
+}
+
+/* A node that is fenced has adopted no view, and one that just came is in the newest one only. */
+const char *members_name(uint64_t id)
+{
+    const char *name = name_in(members_now.adopted, id);
+
+    if (!name)
+        name = name_in(members_now.last_read, id);
+    return name ? name : "?";
 }
 
 /* ---- reading views/ ---- */
@@ -193,6 +202,7 @@ static void take_newest(uint64_t number, uint64_t t0)
         members_now.newest = number;
         members_st.first_seen_ms = boot_ms();
         members_st.view_age_known = false;
+        members_now.last_read = members_newest_view();
         know_members(members_newest_view());
     }
     v = members_newest_view();

@@ -156,19 +156,12 @@ static bool nobody_missing(const struct view *before, const struct view *v)
     return true;
 }
 
-/* ... nor of any view since the first one, or since all had left cleanly.  So a node that was alone
- * and died grants at once when it is back.  Not known of views that are not kept any more. */
+/* ... nor of any view since the first one: who is left out is absent in every view that follows, until
+ * it is back or forgotten (which takes longer than W), and who left cleanly had stopped acting.  So a
+ * node that was alone and died grants at once when it is back, however many views ago that began. */
 static bool nobody_ever_missing(const struct view *v)
 {
-    for (uint64_t n = v->number - 1; n; n--) {
-        const struct view *u = members_view_number(n);
-
-        if (!u || !nobody_missing(u, v))
-            return false;
-        if (!u->nmembers && !u->nabsent)
-            return true;
-    }
-    return true;
+    return !v->nabsent;
 }
 
 static void all_adopted(void)

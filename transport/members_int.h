@@ -66,6 +66,7 @@ extern struct members_state members_st;
 /* Read by any thread. */
 struct members_shared {
     const struct view *_Atomic adopted;
+    const struct view *_Atomic last_read; /* the newest one */
     _Atomic uint64_t lease_until_ms, settled_at_ms, newest;
     _Atomic bool leaving;
     struct lock lock; /* RANK_LEAF: `changed`, the list of nodes and their `suspected` */
