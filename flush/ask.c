@@ -16,7 +16,7 @@ static int wait_for_pass(struct file *f, uint64_t wanted)
 {
     while (f->flush_queued) {
         if (f->flush_ended >= wanted)
-            return f->flush_error;
+            return f->forgotten ? -EIO : f->flush_error; /* void: not into its file */
         if (flush.stop)
             return -ECANCELED;
         if (f->flushing)
@@ -169,7 +169,7 @@ static struct left count_tried(const struct tried *t)
         const struct file *f = t->f[i];
         bool ended = !f->flush_queued || f->flush_ended >= t->pass[i];
         l.files += !ended;
-        l.failed += ended && f->flush_queued && f->flush_error;
+        l.failed += ended && f->flush_queued && (f->flush_error || f->forgotten);
     }
     return l;
 }

@@ -86,7 +86,7 @@ struct file_list *queue_ready(const struct file *f);
 unsigned queue_nready(void);
 /* Dirty now; any thread that holds no lock of RANK_POLICY or more. */
 void queue_add(struct file *f);
-/* Its claim was made void: it is due at once.  Any thread, as queue_add. */
+/* Its claim was made void, or it is and the file was closed: it is due at once.  Any thread, as queue_add. */
 void queue_forgotten(struct file *f);
 /* A referenced list of all files that are dirty, and *n; the caller puts them and frees it. */
 struct file **queue_files(size_t *n);
@@ -149,6 +149,10 @@ void retry_due(bool asked, uint64_t now);
 /* Counts the failure, sets when it is tried again; true: it must be logged (without the lock:
  * retry_log). */
 bool retry_failed(struct file *f, int err, uint64_t now);
+/* Is it void (eddy forget), and open?  It goes beside its file when that is closed
+ * (queue_forgotten): nothing has failed. */
+bool retry_is_wait(const struct file *f, int err);
+void retry_waited(struct file *f, uint64_t now);
 void retry_succeeded(struct file *f);
 void retry_log(struct file *f, int err);
 

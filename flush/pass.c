@@ -44,18 +44,21 @@ struct job {
  * the caller's. */
 static bool end_pass(struct file *f, int err, bool clean, bool *is_news)
 {
-    bool again = f->flush_again;
+    bool again = f->flush_again, waits = retry_is_wait(f, err);
     *is_news = false;
     f->flushing = f->flush_again = false;
     f->flush_ended = f->flush_begun;
     queue_remove(f);
     pthread_cond_broadcast(&flush.ended);
-    if (err == -ECANCELED) {
+    if (err == -ECANCELED || (waits && again)) {
         queue_insert(queue_ready(f), f);
         return false;
     }
     if (err) {
-        *is_news = retry_failed(f, err, boot_ms());
+        if (waits)
+            retry_waited(f, boot_ms());
+        else
+            *is_news = retry_failed(f, err, boot_ms());
         flush.next_retry_ms = MIN(flush.next_retry_ms, f->retry_at_ms);
         queue_append(&flush.failed, f);
         return false;

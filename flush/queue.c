@@ -161,6 +161,7 @@ void queue_forgotten(struct file *f)
 {
     lock_take(&flush.lock);
     bool waits = f->flush_list && f->flush_list != &flush.running;
+    f->flush_again = f->flushing;
     if (waits) {
         queue_remove(f);
         f->retry_at_ms = 0;

@@ -33,6 +33,17 @@ bool retry_failed(struct file *f, int err, uint64_t now)
     return found_missing(err) ? f->flush_tries == 2 : is_news;
 }
 
+bool retry_is_wait(const struct file *f, int err)
+{
+    return err == -EBUSY && f->forgotten;
+}
+
+void retry_waited(struct file *f, uint64_t now)
+{
+    __atomic_store_n(&f->flush_error, 0, __ATOMIC_RELAXED);
+    f->retry_at_ms = now + LONGEST_MS;
+}
+
 void retry_succeeded(struct file *f)
 {
     f->flush_tries = 0;

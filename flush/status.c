@@ -3,6 +3,7 @@
 
 #include "placement/store.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static const char *state_name(enum mark_level level)
@@ -71,7 +72,7 @@ static int tell_unflushed(struct file *f, unflushed_fn cb, void *arg)
     lock_take(&flush.lock);
     uint64_t now = boot_ms(), since_s = (now - MIN(now, f->dirty_since_ms)) / 1000;
     unsigned tries = f->flush_tries;
-    int error = f->flush_error;
+    int error = f->forgotten ? -EBUSY : f->flush_error; /* void: kept until it is closed */
     lock_drop(&flush.lock);
     char *path = file_path(f);
     int rc = cb(arg, path, info.dirty_bytes, since_s, tries, error, false);

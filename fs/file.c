@@ -331,6 +331,7 @@ static void close_taken(struct handle *h)
     data_close(h->data);
     pfs_release(f);
     drop_unlinked(f);
+    claim_closed(f);
     file_put(f);
     inode_put(h->inode);
     free(h);

@@ -273,6 +273,7 @@ int claim_carry_begin(struct file *f)
 void claim_carry_end(struct file *f)
 {
     claim_close_writer(f);
+    claim_closed(f);
 }
 
 /* ---- giving it back ---- */

@@ -80,6 +80,8 @@ void claim_marks_done(void);
 void claim_forgotten_settled(struct file *f);
 /* A file's claim was found to be void while the daemon runs: to be put aside soon. */
 void claim_on_forgotten(void (*fn)(struct file *f));
+/* A descriptor of it was closed here: if its claim is void, that is told once more. */
+void claim_closed(struct file *f);
 /* Is it so?  Then it must not be opened, -EIO, and that is logged.  To be asked when the open is
  * counted: who puts the file aside looks at that after it was made void. */
 bool claim_is_void(struct file *f);

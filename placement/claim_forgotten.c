@@ -101,6 +101,12 @@ void claim_set_forgotten(struct file *f)
         on_forgotten(f);
 }
 
+void claim_closed(struct file *f)
+{
+    if (f->forgotten && on_forgotten)
+        on_forgotten(f);
+}
+
 bool claim_is_void(struct file *f)
 {
     if (!f->forgotten)

@@ -59,6 +59,8 @@ check_equal "beside it" "$(cat "$PFS/d/closed.eddy-conflict-n1")" "new closed"
 append "forgotten"
 check_equal "code of eddy flush, with a forgotten file that is open" "$(flush n1)" 3
 grep -q 'd/open' "$W/flush.txt" || fail "eddy flush does not name it: $(cat "$W/flush.txt")"
+! grep 'flush failed' "$W/n1.log" || fail "to wait until it is closed counts as a failed flush"
+check_equal "failed flushes" "$(status_of n1 .counters.flush_errors)" 0
 check_equal "kept, flushed by the fenced node" "$(cat "$PFS/d/kept")" "new kept"
 for name in $FORGOTTEN; do check_equal "$name on the PFS" "$(cat "$PFS/d/$name")" "newer $name"; done
 
@@ -72,7 +74,7 @@ append "back"
 check_equal "open, on n2" "$(read_on n2 open)" "newer open"
 exec 6>&-
 wait "$WRITER"
-wait_for 100 was_put_beside open || fail "n1 has not put beside what was closed"
+wait_for 20 was_put_beside open || fail "n1 has not put beside what was closed"
 check_equal "beside it" "$(cat "$PFS/d/open.eddy-conflict-n1")" "$(printf '%s\n' "new open" "at first" forgotten back)"
 for name in $FORGOTTEN; do
     check_equal "$name on the PFS" "$(cat "$PFS/d/$name")" "newer $name"
