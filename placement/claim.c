@@ -178,25 +178,37 @@ static int want_once(struct file *f, const struct seen *seen, const struct view 
     return ask_claimant(f, end, out);
 }
 
+static void say_not_granted(void)
+{
+    if (!members_view())
+        log_warn("this node is outside the session: the claim of a file can not be had: its open "
+                 "for writing fails with EIO");
+    else
+        log_warn("the claim of a file was not granted within %d s: its open for writing fails with "
+                 "EIO",
+                 T_OPEN / 1000);
+}
+
 static int ask_for_claim(struct file *f, const struct seen *seen, uint64_t end,
                          struct location *out)
 {
     unsigned wait = 5;
     int err = -EAGAIN;
 
-    while (boot_ms() < end) {
+    for (;;) {
         const struct view *v = members_view();
 
         if (v)
             err = want_once(f, seen, v, end, out);
         if (err != -EAGAIN)
             return err;
+        if (boot_ms() >= end)
+            break;
         claim_wait(wait);
         wait = MIN(2 * wait, 100);
     }
     claim_tell_free(f->fid, f->number_inc, f->number, NULL);
-    log_warn("the claim of a file was not granted within %d s: its open for writing fails with EIO",
-             T_OPEN / 1000);
+    say_not_granted();
     return -EIO;
 }
 
@@ -215,7 +227,7 @@ int claim_open_writer(struct file *f, const struct version *base, uint64_t looke
                       struct location *out)
 {
     struct seen seen = {base, looked_ms};
-    uint64_t end = boot_ms() + T_OPEN, t;
+    uint64_t end = boot_ms() + members_patience(), t;
     int err;
 
     lock_take(&f->claim_lock);

@@ -1,10 +1,10 @@
 /* claim.h - this node's side of claims: who has a file's latest bytes, and asking for the claim
  * (docs/protocol.md, 10-16).
  *
- * Blocking calls run in pool threads only and wait at most T_open (30 s); -EIO afterwards.  Bytes
- * that are lost until a node returns are WHERE_LOST from claim_where (no error: a name can be
- * looked up and removed), -EIO from claim_open_writer (logged).  -EINTR is not given here: fs/
- * answers interrupted requests itself.
+ * Blocking calls run in pool threads only and wait at most T_open (members_patience); -EIO
+ * afterwards.  Bytes that are lost until a node returns are WHERE_LOST from claim_where (no error: a
+ * name can be looked up and removed), -EIO from claim_open_writer (logged).  -EINTR is not given
+ * here: fs/ answers interrupted requests itself.
  */
 #ifndef EDDY_PLACEMENT_CLAIM_H
 #define EDDY_PLACEMENT_CLAIM_H

@@ -339,13 +339,13 @@ static unsigned search_until(struct search *q, uint64_t end)
 {
     unsigned open, wait = 10;
 
-    while ((open = still_open(q)) && boot_ms() < end) {
+    while ((open = still_open(q))) {
         const struct view *v = members_view();
 
         if (v)
             search_step(q, v);
         open = still_open(q);
-        if (!open)
+        if (!open || boot_ms() >= end)
             break;
         claim_wait(wait);
         wait = MIN(2 * wait, 200);
@@ -353,10 +353,24 @@ static unsigned search_until(struct search *q, uint64_t end)
     return open;
 }
 
+static void say_nobody_knows(unsigned n)
+{
+    static _Atomic uint64_t said;
+
+    if (!log_every(&said, 10000))
+        return;
+    if (!members_view())
+        log_warn("this node is outside the session: nobody can say where the latest bytes of %u "
+                 "files are: EIO until it has joined again",
+                 n);
+    else
+        log_warn("nobody could say within %d s where the latest bytes of %u files are: EIO",
+                 T_OPEN / 1000, n);
+}
+
 int claim_where_until(uint64_t end, const struct fid *fids, unsigned n, struct location *out,
                       int *errs)
 {
-    static _Atomic uint64_t said;
     struct search q = {fids, MIN(n, ASK_BATCH), out, NULL, NULL};
     unsigned open;
     int err = 0;
@@ -371,9 +385,8 @@ int claim_where_until(uint64_t end, const struct fid *fids, unsigned n, struct l
             errs[i] = e;
         err = err ? err : e;
     }
-    if (open && log_every(&said, 10000))
-        log_warn("nobody could say within %d s where the latest bytes of %u files are: EIO",
-                 T_OPEN / 1000, open);
+    if (open)
+        say_nobody_knows(open);
     free(q.state);
     free(q.at);
     return errs ? 0 : err;
@@ -381,7 +394,7 @@ int claim_where_until(uint64_t end, const struct fid *fids, unsigned n, struct l
 
 int claim_where_many(const struct fid *fids, unsigned n, struct location *out, int *errs)
 {
-    return claim_where_until(boot_ms() + T_OPEN, fids, n, out, errs);
+    return claim_where_until(boot_ms() + members_patience(), fids, n, out, errs);
 }
 
 int claim_where(struct fid fid, struct location *out)

@@ -282,7 +282,7 @@ static int claim_or_pin(struct data_handle *h, const struct version *v)
 
 int data_locate_writer(struct data_handle *h, const struct version *seen)
 {
-    uint64_t end_ms = boot_ms() + T_OPEN;
+    uint64_t end_ms = boot_ms() + members_patience();
     struct version v;
     unsigned wait_ms = 5;
     for (;;) {

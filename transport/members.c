@@ -78,6 +78,12 @@ bool members_lease(void)
 {
     return !members_now.leaving && boot_ms() < members_now.lease_until_ms;
 }
+uint64_t members_patience(void)
+{
+    uint64_t alone = members_now.adopted ? 0 : members_now.alone_ms;
+
+    return T_OPEN - MIN(alone, T_OPEN);
+}
 bool members_leaving(void)
 {
     return members_now.leaving;
@@ -284,6 +290,18 @@ static void note_silent_pfs(uint64_t t)
                  (unsigned long)(t - members_st.last_read_ms) / 1000);
 }
 
+static void count_alone(uint64_t t)
+{
+    const struct view *v = members_st.view;
+    uint64_t ran = MIN(t - members_st.last_tick_ms, T_PING);
+
+    members_st.last_tick_ms = t;
+    if (v && (v->nmembers == 1 || t - members_st.contact_ms < 2 * T_PING))
+        members_now.alone_ms = 0;
+    else
+        members_now.alone_ms += ran;
+}
+
 static void member_tick(uint64_t t)
 {
     static uint64_t last_ping;
@@ -310,6 +328,7 @@ void members_tick(void *arg)
         return;
     if (members_st.read_again && !members_st.reading)
         members_want_read();
+    count_alone(t);
     if (members_st.leaving)
         members_leave_step();
     if (members_st.view)

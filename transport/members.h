@@ -59,6 +59,10 @@ bool members_leaving(void);
 const struct member *view_member(const struct view *v, uint64_t id); /* NULL */
 bool view_has(const struct view *v, uint64_t id, uint64_t incarnation);
 const char *members_name(uint64_t id); /* of a member or an absent node, "?" */
+/* So long (ms) an open that begins now waits for a decision: T_open.  While this node is fenced: less
+ * the time since it reached nobody or was fenced, so that who asks again (the kernel, for one open)
+ * does not wait anew.  Time in which it was stopped does not count.  Any thread. */
+uint64_t members_patience(void);
 /* For `eddy status`: "ok" or "suspected"; any thread. */
 const char *members_state(uint64_t id);
 /* Makes the view without this absent node, if this node may make one now; the caller looks, and calls

@@ -50,6 +50,7 @@ struct members_state {
     bool *heard;             /* ADOPTED(view) by member index */
     bool any_settled;
     bool reading, read_again, making; /* jobs in pool_session */
+    uint64_t last_tick_ms, contact_ms; /* contact: the last sign of life of any node */
     uint64_t last_read_ms;
     /* file of the newest view: time since it was touched; read when we are outside */
     uint64_t view_age_ms;
@@ -67,6 +68,8 @@ extern struct members_state members_st;
 struct members_shared {
     const struct view *_Atomic adopted;
     const struct view *_Atomic last_read; /* the newest one */
+    /* ms that it ran without a view, and before that without an answer of any other member */
+    _Atomic uint64_t alone_ms;
     _Atomic uint64_t lease_until_ms, settled_at_ms, newest;
     _Atomic bool leaving;
     struct lock lock; /* RANK_LEAF: `changed`, the list of nodes and their `suspected` */

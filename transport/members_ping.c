@@ -74,7 +74,7 @@ static void suspect(struct node *n, bool yes)
 
 static void sign_of_life(struct node *n)
 {
-    n->answered_ms = boot_ms();
+    n->answered_ms = members_st.contact_ms = boot_ms();
     n->probing = n->refused = false;
     suspect(n, false);
 }
