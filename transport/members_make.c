@@ -206,12 +206,20 @@ static void make(struct make_job *j)
 
 /* ---- a member's proposals ---- */
 
-/* Rule 2(b): more than half of the view on this side, or nothing else happened for T_minor. */
+/* The fewer a side reaches, the longer it leaves the view to the others: so the largest is first where
+ * none is more than half, and fell silent at once. */
+static uint64_t minor_wait(uint32_t reached, uint32_t members)
+{
+    return T_MINOR + (uint64_t)(members - 2 * reached) * (T_MINOR / 2) / members;
+}
+
+/* Rule 2(b): more than half of the view on this side, or nothing else happened for T_minor and more. */
 static bool may_leave_out(uint64_t t)
 {
+    uint32_t members = members_st.view->nmembers;
     uint32_t reached = 0, unclear = 0;
 
-    for (uint32_t i = 0; i < members_st.view->nmembers; i++) {
+    for (uint32_t i = 0; i < members; i++) {
         const struct member *m = &members_st.view->members[i];
         struct node *n;
 
@@ -226,13 +234,13 @@ static bool may_leave_out(uint64_t t)
             reached++;
         else if (!n->suspected)
             unclear++, members_probe(n, t);
-        else if (!members_dead(n, t) && members_dead_in(n, t, T_PING))
+        else if (!members_dead(n, t) && members_dead_in(n, t, T_TRIES))
             unclear++;
     }
     /* Those that fell silent together leave together. */
     if (unclear && t - members_st.dead_since_ms < T_TRIES)
         return false;
-    return 2 * reached > members_st.view->nmembers || t - members_st.dead_since_ms >= T_MINOR;
+    return 2 * reached > members || t - members_st.dead_since_ms >= minor_wait(reached, members);
 }
 
 static bool any_dead(uint64_t t)

@@ -199,12 +199,16 @@ void members_ping_node(struct node *n, bool probe, uint64_t adopted)
     peer_request(n->id, m, T_PING, NULL, 0, ponged, p);
 }
 
+/* Who was never asked has not been silent: a node that becomes keeper, or was stopped, has not heard of
+ * most others for long. */
 void members_probe(struct node *n, uint64_t since_ms)
 {
+    uint64_t t = boot_ms();
+
     if (n->probing || n->suspected)
         return;
     n->probing = true;
-    n->silent_ms = since_ms;
+    n->silent_ms = MAX(since_ms, t - MIN(t, T_SUSPECT + T_PING));
     n->tries = 0;
     members_ping_node(n, true, members_st.view ? members_st.view->number : 0);
 }

@@ -8,9 +8,10 @@
 
 declare -A P_PID P_FD P_OUT P_RUNS
 PROTO_OPTIONS=()
+PROTO_ENTER=()
 
 # start_protonode NAME: in the background; the same name again has the same cache directory. Options
-# for it are in PROTO_OPTIONS, and the session directory is PROTO_SESSIONS.
+# for it are in PROTO_OPTIONS, what runs it elsewhere (nsenter -n) in PROTO_ENTER, and the session directory is PROTO_SESSIONS.
 start_protonode() {
     local name=$1
     P_RUNS[$name]=$((${P_RUNS[$name]-0} + 1))
@@ -20,7 +21,7 @@ start_protonode() {
     # Open both ways: it blocks nobody, and does not end before we say so.
     exec {P_FD[$name]}<>"$W/in-$name"
     mkdir -p "${PROTO_SESSIONS:=$W/sessions}"
-    "$EDDY_BUILD/test/protonode" --pfs "$PFS" --session-dir "$PROTO_SESSIONS" --cache-dir "$W/cache-$name" \
+    ${PROTO_ENTER[@]+"${PROTO_ENTER[@]}"} "$EDDY_BUILD/test/protonode" --pfs "$PFS" --session-dir "$PROTO_SESSIONS" --cache-dir "$W/cache-$name" \
         --node "$name" "${PROTO_OPTIONS[@]}" <"$W/in-$name" >"${P_OUT[$name]}" 2>>"$W/$name.log" &
     P_PID[$name]=$!
     record_process "$W" "$!"
