@@ -213,6 +213,8 @@ int conflict_check(struct file *f, bool *settled)
     int err = look(f, &found, &stx);
     if (!err && found != FOUND_SAME) {
         err = is_used(f) ? -EBUSY : 0; /* its users see it as it is */
+        if (!err)                      /* nor is it flushed into it after a power loss */
+            err = store_not_again(f);
         if (!err && found != FOUND_REMOVED)
             err = write_beside(f, found, &stx);
         if (!err) {

@@ -206,10 +206,10 @@ static int run_pass(struct pass *p, bool *clean)
         return err;
     if (nlink == 0)
         return drop_deleted(p->f, clean);
-    *clean = store_flushed(p->f, &v, p->change);
+    *clean = store_flushed(p->f, &v, p->change, &err);
     if (*clean)
         count(flushed_files, 1);
-    return 0;
+    return err;
 }
 
 /* Looking for what the kernel's writers changed waits for lulls too. */
@@ -238,8 +238,9 @@ static int begin_and_run(struct pass_gate *g, bool *clean)
     err = store_pass_mark(f, gate_of, g);
     if (err)
         return err;
-    store_flush_begins(f); /* also a mode raised for the flush is our own doing */
-    err = pfs_write_begin(f);
+    err = store_flush_begins(f); /* also a mode raised for the flush is our own doing */
+    if (!err)
+        err = pfs_write_begin(f);
     if (err == -EIDRM || (err && is_unlinked(f))) /* told meanwhile */
         return drop_deleted(f, clean);
     if (err)

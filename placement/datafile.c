@@ -445,22 +445,35 @@ static int make_anew(const char *name)
     return err ? err : fd;
 }
 
+/* With the lock.  Nobody must go on with the old file, which has no name any more: where the number can
+ * not be given to the new one it is returned, for the caller to close, and the next use opens the new
+ * one by its name. */
+static int take_its_place(struct file *f, int fresh)
+{
+    if (f->data_fd < 0 || dup3(fresh, f->data_fd, O_CLOEXEC) >= 0)
+        return -1;
+    if (f->data_users)
+        die("the cache's disk: a data file that is in use can not be replaced: %s",
+            strerror(errno));
+    return take_away(f);
+}
+
 int datafile_replace(struct file *f)
 {
     char name[40];
     data_name(f->fid, name);
-    int err = 0, fresh = make_anew(name);
+    int fresh = make_anew(name);
     if (fresh < 0)
         return fresh;
     f->rec->data_synced = 0;
     lock_take(&datafiles.lock);
     f->data_replaced++;
-    bool open = f->data_fd >= 0;
-    if (open && dup3(fresh, f->data_fd, O_CLOEXEC) < 0)
-        err = -errno;
+    int old = take_its_place(f, fresh);
     lock_drop(&datafiles.lock);
+    if (old >= 0)
+        close(old);
     close(fresh);
-    return err;
+    return 0;
 }
 
 /* ---- names ---- */

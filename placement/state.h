@@ -51,6 +51,8 @@ struct file_core {
     uint64_t check;       /* XXH3 of what is before, seeded by the fid */
 };
 
+enum { UNCUT_END = 1, UNCUT_PAGES = 2 }; /* file_record.uncut */
+
 struct file_record {
     uint32_t magic; /* live: FILE_MAGIC; first of the slot */
     uint32_t check; /* of the fid */
@@ -79,7 +81,8 @@ struct file_record {
     /* its last name is being removed on the PFS: gone there, it is ours to drop; kept over starts */
     uint8_t leaving;
     uint8_t policy; /* the flusher's word (store_set_policy); kept over starts */
-    /* a truncation of the data file failed: bytes beyond the end may be left; kept over starts */
+    /* the data file may have bytes where it is to have none: a truncation failed (UNCUT_END), a punch
+     * (UNCUT_PAGES, in pages that are not valid); kept over starts */
     uint8_t uncut;
     char path[INLINE_PATH];
 };

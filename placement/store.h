@@ -169,8 +169,10 @@ int store_sync(struct file *f);
 int store_set_claim(struct file *f, uint64_t number_inc, uint64_t number,
                     const struct version *base);
 /* Data stays as clean data of that version (NULL: of the base).  False, and nothing is done: it is
- * dirty (again). */
+ * dirty (again), or the cache's disk failed, and a power loss might bring back what was fsynced. */
 bool store_clear_claim(struct file *f, const struct version *clean_version);
+/* What was fsynced does not come back after a power loss.  0, or the cache's disk failed. */
+int store_not_again(struct file *f);
 /* Unlinked: drop everything dirty; pages stay readable until the last put. */
 void store_set_deleted(struct file *f);
 /* Of the flusher's own, what it is to find again after a crash. */
@@ -238,11 +240,12 @@ int store_snapshot(struct file *f, uint64_t from, uint64_t max, struct snapshot 
 void store_snapshot_done(struct snapshot *s, bool ok);
 /* The flush is complete: PFS has version v with this size and mtime.  If nothing changed since
  * (change == change_then): base = v, base_end = size, not dirty.  Else base = v, base_end follows.
- * Returns whether it is clean. */
-bool store_flushed(struct file *f, const struct version *v, uint64_t change_then);
+ * Returns whether it is clean.  *err (may be NULL): 0, or the cache's disk failed; then it is not
+ * clean, since a power loss might bring an older state back. */
+bool store_flushed(struct file *f, const struct version *v, uint64_t change_then, int *err);
 /* A flush is about to change the PFS file (persisted: after a crash the PFS version differs by our
- * own doing). */
-void store_flush_begins(struct file *f);
+ * own doing).  On error, of the cache's disk, it must not. */
+int store_flush_begins(struct file *f);
 
 /* The PFS file has u+w for the flush's sake and must get `mode` (07777) back: kept in the record,
  * so that it outlives the daemon. STORE_NO_MODE: nothing to give back any more.

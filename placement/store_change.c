@@ -73,9 +73,9 @@ int change_put(struct file *f, const void *buf, size_t len, uint64_t off, struct
 
 int change_clear_end(struct file *f)
 {
-    int err = f->rec->uncut ? datafile_truncate(f, core(f)->size) : 0;
+    int err = f->rec->uncut & UNCUT_END ? datafile_truncate(f, core(f)->size) : 0;
     if (!err)
-        f->rec->uncut = 0;
+        f->rec->uncut &= (uint8_t)~UNCUT_END;
     return err;
 }
 

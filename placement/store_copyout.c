@@ -242,7 +242,17 @@ void store_snapshot_done(struct snapshot *s, bool ok)
     free_snapshot(s);
 }
 
-bool store_flushed(struct file *f, const struct version *v, uint64_t change_then)
+/* The PFS has what was fsynced, and more: an older state must not come back.  The record says clean
+ * by then, so that it is on the disk with that; if that cannot be, it is not clean. */
+static int end_clean(struct file *f)
+{
+    int err = store_uncover(f);
+    if (err)
+        store_mark_dirty(f);
+    return err;
+}
+
+bool store_flushed(struct file *f, const struct version *v, uint64_t change_then, int *err)
 {
     lock_take(&f->lock);
     bool clean = f->change == change_then && !f->rec->dirty && core(f)->cut == NO_CUT &&
@@ -262,10 +272,9 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     }
     store_commit(f);
     pages_settle_all(f, true);
-    if (clean) /* the PFS has what was fsynced, and more: an older state must not come back */
-        store_uncover(f);
-    else
-        store_cover_flushed(f);
+    int failed = clean ? end_clean(f) : store_cover_flushed(f);
     lock_drop(&f->lock);
-    return clean;
+    if (err)
+        *err = failed;
+    return clean && !failed;
 }

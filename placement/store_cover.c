@@ -72,58 +72,65 @@ int store_sync(struct file *f)
 
 /* ---- what is covered changes ---- */
 
-/* With f->lock, which is dropped meanwhile. */
-static void sync_record(struct file *f)
+/* With f->lock, which is dropped meanwhile: `next` is what is covered from now on.  On error it is
+ * what it was, since that is what a power loss may leave, and the next call tries again. */
+static int change_covered(struct file *f, struct file_core next)
 {
+    struct file_core was = f->rec->covered;
+    f->rec->covered = next;
     store_not_covered(f);
     lock_drop(&f->lock);
     int err = slab_sync(f->rec, sizeof(*f->rec));
     if (err)
         log_error("the cache's disk: writing a record: %s", strerror(-err));
     lock_take(&f->lock);
+    if (err && !memcmp(&f->rec->covered, &next, sizeof(next)))
+        f->rec->covered = was;
+    return err;
 }
 
-void store_uncover(struct file *f)
+int store_uncover(struct file *f)
 {
-    if (!f->rec->covered.check)
-        return;
-    f->rec->covered.check = 0;
-    sync_record(f);
+    struct file_core k = f->rec->covered;
+    if (!k.check)
+        return 0;
+    k.check = 0;
+    return change_covered(f, k);
 }
 
-void store_cover_cut(struct file *f, uint64_t size)
+int store_cover_cut(struct file *f, uint64_t size)
 {
-    struct file_core *k = &f->rec->covered;
-    if (!k->check || size >= k->size)
-        return;
-    k->size = size;
-    k->base_end = MIN(k->base_end, size);
-    k->cut = MIN(k->cut, size);
-    k->check = core_check(k, f->fid);
-    sync_record(f);
+    struct file_core k = f->rec->covered;
+    if (!k.check || size >= k.size)
+        return 0;
+    k.size = size;
+    k.base_end = MIN(k.base_end, size);
+    k.cut = MIN(k.cut, size);
+    k.check = core_check(&k, f->fid);
+    return change_covered(f, k);
 }
 
-void store_cover_flushing(struct file *f)
+int store_cover_flushing(struct file *f)
 {
-    struct file_core *k = &f->rec->covered;
-    if (!k->check || (k->flags & CORE_FLUSHING))
-        return;
-    k->flags |= CORE_FLUSHING;
-    k->check = core_check(k, f->fid);
-    sync_record(f);
+    struct file_core k = f->rec->covered;
+    if (!k.check || (k.flags & CORE_FLUSHING))
+        return 0;
+    k.flags |= CORE_FLUSHING;
+    k.check = core_check(&k, f->fid);
+    return change_covered(f, k);
 }
 
-void store_cover_flushed(struct file *f)
+int store_cover_flushed(struct file *f)
 {
-    struct file_core *k = &f->rec->covered;
+    struct file_core k = f->rec->covered;
     const struct file_core *c = core(f);
-    if (!k->check)
-        return;
-    k->base = c->base;
+    if (!k.check)
+        return 0;
+    k.base = c->base;
     /* No longer than it was fsynced: the data file, or the last page, has nothing behind that. */
-    k->base_end = MIN(c->base_end, k->size);
-    k->cut = c->cut;
-    k->flags = (k->flags | CORE_BASE) & ~(uint32_t)CORE_FLUSHING;
-    k->check = core_check(k, f->fid);
-    sync_record(f);
+    k.base_end = MIN(c->base_end, k.size);
+    k.cut = c->cut;
+    k.flags = (k.flags | CORE_BASE) & ~(uint32_t)CORE_FLUSHING;
+    k.check = core_check(&k, f->fid);
+    return change_covered(f, k);
 }

@@ -72,18 +72,26 @@ bool store_mark_dirty(struct file *f);
  * have their bytes, and be somebody's: it must not become that of another version. */
 int store_drop_all(struct file *f, uint64_t *bytes);
 
+/* ---- store_punch.c ---- */
+/* With f->lock, or in recovery: what is not valid of the data file, and is not being written, is a hole
+ * afterwards. */
+int store_punch_invalid(struct file *f);
+/* The same if a write that failed has left something there. Before its bytes are given to anybody. */
+int store_clear_pages(struct file *f);
+
 /* ---- store_cover.c ---- */
 /* fsync of data and record; f->lock is dropped meanwhile. */
 int store_cover(struct file *f);
 /* What is on the disk as covered (fsynced) would come back after a power loss.  These write the
- * record at once when there is such a thing; f->lock is dropped meanwhile, errors are logged.
+ * record at once when there is such a thing; f->lock is dropped meanwhile.  An error is logged, and
+ * means that it may come back: what relies on that must not be done, and the next call tries again.
  * uncover: it must not come back (emptied, deleted, flushed, given back).  cover_cut: what lies
  * beyond `size` must not, the rest stays.  cover_flushing: it stays, and the PFS file's version will
  * differ by our own doing.  cover_flushed: it stays, on the new base. */
-void store_uncover(struct file *f);
-void store_cover_cut(struct file *f, uint64_t size);
-void store_cover_flushing(struct file *f);
-void store_cover_flushed(struct file *f);
+int store_uncover(struct file *f);
+int store_cover_cut(struct file *f, uint64_t size);
+int store_cover_flushing(struct file *f);
+int store_cover_flushed(struct file *f);
 
 /* ---- store_pass_sample.c ---- */
 /* Samples the data file; true: somebody stored since the last look, size and times are new. */

@@ -96,6 +96,8 @@ static int begin_pass(struct file *f, bool write, int *fd)
         return -ENOSPC;
     int err = is_pass(f) ? 0 : datafile_resize(f, core(f)->size);
     if (!err)
+        err = store_clear_pages(f);
+    if (!err)
         f->rec->uncut = 0;
     if (!err)
         err = datafile_open_again(f, fd);

@@ -1,6 +1,61 @@
 /* store_punch.c - a part of a file becomes zeros without blocks. */
 #include "placement/store_change.h"
 
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- what must be zeros ---- */
+
+/* Pages of [from, to) that are not valid, but for those that are being written. */
+static int punch_invalid_in(struct file *f, uint64_t from, uint64_t to)
+{
+    uint64_t last = last_page(from, to - from), page = page_of(from), until;
+    int err = 0;
+    while (!err && (page = pages_find(f, page, last, BITS_VALID, false)) <= last) {
+        until = MIN(pages_find(f, page, last, BITS_VALID, true),
+                    pages_find(f, page, last, BITS_DIRTY, true));
+        if (until > page)
+            err = datafile_punch(f, page * PAGE, (until - page) * PAGE);
+        else
+            until = pages_find(f, page, last, BITS_DIRTY, false);
+        page = until;
+    }
+    return err;
+}
+
+int store_punch_invalid(struct file *f)
+{
+    int fd, err = datafile_get(f, false, &fd);
+    if (err)
+        return err == -ENOENT ? 0 : err;
+    off_t from, to = 0;
+    while (!err && (from = lseek(fd, to, SEEK_DATA)) >= 0) {
+        to = lseek(fd, from, SEEK_HOLE);
+        if (to <= from)
+            break;
+        err = punch_invalid_in(f, (uint64_t)from, (uint64_t)to);
+    }
+    if (!err && (from < 0 || to < 0) && errno != ENXIO)
+        err = -errno;
+    datafile_put(f);
+    return err;
+}
+
+int store_clear_pages(struct file *f)
+{
+    static _Atomic uint64_t said;
+    int err = f->rec->uncut & UNCUT_PAGES ? store_punch_invalid(f) : 0;
+    if (err && log_every(&said, 10000))
+        log_error("the cache's disk: what a write that failed left can not be removed: %s",
+                  strerror(-err));
+    if (!err)
+        f->rec->uncut &= (uint8_t)~UNCUT_PAGES;
+    return err;
+}
+
+/* ---- a hole that was asked for ---- */
+
 /* [off, off + len) in whole pages where a page is not valid (its other bytes are zeros by
  * definition, not on the disk). */
 static void widen(struct file *f, uint64_t *off, uint64_t *len)

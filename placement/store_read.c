@@ -128,14 +128,29 @@ void store_unpin(struct file *f, uint64_t off, size_t pinned_len)
         datafile_put(f);
 }
 
+/* What a write that failed has left is nobody's.  Pages that are pinned change only by who writes
+ * them. */
+static int clear_pages(struct file *f)
+{
+    if (!(__atomic_load_n(&f->rec->uncut, __ATOMIC_RELAXED) & UNCUT_PAGES))
+        return 0;
+    lock_take(&f->lock);
+    int err = store_clear_pages(f);
+    lock_drop(&f->lock);
+    return err;
+}
+
 int store_pread(struct file *f, void *buf, size_t len, uint64_t off)
 {
-    return datafile_pread(f, buf, len, off);
+    int err = clear_pages(f);
+    return err ? err : datafile_pread(f, buf, len, off);
 }
 
 int store_data_fd(struct file *f)
 {
-    int fd, err = datafile_get(f, true, &fd);
+    int fd, err = clear_pages(f);
+    if (!err)
+        err = datafile_get(f, true, &fd);
     if (err)
         return err;
     lock_take(&f->lock);

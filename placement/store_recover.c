@@ -46,11 +46,9 @@ static const char *name_of(const struct file_record *r, char path[STATE_PATH_MAX
     return path;
 }
 
-static void punch(struct file *f, uint64_t first, uint64_t last)
+static int punch(struct file *f, uint64_t first, uint64_t last)
 {
-    int err = datafile_punch(f, first * PAGE, (last - first + 1) * PAGE);
-    if (err)
-        log_warn("the cache's disk: punching a hole: %s", strerror(-err));
+    return datafile_punch(f, first * PAGE, (last - first + 1) * PAGE);
 }
 
 static void forget(struct file *f)
@@ -66,41 +64,44 @@ static void forget(struct file *f)
 
 /* ---- after the daemon's death ---- */
 
-/* Pages whose write began and was never acknowledged. */
-static bool drop_begun(struct file *f, struct chunk_record *c)
+/* Pages whose write began and was never acknowledged.  Their bytes go first: what the records say is how
+ * a start that ends here is repeated. */
+static int drop_begun(struct file *f, struct chunk_record *c, bool *any)
 {
     uint32_t pages = state_pages(), words = state_words();
     uint64_t *dirty = chunk_bits(c, BITS_DIRTY, words), *valid = chunk_bits(c, BITS_VALID, words);
-    bool any = false;
     for (uint32_t i = 0; i < pages; i++)
         if (bit_get(dirty, i) && !bit_get(valid, i)) {
             uint64_t page = c->index * pages + i;
+            int err = punch(f, page, page);
+            if (err)
+                return err;
             pages_fail_write(f, page, page);
-            punch(f, page, page);
-            any = true;
+            *any = true;
             if (!bits_any(dirty) && !bits_any(valid))
                 break; /* the record is gone */
         }
-    return any;
+    return 0;
 }
 
-static bool repair_chunks(struct file *f)
+static int repair_chunks(struct file *f, bool *any)
 {
     struct chunk_record *c;
     uint32_t pages = state_pages(), words = state_words();
-    bool any = false;
-    for (uint32_t no = f->rec->first_chunk, next; (c = state_chunk_at(no)); no = next) {
+    int err = 0;
+    for (uint32_t no = f->rec->first_chunk, next; !err && (c = state_chunk_at(no)); no = next) {
         next = c->file_next;
         if (bits_any(chunk_bits(c, BITS_DIRTY, words))) {
-            any |= drop_begun(f, c);
+            err = drop_begun(f, c, any);
         } else if (!bits_any(chunk_bits(c, BITS_VALID, words))) {
-            punch(f, c->index * pages,
-                  c->index * pages + pages - 1); /* a fill or an eviction was under way */
-            pages_settle(f, c);
-            any = true;
+            err = punch(f, c->index * pages,
+                        c->index * pages + pages - 1); /* a fill or an eviction was under way */
+            if (!err)
+                pages_settle(f, c);
+            *any = true;
         }
     }
-    return any;
+    return err;
 }
 
 /* Longer than the record says: stored since the last sample.  Shorter: a truncation was under way,
@@ -147,7 +148,12 @@ static int repair(struct file *f)
         repair_pass(f);
         return 0;
     }
-    bool changed = repair_chunks(f);
+    bool changed = false;
+    int err = repair_chunks(f, &changed);
+    if (!err)
+        err = store_clear_pages(f);
+    if (err)
+        return err;
     if (f->rec->dirty && !(core(f)->flags & CORE_DIRTY)) {
         core_change(f->rec)->flags |= CORE_DIRTY;
         store_commit(f);
@@ -156,7 +162,7 @@ static int repair(struct file *f)
     if (pages_drop_from(f, (k->size + PAGE - 1) / PAGE))
         changed = true;
     if (changed || f->rec->uncut || core_busy(k)) {
-        int err = datafile_truncate(f, k->size); /* a truncation or an extension was under way */
+        err = datafile_truncate(f, k->size); /* a truncation or an extension was under way */
         if (err)
             return err;
         f->rec->uncut = 0;
@@ -217,28 +223,6 @@ static uint64_t drop_uncovered(struct file *f)
     return lost;
 }
 
-/* Bytes may have come to the disk without their record: what is not valid must read as zeros. */
-static int punch_unknown(struct file *f)
-{
-    int fd, err = datafile_get(f, false, &fd);
-    if (err)
-        return err == -ENOENT ? 0 : err;
-    for (off_t from, to = 0; (from = lseek(fd, to, SEEK_DATA)) >= 0;) {
-        to = lseek(fd, from, SEEK_HOLE);
-        if (to <= from)
-            break;
-        uint64_t last = last_page((uint64_t)from, (uint64_t)(to - from)),
-                 page = page_of((uint64_t)from), until;
-        while ((page = pages_find(f, page, last, BITS_VALID, false)) <= last) {
-            until = pages_find(f, page, last, BITS_VALID, true);
-            punch(f, page, until - 1);
-            page = until;
-        }
-    }
-    datafile_put(f);
-    return 0;
-}
-
 /* As on any disk: what was fsynced is there, what was stored over it since may be, in part.  Every
  * chunk is copied to the PFS again. */
 static int pass_back_to_covered(struct file *f)
@@ -282,7 +266,7 @@ static int back_to_covered(struct file *f)
         log_error("power loss: %s: what was written to it after its last fsync is lost (%llu bytes "
                   "of pages): kept as fsynced",
                   name_of(f->rec, path), (unsigned long long)lost);
-    return punch_unknown(f);
+    return store_punch_invalid(f); /* bytes may have come to the disk without their record */
 }
 
 static int write_note(int dirfd, const struct file *f, const char *path)

@@ -12,7 +12,6 @@ static int shrink(struct file *f, uint64_t size)
     change_resized(f, size);
     for (struct snapshot *s = f->snapshots; s; s = s->next)
         s->pages->cut_since = MIN(s->pages->cut_since, size);
-    store_cover_cut(f, size);
     pages_drop_from(f, (size + PAGE - 1) / PAGE);
     if (size % PAGE) {
         struct chunk_record *c = state_chunk_find(f->fid, page_of(size) / state_pages());
@@ -28,7 +27,10 @@ static int shrink(struct file *f, uint64_t size)
     if (err)
         log_error("the cache's disk: truncating a data file: %s", strerror(-err));
     lock_take(&f->lock);
-    f->rec->uncut = err != 0;
+    if (err)
+        f->rec->uncut |= UNCUT_END;
+    else
+        f->rec->uncut &= (uint8_t)~UNCUT_END;
     return err;
 }
 
@@ -65,7 +67,7 @@ int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off)
     store_pass_look(f);
     begin_resize(f, &op, size);
     bool was_dirty = is_dirty(f) && !store_pass_flushed(f);
-    err = size > core(f)->size ? change_clear_end(f) : 0;
+    err = size > core(f)->size ? change_clear_end(f) : store_cover_cut(f, size);
     if (!err)
         err = pass_resize(f, size);
     if (!err && size < core(f)->size)

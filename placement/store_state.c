@@ -100,6 +100,14 @@ void store_info(struct file *f, struct file_info *out)
     lock_drop(&f->lock);
 }
 
+int store_not_again(struct file *f)
+{
+    lock_take(&f->lock);
+    int err = store_uncover(f);
+    lock_drop(&f->lock);
+    return err;
+}
+
 void store_set_deleted(struct file *f)
 {
     lock_take(&f->lock);
@@ -109,7 +117,8 @@ void store_set_deleted(struct file *f)
     pages_settle_all(f, false);
     store_pass_uncount(f);
     f->change++;
-    store_uncover(f);
+    /* It has no name any more: if it comes back after a power loss it is named, and nothing is done */
+    (void)store_uncover(f);
     lock_drop(&f->lock);
 }
 
@@ -135,8 +144,10 @@ void store_set_leaving(struct fid fid, bool leaving)
 static int be_born_again(struct file *f)
 {
     uint64_t bytes;
-    store_uncover(f);
-    int err = store_drop_all(f, &bytes);
+    int err = store_uncover(f);
+    if (err)
+        return -EIO;
+    err = store_drop_all(f, &bytes);
     f->change++;
     if (err)
         return err;
@@ -168,15 +179,21 @@ int store_set_reborn(struct file *f)
 
 /* ---- marks of a flush ---- */
 
-void store_flush_begins(struct file *f)
+int store_flush_begins(struct file *f)
 {
     lock_take(&f->lock);
+    int err = 0;
     if (!(core(f)->flags & CORE_FLUSHING)) {
         core_change(f->rec)->flags |= CORE_FLUSHING;
         store_commit(f);
-        store_cover_flushing(f);
+        err = store_cover_flushing(f);
+    }
+    if (err) { /* the next flush begins with it, too */
+        core_change(f->rec)->flags &= ~(uint32_t)CORE_FLUSHING;
+        store_commit(f);
     }
     lock_drop(&f->lock);
+    return err;
 }
 
 void store_set_raised_mode(struct file *f, uint32_t mode)

@@ -126,7 +126,9 @@ static bool version_may_repeat(const struct version *v)
 bool store_clear_claim(struct file *f, const struct version *clean_version)
 {
     lock_take(&f->lock);
-    bool clean = !is_dirty(f);
+    /* A power loss must not bring back what another node may overwrite from now on. */
+    int err = is_dirty(f) ? 0 : store_uncover(f);
+    bool clean = !err && !is_dirty(f);
     if (clean) {
         struct file_core *c = core_change(f->rec);
         if (clean_version && clean_version->size == c->size) {
@@ -138,8 +140,6 @@ bool store_clear_claim(struct file *f, const struct version *clean_version)
         c->flags &= ~(uint32_t)(CORE_CLAIMED | CORE_FLUSHING | CORE_MTIME_SET);
         store_commit(f);
         pages_settle_all(f, true);
-        /* A power loss must not bring back what another node may overwrite from now on. */
-        store_uncover(f);
     }
     lock_drop(&f->lock);
     return clean;

@@ -7,6 +7,17 @@
 
 /* ---- write ---- */
 
+/* With f->lock, which is dropped meanwhile.  What can not be punched now must be before it counts:
+ * store_clear_pages, change_clear_end, and the next start. */
+static void clear(struct file *f, uint64_t off, uint64_t end, uint8_t uncut)
+{
+    lock_drop(&f->lock);
+    int err = datafile_punch(f, off, end - off);
+    lock_take(&f->lock);
+    if (err)
+        f->rec->uncut |= uncut;
+}
+
 /* After a write that failed: pages that are not valid, and what is beyond the end, must read as
  * zeros.  Punched and not truncated, as another write may be under way farther on. */
 static void clear_failed(struct file *f, uint64_t off, uint64_t len)
@@ -18,15 +29,10 @@ static void clear_failed(struct file *f, uint64_t off, uint64_t len)
     for (uint64_t page = pages_find(f, first, last, BITS_VALID, false), until; page <= last;
          page = pages_find(f, until, last, BITS_VALID, false)) {
         until = pages_find(f, page, last, BITS_VALID, true);
-        lock_drop(&f->lock);
-        datafile_punch(f, page * PAGE, (until - page) * PAGE);
-        lock_take(&f->lock);
+        clear(f, page * PAGE, until * PAGE, UNCUT_PAGES);
     }
-    if (end > size) {
-        lock_drop(&f->lock);
-        datafile_punch(f, MAX(off, size), end - MAX(off, size));
-        lock_take(&f->lock);
-    }
+    if (end > size)
+        clear(f, MAX(off, size), end, UNCUT_END);
 }
 
 /* With f->lock (dropped meanwhile), a WRITE op, and room. */

@@ -256,7 +256,7 @@ static void flush(struct file *f)
             break;
     }
     struct version v = {info.size, 1, 2};
-    must(store_flushed(f, &v, info.change), "not clean after its flush");
+    must(store_flushed(f, &v, info.change, NULL), "not clean after its flush");
 }
 
 static void use_file(struct file *f)

@@ -479,7 +479,7 @@ static int flush_by_hand(struct file *f)
     if (!err || err == -ENODATA)
         err = pfs_write_end(f, info.mtime_ns, &v, &nlink);
     if (!err)
-        store_flushed(f, &v, change);
+        store_flushed(f, &v, change, NULL);
     return err;
 }
 

@@ -50,7 +50,7 @@ static inline uint64_t flush_into(struct file *f, uint8_t *pfs, uint64_t *pfs_si
     v->size = *pfs_size;
     v->mtime_ns += 7;
     v->ctime_ns += 9;
-    ck_assert(store_flushed(f, v, change));
+    ck_assert(store_flushed(f, v, change, NULL));
     return *pfs_size;
 }
 

@@ -1,17 +1,21 @@
-/* test_disk_fails.c - the cache's disk fails where the bytes of an older version, or what a
- * truncation cut off, are to go: who asked is told, nobody is given bytes that are not the file's,
+/* test_disk_fails.c - the cache's disk fails where the bytes of an older version, what a truncation
+ * cut off or a failed write left are to go, or where a record is to be on it before something is done: who asked is told, nobody is given bytes that are not the file's,
  * and all goes on when the disk works again. */
 #include "store_help.h"
 #include "suite.h"
 
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <sys/syscall.h>
 
 #define CHUNK (64 * KIB)
 #define SIZE  (2 * CHUNK)
 
 static uint8_t bytes[SIZE], zeros[SIZE];
-static bool broken; /* the disk */
+static bool broken;        /* the disk */
+static bool broken_record; /* ... where the records are */
+static bool broken_write, broken_punch;
+static bool no_dup;
 
 /* Of a data file? */
 static bool is_data(int fd)
@@ -51,17 +55,60 @@ int unlinkat(int dir, const char *name, int flags)
     return (int)syscall(SYS_unlinkat, dir, name, flags);
 }
 
+int msync(void *p, size_t len, int flags)
+{
+    if (broken_record) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_msync, p, len, flags);
+}
+
+int fallocate(int fd, int mode, off_t off, off_t len)
+{
+    if (broken_punch && is_data(fd)) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_fallocate, fd, mode, off, len);
+}
+
+/* All of it comes, and an error is told. */
+ssize_t pwritev(int fd, const struct iovec *iov, int n, off_t off)
+{
+    ssize_t done = syscall(SYS_pwritev, fd, iov, n, off, 0);
+    if (broken_write && is_data(fd)) {
+        errno = EIO;
+        return -1;
+    }
+    return done;
+}
+
+int dup3(int from, int to, int flags)
+{
+    if (no_dup) {
+        errno = EBUSY;
+        return -1;
+    }
+    return (int)syscall(SYS_dup3, from, to, flags);
+}
+
+static void mend(void)
+{
+    broken = broken_record = broken_write = broken_punch = no_dup = false;
+}
+
 static void setup(void)
 {
     dir_setup();
     open_store(64 * MIB, CHUNK);
     put_pattern(bytes, SIZE, 0, 3);
-    broken = false;
+    mend();
 }
 
 static void teardown(void)
 {
-    broken = false;
+    mend();
     store_close(false);
     dir_teardown();
 }
@@ -218,6 +265,144 @@ START_TEST(a_new_file_with_the_fid_of_a_removed_one_has_nothing_of_it)
 }
 END_TEST
 
+/* ---- records that can not be written ---- */
+
+static struct file *fsynced_file(void)
+{
+    struct file *f = new_file(1, "fsynced");
+    write_ok(f, bytes, SIZE, 0);
+    ck_assert_int_eq(store_sync(f), 0);
+    return f;
+}
+
+START_TEST(a_flush_neither_begins_nor_ends_while_its_record_can_not_be_written)
+{
+    struct file *f = fsynced_file();
+    struct version v = version_n(SIZE, 5);
+    struct snapshot *s;
+    int err = 1;
+    broken_record = true;
+    ck_assert_int_eq(store_flush_begins(f), -EIO);
+    ck_assert(!info_of(f).flushing);
+    mend();
+    ck_assert_int_eq(store_flush_begins(f), 0);
+    ck_assert(info_of(f).flushing);
+    ck_assert_int_eq(store_snapshot(f, 0, UINT64_MAX, &s), 0);
+    store_snapshot_done(s, true);
+
+    broken_record = true;
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert(!store_flushed(f, &v, info_of(f).change, &err));
+        ck_assert_int_eq(err, -EIO);
+        ck_assert(info_of(f).dirty);
+        ck_assert(!store_clear_claim(f, &v));
+    }
+    mend();
+    ck_assert(store_flushed(f, &v, info_of(f).change, &err));
+    ck_assert_int_eq(err, 0);
+    ck_assert(!info_of(f).dirty);
+    ck_assert(store_clear_claim(f, &v));
+    file_put(f);
+}
+END_TEST
+
+START_TEST(nothing_is_cut_off_while_a_power_loss_could_bring_it_back)
+{
+    struct file *f = fsynced_file();
+    uint64_t fill;
+    broken_record = true;
+    ck_assert_int_eq(store_truncate(f, 10, &fill), -EIO);
+    read_is(f, bytes, SIZE, 0);
+    mend();
+    ck_assert_int_eq(store_truncate(f, 10, &fill), 0);
+    ck_assert_uint_eq(info_of(f).size, 10);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(a_removed_files_fid_is_not_used_while_a_power_loss_could_bring_it_back)
+{
+    struct file *f = fsynced_file();
+    broken_record = true;
+    store_set_deleted(f);
+    ck_assert_int_eq(store_not_again(f), -EIO);
+    ck_assert_int_eq(store_set_reborn(f), -EIO);
+    ck_assert(f->unlinked);
+    mend();
+    ck_assert_int_eq(store_set_reborn(f), 0);
+    ck_assert_int_eq(store_not_again(f), 0);
+    file_put(f);
+}
+END_TEST
+
+/* ---- descriptors ---- */
+
+START_TEST(nobody_goes_on_with_a_data_file_that_another_one_replaced)
+{
+    struct version v = version_n(SIZE, 5), w = version_n(SIZE, 6);
+    struct file *f = whole_file(1, &v);
+    uint8_t got[SIZE];
+    int fd;
+    unsigned life;
+    ck_assert_int_eq(store_pass_open(f, false, &fd, &life), 0);
+    no_dup = true;
+    ck_assert_int_eq(store_set_version(f, &w, NULL), 0);
+    no_dup = false;
+    ck_assert_int_eq(fill_chunk(f, 0, &w, zeros, true), 0);
+    ck_assert_int_eq(pread(fd, got, SIZE, 0), SIZE);
+    ck_assert_mem_eq(got, bytes, SIZE);
+    close(fd);
+    store_pass_close(f, life, false);
+    file_put(f);
+}
+END_TEST
+
+/* ---- writes that fail, and what they leave can not be removed ---- */
+
+START_TEST(what_a_failed_write_left_is_never_shown)
+{
+    struct file *f = new_file(1, "holes");
+    uint64_t fill;
+    uint8_t got[CHUNK];
+    int fd;
+    unsigned life;
+    ck_assert_int_eq(store_truncate(f, CHUNK, &fill), 0);
+    broken_write = broken_punch = true;
+    ck_assert_int_eq(store_write(f, bytes, 3 * PAGE, PAGE, &fill), -EIO);
+    ck_assert_int_eq(store_write(f, bytes, CHUNK, CHUNK, &fill), -EIO);
+    broken_write = false;
+    ck_assert_uint_eq(info_of(f).size, CHUNK);
+    ck_assert_uint_eq(store_pin(f, 0, CHUNK), CHUNK);
+    ck_assert_int_eq(store_pread(f, got, CHUNK, 0), -EIO);
+    ck_assert_int_eq(store_data_fd(f), -EIO);
+    store_unpin(f, 0, CHUNK);
+    ck_assert_int_eq(store_pass_open(f, false, &fd, &life), -EIO);
+
+    if (_i == 1) {
+        mend();
+        read_is(f, zeros, CHUNK, 0);
+    } else if (_i == 2) { /* the next daemon */
+        char err[512];
+        file_put(f);
+        store_close(false);
+        ck_assert_int_eq(try_open(64 * MIB, CHUNK, err, sizeof(err)), -EIO);
+        mend();
+        open_store(64 * MIB, CHUNK);
+        f = file_find(fid_n(1));
+    }
+    mend();
+    ck_assert_int_eq(store_truncate(f, SIZE, &fill), 0);
+    ck_assert_int_eq(store_pass_open(f, false, &fd, &life), 0);
+    for (unsigned i = 0; i < SIZE / CHUNK; i++) {
+        ck_assert_int_eq(pread(fd, got, CHUNK, (off_t)i * CHUNK), CHUNK);
+        ck_assert_mem_eq(got, zeros, CHUNK);
+    }
+    close(fd);
+    store_pass_close(f, life, false);
+    file_put(f);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("disk_fails");
@@ -227,5 +412,10 @@ int main(void)
     tcase_add_loop_test(t, what_a_failed_truncation_left_does_not_come_back, 0, 4);
     tcase_add_test(t, a_start_that_can_not_repair_says_so_and_touches_nothing);
     tcase_add_test(t, a_new_file_with_the_fid_of_a_removed_one_has_nothing_of_it);
+    tcase_add_test(t, a_flush_neither_begins_nor_ends_while_its_record_can_not_be_written);
+    tcase_add_test(t, nothing_is_cut_off_while_a_power_loss_could_bring_it_back);
+    tcase_add_test(t, a_removed_files_fid_is_not_used_while_a_power_loss_could_bring_it_back);
+    tcase_add_test(t, nobody_goes_on_with_a_data_file_that_another_one_replaced);
+    tcase_add_loop_test(t, what_a_failed_write_left_is_never_shown, 0, 3);
     return run_case("disk_fails", t);
 }

@@ -241,7 +241,7 @@ START_TEST(closed_and_dirty_keeps_its_descriptor)
 {
     struct file *f = env_create("f", 0644), *clean = env_create("clean", 0644);
     struct version v = version_on_pfs("clean");
-    store_flushed(clean, &v, UINT64_MAX);
+    store_flushed(clean, &v, UINT64_MAX, NULL);
     env_write(f, "x", 1, 0);
     pfs_release(f);
     pfs_release(clean);

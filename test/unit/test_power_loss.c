@@ -142,7 +142,7 @@ START_TEST(what_the_kernel_stored_after_an_fsync_comes_back_as_no_zeros)
     ck_assert_int_eq(store_pass_mark(f, NULL, NULL), 0);
     store_flush_begins(f);
     struct version v = version_n(150000, 9);
-    ck_assert_msg(!store_flushed(f, &v, 0), "a flush that missed something is clean");
+    ck_assert_msg(!store_flushed(f, &v, 0, NULL), "a flush that missed something is clean");
     store_pass_forget();
     file_put(f);
     power_loss();
@@ -267,7 +267,7 @@ static void flush_all_of(struct file *f, struct version *v)
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
     store_snapshot_done(s, true);
     *v = version_n(info.size, 50);
-    ck_assert(store_flushed(f, v, info.change));
+    ck_assert(store_flushed(f, v, info.change, NULL));
 }
 
 START_TEST(what_was_flushed_and_given_back_does_not_come_back)

@@ -175,7 +175,7 @@ START_TEST(dirty_bytes_are_never_evicted_and_then_there_is_no_room)
     ck_assert_int_eq(store_snapshot(f, 0, UINT64_MAX, &s), 0);
     store_snapshot_done(s, true);
     struct version w = version_n(FIT * CHUNK, 9);
-    ck_assert(store_flushed(f, &w, info.change));
+    ck_assert(store_flushed(f, &w, info.change, NULL));
     fill_ok(other, 0, &v, true);
     ck_assert_uint_eq(usage().dirty, 0);
     file_put(f);
@@ -204,7 +204,7 @@ START_TEST(flushed_bytes_stay_until_their_flush_has_ended)
     ck_assert_int_eq(store_fill(f, 0, &v, old, CHUNK, 0, true, false), 0); /* it was on its way */
     read_is(f, data + 77, 5000, 100);
     x = version_n(2 * CHUNK, 9);
-    ck_assert(store_flushed(f, &x, info.change));
+    ck_assert(store_flushed(f, &x, info.change, NULL));
     ck_assert_int_eq(store_fill(f, 0, &v, old, CHUNK, 0, true, false), -ESTALE);
     for (uint64_t i = 0; i < 64; i++)
         fill_ok(other, i, &w, true);

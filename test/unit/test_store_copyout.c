@@ -95,13 +95,13 @@ START_TEST(a_page_written_during_its_copy_out_stays_dirty)
     store_snapshot_done(s, true);
     ck_assert_uint_eq(info_of(f).dirty_bytes, 4096);
     struct version v = version_n(12288, 9);
-    ck_assert(!store_flushed(f, &v, change));
+    ck_assert(!store_flushed(f, &v, change, NULL));
     ck_assert(info_of(f).dirty);
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
     ck_assert_uint_eq(s->nruns, 1);
     ck_assert_uint_eq(s->runs[0].off, 4096);
     store_snapshot_done(s, true);
-    ck_assert(store_flushed(f, &v, info_of(f).change));
+    ck_assert(store_flushed(f, &v, info_of(f).change, NULL));
     ck_assert(!info_of(f).dirty);
     file_put(f);
 }
@@ -128,7 +128,8 @@ START_TEST(pages_in_the_middle_of_a_write_are_not_copied_out)
     ck_assert_uint_eq(s->runs[1].off, 12288);
     store_snapshot_done(s, true);
     struct version v = version_n(16384, 9);
-    ck_assert(!store_flushed(f, &v, change)); /* it came before the write was done: not clean */
+    ck_assert(
+        !store_flushed(f, &v, change, NULL)); /* it came before the write was done: not clean */
     gate_open();
     pthread_join(t, NULL);
     ck_assert_uint_eq(info_of(f).dirty_bytes, 8192);

@@ -121,7 +121,7 @@ static void flush(struct file *f)
         store_snapshot_done(s, true);
     }
     struct version v = pfs_version();
-    store_flushed(f, &v, info.change);
+    store_flushed(f, &v, info.change, NULL);
 }
 
 /* ---- the changes ---- */

@@ -65,7 +65,7 @@ static bool make_clean(struct file *f)
         return false;
     store_snapshot_done(s, true);
     struct version v = {info.size, info.mtime_ns + 1, info.ctime_ns + 1};
-    return store_flushed(f, &v, info.change);
+    return store_flushed(f, &v, info.change, NULL);
 }
 
 static int try_step(struct file *f, const struct step *s, uint64_t *fill)

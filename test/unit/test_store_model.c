@@ -261,7 +261,7 @@ static bool flush_model(struct model *m, struct rnd *r, bool fail)
     if (m->meanwhile)
         m->meanwhile(m, r);
     if (ok)
-        clean = store_flushed(m->f, &v, info.change);
+        clean = store_flushed(m->f, &v, info.change, NULL);
     free(buf);
     return clean;
 }

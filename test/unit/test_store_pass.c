@@ -113,7 +113,7 @@ static struct flush copy_beside(struct file *f, uint8_t *pfs, int fd, uint64_t a
 static bool flush(struct file *f, uint8_t *pfs)
 {
     struct flush fl = begin_flush(f, pfs);
-    return store_flushed(f, &fl.v, fl.change);
+    return store_flushed(f, &fl.v, fl.change, NULL);
 }
 
 static void no_news(struct file *f)
@@ -202,7 +202,7 @@ START_TEST(only_chunks_that_changed_are_copied_again)
     ck_assert(info_of(f).dirty);
     struct flush fl = begin_flush(f, pfs);
     ck_assert_uint_eq(fl.bytes, CHUNK);
-    ck_assert(store_flushed(f, &fl.v, fl.change));
+    ck_assert(store_flushed(f, &fl.v, fl.change, NULL));
     bytes[CHUNK + 17] = '!';
     ck_assert_mem_eq(pfs, bytes, SIZE);
     end_writing(f, life, fd);
@@ -221,7 +221,7 @@ START_TEST(a_store_during_the_copy_is_copied_again)
     put(fd, "??", 2, 5);
     put(fd, bytes + 5, 2, 5); /* even if it is what was hashed */
     pfs[5] = 'x';             /* and not what was copied */
-    ck_assert(!store_flushed(f, &fl.v, fl.change));
+    ck_assert(!store_flushed(f, &fl.v, fl.change, NULL));
     ck_assert(info_of(f).dirty);
     ck_assert(flush(f, pfs));
     ck_assert_mem_eq(pfs, bytes, SIZE);
@@ -303,7 +303,7 @@ START_TEST(a_truncation_during_the_copy_is_copied_again)
     struct flush fl = begin_flush(f, pfs);
     ck_assert_int_eq(store_truncate(f, 0, &unused), 0);
     put(fd, bytes, CHUNK, 0);
-    ck_assert(!store_flushed(f, &fl.v, fl.change));
+    ck_assert(!store_flushed(f, &fl.v, fl.change, NULL));
     ck_assert_uint_eq(info_of(f).size, CHUNK);
     memset(pfs, 0, sizeof(pfs));
     ck_assert(flush(f, pfs));
@@ -369,7 +369,7 @@ START_TEST(a_direct_write_that_a_flush_has_missed_is_found_at_the_close)
     ck_assert(info_of(f).dirty);
     struct flush fl = begin_flush(f, pfs);
     ck_assert_uint_eq(fl.bytes, CHUNK); /* of the others the hash is the same */
-    ck_assert(store_flushed(f, &fl.v, fl.change));
+    ck_assert(store_flushed(f, &fl.v, fl.change, NULL));
     ck_assert_mem_eq(pfs, bytes, SIZE);
     ck_assert(!info_of(f).dirty && !info_of(f).pass);
     sample();
