@@ -49,7 +49,7 @@ struct members_state {
     uint64_t newest_read_t0; /* begin of the read that last showed the newest view */
     bool *heard;             /* ADOPTED(view) by member index */
     bool any_settled;
-    bool reading, read_again, making; /* jobs in pool_session */
+    bool reading, read_again, making;  /* jobs in pool_session */
     uint64_t last_tick_ms, contact_ms; /* contact: the last sign of life of any node */
     uint64_t last_read_ms;
     /* file of the newest view: time since it was touched; read when we are outside */
