@@ -309,17 +309,13 @@ static int load_settings(const struct report *r, int fd, uint32_t chunk_size)
     return err;
 }
 
-/* The PFS may keep whole seconds only: then this is up to a second too small. */
 static int measure_clock(const struct report *r, int fd)
 {
-    int64_t before = real_ns(), pfs;
-    int err = textfile_now(fd, false, &pfs);
+    int err = textfile_clock(fd, &session.clock_offset_ns);
     if (err)
         return fail(r, err,
                     "%s/%s: cannot be written to: %s: name another directory with --session-dir",
                     r->dir, r->name, strerror(-err));
-    int64_t after = real_ns();
-    session.clock_offset_ns = pfs - (before + (after - before) / 2);
     return 0;
 }
 

@@ -127,7 +127,8 @@ int session_each_dirty_here(uint64_t node,
                                       const char *node_name, struct fid fid, const char *path),
                             void *arg);
 
-/* PFS clock minus this node's CLOCK_REALTIME, ns, measured when the session was opened. */
+/* PFS clock minus this node's CLOCK_REALTIME, ns, measured when the session was opened.  Never more
+ * than it is: what is taken for older than a time on the PFS by this clock is older. */
 int64_t session_clock_offset_ns(void);
 
 #endif

@@ -20,6 +20,8 @@
 #define TEMP_PREFIX   ".new-"
 #define TEMP_NAME_MAX 128
 #define SWEEP_NS      (3600 * INT64_C(1000000000))
+#define CLOCK_TRIES   3
+#define CLOCK_NS      INT64_C(5000000) /* a try that takes less than this is the last */
 
 /* ---- reading ---- */
 
@@ -79,15 +81,19 @@ int textfile_opendir(int dirfd, const char *name, void **dir)
 
 /* ---- writing ---- */
 
+static int write_synced(int fd, const void *text, size_t len)
+{
+    int err = write_all(fd, text, len);
+    return !err && fsync(fd) && errno != EINVAL && errno != EOPNOTSUPP ? -errno : err;
+}
+
 /* A written, synced file of a temporary name. */
 static int write_temp(int dirfd, const char *temp, int flags, const void *text, size_t len)
 {
     int fd = openat(dirfd, temp, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
     if (fd < 0)
         return -errno;
-    int err = write_all(fd, text, len);
-    if (!err && fsync(fd) && errno != EINVAL && errno != EOPNOTSUPP)
-        err = -errno;
+    int err = write_synced(fd, text, len);
     if (close(fd) && !err)
         err = -errno; /* some file systems say ENOSPC and EDQUOT only here */
     if (err)
@@ -172,17 +178,55 @@ int textfile_mtime(int dirfd, const char *name, int64_t *mtime_ns)
     return 0;
 }
 
-int textfile_now(int dirfd, bool touched, int64_t *mtime_ns)
+int textfile_now(int dirfd, int64_t *mtime_ns)
 {
     char temp[TEMP_NAME_MAX];
     snprintf(temp, sizeof(temp), TEMP_PREFIX "now-%016" PRIx64, random_u64());
     int err = write_temp(dirfd, temp, O_EXCL, "\n", 1);
     if (err)
         return err;
-    if (touched && utimensat(dirfd, temp, NULL, AT_SYMLINK_NOFOLLOW))
+    if (utimensat(dirfd, temp, NULL, AT_SYMLINK_NOFOLLOW))
         err = -errno;
     if (!err)
         err = textfile_mtime(dirfd, temp, mtime_ns);
+    unlinkat(dirfd, temp, 0);
+    return err;
+}
+
+/* When the mtime that was just given to the file is seen, the PFS's clock shows that much or more:
+ * so what is left of it after our own clock's time of then is never too much, however long which
+ * part of the try took. */
+static int look_at_clock(int dirfd, const char *temp, int fd, int64_t *ahead_ns, int64_t *took_ns)
+{
+    int64_t begun_ns = real_ns(), mtime_ns;
+    int err = write_synced(fd, "\n", 1);
+    if (!err)
+        err = textfile_mtime(dirfd, temp, &mtime_ns);
+    if (err)
+        return err;
+    int64_t now_ns = real_ns();
+    *ahead_ns = mtime_ns - now_ns;
+    *took_ns = now_ns - begun_ns;
+    return 0;
+}
+
+int textfile_clock(int dirfd, int64_t *ahead_ns)
+{
+    char temp[TEMP_NAME_MAX];
+    snprintf(temp, sizeof(temp), TEMP_PREFIX "clock-%016" PRIx64, random_u64());
+    int fd = openat(dirfd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    int64_t took_ns = INT64_MAX;
+    int err = 0;
+    *ahead_ns = INT64_MIN;
+    for (unsigned i = 0; !err && i < CLOCK_TRIES && took_ns > CLOCK_NS; i++) {
+        int64_t ahead = INT64_MIN;
+        err = look_at_clock(dirfd, temp, fd, &ahead, &took_ns);
+        *ahead_ns = MAX(*ahead_ns, ahead);
+    }
+    if (close(fd) && !err)
+        err = -errno;
     unlinkat(dirfd, temp, 0);
     return err;
 }

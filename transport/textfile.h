@@ -21,9 +21,12 @@ int textfile_replace(int dirfd, const char *name, const void *text, size_t len);
  * by the PFS's clock. */
 void textfile_sweep(int dirfd, int64_t pfs_now_ns);
 
-/* The PFS's clock: the mtime of a file made now in dirfd.  touched: as utimens sets it, else as a
- * write does. */
-int textfile_now(int dirfd, bool touched, int64_t *mtime_ns);
+/* The PFS's clock: the mtime that utimens gives to a file made now in dirfd. */
+int textfile_now(int dirfd, int64_t *mtime_ns);
+/* How far the PFS's clock is ahead of this node's CLOCK_REALTIME, ns, by writes to a file made now
+ * in dirfd: never more than it is; less by what the quickest of a few tries took (and where time
+ * stamps are whole seconds, by up to one). */
+int textfile_clock(int dirfd, int64_t *ahead_ns);
 /* From the server, not from a cache. */
 int textfile_mtime(int dirfd, const char *name, int64_t *mtime_ns);
 

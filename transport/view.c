@@ -323,7 +323,7 @@ int session_view_age_ms(uint64_t number, uint64_t *ms)
     if (err)
         return err;
     number_print(number, name);
-    err = textfile_now(fd, true, &now_ns);
+    err = textfile_now(fd, &now_ns);
     if (!err) /* afterwards: a touch in between makes the view younger, never older */
         err = textfile_mtime(fd, name, &touched_ns);
     if (!err)

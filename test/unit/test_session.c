@@ -255,7 +255,30 @@ END_TEST
 static struct {
     int link_error, rename_error;
     bool link_forgets; /* link() works and says EEXIST, as NFS may when the answer was lost */
+    unsigned write_ms, fsync_ms, slow_fsyncs; /* they take so long, the first so many fsyncs */
 } less;
+
+static void take_ms(unsigned ms)
+{
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+    while (ms && nanosleep(&t, &t))
+        ;
+}
+
+ssize_t write(int fd, const void *buf, size_t n)
+{
+    take_ms(less.write_ms);
+    return syscall(SYS_write, fd, buf, n);
+}
+
+int fsync(int fd)
+{
+    if (less.slow_fsyncs) {
+        less.slow_fsyncs--;
+        take_ms(less.fsync_ms);
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
 
 int linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
 {
@@ -316,6 +339,31 @@ START_TEST(link_whose_answer_was_lost_counts_as_made)
 }
 END_TEST
 
+/* Both clocks are the same one here.  What is read by a clock that is ahead of the PFS's would be
+ * taken for older than it is, and so for what cannot change unseen any more. */
+START_TEST(slow_writes_do_not_put_the_clock_ahead)
+{
+    open_job();
+    session_close();
+    less.write_ms = 300;
+    open_job();
+    ck_assert_int_le(session_clock_offset_ns(), 0);
+}
+END_TEST
+
+START_TEST(one_slow_look_at_the_clock_does_not_put_it_back)
+{
+    open_job();
+    session_close();
+    less.fsync_ms = 2000;
+    less.slow_fsyncs = 1;
+    open_job();
+    ck_assert_uint_eq(less.slow_fsyncs, 0);
+    ck_assert_int_gt(session_clock_offset_ns(), -INT64_C(900000000));
+    ck_assert_int_le(session_clock_offset_ns(), 0);
+}
+END_TEST
+
 static void add_open_tests(TCase *t)
 {
     tcase_add_test(t, open_makes_all_of_it_for_this_user_only);
@@ -339,6 +387,8 @@ static void add_less_tests(TCase *t)
     tcase_add_test(t, without_hard_links_names_are_still_given_once);
     tcase_add_test(t, without_links_and_exclusive_renames_open_says_what_to_do);
     tcase_add_test(t, link_whose_answer_was_lost_counts_as_made);
+    tcase_add_test(t, slow_writes_do_not_put_the_clock_ahead);
+    tcase_add_test(t, one_slow_look_at_the_clock_does_not_put_it_back);
 }
 
 int main(void)
