@@ -300,8 +300,29 @@ static uint64_t hash_pattern(size_t len, uint64_t seed, uint64_t off)
     return h;
 }
 
-/* A file on the PFS, as somebody outside the session would make it.  Older than a time stamp's
- * grain when this returns: what is read of it is not racy. */
+/* a, b: a file's mtime and ctime.  out: is what this node reads of it now not racy? */
+static void order_is_old(struct order *o)
+{
+    struct version v = {.mtime_ns = (int64_t)o->a, .ctime_ns = (int64_t)o->b};
+    o->out[0] = !version_racy(&v, real_ns() + session_clock_offset_ns());
+}
+
+/* Until it is so on all nodes. */
+static void nodes_find_old(const char *name)
+{
+    char path[256];
+    struct stat st;
+    struct order o = {0};
+    snprintf(path, sizeof(path), "%s/pfs/%s", nodes_top, name);
+    ck_assert_int_eq(stat(path, &st), 0);
+    o.a = (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec;
+    o.b = (uint64_t)st.st_ctim.tv_sec * 1000000000 + (uint64_t)st.st_ctim.tv_nsec;
+    for (unsigned i = 0; i < nnodes; i++)
+        if (nodes[i].pid > 0)
+            node_until(i, order_is_old, &o, "the file is older than a time stamp's grain");
+}
+
+/* A file on the PFS, as somebody outside the session would make it.  Old when this returns. */
 static void pfs_make(const char *name, size_t len, uint64_t seed)
 {
     char path[256];
@@ -313,7 +334,7 @@ static void pfs_make(const char *name, size_t len, uint64_t seed)
     ck_assert_int_eq(write(fd, buf, len), (ssize_t)len);
     close(fd);
     free(buf);
-    usleep(30000);
+    nodes_find_old(name);
 }
 
 static uint64_t pfs_hash(const char *name, size_t *len)
