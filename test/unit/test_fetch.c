@@ -194,6 +194,34 @@ START_TEST(little_memory_is_enough_for_many_readers_on_all_nodes)
 }
 END_TEST
 
+/* ---- what is in the stores ---- */
+
+static void order_missing(struct order *o)
+{
+    uint64_t at, n;
+    o->out[0] = !store_missing(node_handles[o->a].h->f, o->off, o->len, &at, &n);
+}
+
+/* Until nothing of [off, off + len) is fetched any more: the next test counts only its own. */
+static void until_stored(unsigned i, uint64_t handle, uint64_t off, uint64_t len)
+{
+    struct order o = {.a = handle, .off = off, .len = len};
+    node_until(i, order_missing, &o, "what was asked for is in the store");
+}
+
+/* The same for the chunks that this node owns. */
+static void order_own_missing(struct order *o)
+{
+    struct file *f = node_handles[o->a].h->f;
+    const struct ring *r = ring_of(members_view());
+    uint64_t at, n;
+    o->out[0] = 1;
+    for (uint64_t i = 0; i < o->len / NODE_CHUNK; i++)
+        if (ring_owner(r, f->fid, i, 0) == members_self() &&
+            store_missing(f, i * NODE_CHUNK, NODE_CHUNK, &at, &n))
+            o->out[0] = 0;
+}
+
 /* ---- owners that are no good ---- */
 
 static void lie(struct msg *m)
@@ -274,6 +302,7 @@ static struct order read_from_bad_owner(const char *name, uint64_t how, uint64_t
     open_on(reader, name, 2);
     struct order r = read_on(reader, 2, 0, NODE_CHUNK);
     assert_bytes(&r, NODE_CHUNK, seed);
+    until_stored(reader, 2, 0, 2 * NODE_CHUNK); /* the open has asked for all of it */
     close_on(reader, 2);
     node_run(owner, order_behave, &o);
     return r;
@@ -445,10 +474,15 @@ START_TEST(a_chmod_does_not_read_the_file_again)
         struct order o = read_on(
             i, 0, 0, i ? NODE_CHUNK : size); /* nodes 1 and 2 have what they own, and a chunk */
         assert_bytes(&o, i ? NODE_CHUNK : size, 10);
+    }
+    /* What is not in the store yet when its version changes is read again. */
+    struct order o = {.len = size};
+    for (unsigned i = 0; i < N; i++) {
+        node_until(i, order_own_missing, &o, "the owners' chunks are in their stores");
         close_on(i, 0);
     }
     struct order before = totals();
-    struct order o = {.name = "chmod"};
+    o = (struct order){.name = "chmod"};
     node_run(0, order_chmod, &o);
     ck_assert_int_eq(o.err, 0);
     node_until(1, order_home_knows, &o, "the home knows that the data is the same");
@@ -504,12 +538,6 @@ START_TEST(nonsense_is_answered_with_errors)
     ck_assert_uint_eq(o.out[0], 0);
 }
 END_TEST
-
-static void order_missing(struct order *o)
-{
-    uint64_t at, n;
-    o->out[0] = !store_missing(node_handles[o->a].h->f, o->off, o->len, &at, &n);
-}
 
 /* ---- a store that is slow ---- */
 
