@@ -38,6 +38,8 @@ struct origin {
     struct origin *next;
     struct file *f; /* referenced, or NULL */
     char *path;
+    struct version before; /* the store's when the read began */
+    bool before_known;
     struct chunk *chunk;
     /* shard's lock */
     struct origin_waiter *waiters; /* to be told next: of the bytes, then of their being kept */
@@ -106,9 +108,20 @@ static bool owned_here(const struct chunk_key *k)
     return !v || ring_owner(ring_of(v), k->fid, k->index, 0) == members_self();
 }
 
+static void note_before(struct origin *o)
+{
+    struct file_info info = {0};
+    if (o->f)
+        store_info(o->f, &info);
+    o->before = info.base;
+    o->before_known = info.base_known;
+}
+
 /* Keeps what was just read.  The version is the PFS's, seen before and after the read: the store's
- * pages of another one, and racy ones, make way.  Not if the file is dirty or claimed here: its
- * base is the flush's business; nor if it is held.  (-EBUSY) */
+ * pages of the one that it had before, and racy ones, make way.  Not those of one that came
+ * meanwhile: after a chmod all other chunks may be here under the newer version by now.  (-ESTALE)
+ * Not if the file is dirty or claimed here: its base is the flush's business; nor if it is held.
+ * (-EBUSY) */
 static int keep(struct origin *o)
 {
     struct chunk *c = o->chunk;
@@ -124,7 +137,7 @@ static int keep(struct origin *o)
     if (store_is_held(o->f) && !version_eq(&info.base, &o->key.version))
         return -EBUSY; /* who has it open may have no other way to its bytes (store_hold) */
     if (!info.base_known || !version_eq(&info.base, &o->key.version) || (info.racy && !c->racy)) {
-        int err = store_set_version(o->f, &o->key.version, NULL);
+        int err = store_follow_version(o->f, &o->key.version, o->before_known ? &o->before : NULL);
         if (err && !(err == -EBUSY && info.base_known && version_eq(&info.base, &o->key.version)))
             return err;
     }
@@ -235,6 +248,9 @@ static void run_answered(void *arg)
         return;
     }
     c->from_peer = true;
+    /* It is asked for by who has the file open in an older version, too, and may still have that. */
+    if (o->before_known && o->before.ctime_ns > o->key.version.ctime_ns)
+        o->before_known = false;
     count(former_bytes, c->len);
     give_and_keep(o);
     end(o);
@@ -270,6 +286,7 @@ static void run(void *arg)
         end(o);
         return;
     }
+    note_before(o);
     o->asked = owned_here(&o->key) ? former_owner(o->key.fid, o->key.index) : 0;
     if (o->asked)
         ask_former(o);

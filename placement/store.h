@@ -100,6 +100,10 @@ void store_info(struct file *f, struct file_info *out);
  * too.  Only while the file is neither claimed nor dirty: else -EBUSY and nothing happens.  -EIO,
  * -ENOSPC: the cache's disk failed: the version is what it was. */
 int store_set_version(struct file *f, const struct version *v, const struct version *same_as);
+/* The same for who has read the PFS meanwhile: before is the version that the file had here when
+ * that began (NULL: none).  -ESTALE, and nothing happens: it has another one by now that is not v;
+ * which of the two is the newer is not known here. */
+int store_follow_version(struct file *f, const struct version *v, const struct version *before);
 /* Our own name operation moved ctime: base becomes `after` if it was `before`; also if claimed. */
 void store_same_data(struct file *f, const struct version *before, const struct version *after);
 

@@ -74,6 +74,30 @@ int store_set_version(struct file *f, const struct version *v, const struct vers
     return err;
 }
 
+/* Has it another version by now than both? */
+static bool moved_on(const struct file *f, const struct version *v, const struct version *before)
+{
+    const struct file_core *c = core(f);
+    return (c->flags & CORE_BASE) && !version_eq(&c->base, v) &&
+           !(before && version_eq(&c->base, before));
+}
+
+int store_follow_version(struct file *f, const struct version *v, const struct version *before)
+{
+    struct range_op op;
+    int err = 0;
+    lock_take(&f->lock);
+    if (owes(f)) {
+        err = -EBUSY;
+    } else if (!pages_are_of(f, v, NULL)) {
+        range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
+        err = moved_on(f, v, before) ? -ESTALE : set_version(f, v, NULL);
+        range_end(f, &op);
+    }
+    lock_drop(&f->lock);
+    return err;
+}
+
 void store_same_data(struct file *f, const struct version *before, const struct version *after)
 {
     lock_take(&f->lock);

@@ -5,6 +5,7 @@
 
 #include "placement/chunk.h"
 #include "placement/former.h"
+#include "placement/origin.h"
 #include "placement/range.h"
 #include "placement/served.h"
 
@@ -373,21 +374,28 @@ static unsigned node_with_id(uint64_t id)
     ck_abort_msg("no such node");
 }
 
+/* The owner of a chunk that had another one, and that one: whoever joined last has such chunks. */
+static unsigned owner_of_moved(const char *name, struct order *moved, unsigned *former)
+{
+    unsigned owner = N;
+    do {
+        ck_assert_msg(owner > 0, "no chunk has moved");
+        *moved = (struct order){0};
+        snprintf(moved->name, sizeof(moved->name), "%s", name);
+        node_run(--owner, order_moved_here, moved);
+    } while (moved->err);
+    *former = node_with_id(moved->out[1]);
+    return owner;
+}
+
 /* A chunk of which no node knows yet, read by its owner, which asks the former one; this one
- * misbehaves.  Whoever joined last has such chunks. */
+ * misbehaves. */
 static void read_from_bad_former(const char *name, uint64_t how, uint64_t seed,
                                  struct order *before, struct order *after)
 {
     struct order moved, bad = {.a = how};
-    unsigned owner = N;
     pfs_make(name, 40 * NODE_CHUNK, seed);
-    do {
-        ck_assert_msg(owner > 0, "no chunk has moved");
-        moved = (struct order){0};
-        snprintf(moved.name, sizeof(moved.name), "%s", name);
-        node_run(--owner, order_moved_here, &moved);
-    } while (moved.err);
-    unsigned former = node_with_id(moved.out[1]);
+    unsigned former, owner = owner_of_moved(name, &moved, &former);
     node_run(former, order_misbehave, &bad);
     open_on(owner, name, 6);
     *before = (struct order){0};
@@ -413,6 +421,140 @@ START_TEST(another_chunk_from_the_former_owner_is_refused)
     struct order before, after;
     read_from_bad_former("moved another", 1, 22, &before, &after);
     ck_assert_uint_eq(after.counters.bad_answers - before.counters.bad_answers, 1);
+}
+END_TEST
+
+/* ---- what is kept when the store has another version by then ---- */
+
+static struct version noted;
+
+/* name: its version in this node's store, for order_keep. */
+static void order_note_version(struct order *o)
+{
+    struct file_info info;
+    struct file *f = node_file(o->name);
+    if (!f) {
+        o->err = -ENOENT;
+        return;
+    }
+    store_info(f, &info);
+    noted = info.base;
+    o->err = info.base_known ? 0 : -ENODATA;
+    file_put(f);
+}
+
+static struct keeping {
+    struct origin_waiter w;
+    struct file *f;
+    struct version newer; /* the store's as soon as the bytes are here; size 0: none */
+    sem_t ended;
+    int err, kept;
+    bool from_peer;
+} keeping;
+
+/* Before the bytes are kept. */
+static void on_read(struct origin_waiter *w, int err, struct chunk *c)
+{
+    (void)w;
+    keeping.err = err;
+    keeping.from_peer = !err && c->from_peer;
+    if (!err && keeping.newer.size)
+        keeping.err = store_set_version(keeping.f, &keeping.newer, &noted);
+    if (err)
+        sem_post(&keeping.ended);
+}
+
+static void on_kept(struct origin_waiter *w, int kept)
+{
+    (void)w;
+    keeping.kept = kept;
+    sem_post(&keeping.ended);
+}
+
+/* name, off: the chunk in the version that was noted is read here as for a reader of it.  b: a
+ * chmod comes before it is kept.  out: why it was not kept, from a peer?, is the store's version
+ * what it was before, or since the chmod? */
+static void order_keep(struct order *o)
+{
+    struct file_info before, after;
+    keeping = (struct keeping){.w = {.done = on_read, .filled = on_kept}, .f = node_file(o->name)};
+    struct chunk_key key = {.fid = keeping.f->fid, .index = o->off / NODE_CHUNK, .version = noted};
+    store_info(keeping.f, &before);
+    if (o->b) {
+        keeping.newer = before.base;
+        keeping.newer.ctime_ns += 1000000;
+        before.base = keeping.newer;
+    }
+    sem_init(&keeping.ended, 0, 0);
+    origin_read(&key, keeping.f, NULL, chunk_new(ROOM_ASK, NODE_CHUNK), &keeping.w);
+    sem_wait(&keeping.ended);
+    store_info(keeping.f, &after);
+    o->err = keeping.err;
+    o->out[0] = (uint64_t)-keeping.kept;
+    o->out[1] = keeping.from_peer;
+    o->out[2] = version_eq(&before.base, &after.base);
+    file_put(keeping.f);
+}
+
+/* Its chunk at off is in the store of node i. */
+static void assert_stored(unsigned i, uint64_t handle, uint64_t off)
+{
+    struct order o = {.a = handle, .off = off, .len = NODE_CHUNK};
+    node_run(i, order_missing, &o);
+    ck_assert_uint_eq(o.out[0], 1);
+}
+
+START_TEST(what_is_kept_after_a_chmod_does_not_drop_what_is_here)
+{
+    struct order o = {.name = "kept late"};
+    pfs_make(o.name, 8 * NODE_CHUNK, 23);
+    open_on(0, o.name, 7);
+    struct order r = read_on(0, 7, 0, NODE_CHUNK);
+    assert_bytes(&r, NODE_CHUNK, 23);
+    until_stored(0, 7, 0, NODE_CHUNK);
+    node_run(0, order_note_version, &o);
+    ck_assert_int_eq(o.err, 0);
+    o.off = 5 * NODE_CHUNK;
+    o.b = true;
+    node_run(0, order_keep, &o);
+    ck_assert_int_eq(o.err, 0);
+    ck_assert_uint_eq(o.out[0], ESTALE);
+    ck_assert_uint_eq(o.out[2], 1);
+    assert_stored(0, 7, 0);
+    close_on(0, 7);
+}
+END_TEST
+
+/* A node that had the file open before it changed still has that version: who reads it there may
+ * have it from the former owner, but the present one keeps what is newer. */
+START_TEST(an_older_version_from_the_former_owner_is_not_kept)
+{
+    struct order moved, o = {.name = "kept older"};
+    pfs_make(o.name, 40 * NODE_CHUNK, 24);
+    unsigned former, owner = owner_of_moved(o.name, &moved, &former);
+    uint64_t off = moved.out[0] * NODE_CHUNK;
+    open_on(former, o.name, 7);
+    struct order r = read_on(former, 7, off, NODE_CHUNK);
+    assert_bytes(&r, NODE_CHUNK, 24);
+    until_stored(former, 7, off, NODE_CHUNK);
+    open_on(owner, o.name, 7);
+    node_run(owner, order_note_version, &o);
+    ck_assert_int_eq(o.err, 0);
+    close_on(owner, 7);
+    pfs_make(o.name, 40 * NODE_CHUNK, 25);
+    open_on(owner, o.name, 7);
+    r = read_on(owner, 7, off, NODE_CHUNK);
+    assert_bytes(&r, NODE_CHUNK, 25);
+    until_stored(owner, 7, off, NODE_CHUNK);
+    o.off = off;
+    node_run(owner, order_keep, &o);
+    ck_assert_int_eq(o.err, 0);
+    ck_assert_uint_eq(o.out[1], 1);
+    ck_assert_uint_eq(o.out[0], ESTALE);
+    ck_assert_uint_eq(o.out[2], 1);
+    assert_stored(owner, 7, off);
+    close_on(owner, 7);
+    close_on(former, 7);
 }
 END_TEST
 
@@ -814,6 +956,8 @@ int main(int argc, char **argv)
     tcase_add_test(t, an_owner_that_wrongly_says_stale_is_not_the_last_word);
     tcase_add_test(t, wrong_bytes_from_the_former_owner_are_refused);
     tcase_add_test(t, another_chunk_from_the_former_owner_is_refused);
+    tcase_add_test(t, what_is_kept_after_a_chmod_does_not_drop_what_is_here);
+    tcase_add_test(t, an_older_version_from_the_former_owner_is_not_kept);
     tcase_add_test(t, a_file_that_changed_on_the_pfs_under_a_reader_is_read_as_it_is_now);
     tcase_add_test(t, a_chmod_does_not_read_the_file_again);
     tcase_add_test(t, a_file_without_a_name_is_read_by_who_has_it_open);
