@@ -195,6 +195,7 @@ static void poll_for_a_post(void *arg)
     ran_by_the_end = !ran;
     loop_poll_end();
     ran_by_the_end &= ran;
+    gate_add(1);
 }
 
 static void make_poller(void *arg)
@@ -210,6 +211,7 @@ START_TEST(what_is_posted_while_the_loop_polls_runs_at_its_end)
     gate_wait(1);
     loop_post(set_ran, NULL);
     loop_call(nothing, NULL); /* the loop is woken by posts again */
+    gate_wait(2);             /* that call may be run by the end, too */
     ck_assert(ran_by_the_end);
 }
 END_TEST
