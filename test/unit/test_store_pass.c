@@ -239,13 +239,13 @@ START_TEST(beside_a_writer_each_chunk_is_copied_once)
     put(fd, bytes, SIZE - 100, 0);
     struct flush fl = copy_beside(f, pfs, fd, 3 * CHUNK + 17);
     ck_assert_uint_eq(fl.bytes, SIZE - 100);
-    ck_assert(!store_flushed(f, &fl.v, fl.change));
+    ck_assert(!store_flushed(f, &fl.v, fl.change, NULL));
     put(fd, bytes + SIZE - 100, 100, SIZE - 100);
     put(fd, "??", 2, 5);
     memcpy(bytes + 5, "??", 2);
     fl = begin_flush(f, pfs);
     ck_assert_uint_eq(fl.bytes, 2 * CHUNK);
-    ck_assert(store_flushed(f, &fl.v, fl.change));
+    ck_assert(store_flushed(f, &fl.v, fl.change, NULL));
     ck_assert_mem_eq(pfs, bytes, SIZE);
     end_writing(f, life, fd);
 }
@@ -262,12 +262,12 @@ START_TEST(a_store_before_the_copy_of_its_chunk_is_known_to_be_copied)
     memcpy(was, bytes, CHUNK);
     struct flush fl = copy_beside(f, pfs, fd, 9); /* chunk 0: marked, changed, copied */
     ck_assert_uint_ne(pfs[9], was[9]);
-    ck_assert(!store_flushed(f, &fl.v, fl.change));
+    ck_assert(!store_flushed(f, &fl.v, fl.change, NULL));
     put(fd, was, CHUNK, 0); /* as it was marked, and not as the PFS has it */
     bytes[9] = was[9];
     fl = begin_flush(f, pfs);
     ck_assert_uint_eq(fl.bytes, CHUNK);
-    ck_assert(store_flushed(f, &fl.v, fl.change));
+    ck_assert(store_flushed(f, &fl.v, fl.change, NULL));
     ck_assert_mem_eq(pfs, bytes, SIZE);
     end_writing(f, life, fd);
 }
@@ -284,7 +284,7 @@ START_TEST(what_was_copied_and_cut_off_is_copied_again)
     struct flush fl = copy_beside(f, pfs, fd, 9);
     ck_assert_int_eq(store_truncate(f, CHUNK, &unused), 0);
     put(fd, bytes + CHUNK, SIZE - CHUNK, CHUNK); /* the same again */
-    ck_assert(!store_flushed(f, &fl.v, fl.change));
+    ck_assert(!store_flushed(f, &fl.v, fl.change, NULL));
     memset(pfs + CHUNK, 0, SIZE - CHUNK); /* what the cut does, which comes first */
     ck_assert(flush(f, pfs));
     ck_assert_mem_eq(pfs, bytes, SIZE);
