@@ -148,17 +148,37 @@ struct tried {
 };
 
 /* Lock held. */
+static void try_one(struct tried *t, struct file *f)
+{
+    f->retry_at_ms = 0;
+    f->flush_urgent++;
+    if (!f->flushing)
+        pass_start(f, PASS_ASKED);
+    t->f[t->n] = file_ref(f);
+    t->pass[t->n++] = f->flush_begun;
+}
+
+/* Lock held: those on a list whose last pass failed, if they wait or are being tried again. */
+static void try_again(struct tried *t, const struct file_list *l)
+{
+    for (struct file *f = l->first, *next; f; f = next) {
+        next = f->flush_next;
+        if (f->flush_error)
+            try_one(t, f);
+    }
+}
+
+/* Lock held. */
 static void try_failed(struct tried *t)
 {
-    t->f = xcalloc(flush.failed.n + 1, sizeof(*t->f));
-    t->pass = xcalloc(flush.failed.n + 1, sizeof(*t->pass));
-    for (struct file *f; (f = flush.failed.first); t->n++) {
-        f->retry_at_ms = 0;
-        f->flush_urgent++;
-        pass_start(f, PASS_ASKED);
-        t->f[t->n] = file_ref(f);
-        t->pass[t->n] = f->flush_begun;
-    }
+    size_t most = flush.failed.n + flush.running.n + queue_nready();
+    t->f = xcalloc(most + 1, sizeof(*t->f));
+    t->pass = xcalloc(most + 1, sizeof(*t->pass));
+    try_again(t, &flush.running);
+    for (unsigned p = 0; p < FLUSH_POLICIES; p++)
+        try_again(t, &flush.ready[p]);
+    while (flush.failed.first)
+        try_one(t, flush.failed.first);
 }
 
 /* Lock held. */
@@ -194,6 +214,9 @@ int flush_retry(bool (*progress)(void *arg, const struct flush_progress *p), voi
     bool go_on;
     lock_take(&flush.lock);
     try_failed(&t);
+    lock_drop(&flush.lock);
+    bell_ring(); /* who waits for a lull: go on */
+    lock_take(&flush.lock);
     do {
         left = count_tried(&t);
         bool stop = flush.stop;

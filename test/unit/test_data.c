@@ -404,7 +404,7 @@ START_TEST(asking_again_tells_whether_cached_bytes_are_stale)
     close_on(0, 0);
     close_on(1, 0);
     flush_on(0, "again");
-    nodes_find_old("again"); /* a younger version is asked for again and again */
+    nodes_find_old("again");                /* a younger version is asked for again and again */
     assert_read(2, 0, 10000, 100, 100, 11); /* moves on to the PFS, unasked */
     ck_assert(changed_on(2, 0));
     assert_read(2, 0, 0, 100, 100, 13);

@@ -89,6 +89,29 @@ START_TEST(a_file_that_is_too_large)
 }
 END_TEST
 
+/* Its time has come, but there is no lull: it waits like any other, and has failed all the same. */
+START_TEST(what_failed_is_tried_again_also_after_its_back_off)
+{
+    start(NO_LULL);
+    fill_page(9);
+    struct file *f = env_create("f", 0644);
+    env_write(f, page, 500000, 1 << 20);
+    struct rlimit old, r;
+    getrlimit(RLIMIT_FSIZE, &old);
+    r = old;
+    r.rlim_cur = 1 << 20;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &r), 0);
+    ck_assert_int_eq(flush_file(f), -EFBIG);
+    struct flush_status s;
+    UNTIL((flush_status(&s), !s.failed_files));
+    ck_assert_int_eq(flush_retry(NULL, NULL), -EIO);
+    setrlimit(RLIMIT_FSIZE, &old);
+    ck_assert_int_eq(flush_retry(NULL, NULL), 0);
+    ck_assert(!dirty(f));
+    shut(f);
+}
+END_TEST
+
 START_TEST(a_failed_file_is_tried_again_by_itself)
 {
     start(20);
@@ -388,6 +411,7 @@ int main(void)
     Suite *s = suite_create("flush_failures");
     TCase *t = add_case(s, "flush_failures", setup, teardown, 100);
     tcase_add_test(t, a_file_that_is_too_large);
+    tcase_add_test(t, what_failed_is_tried_again_also_after_its_back_off);
     tcase_add_test(t, a_failed_file_is_tried_again_by_itself);
     tcase_add_test(t, unlinked_is_never_flushed);
     tcase_add_test(t, removed_behind_our_back_keeps_the_data);
