@@ -6,10 +6,8 @@
  *                     | yes                        | no                       | yes
  *                     |                            |  <--not there, silent--  ask the former owner
  *   pool_data:        |                       read the PFS, hash              | there: check
- *                     |                            v                          |
- *                     |                      give all the bytes <-------------'
- *                     v                            v
- *   filler:      leave the table, tell all <-- keep them
+ *                     |                            v                          v
+ *                leave the table, tell all <-- give all the bytes, keep them <'
  *
  * The former owner answers from its store alone, and no thread waits for it here.
  *
@@ -23,7 +21,6 @@
 #include <string.h>
 
 #include "placement/chunk_answer.h"
-#include "placement/filler.h"
 #include "placement/former.h"
 #include "placement/pfs_data.h"
 #include "placement/ring.h"
@@ -47,7 +44,6 @@ struct origin {
     /* shard's lock */
     struct origin_waiter *waiters; /* to be told next: of the bytes, then of their being kept */
     bool read;                     /* chunk has the bytes */
-    struct origin_waiter *stay;    /* given to: they wait for its being kept */
     int asked_err;                 /* of the former owner */
     uint64_t asked;                /* ... which this is */
 };
@@ -206,6 +202,15 @@ static void tell_filled(struct origin_waiter *w, int kept)
     }
 }
 
+/* The bytes are here: they are given before they are kept. */
+static void give_and_keep(struct origin *o)
+{
+    struct origin_waiter *stay = give(o, 0, say_read(o));
+    int kept = keep(o);
+    tell_filled(leave_table(o), kept);
+    tell_filled(stay, kept);
+}
+
 static void end(struct origin *o)
 {
     chunk_put(o->chunk);
@@ -215,34 +220,16 @@ static void end(struct origin *o)
     free(o);
 }
 
-/* The file's filler. */
-static void run_keep(void *arg)
-{
-    struct origin *o = arg;
-    struct origin_waiter *stay = o->stay;
-    int kept = keep(o);
-    tell_filled(leave_table(o), kept);
-    tell_filled(stay, kept);
-    end(o);
-}
-
-/* The bytes are here: they are given before they are kept. */
-static void give_and_keep(struct origin *o)
-{
-    o->stay = give(o, 0, say_read(o));
-    filler_submit(o->key.fid, run_keep, o);
-}
-
 static void run_pfs(struct origin *o)
 {
     int err = read_pfs(o);
     if (err) {
         tell_filled(give(o, err, leave_table(o)), 0);
-        end(o);
-        return;
+    } else {
+        o->chunk->hash = data_hash(o->chunk->data, o->chunk->len);
+        give_and_keep(o);
     }
-    o->chunk->hash = data_hash(o->chunk->data, o->chunk->len);
-    give_and_keep(o);
+    end(o);
 }
 
 /* ---- the former owner ---- */
@@ -266,6 +253,7 @@ static void run_answered(void *arg)
         o->before_known = false;
     count(former_bytes, c->len);
     give_and_keep(o);
+    end(o);
 }
 
 /* Network thread. */
