@@ -75,7 +75,7 @@ int change_clear_end(struct file *f)
 {
     int err = f->rec->uncut & UNCUT_END ? datafile_truncate(f, core(f)->size) : 0;
     if (!err)
-        f->rec->uncut &= (uint8_t)~UNCUT_END;
+        clear_uncut(f, UNCUT_END);
     return err;
 }
 

@@ -73,6 +73,15 @@ bool store_mark_dirty(struct file *f);
 int store_drop_all(struct file *f, uint64_t *bytes);
 
 /* ---- store_punch.c ---- */
+/* With f->lock; readers look at these bits without it. */
+static inline void set_uncut(struct file *f, uint8_t bits)
+{
+    __atomic_fetch_or(&f->rec->uncut, bits, __ATOMIC_RELAXED);
+}
+static inline void clear_uncut(struct file *f, uint8_t bits)
+{
+    __atomic_fetch_and(&f->rec->uncut, (uint8_t)~bits, __ATOMIC_RELAXED);
+}
 /* With f->lock, or in recovery: what is not valid of the data file, and is not being written, is a hole
  * afterwards. */
 int store_punch_invalid(struct file *f);

@@ -98,7 +98,7 @@ static int begin_pass(struct file *f, bool write, int *fd)
     if (!err)
         err = store_clear_pages(f);
     if (!err)
-        f->rec->uncut = 0;
+        clear_uncut(f, UNCUT_END | UNCUT_PAGES);
     if (!err)
         err = datafile_open_again(f, fd);
     if (err)

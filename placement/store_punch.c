@@ -50,7 +50,7 @@ int store_clear_pages(struct file *f)
         log_error("the cache's disk: what a write that failed left can not be removed: %s",
                   strerror(-err));
     if (!err)
-        f->rec->uncut &= (uint8_t)~UNCUT_PAGES;
+        clear_uncut(f, UNCUT_PAGES);
     return err;
 }
 

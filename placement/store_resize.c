@@ -28,9 +28,9 @@ static int shrink(struct file *f, uint64_t size)
         log_error("the cache's disk: truncating a data file: %s", strerror(-err));
     lock_take(&f->lock);
     if (err)
-        f->rec->uncut |= UNCUT_END;
+        set_uncut(f, UNCUT_END);
     else
-        f->rec->uncut &= (uint8_t)~UNCUT_END;
+        clear_uncut(f, UNCUT_END);
     return err;
 }
 
@@ -56,6 +56,16 @@ static int pass_resize(struct file *f, uint64_t size)
     return is_pass(f) || (f->pass.opens && longer) ? datafile_resize(f, size) : 0;
 }
 
+/* f->lock is dropped meanwhile; when this returns nothing beyond `size` is covered, also not by an
+ * fsync that came in between. */
+static int cut_covered(struct file *f, uint64_t size)
+{
+    int err = 0;
+    while (!err && f->rec->covered.check && f->rec->covered.size > size)
+        err = store_cover_cut(f, size);
+    return err;
+}
+
 int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off)
 {
     struct range_op op;
@@ -66,8 +76,8 @@ int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off)
     lock_take(&f->lock);
     store_pass_look(f);
     begin_resize(f, &op, size);
-    bool was_dirty = is_dirty(f) && !store_pass_flushed(f);
-    err = size > core(f)->size ? change_clear_end(f) : store_cover_cut(f, size);
+    err = size > core(f)->size ? change_clear_end(f) : cut_covered(f, size);
+    bool was_dirty = is_dirty(f) && !store_pass_flushed(f); /* a flush may have ended meanwhile */
     if (!err)
         err = pass_resize(f, size);
     if (!err && size < core(f)->size)

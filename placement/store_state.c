@@ -57,7 +57,7 @@ int store_drop_all(struct file *f, uint64_t *bytes)
     lock_take(&f->lock);
     if (err)
         return disk_error(f, "truncating a data file", err);
-    f->rec->uncut = 0;
+    clear_uncut(f, UNCUT_END | UNCUT_PAGES);
     return 0;
 }
 

@@ -15,7 +15,7 @@ static void clear(struct file *f, uint64_t off, uint64_t end, uint8_t uncut)
     int err = datafile_punch(f, off, end - off);
     lock_take(&f->lock);
     if (err)
-        f->rec->uncut |= uncut;
+        set_uncut(f, uncut);
 }
 
 /* After a write that failed: pages that are not valid, and what is beyond the end, must read as
