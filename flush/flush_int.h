@@ -86,6 +86,8 @@ struct file_list *queue_ready(const struct file *f);
 unsigned queue_nready(void);
 /* Dirty now; any thread that holds no lock of RANK_POLICY or more. */
 void queue_add(struct file *f);
+/* The store's word that it has just become dirty: a pass under way has ended for the store by then. */
+void queue_dirtied(struct file *f);
 /* Its claim was made void, or it is and the file was closed: it is due at once.  Any thread, as queue_add. */
 void queue_forgotten(struct file *f);
 /* A referenced list of all files that are dirty, and *n; the caller puts them and frees it. */

@@ -104,7 +104,7 @@ static void set_up(const struct flush_config *c)
 
 static void be_called(void)
 {
-    store_on_dirty(queue_add);
+    store_on_dirty(queue_dirtied);
     claim_on_forgotten(queue_forgotten);
     store_on_unsynced(names_changed);
     store_dirty_high(flush.config.dirty_high);

@@ -24,8 +24,7 @@ void pass_progress(uint64_t bytes, bool idle)
     lock_drop(&flush.lock);
 }
 
-/* Off the lists.  What was dirtied between the pass's own look and this moment did not come in by
- * queue_add (the file was still queued): look again. */
+/* Off the lists.  Looked at once more: what the kernel's writers change is told by nobody. */
 static void settle_clean(struct file *f)
 {
     names_changed();
@@ -65,7 +64,7 @@ static bool end_pass(struct file *f, int err, bool clean, bool *is_news)
     }
     retry_succeeded(f);
     flush.progress++;
-    if (clean) {
+    if (clean && !f->flush_dirtied) {
         f->flush_queued = false;
         return true;
     }
@@ -111,6 +110,7 @@ void pass_start(struct file *f, enum pass_mode mode)
     queue_remove(f);
     queue_append(&flush.running, f);
     f->flushing = true;
+    f->flush_dirtied = false;
     f->flush_begun++;
     f->pass_began_ms = boot_ms();
     struct job *j = xmalloc(sizeof(*j));

@@ -96,11 +96,12 @@ static bool add_locked(struct file *f)
     return true;
 }
 
-void queue_add(struct file *f)
+static void add(struct file *f, bool dirtied)
 {
     file_ref(f);
     lock_take(&flush.lock);
     bool added = add_locked(f);
+    f->flush_dirtied |= dirtied && f->flushing;
     struct file_list *l = queue_ready(f);
     if (added)
         queue_append(l, f);
@@ -112,6 +113,16 @@ void queue_add(struct file *f)
         names_changed();
     if (wake) /* behind another one: the flusher is at work, or waits for what that one waits for */
         bell_ring();
+}
+
+void queue_add(struct file *f)
+{
+    add(f, false);
+}
+
+void queue_dirtied(struct file *f)
+{
+    add(f, true);
 }
 
 static struct file *before(const struct file_list *l, struct file **place)

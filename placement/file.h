@@ -107,6 +107,7 @@ struct file {
     _Atomic bool forgotten;
     bool unchecked;        /* left by a dead daemon: is the PFS file still what it was based on? */
     bool flushing;         /* a pass (one copy-out) runs */
+    bool flush_dirtied;    /* the store said so during the pass: it is not clean after it */
     bool flush_again;      /* who asked came during the pass: the next one is his */
     unsigned flush_urgent; /* who waits for it */
     uint64_t flush_seq, flush_begun, flush_ended; /* place in the order; passes */

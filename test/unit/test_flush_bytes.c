@@ -219,6 +219,34 @@ START_TEST(rewritten_while_it_is_flushed)
 }
 END_TEST
 
+static void *flush_it(void *f)
+{
+    ck_assert_int_eq(flush_file(f), 0);
+    return NULL;
+}
+
+/* What was fsynced is cut off in the record on the disk first: a flush may end meanwhile. */
+START_TEST(cut_while_a_flush_ends)
+{
+    start(NO_LULL);
+    struct file *f = env_create("f", 0644);
+    for (unsigned i = 0; i < 300; i++) {
+        pthread_t thread;
+        memset(page, (int)(1 + i % 255), 9000);
+        env_write(f, page, 9000, 0);
+        ck_assert_int_eq(store_sync(f), 0);
+        ck_assert(!pthread_create(&thread, NULL, flush_it, f));
+        usleep(i * 7 % 1500);
+        env_truncate(f, 100 + i);
+        pthread_join(thread, NULL);
+        ck_assert_int_eq(flush_all(NULL, NULL), 0);
+        ck_assert_msg(!dirty(f), "in round %u", i);
+        env_expect("f", page, 100 + i);
+    }
+    shut(f);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("flush_bytes");
@@ -231,5 +259,6 @@ int main(void)
     tcase_add_test(t, random_changes_and_flushes);
     tcase_add_test(t, random_changes_while_it_flushes);
     tcase_add_test(t, rewritten_while_it_is_flushed);
+    tcase_add_test(t, cut_while_a_flush_ends);
     return run_case("flush_bytes", t);
 }
