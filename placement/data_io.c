@@ -254,6 +254,11 @@ int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out)
     enum where w = data_where(h, &node);
     if (w == WHERE_HERE)
         return store_seek(h->f, off, hole, out);
+    if (w == WHERE_NODE) { /* another open of this node may have changed the size there */
+        int err = data_relocate(h);
+        if (err)
+            return err;
+    }
     int err = w == WHERE_PFS ? pfs_file_seek(h->f, off, hole, out) : -EOPNOTSUPP;
     /* no descriptor, and no name any more */
     bool lost = h->held && (err == -ENOENT || err == -ESTALE);

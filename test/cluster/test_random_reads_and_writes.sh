@@ -13,7 +13,7 @@ start_faultfs b
 start_node a "$W/pfs-a" --flush-wait 0 --cache-size 24M
 "$EDDY_BUILD/test/fsrand" --ops "$N" "$W/mnt-a/one" "$W/shadow1"
 start_node b "$W/pfs-b" --flush-wait 0.05 --wait-nodes 2
-"$EDDY_BUILD/test/fsrand" --ops $((N / 10)) "$W/mnt-a/two" "$W/shadow2" "$W/mnt-b/two"
+"$EDDY_BUILD/test/fsrand" --ops $((N / 4)) "$W/mnt-a/two" "$W/shadow2" "$W/mnt-b/two"
 stop_node b
 stop_node a
 check_same "$PFS/one" "$W/shadow1"

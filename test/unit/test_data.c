@@ -121,7 +121,35 @@ static void order_one_claim(struct order *o)
     o->out[0] = claim_held() == 1;
 }
 
+/* len: where a hole ends; out: where the data begins. */
+static void order_seek(struct order *o)
+{
+    o->err = data_seek(node_handles[o->a].h, o->len, false, &o->out[0]);
+}
+
 /* ---- tests ---- */
+
+START_TEST(data_that_another_open_wrote_is_found)
+{
+    open_on(0, "sought", 0, O_RDWR | O_CREAT);
+    write_on(0, 0, 0, 5000, 1);
+    open_on(1, "sought", 0, O_RDWR);
+    open_on(1, "sought", 1, O_RDWR);
+    ck_assert_int_eq(where_on(1, 0, NULL), WHERE_NODE);
+    write_on(1, 1, 5000, 100000, 1);
+    struct order o = {.a = 0, .len = 60000};
+    node_run(1, order_seek, &o);
+    ck_assert_int_eq(o.err, 0);
+    ck_assert_uint_eq(o.out[0], 60000);
+    o = (struct order){.a = 0, .len = 105000};
+    node_run(1, order_seek, &o);
+    ck_assert_int_eq(o.err, -ENXIO);
+    close_on(1, 1);
+    close_on(1, 0);
+    close_on(0, 0);
+    flush_on(0, "sought");
+}
+END_TEST
 
 START_TEST(what_one_node_wrote_another_reads_before_and_after_the_flush)
 {
@@ -621,6 +649,7 @@ int main(int argc, char **argv)
     TCase *t = tcase_create("three nodes");
     tcase_add_unchecked_fixture(t, begin, nodes_end);
     tcase_set_timeout(t, 60);
+    tcase_add_test(t, data_that_another_open_wrote_is_found);
     tcase_add_test(t, what_one_node_wrote_another_reads_before_and_after_the_flush);
     tcase_add_test(t, two_writers_on_two_nodes_write_one_file);
     tcase_add_test(t, appends_of_two_nodes_do_not_overwrite_each_other);
