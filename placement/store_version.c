@@ -58,22 +58,6 @@ static int set_version(struct file *f, const struct version *v, const struct ver
     return 0;
 }
 
-int store_set_version(struct file *f, const struct version *v, const struct version *same_as)
-{
-    struct range_op op;
-    int err = 0;
-    lock_take(&f->lock);
-    if (owes(f)) {
-        err = -EBUSY;
-    } else if (!pages_are_of(f, v, NULL)) {
-        range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
-        err = set_version(f, v, same_as);
-        range_end(f, &op);
-    }
-    lock_drop(&f->lock);
-    return err;
-}
-
 /* Has it another version by now than both? */
 static bool moved_on(const struct file *f, const struct version *v, const struct version *before)
 {
@@ -82,7 +66,9 @@ static bool moved_on(const struct file *f, const struct version *v, const struct
            !(before && version_eq(&c->base, before));
 }
 
-int store_follow_version(struct file *f, const struct version *v, const struct version *before)
+/* The pages of another version than v make way.  follows: only from `before`, or from none. */
+static int become(struct file *f, const struct version *v, const struct version *same_as,
+                  bool follows, const struct version *before)
 {
     struct range_op op;
     int err = 0;
@@ -91,11 +77,21 @@ int store_follow_version(struct file *f, const struct version *v, const struct v
         err = -EBUSY;
     } else if (!pages_are_of(f, v, NULL)) {
         range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
-        err = moved_on(f, v, before) ? -ESTALE : set_version(f, v, NULL);
+        err = follows && moved_on(f, v, before) ? -ESTALE : set_version(f, v, same_as);
         range_end(f, &op);
     }
     lock_drop(&f->lock);
     return err;
+}
+
+int store_set_version(struct file *f, const struct version *v, const struct version *same_as)
+{
+    return become(f, v, same_as, false, NULL);
+}
+
+int store_follow_version(struct file *f, const struct version *v, const struct version *before)
+{
+    return become(f, v, NULL, true, before);
 }
 
 void store_same_data(struct file *f, const struct version *before, const struct version *after)
@@ -150,8 +146,11 @@ static bool version_may_repeat(const struct version *v)
 bool store_clear_claim(struct file *f, const struct version *clean_version)
 {
     lock_take(&f->lock);
-    /* A power loss must not bring back what another node may overwrite from now on. */
-    int err = is_dirty(f) ? 0 : store_uncover(f);
+    /* A power loss must not bring back what another node may overwrite from now on, also not what an
+     * fsync covered again while the lock was dropped. */
+    int err = 0;
+    while (!err && !is_dirty(f) && f->rec->covered.check)
+        err = store_uncover(f);
     bool clean = !err && !is_dirty(f);
     if (clean) {
         struct file_core *c = core_change(f->rec);

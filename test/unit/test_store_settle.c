@@ -56,7 +56,9 @@ START_TEST(what_the_page_cache_has_reaches_the_disk_before_the_end)
     snprintf(name, sizeof(name), "data/%02x/%016llx%016llx", (unsigned)(f->fid.lo & 0xff),
              (unsigned long long)f->fid.hi, (unsigned long long)f->fid.lo);
     int fd = open_in_cache(name);
-    if (unwritten_pages(fd) > 0) { /* else: an old kernel, or a file system without a disk */
+    if (unwritten_pages(fd) <= 0) {
+        printf("skipped: this kernel does not tell what is not on the disk, or there is none\n");
+    } else {
         store_settle_begin();
         store_settle_begin();               /* once more, while it runs, changes nothing */
         uint64_t until = boot_ms() + 20000; /* the kernel itself takes 30 s and more */
