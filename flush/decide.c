@@ -23,15 +23,22 @@ const char *flush_policy_name(enum flush_policy p)
     return names[p];
 }
 
-static bool uses_lulls(enum flush_policy p)
-{
-    return p == FLUSH_IDLE || p == FLUSH_CLOSE;
-}
+/* `close` begins while the file is written, so that close has less to wait for; but not so early
+ * that a small file, which is closed by then, is written in two passes. */
+#define CLOSE_AHEAD_MS 10
 
-/* `end` keeps what may never be wanted on the PFS: time alone does not send it there. */
-static bool has_age(const struct situation *s)
+/* Time until it is flushed whatever else happens.  `end` keeps what may never be wanted on the PFS:
+ * time alone does not send it there. */
+static uint64_t most_wait_ms(const struct situation *s)
 {
-    return s->policy != FLUSH_END && s->most_dirty_ms != NEVER;
+    const uint64_t most[FLUSH_POLICIES] = {
+        [FLUSH_IDLE] = s->most_dirty_ms,
+        [FLUSH_IMMEDIATE] = 0,
+        [FLUSH_CLOSE] = MIN((uint64_t)CLOSE_AHEAD_MS, s->most_dirty_ms),
+        [FLUSH_END] = NEVER,
+    };
+    uint64_t at = most[s->policy];
+    return at == NEVER ? NEVER : at - MIN(at, s->dirty_ms);
 }
 
 enum flush_why flush_decide(const struct situation *s, uint64_t *wait_ms)
@@ -45,16 +52,13 @@ enum flush_why flush_decide(const struct situation *s, uint64_t *wait_ms)
     }
     if (s->level == MARK_HIGH)
         return WHY_HIGH;
-    if (uses_lulls(s->policy) && !s->lull_ms)
+    uint64_t lull_ms = s->policy == FLUSH_IDLE ? s->lull_ms : NEVER, most_ms = most_wait_ms(s);
+    if (!lull_ms)
         return WHY_LULL;
-    if (s->policy == FLUSH_IMMEDIATE)
-        return WHY_POLICY;
-    if (has_age(s) && s->dirty_ms >= s->most_dirty_ms)
-        return WHY_AGE;
+    if (!most_ms)
+        return s->policy == FLUSH_IDLE ? WHY_AGE : WHY_POLICY;
     if (s->level == MARK_DRAIN)
         return WHY_DRAIN;
-    uint64_t lull = uses_lulls(s->policy) ? s->lull_ms : NEVER,
-             age = has_age(s) ? s->most_dirty_ms - s->dirty_ms : NEVER;
-    *wait_ms = MIN(lull, age);
+    *wait_ms = MIN(lull_ms, most_ms);
     return WHY_NOT;
 }

@@ -10,7 +10,7 @@
 enum flush_policy {
     FLUSH_IDLE,      /* in lulls */
     FLUSH_IMMEDIATE, /* as soon as it is dirty */
-    FLUSH_CLOSE,     /* as idle; and close returns when the file is on the PFS */
+    FLUSH_CLOSE,     /* nearly so; and close returns when the file is on the PFS */
     FLUSH_END,       /* when somebody asks, at the unmount, or at a mark */
 };
 #define FLUSH_POLICIES 4

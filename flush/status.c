@@ -16,10 +16,12 @@ static const char *state_name(enum mark_level level)
         return level == MARK_DRAIN ? "flushing down to the low mark" : "flushing";
     if (flush.waiting_jobs)
         return "paused: I/O is in progress";
-    if (flush.ready[FLUSH_IDLE].n || flush.ready[FLUSH_CLOSE].n)
+    if (flush.ready[FLUSH_IDLE].n)
         return "waiting for a lull";
-    if (queue_nready())
+    if (flush.ready[FLUSH_END].n)
         return "waiting for the end";
+    if (queue_nready())
+        return "flushing";
     return flush.failed.n ? "waiting to try again" : "clean";
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# idle waits for a lull, immediate does not, close has the file on the PFS when close returns,
-# end waits for the unmount; a directory says which one holds below it.
+# idle waits for a lull, immediate does not, close begins before the close and has the file on the
+# PFS when close returns, end waits for the unmount; a directory says which one holds below it.
 # timeout: 120
 # both
 . "$(dirname "$0")/lib.sh"
@@ -39,11 +39,14 @@ for p in idle immediate end; do
     cp "$W/content" "$mnt/$p/below/deep/file"
 done
 python3 - "$mnt/close/below/deep/file" "$PFS/close/below/deep/file" "$W/content" <<'PY' || fail "see above"
-import os, sys
+import os, sys, time
 data = open(sys.argv[3], "rb").read()
 fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
-os.write(fd, data)
-assert os.stat(sys.argv[2]).st_size == 0, "on the PFS before it was closed"
+os.write(fd, data[:1500000])
+until = time.monotonic() + 20
+while os.stat(sys.argv[2]).st_size != 1500000:
+    assert time.monotonic() < until, "close waits with all until the close"
+os.write(fd, data[1500000:])
 os.close(fd)
 assert open(sys.argv[2], "rb").read() == data, "close returned before the file was on the PFS"
 PY

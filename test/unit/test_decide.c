@@ -43,7 +43,7 @@ START_TEST(in_lulls)
     struct situation s = quiet;
     expect_all(s, WHY_NOT, WHY_POLICY, WHY_NOT, WHY_NOT);
     s.lull_ms = 0;
-    expect_all(s, WHY_LULL, WHY_POLICY, WHY_LULL, WHY_NOT);
+    expect_all(s, WHY_LULL, WHY_POLICY, WHY_NOT, WHY_NOT);
 }
 END_TEST
 
@@ -51,15 +51,28 @@ START_TEST(by_age)
 {
     struct situation s = quiet;
     s.dirty_ms = AGE - 1;
-    expect_all(s, WHY_NOT, WHY_POLICY, WHY_NOT, WHY_NOT);
+    expect_all(s, WHY_NOT, WHY_POLICY, WHY_POLICY, WHY_NOT);
     s.dirty_ms = AGE;
-    expect_all(s, WHY_AGE, WHY_POLICY, WHY_AGE, WHY_NOT);
+    expect_all(s, WHY_AGE, WHY_POLICY, WHY_POLICY, WHY_NOT);
     s.lull_ms = 0; /* better: at idle priority */
-    expect_all(s, WHY_LULL, WHY_POLICY, WHY_LULL, WHY_NOT);
+    expect_all(s, WHY_LULL, WHY_POLICY, WHY_POLICY, WHY_NOT);
     s.lull_ms = NEVER;
     s.dirty_ms = UINT64_MAX - 1;
     s.most_dirty_ms = NEVER;
-    expect_all(s, WHY_NOT, WHY_POLICY, WHY_NOT, WHY_NOT);
+    expect_all(s, WHY_NOT, WHY_POLICY, WHY_POLICY, WHY_NOT);
+}
+END_TEST
+
+START_TEST(ahead_of_the_close)
+{
+    struct situation s = quiet;
+    s.dirty_ms = 9;
+    expect(s, FLUSH_CLOSE, WHY_NOT, 1);
+    s.dirty_ms = 10;
+    expect(s, FLUSH_CLOSE, WHY_POLICY, 0);
+    s.most_dirty_ms = 5;
+    s.dirty_ms = 5;
+    expect(s, FLUSH_CLOSE, WHY_POLICY, 0);
 }
 END_TEST
 
@@ -69,7 +82,7 @@ START_TEST(by_the_marks)
     s.level = MARK_DRAIN;
     expect_all(s, WHY_DRAIN, WHY_POLICY, WHY_DRAIN, WHY_DRAIN);
     s.lull_ms = 0; /* no need to go slowly */
-    expect_all(s, WHY_LULL, WHY_POLICY, WHY_LULL, WHY_DRAIN);
+    expect_all(s, WHY_LULL, WHY_POLICY, WHY_DRAIN, WHY_DRAIN);
     s.level = MARK_HIGH;
     expect_all(s, WHY_HIGH, WHY_HIGH, WHY_HIGH, WHY_HIGH);
     s.lull_ms = NEVER;
@@ -105,7 +118,7 @@ START_TEST(when_to_look_again)
     struct situation s = quiet;
     s.lull_ms = 700;
     expect(s, FLUSH_IDLE, WHY_NOT, 700);
-    expect(s, FLUSH_CLOSE, WHY_NOT, 700);
+    expect(s, FLUSH_CLOSE, WHY_NOT, 10);
     expect(s, FLUSH_END, WHY_NOT, NEVER);
     s.dirty_ms = AGE - 300; /* sooner than the lull */
     expect(s, FLUSH_IDLE, WHY_NOT, 300);
@@ -138,6 +151,7 @@ int main(void)
     TCase *t = tcase_create("decide");
     tcase_add_test(t, in_lulls);
     tcase_add_test(t, by_age);
+    tcase_add_test(t, ahead_of_the_close);
     tcase_add_test(t, by_the_marks);
     tcase_add_test(t, when_asked);
     tcase_add_test(t, after_an_error);
