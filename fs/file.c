@@ -39,11 +39,6 @@ static bool writes(int flags)
     return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
 }
 
-static bool same_tag(const struct data_tag *a, const struct data_tag *b)
-{
-    return a->node == b->node && a->counter == b->counter && version_eq(&a->version, &b->version);
-}
-
 /* Does the kernel have the attributes of what is opened?  Of two answers that are on their way at
  * once it takes the one that arrives first and drops the other, whichever is older: after different
  * ones it is not known which it has, until both have expired. */
@@ -54,19 +49,6 @@ static bool same_attr(const struct inode *i, const struct location *at)
         i->attr_moved_ms + (uint64_t)(settings.attr_timeout * 1000) + ON_ITS_WAY_MS;
     bool sure = i->attr_known && (!i->attr_moved_ms || boot_ms() > expired_ms);
     return sure && (uint64_t)i->attr.st_size == at->size && mtime_ns == at->mtime_ns;
-}
-
-/* Whether the kernel's pages may stay: they hold the bytes of this tag.  Beside opens of other
- * bytes (an older version, another node's) they are of nothing that has a tag, until all those are
- * closed.  Inode locked, this open not counted yet. */
-static bool keep_pages(struct inode *i, const struct data_tag *tag)
-{
-    bool keep = i->cached_known && same_tag(&i->cached_tag, tag);
-    if (!keep) {
-        i->cached_known = !i->mode.cached;
-        i->cached_tag = *tag;
-    }
-    return keep;
 }
 
 /* ---- passthrough ---- */
@@ -126,9 +108,9 @@ static int settle(struct handle *h, mode_t perm, struct fuse_file_info *fi, bool
     bool here = at.where == WHERE_HERE || at.where == WHERE_PFS;
     bool pass = here && mode_may_pass(i) && pass_is_right(h, perm) && pass_begin(h);
     h->mode = mode_enter(i, h->flags, here, pass);
-    bool keep = h->mode == IO_CACHED && keep_pages(i, &tag);
+    bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);
     if (h->mode == IO_PASSTHROUGH)
-        i->cached_known = false;
+        kept_lose(i);
     fi->direct_io = h->mode == IO_DIRECT;
     fi->keep_cache = keep;
     fi->backing_id = h->mode == IO_PASSTHROUGH ? i->backing_id : 0;

@@ -170,7 +170,9 @@ struct handle {          /* fi->fh */
     struct flush_seen error_seen; /* flush_error_once */
     /* IO_NONE: the kernel does not know of it.  IO_STALE: no mode can be given (mode.c) */
     enum io_mode { IO_NONE, IO_CACHED, IO_DIRECT, IO_PASSTHROUGH, IO_STALE } mode;
-    unsigned life; /* passthrough: of which data file (store_pass_open) */
+    unsigned life;      /* passthrough: of which data file (store_pass_open) */
+    unsigned turn;      /* cached: of the inode's kept_pages ... */
+    _Atomic bool asked; /* ... to which a read by this open was told */
     /* the kernel's until RELEASE, and each request's: an interrupted one may outlive RELEASE */
     _Atomic unsigned refs;
     struct handle *next, **prev; /* file.c's list */
@@ -205,6 +207,15 @@ int file_open_for_truncate(struct request *r, struct inode *i, struct handle **o
 enum io_mode mode_enter(struct inode *i, int flags, bool here, bool can_pass);
 void mode_leave(struct inode *i, enum io_mode m);
 bool mode_may_pass(const struct inode *i); /* would it be given if it can be had? */
+
+/* ---- kept.c: whether the kernel's pages stay at an open; i->lock held ---- */
+/* For a cached open that is counted already: true = they hold what it is to see.  *turn: for
+ * kept_asked. */
+bool kept_open(struct inode *i, const struct data_tag *tag, unsigned *turn);
+/* The kernel has taken the answer to an open of that turn: it asks for bytes by it. */
+void kept_asked(struct inode *i, unsigned turn);
+/* What becomes of the pages is not known: passthrough. */
+void kept_lose(struct inode *i);
 
 /* ---- backing.c: FUSE passthrough; any thread, while the mount lives ---- */
 /* sets settings.passthrough to whether it works here; before the first open */

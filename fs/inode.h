@@ -48,11 +48,15 @@ struct inode {
     struct mode_machine {
         unsigned cached, direct, passthrough; /* opens in each I/O mode (fs/mode.c) */
     } mode;
-    struct data_known known;    /* of a regular file, for opens without the PFS (fs/known.c) */
-    int backing_id;             /* passthrough > 0: the kernel's for our data file ... */
-    unsigned backing_life;      /* ... which is this one (store_pass_open) */
-    struct data_tag cached_tag; /* the bytes that the kernel's page cache may hold */
-    bool cached_known;
+    struct data_known known; /* of a regular file, for opens without the PFS (fs/known.c) */
+    int backing_id;          /* passthrough > 0: the kernel's for our data file ... */
+    unsigned backing_life;   /* ... which is this one (store_pass_open) */
+    struct kept_pages {
+        struct data_tag tag; /* the bytes that cached opens of this turn are to see */
+        unsigned turn;
+        bool mixed; /* beside opens of other bytes */
+        bool known; /* the kernel's pages hold the bytes of tag, or newer ones (fs/kept.c) */
+    } kept;
     /* struct file's last_carried when the kernel's pages were looked at last (fs/lock.c) */
     uint64_t carried_seen;
     /* some owner here may hold a fcntl lock / flock: ask the home at FLUSH / RELEASE */

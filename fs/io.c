@@ -91,10 +91,23 @@ static bool read_now(fuse_req_t req, struct handle *h, size_t size, uint64_t off
     return true;
 }
 
+/* Before the first bytes are looked for: what the kernel gets from now on is at least as new as what
+ * the open was told. */
+static void first_read(struct handle *h)
+{
+    if (h->mode != IO_CACHED || atomic_exchange(&h->asked, true))
+        return;
+    lock_take(&h->inode->lock);
+    kept_asked(h->inode, h->turn);
+    lock_drop(&h->inode->lock);
+}
+
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                     struct fuse_file_info *fi)
 {
     size = MIN(size, PIECE);
+    if (!handle_of(fi)->asked)
+        first_read(handle_of(fi));
     lull_begin();
     if (read_now(req, handle_of(fi), size, (uint64_t)off)) {
         lull_end();

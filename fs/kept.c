@@ -1,0 +1,47 @@
+/* kept.c - whether the kernel's pages of a file may stay when it is opened (FOPEN_KEEP_CACHE).
+ *
+ * They may if they surely hold the bytes that this open is to see (data_tag).  An open of other bytes
+ * makes the kernel drop all pages, but only when the answer arrives there: until then a second
+ * open of the same bytes would keep what is about to be dropped, and read it.  That it has arrived
+ * is known when the kernel asks for bytes by that open.  Beside opens of other bytes (an older
+ * version, another node's) pages may be of either, until all those are closed.
+ *
+ *     unknown --open: its bytes--> dropping --read by such an open--> known: same bytes keep
+ *        ^                            |                                 |
+ *        '---- passthrough; other bytes beside opens of these (mixed) --'
+ */
+#include "fs/fs.h"
+
+static bool same_tag(const struct data_tag *a, const struct data_tag *b)
+{
+    return a->node == b->node && a->counter == b->counter && version_eq(&a->version, &b->version);
+}
+
+bool kept_open(struct inode *i, const struct data_tag *tag, unsigned *turn)
+{
+    lock_assert_held(&i->lock);
+    struct kept_pages *k = &i->kept;
+    bool alone = i->mode.cached == 1, same = same_tag(&k->tag, tag);
+    if (!same || (alone && !k->known)) {
+        k->tag = *tag;
+        k->mixed = !alone;
+        k->known = false;
+        k->turn++;
+    }
+    *turn = k->turn;
+    return k->known;
+}
+
+void kept_asked(struct inode *i, unsigned turn)
+{
+    lock_assert_held(&i->lock);
+    struct kept_pages *k = &i->kept;
+    if (turn == k->turn && !k->mixed)
+        k->known = true;
+}
+
+void kept_lose(struct inode *i)
+{
+    lock_assert_held(&i->lock);
+    i->kept.known = false;
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Without passthrough what was read once stays in the kernel's page cache over a close: the daemon is not asked for it
+# again, until it was changed, here, by another node or behind the session's back on the PFS.
+# timeout: 120
+# sanitize
+. "$(dirname "$0")/lib.sh"
+requires fuse cmd jq
+start_faultfs a
+start_faultfs b
+start_node a "$W/pfs-a" --no-passthrough --flush-wait 3600
+start_node b "$W/pfs-b" --no-passthrough --flush-wait 3600 --wait-nodes 2
+SIZE=$((3 << 20))
+A=$W/mnt-a/file
+B=$W/mnt-b/file
+
+asked_bytes() { status_of b '.counters | .read_local_bytes + .read_peer_bytes + .read_pfs_bytes'; }
+# reads WHAT OF [BYTES]: node b reads the same as OF has; so many of them are asked of the daemon (default: all).
+reads() {
+    local before asked
+    before=$(asked_bytes)
+    cmp "$B" "$2" || fail "$1: other bytes"
+    asked=$(($(asked_bytes) - before))
+    check_equal "bytes that the daemon was asked for, $1" "$asked" "${3-$SIZE}"
+}
+change() { # change FILE...: one byte of each
+    BYTE=$((BYTE % 250 + 1))
+    local file
+    for file; do
+        # shellcheck disable=SC2059
+        printf "\\x$(printf %x $BYTE)" | dd of="$file" bs=1 seek=100000 conv=notrunc status=none
+    done
+}
+BYTE=0
+head -c $SIZE /dev/urandom >"$W/right"
+cp "$W/right" "$PFS/file"
+sleep 1.1 # not racy, and what is known of its name is not either
+for round in 1 2 3; do
+    reads "first, round $round" "$W/right"
+    reads "second, round $round" "$W/right" 0
+    reads "third, round $round" "$W/right" 0
+    change "$A" "$W/right"
+    reads "changed by a node, round $round" "$W/right"
+    reads "changed by a node and read before, round $round" "$W/right" 0
+    eddy flush "$W/mnt-a"
+    reads "flushed, round $round" "$W/right"
+    sleep 1.1
+    reads "flushed and read before, round $round" "$W/right" 0
+    change "$PFS/file" "$W/right"
+    sleep 1.1 # --attr-timeout
+done
+stop_node a
+stop_node b
