@@ -83,7 +83,6 @@ void io_ops(struct fuse_lowlevel_ops *ops);
 void lock_ops(struct fuse_lowlevel_ops *ops);
 
 #define FUSE_IO_MAX (1u << 20) /* bytes of one read or write: max_read, max_write */
-void io_worker_end(void);      /* a thread that read /dev/fuse ends */
 
 /* ---- attr.c, for the others ---- */
 /* stat of the application from the PFS's statx and where the latest bytes are: size, mtime, ctime,

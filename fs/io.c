@@ -13,6 +13,7 @@
 
 #include "flush/flush.h"
 #include "fs/fs.h"
+#include "fs/workers.h"
 #include "placement/pfs_data.h"
 #include "placement/store.h"
 #include "transport/peer.h"
@@ -20,14 +21,6 @@
 #define PIECE ((size_t)FUSE_IO_MAX)
 /* of one copy_file_range: the caller goes on, and can be interrupted */
 #define COPY_MAX ((size_t)64 << 20)
-
-static _Thread_local char *worker_buf; /* of a FUSE worker */
-
-void io_worker_end(void)
-{
-    free(worker_buf);
-    worker_buf = NULL;
-}
 
 static void end(struct request *r, int err)
 {
@@ -80,14 +73,13 @@ static bool read_now(fuse_req_t req, struct handle *h, size_t size, uint64_t off
             return false;
         }
     }
-    if (!worker_buf)
-        worker_buf = xmalloc(PIECE);
-    int err = store_pread(h->data->f, worker_buf, n, off);
+    void *buf = workers_data();
+    int err = store_pread(h->data->f, buf, n, off);
     store_unpin(h->data->f, off, n);
     if (err)
         fuse_reply_err(req, -err);
     else
-        fuse_reply_buf(req, worker_buf, n);
+        fuse_reply_buf(req, buf, n);
     return true;
 }
 

@@ -10,6 +10,9 @@
 int workers_start(struct fuse_session *session, void (*on_answer)(void), void (*on_gone)(void));
 /* When it returns nobody reads the device, or will.  Any thread but a worker, also twice. */
 void workers_end_reading(void);
+/* For FUSE_IO_MAX bytes of an answer, until the next request; in a worker.  What a write brings is
+ * in the same place. */
+void *workers_data(void);
 /* ... and all requests that were begun have been served by their worker.  One thread. */
 void workers_join(void);
 
