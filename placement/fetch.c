@@ -7,7 +7,7 @@
  *   ASK owner --silence, error--> ASK next --silence, error--> OWN READ of the PFS --> done
  *        |  |                       |
  *        |  +-- -ESTALE, -ENOENT ("not that file") -----------^     the own descriptor knows better
- *        +-- the bytes: check --> done --> keep as a replica (fill pool) --> filled
+ *        +-- the bytes: check --> done --> keep as a replica (filler.c) --> filled
  *
  * Done: who wants the bytes has them.  Until it is filled the flight stays in the table and serves
  * who comes, so that nobody fetches what is on its way into the store; its buffer's room is held as
@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "placement/chunk_answer.h"
+#include "placement/filler.h"
 #include "placement/former.h"
 #include "placement/origin.h"
 #include "placement/ring.h"
@@ -34,10 +35,9 @@
 #include "transport/members.h"
 #include "transport/peer.h"
 
-#define SHARDS  64
-#define WINDOW  8 /* chunks of one call that are under way at once */
-#define TURNS   2 /* owner and next */
-#define FILLERS 4
+#define SHARDS 64
+#define WINDOW 8 /* chunks of one call that are under way at once */
+#define TURNS  2 /* owner and next */
 
 enum source { FROM_STORE, FROM_PEER, FROM_PFS };
 
@@ -87,10 +87,6 @@ struct range {
     uint8_t *buf; /* for byte `off`, or NULL */
     struct fetched *from;
 };
-
-/* Write to the store what came from peers; they wait for nobody.  One thread each, and a file has
- * always the same one: a second writer of a file would only wait for the kernel's lock of it. */
-static struct pool *fillers[FILLERS];
 
 static struct shard {
     struct lock lock; /* RANK_FLIGHT */
@@ -303,7 +299,7 @@ static void on_origin(struct origin_waiter *w, int err, struct chunk *c)
     flight_event(fl, err);
 }
 
-/* pool_data. */
+/* The file's filler. */
 static void on_origin_filled(struct origin_waiter *w, int kept)
 {
     struct flight *fl = container_of(w, struct flight, waiter);
@@ -389,7 +385,7 @@ static void answered(struct flight *fl)
         credit(fl, FROM_PEER);
         flight_ref(fl);
         flight_done(fl, 0, FROM_PEER, true);
-        pool_submit(fillers[fl->key.fid.lo % FILLERS], fill, fl);
+        filler_submit(fl->key.fid, fill, fl);
     } else if (err == -ESTALE || err == -ENOENT) {
         read_here(fl, true); /* it looked and had not what we want; our own look is the last word */
     } else {
@@ -552,8 +548,7 @@ int fetch_range(struct file *f, const struct version *v, uint64_t off, size_t le
 
 void fetch_start(void)
 {
-    for (unsigned i = 0; i < FILLERS; i++)
-        fillers[i] = pool_new("eddy-fill", 1);
+    filler_start();
     serve_start();
 }
 
@@ -561,8 +556,5 @@ void fetch_stop(void)
 {
     serve_stop();
     working_stop();
-    for (unsigned i = 0; i < FILLERS; i++) {
-        pool_free(fillers[i]);
-        fillers[i] = NULL;
-    }
+    filler_stop();
 }

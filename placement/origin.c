@@ -6,8 +6,10 @@
  *                     | yes                        | no                       | yes
  *                     |                            |  <--not there, silent--  ask the former owner
  *   pool_data:        |                       read the PFS, hash              | there: check
- *                     |                            v                          v
- *                leave the table, tell all <-- give all the bytes, keep them <'
+ *                     |                            v                          |
+ *                     |                      give all the bytes <-------------'
+ *                     v                            v
+ *   filler:      leave the table, tell all <-- keep them
  *
  * The former owner answers from its store alone, and no thread waits for it here.
  *
@@ -21,6 +23,7 @@
 #include <string.h>
 
 #include "placement/chunk_answer.h"
+#include "placement/filler.h"
 #include "placement/former.h"
 #include "placement/pfs_data.h"
 #include "placement/ring.h"
@@ -44,6 +47,7 @@ struct origin {
     /* shard's lock */
     struct origin_waiter *waiters; /* to be told next: of the bytes, then of their being kept */
     bool read;                     /* chunk has the bytes */
+    struct origin_waiter *stay;    /* given to: they wait for its being kept */
     int asked_err;                 /* of the former owner */
     uint64_t asked;                /* ... which this is */
 };
@@ -202,15 +206,6 @@ static void tell_filled(struct origin_waiter *w, int kept)
     }
 }
 
-/* The bytes are here: they are given before they are kept. */
-static void give_and_keep(struct origin *o)
-{
-    struct origin_waiter *stay = give(o, 0, say_read(o));
-    int kept = keep(o);
-    tell_filled(leave_table(o), kept);
-    tell_filled(stay, kept);
-}
-
 static void end(struct origin *o)
 {
     chunk_put(o->chunk);
@@ -220,16 +215,34 @@ static void end(struct origin *o)
     free(o);
 }
 
+/* The file's filler. */
+static void run_keep(void *arg)
+{
+    struct origin *o = arg;
+    struct origin_waiter *stay = o->stay;
+    int kept = keep(o);
+    tell_filled(leave_table(o), kept);
+    tell_filled(stay, kept);
+    end(o);
+}
+
+/* The bytes are here: they are given before they are kept. */
+static void give_and_keep(struct origin *o)
+{
+    o->stay = give(o, 0, say_read(o));
+    filler_submit(o->key.fid, run_keep, o);
+}
+
 static void run_pfs(struct origin *o)
 {
     int err = read_pfs(o);
     if (err) {
         tell_filled(give(o, err, leave_table(o)), 0);
-    } else {
-        o->chunk->hash = data_hash(o->chunk->data, o->chunk->len);
-        give_and_keep(o);
+        end(o);
+        return;
     }
-    end(o);
+    o->chunk->hash = data_hash(o->chunk->data, o->chunk->len);
+    give_and_keep(o);
 }
 
 /* ---- the former owner ---- */
@@ -253,7 +266,6 @@ static void run_answered(void *arg)
         o->before_known = false;
     count(former_bytes, c->len);
     give_and_keep(o);
-    end(o);
 }
 
 /* Network thread. */

@@ -18,7 +18,7 @@
  * or the PFS's error.
  *
  * filled, unless NULL, is called once for a `done` without error, and only then is w let go of;
- * usually after done, in a thread of pool_data.  kept: 0, or why the store does not have it
+ * usually after done, in the file's filler (filler.h) or a thread of pool_data.  kept: 0, or why the store does not have it
  * (-ENOSPC, -ESTALE ...). */
 struct origin_waiter {
     void (*done)(struct origin_waiter *w, int err, struct chunk *c);
