@@ -14,13 +14,18 @@ A=$W/mnt-a/file
 B=$W/mnt-b/file
 
 asked_bytes() { status_of b '.counters | .read_local_bytes + .read_peer_bytes + .read_pfs_bytes'; }
-# reads WHAT OF [BYTES]: node b reads the same as OF has; so many of them are asked of the daemon (default: all).
+# reads WHAT OF [kept]: node b reads the same as OF has; the daemon is asked for all of it, or, kept, for no more than what
+# the kernel may have taken back for its memory meanwhile.
 reads() {
     local before asked
     before=$(asked_bytes)
     cmp "$B" "$2" || fail "$1: other bytes"
     asked=$(($(asked_bytes) - before))
-    check_equal "bytes that the daemon was asked for, $1" "$asked" "${3-$SIZE}"
+    if [ $# = 2 ]; then
+        [ "$asked" -ge $SIZE ] || fail "$1: the daemon was asked for $asked bytes, not for all of $SIZE"
+    else
+        [ "$asked" -lt $((SIZE / 4)) ] || fail "$1: the daemon was asked for $asked bytes"
+    fi
 }
 change() { # change FILE...: one byte of each
     BYTE=$((BYTE % 250 + 1))
@@ -36,15 +41,15 @@ cp "$W/right" "$PFS/file"
 sleep 1.1 # not racy, and what is known of its name is not either
 for round in 1 2 3; do
     reads "first, round $round" "$W/right"
-    reads "second, round $round" "$W/right" 0
-    reads "third, round $round" "$W/right" 0
+    reads "second, round $round" "$W/right" kept
+    reads "third, round $round" "$W/right" kept
     change "$A" "$W/right"
     reads "changed by a node, round $round" "$W/right"
-    reads "changed by a node and read before, round $round" "$W/right" 0
+    reads "changed by a node and read before, round $round" "$W/right" kept
     eddy flush "$W/mnt-a"
     reads "flushed, round $round" "$W/right"
     sleep 1.1
-    reads "flushed and read before, round $round" "$W/right" 0
+    reads "flushed and read before, round $round" "$W/right" kept
     change "$PFS/file" "$W/right"
     sleep 1.1 # --attr-timeout
 done
