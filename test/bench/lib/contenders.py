@@ -16,7 +16,6 @@ class Place:
         self.process = process
         self.caches = caches  # directories that hold its copies of the source's files
         self.made = 0         # directories by new_directory
-        self.warmth = {}      # by file: what bring_to made of it
         # Places whose end is this one's end:
         self.below = None     # whose directory is the source
         self.other = None     # another node of the session

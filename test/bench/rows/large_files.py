@@ -182,15 +182,16 @@ def remove_files(directory):
 
 
 def bring_to(state, place, name):
-    """What "first" begins with is there after "warm", too."""
-    was = place.warmth.get(name)
-    if state != "cold" and was != state and (state, was) != ("first", "warm"):
-        read_all(place.path(name))
+    """Each time anew: a kernel may take back what nobody used for seconds (DAMON does it on hosts of
+    virtual machines), and each contender's copy is used only when it has its turn."""
+    if state == "cold":
+        place.chill(name)
+        return
+    if state == "first":
+        place.forget(name)  # so that the cache's copy is what is read
+    read_all(place.path(name))
     if state == "first":
         place.forget(name)
-    elif state == "cold":
-        place.chill(name)
-    place.warmth[name] = state
 
 
 def read_all(path):
