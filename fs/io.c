@@ -161,14 +161,22 @@ static bool must_sync(const struct handle *h)
     return h->flags & O_DSYNC && h->mode == IO_DIRECT;
 }
 
+/* Pages that were stored into through a mapping come when the kernel likes, also after an open with
+ * O_TRUNC that it let pass them; they never made the file longer. */
+static enum carry_op kind_of(const struct fuse_file_info *fi)
+{
+    if (fi->writepage)
+        return CARRY_STORE;
+    return fi->flags & O_APPEND ? CARRY_APPEND : CARRY_WRITE;
+}
+
 static void write_fn(struct request *r)
 {
     struct handle *h = handle_of(&r->fi);
-    bool append = r->fi.flags & O_APPEND && !r->fi.writepage;
     uint64_t went = r->off;
     int err = must_strip(h->inode, r->uid) ? strip(h) : 0;
     if (!err)
-        err = data_write(h->data, r->text, r->size, r->off, append, &went);
+        err = data_write(h->data, kind_of(&r->fi), r->text, r->size, r->off, &went);
     if (!err) {
         written(h, r->off, went, r->size);
         err = must_sync(h) ? file_sync(h) : 0;
@@ -183,11 +191,10 @@ static void write_fn(struct request *r)
 static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t size, uint64_t off,
                       const struct fuse_file_info *fi)
 {
-    bool append = fi->flags & O_APPEND && !fi->writepage;
     uint64_t went = off;
     if (must_strip(h->inode, fuse_req_ctx(req)->uid) || must_sync(h))
         return false;
-    int err = data_write_now(h->data, buf, size, off, append, &went);
+    int err = data_write_now(h->data, kind_of(fi), buf, size, off, &went);
     if (err == -EAGAIN)
         return false;
     if (err) {
@@ -278,7 +285,7 @@ static int copy_pieces(struct handle *from, struct handle *to, struct request *r
         if (!err && !got)
             break;
         if (!err)
-            err = data_write(to->data, buf, got, r->off2 + *done, false, &went);
+            err = data_write(to->data, CARRY_WRITE, buf, got, r->off2 + *done, &went);
         if (!err)
             *done += got;
     }

@@ -204,7 +204,7 @@ int carry_write(uint64_t node, struct file *f, enum carry_op op, const void *buf
     m->write.length = len;
     m->write.mode = mode;
     m->write.time_ns = time_ns;
-    if ((op == CARRY_WRITE || op == CARRY_APPEND) && len)
+    if (carry_op_is_write(op) && len)
         put_data(m, buf, len);
     int err = peer_call(node, m, patience_with(op), NULL, 0, &reply);
     if (err && !reply)

@@ -23,7 +23,12 @@ enum carry_op {
     CARRY_SYNC,         /* fsync; mode 1: to the PFS */
     CARRY_PIN_WRITER,   /* counts an open for writing at another node, named by offset */
     CARRY_UNPIN_WRITER, /* ... which is closed.  Both may come twice. */
+    CARRY_STORE,        /* at offset, but nothing beyond the end: stored through a mapping */
 };
+static inline bool carry_op_is_write(enum carry_op op)
+{
+    return op == CARRY_WRITE || op == CARRY_APPEND || op == CARRY_STORE;
+}
 struct carry_result {
     uint64_t size, offset;
     int64_t mtime_ns;
@@ -41,7 +46,7 @@ void carry_stop(void); /* after peer_stop, while the loop still runs */
  * *got > 0 or 0 is returned. */
 int carry_read(uint64_t node, struct file *f, void *buf, size_t len, uint64_t off, size_t *got,
                struct carry_result *res);
-/* WRITE and APPEND: len <= CARRY_PIECE. */
+/* WRITE, APPEND, STORE: len <= CARRY_PIECE. */
 int carry_write(uint64_t node, struct file *f, enum carry_op op, const void *buf, uint64_t len,
                 uint64_t off, unsigned mode, int64_t time_ns, struct carry_result *res);
 

@@ -175,6 +175,7 @@ static void tell_mount(const struct file *f, const struct change *ch)
     switch (ch->op) {
     case CARRY_WRITE:
     case CARRY_APPEND:
+    case CARRY_STORE:
         carry_changed(f->fid, ch->off_out, ch->len);
         break;
     case CARRY_PUNCH:
@@ -204,7 +205,7 @@ static int apply(struct carried *c, uint64_t *off)
     int err = leaving ? -ENOENT : claim_carry_begin(c->f);
     if (err)
         return err;
-    if (!ch.len && (ch.op == CARRY_WRITE || ch.op == CARRY_APPEND))
+    if (!ch.len && carry_op_is_write(ch.op))
         err = 0;
     else
         err = local_change(c->f, &ch);
@@ -248,9 +249,9 @@ static void serve_write(void *arg)
 static bool write_is_sound(const struct msg *m)
 {
     const struct body_write *b = &m->write;
-    bool bulk = b->op == CARRY_WRITE || b->op == CARRY_APPEND,
+    bool bulk = carry_op_is_write(b->op),
          pin = b->op == CARRY_PIN_WRITER || b->op == CARRY_UNPIN_WRITER;
-    if (!(m->head.flags & MSG_F_WANTS) || b->op < CARRY_WRITE || b->op > CARRY_UNPIN_WRITER)
+    if (!(m->head.flags & MSG_F_WANTS) || b->op < CARRY_WRITE || b->op > CARRY_STORE)
         return false;
     if (bulk ? b->length != m->head.data_len : m->head.data_len != 0)
         return false;

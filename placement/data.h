@@ -86,11 +86,11 @@ void data_pass_close(struct data_handle *h, unsigned life);
  * them as read. */
 size_t data_pin_now(struct data_handle *h, uint64_t off, size_t len);
 int data_read(struct data_handle *h, void *buf, size_t len, uint64_t off, size_t *got);
-/* -EAGAIN: must wait (page to fill, no room, not here): use data_write. append: off is ignored,
- * *off_out tells. */
-int data_write_now(struct data_handle *h, const void *buf, size_t len, uint64_t off, bool append,
-                   uint64_t *off_out);
-int data_write(struct data_handle *h, const void *buf, size_t len, uint64_t off, bool append,
+/* op: CARRY_WRITE; CARRY_APPEND, where off is ignored and *off_out tells; CARRY_STORE.  -EAGAIN: must
+ * wait (page to fill, no room, not here): use data_write. */
+int data_write_now(struct data_handle *h, enum carry_op op, const void *buf, size_t len,
+                   uint64_t off, uint64_t *off_out);
+int data_write(struct data_handle *h, enum carry_op op, const void *buf, size_t len, uint64_t off,
                uint64_t *off_out);
 int data_truncate(struct data_handle *h, uint64_t size);
 /* mode 0, KEEP_SIZE, PUNCH_HOLE|KEEP_SIZE; else -EOPNOTSUPP */

@@ -150,7 +150,7 @@ static int change_carried(struct data_handle *h, uint64_t node, struct change *c
         return err;
     c->off_out = r.offset;
     data_heard(h, node, &r, true);
-    if (c->op == CARRY_WRITE || c->op == CARRY_APPEND)
+    if (carry_op_is_write(c->op))
         count(carried_bytes, c->len);
     return 0;
 }
@@ -177,13 +177,12 @@ static int change(struct data_handle *h, struct change *c)
     }
 }
 
-int data_write_now(struct data_handle *h, const void *buf, size_t len, uint64_t off, bool append,
-                   uint64_t *off_out)
+int data_write_now(struct data_handle *h, enum carry_op op, const void *buf, size_t len,
+                   uint64_t off, uint64_t *off_out)
 {
     if (!counted_here(h) || len > (16u << 20))
         return -EAGAIN;
-    struct change c = {
-        .op = append ? CARRY_APPEND : CARRY_WRITE, .buf = buf, .len = len, .off = off};
+    struct change c = {.op = op, .buf = buf, .len = len, .off = off};
     int err = local_change_now(h->f, &c);
     if (err)
         return err;
@@ -192,7 +191,7 @@ int data_write_now(struct data_handle *h, const void *buf, size_t len, uint64_t 
     return 0;
 }
 
-int data_write(struct data_handle *h, const void *buf, size_t len, uint64_t off, bool append,
+int data_write(struct data_handle *h, enum carry_op op, const void *buf, size_t len, uint64_t off,
                uint64_t *off_out)
 {
     *off_out = off;
@@ -200,10 +199,8 @@ int data_write(struct data_handle *h, const void *buf, size_t len, uint64_t off,
         return -EBADF;
     for (size_t done = 0; done < len;) {
         size_t n = MIN(len - done, CARRY_PIECE);
-        struct change c = {.op = append ? CARRY_APPEND : CARRY_WRITE,
-                           .buf = (const uint8_t *)buf + done,
-                           .len = n,
-                           .off = off + done};
+        struct change c = {
+            .op = op, .buf = (const uint8_t *)buf + done, .len = n, .off = off + done};
         int err = change(h, &c);
         if (err)
             return err;

@@ -142,6 +142,9 @@ static int change_once(struct file *f, struct change *c, uint64_t *fill_off)
     case CARRY_WRITE:
         c->off_out = c->off;
         return store_write(f, c->buf, c->len, c->off, fill_off);
+    case CARRY_STORE:
+        c->off_out = c->off;
+        return store_write_within(f, c->buf, c->len, c->off, fill_off);
     case CARRY_APPEND:
         return store_append(f, c->buf, c->len, &c->off_out, fill_off);
     case CARRY_TRUNCATE:
@@ -214,7 +217,7 @@ static int change_with_room(struct file *f, struct change *c)
 
 int local_change(struct file *f, struct change *c)
 {
-    int err = c->op == CARRY_WRITE || c->op == CARRY_APPEND ? admit(f, c->len) : 0;
+    int err = carry_op_is_write(c->op) ? admit(f, c->len) : 0;
     if (err)
         return err;
     err = change_with_room(f, c);

@@ -20,16 +20,16 @@ int local_read(struct file *f, bool claimed, void *buf, size_t len, uint64_t off
 
 /* A change of the file's data; only with the claim. */
 struct change {
-    enum carry_op op; /* WRITE .. SYNC */
-    const void *buf;  /* WRITE, APPEND: len bytes, <= 16 MiB */
+    enum carry_op op; /* WRITE .. SYNC, STORE */
+    const void *buf;  /* WRITE, APPEND, STORE: len bytes, <= 16 MiB */
     uint64_t len, off;
     unsigned mode;    /* ALLOCATE: fallocate's; SYNC: 1 = to the PFS */
     int64_t time_ns;  /* TIMES */
-    uint64_t off_out; /* APPEND, WRITE: where the bytes went */
+    uint64_t off_out; /* WRITE, APPEND, STORE: where the bytes went */
 };
 int local_change(struct file *f, struct change *c);
-/* The same without waiting: -EAGAIN when a page must be filled or there is no room.  WRITE and
- * APPEND only. */
+/* The same without waiting: -EAGAIN when a page must be filled or there is no room.  WRITE,
+ * APPEND and STORE only. */
 int local_change_now(struct file *f, struct change *c);
 
 /* flush registers (by data_on_need, carry_on_need): 0 or -errno. */

@@ -150,6 +150,9 @@ int store_fill(struct file *f, uint64_t index, const struct version *v, const vo
  * must be filled first (partly covered, not valid, below base_end): fetch and try again.  -ENOSPC:
  * no room (nothing written): flush, then again. mtime becomes now, mtime_set false. */
 int store_write(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t *fill_off);
+/* The same, but for what would lie beyond the end: that is left out, and no error. */
+int store_write_within(struct file *f, const void *buf, size_t len, uint64_t off,
+                       uint64_t *fill_off);
 /* off = end of file, taken under the lock. *off_out = where it went. */
 int store_append(struct file *f, const void *buf, size_t len, uint64_t *off_out,
                  uint64_t *fill_off);

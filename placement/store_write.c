@@ -81,7 +81,9 @@ static int check_length(uint64_t off, uint64_t len)
     return off > INT64_MAX || len > INT64_MAX - off ? -EFBIG : 0;
 }
 
-int store_write(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t *fill_off)
+/* within: only what lies before the end, as it is when no truncation is under way there. */
+static int write_at(struct file *f, const void *buf, size_t len, uint64_t off, bool within,
+                    uint64_t *fill_off)
 {
     struct range_op op;
     bool became = false;
@@ -91,11 +93,25 @@ int store_write(struct file *f, const void *buf, size_t len, uint64_t off, uint6
     lock_take(&f->lock);
     store_pass_look(f);
     range_begin(f, &op, RANGE_WRITE, page_of(off), last_page(off, len));
-    err = write_locked(f, buf, len, off, fill_off, &became);
+    if (within)
+        len = MIN(len, core(f)->size - MIN(off, core(f)->size));
+    if (len)
+        err = write_locked(f, buf, len, off, fill_off, &became);
     range_end(f, &op);
     lock_drop(&f->lock);
     store_tell_dirty(f, became);
     return err;
+}
+
+int store_write(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t *fill_off)
+{
+    return write_at(f, buf, len, off, false, fill_off);
+}
+
+int store_write_within(struct file *f, const void *buf, size_t len, uint64_t off,
+                       uint64_t *fill_off)
+{
+    return write_at(f, buf, len, off, true, fill_off);
 }
 
 /* ---- append ---- */

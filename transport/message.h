@@ -19,7 +19,7 @@
 #define MSG_MAGIC 0x59444445u /* "EDDY" */
 /* A peer of another major version is refused; minor versions only add: types, and fields at a
  * body's end. */
-#define MSG_MAJOR      2
+#define MSG_MAJOR      3
 #define MSG_MINOR      0
 #define MSG_VERSION    (MSG_MAJOR << 8 | MSG_MINOR)
 #define MSG_HEAD_SIZE  72

@@ -426,13 +426,13 @@ static void order_read(struct order *o)
 static void order_write(struct order *o)
 {
     struct data_handle *h = node_handles[o->a].h;
-    bool append = o->out[0];
+    enum carry_op op = o->out[0] ? CARRY_APPEND : CARRY_WRITE;
     uint8_t *buf = xmalloc(o->len + 1);
     uint64_t off = o->off;
     fill_pattern(buf, o->len, o->b, o->off);
-    o->err = data_write_now(h, buf, o->len, o->off, append, &off);
+    o->err = data_write_now(h, op, buf, o->len, o->off, &off);
     if (o->err == -EAGAIN)
-        o->err = data_write(h, buf, o->len, o->off, append, &off);
+        o->err = data_write(h, op, buf, o->len, o->off, &off);
     o->out[0] = off;
     free(buf);
 }

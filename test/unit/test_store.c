@@ -323,6 +323,30 @@ START_TEST(append_goes_to_the_end_and_says_where)
 }
 END_TEST
 
+START_TEST(what_may_only_lie_within_the_file_makes_it_no_longer)
+{
+    uint8_t data[10000], want[10000];
+    put_pattern(data, sizeof(data), 0, 8);
+    struct file *f = new_file(1, "mapped");
+    uint64_t fill;
+    ck_assert_int_eq(store_truncate(f, 6000, &fill), 0);
+    ck_assert_int_eq(store_write_within(f, data, 10000, 0, &fill),
+                     0); /* beginning before the end */
+    ck_assert_uint_eq(info_of(f).size, 6000);
+    read_is(f, data, 6000, 0);
+    ck_assert_int_eq(store_write_within(f, data, 4096, 8192, &fill), 0); /* beyond it */
+    ck_assert_uint_eq(info_of(f).size, 6000);
+    ck_assert_int_eq(store_truncate(f, 10000, &fill), 0);
+    memset(want, 0, sizeof(want));
+    memcpy(want, data, 6000);
+    read_is(f, want, 10000, 0);
+    ck_assert_int_eq(store_truncate(f, 0, &fill), 0);
+    ck_assert_int_eq(store_write_within(f, data, 4096, 0, &fill), 0);
+    ck_assert_uint_eq(info_of(f).size, 0);
+    file_put(f);
+}
+END_TEST
+
 START_TEST(truncate_cuts_zeroes_the_tail_and_the_pfs_is_cut_first)
 {
     uint8_t data[20000], want[20000], pfs[40000];
@@ -460,6 +484,7 @@ int main(void)
     tcase_add_test(t, a_write_over_all_of_a_page_s_base_bytes_needs_no_fill);
     tcase_add_test(t, a_gap_beyond_the_old_end_reads_as_zeros_and_stays_a_hole);
     tcase_add_test(t, append_goes_to_the_end_and_says_where);
+    tcase_add_test(t, what_may_only_lie_within_the_file_makes_it_no_longer);
     tcase_add_test(t, truncate_cuts_zeroes_the_tail_and_the_pfs_is_cut_first);
     tcase_add_test(t, truncate_of_an_uncached_file_needs_no_bytes);
     tcase_add_test(t, punch_makes_zeros_that_reach_the_pfs_as_a_hole);
