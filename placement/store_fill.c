@@ -3,15 +3,22 @@
 
 #include <errno.h>
 
+/* A chunk's bytes, of the version that the file has; they count up to base_end as it is then.  A
+ * flush that ends while the lock is dropped makes that the end of the new version: behind a
+ * truncation there are zeros in it, not these bytes. */
+struct filling {
+    const uint8_t *buf;
+    uint64_t off, base_end;
+};
+
 /* One run of pages that are not valid: bytes from the chunk's buffer up to base_end, then zeros. */
-static int fill_run(struct file *f, uint64_t first, uint64_t last, const uint8_t *buf,
-                    uint64_t buf_off)
+static int fill_run(struct file *f, uint64_t first, uint64_t last, const struct filling *fl)
 {
     uint64_t from = first * PAGE, end = MIN((last + 1) * PAGE, core(f)->size),
-             base = MIN(end, core(f)->base_end);
+             base = MIN(end, fl->base_end);
     lock_drop(&f->lock);
-    int err =
-        change_put(f, buf + (from - buf_off), base - from, from, (struct padding){0, end - base});
+    int err = change_put(f, fl->buf + (from - fl->off), base - from, from,
+                         (struct padding){0, end - base});
     if (err)
         datafile_punch(f, from, end - from);
     lock_take(&f->lock);
@@ -20,14 +27,13 @@ static int fill_run(struct file *f, uint64_t first, uint64_t last, const uint8_t
     return err;
 }
 
-static int fill_pages(struct file *f, uint64_t first, uint64_t stop, const uint8_t *buf,
-                      uint64_t buf_off)
+static int fill_pages(struct file *f, uint64_t first, uint64_t stop, const struct filling *fl)
 {
     int err = 0;
     for (uint64_t page = pages_find(f, first, stop, BITS_VALID, false), until; !err && page <= stop;
          page = pages_find(f, until, stop, BITS_VALID, false)) {
         until = pages_find(f, page, stop, BITS_VALID, true);
-        err = fill_run(f, page, until - 1, buf, buf_off);
+        err = fill_run(f, page, until - 1, fl);
     }
     return err;
 }
@@ -45,6 +51,7 @@ static int fill_locked(struct file *f, uint64_t index, const struct version *v, 
         return -ESTALE;
     if (k->base_end <= off)
         return 0; /* cut off meanwhile: nothing of it counts */
+    struct filling fl = {buf, off, k->base_end};
     uint64_t stop = last_page(off, MIN(len, k->base_end - off));
     struct room room = {0};
     int err = change_make_room(f, first, stop, &room);
@@ -59,7 +66,7 @@ static int fill_locked(struct file *f, uint64_t index, const struct version *v, 
     }
     space_unlist(c);
     c->flags = (uint16_t)(owned ? c->flags | CHUNK_OWNED : c->flags & ~CHUNK_OWNED);
-    err = fill_pages(f, first, stop, buf, off);
+    err = fill_pages(f, first, stop, &fl);
     k = core(f);
     if (!err && !(c->flags & CHUNK_WRITTEN) && version_eq(&k->base, v) &&
         k->base_end >= off + MIN(chunk, v->size - off)) {

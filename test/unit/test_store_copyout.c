@@ -213,6 +213,46 @@ START_TEST(a_second_cut_at_the_same_place_is_not_taken_for_the_first)
 }
 END_TEST
 
+static const struct version before_cut = {.size = 30000, .mtime_ns = 5, .ctime_ns = 5};
+static uint8_t base[30000];
+
+static void *fill_slowly(void *arg)
+{
+    ck_assert_int_eq(fill_chunk(arg, 0, &before_cut, base, false), 0);
+    return NULL;
+}
+
+START_TEST(a_flush_that_ends_beside_a_fill_brings_nothing_back_that_was_cut_off)
+{
+    uint8_t page[PAGE], want[3 * PAGE] = {0};
+    uint64_t fill;
+    struct snapshot *s;
+    pthread_t t;
+    put_pattern(base, sizeof(base), 0, 21);
+    put_pattern(page, sizeof(page), PAGE, 22);
+    memcpy(want, base, 9000);
+    memcpy(want + PAGE, page, PAGE);
+    struct file *f = get_file(1, "x");
+    store_set_claim(f, 1, 1, &before_cut);
+    write_ok(f, page, PAGE, PAGE); /* so that two runs of pages are to be filled */
+    ck_assert_int_eq(store_truncate(f, 9000, &fill), 0);
+    ck_assert_int_eq(store_truncate(f, 15000, &fill), 0);
+    uint64_t change = info_of(f).change;
+    store_flush_begins(f);
+    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
+    store_snapshot_done(s, true);
+    gate_close();
+    pthread_create(&t, NULL, fill_slowly, f);
+    gate_wait(); /* in the first run */
+    struct version after = {.size = 15000, .mtime_ns = 6, .ctime_ns = 6};
+    ck_assert(store_flushed(f, &after, change, NULL));
+    gate_open();
+    pthread_join(t, NULL);
+    read_is(f, want, sizeof(want), 0);
+    file_put(f);
+}
+END_TEST
+
 START_TEST(the_snapshot_is_bounded_and_goes_on_where_it_ended)
 {
     uint8_t *data = malloc(300000);
@@ -332,6 +372,7 @@ int main(void)
     tcase_add_test(t, a_truncation_waits_for_the_write_that_it_cuts);
     tcase_add_test(t, a_failed_copy_out_keeps_all_dirty_and_the_cut);
     tcase_add_test(t, a_second_cut_at_the_same_place_is_not_taken_for_the_first);
+    tcase_add_test(t, a_flush_that_ends_beside_a_fill_brings_nothing_back_that_was_cut_off);
     tcase_add_test(t, the_snapshot_is_bounded_and_goes_on_where_it_ended);
     tcase_add_test(t, an_unlinked_file_is_not_flushed_and_leaves_nothing);
     tcase_add_test(t, times_set_by_the_application_last_until_the_next_write);
