@@ -49,7 +49,7 @@ class Reading(Group):
 
     def __init__(self, bench):
         super().__init__(bench)
-        self.size = 512 * MIB  # more than a processor's cache: from there the native file is read at twice the speed
+        self.size = bench.scale(256, 512) * MIB  # more than a processor's cache: from there the native file is read at twice the speed
         self.memory = 2 * self.size
 
     def make_files(self):
