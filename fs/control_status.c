@@ -38,7 +38,7 @@ json_t *control_members(const struct view *v)
         json_t *o = json_object();
         control_put_text(o, "name", m->name);
         control_put_text(o, "address", m->addr);
-        control_put_text(o, "state", m->id == members_self() ? "ok" : members_state(m->id));
+        control_put_text(o, "state", members_suspected(m->id) ? "suspected" : "ok");
         control_put_id(o, "id", m->id);
         control_put(o, "weight", m->weight);
         json_object_set_new(o, "self", json_boolean(m->id == members_self()));

@@ -166,20 +166,15 @@ static struct msg *ask_msg(const struct search *q, const struct sent *s, enum ms
     return m;
 }
 
-static bool suspected(uint64_t node)
-{
-    return node != members_self() && !strcmp(members_state(node), "suspected");
-}
-
 /* Who is asked where a file is: its home, or next if the home is silent. */
 static uint64_t teller(const struct view *v, struct fid fid)
 {
     uint64_t home = view_home(v, fid), next;
 
-    if (!home || !suspected(home))
+    if (!home || !members_suspected(home))
         return home;
     next = ring_home(ring_of(v), fid, 1);
-    return next && !suspected(next) ? next : home;
+    return next && !members_suspected(next) ? next : home;
 }
 
 /* One message per node that must be asked: tellers (WHERE) or claimants (ASK). */

@@ -340,11 +340,6 @@ static void ask_node(struct flight *fl, uint64_t node)
     peer_request(node, m, T_SUSPECT, fl->chunk->data, fl->chunk->size, on_chunk, fl);
 }
 
-static bool suspected(uint64_t node)
-{
-    return !strcmp(members_state(node), "suspected");
-}
-
 /* Asks the node whose turn it is; when all had theirs, or it is this node's, reads the PFS. */
 static void ask(struct flight *fl)
 {
@@ -361,7 +356,7 @@ static void ask(struct flight *fl)
             read_here(fl, false);
             return;
         }
-        if (!suspected(node)) {
+        if (!members_suspected(node)) {
             ask_node(fl, node);
             return;
         }

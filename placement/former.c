@@ -118,7 +118,7 @@ static struct past past_views(void)
 /* Its cache directory survives a restart, so the incarnation does not matter. */
 static bool answers(const struct view *v, uint64_t node)
 {
-    return view_member(v, node) && strcmp(members_state(node), "suspected") != 0;
+    return view_member(v, node) && !members_suspected(node);
 }
 
 uint64_t former_owner(struct fid fid, uint64_t index)

@@ -25,8 +25,8 @@
 #include "placement/chunk_answer.h"
 #include "placement/filler.h"
 #include "placement/former.h"
+#include "placement/owner.h"
 #include "placement/pfs_data.h"
-#include "placement/ring.h"
 #include "placement/store.h"
 #include "transport/hash.h"
 #include "transport/loop.h"
@@ -106,12 +106,6 @@ static int read_pfs(struct origin *o)
     return err;
 }
 
-static bool owned_here(const struct chunk_key *k)
-{
-    const struct view *v = members_view();
-    return !v || ring_owner(ring_of(v), k->fid, k->index, 0) == members_self();
-}
-
 static void note_before(struct origin *o)
 {
     struct file_info info = {0};
@@ -146,7 +140,7 @@ static int keep(struct origin *o)
             return err;
     }
     return store_fill(o->f, o->key.index, &o->key.version, c->data, c->len, c->hash,
-                      owned_here(&o->key), c->racy);
+                      owner_is_here(o->key.fid, o->key.index), c->racy);
 }
 
 static struct origin_waiter *take_waiters(struct origin *o)
@@ -299,7 +293,7 @@ static void run(void *arg)
         return;
     }
     note_before(o);
-    o->asked = owned_here(&o->key) ? former_owner(o->key.fid, o->key.index) : 0;
+    o->asked = owner_is_here(o->key.fid, o->key.index) ? former_owner(o->key.fid, o->key.index) : 0;
     if (o->asked)
         ask_former(o);
     else

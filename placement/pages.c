@@ -13,10 +13,9 @@
 #include <string.h>
 
 #include "placement/datafile.h"
-#include "placement/ring.h"
+#include "placement/owner.h"
 #include "placement/space.h"
 #include "placement/store_int.h"
-#include "transport/members.h"
 
 /* ---- bits ---- */
 
@@ -427,13 +426,6 @@ int pages_cover(struct file *f)
 
 /* ---- eviction ---- */
 
-/* A replica whose owner left may be the session's last copy, and this node its owner now. */
-static bool is_owner_now(const struct chunk_record *c)
-{
-    const struct view *v = members_view();
-    return v && ring_owner(ring_of(v), c->fid, c->index, 0) == members_self();
-}
-
 /* Under f->lock: takes the chunk's pages away if it may go now; its bytes and record follow. */
 static bool evict_begin(struct file *f, uint64_t index, struct range_op *op, uint64_t *bytes)
 {
@@ -448,7 +440,8 @@ static bool evict_begin(struct file *f, uint64_t index, struct range_op *op, uin
     /* is_pass: somebody may store into it, or has since its bits were last set */
     if (f->held || range_busy(f, first, last) || is_pass(f) || store_pass_holds(f))
         return false;
-    if (!(c->flags & CHUNK_OWNED) && is_owner_now(c)) {
+    /* a replica whose owner left may be the session's last copy, and this node its owner now */
+    if (!(c->flags & CHUNK_OWNED) && owner_is_here(c->fid, c->index)) {
         space_list(c, true);
         return false;
     }

@@ -63,8 +63,8 @@ const char *members_name(uint64_t id); /* of a member or an absent node, "?" */
  * the time since it reached nobody or was fenced, so that who asks again (the kernel, for one open)
  * does not wait anew.  Time in which it was stopped does not count.  Any thread. */
 uint64_t members_patience(void);
-/* For `eddy status`: "ok" or "suspected"; any thread. */
-const char *members_state(uint64_t id);
+/* It was silent to two tries; never this node.  Any thread. */
+bool members_suspected(uint64_t id);
 /* Makes the view without this absent node, if this node may make one now; the caller looks, and calls
  * again.  Not in the network thread. */
 void members_forget(uint64_t id, uint64_t incarnation);

@@ -79,13 +79,13 @@ static void sign_of_life(struct node *n)
     suspect(n, false);
 }
 
-const char *members_state(uint64_t id)
+bool members_suspected(uint64_t id)
 {
     lock_take(&members_now.lock);
     const struct node *n = find(id);
-    bool suspected = n && n->suspected;
+    bool suspected = n && n->suspected && id != members_self();
     lock_drop(&members_now.lock);
-    return suspected ? "suspected" : "ok";
+    return suspected;
 }
 
 bool members_alive(struct node *n, uint64_t t)

@@ -106,7 +106,6 @@ has_read() {
     [ "$(bytes_read)" -ge "$1" ]
 }
 SLACK=$((TREE / 100))
-DYING=$((24 * 262144)) # what the next owner reads before the view changes is a replica there yet, and may be evicted as one
 
 for n in "${NODES[@]}"; do
     add_host "$n"
@@ -138,7 +137,7 @@ READ=$(($(pfs_bytes n1 n2 n3) - begin))
 row "n4 is killed meanwhile"
 out_of n4
 epoch "after the death: recache" n1 n2 n3
-at_most "both epochs after the death" $(($(pfs_bytes n1 n2 n3) - begin)) $((LOST + LOST * 3 / 100 + 2 * WARM + SLACK + DYING))
+at_most "both epochs after the death" $(($(pfs_bytes n1 n2 n3) - begin)) $((LOST + LOST * 3 / 100 + 2 * WARM + SLACK))
 epoch "the next one" n1 n2 n3
 at_most "the second epoch after the death" "$READ" $((WARM + SLACK))
 
@@ -173,7 +172,7 @@ if [ -n "$ALL" ]; then
     out_of n4
     epoch "after that" n1 n2 n3
     at_most "both epochs after it was cut off" $(($(pfs_bytes n1 n2 n3) - begin)) \
-        $((LOST + LOST * 3 / 100 + 2 * WARM + SLACK + DYING))
+        $((LOST + LOST * 3 / 100 + 2 * WARM + SLACK))
     link_up n4
     wait_for 120 in_view n1 4 || fail "n4 does not join again when its link is back"
     epoch "the link is back" "${NODES[@]}"
