@@ -195,11 +195,15 @@ static int run_pass(struct pass *p, bool *clean)
 {
     struct version v;
     unsigned nlink = 1;
+    p->buf = xaligned(PAGE, p->size); /* a PFS that is a FUSE mount takes whole requests of it */
     int err = copy_all(p);
-    if (err)
+    free(p->buf);
+    if (err) {
         pfs_write_abort(p->f);
-    else
+    } else {
+        pass_ends(p->gate);
         err = publish(p, &v, &nlink);
+    }
     if (p->s)
         batch_done(p, !err);
     if (err)
@@ -250,9 +254,7 @@ static int begin_and_run(struct pass_gate *g, bool *clean)
     struct pass p = {.f = f, .gate = g, .change = info.change};
     p.piece = piece_size(pfs_write_unit(f));
     p.size = (size_t)MIN((info.dirty_bytes + PAGE) / PAGE * PAGE, p.piece);
-    p.buf = xmalloc(p.size);
     err = run_pass(&p, clean);
-    free(p.buf);
     return err && is_unlinked(f) ? drop_deleted(f, clean) : err;
 }
 

@@ -66,6 +66,7 @@ extern struct flush_state {
     uint64_t room_tried_ms;
     unsigned waiting_jobs, urgent_jobs; /* in the two pools */
     unsigned busy;                      /* passes that nobody asked for and that write now */
+    unsigned ending, syncing;           /* passes that have written all; that do not wait */
     unsigned urgent_all;                /* callers of flush_all and flush_make_room */
     struct marks marks;
     struct limit limit, drain;
@@ -103,8 +104,9 @@ enum pass_mode {
 struct pass_gate {
     struct file *f;
     enum pass_mode mode;
-    bool slot; /* counted in flush.busy */
-    bool idle; /* the next piece at idle priority */
+    bool slot;   /* counted in flush.busy, or in flush.syncing if it is ending */
+    bool idle;   /* the next piece at idle priority */
+    bool ending; /* counted in flush.ending, and no more where it was */
 };
 /* flush.lock held; f is on a list and no pass of it runs. */
 void pass_start(struct file *f, enum pass_mode mode);
@@ -113,6 +115,8 @@ void pass_start(struct file *f, enum pass_mode mode);
 int pass_gate(struct pass_gate *g, uint64_t len);
 /* Between batches: 0; -ECANCELED: the rest can wait. */
 int pass_goes_on(struct pass_gate *g);
+/* All is written, what follows is the PFS's fsync: another file may be written beside it. */
+void pass_ends(struct pass_gate *g);
 /* Some dirty bytes have become clean (room for writers). */
 void pass_progress(uint64_t bytes, bool idle);
 /* flush.lock held: is f written now, and how long is that so? */

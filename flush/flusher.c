@@ -100,6 +100,7 @@ static void set_up(const struct flush_config *c)
     flush.next_retry_ms = NEVER;
     flush.stop = false;
     flush.urgent_all = flush.waiting_jobs = flush.urgent_jobs = flush.busy = 0;
+    flush.ending = flush.syncing = 0;
 }
 
 static void be_called(void)
@@ -117,8 +118,9 @@ static void be_called(void)
 int flush_start(const struct flush_config *c)
 {
     set_up(c);
-    flush.waiting_pool = pool_new("eddy-flush", (int)flush.config.writers);
-    flush.urgent_pool = pool_new("eddy-flush-now", (int)flush.config.writers);
+    int threads = 2 * (int)flush.config.writers; /* who ends keeps his */
+    flush.waiting_pool = pool_new("eddy-flush", threads);
+    flush.urgent_pool = pool_new("eddy-flush-now", threads);
     if (c->wait_auto)
         lull_learn(c->wait_ms);
     else

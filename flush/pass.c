@@ -78,8 +78,45 @@ static bool end_pass(struct file *f, int err, bool clean, bool *is_news)
 /* The lock is held. */
 static void leave_slot(struct pass_gate *g)
 {
-    flush.busy -= g->slot;
+    *(g->ending ? &flush.syncing : &flush.busy) -= g->slot;
     g->slot = false;
+}
+
+/* The lock is held: counted among those that write no more. */
+static void leave_writers(struct pass_gate *g)
+{
+    leave_slot(g);
+    if (g->mode == PASS_WAITS)
+        flush.waiting_jobs--;
+    else
+        flush.urgent_jobs--;
+}
+
+/* As many may end as may write: more files at once would only wait for the PFS with their bytes
+ * in its servers' memory. */
+void pass_ends(struct pass_gate *g)
+{
+    lock_take(&flush.lock);
+    if (flush.ending < flush.config.writers) {
+        leave_writers(g);
+        g->ending = g->slot = true;
+        flush.ending++;
+        flush.syncing++;
+    }
+    lock_drop(&flush.lock);
+    if (g->ending)
+        bell_ring();
+}
+
+/* The lock is held. */
+static void leave_all(struct pass_gate *g)
+{
+    if (g->ending) {
+        leave_slot(g);
+        flush.ending--;
+    } else {
+        leave_writers(g);
+    }
 }
 
 static void run_job(void *arg)
@@ -90,11 +127,7 @@ static void run_job(void *arg)
     int err = copyout_file(&j->gate, &clean);
     lock_take(&flush.lock);
     bool done = end_pass(f, err, clean, &is_news);
-    leave_slot(&j->gate);
-    if (j->gate.mode == PASS_WAITS)
-        flush.waiting_jobs--;
-    else
-        flush.urgent_jobs--;
+    leave_all(&j->gate);
     lock_drop(&flush.lock);
     if (is_news)
         retry_log(f, err);
@@ -144,14 +177,16 @@ enum flush_why pass_decide(const struct file *f, uint64_t now, uint64_t *wait_ms
     return flush_decide(&s, wait_ms);
 }
 
-/* Lock held.  At most --flush-writers write at a time, beside those that somebody waits for. */
+/* Lock held.  At most --flush-writers write at a time, beside those that somebody waits for and
+ * those that end. */
 static bool take_slot(struct pass_gate *g)
 {
     if (g->slot)
         return true;
-    if (flush.busy >= flush.config.writers)
+    unsigned *taken = g->ending ? &flush.syncing : &flush.busy;
+    if (!g->ending && *taken >= flush.config.writers)
         return false;
-    flush.busy++;
+    ++*taken;
     return g->slot = true;
 }
 
@@ -187,7 +222,7 @@ static uint64_t look(struct pass_gate *g, struct turn *t, uint64_t len)
         leave_slot(g);
         return wait;
     }
-    if (why != WHY_ASKED && !take_slot(g))
+    if ((why != WHY_ASKED || g->ending) && !take_slot(g))
         return NEVER;
     if (!t->taken)
         *t = (struct turn){true, take_turn(why, len)};

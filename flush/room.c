@@ -31,7 +31,7 @@ enum mark_level room_level(void)
         .at_ms = boot_ms(), .flushed = counted(flushed_bytes), .written = counted(pfs_write_bytes)};
     uint64_t room;
     store_dirty(&now.dirty, &room);
-    marks_measure(&flush.marks, &now, flush.busy || flush.urgent_jobs);
+    marks_measure(&flush.marks, &now, flush.busy || flush.urgent_jobs || flush.syncing);
     enum mark_level level = marks_level(&flush.marks, now.dirty, room);
     if (!atomic_exchange(&above_high, level == MARK_HIGH) && level == MARK_HIGH)
         bell_ring(); /* the flusher, and passes that wait for a lull */

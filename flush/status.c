@@ -12,9 +12,9 @@ static const char *state_name(enum mark_level level)
         return "flushing now";
     if (level == MARK_HIGH)
         return "above the high mark: flushing";
-    if (flush.busy || flush.urgent_jobs)
+    if (flush.busy || flush.urgent_jobs || flush.syncing)
         return level == MARK_DRAIN ? "flushing down to the low mark" : "flushing";
-    if (flush.waiting_jobs)
+    if (flush.waiting_jobs || flush.ending)
         return "paused: I/O is in progress";
     if (flush.ready[FLUSH_IDLE].n)
         return "waiting for a lull";

@@ -344,6 +344,11 @@ void *xmalloc(size_t n)
     return must(malloc(n ? n : 1), n);
 }
 
+void *xaligned(size_t alignment, size_t n)
+{
+    return must(aligned_alloc(alignment, n), n);
+}
+
 void *xcalloc(size_t n, size_t size)
 {
     size_t bytes;

@@ -125,7 +125,8 @@ int write_all(int fd, const void *text, size_t len);
 
 /* log and abort: a broken invariant */
 void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
-void *xmalloc(size_t n); /* these abort when memory is out */
+void *xmalloc(size_t n);                    /* these abort when memory is out */
+void *xaligned(size_t alignment, size_t n); /* n: a multiple of it */
 void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t n);
 char *xstrdup(const char *s);
