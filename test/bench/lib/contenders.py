@@ -103,6 +103,7 @@ def drop_pages(path, sync=False):
 class Contender:
     key = title = None
     missing = None  # why it cannot take part
+    rounds = None   # at most, if not as many as the others
     copy = ("cp", "-a")
 
     def argv(self, bench, source, mount, cache, options):
@@ -115,7 +116,7 @@ class Contender:
         pass
 
     def start(self, bench, source, name, **options):
-        """`options` are what a row asks of those who have such a thing: cache_size; of eddyfs node, session,
+        """`options` are what a row asks of those who have such a thing: cache_size; of eddyfs immutable, node, session,
         wait_nodes, chunk_size."""
         mount, cache = bench.work.path(name), bench.work.path(name + ".cache")
         argv = self.argv(bench, source, mount, cache, options)
@@ -141,8 +142,10 @@ class PassthroughHp(Contender):
 
 
 class Rclone(Contender):
-    """Its uploads are put off: they would run while others are measured."""
+    """Its uploads are put off: they would run while others are measured.  Nearly all of a round's time is its own,
+    and its figures are far from everybody's: few rounds tell them."""
     key = title = "rclone"
+    rounds = 5
     copy = ("cp", "-r", "-P", "--preserve=timestamps")  # cp -a fails: EIO for the ACL that is the mode
 
     def argv(self, bench, source, mount, cache, options):

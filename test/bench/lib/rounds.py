@@ -143,9 +143,9 @@ class Rounds:
         self.bench.progress(row)
 
     def sample(self, row, contender, turn):
-        """A contender that fails once is not measured again in this row."""
+        """A contender that fails once is not measured again in this row; nor one that has had all its rounds."""
         who = contender if self.group.fresh else contender.contender
-        if who.key in row.lines[0].failed:
+        if who.key in row.lines[0].failed or who.rounds and turn >= who.rounds:
             return
         if self.group.writes:
             run(["sync", "-f", self.bench.work.dir])

@@ -49,7 +49,7 @@ class Reading(Group):
 
     def __init__(self, bench):
         super().__init__(bench)
-        self.size = bench.scale(256, 512) * MIB  # more than a processor's cache: from there the native file is read at twice the speed
+        self.size = 256 * MIB  # more than a processor's cache: from there the native file is read at twice the speed
         self.memory = 2 * self.size
 
     def make_files(self):
@@ -103,7 +103,7 @@ class Writing(Group):
 
     def __init__(self, bench):
         super().__init__(bench)
-        self.size = bench.scale(256, 1024) * MIB  # of all new files together
+        self.size = bench.scale(256, 512) * MIB  # of all new files together
         self.memory = 2 * self.size
         self.old_size = 64 * MIB                  # of each that is rewritten
 

@@ -104,6 +104,7 @@ class Training(SlowPfs):
     """Epochs of a training: the native column is the node's own disk, with a copy of the data."""
 
     name = "train"
+    title = "training"
     base = "native"
     fresh = True
     weight = 8
@@ -115,10 +116,10 @@ class Training(SlowPfs):
         super().__init__(bench)
         self.count = bench.scale(500, 2000)
 
-    def start(self, contender, name):
+    def start(self, contender, name, **options):
         if contender.key == "native":
             return contender.start(self.bench, self.bench.pfs, name)
-        return super().start(contender, name)
+        return super().start(contender, name, **options)
 
     def make_files(self):
         run(self.command("make", self.bench.pfs))
@@ -127,8 +128,8 @@ class Training(SlowPfs):
         return [self.bench.tool("test/readtrace"), what, directory, str(self.count), str(self.size), *more]
 
     def rows(self):
-        lines = [Line(f"training, {self.count:,} files of 256 KiB, 4 readers, slow PFS: epoch {n + 1}", "s", less=True)
-                 for n in range(self.epochs)]
+        lines = [Line(f"{self.title}, {self.count:,} files of 256 KiB, 4 readers, slow PFS: epoch {n + 1}", "s",
+                      less=True) for n in range(self.epochs)]
         amount = self.count * self.size
 
         def sample(place, meter):
@@ -140,6 +141,19 @@ class Training(SlowPfs):
                 finally:
                     trace.kill()  # when all epochs are told, or the bench is interrupted
         return [Row(lines, sample)]
+
+
+class TrainingImmutable(Training):
+    """eddyfs is told that the data never changes: no file is looked at again on the PFS."""
+
+    name = "train-immutable"
+    title = "training, --immutable"
+    columns = ("native", "eddyfs", "eddyfs-cached")
+    weight = 3
+
+    def start(self, contender, name):
+        mount = self.bench.work.path(name + ".pfs")
+        return super().start(contender, name, immutable=mount)
 
 
 def next_seconds(trace):
