@@ -95,14 +95,25 @@ static int take_away(struct file *f)
     return fd;
 }
 
+/* How far its making has come (state.h). */
+static uint32_t made(const struct file *f)
+{
+    return __atomic_load_n(&f->rec->data_made, __ATOMIC_ACQUIRE);
+}
+
+static void set_made(struct file *f, uint32_t to)
+{
+    if (made(f) < to)
+        __atomic_store_n(&f->rec->data_made, to, __ATOMIC_RELEASE);
+}
+
 static int open_data(struct file *f, bool make)
 {
     char name[40];
     data_name(f->fid, name);
     int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0);
     if (make)
-        __atomic_store_n(&f->rec->data_made, 1,
-                         __ATOMIC_RELEASE); /* before it is there: see file_put */
+        set_made(f, DATA_BEGUN); /* before it is there: see file_put */
     int fd = openat(datafiles.dirfd, name, flags, 0600);
     if (fd < 0 && errno == ENOENT && make) {
         name[2] = 0;
@@ -111,7 +122,11 @@ static int open_data(struct file *f, bool make)
         name[2] = '/';
         fd = openat(datafiles.dirfd, name, flags, 0600);
     }
-    return fd < 0 ? -errno : fd;
+    if (fd < 0)
+        return -errno;
+    if (make)
+        set_made(f, DATA_MADE);
+    return fd;
 }
 
 static bool use_open(struct file *f, int *fd)
@@ -198,8 +213,9 @@ void datafile_close(struct file *f)
 
 int datafile_pread(struct file *f, void *buf, size_t len, uint64_t off)
 {
+    bool should_be = made(f) == DATA_MADE; /* before it is looked for: another thread may make it */
     int fd, err = datafile_get(f, false, &fd);
-    if (err == -ENOENT && !f->rec->data_made) {
+    if (err == -ENOENT && !should_be) {
         memset(buf, 0, len); /* never written: all of it is a hole */
         return 0;
     }
@@ -304,9 +320,10 @@ static int sync_name(struct file *f)
 
 int datafile_sync(struct file *f)
 {
+    bool should_be = made(f) == DATA_MADE;
     int fd, err = datafile_get(f, false, &fd);
     if (err)
-        return err == -ENOENT && !f->rec->data_made ? 0 : err;
+        return err == -ENOENT && !should_be ? 0 : err;
     err = fdatasync(fd) < 0 ? -errno : 0;
     datafile_put(f);
     if (err || f->rec->data_synced)

@@ -51,6 +51,10 @@ struct file_core {
     uint64_t check;       /* XXH3 of what is before, seeded by the fid */
 };
 
+/* file_record.data_made.  A data file is made between the first two: one that is not there then has never
+ * been, whether the daemon died or the disk was full. */
+enum { DATA_NONE, DATA_BEGUN, DATA_MADE };
+
 enum { UNCUT_END = 1, UNCUT_PAGES = 2 }; /* file_record.uncut */
 
 struct file_record {
@@ -61,7 +65,7 @@ struct file_record {
      * (16). */
     uint64_t path_where;
     uint32_t core_now;  /* 0 or 1 */
-    uint32_t data_made; /* the data file may exist */
+    uint32_t data_made; /* is there a data file? */
     struct file_core core[2];
     struct file_core
         covered; /* as it was at the last fsync, with the pages that are covered; check 0: none */

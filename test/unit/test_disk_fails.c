@@ -4,6 +4,10 @@
 #include "store_help.h"
 #include "suite.h"
 
+#include "placement/datafile.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <sys/syscall.h>
@@ -15,7 +19,7 @@ static uint8_t bytes[SIZE], zeros[SIZE];
 static bool broken;        /* the disk */
 static bool broken_record; /* ... where the records are */
 static bool broken_write, broken_punch;
-static bool no_dup;
+static bool no_dup, no_making;
 
 /* Of a data file? */
 static bool is_data(int fd)
@@ -44,6 +48,19 @@ int renameat(int from_dir, const char *from, int to_dir, const char *to)
         return -1;
     }
     return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
+}
+
+int openat(int dir, const char *name, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    int mode = flags & O_CREAT ? va_arg(args, int) : 0;
+    va_end(args);
+    if (no_making && flags & O_CREAT) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return (int)syscall(SYS_openat, dir, name, flags, mode);
 }
 
 int unlinkat(int dir, const char *name, int flags)
@@ -95,7 +112,7 @@ int dup3(int from, int to, int flags)
 
 static void mend(void)
 {
-    broken = broken_record = broken_write = broken_punch = no_dup = false;
+    broken = broken_record = broken_write = broken_punch = no_dup = no_making = false;
 }
 
 static void setup(void)
@@ -403,6 +420,47 @@ START_TEST(what_a_failed_write_left_is_never_shown)
 }
 END_TEST
 
+/* As after a death between the note that a data file may be there and its making. */
+START_TEST(a_data_file_that_could_not_be_made_is_a_hole)
+{
+    struct file *f = new_file(1, "hole");
+    uint64_t fill;
+    ck_assert_int_eq(store_truncate(f, SIZE, &fill), 0);
+    no_making = true;
+    ck_assert_int_eq(store_write(f, bytes, CHUNK, 0, &fill), -ENOSPC);
+    if (_i == 1) { /* the next daemon */
+        file_put(f);
+        store_close(false);
+        mend();
+        open_store(64 * MIB, CHUNK);
+        f = file_find(fid_n(1));
+    }
+    read_is(f, zeros, SIZE, 0);
+    ck_assert_int_eq(store_sync(f), 0);
+    mend();
+    write_ok(f, bytes, CHUNK, 0);
+    read_is(f, bytes, CHUNK, 0);
+    read_is(f, zeros, CHUNK, CHUNK);
+    file_put(f);
+}
+END_TEST
+
+/* But not one that was there. */
+START_TEST(bytes_whose_data_file_is_gone_are_not_zeros)
+{
+    struct file *f = new_file(1, "gone");
+    uint8_t got[PAGE];
+    write_ok(f, bytes, SIZE, 0);
+    file_put(f);
+    ck_assert_int_eq(datafile_remove(fid_n(1)), 0);
+    store_close(false);
+    open_store(64 * MIB, CHUNK);
+    f = file_find(fid_n(1));
+    ck_assert_int_eq(store_pread(f, got, PAGE, 0), -EIO);
+    file_put(f);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("disk_fails");
@@ -417,5 +475,7 @@ int main(void)
     tcase_add_test(t, a_removed_files_fid_is_not_used_while_a_power_loss_could_bring_it_back);
     tcase_add_test(t, nobody_goes_on_with_a_data_file_that_another_one_replaced);
     tcase_add_loop_test(t, what_a_failed_write_left_is_never_shown, 0, 3);
+    tcase_add_loop_test(t, a_data_file_that_could_not_be_made_is_a_hole, 0, 2);
+    tcase_add_test(t, bytes_whose_data_file_is_gone_are_not_zeros);
     return run_case("disk_fails", t);
 }

@@ -133,14 +133,16 @@ static void flush(struct file *f)
 
 /* ---- the changes ---- */
 
-/* begin: acknowledged before the change.  All start from a file of 200,000 bytes on the PFS,
- * claimed, the chunks 0 and 1 here, with dirty bytes in chunk 1 and 3. */
+/* begin: acknowledged before the change.  They start from a file of 200,000 bytes on the PFS,
+ * claimed, the chunks 0 and 1 here, with dirty bytes in chunk 1 and 3; or from one that is nothing
+ * but a hole, and has no data file. */
 struct change {
     const char *name;
     void (*act)(struct file *f);
     void (*expect)(struct content *c);   /* from before to after; NULL: the bytes stay */
     bool at_once;                        /* as before or as after, nothing in between */
     enum { NOT, READER, WRITER } kernel; /* somebody for whom the kernel serves the data file */
+    bool hole;
 };
 
 static void act_overwrite(struct file *f)
@@ -265,46 +267,56 @@ static void act_sync(struct file *f)
 }
 
 static const struct change changes[] = {
-    {"overwrite", act_overwrite, expect_overwrite, false, NOT},
-    {"write missing pages", act_write_missing, expect_write_missing, false, NOT},
-    {"write beyond the end", act_extend, expect_extend, false, NOT},
-    {"append", act_append, expect_append, false, NOT},
-    {"shrink", act_shrink, expect_shrink, true, NOT},
-    {"grow", act_grow, expect_grow, true, NOT},
-    {"punch", act_punch, expect_punch, false, NOT},
-    {"fill", act_fill, NULL, true, NOT},
-    {"evict", act_evict, NULL, true, NOT},
-    {"flush", act_flush, NULL, true, NOT},
-    {"truncate at open", act_new, expect_new, true, NOT},
-    {"rename", act_rename, NULL, true, NOT},
-    {"rename twice", act_rename_back, NULL, true, NOT},
-    {"fsync", act_sync, NULL, true, NOT},
-    {"shrink beside a passthrough reader", act_shrink, expect_shrink, true, READER},
-    {"shrink beside a passthrough writer", act_shrink, expect_shrink, true, WRITER},
-    {"grow beside a passthrough writer", act_grow, expect_grow, true, WRITER},
-    {"truncate at open beside a passthrough writer", act_new, expect_new, true, WRITER},
+    {"overwrite", act_overwrite, expect_overwrite, false, NOT, false},
+    {"write missing pages", act_write_missing, expect_write_missing, false, NOT, false},
+    {"write beyond the end", act_extend, expect_extend, false, NOT, false},
+    {"append", act_append, expect_append, false, NOT, false},
+    {"shrink", act_shrink, expect_shrink, true, NOT, false},
+    {"grow", act_grow, expect_grow, true, NOT, false},
+    {"punch", act_punch, expect_punch, false, NOT, false},
+    {"fill", act_fill, NULL, true, NOT, false},
+    {"evict", act_evict, NULL, true, NOT, false},
+    {"flush", act_flush, NULL, true, NOT, false},
+    {"truncate at open", act_new, expect_new, true, NOT, false},
+    {"rename", act_rename, NULL, true, NOT, false},
+    {"rename twice", act_rename_back, NULL, true, NOT, false},
+    {"fsync", act_sync, NULL, true, NOT, false},
+    {"first write", act_overwrite, expect_overwrite, false, NOT, true},
+    {"shrink beside a passthrough reader", act_shrink, expect_shrink, true, READER, false},
+    {"shrink beside a passthrough writer", act_shrink, expect_shrink, true, WRITER, false},
+    {"grow beside a passthrough writer", act_grow, expect_grow, true, WRITER, false},
+    {"truncate at open beside a passthrough writer", act_new, expect_new, true, WRITER, false},
 };
 
-static void begin(struct file **out)
+static void begin(const struct change *c, struct file **out)
 {
     struct file *f = get_file(1, world->path_before);
     struct version v = pfs_version();
+    uint64_t fill;
+    *out = f;
     store_set_claim(f, 1, 1, &v);
+    if (c->hole) {
+        ck_assert_int_eq(store_truncate(f, world->before.size, &fill), 0);
+        return;
+    }
     fill_one(f, 0);
     fill_one(f, 1);
     fill_one(f, 3);
     write_from(f, &world->before, 70000, 5000);
     write_from(f, &world->before, 196608, 3392);
-    *out = f;
 }
 
 static void make_world(const struct change *c)
 {
     memset(world, 0, sizeof(*world));
-    put(&world->pfs, 0, 200000, 1);
-    world->before = world->pfs;
-    put(&world->before, 70000, 5000, 2);
-    put(&world->before, 196608, 3392, 3);
+    if (c->hole) {
+        world->before.size = 200000;
+    } else {
+        put(&world->pfs, 0, 200000, 1);
+        world->before = world->pfs;
+        put(&world->before, 70000, 5000, 2);
+        put(&world->before, 196608, 3392, 3);
+    }
     world->after = world->before;
     if (c->expect)
         c->expect(&world->after);
@@ -320,7 +332,7 @@ static void child(const struct change *c)
 {
     struct file *f;
     open_store(LIMIT, CHUNK);
-    begin(&f);
+    begin(c, &f);
     if (c->act == act_evict) { /* only what is clean and on the PFS can go */
         flush(f);
         fill_others(0, 20);

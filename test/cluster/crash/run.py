@@ -226,7 +226,7 @@ def run_lane(options, number, rounds, results):
     except Wrong as e:
         results.put((number, 0, 0, f"{e}\n" + lane.node.end_of_log()))
     except BaseException:
-        results.put((number, 0, 0, traceback.format_exc()))
+        results.put((number, 0, 0, traceback.format_exc() + (lane.node.end_of_log() if lane else "")))
     finally:
         if lane:
             lane.close()
