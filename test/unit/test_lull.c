@@ -37,8 +37,11 @@ START_TEST(a_lull_comes_after_the_interval)
     lull_begin();
     lull_end();
     uint64_t ended = boot_ms(), due = lull_due_ms();
-    ck_assert(!lull_now());
-    ck_assert_uint_gt(due, 0);
+    bool lull = lull_now();
+    if (boot_ms() - ended < WAIT) { /* a busy machine may let it pass before we look */
+        ck_assert(!lull);
+        ck_assert_uint_gt(due, 0);
+    }
     ck_assert_uint_le(due, WAIT);
     while (!lull_now())
         usleep(1000);
@@ -134,8 +137,8 @@ END_TEST
 
 START_TEST(the_interval_is_learned_from_gaps)
 {
-    lull_learn(1000);
-    ck_assert_uint_eq(lull_wait_ms(), 1000);
+    lull_learn(8000); /* far from the gaps, however late a busy machine ends them */
+    ck_assert_uint_eq(lull_wait_ms(), 8000);
     for (int i = 0; i < 12; i++) {
         lull_begin();
         lull_begin(); /* beside another one: no gap */
@@ -145,12 +148,12 @@ START_TEST(the_interval_is_learned_from_gaps)
     }
     lull_begin();
     ck_assert_uint_ge(lull_wait_ms(), 60);
-    ck_assert_uint_lt(lull_wait_ms(), 900);
+    ck_assert_uint_lt(lull_wait_ms(), 7000);
     lull_end();
     uint64_t began = boot_ms();
     while (!lull_now())
         usleep(1000);
-    ck_assert_uint_lt(boot_ms() - began, 950); /* sooner than what it was to begin with */
+    ck_assert_uint_lt(boot_ms() - began, 7500); /* sooner than what it was to begin with */
     lull_set_wait(0);
 }
 END_TEST

@@ -39,6 +39,20 @@ def touch_memory(size):
         os.close(fd)
 
 
+REPORTING = "/sys/module/page_reporting/parameters/page_reporting_order"
+BUDDY_MAX = 10  # the kernel's MAX_PAGE_ORDER: no free block is larger
+
+
+def free_memory():
+    """What becomes of it: see touch_memory. A pause of some seconds is enough to make it cold again."""
+    try:
+        with open(REPORTING) as f:
+            taken = int(f.read()) <= BUDDY_MAX
+    except (OSError, ValueError):
+        taken = False
+    return f"taken back by the host: new pages are slow (echo {BUDDY_MAX + 1} >{REPORTING} ends that)" if taken else "kept"
+
+
 def description(bench):
     """Name and value of each thing that the figures depend on."""
     kib = int(field_of("/proc/meminfo", "MemTotal").split()[0])
@@ -47,6 +61,7 @@ def description(bench):
         ("CPU", field_of("/proc/cpuinfo", "model name")),
         ("cores", str(len(os.sched_getaffinity(0)))),
         ("memory", f"{kib / 2**20:.1f} GiB"),
+        ("free memory", free_memory()),
         ("kernel", os.uname().release),
         ("file system", file_system(bench.work.dir)),
         ("free on it", f"{free.f_bavail * free.f_frsize / 2**30:.0f} GiB"),
