@@ -11,18 +11,33 @@ start_faultfs b
 # the session's own files are not to be counted
 start_node a "$W/pfs-a" --session-dir "$W/session" --immutable fixed --flush-wait 3600 --attr-timeout 600
 start_node b "$W/pfs-b" --session-dir "$W/session" --wait-nodes 2 --flush-wait 3600 --attr-timeout 600
-mkdir -p "$PFS"/{old,gone,moved,listed,fixed}
-for n in $(seq "$FILES"); do
-    for dir in old gone moved listed fixed; do
+
+# As many files with their home at node a, where a message to it is none, as at node b, where the operations do not take place.
+make_files() {
+    local dir=$1 n=0 home
+    local -A of=([a]=0 [b]=0)
+    mkdir "$PFS/$dir"
+    while [ $((of[a] + of[b])) -lt "$FILES" ]; do
+        n=$((n + 1))
         head -c 5000 /dev/urandom >"$PFS/$dir/$n"
+        home=$(eddy ring "$W/mnt-b/$dir/$n" | sed -n 's/^  home   \([ab]\),.*/\1/p')
+        [ -n "$home" ] || fail "eddy ring does not tell the home of $dir/$n"
+        if [ "${of[$home]}" -lt $((FILES / 2)) ]; then
+            of[$home]=$((of[$home] + 1))
+        else
+            rm "$PFS/$dir/$n"
+        fi
     done
+}
+for dir in old gone moved listed fixed; do
+    make_files $dir
 done
 head -c 32M /dev/urandom >"$PFS/large"
 sleep 1.1 # their versions are not racy any more
 
 cat >"$W/do.py" <<'END'
 import os, sys
-what, base, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+what, base, pfs, count = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 def read(path):
     f = os.open(path, os.O_RDONLY)
     while os.read(f, 1 << 20):
@@ -37,26 +52,31 @@ def absent(path):
         os.stat(path)
     except FileNotFoundError:
         pass
-names = [str(n) for n in range(1, count + 1)]
+def names_in(dir):
+    return sorted(os.listdir(f"{pfs}/{dir}"), key=int)
+made = [str(n) for n in range(count)]
 each = {
-    "stat": lambda n: os.stat(f"{base}/old/{n}"),
-    "read": lambda n: read(f"{base}/old/{n}"),
-    "overwrite": lambda n: write(f"{base}/old/{n}", os.O_WRONLY),
-    "read-new": lambda n: read(f"{base}/new/{n}"),
-    "create": lambda n: write(f"{base}/new/{n}", os.O_WRONLY | os.O_CREAT | os.O_EXCL),
-    "mkdir": lambda n: os.mkdir(f"{base}/made/{n}"),
-    "rmdir": lambda n: os.rmdir(f"{base}/made/{n}"),
-    "rename": lambda n: os.rename(f"{base}/moved/{n}", f"{base}/moved/to{n}"),
-    "unlink": lambda n: os.unlink(f"{base}/gone/{n}"),
-    "absent": lambda n: absent(f"{base}/old/no{n}"),
-    "chmod": lambda n: os.chmod(f"{base}/old/{n}", 0o600),
-    "fixed stat": lambda n: os.stat(f"{base}/fixed/{n}"),
-    "fixed read": lambda n: read(f"{base}/fixed/{n}"),
-    "fixed absent": lambda n: absent(f"{base}/fixed/no{n}"),
+    "stat": ("old", os.stat),
+    "read": ("old", read),
+    "overwrite": ("old", lambda path: write(path, os.O_WRONLY)),
+    "chmod": ("old", lambda path: os.chmod(path, 0o600)),
+    "absent": ("old", lambda path: absent(path + ".no")),
+    "rename": ("moved", lambda path: os.rename(path, path + ".to")),
+    "unlink": ("gone", os.unlink),
+    "fixed stat": ("fixed", os.stat),
+    "fixed read": ("fixed", read),
+    "fixed absent": ("fixed", lambda path: absent(path + ".no")),
 }
-if what in each:
-    for n in names:
-        each[what](n)
+new = {
+    "create": ("new", lambda path: write(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)),
+    "read-new": ("new", read),
+    "mkdir": ("made", os.mkdir),
+    "rmdir": ("made", os.rmdir),
+}
+if what in each or what in new:
+    dir, do = each.get(what) or new[what]
+    for name in names_in(dir) if what in each else made:
+        do(f"{base}/{dir}/{name}")
 elif what == "list":
     [e.stat() for e in os.scandir(f"{base}/listed")]
 elif what == "large":
@@ -99,7 +119,7 @@ per_each() {
 measure() {
     local title=$1 what=$2 max=$3 max_messages=$4 times=${5:-$FILES} pfs messages kinds
     counters >"$W/before"
-    python3 "$W/do.py" "$what" "$W/mnt-a" "$FILES"
+    python3 "$W/do.py" "$what" "$W/mnt-a" "$PFS" "$FILES"
     sleep "${SETTLE:-0}" # an owner keeps what it has read open for 5 s
     wait_for 10 same_twice || fail "$title: the PFS is asked without end"
     join "$W/before" "$W/after" | awk '{ print $1, $3 - $2 }' >"$W/grown"
