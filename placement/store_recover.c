@@ -285,7 +285,7 @@ static int write_note(int dirfd, const struct file *f, const char *path)
     return err;
 }
 
-static int set_aside(struct file *f)
+static int set_aside(struct file *f, const char *why)
 {
     char path[STATE_PATH_MAX + 1];
     if (mkdirat(store.dir.fd, "suspect", 0700) < 0 && errno != EEXIST)
@@ -302,9 +302,9 @@ static int set_aside(struct file *f)
     if (err)
         return err;
     char hex[FID_TEXT];
-    log_error("power loss: %s: %llu bytes that were not on the PFS are in doubt: kept in "
+    log_error("power loss: %s: %llu bytes that were not on the PFS are in doubt (%s): kept in "
               "%s/suspect/%s, not flushed",
-              path, (unsigned long long)(f->rec->dirty * PAGE), store.dir.path,
+              path, (unsigned long long)(f->rec->dirty * PAGE), why, store.dir.path,
               fid_text(f->fid, hex));
     pages_drop_from(f, 0);
     state_busy_set(f->rec, false);
@@ -313,22 +313,37 @@ static int set_aside(struct file *f)
     return 0;
 }
 
+/* Why it can not go back to the state of its last fsync; NULL: it can. */
+static const char *doubt_of(const struct recovery *rv, struct file *f)
+{
+    const struct file_core *k = &f->rec->covered;
+    if (!k->check)
+        return "no fsync covers them";
+    if (!core_is_sane(f->rec, k))
+        return "the record of its fsync is damaged";
+    if (rv->rep->damaged_slabs || rv->rep->torn_chunks)
+        return "the cache's records are damaged";
+    if (f->rec->doubled)
+        return "there are two records of one chunk";
+    if (!(k->flags & CORE_PASS) && has_orphans(f, k))
+        return "a flush that had not ended took some for its own since the fsync";
+    return NULL;
+}
+
 /* True: the record is gone. */
 static bool after_power_loss(struct recovery *rv, struct file *f)
 {
-    const struct file_core *k = &f->rec->covered;
     if (!is_dirty(f) && !f->rec->dirty) {
         forget(f);
         return true;
     }
-    bool covered = k->check && core_is_sane(f->rec, k) && !rv->rep->damaged_slabs &&
-                   !rv->rep->torn_chunks && !f->rec->doubled;
-    if (covered && (k->flags & CORE_PASS || !has_orphans(f, k))) {
+    const char *doubt = doubt_of(rv, f);
+    if (!doubt) {
         int err = back_to_covered(f);
         rv->err = err ? err : rv->err;
         return false;
     }
-    int err = set_aside(f);
+    int err = set_aside(f, doubt);
     if (err)
         rv->err = err;
     return true;

@@ -158,6 +158,7 @@ class Files:
         self.by_name = {}
         self.doubt = None
         self.history = {}  # by File: all records, to explain
+        self.removed = {}  # by name: the files that had it, since the last crash
 
     def note(self, record, file):
         self.history.setdefault(id(file), []).append(record)
@@ -170,13 +171,35 @@ class Files:
         file = files[record.name]
         self.note(record, file)
         if record.op == "rename":
+            self.note_removed(record.to)
             files[record.to] = files.pop(record.name)
             file.names.append(record.to)
             file.all_names.add(record.to)
         elif record.op == "unlink":
+            self.note_removed(record.name)
             del files[record.name]
         elif record.op != "create":
             file.apply(record)
+
+    def note_removed(self, name):
+        if name in self.by_name:
+            self.removed.setdefault(name, []).append(self.by_name[name])
+
+    def check_returned(self, name, got):
+        """A file that was removed, or replaced, and of which a power cut took the note that it was: it is as any
+        other file after one."""
+        doubt = self.doubt
+        files = list(self.removed.get(name, []))
+        if doubt and name in self.by_name and name == (doubt.to if doubt.op == "rename" else doubt.name):
+            files.append(self.by_name[name])
+        problem = Wrong(f"{name}: came back, but was never removed")
+        for file in files:
+            try:
+                check_bytes(file, got, file.states(True), None, self.history.get(id(file), []), True, True)
+                return
+            except Wrong as e:
+                problem = e
+        raise problem
 
     def possible_names(self):
         """Name to file, as it may be now: without and with the operation in doubt."""
@@ -220,6 +243,6 @@ class Files:
         return lost
 
     def survived(self, names, read):
-        self.by_name, self.doubt, self.history = names, None, {}
+        self.by_name, self.doubt, self.history, self.removed = names, None, {}, {}
         for name, file in names.items():
             file.found(read(name))

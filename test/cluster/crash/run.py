@@ -37,6 +37,7 @@ was, or failed; the seed and the lane's number are said.
 """
 FLUSH_WAITS = (0, 0.05, 0.3, 1, 60)
 WRITER_SECONDS = 90
+CONFLICT = ".eddy-conflict-"
 LISTED_SECONDS = 5  # the list of dirty files in the session directory may be so old on a busy machine
 
 
@@ -156,7 +157,8 @@ class Lane:
         lines = self.node.new_log_lines()
         suspects = self.suspects() if self.disk else ()
         for w, files in enumerate(self.files):
-            names = files.find_names([n for n in listing if n.startswith(f"w{w}.")])
+            own = [n for n in listing if n.startswith(f"w{w}.")]
+            names = files.find_names(self.take_returned(files, own, lines) if self.disk else own)
             lost = files.check(names, self.read, bool(self.disk), suspects)
             self.check_named(lost, lines, suspects)
             files.survived(names, self.read)
@@ -164,6 +166,17 @@ class Lane:
             errors = [line for line in lines if " error: " in line and not self.is_gone(line)]
             if errors:
                 raise Wrong("the log has errors:\n" + "\n".join(errors))
+
+    def take_returned(self, files, listing, lines):
+        """A power cut may take the note that a file was replaced on purpose: what it had is beside its successor
+        then, and named. Gives the other names."""
+        for name in [n for n in listing if CONFLICT in n]:
+            base = name.partition(CONFLICT)[0]
+            if not any(f"conflict: {base}: " in line and name in line for line in lines):
+                raise Wrong(f"{name}: nothing names it")
+            files.check_returned(base, self.read(name))
+            os.unlink(os.path.join(self.node.mount, name))
+        return [n for n in listing if CONFLICT not in n]
 
     def is_gone(self, line):
         """A power cut may take the note that it was removed on purpose."""
