@@ -426,6 +426,34 @@ int pages_cover(struct file *f)
 
 /* ---- eviction ---- */
 
+/* A power loss would bring back what is punched here, as zeros, and for the PFS: the record that an
+ * fsync has written says that these pages are dirty and covered, until the disk knows better.  With
+ * a range on the chunk; drops f->lock meanwhile. */
+static int uncover_chunk(struct file *f, struct chunk_record *c)
+{
+    uint64_t *covered = bits(c, BITS_COVERED);
+    size_t size = state_words() * sizeof(*covered);
+    if (!f->rec->covered.check || !bits_any(covered))
+        return 0;
+    memset(covered, 0, size);
+    lock_drop(&f->lock);
+    int err = slab_sync(c, sizeof(*c) + BITS_KINDS * size);
+    lock_take(&f->lock);
+    if (err) {
+        memcpy(covered, bits(c, BITS_VALID), size); /* no less than they were */
+        log_error("the cache's disk: writing a record: %s", strerror(-err));
+    }
+    return err;
+}
+
+/* is_pass: somebody may store into it, or has since its bits were last set; one that was when it was
+ * fsynced comes back with all of its data file. */
+static bool is_wanted(struct file *f)
+{
+    const struct file_core *k = &f->rec->covered;
+    return f->held || is_pass(f) || store_pass_holds(f) || (k->check && k->flags & CORE_PASS);
+}
+
 /* Under f->lock: takes the chunk's pages away if it may go now; its bytes and record follow. */
 static bool evict_begin(struct file *f, uint64_t index, struct range_op *op, uint64_t *bytes)
 {
@@ -437,8 +465,7 @@ static bool evict_begin(struct file *f, uint64_t index, struct range_op *op, uin
         space_unlist(c);
         return false;
     }
-    /* is_pass: somebody may store into it, or has since its bits were last set */
-    if (f->held || range_busy(f, first, last) || is_pass(f) || store_pass_holds(f))
+    if (is_wanted(f) || range_busy(f, first, last))
         return false;
     /* a replica whose owner left may be the session's last copy, and this node its owner now */
     if (!(c->flags & CHUNK_OWNED) && owner_is_here(c->fid, c->index)) {
@@ -446,6 +473,13 @@ static bool evict_begin(struct file *f, uint64_t index, struct range_op *op, uin
         return false;
     }
     range_begin(f, op, RANGE_DROP, first, last); /* does not wait: nobody is there */
+    int err = uncover_chunk(f, c);
+    if (err)
+        space_unlist(c); /* until it is used again */
+    if (err || is_wanted(f)) {
+        range_end(f, op);
+        return false;
+    }
     uint64_t before = f->rec->valid - f->rec->zero;
     space_unlist(c);
     drop_span(f, c, 0);
