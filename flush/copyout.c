@@ -198,6 +198,7 @@ static int run_pass(struct pass *p, bool *clean)
     p->buf = xaligned(PAGE, p->size); /* a PFS that is a FUSE mount takes whole requests of it */
     int err = copy_all(p);
     free(p->buf);
+    p->buf = NULL;
     if (err) {
         pfs_write_abort(p->f);
     } else {

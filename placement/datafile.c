@@ -211,16 +211,23 @@ void datafile_close(struct file *f)
 
 /* ---- bytes ---- */
 
-int datafile_pread(struct file *f, void *buf, size_t len, uint64_t off)
+/* -ENODATA: it was never made, all of it is a hole; -EIO: it should be there. */
+static int get_made(struct file *f, int *fd)
 {
     bool should_be = made(f) == DATA_MADE; /* before it is looked for: another thread may make it */
-    int fd, err = datafile_get(f, false, &fd);
-    if (err == -ENOENT && !should_be) {
-        memset(buf, 0, len); /* never written: all of it is a hole */
+    int err = datafile_get(f, false, fd);
+    return err != -ENOENT ? err : should_be ? -EIO : -ENODATA;
+}
+
+int datafile_pread(struct file *f, void *buf, size_t len, uint64_t off)
+{
+    int fd, err = get_made(f, &fd);
+    if (err == -ENODATA) {
+        memset(buf, 0, len);
         return 0;
     }
     if (err)
-        return err == -ENOENT ? -EIO : err;
+        return err;
     for (size_t done = 0; done < len && !err;) {
         ssize_t n = pread(fd, (char *)buf + done, len - done, (off_t)(off + done));
         if (n > 0)
@@ -320,10 +327,9 @@ static int sync_name(struct file *f)
 
 int datafile_sync(struct file *f)
 {
-    bool should_be = made(f) == DATA_MADE;
-    int fd, err = datafile_get(f, false, &fd);
+    int fd, err = get_made(f, &fd);
     if (err)
-        return err == -ENOENT && !should_be ? 0 : err;
+        return err == -ENODATA ? 0 : err;
     err = fdatasync(fd) < 0 ? -errno : 0;
     datafile_put(f);
     if (err || f->rec->data_synced)

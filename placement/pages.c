@@ -475,8 +475,8 @@ static bool evict_begin(struct file *f, uint64_t index, struct range_op *op, uin
     range_begin(f, op, RANGE_DROP, first, last); /* does not wait: nobody is there */
     int err = uncover_chunk(f, c);
     if (err)
-        space_unlist(c); /* until it is used again */
-    if (err || is_wanted(f)) {
+        space_unlist(c);                        /* until it is used again */
+    if (err || is_wanted(f) || !may_go(f, c)) { /* it may have been unlinked meanwhile */
         range_end(f, op);
         return false;
     }

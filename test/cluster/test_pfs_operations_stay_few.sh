@@ -53,8 +53,9 @@ def absent(path):
     except FileNotFoundError:
         pass
 def names_in(dir):
+    if dir in ("new", "made"):
+        return [str(n) for n in range(count)]
     return sorted(os.listdir(f"{pfs}/{dir}"), key=int)
-made = [str(n) for n in range(count)]
 each = {
     "stat": ("old", os.stat),
     "read": ("old", read),
@@ -66,16 +67,14 @@ each = {
     "fixed stat": ("fixed", os.stat),
     "fixed read": ("fixed", read),
     "fixed absent": ("fixed", lambda path: absent(path + ".no")),
-}
-new = {
     "create": ("new", lambda path: write(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)),
     "read-new": ("new", read),
     "mkdir": ("made", os.mkdir),
     "rmdir": ("made", os.rmdir),
 }
-if what in each or what in new:
-    dir, do = each.get(what) or new[what]
-    for name in names_in(dir) if what in each else made:
+if what in each:
+    dir, do = each[what]
+    for name in names_in(dir):
         do(f"{base}/{dir}/{name}")
 elif what == "list":
     [e.stat() for e in os.scandir(f"{base}/listed")]
