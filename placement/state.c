@@ -245,7 +245,7 @@ void chunk_list_add(struct file_record *r, struct chunk_record *c, bool front)
         r->last_chunk = c->self;
 }
 
-static void chunk_list_remove(struct file_record *r, struct chunk_record *c)
+void chunk_list_remove(struct file_record *r, struct chunk_record *c)
 {
     if (c->file_prev != SLOT_NONE)
         chunk_slot(c->file_prev)->file_next = c->file_next;

@@ -55,6 +55,8 @@ struct file_core {
  * been, whether the daemon died or the disk was full. */
 enum { DATA_NONE, DATA_BEGUN, DATA_MADE };
 
+enum { DOUBLED = 1, DOUBLED_COVERED }; /* file_record.doubled; the latter: by both of them */
+
 enum { UNCUT_END = 1, UNCUT_PAGES = 2 }; /* file_record.uncut */
 
 struct file_record {
@@ -77,8 +79,8 @@ struct file_record {
     uint64_t valid, zero, dirty;      /* pages */
     /* descriptors or mappings that the kernel serves may be left; kept over starts */
     uint32_t passed;
-    /* made again at start: one of its chunks had two records; records of its chunks were freed since
-     * the last state_sync_freed */
+    /* made again at start: one of its chunks had two records (DOUBLED); records of its chunks were
+     * freed since the last state_sync_freed */
     uint32_t doubled, freed;
     /* made again at start: a power loss took something of it, and the log says so */
     uint8_t loss_told;

@@ -60,6 +60,7 @@ void index_remove_chunk(uint32_t no);
 /* One of the slots that were set aside. */
 uint32_t slot_take_reserved(enum slab_kind kind);
 void chunk_list_add(struct file_record *r, struct chunk_record *c, bool front);
+void chunk_list_remove(struct file_record *r, struct chunk_record *c);
 void busy_add(struct file_record *r);
 
 /* ---- state_path.c ---- */

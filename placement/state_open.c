@@ -167,6 +167,35 @@ static bool chunk_sane(const struct chunk_record *c)
            c->index < (uint64_t)INT64_MAX / state.chunk_size;
 }
 
+/* What the file's record is told of its chunk, or not any more. */
+static void count_chunk(struct file_record *r, struct chunk_record *c, bool there)
+{
+    uint64_t sign = there ? 1 : UINT64_MAX;
+    r->valid += sign * count_bits(c, BITS_VALID);
+    r->zero += sign * count_bits(c, BITS_ZERO);
+    r->dirty += sign * count_bits(c, BITS_DIRTY);
+}
+
+static void drop_chunk(struct chunk_record *c, uint32_t no)
+{
+    c->magic = 0;
+    slab_put(&state.chunks, no);
+}
+
+/* Two records of one chunk: the older one was freed, and that has not come to the disk.  It is not
+ * what an fsync covered: what had been was uncovered first (pages_evict) or cut off, or the fsync
+ * that covered the newer one would have written that it was free (state_sync_freed).  So the covered
+ * one is right; without any, nothing of the chunk counts after a power loss.  True: the one that is
+ * known goes. */
+static bool is_better(struct file_record *r, struct chunk_record *c, struct chunk_record *known)
+{
+    bool covered = count_bits(c, BITS_COVERED), was = count_bits(known, BITS_COVERED);
+    /* beyond what was fsynced, it was cut off, and made again: nothing there counts */
+    if (c->index * state.chunk_size < r->covered.size)
+        r->doubled = covered && was ? DOUBLED_COVERED : MAX(r->doubled, (uint32_t)DOUBLED);
+    return covered && !was;
+}
+
 /* After a power loss pages of the slabs are of different ages, each as it was at one time: a record
  * may be older than its file, or than another one of the same chunk.  That says nothing about other
  * files, as a torn one does, of which nobody knows whose it was. */
@@ -182,13 +211,17 @@ static bool take_chunk(struct chunk_record *c, struct state_report *rep)
         rep->torn_chunks += c->magic != 0;
         return false;
     }
-    if (index_find_chunk(c->fid, c->index) != SLOT_NONE) {
-        /* beyond what was fsynced, it was cut off, and made again: nothing there counts */
-        if (c->index * state.chunk_size < file_slot(file)->covered.size)
-            file_slot(file)->doubled = 1;
-        rep->stray_chunks++;
+    mask_bits(c);
+    uint32_t known = index_find_chunk(c->fid, c->index);
+    if (known == SLOT_NONE)
+        return true;
+    rep->stray_chunks++;
+    if (!is_better(file_slot(file), c, chunk_slot(known)))
         return false;
-    }
+    count_chunk(file_slot(file), chunk_slot(known), false);
+    chunk_list_remove(file_slot(file), chunk_slot(known));
+    index_remove_chunk(known);
+    drop_chunk(chunk_slot(known), known);
     return true;
 }
 
@@ -196,20 +229,15 @@ static void look_at_chunk_slot(uint32_t no, struct state_report *rep)
 {
     struct chunk_record *c = chunk_slot(no);
     if (!take_chunk(c, rep)) {
-        c->magic = 0;
-        slab_put(&state.chunks, no);
+        drop_chunk(c, no);
         return;
     }
     struct file_record *r = file_slot(index_find_file(c->fid));
     c->self = no;
     c->lru_next = c->lru_prev = SLOT_OFF_LIST;
-    mask_bits(c);
-    uint64_t dirty = count_bits(c, BITS_DIRTY);
-    r->valid += count_bits(c, BITS_VALID);
-    r->zero += count_bits(c, BITS_ZERO);
-    r->dirty += dirty;
+    count_chunk(r, c, true);
     index_add_chunk(no);
-    chunk_list_add(r, c, dirty > 0);
+    chunk_list_add(r, c, count_bits(c, BITS_DIRTY) > 0);
 }
 
 /* ---- the whole ---- */

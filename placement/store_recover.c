@@ -178,24 +178,15 @@ static int repair(struct file *f)
 
 /* ---- after a power loss ---- */
 
-/* Clean, and the PFS has it, if at all, under a version that nobody knows any more. */
+/* Clean, and the PFS has it, if at all, under a version that nobody knows any more.  If an fsync
+ * covered it, a flush that did not end had it.  If not, it is news of such a flush, which is cut off
+ * there with CORE_FLUSHING, or the page that base_end is in, read from the PFS since. */
 static bool is_beyond_base(struct chunk_record *c, uint32_t bit, const struct file_core *k)
 {
     uint64_t at = (c->index * state_pages() + bit) * PAGE;
     return bit_get(chunk_bits(c, BITS_VALID, state_words()), bit) &&
            !bit_get(chunk_bits(c, BITS_DIRTY, state_words()), bit) && at < k->size &&
            MIN(at + PAGE, k->size) > k->base_end;
-}
-
-/* Bytes of that kind that count, and that were not fsynced here. */
-static bool has_orphans(struct file *f, const struct file_core *k)
-{
-    struct chunk_record *c;
-    for (uint32_t no = f->rec->first_chunk; (c = state_chunk_at(no)); no = c->file_next)
-        for (uint32_t i = 0; i < state_pages(); i++)
-            if (is_beyond_base(c, i, k) && !bit_get(chunk_bits(c, BITS_COVERED, state_words()), i))
-                return true;
-    return false;
 }
 
 /* Drops what was not dirty and covered; returns the dirty bytes among it.  What a flush that did not
@@ -323,10 +314,8 @@ static const char *doubt_of(const struct recovery *rv, struct file *f)
         return "the record of its fsync is damaged";
     if (rv->rep->damaged_slabs || rv->rep->torn_chunks)
         return "the cache's records are damaged";
-    if (f->rec->doubled)
-        return "there are two records of one chunk";
-    if (!(k->flags & CORE_PASS) && has_orphans(f, k))
-        return "a flush that had not ended took some for its own since the fsync";
+    if (f->rec->doubled == DOUBLED_COVERED)
+        return "its fsync covers two records of one chunk";
     return NULL;
 }
 

@@ -383,6 +383,124 @@ START_TEST(what_was_evicted_after_an_fsync_does_not_come_back_as_zeros)
 }
 END_TEST
 
+static struct file *after_boot(uint64_t n)
+{
+    power_loss();
+    open_store(LIMIT, CHUNK);
+    struct file *f = file_find(fid_n(n));
+    ck_assert_msg(f, "what was fsynced is in doubt");
+    return f;
+}
+
+/* The last page that the PFS has was not here, and came with a read: it is neither dirty nor covered. */
+START_TEST(a_page_read_after_an_fsync_puts_nothing_in_doubt)
+{
+    uint64_t fill;
+    struct file_info info;
+    struct file *f = get_file(1, "longer");
+    struct version v = version_n(70000, 3);
+    ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
+    ck_assert_int_eq(store_truncate(f, 150000, &fill), 0);
+    ck_assert_int_eq(store_sync(f), 0);
+    ck_assert_int_eq(fill_chunk(f, 1, &v, data, true), 0);
+    ck_assert(page_valid(f, 70000 / PAGE));
+    file_put(f);
+    f = after_boot(1);
+    store_info(f, &info);
+    ck_assert(info.dirty);
+    ck_assert_uint_eq(info.size, 150000);
+    file_put(f);
+}
+END_TEST
+
+/* Into a hole; the flush that took it did not end, so that the PFS has it and the hole comes back. */
+START_TEST(what_a_flush_took_after_an_fsync_puts_nothing_in_doubt)
+{
+    struct snapshot *s;
+    struct file *f = new_file(1, "holes");
+    write_ok(f, data, 5000, 0);
+    write_ok(f, data, 5000, 100000);
+    ck_assert_int_eq(store_sync(f), 0);
+    write_ok(f, data, 5000, 50000);
+    ck_assert_int_eq(store_flush_begins(f), 0);
+    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
+    store_snapshot_done(s, true);
+    file_put(f);
+    f = after_boot(1);
+    read_is(f, data, 5000, 0);
+    read_is(f, data, 5000, 100000);
+    uint8_t zeros[5000] = {0};
+    read_is(f, zeros, 5000, 50000);
+    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
+    ck_assert_uint_eq(s->cut, 0);                               /* the PFS's bytes go before */
+    ck_assert_uint_eq(s->bytes, 2 * PAGE + 105000 - 24 * PAGE); /* pages 0, 1 and from 24 on */
+    store_snapshot_done(s, false);
+    file_put(f);
+}
+END_TEST
+
+/* Chunk 0 of a file was evicted and read again: its old record is free, the disk has both. */
+START_TEST(two_records_of_a_chunk_put_nothing_in_doubt)
+{
+    struct file_info info;
+    cached_file(1);
+    struct file *f = file_find(fid_n(1)), *g = new_file(2, "many");
+    write_ok(f, data, 10, 2 * CHUNK);
+    ck_assert_int_eq(store_sync(f), 0);
+    for (unsigned i = 0; i < 100; i++) /* so that the next record is in another page of the slab */
+        write_ok(g, data, 1, i * CHUNK);
+    disk_begins();
+    struct chunk_record *old = state_chunk_find(fid_n(1), 0);
+    ck_assert(pages_evict(fid_n(1), 0));
+    store_info(f, &info);
+    ck_assert_int_eq(fill_chunk(f, 0, &info.base, data, true), 0);
+    struct chunk_record *c = state_chunk_find(fid_n(1), 0);
+    ck_assert_msg((uintptr_t)c / 4096 != (uintptr_t)old / 4096, "the test is none");
+    ck_assert_int_eq(slab_sync(c, sizeof(*c)), 0);
+    file_put(f);
+    file_put(g);
+    f = after_boot(1);
+    store_info(f, &info);
+    ck_assert(info.dirty);
+    ck_assert_uint_eq(info.dirty_bytes, PAGE);
+    read_is(f, data, 10, 2 * CHUNK);
+    file_put(f);
+}
+END_TEST
+
+/* Cut off after one fsync, made again before the next one, in which the power went: the new record
+ * counts, whichever is found first. */
+START_TEST(of_two_records_of_a_chunk_the_covered_one_counts)
+{
+    uint64_t fill;
+    struct file_info info;
+    struct file *f = new_file(1, "again"), *g = new_file(2, "many");
+    write_ok(f, data, 100000, 0);
+    for (unsigned i = 0; i < 100; i++)
+        write_ok(g, data, 1, i * CHUNK);
+    disk_begins();
+    struct chunk_record *old = state_chunk_find(fid_n(1), 1);
+    ck_assert_int_eq(store_truncate(f, CHUNK, &fill), 0);
+    write_ok(f, data + CHUNK, 5000, CHUNK);
+    struct chunk_record *c = state_chunk_find(fid_n(1), 1);
+    ck_assert_msg((uintptr_t)c / 4096 != (uintptr_t)old / 4096, "the test is none");
+    ck_assert_int_eq(store_sync(f), 0);
+    /* as if what was free had not come to the disk, which the fsync has seen to */
+    for (size_t at = 0; at < disk_size; at += 64)
+        if (((struct chunk_record *)(disk + at))->fid.lo == fid_n(1).lo &&
+            ((struct chunk_record *)(disk + at))->index == 1)
+            ((struct chunk_record *)(disk + at))->magic = CHUNK_MAGIC;
+    file_put(f);
+    file_put(g);
+    f = after_boot(1);
+    store_info(f, &info);
+    ck_assert_uint_eq(info.size, CHUNK + 5000);
+    ck_assert_uint_eq(info.dirty_bytes, CHUNK + 2 * PAGE);
+    read_is(f, data, CHUNK + 5000, 0);
+    file_put(f);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("power loss");
@@ -394,6 +512,10 @@ int main(void)
     tcase_add_test(t, a_truncation_keeps_what_was_fsynced_of_the_rest);
     tcase_add_test(t, records_of_another_age_put_no_other_file_in_doubt);
     tcase_add_test(t, what_the_kernel_stored_after_an_fsync_comes_back_as_no_zeros);
+    tcase_add_test(t, a_page_read_after_an_fsync_puts_nothing_in_doubt);
+    tcase_add_test(t, what_a_flush_took_after_an_fsync_puts_nothing_in_doubt);
+    tcase_add_test(t, two_records_of_a_chunk_put_nothing_in_doubt);
+    tcase_add_test(t, of_two_records_of_a_chunk_the_covered_one_counts);
     tcase_add_test(t, what_fsync_covered_survives_a_power_loss_and_is_flushed);
     tcase_add_test(t, what_was_appended_after_the_fsync_is_lost_and_the_rest_is_as_fsynced);
     tcase_add_test(t, what_no_fsync_covered_is_set_aside_and_named);
