@@ -37,6 +37,7 @@
 void lull_set_wait(uint64_t wait_ms);
 void lull_learn(uint64_t first_ms); /* from the gaps; first_ms until enough is known */
 uint64_t lull_wait_ms(void);        /* as it is now */
+void lull_past(uint64_t ago_ms);    /* I/O that went past this daemon ended so long ago */
 /* ms until there is a lull if nothing else happens: 0 = now; UINT64_MAX = I/O is in progress, and
  * the bell will ring when it ends. */
 uint64_t lull_due_ms(void);

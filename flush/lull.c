@@ -9,6 +9,8 @@
  * With --flush-wait auto the interval follows the gaps between requests (gaps.c): who finds no
  * request in progress notes how long there was none.
  *
+ * I/O that this daemon does not serve is only seen afterwards, at a sample (lull_past).
+ *
  * Why none is missed: the waiter sets `wanted`, then looks at `active`; the request lowers
  * `active`, then looks at `wanted`; both sequentially consistent, so at least one sees the other.
  */
@@ -59,14 +61,14 @@ void lull_learn(uint64_t first_ms)
     atomic_store(&learned.on, true);
 }
 
-/* A gap has ended. */
-static void learn(void)
+/* A gap has ended, at that time (boot_ms). */
+static void learn(uint64_t at)
 {
-    uint64_t end = atomic_load_explicit(&last_end_ms, memory_order_relaxed), now = boot_ms();
-    if (!end || now < end + GAP_MIN_MS)
+    uint64_t end = atomic_load_explicit(&last_end_ms, memory_order_relaxed);
+    if (!end || at < end + GAP_MIN_MS)
         return;
     lock_take(&learned.lock);
-    gaps_add(&learned.gaps, now - end);
+    gaps_add(&learned.gaps, at - end);
     lock_drop(&learned.lock);
     atomic_store(&learned.stale, true);
 }
@@ -87,7 +89,7 @@ void lull_begin(void)
 {
     if (atomic_fetch_add(&active, 1) == 0 &&
         atomic_load_explicit(&learned.on, memory_order_relaxed))
-        learn();
+        learn(boot_ms());
 }
 
 void lull_end(void)
@@ -97,6 +99,15 @@ void lull_end(void)
         return;
     if (atomic_load(&wanted) && atomic_exchange(&wanted, false))
         bell_ring();
+}
+
+void lull_past(uint64_t ago_ms)
+{
+    uint64_t now = boot_ms(), at = now - MIN(ago_ms, now), end = atomic_load(&last_end_ms);
+    if (!atomic_load(&active) && atomic_load_explicit(&learned.on, memory_order_relaxed))
+        learn(at);
+    while (end < at && !atomic_compare_exchange_weak(&last_end_ms, &end, at))
+        ;
 }
 
 uint64_t lull_idle_ms(void)

@@ -20,15 +20,10 @@ static struct {
     pthread_t thread;
 } sampler = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
 
-static void activity(void)
-{
-    lull_begin();
-    lull_end();
-}
-
+/* The lull begins when the last store was, not when it is seen. */
 static void changed(struct file *f)
 {
-    activity();
+    lull_past(store_pass_age_ms(f));
     queue_add(f);
 }
 
@@ -79,7 +74,7 @@ static bool sample_all(struct disk_counts *disk)
     if (open)
         disk_look(&now);
     if (disk_busy(disk, &now))
-        activity();
+        lull_past(0);
     return left || open;
 }
 

@@ -214,6 +214,8 @@ void store_pass_copied(struct file *f, const void *buf, size_t len, uint64_t off
  * more. */
 unsigned store_pass_sample(void (*changed)(struct file *f), void (*settled)(struct file *f));
 void store_pass_forget(void);
+/* How long ago the kernel's writers stored into it last, as far as was seen; 0 if that is not known. */
+uint64_t store_pass_age_ms(struct file *f);
 /* Called when one more is open, and when one changed before its close; no lock held. */
 void store_on_pass(void (*wake)(void), void (*changed)(struct file *f));
 uint64_t store_pass_pinned(void); /* bytes */

@@ -101,6 +101,14 @@ bool store_pass_flushed(const struct file *f)
            core(f)->cut == NO_CUT;
 }
 
+uint64_t store_pass_age_ms(struct file *f)
+{
+    lock_take(&f->lock);
+    int64_t age = is_pass(f) && f->pass.seen.known ? real_ns() - f->pass.seen.ctime_ns : 0;
+    lock_drop(&f->lock);
+    return age > 0 ? (uint64_t)age / 1000000 : 0;
+}
+
 /* ---- clean again ---- */
 
 bool pass_nobody_stores(struct file *f)

@@ -135,6 +135,26 @@ START_TEST(a_ring_before_the_wait_counts)
 }
 END_TEST
 
+/* At a sample: the interval has begun before it. */
+START_TEST(what_is_seen_afterwards_counts_from_when_it_was)
+{
+    lull_set_wait(60000);
+    lull_past(0);
+    uint64_t due = lull_due_ms();
+    ck_assert(due > 0 && due <= 60000);
+    lull_past(50000); /* older than what is known: nothing new */
+    ck_assert_uint_ge(lull_due_ms() + 10000, due);
+    usleep(300000);
+    lull_past(200);
+    uint64_t idle = lull_idle_ms();
+    ck_assert(idle >= 200 && idle < 300 + 5000);
+    lull_begin();
+    lull_past(0);
+    ck_assert_uint_eq(lull_due_ms(), UINT64_MAX);
+    lull_end();
+}
+END_TEST
+
 START_TEST(the_interval_is_learned_from_gaps)
 {
     lull_learn(8000); /* far from the gaps, however late a busy machine ends them */
@@ -190,6 +210,7 @@ int main(void)
     tcase_add_test(t, the_end_of_activity_wakes_who_waits);
     tcase_add_test(t, no_wake_up_is_lost);
     tcase_add_test(t, a_ring_before_the_wait_counts);
+    tcase_add_test(t, what_is_seen_afterwards_counts_from_when_it_was);
     tcase_add_test(t, the_interval_is_learned_from_gaps);
     tcase_add_test(t, what_others_read_from_the_disk);
     return run_case("lull", t);

@@ -165,6 +165,24 @@ START_TEST(only_whole_files_are_given_to_the_kernel)
 }
 END_TEST
 
+/* A lull begins at the last store, however late it is seen. */
+START_TEST(it_is_known_when_the_kernel_stored_last)
+{
+    struct file *f = new_file(1, "log");
+    ck_assert_uint_eq(store_pass_age_ms(f), 0);
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    uint64_t began = boot_ms();
+    put(fd, bytes, PAGE, 0);
+    usleep(300000);
+    sample();
+    uint64_t age = store_pass_age_ms(f);
+    ck_assert_uint_ge(age, 290);
+    ck_assert_uint_le(age, boot_ms() - began + 20); /* the file system's clock is that coarse */
+    end_writing(f, life, fd);
+}
+END_TEST
+
 START_TEST(what_the_kernel_stores_is_found_flushed_and_clean_when_nobody_is_left)
 {
     uint8_t pfs[SIZE] = {0};
@@ -625,6 +643,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 60);
     tcase_add_test(t, only_whole_files_are_given_to_the_kernel);
+    tcase_add_test(t, it_is_known_when_the_kernel_stored_last);
     tcase_add_test(t, what_the_kernel_stores_is_found_flushed_and_clean_when_nobody_is_left);
     tcase_add_test(t, only_chunks_that_changed_are_copied_again);
     tcase_add_test(t, a_store_during_the_copy_is_copied_again);
