@@ -57,6 +57,12 @@ int pfs_open_path(struct fid fid, const char *path, int flags, int *fd, struct s
     return err == -ESTALE ? open_path_once(fid, path, flags, fd, stx) : err;
 }
 
+static void note_seen(struct file *f, const struct statx *stx)
+{
+    struct version v = version_of(stx);
+    pfs_note_seen(f, &v);
+}
+
 static void count_open(struct file *f)
 {
     lock_take(&f->lock);
@@ -106,7 +112,9 @@ static bool has_fd(struct file *f, bool write)
     return has;
 }
 
-static int open_fresh(struct file *f, struct pfs_node *n, bool write, const struct cred *c)
+/* *stx: what was opened looks like. */
+static int open_fresh(struct file *f, struct pfs_node *n, bool write, const struct cred *c,
+                      struct statx *stx)
 {
     int fd;
     int err = open_node(n, write, c, &fd);
@@ -114,15 +122,16 @@ static int open_fresh(struct file *f, struct pfs_node *n, bool write, const stru
         err = open_node(n, write, c, &fd);
     if (err)
         return err;
-    struct fid got;
-    err = fid_of_fd(fd, &got);
-    if (!err && !fid_eq(got, f->fid))
+    err = pfs_statx_fd(fd, stx);
+    if (!err && !fid_eq(fid_of(stx), f->fid))
         err = -ESTALE;
-    if (err)
+    if (err) {
         pfs_close_fd(fd);
-    else
-        pfs_install(f, fd, write);
-    return err;
+        return err;
+    }
+    note_seen(f, stx);
+    pfs_install(f, fd, write);
+    return 0;
 }
 
 void pfs_open_known(struct file *f)
@@ -155,17 +164,17 @@ static int open_by_path(struct file *f)
     free(path);
     if (err)
         return err;
-    struct version v = version_of(&stx);
-    pfs_note_seen(f, &v);
+    note_seen(f, &stx);
     pfs_install(f, fd, false);
     return 0;
 }
 
 int pfs_open_late(struct file *f, struct pfs_node *n)
 {
+    struct statx stx;
     if (has_fd(f, false))
         return 0;
-    return n ? open_fresh(f, n, false, NULL) : open_by_path(f);
+    return n ? open_fresh(f, n, false, NULL, &stx) : open_by_path(f);
 }
 
 static bool is_unlinked(struct file *f)
@@ -180,13 +189,8 @@ int pfs_open_file(struct file *f, struct pfs_node *n, bool write, const struct c
                   struct statx *stx)
 {
     count_open(f); /* first: what is there stays */
-    int err = 0;
-    if (c || !has_fd(f, write)) {
-        err = open_fresh(f, n, write, c);
-        if (err == -ESTALE && has_fd(f, write)) /* unlinked, and still open */
-            err = 0;
-    }
-    if (!err)
+    int err = c || !has_fd(f, write) ? open_fresh(f, n, write, c, stx) : pfs_file_stat(f, stx);
+    if (err == -ESTALE && has_fd(f, write)) /* unlinked, and still open */
         err = pfs_file_stat(f, stx);
     if (!err && stx->stx_nlink && is_unlinked(f))
         err = store_set_reborn(f);
@@ -246,9 +250,7 @@ static int stat_file(struct file *f, struct statx *stx)
 int pfs_file_stat(struct file *f, struct statx *stx)
 {
     int err = stat_file(f, stx);
-    if (err)
-        return err;
-    struct version v = version_of(stx);
-    pfs_note_seen(f, &v);
-    return 0;
+    if (!err)
+        note_seen(f, stx);
+    return err;
 }
