@@ -46,7 +46,8 @@ struct file {
     unsigned held;        /* store_hold's: nothing of it is evicted (f->lock) */
     struct range_op *ops; /* placement/range.h */
     struct snapshot *snapshots;
-    bool synced;       /* fsynced, or perhaps: nothing has changed since */
+    bool synced;            /* fsynced, or perhaps: nothing has changed since */
+    unsigned cover_changes; /* of what is covered, on their way to the disk (store_cover.c) */
     uint64_t change;   /* goes up with every change of bytes or size; starts at a random value per
                         object */
     struct file_pass { /* what the kernel serves from the data file: placement/store_pass.c */

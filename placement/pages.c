@@ -75,17 +75,25 @@ static uint64_t *bits(struct chunk_record *c, unsigned kind)
 
 /* ---- counted changes of [lo, hi] of a chunk ---- */
 
+static uint32_t put(struct chunk_record *c, unsigned kind, uint32_t lo, uint32_t hi, bool set)
+{
+    uint32_t n = bits_put(bits(c, kind), lo, hi, set);
+    if (n)
+        c->flags = (uint16_t)(c->flags & ~CHUNK_SYNCED);
+    return n;
+}
+
 static void put_valid(struct file *f, struct chunk_record *c, uint32_t lo, uint32_t hi, bool set)
 {
     uint32_t zeros = bits_count(bits(c, BITS_ZERO), lo, hi);
-    uint32_t n = bits_put(bits(c, BITS_VALID), lo, hi, set);
+    uint32_t n = put(c, BITS_VALID, lo, hi, set);
     if (set) {
         f->rec->valid += n;
         space_count((int64_t)n * PAGE, 0);
         return;
     }
-    bits_put(bits(c, BITS_ZERO), lo, hi, false);
-    bits_put(bits(c, BITS_COVERED), lo, hi, false);
+    put(c, BITS_ZERO, lo, hi, false);
+    put(c, BITS_COVERED, lo, hi, false);
     f->rec->valid -= n;
     f->rec->zero -= zeros;
     space_count(-(int64_t)(n - zeros) * PAGE, 0);
@@ -93,7 +101,7 @@ static void put_valid(struct file *f, struct chunk_record *c, uint32_t lo, uint3
 
 static void put_zero(struct file *f, struct chunk_record *c, uint32_t lo, uint32_t hi, bool set)
 {
-    uint32_t n = bits_put(bits(c, BITS_ZERO), lo, hi, set);
+    uint32_t n = put(c, BITS_ZERO, lo, hi, set);
     f->rec->zero = set ? f->rec->zero + n : f->rec->zero - n;
     space_count(set ? -(int64_t)n * PAGE : (int64_t)n * PAGE, 0);
 }
@@ -101,7 +109,7 @@ static void put_zero(struct file *f, struct chunk_record *c, uint32_t lo, uint32
 static void put_dirty(struct file *f, struct chunk_record *c, uint32_t lo, uint32_t hi, bool set)
 {
     bool was = bits_any(bits(c, BITS_DIRTY));
-    uint32_t n = bits_put(bits(c, BITS_DIRTY), lo, hi, set);
+    uint32_t n = put(c, BITS_DIRTY, lo, hi, set);
     f->rec->dirty = set ? f->rec->dirty + n : f->rec->dirty - n;
     space_count(0, set ? (int64_t)n * PAGE : -(int64_t)n * PAGE);
     if (set && !was)
@@ -294,14 +302,19 @@ void pages_end_fill(struct file *f, uint64_t first, uint64_t last)
 
 /* ---- leaving ---- */
 
-/* May it be evicted, but for who uses it now?  Only what the PFS has under the base version. */
+static bool is_on_pfs(const struct chunk_record *c, const struct file_core *k)
+{
+    return MIN((c->index + 1) * state_pages() * PAGE, k->size) <= k->base_end;
+}
+
+/* May it be evicted, but for who uses it now?  Only what the PFS has under the base version, also if
+ * a power loss leaves what the last fsync covered. */
 static bool may_go(struct file *f, struct chunk_record *c)
 {
-    const struct file_core *k = core(f);
-    uint64_t chunk = (uint64_t)state_pages() * PAGE;
-    uint64_t end = MIN((c->index + 1) * chunk, k->size);
+    const struct file_core *k = core(f), *covered = &f->rec->covered;
     return (k->flags & CORE_BASE) && !(k->flags & CORE_DELETED) && !(c->flags & CHUNK_WRITTEN) &&
-           end <= k->base_end && !bits_any(bits(c, BITS_DIRTY));
+           is_on_pfs(c, k) && (!covered->check || is_on_pfs(c, covered)) &&
+           !bits_any(bits(c, BITS_DIRTY));
 }
 
 static void free_chunk(struct file *f, struct chunk_record *c)
@@ -352,6 +365,8 @@ uint64_t pages_drop_from(struct file *f, uint64_t first)
         if ((c->index + 1) * pages <= first)
             continue;
         drop_span(f, c, first > c->index * pages ? (uint32_t)(first - c->index * pages) : 0);
+        if (c->flags & CHUNK_COVERED) /* the next fsync has the disk forget it */
+            f->rec->freed = 1;
         pages_settle(f, c);
     }
     return (before - (f->rec->valid - f->rec->zero)) * PAGE;
@@ -390,35 +405,57 @@ void pages_dirty_again(struct file *f, struct chunk_record *c, uint32_t bit)
     put_dirty(f, c, bit, bit, true);
 }
 
+/* Up to where the PFS has what is clean, whichever record a power loss leaves: this one or the one
+ * that the last fsync covered. */
+static uint64_t known_end(const struct file *f)
+{
+    const struct file_core *k = &f->rec->covered;
+    return k->check ? MIN(core(f)->base_end, k->base_end) : core(f)->base_end;
+}
+
 /* What a power loss must not take from this chunk: its dirty pages, and clean ones beyond what the
  * PFS has under a version that is known: those that a flush has cleaned that has not ended. */
-static bool cover_chunk(struct file *f, struct chunk_record *c)
+static void cover_chunk(struct file *f, struct chunk_record *c)
 {
     const uint64_t *dirty = bits(c, BITS_DIRTY), *valid = bits(c, BITS_VALID);
     uint64_t *covered = bits(c, BITS_COVERED), first = c->index * state_pages();
-    uint64_t known = core(f)->base_end < core(f)->size ? page_of(core(f)->base_end) : UINT64_MAX;
-    bool changed = false;
+    uint64_t end = known_end(f), known = end < core(f)->size ? page_of(end) : UINT64_MAX;
     for (uint32_t w = 0; w < state_words(); w++) {
         uint64_t want = dirty[w];
         for (uint32_t i = w * 64; valid[w] & ~want && i < w * 64 + 64 && i < state_pages(); i++)
             want |= first + i >= known ? valid[w] & UINT64_C(1) << i % 64 : 0;
-        changed |= covered[w] != want;
+        if (covered[w] != want)
+            c->flags = (uint16_t)(c->flags & ~CHUNK_SYNCED);
         covered[w] = want;
+        c->flags |= want ? CHUNK_COVERED : 0;
     }
-    return changed;
+}
+
+/* All of its bits count on the disk, not only which are covered: a page may have been cleaned, or
+ * punched, and written again. */
+static int sync_chunk(struct chunk_record *c)
+{
+    if (c->flags & CHUNK_SYNCED)
+        return 0;
+    int err = slab_sync(c, sizeof(*c) + BITS_KINDS * state_words() * 8);
+    if (!err)
+        c->flags |= CHUNK_SYNCED;
+    if (!err && !bits_any(bits(c, BITS_COVERED)))
+        c->flags = (uint16_t)(c->flags & ~CHUNK_COVERED);
+    return err;
 }
 
 int pages_cover(struct file *f)
 {
     struct chunk_record *c;
-    bool beyond = core(f)->base_end < core(f)->size;
+    bool beyond = known_end(f) < core(f)->size;
     uint64_t left = f->rec->dirty; /* chunks with dirty pages come first */
     int err = 0;
     for (uint32_t no = f->rec->first_chunk; (left || beyond) && (c = state_chunk_at(no));
          no = c->file_next) {
         left -= bits_count(bits(c, BITS_DIRTY), 0, state_pages() - 1);
-        bool changed = cover_chunk(f, c);
-        int e = changed ? slab_sync(c, sizeof(*c) + BITS_KINDS * state_words() * 8) : 0;
+        cover_chunk(f, c);
+        int e = sync_chunk(c);
         err = err ? err : e;
     }
     return err;
@@ -427,21 +464,26 @@ int pages_cover(struct file *f)
 /* ---- eviction ---- */
 
 /* A power loss would bring back what is punched here, as zeros, and for the PFS: the record that an
- * fsync has written says that these pages are dirty and covered, until the disk knows better.  With
- * a range on the chunk; drops f->lock meanwhile. */
+ * fsync has written says that these pages are dirty and covered, until the disk knows better.  What
+ * is covered at all comes first: before the disk knows that the PFS has these pages they must not
+ * go.  With a range on the chunk; drops f->lock meanwhile. */
 static int uncover_chunk(struct file *f, struct chunk_record *c)
 {
     uint64_t *covered = bits(c, BITS_COVERED);
     size_t size = state_words() * sizeof(*covered);
-    if (!f->rec->covered.check || !bits_any(covered))
-        return 0;
+    int err = store_cover_settle(f);
+    if (err || !f->rec->covered.check || !(c->flags & CHUNK_COVERED))
+        return err;
     memset(covered, 0, size);
+    c->flags = (uint16_t)(c->flags & ~CHUNK_SYNCED);
     lock_drop(&f->lock);
-    int err = slab_sync(c, sizeof(*c) + BITS_KINDS * size);
+    err = slab_sync(c, sizeof(*c) + BITS_KINDS * size);
     lock_take(&f->lock);
     if (err) {
         memcpy(covered, bits(c, BITS_VALID), size); /* no less than they were */
         log_error("the cache's disk: writing a record: %s", strerror(-err));
+    } else {
+        c->flags = (uint16_t)(c->flags & ~CHUNK_COVERED);
     }
     return err;
 }

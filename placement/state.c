@@ -196,13 +196,13 @@ uint64_t state_chunks(void)
 
 int state_sync_freed(struct file_record *r)
 {
+    lock_take(&state.growing); /* who finds nothing to do has waited for who does it */
     lock_take(&state.lock);
     bool files = state.file_freed, chunks = r->freed;
     state.file_freed = false;
     state.chunk_freed &= !chunks;
     lock_drop(&state.lock);
     r->freed = 0;
-    lock_take(&state.growing);
     int err = files ? slabs_sync(&state.files) : 0;
     int e = chunks ? slabs_sync(&state.chunks) : 0;
     lock_drop(&state.growing);

@@ -139,7 +139,10 @@ enum chunk_flags {
     CHUNK_HASH = 2,    /* hash is XXH3-64 of the chunk's bytes */
     CHUNK_WRITTEN = 4, /* written since the base version was set: its bytes are not on the PFS under
                           that version */
-    CHUNK_ALL = 7,
+    /* made again at start: */
+    CHUNK_SYNCED = 8,   /* the disk has its bits as they are, since the last fsync */
+    CHUNK_COVERED = 16, /* the disk may have it with covered pages */
+    CHUNK_ALL = 31,
 };
 
 struct chunk_record {

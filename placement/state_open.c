@@ -234,6 +234,8 @@ static void look_at_chunk_slot(uint32_t no, struct state_report *rep)
     }
     struct file_record *r = file_slot(index_find_file(c->fid));
     c->self = no;
+    c->flags = (uint16_t)(c->flags & ~(CHUNK_SYNCED | CHUNK_COVERED));
+    c->flags |= count_bits(c, BITS_COVERED) ? CHUNK_COVERED : 0;
     c->lru_next = c->lru_prev = SLOT_OFF_LIST;
     count_chunk(r, c, true);
     index_add_chunk(no);

@@ -33,12 +33,14 @@ int store_cover(struct file *f)
     struct file_core k = *core(f);
     k.size = MIN(k.size, size); /* the kernel's writers went on, and a sample has found it longer */
     bool said = is_said(f, &k);
+    if (!err)
+        err = state_sync_freed(f->rec); /* before a record that is new is covered in its place */
+    if (!err && !said)
+        err = store_cover_settle(f);
     if (!err && !said)
         err = pages_cover(f);
     if (!err && !said)
         err = state_path_sync(f->rec);
-    if (!err)
-        err = state_sync_freed(f->rec);
     if (err)
         return err;
     unsigned uncovered = f->pass.uncovered;
@@ -72,6 +74,11 @@ int store_sync(struct file *f)
 
 /* ---- what is covered changes ---- */
 
+int store_cover_settle(struct file *f)
+{
+    return f->cover_changes ? slab_sync(f->rec, sizeof(*f->rec)) : 0;
+}
+
 /* With f->lock, which is dropped meanwhile: `next` is what is covered from now on.  On error it is
  * what it was, since that is what a power loss may leave, and the next call tries again. */
 static int change_covered(struct file *f, struct file_core next)
@@ -79,11 +86,13 @@ static int change_covered(struct file *f, struct file_core next)
     struct file_core was = f->rec->covered;
     f->rec->covered = next;
     store_not_covered(f);
+    f->cover_changes++;
     lock_drop(&f->lock);
     int err = slab_sync(f->rec, sizeof(*f->rec));
     if (err)
         log_error("the cache's disk: writing a record: %s", strerror(-err));
     lock_take(&f->lock);
+    f->cover_changes--;
     if (err && !memcmp(&f->rec->covered, &next, sizeof(next)))
         f->rec->covered = was;
     return err;

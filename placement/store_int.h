@@ -98,6 +98,9 @@ int store_cover(struct file *f);
  * beyond `size` must not, the rest stays.  cover_flushing: it stays, and the PFS file's version will
  * differ by our own doing.  cover_flushed: it stays, on the new base. */
 int store_uncover(struct file *f);
+/* Before a chunk's record is written as not covered any more: what the file's says of it, which is
+ * perhaps on its way, is on the disk.  -errno. */
+int store_cover_settle(struct file *f);
 int store_cover_cut(struct file *f, uint64_t size);
 int store_cover_flushing(struct file *f);
 int store_cover_flushed(struct file *f);

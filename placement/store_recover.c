@@ -189,6 +189,12 @@ static bool is_beyond_base(struct chunk_record *c, uint32_t bit, const struct fi
            MIN(at + PAGE, k->size) > k->base_end;
 }
 
+/* Of a flush that did not end, beyond what the PFS keeps of it: back_to_covered cuts it off. */
+static bool is_news(struct chunk_record *c, uint32_t bit, const struct file_core *k)
+{
+    return is_beyond_base(c, bit, k) && (c->index * state_pages() + bit) * PAGE >= k->base_end;
+}
+
 /* Drops what was not dirty and covered; returns the dirty bytes among it.  What a flush that did not
  * end had cleaned is dirty again. */
 static uint64_t drop_uncovered(struct file *f)
@@ -206,7 +212,7 @@ static uint64_t drop_uncovered(struct file *f)
                 pages_dirty_again(f, c, i);
             if (keep && bit_get(dirty, i))
                 continue;
-            lost += bit_get(dirty, i) ? PAGE : 0;
+            lost += bit_get(dirty, i) || is_news(c, i, core(f)) ? PAGE : 0;
             pages_forget(f, c, i);
         }
         pages_settle(f, c);
@@ -246,9 +252,9 @@ static int back_to_covered(struct file *f)
     bool older = f->rec->covered.check != core(f)->check;
     struct file_core *c = core_change(f->rec);
     *c = f->rec->covered;
-    /* The flush that did not end may have put there what came after the fsync: where this is a hole
-     * now the PFS is to have one, too. */
-    if (c->flags & CORE_FLUSHING)
+    /* A flush may have put there what came after the fsync, one that did not end or one of a longer
+     * file: where this is a hole now, or is made longer, the PFS is to have one, too. */
+    if (c->flags & CORE_FLUSHING || (c->flags & CORE_BASE && c->base.size > c->base_end))
         c->cut = MIN(c->cut, c->base_end);
     store_commit(f);
     uint64_t lost = drop_uncovered(f);
@@ -314,8 +320,8 @@ static const char *doubt_of(const struct recovery *rv, struct file *f)
         return "the record of its fsync is damaged";
     if (rv->rep->damaged_slabs || rv->rep->torn_chunks)
         return "the cache's records are damaged";
-    if (f->rec->doubled == DOUBLED_COVERED)
-        return "its fsync covers two records of one chunk";
+    if (f->rec->doubled == DOUBLED_COVERED || (f->rec->doubled && !rv->rep->power_loss))
+        return "there are two records of one chunk";
     return NULL;
 }
 
