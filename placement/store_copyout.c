@@ -271,8 +271,8 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
         c->flags &= ~(uint32_t)(CORE_DIRTY | CORE_MTIME_SET);
     }
     store_commit(f);
-    pages_settle_all(f, true);
     int failed = clean ? end_clean(f) : store_cover_flushed(f);
+    pages_settle_all(f, true); /* what may be evicted follows from both */
     lock_drop(&f->lock);
     if (err)
         *err = failed;

@@ -138,12 +138,12 @@ done
 # The nodes' pings are among the messages: 30 to 50 hundredths are left for them.
 measure "stat: not known" stat 320 160
 measure "stat: known" stat 0 50
-SETTLE=7 measure "read: known, not cached" read 1750 480
+SETTLE=7 measure "read: known, not cached" read 1650 480
 SETTLE=7 measure "read a large file: each MiB" large 500 450 32
 measure "read: known, cached" read 0 160
 measure "name that is not there" absent 220 50
 measure "chmod: known" chmod 1050 230
-measure "overwrite: cached" overwrite 1250 380
+measure "overwrite: cached" overwrite 1150 380
 measure "create and write" create 950 380
 measure "read: just written here" read-new 110 50
 measure "mkdir" mkdir 1050 50
@@ -153,7 +153,7 @@ measure "rename: not known" rename 2150 400
 measure "list with attributes" list 350 60
 measure "list with attributes: again" list 1300 1500 1
 measure "immutable: stat, not known" "fixed stat" 320 50
-SETTLE=7 measure "immutable: read, not cached" "fixed read" 1750 480
+SETTLE=7 measure "immutable: read, not cached" "fixed read" 1650 480
 measure "immutable: read, cached" "fixed read" 0 50
 measure "immutable: stat after a read" "fixed stat" 0 50
 measure "immutable: name that is not there" "fixed absent" 220 50
