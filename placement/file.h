@@ -48,6 +48,7 @@ struct file {
     struct snapshot *snapshots;
     bool synced;            /* fsynced, or perhaps: nothing has changed since */
     unsigned cover_changes; /* of what is covered, on their way to the disk (store_cover.c) */
+    bool cover_failed;      /* the last one may be there, or not */
     uint64_t change;   /* goes up with every change of bytes or size; starts at a random value per
                         object */
     struct file_pass { /* what the kernel serves from the data file: placement/store_pass.c */

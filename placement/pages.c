@@ -432,10 +432,10 @@ static void cover_chunk(struct file *f, struct chunk_record *c)
 }
 
 /* All of its bits count on the disk, not only which are covered: a page may have been cleaned, or
- * punched, and written again. */
+ * punched, and written again.  What never was covered is dropped anyway. */
 static int sync_chunk(struct chunk_record *c)
 {
-    if (c->flags & CHUNK_SYNCED)
+    if (c->flags & CHUNK_SYNCED || !(c->flags & CHUNK_COVERED))
         return 0;
     int err = slab_sync(c, sizeof(*c) + BITS_KINDS * state_words() * 8);
     if (!err)
@@ -479,12 +479,10 @@ static int uncover_chunk(struct file *f, struct chunk_record *c)
     lock_drop(&f->lock);
     err = slab_sync(c, sizeof(*c) + BITS_KINDS * size);
     lock_take(&f->lock);
-    if (err) {
-        memcpy(covered, bits(c, BITS_VALID), size); /* no less than they were */
+    if (err)
         log_error("the cache's disk: writing a record: %s", strerror(-err));
-    } else {
+    else
         c->flags = (uint16_t)(c->flags & ~CHUNK_COVERED);
-    }
     return err;
 }
 

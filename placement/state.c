@@ -205,7 +205,6 @@ int state_sync_freed(struct file_record *r)
     r->freed = 0;
     int err = files ? slabs_sync(&state.files) : 0;
     int e = chunks ? slabs_sync(&state.chunks) : 0;
-    lock_drop(&state.growing);
     if (err || e) { /* once more the next time */
         lock_take(&state.lock);
         state.file_freed |= files;
@@ -213,6 +212,7 @@ int state_sync_freed(struct file_record *r)
         lock_drop(&state.lock);
         r->freed |= chunks;
     }
+    lock_drop(&state.growing);
     return err ? err : e;
 }
 

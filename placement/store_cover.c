@@ -20,6 +20,27 @@ static bool is_said(const struct file *f, const struct file_core *k)
     return !memcmp(&c, k, offsetof(struct file_core, check));
 }
 
+/* With f->lock, which is dropped meanwhile. */
+static int sync_record(struct file *f)
+{
+    f->cover_changes++;
+    lock_drop(&f->lock);
+    int err = slab_sync(f->rec, sizeof(*f->rec));
+    lock_take(&f->lock);
+    f->cover_changes--;
+    f->cover_failed = err;
+    return err;
+}
+
+int store_cover_settle(struct file *f)
+{
+    if (!f->cover_changes && !f->cover_failed)
+        return 0;
+    int err = slab_sync(f->rec, sizeof(*f->rec));
+    f->cover_failed = err;
+    return err;
+}
+
 /* First the bytes, then what says that they are there: a record that survives a power loss tells
  * the truth.  That of a file which the kernel writes leaves its time to the data file, so that an
  * fsync after a rewrite is that of the data file alone.  Not the size: a file system may have written
@@ -32,6 +53,7 @@ int store_cover(struct file *f)
     lock_take(&f->lock);
     struct file_core k = *core(f);
     k.size = MIN(k.size, size); /* the kernel's writers went on, and a sample has found it longer */
+    k.base_end = MIN(k.base_end, k.size);
     bool said = is_said(f, &k);
     if (!err)
         err = state_sync_freed(f->rec); /* before a record that is new is covered in its place */
@@ -49,12 +71,8 @@ int store_cover(struct file *f)
         k = f->rec->covered;
     f->rec->covered = k;
     f->synced = true;
-    lock_drop(&f->lock);
-    err = said ? 0 : slab_sync(f->rec, sizeof(*f->rec));
-    lock_take(&f->lock);
+    err = said ? 0 : sync_record(f);
     f->pass.covered = !err && is_pass(f) && f->pass.uncovered == uncovered;
-    if (err)
-        f->rec->covered.check = 0; /* once more the next time */
     return err;
 }
 
@@ -65,7 +83,7 @@ int store_sync(struct file *f)
     lock_take(&f->lock);
     range_begin(f, &op, RANGE_READ, 0, UINT64_MAX); /* no write is half done meanwhile */
     store_pass_look(f);
-    if (is_dirty(f) && (is_pass(f) || f->rec->covered.check != core(f)->check))
+    if (is_dirty(f) && (is_pass(f) || f->cover_failed || f->rec->covered.check != core(f)->check))
         err = store_cover(f);
     range_end(f, &op);
     lock_drop(&f->lock);
@@ -74,11 +92,6 @@ int store_sync(struct file *f)
 
 /* ---- what is covered changes ---- */
 
-int store_cover_settle(struct file *f)
-{
-    return f->cover_changes ? slab_sync(f->rec, sizeof(*f->rec)) : 0;
-}
-
 /* With f->lock, which is dropped meanwhile: `next` is what is covered from now on.  On error it is
  * what it was, since that is what a power loss may leave, and the next call tries again. */
 static int change_covered(struct file *f, struct file_core next)
@@ -86,13 +99,9 @@ static int change_covered(struct file *f, struct file_core next)
     struct file_core was = f->rec->covered;
     f->rec->covered = next;
     store_not_covered(f);
-    f->cover_changes++;
-    lock_drop(&f->lock);
-    int err = slab_sync(f->rec, sizeof(*f->rec));
+    int err = sync_record(f);
     if (err)
         log_error("the cache's disk: writing a record: %s", strerror(-err));
-    lock_take(&f->lock);
-    f->cover_changes--;
     if (err && !memcmp(&f->rec->covered, &next, sizeof(next)))
         f->rec->covered = was;
     return err;
@@ -102,7 +111,7 @@ int store_uncover(struct file *f)
 {
     struct file_core k = f->rec->covered;
     if (!k.check)
-        return 0;
+        return f->cover_failed ? store_cover_settle(f) : 0;
     k.check = 0;
     return change_covered(f, k);
 }

@@ -120,7 +120,7 @@ def explain(file, got, at, records):
     return text
 
 
-def check_bytes(file, got, states, doubt, history, power_cut=False, suspect=False):
+def check_bytes(file, got, states, doubt, history, power_cut=False, suspect=False, holes=False):
     """Every byte is that of one of the states, in blocks first, as most are."""
     sizes = sizes_of(states, doubt, power_cut)
     if len(got) not in sizes:
@@ -128,7 +128,7 @@ def check_bytes(file, got, states, doubt, history, power_cut=False, suspect=Fals
                     "\n    ".join(str(r) for r in history[-12:]))
     if got in states:
         return
-    cut = zeros_from(file, power_cut, suspect)
+    cut = 0 if holes else zeros_from(file, power_cut, suspect)
     for at in range(0, len(got), BLOCK):
         block = got[at:at + BLOCK]
         if any(s[at:at + BLOCK] == block for s in states):
@@ -185,9 +185,9 @@ class Files:
         if name in self.by_name:
             self.removed.setdefault(name, []).append(self.by_name[name])
 
-    def check_returned(self, name, got):
+    def check_returned(self, name, got, holes):
         """A file that was removed, or replaced, and of which a power cut took the note that it was: it is as any
-        other file after one."""
+        other file after one. `holes`: the log says that some of its bytes were only on the PFS."""
         doubt = self.doubt
         files = list(self.removed.get(name, []))
         if doubt and name in self.by_name and name == (doubt.to if doubt.op == "rename" else doubt.name):
@@ -195,7 +195,7 @@ class Files:
         problem = Wrong(f"{name}: came back, but was never removed")
         for file in files:
             try:
-                check_bytes(file, got, file.states(True), None, self.history.get(id(file), []), True, True)
+                check_bytes(file, got, file.states(True), None, self.history.get(id(file), []), True, True, holes)
                 return
             except Wrong as e:
                 problem = e

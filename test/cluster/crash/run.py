@@ -147,7 +147,10 @@ class Lane:
 
     def read(self, name):
         with open(os.path.join(self.node.mount, name), "rb") as f:
-            data = f.read()
+            try:
+                data = f.read()
+            except OSError as e:
+                raise Wrong(f"{name}: it can not be read: {e}")
             if os.fstat(f.fileno()).st_size != len(data):
                 raise Wrong(f"{name}: {len(data)} bytes read, its size is {os.fstat(f.fileno()).st_size}")
         return data
@@ -174,7 +177,8 @@ class Lane:
             base = name.partition(CONFLICT)[0]
             if not any(f"conflict: {base}: " in line and name in line for line in lines):
                 raise Wrong(f"{name}: nothing names it")
-            files.check_returned(base, self.read(name))
+            holes = any(f"conflict: {name}: " in line and ": holes" in line for line in lines)
+            files.check_returned(base, self.read(name), holes)
             os.unlink(os.path.join(self.node.mount, name))
         return [n for n in listing if CONFLICT not in n]
 
