@@ -244,6 +244,15 @@ static int pass_back_to_covered(struct file *f)
     return err && err != -ENOENT ? err : datafile_resize(f, core(f)->size);
 }
 
+/* One that was made after the fsync may not have come to the disk, though the record tells of it:
+ * without pages there is nothing to miss.  With some, reads say EIO. */
+static void lacks_data_file(struct file *f)
+{
+    struct stat st;
+    if (f->rec->valid == f->rec->zero && datafile_stat(f, &st) == -ENOENT)
+        f->rec->data_made = DATA_NONE;
+}
+
 static int back_to_covered(struct file *f)
 {
     char path[STATE_PATH_MAX + 1];
@@ -263,6 +272,7 @@ static int back_to_covered(struct file *f)
         log_error("power loss: %s: what was written to it after its last fsync is lost (%llu bytes "
                   "of pages): kept as fsynced",
                   name_of(f->rec, path), (unsigned long long)lost);
+    lacks_data_file(f);
     return store_punch_invalid(f); /* bytes may have come to the disk without their record */
 }
 

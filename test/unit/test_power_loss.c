@@ -556,6 +556,28 @@ START_TEST(the_pfs_file_is_cut_to_what_was_fsynced)
 }
 END_TEST
 
+/* The record tells of the data file, its name had not come to the disk. */
+START_TEST(a_data_file_that_was_made_after_the_fsync_is_not_missed)
+{
+    uint64_t fill;
+    char path[300];
+    uint8_t zeros[5000] = {0};
+    struct file *f = new_file(1, "longer");
+    ck_assert_int_eq(store_truncate(f, 100000, &fill), 0);
+    ck_assert_int_eq(store_sync(f), 0);
+    write_ok(f, data, 5000, 50000);
+    file_put(f);
+    power_loss();
+    data_path(fid_n(1), path);
+    ck_assert_int_eq(unlink(path), 0);
+    open_store(LIMIT, CHUNK);
+    f = file_find(fid_n(1));
+    ck_assert_ptr_nonnull(f);
+    read_is(f, zeros, 5000, 50000);
+    file_put(f);
+}
+END_TEST
+
 static struct file *after_boot(uint64_t n)
 {
     power_loss();
@@ -686,6 +708,7 @@ int main(void)
     tcase_add_test(t, what_the_disk_does_not_know_to_be_flushed_is_not_evicted);
     tcase_add_test(t, what_was_cut_off_does_not_come_back_after_the_next_fsync);
     tcase_add_test(t, the_pfs_file_is_cut_to_what_was_fsynced);
+    tcase_add_test(t, a_data_file_that_was_made_after_the_fsync_is_not_missed);
     tcase_add_test(t, a_page_read_after_an_fsync_puts_nothing_in_doubt);
     tcase_add_test(t, what_a_flush_took_after_an_fsync_puts_nothing_in_doubt);
     tcase_add_test(t, two_records_of_a_chunk_put_nothing_in_doubt);
