@@ -36,11 +36,24 @@ static void lie_garbage(uint64_t to)
         send_free(s);
 }
 
+/* Which is next for that node: each one hears all. */
+static unsigned next_lie(uint64_t node)
+{
+    static struct {
+        uint64_t node;
+        unsigned turn;
+    } asked[16];
+    unsigned i = 0;
+    while (i < 15 && asked[i].node && asked[i].node != node)
+        i++;
+    asked[i].node = node;
+    return asked[i].turn++ % LIES;
+}
+
 /* Network thread. */
 static void lie_about(struct msg *m, int pfs_fd, size_t chunk_size)
 {
-    static unsigned turn;
-    unsigned how = turn++ % LIES;
+    unsigned how = next_lie(m->head.sender);
     struct msg *r = msg_new(how == 0 ? MSG_PONG : MSG_CHUNK);
     if (how == 0) { /* another kind */
         lie_garbage(m->head.sender);

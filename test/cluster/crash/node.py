@@ -46,6 +46,7 @@ class Node:
         self.own = os.path.join(options.work, self.name)  # logs and records
         self.log = os.path.join(self.own, "log")
         self.cache = os.path.join(options.work, f"cache-{self.name}")
+        self.cache_size = "3M" if lane % 3 == 2 else "64M"  # of the smaller ones much is evicted
         self.process = None
         self.output = os.path.join(self.own, "output")  # what it says before the log is open
         self.read_so_far = {self.log: 0, self.output: 0}
@@ -57,8 +58,8 @@ class Node:
 
     def command(self, flush_wait):
         return [self.options.eddyfs, "-f", "--node", self.name, "--listen", "127.0.0.1", "--session", self.name,
-                "--session-dir", self.truth + ".sessions", "--cache-dir", self.cache, "--cache-size", "64M",
-                "--chunk-size", "64K", "--log", self.log, "--flush-wait", str(flush_wait),
+                "--session-dir", self.truth + ".sessions", "--cache-dir", self.cache, "--cache-size",
+                self.cache_size, "--chunk-size", "64K", "--log", self.log, "--flush-wait", str(flush_wait),
                 *self.options.eddyfs_options, self.below, self.mount]
 
     def start(self, flush_wait):
