@@ -26,10 +26,7 @@ START_TEST(a_truncation_keeps_what_was_fsynced_of_the_rest)
     ck_assert_int_eq(store_sync(f), 0);
     ck_assert_int_eq(store_truncate(f, 70000, &fill), 0);
     file_put(f);
-    power_loss();
-    open_store(LIMIT, CHUNK);
-    f = file_find(fid_n(1));
-    ck_assert_ptr_nonnull(f);
+    f = after_boot(1);
     store_info(f, &info);
     ck_assert(info.dirty);
     ck_assert_uint_eq(info.size, 70000);
@@ -152,10 +149,7 @@ START_TEST(what_was_appended_after_the_fsync_is_lost_and_the_rest_is_as_fsynced)
     ck_assert_int_eq(store_sync(f), 0);
     write_ok(f, data + 50000, 70000, 50000);
     file_put(f);
-    power_loss();
-    open_store(LIMIT, CHUNK);
-    f = file_find(fid_n(2));
-    ck_assert_ptr_nonnull(f);
+    f = after_boot(2);
     store_info(f, &info);
     ck_assert_uint_eq(info.size, 50000);
     ck_assert(info.dirty);

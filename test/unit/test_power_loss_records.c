@@ -2,28 +2,32 @@
  * there after a power loss may be of different ages, and what was fsynced is there all the same. */
 #include "power_loss.h"
 
+/* The file stays dirty: 10 bytes at `off` come meanwhile. */
+static void flush_beside_a_write(struct file *f, uint64_t off)
+{
+    struct snapshot *s;
+    struct file_info info;
+    store_info(f, &info);
+    ck_assert_int_eq(store_flush_begins(f), 0);
+    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
+    write_ok(f, data, 10, off);
+    store_snapshot_done(s, true);
+    struct version v = version_n(info.size, 50);
+    ck_assert(!store_flushed(f, &v, info.change, NULL));
+}
+
 /* The punch can be on the disk before the record is. */
 START_TEST(what_was_evicted_after_an_fsync_does_not_come_back_as_zeros)
 {
     struct file *f = new_file(2, "log");
-    struct file_info info;
     struct snapshot *s;
     write_ok(f, data, 2 * CHUNK, 0);
     ck_assert_int_eq(store_sync(f), 0);
     disk_begins();
-    store_info(f, &info);
-    store_flush_begins(f);
-    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
-    write_ok(f, data, 10, CHUNK); /* so that the file stays dirty */
-    store_snapshot_done(s, true);
-    struct version v = version_n(info.size, 50);
-    ck_assert(!store_flushed(f, &v, info.change, NULL));
+    flush_beside_a_write(f, CHUNK);
     ck_assert(pages_evict(fid_n(2), 0));
     file_put(f);
-    power_loss();
-    open_store(LIMIT, CHUNK);
-    f = file_find(fid_n(2));
-    ck_assert_ptr_nonnull(f);
+    f = after_boot(2);
     ck_assert_uint_eq(store_pin(f, 0, CHUNK), 0); /* the PFS has it */
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
     ck_assert_uint_eq(s->bytes, CHUNK);
@@ -49,10 +53,7 @@ START_TEST(what_was_flushed_between_two_fsyncs_is_covered_again)
     write_ok(f, data + 100, 2 * CHUNK, 0);
     ck_assert_int_eq(store_sync(f), 0);
     file_put(f);
-    power_loss();
-    open_store(LIMIT, CHUNK);
-    f = file_find(fid_n(2));
-    ck_assert_ptr_nonnull(f);
+    f = after_boot(2);
     store_info(f, &info);
     ck_assert_uint_eq(info.dirty_bytes, 2 * CHUNK);
     read_is(f, data + 100, 2 * CHUNK, 0);
@@ -72,10 +73,7 @@ START_TEST(what_was_punched_between_two_fsyncs_is_no_hole)
     write_ok(f, data + PAGE, PAGE, PAGE);
     ck_assert_int_eq(store_sync(f), 0);
     file_put(f);
-    power_loss();
-    open_store(LIMIT, CHUNK);
-    f = file_find(fid_n(2));
-    ck_assert_ptr_nonnull(f);
+    f = after_boot(2);
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
     ck_assert_uint_eq(s->bytes, CHUNK);
     for (size_t i = 0; i < s->nruns; i++)
@@ -113,10 +111,7 @@ START_TEST(what_the_disk_does_not_know_to_be_flushed_is_not_evicted)
     files_fail = false;
     ck_assert(!pages_evict(fid_n(2), 0));
     file_put(f);
-    power_loss();
-    open_store(LIMIT, CHUNK);
-    f = file_find(fid_n(2));
-    ck_assert_ptr_nonnull(f);
+    f = after_boot(2);
     read_is(f, data, CHUNK, 0);
     file_put(f);
 }
@@ -151,10 +146,7 @@ START_TEST(what_was_cut_off_does_not_come_back_after_the_next_fsync)
     ck_assert_int_eq(store_sync(f), 0);
     ck_assert(pages_evict(fid_n(2), 0));
     file_put(f);
-    power_loss();
-    open_store(LIMIT, CHUNK);
-    f = file_find(fid_n(2));
-    ck_assert_ptr_nonnull(f);
+    f = after_boot(2);
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
     ck_assert_uint_eq(s->runs[0].off, CHUNK);
     store_snapshot_done(s, false);
@@ -172,18 +164,9 @@ START_TEST(the_pfs_file_is_cut_to_what_was_fsynced)
     write_ok(f, data, 5000, 0);
     ck_assert_int_eq(store_sync(f), 0);
     write_ok(f, data, 100000, 5000);
-    store_info(f, &info);
-    ck_assert_int_eq(store_flush_begins(f), 0);
-    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
-    write_ok(f, data, 10, 0); /* so that the file stays dirty */
-    store_snapshot_done(s, true);
-    struct version v = version_n(info.size, 50);
-    ck_assert(!store_flushed(f, &v, info.change, NULL));
+    flush_beside_a_write(f, 0);
     file_put(f);
-    power_loss();
-    open_store(LIMIT, CHUNK);
-    f = file_find(fid_n(2));
-    ck_assert_ptr_nonnull(f);
+    f = after_boot(2);
     store_info(f, &info);
     ck_assert_uint_eq(info.size, 5000);
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
