@@ -182,18 +182,27 @@ static void drop_chunk(struct chunk_record *c, uint32_t no)
     slab_put(&state.chunks, no);
 }
 
+static bool is_covered(struct chunk_record *c)
+{
+    return count_bits(c, BITS_COVERED) > 0;
+}
+
+/* Beyond what was fsynced a chunk was cut off, and made again: nothing there counts. */
+static void note_doubled(struct file_record *r, struct chunk_record *c, struct chunk_record *known)
+{
+    if (c->index * state.chunk_size >= r->covered.size)
+        return;
+    bool both = is_covered(c) && is_covered(known);
+    r->doubled = both ? DOUBLED_COVERED : MAX(r->doubled, (uint32_t)DOUBLED);
+}
+
 /* Two records of one chunk: the older one was freed, and that has not come to the disk.  It is not
  * what an fsync covered: what had been was uncovered first (pages_evict) or cut off, or the fsync
  * that covered the newer one would have written that it was free (state_sync_freed).  So the covered
- * one is right; without any, nothing of the chunk counts after a power loss.  True: the one that is
- * known goes. */
-static bool is_better(struct file_record *r, struct chunk_record *c, struct chunk_record *known)
+ * one is right; without any, nothing of the chunk counts after a power loss. */
+static bool is_better(struct chunk_record *c, struct chunk_record *known)
 {
-    bool covered = count_bits(c, BITS_COVERED), was = count_bits(known, BITS_COVERED);
-    /* beyond what was fsynced, it was cut off, and made again: nothing there counts */
-    if (c->index * state.chunk_size < r->covered.size)
-        r->doubled = covered && was ? DOUBLED_COVERED : MAX(r->doubled, (uint32_t)DOUBLED);
-    return covered && !was;
+    return is_covered(c) && !is_covered(known);
 }
 
 /* After a power loss pages of the slabs are of different ages, each as it was at one time: a record
@@ -216,7 +225,8 @@ static bool take_chunk(struct chunk_record *c, struct state_report *rep)
     if (known == SLOT_NONE)
         return true;
     rep->stray_chunks++;
-    if (!is_better(file_slot(file), c, chunk_slot(known)))
+    note_doubled(file_slot(file), c, chunk_slot(known));
+    if (!is_better(c, chunk_slot(known)))
         return false;
     count_chunk(file_slot(file), chunk_slot(known), false);
     chunk_list_remove(file_slot(file), chunk_slot(known));
@@ -235,7 +245,7 @@ static void look_at_chunk_slot(uint32_t no, struct state_report *rep)
     struct file_record *r = file_slot(index_find_file(c->fid));
     c->self = no;
     c->flags = (uint16_t)(c->flags & ~(CHUNK_SYNCED | CHUNK_COVERED));
-    c->flags |= count_bits(c, BITS_COVERED) ? CHUNK_COVERED : 0;
+    c->flags |= is_covered(c) ? CHUNK_COVERED : 0;
     c->lru_next = c->lru_prev = SLOT_OFF_LIST;
     count_chunk(r, c, true);
     index_add_chunk(no);
