@@ -173,10 +173,15 @@ void store_pass_close(struct file *f, unsigned life, bool write)
     }
     if (is_pass(f) && (write || !f->pass.closed)) /* closed: nothing came since the last look */
         pass_settle_unflushed(f);
+    /* Proved here, as it is for nearly each small file, no sample has to */
+    bool closed = write && is_pass(f) && pass_nobody_stores(f);
+    f->pass.closed |= closed;
     bool dirty = write && is_dirty(f) && !store_pass_flushed(f);
     lock_drop(&f->lock);
     if (dirty)
         pass_tell_changed(f);
+    if (closed)
+        (void)pass_unwatch(f);
 }
 
 int store_pass_renew(struct file *f)

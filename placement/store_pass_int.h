@@ -9,6 +9,8 @@
 /* ---- store_pass_watch.c: without f->lock ---- */
 /* On the list of those that are sampled, until nobody can store into it any more. */
 void pass_watch(struct file *f);
+/* Off it: nobody can, as was found.  False: it stays, as it was opened meanwhile. */
+bool pass_unwatch(struct file *f);
 void pass_wake_sampler(void);
 void pass_tell_changed(struct file *f); /* to whom store_on_pass named */
 

@@ -43,7 +43,7 @@ void pass_wake_sampler(void)
         wake();
 }
 
-static void unwatch(struct file *f)
+static void take_off(struct file *f)
 {
     lock_take(&watch.lock);
     bool listed = f->pass.prev;
@@ -57,6 +57,23 @@ static void unwatch(struct file *f)
     lock_drop(&watch.lock);
     if (listed)
         file_put(f);
+}
+
+/* Nobody can store into it, or what is stored does not matter any more. */
+static bool is_over(const struct file *f)
+{
+    return !is_pass(f) || core(f)->flags & CORE_DELETED;
+}
+
+bool pass_unwatch(struct file *f)
+{
+    take_off(f);
+    lock_take(&f->lock); /* it may have been opened meanwhile, and found on the list */
+    bool over = is_over(f) || (f->pass.closed && !f->pass.writers);
+    lock_drop(&f->lock);
+    if (!over)
+        pass_watch(f);
+    return over;
 }
 
 void store_on_pass(void (*wake)(void), void (*changed)(struct file *f))
@@ -85,12 +102,6 @@ static struct fid *watched(unsigned *n)
     return fids;
 }
 
-/* Nobody can store into it, or what is stored does not matter any more. */
-static bool is_over(const struct file *f)
-{
-    return !is_pass(f) || core(f)->flags & CORE_DELETED;
-}
-
 enum look {
     LOOK_AGAIN,
     LOOK_CLOSED, /* dirty, but only an open that this daemon sees can change it: thousands of small
@@ -103,7 +114,7 @@ static enum look look_further(struct file *f, bool news)
 {
     if (is_over(f))
         return LOOK_OVER;
-    f->pass.closed = !news && pass_nobody_stores(f);
+    f->pass.closed |= !news && pass_nobody_stores(f);
     return f->pass.closed ? LOOK_CLOSED : LOOK_AGAIN;
 }
 
@@ -128,13 +139,7 @@ static bool sample_one(struct file *f, void (*changed)(struct file *f),
         return true;
     if (next == LOOK_OVER)
         settled(f);
-    unwatch(f);
-    lock_take(&f->lock); /* it may have been opened meanwhile, and found on the list */
-    bool again = !is_over(f) && (next == LOOK_OVER || f->pass.writers);
-    lock_drop(&f->lock);
-    if (again)
-        pass_watch(f);
-    return again;
+    return !pass_unwatch(f);
 }
 
 unsigned store_pass_sample(void (*changed)(struct file *f), void (*settled)(struct file *f))
@@ -161,7 +166,7 @@ void store_pass_forget(void)
     for (unsigned i = 0; i < n; i++) {
         struct file *f = file_find(fids[i]);
         if (f) {
-            unwatch(f);
+            take_off(f);
             file_put(f);
         }
     }
