@@ -13,7 +13,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,16 +28,42 @@
 
 /* ---- writing ---- */
 
+/* Tens of thousands of lines are written again and again while an application makes small files: by
+ * pieces, and the numbers by hand, as printf and putc would take most of that time. */
+static void print_hex(FILE *f, uint64_t n)
+{
+    char hex[16];
+    for (unsigned i = sizeof(hex); i; n >>= 4)
+        hex[--i] = "0123456789abcdef"[n & 15];
+    fwrite(hex, 1, sizeof(hex), f);
+}
+
 static void print_path(FILE *f, const char *path)
 {
-    for (; *path; path++) {
-        if (*path == '\n')
-            fputs("\\n", f);
-        else if (*path == '\\')
-            fputs("\\\\", f);
-        else
-            putc(*path, f);
+    for (;;) {
+        size_t plain = strcspn(path, "\n\\");
+        fwrite(path, 1, plain, f);
+        path += plain;
+        if (!*path)
+            return;
+        fputs(*path == '\n' ? "\\n" : "\\\\", f);
+        path++;
     }
+}
+
+static void print_line(FILE *f, const struct dirty_name *name)
+{
+    print_hex(f, name->fid.hi);
+    print_hex(f, name->fid.lo);
+    if (name->mtime_ns || name->ctime_ns) {
+        putc(':', f);
+        print_hex(f, (uint64_t)name->mtime_ns);
+        putc(':', f);
+        print_hex(f, (uint64_t)name->ctime_ns);
+    }
+    putc(' ', f);
+    print_path(f, name->path);
+    putc('\n', f);
 }
 
 static char *print_list(const struct dirty_name *names, size_t n, size_t *len)
@@ -47,15 +72,8 @@ static char *print_list(const struct dirty_name *names, size_t n, size_t *len)
     FILE *f = open_memstream(&text, len);
     if (!f)
         die("out of memory for the dirty list");
-    for (size_t i = 0; i < n; i++) {
-        fprintf(f, "%016" PRIx64 "%016" PRIx64, names[i].fid.hi, names[i].fid.lo);
-        if (names[i].mtime_ns || names[i].ctime_ns)
-            fprintf(f, ":%016" PRIx64 ":%016" PRIx64, (uint64_t)names[i].mtime_ns,
-                    (uint64_t)names[i].ctime_ns);
-        putc(' ', f);
-        print_path(f, names[i].path);
-        putc('\n', f);
-    }
+    for (size_t i = 0; i < n; i++)
+        print_line(f, &names[i]);
     if (fclose(f))
         die("out of memory for the dirty list");
     return text;
