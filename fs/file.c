@@ -169,13 +169,12 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
         file_close_handle(h);
         return err;
     }
-    /* No fi->noflush, not even for who only reads: without FLUSH the kernel does not tell that a
-     * process closed one of its descriptors (it sends no unlock of its own), and the fcntl locks
-     * that POSIX ends there would stay. */
     if (ask_attr && !created)
         notify_attr_now(i->nodeid);
-    if (fi)
+    if (fi) {
         fi->fh = (uintptr_t)h;
+        fi->noflush = !writes(flags) && !known_closes_matter(i);
+    }
     *out = h;
     return 0;
 }

@@ -121,6 +121,8 @@ void known_mark(struct inode *i, const struct inode *parent);
  * there. */
 double known_timeout(const struct inode *i);
 double known_negative_timeout(const struct inode *dir);
+/* Need closes of who only reads it be told, for the locks that they end? */
+bool known_closes_matter(const struct inode *i);
 /* A look at the PFS, begun at looked_ms, and then the home's answer; at may be NULL: nothing is
  * known now. */
 void known_note(struct inode *i, const struct statx *stx, const struct location *at,

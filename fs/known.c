@@ -53,6 +53,15 @@ double known_negative_timeout(const struct inode *dir)
     return dir->fixed ? FOR_GOOD : settings.negative_timeout;
 }
 
+/* Elsewhere not even who only reads may close without FLUSH: by nothing else does the kernel tell
+ * that a process closed one of its descriptors (it sends no unlock of its own), and the fcntl locks
+ * that POSIX ends there would stay until the last of them is closed.  Here they would be in nobody's
+ * way: what nobody writes has no locks but shared ones. */
+bool known_closes_matter(const struct inode *i)
+{
+    return !i->fixed;
+}
+
 /* ---- opens ---- */
 
 void known_note(struct inode *i, const struct statx *stx, const struct location *at,

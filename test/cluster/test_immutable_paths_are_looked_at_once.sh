@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Below --immutable what was looked at once is not looked at again: not when it changes nevertheless, not while the PFS
-# hangs; elsewhere it is. A daemon that is started again looks once more.
+# hangs; elsewhere it is. A daemon that is started again looks once more. Who only read them closes them without it.
 # timeout: 120
 . "$(dirname "$0")/lib.sh"
 requires fuse
@@ -51,5 +51,29 @@ stop_node a
 start_a
 for dir in $(all); do
     check "$dir" newer "absent, file"
+done
+# Closes what it read while the daemon can not answer.
+reader() {
+    exec 9<"$1"
+    cat <&9 >/dev/null
+    touch "$W/opened"
+    wait_for 60 [ -e "$W/stopped" ] || return
+    exec 9<&-
+    touch "$W/closed"
+}
+for dir in fixed/sub other; do
+    rm -f "$W"/{opened,stopped,closed}
+    in_background reader "$M/$dir/file"
+    READER=$!
+    wait_for 60 [ -e "$W/opened" ] || fail "$dir/file can not be read"
+    kill -STOP "${NODE_PID[a]}"
+    touch "$W/stopped"
+    if [ $dir = other ]; then
+        ! wait_for 1 [ -e "$W/closed" ] || fail "the close of $dir/file was not told to the daemon"
+    else
+        wait_for 60 [ -e "$W/closed" ] || fail "a close below --immutable waits for the daemon"
+    fi
+    kill -CONT "${NODE_PID[a]}"
+    wait $READER
 done
 stop_node a
