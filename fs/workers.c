@@ -36,7 +36,7 @@
 #include "transport/lock.h"
 
 #define WORKERS     (REQUEST_READERS_BUSY + 6)
-#define READERS     4
+#define READERS     3
 #define WAKE_SIGNAL SIGUSR1
 
 #define HUGE_PAGE   ((size_t)2 << 20)

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -240,6 +241,19 @@ int datafile_pread(struct file *f, void *buf, size_t len, uint64_t off)
     }
     datafile_put(f);
     return err;
+}
+
+void *datafile_map(struct file *f, size_t len, uint64_t off)
+{
+    struct stat st;
+    int fd;
+    if (get_made(f, &fd))
+        return NULL;
+    void *map = MAP_FAILED;
+    if (!fstat(fd, &st) && (uint64_t)st.st_size >= off + len)
+        map = mmap(NULL, len, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, (off_t)off);
+    datafile_put(f);
+    return map == MAP_FAILED ? NULL : map;
 }
 
 /* Closes nothing either, as the last close of a removed file frees its blocks: the next

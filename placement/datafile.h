@@ -24,6 +24,9 @@ void datafile_close(struct file *f);
 
 int datafile_pread(struct file *f, void *buf, size_t len,
                    uint64_t off); /* zeros beyond its end; -EIO: it should be there */
+/* A view of [off, off + len), off at a page's start, in memory when this returns; NULL if it ends
+ * before that, or there can be none.  munmap. */
+void *datafile_map(struct file *f, size_t len, uint64_t off);
 /* Without waiting, and from the page cache only.  May be called with f->lock.  False: it is not
  * open, or not all of the bytes are there now. */
 bool datafile_pread_now(struct file *f, void *buf, size_t len, uint64_t off);

@@ -117,6 +117,12 @@ void store_unpin(struct file *f, uint64_t off, size_t pinned_len);
 /* pread from the data file of pinned bytes; reads beyond the data file's end give zeros.  Full or
  * -errno. */
 int store_pread(struct file *f, void *buf, size_t len, uint64_t off);
+/* A view of bytes that are here, which spares a copy: of whole pages that need not be pinned, for a
+ * system call to read, which then takes what is stored meanwhile.  NULL: there is none; store_pread.
+ * Nothing else may read it: where the data file was cut off, or its disk fails, a system call says
+ * EFAULT, and everybody else is killed. */
+void *store_view(struct file *f, size_t len, uint64_t off);
+void store_unview(void *view, size_t len);
 /* The data file's descriptor (for splice), valid while pinned. -errno */
 int store_data_fd(struct file *f);
 /* Is the whole file here, clean, in version *v?  Then nothing of it is evicted until store_unhold

@@ -167,12 +167,18 @@ static bool marks_count(struct file *f)
            f->pass.solid;
 }
 
-void store_pass_copied(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t size)
+bool store_pass_needs_copies(struct file *f)
 {
-    uint64_t chunk = store_chunk_size(), first = (off + chunk - 1) / chunk, end = off + len;
     lock_take(&f->lock);
     bool needed = is_pass(f) && !marks_count(f);
     lock_drop(&f->lock);
+    return needed;
+}
+
+void store_pass_copied(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t size)
+{
+    uint64_t chunk = store_chunk_size(), first = (off + chunk - 1) / chunk, end = off + len;
+    bool needed = store_pass_needs_copies(f);
     for (uint64_t i = first; needed && i * chunk < end; i++) {
         size_t n = (size_t)MIN(chunk, end - i * chunk);
         if (n < chunk && end < size)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "placement/store_int.h"
@@ -144,6 +145,16 @@ int store_pread(struct file *f, void *buf, size_t len, uint64_t off)
 {
     int err = clear_pages(f);
     return err ? err : datafile_pread(f, buf, len, off);
+}
+
+void *store_view(struct file *f, size_t len, uint64_t off)
+{
+    return clear_pages(f) || store_pass_needs_copies(f) ? NULL : datafile_map(f, len, off);
+}
+
+void store_unview(void *view, size_t len)
+{
+    munmap(view, len);
 }
 
 int store_data_fd(struct file *f)
