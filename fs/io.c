@@ -18,7 +18,8 @@
 #include "placement/store.h"
 #include "transport/peer.h"
 
-#define PIECE ((size_t)FUSE_IO_MAX)
+#define PIECE    ((size_t)FUSE_IO_MAX)
+#define VIEW_MIN ((size_t)256 << 10) /* below it making and removing the view costs as much */
 /* of one copy_file_range: the caller goes on, and can be interrupted */
 #define COPY_MAX ((size_t)64 << 20)
 
@@ -59,6 +60,35 @@ static void read_fn(struct request *r)
     lull_end();
 }
 
+/* Both answer with pinned bytes, which they unpin.  Once answered the handle may be closed, and the
+ * file forgotten. */
+
+/* Straight from the cache's pages.  If its disk fails now the kernel can not read them, and tells
+ * the reader EIO.  False: nothing is done. */
+static bool reply_view(fuse_req_t req, struct file *f, size_t n, uint64_t off)
+{
+    void *view = n >= VIEW_MIN && off % PAGE == 0 ? store_view(f, n, off) : NULL;
+    if (!view)
+        return false;
+    file_ref(f);
+    fuse_reply_buf(req, view, n);
+    store_unview(view, n);
+    store_unpin(f, off, n);
+    file_put(f);
+    return true;
+}
+
+static void reply_copy(fuse_req_t req, struct file *f, size_t n, uint64_t off)
+{
+    void *buf = workers_data();
+    int err = store_pread(f, buf, n, off);
+    store_unpin(f, off, n);
+    if (err)
+        fuse_reply_err(req, -err);
+    else
+        fuse_reply_buf(req, buf, n);
+}
+
 /* All of it is in the local store, or the file ends there. */
 static bool read_now(fuse_req_t req, struct handle *h, size_t size, uint64_t off)
 {
@@ -73,13 +103,8 @@ static bool read_now(fuse_req_t req, struct handle *h, size_t size, uint64_t off
             return false;
         }
     }
-    void *buf = workers_data();
-    int err = store_pread(h->data->f, buf, n, off);
-    store_unpin(h->data->f, off, n);
-    if (err)
-        fuse_reply_err(req, -err);
-    else
-        fuse_reply_buf(req, buf, n);
+    if (!reply_view(req, h->data->f, n, off))
+        reply_copy(req, h->data->f, n, off);
     return true;
 }
 

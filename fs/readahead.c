@@ -1,7 +1,8 @@
 /* readahead.c - the mount's read_ahead_kb.
  *
  * A FUSE mount gets 128 KiB: a sequential reader of a chunk of 1 MiB comes with eight requests,
- * each a turn through /dev/fuse, where one is enough.
+ * each a turn through /dev/fuse, where one is enough.  With as much again the kernel asks for the
+ * next before the last has come: the daemon need not wait for the reader, nor the other way round.
  */
 #include "fs/readahead.h"
 
@@ -15,7 +16,7 @@
 #include "fs/mountinfo.h"
 #include "transport/base.h"
 
-#define READ_AHEAD_KB 1024
+#define READ_AHEAD_KB 2048
 
 /* Only upwards: what an administrator's rule set higher stays. */
 static int raise_at(const char *path)

@@ -1,9 +1,13 @@
 /* test_store.c - the store's page semantics, one behaviour per test: filling, reading, writing. */
 #include "store_pages.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
+#include "placement/datafile.h"
 #include "placement/range.h"
 
 /* ---- reading and filling ---- */
@@ -56,6 +60,32 @@ START_TEST(a_chunk_for_another_node_has_its_hash_and_only_its_version)
     write_ok(f, &one, 1, 5); /* dirty: not for others */
     ck_assert_int_eq(store_get_chunk(f, 0, &v, buf, &len, &hash), -ENOENT);
     file_put(f);
+}
+END_TEST
+
+/* What a flush and a large read hand on without a copy. */
+START_TEST(a_view_is_what_is_stored_and_no_longer_than_the_data_file)
+{
+    size_t len = 3 * 65536;
+    uint8_t *data = malloc(len), one = 0;
+    put_pattern(data, len, 0, 3);
+    struct file *f = new_file(1, "x");
+    write_ok(f, data, len, 0);
+    uint8_t *view = store_view(f, 2 * 65536, 65536);
+    ck_assert_ptr_nonnull(view);
+    ck_assert_mem_eq(view, data + 65536, 2 * 65536);
+    one = (uint8_t)~data[70000];
+    write_ok(f, &one, 1, 70000);
+    ck_assert_uint_eq(view[70000 - 65536], one);
+    ck_assert_ptr_null(store_view(f, 3 * 65536, 65536));
+    ck_assert_int_eq(datafile_truncate(f, 0), 0); /* below it: a system call is told, not killed */
+    int fd = memfd_create("to", MFD_CLOEXEC);
+    errno = 0;
+    ck_assert(pwrite(fd, view, 2 * 65536, 0) < 0 && errno == EFAULT);
+    close(fd);
+    store_unview(view, 2 * 65536);
+    file_put(f);
+    free(data);
 }
 END_TEST
 
@@ -474,6 +504,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, a_filled_chunk_is_read_back_and_the_rest_is_missing);
     tcase_add_test(t, a_chunk_for_another_node_has_its_hash_and_only_its_version);
+    tcase_add_test(t, a_view_is_what_is_stored_and_no_longer_than_the_data_file);
     tcase_add_test(t, a_chunk_that_is_at_hand_is_given_at_once);
     tcase_add_test(t, who_may_not_wait_gets_nothing_of_what_is_being_worked_on);
     tcase_add_test(t, who_may_not_wait_opens_nothing);

@@ -102,6 +102,8 @@ static struct flush copy_beside(struct file *f, uint8_t *pfs, int fd, uint64_t a
     fl.v.mtime_ns = s->mtime_ns;
     for (size_t i = 0; i < s->nruns; i++) {
         const struct run *r = &s->runs[i];
+        /* its hash must be one of the very bytes that the PFS gets */
+        ck_assert_ptr_null(store_view(f, r->len, r->off));
         ck_assert_int_eq(store_pread(f, pfs + r->off, r->len, r->off), 0);
         store_pass_copied(f, pfs + r->off, r->len, r->off, s->size);
         fl.bytes += r->len;
