@@ -116,8 +116,8 @@ class Contender:
         pass
 
     def start(self, bench, source, name, **options):
-        """`options` are what a row asks of those who have such a thing: cache_size; of eddyfs immutable, node, session,
-        wait_nodes, chunk_size."""
+        """`options` are what a row asks of those who have such a thing: cache_size; of eddyfs immutable, attr_timeout,
+        node, session, wait_nodes, chunk_size."""
         mount, cache = bench.work.path(name), bench.work.path(name + ".cache")
         argv = self.argv(bench, source, mount, cache, options)
         process = bench.work.start_mount(self.limited(bench, argv), mount)

@@ -52,8 +52,9 @@ class Target:
 
 def small(call, limit, columns=BOTH):
     """Beside passthrough_hp, and faster than rclone."""
-    pattern = f"{call}: * files of *"
-    return [Target(pattern, "hp", limit, columns), Target(pattern, "rclone", 1.0, columns)]
+    files = ": * files of *"
+    return [Target(call + files, "hp", limit, columns), Target(call + ", names known" + files, "hp", limit, columns),
+            Target(call + files, "rclone", 1.0, columns)]
 
 
 TARGETS = [

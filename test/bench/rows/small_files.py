@@ -12,6 +12,7 @@ class SmallFiles(Group):
     """The files are new ones of this node, in a directory of their own for each round."""
 
     name = "small"
+    suffix = ""  # of the lines' names
     writes = True
     weight = 3
 
@@ -20,7 +21,7 @@ class SmallFiles(Group):
                 self.row(self.bench.scale(400, 2000), 102400, "100 KiB")]
 
     def row(self, count, size, size_name):
-        lines = {phase: Line(f"{what}: {count:,} files of {size_name}", "/s", work="10k ops")
+        lines = {phase: Line(f"{what}{self.suffix}: {count:,} files of {size_name}", "/s", work="10k ops")
                  for phase, what in PHASES.items()}
 
         def sample(place, meter):
@@ -29,6 +30,18 @@ class SmallFiles(Group):
                 meter.run(line, lambda: (count / phase_seconds(place, phase, directory, count, size), count))
             os.rmdir(directory)
         return Row(list(lines.values()), sample)
+
+
+class SmallFilesKnown(SmallFiles):
+    """With an --attr-timeout that the files do not outlive, as passthrough_hp's day is one."""
+
+    name = "small-known"
+    suffix = ", names known"
+    columns = ("native", "hp", "eddyfs", "eddyfs-cached")
+    weight = 1.5
+
+    def start(self, contender, name):
+        return contender.start(self.bench, self.bench.pfs, name, attr_timeout=3600)
 
 
 def phase_seconds(place, phase, directory, count, size):
