@@ -571,7 +571,7 @@ START_TEST(closed_files_are_not_looked_at_until_somebody_can_store_again)
     read_is(f, bytes, SIZE, 0);
     close(fd);
     store_pass_close(f, life, true);
-    sample();
+    ck_assert_msg(f->pass.closed && !f->pass.prev, "what the close proved is left to the sampler");
     ck_assert(!sample());
     ck_assert(flush(f, pfs));
     ck_assert_mem_eq(pfs, bytes, SIZE);
