@@ -118,8 +118,10 @@ bool store_pass_holds(struct file *f); /* has anybody a descriptor or a mapping?
 int store_pass_renew(struct file *f);  /* if so: an empty data file takes its place */
 
 /* ---- store_pass_mark.c ---- */
-/* Without f->lock.  Do hashes only count that are made of the copied bytes themselves? */
-bool store_pass_needs_copies(struct file *f);
+/* Without f->lock.  May its bytes not be handed on as a view?  Where the hash must be of the very
+ * bytes that the PFS gets; and beside O_DIRECT writers, who can not take pages out of memory that a
+ * PFS client holds for its own I/O: what they wrote would not be read. */
+bool store_pass_needs_copy(struct file *f);
 /* A flush ended (store_flushed); clean: nothing changed as far as the records tell.  Returns
  * whether that holds; the file may still be stored into (is_pass). */
 bool store_pass_settle(struct file *f, bool clean);

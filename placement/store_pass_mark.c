@@ -167,18 +167,26 @@ static bool marks_count(struct file *f)
            f->pass.solid;
 }
 
-bool store_pass_needs_copies(struct file *f)
+/* Do only hashes count that are made of the copied bytes themselves? */
+static bool copies_count(struct file *f)
+{
+    return is_pass(f) && !marks_count(f);
+}
+
+bool store_pass_needs_copy(struct file *f)
 {
     lock_take(&f->lock);
-    bool needed = is_pass(f) && !marks_count(f);
+    bool needs = copies_count(f) || (is_pass(f) && f->pass.direct);
     lock_drop(&f->lock);
-    return needed;
+    return needs;
 }
 
 void store_pass_copied(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t size)
 {
     uint64_t chunk = store_chunk_size(), first = (off + chunk - 1) / chunk, end = off + len;
-    bool needed = store_pass_needs_copies(f);
+    lock_take(&f->lock);
+    bool needed = copies_count(f);
+    lock_drop(&f->lock);
     for (uint64_t i = first; needed && i * chunk < end; i++) {
         size_t n = (size_t)MIN(chunk, end - i * chunk);
         if (n < chunk && end < size)

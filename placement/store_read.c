@@ -149,7 +149,7 @@ int store_pread(struct file *f, void *buf, size_t len, uint64_t off)
 
 void *store_view(struct file *f, size_t len, uint64_t off)
 {
-    return clear_pages(f) || store_pass_needs_copies(f) ? NULL : datafile_map(f, len, off);
+    return clear_pages(f) || store_pass_needs_copy(f) ? NULL : datafile_map(f, len, off);
 }
 
 void store_unview(void *view, size_t len)
