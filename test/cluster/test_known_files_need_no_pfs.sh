@@ -39,6 +39,8 @@ done
 chmod 600 "$A/file"
 read_known "after a chmod" "xnflushed 20"
 touch "$B/file"
+gives_back() { [ "$(status_of b .claims)" = 0 ]; }
+wait_for 30 gives_back || fail "b keeps its claim after a touch" # it is known anew after that
 read_known "after a touch" "xnflushed 20"
 
 cat >"$W/hold.py" <<'END'
