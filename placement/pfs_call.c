@@ -207,6 +207,13 @@ int pfs_statx_fd(int fd, struct statx *stx)
     return statx_at(fd, "", AT_EMPTY_PATH, stx);
 }
 
+bool pfs_is_regular(int fd)
+{
+    struct statx stx;
+    int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT;
+    return statx(fd, "", flags, STATX_TYPE, &stx) == 0 && S_ISREG(stx.stx_mode);
+}
+
 int pfs_statx_at(int dirfd, const char *name, struct statx *stx)
 {
     return statx_at(dirfd, name, 0, stx);

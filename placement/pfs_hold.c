@@ -71,13 +71,18 @@ static int stale(bool known, int err)
     return known && (err == -ENOENT || err == -ENOTDIR || err == -ELOOP) ? -ESTALE : err;
 }
 
-static int open_node(struct pfs_node *n, int from, const char *path, struct pfs_hold *h)
+static int open_node(struct pfs_node *n, int from, const char *path, bool is_file,
+                     struct pfs_hold *h)
 {
     struct fid want;
     bool known = pfs_fid_known(n, &want);
     int fd = pfs_open_beneath(from, path, O_PATH, 0);
     if (fd < 0)
         return stale(known, fd);
+    if (is_file) {
+        *h = (struct pfs_hold){NULL, fd};
+        return 0;
+    }
     struct statx stx;
     int err = pfs_statx_fd(fd, &stx);
     if (!err && known && !fid_eq(fid_of(&stx), want))
@@ -91,7 +96,7 @@ static int open_node(struct pfs_node *n, int from, const char *path, struct pfs_
     return err;
 }
 
-int pfs_hold(struct pfs_node *n, struct pfs_hold *h)
+static int hold(struct pfs_node *n, bool is_file, struct pfs_hold *h)
 {
     int fd;
     char *path;
@@ -102,9 +107,26 @@ int pfs_hold(struct pfs_node *n, struct pfs_hold *h)
         *h = (struct pfs_hold){n, fd};
         return 0;
     }
-    int err = open_node(n, fd, path, h);
+    int err = open_node(n, fd, path, is_file, h);
     leave(a);
     free(path);
+    return err;
+}
+
+int pfs_hold(struct pfs_node *n, struct pfs_hold *h)
+{
+    return hold(n, false, h);
+}
+
+int pfs_hold_file(struct pfs_node *n, struct pfs_hold *h)
+{
+    int err = hold(n, true, h);
+    if (err)
+        return err;
+    if (!pfs_is_regular(h->fd))
+        err = -ESTALE;
+    if (err)
+        pfs_unhold(h);
     return err;
 }
 

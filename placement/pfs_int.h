@@ -32,6 +32,8 @@ int pfs_statx_at(int dirfd, const char *name, struct statx *stx); /* one name, n
 bool pfs_path_ok(const char *path);
 /* Opens what an O_PATH descriptor refers to: as open, with only the file's own permissions. */
 int pfs_reopen(int fd, int flags);
+/* Of an O_PATH descriptor; the type was told when the name was looked up: asks the PFS nothing. */
+bool pfs_is_regular(int fd);
 char *pfs_proc_fd(int fd, char buf[PROC_FD]);
 void pfs_cred_start(void);
 int pfs_cred_take(const struct cred *c); /* c NULL: nothing.  -errno: nothing has changed */
@@ -55,6 +57,9 @@ struct pfs_hold {
 };
 /* The node's descriptor, fid checked; valid until pfs_unhold. */
 int pfs_hold(struct pfs_node *n, struct pfs_hold *h);
+/* For who opens a regular file, and looks then whether it is the one that was meant: the PFS is not
+ * asked for its attributes here.  -ESTALE: it is none. */
+int pfs_hold_file(struct pfs_node *n, struct pfs_hold *h);
 void pfs_unhold(struct pfs_hold *h);
 
 /* An operation's arguments and answers; each uses the few that it needs. */

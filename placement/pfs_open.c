@@ -79,12 +79,18 @@ void pfs_adopt_fd(struct file *f, int fd, bool writable)
     pfs_install(f, fd, writable);
 }
 
+static int check_fid(struct file *f, int fd, struct statx *stx)
+{
+    int err = pfs_statx_fd(fd, stx);
+    return err ? err : fid_eq(fid_of(stx), f->fid) ? 0 : -ESTALE;
+}
+
 /* Opens what the node's descriptor refers to, as the caller: his permissions on the file are
- * checked again. */
-static int open_node(struct pfs_node *n, bool write, const struct cred *c, int *fd)
+ * checked again.  Nothing but a regular file: opening a FIFO could wait, a device do something. */
+static int open_node(struct file *f, struct pfs_node *n, bool write, const struct cred *c, int *fd)
 {
     struct pfs_hold h;
-    int err = pfs_hold(n, &h);
+    int err = pfs_hold_file(n, &h);
     if (err)
         return err;
     err = pfs_cred_take(c);
@@ -96,6 +102,9 @@ static int open_node(struct pfs_node *n, bool write, const struct cred *c, int *
         err = got < 0 ? got : 0;
         *fd = got;
     }
+    struct statx stx;
+    if (err && check_fid(f, h.fd, &stx) == -ESTALE)
+        err = -ESTALE; /* what another file says does not count */
     pfs_unhold(&h);
     if (!err)
         posix_fadvise(*fd, 0, 0, POSIX_FADV_RANDOM);
@@ -117,14 +126,12 @@ static int open_fresh(struct file *f, struct pfs_node *n, bool write, const stru
                       struct statx *stx)
 {
     int fd;
-    int err = open_node(n, write, c, &fd);
+    int err = open_node(f, n, write, c, &fd);
     if (err == -ESTALE)
-        err = open_node(n, write, c, &fd);
+        err = open_node(f, n, write, c, &fd);
     if (err)
         return err;
-    err = pfs_statx_fd(fd, stx);
-    if (!err && !fid_eq(fid_of(stx), f->fid))
-        err = -ESTALE;
+    err = check_fid(f, fd, stx);
     if (err) {
         pfs_close_fd(fd);
         return err;

@@ -138,12 +138,12 @@ done
 # The nodes' pings are among the messages: 30 to 50 hundredths are left for them.
 measure "stat: not known" stat 320 160
 measure "stat: known" stat 0 50
-SETTLE=7 measure "read: known, not cached" read 1650 480
+SETTLE=7 measure "read: known, not cached" read 1600 480
 SETTLE=7 measure "read a large file: each MiB" large 500 450 32
 measure "read: known, cached" read 0 160
 measure "name that is not there" absent 220 50
 measure "chmod: known" chmod 1050 230
-measure "overwrite: cached" overwrite 1150 380
+measure "overwrite: cached" overwrite 1050 380
 measure "create and write" create 950 380
 measure "read: just written here" read-new 110 50
 measure "mkdir" mkdir 1050 50
