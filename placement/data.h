@@ -96,8 +96,6 @@ int data_truncate(struct data_handle *h, uint64_t size);
 /* mode 0, KEEP_SIZE, PUNCH_HOLE|KEEP_SIZE; else -EOPNOTSUPP */
 int data_fallocate(struct data_handle *h, int mode, uint64_t off, uint64_t len);
 int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out);
-/* -ENODATA: the file is the PFS's: pfs_utimens */
-int data_utimens(struct data_handle *h, int64_t mtime_ns);
 /* To the disk of the node that has the bytes; pfs: to the PFS. */
 int data_sync(struct data_handle *h, bool pfs);
 /* flush registers: makes room / brings this file to the PFS. 0 or -errno */

@@ -265,41 +265,28 @@ int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out)
     return seek_all_data(at.size, off, hole, out);
 }
 
-/* Times and fsync also come by handles that only read, and by who is not counted: they need the
- * claim for the moment only. */
-static int touch(struct data_handle *h, struct change *c)
-{
-    uint64_t node = 0;
-    int err;
-    if (counted_here(h))
-        return local_change(h->f, c);
-    switch (data_where(h, &node)) {
-    case WHERE_HERE:
-        err = claim_carry_begin(h->f);
-        if (err)
-            return -ENODATA;
-        err = local_change(h->f, c);
-        claim_carry_end(h->f);
-        return err;
-    case WHERE_NODE:
-        err = change_carried(h, node, c);
-        return err == -ENOENT ? -ENODATA : err == -EAGAIN ? -EIO : err;
-    case WHERE_PFS:
-        return -ENODATA;
-    default:
-        return -EIO;
-    }
-}
-
-int data_utimens(struct data_handle *h, int64_t mtime_ns)
-{
-    struct change c = {.op = CARRY_TIMES, .time_ns = mtime_ns};
-    return touch(h, &c);
-}
-
+/* An fsync also comes by handles that only read, and by who is not counted: it needs the claim for
+ * the moment only.  Where there is none any more it was flushed meanwhile, and is on the PFS. */
 int data_sync(struct data_handle *h, bool pfs)
 {
     struct change c = {.op = CARRY_SYNC, .mode = pfs};
-    int err = touch(h, &c);
-    return err == -ENODATA ? 0 : err; /* flushed meanwhile: on the PFS */
+    uint64_t node = 0;
+    int err;
+    if (counted_here(h))
+        return local_change(h->f, &c);
+    switch (data_where(h, &node)) {
+    case WHERE_HERE:
+        if (claim_carry_begin(h->f))
+            return 0;
+        err = local_change(h->f, &c);
+        claim_carry_end(h->f);
+        return err == -ENODATA ? 0 : err;
+    case WHERE_NODE:
+        err = change_carried(h, node, &c);
+        return err == -ENOENT || err == -ENODATA ? 0 : err == -EAGAIN ? -EIO : err;
+    case WHERE_PFS:
+        return 0;
+    default:
+        return -EIO;
+    }
 }

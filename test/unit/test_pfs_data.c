@@ -329,10 +329,35 @@ START_TEST(the_wrong_file_is_never_opened)
     ck_assert_int_eq(pfs_read(f, buf, 3, 0, &got), -ESTALE);
     struct pfs_node *n = pfs_child_as(pfs_root(), "f", fid);
     ck_assert_int_eq(pfs_open_file(f, n, true, NULL, &stx), -ESTALE);
+    ck_assert_int_eq(chmod(env_path("f"), 0), 0); /* what it would refuse does not count */
+    ck_assert_int_eq(pfs_open_file(f, n, false, NULL, &stx), -ESTALE);
+    ck_assert_int_eq(chmod(env_path("f"), 0644), 0);
     ck_assert_uint_eq(f->opens, 0);
     pfs_unref(n);
     file_put(f);
     env_expect("f", "two", 3);
+}
+END_TEST
+
+/* A FIFO would be waited for, without end. */
+START_TEST(what_is_no_file_any_more_is_not_opened)
+{
+    env_put("f", "one", 3, 0644);
+    struct file *f = env_open("f", false);
+    struct fid fid = f->fid;
+    struct pfs_node *n = pfs_child_as(pfs_root(), "f", fid);
+    struct statx stx;
+    shut(f);
+    ck_assert_int_eq(rename(env_path("f"), env_path("away")), 0);
+    ck_assert_int_eq(mkfifo(env_path("f"), 0644), 0);
+    ck_assert_int_eq(file_get(fid, "f", &f), 0);
+    ck_assert_int_eq(pfs_open_file(f, n, false, NULL, &stx), -ESTALE);
+    ck_assert_int_eq(unlink(env_path("f")), 0);
+    ck_assert_int_eq(mkdir(env_path("f"), 0755), 0);
+    ck_assert_int_eq(pfs_open_file(f, n, false, NULL, &stx), -ESTALE);
+    ck_assert_uint_eq(f->opens, 0);
+    pfs_unref(n);
+    file_put(f);
 }
 END_TEST
 
@@ -606,6 +631,7 @@ int main(void)
     tcase_add_test(t, kept_descriptors_have_a_budget);
     tcase_add_test(t, an_opened_file_counts_until_it_is_released);
     tcase_add_test(t, the_wrong_file_is_never_opened);
+    tcase_add_test(t, what_is_no_file_any_more_is_not_opened);
     tcase_add_test(t, write_back_gives_size_and_times);
     tcase_add_test(t, punching_stays_within_the_file);
     tcase_add_test(t, punching_where_the_pfs_can_not);
