@@ -280,10 +280,10 @@ int data_sync(struct data_handle *h, bool pfs)
             return 0;
         err = local_change(h->f, &c);
         claim_carry_end(h->f);
-        return err == -ENODATA ? 0 : err;
+        return err;
     case WHERE_NODE:
         err = change_carried(h, node, &c);
-        return err == -ENOENT || err == -ENODATA ? 0 : err == -EAGAIN ? -EIO : err;
+        return err == -ENOENT ? 0 : err == -EAGAIN ? -EIO : err;
     case WHERE_PFS:
         return 0;
     default:

@@ -207,11 +207,13 @@ int pfs_statx_fd(int fd, struct statx *stx)
     return statx_at(fd, "", AT_EMPTY_PATH, stx);
 }
 
-bool pfs_is_regular(int fd)
+int pfs_type_fd(int fd, struct statx *stx)
 {
-    struct statx stx;
     int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT;
-    return statx(fd, "", flags, STATX_TYPE, &stx) == 0 && S_ISREG(stx.stx_mode);
+    uint64_t ticket = pfs_call_begin();
+    int err = statx(fd, "", flags, STATX_TYPE, stx) < 0 ? -errno : 0;
+    pfs_call_end(ticket);
+    return err;
 }
 
 int pfs_statx_at(int dirfd, const char *name, struct statx *stx)

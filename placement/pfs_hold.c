@@ -71,6 +71,7 @@ static int stale(bool known, int err)
     return known && (err == -ENOENT || err == -ENOTDIR || err == -ELOOP) ? -ESTALE : err;
 }
 
+/* is_file: pfs_hold_file. */
 static int open_node(struct pfs_node *n, int from, const char *path, bool is_file,
                      struct pfs_hold *h)
 {
@@ -79,13 +80,9 @@ static int open_node(struct pfs_node *n, int from, const char *path, bool is_fil
     int fd = pfs_open_beneath(from, path, O_PATH, 0);
     if (fd < 0)
         return stale(known, fd);
-    if (is_file) {
-        *h = (struct pfs_hold){NULL, fd};
-        return 0;
-    }
     struct statx stx;
-    int err = pfs_statx_fd(fd, &stx);
-    if (!err && known && !fid_eq(fid_of(&stx), want))
+    int err = is_file ? pfs_type_fd(fd, &stx) : pfs_statx_fd(fd, &stx);
+    if (!err && (is_file ? !S_ISREG(stx.stx_mode) : known && !fid_eq(fid_of(&stx), want)))
         err = -ESTALE;
     if (err)
         close(fd);
@@ -120,14 +117,7 @@ int pfs_hold(struct pfs_node *n, struct pfs_hold *h)
 
 int pfs_hold_file(struct pfs_node *n, struct pfs_hold *h)
 {
-    int err = hold(n, true, h);
-    if (err)
-        return err;
-    if (!pfs_is_regular(h->fd))
-        err = -ESTALE;
-    if (err)
-        pfs_unhold(h);
-    return err;
+    return hold(n, true, h);
 }
 
 void pfs_unhold(struct pfs_hold *h)

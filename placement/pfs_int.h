@@ -32,8 +32,9 @@ int pfs_statx_at(int dirfd, const char *name, struct statx *stx); /* one name, n
 bool pfs_path_ok(const char *path);
 /* Opens what an O_PATH descriptor refers to: as open, with only the file's own permissions. */
 int pfs_reopen(int fd, int flags);
-/* Of an O_PATH descriptor; the type was told when the name was looked up: asks the PFS nothing. */
-bool pfs_is_regular(int fd);
+/* Of an O_PATH descriptor, only the type in stx_mode: the look-up of the name has told it, so that
+ * the PFS need not be asked again. */
+int pfs_type_fd(int fd, struct statx *stx);
 char *pfs_proc_fd(int fd, char buf[PROC_FD]);
 void pfs_cred_start(void);
 int pfs_cred_take(const struct cred *c); /* c NULL: nothing.  -errno: nothing has changed */

@@ -329,9 +329,6 @@ START_TEST(the_wrong_file_is_never_opened)
     ck_assert_int_eq(pfs_read(f, buf, 3, 0, &got), -ESTALE);
     struct pfs_node *n = pfs_child_as(pfs_root(), "f", fid);
     ck_assert_int_eq(pfs_open_file(f, n, true, NULL, &stx), -ESTALE);
-    ck_assert_int_eq(chmod(env_path("f"), 0), 0); /* what it would refuse does not count */
-    ck_assert_int_eq(pfs_open_file(f, n, false, NULL, &stx), -ESTALE);
-    ck_assert_int_eq(chmod(env_path("f"), 0644), 0);
     ck_assert_uint_eq(f->opens, 0);
     pfs_unref(n);
     file_put(f);
@@ -443,6 +440,26 @@ START_TEST(an_unlinked_file_is_said_to_be)
     pfs_release(f);
     pfs_drop(f);
     ck_assert_int_eq(pfs_write_begin(f), -ENOENT);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(what_another_file_refuses_is_not_told)
+{
+    env_put("f", "one", 3, 0644);
+    env_put("other", "two", 3, 0);
+    struct file *f = env_open("f", false);
+    struct fid fid = f->fid;
+    struct pfs_node *n = pfs_child_as(pfs_root(), "f", fid);
+    struct statx stx;
+    shut(f);
+    ck_assert_int_eq(file_get(fid, "f", &f), 0);
+    ck_assert_int_eq(chmod(env_path("f"), 0), 0);
+    ck_assert_int_eq(pfs_open_file(f, n, false, NULL, &stx), -EACCES);
+    ck_assert_int_eq(rename(env_path("other"), env_path("f")), 0);
+    ck_assert_int_eq(pfs_open_file(f, n, false, NULL, &stx), -ESTALE);
+    ck_assert_uint_eq(f->opens, 0);
+    pfs_unref(n);
     file_put(f);
 }
 END_TEST
@@ -637,6 +654,7 @@ int main(void)
     tcase_add_test(t, punching_where_the_pfs_can_not);
     tcase_add_test(t, an_unlinked_file_is_said_to_be);
     t = add_case(s, "modes", setup_user, teardown, 60); /* as an ordinary user */
+    tcase_add_test(t, what_another_file_refuses_is_not_told);
     tcase_add_test(t, a_file_that_its_owner_may_not_write);
     tcase_add_test(t, not_even_readable_is_written_back);
     tcase_add_test(t, the_applications_chmod_during_write_back_holds);
