@@ -168,7 +168,9 @@ int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct
             break;
         looked_ms = boot_ms();
         err = attr_stat(i, stx);
-        if (err || loc.known > 2) /* this look came after the home's answer: it counts */
+        /* this look came after the home's answer: it counts, but of a file that was removed
+         * meanwhile the PFS may never have had anything */
+        if (err || (loc.known > 2 && stx->stx_nlink))
             break;
     }
     attr_merge(st, stx, err ? NULL : &loc);
@@ -283,6 +285,18 @@ static void remember(struct inode *i, const struct stat *st, bool moved)
 void attr_remember(struct inode *i, const struct stat *st)
 {
     remember(i, st, moves(i, st));
+}
+
+void attr_opened(struct inode *i, const struct location *at, uint64_t looked_ms)
+{
+    lock_take(&i->lock);
+    bool same = (uint64_t)i->attr.st_size == at->size && ns_of(&i->attr.st_mtim) == at->mtime_ns;
+    if (!same && i->attr_known && i->attr_ms <= looked_ms) {
+        i->attr.st_size = (off_t)at->size;
+        i->attr.st_mtim = time_of_ns(at->mtime_ns);
+        i->attr_ms = i->attr_moved_ms = boot_ms();
+    }
+    lock_drop(&i->lock);
 }
 
 bool attr_last(struct inode *i, struct stat *st)

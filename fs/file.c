@@ -96,16 +96,16 @@ static void pass_end(struct inode *i)
 
 /* ---- the mode ---- */
 
-/* The mode of this open, whether the kernel's pages are good, and whether it must ask for the
- * attributes again.  -ESTALE: none can be given to this node id. */
-static int settle(struct handle *h, mode_t perm, struct fuse_file_info *fi, bool *ask_attr)
+/* The mode of this open of *at, whether the kernel's pages are good, and whether it must ask for
+ * the attributes again.  -ESTALE: none can be given to this node id. */
+static int settle(struct handle *h, mode_t perm, struct fuse_file_info *fi, struct location *at,
+                  bool *ask_attr)
 {
     struct inode *i = h->inode;
-    struct location at;
     struct data_tag tag;
-    data_look(h->data, &at, &tag);
+    data_look(h->data, at, &tag);
     lock_take(&i->lock);
-    bool here = at.where == WHERE_HERE || at.where == WHERE_PFS;
+    bool here = at->where == WHERE_HERE || at->where == WHERE_PFS;
     bool pass = here && mode_may_pass(i) && pass_is_right(h, perm) && pass_begin(h);
     h->mode = mode_enter(i, h->flags, here, pass);
     bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);
@@ -114,7 +114,7 @@ static int settle(struct handle *h, mode_t perm, struct fuse_file_info *fi, bool
     fi->direct_io = h->mode == IO_DIRECT;
     fi->keep_cache = keep;
     fi->backing_id = h->mode == IO_PASSTHROUGH ? i->backing_id : 0;
-    *ask_attr = !same_attr(i, &at);
+    *ask_attr = !same_attr(i, at);
     lock_drop(&i->lock);
     if (h->mode != IO_STALE)
         return 0;
@@ -153,7 +153,9 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
                       bool created, struct fuse_file_info *fi, struct handle **out)
 {
     struct handle *h = xcalloc(1, sizeof(*h));
+    struct location at;
     bool ask_attr = false;
+    uint64_t looked_ms = boot_ms();
     h->inode = inode_ref(i);
     h->data = data;
     h->flags = flags;
@@ -161,7 +163,7 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
     flush_error_seen(data->f, &h->error_seen); /* what failed before this open was others' */
     if (fi && writes(flags) && settings.passthrough)
         store_pass_make_room();
-    int err = fi ? settle(h, perm, fi, &ask_attr) : 0;
+    int err = fi ? settle(h, perm, fi, &at, &ask_attr) : 0;
     if (err)
         h->mode = IO_NONE;
     add_handle(h);
@@ -169,8 +171,10 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
         file_close_handle(h);
         return err;
     }
-    if (ask_attr && !created)
+    if (ask_attr && !created) {
         notify_attr_now(i->nodeid);
+        attr_opened(i, &at, looked_ms); /* after it: another open trusts what is remembered */
+    }
     if (fi) {
         fi->fh = (uintptr_t)h;
         fi->noflush = !writes(flags) && !known_closes_matter(i);
