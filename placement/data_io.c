@@ -266,7 +266,8 @@ int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out)
 }
 
 /* An fsync also comes by handles that only read, and by who is not counted: it needs the claim for
- * the moment only.  Where there is none any more it was flushed meanwhile, and is on the PFS. */
+ * the moment only.  Where there is none any more it was flushed meanwhile, and is on the PFS; but
+ * what is void, and is still here, is not. */
 int data_sync(struct data_handle *h, bool pfs)
 {
     struct change c = {.op = CARRY_SYNC, .mode = pfs};
@@ -277,7 +278,7 @@ int data_sync(struct data_handle *h, bool pfs)
     switch (data_where(h, &node)) {
     case WHERE_HERE:
         if (claim_carry_begin(h->f))
-            return 0;
+            return h->f->forgotten ? local_change(h->f, &c) : 0;
         err = local_change(h->f, &c);
         claim_carry_end(h->f);
         return err;

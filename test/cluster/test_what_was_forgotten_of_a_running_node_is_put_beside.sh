@@ -6,12 +6,13 @@
 # timeout: 300
 # waits
 . "$(dirname "$0")/lib.sh"
-requires root fuse namespaces cmd jq
+requires root fuse namespaces cmd jq cmd python3
 in_namespaces
 
 NODES=(n1 n2 n3)
 for n in "${NODES[@]}"; do add_host "$n"; done
-for n in "${NODES[@]}"; do start_node "$n" "$PFS" --flush-wait 3600; done
+start_node n1 "$PFS" --flush-wait 3600 --fsync pfs
+for n in n2 n3; do start_node "$n" "$PFS" --flush-wait 3600; done
 members_are() { [ "$(status_of "$1" '[.members[].name] | sort | join(" ")')" = "$2" ]; }
 for n in "${NODES[@]}"; do wait_for 30 members_are "$n" "n1 n2 n3" || fail "$n is not in one session with the others"; done
 write() { # NODE NAME TEXT
@@ -36,6 +37,13 @@ append() {
     writer_appends "$1" || fail "the open file takes no $1"
 }
 append "at first"
+# Has it open for reading, and calls fsync when it is told to.
+mkfifo "$W/reader"
+on n1 python3 -c 'import os, sys; fd = os.open(sys.argv[1], os.O_RDONLY); sys.stdin.readline(); os.fsync(fd)' \
+    "$W/mnt-n1/d/open" <"$W/reader" >"$W/reader.txt" 2>&1 &
+READER=$!
+record_process "$W" "$READER"
+exec 8>"$W/reader"
 
 link_down n1
 for n in n2 n3; do wait_for 60 members_are "$n" "n2 n3" || fail "$n has no view without n1"; done
@@ -57,6 +65,9 @@ was_put_beside() { grep -q "conflict: d/$1: was forgotten by an operator" "$W/n1
 wait_for 20 was_put_beside closed || fail "n1 has not put beside what was forgotten"
 check_equal "beside it" "$(cat "$PFS/d/closed.eddy-conflict-n1")" "new closed"
 append "forgotten"
+echo fsync >&8
+wait "$READER" && fail "fsync of what is void says that it is on the PFS"
+grep -q 'Input/output error' "$W/reader.txt" || fail "fsync of what is void says $(cat "$W/reader.txt")"
 check_equal "code of eddy flush, with a forgotten file that is open" "$(flush n1)" 3
 grep -q 'd/open' "$W/flush.txt" || fail "eddy flush does not name it: $(cat "$W/flush.txt")"
 ! grep 'flush failed' "$W/n1.log" || fail "to wait until it is closed counts as a failed flush"
