@@ -2,9 +2,8 @@
 import json
 import os
 
-from lib.work import Failed, run
+from lib.work import Failed, cpu_seconds, run
 
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Place:
@@ -35,11 +34,7 @@ class Place:
         return path
 
     def cpu_seconds(self):
-        if not self.process:
-            return 0.0
-        with open(f"/proc/{self.process.pid}/stat") as f:
-            fields = f.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        return cpu_seconds(self.process.pid) if self.process else 0.0
 
     def status(self, name):
         """A number of /proc/PID/status in KiB; 0 where the kernel serves."""

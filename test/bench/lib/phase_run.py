@@ -7,7 +7,7 @@ import time
 
 from lib.contenders import Eddyfs
 from lib.machine import field_of
-from lib.work import Failed, run
+from lib.work import Failed, cpu_seconds, run
 
 SAMPLE_S = 0.05
 STATUS_S = 0.2
@@ -29,14 +29,27 @@ class Policy:
         self.missing = None
 
 
-class Sampler(threading.Thread):
-    """Bytes that faultfs has been given, over time; and what is dirty, where that is asked for."""
+def value_at(series, when):
+    """Of (time, value) pairs of what only grows: between two of them in proportion."""
+    before = (series[0][0], 0)
+    for t, value in series:
+        if t >= when:
+            share = (when - before[0]) / (t - before[0]) if t > before[0] else 1
+            return before[1] + (value - before[1]) * max(0, min(1, share))
+        before = (t, value)
+    return before[1]
 
-    def __init__(self, stats, status):
+
+class Sampler(threading.Thread):
+    """Over time: bytes that faultfs has been given, what the processes have used of the processors, and what is
+    dirty, where that is asked for."""
+
+    def __init__(self, stats, status, processes):
         super().__init__(daemon=True)
-        self.stats, self.status = stats, status
+        self.stats, self.status, self.processes = stats, status, processes
         self.ended = threading.Event()
         self.written = []  # (time, bytes)
+        self.used = {name: [] for name in processes}  # (time, seconds)
         self.dirty = []
 
     def run(self):
@@ -59,16 +72,9 @@ class Sampler(threading.Thread):
         with open(self.stats) as f:
             counts = json.load(f)
         self.written.append((time.monotonic(), counts["write_bytes"]))
-
-    def at(self, when):
-        """Bytes on the PFS at that time, between two samples in proportion."""
-        before = (self.written[0][0], 0)
-        for t, value in self.written:
-            if t >= when:
-                share = (when - before[0]) / (t - before[0]) if t > before[0] else 1
-                return before[1] + (value - before[1]) * max(0, min(1, share))
-            before = (t, value)
-        return before[1]
+        for name, process in self.processes.items():
+            if process.poll() is None:
+                self.used[name].append((time.monotonic(), cpu_seconds(process.pid)))
 
 
 class Result:
@@ -84,8 +90,15 @@ class Result:
     def total(self):
         return self.phases[-1][2] - self.phases[0][1] + self.finish_s
 
+    def grew_in(self, kind, series):
+        return sum(value_at(series, end) - value_at(series, begin) for phase, begin, end in self.phases if phase == kind)
+
     def flushed_in(self, kind):
-        return sum(self.sampler.at(end) - self.sampler.at(begin) for phase, begin, end in self.phases if phase == kind)
+        return self.grew_in(kind, self.sampler.written)
+
+    def used_in(self, kind, name):
+        """Seconds of the processors, by "daemon" or "server"."""
+        return self.grew_in(kind, self.sampler.used[name]) if name in self.sampler.used else 0.0
 
 
 def memory_free():
@@ -101,13 +114,15 @@ class Runner:
 
     def take_memory(self, size):
         """The PFS's disks belong to other machines: its bytes stay in memory, where root can have that, so that
-        writing them takes neither this node's disk nor its processors."""
+        writing them takes neither this node's disk nor more of its processors than it must: large pages are a
+        fifth of the work."""
         if os.geteuid() != 0 or memory_free() < 2 * size:
             return False
         self.bench.work.note(".mounts", self.disks)
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "eddy-bench", self.disks],
-                              stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        return done.returncode == 0
+        options = f"size={size},mode=700"
+        return any(subprocess.run(["mount", "-t", "tmpfs", "-o", tried, "eddy-bench", self.disks],
+                                  stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+                   for tried in (options + ",huge=within_size", options))
 
     def spins_of(self, seconds):
         if seconds not in self.spins:
@@ -118,15 +133,17 @@ class Runner:
         """Everything new: the PFS's mount, its directory, the cache. All bytes are compared by size."""
         bench, self.count = self.bench, self.count + 1
         pfs = bench.work.make("pfs", str(self.count))
+        stats = os.path.join(self.disks, f"{self.count}.json")
         below = bench.work.path(f"below-{self.count}")
         process = bench.work.start_mount(
-            [bench.tool("test/faultfs"), "-f", "--stats", below + ".json", "--bandwidth", str(bench.bandwidth), pfs,
-             below], below)
+            [bench.tool("test/faultfs"), "-f", "--stats", stats, "--bandwidth", str(bench.bandwidth), pfs, below], below)
         place = None
         try:
             if policy.options is not None:
                 place = self.mount(policy, setting, below)
-            return self.measure(policy, setting, place, below, watch_dirty)
+            status = (lambda: place.contender.reply(place)["cache"]["dirty"]) if place and watch_dirty else None
+            processes = {"server": process, **({"daemon": place.process} if place else {})}
+            return self.measure(policy, setting, place, below, Sampler(stats, status, processes))
         finally:
             if place:
                 place.stop()
@@ -140,11 +157,9 @@ class Runner:
             options += ["--flush-wait", str(setting.flush_wait)]
         return Eddyfs(policy.key, policy.key, *options).start(self.bench, below, f"mnt-{self.count}")
 
-    def measure(self, policy, setting, place, below, watch_dirty):
+    def measure(self, policy, setting, place, below, sampler):
         directory = os.path.join(place.dir if place else below, "work")
         os.mkdir(directory)
-        status = (lambda: place.contender.reply(place)["cache"]["dirty"]) if place and watch_dirty else None
-        sampler = Sampler(below + ".json", status)
         sampler.start()
         try:
             phases = self.work(setting, directory)

@@ -17,10 +17,24 @@ class Failed(Exception):
     """Something that was to be measured did not work; the message says what."""
 
 
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def stat_of(pid):
+    """/proc/PID/stat from the third field on."""
+    with open(f"/proc/{pid}/stat") as f:
+        return f.read().rpartition(")")[2].split()
+
+
+def cpu_seconds(pid):
+    """Of all threads of the process, also those that have ended."""
+    fields = stat_of(pid)
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
 def start_time(pid):
     """When the process was started, in ticks: with its number, that names it for ever."""
-    with open(f"/proc/{pid}/stat") as f:
-        return f.read().rpartition(")")[2].split()[19]
+    return stat_of(pid)[19]
 
 
 def is_mounted(path):
