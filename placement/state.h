@@ -81,7 +81,10 @@ struct file_record {
     uint32_t passed;
     /* made again at start: one of its chunks had two records (DOUBLED); records of its chunks were
      * freed since the last state_sync_freed */
-    uint32_t doubled, freed;
+    uint8_t doubled;
+    /* bytes of path[] that are a path, this one or the one before; 0: not known; kept over starts */
+    uint8_t inline_len;
+    uint32_t freed;
     /* made again at start: a power loss took something of it, and the log says so */
     uint8_t loss_told;
     /* its last name is being removed on the PFS: gone there, it is ours to drop; kept over starts */

@@ -65,6 +65,9 @@ void busy_add(struct file_record *r);
 
 /* ---- state_path.c ---- */
 void path_free(uint64_t path_where); /* its slots */
+/* The path is torn: from now on it is the one before, if that still stands in the record.  A power
+ * loss can take the slot of a new path, on a page of its own.  False: there is none. */
+bool path_fall_back(struct file_record *r);
 /* state_path_get in slabs that are not the open store's. */
 size_t path_get(const struct slabs *files, const struct file_record *r,
                 char buf[STATE_PATH_MAX + 1]);

@@ -118,13 +118,14 @@ static void look_at_path(uint32_t no, struct state_report *rep)
     struct file_record *r = file_slot(no);
     if (r->magic != FILE_MAGIC || mark_path(r))
         return;
-    char hex[2 * sizeof(struct fid) + 1];
+    char hex[2 * sizeof(struct fid) + 1], before[STATE_PATH_MAX + 1];
     snprintf(hex, sizeof(hex), "%016llx%016llx", (unsigned long long)r->fid.hi,
              (unsigned long long)r->fid.lo);
-    log_warn("the path of cached file %s is torn: it is found again when the file is looked up",
-             hex);
+    bool known = path_fall_back(r);
+    state_path_get(r, before);
+    log_warn("the path of cached file %s is torn: until the file is looked up it is known as %s",
+             hex, known ? before : "that number");
     rep->torn_paths++;
-    r->path_where = (uint64_t)SLOT_NONE << 32 | path_check("", 0);
 }
 
 static void sweep_path(uint32_t no, struct state_report *rep)
@@ -193,7 +194,7 @@ static void note_doubled(struct file_record *r, struct chunk_record *c, struct c
     if (c->index * state.chunk_size >= r->covered.size)
         return;
     bool both = is_covered(c) && is_covered(known);
-    r->doubled = both ? DOUBLED_COVERED : MAX(r->doubled, (uint32_t)DOUBLED);
+    r->doubled = both ? DOUBLED_COVERED : MAX(r->doubled, (uint8_t)DOUBLED);
 }
 
 /* Two records of one chunk: the older one was freed, and that has not come to the disk.  It is not

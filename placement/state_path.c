@@ -63,7 +63,11 @@ uint32_t state_path_set(struct file_record *r, const char *path)
         slot = make_path(path, len);
         used = state_path_slots(len);
     } else {
+        r->inline_len = 0;
+        crash_order();
         memcpy(r->path, path, len);
+        crash_order();
+        r->inline_len = (uint8_t)len;
     }
     crash_order();
     __atomic_store_n(&r->path_where, (uint64_t)slot << 32 | len << 16 | path_check(path, len),
@@ -104,6 +108,16 @@ size_t path_get(const struct slabs *files, const struct file_record *r,
 size_t state_path_get(const struct file_record *r, char buf[STATE_PATH_MAX + 1])
 {
     return path_get(&state.files, r, buf);
+}
+
+bool path_fall_back(struct file_record *r)
+{
+    bool slots = path_where_slot(r->path_where) != SLOT_NONE;
+    size_t len = slots ? MIN(r->inline_len, INLINE_PATH) : 0;
+    if (memchr(r->path, 0, len))
+        len = 0;
+    r->path_where = (uint64_t)SLOT_NONE << 32 | len << 16 | path_check(r->path, len);
+    return len;
 }
 
 int state_path_sync(const struct file_record *r)

@@ -145,6 +145,50 @@ START_TEST(a_torn_record_is_dropped_and_the_others_stay)
 }
 END_TEST
 
+static void rename_file(struct file_record *r, const char *path)
+{
+    slots(SLAB_FILES, state_path_slots(strlen(path)));
+    state_unreserve(SLAB_FILES, state_path_slots(strlen(path)) - state_path_set(r, path));
+}
+
+/* Of a path in a slot of its own: that is what a power loss takes. */
+static void tear_path(const struct file_record *r)
+{
+    ck_assert_uint_ne(path_where_slot(r->path_where), SLOT_NONE);
+    tear(&path_slot(path_where_slot(r->path_where))->bytes[0]);
+}
+
+START_TEST(a_torn_path_is_the_one_before)
+{
+    struct state_report rep;
+    char long_path[200], path[STATE_PATH_MAX + 1];
+    memset(long_path, 'p', sizeof(long_path));
+    long_path[sizeof(long_path) - 1] = '\0';
+    struct file_record *once = make_file(1, "before"),
+                       *thrice = make_file(2, "a/longer/first/path"),
+                       *never = make_file(3, long_path);
+    rename_file(once, "now");
+    rename_file(thrice, "second");
+    rename_file(thrice, "third");
+    rename_file(thrice, "now");
+    tear_path(once);
+    tear_path(thrice);
+    tear_path(never);
+    reopen_state(&rep);
+    ck_assert_uint_eq(rep.torn_paths, 3);
+    state_path_get(state_file_find(fid_n(1)), path);
+    ck_assert_str_eq(path, "before");
+    state_path_get(state_file_find(fid_n(2)), path);
+    ck_assert_str_eq(path, "third");
+    ck_assert_uint_eq(state_path_get(state_file_find(fid_n(3)), path), 0);
+    rename_file(state_file_find(fid_n(1)), "later");
+    reopen_state(&rep);
+    ck_assert_uint_eq(rep.torn_paths, 0);
+    state_path_get(state_file_find(fid_n(1)), path);
+    ck_assert_str_eq(path, "later");
+}
+END_TEST
+
 START_TEST(torn_chunks_and_chunks_without_a_file_are_dropped)
 {
     struct state_report rep;
@@ -311,6 +355,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, records_are_found_by_their_keys_however_they_come_and_go);
     tcase_add_test(t, a_torn_record_is_dropped_and_the_others_stay);
+    tcase_add_test(t, a_torn_path_is_the_one_before);
     tcase_add_test(t, torn_chunks_and_chunks_without_a_file_are_dropped);
     tcase_add_test(t, lost_slots_of_paths_are_found_again);
     tcase_add_test(t, a_slab_that_is_none_is_put_aside);
