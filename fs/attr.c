@@ -287,11 +287,17 @@ void attr_remember(struct inode *i, const struct stat *st)
     remember(i, st, moves(i, st));
 }
 
+bool attr_is(const struct inode *i, const struct location *at)
+{
+    lock_assert_held(&i->lock);
+    return i->attr_known && (uint64_t)i->attr.st_size == at->size &&
+           ns_of(&i->attr.st_mtim) == at->mtime_ns;
+}
+
 void attr_opened(struct inode *i, const struct location *at, uint64_t looked_ms)
 {
     lock_take(&i->lock);
-    bool same = (uint64_t)i->attr.st_size == at->size && ns_of(&i->attr.st_mtim) == at->mtime_ns;
-    if (!same && i->attr_known && i->attr_ms <= looked_ms) {
+    if (i->attr_known && !attr_is(i, at) && i->attr_ms <= looked_ms) {
         i->attr.st_size = (off_t)at->size;
         i->attr.st_mtim = time_of_ns(at->mtime_ns);
         i->attr_ms = i->attr_moved_ms = boot_ms();

@@ -44,11 +44,9 @@ static bool writes(int flags)
  * ones it is not known which it has, until both have expired. */
 static bool same_attr(const struct inode *i, const struct location *at)
 {
-    int64_t mtime_ns = (int64_t)i->attr.st_mtim.tv_sec * 1000000000 + i->attr.st_mtim.tv_nsec;
     uint64_t expired_ms =
         i->attr_moved_ms + (uint64_t)(settings.attr_timeout * 1000) + ON_ITS_WAY_MS;
-    bool sure = i->attr_known && (!i->attr_moved_ms || boot_ms() > expired_ms);
-    return sure && (uint64_t)i->attr.st_size == at->size && mtime_ns == at->mtime_ns;
+    return attr_is(i, at) && (!i->attr_moved_ms || boot_ms() > expired_ms);
 }
 
 /* ---- passthrough ---- */

@@ -103,6 +103,8 @@ int attr_stat(struct inode *i, struct statx *stx);
 int attr_get(struct inode *i, struct stat *st);
 /* Remembers what the kernel is told (i->attr). */
 void attr_remember(struct inode *i, const struct stat *st);
+/* Is it of the size and mtime of *at?  Inode locked. */
+bool attr_is(const struct inode *i, const struct location *at);
 /* An open found *at at `looked_ms` or later (boot_ms), and has let the kernel drop the attributes that
  * it had: of a file that goes unflushed while it is open, nothing later may be known. */
 void attr_opened(struct inode *i, const struct location *at, uint64_t looked_ms);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Who has a file open sees its size and its bytes also after another node has removed it
-# before it was flushed: the PFS never had any of it.
+# Who has a file open sees its size also after another node has removed it before it was
+# flushed, and while it does: the PFS never had any of it.
 # timeout: 120
 # both
 . "$(dirname "$0")/lib.sh"

@@ -5,7 +5,6 @@ import os
 from lib.work import Failed, cpu_seconds, run
 
 
-
 class Place:
     """A contender at work: `dir` shows the source, `process` serves it (None: the kernel)."""
 

@@ -31,7 +31,7 @@ class Policy:
 
 def value_at(series, when):
     """Of (time, value) pairs of what only grows: between two of them in proportion."""
-    before = (series[0][0], 0)
+    before = series[0]
     for t, value in series:
         if t >= when:
             share = (when - before[0]) / (t - before[0]) if t > before[0] else 1
