@@ -1,133 +1,17 @@
-/* test_data.c - claimed files between three nodes: what one wrote the others read and write on,
- * before and after the flush, and when the claimant gives the claim back, is slow, or dies.
+/* test_data.c - claimed files between three nodes: what one wrote the others read and write on, before
+ * and after the flush.
  *
  * waits
  */
-#include "nodes.h"
-#include "suite.h"
-
-#include "placement/pins.h"
+#include "nodes_data.h"
 
 #define N 3
-
-static int try_open(unsigned i, const char *name, uint64_t handle, uint64_t flags)
-{
-    struct order o = {.a = handle, .b = flags};
-    snprintf(o.name, sizeof(o.name), "%s", name);
-    node_run(i, order_open, &o);
-    return o.err;
-}
-
-static void open_on(unsigned i, const char *name, uint64_t handle, uint64_t flags)
-{
-    int err = try_open(i, name, handle, flags);
-    ck_assert_msg(!err, "open of %s on node %u: %s", name, i, strerror(-err));
-}
-
-static void close_on(unsigned i, uint64_t handle)
-{
-    struct order o = {.a = handle};
-    node_run(i, order_close, &o);
-}
-
-static int try_write(unsigned i, uint64_t handle, uint64_t off, uint64_t len, uint64_t seed)
-{
-    struct order o = {.a = handle, .off = off, .len = len, .b = seed};
-    node_run(i, order_write, &o);
-    return o.err;
-}
-
-static void write_on(unsigned i, uint64_t handle, uint64_t off, uint64_t len, uint64_t seed)
-{
-    int err = try_write(i, handle, off, len, seed);
-    ck_assert_msg(!err, "write on node %u: %s", i, strerror(-err));
-}
-
-/* Returns where it went. */
-static uint64_t append_on(unsigned i, uint64_t handle, uint64_t len, uint64_t seed,
-                          uint64_t pattern_off)
-{
-    struct order o = {.a = handle, .off = pattern_off, .len = len, .b = seed, .out = {1}};
-    node_run(i, order_write, &o);
-    ck_assert_msg(!o.err, "append on node %u: %s", i, strerror(-o.err));
-    return o.out[0];
-}
-
-static struct order read_on(unsigned i, uint64_t handle, uint64_t off, uint64_t len)
-{
-    struct order o = {.a = handle, .off = off, .len = len};
-    node_run(i, order_read, &o);
-    return o;
-}
-
-static void assert_read(unsigned i, uint64_t handle, uint64_t off, uint64_t len, uint64_t expect,
-                        uint64_t seed)
-{
-    struct order o = read_on(i, handle, off, len);
-    ck_assert_msg(!o.err, "read on node %u: %s", i, strerror(-o.err));
-    ck_assert_uint_eq(o.out[0], expect);
-    ck_assert_msg(o.out[1] == hash_pattern(expect, seed, off), "wrong bytes on node %u", i);
-}
-
-static void flush_on(unsigned i, const char *name)
-{
-    struct order o = {0};
-    snprintf(o.name, sizeof(o.name), "%s", name);
-    node_run(i, order_flush, &o);
-    ck_assert_msg(!o.err, "flush on node %u: %s", i, strerror(-o.err));
-}
-
-/* Whoever has something of it. */
-static void flush_everywhere(const char *name)
-{
-    for (unsigned i = 0; i < N; i++) {
-        struct order o = {0};
-        snprintf(o.name, sizeof(o.name), "%s", name);
-        node_run(i, order_flush, &o);
-        ck_assert_msg(!o.err || o.err == -ENOENT, "flush on node %u: %s", i, strerror(-o.err));
-    }
-}
-
-static void truncate_on(unsigned i, uint64_t handle, uint64_t size)
-{
-    struct order o = {.a = handle, .len = size};
-    node_run(i, order_truncate, &o);
-    ck_assert_msg(!o.err, "truncate on node %u: %s", i, strerror(-o.err));
-}
-
-static enum where where_on(unsigned i, uint64_t handle, uint64_t *size)
-{
-    struct order o = {.a = handle};
-    node_run(i, order_attr, &o);
-    if (size)
-        *size = o.out[2];
-    return (enum where)o.out[0];
-}
-
-static uint64_t claims_on(unsigned i)
-{
-    struct order o = {0};
-    node_run(i, order_claims, &o);
-    return o.out[0];
-}
-
-static void order_no_claims(struct order *o)
-{
-    o->out[0] = !claim_held();
-}
-
-static void order_one_claim(struct order *o)
-{
-    o->out[0] = claim_held() == 1;
-}
 
 /* len: where a hole ends; out: where the data begins. */
 static void order_seek(struct order *o)
 {
     o->err = data_seek(node_handles[o->a].h, o->len, false, &o->out[0]);
 }
-
-/* ---- tests ---- */
 
 START_TEST(data_that_another_open_wrote_is_found)
 {
@@ -308,77 +192,6 @@ START_TEST(truncation_and_growth_are_seen_by_the_other_node)
 }
 END_TEST
 
-/* As if the claimant had forgotten its pins: it restarted, or thought that the other node had left.
- */
-static void order_drop_pins(struct order *o)
-{
-    (void)o;
-    pins_refuse();
-    pins_start(pool_waiters);
-}
-
-START_TEST(a_writer_goes_on_when_the_claimant_gave_the_claim_back)
-{
-    size_t len;
-    open_on(0, "moves", 0, O_RDWR | O_CREAT);
-    open_on(1, "moves", 0, O_RDWR);
-    write_on(1, 0, 0, 5000, 6);
-    close_on(0, 0);
-    struct order o = {0};
-    node_run(0, order_drop_pins, &o);
-    flush_on(0, "moves");
-    ck_assert_uint_eq(claims_on(0), 0);
-    write_on(1, 0, 5000, 5000, 6);
-    ck_assert_int_eq(where_on(1, 0, NULL), WHERE_HERE);
-    assert_read(1, 0, 0, 20000, 10000, 6);
-    close_on(1, 0);
-    flush_on(1, "moves");
-    ck_assert_uint_eq(claims_on(1), 0);
-    ck_assert(pfs_hash("moves", &len) == hash_pattern(10000, 6, 0));
-}
-END_TEST
-
-static void start_carrying(void *arg)
-{
-    (void)arg;
-    carry_start();
-}
-
-static void order_leave(struct order *o)
-{
-    (void)o;
-    carry_leave();
-}
-
-static void order_stay(struct order *o)
-{
-    (void)o;
-    carry_stop();
-    loop_call(start_carrying, NULL);
-}
-
-START_TEST(a_writer_takes_over_from_a_claimant_that_leaves)
-{
-    size_t len;
-    struct order o = {0}, w = {.off = 5000, .len = 5000, .b = 15};
-    open_on(2, "leaves", 0, O_RDWR | O_CREAT);
-    open_on(1, "leaves", 0, O_RDWR);
-    write_on(1, 0, 0, 5000, 15);
-    close_on(2, 0);
-    node_run(2, order_leave, &o);
-    node_send(1, order_write, &w); /* waits for the claim */
-    usleep(200000);                /* it does by now; if not, the test is only easier */
-    flush_on(2, "leaves");
-    node_wait(1, &w);
-    ck_assert_msg(!w.err, "%s", strerror(-w.err));
-    ck_assert_uint_eq(claims_on(2), 0);
-    close_on(1, 0);
-    flush_on(1, "leaves");
-    ck_assert(pfs_hash("leaves", &len) == hash_pattern(10000, 15, 0));
-    node_run(2, order_stay, &o);
-}
-END_TEST
-
 START_TEST(close_to_open_with_growing_and_shrinking_files)
 {
     for (unsigned round = 0; round < 300; round++) {
@@ -462,37 +275,6 @@ START_TEST(the_counters_sum_up_to_what_was_read)
 }
 END_TEST
 
-/* ---- slow and dead claimants ---- */
-
-/* Registered at each node's start. */
-static int slow_sync(struct file *f)
-{
-    (void)f;
-    sleep(5); /* longer than an asker waits in silence */
-    return 0;
-}
-
-static void order_sync_pfs(struct order *o)
-{
-    struct data_handle *h = node_handles[o->a].h;
-    struct carry_result r;
-    o->err = carry_write(h->where.node, h->f, CARRY_SYNC, NULL, 0, 0, 1, 0, &r);
-}
-
-START_TEST(a_claimant_that_works_long_is_waited_for)
-{
-    struct order o = {0};
-    open_on(0, "slow", 0, O_RDWR | O_CREAT);
-    write_on(0, 0, 0, 100, 8);
-    open_on(1, "slow", 0, O_RDWR);
-    node_run(1, order_sync_pfs, &o);
-    ck_assert_msg(!o.err, "%s", strerror(-o.err));
-    close_on(0, 0);
-    close_on(1, 0);
-    flush_on(0, "slow");
-}
-END_TEST
-
 static void order_bad_carried(struct order *o)
 {
     o->out[0] = 0;
@@ -527,125 +309,15 @@ START_TEST(nonsense_is_answered_with_errors)
 }
 END_TEST
 
-START_TEST(the_pins_of_a_dead_node_go)
-{
-    struct order o = {0};
-    open_on(0, "pinned", 0, O_RDWR | O_CREAT);
-    write_on(0, 0, 0, 100, 9);
-    open_on(2, "pinned", 0, O_RDWR);
-    close_on(0, 0);
-    flush_on(0, "pinned");
-    node_run(0, order_one_claim, &o);
-    ck_assert_uint_eq(o.out[0], 1);
-    node_kill(2);
-    node_until(0, order_no_claims, &o, "the dead node's pin is dropped");
-}
-END_TEST
-
-START_TEST(a_dead_claimant_means_an_error_and_no_wrong_byte)
-{
-    open_on(0, "lost", 0, O_RDWR | O_CREAT);
-    write_on(0, 0, 0, 100000, 10);
-    open_on(1, "lost", 0, O_RDONLY);
-    open_on(1, "lost", 1, O_RDWR);
-    assert_read(1, 0, 0, 1000, 1000, 10);
-    node_kill(0);
-    struct order o = read_on(1, 0, 50000, 1000);
-    ck_assert_int_eq(o.err, -EIO);
-    ck_assert_uint_le(o.out[2], 15000);
-    ck_assert_int_eq(try_write(1, 1, 0, 100, 1), -EIO);
-    ck_assert_int_eq(try_open(1, "lost", 2, O_RDONLY), -EIO);
-    close_on(1, 0);
-    close_on(1, 1);
-}
-END_TEST
-
-/* ---- caches far smaller than the data ---- */
-
-#define LARGE ((size_t)30 << 20)
-
-START_TEST(a_small_cache_reads_a_large_file)
-{
-    pfs_make("large", LARGE, 20);
-    for (unsigned i = 0; i < 2; i++)
-        open_on(i, "large", 0, O_RDONLY);
-    for (unsigned pass = 0; pass < 2; pass++)
-        for (unsigned i = 0; i < 2; i++)
-            for (uint64_t off = 0; off < LARGE; off += 1 << 20)
-                assert_read(i, 0, off, 1 << 20, 1 << 20, 20);
-    for (unsigned i = 0; i < 2; i++)
-        close_on(i, 0);
-}
-END_TEST
-
-/* Written on node 0, whose store has no room for it: earlier bytes go to the PFS meanwhile. */
-static void write_large(const char *name, unsigned writer, uint64_t seed)
-{
-    size_t len;
-    open_on(0, name, 0, O_RDWR | O_CREAT);
-    open_on(1, name, 0, O_RDWR);
-    for (uint64_t off = 0; off < LARGE; off += 1 << 20)
-        write_on(writer, 0, off, 1 << 20, seed);
-    for (unsigned i = 0; i < 2; i++)
-        for (uint64_t off = 0; off < LARGE; off += 1 << 20)
-            assert_read(i, 0, off, 1 << 20, 1 << 20, seed);
-    close_on(0, 0);
-    close_on(1, 0);
-    flush_on(0, name);
-    ck_assert(pfs_hash(name, &len) == hash_pattern(LARGE, seed, 0));
-}
-
-START_TEST(a_small_cache_takes_a_large_file)
-{
-    write_large("written", 0, 21);
-}
-END_TEST
-
-START_TEST(a_claimant_with_a_small_cache_takes_a_large_file)
-{
-    write_large("carried", 1, 22);
-}
-END_TEST
-
-START_TEST(a_small_cache_takes_a_byte_in_each_chunk_of_a_large_file)
-{
-    const uint64_t step = NODE_CHUNK + 4096 + 17;
-    size_t len;
-    uint8_t *want = xmalloc(LARGE);
-    pfs_make("bytes", LARGE, 23);
-    fill_pattern(want, LARGE, 23, 0);
-    open_on(0, "bytes", 0, O_RDWR);
-    for (uint64_t off = 0; off < LARGE; off += step) {
-        write_on(0, 0, off, 1, 24);
-        fill_pattern(want + off, 1, 24, off);
-    }
-    struct order o = read_on(0, 0, 0, LARGE);
-    ck_assert_uint_eq(o.out[0], LARGE);
-    ck_assert_uint_eq(o.out[1], XXH3_64bits(want, LARGE));
-    close_on(0, 0);
-    flush_on(0, "bytes");
-    ck_assert(pfs_hash("bytes", &len) == XXH3_64bits(want, LARGE));
-    free(want);
-}
-END_TEST
-
 static void begin(void)
 {
     nodes_begin(N, 1u << 30);
 }
 
-static void begin_small(void)
-{
-    nodes_begin(2, 8u << 20);
-}
-
 int main(int argc, char **argv)
 {
-    if (node_is(argc, argv)) {
-        carry_on_need(flush_by_hand, slow_sync);
+    if (node_is(argc, argv))
         return node_main(argc, argv);
-    }
-    Suite *s = suite_create("data");
     TCase *t = tcase_create("three nodes");
     tcase_add_unchecked_fixture(t, begin, nodes_end);
     tcase_set_timeout(t, 60);
@@ -655,23 +327,9 @@ int main(int argc, char **argv)
     tcase_add_test(t, appends_of_two_nodes_do_not_overwrite_each_other);
     tcase_add_test(t, one_byte_into_an_uncached_file_changes_one_byte);
     tcase_add_test(t, truncation_and_growth_are_seen_by_the_other_node);
-    tcase_add_test(t, a_writer_goes_on_when_the_claimant_gave_the_claim_back);
-    tcase_add_test(t, a_writer_takes_over_from_a_claimant_that_leaves);
     tcase_add_test(t, close_to_open_with_growing_and_shrinking_files);
     tcase_add_test(t, asking_again_tells_whether_cached_bytes_are_stale);
     tcase_add_test(t, the_counters_sum_up_to_what_was_read);
-    tcase_add_test(t, a_claimant_that_works_long_is_waited_for);
     tcase_add_test(t, nonsense_is_answered_with_errors);
-    tcase_add_test(t, the_pins_of_a_dead_node_go); /* the last two end nodes */
-    tcase_add_test(t, a_dead_claimant_means_an_error_and_no_wrong_byte);
-    suite_add_tcase(s, t);
-    t = tcase_create("small caches");
-    tcase_add_unchecked_fixture(t, begin_small, nodes_end);
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, a_small_cache_reads_a_large_file);
-    tcase_add_test(t, a_small_cache_takes_a_large_file);
-    tcase_add_test(t, a_claimant_with_a_small_cache_takes_a_large_file);
-    tcase_add_test(t, a_small_cache_takes_a_byte_in_each_chunk_of_a_large_file);
-    suite_add_tcase(s, t);
-    return run_suite(s);
+    return run_case("data", t);
 }

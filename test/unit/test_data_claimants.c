@@ -1,0 +1,173 @@
+/* test_data_claimants.c - a claimant that gave the claim back, leaves, is slow, or dies, while others read
+ * and write its file.
+ *
+ * waits
+ */
+#include "nodes_data.h"
+
+#include "placement/pins.h"
+
+/* As if the claimant had forgotten its pins: it restarted, or thought that the other node had left.
+ */
+static void order_drop_pins(struct order *o)
+{
+    (void)o;
+    pins_refuse();
+    pins_start(pool_waiters);
+}
+
+START_TEST(a_writer_goes_on_when_the_claimant_gave_the_claim_back)
+{
+    size_t len;
+    open_on(0, "moves", 0, O_RDWR | O_CREAT);
+    open_on(1, "moves", 0, O_RDWR);
+    write_on(1, 0, 0, 5000, 6);
+    close_on(0, 0);
+    struct order o = {0};
+    node_run(0, order_drop_pins, &o);
+    flush_on(0, "moves");
+    ck_assert_uint_eq(claims_on(0), 0);
+    write_on(1, 0, 5000, 5000, 6);
+    ck_assert_int_eq(where_on(1, 0, NULL), WHERE_HERE);
+    assert_read(1, 0, 0, 20000, 10000, 6);
+    close_on(1, 0);
+    flush_on(1, "moves");
+    ck_assert_uint_eq(claims_on(1), 0);
+    ck_assert(pfs_hash("moves", &len) == hash_pattern(10000, 6, 0));
+}
+END_TEST
+
+static void start_carrying(void *arg)
+{
+    (void)arg;
+    carry_start();
+}
+
+static void order_leave(struct order *o)
+{
+    (void)o;
+    carry_leave();
+}
+
+static void order_stay(struct order *o)
+{
+    (void)o;
+    carry_stop();
+    loop_call(start_carrying, NULL);
+}
+
+START_TEST(a_writer_takes_over_from_a_claimant_that_leaves)
+{
+    size_t len;
+    struct order o = {0}, w = {.off = 5000, .len = 5000, .b = 15};
+    open_on(2, "leaves", 0, O_RDWR | O_CREAT);
+    open_on(1, "leaves", 0, O_RDWR);
+    write_on(1, 0, 0, 5000, 15);
+    close_on(2, 0);
+    node_run(2, order_leave, &o);
+    node_send(1, order_write, &w); /* waits for the claim */
+    usleep(200000);                /* it does by now; if not, the test is only easier */
+    flush_on(2, "leaves");
+    node_wait(1, &w);
+    ck_assert_msg(!w.err, "%s", strerror(-w.err));
+    ck_assert_uint_eq(claims_on(2), 0);
+    close_on(1, 0);
+    flush_on(1, "leaves");
+    ck_assert(pfs_hash("leaves", &len) == hash_pattern(10000, 15, 0));
+    node_run(2, order_stay, &o);
+}
+END_TEST
+
+/* Registered at each node's start. */
+static int slow_sync(struct file *f)
+{
+    (void)f;
+    sleep(5); /* longer than an asker waits in silence */
+    return 0;
+}
+
+static void order_sync_pfs(struct order *o)
+{
+    struct data_handle *h = node_handles[o->a].h;
+    struct carry_result r;
+    o->err = carry_write(h->where.node, h->f, CARRY_SYNC, NULL, 0, 0, 1, 0, &r);
+}
+
+START_TEST(a_claimant_that_works_long_is_waited_for)
+{
+    struct order o = {0};
+    open_on(0, "slow", 0, O_RDWR | O_CREAT);
+    write_on(0, 0, 0, 100, 8);
+    open_on(1, "slow", 0, O_RDWR);
+    node_run(1, order_sync_pfs, &o);
+    ck_assert_msg(!o.err, "%s", strerror(-o.err));
+    close_on(0, 0);
+    close_on(1, 0);
+    flush_on(0, "slow");
+}
+END_TEST
+
+static void order_no_claims(struct order *o)
+{
+    o->out[0] = !claim_held();
+}
+
+static void order_one_claim(struct order *o)
+{
+    o->out[0] = claim_held() == 1;
+}
+
+START_TEST(the_pins_of_a_dead_node_go)
+{
+    struct order o = {0};
+    open_on(0, "pinned", 0, O_RDWR | O_CREAT);
+    write_on(0, 0, 0, 100, 9);
+    open_on(2, "pinned", 0, O_RDWR);
+    close_on(0, 0);
+    flush_on(0, "pinned");
+    node_run(0, order_one_claim, &o);
+    ck_assert_uint_eq(o.out[0], 1);
+    node_kill(2);
+    node_until(0, order_no_claims, &o, "the dead node's pin is dropped");
+}
+END_TEST
+
+START_TEST(a_dead_claimant_means_an_error_and_no_wrong_byte)
+{
+    open_on(0, "lost", 0, O_RDWR | O_CREAT);
+    write_on(0, 0, 0, 100000, 10);
+    open_on(1, "lost", 0, O_RDONLY);
+    open_on(1, "lost", 1, O_RDWR);
+    assert_read(1, 0, 0, 1000, 1000, 10);
+    node_kill(0);
+    struct order o = read_on(1, 0, 50000, 1000);
+    ck_assert_int_eq(o.err, -EIO);
+    ck_assert_uint_le(o.out[2], 15000);
+    ck_assert_int_eq(try_write(1, 1, 0, 100, 1), -EIO);
+    ck_assert_int_eq(try_open(1, "lost", 2, O_RDONLY), -EIO);
+    close_on(1, 0);
+    close_on(1, 1);
+}
+END_TEST
+
+static void begin(void)
+{
+    nodes_begin(3, 1u << 30);
+}
+
+int main(int argc, char **argv)
+{
+    if (node_is(argc, argv)) {
+        carry_on_need(flush_by_hand, slow_sync);
+        return node_main(argc, argv);
+    }
+    TCase *t = tcase_create("claimants");
+    tcase_add_unchecked_fixture(t, begin, nodes_end);
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, a_writer_goes_on_when_the_claimant_gave_the_claim_back);
+    tcase_add_test(t, a_writer_takes_over_from_a_claimant_that_leaves);
+    tcase_add_test(t, a_claimant_that_works_long_is_waited_for);
+    tcase_add_test(t, the_pins_of_a_dead_node_go); /* the last two end nodes */
+    tcase_add_test(t, a_dead_claimant_means_an_error_and_no_wrong_byte);
+    return run_case("data, claimants", t);
+}
