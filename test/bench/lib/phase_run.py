@@ -16,9 +16,9 @@ STATUS_S = 0.2
 class Setting:
     """What is the same for all policies of a comparison."""
 
-    def __init__(self, name, files, passthrough, compute_s, flush_wait):
+    def __init__(self, name, files, passthrough, compute_s, flush_wait, iterations):
         self.name, self.files, self.passthrough = name, files, passthrough
-        self.compute_s, self.flush_wait = compute_s, flush_wait
+        self.compute_s, self.flush_wait, self.iterations = compute_s, flush_wait, iterations
 
 
 class Policy:
@@ -106,11 +106,13 @@ def memory_free():
 
 
 class Runner:
-    def __init__(self, bench):
+    """`most`: bytes that one run writes at most."""
+
+    def __init__(self, bench, most):
         self.bench, self.count = bench, 0
         self.spins = {}  # by seconds: the same work for all policies
         self.disks = bench.work.make("pfs")
-        self.in_memory = self.take_memory(4 * bench.bytes * bench.processes * bench.iterations)
+        self.in_memory = self.take_memory(most + most // 4)
 
     def take_memory(self, size):
         """The PFS's disks belong to other machines: its bytes stay in memory, where root can have that, so that
@@ -168,14 +170,15 @@ class Runner:
             sampler.ended.set()
             sampler.join()
         sampler.look()
-        size = self.bench.bytes * self.bench.processes * self.bench.iterations
+        size = self.bench.size(setting)
         if policy.flushed:
             self.check(os.path.join(below, "work"), size)
         return Result(phases, sampler, size, finish_s)
 
     def work(self, setting, directory):
         bench = self.bench
-        out = run([bench.tool("test/phasework"), directory, str(bench.processes), str(bench.iterations),
+        out = run([bench.tool("test/phasework"), directory, str(bench.processes),
+                   str(bench.iterations(setting)),
                    str(bench.bytes), self.spins_of(setting.compute_s), setting.files])
         return [(kind, float(begin), float(end)) for kind, begin, end in (line.split() for line in out.splitlines())]
 
