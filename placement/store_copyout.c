@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/store_int.h"
+#include "placement/store_pass_int.h"
 
 #define CHUNKS_MAX 4096 /* of a snapshot */
 
@@ -273,7 +273,10 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     store_commit(f);
     int failed = clean ? end_clean(f) : store_cover_flushed(f);
     pages_settle_all(f, true); /* what may be evicted follows from both */
+    bool owed = is_pass(f);    /* no flush, but the proof that nobody can store */
     lock_drop(&f->lock);
+    if (owed)
+        pass_watch(f);
     if (err)
         *err = failed;
     return clean && !failed;

@@ -171,16 +171,19 @@ void store_pass_close(struct file *f, unsigned life, bool write)
         f->pass.direct = false;
         f->change++;
     }
-    if (is_pass(f) && (write || !f->pass.closed)) /* closed: nothing came since the last look */
+    if (is_pass(f) &&
+        write) { /* proved here, as it is for nearly each small file, no sample has to */
+        store_pass_look(f);
+        pass_prove_closed(f);
+    } else if (is_pass(f) && !f->pass.closed) { /* closed: nothing came since the last look */
         pass_settle_unflushed(f);
-    /* Proved here, as it is for nearly each small file, no sample has to */
-    bool closed = write && is_pass(f) && pass_nobody_stores(f);
-    f->pass.closed |= closed;
+    }
+    bool quiet = write && is_pass(f) && pass_is_quiet(f);
     bool dirty = write && is_dirty(f) && !store_pass_flushed(f);
     lock_drop(&f->lock);
     if (dirty)
         pass_tell_changed(f);
-    if (closed)
+    if (quiet)
         (void)pass_unwatch(f);
 }
 

@@ -131,6 +131,23 @@ void pass_end(struct file *f, bool clean)
 void pass_settle_unflushed(struct file *f)
 {
     store_pass_look(f);
-    if (store_pass_flushed(f) && !f->snapshots && pass_nobody_stores(f))
+    if (store_pass_flushed(f) && !f->snapshots)
+        pass_prove_closed(f);
+}
+
+/* One proof for both: of two, one after the other, the first can fail by a use that ends before the
+ * second. */
+bool pass_prove_closed(struct file *f)
+{
+    if (!pass_nobody_stores(f))
+        return false;
+    f->pass.closed = true;
+    if (store_pass_flushed(f) && !f->snapshots)
         pass_end(f, true);
+    return true;
+}
+
+bool pass_is_quiet(const struct file *f)
+{
+    return f->pass.closed && !f->pass.writers && !store_pass_flushed(f);
 }

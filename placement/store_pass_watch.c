@@ -69,7 +69,7 @@ bool pass_unwatch(struct file *f)
 {
     take_off(f);
     lock_take(&f->lock); /* it may have been opened meanwhile, and found on the list */
-    bool over = is_over(f) || (f->pass.closed && !f->pass.writers);
+    bool over = is_over(f) || pass_is_quiet(f);
     lock_drop(&f->lock);
     if (!over)
         pass_watch(f);
@@ -104,18 +104,18 @@ static struct fid *watched(unsigned *n)
 
 enum look {
     LOOK_AGAIN,
-    LOOK_CLOSED, /* dirty, but only an open that this daemon sees can change it: thousands of small
-                  * files wait so for the lull */
+    LOOK_CLOSED, /* pass_is_quiet: thousands of small files wait so for the lull */
     LOOK_OVER
 };
 
 /* With f->lock. */
 static enum look look_further(struct file *f, bool news)
 {
+    if (!news && !is_over(f))
+        pass_prove_closed(f);
     if (is_over(f))
         return LOOK_OVER;
-    f->pass.closed |= !news && pass_nobody_stores(f);
-    return f->pass.closed ? LOOK_CLOSED : LOOK_AGAIN;
+    return pass_is_quiet(f) ? LOOK_CLOSED : LOOK_AGAIN;
 }
 
 /* Looks at one; true: it is to be looked at again. */

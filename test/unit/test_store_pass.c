@@ -581,6 +581,44 @@ START_TEST(closed_files_are_not_looked_at_until_somebody_can_store_again)
 }
 END_TEST
 
+/* The proof that nobody can store may fail for a moment: who closes is not gone at once. */
+START_TEST(a_flushed_file_is_clean_once_its_last_writer_has_really_gone)
+{
+    uint8_t pfs[SIZE] = {0};
+    struct file *f = new_file(1, "late");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_RDWR), late = open_backing(f, O_RDWR);
+    put(fd, bytes, SIZE, 0);
+    ck_assert(flush(f, pfs));
+    close(fd);
+    store_pass_close(f, life, true);
+    ck_assert_msg(sample(), "not looked at, with a writer left");
+    ck_assert(info_of(f).pass);
+    close(late);
+    sample();
+    ck_assert(!info_of(f).pass);
+
+    life = open_pass(f, true);
+    fd = open_backing(f, O_RDWR);
+    put(fd, "new", 3, 0);
+    memcpy(bytes, "new", 3);
+    close(fd);
+    store_pass_close(f, life, true);
+    ck_assert_msg(!f->pass.prev, "looked at, and nobody can store");
+    struct flush fl = begin_flush(f, pfs);
+    sample();
+    ck_assert_msg(!f->pass.prev, "looked at during its flush");
+    late = open_backing(f, O_RDWR);
+    ck_assert(store_flushed(f, &fl.v, fl.change, NULL));
+    ck_assert_msg(sample(), "not looked at after a flush that could not prove it");
+    close(late);
+    sample();
+    ck_assert(!info_of(f).pass);
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    file_put(f);
+}
+END_TEST
+
 static uint8_t *mapped;
 static _Atomic bool over;
 
@@ -662,6 +700,7 @@ int main(void)
     tcase_add_test(t, what_is_stored_after_the_daemons_death_is_found);
     tcase_add_test(t, our_own_changes_and_the_kernels_go_together);
     tcase_add_test(t, closed_files_are_not_looked_at_until_somebody_can_store_again);
+    tcase_add_test(t, a_flushed_file_is_clean_once_its_last_writer_has_really_gone);
     tcase_add_test(t, writes_that_collide_with_stores_are_flushed);
     return run_case("store_pass", t);
 }
