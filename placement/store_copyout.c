@@ -272,10 +272,10 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     }
     store_commit(f);
     int failed = clean ? end_clean(f) : store_cover_flushed(f);
-    pages_settle_all(f, true); /* what may be evicted follows from both */
-    bool owed = is_pass(f);    /* no flush, but the proof that nobody can store */
+    pages_settle_all(f, true);  /* what may be evicted follows from both */
+    bool unproved = is_pass(f); /* that nobody can store: looked at until it is */
     lock_drop(&f->lock);
-    if (owed)
+    if (unproved)
         pass_watch(f);
     if (err)
         *err = failed;

@@ -171,14 +171,14 @@ void store_pass_close(struct file *f, unsigned life, bool write)
         f->pass.direct = false;
         f->change++;
     }
-    if (is_pass(f) &&
-        write) { /* proved here, as it is for nearly each small file, no sample has to */
+    /* Proved here, as it is for nearly each small file, no sample has to. */
+    if (is_pass(f) && write) {
         store_pass_look(f);
         pass_prove_closed(f);
     } else if (is_pass(f) && !f->pass.closed) { /* closed: nothing came since the last look */
         pass_settle_unflushed(f);
     }
-    bool quiet = write && is_pass(f) && pass_is_quiet(f);
+    bool quiet = write && pass_is_quiet(f);
     bool dirty = write && is_dirty(f) && !store_pass_flushed(f);
     lock_drop(&f->lock);
     if (dirty)

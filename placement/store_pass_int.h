@@ -26,8 +26,9 @@ bool pass_nobody_stores(struct file *f);
 void pass_end(struct file *f, bool clean);
 /* Nothing came since the last flush that counted, and nothing more can come: no flush is owed. */
 void pass_settle_unflushed(struct file *f);
-/* The same, whether a flush is owed or not; true: nothing more can come. */
-bool pass_prove_closed(struct file *f);
+/* The same for a file that has been looked at; where a flush is owed, it is noted ("closed") that
+ * nothing more can come. */
+void pass_prove_closed(struct file *f);
 /* It need not be sampled: only an open that this daemon sees can change it, and the flush that is owed
  * looks at it again. */
 bool pass_is_quiet(const struct file *f);

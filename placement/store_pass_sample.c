@@ -137,17 +137,16 @@ void pass_settle_unflushed(struct file *f)
 
 /* One proof for both: of two, one after the other, the first can fail by a use that ends before the
  * second. */
-bool pass_prove_closed(struct file *f)
+void pass_prove_closed(struct file *f)
 {
     if (!pass_nobody_stores(f))
-        return false;
+        return;
     f->pass.closed = true;
     if (store_pass_flushed(f) && !f->snapshots)
         pass_end(f, true);
-    return true;
 }
 
 bool pass_is_quiet(const struct file *f)
 {
-    return f->pass.closed && !f->pass.writers && !store_pass_flushed(f);
+    return is_pass(f) && f->pass.closed && !f->pass.writers && !store_pass_flushed(f);
 }

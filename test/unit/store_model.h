@@ -104,8 +104,8 @@ static inline size_t some_length(struct rnd *r)
     }
 }
 
-static inline uint64_t least(uint64_t a,
-                             uint64_t b) /* a function: its arguments may draw numbers */
+/* A function: its arguments may draw numbers. */
+static inline uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }

@@ -77,13 +77,17 @@ static void *writer(void *arg)
     return NULL;
 }
 
-/* Until the writers have done something more. */
-static void let_them_write(struct model *m, struct rnd *r)
+/* Until the writers have done so much more. */
+static void wait_for_steps(struct crowd *c, uint64_t n)
 {
-    struct crowd *c = m->arg;
-    uint64_t until = c->steps + below(r, 4);
+    uint64_t until = c->steps + n;
     while (c->steps < until && !c->stop)
         sched_yield();
+}
+
+static void let_them_write(struct model *m, struct rnd *r)
+{
+    wait_for_steps(m->arg, below(r, 4));
 }
 
 static void *flusher(void *arg)
@@ -101,9 +105,7 @@ static void *evicter(void *arg)
     struct rnd r = {w->c->seed * 41 + 7};
     while (!w->c->stop) {
         do_evict(&r);
-        uint64_t until = w->c->steps + below(&r, 20);
-        while (w->c->steps < until && !w->c->stop)
-            sched_yield();
+        wait_for_steps(w->c, below(&r, 20));
     }
     return NULL;
 }
@@ -114,9 +116,7 @@ static void *syncer(void *arg)
     struct rnd r = {w->c->seed * 43 + 9};
     while (!w->c->stop) {
         ck_assert_int_eq(store_sync(w->c->m.f), 0);
-        uint64_t until = w->c->steps + 20 + below(&r, 100);
-        while (w->c->steps < until && !w->c->stop)
-            sched_yield();
+        wait_for_steps(w->c, 20 + below(&r, 100));
     }
     return NULL;
 }

@@ -112,7 +112,7 @@ class Runner:
         self.bench, self.count = bench, 0
         self.spins = {}  # by seconds: the same work for all policies
         self.disks = bench.work.make("pfs")
-        self.in_memory = self.take_memory(most + most // 4)
+        self.in_memory = self.take_memory(most + most // 4)  # each run's bytes are removed after it
 
     def take_memory(self, size):
         """The PFS's disks belong to other machines: its bytes stay in memory, where root can have that, so that
@@ -177,8 +177,7 @@ class Runner:
 
     def work(self, setting, directory):
         bench = self.bench
-        out = run([bench.tool("test/phasework"), directory, str(bench.processes),
-                   str(bench.iterations(setting)),
+        out = run([bench.tool("test/phasework"), directory, str(bench.processes), str(bench.iterations(setting)),
                    str(bench.bytes), self.spins_of(setting.compute_s), setting.files])
         return [(kind, float(begin), float(end)) for kind, begin, end in (line.split() for line in out.splitlines())]
 

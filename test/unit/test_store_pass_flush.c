@@ -1,0 +1,296 @@
+/* test_store_pass_flush.c - flushing files that the kernel's writers change at any time: what changed is
+ * found and copied, once, and what changes meanwhile is copied again.
+ */
+#include "store_pass_help.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "placement/datafile.h"
+
+/* begin_flush, while somebody stores a byte (and bytes[at] is that): after the mark, before the copy. */
+static struct flush copy_beside(struct file *f, uint8_t *pfs, int fd, uint64_t at)
+{
+    struct flush fl = {.v = version_n(0, 9)};
+    struct snapshot *s;
+    ck_assert_int_eq(store_pass_mark(f, NULL, NULL), 0);
+    store_flush_begins(f);
+    bytes[at] ^= 0x55;
+    put(fd, bytes + at, 1, at);
+    struct file_info info = info_of(f);
+    fl.change = info.change;
+    ck_assert_int_eq(store_snapshot(f, 0, 64 * MIB, &s), 0);
+    fl.v.size = s->size;
+    fl.v.mtime_ns = s->mtime_ns;
+    for (size_t i = 0; i < s->nruns; i++) {
+        const struct run *r = &s->runs[i];
+        /* its hash must be one of the very bytes that the PFS gets */
+        ck_assert_ptr_null(store_view(f, r->len, r->off));
+        ck_assert_int_eq(store_pread(f, pfs + r->off, r->len, r->off), 0);
+        store_pass_copied(f, pfs + r->off, r->len, r->off, s->size);
+        fl.bytes += r->len;
+    }
+    store_snapshot_done(s, true);
+    return fl;
+}
+
+START_TEST(what_the_kernel_stores_is_found_flushed_and_clean_when_nobody_is_left)
+{
+    uint8_t pfs[SIZE] = {0};
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    ck_assert(!info_of(f).dirty);
+    put(fd, bytes, SIZE, 0);
+    ck_assert_uint_eq(info_of(f).size, SIZE);
+    ck_assert(info_of(f).dirty);
+    read_is(f, bytes, SIZE, 0);
+    ck_assert(flush(f, pfs));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    ck_assert(!info_of(f).dirty);
+    ck_assert_msg(info_of(f).pass, "clean for good beside an open writer");
+    ck_assert(!store_clear_claim(f, NULL));
+    close(fd);
+    store_pass_close(f, life, true);
+    ck_assert(!info_of(f).pass);
+    ck_assert(!sample());
+    ck_assert(store_clear_claim(f, NULL));
+    file_put(f);
+}
+END_TEST
+
+START_TEST(only_chunks_that_changed_are_copied_again)
+{
+    uint8_t pfs[SIZE];
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE, 0);
+    ck_assert(flush(f, pfs));
+    put(fd, "!", 1, CHUNK + 17);
+    ck_assert(info_of(f).dirty);
+    struct flush fl = begin_flush(f, pfs);
+    ck_assert_uint_eq(fl.bytes, CHUNK);
+    ck_assert(store_flushed(f, &fl.v, fl.change, NULL));
+    bytes[CHUNK + 17] = '!';
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    end_writing(f, life, fd);
+}
+END_TEST
+
+/* The bytes that were hashed need not be those that were copied. */
+START_TEST(a_store_during_the_copy_is_copied_again)
+{
+    uint8_t pfs[SIZE];
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE, 0);
+    struct flush fl = begin_flush(f, pfs);
+    put(fd, "??", 2, 5);
+    put(fd, bytes + 5, 2, 5); /* even if it is what was hashed */
+    pfs[5] = 'x';             /* and not what was copied */
+    ck_assert(!store_flushed(f, &fl.v, fl.change, NULL));
+    ck_assert(info_of(f).dirty);
+    ck_assert(flush(f, pfs));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    end_writing(f, life, fd);
+}
+END_TEST
+
+/* What is copied while somebody writes is compared the next time, not copied again. */
+START_TEST(beside_a_writer_each_chunk_is_copied_once)
+{
+    uint8_t pfs[SIZE];
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE - 100, 0);
+    struct flush fl = copy_beside(f, pfs, fd, 3 * CHUNK + 17);
+    ck_assert_uint_eq(fl.bytes, SIZE - 100);
+    ck_assert(!store_flushed(f, &fl.v, fl.change, NULL));
+    put(fd, bytes + SIZE - 100, 100, SIZE - 100);
+    put(fd, "??", 2, 5);
+    memcpy(bytes + 5, "??", 2);
+    fl = begin_flush(f, pfs);
+    ck_assert_uint_eq(fl.bytes, 2 * CHUNK);
+    ck_assert(store_flushed(f, &fl.v, fl.change, NULL));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    end_writing(f, life, fd);
+}
+END_TEST
+
+/* What the PFS was given counts, not what was found before that, or after. */
+START_TEST(a_store_before_the_copy_of_its_chunk_is_known_to_be_copied)
+{
+    uint8_t pfs[SIZE], was[CHUNK];
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE, 0);
+    memcpy(was, bytes, CHUNK);
+    struct flush fl = copy_beside(f, pfs, fd, 9); /* chunk 0: marked, changed, copied */
+    ck_assert_uint_ne(pfs[9], was[9]);
+    ck_assert(!store_flushed(f, &fl.v, fl.change, NULL));
+    put(fd, was, CHUNK, 0); /* as it was marked, and not as the PFS has it */
+    bytes[9] = was[9];
+    fl = begin_flush(f, pfs);
+    ck_assert_uint_eq(fl.bytes, CHUNK);
+    ck_assert(store_flushed(f, &fl.v, fl.change, NULL));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    end_writing(f, life, fd);
+}
+END_TEST
+
+START_TEST(what_was_copied_and_cut_off_is_copied_again)
+{
+    uint8_t pfs[SIZE];
+    uint64_t unused;
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE, 0);
+    struct flush fl = copy_beside(f, pfs, fd, 9);
+    ck_assert_int_eq(store_truncate(f, CHUNK, &unused), 0);
+    put(fd, bytes + CHUNK, SIZE - CHUNK, CHUNK); /* the same again */
+    ck_assert(!store_flushed(f, &fl.v, fl.change, NULL));
+    memset(pfs + CHUNK, 0, SIZE - CHUNK); /* what the cut does, which comes first */
+    ck_assert(flush(f, pfs));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    end_writing(f, life, fd);
+}
+END_TEST
+
+START_TEST(a_truncation_during_the_copy_is_copied_again)
+{
+    uint8_t pfs[SIZE];
+    uint64_t unused;
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE, 0);
+    struct flush fl = begin_flush(f, pfs);
+    ck_assert_int_eq(store_truncate(f, 0, &unused), 0);
+    put(fd, bytes, CHUNK, 0);
+    ck_assert(!store_flushed(f, &fl.v, fl.change, NULL));
+    ck_assert_uint_eq(info_of(f).size, CHUNK);
+    memset(pfs, 0, sizeof(pfs));
+    ck_assert(flush(f, pfs));
+    ck_assert_mem_eq(pfs, bytes, CHUNK);
+    end_writing(f, life, fd);
+}
+END_TEST
+
+/* A write whose time stamps are moved when it begins, and whose bytes come after the flush has read
+ * them. */
+static void put_late(struct file *f, int fd, const void *buf, size_t len, uint64_t off)
+{
+    struct stat st;
+    put(fd, buf, len, off);
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    f->pass.seen.mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+    f->pass.seen.ctime_ns = st.st_ctim.tv_sec * INT64_C(1000000000) + st.st_ctim.tv_nsec;
+}
+
+START_TEST(a_direct_write_that_a_flush_has_missed_is_found_at_the_close)
+{
+    uint8_t pfs[SIZE] = {0};
+    struct file *f = new_file(1, "direct");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_RDWR);
+    store_pass_direct(f);
+    put(fd, bytes, SIZE, 0);
+    flush(f, pfs);
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    ck_assert(!info_of(f).dirty);
+    put_late(f, fd, "late", 4, CHUNK);
+    memcpy(bytes + CHUNK, "late", 4);
+    ck_assert(!info_of(f).dirty); /* nothing shows it */
+    close(fd);
+    store_pass_close(f, life, true);
+    ck_assert(info_of(f).dirty);
+    struct flush fl = begin_flush(f, pfs);
+    ck_assert_uint_eq(fl.bytes, CHUNK); /* of the others the hash is the same */
+    ck_assert(store_flushed(f, &fl.v, fl.change, NULL));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    ck_assert(!info_of(f).dirty && !info_of(f).pass);
+    sample();
+    file_put(f);
+}
+END_TEST
+
+static uint8_t *mapped;
+static _Atomic bool over;
+
+static void *store_into_it(void *arg)
+{
+    (void)arg;
+    for (uint8_t n = 0; !over; n++)
+        for (uint64_t at = 0; at < CHUNK; at += PAGE)
+            *(volatile uint8_t *)(mapped + at) = n;
+    return NULL;
+}
+
+/* O_DIRECT writes beside stores until the kernel tells of a collision.  False: it does not. */
+static bool collide(struct file *f)
+{
+    pthread_t thread;
+    int direct = open_backing(f, O_RDWR | O_DIRECT), told = open_backing(f, O_RDWR);
+    uint8_t *page = aligned_alloc(PAGE, CHUNK);
+    bool did = false;
+    memset(page, 7, CHUNK);
+    mapped = mmap(NULL, CHUNK, PROT_READ | PROT_WRITE, MAP_SHARED, told, 0);
+    ck_assert_ptr_ne(mapped, MAP_FAILED);
+    over = false;
+    ck_assert_int_eq(pthread_create(&thread, NULL, store_into_it, NULL), 0);
+    for (unsigned i = 0; i < 20000 && !did; i++) {
+        put(direct, page, CHUNK, 0);
+        did = i % 50 == 0 && fdatasync(told) < 0 && errno == EIO;
+    }
+    over = true;
+    pthread_join(thread, NULL);
+    munmap(mapped, CHUNK);
+    free(page);
+    close(direct);
+    close(told);
+    return did;
+}
+
+START_TEST(writes_that_collide_with_stores_are_flushed)
+{
+    uint8_t pfs[SIZE];
+    struct file *f = new_file(1, "f");
+    int fd;
+    write_ok(f, bytes, SIZE, 0);
+    unsigned life = open_pass(f, true);
+    store_pass_direct(f);
+    ck_assert_int_eq(datafile_get(f, false, &fd), 0); /* the kernel tells who has it open already */
+    bool did = collide(f);
+    flush(f, pfs);
+    ck_assert_int_eq(pread(fd, bytes, SIZE, 0), SIZE);
+    datafile_put(f);
+    store_pass_close(f, life, true);
+    file_put(f);
+    if (!did)
+        NOT_CHECKED("this kernel tells of no collision");
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("store_pass_flush");
+    tcase_add_checked_fixture(t, pass_setup, pass_teardown);
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, what_the_kernel_stores_is_found_flushed_and_clean_when_nobody_is_left);
+    tcase_add_test(t, only_chunks_that_changed_are_copied_again);
+    tcase_add_test(t, a_store_during_the_copy_is_copied_again);
+    tcase_add_test(t, beside_a_writer_each_chunk_is_copied_once);
+    tcase_add_test(t, a_store_before_the_copy_of_its_chunk_is_known_to_be_copied);
+    tcase_add_test(t, what_was_copied_and_cut_off_is_copied_again);
+    tcase_add_test(t, a_truncation_during_the_copy_is_copied_again);
+    tcase_add_test(t, a_direct_write_that_a_flush_has_missed_is_found_at_the_close);
+    tcase_add_test(t, writes_that_collide_with_stores_are_flushed);
+    return run_case("store_pass_flush", t);
+}
