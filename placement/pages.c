@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "placement/datafile.h"
+#include "placement/eviction.h"
 #include "placement/owner.h"
 #include "placement/space.h"
 #include "placement/store_int.h"
@@ -241,7 +242,7 @@ uint32_t pages_begin_write(struct file *f, uint64_t first, uint64_t last)
         crash_order();
         put_dirty(f, c, s.lo, s.hi, true);
         put_zero(f, c, s.lo, s.hi, false);
-        space_unlist(c);
+        eviction_remove(c);
     }
     pages_changed(f, first, last);
     crash_order();
@@ -319,7 +320,7 @@ static bool may_go(struct file *f, struct chunk_record *c)
 
 static void free_chunk(struct file *f, struct chunk_record *c)
 {
-    space_unlist(c);
+    eviction_remove(c);
     state_chunk_free(f->rec, c);
 }
 
@@ -328,9 +329,9 @@ void pages_settle(struct file *f, struct chunk_record *c)
     if (!bits_any(bits(c, BITS_VALID)) && !bits_any(bits(c, BITS_DIRTY)))
         free_chunk(f, c);
     else if (may_go(f, c))
-        space_list(c, c->flags & CHUNK_OWNED);
+        eviction_add(c, c->flags & CHUNK_OWNED);
     else
-        space_unlist(c);
+        eviction_remove(c);
 }
 
 void pages_settle_all(struct file *f, bool flushed)
@@ -463,6 +464,13 @@ int pages_cover(struct file *f)
 
 /* ---- eviction ---- */
 
+void pages_used(struct file *f)
+{
+    struct chunk_record *c;
+    for (uint32_t no = f->rec->first_chunk; (c = state_chunk_at(no)); no = c->file_next)
+        eviction_used(c);
+}
+
 /* A power loss would bring back what is punched here, as zeros, and for the PFS: the record that an
  * fsync has written says that these pages are dirty and covered, until the disk knows better.  What
  * is covered at all comes first: before the disk knows that the PFS has these pages they must not
@@ -502,26 +510,26 @@ static bool evict_begin(struct file *f, uint64_t index, struct range_op *op, uin
     if (!c)
         return false;
     if (!may_go(f, c)) {
-        space_unlist(c);
+        eviction_remove(c);
         return false;
     }
     if (is_wanted(f) || range_busy(f, first, last))
         return false;
     /* a replica whose owner left may be the session's last copy, and this node its owner now */
     if (!(c->flags & CHUNK_OWNED) && owner_is_here(c->fid, c->index)) {
-        space_list(c, true);
+        eviction_add(c, true);
         return false;
     }
     range_begin(f, op, RANGE_DROP, first, last); /* does not wait: nobody is there */
     int err = uncover_chunk(f, c);
     if (err)
-        space_unlist(c);                        /* until it is used again */
+        eviction_remove(c);                     /* until it is used again */
     if (err || is_wanted(f) || !may_go(f, c)) { /* it may have been unlinked meanwhile */
         range_end(f, op);
         return false;
     }
     uint64_t before = f->rec->valid - f->rec->zero;
-    space_unlist(c);
+    eviction_remove(c);
     drop_span(f, c, 0);
     *bytes = (before - (f->rec->valid - f->rec->zero)) * PAGE;
     crash_order();

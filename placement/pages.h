@@ -69,6 +69,8 @@ int pages_cover(struct file *f);
 void pages_settle(struct file *f, struct chunk_record *c);
 void pages_settle_all(struct file *f,
                       bool flushed); /* flushed: what is not dirty is not CHUNK_WRITTEN any more */
+/* All of it is used from now on, by who may read it without our seeing that. */
+void pages_used(struct file *f);
 /* The chunk with the lowest index >= index, NULL. */
 struct chunk_record *pages_next_chunk(struct file *f, uint64_t index);
 

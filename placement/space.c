@@ -1,4 +1,4 @@
-/* space.c - the limit, what is used, and eviction in order of use. */
+/* space.c - the limit, what is used, and how room is made. */
 #include "placement/space.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <sys/statvfs.h>
 
 #include "placement/ballast.h"
-#include "placement/pages.h"
+#include "placement/eviction.h"
 #include "placement/siblings.h"
 #include "transport/lock.h"
 
@@ -19,11 +19,6 @@
 #define BALLAST_PART   16                  /* of the limit, at most */
 #define BALLAST_MIN    (UINT64_C(8) << 20) /* less is not worth a file */
 
-struct lru {
-    uint32_t first, last, n;
-};
-enum { LRU_REPLICAS, LRU_OWNED, LRU_N };
-
 static struct {
     struct lock lock; /* RANK_SPACE: all below but the atomics */
     struct space_config config;
@@ -31,7 +26,6 @@ static struct {
     /* Free on the disk when it was last asked, less what is owed to the ballast. */
     uint64_t avail, avail_ms, avail_set_aside, floor;
     uint64_t reserved;
-    struct lru lru[LRU_N];
     _Atomic int64_t used, dirty; /* bytes of pages */
     _Atomic uint64_t room;       /* for pages: the limit less the slabs */
     _Atomic unsigned high;       /* % of it that may be dirty before writers are held back */
@@ -118,8 +112,7 @@ void space_start(const struct space_config *c)
     space.config = *c;
     space.reserved = space.limit = space.avail_ms = 0;
     space.avail_set_aside = AVAIL_BYTES;
-    for (unsigned i = 0; i < LRU_N; i++)
-        space.lru[i] = (struct lru){SLOT_NONE, SLOT_NONE, 0};
+    eviction_start();
     atomic_store(&space.used, 0);
     atomic_store(&space.dirty, 0);
     siblings_join(c->node_id, c->dev);
@@ -192,122 +185,7 @@ void store_dirty_high(unsigned percent)
     atomic_store(&space.high, percent);
 }
 
-/* ---- lists ---- */
-
-static bool listed(const struct chunk_record *c)
-{
-    return c->lru_next != SLOT_OFF_LIST;
-}
-
-static struct lru *lru_of(const struct chunk_record *c)
-{
-    return &space.lru[c->flags & CHUNK_OWNED ? LRU_OWNED : LRU_REPLICAS];
-}
-
-static void lru_remove(struct lru *l, struct chunk_record *c)
-{
-    if (c->lru_prev != SLOT_NONE)
-        state_chunk_at(c->lru_prev)->lru_next = c->lru_next;
-    else
-        l->first = c->lru_next;
-    if (c->lru_next != SLOT_NONE)
-        state_chunk_at(c->lru_next)->lru_prev = c->lru_prev;
-    else
-        l->last = c->lru_prev;
-    c->lru_next = c->lru_prev = SLOT_OFF_LIST;
-    l->n--;
-}
-
-static void lru_append(struct lru *l, struct chunk_record *c)
-{
-    c->lru_prev = l->last;
-    c->lru_next = SLOT_NONE;
-    if (l->last != SLOT_NONE)
-        state_chunk_at(l->last)->lru_next = c->self;
-    else
-        l->first = c->self;
-    l->last = c->self;
-    l->n++;
-}
-
-static uint16_t stamp_now(void)
-{
-    return (uint16_t)(boot_ms() / 1024);
-}
-
-void space_list(struct chunk_record *c, bool owned)
-{
-    lock_take(&space.lock);
-    if (listed(c))
-        lru_remove(lru_of(c), c);
-    c->flags = (uint16_t)(owned ? c->flags | CHUNK_OWNED : c->flags & ~CHUNK_OWNED);
-    lru_append(lru_of(c), c);
-    c->touched = stamp_now();
-    lock_drop(&space.lock);
-}
-
-void space_unlist(struct chunk_record *c)
-{
-    lock_take(&space.lock);
-    if (listed(c))
-        lru_remove(lru_of(c), c);
-    lock_drop(&space.lock);
-}
-
-void space_touch(struct chunk_record *c)
-{
-    uint16_t now = stamp_now();
-    if (c->touched == now) /* often: not even a look at the lists */
-        return;
-    lock_take(&space.lock);
-    if (listed(c)) {
-        lru_remove(lru_of(c), c);
-        lru_append(lru_of(c), c);
-    }
-    c->touched = now;
-    lock_drop(&space.lock);
-}
-
 /* ---- making room ---- */
-
-struct victim {
-    struct fid fid;
-    uint64_t index;
-};
-
-/* The next one to try; it goes to the end of its list, so that another thread tries another one. */
-static bool next_victim(unsigned list, struct victim *v)
-{
-    struct lru *l = &space.lru[list];
-    if (l->first == SLOT_NONE)
-        return false;
-    struct chunk_record *c = state_chunk_at(l->first);
-    *v = (struct victim){c->fid, c->index};
-    lru_remove(l, c);
-    lru_append(l, c);
-    return true;
-}
-
-/* Evicts one chunk.  False if nothing that is listed may go. */
-static bool evict_one(void)
-{
-    for (unsigned list = 0; list < LRU_N; list++) {
-        lock_take(&space.lock);
-        uint32_t tries = space.lru[list].n;
-        lock_drop(&space.lock);
-        while (tries--) {
-            struct victim v;
-            lock_take(&space.lock);
-            bool any = next_victim(list, &v);
-            lock_drop(&space.lock);
-            if (!any)
-                break;
-            if (pages_evict(v.fid, v.index))
-                return true;
-        }
-    }
-    return false;
-}
 
 /* What was freed is seen only when the disk is asked again. */
 static void disk_changed(void)
@@ -330,7 +208,7 @@ static bool is_tight(void)
 
 void space_keep_free(void)
 {
-    for (unsigned n = 0; n < KEEP_FREE_MAX && is_tight() && evict_one(); n++)
+    for (unsigned n = 0; n < KEEP_FREE_MAX && is_tight() && eviction_one(); n++)
         disk_changed();
 }
 
@@ -395,7 +273,7 @@ static bool take_bytes(uint64_t bytes, bool whatever_the_limit)
 static int reserve_bytes(uint64_t bytes)
 {
     while (bytes && !take_bytes(bytes, false)) {
-        if (!evict_one())
+        if (!eviction_one())
             return beyond && take_bytes(bytes, true) ? 0 : -ENOSPC;
         disk_changed();
     }
@@ -413,7 +291,7 @@ static int reserve_slots(enum slab_kind kind, uint32_t n)
             space_return(bytes, 0);
         if (err && err != -ENOSPC && err != -EDQUOT)
             return err;
-        if (err && !evict_one())
+        if (err && !eviction_one())
             return -ENOSPC;
     }
     return 0;

@@ -1,13 +1,7 @@
-/* space.h - how much the cache may hold, and what leaves when there is no room.
+/* space.h - how much the cache may hold; what leaves when there is no room: eviction.h.
  *
  * Counted: pages with bytes in data files, the slabs, and the ballast (ballast.h).  Bounded by
  * --cache-size, and by a floor of free space on the disk (5 %, at most 1 GiB), whoever fills it.
- * Evicted: clean chunks that nobody uses and that the PFS has; replicas, oldest first; then owned
- * ones, so that the session's last copy stays longest.
- *
- * Two lists (replicas, owned) of chunk records in order of use, linked in the records; lock
- * RANK_SPACE.  Only chunks that may be evicted are on them, as far as is known: whether they really
- * may is looked at again under their file's lock.
  */
 #ifndef EDDY_PLACEMENT_SPACE_H
 #define EDDY_PLACEMENT_SPACE_H
@@ -46,11 +40,6 @@ int space_reserve_files(
     uint32_t slots); /* file records, and pieces of long paths; state_unreserve gives back */
 
 void space_count(int64_t used, int64_t dirty); /* bytes; any lock */
-
-/* With the chunk's file's lock. */
-void space_list(struct chunk_record *c, bool owned); /* may be evicted; to the end of its list */
-void space_unlist(struct chunk_record *c);
-void space_touch(struct chunk_record *c); /* used now */
 
 /* Evicts until a tenth of the cache, and of that much on the disk, is free, or nothing may go: for
  * who writes without asking. */

@@ -6,7 +6,7 @@
  * bits are set and cleared in an order of which every prefix is true (placement/pages.c).
  *
  * Locks: a file's record, its chunk records and their list belong to the file's lock (RANK_FILE),
- * but for the LRU links, which belong to placement/space.c.  The indexes and free slots have a lock
+ * but for the LRU links, which belong to placement/eviction.c.  The indexes and free slots have a lock
  * of their own in here (RANK_STATE).
  */
 #ifndef EDDY_PLACEMENT_STATE_H
@@ -151,14 +151,14 @@ enum chunk_flags {
 struct chunk_record {
     uint32_t magic;
     uint16_t flags;
-    uint16_t touched; /* s, mod 2^16; space.c */
+    uint16_t touched; /* eviction.c */
     struct fid fid;
     uint64_t index;
     uint64_t hash;
     uint32_t check; /* of fid and index */
     uint32_t self;  /* from here to bits: made again at start */
     uint32_t file_next, file_prev;
-    uint32_t lru_next, lru_prev; /* space.c */
+    uint32_t lru_next, lru_prev; /* eviction.c */
     /* Four bitmaps of one bit per page, each of state_words() words:
      * valid    the page's bytes are in the data file
      * dirty    they are not on the PFS

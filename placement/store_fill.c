@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "placement/eviction.h"
+
 /* A chunk's bytes, of the version that the file has; they count up to base_end as it is then.  A
  * flush that ends while the lock is dropped makes that the end of the new version: behind a
  * truncation there are zeros in it, not these bytes. */
@@ -64,7 +66,7 @@ static int fill_locked(struct file *f, uint64_t index, const struct version *v, 
         core_change(f->rec)->flags |= CORE_RACY;
         store_commit(f);
     }
-    space_unlist(c);
+    eviction_remove(c);
     c->flags = (uint16_t)(owned ? c->flags | CHUNK_OWNED : c->flags & ~CHUNK_OWNED);
     err = fill_pages(f, first, stop, &fl);
     k = core(f);

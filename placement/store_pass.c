@@ -131,6 +131,7 @@ int store_pass_open(struct file *f, bool write, int *fd, unsigned *life)
         pass_settle_unflushed(f);
     if (!err) {
         pin(f);
+        pages_used(f);
         f->pass.writers += write;
         f->pass.closed &= !write;
         *life = f->pass.life;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "placement/eviction.h"
 #include "placement/store_int.h"
 #include "transport/hash.h"
 
@@ -84,7 +85,7 @@ static void touch(struct file *f, uint64_t off, uint64_t len)
     for (uint64_t i = off / chunk; i <= (off + len - 1) / chunk; i++) {
         struct chunk_record *c = state_chunk_find(f->fid, i);
         if (c)
-            space_touch(c);
+            eviction_used(c);
     }
 }
 
@@ -209,6 +210,8 @@ bool store_hold(struct file *f, const struct version *v, uint64_t *bytes)
     lock_take(&f->lock);
     bool whole = is_whole(f, v);
     f->held += whole;
+    if (whole)
+        pages_used(f);
     lock_drop(&f->lock);
     if (!whole)
         atomic_fetch_sub(&held_bytes, *bytes);
@@ -267,7 +270,7 @@ int store_get_chunk(struct file *f, uint64_t index, const struct version *v, voi
     range_begin(f, &op, RANGE_READ, first, first + state_pages() - 1);
     bool clean = chunk_is_clean(f, index, v, len, &c); /* it may have waited for a write */
     if (clean)
-        space_touch(c);
+        eviction_used(c);
     lock_drop(&f->lock);
     int err = clean ? datafile_pread(f, buf, *len, index * store_chunk_size()) : -ENOENT;
     lock_take(&f->lock);
@@ -305,7 +308,7 @@ static bool get_chunk_now(struct file *f, uint64_t index, const struct version *
         !(c->flags & CHUNK_HASH) || !at_rest(f, index * pages, index * pages + pages - 1) ||
         !datafile_pread_now(f, buf, *len, index * store_chunk_size()))
         return false;
-    space_touch(c);
+    eviction_used(c);
     *hash = c->hash;
     return true;
 }

@@ -109,12 +109,14 @@ static bool is_missing(struct file *f)
     return store_missing(f, 0, SIZE, &off, &len);
 }
 
-/* Fills the store with other files until something of f is gone; false: it never is. */
+/* Fills the store with other files, new ones each time, until something of f is gone; false: it
+ * never is. */
 static bool pressure_evicts(struct file *f)
 {
+    static uint64_t other = 100;
     struct version v = version_n(SIZE, 7);
-    for (uint64_t n = 100; n < 700 && !is_missing(f); n++)
-        file_put(whole_file(n, &v));
+    for (unsigned n = 0; n < 600 && !is_missing(f); n++)
+        file_put(whole_file(other++, &v));
     return is_missing(f);
 }
 
