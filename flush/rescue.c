@@ -42,7 +42,7 @@ static int fill(struct copying *c, uint64_t off, size_t *n)
     *n = MIN(*n, (size_t)(size - at));
     if (index != from->index) {
         from->index = UINT64_MAX;
-        if (pfs_read_chunk(c->f, index, &v, from->chunk, &from->len, &racy))
+        if (pfs_read_chunk(c->f, index, &v, from->chunk, &from->len, &racy, NULL))
             return -ENODATA;
         from->index = index;
     }

@@ -11,6 +11,7 @@
 
 #include "placement/data_int.h"
 #include "placement/local.h"
+#include "placement/origin.h"
 #include "placement/pfs_data.h"
 #include "placement/store.h"
 #include "placement/stream.h"
@@ -114,7 +115,7 @@ size_t data_pin_now(struct data_handle *h, uint64_t off, size_t len)
 {
     uint64_t node;
     enum where w = data_where(h, &node);
-    if (w != WHERE_HERE && w != WHERE_PFS)
+    if ((w != WHERE_HERE && w != WHERE_PFS) || (w == WHERE_PFS && origin_proved(h->f, false)))
         return 0;
     size_t n = store_pin(h->f, off, len);
     if (!n)

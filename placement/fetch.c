@@ -412,6 +412,7 @@ static void lead(struct flight *fl)
     fl->file = file_ref(call->f);
     fl->waiter.done = on_origin;
     fl->waiter.filled = on_origin_filled;
+    fl->waiter.unproven = true;
     if (!origin_cached(&fl->key, call->f, fl->chunk))
         flight_done(fl, 0, FROM_STORE, false); /* another flight ended since the caller looked */
     else

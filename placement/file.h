@@ -94,6 +94,11 @@ struct file {
         **kept_prev; /* pfs_keep.c's own list of closed, dirty files whose descriptor is kept */
     bool unlinked;   /* no name left on the PFS: never flushed */
     struct version pfs_seen; /* what the PFS's client on this node told last */
+    /* Bytes that were read before it was proved of which version they are (origin.c).  Changed with
+     * f->lock, and `changed` is signalled. */
+    _Atomic unsigned unproven;  /* reads whose bytes are out, and the proof is not */
+    _Atomic bool was_disproved; /* a proof has failed: */
+    struct version disproved;   /* ... the last time, of this version */
 
     /* ---- flush part (owned by flush/queue.c and pass.c, RANK_POLICY) ---- */
     struct file *flush_next, **flush_prev;

@@ -18,8 +18,6 @@
 
 #include <stdlib.h>
 
-#define FORGET_MS 60000 /* an empty record is kept so long, for messages that are late */
-
 static _Atomic unsigned shown_records, shown_locks, shown_lost;
 
 /* ---- time ---- */
@@ -35,7 +33,7 @@ static bool forgettable(const struct record *r, void *arg)
 {
     const uint64_t *t = arg;
 
-    return record_empty(r) && *t - r->touched_ms > FORGET_MS &&
+    return record_empty(r) && *t - r->touched_ms > HOME_FORGET_MS &&
            !(home.view && collect_blind(home.view, r->fid));
 }
 

@@ -31,6 +31,15 @@ bool home_want_here(uint64_t view, struct fid fid, uint64_t number, struct body_
 /* This node's own FREE; false as above. */
 bool home_free_here(uint64_t view, const struct body_free *f);
 
+/* Has no node of the session this file's claim, so that nobody writes it on the PFS?  False where this
+ * node is not its home, or can not be sure.  Any thread, as above. */
+struct home_moment {
+    uint64_t view, count, ms;
+};
+bool home_unclaimed_here(struct fid fid, struct home_moment *now);
+/* Nor has had it since then? */
+bool home_unclaimed_since(struct fid fid, const struct home_moment *then);
+
 /* For status: records, locks, files lost until a node returns. */
 struct home_status {
     unsigned records, locks, lost;

@@ -44,6 +44,39 @@ bool home_want_here(uint64_t view, struct fid fid, uint64_t number, struct body_
     return granted;
 }
 
+/* With the lock. */
+static bool is_unclaimed(struct fid fid, uint64_t view, const struct record *r)
+{
+    return home_may_grant(view, fid) && !(r && r->claimant) && !home_blind_claim(r, fid);
+}
+
+static bool was_changed(const struct record *r, const struct home_moment *then)
+{
+    return r && r->stamp_view == then->view && r->stamp_count > then->count;
+}
+
+bool home_unclaimed_here(struct fid fid, struct home_moment *now)
+{
+    const struct view *v = members_view();
+    lock_take(&home_lock);
+    bool is = v && is_unclaimed(fid, v->number, record_find(fid));
+    if (is)
+        *now = (struct home_moment){v->number, home.count, boot_ms()};
+    lock_drop(&home_lock);
+    return is;
+}
+
+/* A claim that was given back meanwhile has left a record, which is kept for some time. */
+bool home_unclaimed_since(struct fid fid, const struct home_moment *then)
+{
+    lock_take(&home_lock);
+    const struct record *r = record_find(fid);
+    bool is = is_unclaimed(fid, then->view, r) && !was_changed(r, then) &&
+              boot_ms() - then->ms < HOME_FORGET_MS;
+    lock_drop(&home_lock);
+    return is;
+}
+
 bool home_free_here(uint64_t view, const struct body_free *f)
 {
     lock_take(&home_lock);

@@ -21,7 +21,8 @@
 #include "placement/record.h"
 #include "transport/lock.h"
 
-#define SWEEP_MS 10000 /* from one look for records that are needed no more to the next */
+#define SWEEP_MS       10000 /* from one look for records that are needed no more to the next */
+#define HOME_FORGET_MS 60000 /* an empty record is kept so long, for messages that are late */
 
 struct home_state {
     const struct view *view; /* adopted; NULL: not acting */

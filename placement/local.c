@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "placement/chunk.h"
+#include "placement/origin.h"
 #include "placement/pfs_data.h"
 #include "placement/space.h"
 #include "placement/store.h"
@@ -79,8 +80,9 @@ int local_read(struct file *f, bool claimed, void *buf, size_t len, uint64_t off
         size_t want = MIN(len - *got, info.size - at);
         uint8_t *to = (uint8_t *)buf + *got;
         ssize_t valid = read_valid(f, to, want, at);
-        if (valid < 0)
-            return (int)valid;
+        int proved = valid > 0 && !claimed ? origin_proved(f, true) : 0;
+        if (valid < 0 || proved)
+            return valid < 0 ? (int)valid : proved;
         if (valid) {
             from->local += (size_t)valid;
             *got += (size_t)valid;

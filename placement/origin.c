@@ -25,6 +25,7 @@
 #include "placement/chunk_answer.h"
 #include "placement/filler.h"
 #include "placement/former.h"
+#include "placement/home.h"
 #include "placement/owner.h"
 #include "placement/pfs_data.h"
 #include "placement/store.h"
@@ -47,9 +48,12 @@ struct origin {
     /* shard's lock */
     struct origin_waiter *waiters; /* to be told next: of the bytes, then of their being kept */
     bool read;                     /* chunk has the bytes */
-    struct origin_waiter *stay;    /* given to: they wait for its being kept */
-    int asked_err;                 /* of the former owner */
-    uint64_t asked;                /* ... which this is */
+    /* of who runs it */
+    struct origin_waiter *stay; /* given to: they wait for its being kept */
+    int asked_err;              /* of the former owner */
+    uint64_t asked;             /* ... which this is */
+    struct home_moment began;   /* when the read of the PFS did */
+    bool given;                 /* before the look that proves the version */
 };
 
 static struct shard {
@@ -78,32 +82,6 @@ int origin_cached(const struct chunk_key *key, struct file *f, struct chunk *c)
         return -ENOENT;
     c->racy = false;
     return store_get_chunk(f, key->index, &key->version, c->data, &c->len, &c->hash);
-}
-
-/* pfs_read_chunk says -ESTALE for two things; tells them apart as origin.h does. */
-static int explain(int err, const struct version *wanted, const struct version *now)
-{
-    if (err == -ESTALE)
-        return version_eq(wanted, now) ? -ENOENT : -ESTALE;
-    return err;
-}
-
-static int read_pfs(struct origin *o)
-{
-    struct chunk *c = o->chunk;
-    struct version v = o->key.version;
-    int err = -ENOENT;
-    if (o->f)
-        err = explain(pfs_read_chunk(o->f, o->key.index, &v, c->data, &c->len, &c->racy),
-                      &o->key.version, &v);
-    if (err == -ENOENT && o->path) {
-        v = o->key.version;
-        err = pfs_read_chunk_at(o->key.fid, o->path, o->key.index, &v, c->data, &c->len, &c->racy);
-        err = explain(err, &o->key.version, &v);
-    }
-    if (!err && c->len != chunk_key_len(&o->key))
-        err = -ESTALE; /* shorter than its version says: it is being truncated */
-    return err;
 }
 
 static void note_before(struct origin *o)
@@ -164,6 +142,25 @@ static struct origin_waiter *leave_table(struct origin *o)
     return all;
 }
 
+/* Those that want the bytes unproven. */
+static struct origin_waiter *take_hasty(struct origin *o)
+{
+    struct shard *s = shard_of(&o->key);
+    struct origin_waiter *all = NULL;
+    lock_take(&s->lock);
+    for (struct origin_waiter **p = &o->waiters, *w; (w = *p);) {
+        if (!w->unproven) {
+            p = &w->next;
+            continue;
+        }
+        *p = w->next;
+        w->next = all;
+        all = w;
+    }
+    lock_drop(&s->lock);
+    return all;
+}
+
 /* Who comes from now on takes the bytes himself. */
 static struct origin_waiter *say_read(struct origin *o)
 {
@@ -175,21 +172,19 @@ static struct origin_waiter *say_read(struct origin *o)
     return all;
 }
 
-/* Gives them the bytes, or the error.  Those that wait for `filled` as well; the others may be
+/* Gives them the bytes, or the error.  Those that wait for `filled` as well stay; the others may be
  * gone. */
-static struct origin_waiter *give(const struct origin *o, int err, struct origin_waiter *w)
+static void give(struct origin *o, int err, struct origin_waiter *w)
 {
-    struct origin_waiter *stay = NULL;
     for (struct origin_waiter *next; w; w = next) {
         next = w->next;
         bool stays = !err && w->filled;
         w->done(w, err, o->chunk);
         if (stays) {
-            w->next = stay;
-            stay = w;
+            w->next = o->stay;
+            o->stay = w;
         }
     }
-    return stay;
 }
 
 static void tell_filled(struct origin_waiter *w, int kept)
@@ -213,25 +208,101 @@ static void end(struct origin *o)
 static void run_keep(void *arg)
 {
     struct origin *o = arg;
-    struct origin_waiter *stay = o->stay;
     int kept = keep(o);
     tell_filled(leave_table(o), kept);
-    tell_filled(stay, kept);
+    tell_filled(o->stay, kept);
     end(o);
 }
 
 /* The bytes are here: they are given before they are kept. */
 static void give_and_keep(struct origin *o)
 {
-    o->stay = give(o, 0, say_read(o));
+    give(o, 0, say_read(o));
     filler_submit(o->key.fid, run_keep, o);
+}
+
+/* ---- from the PFS ---- */
+
+/* What another node's flush writes meanwhile could make them bytes of no version. */
+static void give_unproven(void *arg)
+{
+    struct origin *o = arg;
+    if (o->chunk->len != chunk_key_len(&o->key) || !home_unclaimed_since(o->key.fid, &o->began))
+        return;
+    lock_take(&o->f->lock);
+    o->f->unproven++;
+    lock_drop(&o->f->lock);
+    o->given = true;
+    give(o, 0, take_hasty(o));
+}
+
+static void note_proof(struct origin *o, int err)
+{
+    struct file *f = o->f;
+    lock_take(&f->lock);
+    f->unproven--;
+    if (err == -ESTALE) {
+        f->disproved = o->key.version;
+        f->was_disproved = true;
+    }
+    pthread_cond_broadcast(&f->changed);
+    lock_drop(&f->lock);
+}
+
+int origin_proved(struct file *f, bool wait)
+{
+    if (!f->unproven && !f->was_disproved)
+        return 0;
+    lock_take(&f->lock);
+    while (wait && f->unproven)
+        lock_wait(&f->lock, &f->changed, 0);
+    bool waits = f->unproven, was = f->was_disproved;
+    struct version v = f->disproved;
+    lock_drop(&f->lock);
+    if (waits)
+        return -EAGAIN;
+    struct file_info info;
+    store_info(f, &info);
+    return was && info.base_known && version_eq(&info.base, &v) ? -ESTALE : 0;
+}
+
+/* pfs_read_chunk says -ESTALE for two things; tells them apart as origin.h does. */
+static int explain(int err, const struct version *wanted, const struct version *now)
+{
+    if (err == -ESTALE)
+        return version_eq(wanted, now) ? -ENOENT : -ESTALE;
+    return err;
+}
+
+static int read_pfs(struct origin *o)
+{
+    struct chunk *c = o->chunk;
+    struct version v = o->key.version;
+    struct pfs_unproven u = {.here = give_unproven, .arg = o};
+    int err = -ENOENT;
+    bool unclaimed = home_unclaimed_here(o->key.fid, &o->began);
+    if (o->f)
+        err = explain(pfs_read_chunk(o->f, o->key.index, &v, c->data, &c->len, &c->racy,
+                                     unclaimed ? &u : NULL),
+                      &o->key.version, &v);
+    if (err == -ENOENT && o->path && !o->given) {
+        v = o->key.version;
+        err = pfs_read_chunk_at(o->key.fid, o->path, o->key.index, &v, c->data, &c->len, &c->racy);
+        err = explain(err, &o->key.version, &v);
+    }
+    if (!err && c->len != chunk_key_len(&o->key))
+        err = -ESTALE; /* shorter than its version says: it is being truncated */
+    if (o->given)
+        note_proof(o, err);
+    return err;
 }
 
 static void run_pfs(struct origin *o)
 {
     int err = read_pfs(o);
     if (err) {
-        tell_filled(give(o, err, leave_table(o)), 0);
+        give(o, err, leave_table(o));
+        tell_filled(o->stay, err);
         end(o);
         return;
     }
@@ -288,7 +359,8 @@ static void run(void *arg)
     if (!o->f)
         o->f = file_find(o->key.fid); /* another read may have made it meanwhile */
     if (o->f && !origin_cached(&o->key, o->f, o->chunk)) {
-        tell_filled(give(o, 0, leave_table(o)), 0);
+        give(o, 0, leave_table(o));
+        tell_filled(o->stay, 0);
         end(o);
         return;
     }

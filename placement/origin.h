@@ -17,12 +17,17 @@
  * err: 0; -ESTALE: the PFS has another version; -ENOENT: the path leads nowhere or to another file;
  * or the PFS's error.
  *
+ * unproven: done may be called while nothing proves yet that the bytes are of the key's version: they are
+ * what the PFS had, and no node of the session writes the file there, so they are what any reader of the
+ * PFS would have had.  kept then tells whether they were; c's hash is not known.
+ *
  * filled, unless NULL, is called once for a `done` without error, and only then is w let go of;
  * usually after done, in the file's filler (filler.h) or a thread of pool_data.  kept: 0, or why the store does not have it
  * (-ENOSPC, -ESTALE ...). */
 struct origin_waiter {
     void (*done)(struct origin_waiter *w, int err, struct chunk *c);
     void (*filled)(struct origin_waiter *w, int kept);
+    bool unproven;
     struct origin_waiter *next;
 };
 
@@ -31,6 +36,11 @@ struct origin_waiter {
  * that another began (with another path perhaps). */
 bool origin_read(const struct chunk_key *key, struct file *f, const char *path, struct chunk *into,
                  struct origin_waiter *w);
+
+/* Is proved what was given unproven of this file?  A reader who has had bytes of a newer version than the
+ * store's must not be given the store's any more.  0; -EAGAIN: not yet (wait: until it is); -ESTALE: some
+ * was of another version than the store has. */
+int origin_proved(struct file *f, bool wait);
 
 /* The store's wholly valid copy of the chunk, if it may be trusted: version right and not racy.
  * -ENOENT. */

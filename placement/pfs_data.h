@@ -38,13 +38,20 @@ void pfs_drop(struct file *f);
 /* Fresh attributes by descriptor or path (AT_STATX_FORCE_SYNC). nlink 0 = unlinked. */
 int pfs_file_stat(struct file *f, struct statx *stx);
 
+/* Who has use for a chunk's bytes before the look that proves of which version they are; the buffer is
+ * not changed after the call.  NULL: nobody. */
+struct pfs_unproven {
+    void (*here)(void *arg);
+    void *arg;
+    bool told; /* here was called: at most once */
+};
 /* Reads chunk `index` of version *v: checks the version afterwards, and before if this node has not
  * seen it yet; -ESTALE if it is not
  * (with *v = what it is now; *v unchanged: not that file any more at its path).
  * buf: chunk size; *len: bytes (short at the end).  *racy: the version is racy now.  FADV_RANDOM
  * (no read-ahead into others' chunks), and the PFS client's pages are dropped afterwards. */
 int pfs_read_chunk(struct file *f, uint64_t index, struct version *v, void *buf, size_t *len,
-                   bool *racy);
+                   bool *racy, struct pfs_unproven *u);
 /* The same for an owner that has only fid and path. */
 int pfs_read_chunk_at(struct fid fid, const char *path, uint64_t index, struct version *v,
                       void *buf, size_t *len, bool *racy);

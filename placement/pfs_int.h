@@ -127,7 +127,7 @@ bool pfs_is_seen(struct file *f, const struct version *v);
 /* Reads a chunk of version *v by this descriptor, as pfs_read_chunk.  seen: this node's PFS client
  * has already told that *v is the file's version. */
 int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void *buf, size_t *len,
-                     bool *racy);
+                     bool *racy, struct pfs_unproven *u);
 int pfs_read_full(int fd, void *buf, size_t len, uint64_t off, size_t *got);
 
 /* ---- pfs_write.c ---- */

@@ -25,7 +25,7 @@ bool pfs_is_seen(struct file *f, const struct version *v)
     return seen;
 }
 
-int pfs_read_full(int fd, void *buf, size_t len, uint64_t off, size_t *got)
+static int read_full(int fd, void *buf, size_t len, uint64_t off, size_t *got)
 {
     size_t at = 0;
     int err = 0;
@@ -41,10 +41,21 @@ int pfs_read_full(int fd, void *buf, size_t len, uint64_t off, size_t *got)
         at += (size_t)n;
     }
     pfs_call_end(ticket);
-    /* The store keeps what was read: a second copy in the PFS client's cache would be waste. */
-    posix_fadvise(fd, (off_t)off, (off_t)at, POSIX_FADV_DONTNEED);
     count(pfs_read_bytes, at);
     *got = at;
+    return err;
+}
+
+/* The store keeps what was read: a second copy in the PFS client's cache would be waste. */
+static void drop_copy(int fd, uint64_t off, size_t len)
+{
+    posix_fadvise(fd, (off_t)off, (off_t)len, POSIX_FADV_DONTNEED);
+}
+
+int pfs_read_full(int fd, void *buf, size_t len, uint64_t off, size_t *got)
+{
+    int err = read_full(fd, buf, len, off, got);
+    drop_copy(fd, off, *got);
     return err;
 }
 
@@ -57,11 +68,19 @@ static int version_now(int fd, struct version *now)
     return err;
 }
 
+static void tell_unproven(struct pfs_unproven *u)
+{
+    if (!u || u->told)
+        return;
+    u->told = true;
+    u->here(u->arg);
+}
+
 /* The look after the read tells that the bytes are of *v or of nothing between: ctime only grows.
  * The one before makes a PFS client drop the pages that it may have of an older version; so it is
  * needed once for each version. */
 int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void *buf, size_t *len,
-                     bool *racy)
+                     bool *racy, struct pfs_unproven *u)
 {
     struct version now = *v;
     int err = seen ? 0 : version_now(fd, &now);
@@ -72,7 +91,11 @@ int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void 
     uint64_t off = index * chunk;
     if (version_eq(&now, v)) {
         want = off < v->size ? (size_t)MIN(chunk, v->size - off) : 0;
-        err = pfs_read_full(fd, buf, want, off, &got);
+        err = read_full(fd, buf, want, off, &got);
+        *len = got;
+        if (!err && got == want)
+            tell_unproven(u);
+        drop_copy(fd, off, got);
         if (!err)
             err = version_now(fd, &now);
     }
@@ -82,21 +105,24 @@ int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void 
         *v = now;
         return -ESTALE;
     }
-    *len = got;
     return got == want ? 0
                        : -EIO; /* shorter than it says it is, and unchanged: the PFS is broken */
 }
 
+/* Where the proof fails the next read begins with a look: it is to find that out before its bytes are
+ * told. */
 int pfs_read_chunk(struct file *f, uint64_t index, struct version *v, void *buf, size_t *len,
-                   bool *racy)
+                   bool *racy, struct pfs_unproven *u)
 {
     int fd;
     if (pfs_pin(f, false, &fd) == 0) {
         struct version want = *v;
-        int err = pfs_read_version(fd, index, pfs_is_seen(f, v), v, buf, len, racy);
+        int err = pfs_read_version(fd, index, pfs_is_seen(f, v), v, buf, len, racy, u);
         pfs_unpin(f);
-        if (!err)
-            pfs_note_seen(f, v);
+        if (!err || (u && u->told))
+            pfs_note_seen(f, err ? &(struct version){0} : v);
+        if (u && u->told)
+            return err;
         /* EBADF: it can only write.  ESTALE without a new version: the PFS has forgotten the
          * descriptor. */
         if (err != -EBADF && !(err == -ESTALE && version_eq(&want, v)))

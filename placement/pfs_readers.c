@@ -193,7 +193,7 @@ int pfs_read_chunk_at(struct fid fid, const char *path, uint64_t index, struct v
     const struct version want = *v;
     struct reader *r = find(fid, v);
     if (r) {
-        int err = pfs_read_version(r->fd, index, r->seen, v, buf, len, racy);
+        int err = pfs_read_version(r->fd, index, r->seen, v, buf, len, racy, NULL);
         if (!err)
             r->seen = true;
         release(r);
@@ -209,7 +209,7 @@ int pfs_read_chunk_at(struct fid fid, const char *path, uint64_t index, struct v
         return err;
     r = insert(fid, v, fd);
     struct version now = version_of(&stx);
-    err = pfs_read_version(fd, index, version_eq(&now, v), v, buf, len, racy);
+    err = pfs_read_version(fd, index, version_eq(&now, v), v, buf, len, racy, NULL);
     if (r && !err)
         r->seen = true;
     if (r)

@@ -126,7 +126,7 @@ static void env_fill(struct file *f, uint64_t off)
     size_t len;
     bool racy;
     uint64_t index = off / sizeof(env_chunk);
-    int err = pfs_read_chunk(f, index, &v, env_chunk, &len, &racy);
+    int err = pfs_read_chunk(f, index, &v, env_chunk, &len, &racy, NULL);
     if (err ==
         -ESTALE) { /* our own flush is changing the file: what is not valid here is as it was */
         size_t got;

@@ -67,20 +67,20 @@ START_TEST(chunks_of_a_version)
     struct file *f = env_open("f", false);
     struct version v = version_on_pfs("f"), was = v;
     uint64_t counted_before = counted(pfs_read_bytes);
-    ck_assert_int_eq(pfs_read_chunk(f, 1, &v, buf, &len, &racy), 0);
+    ck_assert_int_eq(pfs_read_chunk(f, 1, &v, buf, &len, &racy, NULL), 0);
     ck_assert_uint_eq(len, 1 << 20);
     ck_assert_mem_eq(buf, pattern + (1 << 20), 1 << 20);
-    ck_assert_int_eq(pfs_read_chunk(f, 2, &v, buf, &len, &racy), 0);
+    ck_assert_int_eq(pfs_read_chunk(f, 2, &v, buf, &len, &racy, NULL), 0);
     ck_assert_uint_eq(len, 100);
     ck_assert_mem_eq(buf, pattern + (2 << 20), 100);
-    ck_assert_int_eq(pfs_read_chunk(f, 3, &v, buf, &len, &racy), 0);
+    ck_assert_int_eq(pfs_read_chunk(f, 3, &v, buf, &len, &racy, NULL), 0);
     ck_assert_uint_eq(len, 0);
     ck_assert_uint_eq(counted(pfs_read_bytes) - counted_before, (1 << 20) + 100);
     env_put("f", pattern, 50, 0644); /* somebody else writes it */
-    ck_assert_int_eq(pfs_read_chunk(f, 0, &v, buf, &len, &racy), -ESTALE);
+    ck_assert_int_eq(pfs_read_chunk(f, 0, &v, buf, &len, &racy, NULL), -ESTALE);
     ck_assert(!version_eq(&v, &was));
     ck_assert_uint_eq(v.size, 50);
-    ck_assert_int_eq(pfs_read_chunk(f, 0, &v, buf, &len, &racy), 0);
+    ck_assert_int_eq(pfs_read_chunk(f, 0, &v, buf, &len, &racy, NULL), 0);
     ck_assert_uint_eq(len, 50);
     shut(f);
 }

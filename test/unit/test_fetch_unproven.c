@@ -1,0 +1,230 @@
+/* test_fetch_unproven.c - bytes from the PFS are given before the look that proves of which version
+ * they are, but only where no node of the session can be writing the file there. */
+#include "fetch_env.h"
+
+#include "placement/chunk.h"
+#include "placement/home.h"
+#include "placement/origin.h"
+#include "transport/hash.h"
+
+#include <semaphore.h>
+
+/* ---- a read in a node ---- */
+
+static struct reading {
+    struct origin_waiter w;
+    struct file *f;
+    struct pfs_node *node; /* that becomes another version as soon as the bytes are here; or NULL */
+    sem_t ended;
+    int err, kept;
+    uint64_t hash;
+} reading;
+
+static void on_read(struct origin_waiter *w, int err, struct chunk *c)
+{
+    (void)w;
+    reading.err = err;
+    if (err) {
+        sem_post(&reading.ended);
+        return;
+    }
+    reading.hash = data_hash(c->data, c->len);
+    if (reading.node)
+        reading.err = pfs_chmod(reading.node, 0640, NULL);
+}
+
+static void on_kept(struct origin_waiter *w, int kept)
+{
+    (void)w;
+    reading.kept = kept;
+    sem_post(&reading.ended);
+}
+
+/* name, off: that chunk of the version that the store has, of a file that is open here.  b: the
+ * PFS's file changes as soon as the bytes are given.  out: why it was not kept, the bytes' hash. */
+static void order_hasty(struct order *o)
+{
+    struct file_info info;
+    reading = (struct reading){.w = {.done = on_read, .filled = on_kept, .unproven = true},
+                               .f = node_file(o->name)};
+    if (o->b)
+        reading.node = pfs_child(pfs_root(), o->name);
+    store_info(reading.f, &info);
+    struct chunk_key key = {
+        .fid = reading.f->fid, .index = o->off / NODE_CHUNK, .version = info.base};
+    sem_init(&reading.ended, 0, 0);
+    origin_read(&key, reading.f, NULL, chunk_new(ROOM_ASK, NODE_CHUNK), &reading.w);
+    sem_wait(&reading.ended);
+    o->err = reading.err;
+    o->out[0] = (uint64_t)-reading.kept;
+    o->out[1] = reading.hash;
+    file_put(reading.f);
+    if (reading.node)
+        pfs_unref(reading.node);
+}
+
+/* ---- who is sure ---- */
+
+static struct home_moment then;
+
+/* name: is it unclaimed, as this node knows?  out: now, since it was asked last. */
+static void order_unclaimed(struct order *o)
+{
+    struct file *f = node_file(o->name);
+    o->err = f ? 0 : -ENOENT;
+    if (!f)
+        return;
+    o->out[1] = home_unclaimed_since(f->fid, &then);
+    o->out[0] = home_unclaimed_here(f->fid, &then);
+    file_put(f);
+}
+
+static struct order unclaimed(unsigned i, const char *name)
+{
+    struct order o = {0};
+    snprintf(o.name, sizeof(o.name), "%s", name);
+    node_run(i, order_unclaimed, &o);
+    ck_assert_int_eq(o.err, 0);
+    return o;
+}
+
+/* The file's home; it is open on all nodes with this handle, and a chunk of it is in their stores. */
+static unsigned open_on_all(const char *name, uint64_t seed, unsigned *other)
+{
+    unsigned home = N;
+    pfs_make(name, 80 * NODE_CHUNK, seed);
+    for (unsigned i = 0; i < N; i++) {
+        open_on(i, name, 7);
+        struct order r = read_on(i, 7, 0, NODE_CHUNK);
+        assert_bytes(&r, NODE_CHUNK, seed);
+    }
+    for (unsigned i = 0; i < N; i++) {
+        if (!unclaimed(i, name).out[0])
+            *other = i;
+        else if (home == N)
+            home = i;
+        else
+            ck_abort_msg("two nodes are sure that %s is unclaimed", name);
+    }
+    ck_assert_msg(home < N, "no node is sure that %s is unclaimed", name);
+    return home;
+}
+
+static void close_on_all(void)
+{
+    for (unsigned i = 0; i < N; i++)
+        close_on(i, 7);
+}
+
+/* A chunk that node i owns, so that no former owner is asked for it, and that it has not. */
+static uint64_t absent_chunk(unsigned i, const char *name)
+{
+    for (uint64_t off = 70 * NODE_CHUNK; off; off -= NODE_CHUNK) {
+        struct order o = {.a = 7, .off = off, .len = NODE_CHUNK};
+        if (owner_of(name, off, 0, NULL) != i)
+            continue;
+        node_run(i, order_missing, &o);
+        if (!o.out[0])
+            return off;
+    }
+    ck_abort_msg("all of %s is here", name);
+}
+
+static struct order hasty_read(unsigned i, const char *name, bool change)
+{
+    struct order o = {.off = absent_chunk(i, name), .b = change};
+    snprintf(o.name, sizeof(o.name), "%s", name);
+    node_run(i, order_hasty, &o);
+    return o;
+}
+
+static void assert_chunk(const struct order *o, uint64_t seed)
+{
+    uint8_t *buf = xmalloc(NODE_CHUNK);
+    ck_assert_msg(!o->err, "read: %s", strerror(-o->err));
+    fill_pattern(buf, NODE_CHUNK, seed, o->off);
+    ck_assert_msg(o->out[1] == data_hash(buf, NODE_CHUNK), "wrong bytes");
+    free(buf);
+}
+
+/* That they were given before the look shows in that they are not kept: it finds another version. */
+START_TEST(the_home_gives_bytes_before_they_are_proved)
+{
+    unsigned other, home = open_on_all("given", 31, &other);
+    struct order o = hasty_read(home, "given", false);
+    assert_chunk(&o, 31);
+    ck_assert_uint_eq(o.out[0], 0);
+    o = hasty_read(home, "given", true);
+    assert_chunk(&o, 31);
+    ck_assert_uint_eq(o.out[0], ESTALE);
+    struct order m = {.a = 7, .off = o.off, .len = NODE_CHUNK};
+    node_run(home, order_missing, &m);
+    ck_assert_uint_eq(m.out[0], 0);
+    close_on_all();
+}
+END_TEST
+
+/* After a proof that failed the next read begins with a look, before anything is given. */
+START_TEST(what_was_wrong_once_is_looked_at_first)
+{
+    unsigned other, home = open_on_all("wrong once", 32, &other);
+    struct order o = hasty_read(home, "wrong once", true);
+    ck_assert_uint_eq(o.out[0], ESTALE);
+    o = hasty_read(home, "wrong once", false);
+    ck_assert_int_eq(o.err, -ESTALE);
+    struct order r = read_on(home, 7, 60 * NODE_CHUNK, NODE_CHUNK); /* the new version */
+    assert_bytes(&r, NODE_CHUNK, 32);
+    close_on_all();
+}
+END_TEST
+
+/* What comes after the look is no matter of the bytes: they are kept. */
+START_TEST(another_node_gives_bytes_when_they_are_proved)
+{
+    unsigned other = N;
+    open_on_all("proved", 33, &other);
+    struct order o = hasty_read(other, "proved", true);
+    assert_chunk(&o, 33);
+    ck_assert_uint_eq(o.out[0], 0);
+    close_on_all();
+}
+END_TEST
+
+START_TEST(a_claim_is_seen_while_it_is_there_and_after)
+{
+    unsigned other = N, home = open_on_all("claimed", 34, &other);
+    struct order o = unclaimed(home, "claimed");
+    ck_assert(o.out[0] && o.out[1]);
+    struct order w = {.a = 8, .b = O_RDWR, .name = "claimed"};
+    node_run(other, order_open, &w);
+    ck_assert_int_eq(w.err, 0);
+    w = (struct order){.a = 8, .off = 100, .len = 200, .b = 34};
+    node_run(other, order_write, &w);
+    o = unclaimed(home, "claimed");
+    ck_assert(!o.out[0] && !o.out[1]);
+    close_on(other, 8);
+    struct order fl = {.name = "claimed"};
+    node_run(other, order_flush, &fl);
+    ck_assert_int_eq(fl.err, 0);
+    /* `then` is still what it was before the claim */
+    do
+        o = unclaimed(home, "claimed");
+    while (!o.out[0] && !o.out[1]);
+    ck_assert(o.out[0] && !o.out[1]);
+    o = unclaimed(home, "claimed");
+    ck_assert(o.out[0] && o.out[1]);
+    close_on_all();
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    if (node_is(argc, argv))
+        return node_main(argc, argv);
+    TCase *t = three_nodes();
+    tcase_add_test(t, the_home_gives_bytes_before_they_are_proved);
+    tcase_add_test(t, what_was_wrong_once_is_looked_at_first);
+    tcase_add_test(t, another_node_gives_bytes_when_they_are_proved);
+    tcase_add_test(t, a_claim_is_seen_while_it_is_there_and_after);
+    return run_case("fetch_unproven", t);
+}
