@@ -9,6 +9,9 @@
  *        |  +-- -ESTALE, -ENOENT ("not that file") -----------^     the own descriptor knows better
  *        +-- the bytes: check --> done --> keep as a replica (filler.c) --> filled
  *
+ * Early: the reader that leads has bytes that are read from the PFS here before it is proved of which version
+ * they are (origin.h), and goes; the flight ends without it.  Who joined waits for the proof.
+ *
  * Done: who wants the bytes has them.  Until it is filled the flight stays in the table and serves
  * who comes, so that nobody fetches what is on its way into the store; its buffer's room is held as
  * long, which bounds what a slow disk can pile up.
@@ -68,17 +71,20 @@ struct flight {
     enum source source;
     struct file *file; /* referenced */
 
-    /* the leader's */
+    /* the leader's, but for NULL in `call`, which is set with the shard's lock: it has gone */
     struct call *call;
     char *path;
     unsigned turn; /* < TURNS: the n-th node of the ring is asked */
     uint64_t node; /* that is being asked; 0 = the PFS */
     bool fallback; /* the PFS is read because no node could serve */
     bool joined;   /* ... by a read that another began */
+    bool credited; /* the origin's */
     struct origin_waiter waiter;
 
-    /* the event, set before the flight is put on the call's list */
+    /* the event, set before the flight is put on the call's list, or while it is there (call's lock) */
     struct flight *ready_next;
+    bool queued;
+    bool early; /* the bytes are there unproven; no error */
     int event_err;
 };
 
@@ -185,13 +191,13 @@ static void set_filled(struct shard *s, struct flight *fl, int kept)
     fl->filled = true;
 }
 
-/* The leader is through; it keeps its reference.  to_come: flight_filled will be called, or was. */
+/* to_come: flight_filled will be called, or was.  By who leads it, who keeps his reference, or by
+ * flight_goes_on. */
 static void flight_done(struct flight *fl, int err, enum source source, bool to_come)
 {
     struct shard *s = shard_of(&fl->key);
     fl->err = err;
     fl->source = source;
-    fl->call->leads--;
     if (!err && source == FROM_PFS && fl->fallback)
         count(fallback_reads, 1);
     lock_take(&s->lock);
@@ -223,27 +229,56 @@ static void flight_wait(struct flight *fl, bool filled)
 
 /* ---- events ---- */
 
-/* Network thread or pool_data. */
-static void flight_event(struct flight *fl, int err)
+/* With the shard's lock: the call is there until that is dropped. */
+static void tell_call(struct call *call, struct flight *fl, int err, bool early)
 {
-    struct call *call = fl->call;
-    fl->event_err = err;
     lock_take(&call->lock);
-    fl->ready_next = call->ready;
-    call->ready = fl;
-    pthread_cond_signal(&call->cond);
-    lock_drop(&call->lock); /* the leader may be gone after this */
+    fl->event_err = err;
+    fl->early = early;
+    if (!fl->queued) {
+        fl->queued = true;
+        fl->ready_next = call->ready;
+        call->ready = fl;
+        pthread_cond_signal(&call->cond);
+    }
+    lock_drop(&call->lock);
 }
 
-static struct flight *next_event(struct call *call)
+/* Network thread or pool_data.  False: the leader has gone. */
+static bool flight_event(struct flight *fl, int err, bool early)
+{
+    struct shard *s = shard_of(&fl->key);
+    lock_take(&s->lock);
+    struct call *call = fl->call;
+    if (call)
+        tell_call(call, fl, err, early);
+    lock_drop(&s->lock);
+    return call;
+}
+
+static struct flight *next_event(struct call *call, bool *early)
 {
     lock_take(&call->lock);
     while (!call->ready)
         lock_wait(&call->lock, &call->cond, 0);
     struct flight *fl = call->ready;
     call->ready = fl->ready_next;
+    fl->queued = false;
+    *early = fl->early;
     lock_drop(&call->lock);
     return fl;
+}
+
+/* The leader goes, unless it has been told meanwhile that its flight is done: then false. */
+static bool leave_flight(struct flight *fl)
+{
+    struct shard *s = shard_of(&fl->key);
+    lock_take(&s->lock);
+    bool leaves = !fl->queued; /* set with this lock, and only by who is not here */
+    if (leaves)
+        fl->call = NULL;
+    lock_drop(&s->lock);
+    return leaves;
 }
 
 /* ---- counting ---- */
@@ -292,11 +327,23 @@ static void on_origin(struct origin_waiter *w, int err, struct chunk *c)
         fl->chunk->racy = c->racy;
         fl->chunk->from_peer = c->from_peer;
     }
+    enum source source = c->from_peer ? FROM_PEER : FROM_PFS;
+    if (!err && !fl->credited)
+        credit(fl, source);
+    if (!flight_event(fl, err, false))
+        flight_done(fl, err, source, !err);
     if (err)
         flight_put(fl); /* read_here's: nothing will be kept.  The leader has its own */
-    else
-        credit(fl, c->from_peer ? FROM_PEER : FROM_PFS);
-    flight_event(fl, err);
+}
+
+/* pool_data. */
+static void on_early(struct origin_waiter *w, struct chunk *c)
+{
+    struct flight *fl = container_of(w, struct flight, waiter);
+    (void)c; /* its own */
+    credit(fl, FROM_PFS);
+    fl->credited = true;
+    flight_event(fl, 0, true);
 }
 
 /* The file's filler. */
@@ -324,7 +371,7 @@ static void on_chunk(void *arg, int err, struct msg *reply, bool *keep)
     struct flight *fl = arg;
     if (!err)
         err = chunk_answer_take(fl->chunk, &fl->key, reply, fl->node);
-    flight_event(fl, err);
+    flight_event(fl, err, false);
 }
 
 static void ask_node(struct flight *fl, uint64_t node)
@@ -408,28 +455,35 @@ static void advance(struct flight *fl)
 static void lead(struct flight *fl)
 {
     struct call *call = fl->call;
-    call->leads++;
     fl->file = file_ref(call->f);
     fl->waiter.done = on_origin;
     fl->waiter.filled = on_origin_filled;
-    fl->waiter.unproven = true;
-    if (!origin_cached(&fl->key, call->f, fl->chunk))
+    fl->waiter.early = call->range->buf ? on_early : NULL;
+    if (!origin_cached(&fl->key, call->f, fl->chunk)) {
         flight_done(fl, 0, FROM_STORE, false); /* another flight ended since the caller looked */
-    else
-        ask(fl);
+        return;
+    }
+    call->leads++;
+    ask(fl);
 }
 
-/* One flight is done: its part of the range to the caller. */
+/* Its part of the range to the caller: how many bytes. */
+static uint64_t hand_over(const struct flight *fl, const struct range *r)
+{
+    uint64_t begin = fl->key.index * store_chunk_size();
+    uint64_t from = MAX(begin, r->off), to = MIN(begin + fl->chunk->len, r->end);
+    memcpy(r->buf + (from - r->off), fl->chunk->data + (from - begin), to - from);
+    return to - from;
+}
+
+/* One flight is done. */
 static int take(const struct flight *fl, const struct range *r, bool led)
 {
     if (fl->err)
         return fl->err;
-    uint64_t begin = fl->key.index * store_chunk_size();
-    uint64_t from = MAX(begin, r->off), to = MIN(begin + fl->chunk->len, r->end);
     if (!r->buf)
         return fl->kept == -EBUSY ? -ESTALE : fl->kept;
-    memcpy(r->buf + (from - r->off), fl->chunk->data + (from - begin), to - from);
-    note_source(fl, r->from, led, to - from);
+    note_source(fl, r->from, led, hand_over(fl, r));
     return 0;
 }
 
@@ -495,6 +549,36 @@ static struct part *part_of(struct part *parts, const struct flight *fl)
     return parts;
 }
 
+/* The bytes are here, and not proved: the leader goes with its part. */
+static void go_early(struct call *call, struct part *p, const struct range *r)
+{
+    if (!leave_flight(p->fl))
+        return;
+    call->leads--;
+    r->from->pfs += hand_over(p->fl, r);
+    flight_put(p->fl);
+    p->fl = NULL;
+}
+
+/* What has happened to one that the call leads. */
+static int follow(struct call *call, struct part *parts, const struct range *r)
+{
+    bool early;
+    struct flight *fl = next_event(call, &early);
+    struct part *p = part_of(parts, fl);
+    if (early) {
+        go_early(call, p, r);
+        return 0;
+    }
+    advance(fl);
+    if (!fl->done)
+        return 0;
+    call->leads--;
+    /* At once: the others are on their way meanwhile, and what was just checked is in the
+     * processor's cache. */
+    return r->buf ? take_part(p, r) : 0;
+}
+
 static int fetch_window(struct call *call, struct chunk_key *key, uint64_t last,
                         const struct range *r)
 {
@@ -503,11 +587,7 @@ static int fetch_window(struct call *call, struct chunk_key *key, uint64_t last,
     int err = 0;
     begin_window(call, key, last, r, parts, &n);
     while (call->leads) {
-        struct flight *fl = next_event(call);
-        advance(fl);
-        /* At once: the others are on their way meanwhile, and what was just checked is in the
-         * processor's cache. */
-        int e = fl->done && r->buf ? take_part(part_of(parts, fl), r) : 0;
+        int e = follow(call, parts, r);
         err = err ? err : e;
     }
     for (unsigned i = 0; i < n; i++) {

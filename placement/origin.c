@@ -49,11 +49,12 @@ struct origin {
     struct origin_waiter *waiters; /* to be told next: of the bytes, then of their being kept */
     bool read;                     /* chunk has the bytes */
     /* of who runs it */
-    struct origin_waiter *stay; /* given to: they wait for its being kept */
-    int asked_err;              /* of the former owner */
-    uint64_t asked;             /* ... which this is */
-    struct home_moment began;   /* when the read of the PFS did */
-    bool given;                 /* before the look that proves the version */
+    struct origin_waiter *stay;  /* given to: they wait for its being kept */
+    int asked_err;               /* of the former owner */
+    uint64_t asked;              /* ... which this is */
+    struct home_moment began;    /* when the read of the PFS did */
+    struct origin_waiter *first; /* who began it, if it wants the bytes early; NULL */
+    bool given;                  /* ... and has them */
 };
 
 static struct shard {
@@ -142,25 +143,6 @@ static struct origin_waiter *leave_table(struct origin *o)
     return all;
 }
 
-/* Those that want the bytes unproven. */
-static struct origin_waiter *take_hasty(struct origin *o)
-{
-    struct shard *s = shard_of(&o->key);
-    struct origin_waiter *all = NULL;
-    lock_take(&s->lock);
-    for (struct origin_waiter **p = &o->waiters, *w; (w = *p);) {
-        if (!w->unproven) {
-            p = &w->next;
-            continue;
-        }
-        *p = w->next;
-        w->next = all;
-        all = w;
-    }
-    lock_drop(&s->lock);
-    return all;
-}
-
 /* Who comes from now on takes the bytes himself. */
 static struct origin_waiter *say_read(struct origin *o)
 {
@@ -233,7 +215,7 @@ static void give_unproven(void *arg)
     o->f->unproven++;
     lock_drop(&o->f->lock);
     o->given = true;
-    give(o, 0, take_hasty(o));
+    o->first->early(o->first, o->chunk);
 }
 
 static void note_proof(struct origin *o, int err)
@@ -283,7 +265,7 @@ static int read_pfs(struct origin *o)
     bool unclaimed = home_unclaimed_here(o->key.fid, &o->began);
     if (o->f)
         err = explain(pfs_read_chunk(o->f, o->key.index, &v, c->data, &c->len, &c->racy,
-                                     unclaimed ? &u : NULL),
+                                     o->first && unclaimed ? &u : NULL),
                       &o->key.version, &v);
     if (err == -ENOENT && o->path && !o->given) {
         v = o->key.version;
@@ -302,7 +284,6 @@ static void run_pfs(struct origin *o)
     int err = read_pfs(o);
     if (err) {
         give(o, err, leave_table(o));
-        tell_filled(o->stay, err);
         end(o);
         return;
     }
@@ -386,6 +367,7 @@ bool origin_read(const struct chunk_key *key, struct file *f, const char *path, 
         o->key = *key;
         o->chunk = into;
         o->path = path ? xstrdup(path) : NULL;
+        o->first = w->early ? w : NULL;
         o->next = s->list;
         s->list = o;
     }

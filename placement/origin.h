@@ -17,17 +17,18 @@
  * err: 0; -ESTALE: the PFS has another version; -ENOENT: the path leads nowhere or to another file;
  * or the PFS's error.
  *
- * unproven: done may be called while nothing proves yet that the bytes are of the key's version: they are
- * what the PFS had, and no node of the session writes the file there, so they are what any reader of the
- * PFS would have had.  kept then tells whether they were; c's hash is not known.
+ * early, unless NULL, is called before done, at most once, in the thread of the read: the bytes are here, and nothing
+ * proves yet that they are of the key's version; c's hash is not known.  Only for who began the read, as they
+ * may be older than the call of another, and only where no node of the session can be writing the file: they
+ * are what a reader of the PFS would have had.  done tells whether they were of the version.
  *
  * filled, unless NULL, is called once for a `done` without error, and only then is w let go of;
  * usually after done, in the file's filler (filler.h) or a thread of pool_data.  kept: 0, or why the store does not have it
  * (-ENOSPC, -ESTALE ...). */
 struct origin_waiter {
     void (*done)(struct origin_waiter *w, int err, struct chunk *c);
+    void (*early)(struct origin_waiter *w, struct chunk *c);
     void (*filled)(struct origin_waiter *w, int kept);
-    bool unproven;
     struct origin_waiter *next;
 };
 

@@ -1,0 +1,91 @@
+"""Reads chunks of a file while looks at its attributes on the PFS hang: early.py FILE OLD NEW BELOW FAULTFS CONTROL.
+
+FILE is OLD in the mount, and chunk 0 of it is in the cache; BELOW is the file below the PFS, and becomes NEW. FAULTFS
+--tell CONTROL makes the looks hang. Ends with 1 if a reader has wrong bytes, or has them before it may.
+"""
+import mmap
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+
+CHUNK = 1 << 20
+MOUNTED, OLD, NEW, BELOW, FAULTFS, CONTROL = sys.argv[1:7]
+
+
+def tell(*words):
+    return subprocess.run([FAULTFS, "--tell", CONTROL, *words], check=True, capture_output=True, text=True).stdout
+
+
+def content(path, chunk):
+    with open(path, "rb") as f:
+        f.seek(chunk * CHUNK)
+        return f.read(CHUNK)
+
+
+class Reader:
+    """A read of one chunk, past the kernel's memory, in a thread."""
+
+    def __init__(self, chunk):
+        self.chunk = chunk
+        self.said = queue.Queue()
+        self.fd = FDS.pop()
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        buf = mmap.mmap(-1, CHUNK)
+        n = os.preadv(self.fd, [buf], self.chunk * CHUNK)
+        self.said.put(buf[:n])
+
+    def gets(self, path, why):
+        try:
+            got = self.said.get(timeout=30)
+        except queue.Empty:
+            sys.exit(f"{why}: chunk {self.chunk} does not come")
+        if got != content(path, self.chunk):
+            sys.exit(f"{why}: chunk {self.chunk} is wrong")
+
+    def waits(self, why):
+        time.sleep(0.3)
+        if not self.said.empty():
+            sys.exit(f"{why}: chunk {self.chunk} comes before it is proved")
+
+
+def hang():
+    return tell("hang", "getattr", "path=file").strip()
+
+
+def wait_for_look(fault):
+    end = time.monotonic() + 30
+    while not any(line.startswith(fault + " ") and "waiting=0" not in line and "waiting=" in line
+                  for line in tell("list").splitlines()):
+        if time.monotonic() > end:
+            sys.exit("no look hangs")
+        time.sleep(0.02)
+
+
+FDS = [os.open(MOUNTED, os.O_RDONLY | os.O_DIRECT) for _ in range(8)]
+for chunk in (0, 5):
+    Reader(chunk).gets(OLD, "at first")
+
+fault = hang()
+Reader(10).gets(OLD, "unproved")
+wait_for_look(fault)
+late, cached = Reader(10), Reader(0)
+late.waits("the same chunk, later")
+cached.waits("what the cache has")
+tell("clear", fault)
+late.gets(OLD, "the same chunk, proved")
+cached.gets(OLD, "what the cache has, proved")
+
+fault = hang()
+Reader(15).gets(OLD, "before the file changed")
+wait_for_look(fault)
+with open(NEW, "rb") as new, open(BELOW, "r+b") as f:
+    f.write(new.read())
+cached = Reader(0)
+cached.waits("what the cache has, of the old file")
+tell("clear", fault)
+cached.gets(NEW, "after the file changed")
