@@ -27,6 +27,11 @@ enum claim_state {
     CLAIM_HELD,   /* ours: our word is the truth */
 };
 
+struct unproven {
+    struct unproven *next;
+    uint64_t no, ms; /* ms: boot_ms when its bytes were given */
+};
+
 struct file {
     struct fid fid;
     unsigned refs; /* table's lock */
@@ -96,7 +101,9 @@ struct file {
     struct version pfs_seen; /* what the PFS's client on this node told last */
     /* Bytes that were read before it was proved of which version they are (origin.c).  Changed with
      * f->lock, and `changed` is signalled. */
-    _Atomic unsigned unproven;  /* reads whose bytes are out, and the proof is not */
+    _Atomic unsigned nunproven; /* reads whose bytes are out, and the proof is not */
+    struct unproven *unproven;  /* ... the first one first */
+    uint64_t unproven_no;       /* the number of the last one */
     _Atomic bool was_disproved; /* a proof has failed: */
     struct version disproved;   /* ... the last time, of this version */
 

@@ -36,6 +36,7 @@
 
 #define SHARDS     64
 #define SILENCE_MS 3000 /* of the former owner */
+#define PROOF_MS   2000 /* a PFS that is silent so long hangs: cached reads go on */
 
 struct origin {
     struct chunk_key key;
@@ -55,6 +56,7 @@ struct origin {
     struct home_moment began;    /* when the read of the PFS did */
     struct origin_waiter *first; /* who began it, if it wants the bytes early; NULL */
     bool given;                  /* ... and has them */
+    struct unproven proof;
 };
 
 static struct shard {
@@ -205,40 +207,62 @@ static void give_and_keep(struct origin *o)
 
 /* ---- from the PFS ---- */
 
-/* What another node's flush writes meanwhile could make them bytes of no version. */
-static void give_unproven(void *arg)
+static void begin_proof(struct file *f, struct unproven *u)
 {
-    struct origin *o = arg;
-    if (o->chunk->len != chunk_key_len(&o->key) || !home_unclaimed_since(o->key.fid, &o->began))
-        return;
-    lock_take(&o->f->lock);
-    o->f->unproven++;
-    lock_drop(&o->f->lock);
-    o->given = true;
-    o->first->early(o->first, o->chunk);
+    lock_take(&f->lock);
+    struct unproven **p = &f->unproven;
+    while (*p) /* few: no more than pool_data has threads */
+        p = &(*p)->next;
+    *u = (struct unproven){.no = ++f->unproven_no, .ms = boot_ms()};
+    *p = u;
+    f->nunproven++;
+    lock_drop(&f->lock);
 }
 
-static void note_proof(struct origin *o, int err)
+static void end_proof(struct file *f, struct unproven *u, const struct version *v, int err)
 {
-    struct file *f = o->f;
     lock_take(&f->lock);
-    f->unproven--;
+    struct unproven **p = &f->unproven;
+    while (*p != u)
+        p = &(*p)->next;
+    *p = u->next;
+    f->nunproven--;
     if (err == -ESTALE) {
-        f->disproved = o->key.version;
+        f->disproved = *v;
         f->was_disproved = true;
     }
     pthread_cond_broadcast(&f->changed);
     lock_drop(&f->lock);
 }
 
+/* What another node's flush writes meanwhile could make them bytes of no version. */
+static void give_unproven(void *arg)
+{
+    struct origin *o = arg;
+    if (o->chunk->len != chunk_key_len(&o->key) || !home_unclaimed_since(o->key.fid, &o->began))
+        return;
+    begin_proof(o->f, &o->proof);
+    o->given = true;
+    o->first->early(o->first, o->chunk);
+}
+
+/* With the lock: so long may what is in the store have to wait for the proofs up to that number, ms. */
+static uint64_t patience(const struct file *f, uint64_t upto)
+{
+    const struct unproven *u = f->unproven;
+    uint64_t waited = u && u->no <= upto ? boot_ms() - u->ms : PROOF_MS;
+    return waited < PROOF_MS ? PROOF_MS - waited : 0;
+}
+
 int origin_proved(struct file *f, bool wait)
 {
-    if (!f->unproven && !f->was_disproved)
+    if (!f->nunproven && !f->was_disproved)
         return 0;
     lock_take(&f->lock);
-    while (wait && f->unproven)
-        lock_wait(&f->lock, &f->changed, 0);
-    bool waits = f->unproven, was = f->was_disproved;
+    uint64_t upto = f->unproven_no;
+    for (uint64_t ms; wait && (ms = patience(f, upto));)
+        lock_wait(&f->lock, &f->changed, ms);
+    bool waits = patience(f, upto), was = f->was_disproved;
     struct version v = f->disproved;
     lock_drop(&f->lock);
     if (waits)
@@ -275,7 +299,7 @@ static int read_pfs(struct origin *o)
     if (!err && c->len != chunk_key_len(&o->key))
         err = -ESTALE; /* shorter than its version says: it is being truncated */
     if (o->given)
-        note_proof(o, err);
+        end_proof(o->f, &o->proof, &o->key.version, err);
     return err;
 }
 

@@ -39,7 +39,7 @@ bool origin_read(const struct chunk_key *key, struct file *f, const char *path, 
                  struct origin_waiter *w);
 
 /* Is proved what was given unproven of this file?  A reader who has had bytes of a newer version than the
- * store's must not be given the store's any more.  0; -EAGAIN: not yet (wait: until it is); -ESTALE: some
+ * store's must not be given the store's any more.  0; -EAGAIN: not yet (wait: until it is, but not for a PFS that hangs); -ESTALE: some
  * was of another version than the store has. */
 int origin_proved(struct file *f, bool wait);
 
