@@ -89,23 +89,44 @@ static void reply_copy(fuse_req_t req, struct file *f, size_t n, uint64_t off)
         fuse_reply_buf(req, buf, n);
 }
 
-/* All of it is in the local store, or the file ends there. */
-static bool read_now(fuse_req_t req, struct handle *h, size_t size, uint64_t off)
+/* What data_pin_now says; all of the size, or the file ends there. */
+static ssize_t pin_now(struct handle *h, size_t size, uint64_t off, bool wait)
 {
     struct location at;
-    size_t n = data_pin_now(h->data, off, size);
-    if (!n)
-        return false;
-    if (n < size) {
-        data_attr(h->data, &at);
-        if (off + n < at.size) {
-            store_unpin(h->data->f, off, n);
-            return false;
-        }
+    ssize_t n = data_pin_now(h->data, off, size, wait);
+    if (n <= 0 || (size_t)n == size)
+        return n;
+    data_attr(h->data, &at);
+    if (off + (size_t)n >= at.size)
+        return n;
+    store_unpin(h->data->f, off, (size_t)n);
+    return 0;
+}
+
+static void reply_pinned(fuse_req_t req, struct file *f, size_t n, uint64_t off)
+{
+    if (!reply_view(req, f, n, off))
+        reply_copy(req, f, n, off);
+}
+
+/* pool_proofs: the bytes are here.  If they are not any more, the read waits with the others. */
+static void proved_fn(struct request *r)
+{
+    struct file *f = handle_of(&r->fi)->data->f;
+    ssize_t n = pin_now(handle_of(&r->fi), r->size, r->off, true);
+    if (n <= 0) {
+        request_move(r, pool_waiters, read_fn);
+        return;
     }
-    if (!reply_view(req, h->data->f, n, off))
-        reply_copy(req, h->data->f, n, off);
-    return true;
+    char *buf = peer_buffer((size_t)n);
+    int err = store_pread(f, buf, (size_t)n, r->off);
+    store_unpin(f, r->off, (size_t)n);
+    if (err)
+        request_err(r, err);
+    else
+        request_buf(r, buf, (size_t)n);
+    peer_buffer_free(buf);
+    lull_end();
 }
 
 /* Before the first bytes are looked for: what the kernel gets from now on is at least as new as what
@@ -126,13 +147,15 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     if (!handle_of(fi)->asked)
         first_read(handle_of(fi));
     lull_begin();
-    if (read_now(req, handle_of(fi), size, (uint64_t)off)) {
+    ssize_t n = pin_now(handle_of(fi), size, (uint64_t)off, false);
+    if (n > 0) {
+        reply_pinned(req, handle_of(fi)->data->f, (size_t)n, (uint64_t)off);
         lull_end();
         return;
     }
     struct request *r = io_request(req, ino, fi, size, off);
     if (r)
-        request_start(r, pool_waiters, read_fn);
+        request_start(r, n ? pool_proofs : pool_waiters, n ? proved_fn : read_fn);
 }
 
 /* ---- write ---- */

@@ -302,6 +302,12 @@ void request_start(struct request *r, struct pool *p, void (*fn)(struct request 
         pool_submit(p, run, r);
 }
 
+void request_move(struct request *r, struct pool *p, void (*fn)(struct request *r))
+{
+    r->fn = fn;
+    pool_submit(p, run, r);
+}
+
 void request_on_stall(struct request *r, bool (*stalled)(struct request *r))
 {
     r->stalled = stalled;

@@ -78,6 +78,8 @@ void request_reader(void);
 void request_run(struct pool *p, void (*fn)(void *arg), void *arg);
 /* Runs fn(r) so if p is pool_names, else in pool p. */
 void request_start(struct request *r, struct pool *p, void (*fn)(struct request *r));
+/* In place of an ending of fn: r goes on in pool p with this fn. */
+void request_move(struct request *r, struct pool *p, void (*fn)(struct request *r));
 /* before request_start; returns true if it answered */
 void request_on_stall(struct request *r, bool (*stalled)(struct request *r));
 /* For waits outside a pool (locks): registered, `cancel` is called at an interrupt in place of

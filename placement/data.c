@@ -10,6 +10,7 @@
 
 #include "placement/local.h"
 #include "placement/pfs_data.h"
+#include "placement/proof.h"
 #include "placement/store.h"
 #include "placement/stream.h"
 
@@ -174,6 +175,8 @@ int data_pass_open(struct data_handle *h, int *fd, unsigned *life)
     lock_drop(&h->lock);
     if (h->writes ? !counted : w != WHERE_HERE && w != WHERE_PFS)
         return -ENODATA;
+    if (w == WHERE_PFS && proofs_now(h->f).any)
+        return -ENODATA; /* each of its reads must ask */
     int err = store_pass_open(h->f, h->writes, fd, life);
     carry_activity_begin(); /* what follows is I/O, which we do not see */
     carry_activity_end();

@@ -11,8 +11,8 @@
 
 #include "placement/data_int.h"
 #include "placement/local.h"
-#include "placement/origin.h"
 #include "placement/pfs_data.h"
+#include "placement/proof.h"
 #include "placement/store.h"
 #include "placement/stream.h"
 
@@ -111,26 +111,40 @@ int data_read(struct data_handle *h, void *buf, size_t len, uint64_t off, size_t
 }
 
 /* Short only at the end of the file: the kernel takes a short answer for that. */
-size_t data_pin_now(struct data_handle *h, uint64_t off, size_t len)
+static size_t pin_all(struct file *f, uint64_t off, size_t len)
+{
+    size_t n = store_pin(f, off, len);
+    if (n == len || !n)
+        return n;
+    struct file_info info;
+    store_info(f, &info);
+    if (off + n >= info.size)
+        return n;
+    store_unpin(f, off, n);
+    return 0;
+}
+
+ssize_t data_pin_now(struct data_handle *h, uint64_t off, size_t len, bool wait)
 {
     uint64_t node;
     enum where w = data_where(h, &node);
-    if ((w != WHERE_HERE && w != WHERE_PFS) || (w == WHERE_PFS && origin_proved(h->f, false)))
+    if (w != WHERE_HERE && w != WHERE_PFS)
         return 0;
-    size_t n = store_pin(h->f, off, len);
-    if (!n)
-        return 0;
-    if (n < len) {
-        struct file_info info;
+    struct proofs then = w == WHERE_PFS ? proofs_now(h->f) : (struct proofs){0};
+    struct file_info info = {0};
+    if (then.any)
         store_info(h->f, &info);
-        if (off + n < info.size) {
-            store_unpin(h->f, off, n);
-            return 0;
-        }
+    size_t n = pin_all(h->f, off, len);
+    int err = n ? proofs_hold(h->f, &then, &info.base, wait) : 0;
+    if (err) {
+        store_unpin(h->f, off, n);
+        return err == -EAGAIN ? err : 0;
     }
-    stream_saw(data_stream(h), off, len);
-    stream_count(data_stream(h), &(struct fetched){.local = n});
-    return n;
+    if (n) {
+        stream_saw(data_stream(h), off, len);
+        stream_count(data_stream(h), &(struct fetched){.local = n});
+    }
+    return (ssize_t)n;
 }
 
 /* ---- changing ---- */

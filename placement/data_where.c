@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "placement/pfs_data.h"
+#include "placement/proof.h"
 #include "placement/store.h"
 
 #define LOOKS  8 /* at home and PFS while they contradict what this node holds */
@@ -152,13 +153,16 @@ static int follow_version(struct data_handle *h, const struct location *at,
     struct version v;
     bool good =
         seen && (at->known ? version_eq(seen, &at->version) : boot_ms() - asked_ms < QUICK_MS);
+    uint64_t doubts = proofs_before_look(h->f);
     int err = 0;
     if (good)
         v = *seen;
     else
         err = fresh_version(h, &v);
-    if ((err == -ENOENT || err == -ESTALE) && nothing_newer(h, at))
+    if ((err == -ENOENT || err == -ESTALE) && nothing_newer(h, at)) {
+        proofs_looked(h->f, doubts);
         return 0;
+    }
     if (err)
         return err == -ENOENT && h->held ? -ESTALE : err;
     bool same = at->known == 2 && version_eq(&v, &at->version);
@@ -170,7 +174,10 @@ static int follow_version(struct data_handle *h, const struct location *at,
         h->unlike = random_u64() | 1;
         lock_drop(&h->lock);
     }
-    return store_set_version(h->f, &v, same ? &at->same_as : NULL);
+    err = store_set_version(h->f, &v, same ? &at->same_as : NULL);
+    if (!err && !good)
+        proofs_looked(h->f, doubts);
+    return err;
 }
 
 int data_locate_reader(struct data_handle *h, const struct version *seen)

@@ -9,8 +9,9 @@
  *        |  +-- -ESTALE, -ENOENT ("not that file") -----------^     the own descriptor knows better
  *        +-- the bytes: check --> done --> keep as a replica (filler.c) --> filled
  *
- * Early: the reader that leads has bytes that are read from the PFS here before it is proved of which version
- * they are (origin.h), and goes; the flight ends without it.  Who joined waits for the proof.
+ * Early: the reader that leads has bytes that are read from the PFS here before it is proved of
+ * which version they are (origin.h), and goes; the flight ends without it.  Who joined waits for the
+ * proof.
  *
  * Done: who wants the bytes has them.  Until it is filled the flight stays in the table and serves
  * who comes, so that nobody fetches what is on its way into the store; its buffer's room is held as
@@ -81,7 +82,8 @@ struct flight {
     bool credited; /* the origin's */
     struct origin_waiter waiter;
 
-    /* the event, set before the flight is put on the call's list, or while it is there (call's lock) */
+    /* the event, set before the flight is put on the call's list, or while it is there (with the
+     * call's lock) */
     struct flight *ready_next;
     bool queued;
     bool early; /* the bytes are there unproven; no error */
@@ -555,7 +557,9 @@ static void go_early(struct call *call, struct part *p, const struct range *r)
     if (!leave_flight(p->fl))
         return;
     call->leads--;
-    r->from->pfs += hand_over(p->fl, r);
+    uint64_t n = hand_over(p->fl, r);
+    r->from->pfs += n;
+    r->from->early += n;
     flight_put(p->fl);
     p->fl = NULL;
 }

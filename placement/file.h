@@ -99,13 +99,14 @@ struct file {
         **kept_prev; /* pfs_keep.c's own list of closed, dirty files whose descriptor is kept */
     bool unlinked;   /* no name left on the PFS: never flushed */
     struct version pfs_seen; /* what the PFS's client on this node told last */
-    /* Bytes that were read before it was proved of which version they are (origin.c).  Changed with
+    /* Bytes that were given before it was proved of which version they are (proof.c).  Changed with
      * f->lock, and `changed` is signalled. */
     _Atomic unsigned nunproven; /* reads whose bytes are out, and the proof is not */
     struct unproven *unproven;  /* ... the first one first */
     uint64_t unproven_no;       /* the number of the last one */
-    _Atomic bool was_disproved; /* a proof has failed: */
-    struct version disproved;   /* ... the last time, of this version */
+    _Atomic bool doubt;         /* a proof has failed, and nobody has looked since: */
+    struct version doubtful;    /* ... of this version, the newest such */
+    uint64_t doubts;            /* goes up with each proof that fails */
 
     /* ---- flush part (owned by flush/queue.c and pass.c, RANK_POLICY) ---- */
     struct file *flush_next, **flush_prev;

@@ -20,8 +20,8 @@
 #include <string.h>
 
 #include "placement/chunk.h"
-#include "placement/origin.h"
 #include "placement/pfs_data.h"
+#include "placement/proof.h"
 #include "placement/space.h"
 #include "placement/store.h"
 #include "transport/hash.h"
@@ -66,36 +66,42 @@ static ssize_t read_valid(struct file *f, uint8_t *buf, size_t len, uint64_t off
     return err ? err : (ssize_t)n;
 }
 
+/* Some of the bytes [off, off + len), none of them beyond the size: how many, 0 if somebody brought
+ * the first meanwhile, or -errno.  own: no reader of this node can have had newer ones. */
+static ssize_t read_some(struct file *f, bool claimed, const struct file_info *info, uint8_t *buf,
+                         size_t len, uint64_t off, struct fetched *from, bool *own)
+{
+    uint64_t miss, n, early = from->early;
+    ssize_t valid = read_valid(f, buf, len, off);
+    *own = claimed;
+    from->local += valid > 0 ? (size_t)valid : 0;
+    if (valid || !store_missing(f, off, len, &miss, &n) || miss != off)
+        return valid;
+    int err = read_missing(f, claimed, info, buf, n, off, from);
+    *own = claimed || from->early - early == n;
+    return err ? err : (ssize_t)n;
+}
+
 int local_read(struct file *f, bool claimed, void *buf, size_t len, uint64_t off, size_t *got,
                struct fetched *from)
 {
+    struct proofs then = proofs_now(f);
     unsigned idle = 0;
     *got = 0;
     while (*got < len && idle < TRIES) {
         struct file_info info;
+        bool own;
         store_info(f, &info);
-        uint64_t at = off + *got, miss, n;
+        uint64_t at = off + *got;
         if (at >= info.size)
             return 0;
-        size_t want = MIN(len - *got, info.size - at);
-        uint8_t *to = (uint8_t *)buf + *got;
-        ssize_t valid = read_valid(f, to, want, at);
-        int proved = valid > 0 && !claimed ? origin_proved(f, true) : 0;
-        if (valid < 0 || proved)
-            return valid < 0 ? (int)valid : proved;
-        if (valid) {
-            from->local += (size_t)valid;
-            *got += (size_t)valid;
-            idle = 0;
-        } else if (!store_missing(f, at, want, &miss, &n) || miss != at) {
-            idle++; /* somebody filled it since */
-        } else {
-            int err = read_missing(f, claimed, &info, to, n, at, from);
-            if (err)
-                return err;
-            *got += n;
-            idle = 0;
-        }
+        ssize_t n = read_some(f, claimed, &info, (uint8_t *)buf + *got,
+                              MIN(len - *got, info.size - at), at, from, &own);
+        int err = n < 0 ? (int)n : n && !own ? proofs_hold(f, &then, &info.base, true) : 0;
+        if (err)
+            return err;
+        *got += (size_t)n;
+        idle = n ? 0 : idle + 1;
     }
     return idle < TRIES ? 0 : -EIO;
 }

@@ -28,6 +28,7 @@
 #include "placement/home.h"
 #include "placement/owner.h"
 #include "placement/pfs_data.h"
+#include "placement/proof.h"
 #include "placement/store.h"
 #include "transport/hash.h"
 #include "transport/loop.h"
@@ -36,7 +37,6 @@
 
 #define SHARDS     64
 #define SILENCE_MS 3000 /* of the former owner */
-#define PROOF_MS   2000 /* a PFS that is silent so long hangs: cached reads go on */
 
 struct origin {
     struct chunk_key key;
@@ -207,69 +207,15 @@ static void give_and_keep(struct origin *o)
 
 /* ---- from the PFS ---- */
 
-static void begin_proof(struct file *f, struct unproven *u)
-{
-    lock_take(&f->lock);
-    struct unproven **p = &f->unproven;
-    while (*p) /* few: no more than pool_data has threads */
-        p = &(*p)->next;
-    *u = (struct unproven){.no = ++f->unproven_no, .ms = boot_ms()};
-    *p = u;
-    f->nunproven++;
-    lock_drop(&f->lock);
-}
-
-static void end_proof(struct file *f, struct unproven *u, const struct version *v, int err)
-{
-    lock_take(&f->lock);
-    struct unproven **p = &f->unproven;
-    while (*p != u)
-        p = &(*p)->next;
-    *p = u->next;
-    f->nunproven--;
-    if (err == -ESTALE) {
-        f->disproved = *v;
-        f->was_disproved = true;
-    }
-    pthread_cond_broadcast(&f->changed);
-    lock_drop(&f->lock);
-}
-
 /* What another node's flush writes meanwhile could make them bytes of no version. */
 static void give_unproven(void *arg)
 {
     struct origin *o = arg;
     if (o->chunk->len != chunk_key_len(&o->key) || !home_unclaimed_since(o->key.fid, &o->began))
         return;
-    begin_proof(o->f, &o->proof);
+    proof_begin(o->f, &o->proof);
     o->given = true;
     o->first->early(o->first, o->chunk);
-}
-
-/* With the lock: so long may what is in the store have to wait for the proofs up to that number, ms. */
-static uint64_t patience(const struct file *f, uint64_t upto)
-{
-    const struct unproven *u = f->unproven;
-    uint64_t waited = u && u->no <= upto ? boot_ms() - u->ms : PROOF_MS;
-    return waited < PROOF_MS ? PROOF_MS - waited : 0;
-}
-
-int origin_proved(struct file *f, bool wait)
-{
-    if (!f->nunproven && !f->was_disproved)
-        return 0;
-    lock_take(&f->lock);
-    uint64_t upto = f->unproven_no;
-    for (uint64_t ms; wait && (ms = patience(f, upto));)
-        lock_wait(&f->lock, &f->changed, ms);
-    bool waits = patience(f, upto), was = f->was_disproved;
-    struct version v = f->disproved;
-    lock_drop(&f->lock);
-    if (waits)
-        return -EAGAIN;
-    struct file_info info;
-    store_info(f, &info);
-    return was && info.base_known && version_eq(&info.base, &v) ? -ESTALE : 0;
 }
 
 /* pfs_read_chunk says -ESTALE for two things; tells them apart as origin.h does. */
@@ -299,7 +245,7 @@ static int read_pfs(struct origin *o)
     if (!err && c->len != chunk_key_len(&o->key))
         err = -ESTALE; /* shorter than its version says: it is being truncated */
     if (o->given)
-        end_proof(o->f, &o->proof, &o->key.version, err);
+        proof_end(o->f, &o->proof, &o->key.version, err);
     return err;
 }
 

@@ -17,14 +17,15 @@
  * err: 0; -ESTALE: the PFS has another version; -ENOENT: the path leads nowhere or to another file;
  * or the PFS's error.
  *
- * early, unless NULL, is called before done, at most once, in the thread of the read: the bytes are here, and nothing
- * proves yet that they are of the key's version; c's hash is not known.  Only for who began the read, as they
- * may be older than the call of another, and only where no node of the session can be writing the file: they
- * are what a reader of the PFS would have had.  done tells whether they were of the version.
+ * early, unless NULL, is called before done, at most once, in the thread of the read: the bytes are
+ * here, and nothing proves yet that they are of the key's version; c's hash is not known.  Only for
+ * who began the read, as they may be older than the call of another, and only where no node of the
+ * session can be writing the file: they are what a reader of the PFS would have had.  done tells
+ * whether they were of the version.  What others may have meanwhile: proof.h.
  *
  * filled, unless NULL, is called once for a `done` without error, and only then is w let go of;
- * usually after done, in the file's filler (filler.h) or a thread of pool_data.  kept: 0, or why the store does not have it
- * (-ENOSPC, -ESTALE ...). */
+ * usually after done, in the file's filler (filler.h) or a thread of pool_data.  kept: 0, or why
+ * the store does not have it (-ENOSPC, -ESTALE ...). */
 struct origin_waiter {
     void (*done)(struct origin_waiter *w, int err, struct chunk *c);
     void (*early)(struct origin_waiter *w, struct chunk *c);
@@ -37,11 +38,6 @@ struct origin_waiter {
  * that another began (with another path perhaps). */
 bool origin_read(const struct chunk_key *key, struct file *f, const char *path, struct chunk *into,
                  struct origin_waiter *w);
-
-/* Is proved what was given unproven of this file?  A reader who has had bytes of a newer version than the
- * store's must not be given the store's any more.  0; -EAGAIN: not yet (wait: until it is, but not for a PFS that hangs); -ESTALE: some
- * was of another version than the store has. */
-int origin_proved(struct file *f, bool wait);
 
 /* The store's wholly valid copy of the chunk, if it may be trusted: version right and not racy.
  * -ENOENT. */

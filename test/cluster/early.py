@@ -66,7 +66,7 @@ def wait_for_look(fault):
         time.sleep(0.02)
 
 
-FDS = [os.open(MOUNTED, os.O_RDONLY | os.O_DIRECT) for _ in range(8)]
+FDS = [os.open(MOUNTED, os.O_RDONLY | os.O_DIRECT) for _ in range(96)]
 for chunk in (0, 5):
     Reader(chunk).gets(OLD, "at first")
 
@@ -79,6 +79,19 @@ cached.waits("what the cache has")
 cached.gets(OLD, "what the cache has, while the PFS hangs")
 tell("clear", fault)
 late.gets(OLD, "the same chunk, proved")
+
+# Who waits for a proof does not wait behind those who wait for the PFS.
+fault = hang()
+Reader(12).gets(OLD, "unproved, and then the PFS hangs")
+wait_for_look(fault)
+reads = tell("hang", "read", "path=file").strip()
+many = [Reader(18) for _ in range(80)]
+time.sleep(0.3)
+Reader(0).gets(OLD, "what the cache has, while many wait for the PFS")
+tell("clear", reads)
+tell("clear", fault)
+for one in many:
+    one.gets(OLD, "after the PFS hung")
 
 begun = time.monotonic()
 fault = hang()

@@ -406,8 +406,9 @@ static void order_read(struct order *o)
 {
     struct data_handle *h = node_handles[o->a].h;
     uint8_t *buf = xmalloc(o->len + 1);
-    size_t got = data_pin_now(h, o->off, o->len);
     uint64_t begun = boot_ms();
+    ssize_t pinned = data_pin_now(h, o->off, o->len, true);
+    size_t got = pinned > 0 ? (size_t)pinned : 0;
     if (got) {
         o->err = store_pread(h->f, buf, got, o->off);
         store_unpin(h->f, o->off, got);

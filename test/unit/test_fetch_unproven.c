@@ -149,18 +149,23 @@ static void close_on_all(void)
         close_on(i, 7);
 }
 
-/* A chunk that node i owns, so that no former owner is asked for it, and that it has not. */
-static uint64_t absent_chunk(unsigned i, const char *name)
+/* A chunk that the owner owns and node i has not.  One of its own: no former owner is asked. */
+static uint64_t absent_chunk_of(unsigned owner, unsigned i, const char *name)
 {
     for (uint64_t off = 70 * NODE_CHUNK; off; off -= NODE_CHUNK) {
         struct order o = {.a = 7, .off = off, .len = NODE_CHUNK};
-        if (owner_of(name, off, 0, NULL) != i)
+        if (owner_of(name, off, 0, NULL) != owner)
             continue;
         node_run(i, order_missing, &o);
         if (!o.out[0])
             return off;
     }
     ck_abort_msg("all of %s is here", name);
+}
+
+static uint64_t absent_chunk(unsigned i, const char *name)
+{
+    return absent_chunk_of(i, i, name);
 }
 
 static struct order hasty_read(unsigned i, const char *name, bool change)
@@ -218,6 +223,24 @@ START_TEST(what_was_wrong_once_is_looked_at_first)
 }
 END_TEST
 
+/* A peer may still have the bytes of the version that is in doubt. */
+START_TEST(after_newer_bytes_a_peer_does_not_bring_older_ones)
+{
+    unsigned other, home = open_on_all("from a peer", 35, &other);
+    uint64_t off = absent_chunk_of(other, home, "from a peer");
+    struct order r = read_on(other, 7, off, NODE_CHUNK);
+    assert_bytes(&r, NODE_CHUNK, 35);
+    until_stored(other, 7, off, NODE_CHUNK);
+    struct order o = hasty_read(home, "from a peer", true);
+    ck_assert_int_eq(o.err, -ESTALE);
+    ck_assert(o.out[0]);
+    pfs_make("from a peer", 80 * NODE_CHUNK, 36);
+    r = read_on(home, 7, off, NODE_CHUNK);
+    assert_bytes(&r, NODE_CHUNK, 36);
+    close_on_all();
+}
+END_TEST
+
 START_TEST(another_node_gives_bytes_when_they_are_proved)
 {
     unsigned other = N;
@@ -264,6 +287,7 @@ int main(int argc, char **argv)
     TCase *t = three_nodes();
     tcase_add_test(t, the_home_gives_bytes_before_they_are_proved);
     tcase_add_test(t, what_was_wrong_once_is_looked_at_first);
+    tcase_add_test(t, after_newer_bytes_a_peer_does_not_bring_older_ones);
     tcase_add_test(t, another_node_gives_bytes_when_they_are_proved);
     tcase_add_test(t, a_claim_is_seen_while_it_is_there_and_after);
     return run_case("fetch_unproven", t);

@@ -101,10 +101,10 @@ static _Atomic int hops;
 static void hop(void *arg)
 {
     (void)arg;
-    struct pool *const next[] = {pool_session, pool_waiters, pool_data, pool_names};
+    struct pool *const next[] = {pool_session, pool_waiters, pool_data, pool_names, pool_proofs};
     int n = hops++;
     if (n < 9999)
-        pool_submit(next[n % 4], hop, NULL);
+        pool_submit(next[n % ARRAY_LEN(next)], hop, NULL);
 }
 
 START_TEST(pools_stop_when_jobs_hop_from_pool_to_pool)
@@ -116,6 +116,7 @@ START_TEST(pools_stop_when_jobs_hop_from_pool_to_pool)
     ck_assert_ptr_null(pool_names);
     ck_assert_ptr_null(pool_data);
     ck_assert_ptr_null(pool_waiters);
+    ck_assert_ptr_null(pool_proofs);
     ck_assert_ptr_null(pool_session);
 }
 END_TEST
