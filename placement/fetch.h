@@ -25,8 +25,7 @@ struct fetched_ahead {
 /* Where the bytes that were asked for came from; the calls below add to it. */
 struct fetched {
     uint64_t local, peer, pfs;
-    uint64_t
-        early; /* of pfs: read in this call, and not proved yet to be of its version (proof.h) */
+    uint64_t early; /* of pfs: read in this call, and not proved yet (proof.h) */
     /* What came with them, the rest of their chunks, is added here, for the one call that fetched
      * it and before anybody can have it; may be NULL. */
     struct fetched_ahead *ahead;

@@ -1,8 +1,9 @@
-"""Reads chunks of a file while looks at its attributes on the PFS hang (two seconds, and longer): early.py FILE OLD NEW BELOW FAULTFS CONTROL.
+"""Reads chunks of a file while looks at its attributes on the PFS hang (two seconds, and longer): early.py FILE OLD NEW BELOW FAULTFS CONTROL EDDY.
 
 FILE is OLD in the mount, and chunk 0 of it is in the cache; BELOW is the file below the PFS, and becomes NEW. FAULTFS
 --tell CONTROL makes the looks hang. Ends with 1 if a reader has wrong bytes, or has them before it may.
 """
+import json
 import mmap
 import os
 import queue
@@ -12,7 +13,7 @@ import threading
 import time
 
 CHUNK = 1 << 20
-MOUNTED, OLD, NEW, BELOW, FAULTFS, CONTROL = sys.argv[1:7]
+MOUNTED, OLD, NEW, BELOW, FAULTFS, CONTROL, EDDY = sys.argv[1:8]
 
 
 def tell(*words):
@@ -66,6 +67,15 @@ def wait_for_look(fault):
         time.sleep(0.02)
 
 
+def wait_for_requests(n):
+    end = time.monotonic() + 30
+    status = [EDDY, "status", "--json", os.path.dirname(MOUNTED)]
+    while json.loads(subprocess.run(status, check=True, capture_output=True).stdout)["requests_waiting"] < n:
+        if time.monotonic() > end:
+            sys.exit(f"{n} requests do not come")
+        time.sleep(0.02)
+
+
 FDS = [os.open(MOUNTED, os.O_RDONLY | os.O_DIRECT) for _ in range(96)]
 for chunk in (0, 5):
     Reader(chunk).gets(OLD, "at first")
@@ -86,7 +96,7 @@ Reader(12).gets(OLD, "unproved, and then the PFS hangs")
 wait_for_look(fault)
 reads = tell("hang", "read", "path=file").strip()
 many = [Reader(18) for _ in range(80)]
-time.sleep(0.3)
+wait_for_requests(80)
 Reader(0).gets(OLD, "what the cache has, while many wait for the PFS")
 tell("clear", reads)
 tell("clear", fault)

@@ -13,6 +13,7 @@ head -c 24M /dev/urandom >"$W/new"
 cp "$W/old" "$PFS/file"
 sleep 1.1 # its version is not racy any more
 start_node a "$W/pfs-a" --attr-timeout 60
-timeout 100 python3 "$HERE/early.py" "$W/mnt-a/file" "$W/old" "$W/new" "$PFS/file" "$EDDY_BUILD/test/faultfs" "$W/pfs-a.control" ||
+timeout 100 python3 "$HERE/early.py" "$W/mnt-a/file" "$W/old" "$W/new" "$PFS/file" "$EDDY_BUILD/test/faultfs" "$W/pfs-a.control" \
+    "$EDDY_BUILD/eddy" ||
     fail "see above"
 stop_node a

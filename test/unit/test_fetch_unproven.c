@@ -5,6 +5,7 @@
 #include "placement/chunk.h"
 #include "placement/home.h"
 #include "placement/origin.h"
+#include "placement/proof.h"
 #include "transport/hash.h"
 
 #include <semaphore.h>
@@ -241,6 +242,73 @@ START_TEST(after_newer_bytes_a_peer_does_not_bring_older_ones)
 }
 END_TEST
 
+/* ---- a whole file in the store, of which something is read once more ---- */
+
+static struct unproven outstanding;
+
+/* a: handle.  b: 0: a proof begins; else it ends, len: with this error. */
+static void order_proof(struct order *o)
+{
+    struct file *f = node_handles[o->a].h->f;
+    struct file_info info;
+    store_info(f, &info);
+    if (o->b)
+        proof_end(f, &outstanding, &info.base, -(int)o->len);
+    else
+        proof_begin(f, &outstanding);
+}
+
+/* a: handle.  May it be opened in passthrough? */
+static void order_pass(struct order *o)
+{
+    int fd;
+    unsigned life;
+    o->err = data_pass_open(node_handles[o->a].h, &fd, &life);
+    if (!o->err)
+        data_pass_close(node_handles[o->a].h, life);
+}
+
+static void begin_proof(unsigned i)
+{
+    struct order o = {.a = 7};
+    node_run(i, order_proof, &o);
+}
+
+static void fail_proof(unsigned i, unsigned err)
+{
+    struct order o = {.a = 7, .b = 1, .len = err};
+    node_run(i, order_proof, &o);
+}
+
+static int passes(unsigned i)
+{
+    struct order o = {.a = 7};
+    node_run(i, order_pass, &o);
+    return o.err;
+}
+
+START_TEST(no_open_passes_while_there_is_doubt_and_a_look_that_finds_the_same_ends_it)
+{
+    pfs_make("whole", NODE_CHUNK, 37);
+    open_on(0, "whole", 7);
+    struct order r = read_on(0, 7, 0, NODE_CHUNK);
+    assert_bytes(&r, NODE_CHUNK, 37);
+    until_stored(0, 7, 0, NODE_CHUNK);
+    ck_assert_int_eq(passes(0), 0);
+    begin_proof(0);
+    ck_assert_int_eq(passes(0), -ENODATA);
+    fail_proof(0, EIO);
+    ck_assert_int_eq(passes(0), -ENODATA);
+    struct order before = totals();
+    r = read_on(0, 7, 0, NODE_CHUNK);
+    assert_bytes(&r, NODE_CHUNK, 37);
+    struct order after = totals();
+    ck_assert_uint_eq(after.counters.pfs_read_bytes, before.counters.pfs_read_bytes);
+    ck_assert_int_eq(passes(0), 0);
+    close_on(0, 7);
+}
+END_TEST
+
 START_TEST(another_node_gives_bytes_when_they_are_proved)
 {
     unsigned other = N;
@@ -288,6 +356,7 @@ int main(int argc, char **argv)
     tcase_add_test(t, the_home_gives_bytes_before_they_are_proved);
     tcase_add_test(t, what_was_wrong_once_is_looked_at_first);
     tcase_add_test(t, after_newer_bytes_a_peer_does_not_bring_older_ones);
+    tcase_add_test(t, no_open_passes_while_there_is_doubt_and_a_look_that_finds_the_same_ends_it);
     tcase_add_test(t, another_node_gives_bytes_when_they_are_proved);
     tcase_add_test(t, a_claim_is_seen_while_it_is_there_and_after);
     return run_case("fetch_unproven", t);
