@@ -82,7 +82,7 @@ void attr_merge(struct stat *st, const struct statx *stx, const struct location 
  * only this node's store knows its size. */
 static bool unlinked_here(struct fid fid, struct location *loc)
 {
-    struct file *f = file_find(fid);
+    struct file *f = file_find_used(fid);
     if (!f)
         return false;
     struct file_info info;
@@ -191,7 +191,7 @@ static bool is_open_here(struct file *f, bool *descriptor)
 /* By the descriptor of an open file: right also when it has no name any more. */
 static int stat_open(struct inode *i, struct statx *stx)
 {
-    struct file *f = S_ISREG(i->type) ? file_find(i->fid) : NULL;
+    struct file *f = S_ISREG(i->type) ? file_find_used(i->fid) : NULL;
     if (!f)
         return -ESTALE;
     bool descriptor;
@@ -224,7 +224,7 @@ int attr_stat(struct inode *i, struct statx *stx)
 /* Opened without the PFS (fs/known.c), so that nothing but its names leads to it. */
 static bool is_open_by_name(struct inode *i)
 {
-    struct file *f = S_ISREG(i->type) ? file_find(i->fid) : NULL;
+    struct file *f = S_ISREG(i->type) ? file_find_used(i->fid) : NULL;
     bool descriptor = false, open = f && is_open_here(f, &descriptor);
     if (f)
         file_put(f);

@@ -127,7 +127,7 @@ static bool is_open(struct file *f)
 
 void known_want_descriptor(struct inode *i)
 {
-    struct file *f = S_ISREG(i->type) && !i->gone ? file_find(i->fid) : NULL;
+    struct file *f = S_ISREG(i->type) && !i->gone ? file_find_used(i->fid) : NULL;
     if (!f)
         return;
     if (is_open(f) && pfs_open_late(f, i->node))

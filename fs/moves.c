@@ -137,13 +137,14 @@ static void unlinked(struct request *r)
         fuse_reply_err(r->req, 0);
 }
 
-/* It is answered before its data goes, where that can not become a new file's: while its descriptor
- * is open the PFS does not use its inode's number again. */
+/* It is answered before its data goes, where that can not become a new file's: while a descriptor of
+ * it is open the PFS does not use its inode's number again. */
 static void unlink_fn(struct request *r)
 {
     struct statx was;
+    int fd;
     known_before_removal(r->inode, r->name);
-    int err = pfs_unlink(r->inode->node, r->name, request_cred(r), &was);
+    int err = pfs_unlink(r->inode->node, r->name, request_cred(r), &was, &fd);
     if (err) {
         request_err(r, err);
         return;
@@ -151,7 +152,7 @@ static void unlink_fn(struct request *r)
     struct going g = going_of(&was);
     bool last = name_gone(r->inode, r->name, &was);
     struct file *held = last && g.f && pfs_hold_number(g.f) ? file_ref(g.f) : NULL;
-    if (held)
+    if (held || fd >= 0)
         unlinked(r);
     bool tell = data_gone(&g, last);
     other_names_same(&was);
@@ -160,6 +161,7 @@ static void unlink_fn(struct request *r)
         pfs_unhold_number(held);
         file_put(held);
     }
+    pfs_unlink_done(fd);
     if (tell)
         tell_claimant(&was, NULL);
     request_done(r);

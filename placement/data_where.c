@@ -171,7 +171,7 @@ static int follow_version(struct data_handle *h, const struct location *at,
     /* the store drops them, and so must the kernel: the version does not tell them apart */
     if (info.racy) {
         lock_take(&h->lock);
-        h->unlike = random_u64() | 1;
+        h->unlike = unlike_u64() | 1;
         lock_drop(&h->lock);
     }
     err = store_set_version(h->f, &v, same ? &at->same_as : NULL);

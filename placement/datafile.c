@@ -433,6 +433,19 @@ int datafile_open_again(struct file *f, int *fd)
     return *fd < 0 ? -errno : 0;
 }
 
+/* As long as it is to be, as nearly always, it costs one descriptor, and not the store's own as well. */
+int datafile_open_whole(struct file *f, uint64_t size, int *fd)
+{
+    struct stat st;
+    if (!datafile_open_again(f, fd)) {
+        if (!fstat(*fd, &st) && (uint64_t)st.st_size == size)
+            return 0;
+        close(*fd);
+    }
+    int err = datafile_resize(f, size);
+    return err ? err : datafile_open_again(f, fd);
+}
+
 /* Our own descriptor, which can write, would count: closed, unless a call uses it now. */
 static bool close_if_idle(struct file *f)
 {

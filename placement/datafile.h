@@ -45,6 +45,9 @@ int datafile_resize(struct file *f, uint64_t size); /* makes it; exactly this lo
 int datafile_append(struct file *f, const void *buf, size_t len);
 /* A read-only descriptor of its own, the caller's to close. */
 int datafile_open_again(struct file *f, int *fd);
+/* The same, of a data file that is made, and exactly this long then.  Nobody else changes its length
+ * meanwhile. */
+int datafile_open_whole(struct file *f, uint64_t size, int *fd);
 /* Until every buffered write that had begun has ended.  (It moves the time stamps only when it
  * begins.) */
 int datafile_barrier(struct file *f);

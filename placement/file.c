@@ -1,9 +1,10 @@
 /* file.c - the table of files in use: one object per fid.
  *
- * Chained hash table under one lock (RANK_FILES).  The last put takes the file down without that
- * lock, since it may have to close descriptors and remove the data file: the object stays in the
- * table as "going", and who asks for the fid meanwhile waits.  So no second object, and no new
- * record, is ever beside it.
+ * Chained hash tables, SHARDS of them, each under a lock (RANK_FILES): a small file's object is made at
+ * its open and freed after its close, which another thread does beside the next file's open.  The last
+ * put takes the file down without that lock, since it may have to close descriptors and remove the data
+ * file: the object stays in the table as "going", and who asks for the fid meanwhile waits.  So no
+ * second object, and no new record, is ever beside it.
  */
 #include "placement/file.h"
 
@@ -14,78 +15,91 @@
 #include "placement/pfs_data.h"
 #include "placement/store_int.h"
 
-static struct {
-    struct lock lock; /* RANK_FILES */
+#define SHARDS      16 /* a power of two */
+#define BUCKETS_MIN 64 /* of each; a power of two */
+
+struct shard {
+    struct lock lock; /* RANK_FILES: its chains; refs and going of its files */
     pthread_cond_t gone;
     struct file **bucket;
     size_t mask, count;
-} files;
+};
 
-static pthread_once_t files_once = PTHREAD_ONCE_INIT;
+static struct shard shards[SHARDS];
+static pthread_once_t shards_once = PTHREAD_ONCE_INIT;
 
-static void files_init(void)
+static void shards_init(void)
 {
-    lock_init(&files.lock, RANK_FILES);
-    lock_cond_init(&files.gone);
-    files.mask = 1023;
-    files.bucket = xcalloc(files.mask + 1, sizeof(*files.bucket));
+    for (unsigned n = 0; n < SHARDS; n++) {
+        struct shard *s = &shards[n];
+        lock_init(&s->lock, RANK_FILES);
+        lock_cond_init(&s->gone);
+        s->mask = BUCKETS_MIN - 1;
+        s->bucket = xcalloc(BUCKETS_MIN, sizeof(*s->bucket));
+    }
 }
 
-/* ---- the table ---- */
-
-static struct file **bucket_of(struct fid fid)
+static struct shard *shard_of(struct fid fid)
 {
-    return &files.bucket[(fid.lo ^ fid.hi >> 17 ^ fid.lo >> 31) & files.mask];
+    pthread_once(&shards_once, shards_init);
+    return &shards[fid.hi & (SHARDS - 1)];
 }
 
-static void grow(void)
+/* ---- a shard's table; its lock is held ---- */
+
+static struct file **bucket_of(struct shard *s, struct fid fid)
 {
-    struct file **old = files.bucket;
-    size_t n = files.mask + 1;
-    files.mask = n * 2 - 1;
-    files.bucket = xcalloc(n * 2, sizeof(*files.bucket));
+    return &s->bucket[(fid.lo ^ fid.hi >> 17 ^ fid.lo >> 31) & s->mask];
+}
+
+static void grow(struct shard *s)
+{
+    struct file **old = s->bucket;
+    size_t n = s->mask + 1;
+    s->mask = n * 2 - 1;
+    s->bucket = xcalloc(n * 2, sizeof(*s->bucket));
     for (size_t i = 0; i < n; i++)
         for (struct file *f = old[i], *next; f; f = next) {
             next = f->hash_next;
-            struct file **b = bucket_of(f->fid);
+            struct file **b = bucket_of(s, f->fid);
             f->hash_next = *b;
             *b = f;
         }
     free(old);
 }
 
-static void table_add(struct file *f)
+static void table_add(struct shard *s, struct file *f)
 {
-    if (files.count++ > files.mask)
-        grow();
-    struct file **b = bucket_of(f->fid);
+    if (s->count++ > s->mask)
+        grow(s);
+    struct file **b = bucket_of(s, f->fid);
     f->hash_next = *b;
     *b = f;
 }
 
-static void table_remove(struct file *f)
+static void table_remove(struct shard *s, struct file *f)
 {
-    struct file **p = bucket_of(f->fid);
+    struct file **p = bucket_of(s, f->fid);
     while (*p != f)
         p = &(*p)->hash_next;
     *p = f->hash_next;
-    files.count--;
+    s->count--;
 }
 
-static struct file *lookup(struct fid fid)
+static struct file *lookup(struct shard *s, struct fid fid)
 {
-    struct file *f = *bucket_of(fid);
+    struct file *f = *bucket_of(s, fid);
     while (f && !fid_eq(f->fid, fid))
         f = f->hash_next;
     return f;
 }
 
 /* Referenced, or NULL; waits for one that is going. */
-static struct file *table_find(struct fid fid)
+static struct file *table_find(struct shard *s, struct fid fid)
 {
     struct file *f;
-    while ((f = lookup(fid)) && f->going)
-        lock_wait(&files.lock, &files.gone, 0);
+    while ((f = lookup(s, fid)) && f->going)
+        lock_wait(&s->lock, &s->gone, 0);
     if (f)
         f->refs++;
     return f;
@@ -101,7 +115,7 @@ static struct file *file_new(struct fid fid, struct file_record *r)
     f->refs = 1;
     f->rec = r;
     f->data_fd = f->pfs_fd = -1;
-    f->change = random_u64() | 1;
+    f->change = unlike_u64() | 1;
     f->synced = r->covered.check; /* of the daemon before */
     f->number_inc = core_of(r)->claim_inc;
     f->number = core_of(r)->claim_number;
@@ -125,18 +139,18 @@ static void file_free(struct file *f)
     free(f);
 }
 
-/* With the table's lock: the object from the table, or made from its record; NULL if there is
+/* With the shard's lock: the object from its table, or made from its record; NULL if there is
  * neither.  make: makes the record, for which a slot is set aside; *made. */
-static struct file *find_or_make(struct fid fid, bool make, bool *made)
+static struct file *find_or_make(struct shard *s, struct fid fid, bool make, bool *made)
 {
-    struct file *f = table_find(fid);
+    struct file *f = table_find(s, fid);
     struct file_record *r = f ? NULL : state_file_find(fid);
     *made = !f && !r && make;
     if (*made)
         r = state_file_new(fid);
     if (r) {
         f = file_new(fid, r);
-        table_add(f);
+        table_add(s, f);
     }
     return f;
 }
@@ -144,21 +158,34 @@ static struct file *find_or_make(struct fid fid, bool make, bool *made)
 struct file *file_find(struct fid fid)
 {
     bool made;
-    pthread_once(&files_once, files_init);
-    lock_take(&files.lock);
-    struct file *f = find_or_make(fid, false, &made);
-    lock_drop(&files.lock);
+    struct shard *s = shard_of(fid);
+    lock_take(&s->lock);
+    struct file *f = find_or_make(s, fid, false, &made);
+    lock_drop(&s->lock);
     return f;
 }
 
 struct file *file_find_now(struct fid fid)
 {
     bool made;
-    pthread_once(&files_once, files_init);
-    lock_take(&files.lock);
-    struct file *f = lookup(fid);
-    f = f && f->going ? NULL : find_or_make(fid, false, &made);
-    lock_drop(&files.lock);
+    struct shard *s = shard_of(fid);
+    lock_take(&s->lock);
+    struct file *f = lookup(s, fid);
+    f = f && f->going ? NULL : find_or_make(s, fid, false, &made);
+    lock_drop(&s->lock);
+    return f;
+}
+
+struct file *file_find_used(struct fid fid)
+{
+    struct shard *s = shard_of(fid);
+    lock_take(&s->lock);
+    struct file *f = lookup(s, fid);
+    if (f && f->going)
+        f = NULL;
+    else if (f)
+        f->refs++;
+    lock_drop(&s->lock);
     return f;
 }
 
@@ -179,12 +206,13 @@ int file_get(struct fid fid, const char *path, struct file **out)
     struct file *f = file_find(fid);
     if (!f) {
         bool made;
+        struct shard *s = shard_of(fid);
         int err = space_reserve_files(1);
         if (err)
             return err;
-        lock_take(&files.lock);
-        f = find_or_make(fid, true, &made);
-        lock_drop(&files.lock);
+        lock_take(&s->lock);
+        f = find_or_make(s, fid, true, &made);
+        lock_drop(&s->lock);
         if (!made)
             state_unreserve(SLAB_FILES, 1);
     }
@@ -196,9 +224,10 @@ int file_get(struct fid fid, const char *path, struct file **out)
 
 struct file *file_ref(struct file *f)
 {
-    lock_take(&files.lock);
+    struct shard *s = shard_of(f->fid);
+    lock_take(&s->lock);
     f->refs++;
-    lock_drop(&files.lock);
+    lock_drop(&s->lock);
     return f;
 }
 
@@ -224,17 +253,18 @@ static void take_down(struct file *f)
 
 void file_put(struct file *f)
 {
-    lock_take(&files.lock);
+    struct shard *s = shard_of(f->fid);
+    lock_take(&s->lock);
     bool last = !--f->refs;
     f->going = last;
-    lock_drop(&files.lock);
+    lock_drop(&s->lock);
     if (!last)
         return;
     take_down(f);
-    lock_take(&files.lock);
-    table_remove(f);
-    pthread_cond_broadcast(&files.gone);
-    lock_drop(&files.lock);
+    lock_take(&s->lock);
+    table_remove(s, f);
+    pthread_cond_broadcast(&s->gone);
+    lock_drop(&s->lock);
     file_free(f);
 }
 

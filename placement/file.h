@@ -8,8 +8,8 @@
  *   claim part   placement/claim*.c  f->claim_lock  do we hold the claim, who has it, writers
  *   PFS part     placement/pfs_*.c   f->lock        path hint and descriptor of the PFS file
  *
- * Lock order: claim_lock, then the table's lock, then f->lock.  Never held across a PFS call or a
- * message.
+ * Lock order: claim_lock, then the table's lock (its shard's, file.c), then f->lock.  Never held
+ * across a PFS call or a message.
  */
 #ifndef EDDY_PLACEMENT_FILE_H
 #define EDDY_PLACEMENT_FILE_H
@@ -133,6 +133,8 @@ struct file {
 int file_get(struct fid fid, const char *path, struct file **out);
 /* Only if the store or the table knows it; NULL otherwise. */
 struct file *file_find(struct fid fid);
+/* Only if somebody has it: of a file that is neither open nor dirty no object is made. */
+struct file *file_find_used(struct fid fid);
 struct file *file_ref(struct file *f);
 /* The last put closes descriptors (pfs_drop for the PFS's); a file that holds nothing (no pages, no
  * claim, not dirty) loses its record too. */

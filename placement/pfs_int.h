@@ -7,7 +7,7 @@
  * pfs_mode.c   a file's mode while its data is written back
  * pfs_open.c   opening files; pfs_keep.c their descriptors
  * pfs_read.c   reading; pfs_readers.c where only fid and path are known
- * pfs_write.c  writing back; pfs_layout.c in which unit
+ * pfs_write.c  writing back; pfs_layout.c in which unit; pfs_kind.c what file system it is
  * pfs_near.c   a file that was renamed behind our back; pfs_new.c   one that takes no other's place
  */
 #ifndef EDDY_PLACEMENT_PFS_INT_H
@@ -133,6 +133,13 @@ int pfs_read_full(int fd, void *buf, size_t len, uint64_t off, size_t *got);
 /* ---- pfs_write.c ---- */
 /* Writes all of it, a PFS call, and counts the bytes: 0 or -errno. */
 int pfs_write_fd(int fd, const void *buf, size_t len, uint64_t off);
+
+/* ---- pfs_kind.c ---- */
+/* fd: any of the PFS's files. */
+bool pfs_is_lustre(int fd);
+/* This node's kernel keeps the files itself.  There a descriptor with O_PATH costs no request, holds
+ * the inode, and changes nothing of what unlink does (NFS would rename the file instead). */
+bool pfs_is_local(int fd);
 
 /* ---- pfs_layout.c ---- */
 /* The largest stripe of a lustre.lov attribute's value, bytes; 0: it is none that is known. */

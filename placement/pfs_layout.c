@@ -13,10 +13,8 @@
 #include "placement/pfs_int.h"
 
 #include <string.h>
-#include <sys/vfs.h>
 #include <sys/xattr.h>
 
-#define LUSTRE_FS    0x0BD00BD0
 #define MAGIC_V1     0x0BD10BD0u
 #define MAGIC_V3     0x0BD30BD0u
 #define MAGIC_COMP   0x0BD60BD0u
@@ -54,22 +52,10 @@ uint64_t pfs_lustre_stripe(const void *layout, size_t len)
     return most;
 }
 
-static bool is_lustre(int fd)
-{
-    static _Atomic int known; /* one mount, one PFS: 1 no, 2 yes */
-    if (!known) {
-        struct statfs fs;
-        if (fstatfs(fd, &fs))
-            return false;
-        known = fs.f_type == LUSTRE_FS ? 2 : 1;
-    }
-    return known == 2;
-}
-
 uint64_t pfs_unit_of(int fd, uint32_t blksize)
 {
     uint8_t layout[LAYOUT_BYTES];
-    if (!is_lustre(fd))
+    if (!pfs_is_lustre(fd))
         return blksize;
     ssize_t len = fgetxattr(fd, "lustre.lov", layout, sizeof(layout));
     uint64_t stripe = len > 0 ? pfs_lustre_stripe(layout, (size_t)len) : 0;

@@ -190,30 +190,47 @@ int pfs_link(struct pfs_node *n, struct pfs_node *parent, const char *name, cons
     return err;
 }
 
-static int op_unlink(int fd, struct pfs_op *op)
+static int remove_last_name(int dirfd, const struct pfs_op *op)
 {
-    int err = op_statx(fd, op);
-    if (!err && S_ISDIR(op->stx->stx_mode))
-        err = -EISDIR;
+    store_set_leaving(fid_of(op->stx), true);
+    int err = done(unlinkat(dirfd, op->name, 0));
     if (err)
-        return err;
-    bool last = S_ISREG(op->stx->stx_mode) && op->stx->stx_nlink == 1;
-    if (last)
-        store_set_leaving(fid_of(op->stx), true);
-    err = done(unlinkat(fd, op->name, 0));
-    if (err && last)
         store_set_leaving(fid_of(op->stx), false);
     return err;
 }
 
+/* What is a directory, a link or another file system's root is not opened, and none of them is a
+ * file's last name. */
+static int op_unlink(int dirfd, struct pfs_op *op)
+{
+    int fd = pfs_is_local(dirfd) ? pfs_open_beneath(dirfd, op->name, O_PATH, 0) : -1;
+    int err = fd < 0 ? op_statx(dirfd, op) : pfs_statx_fd(fd, op->stx);
+    if (!err && S_ISDIR(op->stx->stx_mode))
+        err = -EISDIR;
+    bool last = !err && S_ISREG(op->stx->stx_mode) && op->stx->stx_nlink == 1;
+    if (!err)
+        err = last ? remove_last_name(dirfd, op) : done(unlinkat(dirfd, op->name, 0));
+    bool keep = fd >= 0 && !err && last;
+    if (fd >= 0 && !keep)
+        close(fd);
+    op->fd_out = keep ? fd : -1;
+    return err;
+}
+
 int pfs_unlink(struct pfs_node *parent, const char *name, const struct cred *c,
-               struct statx *removed)
+               struct statx *removed, int *held)
 {
     int err = pfs_name_check(parent, name, -ENOENT);
-    if (err)
-        return err;
-    struct pfs_op op = {.name = name, .stx = removed};
-    return pfs_run(parent, c, op_unlink, &op);
+    struct pfs_op op = {.name = name, .stx = removed, .fd_out = -1};
+    if (!err)
+        err = pfs_run(parent, c, op_unlink, &op);
+    *held = op.fd_out;
+    return err;
+}
+
+void pfs_unlink_done(int held)
+{
+    pfs_close_fd(held);
 }
 
 static int op_rmdir(int fd, struct pfs_op *op)

@@ -76,9 +76,12 @@ int pfs_create(struct pfs_node *parent, const char *name, int flags, mode_t mode
 int pfs_link(struct pfs_node *n, struct pfs_node *parent, const char *name, const struct cred *c,
              struct statx *stx);
 /* *removed: what it was just before; stx_nlink 1: that was its last name (then no file data is
- * flushed any more). */
+ * flushed any more).  *held, for pfs_unlink_done: where it is not -1 the file is there until then, so
+ * that its blocks are freed only then, which may take longer than all the rest, and its inode's number
+ * is no other file's. */
 int pfs_unlink(struct pfs_node *parent, const char *name, const struct cred *c,
-               struct statx *removed);
+               struct statx *removed, int *held);
+void pfs_unlink_done(int held);
 int pfs_rmdir(struct pfs_node *parent, const char *name, const struct cred *c);
 int pfs_rename(struct pfs_node *parent, const char *name, struct pfs_node *newparent,
                const char *newname, unsigned flags, const struct cred *c);

@@ -94,15 +94,12 @@ static int begin_pass(struct file *f, bool write, int *fd)
         return -ENODATA;
     if (!f->pass.opens && !space_pins(store_pass_pinned(), core(f)->size, write))
         return -ENOSPC;
-    int err = is_pass(f) ? 0 : datafile_resize(f, core(f)->size);
+    int err = store_clear_pages(f);
     if (!err)
-        err = store_clear_pages(f);
-    if (!err)
-        clear_uncut(f, UNCUT_END | UNCUT_PAGES);
-    if (!err)
-        err = datafile_open_again(f, fd);
+        err = is_pass(f) ? datafile_open_again(f, fd) : datafile_open_whole(f, core(f)->size, fd);
     if (err)
         return err;
+    clear_uncut(f, UNCUT_END | UNCUT_PAGES);
     f->rec->passed = 1;
     crash_order();
     if (write && !is_pass(f)) {

@@ -296,6 +296,24 @@ uint64_t random_u64(void)
     return n;
 }
 
+static _Atomic uint64_t unlike_state;
+
+static void unlike_start(void)
+{
+    atomic_store(&unlike_state, random_u64());
+}
+
+/* splitmix64 (Steele, Lea, Flood 2014): its steps differ in each state, its mixing loses none. */
+uint64_t unlike_u64(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, unlike_start);
+    uint64_t n = atomic_fetch_add_explicit(&unlike_state, 0x9e3779b97f4a7c15, memory_order_relaxed);
+    n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9;
+    n = (n ^ n >> 27) * 0x94d049bb133111eb;
+    return n ^ n >> 31;
+}
+
 /* ---- names, digits, writing ---- */
 
 bool name_is_plain(const char *s)

@@ -114,6 +114,9 @@ int64_t real_ns(void); /* CLOCK_REALTIME, for time stamps of files */
 
 int random_bytes(void *buf, size_t len); /* the system's random source; -errno */
 uint64_t random_u64(void);               /* aborts if there is no random source */
+/* No two of this daemon's are the same, and no other daemon's are likely to be.  Not a secret, and no
+ * system call. */
+uint64_t unlike_u64(void);
 
 /* A name shown to people or used as a file name: letters, digits, '.', '_', '-', 1..64, no leading
  * '.'. */

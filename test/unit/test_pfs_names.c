@@ -2,6 +2,8 @@
 #include "pfs_names_env.h"
 #include "refuse.h"
 
+#include "placement/pfs_int.h"
+
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -30,6 +32,13 @@ START_TEST(lookup_and_stat)
 }
 END_TEST
 
+static int unlink_it(struct pfs_node *parent, const char *name, const struct cred *c)
+{
+    int held, err = pfs_unlink(parent, name, c, &stx, &held);
+    pfs_unlink_done(held);
+    return err;
+}
+
 START_TEST(the_hidden_name_is_nowhere)
 {
     mkdir(at(HIDDEN), 0700);
@@ -46,7 +55,7 @@ START_TEST(the_hidden_name_is_nowhere)
     ck_assert_int_eq(pfs_create(root, HIDDEN, O_RDWR, 0644, NULL, &fd, &stx, &made), -EPERM);
     ck_assert_int_eq(pfs_symlink("x", root, HIDDEN, NULL, &stx), -EPERM);
     ck_assert_int_eq(pfs_link(f, root, HIDDEN, NULL, &stx), -EPERM);
-    ck_assert_int_eq(pfs_unlink(root, HIDDEN, NULL, &stx), -ENOENT);
+    ck_assert_int_eq(unlink_it(root, HIDDEN, NULL), -ENOENT);
     ck_assert_int_eq(pfs_rmdir(root, HIDDEN, NULL), -ENOENT);
     ck_assert_int_eq(pfs_rename(root, HIDDEN, root, "x", 0, NULL), -ENOENT);
     ck_assert_int_eq(pfs_rename(root, "d", root, HIDDEN, 0, NULL), -EPERM);
@@ -149,6 +158,47 @@ START_TEST(creating_what_is_there)
 }
 END_TEST
 
+/* So that who unlinks is not kept waiting for its blocks, and a new file is not taken for it. */
+START_TEST(an_unlinked_file_is_there_until_its_unlink_is_done)
+{
+    struct pfs_node *root = pfs_root();
+    struct statx gone;
+    int held, made;
+    put("a", "x");
+    put("two", "x");
+    ck_assert_int_eq(link(at("two"), at("names")), 0);
+    mkfifo(at("fifo"), 0600);
+    ck_assert_int_eq(symlink("a", at("link")), 0);
+    ck_assert_int_eq(pfs_unlink(root, "a", NULL, &gone, &held), 0);
+    if (!pfs_is_local(pfs_root_fd())) { /* nor is anything else held */
+        ck_assert_int_eq(held, -1);
+        return;
+    }
+    ck_assert_int_ge(held, 0);
+    ck_assert_int_eq(pfs_statx_fd(held, &stx), 0);
+    ck_assert_uint_eq(stx.stx_nlink, 0);
+    ck_assert_uint_eq(stx.stx_ino, gone.stx_ino);
+    ck_assert_uint_eq(stx.stx_size, 1);
+    for (made = 0; made < 20; made++) {
+        char name[16];
+        snprintf(name, sizeof(name), "n%d", made);
+        put(name, "y");
+        ck_assert_int_eq(pfs_lookup(root, name, &stx), 0);
+        ck_assert_uint_ne(stx.stx_ino, gone.stx_ino);
+    }
+    pfs_unlink_done(held);
+    ck_assert_int_eq(fcntl(held, F_GETFD), -1);
+
+    static const char *const others[] = {"two", "fifo", "link"}; /* another name is left; no data */
+    for (size_t n = 0; n < 3; n++) {
+        ck_assert_int_eq(pfs_unlink(root, others[n], NULL, &gone, &held), 0);
+        ck_assert_int_eq(held, -1);
+    }
+    ck_assert_int_eq(pfs_unlink(root, "nothing", NULL, &gone, &held), -ENOENT);
+    ck_assert_int_eq(held, -1);
+}
+END_TEST
+
 START_TEST(unlink_tells_the_last_name)
 {
     struct pfs_node *root = pfs_root();
@@ -160,13 +210,13 @@ START_TEST(unlink_tells_the_last_name)
     ck_assert_int_eq(pfs_link(a, root, "b", NULL, &stx), 0);
     ck_assert_uint_eq(stx.stx_nlink, 2);
     ck_assert_int_eq(pfs_link(a, root, "b", NULL, &stx), -EEXIST);
-    ck_assert_int_eq(pfs_unlink(root, "a", NULL, &stx), 0);
+    ck_assert_int_eq(unlink_it(root, "a", NULL), 0);
     ck_assert_uint_eq(stx.stx_nlink, 2);
     ck_assert(fid_eq(fid_of(&stx), fid));
-    ck_assert_int_eq(pfs_unlink(root, "b", NULL, &stx), 0);
+    ck_assert_int_eq(unlink_it(root, "b", NULL), 0);
     ck_assert_uint_eq(stx.stx_nlink, 1);
-    ck_assert_int_eq(pfs_unlink(root, "b", NULL, &stx), -ENOENT);
-    ck_assert_int_eq(pfs_unlink(root, "d", NULL, &stx), -EISDIR);
+    ck_assert_int_eq(unlink_it(root, "b", NULL), -ENOENT);
+    ck_assert_int_eq(unlink_it(root, "d", NULL), -EISDIR);
     ck_assert_int_eq(pfs_rmdir(root, "d", NULL), 0);
     ck_assert_int_eq(pfs_stat(a, &stx), -ESTALE); /* known, and gone */
     pfs_unref(a);
@@ -368,9 +418,9 @@ START_TEST(callers_make_their_own)
     ck_assert_uint_eq(stx.stx_uid, 4001);
     ck_assert_int_eq(chmod(dir, 01777), 0); /* sticky: root's file is not his to remove */
     put("rootfile", "x");
-    ck_assert_int_eq(pfs_unlink(root, "rootfile", &c, &stx), -EPERM);
+    ck_assert_int_eq(unlink_it(root, "rootfile", &c), -EPERM);
     ck_assert_int_eq(pfs_rename(root, "rootfile", root, "x", 0, &c), -EPERM);
-    ck_assert_int_eq(pfs_unlink(root, "f", &c, &stx), 0);
+    ck_assert_int_eq(unlink_it(root, "f", &c), 0);
     /* a supplementary group opens a directory */
     mkdir(at("g"), 0770);
     ck_assert_int_eq(chown(at("g"), 0, 7001), 0);
@@ -492,6 +542,7 @@ int main(void)
     tcase_add_test(t, paths_of_peers_stay_below_the_root);
     tcase_add_test(t, making_things);
     tcase_add_test(t, creating_what_is_there);
+    tcase_add_test(t, an_unlinked_file_is_there_until_its_unlink_is_done);
     tcase_add_test(t, unlink_tells_the_last_name);
     tcase_add_test(t, links_to_links);
     tcase_add_test(t, renames);

@@ -127,7 +127,9 @@ START_TEST(very_deep_trees)
     ck_assert_uint_eq(stx.stx_size, 4);
     free(path);
     /* nftw can not remove it */
-    ck_assert_int_eq(pfs_unlink(n, "f", NULL, &stx), 0);
+    int held;
+    ck_assert_int_eq(pfs_unlink(n, "f", NULL, &stx, &held), 0);
+    pfs_unlink_done(held);
     pfs_unref(f);
     for (int i = 0; i < 60; i++) {
         char last[NAME_BYTES];
