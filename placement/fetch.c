@@ -1,8 +1,7 @@
 /* fetch.c - the reader's side of clean chunks.
  *
- * One flight per chunk (fid, index, version), however many readers want it.  Who begins it leads
- * it: all steps run in the leader's thread, which has nothing else to do; the network thread and
- * pool_data only put an event on its list.
+ * One flight per chunk (flight.h), however many readers want it.  All its steps run in its leader's
+ * thread, which has nothing else to do.
  *
  *   ASK owner --silence, error--> ASK next --silence, error--> OWN READ of the PFS --> done
  *        |  |                       |
@@ -12,10 +11,6 @@
  * Early: the reader that leads has bytes that are read from the PFS here before it is proved of
  * which version they are (origin.h), and goes; the flight ends without it.  Who joined waits for the
  * proof.
- *
- * Done: who wants the bytes has them.  Until it is filled the flight stays in the table and serves
- * who comes, so that nobody fetches what is on its way into the store; its buffer's room is held as
- * long, which bounds what a slow disk can pile up.
  *
  * A node whose turn is this one reads the PFS itself at once; a suspected one is passed over.  The
  * leader finishes all that it leads before it waits for what others lead, so two calls that want
@@ -30,6 +25,7 @@
 
 #include "placement/chunk_answer.h"
 #include "placement/filler.h"
+#include "placement/flight.h"
 #include "placement/former.h"
 #include "placement/origin.h"
 #include "placement/ring.h"
@@ -39,249 +35,14 @@
 #include "transport/members.h"
 #include "transport/peer.h"
 
-#define SHARDS 64
 #define WINDOW 8 /* chunks of one call that are under way at once */
 #define TURNS  2 /* owner and next */
-
-enum source { FROM_STORE, FROM_PEER, FROM_PFS };
-
-/* One fetch_range's list of events, on its stack. */
-struct call {
-    struct file *f;
-    struct lock lock; /* RANK_LEAF */
-    pthread_cond_t cond;
-    struct flight *ready;
-    const struct range *range;
-    unsigned leads; /* flights that it still leads; its thread only */
-};
-
-struct flight {
-    struct chunk_key key;
-    struct flight *next; /* shard's list */
-
-    /* shard's lock */
-    unsigned refs;
-    bool done;
-    bool filled; /* and out of the table; perhaps before the leader has seen that it is done */
-    int kept;    /* filled: 0, or why it is not in the store */
-    pthread_cond_t changed;
-
-    /* the leader's until done, then everybody's to read */
-    struct chunk *chunk;
-    int err;
-    enum source source;
-    struct file *file; /* referenced */
-
-    /* the leader's, but for NULL in `call`, which is set with the shard's lock: it has gone */
-    struct call *call;
-    char *path;
-    unsigned turn; /* < TURNS: the n-th node of the ring is asked */
-    uint64_t node; /* that is being asked; 0 = the PFS */
-    bool fallback; /* the PFS is read because no node could serve */
-    bool joined;   /* ... by a read that another began */
-    bool credited; /* the origin's */
-    struct origin_waiter waiter;
-
-    /* the event, set before the flight is put on the call's list, or while it is there (with the
-     * call's lock) */
-    struct flight *ready_next;
-    bool queued;
-    bool early; /* the bytes are there unproven; no error */
-    int event_err;
-};
 
 struct range {
     uint64_t off, end;
     uint8_t *buf; /* for byte `off`, or NULL */
     struct fetched *from;
 };
-
-static struct shard {
-    struct lock lock; /* RANK_FLIGHT */
-    struct flight *list;
-} shards[SHARDS];
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void init(void)
-{
-    for (unsigned i = 0; i < SHARDS; i++)
-        lock_init(&shards[i].lock, RANK_FLIGHT);
-}
-
-static struct shard *shard_of(const struct chunk_key *k)
-{
-    pthread_once(&once, init);
-    return &shards[chunk_key_hash(k) % SHARDS];
-}
-
-/* ---- the table ---- */
-
-/* Shard locked. */
-static struct flight *lookup(const struct shard *s, const struct chunk_key *key)
-{
-    struct flight *fl = s->list;
-    while (fl && !chunk_key_eq(&fl->key, key))
-        fl = fl->next;
-    return fl;
-}
-
-/* The flight of this chunk, referenced, or NULL. */
-static struct flight *flight_find(const struct chunk_key *key)
-{
-    struct shard *s = shard_of(key);
-    lock_take(&s->lock);
-    struct flight *fl = lookup(s, key);
-    if (fl)
-        fl->refs++;
-    lock_drop(&s->lock);
-    return fl;
-}
-
-/* The same; if there is none, one is begun with buffer c, and the caller must lead it: *leads. */
-static struct flight *flight_join(const struct chunk_key *key, struct call *call, struct chunk *c,
-                                  bool *leads)
-{
-    struct shard *s = shard_of(key);
-    lock_take(&s->lock);
-    struct flight *fl = lookup(s, key);
-    *leads = !fl;
-    if (!fl) {
-        fl = xcalloc(1, sizeof(*fl));
-        fl->key = *key;
-        fl->call = call;
-        fl->chunk = c;
-        lock_cond_init(&fl->changed);
-        fl->next = s->list;
-        s->list = fl;
-    }
-    fl->refs++;
-    lock_drop(&s->lock);
-    return fl;
-}
-
-static void flight_ref(struct flight *fl)
-{
-    struct shard *s = shard_of(&fl->key);
-    lock_take(&s->lock);
-    fl->refs++;
-    lock_drop(&s->lock);
-}
-
-static void flight_put(struct flight *fl)
-{
-    struct shard *s = shard_of(&fl->key);
-    lock_take(&s->lock);
-    bool last = !--fl->refs;
-    lock_drop(&s->lock);
-    if (!last)
-        return;
-    chunk_put(fl->chunk);
-    pthread_cond_destroy(&fl->changed);
-    free(fl->path);
-    file_put(fl->file);
-    free(fl);
-}
-
-/* Shard locked. */
-static void set_filled(struct shard *s, struct flight *fl, int kept)
-{
-    struct flight **p = &s->list;
-    while (*p != fl)
-        p = &(*p)->next;
-    *p = fl->next;
-    fl->kept = kept;
-    fl->filled = true;
-}
-
-/* to_come: flight_filled will be called, or was.  By who leads it, who keeps his reference, or by
- * flight_goes_on. */
-static void flight_done(struct flight *fl, int err, enum source source, bool to_come)
-{
-    struct shard *s = shard_of(&fl->key);
-    fl->err = err;
-    fl->source = source;
-    if (!err && source == FROM_PFS && fl->fallback)
-        count(fallback_reads, 1);
-    lock_take(&s->lock);
-    if (!to_come)
-        set_filled(s, fl, 0);
-    fl->done = true;
-    pthread_cond_broadcast(&fl->changed);
-    lock_drop(&s->lock);
-}
-
-/* Pool threads. */
-static void flight_filled(struct flight *fl, int kept)
-{
-    struct shard *s = shard_of(&fl->key);
-    lock_take(&s->lock);
-    set_filled(s, fl, kept);
-    pthread_cond_broadcast(&fl->changed);
-    lock_drop(&s->lock);
-}
-
-static void flight_wait(struct flight *fl, bool filled)
-{
-    struct shard *s = shard_of(&fl->key);
-    lock_take(&s->lock);
-    while (!fl->done || (filled && !fl->filled))
-        lock_wait(&s->lock, &fl->changed, 0);
-    lock_drop(&s->lock);
-}
-
-/* ---- events ---- */
-
-/* With the shard's lock: the call is there until that is dropped. */
-static void tell_call(struct call *call, struct flight *fl, int err, bool early)
-{
-    lock_take(&call->lock);
-    fl->event_err = err;
-    fl->early = early;
-    if (!fl->queued) {
-        fl->queued = true;
-        fl->ready_next = call->ready;
-        call->ready = fl;
-        pthread_cond_signal(&call->cond);
-    }
-    lock_drop(&call->lock);
-}
-
-/* Network thread or pool_data.  False: the leader has gone. */
-static bool flight_event(struct flight *fl, int err, bool early)
-{
-    struct shard *s = shard_of(&fl->key);
-    lock_take(&s->lock);
-    struct call *call = fl->call;
-    if (call)
-        tell_call(call, fl, err, early);
-    lock_drop(&s->lock);
-    return call;
-}
-
-static struct flight *next_event(struct call *call, bool *early)
-{
-    lock_take(&call->lock);
-    while (!call->ready)
-        lock_wait(&call->lock, &call->cond, 0);
-    struct flight *fl = call->ready;
-    call->ready = fl->ready_next;
-    fl->queued = false;
-    *early = fl->early;
-    lock_drop(&call->lock);
-    return fl;
-}
-
-/* The leader goes, unless it has been told meanwhile that its flight is done: then false. */
-static bool leave_flight(struct flight *fl)
-{
-    struct shard *s = shard_of(&fl->key);
-    lock_take(&s->lock);
-    bool leaves = !fl->queued; /* set with this lock, and only by who is not here */
-    if (leaves)
-        fl->call = NULL;
-    lock_drop(&s->lock);
-    return leaves;
-}
 
 /* ---- counting ---- */
 
@@ -554,7 +315,7 @@ static struct part *part_of(struct part *parts, const struct flight *fl)
 /* The bytes are here, and not proved: the leader goes with its part. */
 static void go_early(struct call *call, struct part *p, const struct range *r)
 {
-    if (!leave_flight(p->fl))
+    if (!flight_leave(p->fl))
         return;
     call->leads--;
     uint64_t n = hand_over(p->fl, r);
@@ -568,7 +329,7 @@ static void go_early(struct call *call, struct part *p, const struct range *r)
 static int follow(struct call *call, struct part *parts, const struct range *r)
 {
     bool early;
-    struct flight *fl = next_event(call, &early);
+    struct flight *fl = flight_next_event(call, &early);
     struct part *p = part_of(parts, fl);
     if (early) {
         go_early(call, p, r);
