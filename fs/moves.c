@@ -102,7 +102,7 @@ static bool data_gone(struct going *g, bool last)
 {
     bool open = last && g->f && file_gone(g->f, g->ours);
     if (g->f)
-        file_put(g->f);
+        file_put_removed(g->f);
     return last && !g->ours && !open;
 }
 
@@ -159,7 +159,7 @@ static void unlink_fn(struct request *r)
     unlinked(r);
     if (held) {
         pfs_unhold_number(held);
-        file_put(held);
+        file_put_removed(held);
     }
     pfs_unlink_done(fd);
     if (tell)

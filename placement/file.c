@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "placement/pfs_data.h"
+#include "placement/remover.h"
 #include "placement/store_int.h"
 
 #define SHARDS      16 /* a power of two */
@@ -94,12 +95,20 @@ static struct file *lookup(struct shard *s, struct fid fid)
     return f;
 }
 
-/* Referenced, or NULL; waits for one that is going. */
+/* Referenced, or NULL; waits for one that is going, or takes it down.  The lock is dropped
+ * meanwhile. */
 static struct file *table_find(struct shard *s, struct fid fid)
 {
     struct file *f;
-    while ((f = lookup(s, fid)) && f->going)
-        lock_wait(&s->lock, &s->gone, 0);
+    while ((f = lookup(s, fid)) && f->going) {
+        if (!remover_give_back(f)) {
+            lock_wait(&s->lock, &s->gone, 0);
+            continue;
+        }
+        lock_drop(&s->lock);
+        file_end(f);
+        lock_take(&s->lock);
+    }
     if (f)
         f->refs++;
     return f;
@@ -251,15 +260,34 @@ static void take_down(struct file *f)
     state_file_free(f->rec); /* last: a record that is there explains its data file */
 }
 
-void file_put(struct file *f)
+/* One reference less.  True: that was the last one, and the caller takes the file down. */
+static bool put(struct file *f, bool later)
 {
     struct shard *s = shard_of(f->fid);
     lock_take(&s->lock);
     bool last = !--f->refs;
     f->going = last;
+    bool ours = last && !(later && remover_take(f));
     lock_drop(&s->lock);
-    if (!last)
-        return;
+    return ours;
+}
+
+void file_put(struct file *f)
+{
+    if (put(f, false))
+        file_end(f);
+}
+
+void file_put_removed(struct file *f)
+{
+    remover_ready();
+    if (put(f, true))
+        file_end(f);
+}
+
+void file_end(struct file *f)
+{
+    struct shard *s = shard_of(f->fid);
     take_down(f);
     lock_take(&s->lock);
     table_remove(s, f);

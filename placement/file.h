@@ -46,8 +46,9 @@ struct file {
     unsigned data_users;                 /* calls that use data_fd now */
     unsigned data_replaced;              /* times that another data file took its place */
     struct file *idle_next, **idle_prev; /* its list of open ones that nobody uses now */
-    bool data_pinned;     /* store_data_fd counts as a user until the last unpin (f->lock) */
-    bool going;           /* the last put is under way (table's lock) */
+    bool data_pinned; /* store_data_fd counts as a user until the last unpin (f->lock) */
+    bool going;       /* the last put is under way (table's lock) */
+    struct file *removed_next, **removed_prev; /* remover.c's list of those that are going */
     unsigned held;        /* store_hold's: nothing of it is evicted (f->lock) */
     struct range_op *ops; /* placement/range.h */
     struct snapshot *snapshots;
@@ -139,6 +140,10 @@ struct file *file_ref(struct file *f);
 /* The last put closes descriptors (pfs_drop for the PFS's); a file that holds nothing (no pages, no
  * claim, not dirty) loses its record too. */
 void file_put(struct file *f);
+/* The same, by who has removed its last name: what the cache has of it may go later (remover.h). */
+void file_put_removed(struct file *f);
+/* Of one that is going: takes it down, and frees it.  (file.c and remover.c) */
+void file_end(struct file *f);
 
 /* New path hint (rename here, or NAMED from another node): object and record. */
 void file_set_path(struct file *f, const char *path);

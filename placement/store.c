@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "placement/ballast.h"
+#include "placement/remover.h"
 #include "placement/store_int.h"
 #include "transport/session.h"
 
@@ -150,6 +151,7 @@ void store_close(bool clean)
 {
     if (!store.open)
         return;
+    remover_stop();
     int err = store_settle_end(clean);
     if (err) {
         log_warn("cache directory %s: syncfs: %s: not marked as clean", store.dir.path,

@@ -109,6 +109,10 @@ class Contender:
     def settle(self, place):
         pass
 
+    def cached_files(self, place):
+        """How many are in its cache, where it removes them later than their names."""
+        return 0
+
     def start(self, bench, source, name, **options):
         """`options` are what a row asks of those who have such a thing: cache_size; of eddyfs immutable, attr_timeout,
         node, session, wait_nodes, chunk_size."""
@@ -170,6 +174,9 @@ class Eddyfs(Contender):
 
     def settle(self, place):
         run([place.bench.tool("eddy"), "flush", place.dir], env=place.bench.work.env)
+
+    def cached_files(self, place):
+        return self.reply(place)["cache"]["files"]
 
     def reply(self, place):
         return json.loads(run([place.bench.tool("eddy"), "status", "--json", place.dir],

@@ -3,7 +3,7 @@ import os
 import time
 
 from lib.rounds import Group, Line, Row
-from lib.work import run
+from lib.work import Failed, run
 
 PHASES = {"create": "create, write, close", "stat": "stat", "read": "open, read, close", "unlink": "unlink"}
 
@@ -25,12 +25,13 @@ class SmallFiles(Group):
                  for phase, what in PHASES.items()}
 
         def sample(place, meter):
-            directory = place.new_directory()
+            directory, cached = place.new_directory(), place.contender.cached_files(place)
             for phase, line in lines.items():
                 meter.run(line, lambda: (count / phase_seconds(place, phase, directory, count, size), count))
                 if phase == "create":
                     self.write_back(place)
             os.rmdir(directory)
+            self.removal(place, cached)
         return Row(list(lines.values()), sample)
 
     def write_back(self, place):
@@ -38,6 +39,14 @@ class SmallFiles(Group):
         write-back, and another with files that have no block on the disk yet."""
         place.contender.settle(place)
         run(["sync", "-f", self.bench.work.dir])
+
+    def removal(self, place, cached):
+        """What is removed from a cache after its name has gone, has gone before the next one is measured."""
+        end = time.monotonic() + 60
+        while place.contender.cached_files(place) > cached:
+            if time.monotonic() > end:
+                raise Failed(f"{place.contender.title}: removed files are still in its cache after 60 s")
+            time.sleep(0.02)
 
 
 class SmallFilesKnown(SmallFiles):
