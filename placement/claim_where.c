@@ -223,29 +223,29 @@ static void ask_all(const struct search *q, struct sent *list, unsigned n, enum 
 
 /* ---- what they answer ---- */
 
+/* A home's answer as a location; false: a claimant is to be asked. */
+static bool location_of(uint64_t view, const struct item_at *at, struct location *out)
+{
+    *out = (struct location){0};
+    if (at->where == AT_PFS) {
+        out->where = WHERE_PFS;
+        out->known = at->known;
+        out->version = at->version;
+        out->same_as = at->same_as;
+        out->view = view;
+    } else if (at->where == AT_LOST) {
+        out->where = WHERE_LOST;
+        out->node = at->node;
+    }
+    return at->where != AT_NODE;
+}
+
 static void take_at(struct search *q, unsigned i, uint64_t view, const struct item_at *at)
 {
-    struct location *l = &q->out[i];
-
-    memset(l, 0, sizeof(*l));
-    switch (at->where) {
-    case AT_PFS:
-        l->where = WHERE_PFS;
-        l->known = at->known;
-        l->version = at->version;
-        l->same_as = at->same_as;
-        l->view = view;
+    if (location_of(view, at, &q->out[i]))
         q->state[i] = DONE;
-        break;
-    case AT_LOST:
-        l->where = WHERE_LOST;
-        l->node = at->node;
-        q->state[i] = DONE;
-        break;
-    case AT_NODE:
+    else
         q->at[i] = at->node;
-        break;
-    }
 }
 
 static void take_have(struct search *q, unsigned i, uint64_t node, const struct item_have *have)
@@ -301,32 +301,40 @@ static unsigned still_open(struct search *q)
     return open;
 }
 
-/* Of those whose home, or next, this node is. */
+/* Where this node is the home, or next, and can tell. */
+static bool told_here(const struct view *v, struct fid fid, struct item_at *at)
+{
+    if (teller(v, fid) != members_self() || !home_where_here(v->number, fid, at))
+        return false;
+    claim_note_settled(v->number);
+    return true;
+}
+
 static void ask_here(struct search *q, const struct view *v)
 {
     struct item_at at;
 
-    for (unsigned i = 0; i < q->n; i++) {
-        if (q->state[i] == DONE || q->at[i] || teller(v, q->fids[i]) != members_self() ||
-            !home_where_here(v->number, q->fids[i], &at))
-            continue;
-        claim_note_settled(v->number);
-        take_at(q, i, v->number, &at);
-    }
+    for (unsigned i = 0; i < q->n; i++)
+        if (q->state[i] == OPEN && !q->at[i] && told_here(v, q->fids[i], &at))
+            take_at(q, i, v->number, &at);
+}
+
+static void ask_nodes(struct search *q, const struct view *v, bool claimants)
+{
+    struct sent *list;
+    unsigned n = sort_out(q, v, claimants, &list);
+
+    if (!n)
+        return;
+    ask_all(q, list, n, claimants ? MSG_ASK : MSG_WHERE);
+    take_answers(q, list, n, claimants);
 }
 
 static void search_step(struct search *q, const struct view *v)
 {
-    struct sent *list;
-    unsigned n;
-
     ask_here(q, v);
-    n = sort_out(q, v, false, &list);
-    ask_all(q, list, n, MSG_WHERE);
-    take_answers(q, list, n, false);
-    n = sort_out(q, v, true, &list);
-    ask_all(q, list, n, MSG_ASK);
-    take_answers(q, list, n, true);
+    ask_nodes(q, v, false);
+    ask_nodes(q, v, true);
 }
 
 /* How many are not known when the time is over. */
@@ -392,8 +400,17 @@ int claim_where_many(const struct fid *fids, unsigned n, struct location *out, i
     return claim_where_until(boot_ms() + members_patience(), fids, n, out, errs);
 }
 
+/* Each look-up of a name asks: where this node can tell, as in a session of one, nothing is prepared
+ * for asking others. */
 int claim_where(struct fid fid, struct location *out)
 {
+    const struct view *v = members_view();
+    struct item_at at;
+
+    if (claim_here(fid, out))
+        return 0;
+    if (v && told_here(v, fid, &at) && location_of(v->number, &at, out))
+        return 0;
     return claim_where_many(&fid, 1, out, NULL);
 }
 

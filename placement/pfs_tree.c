@@ -269,7 +269,9 @@ struct pfs_node *pfs_parent_of(struct pfs_node *n, char name[NAME_BYTES])
     if (n->named && n->parent) {
         parent = n->parent;
         parent->refs++;
-        snprintf(name, NAME_BYTES, "%s", n->name);
+        size_t len = strnlen(n->name, NAME_BYTES - 1);
+        memcpy(name, n->name, len);
+        name[len] = '\0';
     }
     lock_drop(&pfs_tree_lock);
     return parent;
