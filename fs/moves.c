@@ -222,43 +222,68 @@ static int side_look(struct side *s)
     return err;
 }
 
+/* What was below one path is below another one now. */
 struct path_move {
     const char *from, *to;
-    size_t from_len;
 };
 
+struct path_moves {
+    struct path_move move[2];
+    unsigned n;
+};
+
+/* Malloc'd; NULL: it was not below. */
+static char *moved_path(const struct path_move *m, const char *path)
+{
+    size_t len = strlen(m->from);
+    char *moved;
+    if (strncmp(path, m->from, len) || path[len] != '/')
+        return NULL;
+    if (asprintf(&moved, "%s%s", m->to, path + len) < 0)
+        die("out of memory");
+    return moved;
+}
+
+/* By one move at the most: of two directories that took each other's place the second would undo the
+ * first. */
 static int move_path(void *arg, struct file *f)
 {
-    const struct path_move *m = arg;
-    char *path = file_path(f);
-    if (path && !strncmp(path, m->from, m->from_len) && path[m->from_len] == '/') {
-        char *moved;
-        if (asprintf(&moved, "%s%s", m->to, path + m->from_len) < 0)
-            die("out of memory");
+    const struct path_moves *moves = arg;
+    char *path = file_path(f), *moved = NULL;
+    for (unsigned n = 0; n < moves->n && !moved; n++)
+        moved = moved_path(&moves->move[n], path);
+    if (moved)
         file_set_path(f, moved);
-        free(moved);
-    }
+    free(moved);
     free(path);
     return 0;
 }
 
-/* The path hints of what moved from one path to another: of the file, or of unflushed files below
- * the directory. */
-static void paths_follow(const struct statx *stx, const char *from, const char *to)
+/* The path hint of a file that moved; for a directory, what is to be done below it. */
+static void path_follows(const struct statx *stx, const char *from, const char *to,
+                         struct path_moves *moves)
 {
-    if (S_ISDIR(stx->stx_mode)) {
-        struct path_move m = {from, to, strlen(from)};
-        int err = store_each_claimed(move_path, &m);
-        if (err)
-            log_warn("paths of unflushed files do not follow a rename: %s: %s", from,
-                     strerror(-err));
-    } else if (S_ISREG(stx->stx_mode)) {
-        struct file *f = file_find(fid_of(stx));
-        if (f) {
-            file_set_path(f, to);
-            file_put(f);
-        }
-    }
+    if (S_ISDIR(stx->stx_mode))
+        moves->move[moves->n++] = (struct path_move){from, to};
+    struct file *f = S_ISREG(stx->stx_mode) ? file_find(fid_of(stx)) : NULL;
+    if (!f)
+        return;
+    file_set_path(f, to);
+    file_put(f);
+}
+
+/* The path hints of what moved, and of unflushed files below it. */
+static void paths_follow(const struct side *from, const struct side *to, const char *from_path,
+                         const char *to_path, bool exchange)
+{
+    struct path_moves moves = {.n = 0};
+    path_follows(&from->was, from_path, to_path, &moves);
+    if (exchange)
+        path_follows(&to->was, to_path, from_path, &moves);
+    int err = moves.n ? store_each_claimed(move_path, &moves) : 0;
+    if (err)
+        log_warn("paths of unflushed files do not follow a rename: %s: %s", from_path,
+                 strerror(-err));
 }
 
 static char *side_path(const struct side *s)
@@ -301,12 +326,10 @@ static void moved(struct request *r, const struct side *from, const struct side 
         tell = data_gone(&g, name_gone(to->dir, to->name, &to->was));
     }
     tree_follows(from, to, exchange);
-    paths_follow(&from->was, from_path, to_path);
+    paths_follow(from, to, from_path, to_path, exchange);
     moved_is_same(from, to);
-    if (exchange) {
-        paths_follow(&to->was, to_path, from_path);
+    if (exchange)
         moved_is_same(to, from);
-    }
     if (replaced)
         other_names_same(&to->was);
     if (request_take(r))
