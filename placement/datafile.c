@@ -409,18 +409,40 @@ int datafile_barrier(struct file *f)
     return err;
 }
 
-int datafile_append(struct file *f, const void *buf, size_t len)
+void datafile_extent(struct file *f, uint64_t off, uint64_t *data, uint64_t *hole)
 {
-    struct iovec iov = {(void *)(uintptr_t)buf, len};
+    int fd;
+    *data = off;
+    *hole = UINT64_MAX;
+    if (datafile_get(f, false, &fd))
+        return;
+    off_t at = lseek(fd, (off_t)off, SEEK_DATA);
+    off_t end = at < 0 ? -1 : lseek(fd, at, SEEK_HOLE);
+    if (at < 0 && errno == ENXIO) {
+        *data = UINT64_MAX;
+    } else if (end > at) {
+        *data = (uint64_t)at;
+        *hole = (uint64_t)end;
+    }
+    datafile_put(f);
+}
+
+int datafile_append(struct file *f, const void *buf, size_t len, size_t *done)
+{
     int fd, err = datafile_get(f, true, &fd);
+    *done = 0;
     if (err)
         return err;
-    ssize_t n;
-    do
-        n = pwritev2(fd, &iov, 1, 0, RWF_APPEND);
-    while (n < 0 && errno == EINTR);
-    if (n != (ssize_t)len)
-        err = n < 0 ? -errno : -ENOSPC;
+    while (*done < len && !err) {
+        struct iovec iov = {(char *)(uintptr_t)buf + *done, len - *done};
+        ssize_t n = pwritev2(fd, &iov, 1, 0, RWF_APPEND);
+        if (n > 0)
+            *done += (size_t)n;
+        else if (!n)
+            err = -ENOSPC;
+        else if (errno != EINTR)
+            err = -errno;
+    }
     datafile_put(f);
     return err;
 }

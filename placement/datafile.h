@@ -41,8 +41,12 @@ int datafile_sync(struct file *f);
 /* ---- for what the kernel serves (store_pass.c) ---- */
 int datafile_stat(struct file *f, struct stat *st); /* may be called with f->lock */
 int datafile_resize(struct file *f, uint64_t size); /* makes it; exactly this long */
-/* At its end, wherever that is now.  All or -errno. */
-int datafile_append(struct file *f, const void *buf, size_t len);
+/* At its end, wherever that is now.  *done: how much of it, also when it fails: others may have
+ * appended since, so it can not be taken back. */
+int datafile_append(struct file *f, const void *buf, size_t len, size_t *done);
+/* The next bytes at or after off that have blocks, or are on their way to some: [*data, *hole).  Both
+ * UINT64_MAX: there are none.  Where it is not known all that follows counts as such. */
+void datafile_extent(struct file *f, uint64_t off, uint64_t *data, uint64_t *hole);
 /* A read-only descriptor of its own, the caller's to close. */
 int datafile_open_again(struct file *f, int *fd);
 /* The same, of a data file that is made, and exactly this long then.  Nobody else changes its length

@@ -252,6 +252,7 @@ static void take_down(struct file *f)
         return;
     lock_take(&f->lock);
     pages_drop_from(f, 0);
+    store_pass_uncount(f);
     state_busy_set(f->rec, false);
     lock_drop(&f->lock);
     int err = f->rec->data_made ? datafile_remove(f->fid) : 0;

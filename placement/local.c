@@ -144,6 +144,17 @@ static int sync_change(struct file *f, const struct change *c)
     return store_sync(f);
 }
 
+/* What is not there yet. */
+static int append(struct file *f, struct change *c, uint64_t *fill_off)
+{
+    size_t before = c->appended, done;
+    int err = store_append(f, (const char *)c->buf + before, c->len - before, &done, &c->off_out,
+                           fill_off);
+    c->off_out -= MIN(c->off_out, (uint64_t)before);
+    c->appended += done;
+    return err;
+}
+
 static int change_once(struct file *f, struct change *c, uint64_t *fill_off)
 {
     switch (c->op) {
@@ -154,7 +165,7 @@ static int change_once(struct file *f, struct change *c, uint64_t *fill_off)
         c->off_out = c->off;
         return store_write_within(f, c->buf, c->len, c->off, fill_off);
     case CARRY_APPEND:
-        return store_append(f, c->buf, c->len, &c->off_out, fill_off);
+        return append(f, c, fill_off);
     case CARRY_TRUNCATE:
         return store_truncate(f, c->len, fill_off);
     case CARRY_PUNCH:
@@ -171,11 +182,20 @@ static int change_once(struct file *f, struct change *c, uint64_t *fill_off)
     }
 }
 
+static bool kernel_writes(struct file *f)
+{
+    struct file_info info;
+    store_info(f, &info);
+    return info.pass;
+}
+
 int local_change_now(struct file *f, struct change *c)
 {
     uint64_t fill_off;
     if (local_must_wait && local_must_wait(c->len))
         return -EAGAIN;
+    if (c->op == CARRY_APPEND && kernel_writes(f))
+        return -EAGAIN; /* a part of it may go in, and who comes again begins anew */
     int err = change_once(f, c, &fill_off);
     return err == -ENODATA || err == -ENOSPC ? -EAGAIN : err;
 }

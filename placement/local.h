@@ -26,6 +26,7 @@ struct change {
     unsigned mode;    /* ALLOCATE: fallocate's; SYNC: 1 = to the PFS */
     int64_t time_ns;  /* TIMES */
     uint64_t off_out; /* WRITE, APPEND, STORE: where the bytes went */
+    size_t appended;  /* APPEND: how many are there already; 0 at first */
 };
 int local_change(struct file *f, struct change *c);
 /* The same without waiting: -EAGAIN when a page must be filled or there is no room.  WRITE,

@@ -271,7 +271,7 @@ void pages_fail_write(struct file *f, uint64_t first, uint64_t last)
     {
         struct chunk_record *c = find(f, s.index);
         for (uint32_t i = s.lo; i <= s.hi; i++)
-            if (!bit_get(bits(c, BITS_VALID), i))
+            if (!bit_get(bits(c, BITS_VALID), i) || core(f)->flags & CORE_DELETED)
                 put_dirty(f, c, i, i, false);
         pages_settle(f, c);
     }
@@ -340,10 +340,10 @@ void pages_settle_all(struct file *f, bool flushed)
     uint64_t pages = state_pages(), until;
     for (uint32_t no = f->rec->first_chunk, next; (c = state_chunk_at(no)); no = next) {
         next = c->file_next;
-        if (range_changing(f, c->index * pages, &until) || until < c->index * pages + pages - 1)
-            continue; /* who works there settles it */
         if (flushed && !bits_any(bits(c, BITS_DIRTY)))
             c->flags = (uint16_t)(c->flags & ~CHUNK_WRITTEN);
+        if (range_changing(f, c->index * pages, &until) || until < c->index * pages + pages - 1)
+            continue; /* who works there settles it */
         pages_settle(f, c);
     }
 }
@@ -523,7 +523,7 @@ static bool evict_begin(struct file *f, uint64_t index, struct range_op *op, uin
     range_begin(f, op, RANGE_DROP, first, last); /* does not wait: nobody is there */
     int err = uncover_chunk(f, c);
     if (err)
-        eviction_remove(c);                     /* until it is used again */
+        eviction_remove(c);                     /* until it is settled again */
     if (err || is_wanted(f) || !may_go(f, c)) { /* it may have been unlinked meanwhile */
         range_end(f, op);
         return false;

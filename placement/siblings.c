@@ -57,6 +57,40 @@ static int open_registry(void)
     return fd >= 0 ? fd : open_two(tmp && *tmp ? tmp : "/tmp", own, ".caches");
 }
 
+/* Waits for those that look whether its owner lives (read_other), not for one that does: a copy of
+ * this cache directory. */
+static int lock_own(int fd)
+{
+    if (flock(fd, LOCK_SH | LOCK_NB) < 0)
+        return -errno;
+    while (flock(fd, LOCK_EX) < 0)
+        if (errno != EINTR)
+            return -errno;
+    return 0;
+}
+
+static bool has_its_name(int fd)
+{
+    struct stat st, named;
+    return !fstat(fd, &st) && !fstatat(self.dirfd, self.name, &named, AT_SYMLINK_NOFOLLOW) &&
+           st.st_ino == named.st_ino;
+}
+
+/* One that is not locked yet looks like a dead daemon's, and may be removed: then another one is
+ * made. */
+static int make_own(void)
+{
+    for (;;) {
+        int fd = openat(self.dirfd, self.name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        int err = fd < 0 ? -errno : lock_own(fd);
+        if (err)
+            log_debug("counting this user's daemons: %s", strerror(-err));
+        if (err || has_its_name(fd))
+            return fd;
+        close(fd);
+    }
+}
+
 void siblings_join(uint64_t node_id, dev_t dev)
 {
     self.dev = dev;
@@ -66,9 +100,7 @@ void siblings_join(uint64_t node_id, dev_t dev)
         return;
     }
     snprintf(self.name, sizeof(self.name), "%016" PRIx64, node_id);
-    self.fd = openat(self.dirfd, self.name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (self.fd >= 0 && flock(self.fd, LOCK_EX | LOCK_NB) < 0)
-        log_debug("counting this user's daemons: flock: %s", strerror(errno));
+    self.fd = make_own();
 }
 
 void siblings_leave(void)

@@ -286,7 +286,7 @@ static int reserve_slots(enum slab_kind kind, uint32_t n)
     while (n && !state_reserve(kind, n)) {
         uint64_t bytes = space_slab_bytes();
         bool fits = take_bytes(bytes, false);
-        int err = fits ? state_grow(kind, bytes) : -ENOSPC;
+        int err = fits ? state_grow(kind, n, bytes) : -ENOSPC;
         if (fits)
             space_return(bytes, 0);
         if (err && err != -ENOSPC && err != -EDQUOT)

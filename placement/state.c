@@ -102,21 +102,21 @@ void state_unreserve(enum slab_kind kind, uint32_t n)
     lock_drop(&state.lock);
 }
 
-int state_grow(enum slab_kind kind, uint64_t slab_bytes)
+int state_grow(enum slab_kind kind, uint32_t n, uint64_t slab_bytes)
 {
     uint32_t *reserved;
     struct slabs *s = slabs_of(kind, &reserved);
     struct slab_made made;
     int err = 0;
     lock_take(&state.growing);
-    if (!state_reserve(kind, 1)) { /* not if another thread has just done it */
+    if (!state_reserve(kind, n)) { /* not if another thread has just done it */
         err = slab_make(s, state.slabs_fd, slab_bytes, state.boot_id, &made);
         lock_take(&state.lock);
         if (!err)
             slab_add(s, &made);
         lock_drop(&state.lock);
     } else {
-        state_unreserve(kind, 1);
+        state_unreserve(kind, n);
     }
     lock_drop(&state.growing);
     return err;

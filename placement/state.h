@@ -198,7 +198,8 @@ uint64_t state_slab_bytes(void);
  * state_grow, or free some. */
 bool state_reserve(enum slab_kind kind, uint32_t n);
 void state_unreserve(enum slab_kind kind, uint32_t n);
-int state_grow(enum slab_kind kind, uint64_t slab_bytes);
+/* n: as many as were wanted. */
+int state_grow(enum slab_kind kind, uint32_t n, uint64_t slab_bytes);
 
 struct file_record *state_file_find(struct fid fid);
 struct file_record *state_file_new(struct fid fid); /* takes one reserved file slot */

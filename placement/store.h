@@ -159,8 +159,10 @@ int store_write(struct file *f, const void *buf, size_t len, uint64_t off, uint6
 /* The same, but for what would lie beyond the end: that is left out, and no error. */
 int store_write_within(struct file *f, const void *buf, size_t len, uint64_t off,
                        uint64_t *fill_off);
-/* off = end of file, taken under the lock. *off_out = where it went. */
-int store_append(struct file *f, const void *buf, size_t len, uint64_t *off_out,
+/* off = end of file, taken under the lock. *off_out = where it went.  *done: how much of it is in the
+ * file, also on an error; beside writers that the kernel serves that may be a part, and the rest is
+ * what is left to append. */
+int store_append(struct file *f, const void *buf, size_t len, size_t *done, uint64_t *off_out,
                  uint64_t *fill_off);
 /* Shrinks or extends.  (fill_off is never used: the page at the new end ends at base_end.) */
 int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off);

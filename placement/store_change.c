@@ -5,19 +5,36 @@
 
 static const char zeros[PAGE];
 
+/* Who works on another page of the chunk may give its record back while the lock is dropped, so what
+ * is missing is counted again. */
+static int make_room(struct file *f, uint64_t first, uint64_t last, bool blocks, struct room *r)
+{
+    for (;;) {
+        uint64_t pages;
+        struct room need;
+        pages_need(f, first, last, &pages, &need.chunks);
+        need.bytes = blocks ? pages * PAGE : 0;
+        if (need.bytes <= r->bytes && need.chunks <= r->chunks)
+            return 0;
+        space_return(r->bytes, r->chunks);
+        *r = (struct room){0};
+        lock_drop(&f->lock);
+        int err = space_reserve(need.bytes, need.chunks);
+        lock_take(&f->lock);
+        if (err)
+            return err;
+        *r = need;
+    }
+}
+
 int change_make_room(struct file *f, uint64_t first, uint64_t last, struct room *r)
 {
-    uint64_t pages;
-    pages_need(f, first, last, &pages, &r->chunks);
-    r->bytes = pages * PAGE;
-    if (!r->bytes && !r->chunks)
-        return 0;
-    lock_drop(&f->lock);
-    int err = space_reserve(r->bytes, r->chunks);
-    lock_take(&f->lock);
-    if (err)
-        *r = (struct room){0};
-    return err;
+    return make_room(f, first, last, true, r);
+}
+
+int change_make_records(struct file *f, uint64_t first, uint64_t last, struct room *r)
+{
+    return make_room(f, first, last, false, r);
 }
 
 /* ---- pages that are only partly covered ---- */
@@ -84,6 +101,11 @@ int change_clear_end(struct file *f)
 /* c: its core, being changed: the size is in it. */
 static void end_change(struct file *f, struct file_core *c)
 {
+    uint64_t was = core(f)->size;
+    struct chunk_record *last =
+        was && was != c->size ? state_chunk_find(f->fid, (was - 1) / store_chunk_size()) : NULL;
+    if (last) /* it was the hash of a chunk that ended there */
+        last->flags = (uint16_t)(last->flags & ~CHUNK_HASH);
     c->mtime_ns = c->ctime_ns = real_ns();
     c->flags &= ~(uint32_t)CORE_MTIME_SET;
     if (!(c->flags & CORE_DELETED))

@@ -17,9 +17,11 @@ struct room {
     uint64_t bytes;
     uint32_t chunks;
 };
-/* Room for pages [first, last].  f->lock is dropped meanwhile; with a range op on the pages, so that
- * no other call changes what they need. */
+/* Room for pages [first, last]; *r is what was set aside before, or zero.  f->lock is dropped
+ * meanwhile; with a range op on the pages, so that no other call changes what they need. */
 int change_make_room(struct file *f, uint64_t first, uint64_t last, struct room *r);
+/* The same for pages that become zeros without blocks. */
+int change_make_records(struct file *f, uint64_t first, uint64_t last, struct room *r);
 
 /* -ENODATA if the first or last page of the range must be filled before it is changed: *fill_off. */
 int change_check_edges(struct file *f, uint64_t off, uint64_t len, uint64_t *fill_off);

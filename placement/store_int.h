@@ -110,7 +110,9 @@ int store_cover_flushed(struct file *f);
 bool store_pass_look(struct file *f);
 /* The same, but for a file that only an open which this daemon sees can change. */
 void store_pass_peek(struct file *f);
-void store_pass_uncount(struct file *f);       /* it is deleted: nothing of it is dirty */
+/* Its data file goes, or only pages stand for its blocks from now on. */
+void store_pass_uncount(struct file *f);
+void store_pass_deleted(struct file *f); /* from now on nothing of it is dirty */
 bool store_pass_flushed(const struct file *f); /* as far as the last sample tells, the PFS has it */
 
 /* ---- store_pass.c ---- */

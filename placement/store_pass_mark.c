@@ -51,6 +51,24 @@ static void add_hash(struct file *f, uint64_t index, uint64_t hash, bool copied)
     f->pass.hashes[f->pass.nhashes++] = (struct pass_hash){index, hash, copied};
 }
 
+/* Which of the chunk's pages at off are zeros that the data file has no blocks for.  Looked at without
+ * f->lock, as a look for data waits for who writes; who writes a page since shows in the next sample.
+ * Malloc'd. */
+static bool *find_holes(struct file *f, uint64_t off, const uint8_t *buf, size_t len)
+{
+    bool *holes = xcalloc(len / PAGE + 1, sizeof(*holes));
+    uint64_t data = 0, hole = 0;
+    for (size_t at = 0; at < len; at += PAGE) {
+        size_t n = MIN(len - at, (size_t)PAGE);
+        if (!is_zeros(buf + at, n))
+            continue;
+        if (off + at >= hole)
+            datafile_extent(f, off + at, &data, &hole);
+        holes[at / PAGE] = off + at + n <= data;
+    }
+    return holes;
+}
+
 /* Pages [first, last] of one chunk become dirty; those without bytes beyond what the PFS has stay
  * holes. */
 static int mark_chunk(struct file *f, uint64_t index, const uint8_t *buf, size_t len, uint64_t hash)
@@ -60,6 +78,7 @@ static int mark_chunk(struct file *f, uint64_t index, const uint8_t *buf, size_t
     int err = space_reserve(0, 1);
     if (err)
         return err;
+    bool *holes = find_holes(f, index * chunk, buf, len);
     struct range_op op;
     lock_take(&f->lock);
     range_begin(f, &op, RANGE_WRITE, first, last);
@@ -69,12 +88,13 @@ static int mark_chunk(struct file *f, uint64_t index, const uint8_t *buf, size_t
         made = pages_begin_write(f, first, last);
         pages_end_write(f, first, last);
         for (uint64_t p = first; p <= last; p++)
-            if (is_zeros(buf + (p - first) * PAGE, MIN(len - (p - first) * PAGE, (size_t)PAGE)))
+            if (holes[p - first])
                 pages_end_punch(f, p, p);
         add_hash(f, index, hash, false);
     }
     range_end(f, &op);
     lock_drop(&f->lock);
+    free(holes);
     space_return(0, 1 - made);
     return 0;
 }

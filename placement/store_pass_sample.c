@@ -16,21 +16,29 @@ bool pass_same_sample(const struct pass_sample *a, const struct pass_sample *b)
            a->ctime_ns == b->ctime_ns;
 }
 
+/* What is counted beside the records' pages: used, and, unless the file is deleted, dirty. */
+static void set_counted(struct file *f, uint64_t bytes)
+{
+    int64_t more = (int64_t)(bytes - f->pass.counted);
+    space_count(more, core(f)->flags & CORE_DELETED ? 0 : more);
+    f->pass.counted = bytes;
+}
+
 /* Blocks of the data file that no page of the records stands for: counted, so that limits hold. */
 static void count_blocks(struct file *f, const struct stat *st)
 {
-    if (core(f)->flags & CORE_DELETED)
-        return;
     uint64_t pages = (f->rec->valid - f->rec->zero) * PAGE, blocks = (uint64_t)st->st_blocks * 512;
-    uint64_t extra = is_pass(f) && blocks > pages ? blocks - pages : 0;
-    space_count((int64_t)(extra - f->pass.counted), (int64_t)(extra - f->pass.counted));
-    f->pass.counted = extra;
+    set_counted(f, is_pass(f) && blocks > pages ? blocks - pages : 0);
 }
 
 void store_pass_uncount(struct file *f)
 {
-    space_count(-(int64_t)f->pass.counted, -(int64_t)f->pass.counted);
-    f->pass.counted = 0;
+    set_counted(f, 0);
+}
+
+void store_pass_deleted(struct file *f)
+{
+    space_count(0, -(int64_t)f->pass.counted);
 }
 
 bool pass_take_sample(struct file *f, struct pass_sample *s)

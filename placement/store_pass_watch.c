@@ -59,10 +59,11 @@ static void take_off(struct file *f)
         file_put(f);
 }
 
-/* Nobody can store into it, or what is stored does not matter any more. */
+/* Nobody can store into it, or what is stored does not matter any more: of a removed file it takes
+ * room as long as it is open for writing. */
 static bool is_over(const struct file *f)
 {
-    return !is_pass(f) || core(f)->flags & CORE_DELETED;
+    return !is_pass(f) || (core(f)->flags & CORE_DELETED && !f->pass.writers);
 }
 
 bool pass_unwatch(struct file *f)

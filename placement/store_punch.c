@@ -70,6 +70,18 @@ static void widen(struct file *f, uint64_t *off, uint64_t *len)
     *len = end - *off;
 }
 
+/* Pages [first, last] are written, those of [whole, end) to zeros without blocks.  A few at a time:
+ * until then they count as used. */
+static void end_punch(struct file *f, uint64_t first, uint64_t last, uint64_t whole, uint64_t end)
+{
+    for (uint64_t page = first, until; page <= last; page = until + 1) {
+        until = MIN(last, page + 255);
+        pages_end_write(f, page, until);
+        if (MAX(page, whole) < MIN(until + 1, end))
+            pages_end_punch(f, MAX(page, whole), MIN(until + 1, end) - 1);
+    }
+}
+
 /* Pages [first, last], of which [off, off + len) becomes zeros. */
 static int punch_pages(struct file *f, uint64_t off, uint64_t len, struct room *room)
 {
@@ -84,10 +96,7 @@ static int punch_pages(struct file *f, uint64_t off, uint64_t len, struct room *
         store_changed(f);
         return err;
     }
-    pages_end_write(f, first, last);
-    uint64_t whole = (off + PAGE - 1) / PAGE, end = (off + len) / PAGE;
-    if (whole < end)
-        pages_end_punch(f, whole, end - 1);
+    end_punch(f, first, last, (off + PAGE - 1) / PAGE, (off + len) / PAGE);
     return 0;
 }
 
@@ -118,12 +127,12 @@ static int punch_locked(struct file *f, uint64_t off, uint64_t len, bool *became
          !err && page <= last && next_punch(f, page, last, &first, &until); page = until + 1) {
         struct room room = {0};
         uint64_t from = MAX(off, first * PAGE), to = MIN(off + len, (until + 1) * PAGE);
-        err = change_make_room(f, first, until, &room);
+        err = change_make_records(f, first, until, &room);
         if (!err) {
             *became |= store_mark_dirty(f) || store_pass_flushed(f);
             err = punch_pages(f, from, to - from, &room);
         }
-        space_return(room.bytes, room.chunks);
+        space_return(0, room.chunks);
     }
     if (!err)
         change_wrote(f, 0);

@@ -83,7 +83,7 @@ void store_info(struct file *f, struct file_info *out)
         .base_known = c->flags & CORE_BASE,
         .base_end = c->base_end,
         .cut = c->cut,
-        .dirty_bytes = f->rec->dirty * PAGE + f->pass.counted,
+        .dirty_bytes = f->rec->dirty * PAGE + (c->flags & CORE_DELETED ? 0 : f->pass.counted),
         .change = f->change,
         .dirty = is_dirty(f) && !store_pass_flushed(f),
         .claimed = c->flags & CORE_CLAIMED,
@@ -111,11 +111,13 @@ int store_not_again(struct file *f)
 void store_set_deleted(struct file *f)
 {
     lock_take(&f->lock);
+    bool was = core(f)->flags & CORE_DELETED;
     core_change(f->rec)->flags |= CORE_DELETED;
     store_commit(f);
     pages_clean_all(f);
     pages_settle_all(f, false);
-    store_pass_uncount(f);
+    if (!was)
+        store_pass_deleted(f);
     f->change++;
     /* It has no name any more: if it comes back after a power loss it is named, and nothing is done */
     (void)store_uncover(f);
@@ -151,6 +153,7 @@ static int be_born_again(struct file *f)
     f->change++;
     if (err)
         return err;
+    store_pass_uncount(f);
     struct file_core *c = core_change(f->rec);
     c->flags &= CORE_CLAIMED;
     c->size = c->base_end = 0;

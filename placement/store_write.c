@@ -118,33 +118,38 @@ int store_write_within(struct file *f, const void *buf, size_t len, uint64_t off
 
 /* Beside writers that the kernel serves, who may move the end at any time: the file system's own
  * append.  Where it went is known only if nobody else appended. */
-static int append_pass(struct file *f, const void *buf, size_t len, uint64_t *off_out)
+static int append_pass(struct file *f, const void *buf, size_t len, size_t *done, uint64_t *off_out)
 {
     int fd, err = datafile_get(f, true, &fd); /* in use: the file does not become clean meanwhile */
     if (err)
         return err;
     lock_drop(&f->lock);
-    err = datafile_append(f, buf, len);
+    err = datafile_append(f, buf, len, done);
     lock_take(&f->lock);
     datafile_put(f);
     store_pass_look(f);
-    *off_out = core(f)->size - MIN((uint64_t)len, core(f)->size);
+    *off_out = core(f)->size - MIN((uint64_t)*done, core(f)->size);
     return err;
 }
 
-int store_append(struct file *f, const void *buf, size_t len, uint64_t *off_out, uint64_t *fill_off)
+int store_append(struct file *f, const void *buf, size_t len, size_t *done, uint64_t *off_out,
+                 uint64_t *fill_off)
 {
     struct range_op op;
     bool became = false;
+    *done = 0;
     lock_take(&f->lock);
     store_pass_look(f);
     change_begin_at_end(f, &op);
     *off_out = core(f)->size;
     int err = check_length(*off_out, len);
-    if (!err && len && is_pass(f))
-        err = append_pass(f, buf, len, off_out), became = true;
-    else if (!err && len)
+    if (!err && len && is_pass(f)) {
+        err = append_pass(f, buf, len, done, off_out);
+        became = true;
+    } else if (!err && len) {
         err = write_locked(f, buf, len, *off_out, fill_off, &became);
+        *done = err ? 0 : len;
+    }
     range_end(f, &op);
     lock_drop(&f->lock);
     store_tell_dirty(f, became);

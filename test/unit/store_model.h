@@ -304,13 +304,13 @@ static inline void do_write(struct model *m, struct rnd *r)
 static inline void do_append(struct model *m, struct rnd *r)
 {
     static uint8_t buf[200000];
-    size_t len = some_length(r);
+    size_t len = some_length(r), done;
     uint64_t off, fill;
     if (m->size + len > FILE_MAX)
         return;
     put_pattern(buf, len, m->size, next(r));
     int err;
-    while ((err = store_append(m->f, buf, len, &off, &fill)))
+    while ((err = store_append(m->f, buf, len, &done, &off, &fill)))
         if (err == -ENODATA)
             fill_from_pfs(m, fill);
         else if (err == -ENOSPC && m->meanwhile)

@@ -211,6 +211,7 @@ static struct file *half_truncated_file(void)
 static int lengthen(struct file *f, int how)
 {
     uint64_t fill, off;
+    size_t done;
     switch (how) {
     case 0:
         return store_truncate(f, SIZE, &fill);
@@ -219,7 +220,7 @@ static int lengthen(struct file *f, int how)
     case 2:
         return store_write(f, "x", 1, SIZE - 1, &fill);
     default:
-        return store_append(f, "x", 1, &off, &fill);
+        return store_append(f, "x", 1, &done, &off, &fill);
     }
 }
 

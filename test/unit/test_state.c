@@ -39,7 +39,7 @@ static void teardown_state(void)
 static void slots(enum slab_kind kind, uint32_t n)
 {
     while (!state_reserve(kind, n))
-        ck_assert_int_eq(state_grow(kind, SLAB_MIN_SIZE), 0);
+        ck_assert_int_eq(state_grow(kind, 1, SLAB_MIN_SIZE), 0);
 }
 
 /* ---- indexes ---- */

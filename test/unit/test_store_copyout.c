@@ -362,6 +362,57 @@ START_TEST(a_dirty_file_keeps_its_claim)
 }
 END_TEST
 
+/* The hash goes to other nodes with the bytes.  how: what makes the file longer. */
+static void hash_is_of_the_bytes(uint64_t size, uint64_t longer, void (*how)(struct file *f))
+{
+    static uint8_t data[64 * KIB], buf[64 * KIB];
+    struct file *f = get_file(1, "x");
+    struct version v = version_n(size, 3), w = version_n(longer, 9);
+    struct snapshot *s;
+    uint64_t hash;
+    size_t len;
+    put_pattern(data, sizeof(data), 0, 1);
+    ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
+    ck_assert_int_eq(store_set_claim(f, 1, 1, &v), 0);
+    ck_assert_int_eq(fill_chunk(f, 0, &v, data, true), 0);
+    how(f);
+    ck_assert_uint_eq(info_of(f).size, longer);
+    uint64_t change = info_of(f).change;
+    ck_assert_int_eq(store_flush_begins(f), 0);
+    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
+    store_snapshot_done(s, true);
+    ck_assert(store_flushed(f, &w, change, NULL));
+    ck_assert(store_clear_claim(f, &w));
+    ck_assert_int_eq(store_get_chunk(f, 0, &w, buf, &len, &hash), 0);
+    ck_assert_uint_eq(len, MIN(longer, sizeof(buf)));
+    ck_assert_uint_eq(hash, XXH3_64bits(buf, len));
+    file_put(f);
+}
+
+static void cut_longer(struct file *f)
+{
+    uint64_t fill;
+    ck_assert_int_eq(store_truncate(f, 6000, &fill), 0);
+}
+
+static void write_behind(struct file *f)
+{
+    uint8_t page[4096] = {1};
+    write_ok(f, page, sizeof(page), 64 * KIB);
+}
+
+START_TEST(a_chunk_that_was_made_longer_has_another_hash)
+{
+    hash_is_of_the_bytes(5000, 6000, cut_longer);
+}
+END_TEST
+
+START_TEST(a_chunk_behind_which_was_written_has_another_hash)
+{
+    hash_is_of_the_bytes(64 * KIB - 100, 64 * KIB + 4096, write_behind);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("copy-out");
@@ -378,5 +429,7 @@ int main(void)
     tcase_add_test(t, times_set_by_the_application_last_until_the_next_write);
     tcase_add_test(t, flush_is_told_once_when_a_file_becomes_dirty);
     tcase_add_test(t, a_dirty_file_keeps_its_claim);
+    tcase_add_test(t, a_chunk_that_was_made_longer_has_another_hash);
+    tcase_add_test(t, a_chunk_behind_which_was_written_has_another_hash);
     return run_case("store_copyout", t);
 }

@@ -176,7 +176,8 @@ static void expect_extend(struct content *c)
 static void act_append(struct file *f)
 {
     uint64_t off, fill;
-    store_append(f, world->after.bytes + 200000, 7000, &off, &fill);
+    size_t done;
+    store_append(f, world->after.bytes + 200000, 7000, &done, &off, &fill);
 }
 static void expect_append(struct content *c)
 {
