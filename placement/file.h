@@ -43,11 +43,10 @@ struct file {
     struct file_record *rec; /* never NULL: made by file_get */
     int data_fd; /* store's data file, -1 = not open; this and the next five: placement/datafile.c's
                     lock */
-    unsigned data_users;                 /* calls that use data_fd now */
-    unsigned data_replaced;              /* times that another data file took its place */
-    struct file *idle_next, **idle_prev; /* its list of open ones that nobody uses now */
-    bool data_pinned; /* store_data_fd counts as a user until the last unpin (f->lock) */
-    bool going;       /* the last put is under way (table's lock) */
+    unsigned data_users;                       /* calls that use data_fd now */
+    unsigned data_replaced;                    /* times that another data file took its place */
+    struct file *idle_next, **idle_prev;       /* its list of open ones that nobody uses now */
+    bool going;                                /* the last put is under way (table's lock) */
     struct file *removed_next, **removed_prev; /* remover.c's list of those that are going */
     unsigned held;        /* store_hold's: nothing of it is evicted (f->lock) */
     struct range_op *ops; /* placement/range.h */

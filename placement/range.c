@@ -75,11 +75,3 @@ struct range_op *range_find_pin(struct file *f, uint64_t first, uint64_t last)
             return o;
     return NULL;
 }
-
-bool range_pinned(const struct file *f)
-{
-    for (const struct range_op *o = f->ops; o; o = o->next)
-        if (o->kind == RANGE_PIN)
-            return true;
-    return false;
-}

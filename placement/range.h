@@ -39,6 +39,5 @@ bool range_busy(const struct file *f, uint64_t first, uint64_t last);
 bool range_changing(const struct file *f, uint64_t page, uint64_t *until);
 /* A pin with exactly these pages; NULL. */
 struct range_op *range_find_pin(struct file *f, uint64_t first, uint64_t last);
-bool range_pinned(const struct file *f);
 
 #endif

@@ -123,8 +123,6 @@ int store_pread(struct file *f, void *buf, size_t len, uint64_t off);
  * EFAULT, and everybody else is killed. */
 void *store_view(struct file *f, size_t len, uint64_t off);
 void store_unview(void *view, size_t len);
-/* The data file's descriptor (for splice), valid while pinned. -errno */
-int store_data_fd(struct file *f);
 /* Is the whole file here, clean, in version *v?  Then nothing of it is evicted until store_unhold
  * with the same *bytes.  False also if too much of the cache is held already.  A newer version
  * still takes its place: look at the base when it matters. */

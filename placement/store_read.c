@@ -113,21 +113,14 @@ size_t store_pin(struct file *f, uint64_t off, size_t len)
 
 void store_unpin(struct file *f, uint64_t off, size_t pinned_len)
 {
-    bool put_data = false;
     lock_take(&f->lock);
     struct range_op *op = range_find_pin(f, page_of(off), last_page(off, pinned_len));
     if (!op)
         die("store_unpin: these bytes are not pinned");
     range_end(f, op);
-    if (f->data_pinned && !range_pinned(f)) {
-        f->data_pinned = false;
-        put_data = true;
-    }
     pthread_cond_broadcast(&f->changed);
     lock_drop(&f->lock);
     free(op);
-    if (put_data)
-        datafile_put(f);
 }
 
 /* What a write that failed has left is nobody's.  Pages that are pinned change only by who writes
@@ -156,22 +149,6 @@ void *store_view(struct file *f, size_t len, uint64_t off)
 void store_unview(void *view, size_t len)
 {
     munmap(view, len);
-}
-
-int store_data_fd(struct file *f)
-{
-    int fd, err = clear_pages(f);
-    if (!err)
-        err = datafile_get(f, true, &fd);
-    if (err)
-        return err;
-    lock_take(&f->lock);
-    bool extra = f->data_pinned; /* one user stands for all pins */
-    f->data_pinned = true;
-    lock_drop(&f->lock);
-    if (extra)
-        datafile_put(f);
-    return fd;
 }
 
 /* ---- whole files, held ---- */

@@ -392,7 +392,6 @@ START_TEST(what_a_failed_write_left_is_never_shown)
     ck_assert_uint_eq(info_of(f).size, CHUNK);
     ck_assert_uint_eq(store_pin(f, 0, CHUNK), CHUNK);
     ck_assert_int_eq(store_pread(f, got, CHUNK, 0), -EIO);
-    ck_assert_int_eq(store_data_fd(f), -EIO);
     store_unpin(f, 0, CHUNK);
     ck_assert_int_eq(store_pass_open(f, false, &fd, &life), -EIO);
 
