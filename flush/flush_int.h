@@ -92,6 +92,7 @@ void queue_add(struct file *f);
 void queue_dirtied(struct file *f);
 /* Its claim was made void, or it is and the file was closed: it is due at once.  Any thread, as queue_add. */
 void queue_forgotten(struct file *f);
+void queue_deleted(struct file *f); /* nothing of it is flushed any more */
 /* A referenced list of all files that are dirty, and *n; the caller puts them and frees it. */
 struct file **queue_files(size_t *n);
 

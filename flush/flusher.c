@@ -106,6 +106,7 @@ static void set_up(const struct flush_config *c)
 static void be_called(void)
 {
     store_on_dirty(queue_dirtied);
+    store_on_deleted(queue_deleted);
     claim_on_forgotten(queue_forgotten);
     store_on_unsynced(names_changed);
     store_dirty_high(flush.config.dirty_high);
@@ -160,6 +161,7 @@ static void drop_lists(void)
 void flush_stop(void)
 {
     store_on_dirty(NULL);
+    store_on_deleted(NULL);
     claim_on_forgotten(NULL);
     store_on_unsynced(NULL);
     data_on_write(NULL, NULL);

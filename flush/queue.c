@@ -182,6 +182,25 @@ void queue_forgotten(struct file *f)
     bell_ring(); /* also a pass that waits for a lull */
 }
 
+/* It need not wait for its turn for it to be seen that it has nothing: until then its object, its
+ * record and its room are taken, and of temporary files there may be thousands before the next lull. */
+void queue_deleted(struct file *f)
+{
+    lock_take(&flush.lock);
+    bool waits = f->flush_list && f->flush_list != &flush.running && !f->forgotten;
+    if (waits) {
+        queue_remove(f);
+        f->flush_queued = false;
+        flush.progress++;
+        pthread_cond_broadcast(&flush.ended);
+    }
+    lock_drop(&flush.lock);
+    if (!waits)
+        return;
+    names_changed();
+    file_put(f);
+}
+
 enum flush_policy flush_policy_of(struct file *f)
 {
     lock_take(&flush.lock);

@@ -31,7 +31,8 @@ static void init(void)
 /* Nobody else has the file: this stays as it is. */
 static uint64_t bytes_of(const struct file *f)
 {
-    return MAX(core(f)->size, (uint64_t)f->rec->valid * PAGE);
+    uint64_t pages = (core(f)->size + PAGE - 1) / PAGE;
+    return MAX(pages, (uint64_t)f->rec->valid) * PAGE;
 }
 
 /* ---- the list, with the lock ---- */

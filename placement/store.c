@@ -206,6 +206,11 @@ void store_on_dirty(void (*fn)(struct file *f))
     store.on_dirty = fn;
 }
 
+void store_on_deleted(void (*fn)(struct file *f))
+{
+    store.on_deleted = fn;
+}
+
 void store_on_unsynced(void (*fn)(void))
 {
     store.on_unsynced = fn;

@@ -276,6 +276,8 @@ int store_each_claimed(int (*cb)(void *arg, struct file *f), void *arg);
 /* flush registers: called when a file becomes dirty (no lock held by the caller's module other than
  * none). */
 void store_on_dirty(void (*fn)(struct file *f));
+/* ... and when nothing of it is to be flushed any more (store_set_deleted), no lock held. */
+void store_on_deleted(void (*fn)(struct file *f));
 /* ... and when one that was fsynced, or may have been, changes for the first time since.  With
  * f->lock: fn takes leaf locks only. */
 void store_on_unsynced(void (*fn)(void));

@@ -10,6 +10,7 @@
 struct store {
     struct cachedir dir;
     void (*on_dirty)(struct file *f);
+    void (*on_deleted)(struct file *f);
     void (*on_unsynced)(void);
     bool open;
     bool lost_power; /* since the last daemon */
@@ -114,6 +115,10 @@ void store_pass_peek(struct file *f);
 void store_pass_uncount(struct file *f);
 void store_pass_deleted(struct file *f); /* from now on nothing of it is dirty */
 bool store_pass_flushed(const struct file *f); /* as far as the last sample tells, the PFS has it */
+
+/* ---- store_pass_watch.c ---- */
+/* Without f->lock.  It is deleted: not sampled any more, unless somebody can write it. */
+void store_pass_not_watched(struct file *f);
 
 /* ---- store_pass.c ---- */
 bool store_pass_holds(struct file *f); /* has anybody a descriptor or a mapping? */

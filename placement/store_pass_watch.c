@@ -77,6 +77,15 @@ bool pass_unwatch(struct file *f)
     return over;
 }
 
+void store_pass_not_watched(struct file *f)
+{
+    lock_take(&f->lock);
+    bool over = is_over(f);
+    lock_drop(&f->lock);
+    if (over)
+        (void)pass_unwatch(f);
+}
+
 void store_on_pass(void (*wake)(void), void (*changed)(struct file *f))
 {
     lock_take(&watch.lock);

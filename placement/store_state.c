@@ -122,6 +122,9 @@ void store_set_deleted(struct file *f)
     /* It has no name any more: if it comes back after a power loss it is named, and nothing is done */
     (void)store_uncover(f);
     lock_drop(&f->lock);
+    store_pass_not_watched(f);
+    if (store.on_deleted)
+        store.on_deleted(f);
 }
 
 void store_set_policy(struct file *f, uint8_t policy)

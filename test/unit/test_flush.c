@@ -2,6 +2,8 @@
  * for it. */
 #include "flush_env.h"
 
+#include "placement/claim.h"
+
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -45,6 +47,29 @@ START_TEST(writing_gives_the_mtime)
     int64_t mtime = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
     ck_assert(mtime >= before - 20000000 && mtime <= after); /* the write's, not the flush's */
     shut(f);
+}
+END_TEST
+
+static uint64_t files_in_store(void)
+{
+    struct store_usage u;
+    store_usage(&u);
+    return u.files;
+}
+
+/* Thousands of temporary files may come and go before the next lull. */
+START_TEST(a_removed_file_does_not_wait_for_a_lull)
+{
+    start(NO_LULL);
+    struct file *f = env_create("f", 0644);
+    env_write(f, "abc", 3, 0);
+    ck_assert_uint_eq(pending(), 1);
+    ck_assert_int_eq(unlink(env_path("f")), 0);
+    claim_unlinked(f);
+    ck_assert_uint_eq(pending(), 0);
+    shut(f);
+    ck_assert_uint_eq(files_in_store(), 0);
+    ck_assert_uint_eq(counted(flushed_files), 0);
 }
 END_TEST
 
@@ -241,6 +266,7 @@ int main(void)
     tcase_set_timeout(t, 100);
     tcase_add_test(t, a_dirty_file_is_flushed_in_the_lull);
     tcase_add_test(t, writing_gives_the_mtime);
+    tcase_add_test(t, a_removed_file_does_not_wait_for_a_lull);
     tcase_add_test(t, activity_holds_the_flush);
     tcase_add_test(t, metadata_is_no_activity);
     tcase_add_test(t, without_an_interval_it_is_flushed_at_once);
