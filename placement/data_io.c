@@ -259,12 +259,23 @@ static int seek_all_data(uint64_t size, uint64_t off, bool hole, uint64_t *out)
     return 0;
 }
 
+/* The PFS does not have what was written here: it is claimed, or was removed before it was flushed.
+ * The claim of a removed file goes back, but nothing of it leaves the store while it is open. */
+static bool only_here(struct file *f, enum where w)
+{
+    struct file_info info;
+    if (w != WHERE_PFS)
+        return w == WHERE_HERE;
+    store_info(f, &info);
+    return info.deleted;
+}
+
 int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out)
 {
     uint64_t node;
     struct location at;
     enum where w = data_where(h, &node);
-    if (w == WHERE_HERE)
+    if (only_here(h->f, w))
         return store_seek(h->f, off, hole, out);
     if (w == WHERE_NODE) { /* another open of this node may have changed the size there */
         int err = data_relocate(h);

@@ -89,6 +89,7 @@ struct file_info {
     bool flushing;  /* a flush has begun to change the PFS file and did not end: its version differs
                        by our own doing */
     uint8_t policy; /* store_set_policy, by this daemon or the one before; 0: nothing was said */
+    bool deleted;   /* store_set_deleted: what was not flushed is never on the PFS */
     bool leaving;   /* store_set_leaving, by this daemon or the one before */
     bool loss_told; /* a power loss before this start took something of it, and the log says so */
 };

@@ -94,6 +94,7 @@ void store_info(struct file *f, struct file_info *out)
         .racy = c->flags & CORE_RACY,
         .flushing = c->flags & CORE_FLUSHING,
         .policy = f->rec->policy,
+        .deleted = c->flags & CORE_DELETED,
         .leaving = f->rec->leaving,
         .loss_told = f->rec->loss_told,
     };
