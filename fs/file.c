@@ -194,7 +194,7 @@ static int open_data(struct request *r, struct inode *i, const struct statx *stx
     if (!err)
         err = data_open(f, writes(flags), trunc, stx, looked_ms, &data);
     if (err) {
-        pfs_release(f);
+        data_release(f);
         return err;
     }
     return new_handle(i, data, flags, stx->stx_mode, created, fi, out);
@@ -229,7 +229,7 @@ static int open_inode(struct request *r, struct inode *i, int flags, struct fuse
     if (err == -ESTALE && !attr_stat(i, &stx))
         err = pfs_open_file(f, i->node, writes(flags), request_cred(r), &stx);
     if (!err && !stx.stx_nlink && !i->gone) { /* another node removed it: the kernel looks again */
-        pfs_release(f);
+        data_release(f);
         err = -ESTALE;
     }
     if (!err)
@@ -312,7 +312,7 @@ static void close_taken(struct handle *h)
         lock_drop_owner(h->inode->fid, false, h->lockers[n], NULL, NULL);
     free(h->lockers);
     data_close(h->data);
-    pfs_release(f);
+    data_release(f);
     drop_unlinked(f);
     claim_closed(f);
     file_put(f);

@@ -111,7 +111,7 @@ int known_open(struct inode *i, struct file *f, struct data_handle **out)
     pfs_open_known(f); /* first: a descriptor that is there stays */
     int err = data_open_known(f, &k, i->fixed, out);
     if (err)
-        pfs_release(f);
+        data_release(f);
     return err ? -EAGAIN : 0;
 }
 

@@ -31,7 +31,7 @@ static bool has_a_name(struct file *f)
 
 /* The last name of a regular file is gone: nothing of it is flushed any more.  What is ours and
  * open stays readable and writable (the store sees to that) until the last close; what is open and
- * another node's stays as it is.  True: it is open here. */
+ * another node's stays as it is (data_removed).  True: it is open here. */
 static bool file_gone(struct file *f, bool ours)
 {
     if (ours && has_a_name(f)) {
@@ -87,27 +87,28 @@ static bool name_gone(struct inode *dir, const char *name, const struct statx *w
 /* What is known of a file whose name goes, by name_gone, which comes next. */
 struct going {
     bool ours;
-    struct file *f; /* referenced; NULL: no data of it is here */
+    bool tell;         /* another node may have its claim, and is to be told */
+    struct file *f;    /* referenced; NULL: no data of it is here */
+    struct file *open; /* referenced, to be told with tell: it is open here */
 };
 
 static struct going going_of(const struct statx *was)
 {
     struct file *f = S_ISREG(was->stx_mode) ? file_find(fid_of(was)) : NULL;
-    return (struct going){is_ours(was), f};
+    return (struct going){.ours = is_ours(was), .f = f};
 }
 
-/* True: if another node has its claim, that one is to be told.  Not while the file is open here: the
- * claimant would drop what is still read. */
-static bool data_gone(struct going *g, bool last)
+static void data_gone(struct going *g, bool last)
 {
     bool open = last && g->f && file_gone(g->f, g->ours);
+    g->tell = last && !g->ours;
+    g->open = g->tell && open ? file_ref(g->f) : NULL;
     if (g->f)
         file_put_removed(g->f);
-    return last && !g->ours && !open;
 }
 
 /* A claimant elsewhere learns that its file has another path, or none (NULL).  Best effort: its
- * flush finds out by itself. */
+ * flush finds out by itself, if it has a descriptor. */
 static void tell_claimant(const struct statx *stx, const char *path)
 {
     struct location loc;
@@ -116,6 +117,16 @@ static void tell_claimant(const struct statx *stx, const char *path)
         return;
     if (!claim_where(fid, &loc) && loc.where == WHERE_NODE)
         claim_named(fid, loc.node, path);
+}
+
+static void tell_gone(struct going *g, const struct statx *was)
+{
+    if (g->open) {
+        data_removed(g->open);
+        file_put_removed(g->open);
+    } else if (g->tell) {
+        tell_claimant(was, NULL);
+    }
 }
 
 /* A file that lost one of several names: the same data under a new ctime, seen by another name that
@@ -154,7 +165,7 @@ static void unlink_fn(struct request *r)
     struct file *held = last && g.f && pfs_hold_number(g.f) ? file_ref(g.f) : NULL;
     if (held || fd >= 0)
         unlinked(r);
-    bool tell = data_gone(&g, last);
+    data_gone(&g, last);
     other_names_same(&was);
     unlinked(r);
     if (held) {
@@ -162,8 +173,7 @@ static void unlink_fn(struct request *r)
         file_put_removed(held);
     }
     pfs_unlink_done(fd);
-    if (tell)
-        tell_claimant(&was, NULL);
+    tell_gone(&g, &was);
     request_done(r);
 }
 
@@ -320,10 +330,11 @@ static void moved_is_same(const struct side *was, const struct side *now)
 static void moved(struct request *r, const struct side *from, const struct side *to, bool exchange)
 {
     char *from_path = side_path(from), *to_path = side_path(to);
-    bool replaced = to->there && !exchange, tell = false;
+    bool replaced = to->there && !exchange;
+    struct going g = {0};
     if (replaced) {
-        struct going g = going_of(&to->was);
-        tell = data_gone(&g, name_gone(to->dir, to->name, &to->was));
+        g = going_of(&to->was);
+        data_gone(&g, name_gone(to->dir, to->name, &to->was));
     }
     tree_follows(from, to, exchange);
     paths_follow(from, to, from_path, to_path, exchange);
@@ -335,8 +346,9 @@ static void moved(struct request *r, const struct side *from, const struct side 
     if (request_take(r))
         fuse_reply_err(r->req, 0);
     tell_claimant(&from->was, to_path);
-    if (exchange || tell)
-        tell_claimant(&to->was, exchange ? from_path : NULL);
+    if (exchange)
+        tell_claimant(&to->was, from_path);
+    tell_gone(&g, &to->was);
     free(from_path);
     free(to_path);
     request_done(r);

@@ -315,10 +315,12 @@ void claim_give_back(struct file *f)
     lock_drop(&f->claim_lock);
     if (!given)
         return;
-    if (file_unlinked(f))
+    if (file_unlinked(f)) {
         claim_tell_free(f->fid, inc, number, &removed);
-    else
+        pfs_drop(f); /* unless it is open; kept for a flush that does not come */
+    } else {
         claim_tell_free(f->fid, inc, number, info.base_known ? &info.base : NULL);
+    }
     file_put(f); /* the claim's own reference: the caller has another one */
 }
 

@@ -68,6 +68,11 @@ struct data_known data_known(const struct version *seen, const struct location *
 int data_open_known(struct file *f, const struct data_known *k, bool fixed,
                     struct data_handle **out);
 void data_close(struct data_handle *h); /* blocking: may give the claim back */
+/* This node has removed the file's last name.  A claimant elsewhere is told, so that it flushes nothing
+ * of it any more; while it is open here it stays as it is there.  Blocking, best effort. */
+void data_removed(struct file *f);
+/* pfs_release, after data_close if there was a handle: with the last one that ends. */
+void data_release(struct file *f);
 /* Asks the home again (lock granted, ESTALE).  *changed: the kernel's cached pages may be stale. */
 int data_revalidate(struct data_handle *h, bool *changed);
 void data_tag(struct data_handle *h, struct data_tag *out);

@@ -1,5 +1,5 @@
-/* data_int.h - what data.c (open, close, what is known), data_where.c (where the bytes are) and
- * data_io.c (reading and changing them) share. */
+/* data_int.h - what data.c (open, close, what is known), data_where.c (where the bytes are),
+ * data_io.c (reading and changing them) and data_removed.c (files without a name) share. */
 #ifndef EDDY_PLACEMENT_DATA_INT_H
 #define EDDY_PLACEMENT_DATA_INT_H
 
@@ -21,6 +21,9 @@ int data_relocate(struct data_handle *h);
 /* The claimant's word, with bytes that it sent, or after a change that this handle made there. */
 void data_heard(struct data_handle *h, uint64_t node, const struct carry_result *r,
                 bool own_change);
+/* An open of this node is counted at the claimant, under a number; and is not any more. */
+int data_pin(struct file *f, uint64_t node, uint64_t number);
+void data_unpin(struct file *f, uint64_t node, uint64_t number);
 void data_pause(struct data_handle *h, unsigned ms); /* or until the location was asked for again */
 /* The handle's read-ahead, made when it is first needed. */
 struct stream *data_stream(struct data_handle *h);

@@ -235,23 +235,28 @@ int data_locate_known(struct data_handle *h, const struct data_known *k, bool fi
 
 /* ---- writers ---- */
 
-static int pin(struct data_handle *h, uint64_t node)
+int data_pin(struct file *f, uint64_t node, uint64_t number)
 {
     struct carry_result r;
-    if (!h->pin_number)
-        h->pin_number = random_u64() | 1;
-    return carry_write(node, h->f, CARRY_PIN_WRITER, NULL, 0, h->pin_number, 0, 0, &r);
+    return carry_write(node, f, CARRY_PIN_WRITER, NULL, 0, number, 0, 0, &r);
 }
 
 /* A pin that stays costs the claimant only speed, until this node leaves the view. */
-static void unpin(struct data_handle *h, uint64_t node)
+void data_unpin(struct file *f, uint64_t node, uint64_t number)
 {
     int err = -EAGAIN;
     for (unsigned i = 0; i < UNPINS && err == -EAGAIN; i++)
-        err = carry_write(node, h->f, CARRY_UNPIN_WRITER, NULL, 0, h->pin_number, 0, 0, NULL);
+        err = carry_write(node, f, CARRY_UNPIN_WRITER, NULL, 0, number, 0, 0, NULL);
     if (err && err != -ENOENT)
         log_debug("node %s was not told that a writer closed: %s", members_name(node),
                   strerror(-err));
+}
+
+static int pin(struct data_handle *h, uint64_t node)
+{
+    if (!h->pin_number)
+        h->pin_number = random_u64() | 1;
+    return data_pin(h->f, node, h->pin_number);
 }
 
 void data_move_writer(struct data_handle *h, const struct location *at)
@@ -267,7 +272,7 @@ void data_move_writer(struct data_handle *h, const struct location *at)
     if (counted)
         claim_close_writer(h->f);
     if (pinned && pinned != now)
-        unpin(h, pinned);
+        data_unpin(h->f, pinned, h->pin_number);
 }
 
 /* One try: the claim for this node, or a pin at who has it.  -ENOENT, -EAGAIN: that one gave it

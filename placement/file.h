@@ -86,6 +86,9 @@ struct file {
     uint64_t number_inc, number; /* request number of the claim (also in the record) */
     unsigned writers;      /* opens for writing on this node, plus carried writes in progress */
     uint64_t last_carried; /* goes up with each write carried here from another node */
+    /* f->lock: the claimant at another node that keeps it as long as it is open here, and the number
+     * of the pin there (data_removed.c); 0: none */
+    uint64_t keeper, keeper_pin;
 
     /* ---- PFS part (f->lock) ---- */
     char *path; /* relative to the root, a hint; the record has it too */

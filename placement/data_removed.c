@@ -1,0 +1,85 @@
+/* data_removed.c - a file whose last name this node has removed, while another node has its claim.
+ *
+ * The claimant is told at once: it may have no descriptor of it (the last flush has dropped that), and
+ * what is carried there from now on would make dirty what no path leads to any more.  But what it is told
+ * to be gone it drops when nobody writes it.  So while the file is open here, if only for reading, it is
+ * pinned there first: it stays as it is until the last close here, or until this node leaves the view.
+ */
+#include "placement/data_int.h"
+
+#include "placement/pfs_data.h"
+
+/* Another node may have given it a name between the PFS's look and the removal. */
+static bool has_a_name(struct file *f)
+{
+    struct statx stx;
+    return !pfs_file_stat(f, &stx) && stx.stx_nlink > 0;
+}
+
+/* True: the last close unpins it.  Else it is closed already, or a pin is there. */
+static bool keep(struct file *f, uint64_t node, uint64_t number)
+{
+    lock_take(&f->lock);
+    bool keeps = f->opens > 0 && !f->keeper;
+    if (keeps) {
+        f->keeper = node;
+        f->keeper_pin = number;
+    }
+    lock_drop(&f->lock);
+    return keeps;
+}
+
+static void tell_keeper(struct file *f, uint64_t node)
+{
+    uint64_t number = random_u64() | 1;
+    bool pinned = !data_pin(f, node, number);
+    claim_named(f->fid, node, NULL);
+    if (pinned && !keep(f, node, number))
+        data_unpin(f, node, number);
+}
+
+/* As long as the claimant has it no other file may have its inode's number. */
+void data_removed(struct file *f)
+{
+    struct location at;
+    if (claim_where(f->fid, &at) || at.where != WHERE_NODE)
+        return;
+    bool held = pfs_hold_number(f);
+    if (has_a_name(f)) {
+        lock_take(&f->lock);
+        f->unlinked = false;
+        lock_drop(&f->lock);
+    } else {
+        tell_keeper(f, at.node);
+    }
+    if (held)
+        pfs_unhold_number(f);
+}
+
+static bool is_kept(struct file *f)
+{
+    lock_take(&f->lock);
+    bool kept = f->keeper;
+    lock_drop(&f->lock);
+    return kept;
+}
+
+static void end_of_keeping(struct file *f)
+{
+    lock_take(&f->lock);
+    uint64_t node = f->opens ? 0 : f->keeper, number = f->keeper_pin;
+    if (node)
+        f->keeper = 0;
+    lock_drop(&f->lock);
+    if (node)
+        data_unpin(f, node, number);
+}
+
+void data_release(struct file *f)
+{
+    bool held = is_kept(f) && pfs_hold_number(f);
+    pfs_release(f);
+    end_of_keeping(f);
+    if (held)
+        pfs_unhold_number(f);
+}
