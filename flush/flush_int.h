@@ -92,7 +92,8 @@ void queue_add(struct file *f);
 void queue_dirtied(struct file *f);
 /* Its claim was made void, or it is and the file was closed: it is due at once.  Any thread, as queue_add. */
 void queue_forgotten(struct file *f);
-void queue_deleted(struct file *f); /* nothing of it is flushed any more */
+/* Nothing of it is flushed any more (store_on_deleted). */
+void queue_deleted(struct file *f);
 /* A referenced list of all files that are dirty, and *n; the caller puts them and frees it. */
 struct file **queue_files(size_t *n);
 

@@ -21,20 +21,14 @@
 
 /* ---- what goes ---- */
 
-/* Another node may have linked the file between the PFS's stat and its unlink: unflushed data is
- * not given up for that. */
-static bool has_a_name(struct file *f)
-{
-    struct statx stx;
-    return !pfs_file_stat(f, &stx) && stx.stx_nlink > 0;
-}
-
 /* The last name of a regular file is gone: nothing of it is flushed any more.  What is ours and
  * open stays readable and writable (the store sees to that) until the last close; what is open and
  * another node's stays as it is (data_removed).  True: it is open here. */
 static bool file_gone(struct file *f, bool ours)
 {
-    if (ours && has_a_name(f)) {
+    /* Another node may have linked it between the PFS's stat and its unlink: unflushed data is not
+     * given up for that. */
+    if (ours && pfs_has_a_name(f)) {
         store_set_leaving(f->fid, false);
         return false;
     }

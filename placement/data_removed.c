@@ -9,13 +9,6 @@
 
 #include "placement/pfs_data.h"
 
-/* Another node may have given it a name between the PFS's look and the removal. */
-static bool has_a_name(struct file *f)
-{
-    struct statx stx;
-    return !pfs_file_stat(f, &stx) && stx.stx_nlink > 0;
-}
-
 /* True: the last close unpins it.  Else it is closed already, or a pin is there. */
 static bool keep(struct file *f, uint64_t node, uint64_t number)
 {
@@ -45,7 +38,7 @@ void data_removed(struct file *f)
     if (claim_where(f->fid, &at) || at.where != WHERE_NODE)
         return;
     bool held = pfs_hold_number(f);
-    if (has_a_name(f)) {
+    if (pfs_has_a_name(f)) { /* by another node, between the PFS's look and the removal */
         lock_take(&f->lock);
         f->unlinked = false;
         lock_drop(&f->lock);

@@ -37,6 +37,8 @@ void pfs_drop(struct file *f);
 
 /* Fresh attributes by descriptor or path (AT_STATX_FORCE_SYNC). nlink 0 = unlinked. */
 int pfs_file_stat(struct file *f, struct statx *stx);
+/* The same: the PFS says that a name is left. */
+bool pfs_has_a_name(struct file *f);
 
 /* Who has use for a chunk's bytes before the look that proves of which version they are; the buffer is
  * not changed after the call.  NULL: nobody. */

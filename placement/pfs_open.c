@@ -261,3 +261,9 @@ int pfs_file_stat(struct file *f, struct statx *stx)
         note_seen(f, stx);
     return err;
 }
+
+bool pfs_has_a_name(struct file *f)
+{
+    struct statx stx;
+    return !pfs_file_stat(f, &stx) && stx.stx_nlink > 0;
+}
