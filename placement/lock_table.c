@@ -10,11 +10,14 @@ static bool overlap(const struct held_lock *a, const struct held_lock *b)
 
 const struct held_lock *lock_conflict(const struct held_lock *list, const struct held_lock *want)
 {
+    const struct held_lock *first = NULL;
+
     for (; list; list = list->next)
         if (list->kind == want->kind && !same_holder(list, want) && overlap(list, want) &&
-            (list->type == HELD_WRITE || want->type == HELD_WRITE))
-            return list;
-    return NULL;
+            (list->type == HELD_WRITE || want->type == HELD_WRITE) &&
+            (!first || list->start < first->start))
+            first = list;
+    return first;
 }
 
 void lock_add(struct held_lock **list, const struct held_lock *l)

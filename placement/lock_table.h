@@ -48,7 +48,8 @@ static inline bool same_holder(const struct held_lock *a, const struct held_lock
            a->kind == b->kind;
 }
 
-/* The first lock in list that keeps `want` from being granted, or NULL. */
+/* Of the locks in list that keep `want` from being granted the one that begins first, as F_GETLK is
+ * to name it; NULL: none does. */
 const struct held_lock *lock_conflict(const struct held_lock *list, const struct held_lock *want);
 /* Sets or (type HELD_NONE) removes want's range for its holder.  Returns whether anything changed.
  * A request to remove (number not 0) leaves what a later request of the holder has set: it is a

@@ -130,6 +130,8 @@ START_TEST(unlocking_the_middle_leaves_two)
     ck_assert_ptr_nonnull(lock_conflict(list, &none));
     none.start = none.end = 200;
     ck_assert_ptr_nonnull(lock_conflict(list, &none));
+    none.start = 0;
+    ck_assert_uint_eq(lock_conflict(list, &none)->start, 0); /* F_GETLK names the first */
     lock_list_free(&list);
 }
 END_TEST

@@ -20,6 +20,23 @@ def hard_links_are_one_file():
 
 
 @check
+def the_link_count_is_right_at_once():
+    fd = os.open("a", os.O_RDWR | os.O_CREAT, 0o644)
+    for n in range(300):
+        os.write(fd, b"x")
+        os.link("a", "b")
+        assert os.stat("a").st_nlink == 2, n
+        os.unlink("b")
+        assert os.stat("a").st_nlink == os.fstat(fd).st_nlink == 1, n
+        os.link("a", "b")
+        write("c", b"y")
+        os.rename("c", "b")
+        assert os.stat("a").st_nlink == os.fstat(fd).st_nlink == 1, n
+        os.unlink("b")
+    os.close(fd)
+
+
+@check
 def a_descriptor_survives_its_name_while_another_is_left():
     write("a", b"data")
     os.link("a", "b")
