@@ -69,9 +69,7 @@ static bool name_gone(struct inode *dir, const char *name, const struct statx *w
         bool another = inode_lost_name(i, node);
         if (last)
             inode_gone(i);
-        else
-            attr_touched(i); /* before the answer: its link count is another one */
-        if (!last && another && S_ISREG(was->stx_mode))
+        else if (another && S_ISREG(was->stx_mode))
             path_of_another_name(i);
         inode_put(i);
     }

@@ -1,10 +1,11 @@
-/* datafile.c - data files: opened on demand, read and written in full, punched, removed.
+/* datafile.c - data files: opened on demand, read and written in full, punched, removed.  What
+ * passthrough needs of them is in datafile_pass.c.
  *
  * Open descriptors: those in use have data_users > 0; the others are on a list, oldest first, whose
  * length is bounded by a share of RLIMIT_NOFILE.  100,000 dirty files then need no 100,000
  * descriptors.
  */
-#include "placement/datafile.h"
+#include "placement/datafile_int.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,24 +19,13 @@
 #include "placement/fid.h"
 #include "placement/state.h"
 
-/* A new one is called so until it is in place; one at a time, so a death leaves one at most. */
-#define MADE_ANEW "made-anew"
-
-static struct {
-    struct lock lock; /* RANK_LEAF: the list; data_fd, data_users, idle_* of all files */
-    int dirfd;
-    struct file *idle, **idle_last;
-    unsigned nidle, max_idle;
-    struct lock making; /* RANK_LEAF: the name MADE_ANEW */
-} datafiles;
+struct datafiles datafiles;
 
 void datafile_start(int data_dirfd)
 {
     static bool made;
-    if (!made) {
+    if (!made)
         lock_init(&datafiles.lock, RANK_LEAF);
-        lock_init(&datafiles.making, RANK_LEAF);
-    }
     made = true;
     struct rlimit r;
     bool known = !getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur != RLIM_INFINITY;
@@ -55,7 +45,7 @@ static char *put_hex(char *to, uint64_t n, unsigned digits)
 
 /* By hand: each open of a small file makes it some times, and printf costs more than all the rest
  * of that. */
-static void data_name(struct fid fid, char name[40])
+void datafile_name(struct fid fid, char name[DATAFILE_NAME_BYTES])
 {
     char *at = put_hex(name, fid.lo, 2);
     *at++ = '/';
@@ -86,8 +76,7 @@ static void idle_add(struct file *f)
     datafiles.nidle++;
 }
 
-/* Takes the descriptor away from f; to be closed without the lock. */
-static int take_away(struct file *f)
+int datafile_take_away(struct file *f)
 {
     int fd = f->data_fd;
     if (f->idle_prev)
@@ -110,8 +99,8 @@ static void set_made(struct file *f, uint32_t to)
 
 static int open_data(struct file *f, bool make)
 {
-    char name[40];
-    data_name(f->fid, name);
+    char name[DATAFILE_NAME_BYTES];
+    datafile_name(f->fid, name);
     int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0);
     if (make)
         set_made(f, DATA_BEGUN); /* before it is there: see file_put */
@@ -145,7 +134,7 @@ static bool use_open(struct file *f, int *fd)
 static bool close_one_idle(unsigned max)
 {
     lock_take(&datafiles.lock);
-    int fd = datafiles.nidle > max ? take_away(datafiles.idle) : -1;
+    int fd = datafiles.nidle > max ? datafile_take_away(datafiles.idle) : -1;
     lock_drop(&datafiles.lock);
     if (fd >= 0)
         close(fd);
@@ -204,7 +193,7 @@ void datafile_put(struct file *f)
 void datafile_close(struct file *f)
 {
     lock_take(&datafiles.lock);
-    int fd = take_away(f);
+    int fd = datafile_take_away(f);
     lock_drop(&datafiles.lock);
     if (fd >= 0)
         close(fd);
@@ -328,8 +317,8 @@ int datafile_truncate(struct file *f, uint64_t size)
 /* A new file's name must be on disk too. */
 static int sync_name(struct file *f)
 {
-    char name[40];
-    data_name(f->fid, name);
+    char name[DATAFILE_NAME_BYTES];
+    datafile_name(f->fid, name);
     name[2] = 0;
     int fd = openat(datafiles.dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
@@ -354,213 +343,19 @@ int datafile_sync(struct file *f)
     return err;
 }
 
-/* ---- what the kernel serves ---- */
-
-/* By its descriptor if that is open, under the lock that keeps it so: looking two names up costs
- * three times as much, and each sample of a file that the kernel writes begins here. */
-int datafile_stat(struct file *f, struct stat *st)
-{
-    lock_take(&datafiles.lock);
-    bool open = f->data_fd >= 0;
-    int err = open && fstat(f->data_fd, st) < 0 ? -errno : 0;
-    lock_drop(&datafiles.lock);
-    if (open)
-        return err;
-    char name[40];
-    data_name(f->fid, name);
-    return fstatat(datafiles.dirfd, name, st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
-}
-
-int datafile_resize(struct file *f, uint64_t size)
-{
-    struct stat st;
-    int fd, err = datafile_get(f, true, &fd);
-    if (err)
-        return err;
-    if (fstat(fd, &st) < 0 || ((uint64_t)st.st_size != size && ftruncate(fd, (off_t)size) < 0))
-        err = -errno;
-    datafile_put(f);
-    return err;
-}
-
-int datafile_grow(struct file *f, uint64_t size)
-{
-    int fd, err = size ? datafile_get(f, true, &fd) : -EINVAL;
-    if (err)
-        return err;
-    /* atomic beside who appends, as ftruncate is not */
-    if (fallocate(fd, 0, (off_t)size - 1, 1) < 0)
-        err = -errno;
-    datafile_put(f);
-    return err;
-}
-
-/* A writer holds the inode's lock: ext4, btrfs and overlayfs take it for SEEK_DATA, xfs for a
- * read. */
-int datafile_barrier(struct file *f)
-{
-    char byte;
-    int fd, err = datafile_get(f, false, &fd);
-    if (err)
-        return err == -ENOENT ? 0 : err;
-    if (pread(fd, &byte, 1, 0) < 0 || (lseek(fd, 0, SEEK_DATA) < 0 && errno != ENXIO))
-        err = -errno;
-    datafile_put(f);
-    return err;
-}
-
-void datafile_extent(struct file *f, uint64_t off, uint64_t *data, uint64_t *hole)
-{
-    int fd;
-    *data = off;
-    *hole = UINT64_MAX;
-    if (datafile_get(f, false, &fd))
-        return;
-    off_t at = lseek(fd, (off_t)off, SEEK_DATA);
-    off_t end = at < 0 ? -1 : lseek(fd, at, SEEK_HOLE);
-    if (at < 0 && errno == ENXIO) {
-        *data = UINT64_MAX;
-    } else if (end > at) {
-        *data = (uint64_t)at;
-        *hole = (uint64_t)end;
-    }
-    datafile_put(f);
-}
-
-int datafile_append(struct file *f, const void *buf, size_t len, size_t *done)
-{
-    int fd, err = datafile_get(f, true, &fd);
-    *done = 0;
-    if (err)
-        return err;
-    while (*done < len && !err) {
-        struct iovec iov = {(char *)(uintptr_t)buf + *done, len - *done};
-        ssize_t n = pwritev2(fd, &iov, 1, 0, RWF_APPEND);
-        if (n > 0)
-            *done += (size_t)n;
-        else if (!n)
-            err = -ENOSPC;
-        else if (errno != EINTR)
-            err = -errno;
-    }
-    datafile_put(f);
-    return err;
-}
-
-int datafile_open_again(struct file *f, int *fd)
-{
-    char name[40];
-    data_name(f->fid, name);
-    *fd = openat(datafiles.dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    return *fd < 0 ? -errno : 0;
-}
-
-/* As long as it is to be, as nearly always, it costs one descriptor, and not the store's own as well. */
-int datafile_open_whole(struct file *f, uint64_t size, int *fd)
-{
-    struct stat st;
-    if (!datafile_open_again(f, fd)) {
-        if (!fstat(*fd, &st) && (uint64_t)st.st_size == size)
-            return 0;
-        close(*fd);
-    }
-    int err = datafile_resize(f, size);
-    return err ? err : datafile_open_again(f, fd);
-}
-
-/* Our own descriptor, which can write, would count: closed, unless a call uses it now. */
-static bool close_if_idle(struct file *f)
-{
-    lock_take(&datafiles.lock);
-    bool used = f->data_users;
-    int fd = used ? -1 : take_away(f);
-    lock_drop(&datafiles.lock);
-    if (fd >= 0)
-        close(fd);
-    return !used;
-}
-
-static bool lease_is_given(struct file *f, int kind)
-{
-    int fd, err = close_if_idle(f) ? datafile_open_again(f, &fd) : -EBUSY;
-    if (err)
-        return err == -ENOENT;
-    bool given = !fcntl(fd, F_SETLEASE, kind);
-    if (given)
-        fcntl(fd, F_SETLEASE, F_UNLCK);
-    close(fd);
-    return given;
-}
-
-bool datafile_unwritten(struct file *f)
-{
-    return lease_is_given(f, F_RDLCK);
-}
-
-bool datafile_alone(struct file *f)
-{
-    return lease_is_given(f, F_WRLCK);
-}
-
-/* A new file in the old one's place, at once: who opens the name meanwhile finds the one or the
- * other.  Its descriptor, or -errno. */
-static int make_anew(const char *name)
-{
-    int flags = O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
-    lock_take(&datafiles.making);
-    int fd = openat(datafiles.dirfd, MADE_ANEW, flags, 0600), err = fd < 0 ? -errno : 0;
-    if (!err && renameat(datafiles.dirfd, MADE_ANEW, datafiles.dirfd, name) < 0)
-        err = -errno;
-    lock_drop(&datafiles.making);
-    if (err && fd >= 0)
-        close(fd);
-    return err ? err : fd;
-}
-
-/* With the lock.  Nobody must go on with the old file, which has no name any more: where the number can
- * not be given to the new one it is returned, for the caller to close, and the next use opens the new
- * one by its name. */
-static int take_its_place(struct file *f, int fresh)
-{
-    if (f->data_fd < 0 || dup3(fresh, f->data_fd, O_CLOEXEC) >= 0)
-        return -1;
-    if (f->data_users)
-        die("the cache's disk: a data file that is in use can not be replaced: %s",
-            strerror(errno));
-    return take_away(f);
-}
-
-int datafile_replace(struct file *f)
-{
-    char name[40];
-    data_name(f->fid, name);
-    int fresh = make_anew(name);
-    if (fresh < 0)
-        return fresh;
-    f->rec->data_synced = 0;
-    lock_take(&datafiles.lock);
-    f->data_replaced++;
-    int old = take_its_place(f, fresh);
-    lock_drop(&datafiles.lock);
-    if (old >= 0)
-        close(old);
-    close(fresh);
-    return 0;
-}
-
 /* ---- names ---- */
 
 int datafile_remove(struct fid fid)
 {
-    char name[40];
-    data_name(fid, name);
+    char name[DATAFILE_NAME_BYTES];
+    datafile_name(fid, name);
     return unlinkat(datafiles.dirfd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 int datafile_set_aside(struct fid fid, int suspect_dirfd)
 {
-    char name[40];
-    data_name(fid, name);
+    char name[DATAFILE_NAME_BYTES];
+    datafile_name(fid, name);
     return renameat(datafiles.dirfd, name, suspect_dirfd, name + 3) < 0 && errno != ENOENT ? -errno
                                                                                            : 0;
 }
