@@ -463,30 +463,6 @@ struct inode *inode_found(struct pfs_node *node, const struct statx *stx)
     return i;
 }
 
-static bool has_name(const struct inode *i, const struct pfs_node *node)
-{
-    const struct inode_name *n = i->names;
-    while (n && n->node != node)
-        n = n->next;
-    return n && n->live && i->node == node;
-}
-
-struct inode *inode_found_again(const struct pfs_node *node, const struct statx *stx)
-{
-    struct fid fid = fid_of(stx);
-    struct shard *s = shard_of_fid(fid);
-    lock_take(&s->lock);
-    struct inode *i = find_fid(s, fid);
-    if (i && (i->type != (stx->stx_mode & S_IFMT) || !has_name(i, node)))
-        i = NULL;
-    if (i) {
-        i->nlookup++;
-        i->refs++;
-    }
-    lock_drop(&s->lock);
-    return i;
-}
-
 struct inode *inode_known(struct fid fid)
 {
     struct shard *s = shard_of_fid(fid);

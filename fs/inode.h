@@ -84,9 +84,6 @@ void inode_put(struct inode *i);
 /* After a lookup or create: finds the inode of stx's fid or makes one; node (its reference is taken
  * over) becomes its name. nlookup + 1 and referenced. */
 struct inode *inode_found(struct pfs_node *node, const struct statx *stx);
-/* The same where nothing is new: node was the name of stx's file before, and the one found last.
- * NULL: inode_found must do.  node's reference stays the caller's. */
-struct inode *inode_found_again(const struct pfs_node *node, const struct statx *stx);
 /* The same without nlookup (readdir's look at known ones): NULL if not known.  Referenced. */
 struct inode *inode_known(struct fid fid);
 void inode_forget(uint64_t nodeid, uint64_t nlookup);

@@ -30,28 +30,17 @@ int names_take(char to[REQUEST_NAME_MAX], const struct inode *parent, const char
     return hidden ? -EPERM : 0;
 }
 
-/* Another file may be there now, by another node's doing. */
-static struct inode *found_anew(struct inode *parent, const char *name, const struct statx *stx)
+struct inode *names_found(struct inode *parent, const char *name, const struct statx *stx)
 {
     struct fid fid = fid_of(stx);
     struct inode *before = inode_child(parent, name);
-    if (before && !fid_eq(before->fid, fid)) {
+    if (before && !fid_eq(before->fid, fid)) { /* another file is there now: another node's doing */
         struct pfs_node *old = pfs_child(parent->node, name);
         inode_lost_name(before, old);
         pfs_unref(old);
     }
     inode_put(before);
-    return inode_found(pfs_child_as(parent->node, name, fid), stx);
-}
-
-/* Nearly always it is the file that was there a second ago. */
-struct inode *names_found(struct inode *parent, const char *name, const struct statx *stx)
-{
-    struct pfs_node *node = pfs_child(parent->node, name);
-    struct inode *i = inode_found_again(node, stx);
-    if (!i)
-        i = found_anew(parent, name, stx);
-    pfs_unref(node);
+    struct inode *i = inode_found(pfs_child_as(parent->node, name, fid), stx);
     known_mark(i, parent);
     return i;
 }
@@ -108,9 +97,11 @@ static void refresh_path(struct inode *i)
     struct file *f = S_ISREG(i->type) && claim_is_here(i->fid) ? file_find(i->fid) : NULL;
     if (!f)
         return;
-    char *path = pfs_path(i->node);
-    file_set_path(f, path);
+    char *path = pfs_path(i->node), *old = file_path(f);
+    if (!old || strcmp(path, old))
+        file_set_path(f, path);
     free(path);
+    free(old);
     file_put(f);
 }
 

@@ -310,27 +310,19 @@ static void sync_path(struct file *f)
         log_error("the cache's disk: writing the path of %s: %s", f->path, strerror(-err));
 }
 
-static bool has_path(struct file *f, const char *path)
-{
-    lock_take(&f->lock);
-    bool has = f->path && !strcmp(f->path, path);
-    lock_drop(&f->lock);
-    return has;
-}
-
 void file_set_path(struct file *f, const char *path)
 {
-    if (has_path(f, path))
-        return;
     uint32_t slots = state_path_slots(strlen(path)), used = 0;
     int err = space_reserve_files(slots);
     lock_take(&f->lock);
-    if (!err)
-        used = state_path_set(f->rec, path);
-    free(f->path);
-    f->path = xstrdup(path);
-    if (!err)
-        sync_path(f);
+    if (!f->path || strcmp(f->path, path)) {
+        if (!err)
+            used = state_path_set(f->rec, path);
+        free(f->path);
+        f->path = xstrdup(path);
+        if (!err)
+            sync_path(f);
+    }
     lock_drop(&f->lock);
     if (err)
         log_warn("%s: no room in the cache for its new path: after a crash it would be found under "

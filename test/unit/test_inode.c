@@ -184,44 +184,6 @@ START_TEST(a_name_belongs_to_the_file_found_last)
 }
 END_TEST
 
-static struct inode *again(const char *name, uint64_t ino, mode_t mode)
-{
-    struct statx stx = stat_of(ino, mode);
-    struct pfs_node *node = pfs_child(pfs_root(), name);
-    struct inode *i = inode_found_again(node, &stx);
-    pfs_unref(node);
-    inode_put(i);
-    return i;
-}
-
-START_TEST(a_file_is_found_again_by_the_name_found_last_only)
-{
-    uint64_t id = looked_up("a", 10, S_IFREG);
-    struct inode *i = inode_get(id);
-    ck_assert_ptr_eq(again("a", 10, S_IFREG), i);
-    inode_forget(id, 1);
-    inode_put(i);
-    ck_assert(is_known(id)); /* the second look counted */
-    i = inode_get(id);
-
-    ck_assert_ptr_null(again("a", 11, S_IFREG));
-    ck_assert_ptr_null(again("a", 10, S_IFDIR));
-    ck_assert_ptr_null(again("b", 10, S_IFREG));
-    looked_up("b", 10, S_IFREG);
-    ck_assert_ptr_null(again("a", 10, S_IFREG)); /* i->node is to be "a" again */
-    looked_up("b", 11, S_IFREG);
-    ck_assert_ptr_null(again("b", 10, S_IFREG));
-    ck_assert_ptr_eq(again("a", 10, S_IFREG), i);
-    ck_assert(!inode_lost_name(i, i->node));
-    ck_assert_ptr_null(again("a", 10, S_IFREG));
-
-    looked_up("a", 10, S_IFREG);
-    inode_retire(i);
-    ck_assert_ptr_null(again("a", 10, S_IFREG));
-    inode_put(i);
-}
-END_TEST
-
 START_TEST(children_follow_a_renamed_directory)
 {
     struct inode *d = found(pfs_root(), "d", 20, S_IFDIR), *f = found(d->node, "f", 21, S_IFREG);
@@ -346,7 +308,6 @@ int main(void)
     tcase_add_test(t, another_type_is_another_file);
     tcase_add_test(t, a_lost_name_is_replaced_by_another);
     tcase_add_test(t, a_name_belongs_to_the_file_found_last);
-    tcase_add_test(t, a_file_is_found_again_by_the_name_found_last_only);
     tcase_add_test(t, children_follow_a_renamed_directory);
     tcase_add_test(t, names_of_one_file_are_bounded_while_nobody_uses_it);
     tcase_add_test(t, a_hundred_thousand_come_and_go);
