@@ -138,7 +138,8 @@ int known_open(struct inode *i, struct file *f, struct data_handle **out);
 /* Before the name in dir goes, or when the PFS will be needed: what is open without a descriptor
  * gets one, if it can be had. */
 void known_want_descriptor(struct inode *i);
-void known_before_removal(struct inode *dir, const char *name);
+/* ... by name; its file, referenced, if it is open here. */
+struct file *known_before_removal(struct inode *dir, const char *name);
 
 /* Our own name and attribute operations move a file's ctime but not its data: a stat before and one
  * after, published, so that nobody's cached data becomes stale by a chmod or a mv.  Always, not

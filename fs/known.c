@@ -125,20 +125,35 @@ static bool is_open(struct file *f)
     return open;
 }
 
-void known_want_descriptor(struct inode *i)
+static struct file *open_file(const struct inode *i)
 {
     struct file *f = S_ISREG(i->type) && !i->gone ? file_find_used(i->fid) : NULL;
-    if (!f)
-        return;
-    if (is_open(f) && pfs_open_late(f, i->node))
-        log_debug("an open file can not be found on the PFS any more");
-    file_put(f);
+    if (f && !is_open(f)) {
+        file_put(f);
+        f = NULL;
+    }
+    return f;
 }
 
-void known_before_removal(struct inode *dir, const char *name)
+static struct file *with_descriptor(struct inode *i)
+{
+    struct file *f = open_file(i);
+    if (f && pfs_open_late(f, i->node))
+        log_debug("an open file can not be found on the PFS any more");
+    return f;
+}
+
+void known_want_descriptor(struct inode *i)
+{
+    struct file *f = with_descriptor(i);
+    if (f)
+        file_put(f);
+}
+
+struct file *known_before_removal(struct inode *dir, const char *name)
 {
     struct inode *i = inode_child(dir, name);
-    if (i)
-        known_want_descriptor(i);
+    struct file *f = i ? with_descriptor(i) : NULL;
     inode_put(i);
+    return f;
 }

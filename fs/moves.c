@@ -101,6 +101,26 @@ static void data_gone(struct going *g, bool last)
         file_put_removed(g->f);
 }
 
+/* Before the name goes.  Referenced: its file, whose claimant elsewhere was made to keep it; or NULL. */
+static struct file *keep(struct inode *dir, const char *name)
+{
+    struct file *f = known_before_removal(dir, name);
+    bool kept = f && data_keep(f);
+    if (f && !kept)
+        file_put(f);
+    return kept ? f : NULL;
+}
+
+/* removed: what lost its last name; NULL: nothing did. */
+static void keep_end(struct file *kept, const struct statx *removed)
+{
+    if (!kept)
+        return;
+    if (!removed || !fid_eq(kept->fid, fid_of(removed)))
+        data_keep_end(kept);
+    file_put_removed(kept);
+}
+
 /* A claimant elsewhere learns that its file has another path, or none (NULL).  Best effort: its
  * flush finds out by itself, if it has a descriptor. */
 static void tell_claimant(const struct statx *stx, const char *path)
@@ -148,9 +168,10 @@ static void unlink_fn(struct request *r)
 {
     struct statx was;
     int fd;
-    known_before_removal(r->inode, r->name);
+    struct file *kept = keep(r->inode, r->name);
     int err = pfs_unlink(r->inode->node, r->name, request_cred(r), &was, &fd);
     if (err) {
+        keep_end(kept, NULL);
         request_err(r, err);
         return;
     }
@@ -168,6 +189,7 @@ static void unlink_fn(struct request *r)
     }
     pfs_unlink_done(fd);
     tell_gone(&g, &was);
+    keep_end(kept, last ? &was : NULL);
     request_done(r);
 }
 
@@ -217,6 +239,7 @@ struct side {
     const char *name;
     bool there;
     struct statx was;
+    struct file *kept; /* of keep; to be replaced */
 };
 
 static int side_look(struct side *s)
@@ -324,11 +347,12 @@ static void moved_is_same(const struct side *was, const struct side *now)
 static void moved(struct request *r, const struct side *from, const struct side *to, bool exchange)
 {
     char *from_path = side_path(from), *to_path = side_path(to);
-    bool replaced = to->there && !exchange;
+    bool replaced = to->there && !exchange, last = false;
     struct going g = {0};
     if (replaced) {
         g = going_of(&to->was);
-        data_gone(&g, name_gone(to->dir, to->name, &to->was));
+        last = name_gone(to->dir, to->name, &to->was);
+        data_gone(&g, last);
     }
     tree_follows(from, to, exchange);
     paths_follow(from, to, from_path, to_path, exchange);
@@ -343,6 +367,7 @@ static void moved(struct request *r, const struct side *from, const struct side 
     if (exchange)
         tell_claimant(&to->was, from_path);
     tell_gone(&g, &to->was);
+    keep_end(to->kept, last ? &to->was : NULL);
     free(from_path);
     free(to_path);
     request_done(r);
@@ -374,16 +399,18 @@ static void rename_fn(struct request *r)
         err = side_look(&to);
     if (err == -ENOENT && from.there && !exchange)
         err = 0;
-    if (!err && to.there)
-        known_before_removal(to.dir, to.name);
+    if (!err && to.there && !exchange)
+        to.kept = keep(to.dir, to.name);
     if (!err)
         err = rename_on_pfs(r, &from, &to);
     /* Two names of one file: rename does nothing, both stay. */
     bool nothing = to.there && fid_eq(fid_of(&from.was), fid_of(&to.was));
-    if (err || nothing)
+    if (err || nothing) {
+        keep_end(to.kept, NULL);
         request_err(r, err);
-    else
+    } else {
         moved(r, &from, &to, exchange);
+    }
 }
 
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,

@@ -68,6 +68,11 @@ struct data_known data_known(const struct version *seen, const struct location *
 int data_open_known(struct file *f, const struct data_known *k, bool fixed,
                     struct data_handle **out);
 void data_close(struct data_handle *h); /* blocking: may give the claim back */
+/* Before this node removes a name of f, open here: a claimant elsewhere keeps its bytes until the last
+ * close here, or data_keep_end: the name stayed, or was not the last one.  True: it does, from now on.
+ * Blocking. */
+bool data_keep(struct file *f);
+void data_keep_end(struct file *f);
 /* This node has removed the file's last name.  A claimant elsewhere is told, so that it flushes nothing
  * of it any more; while it is open here it stays as it is there.  Blocking, best effort. */
 void data_removed(struct file *f);

@@ -1,9 +1,10 @@
-/* data_removed.c - a file whose last name this node has removed, while another node has its claim.
+/* data_removed.c - a file whose last name this node removes, while another node has its claim.
  *
  * The claimant is told at once: it may have no descriptor of it (the last flush has dropped that), and
  * what is carried there from now on would make dirty what no path leads to any more.  But what it is told
- * to be gone it drops when nobody writes it.  So while the file is open here, if only for reading, it is
- * pinned there first: it stays as it is until the last close here, or until this node leaves the view.
+ * to be gone, or finds gone when it flushes, it drops when nobody writes it.  So while the file is open
+ * here, if only for reading, it is pinned there first, before the name goes: it stays as it is until
+ * the last close here, or until this node leaves the view.
  */
 #include "placement/data_int.h"
 
@@ -22,13 +23,29 @@ static bool keep(struct file *f, uint64_t node, uint64_t number)
     return keeps;
 }
 
-static void tell_keeper(struct file *f, uint64_t node)
+static bool is_kept(struct file *f)
+{
+    lock_take(&f->lock);
+    bool kept = f->keeper;
+    lock_drop(&f->lock);
+    return kept;
+}
+
+static bool pin_at(struct file *f, uint64_t node)
 {
     uint64_t number = random_u64() | 1;
-    bool pinned = !data_pin(f, node, number);
-    claim_named(f->fid, node, NULL);
-    if (pinned && !keep(f, node, number))
+    if (is_kept(f) || data_pin(f, node, number))
+        return false;
+    bool keeps = keep(f, node, number);
+    if (!keeps)
         data_unpin(f, node, number);
+    return keeps;
+}
+
+bool data_keep(struct file *f)
+{
+    struct location at;
+    return !claim_where(f->fid, &at) && at.where == WHERE_NODE && pin_at(f, at.node);
 }
 
 /* As long as the claimant has it no other file may have its inode's number. */
@@ -43,24 +60,18 @@ void data_removed(struct file *f)
         f->unlinked = false;
         lock_drop(&f->lock);
     } else {
-        tell_keeper(f, at.node);
+        pin_at(f, at.node); /* if it was opened, or claimed, since data_keep */
+        claim_named(f->fid, at.node, NULL);
     }
     if (held)
         pfs_unhold_number(f);
 }
 
-static bool is_kept(struct file *f)
+/* open: also while it is open here. */
+static void end_of_keeping(struct file *f, bool open)
 {
     lock_take(&f->lock);
-    bool kept = f->keeper;
-    lock_drop(&f->lock);
-    return kept;
-}
-
-static void end_of_keeping(struct file *f)
-{
-    lock_take(&f->lock);
-    uint64_t node = f->opens ? 0 : f->keeper, number = f->keeper_pin;
+    uint64_t node = f->opens && !open ? 0 : f->keeper, number = f->keeper_pin;
     if (node)
         f->keeper = 0;
     lock_drop(&f->lock);
@@ -68,11 +79,16 @@ static void end_of_keeping(struct file *f)
         data_unpin(f, node, number);
 }
 
+void data_keep_end(struct file *f)
+{
+    end_of_keeping(f, true);
+}
+
 void data_release(struct file *f)
 {
     bool held = is_kept(f) && pfs_hold_number(f);
     pfs_release(f);
-    end_of_keeping(f);
+    end_of_keeping(f, false);
     if (held)
         pfs_unhold_number(f);
 }

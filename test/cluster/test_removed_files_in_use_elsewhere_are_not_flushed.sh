@@ -94,14 +94,15 @@ for flushed in True, False:
             turn(n, flushed, remove, change, also, reads)
             n += 1
 
-# Only read there: not flushed, and still there.
-with open(f"{a}/read", "wb") as f:
-    f.write(DATA)
-fd = os.open(f"{b}/read", os.O_RDONLY)
-os.unlink(f"{b}/read")
-flush("removed by who only reads")
-expect("removed by who only reads", fd, DATA)
-os.close(fd)
+# Only read there: not flushed, and still there, also where a flush comes just when the name goes.
+for n in range(20):
+    with open(f"{a}/read", "wb") as f:
+        f.write(DATA)
+    fd = os.open(f"{b}/read", os.O_RDONLY)
+    (os.unlink, replace)[n % 2](f"{b}/read")
+    flush("removed by who only reads")
+    expect("removed by who only reads", fd, DATA)
+    os.close(fd)
 
 # What has another name is flushed there.
 data = bytearray(DATA)
