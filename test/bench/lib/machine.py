@@ -43,14 +43,37 @@ REPORTING = "/sys/module/page_reporting/parameters/page_reporting_order"
 BUDDY_MAX = 10  # the kernel's MAX_PAGE_ORDER: no free block is larger
 
 
-def free_memory():
-    """What becomes of it: see touch_memory. A pause of some seconds is enough to make it cold again."""
+def reported_order():
+    """The least order of free blocks that the host is told of; None: it is told of none, ever."""
     try:
         with open(REPORTING) as f:
-            taken = int(f.read()) <= BUDDY_MAX
+            return int(f.read())
     except (OSError, ValueError):
-        taken = False
-    return f"taken back by the host: new pages are slow (echo {BUDDY_MAX + 1} >{REPORTING} ends that)" if taken else "kept"
+        return None
+
+
+def report_order(order):
+    with open(REPORTING, "w") as f:
+        f.write(str(order))
+
+
+class KeptMemory:
+    """While it lives the host is not told what memory is free, and so leaves it here. For root only."""
+
+    def __init__(self):
+        self.before = reported_order()
+        if self.before is not None:
+            report_order(BUDDY_MAX + 1)
+
+    def close(self):
+        if self.before is not None:
+            report_order(self.before)
+
+
+def free_memory():
+    """What becomes of it: see touch_memory. A pause of some seconds is enough to make it cold again."""
+    order = reported_order()
+    return "taken back by the host: new pages are slow (--keep-memory)" if order is not None and order <= BUDDY_MAX else "kept"
 
 
 def description(bench):
