@@ -305,6 +305,19 @@ void attr_opened(struct inode *i, const struct location *at, uint64_t looked_ms)
     lock_drop(&i->lock);
 }
 
+void attr_seen(struct inode *i, const struct statx *stx, uint64_t looked_ms)
+{
+    lock_take(&i->lock);
+    if (looked_ms >= i->known.looked_ms && looked_ms > i->touched_ms) {
+        i->attr.st_mode = stx->stx_mode;
+        i->attr.st_nlink = stx->stx_nlink;
+        i->attr.st_uid = stx->stx_uid;
+        i->attr.st_gid = stx->stx_gid;
+        i->attr.st_ctim = time_of(&stx->stx_ctime);
+    }
+    lock_drop(&i->lock);
+}
+
 bool attr_last(struct inode *i, struct stat *st)
 {
     lock_take(&i->lock);

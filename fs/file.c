@@ -16,6 +16,10 @@
 #include "placement/pfs_data.h"
 #include "placement/store.h"
 
+/* The kernel's mark of an open by execve (its include/linux/fs.h, __FMODE_EXEC): it has checked the right
+ * to execute the file, and to read it is not needed. */
+#define OPEN_EXEC 0x20
+
 #define ON_ITS_WAY_MS 1000 /* what an answer may take from us into the kernel's inode */
 
 static struct {
@@ -54,13 +58,14 @@ static bool same_attr(const struct inode *i, const struct location *at)
 /* O_DIRECT would begin I/O past the page cache by which the store reads and writes this file: only
  * beside opens that have it already, where two node ids of one file would be worse.  O_DSYNC
  * reaches the cache's disk only: not where fsync means the PFS.  Who writes through the kernel does
- * not lose setuid and setgid as a plain file's writer does. */
+ * not lose setuid and setgid as a plain file's writer does; and as that writer cannot be beside a
+ * reader in passthrough, the reader has none either, unless there is one already. */
 static bool pass_is_right(const struct handle *h, mode_t mode)
 {
     bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);
-    bool direct =
-        h->flags & (O_DIRECT | (settings.fsync_pfs ? O_DSYNC : 0)) && !h->inode->mode.passthrough;
-    return settings.passthrough && !direct && !(writes(h->flags) && suid);
+    bool direct = h->flags & (O_DIRECT | (settings.fsync_pfs ? O_DSYNC : 0));
+    bool begun = h->inode->mode.passthrough;
+    return settings.passthrough && !(direct && !begun) && !(suid && (writes(h->flags) || !begun));
 }
 
 /* Inode locked.  True: h->life is counted in the store, and the kernel has the data file as
@@ -206,6 +211,26 @@ int file_open_handle(struct request *r, struct inode *i, const struct statx *stx
     return open_data(r, i, stx, r->began_ms, f, r->fi.flags, created, &r->fi, out);
 }
 
+static int open_on_pfs(struct request *r, struct inode *i, int flags, struct file *f,
+                       struct statx *stx)
+{
+    int err = pfs_open_file(f, i->node, writes(flags), request_cred(r), stx);
+    /* this name leads elsewhere now; another one does not */
+    if (err == -ESTALE && !attr_stat(i, stx))
+        err = pfs_open_file(f, i->node, writes(flags), request_cred(r), stx);
+    if (err == -EACCES && flags & OPEN_EXEC && !writes(flags))
+        err = pfs_open_file(f, i->node, false, NULL, stx);
+    return err;
+}
+
+static mode_t known_mode(struct inode *i)
+{
+    lock_take(&i->lock);
+    mode_t mode = i->attr_known ? i->attr.st_mode : 0;
+    lock_drop(&i->lock);
+    return mode;
+}
+
 static int open_inode(struct request *r, struct inode *i, int flags, struct fuse_file_info *fi,
                       struct handle **out)
 {
@@ -218,24 +243,22 @@ static int open_inode(struct request *r, struct inode *i, int flags, struct fuse
     if (err)
         return err;
     if (!writes(flags) && !known_open(i, f, &data)) {
-        /* only reads: the permissions do not matter */
-        err = new_handle(i, data, flags, 0, false, fi, out);
+        err = new_handle(i, data, flags, known_mode(i), false, fi, out);
         file_put(f);
         return err;
     }
     uint64_t looked_ms = boot_ms();
-    err = pfs_open_file(f, i->node, writes(flags), request_cred(r), &stx);
-    /* this name leads elsewhere now; another one does not */
-    if (err == -ESTALE && !attr_stat(i, &stx))
-        err = pfs_open_file(f, i->node, writes(flags), request_cred(r), &stx);
+    err = open_on_pfs(r, i, flags, f, &stx);
     if (!err && !stx.stx_nlink && !i->gone) { /* another node removed it: the kernel looks again */
         data_release(f);
         err = -ESTALE;
     }
     if (!err)
         err = open_data(r, i, &stx, looked_ms, f, flags, false, fi, out);
-    if (!err)
+    if (!err) {
+        attr_seen(i, &stx, looked_ms);
         known_note(i, &stx, &(*out)->data->where, looked_ms);
+    }
     file_put(f);
     return err;
 }

@@ -108,6 +108,9 @@ bool attr_is(const struct inode *i, const struct location *at);
 /* An open found *at at `looked_ms` or later (boot_ms), and has let the kernel drop the attributes that
  * it had: of a file that goes unflushed while it is open, nothing later may be known. */
 void attr_opened(struct inode *i, const struct location *at, uint64_t looked_ms);
+/* A look at the PFS from looked_ms on (boot_ms) found *stx: what is the PFS's word alone is remembered,
+ * before known_note says how old that is. */
+void attr_seen(struct inode *i, const struct statx *stx, uint64_t looked_ms);
 /* What was last known, with our own word on the size if we hold the claim: while the PFS hangs.
  * False: nothing is known. */
 bool attr_last(struct inode *i, struct stat *st);

@@ -87,7 +87,7 @@ static void locked(void *arg, int err, const struct lock_ask *found)
     struct request *r = arg;
     (void)found;
     if (!err && ask_of(r)->type != F_UNLCK) {
-        pool_submit(pool_waiters, make_fresh, r);
+        pool_submit(pool_locks, make_fresh, r);
         return;
     }
     free(r->extra);

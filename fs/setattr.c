@@ -70,77 +70,122 @@ static int carry_times(struct inode *i, uint64_t node, int64_t mtime_ns)
     return err;
 }
 
-/* mtime of a file that may have unflushed data elsewhere.  0: its claimant knows it; 1: it has
- * none, the PFS's word is enough. */
-static int times_to_claimant(struct inode *i, int64_t mtime_ns)
+/* What of the times a request sets, and where the file's latest bytes were before anything of it was
+ * done. */
+struct new_times {
+    struct timespec ts[2];
+    bool mtime; /* of a regular file: others have a word on it, too */
+    int64_t mtime_ns;
+    struct location before;
+    bool own;    /* the claim was here */
+    bool others; /* it was not, and nobody was there to be told */
+};
+
+/* 0: the claimant knows mtime; 1: the PFS's word is enough, *at is what the home says; -EAGAIN: ask
+ * again. */
+static int tell_times(struct inode *i, int64_t mtime_ns, struct location *at)
 {
-    struct location loc;
-    for (int tries = 0; tries < NOT_MINE_TRIES; tries++) {
-        int err = claim_where(i->fid, &loc);
-        if (err)
-            return err;
-        if (loc.where == WHERE_LOST)
-            return -EIO;
-        if (loc.where != WHERE_NODE)
-            return 1;
-        err = carry_times(i, loc.node, mtime_ns);
-        if (err != -ENOENT)
-            return err;
-    }
-    return -EIO;
+    int err = claim_where(i->fid, at);
+    if (err)
+        return err;
+    if (at->where == WHERE_LOST)
+        return -EIO;
+    if (at->where != WHERE_NODE)
+        return 1;
+    err = carry_times(i, at->node, mtime_ns);
+    return err == -ENOENT ? -EAGAIN : err;
+}
+
+/* mtime of a file that may have unflushed data elsewhere. */
+static int times_to_claimant(struct inode *i, int64_t mtime_ns, struct location *at)
+{
+    int where = -EAGAIN;
+    for (int tries = 0; tries < NOT_MINE_TRIES && where == -EAGAIN; tries++)
+        where = tell_times(i, mtime_ns, at);
+    return where == -EAGAIN ? -EIO : where;
 }
 
 /* The claim is ours, and held fast meanwhile: a flush must not end between the two and publish the
  * older time.  Without unflushed data the PFS's word is enough, and the store's follows with the
  * new version (same_end): a touch leaves nothing to flush. */
-static int set_own_times(struct request *r, struct file *f, const struct version *before,
-                         const struct timespec ts[2], int64_t mtime_ns)
+static int set_own_times(struct request *r, struct file *f, const struct new_times *t,
+                         struct same *same)
 {
     struct file_info info;
     store_info(f, &info);
-    bool pfs_only = !info.dirty && info.base_known && version_eq(&info.base, before);
+    same->on = info.base_known && version_eq(&info.base, &same->before);
+    bool pfs_only = !info.dirty && same->on;
     if (!pfs_only)
-        store_set_times(f, mtime_ns);
-    int err = pfs_utimens(r->inode->node, ts, request_cred(r));
+        store_set_times(f, t->mtime_ns);
+    int err = pfs_utimens(r->inode->node, t->ts, request_cred(r));
     /* else best effort: where it is refused the flush tries again, and publishes its own time */
     return pfs_only ? err : 0;
 }
 
-static int set_file_times(struct request *r, const struct version *before,
-                          const struct timespec ts[2], int64_t mtime_ns)
+/* Did nobody else change the file from one answer of its home to the other? */
+static bool nobody_between(const struct location *a, const struct location *b)
 {
-    struct inode *i = r->inode;
-    struct file *f = file_find(i->fid);
-    bool own = f && claim_carry_begin(f) == 0;
-    int own_err = own ? set_own_times(r, f, before, ts, mtime_ns) : 0;
-    if (own)
-        claim_carry_end(f);
-    if (f)
-        file_put(f);
-    if (own)
-        return own_err;
-    int where = times_to_claimant(i, mtime_ns);
+    if (a->where != WHERE_PFS || b->where != WHERE_PFS || !a->view || a->view != b->view ||
+        a->known != b->known || a->known > 2)
+        return false;
+    return !a->known || version_eq(&a->version, &b->version);
+}
+
+/* The claim is another node's, or nobody's. */
+static int set_others_times(struct request *r, struct new_times *t)
+{
+    struct location at;
+    int where = times_to_claimant(r->inode, t->mtime_ns, &at);
     if (where < 0)
         return where;
-    int err = pfs_utimens(i->node, ts, request_cred(r));
+    int err = pfs_utimens(r->inode->node, t->ts, request_cred(r));
+    t->others = where == 1 && !err;
     return where == 1 ? err : 0;
 }
 
-static int set_times(struct request *r, const struct version *before)
+/* Asked after the last look at the PFS.  Who took the claim meanwhile has seen the older time.  And as
+ * mtime does not show here whether somebody wrote, the home must: what another node flushed between
+ * our two looks is not what was there before. */
+static int end_others_times(struct request *r, const struct new_times *t, struct same *same)
 {
-    struct timespec ts[2] = {
-        one_time(r->flags, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, r->attr.st_atim),
-        one_time(r->flags, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, r->attr.st_mtim),
-    };
-    bool now = ts[1].tv_nsec == UTIME_NOW;
+    struct location at;
+    int where = t->others ? times_to_claimant(r->inode, t->mtime_ns, &at) : 0;
+    same->on = where == 1 && nobody_between(&t->before, &at);
+    return MIN(where, 0);
+}
+
+static int set_file_times(struct request *r, struct new_times *t, struct same *same)
+{
+    struct file *f = file_find(r->inode->fid);
+    t->own = f && claim_carry_begin(f) == 0;
+    int err = t->own ? set_own_times(r, f, t, same) : 0;
+    if (t->own)
+        claim_carry_end(f);
+    if (f)
+        file_put(f);
+    return t->own ? err : set_others_times(r, t);
+}
+
+static int begin_times(struct request *r, struct new_times *t)
+{
+    t->ts[0] = one_time(r->flags, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, r->attr.st_atim);
+    t->ts[1] = one_time(r->flags, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, r->attr.st_mtim);
+    bool now = t->ts[1].tv_nsec == UTIME_NOW;
     if (now && r->flags & FUSE_SET_ATTR_SIZE) /* the truncation has done it */
-        ts[1].tv_nsec = UTIME_OMIT;
-    if (!S_ISREG(r->inode->type) || ts[1].tv_nsec == UTIME_OMIT)
-        return ts[0].tv_nsec == UTIME_OMIT && ts[1].tv_nsec == UTIME_OMIT
-                   ? 0
-                   : pfs_utimens(r->inode->node, ts, request_cred(r));
-    int64_t mtime_ns = now ? real_ns() : (int64_t)ts[1].tv_sec * 1000000000 + ts[1].tv_nsec;
-    return set_file_times(r, before, ts, mtime_ns);
+        t->ts[1].tv_nsec = UTIME_OMIT;
+    t->mtime = S_ISREG(r->inode->type) && t->ts[1].tv_nsec != UTIME_OMIT;
+    if (!t->mtime)
+        return 0;
+    t->mtime_ns = now ? real_ns() : (int64_t)t->ts[1].tv_sec * 1000000000 + t->ts[1].tv_nsec;
+    return claim_where(r->inode->fid, &t->before);
+}
+
+static int set_times(struct request *r, struct new_times *t, struct same *same)
+{
+    if (t->mtime)
+        return set_file_times(r, t, same);
+    bool none = t->ts[0].tv_nsec == UTIME_OMIT && t->ts[1].tv_nsec == UTIME_OMIT;
+    return none ? 0 : pfs_utimens(r->inode->node, t->ts, request_cred(r));
 }
 
 /* ---- all of it ---- */
@@ -152,23 +197,31 @@ static int set_owner(struct request *r)
     return pfs_chown(r->inode->node, uid, gid, request_cred(r));
 }
 
+/* A request that sets nothing: chown(-1, -1), or the kernel before a write through it.  What is asked
+ * for is what a chown does beside: setuid, setgid and capabilities go (FUSE_HANDLE_KILLPRIV_V2). */
+static bool only_kills_priv(int flags)
+{
+    return !(flags & (FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE | OWNERS | TIMES));
+}
+
 /* In this order: a chown clears setuid, which the mode of the same request sets again; times last,
  * for a truncation moves them. */
-static int set_all(struct request *r, const struct version *before)
+static int set_all(struct request *r, struct new_times *t, struct same *same)
 {
     int err = 0;
     if (r->flags & FUSE_SET_ATTR_SIZE)
         err = set_size(r);
-    if (!err && r->flags & OWNERS)
+    if (!err && (r->flags & OWNERS || only_kills_priv(r->flags)))
         err = set_owner(r);
     if (!err && r->flags & FUSE_SET_ATTR_MODE)
         err = pfs_chmod(r->inode->node, r->attr.st_mode & 07777, request_cred(r));
     if (!err && r->flags & TIMES)
-        err = set_times(r, before);
+        err = set_times(r, t, same);
     return err;
 }
 
-/* A file without a name: its attributes live as long as it is held, in what is last known of it. */
+/* Neither a name nor a descriptor leads to it (a removed directory, say): its attributes live as long as
+ * it is held, in what is last known of it. */
 static int set_gone(struct request *r, struct stat *st)
 {
     if (!attr_last(r->inode, st))
@@ -192,25 +245,30 @@ static int set_gone(struct request *r, struct stat *st)
     return 0;
 }
 
-static int set_named(struct request *r, struct stat *st)
+static int set_file(struct request *r, struct stat *st)
 {
     struct statx stx;
-    int err = attr_stat(r->inode, &stx);
+    struct new_times t = {0};
+    int err = begin_times(r, &t);
+    if (!err)
+        err = attr_stat(r->inode, &stx);
     if (err)
         return err;
     struct same same;
     same_begin(&same, &stx);
-    same.times = r->flags & TIMES;
-    if (r->flags & FUSE_SET_ATTR_SIZE)
-        same.on = false;
-    err = set_all(r, &same.before);
+    same.times = t.mtime;
+    err = set_all(r, &t, &same);
     attr_touched(r->inode); /* also if only the first part was done */
     if (err)
         return err;
     uint64_t looked_ms = boot_ms();
     err = attr_stat(r->inode, &stx);
+    if (!err && t.mtime && !t.own)
+        err = end_others_times(r, &t, &same);
     if (err)
         return err;
+    if (r->flags & FUSE_SET_ATTR_SIZE)
+        same.on = false;
     same_end(&same, &stx);
     return attr_complete(r->inode, &stx, looked_ms, st);
 }
@@ -218,7 +276,9 @@ static int set_named(struct request *r, struct stat *st)
 static void setattr_fn(struct request *r)
 {
     struct stat st;
-    int err = r->inode->gone ? set_gone(r, &st) : set_named(r, &st);
+    int err = set_file(r, &st);
+    if (err == -ESTALE && r->inode->gone)
+        err = set_gone(r, &st);
     if (err) {
         request_err(r, err);
         return;

@@ -193,6 +193,16 @@ static void tell_mount(const struct file *f, const struct change *ch)
     }
 }
 
+/* Who leaves takes no change any more, but what it has it has until it is flushed: "not mine" would
+ * tell an fsync that it is on the PFS.  What is void never gets there. */
+static int may_begin(struct file *f, enum carry_op op)
+{
+    if (leaving && op != CARRY_SYNC)
+        return -ENOENT;
+    int err = claim_carry_begin(f);
+    return err && op == CARRY_SYNC && claim_is_void(f) ? -EIO : err;
+}
+
 static int apply(struct carried *c, uint64_t *off)
 {
     const struct body_write *b = &c->m->write;
@@ -202,7 +212,7 @@ static int apply(struct carried *c, uint64_t *off)
                         .off = b->offset,
                         .mode = b->mode,
                         .time_ns = b->time_ns};
-    int err = leaving ? -ENOENT : claim_carry_begin(c->f);
+    int err = may_begin(c->f, ch.op);
     if (err)
         return err;
     if (!ch.len && carry_op_is_write(ch.op))
@@ -213,7 +223,8 @@ static int apply(struct carried *c, uint64_t *off)
         tell_mount(c->f, &ch);
     claim_carry_end(c->f);
     *off = ch.off_out;
-    return err == -ENOENT ? -EIO : err; /* only "not mine" may look like that */
+    /* only "not mine" may look like that: the asker does it again */
+    return err == -ENOENT || err == -ESTALE ? -EIO : err;
 }
 
 static bool damaged(const struct msg *m)

@@ -174,7 +174,7 @@ static int change_once(struct file *f, struct change *c, uint64_t *fill_off)
         return store_allocate(f, c->off, c->len, c->mode & FALLOC_FL_KEEP_SIZE);
     case CARRY_TIMES:
         store_set_times(f, c->time_ns);
-        return 0;
+        return store_flush_begins(f); /* the asker changes the PFS's: it differs by our own doing */
     case CARRY_SYNC:
         return sync_change(f, c);
     default:

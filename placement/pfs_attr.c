@@ -31,6 +31,43 @@ static int done(long rc)
     return err;
 }
 
+/* The file of n, referenced, if somebody has it open here; else NULL. */
+static struct file *open_file(struct pfs_node *n)
+{
+    struct fid fid;
+    struct file *f = pfs_fid_known(n, &fid) ? file_find_used(fid) : NULL;
+    if (!f)
+        return NULL;
+    lock_take(&f->lock);
+    bool open = f->opens > 0;
+    lock_drop(&f->lock);
+    if (!open)
+        file_put(f);
+    return open ? f : NULL;
+}
+
+/* By name; a file that is open here and whose name is gone, or leads elsewhere by another node's doing,
+ * by its descriptor. */
+static int run(struct pfs_node *n, const struct cred *c, pfs_op_fn fn, struct pfs_op *op)
+{
+    int fd, err = pfs_run(n, c, fn, op);
+    struct file *f = err == -ESTALE ? open_file(n) : NULL;
+    if (!f)
+        return err;
+    if (pfs_pin(f, false, &fd) == 0) {
+        err = pfs_cred_take(c);
+        if (!err) {
+            uint64_t ticket = pfs_call_begin();
+            err = fn(fd, op);
+            pfs_call_end(ticket);
+            pfs_cred_back(c);
+        }
+        pfs_unpin(f);
+    }
+    file_put(f);
+    return err;
+}
+
 /* ---- stat ---- */
 
 static int check_fid(const struct pfs_op *op, const struct statx *stx)
@@ -134,7 +171,7 @@ int pfs_chmod(struct pfs_node *n, mode_t mode, const struct cred *c)
     (void)c;
     struct pfs_op op = {.mode = mode};
     op.check_fid = pfs_fid_known(n, &op.fid);
-    return pfs_run(n, NULL, op_chmod, &op);
+    return run(n, NULL, op_chmod, &op);
 }
 
 static int op_chown(int fd, struct pfs_op *op)
@@ -154,7 +191,7 @@ int pfs_chown(struct pfs_node *n, uid_t uid, gid_t gid, const struct cred *c)
     (void)c;
     struct pfs_op op = {.uid = uid, .gid = gid};
     op.check_fid = pfs_fid_known(n, &op.fid);
-    return pfs_run(n, NULL, op_chown, &op);
+    return run(n, NULL, op_chown, &op);
 }
 
 static int op_utimens(int fd, struct pfs_op *op)
@@ -166,7 +203,7 @@ int pfs_utimens(struct pfs_node *n, const struct timespec ts[2], const struct cr
 {
     (void)c;
     struct pfs_op op = {.ts = ts};
-    return pfs_run(n, NULL, op_utimens, &op);
+    return run(n, NULL, op_utimens, &op);
 }
 
 /* ---- extended attributes ---- */
@@ -187,7 +224,7 @@ static int op_getxattr(int fd, struct pfs_op *op)
 int pfs_getxattr(struct pfs_node *n, const char *name, void *buf, size_t len, size_t *out)
 {
     struct pfs_op op = {.name = name, .buf = buf, .len = len};
-    int err = pfs_run(n, NULL, op_getxattr, &op);
+    int err = run(n, NULL, op_getxattr, &op);
     *out = op.out;
     return err;
 }
@@ -201,7 +238,7 @@ static int op_listxattr(int fd, struct pfs_op *op)
 int pfs_listxattr(struct pfs_node *n, char *buf, size_t len, size_t *out)
 {
     struct pfs_op op = {.buf = buf, .len = len};
-    int err = pfs_run(n, NULL, op_listxattr, &op);
+    int err = run(n, NULL, op_listxattr, &op);
     *out = op.out;
     return err;
 }
@@ -252,12 +289,12 @@ int pfs_setxattr(struct pfs_node *n, const char *name, const void *value, size_t
 {
     struct pfs_op op = {.name = name, .value = value, .len = len, .flags = flags};
     op.check_fid = pfs_fid_known(n, &op.fid);
-    return pfs_run(n, c, op_setxattr, &op);
+    return run(n, c, op_setxattr, &op);
 }
 
 int pfs_removexattr(struct pfs_node *n, const char *name, const struct cred *c)
 {
     struct pfs_op op = {.name = name};
     op.check_fid = pfs_fid_known(n, &op.fid);
-    return pfs_run(n, c, op_removexattr, &op);
+    return run(n, c, op_removexattr, &op);
 }

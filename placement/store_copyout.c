@@ -198,6 +198,8 @@ int store_snapshot(struct file *f, uint64_t from, uint64_t max, struct snapshot 
         err = -EBUSY;
     if (!err) {
         struct taking t = {.f = f, .s = new_snapshot(f), .max = MAX(max, (uint64_t)PAGE)};
+        if (t.s->cut != NO_CUT) /* what was copied before it goes with it */
+            store_pass_cut(f, t.s->cut);
         if (t.s->size)
             take_pages(&t, from);
         t.s->last = t.taken == f->rec->dirty;

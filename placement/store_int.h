@@ -133,6 +133,8 @@ bool store_pass_needs_copy(struct file *f);
  * whether that holds; the file may still be stored into (is_pass). */
 bool store_pass_settle(struct file *f, bool clean);
 void store_pass_drop(struct file *f); /* what a flush that failed has left */
+/* A snapshot begins by cutting the PFS's file off there: what was copied beyond is not on it. */
+void store_pass_cut(struct file *f, uint64_t cut);
 
 /* ---- store_recover.c ---- */
 /* At start, before anybody else: repairs what a crash left half done, drops or sets aside what a

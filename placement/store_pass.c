@@ -28,6 +28,8 @@
 #include "placement/store_pass_int.h"
 
 #include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct {
@@ -87,6 +89,18 @@ static bool is_whole(struct file *f)
     return !end || pages_find(f, 0, last_page(0, end), BITS_VALID, false) > last_page(0, end);
 }
 
+/* The data file's own mtime becomes the file's: after a start it is all that is left, whether somebody
+ * has stored or not. */
+static void begin_sampling(struct file *f, int fd)
+{
+    int64_t ns = core(f)->mtime_ns, second = 1000000000, part = (ns % second + second) % second;
+    struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT},
+                             {.tv_sec = (ns - part) / second, .tv_nsec = part}};
+    if (futimens(fd, ts))
+        log_warn("the cache's disk: a data file's time can not be set: %s", strerror(errno));
+    pass_take_sample(f, &f->pass.seen);
+}
+
 /* With a range on all of it: nothing is being put in or taken out. */
 static int begin_pass(struct file *f, bool write, int *fd)
 {
@@ -106,7 +120,7 @@ static int begin_pass(struct file *f, bool write, int *fd)
         bool was_dirty = is_dirty(f);
         core_change(f->rec)->flags |= CORE_PASS | CORE_DIRTY;
         store_commit(f);
-        pass_take_sample(f, &f->pass.seen);
+        begin_sampling(f, *fd);
         f->pass.flushed = was_dirty ? f->change - 1 : f->change;
         if (f->rec->covered.check) /* what was fsynced stays so */
             err = store_cover(f);

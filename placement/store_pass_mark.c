@@ -139,6 +139,16 @@ static int sync_pages(struct file *f)
     return err == -EIO && f->pass.collides ? datafile_sync(f) : err;
 }
 
+/* With f->lock. */
+void store_pass_cut(struct file *f, uint64_t cut)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->pass.nhashes; i++)
+        if ((f->pass.hashes[i].index + 1) * store_chunk_size() <= cut)
+            f->pass.hashes[n++] = f->pass.hashes[i];
+    f->pass.nhashes = n;
+}
+
 /* F4.  A sample from which on every store shows: the clock has moved on since its ctime, writes
  * that had begun before have ended, mapped pages are write-protected; and no store came meanwhile,
  * which could have done what it shows before all that was so. */

@@ -129,7 +129,7 @@ void pass_end(struct file *f, bool clean)
     struct file_core *c = core_change(f->rec);
     c->flags &= ~(uint32_t)CORE_PASS;
     if (clean)
-        c->flags &= ~(uint32_t)CORE_DIRTY;
+        c->flags &= ~(uint32_t)(CORE_DIRTY | CORE_MTIME_SET);
     store_commit(f);
     f->pass.seen.known = false;
     f->pass.closed = false;

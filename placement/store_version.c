@@ -102,8 +102,11 @@ void store_same_data(struct file *f, const struct version *before, const struct 
         struct file_core *c = core_change(f->rec);
         c->base = *after;
         c->ctime_ns = MAX(c->ctime_ns, after->ctime_ns);
-        if (!is_dirty(f) || store_pass_flushed(f))
+        if (!is_dirty(f) || store_pass_flushed(f)) {
+            if (is_pass(f) && c->mtime_ns != after->mtime_ns)
+                c->flags |= CORE_MTIME_SET; /* the data file's own time does not tell */
             c->mtime_ns = after->mtime_ns; /* utimens */
+        }
         store_commit(f);
     }
     lock_drop(&f->lock);

@@ -57,6 +57,9 @@ extern struct pool *pool_waiters;
 extern struct pool *pool_proofs;
 /* 64: writes that wait for room, closes and fsyncs that wait for the PFS: they do not hold up reads */
 extern struct pool *pool_writers;
+/* 16: locks that were granted: before the owner goes on the kernel's pages are dropped, which waits for
+ * reads of them, those of pool_waiters among them */
+extern struct pool *pool_locks;
 extern struct pool *pool_session; /* 1: the session directory */
 int pools_start(void);
 /* Waits for all jobs, also those that jobs submit to another of these pools; nobody else submits

@@ -51,7 +51,8 @@ struct pool {
     bool closing;
 };
 
-struct pool *pool_names, *pool_data, *pool_waiters, *pool_proofs, *pool_writers, *pool_session;
+struct pool *pool_names, *pool_data, *pool_waiters, *pool_proofs, *pool_writers, *pool_locks,
+    *pool_session;
 
 /* The daemon's pools together: a job of one may submit to another, so that looking at one after the
  * other can not tell whether all have finished. */
@@ -187,8 +188,8 @@ void pool_free(struct pool *p)
     free(p);
 }
 
-static struct pool **const our_pools[] = {&pool_names,  &pool_data,    &pool_waiters,
-                                          &pool_proofs, &pool_writers, &pool_session};
+static struct pool **const our_pools[] = {&pool_names,   &pool_data,  &pool_waiters, &pool_proofs,
+                                          &pool_writers, &pool_locks, &pool_session};
 
 int pools_start(void)
 {
@@ -199,6 +200,7 @@ int pools_start(void)
     pool_waiters = pool_new("eddy-waiters", 64);
     pool_proofs = pool_new("eddy-proofs", 8);
     pool_writers = pool_new("eddy-writers", 64);
+    pool_locks = pool_new("eddy-locks", 16);
     pool_session = pool_new("eddy-session", 1);
     for (size_t i = 0; i < ARRAY_LEN(our_pools); i++)
         (*our_pools[i])->ours = true;

@@ -6,6 +6,7 @@
 #include "nodes_data.h"
 
 #include "placement/pins.h"
+#include "placement/store_int.h"
 
 /* As if the claimant had forgotten its pins: it restarted, or thought that the other node had left.
  */
@@ -74,6 +75,40 @@ START_TEST(a_writer_takes_over_from_a_claimant_that_leaves)
     close_on(1, 0);
     flush_on(1, "leaves");
     ck_assert(pfs_hash("leaves", &len) == hash_pattern(10000, 15, 0));
+    node_run(2, order_stay, &o);
+}
+END_TEST
+
+static void order_fsync(struct order *o)
+{
+    o->err = data_sync(node_handles[o->a].h, false);
+}
+
+static void order_is_covered(struct order *o)
+{
+    struct data_handle *h = node_handles[o->a].h;
+    lock_take(&h->f->lock);
+    o->out[0] = h->f->rec->covered.check != 0;
+    lock_drop(&h->f->lock);
+}
+
+/* "Not mine" would mean that it is on the PFS. */
+START_TEST(an_fsync_reaches_a_claimant_that_leaves)
+{
+    struct order o = {0};
+    open_on(2, "synced", 0, O_RDWR | O_CREAT);
+    open_on(1, "synced", 0, O_RDWR);
+    write_on(1, 0, 0, 5000, 15);
+    node_run(2, order_leave, &o);
+    node_run(2, order_is_covered, &o);
+    ck_assert_uint_eq(o.out[0], 0);
+    node_run(1, order_fsync, &o);
+    ck_assert_msg(!o.err, "%s", strerror(-o.err));
+    node_run(2, order_is_covered, &o);
+    ck_assert_msg(o.out[0], "nothing was made durable where the bytes are");
+    close_on(1, 0);
+    close_on(2, 0);
+    flush_on(2, "synced");
     node_run(2, order_stay, &o);
 }
 END_TEST
@@ -166,6 +201,7 @@ int main(int argc, char **argv)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, a_writer_goes_on_when_the_claimant_gave_the_claim_back);
     tcase_add_test(t, a_writer_takes_over_from_a_claimant_that_leaves);
+    tcase_add_test(t, an_fsync_reaches_a_claimant_that_leaves);
     tcase_add_test(t, a_claimant_that_works_long_is_waited_for);
     tcase_add_test(t, the_pins_of_a_dead_node_go); /* the last two end nodes */
     tcase_add_test(t, a_dead_claimant_means_an_error_and_no_wrong_byte);

@@ -101,7 +101,8 @@ static _Atomic int hops;
 static void hop(void *arg)
 {
     (void)arg;
-    struct pool *const next[] = {pool_session, pool_waiters, pool_data, pool_names, pool_proofs};
+    struct pool *const next[] = {pool_session, pool_waiters, pool_data, pool_names, pool_proofs,
+                                 pool_locks};
     int n = hops++;
     if (n < 9999)
         pool_submit(next[n % ARRAY_LEN(next)], hop, NULL);

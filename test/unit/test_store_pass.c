@@ -209,6 +209,58 @@ START_TEST(what_is_stored_after_the_daemons_death_is_found)
 }
 END_TEST
 
+/* The daemon dies and is started again. */
+static struct file *die_and_start(struct file *f)
+{
+    store_pass_forget();
+    file_put(f);
+    store_close(false);
+    open_store(64 * MIB, CHUNK);
+    f = file_find(fid_n(1));
+    ck_assert_ptr_nonnull(f);
+    return f;
+}
+
+START_TEST(what_was_only_open_when_the_daemon_died_keeps_its_time)
+{
+    struct version v = version_n(SIZE, 5);
+    struct file *f = get_file(1, "old");
+    ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
+    for (unsigned i = 0; i < SIZE / CHUNK; i++)
+        ck_assert_int_eq(fill_chunk(f, i, &v, bytes, true), 0);
+    ck_assert_int_eq(store_set_claim(f, 1, 1, &v), 0);
+    open_pass(f, true);
+    f = die_and_start(f);
+    ck_assert_int_eq(info_of(f).mtime_ns, v.mtime_ns);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, "x", 1, 0);
+    ck_assert_int_gt(info_of(f).mtime_ns, v.mtime_ns);
+    close(fd);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(a_time_that_was_set_after_a_flush_outlives_the_daemon)
+{
+    uint8_t pfs[SIZE];
+    struct file *f = new_file(1, "touched");
+    open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE, 0);
+    struct flush fl = begin_flush(f, pfs);
+    ck_assert(store_flushed(f, &fl.v, fl.change, NULL));
+    struct version after = fl.v;
+    after.mtime_ns = 42;
+    after.ctime_ns++;
+    store_same_data(f, &fl.v, &after);
+    ck_assert_int_eq(info_of(f).mtime_ns, 42);
+    f = die_and_start(f);
+    ck_assert_int_eq(info_of(f).mtime_ns, 42);
+    close(fd);
+    file_put(f);
+}
+END_TEST
+
 /* Carried writes and appends of other nodes beside the kernel's writer. */
 START_TEST(our_own_changes_and_the_kernels_go_together)
 {
@@ -318,6 +370,8 @@ int main(void)
     tcase_add_test(t, what_was_stored_since_the_last_flush_is_not_evicted);
     tcase_add_test(t, fallocate_never_shortens);
     tcase_add_test(t, what_is_stored_after_the_daemons_death_is_found);
+    tcase_add_test(t, what_was_only_open_when_the_daemon_died_keeps_its_time);
+    tcase_add_test(t, a_time_that_was_set_after_a_flush_outlives_the_daemon);
     tcase_add_test(t, our_own_changes_and_the_kernels_go_together);
     tcase_add_test(t, closed_files_are_not_looked_at_until_somebody_can_store_again);
     tcase_add_test(t, a_flushed_file_is_clean_once_its_last_writer_has_really_gone);

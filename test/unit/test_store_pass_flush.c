@@ -162,6 +162,32 @@ START_TEST(what_was_copied_and_cut_off_is_copied_again)
 }
 END_TEST
 
+/* The next snapshot of the same flush begins with the cut. */
+START_TEST(what_was_copied_and_is_cut_off_in_the_same_flush_is_copied_again)
+{
+    uint8_t pfs[SIZE];
+    uint64_t unused, cut = CHUNK + CHUNK / 2;
+    struct snapshot *s;
+    struct file *f = new_file(1, "log");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE, 0);
+    struct flush fl = copy_beside(f, pfs, fd, 9);
+    ck_assert_int_eq(store_truncate(f, cut, &unused), 0);
+    put(fd, bytes + cut, SIZE - cut, cut); /* the same again */
+    ck_assert_int_eq(store_snapshot(f, 0, 64 * MIB, &s), 0);
+    ck_assert_uint_eq(s->cut, cut);
+    memset(pfs + cut, 0, SIZE - cut);
+    for (size_t i = 0; i < s->nruns; i++)
+        ck_assert_int_eq(store_pread(f, pfs + s->runs[i].off, s->runs[i].len, s->runs[i].off), 0);
+    store_snapshot_done(s, true);
+    ck_assert(!store_flushed(f, &fl.v, fl.change, NULL));
+    ck_assert(flush(f, pfs));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    end_writing(f, life, fd);
+}
+END_TEST
+
 START_TEST(a_truncation_during_the_copy_is_copied_again)
 {
     uint8_t pfs[SIZE];
@@ -289,6 +315,7 @@ int main(void)
     tcase_add_test(t, beside_a_writer_each_chunk_is_copied_once);
     tcase_add_test(t, a_store_before_the_copy_of_its_chunk_is_known_to_be_copied);
     tcase_add_test(t, what_was_copied_and_cut_off_is_copied_again);
+    tcase_add_test(t, what_was_copied_and_is_cut_off_in_the_same_flush_is_copied_again);
     tcase_add_test(t, a_truncation_during_the_copy_is_copied_again);
     tcase_add_test(t, a_direct_write_that_a_flush_has_missed_is_found_at_the_close);
     tcase_add_test(t, writes_that_collide_with_stores_are_flushed);

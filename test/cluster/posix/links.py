@@ -1,6 +1,8 @@
 """Hard links, and files and directories that are open when their name goes."""
 import errno
 import os
+import stat
+import time
 
 from common import check, mode_of, read, refused, write
 
@@ -75,6 +77,42 @@ def an_unlinked_open_file_is_read_and_written():
     assert os.fstat(fd).st_nlink == 0 and os.stat("f").st_nlink == 1
     os.close(fd)
     assert read("f") == b"new"
+
+
+@check
+def attributes_of_an_unlinked_open_file_are_changed_for_good():
+    fd = os.open("f", os.O_RDWR | os.O_CREAT, 0o644)
+    os.write(fd, b"x")
+    os.setxattr(fd, "user.before", b"1")
+    os.unlink("f")
+    os.fchmod(fd, 0o600)
+    os.utime(fd, ns=(10**9, 2 * 10**9))
+    if os.geteuid() == 0:
+        os.fchown(fd, 7, 8)
+    os.setxattr(fd, "user.after", b"2")
+    time.sleep(1.1)  # attribute time-out
+    st = os.fstat(fd)
+    assert stat.S_IMODE(st.st_mode) == 0o600 and st.st_mtime_ns == 2 * 10**9 and st.st_nlink == 0, st
+    assert os.geteuid() != 0 or (st.st_uid, st.st_gid) == (7, 8), st
+    assert os.getxattr(fd, "user.before") == b"1" and os.getxattr(fd, "user.after") == b"2"
+    os.write(fd, b"y")
+    st = os.fstat(fd)
+    assert stat.S_IMODE(st.st_mode) == 0o600 and st.st_size == 2 and st.st_mtime_ns > 2 * 10**9, st
+    os.close(fd)
+
+
+@check
+def the_link_count_is_right_after_another_open():
+    fd = os.open("a", os.O_RDWR | os.O_CREAT, 0o644)
+    for n in range(20):
+        os.link("a", "b")
+        assert os.fstat(fd).st_nlink == 2
+        os.unlink("b")
+        time.sleep(0.002)
+        other = os.open("a", os.O_RDWR)
+        assert os.fstat(other).st_nlink == 1, n
+        os.close(other)
+    os.close(fd)
 
 
 @check

@@ -1,6 +1,8 @@
 """Several users: owners, groups, sticky and setgid directories, permissions."""
 import errno
 import os
+import shutil
+import subprocess
 
 from common import NOBODY, as_user, check, mode_of, need_root, read, refused, write
 
@@ -128,6 +130,34 @@ def owners_and_groups_can_be_changed():
 
 
 @check
+def a_chown_to_nobody_else_clears_setuid():
+    need_root()
+    write("f")
+    os.chmod("f", 0o6755)
+    os.chown("f", -1, -1)
+    assert mode_of("f") == 0o755, oct(mode_of("f"))
+    os.chmod("f", 0o2644)  # without the group's right to execute setgid is another thing
+    os.chown("f", -1, -1)
+    assert mode_of("f") == 0o2644, oct(mode_of("f"))
+
+
+@check
+def a_reader_of_a_setuid_file_sees_who_writes_it():
+    need_root()
+    write("f", b"data")
+    os.chmod("f", 0o4755)
+    reader = os.open("f", os.O_RDONLY)
+    os.fstat(reader)
+    writer = os.open("f", os.O_WRONLY | os.O_APPEND)
+    os.write(writer, b" and more")
+    size = os.fstat(reader).st_size
+    seen = os.pread(reader, 100, 0)
+    os.close(writer)
+    os.close(reader)
+    assert size == 13 and seen == b"data and more", (size, seen)
+
+
+@check
 def a_users_truncation_clears_setuid():
     need_root()
     os.chmod(".", 0o777)
@@ -136,6 +166,21 @@ def a_users_truncation_clears_setuid():
     os.chmod("f", 0o6777)
     as_user(lambda: os.truncate("f", 2))
     assert mode_of("f") == 0o777, oct(mode_of("f"))
+
+
+@check
+def a_program_that_may_only_be_executed_is():
+    need_root()
+    os.chmod(".", 0o755)
+    shutil.copy("/bin/true", "run")
+    os.chmod("run", 0o711)
+
+    def execute():
+        with refused(errno.EACCES):
+            read("run")
+        assert subprocess.run(["./run"], check=False).returncode == 0
+
+    as_user(execute)
 
 
 @check
