@@ -59,6 +59,10 @@ struct inode {
     } kept;
     /* struct file's last_carried when the kernel's pages were looked at last (fs/lock.c) */
     uint64_t carried_seen;
+    /* under fs/lock.c's lock: the kernel's pages are being dropped for who was granted a lock; and of which
+     * bytes, or newer ones, they have been since this was done last */
+    bool dropping;
+    struct data_tag dropped;
     /* some owner here may hold a fcntl lock / flock: ask the home at FLUSH / RELEASE */
     bool has_locks, has_flocks;
     /* directories: ctime when the kernel's cached listing was begun (mtime can be set back), and

@@ -12,16 +12,11 @@
  */
 #include "fs/fs.h"
 
-static bool same_tag(const struct data_tag *a, const struct data_tag *b)
-{
-    return a->node == b->node && a->counter == b->counter && version_eq(&a->version, &b->version);
-}
-
 bool kept_open(struct inode *i, const struct data_tag *tag, unsigned *turn)
 {
     lock_assert_held(&i->lock);
     struct kept_pages *k = &i->kept;
-    bool alone = i->mode.cached == 1, same = same_tag(&k->tag, tag);
+    bool alone = i->mode.cached == 1, same = data_tag_eq(&k->tag, tag);
     if (!same || (alone && !k->known)) {
         k->tag = *tag;
         k->mixed = !alone;

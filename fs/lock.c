@@ -13,6 +13,18 @@
 
 #include "fs/fs.h"
 
+/* Pages of inodes that are being dropped (inode's dropping, dropped). */
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t ended;
+} drops;
+
+void lock_start(void)
+{
+    lock_init(&drops.lock, RANK_LEAF);
+    lock_cond_init(&drops.ended);
+}
+
 static struct lock_ask *ask_of(struct request *r)
 {
     return r->extra;
@@ -47,24 +59,62 @@ static bool is_fresh(struct handle *h)
     return fresh;
 }
 
+/* To be ended by end_drop.  False: others have dropped the pages since the file was as *now says, and
+ * until when that is done is waited for. */
+static bool begin_drop(struct inode *i, bool changed, const struct data_tag *now)
+{
+    lock_take(&drops.lock);
+    while (i->dropping)
+        lock_wait(&drops.lock, &drops.ended, 0);
+    bool drop = changed && !data_tag_eq(&i->dropped, now);
+    i->dropping = drop;
+    lock_drop(&drops.lock);
+    return drop;
+}
+
+static void end_drop(struct inode *i, const struct data_tag *now)
+{
+    lock_take(&drops.lock);
+    i->dropped = *now;
+    i->dropping = false;
+    pthread_cond_broadcast(&drops.ended);
+    lock_drop(&drops.lock);
+}
+
+/* Once, also for many whose locks are granted together: what the kernel asks of the attributes while it
+ * is told to drop them counts for nothing, and then it reads no further than the file was long. */
+static int drop_stale(struct handle *h)
+{
+    struct inode *i = h->inode;
+    struct data_tag now;
+    bool changed = false;
+    uint64_t carried = carried_to(h->data->f);
+    int err = data_revalidate(h->data, &changed, &now);
+    if (err)
+        return err;
+    lock_take(&i->lock);
+    changed |= i->carried_seen != carried;
+    lock_drop(&i->lock);
+    if (begin_drop(i, changed, &now)) {
+        notify_data_wait(i->nodeid);
+        end_drop(i, &now);
+    }
+    lock_take(&i->lock);
+    i->carried_seen = carried;
+    lock_drop(&i->lock);
+    return 0;
+}
+
 static void make_fresh(void *arg)
 {
     struct request *r = arg;
     struct handle *h = handle_of(&r->fi);
-    bool changed = false;
     if (is_fresh(h)) {
         answer(r, 0);
         return;
     }
-    uint64_t carried = carried_to(h->data->f);
     known_want_descriptor(h->inode);
-    int err = data_revalidate(h->data, &changed);
-    lock_take(&h->inode->lock);
-    changed |= h->inode->carried_seen != carried;
-    h->inode->carried_seen = carried;
-    lock_drop(&h->inode->lock);
-    if (!err && changed)
-        notify_data_wait(h->inode->nodeid);
+    int err = drop_stale(h);
     if (!err) {
         answer(r, 0);
         return;

@@ -155,12 +155,11 @@ static bool take_tag(struct data_handle *h, const struct data_tag *now)
     return !same;
 }
 
-int data_revalidate(struct data_handle *h, bool *changed)
+int data_revalidate(struct data_handle *h, bool *changed, struct data_tag *now)
 {
-    struct data_tag now;
     int err = data_relocate(h);
-    data_tag(h, &now);
-    *changed = take_tag(h, &now);
+    data_tag(h, now);
+    *changed = take_tag(h, now);
     return err;
 }
 

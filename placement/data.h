@@ -23,6 +23,11 @@ struct data_tag {
     struct version version;
 };
 
+static inline bool data_tag_eq(const struct data_tag *a, const struct data_tag *b)
+{
+    return a->node == b->node && a->counter == b->counter && version_eq(&a->version, &b->version);
+}
+
 /* What is known of a file that is on the PFS, from a look at it and a home's word that came
  * together. */
 struct data_known {
@@ -78,8 +83,9 @@ void data_keep_end(struct file *f);
 void data_removed(struct file *f);
 /* pfs_release, after data_close if there was a handle: with the last one that ends. */
 void data_release(struct file *f);
-/* Asks the home again (lock granted, ESTALE).  *changed: the kernel's cached pages may be stale. */
-int data_revalidate(struct data_handle *h, bool *changed);
+/* Asks the home again (lock granted, ESTALE).  *changed: the kernel's cached pages may be stale, they are
+ * those of *now or newer ones if they are read from now on. */
+int data_revalidate(struct data_handle *h, bool *changed, struct data_tag *now);
 void data_tag(struct data_handle *h, struct data_tag *out);
 /* Size, times, blocks as the truth has them, without a message where it is here, else as last
  * heard. */

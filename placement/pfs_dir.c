@@ -60,8 +60,10 @@ int pfs_opendir(struct pfs_node *n, struct pfs_dir **out)
     op.check_fid = pfs_fid_known(n, &op.fid);
     bool is_root = n == pfs_root();
     struct pfs_node *parent = is_root ? pfs_ref(n) : pfs_parent_of(n, name);
-    if (!parent)
+    if (!parent && !pfs_has_fd(n))
         return -ESTALE;
+    if (!parent) /* without a name, but somebody works in it */
+        parent = pfs_ref(n);
     int err = pfs_run(parent, NULL, op_open, &op);
     pfs_unref(parent);
     if (err)

@@ -130,13 +130,13 @@ void pfs_unhold(struct pfs_hold *h)
 
 /* ---- running an operation ---- */
 
-/* After ESTALE: this node and its ancestors are opened anew by path. */
+/* After ESTALE: this node and its ancestors are opened anew by path, as far as there is one. */
 static void forget_fds(struct pfs_node *n)
 {
     n = pfs_ref(n);
     while (n) {
         lock_take(&pfs_tree_lock);
-        int fd = pfs_fd_take(n);
+        int fd = n->named ? pfs_fd_take(n) : -1;
         struct pfs_node *parent = n->parent;
         if (parent)
             parent->refs++;

@@ -121,20 +121,18 @@ struct pfs_node *pfs_child(struct pfs_node *parent, const char *name)
     return n;
 }
 
+/* A directory that another node has renamed loses its name here, not its descriptor: who works in it
+ * goes on. */
 struct pfs_node *pfs_child_as(struct pfs_node *parent, const char *name, struct fid fid)
 {
-    int fd = -1;
     lock_take(&pfs_tree_lock);
     struct pfs_node *n = table_find(parent, name);
-    if (n && n->known && !fid_eq(n->fid, fid)) {
+    if (n && n->known && !fid_eq(n->fid, fid))
         table_remove(n);
-        fd = pfs_fd_take(n);
-    }
     n = child_locked(parent, name);
     n->fid = fid;
     n->known = true;
     lock_drop(&pfs_tree_lock);
-    pfs_fd_close(fd);
     return n;
 }
 

@@ -462,7 +462,8 @@ static void order_attr(struct order *o)
 static void order_revalidate(struct order *o)
 {
     bool changed;
-    o->err = data_revalidate(node_handles[o->a].h, &changed);
+    struct data_tag now;
+    o->err = data_revalidate(node_handles[o->a].h, &changed, &now);
     o->out[0] = changed;
 }
 
