@@ -143,16 +143,42 @@ static bool nothing_newer(struct data_handle *h, const struct location *at)
     return h->held && same && base_is(h->f, v);
 }
 
+/* ---- the store's version only moves on ----
+ *
+ * Opens look at the PFS and ask the home beside each other; one that comes late must not put back
+ * what another has found since, and who reads that sees older bytes, or an end, after newer ones.
+ * So what the store had is noted before the look, and its version moves from that, or not at all. */
+
+/* Has another open found a newer version than v, which was seen before?  A change time only grows. */
+static bool is_overtaken(const struct file_info *now, const struct version *v)
+{
+    return now->base_known && !version_eq(&now->base, v) && now->base.ctime_ns > v->ctime_ns;
+}
+
+static int move_version(struct file *f, const struct version *v, const struct file_info *before,
+                        const struct version *same_as)
+{
+    return store_follow_version(f, v, before->base_known ? &before->base : NULL, same_as);
+}
+
 /* ---- readers ---- */
 
-/* The store follows the version that counts.  seen: what the PFS had at asked_ms, before the home
- * was asked, or NULL. -EBUSY: the file became claimed here meanwhile. */
+/* Did nobody of the session change the file between the look that saw it so and the home's answer? */
+static bool is_current(struct data_handle *h, const struct location *at, const struct version *seen)
+{
+    if (at->known)
+        return version_eq(seen, &at->version);
+    return boot_ms() - h->looked_ms < QUICK_MS || claim_settled(at->view, h->looked_ms);
+}
+
+/* The store follows the version that counts.  seen: what the PFS had at h->looked_ms, before the home
+ * was asked, or NULL.  before: the store, before it was asked.  -EBUSY: the file became claimed here
+ * meanwhile, or another open has moved the store's version. */
 static int follow_version(struct data_handle *h, const struct location *at,
-                          const struct version *seen, uint64_t asked_ms)
+                          const struct version *seen, const struct file_info *before)
 {
     struct version v;
-    bool good =
-        seen && (at->known ? version_eq(seen, &at->version) : boot_ms() - asked_ms < QUICK_MS);
+    bool good = seen && !is_overtaken(before, seen) && is_current(h, at, seen);
     uint64_t doubts = proofs_before_look(h->f);
     int err = 0;
     if (good)
@@ -166,30 +192,29 @@ static int follow_version(struct data_handle *h, const struct location *at,
     if (err)
         return err == -ENOENT && h->held ? -ESTALE : err;
     bool same = at->known == 2 && version_eq(&v, &at->version);
-    struct file_info info;
-    store_info(h->f, &info);
     /* the store drops them, and so must the kernel: the version does not tell them apart */
-    if (info.racy) {
+    if (before->racy) {
         lock_take(&h->lock);
         h->unlike = unlike_u64() | 1;
         lock_drop(&h->lock);
     }
-    err = store_set_version(h->f, &v, same ? &at->same_as : NULL);
+    err = move_version(h->f, &v, before, same ? &at->same_as : NULL);
     if (!err && !good)
         proofs_looked(h->f, doubts);
-    return err;
+    return err == -ESTALE ? -EBUSY : err;
 }
 
 int data_locate_reader(struct data_handle *h, const struct version *seen)
 {
     for (unsigned i = 0; i < LOOKS; i++) {
         struct location at = {0};
-        uint64_t asked_ms = boot_ms();
+        struct file_info before;
+        store_info(h->f, &before);
         int err = claim_where(h->f->fid, &at);
         if (err)
             return err;
         if (at.where == WHERE_PFS)
-            err = follow_version(h, &at, seen, asked_ms);
+            err = follow_version(h, &at, seen, &before);
         if (err == -EBUSY) {
             seen = NULL;
             continue;
@@ -276,13 +301,16 @@ void data_move_writer(struct data_handle *h, const struct location *at)
 }
 
 /* One try: the claim for this node, or a pin at who has it.  -ENOENT, -EAGAIN: that one gave it
- * back, or is out of reach. */
-static int claim_or_pin(struct data_handle *h, const struct version *v)
+ * back, or is out of reach, or the store's version has moved. */
+static int claim_or_pin(struct data_handle *h, const struct version *v,
+                        const struct file_info *before)
 {
     struct location at = {0};
     /* clean pages of an older version must not become part of the claim; -EBUSY: it is ours
      * already, with its own base */
-    int err = store_set_version(h->f, v, NULL);
+    int err = move_version(h->f, v, before, NULL);
+    if (err == -ESTALE)
+        return -EAGAIN;
     if (!err || err == -EBUSY)
         err = claim_open_writer(h->f, v, h->looked_ms, &at);
     if (!err && at.where == WHERE_NODE)
@@ -296,17 +324,19 @@ int data_locate_writer(struct data_handle *h, const struct version *seen)
 {
     uint64_t end_ms = boot_ms() + members_patience();
     struct version v;
+    struct file_info before;
     unsigned wait_ms = 5;
     for (;;) {
         int err = 0;
-        if (seen) {
+        store_info(h->f, &before);
+        if (seen && !is_overtaken(&before, seen)) {
             v = *seen;
         } else {
             h->looked_ms = boot_ms();
             err = fresh_version(h, &v);
         }
         if (!err)
-            err = claim_or_pin(h, &v);
+            err = claim_or_pin(h, &v, &before);
         if (err != -ENOENT && err != -EAGAIN)
             return err;
         if (boot_ms() > end_ms)

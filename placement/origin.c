@@ -116,7 +116,8 @@ static int keep(struct origin *o)
     if (store_is_held(o->f) && !version_eq(&info.base, &o->key.version))
         return -EBUSY; /* who has it open may have no other way to its bytes (store_hold) */
     if (!info.base_known || !version_eq(&info.base, &o->key.version) || (info.racy && !c->racy)) {
-        int err = store_follow_version(o->f, &o->key.version, o->before_known ? &o->before : NULL);
+        int err = store_follow_version(o->f, &o->key.version, o->before_known ? &o->before : NULL,
+                                       NULL);
         if (err && !(err == -EBUSY && info.base_known && version_eq(&info.base, &o->key.version)))
             return err;
     }

@@ -176,12 +176,13 @@ static void relabel(void *arg)
     struct location at;
     struct file_info info;
     working_end(&s->working);
-    int err = claim_where(s->key.fid, &at);
     store_info(s->f, &info);
+    int err = claim_where(s->key.fid, &at);
     if (!err && at.where == WHERE_PFS && at.known == 2 &&
         version_eq(&at.version, &s->key.version) &&
         version_is_same(&info.base, &at.version, &at.same_as))
-        store_set_version(s->f, &at.version, &at.same_as); /* refused: then it is read again */
+        /* refused: then it is read again */
+        store_follow_version(s->f, &at.version, &info.base, &at.same_as);
     s->labelled = true;
     loop_post(serve_labelled, s);
 }

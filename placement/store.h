@@ -104,7 +104,8 @@ int store_set_version(struct file *f, const struct version *v, const struct vers
 /* The same for who has read the PFS meanwhile: before is the version that the file had here when
  * that began (NULL: none).  -ESTALE, and nothing happens: it has another one by now that is not v;
  * which of the two is the newer is not known here. */
-int store_follow_version(struct file *f, const struct version *v, const struct version *before);
+int store_follow_version(struct file *f, const struct version *v, const struct version *before,
+                         const struct version *same_as);
 /* Our own name operation moved ctime: base becomes `after` if it was `before`; also if claimed. */
 void store_same_data(struct file *f, const struct version *before, const struct version *after);
 

@@ -89,9 +89,10 @@ int store_set_version(struct file *f, const struct version *v, const struct vers
     return become(f, v, same_as, false, NULL);
 }
 
-int store_follow_version(struct file *f, const struct version *v, const struct version *before)
+int store_follow_version(struct file *f, const struct version *v, const struct version *before,
+                         const struct version *same_as)
 {
-    return become(f, v, NULL, true, before);
+    return become(f, v, same_as, true, before);
 }
 
 void store_same_data(struct file *f, const struct version *before, const struct version *after)

@@ -162,6 +162,53 @@ START_TEST(one_byte_into_an_uncached_file_changes_one_byte)
 }
 END_TEST
 
+static struct statx looked_at;
+
+static void order_look(struct order *o)
+{
+    struct pfs_node *n = pfs_child(pfs_root(), o->name);
+    o->err = pfs_stat(n, &looked_at);
+    pfs_unref(n);
+}
+
+/* An open whose look at the PFS was the one of order_look. */
+static void order_open_late(struct order *o)
+{
+    struct file *f;
+    struct statx now;
+    struct pfs_node *n = pfs_child(pfs_root(), o->name);
+    o->err = file_get(fid_of(&looked_at), o->name, &f);
+    if (!o->err)
+        o->err = pfs_open_file(f, n, true, NULL, &now);
+    if (!o->err)
+        o->err = data_open(f, true, false, &looked_at, boot_ms(), &node_handles[o->a].h);
+    file_put(f);
+    pfs_unref(n);
+}
+
+START_TEST(an_open_that_comes_late_puts_no_version_back)
+{
+    struct order look = {.name = "late"}, late = {.name = "late", .a = 1};
+    open_on(0, "late", 0, O_RDWR | O_CREAT);
+    write_on(0, 0, 0, 100, 3);
+    flush_on(0, "late");
+    node_run(1, order_look, &look);
+    ck_assert_int_eq(look.err, 0);
+    write_on(0, 0, 0, 5000, 4);
+    close_on(0, 0);
+    flush_on(0, "late");
+    open_on(1, "late", 0, O_RDONLY);
+    assert_read(1, 0, 0, 10000, 5000, 4);
+    struct order before = read_on(1, 0, 0, 100);
+    node_run(1, order_open_late, &late);
+    ck_assert_msg(!late.err, "%s", strerror(-late.err));
+    ck_assert_uint_eq(late.counters.stale_bytes, before.counters.stale_bytes);
+    assert_read(1, 0, 0, 10000, 5000, 4);
+    close_on(1, 1);
+    close_on(1, 0);
+}
+END_TEST
+
 START_TEST(truncation_and_growth_are_seen_by_the_other_node)
 {
     open_on(0, "trunc", 0, O_RDWR | O_CREAT);
@@ -326,6 +373,7 @@ int main(int argc, char **argv)
     tcase_add_test(t, two_writers_on_two_nodes_write_one_file);
     tcase_add_test(t, appends_of_two_nodes_do_not_overwrite_each_other);
     tcase_add_test(t, one_byte_into_an_uncached_file_changes_one_byte);
+    tcase_add_test(t, an_open_that_comes_late_puts_no_version_back);
     tcase_add_test(t, truncation_and_growth_are_seen_by_the_other_node);
     tcase_add_test(t, close_to_open_with_growing_and_shrinking_files);
     tcase_add_test(t, asking_again_tells_whether_cached_bytes_are_stale);
