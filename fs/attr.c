@@ -14,7 +14,6 @@
 #include "placement/pfs_data.h"
 #include "placement/store.h"
 
-#define NS             1000000000
 #define BLOCK_SIZE_MIN 4096
 
 /* ---- from statx and location to stat ---- */
@@ -24,19 +23,9 @@ static struct timespec time_of(const struct statx_timestamp *t)
     return (struct timespec){.tv_sec = t->tv_sec, .tv_nsec = t->tv_nsec};
 }
 
-static struct timespec time_of_ns(int64_t ns)
-{
-    struct timespec t = {.tv_sec = ns / NS, .tv_nsec = ns % NS};
-    if (t.tv_nsec < 0) { /* before 1970 */
-        t.tv_nsec += NS;
-        t.tv_sec--;
-    }
-    return t;
-}
-
 static int64_t ns_of(const struct timespec *t)
 {
-    return (int64_t)t->tv_sec * NS + t->tv_nsec;
+    return ns_of_time(t->tv_sec, t->tv_nsec);
 }
 
 /* Size, times and blocks of a file whose latest bytes are on a node.  Blocks are never 0 beside a

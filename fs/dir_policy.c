@@ -76,8 +76,7 @@ static int ask(struct pfs_node *n, uint8_t *own)
 
 static int64_t ctime_of(const struct inode *i)
 {
-    return i->attr_known ? i->attr.st_ctim.tv_sec * INT64_C(1000000000) + i->attr.st_ctim.tv_nsec
-                         : 0;
+    return i->attr_known ? ns_of_time(i->attr.st_ctim.tv_sec, i->attr.st_ctim.tv_nsec) : 0;
 }
 
 /* Inode locked. */

@@ -176,7 +176,7 @@ static int begin_times(struct request *r, struct new_times *t)
     t->mtime = S_ISREG(r->inode->type) && t->ts[1].tv_nsec != UTIME_OMIT;
     if (!t->mtime)
         return 0;
-    t->mtime_ns = now ? real_ns() : (int64_t)t->ts[1].tv_sec * 1000000000 + t->ts[1].tv_nsec;
+    t->mtime_ns = now ? real_ns() : ns_of_time(t->ts[1].tv_sec, t->ts[1].tv_nsec);
     return claim_where(r->inode->fid, &t->before);
 }
 

@@ -15,7 +15,7 @@
 
 static int64_t stx_ns(const struct statx_timestamp *t)
 {
-    return t->tv_sec * INT64_C(1000000000) + t->tv_nsec;
+    return ns_of_time(t->tv_sec, t->tv_nsec);
 }
 
 static void put_le64(unsigned char *p, uint64_t v)

@@ -83,12 +83,7 @@ int pfs_new_write(struct pfs_new *n, const void *buf, size_t len, uint64_t off)
 /* Owner before mode: a chown takes setuid away, which it must not get from `like` at all. */
 static int dress(int fd, uint64_t size, int64_t mtime_ns, const struct statx *like)
 {
-    struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT},
-                             {.tv_sec = mtime_ns / 1000000000, .tv_nsec = mtime_ns % 1000000000}};
-    if (ts[1].tv_nsec < 0) { /* before 1970 */
-        ts[1].tv_sec--;
-        ts[1].tv_nsec += 1000000000;
-    }
+    struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT}, time_of_ns(mtime_ns)};
     if (ftruncate(fd, (off_t)size))
         return -errno;
     if (like && fchown(fd, like->stx_uid, like->stx_gid) && errno != EPERM)

@@ -218,12 +218,7 @@ static void let_go(struct file *f)
 
 int pfs_write_end(struct file *f, int64_t mtime_ns, struct version *v, unsigned *nlink)
 {
-    struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT},
-                             {.tv_sec = mtime_ns / 1000000000, .tv_nsec = mtime_ns % 1000000000}};
-    if (ts[1].tv_nsec < 0) { /* before 1970 */
-        ts[1].tv_sec--;
-        ts[1].tv_nsec += 1000000000;
-    }
+    struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT}, time_of_ns(mtime_ns)};
     int err;
     PFS_CALL(err, futimens(f->pfs_fd, ts));
     if (err == -EPERM ||

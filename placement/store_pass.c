@@ -93,9 +93,7 @@ static bool is_whole(struct file *f)
  * has stored or not. */
 static void begin_sampling(struct file *f, int fd)
 {
-    int64_t ns = core(f)->mtime_ns, second = 1000000000, part = (ns % second + second) % second;
-    struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT},
-                             {.tv_sec = (ns - part) / second, .tv_nsec = part}};
+    struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT}, time_of_ns(core(f)->mtime_ns)};
     if (futimens(fd, ts))
         log_warn("the cache's disk: a data file's time can not be set: %s", strerror(errno));
     pass_take_sample(f, &f->pass.seen);

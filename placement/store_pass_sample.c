@@ -7,7 +7,7 @@
 
 static int64_t ns_of(struct timespec t)
 {
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return ns_of_time(t.tv_sec, t.tv_nsec);
 }
 
 bool pass_same_sample(const struct pass_sample *a, const struct pass_sample *b)

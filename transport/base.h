@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* ---- identities that travel between nodes ---- */
 
@@ -111,6 +112,26 @@ char *size_format(uint64_t bytes, char *buf, size_t len);
 uint64_t boot_ms(void); /* CLOCK_BOOTTIME: goes on in suspend; leases and deadlines use it */
 uint64_t boot_ns(void);
 int64_t real_ns(void); /* CLOCK_REALTIME, for time stamps of files */
+
+/* Files' times, in ns since 1970; beyond what that can hold, 1677 and 2262, the last that it can. */
+static inline int64_t ns_of_time(int64_t sec, int64_t nsec)
+{
+    int64_t ns;
+    if (__builtin_mul_overflow(sec, INT64_C(1000000000), &ns) ||
+        __builtin_add_overflow(ns, nsec, &ns))
+        return sec < 0 ? INT64_MIN : INT64_MAX;
+    return ns;
+}
+
+static inline struct timespec time_of_ns(int64_t ns)
+{
+    struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    if (t.tv_nsec < 0) { /* before 1970 */
+        t.tv_nsec += 1000000000;
+        t.tv_sec--;
+    }
+    return t;
+}
 
 int random_bytes(void *buf, size_t len); /* the system's random source; -errno */
 uint64_t random_u64(void);               /* aborts if there is no random source */
