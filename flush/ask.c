@@ -56,21 +56,28 @@ struct left {
     uint64_t files, failed;
 };
 
-static uint64_t count_upto(const struct file_list *l, uint64_t upto)
+/* What is on a list and was dirty when the order was at `upto`, and flush.failures at `failures`: it
+ * is to be done unless it has failed since.  That one may be tried again already, and again for as long
+ * as it fails: who waits for all would wait for ever. */
+static void count_list(struct left *left, const struct file_list *l, uint64_t upto,
+                       uint64_t failures)
 {
-    uint64_t n = 0;
-    for (const struct file *f = l->first; f; f = f->flush_next)
-        n += f->flush_seq <= upto;
-    return n;
+    for (const struct file *f = l->first; f; f = f->flush_next) {
+        bool failed = f->flush_error && f->flush_failed_no > failures;
+        left->failed += f->flush_seq <= upto && failed;
+        left->files += f->flush_seq <= upto && !failed;
+    }
 }
 
-/* Lock held: of the files that were dirty when the order was at `upto`, how many are to be done,
- * how many failed. */
-static struct left count_left(uint64_t upto)
+/* Lock held. */
+static struct left count_left(uint64_t upto, uint64_t failures)
 {
-    struct left l = {count_upto(&flush.running, upto), count_upto(&flush.failed, upto)};
+    struct left l = {0, 0};
+    count_list(&l, &flush.running, upto, failures);
     for (unsigned p = 0; p < FLUSH_POLICIES; p++)
-        l.files += count_upto(&flush.ready[p], upto);
+        count_list(&l, &flush.ready[p], upto, failures);
+    for (const struct file *f = flush.failed.first; f; f = f->flush_next)
+        l.failed += f->flush_seq <= upto;
     return l;
 }
 
@@ -113,14 +120,14 @@ int flush_all(bool (*progress)(void *arg, const struct flush_progress *p), void 
     uint64_t before = counted(flushed_bytes);
     flush_sample();
     lock_take(&flush.lock);
-    uint64_t upto = begin_all();
+    uint64_t failures = flush.failures, upto = begin_all();
     lock_drop(&flush.lock);
     bell_ring();
     struct left left;
     int err = 0;
     lock_take(&flush.lock);
     for (;;) {
-        left = count_left(upto);
+        left = count_left(upto, failures);
         bool stop = flush.stop;
         lock_drop(&flush.lock);
         bool go_on = report(progress, arg, before, left);

@@ -62,6 +62,7 @@ extern struct flush_state {
     struct flush_config config;
     struct file_list ready[FLUSH_POLICIES], running, failed;
     uint64_t seq;           /* place in the order, given to files as they become dirty */
+    uint64_t failures;      /* so many so far, of all files */
     uint64_t next_retry_ms; /* not later than the first retry_at_ms of failed; NEVER: none */
     uint64_t progress;      /* goes up when bytes have become clean */
     uint64_t room_tried_ms;
@@ -154,6 +155,7 @@ int copy_whole(struct copying *c);
 
 /* ---- retry.c; flush.lock held ---- */
 /* Failed files whose time has come are ready again (asked: all, whatever their time). */
+uint64_t retry_next_ms(void); /* lock held; NEVER: nothing failed, or others come first */
 void retry_due(bool asked, uint64_t now);
 /* Counts the failure, sets when it is tried again; true: it must be logged (without the lock:
  * retry_log). */

@@ -55,7 +55,7 @@ static uint64_t work(void)
     retry_due(false, now);
     while ((f = next_file(&mode, &wait)))
         pass_start(f, mode);
-    uint64_t retry = flush.next_retry_ms;
+    uint64_t retry = retry_next_ms();
     return MIN(wait, retry == NEVER ? NEVER : retry - MIN(now, retry));
 }
 

@@ -23,6 +23,7 @@ static bool found_missing(int err)
 bool retry_failed(struct file *f, int err, uint64_t now)
 {
     bool is_news = f->flush_error != err;
+    f->flush_failed_no = ++flush.failures;
     __atomic_store_n(&f->flush_error, err, __ATOMIC_RELAXED);
     f->flush_error_no += is_news;
     __atomic_fetch_add(&f->flush_error_seq, 1, __ATOMIC_RELEASE); /* see flush_error_once */
@@ -51,10 +52,17 @@ void retry_succeeded(struct file *f)
     f->retry_at_ms = 0;
 }
 
+/* Lock held: when they are due.  Who waits for all files has those first that were not tried yet: the
+ * failed ones are older, and would be before them each time. */
+uint64_t retry_next_ms(void)
+{
+    return flush.urgent_all && queue_nready() ? NEVER : flush.next_retry_ms;
+}
+
 /* Lock held: failed files whose time has come are ready again (asked: all, whatever their time). */
 void retry_due(bool asked, uint64_t now)
 {
-    if (!asked && now < flush.next_retry_ms)
+    if (!asked && now < retry_next_ms())
         return;
     flush.next_retry_ms = NEVER;
     for (struct file *f = flush.failed.first, *next; f; f = next) {

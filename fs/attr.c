@@ -347,7 +347,7 @@ static void touched(struct fid fid)
 void same_begin(struct same *s, const struct statx *before)
 {
     s->on = S_ISREG(before->stx_mode);
-    s->times = false;
+    s->times = s->own = false;
     s->fid = fid_of(before);
     s->before = version_of(before);
 }
@@ -363,11 +363,11 @@ void same_end(struct same *s, const struct statx *after)
     if (written || version_eq(&v, &s->before))
         return;
     struct file *f = file_find(s->fid);
-    if (f) {
-        store_same_data(f, &s->before, &v);
+    bool moved = f && store_same_data(f, &s->before, &v);
+    if (f)
         file_put(f);
-    }
-    claim_publish_same(s->fid, &s->before, &v);
+    if (moved || !s->own)
+        claim_publish_same(s->fid, &s->before, &v);
 }
 
 /* ---- answers ---- */

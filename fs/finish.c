@@ -46,8 +46,13 @@ void leave_now(int signal)
     if (at != RECOVERING)
         unmount_lazily(settings.mountpoint);
     /* the kernel closes files of the PFS first, perhaps, and waits for it there */
-    if (at == SERVING)
+    if (at == SERVING) {
         mount_abort();
+        if (!n) { /* what was answered until then */
+            flush_sample();
+            flush_each_unflushed(say_unflushed, &n);
+        }
+    }
     _exit(at == STARTING ? EXIT_FAILED : at == SAID ? said_code : n ? EXIT_NOT_ON_PFS : EXIT_OK);
 }
 

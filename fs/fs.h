@@ -150,6 +150,7 @@ struct file *known_before_removal(struct inode *dir, const char *name);
  * before has brought the attributes to the PFS's client. */
 struct same {
     bool on, times; /* times: mtime is meant to change too */
+    bool own;       /* ... and only the store's own base tells whether somebody wrote */
     struct fid fid;
     struct version before;
 };

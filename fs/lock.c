@@ -96,6 +96,7 @@ static int drop_stale(struct handle *h)
     changed |= i->carried_seen != carried;
     lock_drop(&i->lock);
     if (begin_drop(i, changed, &now)) {
+        data_dropping(h->data);
         notify_data_wait(i->nodeid);
         end_drop(i, &now);
     }

@@ -114,6 +114,7 @@ static int set_own_times(struct request *r, struct file *f, const struct new_tim
     struct file_info info;
     store_info(f, &info);
     same->on = info.base_known && version_eq(&info.base, &same->before);
+    same->own = true;
     bool pfs_only = !info.dirty && same->on;
     if (!pfs_only)
         store_set_times(f, t->mtime_ns);
@@ -143,14 +144,15 @@ static int set_others_times(struct request *r, struct new_times *t)
     return where == 1 ? err : 0;
 }
 
-/* Asked after the last look at the PFS.  Who took the claim meanwhile has seen the older time.  And as
- * mtime does not show here whether somebody wrote, the home must: what another node flushed between
- * our two looks is not what was there before. */
+/* Asked after the last look at the PFS.  Who took the claim meanwhile has seen the older time: another
+ * node is told, here the store's base moves (same_end).  And as mtime does not show whether somebody
+ * wrote, the home must: what another node flushed between our two looks is not what was there before. */
 static int end_others_times(struct request *r, const struct new_times *t, struct same *same)
 {
     struct location at;
     int where = t->others ? times_to_claimant(r->inode, t->mtime_ns, &at) : 0;
-    same->on = where == 1 && nobody_between(&t->before, &at);
+    same->own = where == 1 && at.where == WHERE_HERE;
+    same->on = where == 1 && (same->own || nobody_between(&t->before, &at));
     return MIN(where, 0);
 }
 
@@ -197,21 +199,24 @@ static int set_owner(struct request *r)
     return pfs_chown(r->inode->node, uid, gid, request_cred(r));
 }
 
-/* A request that sets nothing: chown(-1, -1), or the kernel before a write through it.  What is asked
- * for is what a chown does beside: setuid, setgid and capabilities go (FUSE_HANDLE_KILLPRIV_V2). */
-static bool only_kills_priv(int flags)
+/* A request that sets nothing is chown(-1, -1).  What is asked for is what a chown does beside: setuid,
+ * setgid and capabilities go (FUSE_HANDLE_KILLPRIV_V2).  The kernel has not checked who may: the owner,
+ * and root. */
+static bool only_kills_priv(const struct request *r, const struct statx *stx)
 {
-    return !(flags & (FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE | OWNERS | TIMES));
+    return !(r->flags & (FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE | OWNERS | TIMES)) &&
+           (!r->uid || r->uid == stx->stx_uid);
 }
 
 /* In this order: a chown clears setuid, which the mode of the same request sets again; times last,
  * for a truncation moves them. */
-static int set_all(struct request *r, struct new_times *t, struct same *same)
+static int set_all(struct request *r, const struct statx *before, struct new_times *t,
+                   struct same *same)
 {
     int err = 0;
     if (r->flags & FUSE_SET_ATTR_SIZE)
         err = set_size(r);
-    if (!err && (r->flags & OWNERS || only_kills_priv(r->flags)))
+    if (!err && (r->flags & OWNERS || only_kills_priv(r, before)))
         err = set_owner(r);
     if (!err && r->flags & FUSE_SET_ATTR_MODE)
         err = pfs_chmod(r->inode->node, r->attr.st_mode & 07777, request_cred(r));
@@ -257,7 +262,7 @@ static int set_file(struct request *r, struct stat *st)
     struct same same;
     same_begin(&same, &stx);
     same.times = t.mtime;
-    err = set_all(r, &t, &same);
+    err = set_all(r, &stx, &t, &same);
     attr_touched(r->inode); /* also if only the first part was done */
     if (err)
         return err;

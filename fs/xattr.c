@@ -65,7 +65,7 @@ static int acl_kind(const char *name)
 
 static int64_t attr_ctime_ns(const struct inode *i)
 {
-    return i->attr.st_ctim.tv_sec * (int64_t)1000000000 + i->attr.st_ctim.tv_nsec;
+    return ns_of_time(i->attr.st_ctim.tv_sec, i->attr.st_ctim.tv_nsec);
 }
 
 static void remember_none(struct request *r)

@@ -38,7 +38,8 @@ struct carry_result {
 void carry_start(void); /* registers the handlers: before peer_start */
 /* This node is about to leave: carried changes and writers of other nodes are "not mine" from now
  * on, so that its files become clean; their writers wait until the claim is free, and take it.
- * Reads are served on.  Pool threads. */
+ * Changes that have begun are waited for, which may wait for the PFS.  Reads are served on.  Not the
+ * network thread. */
 void carry_leave(void);
 void carry_stop(void); /* after peer_stop, while the loop still runs */
 

@@ -34,7 +34,14 @@ struct carried {
 };
 
 static struct pool *carry_pool;
-static _Atomic bool leaving;
+/* The end: what was begun before it is waited for, so that the last flush has it. */
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t none;
+    unsigned changes; /* of other nodes, under way here */
+    bool begun;
+} leave = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF},
+           .none = PTHREAD_COND_INITIALIZER};
 
 static void end(struct carried *c)
 {
@@ -193,14 +200,41 @@ static void tell_mount(const struct file *f, const struct change *ch)
     }
 }
 
-/* Who leaves takes no change any more, but what it has it has until it is flushed: "not mine" would
- * tell an fsync that it is on the PFS.  What is void never gets there. */
-static int may_begin(struct file *f, enum carry_op op)
+/* False: this node leaves, and takes no change any more. */
+static bool change_begin(void)
 {
-    if (leaving && op != CARRY_SYNC)
+    lock_take(&leave.lock);
+    bool may = !leave.begun;
+    leave.changes += may;
+    lock_drop(&leave.lock);
+    return may;
+}
+
+static void change_end(void)
+{
+    lock_take(&leave.lock);
+    if (!--leave.changes)
+        pthread_cond_broadcast(&leave.none);
+    lock_drop(&leave.lock);
+}
+
+/* Who leaves has what it has until it is flushed: "not mine" would tell an fsync that it is on the PFS.
+ * What is void never gets there. */
+static int begin_op(struct file *f, enum carry_op op)
+{
+    if (op != CARRY_SYNC && !change_begin())
         return -ENOENT;
     int err = claim_carry_begin(f);
+    if (err && op != CARRY_SYNC)
+        change_end();
     return err && op == CARRY_SYNC && claim_is_void(f) ? -EIO : err;
+}
+
+static void end_op(struct file *f, enum carry_op op)
+{
+    claim_carry_end(f);
+    if (op != CARRY_SYNC)
+        change_end();
 }
 
 static int apply(struct carried *c, uint64_t *off)
@@ -212,7 +246,7 @@ static int apply(struct carried *c, uint64_t *off)
                         .off = b->offset,
                         .mode = b->mode,
                         .time_ns = b->time_ns};
-    int err = may_begin(c->f, ch.op);
+    int err = begin_op(c->f, ch.op);
     if (err)
         return err;
     if (!ch.len && carry_op_is_write(ch.op))
@@ -221,7 +255,7 @@ static int apply(struct carried *c, uint64_t *off)
         err = local_change(c->f, &ch);
     if (!err)
         tell_mount(c->f, &ch);
-    claim_carry_end(c->f);
+    end_op(c->f, ch.op);
     *off = ch.off_out;
     /* only "not mine" may look like that: the asker does it again */
     return err == -ENOENT || err == -ESTALE ? -EIO : err;
@@ -279,13 +313,17 @@ static void on_write(struct msg *m)
 
 void carry_leave(void)
 {
-    leaving = true;
+    lock_take(&leave.lock);
+    leave.begun = true;
+    while (leave.changes)
+        lock_wait(&leave.lock, &leave.none, 0);
+    lock_drop(&leave.lock);
     pins_refuse();
 }
 
 void carry_serve_start(void)
 {
-    leaving = false;
+    leave.begun = false;
     carry_pool = pool_new("carry", THREADS);
     pins_start(carry_pool);
     peer_handle(MSG_READ, on_read);

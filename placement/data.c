@@ -46,10 +46,12 @@ int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, u
         return -EIO;
     struct data_handle *h = handle_new(f, write);
     struct version v = version_of(stx);
+    uint64_t drops = f->drops;
     h->looked_ms = looked_ms;
     h->opening = stx->stx_nlink > 0;
     int err = write ? data_locate_writer(h, &v) : data_locate_reader(h, &v);
     h->opening = false;
+    h->drops_seen = drops;
     if (!err && trunc)
         err = data_truncate(h, 0);
     if (err) {
@@ -70,6 +72,7 @@ int data_open_known(struct file *f, const struct data_known *k, bool fixed,
     if (f->forgotten) /* data_open says so */
         return -EIO;
     struct data_handle *h = handle_new(f, false);
+    h->drops_seen = f->drops;
     int err = data_locate_known(h, k, fixed);
     if (err) {
         data_close(h);
@@ -155,9 +158,17 @@ static bool take_tag(struct data_handle *h, const struct data_tag *now)
     return !same;
 }
 
+void data_dropping(struct data_handle *h)
+{
+    h->drops_seen = atomic_fetch_add(&h->f->drops, 1) + 1;
+}
+
 int data_revalidate(struct data_handle *h, bool *changed, struct data_tag *now)
 {
+    uint64_t drops = h->f->drops;
     int err = data_relocate(h);
+    if (!err)
+        h->drops_seen = drops;
     data_tag(h, now);
     *changed = take_tag(h, now);
     return err;

@@ -56,6 +56,7 @@ struct data_handle {
     uint64_t looked_ms;   /* boot_ms before the look at the PFS that it was opened by */
     bool opening;         /* data_open, of a file that had a name when it was opened on the PFS */
     struct data_tag good; /* what the kernel caches by this handle is these bytes, or newer ones */
+    _Atomic uint64_t drops_seen; /* f->drops when `where` was asked last */
 };
 
 /* Opens: asks the home (and the claim when write), sets the version of the store's pages from stx
@@ -86,6 +87,9 @@ void data_release(struct file *f);
 /* Asks the home again (lock granted, ESTALE).  *changed: the kernel's cached pages may be stale, they are
  * those of *now or newer ones if they are read from now on. */
 int data_revalidate(struct data_handle *h, bool *changed, struct data_tag *now);
+/* The kernel's pages are about to be dropped: no read that begins from now on, by any handle of this
+ * node, gives it older bytes than the newest that a handle has been told of by now. */
+void data_dropping(struct data_handle *h);
 void data_tag(struct data_handle *h, struct data_tag *out);
 /* Size, times, blocks as the truth has them, without a message where it is here, else as last
  * heard. */

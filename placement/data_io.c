@@ -48,6 +48,14 @@ static int again(struct data_handle *h, struct patience *p, int err)
     return data_relocate(h);
 }
 
+static bool counted_here(struct data_handle *h)
+{
+    lock_take(&h->lock);
+    bool counted = h->counted;
+    lock_drop(&h->lock);
+    return counted;
+}
+
 /* ---- reading ---- */
 
 static int read_carried(struct data_handle *h, uint64_t node, void *buf, size_t len, uint64_t off,
@@ -91,10 +99,29 @@ static int read_once(struct data_handle *h, bool plain, void *buf, size_t len, u
     return err;
 }
 
+/* Where the bytes are may be older than the last drop of the kernel's pages.  (Who is counted here was told
+ * of every change.) */
+static bool is_behind(struct data_handle *h)
+{
+    return h->drops_seen != h->f->drops && !counted_here(h);
+}
+
+static int catch_up(struct data_handle *h)
+{
+    uint64_t drops = h->f->drops;
+    int err = is_behind(h) ? data_relocate(h) : 0;
+    if (!err)
+        h->drops_seen = drops;
+    return err;
+}
+
 int data_read(struct data_handle *h, void *buf, size_t len, uint64_t off, size_t *got)
 {
     struct patience p = patience_for(READ_MS);
     *got = 0;
+    int behind = catch_up(h);
+    if (behind)
+        return behind;
     stream_saw(data_stream(h), off, len);
     for (;;) {
         size_t n;
@@ -128,7 +155,7 @@ ssize_t data_pin_now(struct data_handle *h, uint64_t off, size_t len, bool wait)
 {
     uint64_t node;
     enum where w = data_where(h, &node);
-    if (w != WHERE_HERE && w != WHERE_PFS)
+    if ((w != WHERE_HERE && w != WHERE_PFS) || is_behind(h))
         return 0;
     struct proofs then = w == WHERE_PFS ? proofs_now(h->f) : (struct proofs){0};
     struct file_info info = {0};
@@ -148,14 +175,6 @@ ssize_t data_pin_now(struct data_handle *h, uint64_t off, size_t len, bool wait)
 }
 
 /* ---- changing ---- */
-
-static bool counted_here(struct data_handle *h)
-{
-    lock_take(&h->lock);
-    bool counted = h->counted;
-    lock_drop(&h->lock);
-    return counted;
-}
 
 static int change_carried(struct data_handle *h, uint64_t node, struct change *c)
 {

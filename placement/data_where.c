@@ -173,7 +173,7 @@ static bool is_current(struct data_handle *h, const struct location *at, const s
 
 /* The store follows the version that counts.  seen: what the PFS had at h->looked_ms, before the home
  * was asked, or NULL.  before: the store, before it was asked.  -EBUSY: the file became claimed here
- * meanwhile, or another open has moved the store's version. */
+ * meanwhile; -EAGAIN: another open has moved the store's version. */
 static int follow_version(struct data_handle *h, const struct location *at,
                           const struct version *seen, const struct file_info *before)
 {
@@ -201,12 +201,14 @@ static int follow_version(struct data_handle *h, const struct location *at,
     err = move_version(h->f, &v, before, same ? &at->same_as : NULL);
     if (!err && !good)
         proofs_looked(h->f, doubts);
-    return err == -ESTALE ? -EBUSY : err;
+    return err == -ESTALE ? -EAGAIN : err;
 }
 
 int data_locate_reader(struct data_handle *h, const struct version *seen)
 {
-    for (unsigned i = 0; i < LOOKS; i++) {
+    uint64_t end_ms = boot_ms() + members_patience();
+    unsigned wait_ms = 1;
+    for (unsigned i = 0; i < LOOKS;) {
         struct location at = {0};
         struct file_info before;
         store_info(h->f, &before);
@@ -215,12 +217,19 @@ int data_locate_reader(struct data_handle *h, const struct version *seen)
             return err;
         if (at.where == WHERE_PFS)
             err = follow_version(h, &at, seen, &before);
+        if (err == -EAGAIN && boot_ms() < end_ms) {
+            seen = NULL;
+            data_pause(h, wait_ms);
+            wait_ms = MIN(2 * wait_ms, 500u);
+            continue;
+        }
         if (err == -EBUSY) {
             seen = NULL;
+            i++;
             continue;
         }
         if (err)
-            return err;
+            return err == -EAGAIN ? -EIO : err;
         set_where(h, &at);
         return at.where == WHERE_LOST ? -EIO : 0;
     }

@@ -194,7 +194,8 @@ static void answered(struct flight *fl)
     } else if (err == -ESTALE || err == -ENOENT) {
         read_here(fl, true); /* it looked and had not what we want; our own look is the last word */
     } else {
-        if (err != -EBADMSG && err != -EIO)
+        bool its_pfs = err == -EIO || err == -EACCES || err == -EPERM; /* it answers, and cannot read */
+        if (err != -EBADMSG && !its_pfs)
             members_doubt(fl->node);
         log_debug("FETCH at %s failed: %s: the next is asked", members_name(fl->node),
                   strerror(-err));

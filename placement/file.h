@@ -111,6 +111,10 @@ struct file {
     struct version doubtful;    /* ... of this version, the newest such */
     uint64_t doubts;            /* goes up with each proof that fails */
 
+    /* How often the kernel was told to drop its pages because another node had written: a handle that
+     * has not asked since where the bytes are must not bring the older ones back (data_io.c). */
+    _Atomic uint64_t drops;
+
     /* ---- flush part (owned by flush/queue.c and pass.c, RANK_POLICY) ---- */
     struct file *flush_next, **flush_prev;
     struct file_list *flush_list; /* which one it is on */
@@ -118,6 +122,7 @@ struct file {
     uint8_t flush_policy; /* enum flush_policy + 1; 0: the mount's */
     unsigned flush_tries;
     int flush_error;          /* last error, 0 */
+    uint64_t flush_failed_no; /* of the last failure, in the order of all files' */
     unsigned flush_error_seq; /* goes up with each failure ... */
     unsigned flush_error_no;  /* ... with each that is another one: told once to each handle */
     bool flush_queued;        /* on one of the policy's lists, which holds a reference */

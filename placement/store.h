@@ -106,8 +106,9 @@ int store_set_version(struct file *f, const struct version *v, const struct vers
  * which of the two is the newer is not known here. */
 int store_follow_version(struct file *f, const struct version *v, const struct version *before,
                          const struct version *same_as);
-/* Our own name operation moved ctime: base becomes `after` if it was `before`; also if claimed. */
-void store_same_data(struct file *f, const struct version *before, const struct version *after);
+/* Our own name operation moved ctime: base becomes `after` if it was `before`; also if claimed.  False: it
+ * was not, or a flush is changing the PFS's data. */
+bool store_same_data(struct file *f, const struct version *before, const struct version *after);
 
 /* ---- reading ---- */
 /* How many bytes from off on (<= len, <= up to size) can be read from the data file now (valid

@@ -3,9 +3,9 @@
  *
  * A snapshot names dirty pages; the flush copies their bytes from the data file to the PFS, syncs,
  * and says so.  A page becomes clean then if it is still in the snapshot: every change of a page
- * takes it out of all snapshots (pages_changed), before its bytes change; and pages that are being
- * changed while a snapshot is taken are left out of it.  So a page's bytes were the same from the
- * copy to the end, or it stays dirty.
+ * takes it out of all snapshots (pages_changed), before its bytes change; and a snapshot waits for
+ * the changes that are under way.  So a page's bytes were the same from the copy to the end, or it
+ * stays dirty.
  *
  * A truncation that the PFS has not seen (cut) comes before all bytes: a snapshot that has one is
  * alone, and the cut is taken back before the first page becomes clean, never after it (else a
@@ -83,14 +83,12 @@ static bool take_chunk(struct taking *t, struct chunk_record *c, uint32_t lo)
     uint32_t pages = state_pages(), bit = lo;
     const uint64_t *dirty = chunk_bits(c, BITS_DIRTY, state_words());
     while (bit < pages && (bit = bits_find(dirty, bit, pages - 1, true)) < pages) {
-        uint64_t page = c->index * pages + bit, changing_until, other_until;
-        bool changing = range_changing(t->f, page, &changing_until);
-        bool other = taken_by_other(t->f, page, &other_until);
-        if (changing || other || page * PAGE >= t->s->size) {
+        uint64_t page = c->index * pages + bit, until;
+        bool other = taken_by_other(t->f, page, &until);
+        if (other || page * PAGE >= t->s->size) {
             bit++;
             continue;
         }
-        uint64_t until = MIN(changing_until, other_until);
         for (; bit < pages && bit_get(dirty, bit) && c->index * pages + bit <= until; bit++) {
             if (t->s->bytes >= t->max || c->index * pages + bit > page_of(t->s->size - 1))
                 return false;
@@ -188,10 +186,14 @@ static bool cut_is_taken(const struct file *f)
     return false;
 }
 
+/* What is being changed is waited for: left out it would be missing on the PFS when who had it written
+ * before, perhaps another part of the page, is told that it is there. */
 int store_snapshot(struct file *f, uint64_t from, uint64_t max, struct snapshot **out)
 {
+    struct range_op op;
     int err = 0;
     lock_take(&f->lock);
+    range_begin(f, &op, RANGE_READ, page_of(from), UINT64_MAX);
     if (!is_dirty(f))
         err = -ENODATA;
     else if (f->snapshots && (core(f)->cut != NO_CUT || cut_is_taken(f)))
@@ -207,6 +209,7 @@ int store_snapshot(struct file *f, uint64_t from, uint64_t max, struct snapshot 
         f->snapshots = t.s;
         *out = t.s;
     }
+    range_end(f, &op);
     lock_drop(&f->lock);
     return err;
 }

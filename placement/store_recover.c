@@ -231,7 +231,7 @@ static int pass_back_to_covered(struct file *f)
     struct file_core *k = core_change(f->rec);
     *k = f->rec->covered;
     if (!err && !(k->flags & CORE_MTIME_SET))
-        k->mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+        k->mtime_ns = ns_of_time(st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
     store_commit(f);
     for (uint32_t no = f->rec->first_chunk; (c = state_chunk_at(no)); no = c->file_next)
         c->flags = (uint16_t)(c->flags & ~CHUNK_HASH);

@@ -95,11 +95,13 @@ int store_follow_version(struct file *f, const struct version *v, const struct v
     return become(f, v, same_as, true, before);
 }
 
-void store_same_data(struct file *f, const struct version *before, const struct version *after)
+bool store_same_data(struct file *f, const struct version *before, const struct version *after)
 {
     lock_take(&f->lock);
     const struct file_core *now = core(f);
-    if ((now->flags & CORE_BASE) && version_eq(&now->base, before)) {
+    bool same = (now->flags & CORE_BASE) && version_eq(&now->base, before);
+    bool flushing = now->flags & CORE_FLUSHING;
+    if (same) {
         struct file_core *c = core_change(f->rec);
         c->base = *after;
         c->ctime_ns = MAX(c->ctime_ns, after->ctime_ns);
@@ -111,6 +113,7 @@ void store_same_data(struct file *f, const struct version *before, const struct 
         store_commit(f);
     }
     lock_drop(&f->lock);
+    return same && !flushing;
 }
 
 /* ---- claims ---- */

@@ -197,6 +197,7 @@ START_TEST(an_open_that_comes_late_puts_no_version_back)
     write_on(0, 0, 0, 5000, 4);
     close_on(0, 0);
     flush_on(0, "late");
+    nodes_find_old("late"); /* else what is read is racy, and not kept */
     open_on(1, "late", 0, O_RDONLY);
     assert_read(1, 0, 0, 10000, 5000, 4);
     struct order before = read_on(1, 0, 0, 100);
@@ -206,6 +207,42 @@ START_TEST(an_open_that_comes_late_puts_no_version_back)
     assert_read(1, 0, 0, 10000, 5000, 4);
     close_on(1, 1);
     close_on(1, 0);
+}
+END_TEST
+
+static void order_dropping(struct order *o)
+{
+    struct data_handle *h = node_handles[o->a].h;
+    struct data_tag now;
+    bool changed;
+    o->err = data_revalidate(h, &changed, &now);
+    data_dropping(h);
+}
+
+/* One handle was granted a lock, another of the same node only reads: it must not bring back what the
+ * kernel was told to drop. */
+START_TEST(no_handle_reads_older_bytes_after_the_kernels_pages_were_dropped)
+{
+    struct order o = {.a = 0};
+    open_on(0, "dropped", 0, O_RDWR | O_CREAT);
+    write_on(0, 0, 0, 5000, 1);
+    close_on(0, 0);
+    flush_on(0, "dropped");
+    for (unsigned h = 0; h < 3; h++) {
+        open_on(1, "dropped", h, O_RDONLY);
+        assert_read(1, h, 0, 5000, 5000, 1);
+    }
+    open_on(0, "dropped", 0, O_RDWR);
+    write_on(0, 0, 0, 5000, 2);
+    assert_read(1, 1, 0, 5000, 5000, 1); /* nobody has asked */
+    node_run(1, order_dropping, &o);
+    ck_assert_int_eq(o.err, 0);
+    for (unsigned h = 0; h < 3; h++)
+        assert_read(1, h, 0, 5000, 5000, 2);
+    close_on(0, 0);
+    flush_on(0, "dropped");
+    for (unsigned h = 0; h < 3; h++)
+        close_on(1, h);
 }
 END_TEST
 
@@ -374,6 +411,7 @@ int main(int argc, char **argv)
     tcase_add_test(t, appends_of_two_nodes_do_not_overwrite_each_other);
     tcase_add_test(t, one_byte_into_an_uncached_file_changes_one_byte);
     tcase_add_test(t, an_open_that_comes_late_puts_no_version_back);
+    tcase_add_test(t, no_handle_reads_older_bytes_after_the_kernels_pages_were_dropped);
     tcase_add_test(t, truncation_and_growth_are_seen_by_the_other_node);
     tcase_add_test(t, close_to_open_with_growing_and_shrinking_files);
     tcase_add_test(t, asking_again_tells_whether_cached_bytes_are_stale);

@@ -92,6 +92,57 @@ static void order_is_covered(struct order *o)
     lock_drop(&h->f->lock);
 }
 
+static _Atomic bool change_begun, change_done;
+
+static void change_slowly(struct fid fid, uint64_t off, uint64_t len)
+{
+    (void)fid;
+    (void)off;
+    (void)len;
+    change_begun = true;
+    usleep(500000);
+    change_done = true;
+}
+
+static void order_change_slowly(struct order *o)
+{
+    change_begun = change_done = false;
+    carry_on_changed(o->a ? change_slowly : NULL);
+}
+
+static void order_has_begun(struct order *o)
+{
+    o->out[0] = change_begun;
+}
+
+static void order_leave_at_end(struct order *o)
+{
+    carry_leave();
+    o->out[0] = change_done;
+}
+
+/* The last flush is to have it. */
+START_TEST(who_leaves_waits_for_changes_that_have_begun)
+{
+    struct order o = {.a = 1}, w = {.len = 5000, .b = 16};
+    open_on(2, "begun", 0, O_RDWR | O_CREAT);
+    open_on(1, "begun", 0, O_RDWR);
+    close_on(2, 0);
+    node_run(2, order_change_slowly, &o);
+    node_send(1, order_write, &w);
+    node_until(2, order_has_begun, &o, "the carried write begins");
+    node_run(2, order_leave_at_end, &o);
+    ck_assert_msg(o.out[0], "it leaves while a write is under way");
+    node_wait(1, &w);
+    ck_assert_msg(!w.err, "%s", strerror(-w.err));
+    o.a = 0;
+    node_run(2, order_change_slowly, &o);
+    flush_everywhere("begun");
+    close_on(1, 0);
+    node_run(2, order_stay, &o);
+}
+END_TEST
+
 /* "Not mine" would mean that it is on the PFS. */
 START_TEST(an_fsync_reaches_a_claimant_that_leaves)
 {
@@ -201,6 +252,7 @@ int main(int argc, char **argv)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, a_writer_goes_on_when_the_claimant_gave_the_claim_back);
     tcase_add_test(t, a_writer_takes_over_from_a_claimant_that_leaves);
+    tcase_add_test(t, who_leaves_waits_for_changes_that_have_begun);
     tcase_add_test(t, an_fsync_reaches_a_claimant_that_leaves);
     tcase_add_test(t, a_claimant_that_works_long_is_waited_for);
     tcase_add_test(t, the_pins_of_a_dead_node_go); /* the last two end nodes */

@@ -8,6 +8,7 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 /* ---- errors ---- */
 
@@ -86,6 +87,42 @@ START_TEST(a_file_that_is_too_large)
     ck_assert_uint_eq(unflushed().n, 0);
     ck_assert_int_eq(flush_error_once(f, &handle), 0);
     shut(f);
+}
+END_TEST
+
+static _Atomic bool pfs_is_slow;
+
+/* libc's, of a PFS that says after a while that it is over quota. */
+int fsync(int fd)
+{
+    if (pfs_is_slow) {
+        usleep(400000);
+        errno = EDQUOT;
+        return -1;
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
+
+#define SLOW_FILES 16
+
+/* The first are due again before the last were tried. */
+START_TEST(a_flush_of_all_ends_when_each_has_failed)
+{
+    struct file *f[SLOW_FILES];
+    start(NO_LULL);
+    create_files(f, SLOW_FILES);
+    for (unsigned n = 0; n < SLOW_FILES; n++)
+        env_write(f[n], "x", 1, 0);
+    uint64_t before = counted(flush_errors);
+    pfs_is_slow = true;
+    ck_assert_int_eq(flush_all(NULL, NULL), -EIO);
+    uint64_t failures = counted(flush_errors) - before;
+    pfs_is_slow = false;
+    ck_assert_uint_ge(failures, SLOW_FILES);
+    ck_assert_uint_lt(failures, SLOW_FILES + SLOW_FILES / 2);
+    ck_assert_int_eq(flush_all(NULL, NULL), 0);
+    for (unsigned n = 0; n < SLOW_FILES; n++)
+        shut(f[n]);
 }
 END_TEST
 
@@ -411,6 +448,7 @@ int main(void)
     Suite *s = suite_create("flush_failures");
     TCase *t = add_case(s, "flush_failures", setup, teardown, 100);
     tcase_add_test(t, a_file_that_is_too_large);
+    tcase_add_test(t, a_flush_of_all_ends_when_each_has_failed);
     tcase_add_test(t, what_failed_is_tried_again_also_after_its_back_off);
     tcase_add_test(t, a_failed_file_is_tried_again_by_itself);
     tcase_add_test(t, unlinked_is_never_flushed);

@@ -1,4 +1,5 @@
 """Several users: owners, groups, sticky and setgid directories, permissions."""
+import contextlib
 import errno
 import os
 import shutil
@@ -136,6 +137,15 @@ def a_chown_to_nobody_else_clears_setuid():
     os.chmod("f", 0o6755)
     os.chown("f", -1, -1)
     assert mode_of("f") == 0o755, oct(mode_of("f"))
+    os.chmod(".", 0o777)
+    os.chmod("f", 0o6755)
+
+    def attack():
+        with contextlib.suppress(PermissionError):
+            os.chown("f", -1, -1)
+
+    as_user(attack)
+    assert mode_of("f") == 0o6755, "a user clears another's setuid: " + oct(mode_of("f"))
     os.chmod("f", 0o2644)  # without the group's right to execute setgid is another thing
     os.chown("f", -1, -1)
     assert mode_of("f") == 0o2644, oct(mode_of("f"))
