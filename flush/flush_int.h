@@ -154,8 +154,8 @@ struct copying {
 int copy_whole(struct copying *c);
 
 /* ---- retry.c; flush.lock held ---- */
+uint64_t retry_next_ms(void); /* NEVER: nothing failed, or others come first */
 /* Failed files whose time has come are ready again (asked: all, whatever their time). */
-uint64_t retry_next_ms(void); /* lock held; NEVER: nothing failed, or others come first */
 void retry_due(bool asked, uint64_t now);
 /* Counts the failure, sets when it is tried again; true: it must be logged (without the lock:
  * retry_log). */

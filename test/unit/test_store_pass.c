@@ -179,6 +179,21 @@ START_TEST(fallocate_never_shortens)
 }
 END_TEST
 
+static void die(struct file *f)
+{
+    store_pass_forget();
+    file_put(f);
+    store_close(false);
+}
+
+static struct file *start_again(void)
+{
+    open_store(64 * MIB, CHUNK);
+    struct file *f = file_find(fid_n(1));
+    ck_assert_ptr_nonnull(f);
+    return f;
+}
+
 START_TEST(what_is_stored_after_the_daemons_death_is_found)
 {
     uint8_t pfs[SIZE];
@@ -186,13 +201,9 @@ START_TEST(what_is_stored_after_the_daemons_death_is_found)
     open_pass(f, true);
     int fd = open_backing(f, O_WRONLY);
     put(fd, bytes, CHUNK, 0);
-    store_pass_forget();
-    file_put(f);
-    store_close(false);
+    die(f);
     put(fd, bytes + CHUNK, SIZE - CHUNK, CHUNK);
-    open_store(64 * MIB, CHUNK);
-    f = file_find(fid_n(1));
-    ck_assert_ptr_nonnull(f);
+    f = start_again();
     ck_assert_uint_eq(info_of(f).size, SIZE);
     ck_assert(info_of(f).dirty && info_of(f).pass);
     read_is(f, bytes, SIZE, 0);
@@ -209,18 +220,6 @@ START_TEST(what_is_stored_after_the_daemons_death_is_found)
 }
 END_TEST
 
-/* The daemon dies and is started again. */
-static struct file *die_and_start(struct file *f)
-{
-    store_pass_forget();
-    file_put(f);
-    store_close(false);
-    open_store(64 * MIB, CHUNK);
-    f = file_find(fid_n(1));
-    ck_assert_ptr_nonnull(f);
-    return f;
-}
-
 START_TEST(what_was_only_open_when_the_daemon_died_keeps_its_time)
 {
     struct version v = version_n(SIZE, 5);
@@ -230,7 +229,8 @@ START_TEST(what_was_only_open_when_the_daemon_died_keeps_its_time)
         ck_assert_int_eq(fill_chunk(f, i, &v, bytes, true), 0);
     ck_assert_int_eq(store_set_claim(f, 1, 1, &v), 0);
     open_pass(f, true);
-    f = die_and_start(f);
+    die(f);
+    f = start_again();
     ck_assert_int_eq(info_of(f).mtime_ns, v.mtime_ns);
     int fd = open_backing(f, O_WRONLY);
     put(fd, "x", 1, 0);
@@ -254,7 +254,8 @@ START_TEST(a_time_that_was_set_after_a_flush_outlives_the_daemon)
     after.ctime_ns++;
     store_same_data(f, &fl.v, &after);
     ck_assert_int_eq(info_of(f).mtime_ns, 42);
-    f = die_and_start(f);
+    die(f);
+    f = start_again();
     ck_assert_int_eq(info_of(f).mtime_ns, 42);
     close(fd);
     file_put(f);
