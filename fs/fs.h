@@ -207,7 +207,6 @@ void file_hold(struct request *r, const struct fuse_file_info *fi,
                const struct fuse_file_info *fi2);
 int file_sync(struct handle *h); /* fsync, as its mode says.  Blocking. */
 void file_start(void);
-void lock_start(void); /* lock.c */
 void file_close_all(void); /* at the end: RELEASEs may have been lost. Blocking. */
 /* An open handle for writing of this inode, or a temporary one (setattr size on a path):
  * blocking. */

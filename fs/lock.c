@@ -17,13 +17,8 @@
 static struct {
     struct lock lock; /* RANK_LEAF */
     pthread_cond_t ended;
-} drops;
-
-void lock_start(void)
-{
-    lock_init(&drops.lock, RANK_LEAF);
-    lock_cond_init(&drops.ended);
-}
+} drops = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF},
+           .ended = PTHREAD_COND_INITIALIZER};
 
 static struct lock_ask *ask_of(struct request *r)
 {

@@ -213,7 +213,6 @@ static int start_files(char *err, size_t len)
         return e;
     }
     file_start();
-    lock_start();
     inode_start(pfs_root(), &stx);
     struct inode *root = inode_get(FUSE_ROOT_ID);
     known_mark(root, NULL);

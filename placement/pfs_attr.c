@@ -55,13 +55,7 @@ static int run(struct pfs_node *n, const struct cred *c, pfs_op_fn fn, struct pf
     if (!f)
         return err;
     if (pfs_pin(f, false, &fd) == 0) {
-        err = pfs_cred_take(c);
-        if (!err) {
-            uint64_t ticket = pfs_call_begin();
-            err = fn(fd, op);
-            pfs_call_end(ticket);
-            pfs_cred_back(c);
-        }
+        err = pfs_run_on(fd, c, fn, op);
         pfs_unpin(f);
     }
     file_put(f);

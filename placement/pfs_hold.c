@@ -147,19 +147,25 @@ static void forget_fds(struct pfs_node *n)
     }
 }
 
+int pfs_run_on(int fd, const struct cred *c, pfs_op_fn fn, struct pfs_op *op)
+{
+    int err = pfs_cred_take(c);
+    if (err)
+        return err;
+    uint64_t ticket = pfs_call_begin();
+    err = fn(fd, op);
+    pfs_call_end(ticket);
+    pfs_cred_back(c);
+    return err;
+}
+
 static int run_once(struct pfs_node *n, const struct cred *c, pfs_op_fn fn, struct pfs_op *op)
 {
     struct pfs_hold h;
     int err = pfs_hold(n, &h);
     if (err)
         return err;
-    err = pfs_cred_take(c);
-    if (!err) {
-        uint64_t ticket = pfs_call_begin();
-        err = fn(h.fd, op);
-        pfs_call_end(ticket);
-        pfs_cred_back(c);
-    }
+    err = pfs_run_on(h.fd, c, fn, op);
     pfs_unhold(&h);
     return err;
 }

@@ -83,6 +83,8 @@ struct pfs_op {
     bool created;
 };
 typedef int (*pfs_op_fn)(int fd, struct pfs_op *op);
+/* Runs fn on a descriptor as c. */
+int pfs_run_on(int fd, const struct cred *c, pfs_op_fn fn, struct pfs_op *op);
 /* Runs fn on the node's O_PATH descriptor as c; after ESTALE once more with descriptors made anew
  * by path. */
 int pfs_run(struct pfs_node *n, const struct cred *c, pfs_op_fn fn, struct pfs_op *op);

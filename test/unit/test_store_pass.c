@@ -179,7 +179,7 @@ START_TEST(fallocate_never_shortens)
 }
 END_TEST
 
-static void die(struct file *f)
+static void end_daemon(struct file *f)
 {
     store_pass_forget();
     file_put(f);
@@ -201,7 +201,7 @@ START_TEST(what_is_stored_after_the_daemons_death_is_found)
     open_pass(f, true);
     int fd = open_backing(f, O_WRONLY);
     put(fd, bytes, CHUNK, 0);
-    die(f);
+    end_daemon(f);
     put(fd, bytes + CHUNK, SIZE - CHUNK, CHUNK);
     f = start_again();
     ck_assert_uint_eq(info_of(f).size, SIZE);
@@ -229,7 +229,7 @@ START_TEST(what_was_only_open_when_the_daemon_died_keeps_its_time)
         ck_assert_int_eq(fill_chunk(f, i, &v, bytes, true), 0);
     ck_assert_int_eq(store_set_claim(f, 1, 1, &v), 0);
     open_pass(f, true);
-    die(f);
+    end_daemon(f);
     f = start_again();
     ck_assert_int_eq(info_of(f).mtime_ns, v.mtime_ns);
     int fd = open_backing(f, O_WRONLY);
@@ -254,7 +254,7 @@ START_TEST(a_time_that_was_set_after_a_flush_outlives_the_daemon)
     after.ctime_ns++;
     store_same_data(f, &fl.v, &after);
     ck_assert_int_eq(info_of(f).mtime_ns, 42);
-    die(f);
+    end_daemon(f);
     f = start_again();
     ck_assert_int_eq(info_of(f).mtime_ns, 42);
     close(fd);
