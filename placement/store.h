@@ -58,7 +58,8 @@ uint64_t store_incarnation(void); /* +1 at each start, fsynced */
 uint32_t store_chunk_size(void);
 uint32_t store_weight(void); /* the node's: MiB that the cache is meant for (space_meant) */
 /* Read-only look at a cache directory whose daemon is dead, for the tool: every file that is not on
- * the PFS. -EWOULDBLOCK: a daemon has the lock. */
+ * the PFS.  -EWOULDBLOCK: a daemon has the lock.  -EUCLEAN: some of its records are damaged, so that
+ * there may be more than those cb was called for. */
 int store_each_unflushed(const char *dir,
                          int (*cb)(void *arg, struct fid fid, const char *path, uint64_t bytes,
                                    bool suspect),

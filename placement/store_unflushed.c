@@ -30,18 +30,23 @@ struct listing {
     struct unflushed *list;
     size_t n, room;
     bool in_doubt; /* there was a power loss */
+    bool damaged;  /* there may be files that nobody can name any more */
 };
 
 static bool owed(struct file_record *r)
 {
-    if (r->magic != FILE_MAGIC || file_record_check(r))
-        return false;
     return (core_of(r)->flags & (CORE_DIRTY | CORE_DELETED)) == CORE_DIRTY;
 }
 
 static void collect(struct listing *l, uint32_t no)
 {
     struct file_record *r = slab_at(&l->files, no);
+    if (r->magic != FILE_MAGIC)
+        return;
+    if (file_record_check(r)) {
+        l->damaged = true;
+        return;
+    }
     if (!owed(r))
         return;
     if (l->n == l->room)
@@ -89,6 +94,7 @@ static int list_records(struct cachedir *d, unflushed_cb cb, void *arg)
         err = slabs_open(&l->chunks, d->slabs_fd, d->boot_id, true);
     if (!err) {
         l->in_doubt = l->files.other_boot || l->chunks.other_boot;
+        l->damaged = l->files.damaged || l->chunks.damaged;
         each_slot(l, &l->files, collect);
     }
     if (l->n) {
@@ -101,6 +107,8 @@ static int list_records(struct cachedir *d, unflushed_cb cb, void *arg)
         path_get(&l->files, r, path);
         err = cb(arg, r->fid, path, l->list[i].bytes, l->in_doubt && !r->covered.check);
     }
+    if (!err && l->damaged)
+        err = -EUCLEAN;
     slabs_close(&l->files);
     slabs_close(&l->chunks);
     free(l->list);
@@ -165,8 +173,10 @@ int store_each_unflushed(const char *dirname, unflushed_cb cb, void *arg)
     if (err)
         return err;
     err = list_records(&d, cb, arg);
-    if (!err)
-        err = list_suspects(d.fd, cb, arg);
+    if (!err || err == -EUCLEAN) {
+        int more = list_suspects(d.fd, cb, arg);
+        err = more ? more : err;
+    }
     cachedir_close(&d);
     return err;
 }

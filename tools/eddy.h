@@ -116,6 +116,11 @@ void progress_show(struct progress *p, uint64_t done, uint64_t total);
 void progress_clear(void);
 
 /* ---- eddy_files.c ---- */
+/* With the cache directory: the store says -EUCLEAN of what is unflushed in it. */
+#define UNFLUSHED_DAMAGED                                                                          \
+    "%s: some of its records (slabs/) are damaged: more files than are named here may not be on "  \
+    "the PFS; compare those that were written with what the PFS has"
+
 struct unflushed {
     char *path; /* escaped: one line */
     char *reason;

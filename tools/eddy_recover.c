@@ -113,7 +113,10 @@ static int list(struct recover *r)
     int err = store_each_unflushed(r->path, list_one, r);
     if (!err)
         return DONE;
-    complain("%s: cannot be read: %s", r->path, strerror(-err));
+    if (err == -EUCLEAN)
+        complain(UNFLUSHED_DAMAGED, r->path);
+    else
+        complain("%s: cannot be read: %s", r->path, strerror(-err));
     return FAILED;
 }
 

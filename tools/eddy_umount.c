@@ -214,12 +214,15 @@ static int report_from_cache(const struct ending *e)
 {
     struct report r = {.ending = e};
     int err = store_each_unflushed(e->entry.cache_dir, add_file, &r);
-    if (!err) {
+    if (!err || err == -EUCLEAN) {
         int code = end_with_list(&r.list, e);
         if (code != DONE)
             complain("\"eddy recover %s\", or eddyfs started again with it, writes them",
                      e->entry.cache_dir);
-        return code;
+        if (!err)
+            return code;
+        complain(UNFLUSHED_DAMAGED, e->entry.cache_dir);
+        return FAILED;
     }
     unflushed_free(&r.list);
     if (err == -EWOULDBLOCK)

@@ -1,5 +1,6 @@
 /* test_store_dir.c - the cache directory: whose it is, what it refuses, what it has after another
  * start. */
+#include "placement/state_int.h"
 #include "store_pages.h"
 
 #include <linux/fs.h>
@@ -127,6 +128,50 @@ START_TEST(what_a_dead_daemon_left_is_listed_without_a_daemon)
 }
 END_TEST
 
+static void damage(const char *slab, off_t at, const void *with, size_t len)
+{
+    char path[200];
+    snprintf(path, sizeof(path), "%s/slabs/%s", cache_dir, slab);
+    int fd = open(path, O_RDWR);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(pwrite(fd, with, len, at), (ssize_t)len);
+    close(fd);
+}
+
+/* A list without them would say that all is on the PFS. */
+START_TEST(a_list_of_what_is_unflushed_tells_that_records_are_damaged)
+{
+    uint8_t data[5000] = {1};
+    struct seen s = {0};
+    struct file *f = new_file(2, "lost"), *g = new_file(3, "kept");
+    write_ok(f, data, sizeof(data), 0);
+    write_ok(g, data, sizeof(data), 0);
+    struct fid fid = fid_n(2);
+    off_t at = -1;
+    for (uint32_t i = 0; at < 0 && i < state.files.slab[0].slots; i++) {
+        struct file_record *r = slab_at(&state.files, i);
+        if (r->magic == FILE_MAGIC && fid_eq(r->fid, fid))
+            at = (uint8_t *)&r->fid - state.files.slab[0].map;
+    }
+    ck_assert_int_ge(at, 0);
+    file_put(f);
+    file_put(g);
+    store_close(false);
+    fid.lo ^= 1;
+    damage("files.000", at, &fid, sizeof(fid)); /* one record */
+    ck_assert_int_eq(store_each_unflushed(cache_dir, see, &s), -EUCLEAN);
+    ck_assert_uint_eq(s.n, 1);
+    ck_assert_str_eq(s.path, "kept");
+    fid.lo ^= 1;
+    damage("files.000", at, &fid, sizeof(fid));
+    damage("files.000", 0, "nothing", 7); /* all of a slab */
+    s.n = 0;
+    ck_assert_int_eq(store_each_unflushed(cache_dir, see, &s), -EUCLEAN);
+    ck_assert_uint_eq(s.n, 0);
+    open_store(64 * MIB, 64 * KIB);
+}
+END_TEST
+
 START_TEST(long_paths_and_renames_survive)
 {
     char path[4001];
@@ -198,6 +243,7 @@ int main(void)
     tcase_add_test(t, directories_that_are_not_ours_are_refused);
     tcase_add_test(t, another_chunk_size_empties_a_clean_cache_and_refuses_a_dirty_one);
     tcase_add_test(t, what_a_dead_daemon_left_is_listed_without_a_daemon);
+    tcase_add_test(t, a_list_of_what_is_unflushed_tells_that_records_are_damaged);
     tcase_add_test(t, long_paths_and_renames_survive);
     tcase_add_test(t, data_files_are_spread_over_the_disk_and_their_reads_not_noted);
     return run_case("store_dir", t);
