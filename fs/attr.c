@@ -67,30 +67,6 @@ void attr_merge(struct stat *st, const struct statx *stx, const struct location 
 
 /* ---- who knows ---- */
 
-/* An unlinked file that was never flushed, and that nobody writes any more: no claim is left, and
- * only this node's store knows its size. */
-static bool unlinked_here(struct fid fid, struct location *loc)
-{
-    struct file *f = file_find_used(fid);
-    if (!f)
-        return false;
-    struct file_info info;
-    store_info(f, &info);
-    lock_take(&f->lock);
-    bool known = f->unlinked && info.base_known;
-    lock_drop(&f->lock);
-    file_put(f);
-    if (!known)
-        return false;
-    *loc = (struct location){.where = WHERE_HERE,
-                             .size = info.size,
-                             .blocks = info.blocks,
-                             .mtime_ns = info.mtime_ns,
-                             .ctime_ns = info.ctime_ns,
-                             .counter = info.change};
-    return true;
-}
-
 bool attr_overtaken(const struct statx *stx, const struct location *loc)
 {
     struct version v = version_of(stx);
@@ -123,8 +99,6 @@ static int complete_once(struct inode *i, const struct statx *stx, struct locati
     if (loc->where == WHERE_LOST)
         return say_lost(i, loc);
     i->lost_said = false;
-    if (loc->where == WHERE_PFS && !stx->stx_nlink)
-        unlinked_here(fid, loc);
     return 0;
 }
 

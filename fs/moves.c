@@ -92,6 +92,27 @@ static struct going going_of(const struct statx *was)
     return (struct going){.ours = is_ours(was), .f = f};
 }
 
+static bool is_open(struct file *f)
+{
+    lock_take(&f->lock);
+    bool open = f->opens > 0;
+    lock_drop(&f->lock);
+    return open;
+}
+
+/* Without a name from now on, and open here: the same data under a new ctime, for who opens it again
+ * (/proc/self/fd).  Before the answer. */
+static void open_is_same(const struct going *g, const struct statx *was)
+{
+    struct statx now;
+    struct same same;
+    if (!g->f || !is_open(g->f))
+        return;
+    same_begin(&same, was);
+    if (!pfs_file_stat(g->f, &now))
+        same_end(&same, &now);
+}
+
 static void data_gone(struct going *g, bool last)
 {
     bool open = last && g->f && file_gone(g->f, g->ours);
@@ -177,6 +198,7 @@ static void unlink_fn(struct request *r)
     }
     struct going g = going_of(&was);
     bool last = name_gone(r->inode, r->name, &was);
+    open_is_same(&g, &was);
     struct file *held = last && g.f && pfs_hold_number(g.f) ? file_ref(g.f) : NULL;
     if (held || fd >= 0)
         unlinked(r);
@@ -352,6 +374,7 @@ static void moved(struct request *r, const struct side *from, const struct side 
     if (replaced) {
         g = going_of(&to->was);
         last = name_gone(to->dir, to->name, &to->was);
+        open_is_same(&g, &to->was);
         data_gone(&g, last);
     }
     tree_follows(from, to, exchange);

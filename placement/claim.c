@@ -294,6 +294,16 @@ void claim_carry_end(struct file *f)
  * who asks looks at the PFS. */
 static const struct version removed = {UINT64_MAX, INT64_MAX, INT64_MAX};
 
+/* What was written to it, and will not be flushed, is only here, and who has it open may open it again
+ * (/proc/self/fd, /dev/stdin): until the last close. */
+static bool is_open_without_name(struct file *f)
+{
+    lock_take(&f->lock);
+    bool open = f->unlinked && f->opens > 0;
+    lock_drop(&f->lock);
+    return open;
+}
+
 void claim_give_back(struct file *f)
 {
     struct file_info info;
@@ -301,7 +311,7 @@ void claim_give_back(struct file *f)
     bool given = false;
 
     lock_take(&f->claim_lock);
-    if (f->claim == CLAIM_HELD && !f->writers) {
+    if (f->claim == CLAIM_HELD && !f->writers && !is_open_without_name(f)) {
         store_info(f, &info);
         if (!info.dirty && store_clear_claim(f, info.base_known ? &info.base : NULL)) {
             own_remove(f->fid);

@@ -85,29 +85,50 @@ static int check_fid(struct file *f, int fd, struct statx *stx)
     return err ? err : fid_eq(fid_of(stx), f->fid) ? 0 : -ESTALE;
 }
 
-/* Opens what the node's descriptor refers to, as the caller: his permissions on the file are
- * checked again.  Nothing but a regular file: opening a FIFO could wait, a device do something. */
+/* Opens what a descriptor refers to, as the caller: his permissions on the file are checked again. */
+static int reopen_as(const struct cred *c, int at, bool write, int *fd)
+{
+    int err = pfs_cred_take(c);
+    if (err)
+        return err;
+    int got = pfs_reopen(at, write ? O_RDWR : O_RDONLY);
+    if (got == -EACCES && write)
+        got = pfs_reopen(at, O_WRONLY);
+    pfs_cred_back(c);
+    if (got < 0)
+        return got;
+    posix_fadvise(got, 0, 0, POSIX_FADV_RANDOM);
+    *fd = got;
+    return 0;
+}
+
+/* Nothing but a regular file: opening a FIFO could wait, a device do something. */
 static int open_node(struct file *f, struct pfs_node *n, bool write, const struct cred *c, int *fd)
 {
     struct pfs_hold h;
     int err = pfs_hold_file(n, &h);
     if (err)
         return err;
-    err = pfs_cred_take(c);
-    if (!err) {
-        int got = pfs_reopen(h.fd, write ? O_RDWR : O_RDONLY);
-        if (got == -EACCES && write)
-            got = pfs_reopen(h.fd, O_WRONLY);
-        pfs_cred_back(c);
-        err = got < 0 ? got : 0;
-        *fd = got;
-    }
+    err = reopen_as(c, h.fd, write, fd);
     struct statx stx;
     if (err && check_fid(f, h.fd, &stx) == -ESTALE)
         err = -ESTALE; /* what another file says does not count */
     pfs_unhold(&h);
+    return err;
+}
+
+/* Open, and without a name: by its descriptor (/proc/self/fd, /dev/stdin).  -ESTALE: it has one, by
+ * which the caller may find it. */
+static int open_again(struct file *f, bool write, const struct cred *c, int *fd)
+{
+    struct statx stx;
+    int at;
+    if (pfs_pin(f, false, &at))
+        return -ESTALE;
+    int err = pfs_statx_fd(at, &stx);
     if (!err)
-        posix_fadvise(*fd, 0, 0, POSIX_FADV_RANDOM);
+        err = stx.stx_nlink ? -ESTALE : reopen_as(c, at, write, fd);
+    pfs_unpin(f);
     return err;
 }
 
@@ -129,6 +150,8 @@ static int open_fresh(struct file *f, struct pfs_node *n, bool write, const stru
     int err = open_node(f, n, write, c, &fd);
     if (err == -ESTALE)
         err = open_node(f, n, write, c, &fd);
+    if (err == -ESTALE)
+        err = open_again(f, write, c, &fd);
     if (err)
         return err;
     err = check_fid(f, fd, stx);
