@@ -25,13 +25,6 @@ static struct lock_ask *ask_of(struct request *r)
     return r->extra;
 }
 
-static void answer(struct request *r, int err)
-{
-    free(r->extra);
-    r->extra = NULL;
-    request_err(r, err);
-}
-
 /* ---- granted: fresh data ---- */
 
 static uint64_t carried_to(struct file *f)
@@ -101,24 +94,54 @@ static int drop_stale(struct handle *h)
     return 0;
 }
 
+/* Inode's lock held. */
+static void remember_locker(struct handle *h, uint64_t owner)
+{
+    for (unsigned n = 0; n < h->nlockers; n++)
+        if (h->lockers[n] == owner)
+            return;
+    h->lockers = xrealloc(h->lockers, (h->nlockers + 1) * sizeof(*h->lockers));
+    h->lockers[h->nlockers++] = owner;
+}
+
+/* Another thread may have closed the descriptor while this one waited, which ends the locks that its
+ * process had by then: the last close must end this one. */
+static void remember_granted(struct request *r)
+{
+    const struct lock_ask *a = ask_of(r);
+    if (a->flock)
+        return;
+    lock_take(&r->inode->lock);
+    remember_locker(handle_of(&r->fi), a->owner);
+    lock_drop(&r->inode->lock);
+}
+
+/* What the application was not told that it has is given back. */
+static void answer_granted(struct request *r, int err)
+{
+    struct lock_ask none = *ask_of(r);
+    bool told = request_take(r);
+    none.type = F_UNLCK;
+    if (told)
+        fuse_reply_err(r->req, -err);
+    if (err || !told)
+        lock_request(&none, false, NULL, NULL);
+    free(r->extra);
+    r->extra = NULL;
+    request_done(r);
+}
+
 static void make_fresh(void *arg)
 {
     struct request *r = arg;
     struct handle *h = handle_of(&r->fi);
-    if (is_fresh(h)) {
-        answer(r, 0);
-        return;
+    int err = 0;
+    remember_granted(r);
+    if (!is_fresh(h)) {
+        known_want_descriptor(h->inode);
+        err = drop_stale(h);
     }
-    known_want_descriptor(h->inode);
-    int err = drop_stale(h);
-    if (!err) {
-        answer(r, 0);
-        return;
-    }
-    struct lock_ask none = *ask_of(r);
-    none.type = F_UNLCK;
-    lock_request(&none, false, NULL, NULL);
-    answer(r, err);
+    answer_granted(r, err);
 }
 
 static void done_job(void *arg)
@@ -133,6 +156,7 @@ static void locked(void *arg, int err, const struct lock_ask *found)
     struct request *r = arg;
     (void)found;
     if (!err && ask_of(r)->type != F_UNLCK) {
+        r->is_lock = false; /* it is not waited for any more, but the PFS may be */
         pool_submit(pool_locks, make_fresh, r);
         return;
     }
@@ -165,16 +189,6 @@ static struct request *new_lock_request(fuse_req_t req, fuse_ino_t ino, struct f
 static void cancel(struct request *r)
 {
     lock_cancel(r->lock_id);
-}
-
-/* Inode's lock held. */
-static void remember_locker(struct handle *h, uint64_t owner)
-{
-    for (unsigned n = 0; n < h->nlockers; n++)
-        if (h->lockers[n] == owner)
-            return;
-    h->lockers = xrealloc(h->lockers, (h->nlockers + 1) * sizeof(*h->lockers));
-    h->lockers[h->nlockers++] = owner;
 }
 
 static void ask(struct request *r, bool wait)
@@ -247,7 +261,9 @@ static void op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, 
         return;
     range_of(ask_of(r), lock);
     struct lock_ask a = *ask_of(r);
-    lock_test(&a, tested, r);
+    r->lock_id = lock_new_id();
+    request_wait(r, cancel);
+    lock_test(r->lock_id, &a, tested, r);
 }
 
 void lock_ops(struct fuse_lowlevel_ops *ops)

@@ -267,6 +267,7 @@ void mount_stop(void)
         mount_abort();
     }
     workers_join();
+    fuse_session_exit(m.session); /* libfuse does not complain about late answers */
     if (m.mounted)
         /* it sees by its descriptor that nothing is mounted, and only frees */
         fuse_session_unmount(m.session);

@@ -196,6 +196,18 @@ void request_system_start(void)
         die("no thread for interrupted requests: %s", strerror(errno));
 }
 
+void request_cancel_waits(void)
+{
+    lock_take(&all.lock);
+    for (struct request *r = all.list; r; r = r->next) {
+        if (r->is_lock && !r->interrupted) {
+            r->interrupted_ms = boot_ms();
+            r->interrupted = true;
+        }
+    }
+    lock_drop(&all.lock);
+}
+
 void request_system_stop(void)
 {
     lock_take(&all.lock);

@@ -59,7 +59,7 @@ struct request {
     uint64_t number;                   /* for libfuse's interrupt callback */
     uint64_t interrupted_ms;           /* boot_ms */
     void (*cancel)(struct request *r); /* request_wait */
-    bool is_lock;
+    _Atomic bool is_lock;
     uint64_t lock_id; /* lock.c */
     gid_t *groups;
     char name[REQUEST_NAME_MAX]; /* last: all before it is zeroed in a new one */
@@ -67,6 +67,8 @@ struct request {
 
 void request_system_start(void);
 void request_system_stop(void); /* waits until none is left */
+/* The mount is gone, and with it who would interrupt what waits outside a pool. */
+void request_cancel_waits(void);
 
 /* New, with the caller's ids from the kernel; nodeid 0 = none.  NULL: the node id is unknown and
  * ESTALE was answered. */

@@ -260,10 +260,12 @@ static int start_mount(char *err, size_t len)
     return code;
 }
 
-/* RELEASEs may have been lost with the mount. */
+/* RELEASEs may have been lost with the mount.  Who waits for a lock holds a handle, and who has that
+ * lock may be another process here, whose RELEASE was lost, too. */
 static void stop_mount(void)
 {
     mount_stop();
+    request_cancel_waits();
     file_close_all();
     request_system_stop();
 }

@@ -44,6 +44,7 @@ struct op {
     bool quiet;     /* of set_right: made anew if it must be sent again */
     bool parked;    /* not sent: others of its owner must end first */
     bool late;      /* the home takes nothing of its number any more: it needs a new one */
+    bool overtaken; /* its owner has given up something of its range since it was sent */
 };
 
 static struct op *ops; /* network thread */
@@ -166,10 +167,26 @@ static void convert(struct op *o)
     o->converted = true;
 }
 
+static bool overlap(const struct op *a, const struct op *b)
+{
+    return a->ask.flock || (a->ask.start <= b->ask.end && b->ask.start <= a->ask.end);
+}
+
+/* Which of the two came to the home first is not known here. */
+static void overtake(const struct op *o)
+{
+    if (o->quiet || (o->op != LOCK_UNLOCK && o->op != LOCK_DROP_OWNER))
+        return;
+    for (struct op *x = ops; x; x = x->next)
+        if (!x->parked && !x->quiet && sets(x) && same_owner(x, o) && overlap(x, o))
+            x->overtaken = true;
+}
+
 static void begin_op(void *arg)
 {
     struct op *o = arg;
 
+    overtake(o);
     o->next = ops;
     ops = o;
     o->contact_ms = boot_ms();
@@ -219,9 +236,13 @@ static void granted(struct op *o)
 
     if (o->quiet) { /* the list here is right already, and may have changed since */
         remove_op(o);
-    } else if (o->answered) {
+    } else if (o->answered || (o->overtaken && o->cancelled)) {
         set_right(o);
-        remove_op(o);
+        finish(o, -EINTR, NULL);
+    } else if (o->overtaken) { /* and then set, as if it had been asked for later */
+        o->overtaken = false;
+        o->late = true;
+        send_op(o);
     } else {
         bool weakens = !o->ask.flock && l.type == HELD_READ && locks_own_other(o->ask.fid, &l);
 
@@ -268,6 +289,12 @@ static void undo(struct op *o, int err)
         home_later(send_op, NULL, o);
 }
 
+/* Here it is so already; what its owner asks for next is parked until the home knows. */
+static bool is_given_up(const struct op *o)
+{
+    return !o->quiet && (o->op == LOCK_UNLOCK || o->op == LOCK_DROP_OWNER);
+}
+
 /* No answer that counts: again, until there was no sign of a home for T_open. */
 static void again(struct op *o, int err)
 {
@@ -278,6 +305,8 @@ static void again(struct op *o, int err)
         /* the view that it was to be told in is over: ADOPTED says what is held */
         finish(o, asks || o->op == LOCK_CANCEL ? -EINTR : 0, NULL);
     } else if (!asks || o->quiet || boot_ms() < o->contact_ms + T_OPEN) {
+        if (is_given_up(o) && boot_ms() >= o->contact_ms + CANCEL_MS)
+            answer(o, 0, NULL); /* a process that ends is not to wait for a home */
         home_later(send_op, NULL, o);
     } else {
         if (!o->cancelled)
@@ -293,6 +322,8 @@ static void answered(void *arg, int err, struct msg *reply, bool *keep)
     bool grant = sets(o);
 
     (void)keep;
+    if (o->op == LOCK_SET_WAIT)
+        o->contact_ms = boot_ms(); /* the home has said until now that it works on it */
     if (members_no_contact(err)) {
         if (v)
             members_doubt(view_home(v, o->ask.fid));
@@ -344,8 +375,6 @@ static void send_op(void *arg)
         o->op = LOCK_CANCEL;
     else if (!o->view)
         convert(o);
-    if (o->op == LOCK_SET_WAIT)
-        o->contact_ms = boot_ms(); /* it may wait for ever, as long as there is a home */
     m = msg_new(MSG_LOCK);
     m->lock.fid = o->ask.fid;
     m->lock.number = o->number;
@@ -387,16 +416,19 @@ void lock_request(const struct lock_ask *a, bool wait, lock_done done, void *arg
     lock_request_as(lock_new_id(), a, wait, done, arg);
 }
 
-void lock_test(const struct lock_ask *a, lock_done done, void *arg)
+void lock_test(uint64_t id, const struct lock_ask *a, lock_done done, void *arg)
 {
-    loop_post(begin_op, new_op(a, LOCK_TEST, done, arg));
+    struct op *o = new_op(a, LOCK_TEST, done, arg);
+
+    o->id = id;
+    loop_post(begin_op, o);
 }
 
 /* What an interrupted asker is told before the home has answered: a lock that is only weakened now is
- * his. */
+ * his, and one that he gives up is not. */
 static int interrupted(const struct op *o)
 {
-    return o->op == LOCK_WEAKEN ? 0 : -EINTR;
+    return o->op == LOCK_WEAKEN || is_given_up(o) ? 0 : -EINTR;
 }
 
 static void answer_late(void *arg)

@@ -73,6 +73,20 @@ static void end(struct file *f)
     pfs_mode_end(f, f->pfs_fd);
 }
 
+/* What open_by_path opened was dropped again. */
+static void end_by_path(struct file *f)
+{
+    char *path = file_path(f);
+    struct statx stx;
+    int at = -1;
+    if (path && pfs_find_path(f->fid, path, &at, &stx))
+        at = -1;
+    pfs_mode_end(f, at);
+    if (at >= 0)
+        close(at);
+    free(path);
+}
+
 /* The pinned descriptor, usable: 0; -EIDRM: the file has no name any more; -ESTALE: forgotten by
  * the PFS. */
 static int begin_pinned(struct file *f, int fd)
@@ -106,8 +120,10 @@ int pfs_write_begin(struct file *f)
     if (err)
         return err;
     err = pfs_pin(f, true, &fd);
-    if (err)
+    if (err) {
+        end_by_path(f);
         return err;
+    }
     err = begin_pinned(f, fd);
     if (err) {
         end(f);

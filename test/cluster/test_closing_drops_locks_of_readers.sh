@@ -50,5 +50,43 @@ for how in descriptor child; do
     echo >&"${READER[1]}"
     wait "$pid"
 done
+
+# One thread waits for a lock while another closes the descriptor: what is granted then has no
+# descriptor, and ends with the last close.
+cat >"$W/closer.py" <<'END'
+import fcntl, os, sys, threading
+f = os.open(sys.argv[1], os.O_RDWR)
+def lock():
+    try:
+        fcntl.lockf(f, fcntl.LOCK_EX)
+    except OSError as e:
+        print(e)
+waiter = threading.Thread(target=lock)
+waiter.start()
+sys.stdin.readline()
+os.close(f)
+print("closed", flush=True)
+waiter.join()
+END
+coproc HOLDER { exec python3 "$W/reader.py" descriptor "$W/mnt-b/file"; }
+holder=$HOLDER_PID
+record_process "$W" "$holder"
+read -r said <&"${HOLDER[0]}"
+mkfifo "$W/go"
+python3 "$W/closer.py" "$W/mnt-a/file" <"$W/go" >"$W/closer" &
+closer=$!
+record_process "$W" "$closer"
+exec 8>"$W/go"
+sleep 0.5 # it waits at the home: nothing says so
+echo >&8
+closed() { grep -q closed "$W/closer"; }
+wait_for 10 closed
+echo >&"${HOLDER[1]}" # it closes, which ends its lock
+read -r said <&"${HOLDER[0]}"
+echo >&"${HOLDER[1]}"
+wait "$holder"
+wait "$closer"
+exec 8>&-
+wait_for 10 writes || fail "a lock that was granted after its descriptor was closed outlives its process"
 stop_node a
 stop_node b

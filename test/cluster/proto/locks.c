@@ -74,7 +74,7 @@ void do_test(struct command *c)
     if (err)
         answer_code(c, err);
     else
-        lock_test(&a, tested, c);
+        lock_test(lock_new_id(), &a, tested, c);
 }
 
 void do_drop(struct command *c)
