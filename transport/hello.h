@@ -24,7 +24,13 @@
 #define HELLO_FRAME_MAX       4096
 #define HELLO_SETTINGS_MAX    255
 #define HELLO_MAJOR           2 /* other major versions are refused */
-#define HELLO_MINOR           0 /* other minor versions interoperate */
+#define HELLO_MINOR           1 /* other minor versions interoperate */
+
+/* UCX pairs the nth endpoint that one side has made with the nth of the other. */
+struct hello_made {
+    uint32_t rounds; /* so many, so far */
+    bool connected;  /* and the last one is in use now */
+};
 
 struct hello_self {
     uint64_t id, incarnation;
@@ -35,9 +41,8 @@ struct hello_self {
     /* <= HELLO_SETTINGS_MAX: what must be equal on all nodes besides (UCX's segment sizes); shown
      * to people */
     const char *settings;
-    /* How many UCX endpoints to this incarnation of `id` were made so far (struct hello_peer,
-     * rounds); NULL: none. */
-    uint32_t (*rounds)(uint64_t id, uint64_t incarnation);
+    /* The UCX endpoints to this incarnation of `id`; NULL: none. */
+    struct hello_made (*made)(uint64_t id, uint64_t incarnation);
     uint16_t major; /* 0: HELLO_MAJOR; tests play another version */
 };
 
@@ -46,10 +51,7 @@ struct hello_peer {
     char name[NODE_NAME_MAX + 1];
     uint64_t token_for_them; /* they put it into the heads of what they send us */
     uint64_t token_for_us;   /* we put it into ours */
-    /* The larger of both sides' counts of endpoints made to each other.  UCX pairs the nth endpoint
-     * of one side with the nth of the other, so the side that has made fewer must catch up (known
-     * when ok is called). */
-    uint32_t rounds;
+    struct hello_made made; /* by them to us, as they said it; known when ok is called */
     const void *worker_addr;
     size_t worker_addr_len;
 };

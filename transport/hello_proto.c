@@ -104,6 +104,12 @@ static uint64_t get_uint(struct reader *r, int bytes)
     return v;
 }
 
+/* A field that older minor versions do not send. */
+static uint64_t get_added(struct reader *r, int bytes)
+{
+    return r->p == r->end ? 0 : get_uint(r, bytes);
+}
+
 static size_t get_bytes(struct reader *r, void *out, size_t max)
 {
     size_t n = get_uint(r, 2);
@@ -196,9 +202,11 @@ static void frame_end(struct hello_proto *h, struct writer *w, int number, bool 
     *out_len += w->n;
 }
 
-static uint32_t own_rounds(const struct hello_proto *h)
+/* The acceptor does not know in HELLO2 who asks, and says it in HELLO4. */
+static struct hello_made own_made(const struct hello_proto *h)
 {
-    return h->self.rounds && h->proven ? h->self.rounds(h->peer.id, h->peer.incarnation) : 0;
+    bool known = h->self.made && h->proven;
+    return known ? h->self.made(h->peer.id, h->peer.incarnation) : (struct hello_made){0};
 }
 
 static void put_fields(const struct hello_proto *h, struct writer *w)
@@ -207,12 +215,12 @@ static void put_fields(const struct hello_proto *h, struct writer *w)
     put_uint(w, h->self.incarnation, 8);
     put_uint(w, h->self.chunk_size, 4);
     put_uint(w, h->token, 8);
-    put_uint(w, own_rounds(h),
-             4); /* the acceptor does not know yet who asks: it says so in HELLO4 */
+    put_uint(w, own_made(h).rounds, 4);
     put_bytes(w, h->session, strlen(h->session));
     put_bytes(w, h->self.name, strlen(h->self.name));
     put_bytes(w, h->self.worker_addr, h->self.worker_addr_len);
     put_bytes(w, h->self.settings, strlen(h->self.settings));
+    put_uint(w, own_made(h).connected, 1);
 }
 
 static void send_verdict(struct hello_proto *h, int err, void **out, size_t *out_len)
@@ -220,8 +228,9 @@ static void send_verdict(struct hello_proto *h, int err, void **out, size_t *out
     struct writer w;
     frame_begin(h, &w, 4);
     put_uint(&w, (uint32_t)-err, 4);
-    put_uint(&w, own_rounds(h), 4);
+    put_uint(&w, own_made(h).rounds, 4);
     put_bytes(&w, h->reason, err ? strlen(h->reason) : 0);
+    put_uint(&w, own_made(h).connected, 1);
     frame_end(h, &w, 4, true, out, out_len);
 }
 
@@ -269,12 +278,13 @@ static int get_fields(struct hello_proto *h, struct reader *r)
     p->incarnation = get_uint(r, 8);
     h->peer_chunk = (uint32_t)get_uint(r, 4);
     p->token_for_us = get_uint(r, 8);
-    p->rounds = (uint32_t)get_uint(r, 4);
+    p->made.rounds = (uint32_t)get_uint(r, 4);
     get_text(r, h->peer_session, SESSION_MAX);
     get_text(r, p->name, NODE_NAME_MAX);
     p->worker_addr = h->worker_addr;
     p->worker_addr_len = get_bytes(r, h->worker_addr, sizeof(h->worker_addr));
     get_text(r, h->peer_settings, HELLO_SETTINGS_MAX);
+    p->made.connected = get_added(r, 1);
     p->token_for_them = h->token;
     if (r->bad || !name_is_plain(p->name) || !name_is_plain(h->peer_session) || !p->worker_addr_len)
         return fail(h, -EPROTO, "malformed hello of a node that knows the secret");
@@ -309,7 +319,6 @@ static int take_hello2(struct hello_proto *h, struct reader *r, void **out, size
     frame_begin(h, &w, 3);
     put_fields(h, &w);
     frame_end(h, &w, 3, true, out, out_len);
-    h->peer.rounds = own_rounds(h);
     h->state =
         C_WAIT4; /* also when something does not match: the other side shall know and log it too */
     return 0;
@@ -322,7 +331,6 @@ static int take_hello3(struct hello_proto *h, struct reader *r, void **out, size
         return err;
     remember(h, h->in, h->in_len);
     send_verdict(h, h->mismatch, out, out_len);
-    h->peer.rounds = MAX(h->peer.rounds, own_rounds(h));
     h->state = h->mismatch ? DEAD : DONE;
     return h->mismatch ? h->mismatch : 1;
 }
@@ -330,9 +338,10 @@ static int take_hello3(struct hello_proto *h, struct reader *r, void **out, size
 static int take_hello4(struct hello_proto *h, struct reader *r)
 {
     uint32_t err = (uint32_t)get_uint(r, 4);
-    uint32_t rounds = (uint32_t)get_uint(r, 4);
+    struct hello_made made = {.rounds = (uint32_t)get_uint(r, 4)};
     char reason[REASON_MAX];
     get_text(r, reason, sizeof(reason) - 1);
+    made.connected = get_added(r, 1);
     if (r->bad)
         return fail(h, -EPROTO, "malformed verdict of node %s", h->peer.name);
     if (h->mismatch) { /* our own words for it */
@@ -342,7 +351,7 @@ static int take_hello4(struct hello_proto *h, struct reader *r)
     if (err)
         return fail(h, err == EPROTO ? -EPROTO : -EACCES, "node %s refused: %s", h->peer.name,
                     reason);
-    h->peer.rounds = MAX(h->peer.rounds, rounds);
+    h->peer.made = made;
     h->state = DONE;
     return 1;
 }

@@ -21,7 +21,7 @@
 #include "transport/peer_int.h"
 
 #define TICK_MS       50    /* deadlines are kept to within this */
-#define STUCK_MS      15000 /* a send that does not end, to a peer that does not move, is given up */
+#define STUCK_MS      15000 /* a transfer that does not end, of a peer that does not move, is given up */
 #define REQUEST_SLOTS 4096  /* ids are consecutive: chains stay short */
 
 TAILQ_HEAD(pending_list, pending);
@@ -161,6 +161,7 @@ void requests_fail(struct peer *peer, int err)
         if (p->to == peer->id)
             pending_fail(p, peer_unqueue(p->to, p->id) ? peer_not_sent(err) : err, &ended);
     }
+    peer_queue_drop(peer); /* before who is told asks again */
     tell_ended(&ended);
 }
 
@@ -177,7 +178,7 @@ static void fail_silent_requests(uint64_t now)
 {
     struct pending_list ended = TAILQ_HEAD_INITIALIZER(ended);
     struct pending *p, *next;
-    struct peer *stuck = NULL;
+    struct peer *stuck = NULL; /* one of them: more at the next tick */
     for (p = TAILQ_FIRST(&net.all); p; p = next) {
         next = TAILQ_NEXT(p, link);
         if (now < p->deadline_ms || p->failed)
@@ -185,21 +186,24 @@ static void fail_silent_requests(uint64_t now)
         struct peer *peer = peer_find(p->to);
         if (p->receiving && peer && now < peer->last_moved_ms + p->silence_ms)
             continue; /* its turn will come: the peer is not silent */
+        if (p->receiving && peer) {
+            stuck = peer; /* with its connection all of them end */
+            continue;
+        }
         bool unsent = peer_unqueue(p->to, p->id);
-        if (!pending_fail(p, unsent ? peer_not_sent(-ETIMEDOUT) : -ETIMEDOUT, &ended))
-            stuck = peer;
+        pending_fail(p, unsent ? peer_not_sent(-ETIMEDOUT) : -ETIMEDOUT, &ended);
     }
     tell_ended(&ended);
     if (stuck)
-        peer_down(stuck, -ETIMEDOUT); /* more of them: at the next tick */
+        peer_down(stuck, -ETIMEDOUT);
 }
 
-static void break_stuck_sends(uint64_t now)
+static void break_stuck_transfers(uint64_t now)
 {
     struct peer *p = now > STUCK_MS ? ucx_stuck_peer(now - STUCK_MS) : NULL;
     if (!p)
         return;
-    log_warn("node %s has taken nothing for %u s: its connection is closed", p->name,
+    log_warn("node %s has taken and sent nothing for %u s: its connection is closed", p->name,
              STUCK_MS / 1000);
     peer_down(p, -ETIMEDOUT);
 }
@@ -208,13 +212,13 @@ static void on_tick(void *arg)
 {
     (void)arg;
     uint64_t now = boot_ms();
-    if (TAILQ_EMPTY(&net.all) && !incoming_waits() && !ucx_sending()) {
+    if (TAILQ_EMPTY(&net.all) && !incoming_waits() && !ucx_transfers()) {
         loop_timer_stop(net.tick);
         net.ticking = false;
         return;
     }
     fail_silent_requests(now);
-    break_stuck_sends(now);
+    break_stuck_transfers(now);
     incoming_tick(now);
 }
 

@@ -114,7 +114,7 @@ static void transmit(struct peer *p, struct send *s)
     ucx_send(p->ep, s);
 }
 
-static void queue_drop(struct peer *p)
+void peer_queue_drop(struct peer *p)
 {
     struct send *s;
     while ((s = TAILQ_FIRST(&p->queue))) {
@@ -209,12 +209,31 @@ bool peer_unqueue(uint64_t id, uint64_t request)
 
 /* ---- up and down ---- */
 
-/* UCX pairs the nth endpoint that A made to B with the nth that B made to A.  After a hello that
- * only one side saw succeed the counts differ; unpaired endpoints carry messages, but a forced
- * close of one would not end the receives of the other.  So who has made fewer makes up for it. */
+/* UCX pairs the nth endpoint that A made to B with the nth that B made to A.  Unpaired endpoints
+ * carry messages, but no bulk data, and a forced close of one does not end the receives of the other.
+ * Which one both sides use is found from what both say in their hello (r endpoints made, the last one
+ * in use or not), the same on both:
+ *
+ *     in use, r      in use, r           both keep theirs
+ *     in use, r      none, r - 1         hellos that crossed: it is kept, and the other is made
+ *     any other pair                     what is in use is closed, and number max + 1 made: after a
+ *                                        hello that only one saw succeed, or when one side went down
+ *                                        and the end of its connections has not come yet */
+static bool is_paired(const struct peer *p, const struct hello_made *theirs)
+{
+    return theirs->rounds + !theirs->connected == p->rounds;
+}
+
+/* So many must have been made before the one that pairs with theirs. */
+static uint32_t rounds_before(const struct peer *p, const struct hello_made *theirs)
+{
+    bool made = theirs->connected && theirs->rounds == p->rounds + 1;
+    return made ? p->rounds : MAX(p->rounds, theirs->rounds);
+}
+
 static void catch_up(struct peer *p, const struct hello_peer *theirs)
 {
-    unsigned more = theirs->rounds > p->rounds ? theirs->rounds - p->rounds : 0;
+    unsigned more = rounds_before(p, &theirs->made) - p->rounds;
     for (unsigned i = 0; i < MIN(more, CATCH_UP); i++) {
         struct endpoint *e = ucx_connect(p, theirs->worker_addr);
         if (e)
@@ -265,7 +284,6 @@ void peer_down(struct peer *p, int err)
         log_info("connection to node %s ended: %s", p->name, strerror(-err));
     }
     requests_fail(p, err);
-    queue_drop(p);
     event_down(p->id, incarnation, err);
 }
 
@@ -306,6 +324,8 @@ static void on_ok(struct hello_conn *c, const struct hello_peer *h, void *arg)
     set_incarnation(p, h->incarnation);
     if (p->nconns == PEER_CONNS)
         peer_down(p, -ECONNRESET); /* they gave up connections whose end we have not seen */
+    if (p->ep && !is_paired(p, &h->made))
+        peer_down(p, -ECONNRESET);
     snprintf(p->name, sizeof(p->name), "%s", h->name);
     if (p->state == PEER_DOWN)
         p->state = PEER_CONNECTING;
@@ -343,10 +363,11 @@ static void on_failed(void *arg, int err)
     peer_down(p, err);
 }
 
-static uint32_t rounds_of(uint64_t id, uint64_t incarnation)
+static struct hello_made made_to(uint64_t id, uint64_t incarnation)
 {
     struct peer *p = peer_find(id);
-    return p && p->incarnation == incarnation ? p->rounds : 0;
+    bool known = p && p->incarnation == incarnation;
+    return known ? (struct hello_made){p->rounds, p->ep} : (struct hello_made){0};
 }
 
 static const struct hello_ops ops = {
@@ -426,7 +447,7 @@ void conns_start(const struct peer_config *c)
         .name = conns.name,
         .chunk_size = c->chunk_size,
         .settings = conns.settings,
-        .rounds = rounds_of,
+        .made = made_to,
     };
 }
 

@@ -335,7 +335,8 @@ void peer_incoming(const void *header, size_t header_len, struct payload *pl)
         refuse_stranger("a message without proof of its sender");
         return;
     }
-    from->last_heard_ms = from->last_moved_ms = boot_ms();
+    if (!in.rerunning)
+        from->last_heard_ms = from->last_moved_ms = boot_ms();
     void (*heard)(uint64_t, uint64_t, uint64_t) = in.on_heard;
     if (heard && !in.rerunning)
         heard(h.sender, h.incarnation, h.view);

@@ -63,7 +63,7 @@ struct peer {
     struct send_list queue; /* CONNECTING */
     unsigned queued;
     uint64_t last_heard_ms;
-    uint64_t last_moved_ms; /* anything came or a transfer ended: who moves is not silent */
+    uint64_t last_moved_ms; /* anything came, or a transfer ended that had to wait: not silent */
     uint64_t retry_ms;      /* no hello before */
     unsigned backoff_ms;
     int last_err;
@@ -85,6 +85,7 @@ void peer_submit_reply(struct send *s);
 /* Takes a request that still waits for a connection out and frees it: true if there was one, which
  * was never sent. */
 bool peer_unqueue(uint64_t id, uint64_t request);
+void peer_queue_drop(struct peer *p);
 int peer_not_sent(int err); /* what a request is told that was never sent, because of err */
 void peer_down(struct peer *p, int err);
 
@@ -128,9 +129,10 @@ const void *ucx_address(size_t *len);
 struct endpoint *ucx_connect(struct peer *p, const void *worker_addr); /* NULL: logged */
 void ucx_disconnect(struct endpoint *e); /* forced; sends and receives end with an error, later */
 void ucx_send(struct endpoint *e, struct send *s); /* s is freed when it was sent or cannot be */
-struct peer *ucx_stuck_peer(
-    uint64_t before_ms);    /* one with a send that began before this time and has not ended */
-unsigned ucx_sending(void); /* messages that are being sent, all endpoints */
+/* One with a send or a receive that began before this time and has not ended, of which nothing has
+ * moved since; or NULL. */
+struct peer *ucx_stuck_peer(uint64_t before_ms);
+unsigned ucx_transfers(void); /* sends and receives that have not ended, all endpoints */
 
 /* Bulk data of a message that is being delivered (peer_incoming). */
 struct payload {

@@ -42,6 +42,7 @@ struct endpoint {
     bool introduced; /* something was sent: see ucx_send */
     unsigned ops;    /* sends and receives without a callback yet */
     struct send_list sends;
+    TAILQ_HEAD(, receive) receives;
     TAILQ_ENTRY(endpoint) link; /* in live or in leaving */
 };
 TAILQ_HEAD(endpoint_list, endpoint);
@@ -102,6 +103,7 @@ struct endpoint *ucx_connect(struct peer *p, const void *worker_addr)
 {
     struct endpoint *e = xcalloc(1, sizeof(*e));
     TAILQ_INIT(&e->sends);
+    TAILQ_INIT(&e->receives);
     ucp_ep_params_t params = {
         .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER,
@@ -166,13 +168,15 @@ static void report_failures(void)
 
 /* ---- sending ---- */
 
-static void send_done(struct send *s)
+/* waited: UCX had to.  What it took at once may lie in a socket's buffer, and says nothing of the
+ * peer. */
+static void send_done(struct send *s, bool waited)
 {
     struct endpoint *e = s->ep;
     TAILQ_REMOVE(&e->sends, s, link);
     e->ops--;
     ucx.sending--;
-    if (e->peer)
+    if (e->peer && waited)
         e->peer->last_moved_ms = boot_ms();
     send_free(s);
     endpoint_free_if_done(e);
@@ -182,7 +186,7 @@ static void on_sent(void *request, ucs_status_t status, void *user_data)
 {
     (void)status; /* a failure is the endpoint's */
     ucp_request_free(request);
-    send_done(user_data);
+    send_done(user_data, true);
 }
 
 /* What goes as AM header and what as payload. */
@@ -234,35 +238,25 @@ void ucx_send(struct endpoint *e, struct send *s)
     ucs_status_ptr_t r = ucp_am_send_nbx(e->ep, AM_ID, s->frame, header_len, payload, len, &param);
     if (UCS_PTR_IS_ERR(r)) {
         on_ep_error(e, e->ep, UCS_PTR_STATUS(r));
-        send_done(s);
+        send_done(s, false);
     } else if (!r) {
-        send_done(s);
+        send_done(s, false);
     } else {
         tick_arm();
     }
 }
 
-struct peer *ucx_stuck_peer(uint64_t before_ms)
+unsigned ucx_transfers(void)
 {
-    struct endpoint *e;
-    TAILQ_FOREACH(e, &ucx.live, link)
-    {
-        const struct send *s = TAILQ_FIRST(&e->sends);
-        if (s && s->since_ms < before_ms && e->peer->last_moved_ms < before_ms)
-            return e->peer;
-    }
-    return NULL;
-}
-
-unsigned ucx_sending(void)
-{
-    return ucx.sending;
+    return ucx.sending + ucx.receiving;
 }
 
 /* ---- receiving ---- */
 
 struct receive {
     struct endpoint *ep; /* forced close of it ends the receive */
+    uint64_t since_ms;
+    TAILQ_ENTRY(receive) link; /* in the endpoint's receives */
     size_t len;
     ucx_done done;
     void *arg;
@@ -272,6 +266,7 @@ static void receive_done(struct receive *r, int err)
 {
     struct endpoint *e = r->ep;
     struct receive copy = *r;
+    TAILQ_REMOVE(&e->receives, r, link);
     free(r);
     e->ops--;
     ucx.receiving--;
@@ -294,7 +289,8 @@ void ucx_receive_kept(struct peer *from, void *desc, size_t len, void *buf, ucx_
                       void *arg)
 {
     struct receive *r = xcalloc(1, sizeof(*r));
-    *r = (struct receive){.ep = from->ep, .len = len, .done = done, .arg = arg};
+    *r = (struct receive){
+        .ep = from->ep, .since_ms = boot_ms(), .len = len, .done = done, .arg = arg};
     ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
                         UCP_OP_ATTR_FIELD_MEMORY_TYPE,
@@ -302,11 +298,27 @@ void ucx_receive_kept(struct peer *from, void *desc, size_t len, void *buf, ucx_
         .user_data = r,
         .memory_type = UCS_MEMORY_TYPE_HOST,
     };
+    TAILQ_INSERT_TAIL(&from->ep->receives, r, link);
     from->ep->ops++;
     ucx.receiving++;
+    tick_arm();
     ucs_status_ptr_t s = ucp_am_recv_data_nbx(ucx.worker, desc, buf, len, &param);
     if (!UCS_PTR_IS_PTR(s)) /* else on_received comes, or has come already */
         receive_done(r, errno_of(UCS_PTR_STATUS(s)));
+}
+
+struct peer *ucx_stuck_peer(uint64_t before_ms)
+{
+    struct endpoint *e;
+    TAILQ_FOREACH(e, &ucx.live, link)
+    {
+        const struct send *s = TAILQ_FIRST(&e->sends);
+        const struct receive *r = TAILQ_FIRST(&e->receives);
+        bool old = (s && s->since_ms < before_ms) || (r && r->since_ms < before_ms);
+        if (old && e->peer->last_moved_ms < before_ms)
+            return e->peer;
+    }
+    return NULL;
 }
 
 void ucx_receive(struct peer *from, struct payload *pl, void *buf, ucx_done done, void *arg)

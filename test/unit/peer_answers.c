@@ -2,7 +2,7 @@
 #include "peer_nodes.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -124,8 +124,36 @@ static void send_garbage(uint64_t to)
     free(frame);
 }
 
+_Atomic pid_t asker_pid;
+
+static void stop_asker(void)
+{
+    pid_t pid = atomic_exchange(&asker_pid, 0);
+    if (pid)
+        kill(pid, SIGSTOP);
+}
+
+static void ignored(void *arg, int err, struct msg *reply, bool *keep)
+{
+    (void)arg;
+    (void)err;
+    (void)reply;
+    (void)keep;
+}
+
+static void flood(uint64_t to, unsigned reads, unsigned writes)
+{
+    static char buf[FLOOD_MAX][FLOOD_SIZE];
+    for (unsigned i = 0; i < writes; i++)
+        peer_request(to, make_write(i, FLOOD_SIZE), LONG_MS, NULL, 0, ignored, NULL);
+    for (unsigned i = 0; i < reads; i++)
+        peer_request(to, make_read(WHAT_BYTES, i, FLOOD_SIZE), LONG_MS, buf[i % FLOOD_MAX],
+                     FLOOD_SIZE, ignored, NULL);
+}
+
 static void handle_read(struct msg *m)
 {
+    stop_asker();
     switch ((enum what)m->read.fid.hi) {
     case WHAT_BYTES:
         reply_bytes(m);
@@ -169,6 +197,10 @@ static void handle_read(struct msg *m)
         m->read.length += 1;
         reply_bytes(m);
         return;
+    case WHAT_FLOOD:
+        flood(m->head.sender, (unsigned)m->read.offset, m->read.length);
+        msg_free(m);
+        return;
     }
     peer_reply_error(m, -EINVAL);
     msg_free(m);
@@ -197,6 +229,7 @@ static void handle_fetch(struct msg *m)
 static void check_write(void *arg)
 {
     struct msg *m = arg;
+    stop_asker();
     if (m->write.offset == 999)
         usleep(20000); /* a slow disk */
     struct msg *r = msg_new(MSG_WRITTEN);

@@ -43,9 +43,12 @@ enum what {
     WHAT_SMALL_REPLY,
     WHAT_GARBAGE,    /* GARBAGE messages that are none, then the answer */
     WHAT_WRONG_KIND, /* the answer to another request */
-    WHAT_MORE        /* more bytes than were asked for */
+    WHAT_MORE,       /* more bytes than were asked for */
+    WHAT_FLOOD       /* so many (length) writes of FLOOD_SIZE to who asks, and reads (offset) */
 };
-#define GARBAGE 8
+#define GARBAGE    8
+#define FLOOD_SIZE (4u * MIB)
+#define FLOOD_MAX  64
 
 extern char dir[64]; /* of the session */
 
@@ -71,6 +74,8 @@ void add(Suite *s, const char *name, const TTest *test);
 int tests_main(int argc, char **argv, Suite *(*suite)(void));
 
 /* ---- peer_answers.c ---- */
+/* Who is stopped when its next read or write has come; then 0. */
+extern _Atomic pid_t asker_pid;
 void answer_requests(void);
 
 /* ---- peer_asks.c ---- */

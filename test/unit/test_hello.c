@@ -13,14 +13,14 @@
 static const uint8_t secret[32] = "the secret of this session.....";
 static const uint8_t other_secret[32] = "the secret of another session..";
 
-static uint32_t three_rounds(uint64_t id, uint64_t incarnation)
+static struct hello_made made_to_b(uint64_t id, uint64_t incarnation)
 {
-    return id == 2 && incarnation == 22 ? 3 : 0;
+    return id == 2 && incarnation == 22 ? (struct hello_made){3, false} : (struct hello_made){0};
 }
 
-static uint32_t five_rounds(uint64_t id, uint64_t incarnation)
+static struct hello_made made_to_a(uint64_t id, uint64_t incarnation)
 {
-    return id == 1 && incarnation == 11 ? 5 : 0;
+    return id == 1 && incarnation == 11 ? (struct hello_made){5, true} : (struct hello_made){0};
 }
 
 static const struct hello_self self_a = {.id = 1,
@@ -30,7 +30,7 @@ static const struct hello_self self_a = {.id = 1,
                                          .worker_addr = "address of a",
                                          .worker_addr_len = 12,
                                          .settings = "x=1",
-                                         .rounds = three_rounds};
+                                         .made = made_to_b};
 static const struct hello_self self_b = {.id = 2,
                                          .incarnation = 22,
                                          .name = "b",
@@ -38,7 +38,7 @@ static const struct hello_self self_b = {.id = 2,
                                          .worker_addr = "address of b!",
                                          .worker_addr_len = 13,
                                          .settings = "x=1",
-                                         .rounds = five_rounds};
+                                         .made = made_to_a};
 
 /* ---- a conversation: a connects to b ---- */
 
@@ -109,8 +109,8 @@ START_TEST(two_nodes_of_a_session_prove_each_other)
     ck_assert_uint_eq(a->token_for_them, b->token_for_us);
     ck_assert_uint_ne(a->token_for_them, 0);
     ck_assert_uint_ne(a->token_for_us, a->token_for_them);
-    ck_assert_uint_eq(a->rounds, 5);
-    ck_assert_uint_eq(b->rounds, 5);
+    ck_assert(a->made.rounds == 3 && !a->made.connected);
+    ck_assert(b->made.rounds == 5 && b->made.connected);
     talk_free(&t);
 }
 END_TEST
