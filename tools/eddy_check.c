@@ -57,7 +57,7 @@ static int check_pfs_dir(const char *path, struct check *check)
         complain("%s: %m", path);
         return -errno;
     }
-    for (struct dirent *d; (d = readdir(dir));) {
+    for (struct dirent *d; (errno = 0, d = readdir(dir));) {
         char *sessions;
         if (strncmp(d->d_name, ".eddyfs-", 8) != 0 ||
             asprintf(&sessions, "%s/%s", path, d->d_name) < 0)
@@ -66,6 +66,10 @@ static int check_pfs_dir(const char *path, struct check *check)
         result = err ? err : result;
         found++;
         free(sessions);
+    }
+    if (!result && errno) {
+        result = -errno;
+        complain("%s: %m", path);
     }
     closedir(dir);
     if (!found)

@@ -177,19 +177,23 @@ static int each_in_file(struct each *e, FILE *f)
         }
     }
     free(line);
-    return err;
+    return !err && ferror(f) ? -EIO : err;
 }
 
-static FILE *open_list(int dirfd, const char *name)
+/* 0 and NULL: there is none. */
+static int open_list(int dirfd, const char *name, FILE **out)
 {
     struct stat st;
     int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    *out = NULL;
     if (fd < 0)
-        return NULL;
-    FILE *f = fstat(fd, &st) || !S_ISREG(st.st_mode) ? NULL : fdopen(fd, "r");
-    if (!f)
+        return errno == ENOENT || errno == ELOOP || errno == ENXIO ? 0 : -errno;
+    int err = fstat(fd, &st) ? -errno : 0;
+    if (!err && S_ISREG(st.st_mode) && !(*out = fdopen(fd, "r")))
+        err = -errno;
+    if (!*out)
         close(fd);
-    return f;
+    return err;
 }
 
 static void find_node_name(struct each *e, int session_fd)
@@ -206,6 +210,18 @@ static void find_node_name(struct each *e, int session_fd)
     free(text);
 }
 
+static int each_in_list(struct each *e, int dirfd, const char *name, int session_fd)
+{
+    FILE *f;
+    int err = open_list(dirfd, name, &f);
+    if (!f)
+        return err;
+    find_node_name(e, session_fd);
+    err = each_in_file(e, f);
+    fclose(f);
+    return err;
+}
+
 int session_each_dirty_here(uint64_t node,
                             int (*cb)(void *arg, const char *session, uint64_t node,
                                       const char *node_name, struct fid fid, const char *path),
@@ -217,31 +233,22 @@ int session_each_dirty_here(uint64_t node,
     if (fd < 0)
         return -errno;
     id_print(node, name);
-    FILE *f = open_list(fd, name);
+    int err = each_in_list(&e, fd, name, session_dirfd());
     close(fd);
-    if (!f)
-        return 0;
-    find_node_name(&e, session_dirfd());
-    int err = each_in_file(&e, f);
-    fclose(f);
     return err;
 }
 
 static int each_in_session(struct each *e, int session_fd)
 {
     void *dir;
-    if (textfile_opendir(session_fd, "dirty", &dir))
+    int err = textfile_opendir(session_fd, "dirty", &dir);
+    if (err == -ENOENT || err == -ENOTDIR || err == -ELOOP)
         return 0; /* not a session */
-    int err = 0;
-    for (struct dirent *d; !err && (d = readdir(dir));) {
-        bool wanted = id_parse(d->d_name, &e->node) && (!e->cb_of || e->node == e->only);
-        FILE *f = wanted ? open_list(dirfd(dir), d->d_name) : NULL;
-        if (!f)
-            continue;
-        find_node_name(e, session_fd);
-        err = each_in_file(e, f);
-        fclose(f);
-    }
+    if (err)
+        return err;
+    for (struct dirent *d; !err && (d = textfile_readdir(dir, &err));)
+        if (id_parse(d->d_name, &e->node) && (!e->cb_of || e->node == e->only))
+            err = each_in_list(e, dirfd(dir), d->d_name, session_fd);
     closedir(dir);
     return err;
 }
@@ -252,7 +259,7 @@ static int each_below(const char *path, struct each *e)
     if (!dir)
         return -errno;
     int err = 0;
-    for (struct dirent *d; !err && (d = readdir(dir));) {
+    for (struct dirent *d; !err && (d = textfile_readdir(dir, &err));) {
         if (!name_is_plain(d->d_name))
             continue;
         int fd = openat(dirfd(dir), d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -128,7 +128,7 @@ int session_read_marks(uint64_t node, struct mark **out, uint32_t *n)
     int err = textfile_opendir(session_dirfd(), "forgotten", &dir);
     if (err)
         return err;
-    for (struct dirent *d; !err && (d = readdir(dir));) {
+    for (struct dirent *d; !err && (d = textfile_readdir(dir, &err));) {
         struct mark m;
         if (!parse_name(d->d_name, &m) || (node && m.node != node) || has_mark(*out, *n, &m))
             continue;

@@ -448,7 +448,7 @@ static void on_connected(uv_connect_t *r, int status)
 
 static void fail_soon(void *arg)
 {
-    hello.ops->failed(arg, -EINVAL);
+    hello.ops->failed(arg, -ECONNREFUSED);
 }
 
 void hello_connect(const char *addr, uint64_t expected_id, void *arg)
@@ -464,7 +464,8 @@ void hello_connect(const char *addr, uint64_t expected_id, void *arg)
     c->connect.data = c;
     snprintf(c->addr, sizeof(c->addr), "%s", addr);
     int err = uv_tcp_connect(&c->connect, &c->tcp, (struct sockaddr *)&to, on_connected);
-    if (err) { /* no socket: a shortage of descriptors */
+    if (err) { /* a shortage of descriptors */
+        log_warn("no socket to connect to %s: %s", addr, uv_strerror(err));
         conn_close(c);
         loop_post(fail_soon, arg);
     }

@@ -165,8 +165,8 @@ static void read_job(void *arg)
     if (!j->err && j->touch && j->newest == j->number)
         /* a sign of life only: the next read will tell if the PFS is gone */
         (void)session_touch_view(j->newest);
-    if (!j->err && j->age && j->newest)
-        j->err = session_view_age_ms(j->newest, &j->age_ms);
+    if (!j->err && j->age && j->newest && session_view_age_ms(j->newest, &j->age_ms))
+        j->age = false; /* what can be read counts, also where nothing can be written */
     if (!j->err && j->newest >= j->from) {
         uint64_t first = MAX(j->from, j->newest > VIEWS_BACK ? j->newest - VIEWS_BACK : 1);
 

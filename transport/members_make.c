@@ -165,7 +165,10 @@ static void make_done(void *arg)
         for (uint32_t i = 0; i < j->nin; i++)
             if (j->in[i].id != members_st.cfg.self.id)
                 members_node_of(j->in[i].id, 0)->wants_in = false;
-    } else if (j->err != -EEXIST && log_every(&said, 60000)) {
+    } else if (j->err != -EEXIST && j->nleft) {
+        members_st.leaves_since_ms = boot_ms(); /* who leaves does not ask again */
+    }
+    if (j->err && j->err != -EEXIST && log_every(&said, 60000)) {
         log_warn("a new view cannot be written to the session directory: %s", strerror(-j->err));
         snprintf(members_st.join_problem, sizeof(members_st.join_problem),
                  "the session directory cannot be written: %s", strerror(-j->err));

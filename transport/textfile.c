@@ -79,6 +79,15 @@ int textfile_opendir(int dirfd, const char *name, void **dir)
     return err;
 }
 
+struct dirent *textfile_readdir(void *dir, int *err)
+{
+    errno = 0;
+    struct dirent *d = readdir(dir);
+    if (!d && errno)
+        *err = -errno;
+    return d;
+}
+
 /* ---- writing ---- */
 
 static int write_synced(int fd, const void *text, size_t len)
@@ -158,7 +167,8 @@ void textfile_sweep(int dirfd, int64_t pfs_now_ns)
     void *dir;
     if (textfile_opendir(dirfd, ".", &dir))
         return;
-    for (struct dirent *e; (e = readdir(dir));) {
+    int err;
+    for (struct dirent *e; (e = textfile_readdir(dir, &err));) {
         int64_t mtime_ns;
         if (!strncmp(e->d_name, TEMP_PREFIX, strlen(TEMP_PREFIX)) &&
             !textfile_mtime(dirfd, e->d_name, &mtime_ns) && mtime_ns < pfs_now_ns - SWEEP_NS)

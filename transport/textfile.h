@@ -32,6 +32,8 @@ int textfile_mtime(int dirfd, const char *name, int64_t *mtime_ns);
 
 /* Opens a directory below dirfd for reading it anew; *dir is a DIR (closedir). */
 int textfile_opendir(int dirfd, const char *name, void **dir);
+/* NULL: the end, or *err is set: a list that ended early must not pass for a whole one. */
+struct dirent *textfile_readdir(void *dir, int *err);
 
 /* ---- words.  After the first mistake `bad` is set, nothing moves and everything gives 0. ---- */
 struct words {

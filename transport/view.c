@@ -197,12 +197,11 @@ static int newest_in(int dirfd, uint64_t *newest)
     if (err)
         return err;
     *newest = 0;
-    for (struct dirent *e; (errno = 0, e = readdir(dir));) {
+    for (struct dirent *e; (e = textfile_readdir(dir, &err));) {
         uint64_t number;
         if (number_parse(e->d_name, &number))
             *newest = MAX(*newest, number);
     }
-    err = -errno; /* a list that ended early must not pass for a whole one */
     closedir(dir);
     return err;
 }
@@ -243,9 +242,10 @@ int session_read_view(uint64_t number, struct view **out)
 static void remove_old(int dirfd, uint64_t newest)
 {
     void *dir;
+    int err;
     if (newest <= VIEWS_KEPT || textfile_opendir(dirfd, ".", &dir))
         return;
-    for (struct dirent *e; (e = readdir(dir));) {
+    for (struct dirent *e; (e = textfile_readdir(dir, &err));) {
         uint64_t number;
         if (number_parse(e->d_name, &number) && number <= newest - VIEWS_KEPT)
             unlinkat(dirfd, e->d_name, 0);

@@ -1,12 +1,29 @@
 /* test_session_nodes.c - what nodes say of themselves in the session directory: node files, lists of
  * dirty files, probe files. */
 #include "session_env.h"
+
+#include <dlfcn.h>
 #include "suite.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
 /* ---- nodes ---- */
+
+/* A PFS that fails in the middle of a list. */
+static bool lists_fail;
+
+struct dirent *readdir(DIR *dir)
+{
+    static struct dirent *(*real)(DIR *dir);
+    if (lists_fail) {
+        errno = EIO;
+        return NULL;
+    }
+    if (!real)
+        real = (struct dirent * (*)(DIR *)) dlsym(RTLD_NEXT, "readdir64");
+    return real(dir);
+}
 
 START_TEST(node_files_are_written_replaced_read_and_removed)
 {
@@ -392,6 +409,28 @@ START_TEST(a_mark_covers_requests_up_to_its_own)
 }
 END_TEST
 
+START_TEST(a_list_that_fails_is_not_an_empty_one)
+{
+    struct mark *list, m = {.fid = {1, 2}, .node = 7, .incarnation = 3, .number = 9};
+    struct dirty_name name = {.fid = {1, 2}, .path = "only/here"};
+    uint64_t number;
+    uint32_t n;
+    open_job();
+    ck_assert_int_eq(session_write_mark(&m), 0);
+    ck_assert_int_eq(session_write_dirty(7, &name, 1), 0);
+    lists_fail = true;
+    int marks = session_read_marks(7, &list, &n), dirty = session_each_dirty(base, see, &seen);
+    int newest = session_newest(&number);
+    lists_fail = false;
+    ck_assert_int_eq(marks, -EIO);
+    ck_assert_int_eq(dirty, -EIO);
+    ck_assert_int_eq(newest, -EIO);
+    ck_assert_int_eq(session_read_marks(7, &list, &n), 0);
+    ck_assert_uint_eq(n, 1);
+    free(list);
+}
+END_TEST
+
 static void add_mark_tests(TCase *t)
 {
     tcase_add_test(t, marks_are_written_replaced_read_and_removed);
@@ -411,6 +450,7 @@ static void add_dirty_tests(TCase *t)
     tcase_add_test(t, dirty_names_survive_whatever_their_bytes);
     tcase_add_test(t, dirty_names_keep_their_times);
     tcase_add_test(t, dirty_list_is_replaced_and_removed);
+    tcase_add_test(t, a_list_that_fails_is_not_an_empty_one);
     tcase_add_test(t, dirty_lists_of_all_sessions_are_read_and_junk_is_passed_over);
 }
 
