@@ -170,6 +170,16 @@ static int add_dirty(void *arg, const char *session, uint64_t node, const char *
     return 0;
 }
 
+static int add_unfinished(void *arg, const char *session, uint64_t node, const char *node_name)
+{
+    json_t *list = arg, *o = json_object();
+    control_put_text(o, "session", session);
+    control_put_text(o, "node", node_name);
+    control_put_id(o, "id", node);
+    json_array_append_new(list, o);
+    return 0;
+}
+
 /* The sessions beside this one: where the mount lies over the PFS directory the tool itself cannot
  * see them.  By the descriptor, which leads below the mount. */
 json_t *control_check(struct connection *c, const json_t *request)
@@ -177,10 +187,15 @@ json_t *control_check(struct connection *c, const json_t *request)
     (void)request;
     char dir[64];
     snprintf(dir, sizeof(dir), "/proc/self/fd/%d/..", session_dirfd());
-    json_t *list = json_array();
-    int err = session_each_dirty(dir, add_dirty, list);
+    json_t *files = json_array(), *nodes = json_array();
+    int err = session_each_dirty(dir, add_dirty, files);
     if (!err)
-        say_each(c, "unflushed", list);
-    json_decref(list);
+        err = session_each_unfinished(dir, add_unfinished, nodes);
+    if (!err) {
+        say_each(c, "unflushed", files);
+        say_each(c, "unfinished", nodes);
+    }
+    json_decref(files);
+    json_decref(nodes);
     return err ? control_error("%s: %s", settings.session_dir, strerror(-err)) : json_object();
 }

@@ -18,7 +18,7 @@
 #define ANSWER_MS 60000
 
 struct check {
-    uint64_t files;
+    uint64_t files, nodes;
 };
 
 static void print_dirty(const char *escaped_path, const char *node, const char *session)
@@ -40,9 +40,26 @@ static int add_dirty(void *arg, const char *session, uint64_t node, const char *
     return 0;
 }
 
+static void print_unfinished(const char *node, const char *session)
+{
+    printf("node %s (session %s) did not end in order: what it wrote last may be only in its cache\n",
+           node, session);
+}
+
+static int add_unfinished(void *arg, const char *session, uint64_t node, const char *node_name)
+{
+    struct check *check = arg;
+    (void)node;
+    print_unfinished(node_name, session);
+    check->nodes++;
+    return 0;
+}
+
 static int check_session_dir(const char *dir, struct check *check)
 {
     int err = session_each_dirty(dir, add_dirty, check);
+    if (!err)
+        err = session_each_unfinished(dir, add_unfinished, check);
     if (err)
         complain("%s: %s", dir, strerror(-err));
     return err;
@@ -118,6 +135,10 @@ static int check_by_daemon(const struct mount_entry *e, struct check *check)
                         json_text(file, "session"));
             check->files++;
         }
+        if ((file = json_object_get(line, "unfinished"))) {
+            print_unfinished(json_text(file, "node"), json_text(file, "session"));
+            check->nodes++;
+        }
         err = json_object_get(line, "error") ? -EREMOTEIO : 0;
         json_decref(line);
     }
@@ -159,5 +180,9 @@ int check_main(int argc, char **argv)
         complain("%" PRIu64 " file%s not on the PFS: start eddyfs on these nodes again, with the "
                  "same cache directory, unless it runs there",
                  check.files, check.files == 1 ? " is" : "s are");
-    return check.files ? NOT_ON_PFS : err ? FAILED : DONE;
+    if (check.nodes)
+        complain("start eddyfs on these nodes again, with the same cache directory, or run \"eddy "
+                 "recover CACHE_DIR\" there; \"eddy forget --node NAME MOUNTPOINT\" gives up what is "
+                 "lost");
+    return check.files || check.nodes ? NOT_ON_PFS : err ? FAILED : DONE;
 }

@@ -238,14 +238,16 @@ int session_each_dirty_here(uint64_t node,
     return err;
 }
 
-static int each_in_session(struct each *e, int session_fd)
+static int each_in_session(void *arg, const char *session, int session_fd)
 {
+    struct each *e = arg;
     void *dir;
     int err = textfile_opendir(session_fd, "dirty", &dir);
     if (err == -ENOENT || err == -ENOTDIR || err == -ELOOP)
         return 0; /* not a session */
     if (err)
         return err;
+    e->session = session;
     for (struct dirent *d; !err && (d = textfile_readdir(dir, &err));)
         if (id_parse(d->d_name, &e->node) && (!e->cb_of || e->node == e->only))
             err = each_in_list(e, dirfd(dir), d->d_name, session_fd);
@@ -253,7 +255,7 @@ static int each_in_session(struct each *e, int session_fd)
     return err;
 }
 
-static int each_below(const char *path, struct each *e)
+int session_each(const char *path, int (*cb)(void *arg, const char *session, int fd), void *arg)
 {
     DIR *dir = opendir(path);
     if (!dir)
@@ -265,8 +267,7 @@ static int each_below(const char *path, struct each *e)
         int fd = openat(dirfd(dir), d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
             continue;
-        e->session = d->d_name;
-        err = each_in_session(e, fd);
+        err = cb(arg, d->d_name, fd);
         close(fd);
     }
     closedir(dir);
@@ -279,12 +280,12 @@ int session_each_dirty(const char *path,
                        void *arg)
 {
     struct each e = {.cb = cb, .arg = arg};
-    return each_below(path, &e);
+    return session_each(path, each_in_session, &e);
 }
 
 int session_each_dirty_of(const char *path, uint64_t node,
                           int (*cb)(void *arg, const struct dirty_name *name), void *arg)
 {
     struct each e = {.cb_of = cb, .arg = arg, .only = node};
-    return each_below(path, &e);
+    return session_each(path, each_in_session, &e);
 }

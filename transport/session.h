@@ -121,6 +121,16 @@ int session_each_dirty(const char *dir,
 int session_each_dirty_of(const char *dir, uint64_t node,
                           int (*cb)(void *arg, const struct dirty_name *name), void *arg);
 
+/* Every directory below dir that may be a session: cb(name, descriptor). */
+int session_each(const char *dir, int (*cb)(void *arg, const char *session, int fd), void *arg);
+/* For the tool: the nodes of every session below dir that did not leave in order, by its newest view:
+ * absent ones, and all of them if nobody has given a sign of life for a minute.  What they changed
+ * in their last second may be in no list. */
+int session_each_unfinished(const char *dir,
+                            int (*cb)(void *arg, const char *session, uint64_t node,
+                                      const char *node_name),
+                            void *arg);
+
 /* For the daemon: as session_each_dirty, one node of this session. */
 int session_each_dirty_here(uint64_t node,
                             int (*cb)(void *arg, const char *session, uint64_t node,

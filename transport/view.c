@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "transport/session.h"
@@ -32,6 +33,7 @@
 
 #define VIEW_FILE_MAX (8u << 20) /* SESSION_MAX_MEMBERS members and as many absent nodes fit */
 #define VIEW_NAME_MAX 24
+#define UNTOUCHED_S   60
 #define VIEW_LINE_MIN 28 /* "absent ID I N\n" */
 #define VIEWS_KEPT    16
 
@@ -237,6 +239,68 @@ int session_read_view(uint64_t number, struct view **out)
     }
     return err;
 }
+
+/* ---- who did not leave in order ---- */
+
+struct unfinished {
+    int (*cb)(void *arg, const char *session, uint64_t node, const char *node_name);
+    void *arg;
+};
+
+/* Its members touch the newest view every second or so.  By two clocks, the PFS's and ours: hence so
+ * long. */
+static bool is_untouched(int dirfd, const char *name)
+{
+    int64_t touched_ns;
+    return !textfile_mtime(dirfd, name, &touched_ns) &&
+           (int64_t)time(NULL) - touched_ns / 1000000000 > UNTOUCHED_S;
+}
+
+static int unfinished_of(const struct unfinished *u, const char *session, const struct view *v,
+                         bool untouched)
+{
+    int err = 0;
+    for (uint32_t i = 0; i < v->nabsent && !err; i++)
+        err = u->cb(u->arg, session, v->absents[i].id, v->absents[i].name);
+    for (uint32_t i = 0; i < v->nmembers && untouched && !err; i++)
+        err = u->cb(u->arg, session, v->members[i].id, v->members[i].name);
+    return err;
+}
+
+static int unfinished_in(void *arg, const char *session, int session_fd)
+{
+    char name[VIEW_NAME_MAX], *text = NULL;
+    uint64_t number = 0;
+    struct view *v;
+    size_t len;
+    int fd = openat(session_fd, "views", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) /* not a session */
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
+    int err = newest_in(fd, &number);
+    number_print(number, name);
+    if (!err && number)
+        err = textfile_read(fd, name, VIEW_FILE_MAX, &text, &len);
+    if (!err && number)
+        err = view_parse(text, len, &v);
+    if (!err && number) {
+        err = unfinished_of(arg, session, v, is_untouched(fd, name));
+        view_free(v);
+    }
+    free(text);
+    close(fd);
+    return err;
+}
+
+int session_each_unfinished(const char *path,
+                            int (*cb)(void *arg, const char *session, uint64_t node,
+                                      const char *node_name),
+                            void *arg)
+{
+    struct unfinished u = {cb, arg};
+    return session_each(path, unfinished_in, &u);
+}
+
+/* ---- making one ---- */
 
 /* Keeps the last views: a node that is late by more begins from the newest one. */
 static void remove_old(int dirfd, uint64_t newest)
