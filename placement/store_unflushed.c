@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "placement/datafile_int.h"
 #include "placement/fid.h"
 #include "placement/state_int.h"
 #include "placement/store_int.h"
@@ -84,6 +86,19 @@ static void each_slot(struct listing *l, struct slabs *s,
             fn(l, n << SLAB_SHIFT | i);
 }
 
+/* What the kernel stored is in no chunk's record: it may be all that the data file has. */
+static void add_stored(struct cachedir *d, struct file_record *r, struct unflushed *u)
+{
+    char name[DATAFILE_NAME_BYTES], path[sizeof("data/") + DATAFILE_NAME_BYTES];
+    struct stat st;
+    if (!(core_of(r)->flags & CORE_PASS))
+        return;
+    datafile_name(r->fid, name);
+    snprintf(path, sizeof(path), "data/%s", name);
+    if (!fstatat(d->fd, path, &st, AT_SYMLINK_NOFOLLOW))
+        u->bytes = MAX(u->bytes, (uint64_t)st.st_size);
+}
+
 static int list_records(struct cachedir *d, unflushed_cb cb, void *arg)
 {
     struct listing *l = xcalloc(1, sizeof(*l));
@@ -105,6 +120,7 @@ static int list_records(struct cachedir *d, unflushed_cb cb, void *arg)
         char path[STATE_PATH_MAX + 1];
         struct file_record *r = slab_at(&l->files, l->list[i].slot);
         path_get(&l->files, r, path);
+        add_stored(d, r, &l->list[i]);
         err = cb(arg, r->fid, path, l->list[i].bytes, l->in_doubt && !r->covered.check);
     }
     if (!err && l->damaged)

@@ -26,6 +26,7 @@ check_equal "code of eddy status" "$code" 1
 code=0; timeout 20 "$EDDY_BUILD/eddy" umount "$W/mnt-a" >"$W/umount.txt" || code=$?
 check_equal "code of eddy umount" "$code" 3
 check_equal "files that eddy umount names" "$(sed 's/: .*//' "$W/umount.txt")" dir/file
+check_equal "how much of it" "$(sed 's/^[^:]*: \([^:]*\): .*/\1/' "$W/umount.txt")" "1.2 MiB"
 is_mounted "$W/mnt-a" && fail "the dead mount is still there"
 
 start_node a "$PFS"
