@@ -140,6 +140,18 @@ static bool some_still_absent(const struct view *then, const struct view *v, uin
     return false;
 }
 
+static void say_blind(const struct view *at, const struct view *v)
+{
+    uint64_t id = v->absents[0].id;
+
+    if (at)
+        some_still_absent(at, v, &id);
+    log_warn("node %s did not end in order, and nobody is left who knows which files it has not "
+             "flushed: files that it may have changed give EIO until it is back with its cache "
+             "directory; \"eddy forget --node %s MOUNTPOINT\" gives up what it had",
+             members_name(id), members_name(id));
+}
+
 static void add_blind(const struct view *v, struct item_blind b)
 {
     const struct view *at = members_view_number(b.at);
@@ -152,6 +164,7 @@ static void add_blind(const struct view *v, struct item_blind b)
             return;
     self.blinds = xrealloc(self.blinds, (self.nblinds + 1) * sizeof(*self.blinds));
     self.blinds[self.nblinds++] = b;
+    say_blind(at, v);
 }
 
 static bool gone(const struct view *before, uint64_t id, const struct view *v)
