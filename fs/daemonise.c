@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +20,32 @@
 
 static int ready_fd = -1; /* to the parent that waits */
 
+static volatile sig_atomic_t child;
+
+static void pass_on(int sig)
+{
+    (void)sig;
+    kill((pid_t)child, SIGTERM);
+}
+
+/* Who gives up waiting does not want the mount, and the child has a session of its own: Ctrl-C does
+ * not reach it. */
+static void pass_on_signals(pid_t pid)
+{
+    struct sigaction on = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+    child = pid;
+    sigaction(SIGINT, &on, NULL);
+    sigaction(SIGTERM, &on, NULL);
+    sigaction(SIGHUP, &on, NULL);
+}
+
 /* The parent returns only when the mount answers: 0, or with the child's code (the child has said
  * why on our standard error). */
 static int wait_for_child(pid_t pid, int fd)
 {
     char text[1024];
     int status;
+    pass_on_signals(pid);
     ssize_t n = read(fd, text, sizeof(text));
     if (n > 0) {
         fwrite(text, 1, (size_t)n, stdout);

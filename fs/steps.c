@@ -159,9 +159,26 @@ static void stop_peers(void)
     home_stop();
 }
 
+static bool log_is_elsewhere(void)
+{
+    return !settings.foreground || settings.log_file;
+}
+
+static void say_waits(const char *why, unsigned seconds)
+{
+    static const char text[] = "waits to join the session, for at most %u s (--wait-timeout): %s";
+    log_warn(text, seconds, why);
+    if (!log_is_elsewhere())
+        return;
+    fputs("eddyfs: ", stderr);
+    fprintf(stderr, text, seconds, why);
+    fputc('\n', stderr);
+}
+
 static int start_members(char *err, size_t len)
 {
     struct members_config c = {self(), claim_members_ops};
+    c.ops.waits = say_waits;
     int e = members_start(&c);
     if (e) {
         snprintf(err, len, "session directory %s: %s", settings.session_dir, strerror(-e));
@@ -300,7 +317,7 @@ int steps_start(const struct options *with, const char *last)
         int e = s->start(err, sizeof(err));
         if (e) {
             log_error("%s", err[0] ? err : strerror(-e));
-            if (!settings.foreground || settings.log_file)
+            if (log_is_elsewhere())
                 fprintf(stderr, "eddyfs: %s\n", err[0] ? err : strerror(-e));
             return e;
         }

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SAY_WAITING_MS 3000
 #define TICK_MS       500
 #define READ_AGAIN_MS 50
 
@@ -380,9 +381,23 @@ static void copy_problem(void *arg)
     memcpy(arg, members_st.join_problem, sizeof(members_st.join_problem));
 }
 
+/* Who starts a node sees why nothing happens before the time is over. */
+static void say_problem(uint64_t end)
+{
+    static char said[sizeof(members_st.join_problem)];
+    char problem[sizeof(members_st.join_problem)];
+
+    loop_call(copy_problem, problem);
+    if (!problem[0] || !strcmp(problem, said))
+        return;
+    memcpy(said, problem, sizeof(said));
+    if (members_st.cfg.ops.waits)
+        members_st.cfg.ops.waits(problem, (unsigned)((end - MIN(end, boot_ms()) + 999) / 1000));
+}
+
 int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errlen)
 {
-    uint64_t end = boot_ms() + timeout_s * 1000ull;
+    uint64_t end = boot_ms() + timeout_s * 1000ull, look = boot_ms() + SAY_WAITING_MS;
     char problem[sizeof(members_st.join_problem)];
     const struct view *v;
 
@@ -395,6 +410,12 @@ int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errl
         if (boot_ms() >= end)
             break;
         lock_wait(&members_now.lock, &members_now.changed, 100);
+        if (members_now.adopted || boot_ms() < look)
+            continue;
+        lock_drop(&members_now.lock);
+        say_problem(end);
+        look = boot_ms() + 1000;
+        lock_take(&members_now.lock);
     }
     lock_drop(&members_now.lock);
     if (v && v->nmembers >= wait_nodes)

@@ -28,6 +28,8 @@ struct members_ops {
     /* pool_session: the views were read by a node outside, which may adopt one of them next.  May be
      * NULL. */
     void (*outside)(void);
+    /* In members_join, when it waits for longer than a moment: why, and for so long at most. */
+    void (*waits)(const char *why, unsigned seconds);
 };
 
 struct members_config {
