@@ -5,7 +5,6 @@
 
 #include "tools/eddy.h"
 
-#define ANSWER_MS 10000
 
 void unflushed_add(struct unflushed_list *l, const char *path, uint64_t bytes, const char *reason)
 {
@@ -68,14 +67,14 @@ void unflushed_free(struct unflushed_list *l)
     *l = (struct unflushed_list){0};
 }
 
-int unflushed_ask(const struct mount_entry *e, struct unflushed_list *l)
+int unflushed_ask(const struct mount_entry *e, uint64_t timeout_ms, struct unflushed_list *l)
 {
     struct talk *t;
     bool last = false;
     int err = talk_begin(e, "unflushed", NULL, &t);
     if (err)
         return err;
-    uint64_t deadline = boot_ms() + ANSWER_MS;
+    uint64_t deadline = boot_ms() + timeout_ms;
     while (!err && !last) {
         json_t *line, *file;
         err = talk_next(t, deadline, &line, &last);

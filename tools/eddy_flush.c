@@ -7,6 +7,8 @@
 
 #include "tools/eddy.h"
 
+#define SILENT_MS 5000
+
 int parse_timeout(const char *text, uint64_t *deadline)
 {
     char *end;
@@ -27,6 +29,22 @@ static void take_line(const json_t *line, struct progress *progress, struct unfl
         progress_show(progress, json_u64(line, "done_bytes"), json_u64(line, "total_bytes"));
 }
 
+/* The daemon says how far it is a few times a second, also while the PFS hangs. */
+static int next_line(const struct mount_entry *e, struct talk *t, uint64_t deadline, json_t **line,
+                     bool *last)
+{
+    bool silent = false;
+    for (;;) {
+        uint64_t look = MIN(deadline, boot_ms() + SILENT_MS);
+        int err = talk_next(t, look, line, last);
+        if (err != -ETIMEDOUT || look == deadline)
+            return err;
+        if (!silent)
+            complain("%s: its daemon does not answer: waiting for it", e->mountpoint);
+        silent = true;
+    }
+}
+
 int flush_by_daemon(const struct mount_entry *e, const char *what, json_t *args, uint64_t deadline,
                     struct unflushed_list *failed)
 {
@@ -38,7 +56,7 @@ int flush_by_daemon(const struct mount_entry *e, const char *what, json_t *args,
         return err;
     while (!err && !last) {
         json_t *line;
-        err = talk_next(t, deadline, &line, &last);
+        err = next_line(e, t, deadline, &line, &last);
         if (err)
             break;
         take_line(line, &progress, failed);

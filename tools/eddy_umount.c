@@ -23,7 +23,7 @@
 #include "tools/eddy.h"
 
 #define BUSY_MS   2000 /* a mount that somebody just looked at is busy for a moment */
-#define FORCE_MS  2000 /* an unmount that takes longer waits for the daemon */
+#define FORCE_MS  2000 /* what takes longer waits for a daemon that may not answer at all */
 #define STATUS_MS 500
 #define GRACE_MS  1000 /* for the daemon's end when the time is over */
 #define COPIES_MS 2000 /* for the daemon to hear that it is unmounted */
@@ -172,7 +172,7 @@ static int end_with_list(struct unflushed_list *l, const struct ending *e)
 static int report_from_daemon(const struct ending *e)
 {
     struct unflushed_list l = {0};
-    int err = unflushed_ask(&e->entry, &l);
+    int err = unflushed_ask(&e->entry, FORCE_MS, &l);
     bool mounted = mounted_eddyfs(e->entry.mountpoint, NULL);
     if (err) {
         unflushed_free(&l);

@@ -11,22 +11,6 @@ FILES=24
 for ((n = 0; n < FILES; n++)); do
     echo text >"$PFS/f$n"
 done
-cat >"$W/race.py" <<'PY'
-import fcntl, sys, threading, time
-files = [open(f"{sys.argv[1]}/f{n}", "r+") for n in range(int(sys.argv[2]))]
-together = threading.Barrier(2)
-def race(what):
-    for f in files:
-        for _ in range(40):
-            together.wait()
-            fcntl.lockf(f, what, 10)
-other = threading.Thread(target=race, args=(fcntl.LOCK_UN,))
-other.start()
-race(fcntl.LOCK_EX | fcntl.LOCK_NB)
-other.join()
-open(sys.argv[3], "w")
-time.sleep(1000)
-PY
 cat >"$W/free.py" <<'PY'
 import fcntl, sys
 for n in range(int(sys.argv[2])):
@@ -37,7 +21,7 @@ for n in range(int(sys.argv[2])):
         except BlockingIOError:
             pass
 PY
-python3 "$W/race.py" "$W/mnt-a" "$FILES" "$W/raced" &
+"$EDDY_BUILD/test/lockrace" 40 "$W/raced" "$W"/mnt-a/f* &
 racer=$!
 record_process "$W" "$racer"
 wait_for 60 test -e "$W/raced"
