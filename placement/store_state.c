@@ -61,12 +61,14 @@ int store_drop_all(struct file *f, uint64_t *bytes)
     return 0;
 }
 
-/* st_blocks: what is here, and what is still on the PFS as if it had no holes. */
+/* st_blocks: what is here, what the kernel stored included, and what is still on the PFS as if it had
+ * no holes. */
 static uint64_t blocks_of(const struct file *f)
 {
     const struct file_record *r = f->rec;
     uint64_t base = (core(f)->base_end + PAGE - 1) / PAGE, present = r->valid - r->zero;
-    return (present + (base > r->valid ? base - r->valid : 0)) * (PAGE / 512);
+    present += base > r->valid ? base - r->valid : 0;
+    return present * (PAGE / 512) + f->pass.counted / 512;
 }
 
 void store_info(struct file *f, struct file_info *out)

@@ -89,7 +89,7 @@ static int check_pfs_dir(const char *path, struct check *check)
         complain("%s: %m", path);
     }
     closedir(dir);
-    if (!found)
+    if (!found && !result)
         complain("%s: has no session directory: no eddyfs was mounted over it, or it was given "
                  "another one with --session-dir",
                  path);

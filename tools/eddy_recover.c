@@ -115,6 +115,8 @@ static int list(struct recover *r)
         return DONE;
     if (err == -EUCLEAN)
         complain(UNFLUSHED_DAMAGED, r->path);
+    else if (err == -EEXIST)
+        complain("%s: is no cache directory of eddyfs", r->path);
     else
         complain("%s: cannot be read: %s", r->path, strerror(-err));
     return FAILED;

@@ -217,8 +217,9 @@ static int report_from_cache(const struct ending *e)
     if (!err || err == -EUCLEAN) {
         int code = end_with_list(&r.list, e);
         if (code != DONE)
-            complain("\"eddy recover %s\", or eddyfs started again with it, writes them",
-                     e->entry.cache_dir);
+            complain("\"eddy recover %s\", or eddyfs started again with it, writes them; \"eddy recover "
+                     "--to DIR %s\" copies what cannot be written",
+                     e->entry.cache_dir, e->entry.cache_dir);
         if (!err)
             return code;
         complain(UNFLUSHED_DAMAGED, e->entry.cache_dir);

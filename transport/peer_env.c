@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "transport/hello.h"
@@ -153,6 +154,7 @@ int peer_reexec(const char *listen, char **argv)
     bool changed = false;
     if (getenv(GUARD)) {
         unsetenv(GUARD); /* what this process starts may be another eddyfs with another --listen */
+        prctl(PR_SET_NAME, program_invocation_short_name); /* for ps: it was executed as "exe" */
         return 0;
     }
     int err = 0;

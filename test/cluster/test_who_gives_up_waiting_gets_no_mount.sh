@@ -6,6 +6,7 @@
 requires fuse
 
 start_node a "$PFS"
+check_equal "what ps calls it" "$(cat "/proc/${NODE_PID[a]}/comm")" eddyfs
 mkdir "$W/other"
 "$EDDY_BUILD/eddyfs" --node a --listen 127.0.0.1 --cache-dir "$W/cache-other" --session test \
     "$PFS" "$W/other" 2>"$W/said" &

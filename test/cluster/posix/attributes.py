@@ -146,3 +146,16 @@ def blocks_and_sizes_are_plausible():
     st = os.stat("f")
     assert st.st_blocks > 0 and st.st_blksize >= 4096 and st.st_size == 100000
     assert os.statvfs(".").f_namemax >= 255
+
+
+@check
+def blocks_are_counted_at_once():
+    fd = os.open("f", os.O_RDWR | os.O_CREAT, 0o644)
+    os.write(fd, b"x" * 3000000)
+    assert 3000000 <= os.fstat(fd).st_blocks * 512 <= 6000000, os.fstat(fd)
+    os.close(fd)
+    assert 3000000 <= os.stat("f").st_blocks * 512 <= 6000000, os.stat("f")
+    with open("sparse", "wb") as f:
+        f.truncate(10**9)
+        f.write(b"x" * 5)
+    assert os.stat("sparse").st_blocks * 512 < 10**6, os.stat("sparse")
