@@ -457,11 +457,11 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct handle *h = handle_of(fi);
     lock_take(&h->inode->lock);
-    bool locks = h->inode->has_locks;
     for (unsigned n = 0; n < h->nlockers; n++)
         if (h->lockers[n] == fi->lock_owner)
             h->lockers[n--] = h->lockers[--h->nlockers];
     lock_drop(&h->inode->lock);
+    bool locks = lock_owner_has_any(h->inode->fid, fi->lock_owner);
     if (!locks && !waits_at_close(h)) {
         fuse_reply_err(req, -error_at_close(h));
         return;

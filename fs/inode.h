@@ -63,8 +63,6 @@ struct inode {
      * bytes, or newer ones, they have been since this was done last */
     bool dropping;
     struct data_tag dropped;
-    /* some owner here may hold a fcntl lock / flock: ask the home at FLUSH / RELEASE */
-    bool has_locks, has_flocks;
     /* directories: ctime when the kernel's cached listing was begun (mtime can be set back), and
      * the PFS's clock then; 0 = none */
     int64_t listed_ctime_ns, listed_at_ns;

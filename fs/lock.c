@@ -104,9 +104,8 @@ static void remember_locker(struct handle *h, uint64_t owner)
     h->lockers[h->nlockers++] = owner;
 }
 
-/* Another thread may have closed the descriptor while this one waited, which ends the locks that its
- * process had by then: the last close must end this one. */
-static void remember_granted(struct request *r)
+/* For the last close, which ends what is left of it. */
+static void remember(struct request *r)
 {
     const struct lock_ask *a = ask_of(r);
     if (a->flock)
@@ -136,7 +135,7 @@ static void make_fresh(void *arg)
     struct request *r = arg;
     struct handle *h = handle_of(&r->fi);
     int err = 0;
-    remember_granted(r);
+    remember(r); /* again: another thread may have closed the descriptor while this one waited */
     if (!is_fresh(h)) {
         known_want_descriptor(h->inode);
         err = drop_stale(h);
@@ -194,14 +193,8 @@ static void cancel(struct request *r)
 static void ask(struct request *r, bool wait)
 {
     struct lock_ask a = *ask_of(r);
-    lock_take(&r->inode->lock);
-    if (a.type != F_UNLCK && a.flock)
-        r->inode->has_flocks = true;
-    else if (a.type != F_UNLCK)
-        r->inode->has_locks = true;
-    if (a.type != F_UNLCK && !a.flock)
-        remember_locker(handle_of(&r->fi), a.owner);
-    lock_drop(&r->inode->lock);
+    if (a.type != F_UNLCK)
+        remember(r);
     r->lock_id = lock_new_id();
     request_wait(r, cancel);
     lock_request_as(r->lock_id, &a, wait, locked, r);

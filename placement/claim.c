@@ -295,11 +295,11 @@ void claim_carry_end(struct file *f)
 static const struct version removed = {UINT64_MAX, INT64_MAX, INT64_MAX};
 
 /* What was written to it, and will not be flushed, is only here, and who has it open may open it again
- * (/proc/self/fd, /dev/stdin): until the last close. */
+ * (/proc/self/fd, /dev/stdin): until the last close.  Not without a descriptor: see claim_unlinked. */
 static bool is_open_without_name(struct file *f)
 {
     lock_take(&f->lock);
-    bool open = f->unlinked && f->opens > 0;
+    bool open = f->unlinked && f->opens > 0 && f->pfs_fd >= 0;
     lock_drop(&f->lock);
     return open;
 }

@@ -113,6 +113,8 @@ void lock_request(const struct lock_ask *a, bool wait, lock_done done, void *arg
 /* The same under an id made before, for lock_cancel. */
 uint64_t lock_new_id(void);
 void lock_request_as(uint64_t id, const struct lock_ask *a, bool wait, lock_done done, void *arg);
+/* Any fcntl lock on the file, by any descriptor?  Any thread, no message. */
+bool lock_owner_has_any(struct fid fid, uint64_t owner);
 /* found: the conflicting one, or type F_UNLCK.  id: as there. */
 void lock_test(uint64_t id, const struct lock_ask *a, lock_done done, void *arg);
 void lock_cancel(uint64_t id);

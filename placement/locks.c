@@ -494,6 +494,14 @@ void lock_cancel(uint64_t id)
     loop_post(cancel_here, copy);
 }
 
+bool lock_owner_has_any(struct fid fid, uint64_t owner)
+{
+    struct lock_ask a = {.fid = fid, .type = F_UNLCK, .owner = owner, .end = UINT64_MAX};
+    struct held_lock l = held_of(&a);
+
+    return locks_own_any(fid, &l);
+}
+
 void lock_drop_owner(struct fid fid, bool flock, uint64_t owner, lock_done done, void *arg)
 {
     struct lock_ask a = {
