@@ -231,6 +231,18 @@ static mode_t known_mode(struct inode *i)
     return mode;
 }
 
+/* The last close of a file without a name, or an open of it that failed beside that: its data goes,
+ * flushed or not, and the claim. */
+static void drop_unlinked(struct file *f)
+{
+    lock_take(&f->lock);
+    bool last = f->unlinked && !f->opens;
+    lock_drop(&f->lock);
+    if (!last)
+        return;
+    claim_unlinked(f);
+}
+
 static int open_inode(struct request *r, struct inode *i, int flags, struct fuse_file_info *fi,
                       struct handle **out)
 {
@@ -258,6 +270,8 @@ static int open_inode(struct request *r, struct inode *i, int flags, struct fuse
     if (!err) {
         attr_seen(i, &stx, looked_ms);
         known_note(i, &stx, &(*out)->data->where, looked_ms);
+    } else {
+        drop_unlinked(f);
     }
     file_put(f);
     return err;
@@ -306,17 +320,6 @@ static bool take_handle(struct handle *h)
     }
     lock_drop(&handles.lock);
     return ours;
-}
-
-/* The last close of a file without a name: its data goes, flushed or not. */
-static void drop_unlinked(struct file *f)
-{
-    lock_take(&f->lock);
-    bool last = f->unlinked && !f->opens;
-    lock_drop(&f->lock);
-    if (!last)
-        return;
-    claim_unlinked(f);
 }
 
 static void close_taken(struct handle *h)
