@@ -101,16 +101,15 @@ static bool is_open(struct file *f)
 }
 
 /* Without a name from now on, and open here: the same data under a new ctime, for who opens it again
- * (/proc/self/fd).  Before the answer. */
+ * (/proc/self/fd).  Before the answer, and told to nobody: no other node can open it. */
 static void open_is_same(const struct going *g, const struct statx *was)
 {
-    struct statx now;
-    struct same same;
-    if (!g->f || !is_open(g->f))
+    struct statx stx;
+    if (!g->f || !is_open(g->f) || pfs_file_stat(g->f, &stx))
         return;
-    same_begin(&same, was);
-    if (!pfs_file_stat(g->f, &now))
-        same_end(&same, &now);
+    struct version before = version_of(was), now = version_of(&stx);
+    if (now.size == before.size && now.mtime_ns == before.mtime_ns)
+        store_same_data(g->f, &before, &now);
 }
 
 static void data_gone(struct going *g, bool last)
