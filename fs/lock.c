@@ -115,19 +115,19 @@ static void remember(struct request *r)
     lock_drop(&r->inode->lock);
 }
 
-/* What the application was not told that it has is given back. */
-static void answer_granted(struct request *r, int err)
+/* Given back before the answer: who asks again must not lose what he is granted then. */
+static void give_back(struct request *r)
 {
     struct lock_ask none = *ask_of(r);
-    bool told = request_take(r);
     none.type = F_UNLCK;
-    if (told)
-        fuse_reply_err(r->req, -err);
-    if (err || !told)
-        lock_request(&none, false, NULL, NULL);
+    lock_request(&none, false, NULL, NULL);
+}
+
+static void answer(struct request *r, int err)
+{
     free(r->extra);
     r->extra = NULL;
-    request_done(r);
+    request_err(r, err);
 }
 
 static void make_fresh(void *arg)
@@ -140,7 +140,9 @@ static void make_fresh(void *arg)
         known_want_descriptor(h->inode);
         err = drop_stale(h);
     }
-    answer_granted(r, err);
+    if (err)
+        give_back(r);
+    answer(r, err);
 }
 
 static void done_job(void *arg)
@@ -155,7 +157,7 @@ static void locked(void *arg, int err, const struct lock_ask *found)
     struct request *r = arg;
     (void)found;
     if (!err && ask_of(r)->type != F_UNLCK) {
-        r->is_lock = false; /* it is not waited for any more, but the PFS may be */
+        request_may_not_end(r); /* it is its owner's already; now the PFS may be waited for */
         pool_submit(pool_locks, make_fresh, r);
         return;
     }

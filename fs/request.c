@@ -100,28 +100,33 @@ static void interrupted(fuse_req_t req, void *data)
 
 /* ---- the watcher ---- */
 
-/* Is one of the signals in this mask (of /proc/TID/status) one that is meant to end the wait? */
-static bool ending_signal(const char *line, const char *key)
+#define BIT(sig) (1ull << ((sig)-1))
+
+/* A line of /proc/TID/status. */
+static bool take_mask(const char *line, const char *key, uint64_t *mask)
 {
-    unsigned long long mask;
-    if (strncmp(line, key, strlen(key)) || sscanf(line + strlen(key), "%llx", &mask) != 1)
+    unsigned long long m;
+    if (strncmp(line, key, strlen(key)) || sscanf(line + strlen(key), "%llx", &m) != 1)
         return false;
-    return mask & (1ull << (SIGKILL - 1) | 1ull << (SIGINT - 1) | 1ull << (SIGTERM - 1) |
-                   1ull << (SIGQUIT - 1) | 1ull << (SIGHUP - 1));
+    *mask |= m;
+    return true;
 }
 
-static bool wants_to_end(pid_t tid)
+/* Has it a signal that is meant to end the wait?  dies: and that it does not catch. */
+static bool wants_to_end(pid_t tid, bool dies)
 {
+    uint64_t pending = 0, caught = 0;
     char path[64], line[256];
     snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
     FILE *status = fopen(path, "re");
     if (!status)
         return true; /* gone, or of another PID namespace: nobody to wait for */
-    bool yes = false;
-    while (!yes && fgets(line, sizeof(line), status))
-        yes = ending_signal(line, "SigPnd:") || ending_signal(line, "ShdPnd:");
+    while (fgets(line, sizeof(line), status))
+        (void)(take_mask(line, "SigPnd:", &pending) || take_mask(line, "ShdPnd:", &pending) ||
+               take_mask(line, "SigCgt:", &caught));
     fclose(status);
-    return yes;
+    pending &= BIT(SIGKILL) | BIT(SIGINT) | BIT(SIGTERM) | BIT(SIGQUIT) | BIT(SIGHUP);
+    return pending & ~(dies ? caught : 0);
 }
 
 static void drop_ref(struct request *r);
@@ -134,7 +139,7 @@ static void look_at(struct request *r, uint64_t now)
         r->cancel = NULL;
         cancel(r);
     } else if (r->interrupted && !r->is_lock && now - r->interrupted_ms >= GRACE_MS &&
-               wants_to_end(r->pid)) {
+               wants_to_end(r->pid, r->may_not_end)) {
         if (request_take(r))
             fuse_reply_err(r->req, EINTR);
     } else if (r->stalled && now - r->began_ms >= STALL_WAIT_MS && pfs_waiting_ms() >= STALLED_MS) {
@@ -330,6 +335,12 @@ void request_wait(struct request *r, void (*cancel)(struct request *r))
     r->cancel = cancel;
     r->is_lock = true;
     enlist(r);
+}
+
+void request_may_not_end(struct request *r)
+{
+    r->may_not_end = true;
+    r->is_lock = false;
 }
 
 bool request_take(struct request *r)

@@ -60,6 +60,7 @@ struct request {
     uint64_t interrupted_ms;           /* boot_ms */
     void (*cancel)(struct request *r); /* request_wait */
     _Atomic bool is_lock;
+    _Atomic bool may_not_end;
     uint64_t lock_id; /* lock.c */
     gid_t *groups;
     char name[REQUEST_NAME_MAX]; /* last: all before it is zeroed in a new one */
@@ -87,6 +88,10 @@ void request_on_stall(struct request *r, bool (*stalled)(struct request *r));
 /* For waits outside a pool (locks): registered, `cancel` is called at an interrupt in place of
  * EINTR. */
 void request_wait(struct request *r, void (*cancel)(struct request *r));
+
+/* From now on an interrupt ends it only if its task dies of it: what has been done can not be undone,
+ * and ends with the task. */
+void request_may_not_end(struct request *r);
 
 /* Take the right to answer: false if it was answered already (then undo what the answer would have
  * given away). After true, answer with fuse_reply_* on r->req, then request_done. */

@@ -172,27 +172,53 @@ static bool overlap(const struct op *a, const struct op *b)
     return a->ask.flock || (a->ask.start <= b->ask.end && b->ask.start <= a->ask.end);
 }
 
-/* Which of the two came to the home first is not known here. */
+/* Here it is so since it was asked for; what its owner asks for next is parked until the home knows. */
+static bool is_given_up(const struct op *o)
+{
+    return !o->quiet && (o->op == LOCK_UNLOCK || o->op == LOCK_DROP_OWNER);
+}
+
+/* Before it is sent.  What was granted since it was asked for the home has granted before, and takes away
+ * by it; of what is not granted yet is not known which of the two comes to the home first. */
 static void overtake(const struct op *o)
 {
-    if (o->quiet || (o->op != LOCK_UNLOCK && o->op != LOCK_DROP_OWNER))
-        return;
+    struct held_lock none = held_of(&o->ask);
+
+    locks_own_apply(o->ask.fid, &none);
     for (struct op *x = ops; x; x = x->next)
         if (!x->parked && !x->quiet && sets(x) && same_owner(x, o) && overlap(x, o))
             x->overtaken = true;
+}
+
+/* A process that ends is not to wait for a home: it does not answer, so neither will it soon to those
+ * that are parked behind. */
+static void answer_given_up(const struct op *late)
+{
+    for (struct op *x = ops; x; x = x->next)
+        if (x != late && x->parked && is_given_up(x) && same_owner(x, late))
+            answer(x, 0, NULL);
+}
+
+static bool is_behind_late(const struct op *o)
+{
+    for (const struct op *x = ops; x; x = x->next)
+        if (x != o && x->answered && is_given_up(x) && same_owner(x, o))
+            return true;
+    return false;
 }
 
 static void begin_op(void *arg)
 {
     struct op *o = arg;
 
-    overtake(o);
     o->next = ops;
     ops = o;
     o->contact_ms = boot_ms();
     o->parked = must_park(o);
     if (!o->parked)
         send_op(o);
+    else if (is_given_up(o) && is_behind_late(o))
+        answer(o, 0, NULL);
 }
 
 static uint8_t op_for(const struct held_lock *l, bool held)
@@ -289,12 +315,6 @@ static void undo(struct op *o, int err)
         home_later(send_op, NULL, o);
 }
 
-/* Here it is so already; what its owner asks for next is parked until the home knows. */
-static bool is_given_up(const struct op *o)
-{
-    return !o->quiet && (o->op == LOCK_UNLOCK || o->op == LOCK_DROP_OWNER);
-}
-
 /* No answer that counts: again, until there was no sign of a home for T_open. */
 static void again(struct op *o, int err)
 {
@@ -305,8 +325,10 @@ static void again(struct op *o, int err)
         /* the view that it was to be told in is over: ADOPTED says what is held */
         finish(o, asks || o->op == LOCK_CANCEL ? -EINTR : 0, NULL);
     } else if (!asks || o->quiet || boot_ms() < o->contact_ms + T_OPEN) {
-        if (is_given_up(o) && boot_ms() >= o->contact_ms + CANCEL_MS)
-            answer(o, 0, NULL); /* a process that ends is not to wait for a home */
+        if (is_given_up(o) && boot_ms() >= o->contact_ms + CANCEL_MS) {
+            answer(o, 0, NULL);
+            answer_given_up(o);
+        }
         home_later(send_op, NULL, o);
     } else {
         if (!o->cancelled)
@@ -323,7 +345,7 @@ static void answered(void *arg, int err, struct msg *reply, bool *keep)
 
     (void)keep;
     if (o->op == LOCK_SET_WAIT)
-        o->contact_ms = boot_ms(); /* the home has said until now that it works on it */
+        o->contact_ms = boot_ms(); /* it may wait for ever, as long as there is a home */
     if (members_no_contact(err)) {
         if (v)
             members_doubt(view_home(v, o->ask.fid));
@@ -373,6 +395,8 @@ static void send_op(void *arg)
     o->late = false;
     if (o->cancelled && sets(o))
         o->op = LOCK_CANCEL;
+    else if (is_given_up(o) && !o->view)
+        overtake(o);
     else if (!o->view)
         convert(o);
     m = msg_new(MSG_LOCK);
