@@ -23,14 +23,25 @@
 #define HELLO_WORKER_ADDR_MAX 2048
 #define HELLO_FRAME_MAX       4096
 #define HELLO_SETTINGS_MAX    255
-#define HELLO_MAJOR           2 /* other major versions are refused */
-#define HELLO_MINOR           1 /* other minor versions interoperate */
+#define HELLO_MAJOR           3 /* other major versions are refused */
+#define HELLO_MINOR           0 /* other minor versions interoperate */
 
 /* UCX pairs the nth endpoint that one side has made with the nth of the other. */
 struct hello_made {
     uint32_t rounds; /* so many, so far */
     bool connected;  /* and the last one is in use now */
 };
+
+/* Unpaired endpoints carry messages, but no bulk data, and a forced close of one does not end the
+ * receives of the other.  Which pair a connection uses is found from what both sides have said in its
+ * hello alone (r endpoints made, the last one in use or not), in any order:
+ *
+ *     in use, r      in use, r           r: both connected at once, and this hello is the later one
+ *     in use, r      none, r - 1         r: they crossed, and one side has made it by the other hello
+ *     any other pair                     max + 1: also after a hello that only one saw succeed, or when
+ *                                        one side went down and the end of its connections has not
+ *                                        come yet */
+uint32_t hello_pair_number(const struct hello_made *a, const struct hello_made *b);
 
 struct hello_self {
     uint64_t id, incarnation;
@@ -51,7 +62,8 @@ struct hello_peer {
     char name[NODE_NAME_MAX + 1];
     uint64_t token_for_them; /* they put it into the heads of what they send us */
     uint64_t token_for_us;   /* we put it into ours */
-    struct hello_made made; /* by them to us, as they said it; known when ok is called */
+    struct hello_made made, said; /* by them to us, and by us to them, as it was said in this hello;
+                                     known when ok is called */
     const void *worker_addr;
     size_t worker_addr_len;
 };

@@ -104,7 +104,7 @@ static uint64_t get_uint(struct reader *r, int bytes)
     return v;
 }
 
-/* A field that older minor versions do not send. */
+/* A field that older versions do not send. */
 static uint64_t get_added(struct reader *r, int bytes)
 {
     return r->p == r->end ? 0 : get_uint(r, bytes);
@@ -209,28 +209,30 @@ static struct hello_made own_made(const struct hello_proto *h)
     return known ? h->self.made(h->peer.id, h->peer.incarnation) : (struct hello_made){0};
 }
 
-static void put_fields(const struct hello_proto *h, struct writer *w)
+static void put_fields(struct hello_proto *h, struct writer *w)
 {
+    h->peer.said = own_made(h);
     put_uint(w, h->self.id, 8);
     put_uint(w, h->self.incarnation, 8);
     put_uint(w, h->self.chunk_size, 4);
     put_uint(w, h->token, 8);
-    put_uint(w, own_made(h).rounds, 4);
+    put_uint(w, h->peer.said.rounds, 4);
     put_bytes(w, h->session, strlen(h->session));
     put_bytes(w, h->self.name, strlen(h->self.name));
     put_bytes(w, h->self.worker_addr, h->self.worker_addr_len);
     put_bytes(w, h->self.settings, strlen(h->self.settings));
-    put_uint(w, own_made(h).connected, 1);
+    put_uint(w, h->peer.said.connected, 1);
 }
 
 static void send_verdict(struct hello_proto *h, int err, void **out, size_t *out_len)
 {
     struct writer w;
+    h->peer.said = own_made(h);
     frame_begin(h, &w, 4);
     put_uint(&w, (uint32_t)-err, 4);
-    put_uint(&w, own_made(h).rounds, 4);
+    put_uint(&w, h->peer.said.rounds, 4);
     put_bytes(&w, h->reason, err ? strlen(h->reason) : 0);
-    put_uint(&w, own_made(h).connected, 1);
+    put_uint(&w, h->peer.said.connected, 1);
     frame_end(h, &w, 4, true, out, out_len);
 }
 
@@ -401,6 +403,15 @@ static int take_frame(struct hello_proto *h, void **out, size_t *out_len)
 }
 
 /* ---- the face ---- */
+
+uint32_t hello_pair_number(const struct hello_made *a, const struct hello_made *b)
+{
+    if (a->connected && b->rounds + !b->connected == a->rounds)
+        return a->rounds;
+    if (b->connected && a->rounds + !a->connected == b->rounds)
+        return b->rounds;
+    return MAX(a->rounds, b->rounds) + 1;
+}
 
 struct hello_proto *hello_proto_new(bool connector, const struct hello_self *self,
                                     const uint8_t secret[32], const char *session)

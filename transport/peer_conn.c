@@ -209,44 +209,24 @@ bool peer_unqueue(uint64_t id, uint64_t request)
 
 /* ---- up and down ---- */
 
-/* UCX pairs the nth endpoint that A made to B with the nth that B made to A.  Unpaired endpoints
- * carry messages, but no bulk data, and a forced close of one does not end the receives of the other.
- * Which one both sides use is found from what both say in their hello (r endpoints made, the last one
- * in use or not), the same on both:
- *
- *     in use, r      in use, r           both keep theirs
- *     in use, r      none, r - 1         hellos that crossed: it is kept, and the other is made
- *     any other pair                     what is in use is closed, and number max + 1 made: after a
- *                                        hello that only one saw succeed, or when one side went down
- *                                        and the end of its connections has not come yet */
-static bool is_paired(const struct peer *p, const struct hello_made *theirs)
+/* So that the next one is number n.  False: too many at once; the next hello goes on. */
+static bool catch_up(struct peer *p, const struct hello_peer *theirs, uint32_t n)
 {
-    return theirs->rounds + !theirs->connected == p->rounds;
-}
-
-/* So many must have been made before the one that pairs with theirs. */
-static uint32_t rounds_before(const struct peer *p, const struct hello_made *theirs)
-{
-    bool made = theirs->connected && theirs->rounds == p->rounds + 1;
-    return made ? p->rounds : MAX(p->rounds, theirs->rounds);
-}
-
-static void catch_up(struct peer *p, const struct hello_peer *theirs)
-{
-    unsigned more = rounds_before(p, &theirs->made) - p->rounds;
-    for (unsigned i = 0; i < MIN(more, CATCH_UP); i++) {
+    for (unsigned i = 0; i < CATCH_UP && p->rounds + 1 < n; i++) {
         struct endpoint *e = ucx_connect(p, theirs->worker_addr);
         if (e)
             ucx_disconnect(e);
         p->rounds++;
     }
+    return p->rounds + 1 == n;
 }
 
-static bool make_endpoint(struct peer *p, const struct hello_peer *theirs)
+static bool make_endpoint(struct peer *p, const struct hello_peer *theirs, uint32_t n)
 {
     if (p->ep)
         return true;
-    catch_up(p, theirs);
+    if (!catch_up(p, theirs, n))
+        return false;
     p->ep = ucx_connect(p, theirs->worker_addr);
     p->rounds++;
     return p->ep != NULL;
@@ -298,6 +278,14 @@ static bool is_outdated(const struct peer *p, const struct hello_peer *h)
     return true;
 }
 
+/* More was made since it was said: by another connection, or it went down again. */
+static void close_outrun(struct hello_conn *c, struct peer *p)
+{
+    hello_close(c);
+    if (!p->nconns && !p->saying_hello && p->state == PEER_CONNECTING)
+        peer_down(p, -ECONNRESET);
+}
+
 static void on_known(const struct hello_peer *h, void *arg)
 {
     struct peer *p = arg;
@@ -324,7 +312,12 @@ static void on_ok(struct hello_conn *c, const struct hello_peer *h, void *arg)
     set_incarnation(p, h->incarnation);
     if (p->nconns == PEER_CONNS)
         peer_down(p, -ECONNRESET); /* they gave up connections whose end we have not seen */
-    if (p->ep && !is_paired(p, &h->made))
+    uint32_t n = hello_pair_number(&h->said, &h->made);
+    if (p->rounds > n || (p->rounds == n && !p->ep)) {
+        close_outrun(c, p);
+        return;
+    }
+    if (p->ep && p->rounds < n)
         peer_down(p, -ECONNRESET);
     snprintf(p->name, sizeof(p->name), "%s", h->name);
     if (p->state == PEER_DOWN)
@@ -332,7 +325,7 @@ static void on_ok(struct hello_conn *c, const struct hello_peer *h, void *arg)
     p->conns[p->nconns++] = c;
     add_token(p, h->token_for_them);
     p->token_for_us = h->token_for_us;
-    if (make_endpoint(p, h))
+    if (make_endpoint(p, h, n))
         go_up(p);
     else
         peer_down(p, -ECONNRESET);

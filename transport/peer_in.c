@@ -45,6 +45,7 @@ static struct {
     /* network thread */
     TAILQ_HEAD(, deferred) deferred; /* the oldest first */
     bool rerunning;                  /* deferred messages are being looked at */
+    uint64_t said_working_ms;        /* of the one that is */
 } in;
 
 /* ---- what came in: replies ---- */
@@ -208,7 +209,7 @@ static void defer(const struct msg_head *h, const void *header, size_t header_le
     d->incarnation = h->incarnation;
     d->len = pl->len;
     d->kept = ucx_keep(pl);
-    d->said_working_ms = boot_ms();
+    d->said_working_ms = in.rerunning ? in.said_working_ms : boot_ms();
     d->header_len = (uint32_t)header_len;
     memcpy(d->header, header, header_len);
     TAILQ_INSERT_TAIL(&in.deferred, d, link);
@@ -363,6 +364,7 @@ void peer_buffers_freed(void *unused)
     struct deferred *d;
     while ((d = TAILQ_FIRST(&todo))) {
         TAILQ_REMOVE(&todo, d, link);
+        in.said_working_ms = d->said_working_ms;
         struct payload pl = {.data = d->kept, .len = d->len, .rndv = true};
         peer_incoming(d->header, d->header_len,
                       &pl); /* may put it back, at the end of in.deferred: the order stays */

@@ -111,7 +111,31 @@ START_TEST(two_nodes_of_a_session_prove_each_other)
     ck_assert_uint_ne(a->token_for_us, a->token_for_them);
     ck_assert(a->made.rounds == 3 && !a->made.connected);
     ck_assert(b->made.rounds == 5 && b->made.connected);
+    ck_assert(a->said.rounds == 5 && a->said.connected);
+    ck_assert(b->said.rounds == 3 && !b->said.connected);
     talk_free(&t);
+}
+END_TEST
+
+/* Each side makes as many as it takes, and never fewer than it has: so both get to the same pair, and
+ * what is in use is kept only where the other side has it, too, or will make it. */
+START_TEST(both_sides_find_the_same_pair_of_endpoints)
+{
+    for (unsigned i = 0; i < 256; i++) {
+        struct hello_made a = {i & 7, i & 8}, b = {i >> 4 & 7, i & 128};
+        uint32_t n = hello_pair_number(&a, &b), more = MAX(a.rounds, b.rounds);
+        if ((a.connected && !a.rounds) || (b.connected && !b.rounds))
+            continue;
+        ck_assert_uint_eq(hello_pair_number(&b, &a), n);
+        bool kept = n == more;
+        ck_assert(kept || n == more + 1);
+        if (a.connected && b.connected)
+            ck_assert(kept == (a.rounds == b.rounds));
+        else if (a.connected || b.connected)
+            ck_assert(kept == (a.connected ? a.rounds == b.rounds + 1 : b.rounds == a.rounds + 1));
+        else
+            ck_assert(!kept);
+    }
 }
 END_TEST
 
@@ -416,6 +440,7 @@ int main(void)
     TCase *t = tcase_create("hello");
     tcase_set_timeout(t, 60);
     tcase_add_test(t, two_nodes_of_a_session_prove_each_other);
+    tcase_add_test(t, both_sides_find_the_same_pair_of_endpoints);
     tcase_add_test(t, the_connector_knows_the_peer_after_hello2_and_not_before);
     tcase_add_test(t, bytes_may_come_one_by_one_and_too_many);
     tcase_add_test(t, a_connector_with_another_secret_closes_and_learns_nothing);
