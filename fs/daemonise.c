@@ -32,11 +32,12 @@ static void pass_on(int sig)
  * not reach it. */
 static void pass_on_signals(pid_t pid)
 {
-    struct sigaction on = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+    struct sigaction on = {.sa_handler = pass_on, .sa_flags = SA_RESTART}, hup;
     child = pid;
     sigaction(SIGINT, &on, NULL);
     sigaction(SIGTERM, &on, NULL);
-    sigaction(SIGHUP, &on, NULL);
+    if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN) /* nohup */
+        sigaction(SIGHUP, &on, NULL);
 }
 
 /* The parent returns only when the mount answers: 0, or with the child's code (the child has said

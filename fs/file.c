@@ -186,6 +186,31 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
     return 0;
 }
 
+/* The last close of a file without a name, or an open of it that failed beside that: its data goes,
+ * flushed or not, and the claim. */
+static void drop_unlinked(struct file *f)
+{
+    lock_take(&f->lock);
+    bool last = f->unlinked && !f->opens;
+    lock_drop(&f->lock);
+    if (!last)
+        return;
+    claim_unlinked(f);
+}
+
+/* The PFS's descriptor goes after the claim: see claim_unlinked. */
+static void release(struct file *f)
+{
+    lock_take(&f->lock);
+    bool unlinked = f->unlinked;
+    lock_drop(&f->lock);
+    bool held = unlinked && pfs_hold_number(f);
+    data_release(f);
+    drop_unlinked(f);
+    if (held)
+        pfs_unhold_number(f);
+}
+
 /* The PFS open of f is counted by the caller; on error it is given back here. */
 static int open_data(struct request *r, struct inode *i, const struct statx *stx,
                      uint64_t looked_ms, struct file *f, int flags, bool created,
@@ -199,7 +224,7 @@ static int open_data(struct request *r, struct inode *i, const struct statx *stx
     if (!err)
         err = data_open(f, writes(flags), trunc, stx, looked_ms, &data);
     if (err) {
-        data_release(f);
+        release(f);
         return err;
     }
     return new_handle(i, data, flags, stx->stx_mode, created, fi, out);
@@ -231,18 +256,6 @@ static mode_t known_mode(struct inode *i)
     return mode;
 }
 
-/* The last close of a file without a name, or an open of it that failed beside that: its data goes,
- * flushed or not, and the claim. */
-static void drop_unlinked(struct file *f)
-{
-    lock_take(&f->lock);
-    bool last = f->unlinked && !f->opens;
-    lock_drop(&f->lock);
-    if (!last)
-        return;
-    claim_unlinked(f);
-}
-
 static int open_inode(struct request *r, struct inode *i, int flags, struct fuse_file_info *fi,
                       struct handle **out)
 {
@@ -262,7 +275,7 @@ static int open_inode(struct request *r, struct inode *i, int flags, struct fuse
     uint64_t looked_ms = boot_ms();
     err = open_on_pfs(r, i, flags, f, &stx);
     if (!err && !stx.stx_nlink && !i->gone) { /* another node removed it: the kernel looks again */
-        data_release(f);
+        release(f);
         err = -ESTALE;
     }
     if (!err)
@@ -338,8 +351,7 @@ static void close_taken(struct handle *h)
         lock_drop_owner(h->inode->fid, false, h->lockers[n], NULL, NULL);
     free(h->lockers);
     data_close(h->data);
-    data_release(f);
-    drop_unlinked(f);
+    release(f);
     claim_closed(f);
     file_put(f);
     inode_put(h->inode);

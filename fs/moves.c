@@ -21,6 +21,14 @@
 
 /* ---- what goes ---- */
 
+static bool is_open(struct file *f)
+{
+    lock_take(&f->lock);
+    bool open = f->opens > 0;
+    lock_drop(&f->lock);
+    return open;
+}
+
 /* The last name of a regular file is gone: nothing of it is flushed any more.  What is ours and
  * open stays readable and writable (the store sees to that) until the last close; what is open and
  * another node's stays as it is (data_removed).  True: it is open here. */
@@ -34,8 +42,8 @@ static bool file_gone(struct file *f, bool ours)
     }
     lock_take(&f->lock);
     f->unlinked = true;
-    bool open = f->opens > 0;
     lock_drop(&f->lock);
+    bool open = is_open(f);
     if (ours || !open)
         claim_unlinked(f);
     return open;
@@ -92,20 +100,13 @@ static struct going going_of(const struct statx *was)
     return (struct going){.ours = is_ours(was), .f = f};
 }
 
-static bool is_open(struct file *f)
-{
-    lock_take(&f->lock);
-    bool open = f->opens > 0;
-    lock_drop(&f->lock);
-    return open;
-}
-
-/* Without a name from now on, and open here: the same data under a new ctime, for who opens it again
- * (/proc/self/fd).  Before the answer, and told to nobody: no other node can open it. */
-static void open_is_same(const struct going *g, const struct statx *was)
+/* last: without a name from now on.  Where it is open here it is the same data under a new ctime, for
+ * who opens it again (/proc/self/fd).  Before the answer, and told to nobody: no other node can open
+ * it. */
+static void open_is_same(const struct going *g, const struct statx *was, bool last)
 {
     struct statx stx;
-    if (!g->f || !is_open(g->f) || pfs_file_stat(g->f, &stx))
+    if (!last || !g->f || !is_open(g->f) || pfs_file_stat(g->f, &stx))
         return;
     struct version before = version_of(was), now = version_of(&stx);
     if (now.size == before.size && now.mtime_ns == before.mtime_ns)
@@ -197,7 +198,7 @@ static void unlink_fn(struct request *r)
     }
     struct going g = going_of(&was);
     bool last = name_gone(r->inode, r->name, &was);
-    open_is_same(&g, &was);
+    open_is_same(&g, &was, last);
     struct file *held = last && g.f && pfs_hold_number(g.f) ? file_ref(g.f) : NULL;
     if (held || fd >= 0)
         unlinked(r);
@@ -373,7 +374,7 @@ static void moved(struct request *r, const struct side *from, const struct side 
     if (replaced) {
         g = going_of(&to->was);
         last = name_gone(to->dir, to->name, &to->was);
-        open_is_same(&g, &to->was);
+        open_is_same(&g, &to->was, last);
         data_gone(&g, last);
     }
     tree_follows(from, to, exchange);

@@ -74,10 +74,9 @@ int unflushed_ask(const struct mount_entry *e, uint64_t timeout_ms, struct unflu
     int err = talk_begin(e, "unflushed", NULL, &t);
     if (err)
         return err;
-    uint64_t deadline = boot_ms() + timeout_ms;
     while (!err && !last) {
         json_t *line, *file;
-        err = talk_next(t, deadline, &line, &last);
+        err = talk_next(t, boot_ms() + timeout_ms, &line, &last);
         if (err)
             break;
         if ((file = json_object_get(line, "file")))

@@ -265,8 +265,11 @@ int session_each(const char *path, int (*cb)(void *arg, const char *session, int
         if (!name_is_plain(d->d_name))
             continue;
         int fd = openat(dirfd(dir), d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0)
+        if (fd < 0) { /* no directory, or another user's */
+            bool passed = errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EACCES;
+            err = passed ? 0 : -errno;
             continue;
+        }
         err = cb(arg, d->d_name, fd);
         close(fd);
     }

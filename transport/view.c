@@ -247,13 +247,15 @@ struct unfinished {
     void *arg;
 };
 
-/* Its members touch the newest view every second or so.  By two clocks, the PFS's and ours: hence so
- * long. */
+/* Its members touch the newest view every second or so.  By the PFS's clock, or, where nothing can be
+ * written, ours: hence so long. */
 static bool is_untouched(int dirfd, const char *name)
 {
-    int64_t touched_ns;
+    int64_t now_ns, touched_ns;
+    if (textfile_now(dirfd, &now_ns))
+        now_ns = (int64_t)time(NULL) * 1000000000;
     return !textfile_mtime(dirfd, name, &touched_ns) &&
-           (int64_t)time(NULL) - touched_ns / 1000000000 > UNTOUCHED_S;
+           (now_ns - touched_ns) / 1000000000 > UNTOUCHED_S;
 }
 
 static int unfinished_of(const struct unfinished *u, const char *session, const struct view *v,

@@ -81,6 +81,7 @@ sleep 0.5 # it waits at the home: nothing says so
 echo >&8
 closed() { grep -q closed "$W/closer"; }
 wait_for 10 closed
+! grep -q "Bad file" "$W/closer" || fail "the lock was not asked for before the descriptor was closed"
 echo >&"${HOLDER[1]}" # it closes, which ends its lock
 read -r said <&"${HOLDER[0]}"
 echo >&"${HOLDER[1]}"

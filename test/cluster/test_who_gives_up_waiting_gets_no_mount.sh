@@ -15,7 +15,7 @@ record_process "$W" "$waits"
 says() { grep -q 'another node named a is' "$W/said"; }
 wait_for 20 says || fail "it does not say what it waits for: $(cat "$W/said")"
 kill -0 "$waits" || fail "it did not wait"
-daemons() { pgrep -f -- "--cache-dir $W/cache-other" >/dev/null; }
+daemons() { pgrep -f -- "--cache-dir $W/cache-other" | grep -qvx "$waits"; }
 daemons || fail "no daemon was started"
 kill -INT "$waits"
 code=0
