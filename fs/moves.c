@@ -7,7 +7,8 @@
  *     of unflushed files follow;
  *   - the file's ctime moved, its data did not: published (struct same), before the answer, since
  *     the next operation goes on from there;
- *   - the claimant at another node is told, after the answer.
+ *   - the claimant at another node is told, after the answer; before it of a file that is open here, and
+ *     whose last name this was: what is done to it next must not be taken for a file that is lost.
  */
 #include "fs/fs.h"
 
@@ -200,17 +201,19 @@ static void unlink_fn(struct request *r)
     bool last = name_gone(r->inode, r->name, &was);
     open_is_same(&g, &was, last);
     struct file *held = last && g.f && pfs_hold_number(g.f) ? file_ref(g.f) : NULL;
-    if (held || fd >= 0)
+    if (!kept && (held || fd >= 0))
         unlinked(r);
     data_gone(&g, last);
     other_names_same(&was);
-    unlinked(r);
+    if (!kept)
+        unlinked(r);
     if (held) {
         pfs_unhold_number(held);
         file_put_removed(held);
     }
     pfs_unlink_done(fd);
     tell_gone(&g, &was);
+    unlinked(r);
     keep_end(kept, last ? &was : NULL);
     request_done(r);
 }
@@ -384,12 +387,15 @@ static void moved(struct request *r, const struct side *from, const struct side 
         moved_is_same(to, from);
     if (replaced)
         other_names_same(&to->was);
+    if (to->kept)
+        tell_gone(&g, &to->was);
     if (request_take(r))
         fuse_reply_err(r->req, 0);
     tell_claimant(&from->was, to_path);
     if (exchange)
         tell_claimant(&to->was, from_path);
-    tell_gone(&g, &to->was);
+    if (!to->kept)
+        tell_gone(&g, &to->was);
     keep_end(to->kept, last ? &to->was : NULL);
     free(from_path);
     free(to_path);
