@@ -30,7 +30,40 @@ struct pass {
     size_t size;        /* of buf */
     uint64_t piece;     /* writes end at its multiples */
     struct snapshot *s; /* the batch that is not fsynced yet */
+    uint64_t looked_ms; /* before the PFS was asked what it has then */
 };
+
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t ended;
+    void (*fn)(struct file *f, const struct statx *stx, uint64_t looked_ms);
+    unsigned running;
+} on_clean = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF},
+              .ended = PTHREAD_COND_INITIALIZER};
+
+void flush_on_clean(void (*fn)(struct file *f, const struct statx *stx, uint64_t looked_ms))
+{
+    lock_take(&on_clean.lock);
+    on_clean.fn = fn;
+    while (!fn && on_clean.running)
+        lock_wait(&on_clean.lock, &on_clean.ended, 0);
+    lock_drop(&on_clean.lock);
+}
+
+static void tell_clean(const struct pass *p, const struct statx *stx)
+{
+    lock_take(&on_clean.lock);
+    void (*fn)(struct file *f, const struct statx *stx, uint64_t looked_ms) = on_clean.fn;
+    on_clean.running += fn != NULL;
+    lock_drop(&on_clean.lock);
+    if (!fn)
+        return;
+    fn(p->f, stx, p->looked_ms);
+    lock_take(&on_clean.lock);
+    if (!--on_clean.running)
+        pthread_cond_broadcast(&on_clean.ended);
+    lock_drop(&on_clean.lock);
+}
 
 static bool is_unlinked(struct file *f)
 {
@@ -185,9 +218,9 @@ static int set_size(struct file *f, uint64_t size)
     return err;
 }
 
-/* Size, fsync, times; then the PFS has it.  pfs_write_end is called in any case of no error before
+/* Size, fsync, times; then the PFS has it, as *stx says.  pfs_write_end is called in any case of no error before
  * it. */
-static int publish(struct pass *p, struct version *v, unsigned *nlink)
+static int publish(struct pass *p, struct statx *stx)
 {
     uint64_t size;
     int64_t mtime_ns;
@@ -207,13 +240,13 @@ static int publish(struct pass *p, struct version *v, unsigned *nlink)
         pfs_write_abort(p->f);
         return err;
     }
-    return pfs_write_end(p->f, mtime_ns, v, nlink);
+    p->looked_ms = boot_ms();
+    return pfs_write_end(p->f, mtime_ns, stx);
 }
 
 static int run_pass(struct pass *p, bool *clean)
 {
-    struct version v;
-    unsigned nlink = 1;
+    struct statx stx;
     p->buf = xaligned(PAGE, p->size); /* a PFS that is a FUSE mount takes whole requests of it */
     int err = copy_all(p);
     free(p->buf);
@@ -222,17 +255,20 @@ static int run_pass(struct pass *p, bool *clean)
         pfs_write_abort(p->f);
     } else {
         pass_ends(p->gate);
-        err = publish(p, &v, &nlink);
+        err = publish(p, &stx);
     }
     if (p->s)
         batch_done(p, !err);
     if (err)
         return err;
-    if (nlink == 0)
+    if (!stx.stx_nlink)
         return drop_deleted(p->f, clean);
+    struct version v = version_of(&stx);
     *clean = store_flushed(p->f, &v, p->change, &err);
-    if (*clean)
+    if (*clean) {
         count(flushed_files, 1);
+        tell_clean(p, &stx);
+    }
     return err;
 }
 

@@ -10,6 +10,7 @@
 #define EDDY_FLUSH_FLUSH_H
 
 #include "flush/decide.h"
+#include "placement/fid.h"
 #include "placement/file.h"
 
 struct flush_config {
@@ -68,6 +69,11 @@ void flush_error_seen(struct file *f, struct flush_seen *seen);
 int flush_error_once(struct file *f, struct flush_seen *seen);
 /* What failed is tried again now, not when its time comes; as flush_all, of these files only. */
 int flush_retry(bool (*progress)(void *arg, const struct flush_progress *p), void *arg);
+
+/* Called at the end of a pass after which f is clean, while this node still has its claim: *stx is
+ * what the PFS has, asked not before looked_ms (boot_ms).  In a thread that may block, without a lock.
+ * NULL: no more; returns when the last call has.  One at a time sets it. */
+void flush_on_clean(void (*fn)(struct file *f, const struct statx *stx, uint64_t looked_ms));
 
 /* ---- what a dead daemon left (conflict.c, recover.c) ---- */
 /* At start, after claim_recover and before anybody is served: a file that the PFS has differently

@@ -268,6 +268,25 @@ void attr_opened(struct inode *i, const struct location *at, uint64_t looked_ms)
     lock_drop(&i->lock);
 }
 
+void attr_flushed(struct inode *i, struct file *f, const struct statx *stx, uint64_t looked_ms)
+{
+    struct stat st;
+    struct location word;
+    attr_merge(&st, stx, NULL);
+    bool as_said = claim_here_of(f, &word) && changed_here_only(f) &&
+                   (uint64_t)st.st_size == word.size && ns_of(&st.st_mtim) == word.mtime_ns;
+    lock_take(&i->lock);
+    bool newest = looked_ms >= i->known.looked_ms && looked_ms > i->touched_ms;
+    if (as_said && newest) {
+        i->attr = st;
+        i->attr_known = true;
+        i->attr_ms = boot_ms();
+    }
+    lock_drop(&i->lock);
+    if (as_said && newest)
+        known_note(i, stx, &word, looked_ms);
+}
+
 void attr_seen(struct inode *i, const struct statx *stx, uint64_t looked_ms)
 {
     lock_take(&i->lock);
@@ -391,22 +410,26 @@ static bool getattr_stalled(struct request *r)
     return true;
 }
 
-/* The kernel asks again after each write through it.  Of a file that is written here size and times
- * are this node's word; what the PFS has, mode and owner, was looked at less than the attribute
- * time-out ago and not changed by this node since.  For what is left of that time (seconds).  *own:
- * nobody else has changed it. */
-static bool attr_fresh(struct inode *i, struct stat *st, double *left, bool *own)
+/* The kernel asks again after each read and write through it.  What the PFS has was looked at less than
+ * the attribute time-out ago, and not changed by this node since: *st, as of *k, for what is left of
+ * that time (seconds). */
+static bool attr_fresh(struct inode *i, struct stat *st, struct data_known *k, double *left)
 {
-    struct location loc;
-    uint64_t now = boot_ms();
     lock_take(&i->lock);
-    double age = (double)(now - i->known.looked_ms) / 1000;
     bool fresh = i->attr_known && i->known.looked_ms > i->touched_ms && !i->gone;
     *st = i->attr;
+    *k = i->known;
     lock_drop(&i->lock);
-    *left = settings.attr_timeout - age;
-    bool may = fresh && *left > 0 && S_ISREG(i->type);
-    struct file *f = may ? claim_file_here(i->fid, &loc) : NULL;
+    *left = settings.attr_timeout - (double)(boot_ms() - k->looked_ms) / 1000;
+    return fresh && *left > 0 && S_ISREG(i->type);
+}
+
+/* Of a file that is written here size and times are this node's word; *own: nobody else has changed
+ * it. */
+static bool has_own_word(struct inode *i, struct stat *st, bool *own)
+{
+    struct location loc;
+    struct file *f = claim_file_here(i->fid, &loc);
     if (!f)
         return false;
     *own = changed_here_only(f);
@@ -415,15 +438,26 @@ static bool attr_fresh(struct inode *i, struct stat *st, double *left, bool *own
     return true;
 }
 
+/* Any other is as it was if its home knows of nothing newer (placement/data_where.c). */
+static bool is_as_known(struct inode *i, const struct stat *st, const struct data_known *k)
+{
+    struct location at;
+    return (uint64_t)st->st_size == k->version.size && ns_of(&st->st_mtim) == k->version.mtime_ns &&
+           ns_of(&st->st_ctim) == k->version.ctime_ns && claim_told_here(i->fid, &at) &&
+           data_still_known(k, &at);
+}
+
 /* Without the PFS and without a message; false: they must be asked. */
 static bool getattr_here(fuse_req_t req, struct inode *i)
 {
     struct stat st;
+    struct data_known k;
     double left;
     bool own = false;
-    if (i->fixed && attr_last(i, &st)) /* the kernel asks for the access time after a read */
+    if (i->fixed && attr_last(i, &st))
         left = known_timeout(i);
-    else if (!attr_fresh(i, &st, &left, &own))
+    else if (!attr_fresh(i, &st, &k, &left) ||
+             (!has_own_word(i, &st, &own) && !is_as_known(i, &st, &k)))
         return false;
     remember(i, &st, !own && moves(i, &st));
     fuse_reply_attr(req, &st, left);

@@ -36,6 +36,9 @@ struct location {
  * own err in errs[i], may be NULL: then the first error is returned). */
 int claim_where(struct fid fid, struct location *out);
 int claim_where_many(const struct fid *fids, unsigned n, struct location *out, int *errs);
+/* Without a message, of a file that this node has no claim of: true if this node is the home, and
+ * nobody else need be asked. */
+bool claim_told_here(struct fid fid, struct location *out);
 /* Without a message: HERE if we hold it. */
 bool claim_here(struct fid fid, struct location *out);
 bool claim_here_of(struct file *f, struct location *out);

@@ -400,16 +400,19 @@ int claim_where_many(const struct fid *fids, unsigned n, struct location *out, i
     return claim_where_until(boot_ms() + members_patience(), fids, n, out, errs);
 }
 
-/* Each look-up of a name asks: where this node can tell, as in a session of one, nothing is prepared
- * for asking others. */
-int claim_where(struct fid fid, struct location *out)
+bool claim_told_here(struct fid fid, struct location *out)
 {
     const struct view *v = members_view();
     struct item_at at;
 
-    if (claim_here(fid, out))
-        return 0;
-    if (v && told_here(v, fid, &at) && location_of(v->number, &at, out))
+    return v && told_here(v, fid, &at) && location_of(v->number, &at, out);
+}
+
+/* Each look-up of a name asks: where this node can tell, as in a session of one, nothing is prepared
+ * for asking others. */
+int claim_where(struct fid fid, struct location *out)
+{
+    if (claim_here(fid, out) || claim_told_here(fid, out))
         return 0;
     return claim_where_many(&fid, 1, out, NULL);
 }

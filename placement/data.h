@@ -67,6 +67,8 @@ int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, u
 /* What a look at the PFS (not before looked_ms, and before the home answered *at) lets us know. */
 struct data_known data_known(const struct version *seen, const struct location *at,
                              uint64_t looked_ms);
+/* A home's later word: does what was known still hold? */
+bool data_still_known(const struct data_known *k, const struct location *at);
 /* As data_open, for reading, without the PFS: all of the file is in the store in the version that
  * is known, and the home says that nobody has changed it since; or the claim is here.  fixed:
  * nobody ever changes it, the home is not asked, and what is missing may be fetched.  -EAGAIN: it

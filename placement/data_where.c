@@ -120,10 +120,10 @@ struct data_known data_known(const struct version *seen, const struct location *
         .version = *seen, .view = at->view, .looked_ms = good ? looked_ms : 0};
 }
 
-static bool still_known(const struct location *at, const struct version *v, uint64_t view)
+bool data_still_known(const struct data_known *k, const struct location *at)
 {
     return at->where == WHERE_PFS &&
-           (says_same(at, v) || (!at->known && at->view && at->view == view));
+           (says_same(at, &k->version) || (!at->known && at->view && at->view == k->view));
 }
 
 static bool base_is(struct file *f, const struct version *v)
@@ -138,7 +138,7 @@ static bool base_is(struct file *f, const struct version *v)
 static bool nothing_newer(struct data_handle *h, const struct location *at)
 {
     const struct version *v = &h->known.version;
-    bool same = still_known(at, v, h->known.view) ||
+    bool same = data_still_known(&h->known, at) ||
                 (at->known == 2 && version_is_same(v, &at->version, &at->same_as));
     return h->held && same && base_is(h->f, v);
 }
@@ -259,7 +259,7 @@ int data_locate_known(struct data_handle *h, const struct data_known *k, bool fi
             err = claim_where(h->f->fid, &at);
         /* another open may have found another version while we asked */
         if (!err &&
-            ((!fixed && !still_known(&at, &k->version, k->view)) || !base_is(h->f, &k->version)))
+            ((!fixed && !data_still_known(k, &at)) || !base_is(h->f, &k->version)))
             err = -EAGAIN;
     }
     h->known = (struct data_known){.version = k->version, .view = at.view};

@@ -76,9 +76,8 @@ int pfs_write(struct file *f, const void *buf, size_t len, uint64_t off); /* ful
 int pfs_punch(struct file *f, uint64_t off, uint64_t len);
 int pfs_truncate(struct file *f, uint64_t size);
 int pfs_sync(struct file *f);
-/* Sets mtime, restores the mode, stats.  *v: the new version. nlink in *nlink.  A refused utimens
- * is no error. */
-int pfs_write_end(struct file *f, int64_t mtime_ns, struct version *v, unsigned *nlink);
+/* Sets mtime, restores the mode; *stx: what the PFS has then.  A refused utimens is no error. */
+int pfs_write_end(struct file *f, int64_t mtime_ns, struct statx *stx);
 /* After pfs_write_begin failed half-way or a flush ends without a version: as pfs_write_end,
  * without times. */
 void pfs_write_abort(struct file *f);

@@ -232,7 +232,7 @@ static void let_go(struct file *f)
     pfs_keep(f);
 }
 
-int pfs_write_end(struct file *f, int64_t mtime_ns, struct version *v, unsigned *nlink)
+int pfs_write_end(struct file *f, int64_t mtime_ns, struct statx *stx)
 {
     struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT}, time_of_ns(mtime_ns)};
     int err;
@@ -241,15 +241,10 @@ int pfs_write_end(struct file *f, int64_t mtime_ns, struct version *v, unsigned 
         err == -EACCES) /* somebody else's file: the flush's own mtime is published */
         err = 0;
     end(f);
-    struct statx stx;
     if (!err)
-        err = pfs_statx_fd(f->pfs_fd, &stx);
+        err = pfs_statx_fd(f->pfs_fd, stx);
     let_go(f);
-    if (err)
-        return err;
-    *v = version_of(&stx);
-    *nlink = stx.stx_nlink;
-    return 0;
+    return err;
 }
 
 void pfs_write_abort(struct file *f)

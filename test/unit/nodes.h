@@ -473,8 +473,7 @@ static int flush_by_hand(struct file *f)
     static uint8_t buf[4 << 20];
     struct file_info info;
     struct snapshot *s;
-    struct version v;
-    unsigned nlink;
+    struct statx stx;
     store_info(f, &info);
     uint64_t change = info.change;
     if (!info.dirty)
@@ -500,9 +499,11 @@ static int flush_by_hand(struct file *f)
         store_snapshot_done(s, !err);
     }
     if (!err || err == -ENODATA)
-        err = pfs_write_end(f, info.mtime_ns, &v, &nlink);
-    if (!err)
+        err = pfs_write_end(f, info.mtime_ns, &stx);
+    if (!err) {
+        struct version v = version_of(&stx);
         store_flushed(f, &v, change, NULL);
+    }
     return err;
 }
 
