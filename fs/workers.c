@@ -15,9 +15,9 @@
  *        huge page boundary -----v
  *     ... | header, arguments    | bytes that are written, or read ...
  *
- * Only few read: the kernel gives requests to those that wait in turn, and a thread whose stack and
- * structures are still in the processor's cache is the faster one (a stat costs a third more with
- * twelve).
+ * Some read beside each other: the kernel gives requests to those that wait in turn, and who has just
+ * answered is not back in the queue when the next one comes.  With three an open and close costs a tenth
+ * more than with eight (docs/benchmarks.md).
  */
 #include "fs/workers.h"
 
@@ -35,8 +35,8 @@
 #include "fs/fs.h"
 #include "transport/lock.h"
 
-#define WORKERS     (REQUEST_READERS_BUSY + 6)
-#define READERS     3
+#define WORKERS     (REQUEST_READERS_BUSY + READERS)
+#define READERS     8
 #define WAKE_SIGNAL SIGUSR1
 
 #define HUGE_PAGE   ((size_t)2 << 20)
