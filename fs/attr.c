@@ -92,8 +92,11 @@ static int say_lost(struct inode *i, const struct location *loc)
 static int complete_once(struct inode *i, const struct statx *stx, struct location *loc)
 {
     struct fid fid = fid_of(stx);
-    bool known = claim_here(fid, loc) || i->fixed; /* *loc is the PFS before anybody was asked */
-    int err = known ? 0 : claim_where(fid, loc);
+    int err = 0;
+    if (i->fixed)
+        claim_here(fid, loc); /* *loc is the PFS before anybody was asked */
+    else
+        err = claim_where(fid, loc);
     if (err)
         return err;
     if (loc->where == WHERE_LOST)

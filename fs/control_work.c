@@ -104,7 +104,7 @@ int control_find_file(const char *path, struct statx *stx)
         err = strcmp(name, "..") ? pfs_lookup(node, name, stx) : -EINVAL;
         if (err)
             break;
-        struct pfs_node *child = pfs_child_as(node, name, fid_of(stx));
+        struct pfs_node *child = pfs_child_as(node, name, fid_of(stx), NULL);
         pfs_unref(node);
         node = child;
     }

@@ -9,10 +9,9 @@
  * one lock.  A slot's generation goes up when it is used again: a node id that was forgotten never
  * means another file.
  *
- *      names:  pfs_node -> node id, for "which file did we know by this name"; holds no reference
+ * "Which file did we know by this name": its pfs_node holds the node id (pfs_user), but no reference.
  *
- * Lock order: a shard (RANK_INODES), then a part of the names' table (RANK_LEAF).  pfs_nodes are
- * let go without a lock.
+ * Locks: one shard (RANK_INODES) at a time.  pfs_nodes are let go without it.
  */
 #include "fs/inode.h"
 
@@ -23,7 +22,6 @@
 #include "transport/base.h"
 
 #define SHARDS     64
-#define NAME_PARTS 16
 #define ROOT_ID    1 /* FUSE_ROOT_ID */
 #define NAMES_KEPT 8 /* known names of an inode that nobody uses now */
 
@@ -47,100 +45,8 @@ struct shard {
     size_t nbuckets, count; /* power of two; count: inodes in the buckets */
 };
 
-struct known_name {
-    struct pfs_node *node;
-    uint64_t nodeid;
-    struct known_name *next;
-};
-
-struct name_part {
-    struct lock lock;
-    struct known_name **buckets;
-    size_t nbuckets, count;
-};
-
 static struct shard shards[SHARDS];
-static struct name_part name_parts[NAME_PARTS];
 static struct inode *root;
-
-/* ---- names: pfs_node -> node id ---- */
-
-static size_t node_hash(const struct pfs_node *n)
-{
-    uint64_t h = (uint64_t)(uintptr_t)n * 0x9e3779b97f4a7c15u;
-    return (size_t)(h >> 32);
-}
-
-static struct name_part *part_of(const struct pfs_node *n)
-{
-    return &name_parts[node_hash(n) % NAME_PARTS];
-}
-
-static struct known_name **name_slot(struct name_part *p, const struct pfs_node *n)
-{
-    struct known_name **at = &p->buckets[node_hash(n) / NAME_PARTS & (p->nbuckets - 1)];
-    while (*at && (*at)->node != n)
-        at = &(*at)->next;
-    return at;
-}
-
-static void names_grow(struct name_part *p)
-{
-    struct known_name **old = p->buckets;
-    size_t nold = p->nbuckets;
-    p->nbuckets = nold ? nold * 2 : 64;
-    p->buckets = xcalloc(p->nbuckets, sizeof(*p->buckets));
-    for (size_t i = 0; i < nold; i++)
-        for (struct known_name *k = old[i], *next; k; k = next) {
-            next = k->next;
-            struct known_name **to =
-                &p->buckets[node_hash(k->node) / NAME_PARTS & (p->nbuckets - 1)];
-            k->next = *to;
-            *to = k;
-        }
-    free(old);
-}
-
-static void names_put(struct pfs_node *n, uint64_t nodeid)
-{
-    struct name_part *p = part_of(n);
-    lock_take(&p->lock);
-    if (p->count >= p->nbuckets)
-        names_grow(p);
-    struct known_name **at = name_slot(p, n);
-    if (!*at) {
-        *at = xcalloc(1, sizeof(**at));
-        (*at)->node = n;
-        p->count++;
-    }
-    (*at)->nodeid = nodeid;
-    lock_drop(&p->lock);
-}
-
-/* Only if it is still nodeid's. */
-static void names_remove(struct pfs_node *n, uint64_t nodeid)
-{
-    struct name_part *p = part_of(n);
-    lock_take(&p->lock);
-    struct known_name **at = p->nbuckets ? name_slot(p, n) : NULL;
-    if (at && *at && (*at)->nodeid == nodeid) {
-        struct known_name *k = *at;
-        *at = k->next;
-        p->count--;
-        free(k);
-    }
-    lock_drop(&p->lock);
-}
-
-static uint64_t names_find(struct pfs_node *n)
-{
-    struct name_part *p = part_of(n);
-    lock_take(&p->lock);
-    struct known_name **at = p->nbuckets ? name_slot(p, n) : NULL;
-    uint64_t nodeid = at && *at ? (*at)->nodeid : 0;
-    lock_drop(&p->lock);
-    return nodeid;
-}
 
 /* ---- shards ---- */
 
@@ -190,6 +96,7 @@ static void fid_enter(struct shard *s, struct inode *i)
     struct inode **to = bucket_of(s, i->fid);
     i->fid_next = *to;
     *to = i;
+    i->listed = true;
     s->count++;
 }
 
@@ -201,6 +108,7 @@ static void fid_leave(struct shard *s, struct inode *i)
         at = &(*at)->fid_next;
     if (at && *at) {
         *at = i->fid_next;
+        i->listed = false;
         s->count--;
     }
 }
@@ -275,7 +183,7 @@ static struct pfs_node *name_add(struct inode *i, struct pfs_node *node)
     }
     n->live = true;
     i->node = node;
-    names_put(node, i->nodeid);
+    pfs_user_set(node, i->nodeid);
     return known ? node : NULL;
 }
 
@@ -292,7 +200,7 @@ static struct inode_name *names_trim(struct inode *i)
             continue;
         }
         if (n->live)
-            names_remove(n->node, i->nodeid);
+            pfs_user_clear(n->node, i->nodeid);
         *at = n->next;
         n->next = off;
         off = n;
@@ -327,7 +235,7 @@ static void drop_unused(struct shard *s, struct inode *i)
         slot_give_back(s, i);
         for (struct inode_name *n = i->names; n; n = n->next)
             if (n->live)
-                names_remove(n->node, i->nodeid);
+                pfs_user_clear(n->node, i->nodeid);
     } else if (!i->refs) {
         off = names_trim(i);
     }
@@ -343,8 +251,6 @@ void inode_start(struct pfs_node *root_node, const struct statx *root_stx)
 {
     for (unsigned n = 0; n < SHARDS; n++)
         lock_init(&shards[n].lock, RANK_INODES);
-    for (unsigned n = 0; n < NAME_PARTS; n++)
-        lock_init(&name_parts[n].lock, RANK_LEAF);
 
     root = xcalloc(1, sizeof(*root));
     root->nodeid = ROOT_ID;
@@ -380,17 +286,6 @@ void inode_stop(void)
         shard_empty(&shards[n]);
     inode_free(root);
     root = NULL;
-    for (unsigned n = 0; n < NAME_PARTS; n++) {
-        struct name_part *p = &name_parts[n];
-        for (size_t b = 0; b < p->nbuckets; b++)
-            for (struct known_name *k = p->buckets[b], *next; k; k = next) {
-                next = k->next;
-                free(k);
-            }
-        free(p->buckets);
-        lock_destroy(&p->lock);
-        memset(p, 0, sizeof(*p));
-    }
 }
 
 static struct shard *shard_of_inode(const struct inode *i)
@@ -433,10 +328,33 @@ void inode_put(struct inode *i)
     drop_unused(s, i);
 }
 
+/* What is found most often: the file that had the name before, and was seen by it last. */
+static struct inode *found_again(struct pfs_node *node, struct fid fid, mode_t type)
+{
+    uint64_t nodeid = pfs_user(node);
+    struct shard *s = shard_of_id(nodeid);
+    lock_take(&s->lock);
+    struct slot *slot = slot_of(s, nodeid);
+    struct inode *i = slot ? slot->inode : NULL;
+    bool same =
+        i && i->listed && i->node == node && i->type == type && fid_eq(i->fid, fid);
+    if (same) {
+        i->nlookup++;
+        i->refs++;
+    }
+    lock_drop(&s->lock);
+    return same ? i : NULL;
+}
+
 struct inode *inode_found(struct pfs_node *node, const struct statx *stx)
 {
     struct fid fid = fid_of(stx);
     mode_t type = stx->stx_mode & S_IFMT;
+    struct inode *again = found_again(node, fid, type);
+    if (again) {
+        pfs_unref(node); /* its name has one */
+        return again;
+    }
 
     struct inode *before = inode_of_node(node);
     if (before && !fid_eq(before->fid, fid))
@@ -532,7 +450,7 @@ bool inode_lost_name(struct inode *i, struct pfs_node *node)
     for (struct inode_name *n = i->names; n; n = n->next) {
         if (n->node == node && n->live) {
             n->live = false;
-            names_remove(node, i->nodeid);
+            pfs_user_clear(node, i->nodeid);
         } else if (n->live && !other) {
             other = n;
         }
@@ -545,7 +463,7 @@ bool inode_lost_name(struct inode *i, struct pfs_node *node)
 
 struct inode *inode_of_node(struct pfs_node *n)
 {
-    uint64_t nodeid = names_find(n);
+    uint64_t nodeid = pfs_user(n);
     return nodeid ? inode_get(nodeid) : NULL;
 }
 

@@ -31,6 +31,7 @@ struct inode {
     struct pfs_node *_Atomic node; /* never NULL; for PFS calls while the inode is referenced */
     struct inode_name *names;      /* shard's lock; the inode's own list of names */
     struct inode *fid_next;
+    bool listed; /* shard's lock: in the fid table */
 
     struct lock lock; /* below this line */
     /* last told to the kernel or heard from the PFS: served while the PFS hangs */

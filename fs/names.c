@@ -32,15 +32,13 @@ int names_take(char to[REQUEST_NAME_MAX], const struct inode *parent, const char
 
 struct inode *names_found(struct inode *parent, const char *name, const struct statx *stx)
 {
-    struct fid fid = fid_of(stx);
-    struct inode *before = inode_child(parent, name);
-    if (before && !fid_eq(before->fid, fid)) { /* another file is there now: another node's doing */
-        struct pfs_node *old = pfs_child(parent->node, name);
-        inode_lost_name(before, old);
-        pfs_unref(old);
-    }
+    struct pfs_node *other, *node = pfs_child_as(parent->node, name, fid_of(stx), &other);
+    struct inode *before = other ? inode_of_node(other) : NULL;
+    if (before) /* another file was there: another node's doing */
+        inode_lost_name(before, other);
     inode_put(before);
-    struct inode *i = inode_found(pfs_child_as(parent->node, name, fid), stx);
+    pfs_unref(other);
+    struct inode *i = inode_found(node, stx);
     known_mark(i, parent);
     return i;
 }

@@ -40,9 +40,16 @@ struct pfs_node *pfs_child(struct pfs_node *parent, const char *name);
 struct pfs_node *pfs_parent(struct pfs_node *n);
 /* The same after a lookup said that the name is fid: if the object by that name expects another fid
  * (the name was used again) the old object loses the name (-ESTALE from then on, as after pfs_gone)
- * and a new one is made. Use it for whatever statx has answered. */
-struct pfs_node *pfs_child_as(struct pfs_node *parent, const char *name, struct fid fid);
+ * and a new one is made. Use it for whatever statx has answered.  *other (may be NULL): the old one then,
+ * referenced, else NULL. */
+struct pfs_node *pfs_child_as(struct pfs_node *parent, const char *name, struct fid fid,
+                              struct pfs_node **other);
 struct pfs_node *pfs_ref(struct pfs_node *n);
+/* A number that the caller keeps with it, 0 to begin with; cleared only if it is still that one.  Any
+ * thread. */
+uint64_t pfs_user(const struct pfs_node *n);
+void pfs_user_set(struct pfs_node *n, uint64_t user);
+void pfs_user_clear(struct pfs_node *n, uint64_t user);
 void pfs_unref(struct pfs_node *n);
 /* It has another name now (rename done). Any thread, no PFS call. */
 void pfs_moved(struct pfs_node *n, struct pfs_node *parent, const char *name);

@@ -123,16 +123,28 @@ struct pfs_node *pfs_child(struct pfs_node *parent, const char *name)
 
 /* A directory that another node has renamed loses its name here, not its descriptor: who works in it
  * goes on. */
-struct pfs_node *pfs_child_as(struct pfs_node *parent, const char *name, struct fid fid)
+struct pfs_node *pfs_child_as(struct pfs_node *parent, const char *name, struct fid fid,
+                              struct pfs_node **other)
 {
     lock_take(&pfs_tree_lock);
-    struct pfs_node *n = table_find(parent, name);
-    if (n && n->known && !fid_eq(n->fid, fid))
+    struct pfs_node *n = table_find(parent, name), *taken = NULL;
+    if (n && n->known && !fid_eq(n->fid, fid)) {
         table_remove(n);
-    n = child_locked(parent, name);
+        n->refs++;
+        taken = n;
+        n = NULL;
+    }
+    if (n)
+        n->refs++;
+    else
+        n = child_locked(parent, name);
     n->fid = fid;
     n->known = true;
     lock_drop(&pfs_tree_lock);
+    if (other)
+        *other = taken;
+    else
+        pfs_unref(taken);
     return n;
 }
 
@@ -142,6 +154,21 @@ struct pfs_node *pfs_ref(struct pfs_node *n)
     n->refs++;
     lock_drop(&pfs_tree_lock);
     return n;
+}
+
+uint64_t pfs_user(const struct pfs_node *n)
+{
+    return n->user;
+}
+
+void pfs_user_set(struct pfs_node *n, uint64_t user)
+{
+    n->user = user;
+}
+
+void pfs_user_clear(struct pfs_node *n, uint64_t user)
+{
+    atomic_compare_exchange_strong(&n->user, &user, 0);
 }
 
 void pfs_unref(struct pfs_node *n)

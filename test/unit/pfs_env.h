@@ -105,7 +105,7 @@ __attribute__((unused)) static struct file *env_open(const char *name, bool writ
     struct statx stx;
     struct file *f;
     ck_assert_int_eq(pfs_lookup(pfs_root(), name, &stx), 0);
-    struct pfs_node *n = pfs_child_as(pfs_root(), name, fid_of(&stx));
+    struct pfs_node *n = pfs_child_as(pfs_root(), name, fid_of(&stx), NULL);
     ck_assert_int_eq(file_get(fid_of(&stx), name, &f), 0);
     ck_assert_int_eq(pfs_open_file(f, n, write, NULL, &stx), 0);
     pfs_unref(n);

@@ -73,7 +73,7 @@ static inline struct pfs_node *look(struct pfs_node *parent, const char *name)
     struct statx s;
     int err = pfs_lookup(parent, name, &s);
     ck_assert_msg(err == 0, "lookup %s: %s", name, strerror(-err));
-    return pfs_child_as(parent, name, fid_of(&s));
+    return pfs_child_as(parent, name, fid_of(&s), NULL);
 }
 
 static inline unsigned open_fds(void)

@@ -319,7 +319,7 @@ START_TEST(the_wrong_file_is_never_opened)
     ck_assert_int_eq(pfs_write_begin(f), -ESTALE);
     size_t got;
     ck_assert_int_eq(pfs_read(f, buf, 3, 0, &got), -ESTALE);
-    struct pfs_node *n = pfs_child_as(pfs_root(), "f", fid);
+    struct pfs_node *n = pfs_child_as(pfs_root(), "f", fid, NULL);
     ck_assert_int_eq(pfs_open_file(f, n, true, NULL, &stx), -ESTALE);
     ck_assert_uint_eq(f->opens, 0);
     pfs_unref(n);
@@ -334,7 +334,7 @@ START_TEST(what_is_no_file_any_more_is_not_opened)
     env_put("f", "one", 3, 0644);
     struct file *f = env_open("f", false);
     struct fid fid = f->fid;
-    struct pfs_node *n = pfs_child_as(pfs_root(), "f", fid);
+    struct pfs_node *n = pfs_child_as(pfs_root(), "f", fid, NULL);
     struct statx stx;
     shut(f);
     ck_assert_int_eq(rename(env_path("f"), env_path("away")), 0);

@@ -30,7 +30,7 @@ START_TEST(what_another_file_refuses_is_not_told)
     env_put("other", "two", 3, 0);
     struct file *f = env_open("f", false);
     struct fid fid = f->fid;
-    struct pfs_node *n = pfs_child_as(pfs_root(), "f", fid);
+    struct pfs_node *n = pfs_child_as(pfs_root(), "f", fid, NULL);
     struct statx stx;
     shut(f);
     ck_assert_int_eq(file_get(fid, "f", &f), 0);
@@ -103,7 +103,7 @@ static void chmod_by_name(const char *name, mode_t mode)
 {
     struct statx stx;
     ck_assert_int_eq(pfs_lookup(pfs_root(), name, &stx), 0);
-    struct pfs_node *n = pfs_child_as(pfs_root(), name, fid_of(&stx));
+    struct pfs_node *n = pfs_child_as(pfs_root(), name, fid_of(&stx), NULL);
     ck_assert_int_eq(pfs_chmod(n, mode, NULL), 0);
     pfs_unref(n);
 }

@@ -94,7 +94,7 @@ START_TEST(very_deep_trees)
     struct pfs_node *n = pfs_ref(pfs_root());
     for (int i = 0; i < 60; i++) {
         ck_assert_int_eq(pfs_mkdir(n, name, 0755, NULL, &stx), 0);
-        struct pfs_node *next = pfs_child_as(n, name, fid_of(&stx));
+        struct pfs_node *next = pfs_child_as(n, name, fid_of(&stx), NULL);
         pfs_unref(n);
         n = next;
     }
@@ -103,7 +103,7 @@ START_TEST(very_deep_trees)
     ck_assert_int_eq(pfs_create(n, "f", O_RDWR, 0644, NULL, &fd, &stx, &made), 0);
     ck_assert_int_eq(pwrite(fd, "deep", 4, 0), 4);
     close(fd);
-    struct pfs_node *f = pfs_child_as(n, "f", fid_of(&stx));
+    struct pfs_node *f = pfs_child_as(n, "f", fid_of(&stx), NULL);
     char *path = pfs_path(f);
     ck_assert_uint_eq(strlen(path), 60 * 256 + 1);
     struct fid fid = fid_of(&stx);
@@ -124,7 +124,7 @@ START_TEST(very_deep_trees)
         pfs_unref(n);
         n = next;
     }
-    f = pfs_child_as(n, "f", fid);
+    f = pfs_child_as(n, "f", fid, NULL);
     ck_assert_int_eq(pfs_stat(f, &stx), 0);
     ck_assert_uint_eq(stx.stx_size, 4);
     free(path);
@@ -156,7 +156,7 @@ START_TEST(descriptors_are_bounded)
     for (int i = 0; i < 50; i++) {
         snprintf(name, sizeof(name), "d%d", i);
         ck_assert_int_eq(pfs_mkdir(pfs_root(), name, 0755, NULL, &stx), 0);
-        n[i] = pfs_child_as(pfs_root(), name, fid_of(&stx));
+        n[i] = pfs_child_as(pfs_root(), name, fid_of(&stx), NULL);
         ck_assert_int_eq(pfs_lookup(n[i], "x", &stx), -ENOENT);
     }
     ck_assert_uint_le(open_fds(), before + 8);
@@ -182,7 +182,7 @@ static void *walk_and_move(void *arg)
         snprintf(sub, sizeof(sub), "s%u", (x >> 20) % 6);
         struct pfs_node *d = pfs_child(pfs_root(), top), *n = NULL;
         if (pfs_lookup(d, sub, &s) == 0) {
-            n = pfs_child_as(d, sub, fid_of(&s));
+            n = pfs_child_as(d, sub, fid_of(&s), NULL);
             pfs_lookup(n, "none", &s);
         }
         if (n && i % 5 == 0) {
