@@ -391,28 +391,6 @@ void reply_entry(struct request *r, struct inode *i, const struct stat *st, bool
     request_done(r);
 }
 
-static void getattr_fn(struct request *r)
-{
-    struct stat st;
-    int err = attr_get(r->inode, &st);
-    if (err) {
-        request_err(r, err);
-        return;
-    }
-    attr_remember(r->inode, &st);
-    request_attr(r, &st, known_timeout(r->inode));
-}
-
-static bool getattr_stalled(struct request *r)
-{
-    struct stat st;
-    if (!attr_last(r->inode, &st))
-        return false;
-    if (request_take(r))
-        fuse_reply_attr(r->req, &st, known_timeout(r->inode));
-    return true;
-}
-
 /* The kernel asks again after each read and write through it.  What the PFS has was looked at less than
  * the attribute time-out ago, and not changed by this node since: *st, as of *k, for what is left of
  * that time (seconds). */
@@ -441,13 +419,50 @@ static bool has_own_word(struct inode *i, struct stat *st, bool *own)
     return true;
 }
 
-/* Any other is as it was if its home knows of nothing newer (placement/data_where.c). */
-static bool is_as_known(struct inode *i, const struct stat *st, const struct data_known *k)
+static bool is_of(const struct stat *st, const struct version *v)
 {
+    return (uint64_t)st->st_size == v->size && ns_of(&st->st_mtim) == v->mtime_ns &&
+           ns_of(&st->st_ctim) == v->ctime_ns;
+}
+
+/* Any other is as it was if its home knows of nothing newer (placement/data_where.c).  May ask it:
+ * -errno; blocking. */
+static int attr_get_known(struct inode *i, struct stat *st, double *left)
+{
+    struct data_known k;
     struct location at;
-    return (uint64_t)st->st_size == k->version.size && ns_of(&st->st_mtim) == k->version.mtime_ns &&
-           ns_of(&st->st_ctim) == k->version.ctime_ns && claim_told_here(i->fid, &at) &&
-           data_still_known(k, &at);
+    if (!attr_fresh(i, st, &k, left) || !is_of(st, &k.version))
+        return -EAGAIN;
+    int err = claim_where(i->fid, &at);
+    return err || data_still_known(&k, &at) ? err : -EAGAIN;
+}
+
+static void getattr_fn(struct request *r)
+{
+    struct inode *i = r->inode;
+    struct stat st;
+    double left;
+    int err = attr_get_known(i, &st, &left);
+    if (err == -EAGAIN) {
+        err = attr_get(i, &st);
+        left = known_timeout(i);
+    }
+    if (err) {
+        request_err(r, err);
+        return;
+    }
+    attr_remember(i, &st);
+    request_attr(r, &st, left);
+}
+
+static bool getattr_stalled(struct request *r)
+{
+    struct stat st;
+    if (!attr_last(r->inode, &st))
+        return false;
+    if (request_take(r))
+        fuse_reply_attr(r->req, &st, known_timeout(r->inode));
+    return true;
 }
 
 /* Without the PFS and without a message; false: they must be asked. */
@@ -455,12 +470,15 @@ static bool getattr_here(fuse_req_t req, struct inode *i)
 {
     struct stat st;
     struct data_known k;
+    struct location at;
     double left;
     bool own = false;
     if (i->fixed && attr_last(i, &st))
         left = known_timeout(i);
-    else if (!attr_fresh(i, &st, &k, &left) ||
-             (!has_own_word(i, &st, &own) && !is_as_known(i, &st, &k)))
+    else if (!attr_fresh(i, &st, &k, &left))
+        return false;
+    else if (!has_own_word(i, &st, &own) &&
+             !(is_of(&st, &k.version) && claim_told_here(i->fid, &at) && data_still_known(&k, &at)))
         return false;
     remember(i, &st, !own && moves(i, &st));
     fuse_reply_attr(req, &st, left);

@@ -43,6 +43,27 @@ gives_back() { [ "$(status_of b .claims)" = 0 ]; }
 wait_for 30 gives_back || fail "b keeps its claim after a touch" # it is known anew after that
 read_known "after a touch" "xnflushed 20"
 
+# What a flush of this node has seen tells a stat as well, which the kernel asks for after each write and read through
+# it, until another node has changed the file.
+asked() { echo $(($(stat_of b lookup) + $(stat_of b getattr))); }
+for n in 1 2 3; do
+    echo "of b" >"$B/stat$n"
+    eddy flush "$B"
+    wait_for 30 gives_back || fail "b keeps its claim after a flush"
+    stat "$B" >/dev/null # the kernel forgot the directory's attributes when the name was made
+    before=$(asked)
+    check_equal "stat of what was flushed" "$(stat -c '%s %a' "$B/stat$n")" "5 644"
+    check_equal "requests for it" "$(($(asked) - before))" 0
+    cat "$B/stat$n" >/dev/null # and the access time
+    case $n in
+        1) chmod 600 "$A/stat$n" && expected="5 600" ;;
+        2) printf 'and of a' >>"$A/stat$n" && expected="13 644" ;;
+        3) printf 'and of a' >>"$A/stat$n" && eddy flush "$A" && expected="13 644" ;;
+    esac
+    cat "$B/stat$n" >/dev/null
+    check_equal "after a's change $n" "$(stat -c '%s %a' "$B/stat$n")" "$expected"
+done
+
 cat >"$W/hold.py" <<'END'
 import fcntl, os, sys
 f = os.open(sys.argv[1], os.O_RDONLY)

@@ -53,7 +53,7 @@ def absent(path):
     except FileNotFoundError:
         pass
 def names_in(dir):
-    if dir in ("new", "made"):
+    if dir in ("new", "made", "flushed"):
         return [str(n) for n in range(count)]
     return sorted(os.listdir(f"{pfs}/{dir}"), key=int)
 each = {
@@ -69,6 +69,9 @@ each = {
     "fixed absent": ("fixed", lambda path: absent(path + ".no")),
     "create": ("new", lambda path: write(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)),
     "read-new": ("new", read),
+    "create-flushed": ("flushed", lambda path: write(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)),
+    "stat-flushed": ("flushed", os.stat),
+    "read-flushed": ("flushed", read),
     "mkdir": ("made", os.mkdir),
     "rmdir": ("made", os.rmdir),
 }
@@ -131,8 +134,8 @@ measure() {
 }
 
 TOO_MANY=
-mkdir "$PFS/new" "$PFS/made"
-for dir in old gone moved listed fixed new made; do
+mkdir "$PFS/new" "$PFS/made" "$PFS/flushed"
+for dir in old gone moved listed fixed new made flushed; do
     stat "$W/mnt-a/$dir" >/dev/null
 done
 # The nodes' pings are among the messages: 30 to 50 hundredths are left for them.
@@ -146,6 +149,10 @@ measure "chmod: known" chmod 1050 230
 measure "overwrite: cached" overwrite 1050 380
 measure "create and write" create 950 380
 measure "read: just written here" read-new 110 50
+python3 "$W/do.py" create-flushed "$W/mnt-a" "$PFS" "$FILES"
+eddy flush "$W/mnt-a"
+measure "stat: just flushed by this node" stat-flushed 10 160
+measure "read: just flushed by this node" read-flushed 10 260
 measure "mkdir" mkdir 1050 50
 measure "rmdir" rmdir 550 50
 measure "unlink: not known" unlink 1150 280
