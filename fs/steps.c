@@ -8,10 +8,12 @@
  * Those up to flush need no mount: they are a recovery, too.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "flush/flush.h"
 #include "fs/control.h"
@@ -87,10 +89,27 @@ static int start_loop(char *err, size_t len)
     return e;
 }
 
+static int pfs_identity(struct fid *out)
+{
+    int fd = open(settings.pfs_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int err = fid_of_fd(fd, out);
+    close(fd);
+    return err;
+}
+
 static int start_session(char *err, size_t len)
 {
-    struct session_config c = {settings.session_dir, settings.session, settings.chunk_size};
-    int e = session_open(&c, err, len);
+    struct session_config c = {.dir = settings.session_dir,
+                               .name = settings.session,
+                               .chunk_size = settings.chunk_size};
+    int e = pfs_identity(&c.pfs);
+    if (e) {
+        snprintf(err, len, "PFS directory %s: %s", settings.pfs_dir, strerror(-e));
+        return e;
+    }
+    e = session_open(&c, err, len);
     if (e)
         return e;
     e = session_probe(fid_of_fd, err, len);

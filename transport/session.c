@@ -264,7 +264,24 @@ static int check_times(const struct report *r, struct words *w)
     return 0;
 }
 
-static int check_settings(const struct report *r, const char *text, size_t len, uint32_t chunk_size)
+/* A file's fid must mean one file.  A session that an older eddyfs made does not tell. */
+static int check_pfs(const struct report *r, struct words *w, struct fid pfs)
+{
+    struct fid theirs;
+    words_match(w, "pfs ");
+    theirs.hi = words_hex(w);
+    words_match(w, " ");
+    theirs.lo = words_hex(w);
+    if (w->bad || fid_is_zero(pfs) || fid_eq(theirs, pfs))
+        return 0;
+    return fail(r, -EPROTO,
+                "%s/%s: its nodes have another PFS directory than this one: name the same on all "
+                "nodes, or choose another name with --session",
+                r->dir, r->name);
+}
+
+static int check_settings(const struct report *r, const char *text, size_t len,
+                          const struct session_config *c)
 {
     struct words w = words_of(text, len);
     words_match(&w, "eddyfs ");
@@ -287,24 +304,28 @@ static int check_settings(const struct report *r, const char *text, size_t len, 
         return fail(r, -EPROTO,
                     "%s/%s/settings: has no chunk size: choose another name with --session", r->dir,
                     r->name);
-    if (chunk != chunk_size)
+    if (chunk != c->chunk_size)
         return fail(r, -EPROTO,
                     "%s/%s: has chunks of %" PRIu64 " bytes, not %u: give --chunk-size %" PRIu64
                     " on all nodes, or choose another name with --session",
-                    r->dir, r->name, chunk, chunk_size, chunk);
-    return check_times(r, &w);
+                    r->dir, r->name, chunk, c->chunk_size, chunk);
+    int err = check_times(r, &w);
+    return err ? err : check_pfs(r, &w, c->pfs);
 }
 
-static int load_settings(const struct report *r, int fd, uint32_t chunk_size)
+static int load_settings(const struct report *r, int fd, const struct session_config *c)
 {
-    char mine[128], *text;
+    char mine[256], *text;
     size_t len;
     int n = snprintf(mine, sizeof(mine), "eddyfs %d\nchunk %u\ntimes %u %u %u %u\n", PROTOCOL_MAJOR,
-                     chunk_size, times.suspect, times.dead, times.lease, times.open);
+                     c->chunk_size, times.suspect, times.dead, times.lease, times.open);
+    if (!fid_is_zero(c->pfs))
+        n += snprintf(mine + n, sizeof(mine) - (size_t)n, "pfs %016" PRIx64 " %016" PRIx64 "\n",
+                      c->pfs.hi, c->pfs.lo);
     int err = read_or_make(fd, "settings", mine, (size_t)n, SETTINGS_MAX, &text, &len);
     if (err)
         return fail_file(r, err, "settings");
-    err = check_settings(r, text, len, chunk_size);
+    err = check_settings(r, text, len, c);
     free(text);
     return err;
 }
@@ -321,13 +342,13 @@ static int measure_clock(const struct report *r, int fd)
 
 /* ---- open and close ---- */
 
-static int load(const struct report *r, int fd, uint32_t chunk_size)
+static int load(const struct report *r, int fd, const struct session_config *c)
 {
     int err = make_subdirs(r, fd);
     if (!err)
         err = load_secret(r, fd);
     if (!err)
-        err = load_settings(r, fd, chunk_size);
+        err = load_settings(r, fd, c);
     if (!err)
         err = measure_clock(r, fd);
     return err;
@@ -352,7 +373,7 @@ int session_open(const struct session_config *c, char *err_text, size_t err_len)
     close(base);
     if (err)
         return err;
-    err = load(&r, fd, c->chunk_size);
+    err = load(&r, fd, c);
     if (err) {
         explicit_bzero(session.secret, sizeof(session.secret));
         close(fd);

@@ -47,11 +47,12 @@ struct session_config {
     const char *dir;  /* the directory that holds sessions (--session-dir) */
     const char *name; /* --session */
     uint32_t chunk_size;
+    struct fid pfs; /* the PFS directory's; zero: not looked at */
 };
 
 /* Creates or opens the session; makes the secret and settings exclusively (link) or reads and
  * checks them. On error writes a message that says what to do into err.  -EPROTO: other protocol,
- * chunk size or times;
+ * chunk size, times or PFS directory;
  * -EACCES/-EROFS..: the directory cannot be made (the message names --session-dir). */
 int session_open(const struct session_config *c, char *err, size_t errlen);
 void session_close(void);

@@ -83,7 +83,8 @@ static void start(void)
     char err[1024] = "";
     struct store_config store = {
         .dir = settings.cache_dir, .size = 64u << 20, .chunk_size = CHUNK_SIZE};
-    struct session_config session = {settings.session_dir, settings.session, CHUNK_SIZE};
+    struct session_config session = {
+        .dir = settings.session_dir, .name = settings.session, .chunk_size = CHUNK_SIZE};
     struct peer_config peer = {.listen = settings.listen,
                                .name = settings.node,
                                .chunk_size = CHUNK_SIZE,

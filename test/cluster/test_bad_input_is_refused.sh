@@ -60,6 +60,13 @@ code=0
 timeout 80 "$EDDY_BUILD/eddyfs" -f --listen 127.0.0.1 --session test --node a --wait-timeout 5 --cache-dir "$W/cache3" "$PFS" "$W/mnt" >"$W/said" 2>&1 || code=$?
 check_equal "code with a name that is taken" "$code" 1
 grep -qi -- "--node" "$W/said" || fail "a taken name: $(cat "$W/said")"
+mkdir "$W/pfs2"
+start_node c "$PFS" --session-dir "$W/session2"
+code=0
+timeout 30 "$EDDY_BUILD/eddyfs" -f --listen 127.0.0.1 --session test --session-dir "$W/session2" --node d --cache-dir "$W/cache5" "$W/pfs2" "$W/mnt" >"$W/said" 2>&1 || code=$?
+check_equal "code with another PFS directory" "$code" 1
+grep -qi "another PFS directory" "$W/said" || fail "another PFS directory: $(cat "$W/said")"
+stop_node c
 refused 1 "joined|nodes" --cache-dir "$W/cache4" --session lonely --wait-nodes 2 --wait-timeout 2 "$PFS" "$W/mnt"
 
 # garbage on the port: 1,000 connects, and it serves

@@ -419,7 +419,7 @@ START_TEST(dirty_files_are_named_in_the_session)
     char err[256] = "", dir[128];
     snprintf(dir, sizeof(dir), "%s/sessions", env_dir);
     ck_assert_int_eq(mkdir(dir, 0700), 0);
-    struct session_config c = {dir, "test", 1 << 20};
+    struct session_config c = {.dir = dir, .name = "test", .chunk_size = 1 << 20};
     ck_assert_msg(session_open(&c, err, sizeof(err)) == 0, "%s", err);
     start(NO_LULL);
     struct file *f[20];

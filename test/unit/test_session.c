@@ -148,6 +148,25 @@ START_TEST(link_in_place_of_the_directory_is_refused)
 }
 END_TEST
 
+START_TEST(another_pfs_directory_is_refused)
+{
+    struct session_config c = {.dir = base, .name = "pfs", .chunk_size = CHUNK, .pfs = {1, 2}};
+    ck_assert_int_eq(session_open(&c, err_text, sizeof(err_text)), 0);
+    session_close();
+    ck_assert_int_eq(session_open(&c, err_text, sizeof(err_text)), 0);
+    session_close();
+    c.pfs.lo = 3;
+    ck_assert_int_eq(session_open(&c, err_text, sizeof(err_text)), -EPROTO);
+    assert_says("another PFS directory");
+    c.name = "older"; /* an eddyfs made it that did not tell */
+    c.pfs = (struct fid){0};
+    ck_assert_int_eq(session_open(&c, err_text, sizeof(err_text)), 0);
+    session_close();
+    c.pfs.lo = 3;
+    ck_assert_int_eq(session_open(&c, err_text, sizeof(err_text)), 0);
+}
+END_TEST
+
 START_TEST(another_chunk_size_is_refused_and_names_the_right_one)
 {
     open_job();
@@ -374,6 +393,7 @@ static void add_open_tests(TCase *t)
     tcase_add_test(t, directory_that_others_can_write_to_is_refused);
     tcase_add_test(t, directory_of_another_user_is_refused);
     tcase_add_test(t, link_in_place_of_the_directory_is_refused);
+    tcase_add_test(t, another_pfs_directory_is_refused);
     tcase_add_test(t, another_chunk_size_is_refused_and_names_the_right_one);
     tcase_add_test(t, other_times_are_refused_and_the_right_ones_named);
     tcase_add_test(t, another_protocol_is_refused);
