@@ -237,14 +237,20 @@ static bool moves(struct inode *i, const struct stat *st)
     return moves;
 }
 
+/* Lock held. */
+static void set_attr(struct inode *i, const struct stat *st, bool moved)
+{
+    i->attr_ms = boot_ms();
+    if (moved)
+        i->attr_moved_ms = i->attr_ms;
+    i->attr = *st;
+    i->attr_known = true;
+}
+
 static void remember(struct inode *i, const struct stat *st, bool moved)
 {
     lock_take(&i->lock);
-    if (moved)
-        i->attr_moved_ms = boot_ms();
-    i->attr = *st;
-    i->attr_known = true;
-    i->attr_ms = boot_ms();
+    set_attr(i, st, moved);
     lock_drop(&i->lock);
 }
 
@@ -276,17 +282,16 @@ void attr_flushed(struct inode *i, struct file *f, const struct statx *stx, uint
     struct stat st;
     struct location word;
     attr_merge(&st, stx, NULL);
-    bool as_said = claim_here_of(f, &word) && changed_here_only(f) &&
-                   (uint64_t)st.st_size == word.size && ns_of(&st.st_mtim) == word.mtime_ns;
+    if (!claim_here_of(f, &word) || !changed_here_only(f) || (uint64_t)st.st_size != word.size ||
+        ns_of(&st.st_mtim) != word.mtime_ns)
+        return;
+    notify_attr_now(i->nodeid); /* what it has may not be from what was written by it */
     lock_take(&i->lock);
     bool newest = looked_ms >= i->known.looked_ms && looked_ms > i->touched_ms;
-    if (as_said && newest) {
-        i->attr = st;
-        i->attr_known = true;
-        i->attr_ms = boot_ms();
-    }
+    if (newest)
+        set_attr(i, &st, false);
     lock_drop(&i->lock);
-    if (as_said && newest)
+    if (newest)
         known_note(i, stx, &word, looked_ms);
 }
 
@@ -391,6 +396,12 @@ void reply_entry(struct request *r, struct inode *i, const struct stat *st, bool
     request_done(r);
 }
 
+/* Seconds for which what was looked at may still be told. */
+static double known_left(const struct data_known *k)
+{
+    return settings.attr_timeout - (double)(boot_ms() - k->looked_ms) / 1000;
+}
+
 /* The kernel asks again after each read and write through it.  What the PFS has was looked at less than
  * the attribute time-out ago, and not changed by this node since: *st, as of *k, for what is left of
  * that time (seconds). */
@@ -399,9 +410,11 @@ static bool attr_fresh(struct inode *i, struct stat *st, struct data_known *k, d
     lock_take(&i->lock);
     bool fresh = i->attr_known && i->known.looked_ms > i->touched_ms && !i->gone;
     *st = i->attr;
+    st->st_blocks = (blkcnt_t)i->known_blocks; /* an open sees the others only (attr_seen) */
+    st->st_atim = i->known_atim;
     *k = i->known;
     lock_drop(&i->lock);
-    *left = settings.attr_timeout - (double)(boot_ms() - k->looked_ms) / 1000;
+    *left = known_left(k);
     return fresh && *left > 0 && S_ISREG(i->type);
 }
 
@@ -425,8 +438,21 @@ static bool is_of(const struct stat *st, const struct version *v)
            ns_of(&st->st_ctim) == v->ctime_ns;
 }
 
-/* Any other is as it was if its home knows of nothing newer (placement/data_where.c).  May ask it:
- * -errno; blocking. */
+/* What was known, *k, is told now.  Something newer may be remembered since: it stays, and the kernel may
+ * be told both in the wrong order. */
+static void remember_known(struct inode *i, const struct stat *st, const struct data_known *k,
+                           bool moved)
+{
+    lock_take(&i->lock);
+    if (i->known.looked_ms == k->looked_ms && i->touched_ms < k->looked_ms)
+        set_attr(i, st, moved);
+    else
+        i->attr_moved_ms = boot_ms();
+    lock_drop(&i->lock);
+}
+
+/* Any other is as it was if its home knows of nothing newer (placement/data_where.c).  Asks it:
+ * -errno; -EAGAIN: the PFS must be looked at.  Blocking. */
 static int attr_get_known(struct inode *i, struct stat *st, double *left)
 {
     struct data_known k;
@@ -434,7 +460,13 @@ static int attr_get_known(struct inode *i, struct stat *st, double *left)
     if (!attr_fresh(i, st, &k, left) || !is_of(st, &k.version))
         return -EAGAIN;
     int err = claim_where(i->fid, &at);
-    return err || data_still_known(&k, &at) ? err : -EAGAIN;
+    if (err)
+        return err;
+    *left = known_left(&k); /* it may have taken long */
+    if (*left <= 0 || !data_still_known(&k, &at))
+        return -EAGAIN;
+    remember_known(i, st, &k, moves(i, st));
+    return 0;
 }
 
 static void getattr_fn(struct request *r)
@@ -446,13 +478,13 @@ static void getattr_fn(struct request *r)
     if (err == -EAGAIN) {
         err = attr_get(i, &st);
         left = known_timeout(i);
+        if (!err)
+            attr_remember(i, &st);
     }
-    if (err) {
+    if (err)
         request_err(r, err);
-        return;
-    }
-    attr_remember(i, &st);
-    request_attr(r, &st, left);
+    else
+        request_attr(r, &st, left);
 }
 
 static bool getattr_stalled(struct request *r)
@@ -473,14 +505,16 @@ static bool getattr_here(fuse_req_t req, struct inode *i)
     struct location at;
     double left;
     bool own = false;
-    if (i->fixed && attr_last(i, &st))
-        left = known_timeout(i);
-    else if (!attr_fresh(i, &st, &k, &left))
+    if (i->fixed && attr_last(i, &st)) { /* after a read, for the access time */
+        fuse_reply_attr(req, &st, known_timeout(i));
+        return true;
+    }
+    if (!attr_fresh(i, &st, &k, &left))
         return false;
-    else if (!has_own_word(i, &st, &own) &&
-             !(is_of(&st, &k.version) && claim_told_here(i->fid, &at) && data_still_known(&k, &at)))
+    if (!has_own_word(i, &st, &own) &&
+        !(is_of(&st, &k.version) && claim_told_here(i->fid, &at) && data_still_known(&k, &at)))
         return false;
-    remember(i, &st, !own && moves(i, &st));
+    remember_known(i, &st, &k, !own && moves(i, &st));
     fuse_reply_attr(req, &st, left);
     return true;
 }

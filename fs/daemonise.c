@@ -109,9 +109,11 @@ void say_ready(void)
 {
     char text[3 * PATH_MAX];
     const struct view *v = members_view();
+    unsigned nodes = v ? v->nmembers : 0;
     int n = snprintf(text, sizeof(text),
-                     "eddyfs: %s is mounted at %s (node %s, %u nodes, passthrough %s)\n",
-                     settings.pfs_dir, settings.mountpoint, settings.node, v ? v->nmembers : 0,
+                     "eddyfs: %s is mounted at %s (node %s, %u node%s, passthrough %s)\n",
+                     settings.pfs_dir, settings.mountpoint, settings.node, nodes,
+                     nodes == 1 ? "" : "s",
                      settings.passthrough ? "on" : "off");
     log_info("%.*s", n - 9, text + 8);
     if (ready_fd < 0) {

@@ -9,7 +9,7 @@
  * one lock.  A slot's generation goes up when it is used again: a node id that was forgotten never
  * means another file.
  *
- * "Which file did we know by this name": its pfs_node holds the node id (pfs_user), but no reference.
+ * "Which file did we know by this name": its pfs_node holds the node id (pfs_tag), but no reference.
  *
  * Locks: one shard (RANK_INODES) at a time.  pfs_nodes are let go without it.
  */
@@ -183,7 +183,7 @@ static struct pfs_node *name_add(struct inode *i, struct pfs_node *node)
     }
     n->live = true;
     i->node = node;
-    pfs_user_set(node, i->nodeid);
+    pfs_tag_set(node, i->nodeid);
     return known ? node : NULL;
 }
 
@@ -200,7 +200,7 @@ static struct inode_name *names_trim(struct inode *i)
             continue;
         }
         if (n->live)
-            pfs_user_clear(n->node, i->nodeid);
+            pfs_tag_clear(n->node, i->nodeid);
         *at = n->next;
         n->next = off;
         off = n;
@@ -235,7 +235,7 @@ static void drop_unused(struct shard *s, struct inode *i)
         slot_give_back(s, i);
         for (struct inode_name *n = i->names; n; n = n->next)
             if (n->live)
-                pfs_user_clear(n->node, i->nodeid);
+                pfs_tag_clear(n->node, i->nodeid);
     } else if (!i->refs) {
         off = names_trim(i);
     }
@@ -331,13 +331,13 @@ void inode_put(struct inode *i)
 /* What is found most often: the file that had the name before, and was seen by it last. */
 static struct inode *found_again(struct pfs_node *node, struct fid fid, mode_t type)
 {
-    uint64_t nodeid = pfs_user(node);
+    uint64_t nodeid = pfs_tag(node);
     struct shard *s = shard_of_id(nodeid);
     lock_take(&s->lock);
     struct slot *slot = slot_of(s, nodeid);
     struct inode *i = slot ? slot->inode : NULL;
-    bool same =
-        i && i->listed && i->node == node && i->type == type && fid_eq(i->fid, fid);
+    bool same = i && i->listed && i->node == node && pfs_tag(node) == nodeid && i->type == type &&
+                fid_eq(i->fid, fid);
     if (same) {
         i->nlookup++;
         i->refs++;
@@ -450,7 +450,7 @@ bool inode_lost_name(struct inode *i, struct pfs_node *node)
     for (struct inode_name *n = i->names; n; n = n->next) {
         if (n->node == node && n->live) {
             n->live = false;
-            pfs_user_clear(node, i->nodeid);
+            pfs_tag_clear(node, i->nodeid);
         } else if (n->live && !other) {
             other = n;
         }
@@ -463,7 +463,7 @@ bool inode_lost_name(struct inode *i, struct pfs_node *node)
 
 struct inode *inode_of_node(struct pfs_node *n)
 {
-    uint64_t nodeid = pfs_user(n);
+    uint64_t nodeid = pfs_tag(n);
     return nodeid ? inode_get(nodeid) : NULL;
 }
 

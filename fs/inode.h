@@ -34,22 +34,27 @@ struct inode {
     bool listed; /* shard's lock: in the fid table */
 
     struct lock lock; /* below this line */
-    /* last told to the kernel or heard from the PFS: served while the PFS hangs */
+    /* last told to the kernel, or heard from the PFS where the kernel was told to ask: served while the
+     * PFS hangs, and while `known` says that it is as good as a look */
     struct stat attr;
     bool attr_known;
     uint64_t attr_ms; /* boot_ms */
     /* boot_ms of when this node last changed its mode, owner, names or extended attributes */
     uint64_t touched_ms;
     uint64_t born_ms; /* boot_ms of when this node created it; 0: it did not */
-    /* boot_ms of when attr was last told with another size or mtime, and not only because of what
-     * was written here; 0 = never */
+    /* boot_ms of when the kernel was last told another size or mtime, and not only because of what was
+     * written here, or something older than attr; 0 = never */
     uint64_t attr_moved_ms;
     /* attr's ctime when the PFS said that there is no access / default ACL; 0 = not known */
     int64_t no_acl_ctime_ns[2];
     struct mode_machine {
         unsigned cached, direct, passthrough; /* opens in each I/O mode (fs/mode.c) */
     } mode;
-    struct data_known known; /* of a regular file, for opens without the PFS (fs/known.c) */
+    /* of a regular file, for opens and stats without the PFS (fs/known.c); and what else that look saw
+     * that goes with the version */
+    struct data_known known;
+    uint64_t known_blocks;
+    struct timespec known_atim;
     int backing_id;          /* passthrough > 0: the kernel's for our data file ... */
     unsigned backing_life;   /* ... which is this one (store_pass_open) */
     struct kept_pages {

@@ -1,4 +1,8 @@
-/* known.c - what is answered without the PFS: opens of cached files, and all below --immutable.
+/* known.c - what is answered without the PFS: stats and opens of cached files, and all below --immutable.
+ *
+ * The kernel asks for a file's attributes again after each read and write through it.  They are those that
+ * were seen less than the attribute time-out ago, by a look or at the end of a flush of this node, if the
+ * home says that no node has changed the file since (fs/attr.c).
  *
  * A file whose bytes are all in the store is opened for reading without a look at the PFS if there
  * was one less than the attribute time-out ago and the home says that no node has changed it since
@@ -76,8 +80,11 @@ void known_note(struct inode *i, const struct statx *stx, const struct location 
     if (i->fixed)
         k = (struct data_known){.version = v, .looked_ms = looked_ms};
     lock_take(&i->lock);
-    if (!k.looked_ms || k.looked_ms >= i->known.looked_ms) /* not an answer that was overtaken */
+    if (!k.looked_ms || k.looked_ms >= i->known.looked_ms) { /* not an answer that was overtaken */
         i->known = k;
+        i->known_blocks = stx->stx_blocks;
+        i->known_atim = (struct timespec){stx->stx_atime.tv_sec, stx->stx_atime.tv_nsec};
+    }
     lock_drop(&i->lock);
 }
 

@@ -76,6 +76,7 @@ static bool name_gone(struct inode *dir, const char *name, const struct statx *w
     bool last = S_ISDIR(was->stx_mode) || was->stx_nlink <= 1;
     if (i) {
         bool another = inode_lost_name(i, node);
+        attr_touched(i); /* before the answer: its link count is another one */
         if (last)
             inode_gone(i);
         else if (another && S_ISREG(was->stx_mode))

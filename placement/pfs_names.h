@@ -47,9 +47,9 @@ struct pfs_node *pfs_child_as(struct pfs_node *parent, const char *name, struct 
 struct pfs_node *pfs_ref(struct pfs_node *n);
 /* A number that the caller keeps with it, 0 to begin with; cleared only if it is still that one.  Any
  * thread. */
-uint64_t pfs_user(const struct pfs_node *n);
-void pfs_user_set(struct pfs_node *n, uint64_t user);
-void pfs_user_clear(struct pfs_node *n, uint64_t user);
+uint64_t pfs_tag(const struct pfs_node *n);
+void pfs_tag_set(struct pfs_node *n, uint64_t tag);
+void pfs_tag_clear(struct pfs_node *n, uint64_t tag);
 void pfs_unref(struct pfs_node *n);
 /* It has another name now (rename done). Any thread, no PFS call. */
 void pfs_moved(struct pfs_node *n, struct pfs_node *parent, const char *name);

@@ -156,19 +156,19 @@ struct pfs_node *pfs_ref(struct pfs_node *n)
     return n;
 }
 
-uint64_t pfs_user(const struct pfs_node *n)
+uint64_t pfs_tag(const struct pfs_node *n)
 {
-    return n->user;
+    return n->tag;
 }
 
-void pfs_user_set(struct pfs_node *n, uint64_t user)
+void pfs_tag_set(struct pfs_node *n, uint64_t tag)
 {
-    n->user = user;
+    n->tag = tag;
 }
 
-void pfs_user_clear(struct pfs_node *n, uint64_t user)
+void pfs_tag_clear(struct pfs_node *n, uint64_t tag)
 {
-    atomic_compare_exchange_strong(&n->user, &user, 0);
+    atomic_compare_exchange_strong(&n->tag, &tag, 0);
 }
 
 void pfs_unref(struct pfs_node *n)

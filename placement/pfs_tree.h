@@ -21,7 +21,7 @@ struct pfs_node {
     struct fid fid;
     int fd; /* O_PATH, -1: none */
     unsigned users;
-    _Atomic uint64_t user; /* pfs_user's; no lock */
+    _Atomic uint64_t tag; /* pfs_tag's; no lock */
     struct pfs_node *hash_next;
     struct pfs_node *lru_next, *lru_prev; /* when fd >= 0, but for the root */
 };

@@ -64,6 +64,17 @@ for n in 1 2 3; do
     check_equal "after a's change $n" "$(stat -c '%s %a' "$B/stat$n")" "$expected"
 done
 
+# All that goes with a size: of a file that is opened, but not looked at, when another node has filled it.
+: >"$A/filled"
+eddy flush "$A"
+stat "$B/filled" >/dev/null
+head -c 1M /dev/urandom >"$A/filled"
+eddy flush "$A"
+sleep 0.05
+read -r size blocks <<<"$(stat -L -c '%s %b' /dev/stdin <"$B/filled")"
+check_equal "size of an open file that another node has filled" "$size" 1048576
+[ "$blocks" -ge 2048 ] || fail "... has $blocks blocks"
+
 cat >"$W/hold.py" <<'END'
 import fcntl, os, sys
 f = os.open(sys.argv[1], os.O_RDONLY)
