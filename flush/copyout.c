@@ -36,12 +36,12 @@ struct pass {
 static struct {
     struct lock lock; /* RANK_LEAF */
     pthread_cond_t ended;
-    void (*fn)(struct file *f, const struct statx *stx, uint64_t looked_ms);
+    flush_clean_fn fn;
     unsigned running;
 } on_clean = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF},
               .ended = PTHREAD_COND_INITIALIZER};
 
-void flush_on_clean(void (*fn)(struct file *f, const struct statx *stx, uint64_t looked_ms))
+void flush_on_clean(flush_clean_fn fn)
 {
     lock_take(&on_clean.lock);
     on_clean.fn = fn;
@@ -53,7 +53,7 @@ void flush_on_clean(void (*fn)(struct file *f, const struct statx *stx, uint64_t
 static void tell_clean(const struct pass *p, const struct statx *stx)
 {
     lock_take(&on_clean.lock);
-    void (*fn)(struct file *f, const struct statx *stx, uint64_t looked_ms) = on_clean.fn;
+    flush_clean_fn fn = on_clean.fn;
     on_clean.running += fn != NULL;
     lock_drop(&on_clean.lock);
     if (!fn)

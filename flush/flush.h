@@ -73,7 +73,8 @@ int flush_retry(bool (*progress)(void *arg, const struct flush_progress *p), voi
 /* Called at the end of a pass after which f is clean, before the pass gives its claim back (a writer that
  * closes may do that earlier): *stx is what the PFS has, asked not before looked_ms (boot_ms).  In a thread that may block, without a lock.
  * NULL: no more; returns when the last call has.  One at a time sets it. */
-void flush_on_clean(void (*fn)(struct file *f, const struct statx *stx, uint64_t looked_ms));
+typedef void (*flush_clean_fn)(struct file *f, const struct statx *stx, uint64_t looked_ms);
+void flush_on_clean(flush_clean_fn fn);
 
 /* ---- what a dead daemon left (conflict.c, recover.c) ---- */
 /* At start, after claim_recover and before anybody is served: a file that the PFS has differently

@@ -113,8 +113,7 @@ void say_ready(void)
     int n = snprintf(text, sizeof(text),
                      "eddyfs: %s is mounted at %s (node %s, %u node%s, passthrough %s)\n",
                      settings.pfs_dir, settings.mountpoint, settings.node, nodes,
-                     nodes == 1 ? "" : "s",
-                     settings.passthrough ? "on" : "off");
+                     nodes == 1 ? "" : "s", settings.passthrough ? "on" : "off");
     log_info("%.*s", n - 9, text + 8);
     if (ready_fd < 0) {
         fwrite(text, 1, (size_t)n, stdout);

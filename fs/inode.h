@@ -55,8 +55,8 @@ struct inode {
     struct data_known known;
     uint64_t known_blocks;
     struct timespec known_atim;
-    int backing_id;          /* passthrough > 0: the kernel's for our data file ... */
-    unsigned backing_life;   /* ... which is this one (store_pass_open) */
+    int backing_id;        /* passthrough > 0: the kernel's for our data file ... */
+    unsigned backing_life; /* ... which is this one (store_pass_open) */
     struct kept_pages {
         struct data_tag tag; /* the bytes that cached opens of this turn are to see */
         unsigned turn;

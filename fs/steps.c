@@ -101,9 +101,8 @@ static int pfs_identity(struct fid *out)
 
 static int start_session(char *err, size_t len)
 {
-    struct session_config c = {.dir = settings.session_dir,
-                               .name = settings.session,
-                               .chunk_size = settings.chunk_size};
+    struct session_config c = {
+        .dir = settings.session_dir, .name = settings.session, .chunk_size = settings.chunk_size};
     int e = pfs_identity(&c.pfs);
     if (e) {
         snprintf(err, len, "PFS directory %s: %s", settings.pfs_dir, strerror(-e));

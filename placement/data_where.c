@@ -258,8 +258,7 @@ int data_locate_known(struct data_handle *h, const struct data_known *k, bool fi
         if (!fixed)
             err = claim_where(h->f->fid, &at);
         /* another open may have found another version while we asked */
-        if (!err &&
-            ((!fixed && !data_still_known(k, &at)) || !base_is(h->f, &k->version)))
+        if (!err && ((!fixed && !data_still_known(k, &at)) || !base_is(h->f, &k->version)))
             err = -EAGAIN;
     }
     h->known = (struct data_known){.version = k->version, .view = at.view};
