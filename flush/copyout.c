@@ -33,38 +33,6 @@ struct pass {
     uint64_t looked_ms; /* before the PFS was asked what it has then */
 };
 
-static struct {
-    struct lock lock; /* RANK_LEAF */
-    pthread_cond_t ended;
-    flush_clean_fn fn;
-    unsigned running;
-} on_clean = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF},
-              .ended = PTHREAD_COND_INITIALIZER};
-
-void flush_on_clean(flush_clean_fn fn)
-{
-    lock_take(&on_clean.lock);
-    on_clean.fn = fn;
-    while (!fn && on_clean.running)
-        lock_wait(&on_clean.lock, &on_clean.ended, 0);
-    lock_drop(&on_clean.lock);
-}
-
-static void tell_clean(const struct pass *p, const struct statx *stx)
-{
-    lock_take(&on_clean.lock);
-    flush_clean_fn fn = on_clean.fn;
-    on_clean.running += fn != NULL;
-    lock_drop(&on_clean.lock);
-    if (!fn)
-        return;
-    fn(p->f, stx, p->looked_ms);
-    lock_take(&on_clean.lock);
-    if (!--on_clean.running)
-        pthread_cond_broadcast(&on_clean.ended);
-    lock_drop(&on_clean.lock);
-}
-
 static bool is_unlinked(struct file *f)
 {
     lock_take(&f->lock);
@@ -218,8 +186,8 @@ static int set_size(struct file *f, uint64_t size)
     return err;
 }
 
-/* Size, fsync, times; then the PFS has it, as *stx says.  pfs_write_end is called in any case of no error before
- * it. */
+/* Size, fsync, times; then the PFS has it, as *stx says.  pfs_write_end is called in any case of no
+ * error before it. */
 static int publish(struct pass *p, struct statx *stx)
 {
     uint64_t size;
@@ -267,7 +235,7 @@ static int run_pass(struct pass *p, bool *clean)
     *clean = store_flushed(p->f, &v, p->change, &err);
     if (*clean) {
         count(flushed_files, 1);
-        tell_clean(p, &stx);
+        pass_clean(p->f, &stx, p->looked_ms);
     }
     return err;
 }

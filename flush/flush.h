@@ -70,9 +70,10 @@ int flush_error_once(struct file *f, struct flush_seen *seen);
 /* What failed is tried again now, not when its time comes; as flush_all, of these files only. */
 int flush_retry(bool (*progress)(void *arg, const struct flush_progress *p), void *arg);
 
-/* Called at the end of a pass after which f is clean, before the pass gives its claim back (a writer that
- * closes may do that earlier): *stx is what the PFS has, asked not before looked_ms (boot_ms).  In a thread that may block, without a lock.
- * NULL: no more; returns when the last call has.  One at a time sets it. */
+/* Between flush_start and flush_stop.  Called at the end of a pass after which f is clean, before the
+ * pass gives its claim back (a writer that closes may do that earlier): *stx is what the PFS has, asked
+ * not before looked_ms (boot_ms).  In a thread that may block, without a lock.  NULL: no more; returns
+ * when the last call has. */
 typedef void (*flush_clean_fn)(struct file *f, const struct statx *stx, uint64_t looked_ms);
 void flush_on_clean(flush_clean_fn fn);
 

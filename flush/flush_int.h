@@ -54,8 +54,8 @@ struct file_list {
 };
 /* One per daemon.  Locks: flush.lock (RANK_POLICY) for all of it and for every file's flush part;
  * not held while anything of the store's, the PFS's or the claims' is called, but for file_ref.
- * flush.ended: a pass has ended, or bytes have become clean.  The flusher and waiting writers sleep
- * on the bell (lull.c). */
+ * flush.ended: a pass has ended, bytes have become clean, or who was told so is done.  The flusher and
+ * waiting writers sleep on the bell (lull.c). */
 extern struct flush_state {
     struct lock lock;
     pthread_cond_t ended;
@@ -70,6 +70,8 @@ extern struct flush_state {
     unsigned busy;                      /* passes that nobody asked for and that write now */
     unsigned ending, syncing;           /* passes that have written all; that do not wait */
     unsigned urgent_all;                /* callers of flush_all and flush_make_room */
+    flush_clean_fn on_clean;
+    unsigned telling; /* calls of it under way */
     struct marks marks;
     struct limit limit, drain;
     bool stop;
@@ -123,6 +125,7 @@ int pass_goes_on(struct pass_gate *g);
 void pass_ends(struct pass_gate *g);
 /* Some dirty bytes have become clean (room for writers). */
 void pass_progress(uint64_t bytes, bool idle);
+void pass_clean(struct file *f, const struct statx *stx, uint64_t looked_ms); /* flush_on_clean's */
 /* flush.lock held: is f written now, and how long is that so? */
 enum flush_why pass_decide(const struct file *f, uint64_t now, uint64_t *wait_ms);
 

@@ -24,6 +24,34 @@ void pass_progress(uint64_t bytes, bool idle)
     lock_drop(&flush.lock);
 }
 
+/* ---- who is told what a flush has seen ---- */
+
+void flush_on_clean(flush_clean_fn fn)
+{
+    lock_take(&flush.lock);
+    flush.on_clean = fn;
+    while (!fn && flush.telling)
+        lock_wait(&flush.lock, &flush.ended, 0);
+    lock_drop(&flush.lock);
+}
+
+void pass_clean(struct file *f, const struct statx *stx, uint64_t looked_ms)
+{
+    lock_take(&flush.lock);
+    flush_clean_fn fn = flush.on_clean;
+    flush.telling += fn != NULL;
+    lock_drop(&flush.lock);
+    if (!fn)
+        return;
+    fn(f, stx, looked_ms);
+    lock_take(&flush.lock);
+    flush.telling--;
+    pthread_cond_broadcast(&flush.ended);
+    lock_drop(&flush.lock);
+}
+
+/* ---- a pass ends ---- */
+
 /* Off the lists.  Looked at once more: what the kernel's writers change is told by nobody. */
 static void settle_clean(struct file *f)
 {

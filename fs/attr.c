@@ -277,7 +277,7 @@ void attr_opened(struct inode *i, const struct location *at, uint64_t looked_ms)
     lock_drop(&i->lock);
 }
 
-void attr_flushed(struct inode *i, struct file *f, const struct statx *stx, uint64_t looked_ms)
+static void flushed(struct inode *i, struct file *f, const struct statx *stx, uint64_t looked_ms)
 {
     struct stat st;
     struct location word;
@@ -293,6 +293,14 @@ void attr_flushed(struct inode *i, struct file *f, const struct statx *stx, uint
     lock_drop(&i->lock);
     if (newest)
         known_note(i, stx, &word, looked_ms);
+}
+
+void attr_flushed(struct file *f, const struct statx *stx, uint64_t looked_ms)
+{
+    struct inode *i = inode_known(f->fid);
+    if (i)
+        flushed(i, f, stx, looked_ms);
+    inode_put(i);
 }
 
 void attr_seen(struct inode *i, const struct statx *stx, uint64_t looked_ms)

@@ -111,9 +111,9 @@ void attr_opened(struct inode *i, const struct location *at, uint64_t looked_ms)
 /* A look at the PFS from looked_ms on (boot_ms) found *stx: what is the PFS's word alone is remembered,
  * before known_note says how old that is. */
 void attr_seen(struct inode *i, const struct statx *stx, uint64_t looked_ms);
-/* This node has flushed f, which is of inode i: the PFS has *stx.  If the claim is here yet, and that is
- * what this node alone has made it, it is remembered; the kernel asks.  Without a lock. */
-void attr_flushed(struct inode *i, struct file *f, const struct statx *stx, uint64_t looked_ms);
+/* This node has flushed f, and the PFS has *stx (flush_on_clean).  If the claim is here yet, and that is
+ * what this node alone has made it, it is remembered, and known; the kernel asks.  Without a lock. */
+void attr_flushed(struct file *f, const struct statx *stx, uint64_t looked_ms);
 /* What was last known, with our own word on the size if we hold the claim: while the PFS hangs.
  * False: nothing is known. */
 bool attr_last(struct inode *i, struct stat *st);
@@ -138,8 +138,6 @@ bool known_closes_matter(const struct inode *i);
  * known now. */
 void known_note(struct inode *i, const struct statx *stx, const struct location *at,
                 uint64_t looked_ms);
-/* At the end of a flush (flush_on_clean): it has looked, too. */
-void known_flushed(struct file *f, const struct statx *stx, uint64_t looked_ms);
 /* Opens f (of i) for reading without the PFS, and counts the open.  -EAGAIN: it must be opened as
  * usual. */
 int known_open(struct inode *i, struct file *f, struct data_handle **out);

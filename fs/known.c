@@ -88,15 +88,6 @@ void known_note(struct inode *i, const struct statx *stx, const struct location 
     lock_drop(&i->lock);
 }
 
-void known_flushed(struct file *f, const struct statx *stx, uint64_t looked_ms)
-{
-    struct inode *i = inode_known(f->fid);
-    if (!i)
-        return;
-    attr_flushed(i, f, stx, looked_ms);
-    inode_put(i);
-}
-
 /* With several users the PFS checks each one's rights: it may have more to say than mode bits and
  * POSIX ACLs, which the kernel has checked. */
 static bool may_know(const struct inode *i, const struct data_known *k)

@@ -254,7 +254,7 @@ static int start_files(char *err, size_t len)
     inode_put(root);
     request_system_start();
     notify_start();
-    flush_on_clean(known_flushed);
+    flush_on_clean(attr_flushed);
     return 0;
 }
 

@@ -70,7 +70,6 @@ eddy flush "$A"
 stat "$B/filled" >/dev/null
 head -c 1M /dev/urandom >"$A/filled"
 eddy flush "$A"
-sleep 0.05
 read -r size blocks <<<"$(stat -L -c '%s %b' /dev/stdin <"$B/filled")"
 check_equal "size of an open file that another node has filled" "$size" 1048576
 [ "$blocks" -ge 2048 ] || fail "... has $blocks blocks"
