@@ -212,6 +212,15 @@ static int publish(struct pass *p, struct statx *stx)
     return pfs_write_end(p->f, mtime_ns, stx);
 }
 
+/* Before the store knows that f is clean: the sampler may give back what is clean at any time. */
+static void tell_copied(const struct pass *p, const struct statx *stx)
+{
+    struct file_info info;
+    store_info(p->f, &info);
+    if (info.change == p->change)
+        pass_copied(p->f, stx, p->looked_ms);
+}
+
 static int run_pass(struct pass *p, bool *clean)
 {
     struct statx stx;
@@ -231,12 +240,11 @@ static int run_pass(struct pass *p, bool *clean)
         return err;
     if (!stx.stx_nlink)
         return drop_deleted(p->f, clean);
+    tell_copied(p, &stx);
     struct version v = version_of(&stx);
     *clean = store_flushed(p->f, &v, p->change, &err);
-    if (*clean) {
+    if (*clean)
         count(flushed_files, 1);
-        pass_clean(p->f, &stx, p->looked_ms);
-    }
     return err;
 }
 

@@ -70,12 +70,12 @@ int flush_error_once(struct file *f, struct flush_seen *seen);
 /* What failed is tried again now, not when its time comes; as flush_all, of these files only. */
 int flush_retry(bool (*progress)(void *arg, const struct flush_progress *p), void *arg);
 
-/* Between flush_start and flush_stop.  Called at the end of a pass after which f is clean, before the
- * pass gives its claim back (a writer that closes may do that earlier): *stx is what the PFS has, asked
- * not before looked_ms (boot_ms).  In a thread that may block, without a lock.  NULL: no more; returns
- * when the last call has. */
-typedef void (*flush_clean_fn)(struct file *f, const struct statx *stx, uint64_t looked_ms);
-void flush_on_clean(flush_clean_fn fn);
+/* Between flush_start and flush_stop.  Called when a pass has brought f to the PFS as it is, nothing having
+ * been written since it began: *stx is what the PFS has, asked not before looked_ms (boot_ms).  The claim
+ * is here yet: it goes back when the store is told, which makes f clean.  In a thread that may block,
+ * without a lock.  NULL: no more; returns when the last call has. */
+typedef void (*flush_copied_fn)(struct file *f, const struct statx *stx, uint64_t looked_ms);
+void flush_on_copied(flush_copied_fn fn);
 
 /* ---- what a dead daemon left (conflict.c, recover.c) ---- */
 /* At start, after claim_recover and before anybody is served: a file that the PFS has differently

@@ -70,7 +70,7 @@ extern struct flush_state {
     unsigned busy;                      /* passes that nobody asked for and that write now */
     unsigned ending, syncing;           /* passes that have written all; that do not wait */
     unsigned urgent_all;                /* callers of flush_all and flush_make_room */
-    flush_clean_fn on_clean;
+    flush_copied_fn on_copied;
     unsigned telling; /* calls of it under way */
     struct marks marks;
     struct limit limit, drain;
@@ -125,7 +125,8 @@ int pass_goes_on(struct pass_gate *g);
 void pass_ends(struct pass_gate *g);
 /* Some dirty bytes have become clean (room for writers). */
 void pass_progress(uint64_t bytes, bool idle);
-void pass_clean(struct file *f, const struct statx *stx, uint64_t looked_ms); /* flush_on_clean's */
+void pass_copied(struct file *f, const struct statx *stx,
+                 uint64_t looked_ms); /* flush_on_copied's */
 /* flush.lock held: is f written now, and how long is that so? */
 enum flush_why pass_decide(const struct file *f, uint64_t now, uint64_t *wait_ms);
 

@@ -26,19 +26,19 @@ void pass_progress(uint64_t bytes, bool idle)
 
 /* ---- who is told what a flush has seen ---- */
 
-void flush_on_clean(flush_clean_fn fn)
+void flush_on_copied(flush_copied_fn fn)
 {
     lock_take(&flush.lock);
-    flush.on_clean = fn;
+    flush.on_copied = fn;
     while (!fn && flush.telling)
         lock_wait(&flush.lock, &flush.ended, 0);
     lock_drop(&flush.lock);
 }
 
-void pass_clean(struct file *f, const struct statx *stx, uint64_t looked_ms)
+void pass_copied(struct file *f, const struct statx *stx, uint64_t looked_ms)
 {
     lock_take(&flush.lock);
-    flush_clean_fn fn = flush.on_clean;
+    flush_copied_fn fn = flush.on_copied;
     flush.telling += fn != NULL;
     lock_drop(&flush.lock);
     if (!fn)

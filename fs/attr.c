@@ -282,8 +282,7 @@ static void flushed(struct inode *i, struct file *f, const struct statx *stx, ui
     struct stat st;
     struct location word;
     attr_merge(&st, stx, NULL);
-    if (!claim_here_of(f, &word) || !changed_here_only(f) || (uint64_t)st.st_size != word.size ||
-        ns_of(&st.st_mtim) != word.mtime_ns)
+    if (!claim_here_of(f, &word) || !changed_here_only(f))
         return;
     notify_attr_now(i->nodeid); /* what it has may not be from what was written by it */
     lock_take(&i->lock);

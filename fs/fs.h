@@ -111,8 +111,8 @@ void attr_opened(struct inode *i, const struct location *at, uint64_t looked_ms)
 /* A look at the PFS from looked_ms on (boot_ms) found *stx: what is the PFS's word alone is remembered,
  * before known_note says how old that is. */
 void attr_seen(struct inode *i, const struct statx *stx, uint64_t looked_ms);
-/* This node has flushed f, and the PFS has *stx (flush_on_clean).  If the claim is here yet, and that is
- * what this node alone has made it, it is remembered, and known; the kernel asks.  Without a lock. */
+/* This node's pass has made the PFS have f as *stx (flush_on_copied).  If that is what this node alone has
+ * made it, it is remembered, and known; the kernel asks.  Without a lock. */
 void attr_flushed(struct file *f, const struct statx *stx, uint64_t looked_ms);
 /* What was last known, with our own word on the size if we hold the claim: while the PFS hangs.
  * False: nothing is known. */

@@ -254,13 +254,13 @@ static int start_files(char *err, size_t len)
     inode_put(root);
     request_system_start();
     notify_start();
-    flush_on_clean(attr_flushed);
+    flush_on_copied(attr_flushed);
     return 0;
 }
 
 static void stop_files(void)
 {
-    flush_on_clean(NULL);
+    flush_on_copied(NULL);
     notify_stop();
     inode_stop();
     mount_free();

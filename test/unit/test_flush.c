@@ -50,6 +50,39 @@ START_TEST(writing_gives_the_mtime)
 }
 END_TEST
 
+static struct {
+    unsigned calls, dirty;
+    uint64_t size;
+} copied;
+
+static void note_copied(struct file *f, const struct statx *stx, uint64_t looked_ms)
+{
+    ck_assert_uint_le(looked_ms, boot_ms());
+    copied.calls++;
+    copied.dirty += dirty(f);
+    copied.size = stx->stx_size;
+}
+
+/* What is clean may be given back by others at any time: who is told is told before. */
+START_TEST(what_a_flush_saw_is_told_while_the_claim_is_here)
+{
+    start(NO_LULL);
+    flush_on_copied(note_copied);
+    struct file *f = env_create("f", 0644);
+    env_write(f, "abc", 3, 0);
+    ck_assert_int_eq(flush_file(f), 0);
+    flush_on_copied(NULL);
+    ck_assert_uint_eq(copied.calls, 1);
+    ck_assert_uint_eq(copied.dirty, 1);
+    ck_assert_uint_eq(copied.size, 3);
+    ck_assert(!dirty(f));
+    env_write(f, "d", 1, 3);
+    ck_assert_int_eq(flush_file(f), 0);
+    ck_assert_uint_eq(copied.calls, 1);
+    shut(f);
+}
+END_TEST
+
 static uint64_t files_in_store(void)
 {
     struct store_usage u;
@@ -266,6 +299,7 @@ int main(void)
     tcase_set_timeout(t, 100);
     tcase_add_test(t, a_dirty_file_is_flushed_in_the_lull);
     tcase_add_test(t, writing_gives_the_mtime);
+    tcase_add_test(t, what_a_flush_saw_is_told_while_the_claim_is_here);
     tcase_add_test(t, a_removed_file_does_not_wait_for_a_lull);
     tcase_add_test(t, activity_holds_the_flush);
     tcase_add_test(t, metadata_is_no_activity);
