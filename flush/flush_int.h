@@ -54,8 +54,8 @@ struct file_list {
 };
 /* One per daemon.  Locks: flush.lock (RANK_POLICY) for all of it and for every file's flush part;
  * not held while anything of the store's, the PFS's or the claims' is called, but for file_ref.
- * flush.ended: a pass has ended, bytes have become clean, or who was told so is done.  The flusher and
- * waiting writers sleep on the bell (lull.c). */
+ * flush.ended: a pass has ended, bytes have become clean, or a call of on_copied has returned.  The
+ * flusher and waiting writers sleep on the bell (lull.c). */
 extern struct flush_state {
     struct lock lock;
     pthread_cond_t ended;
