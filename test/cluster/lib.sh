@@ -394,9 +394,20 @@ fault_waits() {
     tell_faultfs "$1" list | grep -q "^$2 .* waiting=[1-9]"
 }
 
+# pause PID: SIGSTOP, and until none of its threads runs any more: kill alone comes back before that,
+# and what is asked of the process just then is answered. A thread that waits in the kernel (D) stops
+# before it is back. kill -CONT lets it go on.
+pause() {
+    kill -STOP "$1"
+    wait_for 10 is_paused "$1" || fail "process $1 does not stop"
+}
+is_paused() {
+    ! grep -qs $'^State:\t[^TD]' /proc/"$1"/task/*/status
+}
+
 # A PFS that hangs, and that goes on.
 stop_faultfs() {
-    kill -STOP "${FAULTFS_PID[$1]}"
+    pause "${FAULTFS_PID[$1]}"
 }
 
 continue_faultfs() {

@@ -53,7 +53,7 @@ gone() {
 crash() {
     local name
     for name in "$@"; do # none sees that another one of them is gone
-        kill -STOP "${P_PID[$name]}"
+        pause "${P_PID[$name]}"
     done
     for name in "$@"; do
         kill -KILL "${P_PID[$name]}"

@@ -14,7 +14,7 @@ for i in $(seq 1 40); do
 done
 : >"$W/mnt-a/empty"
 [ ! -s "$PFS/f40" ] || fail "flushed too early for this test to show anything"
-kill -STOP "${NODE_PID[a]}"
+pause "${NODE_PID[a]}"
 code=0
 eddyfs -f --node b --listen 127.0.0.1 --cache-dir "$W/cache-b" "$W/pfs-a" "$W/mnt-a" 2>"$W/b.out" || code=$?
 kill -CONT "${NODE_PID[a]}"

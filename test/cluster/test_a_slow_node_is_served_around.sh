@@ -59,7 +59,7 @@ done
 [ -n "$second" ] || skip "c is the home of all files"
 [ -n "$stopped" ] || skip "c is the home of no file"
 exec 7<"$W/mnt-a/$second" 8<"$W/mnt-a/$stopped"
-kill -STOP "${NODE_PID[c]}"
+pause "${NODE_PID[c]}"
 start=$SECONDS
 cmp - "$PFS/$second" <&7 || fail "wrong bytes"
 cmp - "$PFS/$stopped" <&8 || fail "wrong bytes of a file whose home stands still"

@@ -34,7 +34,7 @@ for name in $NAMES; do echo "d/$name: only on node a (session test)"; done | sor
 names_all() { [ "$(checked)" = 3 ] && cmp -s "$W/expected.txt" "$W/check.txt"; }
 wait_for 15 names_all || fail "eddy check names $(cat "$W/check.txt")"
 
-for n in a b c; do kill -STOP "${NODE_PID[$n]}"; done # none sees that another one is gone
+for n in a b c; do pause "${NODE_PID[$n]}"; done # none sees that another one is gone
 for n in a b c; do kill_node "$n"; done
 names_all || fail "when all are dead eddy check names $(cat "$W/check.txt")"
 [ "$(checked)" = 3 ] || fail "eddy check ended with $(checked)"

@@ -7,7 +7,7 @@ requires fuse
 
 start_node a "$PFS" --no-supervise
 echo data >"$W/mnt-a/file"
-kill -STOP "${NODE_PID[a]}"
+pause "${NODE_PID[a]}"
 eddy flush "$W/mnt-a" >"$W/flush" 2>&1 &
 flush=$!
 record_process "$W" "$flush"

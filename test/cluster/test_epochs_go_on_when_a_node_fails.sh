@@ -151,7 +151,7 @@ at_most "the epoch after the return" "$READ" $((WARM + SLACK))
 
 # (c) Stopped for 5 s: served around, and not taken out if nobody had to.
 begin_epoch mnt n1 n2 n3
-kill -STOP "${NODE_PID[n4]}"
+pause "${NODE_PID[n4]}"
 sleep 5 # how long it hangs is what is shown
 go_on n4
 end_epoch "n4 hangs for 5 s" n1 n2 n3
@@ -179,7 +179,7 @@ if [ -n "$ALL" ]; then
 
     # (c) Stopped for longer than it takes to be taken out.
     begin_epoch mnt n1 n2 n3
-    kill -STOP "${NODE_PID[n4]}"
+    pause "${NODE_PID[n4]}"
     end_epoch "n4 hangs" n1 n2 n3
     READ=0
     row "n4 hangs meanwhile"

@@ -66,7 +66,7 @@ for dir in fixed/sub other; do
     in_background reader "$M/$dir/file"
     READER=$!
     wait_for 60 [ -e "$W/opened" ] || fail "$dir/file can not be read"
-    kill -STOP "${NODE_PID[a]}"
+    pause "${NODE_PID[a]}"
     touch "$W/stopped"
     if [ $dir = other ]; then
         ! wait_for 1 [ -e "$W/closed" ] || fail "the close of $dir/file was not told to the daemon"

@@ -19,7 +19,7 @@ members_seen() { [ "$(status_of b '.members | length')" = "$1" ]; }
 check_equal "what b reads" "$(cat "$W/mnt-b/e/kept")" "new e/kept"
 
 # a stands still, and comes back while its file is being forgotten
-kill -STOP "${NODE_PID[a]}"
+pause "${NODE_PID[a]}"
 wait_for 60 members_seen 1 || fail "no view without a is made"
 eddy forget "$W/mnt-b/e/kept" >"$W/forget.out" 2>&1 &
 forget=$!

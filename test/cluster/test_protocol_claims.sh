@@ -98,7 +98,7 @@ expect HERE a open-writer "$given_back"
 expect OK a close-writer "$given_back"
 becomes 10 PFS c where "$given_back"
 view=$(ask a view)
-kill -STOP "${P_PID[b]}"
+pause "${P_PID[b]}"
 start=$SECONDS
 expect 'NODE a *' c where "$still" # by the next one itself
 expect PFS c where "$free"

@@ -99,7 +99,7 @@ mine=$(NOT="$g $h" file_at a c a)
 becomes 20 HERE c open-writer "$mine"
 expect OK c lock "$h" fcntl w 0 9 1
 becomes 20 '* settled 1' a view
-kill -STOP "${P_PID[c]}"
+pause "${P_PID[c]}"
 wait_for_view a,b c a b
 expect 'LOST c' a where "$mine"
 becomes 20 HERE a open-writer "$h" # c was its home

@@ -118,7 +118,7 @@ fault() {
             ;;
         3)
             counted "is paused" "$n"
-            kill -STOP "${NODE_PID[n$n]}"
+            pause "${NODE_PID[n$n]}"
             # nsenter stops itself when its child is stopped
             UNDO+=("kill -CONT ${NODE_PID[n$n]} ${JOB[node-n$n]}")
             ;;
