@@ -177,16 +177,11 @@ static void stop_peers(void)
     home_stop();
 }
 
-static bool log_is_elsewhere(void)
-{
-    return !settings.foreground || settings.log_file;
-}
-
 static void say_waits(const char *why, unsigned seconds)
 {
     static const char text[] = "waits to join the session, for at most %u s (--wait-timeout): %s";
     log_warn(text, seconds, why);
-    if (!log_is_elsewhere())
+    if (!log_is_file())
         return;
     fputs("eddyfs: ", stderr);
     fprintf(stderr, text, seconds, why);
@@ -337,7 +332,7 @@ int steps_start(const struct options *with, const char *last)
         int e = s->start(err, sizeof(err));
         if (e) {
             log_error("%s", err[0] ? err : strerror(-e));
-            if (log_is_elsewhere())
+            if (log_is_file())
                 fprintf(stderr, "eddyfs: %s\n", err[0] ? err : strerror(-e));
             return e;
         }

@@ -103,6 +103,15 @@ uint64_t space_meant(void)
     return bytes;
 }
 
+static void warn_of_no_room(void)
+{
+    uint64_t slabs = state_slab_bytes();
+    if (!atomic_load(&space.room))
+        log_warn("the cache directory's records alone take %llu MiB of the cache's %llu MiB: no data is "
+                 "kept there; give more with --cache-size, or another directory with --cache-dir",
+                 (unsigned long long)(slabs >> 20), (unsigned long long)(space.limit >> 20));
+}
+
 void space_start(const struct space_config *c)
 {
     static bool made;
@@ -120,6 +129,7 @@ void space_start(const struct space_config *c)
     lock_take(&space.lock);
     ask_disk();
     set_limit();
+    warn_of_no_room();
     lock_drop(&space.lock);
 }
 

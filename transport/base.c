@@ -115,6 +115,11 @@ int log_open(const char *path, enum log_level level, const char *node)
     return err;
 }
 
+bool log_is_file(void)
+{
+    return atomic_load(&out.fd) != STDERR_FILENO;
+}
+
 static size_t append(char *line, size_t at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 static size_t append(char *line, size_t at, const char *fmt, ...)

@@ -49,6 +49,7 @@ int log_level_parse(const char *name, enum log_level *out); /* -EINVAL */
 /* From now on until a file is opened, lines go to standard error and, once it is open, to the file,
  * too: for what is said before it is known where the file is.  false: no file will be opened. */
 void log_keep(bool keep);
+bool log_is_file(void); /* not standard error, or not yet */
 void log_write(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define log_error(...) log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warn(...)  log_write(LOG_LEVEL_WARN, __VA_ARGS__)

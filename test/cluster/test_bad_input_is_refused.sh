@@ -55,7 +55,12 @@ refused 1 "in use|another|lock" --cache-dir "$W/cache-a" "$PFS" "$W/mnt"
 code=0
 timeout 30 "$EDDY_BUILD/eddyfs" -f --listen 127.0.0.1 --session test --node b --chunk-size 2M "${C[@]}" "$PFS" "$W/mnt" >"$W/said" 2>&1 || code=$?
 check_equal "code with another chunk size" "$code" 1
+check_equal "times that another chunk size is said" "$(grep -c "give --chunk-size" "$W/said")" 1
 grep -qi "chunk" "$W/said" || fail "another chunk size: $(cat "$W/said")"
+code=0
+timeout 30 "$EDDY_BUILD/eddyfs" --listen 127.0.0.1 --node e --cache-dir "$W/cache-a" "$PFS" "$W/mnt" >"$W/said" 2>&1 || code=$?
+check_equal "code with a cache in use, in the background" "$code" 1
+check_equal "lines said of a cache in use, in the background" "$(wc -l <"$W/said")" 1
 code=0
 timeout 80 "$EDDY_BUILD/eddyfs" -f --listen 127.0.0.1 --session test --node a --wait-timeout 5 --cache-dir "$W/cache3" "$PFS" "$W/mnt" >"$W/said" 2>&1 || code=$?
 check_equal "code with a name that is taken" "$code" 1
@@ -77,4 +82,10 @@ for i in $(seq 1 1000); do
 done
 echo alive >"$W/mnt-a/alive"
 check_equal "after the garbage" "$(cat "$W/mnt-a/alive")" alive
+stop_node a
+
+# records of a larger cache
+start_node a "$PFS" --cache-size 1M
+grep -q "records alone take .* --cache-size" "$W/a.log" || fail "no word on a cache that its records fill"
+cat "$W/mnt-a/alive" >/dev/null || fail "a cache without room does not serve"
 stop_node a
