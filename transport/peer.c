@@ -212,7 +212,7 @@ static void on_tick(void *arg)
 {
     (void)arg;
     uint64_t now = boot_ms();
-    if (TAILQ_EMPTY(&net.all) && !incoming_waits() && !ucx_transfers()) {
+    if (!ucx_tick() && TAILQ_EMPTY(&net.all) && !incoming_waits() && !ucx_transfers()) {
         loop_timer_stop(net.tick);
         net.ticking = false;
         return;

@@ -6,7 +6,7 @@
  *   peer_conn.c   peers: addresses, hello, up and down, messages that wait for a connection
  *   peer_ucx.c    the worker in the loop, endpoints, active messages; the only one that includes UCX
  *   peer_env.c    UCX's settings before exec
- *   peer_epoll.c  the epoll_wait that UCX calls
+ *   peer_calls.c  epoll_wait, send, sendmsg as UCX is to have them
  *   buffers.c     bounded memory
  */
 #ifndef EDDY_TRANSPORT_PEER_INT_H
@@ -128,6 +128,7 @@ void ucx_close_handles(void (*done)(void));
 const void *ucx_address(size_t *len);
 struct endpoint *ucx_connect(struct peer *p, const void *worker_addr); /* NULL: logged */
 void ucx_disconnect(struct endpoint *e); /* forced; sends and receives end with an error, later */
+bool ucx_tick(void); /* now and then while it says so: endpoints are still being closed */
 void ucx_send(struct endpoint *e, struct send *s); /* s is freed when it was sent or cannot be */
 /* One with a send or a receive that began before this time and has not ended, of which nothing has
  * moved since; or NULL. */
@@ -165,10 +166,11 @@ void incoming_drop(uint64_t from); /* those of this node */
 /* UCX's settings that must be equal on all nodes, as text; cut at len. */
 void peer_settings(char *out, size_t len);
 
-/* ---- peer_epoll.c ---- */
+/* ---- peer_calls.c ---- */
 
-/* While it is on, this thread's epoll_wait says of a socket only one thing at a time. */
-void epoll_one_thing(bool on);
+/* While it is on, this thread's epoll_wait says of a socket only one thing at a time, and its sends to a
+ * connection that has ended succeed. */
+void calls_are_ucx(bool on);
 
 /* ---- buffers.c ---- */
 

@@ -14,9 +14,11 @@
  *
  * The life of an endpoint: ucx_connect, then on an error UCX calls on_ep_error (in the middle of
  * anything), we only note it; after progress the peer goes down, which calls ucx_disconnect; the
- * forced close itself is also done after progress, never inside one of UCX's callbacks.  Its struct
- * lives until the last send and receive has had its own callback: until then UCX may touch their
- * buffers.
+ * forced close itself is also done after progress, never inside one of UCX's callbacks, and not before
+ * the endpoint has settled: a flush, begun with its first message or else when it is to be closed, has
+ * ended.  Until then what UCX itself has to say on it may wait for its connection, and UCX aborts when
+ * that is closed by force (docs/transport.md).  Its struct lives until the last send and receive has
+ * had its own callback: until then UCX may touch their buffers.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,13 +36,16 @@
 #define LINGER_NS    20000 /* not more than a wake-up costs */
 #define IN_VAIN_MAX  5     /* every 32nd linger is tried, whatever came of the last ones */
 #define STOP_WAIT_MS 5000  /* for callbacks of closed endpoints */
+#define SETTLE_MS    1000  /* who is to be closed waits for so long: the other side may be silent */
 
 struct endpoint {
     ucp_ep_h ep;
     struct peer *peer; /* NULL: disconnected */
     bool failed;
     bool introduced; /* something was sent: see ucx_send */
-    unsigned ops;    /* sends and receives without a callback yet */
+    enum { FRESH, SETTLING, SETTLED } state;
+    uint64_t left_ms; /* boot_ms of ucx_disconnect */
+    unsigned ops;     /* sends, receives and flushes without a callback yet */
     struct send_list sends;
     TAILQ_HEAD(, receive) receives;
     TAILQ_ENTRY(endpoint) link; /* in live or in leaving */
@@ -62,7 +67,7 @@ static struct {
     struct endpoint_list live;    /* connected */
     struct endpoint_list leaving; /* to be closed, or closed and waiting for their callbacks */
     bool failures, leavers;       /* there is something to do after progress */
-    unsigned sending, receiving;
+    unsigned sending, receiving, settling;
 } ucx;
 
 static int errno_of(ucs_status_t s)
@@ -122,12 +127,46 @@ struct endpoint *ucx_connect(struct peer *p, const void *worker_addr)
     return e;
 }
 
+static void on_settled(void *request, ucs_status_t status, void *user_data)
+{
+    struct endpoint *e = user_data;
+    (void)status; /* a failure is the endpoint's */
+    ucp_request_free(request);
+    e->state = SETTLED;
+    e->ops--;
+    ucx.settling--;
+    ucx.leavers |= !e->peer;
+    endpoint_free_if_done(e);
+}
+
+static void settle(struct endpoint *e)
+{
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
+        .cb.send = on_settled,
+        .user_data = e,
+    };
+    ucs_status_ptr_t r = ucp_ep_flush_nbx(e->ep, &param);
+    e->state = UCS_PTR_IS_PTR(r) ? SETTLING : SETTLED;
+    e->ops += e->state == SETTLING;
+    ucx.settling += e->state == SETTLING;
+}
+
 void ucx_disconnect(struct endpoint *e)
 {
     e->peer = NULL;
+    e->left_ms = boot_ms();
     TAILQ_REMOVE(&ucx.live, e, link);
     TAILQ_INSERT_TAIL(&ucx.leaving, e, link);
     ucx.leavers = true;
+}
+
+/* May it be closed by force now? */
+static bool has_settled(struct endpoint *e)
+{
+    if (e->state == FRESH && !e->failed)
+        settle(e);
+    return e->failed || e->state == SETTLED || boot_ms() >= e->left_ms + SETTLE_MS;
 }
 
 static void close_leavers(void)
@@ -140,6 +179,10 @@ static void close_leavers(void)
         next = TAILQ_NEXT(e, link);
         if (!e->ep)
             continue;
+        if (!has_settled(e)) {
+            tick_arm();
+            continue;
+        }
         ucs_status_ptr_t r = ucp_ep_close_nbx(e->ep, &force);
         if (UCS_PTR_IS_PTR(r))
             ucp_request_free(
@@ -239,16 +282,25 @@ void ucx_send(struct endpoint *e, struct send *s)
     if (UCS_PTR_IS_ERR(r)) {
         on_ep_error(e, e->ep, UCS_PTR_STATUS(r));
         send_done(s, false);
-    } else if (!r) {
-        send_done(s, false);
-    } else {
-        tick_arm();
+        return;
     }
+    if (!r)
+        send_done(s, false);
+    else
+        tick_arm();
+    if (e->state == FRESH)
+        settle(e);
 }
 
 unsigned ucx_transfers(void)
 {
     return ucx.sending + ucx.receiving;
+}
+
+bool ucx_tick(void)
+{
+    ucx.leavers |= ucx.settling > 0; /* one may have waited long enough */
+    return ucx.settling > 0;
 }
 
 /* ---- receiving ---- */
@@ -363,12 +415,12 @@ static void on_idle(uv_idle_t *h)
     (void)h; /* that it is active keeps the loop from blocking; on_prepare does the work */
 }
 
-/* The only place where UCX's transports run: what they are told of a socket: peer_epoll.c. */
+/* The only place where UCX's transports run; what they are told of a socket: peer_calls.c. */
 static unsigned progress_once(void)
 {
-    epoll_one_thing(true);
+    calls_are_ucx(true);
     unsigned n = ucp_worker_progress(ucx.worker);
-    epoll_one_thing(false);
+    calls_are_ucx(false);
     return n;
 }
 
@@ -533,8 +585,10 @@ void ucx_stop(void)
     if (!ucx.worker)
         return;
     close_leavers();
-    while ((ucx.sending || ucx.receiving) && boot_ms() < end)
+    while ((ucx.sending || ucx.receiving || ucx.settling) && boot_ms() < end) {
         progress_once();
+        close_leavers();
+    }
     while (progress_once() && boot_ms() < end)
         ;
     if (ucx.sending || ucx.receiving)

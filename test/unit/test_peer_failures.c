@@ -157,6 +157,62 @@ static void on_down(uint64_t id, uint64_t incarnation, int err)
     lock_drop(&downs.lock);
 }
 
+#define SHORT_LIVES 100
+#define LETTING_GO  400
+#define MOMENT_US   3000 /* somewhere in it the connection comes about */
+
+static void ask_and_wait_a_moment(struct ask *a, struct gate *g, int i)
+{
+    static unsigned seed;
+    if (!seed)
+        seed = (unsigned)getpid();
+    ask_read(a, g, OTHER, i % 2 ? WHAT_ASK_BACK : WHAT_BYTES, (uint64_t)i, 100, false, LONG_MS);
+    usleep((useconds_t)(rand_r(&seed) % MOMENT_US));
+}
+
+/* UCX has things of its own to say on a new connection.  What still waits when the other side dies, or when
+ * this one gives it up, must not be the end of who lives. */
+START_TEST(a_node_that_dies_while_it_connects_takes_nobody_along)
+{
+    struct ask a[SHORT_LIVES];
+    struct gate g;
+    gate_init(&g);
+    for (int i = 0; i < SHORT_LIVES; i++) {
+        struct node n = node_start(OTHER, (uint64_t)i + 1);
+        ask_and_wait_a_moment(&a[i], &g, i);
+        node_kill(&n);
+    }
+    peer_forget(OTHER);
+    gate_wait(&g, SHORT_LIVES);
+    for (int i = 0; i < SHORT_LIVES; i++)
+        ask_free(&a[i]);
+    struct node n = node_start(OTHER + 1, 1);
+    must_read(OTHER + 1, MIB, true);
+    node_finish(&n);
+}
+END_TEST
+
+START_TEST(who_lets_go_while_it_connects_hurts_nobody)
+{
+    struct ask a[LETTING_GO];
+    struct gate g;
+    struct node n = node_start(OTHER, 1);
+    gate_init(&g);
+    for (int i = 0; i < LETTING_GO; i++) {
+        peer_know(&n.member);
+        ask_and_wait_a_moment(&a[i], &g, i);
+        peer_forget(OTHER);
+    }
+    gate_wait(&g, LETTING_GO);
+    for (int i = 0; i < LETTING_GO; i++)
+        ask_free(&a[i]);
+    peer_know(&n.member);
+    wait_for(OTHER);
+    must_read(OTHER, MIB, true);
+    node_finish(&n);
+}
+END_TEST
+
 START_TEST(an_idle_nodes_death_is_told_at_once)
 {
     struct node n = node_start(OTHER, 1);
@@ -436,6 +492,8 @@ static Suite *suite(void)
     ADD(hellos_that_only_this_side_saw_succeed_are_made_up_for);
     ADD(a_busy_node_is_killed_and_the_survivor_lives);
     ADD(an_asker_is_killed);
+    ADD(a_node_that_dies_while_it_connects_takes_nobody_along);
+    ADD(who_lets_go_while_it_connects_hurts_nobody);
     ADD(an_idle_nodes_death_is_told_at_once);
     ADD(a_request_that_was_never_sent_is_told_so);
     ADD(a_newer_incarnation_replaces_an_older_one);

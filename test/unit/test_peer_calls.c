@@ -1,4 +1,4 @@
-/* test_peer_epoll.c - what UCX's calls of epoll_wait are told of a socket. */
+/* test_peer_calls.c - what UCX's calls of epoll_wait, send and sendmsg are told of a socket. */
 #include <check.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,7 +30,7 @@ static void begin(void)
 
 static void end(void)
 {
-    epoll_one_thing(false);
+    calls_are_ucx(false);
     close(set);
     for (unsigned i = 0; i < SOCKETS; i++) {
         close(ends[i][0]);
@@ -51,7 +51,7 @@ END_TEST
 START_TEST(each_socket_is_told_the_one_and_the_other)
 {
     unsigned in[SOCKETS] = {0}, out[SOCKETS] = {0};
-    epoll_one_thing(true);
+    calls_are_ucx(true);
     for (unsigned i = 0; i < ASKED; i++) {
         struct epoll_event e;
         ck_assert_int_eq(epoll_wait(set, &e, 1, 0), 1);
@@ -71,7 +71,7 @@ START_TEST(what_is_one_thing_is_told_as_it_is)
     char c;
     struct epoll_event e;
     ck_assert_int_eq(epoll_ctl(set, EPOLL_CTL_DEL, ends[1][0], NULL), 0);
-    epoll_one_thing(true);
+    calls_are_ucx(true);
     ck_assert_int_eq(recv(ends[0][0], &c, 1, 0), 1);
     for (unsigned i = 0; i < 100; i++) {
         ck_assert_int_eq(epoll_wait(set, &e, 1, 0), 1);
@@ -85,24 +85,72 @@ START_TEST(what_is_one_thing_is_told_as_it_is)
 }
 END_TEST
 
+static ssize_t send_message(int fd)
+{
+    struct iovec part[] = {{.iov_base = "ab", .iov_len = 2}, {.iov_base = "cde", .iov_len = 3}};
+    struct msghdr m = {.msg_iov = part, .msg_iovlen = 2};
+    return sendmsg(fd, &m, MSG_NOSIGNAL);
+}
+
+START_TEST(a_send_to_a_connection_that_has_ended_is_an_error_to_others)
+{
+    shutdown(ends[0][0], SHUT_RDWR);
+    ck_assert_int_eq(send(ends[0][1], "x", 1, MSG_NOSIGNAL), -1);
+    ck_assert_int_eq(errno, EPIPE);
+    ck_assert_int_eq(send_message(ends[0][1]), -1);
+    ck_assert_int_eq(errno, EPIPE);
+}
+END_TEST
+
+START_TEST(ucx_finds_the_end_of_a_connection_by_reading)
+{
+    char c;
+    shutdown(ends[0][0], SHUT_RDWR);
+    calls_are_ucx(true);
+    ck_assert_int_eq(send(ends[0][1], "xyz", 3, MSG_NOSIGNAL), 3);
+    ck_assert_int_eq(send_message(ends[0][1]), 5);
+    ck_assert_int_eq(recv(ends[0][1], &c, 1, 0), 0);
+}
+END_TEST
+
+START_TEST(other_errors_of_a_send_are_told)
+{
+    static char much[1 << 16];
+    ssize_t n;
+    calls_are_ucx(true);
+    ck_assert_int_eq(send_message(ends[0][1]), 5);
+    while ((n = send(ends[0][1], much, sizeof(much), MSG_DONTWAIT)) > 0)
+        ;
+    ck_assert_int_eq(errno, EAGAIN);
+    ck_assert_int_eq(send(set, "x", 1, 0), -1);
+    ck_assert_int_eq(errno, ENOTSOCK);
+}
+END_TEST
+
 /* The libraries find ours before the C library's: else nothing here would be of use. */
 START_TEST(ucx_calls_ours)
 {
+    static const char *const calls[] = {"epoll_wait", "send", "sendmsg"};
     Dl_info ours, found;
-    void *f = dlsym(RTLD_DEFAULT, "epoll_wait");
-    ck_assert(f != NULL);
-    ck_assert(dladdr(f, &found) && dladdr((void *)begin, &ours));
-    ck_assert_msg(found.dli_fbase == ours.dli_fbase, "epoll_wait of %s", found.dli_fname);
+    ck_assert(dladdr((void *)begin, &ours));
+    for (unsigned i = 0; i < ARRAY_LEN(calls); i++) {
+        void *f = dlsym(RTLD_DEFAULT, calls[i]);
+        ck_assert(f && dladdr(f, &found));
+        ck_assert_msg(found.dli_fbase == ours.dli_fbase, "%s of %s", calls[i], found.dli_fname);
+    }
 }
 END_TEST
 
 int main(void)
 {
-    TCase *t = tcase_create("peer_epoll");
+    TCase *t = tcase_create("peer_calls");
     tcase_add_checked_fixture(t, begin, end);
     tcase_add_test(t, others_are_told_both_at_once);
     tcase_add_test(t, each_socket_is_told_the_one_and_the_other);
     tcase_add_test(t, what_is_one_thing_is_told_as_it_is);
+    tcase_add_test(t, a_send_to_a_connection_that_has_ended_is_an_error_to_others);
+    tcase_add_test(t, ucx_finds_the_end_of_a_connection_by_reading);
+    tcase_add_test(t, other_errors_of_a_send_are_told);
     tcase_add_test(t, ucx_calls_ours);
-    return run_case("peer_epoll", t);
+    return run_case("peer_calls", t);
 }
