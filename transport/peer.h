@@ -7,10 +7,10 @@
  * hand the work over.
  *
  * Facts that decided this (UCX 1.13.1, measured; docs/transport.md): no ucp_listener; active
- * messages only; never ucp_ep_flush; eager up to 64 KiB, rendezvous above, asked for explicitly;
- * the AM header is kept until its send completes; ucp_request_cancel does nothing for AM, so the
- * only time-out is a forced ep close and buffers stay until each request's own callback fired; ep
- * pointers are reused.
+ * messages only; no ucp_ep_flush but the one by which a new endpoint settles; eager up to 64 KiB,
+ * rendezvous above, asked for explicitly; the AM header is kept until its send completes;
+ * ucp_request_cancel does nothing for AM, so the only time-out is a forced ep close and buffers stay
+ * until each request's own callback fired; ep pointers are reused.
  */
 #ifndef EDDY_TRANSPORT_PEER_H
 #define EDDY_TRANSPORT_PEER_H

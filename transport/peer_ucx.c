@@ -36,7 +36,7 @@
 #define LINGER_NS    20000 /* not more than a wake-up costs */
 #define IN_VAIN_MAX  5     /* every 32nd linger is tried, whatever came of the last ones */
 #define STOP_WAIT_MS 5000  /* for callbacks of closed endpoints */
-#define SETTLE_MS    1000  /* who is to be closed waits for so long: the other side may be silent */
+#define SETTLE_MS    3000  /* at the longest: the other side may be silent */
 
 struct endpoint {
     ucp_ep_h ep;
