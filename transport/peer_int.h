@@ -127,7 +127,8 @@ void ucx_stop(void); /* all endpoints were disconnected */
 void ucx_close_handles(void (*done)(void));
 const void *ucx_address(size_t *len);
 struct endpoint *ucx_connect(struct peer *p, const void *worker_addr); /* NULL: logged */
-/* forced; sends and receives end with an error, later; on an endpoint that has not settled they may yet succeed */
+/* Forced; sends and receives end with an error, later.  On an endpoint that has not settled they may
+ * yet succeed. */
 void ucx_disconnect(struct endpoint *e);
 bool ucx_tick(void); /* now and then while it says so: endpoints are still being closed */
 void ucx_send(struct endpoint *e, struct send *s); /* s is freed when it was sent or cannot be */

@@ -17,8 +17,8 @@
  * forced close itself is also done after progress, never inside one of UCX's callbacks, and not before
  * the endpoint has settled: a flush, begun with its first message or else when it is to be closed, has
  * ended.  Until then what UCX itself has to say on it may wait for its connection, and UCX aborts when
- * that is closed by force (docs/transport.md).  Its struct lives until the last send and receive has
- * had its own callback: until then UCX may touch their buffers.
+ * that is closed by force (docs/transport.md).  Its struct lives until the last send, receive and
+ * flush has had its own callback: until then UCX may touch their buffers.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -42,10 +42,9 @@ struct endpoint {
     ucp_ep_h ep;
     struct peer *peer; /* NULL: disconnected */
     bool failed;
-    bool introduced; /* something was sent: see ucx_send */
-    enum { FRESH, SETTLING, SETTLED } state;
-    uint64_t left_ms; /* boot_ms of ucx_disconnect */
-    unsigned ops;     /* sends, receives and flushes without a callback yet */
+    enum { FRESH, SETTLING, SETTLED } state; /* FRESH: nothing was sent */
+    uint64_t left_ms;                        /* boot_ms of ucx_disconnect */
+    unsigned ops; /* sends, receives and flushes without a callback yet */
     struct send_list sends;
     TAILQ_HEAD(, receive) receives;
     TAILQ_ENTRY(endpoint) link; /* in live or in leaving */
@@ -147,9 +146,13 @@ static void settle(struct endpoint *e)
         .user_data = e,
     };
     ucs_status_ptr_t r = ucp_ep_flush_nbx(e->ep, &param);
-    e->state = UCS_PTR_IS_PTR(r) ? SETTLING : SETTLED;
-    e->ops += e->state == SETTLING;
-    ucx.settling += e->state == SETTLING;
+    if (!UCS_PTR_IS_PTR(r)) { /* done, or the endpoint has failed */
+        e->state = SETTLED;
+        return;
+    }
+    e->state = SETTLING;
+    e->ops++;
+    ucx.settling++;
 }
 
 void ucx_disconnect(struct endpoint *e)
@@ -268,9 +271,8 @@ void ucx_send(struct endpoint *e, struct send *s)
         .user_data = s,
         .memory_type = UCS_MEMORY_TYPE_HOST,
     };
-    if (!e->introduced)
+    if (e->state == FRESH)
         param.flags |= UCP_AM_SEND_FLAG_REPLY;
-    e->introduced = true;
     s->ep = e;
     s->since_ms = boot_ms();
     TAILQ_INSERT_TAIL(&e->sends, s, link);
