@@ -18,9 +18,9 @@
 
 #include <stdlib.h>
 
-static _Atomic unsigned shown_records, shown_locks, shown_lost;
-
 /* ---- time ---- */
+
+static uint64_t working_ms, sweep_ms; /* boot_ms of when they are due; network thread */
 
 static void say_working(struct record *r, void *arg)
 {
@@ -37,38 +37,46 @@ static bool forgettable(const struct record *r, void *arg)
            !(home.view && collect_blind(home.view, r->fid));
 }
 
-static void show(struct record *r, void *arg)
-{
-    unsigned *n = arg; /* locks, lost */
-
-    for (const struct held_lock *l = r->locks; l; l = l->next)
-        n[0]++;
-    n[1] += r->claimant && home.view && !view_member(home.view, r->claimant);
-}
-
+/* Ticks also come for what is tried again, ten times a second. */
 static void tick(void)
 {
     uint64_t t = boot_ms();
-    unsigned n[2] = {0, 0};
 
     lock_take(&home_lock);
-    if (home.waiting)
+    if (home.waiting && t >= working_ms) {
         record_each(say_working, NULL);
-    record_sweep(forgettable, &t);
-    record_each(show, n);
-    shown_records = record_count();
-    shown_locks = n[0];
-    shown_lost = n[1];
+        working_ms = t + T_PING;
+    }
+    if (t >= sweep_ms)
+        sweep_ms = t + (record_sweep_some(forgettable, &t) ? SWEEP_MS : SWEEP_STEP_MS);
     if (home.waiting)
-        home_arm(T_PING);
-    else if (record_count())
-        home_arm(SWEEP_MS);
+        home_arm(working_ms - t);
+    if (record_count())
+        home_arm(sweep_ms - t);
     lock_drop(&home_lock);
+}
+
+static void show(struct record *r, void *arg)
+{
+    struct home_status *s = arg;
+
+    for (const struct held_lock *l = r->locks; l; l = l->next)
+        s->locks++;
+    s->lost += r->claimant && home.view && !view_member(home.view, r->claimant);
 }
 
 void home_status(struct home_status *out)
 {
-    *out = (struct home_status){shown_records, shown_locks, shown_lost};
+    unsigned at = 0;
+    bool more = true;
+
+    *out = (struct home_status){0};
+    while (more) {
+        lock_take(&home_lock);
+        more = record_some(&at, show, out);
+        out->records = record_count();
+        lock_drop(&home_lock);
+    }
 }
 
 /* ---- views ---- */

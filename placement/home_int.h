@@ -22,6 +22,7 @@
 #include "transport/lock.h"
 
 #define SWEEP_MS       10000 /* from one look for records that are needed no more to the next */
+#define SWEEP_STEP_MS  100   /* ... and between its parts */
 #define HOME_FORGET_MS 60000 /* an empty record is kept so long, for messages that are late */
 
 struct home_state {

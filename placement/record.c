@@ -6,9 +6,11 @@
 #include <stdlib.h>
 
 #define BUCKETS_MIN 4096
+#define AT_ONCE     4096 /* buckets: who waits for the lock waits less than a millisecond */
 
 static struct record **table;
 static unsigned nbuckets, nrecords;
+static unsigned swept; /* buckets, by record_sweep_some */
 
 /* The place of fid's record, or where it belongs.  Only with a table. */
 static struct record **slot_of(struct fid fid)
@@ -68,9 +70,20 @@ void record_each(void (*fn)(struct record *r, void *arg), void *arg)
             fn(r, arg);
 }
 
-void record_sweep(bool (*drop)(const struct record *r, void *arg), void *arg)
+bool record_some(unsigned *at, void (*fn)(struct record *r, void *arg), void *arg)
 {
-    for (unsigned b = 0; b < nbuckets; b++) {
+    unsigned end = MIN(*at + AT_ONCE, nbuckets);
+
+    for (; *at < end; ++*at)
+        for (struct record *r = table[*at]; r; r = r->hash_next)
+            fn(r, arg);
+    return end < nbuckets;
+}
+
+static void sweep(unsigned from, unsigned end, bool (*drop)(const struct record *r, void *arg),
+                  void *arg)
+{
+    for (unsigned b = from; b < end; b++) {
         for (struct record **p = &table[b]; *p;) {
             struct record *r = *p;
 
@@ -86,6 +99,20 @@ void record_sweep(bool (*drop)(const struct record *r, void *arg), void *arg)
     }
 }
 
+void record_sweep(bool (*drop)(const struct record *r, void *arg), void *arg)
+{
+    sweep(0, nbuckets, drop, arg);
+}
+
+bool record_sweep_some(bool (*drop)(const struct record *r, void *arg), void *arg)
+{
+    unsigned end = MIN(swept + AT_ONCE, nbuckets);
+
+    sweep(swept, end, drop, arg);
+    swept = end < nbuckets ? end : 0;
+    return !swept;
+}
+
 unsigned record_count(void)
 {
     return nrecords;
@@ -93,6 +120,6 @@ unsigned record_count(void)
 
 struct item_record record_item(const struct record *r)
 {
-    return (struct item_record){r->fid,    r->claimant,   r->number_inc,
-                                r->number, r->stamp_view, r->stamp_count, r->unknown};
+    return (struct item_record){r->fid,        r->claimant,    r->number_inc, r->number,
+                                r->stamp_view, r->stamp_count, r->unknown};
 }

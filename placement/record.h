@@ -37,8 +37,12 @@ struct record {
 struct record *record_find(struct fid fid); /* or NULL */
 struct record *record_make(struct fid fid);
 void record_each(void (*fn)(struct record *r, void *arg), void *arg);
-/* Removes those for which drop() says so. */
+/* Removes those for which drop() says so.  some: of a few thousand, the next ones at the next call; true: it
+ * was the end of the table. */
 void record_sweep(bool (*drop)(const struct record *r, void *arg), void *arg);
+bool record_sweep_some(bool (*drop)(const struct record *r, void *arg), void *arg);
+/* fn for a few thousand of them, from *at on, which begins at 0; false: there are no more. */
+bool record_some(unsigned *at, void (*fn)(struct record *r, void *arg), void *arg);
 unsigned record_count(void);
 static inline bool record_empty(const struct record *r)
 {
