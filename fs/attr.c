@@ -391,6 +391,13 @@ void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *
     };
 }
 
+void entry_fill_known(struct fuse_entry_param *e, struct inode *i, const struct stat *st,
+                      double left)
+{
+    entry_fill(e, i, st, true);
+    e->attr_timeout = e->entry_timeout = left;
+}
+
 void reply_entry(struct request *r, struct inode *i, const struct stat *st, bool attr_valid)
 {
     struct fuse_entry_param e;
@@ -458,9 +465,8 @@ static void remember_known(struct inode *i, const struct stat *st, const struct 
     lock_drop(&i->lock);
 }
 
-/* Any other is as it was if its home knows of nothing newer (placement/data_where.c).  Asks it:
- * -errno; -EAGAIN: the PFS must be looked at.  Blocking. */
-static int attr_get_known(struct inode *i, struct stat *st, double *left)
+/* A file that is not written here is as it was if its home knows of nothing newer (placement/data_where.c). */
+int attr_known(struct inode *i, struct stat *st, double *left)
 {
     struct data_known k;
     struct location at;
@@ -481,7 +487,7 @@ static void getattr_fn(struct request *r)
     struct inode *i = r->inode;
     struct stat st;
     double left;
-    int err = attr_get_known(i, &st, &left);
+    int err = attr_known(i, &st, &left);
     if (err == -EAGAIN) {
         err = attr_get(i, &st);
         left = known_timeout(i);
@@ -504,24 +510,29 @@ static bool getattr_stalled(struct request *r)
     return true;
 }
 
+bool attr_known_here(struct inode *i, struct stat *st, double *left)
+{
+    struct data_known k;
+    struct location at;
+    bool own = false;
+    if (!attr_fresh(i, st, &k, left))
+        return false;
+    if (!has_own_word(i, st, &own) &&
+        !(is_of(st, &k.version) && claim_told_here(i->fid, &at) && data_still_known(&k, &at)))
+        return false;
+    remember_known(i, st, &k, !own && moves(i, st));
+    return true;
+}
+
 /* Without the PFS and without a message; false: they must be asked. */
 static bool getattr_here(fuse_req_t req, struct inode *i)
 {
     struct stat st;
-    struct data_known k;
-    struct location at;
     double left;
-    bool own = false;
-    if (i->fixed && attr_last(i, &st)) { /* after a read, for the access time */
-        fuse_reply_attr(req, &st, known_timeout(i));
-        return true;
-    }
-    if (!attr_fresh(i, &st, &k, &left))
+    if (i->fixed && attr_last(i, &st)) /* after a read, for the access time */
+        left = known_timeout(i);
+    else if (!attr_known_here(i, &st, &left))
         return false;
-    if (!has_own_word(i, &st, &own) &&
-        !(is_of(&st, &k.version) && claim_told_here(i->fid, &at) && data_still_known(&k, &at)))
-        return false;
-    remember_known(i, &st, &k, !own && moves(i, &st));
     fuse_reply_attr(req, &st, left);
     return true;
 }

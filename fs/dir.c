@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/looks.h"
 #include "transport/session.h"
 
 #define HOMES_AT_ONCE 512 /* claim_where_many's most */
@@ -244,6 +245,8 @@ struct plus_entry {
 };
 
 struct plus {
+    struct request *request;
+    uint64_t looked_ms; /* boot_ms before the first look */
     struct plus_entry *v;
     size_t n, cap;
 };
@@ -283,18 +286,17 @@ static int plus_collect(struct request *r, struct plus *p)
 }
 
 /* Entries that were removed since, or lead out of the PFS, stay names. */
-static void plus_look(struct request *r, struct plus *p)
+static void plus_look(void *arg, unsigned n)
 {
-    struct dir_handle *h = r->extra;
-    for (size_t n = 0; n < p->n; n++) {
-        struct plus_entry *e = &p->v[n];
-        if (is_dots(e->name))
-            continue;
-        e->looked = !pfs_stat_at(h->dir, e->name, &e->stx);
-        e->where.where = WHERE_PFS;
-        e->known = e->looked && (!S_ISREG(e->stx.stx_mode) ||
-                                 claim_here(fid_of(&e->stx), &e->where) || r->inode->fixed);
-    }
+    struct plus *p = arg;
+    struct dir_handle *h = p->request->extra;
+    struct plus_entry *e = &p->v[n];
+    if (is_dots(e->name))
+        return;
+    e->looked = !pfs_stat_at(h->dir, e->name, &e->stx);
+    e->where.where = WHERE_PFS;
+    e->known = e->looked && (!S_ISREG(e->stx.stx_mode) || claim_here(fid_of(&e->stx), &e->where) ||
+                             p->request->inode->fixed);
 }
 
 /* The home's answer is in e->where.  If a claimant gave the file back between our look at the PFS
@@ -344,7 +346,7 @@ static void plus_ask(struct request *r, struct plus *p)
     }
 }
 
-static void plus_fill(struct request *r, struct plus *p, uint64_t looked_ms, char *buf, size_t *len)
+static void plus_fill(struct request *r, struct plus *p, char *buf, size_t *len)
 {
     *len = 0;
     for (size_t n = 0; n < p->n; n++) {
@@ -358,7 +360,7 @@ static void plus_fill(struct request *r, struct plus *p, uint64_t looked_ms, cha
             e->inode = names_found(r->inode, e->name, &e->stx);
             attr_remember(e->inode, &st);
             if (S_ISREG(e->stx.stx_mode))
-                known_note(e->inode, &e->stx, &e->where, looked_ms);
+                known_note(e->inode, &e->stx, &e->where, p->looked_ms);
             entry_fill(&param, e->inode, &st, true);
         }
         *len +=
@@ -376,34 +378,45 @@ static void plus_free(struct plus *p, bool taken)
         free(e->name);
     }
     free(p->v);
+    free(p);
+}
+
+static void plus_end_use(struct request *r)
+{
+    handle_end(r->extra);
+    handle_put(r->extra);
+}
+
+/* All of them were looked at. */
+static void plus_looked(void *arg)
+{
+    struct plus *p = arg;
+    struct request *r = p->request;
+    size_t len;
+    char *buf = xmalloc(r->size);
+    plus_ask(r, p);
+    plus_end_use(r);
+    plus_fill(r, p, buf, &len);
+    bool taken = request_take(r) && fuse_reply_buf(r->req, buf, len) != -ENOENT;
+    plus_free(p, taken);
+    free(buf);
+    request_done(r);
 }
 
 static void readdirplus_fn(struct request *r)
 {
-    struct dir_handle *h = r->extra;
-    struct plus p = {0};
-    uint64_t looked_ms = boot_ms();
-    int err = handle_begin(h, r->inode);
+    struct plus *p = xcalloc(1, sizeof(*p));
+    *p = (struct plus){.request = r, .looked_ms = boot_ms()};
+    int err = handle_begin(r->extra, r->inode);
     if (!err)
-        err = plus_collect(r, &p);
+        err = plus_collect(r, p);
     if (!err) {
-        plus_look(r, &p);
-        plus_ask(r, &p);
-    }
-    handle_end(h);
-    handle_put(h);
-    if (err) {
-        plus_free(&p, false);
-        request_err(r, err);
+        looks_run((unsigned)p->n, plus_look, plus_looked, p);
         return;
     }
-    size_t len;
-    char *buf = xmalloc(r->size);
-    plus_fill(r, &p, looked_ms, buf, &len);
-    bool taken = request_take(r) && fuse_reply_buf(r->req, buf, len) != -ENOENT;
-    plus_free(&p, taken);
-    free(buf);
-    request_done(r);
+    plus_end_use(r);
+    plus_free(p, false);
+    request_err(r, err);
 }
 
 static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,

@@ -124,6 +124,22 @@ void reply_entry(struct request *r, struct inode *i, const struct stat *st, bool
 /* The parts of it: what the kernel is told of i. */
 void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *st,
                 bool attr_valid);
+void entry_fill_known(struct fuse_entry_param *e, struct inode *i, const struct stat *st,
+                      double left); /* good for `left` seconds more */
+/* What a look less than the attribute time-out ago saw, if no node has changed the file since, and for how
+ * many seconds it may still be told; it is remembered as told.  here: false if the PFS or another node must
+ * be asked.  The other asks the home (blocking): -EAGAIN: the PFS must be looked at; -errno. */
+bool attr_known_here(struct inode *i, struct stat *st, double *left);
+int attr_known(struct inode *i, struct stat *st, double *left);
+
+/* ---- ahead.c: looks ahead at the files of a directory ---- */
+void ahead_start(void);
+void ahead_stop(void); /* waits until none is under way; before inode_stop */
+/* The regular file that the kernel knows by this name, referenced, or NULL; *left: for how many seconds the
+ * name may still be told, <= 0: it must be looked at. */
+struct inode *ahead_find(struct inode *dir, const char *name, double *left);
+/* An application looks at such a file of dir; helped: a look ahead has answered. */
+void ahead_asked(struct inode *dir, bool helped);
 
 /* ---- known.c: what needs no look at the PFS ---- */
 /* Below a path of --immutable?  Of what was found in parent (NULL: the root itself). */

@@ -222,6 +222,7 @@ static void inode_free(struct inode *i)
 {
     names_free(i->names);
     lock_destroy(&i->lock);
+    free(i->scan);
     free(i);
 }
 
@@ -469,8 +470,6 @@ struct inode *inode_of_node(struct pfs_node *n)
 
 struct inode *inode_child(struct inode *parent, const char *name)
 {
-    struct pfs_node *n = pfs_child(parent->node, name);
-    struct inode *i = inode_of_node(n);
-    pfs_unref(n);
-    return i;
+    uint64_t seen_ms, nodeid = pfs_child_tag(parent->node, name, &seen_ms);
+    return nodeid ? inode_get(nodeid) : NULL;
 }

@@ -75,6 +75,7 @@ struct inode {
     /* directories: has a default ACL (then the umask does not count); 0 = not known */
     uint64_t default_acl_ms; /* boot_ms of when it was asked */
     bool default_acl;
+    struct scan *scan; /* directories whose files are looked at (fs/ahead.c), or NULL */
     /* directories: its flush policy (fs/dir_policy.c) */
     struct dir_policy {
         uint64_t asked_ms; /* boot_ms; 0: not known */

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/looks.h"
 #include "placement/pfs_data.h"
 #include "placement/store.h"
 
@@ -123,7 +124,9 @@ static void lookup_fn(struct request *r)
         return;
     }
     struct statx stx;
+    uint64_t began = boot_ns();
     int err = pfs_lookup(r->inode->node, r->name, &stx);
+    looks_took((boot_ns() - began) / 1000);
     if (err == -ENOENT)
         reply_no_entry(r);
     else if (err)
@@ -147,8 +150,61 @@ static bool lookup_stalled(struct request *r)
     return known;
 }
 
+static void reply_known(struct request *r, struct inode *i, const struct stat *st, double left)
+{
+    struct fuse_entry_param e;
+    refresh_path(i);
+    entry_fill_known(&e, i, st, left);
+    if (!request_take(r) || fuse_reply_entry(r->req, &e) == -ENOENT)
+        inode_forget(i->nodeid, 1);
+    inode_put(i);
+    request_done(r);
+}
+
+/* The name has been looked at ahead, but the home is another node. */
+static void lookup_ask_home(struct request *r)
+{
+    struct stat st;
+    double left, name_left;
+    struct inode *i = ahead_find(r->inode, r->name, &name_left);
+    if (i && name_left > 0 && !attr_known(i, &st, &left) && inode_look_again(i)) {
+        reply_known(r, i, &st, MIN(left, name_left));
+        return;
+    }
+    inode_put(i);
+    lookup_fn(r);
+}
+
+/* True: answered from a look ahead.  *ahead: there was one, but another node must be asked. */
+static bool lookup_here(fuse_req_t req, struct inode *dir, const char *name, bool *ahead)
+{
+    struct stat st;
+    double left, name_left;
+    struct inode *i = ahead_find(dir, name, &name_left);
+    if (!i)
+        return false;
+    *ahead = name_left > 0;
+    bool here = *ahead && attr_known_here(i, &st, &left) && inode_look_again(i);
+    if (here) {
+        struct fuse_entry_param e;
+        refresh_path(i);
+        entry_fill_known(&e, i, &st, MIN(left, name_left));
+        if (fuse_reply_entry(req, &e) == -ENOENT)
+            inode_forget(i->nodeid, 1);
+    }
+    inode_put(i);
+    ahead_asked(dir, *ahead);
+    return here;
+}
+
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
+    bool ahead = false;
+    struct inode *dir = inode_get(parent);
+    bool answered = dir && !dir->fixed && lookup_here(req, dir, name, &ahead);
+    inode_put(dir);
+    if (answered)
+        return;
     struct request *r = request_new(req, parent);
     if (!r)
         return;
@@ -162,7 +218,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
         return;
     }
     request_on_stall(r, lookup_stalled);
-    request_start(r, pool_names, lookup_fn);
+    request_start(r, pool_names, ahead ? lookup_ask_home : lookup_fn);
 }
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)

@@ -249,6 +249,7 @@ static int start_files(char *err, size_t len)
     inode_put(root);
     request_system_start();
     notify_start();
+    ahead_start();
     flush_on_copied(attr_flushed);
     return 0;
 }
@@ -256,6 +257,7 @@ static int start_files(char *err, size_t len)
 static void stop_files(void)
 {
     flush_on_copied(NULL);
+    ahead_stop();
     notify_stop();
     inode_stop();
     mount_free();

@@ -50,6 +50,11 @@ struct pfs_node *pfs_ref(struct pfs_node *n);
 uint64_t pfs_tag(const struct pfs_node *n);
 void pfs_tag_set(struct pfs_node *n, uint64_t tag);
 void pfs_tag_clear(struct pfs_node *n, uint64_t tag);
+/* Is there a known child by this name: its tag, and in *seen_ms what pfs_child_seen said last (0: nothing);
+ * 0: no.  Any thread, no PFS call. */
+uint64_t pfs_child_tag(struct pfs_node *parent, const char *name, uint64_t *seen_ms);
+/* A look that began at ms (boot_ms) found under this name the file that the child by that name has the tag of. */
+void pfs_child_seen(struct pfs_node *parent, const char *name, uint64_t tag, uint64_t ms);
 void pfs_unref(struct pfs_node *n);
 /* It has another name now (rename done). Any thread, no PFS call. */
 void pfs_moved(struct pfs_node *n, struct pfs_node *parent, const char *name);

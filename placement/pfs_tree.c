@@ -171,6 +171,25 @@ void pfs_tag_clear(struct pfs_node *n, uint64_t tag)
     atomic_compare_exchange_strong(&n->tag, &tag, 0);
 }
 
+uint64_t pfs_child_tag(struct pfs_node *parent, const char *name, uint64_t *seen_ms)
+{
+    lock_take(&pfs_tree_lock);
+    const struct pfs_node *n = table_find(parent, name);
+    uint64_t tag = n ? n->tag : 0;
+    *seen_ms = n ? n->seen_ms : 0;
+    lock_drop(&pfs_tree_lock);
+    return tag;
+}
+
+void pfs_child_seen(struct pfs_node *parent, const char *name, uint64_t tag, uint64_t ms)
+{
+    lock_take(&pfs_tree_lock);
+    struct pfs_node *n = table_find(parent, name);
+    if (n && n->tag == tag)
+        n->seen_ms = MAX(n->seen_ms, ms);
+    lock_drop(&pfs_tree_lock);
+}
+
 void pfs_unref(struct pfs_node *n)
 {
     while (n) {

@@ -22,6 +22,7 @@ struct pfs_node {
     int fd; /* O_PATH, -1: none */
     unsigned users;
     _Atomic uint64_t tag; /* pfs_tag's; no lock */
+    uint64_t seen_ms;     /* pfs_child_seen's */
     struct pfs_node *hash_next;
     struct pfs_node *lru_next, *lru_prev; /* when fd >= 0, but for the root */
 };

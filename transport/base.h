@@ -67,6 +67,8 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(pfs_read_bytes, "bytes this node read from the PFS, for itself and for others")              \
     X(pfs_write_bytes, "bytes this node wrote to the PFS")                                         \
     X(pfs_name_ops, "name and attribute operations sent to the PFS")                               \
+    X(looks_ahead, "files of a directory looked at before an application asked")                   \
+    X(looks_saved, "looks at files that were answered by one ahead")                               \
     X(served_bytes, "bytes sent to other nodes")                                                   \
     X(received_bytes, "bytes received from other nodes")                                           \
     X(former_bytes, "bytes of chunks that moved to this node, taken from their former owners")     \

@@ -236,6 +236,49 @@ START_TEST(threads_that_walk_and_move)
 }
 END_TEST
 
+static uint64_t seen(struct pfs_node *dir, const char *name)
+{
+    uint64_t ms;
+    pfs_child_tag(dir, name, &ms);
+    return ms;
+}
+
+/* When a name was seen goes with the name as it leads to a file: not on to another file of that name. */
+START_TEST(when_a_name_was_seen_goes_with_it)
+{
+    struct pfs_node *root = pfs_root(), *other;
+    uint64_t ms;
+    put("a", "one");
+    put("b", "another");
+    ck_assert_uint_eq(pfs_child_tag(root, "a", &ms), 0);
+    struct pfs_node *a = look(root, "a");
+    pfs_tag_set(a, 7);
+    ck_assert_uint_eq(pfs_child_tag(root, "a", &ms), 7);
+    ck_assert_uint_eq(ms, 0);
+    pfs_child_seen(root, "a", 8, 1000); /* was found to be another file */
+    pfs_child_seen(root, "none", 7, 1000);
+    ck_assert_uint_eq(seen(root, "a"), 0);
+    pfs_child_seen(root, "a", 7, 1000);
+    pfs_child_seen(root, "a", 7, 900); /* came late */
+    ck_assert_uint_eq(seen(root, "a"), 1000);
+
+    pfs_moved(a, root, "c");
+    ck_assert_uint_eq(seen(root, "a"), 0);
+    ck_assert_uint_eq(seen(root, "c"), 1000);
+    pfs_child_seen(root, "a", 7, 2000); /* began before the rename */
+    ck_assert_uint_eq(seen(root, "c"), 1000);
+
+    ck_assert_int_eq(pfs_lookup(root, "b", &stx), 0);
+    struct pfs_node *b = pfs_child_as(root, "c", fid_of(&stx), &other); /* is there now */
+    ck_assert_ptr_eq(other, a);
+    ck_assert_uint_eq(pfs_child_tag(root, "c", &ms), 0);
+    ck_assert_uint_eq(ms, 0);
+    pfs_unref(other);
+    pfs_unref(b);
+    pfs_unref(a);
+}
+END_TEST
+
 START_TEST(what_is_no_directory_is_refused)
 {
     char err[256] = "";
@@ -260,6 +303,7 @@ int main(void)
     tcase_add_test(t, very_deep_trees);
     tcase_add_test(t, descriptors_are_bounded);
     tcase_add_test(t, threads_that_walk_and_move);
+    tcase_add_test(t, when_a_name_was_seen_goes_with_it);
     tcase_add_test(t, what_is_no_directory_is_refused);
     return run_case("pfs_tree", t);
 }

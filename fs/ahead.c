@@ -1,0 +1,337 @@
+/* ahead.c - looks ahead: who looks at many files of a directory, one after the other, finds the attributes
+ * of the next ones here.
+ *
+ *   LOOKUP of a known file -> counted in its directory's scan; when there are enough
+ *       -> the directory is listed, and files that the kernel knows and that were not looked at lately are
+ *          looked at, several at a time (looks.c); their homes are asked, one message to each
+ *       -> known_note, as after any look; and the name's node says when it was seen (pfs_child_seen)
+ *   LOOKUP of one of these -> answered without the PFS, for what is left of --attr-timeout since that look
+ *
+ * So a scan of a directory does not wait for the PFS file by file, which is what `make`, `git status`,
+ * `find -newer` and the second `ls -l` do.  Nothing is told that is older than without it.
+ *
+ * The PFS is asked at most AHEAD times as often as applications ask here, per attribute time-out; a directory
+ * where less than one in AHEAD looks ahead has helped is left alone for a while, a minute at last.  In the order of the listing
+ * each look ahead helps.  In another order most do when the rest of the directory has been looked at, which
+ * this allows when a fifth of it was asked for.
+ *
+ * Where a look takes a few microseconds, as the PFS's client has the attributes in memory, nothing is looked at
+ * ahead: a second thread would be in the way of the application's own looks.
+ *
+ * Files only: they are what is many; and only known ones: others have no inode to remember it in.
+ * Linux has this for Lustre (statahead), in the order of the listing.
+ *
+ * Threads: FUSE's ask and find; one job of pool_names at a time for each directory, and looks.c's.
+ */
+#include "fs/fs.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/looks.h"
+#include "placement/claim.h"
+#include "placement/pfs_data.h"
+
+#define FIRST       8     /* files asked for, before any look ahead */
+#define AHEAD       4     /* looks ahead for each file asked for */
+#define ENOUGH      64    /* looks ahead that tell whether they help */
+#define BATCH       64    /* looks at once */
+#define NAMES_MAX   16384 /* names passed over to find them */
+#define REST_MIN_MS 1000u
+#define REST_MAX_MS 60000u
+
+struct scan {
+    uint64_t began_ms; /* of this turn, an attribute time-out long */
+    unsigned asked, helped, ahead, rest_ms;
+    uint64_t rest_until_ms;
+    bool running;
+    bool whole;   /* in this turn all of the directory has been gone through */
+    int64_t next; /* of who is running: where the listing goes on */
+};
+
+struct ahead_look {
+    char *name;
+    struct inode *inode; /* referenced */
+    bool found;          /* the inode is still there, as stx */
+    struct statx stx;
+};
+
+struct run {
+    struct inode *dir; /* referenced */
+    struct pfs_dir *listing;
+    bool whole;         /* there are no more */
+    uint64_t looked_ms; /* boot_ms before the first look of the batch */
+    unsigned n;
+    struct ahead_look v[BATCH];
+};
+
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t ended;
+    unsigned running;
+    _Atomic bool stopping;
+} all;
+
+static uint64_t timeout_ms(void)
+{
+    return (uint64_t)(settings.attr_timeout * 1000);
+}
+
+/* ---- what was found ---- */
+
+struct inode *ahead_find(struct inode *dir, const char *name, double *left)
+{
+    uint64_t seen_ms, nodeid = pfs_child_tag(dir->node, name, &seen_ms);
+    struct inode *i = nodeid ? inode_get(nodeid) : NULL;
+    if (i && (!S_ISREG(i->type) || i->gone)) {
+        inode_put(i);
+        i = NULL;
+    }
+    *left = seen_ms ? settings.attr_timeout - (double)(boot_ms() - seen_ms) / 1000 : 0;
+    return i;
+}
+
+/* ---- one run ---- */
+
+/* The kernel, or what a look ahead has left, answers for it still. */
+static bool lately(uint64_t ms, uint64_t now)
+{
+    return ms && now - ms < timeout_ms();
+}
+
+/* Is the file by this name one to look at?  Referenced, or NULL. */
+static struct inode *wanted(struct inode *dir, const struct pfs_dirent *e, uint64_t now)
+{
+    uint64_t seen_ms;
+    if (e->type != DT_REG && e->type != DT_UNKNOWN)
+        return NULL;
+    uint64_t nodeid = pfs_child_tag(dir->node, e->name, &seen_ms);
+    struct inode *i = nodeid && !lately(seen_ms, now) ? inode_get(nodeid) : NULL;
+    if (!i)
+        return NULL;
+    lock_take(&i->lock);
+    bool known = lately(i->known.looked_ms, now);
+    lock_drop(&i->lock);
+    if (!known && S_ISREG(i->type) && !i->gone)
+        return i;
+    inode_put(i);
+    return NULL;
+}
+
+/* The next entry, from the beginning again behind the last one; false: all of them have been. */
+static bool next_entry(struct run *run, struct scan *s, bool *from_start, struct pfs_dirent *e)
+{
+    int err = pfs_readdir(run->listing, s->next, e);
+    if (err && !*from_start) {
+        *from_start = true;
+        err = pfs_readdir(run->listing, 0, e);
+    }
+    if (err) {
+        run->whole = true;
+        s->next = 0;
+        return false;
+    }
+    s->next = e->next;
+    return true;
+}
+
+static void collect(struct run *run, struct scan *s)
+{
+    struct pfs_dirent e;
+    uint64_t now = boot_ms();
+    bool from_start = !s->next;
+    run->n = 0;
+    for (unsigned names = 0; run->n < BATCH && names < NAMES_MAX; names++) {
+        if (!next_entry(run, s, &from_start, &e))
+            return;
+        struct inode *i = wanted(run->dir, &e, now);
+        if (i)
+            run->v[run->n++] = (struct ahead_look){.name = xstrdup(e.name), .inode = i};
+    }
+}
+
+static void look(void *arg, unsigned k)
+{
+    struct run *run = arg;
+    struct ahead_look *l = &run->v[k];
+    l->found = !pfs_stat_at(run->listing, l->name, &l->stx) && S_ISREG(l->stx.stx_mode) &&
+               fid_eq(fid_of(&l->stx), l->inode->fid);
+}
+
+/* Something newer may be known already, or the claimant gave the file back in between: then this look
+ * tells nothing. */
+static void note(struct run *run, struct ahead_look *l, const struct location *at)
+{
+    if (at->where == WHERE_LOST || attr_overtaken(&l->stx, at))
+        return;
+    attr_seen(l->inode, &l->stx, run->looked_ms);
+    known_note(l->inode, &l->stx, at, run->looked_ms);
+    pfs_child_seen(run->dir->node, l->name, l->inode->nodeid, run->looked_ms);
+}
+
+static void ask_homes(struct run *run)
+{
+    struct fid fids[BATCH];
+    struct location *at = xcalloc(BATCH, sizeof(*at));
+    int errs[BATCH];
+    unsigned of[BATCH], n = 0;
+    for (unsigned k = 0; k < run->n; k++)
+        if (run->v[k].found) {
+            fids[n] = run->v[k].inode->fid;
+            of[n++] = k;
+        }
+    if (n)
+        claim_where_many(fids, n, at, errs);
+    for (unsigned k = 0; k < n; k++)
+        if (!errs[k])
+            note(run, &run->v[of[k]], &at[k]);
+    free(at);
+}
+
+static void let_go(struct run *run)
+{
+    for (unsigned k = 0; k < run->n; k++) {
+        inode_put(run->v[k].inode);
+        free(run->v[k].name);
+    }
+    run->n = 0;
+}
+
+/* ---- how far ---- */
+
+/* Directory locked. */
+static bool may_go_on(const struct scan *s)
+{
+    return !all.stopping && looks_are_slow() && s->asked >= FIRST && s->ahead < AHEAD * s->asked &&
+           !s->whole && boot_ms() >= s->rest_until_ms;
+}
+
+/* Directory locked: for ever longer, as long as looks ahead do not help. */
+static void rest(struct scan *s, uint64_t now, bool useless)
+{
+    s->rest_ms = useless ? MIN(MAX(2 * s->rest_ms, REST_MIN_MS), REST_MAX_MS) : 0;
+    s->rest_until_ms = now + s->rest_ms;
+}
+
+/* Directory locked: a new turn when one is over. */
+static void turn(struct scan *s, uint64_t now)
+{
+    if (now - s->began_ms < timeout_ms())
+        return;
+    if (s->ahead >= ENOUGH)
+        rest(s, now, s->helped * AHEAD < s->ahead);
+    s->began_ms = now;
+    s->asked = s->helped = s->ahead = 0;
+    s->whole = false;
+}
+
+static bool goes_on(const struct run *run, unsigned looked)
+{
+    lock_take(&run->dir->lock);
+    struct scan *s = run->dir->scan;
+    s->ahead += looked;
+    s->whole |= run->whole;
+    s->running = may_go_on(s);
+    bool running = s->running;
+    lock_drop(&run->dir->lock);
+    return running;
+}
+
+static void run_end(struct run *run)
+{
+    if (run->listing)
+        pfs_closedir(run->listing);
+    inode_put(run->dir);
+    free(run);
+    lock_take(&all.lock);
+    all.running--;
+    pthread_cond_broadcast(&all.ended);
+    lock_drop(&all.lock);
+}
+
+static void looked(void *arg);
+
+static void batch(void *arg)
+{
+    struct run *run = arg;
+    collect(run, run->dir->scan);
+    run->looked_ms = boot_ms();
+    looks_run(run->n, look, looked, run);
+}
+
+static void looked(void *arg)
+{
+    struct run *run = arg;
+    unsigned n = run->n;
+    ask_homes(run);
+    count(looks_ahead, n);
+    let_go(run);
+    if (goes_on(run, n))
+        pool_submit(pool_names, batch, run);
+    else
+        run_end(run);
+}
+
+static void begin(void *arg)
+{
+    struct run *run = arg;
+    run->whole = pfs_opendir(run->dir->node, &run->listing) != 0; /* not again in this turn */
+    if (!run->whole) {
+        batch(run);
+        return;
+    }
+    goes_on(run, 0); /* no */
+    run_end(run);
+}
+
+static void start(struct inode *dir)
+{
+    struct run *run = xcalloc(1, sizeof(*run));
+    run->dir = inode_ref(dir);
+    lock_take(&all.lock);
+    all.running++;
+    lock_drop(&all.lock);
+    pool_submit(pool_names, begin, run);
+}
+
+void ahead_asked(struct inode *dir, bool helped)
+{
+    uint64_t now = boot_ms();
+    if (!timeout_ms())
+        return;
+    lock_take(&dir->lock);
+    if (!dir->scan)
+        dir->scan = xcalloc(1, sizeof(*dir->scan));
+    struct scan *s = dir->scan;
+    turn(s, now);
+    s->asked++;
+    s->helped += helped;
+    bool starts = !s->running && may_go_on(s);
+    s->running |= starts;
+    lock_drop(&dir->lock);
+    if (helped)
+        count(looks_saved, 1);
+    if (starts)
+        start(dir);
+}
+
+/* ---- start and end ---- */
+
+void ahead_start(void)
+{
+    lock_init(&all.lock, RANK_LEAF);
+    lock_cond_init(&all.ended);
+    all.stopping = false;
+}
+
+void ahead_stop(void)
+{
+    all.stopping = true;
+    lock_take(&all.lock);
+    while (all.running)
+        lock_wait(&all.lock, &all.ended, 0);
+    lock_drop(&all.lock);
+    pthread_cond_destroy(&all.ended);
+    lock_destroy(&all.lock);
+}
