@@ -54,6 +54,7 @@ struct ahead_look {
     char *name;
     struct inode *inode; /* referenced */
     bool found;          /* the inode is still there, as stx */
+    unsigned absent;     /* extended attributes */
     struct statx stx;
 };
 
@@ -62,6 +63,7 @@ struct run {
     struct pfs_dir *listing;
     bool whole;         /* there are no more */
     uint64_t looked_ms; /* boot_ms before the first look of the batch */
+    unsigned xattrs;    /* that are asked for here */
     unsigned n;
     struct ahead_look v[BATCH];
 };
@@ -157,6 +159,8 @@ static void look(void *arg, unsigned k)
     struct ahead_look *l = &run->v[k];
     l->found = !pfs_stat_at(run->listing, l->name, &l->stx) && S_ISREG(l->stx.stx_mode) &&
                fid_eq(fid_of(&l->stx), l->inode->fid);
+    if (l->found)
+        l->absent = xattr_look(run->listing, l->name, &l->stx, run->xattrs, l->inode);
 }
 
 /* Something newer may be known already, or the claimant gave the file back in between: then this look
@@ -167,6 +171,7 @@ static void note(struct run *run, struct ahead_look *l, const struct location *a
         return;
     attr_seen(l->inode, &l->stx, run->looked_ms);
     known_note(l->inode, &l->stx, at, run->looked_ms);
+    xattr_absent(l->inode, &l->stx, l->absent);
     pfs_child_seen(run->dir->node, l->name, l->inode->nodeid, run->looked_ms);
 }
 
@@ -257,6 +262,7 @@ static void batch(void *arg)
     struct run *run = arg;
     collect(run, run->dir->scan);
     run->looked_ms = boot_ms();
+    run->xattrs = xattr_wanted(run->dir);
     looks_run(run->n, look, looked, run);
 }
 

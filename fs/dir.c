@@ -239,6 +239,7 @@ struct plus_entry {
     struct pfs_dirent e; /* its name is not valid */
     bool looked;         /* stx is what it is */
     bool known;          /* where is its place */
+    unsigned absent;     /* extended attributes */
     struct statx stx;
     struct location where;
     struct inode *inode; /* in the answer: one lookup is the kernel's */
@@ -247,6 +248,7 @@ struct plus_entry {
 struct plus {
     struct request *request;
     uint64_t looked_ms; /* boot_ms before the first look */
+    unsigned xattrs;    /* wanted */
     struct plus_entry *v;
     size_t n, cap;
 };
@@ -297,6 +299,8 @@ static void plus_look(void *arg, unsigned n)
     e->where.where = WHERE_PFS;
     e->known = e->looked && (!S_ISREG(e->stx.stx_mode) || claim_here(fid_of(&e->stx), &e->where) ||
                              p->request->inode->fixed);
+    if (e->looked)
+        e->absent = xattr_look(h->dir, e->name, &e->stx, p->xattrs, NULL);
 }
 
 /* The home's answer is in e->where.  If a claimant gave the file back between our look at the PFS
@@ -359,6 +363,7 @@ static void plus_fill(struct request *r, struct plus *p, char *buf, size_t *len)
             attr_merge(&st, &e->stx, &e->where);
             e->inode = names_found(r->inode, e->name, &e->stx);
             attr_remember(e->inode, &st);
+            xattr_absent(e->inode, &e->stx, e->absent);
             if (S_ISREG(e->stx.stx_mode))
                 known_note(e->inode, &e->stx, &e->where, p->looked_ms);
             entry_fill(&param, e->inode, &st, true);
@@ -406,7 +411,9 @@ static void plus_looked(void *arg)
 static void readdirplus_fn(struct request *r)
 {
     struct plus *p = xcalloc(1, sizeof(*p));
-    *p = (struct plus){.request = r, .looked_ms = boot_ms()};
+    *p = (struct plus){.request = r,
+                       .looked_ms = boot_ms(),
+                       .xattrs = looks_are_slow() ? xattr_wanted(r->inode) : 0};
     int err = handle_begin(r->extra, r->inode);
     if (!err)
         err = plus_collect(r, p);

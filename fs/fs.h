@@ -177,6 +177,16 @@ struct same {
 void same_begin(struct same *s, const struct statx *before);
 void same_end(struct same *s, const struct statx *after);
 
+/* ---- xattr.c, for looks at many files ---- */
+/* What applications have asked for, less than the attribute time-out ago, of files in dir: a bit for each kind. */
+unsigned xattr_wanted(struct inode *dir);
+/* Those of them that the file by this name, seen as *stx just before, does not have. Blocking.  i: its inode, which may
+ * know it already; or NULL. */
+unsigned xattr_look(struct pfs_dir *d, const char *name, const struct statx *stx, unsigned wanted,
+                    struct inode *i);
+/* i was seen as *stx, and then without these. */
+void xattr_absent(struct inode *i, const struct statx *stx, unsigned absent);
+
 /* ---- dir_policy.c: user.eddy.flush of directories ---- */
 /* The policy of i's directories for f, which is opened for writing.  Asks the PFS where nothing
  * fresh is known. Blocking. */

@@ -19,6 +19,8 @@
 
 #include <sys/stat.h>
 
+#define XATTR_KINDS 4 /* extended attributes that are asked for often, and mostly are not there */
+
 struct inode {
     uint64_t nodeid;
     uint64_t nlookup; /* shard's lock */
@@ -47,6 +49,10 @@ struct inode {
     uint64_t attr_moved_ms;
     /* attr's ctime when the PFS said that there is no access / default ACL; 0 = not known */
     int64_t no_acl_ctime_ns[2];
+    /* the PFS's ctime, not young, at which it said that there is no such attribute (fs/xattr.c); 0 = not known */
+    int64_t absent_ctime_ns[XATTR_KINDS];
+    /* directories: boot_ms of when an application asked for one of a file in it */
+    uint64_t xattr_asked_ms[XATTR_KINDS];
     struct mode_machine {
         unsigned cached, direct, passthrough; /* opens in each I/O mode (fs/mode.c) */
     } mode;

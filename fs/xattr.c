@@ -4,7 +4,9 @@
  * A changed ACL changes the mode, and a default ACL whether the umask counts: what is remembered of
  * either is dropped.
  *
- * `ls -l` asks for ACLs and security labels; while the PFS hangs it is told that there are none,
+ * `ls -l` asks for ACLs and security labels, of each file.  That it has none is known as long as its ctime stays,
+ * which setting one moves, and that was looked at less than the attribute time-out ago; who looks at many files
+ * (listings, ahead.c) asks for what was asked of others there.  While the PFS hangs it is told that there are none,
  * where that is known or can do no harm.
  */
 #include "fs/fs.h"
@@ -14,6 +16,7 @@
 #include <string.h>
 
 #include "placement/pfs_data.h"
+#include "transport/session.h"
 
 #define ACL_PREFIX "system.posix_acl_"
 
@@ -53,7 +56,116 @@ static int run(struct request *r, xattr_op op, size_t *out)
     return found ? found : op(r, out);
 }
 
-/* ---- without the PFS ---- */
+/* ---- that there is none is known ---- */
+
+static const char *const kinds[XATTR_KINDS] = {
+    ACL_PREFIX "access",
+    ACL_PREFIX "default",
+    "security.selinux",
+    "security.capability",
+};
+
+static int kind_of(const char *name)
+{
+    for (int k = 0; k < XATTR_KINDS; k++)
+        if (!strcmp(name, kinds[k]))
+            return k;
+    return -1;
+}
+
+/* Young: set once more in the same tick of the PFS's clock, it would stay. */
+static int64_t sure_ctime(const struct version *v)
+{
+    return version_racy(v, real_ns() + session_clock_offset_ns()) ? 0 : v->ctime_ns;
+}
+
+static void want_of_siblings(struct inode *i, int kind)
+{
+    struct pfs_node *parent = pfs_parent(i->node);
+    struct inode *dir = parent ? inode_of_node(parent) : NULL;
+    if (dir) {
+        lock_take(&dir->lock);
+        dir->xattr_asked_ms[kind] = boot_ms();
+        lock_drop(&dir->lock);
+    }
+    inode_put(dir);
+    pfs_unref(parent);
+}
+
+unsigned xattr_wanted(struct inode *dir)
+{
+    uint64_t now = boot_ms();
+    unsigned wanted = 0;
+    lock_take(&dir->lock);
+    for (unsigned k = 0; k < XATTR_KINDS; k++)
+        if (dir->xattr_asked_ms[k] &&
+            now - dir->xattr_asked_ms[k] < (uint64_t)(settings.attr_timeout * 1000))
+            wanted |= 1u << k;
+    lock_drop(&dir->lock);
+    return wanted;
+}
+
+static unsigned known_absent(struct inode *i, int64_t ctime_ns)
+{
+    unsigned known = 0;
+    lock_take(&i->lock);
+    for (unsigned k = 0; k < XATTR_KINDS; k++)
+        if (i->absent_ctime_ns[k] == ctime_ns)
+            known |= 1u << k;
+    lock_drop(&i->lock);
+    return known;
+}
+
+unsigned xattr_look(struct pfs_dir *d, const char *name, const struct statx *stx, unsigned wanted,
+                    struct inode *i)
+{
+    struct version v = version_of(stx);
+    if (!wanted || !S_ISREG(stx->stx_mode) || !sure_ctime(&v))
+        return 0;
+    unsigned known = i ? known_absent(i, v.ctime_ns) & wanted : 0;
+    if (known == wanted)
+        return known;
+    return known | pfs_absent_at(d, name, fid_of(stx), kinds, XATTR_KINDS, wanted & ~known);
+}
+
+static void note_absent(struct inode *i, int64_t ctime_ns, unsigned absent)
+{
+    lock_take(&i->lock);
+    for (unsigned k = 0; k < XATTR_KINDS; k++)
+        if (absent & 1u << k)
+            i->absent_ctime_ns[k] = ctime_ns;
+    lock_drop(&i->lock);
+}
+
+void xattr_absent(struct inode *i, const struct statx *stx, unsigned absent)
+{
+    struct version v = version_of(stx);
+    if (absent)
+        note_absent(i, v.ctime_ns, absent);
+}
+
+/* The ctime of a fresh look; 0: there was none. */
+static int64_t fresh_ctime(struct inode *i, struct version *v)
+{
+    lock_take(&i->lock);
+    const struct data_known *k = &i->known;
+    bool fresh = k->looked_ms && k->looked_ms > i->touched_ms &&
+                 boot_ms() - k->looked_ms < (uint64_t)(settings.attr_timeout * 1000);
+    *v = k->version;
+    lock_drop(&i->lock);
+    return fresh ? v->ctime_ns : 0;
+}
+
+/* Without the PFS: there is none. */
+static bool is_known_absent(struct inode *i, const char *name)
+{
+    struct version v;
+    int kind = S_ISREG(i->type) ? kind_of(name) : -1;
+    int64_t ctime_ns = kind < 0 ? 0 : fresh_ctime(i, &v);
+    return ctime_ns && known_absent(i, ctime_ns) & 1u << kind;
+}
+
+/* ---- without the PFS, while it hangs ---- */
 
 /* Which of no_acl_ctime_ns name is; -1: no ACL. */
 static int acl_kind(const char *name)
@@ -139,9 +251,23 @@ static void read_fn(struct request *r, xattr_op op)
     }
 }
 
+/* With the ctime of before the PFS is asked: one that is set meanwhile moves it. */
+static int get_and_note(struct request *r, size_t *out)
+{
+    struct version v;
+    int kind = S_ISREG(r->inode->type) ? kind_of(r->name) : -1;
+    int64_t ctime_ns = kind >= 0 && fresh_ctime(r->inode, &v) ? sure_ctime(&v) : 0;
+    if (kind >= 0)
+        want_of_siblings(r->inode, kind);
+    int err = get_op(r, out);
+    if (err == -ENODATA && ctime_ns)
+        note_absent(r->inode, ctime_ns, 1u << kind);
+    return err;
+}
+
 static void getxattr_fn(struct request *r)
 {
-    read_fn(r, get_op);
+    read_fn(r, get_and_note);
 }
 
 static void listxattr_fn(struct request *r)
@@ -213,7 +339,7 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
     struct request *r = request_with_name(req, ino, name);
     if (!r)
         return;
-    if (is_new_without(r->inode, name)) {
+    if (is_new_without(r->inode, name) || is_known_absent(r->inode, name)) {
         request_err(r, -ENODATA);
         return;
     }

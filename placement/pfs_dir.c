@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define DIR_BUFFER (64 << 10)
@@ -147,6 +148,31 @@ int pfs_stat_at(struct pfs_dir *d, const char *name, struct statx *stx)
     if (left_out(d, name))
         return -ENOENT;
     return pfs_statx_at(d->fd, name, stx);
+}
+
+static bool is_absent(int fd, const char *attribute)
+{
+    char proc[PROC_FD];
+    uint64_t ticket = pfs_call_begin();
+    count(pfs_name_ops, 1);
+    bool absent = getxattr(pfs_proc_fd(fd, proc), attribute, NULL, 0) < 0 && errno == ENODATA;
+    pfs_call_end(ticket);
+    return absent;
+}
+
+unsigned pfs_absent_at(struct pfs_dir *d, const char *name, struct fid fid,
+                       const char *const *attributes, unsigned n, unsigned wanted)
+{
+    struct statx stx;
+    unsigned absent = 0;
+    int fd = pfs_open_beneath(d->fd, name, O_PATH, 0);
+    bool right = fd >= 0 && !pfs_statx_fd(fd, &stx) && fid_eq(fid_of(&stx), fid);
+    for (unsigned k = 0; right && k < n; k++)
+        if (wanted & 1u << k && is_absent(fd, attributes[k]))
+            absent |= 1u << k;
+    if (fd >= 0)
+        close(fd);
+    return absent;
 }
 
 int pfs_fsyncdir(struct pfs_dir *d)

@@ -120,6 +120,9 @@ struct pfs_dirent {
 };
 int pfs_readdir(struct pfs_dir *d, int64_t offset, struct pfs_dirent *e);
 int pfs_stat_at(struct pfs_dir *d, const char *name, struct statx *stx);
+/* Those of the n extended attributes in `wanted` (a bit for each) that the file fid, by this name, does not have. */
+unsigned pfs_absent_at(struct pfs_dir *d, const char *name, struct fid fid,
+                       const char *const *attributes, unsigned n, unsigned wanted);
 int pfs_fsyncdir(struct pfs_dir *d);
 void pfs_closedir(struct pfs_dir *d);
 

@@ -21,12 +21,18 @@ A=$W/mnt-a
 B=$W/mnt-b
 
 cat >"$W/scan.py" <<'END'
-# scan DIRECTORY COUNT: looks at so many of its files, in no order
-import os, random, sys
+# scan DIRECTORY COUNT [ATTRIBUTE...]: looks at so many of its files, in no order, and that they have no such extended attribute
+import errno, os, random, sys
 names = os.listdir(sys.argv[1])
 random.shuffle(names)
 for name in names[:int(sys.argv[2])]:
     os.lstat(f"{sys.argv[1]}/{name}")
+    for attribute in sys.argv[3:]:
+        try:
+            sys.exit(f"{name}: {os.getxattr(f'{sys.argv[1]}/{name}', attribute, follow_symlinks=False)}")
+        except OSError as e:
+            if e.errno != errno.ENODATA:
+                raise
 END
 scan() { python3 "$W/scan.py" "$@"; }
 looks() { status_of a ".counters.looks_$1"; }
@@ -48,10 +54,26 @@ scan "$A/few" 12
 ahead=$(($(looks ahead) - ahead))
 [ "$ahead" -le 112 ] || fail "$ahead looks ahead for 12 files"
 
+# What `ls -l` asks of each file besides is asked ahead, and known as long as the file's ctime stays.
+ASKED=(security.selinux security.capability)
+asked() { # what the scan makes the PFS be asked
+    local before
+    before=$(stat_of a getxattr)
+    scan "$A/files" 1000 "${ASKED[@]}"
+    echo $(($(stat_of a getxattr) - before))
+}
+mkdir "$PFS/files"
+cp "$PFS"/d/[0-9]* "$PFS/files"
+sleep 0.1 # else one could be set in the same tick of its clock
+echo "first: $(asked)"
+sleep $TIMEOUT
+again=$(asked)
+[ "$again" -le 100 ] || fail "$again requests for extended attributes of 400 files that are known to have none"
+
 # Others change files all the time while one process scans: what a look that begins later than the time-out finds is not
 # older. The change is on the PFS, where nobody tells the session, or the other node's.
 cat >"$W/change.py" <<'END'
-import os, random, sys, threading, time
+import errno, os, random, struct, sys, threading, time
 seen, changed, timeout, seconds = sys.argv[1], sys.argv[2:4], float(sys.argv[4]), float(sys.argv[5])
 SLACK = 1.0  # of a machine that others use
 random.seed(7)
@@ -60,10 +82,18 @@ known = {}  # name: (time of the change, size, mode or None: it is not there)
 lock = threading.Lock()
 wrong, checked = [], 0
 end = time.monotonic() + seconds
+ACL = struct.pack("<I" + "HHI" * 5, 2, 1, 6, 2**32 - 1, 2, 4, 1234, 4, 4, 2**32 - 1, 16, 4, 2**32 - 1, 32, 4, 2**32 - 1)
+def has_acl(path):
+    try:
+        return len(os.getxattr(path, "system.posix_acl_access")) > 0
+    except OSError as e:
+        if e.errno not in (errno.ENODATA, errno.EOPNOTSUPP):
+            raise
+        return False
 def look(path):
     try:
         st = os.lstat(path)
-        return st.st_size, st.st_mode & 0o777
+        return st.st_size, st.st_mode & 0o777, has_acl(path)
     except FileNotFoundError:
         return None
 def scan():
@@ -83,16 +113,23 @@ def scan():
                     wrong.append((name, found, before, began))
 scanner = threading.Thread(target=scan)
 scanner.start()
-size = 100
+size, acls = 100, 0
 while time.monotonic() < end and not wrong:
     name, size = str(random.randint(1, 400)), size + 1
     where = changed[int(name) % 2]  # each by one of them: the session's unflushed data wins over what the PFS gets
     path = f"{where}/{name}"
-    what = random.choice(["write", "mode", "replace", "remove"])
+    what = random.choice(["write", "mode", "replace", "remove", "acl"])
     with lock:
         known.pop(name, None)
     if what == "mode" and os.path.exists(path):
         os.chmod(path, random.choice([0o600, 0o640, 0o644]))
+    elif what == "acl" and os.path.exists(path):
+        try:
+            os.setxattr(path, "system.posix_acl_access", ACL)
+            acls += 1
+        except OSError as e: # not every file system has them
+            if e.errno != errno.EOPNOTSUPP:
+                raise
     elif what == "remove":
         try:
             os.unlink(path)
@@ -112,7 +149,7 @@ while time.monotonic() < end and not wrong:
 scanner.join()
 for name, found, expected, began in wrong:
     sys.exit(f"{name}: {found} is seen, not {expected[1]}, {began - expected[0]:.2f} s after the change")
-print(f"{checked} looks found what was changed before")
+print(f"{checked} looks found what was changed before; {acls} ACLs were set")
 if checked < 100:
     sys.exit(f"only {checked} looks came so long after a change")
 END
