@@ -38,6 +38,8 @@
 #define ENOUGH      64    /* looks ahead that tell whether they help */
 #define BATCH       64    /* looks at once */
 #define NAMES_MAX   16384 /* names passed over to find them */
+#define RUNS_MAX    4     /* directories at a time */
+#define SILENT_MS   200   /* the PFS hangs, perhaps: nobody waits for a look ahead */
 #define REST_MIN_MS 1000u
 #define REST_MAX_MS 60000u
 
@@ -71,7 +73,7 @@ struct run {
 static struct {
     struct lock lock; /* RANK_LEAF */
     pthread_cond_t ended;
-    unsigned running;
+    _Atomic unsigned running; /* with the lock */
     _Atomic bool stopping;
 } all;
 
@@ -90,7 +92,8 @@ struct inode *ahead_find(struct inode *dir, const char *name, double *left)
         inode_put(i);
         i = NULL;
     }
-    *left = seen_ms ? settings.attr_timeout - (double)(boot_ms() - seen_ms) / 1000 : 0;
+    bool seen = i && seen_ms > i->doubted_ms;
+    *left = seen ? settings.attr_timeout - (double)(boot_ms() - seen_ms) / 1000 : 0;
     return i;
 }
 
@@ -151,6 +154,7 @@ static void collect(struct run *run, struct scan *s)
         if (i)
             run->v[run->n++] = (struct ahead_look){.name = xstrdup(e.name), .inode = i};
     }
+    run->whole = !run->n; /* of a large directory: nothing far and wide */
 }
 
 static void look(void *arg, unsigned k)
@@ -208,8 +212,8 @@ static void let_go(struct run *run)
 /* Directory locked. */
 static bool may_go_on(const struct scan *s)
 {
-    return !all.stopping && looks_are_slow() && s->asked >= FIRST && s->ahead < AHEAD * s->asked &&
-           !s->whole && boot_ms() >= s->rest_until_ms;
+    return !all.stopping && looks_are_slow() && pfs_waiting_ms() < SILENT_MS && s->asked >= FIRST &&
+           s->ahead < AHEAD * s->asked && !s->whole && boot_ms() >= s->rest_until_ms;
 }
 
 /* Directory locked: for ever longer, as long as looks ahead do not help. */
@@ -303,17 +307,16 @@ static void start(struct inode *dir)
 
 void ahead_asked(struct inode *dir, bool helped)
 {
-    uint64_t now = boot_ms();
     if (!timeout_ms())
         return;
     lock_take(&dir->lock);
     if (!dir->scan)
         dir->scan = xcalloc(1, sizeof(*dir->scan));
     struct scan *s = dir->scan;
-    turn(s, now);
+    turn(s, boot_ms());
     s->asked++;
     s->helped += helped;
-    bool starts = !s->running && may_go_on(s);
+    bool starts = !s->running && all.running < RUNS_MAX && may_go_on(s);
     s->running |= starts;
     lock_drop(&dir->lock);
     if (helped)

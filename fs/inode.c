@@ -397,7 +397,7 @@ bool inode_look_again(struct inode *i)
 {
     struct shard *s = shard_of_inode(i);
     lock_take(&s->lock);
-    bool ok = !i->gone;
+    bool ok = i->listed; /* neither gone nor retired */
     if (ok)
         i->nlookup++;
     lock_drop(&s->lock);

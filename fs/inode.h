@@ -29,6 +29,8 @@ struct inode {
     mode_t type;                   /* S_IFMT */
     _Atomic bool gone;             /* no name left */
     _Atomic bool fixed;            /* --immutable: below such a path */
+    /* boot_ms of the last ESTALE: the kernel looks its name up again, and is not to be told what was known */
+    _Atomic uint64_t doubted_ms;
     _Atomic bool lost_said;        /* the log names it: its latest bytes are on a node that left */
     struct pfs_node *_Atomic node; /* never NULL; for PFS calls while the inode is referenced */
     struct inode_name *names;      /* shard's lock; the inode's own list of names */
@@ -102,8 +104,8 @@ struct inode *inode_found(struct pfs_node *node, const struct statx *stx);
 /* The same without nlookup (readdir's look at known ones): NULL if not known.  Referenced. */
 struct inode *inode_known(struct fid fid);
 void inode_forget(uint64_t nodeid, uint64_t nlookup);
-/* One lookup more of a known inode (answers without the PFS).  False: it is gone, do not tell the
- * kernel of it. */
+/* One lookup more of a known inode (answers without the PFS).  False: it is gone or retired, do not tell
+ * the kernel of it. */
 bool inode_look_again(struct inode *i);
 void inode_gone(struct inode *i); /* its last name is gone */
 /* The next lookup of its file gives another node id; this one stays for who has it open. */

@@ -127,12 +127,14 @@ static void lookup_fn(struct request *r)
     uint64_t began = boot_ns();
     int err = pfs_lookup(r->inode->node, r->name, &stx);
     looks_took((boot_ns() - began) / 1000);
-    if (err == -ENOENT)
+    if (err == -ENOENT) {
+        pfs_child_absent(r->inode->node, r->name);
         reply_no_entry(r);
-    else if (err)
+    } else if (err) {
         request_err(r, err);
-    else
+    } else {
         reply_found(r, &stx);
+    }
 }
 
 static bool lookup_stalled(struct request *r)
@@ -166,8 +168,13 @@ static void lookup_ask_home(struct request *r)
 {
     struct stat st;
     double left, name_left;
-    struct inode *i = ahead_find(r->inode, r->name, &name_left);
-    if (i && name_left > 0 && !attr_known(i, &st, &left) && inode_look_again(i)) {
+    struct inode *now = NULL, *i = ahead_find(r->inode, r->name, &name_left);
+    if (i && name_left > 0 && !attr_known(i, &st, &left))
+        now = ahead_find(r->inode, r->name, &name_left); /* it may have taken long */
+    bool known = now && now == i && name_left > 0 && inode_look_again(i);
+    ahead_asked(r->inode, known);
+    inode_put(now);
+    if (known) {
         reply_known(r, i, &st, MIN(left, name_left));
         return;
     }
@@ -183,8 +190,7 @@ static bool lookup_here(fuse_req_t req, struct inode *dir, const char *name, boo
     struct inode *i = ahead_find(dir, name, &name_left);
     if (!i)
         return false;
-    *ahead = name_left > 0;
-    bool here = *ahead && attr_known_here(i, &st, &left) && inode_look_again(i);
+    bool here = name_left > 0 && attr_known_here(i, &st, &left) && inode_look_again(i);
     if (here) {
         struct fuse_entry_param e;
         refresh_path(i);
@@ -193,7 +199,9 @@ static bool lookup_here(fuse_req_t req, struct inode *dir, const char *name, boo
             inode_forget(i->nodeid, 1);
     }
     inode_put(i);
-    ahead_asked(dir, *ahead);
+    *ahead = name_left > 0 && !here;
+    if (!*ahead)
+        ahead_asked(dir, here);
     return here;
 }
 

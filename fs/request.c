@@ -370,6 +370,8 @@ void request_done(struct request *r)
 
 void request_err(struct request *r, int err)
 {
+    if (err == -ESTALE && r->inode) /* before the kernel asks again */
+        r->inode->doubted_ms = boot_ms();
     if (request_take(r))
         fuse_reply_err(r->req, -err);
     request_done(r);

@@ -299,6 +299,7 @@ static int change(struct request *r, xattr_op op)
     err = op(r, NULL);
     if (err)
         return err;
+    attr_touched(r->inode);
     if (!strncmp(r->name, ACL_PREFIX, strlen(ACL_PREFIX)))
         acl_changed(r->inode);
     if (policy)

@@ -55,6 +55,8 @@ void pfs_tag_clear(struct pfs_node *n, uint64_t tag);
 uint64_t pfs_child_tag(struct pfs_node *parent, const char *name, uint64_t *seen_ms);
 /* A look that began at ms (boot_ms) found under this name the file that the child by that name has the tag of. */
 void pfs_child_seen(struct pfs_node *parent, const char *name, uint64_t tag, uint64_t ms);
+/* Nothing is there by this name, a look found: what was seen before does not count any more. */
+void pfs_child_absent(struct pfs_node *parent, const char *name);
 void pfs_unref(struct pfs_node *n);
 /* It has another name now (rename done). Any thread, no PFS call. */
 void pfs_moved(struct pfs_node *n, struct pfs_node *parent, const char *name);

@@ -176,7 +176,7 @@ uint64_t pfs_child_tag(struct pfs_node *parent, const char *name, uint64_t *seen
     lock_take(&pfs_tree_lock);
     const struct pfs_node *n = table_find(parent, name);
     uint64_t tag = n ? n->tag : 0;
-    *seen_ms = n ? n->seen_ms : 0;
+    *seen_ms = n && n->seen ? n->looked_ms : 0;
     lock_drop(&pfs_tree_lock);
     return tag;
 }
@@ -185,8 +185,21 @@ void pfs_child_seen(struct pfs_node *parent, const char *name, uint64_t tag, uin
 {
     lock_take(&pfs_tree_lock);
     struct pfs_node *n = table_find(parent, name);
-    if (n && n->tag == tag)
-        n->seen_ms = MAX(n->seen_ms, ms);
+    if (n && n->tag == tag && ms > n->looked_ms) {
+        n->looked_ms = ms;
+        n->seen = true;
+    }
+    lock_drop(&pfs_tree_lock);
+}
+
+void pfs_child_absent(struct pfs_node *parent, const char *name)
+{
+    lock_take(&pfs_tree_lock);
+    struct pfs_node *n = table_find(parent, name);
+    if (n) {
+        n->looked_ms = boot_ms();
+        n->seen = false;
+    }
     lock_drop(&pfs_tree_lock);
 }
 

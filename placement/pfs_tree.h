@@ -22,7 +22,8 @@ struct pfs_node {
     int fd; /* O_PATH, -1: none */
     unsigned users;
     _Atomic uint64_t tag; /* pfs_tag's; no lock */
-    uint64_t seen_ms;     /* pfs_child_seen's */
+    uint64_t looked_ms;   /* pfs_child_seen's and pfs_child_absent's, whichever is newer ... */
+    bool seen;            /* ... and which of them that is */
     struct pfs_node *hash_next;
     struct pfs_node *lru_next, *lru_prev; /* when fd >= 0, but for the root */
 };

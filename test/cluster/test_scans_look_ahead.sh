@@ -54,6 +54,50 @@ scan "$A/few" 12
 ahead=$(($(looks ahead) - ahead))
 [ "$ahead" -le 112 ] || fail "$ahead looks ahead for 12 files"
 
+# Of a large directory with few known files no more is asked than once.
+cat >"$W/few.py" <<'END'
+import os, sys
+for n in range(20):
+    os.lstat(f"{sys.argv[1]}/{n * 1000}")
+END
+mkdir "$PFS/large"
+(cd "$PFS/large" && seq 0 19999 | xargs touch)
+quiet() {
+    local before
+    before=$(status_of a .counters.pfs_name_ops)
+    sleep 0.5
+    [ "$(status_of a .counters.pfs_name_ops)" = "$before" ]
+}
+python3 "$W/few.py" "$A/large"
+sleep $TIMEOUT
+python3 "$W/few.py" "$A/large"
+wait_for 20 quiet || fail "a large directory is looked at ahead without end"
+
+# A name that is found to lead elsewhere is looked at again, whatever was known: what is open here is not opened again
+# under a name that others have given to another file.
+cat >"$W/replaced.py" <<'END'
+import os, subprocess, sys
+dir, pfs, *scan = sys.argv[1:]
+held = [os.open(f"{dir}/{n}", os.O_RDWR) for n in range(1, 101)]
+subprocess.run(scan, check=True)
+for n in range(1, 101):
+    with open(f"{pfs}/new", "w") as f:
+        f.write("new")
+    os.rename(f"{pfs}/new", f"{pfs}/{n}")
+for n in range(1, 101):
+    with open(f"{dir}/{n}", "r+") as f: # ESTALE, if the kernel is told the same again
+        f.read()
+END
+mkdir "$PFS/replaced"
+for n in $(seq 400); do
+    echo "$n" >"$PFS/replaced/$n"
+done
+scan "$A/replaced" 1000
+sleep $TIMEOUT
+saved=$(looks saved)
+python3 "$W/replaced.py" "$A/replaced" "$PFS/replaced" python3 "$W/scan.py" "$A/replaced" 1000
+[ "$(looks saved)" -gt $((saved + 50)) ] || fail "nothing was looked at ahead beside open files"
+
 # What `ls -l` asks of each file besides is asked ahead, and known as long as the file's ctime stays.
 ASKED=(security.selinux security.capability)
 asked() { # what the scan makes the PFS be asked

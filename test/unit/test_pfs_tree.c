@@ -262,11 +262,19 @@ START_TEST(when_a_name_was_seen_goes_with_it)
     pfs_child_seen(root, "a", 7, 900); /* came late */
     ck_assert_uint_eq(seen(root, "a"), 1000);
 
+    pfs_child_absent(root, "a");
+    ck_assert_uint_eq(seen(root, "a"), 0);
+    pfs_child_seen(root, "a", 7, 1001); /* began before that look */
+    ck_assert_uint_eq(seen(root, "a"), 0);
+    uint64_t later = boot_ms() + 1;
+    pfs_child_seen(root, "a", 7, later);
+    ck_assert_uint_eq(seen(root, "a"), later);
+
     pfs_moved(a, root, "c");
     ck_assert_uint_eq(seen(root, "a"), 0);
-    ck_assert_uint_eq(seen(root, "c"), 1000);
-    pfs_child_seen(root, "a", 7, 2000); /* began before the rename */
-    ck_assert_uint_eq(seen(root, "c"), 1000);
+    ck_assert_uint_eq(seen(root, "c"), later);
+    pfs_child_seen(root, "a", 7, later + 1); /* began before the rename */
+    ck_assert_uint_eq(seen(root, "c"), later);
 
     ck_assert_int_eq(pfs_lookup(root, "b", &stx), 0);
     struct pfs_node *b = pfs_child_as(root, "c", fid_of(&stx), &other); /* is there now */
