@@ -179,21 +179,23 @@ int data_revalidate(struct data_handle *h, bool *changed, struct data_tag *now)
 int data_pass_open(struct data_handle *h, int *fd, unsigned *life)
 {
     uint64_t node;
+    struct file_info info;
     enum where w = data_where(h, &node);
     lock_take(&h->lock);
     bool counted = h->counted;
     lock_drop(&h->lock);
     if (h->writes ? !counted : w != WHERE_HERE && w != WHERE_PFS)
         return -ENODATA;
-    if (w == WHERE_PFS && proofs_now(h->f).any)
-        return -ENODATA; /* each of its reads must ask */
+    store_info(h->f, &info);
+    /* each of its reads must ask; or the next open has the bytes fetched again, and passes another data
+     * file, which a file without a name cannot be given a new node id for */
+    if (w == WHERE_PFS && (proofs_now(h->f).any || info.racy))
+        return -ENODATA;
     int err = store_pass_open(h->f, h->writes, fd, life);
     carry_activity_begin(); /* what follows is I/O, which we do not see */
     carry_activity_end();
     if (err || h->writes)
         return err;
-    struct file_info info;
-    store_info(h->f, &info);
     stream_count(atomic_load(&h->stream), &(struct fetched){.local = info.size});
     return 0;
 }
