@@ -77,11 +77,6 @@ static struct {
     _Atomic bool stopping;
 } all;
 
-static uint64_t timeout_ms(void)
-{
-    return (uint64_t)(settings.attr_timeout * 1000);
-}
-
 /* ---- what was found ---- */
 
 struct inode *ahead_find(struct inode *dir, const char *name, double *left)
@@ -93,7 +88,7 @@ struct inode *ahead_find(struct inode *dir, const char *name, double *left)
         i = NULL;
     }
     bool seen = i && seen_ms > i->doubted_ms;
-    *left = seen ? settings.attr_timeout - (double)(boot_ms() - seen_ms) / 1000 : 0;
+    *left = seen ? attr_left(seen_ms) : 0;
     return i;
 }
 
@@ -102,7 +97,7 @@ struct inode *ahead_find(struct inode *dir, const char *name, double *left)
 /* The kernel, or what a look ahead has left, answers for it still. */
 static bool lately(uint64_t ms, uint64_t now)
 {
-    return ms && now - ms < timeout_ms();
+    return ms && now - ms < attr_timeout_ms();
 }
 
 /* Is the file by this name one to look at?  Referenced, or NULL. */
@@ -226,7 +221,7 @@ static void rest(struct scan *s, uint64_t now, bool useless)
 /* Directory locked: a new turn when one is over. */
 static void turn(struct scan *s, uint64_t now)
 {
-    if (now - s->began_ms < timeout_ms())
+    if (now - s->began_ms < attr_timeout_ms())
         return;
     if (s->ahead >= ENOUGH)
         rest(s, now, s->helped * AHEAD < s->ahead);
@@ -307,7 +302,7 @@ static void start(struct inode *dir)
 
 void ahead_asked(struct inode *dir, bool helped)
 {
-    if (!timeout_ms())
+    if (!attr_timeout_ms())
         return;
     lock_take(&dir->lock);
     if (!dir->scan)

@@ -410,12 +410,6 @@ void reply_entry(struct request *r, struct inode *i, const struct stat *st, bool
     request_done(r);
 }
 
-/* Seconds for which what was looked at may still be told. */
-static double known_left(const struct data_known *k)
-{
-    return settings.attr_timeout - (double)(boot_ms() - k->looked_ms) / 1000;
-}
-
 /* The kernel asks again after each read and write through it.  What the PFS has was looked at less than
  * the attribute time-out ago, and not changed by this node since: *st, as of *k, for what is left of
  * that time (seconds). */
@@ -428,7 +422,7 @@ static bool attr_fresh(struct inode *i, struct stat *st, struct data_known *k, d
     st->st_atim = i->known_atim;
     *k = i->known;
     lock_drop(&i->lock);
-    *left = known_left(k);
+    *left = attr_left(k->looked_ms);
     return fresh && *left > 0 && S_ISREG(i->type);
 }
 
@@ -475,7 +469,7 @@ int attr_known(struct inode *i, struct stat *st, double *left)
     int err = claim_where(i->fid, &at);
     if (err)
         return err;
-    *left = known_left(&k); /* it may have taken long */
+    *left = attr_left(k.looked_ms); /* it may have taken long */
     if (*left <= 0 || !data_still_known(&k, &at))
         return -EAGAIN;
     remember_known(i, st, &k, moves(i, st));

@@ -83,7 +83,7 @@ static int64_t ctime_of(const struct inode *i)
 static bool is_good(const struct inode *i, uint64_t now)
 {
     const struct dir_policy *p = &i->policy;
-    uint64_t timeout = (uint64_t)(settings.attr_timeout * 1000);
+    uint64_t timeout = attr_timeout_ms();
     if (!p->asked_ms)
         return false;
     return now - p->asked_ms < timeout ||

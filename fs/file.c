@@ -48,8 +48,7 @@ static bool writes(int flags)
  * ones it is not known which it has, until both have expired. */
 static bool same_attr(const struct inode *i, const struct location *at)
 {
-    uint64_t expired_ms =
-        i->attr_moved_ms + (uint64_t)(settings.attr_timeout * 1000) + ON_ITS_WAY_MS;
+    uint64_t expired_ms = i->attr_moved_ms + attr_timeout_ms() + ON_ITS_WAY_MS;
     return attr_is(i, at) && (!i->attr_moved_ms || boot_ms() > expired_ms);
 }
 

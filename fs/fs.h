@@ -34,6 +34,16 @@ struct settings {
 };
 extern struct settings settings;
 
+static inline uint64_t attr_timeout_ms(void)
+{
+    return (uint64_t)(settings.attr_timeout * 1000);
+}
+/* Seconds for which what was looked at then (boot_ms) may still be told. */
+static inline double attr_left(uint64_t looked_ms)
+{
+    return settings.attr_timeout - (double)(boot_ms() - looked_ms) / 1000;
+}
+
 /* ---- mount.c ---- */
 /* mounts, starts the threads that read /dev/fuse, returns when the kernel has answered */
 int mount_start(char *err, size_t errlen);

@@ -97,7 +97,7 @@ static bool may_know(const struct inode *i, const struct data_known *k)
     if (i->fixed)
         return true;
     uint64_t age_ms = boot_ms() - k->looked_ms;
-    return !settings.several_users && age_ms < (uint64_t)(settings.attr_timeout * 1000);
+    return !settings.several_users && age_ms < attr_timeout_ms();
 }
 
 static bool is_unlinked(struct file *f)

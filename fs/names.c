@@ -152,12 +152,21 @@ static bool lookup_stalled(struct request *r)
     return known;
 }
 
-static void reply_known(struct request *r, struct inode *i, const struct stat *st, double left)
+/* inode_look_again was called. */
+static void tell_known(fuse_req_t req, struct inode *i, const struct stat *st, double left)
 {
     struct fuse_entry_param e;
     refresh_path(i);
     entry_fill_known(&e, i, st, left);
-    if (!request_take(r) || fuse_reply_entry(r->req, &e) == -ENOENT)
+    if (fuse_reply_entry(req, &e) == -ENOENT)
+        inode_forget(i->nodeid, 1);
+}
+
+static void reply_known(struct request *r, struct inode *i, const struct stat *st, double left)
+{
+    if (request_take(r))
+        tell_known(r->req, i, st, left);
+    else
         inode_forget(i->nodeid, 1);
     inode_put(i);
     request_done(r);
@@ -191,13 +200,8 @@ static bool lookup_here(fuse_req_t req, struct inode *dir, const char *name, boo
     if (!i)
         return false;
     bool here = name_left > 0 && attr_known_here(i, &st, &left) && inode_look_again(i);
-    if (here) {
-        struct fuse_entry_param e;
-        refresh_path(i);
-        entry_fill_known(&e, i, &st, MIN(left, name_left));
-        if (fuse_reply_entry(req, &e) == -ENOENT)
-            inode_forget(i->nodeid, 1);
-    }
+    if (here)
+        tell_known(req, i, &st, MIN(left, name_left));
     inode_put(i);
     *ahead = name_left > 0 && !here;
     if (!*ahead)
@@ -271,8 +275,7 @@ static bool has_default_acl(struct inode *dir)
 {
     uint64_t now = boot_ms();
     lock_take(&dir->lock);
-    bool known =
-        dir->default_acl_ms && now - dir->default_acl_ms < (uint64_t)(settings.attr_timeout * 1000);
+    bool known = dir->default_acl_ms && now - dir->default_acl_ms < attr_timeout_ms();
     bool has = dir->default_acl;
     lock_drop(&dir->lock);
     if (known)

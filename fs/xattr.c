@@ -98,8 +98,7 @@ unsigned xattr_wanted(struct inode *dir)
     unsigned wanted = 0;
     lock_take(&dir->lock);
     for (unsigned k = 0; k < XATTR_KINDS; k++)
-        if (dir->xattr_asked_ms[k] &&
-            now - dir->xattr_asked_ms[k] < (uint64_t)(settings.attr_timeout * 1000))
+        if (dir->xattr_asked_ms[k] && now - dir->xattr_asked_ms[k] < attr_timeout_ms())
             wanted |= 1u << k;
     lock_drop(&dir->lock);
     return wanted;
@@ -150,7 +149,7 @@ static int64_t fresh_ctime(struct inode *i, struct version *v)
     lock_take(&i->lock);
     const struct data_known *k = &i->known;
     bool fresh = k->looked_ms && k->looked_ms > i->touched_ms &&
-                 boot_ms() - k->looked_ms < (uint64_t)(settings.attr_timeout * 1000);
+                 boot_ms() - k->looked_ms < attr_timeout_ms();
     *v = k->version;
     lock_drop(&i->lock);
     return fresh ? v->ctime_ns : 0;
@@ -167,12 +166,11 @@ static bool is_known_absent(struct inode *i, const char *name)
 
 /* ---- without the PFS, while it hangs ---- */
 
-/* Which of no_acl_ctime_ns name is; -1: no ACL. */
+/* Which of no_acl_ctime_ns name is: the first kinds; -1: no ACL. */
 static int acl_kind(const char *name)
 {
-    if (!strcmp(name, ACL_PREFIX "access"))
-        return 0;
-    return strcmp(name, ACL_PREFIX "default") ? -1 : 1;
+    int kind = kind_of(name);
+    return kind < 2 ? kind : -1;
 }
 
 static int64_t attr_ctime_ns(const struct inode *i)
@@ -211,9 +209,8 @@ static bool is_new_without(struct inode *i, const char *name)
 {
     if (strcmp(name, "security.capability"))
         return false;
-    uint64_t timeout_ms = (uint64_t)(settings.attr_timeout * 1000);
     lock_take(&i->lock);
-    bool is_new = i->born_ms > i->touched_ms && boot_ms() - i->born_ms < timeout_ms;
+    bool is_new = i->born_ms > i->touched_ms && boot_ms() - i->born_ms < attr_timeout_ms();
     lock_drop(&i->lock);
     return is_new;
 }

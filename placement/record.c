@@ -120,6 +120,6 @@ unsigned record_count(void)
 
 struct item_record record_item(const struct record *r)
 {
-    return (struct item_record){r->fid,        r->claimant,    r->number_inc, r->number,
-                                r->stamp_view, r->stamp_count, r->unknown};
+    return (struct item_record){r->fid,    r->claimant,   r->number_inc,
+                                r->number, r->stamp_view, r->stamp_count, r->unknown};
 }

@@ -93,7 +93,8 @@ for n in range(1, 101):
     os.rename(f"{pfs}/new", f"{pfs}/{n}")
 for n in range(1, 101):
     with open(f"{dir}/{n}", "r+") as f: # ESTALE, if the kernel is told the same again
-        f.read()
+        found = f.read()
+        assert found == "new", (n, found)
 END
 mkdir "$PFS/replaced"
 for n in $(seq 400); do
