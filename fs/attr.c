@@ -89,14 +89,13 @@ static int say_lost(struct inode *i, const struct location *loc)
     return -EIO;
 }
 
-static int complete_once(struct inode *i, const struct statx *stx, struct location *loc)
+static int complete_once(struct inode *i, struct location *loc)
 {
-    struct fid fid = fid_of(stx);
     int err = 0;
     if (i->fixed)
-        claim_here(fid, loc); /* *loc is the PFS before anybody was asked */
+        claim_here(i->fid, loc); /* *loc is the PFS before anybody was asked */
     else
-        err = claim_where(fid, loc);
+        err = claim_where(i->fid, loc);
     if (err)
         return err;
     if (loc->where == WHERE_LOST)
@@ -129,7 +128,7 @@ int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct
     struct location loc = {.where = WHERE_PFS};
     int err = 0;
     for (int looks = 0; S_ISREG(stx->stx_mode) && looks < 2; looks++) {
-        err = complete_once(i, stx, &loc);
+        err = complete_once(i, &loc);
         if (err || was_dropped(i, stx, &loc) || !attr_overtaken(stx, &loc))
             break;
         looked_ms = boot_ms();
@@ -223,11 +222,17 @@ static bool changed_here_only(struct file *f)
     return here;
 }
 
+/* Lock held. */
+static bool is_other(const struct inode *i, const struct stat *st)
+{
+    return i->attr_known &&
+           (i->attr.st_size != st->st_size || ns_of(&i->attr.st_mtim) != ns_of(&st->st_mtim));
+}
+
 static bool moves(struct inode *i, const struct stat *st)
 {
     lock_take(&i->lock);
-    bool moves = i->attr_known &&
-                 (i->attr.st_size != st->st_size || ns_of(&i->attr.st_mtim) != ns_of(&st->st_mtim));
+    bool moves = is_other(i, st);
     lock_drop(&i->lock);
     struct file *f = moves && S_ISREG(i->type) && claim_is_here(i->fid) ? file_find(i->fid) : NULL;
     if (f) {
@@ -256,7 +261,13 @@ static void remember(struct inode *i, const struct stat *st, bool moved)
 
 void attr_remember(struct inode *i, const struct stat *st)
 {
-    remember(i, st, moves(i, st));
+    lock_take(&i->lock);
+    bool other = is_other(i, st);
+    if (!other)
+        set_attr(i, st, false);
+    lock_drop(&i->lock);
+    if (other)
+        remember(i, st, moves(i, st));
 }
 
 bool attr_is(const struct inode *i, const struct location *at)
@@ -535,65 +546,20 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 {
     (void)fi; /* an open file is found by its fid */
     struct inode *i = inode_get(ino);
-    bool answered = i && getattr_here(req, i);
-    inode_put(i);
-    if (answered)
-        return;
-    struct request *r = request_new(req, ino);
-    if (!r)
-        return;
-    request_on_stall(r, getattr_stalled);
-    request_start(r, pool_names, getattr_fn);
-}
-
-/* ---- statfs: the PFS's ---- */
-
-static struct {
-    struct lock lock;
-    struct statvfs last; /* for while the PFS hangs */
-    bool known;
-} fs_state = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
-
-static void statfs_fn(struct request *r)
-{
-    struct statvfs now;
-    int err = pfs_statfs(&now);
-    if (err) {
-        request_err(r, err);
+    if (!i) {
+        fuse_reply_err(req, ESTALE);
         return;
     }
-    lock_take(&fs_state.lock);
-    fs_state.last = now;
-    fs_state.known = true;
-    lock_drop(&fs_state.lock);
-    if (request_take(r))
-        fuse_reply_statfs(r->req, &now);
-    request_done(r);
-}
-
-static bool statfs_stalled(struct request *r)
-{
-    lock_take(&fs_state.lock);
-    struct statvfs last = fs_state.last;
-    bool known = fs_state.known;
-    lock_drop(&fs_state.lock);
-    if (known && request_take(r))
-        fuse_reply_statfs(r->req, &last);
-    return known;
-}
-
-static void op_statfs(fuse_req_t req, fuse_ino_t ino)
-{
-    (void)ino;
-    struct request *r = request_new(req, 0);
-    if (!r)
+    if (getattr_here(req, i)) {
+        inode_put(i);
         return;
-    request_on_stall(r, statfs_stalled);
-    request_start(r, pool_names, statfs_fn);
+    }
+    struct request *r = request_on(req, i);
+    request_on_stall(r, getattr_stalled);
+    request_start(r, pool_names, getattr_fn);
 }
 
 void attr_ops(struct fuse_lowlevel_ops *ops)
 {
     ops->getattr = op_getattr;
-    ops->statfs = op_statfs;
 }

@@ -75,7 +75,7 @@ int mount_user(char *const words[], int n, char *err, size_t errlen);
 /* ---- operations by file; each has the signature of struct fuse_lowlevel_ops ---- */
 /* names.c: lookup forget forget_multi mknod mkdir symlink readlink create; moves.c: link unlink
  * rmdir rename */
-/* attr.c: getattr statfs; setattr.c: setattr.  No access: default_permissions, the kernel
+/* attr.c: getattr; statfs.c: statfs; setattr.c: setattr.  No access: default_permissions, the kernel
  * answers. */
 /* dir.c: opendir readdir readdirplus releasedir fsyncdir */
 /* xattr.c: getxattr setxattr listxattr removexattr */
@@ -86,6 +86,7 @@ void names_ops(struct fuse_lowlevel_ops *ops);
 void moves_ops(struct fuse_lowlevel_ops *ops);
 void attr_ops(struct fuse_lowlevel_ops *ops);
 void setattr_ops(struct fuse_lowlevel_ops *ops);
+void statfs_ops(struct fuse_lowlevel_ops *ops);
 void dir_ops(struct fuse_lowlevel_ops *ops);
 void xattr_ops(struct fuse_lowlevel_ops *ops);
 void file_ops(struct fuse_lowlevel_ops *ops);

@@ -237,7 +237,7 @@ static void drop_unused(struct shard *s, struct inode *i)
         for (struct inode_name *n = i->names; n; n = n->next)
             if (n->live)
                 pfs_tag_clear(n->node, i->nodeid);
-    } else if (!i->refs) {
+    } else if (!i->refs && i->names && i->names->next) {
         off = names_trim(i);
     }
     lock_drop(&s->lock);
@@ -347,10 +347,9 @@ static struct inode *found_again(struct pfs_node *node, struct fid fid, mode_t t
     return same ? i : NULL;
 }
 
-struct inode *inode_found(struct pfs_node *node, const struct statx *stx)
+struct inode *inode_found(struct pfs_node *node, struct fid fid, mode_t mode)
 {
-    struct fid fid = fid_of(stx);
-    mode_t type = stx->stx_mode & S_IFMT;
+    mode_t type = mode & S_IFMT;
     struct inode *again = found_again(node, fid, type);
     if (again) {
         pfs_unref(node); /* its name has one */

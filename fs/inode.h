@@ -98,9 +98,9 @@ void inode_stop(void);
 struct inode *inode_get(uint64_t nodeid);
 struct inode *inode_ref(struct inode *i);
 void inode_put(struct inode *i);
-/* After a lookup or create: finds the inode of stx's fid or makes one; node (its reference is taken
- * over) becomes its name. nlookup + 1 and referenced. */
-struct inode *inode_found(struct pfs_node *node, const struct statx *stx);
+/* After a lookup or create: finds the inode of the fid or makes one, of the mode's type; node (its
+ * reference is taken over) becomes its name. nlookup + 1 and referenced. */
+struct inode *inode_found(struct pfs_node *node, struct fid fid, mode_t mode);
 /* The same without nlookup (readdir's look at known ones): NULL if not known.  Referenced. */
 struct inode *inode_known(struct fid fid);
 void inode_forget(uint64_t nodeid, uint64_t nlookup);

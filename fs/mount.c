@@ -133,6 +133,7 @@ static void make_ops(struct fuse_lowlevel_ops *ops)
     moves_ops(ops);
     attr_ops(ops);
     setattr_ops(ops);
+    statfs_ops(ops);
     dir_ops(ops);
     xattr_ops(ops);
     file_ops(ops);

@@ -33,13 +33,14 @@ int names_take(char to[REQUEST_NAME_MAX], const struct inode *parent, const char
 
 struct inode *names_found(struct inode *parent, const char *name, const struct statx *stx)
 {
-    struct pfs_node *other, *node = pfs_child_as(parent->node, name, fid_of(stx), &other);
+    struct fid fid = fid_of(stx);
+    struct pfs_node *other, *node = pfs_child_as(parent->node, name, fid, &other);
     struct inode *before = other ? inode_of_node(other) : NULL;
     if (before) /* another file was there: another node's doing */
         inode_lost_name(before, other);
     inode_put(before);
     pfs_unref(other);
-    struct inode *i = inode_found(node, stx);
+    struct inode *i = inode_found(node, fid, stx->stx_mode);
     known_mark(i, parent);
     return i;
 }
@@ -69,7 +70,7 @@ static int lookup_dots(struct request *r)
         pfs_unref(node);
         return err;
     }
-    struct inode *i = inode_found(node, &stx);
+    struct inode *i = inode_found(node, fid_of(&stx), stx.stx_mode);
     struct stat st;
     err = attr_complete(i, &stx, r->began_ms, &st);
     reply_entry(r, i, &st, !err);
@@ -194,6 +195,8 @@ static void lookup_ask_home(struct request *r)
 /* True: answered from a look ahead.  *ahead: there was one, but another node must be asked. */
 static bool lookup_here(fuse_req_t req, struct inode *dir, const char *name, bool *ahead)
 {
+    if (!looks_are_slow()) /* nothing is looked at ahead */
+        return false;
     struct stat st;
     double left, name_left;
     struct inode *i = ahead_find(dir, name, &name_left);
@@ -213,14 +216,16 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     bool ahead = false;
     struct inode *dir = inode_get(parent);
-    bool answered = dir && !dir->fixed && lookup_here(req, dir, name, &ahead);
-    inode_put(dir);
-    if (answered)
+    if (!dir) {
+        fuse_reply_err(req, ESTALE);
         return;
-    struct request *r = request_new(req, parent);
-    if (!r)
+    }
+    if (!dir->fixed && lookup_here(req, dir, name, &ahead)) {
+        inode_put(dir);
         return;
-    int err = names_take(r->name, r->inode, name);
+    }
+    struct request *r = request_on(req, dir);
+    int err = names_take(r->name, dir, name);
     if (err) {
         request_err(r, err == -EPERM ? -ENOENT : err);
         return;

@@ -45,7 +45,7 @@ static void enlist(struct request *r)
     lock_take(&all.lock);
     /* it may have come before the request was in the list */
     r->interrupted = fuse_req_interrupted(r->req);
-    r->interrupted_ms = boot_ms();
+    r->interrupted_ms = r->began_ms;
     r->next = all.list;
     r->prev = &all.list;
     if (all.list)
@@ -142,7 +142,7 @@ static void look_at(struct request *r, uint64_t now)
                wants_to_end(r->pid, r->may_not_end)) {
         if (request_take(r))
             fuse_reply_err(r->req, EINTR);
-    } else if (r->stalled && now - r->began_ms >= STALL_WAIT_MS && pfs_waiting_ms() >= STALLED_MS) {
+    } else if (r->stalled && now - r->began_ms >= STALL_WAIT_MS && pfs_silent(now, STALLED_MS)) {
         r->stalled(r);
     }
     drop_ref(r);
@@ -245,14 +245,9 @@ static void take_groups(struct request *r)
         free(groups);
 }
 
-struct request *request_new(fuse_req_t req, fuse_ino_t nodeid)
+struct request *request_on(fuse_req_t req, struct inode *i)
 {
     const struct fuse_ctx *ctx = fuse_req_ctx(req);
-    struct inode *i = nodeid ? inode_get(nodeid) : NULL;
-    if (nodeid && !i) {
-        fuse_reply_err(req, ESTALE);
-        return NULL;
-    }
     struct request *r = xmalloc(sizeof(*r));
     memset(r, 0, offsetof(struct request, name));
     r->name[0] = '\0';
@@ -267,6 +262,16 @@ struct request *request_new(fuse_req_t req, fuse_ino_t nodeid)
     if (settings.several_users)
         take_groups(r);
     return r;
+}
+
+struct request *request_new(fuse_req_t req, fuse_ino_t nodeid)
+{
+    struct inode *i = nodeid ? inode_get(nodeid) : NULL;
+    if (nodeid && !i) {
+        fuse_reply_err(req, ESTALE);
+        return NULL;
+    }
+    return request_on(req, i);
 }
 
 static void run(void *arg)
@@ -308,7 +313,7 @@ void request_start(struct request *r, struct pool *p, void (*fn)(struct request 
 {
     r->fn = fn;
     /* a PFS that hangs already: a listing asks file by file, and must not wait for each */
-    if (r->stalled && pfs_waiting_ms() >= STALLED_MS && r->stalled(r)) {
+    if (r->stalled && pfs_silent(r->began_ms, STALLED_MS) && r->stalled(r)) {
         request_done(r);
         return;
     }

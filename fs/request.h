@@ -74,6 +74,8 @@ void request_cancel_waits(void);
 /* New, with the caller's ids from the kernel; nodeid 0 = none.  NULL: the node id is unknown and
  * ESTALE was answered. */
 struct request *request_new(fuse_req_t req, fuse_ino_t nodeid);
+/* The same of an inode, or NULL, whose reference is taken over. */
+struct request *request_on(fuse_req_t req, struct inode *i);
 /* This thread reads /dev/fuse. */
 void request_reader(void);
 /* Runs fn(arg): in this thread if it reads /dev/fuse and enough others are free to read on (handing

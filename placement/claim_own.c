@@ -15,7 +15,8 @@ struct own {
 };
 
 static struct own **table;
-static unsigned nbuckets, count_now;
+static unsigned nbuckets;
+static _Atomic unsigned count_now; /* changes with the lock */
 static uint64_t view_now;
 static struct lock own_lock;
 
@@ -106,6 +107,8 @@ bool own_has(struct fid fid, uint64_t *inc, uint64_t *number)
 {
     const struct own *o;
 
+    if (!count_now) /* all that was written here has been flushed and given back */
+        return false;
     lock_take(&own_lock);
     o = *slot_of(fid);
     if (o && !o->ready)

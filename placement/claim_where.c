@@ -90,12 +90,15 @@ bool claim_here(struct fid fid, struct location *out)
 
 /* The first answer of a home in a view: it is complete, so all members have adopted the view. */
 static struct {
-    struct lock lock; /* RANK_LEAF */
-    uint64_t view, since_ms;
+    struct lock lock;      /* RANK_LEAF */
+    _Atomic uint64_t view; /* only grows */
+    uint64_t since_ms;
 } settled;
 
 void claim_note_settled(uint64_t view)
 {
+    if (view <= settled.view) /* as always but once */
+        return;
     lock_take(&settled.lock);
     if (view > settled.view) {
         settled.view = view;

@@ -82,6 +82,12 @@ uint64_t pfs_waiting_ms(void)
     return now > since ? now - since : 0;
 }
 
+bool pfs_silent(uint64_t now, uint64_t ms)
+{
+    uint64_t last = atomic_load_explicit(&last_end_ms, memory_order_relaxed);
+    return now >= last + ms && pfs_waiting_ms() >= ms;
+}
+
 /* ---- credentials ---- */
 
 static gid_t *own_groups;

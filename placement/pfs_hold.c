@@ -36,9 +36,13 @@ static void leave(struct pfs_node *n)
 {
     lock_take(&pfs_tree_lock);
     int fd = pfs_fd_end_use(n);
+    bool last = n->refs == 1;
+    if (!last)
+        n->refs--;
     lock_drop(&pfs_tree_lock);
     pfs_fd_close(fd);
-    pfs_unref(n);
+    if (last)
+        pfs_unref(n);
 }
 
 /* A directory's new descriptor becomes the node's, unless another thread was quicker. */

@@ -132,6 +132,8 @@ void pfs_closedir(struct pfs_dir *d);
  * the last one ended if that is shorter (one slow fsync beside quick lookups is no silence).  0 =
  * no call waits.  Any thread. */
 uint64_t pfs_waiting_ms(void);
+/* Has it been silent for `ms` at `now` (boot_ms)?  Quick where something ended lately.  Any thread. */
+bool pfs_silent(uint64_t now, uint64_t ms);
 /* Around every PFS call, in pfs_*.c. */
 uint64_t pfs_call_begin(void);
 void pfs_call_end(uint64_t ticket);

@@ -81,9 +81,11 @@ static void sign_of_life(struct node *n)
 
 bool members_suspected(uint64_t id)
 {
+    if (id == members_self())
+        return false;
     lock_take(&members_now.lock);
     const struct node *n = find(id);
-    bool suspected = n && n->suspected && id != members_self();
+    bool suspected = n && n->suspected;
     lock_drop(&members_now.lock);
     return suspected;
 }

@@ -23,7 +23,7 @@ static struct statx stat_of(uint64_t ino, mode_t mode)
 static struct inode *found(struct pfs_node *parent, const char *name, uint64_t ino, mode_t mode)
 {
     struct statx stx = stat_of(ino, mode);
-    return inode_found(pfs_child(parent, name), &stx);
+    return inode_found(pfs_child(parent, name), fid_of(&stx), mode);
 }
 
 /* Looked up, and not held: as after the answer to the kernel. */
