@@ -114,8 +114,8 @@ class Contender:
         return 0
 
     def start(self, bench, source, name, **options):
-        """`options` are what a row asks of those who have such a thing: cache_size; of eddyfs immutable, attr_timeout,
-        node, session, wait_nodes, chunk_size."""
+        """`options` are what a row asks of those who have such a thing: cache_size; of passthrough_hp second (names are
+        kept for one); of eddyfs immutable, attr_timeout, node, session, wait_nodes, chunk_size."""
         mount, cache = bench.work.path(name), bench.work.path(name + ".cache")
         argv = self.argv(bench, source, mount, cache, options)
         process = bench.work.start_mount(self.limited(bench, argv), mount)
@@ -136,7 +136,8 @@ class PassthroughHp(Contender):
     key, title = "hp", "passthrough_hp"
 
     def argv(self, bench, source, mount, cache, options):
-        return [bench.passthrough_hp, "--foreground", source, mount]
+        program = bench.passthrough_hp + ("-second" if options.get("second") else "")
+        return [program, "--foreground", source, mount]
 
 
 class Rclone(Contender):

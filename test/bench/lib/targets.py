@@ -53,7 +53,8 @@ class Target:
 def small(call, limit, columns=BOTH):
     """Beside passthrough_hp, and faster than rclone."""
     files = ": * files of *"
-    return [Target(call + files, "hp", limit, columns), Target(call + ", names known" + files, "hp", limit, columns),
+    names = ("", ", names known", ", names asked again")
+    return [*(Target(call + known + files, "hp", limit, columns) for known in names),
             Target(call + files, "rclone", 1.0, columns)]
 
 

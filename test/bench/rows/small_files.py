@@ -13,6 +13,7 @@ class SmallFiles(Group):
 
     name = "small"
     suffix = ""  # of the lines' names
+    phases = tuple(PHASES)  # that are told
     writes = True
     weight = 3
 
@@ -22,12 +23,17 @@ class SmallFiles(Group):
 
     def row(self, count, size, size_name):
         lines = {phase: Line(f"{what}{self.suffix}: {count:,} files of {size_name}", "/s", work="10k ops")
-                 for phase, what in PHASES.items()}
+                 for phase, what in PHASES.items() if phase in self.phases}
 
         def sample(place, meter):
             directory, cached = place.new_directory(), place.contender.cached_files(place)
-            for phase, line in lines.items():
-                meter.run(line, lambda: (count / phase_seconds(place, phase, directory, count, size), count))
+            for phase in PHASES:
+                def work():
+                    return count / phase_seconds(place, phase, directory, count, size), count
+                if phase in lines:
+                    meter.run(lines[phase], work)
+                else:
+                    work()
                 if phase == "create":
                     self.write_back(place)
             os.rmdir(directory)
@@ -59,6 +65,26 @@ class SmallFilesKnown(SmallFiles):
 
     def start(self, contender, name):
         return contender.start(self.bench, self.bench.pfs, name, attr_timeout=3600)
+
+
+class SmallFilesAsked(SmallFiles):
+    """With a passthrough_hp that keeps names and attributes for a second, as eddyfs does, which is over: both are
+    asked for each name again."""
+
+    name = "small-asked"
+    suffix = ", names asked again"
+    phases = ("stat",)
+    columns = ("native", "hp", "eddyfs", "eddyfs-cached")
+    weight = 1.5
+
+    def start(self, contender, name):
+        options = {"second": True} if contender.key == "hp" else {}
+        return contender.start(self.bench, self.bench.pfs, name, **options)
+
+    def write_back(self, place):
+        super().write_back(place)
+        if place.contender.key != "native":
+            time.sleep(1.1)
 
 
 def phase_seconds(place, phase, directory, count, size):
