@@ -518,11 +518,16 @@ START_TEST(silence_is_measured)
     uint64_t a = pfs_call_begin();
     usleep(60000);
     ck_assert_uint_ge(pfs_waiting_ms(), 50);
+    ck_assert(pfs_silent(boot_ms(), 50));
+    ck_assert(!pfs_silent(boot_ms(), 60000));
     uint64_t b = pfs_call_begin();
     pfs_call_end(b); /* an answer: the PFS is not silent, one call is slow */
     ck_assert_uint_lt(pfs_waiting_ms(), 50);
+    ck_assert(!pfs_silent(boot_ms(), 50));
     pfs_call_end(a);
     ck_assert_uint_eq(pfs_waiting_ms(), 0);
+    usleep(60000);
+    ck_assert(!pfs_silent(boot_ms(), 50)); /* nothing waits */
     uint64_t many[300];
     for (int i = 0; i < 300; i++)
         many[i] = pfs_call_begin();
