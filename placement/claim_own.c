@@ -200,7 +200,8 @@ void own_stop(void)
     }
     free(table);
     table = NULL;
-    nbuckets = count_now = 0;
+    nbuckets = 0;
+    count_now = 0;
     view_now = 0;
     lock_destroy(&own_lock);
 }
