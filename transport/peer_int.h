@@ -4,7 +4,8 @@
  *   peer.c        requests and replies, deadlines
  *   peer_in.c     who gets what came in
  *   peer_conn.c   peers: addresses, hello, up and down, messages that wait for a connection
- *   peer_ucx.c    the worker in the loop, endpoints, active messages; the only one that includes UCX
+ *   peer_ucx.c    endpoints, active messages
+ *   ucx_loop.c    the UCX worker in the loop
  *   peer_env.c    UCX's settings before exec
  *   peer_calls.c  epoll_wait, send, sendmsg as UCX is to have them
  *   buffers.c     bounded memory
@@ -118,7 +119,7 @@ void tick_arm(void); /* deadlines are to be watched from now on */
 void requests_fail(struct peer *p, int err);
 void event_down(uint64_t id, uint64_t incarnation, int err);
 
-/* ---- peer_ucx.c ---- */
+/* ---- peer_ucx.c, ucx_loop.c ---- */
 
 /* the library that runs; before ucx_start, too */
 bool ucx_is_before(unsigned major, unsigned minor);

@@ -1,12 +1,4 @@
-/* peer_ucx.c - the UCX worker in libuv's loop, endpoints, active messages.
- *
- * Every turn of the loop, before it blocks: progress until nothing is left, then arm the worker's
- * descriptor.  If arming says BUSY, progress again.  After something moved it looks on for LINGER_NS
- * without blocking: what follows is usually that near, and sleeping and being woken costs more.  In
- * these moments it asks UCX and the queue of calls alone, and who posts a call need not wake it.
- * Where nothing came in the last lingers they are left out more and more (1, 3, 7 ... of them): on
- * few cores they are another thread's time.  No sched_yield there: on busy cores it gives away
- * milliseconds each time.  An idle daemon blocks in epoll.
+/* peer_ucx.c - endpoints, and active messages on them.
  *
  * One active message id for all messages.  AM header = the message's head and body, AM payload =
  * its bulk data; a body that does not fit travels at the front of the payload.  Eager up to 64 KiB
@@ -21,22 +13,13 @@
  * flush has had its own callback: until then UCX may touch their buffers.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucp/api/ucp.h>
 
-#include "transport/peer_int.h"
-/* after base.h: uv.h brings a MIN of its own */
-#include "transport/loop_uv.h"
+#include "transport/ucx_int.h"
 
-#define AM_ID        1
-#define EAGER_MAX    (64u << 10)
-#define ROUNDS       64    /* progress calls before the loop's other handles get a turn */
-#define LINGER_NS    20000 /* not more than a wake-up costs */
-#define IN_VAIN_MAX  5     /* every 32nd linger is tried, whatever came of the last ones */
-#define STOP_WAIT_MS 5000  /* for callbacks of closed endpoints */
-#define SETTLE_MS    3000  /* at the longest: the other side may be silent */
+#define EAGER_MAX (64u << 10)
+#define SETTLE_MS 3000 /* at the longest: the other side may be silent */
 
 struct endpoint {
     ucp_ep_h ep;
@@ -52,22 +35,9 @@ struct endpoint {
 TAILQ_HEAD(endpoint_list, endpoint);
 
 static struct {
-    ucp_context_h context;
-    ucp_worker_h worker;
-    ucp_address_t *address;
-    size_t address_len, inline_max;
-    uv_poll_t poll;
-    uv_prepare_t prepare;
-    uv_idle_t idle;
-    unsigned handles;
-    void (*closed)(void);
-    uint64_t moved_ns;            /* when something last came, went or was posted */
-    unsigned in_vain, leave_out;  /* lingers: without success in a row; not to be tried */
     struct endpoint_list live;    /* connected */
     struct endpoint_list leaving; /* to be closed, or closed and waiting for their callbacks */
-    bool failures, leavers;       /* there is something to do after progress */
-    unsigned sending, receiving, settling;
-} ucx;
+} endpoints;
 
 static int errno_of(ucs_status_t s)
 {
@@ -85,11 +55,17 @@ static int errno_of(ucs_status_t s)
 
 /* ---- endpoints ---- */
 
+void endpoints_start(void)
+{
+    TAILQ_INIT(&endpoints.live);
+    TAILQ_INIT(&endpoints.leaving);
+}
+
 static void endpoint_free_if_done(struct endpoint *e)
 {
     if (e->peer || e->ep || e->ops)
         return;
-    TAILQ_REMOVE(&ucx.leaving, e, link);
+    TAILQ_REMOVE(&endpoints.leaving, e, link);
     free(e);
 }
 
@@ -122,7 +98,7 @@ struct endpoint *ucx_connect(struct peer *p, const void *worker_addr)
         return NULL;
     }
     e->peer = p;
-    TAILQ_INSERT_TAIL(&ucx.live, e, link);
+    TAILQ_INSERT_TAIL(&endpoints.live, e, link);
     return e;
 }
 
@@ -159,8 +135,8 @@ void ucx_disconnect(struct endpoint *e)
 {
     e->peer = NULL;
     e->left_ms = boot_ms();
-    TAILQ_REMOVE(&ucx.live, e, link);
-    TAILQ_INSERT_TAIL(&ucx.leaving, e, link);
+    TAILQ_REMOVE(&endpoints.live, e, link);
+    TAILQ_INSERT_TAIL(&endpoints.leaving, e, link);
     ucx.leavers = true;
 }
 
@@ -172,13 +148,13 @@ static bool has_settled(struct endpoint *e)
     return e->failed || e->state == SETTLED || boot_ms() >= e->left_ms + SETTLE_MS;
 }
 
-static void close_leavers(void)
+void endpoints_close_leavers(void)
 {
     ucp_request_param_t force = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
                                  .flags = UCP_EP_CLOSE_FLAG_FORCE};
     struct endpoint *e, *next;
     ucx.leavers = false;
-    for (e = TAILQ_FIRST(&ucx.leaving); e; e = next) {
+    for (e = TAILQ_FIRST(&endpoints.leaving); e; e = next) {
         next = TAILQ_NEXT(e, link);
         if (!e->ep)
             continue;
@@ -187,22 +163,20 @@ static void close_leavers(void)
             continue;
         }
         ucs_status_ptr_t r = ucp_ep_close_nbx(e->ep, &force);
-        if (UCS_PTR_IS_PTR(r))
-            ucp_request_free(
-                r); /* its end is of no interest: those of the sends and receives are */
+        if (UCS_PTR_IS_PTR(r)) /* its end is of no interest: those of the sends and receives are */
+            ucp_request_free(r);
         e->ep = NULL;
         endpoint_free_if_done(e);
     }
 }
 
-/* Peers whose endpoint failed go down; that may run anything, so the list is searched anew each
- * time. */
-static void report_failures(void)
+/* That a peer goes down may run anything, so the list is searched anew each time. */
+void endpoints_report_failures(void)
 {
     struct endpoint *e;
     ucx.failures = false;
     do {
-        TAILQ_FOREACH(e, &ucx.live, link)
+        TAILQ_FOREACH(e, &endpoints.live, link)
         {
             if (e->failed)
                 break;
@@ -364,7 +338,7 @@ void ucx_receive_kept(struct peer *from, void *desc, size_t len, void *buf, ucx_
 struct peer *ucx_stuck_peer(uint64_t before_ms)
 {
     struct endpoint *e;
-    TAILQ_FOREACH(e, &ucx.live, link)
+    TAILQ_FOREACH(e, &endpoints.live, link)
     {
         const struct send *s = TAILQ_FIRST(&e->sends);
         const struct receive *r = TAILQ_FIRST(&e->receives);
@@ -398,218 +372,14 @@ void ucx_drop_kept(void *desc)
     ucp_am_data_release(ucx.worker, desc);
 }
 
-static ucs_status_t on_message(void *arg, const void *header, size_t header_len, void *data,
-                               size_t len, const ucp_am_recv_param_t *param)
+ucs_status_t endpoints_on_message(void *arg, const void *header, size_t header_len, void *data,
+                                  size_t len, const ucp_am_recv_param_t *param)
 {
     (void)arg;
     struct payload pl = {
         .data = data, .len = len, .rndv = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV};
     count(messages_received, 1);
     peer_incoming(header, header_len, &pl);
-    return pl.taken ? UCS_INPROGRESS
-                    : UCS_OK; /* OK: UCX tells the sender of unwanted data that it is done */
-}
-
-/* ---- the loop ---- */
-
-static void on_idle(uv_idle_t *h)
-{
-    (void)h; /* that it is active keeps the loop from blocking; on_prepare does the work */
-}
-
-/* The only place where UCX's transports run; what they are told of a socket: peer_calls.c. */
-static unsigned progress_once(void)
-{
-    calls_are_ucx(true);
-    unsigned n = ucp_worker_progress(ucx.worker);
-    calls_are_ucx(false);
-    return n;
-}
-
-/* Until nothing is left, or its turn is over.  True if it moved anything. */
-static bool progress(void)
-{
-    bool moved = false;
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        unsigned n = progress_once();
-        if (ucx.failures)
-            report_failures();
-        if (ucx.leavers)
-            close_leavers();
-        else if (!n)
-            break;
-        moved = true;
-    }
-    return moved;
-}
-
-/* Looks on for LINGER_NS after something moved.  True: more came, or was posted. */
-static bool linger(void)
-{
-    uint64_t until = ucx.moved_ns + LINGER_NS;
-    if (boot_ns() >= until)
-        return false;
-    if (ucx.leave_out) {
-        ucx.leave_out--;
-        return false;
-    }
-    bool more;
-    loop_poll_begin();
-    while (!(more = progress() || loop_posted()) && boot_ns() < until)
-        ;
-    loop_poll_end();
-    ucx.in_vain = more ? 0 : MIN(ucx.in_vain + 1, IN_VAIN_MAX);
-    ucx.leave_out = (1u << ucx.in_vain) - 1;
-    return more;
-}
-
-static void on_prepare(uv_prepare_t *h)
-{
-    (void)h;
-    bool busy = progress() || linger();
-    if (uv_is_closing((uv_handle_t *)&ucx.idle))
-        return; /* what was posted ended us */
-    if (busy)
-        ucx.moved_ns = boot_ns();
-    if (busy || ucp_worker_arm(ucx.worker) != UCS_OK)
-        uv_idle_start(&ucx.idle, on_idle);
-    else
-        uv_idle_stop(&ucx.idle);
-}
-
-static void on_readable(uv_poll_t *h, int status, int events)
-{
-    (void)h;
-    (void)events; /* it woke the loop: on_prepare comes before it blocks again */
-    if (status < 0)
-        die("UCX's event descriptor: %s", uv_strerror(status));
-}
-
-static int add_to_loop(void)
-{
-    int fd;
-    ucs_status_t s = ucp_worker_get_efd(ucx.worker, &fd);
-    if (s != UCS_OK)
-        return -EIO;
-    int err = uv_poll_init(loop_uv(), &ucx.poll, fd);
-    if (err)
-        return err;
-    uv_prepare_init(loop_uv(), &ucx.prepare);
-    uv_idle_init(loop_uv(), &ucx.idle);
-    ucx.handles = 3;
-    uv_poll_start(&ucx.poll, UV_READABLE, on_readable);
-    uv_prepare_start(&ucx.prepare, on_prepare);
-    return 0;
-}
-
-static ucs_status_t make_worker(void)
-{
-    ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES,
-                           .features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP};
-    ucs_status_t s = ucp_init(&params, NULL, &ucx.context);
-    if (s != UCS_OK)
-        return s;
-    ucp_worker_params_t wp = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-                              .thread_mode = UCS_THREAD_MODE_SINGLE};
-    s = ucp_worker_create(ucx.context, &wp, &ucx.worker);
-    if (s != UCS_OK)
-        return s;
-    ucp_am_handler_param_t am = {
-        .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB,
-        .id = AM_ID,
-        .cb = on_message,
-    };
-    s = ucp_worker_set_am_recv_handler(ucx.worker, &am);
-    if (s != UCS_OK)
-        return s;
-    ucp_worker_attr_t attr = {.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER};
-    s = ucp_worker_query(ucx.worker, &attr);
-    if (s != UCS_OK)
-        return s;
-    ucx.inline_max = MIN((size_t)MSG_INLINE_MAX, attr.max_am_header);
-    return ucp_worker_get_address(ucx.worker, &ucx.address, &ucx.address_len);
-}
-
-static void destroy_worker(void)
-{
-    if (ucx.address)
-        ucp_worker_release_address(ucx.worker, ucx.address);
-    if (ucx.worker)
-        ucp_worker_destroy(ucx.worker);
-    if (ucx.context)
-        ucp_cleanup(ucx.context);
-    ucx.address = NULL;
-    ucx.worker = NULL;
-    ucx.context = NULL;
-}
-
-bool ucx_is_before(unsigned major, unsigned minor)
-{
-    unsigned has_major, has_minor, release;
-    ucp_get_version(&has_major, &has_minor, &release);
-    return has_major < major || (has_major == major && has_minor < minor);
-}
-
-int ucx_start(char *err, size_t errlen)
-{
-    memset(&ucx, 0, sizeof(ucx));
-    TAILQ_INIT(&ucx.live);
-    TAILQ_INIT(&ucx.leaving);
-    ucs_status_t s = make_worker();
-    if (s != UCS_OK) {
-        snprintf(err, errlen,
-                 "UCX cannot be started: %s (see UCX_TLS and UCX_NET_DEVICES in the environment, "
-                 "and ucx_info -d)",
-                 ucs_status_string(s));
-        destroy_worker();
-        return -EIO;
-    }
-    if (ucx.inline_max < MSG_HEAD_SIZE || add_to_loop()) {
-        snprintf(err, errlen,
-                 "UCX's transports cannot wake up an event loop: set UCX_TLS to others, for "
-                 "example tcp");
-        destroy_worker();
-        return -EIO;
-    }
-    return 0;
-}
-
-const void *ucx_address(size_t *len)
-{
-    *len = ucx.address_len;
-    return ucx.address;
-}
-
-/* Progress until every send and receive has had its callback: their buffers are the callers'. */
-void ucx_stop(void)
-{
-    uint64_t end = boot_ms() + STOP_WAIT_MS;
-    if (!ucx.worker)
-        return;
-    close_leavers();
-    while ((ucx.sending || ucx.receiving || ucx.settling) && boot_ms() < end) {
-        progress_once();
-        close_leavers();
-    }
-    while (progress_once() && boot_ms() < end)
-        ;
-    if (ucx.sending || ucx.receiving)
-        log_warn("UCX still holds %u sends and %u receives at the end", ucx.sending, ucx.receiving);
-}
-
-static void on_closed(uv_handle_t *h)
-{
-    (void)h;
-    if (--ucx.handles)
-        return;
-    destroy_worker(); /* not before its descriptor is out of the loop */
-    ucx.closed();
-}
-
-void ucx_close_handles(void (*done)(void))
-{
-    ucx.closed = done;
-    uv_close((uv_handle_t *)&ucx.poll, on_closed);
-    uv_close((uv_handle_t *)&ucx.prepare, on_closed);
-    uv_close((uv_handle_t *)&ucx.idle, on_closed);
+    /* OK: UCX tells the sender of unwanted data that it is done */
+    return pl.taken ? UCS_INPROGRESS : UCS_OK;
 }
