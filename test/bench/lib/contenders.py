@@ -2,6 +2,7 @@
 import json
 import os
 
+from lib.build import DAY, SECOND
 from lib.work import Failed, cpu_seconds, run
 
 
@@ -136,8 +137,10 @@ class PassthroughHp(Contender):
     key, title = "hp", "passthrough_hp"
 
     def argv(self, bench, source, mount, cache, options):
-        program = bench.passthrough_hp + ("-second" if options.get("second") else "")
-        return [program, "--foreground", source, mount]
+        names = SECOND if options.get("second") else DAY
+        if names not in bench.passthrough_hp:
+            raise Failed("it could not be built")
+        return [bench.passthrough_hp[names], "--foreground", source, mount]
 
 
 class Rclone(Contender):
@@ -202,5 +205,5 @@ def eddyfs_columns(bench):
 
 def all_contenders(bench, eddyfs):
     hp = PassthroughHp()
-    hp.missing = None if bench.passthrough_hp else "could not be built"
+    hp.missing = None if DAY in bench.passthrough_hp else "could not be built"
     return [Native(), hp, Rclone(), *eddyfs]
