@@ -190,6 +190,25 @@ START_TEST(a_dead_daemons_raised_mode_is_given_back)
 }
 END_TEST
 
+/* chmod is the owner's; who writes it makes setuid and setgid go. */
+START_TEST(somebody_elses_setuid_goes_with_the_bytes)
+{
+    if (getuid() != 0)
+        NOT_CHECKED("needs root");
+    ck_assert_int_eq(seteuid(0), 0);
+    env_put("theirs", "0123", 4, 06777);
+    ck_assert_int_eq(seteuid(NOBODY), 0);
+    struct file *f = env_open("theirs", true);
+    ck_assert_int_eq(pfs_strip_suid(f), 0); /* the application writes */
+    ck_assert_uint_eq(env_mode("theirs"), 06777);
+    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write(f, "x", 1, 0), 0);
+    end_write(f);
+    ck_assert_uint_eq(env_mode("theirs"), 0777);
+    shut(f);
+}
+END_TEST
+
 START_TEST(somebody_elses_file)
 {
     if (getuid() != 0)
@@ -224,6 +243,7 @@ int main(void)
     tcase_add_test(t, setuid_survives_the_flush);
     tcase_add_test(t, stripping_keeps_setgid_that_means_locking);
     tcase_add_test(t, a_dead_daemons_raised_mode_is_given_back);
+    tcase_add_test(t, somebody_elses_setuid_goes_with_the_bytes);
     tcase_add_test(t, somebody_elses_file);
     return run_suite(s);
 }
