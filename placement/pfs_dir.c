@@ -66,6 +66,10 @@ int pfs_opendir(struct pfs_node *n, struct pfs_dir **out)
     if (!parent) /* without a name, but somebody works in it */
         parent = pfs_ref(n);
     int err = pfs_run(parent, NULL, op_open, &op);
+    if (err == -ESTALE && parent != n && pfs_is_there(n)) { /* another node has renamed it */
+        name[0] = '\0';
+        err = pfs_run(n, NULL, op_open, &op);
+    }
     pfs_unref(parent);
     if (err)
         return err;

@@ -2,7 +2,8 @@
  * nearest ancestor that has one (pfs_tree.c has the drawing).
  *
  * What is opened is checked against the fid that the node must have.  -ESTALE: the tree has changed
- * behind our back; once more with descriptors made anew by path, and then the kernel looks again.
+ * behind our back; once more with descriptors made anew by path, where those that we have lead nowhere,
+ * and then the kernel looks again.
  *
  * The tree's lock is taken for each step alone and never held across a PFS call.
  */
@@ -134,13 +135,35 @@ void pfs_unhold(struct pfs_hold *h)
 
 /* ---- running an operation ---- */
 
-/* After ESTALE: this node and its ancestors are opened anew by path, as far as there is one. */
+bool pfs_is_there(struct pfs_node *n)
+{
+    int fd = -1;
+    struct fid want;
+    struct statx stx;
+    lock_take(&pfs_tree_lock);
+    if (n->fd >= 0 && !n->drop && n->known) {
+        pfs_fd_used(n);
+        n->refs++;
+        fd = n->fd;
+        want = n->fid;
+    }
+    lock_drop(&pfs_tree_lock);
+    if (fd < 0)
+        return false;
+    bool there = !pfs_statx_fd(fd, &stx) && stx.stx_nlink && fid_eq(fid_of(&stx), want);
+    leave(n);
+    return there;
+}
+
+/* After ESTALE: this node and its ancestors are opened anew by path, as far as there is one, where a
+ * descriptor leads nowhere. */
 static void forget_fds(struct pfs_node *n)
 {
     n = pfs_ref(n);
     while (n) {
+        bool keep = pfs_is_there(n);
         lock_take(&pfs_tree_lock);
-        int fd = n->named ? pfs_fd_take(n) : -1;
+        int fd = n->named && !keep ? pfs_fd_take(n) : -1;
         struct pfs_node *parent = n->parent;
         if (parent)
             parent->refs++;

@@ -44,6 +44,9 @@ void pfs_cred_back(const struct cred *c);
 extern char *pfs_hidden;
 /* Is a descriptor of this node at hand? */
 bool pfs_has_fd(struct pfs_node *n);
+/* Does its descriptor lead to a directory that is there?  Another node may have given that another name: who
+ * works in it goes on, and by its path here nothing would be found.  May block. */
+bool pfs_is_there(struct pfs_node *n);
 bool pfs_fid_known(struct pfs_node *n, struct fid *out);
 /* Parent (referenced) and name; NULL for the root and for a node without a name. */
 struct pfs_node *pfs_parent_of(struct pfs_node *n, char name[NAME_BYTES]);

@@ -2,8 +2,8 @@
  *
  * All access is by openat2 below a root descriptor opened before the mount (RESOLVE_BENEATH, no
  * links followed, submounts not crossed), so MOUNTPOINT = PFS_DIR works.  Every function blocks on
- * the PFS: threads that may wait only (pools; FUSE workers by request_run; never the network thread or libuv's pool).  0 or
- * -errno.
+ * the PFS: threads that may wait only (pools; FUSE workers by request_run; never the network thread or
+ * libuv's pool).  0 or -errno.
  *
  * A pfs_node is a name in the tree: parent and name, with a cached O_PATH descriptor (LRU, bounded
  * by the descriptor limit).  When the tree changed behind our back a path leads nowhere or to
@@ -57,6 +57,8 @@ uint64_t pfs_child_tag(struct pfs_node *parent, const char *name, uint64_t *seen
 void pfs_child_seen(struct pfs_node *parent, const char *name, uint64_t tag, uint64_t ms);
 /* Nothing is there by this name, a look found: what was seen before does not count any more. */
 void pfs_child_absent(struct pfs_node *parent, const char *name);
+/* The kernel was told so: if it asks again before that is over it wants to know exactly, as for O_EXCL. */
+void pfs_child_told(struct pfs_node *parent, const char *name);
 void pfs_unref(struct pfs_node *n);
 /* It has another name now (rename done). Any thread, no PFS call. */
 void pfs_moved(struct pfs_node *n, struct pfs_node *parent, const char *name);

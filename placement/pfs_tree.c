@@ -192,6 +192,15 @@ void pfs_child_seen(struct pfs_node *parent, const char *name, uint64_t tag, uin
     lock_drop(&pfs_tree_lock);
 }
 
+void pfs_child_told(struct pfs_node *parent, const char *name)
+{
+    lock_take(&pfs_tree_lock);
+    struct pfs_node *n = table_find(parent, name);
+    if (n)
+        n->seen = false;
+    lock_drop(&pfs_tree_lock);
+}
+
 void pfs_child_absent(struct pfs_node *parent, const char *name)
 {
     lock_take(&pfs_tree_lock);
@@ -222,11 +231,25 @@ void pfs_unref(struct pfs_node *n)
     }
 }
 
+/* Tree lock held.  What other nodes have renamed can have such a place here still. */
+static bool is_at_or_above(const struct pfs_node *n, const struct pfs_node *below)
+{
+    while (below && below != n)
+        below = below->parent;
+    return below;
+}
+
 void pfs_moved(struct pfs_node *n, struct pfs_node *parent, const char *name)
 {
     char *copy = xstrdup(name);
     int fd = -1;
     lock_take(&pfs_tree_lock);
+    if (is_at_or_above(n, parent)) {
+        table_remove(n);
+        lock_drop(&pfs_tree_lock);
+        free(copy);
+        return;
+    }
     struct pfs_node *there = table_find(parent, name), *old_parent = n->parent;
     if (there && there != n) { /* renamed over: it has no name any more */
         table_remove(there);

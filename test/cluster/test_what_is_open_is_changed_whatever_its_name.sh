@@ -46,6 +46,26 @@ cat old >/dev/null || fail "what is in the working directory is not found any mo
 echo after >made || fail "nothing can be made in the working directory any more"
 check_equal "names" "$(echo *)" "made old"
 cd "$W"
+
+# Nothing else has its name, and its new one was never looked at here.
+mkdir "$PFS/run"
+echo first >"$PFS/run/file"
+cd "$A/run"
+cat file >/dev/null
+mv "$B/run" "$B/run.old"
+sleep 1.1
+check_equal "names in a renamed working directory" "$(ls)" file
+cat file >/dev/null
+echo second >"$PFS/new"
+mv "$PFS/new" "$PFS/run.old/file"
+echo third >>file # the kernel has the old one's name for this second
+check_equal "a file that was replaced in it" "$(cat file)" $'second\nthird'
+check_equal "names after that" "$(ls)" file
+rm file
+cd "$W"
+check_equal "names in it on the PFS" "$(ls "$PFS/run.old")" ""
+rmdir "$PFS/run.old"
+
 check_equal "what was made" "$(cat "$B/job.old/made")" after
 check_equal "names in the new directory" "$(ls "$A/job")" new
 stop_node a

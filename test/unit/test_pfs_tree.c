@@ -270,6 +270,11 @@ START_TEST(when_a_name_was_seen_goes_with_it)
     pfs_child_seen(root, "a", 7, later);
     ck_assert_uint_eq(seen(root, "a"), later);
 
+    pfs_child_told(root, "a");
+    ck_assert_uint_eq(seen(root, "a"), 0);
+    pfs_child_seen(root, "a", 7, ++later);
+    ck_assert_uint_eq(seen(root, "a"), later);
+
     pfs_moved(a, root, "c");
     ck_assert_uint_eq(seen(root, "a"), 0);
     ck_assert_uint_eq(seen(root, "c"), later);
@@ -282,6 +287,24 @@ START_TEST(when_a_name_was_seen_goes_with_it)
     ck_assert_uint_eq(pfs_child_tag(root, "c", &ms), 0);
     ck_assert_uint_eq(ms, 0);
     pfs_unref(other);
+    pfs_unref(b);
+    pfs_unref(a);
+}
+END_TEST
+
+/* Another node has moved b out of a, which is not known here, and a into b is a rename like others. */
+START_TEST(a_directory_never_gets_below_itself)
+{
+    struct pfs_node *root = pfs_root(), *a = pfs_child(root, "a"), *b = pfs_child(a, "b"), *c;
+    pfs_moved(a, b, "a");
+    ck_assert_ptr_null(pfs_parent(a)); /* it has no name until it is found again */
+    c = pfs_child(b, "c");
+    char *path = pfs_path(c);
+    ck_assert_str_eq(path, "a/b/c");
+    free(path);
+    pfs_moved(b, b, "b");
+    ck_assert_ptr_null(pfs_parent(b));
+    pfs_unref(c);
     pfs_unref(b);
     pfs_unref(a);
 }
@@ -313,5 +336,6 @@ int main(void)
     tcase_add_test(t, threads_that_walk_and_move);
     tcase_add_test(t, when_a_name_was_seen_goes_with_it);
     tcase_add_test(t, what_is_no_directory_is_refused);
+    tcase_add_test(t, a_directory_never_gets_below_itself);
     return run_case("pfs_tree", t);
 }
