@@ -31,6 +31,8 @@ struct inode {
     _Atomic bool fixed;            /* --immutable: below such a path */
     /* boot_ms of the last ESTALE: the kernel looks its name up again, and is not to be told what was known */
     _Atomic uint64_t doubted_ms;
+    _Atomic unsigned moves;        /* directories: names moved in or out by this node (fs/moves.c) */
+    _Atomic uint64_t ahead_ms;     /* directories: boot_ms of the last look ahead at one of its files; 0: none */
     _Atomic bool lost_said;        /* the log names it: its latest bytes are on a node that left */
     struct pfs_node *_Atomic node; /* never NULL; for PFS calls while the inode is referenced */
     struct inode_name *names;      /* shard's lock; the inode's own list of names */

@@ -50,47 +50,16 @@ static bool file_gone(struct file *f, bool ours)
     return open;
 }
 
-/* The path hint of an unflushed file that lost this name and has another one. */
-static void path_of_another_name(struct inode *i)
-{
-    struct file *f = file_find(i->fid);
-    if (!f)
-        return;
-    char *path = pfs_path(i->node);
-    file_set_path(f, path);
-    free(path);
-    file_put(f);
-}
-
 static bool is_ours(const struct statx *stx)
 {
     return S_ISREG(stx->stx_mode) && claim_is_here(fid_of(stx));
 }
 
-/* Name `name` of `dir` is gone; *was is what it led to, as it looked before.  True: it was the last
- * one. */
-static bool name_gone(struct inode *dir, const char *name, const struct statx *was)
-{
-    struct pfs_node *node = pfs_child(dir->node, name);
-    struct inode *i = inode_known(fid_of(was));
-    bool last = S_ISDIR(was->stx_mode) || was->stx_nlink <= 1;
-    if (i) {
-        bool another = inode_lost_name(i, node);
-        attr_touched(i); /* before the answer: its link count is another one */
-        if (last)
-            inode_gone(i);
-        else if (another && S_ISREG(was->stx_mode))
-            path_of_another_name(i);
-        inode_put(i);
-    }
-    pfs_gone(node);
-    pfs_unref(node);
-    return last;
-}
-
-/* What is known of a file whose name goes, by name_gone, which comes next. */
+/* What is known of a file whose name goes. */
 struct going {
     bool ours;
+    bool last;         /* it was its last name */
+    char *other;       /* malloc'd: where else it is, if that is known here */
     bool tell;         /* another node may have its claim, and is to be told */
     struct file *f;    /* referenced; NULL: no data of it is here */
     struct file *open; /* referenced, to be told with tell: it is open here */
@@ -102,24 +71,45 @@ static struct going going_of(const struct statx *was)
     return (struct going){.ours = is_ours(was), .f = f};
 }
 
+/* Name `name` of `dir` is gone; *was is what it led to, as it looked before. */
+static void name_gone(struct going *g, struct inode *dir, const char *name, const struct statx *was)
+{
+    struct pfs_node *node = pfs_child(dir->node, name);
+    struct inode *i = inode_known(fid_of(was));
+    g->last = S_ISDIR(was->stx_mode) || was->stx_nlink <= 1;
+    if (i) {
+        bool another = inode_lost_name(i, node);
+        attr_touched(i); /* before the answer: its link count is another one */
+        if (g->last)
+            inode_gone(i);
+        else if (another && S_ISREG(was->stx_mode))
+            g->other = pfs_path(i->node);
+        inode_put(i);
+    }
+    if (g->other && g->f) /* the path hint of an unflushed file */
+        file_set_path(g->f, g->other);
+    pfs_gone(node);
+    pfs_unref(node);
+}
+
 /* last: without a name from now on.  Where it is open here it is the same data under a new ctime, for
  * who opens it again (/proc/self/fd).  Before the answer, and told to nobody: no other node can open
  * it. */
-static void open_is_same(const struct going *g, const struct statx *was, bool last)
+static void open_is_same(const struct going *g, const struct statx *was)
 {
     struct statx stx;
-    if (!last || !g->f || !is_open(g->f) || pfs_file_stat(g->f, &stx))
+    if (!g->last || !g->f || !is_open(g->f) || pfs_file_stat(g->f, &stx))
         return;
     struct version before = version_of(was), now = version_of(&stx);
     if (now.size == before.size && now.mtime_ns == before.mtime_ns)
         store_same_data(g->f, &before, &now);
 }
 
-static void data_gone(struct going *g, bool last)
+static void data_gone(struct going *g)
 {
-    bool open = last && g->f && file_gone(g->f, g->ours);
-    g->tell = last && !g->ours;
-    g->open = g->tell && open ? file_ref(g->f) : NULL;
+    bool open = g->last && g->f && file_gone(g->f, g->ours);
+    g->tell = !g->ours && (g->last || g->other);
+    g->open = g->last && g->tell && open ? file_ref(g->f) : NULL;
     if (g->f)
         file_put_removed(g->f);
 }
@@ -162,8 +152,10 @@ static void tell_gone(struct going *g, const struct statx *was)
         data_removed(g->open);
         file_put_removed(g->open);
     } else if (g->tell) {
-        tell_claimant(was, NULL);
+        tell_claimant(was, g->other);
     }
+    free(g->other);
+    g->other = NULL;
 }
 
 /* A file that lost one of several names: the same data under a new ctime, seen by another name that
@@ -199,12 +191,12 @@ static void unlink_fn(struct request *r)
         return;
     }
     struct going g = going_of(&was);
-    bool last = name_gone(r->inode, r->name, &was);
-    open_is_same(&g, &was, last);
-    struct file *held = last && g.f && pfs_hold_number(g.f) ? file_ref(g.f) : NULL;
+    name_gone(&g, r->inode, r->name, &was);
+    open_is_same(&g, &was);
+    struct file *held = g.last && g.f && pfs_hold_number(g.f) ? file_ref(g.f) : NULL;
     if (!kept && (held || fd >= 0))
         unlinked(r);
-    data_gone(&g, last);
+    data_gone(&g);
     other_names_same(&was);
     if (!kept)
         unlinked(r);
@@ -215,7 +207,7 @@ static void unlink_fn(struct request *r)
     pfs_unlink_done(fd);
     tell_gone(&g, &was);
     unlinked(r);
-    keep_end(kept, last ? &was : NULL);
+    keep_end(kept, g.last ? &was : NULL);
     request_done(r);
 }
 
@@ -373,14 +365,16 @@ static void moved_is_same(const struct side *was, const struct side *now)
 static void moved(struct request *r, const struct side *from, const struct side *to, bool exchange)
 {
     char *from_path = side_path(from), *to_path = side_path(to);
-    bool replaced = to->there && !exchange, last = false;
+    bool replaced = to->there && !exchange;
     struct going g = {0};
     if (replaced) {
         g = going_of(&to->was);
-        last = name_gone(to->dir, to->name, &to->was);
-        open_is_same(&g, &to->was, last);
-        data_gone(&g, last);
+        name_gone(&g, to->dir, to->name, &to->was);
+        open_is_same(&g, &to->was);
+        data_gone(&g);
     }
+    from->dir->moves++; /* before the tree: see look() in names.c */
+    to->dir->moves++;
     tree_follows(from, to, exchange);
     paths_follow(from, to, from_path, to_path, exchange);
     moved_is_same(from, to);
@@ -397,7 +391,7 @@ static void moved(struct request *r, const struct side *from, const struct side 
         tell_claimant(&to->was, from_path);
     if (!to->kept)
         tell_gone(&g, &to->was);
-    keep_end(to->kept, last ? &to->was : NULL);
+    keep_end(to->kept, g.last ? &to->was : NULL);
     free(from_path);
     free(to_path);
     request_done(r);
@@ -492,6 +486,8 @@ static void link_fn(struct request *r)
     struct stat st;
     struct inode *i = names_found(r->inode2, r->name, &stx);
     err = attr_complete(i, &stx, r->began_ms, &st);
+    if (!err)
+        attr_remember(i, &st);
     reply_entry(r, i, &st, !err);
 }
 
