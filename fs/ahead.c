@@ -11,9 +11,9 @@
  * `find -newer` and the second `ls -l` do.  Nothing is told that is older than without it.
  *
  * The PFS is asked at most AHEAD times as often as applications ask here, per attribute time-out; a directory
- * where less than one in AHEAD looks ahead has helped is left alone for a while, a minute at last.  In the order of the listing
- * each look ahead helps.  In another order most do when the rest of the directory has been looked at, which
- * this allows when a fifth of it was asked for.
+ * where less than one in AHEAD looks ahead has helped is left alone for a while, a minute at last.  In the
+ * order of the listing each look ahead helps.  In another order most do when the rest of the directory has
+ * been looked at, which this allows when a fifth of it was asked for.
  *
  * Where a look takes a few microseconds, as the PFS's client has the attributes in memory, nothing is looked at
  * ahead: a second thread would be in the way of the application's own looks.
@@ -78,6 +78,11 @@ static struct {
 } all;
 
 /* ---- what was found ---- */
+
+bool ahead_may_answer(const struct inode *dir)
+{
+    return looks_are_slow() || attr_left(dir->ahead_ms) > 0;
+}
 
 struct inode *ahead_find(struct inode *dir, const char *name, double *left)
 {
@@ -172,6 +177,7 @@ static void note(struct run *run, struct ahead_look *l, const struct location *a
     known_note(l->inode, &l->stx, at, run->looked_ms);
     xattr_absent(l->inode, &l->stx, l->absent);
     pfs_child_seen(run->dir->node, l->name, l->inode->nodeid, run->looked_ms);
+    run->dir->ahead_ms = run->looked_ms;
 }
 
 static void ask_homes(struct run *run)

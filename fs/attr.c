@@ -270,6 +270,18 @@ void attr_remember(struct inode *i, const struct stat *st)
         remember(i, st, moves(i, st));
 }
 
+void attr_remember_look(struct inode *i, const struct stat *st, uint64_t looked_ms)
+{
+    lock_take(&i->lock);
+    bool newer =
+        i->attr_known && (looked_ms < i->known.looked_ms || looked_ms <= i->touched_ms);
+    if (newer && is_other(i, st))
+        i->attr_moved_ms = boot_ms();
+    lock_drop(&i->lock);
+    if (!newer)
+        attr_remember(i, st);
+}
+
 bool attr_is(const struct inode *i, const struct location *at)
 {
     lock_assert_held(&i->lock);
@@ -413,8 +425,6 @@ void reply_entry(struct request *r, struct inode *i, const struct stat *st, bool
 {
     struct fuse_entry_param e;
     entry_fill(&e, i, st, attr_valid);
-    if (attr_valid)
-        attr_remember(i, st);
     if (!request_take(r) || fuse_reply_entry(r->req, &e) == -ENOENT)
         inode_forget(i->nodeid, 1);
     inode_put(i);
@@ -494,10 +504,11 @@ static void getattr_fn(struct request *r)
     double left;
     int err = attr_known(i, &st, &left);
     if (err == -EAGAIN) {
+        uint64_t looked_ms = boot_ms();
         err = attr_get(i, &st);
         left = known_timeout(i);
         if (!err)
-            attr_remember(i, &st);
+            attr_remember_look(i, &st, looked_ms);
     }
     if (err)
         request_err(r, err);

@@ -362,7 +362,7 @@ static void plus_fill(struct request *r, struct plus *p, char *buf, size_t *len)
             struct stat st;
             attr_merge(&st, &e->stx, &e->where);
             e->inode = names_found(r->inode, e->name, &e->stx);
-            attr_remember(e->inode, &st);
+            attr_remember_look(e->inode, &st, p->looked_ms);
             xattr_absent(e->inode, &e->stx, e->absent);
             if (S_ISREG(e->stx.stx_mode))
                 known_note(e->inode, &e->stx, &e->where, p->looked_ms);

@@ -114,6 +114,9 @@ int attr_stat(struct inode *i, struct statx *stx);
 int attr_get(struct inode *i, struct stat *st);
 /* Remembers what the kernel is told (i->attr). */
 void attr_remember(struct inode *i, const struct stat *st);
+/* The same of what a look that began at looked_ms (boot_ms) saw, unless something newer is remembered: the
+ * kernel may then be told both in the wrong order. */
+void attr_remember_look(struct inode *i, const struct stat *st, uint64_t looked_ms);
 /* Is it of the size and mtime of *at?  Inode locked. */
 bool attr_is(const struct inode *i, const struct location *at);
 /* An open found *at at `looked_ms` or later (boot_ms), and has let the kernel drop the attributes that
@@ -130,7 +133,7 @@ void attr_flushed(struct file *f, const struct statx *stx, uint64_t looked_ms);
 bool attr_last(struct inode *i, struct stat *st);
 /* Answers an entry: inode_found was called by the caller; drops the lookup count again if it was
  * not taken.  Takes over the caller's reference of i and ends r.  attr_valid false: the kernel must
- * ask again before it uses the attributes. */
+ * ask again before it uses the attributes; true: the caller has remembered them. */
 void reply_entry(struct request *r, struct inode *i, const struct stat *st, bool attr_valid);
 /* The parts of it: what the kernel is told of i. */
 void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *st,
@@ -146,6 +149,8 @@ int attr_known(struct inode *i, struct stat *st, double *left);
 /* ---- ahead.c: looks ahead at the files of a directory ---- */
 void ahead_start(void);
 void ahead_stop(void); /* waits until none is under way; before inode_stop */
+/* False: nothing was looked at ahead here lately, and nothing will be, as the PFS is quick. */
+bool ahead_may_answer(const struct inode *dir);
 /* The regular file that the kernel knows by this name, referenced, or NULL; *left: for how many seconds the
  * name may still be told, <= 0: it must be looked at. */
 struct inode *ahead_find(struct inode *dir, const char *name, double *left);

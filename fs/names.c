@@ -17,6 +17,7 @@
 #include "placement/store.h"
 
 #define DEFAULT_ACL "system.posix_acl_default"
+#define LOOKS       8 /* at a name, while others beside it are moved */
 
 /* ---- names ---- */
 
@@ -73,6 +74,8 @@ static int lookup_dots(struct request *r)
     struct inode *i = inode_found(node, fid_of(&stx), stx.stx_mode);
     struct stat st;
     err = attr_complete(i, &stx, r->began_ms, &st);
+    if (!err)
+        attr_remember_look(i, &st, r->began_ms);
     reply_entry(r, i, &st, !err);
     return 0;
 }
@@ -112,8 +115,25 @@ static void reply_found(struct request *r, struct statx *stx)
     struct stat st;
     struct inode *i = names_found(r->inode, r->name, stx);
     int err = attr_complete(i, stx, r->began_ms, &st);
+    if (!err)
+        attr_remember_look(i, &st, r->began_ms);
     refresh_path(i);
     reply_entry(r, i, &st, !err);
+}
+
+/* Again when this node has moved a name in or out meanwhile, which the kernel does not wait for: what was
+ * seen before that would make a name of it that leads nowhere. */
+static int look(struct inode *dir, const char *name, struct statx *stx)
+{
+    uint64_t began = boot_ns();
+    unsigned moves, looks = 0;
+    int err;
+    do {
+        moves = dir->moves;
+        err = pfs_lookup(dir->node, name, stx);
+    } while (!err && moves != dir->moves && ++looks < LOOKS);
+    looks_took((boot_ns() - began) / 1000);
+    return err;
 }
 
 static void lookup_fn(struct request *r)
@@ -125,9 +145,7 @@ static void lookup_fn(struct request *r)
         return;
     }
     struct statx stx;
-    uint64_t began = boot_ns();
-    int err = pfs_lookup(r->inode->node, r->name, &stx);
-    looks_took((boot_ns() - began) / 1000);
+    int err = look(r->inode, r->name, &stx);
     if (err == -ENOENT) {
         pfs_child_absent(r->inode->node, r->name);
         reply_no_entry(r);
@@ -185,6 +203,7 @@ static void lookup_ask_home(struct request *r)
     ahead_asked(r->inode, known);
     inode_put(now);
     if (known) {
+        pfs_child_told(r->inode->node, r->name);
         reply_known(r, i, &st, MIN(left, name_left));
         return;
     }
@@ -195,7 +214,7 @@ static void lookup_ask_home(struct request *r)
 /* True: answered from a look ahead.  *ahead: there was one, but another node must be asked. */
 static bool lookup_here(fuse_req_t req, struct inode *dir, const char *name, bool *ahead)
 {
-    if (!looks_are_slow()) /* nothing is looked at ahead */
+    if (!ahead_may_answer(dir))
         return false;
     struct stat st;
     double left, name_left;
@@ -203,8 +222,10 @@ static bool lookup_here(fuse_req_t req, struct inode *dir, const char *name, boo
     if (!i)
         return false;
     bool here = name_left > 0 && attr_known_here(i, &st, &left) && inode_look_again(i);
-    if (here)
+    if (here) {
+        pfs_child_told(dir->node, name);
         tell_known(req, i, &st, MIN(left, name_left));
+    }
     inode_put(i);
     *ahead = name_left > 0 && !here;
     if (!*ahead)

@@ -134,11 +134,9 @@ static void drop_ref(struct request *r);
 /* With a reference, without the lock. */
 static void look_at(struct request *r, uint64_t now)
 {
-    if (r->interrupted && r->cancel) {
-        void (*cancel)(struct request *) = r->cancel;
-        r->cancel = NULL;
-        cancel(r);
-    } else if (r->interrupted && !r->is_lock && now - r->interrupted_ms >= GRACE_MS &&
+    if (r->interrupted && r->is_lock) {
+        r->cancel(r); /* each time: the first may come before the network thread has heard of the lock */
+    } else if (r->interrupted && now - r->interrupted_ms >= GRACE_MS &&
                wants_to_end(r->pid, r->may_not_end)) {
         if (request_take(r))
             fuse_reply_err(r->req, EINTR);
