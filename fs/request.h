@@ -4,10 +4,11 @@
  * A FUSE worker makes it with request_start, which runs fn, in a pool or at once; fn ends with one
  * of the request_* endings.  Meanwhile a watcher (one thread, asleep while nothing waits) may
  * answer first:
- *  - FUSE_INTERRUPT: the kernel sends it for any signal, also for handled ones like SIGALRM.  EINTR within 1 s if the waiting
- *    thread has SIGKILL pending (a fatal signal: /proc/TID/status) or SIGINT, SIGTERM, SIGQUIT, SIGHUP; else the wait goes on;
- *    looked at again ten times a second.
- *  - `stalled`: after the PFS has been silent for 2 s (pfs_waiting_ms) the request's own fallback, if it has one, answers what was last known.
+ *  - FUSE_INTERRUPT: the kernel sends it for any signal, also for handled ones like SIGALRM.  EINTR
+ *    within 1 s if the waiting thread has SIGKILL pending (a fatal signal: /proc/TID/status) or SIGINT,
+ *    SIGTERM, SIGQUIT, SIGHUP; else the wait goes on; looked at again ten times a second.
+ *  - `stalled`: after the PFS has been silent for 2 s (pfs_waiting_ms) the request's own fallback, if it
+ *    has one, answers what was last known.
  * Then fn's own reply is dropped (its undo, if given, is called: e.g. a lookup count that the
  * kernel never got).
  */

@@ -4,7 +4,8 @@
  * for itself as a whole
  *
  *     last        the view it had adopted before
- *     home_view   the last view in which it, as home, had complete records ("stamp (home_view, 0)" for all its files)
+ *     home_view   the last view in which it, as home, had complete records ("stamp (home_view, 0)" for
+ *                 all its files)
  *     nextof      (home, view): in that view it had, as next, a copy of home's records; with its own id as home: its records were
  *                 complete in that view.  The last views, not only the last one: a view may end when some homes
  *                 were complete and others not yet, and then the walk goes on to the view before

@@ -13,9 +13,10 @@
  *         |
  *     settle              the same sample as before it: the hashes of what was copied are those on the
  *                         PFS.  (Else only those that were made of the copied bytes themselves, where
- *                         a sample in between had told that there are writers.)  And nobody is left who can store, and still the same sample: clean.
- *                         Else the flush counts ("flushed"), but the file stays "may be dirty", and
- *                         the next change makes it dirty again.
+ *                         a sample in between had told that there are writers.)  And nobody is left who
+ *                         can store, and still the same sample: clean.  Else the flush counts
+ *                         ("flushed"), but the file stays "may be dirty", and the next change makes it
+ *                         dirty again.
  *
  * This is docs/protocol.md, F3 to F7, with F5 under f->lock, which opens take too.  A hash counts
  * only if the sample was the same from before it was made to after the bytes were on the PFS.

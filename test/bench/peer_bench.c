@@ -8,8 +8,9 @@
  * it; other modes put theirs there. Beside it, ucx_perftest -t ucp_am_bw with the same size and
  * number in flight, both with this program's UCX settings and with UCX's own.  That sends one way
  * and never waits for an answer; with one in flight ours is a round trip, so there -t ucp_am_lat
- * says what a round trip of these sizes takes (perftest_round_trip).  All take turns N times; the table has the medians, and of the ratios the median over the turns, so that what
- * else the machine does hits all alike.  A Markdown table on standard output; MiB/s.
+ * says what a round trip of these sizes takes (perftest_round_trip).  All take turns N times; the
+ * table has the medians, and of the ratios the median over the turns, so that what else the machine
+ * does hits all alike.  A Markdown table on standard output; MiB/s.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /* test_disk_fails.c - the cache's disk fails where the bytes of an older version, what a truncation
- * cut off or a failed write left are to go, or where a record is to be on it before something is done: who asked is told, nobody is given bytes that are not the file's,
- * and all goes on when the disk works again. */
+ * cut off or a failed write left are to go, or where a record is to be on it before something is done:
+ * who asked is told, nobody is given bytes that are not the file's, and all goes on when the disk works
+ * again. */
 #include "store_help.h"
 #include "suite.h"
 
