@@ -61,8 +61,8 @@ int pfs_read_chunk_at(struct fid fid, const char *path, uint64_t index, struct v
  * of file: *got. */
 int pfs_read(struct file *f, void *buf, size_t len, uint64_t off, size_t *got);
 
-/* A file that is not at its path any more, looked for in that directory; found: its path is that
- * one now.  -ENOENT. */
+/* A file that is not at its path any more, looked for in that directory, and by the rest of its path beside
+ * the directories above it; found: its path is that one now.  -ENOENT. */
 int pfs_find_near(struct file *f, struct statx *stx);
 
 /* ---- writing back (flush/copyout.c) ---- */

@@ -1,4 +1,9 @@
-/* pfs_near.c - a file that was renamed while nobody here looked: in the directory where it was. */
+/* pfs_near.c - a file that was renamed, or a directory above it, while nobody here looked.
+ *
+ * Nothing leads from a fid to a name, so it is looked for where renames mostly leave it: in the directory
+ * where it was; else under the rest of its path in what is beside one of the directories above it, the
+ * nearest first: a/b/c/f in a/b/?/f, a/?/c/f, ?/b/c/f.
+ */
 #include "placement/pfs_int.h"
 
 #include <dirent.h>
@@ -7,6 +12,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define LOOKS_MAX 4096 /* into directories beside: a PFS takes its time for each */
+
+/* Malloc'd.  either may be empty. */
+static char *joined(const char *dir, const char *name)
+{
+    char *path;
+    if (asprintf(&path, "%s%s%s", dir, *dir ? "/" : "", name) < 0)
+        die("out of memory");
+    return path;
+}
+
+static int open_dir(const char *path, DIR **dir)
+{
+    int fd = pfs_open_beneath(pfs_root_fd(), path, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0)
+        return fd;
+    *dir = fdopendir(fd);
+    if (*dir)
+        return 0;
+    int err = -errno;
+    close(fd);
+    return err;
+}
+
+/* ---- in its directory ---- */
 
 /* The name in the directory by which this fid is known; false: none. */
 static bool find_in(DIR *dir, struct fid fid, char name[NAME_BYTES], struct statx *stx)
@@ -23,26 +54,81 @@ static bool find_in(DIR *dir, struct fid fid, char name[NAME_BYTES], struct stat
     return false;
 }
 
+static int find_renamed(const char *path, struct fid fid, struct statx *stx, char **found)
+{
+    DIR *dir;
+    char name[NAME_BYTES], *above = xstrdup(path), *slash = strrchr(above, '/');
+    *(slash ? slash : above) = '\0';
+    int err = open_dir(above, &dir);
+    if (!err) {
+        err = find_in(dir, fid, name, stx) ? 0 : -ENOENT;
+        closedir(dir);
+    }
+    if (!err)
+        *found = joined(above, name);
+    free(above);
+    return err;
+}
+
+/* ---- below a directory that was renamed ---- */
+
+static bool leads_there(int dir, const char *path, struct fid fid, struct statx *stx)
+{
+    int fd = pfs_open_beneath(dir, path, O_PATH, 0);
+    bool found =
+        fd >= 0 && !pfs_statx_fd(fd, stx) && S_ISREG(stx->stx_mode) && fid_eq(fid_of(stx), fid);
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
+/* As `rest` below one of the directories in `above`: its path, malloc'd, or NULL. */
+static char *find_beside(const char *above, const char *rest, struct fid fid, struct statx *stx,
+                         unsigned *looks)
+{
+    DIR *dir;
+    char *found = NULL;
+    if (open_dir(above, &dir))
+        return NULL;
+    for (struct dirent *d; !found && *looks < LOOKS_MAX && (d = readdir(dir));) {
+        bool dots = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..");
+        if (dots || (d->d_type != DT_DIR && d->d_type != DT_UNKNOWN))
+            continue;
+        char *there = joined(d->d_name, rest);
+        ++*looks;
+        if (leads_there(dirfd(dir), there, fid, stx))
+            found = joined(above, there);
+        free(there);
+    }
+    closedir(dir);
+    return found;
+}
+
+static int find_moved(const char *path, struct fid fid, struct statx *stx, char **found)
+{
+    char *above = xstrdup(path), *end = strrchr(above, '/');
+    unsigned looks = 0;
+    while (end && !*found) {
+        const char *rest = path + (end - above) + 1;
+        *end = '\0';
+        end = strrchr(above, '/');
+        if (end)
+            *end = '\0';
+        *found = find_beside(end ? above : "", rest, fid, stx, &looks);
+    }
+    free(above);
+    return *found ? 0 : -ENOENT;
+}
+
 int pfs_find_near(struct file *f, struct statx *stx)
 {
-    char name[NAME_BYTES], *path = file_path(f), *found;
-    char *slash = path ? strrchr(path, '/') : NULL;
-    if (slash)
-        *slash = '\0';
-    int fd = !path ? -ENOENT
-                   : pfs_open_beneath(pfs_root_fd(), slash ? path : "", O_RDONLY | O_DIRECTORY, 0);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    int err = fd < 0 ? fd : !dir ? -errno : find_in(dir, f->fid, name, stx) ? 0 : -ENOENT;
-    if (!err) {
-        if (asprintf(&found, "%s%s%s", slash ? path : "", slash ? "/" : "", name) < 0)
-            die("out of memory");
+    char *path = file_path(f), *found = NULL;
+    int err = find_renamed(path, f->fid, stx, &found);
+    if (err == -ENOENT || err == -ENOTDIR)
+        err = find_moved(path, f->fid, stx, &found);
+    if (!err)
         file_set_path(f, found);
-        free(found);
-    }
-    if (dir)
-        closedir(dir);
-    else if (fd >= 0)
-        close(fd);
+    free(found);
     free(path);
     return err;
 }
