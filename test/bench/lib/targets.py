@@ -76,5 +76,9 @@ TARGETS = [
 ]
 
 
+def has_target(line):
+    return any(fnmatch.fnmatchcase(line.name, target.line) for target in TARGETS)
+
+
 def findings(bench):
     return [f for t in TARGETS for f in t.findings(bench.measured, bench.contenders)] + bench.findings
