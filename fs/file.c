@@ -55,14 +55,15 @@ static bool same_attr(const struct inode *i, const struct location *at)
 /* ---- passthrough ---- */
 
 /* O_DIRECT would begin I/O past the page cache by which the store reads and writes this file: only
- * beside opens that have it already, where two node ids of one file would be worse.  O_DSYNC
- * reaches the cache's disk only: not where fsync means the PFS.  Who writes through the kernel does
+ * beside opens that have it already, where two node ids of one file would be worse.  So with O_DSYNC,
+ * which would reach the data file alone: not its record, by which a power loss leaves it, nor the
+ * PFS.  Who writes through the kernel does
  * not lose setuid and setgid as a plain file's writer does; and as that writer cannot be beside a
  * reader in passthrough, the reader has none either, unless there is one already. */
 static bool pass_is_right(const struct handle *h, mode_t mode)
 {
     bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);
-    bool direct = h->flags & (O_DIRECT | (settings.fsync_pfs ? O_DSYNC : 0));
+    bool direct = h->flags & (O_DIRECT | O_DSYNC);
     bool begun = h->inode->mode.passthrough;
     return settings.passthrough && !(direct && !begun) && !(suid && (writes(h->flags) || !begun));
 }

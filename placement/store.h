@@ -203,6 +203,8 @@ void store_set_leaving(struct fid fid, bool leaving);
 int store_set_reborn(struct file *f);
 
 /* ---- what the kernel serves: passthrough (store_pass.c) ---- */
+/* The grain of the time stamps of a local file system, at the most: a sample this young proves nothing. */
+#define STORE_GRAIN_NS INT64_C(10000000)
 /* For an open that reads, or (with the claim held) writes, the data file itself: *fd is a read-only
  * descriptor of it, the caller's to close; "may be dirty" is in the record.  *life: for the close,
  * and to tell whether two opens have the same data file.  -ENODATA: not all of it is here.

@@ -136,13 +136,16 @@ int store_pass_open(struct file *f, bool write, int *fd, unsigned *life)
     /* a chunk that is read for another node must not change meanwhile: from now on it is not handed
      * out */
     range_begin(f, &op, write ? RANGE_WRITE : RANGE_READ, 0, UINT64_MAX);
+    unsigned before = f->pass.life;
+    f->pass.writers += write; /* at once: begin_pass drops the lock, and who looks would find nobody */
     int err = begin_pass(f, write, fd);
+    if (err && f->pass.life == before)
+        f->pass.writers -= write;
     if (err && is_pass(f))
         pass_settle_unflushed(f);
     if (!err) {
         pin(f);
         pages_used(f);
-        f->pass.writers += write;
         f->pass.closed &= !write;
         *life = f->pass.life;
     }

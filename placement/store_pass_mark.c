@@ -11,8 +11,6 @@
 
 #include "transport/hash.h"
 
-/* of a local file system's clock: a sample this young proves nothing */
-#define GRAIN_NS INT64_C(10000000)
 /* An O_DIRECT write seldom lasts longer.  No barrier waits for one: it holds the inode's lock
  * shared, or not at all (io_submit, io_uring), and what waits for it (fallocate, ftruncate) moves
  * the time stamps.  So the chunks are compared once more after the close (store_pass_close). */
@@ -26,7 +24,7 @@ struct pass_hash {
 /* F4: until a store from then on would show in ctime. */
 static void wait_for_clock(const struct pass_sample *s, bool direct)
 {
-    int64_t age = real_ns() - s->ctime_ns, wait = (direct ? DIRECT_NS : GRAIN_NS) - age;
+    int64_t age = real_ns() - s->ctime_ns, wait = (direct ? DIRECT_NS : STORE_GRAIN_NS) - age;
     if (age >= 0 && wait > 0)
         nanosleep(&(struct timespec){.tv_nsec = MIN(wait, INT64_C(999999999))}, NULL);
 }

@@ -71,6 +71,22 @@ for path in sys.argv[1:]:
         assert [l for l in got if l.startswith(i)] == [f"{i} {n:04d}" for n in range(500)], path
 PY
 
+echo "--- a write with O_DSYNC is to reach the record as well: through the daemon"
+python3 - "$W/mnt-a/synced" "$EDDY_BUILD/eddy" "$W/mnt-a" <<'PY' || fail "O_DSYNC"
+import json, os, subprocess, sys
+path, eddy, mount = sys.argv[1:]
+def pinned():
+    out = subprocess.run([eddy, "status", "--json", mount], check=True, capture_output=True).stdout
+    return json.loads(out)["cache"]["pinned"]
+for flag, served in ((os.O_DSYNC, False), (os.O_SYNC, False), (0, True)):
+    with open(path, "wb") as f:
+        f.write(b"0123456789" * 1000) # pinned are those that it has when it is opened
+    fd = os.open(path, os.O_WRONLY | flag)
+    assert (pinned() > 0) == served, flag
+    os.write(fd, b"abc")
+    os.close(fd)
+PY
+
 echo "--- a new version while the old one is open and mapped on another node"
 head -c 3000000 /dev/urandom >"$W/old"
 head -c 2500000 /dev/urandom >"$W/new"

@@ -4,6 +4,19 @@
 #include "store_pass_help.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
+
+static void (*at_msync)(void); /* called once */
+
+/* In place of the C library's. */
+int msync(void *p, size_t len, int flags)
+{
+    void (*call)(void) = at_msync;
+    at_msync = NULL;
+    if (call)
+        call();
+    return (int)syscall(SYS_msync, p, len, flags);
+}
 
 static struct file *whole_file(uint64_t n, const struct version *v)
 {
@@ -358,6 +371,46 @@ START_TEST(a_flushed_file_is_clean_once_its_last_writer_has_really_gone)
 }
 END_TEST
 
+static struct file *synced;
+static unsigned reader_life;
+
+static void a_reader_closes(void)
+{
+    store_pass_close(synced, reader_life, false);
+}
+
+/* What was fsynced is covered again, with the file's lock dropped meanwhile: who looks just then must not find
+ * that nobody can store. */
+START_TEST(a_writer_counts_before_its_open_is_done)
+{
+    uint8_t pfs[SIZE] = {0};
+    struct file *f = synced = new_file(1, "synced");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_RDWR);
+    put(fd, bytes, SIZE, 0);
+    ck_assert(flush(f, pfs));
+    ck_assert_int_eq(store_sync(f), 0);
+    close(fd);
+    store_pass_close(f, life, true);
+    sample();
+    ck_assert(!info_of(f).pass);
+
+    reader_life = open_pass(f, false);
+    at_msync = a_reader_closes;
+    life = open_pass(f, true);
+    ck_assert_msg(!at_msync, "nothing was covered");
+    ck_assert(info_of(f).pass);
+    fd = open_backing(f, O_RDWR);
+    put(fd, "new", 3, 0);
+    memcpy(bytes, "new", 3);
+    sample();
+    ck_assert(info_of(f).dirty);
+    ck_assert(flush(f, pfs));
+    ck_assert_mem_eq(pfs, bytes, SIZE);
+    end_writing(f, life, fd);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("store_pass");
@@ -376,5 +429,6 @@ int main(void)
     tcase_add_test(t, our_own_changes_and_the_kernels_go_together);
     tcase_add_test(t, closed_files_are_not_looked_at_until_somebody_can_store_again);
     tcase_add_test(t, a_flushed_file_is_clean_once_its_last_writer_has_really_gone);
+    tcase_add_test(t, a_writer_counts_before_its_open_is_done);
     return run_case("store_pass", t);
 }
