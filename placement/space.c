@@ -290,19 +290,27 @@ static int reserve_bytes(uint64_t bytes)
     return 0;
 }
 
+static int more_slots(enum slab_kind kind, uint32_t n, bool whatever_the_limit)
+{
+    uint64_t bytes = space_slab_bytes();
+    if (!take_bytes(bytes, whatever_the_limit))
+        return -ENOSPC;
+    int err = state_grow(kind, n, bytes);
+    space_return(bytes, 0);
+    return err == -EDQUOT ? -ENOSPC : err;
+}
+
 /* A slab more if it fits, else chunks (and with them records) go. */
 static int reserve_slots(enum slab_kind kind, uint32_t n)
 {
     while (n && !state_reserve(kind, n)) {
-        uint64_t bytes = space_slab_bytes();
-        bool fits = take_bytes(bytes, false);
-        int err = fits ? state_grow(kind, n, bytes) : -ENOSPC;
-        if (fits)
-            space_return(bytes, 0);
-        if (err && err != -ENOSPC && err != -EDQUOT)
+        int err = more_slots(kind, n, false);
+        if (err == -ENOSPC && eviction_one())
+            continue;
+        if (err == -ENOSPC && beyond)
+            err = more_slots(kind, n, true);
+        if (err)
             return err;
-        if (err && !eviction_one())
-            return -ENOSPC;
     }
     return 0;
 }

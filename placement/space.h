@@ -31,7 +31,8 @@ uint64_t space_slab_bytes(void); /* size for a new slab: clamp(limit / 64) */
 int space_reserve(uint64_t bytes, uint32_t chunk_slots);
 /* For who has found no room even so, with nothing dirty that could leave: others have filled the
  * disk.  Until `off` what this thread sets aside may lie beyond the limit and below the floor, as long
- * as the disk has it: one write, which is flushed before the next one. */
+ * as the disk has it: one write, which is flushed before the next one; or the records of what the kernel's
+ * writers have stored beyond it, for its flush. */
 void space_beyond(bool on);
 /* The end of it: the bytes are counted as used now (space_count) or were not needed; slots that
  * were not taken. */

@@ -304,6 +304,23 @@ START_TEST(writes_that_collide_with_stores_are_flushed)
 }
 END_TEST
 
+/* The kernel's writers know of no limit; what they have stored takes records to be flushed. */
+START_TEST(a_file_beyond_the_caches_limit_is_marked)
+{
+    struct file *f = new_file(1, "long");
+    unsigned life = open_pass(f, true);
+    int fd = open_backing(f, O_RDWR);
+    for (uint64_t off = 0; off < 80 * MIB; off += SIZE) /* the limit is 64 */
+        put(fd, bytes, SIZE, off);
+    ck_assert_int_eq(ftruncate(fd, 1024 * MIB), 0); /* records for more chunks than one slab has */
+    sample();
+    ck_assert_uint_gt(info_of(f).dirty_bytes, 64 * MIB);
+    ck_assert_int_eq(store_pass_mark(f, NULL, NULL), 0);
+    ck_assert_uint_ge(info_of(f).dirty_bytes, 1024 * MIB);
+    end_writing(f, life, fd);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("store_pass_flush");
@@ -319,5 +336,6 @@ int main(void)
     tcase_add_test(t, a_truncation_during_the_copy_is_copied_again);
     tcase_add_test(t, a_direct_write_that_a_flush_has_missed_is_found_at_the_close);
     tcase_add_test(t, writes_that_collide_with_stores_are_flushed);
+    tcase_add_test(t, a_file_beyond_the_caches_limit_is_marked);
     return run_case("store_pass_flush", t);
 }
