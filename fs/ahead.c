@@ -287,7 +287,7 @@ static void looked(void *arg)
 static void begin(void *arg)
 {
     struct run *run = arg;
-    run->whole = pfs_opendir(run->dir->node, &run->listing) != 0; /* not again in this turn */
+    run->whole = pfs_opendir(run->dir->node, false, &run->listing) != 0; /* not again in this turn */
     if (!run->whole) {
         batch(run);
         return;

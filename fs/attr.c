@@ -196,13 +196,13 @@ static bool is_open_by_name(struct inode *i)
     return open && !descriptor;
 }
 
-int attr_get(struct inode *i, struct stat *st)
+int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms)
 {
     struct statx stx;
-    uint64_t looked_ms = boot_ms();
+    *looked_ms = boot_ms();
     int err = attr_stat(i, &stx);
     if (!err)
-        return attr_complete(i, &stx, looked_ms, st);
+        return attr_complete(i, &stx, *looked_ms, st);
     bool held = i->gone || is_open_by_name(i);
     if (err != -ESTALE || !held || !attr_last(i, st))
         return err;
@@ -270,11 +270,23 @@ void attr_remember(struct inode *i, const struct stat *st)
         remember(i, st, moves(i, st));
 }
 
+static bool is_of(const struct stat *st, const struct version *v)
+{
+    return (uint64_t)st->st_size == v->size && ns_of(&st->st_mtim) == v->mtime_ns &&
+           ns_of(&st->st_ctim) == v->ctime_ns;
+}
+
+/* Lock held.  Not what attr_complete has seen itself, when it had to look again. */
+static bool knows_newer(const struct inode *i, const struct stat *st, uint64_t looked_ms)
+{
+    bool older = looked_ms < i->known.looked_ms && !is_of(st, &i->known.version);
+    return i->attr_known && (older || looked_ms <= i->touched_ms);
+}
+
 void attr_remember_look(struct inode *i, const struct stat *st, uint64_t looked_ms)
 {
     lock_take(&i->lock);
-    bool newer =
-        i->attr_known && (looked_ms < i->known.looked_ms || looked_ms <= i->touched_ms);
+    bool newer = knows_newer(i, st, looked_ms);
     if (newer && is_other(i, st))
         i->attr_moved_ms = boot_ms();
     lock_drop(&i->lock);
@@ -461,12 +473,6 @@ static bool has_own_word(struct inode *i, struct stat *st, bool *own)
     return true;
 }
 
-static bool is_of(const struct stat *st, const struct version *v)
-{
-    return (uint64_t)st->st_size == v->size && ns_of(&st->st_mtim) == v->mtime_ns &&
-           ns_of(&st->st_ctim) == v->ctime_ns;
-}
-
 /* What was known, *k, is told now.  Something newer may be remembered since: it stays, and the kernel may
  * be told both in the wrong order. */
 static void remember_known(struct inode *i, const struct stat *st, const struct data_known *k,
@@ -504,8 +510,8 @@ static void getattr_fn(struct request *r)
     double left;
     int err = attr_known(i, &st, &left);
     if (err == -EAGAIN) {
-        uint64_t looked_ms = boot_ms();
-        err = attr_get(i, &st);
+        uint64_t looked_ms;
+        err = attr_get(i, &st, &looked_ms);
         left = known_timeout(i);
         if (!err)
             attr_remember_look(i, &st, looked_ms);

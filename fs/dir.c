@@ -20,7 +20,8 @@
 #include "fs/looks.h"
 #include "transport/session.h"
 
-#define HOMES_AT_ONCE 512 /* claim_where_many's most */
+#define HOMES_AT_ONCE 512  /* claim_where_many's most */
+#define AGAIN_MS      1000 /* the kernel asks again at once */
 
 struct dir_handle {
     struct lock lock; /* RANK_LEAF: refs, busy */
@@ -71,7 +72,7 @@ static int handle_begin(struct dir_handle *h, struct inode *i)
         lock_wait(&h->lock, &h->idle, 0);
     h->busy = true;
     lock_drop(&h->lock);
-    return h->dir ? 0 : pfs_opendir(i->node, &h->dir);
+    return h->dir ? 0 : pfs_opendir(i->node, true, &h->dir);
 }
 
 static void handle_end(struct dir_handle *h)
@@ -112,6 +113,13 @@ static bool reply_opendir(struct request *r, struct pfs_dir *dir, bool keep)
     return taken;
 }
 
+/* At the first ESTALE the kernel looks the name up again, if there is one: then another directory may be
+ * there.  If it comes back with this one, somebody works in it. */
+static bool looked_up_again(const struct inode *i)
+{
+    return boot_ms() - i->doubted_ms < AGAIN_MS;
+}
+
 static void opendir_fn(struct request *r)
 {
     struct inode *i = r->inode;
@@ -120,7 +128,7 @@ static void opendir_fn(struct request *r)
     int64_t now_ns = real_ns() + session_clock_offset_ns();
     int err = attr_stat(i, &stx);
     if (!err)
-        err = pfs_opendir(i->node, &dir);
+        err = pfs_opendir(i->node, looked_up_again(i), &dir);
     if (err) {
         request_err(r, err);
         return;

@@ -111,7 +111,7 @@ bool attr_overtaken(const struct statx *stx, const struct location *loc);
  * not where it was. Blocking. */
 int attr_stat(struct inode *i, struct statx *stx);
 /* Both: what getattr answers.  Blocking. */
-int attr_get(struct inode *i, struct stat *st);
+int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms);
 /* Remembers what the kernel is told (i->attr). */
 void attr_remember(struct inode *i, const struct stat *st);
 /* The same of what a look that began at looked_ms (boot_ms) saw, unless something newer is remembered: the

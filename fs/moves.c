@@ -146,13 +146,27 @@ static void tell_claimant(const struct statx *stx, const char *path)
         claim_named(fid, loc.node, path);
 }
 
+/* Malloc'd; NULL: the other name that was known here is gone as well. */
+static char *other_path(struct fid fid)
+{
+    struct inode *i = inode_known(fid);
+    struct statx now;
+    bool there = i && !pfs_stat(i->node, &now) && fid_eq(fid_of(&now), fid);
+    char *path = there ? pfs_path(i->node) : NULL;
+    inode_put(i);
+    return path;
+}
+
 static void tell_gone(struct going *g, const struct statx *was)
 {
     if (g->open) {
         data_removed(g->open);
         file_put_removed(g->open);
     } else if (g->tell) {
-        tell_claimant(was, g->other);
+        char *path = g->last ? NULL : other_path(fid_of(was));
+        if (g->last || path)
+            tell_claimant(was, path);
+        free(path);
     }
     free(g->other);
     g->other = NULL;

@@ -54,7 +54,7 @@ static int op_open(int fd, struct pfs_op *op)
     return 0;
 }
 
-int pfs_opendir(struct pfs_node *n, struct pfs_dir **out)
+int pfs_opendir(struct pfs_node *n, bool renamed, struct pfs_dir **out)
 {
     char name[NAME_BYTES] = "";
     struct pfs_op op = {.name = name};
@@ -66,7 +66,7 @@ int pfs_opendir(struct pfs_node *n, struct pfs_dir **out)
     if (!parent) /* without a name, but somebody works in it */
         parent = pfs_ref(n);
     int err = pfs_run(parent, NULL, op_open, &op);
-    if (err == -ESTALE && parent != n && pfs_is_there(n)) { /* another node has renamed it */
+    if (err == -ESTALE && renamed && parent != n && pfs_is_there(n)) {
         name[0] = '\0';
         err = pfs_run(n, NULL, op_open, &op);
     }

@@ -113,7 +113,8 @@ int pfs_statfs(struct statvfs *out);
 int pfs_access(struct pfs_node *n, int mask, const struct cred *c);
 
 struct pfs_dir;
-int pfs_opendir(struct pfs_node *n, struct pfs_dir **out);
+/* renamed: if its name leads elsewhere, the directory that it was, wherever that is now; else -ESTALE. */
+int pfs_opendir(struct pfs_node *n, bool renamed, struct pfs_dir **out);
 /* Next entry at or after `offset` (0 = first); offsets are the PFS's cookies.  0: *e valid until
  * the next call; -ENODATA: end. The hidden name is left out. */
 struct pfs_dirent {

@@ -8,12 +8,16 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define LOOKS_MAX 4096 /* into directories beside: a PFS takes its time for each */
+#define LOOKS_MAX   4096 /* into directories beside: a PFS takes its time for each */
+#define IN_VAIN_MAX 64   /* searches, one after the other: thousands of files were removed, not moved */
+
+static _Atomic unsigned in_vain;
 
 /* Malloc'd.  either may be empty. */
 static char *joined(const char *dir, const char *name)
@@ -106,6 +110,8 @@ static char *find_beside(const char *above, const char *rest, struct fid fid, st
 
 static int find_moved(const char *path, struct fid fid, struct statx *stx, char **found)
 {
+    if (atomic_load(&in_vain) >= IN_VAIN_MAX)
+        return -ENOENT;
     char *above = xstrdup(path), *end = strrchr(above, '/');
     unsigned looks = 0;
     while (end && !*found) {
@@ -117,6 +123,10 @@ static int find_moved(const char *path, struct fid fid, struct statx *stx, char 
         *found = find_beside(end ? above : "", rest, fid, stx, &looks);
     }
     free(above);
+    if (*found)
+        atomic_store(&in_vain, 0);
+    else if (looks)
+        atomic_fetch_add(&in_vain, 1);
     return *found ? 0 : -ENOENT;
 }
 
@@ -124,7 +134,7 @@ int pfs_find_near(struct file *f, struct statx *stx)
 {
     char *path = file_path(f), *found = NULL;
     int err = find_renamed(path, f->fid, stx, &found);
-    if (err == -ENOENT || err == -ENOTDIR)
+    if (err == -ENOENT || err == -ENOTDIR || err == -ELOOP)
         err = find_moved(path, f->fid, stx, &found);
     if (!err)
         file_set_path(f, found);

@@ -139,12 +139,17 @@ void space_stop(void)
     siblings_leave();
 }
 
-uint64_t space_slab_bytes(void)
+static uint64_t space_limit(void)
 {
     lock_take(&space.lock);
     uint64_t limit = space.limit;
     lock_drop(&space.lock);
-    return MIN(MAX(limit / 64, SLAB_MIN_SIZE), SLAB_MAX_SIZE);
+    return limit;
+}
+
+uint64_t space_slab_bytes(void)
+{
+    return MIN(MAX(space_limit() / 64, SLAB_MIN_SIZE), SLAB_MAX_SIZE);
 }
 
 void space_count(int64_t used, int64_t dirty)
@@ -293,6 +298,8 @@ static int reserve_bytes(uint64_t bytes)
 static int more_slots(enum slab_kind kind, uint32_t n, bool whatever_the_limit)
 {
     uint64_t bytes = space_slab_bytes();
+    if (whatever_the_limit && state_slab_bytes() + bytes > space_limit() / 2)
+        return -ENOSPC; /* slabs are never given back */
     if (!take_bytes(bytes, whatever_the_limit))
         return -ENOSPC;
     int err = state_grow(kind, n, bytes);

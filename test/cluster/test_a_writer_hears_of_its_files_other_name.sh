@@ -6,7 +6,7 @@
 requires fuse
 start() { start_node "$1" "$PFS" --flush end; }
 
-mkdir -p "$PFS/d" "$PFS/other" "$PFS/run/sub" "$PFS/in/job/sub"
+mkdir -p "$PFS/d" "$PFS/other" "$PFS/run/sub" "$PFS/in/job/sub" "$PFS/linked"
 head -c 300000 /dev/urandom >"$W/one"
 head -c 300000 /dev/urandom >"$W/two"
 start a
@@ -15,8 +15,11 @@ cp "$W/one" "$W/mnt-a/d/removed"
 cp "$W/two" "$W/mnt-a/d/replaced"
 cp "$W/one" "$W/mnt-a/run/sub/f"
 cp "$W/two" "$W/mnt-a/in/job/sub/f"
+cp "$W/two" "$W/mnt-a/linked/f"
 cd "$W/mnt-b"
 mv run run.old
+mv linked elsewhere
+ln -s elsewhere linked
 mv in/job in/job.old
 mkdir -p in/job/sub
 echo new >in/job/sub/f
@@ -34,6 +37,7 @@ check_same "$W/one" "$PFS/other/one"
 check_same "$W/two" "$PFS/other/two"
 check_same "$W/one" "$PFS/run.old/sub/f"
 check_same "$W/two" "$PFS/in/job.old/sub/f"
+check_same "$W/two" "$PFS/elsewhere/f"
 check_equal "what is there in place of a moved one" "$(cat "$PFS/in/job/sub/f")" new
 check_equal "what took the other's place" "$(cat "$PFS/d/replaced")" new
 check_equal "names" "$(ls "$PFS/d")" replaced

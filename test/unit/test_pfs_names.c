@@ -69,7 +69,7 @@ START_TEST(the_hidden_name_is_nowhere)
     struct pfs_dirent e;
     int64_t off = 0;
     unsigned seen = 0;
-    ck_assert_int_eq(pfs_opendir(root, &dp), 0);
+    ck_assert_int_eq(pfs_opendir(root, false, &dp), 0);
     while (pfs_readdir(dp, off, &e) == 0) {
         ck_assert_str_ne(e.name, HIDDEN);
         off = e.next;
@@ -447,7 +447,7 @@ START_TEST(reading_a_directory)
     }
     struct pfs_node *d = look(pfs_root(), "d");
     struct pfs_dir *dp;
-    ck_assert_int_eq(pfs_opendir(d, &dp), 0);
+    ck_assert_int_eq(pfs_opendir(d, false, &dp), 0);
     static bool seen[FILES];
     memset(seen, 0, sizeof(seen));
     struct pfs_dirent e, again;
@@ -504,7 +504,7 @@ START_TEST(a_mount_below_is_shown_and_not_entered)
     ck_assert_uint_eq(stx.stx_mode & 07777, 0711); /* of what is mounted */
     ck_assert_int_eq(pfs_lookup(m, "inside", &stx), -EXDEV);
     struct pfs_dir *dp;
-    ck_assert_int_eq(pfs_opendir(m, &dp), -EXDEV);
+    ck_assert_int_eq(pfs_opendir(m, false, &dp), -EXDEV);
     ck_assert_int_eq(pfs_mkdir(m, "x", 0755, NULL, &stx), -EXDEV);
     ck_assert_int_eq(pfs_rmdir(pfs_root(), "m", NULL), -EBUSY);
     pfs_unref(m);
