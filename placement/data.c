@@ -187,9 +187,7 @@ int data_pass_open(struct data_handle *h, int *fd, unsigned *life)
     if (h->writes ? !counted : w != WHERE_HERE && w != WHERE_PFS)
         return -ENODATA;
     store_info(h->f, &info);
-    /* each of its reads must ask; or the next open has the bytes fetched again, and passes another data
-     * file, which a file without a name cannot be given a new node id for */
-    if (w == WHERE_PFS && (proofs_now(h->f).any || info.racy))
+    if (w == WHERE_PFS && proofs_now(h->f).any) /* each of its reads must ask */
         return -ENODATA;
     int err = store_pass_open(h->f, h->writes, fd, life);
     carry_activity_begin(); /* what follows is I/O, which we do not see */

@@ -79,11 +79,15 @@ unsigned store_pass_open_files(void)
 
 /* ---- opening ---- */
 
+/* Not with bytes that the next open has fetched again, as others may have come in the same tick of the PFS's
+ * clock: that one would pass another data file, which a file without a name cannot be given a new node id for. */
 static bool is_whole(struct file *f)
 {
     const struct file_core *c = core(f);
     if (is_pass(f))
         return true;
+    if (c->flags & CORE_RACY && !(c->flags & (CORE_CLAIMED | CORE_DIRTY)))
+        return false;
     if (!(c->flags & CORE_BASE) || c->flags & CORE_DELETED)
         return false;
     uint64_t end = MIN(c->size, c->base_end);

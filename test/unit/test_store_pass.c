@@ -48,6 +48,23 @@ START_TEST(only_whole_files_are_given_to_the_kernel)
 }
 END_TEST
 
+START_TEST(what_is_fetched_again_at_the_next_open_is_not_given_to_the_kernel)
+{
+    struct version v = version_n(CHUNK, 5);
+    struct file *f = get_file(1, "young");
+    int fd;
+    unsigned life;
+    ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
+    ck_assert_int_eq(store_fill(f, 0, &v, bytes, CHUNK, 1, true, true), 0);
+    ck_assert(info_of(f).racy);
+    ck_assert_int_eq(store_pass_open(f, false, &fd, &life), -ENODATA);
+    ck_assert_int_eq(store_set_version(f, &v, NULL), 0); /* it makes them way */
+    ck_assert_int_eq(store_fill(f, 0, &v, bytes, CHUNK, 1, true, false), 0);
+    store_pass_close(f, open_pass(f, false), false);
+    file_put(f);
+}
+END_TEST
+
 /* A lull begins at the last store, however late it is seen. */
 START_TEST(it_is_known_when_the_kernel_stored_last)
 {
@@ -417,6 +434,7 @@ int main(void)
     tcase_add_checked_fixture(t, pass_setup, pass_teardown);
     tcase_set_timeout(t, 60);
     tcase_add_test(t, only_whole_files_are_given_to_the_kernel);
+    tcase_add_test(t, what_is_fetched_again_at_the_next_open_is_not_given_to_the_kernel);
     tcase_add_test(t, it_is_known_when_the_kernel_stored_last);
     tcase_add_test(t, a_mapping_that_outlives_its_close_keeps_the_file_unfinished);
     tcase_add_test(t, who_has_an_older_version_open_or_mapped_keeps_it);
