@@ -30,6 +30,13 @@ static bool is_open(struct file *f)
     return open;
 }
 
+static void set_unlinked(struct file *f)
+{
+    lock_take(&f->lock);
+    f->unlinked = true;
+    lock_drop(&f->lock);
+}
+
 /* The last name of a regular file is gone: nothing of it is flushed any more.  What is ours and
  * open stays readable and writable (the store sees to that) until the last close; what is open and
  * another node's stays as it is (data_removed).  True: it is open here. */
@@ -41,9 +48,7 @@ static bool file_gone(struct file *f, bool ours)
         store_set_leaving(f->fid, false);
         return false;
     }
-    lock_take(&f->lock);
-    f->unlinked = true;
-    lock_drop(&f->lock);
+    set_unlinked(f);
     bool open = is_open(f);
     if (ours || !open)
         claim_unlinked(f);
@@ -92,14 +97,16 @@ static void name_gone(struct going *g, struct inode *dir, const char *name, cons
     pfs_unref(node);
 }
 
-/* last: without a name from now on.  Where it is open here it is the same data under a new ctime, for
- * who opens it again (/proc/self/fd).  Before the answer, and told to nobody: no other node can open
- * it. */
-static void open_is_same(const struct going *g, const struct statx *was)
+/* last: without a name from now on.  Where it is open here that is known, and it is the same data under a
+ * new ctime, for who opens it again (/proc/self/fd).  Before the answer, and told to nobody: no other node
+ * can open it. */
+static void open_goes_on(const struct going *g, const struct statx *was)
 {
     struct statx stx;
     if (!g->last || !g->f || !is_open(g->f) || pfs_file_stat(g->f, &stx))
         return;
+    if (!stx.stx_nlink)
+        set_unlinked(g->f);
     struct version before = version_of(was), now = version_of(&stx);
     if (now.size == before.size && now.mtime_ns == before.mtime_ns)
         store_same_data(g->f, &before, &now);
@@ -206,7 +213,7 @@ static void unlink_fn(struct request *r)
     }
     struct going g = going_of(&was);
     name_gone(&g, r->inode, r->name, &was);
-    open_is_same(&g, &was);
+    open_goes_on(&g, &was);
     struct file *held = g.last && g.f && pfs_hold_number(g.f) ? file_ref(g.f) : NULL;
     if (!kept && (held || fd >= 0))
         unlinked(r);
@@ -384,7 +391,7 @@ static void moved(struct request *r, const struct side *from, const struct side 
     if (replaced) {
         g = going_of(&to->was);
         name_gone(&g, to->dir, to->name, &to->was);
-        open_is_same(&g, &to->was);
+        open_goes_on(&g, &to->was);
         data_gone(&g);
     }
     from->dir->moves++; /* before the tree: see look() in names.c */
