@@ -57,9 +57,9 @@ static bool same_attr(const struct inode *i, const struct location *at)
 /* O_DIRECT would begin I/O past the page cache by which the store reads and writes this file: only
  * beside opens that have it already, where two node ids of one file would be worse.  So with O_DSYNC,
  * which would reach the data file alone: not its record, by which a power loss leaves it, nor the
- * PFS.  Who writes through the kernel does
- * not lose setuid and setgid as a plain file's writer does; and as that writer cannot be beside a
- * reader in passthrough, the reader has none either, unless there is one already. */
+ * PFS.  Who writes through the kernel does not lose setuid and setgid as a plain file's writer does;
+ * and as that writer cannot be beside a reader in passthrough, the reader has none either, unless
+ * there is one already. */
 static bool pass_is_right(const struct handle *h, mode_t mode)
 {
     bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);

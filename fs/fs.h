@@ -110,7 +110,7 @@ bool attr_overtaken(const struct statx *stx, const struct location *loc);
 /* Fresh statx of a known inode: by an open descriptor, else by any of its names.  -ESTALE: it is
  * not where it was. Blocking. */
 int attr_stat(struct inode *i, struct statx *stx);
-/* Both: what getattr answers.  Blocking. */
+/* Both: what getattr answers; *looked_ms: boot_ms before the look.  Blocking. */
 int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms);
 /* Remembers what the kernel is told (i->attr). */
 void attr_remember(struct inode *i, const struct stat *st);

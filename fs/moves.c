@@ -64,7 +64,7 @@ static bool is_ours(const struct statx *stx)
 struct going {
     bool ours;
     bool last;         /* it was its last name */
-    char *other;       /* malloc'd: where else it is, if that is known here */
+    bool other;        /* another name of it was known here */
     bool tell;         /* another node may have its claim, and is to be told */
     struct file *f;    /* referenced; NULL: no data of it is here */
     struct file *open; /* referenced, to be told with tell: it is open here */
@@ -74,6 +74,14 @@ static struct going going_of(const struct statx *was)
 {
     struct file *f = S_ISREG(was->stx_mode) ? file_find(fid_of(was)) : NULL;
     return (struct going){.ours = is_ours(was), .f = f};
+}
+
+/* The path hint of an unflushed file that lost this name. */
+static void path_of_another_name(struct inode *i, struct file *f)
+{
+    char *path = pfs_path(i->node);
+    file_set_path(f, path);
+    free(path);
 }
 
 /* Name `name` of `dir` is gone; *was is what it led to, as it looked before. */
@@ -87,12 +95,12 @@ static void name_gone(struct going *g, struct inode *dir, const char *name, cons
         attr_touched(i); /* before the answer: its link count is another one */
         if (g->last)
             inode_gone(i);
-        else if (another && S_ISREG(was->stx_mode))
-            g->other = pfs_path(i->node);
+        else
+            g->other = another && S_ISREG(was->stx_mode);
+        if (g->other && g->f)
+            path_of_another_name(i, g->f);
         inode_put(i);
     }
-    if (g->other && g->f) /* the path hint of an unflushed file */
-        file_set_path(g->f, g->other);
     pfs_gone(node);
     pfs_unref(node);
 }
@@ -175,8 +183,6 @@ static void tell_gone(struct going *g, const struct statx *was)
             tell_claimant(was, path);
         free(path);
     }
-    free(g->other);
-    g->other = NULL;
 }
 
 /* A file that lost one of several names: the same data under a new ctime, seen by another name that

@@ -76,36 +76,48 @@ static int find_renamed(const char *path, struct fid fid, struct statx *stx, cha
 
 /* ---- below a directory that was renamed ---- */
 
-static bool leads_there(int dir, const char *path, struct fid fid, struct statx *stx)
+/* Nothing is there, or nothing that this daemon may see. */
+static bool is_absent(int err)
 {
-    int fd = pfs_open_beneath(dir, path, O_PATH, 0);
-    bool found =
-        fd >= 0 && !pfs_statx_fd(fd, stx) && S_ISREG(stx->stx_mode) && fid_eq(fid_of(stx), fid);
-    if (fd >= 0)
-        close(fd);
-    return found;
+    return err == -ENOENT || err == -ENOTDIR || err == -ELOOP || err == -EACCES || err == -EXDEV ||
+           err == -ENAMETOOLONG;
 }
 
-/* As `rest` below one of the directories in `above`: its path, malloc'd, or NULL. */
-static char *find_beside(const char *above, const char *rest, struct fid fid, struct statx *stx,
-                         unsigned *looks)
+/* 0; -ENOENT: it does not lead to the file. */
+static int leads_there(int dir, const char *path, struct fid fid, struct statx *stx)
+{
+    int fd = pfs_open_beneath(dir, path, O_PATH, 0);
+    if (fd < 0)
+        return is_absent(fd) ? -ENOENT : fd;
+    int err = pfs_statx_fd(fd, stx);
+    close(fd);
+    if (!err && (!S_ISREG(stx->stx_mode) || !fid_eq(fid_of(stx), fid)))
+        err = -ENOENT;
+    return err;
+}
+
+/* As `rest` below one of the directories in `above`: *found is its path, malloc'd.  -ENOENT. */
+static int find_beside(const char *above, const char *rest, struct fid fid, struct statx *stx,
+                       unsigned *looks, char **found)
 {
     DIR *dir;
-    char *found = NULL;
-    if (open_dir(above, &dir))
-        return NULL;
-    for (struct dirent *d; !found && *looks < LOOKS_MAX && (d = readdir(dir));) {
+    int err = open_dir(above, &dir);
+    if (err)
+        return is_absent(err) ? -ENOENT : err;
+    err = -ENOENT;
+    for (struct dirent *d; err == -ENOENT && *looks < LOOKS_MAX && (d = readdir(dir));) {
         bool dots = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..");
         if (dots || (d->d_type != DT_DIR && d->d_type != DT_UNKNOWN))
             continue;
         char *there = joined(d->d_name, rest);
         ++*looks;
-        if (leads_there(dirfd(dir), there, fid, stx))
-            found = joined(above, there);
+        err = leads_there(dirfd(dir), there, fid, stx);
+        if (!err)
+            *found = joined(above, there);
         free(there);
     }
     closedir(dir);
-    return found;
+    return err;
 }
 
 static int find_moved(const char *path, struct fid fid, struct statx *stx, char **found)
@@ -114,20 +126,21 @@ static int find_moved(const char *path, struct fid fid, struct statx *stx, char 
         return -ENOENT;
     char *above = xstrdup(path), *end = strrchr(above, '/');
     unsigned looks = 0;
-    while (end && !*found) {
+    int err = -ENOENT;
+    while (end && err == -ENOENT) {
         const char *rest = path + (end - above) + 1;
         *end = '\0';
         end = strrchr(above, '/');
         if (end)
             *end = '\0';
-        *found = find_beside(end ? above : "", rest, fid, stx, &looks);
+        err = find_beside(end ? above : "", rest, fid, stx, &looks, found);
     }
     free(above);
-    if (*found)
+    if (!err)
         atomic_store(&in_vain, 0);
-    else if (looks)
+    else if (err == -ENOENT && looks)
         atomic_fetch_add(&in_vain, 1);
-    return *found ? 0 : -ENOENT;
+    return err;
 }
 
 int pfs_find_near(struct file *f, struct statx *stx)

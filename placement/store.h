@@ -207,7 +207,8 @@ int store_set_reborn(struct file *f);
 #define STORE_GRAIN_NS INT64_C(10000000)
 /* For an open that reads, or (with the claim held) writes, the data file itself: *fd is a read-only
  * descriptor of it, the caller's to close; "may be dirty" is in the record.  *life: for the close,
- * and to tell whether two opens have the same data file.  -ENODATA: not all of it is here.
+ * and to tell whether two opens have the same data file.  -ENODATA: not all of it is here, or the next
+ * open fetches it again.
  * -ENOSPC: too much of the cache would be pinned, or too little is free for a writer. */
 int store_pass_open(struct file *f, bool write, int *fd, unsigned *life);
 void store_pass_close(struct file *f, unsigned life, bool write);

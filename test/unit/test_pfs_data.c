@@ -436,11 +436,62 @@ START_TEST(an_unlinked_file_is_said_to_be)
 }
 END_TEST
 
+/* Made as name, and known to be at path, where it was meanwhile. */
+static struct file *file_once_at(const char *name, const char *path)
+{
+    struct file *f = env_create(name, 0600);
+    pfs_release(f);
+    pfs_drop(f);
+    file_set_path(f, path);
+    return f;
+}
+
+static void is_found_at(struct file *f, const char *wanted)
+{
+    struct statx stx;
+    ck_assert_int_eq(pfs_find_near(f, &stx), 0);
+    ck_assert(fid_eq(fid_of(&stx), f->fid));
+    char *path = file_path(f);
+    ck_assert_str_eq(path, wanted);
+    free(path);
+}
+
+START_TEST(what_was_renamed_is_found_near)
+{
+    struct statx stx;
+    for (const char *const *d = (const char *const[]){"a", "a/old", "a/old/c", "z", NULL}; *d; d++)
+        ck_assert_int_eq(mkdir(env_path(*d), 0700), 0);
+    struct file *f = file_once_at("f", "a/b/c/f");
+    ck_assert_int_eq(pfs_find_near(f, &stx), -ENOENT);
+    char *here = strdup(env_path("f"));
+    ck_assert_int_eq(rename(here, env_path("a/old/c/f")), 0);
+    is_found_at(f, "a/old/c/f"); /* a/b is a/old now */
+    ck_assert_int_eq(symlink("old", env_path("a/b")), 0);
+    file_set_path(f, "a/b/c/f");
+    is_found_at(f, "a/old/c/f"); /* and the old name leads there */
+    file_set_path(f, "a/old/c/g");
+    is_found_at(f, "a/old/c/f"); /* in its directory */
+    free(here);
+
+    /* Of many that are nowhere not each is searched for; in its directory one is still. */
+    struct file *gone = file_once_at("gone", "a/b/c/gone");
+    for (unsigned n = 0; n < 64; n++)
+        ck_assert_int_eq(pfs_find_near(gone, &stx), -ENOENT);
+    file_set_path(f, "a/b/c/f");
+    ck_assert_int_eq(pfs_find_near(f, &stx), -ENOENT);
+    file_set_path(f, "a/old/c/g");
+    is_found_at(f, "a/old/c/f");
+    file_put(gone);
+    file_put(f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("pfs_data");
     TCase *t = add_case(s, "pfs_data", setup, teardown, 60);
     tcase_add_test(t, chunks_of_a_version);
+    tcase_add_test(t, what_was_renamed_is_found_near);
     tcase_add_test(t, chunks_by_fid_and_path);
     tcase_add_test(t, readers_by_path_are_bounded);
     tcase_add_test(t, a_chunk_is_never_of_two_versions);
