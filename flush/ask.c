@@ -1,7 +1,7 @@
 /* ask.c - who asks for a flush and waits for it: of one file, of all, of those that failed. */
 #include "flush/flush_int.h"
 
-#include "placement/store.h"
+#include "placement/store/store.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -19,10 +19,10 @@
  */
 #include "flush/flush_int.h"
 
-#include "placement/claim.h"
-#include "placement/pfs_data.h"
-#include "placement/pfs_new.h"
-#include "placement/store.h"
+#include "placement/claims/claim.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_new.h"
+#include "placement/store/store.h"
 
 #include <errno.h>
 #include <stdio.h>

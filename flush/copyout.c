@@ -13,9 +13,9 @@
  */
 #include "flush/flush_int.h"
 
-#include "placement/claim.h"
-#include "placement/pfs_data.h"
-#include "placement/store.h"
+#include "placement/claims/claim.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/store.h"
 
 #include <errno.h>
 #include <stdlib.h>

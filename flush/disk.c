@@ -7,7 +7,7 @@
  */
 #include "flush/flush_int.h"
 
-#include "placement/store.h"
+#include "placement/store/store.h"
 
 #include <inttypes.h>
 #include <stdio.h>

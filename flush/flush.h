@@ -10,8 +10,8 @@
 #define EDDY_FLUSH_FLUSH_H
 
 #include "flush/decide.h"
-#include "placement/fid.h"
-#include "placement/file.h"
+#include "placement/pfs/fid.h"
+#include "placement/store/file.h"
 
 struct flush_config {
     enum flush_policy policy;       /* of files for which no directory says another one */

@@ -5,9 +5,9 @@
 #include "flush/flush_int.h"
 
 #include "placement/carry.h"
-#include "placement/claim.h"
+#include "placement/claims/claim.h"
 #include "placement/data.h"
-#include "placement/store.h"
+#include "placement/store/store.h"
 #include "transport/loop.h"
 
 /* Lock held.  A pass that waits for a lull keeps its thread; others take the urgent pool's. */

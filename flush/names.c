@@ -11,7 +11,7 @@
  */
 #include "flush/flush_int.h"
 
-#include "placement/store.h"
+#include "placement/store/store.h"
 #include "transport/lock.h"
 #include "transport/loop.h"
 #include "transport/session.h"

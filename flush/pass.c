@@ -6,8 +6,8 @@
  */
 #include "flush/flush_int.h"
 
-#include "placement/claim.h"
-#include "placement/store.h"
+#include "placement/claims/claim.h"
+#include "placement/store/store.h"
 #include "transport/loop.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
  */
 #include "flush/flush_int.h"
 
-#include "placement/pfs_data.h"
-#include "placement/store.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/store.h"
 #include "transport/session.h"
 
 #include <stdio.h>

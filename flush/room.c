@@ -5,7 +5,7 @@
  */
 #include "flush/flush_int.h"
 
-#include "placement/store.h"
+#include "placement/store/store.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* status.c - what the flusher says of itself, and of each file that is not on the PFS. */
 #include "flush/flush_int.h"
 
-#include "placement/store.h"
+#include "placement/store/store.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -30,8 +30,8 @@
 #include <string.h>
 
 #include "fs/looks.h"
-#include "placement/claim.h"
-#include "placement/pfs_data.h"
+#include "placement/claims/claim.h"
+#include "placement/pfs/pfs_data.h"
 
 #define FIRST       8     /* files asked for, before any look ahead */
 #define AHEAD       4     /* looks ahead for each file asked for */

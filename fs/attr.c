@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "placement/pfs_data.h"
-#include "placement/store.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/store.h"
 
 #define BLOCK_SIZE_MIN 4096
 

@@ -2,7 +2,7 @@
  * from them (FUSE passthrough, Linux 6.9).
  *
  * It needs CAP_SYS_ADMIN, a kernel that offers it, and a cache directory whose file system is not
- * itself stacked higher than the kernel allows, grants leases (placement/store_pass.c needs them to
+ * itself stacked higher than the kernel allows, grants leases (placement/store/store_pass.c needs them to
  * know that nobody stores any more) and is no FUSE.  All of it is tried once, before the mount is
  * said to be ready; where it does not work, everything goes through the daemon and the page cache.
  */
@@ -16,7 +16,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "placement/store.h"
+#include "placement/store/store.h"
 
 /* From linux/fuse.h, which is older than 6.9 on some machines that build this. */
 struct backing_map {

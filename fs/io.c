@@ -14,8 +14,8 @@
 #include "flush/flush.h"
 #include "fs/fs.h"
 #include "fs/workers.h"
-#include "placement/pfs_data.h"
-#include "placement/store.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/store.h"
 #include "transport/peer.h"
 
 #define PIECE    ((size_t)FUSE_IO_MAX)

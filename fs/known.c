@@ -23,8 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/pfs_data.h"
-#include "placement/store.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/store.h"
 
 #define FOR_GOOD 1e8 /* seconds: three years */
 

@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/daemon/signals.h"
 #include "fs/fs.h"
 #include "fs/mountinfo.h"
 #include "fs/readahead.h"
-#include "fs/signals.h"
 #include "fs/workers.h"
 
 #define INIT_WAIT_MS     20000

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/pfs_data.h"
-#include "placement/store.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/store.h"
 
 /* ---- what goes ---- */
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "fs/looks.h"
-#include "placement/pfs_data.h"
-#include "placement/store.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/store.h"
 
 #define DEFAULT_ACL "system.posix_acl_default"
 #define LOOKS       8 /* at a name, while others beside it are moved */

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/pfs_data.h"
-#include "placement/store.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/store.h"
 
 #define OWNERS (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)
 #define TIMES                                                                                      \

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/pfs_data.h"
+#include "placement/pfs/pfs_data.h"
 #include "transport/session.h"
 
 #define ACL_PREFIX "system.posix_acl_"

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/fid.h"
+#include "placement/chunks/working.h"
 #include "placement/local.h"
-#include "placement/working.h"
+#include "placement/pfs/fid.h"
 #include "transport/complaint.h"
 #include "transport/hash.h"
 #include "transport/members.h"

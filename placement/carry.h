@@ -9,7 +9,7 @@
 #ifndef EDDY_PLACEMENT_CARRY_H
 #define EDDY_PLACEMENT_CARRY_H
 
-#include "placement/file.h"
+#include "placement/store/file.h"
 
 #define CARRY_PIECE (1u << 20) /* most bytes in one message */
 

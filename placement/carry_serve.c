@@ -13,12 +13,12 @@
 #include <stdlib.h>
 
 #include "placement/carry.h"
-#include "placement/chunk.h"
-#include "placement/claim.h"
+#include "placement/chunks/chunk.h"
+#include "placement/chunks/working.h"
+#include "placement/claims/claim.h"
+#include "placement/claims/pins.h"
 #include "placement/local.h"
-#include "placement/pins.h"
-#include "placement/store.h"
-#include "placement/working.h"
+#include "placement/store/store.h"
 #include "transport/complaint.h"
 #include "transport/hash.h"
 #include "transport/loop.h"

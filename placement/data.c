@@ -8,11 +8,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "placement/chunks/proof.h"
+#include "placement/chunks/stream.h"
 #include "placement/local.h"
-#include "placement/pfs_data.h"
-#include "placement/proof.h"
-#include "placement/store.h"
-#include "placement/stream.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/store.h"
 
 /* ---- open and close ---- */
 

@@ -9,9 +9,9 @@
 #ifndef EDDY_PLACEMENT_DATA_H
 #define EDDY_PLACEMENT_DATA_H
 
-#include "placement/claim.h"
 #include "placement/carry.h"
-#include "placement/file.h"
+#include "placement/claims/claim.h"
+#include "placement/store/file.h"
 #include <sys/stat.h>
 #include <sys/types.h>
 

@@ -9,12 +9,12 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "placement/chunks/proof.h"
+#include "placement/chunks/stream.h"
 #include "placement/data_int.h"
 #include "placement/local.h"
-#include "placement/pfs_data.h"
-#include "placement/proof.h"
-#include "placement/store.h"
-#include "placement/stream.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/store.h"
 
 /* At once, without a byte gained; then with pauses, and a reader reads the PFS as it is. */
 #define TRIES 3

@@ -24,9 +24,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/pfs_data.h"
-#include "placement/proof.h"
-#include "placement/store.h"
+#include "placement/chunks/proof.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/store.h"
 
 #define LOOKS  8 /* at home and PFS while they contradict what this node holds */
 #define UNPINS 5

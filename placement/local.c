@@ -19,11 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/chunk.h"
-#include "placement/pfs_data.h"
-#include "placement/proof.h"
-#include "placement/space.h"
-#include "placement/store.h"
+#include "placement/chunks/chunk.h"
+#include "placement/chunks/proof.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/space.h"
+#include "placement/store/store.h"
 #include "transport/hash.h"
 
 /* In which nothing was gained.  Each waits for a fetch or a flush: no busy loop. */

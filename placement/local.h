@@ -9,8 +9,8 @@
 #define EDDY_PLACEMENT_LOCAL_H
 
 #include "placement/carry.h"
-#include "placement/fetch.h"
-#include "placement/file.h"
+#include "placement/chunks/fetch.h"
+#include "placement/store/file.h"
 
 /* Reads; *got is short only at the end of the file, or on error.  claimed: this node has the claim,
  * so that what the owners do not have any more (our own flush changed the version) is read by the

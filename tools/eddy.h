@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fs/control.h"
+#include "fs/daemon/control.h"
 #include "fs/mountinfo.h"
 #include "transport/base.h"
 

@@ -1,5 +1,5 @@
 /* eddy_lock.c - waiting for the end of a daemon: it holds a flock on CACHE_DIR/lock as long as it
- * runs, and who starts it again when it dies (fs/supervise.c) one on CACHE_DIR/supervisor. */
+ * runs, and who starts it again when it dies (fs/daemon/supervise.c) one on CACHE_DIR/supervisor. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

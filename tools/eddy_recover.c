@@ -21,12 +21,12 @@
 #include <unistd.h>
 
 #include "flush/flush.h"
-#include "fs/daemon.h"
+#include "fs/daemon/daemon.h"
 #include "fs/fs.h"
 #include "fs/user.h"
-#include "placement/cachedir.h"
-#include "placement/pfs_names.h"
-#include "placement/store.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/store/cachedir.h"
+#include "placement/store/store.h"
 #include "tools/eddy.h"
 #include "transport/peer.h"
 

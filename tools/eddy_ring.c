@@ -15,8 +15,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "placement/fid.h"
-#include "placement/ring.h"
+#include "placement/pfs/fid.h"
+#include "placement/ring/ring.h"
 #include "tools/eddy.h"
 #include "tools/eddy_simulate.h"
 #include "transport/textfile.h"

@@ -1,6 +1,6 @@
 /* eddy_scheme.c - placement as eddyfs has it, and what it was chosen over.
  *
- *   slots       eddyfs (placement/ring.c): two of 2^21 slots for a key, by ranks
+ *   slots       eddyfs (placement/ring/ring.c): two of 2^21 slots for a key, by ranks
  *   ring        the plain consistent-hash ring: points for each node, a key is the next point's
  *   multiprobe  a ring of few points; of 21 hashes of the key that counts which is nearest to a
  *               point (Appleton and O'Reilly, "Multi-probe consistent hashing", 2015)
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "placement/ring.h"
+#include "placement/ring/ring.h"
 
 #define PROBES     21 /* the paper's, for 1.05 times the mean at most */
 #define DRAWN_BITS 21

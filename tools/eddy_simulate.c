@@ -13,7 +13,7 @@
 #include <time.h>
 #include <xxhash.h>
 
-#include "placement/ring.h"
+#include "placement/ring/ring.h"
 #include "tools/eddy.h"
 
 #define RIVALS_MAX  (CHOICES_MAX * 2 + 2)

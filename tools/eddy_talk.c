@@ -1,4 +1,4 @@
-/* eddy_talk.c - asking a daemon on its control socket (fs/control.h). */
+/* eddy_talk.c - asking a daemon on its control socket (fs/daemon/control.h). */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 /* ---- identities that travel between nodes ---- */
 
 /* A file's identity, the same on every node and stable across rename:
- * hash of st_ino and birth time (placement/fid.c makes it). */
+ * hash of st_ino and birth time (placement/pfs/fid.c makes it). */
 struct fid {
     uint64_t hi, lo;
 };

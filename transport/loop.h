@@ -52,7 +52,7 @@ extern struct pool *pool_names; /* 32: PFS names and attributes, for the mount *
 extern struct pool *pool_data;  /* 16: PFS reads; its jobs never wait for another node */
 /* 64: application requests that wait for nodes or for pool_data */
 extern struct pool *pool_waiters;
-/* 8: reads of what is cached that wait for a proof (placement/proof.h), never for a PFS that hangs:
+/* 8: reads of what is cached that wait for a proof (placement/chunks/proof.h), never for a PFS that hangs:
  * so not behind those of pool_waiters, which do */
 extern struct pool *pool_proofs;
 /* 64: writes that wait for room, closes and fsyncs that wait for the PFS: they do not hold up reads */

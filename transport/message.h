@@ -123,7 +123,7 @@ struct msg_head {
  * `after` */
 #define BODY_SAME(F, L) F(fid, fid) F(version, before) F(version, after)
 /* locks: op 0 set, 1 set and wait, 2 unlock, 3 test, 4 cancel `number`, 5 drop all of owner: enum
- * lock_op (placement/lock_table.h) */
+ * lock_op (placement/claims/lock_table.h) */
 #define BODY_LOCK(F, L)                                                                            \
     F(fid, fid)                                                                                    \
     F(u64, number) F(u8, op) F(u8, kind) F(u8, type) F(u64, owner) F(u64, start) F(u64, end)       \

@@ -14,7 +14,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "placement/store.h"
+#include "placement/store/store.h"
 
 #define THREADS 4
 

@@ -12,10 +12,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "placement/claim_own.h"
-#include "placement/locks_own.h"
-#include "placement/reports.h"
-#include "placement/ring.h"
+#include "placement/claims/claim_own.h"
+#include "placement/claims/locks_own.h"
+#include "placement/claims/reports.h"
+#include "placement/ring/ring.h"
 #include "transport/message.h"
 #include "transport/session.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "placement/ring.h"
+#include "placement/ring/ring.h"
 #include "transport/session.h"
 
 #define NODES_MAX 16384

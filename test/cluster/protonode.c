@@ -42,10 +42,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "placement/claim.h"
-#include "placement/home.h"
-#include "placement/pfs_data.h"
-#include "placement/store.h"
+#include "placement/claims/claim.h"
+#include "placement/claims/home.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/store.h"
 #include "transport/loop.h"
 #include "transport/members.h"
 #include "transport/peer.h"
@@ -63,7 +63,7 @@ static struct {
 
 int pfs_fd;
 
-/* ---- start and end, in the order of fs/steps.c ---- */
+/* ---- start and end, in the order of fs/daemon/steps.c ---- */
 
 static void check(int code, const char *what, const char *err)
 {

@@ -7,8 +7,8 @@
  * right again, so that the checks behind them are met option 2: as after a power loss;  option 4:
  * as after a clean end;  option 8: the chunk slab is cut short
  */
-#include "placement/state_int.h"
-#include "placement/store.h"
+#include "placement/store/state_int.h"
+#include "placement/store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #include "nodes.h"
 #include "suite.h"
 
-#include "placement/former.h"
+#include "placement/chunks/former.h"
 
 #define N 3
 

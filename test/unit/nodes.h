@@ -25,13 +25,13 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "placement/chunks/fetch.h"
+#include "placement/claims/home.h"
 #include "placement/data.h"
-#include "placement/fetch.h"
-#include "placement/home.h"
-#include "placement/pfs_data.h"
-#include "placement/pfs_names.h"
-#include "placement/ring.h"
-#include "placement/store.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/ring/ring.h"
+#include "placement/store/store.h"
 #include "transport/hello.h"
 #include "transport/loop.h"
 #include "transport/members.h"

@@ -3,9 +3,9 @@
 #ifndef EDDY_TEST_PFS_ENV_H
 #define EDDY_TEST_PFS_ENV_H
 
-#include "placement/pfs_data.h"
-#include "placement/pfs_int.h"
-#include "placement/store.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_int.h"
+#include "placement/store/store.h"
 
 #include <check.h>
 #include <errno.h>

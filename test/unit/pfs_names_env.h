@@ -1,8 +1,8 @@
-/* pfs_names_env.h - a plain directory as the PFS, for the tests of placement/pfs_names.h. */
+/* pfs_names_env.h - a plain directory as the PFS, for the tests of placement/pfs/pfs_names.h. */
 #ifndef EDDY_TEST_PFS_NAMES_ENV_H
 #define EDDY_TEST_PFS_NAMES_ENV_H
 
-#include "placement/pfs_int.h"
+#include "placement/pfs/pfs_int.h"
 
 #include <check.h>
 #include <errno.h>

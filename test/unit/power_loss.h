@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "placement/pages.h"
-#include "placement/state_int.h"
+#include "placement/store/pages.h"
+#include "placement/store/state_int.h"
 
 #define CHUNK (64 * KIB)
 #define LIMIT (8 * MIB)

@@ -2,7 +2,7 @@
 #include "store_help.h"
 #include "suite.h"
 
-#include "placement/ballast.h"
+#include "placement/store/ballast.h"
 
 #define SIZE (16 * MIB)
 

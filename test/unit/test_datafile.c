@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-#include "placement/datafile.h"
+#include "placement/store/datafile.h"
 
 #define ROUNDS 3000
 

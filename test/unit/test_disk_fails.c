@@ -5,7 +5,7 @@
 #include "store_help.h"
 #include "suite.h"
 
-#include "placement/datafile.h"
+#include "placement/store/datafile.h"
 
 #include <fcntl.h>
 #include <stdarg.h>

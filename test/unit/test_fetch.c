@@ -2,9 +2,9 @@
  * are honest, wrong, silent or dead. */
 #include "fetch_env.h"
 
-#include "placement/chunk.h"
-#include "placement/range.h"
-#include "placement/served.h"
+#include "placement/chunks/chunk.h"
+#include "placement/chunks/served.h"
+#include "placement/store/range.h"
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -2,10 +2,10 @@
  * they are, but only where no node of the session can be writing the file there. */
 #include "fetch_env.h"
 
-#include "placement/chunk.h"
-#include "placement/home.h"
-#include "placement/origin.h"
-#include "placement/proof.h"
+#include "placement/chunks/chunk.h"
+#include "placement/chunks/origin.h"
+#include "placement/chunks/proof.h"
+#include "placement/claims/home.h"
 #include "transport/hash.h"
 
 #include <semaphore.h>

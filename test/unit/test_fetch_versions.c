@@ -2,8 +2,8 @@
  * meanwhile: what is read, and what is kept of it. */
 #include "fetch_env.h"
 
-#include "placement/chunk.h"
-#include "placement/origin.h"
+#include "placement/chunks/chunk.h"
+#include "placement/chunks/origin.h"
 
 #include <semaphore.h>
 

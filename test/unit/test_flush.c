@@ -2,7 +2,7 @@
  * for it. */
 #include "flush_env.h"
 
-#include "placement/claim.h"
+#include "placement/claims/claim.h"
 
 #include <pthread.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 /* Which former owner is asked for a chunk: the last one that may have it. */
-#include "placement/former.c"
+#include "placement/chunks/former.c"
 
 #include <check.h>
 

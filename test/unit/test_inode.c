@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "fs/inode.h"
-#include "placement/pfs_names.h"
+#include "placement/pfs/pfs_names.h"
 
 #include "suite.h"
 

@@ -1,6 +1,6 @@
 /* test_insertion.c - which policy is taken, and what it hits, on traces of uses: a cache as eviction.c
  * keeps one, of names only. */
-#include "placement/insertion.h"
+#include "placement/store/insertion.h"
 
 #include <check.h>
 #include <stdlib.h>

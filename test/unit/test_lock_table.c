@@ -1,5 +1,5 @@
 /* Locks on one file: conflicts, splitting, joining, conversion; against a byte-by-byte model. */
-#include "placement/lock_table.h"
+#include "placement/claims/lock_table.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* test_mount_map.c - from a mount point to its cache directory, in whatever way it is written;
  * paths as text. */
-#include "fs/control.h"
+#include "fs/daemon/control.h"
 
 #include <check.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fs/options.h"
+#include "fs/daemon/options.h"
 
 #include "suite.h"
 

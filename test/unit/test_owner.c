@@ -1,5 +1,5 @@
 /* Which chunks this node keeps as their owner. */
-#include "placement/owner.c"
+#include "placement/chunks/owner.c"
 
 #include <check.h>
 

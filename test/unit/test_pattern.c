@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/pattern.h"
+#include "placement/chunks/pattern.h"
 #include "transport/base.h"
 
 #include "suite.h"

@@ -2,7 +2,7 @@
 #include "pfs_names_env.h"
 #include "refuse.h"
 
-#include "placement/pfs_int.h"
+#include "placement/pfs/pfs_int.h"
 
 #include <sched.h>
 #include <sys/mount.h>

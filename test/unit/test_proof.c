@@ -3,7 +3,7 @@
 #include "store_help.h"
 #include "suite.h"
 
-#include "placement/proof.h"
+#include "placement/chunks/proof.h"
 #include "transport/loop.h"
 
 static struct file *f;

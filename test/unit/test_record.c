@@ -2,8 +2,8 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "placement/home_int.h"
-#include "placement/record.h"
+#include "placement/claims/home_int.h"
+#include "placement/claims/record.h"
 
 #include "suite.h"
 

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "placement/fid.h"
-#include "placement/remover.h"
+#include "placement/pfs/fid.h"
+#include "placement/store/remover.h"
 
 #define NEVER_MS 3600000
 #define SIZE     (8 * KIB)

@@ -1,8 +1,8 @@
 /* test_reports.c - what a node tells each member when it adopts a view. */
-#include "placement/claim_own.h"
-#include "placement/locks_own.h"
-#include "placement/reports.h"
-#include "placement/ring.h"
+#include "placement/claims/claim_own.h"
+#include "placement/claims/locks_own.h"
+#include "placement/claims/reports.h"
+#include "placement/ring/ring.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "fs/fs.h"
-#include "placement/pfs_names.h"
+#include "placement/pfs/pfs_names.h"
 
 #include "suite.h"
 

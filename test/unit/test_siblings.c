@@ -6,7 +6,7 @@
 #include <sys/file.h>
 #include <sys/syscall.h>
 
-#include "placement/siblings.h"
+#include "placement/store/siblings.h"
 
 static int registry = -1;
 static bool looks;

@@ -1,12 +1,12 @@
 /* test_state.c - records and indexes, torn and damaged ones, and the disk format. */
-#include "store_help.h"
 #include "golden.h"
+#include "store_help.h"
 #include "suite.h"
 
 #include <stddef.h>
 
-#include "placement/cachedir.h"
-#include "placement/state_int.h"
+#include "placement/store/cachedir.h"
+#include "placement/store/state_int.h"
 
 #define CHUNK (64 * KIB)
 

@@ -7,8 +7,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "placement/datafile.h"
-#include "placement/range.h"
+#include "placement/store/datafile.h"
+#include "placement/store/range.h"
 
 /* ---- reading and filling ---- */
 

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#include "placement/state.h"
+#include "placement/store/state.h"
 
 #define DISK_ASKED_MS 150 /* space.c asks the disk again after less */
 

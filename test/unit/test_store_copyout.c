@@ -2,7 +2,7 @@
  * in part. */
 #include "store_pages.h"
 
-#include "placement/range.h"
+#include "placement/store/range.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -6,7 +6,7 @@
 #include <sys/uio.h>
 
 #include "placement/local.h"
-#include "placement/state.h"
+#include "placement/store/state.h"
 
 static uint8_t data[4 * MIB];
 static bool disk_is_full;

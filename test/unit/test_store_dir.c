@@ -1,6 +1,6 @@
 /* test_store_dir.c - the cache directory: whose it is, what it refuses, what it has after another
  * start. */
-#include "placement/state_int.h"
+#include "placement/store/state_int.h"
 #include "store_pages.h"
 
 #include <linux/fs.h>

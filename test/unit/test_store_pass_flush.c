@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "placement/datafile.h"
+#include "placement/store/datafile.h"
 
 /* begin_flush, while somebody stores a byte (and bytes[at] is that): after the mark, before the copy. */
 static struct flush copy_beside(struct file *f, uint8_t *pfs, int fd, uint64_t at)

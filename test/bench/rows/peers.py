@@ -15,7 +15,7 @@ from rows.large_files import MIB, fill, fio, speed
 IN_FLIGHT = (1, 4, 8)
 SPARE = 4          # times as many chunks as are read: about half of them are the other node's
 AHEAD = 16 * MIB   # the most that is read ahead, and never more than
-AHEAD_CHUNKS = 16  # (placement/stream.c)
+AHEAD_CHUNKS = 16  # (placement/chunks/stream.c)
 
 
 class FromPeer(Group):

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "placement/claim.h"
-#include "placement/pfs_data.h"
-#include "placement/store.h"
+#include "placement/claims/claim.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/store.h"
 #include "transport/members.h"
 
 /* ---- files ---- */

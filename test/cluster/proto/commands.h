@@ -9,7 +9,7 @@
 #ifndef EDDY_TEST_PROTO_COMMANDS_H
 #define EDDY_TEST_PROTO_COMMANDS_H
 
-#include "placement/file.h"
+#include "placement/store/file.h"
 
 #define WORDS_MAX 10
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "placement/claim.h"
-#include "placement/lock_table.h"
-#include "placement/ring.h"
+#include "placement/claims/claim.h"
+#include "placement/claims/lock_table.h"
+#include "placement/ring/ring.h"
 #include "transport/members.h"
 #include "transport/peer.h"
 

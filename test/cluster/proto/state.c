@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "placement/claim.h"
-#include "placement/home.h"
-#include "placement/ring.h"
+#include "placement/claims/claim.h"
+#include "placement/claims/home.h"
+#include "placement/ring/ring.h"
 #include "transport/members.h"
 
 #define LEAVE_MS 20000

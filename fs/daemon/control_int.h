@@ -1,0 +1,50 @@
+/* control_int.h - private to fs/daemon/control*.c: a connection of `eddy`, and what answers each request.
+ */
+#ifndef EDDY_FS_CONTROL_INT_H
+#define EDDY_FS_CONTROL_INT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "flush/flush.h"
+
+struct connection;
+
+/* Sends one line and drops the caller's reference of it.  0; -EPIPE and the like: the tool has
+ * gone, or does not read.  Locks: none held. */
+int control_say(struct connection *c, json_t *line);
+/* The tool has gone, or the daemon ends: stop working for it. */
+bool control_unwanted(struct connection *c);
+
+/* Each answers a request and returns its last line (without "end"); runs in the connection's own
+ * thread. */
+json_t *control_status(struct connection *c, const json_t *request);
+json_t *control_flush(struct connection *c, const json_t *request);
+json_t *control_umount(struct connection *c, const json_t *request);
+json_t *control_unflushed(struct connection *c, const json_t *request);
+json_t *control_abort(struct connection *c, const json_t *request);
+json_t *control_where(struct connection *c, const json_t *request);
+json_t *control_check(struct connection *c, const json_t *request);
+json_t *control_forget(struct connection *c, const json_t *request);
+
+/* The file by its path below the PFS directory.  Blocks on the PFS.  -errno */
+int control_find_file(const char *path, struct statx *stx);
+
+/* {"error": text} */
+json_t *control_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* o[key] = value */
+void control_put(json_t *o, const char *key, uint64_t value);
+void control_put_text(json_t *o, const char *key, const char *text); /* any bytes: escaped */
+void control_put_id(json_t *o, const char *key, uint64_t id);        /* 16 hexadecimal digits */
+
+/* The files that are not on the PFS as JSON objects {path, bytes, since, tries, error, suspect}, at
+ * most FILES_MAX. */
+#define CONTROL_FILES_MAX 100000
+json_t *control_files(bool only_failed, uint64_t *total);
+/* The view this node is in, else the last one it was in; NULL: none yet. */
+const struct view *control_view(void);
+/* [{id, name, address, weight, state, self}] */
+json_t *control_members(const struct view *v);
+
+#endif

@@ -1,0 +1,144 @@
+/* daemonise.c - the process: into the background, the parent returning when the mount answers; its
+ * limits, and what it shows of its memory.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fs/daemon/daemon.h"
+#include "fs/fs.h"
+#include "transport/members.h"
+
+static int ready_fd = -1; /* to the parent that waits */
+
+static volatile sig_atomic_t child;
+
+static void pass_on(int sig)
+{
+    (void)sig;
+    kill((pid_t)child, SIGTERM);
+}
+
+/* Who gives up waiting does not want the mount, and the child has a session of its own: Ctrl-C does
+ * not reach it. */
+static void pass_on_signals(pid_t pid)
+{
+    struct sigaction on = {.sa_handler = pass_on, .sa_flags = SA_RESTART}, hup;
+    child = pid;
+    sigaction(SIGINT, &on, NULL);
+    sigaction(SIGTERM, &on, NULL);
+    if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN) /* nohup */
+        sigaction(SIGHUP, &on, NULL);
+}
+
+/* The parent returns only when the mount answers: 0, or with the child's code (the child has said
+ * why on our standard error). */
+static int wait_for_child(pid_t pid, int fd)
+{
+    char text[1024];
+    int status;
+    pass_on_signals(pid);
+    ssize_t n = read(fd, text, sizeof(text));
+    if (n > 0) {
+        fwrite(text, 1, (size_t)n, stdout);
+        return EXIT_OK;
+    }
+    if (waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status))
+        return WEXITSTATUS(status);
+    fprintf(stderr, "eddyfs: the daemon ended before the mount answered\n");
+    return EXIT_FAILED;
+}
+
+void daemonise(void)
+{
+    int fds[2];
+    if (settings.foreground)
+        return;
+    if (pipe2(fds, O_CLOEXEC)) {
+        perror("eddyfs: pipe");
+        exit(EXIT_FAILED);
+    }
+    pid_t pid = fork();
+    if (pid < 0) {
+        perror("eddyfs: fork");
+        exit(EXIT_FAILED);
+    }
+    if (pid) {
+        close(fds[1]);
+        int code = wait_for_child(pid, fds[0]);
+        fflush(stdout);
+        _exit(code);
+    }
+    close(fds[0]);
+    ready_fd = fds[1];
+    setsid();
+}
+
+static void let_go_of_terminal(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        return;
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
+    close(null);
+}
+
+void daemonise_supervisor(void)
+{
+    if (chdir("/"))
+        log_warn("cannot change to /: %s", strerror(errno));
+    if (ready_fd < 0)
+        return;
+    close(ready_fd);
+    ready_fd = -1;
+    let_go_of_terminal();
+}
+
+void say_ready(void)
+{
+    char text[3 * PATH_MAX];
+    const struct view *v = members_view();
+    unsigned nodes = v ? v->nmembers : 0;
+    int n = snprintf(text, sizeof(text),
+                     "eddyfs: %s is mounted at %s (node %s, %u node%s, passthrough %s)\n",
+                     settings.pfs_dir, settings.mountpoint, settings.node, nodes,
+                     nodes == 1 ? "" : "s", settings.passthrough ? "on" : "off");
+    log_info("%.*s", n - 9, text + 8);
+    if (ready_fd < 0) {
+        fwrite(text, 1, (size_t)n, stdout);
+        fflush(stdout);
+        return;
+    }
+    ssize_t written = write(ready_fd, text, (size_t)n);
+    if (written != n)
+        log_warn("who started the daemon did not wait for it");
+    close(ready_fd);
+    ready_fd = -1;
+    let_go_of_terminal();
+}
+
+void set_up_process(void)
+{
+    struct rlimit r;
+    umask(0);
+    if (chdir("/"))
+        log_warn("cannot change to /: %s", strerror(errno));
+    if (!getrlimit(RLIMIT_NOFILE, &r)) {
+        r.rlim_cur = r.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &r);
+    }
+#ifndef __SANITIZE_ADDRESS__   /* its leak check must be able to look at us */
+    prctl(PR_SET_DUMPABLE, 0); /* the session's secret is in memory */
+#endif
+}

@@ -1,0 +1,171 @@
+/* directories.c - before the daemon starts: can PFS_DIR, MOUNTPOINT and the cache directory be what
+ * they were said to be?  A dead mount at MOUNTPOINT is cleared.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fs/daemon/daemon.h"
+#include "fs/daemon/options.h"
+#include "fs/mountinfo.h"
+
+#define ANSWER_MS 5000
+
+static bool is_below(const char *path, const char *dir)
+{
+    size_t len = strlen(dir);
+    if (len == 1)
+        return path[1] != '\0';
+    return !strncmp(path, dir, len) && path[len] == '/';
+}
+
+/* The path without links, but for its last name: that may be a dead mount. */
+static char *resolve_parent(const char *path)
+{
+    char *copy = xstrdup(path), *end = copy + strlen(copy), *full, *dir;
+    while (end > copy + 1 && end[-1] == '/')
+        *--end = '\0';
+    char *slash = strrchr(copy, '/');
+    const char *base = slash + 1;
+    if (!*base || !strcmp(base, ".") || !strcmp(base, "..")) {
+        full = realpath(copy, NULL);
+        free(copy);
+        return full;
+    }
+    char *name = xstrdup(base);
+    slash[slash == copy] = '\0';
+    dir = realpath(copy, NULL);
+    if (!dir || asprintf(&full, "%s/%s", strcmp(dir, "/") ? dir : "", name) < 0)
+        full = NULL;
+    free(dir);
+    free(name);
+    free(copy);
+    return full;
+}
+
+#define refuse(...) say_refused("\n", __VA_ARGS__)
+
+/* Has the daemon of this mount ended?  Asked by statfs, which the kernel never answers from memory,
+ * in a process of its own: a daemon that is stopped does not answer, and lives.  One that is being
+ * killed answers when it is gone. */
+static bool daemon_is_gone(const char *mountpoint)
+{
+    struct statvfs sv;
+    int status = 0, fds[2];
+    if (pipe2(fds, O_CLOEXEC))
+        return false;
+    pid_t pid = fork();
+    if (!pid)
+        _exit(statvfs(mountpoint, &sv) && (errno == ENOTCONN || errno == ECONNABORTED));
+    close(fds[1]);
+    struct pollfd ended = {.fd = fds[0]};
+    if (pid > 0) {
+        if (poll(&ended, 1, ANSWER_MS) <= 0)
+            kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+    }
+    close(fds[0]);
+    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
+/* What a killed daemon left there is cleared; a living one is not disturbed. */
+static int clear_dead_mount(const char *mountpoint)
+{
+    if (!mounted_eddyfs(mountpoint, NULL))
+        return 0;
+    if (!daemon_is_gone(mountpoint))
+        return refuse("an eddyfs is mounted at %s: end it with `eddy umount %s` first", mountpoint,
+                      mountpoint);
+    int err = unmount_lazily(mountpoint);
+    if (err)
+        return refuse("the dead mount at %s cannot be cleared (%s): try `fusermount3 -u %s`",
+                      mountpoint, strerror(-err), mountpoint);
+    fprintf(stderr, "eddyfs: cleared the dead mount at %s\n", mountpoint);
+    return 0;
+}
+
+static bool mount_hides_needed(void)
+{
+    const char *m = settings.mountpoint;
+    return !strcmp(settings.pfs_dir, m) || is_below(settings.session_dir, m);
+}
+
+int clear_way_for_mount(void)
+{
+    int err = mounted_eddyfs(settings.mountpoint, NULL) ? clear_dead_mount(settings.mountpoint) : 0;
+    if (err)
+        log_error("the mount of the daemon that died cannot be cleared: %s: is another eddyfs "
+                  "mounted there?",
+                  settings.mountpoint);
+    return err;
+}
+
+int check_directories_again(bool will_mount)
+{
+    return will_mount && !mount_hides_needed() ? 0 : clear_way_for_mount();
+}
+
+static int check_mountpoint(void)
+{
+    struct stat st;
+    char *full = resolve_parent(settings.mountpoint);
+    if (!full)
+        return refuse("mount point %s: %s", settings.mountpoint, strerror(errno));
+    settings.mountpoint = full;
+    int err = clear_dead_mount(full);
+    if (err)
+        return err;
+    char *real = realpath(full, NULL);
+    if (!real || stat(real, &st))
+        return refuse("mount point %s: %s: make the directory first", full, strerror(errno));
+    settings.mountpoint = real;
+    if (strcmp(real, full) && (err = clear_dead_mount(real)))
+        return err;
+    free(full);
+    return S_ISDIR(st.st_mode) ? 0 : refuse("mount point %s is not a directory", real);
+}
+
+static int check_pfs(void)
+{
+    struct stat st;
+    char *real = realpath(settings.pfs_dir, NULL);
+    if (!real || stat(real, &st))
+        return refuse("PFS directory %s: %s", settings.pfs_dir, strerror(errno));
+    settings.pfs_dir = real;
+    if (!S_ISDIR(st.st_mode))
+        return refuse("PFS directory %s is not a directory", real);
+    if (access(real, R_OK | X_OK))
+        return refuse("PFS directory %s: %s: the user who mounts must be able to read it", real,
+                      strerror(errno));
+    return 0;
+}
+
+int check_directories(void)
+{
+    int err = check_mountpoint();
+    if (!err)
+        err = check_pfs();
+    if (err)
+        return err;
+    const char *p = settings.pfs_dir, *m = settings.mountpoint;
+    if (is_below(m, p))
+        return refuse("the mount point %s is below the PFS directory %s: it would show itself; "
+                      "mount elsewhere, or at %s itself",
+                      m, p, p);
+    if (is_below(p, m))
+        return refuse("the PFS directory %s is below the mount point %s: the mount would hide it",
+                      p, m);
+    if (is_below(settings.cache_dir, m) || !strcmp(settings.cache_dir, m))
+        return refuse("the cache directory %s is below the mount point %s: give a node-local one "
+                      "with --cache-dir",
+                      settings.cache_dir, m);
+    options_session_dir();
+    return 0;
+}

@@ -1,0 +1,130 @@
+/* finish.c - the end of the daemon: flush, leave, say what is not on the PFS.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "flush/flush.h"
+#include "fs/daemon/daemon.h"
+#include "fs/daemon/signals.h"
+#include "fs/fs.h"
+#include "fs/mountinfo.h"
+#include "placement/carry.h"
+#include "placement/store/store.h"
+
+static int say_unflushed(void *arg, const char *path, uint64_t bytes, uint64_t since_s,
+                         unsigned tries, int error, bool suspect)
+{
+    unsigned *n = arg;
+    (void)since_s;
+    log_error("%s: %llu bytes are not on the PFS%s (%u tries, %s): they are kept in %s and flushed "
+              "at the next start",
+              path, (unsigned long long)bytes, suspect ? " and suspect after a power loss" : "",
+              tries, error ? strerror(-error) : "no error", store_dir());
+    ++*n;
+    return 0;
+}
+
+/* ---- at once ---- */
+
+enum stage { STARTING, SERVING, RECOVERING, SAID };
+static _Atomic enum stage stage;
+static int said_code; /* from SAID on */
+
+/* In the signals' thread: the others may be waiting for the PFS.  What is dirty stays, as after a
+ * crash. */
+void leave_now(int signal)
+{
+    unsigned n = 0;
+    enum stage at = stage;
+    log_warn("signal %d: leaving at once", signal);
+    if (at == SERVING || at == RECOVERING) {
+        flush_sample();
+        flush_each_unflushed(say_unflushed, &n);
+    }
+    if (at != RECOVERING)
+        unmount_lazily(settings.mountpoint);
+    /* the kernel closes files of the PFS first, perhaps, and waits for it there */
+    if (at == SERVING) {
+        mount_abort();
+        if (!n) { /* what was answered until then */
+            flush_sample();
+            flush_each_unflushed(say_unflushed, &n);
+        }
+    }
+    _exit(at == STARTING ? EXIT_FAILED : at == SAID ? said_code : n ? EXIT_NOT_ON_PFS : EXIT_OK);
+}
+
+/* ---- in order ---- */
+
+struct telling {
+    unflushed_fn *each;
+    void *arg;
+    unsigned *n;
+};
+
+static int tell(void *arg, const char *path, uint64_t bytes, uint64_t since_s, unsigned tries,
+                int error, bool suspect)
+{
+    struct telling *t = arg;
+    ++*t->n;
+    return t->each(t->arg, path, bytes, since_s, tries, error, suspect);
+}
+
+/* A mapping that outlived its file's close may be stored into for ever. */
+static unsigned say_mapped(void)
+{
+    unsigned n = flush_sample();
+    if (n)
+        log_warn("%u files are on the PFS as they are now, but processes still have them mapped: "
+                 "what they store from now on is "
+                 "flushed at the next start",
+                 n);
+    return n;
+}
+
+int flush_and_leave(bool (*progress)(void *arg, const struct flush_progress *p), unflushed_fn *each,
+                    void *arg)
+{
+    unsigned left = 0;
+    struct telling t = {each, arg, &left};
+    carry_leave(); /* writers of other nodes do not keep our claims */
+    flush_all(progress, arg);
+    int err = flush_each_unflushed(tell, &t);
+    left += say_mapped();
+    said_code = err || left ? EXIT_NOT_ON_PFS : EXIT_OK;
+    stage = SAID;
+    steps_end_clean();
+    steps_stop(NULL);
+    return said_code;
+}
+
+/* While the PFS is waited for. */
+static void settle_meanwhile(void)
+{
+    uint64_t dirty, room;
+    store_dirty(&dirty, &room);
+    if (dirty)
+        store_settle_begin();
+}
+
+int serve(void)
+{
+    unsigned n = 0;
+    stage = SERVING;
+    signals_ask();
+    mount_wait();
+    settle_meanwhile();
+    flush_all(NULL, NULL); /* while applications find their mount; what fails is said below */
+    steps_stop("control");
+    return flush_and_leave(NULL, say_unflushed, &n);
+}
+
+int recover(void)
+{
+    unsigned n = 0;
+    stage = RECOVERING;
+    settle_meanwhile();
+    return flush_and_leave(NULL, say_unflushed, &n);
+}

@@ -1,0 +1,56 @@
+/* main.c - the daemon: options, checks, daemonising, the parts, the end.
+ */
+#include <stdio.h>
+
+#include "config.h"
+#include "fs/daemon/daemon.h"
+#include "fs/daemon/options.h"
+#include "fs/daemon/signals.h"
+#include "fs/daemon/supervise.h"
+#include "fs/fs.h"
+#include "transport/message.h"
+#include "transport/peer.h"
+
+static struct options options;
+
+static int run(enum start how)
+{
+    signals_start(leave_now);
+    set_up_process();
+    if (how != START_FIRST && check_directories_again(how == START_AGAIN))
+        return EXIT_FAILED;
+    if (steps_start(&options, how == START_RECOVERY ? "flush" : NULL)) {
+        steps_stop(NULL);
+        return EXIT_FAILED;
+    }
+    if (how == START_RECOVERY)
+        return recover();
+    say_ready();
+    supervise_ready();
+    return serve();
+}
+
+static void print_version(void)
+{
+    printf("eddyfs %s (libfuse %s, cache format 1, protocol %d)\n", EDDY_VERSION, fuse_pkgversion(),
+           MSG_VERSION >> 8);
+}
+
+int main(int argc, char **argv)
+{
+    if (options_parse(argc, argv, &options))
+        return EXIT_USAGE;
+    if (options.help || options.version) {
+        options.help ? options_help() : print_version();
+        return EXIT_OK;
+    }
+    if (peer_reexec(settings.listen, argv))
+        return EXIT_FAILED;
+    if (settings.as_user && mount_user_begin())
+        return EXIT_FAILED;
+    log_open(NULL, options.log_level, settings.node);
+    if (check_directories())
+        return EXIT_FAILED;
+    daemonise();
+    return run(settings.supervise ? supervise(options.log_level) : START_FIRST);
+}

@@ -1,0 +1,364 @@
+/* steps.c - the wiring of the parts, in one table of steps.
+ *
+ * Every step has a start and a stop.  Stops run in reverse order, from wherever a start failed or
+ * the mount ended, so the table's order says what may use what:
+ *
+ *   store   claims   loop   session   pfs   placement   pools   peers   members   flush   files   control   mount
+ *
+ * Those up to flush need no mount: they are a recovery, too.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "flush/flush.h"
+#include "fs/daemon/control.h"
+#include "fs/daemon/daemon.h"
+#include "fs/daemon/options.h"
+#include "fs/daemon/supervise.h"
+#include "fs/fs.h"
+#include "placement/carry.h"
+#include "placement/chunks/chunk.h"
+#include "placement/chunks/fetch.h"
+#include "placement/chunks/former.h"
+#include "placement/claims/claim.h"
+#include "placement/claims/home.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/store/store.h"
+#include "transport/loop.h"
+#include "transport/members.h"
+#include "transport/peer.h"
+#include "transport/session.h"
+
+#define LEAVE_MS 10000
+
+static const struct options *o;
+static bool ended_clean;
+
+static int start_store(char *err, size_t len)
+{
+    struct store_config c = {
+        .dir = settings.cache_dir,
+        .dir_is_default = settings.cache_dir_is_default,
+        .size = settings.cache_size,
+        .percent = settings.cache_percent,
+        .chunk_size = settings.chunk_size,
+    };
+    /* What a power loss took is said while the store opens, before the log is. */
+    log_keep(settings.log_file || !settings.foreground);
+    int e = store_open(&c, err, len);
+    if (e || (settings.foreground && !settings.log_file)) {
+        log_keep(false);
+        return e;
+    }
+    char *path = NULL;
+    if (!settings.log_file && asprintf(&path, "%s/eddyfs.log", store_dir()) < 0)
+        die("out of memory");
+    e = log_open(settings.log_file ? settings.log_file : path, o->log_level, settings.node);
+    if (e) {
+        snprintf(err, len, "log file %s: %s", settings.log_file ? settings.log_file : path,
+                 strerror(-e));
+        store_close(false);
+    }
+    free(path);
+    return e;
+}
+
+static void stop_store(void)
+{
+    store_close(ended_clean);
+}
+
+static int start_claims(char *err, size_t len)
+{
+    (void)err;
+    (void)len;
+    claim_start();
+    return 0;
+}
+
+static int start_loop(char *err, size_t len)
+{
+    int e = loop_start();
+    if (e)
+        snprintf(err, len, "the event loop cannot start: %s", strerror(-e));
+    return e;
+}
+
+static int pfs_identity(struct fid *out)
+{
+    int fd = open(settings.pfs_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int err = fid_of_fd(fd, out);
+    close(fd);
+    return err;
+}
+
+static int start_session(char *err, size_t len)
+{
+    struct session_config c = {
+        .dir = settings.session_dir, .name = settings.session, .chunk_size = settings.chunk_size};
+    int e = pfs_identity(&c.pfs);
+    if (e) {
+        snprintf(err, len, "PFS directory %s: %s", settings.pfs_dir, strerror(-e));
+        return e;
+    }
+    e = session_open(&c, err, len);
+    if (e)
+        return e;
+    e = session_probe(fid_of_fd, err, len);
+    if (e)
+        session_close();
+    return e;
+}
+
+static int start_pfs(char *err, size_t len)
+{
+    struct rlimit r;
+    unsigned fds = 1024;
+    if (!getrlimit(RLIMIT_NOFILE, &r))
+        fds = (unsigned)MIN(r.rlim_cur / 4, (rlim_t)65536);
+    return pfs_open(settings.pfs_dir, settings.hidden, fds, err, len);
+}
+
+static int start_placement(char *err, size_t len)
+{
+    (void)err;
+    (void)len;
+    home_start();
+    former_start(settings.redirect);
+    chunk_rooms(settings.memory);
+    fetch_start();
+    carry_start();
+    return 0;
+}
+
+static void stop_placement(void)
+{
+    carry_stop();
+    fetch_stop();
+    former_stop();
+}
+
+static int start_pools(char *err, size_t len)
+{
+    int e = pools_start();
+    if (e)
+        snprintf(err, len, "threads: %s", strerror(-e));
+    return e;
+}
+
+static struct member self(void)
+{
+    struct member m = {
+        .id = store_node_id(), .incarnation = store_incarnation(), .weight = store_weight()};
+    snprintf(m.name, sizeof(m.name), "%s", settings.node);
+    snprintf(m.addr, sizeof(m.addr), "%s", peer_address());
+    return m;
+}
+
+static int start_peers(char *err, size_t len)
+{
+    struct peer_config c = {settings.listen, store_node_id(),     store_incarnation(),
+                            settings.node,   settings.chunk_size, settings.memory};
+    return peer_start(&c, err, len);
+}
+
+/* From here on no message comes: what waits for one has failed. */
+static void stop_peers(void)
+{
+    peer_stop();
+    members_stop();
+    home_stop();
+}
+
+static void say_waits(const char *why, unsigned seconds)
+{
+    static const char text[] = "waits to join the session, for at most %u s (--wait-timeout): %s";
+    log_warn(text, seconds, why);
+    if (!log_is_file())
+        return;
+    fputs("eddyfs: ", stderr);
+    fprintf(stderr, text, seconds, why);
+    fputc('\n', stderr);
+}
+
+static int start_members(char *err, size_t len)
+{
+    struct members_config c = {self(), claim_members_ops};
+    c.ops.waits = say_waits;
+    int e = members_start(&c);
+    if (e) {
+        snprintf(err, len, "session directory %s: %s", settings.session_dir, strerror(-e));
+        return e;
+    }
+    e = claim_recover();
+    if (e) {
+        snprintf(err, len, "the cache directory's claims cannot be taken up: %s", strerror(-e));
+        return e;
+    }
+    e = flush_check_recovered(settings.node);
+    if (e) {
+        snprintf(err, len, "what the last daemon left cannot be looked at: %s", strerror(-e));
+        return e;
+    }
+    claim_marks_done();
+    return members_join(settings.wait_nodes, settings.wait_timeout, err, len);
+}
+
+/* With unflushed data the node does not leave: the others must know that its files are lost until
+ * it is back. */
+static void stop_members(void)
+{
+    unsigned held = claim_give_back_all();
+    if (held)
+        log_warn("%u files are not on the PFS: this node stays absent in the session until it is "
+                 "started again",
+                 held);
+    else if (members_leave(LEAVE_MS))
+        log_warn("the session was not told in time that this node leaves");
+}
+
+static int start_flush(char *err, size_t len)
+{
+    int e = flush_start(&o->flush);
+    if (!e)
+        e = flush_recover();
+    if (e)
+        snprintf(err, len, "the flusher cannot start: %s", strerror(-e));
+    return e;
+}
+
+static int start_files(char *err, size_t len)
+{
+    struct statx stx;
+    int e = pfs_stat(pfs_root(), &stx);
+    if (e) {
+        snprintf(err, len, "PFS directory %s: %s", settings.pfs_dir, strerror(-e));
+        return e;
+    }
+    file_start();
+    inode_start(pfs_root(), &stx);
+    struct inode *root = inode_get(FUSE_ROOT_ID);
+    known_mark(root, NULL);
+    inode_put(root);
+    request_system_start();
+    notify_start();
+    ahead_start();
+    flush_on_copied(attr_flushed);
+    return 0;
+}
+
+static void stop_files(void)
+{
+    flush_on_copied(NULL);
+    ahead_stop();
+    notify_stop();
+    inode_stop();
+    mount_free();
+}
+
+static int start_mount(char *err, size_t len)
+{
+    struct mount_entry e = {
+        .mountpoint = (char *)settings.mountpoint,
+        .cache_dir = (char *)settings.cache_dir,
+        .pfs_dir = (char *)settings.pfs_dir,
+        .session = (char *)settings.session,
+        .session_dir = (char *)settings.session_dir,
+        .node = (char *)settings.node,
+        .listen = (char *)settings.listen,
+    };
+    int code = supervise_restarts() ? clear_way_for_mount() : 0;
+    if (code)
+        return code;
+    code = mount_entry_write(store_dirfd(), &e);
+    if (code) {
+        snprintf(err, len, "cache directory %s cannot be written: %s", store_dir(),
+                 strerror(-code));
+        return code;
+    }
+    code = mount_map_write(&e);
+    if (code) {
+        snprintf(err, len, "the list of mounts for `eddy` cannot be written: %s", strerror(-code));
+        return code;
+    }
+    code = mount_start(err, len);
+    if (code)
+        mount_stop();
+    return code;
+}
+
+/* RELEASEs may have been lost with the mount.  Who waits for a lock holds a handle, and who has that
+ * lock may be another process here, whose RELEASE was lost, too. */
+static void stop_mount(void)
+{
+    mount_stop();
+    request_cancel_waits();
+    file_close_all();
+    request_system_stop();
+}
+
+static const struct step {
+    const char *name;
+    int (*start)(char *err, size_t len);
+    void (*stop)(void);
+} steps[] = {
+    {"store", start_store, stop_store},
+    {"claims", start_claims, claim_stop},
+    {"loop", start_loop, loop_stop},
+    {"session", start_session, session_close},
+    {"pfs", start_pfs, pfs_close},
+    {"placement", start_placement, stop_placement},
+    {"pools", start_pools, pools_stop},
+    {"peers", start_peers, stop_peers},
+    {"members", start_members, stop_members},
+    {"flush", start_flush, flush_stop},
+    {"files", start_files, stop_files},
+    {"control", control_start, control_stop},
+    {"mount", start_mount, stop_mount},
+};
+static unsigned started;
+
+int steps_start(const struct options *with, const char *last)
+{
+    char err[1024] = "";
+    o = with;
+    while (started < ARRAY_LEN(steps)) {
+        const struct step *s = &steps[started];
+        int e = s->start(err, sizeof(err));
+        if (e) {
+            log_error("%s", err[0] ? err : strerror(-e));
+            if (log_is_file())
+                fprintf(stderr, "eddyfs: %s\n", err[0] ? err : strerror(-e));
+            return e;
+        }
+        log_debug("%s started", s->name);
+        started++;
+        if (last && !strcmp(s->name, last))
+            break;
+    }
+    return 0;
+}
+
+void steps_stop(const char *down_to)
+{
+    while (started) {
+        const struct step *s = &steps[started - 1];
+        if (down_to && !strcmp(s->name, down_to))
+            return;
+        started--;
+        s->stop();
+        log_debug("%s stopped", s->name);
+    }
+}
+
+void steps_end_clean(void)
+{
+    ended_clean = true;
+}

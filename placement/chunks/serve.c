@@ -1,0 +1,251 @@
+/* serve.c - the owner's side: answers FETCH.
+ *
+ *   network thread   bounds; a file kept in served.c, its chunk in the page cache -> CHUNK, when
+ *                    nothing has to be waited for; else hands over at once
+ *   libuv's pool     in the store, in this version -> CHUNK
+ *                    in the store in another version of the same size -> serve pool, relabel
+ *                    else -> origin_read (pool_data), which answers all who wait
+ *   serve pool       relabel: asks the home whether the data is the same (our own chmod or rename
+ *                    moved ctime), so that `mv` of a dataset does not read it again
+ *                    room: waits for it; pool_data, which serves this node too, never does
+ *
+ * Nothing here waits for a node that waits for us: the serve pool asks homes and claimants, whose
+ * answers come from their network threads, and room becomes free by sending.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/carry.h"
+#include "placement/chunks/chunk_answer.h"
+#include "placement/chunks/fetch.h"
+#include "placement/chunks/origin.h"
+#include "placement/chunks/served.h"
+#include "placement/chunks/working.h"
+#include "placement/claims/claim.h"
+#include "placement/pfs/fid.h"
+#include "placement/store/store.h"
+#include "transport/complaint.h"
+#include "transport/loop.h"
+#include "transport/members.h"
+#include "transport/peer.h"
+
+#define SERVE_THREADS 4
+/* Waking another thread costs more than to copy this much; what is longer would keep the network
+ * thread from its other messages. */
+#define NOW_MAX (256u << 10)
+
+struct serving {
+    struct msg *m; /* the FETCH */
+    struct chunk_key key;
+    struct working working;
+    struct origin_waiter waiter;
+    struct file *f; /* referenced, or NULL */
+    bool labelled;  /* the home was asked */
+    bool keep;      /* f has what others ask for: for served.c */
+};
+
+static struct pool *serve_pool;
+
+static void end(struct serving *s)
+{
+    if (s->f && s->keep)
+        served_keep(s->f);
+    else if (s->f)
+        file_put(s->f);
+    msg_free(s->m);
+    free(s);
+    carry_activity_end();
+}
+
+static void answer_error(struct serving *s, int err)
+{
+    working_end(&s->working);
+    peer_reply_error(s->m, err);
+    end(s);
+}
+
+/* Takes over the reference to c. */
+static void answer_chunk(struct serving *s, struct chunk *c, unsigned source)
+{
+    working_end(&s->working);
+    peer_reply(s->m, chunk_answer(&s->key, c, source));
+    end(s);
+}
+
+/* -ENOENT tells the asker that its own descriptor may do better: also for what only this node may
+ * not read. */
+static void on_origin(struct origin_waiter *w, int err, struct chunk *c)
+{
+    struct serving *s = container_of(w, struct serving, waiter);
+    if (!err)
+        answer_chunk(s, chunk_ref(c), CHUNK_FROM_PFS);
+    else
+        answer_error(s, err == -ESTALE || err == -EIO ? err : -ENOENT);
+}
+
+/* A peer's path is a hint and may be anything; pfs_data resolves it below the root and checks the
+ * fid. */
+static bool path_is_sane(const char *p)
+{
+    if (!*p || *p == '/')
+        return false;
+    for (;;) {
+        size_t n = strcspn(p, "/");
+        if (!n || (n == 2 && !memcmp(p, "..", 2)))
+            return false;
+        p += n;
+        if (!*p++)
+            return true;
+    }
+}
+
+static void read_into(struct serving *s, struct chunk *c)
+{
+    const char *path = s->m->fetch.path;
+    origin_read(&s->key, s->f, path_is_sane(path) ? path : NULL, c, &s->waiter);
+}
+
+static void read_with_room(void *arg)
+{
+    read_into(arg, chunk_new(ROOM_SERVE, store_chunk_size()));
+}
+
+static void serve_from_pfs(struct serving *s)
+{
+    if (s->m->fetch.only_cached || (!s->f && !path_is_sane(s->m->fetch.path))) {
+        answer_error(s, -ENOENT);
+        return;
+    }
+    struct chunk *c = chunk_try(ROOM_SERVE, store_chunk_size());
+    if (c)
+        read_into(s, c);
+    else
+        pool_submit(serve_pool, read_with_room, s);
+}
+
+static bool serve_from_store(struct serving *s)
+{
+    struct chunk *c = chunk_try(ROOM_SERVE, store_chunk_size());
+    if (!c)
+        return false; /* origin_read looks there too, when there is room */
+    if (origin_cached(&s->key, s->f, c)) {
+        chunk_put(c);
+        return false;
+    }
+    s->keep = true;
+    answer_chunk(s, c, 0);
+    return true;
+}
+
+static void relabel(void *arg);
+
+/* Is the store's copy perhaps the data that is asked for, under the version it had before a chmod
+ * or rename? */
+static bool may_relabel(const struct serving *s)
+{
+    struct file_info info;
+    store_info(s->f, &info);
+    return info.base_known && !version_eq(&info.base, &s->key.version) &&
+           info.base.size == s->key.version.size && !info.dirty && !info.claimed;
+}
+
+static void serve(void *arg)
+{
+    struct serving *s = arg;
+    if (!s->f)
+        s->f = file_find(s->key.fid);
+    if (s->f && !s->labelled && may_relabel(s))
+        pool_submit(serve_pool, relabel, s);
+    else if (!s->f || !serve_from_store(s))
+        serve_from_pfs(s);
+}
+
+/* Network thread. */
+static void serve_labelled(void *arg)
+{
+    struct serving *s = arg;
+    working_begin(&s->working, s->m);
+    loop_work(serve, NULL, s);
+}
+
+/* Silent meanwhile: a home that does not answer must not keep the asker from going elsewhere. */
+static void relabel(void *arg)
+{
+    struct serving *s = arg;
+    struct location at;
+    struct file_info info;
+    working_end(&s->working);
+    store_info(s->f, &info);
+    int err = claim_where(s->key.fid, &at);
+    if (!err && at.where == WHERE_PFS && at.known == 2 &&
+        version_eq(&at.version, &s->key.version) &&
+        version_is_same(&info.base, &at.version, &at.same_as))
+        /* refused: then it is read again */
+        store_follow_version(s->f, &at.version, &info.base, &at.same_as);
+    s->labelled = true;
+    loop_post(serve_labelled, s);
+}
+
+/* Answers without waiting for anybody, or not at all. */
+static bool serve_now(const struct msg *m, const struct chunk_key *key)
+{
+    struct file *f = chunk_key_len(key) <= NOW_MAX ? served_find(key->fid) : NULL;
+    struct chunk *c = f ? chunk_try(ROOM_SERVE, store_chunk_size()) : NULL;
+    if (!c)
+        return false;
+    c->racy = false;
+    if (store_get_chunk_now(f, key->index, &key->version, c->data, &c->len, &c->hash)) {
+        chunk_put(c);
+        return false;
+    }
+    peer_reply(m, chunk_answer(key, c, 0));
+    return true;
+}
+
+static void serve_in_pool(struct msg *m, const struct chunk_key *key)
+{
+    struct serving *s = xcalloc(1, sizeof(*s));
+    s->m = m;
+    s->key = *key;
+    s->waiter.done = on_origin;
+    carry_activity_begin();
+    working_begin(&s->working, m);
+    loop_work(serve, NULL, s);
+}
+
+/* FETCH, network thread. */
+static void on_fetch(struct msg *m)
+{
+    struct chunk_key key = {
+        .fid = m->fetch.fid, .index = m->fetch.index, .version = m->fetch.version};
+    if (!(m->head.flags & MSG_F_WANTS) || fid_is_zero(key.fid) || key.version.size > INT64_MAX ||
+        !chunk_key_len(&key)) {
+        complain_of_node(members_name(m->head.sender), "a FETCH for no chunk");
+        if (m->head.flags & MSG_F_WANTS)
+            peer_reply_error(m, -EINVAL);
+        msg_free(m);
+        count(bad_messages, 1);
+        return;
+    }
+    carry_activity_begin();
+    if (serve_now(m, &key))
+        msg_free(m);
+    else
+        serve_in_pool(m, &key);
+    carry_activity_end();
+}
+
+void serve_start(void)
+{
+    served_start();
+    serve_pool = pool_new("serve", SERVE_THREADS);
+    peer_handle(MSG_FETCH, on_fetch);
+}
+
+void serve_stop(void)
+{
+    served_stop();
+    pool_free(serve_pool);
+    serve_pool = NULL;
+}

@@ -1,0 +1,218 @@
+/* stream.c - fetching ahead of a handle's readers.
+ *
+ * pattern.c says which chunks the reads will want.  They go on a short list of the handle's, and
+ * jobs of pool_waiters work it off, nearest first; each job fetches a range of chunks, whose owners
+ * are asked at once (fetch.c).  The list outlives a moment without a free job; what does not fit on
+ * it is left to the reader.
+ *
+ * Chunks that are in the store cost a look at their page bits.  A store without room ends the
+ * read-ahead of this handle: what is fetched could not be kept.
+ *
+ * Bytes ahead of all reads of a handle are bounded by WINDOW_BYTES and a part of the cache (what is
+ * fetched must still be there when its reader comes), those in memory by the room of fetch.c's
+ * buffers.
+ */
+#include "placement/chunks/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/chunks/pattern.h"
+#include "placement/store/store.h"
+#include "transport/loop.h"
+
+#define WINDOW       16u         /* chunks ahead, at most */
+#define WINDOW_BYTES (16u << 20) /* ... and bytes */
+#define CACHE_PART   16          /* ... and of the cache: one part of so many */
+#define WHOLE_BYTES  (4u << 20)  /* a file up to this, and so many chunks, is fetched at open */
+#define WHOLE_CHUNKS 4
+#define WANTS        32
+#define JOBS         16 /* of all handles: pool_waiters is for applications */
+
+struct stream {
+    _Atomic unsigned refs; /* the handle's and one per job */
+    struct file *f;
+    struct fetched_ahead ahead; /* fetched by this handle and not read yet, bytes */
+
+    struct lock lock; /* RANK_LEAF: below */
+    struct pattern pattern;
+    struct pattern_ahead wants[WANTS]; /* to be fetched, next one first */
+    unsigned nwants;
+    bool closed; /* or no room in the store */
+};
+
+static _Atomic unsigned jobs;
+
+static unsigned window(void)
+{
+    struct store_usage u;
+    store_usage(&u);
+    uint64_t bytes = MIN(WINDOW_BYTES, u.limit / CACHE_PART);
+    return (unsigned)MAX(MIN(bytes / store_chunk_size(), WINDOW), 1u);
+}
+
+static void stream_put(struct stream *s)
+{
+    if (atomic_fetch_sub(&s->refs, 1) != 1)
+        return;
+    file_put(s->f);
+    lock_destroy(&s->lock);
+    free(s);
+}
+
+struct stream *stream_new(struct file *f)
+{
+    struct stream *s = xcalloc(1, sizeof(*s));
+    s->refs = 1;
+    s->f = file_ref(f);
+    pattern_init(&s->pattern, store_chunk_size(), window());
+    lock_init(&s->lock, RANK_LEAF);
+    return s;
+}
+
+static void set_closed(struct stream *s)
+{
+    lock_take(&s->lock);
+    s->closed = true;
+    s->nwants = 0;
+    lock_drop(&s->lock);
+}
+
+void stream_close(struct stream *s)
+{
+    set_closed(s);
+    stream_put(s);
+}
+
+/* ---- fetching ---- */
+
+static bool next_want(struct stream *s, struct pattern_ahead *want)
+{
+    lock_take(&s->lock);
+    bool any = s->nwants > 0;
+    if (any) {
+        *want = s->wants[0];
+        memmove(&s->wants[0], &s->wants[1], --s->nwants * sizeof(s->wants[0]));
+    }
+    lock_drop(&s->lock);
+    return any;
+}
+
+/* Bytes of the file that may have to be fetched; 0: its version is not known. */
+static uint64_t fetchable(struct file *f, struct version *v)
+{
+    struct file_info info;
+    store_info(f, &info);
+    *v = info.base;
+    return info.base_known ? MIN(info.size, info.base_end) : 0;
+}
+
+static void run_job(void *arg)
+{
+    struct stream *s = arg;
+    struct pattern_ahead want;
+    uint64_t size = store_chunk_size();
+    while (next_want(s, &want)) {
+        struct version v;
+        uint64_t off = want.first * size, end = MIN(fetchable(s->f, &v), (want.last + 1) * size);
+        struct fetched from = {.ahead = &s->ahead};
+        if (off < end && fetch_range(s->f, &v, off, end - off, NULL, NULL, &from) == -ENOSPC)
+            set_closed(s); /* other errors are the reader's to see when it comes there */
+    }
+    atomic_fetch_sub(&jobs, 1);
+    stream_put(s);
+}
+
+static bool missing(struct file *f, const struct pattern_ahead *range)
+{
+    uint64_t size = store_chunk_size(), off = range->first * size, at, n;
+    return store_missing(f, off, (range->last - range->first + 1) * size, &at, &n);
+}
+
+/* One job for each range on the list, as far as there are any.  A job ends when the list is empty.
+ */
+static void begin_jobs(struct stream *s)
+{
+    lock_take(&s->lock);
+    unsigned n = s->nwants;
+    lock_drop(&s->lock);
+    for (; n; n--) {
+        if (atomic_fetch_add(&jobs, 1) >= JOBS) {
+            atomic_fetch_sub(&jobs, 1);
+            return;
+        }
+        atomic_fetch_add(&s->refs, 1);
+        pool_submit(pool_waiters, run_job, s);
+    }
+}
+
+static void fetch_ahead(struct stream *s, const struct pattern_ahead *ranges, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (!missing(s->f, &ranges[i]))
+            continue;
+        lock_take(&s->lock);
+        if (!s->closed && s->nwants < WANTS)
+            s->wants[s->nwants++] = ranges[i];
+        lock_drop(&s->lock);
+    }
+    begin_jobs(s);
+}
+
+/* ---- watching ---- */
+
+void stream_opened(struct stream *s)
+{
+    struct version v;
+    uint64_t size = fetchable(s->f, &v), chunk = store_chunk_size();
+    if (!size || size > WHOLE_BYTES || size > WHOLE_CHUNKS * chunk)
+        return;
+    struct pattern_ahead whole = {0, (size - 1) / chunk};
+    fetch_ahead(s, &whole, 1);
+}
+
+void stream_saw(struct stream *s, uint64_t off, size_t len)
+{
+    struct pattern_ahead ranges[PATTERN_AHEAD];
+    struct version v;
+    unsigned n = 0;
+    lock_take(&s->lock);
+    struct pattern_stream *p = s->closed ? NULL : pattern_saw(&s->pattern, off, len);
+    bool waiting = s->nwants > 0;
+    lock_drop(&s->lock);
+    if (p) {
+        uint64_t size = fetchable(s->f, &v);
+        lock_take(&s->lock);
+        n = pattern_want(&s->pattern, p, size,
+                         ranges); /* what another thread saw since is as good */
+        lock_drop(&s->lock);
+    }
+    if (n || waiting)
+        fetch_ahead(s, ranges, n);
+}
+
+/* ---- counting ---- */
+
+struct fetched_ahead *stream_ahead(struct stream *s)
+{
+    return &s->ahead;
+}
+
+/* Takes up to n bytes of what was fetched ahead. */
+static uint64_t take_ahead(_Atomic uint64_t *ahead, uint64_t n)
+{
+    uint64_t have = atomic_load_explicit(ahead, memory_order_relaxed);
+    while (have && !atomic_compare_exchange_weak(ahead, &have, have - MIN(have, n)))
+        ;
+    return MIN(have, n);
+}
+
+void stream_count(struct stream *s, const struct fetched *from)
+{
+    uint64_t peer = s ? take_ahead(&s->ahead.peer, from->local) : 0;
+    uint64_t pfs = s ? take_ahead(&s->ahead.pfs, from->local - peer) : 0;
+    count(read_local_bytes, from->local - peer - pfs);
+    count(read_peer_bytes, from->peer + peer);
+    count(read_pfs_bytes, from->pfs + pfs);
+}

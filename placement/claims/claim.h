@@ -1,0 +1,128 @@
+/* claim.h - this node's side of claims: who has a file's latest bytes, and asking for the claim
+ * (docs/protocol.md, 10-16).
+ *
+ * Blocking calls run in pool threads only and wait at most T_open (members_patience); -EIO
+ * afterwards.  Bytes that are lost until a node returns are WHERE_LOST from claim_where (no error: a
+ * name can be looked up and removed), -EIO from claim_open_writer (logged).  -EINTR is not given
+ * here: fs/ answers interrupted requests itself.
+ */
+#ifndef EDDY_PLACEMENT_CLAIM_H
+#define EDDY_PLACEMENT_CLAIM_H
+
+#include "placement/store/file.h"
+#include "transport/members.h"
+
+void claim_start(void); /* handlers of ASK, NAMED; members' callbacks must be claim_members_ops */
+void claim_stop(void);
+extern const struct members_ops claim_members_ops;
+
+/* Where a file's latest bytes are. */
+enum where { WHERE_HERE, WHERE_PFS, WHERE_NODE, WHERE_LOST };
+struct location {
+    enum where where;
+    uint64_t node; /* WHERE_NODE: claimant; WHERE_LOST: one that must return */
+    /* WHERE_NODE (the claimant's word) and WHERE_HERE (ours): */
+    uint64_t size, blocks;
+    int64_t mtime_ns, ctime_ns;
+    uint64_t counter; /* the claimant's change counter: equal = same bytes as then */
+    /* WHERE_PFS: what the home knows of the version: 0 nothing, and what the asker saw of the PFS
+     * before still holds; 1 version; 2 and same_as; 3 nothing any more: the PFS must be looked at
+     * again */
+    unsigned known;
+    struct version version, same_as;
+    uint64_t view; /* in which the home said so */
+};
+/* Asks the home, and the claimant if there is one.  fids: n <= 512, answers in order (each with its
+ * own err in errs[i], may be NULL: then the first error is returned). */
+int claim_where(struct fid fid, struct location *out);
+int claim_where_many(const struct fid *fids, unsigned n, struct location *out, int *errs);
+/* Without a message, of a file that this node has no claim of: true if this node is the home, and
+ * nobody else need be asked. */
+bool claim_told_here(struct fid fid, struct location *out);
+/* Without a message: HERE if we hold it. */
+bool claim_here(struct fid fid, struct location *out);
+bool claim_here_of(struct file *f, struct location *out);
+/* The same; the file, referenced, or NULL. */
+struct file *claim_file_here(struct fid fid, struct location *out);
+/* The same without its word. */
+bool claim_is_here(struct fid fid);
+/* Did all homes act in this view already at looked_ms (boot_ms)?  Then no claim that was given back
+ * later is unknown to them, and one that was given back earlier was on the PFS by then. */
+bool claim_settled(uint64_t view, uint64_t looked_ms);
+
+/* An open for writing begins: counts a writer and asks for the claim.  base: what the PFS had, not
+ * before looked_ms (boot_ms; 0: some time).  out->where: HERE (granted, persisted in the record with
+ * the PFS version that holds now) or NODE (writes are carried there).  On error no writer is
+ * counted. */
+int claim_open_writer(struct file *f, const struct version *base, uint64_t looked_ms,
+                      struct location *out);
+/* ... ends.  With the claim and nothing dirty the claim is given back. */
+void claim_close_writer(struct file *f);
+/* Gives the claim back if the file is clean and has no writer (after a flush): version = what the
+ * PFS has. */
+void claim_give_back(struct file *f);
+/* Its last name is gone: nothing of it is flushed any more, a claim without writers is given back,
+ * the descriptor dropped. */
+void claim_unlinked(struct file *f);
+/* A carried write begins/ends here at the claimant: -ENOENT "not mine". */
+int claim_carry_begin(struct file *f);
+void claim_carry_end(struct file *f);
+/* Our own name operation moved ctime: tell the home that the data is the same. Does not wait. */
+void claim_publish_same(struct fid fid, const struct version *before, const struct version *after);
+/* A name of a file claimed elsewhere changed here: tell the claimant (waits, <= 5 s; best effort).
+ * path NULL: gone (nlink 0). */
+void claim_named(struct fid fid, uint64_t claimant, const char *path);
+/* At start: takes up the claims that the store holds (dirty) and drops the clean ones. Before
+ * members_join. */
+int claim_recover(void);
+/* ... and when flush_check_recovered has put aside what an operator had forgotten: its marks go, but
+ * for those of what could not be put aside. */
+void claim_marks_done(void);
+/* A file that was forgotten has been put aside: its mark goes.  Before its claim is given back, so
+ * that the mark covers none that comes later.  Blocks on the PFS. */
+void claim_forgotten_settled(struct file *f);
+/* A file's claim was found to be void while the daemon runs: to be put aside soon. */
+void claim_on_forgotten(void (*fn)(struct file *f));
+/* A descriptor of it was closed here: if its claim is void, that is told once more. */
+void claim_closed(struct file *f);
+/* Is it so?  Then it must not be opened, -EIO, and that is logged.  To be asked when the open is
+ * counted: who puts the file aside looks at that after it was made void. */
+bool claim_is_void(struct file *f);
+/* Before each piece of a file that is flushed: 0, or -EIO: its claim is void (an operator has
+ * forgotten it while this node was cut off), or the PFS's error.  May block on the PFS. */
+int claim_may_flush(struct file *f);
+/* Asks the home to forget what absent nodes have of a file.  0: done; -EAGAIN: call it again until
+ * *wait_ms is over; -ENODATA: nobody absent has it; -EBUSY: node *node has it, and is in the
+ * session; else the error.  Blocks, <= T_open. */
+int claim_forget(struct fid fid, uint64_t *node, uint32_t *wait_ms);
+unsigned claim_held(void); /* number of claims of this node */
+/* Gives back all clean claims; for the end. Returns how many remain. */
+unsigned claim_give_back_all(void);
+
+/* ---- locks ---- */
+struct lock_ask {
+    struct fid fid;
+    bool flock;     /* else fcntl */
+    short type;     /* F_RDLCK, F_WRLCK, F_UNLCK */
+    uint64_t owner; /* the kernel's lock owner */
+    uint64_t start, end;
+    uint32_t pid;
+};
+/* Asynchronous: done(arg, err, found) once, from the network thread: 0; -EAGAIN (would block);
+ * -EINTR (cancelled); -EIO (held by a node that left). wait: until granted.  type F_UNLCK: gives
+ * the range back. */
+typedef void (*lock_done)(void *arg, int err, const struct lock_ask *found);
+void lock_request(const struct lock_ask *a, bool wait, lock_done done, void *arg);
+/* The same under an id made before, for lock_cancel. */
+uint64_t lock_new_id(void);
+void lock_request_as(uint64_t id, const struct lock_ask *a, bool wait, lock_done done, void *arg);
+/* Any fcntl lock on the file, by any descriptor?  Any thread, no message. */
+bool lock_owner_has_any(struct fid fid, uint64_t owner);
+/* found: the conflicting one, or type F_UNLCK.  id: as there. */
+void lock_test(uint64_t id, const struct lock_ask *a, lock_done done, void *arg);
+void lock_cancel(uint64_t id);
+/* All locks of this owner on this file go (FLUSH: fcntl; RELEASE: flock).  No message if it holds
+ * none. */
+void lock_drop_owner(struct fid fid, bool flock, uint64_t owner, lock_done done, void *arg);
+
+#endif

@@ -1,0 +1,207 @@
+/* claim_own.c - the table of this node's own claims: it grows with them, since every small file that
+ * is not flushed yet is one, and each request for one looks here. */
+#include "placement/claims/claim_own.h"
+
+#include "placement/ring/ring.h"
+
+#include <stdlib.h>
+
+#define BUCKETS_MIN 1024 /* a power of two */
+
+struct own {
+    struct own *next;
+    struct item_claim claim;
+    bool ready;
+};
+
+static struct own **table;
+static unsigned nbuckets;
+static _Atomic unsigned count_now; /* changes with the lock */
+static uint64_t view_now;
+static struct lock own_lock;
+
+void own_start(void)
+{
+    lock_init(&own_lock, RANK_LEAF);
+    nbuckets = BUCKETS_MIN;
+    table = xcalloc(nbuckets, sizeof(*table));
+}
+
+static struct own **slot_of(struct fid fid)
+{
+    struct own **p = &table[fid.lo & (nbuckets - 1)];
+
+    while (*p && !fid_eq((*p)->claim.fid, fid))
+        p = &(*p)->next;
+    return p;
+}
+
+static void grow(void)
+{
+    struct own **old = table, *o;
+    unsigned n = nbuckets;
+
+    nbuckets = 2 * n;
+    table = xcalloc(nbuckets, sizeof(*table));
+    for (unsigned b = 0; b < n; b++) {
+        while ((o = old[b])) {
+            struct own **p = &table[o->claim.fid.lo & (nbuckets - 1)];
+
+            old[b] = o->next;
+            o->next = *p;
+            *p = o;
+        }
+    }
+    free(old);
+}
+
+bool own_add(struct fid fid, uint64_t inc, uint64_t number, uint64_t view)
+{
+    struct own **p;
+    bool ok;
+
+    lock_take(&own_lock);
+    ok = !view || (view == view_now && members_lease());
+    if (ok) {
+        if (count_now >= nbuckets)
+            grow();
+        p = slot_of(fid);
+        if (!*p) {
+            *p = xcalloc(1, sizeof(**p));
+            count_now++;
+        }
+        (*p)->claim = (struct item_claim){fid, inc, number};
+        (*p)->ready = !view;
+    }
+    lock_drop(&own_lock);
+    return ok;
+}
+
+void own_ready(struct fid fid)
+{
+    struct own *o;
+
+    lock_take(&own_lock);
+    o = *slot_of(fid);
+    if (o)
+        o->ready = true;
+    lock_drop(&own_lock);
+}
+
+void own_remove(struct fid fid)
+{
+    struct own **p, *o;
+
+    lock_take(&own_lock);
+    p = slot_of(fid);
+    o = *p;
+    if (o) {
+        *p = o->next;
+        count_now--;
+    }
+    lock_drop(&own_lock);
+    free(o);
+}
+
+bool own_has(struct fid fid, uint64_t *inc, uint64_t *number)
+{
+    const struct own *o;
+
+    if (!count_now) /* all that was written here has been flushed and given back */
+        return false;
+    lock_take(&own_lock);
+    o = *slot_of(fid);
+    if (o && !o->ready)
+        o = NULL;
+    if (o && inc) {
+        *inc = o->claim.number_inc;
+        *number = o->claim.number;
+    }
+    lock_drop(&own_lock);
+    return o != NULL;
+}
+
+bool own_all_ready(void)
+{
+    bool all = true;
+
+    lock_take(&own_lock);
+    for (unsigned b = 0; b < nbuckets && all; b++)
+        for (const struct own *o = table[b]; o && all; o = o->next)
+            all = o->ready;
+    lock_drop(&own_lock);
+    return all;
+}
+
+unsigned own_count(void)
+{
+    unsigned n;
+
+    lock_take(&own_lock);
+    n = count_now;
+    lock_drop(&own_lock);
+    return n;
+}
+
+void own_adopted(uint64_t view)
+{
+    lock_take(&own_lock);
+    view_now = view;
+    lock_drop(&own_lock);
+}
+
+void own_list(const struct view *v, uint64_t to, uint32_t *n, struct item_claim **out)
+{
+    const struct ring *ring = ring_of(v);
+    uint32_t size = 0;
+
+    *n = 0;
+    *out = NULL;
+    lock_take(&own_lock);
+    for (unsigned b = 0; b < nbuckets; b++) {
+        for (const struct own *o = table[b]; o; o = o->next) {
+            if (to && ring_home(ring, o->claim.fid, 0) != to)
+                continue;
+            if (*n == size) {
+                size = size ? 2 * size : 64;
+                *out = xrealloc(*out, size * sizeof(**out));
+            }
+            (*out)[(*n)++] = o->claim;
+        }
+    }
+    lock_drop(&own_lock);
+}
+
+void own_each(void (*fn)(struct file *f))
+{
+    struct item_claim *all;
+    uint32_t n;
+
+    own_list(NULL, 0, &n, &all);
+    for (uint32_t i = 0; i < n; i++) {
+        struct file *f = file_find(all[i].fid);
+        if (!f)
+            continue;
+        fn(f);
+        file_put(f);
+    }
+    free(all);
+}
+
+void own_stop(void)
+{
+    for (unsigned b = 0; b < nbuckets; b++) {
+        struct own *o;
+
+        while ((o = table[b])) {
+            table[b] = o->next;
+            free(o);
+        }
+    }
+    free(table);
+    table = NULL;
+    nbuckets = 0;
+    count_now = 0;
+    view_now = 0;
+    lock_destroy(&own_lock);
+}

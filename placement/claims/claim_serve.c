@@ -1,0 +1,68 @@
+/* claim_serve.c - the claimant's side: ASK from other nodes (docs/protocol.md, rule 12).
+ *
+ * HAVE is this node's word.  "Not mine" is passed to the home too, as FREE: else it would go on
+ * sending those who ask to this node.
+ */
+#include "placement/claims/claim_int.h"
+
+#include "transport/loop.h"
+#include "transport/peer.h"
+
+#include <errno.h>
+
+/* "Not mine": requests up to this number hold nothing (a WANT under way is not covered). */
+static void say_not_mine(struct fid fid, struct item_have *have)
+{
+    struct file *f = file_find(fid);
+
+    have->free_inc = members_incarnation();
+    have->free_number = claim_last_number();
+    if (f) {
+        lock_take(&f->claim_lock);
+        if (f->claim == CLAIM_ASKING || f->claim == CLAIM_HELD)
+            have->free_number = f->number - 1;
+        lock_drop(&f->claim_lock);
+        file_put(f);
+    }
+    claim_tell_free(fid, have->free_inc, have->free_number, NULL);
+}
+
+static void answer_ask(void *arg)
+{
+    struct msg *m = arg, *r = msg_new(MSG_HAVE);
+    struct item_have *items = xcalloc(m->ask.fids.n + 1, sizeof(*items));
+
+    for (uint32_t i = 0; i < m->ask.fids.n; i++) {
+        struct location l;
+
+        if (claim_here(m->ask.fids.v[i].fid, &l))
+            items[i] = (struct item_have){.mine = 1,
+                                          .size = l.size,
+                                          .mtime_ns = l.mtime_ns,
+                                          .ctime_ns = l.ctime_ns,
+                                          .blocks = l.blocks,
+                                          .counter = l.counter};
+        else
+            say_not_mine(m->ask.fids.v[i].fid, &items[i]);
+    }
+    r->have.have.n = m->ask.fids.n;
+    r->have.have.v = items;
+    r->arena = items;
+    peer_reply(m, r);
+    msg_free(m);
+}
+
+static void handle_ask(struct msg *m)
+{
+    if (m->ask.fids.n > ASK_BATCH) {
+        peer_reply_error(m, -EINVAL);
+        msg_free(m);
+    } else {
+        loop_work(answer_ask, NULL, m);
+    }
+}
+
+void claim_serve_start(void)
+{
+    peer_handle(MSG_ASK, handle_ask);
+}

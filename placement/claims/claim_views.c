@@ -1,0 +1,127 @@
+/* claim_views.c - this node's claims from the start to the end: taken up from the store, told in
+ * every view, given back (docs/protocol.md, rules 3, 16, 18).
+ */
+#include "placement/claims/claim_int.h"
+
+#include "placement/chunks/former.h"
+#include "placement/claims/claim_own.h"
+#include "placement/claims/home.h"
+#include "placement/claims/locks.h"
+#include "placement/claims/lost.h"
+#include "placement/claims/reports.h"
+#include "placement/store/store.h"
+
+/* ---- what was claimed when the daemon ended ---- */
+
+/* Held, so that it is not given to anybody here; but nobody is told so. */
+static void take_up_forgotten(struct file *f, const struct file_info *info)
+{
+    f->number_inc = info->claim_inc;
+    f->number = info->claim_number;
+    f->claim = CLAIM_HELD;
+    file_ref(f);
+    claim_set_forgotten(f);
+}
+
+/* The store keeps the number under which the home knows the claim, or knew it when it was marked:
+ * the new one counts from the join on, and in memory. */
+static int take_up(void *arg, struct file *f)
+{
+    unsigned *n = arg;
+    struct file_info info;
+
+    store_info(f, &info);
+    if (!info.dirty) {
+        store_clear_claim(f, info.base_known ? &info.base : NULL);
+        return 0;
+    }
+    if (info.claimed && claim_is_marked(f->fid, info.claim_inc, info.claim_number)) {
+        take_up_forgotten(f, &info);
+        return 0;
+    }
+    f->number_inc = members_incarnation();
+    f->number = claim_next_number();
+    if (!info.claimed)
+        store_set_claim(f, f->number_inc, f->number, NULL);
+    f->claim = CLAIM_HELD;
+    file_ref(f);
+    own_add(f->fid, f->number_inc, f->number, 0);
+    (*n)++;
+    return 0;
+}
+
+int claim_recover(void)
+{
+    unsigned n = 0;
+    int err = claim_marks_read();
+    if (!err)
+        err = store_each_claimed(take_up, &n);
+
+    if (n)
+        log_info(
+            "%u files were not on the PFS when the daemon ended: they are served and flushed now",
+            n);
+    return err;
+}
+
+/* ---- views ---- */
+
+static void adopted(const struct view *v)
+{
+    own_adopted(v ? v->number : 0);
+    home_adopted(v);
+    former_adopted(v);
+    claim_marks_adopted(v);
+    lost_look(v);
+    claim_wake();
+}
+
+static void all_adopted(const struct view *v)
+{
+    home_all_adopted(v);
+    claim_marks_all_adopted();
+    claim_wake();
+}
+
+const struct members_ops claim_members_ops = {
+    .fill_begin = reports_begin,
+    .fill_adopted = reports_fill,
+    .fill_end = reports_end,
+    .adopted = adopted,
+    .heard_adopted = home_heard_adopted,
+    .all_adopted = all_adopted,
+    .outside = claim_marks_void,
+};
+
+/* ---- all of them ---- */
+
+unsigned claim_held(void)
+{
+    return own_count();
+}
+
+unsigned claim_give_back_all(void)
+{
+    own_each(claim_give_back);
+    return own_count();
+}
+
+/* ---- start, end ---- */
+
+void claim_start(void)
+{
+    claim_where_start();
+    own_start();
+    locks_start();
+    claim_serve_start();
+    claim_named_start();
+}
+
+/* What is still claimed stays so on disk: the next start takes it up. */
+void claim_stop(void)
+{
+    own_each(file_put); /* the claim's reference */
+    lost_stop();
+    locks_stop();
+    own_stop();
+}

@@ -1,0 +1,215 @@
+/* home.c - the home as a whole: it starts, follows the views, sweeps its records and ends.  It
+ * answers who has a file's latest bytes, who may have the claim, who holds which lock
+ * (docs/protocol.md, rules 6-9, 11, 5a).
+ *
+ * A grant of a claim or a lock goes this way, and never shorter:
+ *
+ *     WANT/LOCK --> record (stamp + 1) --> COPY to next --> COPIED --> lease still valid? --> GRANT
+ *
+ * Whatever cannot be answered now (not this view, not complete, not settled, no lease) is answered
+ * "ask again": the asker repeats with the same number.  When a view changes all that waits is
+ * answered so.
+ */
+#include "placement/claims/home_int.h"
+
+#include "placement/ring/ring.h"
+#include "transport/loop.h"
+#include "transport/peer.h"
+
+#include <stdlib.h>
+
+/* ---- time ---- */
+
+static uint64_t working_ms, sweep_ms; /* boot_ms of when they are due; network thread */
+
+static void say_working(struct record *r, void *arg)
+{
+    (void)arg;
+    for (struct pending *p = r->waiting; p; p = p->next)
+        peer_working(p->m);
+}
+
+static bool forgettable(const struct record *r, void *arg)
+{
+    const uint64_t *t = arg;
+
+    return record_empty(r) && *t - r->touched_ms > HOME_FORGET_MS &&
+           !(home.view && collect_blind(home.view, r->fid));
+}
+
+/* Ticks also come for what is tried again, ten times a second. */
+static void tick(void)
+{
+    uint64_t t = boot_ms();
+
+    lock_take(&home_lock);
+    if (home.waiting && t >= working_ms) {
+        record_each(say_working, NULL);
+        working_ms = t + T_PING;
+    }
+    if (t >= sweep_ms)
+        sweep_ms = t + (record_sweep_some(forgettable, &t) ? SWEEP_MS : SWEEP_STEP_MS);
+    if (home.waiting)
+        home_arm(working_ms - t);
+    if (record_count())
+        home_arm(sweep_ms - t);
+    lock_drop(&home_lock);
+}
+
+static void show(struct record *r, void *arg)
+{
+    struct home_status *s = arg;
+
+    for (const struct held_lock *l = r->locks; l; l = l->next)
+        s->locks++;
+    s->lost += r->claimant && home.view && !view_member(home.view, r->claimant);
+}
+
+void home_status(struct home_status *out)
+{
+    unsigned at = 0;
+    bool more = true;
+
+    *out = (struct home_status){0};
+    while (more) {
+        lock_take(&home_lock);
+        more = record_some(&at, show, out);
+        out->records = record_count();
+        lock_drop(&home_lock);
+    }
+}
+
+/* ---- views ---- */
+
+static void let_go(struct record *r, void *arg)
+{
+    (void)arg;
+    home_ask_again_list(&r->pending);
+    home_ask_again_list(&r->waiting);
+}
+
+void home_adopted(const struct view *v)
+{
+    lock_take(&home_lock);
+    record_each(let_go, NULL);
+    free(home.acked);
+    free(home.lock_numbers);
+    home = (struct home_state){
+        .view = v,
+        .ring = ring_of(v),
+        .acked = v ? xcalloc(v->nmembers + 1, sizeof(*home.acked)) : NULL,
+        .lock_numbers = v ? xcalloc(v->nmembers + 1, sizeof(*home.lock_numbers)) : NULL,
+    };
+    hints_drop();
+    home_forgets_drop();
+    collect_begin(v);
+    lock_drop(&home_lock);
+}
+
+struct fill {
+    const struct ring *ring;
+    uint64_t to;
+    struct body_adopted *b;
+};
+
+static void fill_one(struct record *r, void *arg)
+{
+    struct fill *f = arg;
+
+    if (f->to && ring_home(f->ring, r->fid, 0) != f->to)
+        return;
+    f->b->records.v = xrealloc(f->b->records.v, (f->b->records.n + 1) * sizeof(*f->b->records.v));
+    f->b->records.v[f->b->records.n++] = record_item(r);
+    /* Of its own locks a node's own list speaks (locks_fill), not what it once had as home or
+     * next. */
+    lock_items_add(r->fid, r->locks, members_self(), &f->b->locks.n, &f->b->locks.v);
+}
+
+void home_fill_adopted(const struct view *v, uint64_t to, struct msg *m)
+{
+    struct fill f = {ring_of(v), to, &m->adopted};
+
+    lock_take(&home_lock);
+    collect_fill(v, &m->adopted);
+    record_each(fill_one, &f);
+    lock_drop(&home_lock);
+}
+
+void home_heard_adopted(const struct view *v, uint64_t from, const struct msg *m)
+{
+    uint64_t incarnation = from == members_self() ? members_incarnation() : m->head.incarnation;
+
+    lock_take(&home_lock);
+    collect_report(v, from, incarnation, &m->adopted);
+    lock_drop(&home_lock);
+}
+
+void home_all_adopted(const struct view *v)
+{
+    lock_take(&home_lock);
+    collect_finish(v);
+    home.complete = true;
+    home_arm(T_PING);
+    home_copy_all(v);
+    lock_drop(&home_lock);
+}
+
+/* ---- start, end ---- */
+
+static void (*handlers[MSG_TYPES])(struct msg *m);
+
+static void handle(struct msg *m)
+{
+    lock_take(&home_lock);
+    handlers[m->head.type](m);
+    lock_drop(&home_lock);
+}
+
+void home_handle(enum msg_type type, void (*fn)(struct msg *m))
+{
+    handlers[type] = fn;
+    peer_handle(type, handle);
+}
+
+static void start_here(void *arg)
+{
+    (void)arg;
+    home_time_start(tick);
+}
+
+void home_start(void)
+{
+    loop_call(start_here, NULL);
+    home_claim_start();
+    home_lock_start();
+    home_forget_start();
+    home_copy_start();
+}
+
+static bool all(const struct record *r, void *arg)
+{
+    (void)r;
+    (void)arg;
+    return true;
+}
+
+static void stop_here(void *arg)
+{
+    (void)arg;
+    lock_take(&home_lock);
+    record_each(let_go, NULL);
+    record_sweep(all, NULL);
+    free(home.acked);
+    free(home.lock_numbers);
+    home = (struct home_state){0};
+    hints_drop();
+    home_forgets_drop();
+    collect_stop();
+    lock_drop(&home_lock);
+    home_time_stop();
+}
+
+void home_stop(void)
+{
+    loop_call(stop_here, NULL);
+}

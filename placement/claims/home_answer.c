@@ -1,0 +1,131 @@
+/* home_answer.c - may the home answer a request now, and the answers.
+ *
+ * What it may not answer now is answered "ask again".  A grant of which next must hear first waits
+ * in its record until COPIED has come; then it is looked at once more, since the lease may have
+ * ended meanwhile.
+ */
+#include "placement/claims/home_int.h"
+
+#include "placement/ring/ring.h"
+#include "transport/peer.h"
+
+#include <stdlib.h>
+
+struct home_state home;
+struct lock home_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_HOME};
+
+/* ---- may it answer? ---- */
+
+static bool acts_in(uint64_t view)
+{
+    return home.view && home.complete && view == home.view->number && members_lease();
+}
+
+bool home_may_tell(uint64_t view, struct fid fid)
+{
+    return acts_in(view) && ring_home(home.ring, fid, 0) == members_self();
+}
+
+bool home_may_tell_where(uint64_t view, struct fid fid)
+{
+    if (home_may_tell(view, fid))
+        return true;
+    return acts_in(view) && ring_home(home.ring, fid, 1) == members_self() &&
+           collect_is_next(ring_home(home.ring, fid, 0), view);
+}
+
+bool home_may_grant(uint64_t view, struct fid fid)
+{
+    uint64_t next;
+    const struct member *n;
+
+    if (!home_may_tell(view, fid) || !members_settled())
+        return false;
+    next = ring_home(home.ring, fid, 1);
+    n = view_member(home.view, next);
+    return !n || home.acked[n - home.view->members];
+}
+
+/* ---- requests that wait ---- */
+
+void home_refuse(struct msg *m, int err)
+{
+    peer_reply_error(m, err);
+    msg_free(m);
+}
+
+void home_ask_again(struct msg *m)
+{
+    home_refuse(m, -E_ASK_AGAIN);
+}
+
+void home_ask_again_list(struct pending **list)
+{
+    struct pending *p;
+
+    while ((p = *list)) {
+        *list = p->next;
+        home_ask_again(p->m);
+        free(p);
+    }
+}
+
+void home_queue(struct pending **list, struct msg *m, uint64_t count)
+{
+    struct pending *p = xcalloc(1, sizeof(*p));
+
+    p->m = m;
+    p->count = count;
+    while (*list)
+        list = &(*list)->next;
+    *list = p;
+}
+
+/* ---- the answers ---- */
+
+void home_reply_grant(struct msg *m, enum at_where where, uint64_t node)
+{
+    struct msg *r = msg_new(MSG_GRANT);
+
+    r->grant.where = where;
+    r->grant.node = node;
+    if (where == AT_GRANTED) {
+        struct version unused;
+
+        hint_get(m->want.fid, &r->grant.known, &r->grant.version, &unused);
+    }
+    peer_reply(m, r);
+    msg_free(m);
+}
+
+void home_reply_locked(struct msg *m, const struct held_lock *found)
+{
+    struct msg *r = msg_new(MSG_LOCKED);
+
+    r->locked.type = HELD_NONE;
+    if (found) {
+        r->locked.type = found->type;
+        r->locked.start = found->start;
+        r->locked.end = found->end;
+        r->locked.pid = found->pid;
+        r->locked.node = found->node;
+    }
+    peer_reply(m, r);
+    msg_free(m);
+}
+
+void home_answer_pending(struct record *r, uint64_t copied)
+{
+    while (r->pending && r->pending->count <= copied) {
+        struct pending *p = r->pending;
+
+        r->pending = p->next;
+        if (!home_may_tell(p->m->head.view, r->fid) || !members_settled())
+            home_ask_again(p->m);
+        else if (p->m->head.type == MSG_WANT)
+            home_reply_grant(p->m, AT_GRANTED, members_self());
+        else
+            home_reply_locked(p->m, NULL);
+        free(p);
+    }
+}

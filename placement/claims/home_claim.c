@@ -1,0 +1,167 @@
+/* home_claim.c - who has a file's latest bytes, and who may have the claim: WANT, WHERE, FREE, SAME
+ * (docs/protocol.md, rules 8, 9, 11).
+ */
+#include "placement/claims/home_int.h"
+
+#include "placement/ring/ring.h"
+#include "transport/peer.h"
+
+#include <errno.h>
+#include <string.h>
+
+uint64_t home_blind_claim(const struct record *r, struct fid fid)
+{
+    return r && !(r->unknown & RECORD_CLAIM_UNKNOWN) ? 0 : collect_blind(home.view, fid);
+}
+
+/* Is the first request the second one, or later? */
+static bool covers(uint64_t inc, uint64_t number, uint64_t inc2, uint64_t number2)
+{
+    return inc != inc2 ? inc > inc2 : number >= number2;
+}
+
+bool home_is_freed(const struct record *r, uint64_t node, uint64_t inc, uint64_t number)
+{
+    return r && r->freed_by == node && covers(r->freed_inc, r->freed_number, inc, number);
+}
+
+static void grant_claim(struct record *r, struct msg *m)
+{
+    r->claimant = m->head.sender;
+    r->number_inc = m->head.incarnation;
+    r->number = m->want.number;
+    home_queue(&r->pending, m, home.count + 1);
+    home_changed(r);
+}
+
+static void want_unclaimed(struct record *r, struct msg *m)
+{
+    uint64_t blind = home_blind_claim(r, m->want.fid);
+
+    if (blind)
+        home_reply_grant(m, AT_LOST, blind);
+    else if (home_is_freed(r, m->head.sender, m->head.incarnation, m->want.number))
+        home_refuse(m, -ESTALE);
+    else
+        grant_claim(record_make(m->want.fid), m);
+}
+
+static void handle_want(struct msg *m)
+{
+    struct record *r;
+
+    if (!home_may_grant(m->head.view, m->want.fid)) {
+        home_ask_again(m);
+        return;
+    }
+    r = record_find(m->want.fid);
+    if (!r || !r->claimant) {
+        want_unclaimed(r, m);
+    } else if (!view_member(home.view, r->claimant)) {
+        home_reply_grant(m, AT_LOST, r->claimant);
+    } else if (r->claimant != m->head.sender) {
+        home_reply_grant(m, AT_NODE, r->claimant);
+    } else if (covers(m->head.incarnation, m->want.number, r->number_inc, r->number)) {
+        grant_claim(r, m); /* a new request, or the answer to this one was lost */
+    } else {
+        home_refuse(m, -ESTALE);
+    }
+}
+
+/* Next's word is the home's: no grant was given of which next has not heard.  Only what was given
+ * back it may hear late, and versions it does not know. */
+void home_where_is(struct fid fid, struct item_at *at)
+{
+    const struct record *r = record_find(fid);
+    bool as_next = ring_home(home.ring, fid, 0) != members_self();
+    uint64_t blind;
+
+    if (as_next && r && r->stamp_view != home.view->number)
+        r = NULL; /* of an older view: in this one the home had none */
+    memset(at, 0, sizeof(*at));
+    if (r && r->claimant) {
+        at->node = r->claimant;
+        at->where = view_member(home.view, r->claimant) ? AT_NODE : AT_LOST;
+        return;
+    }
+    blind = home_blind_claim(r, fid);
+    if (blind) {
+        at->where = AT_LOST;
+        at->node = blind;
+        return;
+    }
+    at->where = AT_PFS;
+    if (as_next)
+        at->known = KNOWN_LOST;
+    else
+        hint_get(fid, &at->known, &at->version, &at->same_as);
+}
+
+static void handle_where(struct msg *m)
+{
+    struct msg *r;
+
+    for (uint32_t i = 0; i < m->where.fids.n; i++) {
+        if (!home_may_tell_where(m->head.view, m->where.fids.v[i].fid)) {
+            home_ask_again(m);
+            return;
+        }
+    }
+    r = msg_new(MSG_AT);
+    r->at.at.n = m->where.fids.n;
+    r->at.at.v = xcalloc(r->at.at.n + 1, sizeof(*r->at.at.v));
+    for (uint32_t i = 0; i < r->at.at.n; i++)
+        home_where_is(m->where.fids.v[i].fid, &r->at.at.v[i]);
+    r->arena = r->at.at.v; /* freed with the message */
+    peer_reply(m, r);
+    msg_free(m);
+}
+
+void home_take_free(uint64_t node, const struct body_free *f)
+{
+    struct record *r = record_find(f->fid);
+
+    if (!r || r->claimant != node || !covers(f->number_inc, f->number, r->number_inc, r->number))
+        return;
+    r->claimant = 0;
+    r->freed_by = node;
+    r->freed_inc = f->number_inc;
+    r->freed_number = f->number;
+    hint_set(f->fid, f->known ? &f->version : NULL);
+    /* a grant that its taker no longer waits for; locks are asked for again */
+    home_ask_again_list(&r->pending);
+    home_changed(r);
+}
+
+static void handle_free(struct msg *m)
+{
+    struct msg *done;
+
+    if (!home_may_tell(m->head.view, m->free.fid)) {
+        home_ask_again(m);
+        return;
+    }
+    home_take_free(m->head.sender, &m->free);
+    done = msg_new(MSG_FREED);
+    done->freed.done = 1;
+    peer_reply(m, done);
+    msg_free(m);
+}
+
+static void handle_same(struct msg *m)
+{
+    const struct body_same *s = &m->same;
+
+    if (home.view && m->head.view == home.view->number &&
+        ring_home(home.ring, s->fid, 0) == members_self() && s->before.size == s->after.size)
+        hint_same(s);
+    msg_free(m);
+}
+
+void home_claim_start(void)
+{
+    home_handle(MSG_WANT, handle_want);
+    home_handle(MSG_WHERE, handle_where);
+    home_handle(MSG_FREE, handle_free);
+    home_handle(MSG_SAME, handle_same);
+}

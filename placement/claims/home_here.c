@@ -1,0 +1,88 @@
+/* home_here.c - this node's own requests to itself as a home, answered where they are made: two
+ * hand-overs to the network thread and back cost more than all the rest of a small file's open.
+ *
+ * Messages of one node to itself keep their order (a FREE that is under way comes before the WHERE
+ * that follows it).  What is answered here overtakes them, so an answer that could be older than
+ * one of them is not given: those that name this node.
+ */
+#include "placement/claims/home_int.h"
+
+#include "placement/ring/ring.h"
+
+bool home_where_here(uint64_t view, struct fid fid, struct item_at *at)
+{
+    lock_take(&home_lock);
+    bool told = home_may_tell_where(view, fid);
+    if (told)
+        home_where_is(fid, at);
+    lock_drop(&home_lock);
+    return told && at->node != members_self();
+}
+
+/* A record that this grant does not take from anybody, and that nobody else must hear of first. */
+static bool is_free(struct fid fid, const struct record *r, uint64_t number)
+{
+    return !ring_home(home.ring, fid, 1) && !(r && r->claimant) && !home_blind_claim(r, fid) &&
+           !home_is_freed(r, members_self(), members_incarnation(), number);
+}
+
+bool home_want_here(uint64_t view, struct fid fid, uint64_t number, struct body_grant *out)
+{
+    struct version unused;
+    lock_take(&home_lock);
+    bool granted = home_may_grant(view, fid) && is_free(fid, record_find(fid), number);
+    if (granted) {
+        struct record *r = record_make(fid);
+        r->claimant = members_self();
+        r->number_inc = members_incarnation();
+        r->number = number;
+        home_changed(r);
+        *out = (struct body_grant){.where = AT_GRANTED, .node = members_self()};
+        hint_get(fid, &out->known, &out->version, &unused);
+    }
+    lock_drop(&home_lock);
+    return granted;
+}
+
+/* With the lock. */
+static bool is_unclaimed(struct fid fid, uint64_t view, const struct record *r)
+{
+    return home_may_grant(view, fid) && !(r && r->claimant) && !home_blind_claim(r, fid);
+}
+
+static bool was_changed(const struct record *r, const struct home_moment *then)
+{
+    return r && r->stamp_view == then->view && r->stamp_count > then->count;
+}
+
+bool home_unclaimed_here(struct fid fid, struct home_moment *now)
+{
+    const struct view *v = members_view();
+    lock_take(&home_lock);
+    bool is = v && is_unclaimed(fid, v->number, record_find(fid));
+    if (is)
+        *now = (struct home_moment){v->number, home.count, boot_ms()};
+    lock_drop(&home_lock);
+    return is;
+}
+
+/* A claim that was given back meanwhile has left a record, which is kept for some time. */
+bool home_unclaimed_since(struct fid fid, const struct home_moment *then)
+{
+    lock_take(&home_lock);
+    const struct record *r = record_find(fid);
+    bool is = is_unclaimed(fid, then->view, r) && !was_changed(r, then) &&
+              boot_ms() - then->ms < HOME_FORGET_MS;
+    lock_drop(&home_lock);
+    return is;
+}
+
+bool home_free_here(uint64_t view, const struct body_free *f)
+{
+    lock_take(&home_lock);
+    bool taken = home_may_tell(view, f->fid);
+    if (taken)
+        home_take_free(members_self(), f);
+    lock_drop(&home_lock);
+    return taken;
+}

@@ -1,0 +1,77 @@
+/* home_hint.c - what the PFS has of a file, as the last one who knew said: only a hint, gone with
+ * the view.
+ *
+ * One place per hash value: a hint that another file's hint takes the place of is lost, and said to
+ * be so.
+ */
+#include "placement/claims/home_int.h"
+
+#include <stdlib.h>
+
+#define HINTS 65536
+
+static struct hint {
+    struct fid fid;
+    uint8_t known;
+    /* another file's hint, or a version that nobody told, was here: "none" does not mean "nothing
+     * changed" */
+    bool lost;
+    struct version version, same_as;
+} * hints;
+
+static struct hint *hint_of(struct fid fid)
+{
+    if (!hints)
+        hints = xcalloc(HINTS, sizeof(*hints));
+    return &hints[fid.lo % HINTS];
+}
+
+void hint_set(struct fid fid, const struct version *v)
+{
+    struct hint *h = hint_of(fid);
+    bool lost = h->lost || !v || (h->known && !fid_eq(h->fid, fid));
+
+    if (v && h->known == 2 && fid_eq(h->fid, fid) && version_eq(&h->version, v))
+        return; /* given back as it was: what it is the same as still holds */
+    *h = (struct hint){.fid = fid, .known = v != NULL, .lost = lost};
+    if (v)
+        h->version = *v;
+}
+
+void hint_get(struct fid fid, uint8_t *known, struct version *version, struct version *same_as)
+{
+    const struct hint *h = hint_of(fid);
+
+    if (!h->known || !fid_eq(h->fid, fid)) {
+        *known = h->lost ? KNOWN_LOST : 0;
+        return;
+    }
+    *known = h->known;
+    *version = h->version;
+    *same_as = h->same_as;
+}
+
+void hint_same(const struct body_same *s)
+{
+    struct hint *h = hint_of(s->fid);
+
+    if (!h->known || !fid_eq(h->fid, s->fid))
+        *h = (struct hint){.fid = s->fid,
+                           .known = 2,
+                           .lost = h->lost || h->known,
+                           .version = s->after,
+                           .same_as = s->before};
+    /* else it is late: a newer version was told since */
+    else if (version_eq(&h->version, &s->before))
+        *h = (struct hint){.fid = s->fid,
+                           .known = 2,
+                           .lost = h->lost,
+                           .version = s->after,
+                           .same_as = h->known == 2 ? h->same_as : s->before};
+}
+
+void hints_drop(void)
+{
+    free(hints);
+    hints = NULL;
+}

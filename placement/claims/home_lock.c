@@ -1,0 +1,249 @@
+/* home_lock.c - who holds which lock on a file: LOCK (docs/protocol.md, 5a).
+ *
+ * A lock with another one in its way is refused, or waits in its record until an unlock lets it in
+ * or its asker cancels it.  Those who wait are told every second that there is a home (home.c).
+ *
+ * A request may come twice, the second time long after its sender has asked for other things: what
+ * was queued in a connection that stood still, and that its sender has given up, still comes when
+ * the network is back.  So an unlock leaves what later requests have set, and a lock is set only by a
+ * request that comes in the order of its sender's numbers, or waits here already; what does not is
+ * refused (ESTALE), and who still waits for it asks under a new number.
+ */
+#include "placement/claims/home_int.h"
+
+#include "transport/peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* An absent node that may hold locks on the file; 0: all is known. */
+static uint64_t blind_locks(const struct record *r, struct fid fid)
+{
+    return r && !(r->unknown & RECORD_LOCKS_UNKNOWN) ? 0 : collect_blind(home.view, fid);
+}
+
+static struct held_lock lock_of(const struct msg *m)
+{
+    const struct body_lock *l = &m->lock;
+
+    return (struct held_lock){.node = m->head.sender,
+                              .incarnation = m->head.incarnation,
+                              .owner = l->owner,
+                              .kind = l->kind,
+                              .type = l->type,
+                              .start = l->start,
+                              .end = l->end,
+                              .pid = l->pid,
+                              .number = l->number};
+}
+
+/* A holder that is in no view any more may still run: nobody gets its locks until it is back (or
+ * forgotten). */
+static bool held_by_absent(const struct held_lock *l)
+{
+    static _Atomic uint64_t said;
+
+    if (view_has(home.view, l->node, l->incarnation))
+        return false;
+    if (log_every(&said, 10000))
+        log_warn("a lock is held by node %s, which left the session: who asks for it gets EIO "
+                 "until that node is back",
+                 members_name(l->node));
+    return true;
+}
+
+static void grant_lock(struct record *r, struct msg *m, const struct held_lock *want)
+{
+    if (want->kind == LOCK_FLOCK) /* the older one may go first: flock(2) */
+        lock_apply(&r->locks, want);
+    else
+        lock_strengthen(&r->locks, want);
+    home_queue(&r->pending, m, home.count + 1);
+    home_changed(r);
+}
+
+/* flock conversion is not atomic (flock(2)): the old lock goes first, also when the new one must
+ * wait. */
+static void drop_for_conversion(struct record *r, const struct held_lock *want)
+{
+    struct held_lock none = *want;
+
+    none.type = HELD_NONE;
+    if (want->kind == LOCK_FLOCK && lock_apply(&r->locks, &none))
+        home_changed(r);
+}
+
+/* Returns false if it must wait. */
+static bool try_lock(struct record *r, struct msg *m, bool wait)
+{
+    struct held_lock want = lock_of(m);
+    const struct held_lock *in_the_way = lock_conflict(r->locks, &want);
+
+    if (!in_the_way) {
+        grant_lock(r, m, &want);
+        return true;
+    }
+    if (held_by_absent(in_the_way)) {
+        home_refuse(m, -EIO);
+        return true;
+    }
+    drop_for_conversion(r, &want);
+    if (wait)
+        return false;
+    home_refuse(m, -EAGAIN);
+    return true;
+}
+
+static void wake_waiting(struct record *r)
+{
+    for (struct pending **p = &r->waiting; *p;) {
+        struct pending *w = *p;
+
+        if (!try_lock(r, w->m, true)) {
+            p = &w->next;
+            continue;
+        }
+        *p = w->next;
+        free(w);
+        home.waiting--;
+    }
+}
+
+static void unlock(struct record *r, const struct msg *m)
+{
+    struct held_lock none = lock_of(m);
+
+    none.type = HELD_NONE;
+    if (m->lock.op == LOCK_DROP_OWNER) {
+        none.start = 0;
+        none.end = UINT64_MAX;
+    }
+    if (!lock_apply(&r->locks, &none))
+        return;
+    home_changed(r);
+    wake_waiting(r);
+}
+
+static void weaken(struct record *r, const struct msg *m)
+{
+    struct held_lock read = lock_of(m);
+
+    if (!lock_weaken(&r->locks, &read))
+        return;
+    home_changed(r);
+    wake_waiting(r);
+}
+
+static bool same_request(const struct msg *a, const struct msg *b)
+{
+    return a->head.sender == b->head.sender && a->head.incarnation == b->head.incarnation &&
+           a->lock.number == b->lock.number;
+}
+
+/* All with its number: a request may be here twice, when its sender heard nothing for a while. */
+static void cancel(struct record *r, const struct msg *m)
+{
+    for (struct pending **p = &r->waiting; *p;) {
+        struct pending *w = *p;
+
+        if (!same_request(w->m, m)) {
+            p = &w->next;
+            continue;
+        }
+        *p = w->next;
+        home_refuse(w->m, -EINTR);
+        free(w);
+        home.waiting--;
+    }
+}
+
+static void ask_lock(struct msg *m)
+{
+    struct record *r = record_make(m->lock.fid);
+    struct held_lock want = lock_of(m);
+    bool wait = m->lock.op == LOCK_SET_WAIT;
+
+    if (m->lock.op == LOCK_TEST) {
+        home_reply_locked(m, lock_conflict(r->locks, &want));
+    } else if (!try_lock(r, m, wait)) {
+        home_queue(&r->waiting, m, 0);
+        home.waiting++;
+        home_arm(T_PING);
+    }
+    wake_waiting(r); /* a conversion may have let others in */
+}
+
+/* ---- the order of requests ---- */
+
+/* Its sender's; NULL: it is no member. */
+static uint64_t *number_of(const struct msg *m)
+{
+    const struct member *s = view_member(home.view, m->head.sender);
+
+    return s && s->incarnation == m->head.incarnation ? &home.lock_numbers[s - home.view->members]
+                                                      : NULL;
+}
+
+static bool waits_here(const struct msg *m)
+{
+    const struct record *r = record_find(m->lock.fid);
+
+    for (const struct pending *w = r ? r->waiting : NULL; w; w = w->next)
+        if (same_request(w->m, m))
+            return true;
+    return false;
+}
+
+/* It was taken before, or what its sender asked for later was: that may have undone it. */
+static bool is_late(const struct msg *m)
+{
+    const uint64_t *last = number_of(m);
+
+    return !last || (m->lock.number <= *last && !waits_here(m));
+}
+
+static void note_number(const struct msg *m)
+{
+    uint64_t *last = number_of(m);
+
+    if (last)
+        *last = MAX(*last, m->lock.number);
+}
+
+static void handle_lock(struct msg *m)
+{
+    const struct body_lock *l = &m->lock;
+    bool sets = l->op == LOCK_SET || l->op == LOCK_SET_WAIT, asks = sets || l->op == LOCK_TEST;
+    struct record *r;
+
+    if (l->kind > LOCK_FLOCK || l->type > HELD_NONE || l->start > l->end || l->op > LOCK_WEAKEN ||
+        (asks && l->type == HELD_NONE)) {
+        home_refuse(m, -EINVAL);
+    } else if (asks ? !home_may_grant(m->head.view, l->fid)
+                    : !home_may_tell(m->head.view, l->fid)) {
+        home_ask_again(m);
+    } else if (asks && blind_locks(record_find(l->fid), l->fid)) {
+        home_refuse(m, -EIO);
+    } else if (sets && is_late(m)) {
+        home_refuse(m, -ESTALE);
+    } else if (asks) {
+        if (sets)
+            note_number(m);
+        ask_lock(m);
+    } else {
+        note_number(m);
+        r = record_find(l->fid);
+        if (r && l->op == LOCK_CANCEL)
+            cancel(r, m);
+        else if (r && l->op == LOCK_WEAKEN)
+            weaken(r, m);
+        else if (r)
+            unlock(r, m);
+        home_reply_locked(m, NULL);
+    }
+}
+
+void home_lock_start(void)
+{
+    home_handle(MSG_LOCK, handle_lock);
+}

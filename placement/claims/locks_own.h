@@ -1,0 +1,26 @@
+/* locks_own.h - the locks that this node holds, as ADOPTED lists them.  Private to
+ * placement/claims/locks.c and reports.c.
+ *
+ * Changed in the network thread, and by who gives locks back; read by any thread: one lock
+ * (RANK_LEAF) holds all.
+ */
+#ifndef EDDY_PLACEMENT_LOCKS_OWN_H
+#define EDDY_PLACEMENT_LOCKS_OWN_H
+
+#include "placement/claims/lock_table.h"
+#include "transport/members.h"
+
+void locks_own_start(void);
+void locks_own_stop(void);
+/* As lock_apply on the file's list. */
+void locks_own_apply(struct fid fid, const struct held_lock *l);
+/* Holds this holder any lock on the file?  One of another type than `like`? */
+bool locks_own_any(struct fid fid, const struct held_lock *like);
+bool locks_own_other(struct fid fid, const struct held_lock *like);
+/* What this holder holds in the range, and the rest of the range: added to the two lists. */
+void locks_own_split(struct fid fid, const struct held_lock *range, struct held_lock **held,
+                     struct held_lock **rest);
+/* Appends this node's locks on files whose home in v is `to` (0: on all); *list is malloc'd (realloc'd). */
+void locks_fill(const struct view *v, uint64_t to, uint32_t *n, struct item_lock **list);
+
+#endif

@@ -1,0 +1,181 @@
+/* pins.c - the list of pins, and a look at the view every few seconds while there are any.
+ *
+ * A pin is dropped when its node, in that incarnation, was in our view and is no more.  One that
+ * never was may be of a newer view than ours; it gets a minute.  Dropping wrongly costs little:
+ * that node's next write hears "not mine" and pins again.
+ */
+#include "placement/claims/pins.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "placement/claims/claim.h"
+#include "transport/loop.h"
+#include "transport/members.h"
+
+#define LOOK_MS  3000
+#define GRACE_MS 60000
+
+struct pin {
+    struct pin *next;
+    uint64_t node, incarnation, number;
+    struct file *f; /* referenced; claim_carry_begin was called */
+    uint64_t since_ms;
+    bool seen; /* in our view */
+};
+
+static struct {
+    pthread_once_t once;
+    struct lock lock; /* RANK_LEAF: the list */
+    struct pin *list;
+    bool refused; /* this node leaves: no new ones */
+    struct pool *pool;
+    struct loop_timer *timer; /* network thread */
+    bool armed;               /* network thread */
+} pins = {.once = PTHREAD_ONCE_INIT};
+
+static void init(void)
+{
+    lock_init(&pins.lock, RANK_LEAF);
+}
+
+static void release(void *arg)
+{
+    struct pin *p = arg;
+    claim_carry_end(p->f);
+    file_put(p->f);
+    free(p);
+}
+
+/* With the lock: takes it out. */
+static struct pin *take_out(uint64_t node, uint64_t incarnation, uint64_t number,
+                            const struct file *f)
+{
+    for (struct pin **pp = &pins.list; *pp; pp = &(*pp)->next) {
+        struct pin *p = *pp;
+        if (p->node == node && p->incarnation == incarnation && p->number == number && p->f == f) {
+            *pp = p->next;
+            return p;
+        }
+    }
+    return NULL;
+}
+
+static bool left(struct pin *p, const struct view *v)
+{
+    if (!v)
+        return false; /* fenced: we know nothing */
+    if (view_has(v, p->node, p->incarnation)) {
+        p->seen = true;
+        return false;
+    }
+    return p->seen || boot_ms() - p->since_ms > GRACE_MS;
+}
+
+static void on_timer(void *arg)
+{
+    (void)arg;
+    const struct view *v = members_view();
+    struct pin *gone = NULL;
+    lock_take(&pins.lock);
+    for (struct pin **pp = &pins.list; *pp;) {
+        struct pin *p = *pp;
+        if (left(p, v)) {
+            *pp = p->next;
+            p->next = gone;
+            gone = p;
+        } else {
+            pp = &p->next;
+        }
+    }
+    bool idle = !pins.list;
+    lock_drop(&pins.lock);
+    for (struct pin *p = gone, *next; p; p = next) {
+        next = p->next;
+        pool_submit(pins.pool, release, p);
+    }
+    if (idle) {
+        loop_timer_stop(pins.timer);
+        pins.armed = false;
+    }
+}
+
+static void arm(void *arg)
+{
+    (void)arg;
+    if (!pins.timer)
+        pins.timer = loop_timer_new(on_timer, NULL);
+    if (!pins.armed)
+        loop_timer_set(pins.timer, LOOK_MS, LOOK_MS);
+    pins.armed = true;
+}
+
+int pin_add(uint64_t node, uint64_t incarnation, uint64_t number, struct file *f)
+{
+    int err = claim_carry_begin(f);
+    if (err)
+        return err;
+    struct pin *p = xcalloc(1, sizeof(*p));
+    *p = (struct pin){
+        .node = node, .incarnation = incarnation, .number = number, .since_ms = boot_ms()};
+    p->f = file_ref(f);
+    left(p, members_view()); /* seen? it may be gone before the first look */
+    lock_take(&pins.lock);
+    struct pin *gone = p;
+    bool refused = pins.refused;
+    if (!refused) {
+        gone = take_out(node, incarnation, number, f); /* it came twice */
+        p->next = pins.list;
+        pins.list = p;
+    }
+    lock_drop(&pins.lock);
+    if (gone)
+        release(gone);
+    loop_post(arm, NULL);
+    return refused ? -ENOENT : 0;
+}
+
+int pin_drop(uint64_t node, uint64_t incarnation, uint64_t number, struct file *f)
+{
+    lock_take(&pins.lock);
+    struct pin *p = take_out(node, incarnation, number, f);
+    lock_drop(&pins.lock);
+    if (p)
+        release(p);
+    return 0;
+}
+
+void pins_start(struct pool *p)
+{
+    pthread_once(&pins.once, init);
+    pins.pool = p;
+    pins.refused = false;
+}
+
+static void free_timer(void *arg)
+{
+    (void)arg;
+    if (pins.timer)
+        loop_timer_free(pins.timer);
+    pins.timer = NULL;
+    pins.armed = false;
+}
+
+void pins_refuse(void)
+{
+    lock_take(&pins.lock);
+    struct pin *list = pins.list;
+    pins.list = NULL;
+    pins.refused = true;
+    lock_drop(&pins.lock);
+    for (struct pin *p = list, *next; p; p = next) {
+        next = p->next;
+        release(p);
+    }
+}
+
+void pins_stop(void)
+{
+    loop_call(free_timer, NULL);
+    pins_refuse();
+}

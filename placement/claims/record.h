@@ -1,0 +1,72 @@
+/* record.h - the home's and next's records, and what rule 7 makes of them when a view changes.
+ *
+ * Private to the home: record.c (the table), placement/claims/home_*.c (requests) and placement/claims/collect.c
+ * (view changes).  Network thread only: there is no lock.
+ */
+#ifndef EDDY_PLACEMENT_RECORD_H
+#define EDDY_PLACEMENT_RECORD_H
+
+#include "placement/claims/lock_table.h"
+#include "transport/members.h"
+
+/* Of what a record does not speak: it was made from members' own lists alone, and absent nodes may
+ * hold more (rule 7). */
+#define RECORD_CLAIM_UNKNOWN 1u
+#define RECORD_LOCKS_UNKNOWN 2u
+
+/* A request that is answered when next has the record. */
+struct pending {
+    struct pending *next;
+    struct msg *m;
+    uint64_t count; /* the stamp that next must have */
+};
+
+struct record {
+    struct record *hash_next;
+    struct fid fid;
+    uint64_t claimant, number_inc, number; /* claimant 0 = none */
+    uint64_t stamp_view, stamp_count;
+    uint64_t freed_by, freed_inc, freed_number; /* requests up to this one are finished */
+    struct held_lock *locks;
+    uint8_t unknown;         /* RECORD_... */
+    struct pending *pending; /* wait for COPIED */
+    struct pending *waiting; /* blocking locks, in order of arrival */
+    uint64_t touched_ms;
+};
+
+struct record *record_find(struct fid fid); /* or NULL */
+struct record *record_make(struct fid fid);
+void record_each(void (*fn)(struct record *r, void *arg), void *arg);
+/* Removes those for which drop() says so.  some: of a few thousand, the next ones at the next call; true: it
+ * was the end of the table. */
+void record_sweep(bool (*drop)(const struct record *r, void *arg), void *arg);
+bool record_sweep_some(bool (*drop)(const struct record *r, void *arg), void *arg);
+/* fn for a few thousand of them, from *at on, which begins at 0; false: there are no more. */
+bool record_some(unsigned *at, void (*fn)(struct record *r, void *arg), void *arg);
+unsigned record_count(void);
+static inline bool record_empty(const struct record *r)
+{
+    return !r->claimant && !r->locks && !r->pending && !r->waiting;
+}
+/* As it stands in a message. */
+struct item_record record_item(const struct record *r);
+
+/* ---- collect.c: rule 7 ---- */
+/* was a member, did not leave cleanly, has not come back */
+bool view_absent(const struct view *v, uint64_t id);
+void collect_begin(const struct view *v);
+void collect_report(const struct view *v, uint64_t from, uint64_t incarnation,
+                    const struct body_adopted *b);
+/* All members' reports are here: makes the records of this home's files, stamped (v, 0). */
+void collect_finish(const struct view *v);
+/* A file without a record: 0 if nothing is claimed, else an absent node that may have its latest
+ * bytes. */
+uint64_t collect_blind(const struct view *v, struct fid fid);
+/* What this node says of itself in ADOPTED. */
+void collect_note_next(uint64_t home, uint64_t view); /* COPY(view, 0) came from home */
+bool collect_is_next(uint64_t home, uint64_t view);   /* ... and was noted */
+/* home_view, nextof, blinds: malloc'd */
+void collect_fill(const struct view *v, struct body_adopted *b);
+void collect_stop(void);
+
+#endif

@@ -1,0 +1,155 @@
+/* pfs_int.h - what the pfs_*.c files share and nobody else uses.
+ *
+ * pfs_call.c   tickets, credentials, opening below the root
+ * pfs_tree.c   names in the tree; pfs_fds.c their cached O_PATH descriptors
+ * pfs_hold.c   running an operation on a name's descriptor
+ * pfs_names.c, pfs_attr.c, pfs_dir.c   the operations, made of those above
+ * pfs_mode.c   a file's mode while its data is written back
+ * pfs_open.c   opening files; pfs_keep.c their descriptors
+ * pfs_read.c   reading; pfs_readers.c where only fid and path are known
+ * pfs_write.c  writing back; pfs_layout.c in which unit; pfs_kind.c what file system it is
+ * pfs_near.c   a file that was renamed behind our back; pfs_new.c   one that takes no other's place
+ */
+#ifndef EDDY_PLACEMENT_PFS_INT_H
+#define EDDY_PLACEMENT_PFS_INT_H
+
+#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_names.h"
+
+#include <fcntl.h>
+
+#define NAME_BYTES 256 /* a file name with its end */
+#define PROC_FD    32  /* "/proc/self/fd/N" */
+
+/* ---- pfs_call.c ---- */
+/* openat2 below dirfd: no links, no "..", no other mount.  path may be longer than PATH_MAX; "" is
+ * dirfd itself (O_PATH).  A descriptor or -errno. */
+int pfs_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
+int pfs_statx_fd(int fd, struct statx *stx);
+int pfs_statx_at(int dirfd, const char *name, struct statx *stx); /* one name, not followed */
+/* How a path that came from a record or a peer must look: relative, no ".", "..", empty names, not
+ * the hidden one. */
+bool pfs_path_ok(const char *path);
+/* Opens what an O_PATH descriptor refers to: as open, with only the file's own permissions. */
+int pfs_reopen(int fd, int flags);
+/* Of an O_PATH descriptor, only the type in stx_mode: the look-up of the name has told it, so that
+ * the PFS need not be asked again. */
+int pfs_type_fd(int fd, struct statx *stx);
+char *pfs_proc_fd(int fd, char buf[PROC_FD]);
+void pfs_cred_start(void);
+int pfs_cred_take(const struct cred *c); /* c NULL: nothing.  -errno: nothing has changed */
+void pfs_cred_back(const struct cred *c);
+
+/* ---- pfs_tree.c ---- */
+extern char *pfs_hidden;
+/* Is a descriptor of this node at hand? */
+bool pfs_has_fd(struct pfs_node *n);
+/* Does its descriptor lead to a directory that is there?  Another node may have given that another name: who
+ * works in it goes on, and by its path here nothing would be found.  May block. */
+bool pfs_is_there(struct pfs_node *n);
+bool pfs_fid_known(struct pfs_node *n, struct fid *out);
+/* Parent (referenced) and name; NULL for the root and for a node without a name. */
+struct pfs_node *pfs_parent_of(struct pfs_node *n, char name[NAME_BYTES]);
+/* 0, or why this name can not be used below parent: -ENAMETOOLONG, -EINVAL, `hidden` for the hidden
+ * one. */
+int pfs_name_check(struct pfs_node *parent, const char *name, int hidden);
+
+/* ---- pfs_hold.c ---- */
+struct pfs_hold {
+    struct pfs_node *n; /* NULL: the descriptor is the holder's */
+    int fd;             /* O_PATH */
+};
+/* The node's descriptor, fid checked; valid until pfs_unhold. */
+int pfs_hold(struct pfs_node *n, struct pfs_hold *h);
+/* For who opens a regular file, and looks then whether it is the one that was meant: the PFS is not
+ * asked for its attributes here.  -ESTALE: it is none. */
+int pfs_hold_file(struct pfs_node *n, struct pfs_hold *h);
+void pfs_unhold(struct pfs_hold *h);
+
+/* An operation's arguments and answers; each uses the few that it needs. */
+struct pfs_op {
+    const char *name, *name2;
+    int fd2;
+    int flags;
+    mode_t mode;
+    dev_t dev;
+    uid_t uid;
+    gid_t gid;
+    const struct timespec *ts;
+    struct statx *stx;
+    struct fid fid;
+    bool check_fid;
+    void *buf;
+    const void *value;
+    size_t len, out;
+    int fd_out;
+    bool created;
+};
+typedef int (*pfs_op_fn)(int fd, struct pfs_op *op);
+/* Runs fn on a descriptor as c. */
+int pfs_run_on(int fd, const struct cred *c, pfs_op_fn fn, struct pfs_op *op);
+/* Runs fn on the node's O_PATH descriptor as c; after ESTALE once more with descriptors made anew
+ * by path. */
+int pfs_run(struct pfs_node *n, const struct cred *c, pfs_op_fn fn, struct pfs_op *op);
+
+/* ---- pfs_mode.c ---- */
+struct mode_entry;
+/* One at a time per file: changes of mode.  The entry is made if there is none. */
+struct mode_entry *pfs_mode_take(struct fid fid);
+void pfs_mode_drop(struct mode_entry *e);
+/* Between take and drop, after a change by the application: fd is the file (O_PATH will do). all:
+ * every bit is what the application wants now (chmod, ACL); else only setuid and setgid (chown,
+ * stripping). */
+void pfs_mode_changed(struct mode_entry *e, int fd, bool all);
+/* The mode that the application knows in place of a raised one. */
+void pfs_mode_patch(struct statx *stx);
+/* The write-back's side, around its changes; fd any descriptor of the file. */
+int pfs_mode_begin(struct file *f, int fd, bool raise);
+void pfs_mode_end(struct file *f, int fd);
+
+/* ---- pfs_open.c ---- */
+/* Opens by path, checks type and fid: -ENOENT, -ESTALE ("not that file"). */
+int pfs_open_path(struct fid fid, const char *path, int flags, int *fd, struct statx *stx);
+/* The same, O_PATH only. */
+int pfs_find_path(struct fid fid, const char *path, int *fd, struct statx *stx);
+
+/* ---- pfs_keep.c ---- */
+/* The file's descriptor: -ENOENT if it has none (that can write). */
+int pfs_pin(struct file *f, bool write, int *fd);
+void pfs_unpin(struct file *f);
+/* fd becomes the file's descriptor unless it has one as good; taken over in any case. */
+void pfs_install(struct file *f, int fd, bool writable);
+/* Nobody has it open here: keeps the descriptor within the budget. */
+void pfs_keep(struct file *f);
+/* It is open again: true if it was kept, and the reference of that is the caller's now. */
+bool pfs_unkeep(struct file *f);
+void pfs_close_fd(int fd); /* a PFS call; -1: nothing */
+
+/* ---- pfs_read.c ---- */
+/* This node's PFS client has told that this is the file's version. */
+void pfs_note_seen(struct file *f, const struct version *v);
+bool pfs_is_seen(struct file *f, const struct version *v);
+/* Reads a chunk of version *v by this descriptor, as pfs_read_chunk.  seen: this node's PFS client
+ * has already told that *v is the file's version. */
+int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void *buf, size_t *len,
+                     bool *racy, struct pfs_unproven *u);
+int pfs_read_full(int fd, void *buf, size_t len, uint64_t off, size_t *got);
+
+/* ---- pfs_write.c ---- */
+/* Writes all of it, a PFS call, and counts the bytes: 0 or -errno. */
+int pfs_write_fd(int fd, const void *buf, size_t len, uint64_t off);
+
+/* ---- pfs_kind.c ---- */
+/* fd: any of the PFS's files. */
+bool pfs_is_lustre(int fd);
+/* This node's kernel keeps the files itself.  There a descriptor with O_PATH costs no request, holds
+ * the inode, and changes nothing of what unlink does (NFS would rename the file instead). */
+bool pfs_is_local(int fd);
+
+/* ---- pfs_layout.c ---- */
+/* The largest stripe of a lustre.lov attribute's value, bytes; 0: it is none that is known. */
+uint64_t pfs_lustre_stripe(const void *layout, size_t len);
+/* The unit, bytes; a PFS call on Lustre. */
+uint64_t pfs_unit_of(int fd, uint32_t blksize);
+
+#endif

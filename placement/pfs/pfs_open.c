@@ -1,0 +1,292 @@
+/* pfs_open.c - a file's PFS descriptor is opened, by name or by path, with the permission checks of
+ * the PFS; and its attributes, fresh.
+ *
+ * What a path leads to is looked at before it is opened, and counts only if it is the file that was
+ * meant (fid).  How long the descriptor stays is pfs_keep.c's business.
+ */
+#include "placement/pfs/pfs_int.h"
+
+#include "placement/store/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- by path ---- */
+
+int pfs_find_path(struct fid fid, const char *path, int *fd, struct statx *stx)
+{
+    if (!pfs_path_ok(path))
+        return -ESTALE;
+    int at = pfs_open_beneath(pfs_root_fd(), path, O_PATH, 0);
+    if (at == -ENOTDIR || at == -ELOOP)
+        return -ENOENT;
+    if (at < 0)
+        return at;
+    int err = pfs_statx_fd(at, stx);
+    if (!err && (!S_ISREG(stx->stx_mode) || !fid_eq(fid_of(stx), fid)))
+        err = -ESTALE;
+    if (err)
+        close(at);
+    else
+        *fd = at;
+    return err;
+}
+
+/* Found first, opened then: opening what a path leads to now could wait (a FIFO) or do something (a
+ * device). */
+static int open_path_once(struct fid fid, const char *path, int flags, int *fd, struct statx *stx)
+{
+    int at;
+    int err = pfs_find_path(fid, path, &at, stx);
+    if (err)
+        return err;
+    int got = pfs_reopen(at, flags);
+    close(at);
+    if (got < 0)
+        return got;
+    posix_fadvise(got, 0, 0, POSIX_FADV_RANDOM);
+    *fd = got;
+    return 0;
+}
+
+int pfs_open_path(struct fid fid, const char *path, int flags, int *fd, struct statx *stx)
+{
+    int err = open_path_once(fid, path, flags, fd, stx);
+    return err == -ESTALE ? open_path_once(fid, path, flags, fd, stx) : err;
+}
+
+static void note_seen(struct file *f, const struct statx *stx)
+{
+    struct version v = version_of(stx);
+    pfs_note_seen(f, &v);
+}
+
+static void count_open(struct file *f)
+{
+    lock_take(&f->lock);
+    f->opens++;
+    f->pfs_drop_wanted = false;
+    lock_drop(&f->lock);
+    if (pfs_unkeep(f))
+        file_put(f);
+}
+
+void pfs_adopt_fd(struct file *f, int fd, bool writable)
+{
+    count_open(f);
+    pfs_install(f, fd, writable);
+}
+
+static int check_fid(struct file *f, int fd, struct statx *stx)
+{
+    int err = pfs_statx_fd(fd, stx);
+    return err ? err : fid_eq(fid_of(stx), f->fid) ? 0 : -ESTALE;
+}
+
+/* Opens what a descriptor refers to, as the caller: his permissions on the file are checked again. */
+static int reopen_as(const struct cred *c, int at, bool write, int *fd)
+{
+    int err = pfs_cred_take(c);
+    if (err)
+        return err;
+    int got = pfs_reopen(at, write ? O_RDWR : O_RDONLY);
+    if (got == -EACCES && write)
+        got = pfs_reopen(at, O_WRONLY);
+    pfs_cred_back(c);
+    if (got < 0)
+        return got;
+    posix_fadvise(got, 0, 0, POSIX_FADV_RANDOM);
+    *fd = got;
+    return 0;
+}
+
+/* Nothing but a regular file: opening a FIFO could wait, a device do something. */
+static int open_node(struct file *f, struct pfs_node *n, bool write, const struct cred *c, int *fd)
+{
+    struct pfs_hold h;
+    int err = pfs_hold_file(n, &h);
+    if (err)
+        return err;
+    err = reopen_as(c, h.fd, write, fd);
+    struct statx stx;
+    if (err && check_fid(f, h.fd, &stx) == -ESTALE)
+        err = -ESTALE; /* what another file says does not count */
+    pfs_unhold(&h);
+    return err;
+}
+
+/* Open, and without a name: by its descriptor (/proc/self/fd, /dev/stdin).  -ESTALE: it has one, by
+ * which the caller may find it. */
+static int open_again(struct file *f, bool write, const struct cred *c, int *fd)
+{
+    struct statx stx;
+    int at;
+    if (pfs_pin(f, false, &at))
+        return -ESTALE;
+    int err = pfs_statx_fd(at, &stx);
+    if (!err)
+        err = stx.stx_nlink ? -ESTALE : reopen_as(c, at, write, fd);
+    pfs_unpin(f);
+    return err;
+}
+
+/* A descriptor that does it already is used: the kernel has checked the permissions of this open.
+ */
+static bool has_fd(struct file *f, bool write)
+{
+    lock_take(&f->lock);
+    bool has = f->pfs_fd >= 0 && (!write || f->pfs_fd_writable);
+    lock_drop(&f->lock);
+    return has;
+}
+
+/* *stx: what was opened looks like. */
+static int open_fresh(struct file *f, struct pfs_node *n, bool write, const struct cred *c,
+                      struct statx *stx)
+{
+    int fd;
+    int err = open_node(f, n, write, c, &fd);
+    if (err == -ESTALE)
+        err = open_node(f, n, write, c, &fd);
+    if (err == -ESTALE)
+        err = open_again(f, write, c, &fd);
+    if (err)
+        return err;
+    err = check_fid(f, fd, stx);
+    if (err) {
+        pfs_close_fd(fd);
+        return err;
+    }
+    note_seen(f, stx);
+    pfs_install(f, fd, write);
+    return 0;
+}
+
+void pfs_open_known(struct file *f)
+{
+    count_open(f);
+}
+
+bool pfs_hold_number(struct file *f)
+{
+    int fd;
+    return !pfs_pin(f, false, &fd);
+}
+
+void pfs_unhold_number(struct file *f)
+{
+    pfs_unpin(f);
+}
+
+bool pfs_has_descriptor(struct file *f)
+{
+    return has_fd(f, false);
+}
+
+static int open_by_path(struct file *f)
+{
+    struct statx stx;
+    int fd;
+    char *path = file_path(f);
+    int err = pfs_open_path(f->fid, path, O_RDONLY, &fd, &stx);
+    free(path);
+    if (err)
+        return err;
+    note_seen(f, &stx);
+    pfs_install(f, fd, false);
+    return 0;
+}
+
+int pfs_open_late(struct file *f, struct pfs_node *n)
+{
+    struct statx stx;
+    if (has_fd(f, false))
+        return 0;
+    return n ? open_fresh(f, n, false, NULL, &stx) : open_by_path(f);
+}
+
+static bool is_unlinked(struct file *f)
+{
+    lock_take(&f->lock);
+    bool unlinked = f->unlinked;
+    lock_drop(&f->lock);
+    return unlinked;
+}
+
+int pfs_open_file(struct file *f, struct pfs_node *n, bool write, const struct cred *c,
+                  struct statx *stx)
+{
+    count_open(f); /* first: what is there stays */
+    int err = c || !has_fd(f, write) ? open_fresh(f, n, write, c, stx) : pfs_file_stat(f, stx);
+    if (err == -ESTALE && has_fd(f, write)) /* unlinked, and still open */
+        err = pfs_file_stat(f, stx);
+    if (!err && stx->stx_nlink && is_unlinked(f))
+        err = store_set_reborn(f);
+    if (err)
+        pfs_release(f);
+    return err;
+}
+
+static bool is_dirty(struct file *f)
+{
+    struct file_info info;
+    store_info(f, &info);
+    return info.dirty;
+}
+
+void pfs_release(struct file *f)
+{
+    lock_take(&f->lock);
+    bool last = !--f->opens;
+    bool unlinked = f->unlinked;
+    lock_drop(&f->lock);
+    if (!last)
+        return;
+    if (!unlinked && is_dirty(f))
+        pfs_keep(f);
+    else
+        pfs_drop(f);
+}
+
+/* ---- stat ---- */
+
+static int stat_by_path(struct file *f, struct statx *stx)
+{
+    char *path = file_path(f);
+    if (!path)
+        return -ENOENT;
+    int fd;
+    int err = pfs_find_path(f->fid, path, &fd, stx);
+    if (!err)
+        close(fd);
+    free(path);
+    return err;
+}
+
+static int stat_file(struct file *f, struct statx *stx)
+{
+    int fd;
+    if (pfs_pin(f, false, &fd) == 0) {
+        int err = pfs_statx_fd(fd, stx);
+        pfs_unpin(f);
+        if (err != -ESTALE)
+            return err;
+    }
+    return stat_by_path(f, stx);
+}
+
+int pfs_file_stat(struct file *f, struct statx *stx)
+{
+    int err = stat_file(f, stx);
+    if (!err)
+        note_seen(f, stx);
+    return err;
+}
+
+bool pfs_has_a_name(struct file *f)
+{
+    struct statx stx;
+    return !pfs_file_stat(f, &stx) && stx.stx_nlink > 0;
+}

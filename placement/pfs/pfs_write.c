@@ -1,0 +1,303 @@
+/* pfs_write.c - writing back: between pfs_write_begin and pfs_write_end (or _abort) one pass of the
+ * flush has the file's writable descriptor pinned.
+ *
+ * The policy lets one pass at a time work on a file, and a pinned descriptor keeps its number: the
+ * calls between use f->pfs_fd without a lock, so that a writer at idle priority never holds one of
+ * ours.
+ */
+#include "placement/pfs/pfs_int.h"
+
+#include "placement/store/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define ZEROS (1 << 20)
+
+/* One call's result, EINTR to be tried again by the caller. */
+#define PFS_CALL(err, call)                                                                        \
+    do {                                                                                           \
+        uint64_t ticket_ = pfs_call_begin();                                                       \
+        (err) = (call) < 0 ? -errno : 0;                                                           \
+        pfs_call_end(ticket_);                                                                     \
+    } while ((err) == -EINTR)
+
+/* Opens for writing what at (O_PATH) refers to; without the right to, u+w is added for the time
+ * being. */
+static int open_writable(struct file *f, int at, int *fd)
+{
+    int got = pfs_reopen(at, O_RDWR);
+    if (got == -EACCES)
+        got = pfs_reopen(at, O_WRONLY);
+    if (got == -EACCES) {
+        int err = pfs_mode_begin(f, at, true);
+        if (err)
+            return err == -EPERM ? -EACCES : err; /* not our file */
+        got = pfs_reopen(at, O_RDWR);
+        if (got == -EACCES)
+            got = pfs_reopen(at, O_WRONLY);
+        if (got < 0)
+            pfs_mode_end(f, at);
+    }
+    if (got < 0)
+        return got;
+    posix_fadvise(got, 0, 0, POSIX_FADV_RANDOM);
+    *fd = got;
+    return 0;
+}
+
+static int open_by_path(struct file *f)
+{
+    char *path = file_path(f);
+    if (!path)
+        return -ENOENT;
+    struct statx stx;
+    int at, fd;
+    int err = pfs_find_path(f->fid, path, &at, &stx);
+    free(path);
+    if (err)
+        return err;
+    err = open_writable(f, at, &fd);
+    close(at);
+    if (!err)
+        pfs_install(f, fd, true);
+    return err;
+}
+
+static void end(struct file *f)
+{
+    pfs_mode_end(f, f->pfs_fd);
+}
+
+/* What open_by_path opened was dropped again. */
+static void end_by_path(struct file *f)
+{
+    char *path = file_path(f);
+    struct statx stx;
+    int at = -1;
+    if (path && pfs_find_path(f->fid, path, &at, &stx))
+        at = -1;
+    pfs_mode_end(f, at);
+    if (at >= 0)
+        close(at);
+    free(path);
+}
+
+/* The pinned descriptor, usable: 0; -EIDRM: the file has no name any more; -ESTALE: forgotten by
+ * the PFS. */
+static int begin_pinned(struct file *f, int fd)
+{
+    struct statx stx;
+    int err = pfs_statx_fd(fd, &stx);
+    if (!err && stx.stx_nlink == 0)
+        err = -EIDRM;
+    if (!err)
+        f->pfs_unit = pfs_unit_of(fd, stx.stx_blksize);
+    return err ? err : pfs_mode_begin(f, fd, false);
+}
+
+int pfs_write_begin(struct file *f)
+{
+    int fd, err;
+    if (pfs_pin(f, true, &fd) == 0) {
+        err = begin_pinned(f, fd);
+        if (!err)
+            return 0;
+        pfs_unpin(f);
+        if (err != -ESTALE)
+            return err;
+        /* A handle that is open keeps a dead descriptor until it is closed; replace it under its
+         * number. */
+        lock_take(&f->lock);
+        f->pfs_fd_writable = false;
+        lock_drop(&f->lock);
+    }
+    err = open_by_path(f);
+    if (err)
+        return err;
+    err = pfs_pin(f, true, &fd);
+    if (err) {
+        end_by_path(f);
+        return err;
+    }
+    err = begin_pinned(f, fd);
+    if (err) {
+        end(f);
+        pfs_unpin(f);
+    }
+    return err;
+}
+
+uint64_t pfs_write_unit(struct file *f)
+{
+    return f->pfs_unit;
+}
+
+int pfs_write_fd(int fd, const void *buf, size_t len, uint64_t off)
+{
+    size_t at = 0;
+    int err = 0;
+    uint64_t ticket = pfs_call_begin();
+    while (at < len && !err) {
+        ssize_t n = pwrite(fd, (const char *)buf + at, len - at, (off_t)(off + at));
+        if (n > 0)
+            at += (size_t)n;
+        else if (n == 0)
+            err = -EIO;
+        else if (errno != EINTR)
+            err = -errno;
+    }
+    pfs_call_end(ticket);
+    count(pfs_write_bytes, at);
+    return err;
+}
+
+int pfs_write(struct file *f, const void *buf, size_t len, uint64_t off)
+{
+    return pfs_write_fd(f->pfs_fd, buf, len, off);
+}
+
+/* Zeros where the PFS file has data in [off, end): holes stay holes. */
+static int write_zeros(struct file *f, uint64_t off, uint64_t end)
+{
+    static char zeros[ZEROS]; /* never written; not const: that would be in the program file */
+    while (off < end) {
+        off_t data = lseek(f->pfs_fd, (off_t)off, SEEK_DATA);
+        if (data < 0 && errno == ENXIO)
+            return 0;
+        if (data > 0 && (uint64_t)data > off) {
+            off = (uint64_t)data;
+            continue;
+        }
+        off_t hole = lseek(f->pfs_fd, (off_t)off, SEEK_HOLE);
+        uint64_t upto = hole > 0 && (uint64_t)hole > off ? MIN(end, (uint64_t)hole) : end;
+        size_t n = (size_t)MIN(upto - off, (uint64_t)ZEROS);
+        int err = pfs_write(f, zeros, n, off);
+        if (err)
+            return err;
+        off += n;
+    }
+    return 0;
+}
+
+int pfs_punch(struct file *f, uint64_t off, uint64_t len)
+{
+    struct statx stx;
+    int err = pfs_statx_fd(f->pfs_fd, &stx);
+    if (err)
+        return err;
+    if (off >= stx.stx_size) /* beyond the end nothing needs to be done */
+        return 0;
+    len = MIN(len, stx.stx_size - off);
+    PFS_CALL(err, fallocate(f->pfs_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
+                            (off_t)len));
+    if (err == -EOPNOTSUPP || err == -ENOSYS || err == -EINVAL)
+        return write_zeros(f, off, off + len);
+    return err;
+}
+
+int pfs_truncate(struct file *f, uint64_t size)
+{
+    int err;
+    PFS_CALL(err, ftruncate(f->pfs_fd, (off_t)size));
+    return err;
+}
+
+/* fsync, and what close would say: some file systems tell EDQUOT or EIO only there.  Closing a
+ * duplicate reaches the same code. */
+int pfs_sync(struct file *f)
+{
+    int err;
+    PFS_CALL(err, fsync(f->pfs_fd));
+    if (err)
+        return err;
+    int dup = fcntl(f->pfs_fd, F_DUPFD_CLOEXEC, 0);
+    if (dup < 0)
+        return -errno;
+    uint64_t ticket = pfs_call_begin();
+    err = close(dup) < 0 && errno != EINTR ? -errno : 0;
+    pfs_call_end(ticket);
+    posix_fadvise(f->pfs_fd, 0, 0, POSIX_FADV_DONTNEED);
+    return err;
+}
+
+/* After the last use of the descriptor in this pass. */
+static void let_go(struct file *f)
+{
+    pfs_unpin(f);
+    pfs_keep(f);
+}
+
+int pfs_write_end(struct file *f, int64_t mtime_ns, struct statx *stx)
+{
+    struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT}, time_of_ns(mtime_ns)};
+    int err;
+    PFS_CALL(err, futimens(f->pfs_fd, ts));
+    if (err == -EPERM ||
+        err == -EACCES) /* somebody else's file: the flush's own mtime is published */
+        err = 0;
+    end(f);
+    if (!err)
+        err = pfs_statx_fd(f->pfs_fd, stx);
+    let_go(f);
+    return err;
+}
+
+void pfs_write_abort(struct file *f)
+{
+    end(f);
+    let_go(f);
+}
+
+/* ---- setuid, setgid, capabilities ---- */
+
+static int strip_fd(int fd)
+{
+    struct statx stx;
+    int err = pfs_statx_fd(fd, &stx);
+    if (err)
+        return err;
+    mode_t drop = stx.stx_mode & S_ISUID;
+    if (stx.stx_mode & S_IXGRP) /* without it setgid means mandatory locking, not a privilege */
+        drop |= stx.stx_mode & S_ISGID;
+    char proc[PROC_FD];
+    pfs_proc_fd(fd, proc);
+    if (drop)
+        PFS_CALL(err, chmod(proc, (stx.stx_mode & 07777) & ~drop));
+    if (err == -EPERM) /* somebody else's file: it loses them on the PFS when the bytes get there */
+        err = 0;
+    if (!err && removexattr(proc, "security.capability") < 0 && errno != ENODATA &&
+        errno != EOPNOTSUPP && errno != EPERM)
+        err = -errno;
+    count(pfs_name_ops, 1);
+    return err;
+}
+
+int pfs_strip_suid(struct file *f)
+{
+    int fd, at = -1, err = 0;
+    bool pinned = pfs_pin(f, false, &fd) == 0;
+    if (!pinned) {
+        struct statx stx;
+        char *path = file_path(f);
+        err = path ? pfs_find_path(f->fid, path, &at, &stx) : -ENOENT;
+        free(path);
+        fd = at;
+    }
+    if (err)
+        return err;
+    struct mode_entry *e = pfs_mode_take(f->fid);
+    err = strip_fd(fd);
+    if (!err)
+        pfs_mode_changed(e, fd, false);
+    pfs_mode_drop(e);
+    if (pinned)
+        pfs_unpin(f);
+    else
+        close(at);
+    return err;
+}

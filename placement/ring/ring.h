@@ -1,0 +1,34 @@
+/* ring.h - which node owns a chunk, which is a file's home: a pure function of the view's members
+ * and weights.  Never freed while a view may use it; read without a lock, any thread. */
+#ifndef EDDY_PLACEMENT_RING_H
+#define EDDY_PLACEMENT_RING_H
+
+#include "placement/ring/slots.h"
+#include "transport/session.h"
+
+struct ring;
+struct ring *ring_new(const struct view *v); /* with its table */
+void ring_free(struct ring *r);              /* one that ring_new made */
+size_t ring_bytes(const struct ring *r);     /* of memory */
+bool ring_has_table(const struct ring *r);
+
+/* Where a chunk is on the ring, and the n-th node of the order there (n = 0: its owner;
+ * n < SLOT_ORDER_MAX).  0 when there is none. */
+uint64_t ring_place(struct fid fid, uint64_t index);
+uint64_t ring_node(const struct ring *r, uint64_t place, unsigned n);
+
+/* Owner of chunk (fid, index), and the n-th distinct node after it (n = 0: the owner).  0 when
+ * there is none.  When the owner leaves, the one after it is the owner. */
+uint64_t ring_owner(const struct ring *r, struct fid fid, uint64_t index, unsigned n);
+/* The file's home (n = 0) and next (n = 1). 0 when there is none. */
+uint64_t ring_home(const struct ring *r, struct fid fid, unsigned n);
+/* The ring of a view; made once per view and kept. Its table is made by a thread of its own, once
+ * it is used enough.  Any thread. */
+const struct ring *ring_of(const struct view *v);
+/* The file's home in this view. */
+static inline uint64_t view_home(const struct view *v, struct fid fid)
+{
+    return ring_home(ring_of(v), fid, 0);
+}
+
+#endif

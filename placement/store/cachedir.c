@@ -1,0 +1,476 @@
+/* cachedir.c - opening the cache directory.
+ *
+ * It holds the only copy of acknowledged bytes, and other users may be able to write to the
+ * directory above it (/tmp).  So: the last component is not followed if it is a link, it must
+ * belong to us and be closed to others, it must be empty or say that it is ours, and one daemon at
+ * a time has the lock.
+ */
+#include "placement/store/cachedir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "transport/base.h"
+
+#define TEXT_MAX 256
+
+static int fail(int code, char *err, size_t errlen, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static int fail(int code, char *err, size_t errlen, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(err, errlen, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+void cachedir_boot_id(char out[40])
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, out, 36);
+    if (fd >= 0)
+        close(fd);
+    snprintf(out + MAX(n, 0), (size_t)(40 - MAX(n, 0)), "%s", n > 0 ? "" : "unknown");
+}
+
+/* ---- small text files ---- */
+
+static int read_text(int dirfd, const char *name, char buf[TEXT_MAX])
+{
+    int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    ssize_t n = read(fd, buf, TEXT_MAX - 1);
+    int err = n < 0 ? -errno : 0;
+    close(fd);
+    buf[MAX(n, 0)] = 0;
+    return err;
+}
+
+/* Replaced as a whole, and on disk when this returns. */
+static int write_text(int dirfd, const char *name, const char *text)
+{
+    char tmp[32];
+    snprintf(tmp, sizeof(tmp), "%s.new", name);
+    if (unlinkat(dirfd, tmp, 0) < 0 && errno != ENOENT)
+        return -errno;
+    int fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return -errno;
+    size_t len = strlen(text);
+    ssize_t n = write(fd, text, len);
+    int err = n < 0 ? -errno : (size_t)n < len ? -ENOSPC : 0;
+    if (!err && fsync(fd) < 0)
+        err = -errno;
+    close(fd);
+    if (!err && renameat(dirfd, tmp, dirfd, name) < 0)
+        err = -errno;
+    if (err)
+        unlinkat(dirfd, tmp, 0);
+    else if (fsync(dirfd) < 0)
+        err = -errno;
+    return err;
+}
+
+/* ---- the directory ---- */
+
+/* The parents of path, those that are missing: 0700, since what is in them is one user's. */
+static int make_parents(const char *path)
+{
+    char *copy = xstrdup(path);
+    int err = 0;
+    for (char *p = copy + 1; !err && (p = strchr(p, '/')); p++) {
+        *p = 0;
+        if (mkdir(copy, 0700) < 0 && errno != EEXIST)
+            err = -errno;
+        *p = '/';
+    }
+    free(copy);
+    return err;
+}
+
+static int open_dir(struct cachedir *d, bool make, char *err, size_t errlen)
+{
+    char *path = xstrdup(d->path); /* without slashes at its end: "link/" would follow the link */
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
+        path[n - 1] = 0;
+    int e = make ? make_parents(path) : 0;
+    if (!e && make && mkdir(path, 0700) < 0 && errno != EEXIST)
+        e = -errno;
+    if (!e) {
+        d->fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        e = d->fd < 0 ? -errno : 0;
+    }
+    free(path);
+    if (e == -ELOOP || e == -ENOTDIR)
+        return fail(
+            e, err, errlen,
+            "cache directory %s is a link or no directory: name another one with --cache-dir",
+            d->path);
+    return e ? fail(e, err, errlen,
+                    "can not open cache directory %s: %s: name another one with --cache-dir",
+                    d->path, strerror(-e))
+             : 0;
+}
+
+static int check_owner(struct cachedir *d, char *err, size_t errlen)
+{
+    struct stat st;
+    if (fstat(d->fd, &st) < 0)
+        return fail(-errno, err, errlen, "cache directory %s: %s", d->path, strerror(errno));
+    d->dev = st.st_dev;
+    if (st.st_uid != geteuid())
+        return fail(
+            -EPERM, err, errlen,
+            "cache directory %s belongs to uid %u, not to you: name another one with --cache-dir",
+            d->path, (unsigned)st.st_uid);
+    if (st.st_mode & 022)
+        return fail(
+            -EPERM, err, errlen,
+            "cache directory %s can be written by others: chmod 700 it if you know what is in it, "
+            "else name another one with --cache-dir",
+            d->path);
+    if ((st.st_mode & 0777) != 0700 && fchmod(d->fd, 0700) < 0)
+        return fail(-errno, err, errlen, "cache directory %s: chmod 700: %s", d->path,
+                    strerror(errno));
+    return 0;
+}
+
+/* The default's parent lies in a directory that everybody can write to: who owned it could swap
+ * what is in it. */
+static int check_parent(struct cachedir *d, char *err, size_t errlen)
+{
+    struct stat st;
+    int fd = openat(d->fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int e = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+    if (fd >= 0)
+        close(fd);
+    if (!e && (st.st_uid != geteuid() && st.st_uid != 0))
+        return fail(
+            -EPERM, err, errlen,
+            "the directory of the default cache directory %s belongs to uid %u: name another one "
+            "with --cache-dir",
+            d->path, (unsigned)st.st_uid);
+    return e ? fail(e, err, errlen, "cache directory %s/..: %s", d->path, strerror(-e)) : 0;
+}
+
+static int check_disk(struct cachedir *d, bool is_default, char *err, size_t errlen)
+{
+    struct statfs fs;
+    if (fstatfs(d->fd, &fs) < 0)
+        return fail(-errno, err, errlen, "cache directory %s: statfs: %s", d->path,
+                    strerror(errno));
+    d->memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
+    if (d->memory && is_default)
+        return fail(-EINVAL, err, errlen,
+                    "the default cache directory %s is in memory (tmpfs): name one on a disk with "
+                    "--cache-dir (or this one, if you want that)",
+                    d->path);
+    if (d->memory)
+        log_warn("cache directory %s is in memory: its contents count as the job's memory and are "
+                 "lost when the node stops",
+                 d->path);
+    return 0;
+}
+
+/* ---- lock ---- */
+
+static long lock_holder(int fd)
+{
+    char buf[24] = "";
+    ssize_t n = pread(fd, buf, sizeof(buf) - 1, 0);
+    return n > 0 ? strtol(buf, NULL, 10) : 0;
+}
+
+static int take_lock(struct cachedir *d, char *err, size_t errlen)
+{
+    d->lock_fd = openat(d->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (d->lock_fd < 0)
+        return fail(-errno, err, errlen,
+                    "cache directory %s can not be written: %s: name another one with --cache-dir",
+                    d->path, strerror(errno));
+    if (flock(d->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+        int e = -errno;
+        if (e != -EWOULDBLOCK)
+            return fail(e, err, errlen, "cache directory %s: flock: %s", d->path, strerror(-e));
+        return fail(
+            -EBUSY, err, errlen,
+            "cache directory %s is in use by another eddyfs (pid %ld): name another one with "
+            "--cache-dir, or wait for that one to end (eddy wait)",
+            d->path, lock_holder(d->lock_fd));
+    }
+    char pid[24];
+    int n = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+    if (ftruncate(d->lock_fd, 0) < 0 || pwrite(d->lock_fd, pid, (size_t)n, 0) != n)
+        return fail(
+            -ENOSPC, err, errlen,
+            "cache directory %s can not be written (is the disk full?): name another one with "
+            "--cache-dir",
+            d->path);
+    return 0;
+}
+
+/* ---- format ---- */
+
+/* Nothing in it but what a start that was interrupted may have left, and the log. */
+static int is_empty(int dirfd)
+{
+    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir)
+        return -errno;
+    static const char *const harmless[] = {".",          "..",      "lock",      "format.new",
+                                           "eddyfs.log", "control", "lost+found"};
+    int empty = 1;
+    for (struct dirent *e; empty && (e = readdir(dir));) {
+        empty = 0;
+        for (size_t i = 0; i < ARRAY_LEN(harmless); i++)
+            empty |= !strcmp(e->d_name, harmless[i]);
+    }
+    closedir(dir);
+    return empty;
+}
+
+static int write_format(struct cachedir *d, uint32_t chunk_size)
+{
+    char text[TEXT_MAX];
+    snprintf(text, sizeof(text), "eddyfs-cache %u\nchunk %u\n", CACHE_FORMAT, (unsigned)chunk_size);
+    int err = write_text(d->fd, "format", text);
+    if (!err)
+        d->chunk_size = chunk_size;
+    return err;
+}
+
+static bool chunk_size_ok(unsigned n)
+{
+    return n >= 64u << 10 && n <= 16u << 20 && !(n & (n - 1));
+}
+
+static int check_format(struct cachedir *d, char *err, size_t errlen)
+{
+    char text[TEXT_MAX];
+    unsigned version, chunk;
+    int e = read_text(d->fd, "format", text);
+    if (e == -ENOENT) {
+        int empty = is_empty(d->fd);
+        if (empty < 0)
+            return fail(empty, err, errlen, "cache directory %s: %s", d->path, strerror(-empty));
+        return empty
+                   ? 0
+                   : fail(
+                         -EEXIST, err, errlen,
+                         "%s is not an eddyfs cache directory and not empty: name another one with "
+                         "--cache-dir",
+                         d->path);
+    }
+    if (e)
+        return fail(e, err, errlen, "cache directory %s: format: %s", d->path, strerror(-e));
+    if (sscanf(text, "eddyfs-cache %u", &version) != 1)
+        return fail(-EINVAL, err, errlen,
+                    "%s/format is not eddyfs's: name another directory with --cache-dir", d->path);
+    if (version != CACHE_FORMAT)
+        return fail(
+            -EINVAL, err, errlen,
+            "cache directory %s has format %u, this eddyfs knows %u: flush it with the eddyfs that "
+            "made it and remove it, or name another one with --cache-dir",
+            d->path, version, CACHE_FORMAT);
+    if (sscanf(text, "eddyfs-cache %*u\nchunk %u\n", &chunk) != 1 || !chunk_size_ok(chunk))
+        return fail(-EINVAL, err, errlen,
+                    "%s/format is damaged: name another directory with --cache-dir", d->path);
+    d->chunk_size = chunk;
+    return 0;
+}
+
+static int open_below(struct cachedir *d, const char *name, bool make, int *fd)
+{
+    if (make && mkdirat(d->fd, name, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    *fd = openat(d->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return *fd < 0 ? -errno : 0;
+}
+
+/* Of the flags of chattr(1); a file system that has no such flag says so, and works as well. */
+static void set_flag(int fd, int flag)
+{
+    int flags;
+    if (!ioctl(fd, FS_IOC_GETFLAGS, &flags) && !(flags & flag)) {
+        flags |= flag;
+        ioctl(fd, FS_IOC_SETFLAGS, &flags);
+    }
+}
+
+/* ext4 puts a new file into the block group of its directory, and a new directory near the one that
+ * it is in, except below one with TOPDIR.  So the data files of a cache are spread over the disk,
+ * and are not all in one group, beside the PFS's own files where that is the same disk: without a
+ * journal, ext4 passes over each inode of a group that was freed in the last minutes, one by one,
+ * whenever it makes a file there.
+ *
+ * Nobody asks when a data file was read last, and to find out whether that is to be noted is a
+ * twentieth of a read of 4 KiB.  ext4, xfs and f2fs hand NOATIME down to what is made below. */
+static void set_data_flags(int fd)
+{
+    set_flag(fd, FS_TOPDIR_FL);
+    set_flag(fd, FS_NOATIME_FL);
+}
+
+/* ---- opening ---- */
+
+static void init(struct cachedir *d, const char *path)
+{
+    memset(d, 0, sizeof(*d));
+    d->path = xstrdup(path);
+    d->fd = d->lock_fd = d->slabs_fd = d->data_fd = -1;
+    cachedir_boot_id(d->boot_id);
+}
+
+static int make_contents(struct cachedir *d, uint32_t chunk_size, char *err, size_t errlen)
+{
+    int e = d->chunk_size ? 0 : write_format(d, chunk_size);
+    if (!e)
+        e = open_below(d, "slabs", true, &d->slabs_fd);
+    if (!e)
+        e = open_below(d, "data", true, &d->data_fd);
+    if (!e)
+        set_data_flags(d->data_fd);
+    return e ? fail(e, err, errlen,
+                    "cache directory %s can not be written: %s: name another one with --cache-dir",
+                    d->path, strerror(-e))
+             : 0;
+}
+
+int cachedir_open(struct cachedir *d, const char *path, bool is_default, uint32_t chunk_size,
+                  char *err, size_t errlen)
+{
+    init(d, path);
+    int e = open_dir(d, true, err, errlen);
+    if (!e)
+        e = check_owner(d, err, errlen);
+    if (!e && is_default)
+        e = check_parent(d, err, errlen);
+    if (!e)
+        e = check_disk(d, is_default, err, errlen);
+    if (!e)
+        e = check_format(d, err,
+                         errlen); /* before anything is written into what may be another's */
+    if (!e)
+        e = take_lock(d, err, errlen);
+    if (!e)
+        e = check_format(d, err, errlen); /* the holder of the lock may just have made it */
+    if (!e)
+        e = make_contents(d, chunk_size, err, errlen);
+    if (e)
+        cachedir_close(d);
+    return e;
+}
+
+int cachedir_open_readonly(struct cachedir *d, const char *path)
+{
+    char text[256];
+    init(d, path);
+    int e = open_dir(d, false, text, sizeof(text));
+    if (!e) {
+        d->lock_fd = openat(d->fd, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (d->lock_fd < 0 && errno != ENOENT)
+            e = -errno;
+        else if (d->lock_fd >= 0 && flock(d->lock_fd, LOCK_SH | LOCK_NB) < 0)
+            e = -errno;
+    }
+    if (!e)
+        e = check_format(d, text, sizeof(text));
+    if (!e && !d->chunk_size)
+        e = -ENOENT;
+    if (!e)
+        e = open_below(d, "slabs", false, &d->slabs_fd);
+    if (e)
+        cachedir_close(d);
+    return e;
+}
+
+void cachedir_close(struct cachedir *d)
+{
+    int *fds[] = {&d->slabs_fd, &d->data_fd, &d->lock_fd,
+                  &d->fd}; /* the lock goes when all else is closed */
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        if (*fds[i] >= 0)
+            close(*fds[i]);
+        *fds[i] = -1;
+    }
+    free(d->path);
+    d->path = NULL;
+}
+
+/* ---- emptying ---- */
+
+/* Removes the files in a directory and in those below it, two levels; the first error. */
+static int remove_below(int dirfd, unsigned depth)
+{
+    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir)
+        return -errno;
+    for (struct dirent *e; (e = readdir(dir));) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+            continue;
+        if (!unlinkat(fd, e->d_name, 0))
+            continue;
+        int e1 = -errno,
+            sub =
+                depth ? openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        if (sub >= 0) {
+            e1 = remove_below(sub, depth - 1);
+            close(sub);
+        }
+        err = err ? err : e1;
+    }
+    closedir(dir);
+    return err;
+}
+
+int cachedir_empty(struct cachedir *d, uint32_t chunk_size)
+{
+    int err = remove_below(d->slabs_fd, 0); /* first: without records the data files mean nothing */
+    if (!err)
+        err = remove_below(d->data_fd, 1);
+    return err ? err : write_format(d, chunk_size);
+}
+
+/* ---- identity ---- */
+
+int cachedir_begin_incarnation(struct cachedir *d, char *err, size_t errlen)
+{
+    char text[TEXT_MAX];
+    unsigned long long id = 0, inc = 0;
+    int e = read_text(d->fd, "node", text);
+    if (e && e != -ENOENT)
+        return fail(e, err, errlen, "cache directory %s: node: %s", d->path, strerror(-e));
+    if (!e &&
+        (sscanf(text, "id %llx\nincarnation %llu\n", &id, &inc) != 2 || !id || inc == UINT64_MAX))
+        return fail(
+            -EINVAL, err, errlen,
+            "%s/node is damaged: name another directory with --cache-dir (what is not on the PFS "
+            "yet stays in this one)",
+            d->path);
+    while (!id)
+        id = random_u64();
+    snprintf(text, sizeof(text), "id %016llx\nincarnation %llu\n", id, inc + 1);
+    e = write_text(d->fd, "node", text);
+    if (e)
+        return fail(e, err, errlen, "cache directory %s can not be written: %s", d->path,
+                    strerror(-e));
+    d->node_id = id;
+    d->incarnation = inc + 1;
+    return 0;
+}

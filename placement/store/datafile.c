@@ -1,0 +1,402 @@
+/* datafile.c - data files: opened on demand, read and written in full, punched, removed.  What
+ * passthrough needs of them is in datafile_pass.c.
+ *
+ * Open descriptors: those in use have data_users > 0; the others are on a list, oldest first, whose
+ * length is bounded by a share of RLIMIT_NOFILE.  100,000 dirty files then need no 100,000
+ * descriptors.
+ */
+#include "placement/store/datafile_int.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "placement/pfs/fid.h"
+#include "placement/store/state.h"
+
+struct datafiles datafiles;
+
+void datafile_start(int data_dirfd)
+{
+    static bool made;
+    if (!made)
+        lock_init(&datafiles.lock, RANK_LEAF);
+    made = true;
+    struct rlimit r;
+    bool known = !getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur != RLIM_INFINITY;
+    datafiles.dirfd = data_dirfd;
+    datafiles.idle = NULL;
+    datafiles.idle_last = &datafiles.idle;
+    datafiles.nidle = 0;
+    datafiles.max_idle = known ? (unsigned)MIN(r.rlim_cur / 8, (rlim_t)16384) : 16384;
+}
+
+static char *put_hex(char *to, uint64_t n, unsigned digits)
+{
+    for (unsigned i = digits; i; n >>= 4)
+        to[--i] = "0123456789abcdef"[n & 15];
+    return to + digits;
+}
+
+/* By hand: each open of a small file makes it some times, and printf costs more than all the rest
+ * of that. */
+void datafile_name(struct fid fid, char name[DATAFILE_NAME_BYTES])
+{
+    char *at = put_hex(name, fid.lo, 2);
+    *at++ = '/';
+    at = put_hex(put_hex(at, fid.hi, 16), fid.lo, 16);
+    *at = '\0';
+}
+
+/* ---- descriptors ---- */
+
+static void idle_remove(struct file *f)
+{
+    *f->idle_prev = f->idle_next;
+    if (f->idle_next)
+        f->idle_next->idle_prev = f->idle_prev;
+    else
+        datafiles.idle_last = f->idle_prev;
+    f->idle_next = NULL;
+    f->idle_prev = NULL;
+    datafiles.nidle--;
+}
+
+static void idle_add(struct file *f)
+{
+    f->idle_next = NULL;
+    f->idle_prev = datafiles.idle_last;
+    *datafiles.idle_last = f;
+    datafiles.idle_last = &f->idle_next;
+    datafiles.nidle++;
+}
+
+int datafile_take_away(struct file *f)
+{
+    int fd = f->data_fd;
+    if (f->idle_prev)
+        idle_remove(f);
+    f->data_fd = -1;
+    return fd;
+}
+
+/* How far its making has come (state.h). */
+static uint32_t made(const struct file *f)
+{
+    return __atomic_load_n(&f->rec->data_made, __ATOMIC_ACQUIRE);
+}
+
+static void set_made(struct file *f, uint32_t to)
+{
+    if (made(f) < to)
+        __atomic_store_n(&f->rec->data_made, to, __ATOMIC_RELEASE);
+}
+
+static int open_data(struct file *f, bool make)
+{
+    char name[DATAFILE_NAME_BYTES];
+    datafile_name(f->fid, name);
+    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0);
+    if (make)
+        set_made(f, DATA_BEGUN); /* before it is there: see file_put */
+    int fd = openat(datafiles.dirfd, name, flags, 0600);
+    if (fd < 0 && errno == ENOENT && make) {
+        name[2] = 0;
+        if (mkdirat(datafiles.dirfd, name, 0700) < 0 && errno != EEXIST)
+            return -errno;
+        name[2] = '/';
+        fd = openat(datafiles.dirfd, name, flags, 0600);
+    }
+    if (fd < 0)
+        return -errno;
+    if (make)
+        set_made(f, DATA_MADE);
+    return fd;
+}
+
+static bool use_open(struct file *f, int *fd)
+{
+    if (f->data_fd < 0)
+        return false;
+    if (f->idle_prev)
+        idle_remove(f);
+    f->data_users++;
+    *fd = f->data_fd;
+    return true;
+}
+
+/* Closes the oldest idle one if there are more than max.  False if there are not. */
+static bool close_one_idle(unsigned max)
+{
+    lock_take(&datafiles.lock);
+    int fd = datafiles.nidle > max ? datafile_take_away(datafiles.idle) : -1;
+    lock_drop(&datafiles.lock);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* Opens it as it is now: -EAGAIN, and nothing is open, if another took its place meanwhile. */
+static int open_now(struct file *f, bool make, unsigned replaced, int *fd)
+{
+    int fresh = open_data(f, make);
+    while (fresh == -EMFILE && close_one_idle(0))
+        fresh = open_data(f, make);
+    if (fresh < 0)
+        return fresh;
+    lock_take(&datafiles.lock);
+    bool open = use_open(f, fd); /* another thread was quicker */
+    bool old = !open && f->data_replaced != replaced;
+    if (!open && !old) {
+        f->data_fd = *fd = fresh;
+        f->data_users = 1;
+    }
+    lock_drop(&datafiles.lock);
+    if (open || old)
+        close(fresh);
+    return old ? -EAGAIN : 0;
+}
+
+int datafile_get(struct file *f, bool make, int *fd)
+{
+    int err;
+    do {
+        lock_take(&datafiles.lock);
+        bool open = use_open(f, fd);
+        unsigned replaced = f->data_replaced;
+        lock_drop(&datafiles.lock);
+        err = open ? 0 : open_now(f, make, replaced, fd);
+    } while (err == -EAGAIN);
+    return err;
+}
+
+static void end_use(struct file *f)
+{
+    lock_take(&datafiles.lock);
+    if (!--f->data_users)
+        idle_add(f);
+    lock_drop(&datafiles.lock);
+}
+
+void datafile_put(struct file *f)
+{
+    end_use(f);
+    while (close_one_idle(datafiles.max_idle))
+        ;
+}
+
+void datafile_close(struct file *f)
+{
+    lock_take(&datafiles.lock);
+    int fd = datafile_take_away(f);
+    lock_drop(&datafiles.lock);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* ---- bytes ---- */
+
+/* -ENODATA: it was never made, all of it is a hole; -EIO: it should be there. */
+static int get_made(struct file *f, int *fd)
+{
+    bool should_be = made(f) == DATA_MADE; /* before it is looked for: another thread may make it */
+    int err = datafile_get(f, false, fd);
+    return err != -ENOENT ? err : should_be ? -EIO : -ENODATA;
+}
+
+int datafile_pread(struct file *f, void *buf, size_t len, uint64_t off)
+{
+    int fd, err = get_made(f, &fd);
+    if (err == -ENODATA) {
+        memset(buf, 0, len);
+        return 0;
+    }
+    if (err)
+        return err;
+    for (size_t done = 0; done < len && !err;) {
+        ssize_t n = pread(fd, (char *)buf + done, len - done, (off_t)(off + done));
+        if (n > 0)
+            done += (size_t)n;
+        else if (!n) {
+            memset((char *)buf + done, 0, len - done);
+            break;
+        } else if (errno != EINTR)
+            err = -errno;
+    }
+    datafile_put(f);
+    return err;
+}
+
+void *datafile_map(struct file *f, size_t len, uint64_t off)
+{
+    struct stat st;
+    int fd;
+    if (get_made(f, &fd))
+        return NULL;
+    void *map = MAP_FAILED;
+    if (!fstat(fd, &st) && (uint64_t)st.st_size >= off + len)
+        map = mmap(NULL, len, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, (off_t)off);
+    datafile_put(f);
+    return map == MAP_FAILED ? NULL : map;
+}
+
+/* Closes nothing either, as the last close of a removed file frees its blocks: the next
+ * datafile_put does. */
+bool datafile_pread_now(struct file *f, void *buf, size_t len, uint64_t off)
+{
+    int fd;
+    struct iovec iov = {buf, len};
+    lock_take(&datafiles.lock);
+    bool open = use_open(f, &fd);
+    lock_drop(&datafiles.lock);
+    if (!open)
+        return false;
+    ssize_t n = preadv2(fd, &iov, 1, (off_t)off, RWF_NOWAIT);
+    end_use(f);
+    return n == (ssize_t)len;
+}
+
+int datafile_pwritev(struct file *f, struct iovec *iov, int n, uint64_t off)
+{
+    int fd, err = datafile_get(f, true, &fd);
+    if (err)
+        return err;
+    while (n && !err) {
+        ssize_t done = pwritev(fd, iov, n, (off_t)off);
+        if (done < 0) {
+            err = errno == EINTR ? 0 : -errno;
+            continue;
+        }
+        off += (uint64_t)done;
+        while (n && (size_t)done >= iov->iov_len) {
+            done -= (ssize_t)iov->iov_len;
+            iov++;
+            n--;
+        }
+        if (n) {
+            iov->iov_base = (char *)iov->iov_base + done;
+            iov->iov_len -= (size_t)done;
+        }
+    }
+    datafile_put(f);
+    return err;
+}
+
+int datafile_punch(struct file *f, uint64_t off, uint64_t len)
+{
+    int fd, err = datafile_get(f, false, &fd);
+    if (err)
+        return err == -ENOENT ? 0 : err;
+    len = MIN(len, (uint64_t)INT64_MAX - off);
+    while (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)len) < 0)
+        if (errno != EINTR) {
+            err = -errno;
+            break;
+        }
+    datafile_put(f);
+    return err;
+}
+
+int datafile_truncate(struct file *f, uint64_t size)
+{
+    int fd, err = datafile_get(f, false, &fd);
+    if (err)
+        return err == -ENOENT ? 0 : err;
+    struct stat st;
+    if (fstat(fd, &st) < 0 || ((uint64_t)st.st_size > size && ftruncate(fd, (off_t)size) < 0))
+        err = -errno;
+    datafile_put(f);
+    return err;
+}
+
+/* A new file's name must be on disk too. */
+static int sync_name(struct file *f)
+{
+    char name[DATAFILE_NAME_BYTES];
+    datafile_name(f->fid, name);
+    name[2] = 0;
+    int fd = openat(datafiles.dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int err = fsync(fd) < 0 || fsync(datafiles.dirfd) < 0 ? -errno : 0;
+    close(fd);
+    return err;
+}
+
+int datafile_sync(struct file *f)
+{
+    int fd, err = get_made(f, &fd);
+    if (err)
+        return err == -ENODATA ? 0 : err;
+    err = fdatasync(fd) < 0 ? -errno : 0;
+    datafile_put(f);
+    if (err || f->rec->data_synced)
+        return err;
+    err = sync_name(f);
+    if (!err)
+        f->rec->data_synced = 1;
+    return err;
+}
+
+/* ---- names ---- */
+
+int datafile_remove(struct fid fid)
+{
+    char name[DATAFILE_NAME_BYTES];
+    datafile_name(fid, name);
+    return unlinkat(datafiles.dirfd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int datafile_set_aside(struct fid fid, int suspect_dirfd)
+{
+    char name[DATAFILE_NAME_BYTES];
+    datafile_name(fid, name);
+    return renameat(datafiles.dirfd, name, suspect_dirfd, name + 3) < 0 && errno != ENOENT ? -errno
+                                                                                           : 0;
+}
+
+int datafile_probe(int dirfd)
+{
+    int fd = openat(dirfd, "probe", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return -errno;
+    char page[4096] = {1};
+    ssize_t n = pwrite(fd, page, sizeof(page), 0);
+    int err = n < 0 ? -errno : n < (ssize_t)sizeof(page) ? -ENOSPC : 0;
+    if (!err && fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, sizeof(page)) < 0)
+        err = -errno;
+    close(fd);
+    unlinkat(dirfd, "probe", 0);
+    return err;
+}
+
+static void sweep_dir(int fd, bool (*known)(struct fid fid))
+{
+    DIR *dir = fdopendir(fd);
+    if (!dir) {
+        close(fd);
+        return;
+    }
+    for (struct dirent *e; (e = readdir(dir));) {
+        struct fid fid;
+        if (!fid_parse(e->d_name, &fid) && !known(fid))
+            datafile_remove(fid);
+    }
+    closedir(dir);
+}
+
+void datafile_sweep(bool (*known)(struct fid fid))
+{
+    for (unsigned i = 0; i < 256; i++) {
+        char name[4];
+        snprintf(name, sizeof(name), "%02x", i);
+        int fd = openat(datafiles.dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd >= 0)
+            sweep_dir(fd, known);
+    }
+}

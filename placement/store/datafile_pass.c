@@ -1,0 +1,213 @@
+/* datafile_pass.c - data files that the kernel reads and writes itself (passthrough): as long as the
+ * file is, looked at beside who stores into them, replaced.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "placement/store/datafile_int.h"
+#include "placement/store/state.h"
+
+/* A new one is called so until it is in place; one at a time, so a death leaves one at most. */
+#define MADE_ANEW "made-anew"
+static struct lock making = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF};
+
+/* ---- its length, its bytes ---- */
+
+/* By its descriptor if that is open, under the lock that keeps it so: looking two names up costs
+ * three times as much, and each sample of a file that the kernel writes begins here. */
+int datafile_stat(struct file *f, struct stat *st)
+{
+    lock_take(&datafiles.lock);
+    bool open = f->data_fd >= 0;
+    int err = open && fstat(f->data_fd, st) < 0 ? -errno : 0;
+    lock_drop(&datafiles.lock);
+    if (open)
+        return err;
+    char name[DATAFILE_NAME_BYTES];
+    datafile_name(f->fid, name);
+    return fstatat(datafiles.dirfd, name, st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+int datafile_resize(struct file *f, uint64_t size)
+{
+    struct stat st;
+    int fd, err = datafile_get(f, true, &fd);
+    if (err)
+        return err;
+    if (fstat(fd, &st) < 0 || ((uint64_t)st.st_size != size && ftruncate(fd, (off_t)size) < 0))
+        err = -errno;
+    datafile_put(f);
+    return err;
+}
+
+int datafile_grow(struct file *f, uint64_t size)
+{
+    int fd, err = size ? datafile_get(f, true, &fd) : -EINVAL;
+    if (err)
+        return err;
+    /* atomic beside who appends, as ftruncate is not */
+    if (fallocate(fd, 0, (off_t)size - 1, 1) < 0)
+        err = -errno;
+    datafile_put(f);
+    return err;
+}
+
+/* A writer holds the inode's lock: ext4, btrfs and overlayfs take it for SEEK_DATA, xfs for a
+ * read. */
+int datafile_barrier(struct file *f)
+{
+    char byte;
+    int fd, err = datafile_get(f, false, &fd);
+    if (err)
+        return err == -ENOENT ? 0 : err;
+    if (pread(fd, &byte, 1, 0) < 0 || (lseek(fd, 0, SEEK_DATA) < 0 && errno != ENXIO))
+        err = -errno;
+    datafile_put(f);
+    return err;
+}
+
+void datafile_extent(struct file *f, uint64_t off, uint64_t *data, uint64_t *hole)
+{
+    int fd;
+    *data = off;
+    *hole = UINT64_MAX;
+    if (datafile_get(f, false, &fd))
+        return;
+    off_t at = lseek(fd, (off_t)off, SEEK_DATA);
+    off_t end = at < 0 ? -1 : lseek(fd, at, SEEK_HOLE);
+    if (at < 0 && errno == ENXIO) {
+        *data = UINT64_MAX;
+    } else if (end > at) {
+        *data = (uint64_t)at;
+        *hole = (uint64_t)end;
+    }
+    datafile_put(f);
+}
+
+int datafile_append(struct file *f, const void *buf, size_t len, size_t *done)
+{
+    int fd, err = datafile_get(f, true, &fd);
+    *done = 0;
+    if (err)
+        return err;
+    while (*done < len && !err) {
+        struct iovec iov = {(char *)(uintptr_t)buf + *done, len - *done};
+        ssize_t n = pwritev2(fd, &iov, 1, 0, RWF_APPEND);
+        if (n > 0)
+            *done += (size_t)n;
+        else if (!n)
+            err = -ENOSPC;
+        else if (errno != EINTR)
+            err = -errno;
+    }
+    datafile_put(f);
+    return err;
+}
+
+int datafile_open_again(struct file *f, int *fd)
+{
+    char name[DATAFILE_NAME_BYTES];
+    datafile_name(f->fid, name);
+    *fd = openat(datafiles.dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return *fd < 0 ? -errno : 0;
+}
+
+/* As long as it is to be, as nearly always, it costs one descriptor, and not the store's own as well. */
+int datafile_open_whole(struct file *f, uint64_t size, int *fd)
+{
+    struct stat st;
+    if (!datafile_open_again(f, fd)) {
+        if (!fstat(*fd, &st) && (uint64_t)st.st_size == size)
+            return 0;
+        close(*fd);
+    }
+    int err = datafile_resize(f, size);
+    return err ? err : datafile_open_again(f, fd);
+}
+
+/* ---- who else stores ---- */
+
+/* Our own descriptor, which can write, would count: closed, unless a call uses it now. */
+static bool close_if_idle(struct file *f)
+{
+    lock_take(&datafiles.lock);
+    bool used = f->data_users;
+    int fd = used ? -1 : datafile_take_away(f);
+    lock_drop(&datafiles.lock);
+    if (fd >= 0)
+        close(fd);
+    return !used;
+}
+
+static bool lease_is_given(struct file *f, int kind)
+{
+    int fd, err = close_if_idle(f) ? datafile_open_again(f, &fd) : -EBUSY;
+    if (err)
+        return err == -ENOENT;
+    bool given = !fcntl(fd, F_SETLEASE, kind);
+    if (given)
+        fcntl(fd, F_SETLEASE, F_UNLCK);
+    close(fd);
+    return given;
+}
+
+bool datafile_unwritten(struct file *f)
+{
+    return lease_is_given(f, F_RDLCK);
+}
+
+bool datafile_alone(struct file *f)
+{
+    return lease_is_given(f, F_WRLCK);
+}
+
+/* ---- another one in its place ---- */
+
+/* A new file in the old one's place, at once: who opens the name meanwhile finds the one or the
+ * other.  Its descriptor, or -errno. */
+static int make_anew(const char *name)
+{
+    int flags = O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+    lock_take(&making);
+    int fd = openat(datafiles.dirfd, MADE_ANEW, flags, 0600), err = fd < 0 ? -errno : 0;
+    if (!err && renameat(datafiles.dirfd, MADE_ANEW, datafiles.dirfd, name) < 0)
+        err = -errno;
+    lock_drop(&making);
+    if (err && fd >= 0)
+        close(fd);
+    return err ? err : fd;
+}
+
+/* With the lock.  Nobody must go on with the old file, which has no name any more: where the number can
+ * not be given to the new one it is returned, for the caller to close, and the next use opens the new
+ * one by its name. */
+static int take_its_place(struct file *f, int fresh)
+{
+    if (f->data_fd < 0 || dup3(fresh, f->data_fd, O_CLOEXEC) >= 0)
+        return -1;
+    if (f->data_users)
+        die("the cache's disk: a data file that is in use can not be replaced: %s",
+            strerror(errno));
+    return datafile_take_away(f);
+}
+
+int datafile_replace(struct file *f)
+{
+    char name[DATAFILE_NAME_BYTES];
+    datafile_name(f->fid, name);
+    int fresh = make_anew(name);
+    if (fresh < 0)
+        return fresh;
+    f->rec->data_synced = 0;
+    lock_take(&datafiles.lock);
+    f->data_replaced++;
+    int old = take_its_place(f, fresh);
+    lock_drop(&datafiles.lock);
+    if (old >= 0)
+        close(old);
+    close(fresh);
+    return 0;
+}

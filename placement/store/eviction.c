@@ -1,0 +1,239 @@
+/* eviction.c - the lists of what may leave.
+ *
+ *     new --> fresh ----not new any more----> others
+ *                 ^ used: stays there           ^ used: to the end
+ *
+ * What leaves is the first of the others.  A chunk that is not new any more goes to their end, or, by the early
+ * policy (insertion.h), to their beginning.
+ */
+#include "placement/store/eviction.h"
+
+#include "placement/store/insertion.h"
+#include "placement/store/pages.h"
+#include "transport/hash.h"
+#include "transport/lock.h"
+
+struct list {
+    uint32_t first, last, n;
+};
+#define EMPTY ((struct list){SLOT_NONE, SLOT_NONE, 0})
+
+enum { REPLICAS, OWNED, KINDS }; /* in the order in which they leave */
+
+struct kind {
+    struct list fresh, others;
+    struct insertion insertion;
+};
+
+static struct {
+    struct lock lock; /* RANK_SPACE */
+    struct kind kind[KINDS];
+} leaving;
+
+void eviction_start(void)
+{
+    static bool made;
+    if (!made)
+        lock_init(&leaving.lock, RANK_SPACE);
+    made = true;
+    for (unsigned i = 0; i < KINDS; i++) {
+        leaving.kind[i].fresh = leaving.kind[i].others = EMPTY;
+        insertion_start(&leaving.kind[i].insertion);
+    }
+}
+
+/* ---- when it was used ---- */
+
+/* The field `touched` of a record: when, and whether the chunk is on a list of new ones.  Changed with
+ * the lock; looked at without. */
+#define FRESH 0x8000u
+#define STAMP 0x7fffu
+
+static uint16_t stamp_now(void)
+{
+    return (uint16_t)(boot_ms() / 1024 & STAMP);
+}
+
+static uint16_t touched(const struct chunk_record *c)
+{
+    return __atomic_load_n(&c->touched, __ATOMIC_RELAXED);
+}
+
+static void set_touched(struct chunk_record *c, uint16_t stamp, bool fresh)
+{
+    uint16_t word = (uint16_t)(stamp | (fresh ? FRESH : 0));
+    __atomic_store_n(&c->touched, word, __ATOMIC_RELAXED);
+}
+
+/* ---- a list ---- */
+
+static bool listed(const struct chunk_record *c)
+{
+    return c->lru_next != SLOT_OFF_LIST;
+}
+
+/* The links of its neighbours, or of the list's ends. */
+static uint32_t *link_to(struct list *l, const struct chunk_record *c)
+{
+    return c->lru_prev != SLOT_NONE ? &state_chunk_at(c->lru_prev)->lru_next : &l->first;
+}
+
+static uint32_t *link_back(struct list *l, const struct chunk_record *c)
+{
+    return c->lru_next != SLOT_NONE ? &state_chunk_at(c->lru_next)->lru_prev : &l->last;
+}
+
+static void take_out(struct list *l, struct chunk_record *c)
+{
+    *link_to(l, c) = c->lru_next;
+    *link_back(l, c) = c->lru_prev;
+    c->lru_next = c->lru_prev = SLOT_OFF_LIST;
+    l->n--;
+}
+
+static void put_between(struct list *l, struct chunk_record *c, uint32_t prev, uint32_t next)
+{
+    c->lru_prev = prev;
+    c->lru_next = next;
+    *link_to(l, c) = *link_back(l, c) = c->self;
+    l->n++;
+}
+
+static void put_first(struct list *l, struct chunk_record *c)
+{
+    put_between(l, c, SLOT_NONE, l->first);
+}
+
+static void put_last(struct list *l, struct chunk_record *c)
+{
+    put_between(l, c, l->last, SLOT_NONE);
+}
+
+/* ---- of a kind ---- */
+
+static struct kind *kind_of(const struct chunk_record *c)
+{
+    return &leaving.kind[c->flags & CHUNK_OWNED ? OWNED : REPLICAS];
+}
+
+static struct list *list_of(const struct chunk_record *c)
+{
+    struct kind *k = kind_of(c);
+    return touched(c) & FRESH ? &k->fresh : &k->others;
+}
+
+static uint32_t count_of(const struct kind *k)
+{
+    return k->fresh.n + k->others.n;
+}
+
+static uint64_t key_of(const struct chunk_record *c)
+{
+    struct {
+        struct fid fid;
+        uint64_t index;
+    } name = {c->fid, c->index};
+    return data_hash(&name, sizeof(name));
+}
+
+/* Those that were new long enough join the others. */
+static void limit_fresh(struct kind *k)
+{
+    uint32_t max = insertion_fresh(count_of(k));
+    while (k->fresh.n > max) {
+        struct chunk_record *c = state_chunk_at(k->fresh.first);
+        take_out(&k->fresh, c);
+        set_touched(c, touched(c) & STAMP, false);
+        if (insertion_is_first(&k->insertion))
+            put_first(&k->others, c);
+        else
+            put_last(&k->others, c);
+    }
+}
+
+void eviction_add(struct chunk_record *c, bool owned)
+{
+    lock_take(&leaving.lock);
+    bool is_new = !listed(c), fresh = is_new || touched(c) & FRESH;
+    if (!is_new)
+        take_out(list_of(c), c);
+    c->flags = (uint16_t)(owned ? c->flags | CHUNK_OWNED : c->flags & ~CHUNK_OWNED);
+    set_touched(c, stamp_now(), fresh);
+    put_last(list_of(c), c);
+    struct kind *k = kind_of(c);
+    if (is_new)
+        insertion_use(&k->insertion, key_of(c));
+    limit_fresh(k);
+    lock_drop(&leaving.lock);
+}
+
+void eviction_remove(struct chunk_record *c)
+{
+    lock_take(&leaving.lock);
+    if (listed(c))
+        take_out(list_of(c), c);
+    lock_drop(&leaving.lock);
+}
+
+void eviction_used(struct chunk_record *c)
+{
+    uint16_t now = stamp_now();
+    if ((touched(c) & STAMP) == now) /* often: not even a look at the lists */
+        return;
+    lock_take(&leaving.lock);
+    bool fresh = touched(c) & FRESH;
+    if (listed(c)) {
+        insertion_use(&kind_of(c)->insertion, key_of(c));
+        if (!fresh) {
+            take_out(list_of(c), c);
+            put_last(list_of(c), c);
+        }
+    }
+    set_touched(c, now, fresh);
+    lock_drop(&leaving.lock);
+}
+
+/* ---- leaving ---- */
+
+struct victim {
+    struct fid fid;
+    uint64_t index;
+};
+
+/* The next one to try; it goes to the end of its list, so that another thread tries another one. */
+static bool next_victim(struct list *l, struct victim *v)
+{
+    lock_take(&leaving.lock);
+    struct chunk_record *c = state_chunk_at(l->first);
+    if (c) {
+        *v = (struct victim){c->fid, c->index};
+        take_out(l, c);
+        put_last(l, c);
+    }
+    lock_drop(&leaving.lock);
+    return c;
+}
+
+static bool evict_of(struct list *l)
+{
+    struct victim v;
+    lock_take(&leaving.lock);
+    uint32_t tries = l->n;
+    lock_drop(&leaving.lock);
+    while (tries-- && next_victim(l, &v))
+        if (pages_evict(v.fid, v.index))
+            return true;
+    return false;
+}
+
+bool eviction_one(void)
+{
+    for (struct kind *k = leaving.kind; k < leaving.kind + KINDS; k++) {
+        lock_take(&leaving.lock);
+        insertion_full(&k->insertion, count_of(k));
+        lock_drop(&leaving.lock);
+        if (evict_of(&k->others) || evict_of(&k->fresh))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,26 @@
+/* eviction.h - which chunk leaves the cache when there is no room.
+ *
+ * Clean chunks that nobody uses and that the PFS has; replicas first, so that the session's last copy
+ * stays longest; then owned ones.  Among either, what was used longest ago, or what came last:
+ * insertion.h.
+ *
+ * Chunk records are linked in lists; lock RANK_SPACE.  Only chunks that may be evicted are on them,
+ * as far as is known: whether they really may is looked at again under their file's lock.
+ */
+#ifndef EDDY_PLACEMENT_EVICTION_H
+#define EDDY_PLACEMENT_EVICTION_H
+
+#include "placement/store/state.h"
+
+void eviction_start(void);
+
+/* With the chunk's file's lock. */
+void eviction_add(struct chunk_record *c, bool owned); /* may leave; counts as used now */
+void eviction_remove(struct chunk_record *c);          /* may not, or is gone */
+void eviction_used(struct chunk_record *c);            /* by a reader, now */
+
+/* Evicts one chunk.  False if nothing that is listed may go.  Takes other files' locks: none may be
+ * held but RANK_CLAIM or outer ones. */
+bool eviction_one(void);
+
+#endif

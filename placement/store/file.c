@@ -1,0 +1,341 @@
+/* file.c - the table of files in use: one object per fid.
+ *
+ * Chained hash tables, SHARDS of them, each under a lock (RANK_FILES): a small file's object is made at
+ * its open and freed after its close, which another thread does beside the next file's open.  The last
+ * put takes the file down without that lock, since it may have to close descriptors and remove the data
+ * file: the object stays in the table as "going", and who asks for the fid meanwhile waits.  So no
+ * second object, and no new record, is ever beside it.
+ */
+#include "placement/store/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/remover.h"
+#include "placement/store/store_int.h"
+
+#define SHARDS      16 /* a power of two */
+#define BUCKETS_MIN 64 /* of each; a power of two */
+
+struct shard {
+    struct lock lock; /* RANK_FILES: its chains; refs and going of its files */
+    pthread_cond_t gone;
+    struct file **bucket;
+    size_t mask, count;
+};
+
+static struct shard shards[SHARDS];
+static pthread_once_t shards_once = PTHREAD_ONCE_INIT;
+
+static void shards_init(void)
+{
+    for (unsigned n = 0; n < SHARDS; n++) {
+        struct shard *s = &shards[n];
+        lock_init(&s->lock, RANK_FILES);
+        lock_cond_init(&s->gone);
+        s->mask = BUCKETS_MIN - 1;
+        s->bucket = xcalloc(BUCKETS_MIN, sizeof(*s->bucket));
+    }
+}
+
+static struct shard *shard_of(struct fid fid)
+{
+    pthread_once(&shards_once, shards_init);
+    return &shards[fid.hi & (SHARDS - 1)];
+}
+
+/* ---- a shard's table; its lock is held ---- */
+
+static struct file **bucket_of(struct shard *s, struct fid fid)
+{
+    return &s->bucket[(fid.lo ^ fid.hi >> 17 ^ fid.lo >> 31) & s->mask];
+}
+
+static void grow(struct shard *s)
+{
+    struct file **old = s->bucket;
+    size_t n = s->mask + 1;
+    s->mask = n * 2 - 1;
+    s->bucket = xcalloc(n * 2, sizeof(*s->bucket));
+    for (size_t i = 0; i < n; i++)
+        for (struct file *f = old[i], *next; f; f = next) {
+            next = f->hash_next;
+            struct file **b = bucket_of(s, f->fid);
+            f->hash_next = *b;
+            *b = f;
+        }
+    free(old);
+}
+
+static void table_add(struct shard *s, struct file *f)
+{
+    if (s->count++ > s->mask)
+        grow(s);
+    struct file **b = bucket_of(s, f->fid);
+    f->hash_next = *b;
+    *b = f;
+}
+
+static void table_remove(struct shard *s, struct file *f)
+{
+    struct file **p = bucket_of(s, f->fid);
+    while (*p != f)
+        p = &(*p)->hash_next;
+    *p = f->hash_next;
+    s->count--;
+}
+
+static struct file *lookup(struct shard *s, struct fid fid)
+{
+    struct file *f = *bucket_of(s, fid);
+    while (f && !fid_eq(f->fid, fid))
+        f = f->hash_next;
+    return f;
+}
+
+/* Referenced, or NULL; waits for one that is going, or takes it down.  The lock is dropped
+ * meanwhile. */
+static struct file *table_find(struct shard *s, struct fid fid)
+{
+    struct file *f;
+    while ((f = lookup(s, fid)) && f->going) {
+        if (!remover_give_back(f)) {
+            lock_wait(&s->lock, &s->gone, 0);
+            continue;
+        }
+        lock_drop(&s->lock);
+        file_end(f);
+        lock_take(&s->lock);
+    }
+    if (f)
+        f->refs++;
+    return f;
+}
+
+/* ---- objects ---- */
+
+static struct file *file_new(struct fid fid, struct file_record *r)
+{
+    struct file *f = xcalloc(1, sizeof(*f));
+    char path[STATE_PATH_MAX + 1];
+    f->fid = fid;
+    f->refs = 1;
+    f->rec = r;
+    f->data_fd = f->pfs_fd = -1;
+    f->change = unlike_u64() | 1;
+    f->synced = r->covered.check; /* of the daemon before */
+    f->number_inc = core_of(r)->claim_inc;
+    f->number = core_of(r)->claim_number;
+    if (state_path_get(r, path))
+        f->path = xstrdup(path);
+    lock_init(&f->lock, RANK_FILE);
+    lock_cond_init(&f->changed);
+    lock_init(&f->claim_lock, RANK_CLAIM);
+    lock_cond_init(&f->claim_changed);
+    return f;
+}
+
+static void file_free(struct file *f)
+{
+    lock_destroy(&f->lock);
+    lock_destroy(&f->claim_lock);
+    pthread_cond_destroy(&f->changed);
+    pthread_cond_destroy(&f->claim_changed);
+    free(f->path);
+    store_pass_drop(f);
+    free(f);
+}
+
+/* With the shard's lock: the object from its table, or made from its record; NULL if there is
+ * neither.  make: makes the record, for which a slot is set aside; *made. */
+static struct file *find_or_make(struct shard *s, struct fid fid, bool make, bool *made)
+{
+    struct file *f = table_find(s, fid);
+    struct file_record *r = f ? NULL : state_file_find(fid);
+    *made = !f && !r && make;
+    if (*made)
+        r = state_file_new(fid);
+    if (r) {
+        f = file_new(fid, r);
+        table_add(s, f);
+    }
+    return f;
+}
+
+struct file *file_find(struct fid fid)
+{
+    bool made;
+    struct shard *s = shard_of(fid);
+    lock_take(&s->lock);
+    struct file *f = find_or_make(s, fid, false, &made);
+    lock_drop(&s->lock);
+    return f;
+}
+
+struct file *file_find_now(struct fid fid)
+{
+    bool made;
+    struct shard *s = shard_of(fid);
+    lock_take(&s->lock);
+    struct file *f = lookup(s, fid);
+    f = f && f->going ? NULL : find_or_make(s, fid, false, &made);
+    lock_drop(&s->lock);
+    return f;
+}
+
+struct file *file_find_used(struct fid fid)
+{
+    struct shard *s = shard_of(fid);
+    lock_take(&s->lock);
+    struct file *f = lookup(s, fid);
+    if (f && f->going)
+        f = NULL;
+    else if (f)
+        f->refs++;
+    lock_drop(&s->lock);
+    return f;
+}
+
+/* The hint of who looked the file up just now, but for a file whose path is kept current (dirty or
+ * claimed here). */
+static void hint_path(struct file *f, const char *path)
+{
+    lock_take(&f->lock);
+    bool use =
+        !f->path || (!(core(f)->flags & (CORE_DIRTY | CORE_CLAIMED)) && strcmp(f->path, path));
+    lock_drop(&f->lock);
+    if (use)
+        file_set_path(f, path);
+}
+
+int file_get(struct fid fid, const char *path, struct file **out)
+{
+    struct file *f = file_find(fid);
+    if (!f) {
+        bool made;
+        struct shard *s = shard_of(fid);
+        int err = space_reserve_files(1);
+        if (err)
+            return err;
+        lock_take(&s->lock);
+        f = find_or_make(s, fid, true, &made);
+        lock_drop(&s->lock);
+        if (!made)
+            state_unreserve(SLAB_FILES, 1);
+    }
+    if (path)
+        hint_path(f, path);
+    *out = f;
+    return 0;
+}
+
+struct file *file_ref(struct file *f)
+{
+    struct shard *s = shard_of(f->fid);
+    lock_take(&s->lock);
+    f->refs++;
+    lock_drop(&s->lock);
+    return f;
+}
+
+/* Nobody has it any more.  Keeps the record if it holds something. */
+static void take_down(struct file *f)
+{
+    pfs_drop(f);
+    datafile_close(f);
+    uint32_t flags = core(f)->flags;
+    bool keeps =
+        !(flags & CORE_DELETED) && (core_busy(core(f)) || f->rec->first_chunk != SLOT_NONE);
+    if (keeps)
+        return;
+    lock_take(&f->lock);
+    pages_drop_from(f, 0);
+    store_pass_uncount(f);
+    state_busy_set(f->rec, false);
+    lock_drop(&f->lock);
+    int err = f->rec->data_made ? datafile_remove(f->fid) : 0;
+    if (err)
+        log_warn("a data file can not be removed from the cache: %s", strerror(-err));
+    state_file_free(f->rec); /* last: a record that is there explains its data file */
+}
+
+/* One reference less.  True: that was the last one, and the caller takes the file down. */
+static bool put(struct file *f, bool later)
+{
+    struct shard *s = shard_of(f->fid);
+    lock_take(&s->lock);
+    bool last = !--f->refs;
+    f->going = last;
+    bool ours = last && !(later && remover_take(f));
+    lock_drop(&s->lock);
+    return ours;
+}
+
+void file_put(struct file *f)
+{
+    if (put(f, false))
+        file_end(f);
+}
+
+void file_put_removed(struct file *f)
+{
+    remover_ready();
+    if (put(f, true))
+        file_end(f);
+}
+
+void file_end(struct file *f)
+{
+    struct shard *s = shard_of(f->fid);
+    take_down(f);
+    lock_take(&s->lock);
+    table_remove(s, f);
+    pthread_cond_broadcast(&s->gone);
+    lock_drop(&s->lock);
+    file_free(f);
+}
+
+/* ---- paths ---- */
+
+/* What fsync covered comes back after a power loss under the path in its record: that one is to be
+ * whole, and not the old one, whose slots are used again. */
+static void sync_path(struct file *f)
+{
+    int err = f->rec->covered.check ? state_path_sync(f->rec) : 0;
+    if (!err && f->rec->covered.check)
+        err = slab_sync(f->rec, sizeof(*f->rec));
+    if (err)
+        log_error("the cache's disk: writing the path of %s: %s", f->path, strerror(-err));
+}
+
+void file_set_path(struct file *f, const char *path)
+{
+    uint32_t slots = state_path_slots(strlen(path)), used = 0;
+    int err = space_reserve_files(slots);
+    lock_take(&f->lock);
+    if (!f->path || strcmp(f->path, path)) {
+        if (!err)
+            used = state_path_set(f->rec, path);
+        free(f->path);
+        f->path = xstrdup(path);
+        if (!err)
+            sync_path(f);
+    }
+    lock_drop(&f->lock);
+    if (err)
+        log_warn("%s: no room in the cache for its new path: after a crash it would be found under "
+                 "the old one only",
+                 path);
+    else
+        state_unreserve(SLAB_FILES, slots - used);
+}
+
+char *file_path(struct file *f)
+{
+    lock_take(&f->lock);
+    char *path = xstrdup(f->path ? f->path : "");
+    lock_drop(&f->lock);
+    return path;
+}

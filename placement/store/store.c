@@ -1,0 +1,248 @@
+/* store.c - the store as a whole: opened, closed, asked about.
+ *
+ *   store_state.c    a file's state            store_read.c       reading, pins
+ *   store_version.c  versions and claims       store_write.c, store_resize.c, store_punch.c,
+ *   store_cover.c    fsync, power loss         store_fill.c       changing; store_change.c their steps
+ *   store_recover.c  the start after a crash   store_copyout.c    what is dirty goes to the PFS
+ *   store_unflushed.c  looked at from outside  store_pass*.c      what the kernel reads and writes
+ *   store_settle.c   the cache's disk has all, at the end
+ */
+#include "placement/store/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "placement/store/ballast.h"
+#include "placement/store/remover.h"
+#include "placement/store/store_int.h"
+#include "transport/session.h"
+
+struct store store = {.dir = {.fd = -1}};
+
+/* ---- opening ---- */
+
+static int fail(int code, char *err, size_t errlen, const char *what)
+{
+    snprintf(err, errlen, "cache directory %s: %s: %s", store.dir.path, what, strerror(-code));
+    return code;
+}
+
+static void count_dirty(struct file_record *r, void *arg)
+{
+    const struct file_core *c = core_of(r);
+    *(unsigned *)arg += (c->flags & CORE_DIRTY) && !(c->flags & CORE_DELETED);
+}
+
+/* The slabs are of another chunk size: emptied if nothing in them is owed to the PFS. */
+static int change_chunk_size(uint32_t chunk_size, struct state_report *rep, char *err,
+                             size_t errlen)
+{
+    unsigned dirty = 0, had = store.dir.chunk_size;
+    state_each_file(count_dirty, &dirty);
+    if (dirty) {
+        snprintf(err, errlen,
+                 "cache directory %s has chunks of %u bytes and %u files that are not on the PFS "
+                 "yet: start once with "
+                 "--chunk-size %u, or name another directory with --cache-dir",
+                 store.dir.path, had, dirty, had);
+        return -EINVAL;
+    }
+    state_close(false);
+    int e = cachedir_empty(&store.dir, chunk_size);
+    if (e)
+        return fail(e, err, errlen, "emptying it for another chunk size");
+    log_info("cache directory %s had chunks of %u bytes: emptied, as the chunk size is %u now",
+             store.dir.path, had, chunk_size);
+    e = state_open(store.dir.slabs_fd, chunk_size, store.dir.boot_id, rep);
+    return e ? fail(e, err, errlen, "mapping its records") : 0;
+}
+
+static int open_state(const struct store_config *c, struct state_report *rep, char *err,
+                      size_t errlen)
+{
+    int e = datafile_probe(store.dir.fd);
+    if (e == -EOPNOTSUPP)
+        return fail(e, err, errlen,
+                    "its file system can not punch holes (ext4, xfs, btrfs and tmpfs can): name "
+                    "another one with "
+                    "--cache-dir");
+    if (e)
+        return fail(e, err, errlen,
+                    "can not be written (is the disk full?): name another one with --cache-dir");
+    e = state_open(store.dir.slabs_fd, store.dir.chunk_size, store.dir.boot_id, rep);
+    if (e)
+        return fail(e, err, errlen, "mapping its records");
+    if (store.dir.chunk_size != c->chunk_size)
+        e = change_chunk_size(c->chunk_size, rep, err, errlen);
+    if (e)
+        state_close(false);
+    return e;
+}
+
+/* One slab of each kind, at least, or nothing could ever be cached or written. */
+static int first_slabs(char *err, size_t errlen)
+{
+    int e = space_reserve_files(1);
+    if (!e) {
+        state_unreserve(SLAB_FILES, 1);
+        e = space_reserve(0, 1);
+    }
+    if (!e)
+        space_return(0, 1);
+    return e ? fail(e, err, errlen,
+                    "no room for its records: the disk is full, or --cache-size is too small: make "
+                    "room, or name "
+                    "another one with --cache-dir")
+             : 0;
+}
+
+static int start(const struct store_config *c, const struct state_report *rep, char *err,
+                 size_t errlen)
+{
+    struct space_config space = {.size = c->size,
+                                 .percent = c->percent,
+                                 .dirfd = store.dir.fd,
+                                 .dev = store.dir.dev,
+                                 .node_id = store.dir.node_id};
+    datafile_start(store.dir.data_fd);
+    space_start(&space);
+    store.lost_power = rep->power_loss;
+    int e = store_recover(rep);
+    if (e)
+        fail(e, err, errlen, "repairing what the last daemon left");
+    if (!e) {
+        e = state_start();
+        if (e)
+            fail(e, err, errlen, "writing its records");
+    }
+    if (!e)
+        e = first_slabs(err, errlen);
+    if (e)
+        space_stop();
+    return e;
+}
+
+int store_open(const struct store_config *c, char *err, size_t errlen)
+{
+    struct state_report rep;
+    if (store.open)
+        die("store_open: it is open");
+    int e = cachedir_open(&store.dir, c->dir, c->dir_is_default, c->chunk_size, err, errlen);
+    if (e)
+        return e;
+    e = cachedir_begin_incarnation(&store.dir, err, errlen);
+    if (!e)
+        e = open_state(c, &rep, err, errlen);
+    if (!e) {
+        e = start(c, &rep, err, errlen);
+        if (e)
+            state_close(false);
+    }
+    if (e)
+        cachedir_close(&store.dir);
+    store.open = !e;
+    return e;
+}
+
+void store_close(bool clean)
+{
+    if (!store.open)
+        return;
+    remover_stop();
+    int err = store_settle_end(clean);
+    if (err) {
+        log_warn("cache directory %s: syncfs: %s: not marked as clean", store.dir.path,
+                 strerror(-err));
+        clean = false;
+    }
+    err = state_close(clean);
+    if (err)
+        log_warn("cache directory %s: writing its records: %s", store.dir.path, strerror(-err));
+    space_stop();
+    cachedir_close(&store.dir);
+    store.open = false;
+}
+
+int store_dirfd(void)
+{
+    return store.dir.fd;
+}
+
+bool store_lost_power(void)
+{
+    return store.lost_power;
+}
+
+const char *store_dir(void)
+{
+    return store.dir.path;
+}
+
+uint32_t store_weight(void)
+{
+    return (uint32_t)MIN(MAX(space_meant() >> 20, UINT64_C(1)), (uint64_t)WEIGHT_MAX);
+}
+
+uint64_t store_node_id(void)
+{
+    return store.dir.node_id;
+}
+
+uint64_t store_incarnation(void)
+{
+    return store.dir.incarnation;
+}
+
+uint32_t store_chunk_size(void)
+{
+    return store.dir.chunk_size;
+}
+
+void store_on_dirty(void (*fn)(struct file *f))
+{
+    store.on_dirty = fn;
+}
+
+void store_on_deleted(void (*fn)(struct file *f))
+{
+    store.on_deleted = fn;
+}
+
+void store_on_unsynced(void (*fn)(void))
+{
+    store.on_unsynced = fn;
+}
+
+/* ---- the whole ---- */
+
+int store_each_claimed(int (*cb)(void *arg, struct file *f), void *arg)
+{
+    size_t n;
+    struct fid *fids = state_busy(&n);
+    int err = 0;
+    for (size_t i = 0; i < n && !err; i++) {
+        struct file *f = file_find(fids[i]);
+        if (!f)
+            continue;
+        lock_take(&f->lock);
+        bool still = core_busy(core(f));
+        lock_drop(&f->lock);
+        if (still)
+            err = cb(arg, f);
+        file_put(f);
+    }
+    free(fids);
+    return err;
+}
+
+void store_usage(struct store_usage *out)
+{
+    *out = (struct store_usage){.files = state_files(),
+                                .chunks = state_chunks(),
+                                .pinned = store_pass_pinned(),
+                                .ballast = ballast_size() - ballast_owed()};
+    space_usage(out);
+}

@@ -1,0 +1,144 @@
+/* store_change.c - see store_change.h. */
+#include "placement/store/store_change.h"
+
+#include <errno.h>
+
+static const char zeros[PAGE];
+
+/* Who works on another page of the chunk may give its record back while the lock is dropped, so what
+ * is missing is counted again. */
+static int make_room(struct file *f, uint64_t first, uint64_t last, bool blocks, struct room *r)
+{
+    for (;;) {
+        uint64_t pages;
+        struct room need;
+        pages_need(f, first, last, &pages, &need.chunks);
+        need.bytes = blocks ? pages * PAGE : 0;
+        if (need.bytes <= r->bytes && need.chunks <= r->chunks)
+            return 0;
+        space_return(r->bytes, r->chunks);
+        *r = (struct room){0};
+        lock_drop(&f->lock);
+        int err = space_reserve(need.bytes, need.chunks);
+        lock_take(&f->lock);
+        if (err)
+            return err;
+        *r = need;
+    }
+}
+
+int change_make_room(struct file *f, uint64_t first, uint64_t last, struct room *r)
+{
+    return make_room(f, first, last, true, r);
+}
+
+int change_make_records(struct file *f, uint64_t first, uint64_t last, struct room *r)
+{
+    return make_room(f, first, last, false, r);
+}
+
+/* ---- pages that are only partly covered ---- */
+
+/* Must the page be filled before [off, off + len) of it is changed?  It is not valid, and some of
+ * its bytes are on the PFS. */
+static bool needs_fill(struct file *f, uint64_t page, uint64_t off, uint64_t len)
+{
+    uint64_t begin = page * PAGE, base_end = core(f)->base_end;
+    if (begin >= base_end || is_pass(f) || page_valid(f, page))
+        return false;
+    return off > begin || off + len < MIN(begin + PAGE, base_end);
+}
+
+int change_check_edges(struct file *f, uint64_t off, uint64_t len, uint64_t *fill_off)
+{
+    uint64_t first = page_of(off), last = last_page(off, len);
+    uint64_t page = needs_fill(f, first, off, len)  ? first
+                    : needs_fill(f, last, off, len) ? last
+                                                    : UINT64_MAX;
+    if (page == UINT64_MAX)
+        return 0;
+    *fill_off = page * PAGE;
+    return -ENODATA;
+}
+
+struct padding change_padding(struct file *f, uint64_t off, uint64_t len)
+{
+    struct padding p = {0, 0};
+    if (is_pass(f)) /* all pages are whole, whatever the records say */
+        return p;
+    uint64_t end = off + len, size = MAX(core(f)->size, end);
+    if (!page_valid(f, page_of(off)))
+        p.before = off % PAGE;
+    /* Not beyond the end of the file: the data file is never longer, so what follows is zeros
+     * already. */
+    if (end % PAGE && !page_valid(f, page_of(end)))
+        p.after = MIN(PAGE - end % PAGE, size - end);
+    return p;
+}
+
+int change_put(struct file *f, const void *buf, size_t len, uint64_t off, struct padding p)
+{
+    struct iovec iov[3] = {
+        {(void *)(uintptr_t)zeros, p.before},
+        {(void *)(uintptr_t)buf, len},
+        {(void *)(uintptr_t)zeros, p.after},
+    };
+    return datafile_pwritev(f, iov, 3, off - p.before);
+}
+
+/* ---- the end ---- */
+
+int change_clear_end(struct file *f)
+{
+    int err = f->rec->uncut & UNCUT_END ? datafile_truncate(f, core(f)->size) : 0;
+    if (!err)
+        clear_uncut(f, UNCUT_END);
+    return err;
+}
+
+/* ---- the record ---- */
+
+/* c: its core, being changed: the size is in it. */
+static void end_change(struct file *f, struct file_core *c)
+{
+    uint64_t was = core(f)->size;
+    struct chunk_record *last =
+        was && was != c->size ? state_chunk_find(f->fid, (was - 1) / store_chunk_size()) : NULL;
+    if (last) /* it was the hash of a chunk that ended there */
+        last->flags = (uint16_t)(last->flags & ~CHUNK_HASH);
+    c->mtime_ns = c->ctime_ns = real_ns();
+    c->flags &= ~(uint32_t)CORE_MTIME_SET;
+    if (!(c->flags & CORE_DELETED))
+        c->flags |= CORE_DIRTY;
+    store_commit(f);
+    store_changed(f);
+}
+
+void change_wrote(struct file *f, uint64_t end)
+{
+    struct file_core *c = core_change(f->rec);
+    c->size = MAX(c->size, end);
+    end_change(f, c);
+}
+
+void change_resized(struct file *f, uint64_t size)
+{
+    struct file_core *c = core_change(f->rec);
+    if (size < c->size) {
+        c->cut = MIN(c->cut, size);
+        c->base_end = MIN(c->base_end, size);
+    }
+    c->size = size;
+    end_change(f, c);
+}
+
+void change_begin_at_end(struct file *f, struct range_op *op)
+{
+    for (;;) {
+        uint64_t page = page_of(core(f)->size);
+        range_begin(f, op, RANGE_WRITE, page, UINT64_MAX);
+        if (page_of(core(f)->size) >= page)
+            return;
+        range_end(f, op); /* it was truncated while we waited */
+    }
+}

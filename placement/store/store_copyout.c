@@ -1,0 +1,288 @@
+/* store_copyout.c - what goes to the PFS: snapshots of dirty pages, and what is clean afterwards
+ * (docs/protocol.md, F1, F2).
+ *
+ * A snapshot names dirty pages; the flush copies their bytes from the data file to the PFS, syncs,
+ * and says so.  A page becomes clean then if it is still in the snapshot: every change of a page
+ * takes it out of all snapshots (pages_changed), before its bytes change; and a snapshot waits for
+ * the changes that are under way.  So a page's bytes were the same from the copy to the end, or it
+ * stays dirty.
+ *
+ * A truncation that the PFS has not seen (cut) comes before all bytes: a snapshot that has one is
+ * alone, and the cut is taken back before the first page becomes clean, never after it (else a
+ * crash in between would cut clean bytes off).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/store/store_pass_int.h"
+
+#define CHUNKS_MAX 4096 /* of a snapshot */
+
+/* ---- taking ---- */
+
+struct taking {
+    struct file *f;
+    struct snapshot *s;
+    uint64_t max;
+    size_t runs_room, chunks_room;
+    uint64_t taken; /* pages */
+};
+
+/* Adds the page to the runs and to its chunk's bits. */
+static void take_page(struct taking *t, struct chunk_record *c, uint32_t bit)
+{
+    struct snapshot *s = t->s;
+    struct snapshot_pages *p = s->pages;
+    uint64_t page = c->index * state_pages() + bit, off = page * PAGE,
+             len = MIN((uint64_t)PAGE, s->size - off);
+    bool hole = bit_get(chunk_bits(c, BITS_ZERO, state_words()), bit);
+    struct run *last = s->nruns ? &s->runs[s->nruns - 1] : NULL;
+    if (last && last->off + last->len == off && last->hole == hole) {
+        last->len += len;
+    } else {
+        if (s->nruns == t->runs_room)
+            s->runs = xrealloc(s->runs, (t->runs_room = t->runs_room * 2 + 8) * sizeof(*s->runs));
+        s->runs[s->nruns++] = (struct run){off, len, hole};
+    }
+    s->bytes += len;
+    if (!p->n || p->chunk[p->n - 1].index != c->index) {
+        if (p->n == t->chunks_room)
+            p->chunk =
+                xrealloc(p->chunk, (t->chunks_room = t->chunks_room * 2 + 4) * sizeof(*p->chunk));
+        p->chunk[p->n++] =
+            (struct snapshot_chunk){c->index, xcalloc(state_words(), sizeof(uint64_t))};
+    }
+    p->chunk[p->n - 1].bits[bit / 64] |= UINT64_C(1) << bit % 64;
+    if (!t->taken++)
+        p->first = page;
+    p->last = page;
+}
+
+/* In another snapshot's range?  *until: the answer holds up to this page. */
+static bool taken_by_other(const struct file *f, uint64_t page, uint64_t *until)
+{
+    *until = UINT64_MAX;
+    for (const struct snapshot *s = f->snapshots; s; s = s->next) {
+        const struct snapshot_pages *p = s->pages;
+        if (!p->n)
+            continue;
+        if (p->first <= page && page <= p->last) {
+            *until = p->last;
+            return true;
+        }
+        if (p->first > page)
+            *until = MIN(*until, p->first - 1);
+    }
+    return false;
+}
+
+/* Dirty pages of one chunk from bit lo on.  False when it is full. */
+static bool take_chunk(struct taking *t, struct chunk_record *c, uint32_t lo)
+{
+    uint32_t pages = state_pages(), bit = lo;
+    const uint64_t *dirty = chunk_bits(c, BITS_DIRTY, state_words());
+    while (bit < pages && (bit = bits_find(dirty, bit, pages - 1, true)) < pages) {
+        uint64_t page = c->index * pages + bit, until;
+        bool other = taken_by_other(t->f, page, &until);
+        if (other || page * PAGE >= t->s->size) {
+            bit++;
+            continue;
+        }
+        for (; bit < pages && bit_get(dirty, bit) && c->index * pages + bit <= until; bit++) {
+            if (t->s->bytes >= t->max || c->index * pages + bit > page_of(t->s->size - 1))
+                return false;
+            take_page(t, c, bit);
+        }
+    }
+    return true;
+}
+
+static int by_index(const void *a, const void *b)
+{
+    const struct chunk_record *x = *(struct chunk_record *const *)a,
+                              *y = *(struct chunk_record *const *)b;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* The file's chunks with dirty pages from `index` on, in order; malloc'd. */
+static struct chunk_record **dirty_chunks(struct file *f, uint64_t index, size_t *n)
+{
+    struct chunk_record *c, **list = NULL;
+    size_t room = 0;
+    uint64_t left = f->rec->dirty;
+    *n = 0;
+    for (uint32_t no = f->rec->first_chunk; left && (c = state_chunk_at(no)); no = c->file_next) {
+        uint32_t dirty = bits_count(chunk_bits(c, BITS_DIRTY, state_words()), 0, state_pages() - 1);
+        left -= dirty;
+        if (!dirty || c->index < index)
+            continue;
+        if (*n == room)
+            list = xrealloc(list, (room = room * 2 + 16) * sizeof(*list));
+        list[(*n)++] = c;
+    }
+    if (*n)
+        qsort(list, *n, sizeof(*list), by_index);
+    return list;
+}
+
+/* From chunk `index` on as long as one follows the other, which is the usual case; returns where it
+ * ended, UINT64_MAX: full. */
+static uint64_t take_row(struct taking *t, uint64_t index, uint32_t lo)
+{
+    struct chunk_record *c;
+    for (unsigned n = 0; t->taken < t->f->rec->dirty && (c = state_chunk_find(t->f->fid, index));
+         n++, index++, lo = 0)
+        if (n == CHUNKS_MAX || !take_chunk(t, c, lo))
+            return UINT64_MAX;
+    return index;
+}
+
+static void take_pages(struct taking *t, uint64_t from)
+{
+    size_t n;
+    uint64_t first = page_of(from),
+             index = take_row(t, first / state_pages(), (uint32_t)(first % state_pages()));
+    if (index == UINT64_MAX || t->taken == t->f->rec->dirty)
+        return;
+    struct chunk_record **list = dirty_chunks(t->f, index, &n);
+    for (size_t i = 0; i < n && i < CHUNKS_MAX; i++)
+        if (!take_chunk(t, list[i],
+                        list[i]->index == first / state_pages() ? (uint32_t)(first % state_pages())
+                                                                : 0))
+            break;
+    free(list);
+}
+
+static void free_snapshot(struct snapshot *s)
+{
+    for (size_t i = 0; i < s->pages->n; i++)
+        free(s->pages->chunk[i].bits);
+    free(s->pages->chunk);
+    free(s->pages);
+    free(s->runs);
+    free(s);
+}
+
+static struct snapshot *new_snapshot(struct file *f)
+{
+    const struct file_core *c = core(f);
+    struct snapshot *s = xcalloc(1, sizeof(*s));
+    s->f = f;
+    s->size = c->size;
+    s->cut = c->cut;
+    s->mtime_ns = c->mtime_ns;
+    s->mtime_set = c->flags & CORE_MTIME_SET;
+    s->pages = xcalloc(1, sizeof(*s->pages));
+    s->pages->cut_since = NO_CUT;
+    return s;
+}
+
+static bool cut_is_taken(const struct file *f)
+{
+    for (const struct snapshot *s = f->snapshots; s; s = s->next)
+        if (s->cut != NO_CUT)
+            return true;
+    return false;
+}
+
+/* What is being changed is waited for: left out it would be missing on the PFS when who had it written
+ * before, perhaps another part of the page, is told that it is there. */
+int store_snapshot(struct file *f, uint64_t from, uint64_t max, struct snapshot **out)
+{
+    struct range_op op;
+    int err = 0;
+    lock_take(&f->lock);
+    range_begin(f, &op, RANGE_READ, page_of(from), UINT64_MAX);
+    if (!is_dirty(f))
+        err = -ENODATA;
+    else if (f->snapshots && (core(f)->cut != NO_CUT || cut_is_taken(f)))
+        err = -EBUSY;
+    if (!err) {
+        struct taking t = {.f = f, .s = new_snapshot(f), .max = MAX(max, (uint64_t)PAGE)};
+        if (t.s->cut != NO_CUT) /* what was copied before it goes with it */
+            store_pass_cut(f, t.s->cut);
+        if (t.s->size)
+            take_pages(&t, from);
+        t.s->last = t.taken == f->rec->dirty;
+        t.s->next = f->snapshots;
+        f->snapshots = t.s;
+        *out = t.s;
+    }
+    range_end(f, &op);
+    lock_drop(&f->lock);
+    return err;
+}
+
+/* ---- done ---- */
+
+static void pages_on_pfs(struct file *f, const struct snapshot *s)
+{
+    for (size_t i = 0; i < s->pages->n; i++) {
+        const struct snapshot_chunk *sc = &s->pages->chunk[i];
+        struct chunk_record *c = state_chunk_find(f->fid, sc->index);
+        if (c && bits_any(sc->bits))
+            pages_clean(f, c, sc->bits);
+    }
+}
+
+void store_snapshot_done(struct snapshot *s, bool ok)
+{
+    struct file *f = s->f;
+    lock_take(&f->lock);
+    struct snapshot **p = &f->snapshots;
+    while (*p != s)
+        p = &(*p)->next;
+    *p = s->next;
+    if (ok && s->cut != NO_CUT) {
+        /* What is left to cut off came since: the old place again would take bytes that become
+         * clean now. */
+        core_change(f->rec)->cut = s->pages->cut_since;
+        store_commit(f);
+        crash_order();
+    }
+    if (ok)
+        pages_on_pfs(f, s);
+    lock_drop(&f->lock);
+    free_snapshot(s);
+}
+
+/* The PFS has what was fsynced, and more: an older state must not come back.  The record says clean
+ * by then, so that it is on the disk with that; if that cannot be, it is not clean. */
+static int end_clean(struct file *f)
+{
+    int err = store_uncover(f);
+    if (err)
+        store_mark_dirty(f);
+    return err;
+}
+
+bool store_flushed(struct file *f, const struct version *v, uint64_t change_then, int *err)
+{
+    lock_take(&f->lock);
+    bool clean = f->change == change_then && !f->rec->dirty && core(f)->cut == NO_CUT &&
+                 v->size == core(f)->size;
+    clean = store_pass_settle(f, clean);
+    struct file_core *c = core_change(f->rec);
+    c->base = *v;
+    c->base_end = MIN(MIN(v->size, c->size), c->cut);
+    c->flags |= CORE_BASE;
+    c->flags &= ~(uint32_t)CORE_FLUSHING;
+    if (clean)
+        f->rec->leaving = false;
+    if (clean && !(c->flags & CORE_PASS)) {
+        c->mtime_ns = v->mtime_ns;
+        c->ctime_ns = v->ctime_ns;
+        c->flags &= ~(uint32_t)(CORE_DIRTY | CORE_MTIME_SET);
+    }
+    store_commit(f);
+    int failed = clean ? end_clean(f) : store_cover_flushed(f);
+    pages_settle_all(f, true);  /* what may be evicted follows from both */
+    bool unproved = is_pass(f); /* that nobody can store: looked at until it is */
+    lock_drop(&f->lock);
+    if (unproved)
+        pass_watch(f);
+    if (err)
+        *err = failed;
+    return clean && !failed;
+}

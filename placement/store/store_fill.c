@@ -1,0 +1,97 @@
+/* store_fill.c - clean bytes of a version are put into the pages that are not here yet. */
+#include "placement/store/store_change.h"
+
+#include <errno.h>
+
+#include "placement/store/eviction.h"
+
+/* A chunk's bytes, of the version that the file has; they count up to base_end as it is then.  A
+ * flush that ends while the lock is dropped makes that the end of the new version: behind a
+ * truncation there are zeros in it, not these bytes. */
+struct filling {
+    const uint8_t *buf;
+    uint64_t off, base_end;
+};
+
+/* One run of pages that are not valid: bytes from the chunk's buffer up to base_end, then zeros. */
+static int fill_run(struct file *f, uint64_t first, uint64_t last, const struct filling *fl)
+{
+    uint64_t from = first * PAGE, end = MIN((last + 1) * PAGE, core(f)->size),
+             base = MIN(end, fl->base_end);
+    lock_drop(&f->lock);
+    int err = change_put(f, fl->buf + (from - fl->off), base - from, from,
+                         (struct padding){0, end - base});
+    if (err)
+        datafile_punch(f, from, end - from);
+    lock_take(&f->lock);
+    if (!err)
+        pages_end_fill(f, first, last);
+    return err;
+}
+
+static int fill_pages(struct file *f, uint64_t first, uint64_t stop, const struct filling *fl)
+{
+    int err = 0;
+    for (uint64_t page = pages_find(f, first, stop, BITS_VALID, false), until; !err && page <= stop;
+         page = pages_find(f, until, stop, BITS_VALID, false)) {
+        until = pages_find(f, page, stop, BITS_VALID, true);
+        err = fill_run(f, page, until - 1, fl);
+    }
+    return err;
+}
+
+/* With f->lock and a WRITE op on the chunk. */
+static int fill_locked(struct file *f, uint64_t index, const struct version *v, const void *buf,
+                       size_t len, uint64_t hash, bool owned, bool racy)
+{
+    uint64_t chunk = store_chunk_size(), off = index * chunk, first = page_of(off);
+    const struct file_core *k = core(f);
+    if (is_pass(f))
+        return 0; /* all is here, and newer */
+    if (!(k->flags & CORE_BASE) || !version_eq(&k->base, v) || off >= v->size ||
+        len < MIN(chunk, v->size - off))
+        return -ESTALE;
+    if (k->base_end <= off)
+        return 0; /* cut off meanwhile: nothing of it counts */
+    struct filling fl = {buf, off, k->base_end};
+    uint64_t stop = last_page(off, MIN(len, k->base_end - off));
+    struct room room = {0};
+    int err = change_make_room(f, first, stop, &room);
+    if (err)
+        return err;
+    uint32_t made;
+    struct chunk_record *c = pages_begin_fill(f, index, &made);
+    room.chunks -= made;
+    if (racy && !(core(f)->flags & CORE_RACY)) {
+        core_change(f->rec)->flags |= CORE_RACY;
+        store_commit(f);
+    }
+    eviction_remove(c);
+    c->flags = (uint16_t)(owned ? c->flags | CHUNK_OWNED : c->flags & ~CHUNK_OWNED);
+    err = fill_pages(f, first, stop, &fl);
+    k = core(f);
+    if (!err && !(c->flags & CHUNK_WRITTEN) && version_eq(&k->base, v) &&
+        k->base_end >= off + MIN(chunk, v->size - off)) {
+        c->hash = hash;
+        crash_order();
+        c->flags |= CHUNK_HASH;
+    }
+    pages_settle(f, c);
+    space_return(room.bytes, room.chunks);
+    return err;
+}
+
+int store_fill(struct file *f, uint64_t index, const struct version *v, const void *buf, size_t len,
+               uint64_t hash, bool owned, bool racy)
+{
+    struct range_op op;
+    uint64_t pages = state_pages();
+    if (index >= (uint64_t)INT64_MAX / store_chunk_size() || len > store_chunk_size())
+        return -EINVAL;
+    lock_take(&f->lock);
+    range_begin(f, &op, RANGE_WRITE, index * pages, index * pages + pages - 1);
+    int err = fill_locked(f, index, v, buf, len, hash, owned, racy);
+    range_end(f, &op);
+    lock_drop(&f->lock);
+    return err;
+}

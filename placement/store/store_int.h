@@ -1,0 +1,144 @@
+/* store_int.h - what the store*.c files share; store.c lists them. */
+#ifndef EDDY_PLACEMENT_STORE_INT_H
+#define EDDY_PLACEMENT_STORE_INT_H
+
+#include "placement/store/cachedir.h"
+#include "placement/store/datafile.h"
+#include "placement/store/pages.h"
+#include "placement/store/space.h"
+
+struct store {
+    struct cachedir dir;
+    void (*on_dirty)(struct file *f);
+    void (*on_deleted)(struct file *f);
+    void (*on_unsynced)(void);
+    bool open;
+    bool lost_power; /* since the last daemon */
+};
+extern struct store store;
+
+/* Pages of a copy-out that did not change since, by chunk in rising order. */
+struct snapshot_chunk {
+    uint64_t index;
+    uint64_t *bits; /* state_words() words */
+};
+struct snapshot_pages {
+    uint64_t first,
+        last; /* of the pages it was taken from: no other snapshot takes pages in between */
+    uint64_t cut_since; /* the lowest truncation after it, NO_CUT: none */
+    size_t n;
+    struct snapshot_chunk *chunk;
+};
+
+/* file_find, but NULL for a file whose last put is under way: never waits.  (file.c) */
+struct file *file_find_now(struct fid fid);
+
+/* Waits for what store_settle_begin began; all: and for what came since.  For store_close. */
+int store_settle_end(bool all);
+
+/* Became dirty: flush hears of it.  No lock held. */
+void store_tell_dirty(struct file *f, bool became);
+
+/* f->lock must be held when you call any function below this line. */
+
+static inline const struct file_core *core(const struct file *f)
+{
+    return core_of(f->rec);
+}
+static inline bool is_dirty(const struct file *f)
+{
+    return (core(f)->flags & (CORE_DIRTY | CORE_DELETED)) == CORE_DIRTY;
+}
+/* Does the kernel serve writers of it, or may it have since the last flush?  Then all of it is
+ * here. */
+static inline bool is_pass(const struct file *f)
+{
+    return core(f)->flags & CORE_PASS;
+}
+/* The record on the disk may say something else from now on than store_cover has made it say. */
+static inline void store_not_covered(struct file *f)
+{
+    f->pass.covered = false;
+    f->pass.uncovered++;
+}
+/* Commits c (of core_change), keeps the list of busy records. */
+void store_commit(struct file *f);
+/* Its bytes, size or times are others now. */
+void store_changed(struct file *f);
+/* Makes the file dirty before its first dirty page.  True if it was not. */
+bool store_mark_dirty(struct file *f);
+/* Drops all pages with their bytes (*bytes of them); the caller has a RANGE_DROP on the whole file.
+ * Who has the data file open or mapped keeps it as it is.  f->lock is dropped meanwhile.  -EIO,
+ * -ENOSPC: the cache's disk failed (it is logged): no page counts any more, but the data file may
+ * have their bytes, and be somebody's: it must not become that of another version. */
+int store_drop_all(struct file *f, uint64_t *bytes);
+
+/* ---- store_punch.c ---- */
+/* With f->lock; readers look at these bits without it. */
+static inline void set_uncut(struct file *f, uint8_t bits)
+{
+    __atomic_fetch_or(&f->rec->uncut, bits, __ATOMIC_RELAXED);
+}
+static inline void clear_uncut(struct file *f, uint8_t bits)
+{
+    __atomic_fetch_and(&f->rec->uncut, (uint8_t)~bits, __ATOMIC_RELAXED);
+}
+/* With f->lock, or in recovery: what is not valid of the data file, and is not being written, is a hole
+ * afterwards. */
+int store_punch_invalid(struct file *f);
+/* The same if a write that failed has left something there. Before its bytes are given to anybody. */
+int store_clear_pages(struct file *f);
+
+/* ---- store_cover.c ---- */
+/* fsync of data and record; f->lock is dropped meanwhile. */
+int store_cover(struct file *f);
+/* What is on the disk as covered (fsynced) would come back after a power loss.  These write the
+ * record at once when there is such a thing; f->lock is dropped meanwhile.  An error is logged, and
+ * means that it may come back: what relies on that must not be done, and the next call tries again.
+ * uncover: it must not come back (emptied, deleted, flushed, given back).  cover_cut: what lies
+ * beyond `size` must not, the rest stays.  cover_flushing: it stays, and the PFS file's version will
+ * differ by our own doing.  cover_flushed: it stays, on the new base. */
+int store_uncover(struct file *f);
+/* Before a chunk's record is written as not covered any more: what the file's says of it, which is
+ * perhaps on its way, is on the disk.  -errno. */
+int store_cover_settle(struct file *f);
+int store_cover_cut(struct file *f, uint64_t size);
+int store_cover_flushing(struct file *f);
+int store_cover_flushed(struct file *f);
+
+/* ---- store_pass_sample.c ---- */
+/* Samples the data file; true: somebody stored since the last look, size and times are new. */
+bool store_pass_look(struct file *f);
+/* The same, but for a file that only an open which this daemon sees can change. */
+void store_pass_peek(struct file *f);
+/* Its data file goes, or only pages stand for its blocks from now on. */
+void store_pass_uncount(struct file *f);
+void store_pass_deleted(struct file *f); /* from now on nothing of it is dirty */
+bool store_pass_flushed(const struct file *f); /* as far as the last sample tells, the PFS has it */
+
+/* ---- store_pass_watch.c ---- */
+/* Without f->lock.  It is deleted: not sampled any more, unless somebody can write it. */
+void store_pass_not_watched(struct file *f);
+
+/* ---- store_pass.c ---- */
+bool store_pass_holds(struct file *f); /* has anybody a descriptor or a mapping? */
+int store_pass_renew(struct file *f);  /* if so: an empty data file takes its place */
+
+/* ---- store_pass_mark.c ---- */
+/* Without f->lock.  May its bytes not be handed on as a view?  Where the hash must be of the very
+ * bytes that the PFS gets; and beside O_DIRECT writers, who can not take pages out of memory that a
+ * PFS client holds for its own I/O: what they wrote would not be read. */
+bool store_pass_needs_copy(struct file *f);
+/* A flush ended (store_flushed); clean: nothing changed as far as the records tell.  Returns
+ * whether that holds; the file may still be stored into (is_pass). */
+bool store_pass_settle(struct file *f, bool clean);
+void store_pass_drop(struct file *f); /* what a flush that failed has left */
+/* A snapshot begins by cutting the PFS's file off there: what was copied beyond is not on it. */
+void store_pass_cut(struct file *f, uint64_t cut);
+
+/* ---- store_recover.c ---- */
+/* At start, before anybody else: repairs what a crash left half done, drops or sets aside what a
+ * power loss left in doubt. */
+int store_recover(const struct state_report *rep);
+
+#endif

@@ -1,0 +1,261 @@
+/* store_pass_mark.c - the copy-out of a file that the kernel's writers may change at any time: what
+ * changed is found by its hashes and marked dirty before it, and what of it counts afterwards.
+ * (F4 to F6 of docs/protocol.md; the whole is in store_pass.c.)
+ */
+#include "placement/store/store_pass_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "transport/hash.h"
+
+/* An O_DIRECT write seldom lasts longer.  No barrier waits for one: it holds the inode's lock
+ * shared, or not at all (io_submit, io_uring), and what waits for it (fallocate, ftruncate) moves
+ * the time stamps.  So the chunks are compared once more after the close (store_pass_close). */
+#define DIRECT_NS INT64_C(1000000000)
+
+struct pass_hash {
+    uint64_t index, hash;
+    bool copied; /* made of the bytes that went to the PFS; else of those that were marked */
+};
+
+/* F4: until a store from then on would show in ctime. */
+static void wait_for_clock(const struct pass_sample *s, bool direct)
+{
+    int64_t age = real_ns() - s->ctime_ns, wait = (direct ? DIRECT_NS : STORE_GRAIN_NS) - age;
+    if (age >= 0 && wait > 0)
+        nanosleep(&(struct timespec){.tv_nsec = MIN(wait, INT64_C(999999999))}, NULL);
+}
+
+/* Is the chunk on the PFS as it is here? */
+static bool is_on_pfs(struct file *f, uint64_t index, uint64_t hash)
+{
+    struct chunk_record *c = state_chunk_find(f->fid, index);
+    return c && (c->flags & CHUNK_HASH) && c->hash == hash && !(c->flags & CHUNK_WRITTEN) &&
+           !bits_any(chunk_bits(c, BITS_DIRTY, state_words())) &&
+           core(f)->base_end >= MIN((index + 1) * store_chunk_size(), core(f)->size);
+}
+
+static bool is_zeros(const uint8_t *buf, size_t len)
+{
+    return !buf[0] && !memcmp(buf, buf + 1, len - 1);
+}
+
+static void add_hash(struct file *f, uint64_t index, uint64_t hash, bool copied)
+{
+    f->pass.hashes = xrealloc(f->pass.hashes, (f->pass.nhashes + 1) * sizeof(*f->pass.hashes));
+    f->pass.hashes[f->pass.nhashes++] = (struct pass_hash){index, hash, copied};
+}
+
+/* Which of the chunk's pages at off are zeros that the data file has no blocks for.  Looked at without
+ * f->lock, as a look for data waits for who writes; who writes a page since shows in the next sample.
+ * Malloc'd. */
+static bool *find_holes(struct file *f, uint64_t off, const uint8_t *buf, size_t len)
+{
+    bool *holes = xcalloc(len / PAGE + 1, sizeof(*holes));
+    uint64_t data = 0, hole = 0;
+    for (size_t at = 0; at < len; at += PAGE) {
+        size_t n = MIN(len - at, (size_t)PAGE);
+        if (!is_zeros(buf + at, n))
+            continue;
+        if (off + at >= hole)
+            datafile_extent(f, off + at, &data, &hole);
+        holes[at / PAGE] = off + at + n <= data;
+    }
+    return holes;
+}
+
+/* Pages [first, last] of one chunk become dirty; those without bytes beyond what the PFS has stay
+ * holes. */
+static int mark_chunk(struct file *f, uint64_t index, const uint8_t *buf, size_t len, uint64_t hash)
+{
+    uint64_t chunk = store_chunk_size(), first = index * state_pages(),
+             last = last_page(index * chunk, len);
+    space_beyond(true); /* a file that is longer than the cache may be still has to be flushed */
+    int err = space_reserve(0, 1);
+    space_beyond(false);
+    if (err)
+        return err;
+    bool *holes = find_holes(f, index * chunk, buf, len);
+    struct range_op op;
+    lock_take(&f->lock);
+    range_begin(f, &op, RANGE_WRITE, first, last);
+    uint32_t made = 0;
+    if (!is_on_pfs(f, index, hash) && index * chunk < core(f)->size) {
+        last = MIN(last, page_of(core(f)->size - 1));
+        made = pages_begin_write(f, first, last);
+        pages_end_write(f, first, last);
+        for (uint64_t p = first; p <= last; p++)
+            if (holes[p - first])
+                pages_end_punch(f, p, p);
+        add_hash(f, index, hash, false);
+    }
+    range_end(f, &op);
+    lock_drop(&f->lock);
+    free(holes);
+    space_return(0, 1 - made);
+    return 0;
+}
+
+static int mark_chunks(struct file *f, uint64_t size, uint8_t *buf, int (*gate)(void *arg),
+                       void *arg)
+{
+    uint64_t chunk = store_chunk_size();
+    for (uint64_t i = 0; i * chunk < size; i++) {
+        size_t len = (size_t)MIN(chunk, size - i * chunk);
+        int err = gate ? gate(arg) : 0;
+        if (!err)
+            err = datafile_pread(f, buf, len, i * chunk);
+        if (err)
+            return err;
+        uint64_t hash = data_hash(buf, len);
+        lock_take(&f->lock);
+        bool there = is_on_pfs(f, i, hash);
+        lock_drop(&f->lock);
+        if (!there)
+            err = mark_chunk(f, i, buf, len, hash);
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+void store_pass_drop(struct file *f)
+{
+    free(f->pass.hashes);
+    f->pass.hashes = NULL;
+    f->pass.nhashes = 0;
+}
+
+/* Where an O_DIRECT write met a page that was stored into through a mapping meanwhile, Linux has the
+ * next sync fail once with EIO, to say that the page's bytes, not the write's, will stay (mm/filemap.c,
+ * dio_warn_stale_pagecache).  That is between the two who wrote; what is in the pages is what all
+ * read, and what is flushed. */
+static int sync_pages(struct file *f)
+{
+    int err = datafile_sync(f);
+    return err == -EIO && f->pass.collides ? datafile_sync(f) : err;
+}
+
+/* With f->lock. */
+void store_pass_cut(struct file *f, uint64_t cut)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->pass.nhashes; i++)
+        if ((f->pass.hashes[i].index + 1) * store_chunk_size() <= cut)
+            f->pass.hashes[n++] = f->pass.hashes[i];
+    f->pass.nhashes = n;
+}
+
+/* F4.  A sample from which on every store shows: the clock has moved on since its ctime, writes
+ * that had begun before have ended, mapped pages are write-protected; and no store came meanwhile,
+ * which could have done what it shows before all that was so. */
+static int solid_sample(struct file *f, const struct pass_sample *seen, bool direct)
+{
+    wait_for_clock(seen, direct);
+    lock_take(&f->lock);
+    bool quiet = !f->pass.writers && datafile_unwritten(f);
+    lock_drop(&f->lock);
+    if (quiet) /* nothing is under way, and nothing is mapped: most small files */
+        return 0;
+    int err = datafile_barrier(f);
+    return err ? err : sync_pages(f);
+}
+
+int store_pass_mark(struct file *f, int (*gate)(void *arg), void *arg)
+{
+    lock_take(&f->lock);
+    bool any = is_pass(f) && (store_pass_look(f) || !store_pass_flushed(f));
+    struct pass_sample seen = f->pass.seen;
+    bool direct = f->pass.direct;
+    store_pass_drop(f);
+    lock_drop(&f->lock);
+    if (!any)
+        return 0;
+    pass_watch(f);
+    int err = solid_sample(f, &seen, direct);
+    if (err)
+        return err;
+    lock_take(&f->lock);
+    store_pass_look(f);
+    f->pass.marked = f->change;
+    f->pass.solid = pass_same_sample(&seen, &f->pass.seen) && direct == f->pass.direct;
+    uint64_t size = core(f)->size;
+    lock_drop(&f->lock);
+    uint8_t *buf = xmalloc(MIN(size, (uint64_t)store_chunk_size()) + 1);
+    err = mark_chunks(f, size, buf, gate, arg);
+    free(buf);
+    return err;
+}
+
+/* Is what was hashed when it was marked what is here since, so far? */
+static bool marks_count(struct file *f)
+{
+    return !store_pass_look(f) && f->pass.seen.known && f->change == f->pass.marked &&
+           f->pass.solid;
+}
+
+/* Do only hashes count that are made of the copied bytes themselves? */
+static bool copies_count(struct file *f)
+{
+    return is_pass(f) && !marks_count(f);
+}
+
+bool store_pass_needs_copy(struct file *f)
+{
+    lock_take(&f->lock);
+    bool needs = copies_count(f) || (is_pass(f) && f->pass.direct);
+    lock_drop(&f->lock);
+    return needs;
+}
+
+void store_pass_copied(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t size)
+{
+    uint64_t chunk = store_chunk_size(), first = (off + chunk - 1) / chunk, end = off + len;
+    lock_take(&f->lock);
+    bool needed = copies_count(f);
+    lock_drop(&f->lock);
+    for (uint64_t i = first; needed && i * chunk < end; i++) {
+        size_t n = (size_t)MIN(chunk, end - i * chunk);
+        if (n < chunk && end < size)
+            break; /* a part of one */
+        uint64_t hash = data_hash((const uint8_t *)buf + (i * chunk - off), n);
+        lock_take(&f->lock);
+        add_hash(f, i, hash, true);
+        lock_drop(&f->lock);
+    }
+}
+
+static void keep_hashes(struct file *f, bool copied)
+{
+    for (size_t i = 0; i < f->pass.nhashes; i++) {
+        const struct pass_hash *h = &f->pass.hashes[i];
+        struct chunk_record *c = state_chunk_find(f->fid, h->index);
+        if (h->copied != copied || !c || bits_any(chunk_bits(c, BITS_DIRTY, state_words())))
+            continue;
+        c->hash = h->hash;
+        crash_order();
+        c->flags |= CHUNK_HASH;
+    }
+}
+
+bool store_pass_settle(struct file *f, bool clean)
+{
+    if (!is_pass(f))
+        return clean;
+    clean = marks_count(f) && clean;
+    if (clean) {
+        keep_hashes(f, false);
+        f->pass.flushed = f->change;
+    } else if (core(f)->cut == NO_CUT) {
+        /* what is here now may be something else, but this is what the PFS has: the next flush
+         * leaves out what is still the same */
+        keep_hashes(f, true);
+    }
+    store_pass_drop(f);
+    if (clean && pass_nobody_stores(f))
+        pass_end(f, false); /* store_flushed does the rest */
+    return clean;
+}

@@ -1,0 +1,184 @@
+/* store_pass_watch.c - the files that the kernel's writers may change: on a list, and sampled from
+ * time to time, until nobody can store into them any more.
+ */
+#include "placement/store/store_pass_int.h"
+
+#include <stdlib.h>
+
+static struct {
+    struct lock lock; /* RANK_LEAF: the list, which holds a reference to each of its files */
+    struct file *list;
+    unsigned n;
+    void (*wake)(void);
+    void (*changed)(struct file *f);
+} watch = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
+
+void pass_watch(struct file *f)
+{
+    file_ref(f);
+    lock_take(&watch.lock);
+    bool listed = f->pass.prev;
+    if (!listed) {
+        f->pass.next = watch.list;
+        f->pass.prev = &watch.list;
+        if (f->pass.next)
+            f->pass.next->pass.prev = &f->pass.next;
+        watch.list = f;
+        watch.n++;
+    }
+    void (*wake)(void) = watch.wake;
+    lock_drop(&watch.lock);
+    if (listed)
+        file_put(f);
+    else if (wake)
+        wake();
+}
+
+void pass_wake_sampler(void)
+{
+    lock_take(&watch.lock);
+    void (*wake)(void) = watch.wake;
+    lock_drop(&watch.lock);
+    if (wake)
+        wake();
+}
+
+static void take_off(struct file *f)
+{
+    lock_take(&watch.lock);
+    bool listed = f->pass.prev;
+    if (listed) {
+        *f->pass.prev = f->pass.next;
+        if (f->pass.next)
+            f->pass.next->pass.prev = f->pass.prev;
+        f->pass.prev = NULL;
+        watch.n--;
+    }
+    lock_drop(&watch.lock);
+    if (listed)
+        file_put(f);
+}
+
+/* Nobody can store into it, or what is stored does not matter any more: of a removed file it takes
+ * room as long as it is open for writing. */
+static bool is_over(const struct file *f)
+{
+    return !is_pass(f) || (core(f)->flags & CORE_DELETED && !f->pass.writers);
+}
+
+bool pass_unwatch(struct file *f)
+{
+    take_off(f);
+    lock_take(&f->lock); /* it may have been opened meanwhile, and found on the list */
+    bool over = is_over(f) || pass_is_quiet(f);
+    lock_drop(&f->lock);
+    if (!over)
+        pass_watch(f);
+    return over;
+}
+
+void store_pass_not_watched(struct file *f)
+{
+    lock_take(&f->lock);
+    bool over = is_over(f);
+    lock_drop(&f->lock);
+    if (over)
+        (void)pass_unwatch(f);
+}
+
+void store_on_pass(void (*wake)(void), void (*changed)(struct file *f))
+{
+    lock_take(&watch.lock);
+    watch.wake = wake;
+    watch.changed = changed;
+    lock_drop(&watch.lock);
+}
+
+void pass_tell_changed(struct file *f)
+{
+    if (watch.changed)
+        watch.changed(f);
+}
+
+/* Malloc'd. */
+static struct fid *watched(unsigned *n)
+{
+    lock_take(&watch.lock);
+    struct fid *fids = xcalloc(watch.n + 1, sizeof(*fids));
+    *n = 0;
+    for (struct file *f = watch.list; f; f = f->pass.next)
+        fids[(*n)++] = f->fid;
+    lock_drop(&watch.lock);
+    return fids;
+}
+
+enum look {
+    LOOK_AGAIN,
+    LOOK_CLOSED, /* pass_is_quiet: thousands of small files wait so for the lull */
+    LOOK_OVER
+};
+
+/* With f->lock. */
+static enum look look_further(struct file *f, bool news)
+{
+    if (!news && !is_over(f))
+        pass_prove_closed(f);
+    if (is_over(f))
+        return LOOK_OVER;
+    return pass_is_quiet(f) ? LOOK_CLOSED : LOOK_AGAIN;
+}
+
+/* Looks at one; true: it is to be looked at again. */
+static bool sample_one(struct file *f, void (*changed)(struct file *f),
+                       void (*settled)(struct file *f))
+{
+    lock_take(&f->lock);
+    store_pass_look(f);
+    bool news = f->change != f->pass.sampled; /* others look too */
+    f->pass.sampled = f->change;
+    if (store_pass_flushed(f) && !f->pass.writers)
+        pass_settle_unflushed(f);
+    enum look next = look_further(f, news);
+    bool dirty = is_dirty(f) && !store_pass_flushed(f);
+    lock_drop(&f->lock);
+    if (news && dirty && next != LOOK_OVER)
+        changed(f);
+    else if (dirty && next != LOOK_OVER)
+        store_tell_dirty(f, true);
+    if (next == LOOK_AGAIN)
+        return true;
+    if (next == LOOK_OVER)
+        settled(f);
+    return !pass_unwatch(f);
+}
+
+unsigned store_pass_sample(void (*changed)(struct file *f), void (*settled)(struct file *f))
+{
+    unsigned n, left = 0;
+    struct fid *fids = watched(&n);
+    for (unsigned i = 0; i < n; i++) {
+        struct file *f = file_find(fids[i]);
+        if (!f)
+            continue;
+        left += sample_one(f, changed, settled);
+        file_put(f);
+    }
+    free(fids);
+    if (n)
+        space_watch();
+    return left;
+}
+
+void store_pass_forget(void)
+{
+    unsigned n;
+    struct fid *fids = watched(&n);
+    for (unsigned i = 0; i < n; i++) {
+        struct file *f = file_find(fids[i]);
+        if (f) {
+            take_off(f);
+            file_put(f);
+        }
+    }
+    free(fids);
+}

@@ -1,0 +1,165 @@
+/* store_punch.c - a part of a file becomes zeros without blocks. */
+#include "placement/store/store_change.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- what must be zeros ---- */
+
+/* Pages of [from, to) that are not valid, but for those that are being written. */
+static int punch_invalid_in(struct file *f, uint64_t from, uint64_t to)
+{
+    uint64_t last = last_page(from, to - from), page = page_of(from), until;
+    int err = 0;
+    while (!err && (page = pages_find(f, page, last, BITS_VALID, false)) <= last) {
+        until = MIN(pages_find(f, page, last, BITS_VALID, true),
+                    pages_find(f, page, last, BITS_DIRTY, true));
+        if (until > page)
+            err = datafile_punch(f, page * PAGE, (until - page) * PAGE);
+        else
+            until = pages_find(f, page, last, BITS_DIRTY, false);
+        page = until;
+    }
+    return err;
+}
+
+int store_punch_invalid(struct file *f)
+{
+    int fd, err = datafile_get(f, false, &fd);
+    if (err)
+        return err == -ENOENT ? 0 : err;
+    off_t from, to = 0;
+    while (!err && (from = lseek(fd, to, SEEK_DATA)) >= 0) {
+        to = lseek(fd, from, SEEK_HOLE);
+        if (to <= from)
+            break;
+        err = punch_invalid_in(f, (uint64_t)from, (uint64_t)to);
+    }
+    if (!err && (from < 0 || to < 0) && errno != ENXIO)
+        err = -errno;
+    datafile_put(f);
+    return err;
+}
+
+int store_clear_pages(struct file *f)
+{
+    static _Atomic uint64_t said;
+    int err = f->rec->uncut & UNCUT_PAGES ? store_punch_invalid(f) : 0;
+    if (err && log_every(&said, 10000))
+        log_error("the cache's disk: what a write that failed left can not be removed: %s",
+                  strerror(-err));
+    if (!err)
+        clear_uncut(f, UNCUT_PAGES);
+    return err;
+}
+
+/* ---- a hole that was asked for ---- */
+
+/* [off, off + len) in whole pages where a page is not valid (its other bytes are zeros by
+ * definition, not on the disk). */
+static void widen(struct file *f, uint64_t *off, uint64_t *len)
+{
+    uint64_t end = *off + *len;
+    if (is_pass(f))
+        return;
+    if (!page_valid(f, page_of(*off)))
+        *off -= *off % PAGE;
+    if (end % PAGE && !page_valid(f, page_of(end)))
+        end += PAGE - end % PAGE;
+    *len = end - *off;
+}
+
+/* Pages [first, last] are written, those of [whole, end) to zeros without blocks.  A few at a time:
+ * until then they count as used. */
+static void end_punch(struct file *f, uint64_t first, uint64_t last, uint64_t whole, uint64_t end)
+{
+    for (uint64_t page = first, until; page <= last; page = until + 1) {
+        until = MIN(last, page + 255);
+        pages_end_write(f, page, until);
+        if (MAX(page, whole) < MIN(until + 1, end))
+            pages_end_punch(f, MAX(page, whole), MIN(until + 1, end) - 1);
+    }
+}
+
+/* Pages [first, last], of which [off, off + len) becomes zeros. */
+static int punch_pages(struct file *f, uint64_t off, uint64_t len, struct room *room)
+{
+    uint64_t first = page_of(off), last = last_page(off, len);
+    widen(f, &off, &len);
+    room->chunks -= pages_begin_write(f, first, last);
+    lock_drop(&f->lock);
+    int err = datafile_punch(f, off, len);
+    lock_take(&f->lock);
+    if (err) {
+        pages_fail_write(f, first, last);
+        store_changed(f);
+        return err;
+    }
+    end_punch(f, first, last, (off + PAGE - 1) / PAGE, (off + len) / PAGE);
+    return 0;
+}
+
+/* Records for this many pages at a time: a punch may be as long as the file. */
+#define PUNCH_PAGES (UINT64_C(1) << 20)
+
+/* Beyond base_end only chunks that have a record can hold bytes: the rest of the range is a hole
+ * already.  The next page to work on, and up to where at once. */
+static bool next_punch(struct file *f, uint64_t page, uint64_t last, uint64_t *first,
+                       uint64_t *until)
+{
+    uint64_t holes = is_pass(f) ? UINT64_MAX : (core(f)->base_end + PAGE - 1) / PAGE;
+    *first = page < holes ? page : pages_find(f, page, last, BITS_VALID, true);
+    if (*first > last)
+        return false;
+    *until =
+        *first < holes ? MIN(last, holes - 1) : pages_find(f, *first, last, BITS_VALID, false) - 1;
+    *until = MIN(*until, *first + PUNCH_PAGES - 1);
+    return true;
+}
+
+/* With f->lock and a DROP op on the pages. */
+static int punch_locked(struct file *f, uint64_t off, uint64_t len, bool *became)
+{
+    uint64_t last = last_page(off, len), first, until;
+    int err = 0;
+    for (uint64_t page = page_of(off);
+         !err && page <= last && next_punch(f, page, last, &first, &until); page = until + 1) {
+        struct room room = {0};
+        uint64_t from = MAX(off, first * PAGE), to = MIN(off + len, (until + 1) * PAGE);
+        err = change_make_records(f, first, until, &room);
+        if (!err) {
+            *became |= store_mark_dirty(f) || store_pass_flushed(f);
+            err = punch_pages(f, from, to - from, &room);
+        }
+        space_return(0, room.chunks);
+    }
+    if (!err)
+        change_wrote(f, 0);
+    store_pass_look(f);
+    return err;
+}
+
+int store_punch(struct file *f, uint64_t off, uint64_t len, uint64_t *fill_off)
+{
+    struct range_op op;
+    bool became = false;
+    int err = 0;
+    lock_take(&f->lock);
+    store_pass_look(f);
+    uint64_t size = core(f)->size;
+    if (off < size && len) {
+        len = MIN(len, size - off);
+        range_begin(f, &op, RANGE_DROP, page_of(off), last_page(off, len));
+        size = core(f)->size; /* it may have waited for a truncation */
+        len = off < size ? MIN(len, size - off) : 0;
+        if (len)
+            err = change_check_edges(f, off, len, fill_off);
+        if (!err && len)
+            err = punch_locked(f, off, len, &became);
+        range_end(f, &op);
+    }
+    lock_drop(&f->lock);
+    store_tell_dirty(f, became);
+    return err;
+}

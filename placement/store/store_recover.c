@@ -1,0 +1,398 @@
+/* store_recover.c - start: what the last daemon left is made whole again.
+ *
+ * After the daemon's death (same boot) the records are as it left them, at worst in the middle of a
+ * change (pages.c tells the orders): pages whose write was never acknowledged are dropped, and what
+ * a truncation cut off.
+ *
+ * After a power loss the records and the data files are as old or new as the kernel happened to
+ * write them.  Only what an fsync covered is known: the covered core with the dirty pages that are
+ * covered.  So:
+ *
+ *   clean pages           dropped: they are on the PFS
+ *
+ *   dirty, covered        kept, in the state of that fsync; what came after it is lost and named
+ *
+ *   dirty, never covered  "suspect": moved to suspect/ and named, kept, never flushed
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "placement/pfs/fid.h"
+#include "placement/store/state_int.h"
+#include "placement/store/store_int.h"
+
+struct recovery {
+    const struct state_report *rep;
+    int err; /* the first one: the store does not open, nothing more is touched */
+};
+
+/* pages.c wants a file: one that nobody else sees. */
+static void borrow(struct file *f, struct file_record *r)
+{
+    *f = (struct file){.fid = r->fid, .rec = r, .data_fd = -1, .pfs_fd = -1};
+}
+
+static const char *name_of(const struct file_record *r, char path[STATE_PATH_MAX + 1])
+{
+    char hex[FID_TEXT];
+    if (!state_path_get(r, path))
+        snprintf(path, STATE_PATH_MAX, "(fid %s)", fid_text(r->fid, hex));
+    return path;
+}
+
+static int punch(struct file *f, uint64_t first, uint64_t last)
+{
+    return datafile_punch(f, first * PAGE, (last - first + 1) * PAGE);
+}
+
+static void forget(struct file *f)
+{
+    pages_drop_from(f, 0);
+    state_busy_set(f->rec, false);
+    datafile_close(f);
+    int err = f->rec->data_made ? datafile_remove(f->fid) : 0;
+    if (err)
+        log_warn("a data file can not be removed from the cache: %s", strerror(-err));
+    state_file_free(f->rec);
+}
+
+/* ---- after the daemon's death ---- */
+
+/* Pages whose write began and was never acknowledged.  Their bytes go first: what the records say is how
+ * a start that ends here is repeated. */
+static int drop_begun(struct file *f, struct chunk_record *c, bool *any)
+{
+    uint32_t pages = state_pages(), words = state_words();
+    uint64_t *dirty = chunk_bits(c, BITS_DIRTY, words), *valid = chunk_bits(c, BITS_VALID, words);
+    for (uint32_t i = 0; i < pages; i++)
+        if (bit_get(dirty, i) && !bit_get(valid, i)) {
+            uint64_t page = c->index * pages + i;
+            int err = punch(f, page, page);
+            if (err)
+                return err;
+            pages_fail_write(f, page, page);
+            *any = true;
+            if (!bits_any(dirty) && !bits_any(valid))
+                break; /* the record is gone */
+        }
+    return 0;
+}
+
+static int repair_chunks(struct file *f, bool *any)
+{
+    struct chunk_record *c;
+    uint32_t pages = state_pages(), words = state_words();
+    int err = 0;
+    for (uint32_t no = f->rec->first_chunk, next; !err && (c = state_chunk_at(no)); no = next) {
+        next = c->file_next;
+        if (bits_any(chunk_bits(c, BITS_DIRTY, words))) {
+            err = drop_begun(f, c, any);
+        } else if (!bits_any(chunk_bits(c, BITS_VALID, words))) {
+            err = punch(f, c->index * pages,
+                        c->index * pages + pages - 1); /* a fill or an eviction was under way */
+            if (!err)
+                pages_settle(f, c);
+            *any = true;
+        }
+    }
+    return err;
+}
+
+/* Longer than the record says: stored since the last sample.  Shorter: a truncation was under way,
+ * which cuts the data file first (pass_resize in store_resize.c); a writer may have made it longer
+ * again since, so where it was cut is not known, and need not be: what is left is compared by the
+ * chunks' hashes. */
+static void take_length(struct file *f, uint64_t size)
+{
+    struct file_core *c = core_change(f->rec);
+    if (size < c->size) {
+        struct chunk_record *last = state_chunk_find(f->fid, page_of(size) / state_pages());
+        if (last)
+            last->flags = (uint16_t)(last->flags & ~CHUNK_HASH);
+        c->cut = MIN(c->cut, size);
+        c->base_end = MIN(c->base_end, size);
+    }
+    c->size = size;
+    store_commit(f);
+}
+
+/* The kernel served writers of it, and may still: its data file is what it is, all of it. */
+static void repair_pass(struct file *f)
+{
+    struct stat st;
+    struct chunk_record *c;
+    int err = datafile_stat(f, &st);
+    if (err && err != -ENOENT)
+        log_error("the cache's disk: a data file's attributes: %s", strerror(-err));
+    for (uint32_t no = f->rec->first_chunk; (c = state_chunk_at(no)); no = c->file_next) {
+        uint64_t *dirty = chunk_bits(c, BITS_DIRTY, state_words());
+        for (uint32_t i = 0; i < state_pages(); i++)
+            if (bit_get(dirty, i)) /* marked for a flush: its bytes are there */
+                pages_end_write(f, c->index * state_pages() + i, c->index * state_pages() + i);
+    }
+    if (!err && (uint64_t)st.st_size != core(f)->size)
+        take_length(f, (uint64_t)st.st_size);
+    pages_drop_from(f, (core(f)->size + PAGE - 1) / PAGE);
+}
+
+static int repair(struct file *f)
+{
+    struct file_core *c;
+    if (core(f)->flags & CORE_PASS) {
+        repair_pass(f);
+        return 0;
+    }
+    bool changed = false;
+    int err = repair_chunks(f, &changed);
+    if (!err)
+        err = store_clear_pages(f);
+    if (err)
+        return err;
+    if (f->rec->dirty && !(core(f)->flags & CORE_DIRTY)) {
+        core_change(f->rec)->flags |= CORE_DIRTY;
+        store_commit(f);
+    }
+    const struct file_core *k = core(f);
+    if (pages_drop_from(f, (k->size + PAGE - 1) / PAGE))
+        changed = true;
+    if (changed || f->rec->uncut || core_busy(k)) {
+        err = datafile_truncate(f, k->size); /* a truncation or an extension was under way */
+        if (err)
+            return err;
+        f->rec->uncut = 0;
+    }
+    if (!core_busy(k) && (k->base.size != k->size || k->base_end != k->size)) {
+        pages_drop_from(f, 0); /* never so by itself: do not trust it */
+        c = core_change(f->rec);
+        c->size = c->base_end = c->base.size;
+        store_commit(f);
+    }
+    return 0;
+}
+
+/* ---- after a power loss ---- */
+
+/* Clean, and the PFS has it, if at all, under a version that nobody knows any more.  If an fsync
+ * covered it, a flush that did not end had it.  If not, it is news of such a flush, which is cut off
+ * there with CORE_FLUSHING, or the page that base_end is in, read from the PFS since. */
+static bool is_beyond_base(struct chunk_record *c, uint32_t bit, const struct file_core *k)
+{
+    uint64_t at = (c->index * state_pages() + bit) * PAGE;
+    return bit_get(chunk_bits(c, BITS_VALID, state_words()), bit) &&
+           !bit_get(chunk_bits(c, BITS_DIRTY, state_words()), bit) && at < k->size &&
+           MIN(at + PAGE, k->size) > k->base_end;
+}
+
+/* Of a flush that did not end, beyond what the PFS keeps of it: back_to_covered cuts it off. */
+static bool is_news(struct chunk_record *c, uint32_t bit, const struct file_core *k)
+{
+    return is_beyond_base(c, bit, k) && (c->index * state_pages() + bit) * PAGE >= k->base_end;
+}
+
+/* Drops what was not dirty and covered; returns the dirty bytes among it.  What a flush that did not
+ * end had cleaned is dirty again. */
+static uint64_t drop_uncovered(struct file *f)
+{
+    struct chunk_record *c;
+    uint64_t lost = 0;
+    uint32_t words = state_words(), pages = state_pages();
+    for (uint32_t no = f->rec->first_chunk, next; (c = state_chunk_at(no)); no = next) {
+        next = c->file_next;
+        const uint64_t *covered = chunk_bits(c, BITS_COVERED, words);
+        const uint64_t *dirty = chunk_bits(c, BITS_DIRTY, words);
+        for (uint32_t i = 0; i < pages; i++) {
+            bool keep = bit_get(covered, i) && bit_get(chunk_bits(c, BITS_VALID, words), i);
+            if (keep && is_beyond_base(c, i, core(f)))
+                pages_dirty_again(f, c, i);
+            if (keep && bit_get(dirty, i))
+                continue;
+            lost += bit_get(dirty, i) || is_news(c, i, core(f)) ? PAGE : 0;
+            pages_forget(f, c, i);
+        }
+        pages_settle(f, c);
+    }
+    return lost;
+}
+
+/* As on any disk: what was fsynced is there, what was stored over it since may be, in part.  Every
+ * chunk is copied to the PFS again. */
+static int pass_back_to_covered(struct file *f)
+{
+    char path[STATE_PATH_MAX + 1];
+    struct chunk_record *c;
+    struct stat st;
+    int err = datafile_stat(f, &st);
+    struct file_core *k = core_change(f->rec);
+    *k = f->rec->covered;
+    if (!err && !(k->flags & CORE_MTIME_SET))
+        k->mtime_ns = ns_of_time(st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+    store_commit(f);
+    for (uint32_t no = f->rec->first_chunk; (c = state_chunk_at(no)); no = c->file_next)
+        c->flags = (uint16_t)(c->flags & ~CHUNK_HASH);
+    f->rec->loss_told = true;
+    log_error(
+        "power loss: %s: what was written to it after its last fsync is lost, or there in part",
+        name_of(f->rec, path));
+    if (!err && (uint64_t)st.st_size < core(f)->size) /* a truncation had got to the disk */
+        take_length(f, (uint64_t)st.st_size);
+    return err && err != -ENOENT ? err : datafile_resize(f, core(f)->size);
+}
+
+/* One that was made after the fsync may not have come to the disk, though the record tells of it:
+ * without pages there is nothing to miss.  With some, reads say EIO. */
+static void lacks_data_file(struct file *f)
+{
+    struct stat st;
+    if (f->rec->valid == f->rec->zero && datafile_stat(f, &st) == -ENOENT)
+        f->rec->data_made = DATA_NONE;
+}
+
+static int back_to_covered(struct file *f)
+{
+    char path[STATE_PATH_MAX + 1];
+    if (f->rec->covered.flags & CORE_PASS)
+        return pass_back_to_covered(f);
+    bool older = f->rec->covered.check != core(f)->check;
+    struct file_core *c = core_change(f->rec);
+    *c = f->rec->covered;
+    /* A flush may have put there what came after the fsync, one that did not end or one of a longer
+     * file: where this is a hole now, or is made longer, the PFS is to have one, too. */
+    if (c->flags & CORE_FLUSHING || (c->flags & CORE_BASE && c->base.size > c->base_end))
+        c->cut = MIN(c->cut, c->base_end);
+    store_commit(f);
+    uint64_t lost = drop_uncovered(f);
+    f->rec->loss_told = lost || older;
+    if (f->rec->loss_told)
+        log_error("power loss: %s: what was written to it after its last fsync is lost (%llu bytes "
+                  "of pages): kept as fsynced",
+                  name_of(f->rec, path), (unsigned long long)lost);
+    lacks_data_file(f);
+    return store_punch_invalid(f); /* bytes may have come to the disk without their record */
+}
+
+static int write_note(int dirfd, const struct file *f, const char *path)
+{
+    char name[FID_TEXT + 4], hex[FID_TEXT];
+    snprintf(name, sizeof(name), "%s.txt", fid_text(f->fid, hex));
+    int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return -errno;
+    const struct file_core *c = core(f);
+    int n = dprintf(fd, "bytes %llu\nsize %llu\nmtime %lld\nbase_end %llu\npath %s\n",
+                    (unsigned long long)(f->rec->dirty * PAGE), (unsigned long long)c->size,
+                    (long long)c->mtime_ns, (unsigned long long)c->base_end, path);
+    int err = n < 0 || fsync(fd) < 0 ? -errno : 0;
+    close(fd);
+    return err;
+}
+
+static int set_aside(struct file *f, const char *why)
+{
+    char path[STATE_PATH_MAX + 1];
+    if (mkdirat(store.dir.fd, "suspect", 0700) < 0 && errno != EEXIST)
+        return -errno;
+    int dirfd = openat(store.dir.fd, "suspect", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dirfd < 0)
+        return -errno;
+    int err = write_note(dirfd, f, name_of(f->rec, path));
+    if (!err)
+        err = datafile_set_aside(f->fid, dirfd);
+    if (!err && fsync(dirfd) < 0)
+        err = -errno;
+    close(dirfd);
+    if (err)
+        return err;
+    char hex[FID_TEXT];
+    log_error("power loss: %s: %llu bytes that were not on the PFS are in doubt (%s): kept in "
+              "%s/suspect/%s, not flushed",
+              path, (unsigned long long)(f->rec->dirty * PAGE), why, store.dir.path,
+              fid_text(f->fid, hex));
+    pages_drop_from(f, 0);
+    state_busy_set(f->rec, false);
+    datafile_close(f);
+    state_file_free(f->rec);
+    return 0;
+}
+
+/* Why it can not go back to the state of its last fsync; NULL: it can. */
+static const char *doubt_of(const struct recovery *rv, struct file *f)
+{
+    const struct file_core *k = &f->rec->covered;
+    if (!k->check)
+        return "no fsync covers them";
+    if (!core_is_sane(f->rec, k))
+        return "the record of its fsync is damaged";
+    if (rv->rep->damaged_slabs || rv->rep->torn_chunks)
+        return "the cache's records are damaged";
+    if (f->rec->doubled == DOUBLED_COVERED || (f->rec->doubled && !rv->rep->power_loss))
+        return "there are two records of one chunk";
+    return NULL;
+}
+
+/* True: the record is gone. */
+static bool after_power_loss(struct recovery *rv, struct file *f)
+{
+    if (!is_dirty(f) && !f->rec->dirty) {
+        forget(f);
+        return true;
+    }
+    const char *doubt = doubt_of(rv, f);
+    if (!doubt) {
+        int err = back_to_covered(f);
+        rv->err = err ? err : rv->err;
+        return false;
+    }
+    int err = set_aside(f, doubt);
+    if (err)
+        rv->err = err;
+    return true;
+}
+
+/* ---- each record ---- */
+
+static void recover_file(struct file_record *r, void *arg)
+{
+    struct recovery *rv = arg;
+    struct file f;
+    borrow(&f, r);
+    space_count((int64_t)(r->valid - r->zero) * PAGE, (int64_t)r->dirty * PAGE);
+    if (rv->err)
+        return;
+    if (core(&f)->flags & CORE_DELETED) {
+        forget(&f);
+        return;
+    }
+    bool doubt = rv->rep->power_loss ||
+                 (is_dirty(&f) && (rv->rep->damaged_slabs || rv->rep->torn_chunks || r->doubled));
+    if (doubt && after_power_loss(rv, &f))
+        return;
+    rv->err = repair(&f); /* also after a clean end: a disk can rot */
+    if (rv->err)
+        return;
+    if (!core_busy(core(&f)) && (r->first_chunk == SLOT_NONE || !(core(&f)->flags & CORE_BASE))) {
+        forget(&f);
+        return;
+    }
+    pages_settle_all(&f, false);
+    datafile_close(&f);
+}
+
+static bool known_fid(struct fid fid)
+{
+    return state_file_find(fid) != NULL;
+}
+
+int store_recover(const struct state_report *rep)
+{
+    struct recovery rv = {.rep = rep};
+    state_each_file(recover_file, &rv);
+    if (rep->power_loss || rep->torn_files || rep->damaged_slabs)
+        datafile_sweep(known_fid);
+    return rv.err;
+}

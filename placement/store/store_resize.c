@@ -1,0 +1,121 @@
+/* store_resize.c - a file gets shorter or longer: truncate, fallocate. */
+#include "placement/store/store_change.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* What is cut off goes: first by the size in the record, then its pages, then its bytes.  The page
+ * that the new end is in stays as it was: valid pages get their tail zeroed by the data file's
+ * truncation, others end at base_end. */
+static int shrink(struct file *f, uint64_t size)
+{
+    change_resized(f, size);
+    for (struct snapshot *s = f->snapshots; s; s = s->next)
+        s->pages->cut_since = MIN(s->pages->cut_since, size);
+    pages_drop_from(f, (size + PAGE - 1) / PAGE);
+    if (size % PAGE) {
+        struct chunk_record *c = state_chunk_find(f->fid, page_of(size) / state_pages());
+        pages_changed(f, page_of(size), page_of(size));
+        if (c)
+            c->flags = (uint16_t)(c->flags & ~CHUNK_HASH);
+    }
+    crash_order();
+    if (is_pass(f)) /* done already, and may have grown again */
+        return 0;
+    lock_drop(&f->lock);
+    int err = datafile_truncate(f, size);
+    if (err)
+        log_error("the cache's disk: truncating a data file: %s", strerror(-err));
+    lock_take(&f->lock);
+    if (err)
+        set_uncut(f, UNCUT_END);
+    else
+        clear_uncut(f, UNCUT_END);
+    return err;
+}
+
+/* Extending changes no page, but the end must stand still; shrinking waits for readers too. */
+static void begin_resize(struct file *f, struct range_op *op, uint64_t size)
+{
+    for (;;) {
+        bool smaller = size < core(f)->size;
+        uint64_t first = page_of(MIN(size, core(f)->size));
+        range_begin(f, op, smaller ? RANGE_DROP : RANGE_WRITE, first, UINT64_MAX);
+        if (smaller == (size < core(f)->size) && page_of(MIN(size, core(f)->size)) >= first)
+            return;
+        range_end(f, op);
+    }
+}
+
+/* What the kernel serves is as long as the file: before the record says so, and with f->lock, so
+ * that no look in between finds the old length and takes it for a writer's.  A file that it only
+ * reads is cut last, as any other: until the record says so the bytes count. */
+static int pass_resize(struct file *f, uint64_t size)
+{
+    bool longer = size > core(f)->size;
+    return is_pass(f) || (f->pass.opens && longer) ? datafile_resize(f, size) : 0;
+}
+
+/* f->lock is dropped meanwhile; when this returns nothing beyond `size` is covered, also not by an
+ * fsync that came in between. */
+static int cut_covered(struct file *f, uint64_t size)
+{
+    int err = 0;
+    while (!err && f->rec->covered.check && f->rec->covered.size > size)
+        err = store_cover_cut(f, size);
+    return err;
+}
+
+int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off)
+{
+    struct range_op op;
+    int err = 0;
+    (void)fill_off; /* never needed: see shrink */
+    if (size > INT64_MAX)
+        return -EFBIG;
+    lock_take(&f->lock);
+    store_pass_look(f);
+    begin_resize(f, &op, size);
+    err = size > core(f)->size ? change_clear_end(f) : cut_covered(f, size);
+    bool was_dirty = is_dirty(f) && !store_pass_flushed(f); /* a flush may have ended meanwhile */
+    if (!err)
+        err = pass_resize(f, size);
+    if (!err && size < core(f)->size)
+        err = shrink(f, size);
+    else if (!err)
+        change_resized(f, size);
+    store_pass_look(f);
+    range_end(f, &op);
+    bool became = is_dirty(f) && !was_dirty;
+    lock_drop(&f->lock);
+    store_tell_dirty(f, became);
+    return err;
+}
+
+int store_allocate(struct file *f, uint64_t off, uint64_t len, bool keep_size)
+{
+    if (!len)
+        return -EINVAL;
+    if (off > INT64_MAX || len > INT64_MAX - off)
+        return -EFBIG;
+    if (keep_size)
+        return 0;
+    struct range_op op;
+    int err = 0;
+    lock_take(&f->lock);
+    store_pass_look(f);
+    change_begin_at_end(f, &op);
+    bool was_dirty = is_dirty(f) && !store_pass_flushed(f), longer = off + len > core(f)->size;
+    if (longer)
+        err = change_clear_end(f);
+    if (longer && !err && (is_pass(f) || f->pass.opens))
+        err = datafile_grow(f, off + len);
+    if (longer && !err)
+        change_resized(f, MAX(off + len, core(f)->size));
+    store_pass_look(f);
+    range_end(f, &op);
+    bool became = longer && is_dirty(f) && !was_dirty;
+    lock_drop(&f->lock);
+    store_tell_dirty(f, became);
+    return err;
+}

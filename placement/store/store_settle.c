@@ -1,0 +1,57 @@
+/* store_settle.c - what only the page cache has goes to the cache's disk, while the daemon still waits
+ * for the PFS: at a clean end all of it has to be there, and that is as much as was written and
+ * read last.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "placement/store/store_int.h"
+#include "transport/jobs.h"
+
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    bool begun;       /* the thread is to be joined */
+    bool runs;
+    pthread_t thread;
+    int err; /* the first one: syncfs tells an error of the disk once only */
+} settling = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
+
+static int sync_cache(void)
+{
+    return syncfs(store.dir.fd) < 0 ? -errno : 0;
+}
+
+static void *settle(void *arg)
+{
+    (void)arg;
+    int err = sync_cache();
+    lock_take(&settling.lock);
+    settling.err = settling.err ? settling.err : err;
+    settling.runs = false;
+    lock_drop(&settling.lock);
+    return NULL;
+}
+
+void store_settle_begin(void)
+{
+    lock_take(&settling.lock);
+    if (settling.begun && !settling.runs) { /* it is done with the lock: this does not wait */
+        pthread_join(settling.thread, NULL);
+        settling.begun = false;
+    }
+    if (!settling.begun) /* without a thread store_close does all of it */
+        settling.begun = settling.runs =
+            !thread_start(&settling.thread, settle, NULL, "eddy-settle");
+    lock_drop(&settling.lock);
+}
+
+int store_settle_end(bool all)
+{
+    if (settling.begun)
+        pthread_join(settling.thread, NULL);
+    int now = all ? sync_cache() : 0, err = settling.err ? settling.err : now;
+    settling.begun = settling.runs = false;
+    settling.err = 0;
+    return all ? err : 0;
+}

@@ -1,0 +1,222 @@
+/* store_state.c - a file's state in its record: dirty, size, times, marks that outlive the daemon. */
+#include "placement/store/store_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+void store_changed(struct file *f)
+{
+    f->change++;
+    if (f->synced && store.on_unsynced)
+        store.on_unsynced();
+    f->synced = false;
+}
+
+void store_commit(struct file *f)
+{
+    core_commit(f->rec);
+    if (!is_dirty(f))
+        store_not_covered(f);
+    state_busy_set(f->rec, core_busy(core(f)));
+}
+
+void store_tell_dirty(struct file *f, bool became)
+{
+    if (became && store.on_dirty)
+        store.on_dirty(f);
+}
+
+bool store_mark_dirty(struct file *f)
+{
+    if (core(f)->flags & (CORE_DIRTY | CORE_DELETED))
+        return false;
+    core_change(f->rec)->flags |= CORE_DIRTY;
+    store_commit(f);
+    return true;
+}
+
+/* What an open may fail with. */
+static int disk_error(const struct file *f, const char *what, int err)
+{
+    log_error("the cache's disk: %s: %s: %s: opens of it fail until that succeeds",
+              f->path ? f->path : "?", what, strerror(-err));
+    return err == -ENOSPC || err == -EDQUOT ? -ENOSPC : -EIO;
+}
+
+int store_drop_all(struct file *f, uint64_t *bytes)
+{
+    *bytes = pages_drop_from(f, 0);
+    if (!f->rec->data_made)
+        return 0;
+    crash_order();
+    int err = store_pass_renew(f);
+    if (err)
+        return disk_error(f, "a new data file", err);
+    lock_drop(&f->lock);
+    err = datafile_truncate(f, 0);
+    lock_take(&f->lock);
+    if (err)
+        return disk_error(f, "truncating a data file", err);
+    clear_uncut(f, UNCUT_END | UNCUT_PAGES);
+    return 0;
+}
+
+/* st_blocks: what is here, what the kernel stored included, and what is still on the PFS as if it had
+ * no holes. */
+static uint64_t blocks_of(const struct file *f)
+{
+    const struct file_record *r = f->rec;
+    uint64_t base = (core(f)->base_end + PAGE - 1) / PAGE, present = r->valid - r->zero;
+    present += base > r->valid ? base - r->valid : 0;
+    return present * (PAGE / 512) + f->pass.counted / 512;
+}
+
+void store_info(struct file *f, struct file_info *out)
+{
+    lock_take(&f->lock);
+    store_pass_peek(f);
+    const struct file_core *c = core(f);
+    *out = (struct file_info){
+        .size = c->size,
+        .mtime_ns = c->mtime_ns,
+        .ctime_ns = c->ctime_ns,
+        .blocks = blocks_of(f),
+        .base = c->base,
+        .base_known = c->flags & CORE_BASE,
+        .base_end = c->base_end,
+        .cut = c->cut,
+        .dirty_bytes = f->rec->dirty * PAGE + (c->flags & CORE_DELETED ? 0 : f->pass.counted),
+        .change = f->change,
+        .dirty = is_dirty(f) && !store_pass_flushed(f),
+        .claimed = c->flags & CORE_CLAIMED,
+        .claim_inc = c->claim_inc,
+        .claim_number = c->claim_number,
+        .pass = is_pass(f),
+        .mtime_set = c->flags & CORE_MTIME_SET,
+        .racy = c->flags & CORE_RACY,
+        .flushing = c->flags & CORE_FLUSHING,
+        .policy = f->rec->policy,
+        .deleted = c->flags & CORE_DELETED,
+        .leaving = f->rec->leaving,
+        .loss_told = f->rec->loss_told,
+    };
+    lock_drop(&f->lock);
+}
+
+int store_not_again(struct file *f)
+{
+    lock_take(&f->lock);
+    int err = store_uncover(f);
+    lock_drop(&f->lock);
+    return err;
+}
+
+void store_set_deleted(struct file *f)
+{
+    lock_take(&f->lock);
+    bool was = core(f)->flags & CORE_DELETED;
+    core_change(f->rec)->flags |= CORE_DELETED;
+    store_commit(f);
+    pages_clean_all(f);
+    pages_settle_all(f, false);
+    if (!was)
+        store_pass_deleted(f);
+    f->change++;
+    /* It has no name any more: if it comes back after a power loss it is named, and nothing is done */
+    (void)store_uncover(f);
+    lock_drop(&f->lock);
+    store_pass_not_watched(f);
+    if (store.on_deleted)
+        store.on_deleted(f);
+}
+
+void store_set_policy(struct file *f, uint8_t policy)
+{
+    lock_take(&f->lock);
+    f->rec->policy = policy;
+    lock_drop(&f->lock);
+}
+
+void store_set_leaving(struct fid fid, bool leaving)
+{
+    struct file *f = store.open ? file_find(fid) : NULL;
+    if (!f)
+        return;
+    lock_take(&f->lock);
+    f->rec->leaving = leaving;
+    lock_drop(&f->lock);
+    file_put(f);
+}
+
+/* With a RANGE_DROP on all of it.  Deleted until the old bytes are gone. */
+static int be_born_again(struct file *f)
+{
+    uint64_t bytes;
+    int err = store_uncover(f);
+    if (err)
+        return -EIO;
+    err = store_drop_all(f, &bytes);
+    f->change++;
+    if (err)
+        return err;
+    store_pass_uncount(f);
+    struct file_core *c = core_change(f->rec);
+    c->flags &= CORE_CLAIMED;
+    c->size = c->base_end = 0;
+    c->cut = NO_CUT;
+    store_commit(f);
+    return 0;
+}
+
+int store_set_reborn(struct file *f)
+{
+    struct range_op op;
+    int err = 0;
+    lock_take(&f->lock);
+    if (core(f)->flags & CORE_DELETED) {
+        range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
+        if (core(f)->flags & CORE_DELETED) /* else another call was quicker */
+            err = be_born_again(f);
+        range_end(f, &op);
+    }
+    f->unlinked = err; /* the next open comes here again */
+    if (!err)
+        f->rec->leaving = false;
+    lock_drop(&f->lock);
+    return err;
+}
+
+/* ---- marks of a flush ---- */
+
+int store_flush_begins(struct file *f)
+{
+    lock_take(&f->lock);
+    int err = 0;
+    if (!(core(f)->flags & CORE_FLUSHING)) {
+        core_change(f->rec)->flags |= CORE_FLUSHING;
+        store_commit(f);
+        err = store_cover_flushing(f);
+    }
+    if (err) { /* the next flush begins with it, too */
+        core_change(f->rec)->flags &= ~(uint32_t)CORE_FLUSHING;
+        store_commit(f);
+    }
+    lock_drop(&f->lock);
+    return err;
+}
+
+void store_set_raised_mode(struct file *f, uint32_t mode)
+{
+    lock_take(&f->lock);
+    core_change(f->rec)->raised_mode = mode;
+    store_commit(f);
+    lock_drop(&f->lock);
+}
+
+bool store_raised_mode(struct file *f, uint32_t *mode)
+{
+    lock_take(&f->lock);
+    *mode = core(f)->raised_mode;
+    lock_drop(&f->lock);
+    return *mode != STORE_NO_MODE;
+}

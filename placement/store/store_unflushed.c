@@ -1,0 +1,198 @@
+/* store_unflushed.c - which files are not on the PFS: in a cache directory without a daemon, and
+ * those set aside as suspect.
+ *
+ * For the tool: reads the slabs of another directory than the open store's, private copies, without
+ * indexes and without repairing anything.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "placement/pfs/fid.h"
+#include "placement/store/datafile_int.h"
+#include "placement/store/state_int.h"
+#include "placement/store/store_int.h"
+
+typedef int (*unflushed_cb)(void *arg, struct fid fid, const char *path, uint64_t bytes,
+                            bool suspect);
+
+struct unflushed {
+    struct fid fid;
+    uint32_t slot;
+    uint64_t bytes;
+};
+
+struct listing {
+    struct slabs files, chunks;
+    struct unflushed *list;
+    size_t n, room;
+    bool in_doubt; /* there was a power loss */
+    bool damaged;  /* there may be files that nobody can name any more */
+};
+
+static bool owed(struct file_record *r)
+{
+    return (core_of(r)->flags & (CORE_DIRTY | CORE_DELETED)) == CORE_DIRTY;
+}
+
+static void collect(struct listing *l, uint32_t no)
+{
+    struct file_record *r = slab_at(&l->files, no);
+    if (r->magic != FILE_MAGIC)
+        return;
+    if (file_record_check(r)) {
+        l->damaged = true;
+        return;
+    }
+    if (!owed(r))
+        return;
+    if (l->n == l->room)
+        l->list = xrealloc(l->list, (l->room = l->room * 2 + 64) * sizeof(*l->list));
+    l->list[l->n++] = (struct unflushed){r->fid, no, 0};
+}
+
+static int by_fid(const void *a, const void *b)
+{
+    const struct unflushed *x = a, *y = b;
+    if (x->fid.hi != y->fid.hi)
+        return x->fid.hi < y->fid.hi ? -1 : 1;
+    return x->fid.lo < y->fid.lo ? -1 : x->fid.lo > y->fid.lo;
+}
+
+static void add_bytes(struct listing *l, uint32_t no)
+{
+    struct chunk_record *c = slab_at(&l->chunks, no);
+    uint32_t words = (l->chunks.chunk_size / PAGE + 63) / 64;
+    if (c->magic != CHUNK_MAGIC || c->check != chunk_check(c->fid, c->index))
+        return;
+    struct unflushed key = {.fid = c->fid};
+    struct unflushed *u = l->n ? bsearch(&key, l->list, l->n, sizeof(*l->list), by_fid) : NULL;
+    for (uint32_t w = 0; u && w < words; w++)
+        u->bytes += (uint64_t)__builtin_popcountll(chunk_bits(c, BITS_DIRTY, words)[w] &
+                                                   chunk_bits(c, BITS_VALID, words)[w]) *
+                    PAGE;
+}
+
+static void each_slot(struct listing *l, struct slabs *s,
+                      void (*fn)(struct listing *l, uint32_t no))
+{
+    for (uint32_t n = 0; n < s->n; n++)
+        for (uint32_t i = 0; s->slab[n].map && i < s->slab[n].written; i++)
+            fn(l, n << SLAB_SHIFT | i);
+}
+
+/* What the kernel stored is in no chunk's record: it may be all that the data file has. */
+static void add_stored(struct cachedir *d, struct file_record *r, struct unflushed *u)
+{
+    char name[DATAFILE_NAME_BYTES], path[sizeof("data/") + DATAFILE_NAME_BYTES];
+    struct stat st;
+    if (!(core_of(r)->flags & CORE_PASS))
+        return;
+    datafile_name(r->fid, name);
+    snprintf(path, sizeof(path), "data/%s", name);
+    if (!fstatat(d->fd, path, &st, AT_SYMLINK_NOFOLLOW))
+        u->bytes = MAX(u->bytes, (uint64_t)st.st_size);
+}
+
+static int list_records(struct cachedir *d, unflushed_cb cb, void *arg)
+{
+    struct listing *l = xcalloc(1, sizeof(*l));
+    slabs_init(&l->files, SLAB_FILES, FILE_SLOT, d->chunk_size);
+    slabs_init(&l->chunks, SLAB_CHUNKS, chunk_slot_size(d->chunk_size), d->chunk_size);
+    int err = slabs_open(&l->files, d->slabs_fd, d->boot_id, true);
+    if (!err)
+        err = slabs_open(&l->chunks, d->slabs_fd, d->boot_id, true);
+    if (!err) {
+        l->in_doubt = l->files.other_boot || l->chunks.other_boot;
+        l->damaged = l->files.damaged || l->chunks.damaged;
+        each_slot(l, &l->files, collect);
+    }
+    if (l->n) {
+        qsort(l->list, l->n, sizeof(*l->list), by_fid);
+        each_slot(l, &l->chunks, add_bytes);
+    }
+    for (size_t i = 0; i < l->n && !err; i++) {
+        char path[STATE_PATH_MAX + 1];
+        struct file_record *r = slab_at(&l->files, l->list[i].slot);
+        path_get(&l->files, r, path);
+        add_stored(d, r, &l->list[i]);
+        err = cb(arg, r->fid, path, l->list[i].bytes, l->in_doubt && !r->covered.check);
+    }
+    if (!err && l->damaged)
+        err = -EUCLEAN;
+    slabs_close(&l->files);
+    slabs_close(&l->chunks);
+    free(l->list);
+    free(l);
+    return err;
+}
+
+/* ---- suspect/ ---- */
+
+/* One note: lines of "what number", and last the path, which may hold anything. */
+static bool read_note(int dirfd, const char *name, char path[STATE_PATH_MAX + 1], uint64_t *bytes)
+{
+    char text[STATE_PATH_MAX + 512];
+    int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return false;
+    text[n] = 0;
+    unsigned long long dirty;
+    const char *at = strstr(text, "\npath ");
+    if (!at || sscanf(text, "bytes %llu\n", &dirty) != 1)
+        return false;
+    *bytes = dirty;
+    size_t len = strlen(at + 6);
+    if (!len || len > STATE_PATH_MAX + 1 || at[6 + len - 1] != '\n')
+        return false;
+    memcpy(path, at + 6, len - 1);
+    path[len - 1] = 0;
+    return true;
+}
+
+static int list_suspects(int dirfd, unflushed_cb cb, void *arg)
+{
+    int fd = openat(dirfd, "suspect", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err = 0;
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir)
+        return errno == ENOENT ? 0 : -errno;
+    for (struct dirent *e; !err && (e = readdir(dir));) {
+        char path[STATE_PATH_MAX + 1], hex[FID_TEXT];
+        struct fid fid;
+        uint64_t bytes = 0;
+        snprintf(hex, sizeof(hex), "%.32s", e->d_name);
+        if (strlen(e->d_name) == FID_TEXT - 1 + 4 && !fid_parse(hex, &fid) &&
+            read_note(fd, e->d_name, path, &bytes))
+            err = cb(arg, fid, path, bytes, true);
+    }
+    closedir(dir);
+    return err;
+}
+
+int store_each_suspect(unflushed_cb cb, void *arg)
+{
+    return list_suspects(store.dir.fd, cb, arg);
+}
+
+int store_each_unflushed(const char *dirname, unflushed_cb cb, void *arg)
+{
+    struct cachedir d;
+    int err = cachedir_open_readonly(&d, dirname);
+    if (err)
+        return err;
+    err = list_records(&d, cb, arg);
+    if (!err || err == -EUCLEAN) {
+        int more = list_suspects(d.fd, cb, arg);
+        err = more ? more : err;
+    }
+    cachedir_close(&d);
+    return err;
+}

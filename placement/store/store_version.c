@@ -1,0 +1,176 @@
+/* store_version.c - of which version of the PFS file the clean pages are, and what a claim or a new
+ * version makes of them.
+ */
+#include "placement/store/store_int.h"
+#include "transport/session.h"
+
+#include <errno.h>
+
+#include "placement/pfs/fid.h"
+
+/* ---- versions ---- */
+
+static void take_version(struct file_core *c, const struct version *v)
+{
+    c->base = *v;
+    c->size = c->base_end = v->size;
+    c->cut = NO_CUT;
+    c->mtime_ns = v->mtime_ns;
+    c->ctime_ns = v->ctime_ns;
+    c->flags = (c->flags | CORE_BASE) & ~(uint32_t)(CORE_MTIME_SET | CORE_FLUSHING);
+}
+
+static bool owes(const struct file *f)
+{
+    return is_dirty(f) || (core(f)->flags & CORE_CLAIMED);
+}
+
+/* Are the clean pages bytes of v? */
+static bool pages_are_of(const struct file *f, const struct version *v,
+                         const struct version *same_as)
+{
+    const struct file_core *c = core(f);
+    if (!(c->flags & CORE_BASE) || (c->flags & CORE_RACY))
+        return false;
+    return version_eq(&c->base, v) || (same_as && version_is_same(&c->base, v, same_as));
+}
+
+/* With a RANGE_DROP on all of it.  -EBUSY: it became dirty or claimed while we waited. */
+static int set_version(struct file *f, const struct version *v, const struct version *same_as)
+{
+    if (owes(f))
+        return -EBUSY;
+    if (!pages_are_of(f, v, same_as)) {
+        uint64_t bytes;
+        int err = store_drop_all(f, &bytes);
+        count(stale_bytes, bytes);
+        f->change++;
+        if (err)
+            return err;
+    }
+    if (owes(f))
+        return -EBUSY;
+    struct file_core *c = core_change(f->rec);
+    take_version(c, v);
+    c->flags &= ~(uint32_t)CORE_RACY;
+    store_commit(f);
+    pages_settle_all(f, true);
+    return 0;
+}
+
+/* Has it another version by now than both? */
+static bool moved_on(const struct file *f, const struct version *v, const struct version *before)
+{
+    const struct file_core *c = core(f);
+    return (c->flags & CORE_BASE) && !version_eq(&c->base, v) &&
+           !(before && version_eq(&c->base, before));
+}
+
+/* The pages of another version than v make way.  follows: only from `before`, or from none. */
+static int become(struct file *f, const struct version *v, const struct version *same_as,
+                  bool follows, const struct version *before)
+{
+    struct range_op op;
+    int err = 0;
+    lock_take(&f->lock);
+    if (owes(f)) {
+        err = -EBUSY;
+    } else if (!pages_are_of(f, v, NULL)) {
+        range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
+        err = follows && moved_on(f, v, before) ? -ESTALE : set_version(f, v, same_as);
+        range_end(f, &op);
+    }
+    lock_drop(&f->lock);
+    return err;
+}
+
+int store_set_version(struct file *f, const struct version *v, const struct version *same_as)
+{
+    return become(f, v, same_as, false, NULL);
+}
+
+int store_follow_version(struct file *f, const struct version *v, const struct version *before,
+                         const struct version *same_as)
+{
+    return become(f, v, same_as, true, before);
+}
+
+bool store_same_data(struct file *f, const struct version *before, const struct version *after)
+{
+    lock_take(&f->lock);
+    const struct file_core *now = core(f);
+    bool same = (now->flags & CORE_BASE) && version_eq(&now->base, before);
+    bool flushing = now->flags & CORE_FLUSHING;
+    if (same) {
+        struct file_core *c = core_change(f->rec);
+        c->base = *after;
+        c->ctime_ns = MAX(c->ctime_ns, after->ctime_ns);
+        if (!is_dirty(f) || store_pass_flushed(f)) {
+            if (is_pass(f) && c->mtime_ns != after->mtime_ns)
+                c->flags |= CORE_MTIME_SET; /* the data file's own time does not tell */
+            c->mtime_ns = after->mtime_ns; /* utimens */
+        }
+        store_commit(f);
+    }
+    lock_drop(&f->lock);
+    return same && !flushing;
+}
+
+/* ---- claims ---- */
+
+int store_set_claim(struct file *f, uint64_t number_inc, uint64_t number,
+                    const struct version *base)
+{
+    struct range_op op;
+    int err = 0;
+    lock_take(&f->lock);
+    if (base && !owes(f) && !pages_are_of(f, base, NULL)) {
+        range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
+        err = set_version(f, base, NULL);
+        range_end(f, &op);
+    }
+    if (!err || err == -EBUSY) { /* dirty by now: the base is what it was */
+        struct file_core *c = core_change(f->rec);
+        c->claim_inc = number_inc;
+        c->claim_number = number;
+        c->flags |= CORE_CLAIMED;
+        store_commit(f);
+        err = 0;
+    }
+    lock_drop(&f->lock);
+    return err;
+}
+
+/* Whole-second time stamps: another node's write within the same second could leave the same
+ * version. */
+static bool version_may_repeat(const struct version *v)
+{
+    bool whole = v->mtime_ns % 1000000000 == 0 && v->ctime_ns % 1000000000 == 0;
+    int64_t now_ns = real_ns() + session_clock_offset_ns();
+    return whole && now_ns - v->ctime_ns < INT64_C(2000000000);
+}
+
+bool store_clear_claim(struct file *f, const struct version *clean_version)
+{
+    lock_take(&f->lock);
+    /* A power loss must not bring back what another node may overwrite from now on, also not what an
+     * fsync covered again while the lock was dropped. */
+    int err = 0;
+    while (!err && !is_dirty(f) && f->rec->covered.check)
+        err = store_uncover(f);
+    bool clean = !err && !is_dirty(f);
+    if (clean) {
+        struct file_core *c = core_change(f->rec);
+        if (clean_version && clean_version->size == c->size) {
+            take_version(c, clean_version);
+            if (version_may_repeat(clean_version))
+                c->flags |= CORE_RACY;
+        }
+        c->claim_inc = c->claim_number = 0;
+        c->flags &= ~(uint32_t)(CORE_CLAIMED | CORE_FLUSHING | CORE_MTIME_SET);
+        store_commit(f);
+        pages_settle_all(f, true);
+    }
+    lock_drop(&f->lock);
+    return clean;
+}

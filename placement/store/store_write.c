@@ -1,0 +1,185 @@
+/* store_write.c - bytes are written into a file, at an offset or at its end; and its times. */
+#include "placement/store/store_change.h"
+
+#include <errno.h>
+
+#define WRITE_MAX (16u << 20)
+
+/* ---- write ---- */
+
+/* With f->lock, which is dropped meanwhile.  What can not be punched now must be before it counts:
+ * store_clear_pages, change_clear_end, and the next start. */
+static void clear(struct file *f, uint64_t off, uint64_t end, uint8_t uncut)
+{
+    lock_drop(&f->lock);
+    int err = datafile_punch(f, off, end - off);
+    lock_take(&f->lock);
+    if (err)
+        set_uncut(f, uncut);
+}
+
+/* After a write that failed: pages that are not valid, and what is beyond the end, must read as
+ * zeros.  Punched and not truncated, as another write may be under way farther on. */
+static void clear_failed(struct file *f, uint64_t off, uint64_t len)
+{
+    uint64_t first = page_of(off), last = last_page(off, len), size = core(f)->size,
+             end = off + len;
+    if (is_pass(f)) /* perhaps not our bytes */
+        return;
+    for (uint64_t page = pages_find(f, first, last, BITS_VALID, false), until; page <= last;
+         page = pages_find(f, until, last, BITS_VALID, false)) {
+        until = pages_find(f, page, last, BITS_VALID, true);
+        clear(f, page * PAGE, until * PAGE, UNCUT_PAGES);
+    }
+    if (end > size)
+        clear(f, MAX(off, size), end, UNCUT_END);
+}
+
+/* With f->lock (dropped meanwhile), a WRITE op, and room. */
+static int write_pages(struct file *f, const void *buf, size_t len, uint64_t off, struct room *room)
+{
+    uint64_t first = page_of(off), last = last_page(off, len);
+    struct padding pad = change_padding(f, off, len);
+    room->chunks -= pages_begin_write(f, first, last);
+    lock_drop(&f->lock);
+    int err = change_put(f, buf, len, off, pad);
+    lock_take(&f->lock);
+    if (err) {
+        pages_fail_write(f, first, last);
+        store_changed(f); /* valid pages may have some of it */
+        clear_failed(f, off, len);
+        return err;
+    }
+    pages_end_write(f, first, last);
+    change_wrote(f, off + len);
+    store_pass_look(f);
+    return 0;
+}
+
+/* With f->lock and a WRITE op that covers the pages. */
+static int write_locked(struct file *f, const void *buf, size_t len, uint64_t off,
+                        uint64_t *fill_off, bool *became)
+{
+    struct room room = {0};
+    int err = off + len > core(f)->size ? change_clear_end(f) : 0;
+    if (!err)
+        err = change_check_edges(f, off, len, fill_off);
+    if (!err)
+        err = change_make_room(f, page_of(off), last_page(off, len), &room);
+    if (!err) {
+        *became = store_mark_dirty(f) || store_pass_flushed(f);
+        err = write_pages(f, buf, len, off, &room);
+    }
+    space_return(room.bytes, room.chunks);
+    return err;
+}
+
+static int check_length(uint64_t off, uint64_t len)
+{
+    if (len > WRITE_MAX)
+        return -EINVAL;
+    return off > INT64_MAX || len > INT64_MAX - off ? -EFBIG : 0;
+}
+
+/* within: only what lies before the end, as it is when no truncation is under way there. */
+static int write_at(struct file *f, const void *buf, size_t len, uint64_t off, bool within,
+                    uint64_t *fill_off)
+{
+    struct range_op op;
+    bool became = false;
+    int err = check_length(off, len);
+    if (err || !len)
+        return err;
+    lock_take(&f->lock);
+    store_pass_look(f);
+    range_begin(f, &op, RANGE_WRITE, page_of(off), last_page(off, len));
+    if (within)
+        len = MIN(len, core(f)->size - MIN(off, core(f)->size));
+    if (len)
+        err = write_locked(f, buf, len, off, fill_off, &became);
+    range_end(f, &op);
+    lock_drop(&f->lock);
+    store_tell_dirty(f, became);
+    return err;
+}
+
+int store_write(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t *fill_off)
+{
+    return write_at(f, buf, len, off, false, fill_off);
+}
+
+int store_write_within(struct file *f, const void *buf, size_t len, uint64_t off,
+                       uint64_t *fill_off)
+{
+    return write_at(f, buf, len, off, true, fill_off);
+}
+
+/* ---- append ---- */
+
+/* Beside writers that the kernel serves, who may move the end at any time: the file system's own
+ * append.  Where it went is known only if nobody else appended. */
+static int append_pass(struct file *f, const void *buf, size_t len, size_t *done, uint64_t *off_out)
+{
+    int fd, err = datafile_get(f, true, &fd); /* in use: the file does not become clean meanwhile */
+    if (err)
+        return err;
+    lock_drop(&f->lock);
+    err = datafile_append(f, buf, len, done);
+    lock_take(&f->lock);
+    datafile_put(f);
+    store_pass_look(f);
+    *off_out = core(f)->size - MIN((uint64_t)*done, core(f)->size);
+    return err;
+}
+
+int store_append(struct file *f, const void *buf, size_t len, size_t *done, uint64_t *off_out,
+                 uint64_t *fill_off)
+{
+    struct range_op op;
+    bool became = false;
+    *done = 0;
+    lock_take(&f->lock);
+    store_pass_look(f);
+    change_begin_at_end(f, &op);
+    *off_out = core(f)->size;
+    int err = check_length(*off_out, len);
+    if (!err && len && is_pass(f)) {
+        err = append_pass(f, buf, len, done, off_out);
+        became = true;
+    } else if (!err && len) {
+        err = write_locked(f, buf, len, *off_out, fill_off, &became);
+        *done = err ? 0 : len;
+    }
+    range_end(f, &op);
+    lock_drop(&f->lock);
+    store_tell_dirty(f, became);
+    return err;
+}
+
+/* ---- times ---- */
+
+void store_set_times(struct file *f, int64_t mtime_ns)
+{
+    lock_take(&f->lock);
+    store_pass_look(f);
+    bool was_dirty = is_dirty(f) && !store_pass_flushed(f);
+    struct file_core *c = core_change(f->rec);
+    c->mtime_ns = mtime_ns;
+    c->ctime_ns = real_ns();
+    c->flags |= CORE_MTIME_SET;
+    if (!(c->flags & CORE_DELETED))
+        c->flags |= CORE_DIRTY;
+    store_commit(f);
+    store_changed(f);
+    bool became = is_dirty(f) && !was_dirty;
+    lock_drop(&f->lock);
+    store_tell_dirty(f, became);
+}
+
+void store_touch_ctime(struct file *f)
+{
+    lock_take(&f->lock);
+    core_change(f->rec)->ctime_ns = real_ns();
+    store_commit(f);
+    lock_drop(&f->lock);
+}
