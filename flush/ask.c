@@ -1,6 +1,7 @@
 /* ask.c - who asks for a flush and waits for it: of one file, of all, of those that failed. */
 #include "flush/flush_int.h"
 
+#include "placement/claims/claim.h"
 #include "placement/store/store.h"
 
 #include <errno.h>
@@ -12,17 +13,17 @@
 
 /* Lock held: waits until a pass that began after `wanted` - 1 has ended, and begins it if nobody
  * does. */
-static int wait_for_pass(struct file *f, uint64_t wanted)
+static int wait_for_pass(struct flush_item *it, uint64_t wanted)
 {
-    while (f->flush_queued) {
-        if (f->flush_ended >= wanted)
-            return f->forgotten ? -EIO : f->flush_error; /* void: not into its file */
+    while (it->queued) {
+        if (it->ended >= wanted)
+            return claim_is_forgotten(it->f) ? -EIO : it->error; /* void: not into its file */
         if (flush.stop)
             return -ECANCELED;
-        if (f->flushing)
+        if (it->runs)
             lock_wait(&flush.lock, &flush.ended, 0);
         else
-            pass_start(f, PASS_ASKED);
+            pass_start(it, PASS_ASKED);
     }
     return 0; /* clean: the pass that ran when we came found nothing after it */
 }
@@ -34,18 +35,19 @@ int flush_file(struct file *f)
     if (!info.dirty)
         return 0;
     queue_add(f); /* in case the store's word is still on its way */
+    struct flush_item *it = item_of(f);
     lock_take(&flush.lock);
     /* What is dirty now is all taken by a pass that begins from now on. */
-    uint64_t wanted = f->flush_begun + 1;
-    f->flush_urgent++;
-    if (f->flushing) {
-        f->flush_again = true;
+    uint64_t wanted = it->begun + 1;
+    it->urgent++;
+    if (it->runs) {
+        it->again = true;
         lock_drop(&flush.lock);
         bell_ring(); /* if it waits for a lull: go on */
         lock_take(&flush.lock);
     }
-    int err = flush.stop ? -ECANCELED : wait_for_pass(f, wanted);
-    f->flush_urgent--;
+    int err = flush.stop ? -ECANCELED : wait_for_pass(it, wanted);
+    it->urgent--;
     lock_drop(&flush.lock);
     return err;
 }
@@ -59,13 +61,13 @@ struct left {
 /* What is on a list and was dirty when the order was at `upto`, and flush.failures at `failures`: it
  * is to be done unless it has failed since.  That one may be tried again already, and again for as long
  * as it fails: who waits for all would wait for ever. */
-static void count_list(struct left *left, const struct file_list *l, uint64_t upto,
+static void count_list(struct left *left, const struct item_list *l, uint64_t upto,
                        uint64_t failures)
 {
-    for (const struct file *f = l->first; f; f = f->flush_next) {
-        bool failed = f->flush_error && f->flush_failed_no > failures;
-        left->failed += f->flush_seq <= upto && failed;
-        left->files += f->flush_seq <= upto && !failed;
+    for (const struct flush_item *it = l->first; it; it = it->next) {
+        bool failed = it->error && it->failed_no > failures;
+        left->failed += it->seq <= upto && failed;
+        left->files += it->seq <= upto && !failed;
     }
 }
 
@@ -76,8 +78,8 @@ static struct left count_left(uint64_t upto, uint64_t failures)
     count_list(&l, &flush.running, upto, failures);
     for (unsigned p = 0; p < FLUSH_POLICIES; p++)
         count_list(&l, &flush.ready[p], upto, failures);
-    for (const struct file *f = flush.failed.first; f; f = f->flush_next)
-        l.failed += f->flush_seq <= upto;
+    for (const struct flush_item *it = flush.failed.first; it; it = it->next)
+        l.failed += it->seq <= upto;
     return l;
 }
 
@@ -97,8 +99,8 @@ static uint64_t begin_all(void)
 {
     flush.urgent_all++;
     retry_due(true, boot_ms());
-    for (struct file *f = flush.running.first; f; f = f->flush_next)
-        f->flush_again = true;
+    for (struct flush_item *it = flush.running.first; it; it = it->next)
+        it->again = true;
     return flush.seq;
 }
 
@@ -149,29 +151,30 @@ int flush_all(bool (*progress)(void *arg, const struct flush_progress *p), void 
 /* ---- what failed ---- */
 
 struct tried {
-    struct file **f; /* referenced */
+    struct flush_item **it; /* their files are referenced */
     uint64_t *pass;  /* which one of each */
     size_t n;
 };
 
 /* Lock held. */
-static void try_one(struct tried *t, struct file *f)
+static void try_one(struct tried *t, struct flush_item *it)
 {
-    f->retry_at_ms = 0;
-    f->flush_urgent++;
-    if (!f->flushing)
-        pass_start(f, PASS_ASKED);
-    t->f[t->n] = file_ref(f);
-    t->pass[t->n++] = f->flush_begun;
+    it->retry_at_ms = 0;
+    it->urgent++;
+    if (!it->runs)
+        pass_start(it, PASS_ASKED);
+    file_ref(it->f);
+    t->it[t->n] = it;
+    t->pass[t->n++] = it->begun;
 }
 
 /* Lock held: those on a list whose last pass failed, if they wait or are being tried again. */
-static void try_again(struct tried *t, const struct file_list *l)
+static void try_again(struct tried *t, const struct item_list *l)
 {
-    for (struct file *f = l->first, *next; f; f = next) {
-        next = f->flush_next;
-        if (f->flush_error)
-            try_one(t, f);
+    for (struct flush_item *it = l->first, *next; it; it = next) {
+        next = it->next;
+        if (it->error)
+            try_one(t, it);
     }
 }
 
@@ -179,7 +182,7 @@ static void try_again(struct tried *t, const struct file_list *l)
 static void try_failed(struct tried *t)
 {
     size_t most = flush.failed.n + flush.running.n + queue_nready();
-    t->f = xcalloc(most + 1, sizeof(*t->f));
+    t->it = xcalloc(most + 1, sizeof(struct flush_item *));
     t->pass = xcalloc(most + 1, sizeof(*t->pass));
     try_again(t, &flush.running);
     for (unsigned p = 0; p < FLUSH_POLICIES; p++)
@@ -193,10 +196,10 @@ static struct left count_tried(const struct tried *t)
 {
     struct left l = {0, 0};
     for (size_t i = 0; i < t->n; i++) {
-        const struct file *f = t->f[i];
-        bool ended = !f->flush_queued || f->flush_ended >= t->pass[i];
+        const struct flush_item *it = t->it[i];
+        bool ended = !it->queued || it->ended >= t->pass[i];
         l.files += !ended;
-        l.failed += ended && f->flush_queued && (f->flush_error || f->forgotten);
+        l.failed += ended && it->queued && (it->error || claim_is_forgotten(it->f));
     }
     return l;
 }
@@ -205,11 +208,11 @@ static void end_tried(struct tried *t)
 {
     lock_take(&flush.lock);
     for (size_t i = 0; i < t->n; i++)
-        t->f[i]->flush_urgent--;
+        t->it[i]->urgent--;
     lock_drop(&flush.lock);
     for (size_t i = 0; i < t->n; i++)
-        file_put(t->f[i]);
-    free(t->f);
+        file_put(t->it[i]->f);
+    free(t->it);
     free(t->pass);
 }
 

@@ -60,12 +60,12 @@ static int look(struct file *f, enum found *found, struct statx *stx)
 {
     struct file_info info;
     int err = pfs_file_stat(f, stx);
-    if (f->forgotten) {
+    if (claim_is_forgotten(f)) {
         *found = FOUND_FORGOTTEN;
         return 0;
     }
     bool replaced = err == -ESTALE; /* another file has its name */
-    if (replaced || (err == -ENOENT && !f->flush_tries))
+    if (replaced || (err == -ENOENT && !item_of(f)->tries))
         err = pfs_find_near(f, stx);
     store_info(f, &info);
     if (err == -ENOENT && (replaced || info.leaving)) {
@@ -193,16 +193,10 @@ static bool is_leaving(struct file *f)
     return info.leaving;
 }
 
-/* Or written for another node, or for a moment by who has no handle. */
+/* Open here; or written for another node, or for a moment by a call that has no handle. */
 static bool is_used(struct file *f)
 {
-    lock_take(&f->lock);
-    bool used = f->opens > 0;
-    lock_drop(&f->lock);
-    lock_take(&f->claim_lock);
-    used |= f->writers > 0;
-    lock_drop(&f->claim_lock);
-    return used;
+    return pfs_is_open(f) || claim_has_writers(f);
 }
 
 int conflict_check(struct file *f, bool *settled)
@@ -219,13 +213,13 @@ int conflict_check(struct file *f, bool *settled)
             err = write_beside(f, found, &stx);
         if (!err) {
             let_go(f);
-            if (f->forgotten)
+            if (claim_is_forgotten(f))
                 claim_forgotten_settled(f);
             *settled = true;
         }
     }
     if (!err)
-        __atomic_store_n(&f->unchecked, !*settled && is_leaving(f), __ATOMIC_RELAXED);
+        item_of(f)->unchecked = !*settled && is_leaving(f);
     return err;
 }
 
@@ -239,7 +233,7 @@ static int check_one(void *arg, struct file *f)
     store_info(f, &info);
     if (!info.dirty)
         return 0;
-    f->unchecked = true;
+    item_of(f)->unchecked = true;
     int err = conflict_check(f, &settled);
     if (settled)
         claim_give_back(f);
@@ -249,7 +243,7 @@ static int check_one(void *arg, struct file *f)
                  "cache directory",
                  path);
         free(path);
-    } else if (err && f->forgotten) {
+    } else if (err && claim_is_forgotten(f)) {
         return err; /* nobody may be served what is not the file any more */
     } else if (err) {
         char *path = file_path(f);

@@ -33,21 +33,11 @@ struct pass {
     uint64_t looked_ms; /* before the PFS was asked what it has then */
 };
 
-static bool is_unlinked(struct file *f)
-{
-    lock_take(&f->lock);
-    bool unlinked = f->unlinked;
-    lock_drop(&f->lock);
-    return unlinked;
-}
-
 /* Its last name is gone: nobody can ever read it on the PFS.  Who has it open reads on from the
  * store. */
 static int drop_deleted(struct file *f, bool *clean)
 {
-    lock_take(&f->lock);
-    f->unlinked = true;
-    lock_drop(&f->lock);
+    file_set_unlinked(f, true);
     store_set_deleted(f);
     *clean = true;
     return 0;
@@ -257,7 +247,7 @@ static int gate_of(void *arg)
 /* The gate lets nothing of it into its file, but it may go beside it. */
 static bool goes_beside(const struct file *f, int err)
 {
-    return err == -EIO && f->forgotten;
+    return err == -EIO && claim_is_forgotten(f);
 }
 
 static int begin_and_run(struct pass_gate *g, bool *clean)
@@ -266,7 +256,7 @@ static int begin_and_run(struct pass_gate *g, bool *clean)
     int err = pass_gate(g, 0);
     if (err && !goes_beside(f, err))
         return err;
-    if (f->forgotten || __atomic_load_n(&f->unchecked, __ATOMIC_RELAXED)) {
+    if (claim_is_forgotten(f) || item_of(f)->unchecked) {
         err = conflict_check(f, clean);
         if (err || *clean)
             return err;
@@ -277,7 +267,7 @@ static int begin_and_run(struct pass_gate *g, bool *clean)
     err = store_flush_begins(f); /* also a mode raised for the flush is our own doing */
     if (!err)
         err = pfs_write_begin(f);
-    if (err == -EIDRM || (err && is_unlinked(f))) /* told meanwhile */
+    if (err == -EIDRM || (err && file_is_unlinked(f))) /* told meanwhile */
         return drop_deleted(f, clean);
     if (err)
         return err;
@@ -287,7 +277,7 @@ static int begin_and_run(struct pass_gate *g, bool *clean)
     p.piece = piece_size(pfs_write_unit(f));
     p.size = (size_t)MIN((info.dirty_bytes + PAGE) / PAGE * PAGE, p.piece);
     err = run_pass(&p, clean);
-    return err && is_unlinked(f) ? drop_deleted(f, clean) : err;
+    return err && file_is_unlinked(f) ? drop_deleted(f, clean) : err;
 }
 
 int copyout_file(struct pass_gate *g, bool *clean)
@@ -297,7 +287,7 @@ int copyout_file(struct pass_gate *g, bool *clean)
     struct file_info info;
     store_info(f, &info);
     int err = 0;
-    if (is_unlinked(f))
+    if (file_is_unlinked(f))
         err = drop_deleted(f, clean);
     else if (!info.dirty)
         *clean = true;

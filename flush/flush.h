@@ -10,7 +10,7 @@
 #define EDDY_FLUSH_FLUSH_H
 
 #include "flush/decide.h"
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 #include "placement/store/file.h"
 
 struct flush_config {
@@ -25,9 +25,24 @@ struct flush_config {
 /* From now on; its directory says so.  -1: the mount's. */
 void flush_set_policy(struct file *f, int policy);
 enum flush_policy flush_policy_of(struct file *f);
-int flush_start(const struct flush_config *c); /* registers the store's and placement's callbacks;
-                                                  starts the flusher thread */
+/* Starts the flusher's threads.  -errno. */
+int flush_start(const struct flush_config *c);
+/* When nothing tells it of changes any more. */
 void flush_stop(void);
+
+/* ---- what the rooms below tell the flusher (fs/daemon/steps.c connects them) ---- */
+/* The store: f has just become dirty.  Any thread that holds no lock of RANK_POLICY or more. */
+void flush_dirtied(struct file *f);
+/* The store: nothing of f is flushed any more.  No lock held. */
+void flush_deleted(struct file *f);
+/* The store: the list of dirty files in the session directory is out of date.  Leaf locks may be held. */
+void flush_list_changed(void);
+/* The claims: f's claim was made void, or it is and the file was closed: it is due at once.  As
+ * flush_dirtied. */
+void flush_forgotten(struct file *f);
+/* The store: the kernel has one more file to write; it wrote to f before its close.  No lock held. */
+void flush_kernel_opened(void);
+void flush_kernel_wrote(struct file *f);
 
 /* ---- activity: around every I/O request of an application or a peer; not metadata, not our own
  * ---- */

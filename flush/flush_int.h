@@ -48,11 +48,45 @@ void bell_ring(void);
 void bell_wait(uint64_t seen, uint64_t timeout_ms); /* 0: no time-out */
 
 /* ---- queue.c ---- */
-struct file_list {
-    struct file *first, **last;
+/* What the flusher knows of a file that is dirty, or was (FILE_FLUSH); flush.lock. */
+struct flush_item {
+    struct file_part part;
+    struct file *f;
+    struct item_list *list; /* which one it is on */
+    struct flush_item *next, **prev;
+    uint64_t seq; /* place in the order */
+    uint64_t dirty_since_ms, retry_at_ms, began_ms; /* boot_ms */
+    uint64_t begun, ended; /* runs */
+    uint64_t failed_no;    /* of the last failure, in the order of all files' */
+    int error;             /* last error, 0 */
+    unsigned error_seq;    /* goes up with each failure ... */
+    unsigned error_no;     /* ... with each that is another one: told once to each handle */
+    unsigned tries;
+    unsigned urgent; /* callers that wait for it */
+    uint8_t policy;  /* enum flush_policy + 1; 0: the mount's */
+    bool queued;     /* on one of the lists, which holds a reference */
+    bool runs;       /* a run (one copy-out) of it is under way */
+    bool dirtied;    /* the store said so during the run: it is not clean after it */
+    bool again;      /* a caller came during the run: the next one is for it */
+    /* Left by a dead daemon, or void: is the PFS file still what it was based on? */
+    _Atomic bool unchecked;
+};
+extern const struct file_part_ops flush_item_ops; /* queue.c */
+static inline struct flush_item *item_of(struct file *f)
+{
+    return (struct flush_item *)file_part(f, FILE_FLUSH, &flush_item_ops);
+}
+/* NULL: it was never dirty. */
+static inline struct flush_item *item_if(const struct file *f)
+{
+    return (struct flush_item *)file_part_if(f, FILE_FLUSH);
+}
+
+struct item_list {
+    struct flush_item *first, **last;
     unsigned n;
 };
-/* One per daemon.  Locks: flush.lock (RANK_POLICY) for all of it and for every file's flush part;
+/* One per daemon.  Locks: flush.lock (RANK_POLICY) for all of it and for every item;
  * not held while anything of the store's, the PFS's or the claims' is called, but for file_ref.
  * flush.ended: a pass has ended, bytes have become clean, or a call of on_copied has returned.  The
  * flusher and waiting writers sleep on the bell (lull.c). */
@@ -60,7 +94,7 @@ extern struct flush_state {
     struct lock lock;
     pthread_cond_t ended;
     struct flush_config config;
-    struct file_list ready[FLUSH_POLICIES], running, failed;
+    struct item_list ready[FLUSH_POLICIES], running, failed;
     uint64_t seq;           /* place in the order, given to files as they become dirty */
     uint64_t failures;      /* so many so far, of all files */
     uint64_t next_retry_ms; /* not later than the first retry_at_ms of failed; NEVER: none */
@@ -80,23 +114,17 @@ extern struct flush_state {
     struct pool *waiting_pool, *urgent_pool;
 } flush;
 
-void queue_init(struct file_list *l);
+void queue_init(struct item_list *l);
 /* flush.lock held. */
-void queue_append(struct file_list *l, struct file *f);
-void queue_prepend(struct file_list *l, struct file *f);
-void queue_insert(struct file_list *l, struct file *f); /* by its place in the order */
-void queue_remove(struct file *f);
-/* The ready list of f's policy. */
-struct file_list *queue_ready(const struct file *f);
+void queue_append(struct item_list *l, struct flush_item *it);
+void queue_prepend(struct item_list *l, struct flush_item *it);
+void queue_insert(struct item_list *l, struct flush_item *it); /* by its place in the order */
+void queue_remove(struct flush_item *it);
+/* The ready list of its policy. */
+struct item_list *queue_ready(const struct flush_item *it);
 unsigned queue_nready(void);
 /* Dirty now; any thread that holds no lock of RANK_POLICY or more. */
 void queue_add(struct file *f);
-/* The store's word that it has just become dirty: a pass under way has ended for the store by then. */
-void queue_dirtied(struct file *f);
-/* Its claim was made void, or it is and the file was closed: it is due at once.  Any thread, as queue_add. */
-void queue_forgotten(struct file *f);
-/* Nothing of it is flushed any more (store_on_deleted). */
-void queue_deleted(struct file *f);
 /* A referenced list of all files that are dirty, and *n; the caller puts them and frees it. */
 struct file **queue_files(size_t *n);
 
@@ -114,8 +142,8 @@ struct pass_gate {
     bool idle;   /* the next piece at idle priority */
     bool ending; /* counted in flush.ending, and no more where it was */
 };
-/* flush.lock held; f is on a list and no pass of it runs. */
-void pass_start(struct file *f, enum pass_mode mode);
+/* flush.lock held; it is on a list and no pass of it runs. */
+void pass_start(struct flush_item *it, enum pass_mode mode);
 /* Before each piece of len bytes: waits until it may go.  0, or -ECANCELED at the end of the
  * daemon. */
 int pass_gate(struct pass_gate *g, uint64_t len);
@@ -127,8 +155,8 @@ void pass_ends(struct pass_gate *g);
 void pass_progress(uint64_t bytes, bool idle);
 void pass_copied(struct file *f, const struct statx *stx,
                  uint64_t looked_ms); /* flush_on_copied's */
-/* flush.lock held: is f written now, and how long is that so? */
-enum flush_why pass_decide(const struct file *f, uint64_t now, uint64_t *wait_ms);
+/* flush.lock held: is it written now, and how long is that so? */
+enum flush_why pass_decide(const struct flush_item *it, uint64_t now, uint64_t *wait_ms);
 
 /* ---- room.c ---- */
 /* Dirty bytes against the marks now; takes the rates too. flush.lock held. */
@@ -163,16 +191,15 @@ uint64_t retry_next_ms(void); /* NEVER: nothing failed, or others come first */
 void retry_due(bool asked, uint64_t now);
 /* Counts the failure, sets when it is tried again; true: it must be logged (without the lock:
  * retry_log). */
-bool retry_failed(struct file *f, int err, uint64_t now);
+bool retry_failed(struct flush_item *it, int err, uint64_t now);
 /* Is it void (eddy forget), and open?  It goes beside its file when that is closed
- * (queue_forgotten): nothing has failed. */
-bool retry_is_wait(const struct file *f, int err);
-void retry_waited(struct file *f, uint64_t now);
-void retry_succeeded(struct file *f);
+ * (flush_forgotten): nothing has failed. */
+bool retry_is_wait(const struct flush_item *it, int err);
+void retry_waited(struct flush_item *it, uint64_t now);
+void retry_succeeded(struct flush_item *it);
 void retry_log(struct file *f, int err);
 
 /* ---- names.c ---- */
-void names_changed(void); /* the set of dirty files is another one */
 uint64_t
 names_due_ms(uint64_t now);  /* ms until the list must be written, 0 = now, UINT64_MAX = not */
 void names_write_soon(void); /* in pool_session */

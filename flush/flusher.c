@@ -4,9 +4,6 @@
  */
 #include "flush/flush_int.h"
 
-#include "placement/carry.h"
-#include "placement/claims/claim.h"
-#include "placement/data.h"
 #include "placement/store/store.h"
 #include "transport/loop.h"
 
@@ -22,23 +19,23 @@ static bool has_thread(enum pass_mode m)
 
 /* Lock held.  The oldest of the first files of each policy that may be written now, and for which
  * there is a thread; NULL: *wait_ms until there may be one. */
-static struct file *next_file(enum pass_mode *mode, uint64_t *wait_ms)
+static struct flush_item *next_file(enum pass_mode *mode, uint64_t *wait_ms)
 {
-    struct file *best = NULL;
+    struct flush_item *best = NULL;
     uint64_t now = boot_ms(), wait;
     *wait_ms = NEVER;
     for (unsigned p = 0; p < FLUSH_POLICIES; p++) {
-        struct file *f = flush.ready[p].first;
-        if (!f)
+        struct flush_item *it = flush.ready[p].first;
+        if (!it)
             continue;
-        enum flush_why why = pass_decide(f, now, &wait);
+        enum flush_why why = pass_decide(it, now, &wait);
         enum pass_mode m = why == WHY_ASKED  ? PASS_ASKED
                            : why == WHY_LULL ? PASS_WAITS
                                              : PASS_YIELDS;
         if (why == WHY_NOT) {
             *wait_ms = MIN(*wait_ms, wait);
-        } else if (has_thread(m) && (!best || f->flush_seq < best->flush_seq)) {
-            best = f;
+        } else if (has_thread(m) && (!best || it->seq < best->seq)) {
+            best = it;
             *mode = m;
         }
     }
@@ -51,10 +48,10 @@ static uint64_t work(void)
 {
     uint64_t now = boot_ms(), wait;
     enum pass_mode mode;
-    struct file *f;
+    struct flush_item *it;
     retry_due(false, now);
-    while ((f = next_file(&mode, &wait)))
-        pass_start(f, mode);
+    while ((it = next_file(&mode, &wait)))
+        pass_start(it, mode);
     uint64_t retry = retry_next_ms();
     return MIN(wait, retry == NEVER ? NEVER : retry - MIN(now, retry));
 }
@@ -103,19 +100,6 @@ static void set_up(const struct flush_config *c)
     flush.ending = flush.syncing = 0;
 }
 
-static void be_called(void)
-{
-    store_on_dirty(queue_dirtied);
-    store_on_deleted(queue_deleted);
-    claim_on_forgotten(queue_forgotten);
-    store_on_unsynced(names_changed);
-    store_dirty_high(flush.config.dirty_high);
-    data_on_need(flush_make_room);
-    data_on_write(flush_must_wait, flush_admit);
-    carry_on_need(flush_make_room, flush_file);
-    carry_on_activity(lull_begin, lull_end);
-}
-
 int flush_start(const struct flush_config *c)
 {
     set_up(c);
@@ -127,23 +111,20 @@ int flush_start(const struct flush_config *c)
     else
         lull_set_wait(c->wait_ms);
     names_start();
+    store_dirty_high(flush.config.dirty_high);
     int err = -pthread_create(&flush.flusher, NULL, flusher, NULL);
-    if (!err)
-        err = sample_start();
-    if (!err)
-        be_called();
-    return err;
+    return err ? err : sample_start();
 }
 
-static void drop_list(struct file_list *l)
+static void drop_list(struct item_list *l)
 {
-    struct file *f;
+    struct flush_item *it;
     lock_take(&flush.lock);
-    while ((f = l->first)) {
-        queue_remove(f);
-        f->flush_queued = false;
+    while ((it = l->first)) {
+        queue_remove(it);
+        it->queued = false;
         lock_drop(&flush.lock);
-        file_put(f);
+        file_put(it->f);
         lock_take(&flush.lock);
     }
     lock_drop(&flush.lock);
@@ -160,11 +141,6 @@ static void drop_lists(void)
  * directory. */
 void flush_stop(void)
 {
-    store_on_dirty(NULL);
-    store_on_deleted(NULL);
-    claim_on_forgotten(NULL);
-    store_on_unsynced(NULL);
-    data_on_write(NULL, NULL);
     sample_stop();
     lock_take(&flush.lock);
     flush.stop = true;

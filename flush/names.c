@@ -58,7 +58,7 @@ void names_go(void)
     bell_ring();
 }
 
-void names_changed(void)
+void flush_list_changed(void)
 {
     lock_take(&names.lock);
     bool first = !names.changed;

@@ -55,7 +55,7 @@ void pass_copied(struct file *f, const struct statx *stx, uint64_t looked_ms)
 /* Off the lists.  Looked at once more: what the kernel's writers change is told by nobody. */
 static void settle_clean(struct file *f)
 {
-    names_changed();
+    flush_list_changed();
     struct file_info info;
     store_info(f, &info);
     if (info.dirty)
@@ -67,39 +67,39 @@ struct job {
     struct pass_gate gate;
 };
 
-/* The lock is held.  f goes where it belongs now; true: it is clean, and the list's reference is
+/* The lock is held.  The item goes where it belongs now; true: it is clean, and the list's reference is
  * the caller's. */
-static bool end_pass(struct file *f, int err, bool clean, bool *is_news)
+static bool end_pass(struct flush_item *it, int err, bool clean, bool *is_news)
 {
-    bool again = f->flush_again, waits = retry_is_wait(f, err);
+    bool again = it->again, waits = retry_is_wait(it, err);
     *is_news = false;
-    f->flushing = f->flush_again = false;
-    f->flush_ended = f->flush_begun;
-    queue_remove(f);
+    it->runs = it->again = false;
+    it->ended = it->begun;
+    queue_remove(it);
     pthread_cond_broadcast(&flush.ended);
     if (err == -ECANCELED || (waits && again)) {
-        queue_insert(queue_ready(f), f);
+        queue_insert(queue_ready(it), it);
         return false;
     }
     if (err) {
         if (waits)
-            retry_waited(f, boot_ms());
+            retry_waited(it, boot_ms());
         else
-            *is_news = retry_failed(f, err, boot_ms());
-        flush.next_retry_ms = MIN(flush.next_retry_ms, f->retry_at_ms);
-        queue_append(&flush.failed, f);
+            *is_news = retry_failed(it, err, boot_ms());
+        flush.next_retry_ms = MIN(flush.next_retry_ms, it->retry_at_ms);
+        queue_append(&flush.failed, it);
         return false;
     }
-    retry_succeeded(f);
+    retry_succeeded(it);
     flush.progress++;
-    if (clean && !f->flush_dirtied) {
-        f->flush_queued = false;
+    if (clean && !it->dirtied) {
+        it->queued = false;
         return true;
     }
-    f->dirty_since_ms = f->pass_began_ms; /* what was dirty then is on the PFS */
+    it->dirty_since_ms = it->began_ms; /* what was dirty then is on the PFS */
     if (!again) /* who came during this pass waits for a whole one: it keeps its place */
-        f->flush_seq = ++flush.seq;
-    queue_insert(queue_ready(f), f);
+        it->seq = ++flush.seq;
+    queue_insert(queue_ready(it), it);
     return false;
 }
 
@@ -154,7 +154,7 @@ static void run_job(void *arg)
     bool clean, is_news;
     int err = copyout_file(&j->gate, &clean);
     lock_take(&flush.lock);
-    bool done = end_pass(f, err, clean, &is_news);
+    bool done = end_pass(item_of(f), err, clean, &is_news);
     leave_all(&j->gate);
     lock_drop(&flush.lock);
     if (is_news)
@@ -166,16 +166,16 @@ static void run_job(void *arg)
     bell_ring();
 }
 
-void pass_start(struct file *f, enum pass_mode mode)
+void pass_start(struct flush_item *it, enum pass_mode mode)
 {
-    queue_remove(f);
-    queue_append(&flush.running, f);
-    f->flushing = true;
-    f->flush_dirtied = false;
-    f->flush_begun++;
-    f->pass_began_ms = boot_ms();
+    queue_remove(it);
+    queue_append(&flush.running, it);
+    it->runs = true;
+    it->dirtied = false;
+    it->begun++;
+    it->began_ms = boot_ms();
     struct job *j = xmalloc(sizeof(*j));
-    *j = (struct job){{.f = f, .mode = mode}};
+    *j = (struct job){{.f = it->f, .mode = mode}};
     if (mode == PASS_WAITS)
         flush.waiting_jobs++;
     else
@@ -185,21 +185,21 @@ void pass_start(struct file *f, enum pass_mode mode)
 
 /* ---- may it go on? ---- */
 
-static enum flush_policy policy_of(const struct file *f)
+static enum flush_policy policy_of(const struct flush_item *it)
 {
-    return (enum flush_policy)(queue_ready(f) - flush.ready);
+    return (enum flush_policy)(queue_ready(it) - flush.ready);
 }
 
-enum flush_why pass_decide(const struct file *f, uint64_t now, uint64_t *wait_ms)
+enum flush_why pass_decide(const struct flush_item *it, uint64_t now, uint64_t *wait_ms)
 {
     uint64_t age = flush.config.dirty_age_ms;
     struct situation s = {
-        .policy = policy_of(f),
-        .asked = f->flush_urgent || flush.urgent_all,
-        .retry_ms = f->retry_at_ms > now ? f->retry_at_ms - now : 0,
+        .policy = policy_of(it),
+        .asked = it->urgent || flush.urgent_all,
+        .retry_ms = it->retry_at_ms > now ? it->retry_at_ms - now : 0,
         .level = room_level(),
         .lull_ms = lull_due_ms(),
-        .dirty_ms = now - MIN(now, f->dirty_since_ms),
+        .dirty_ms = now - MIN(now, it->dirty_since_ms),
         .most_dirty_ms = age ? age : NEVER,
     };
     return flush_decide(&s, wait_ms);
@@ -242,7 +242,7 @@ struct turn {
 static uint64_t look(struct pass_gate *g, struct turn *t, uint64_t len)
 {
     uint64_t wait;
-    enum flush_why why = g->mode == PASS_ASKED ? WHY_ASKED : pass_decide(g->f, boot_ms(), &wait);
+    enum flush_why why = g->mode == PASS_ASKED ? WHY_ASKED : pass_decide(item_of(g->f), boot_ms(), &wait);
     g->idle = why == WHY_LULL;
     if (why == WHY_NOT && g->mode == PASS_YIELDS)
         why = WHY_DRAIN; /* to the end of the batch, no faster than need be */
@@ -286,7 +286,7 @@ int pass_goes_on(struct pass_gate *g)
     if (g->mode != PASS_YIELDS)
         return 0;
     lock_take(&flush.lock);
-    bool goes_on = pass_decide(g->f, boot_ms(), &wait) != WHY_NOT;
+    bool goes_on = pass_decide(item_of(g->f), boot_ms(), &wait) != WHY_NOT;
     lock_drop(&flush.lock);
     return goes_on ? 0 : -ECANCELED;
 }

@@ -14,68 +14,78 @@
  */
 #include "flush/flush_int.h"
 
+#include "placement/claims/claim.h"
 #include "placement/store/store.h"
 
 #include <stdlib.h>
 
 struct flush_state flush;
 
-void queue_init(struct file_list *l)
+
+static void part_begin(struct file *f, struct file_part *part)
+{
+    ((struct flush_item *)part)->f = f;
+}
+
+const struct file_part_ops flush_item_ops = {.size = sizeof(struct flush_item),
+                                             .begin = part_begin};
+
+void queue_init(struct item_list *l)
 {
     l->first = NULL;
     l->last = &l->first;
     l->n = 0;
 }
 
-void queue_append(struct file_list *l, struct file *f)
+void queue_append(struct item_list *l, struct flush_item *it)
 {
-    f->flush_list = l;
-    f->flush_next = NULL;
-    f->flush_prev = l->last;
-    *l->last = f;
-    l->last = &f->flush_next;
+    it->list = l;
+    it->next = NULL;
+    it->prev = l->last;
+    *l->last = it;
+    l->last = &it->next;
     l->n++;
 }
 
-void queue_prepend(struct file_list *l, struct file *f)
+void queue_prepend(struct item_list *l, struct flush_item *it)
 {
-    f->flush_list = l;
-    f->flush_next = l->first;
-    f->flush_prev = &l->first;
+    it->list = l;
+    it->next = l->first;
+    it->prev = &l->first;
     if (l->first)
-        l->first->flush_prev = &f->flush_next;
+        l->first->prev = &it->next;
     else
-        l->last = &f->flush_next;
-    l->first = f;
+        l->last = &it->next;
+    l->first = it;
     l->n++;
 }
 
-void queue_remove(struct file *f)
+void queue_remove(struct flush_item *it)
 {
-    struct file_list *l = f->flush_list;
-    *f->flush_prev = f->flush_next;
-    if (f->flush_next)
-        f->flush_next->flush_prev = f->flush_prev;
+    struct item_list *l = it->list;
+    *it->prev = it->next;
+    if (it->next)
+        it->next->prev = it->prev;
     else
-        l->last = f->flush_prev;
-    f->flush_list = NULL;
-    f->flush_next = NULL;
-    f->flush_prev = NULL;
+        l->last = it->prev;
+    it->list = NULL;
+    it->next = NULL;
+    it->prev = NULL;
     l->n--;
 }
 
 /* A file for which nothing else was said has the mount's.  What is to be put beside its file keeps
  * that from being opened. */
-static enum flush_policy policy_of(const struct file *f)
+static enum flush_policy policy_of(const struct flush_item *it)
 {
-    if (f->forgotten)
+    if (claim_is_forgotten(it->f))
         return FLUSH_IMMEDIATE;
-    return f->flush_policy ? (enum flush_policy)(f->flush_policy - 1) : flush.config.policy;
+    return it->policy ? (enum flush_policy)(it->policy - 1) : flush.config.policy;
 }
 
-struct file_list *queue_ready(const struct file *f)
+struct item_list *queue_ready(const struct flush_item *it)
 {
-    return &flush.ready[policy_of(f)];
+    return &flush.ready[policy_of(it)];
 }
 
 unsigned queue_nready(void)
@@ -86,31 +96,31 @@ unsigned queue_nready(void)
     return n;
 }
 
-static bool add_locked(struct file *f)
+static bool add_locked(struct flush_item *it)
 {
-    if (f->flush_queued)
+    if (it->queued)
         return false;
-    f->flush_queued = true;
-    f->flush_seq = ++flush.seq;
-    f->dirty_since_ms = boot_ms();
+    it->queued = true;
+    it->seq = ++flush.seq;
+    it->dirty_since_ms = boot_ms();
     return true;
 }
 
 static void add(struct file *f, bool dirtied)
 {
-    file_ref(f);
+    struct flush_item *it = item_of(file_ref(f));
     lock_take(&flush.lock);
-    bool added = add_locked(f);
-    f->flush_dirtied |= dirtied && f->flushing;
-    struct file_list *l = queue_ready(f);
+    bool added = add_locked(it);
+    it->dirtied |= dirtied && it->runs;
+    struct item_list *l = queue_ready(it);
     if (added)
-        queue_append(l, f);
+        queue_append(l, it);
     bool wake = added && (l->n == 1 || flush.urgent_all);
     lock_drop(&flush.lock);
     if (!added)
         file_put(f);
     else
-        names_changed();
+        flush_list_changed();
     if (wake) /* behind another one: the flusher is at work, or waits for what that one waits for */
         bell_ring();
 }
@@ -120,47 +130,48 @@ void queue_add(struct file *f)
     add(f, false);
 }
 
-void queue_dirtied(struct file *f)
+void flush_dirtied(struct file *f)
 {
     add(f, true);
 }
 
-static struct file *before(const struct file_list *l, struct file **place)
+static struct flush_item *before(const struct item_list *l, struct flush_item **place)
 {
-    return place == &l->first ? NULL : container_of(place, struct file, flush_next);
+    return place == &l->first ? NULL : container_of(place, struct flush_item, next);
 }
 
 /* Most come to one of the ends. */
-void queue_insert(struct file_list *l, struct file *f)
+void queue_insert(struct item_list *l, struct flush_item *it)
 {
-    if (l->first && l->first->flush_seq > f->flush_seq) {
-        queue_prepend(l, f);
+    if (l->first && l->first->seq > it->seq) {
+        queue_prepend(l, it);
         return;
     }
-    struct file *b = before(l, l->last);
-    while (b && b->flush_seq > f->flush_seq)
-        b = before(l, b->flush_prev);
-    struct file **place = b ? &b->flush_next : &l->first;
-    f->flush_list = l;
-    f->flush_next = *place;
-    f->flush_prev = place;
+    struct flush_item *b = before(l, l->last);
+    while (b && b->seq > it->seq)
+        b = before(l, b->prev);
+    struct flush_item **place = b ? &b->next : &l->first;
+    it->list = l;
+    it->next = *place;
+    it->prev = place;
     if (*place)
-        (*place)->flush_prev = &f->flush_next;
+        (*place)->prev = &it->next;
     else
-        l->last = &f->flush_next;
-    *place = f;
+        l->last = &it->next;
+    *place = it;
     l->n++;
 }
 
 void flush_set_policy(struct file *f, int policy)
 {
+    struct flush_item *it = item_of(f);
     lock_take(&flush.lock);
-    struct file_list *was = queue_ready(f);
-    f->flush_policy = (uint8_t)(policy + 1);
-    bool moves = f->flush_list == was && was != queue_ready(f);
+    struct item_list *was = queue_ready(it);
+    it->policy = (uint8_t)(policy + 1);
+    bool moves = it->list == was && was != queue_ready(it);
     if (moves) {
-        queue_remove(f);
-        queue_insert(queue_ready(f), f);
+        queue_remove(it);
+        queue_insert(queue_ready(it), it);
     }
     lock_drop(&flush.lock);
     store_set_policy(f, (uint8_t)(policy + 1));
@@ -168,15 +179,17 @@ void flush_set_policy(struct file *f, int policy)
         bell_ring();
 }
 
-void queue_forgotten(struct file *f)
+void flush_forgotten(struct file *f)
 {
+    struct flush_item *it = item_of(f);
     lock_take(&flush.lock);
-    bool waits = f->flush_list && f->flush_list != &flush.running;
-    f->flush_again = f->flushing;
+    bool waits = it->list && it->list != &flush.running;
+    it->again = it->runs;
+    it->unchecked = true;
     if (waits) {
-        queue_remove(f);
-        f->retry_at_ms = 0;
-        queue_insert(queue_ready(f), f);
+        queue_remove(it);
+        it->retry_at_ms = 0;
+        queue_insert(queue_ready(it), it);
     }
     lock_drop(&flush.lock);
     bell_ring(); /* also a pass that waits for a lull */
@@ -184,36 +197,39 @@ void queue_forgotten(struct file *f)
 
 /* It need not wait for its turn for it to be seen that it has nothing: until then its object, its
  * record and its room are taken, and of temporary files there may be thousands before the next lull. */
-void queue_deleted(struct file *f)
+void flush_deleted(struct file *f)
 {
+    struct flush_item *it = item_if(f);
+    if (!it)
+        return;
     lock_take(&flush.lock);
-    bool waits = f->flush_list && f->flush_list != &flush.running && !f->forgotten;
+    bool waits = it->list && it->list != &flush.running && !claim_is_forgotten(f);
     if (waits) {
-        queue_remove(f);
-        f->flush_queued = false;
+        queue_remove(it);
+        it->queued = false;
         flush.progress++;
         pthread_cond_broadcast(&flush.ended);
     }
     lock_drop(&flush.lock);
     if (!waits)
         return;
-    names_changed();
+    flush_list_changed();
     file_put(f);
 }
 
 enum flush_policy flush_policy_of(struct file *f)
 {
     lock_take(&flush.lock);
-    enum flush_policy p = policy_of(f);
+    enum flush_policy p = policy_of(item_of(f));
     lock_drop(&flush.lock);
     return p;
 }
 
-static size_t take_all(struct file **out, const struct file_list *l)
+static size_t take_all(struct file **out, const struct item_list *l)
 {
     size_t n = 0;
-    for (struct file *f = l->first; f; f = f->flush_next)
-        out[n++] = file_ref(f);
+    for (struct flush_item *it = l->first; it; it = it->next)
+        out[n++] = file_ref(it->f);
     return n;
 }
 

@@ -119,8 +119,9 @@ static int take_up(void *arg, struct file *f)
     store_info(f, &info);
     if (info.dirty) {
         lock_take(&flush.lock); /* recovered once before, it is on a list */
-        if (!f->flush_queued)
-            f->flush_policy = info.policy <= FLUSH_POLICIES ? info.policy : 0;
+        struct flush_item *it = item_of(f);
+        if (!it->queued)
+            it->policy = info.policy <= FLUSH_POLICIES ? info.policy : 0;
         lock_drop(&flush.lock);
         queue_add(f);
         found->files++;

@@ -6,6 +6,8 @@
  */
 #include "flush/flush_int.h"
 
+#include "placement/claims/claim.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,36 +22,36 @@ static bool found_missing(int err)
     return err == -ENOENT || err == -ESTALE;
 }
 
-bool retry_failed(struct file *f, int err, uint64_t now)
+bool retry_failed(struct flush_item *it, int err, uint64_t now)
 {
-    bool is_news = f->flush_error != err;
-    f->flush_failed_no = ++flush.failures;
-    __atomic_store_n(&f->flush_error, err, __ATOMIC_RELAXED);
-    f->flush_error_no += is_news;
-    __atomic_fetch_add(&f->flush_error_seq, 1, __ATOMIC_RELEASE); /* see flush_error_once */
-    unsigned doublings = MIN(f->flush_tries, 6u);
-    f->flush_tries++;
-    f->retry_at_ms = now + MIN((uint64_t)FIRST_MS << doublings, (uint64_t)LONGEST_MS);
+    bool is_news = it->error != err;
+    it->failed_no = ++flush.failures;
+    __atomic_store_n(&it->error, err, __ATOMIC_RELAXED);
+    it->error_no += is_news;
+    __atomic_fetch_add(&it->error_seq, 1, __ATOMIC_RELEASE); /* see flush_error_once */
+    unsigned doublings = MIN(it->tries, 6u);
+    it->tries++;
+    it->retry_at_ms = now + MIN((uint64_t)FIRST_MS << doublings, (uint64_t)LONGEST_MS);
     count(flush_errors, 1);
-    return found_missing(err) ? f->flush_tries == 2 : is_news;
+    return found_missing(err) ? it->tries == 2 : is_news;
 }
 
-bool retry_is_wait(const struct file *f, int err)
+bool retry_is_wait(const struct flush_item *it, int err)
 {
-    return err == -EBUSY && f->forgotten;
+    return err == -EBUSY && claim_is_forgotten(it->f);
 }
 
-void retry_waited(struct file *f, uint64_t now)
+void retry_waited(struct flush_item *it, uint64_t now)
 {
-    __atomic_store_n(&f->flush_error, 0, __ATOMIC_RELAXED);
-    f->retry_at_ms = now + LONGEST_MS;
+    __atomic_store_n(&it->error, 0, __ATOMIC_RELAXED);
+    it->retry_at_ms = now + LONGEST_MS;
 }
 
-void retry_succeeded(struct file *f)
+void retry_succeeded(struct flush_item *it)
 {
-    f->flush_tries = 0;
-    __atomic_store_n(&f->flush_error, 0, __ATOMIC_RELAXED);
-    f->retry_at_ms = 0;
+    it->tries = 0;
+    __atomic_store_n(&it->error, 0, __ATOMIC_RELAXED);
+    it->retry_at_ms = 0;
 }
 
 /* Lock held: when they are due.  Who waits for all files has those first that were not tried yet: the
@@ -65,15 +67,15 @@ void retry_due(bool asked, uint64_t now)
     if (!asked && now < retry_next_ms())
         return;
     flush.next_retry_ms = NEVER;
-    for (struct file *f = flush.failed.first, *next; f; f = next) {
-        next = f->flush_next;
-        if (asked || f->retry_at_ms <= now) {
-            queue_remove(f);
-            f->retry_at_ms = 0;
-            queue_insert(queue_ready(f), f);
+    for (struct flush_item *it = flush.failed.first, *next; it; it = next) {
+        next = it->next;
+        if (asked || it->retry_at_ms <= now) {
+            queue_remove(it);
+            it->retry_at_ms = 0;
+            queue_insert(queue_ready(it), it);
         } else { /* many failures of one moment come due together, not each with a walk of its own
                   */
-            flush.next_retry_ms = MIN(flush.next_retry_ms, MAX(f->retry_at_ms, now + 500));
+            flush.next_retry_ms = MIN(flush.next_retry_ms, MAX(it->retry_at_ms, now + 500));
         }
     }
 }
@@ -120,20 +122,24 @@ void retry_log(struct file *f, int err)
 
 void flush_error_seen(struct file *f, struct flush_seen *seen)
 {
-    *seen = (struct flush_seen){.pass = __atomic_load_n(&f->flush_error_seq, __ATOMIC_ACQUIRE)};
+    const struct flush_item *it = item_if(f);
+    *seen = (struct flush_seen){.pass = it ? __atomic_load_n(&it->error_seq, __ATOMIC_ACQUIRE) : 0};
 }
 
 int flush_error_once(struct file *f, struct flush_seen *seen)
 {
+    const struct flush_item *it = item_if(f);
+    if (!it)
+        return 0;
     /* Read without the lock: a failure that is being noted right now is told by the next call. */
-    unsigned pass = __atomic_load_n(&f->flush_error_seq, __ATOMIC_ACQUIRE);
+    unsigned pass = __atomic_load_n(&it->error_seq, __ATOMIC_ACQUIRE);
     if (pass == seen->pass)
         return 0;
     seen->pass = pass;
-    unsigned no = __atomic_load_n(&f->flush_error_no, __ATOMIC_RELAXED);
+    unsigned no = __atomic_load_n(&it->error_no, __ATOMIC_RELAXED);
     if (no == seen->error)
         return 0;
-    int err = __atomic_load_n(&f->flush_error, __ATOMIC_RELAXED);
+    int err = __atomic_load_n(&it->error, __ATOMIC_RELAXED);
     if (err)
         seen->error = no;
     return err;

@@ -91,14 +91,14 @@ static bool something_to_do(bool *ring);
 
 /* Lock held: until len bytes fit below the full mark.  Where nothing can become clean the store's own
  * limit counts, but not for a file that the PFS does not take. */
-static int wait_below_full(const struct file *f, uint64_t len)
+static int wait_below_full(const struct flush_item *it, uint64_t len)
 {
     bool ring = true;
     while (is_full(len)) {
         if (flush.stop)
             return -ECANCELED;
         if (!something_to_do(&ring))
-            return f->flush_error;
+            return it ? it->error : 0;
         if (ring) {
             lock_drop(&flush.lock);
             bell_ring();
@@ -122,7 +122,7 @@ int flush_admit(struct file *f, uint64_t len)
     bool full = is_full(len);
     if (full) {
         flush.urgent_all++;
-        err = wait_below_full(f, len);
+        err = wait_below_full(item_if(f), len);
         flush.urgent_all--;
     }
     lock_drop(&flush.lock);
@@ -151,9 +151,9 @@ static int no_room(uint64_t last_seen)
 {
     if (flush.progress != last_seen)
         return 0;
-    for (const struct file *f = flush.failed.first; f; f = f->flush_next)
-        if (f->flush_error && f->flush_error != -EUCLEAN)
-            return f->flush_error;
+    for (const struct flush_item *it = flush.failed.first; it; it = it->next)
+        if (it->error && it->error != -EUCLEAN)
+            return it->error;
     return -ENOSPC;
 }
 

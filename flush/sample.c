@@ -21,7 +21,7 @@ static struct {
 } sampler = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
 
 /* The lull begins when the last store was, not when it is seen. */
-static void changed(struct file *f)
+void flush_kernel_wrote(struct file *f)
 {
     lull_past(store_pass_age_ms(f));
     queue_add(f);
@@ -33,7 +33,7 @@ static void settled(struct file *f)
     claim_give_back(f);
 }
 
-static void wake(void)
+void flush_kernel_opened(void)
 {
     lock_take(&sampler.lock);
     if (!sampler.any)
@@ -60,7 +60,7 @@ static bool wait_for_files(bool left)
 
 unsigned flush_sample(void)
 {
-    unsigned left = store_pass_sample(changed, settled);
+    unsigned left = store_pass_sample(flush_kernel_wrote, settled);
     if (left)
         room_look();
     return left;
@@ -92,13 +92,11 @@ int sample_start(void)
     lock_cond_init(&sampler.more);
     sampler.running = true;
     sampler.any = false;
-    store_on_pass(wake, changed);
     return -pthread_create(&sampler.thread, NULL, sample, NULL);
 }
 
 void sample_stop(void)
 {
-    store_on_pass(NULL, NULL);
     lock_take(&sampler.lock);
     sampler.running = false;
     pthread_cond_signal(&sampler.more);

@@ -1,6 +1,7 @@
 /* status.c - what the flusher says of itself, and of each file that is not on the PFS. */
 #include "flush/flush_int.h"
 
+#include "placement/claims/claim.h"
 #include "placement/store/store.h"
 
 #include <errno.h>
@@ -29,8 +30,9 @@ static const char *state_name(enum mark_level level)
 static uint64_t oldest_ms(void)
 {
     uint64_t now = boot_ms(), oldest = now;
-    const struct file *first[] = {flush.running.first,  flush.failed.first,   flush.ready[0].first,
-                                  flush.ready[1].first, flush.ready[2].first, flush.ready[3].first};
+    const struct flush_item *first[] = {
+        flush.running.first,  flush.failed.first,   flush.ready[0].first,
+        flush.ready[1].first, flush.ready[2].first, flush.ready[3].first};
     for (size_t i = 0; i < ARRAY_LEN(first); i++)
         if (first[i])
             oldest = MIN(oldest, first[i]->dirty_since_ms);
@@ -71,10 +73,11 @@ static int tell_unflushed(struct file *f, unflushed_fn cb, void *arg)
     store_info(f, &info);
     if (!info.dirty)
         return 0;
+    const struct flush_item *it = item_of(f);
     lock_take(&flush.lock);
-    uint64_t now = boot_ms(), since_s = (now - MIN(now, f->dirty_since_ms)) / 1000;
-    unsigned tries = f->flush_tries;
-    int error = f->forgotten ? -EBUSY : f->flush_error; /* void: kept until it is closed */
+    uint64_t now = boot_ms(), since_s = (now - MIN(now, it->dirty_since_ms)) / 1000;
+    unsigned tries = it->tries;
+    int error = claim_is_forgotten(f) ? -EBUSY : it->error; /* void: kept until it is closed */
     lock_drop(&flush.lock);
     char *path = file_path(f);
     int rc = cb(arg, path, info.dirty_bytes, since_s, tries, error, false);

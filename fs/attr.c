@@ -144,23 +144,13 @@ int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct
     return err;
 }
 
-static bool is_open_here(struct file *f, bool *descriptor)
-{
-    lock_take(&f->lock);
-    bool open = f->opens > 0;
-    *descriptor = open && f->pfs_fd >= 0;
-    lock_drop(&f->lock);
-    return open;
-}
-
 /* By the descriptor of an open file: right also when it has no name any more. */
 static int stat_open(struct inode *i, struct statx *stx)
 {
     struct file *f = S_ISREG(i->type) ? file_find_used(i->fid) : NULL;
     if (!f)
         return -ESTALE;
-    bool descriptor;
-    int err = is_open_here(f, &descriptor) && descriptor ? pfs_file_stat(f, stx) : -ESTALE;
+    int err = pfs_is_open(f) && pfs_has_descriptor(f) ? pfs_file_stat(f, stx) : -ESTALE;
     file_put(f);
     return err;
 }
@@ -190,10 +180,10 @@ int attr_stat(struct inode *i, struct statx *stx)
 static bool is_open_by_name(struct inode *i)
 {
     struct file *f = S_ISREG(i->type) ? file_find_used(i->fid) : NULL;
-    bool descriptor = false, open = f && is_open_here(f, &descriptor);
+    bool by_name = f && pfs_is_open(f) && !pfs_has_descriptor(f);
     if (f)
         file_put(f);
-    return open && !descriptor;
+    return by_name;
 }
 
 int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms)
@@ -216,10 +206,7 @@ int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms)
  * was asked before one of them. */
 static bool changed_here_only(struct file *f)
 {
-    lock_take(&f->claim_lock);
-    bool here = f->claim == CLAIM_HELD && !f->last_carried;
-    lock_drop(&f->claim_lock);
-    return here;
+    return claim_is_held(f) && !claim_carried(f);
 }
 
 /* Lock held. */

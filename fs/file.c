@@ -190,21 +190,14 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
  * flushed or not, and the claim. */
 static void drop_unlinked(struct file *f)
 {
-    lock_take(&f->lock);
-    bool last = f->unlinked && !f->opens;
-    lock_drop(&f->lock);
-    if (!last)
-        return;
-    claim_unlinked(f);
+    if (file_is_unlinked(f) && !pfs_is_open(f))
+        claim_unlinked(f);
 }
 
 /* The PFS's descriptor goes after the claim: see claim_unlinked. */
 static void release(struct file *f)
 {
-    lock_take(&f->lock);
-    bool unlinked = f->unlinked;
-    lock_drop(&f->lock);
-    bool held = unlinked && pfs_hold_number(f);
+    bool held = file_is_unlinked(f) && pfs_hold_number(f);
     data_release(f);
     drop_unlinked(f);
     if (held)

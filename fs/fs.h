@@ -47,8 +47,8 @@ static inline double attr_left(uint64_t looked_ms)
 /* ---- mount.c ---- */
 /* mounts, starts the threads that read /dev/fuse, returns when the kernel has answered */
 int mount_start(char *err, size_t errlen);
-/* Until the mount is gone, or a signal asks the daemon to leave. */
-void mount_wait(void);
+/* Until the mount is gone, or leave_fd can be read. */
+void mount_wait(int leave_fd);
 /* unmounts if it is still mounted, whoever uses it; ends the threads: no request comes any more */
 void mount_stop(void);
 void mount_free(void); /* when nothing will be answered or notified any more */
@@ -92,6 +92,11 @@ void xattr_ops(struct fuse_lowlevel_ops *ops);
 void file_ops(struct fuse_lowlevel_ops *ops);
 void io_ops(struct fuse_lowlevel_ops *ops);
 void lock_ops(struct fuse_lowlevel_ops *ops);
+
+/* ---- io.c, for steps.c ---- */
+/* Another node has changed bytes of a file whose claim is here: this mount's pages [off, off + len) are
+ * stale; off UINT64_MAX: its attributes alone.  Any thread, no lock held. */
+void io_carried(struct fid fid, uint64_t off, uint64_t len);
 
 #define FUSE_IO_MAX (1u << 20) /* bytes of one read or write: max_read, max_write */
 

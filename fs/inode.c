@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 #include "transport/base.h"
 
 #define SHARDS     64

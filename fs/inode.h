@@ -73,7 +73,7 @@ struct inode {
         bool mixed; /* beside opens of other bytes */
         bool known; /* the kernel's pages hold the bytes of tag, or newer ones (fs/kept.c) */
     } kept;
-    /* struct file's last_carried when the kernel's pages were looked at last (fs/lock.c) */
+    /* claim_carried when the kernel's pages were looked at last (fs/lock.c) */
     uint64_t carried_seen;
     /* under fs/lock.c's lock: the kernel's pages are being dropped for who was granted a lock; and of which
      * bytes, or newer ones, they have been since this was done last */

@@ -379,7 +379,7 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
 
 /* ---- a write of another node, carried here: this mount's caches of it are stale ---- */
 
-static void carried(struct fid fid, uint64_t off, uint64_t len)
+void io_carried(struct fid fid, uint64_t off, uint64_t len)
 {
     struct inode *i = inode_known(fid);
     if (!i)
@@ -394,7 +394,6 @@ static void carried(struct fid fid, uint64_t off, uint64_t len)
 
 void io_ops(struct fuse_lowlevel_ops *ops)
 {
-    carry_on_changed(carried);
     ops->read = op_read;
     ops->write = op_write;
     ops->fallocate = op_fallocate;

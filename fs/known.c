@@ -100,20 +100,12 @@ static bool may_know(const struct inode *i, const struct data_known *k)
     return !settings.several_users && age_ms < attr_timeout_ms();
 }
 
-static bool is_unlinked(struct file *f)
-{
-    lock_take(&f->lock);
-    bool unlinked = f->unlinked;
-    lock_drop(&f->lock);
-    return unlinked;
-}
-
 int known_open(struct inode *i, struct file *f, struct data_handle **out)
 {
     lock_take(&i->lock);
     struct data_known k = i->known;
     lock_drop(&i->lock);
-    if (!may_know(i, &k) || is_unlinked(f))
+    if (!may_know(i, &k) || file_is_unlinked(f))
         return -EAGAIN;
     pfs_open_known(f); /* first: a descriptor that is there stays */
     int err = data_open_known(f, &k, i->fixed, out);
@@ -124,18 +116,10 @@ int known_open(struct inode *i, struct file *f, struct data_handle **out)
 
 /* ---- descriptors after all ---- */
 
-static bool is_open(struct file *f)
-{
-    lock_take(&f->lock);
-    bool open = f->opens > 0;
-    lock_drop(&f->lock);
-    return open;
-}
-
 static struct file *open_file(const struct inode *i)
 {
     struct file *f = S_ISREG(i->type) && !i->gone ? file_find_used(i->fid) : NULL;
-    if (f && !is_open(f)) {
+    if (f && !pfs_is_open(f)) {
         file_put(f);
         f = NULL;
     }

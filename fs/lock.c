@@ -27,17 +27,9 @@ static struct lock_ask *ask_of(struct request *r)
 
 /* ---- granted: fresh data ---- */
 
-static uint64_t carried_to(struct file *f)
-{
-    lock_take(&f->claim_lock);
-    uint64_t n = f->last_carried;
-    lock_drop(&f->claim_lock);
-    return n;
-}
-
 static bool is_fresh(struct handle *h)
 {
-    uint64_t carried = carried_to(h->data->f);
+    uint64_t carried = claim_carried(h->data->f);
     struct location at;
     if (!claim_here(h->inode->fid, &at))
         return false;
@@ -76,7 +68,7 @@ static int drop_stale(struct handle *h)
     struct inode *i = h->inode;
     struct data_tag now;
     bool changed = false;
-    uint64_t carried = carried_to(h->data->f);
+    uint64_t carried = claim_carried(h->data->f);
     int err = data_revalidate(h->data, &changed, &now);
     if (err)
         return err;

@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fs/daemon/signals.h"
 #include "fs/fs.h"
 #include "fs/mountinfo.h"
 #include "fs/readahead.h"
@@ -218,10 +217,10 @@ int mount_start(char *err, size_t errlen)
 
 /* ---- the end ---- */
 
-void mount_wait(void)
+void mount_wait(int leave_fd)
 {
     struct pollfd p[2] = {{.fd = m.gone_fd, .events = POLLIN},
-                          {.fd = signals_fd(), .events = POLLIN}};
+                          {.fd = leave_fd, .events = POLLIN}};
     while (poll(p, 2, -1) < 0)
         ;
 }

@@ -22,21 +22,6 @@
 
 /* ---- what goes ---- */
 
-static bool is_open(struct file *f)
-{
-    lock_take(&f->lock);
-    bool open = f->opens > 0;
-    lock_drop(&f->lock);
-    return open;
-}
-
-static void set_unlinked(struct file *f)
-{
-    lock_take(&f->lock);
-    f->unlinked = true;
-    lock_drop(&f->lock);
-}
-
 /* The last name of a regular file is gone: nothing of it is flushed any more.  What is ours and
  * open stays readable and writable (the store sees to that) until the last close; what is open and
  * another node's stays as it is (data_removed).  True: it is open here. */
@@ -48,8 +33,8 @@ static bool file_gone(struct file *f, bool ours)
         store_set_leaving(f->fid, false);
         return false;
     }
-    set_unlinked(f);
-    bool open = is_open(f);
+    file_set_unlinked(f, true);
+    bool open = pfs_is_open(f);
     if (ours || !open)
         claim_unlinked(f);
     return open;
@@ -111,10 +96,10 @@ static void name_gone(struct going *g, struct inode *dir, const char *name, cons
 static void open_goes_on(const struct going *g, const struct statx *was)
 {
     struct statx stx;
-    if (!g->last || !g->f || !is_open(g->f) || pfs_file_stat(g->f, &stx))
+    if (!g->last || !g->f || !pfs_is_open(g->f) || pfs_file_stat(g->f, &stx))
         return;
     if (!stx.stx_nlink)
-        set_unlinked(g->f);
+        file_set_unlinked(g->f, true);
     struct version before = version_of(was), now = version_of(&stx);
     if (now.size == before.size && now.mtime_ns == before.mtime_ns)
         store_same_data(g->f, &before, &now);

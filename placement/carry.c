@@ -12,7 +12,7 @@
 
 #include "placement/chunks/working.h"
 #include "placement/local.h"
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 #include "transport/complaint.h"
 #include "transport/hash.h"
 #include "transport/members.h"

@@ -14,6 +14,22 @@
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store.h"
 
+/* ---- the part ---- */
+
+static void part_begin(struct file *f, struct file_part *part)
+{
+    (void)f;
+    lock_init(&((struct file_data *)part)->lock, RANK_DATA);
+}
+
+static void part_end(struct file_part *part)
+{
+    lock_destroy(&((struct file_data *)part)->lock);
+}
+
+const struct file_part_ops file_data_ops = {
+    .size = sizeof(struct file_data), .begin = part_begin, .end = part_end};
+
 /* ---- open and close ---- */
 
 static struct data_handle *handle_new(struct file *f, bool write)
@@ -46,7 +62,7 @@ int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, u
         return -EIO;
     struct data_handle *h = handle_new(f, write);
     struct version v = version_of(stx);
-    uint64_t drops = f->drops;
+    uint64_t drops = data_drops(f);
     h->looked_ms = looked_ms;
     h->opening = stx->stx_nlink > 0;
     int err = write ? data_locate_writer(h, &v) : data_locate_reader(h, &v);
@@ -69,10 +85,10 @@ int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, u
 int data_open_known(struct file *f, const struct data_known *k, bool fixed,
                     struct data_handle **out)
 {
-    if (f->forgotten) /* data_open says so */
+    if (claim_is_forgotten(f)) /* data_open says so */
         return -EIO;
     struct data_handle *h = handle_new(f, false);
-    h->drops_seen = f->drops;
+    h->drops_seen = data_drops(f);
     int err = data_locate_known(h, k, fixed);
     if (err) {
         data_close(h);
@@ -160,12 +176,12 @@ static bool take_tag(struct data_handle *h, const struct data_tag *now)
 
 void data_dropping(struct data_handle *h)
 {
-    h->drops_seen = atomic_fetch_add(&h->f->drops, 1) + 1;
+    h->drops_seen = atomic_fetch_add(&data_of(h->f)->drops, 1) + 1;
 }
 
 int data_revalidate(struct data_handle *h, bool *changed, struct data_tag *now)
 {
-    uint64_t drops = h->f->drops;
+    uint64_t drops = data_drops(h->f);
     int err = data_relocate(h);
     if (!err)
         h->drops_seen = drops;

@@ -56,7 +56,7 @@ struct data_handle {
     uint64_t looked_ms;   /* boot_ms before the look at the PFS that it was opened by */
     bool opening;         /* data_open, of a file that had a name when it was opened on the PFS */
     struct data_tag good; /* what the kernel caches by this handle is these bytes, or newer ones */
-    _Atomic uint64_t drops_seen; /* f->drops when `where` was asked last */
+    _Atomic uint64_t drops_seen; /* data_drops when `where` was asked last */
 };
 
 /* Opens: asks the home (and the claim when write), sets the version of the store's pages from stx

@@ -5,6 +5,28 @@
 
 #include "placement/data.h"
 
+/* What data*.c know of a file (FILE_DATA). */
+struct file_data {
+    struct file_part part;
+    struct lock lock; /* RANK_DATA: the next two */
+    /* The claimant at another node that keeps it as long as it is open here, and the number of the pin
+     * there (data_removed.c); 0: none. */
+    uint64_t keeper, keeper_pin;
+    /* How often the kernel was told to drop its pages because another node had written: a handle that
+     * has not asked since where the bytes are must not bring the older ones back (data_io.c). */
+    _Atomic uint64_t drops;
+};
+extern const struct file_part_ops file_data_ops; /* data.c */
+static inline struct file_data *data_of(struct file *f)
+{
+    return (struct file_data *)file_part(f, FILE_DATA, &file_data_ops);
+}
+static inline uint64_t data_drops(const struct file *f)
+{
+    const struct file_data *d = (const struct file_data *)file_part_if(f, FILE_DATA);
+    return d ? d->drops : 0;
+}
+
 /* Now: HERE, PFS, NODE (*node) or LOST. */
 enum where data_where(struct data_handle *h, uint64_t *node);
 /* At open, for reading.  seen: what the PFS had before the home is asked, or NULL. */

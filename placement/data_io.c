@@ -103,12 +103,12 @@ static int read_once(struct data_handle *h, bool plain, void *buf, size_t len, u
  * of every change.) */
 static bool is_behind(struct data_handle *h)
 {
-    return h->drops_seen != h->f->drops && !counted_here(h);
+    return h->drops_seen != data_drops(h->f) && !counted_here(h);
 }
 
 static int catch_up(struct data_handle *h)
 {
-    uint64_t drops = h->f->drops;
+    uint64_t drops = data_drops(h->f);
     int err = is_behind(h) ? data_relocate(h) : 0;
     if (!err)
         h->drops_seen = drops;
@@ -323,7 +323,7 @@ int data_sync(struct data_handle *h, bool pfs)
     switch (data_where(h, &node)) {
     case WHERE_HERE:
         if (claim_carry_begin(h->f))
-            return h->f->forgotten ? local_change(h->f, &c) : 0;
+            return claim_is_forgotten(h->f) ? local_change(h->f, &c) : 0;
         err = local_change(h->f, &c);
         claim_carry_end(h->f);
         return err;

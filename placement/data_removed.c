@@ -13,21 +13,25 @@
 /* True: the last close unpins it.  Else it is closed already, or a pin is there. */
 static bool keep(struct file *f, uint64_t node, uint64_t number)
 {
-    lock_take(&f->lock);
-    bool keeps = f->opens > 0 && !f->keeper;
+    struct file_data *d = data_of(f);
+    lock_take(&d->lock);
+    bool keeps = pfs_is_open(f) && !d->keeper;
     if (keeps) {
-        f->keeper = node;
-        f->keeper_pin = number;
+        d->keeper = node;
+        d->keeper_pin = number;
     }
-    lock_drop(&f->lock);
+    lock_drop(&d->lock);
     return keeps;
 }
 
 static bool is_kept(struct file *f)
 {
-    lock_take(&f->lock);
-    bool kept = f->keeper;
-    lock_drop(&f->lock);
+    struct file_data *d = (struct file_data *)file_part_if(f, FILE_DATA);
+    if (!d)
+        return false;
+    lock_take(&d->lock);
+    bool kept = d->keeper;
+    lock_drop(&d->lock);
     return kept;
 }
 
@@ -56,9 +60,7 @@ void data_removed(struct file *f)
         return;
     bool held = pfs_hold_number(f);
     if (pfs_has_a_name(f)) { /* by another node, between the PFS's look and the removal */
-        lock_take(&f->lock);
-        f->unlinked = false;
-        lock_drop(&f->lock);
+        file_set_unlinked(f, false);
     } else {
         pin_at(f, at.node); /* if it was opened, or claimed, since data_keep */
         claim_named(f->fid, at.node, NULL);
@@ -70,11 +72,14 @@ void data_removed(struct file *f)
 /* open: also while it is open here. */
 static void end_of_keeping(struct file *f, bool open)
 {
-    lock_take(&f->lock);
-    uint64_t node = f->opens && !open ? 0 : f->keeper, number = f->keeper_pin;
+    struct file_data *d = (struct file_data *)file_part_if(f, FILE_DATA);
+    if (!d)
+        return;
+    lock_take(&d->lock);
+    uint64_t node = open || !pfs_is_open(f) ? d->keeper : 0, number = d->keeper_pin;
     if (node)
-        f->keeper = 0;
-    lock_drop(&f->lock);
+        d->keeper = 0;
+    lock_drop(&d->lock);
     if (node)
         data_unpin(f, node, number);
 }

@@ -35,14 +35,6 @@
 
 /* ---- the location ---- */
 
-static bool holds_claim(struct file *f)
-{
-    lock_take(&f->claim_lock);
-    bool held = f->claim == CLAIM_HELD;
-    lock_drop(&f->claim_lock);
-    return held;
-}
-
 static void set_where(struct data_handle *h, const struct location *at)
 {
     lock_take(&h->lock);
@@ -52,7 +44,7 @@ static void set_where(struct data_handle *h, const struct location *at)
 
 enum where data_where(struct data_handle *h, uint64_t *node)
 {
-    if (holds_claim(h->f))
+    if (claim_is_held(h->f))
         return WHERE_HERE;
     lock_take(&h->lock);
     enum where w = h->where.where;

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 #include "placement/ring/ring.h"
 #include "tools/eddy.h"
 #include "tools/eddy_simulate.h"

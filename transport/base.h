@@ -1,4 +1,4 @@
-/* base.h - what every part uses: identities, log, counters, sizes, clocks.
+/* base.h - what every room uses: identities (fid.h), log, counters, sizes, clocks.
  *
  * Any thread may call anything here; nothing here takes a lock that is held
  * while another is taken.
@@ -12,32 +12,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* ---- identities that travel between nodes ---- */
-
-/* A file's identity, the same on every node and stable across rename:
- * hash of st_ino and birth time (placement/pfs/fid.c makes it). */
-struct fid {
-    uint64_t hi, lo;
-};
-static inline bool fid_eq(struct fid a, struct fid b)
-{
-    return a.hi == b.hi && a.lo == b.lo;
-}
-static inline bool fid_is_zero(struct fid a)
-{
-    return !(a.hi | a.lo);
-}
-
-/* What a PFS file looked like when it was cached.  Times in nanoseconds since the epoch. */
-struct version {
-    uint64_t size;
-    int64_t mtime_ns;
-    int64_t ctime_ns;
-};
-static inline bool version_eq(const struct version *a, const struct version *b)
-{
-    return a->size == b->size && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
-}
+#include "transport/fid.h"
 
 /* ---- log: "eddyfs[node]: level: what happened: which file: what follows" ---- */
 

@@ -17,12 +17,14 @@ enum lock_rank {
     RANK_INODES,    /* a shard of the inode table */
     RANK_INODE,     /* one inode */
     RANK_POLICY,    /* flush: the list of files to flush */
-    RANK_CLAIM,     /* claim of one file (struct file, claim part) */
+    RANK_CLAIM,     /* claim of one file */
     RANK_FILES,     /* the table of struct file */
-    RANK_FILE,      /* record and pages of one file (struct file, store part) */
+    RANK_FILE,      /* record and pages of one file (struct file) */
+    RANK_DATA,      /* where one file's open handles find its bytes */
     RANK_FLIGHT,    /* single flight */
     RANK_SPACE,     /* space and LRU */
     RANK_STATE,     /* slabs: slot allocation, hash tables */
+    RANK_PFS_FILE,  /* descriptor of one file */
     RANK_PFS,       /* PFS path tree and descriptor cache */
     RANK_HOME,      /* the home's records */
     RANK_SESSION,   /* session directory bookkeeping */

@@ -90,6 +90,8 @@ char *node_print(const struct member *m, size_t *len); /* malloc'd */
 int view_parse(const char *text, size_t len, struct view **out);
 char *view_print(const struct view *v, size_t *len); /* malloc'd */
 void view_free(struct view *v);                      /* tests only */
+/* It was a member, did not leave cleanly, and has not come back. */
+bool view_absent(const struct view *v, uint64_t id);
 
 /* ---- marks of `eddy forget` ---- */
 /* Claims of this node on this file (zero: on all files) up to this request are void. */

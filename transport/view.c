@@ -37,6 +37,14 @@
 #define VIEW_LINE_MIN 28 /* "absent ID I N\n" */
 #define VIEWS_KEPT    16
 
+bool view_absent(const struct view *v, uint64_t id)
+{
+    for (uint32_t i = 0; i < v->nabsent; i++)
+        if (v->absents[i].id == id)
+            return true;
+    return false;
+}
+
 /* ---- text ---- */
 
 static void parse_member(struct words *w, struct member *m)

@@ -10,7 +10,7 @@
 
 #include "fs/daemon/control_int.h"
 #include "placement/claims/claim.h"
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 #include "transport/members.h"
 
 #define SAY_MS  1000

@@ -15,7 +15,7 @@
 #include "placement/claims/claim.h"
 #include "placement/claims/home.h"
 #include "placement/claims/lost.h"
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 #include "placement/store/store.h"
 #include "transport/members.h"
 

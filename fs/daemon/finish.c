@@ -114,7 +114,7 @@ int serve(void)
     unsigned n = 0;
     stage = SERVING;
     signals_ask();
-    mount_wait();
+    mount_wait(signals_fd());
     settle_meanwhile();
     flush_all(NULL, NULL); /* while applications find their mount; what fails is said below */
     steps_stop("control");

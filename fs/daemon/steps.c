@@ -1,4 +1,5 @@
-/* steps.c - the wiring of the parts, in one table of steps.
+/* steps.c - the wiring of the rooms, in one table of steps.  Calls go down; what a room below has to tell one
+ * above, or to ask it, it calls back, and all such callbacks are set here.
  *
  * Every step has a start and a stop.  Stops run in reverse order, from wherever a start failed or
  * the mount ended, so the table's order says what may use what:
@@ -25,9 +26,11 @@
 #include "placement/chunks/chunk.h"
 #include "placement/chunks/fetch.h"
 #include "placement/chunks/former.h"
+#include "placement/chunks/owner.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/home.h"
 #include "placement/pfs/pfs_names.h"
+#include "placement/store/eviction.h"
 #include "placement/store/store.h"
 #include "transport/loop.h"
 #include "transport/members.h"
@@ -135,11 +138,15 @@ static int start_placement(char *err, size_t len)
     chunk_rooms(settings.memory);
     fetch_start();
     carry_start();
+    claim_on_adopted(former_adopted);
+    eviction_on_owner(owner_is_here);
     return 0;
 }
 
 static void stop_placement(void)
 {
+    eviction_on_owner(NULL);
+    claim_on_adopted(NULL);
     carry_stop();
     fetch_stop();
     former_stop();
@@ -224,11 +231,38 @@ static void stop_members(void)
         log_warn("the session was not told in time that this node leaves");
 }
 
+/* What the rooms below the flusher tell it. */
+static void connect_flush(void)
+{
+    store_on_dirty(flush_dirtied);
+    store_on_deleted(flush_deleted);
+    store_on_unsynced(flush_list_changed);
+    store_on_pass(flush_kernel_opened, flush_kernel_wrote);
+    claim_on_forgotten(flush_forgotten);
+    data_on_need(flush_make_room);
+    data_on_write(flush_must_wait, flush_admit);
+    carry_on_need(flush_make_room, flush_file);
+    carry_on_activity(lull_begin, lull_end);
+}
+
+static void stop_flush(void)
+{
+    store_on_dirty(NULL);
+    store_on_deleted(NULL);
+    store_on_unsynced(NULL);
+    store_on_pass(NULL, NULL);
+    claim_on_forgotten(NULL);
+    data_on_write(NULL, NULL);
+    flush_stop();
+}
+
 static int start_flush(char *err, size_t len)
 {
     int e = flush_start(&o->flush);
-    if (!e)
+    if (!e) {
+        connect_flush();
         e = flush_recover();
+    }
     if (e)
         snprintf(err, len, "the flusher cannot start: %s", strerror(-e));
     return e;
@@ -251,11 +285,13 @@ static int start_files(char *err, size_t len)
     notify_start();
     ahead_start();
     flush_on_copied(attr_flushed);
+    carry_on_changed(io_carried);
     return 0;
 }
 
 static void stop_files(void)
 {
+    carry_on_changed(NULL);
     flush_on_copied(NULL);
     ahead_stop();
     notify_stop();
@@ -318,7 +354,7 @@ static const struct step {
     {"pools", start_pools, pools_stop},
     {"peers", start_peers, stop_peers},
     {"members", start_members, stop_members},
-    {"flush", start_flush, flush_stop},
+    {"flush", start_flush, stop_flush},
     {"files", start_files, stop_files},
     {"control", control_start, control_stop},
     {"mount", start_mount, stop_mount},

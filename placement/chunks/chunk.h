@@ -41,7 +41,7 @@ struct chunk {
     size_t len;
     uint64_t hash;
     bool from_peer; /* the former owner sent it: the PFS was not read */
-    bool racy;      /* read while the version was racy (fid.h) */
+    bool racy;      /* read while the version was racy (transport/fid.h) */
 };
 /* Waits for room: only who holds no other chunk of this room. */
 struct chunk *chunk_new(enum chunk_room room, size_t size);

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 #include "transport/complaint.h"
 #include "transport/hash.h"
 #include "transport/members.h"

@@ -6,7 +6,7 @@
 #ifndef EDDY_PLACEMENT_FILLER_H
 #define EDDY_PLACEMENT_FILLER_H
 
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 
 void filler_start(void);
 void filler_stop(void); /* runs what was submitted; after it nobody submits */

@@ -2,7 +2,7 @@
 #ifndef EDDY_PLACEMENT_OWNER_H
 #define EDDY_PLACEMENT_OWNER_H
 
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 
 /* It owns the chunk in this view, or all are suspected that own it before this node: what it reads
  * for them from the PFS it answers for from then on, and would read again were it evicted as a

@@ -1,7 +1,8 @@
 /* proof.c - proofs that are under way, and the version that is in doubt since one failed.
  *
- * Lock: f->lock.  Without it proofs_now sees that there is nothing: `doubt` is set before the count
- * of proofs goes down, and read after it.
+ * All of it is the file's part of that name, which a file gets with its first unproven bytes.  Without the
+ * lock proofs_now sees that there is nothing: `doubt` is set before the count of proofs goes down, and read
+ * after it.
  */
 #include "placement/chunks/proof.h"
 
@@ -12,60 +13,99 @@
 
 #define PROOF_MS 2000 /* a PFS that is silent so long hangs */
 
+struct file_proof {
+    struct file_part part;
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t changed;
+    _Atomic unsigned nunproven; /* reads whose bytes are out, and the proof is not */
+    struct unproven *unproven;  /* ... the first one first */
+    uint64_t last_no;           /* the number of the last one */
+    _Atomic bool doubt;         /* a proof has failed, and nobody has looked since: */
+    struct version doubtful;    /* ... of this version, the newest such */
+    uint64_t doubts;            /* goes up with each proof that fails */
+};
+
+static void part_begin(struct file *f, struct file_part *part)
+{
+    struct file_proof *p = (struct file_proof *)part;
+    (void)f;
+    lock_init(&p->lock, RANK_LEAF);
+    lock_cond_init(&p->changed);
+}
+
+static void part_end(struct file_part *part)
+{
+    struct file_proof *p = (struct file_proof *)part;
+    lock_destroy(&p->lock);
+    pthread_cond_destroy(&p->changed);
+}
+
+static const struct file_part_ops ops = {
+    .size = sizeof(struct file_proof), .begin = part_begin, .end = part_end};
+
+/* NULL: there were never unproven bytes. */
+static struct file_proof *proof_if(const struct file *f)
+{
+    return (struct file_proof *)file_part_if(f, FILE_PROOF);
+}
+
 void proof_begin(struct file *f, struct unproven *u)
 {
-    lock_take(&f->lock);
-    struct unproven **p = &f->unproven;
-    while (*p) /* few: no more than pool_data has threads */
-        p = &(*p)->next;
-    *u = (struct unproven){.no = ++f->unproven_no, .ms = boot_ms()};
-    *p = u;
-    f->nunproven++;
-    lock_drop(&f->lock);
+    struct file_proof *p = (struct file_proof *)file_part(f, FILE_PROOF, &ops);
+    lock_take(&p->lock);
+    struct unproven **at = &p->unproven;
+    while (*at) /* few: no more than pool_data has threads */
+        at = &(*at)->next;
+    *u = (struct unproven){.no = ++p->last_no, .ms = boot_ms()};
+    *at = u;
+    p->nunproven++;
+    lock_drop(&p->lock);
 }
 
 /* With the lock.  Of two versions the older one is gone anyway: the store left it, or will. */
-static void doubt(struct file *f, const struct version *v)
+static void doubt(struct file_proof *p, const struct version *v)
 {
-    f->doubts++;
-    if (f->doubt && f->doubtful.ctime_ns > v->ctime_ns)
+    p->doubts++;
+    if (p->doubt && p->doubtful.ctime_ns > v->ctime_ns)
         return;
-    f->doubtful = *v;
-    f->doubt = true;
+    p->doubtful = *v;
+    p->doubt = true;
 }
 
 void proof_end(struct file *f, struct unproven *u, const struct version *v, int err)
 {
-    lock_take(&f->lock);
-    struct unproven **p = &f->unproven;
-    while (*p != u)
-        p = &(*p)->next;
-    *p = u->next;
+    struct file_proof *p = proof_if(f);
+    lock_take(&p->lock);
+    struct unproven **at = &p->unproven;
+    while (*at != u)
+        at = &(*at)->next;
+    *at = u->next;
     if (err)
-        doubt(f, v);
-    f->nunproven--;
-    pthread_cond_broadcast(&f->changed);
-    lock_drop(&f->lock);
+        doubt(p, v);
+    p->nunproven--;
+    pthread_cond_broadcast(&p->changed);
+    lock_drop(&p->lock);
 }
 
 struct proofs proofs_now(struct file *f)
 {
     struct proofs now = {0};
-    if (!f->nunproven && !f->doubt)
+    struct file_proof *p = proof_if(f);
+    if (!p || (!p->nunproven && !p->doubt))
         return now;
-    lock_take(&f->lock);
-    now.upto = f->unproven_no;
-    now.any = f->unproven || f->doubt;
-    lock_drop(&f->lock);
+    lock_take(&p->lock);
+    now.upto = p->last_no;
+    now.any = p->unproven || p->doubt;
+    lock_drop(&p->lock);
     return now;
 }
 
 /* With the lock: so long the proofs up to that number may still take, ms.  The last of them has
  * most time left. */
-static uint64_t patience(const struct file *f, uint64_t upto)
+static uint64_t patience(const struct file_proof *p, uint64_t upto)
 {
     uint64_t waited = PROOF_MS;
-    for (const struct unproven *u = f->unproven; u && u->no <= upto; u = u->next)
+    for (const struct unproven *u = p->unproven; u && u->no <= upto; u = u->next)
         waited = boot_ms() - u->ms;
     return waited < PROOF_MS ? PROOF_MS - waited : 0;
 }
@@ -74,12 +114,13 @@ int proofs_hold(struct file *f, const struct proofs *then, const struct version 
 {
     if (!then->any)
         return 0;
-    lock_take(&f->lock);
-    for (uint64_t ms; wait && (ms = patience(f, then->upto));)
-        lock_wait(&f->lock, &f->changed, ms);
-    bool waits = patience(f, then->upto);
-    bool doubtful = f->doubt && version_eq(base, &f->doubtful);
-    lock_drop(&f->lock);
+    struct file_proof *p = proof_if(f);
+    lock_take(&p->lock);
+    for (uint64_t ms; wait && (ms = patience(p, then->upto));)
+        lock_wait(&p->lock, &p->changed, ms);
+    bool waits = patience(p, then->upto);
+    bool doubtful = p->doubt && version_eq(base, &p->doubtful);
+    lock_drop(&p->lock);
     if (waits)
         return -EAGAIN;
     struct file_info info;
@@ -90,16 +131,22 @@ int proofs_hold(struct file *f, const struct proofs *then, const struct version 
 
 uint64_t proofs_before_look(struct file *f)
 {
-    lock_take(&f->lock);
-    uint64_t doubts = f->doubts;
-    lock_drop(&f->lock);
+    struct file_proof *p = proof_if(f);
+    if (!p)
+        return 0;
+    lock_take(&p->lock);
+    uint64_t doubts = p->doubts;
+    lock_drop(&p->lock);
     return doubts;
 }
 
 void proofs_looked(struct file *f, uint64_t before)
 {
-    lock_take(&f->lock);
-    if (f->doubts == before)
-        f->doubt = false;
-    lock_drop(&f->lock);
+    struct file_proof *p = proof_if(f);
+    if (!p)
+        return;
+    lock_take(&p->lock);
+    if (p->doubts == before)
+        p->doubt = false;
+    lock_drop(&p->lock);
 }

@@ -11,10 +11,15 @@
  *
  * Any thread; nothing here asks the PFS.
  */
-#ifndef EDDY_PLACEMENT_PROOF_H
-#define EDDY_PLACEMENT_PROOF_H
+#ifndef EDDY_PLACEMENT_CHUNKS_PROOF_H
+#define EDDY_PLACEMENT_CHUNKS_PROOF_H
 
 #include "placement/store/file.h"
+
+struct unproven {
+    struct unproven *next;
+    uint64_t no, ms; /* ms: boot_ms when its bytes were given */
+};
 
 /* The bytes are about to be given.  u: the caller's until proof_end. */
 void proof_begin(struct file *f, struct unproven *u);

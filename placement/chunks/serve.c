@@ -23,7 +23,7 @@
 #include "placement/chunks/served.h"
 #include "placement/chunks/working.h"
 #include "placement/claims/claim.h"
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 #include "placement/store/store.h"
 #include "transport/complaint.h"
 #include "transport/loop.h"

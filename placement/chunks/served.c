@@ -4,7 +4,7 @@
  */
 #include "placement/chunks/served.h"
 
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 #include "transport/loop.h"
 
 #define PLACES  256

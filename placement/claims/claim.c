@@ -5,8 +5,8 @@
  *               '--AT another node, LOST, deadline--> NONE
  *
  * While it is HELD the claim keeps a reference on struct file, and this node's word is the truth in
- * every view.  Lock order: f->claim_lock (RANK_CLAIM) is held while the store clears the claim, and
- * never while a message or the PFS is waited for; f->lock is taken alone.
+ * every view.  The claim's lock (RANK_CLAIM) is held while the store clears the claim, and never
+ * while a message or the PFS is waited for.
  */
 #include "placement/claims/claim_int.h"
 
@@ -19,6 +19,59 @@
 
 #include <errno.h>
 #include <stdlib.h>
+
+/* ---- the part ---- */
+
+static void part_begin(struct file *f, struct file_part *part)
+{
+    struct file_claim *c = (struct file_claim *)part;
+    (void)f;
+    lock_init(&c->lock, RANK_CLAIM);
+    lock_cond_init(&c->changed);
+}
+
+static void part_end(struct file_part *part)
+{
+    struct file_claim *c = (struct file_claim *)part;
+    lock_destroy(&c->lock);
+    pthread_cond_destroy(&c->changed);
+}
+
+const struct file_part_ops file_claim_ops = {
+    .size = sizeof(struct file_claim), .begin = part_begin, .end = part_end};
+
+bool claim_is_held(struct file *f)
+{
+    struct file_claim *c = claim_if(f);
+    if (!c)
+        return false;
+    lock_take(&c->lock);
+    bool held = c->state == CLAIM_HELD;
+    lock_drop(&c->lock);
+    return held;
+}
+
+bool claim_has_writers(struct file *f)
+{
+    struct file_claim *c = claim_if(f);
+    if (!c)
+        return false;
+    lock_take(&c->lock);
+    bool writers = c->writers > 0;
+    lock_drop(&c->lock);
+    return writers;
+}
+
+uint64_t claim_carried(struct file *f)
+{
+    struct file_claim *c = claim_if(f);
+    if (!c)
+        return 0;
+    lock_take(&c->lock);
+    uint64_t n = c->carried;
+    lock_drop(&c->lock);
+    return n;
+}
 
 /* ---- request numbers ---- */
 
@@ -47,14 +100,6 @@ static void say_lost(struct file *f, uint64_t node)
     free(path);
 }
 
-static bool file_unlinked(struct file *f)
-{
-    lock_take(&f->lock);
-    bool unlinked = f->unlinked;
-    lock_drop(&f->lock);
-    return unlinked;
-}
-
 /* What the opener saw of the PFS.  Another node may have flushed between the look and the grant. */
 struct seen {
     const struct version *version;
@@ -78,7 +123,7 @@ static int keep_grant(struct file *f, const struct seen *seen, const struct body
 
     if (!still_so(seen, g, view)) {
         err = pfs_file_stat(f, &stx);
-        if (!err && !stx.stx_nlink && !file_unlinked(f))
+        if (!err && !stx.stx_nlink && !file_is_unlinked(f))
             /* or removed it, and what was not flushed is gone: the opener looks its name up
              * again */
             err = -ESTALE;
@@ -86,7 +131,7 @@ static int keep_grant(struct file *f, const struct seen *seen, const struct body
             v = version_of(&stx);
     }
     if (!err)
-        err = store_set_claim(f, f->number_inc, f->number, &v);
+        err = store_set_claim(f, claim_of(f)->inc, claim_of(f)->number, &v);
     if (!err) {
         file_ref(f);
         own_ready(f->fid);
@@ -94,16 +139,17 @@ static int keep_grant(struct file *f, const struct seen *seen, const struct body
         return 0;
     }
     own_remove(f->fid);
-    claim_tell_free(f->fid, f->number_inc, f->number, NULL);
+    claim_tell_free(f->fid, claim_of(f)->inc, claim_of(f)->number, NULL);
     return err;
 }
 
 /* FREE covered the number: it was a late answer's. */
 static void take_new_number(struct file *f)
 {
-    lock_take(&f->claim_lock);
-    f->number = claim_next_number();
-    lock_drop(&f->claim_lock);
+    struct file_claim *c = claim_of(f);
+    lock_take(&c->lock);
+    c->number = claim_next_number();
+    lock_drop(&c->lock);
 }
 
 /* Granted: ours, if the view in which it was asked for is still ours. */
@@ -112,7 +158,7 @@ static int take_grant(struct file *f, const struct seen *seen, const struct view
 {
     int err;
 
-    if (granted_in != v->number || !own_add(f->fid, f->number_inc, f->number, v->number))
+    if (granted_in != v->number || !own_add(f->fid, claim_of(f)->inc, claim_of(f)->number, v->number))
         return -EAGAIN;
     err = keep_grant(f, seen, grant, granted_in);
     if (!err)
@@ -140,11 +186,11 @@ static int ask_home(struct file *f, const struct view *v, struct body_grant *out
     int err;
 
     *view = v->number;
-    if (home == members_self() && home_want_here(v->number, f->fid, f->number, out))
+    if (home == members_self() && home_want_here(v->number, f->fid, claim_of(f)->number, out))
         return 0;
     m = msg_new(MSG_WANT);
     m->want.fid = f->fid;
-    m->want.number = f->number;
+    m->want.number = claim_of(f)->number;
     err = peer_call(home, m, T_PING, NULL, 0, &reply);
     if (members_no_contact(err))
         members_doubt(home);
@@ -207,7 +253,7 @@ static int ask_for_claim(struct file *f, const struct seen *seen, uint64_t end,
         claim_wait(wait);
         wait = MIN(2 * wait, 100);
     }
-    claim_tell_free(f->fid, f->number_inc, f->number, NULL);
+    claim_tell_free(f->fid, claim_of(f)->inc, claim_of(f)->number, NULL);
     say_not_granted();
     return -EIO;
 }
@@ -216,38 +262,38 @@ static int ask_for_claim(struct file *f, const struct seen *seen, uint64_t end,
 
 static void set_state(struct file *f, enum claim_state s, unsigned more_writers)
 {
-    lock_take(&f->claim_lock);
-    f->claim = s;
-    f->writers += more_writers;
-    pthread_cond_broadcast(&f->claim_changed);
-    lock_drop(&f->claim_lock);
+    struct file_claim *c = claim_of(f);
+    lock_take(&c->lock);
+    c->state = s;
+    c->writers += more_writers;
+    pthread_cond_broadcast(&c->changed);
+    lock_drop(&c->lock);
 }
 
 int claim_open_writer(struct file *f, const struct version *base, uint64_t looked_ms,
                       struct location *out)
 {
+    struct file_claim *c = claim_of(f);
     struct seen seen = {base, looked_ms};
     uint64_t end = boot_ms() + members_patience(), t;
-    int err;
-
-    lock_take(&f->claim_lock);
-    while (f->claim == CLAIM_ASKING && (t = boot_ms()) < end)
-        lock_wait(&f->claim_lock, &f->claim_changed, end - t);
-    if (f->claim == CLAIM_ASKING) {
-        lock_drop(&f->claim_lock);
+    lock_take(&c->lock);
+    while (c->state == CLAIM_ASKING && (t = boot_ms()) < end)
+        lock_wait(&c->lock, &c->changed, end - t);
+    if (c->state == CLAIM_ASKING) {
+        lock_drop(&c->lock);
         return -EIO; /* those before us waited as long, and said why */
     }
-    if (f->claim == CLAIM_HELD) {
-        f->writers++;
-        lock_drop(&f->claim_lock);
+    if (c->state == CLAIM_HELD) {
+        c->writers++;
+        lock_drop(&c->lock);
         claim_own_word(f, out);
         return 0;
     }
-    f->claim = CLAIM_ASKING;
-    f->number_inc = members_incarnation();
-    f->number = claim_next_number();
-    lock_drop(&f->claim_lock);
-    err = ask_for_claim(f, &seen, end, out);
+    c->state = CLAIM_ASKING;
+    c->inc = members_incarnation();
+    c->number = claim_next_number();
+    lock_drop(&c->lock);
+    int err = ask_for_claim(f, &seen, end, out);
     if (!err && out->where == WHERE_HERE)
         set_state(f, CLAIM_HELD, 1);
     else
@@ -257,28 +303,27 @@ int claim_open_writer(struct file *f, const struct version *base, uint64_t looke
 
 void claim_close_writer(struct file *f)
 {
-    bool last;
-
-    lock_take(&f->claim_lock);
-    if (!f->writers)
+    struct file_claim *c = claim_of(f);
+    lock_take(&c->lock);
+    if (!c->writers)
         die("claim: a writer closed that was never counted");
-    last = !--f->writers;
-    lock_drop(&f->claim_lock);
+    bool last = !--c->writers;
+    lock_drop(&c->lock);
     if (last)
         claim_give_back(f);
 }
 
 int claim_carry_begin(struct file *f)
 {
+    struct file_claim *c = claim_of(f);
     int err = -ENOENT;
-
-    lock_take(&f->claim_lock);
-    if (f->claim == CLAIM_HELD && !f->forgotten) {
-        f->writers++;
-        f->last_carried++;
+    lock_take(&c->lock);
+    if (c->state == CLAIM_HELD && !c->forgotten) {
+        c->writers++;
+        c->carried++;
         err = 0;
     }
-    lock_drop(&f->claim_lock);
+    lock_drop(&c->lock);
     return err;
 }
 
@@ -290,65 +335,69 @@ void claim_carry_end(struct file *f)
 
 /* ---- giving it back ---- */
 
-/* Of a removed file nobody is to believe that the PFS has what was here: no version is this one, so
- * who asks looks at the PFS. */
+/* Nobody is to believe that the PFS has what was here of a removed file: no version is this one, so
+ * that a node which asks looks at the PFS. */
 static const struct version removed = {UINT64_MAX, INT64_MAX, INT64_MAX};
 
-/* What was written to it, and will not be flushed, is only here, and who has it open may open it again
- * (/proc/self/fd, /dev/stdin): until the last close.  Not without a descriptor: see claim_unlinked. */
+/* What was written to it, and will not be flushed, is only here.  A process that has it open may open it
+ * again (/proc/self/fd, /dev/stdin) until the last close.  Not without a descriptor: see claim_unlinked. */
 static bool is_open_without_name(struct file *f)
 {
-    lock_take(&f->lock);
-    bool open = f->unlinked && f->opens > 0 && f->pfs_fd >= 0;
-    lock_drop(&f->lock);
-    return open;
+    return file_is_unlinked(f) && pfs_is_open(f) && pfs_has_descriptor(f);
+}
+
+/* The home is told after the claim was cleared on this node's disk. */
+static void tell_given(struct file *f, const struct version *base, uint64_t inc, uint64_t number)
+{
+    if (file_is_unlinked(f)) {
+        claim_tell_free(f->fid, inc, number, &removed);
+        pfs_drop(f); /* unless it is open; kept for a flush that does not come */
+    } else {
+        claim_tell_free(f->fid, inc, number, base);
+    }
+    file_put(f); /* the claim's own reference: the caller has another one */
 }
 
 void claim_give_back(struct file *f)
 {
+    struct file_claim *c = claim_of(f);
     struct file_info info;
-    uint64_t inc, number;
+    const struct version *base = NULL;
     bool given = false;
-
-    lock_take(&f->claim_lock);
-    if (f->claim == CLAIM_HELD && !f->writers && !is_open_without_name(f)) {
+    lock_take(&c->lock);
+    if (c->state == CLAIM_HELD && !c->writers && !is_open_without_name(f)) {
         store_info(f, &info);
-        if (!info.dirty && store_clear_claim(f, info.base_known ? &info.base : NULL)) {
-            own_remove(f->fid);
-            inc = f->number_inc;
-            number = f->number;
-            f->claim = CLAIM_NONE;
-            given = true;
-            pthread_cond_broadcast(&f->claim_changed);
-        }
+        base = info.base_known ? &info.base : NULL;
+        given = !info.dirty && store_clear_claim(f, base);
     }
-    lock_drop(&f->claim_lock);
-    if (!given)
-        return;
-    if (file_unlinked(f)) {
-        claim_tell_free(f->fid, inc, number, &removed);
-        pfs_drop(f); /* unless it is open; kept for a flush that does not come */
-    } else {
-        claim_tell_free(f->fid, inc, number, info.base_known ? &info.base : NULL);
+    uint64_t inc = c->inc, number = c->number;
+    if (given) {
+        own_remove(f->fid);
+        c->state = CLAIM_NONE;
+        pthread_cond_broadcast(&c->changed);
     }
-    file_put(f); /* the claim's own reference: the caller has another one */
+    lock_drop(&c->lock);
+    if (given)
+        tell_given(f, base, inc, number);
+}
+
+static bool has_claim(struct file *f)
+{
+    struct file_claim *c = claim_of(f);
+    lock_take(&c->lock);
+    bool has = c->state != CLAIM_NONE;
+    lock_drop(&c->lock);
+    return has;
 }
 
 /* The descriptor on the PFS goes last: while it is open the PFS does not give the inode's number to
  * a new file, which would have the same fid where the PFS tells no birth time. */
 void claim_unlinked(struct file *f)
 {
-    bool held, open;
-
-    lock_take(&f->lock);
-    f->unlinked = true;
-    open = f->opens > 0;
-    lock_drop(&f->lock);
+    file_set_unlinked(f, true);
+    bool open = pfs_is_open(f);
     store_set_deleted(f);
     claim_give_back(f);
-    lock_take(&f->claim_lock);
-    held = f->claim != CLAIM_NONE;
-    lock_drop(&f->claim_lock);
-    if (!open && !held)
+    if (!open && !has_claim(f))
         pfs_drop(f);
 }

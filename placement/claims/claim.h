@@ -15,6 +15,8 @@
 void claim_start(void); /* handlers of ASK, NAMED; members' callbacks must be claim_members_ops */
 void claim_stop(void);
 extern const struct members_ops claim_members_ops;
+/* Called when a view was adopted (NULL: none), after the homes know of it.  Network thread. */
+void claim_on_adopted(void (*fn)(const struct view *v));
 
 /* Where a file's latest bytes are. */
 enum where { WHERE_HERE, WHERE_PFS, WHERE_NODE, WHERE_LOST };
@@ -39,6 +41,12 @@ int claim_where_many(const struct fid *fids, unsigned n, struct location *out, i
 /* Without a message, of a file that this node has no claim of: true if this node is the home, and
  * nobody else need be asked. */
 bool claim_told_here(struct fid fid, struct location *out);
+/* Without a message: does this node hold the claim? */
+bool claim_is_held(struct file *f);
+/* It is held, or about to be had, and somebody writes: here, or at another node that carries. */
+bool claim_has_writers(struct file *f);
+/* Goes up with each write that was carried here from another node. */
+uint64_t claim_carried(struct file *f);
 /* Without a message: HERE if we hold it. */
 bool claim_here(struct fid fid, struct location *out);
 bool claim_here_of(struct file *f, struct location *out);
@@ -85,8 +93,10 @@ void claim_forgotten_settled(struct file *f);
 void claim_on_forgotten(void (*fn)(struct file *f));
 /* A descriptor of it was closed here: if its claim is void, that is told once more. */
 void claim_closed(struct file *f);
-/* Is it so?  Then it must not be opened, -EIO, and that is logged.  To be asked when the open is
- * counted: who puts the file aside looks at that after it was made void. */
+/* Is its claim void, and the file not put aside yet?  Any thread. */
+bool claim_is_forgotten(const struct file *f);
+/* The same for an open, which must fail with -EIO then: the reason is logged.  To be asked when the open is
+ * counted: the flusher puts the file aside only after it has looked at that count. */
 bool claim_is_void(struct file *f);
 /* Before each piece of a file that is flushed: 0, or -EIO: its claim is void (an operator has
  * forgotten it while this node was cut off), or the PFS's error.  May block on the PFS. */

@@ -78,7 +78,7 @@ static void note_pending(struct file *f)
 
     lock_take(&marks.lock);
     p->v = xrealloc(p->v, (p->n + 1) * sizeof(*p->v));
-    p->v[p->n++] = (struct mark){f->fid, members_self(), f->number_inc, f->number};
+    p->v[p->n++] = (struct mark){f->fid, members_self(), claim_of(f)->inc, claim_of(f)->number};
     lock_drop(&marks.lock);
 }
 
@@ -87,9 +87,8 @@ void claim_set_forgotten(struct file *f)
 {
     char *path;
 
-    if (atomic_exchange(&f->forgotten, true))
+    if (atomic_exchange(&claim_of(f)->forgotten, true))
         return;
-    __atomic_store_n(&f->unchecked, true, __ATOMIC_RELAXED);
     own_remove(f->fid);
     note_pending(f);
     path = file_path(f);
@@ -101,15 +100,21 @@ void claim_set_forgotten(struct file *f)
         on_forgotten(f);
 }
 
+bool claim_is_forgotten(const struct file *f)
+{
+    const struct file_claim *c = claim_if(f);
+    return c && c->forgotten;
+}
+
 void claim_closed(struct file *f)
 {
-    if (f->forgotten && on_forgotten)
+    if (claim_is_forgotten(f) && on_forgotten)
         on_forgotten(f);
 }
 
 bool claim_is_void(struct file *f)
 {
-    if (!f->forgotten)
+    if (!claim_is_forgotten(f))
         return false;
     char *path = file_path(f);
     log_warn(
@@ -154,7 +159,7 @@ void claim_forgotten_settled(struct file *f)
     }
     lock_drop(&marks.lock);
     remove_mark(&done);
-    f->forgotten = false;
+    claim_of(f)->forgotten = false;
 }
 
 static struct marks copy_of(const struct marks *l)
@@ -271,7 +276,7 @@ static bool check_one(struct file *f)
 
     if (have_marks() && own_has(f->fid, &inc, &number) && claim_is_marked(f->fid, inc, number))
         claim_set_forgotten(f);
-    return f->forgotten;
+    return claim_is_forgotten(f);
 }
 
 static void void_one(struct file *f)
@@ -296,7 +301,7 @@ int claim_may_flush(struct file *f)
     bool fresh;
     int err;
 
-    if (f->forgotten)
+    if (claim_is_forgotten(f))
         return -EIO;
     if (members_lease())
         return 0;

@@ -14,6 +14,35 @@
 
 #include "placement/claims/claim.h"
 
+enum claim_state {
+    CLAIM_NONE,   /* not ours */
+    CLAIM_ASKING, /* a WANT is under way */
+    CLAIM_HELD,   /* ours: our word is the truth */
+};
+
+/* What this room knows of a file (FILE_CLAIM). */
+struct file_claim {
+    struct file_part part;
+    struct lock lock; /* RANK_CLAIM: all that follows but `forgotten` */
+    pthread_cond_t changed;
+    enum claim_state state;
+    uint64_t inc, number; /* request number of the claim (also in the record) */
+    unsigned writers;     /* opens for writing on this node, plus carried writes in progress */
+    uint64_t carried;     /* goes up with each write carried here from another node */
+    /* The claim is void (claim_forgotten.c): what is here is not flushed into the file. */
+    _Atomic bool forgotten;
+};
+extern const struct file_part_ops file_claim_ops; /* claim.c */
+static inline struct file_claim *claim_of(struct file *f)
+{
+    return (struct file_claim *)file_part(f, FILE_CLAIM, &file_claim_ops);
+}
+/* NULL: the file was never claimed here. */
+static inline struct file_claim *claim_if(const struct file *f)
+{
+    return (struct file_claim *)file_part_if(f, FILE_CLAIM);
+}
+
 #define ASK_BATCH 512 /* fids in one WHERE or ASK */
 
 /* ---- claim_free.c ---- */

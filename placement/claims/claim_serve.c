@@ -17,13 +17,15 @@ static void say_not_mine(struct fid fid, struct item_have *have)
 
     have->free_inc = members_incarnation();
     have->free_number = claim_last_number();
-    if (f) {
-        lock_take(&f->claim_lock);
-        if (f->claim == CLAIM_ASKING || f->claim == CLAIM_HELD)
-            have->free_number = f->number - 1;
-        lock_drop(&f->claim_lock);
-        file_put(f);
+    struct file_claim *c = f ? claim_if(f) : NULL;
+    if (c) {
+        lock_take(&c->lock);
+        if (c->state != CLAIM_NONE)
+            have->free_number = c->number - 1;
+        lock_drop(&c->lock);
     }
+    if (f)
+        file_put(f);
     claim_tell_free(fid, have->free_inc, have->free_number, NULL);
 }
 

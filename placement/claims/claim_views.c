@@ -3,7 +3,6 @@
  */
 #include "placement/claims/claim_int.h"
 
-#include "placement/chunks/former.h"
 #include "placement/claims/claim_own.h"
 #include "placement/claims/home.h"
 #include "placement/claims/locks.h"
@@ -13,13 +12,20 @@
 
 /* ---- what was claimed when the daemon ended ---- */
 
+/* Before any other thread asks. */
+static void hold(struct file *f, uint64_t inc, uint64_t number)
+{
+    struct file_claim *c = claim_of(f);
+    c->inc = inc;
+    c->number = number;
+    c->state = CLAIM_HELD;
+    file_ref(f);
+}
+
 /* Held, so that it is not given to anybody here; but nobody is told so. */
 static void take_up_forgotten(struct file *f, const struct file_info *info)
 {
-    f->number_inc = info->claim_inc;
-    f->number = info->claim_number;
-    f->claim = CLAIM_HELD;
-    file_ref(f);
+    hold(f, info->claim_inc, info->claim_number);
     claim_set_forgotten(f);
 }
 
@@ -39,13 +45,11 @@ static int take_up(void *arg, struct file *f)
         take_up_forgotten(f, &info);
         return 0;
     }
-    f->number_inc = members_incarnation();
-    f->number = claim_next_number();
+    uint64_t inc = members_incarnation(), number = claim_next_number();
     if (!info.claimed)
-        store_set_claim(f, f->number_inc, f->number, NULL);
-    f->claim = CLAIM_HELD;
-    file_ref(f);
-    own_add(f->fid, f->number_inc, f->number, 0);
+        store_set_claim(f, inc, number, NULL);
+    hold(f, inc, number);
+    own_add(f->fid, inc, number, 0);
     (*n)++;
     return 0;
 }
@@ -66,11 +70,19 @@ int claim_recover(void)
 
 /* ---- views ---- */
 
+static void (*on_adopted)(const struct view *v);
+
+void claim_on_adopted(void (*fn)(const struct view *v))
+{
+    on_adopted = fn;
+}
+
 static void adopted(const struct view *v)
 {
     own_adopted(v ? v->number : 0);
     home_adopted(v);
-    former_adopted(v);
+    if (on_adopted)
+        on_adopted(v);
     claim_marks_adopted(v);
     lost_look(v);
     claim_wake();

@@ -50,14 +50,6 @@ static struct self {
 
 static struct report *reports;
 
-bool view_absent(const struct view *v, uint64_t id)
-{
-    for (uint32_t i = 0; i < v->nabsent; i++)
-        if (v->absents[i].id == id)
-            return true;
-    return false;
-}
-
 static void *copy_of(const void *p, size_t n, size_t size)
 {
     void *c = xmalloc(n * size + 1);

@@ -2,7 +2,7 @@
 #include "placement/claims/lost.h"
 
 #include "placement/claims/record.h"
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 #include "transport/lock.h"
 #include "transport/loop.h"
 

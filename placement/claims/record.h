@@ -52,8 +52,6 @@ static inline bool record_empty(const struct record *r)
 struct item_record record_item(const struct record *r);
 
 /* ---- collect.c: rule 7 ---- */
-/* was a member, did not leave cleanly, has not come back */
-bool view_absent(const struct view *v, uint64_t id);
 void collect_begin(const struct view *v);
 void collect_report(const struct view *v, uint64_t from, uint64_t incarnation,
                     const struct body_adopted *b);

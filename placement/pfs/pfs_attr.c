@@ -38,9 +38,7 @@ static struct file *open_file(struct pfs_node *n)
     struct file *f = pfs_fid_known(n, &fid) ? file_find_used(fid) : NULL;
     if (!f)
         return NULL;
-    lock_take(&f->lock);
-    bool open = f->opens > 0;
-    lock_drop(&f->lock);
+    bool open = pfs_is_open(f);
     if (!open)
         file_put(f);
     return open ? f : NULL;

@@ -7,14 +7,14 @@
 #ifndef EDDY_PLACEMENT_PFS_DATA_H
 #define EDDY_PLACEMENT_PFS_DATA_H
 
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/store/file.h"
 #include <sys/types.h>
 
 /* Takes over a descriptor that pfs_create made; counts as an open. */
 void pfs_adopt_fd(struct file *f, int fd, bool writable);
-/* Opens the file for the mount (counts in f->opens until pfs_release) with the permission checks of
+/* Opens the file for the mount (counts as open here until pfs_release) with the permission checks of
  * the PFS.  write: a descriptor that can write (O_RDWR, else O_WRONLY).  Fills stx fresh.  cred as
  * in pfs_names.h. */
 int pfs_open_file(struct file *f, struct pfs_node *n, bool write, const struct cred *c,
@@ -26,6 +26,8 @@ void pfs_open_known(struct file *f);
  * NULL; 0 if it has one. */
 int pfs_open_late(struct file *f, struct pfs_node *n);
 bool pfs_has_descriptor(struct file *f);
+/* Has this mount a handle of it? */
+bool pfs_is_open(struct file *f);
 /* Keeps the file's descriptor open, if it has one: until it is given up the PFS has no other file of
  * the same inode number.  False: there is none. */
 bool pfs_hold_number(struct file *f);

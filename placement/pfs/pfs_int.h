@@ -21,6 +21,26 @@
 #define NAME_BYTES 256 /* a file name with its end */
 #define PROC_FD    32  /* "/proc/self/fd/N" */
 
+/* What this room knows of a file (FILE_PFS). */
+struct pfs_file {
+    struct file_part part;
+    struct file *f;
+    struct lock lock; /* RANK_PFS_FILE: all that follows */
+    int fd;           /* -1: none */
+    bool writable;
+    bool drop_wanted; /* the last pin closes fd */
+    unsigned pins;    /* calls that use fd now */
+    unsigned opens;   /* open handles of the mount: while > 0 fd is kept */
+    struct version seen; /* what the PFS's client on this node told last */
+    uint64_t unit;       /* of writes, for the flush that runs: it alone looks */
+    struct pfs_file *kept_next, **kept_prev; /* pfs_keep.c's list of closed, dirty files; its lock */
+};
+extern const struct file_part_ops pfs_file_ops; /* pfs_keep.c */
+static inline struct pfs_file *pfs_of(struct file *f)
+{
+    return (struct pfs_file *)file_part(f, FILE_PFS, &pfs_file_ops);
+}
+
 /* ---- pfs_call.c ---- */
 /* openat2 below dirfd: no links, no "..", no other mount.  path may be longer than PATH_MAX; "" is
  * dirfd itself (O_PATH).  A descriptor or -errno. */

@@ -1,7 +1,7 @@
 /* pfs_keep.c - the PFS descriptor of a file: shared, kept, dropped.
  *
- * One descriptor per struct file, shared by all its open handles and by the flush: pread and pwrite
- * need no position.  Calls pin it (pfs_pins), so that nobody closes it under them; a writable one
+ * One descriptor per file, shared by all its open handles and by the flush: pread and pwrite
+ * need no position.  Calls pin it, so that nobody closes it under them; a writable one
  * replaces one that can only read by dup3, which keeps the number valid for calls that are under
  * way.
  *
@@ -10,7 +10,7 @@
  * a list, oldest first, at most a quarter of RLIMIT_NOFILE; beyond, the oldest are closed and made
  * anew by path when they are flushed.
  *
- * Locks: f->lock for the file's fields, kept.lock (RANK_PFS, inside) for the list.  A kept file is
+ * Locks: the part's own for its fields, kept.lock (RANK_PFS, inside) for the list.  A kept file is
  * referenced.
  */
 #include "placement/pfs/pfs_int.h"
@@ -22,7 +22,7 @@
 
 static struct {
     struct lock lock;
-    struct file *first, **last;
+    struct pfs_file *first, **last;
     unsigned n;
 } kept = {.last = &kept.first};
 static pthread_once_t kept_once = PTHREAD_ONCE_INIT;
@@ -32,27 +32,52 @@ static void kept_init(void)
     lock_init(&kept.lock, RANK_PFS);
 }
 
+/* ---- the part ---- */
+
+static void part_begin(struct file *f, struct file_part *part)
+{
+    struct pfs_file *p = (struct pfs_file *)part;
+    lock_init(&p->lock, RANK_PFS_FILE);
+    p->f = f;
+    p->fd = -1;
+}
+
+static void part_unused(struct file *f, struct file_part *part)
+{
+    (void)part;
+    pfs_drop(f);
+}
+
+static void part_end(struct file_part *part)
+{
+    lock_destroy(&((struct pfs_file *)part)->lock);
+}
+
+const struct file_part_ops pfs_file_ops = {
+    .size = sizeof(struct pfs_file), .begin = part_begin, .unused = part_unused, .end = part_end};
+
 /* ---- pins ---- */
 
 int pfs_pin(struct file *f, bool write, int *fd)
 {
+    struct pfs_file *p = pfs_of(f);
     int err = -ENOENT;
-    lock_take(&f->lock);
-    if (f->pfs_fd >= 0 && (!write || f->pfs_fd_writable)) {
-        f->pfs_pins++;
-        *fd = f->pfs_fd;
+    lock_take(&p->lock);
+    if (p->fd >= 0 && (!write || p->writable)) {
+        p->pins++;
+        *fd = p->fd;
         err = 0;
     }
-    lock_drop(&f->lock);
+    lock_drop(&p->lock);
     return err;
 }
 
-/* Takes the descriptor out, f->lock held; the caller closes it without the lock. */
-static int take_fd(struct file *f)
+/* Takes the descriptor out, with the lock; the caller closes it without. */
+static int take_fd(struct pfs_file *p)
 {
-    int fd = f->pfs_fd;
-    f->pfs_fd = -1;
-    f->pfs_fd_writable = f->pfs_drop_wanted = false;
+    int fd = p->fd;
+    p->fd = -1;
+    p->writable = p->drop_wanted = false;
     return fd;
 }
 
@@ -67,37 +92,39 @@ void pfs_close_fd(int fd)
 
 void pfs_unpin(struct file *f)
 {
+    struct pfs_file *p = pfs_of(f);
     int fd = -1;
-    lock_take(&f->lock);
-    if (!--f->pfs_pins && f->pfs_drop_wanted)
-        fd = take_fd(f);
-    lock_drop(&f->lock);
+    lock_take(&p->lock);
+    if (!--p->pins && p->drop_wanted)
+        fd = take_fd(p);
+    lock_drop(&p->lock);
     pfs_close_fd(fd);
 }
 
 void pfs_install(struct file *f, int fd, bool writable)
 {
+    struct pfs_file *p = pfs_of(f);
     bool swap = false;
-    lock_take(&f->lock);
-    f->pfs_drop_wanted = false;
-    if (f->pfs_fd < 0) {
-        f->pfs_fd = fd;
-        f->pfs_fd_writable = writable;
+    lock_take(&p->lock);
+    p->drop_wanted = false;
+    if (p->fd < 0) {
+        p->fd = fd;
+        p->writable = writable;
         fd = -1;
-    } else if (writable && !f->pfs_fd_writable) {
-        f->pfs_pins++;
+    } else if (writable && !p->writable) {
+        p->pins++;
         swap = true;
     }
-    int old = f->pfs_fd;
-    lock_drop(&f->lock);
+    int old = p->fd;
+    lock_drop(&p->lock);
     if (swap) {
         /* Calls under way keep the old open file until they return; closing it may wait for the
          * PFS. */
         if (dup3(fd, old, O_CLOEXEC) < 0)
             die("dup3: %s", strerror(errno));
-        lock_take(&f->lock);
-        f->pfs_fd_writable = true;
-        lock_drop(&f->lock);
+        lock_take(&p->lock);
+        p->writable = true;
+        lock_drop(&p->lock);
         pfs_unpin(f);
     }
     pfs_close_fd(fd);
@@ -124,78 +151,84 @@ static unsigned budget(void)
     return the_budget;
 }
 
-static void list_remove(struct file *f)
+static void list_remove(struct pfs_file *p)
 {
-    *f->kept_prev = f->kept_next;
-    if (f->kept_next)
-        f->kept_next->kept_prev = f->kept_prev;
+    *p->kept_prev = p->kept_next;
+    if (p->kept_next)
+        p->kept_next->kept_prev = p->kept_prev;
     else
-        kept.last = f->kept_prev;
-    f->kept_next = NULL;
-    f->kept_prev = NULL;
+        kept.last = p->kept_prev;
+    p->kept_next = NULL;
+    p->kept_prev = NULL;
     kept.n--;
+}
+
+static void list_add(struct pfs_file *p)
+{
+    p->kept_next = NULL;
+    p->kept_prev = kept.last;
+    *kept.last = p;
+    kept.last = &p->kept_next;
+    kept.n++;
 }
 
 bool pfs_unkeep(struct file *f)
 {
+    struct pfs_file *p = pfs_of(f);
     pthread_once(&kept_once, kept_init);
     lock_take(&kept.lock);
-    bool was = f->kept_prev != NULL;
+    bool was = p->kept_prev != NULL;
     if (was)
-        list_remove(f);
+        list_remove(p);
     lock_drop(&kept.lock);
     return was;
 }
 
-/* Closes f's descriptor unless somebody has the file open again. */
-static void close_if_unused(struct file *f)
+/* Closes the descriptor unless the file is open again. */
+static void close_if_unused(struct pfs_file *p)
 {
     int fd = -1;
-    lock_take(&f->lock);
-    if (!f->opens && f->pfs_fd >= 0) {
-        if (f->pfs_pins)
-            f->pfs_drop_wanted = true;
+    lock_take(&p->lock);
+    if (!p->opens && p->fd >= 0) {
+        if (p->pins)
+            p->drop_wanted = true;
         else
-            fd = take_fd(f);
+            fd = take_fd(p);
     }
-    lock_drop(&f->lock);
+    lock_drop(&p->lock);
     pfs_close_fd(fd);
 }
 
 void pfs_keep(struct file *f)
 {
+    struct pfs_file *p = pfs_of(f), *over = NULL;
     pthread_once(&kept_once, kept_init);
-    struct file *over = NULL;
     file_ref(f);
-    bool on = false;
-    lock_take(&f->lock);
+    lock_take(&p->lock);
     lock_take(&kept.lock);
-    if (!f->opens && f->pfs_fd >= 0 && !f->kept_prev) {
-        f->kept_next = NULL;
-        f->kept_prev = kept.last;
-        *kept.last = f;
-        kept.last = &f->kept_next;
-        kept.n++;
-        on = true;
-        if (kept.n > budget()) {
-            over = kept.first;
-            list_remove(over);
-        }
+    bool on = !p->opens && p->fd >= 0 && !p->kept_prev;
+    if (on)
+        list_add(p);
+    if (on && kept.n > budget()) {
+        over = kept.first;
+        list_remove(over);
     }
     lock_drop(&kept.lock);
-    lock_drop(&f->lock);
+    lock_drop(&p->lock);
     if (!on)
         file_put(f);
     if (over) {
         close_if_unused(over);
-        file_put(over);
+        file_put(over->f);
     }
 }
 
 void pfs_drop(struct file *f)
 {
+    if (!file_part_if(f, FILE_PFS))
+        return;
     bool was_kept = pfs_unkeep(f);
-    close_if_unused(f);
+    close_if_unused(pfs_of(f));
     if (was_kept)
         file_put(f);
 }

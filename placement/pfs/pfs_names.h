@@ -12,7 +12,7 @@
 #ifndef EDDY_PLACEMENT_PFS_NAMES_H
 #define EDDY_PLACEMENT_PFS_NAMES_H
 
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 #include <dirent.h>
 #include <sys/statvfs.h>
 #include <sys/types.h>

@@ -65,10 +65,11 @@ static void note_seen(struct file *f, const struct statx *stx)
 
 static void count_open(struct file *f)
 {
-    lock_take(&f->lock);
-    f->opens++;
-    f->pfs_drop_wanted = false;
-    lock_drop(&f->lock);
+    struct pfs_file *p = pfs_of(f);
+    lock_take(&p->lock);
+    p->opens++;
+    p->drop_wanted = false;
+    lock_drop(&p->lock);
     if (pfs_unkeep(f))
         file_put(f);
 }
@@ -136,9 +137,10 @@ static int open_again(struct file *f, bool write, const struct cred *c, int *fd)
  */
 static bool has_fd(struct file *f, bool write)
 {
-    lock_take(&f->lock);
-    bool has = f->pfs_fd >= 0 && (!write || f->pfs_fd_writable);
-    lock_drop(&f->lock);
+    struct pfs_file *p = pfs_of(f);
+    lock_take(&p->lock);
+    bool has = p->fd >= 0 && (!write || p->writable);
+    lock_drop(&p->lock);
     return has;
 }
 
@@ -182,7 +184,18 @@ void pfs_unhold_number(struct file *f)
 
 bool pfs_has_descriptor(struct file *f)
 {
-    return has_fd(f, false);
+    return file_part_if(f, FILE_PFS) && has_fd(f, false);
+}
+
+bool pfs_is_open(struct file *f)
+{
+    struct pfs_file *p = (struct pfs_file *)file_part_if(f, FILE_PFS);
+    if (!p)
+        return false;
+    lock_take(&p->lock);
+    bool open = p->opens > 0;
+    lock_drop(&p->lock);
+    return open;
 }
 
 static int open_by_path(struct file *f)
@@ -207,14 +220,6 @@ int pfs_open_late(struct file *f, struct pfs_node *n)
     return n ? open_fresh(f, n, false, NULL, &stx) : open_by_path(f);
 }
 
-static bool is_unlinked(struct file *f)
-{
-    lock_take(&f->lock);
-    bool unlinked = f->unlinked;
-    lock_drop(&f->lock);
-    return unlinked;
-}
-
 int pfs_open_file(struct file *f, struct pfs_node *n, bool write, const struct cred *c,
                   struct statx *stx)
 {
@@ -222,7 +227,7 @@ int pfs_open_file(struct file *f, struct pfs_node *n, bool write, const struct c
     int err = c || !has_fd(f, write) ? open_fresh(f, n, write, c, stx) : pfs_file_stat(f, stx);
     if (err == -ESTALE && has_fd(f, write)) /* unlinked, and still open */
         err = pfs_file_stat(f, stx);
-    if (!err && stx->stx_nlink && is_unlinked(f))
+    if (!err && stx->stx_nlink && file_is_unlinked(f))
         err = store_set_reborn(f);
     if (err)
         pfs_release(f);
@@ -238,13 +243,13 @@ static bool is_dirty(struct file *f)
 
 void pfs_release(struct file *f)
 {
-    lock_take(&f->lock);
-    bool last = !--f->opens;
-    bool unlinked = f->unlinked;
-    lock_drop(&f->lock);
+    struct pfs_file *p = pfs_of(f);
+    lock_take(&p->lock);
+    bool last = !--p->opens;
+    lock_drop(&p->lock);
     if (!last)
         return;
-    if (!unlinked && is_dirty(f))
+    if (!file_is_unlinked(f) && is_dirty(f))
         pfs_keep(f);
     else
         pfs_drop(f);

@@ -12,16 +12,18 @@
 
 void pfs_note_seen(struct file *f, const struct version *v)
 {
-    lock_take(&f->lock);
-    f->pfs_seen = *v;
-    lock_drop(&f->lock);
+    struct pfs_file *p = pfs_of(f);
+    lock_take(&p->lock);
+    p->seen = *v;
+    lock_drop(&p->lock);
 }
 
 bool pfs_is_seen(struct file *f, const struct version *v)
 {
-    lock_take(&f->lock);
-    bool seen = version_eq(&f->pfs_seen, v);
-    lock_drop(&f->lock);
+    struct pfs_file *p = pfs_of(f);
+    lock_take(&p->lock);
+    bool seen = version_eq(&p->seen, v);
+    lock_drop(&p->lock);
     return seen;
 }
 

@@ -2,7 +2,7 @@
  * flush has the file's writable descriptor pinned.
  *
  * The policy lets one pass at a time work on a file, and a pinned descriptor keeps its number: the
- * calls between use f->pfs_fd without a lock, so that a writer at idle priority never holds one of
+ * calls between use the descriptor without a lock, so that a writer at idle priority never holds one of
  * ours.
  */
 #include "placement/pfs/pfs_int.h"
@@ -70,7 +70,7 @@ static int open_by_path(struct file *f)
 
 static void end(struct file *f)
 {
-    pfs_mode_end(f, f->pfs_fd);
+    pfs_mode_end(f, pfs_of(f)->fd);
 }
 
 /* What open_by_path opened was dropped again. */
@@ -96,7 +96,7 @@ static int begin_pinned(struct file *f, int fd)
     if (!err && stx.stx_nlink == 0)
         err = -EIDRM;
     if (!err)
-        f->pfs_unit = pfs_unit_of(fd, stx.stx_blksize);
+        pfs_of(f)->unit = pfs_unit_of(fd, stx.stx_blksize);
     return err ? err : pfs_mode_begin(f, fd, false);
 }
 
@@ -112,9 +112,10 @@ int pfs_write_begin(struct file *f)
             return err;
         /* A handle that is open keeps a dead descriptor until it is closed; replace it under its
          * number. */
-        lock_take(&f->lock);
-        f->pfs_fd_writable = false;
-        lock_drop(&f->lock);
+        struct pfs_file *p = pfs_of(f);
+        lock_take(&p->lock);
+        p->writable = false;
+        lock_drop(&p->lock);
     }
     err = open_by_path(f);
     if (err)
@@ -134,7 +135,7 @@ int pfs_write_begin(struct file *f)
 
 uint64_t pfs_write_unit(struct file *f)
 {
-    return f->pfs_unit;
+    return pfs_of(f)->unit;
 }
 
 int pfs_write_fd(int fd, const void *buf, size_t len, uint64_t off)
@@ -158,7 +159,7 @@ int pfs_write_fd(int fd, const void *buf, size_t len, uint64_t off)
 
 int pfs_write(struct file *f, const void *buf, size_t len, uint64_t off)
 {
-    return pfs_write_fd(f->pfs_fd, buf, len, off);
+    return pfs_write_fd(pfs_of(f)->fd, buf, len, off);
 }
 
 /* Zeros where the PFS file has data in [off, end): holes stay holes. */
@@ -166,14 +167,14 @@ static int write_zeros(struct file *f, uint64_t off, uint64_t end)
 {
     static char zeros[ZEROS]; /* never written; not const: that would be in the program file */
     while (off < end) {
-        off_t data = lseek(f->pfs_fd, (off_t)off, SEEK_DATA);
+        off_t data = lseek(pfs_of(f)->fd, (off_t)off, SEEK_DATA);
         if (data < 0 && errno == ENXIO)
             return 0;
         if (data > 0 && (uint64_t)data > off) {
             off = (uint64_t)data;
             continue;
         }
-        off_t hole = lseek(f->pfs_fd, (off_t)off, SEEK_HOLE);
+        off_t hole = lseek(pfs_of(f)->fd, (off_t)off, SEEK_HOLE);
         uint64_t upto = hole > 0 && (uint64_t)hole > off ? MIN(end, (uint64_t)hole) : end;
         size_t n = (size_t)MIN(upto - off, (uint64_t)ZEROS);
         int err = pfs_write(f, zeros, n, off);
@@ -187,13 +188,13 @@ static int write_zeros(struct file *f, uint64_t off, uint64_t end)
 int pfs_punch(struct file *f, uint64_t off, uint64_t len)
 {
     struct statx stx;
-    int err = pfs_statx_fd(f->pfs_fd, &stx);
+    int err = pfs_statx_fd(pfs_of(f)->fd, &stx);
     if (err)
         return err;
     if (off >= stx.stx_size) /* beyond the end nothing needs to be done */
         return 0;
     len = MIN(len, stx.stx_size - off);
-    PFS_CALL(err, fallocate(f->pfs_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
+    PFS_CALL(err, fallocate(pfs_of(f)->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
                             (off_t)len));
     if (err == -EOPNOTSUPP || err == -ENOSYS || err == -EINVAL)
         return write_zeros(f, off, off + len);
@@ -203,7 +204,7 @@ int pfs_punch(struct file *f, uint64_t off, uint64_t len)
 int pfs_truncate(struct file *f, uint64_t size)
 {
     int err;
-    PFS_CALL(err, ftruncate(f->pfs_fd, (off_t)size));
+    PFS_CALL(err, ftruncate(pfs_of(f)->fd, (off_t)size));
     return err;
 }
 
@@ -212,16 +213,16 @@ int pfs_truncate(struct file *f, uint64_t size)
 int pfs_sync(struct file *f)
 {
     int err;
-    PFS_CALL(err, fsync(f->pfs_fd));
+    PFS_CALL(err, fsync(pfs_of(f)->fd));
     if (err)
         return err;
-    int dup = fcntl(f->pfs_fd, F_DUPFD_CLOEXEC, 0);
+    int dup = fcntl(pfs_of(f)->fd, F_DUPFD_CLOEXEC, 0);
     if (dup < 0)
         return -errno;
     uint64_t ticket = pfs_call_begin();
     err = close(dup) < 0 && errno != EINTR ? -errno : 0;
     pfs_call_end(ticket);
-    posix_fadvise(f->pfs_fd, 0, 0, POSIX_FADV_DONTNEED);
+    posix_fadvise(pfs_of(f)->fd, 0, 0, POSIX_FADV_DONTNEED);
     return err;
 }
 
@@ -236,13 +237,13 @@ int pfs_write_end(struct file *f, int64_t mtime_ns, struct statx *stx)
 {
     struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT}, time_of_ns(mtime_ns)};
     int err;
-    PFS_CALL(err, futimens(f->pfs_fd, ts));
+    PFS_CALL(err, futimens(pfs_of(f)->fd, ts));
     if (err == -EPERM ||
         err == -EACCES) /* somebody else's file: the flush's own mtime is published */
         err = 0;
     end(f);
     if (!err)
-        err = pfs_statx_fd(f->pfs_fd, stx);
+        err = pfs_statx_fd(pfs_of(f)->fd, stx);
     let_go(f);
     return err;
 }

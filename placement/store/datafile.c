@@ -16,7 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "placement/pfs/fid.h"
+#include "transport/fid.h"
 #include "placement/store/state.h"
 
 struct datafiles datafiles;

@@ -226,6 +226,18 @@ static bool evict_of(struct list *l)
     return false;
 }
 
+static bool (*owner_of_chunk)(struct fid fid, uint64_t index);
+
+void eviction_on_owner(bool (*is_owner)(struct fid fid, uint64_t index))
+{
+    owner_of_chunk = is_owner;
+}
+
+bool eviction_is_owner(struct fid fid, uint64_t index)
+{
+    return owner_of_chunk && owner_of_chunk(fid, index);
+}
+
 bool eviction_one(void)
 {
     for (struct kind *k = leaving.kind; k < leaving.kind + KINDS; k++) {

@@ -19,6 +19,11 @@ void eviction_add(struct chunk_record *c, bool owned); /* may leave; counts as u
 void eviction_remove(struct chunk_record *c);          /* may not, or is gone */
 void eviction_used(struct chunk_record *c);            /* by a reader, now */
 
+/* Asked of a replica that is about to be evicted: is this node its owner now?  Then it stays, as an owned
+ * one.  NULL, as at the start: no.  is_owner is called with f->lock. */
+void eviction_on_owner(bool (*is_owner)(struct fid fid, uint64_t index));
+bool eviction_is_owner(struct fid fid, uint64_t index);
+
 /* Evicts one chunk.  False if nothing that is listed may go.  Takes other files' locks: none may be
  * held but RANK_CLAIM or outer ones. */
 bool eviction_one(void);

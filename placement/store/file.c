@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/pfs/pfs_data.h"
 #include "placement/store/remover.h"
 #include "placement/store/store_int.h"
 
@@ -123,26 +122,53 @@ static struct file *file_new(struct fid fid, struct file_record *r)
     f->fid = fid;
     f->refs = 1;
     f->rec = r;
-    f->data_fd = f->pfs_fd = -1;
+    f->data_fd = -1;
     f->change = unlike_u64() | 1;
     f->synced = r->covered.check; /* of the daemon before */
-    f->number_inc = core_of(r)->claim_inc;
-    f->number = core_of(r)->claim_number;
     if (state_path_get(r, path))
         f->path = xstrdup(path);
     lock_init(&f->lock, RANK_FILE);
     lock_cond_init(&f->changed);
-    lock_init(&f->claim_lock, RANK_CLAIM);
-    lock_cond_init(&f->claim_changed);
     return f;
+}
+
+static void part_free(struct file_part *p)
+{
+    if (!p)
+        return;
+    if (p->ops->end)
+        p->ops->end(p);
+    free(p);
+}
+
+struct file_part *file_part_make(struct file *f, enum file_part_name which,
+                                 const struct file_part_ops *ops)
+{
+    struct file_part *p = xcalloc(1, ops->size), *there = NULL;
+    p->ops = ops;
+    if (ops->begin)
+        ops->begin(f, p);
+    if (atomic_compare_exchange_strong(&f->parts[which], &there, p))
+        return p;
+    part_free(p); /* another thread was quicker */
+    return there;
+}
+
+static void tell_unused(struct file *f)
+{
+    for (unsigned n = 0; n < FILE_PARTS; n++) {
+        struct file_part *p = f->parts[n];
+        if (p && p->ops->unused)
+            p->ops->unused(f, p);
+    }
 }
 
 static void file_free(struct file *f)
 {
+    for (unsigned n = 0; n < FILE_PARTS; n++)
+        part_free(f->parts[n]);
     lock_destroy(&f->lock);
-    lock_destroy(&f->claim_lock);
     pthread_cond_destroy(&f->changed);
-    pthread_cond_destroy(&f->claim_changed);
     free(f->path);
     store_pass_drop(f);
     free(f);
@@ -240,10 +266,9 @@ struct file *file_ref(struct file *f)
     return f;
 }
 
-/* Nobody has it any more.  Keeps the record if it holds something. */
+/* Keeps the record if it holds something. */
 static void take_down(struct file *f)
 {
-    pfs_drop(f);
     datafile_close(f);
     uint32_t flags = core(f)->flags;
     bool keeps =
@@ -261,28 +286,41 @@ static void take_down(struct file *f)
     state_file_free(f->rec); /* last: a record that is there explains its data file */
 }
 
-/* One reference less.  True: that was the last one, and the caller takes the file down. */
-static bool put(struct file *f, bool later)
+/* One reference less.  True: that was the last one.  The file is "going" now: nobody else gets it. */
+static bool put(struct file *f)
 {
     struct shard *s = shard_of(f->fid);
     lock_take(&s->lock);
     bool last = !--f->refs;
     f->going = last;
-    bool ours = last && !(later && remover_take(f));
     lock_drop(&s->lock);
-    return ours;
+    if (last)
+        tell_unused(f);
+    return last;
 }
 
 void file_put(struct file *f)
 {
-    if (put(f, false))
+    if (put(f))
         file_end(f);
+}
+
+/* False: the caller takes it down.  A thread that waits for it meanwhile gets it back from the remover. */
+static bool give_to_remover(struct file *f)
+{
+    struct shard *s = shard_of(f->fid);
+    lock_take(&s->lock);
+    bool taken = remover_take(f);
+    if (taken)
+        pthread_cond_broadcast(&s->gone);
+    lock_drop(&s->lock);
+    return taken;
 }
 
 void file_put_removed(struct file *f)
 {
     remover_ready();
-    if (put(f, true))
+    if (put(f) && !give_to_remover(f))
         file_end(f);
 }
 

@@ -2,42 +2,53 @@
  * fetched.
  *
  * One object per fid, reference-counted, in one table (state that must outlive it is in the store's
- * mapped record). Its parts belong to different modules, each with its own lock:
+ * mapped record).  The object itself is the store's.  What a room above knows of a file is in a part of its
+ * own, which hangs on the object and goes with it; no other room looks into it:
  *
- *   store part   placement/store/store*.c  f->lock        pages, size, base version, copy-outs
- *   claim part   placement/claims/claim*.c  f->claim_lock  do we hold the claim, who has it, writers
- *   PFS part     placement/pfs/pfs_*.c   f->lock        path hint and descriptor of the PFS file
+ *     struct file ---- FILE_PFS    placement/pfs/pfs_int.h      descriptor, opens
+ *       (store)   '--- FILE_CLAIM  placement/claims/claim_int.h  do we hold the claim, writers
+ *                 '--- FILE_PROOF  placement/chunks/proof.c      bytes that were given before their proof
+ *                 '--- FILE_DATA   placement/data_int.h          who keeps it for us, dropped pages
+ *                 '--- FILE_FLUSH  flush/flush_int.h             its place among the dirty files
  *
- * Lock order: claim_lock, then the table's lock (its shard's, file.c), then f->lock.  Never held
- * across a PFS call or a message.
+ * Lock order: the claim's, then the table's (its shard's, file.c), then f->lock, then the PFS part's.  Never
+ * held across a PFS call or a message.
  */
-#ifndef EDDY_PLACEMENT_FILE_H
-#define EDDY_PLACEMENT_FILE_H
+#ifndef EDDY_PLACEMENT_STORE_FILE_H
+#define EDDY_PLACEMENT_STORE_FILE_H
 
 #include "transport/base.h"
 #include "transport/lock.h"
 
+struct file;
 struct file_record; /* mapped, placement/store/state.h */
 struct range_op;    /* a write, fill or punch in progress, placement/store/range.h */
 struct snapshot;    /* a copy-out in progress, placement/store/store.h */
 
-enum claim_state {
-    CLAIM_NONE,   /* not ours */
-    CLAIM_ASKING, /* a WANT is under way */
-    CLAIM_HELD,   /* ours: our word is the truth */
-};
+/* ---- parts ---- */
 
-struct unproven {
-    struct unproven *next;
-    uint64_t no, ms; /* ms: boot_ms when its bytes were given */
+enum file_part_name { FILE_PFS, FILE_CLAIM, FILE_PROOF, FILE_DATA, FILE_FLUSH, FILE_PARTS };
+
+/* The first member of each part. */
+struct file_part {
+    const struct file_part_ops *ops;
+};
+struct file_part_ops {
+    size_t size;                                       /* of the whole part */
+    void (*begin)(struct file *f, struct file_part *); /* it is new, and all zeros; may be NULL */
+    /* Nobody has the file any more.  It may block, but not take a reference.  May be NULL. */
+    void (*unused)(struct file *f, struct file_part *);
+    void (*end)(struct file_part *); /* frees what it holds, not the part itself; may be NULL */
 };
 
 struct file {
     struct fid fid;
     unsigned refs; /* table's lock */
     struct file *hash_next;
+    _Atomic(struct file_part *) parts[FILE_PARTS];
+    char *path; /* f->lock: relative to the root, a hint; the record has it too */
+    _Atomic bool unlinked; /* no name left on the PFS: never flushed */
 
-    /* ---- store part ---- */
     struct lock lock; /* RANK_FILE */
     pthread_cond_t changed;
     struct file_record *rec; /* never NULL: made by file_get */
@@ -78,62 +89,6 @@ struct file {
         size_t nhashes;
         struct file *next, **prev; /* files with writers */
     } pass;
-
-    /* ---- claim part ---- */
-    struct lock claim_lock; /* RANK_CLAIM */
-    pthread_cond_t claim_changed;
-    enum claim_state claim;
-    uint64_t number_inc, number; /* request number of the claim (also in the record) */
-    unsigned writers;      /* opens for writing on this node, plus carried writes in progress */
-    uint64_t last_carried; /* goes up with each write carried here from another node */
-    /* f->lock: the claimant at another node that keeps it as long as it is open here, and the number
-     * of the pin there (data_removed.c); 0: none */
-    uint64_t keeper, keeper_pin;
-
-    /* ---- PFS part (f->lock) ---- */
-    char *path; /* relative to the root, a hint; the record has it too */
-    int pfs_fd; /* -1 = none */
-    bool pfs_fd_writable;
-    unsigned pfs_pins;    /* calls that use pfs_fd now */
-    uint64_t pfs_unit;    /* of writes, for the pass that runs: it alone looks */
-    bool pfs_drop_wanted; /* the last pin closes pfs_fd */
-    unsigned opens;       /* open handles of the mount: while > 0 pfs_fd is kept */
-    struct file *kept_next,
-        **kept_prev; /* pfs_keep.c's own list of closed, dirty files whose descriptor is kept */
-    bool unlinked;   /* no name left on the PFS: never flushed */
-    struct version pfs_seen; /* what the PFS's client on this node told last */
-    /* Bytes that were given before it was proved of which version they are (proof.c).  Changed with
-     * f->lock, and `changed` is signalled. */
-    _Atomic unsigned nunproven; /* reads whose bytes are out, and the proof is not */
-    struct unproven *unproven;  /* ... the first one first */
-    uint64_t unproven_no;       /* the number of the last one */
-    _Atomic bool doubt;         /* a proof has failed, and nobody has looked since: */
-    struct version doubtful;    /* ... of this version, the newest such */
-    uint64_t doubts;            /* goes up with each proof that fails */
-
-    /* How often the kernel was told to drop its pages because another node had written: a handle that
-     * has not asked since where the bytes are must not bring the older ones back (data_io.c). */
-    _Atomic uint64_t drops;
-
-    /* ---- flush part (owned by flush/queue.c and pass.c, RANK_POLICY) ---- */
-    struct file *flush_next, **flush_prev;
-    struct file_list *flush_list; /* which one it is on */
-    uint64_t dirty_since_ms, retry_at_ms, pass_began_ms;
-    uint8_t flush_policy; /* enum flush_policy + 1; 0: the mount's */
-    unsigned flush_tries;
-    int flush_error;          /* last error, 0 */
-    uint64_t flush_failed_no; /* of the last failure, in the order of all files' */
-    unsigned flush_error_seq; /* goes up with each failure ... */
-    unsigned flush_error_no;  /* ... with each that is another one: told once to each handle */
-    bool flush_queued;        /* on one of the policy's lists, which holds a reference */
-    /* its claim is void (claim_forgotten.c): what is here is not flushed into the file */
-    _Atomic bool forgotten;
-    bool unchecked;        /* left by a dead daemon: is the PFS file still what it was based on? */
-    bool flushing;         /* a pass (one copy-out) runs */
-    bool flush_dirtied;    /* the store said so during the pass: it is not clean after it */
-    bool flush_again;      /* who asked came during the pass: the next one is his */
-    unsigned flush_urgent; /* who waits for it */
-    uint64_t flush_seq, flush_begun, flush_ended; /* place in the order; passes */
 };
 
 /* Finds or makes the object (and its record, with this path hint; path may be NULL if it is known).
@@ -144,13 +99,38 @@ struct file *file_find(struct fid fid);
 /* Only if somebody has it: of a file that is neither open nor dirty no object is made. */
 struct file *file_find_used(struct fid fid);
 struct file *file_ref(struct file *f);
-/* The last put closes descriptors (pfs_drop for the PFS's); a file that holds nothing (no pages, no
- * claim, not dirty) loses its record too. */
+/* The last put tells the parts (file_part_ops.unused); a file that holds nothing (no pages, no claim, not
+ * dirty) loses its record too. */
 void file_put(struct file *f);
-/* The same, by who has removed its last name: what the cache has of it may go later (remover.h). */
+/* The same after its last name was removed: what the cache has of it may go later (remover.h). */
 void file_put_removed(struct file *f);
 /* Of one that is going: takes it down, and frees it.  (file.c and remover.c) */
 void file_end(struct file *f);
+
+/* The room's part of f, made at the first call.  Any thread, any lock. */
+struct file_part *file_part_make(struct file *f, enum file_part_name which,
+                                 const struct file_part_ops *ops);
+static inline struct file_part *file_part(struct file *f, enum file_part_name which,
+                                          const struct file_part_ops *ops)
+{
+    struct file_part *p = atomic_load_explicit(&f->parts[which], memory_order_acquire);
+    return p ? p : file_part_make(f, which, ops);
+}
+/* NULL if it was never made. */
+static inline struct file_part *file_part_if(const struct file *f, enum file_part_name which)
+{
+    return atomic_load_explicit(&f->parts[which], memory_order_acquire);
+}
+
+/* Has the PFS no name of it left, as far as this node knows? */
+static inline bool file_is_unlinked(const struct file *f)
+{
+    return f->unlinked;
+}
+static inline void file_set_unlinked(struct file *f, bool unlinked)
+{
+    f->unlinked = unlinked;
+}
 
 /* New path hint (rename here, or NAMED from another node): object and record. */
 void file_set_path(struct file *f, const char *path);

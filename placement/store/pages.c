@@ -12,7 +12,6 @@
 
 #include <string.h>
 
-#include "placement/chunks/owner.h"
 #include "placement/store/datafile.h"
 #include "placement/store/eviction.h"
 #include "placement/store/space.h"
@@ -516,7 +515,7 @@ static bool evict_begin(struct file *f, uint64_t index, struct range_op *op, uin
     if (is_wanted(f) || range_busy(f, first, last))
         return false;
     /* a replica whose owner left may be the session's last copy, and this node its owner now */
-    if (!(c->flags & CHUNK_OWNED) && owner_is_here(c->fid, c->index)) {
+    if (!(c->flags & CHUNK_OWNED) && eviction_is_owner(c->fid, c->index)) {
         eviction_add(c, true);
         return false;
     }

@@ -125,10 +125,9 @@ static bool has_room(uint64_t bytes)
     return remover.n < FILES_MAX && remover.bytes + bytes <= MIN(BYTES_MAX, room / 64);
 }
 
-/* A descriptor on the PFS goes at once: as long as it is open the PFS keeps the file. */
 static bool can_wait(const struct file *f)
 {
-    return core(f)->flags & CORE_DELETED && f->pfs_fd < 0 && bytes_of(f) <= REMOVER_FILE_MAX;
+    return core(f)->flags & CORE_DELETED && bytes_of(f) <= REMOVER_FILE_MAX;
 }
 
 bool remover_take(struct file *f)

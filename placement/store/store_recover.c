@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "placement/pfs/fid.h"
+#include "transport/fid.h"
 #include "placement/store/state_int.h"
 #include "placement/store/store_int.h"
 
@@ -35,7 +35,7 @@ struct recovery {
 /* pages.c wants a file: one that nobody else sees. */
 static void borrow(struct file *f, struct file_record *r)
 {
-    *f = (struct file){.fid = r->fid, .rec = r, .data_fd = -1, .pfs_fd = -1};
+    *f = (struct file){.fid = r->fid, .rec = r, .data_fd = -1};
 }
 
 static const char *name_of(const struct file_record *r, char path[STATE_PATH_MAX + 1])

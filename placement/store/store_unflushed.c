@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "placement/pfs/fid.h"
+#include "transport/fid.h"
 #include "placement/store/datafile_int.h"
 #include "placement/store/state_int.h"
 #include "placement/store/store_int.h"

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "placement/pfs/fid.h"
+#include "transport/fid.h"
 
 /* ---- versions ---- */
 

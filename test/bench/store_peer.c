@@ -31,7 +31,7 @@
 #include "placement/chunks/fetch.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/home.h"
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/ring/ring.h"
 #include "placement/store/store.h"

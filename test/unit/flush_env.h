@@ -5,17 +5,38 @@
 #include "pfs_env.h"
 
 #include "flush/flush_int.h"
+#include "placement/claims/claim.h"
+#include "placement/data.h"
 #include "transport/loop.h"
 
 #include <signal.h>
 
 #define NO_LULL (24u * 3600 * 1000) /* a wait interval that does not come: only who asks flushes */
 
+/* As fs/daemon/steps.c does. */
+static inline void connect_flush(bool on)
+{
+    store_on_dirty(on ? flush_dirtied : NULL);
+    store_on_deleted(on ? flush_deleted : NULL);
+    store_on_unsynced(on ? flush_list_changed : NULL);
+    store_on_pass(on ? flush_kernel_opened : NULL, on ? flush_kernel_wrote : NULL);
+    claim_on_forgotten(on ? flush_forgotten : NULL);
+    data_on_need(on ? flush_make_room : NULL);
+    data_on_write(on ? flush_must_wait : NULL, on ? flush_admit : NULL);
+}
+
 static inline void start(uint64_t wait_ms)
 {
     struct flush_config c = {.policy = FLUSH_IDLE, .wait_ms = wait_ms, .writers = 4};
     ck_assert_int_eq(flush_start(&c), 0);
+    connect_flush(true);
     ck_assert_int_eq(flush_recover(), 0);
+}
+
+static inline void stop_flush(void)
+{
+    connect_flush(false);
+    flush_stop();
 }
 
 static inline void setup(void)
@@ -38,7 +59,7 @@ static inline void setup_user(void)
 
 static inline void teardown(void)
 {
-    flush_stop();
+    stop_flush();
     pools_stop();
     pfs_close();
     store_close(false);

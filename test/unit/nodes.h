@@ -26,11 +26,14 @@
 #include <xxhash.h>
 
 #include "placement/chunks/fetch.h"
+#include "placement/chunks/former.h"
+#include "placement/chunks/owner.h"
 #include "placement/claims/home.h"
 #include "placement/data.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/ring/ring.h"
+#include "placement/store/eviction.h"
 #include "placement/store/store.h"
 #include "transport/hello.h"
 #include "transport/loop.h"
@@ -96,6 +99,8 @@ static void node_start(const char *top, const char *name)
     carry_start();
     home_start();
     claim_start();
+    claim_on_adopted(former_adopted);
+    eviction_on_owner(owner_is_here);
     struct peer_config pc = {.listen = "127.0.0.1",
                              .id = store_node_id(),
                              .incarnation = store_incarnation(),

@@ -272,11 +272,11 @@ START_TEST(a_new_file_with_the_fid_of_a_removed_one_has_nothing_of_it)
     store_set_deleted(f);
     broken = true;
     ck_assert_int_eq(store_set_reborn(f), -EIO);
-    ck_assert(f->unlinked);
+    ck_assert(file_is_unlinked(f));
 
     broken = false;
     ck_assert_int_eq(store_set_reborn(f), 0);
-    ck_assert(!f->unlinked);
+    ck_assert(!file_is_unlinked(f));
     ck_assert_int_eq(store_truncate(f, SIZE, &fill), 0);
     read_is(f, zeros, SIZE, 0);
     ck_assert(info_of(f).dirty);
@@ -346,7 +346,7 @@ START_TEST(a_removed_files_fid_is_not_used_while_a_power_loss_could_bring_it_bac
     store_set_deleted(f);
     ck_assert_int_eq(store_not_again(f), -EIO);
     ck_assert_int_eq(store_set_reborn(f), -EIO);
-    ck_assert(f->unlinked);
+    ck_assert(file_is_unlinked(f));
     mend();
     ck_assert_int_eq(store_set_reborn(f), 0);
     ck_assert_int_eq(store_not_again(f), 0);

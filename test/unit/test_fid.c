@@ -1,6 +1,6 @@
 /* test_fid.c - identities: stable, the same for the same file, different for another; versions;
  * what is racy. */
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 
 #include <check.h>
 #include <errno.h>

@@ -348,7 +348,7 @@ START_TEST(a_stop_in_the_middle_keeps_what_is_dirty)
     uint64_t before = counted(pfs_write_bytes);
     UNTIL(counted(pfs_write_bytes) > before);
     lull_begin();
-    flush_stop(); /* must not wait for a lull */
+    stop_flush(); /* must not wait for a lull */
     lull_end();
     start(NO_LULL);
     ck_assert_int_eq(flush_recover(), 0);
@@ -376,7 +376,7 @@ START_TEST(what_a_dead_daemon_left_is_flushed)
     store_set_raised_mode(g, 0444);
     shut(f);
     shut(g);
-    flush_stop();
+    stop_flush();
     pfs_drop(f); /* the last reference: after kill -9 nobody knows them */
     pfs_drop(g);
     store_close(false); /* nothing is flushed */
@@ -435,7 +435,7 @@ START_TEST(dirty_files_are_named_in_the_session)
     ck_assert_int_eq(flush_all(NULL, NULL), 0);
     UNTIL(named(dir) == 0);
     env_write(f[3], "y", 1, 0);
-    flush_stop(); /* at once, in the end */
+    stop_flush(); /* at once, in the end */
     ck_assert_uint_eq(named(dir), 1);
     start(NO_LULL);
     for (int i = 0; i < 20; i++)

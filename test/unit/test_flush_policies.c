@@ -7,6 +7,7 @@ static void start_with(struct flush_config c)
     c.wait_ms = NO_LULL;
     c.writers = 2;
     ck_assert_int_eq(flush_start(&c), 0);
+    connect_flush(true);
     ck_assert_int_eq(flush_recover(), 0);
     lull_begin();
 }

@@ -38,14 +38,6 @@ static void shut(struct file *f)
     file_put(f);
 }
 
-static bool pfs_fd_open(struct file *f)
-{
-    lock_take(&f->lock);
-    bool open = f->pfs_fd >= 0;
-    lock_drop(&f->lock);
-    return open;
-}
-
 static struct version version_on_pfs(const char *name)
 {
     struct statx stx;
@@ -210,20 +202,20 @@ START_TEST(a_writer_replaces_a_reader)
     env_put("f", "0123456789", 10, 0644);
     struct file *f = env_open("f", false);
     lock_take(&f->lock);
-    int fd = f->pfs_fd;
-    ck_assert(!f->pfs_fd_writable);
+    int fd = pfs_of(f)->fd;
+    ck_assert(!pfs_of(f)->writable);
     lock_drop(&f->lock);
     int pinned;
     ck_assert_int_eq(pfs_pin(f, false, &pinned), 0); /* a read under way */
     struct file *g = env_open("f", true);
     ck_assert_ptr_eq(f, g);
-    ck_assert_int_eq(f->pfs_fd, fd);
-    ck_assert(f->pfs_fd_writable);
+    ck_assert_int_eq(pfs_of(f)->fd, fd);
+    ck_assert(pfs_of(f)->writable);
     ck_assert_int_eq(pread(pinned, buf, 4, 0), 4);
     pfs_unpin(f);
-    ck_assert_int_eq(pwrite(f->pfs_fd, "ab", 2, 0), 2);
+    ck_assert_int_eq(pwrite(pfs_of(f)->fd, "ab", 2, 0), 2);
     shut(g);
-    ck_assert(pfs_fd_open(f)); /* one open is left */
+    ck_assert(pfs_has_descriptor(f)); /* one open is left */
     shut(f);
     env_expect("f", "ab23456789", 10);
 }
@@ -237,12 +229,12 @@ START_TEST(closed_and_dirty_keeps_its_descriptor)
     env_write(f, "x", 1, 0);
     pfs_release(f);
     pfs_release(clean);
-    ck_assert(pfs_fd_open(f));
+    ck_assert(pfs_has_descriptor(f));
     struct file_info info;
     store_info(clean, &info);
-    ck_assert(pfs_fd_open(clean) == info.dirty);
+    ck_assert(pfs_has_descriptor(clean) == info.dirty);
     pfs_drop(f);
-    ck_assert(!pfs_fd_open(f));
+    ck_assert(!pfs_has_descriptor(f));
     file_put(f);
     file_put(clean);
 }
@@ -266,10 +258,10 @@ START_TEST(kept_descriptors_have_a_budget)
         pfs_release(f[i]);
     }
     for (int i = 0; i < FILES; i++)
-        kept += pfs_fd_open(f[i]);
+        kept += pfs_has_descriptor(f[i]);
     ck_assert_uint_eq(kept, 64);
-    ck_assert(!pfs_fd_open(f[0])); /* the oldest went */
-    ck_assert(pfs_fd_open(f[FILES - 1]));
+    ck_assert(!pfs_has_descriptor(f[0])); /* the oldest went */
+    ck_assert(pfs_has_descriptor(f[FILES - 1]));
     ck_assert_int_eq(pfs_write_begin(f[0]), 0); /* made anew by path */
     ck_assert_int_eq(pfs_write(f[0], "y", 1, 0), 0);
     pfs_write_abort(f[0]);
@@ -286,10 +278,10 @@ START_TEST(an_opened_file_counts_until_it_is_released)
     env_put("f", "abc", 3, 0644);
     struct file *f = env_open("f", false), *g = env_open("f", false);
     ck_assert_ptr_eq(f, g);
-    ck_assert_uint_eq(f->opens, 2);
+    ck_assert_uint_eq(pfs_of(f)->opens, 2);
     pfs_release(f);
     pfs_drop(f); /* not while it is open */
-    ck_assert(pfs_fd_open(f));
+    ck_assert(pfs_has_descriptor(f));
     ck_assert_int_eq(unlink(env_path("f")), 0);
     struct statx stx;
     ck_assert_int_eq(pfs_file_stat(f, &stx), 0);
@@ -298,7 +290,7 @@ START_TEST(an_opened_file_counts_until_it_is_released)
     ck_assert_int_eq(pfs_read(f, buf, 10, 1, &got), 0);
     ck_assert_uint_eq(got, 2);
     pfs_release(f);
-    ck_assert(!pfs_fd_open(f));
+    ck_assert(!pfs_has_descriptor(f));
     ck_assert_int_eq(pfs_file_stat(f, &stx), -ENOENT);
     file_put(f);
     file_put(g);
@@ -321,7 +313,7 @@ START_TEST(the_wrong_file_is_never_opened)
     ck_assert_int_eq(pfs_read(f, buf, 3, 0, &got), -ESTALE);
     struct pfs_node *n = pfs_child_as(pfs_root(), "f", fid, NULL);
     ck_assert_int_eq(pfs_open_file(f, n, true, NULL, &stx), -ESTALE);
-    ck_assert_uint_eq(f->opens, 0);
+    ck_assert_uint_eq(pfs_of(f)->opens, 0);
     pfs_unref(n);
     file_put(f);
     env_expect("f", "two", 3);
@@ -344,7 +336,7 @@ START_TEST(what_is_no_file_any_more_is_not_opened)
     ck_assert_int_eq(unlink(env_path("f")), 0);
     ck_assert_int_eq(mkdir(env_path("f"), 0755), 0);
     ck_assert_int_eq(pfs_open_file(f, n, false, NULL, &stx), -ESTALE);
-    ck_assert_uint_eq(f->opens, 0);
+    ck_assert_uint_eq(pfs_of(f)->opens, 0);
     pfs_unref(n);
     file_put(f);
 }

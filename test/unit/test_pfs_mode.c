@@ -38,7 +38,7 @@ START_TEST(what_another_file_refuses_is_not_told)
     ck_assert_int_eq(pfs_open_file(f, n, false, NULL, &stx), -EACCES);
     ck_assert_int_eq(rename(env_path("other"), env_path("f")), 0);
     ck_assert_int_eq(pfs_open_file(f, n, false, NULL, &stx), -ESTALE);
-    ck_assert_uint_eq(f->opens, 0);
+    ck_assert_uint_eq(pfs_of(f)->opens, 0);
     pfs_unref(n);
     file_put(f);
 }

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "placement/pfs/fid.h"
+#include "placement/pfs/pfs_fid.h"
 #include "placement/store/remover.h"
 
 #define NEVER_MS 3600000
