@@ -22,7 +22,10 @@
 #include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_new.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
 
 #include <errno.h>
 #include <stdio.h>

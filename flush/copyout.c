@@ -15,7 +15,11 @@
 
 #include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store.h"
+#include "placement/store/kernel_io.h"
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  * the age and the marks allow.  Writes need no counters: the data files say who stored (sample.c).
  */
 #include "flush/flush_int.h"
+#include "placement/store/store_open.h"
 
-#include "placement/store/store.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,7 +4,8 @@
  */
 #include "flush/flush_int.h"
 
-#include "placement/store/store.h"
+#include "placement/store/kernel_io.h"
+#include "placement/store/store_open.h"
 #include "transport/loop.h"
 
 /* Lock held.  A pass that waits for a lull keeps its thread; others take the urgent pool's. */

@@ -11,7 +11,8 @@
  */
 #include "flush/flush_int.h"
 
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
 #include "transport/lock.h"
 #include "transport/loop.h"
 #include "transport/session.h"

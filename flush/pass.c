@@ -7,7 +7,8 @@
 #include "flush/flush_int.h"
 
 #include "placement/claims/claim.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
 #include "transport/loop.h"
 
 #include <errno.h>

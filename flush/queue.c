@@ -15,7 +15,7 @@
 #include "flush/flush_int.h"
 
 #include "placement/claims/claim.h"
-#include "placement/store/store.h"
+#include "placement/store/store_version.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,8 @@
 #include "flush/flush_int.h"
 
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
 #include "transport/session.h"
 
 #include <stdio.h>

@@ -9,7 +9,8 @@
 
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_new.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
 
 #include <errno.h>
 #include <stdio.h>

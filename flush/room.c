@@ -4,8 +4,8 @@
  * room; those that the kernel serves are seen by the sampler (sample.c).
  */
 #include "flush/flush_int.h"
+#include "placement/store/store_open.h"
 
-#include "placement/store/store.h"
 
 #include <errno.h>
 

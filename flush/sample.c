@@ -8,7 +8,7 @@
 
 #include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store.h"
+#include "placement/store/kernel_io.h"
 #include "transport/lock.h"
 
 #define EVERY_MS 200

@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store.h"
+#include "placement/store/store_version.h"
 
 #define BLOCK_SIZE_MIN 4096
 

@@ -7,6 +7,8 @@
  * said to be ready; where it does not work, everything goes through the daemon and the page cache.
  */
 #include "fs/fs.h"
+#include "placement/store/kernel_io.h"
+#include "placement/store/store_open.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +18,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "placement/store/store.h"
 
 /* From linux/fuse.h, which is older than 6.9 on some machines that build this. */
 struct backing_map {

@@ -14,7 +14,7 @@
 #include "flush/flush.h"
 #include "fs/fs.h"
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store.h"
+#include "placement/store/kernel_io.h"
 
 /* The kernel's mark of an open by execve (its include/linux/fs.h, __FMODE_EXEC): it has checked the right
  * to execute the file, and to read it is not needed. */

@@ -15,7 +15,8 @@
 #include "fs/fs.h"
 #include "fs/workers.h"
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
 #include "transport/peer.h"
 
 #define PIECE    ((size_t)FUSE_IO_MAX)

@@ -24,7 +24,6 @@
 #include <string.h>
 
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store.h"
 
 #define FOR_GOOD 1e8 /* seconds: three years */
 

@@ -18,7 +18,8 @@
 #include <string.h>
 
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_version.h"
 
 /* ---- what goes ---- */
 

@@ -14,7 +14,7 @@
 
 #include "fs/looks.h"
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store.h"
+#include "placement/store/store_version.h"
 
 #define DEFAULT_ACL "system.posix_acl_default"
 #define LOOKS       8 /* at a name, while others beside it are moved */

@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_write.h"
 
 #define OWNERS (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)
 #define TIMES                                                                                      \

@@ -18,7 +18,7 @@
 #include "placement/claims/claim.h"
 #include "placement/claims/pins.h"
 #include "placement/local.h"
-#include "placement/store/store.h"
+#include "placement/store/store_read.h"
 #include "transport/complaint.h"
 #include "transport/hash.h"
 #include "transport/loop.h"

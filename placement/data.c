@@ -12,7 +12,8 @@
 #include "placement/chunks/stream.h"
 #include "placement/local.h"
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store.h"
+#include "placement/store/kernel_io.h"
+#include "placement/store/store_read.h"
 
 /* ---- the part ---- */
 

@@ -14,7 +14,8 @@
 #include "placement/data_int.h"
 #include "placement/local.h"
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_write.h"
 
 /* At once, without a byte gained; then with pauses, and a reader reads the PFS as it is. */
 #define TRIES 3

@@ -26,7 +26,8 @@
 
 #include "placement/chunks/proof.h"
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
 
 #define LOOKS  8 /* at home and PFS while they contradict what this node holds */
 #define UNPINS 5

@@ -7,7 +7,7 @@
  * handed out without having been stored (no room) is clipped by the same rule.
  *
  * While our own flush runs, the PFS file is neither the old nor the new version, so the owners say
- * -ESTALE.  Missing pages are not part of that flush (store.h: what was dirty stays until
+ * -ESTALE.  Missing pages are not part of that flush (store_copyout.h: what was dirty stays until
  * store_flushed), so the PFS file has their right bytes: they are read by our own descriptor.  They
  * are kept under the base version from before the read: store_fill refuses them if the flush ended
  * meanwhile.
@@ -23,7 +23,11 @@
 #include "placement/chunks/proof.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/space.h"
-#include "placement/store/store.h"
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
 #include "transport/hash.h"
 
 /* In which nothing was gained.  Each waits for a fetch or a flush: no busy loop. */

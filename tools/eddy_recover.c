@@ -26,7 +26,7 @@
 #include "fs/user.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/store/cachedir.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
 #include "tools/eddy.h"
 #include "transport/peer.h"
 

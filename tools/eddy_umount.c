@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
 #include "tools/eddy.h"
 
 #define BUSY_MS   2000 /* a mount that somebody just looked at is busy for a moment */

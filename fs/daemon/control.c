@@ -23,7 +23,7 @@
 
 #include "fs/daemon/control_int.h"
 #include "fs/fs.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
 #include "transport/lock.h"
 
 #define CONNECTIONS    16

@@ -16,7 +16,7 @@
 #include "placement/claims/home.h"
 #include "placement/claims/lost.h"
 #include "placement/pfs/pfs_fid.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
 #include "transport/members.h"
 
 /* ---- the session ---- */

@@ -9,7 +9,7 @@
 #include "fs/fs.h"
 #include "placement/claims/claim.h"
 #include "placement/ring/ring.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
 #include "transport/members.h"
 
 /* ---- flush ---- */

@@ -11,7 +11,7 @@
 #include "fs/fs.h"
 #include "fs/mountinfo.h"
 #include "placement/carry.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
 
 static int say_unflushed(void *arg, const char *path, uint64_t bytes, uint64_t since_s,
                          unsigned tries, int error, bool suspect)

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "placement/store/store.h"
 #include "transport/times.h"
 
 /* ---- the table ---- */

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
 #include "transport/lock.h"
 #include "transport/peer.h"
 

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "placement/store/store.h"
+#include "placement/store/store_read.h"
 #include "transport/loop.h"
 
 #define PROOF_MS 2000 /* a PFS that is silent so long hangs */

@@ -19,7 +19,8 @@
 #include <string.h>
 
 #include "placement/chunks/pattern.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
 #include "transport/loop.h"
 
 #define WINDOW       16u         /* chunks ahead, at most */

@@ -14,7 +14,8 @@
 #include "placement/claims/home.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/ring/ring.h"
-#include "placement/store/store.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
 #include "transport/peer.h"
 
 #include <errno.h>

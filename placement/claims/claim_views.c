@@ -8,7 +8,9 @@
 #include "placement/claims/locks.h"
 #include "placement/claims/lost.h"
 #include "placement/claims/reports.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
 
 /* ---- what was claimed when the daemon ended ---- */
 

@@ -12,7 +12,7 @@
 #include "placement/claims/claim_own.h"
 #include "placement/claims/home.h"
 #include "placement/ring/ring.h"
-#include "placement/store/store.h"
+#include "placement/store/store_read.h"
 #include "transport/peer.h"
 
 #include <errno.h>

@@ -13,7 +13,7 @@
  */
 #include "placement/pfs/pfs_int.h"
 
-#include "placement/store/store.h"
+#include "placement/store/store_copyout.h"
 #include "transport/lock.h"
 
 #include <errno.h>

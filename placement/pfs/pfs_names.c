@@ -9,8 +9,8 @@
  * and not entered: opening it, or anything below it, is -EXDEV.
  */
 #include "placement/pfs/pfs_int.h"
+#include "placement/store/store_version.h"
 
-#include "placement/store/store.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,8 +5,9 @@
  * meant (fid).  How long the descriptor stays is pfs_keep.c's business.
  */
 #include "placement/pfs/pfs_int.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
 
-#include "placement/store/store.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  */
 #include "placement/pfs/pfs_int.h"
 
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
 #include "transport/session.h"
 
 #include <errno.h>

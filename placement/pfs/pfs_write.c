@@ -7,7 +7,6 @@
  */
 #include "placement/pfs/pfs_int.h"
 
-#include "placement/store/store.h"
 
 #include <errno.h>
 #include <stdlib.h>

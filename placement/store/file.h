@@ -23,7 +23,7 @@
 struct file;
 struct file_record; /* mapped, placement/store/state.h */
 struct range_op;    /* a write, fill or punch in progress, placement/store/range.h */
-struct snapshot;    /* a copy-out in progress, placement/store/store.h */
+struct snapshot;    /* a copy-out in progress, placement/store/store_copyout.h */
 
 /* ---- parts ---- */
 

@@ -15,7 +15,9 @@
 #include "placement/store/datafile.h"
 #include "placement/store/eviction.h"
 #include "placement/store/space.h"
+#include "placement/store/store_copyout.h"
 #include "placement/store/store_int.h"
+#include "placement/store/store_open.h"
 
 /* ---- bits ---- */
 

@@ -16,7 +16,7 @@
 
 #include "placement/store/range.h"
 #include "placement/store/state.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
 
 static inline uint64_t page_of(uint64_t off)
 {

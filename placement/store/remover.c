@@ -1,8 +1,8 @@
 /* remover.c - see remover.h. */
 #include "placement/store/remover.h"
 
-#include "placement/store/store.h"
 #include "placement/store/store_int.h"
+#include "placement/store/store_open.h"
 #include "transport/jobs.h"
 
 #define FILES_MAX 8192                /* an object each, about 1 KiB */

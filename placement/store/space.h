@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "placement/store/state.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
 
 struct space_config {
     uint64_t size;    /* --cache-size; 0: percent */

@@ -7,7 +7,6 @@
  *   store_unflushed.c  looked at from outside  store_pass*.c      what the kernel reads and writes
  *   store_settle.c   the cache's disk has all, at the end
  */
-#include "placement/store/store.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,8 +15,10 @@
 #include <unistd.h>
 
 #include "placement/store/ballast.h"
+#include "placement/store/kernel_io.h"
 #include "placement/store/remover.h"
 #include "placement/store/store_int.h"
+#include "placement/store/store_open.h"
 #include "transport/session.h"
 
 struct store store = {.dir = {.fd = -1}};

@@ -1,5 +1,6 @@
 /* store_change.c - see store_change.h. */
 #include "placement/store/store_change.h"
+#include "placement/store/store_open.h"
 
 #include <errno.h>
 

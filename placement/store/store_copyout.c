@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
 #include "placement/store/store_pass_int.h"
 
 #define CHUNKS_MAX 4096 /* of a snapshot */

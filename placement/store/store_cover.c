@@ -2,6 +2,7 @@
  * ("covered"), and what must not come back after one is taken from it in time.
  */
 #include "placement/store/store_int.h"
+#include "placement/store/store_write.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,6 +4,8 @@
 #include <errno.h>
 
 #include "placement/store/eviction.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_version.h"
 
 /* A chunk's bytes, of the version that the file has; they count up to base_end as it is then.  A
  * flush that ends while the lock is dropped makes that the end of the new version: behind a

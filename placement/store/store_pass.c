@@ -26,6 +26,7 @@
  * tells the two apart.  That somebody may have a mapping left is in the record (`passed`), so that
  * it outlives the daemon, until a lease proves that nobody has.
  */
+#include "placement/store/kernel_io.h"
 #include "placement/store/store_pass_int.h"
 
 #include <errno.h>

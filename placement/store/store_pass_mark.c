@@ -2,6 +2,8 @@
  * changed is found by its hashes and marked dirty before it, and what of it counts afterwards.
  * (F4 to F6 of docs/protocol.md; the whole is in store_pass.c.)
  */
+#include "placement/store/kernel_io.h"
+#include "placement/store/store_open.h"
 #include "placement/store/store_pass_int.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* store_pass_watch.c - the files that the kernel's writers may change: on a list, and sampled from
  * time to time, until nobody can store into them any more.
  */
+#include "placement/store/kernel_io.h"
 #include "placement/store/store_pass_int.h"
 
 #include <stdlib.h>

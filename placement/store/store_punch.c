@@ -1,5 +1,7 @@
 /* store_punch.c - a part of a file becomes zeros without blocks. */
 #include "placement/store/store_change.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_write.h"
 
 #include <errno.h>
 #include <string.h>

@@ -7,6 +7,9 @@
 
 #include "placement/store/eviction.h"
 #include "placement/store/store_int.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_write.h"
 #include "transport/hash.h"
 
 static bool mul_chunk(uint64_t index, uint64_t *off)

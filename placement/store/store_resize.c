@@ -1,5 +1,8 @@
 /* store_resize.c - a file gets shorter or longer: truncate, fallocate. */
 #include "placement/store/store_change.h"
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_write.h"
 
 #include <errno.h>
 #include <string.h>

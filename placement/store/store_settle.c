@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "placement/store/store_int.h"
+#include "placement/store/store_open.h"
 #include "transport/jobs.h"
 
 static struct {

@@ -1,5 +1,9 @@
 /* store_state.c - a file's state in its record: dirty, size, times, marks that outlive the daemon. */
+#include "placement/store/store_copyout.h"
 #include "placement/store/store_int.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
 
 #include <errno.h>
 #include <string.h>

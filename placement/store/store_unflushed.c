@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "placement/store/store_open.h"
 #include "transport/fid.h"
 #include "placement/store/datafile_int.h"
 #include "placement/store/state_int.h"

@@ -2,6 +2,8 @@
  * version makes of them.
  */
 #include "placement/store/store_int.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_version.h"
 #include "transport/session.h"
 
 #include <errno.h>

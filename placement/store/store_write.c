@@ -1,5 +1,7 @@
 /* store_write.c - bytes are written into a file, at an offset or at its end; and its times. */
 #include "placement/store/store_change.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_write.h"
 
 #include <errno.h>
 

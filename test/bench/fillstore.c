@@ -14,7 +14,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_version.h"
+
 
 #define THREADS 4
 

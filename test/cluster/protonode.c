@@ -45,7 +45,7 @@
 #include "placement/claims/claim.h"
 #include "placement/claims/home.h"
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
 #include "transport/loop.h"
 #include "transport/members.h"
 #include "transport/peer.h"

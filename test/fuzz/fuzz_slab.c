@@ -8,7 +8,11 @@
  * as after a clean end;  option 8: the chunk slab is cut short
  */
 #include "placement/store/state_int.h"
-#include "placement/store/store.h"
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,6 +7,7 @@
 #include "suite.h"
 
 #include "placement/chunks/former.h"
+#include "placement/store/store_read.h"
 
 #define N 3
 

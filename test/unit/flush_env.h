@@ -7,6 +7,9 @@
 #include "flush/flush_int.h"
 #include "placement/claims/claim.h"
 #include "placement/data.h"
+#include "placement/store/kernel_io.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
 #include "transport/loop.h"
 
 #include <signal.h>

@@ -5,7 +5,10 @@
 
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_int.h"
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
 
 #include <check.h>
 #include <errno.h>

@@ -12,6 +12,10 @@
 
 #include "placement/store/pages.h"
 #include "placement/store/state_int.h"
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
 
 #define CHUNK (64 * KIB)
 #define LIMIT (8 * MIB)

@@ -15,7 +15,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "placement/store/store.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
+
 
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)

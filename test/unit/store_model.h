@@ -15,6 +15,12 @@
 
 #include <pthread.h>
 
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
+
 #define FILE_MAX (2 * MIB)
 #define CHUNK    (64 * KIB)
 #define LIMIT    (3 * MIB)

@@ -4,6 +4,9 @@
 
 #include "store_help.h"
 #include "suite.h"
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
 
 static inline void setup(void)
 {

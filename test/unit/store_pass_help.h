@@ -6,6 +6,10 @@
 
 #include "store_help.h"
 #include "suite.h"
+#include "placement/store/kernel_io.h"
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
 
 #define CHUNK (64 * KIB)
 #define SIZE  (4 * CHUNK)

@@ -6,6 +6,12 @@
 #include "suite.h"
 
 #include "placement/store/datafile.h"
+#include "placement/store/kernel_io.h"
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
 
 #include <fcntl.h>
 #include <stdarg.h>

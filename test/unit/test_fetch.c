@@ -5,6 +5,7 @@
 #include "placement/chunks/chunk.h"
 #include "placement/chunks/served.h"
 #include "placement/store/range.h"
+#include "placement/store/store_read.h"
 
 #include <pthread.h>
 #include <semaphore.h>

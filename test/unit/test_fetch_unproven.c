@@ -6,6 +6,7 @@
 #include "placement/chunks/origin.h"
 #include "placement/chunks/proof.h"
 #include "placement/claims/home.h"
+#include "placement/store/store_read.h"
 #include "transport/hash.h"
 
 #include <semaphore.h>

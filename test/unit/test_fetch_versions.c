@@ -4,6 +4,8 @@
 
 #include "placement/chunks/chunk.h"
 #include "placement/chunks/origin.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
 
 #include <semaphore.h>
 

@@ -3,6 +3,9 @@
 #include "flush_env.h"
 
 #include "placement/claims/claim.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_write.h"
 
 #include <pthread.h>
 #include <sys/resource.h>

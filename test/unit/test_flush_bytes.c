@@ -3,6 +3,8 @@
  * waits
  */
 #include "flush_env.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
 
 /* ---- what ---- */
 

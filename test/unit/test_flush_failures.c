@@ -4,6 +4,9 @@
  */
 #include "flush_env.h"
 
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
 #include "transport/session.h"
 
 #include <sched.h>

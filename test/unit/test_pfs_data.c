@@ -8,6 +8,10 @@
 #include <sys/time.h>
 #include <pthread.h>
 
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+
 static void setup(void)
 {
     env_make();

@@ -2,6 +2,8 @@
  * and the modes that write-back raises and gives back. */
 #include "pfs_env.h"
 #include "suite.h"
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
 
 static void setup(void)
 {

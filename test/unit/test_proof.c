@@ -4,6 +4,9 @@
 #include "suite.h"
 
 #include "placement/chunks/proof.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
 #include "transport/loop.h"
 
 static struct file *f;

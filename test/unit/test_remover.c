@@ -8,6 +8,9 @@
 
 #include "placement/pfs/pfs_fid.h"
 #include "placement/store/remover.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
 
 #define NEVER_MS 3600000
 #define SIZE     (8 * KIB)

@@ -2,6 +2,11 @@
 #include "store_help.h"
 #include "suite.h"
 
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
 #include "transport/session.h"
 
 #include <pthread.h>

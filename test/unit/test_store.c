@@ -9,6 +9,11 @@
 
 #include "placement/store/datafile.h"
 #include "placement/store/range.h"
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
 
 /* ---- reading and filling ---- */
 

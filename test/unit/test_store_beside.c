@@ -9,6 +9,11 @@
 #include <sys/uio.h>
 
 #include "placement/store/state.h"
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
 
 #define DISK_ASKED_MS 150 /* space.c asks the disk again after less */
 

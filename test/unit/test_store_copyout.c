@@ -3,6 +3,11 @@
 #include "store_pages.h"
 
 #include "placement/store/range.h"
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
 
 #include <pthread.h>
 #include <sched.h>

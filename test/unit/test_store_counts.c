@@ -6,7 +6,12 @@
 #include <sys/uio.h>
 
 #include "placement/local.h"
+#include "placement/store/kernel_io.h"
 #include "placement/store/state.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
 
 static uint8_t data[4 * MIB];
 static bool disk_is_full;

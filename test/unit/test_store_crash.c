@@ -19,6 +19,13 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
+#include "placement/store/kernel_io.h"
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
+
 #define CHUNK    (64 * KIB)
 #define LIMIT    (2 * MIB)
 #define FILE_MAX (300 * KIB)

@@ -15,6 +15,12 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
+
 #define FILES    3
 #define FILE_MAX (512 * KIB)
 #define CHUNK    (64 * KIB)

@@ -6,6 +6,13 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "placement/store/kernel_io.h"
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
+
 static void (*at_msync)(void); /* called once */
 
 /* In place of the C library's. */

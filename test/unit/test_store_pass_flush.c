@@ -8,6 +8,12 @@
 #include <sys/mman.h>
 
 #include "placement/store/datafile.h"
+#include "placement/store/kernel_io.h"
+#include "placement/store/store_copyout.h"
+#include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
 
 /* begin_flush, while somebody stores a byte (and bytes[at] is that): after the mark, before the copy. */
 static struct flush copy_beside(struct file *f, uint8_t *pfs, int fd, uint64_t at)

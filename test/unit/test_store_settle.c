@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "placement/store/store_open.h"
 #include "transport/base.h"
 
 #define SIZE (8 * MIB)

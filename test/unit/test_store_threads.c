@@ -6,6 +6,9 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "placement/store/store_read.h"
+#include "placement/store/store_write.h"
+
 #define WRITERS 3
 #define REGION  (FILE_MAX / WRITERS) /* not a multiple of a page: neighbours share one */
 

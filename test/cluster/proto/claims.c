@@ -9,7 +9,9 @@
 
 #include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
 #include "transport/members.h"
 
 /* ---- files ---- */

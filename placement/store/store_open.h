@@ -1,0 +1,97 @@
+/* store_open.h - the store as a whole: opened, closed, counted; the records that a dead daemon left.
+ *
+ * The cache directory's layout is in docs/store.md.  What a page (4 KiB) of a file can be, with base_end = how
+ * far the PFS file's bytes count:
+ *
+ *   valid              its bytes are in the data file
+ *
+ *   not valid, begins below base_end        its bytes (up to base_end) are on the PFS, in version
+ *                                           `base`; beyond: zeros
+ *
+ *   not valid, begins at or above base_end  zeros: a hole
+ *
+ *   dirty and valid    not yet on the PFS
+ *
+ *   dirty, not valid   a write of it has begun and was never acknowledged: dropped at start
+ *
+ * cut: a truncation not yet done on the PFS (UINT64_MAX = none): the flush begins with
+ * ftruncate(cut).
+ *
+ * In all store_*.h: functions take f->lock themselves and are called by any thread that may do local disk I/O
+ * (FUSE workers, libuv's pool, pools; never the network thread).  Offsets and lengths in bytes.  Errors:
+ * negative errno.
+ */
+#ifndef EDDY_PLACEMENT_STORE_STORE_OPEN_H
+#define EDDY_PLACEMENT_STORE_STORE_OPEN_H
+
+#include "placement/store/file.h"
+
+#define PAGE      4096u
+#define NO_CUT    UINT64_MAX
+#define CHUNK_MIN (64u << 10)
+#define CHUNK_MAX (16u << 20)
+
+/* ---- the cache directory ---- */
+struct store_config {
+    const char *dir;
+    bool dir_is_default; /* the default refuses tmpfs; a directory that was asked for only warns */
+    uint64_t size;       /* bytes; 0 = use percent */
+    unsigned percent; /* of the file system; 0 = the default rule (80 % of what is free, divided by
+                         the daemons there) */
+    uint32_t chunk_size;
+};
+/* Opens (makes) it: no links followed, owner and mode checked, lock taken, format checked, slabs
+ * mapped, indexes rebuilt, torn records reported.  err says what is wrong and what to do: full
+ * disk, not writable, in use (by which pid), older format, other chunk size with dirty data
+ * (without: emptied), not ours. */
+int store_open(const struct store_config *c, char *err, size_t errlen);
+/* Has what only the page cache has written to the cache's disk, and does not wait for it: so that
+ * store_close has less to wait for.  Any thread, any number of times. */
+void store_settle_begin(void);
+/* clean: marks everything as covered (fsync of data and records). */
+void store_close(bool clean);
+int store_dirfd(void);
+const char *store_dir(void);
+bool store_lost_power(void);      /* since the daemon before this one */
+uint64_t store_node_id(void);     /* random, made once: the identity is the cache directory */
+uint64_t store_incarnation(void); /* +1 at each start, fsynced */
+uint32_t store_chunk_size(void);
+uint32_t store_weight(void); /* the node's: MiB that the cache is meant for (space_meant) */
+/* Read-only look at a cache directory whose daemon is dead, for the tool: every file that is not on
+ * the PFS.  -EWOULDBLOCK: a daemon has the lock.  -EUCLEAN: some of its records are damaged, so that
+ * there may be more than those cb was called for. */
+int store_each_unflushed(const char *dir,
+                         int (*cb)(void *arg, struct fid fid, const char *path, uint64_t bytes,
+                                   bool suspect),
+                         void *arg);
+
+/* What power losses left in doubt in the open store (CACHE_DIR/suspect): kept, never flushed, not
+ * part of the files any more. */
+int store_each_suspect(int (*cb)(void *arg, struct fid fid, const char *path, uint64_t bytes,
+                                 bool suspect),
+                       void *arg);
+
+/* ---- whole store ---- */
+/* Every file whose record is dirty or claimed (or has a mode to give back).  f is valid during the
+ * call: file_ref to keep it. Ends when cb returns other than 0, and returns that. */
+int store_each_claimed(int (*cb)(void *arg, struct file *f), void *arg);
+/* flush registers: called when a file becomes dirty (no lock held by the caller's module other than
+ * none). */
+void store_on_dirty(void (*fn)(struct file *f));
+/* ... and when nothing of it is to be flushed any more (store_set_deleted), no lock held. */
+void store_on_deleted(void (*fn)(struct file *f));
+/* ... and when one that was fsynced, or may have been, changes for the first time since.  With
+ * f->lock: fn takes leaf locks only. */
+void store_on_unsynced(void (*fn)(void));
+struct store_usage {
+    uint64_t limit, used, dirty, pinned, files, chunks;
+    uint64_t ballast; /* of used: set aside on the disk (ballast.h) */
+};
+void store_usage(struct store_usage *out);
+/* Bytes that are not on the PFS, and how many of any kind there is room for (the limit less the
+ * records).  No lock. */
+void store_dirty(uint64_t *dirty, uint64_t *room);
+/* Above this many % of dirty bytes no new file is opened for the kernel to write. */
+void store_dirty_high(unsigned percent);
+
+#endif
