@@ -23,13 +23,16 @@
  *
  * Threads: FUSE's ask and find; one job of pool_names at a time for each directory, and looks.c's.
  */
-#include "fs/fs.h"
-
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/ahead.h"
+#include "fs/attr.h"
+#include "fs/known.h"
 #include "fs/looks.h"
+#include "fs/settings.h"
+#include "fs/xattr.h"
 #include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
 

@@ -4,13 +4,16 @@
  * mtime, ctime and blocks are the claimant's (docs/protocol.md, rules 8 and 12).  What the kernel
  * was told last is kept in the inode and answers while the PFS hangs.
  */
-#include "fs/fs.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "fs/attr.h"
+#include "fs/known.h"
+#include "fs/notify.h"
+#include "fs/ops.h"
+#include "fs/settings.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store_version.h"
 

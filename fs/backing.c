@@ -6,7 +6,9 @@
  * know that nobody stores any more) and is no FUSE.  All of it is tried once, before the mount is
  * said to be ready; where it does not work, everything goes through the daemon and the page cache.
  */
-#include "fs/fs.h"
+#include "fs/backing.h"
+#include "fs/mount.h"
+#include "fs/settings.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/store_open.h"
 

@@ -11,13 +11,16 @@
  * A directory handle's PFS directory is used by one thread at a time (busy); it is opened late when
  * the PFS hung at opendir.
  */
-#include "fs/fs.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/attr.h"
+#include "fs/known.h"
 #include "fs/looks.h"
+#include "fs/names.h"
+#include "fs/ops.h"
+#include "fs/xattr.h"
 #include "transport/session.h"
 
 #define HOMES_AT_ONCE 512  /* claim_where_many's most */

@@ -13,13 +13,14 @@
  * so that opens cost the PFS nothing where directories stay as they are, and one GETXATTR per
  * time-out and directory where files are made.  A PFS without extended attributes has no policies.
  */
-#include "fs/fs.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "flush/flush.h"
+#include "fs/attr.h"
+#include "fs/dir_policy.h"
+#include "fs/settings.h"
 #include "transport/session.h"
 
 #define NAME     "user.eddy.flush"

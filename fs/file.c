@@ -12,7 +12,16 @@
 #include <unistd.h>
 
 #include "flush/flush.h"
-#include "fs/fs.h"
+#include "fs/attr.h"
+#include "fs/backing.h"
+#include "fs/dir_policy.h"
+#include "fs/handle.h"
+#include "fs/kept.h"
+#include "fs/known.h"
+#include "fs/mode.h"
+#include "fs/notify.h"
+#include "fs/ops.h"
+#include "fs/settings.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/kernel_io.h"
 

@@ -12,7 +12,12 @@
 #include <unistd.h>
 
 #include "flush/flush.h"
-#include "fs/fs.h"
+#include "fs/attr.h"
+#include "fs/handle.h"
+#include "fs/io.h"
+#include "fs/kept.h"
+#include "fs/notify.h"
+#include "fs/ops.h"
 #include "fs/workers.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store_open.h"

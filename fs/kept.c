@@ -10,7 +10,7 @@
  *        ^                            |                                 |
  *        '---- passthrough; other bytes beside opens of these (mixed) --'
  */
-#include "fs/fs.h"
+#include "fs/kept.h"
 
 bool kept_open(struct inode *i, const struct data_tag *tag, unsigned *turn)
 {

@@ -16,13 +16,13 @@
  * Below --immutable the user has promised that nothing changes: what was looked at once is known
  * for good, names and attributes in the kernel as well, and no home is asked.
  */
-#include "fs/fs.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/known.h"
+#include "fs/settings.h"
 #include "placement/pfs/pfs_data.h"
 
 #define FOR_GOOD 1e8 /* seconds: three years */

@@ -11,7 +11,11 @@
 #include <string.h>
 #include <sys/file.h>
 
-#include "fs/fs.h"
+#include "fs/handle.h"
+#include "fs/known.h"
+#include "fs/notify.h"
+#include "fs/ops.h"
+
 
 /* Pages of inodes that are being dropped (inode's dropping, dropped). */
 static struct {

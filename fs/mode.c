@@ -17,9 +17,10 @@
  *        none --> cached <--> cached+direct --> direct --> none
  *          '----> passthrough ----------------------------^
  */
-#include "fs/fs.h"
-
 #include <fcntl.h>
+
+#include "fs/handle.h"
+#include "fs/mode.h"
 
 static bool writes(int flags)
 {

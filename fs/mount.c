@@ -9,9 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fs/fs.h"
+#include "fs/backing.h"
+#include "fs/mount.h"
 #include "fs/mountinfo.h"
+#include "fs/ops.h"
 #include "fs/readahead.h"
+#include "fs/settings.h"
 #include "fs/workers.h"
 
 #define INIT_WAIT_MS     20000

@@ -15,7 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fs/fs.h"
+#include "fs/mount.h"
+#include "fs/settings.h"
 #include "fs/user.h"
 
 #define STARTS 16 /* of daemons, by one supervisor */

@@ -10,13 +10,15 @@
  *   - the claimant at another node is told, after the answer; before it of a file that is open here, and
  *     whose last name this was: what is done to it next must not be taken for a file that is lost.
  */
-#include "fs/fs.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/attr.h"
+#include "fs/known.h"
+#include "fs/names.h"
+#include "fs/ops.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_version.h"

@@ -4,15 +4,20 @@
  * the file is looked for among the inodes by its fid, and for a regular file the home is asked who
  * has the latest bytes.
  */
-#include "fs/fs.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/ahead.h"
+#include "fs/attr.h"
+#include "fs/handle.h"
+#include "fs/known.h"
 #include "fs/looks.h"
+#include "fs/names.h"
+#include "fs/ops.h"
+#include "fs/settings.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store_version.h"
 

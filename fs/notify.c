@@ -8,11 +8,12 @@
  * call (-ENOSYS) are right as they are: there is nothing stale then, or only for the attribute
  * time-out.
  */
-#include "fs/fs.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "fs/mount.h"
+#include "fs/notify.h"
 
 struct note {
     struct note *next;

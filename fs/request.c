@@ -7,6 +7,7 @@
  *                  '--> watcher (interrupt, stalled PFS) --> request_take --> reply
  */
 #include "fs/request.h"
+#include "fs/settings.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -15,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/fs.h"
 
 #define LOOK_MS       100  /* the watcher's pace while something waits */
 #define GRACE_MS      200  /* an interrupted request may still end by itself */

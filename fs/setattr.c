@@ -4,12 +4,14 @@
  * Times go to the PFS, and of a file with unflushed data also to the claimant, so that its flush
  * publishes them and not the time of the last write.
  */
-#include "fs/fs.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/attr.h"
+#include "fs/handle.h"
+#include "fs/known.h"
+#include "fs/ops.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_write.h"

@@ -1,5 +1,5 @@
 /* statfs.c - how full the file system is: the PFS's answer, or its last one while it hangs. */
-#include "fs/fs.h"
+#include "fs/ops.h"
 
 static struct {
     struct lock lock;

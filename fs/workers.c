@@ -32,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fs/fs.h"
+#include "fs/ops.h"
 #include "transport/lock.h"
 
 #define WORKERS     (REQUEST_READERS_BUSY + READERS)

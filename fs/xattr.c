@@ -9,12 +9,17 @@
  * (listings, ahead.c) asks for what was asked of others there.  While the PFS hangs it is told that there are none,
  * where that is known or can do no harm.
  */
-#include "fs/fs.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/attr.h"
+#include "fs/dir_policy.h"
+#include "fs/known.h"
+#include "fs/notify.h"
+#include "fs/ops.h"
+#include "fs/settings.h"
+#include "fs/xattr.h"
 #include "placement/pfs/pfs_data.h"
 #include "transport/session.h"
 

@@ -22,7 +22,7 @@
 
 #include "flush/flush.h"
 #include "fs/daemon/daemon.h"
-#include "fs/fs.h"
+#include "fs/settings.h"
 #include "fs/user.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/store/cachedir.h"

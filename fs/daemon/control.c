@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "fs/daemon/control_int.h"
-#include "fs/fs.h"
+#include "fs/daemon/daemon.h"
 #include "placement/store/store_open.h"
 #include "transport/lock.h"
 
@@ -182,7 +182,7 @@ static json_t *answer(struct connection *c, const char *line, size_t len)
     return end;
 }
 
-static void serve(struct connection *c)
+static void serve_connection(struct connection *c)
 {
     char line[CONTROL_LINE_MAX];
     size_t len;
@@ -199,7 +199,7 @@ static void serve(struct connection *c)
 static void *connection_main(void *arg)
 {
     struct connection *c = arg;
-    serve(c);
+    serve_connection(c);
     shutdown(c->fd, SHUT_RDWR);
     lock_take(&control.lock);
     c->state = DONE;

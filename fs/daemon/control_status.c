@@ -11,7 +11,7 @@
 #include "config.h"
 #include "fs/daemon/control_int.h"
 #include "fs/daemon/supervise.h"
-#include "fs/fs.h"
+#include "fs/settings.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/home.h"
 #include "placement/claims/lost.h"

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "fs/daemon/control_int.h"
-#include "fs/fs.h"
+#include "fs/mount.h"
+#include "fs/settings.h"
 #include "placement/claims/claim.h"
 #include "placement/ring/ring.h"
 #include "placement/store/store_open.h"

@@ -45,6 +45,10 @@ void steps_stop(const char *down_to);
 /* The store is going to be closed in order: all of it is marked as on disk. */
 void steps_end_clean(void);
 
+/* ---- control.c: the socket CACHE_DIR/control for `eddy` ---- */
+int control_start(char *err, size_t errlen);
+void control_stop(void);
+
 /* ---- finish.c ---- */
 typedef int unflushed_fn(void *arg, const char *path, uint64_t bytes, uint64_t since_s,
                          unsigned tries, int error, bool suspect);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "fs/daemon/daemon.h"
-#include "fs/fs.h"
+#include "fs/settings.h"
 #include "transport/members.h"
 
 static int ready_fd = -1; /* to the parent that waits */

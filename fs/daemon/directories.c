@@ -2,6 +2,7 @@
  * they were said to be?  A dead mount at MOUNTPOINT is cleared.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "fs/daemon/daemon.h"
 #include "fs/daemon/options.h"
 #include "fs/mountinfo.h"
+#include "fs/settings.h"
 
 #define ANSWER_MS 5000
 

@@ -8,8 +8,9 @@
 #include "flush/flush.h"
 #include "fs/daemon/daemon.h"
 #include "fs/daemon/signals.h"
-#include "fs/fs.h"
+#include "fs/mount.h"
 #include "fs/mountinfo.h"
+#include "fs/settings.h"
 #include "placement/carry.h"
 #include "placement/store/store_open.h"
 

@@ -7,7 +7,8 @@
 #include "fs/daemon/options.h"
 #include "fs/daemon/signals.h"
 #include "fs/daemon/supervise.h"
-#include "fs/fs.h"
+#include "fs/mount.h"
+#include "fs/settings.h"
 #include "transport/message.h"
 #include "transport/peer.h"
 

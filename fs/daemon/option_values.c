@@ -1,5 +1,6 @@
 /* option_values.c - what the value of each option may be, and what to say when it is not that. */
 #include "fs/daemon/options_int.h"
+#include "fs/settings.h"
 #include "placement/store/store_open.h"
 
 #include <ctype.h>

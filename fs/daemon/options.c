@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/mount.h"
+#include "fs/settings.h"
 #include "transport/times.h"
 
 /* ---- the table ---- */

@@ -3,7 +3,6 @@
 #define EDDY_FS_OPTIONS_H
 
 #include "flush/flush.h"
-#include "fs/fs.h"
 #include "transport/base.h"
 
 struct options {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/settings.h"
 #include "transport/times.h"
 
 /* systemd's way of writing a path as one name: '/' is '-', '-' is \x2d: no two paths give one

@@ -31,8 +31,9 @@
 #include <unistd.h>
 
 #include "fs/daemon/daemon.h"
-#include "fs/fs.h"
+#include "fs/mount.h"
 #include "fs/mountinfo.h"
+#include "fs/settings.h"
 
 #define PAUSE_FIRST_MS 1000
 #define PAUSE_MAX_MS   60000

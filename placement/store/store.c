@@ -7,7 +7,6 @@
  *   store_unflushed.c  looked at from outside  store_pass*.c      what the kernel reads and writes
  *   store_settle.c   the cache's disk has all, at the end
  */
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,9 +4,10 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "fs/fs.h"
 
 #include "suite.h"
+#include "fs/attr.h"
+#include "fs/settings.h"
 
 #define SECOND INT64_C(1000000000)
 

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "fs/fs.h"
 
 #include "suite.h"
+#include "fs/handle.h"
+#include "fs/kept.h"
+#include "fs/mode.h"
 
 static const struct data_tag old = {.node = 1, .counter = 7}, new = {.node = 1, .counter = 8};
 

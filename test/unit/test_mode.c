@@ -4,9 +4,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "fs/fs.h"
 
 #include "suite.h"
+#include "fs/handle.h"
+#include "fs/mode.h"
 
 /* What an open can be: how, and where the file's latest bytes are then. */
 static const struct kind {

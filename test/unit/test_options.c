@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "fs/daemon/options.h"
+#include "fs/mount.h"
+#include "fs/settings.h"
 
 #include "suite.h"
 

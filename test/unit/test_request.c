@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fs/fs.h"
+#include "fs/request.h"
 #include "placement/pfs/pfs_names.h"
 
 #include "suite.h"

@@ -1,0 +1,34 @@
+/* mount.h - the FUSE session: mounted, waited for, ended (mount.c); mounted by root for a user (mount_user.c). */
+#ifndef EDDY_FS_MOUNT_H
+#define EDDY_FS_MOUNT_H
+
+#include "fs/request.h"
+
+/* mounts, starts the threads that read /dev/fuse, returns when the kernel has answered */
+int mount_start(char *err, size_t errlen);
+/* Until the mount is gone, or leave_fd can be read. */
+void mount_wait(int leave_fd);
+/* unmounts if it is still mounted, whoever uses it; ends the threads: no request comes any more */
+void mount_stop(void);
+void mount_free(void); /* when nothing will be answered or notified any more */
+/* ends the connection to the kernel: who waits for an answer gets ENOTCONN. Any thread; ->
+ * mount_wait ends */
+void mount_abort(void);
+bool mount_is_up(void); /* any thread: the kernel has not said that it is gone */
+struct fuse_session *mount_session(void);
+void mount_option(const char *opt); /* one of FUSE's own -o options; before mount_start */
+
+/* ---- mount_user.c: --user ---- */
+/* Opens /dev/fuse as root, and becomes settings.user for good, with CAP_SYS_ADMIN alone.  Before
+ * any thread.  0, or -errno after a message on standard error. */
+int mount_user_begin(void);
+/* With a supervisor begin opens several: each daemon has one of its own, since the kernel knows that
+ * a daemon is dead when nobody else has its descriptor.  take: in a daemon; drop: in the supervisor,
+ * when a daemon has taken one. */
+void mount_user_take(void);
+void mount_user_drop(void);
+/* Mounts what begin opened (words: FUSE's own -o options, n of them) at settings.mountpoint.  The
+ * descriptor of /dev/fuse, libfuse's from now on; -errno. */
+int mount_user(char *const words[], int n, char *err, size_t errlen);
+
+#endif

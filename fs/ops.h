@@ -1,0 +1,27 @@
+/* ops.h - the operations of the mount, by file.  Each has the signature of struct fuse_lowlevel_ops.
+ *
+ * names.c: lookup forget forget_multi mknod mkdir symlink readlink create; moves.c: link unlink rmdir rename
+ * attr.c: getattr; statfs.c: statfs; setattr.c: setattr.  No access: default_permissions, the kernel answers.
+ * dir.c: opendir readdir readdirplus releasedir fsyncdir; xattr.c: getxattr setxattr listxattr removexattr
+ * file.c: open flush release fsync, and create's second half; lock.c: getlk setlk flock
+ * io.c: read write fallocate lseek copy_file_range
+ */
+#ifndef EDDY_FS_OPS_H
+#define EDDY_FS_OPS_H
+
+#include "fs/request.h"
+
+void names_ops(struct fuse_lowlevel_ops *ops);
+void moves_ops(struct fuse_lowlevel_ops *ops);
+void attr_ops(struct fuse_lowlevel_ops *ops);
+void setattr_ops(struct fuse_lowlevel_ops *ops);
+void statfs_ops(struct fuse_lowlevel_ops *ops);
+void dir_ops(struct fuse_lowlevel_ops *ops);
+void xattr_ops(struct fuse_lowlevel_ops *ops);
+void file_ops(struct fuse_lowlevel_ops *ops);
+void io_ops(struct fuse_lowlevel_ops *ops);
+void lock_ops(struct fuse_lowlevel_ops *ops);
+
+#define FUSE_IO_MAX (1u << 20) /* bytes of one read or write: max_read, max_write */
+
+#endif
