@@ -1,7 +1,11 @@
 /* ask.c - who asks for a flush and waits for it: of one file, of all, of those that failed. */
-#include "flush/flush_int.h"
 
-#include "placement/claims/claim.h"
+#include "flush/flush.h"
+#include "flush/lull.h"
+#include "flush/pass.h"
+#include "flush/queue.h"
+#include "flush/retry.h"
+#include "placement/claims/claim_forget.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 

@@ -17,9 +17,14 @@
  * Files are looked at once, at the start, before anybody is served; one that cannot be (the PFS
  * has an error) again at the beginning of each of its passes.
  */
-#include "flush/flush_int.h"
 
+#include "flush/copyout.h"
+#include "flush/flush_recover.h"
+#include "flush/piece.h"
+#include "flush/queue.h"
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_forget.h"
+#include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_new.h"
 #include "placement/store/store_open.h"

@@ -11,10 +11,15 @@
  * A failure anywhere before leaves everything dirty.  Source bytes are safe to read: dirty pages
  * are never evicted.
  */
-#include "flush/flush_int.h"
 
+#include "flush/copyout.h"
+#include "flush/flush_int.h"
+#include "flush/pass.h"
+#include "flush/queue.h"
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_forget.h"
 #include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_write.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_open.h"

@@ -10,7 +10,6 @@
 #define EDDY_FLUSH_FLUSH_H
 
 #include "flush/decide.h"
-#include "placement/pfs/pfs_fid.h"
 #include "placement/store/file.h"
 
 struct flush_config {
@@ -29,27 +28,6 @@ enum flush_policy flush_policy_of(struct file *f);
 int flush_start(const struct flush_config *c);
 /* When nothing tells it of changes any more. */
 void flush_stop(void);
-
-/* ---- what the rooms below tell the flusher (fs/daemon/steps.c connects them) ---- */
-/* The store: f has just become dirty.  Any thread that holds no lock of RANK_POLICY or more. */
-void flush_dirtied(struct file *f);
-/* The store: nothing of f is flushed any more.  No lock held. */
-void flush_deleted(struct file *f);
-/* The store: the list of dirty files in the session directory is out of date.  Leaf locks may be held. */
-void flush_list_changed(void);
-/* The claims: f's claim was made void, or it is and the file was closed: it is due at once.  As
- * flush_dirtied. */
-void flush_forgotten(struct file *f);
-/* The store: the kernel has one more file to write; it wrote to f before its close.  No lock held. */
-void flush_kernel_opened(void);
-void flush_kernel_wrote(struct file *f);
-
-/* ---- activity: around every I/O request of an application or a peer; not metadata, not our own
- * ---- */
-void lull_begin(void);
-void lull_end(void);
-bool lull_now(void); /* no activity for the wait interval */
-uint64_t lull_idle_ms(void);
 
 /* ---- asking ---- */
 /* This file to the PFS now, waiting.  0 or -errno of the failed flush. Pool threads. */
@@ -84,48 +62,5 @@ void flush_error_seen(struct file *f, struct flush_seen *seen);
 int flush_error_once(struct file *f, struct flush_seen *seen);
 /* What failed is tried again now, not when its time comes; as flush_all, of these files only. */
 int flush_retry(bool (*progress)(void *arg, const struct flush_progress *p), void *arg);
-
-/* Between flush_start and flush_stop.  Called when a pass has brought f to the PFS as it is, nothing having
- * been written since it began: *stx is what the PFS has, asked not before looked_ms (boot_ms).  The claim
- * is here yet: it goes back when the store is told, which makes f clean.  In a thread that may block,
- * without a lock.  NULL: no more; returns when the last call has. */
-typedef void (*flush_copied_fn)(struct file *f, const struct statx *stx, uint64_t looked_ms);
-void flush_on_copied(flush_copied_fn fn);
-
-/* ---- what a dead daemon left (conflict.c, recover.c) ---- */
-/* At start, after claim_recover and before anybody is served: a file that the PFS has differently
- * now than it was based on is a conflict: its data is written beside it, as
- * NAME.eddy-conflict-NODE, and said. */
-int flush_check_recovered(const char *node);
-struct flush_conflict {
-    const char *path, *beside; /* live as long as the program */
-    uint64_t missing;          /* bytes that were only in the version that is gone: holes */
-};
-int flush_each_conflict(int (*cb)(void *arg, const struct flush_conflict *c), void *arg);
-/* Copies what is not on the PFS below another directory (rootfd), where nothing is replaced; the
- * cache directory stays as it is.  Needs the store alone; origin: the PFS is open, and bytes that
- * only it has are read from there.  cb for each file; missing: bytes that could not be had. */
-int flush_copy_to(int rootfd, const char *node, bool origin,
-                  void (*cb)(void *arg, const char *path, const char *made, uint64_t missing,
-                             int err),
-                  void *arg);
-/* At start, after claim_recover: queues what a dead daemon left; logs how much. */
-int flush_recover(void);
-
-/* ---- for status ---- */
-struct flush_status {
-    const char *policy, *state;
-    uint64_t flushed_bytes, pending_bytes, pending_files, failed_files;
-    uint64_t low_bytes, high_bytes, full_bytes; /* the marks */
-    bool draining;                              /* the high one was reached, the low one not yet */
-    uint64_t oldest_ms, age_ms;                 /* of dirty data; --dirty-age */
-    uint64_t wait_ms;                           /* a lull is so long without I/O ... */
-    bool wait_auto;                             /* ... which is learned */
-};
-void flush_status(struct flush_status *out);
-/* Every dirty file: cb(path, bytes, since (s), tries, error, suspect). */
-int flush_each_unflushed(int (*cb)(void *arg, const char *path, uint64_t bytes, uint64_t since_s,
-                                   unsigned tries, int error, bool suspect),
-                         void *arg);
 
 #endif

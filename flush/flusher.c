@@ -2,8 +2,13 @@
  *
  * It sleeps without a time-out when there is nothing to do, and else until something may begin.
  */
-#include "flush/flush_int.h"
 
+#include "flush/flush.h"
+#include "flush/flush_int.h"
+#include "flush/lull.h"
+#include "flush/pass.h"
+#include "flush/queue.h"
+#include "flush/retry.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/store_open.h"
 #include "transport/loop.h"

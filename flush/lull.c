@@ -14,9 +14,11 @@
  * Why none is missed: the waiter sets `wanted`, then looks at `active`; the request lowers
  * `active`, then looks at `wanted`; both sequentially consistent, so at least one sees the other.
  */
-#include "flush/flush_int.h"
 
+#include "flush/flush_events.h"
 #include "flush/gaps.h"
+#include "flush/lull.h"
+#include "transport/base.h"
 #include "transport/lock.h"
 
 static _Atomic unsigned active;

@@ -9,8 +9,11 @@
  * an older fsync covered, are known from it.  So it is also written anew when a file that was
  * fsynced changes, with the times of all.
  */
-#include "flush/flush_int.h"
 
+#include "flush/flush_events.h"
+#include "flush/flush_int.h"
+#include "flush/lull.h"
+#include "flush/queue.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "transport/lock.h"

@@ -4,9 +4,15 @@
  * unmount, room for writers) do not ask for a lull and have a pool of their own: writers that wait
  * in the middle of a file for the next lull keep theirs.
  */
-#include "flush/flush_int.h"
 
-#include "placement/claims/claim.h"
+#include "flush/copyout.h"
+#include "flush/flush_events.h"
+#include "flush/flush_int.h"
+#include "flush/lull.h"
+#include "flush/pass.h"
+#include "flush/queue.h"
+#include "flush/retry.h"
+#include "placement/claims/claim_forget.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "transport/loop.h"

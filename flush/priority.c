@@ -8,12 +8,13 @@
  * (sched(7)); a user has neither as a rule.  Then SCHED_BATCH is used, which one may always leave;
  * I/O priority may always be changed.
  */
-#include "flush/flush_int.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "flush/flush_int.h"
 
 #define IOPRIO_WHO_THREAD  1
 #define IOPRIO_CLASS_NONE  0

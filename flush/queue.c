@@ -12,9 +12,12 @@
  * first file of one holds for all of it, or will later.  What moves them is in pass.c (into RUNNING
  * and out of it) and retry.c (out of FAILED).
  */
-#include "flush/flush_int.h"
 
-#include "placement/claims/claim.h"
+#include "flush/flush.h"
+#include "flush/flush_events.h"
+#include "flush/lull.h"
+#include "flush/queue.h"
+#include "placement/claims/claim_forget.h"
 #include "placement/store/store_version.h"
 
 #include <stdlib.h>

@@ -4,9 +4,11 @@
  * them aside and named them (store_each_suspect); here they are counted, and stay on the dirty list
  * (names.c).  Modes that a flush had raised are given back.
  */
-#include "flush/flush_int.h"
 
-#include "placement/pfs/pfs_data.h"
+#include "flush/flush_int.h"
+#include "flush/flush_recover.h"
+#include "flush/queue.h"
+#include "placement/pfs/pfs_write.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "transport/session.h"

@@ -5,8 +5,9 @@
  * while it has the file as it was; a file that they are missing of is named
  * NAME.eddy-incomplete-NODE.
  */
-#include "flush/flush_int.h"
 
+#include "flush/copyout.h"
+#include "flush/flush_recover.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_new.h"
 #include "placement/store/store_open.h"

@@ -4,9 +4,11 @@
  * Said once per file and kind of error; where thousands fail for one reason (the PFS is full) a
  * line a second at most, and the rest is counted.
  */
-#include "flush/flush_int.h"
+#include "flush/flush.h"
+#include "flush/queue.h"
+#include "flush/retry.h"
+#include "placement/claims/claim_forget.h"
 
-#include "placement/claims/claim.h"
 
 #include <errno.h>
 #include <stdlib.h>

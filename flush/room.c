@@ -3,7 +3,11 @@
  * Writers come through flush_must_wait before each write, which is a few atomics while there is
  * room; those that the kernel serves are seen by the sampler (sample.c).
  */
+#include "flush/flush.h"
 #include "flush/flush_int.h"
+#include "flush/lull.h"
+#include "flush/queue.h"
+#include "flush/retry.h"
 #include "placement/store/store_open.h"
 
 

@@ -4,8 +4,12 @@
  * any is open the cache's disk is looked at as well: what others read from it is activity.  Without
  * such files it sleeps.
  */
-#include "flush/flush_int.h"
 
+#include "flush/flush.h"
+#include "flush/flush_events.h"
+#include "flush/flush_int.h"
+#include "flush/lull.h"
+#include "flush/queue.h"
 #include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/kernel_io.h"

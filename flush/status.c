@@ -1,7 +1,10 @@
 /* status.c - what the flusher says of itself, and of each file that is not on the PFS. */
-#include "flush/flush_int.h"
 
-#include "placement/claims/claim.h"
+#include "flush/flush_int.h"
+#include "flush/flush_status.h"
+#include "flush/lull.h"
+#include "flush/queue.h"
+#include "placement/claims/claim_forget.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 

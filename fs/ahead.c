@@ -34,7 +34,9 @@
 #include "fs/settings.h"
 #include "fs/xattr.h"
 #include "placement/claims/claim.h"
-#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_dir.h"
+#include "placement/pfs/pfs_node.h"
 
 #define FIRST       8     /* files asked for, before any look ahead */
 #define AHEAD       4     /* looks ahead for each file asked for */

@@ -14,7 +14,10 @@
 #include "fs/notify.h"
 #include "fs/ops.h"
 #include "fs/settings.h"
+#include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 #include "placement/store/store_version.h"
 
 #define BLOCK_SIZE_MIN 4096

@@ -4,6 +4,7 @@
 
 #include "fs/inode.h"
 #include "fs/request.h"
+#include "placement/claims/claim.h"
 
 /* stat of the application from the PFS's statx and where the latest bytes are: size, mtime, ctime,
  * blocks of a claimed file are the claimant's word. */

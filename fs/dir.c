@@ -21,6 +21,8 @@
 #include "fs/names.h"
 #include "fs/ops.h"
 #include "fs/xattr.h"
+#include "placement/claims/claim.h"
+#include "placement/pfs/pfs_dir.h"
 #include "transport/session.h"
 
 #define HOMES_AT_ONCE 512  /* claim_where_many's most */

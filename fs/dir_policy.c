@@ -21,6 +21,8 @@
 #include "fs/attr.h"
 #include "fs/dir_policy.h"
 #include "fs/settings.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 #include "transport/session.h"
 
 #define NAME     "user.eddy.flush"

@@ -22,7 +22,11 @@
 #include "fs/notify.h"
 #include "fs/ops.h"
 #include "fs/settings.h"
+#include "placement/claims/claim.h"
+#include "placement/claims/claim_forget.h"
+#include "placement/claims/lock_ask.h"
 #include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_node.h"
 #include "placement/store/kernel_io.h"
 
 /* The kernel's mark of an open by execve (its include/linux/fs.h, __FMODE_EXEC): it has checked the right

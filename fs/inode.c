@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "placement/pfs/pfs_fid.h"
+#include "placement/pfs/pfs_node.h"
 #include "transport/base.h"
 
 #define SHARDS     64

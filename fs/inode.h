@@ -14,7 +14,6 @@
 #define EDDY_FS_INODE_H
 
 #include "placement/data.h"
-#include "placement/pfs/pfs_names.h"
 #include "transport/lock.h"
 
 #include <sys/stat.h>

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "flush/flush.h"
+#include "flush/flush_events.h"
 #include "fs/attr.h"
 #include "fs/handle.h"
 #include "fs/io.h"
@@ -19,6 +20,7 @@
 #include "fs/notify.h"
 #include "fs/ops.h"
 #include "fs/workers.h"
+#include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"

@@ -23,7 +23,9 @@
 
 #include "fs/known.h"
 #include "fs/settings.h"
+#include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_node.h"
 
 #define FOR_GOOD 1e8 /* seconds: three years */
 

@@ -3,6 +3,7 @@
 #define EDDY_FS_KNOWN_H
 
 #include "fs/inode.h"
+#include "placement/claims/claim.h"
 
 /* Below a path of --immutable?  Of what was found in parent (NULL: the root itself). */
 void known_mark(struct inode *i, const struct inode *parent);

@@ -15,6 +15,8 @@
 #include "fs/known.h"
 #include "fs/notify.h"
 #include "fs/ops.h"
+#include "placement/claims/claim.h"
+#include "placement/claims/lock_ask.h"
 
 
 /* Pages of inodes that are being dropped (inode's dropping, dropped). */

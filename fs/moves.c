@@ -19,7 +19,10 @@
 #include "fs/known.h"
 #include "fs/names.h"
 #include "fs/ops.h"
+#include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_version.h"
 

@@ -18,7 +18,10 @@
 #include "fs/names.h"
 #include "fs/ops.h"
 #include "fs/settings.h"
+#include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 #include "placement/store/store_version.h"
 
 #define DEFAULT_ACL "system.posix_acl_default"

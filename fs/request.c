@@ -8,6 +8,8 @@
  */
 #include "fs/request.h"
 #include "fs/settings.h"
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_names.h"
 
 #include <errno.h>
 #include <signal.h>

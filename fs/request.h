@@ -19,6 +19,7 @@
 #include <fuse_lowlevel.h>
 
 #include "fs/inode.h"
+#include "placement/pfs/pfs_names.h"
 #include "transport/loop.h"
 
 #define REQUEST_NAME_MAX 256

@@ -12,7 +12,10 @@
 #include "fs/handle.h"
 #include "fs/known.h"
 #include "fs/ops.h"
+#include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_write.h"
 

@@ -3,6 +3,7 @@
 #define EDDY_FS_SETTINGS_H
 
 #include "transport/base.h"
+
 #include <sys/types.h>
 
 struct settings {

@@ -1,5 +1,6 @@
 /* statfs.c - how full the file system is: the PFS's answer, or its last one while it hangs. */
 #include "fs/ops.h"
+#include "placement/pfs/pfs_names.h"
 
 static struct {
     struct lock lock;

@@ -20,7 +20,9 @@
 #include "fs/ops.h"
 #include "fs/settings.h"
 #include "fs/xattr.h"
-#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_dir.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 #include "transport/session.h"
 
 #define ACL_PREFIX "system.posix_acl_"

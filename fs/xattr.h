@@ -3,6 +3,7 @@
 #define EDDY_FS_XATTR_H
 
 #include "fs/inode.h"
+#include "placement/pfs/pfs_dir.h"
 
 /* What applications have asked for, less than the attribute time-out ago, of files in dir: a bit for each kind. */
 unsigned xattr_wanted(struct inode *dir);

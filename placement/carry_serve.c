@@ -16,6 +16,7 @@
 #include "placement/chunks/chunk.h"
 #include "placement/chunks/working.h"
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_forget.h"
 #include "placement/claims/pins.h"
 #include "placement/local.h"
 #include "placement/store/store_read.h"

@@ -3,6 +3,8 @@
  *
  * Where the bytes are is data_where.c's, reading and changing them data_io.c's.
  */
+#include "placement/claims/claim.h"
+#include "placement/claims/claim_forget.h"
 #include "placement/data_int.h"
 
 #include <errno.h>
@@ -11,7 +13,7 @@
 #include "placement/chunks/proof.h"
 #include "placement/chunks/stream.h"
 #include "placement/local.h"
-#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_fid.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/store_read.h"
 

@@ -12,6 +12,7 @@
 #include "placement/carry.h"
 #include "placement/claims/claim.h"
 #include "placement/store/file.h"
+
 #include <sys/stat.h>
 #include <sys/types.h>
 

@@ -3,6 +3,7 @@
 #ifndef EDDY_PLACEMENT_DATA_INT_H
 #define EDDY_PLACEMENT_DATA_INT_H
 
+#include "placement/claims/claim.h"
 #include "placement/data.h"
 
 /* What data*.c know of a file (FILE_DATA). */

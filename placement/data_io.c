@@ -11,6 +11,8 @@
 
 #include "placement/chunks/proof.h"
 #include "placement/chunks/stream.h"
+#include "placement/claims/claim.h"
+#include "placement/claims/claim_forget.h"
 #include "placement/data_int.h"
 #include "placement/local.h"
 #include "placement/pfs/pfs_data.h"

@@ -6,9 +6,10 @@
  * here, if only for reading, it is pinned there first, before the name goes: it stays as it is until
  * the last close here, or until this node leaves the view.
  */
+#include "placement/claims/claim.h"
 #include "placement/data_int.h"
-
 #include "placement/pfs/pfs_data.h"
+
 
 /* True: the last close unpins it.  Else it is closed already, or a pin is there. */
 static bool keep(struct file *f, uint64_t node, uint64_t number)

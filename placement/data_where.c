@@ -18,6 +18,7 @@
  *
  * Lock: h->lock (a leaf) for a look or a change at a time; `moving` lets one thread ask for all.
  */
+#include "placement/claims/claim.h"
 #include "placement/data_int.h"
 
 #include <errno.h>

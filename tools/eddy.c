@@ -1,11 +1,12 @@
 /* eddy.c - the commands of `eddy`, and how they are used. */
-#include "tools/eddy.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "config.h"
+#include "tools/eddy.h"
+#include "tools/eddy_files.h"
 
 struct command {
     const char *name, *args, *brief, *help;

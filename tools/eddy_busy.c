@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "tools/eddy.h"
+#include "tools/eddy_mounts.h"
+
 
 static bool mount_id_is(const char *fdinfo, unsigned id)
 {

@@ -12,7 +12,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fs/mountinfo.h"
 #include "tools/eddy.h"
+#include "tools/eddy_talk.h"
 #include "transport/session.h"
 
 #define ANSWER_MS 60000

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/eddy.h"
+#include "tools/eddy_files.h"
+#include "tools/eddy_talk.h"
+#include "transport/base.h"
+
 
 
 void unflushed_add(struct unflushed_list *l, const char *path, uint64_t bytes, const char *reason)

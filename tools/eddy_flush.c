@@ -6,6 +6,10 @@
 #include <string.h>
 
 #include "tools/eddy.h"
+#include "tools/eddy_files.h"
+#include "tools/eddy_mounts.h"
+#include "tools/eddy_talk.h"
+
 
 #define SILENT_MS 5000
 

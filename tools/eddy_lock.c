@@ -7,7 +7,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "tools/eddy.h"
+#include "tools/eddy_mounts.h"
+#include "transport/base.h"
+
 
 #define TICK_MS 250
 

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "tools/eddy.h"
+#include "tools/eddy_mounts.h"
+
 
 int find_mount(const char *path, struct mount_entry *out)
 {

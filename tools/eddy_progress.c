@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "tools/eddy.h"
+#include "tools/eddy_files.h"
+#include "transport/base.h"
+
 
 #define SHOW_MS 200
 

@@ -21,13 +21,15 @@
 #include <unistd.h>
 
 #include "flush/flush.h"
+#include "flush/flush_recover.h"
 #include "fs/daemon/daemon.h"
 #include "fs/settings.h"
 #include "fs/user.h"
-#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs.h"
 #include "placement/store/cachedir.h"
 #include "placement/store/store_open.h"
 #include "tools/eddy.h"
+#include "tools/eddy_files.h"
 #include "transport/peer.h"
 
 struct recover {

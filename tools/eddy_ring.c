@@ -18,7 +18,9 @@
 #include "placement/pfs/pfs_fid.h"
 #include "placement/ring/ring.h"
 #include "tools/eddy.h"
+#include "tools/eddy_mounts.h"
 #include "tools/eddy_simulate.h"
+#include "tools/eddy_talk.h"
 #include "transport/textfile.h"
 
 #define ANSWER_MS     40000 /* the daemon may ask other nodes for 30 s */

@@ -8,6 +8,10 @@
 #include <time.h>
 
 #include "tools/eddy.h"
+#include "tools/eddy_files.h"
+#include "tools/eddy_mounts.h"
+#include "tools/eddy_talk.h"
+
 
 #define ANSWER_MS 10000
 

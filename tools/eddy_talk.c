@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include "tools/eddy.h"
+#include "tools/eddy_mounts.h"
+#include "tools/eddy_talk.h"
+
 
 #define CONNECT_S      10
 #define LINE_MAX_BYTES (256u << 20)

@@ -21,6 +21,9 @@
 
 #include "placement/store/store_open.h"
 #include "tools/eddy.h"
+#include "tools/eddy_files.h"
+#include "tools/eddy_mounts.h"
+#include "tools/eddy_talk.h"
 
 #define BUSY_MS   2000 /* a mount that somebody just looked at is busy for a moment */
 #define FORCE_MS  2000 /* what takes longer waits for a daemon that may not answer at all */

@@ -29,8 +29,8 @@
  * that `eddy wait` finds it; it is replaced by the next mount at that path, and goes when its cache
  * directory has gone.
  */
-#ifndef EDDY_FS_CONTROL_H
-#define EDDY_FS_CONTROL_H
+#ifndef EDDY_FS_DAEMON_CONTROL_H
+#define EDDY_FS_DAEMON_CONTROL_H
 
 #include <stdbool.h>
 #include <stddef.h>

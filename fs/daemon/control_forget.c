@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "fs/daemon/control_int.h"
-#include "placement/claims/claim.h"
+#include "placement/claims/claim_forget.h"
 #include "placement/pfs/pfs_fid.h"
 #include "transport/members.h"
 

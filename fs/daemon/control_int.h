@@ -1,13 +1,14 @@
 /* control_int.h - private to fs/daemon/control*.c: a connection of `eddy`, and what answers each request.
  */
-#ifndef EDDY_FS_CONTROL_INT_H
-#define EDDY_FS_CONTROL_INT_H
+#ifndef EDDY_FS_DAEMON_CONTROL_INT_H
+#define EDDY_FS_DAEMON_CONTROL_INT_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "flush/flush.h"
+#include "transport/session.h"
+
 
 struct connection;
 

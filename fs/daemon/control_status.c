@@ -9,12 +9,15 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "flush/flush_status.h"
 #include "fs/daemon/control_int.h"
 #include "fs/daemon/supervise.h"
+#include "fs/request.h"
 #include "fs/settings.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/home.h"
 #include "placement/claims/lost.h"
+#include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_fid.h"
 #include "placement/store/store_open.h"
 #include "transport/members.h"

@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flush/flush.h"
 #include "fs/daemon/control_int.h"
 #include "fs/mount.h"
 #include "fs/settings.h"
 #include "placement/claims/claim.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 #include "placement/ring/ring.h"
 #include "placement/store/store_open.h"
 #include "transport/members.h"

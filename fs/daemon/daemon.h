@@ -7,9 +7,10 @@
  *   signals.c       asks for the end, or makes it
  *   finish.c        flush, and stop them
  */
-#ifndef EDDY_FS_DAEMON_H
-#define EDDY_FS_DAEMON_H
+#ifndef EDDY_FS_DAEMON_DAEMON_H
+#define EDDY_FS_DAEMON_DAEMON_H
 
+#include "flush/flush.h"
 #include "fs/daemon/options.h"
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_ON_PFS = 3 };

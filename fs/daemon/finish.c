@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "flush/flush.h"
+#include "flush/flush_status.h"
 #include "fs/daemon/daemon.h"
 #include "fs/daemon/signals.h"
 #include "fs/mount.h"

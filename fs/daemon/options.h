@@ -1,6 +1,6 @@
 /* options.h - the daemon's command line.  Main thread only. */
-#ifndef EDDY_FS_OPTIONS_H
-#define EDDY_FS_OPTIONS_H
+#ifndef EDDY_FS_DAEMON_OPTIONS_H
+#define EDDY_FS_DAEMON_OPTIONS_H
 
 #include "flush/flush.h"
 #include "transport/base.h"

@@ -1,7 +1,7 @@
 /* options_int.h - between the parts of the command line: options.c, option_values.c,
  * options_defaults.c.  Main thread only. */
-#ifndef EDDY_FS_OPTIONS_INT_H
-#define EDDY_FS_OPTIONS_INT_H
+#ifndef EDDY_FS_DAEMON_OPTIONS_INT_H
+#define EDDY_FS_DAEMON_OPTIONS_INT_H
 
 #include "fs/daemon/options.h"
 

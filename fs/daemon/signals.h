@@ -4,8 +4,8 @@
  * leave, and a second makes it leave at once.  A thread of its own waits for them: all else may be
  * waiting for a PFS that hangs.
  */
-#ifndef EDDY_FS_SIGNALS_H
-#define EDDY_FS_SIGNALS_H
+#ifndef EDDY_FS_DAEMON_SIGNALS_H
+#define EDDY_FS_DAEMON_SIGNALS_H
 
 /* Before any other thread is made, after daemonising.  leave_now is called in the signals' thread,
  * and ends the process. */

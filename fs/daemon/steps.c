@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "flush/flush.h"
+#include "flush/flush_events.h"
+#include "flush/flush_recover.h"
 #include "fs/ahead.h"
 #include "fs/attr.h"
 #include "fs/daemon/control.h"
@@ -35,8 +37,11 @@
 #include "placement/chunks/former.h"
 #include "placement/chunks/owner.h"
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_forget.h"
 #include "placement/claims/home.h"
+#include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 #include "placement/store/eviction.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/store_open.h"

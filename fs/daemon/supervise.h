@@ -1,7 +1,7 @@
 /* supervise.h - a daemon that dies by a signal is started again (supervise.c).  Main thread, before
  * any other is made. */
-#ifndef EDDY_FS_SUPERVISE_H
-#define EDDY_FS_SUPERVISE_H
+#ifndef EDDY_FS_DAEMON_SUPERVISE_H
+#define EDDY_FS_DAEMON_SUPERVISE_H
 
 #include <stdbool.h>
 

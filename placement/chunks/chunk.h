@@ -3,8 +3,8 @@
  *
  * Any thread but the network thread may make one; any thread may drop one.
  */
-#ifndef EDDY_PLACEMENT_CHUNK_H
-#define EDDY_PLACEMENT_CHUNK_H
+#ifndef EDDY_PLACEMENT_CHUNKS_CHUNK_H
+#define EDDY_PLACEMENT_CHUNKS_CHUNK_H
 
 #include "transport/base.h"
 

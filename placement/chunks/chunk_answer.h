@@ -3,8 +3,8 @@
  *
  * What a node answers wrong is counted and complained of here, whoever asked.  Any thread.
  */
-#ifndef EDDY_PLACEMENT_CHUNK_ANSWER_H
-#define EDDY_PLACEMENT_CHUNK_ANSWER_H
+#ifndef EDDY_PLACEMENT_CHUNKS_CHUNK_ANSWER_H
+#define EDDY_PLACEMENT_CHUNKS_CHUNK_ANSWER_H
 
 #include "placement/chunks/chunk.h"
 #include "transport/message.h"

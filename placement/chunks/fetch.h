@@ -7,10 +7,11 @@
  * WORKING every second meanwhile.  Every chunk carries fid, index, version and XXH3; the receiver
  * checks all.
  */
-#ifndef EDDY_PLACEMENT_FETCH_H
-#define EDDY_PLACEMENT_FETCH_H
+#ifndef EDDY_PLACEMENT_CHUNKS_FETCH_H
+#define EDDY_PLACEMENT_CHUNKS_FETCH_H
 
 #include "placement/store/file.h"
+
 #include <sys/types.h>
 
 void fetch_start(void); /* registers the FETCH handler: before peer_start */

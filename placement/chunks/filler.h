@@ -3,8 +3,8 @@
  * They wait for no other node and for no PFS.  A file has always the same thread: a second writer of
  * a data file would only spin for the kernel's lock of it, on a processor that the readers need.
  */
-#ifndef EDDY_PLACEMENT_FILLER_H
-#define EDDY_PLACEMENT_FILLER_H
+#ifndef EDDY_PLACEMENT_CHUNKS_FILLER_H
+#define EDDY_PLACEMENT_CHUNKS_FILLER_H
 
 #include "placement/pfs/pfs_fid.h"
 

@@ -6,8 +6,8 @@
  * the store) the flight stays in the table and serves who comes, so that nobody fetches what is on its
  * way into the store; its buffer's room is held as long, which bounds what a slow disk can pile up.
  */
-#ifndef EDDY_PLACEMENT_FLIGHT_H
-#define EDDY_PLACEMENT_FLIGHT_H
+#ifndef EDDY_PLACEMENT_CHUNKS_FLIGHT_H
+#define EDDY_PLACEMENT_CHUNKS_FLIGHT_H
 
 #include "placement/chunks/chunk.h"
 #include "placement/chunks/origin.h"

@@ -7,8 +7,8 @@
  * many views as are kept: after 32 answers "not here" in a row it is passed over, but for one chunk
  * of 16, until it has one again or the view changes.
  */
-#ifndef EDDY_PLACEMENT_FORMER_H
-#define EDDY_PLACEMENT_FORMER_H
+#ifndef EDDY_PLACEMENT_CHUNKS_FORMER_H
+#define EDDY_PLACEMENT_CHUNKS_FORMER_H
 
 #include "transport/members.h"
 

@@ -3,8 +3,8 @@
  * The owner's half of a fetch, for other nodes (serve.c) and for this one (fetch.c).  The read runs
  * in pool_data and never waits for another node.  What was read is kept in the store.
  */
-#ifndef EDDY_PLACEMENT_ORIGIN_H
-#define EDDY_PLACEMENT_ORIGIN_H
+#ifndef EDDY_PLACEMENT_CHUNKS_ORIGIN_H
+#define EDDY_PLACEMENT_CHUNKS_ORIGIN_H
 
 #include "placement/chunks/chunk.h"
 #include "placement/store/file.h"

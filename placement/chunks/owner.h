@@ -1,6 +1,6 @@
 /* owner.h - which chunks this node keeps as their owner. */
-#ifndef EDDY_PLACEMENT_OWNER_H
-#define EDDY_PLACEMENT_OWNER_H
+#ifndef EDDY_PLACEMENT_CHUNKS_OWNER_H
+#define EDDY_PLACEMENT_CHUNKS_OWNER_H
 
 #include "placement/pfs/pfs_fid.h"
 

@@ -7,8 +7,8 @@
  *   strided      0..2 50..52 100..102   records at a constant distance, forward or backward
  *   random       none of these: nothing is ever wanted
  */
-#ifndef EDDY_PLACEMENT_PATTERN_H
-#define EDDY_PLACEMENT_PATTERN_H
+#ifndef EDDY_PLACEMENT_CHUNKS_PATTERN_H
+#define EDDY_PLACEMENT_CHUNKS_PATTERN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * answers at once from the page cache (serve.c), and a file that others read chunk by chunk is not
  * taken down and opened again for each.
  */
-#ifndef EDDY_PLACEMENT_SERVED_H
-#define EDDY_PLACEMENT_SERVED_H
+#ifndef EDDY_PLACEMENT_CHUNKS_SERVED_H
+#define EDDY_PLACEMENT_CHUNKS_SERVED_H
 
 #include "placement/store/file.h"
 

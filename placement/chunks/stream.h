@@ -4,8 +4,8 @@
  * A chunk comes from the PFS or another node.  Without this a reader would wait at each chunk's
  * first byte.
  */
-#ifndef EDDY_PLACEMENT_STREAM_H
-#define EDDY_PLACEMENT_STREAM_H
+#ifndef EDDY_PLACEMENT_CHUNKS_STREAM_H
+#define EDDY_PLACEMENT_CHUNKS_STREAM_H
 
 #include "placement/chunks/fetch.h"
 

@@ -3,8 +3,8 @@
  * Deadlines measure silence, not work: an asker whose silence ends would ask elsewhere, and one
  * slow read of the PFS would become many.
  */
-#ifndef EDDY_PLACEMENT_WORKING_H
-#define EDDY_PLACEMENT_WORKING_H
+#ifndef EDDY_PLACEMENT_CHUNKS_WORKING_H
+#define EDDY_PLACEMENT_CHUNKS_WORKING_H
 
 #include "transport/message.h"
 

@@ -8,6 +8,8 @@
  * every view.  The claim's lock (RANK_CLAIM) is held while the store clears the claim, and never
  * while a message or the PFS is waited for.
  */
+#include "placement/claims/claim.h"
+#include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_int.h"
 
 #include "placement/claims/claim_own.h"

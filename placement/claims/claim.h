@@ -6,8 +6,8 @@
  * name can be looked up and removed), -EIO from claim_open_writer (logged).  -EINTR is not given
  * here: fs/ answers interrupted requests itself.
  */
-#ifndef EDDY_PLACEMENT_CLAIM_H
-#define EDDY_PLACEMENT_CLAIM_H
+#ifndef EDDY_PLACEMENT_CLAIMS_CLAIM_H
+#define EDDY_PLACEMENT_CLAIMS_CLAIM_H
 
 #include "placement/store/file.h"
 #include "transport/members.h"
@@ -83,56 +83,9 @@ void claim_named(struct fid fid, uint64_t claimant, const char *path);
 /* At start: takes up the claims that the store holds (dirty) and drops the clean ones. Before
  * members_join. */
 int claim_recover(void);
-/* ... and when flush_check_recovered has put aside what an operator had forgotten: its marks go, but
- * for those of what could not be put aside. */
-void claim_marks_done(void);
-/* A file that was forgotten has been put aside: its mark goes.  Before its claim is given back, so
- * that the mark covers none that comes later.  Blocks on the PFS. */
-void claim_forgotten_settled(struct file *f);
-/* A file's claim was found to be void while the daemon runs: to be put aside soon. */
-void claim_on_forgotten(void (*fn)(struct file *f));
-/* A descriptor of it was closed here: if its claim is void, that is told once more. */
-void claim_closed(struct file *f);
-/* Is its claim void, and the file not put aside yet?  Any thread. */
-bool claim_is_forgotten(const struct file *f);
-/* The same for an open, which must fail with -EIO then: the reason is logged.  To be asked when the open is
- * counted: the flusher puts the file aside only after it has looked at that count. */
-bool claim_is_void(struct file *f);
-/* Before each piece of a file that is flushed: 0, or -EIO: its claim is void (an operator has
- * forgotten it while this node was cut off), or the PFS's error.  May block on the PFS. */
-int claim_may_flush(struct file *f);
-/* Asks the home to forget what absent nodes have of a file.  0: done; -EAGAIN: call it again until
- * *wait_ms is over; -ENODATA: nobody absent has it; -EBUSY: node *node has it, and is in the
- * session; else the error.  Blocks, <= T_open. */
-int claim_forget(struct fid fid, uint64_t *node, uint32_t *wait_ms);
+
 unsigned claim_held(void); /* number of claims of this node */
 /* Gives back all clean claims; for the end. Returns how many remain. */
 unsigned claim_give_back_all(void);
-
-/* ---- locks ---- */
-struct lock_ask {
-    struct fid fid;
-    bool flock;     /* else fcntl */
-    short type;     /* F_RDLCK, F_WRLCK, F_UNLCK */
-    uint64_t owner; /* the kernel's lock owner */
-    uint64_t start, end;
-    uint32_t pid;
-};
-/* Asynchronous: done(arg, err, found) once, from the network thread: 0; -EAGAIN (would block);
- * -EINTR (cancelled); -EIO (held by a node that left). wait: until granted.  type F_UNLCK: gives
- * the range back. */
-typedef void (*lock_done)(void *arg, int err, const struct lock_ask *found);
-void lock_request(const struct lock_ask *a, bool wait, lock_done done, void *arg);
-/* The same under an id made before, for lock_cancel. */
-uint64_t lock_new_id(void);
-void lock_request_as(uint64_t id, const struct lock_ask *a, bool wait, lock_done done, void *arg);
-/* Any fcntl lock on the file, by any descriptor?  Any thread, no message. */
-bool lock_owner_has_any(struct fid fid, uint64_t owner);
-/* found: the conflicting one, or type F_UNLCK.  id: as there. */
-void lock_test(uint64_t id, const struct lock_ask *a, lock_done done, void *arg);
-void lock_cancel(uint64_t id);
-/* All locks of this owner on this file go (FLUSH: fcntl; RELEASE: flock).  No message if it holds
- * none. */
-void lock_drop_owner(struct fid fid, bool flock, uint64_t owner, lock_done done, void *arg);
 
 #endif

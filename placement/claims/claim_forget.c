@@ -1,4 +1,5 @@
 /* claim_forget.c - the asker's side of FORGET: the home is asked until it can answer. */
+#include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_int.h"
 
 #include "placement/ring/ring.h"

@@ -9,6 +9,7 @@
  * no more than this claim, since claims that come later are not void.  Marks of what is not void,
  * from a forget that this node's return has ended, go when it is a member again.
  */
+#include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_int.h"
 
 #include "placement/claims/claim_own.h"

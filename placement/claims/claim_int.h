@@ -9,10 +9,11 @@
  * claim_forgotten.c   claims that an operator has forgotten
  * claim_views.c   start, views, end
  */
-#ifndef EDDY_PLACEMENT_CLAIM_INT_H
-#define EDDY_PLACEMENT_CLAIM_INT_H
+#ifndef EDDY_PLACEMENT_CLAIMS_CLAIM_INT_H
+#define EDDY_PLACEMENT_CLAIMS_CLAIM_INT_H
 
 #include "placement/claims/claim.h"
+
 
 enum claim_state {
     CLAIM_NONE,   /* not ours */

@@ -1,6 +1,7 @@
 /* claim_named.c - names of files change while other nodes hold their claims: the claimant is told
  * the new name (NAMED), the home that the data is still the same (SAME).
  */
+#include "placement/claims/claim.h"
 #include "placement/claims/claim_int.h"
 
 #include "placement/pfs/pfs_data.h"

@@ -3,6 +3,7 @@
 #include "placement/claims/claim_own.h"
 
 #include "placement/ring/ring.h"
+#include "transport/members.h"
 
 #include <stdlib.h>
 

@@ -4,10 +4,13 @@
  * Taking a GRANT and adopting a view exclude each other: a claim is either in the list of
  * ADOPTED(k) or it was granted in view k or later (rule 10).  One lock (RANK_LEAF) holds both.
  */
-#ifndef EDDY_PLACEMENT_CLAIM_OWN_H
-#define EDDY_PLACEMENT_CLAIM_OWN_H
+#ifndef EDDY_PLACEMENT_CLAIMS_CLAIM_OWN_H
+#define EDDY_PLACEMENT_CLAIMS_CLAIM_OWN_H
 
-#include "placement/claims/claim.h"
+#include "placement/store/file.h"
+#include "transport/message.h"
+#include "transport/session.h"
+
 
 /* Adds the claim if `view` is still the adopted one and the lease is valid (view 0: at start,
  * always).  It is in ADOPTED from now on, but nobody is told that this node's word is the truth

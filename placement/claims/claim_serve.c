@@ -3,6 +3,7 @@
  * HAVE is this node's word.  "Not mine" is passed to the home too, as FREE: else it would go on
  * sending those who ask to this node.
  */
+#include "placement/claims/claim.h"
 #include "placement/claims/claim_int.h"
 
 #include "transport/loop.h"

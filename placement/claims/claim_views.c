@@ -1,6 +1,7 @@
 /* claim_views.c - this node's claims from the start to the end: taken up from the store, told in
  * every view, given back (docs/protocol.md, rules 3, 16, 18).
  */
+#include "placement/claims/claim.h"
 #include "placement/claims/claim_int.h"
 
 #include "placement/claims/claim_own.h"

@@ -7,6 +7,7 @@
  *
  * Many files are asked for at once, one message for each node.  Locks: two leaves, each alone.
  */
+#include "placement/claims/claim.h"
 #include "placement/claims/claim_int.h"
 
 #include "placement/claims/claim_own.h"

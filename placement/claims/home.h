@@ -4,8 +4,8 @@
  * state is complete.  Messages are answered in the network thread, this node's own requests also
  * where they are made.
  */
-#ifndef EDDY_PLACEMENT_HOME_H
-#define EDDY_PLACEMENT_HOME_H
+#ifndef EDDY_PLACEMENT_CLAIMS_HOME_H
+#define EDDY_PLACEMENT_CLAIMS_HOME_H
 
 #include "transport/members.h"
 

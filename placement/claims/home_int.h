@@ -14,8 +14,8 @@
  * handlers, the callbacks of views and COPY, the tick.  A msg that is passed to a function that
  * answers it is that function's to free.
  */
-#ifndef EDDY_PLACEMENT_HOME_INT_H
-#define EDDY_PLACEMENT_HOME_INT_H
+#ifndef EDDY_PLACEMENT_CLAIMS_HOME_INT_H
+#define EDDY_PLACEMENT_CLAIMS_HOME_INT_H
 
 #include "placement/claims/home.h"
 #include "placement/claims/record.h"

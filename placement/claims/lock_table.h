@@ -5,8 +5,8 @@
  * neighbours of one type join); flock locks cover the whole file and are converted as Linux does
  * (the old one goes first).
  */
-#ifndef EDDY_PLACEMENT_LOCK_TABLE_H
-#define EDDY_PLACEMENT_LOCK_TABLE_H
+#ifndef EDDY_PLACEMENT_CLAIMS_LOCK_TABLE_H
+#define EDDY_PLACEMENT_CLAIMS_LOCK_TABLE_H
 
 #include "transport/base.h"
 #include "transport/message.h"

@@ -16,8 +16,8 @@
  */
 #include "placement/claims/locks.h"
 
-#include "placement/claims/claim.h"
 #include "placement/claims/home.h"
+#include "placement/claims/lock_ask.h"
 #include "placement/claims/locks_own.h"
 #include "placement/ring/ring.h"
 #include "transport/loop.h"

@@ -4,8 +4,8 @@
  * Changed in the network thread, and by who gives locks back; read by any thread: one lock
  * (RANK_LEAF) holds all.
  */
-#ifndef EDDY_PLACEMENT_LOCKS_OWN_H
-#define EDDY_PLACEMENT_LOCKS_OWN_H
+#ifndef EDDY_PLACEMENT_CLAIMS_LOCKS_OWN_H
+#define EDDY_PLACEMENT_CLAIMS_LOCKS_OWN_H
 
 #include "placement/claims/lock_table.h"
 #include "transport/members.h"

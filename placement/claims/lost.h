@@ -4,8 +4,8 @@
  * are read by pool_session, when a view is adopted and when somebody asks, at most every 2 s: what is
  * told is what was read last.
  */
-#ifndef EDDY_PLACEMENT_LOST_H
-#define EDDY_PLACEMENT_LOST_H
+#ifndef EDDY_PLACEMENT_CLAIMS_LOST_H
+#define EDDY_PLACEMENT_CLAIMS_LOST_H
 
 #include "transport/members.h"
 

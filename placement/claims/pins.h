@@ -4,8 +4,8 @@
  * would be given back after each flush and asked for again.  A pin is named by (node, incarnation,
  * number of its open), so both messages may come twice.
  */
-#ifndef EDDY_PLACEMENT_PINS_H
-#define EDDY_PLACEMENT_PINS_H
+#ifndef EDDY_PLACEMENT_CLAIMS_PINS_H
+#define EDDY_PLACEMENT_CLAIMS_PINS_H
 
 #include "placement/store/file.h"
 

@@ -3,8 +3,8 @@
  * Private to the home: record.c (the table), placement/claims/home_*.c (requests) and placement/claims/collect.c
  * (view changes).  Network thread only: there is no lock.
  */
-#ifndef EDDY_PLACEMENT_RECORD_H
-#define EDDY_PLACEMENT_RECORD_H
+#ifndef EDDY_PLACEMENT_CLAIMS_RECORD_H
+#define EDDY_PLACEMENT_CLAIMS_RECORD_H
 
 #include "placement/claims/lock_table.h"
 #include "transport/members.h"

@@ -6,8 +6,8 @@
  * would take (members x files), 2.7 s for 1,000 and 100,000 (docs/scale.md), in which the network
  * thread answers nobody.
  */
-#ifndef EDDY_PLACEMENT_REPORTS_H
-#define EDDY_PLACEMENT_REPORTS_H
+#ifndef EDDY_PLACEMENT_CLAIMS_REPORTS_H
+#define EDDY_PLACEMENT_CLAIMS_REPORTS_H
 
 #include "transport/members.h"
 

@@ -9,7 +9,12 @@
  * sends exactly what must be set.  Extended attributes are set as the caller: who may set an ACL,
  * and whether the setgid bit survives it, is decided by the file system with the caller's groups.
  */
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_file.h"
 #include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 
 #include <errno.h>
 #include <stdio.h>

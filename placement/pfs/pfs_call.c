@@ -5,8 +5,11 @@
  * clears it at its end.  There are more slots than threads that may call; a call that finds none is
  * just not seen.
  */
-#include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs.h"
 
+#include "placement/pfs/pfs_file.h"
+#include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_names.h"
 #include "transport/base.h"
 
 #include <errno.h>

@@ -4,12 +4,13 @@
  * or dirty (within a budget; LRU beyond), and re-made by path: opened below the root, fid checked,
  * else -ESTALE ("not that file").
  */
-#ifndef EDDY_PLACEMENT_PFS_DATA_H
-#define EDDY_PLACEMENT_PFS_DATA_H
+#ifndef EDDY_PLACEMENT_PFS_PFS_DATA_H
+#define EDDY_PLACEMENT_PFS_PFS_DATA_H
 
 #include "placement/pfs/pfs_fid.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/store/file.h"
+
 #include <sys/types.h>
 
 /* Takes over a descriptor that pfs_create made; counts as an open. */
@@ -68,23 +69,7 @@ int pfs_read(struct file *f, void *buf, size_t len, uint64_t off, size_t *got);
 int pfs_find_near(struct file *f, struct statx *stx);
 
 /* ---- writing back (flush/copyout.c) ---- */
-/* A writable descriptor; a file without owner-write permission gets u+w for the time being and it
- * is restored (persisted in the record first, so that recovery restores it too).  -ENOENT/-ESTALE:
- * not at its path any more. */
-int pfs_write_begin(struct file *f);
-uint64_t pfs_write_unit(struct file *f); /* bytes: writes are best multiples of it, at multiples */
-int pfs_write(struct file *f, const void *buf, size_t len, uint64_t off); /* full or error */
-/* zeros; writes them where it cannot punch */
-int pfs_punch(struct file *f, uint64_t off, uint64_t len);
-int pfs_truncate(struct file *f, uint64_t size);
-int pfs_sync(struct file *f);
-/* Sets mtime, restores the mode; *stx: what the PFS has then.  A refused utimens is no error. */
-int pfs_write_end(struct file *f, int64_t mtime_ns, struct statx *stx);
-/* After pfs_write_begin failed half-way or a flush ends without a version: as pfs_write_end,
- * without times. */
-void pfs_write_abort(struct file *f);
-/* At recovery: gives a file back the mode that a dead daemon had raised (store_raised_mode). */
-int pfs_restore_mode(struct file *f);
+
 void pfs_data_stop(void); /* closes what the readers by path keep; pfs_close calls it */
 /* clears setuid/setgid (and capabilities) before data of another is kept */
 int pfs_strip_suid(struct file *f);

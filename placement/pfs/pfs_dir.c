@@ -3,7 +3,10 @@
  *
  * The kernel lets one thread at a time read a directory handle, so there is no lock here.
  */
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_dir.h"
 #include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_node.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #define EDDY_PLACEMENT_PFS_PFS_FID_H
 
 #include "transport/base.h"
+
 #include <sys/stat.h>
 
 /* What every statx on the PFS asks for. */

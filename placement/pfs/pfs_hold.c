@@ -7,6 +7,10 @@
  *
  * The tree's lock is taken for each step alone and never held across a PFS call.
  */
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 #include "placement/pfs/pfs_tree.h"
 
 #include <errno.h>

@@ -10,36 +10,16 @@
  * pfs_write.c  writing back; pfs_layout.c in which unit; pfs_kind.c what file system it is
  * pfs_near.c   a file that was renamed behind our back; pfs_new.c   one that takes no other's place
  */
-#ifndef EDDY_PLACEMENT_PFS_INT_H
-#define EDDY_PLACEMENT_PFS_INT_H
+#ifndef EDDY_PLACEMENT_PFS_PFS_INT_H
+#define EDDY_PLACEMENT_PFS_PFS_INT_H
 
-#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_names.h"
 
 #include <fcntl.h>
 
 #define NAME_BYTES 256 /* a file name with its end */
 #define PROC_FD    32  /* "/proc/self/fd/N" */
-
-/* What this room knows of a file (FILE_PFS). */
-struct pfs_file {
-    struct file_part part;
-    struct file *f;
-    struct lock lock; /* RANK_PFS_FILE: all that follows */
-    int fd;           /* -1: none */
-    bool writable;
-    bool drop_wanted; /* the last pin closes fd */
-    unsigned pins;    /* calls that use fd now */
-    unsigned opens;   /* open handles of the mount: while > 0 fd is kept */
-    struct version seen; /* what the PFS's client on this node told last */
-    uint64_t unit;       /* of writes, for the flush that runs: it alone looks */
-    struct pfs_file *kept_next, **kept_prev; /* pfs_keep.c's list of closed, dirty files; its lock */
-};
-extern const struct file_part_ops pfs_file_ops; /* pfs_keep.c */
-static inline struct pfs_file *pfs_of(struct file *f)
-{
-    return (struct pfs_file *)file_part(f, FILE_PFS, &pfs_file_ops);
-}
 
 /* ---- pfs_call.c ---- */
 /* openat2 below dirfd: no links, no "..", no other mount.  path may be longer than PATH_MAX; "" is
@@ -111,65 +91,5 @@ int pfs_run_on(int fd, const struct cred *c, pfs_op_fn fn, struct pfs_op *op);
 /* Runs fn on the node's O_PATH descriptor as c; after ESTALE once more with descriptors made anew
  * by path. */
 int pfs_run(struct pfs_node *n, const struct cred *c, pfs_op_fn fn, struct pfs_op *op);
-
-/* ---- pfs_mode.c ---- */
-struct mode_entry;
-/* One at a time per file: changes of mode.  The entry is made if there is none. */
-struct mode_entry *pfs_mode_take(struct fid fid);
-void pfs_mode_drop(struct mode_entry *e);
-/* Between take and drop, after a change by the application: fd is the file (O_PATH will do). all:
- * every bit is what the application wants now (chmod, ACL); else only setuid and setgid (chown,
- * stripping). */
-void pfs_mode_changed(struct mode_entry *e, int fd, bool all);
-/* The mode that the application knows in place of a raised one. */
-void pfs_mode_patch(struct statx *stx);
-/* The write-back's side, around its changes; fd any descriptor of the file. */
-int pfs_mode_begin(struct file *f, int fd, bool raise);
-void pfs_mode_end(struct file *f, int fd);
-
-/* ---- pfs_open.c ---- */
-/* Opens by path, checks type and fid: -ENOENT, -ESTALE ("not that file"). */
-int pfs_open_path(struct fid fid, const char *path, int flags, int *fd, struct statx *stx);
-/* The same, O_PATH only. */
-int pfs_find_path(struct fid fid, const char *path, int *fd, struct statx *stx);
-
-/* ---- pfs_keep.c ---- */
-/* The file's descriptor: -ENOENT if it has none (that can write). */
-int pfs_pin(struct file *f, bool write, int *fd);
-void pfs_unpin(struct file *f);
-/* fd becomes the file's descriptor unless it has one as good; taken over in any case. */
-void pfs_install(struct file *f, int fd, bool writable);
-/* Nobody has it open here: keeps the descriptor within the budget. */
-void pfs_keep(struct file *f);
-/* It is open again: true if it was kept, and the reference of that is the caller's now. */
-bool pfs_unkeep(struct file *f);
-void pfs_close_fd(int fd); /* a PFS call; -1: nothing */
-
-/* ---- pfs_read.c ---- */
-/* This node's PFS client has told that this is the file's version. */
-void pfs_note_seen(struct file *f, const struct version *v);
-bool pfs_is_seen(struct file *f, const struct version *v);
-/* Reads a chunk of version *v by this descriptor, as pfs_read_chunk.  seen: this node's PFS client
- * has already told that *v is the file's version. */
-int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void *buf, size_t *len,
-                     bool *racy, struct pfs_unproven *u);
-int pfs_read_full(int fd, void *buf, size_t len, uint64_t off, size_t *got);
-
-/* ---- pfs_write.c ---- */
-/* Writes all of it, a PFS call, and counts the bytes: 0 or -errno. */
-int pfs_write_fd(int fd, const void *buf, size_t len, uint64_t off);
-
-/* ---- pfs_kind.c ---- */
-/* fd: any of the PFS's files. */
-bool pfs_is_lustre(int fd);
-/* This node's kernel keeps the files itself.  There a descriptor with O_PATH costs no request, holds
- * the inode, and changes nothing of what unlink does (NFS would rename the file instead). */
-bool pfs_is_local(int fd);
-
-/* ---- pfs_layout.c ---- */
-/* The largest stripe of a lustre.lov attribute's value, bytes; 0: it is none that is known. */
-uint64_t pfs_lustre_stripe(const void *layout, size_t len);
-/* The unit, bytes; a PFS call on Lustre. */
-uint64_t pfs_unit_of(int fd, uint32_t blksize);
 
 #endif

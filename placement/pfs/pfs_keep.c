@@ -13,9 +13,12 @@
  * Locks: the part's own for its fields, kept.lock (RANK_PFS, inside) for the list.  A kept file is
  * referenced.
  */
-#include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,9 +1,10 @@
 /* pfs_kind.c - what kind of file system the PFS directory is on, as statfs tells. */
-#include "placement/pfs/pfs_int.h"
 
 #include <stdatomic.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
+
+#include "placement/pfs/pfs_file.h"
 
 /* Not in every linux/magic.h. */
 #define LUSTRE_FS 0x0BD00BD0

@@ -10,10 +10,11 @@
  *
  * all little-endian on the hosts that eddyfs runs on.
  */
-#include "placement/pfs/pfs_int.h"
 
 #include <string.h>
 #include <sys/xattr.h>
+
+#include "placement/pfs/pfs_file.h"
 
 #define MAGIC_V1     0x0BD10BD0u
 #define MAGIC_V3     0x0BD30BD0u

@@ -11,8 +11,11 @@
  * One of these at a time per file: an entry with a busy flag, for as long as somebody works with
  * it.  Files in write-back are few (the writers), so a list will do.
  */
-#include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs.h"
 
+#include "placement/pfs/pfs_file.h"
+#include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_write.h"
 #include "placement/store/store_copyout.h"
 #include "transport/lock.h"
 

@@ -8,7 +8,9 @@
  * A mount point below the root is shown (statx of its name answers for the root of what is mounted)
  * and not entered: opening it, or anything below it, is -EXDEV.
  */
+#include "placement/pfs/pfs_file.h"
 #include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_names.h"
 #include "placement/store/store_version.h"
 
 

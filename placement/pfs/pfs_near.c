@@ -4,7 +4,10 @@
  * where it was; else under the rest of its path in what is beside one of the directories above it, the
  * nearest first: a/b/c/f in a/b/?/f, a/?/c/f, ?/b/c/f.
  */
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_int.h"
+#include "placement/store/file.h"
 
 #include <dirent.h>
 #include <errno.h>

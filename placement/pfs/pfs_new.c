@@ -1,6 +1,8 @@
 /* pfs_new.c - writing a file that takes no other one's place. */
 #include "placement/pfs/pfs_new.h"
 
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_file.h"
 #include "placement/pfs/pfs_int.h"
 
 #include <errno.h>

@@ -4,10 +4,13 @@
  * Blocking, one thread.  0 or -errno.  Written under a name of its own first, so that a crash leaves
  * nothing that looks whole.
  */
-#ifndef EDDY_PLACEMENT_PFS_NEW_H
-#define EDDY_PLACEMENT_PFS_NEW_H
+#ifndef EDDY_PLACEMENT_PFS_PFS_NEW_H
+#define EDDY_PLACEMENT_PFS_PFS_NEW_H
 
-#include "placement/pfs/pfs_names.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
 
 struct pfs_new {
     int dirfd, fd;

@@ -4,7 +4,11 @@
  * What a path leads to is looked at before it is opened, and counts only if it is the file that was
  * meant (fid).  How long the descriptor stays is pfs_keep.c's business.
  */
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_file.h"
 #include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_names.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 

@@ -1,8 +1,11 @@
 /* pfs_read.c - reading a file's bytes on the PFS: chunks of one version, plain ranges, where data and
  * holes are.  By the file's descriptor where it has one, else by its path.
  */
-#include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs.h"
 
+#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_file.h"
+#include "placement/pfs/pfs_int.h"
 #include "placement/store/store_open.h"
 #include "transport/session.h"
 

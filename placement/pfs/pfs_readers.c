@@ -7,11 +7,13 @@
  * that sleeps while there are none: a descriptor of a file that was removed elsewhere keeps its
  * space on the PFS.
  */
-#include "placement/pfs/pfs_int.h"
 
+#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_file.h"
 #include "transport/lock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #define READERS 64

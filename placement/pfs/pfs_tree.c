@@ -10,6 +10,10 @@
  * Which descriptors are kept is pfs_fds.c's, what is done with them pfs_hold.c's.  One lock
  * (RANK_PFS) for all objects; no PFS call is made under it.
  */
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_node.h"
 #include "placement/pfs/pfs_tree.h"
 
 #include <errno.h>

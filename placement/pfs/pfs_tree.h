@@ -4,11 +4,10 @@
  * The tree's lock (RANK_PFS) must be held when any function below is called, but for pfs_fd_close;
  * it holds all parts of all nodes.
  */
-#ifndef EDDY_PLACEMENT_PFS_TREE_H
-#define EDDY_PLACEMENT_PFS_TREE_H
+#ifndef EDDY_PLACEMENT_PFS_PFS_TREE_H
+#define EDDY_PLACEMENT_PFS_PFS_TREE_H
 
-#include "placement/pfs/pfs_int.h"
-
+#include "transport/fid.h"
 #include "transport/lock.h"
 
 struct pfs_node {

@@ -5,7 +5,11 @@
  * calls between use the descriptor without a lock, so that a writer at idle priority never holds one of
  * ours.
  */
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_file.h"
 #include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_write.h"
 
 
 #include <errno.h>

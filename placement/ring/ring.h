@@ -1,7 +1,7 @@
 /* ring.h - which node owns a chunk, which is a file's home: a pure function of the view's members
  * and weights.  Never freed while a view may use it; read without a lock, any thread. */
-#ifndef EDDY_PLACEMENT_RING_H
-#define EDDY_PLACEMENT_RING_H
+#ifndef EDDY_PLACEMENT_RING_RING_H
+#define EDDY_PLACEMENT_RING_RING_H
 
 #include "placement/ring/slots.h"
 #include "transport/session.h"

@@ -4,8 +4,8 @@
  * Of each member it depends on nothing but its own id and weight, so that one that leaves only
  * drops out of the orders and one that joins is only put into them: the least that can move, moves.
  */
-#ifndef EDDY_PLACEMENT_SLOTS_H
-#define EDDY_PLACEMENT_SLOTS_H
+#ifndef EDDY_PLACEMENT_RING_SLOTS_H
+#define EDDY_PLACEMENT_RING_SLOTS_H
 
 #include "transport/session.h"
 

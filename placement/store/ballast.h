@@ -13,8 +13,8 @@
  * Any thread; takes no lock but its own (RANK_LEAF), and does disk I/O: no lock of RANK_SPACE or
  * further in may be held, but for the two numbers.
  */
-#ifndef EDDY_PLACEMENT_BALLAST_H
-#define EDDY_PLACEMENT_BALLAST_H
+#ifndef EDDY_PLACEMENT_STORE_BALLAST_H
+#define EDDY_PLACEMENT_STORE_BALLAST_H
 
 #include <stdbool.h>
 #include <stdint.h>

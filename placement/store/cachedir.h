@@ -12,8 +12,8 @@
  * All access is by descriptor below it.  Called by store_open and store_close only, but for the
  * readers of its fields.
  */
-#ifndef EDDY_PLACEMENT_CACHEDIR_H
-#define EDDY_PLACEMENT_CACHEDIR_H
+#ifndef EDDY_PLACEMENT_STORE_CACHEDIR_H
+#define EDDY_PLACEMENT_STORE_CACHEDIR_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,6 +5,7 @@
  * length is bounded by a share of RLIMIT_NOFILE.  100,000 dirty files then need no 100,000
  * descriptors.
  */
+#include "placement/store/datafile.h"
 #include "placement/store/datafile_int.h"
 
 #include <dirent.h>
@@ -16,8 +17,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "transport/fid.h"
 #include "placement/store/state.h"
+#include "transport/fid.h"
 
 struct datafiles datafiles;
 

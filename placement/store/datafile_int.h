@@ -1,8 +1,9 @@
 /* datafile_int.h - private to placement/store/datafile*.c: the descriptors that are open, and names. */
-#ifndef EDDY_PLACEMENT_DATAFILE_INT_H
-#define EDDY_PLACEMENT_DATAFILE_INT_H
+#ifndef EDDY_PLACEMENT_STORE_DATAFILE_INT_H
+#define EDDY_PLACEMENT_STORE_DATAFILE_INT_H
 
-#include "placement/store/datafile.h"
+#include "placement/store/file.h"
+
 
 #define DATAFILE_NAME_BYTES 40
 

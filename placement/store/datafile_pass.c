@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "placement/store/datafile.h"
 #include "placement/store/datafile_int.h"
+#include "placement/store/datafile_pass.h"
 #include "placement/store/state.h"
 
 /* A new one is called so until it is in place; one at a time, so a death leaves one at most. */

@@ -10,6 +10,8 @@
 
 #include "placement/store/insertion.h"
 #include "placement/store/pages.h"
+#include "placement/store/state.h"
+#include "placement/store/state_table.h"
 #include "transport/hash.h"
 #include "transport/lock.h"
 

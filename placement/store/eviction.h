@@ -7,10 +7,11 @@
  * Chunk records are linked in lists; lock RANK_SPACE.  Only chunks that may be evicted are on them,
  * as far as is known: whether they really may is looked at again under their file's lock.
  */
-#ifndef EDDY_PLACEMENT_EVICTION_H
-#define EDDY_PLACEMENT_EVICTION_H
+#ifndef EDDY_PLACEMENT_STORE_EVICTION_H
+#define EDDY_PLACEMENT_STORE_EVICTION_H
 
 #include "placement/store/state.h"
+
 
 void eviction_start(void);
 

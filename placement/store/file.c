@@ -12,7 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/store/datafile.h"
+#include "placement/store/kernel_io_store.h"
 #include "placement/store/remover.h"
+#include "placement/store/state.h"
+#include "placement/store/state_table.h"
 #include "placement/store/store_int.h"
 
 #define SHARDS      16 /* a power of two */

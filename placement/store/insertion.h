@@ -14,8 +14,8 @@
  *
  * Nothing here is locked, and nothing points anywhere: the lock is the caller's.
  */
-#ifndef EDDY_PLACEMENT_INSERTION_H
-#define EDDY_PLACEMENT_INSERTION_H
+#ifndef EDDY_PLACEMENT_STORE_INSERTION_H
+#define EDDY_PLACEMENT_STORE_INSERTION_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -14,7 +14,10 @@
 
 #include "placement/store/datafile.h"
 #include "placement/store/eviction.h"
+#include "placement/store/kernel_io_store.h"
 #include "placement/store/space.h"
+#include "placement/store/state.h"
+#include "placement/store/state_table.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"

@@ -11,8 +11,8 @@
  * their way.  The records that may have to be made are set aside before (space_reserve with
  * pages_need).
  */
-#ifndef EDDY_PLACEMENT_PAGES_H
-#define EDDY_PLACEMENT_PAGES_H
+#ifndef EDDY_PLACEMENT_STORE_PAGES_H
+#define EDDY_PLACEMENT_STORE_PAGES_H
 
 #include "placement/store/range.h"
 #include "placement/store/state.h"

@@ -13,8 +13,8 @@
  * A thread has one at a time per file, and takes nothing else of that file before it ends: no
  * cycles.  Pins end in any order.
  */
-#ifndef EDDY_PLACEMENT_RANGE_H
-#define EDDY_PLACEMENT_RANGE_H
+#ifndef EDDY_PLACEMENT_STORE_RANGE_H
+#define EDDY_PLACEMENT_STORE_RANGE_H
 
 #include "placement/store/file.h"
 

@@ -1,6 +1,7 @@
 /* remover.c - see remover.h. */
 #include "placement/store/remover.h"
 
+#include "placement/store/state.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "transport/jobs.h"

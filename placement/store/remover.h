@@ -11,8 +11,8 @@
  *
  * Any thread.  store_close ends it.
  */
-#ifndef EDDY_PLACEMENT_REMOVER_H
-#define EDDY_PLACEMENT_REMOVER_H
+#ifndef EDDY_PLACEMENT_STORE_REMOVER_H
+#define EDDY_PLACEMENT_STORE_REMOVER_H
 
 #include "placement/store/file.h"
 

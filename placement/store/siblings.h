@@ -5,8 +5,8 @@
  * dead one's and is removed by who meets it. Called with space.c's lock.  That no such directory
  * can be made is no error: then we count as alone.
  */
-#ifndef EDDY_PLACEMENT_SIBLINGS_H
-#define EDDY_PLACEMENT_SIBLINGS_H
+#ifndef EDDY_PLACEMENT_STORE_SIBLINGS_H
+#define EDDY_PLACEMENT_STORE_SIBLINGS_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -17,8 +17,8 @@
  * Only placement/store/state*.c uses this.  Lock: the state's (RANK_STATE), held by the caller, but for
  * slab_at and slab_make.
  */
-#ifndef EDDY_PLACEMENT_SLAB_H
-#define EDDY_PLACEMENT_SLAB_H
+#ifndef EDDY_PLACEMENT_STORE_SLAB_H
+#define EDDY_PLACEMENT_STORE_SLAB_H
 
 #include <stdbool.h>
 #include <stddef.h>

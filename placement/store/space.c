@@ -8,6 +8,7 @@
 #include "placement/store/ballast.h"
 #include "placement/store/eviction.h"
 #include "placement/store/siblings.h"
+#include "placement/store/state_table.h"
 #include "placement/store/store_open.h"
 #include "transport/lock.h"
 

@@ -3,12 +3,11 @@
  * Counted: pages with bytes in data files, the slabs, and the ballast (ballast.h).  Bounded by
  * --cache-size, and by a floor of free space on the disk (5 %, at most 1 GiB), whoever fills it.
  */
-#ifndef EDDY_PLACEMENT_SPACE_H
-#define EDDY_PLACEMENT_SPACE_H
+#ifndef EDDY_PLACEMENT_STORE_SPACE_H
+#define EDDY_PLACEMENT_STORE_SPACE_H
 
 #include <sys/types.h>
 
-#include "placement/store/state.h"
 #include "placement/store/store_open.h"
 
 struct space_config {

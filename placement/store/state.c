@@ -8,13 +8,14 @@
  * chunks the dirty ones are in front.  state.lock (RANK_STATE) holds indexes, free slots and the
  * list of busy records; a record's own parts belong to its file's lock.
  */
-#include "placement/store/state.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <xxhash.h>
 
+#include "placement/store/state.h"
 #include "placement/store/state_int.h"
+#include "placement/store/state_table.h"
 
 struct state state = {.slabs_fd = -1, .busy_first = SLOT_NONE};
 

@@ -9,8 +9,8 @@
  * but for the LRU links, which belong to placement/store/eviction.c.  The indexes and free slots have a lock
  * of their own in here (RANK_STATE).
  */
-#ifndef EDDY_PLACEMENT_STATE_H
-#define EDDY_PLACEMENT_STATE_H
+#ifndef EDDY_PLACEMENT_STORE_STATE_H
+#define EDDY_PLACEMENT_STORE_STATE_H
 
 #include "placement/store/slab.h"
 #include "transport/base.h"
@@ -175,60 +175,5 @@ static inline uint64_t *chunk_bits(struct chunk_record *c, unsigned kind, uint32
 {
     return c->bits + kind * words;
 }
-
-/* ---- the whole ---- */
-
-struct state_report {
-    uint32_t torn_files, torn_chunks, torn_paths, damaged_slabs; /* dropped */
-    uint32_t stray_chunks; /* dropped, too: of no file, or the second one of a chunk */
-    bool unclean;          /* the last daemon did not end cleanly ... */
-    bool power_loss;       /* ... and the node was booted since */
-};
-
-/* Maps the slabs below slabs_fd (kept by the caller) and makes the indexes; torn records are
- * logged, dropped and counted. */
-int state_open(int slabs_fd, uint32_t chunk_size, const char *boot_id, struct state_report *rep);
-/* Recovery is done: from now on this boot's daemon is writing. */
-int state_start(void);
-/* clean: sets the marks and syncs. */
-int state_close(bool clean);
-uint64_t state_slab_bytes(void);
-
-/* Slots.  state_reserve sets n free slots of a kind aside, for that many *_new calls; false:
- * state_grow, or free some. */
-bool state_reserve(enum slab_kind kind, uint32_t n);
-void state_unreserve(enum slab_kind kind, uint32_t n);
-/* n: as many as were wanted. */
-int state_grow(enum slab_kind kind, uint32_t n, uint64_t slab_bytes);
-
-struct file_record *state_file_find(struct fid fid);
-struct file_record *state_file_new(struct fid fid); /* takes one reserved file slot */
-void state_file_free(struct file_record *r);        /* it has no chunks */
-/* Takes reserved file slots, state_path_slots(len) at most; returns how many.  A crash leaves the
- * old path or the new one. */
-uint32_t state_path_set(struct file_record *r, const char *path);
-uint32_t state_path_slots(size_t len);
-/* Writes the path's pieces to the disk, for a record that is to survive a power loss.  -errno. */
-int state_path_sync(const struct file_record *r);
-size_t state_path_get(const struct file_record *r, char buf[STATE_PATH_MAX + 1]); /* "" if torn */
-/* What was freed may be on the disk as it was: it is to be gone there before an fsync counts, or the
- * file, or one of its chunks, would have two records after a power loss.  -errno. */
-int state_sync_freed(struct file_record *r);
-uint64_t state_files(void), state_chunks(void);
-
-struct chunk_record *state_chunk_find(struct fid fid, uint64_t index);
-struct chunk_record *state_chunk_new(struct file_record *r,
-                                     uint64_t index); /* takes one reserved chunk slot */
-void state_chunk_free(struct file_record *r, struct chunk_record *c);
-struct chunk_record *state_chunk_at(uint32_t no); /* NULL for SLOT_NONE */
-/* To the front of its file's list: dirty ones are kept there. */
-void state_chunk_front(struct file_record *r, struct chunk_record *c);
-
-/* Brings the record to the list of busy ones (core_busy), or away. */
-void state_busy_set(struct file_record *r, bool busy);
-/* Fids of the busy ones, malloc'd; *n of them. */
-struct fid *state_busy(size_t *n);
-/* All live records, for start: no locks, no other thread. */
-void state_each_file(void (*fn)(struct file_record *r, void *arg), void *arg);
 
 #endif

@@ -5,6 +5,7 @@
  * mapped records.  Deletion shifts back what follows, so there are no tombstones.  state.lock is
  * held when any of these is called, but at start.
  */
+#include "placement/store/state.h"
 #include "placement/store/state_int.h"
 
 #include <stdlib.h>

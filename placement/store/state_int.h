@@ -1,7 +1,7 @@
 /* state_int.h - what state.c (slots, records, lists), state_index.c, state_path.c and state_open.c
  * (start) share.  state.lock is held for all that changes, but at start. */
-#ifndef EDDY_PLACEMENT_STATE_INT_H
-#define EDDY_PLACEMENT_STATE_INT_H
+#ifndef EDDY_PLACEMENT_STORE_STATE_INT_H
+#define EDDY_PLACEMENT_STORE_STATE_INT_H
 
 #include "placement/store/state.h"
 #include "transport/lock.h"

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/store/state.h"
 #include "placement/store/state_int.h"
+#include "placement/store/state_table.h"
 
 uint32_t chunk_slot_size(uint32_t chunk_size)
 {

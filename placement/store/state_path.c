@@ -5,7 +5,9 @@
  *
  * One 8-byte store makes the new path count, so a crash finds the old or the new one.
  */
+#include "placement/store/state.h"
 #include "placement/store/state_int.h"
+#include "placement/store/state_table.h"
 
 #include <string.h>
 #include <xxhash.h>

@@ -14,8 +14,11 @@
 #include <unistd.h>
 
 #include "placement/store/ballast.h"
+#include "placement/store/datafile.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/remover.h"
+#include "placement/store/state.h"
+#include "placement/store/state_table.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "transport/session.h"

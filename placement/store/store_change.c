@@ -1,5 +1,9 @@
 /* store_change.c - see store_change.h. */
+#include "placement/store/datafile.h"
+#include "placement/store/state.h"
+#include "placement/store/state_table.h"
 #include "placement/store/store_change.h"
+#include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 
 #include <errno.h>

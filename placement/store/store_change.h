@@ -7,10 +7,11 @@
  *
  * f->lock must be held when you call any function below this line, but for change_put.
  */
-#ifndef EDDY_PLACEMENT_STORE_CHANGE_H
-#define EDDY_PLACEMENT_STORE_CHANGE_H
+#ifndef EDDY_PLACEMENT_STORE_STORE_CHANGE_H
+#define EDDY_PLACEMENT_STORE_STORE_CHANGE_H
 
-#include "placement/store/store_int.h"
+#include "placement/store/file.h"
+
 
 /* What space_reserve gave, less what was used of it: for space_return. */
 struct room {

@@ -15,7 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/store/kernel_io_store.h"
+#include "placement/store/state.h"
+#include "placement/store/state_table.h"
 #include "placement/store/store_copyout.h"
+#include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_pass_int.h"
 

@@ -8,6 +8,8 @@ struct run {
     uint64_t off, len; /* clipped to the size */
     bool hole;         /* no bytes in the data file: zeros */
 };
+struct snapshot_pages;
+
 struct snapshot {
     struct file *f;
     struct snapshot *next;

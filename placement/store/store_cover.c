@@ -1,6 +1,10 @@
 /* store_cover.c - what a power loss leaves: fsync makes the record on the disk tell what is here
  * ("covered"), and what must not come back after one is taken from it in time.
  */
+#include "placement/store/datafile.h"
+#include "placement/store/kernel_io_store.h"
+#include "placement/store/state.h"
+#include "placement/store/state_table.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_write.h"
 

@@ -1,9 +1,12 @@
 /* store_fill.c - clean bytes of a version are put into the pages that are not here yet. */
+#include "placement/store/datafile.h"
+#include "placement/store/state.h"
 #include "placement/store/store_change.h"
 
 #include <errno.h>
 
 #include "placement/store/eviction.h"
+#include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_version.h"
 

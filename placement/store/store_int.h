@@ -1,11 +1,12 @@
 /* store_int.h - what the store*.c files share; store.c lists them. */
-#ifndef EDDY_PLACEMENT_STORE_INT_H
-#define EDDY_PLACEMENT_STORE_INT_H
+#ifndef EDDY_PLACEMENT_STORE_STORE_INT_H
+#define EDDY_PLACEMENT_STORE_STORE_INT_H
 
 #include "placement/store/cachedir.h"
-#include "placement/store/datafile.h"
 #include "placement/store/pages.h"
 #include "placement/store/space.h"
+#include "placement/store/state.h"
+#include "placement/store/state_table.h"
 
 struct store {
     struct cachedir dir;
@@ -105,36 +106,6 @@ int store_cover_settle(struct file *f);
 int store_cover_cut(struct file *f, uint64_t size);
 int store_cover_flushing(struct file *f);
 int store_cover_flushed(struct file *f);
-
-/* ---- store_pass_sample.c ---- */
-/* Samples the data file; true: somebody stored since the last look, size and times are new. */
-bool store_pass_look(struct file *f);
-/* The same, but for a file that only an open which this daemon sees can change. */
-void store_pass_peek(struct file *f);
-/* Its data file goes, or only pages stand for its blocks from now on. */
-void store_pass_uncount(struct file *f);
-void store_pass_deleted(struct file *f); /* from now on nothing of it is dirty */
-bool store_pass_flushed(const struct file *f); /* as far as the last sample tells, the PFS has it */
-
-/* ---- store_pass_watch.c ---- */
-/* Without f->lock.  It is deleted: not sampled any more, unless somebody can write it. */
-void store_pass_not_watched(struct file *f);
-
-/* ---- store_pass.c ---- */
-bool store_pass_holds(struct file *f); /* has anybody a descriptor or a mapping? */
-int store_pass_renew(struct file *f);  /* if so: an empty data file takes its place */
-
-/* ---- store_pass_mark.c ---- */
-/* Without f->lock.  May its bytes not be handed on as a view?  Where the hash must be of the very
- * bytes that the PFS gets; and beside O_DIRECT writers, who can not take pages out of memory that a
- * PFS client holds for its own I/O: what they wrote would not be read. */
-bool store_pass_needs_copy(struct file *f);
-/* A flush ended (store_flushed); clean: nothing changed as far as the records tell.  Returns
- * whether that holds; the file may still be stored into (is_pass). */
-bool store_pass_settle(struct file *f, bool clean);
-void store_pass_drop(struct file *f); /* what a flush that failed has left */
-/* A snapshot begins by cutting the PFS's file off there: what was copied beyond is not on it. */
-void store_pass_cut(struct file *f, uint64_t cut);
 
 /* ---- store_recover.c ---- */
 /* At start, before anybody else: repairs what a crash left half done, drops or sets aside what a

@@ -26,7 +26,11 @@
  * tells the two apart.  That somebody may have a mapping left is in the record (`passed`), so that
  * it outlives the daemon, until a lease proves that nobody has.
  */
+#include "placement/store/datafile_pass.h"
 #include "placement/store/kernel_io.h"
+#include "placement/store/kernel_io_store.h"
+#include "placement/store/state.h"
+#include "placement/store/store_int.h"
 #include "placement/store/store_pass_int.h"
 
 #include <errno.h>

@@ -1,10 +1,11 @@
 /* store_pass_int.h - what the store_pass*.c files share: store_pass.c (opening, closing, and the whole
  * told), store_pass_sample.c, store_pass_mark.c, store_pass_watch.c.
  */
-#ifndef EDDY_PLACEMENT_STORE_PASS_INT_H
-#define EDDY_PLACEMENT_STORE_PASS_INT_H
+#ifndef EDDY_PLACEMENT_STORE_STORE_PASS_INT_H
+#define EDDY_PLACEMENT_STORE_STORE_PASS_INT_H
 
-#include "placement/store/store_int.h"
+#include "placement/store/file.h"
+
 
 /* ---- store_pass_watch.c: without f->lock ---- */
 /* On the list of those that are sampled, until nobody can store into it any more. */

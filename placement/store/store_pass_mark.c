@@ -2,7 +2,13 @@
  * changed is found by its hashes and marked dirty before it, and what of it counts afterwards.
  * (F4 to F6 of docs/protocol.md; the whole is in store_pass.c.)
  */
+#include "placement/store/datafile.h"
+#include "placement/store/datafile_pass.h"
 #include "placement/store/kernel_io.h"
+#include "placement/store/kernel_io_store.h"
+#include "placement/store/state.h"
+#include "placement/store/state_table.h"
+#include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_pass_int.h"
 

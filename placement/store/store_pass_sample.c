@@ -1,7 +1,11 @@
 /* store_pass_sample.c - has somebody stored, as far as a data file's size and times tell?  And is it
  * sure that nobody can any more?  (F3 and F5 of docs/protocol.md; the whole is in store_pass.c.)
  */
+#include "placement/store/datafile_pass.h"
 #include "placement/store/kernel_io.h"
+#include "placement/store/kernel_io_store.h"
+#include "placement/store/state.h"
+#include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_pass_int.h"
 

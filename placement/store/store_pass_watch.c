@@ -2,6 +2,9 @@
  * time to time, until nobody can store into them any more.
  */
 #include "placement/store/kernel_io.h"
+#include "placement/store/kernel_io_store.h"
+#include "placement/store/state.h"
+#include "placement/store/store_int.h"
 #include "placement/store/store_pass_int.h"
 
 #include <stdlib.h>

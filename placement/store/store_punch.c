@@ -1,5 +1,9 @@
 /* store_punch.c - a part of a file becomes zeros without blocks. */
+#include "placement/store/datafile.h"
+#include "placement/store/kernel_io_store.h"
+#include "placement/store/state.h"
 #include "placement/store/store_change.h"
+#include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_write.h"
 

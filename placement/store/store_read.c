@@ -5,7 +5,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "placement/store/datafile.h"
 #include "placement/store/eviction.h"
+#include "placement/store/kernel_io_store.h"
+#include "placement/store/state.h"
+#include "placement/store/state_table.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"

@@ -23,10 +23,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "placement/store/datafile.h"
+#include "placement/store/datafile_pass.h"
+#include "placement/store/state.h"
+#include "placement/store/state_int.h"
+#include "placement/store/state_table.h"
+#include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "transport/fid.h"
-#include "placement/store/state_int.h"
-#include "placement/store/store_int.h"
 
 struct recovery {
     const struct state_report *rep;

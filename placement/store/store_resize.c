@@ -1,6 +1,12 @@
 /* store_resize.c - a file gets shorter or longer: truncate, fallocate. */
+#include "placement/store/datafile.h"
+#include "placement/store/datafile_pass.h"
+#include "placement/store/kernel_io_store.h"
+#include "placement/store/state.h"
+#include "placement/store/state_table.h"
 #include "placement/store/store_change.h"
 #include "placement/store/store_copyout.h"
+#include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_write.h"
 

@@ -1,4 +1,8 @@
 /* store_state.c - a file's state in its record: dirty, size, times, marks that outlive the daemon. */
+#include "placement/store/datafile.h"
+#include "placement/store/kernel_io_store.h"
+#include "placement/store/state.h"
+#include "placement/store/state_table.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"

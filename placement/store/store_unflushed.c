@@ -13,11 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "placement/store/store_open.h"
-#include "transport/fid.h"
 #include "placement/store/datafile_int.h"
+#include "placement/store/state.h"
 #include "placement/store/state_int.h"
 #include "placement/store/store_int.h"
+#include "placement/store/store_open.h"
+#include "transport/fid.h"
 
 typedef int (*unflushed_cb)(void *arg, struct fid fid, const char *path, uint64_t bytes,
                             bool suspect);

@@ -1,6 +1,8 @@
 /* store_version.c - of which version of the PFS file the clean pages are, and what a claim or a new
  * version makes of them.
  */
+#include "placement/store/kernel_io_store.h"
+#include "placement/store/state.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_version.h"

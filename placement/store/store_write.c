@@ -1,5 +1,10 @@
 /* store_write.c - bytes are written into a file, at an offset or at its end; and its times. */
+#include "placement/store/datafile.h"
+#include "placement/store/datafile_pass.h"
+#include "placement/store/kernel_io_store.h"
+#include "placement/store/state.h"
 #include "placement/store/store_change.h"
+#include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_write.h"
 

@@ -3,6 +3,7 @@
 #define EDDY_PLACEMENT_STORE_STORE_WRITE_H
 
 #include "placement/store/file.h"
+
 #include <sys/types.h>
 
 /* Writes; len <= 16 MiB.  Dirty bits are set before the bytes.  -ENODATA: the page at *fill_off

@@ -44,6 +44,7 @@
 
 #include "placement/claims/claim.h"
 #include "placement/claims/home.h"
+#include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store_open.h"
 #include "transport/loop.h"

@@ -7,6 +7,7 @@
  * right again, so that the checks behind them are met option 2: as after a power loss;  option 4:
  * as after a clean end;  option 8: the chunk slab is cut short
  */
+#include "placement/store/state.h"
 #include "placement/store/state_int.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_open.h"

@@ -7,6 +7,8 @@
 #include "suite.h"
 
 #include "placement/chunks/former.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 #include "placement/store/store_read.h"
 
 #define N 3

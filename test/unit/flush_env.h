@@ -4,9 +4,15 @@
 
 #include "pfs_env.h"
 
-#include "flush/flush_int.h"
-#include "placement/claims/claim.h"
+#include "flush/decide.h"
+#include "flush/flush.h"
+#include "flush/flush_events.h"
+#include "flush/flush_recover.h"
+#include "flush/flush_status.h"
+#include "placement/claims/claim_forget.h"
 #include "placement/data.h"
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_data.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"

@@ -5,6 +5,7 @@
 #define EDDY_TEST_NODES_DATA_H
 
 #include "nodes.h"
+#include "placement/claims/claim.h"
 #include "suite.h"
 
 static inline int try_open(unsigned i, const char *name, uint64_t handle, uint64_t flags)

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+
 char dir[64];
 
 /* ---- this node ---- */

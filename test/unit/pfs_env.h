@@ -3,8 +3,10 @@
 #ifndef EDDY_TEST_PFS_ENV_H
 #define EDDY_TEST_PFS_ENV_H
 
+#include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"
-#include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"

@@ -2,7 +2,9 @@
 #ifndef EDDY_TEST_PFS_NAMES_ENV_H
 #define EDDY_TEST_PFS_NAMES_ENV_H
 
-#include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 
 #include <check.h>
 #include <errno.h>

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "placement/store/pages.h"
+#include "placement/store/state.h"
 #include "placement/store/state_int.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_open.h"

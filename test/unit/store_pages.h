@@ -2,11 +2,11 @@
 #ifndef EDDY_TEST_STORE_PAGES_H
 #define EDDY_TEST_STORE_PAGES_H
 
-#include "store_help.h"
-#include "suite.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
+#include "store_help.h"
+#include "suite.h"
 
 static inline void setup(void)
 {

@@ -4,12 +4,12 @@
 #ifndef EDDY_TEST_STORE_PASS_HELP_H
 #define EDDY_TEST_STORE_PASS_HELP_H
 
-#include "store_help.h"
-#include "suite.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
+#include "store_help.h"
+#include "suite.h"
 
 #define CHUNK (64 * KIB)
 #define SIZE  (4 * CHUNK)

@@ -5,9 +5,10 @@
 #include <sys/sysmacros.h>
 
 
-#include "suite.h"
 #include "fs/attr.h"
 #include "fs/settings.h"
+#include "placement/claims/claim.h"
+#include "suite.h"
 
 #define SECOND INT64_C(1000000000)
 

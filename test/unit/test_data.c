@@ -4,6 +4,10 @@
  * waits
  */
 #include "nodes_data.h"
+#include "placement/claims/claim.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 
 #define N 3
 

@@ -5,8 +5,8 @@
  */
 #include "nodes_data.h"
 
+#include "placement/claims/claim.h"
 #include "placement/claims/pins.h"
-#include "placement/store/store_int.h"
 
 /* As if the claimant had forgotten its pins: it restarted, or thought that the other node had left.
  */

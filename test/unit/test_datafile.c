@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "placement/store/datafile.h"
+#include "placement/store/datafile_pass.h"
 #include "placement/store/store_open.h"
 
 #define ROUNDS 3000

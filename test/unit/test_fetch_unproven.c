@@ -6,6 +6,8 @@
 #include "placement/chunks/origin.h"
 #include "placement/chunks/proof.h"
 #include "placement/claims/home.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 #include "placement/store/store_read.h"
 #include "transport/hash.h"
 

@@ -4,6 +4,9 @@
 
 #include "placement/chunks/chunk.h"
 #include "placement/chunks/origin.h"
+#include "placement/claims/claim.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 

@@ -2,7 +2,10 @@
  * for it. */
 #include "flush_env.h"
 
+#include "flush/piece.h"
 #include "placement/claims/claim.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_write.h"

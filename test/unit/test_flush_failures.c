@@ -4,6 +4,8 @@
  */
 #include "flush_env.h"
 
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_data.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"

@@ -1,5 +1,10 @@
 /* test_flush_policies.c - write-back by policy, age, marks and limit.  I/O is in progress all the
  * time: no lull comes. */
+#include "flush/flush.h"
+#include "flush/flush_events.h"
+#include "flush/flush_int.h"
+#include "flush/flush_recover.h"
+#include "flush/flush_status.h"
 #include "flush_env.h"
 
 static void start_with(struct flush_config c)

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "fs/inode.h"
-#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_fid.h"
+#include "placement/pfs/pfs_node.h"
 
 #include "suite.h"
 

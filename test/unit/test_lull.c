@@ -1,6 +1,8 @@
 /* test_lull.c - activity: when there is a lull, and that who waits for one is woken. */
-#include "flush/flush_int.h"
 
+#include "flush/flush_events.h"
+#include "flush/flush_int.h"
+#include "flush/lull.h"
 #include "transport/loop.h"
 
 #include <check.h>

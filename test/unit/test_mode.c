@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 
-#include "suite.h"
 #include "fs/handle.h"
 #include "fs/mode.h"
+#include "suite.h"
 
 /* What an open can be: how, and where the file's latest bytes are then. */
 static const struct kind {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+
 #define ASKS 16
 
 /* ---- requests to nodes that stop ---- */

@@ -8,6 +8,11 @@
 #include <sys/time.h>
 #include <pthread.h>
 
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_file.h"
+#include "placement/pfs/pfs_node.h"
+#include "placement/pfs/pfs_write.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"

@@ -1,9 +1,15 @@
 /* test_pfs_mode.c - files on the PFS that an ordinary user may not open as they are: what refuses,
  * and the modes that write-back raises and gives back. */
 #include "pfs_env.h"
-#include "suite.h"
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_file.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
+#include "placement/pfs/pfs_write.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_open.h"
+#include "suite.h"
 
 static void setup(void)
 {

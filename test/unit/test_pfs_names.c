@@ -2,8 +2,13 @@
 #include "pfs_names_env.h"
 #include "refuse.h"
 
+#include "placement/pfs/pfs_dir.h"
+#include "placement/pfs/pfs_file.h"
 #include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 
+#include <dirent.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>

@@ -4,6 +4,12 @@
 
 #include <pthread.h>
 
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_file.h"
+#include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
+
 START_TEST(one_object_per_name)
 {
     struct pfs_node *a = pfs_child(pfs_root(), "a"), *b = pfs_child(a, "b"),

@@ -1,6 +1,6 @@
 /* test_piece.c - how large the writes of a flush are, and what a PFS says of the size it likes. */
 #include "flush/piece.h"
-#include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_file.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -1,12 +1,13 @@
 /* test_power_loss.c - what is left of the cache after a power loss: what was fsynced, and no byte that
  * is in doubt without a word. */
-#include "power_loss.h"
 #include "placement/store/kernel_io.h"
+#include "placement/store/state.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 #include "placement/store/store_write.h"
+#include "power_loss.h"
 
 START_TEST(after_a_clean_end_and_a_boot_all_is_trusted)
 {

@@ -1,11 +1,13 @@
 /* test_power_loss_records.c - the records come to the disk when the kernel likes, and with an fsync: what is
  * there after a power loss may be of different ages, and what was fsynced is there all the same. */
-#include "power_loss.h"
+#include "placement/store/state.h"
+#include "placement/store/state_table.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 #include "placement/store/store_write.h"
+#include "power_loss.h"
 
 /* The file stays dirty: 10 bytes at `off` come meanwhile. */
 static void flush_beside_a_write(struct file *f, uint64_t off)

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "fs/request.h"
-#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs.h"
 
 #include "suite.h"
 

@@ -3,6 +3,7 @@
 #include "session_env.h"
 
 #include <dlfcn.h>
+
 #include "suite.h"
 
 #include <fcntl.h>

@@ -6,7 +6,9 @@
 #include <stddef.h>
 
 #include "placement/store/cachedir.h"
+#include "placement/store/state.h"
 #include "placement/store/state_int.h"
+#include "placement/store/state_table.h"
 
 #define CHUNK (64 * KIB)
 

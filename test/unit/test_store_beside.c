@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#include "placement/store/state.h"
+#include "placement/store/state_table.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"

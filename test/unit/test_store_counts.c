@@ -7,7 +7,7 @@
 
 #include "placement/local.h"
 #include "placement/store/kernel_io.h"
-#include "placement/store/state.h"
+#include "placement/store/state_table.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"

@@ -1,5 +1,6 @@
 /* test_store_dir.c - the cache directory: whose it is, what it refuses, what it has after another
  * start. */
+#include "placement/store/state.h"
 #include "placement/store/state_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_version.h"

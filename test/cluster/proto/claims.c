@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "placement/claims/claim.h"
-#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_fid.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 #include "placement/store/store_write.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "placement/claims/claim.h"
+#include "placement/claims/lock_ask.h"
 #include "placement/claims/lock_table.h"
 #include "placement/ring/ring.h"
 #include "transport/members.h"

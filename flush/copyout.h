@@ -1,0 +1,27 @@
+/* copyout.h - what a pass does (copyout.c), and what it does for a file that the PFS has differently now
+ * (conflict.c). */
+#ifndef EDDY_FLUSH_COPYOUT_H
+#define EDDY_FLUSH_COPYOUT_H
+
+#include "flush/pass.h"
+
+/* One pass over the file: everything that was dirty when it began reaches the PFS.  *clean: and
+ * nothing came after. 0, -ECANCELED, or why the PFS did not take it (nothing is lost). */
+int copyout_file(struct pass_gate *g, bool *clean);
+
+/* ---- conflict.c ---- */
+/* Of a file that a dead daemon left: *settled: the PFS keeps its own, nothing is left to flush.
+ * Else 0: it is as it was; -errno: not known. */
+int conflict_check(struct file *f, bool *settled);
+struct pfs_new;
+struct copying {
+    struct file *f;
+    struct pfs_new *to;
+    /* bytes that are not here, *n of them, into buf; -ENODATA: nobody has them */
+    int (*fill)(struct copying *c, uint64_t off, size_t *n);
+    char *buf; /* PIECE */
+    uint64_t missing;
+};
+int copy_whole(struct copying *c);
+
+#endif

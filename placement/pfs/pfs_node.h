@@ -1,0 +1,52 @@
+/* pfs_node.h - a name in the tree: parent and name, with a cached O_PATH descriptor (LRU, bounded by the
+ * descriptor limit).
+ *
+ * When the tree changed behind our back a path leads nowhere or to another fid: -ESTALE, and the kernel looks up
+ * again.  Nothing here asks the PFS.
+ */
+#ifndef EDDY_PLACEMENT_PFS_PFS_NODE_H
+#define EDDY_PLACEMENT_PFS_PFS_NODE_H
+
+#include "transport/fid.h"
+
+struct pfs_node;
+struct pfs_node *pfs_root(void);
+/* The child of parent by this name: an object, no PFS call.  Referenced. */
+struct pfs_node *pfs_child(struct pfs_node *parent, const char *name);
+/* The directory it is in: referenced; NULL: the root, or it has no name.  Any thread, no PFS call. */
+struct pfs_node *pfs_parent(struct pfs_node *n);
+/* The same after a lookup said that the name is fid: if the object by that name expects another fid
+ * (the name was used again) the old object loses the name (-ESTALE from then on, as after pfs_gone)
+ * and a new one is made. Use it for whatever statx has answered.  *other (may be NULL): the old one then,
+ * referenced, else NULL. */
+struct pfs_node *pfs_child_as(struct pfs_node *parent, const char *name, struct fid fid,
+                              struct pfs_node **other);
+struct pfs_node *pfs_ref(struct pfs_node *n);
+/* A number that the caller keeps with it, 0 to begin with; cleared only if it is still that one.  Any
+ * thread. */
+uint64_t pfs_tag(const struct pfs_node *n);
+void pfs_tag_set(struct pfs_node *n, uint64_t tag);
+void pfs_tag_clear(struct pfs_node *n, uint64_t tag);
+/* Is there a known child by this name: its tag, and in *seen_ms what pfs_child_seen said last (0: nothing);
+ * 0: no.  Any thread, no PFS call. */
+uint64_t pfs_child_tag(struct pfs_node *parent, const char *name, uint64_t *seen_ms);
+/* A look that began at ms (boot_ms) found under this name the file that the child by that name has the tag of. */
+void pfs_child_seen(struct pfs_node *parent, const char *name, uint64_t tag, uint64_t ms);
+/* Nothing is there by this name, a look found: what was seen before does not count any more. */
+void pfs_child_absent(struct pfs_node *parent, const char *name);
+/* The kernel was told so: if it asks again before that is over it wants to know exactly, as for O_EXCL. */
+void pfs_child_told(struct pfs_node *parent, const char *name);
+void pfs_unref(struct pfs_node *n);
+/* It has another name now (rename done). Any thread, no PFS call. */
+void pfs_moved(struct pfs_node *n, struct pfs_node *parent, const char *name);
+/* Relative path, malloc'd ("" for the root). Any thread, no PFS call. */
+char *pfs_path(struct pfs_node *n);
+/* The fid that node must have; pfs functions answer -ESTALE if it has another one.  Set after the
+ * first statx. */
+void pfs_expect(struct pfs_node *n, struct fid fid);
+/* The name is gone (unlinked, or replaced by a rename): its descriptor is dropped from the cache
+ * now (or .nfs files stay), the object loses its name: functions answer -ESTALE, and pfs_child
+ * makes a new object.  pfs_moved gives it a name again. */
+void pfs_gone(struct pfs_node *n);
+
+#endif
