@@ -1,4 +1,4 @@
-/* ask.c - who asks for a flush and waits for it: of one file, of all, of those that failed. */
+/* ask.c - asking for a flush and waiting for it: of one file, of all, of those that failed. */
 
 #include "flush/flush.h"
 #include "flush/lull.h"
@@ -16,7 +16,7 @@
 
 /* ---- one file ---- */
 
-/* Lock held: waits until a pass that began after `wanted` - 1 has ended, and begins it if nobody
+/* Lock held: waits until a run that began after `wanted` - 1 has ended, and begins it if no other thread
  * does. */
 static int wait_for_pass(struct flush_item *it, uint64_t wanted)
 {
@@ -30,7 +30,7 @@ static int wait_for_pass(struct flush_item *it, uint64_t wanted)
         else
             pass_start(it, PASS_ASKED);
     }
-    return 0; /* clean: the pass that ran when we came found nothing after it */
+    return 0; /* clean: after the run that was going on when we came, nothing was dirty */
 }
 
 int flush_file(struct file *f)
@@ -39,10 +39,10 @@ int flush_file(struct file *f)
     store_info(f, &info);
     if (!info.dirty)
         return 0;
-    queue_add(f); /* in case the store's word is still on its way */
+    queue_add(f); /* the store's call for it may still be on its way */
     struct flush_item *it = item_of(f);
     lock_take(&flush.lock);
-    /* What is dirty now is all taken by a pass that begins from now on. */
+    /* A run that begins from now on takes everything that is dirty now. */
     uint64_t wanted = it->begun + 1;
     it->urgent++;
     if (it->runs) {
@@ -63,9 +63,9 @@ struct left {
     uint64_t files, failed;
 };
 
-/* What is on a list and was dirty when the order was at `upto`, and flush.failures at `failures`: it
- * is to be done unless it has failed since.  That one may be tried again already, and again for as long
- * as it fails: who waits for all would wait for ever. */
+/* What is left to do: files on a list that were dirty when the order was at `upto` and flush.failures at
+ * `failures`, unless they have failed since.  A failed file may be tried again and again; a caller that
+ * waited for it, too, would wait for ever. */
 static void count_list(struct left *left, const struct item_list *l, uint64_t upto,
                        uint64_t failures)
 {
@@ -98,8 +98,8 @@ static bool report(bool (*progress)(void *arg, const struct flush_progress *p), 
     return !progress || progress(arg, &p);
 }
 
-/* Lock held: everybody's flushing from now on; running passes must be followed by a whole one if
- * the file is dirty then. */
+/* Lock held: somebody waits for all files from now on.  If a file is dirty after a run that is going on,
+ * another whole run must follow. */
 static uint64_t begin_all(void)
 {
     flush.urgent_all++;
@@ -109,8 +109,8 @@ static uint64_t begin_all(void)
     return flush.seq;
 }
 
-/* Lock held: something may have changed for who waits for several.  Counting looks at every file, so it is not
- * done for each that ends. */
+/* Lock held: waits until something may have changed for a caller that waits for several files.  Counting
+ * looks at every file, so it is not done for each run that ends. */
 static void wait_for_news(void)
 {
     uint64_t until = boot_ms() + PROGRESS_MS;
@@ -173,7 +173,7 @@ static void try_one(struct tried *t, struct flush_item *it)
     t->pass[t->n++] = it->begun;
 }
 
-/* Lock held: those on a list whose last pass failed, if they wait or are being tried again. */
+/* Lock held: the files on a list whose last run failed, if they wait or are being tried again. */
 static void try_again(struct tried *t, const struct item_list *l)
 {
     for (struct flush_item *it = l->first, *next; it; it = next) {
@@ -230,7 +230,7 @@ int flush_retry(bool (*progress)(void *arg, const struct flush_progress *p), voi
     lock_take(&flush.lock);
     try_failed(&t);
     lock_drop(&flush.lock);
-    bell_ring(); /* who waits for a lull: go on */
+    bell_ring(); /* runs that wait for a lull go on */
     lock_take(&flush.lock);
     do {
         left = count_tried(&t);

@@ -1,21 +1,21 @@
-/* conflict.c - a file that a dead daemon had not flushed, and that the PFS has differently now.
+/* conflict.c - a file that a dead daemon had not flushed, and that has changed on the PFS since.
  *
- *     its version on the PFS is the one it was based on  -> flushed, as always
- *     changed, or another file has its name              -> what the application wrote goes beside
- *                                                           it, as NAME.eddy-conflict-NODE; the PFS
- *                                                           keeps its own
- *     its name is gone                                   -> stays in the cache, and is named
- *     the dead daemon was removing it, and it is gone    -> dropped; the PFS may still be at it:
- *                                                           until it is flushed it is looked at
- *                                                           before each pass
- *     an operator has forgotten it (eddy forget)         -> beside it, whatever the PFS has
+ *     its version on the PFS is the one it was based on  -> it is flushed, as always
+ *     changed, or another file has its name              -> what the application wrote is put beside
+ *                                                           it, as NAME.eddy-conflict-NODE; the PFS's
+ *                                                           file stays as it is
+ *     its name is gone                                   -> it stays in the cache, and is named
+ *     the dead daemon was removing it, and it is gone    -> it is dropped.  The PFS may still be
+ *                                                           removing it: until it is flushed, each
+ *                                                           run begins with a look at it
+ *     an operator has forgotten it (eddy forget)         -> it is put beside, whatever the PFS has
  *
- * A version differs here when size or mtime do.  The change time alone does not count: chmod,
- * chown, link and rename move it, also those of other nodes while this one was dead; it is said.
- * A file whose flush was under way when the daemon died differs by our own doing, and is flushed.
+ * Here a version differs if size or mtime differ.  The change time alone does not count: chmod, chown, link
+ * and rename change it, also on other nodes while this one was dead.  It is only logged.  If a file's flush
+ * was under way when the daemon died, the daemon itself has changed the file; it is flushed.
  *
- * Files are looked at once, at the start, before anybody is served; one that cannot be (the PFS
- * has an error) again at the beginning of each of its passes.
+ * All files are looked at once, at the start, before any request is served.  A file that cannot be looked at
+ * (the PFS has an error) is looked at again at the beginning of each of its runs.
  */
 
 #include "flush/copyout.h"
@@ -88,8 +88,8 @@ static int look(struct file *f, enum found *found, struct statx *stx)
 
 /* ---- beside it ---- */
 
-/* From off on to end, what is here of it; what is not is filled by `fill`, or counted in *missing
- * and left a hole. */
+/* Copies the bytes from off to end that are here.  `fill` gives the other bytes, or they are counted in
+ * *missing and become a hole. */
 static int copy_range(struct copying *c, uint64_t off, uint64_t end)
 {
     while (off < end) {
@@ -186,7 +186,7 @@ static int write_beside(struct file *f, enum found found, const struct statx *li
     return err;
 }
 
-/* Of this file nothing is ours any more. */
+/* This node has nothing to flush of this file any more. */
 static void let_go(struct file *f)
 {
     store_set_deleted(f);
@@ -214,7 +214,7 @@ int conflict_check(struct file *f, bool *settled)
     *settled = false;
     int err = look(f, &found, &stx);
     if (!err && found != FOUND_SAME) {
-        err = is_used(f) ? -EBUSY : 0; /* its users see it as it is */
+        err = is_used(f) ? -EBUSY : 0; /* processes that have it open see it as it is */
         if (!err)                      /* nor is it flushed into it after a power loss */
             err = store_not_again(f);
         if (!err && found != FOUND_REMOVED)
@@ -252,7 +252,7 @@ static int check_one(void *arg, struct file *f)
                  path);
         free(path);
     } else if (err && claim_is_forgotten(f)) {
-        return err; /* nobody may be served what is not the file any more */
+        return err; /* its data is not the file's any more, so no open of it may be served */
     } else if (err) {
         char *path = file_path(f);
         log_warn("%s: whether the PFS has it as it was cannot be seen (%s): looked at again before "

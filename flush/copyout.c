@@ -1,14 +1,14 @@
-/* copyout.c - one pass over one file: what is dirty goes to the PFS (docs/protocol.md, F1 and F2).
+/* copyout.c - one run over one file: what is dirty goes to the PFS (docs/protocol.md, F1 and F2).
  *
  *   cut first    a truncation that the PFS has not seen; pages written behind it come after
  *   pages        by offset, neighbours joined into pieces (piece.h); holes are punched or left out
  *   size         the file's, which may end in a hole
- *   fsync        and what close would say; of a huge file after each batch
- *   times, mode  as the application wants them
- *   then only    dirty bits are cleared, of pages that did not change since they were taken; the
- *                claim goes back when nothing is dirty and nobody has the file open for writing
+ *   fsync        and the error that close would return; of a huge file after each batch
+ *   times, mode  as the application has set them
+ *   only then    dirty bits are cleared, of pages that did not change since the snapshot.  The
+ *                claim goes back when nothing is dirty and the file is not open for writing
  *
- * A failure anywhere before leaves everything dirty.  Source bytes are safe to read: dirty pages
+ * A failure before that leaves everything dirty.  The bytes of dirty pages can always be read: dirty pages
  * are never evicted.
  */
 
@@ -29,7 +29,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define VIEW_MIN (UINT64_C(128) << 10) /* below it making and removing the view costs more */
+#define VIEW_MIN (UINT64_C(128) << 10) /* for fewer bytes a view costs more than the copy */
 
 struct pass {
     struct file *f;
@@ -42,8 +42,8 @@ struct pass {
     uint64_t looked_ms; /* before the PFS was asked what it has then */
 };
 
-/* Its last name is gone: nobody can ever read it on the PFS.  Who has it open reads on from the
- * store. */
+/* Its last name is gone: nobody can ever read it on the PFS.  Processes that have it open go on reading from
+ * the store. */
 static int drop_deleted(struct file *f, bool *clean)
 {
     file_set_unlinked(f, true);
@@ -52,7 +52,7 @@ static int drop_deleted(struct file *f, bool *clean)
     return 0;
 }
 
-/* Only what may take long, and holds nothing that others wait for. */
+/* Idle priority is only for work that may take long, without anything that others wait for. */
 static int write_bytes(struct pass *p, const void *bytes, size_t len, uint64_t off)
 {
     bool idle = p->gate->idle;
@@ -74,7 +74,8 @@ static int write_copy(struct pass *p, size_t len, uint64_t off)
     return err;
 }
 
-/* Straight from the cache's pages, where that is cheaper than a copy: half of the processor's time. */
+/* Writes from the cache's pages without a copy, where that is cheaper: it takes half of the processor time.
+ * */
 static int write_piece(struct pass *p, size_t len, uint64_t off)
 {
     void *view = len >= VIEW_MIN && off % PAGE == 0 ? store_view(p->f, len, off) : NULL;
@@ -82,7 +83,7 @@ static int write_piece(struct pass *p, size_t len, uint64_t off)
         return write_copy(p, len, off);
     int err = write_bytes(p, view, len, off);
     store_unview(view, len);
-    return err == -EFAULT ? write_copy(p, len, off) : err; /* the copy knows what is the matter */
+    return err == -EFAULT ? write_copy(p, len, off) : err; /* the copy finds the error's reason */
 }
 
 static int sync_batch(struct pass *p)
@@ -194,7 +195,7 @@ static int publish(struct pass *p, struct statx *stx)
     if (p->s) {
         size = p->s->size;
         mtime_ns = p->s->mtime_ns;
-    } else { /* the rest was being written when it was to be taken: another pass follows */
+    } else { /* the rest was being written when its snapshot was to be taken: another run follows */
         struct file_info info;
         store_info(p->f, &info);
         size = info.size;
@@ -211,7 +212,8 @@ static int publish(struct pass *p, struct statx *stx)
     return pfs_write_end(p->f, mtime_ns, stx);
 }
 
-/* Before the store knows that f is clean: the sampler may give back what is clean at any time. */
+/* This comes before the store knows that f is clean: the sampler may give back the claim of a clean file at
+ * any time. */
 static void tell_copied(const struct pass *p, const struct statx *stx)
 {
     struct file_info info;
@@ -247,13 +249,13 @@ static int run_pass(struct pass *p, bool *clean)
     return err;
 }
 
-/* Looking for what the kernel's writers changed waits for lulls too. */
+/* The search for what the kernel's writers changed waits for lulls, too. */
 static int gate_of(void *arg)
 {
     return pass_gate(arg, 0);
 }
 
-/* The gate lets nothing of it into its file, but it may go beside it. */
+/* The gate admits no data of it into its file, but the data may be put beside it. */
 static bool goes_beside(const struct file *f, int err)
 {
     return err == -EIO && claim_is_forgotten(f);
@@ -273,14 +275,14 @@ static int begin_and_run(struct pass_gate *g, bool *clean)
     err = store_pass_mark(f, gate_of, g);
     if (err)
         return err;
-    err = store_flush_begins(f); /* also a mode raised for the flush is our own doing */
+    err = store_flush_begins(f); /* raising a mode for the flush is our own change, too */
     if (!err)
         err = pfs_write_begin(f);
     if (err == -EIDRM || (err && file_is_unlinked(f))) /* told meanwhile */
         return drop_deleted(f, clean);
     if (err)
         return err;
-    struct file_info info; /* as late as may be: what changes after it costs another pass */
+    struct file_info info; /* as late as possible: changes after it cost another run */
     store_info(f, &info);
     struct pass p = {.f = f, .gate = g, .change = info.change};
     p.piece = piece_size(pfs_write_unit(f));

@@ -5,13 +5,13 @@
 
 #include "flush/pass.h"
 
-/* One pass over the file: everything that was dirty when it began reaches the PFS.  *clean: and
- * nothing came after. 0, -ECANCELED, or why the PFS did not take it (nothing is lost). */
+/* One run over the file: everything that was dirty when it began is brought to the PFS.  *clean: nothing
+ * became dirty after that.  0, -ECANCELED, or the PFS's error (nothing is lost). */
 int copyout_file(struct pass_gate *g, bool *clean);
 
 /* ---- conflict.c ---- */
-/* Of a file that a dead daemon left: *settled: the PFS keeps its own, nothing is left to flush.
- * Else 0: it is as it was; -errno: not known. */
+/* Of a file that a dead daemon left.  *settled: the PFS's file stays as it is, and nothing is left to flush.
+ * Else 0: it has not changed; -errno: not known. */
 int conflict_check(struct file *f, bool *settled);
 struct pfs_new;
 struct copying {

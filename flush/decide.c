@@ -23,12 +23,12 @@ const char *flush_policy_name(enum flush_policy p)
     return names[p];
 }
 
-/* `close` begins while the file is written, so that close has less to wait for; but not so early
- * that a small file, which is closed by then, is written in two passes. */
+/* `close` begins while the file is written, so that close has less to wait for.  But it does not begin so
+ * early that a small file, which is closed by then, is written in two runs. */
 #define CLOSE_AHEAD_MS 10
 
-/* Time until it is flushed whatever else happens.  `end` keeps what may never be wanted on the PFS:
- * time alone does not send it there. */
+/* Time until it is flushed whatever else happens.  `end` is for files that may never be wanted on the PFS:
+ * time alone does not send them there. */
 static uint64_t most_wait_ms(const struct situation *s)
 {
     const uint64_t most[FLUSH_POLICIES] = {

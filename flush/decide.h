@@ -34,7 +34,7 @@ struct situation {
     uint64_t retry_ms; /* it failed: time until its next try; 0: none, or over */
     enum mark_level level;
     uint64_t lull_ms;  /* time until a lull if no I/O comes; 0: now; NEVER: I/O is in progress */
-    uint64_t dirty_ms; /* so long it has been dirty */
+    uint64_t dirty_ms; /* how long it has been dirty */
     uint64_t most_dirty_ms; /* --dirty-age; NEVER: no bound */
 };
 
@@ -48,8 +48,8 @@ enum flush_why {
     WHY_DRAIN, /* at a rate that follows the writers' */
 };
 
-/* *wait_ms, with WHY_NOT: time until the answer may be another one by itself; NEVER: not before
- * something happens. */
+/* *wait_ms, with WHY_NOT: time until the answer may change by itself; NEVER: not before something
+ * happens. */
 enum flush_why flush_decide(const struct situation *s, uint64_t *wait_ms);
 
 #endif

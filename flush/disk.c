@@ -1,9 +1,9 @@
 /* disk.c - reads that the kernel serves from the cache's disk: seen in the disk's own counters, less
  * what this process read.
  *
- * Reads from the page cache are not seen, and keep nobody waiting for the disk.  What other
- * processes read from the same disk looks the same: the flush waits for them too, no longer than
- * the age and the marks allow.  Writes need no counters: the data files say who stored (sample.c).
+ * Reads from the page cache are not seen; they do not use the disk.  Reads of the same disk by other
+ * processes look the same: the flush waits for them, too, but no longer than
+ * the age and the marks allow.  Writes need no counters: the data files show them (sample.c).
  */
 #include "flush/flush_int.h"
 #include "placement/store/store_open.h"

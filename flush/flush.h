@@ -1,10 +1,10 @@
 /* flush.h - when and how dirty data goes to the PFS.
  *
- * A flusher per node that needs nobody's permission.  Lull (flush/lull.c): no I/O by an application
- * or a peer for the wait interval; source: Tatebe, Hiraga, Ohtsuji, "I/O-Aware Flushing for HPC
+ * Each node has a flusher, which needs no other node's permission.  Lull (flush/lull.c): no I/O by an
+ * application or a peer for the wait interval; source: Tatebe, Hiraga, Ohtsuji, "I/O-Aware Flushing for HPC
  * Caching Filesystem".  Queue (queue.c): the lists of dirty files.  Copy-out (copyout.c):
- * docs/protocol.md F1, F2.  Retry (retry.c): back-off 1 s .. 60 s. Recovery (recover.c): what a
- * dead daemon left. Lock: one, RANK_POLICY.  Any thread may call, unless said otherwise.
+ * docs/protocol.md F1, F2.  Retry (retry.c): back-off 1 s .. 60 s.  Recovery (recover.c): what a
+ * dead daemon left.  There is one lock, RANK_POLICY.  Any thread may call, unless said otherwise.
  */
 #ifndef EDDY_FLUSH_FLUSH_H
 #define EDDY_FLUSH_FLUSH_H
@@ -21,7 +21,7 @@ struct flush_config {
     uint64_t dirty_age_ms;          /* 0: no bound */
     uint64_t limit;                 /* bytes/s; 0: no bound */
 };
-/* From now on; its directory says so.  -1: the mount's. */
+/* Sets its policy from now on, as its directory says.  -1: the mount's. */
 void flush_set_policy(struct file *f, int policy);
 enum flush_policy flush_policy_of(struct file *f);
 /* Starts the flusher's threads.  -errno. */
@@ -32,8 +32,8 @@ void flush_stop(void);
 /* ---- asking ---- */
 /* This file to the PFS now, waiting.  0 or -errno of the failed flush. Pool threads. */
 int flush_file(struct file *f);
-/* Looks now at the files that applications write through the kernel: what changed becomes dirty.
- * Returns how many may still be changed so. */
+/* Looks now at the files that applications write through the kernel: changed ones become dirty.
+ * Returns how many may still change in this way. */
 unsigned flush_sample(void);
 /* Everything to the PFS now, whatever the lull says.  progress (may be NULL) is called about 5
  * times a second from the calling thread; returns false to give up.  0: nothing is dirty; -EIO:
@@ -45,22 +45,23 @@ int flush_all(bool (*progress)(void *arg, const struct flush_progress *p), void 
 /* Write-through when there is no room: flushes oldest data until some is clean.  0: try again;
  * -errno: the PFS cannot take it. */
 int flush_make_room(struct file *f);
-/* Before a write of len bytes by an application or a peer: the second one waits as the marks say
- * (marks.h), until there is room below the full one.  0; -errno: f's flush fails, and there is no
+/* To be called before a write of len bytes by an application or a peer.  The second function waits as the
+ * marks say (marks.h), until there is room below the full mark.  0; -errno: f's flush fails, and there is no
  * room. */
 bool flush_must_wait(uint64_t len);
 int flush_admit(struct file *f, uint64_t len);
-/* What a handle knows of its file's failures. */
+/* Which failures of its file a handle has reported. */
 struct flush_seen {
     unsigned pass;  /* the last failed one that it knows of */
     unsigned error; /* the one that it was told */
 };
-/* A new handle: what failed before is not told to it. */
+/* For a new handle: it does not report earlier failures. */
 void flush_error_seen(struct file *f, struct flush_seen *seen);
-/* An error that kept f off the PFS since the handle was opened, and still does: told to each handle
- * once, however often it is tried in vain.  0 or -errno. */
+/* The error that prevented f's flush since the handle was opened, and still does.  Each handle gets it once,
+ * however often the flush is tried in vain.  0 or -errno. */
 int flush_error_once(struct file *f, struct flush_seen *seen);
-/* What failed is tried again now, not when its time comes; as flush_all, of these files only. */
+/* Tries the failed files again now, and not when their time comes; else as flush_all, for these files only.
+ * */
 int flush_retry(bool (*progress)(void *arg, const struct flush_progress *p), void *arg);
 
 #endif

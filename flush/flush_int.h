@@ -1,23 +1,23 @@
 /* flush_int.h - what the files of flush/ share and nobody else uses.
  *
  * decide.c   whether a file is written now: pure, of all that is known
- * lull.c     activity, and the bell that wakes who sleeps here
+ * lull.c     activity, and the bell that wakes the threads that sleep here
  * gaps.c     the wait interval from the application's pauses: pure
  * marks.c    dirty bytes against the marks: pure
  * limit.c    bytes per second: pure
  * room.c     dirty bytes as they are now; writers are slowed, and wait for room
  * queue.c    the lists of dirty files
- * flusher.c  the thread that begins passes; start and stop
- * pass.c     one pass of one file: begun, held, ended
- * copyout.c  what a pass does
+ * flusher.c  the thread that begins runs; start and stop
+ * pass.c     one run of one file: how it begins, waits and ends
+ * copyout.c  what a run does
  * piece.c    how large its writes are: pure
- * ask.c      who asks for a flush and waits for it
- * retry.c    what failed: when again, what is said about it
+ * ask.c      asking for a flush and waiting for it
+ * retry.c    failed files: when they are tried again, what is logged
  * status.c   for `eddy status`
  * names.c    the dirty list in the session directory
  * priority.c idle CPU and I/O priority
  * recover.c  what a dead daemon left
- * conflict.c ... and the PFS has differently now
+ * conflict.c ... and has changed on the PFS since
  * rescue.c   ... copied elsewhere
  * sample.c   files that applications read and write through the kernel
  * disk.c     the cache disk's counters
@@ -50,11 +50,11 @@ void sample_stop(void);
 /* ---- disk.c ---- */
 #define DISK_BUSY (512u << 10) /* bytes between two looks */
 struct disk_counts {
-    bool known;         /* no counters: a file system on no disk of its own */
+    bool known;         /* no counters: the file system has no block device of its own */
     uint64_t read, own; /* bytes, by all; by this process */
 };
 void disk_look(struct disk_counts *now);
-/* Did somebody else read since the last look?  *last becomes *now. */
+/* Did other processes read since the last look?  *last becomes *now. */
 bool disk_busy(struct disk_counts *last, const struct disk_counts *now);
 
 /* ---- priority.c ---- */

@@ -4,23 +4,23 @@
 
 #include "placement/store/file.h"
 
-/* At start, after claim_recover and before anybody is served: a file that the PFS has differently
- * now than it was based on is a conflict: its data is written beside it, as
- * NAME.eddy-conflict-NODE, and said. */
+/* At the start, after claim_recover and before any request is served.  If the PFS's file is not the version
+ * on which the unflushed data was based, there is a conflict: the data is written beside it, as
+ * NAME.eddy-conflict-NODE, and this is logged. */
 int flush_check_recovered(const char *node);
 struct flush_conflict {
     const char *path, *beside; /* live as long as the program */
     uint64_t missing;          /* bytes that were only in the version that is gone: holes */
 };
 int flush_each_conflict(int (*cb)(void *arg, const struct flush_conflict *c), void *arg);
-/* Copies what is not on the PFS below another directory (rootfd), where nothing is replaced; the
- * cache directory stays as it is.  Needs the store alone; origin: the PFS is open, and bytes that
- * only it has are read from there.  cb for each file; missing: bytes that could not be had. */
+/* Copies the data that is not on the PFS below another directory (rootfd), where nothing is replaced; the
+ * cache directory stays as it is.  Needs only the store.  origin: the PFS is open, and bytes that
+ * only the PFS has are read from it.  Calls cb for each file; missing: bytes that could not be read. */
 int flush_copy_to(int rootfd, const char *node, bool origin,
                   void (*cb)(void *arg, const char *path, const char *made, uint64_t missing,
                              int err),
                   void *arg);
-/* At start, after claim_recover: queues what a dead daemon left; logs how much. */
+/* At the start, after claim_recover: queues the dirty files that a dead daemon left; logs how many. */
 int flush_recover(void);
 
 #endif

@@ -11,7 +11,7 @@ struct flush_status {
     uint64_t low_bytes, high_bytes, full_bytes; /* the marks */
     bool draining;                              /* the high one was reached, the low one not yet */
     uint64_t oldest_ms, age_ms;                 /* of dirty data; --dirty-age */
-    uint64_t wait_ms;                           /* a lull is so long without I/O ... */
+    uint64_t wait_ms;                           /* this long without I/O is a lull ... */
     bool wait_auto;                             /* ... which is learned */
 };
 void flush_status(struct flush_status *out);

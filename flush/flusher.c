@@ -1,6 +1,6 @@
-/* flusher.c - the flusher: a thread that begins passes when they may begin, its start and its end.
+/* flusher.c - the flusher: a thread that begins runs when they may begin; its start and its end.
  *
- * It sleeps without a time-out when there is nothing to do, and else until something may begin.
+ * It sleeps without a time-out when there is nothing to do, else until something may begin.
  */
 
 #include "flush/flush.h"
@@ -13,7 +13,7 @@
 #include "placement/store/store_open.h"
 #include "transport/loop.h"
 
-/* Lock held.  A pass that waits for a lull keeps its thread; others take the urgent pool's. */
+/* Lock held.  A run that waits for a lull occupies its thread; others use the urgent pool's threads. */
 static bool has_thread(enum pass_mode m)
 {
     if (m == PASS_WAITS)
@@ -109,7 +109,7 @@ static void set_up(const struct flush_config *c)
 int flush_start(const struct flush_config *c)
 {
     set_up(c);
-    int threads = 2 * (int)flush.config.writers; /* who ends keeps his */
+    int threads = 2 * (int)flush.config.writers; /* a run that ends still occupies its thread */
     flush.waiting_pool = pool_new("eddy-flush", threads);
     flush.urgent_pool = pool_new("eddy-flush-now", threads);
     if (c->wait_auto)
@@ -143,7 +143,7 @@ static void drop_lists(void)
     drop_list(&flush.failed);
 }
 
-/* Passes end after the piece that they are at; what is dirty stays so, named in the session
+/* Runs end after their current piece.  Dirty files stay dirty, and are named in the session
  * directory. */
 void flush_stop(void)
 {

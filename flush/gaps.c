@@ -7,7 +7,7 @@
 
 #define PRICE_MS 1000.0
 #define MARGIN   1.5
-#define ENOUGH   8      /* gaps, to say something */
+#define ENOUGH   8      /* gaps before there is an answer */
 #define MEMORY   1000.0 /* gaps: with so many all of them count half */
 
 /* Bin b holds the gaps from floor_of(b) to floor_of(b + 1). */
@@ -30,7 +30,7 @@ void gaps_add(struct gaps *g, uint64_t ms)
         g->total += g->number[b] /= 2;
 }
 
-/* The bin from whose floor on gaps are best used; GAP_BINS: none is. */
+/* The bin whose floor is the best interval; GAP_BINS: no gap is worth it. */
 static unsigned best_bin(const struct gaps *g)
 {
     unsigned best = GAP_BINS;

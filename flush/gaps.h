@@ -1,16 +1,15 @@
 /* gaps.h - the wait interval that fits the application, learned from its pauses.
  *
- * An I/O phase has short gaps, and between phases are long ones.  A flush that begins in a short gap
- * is in the way of the I/O that follows at once; one that waits too long in a long gap does not use
- * it.  With a wait interval w each gap g > w is used, for g - w, and costs the application PRICE: the
- * piece that is under way when its I/O begins again, and what that displaces.  Chosen is the w with
- * the largest
+ * An I/O phase has short gaps, and between phases are long gaps.  A flush that begins in a short gap
+ * disturbs the I/O that follows at once.  A flush that waits too long in a long gap does not use
+ * the gap.  With a wait interval w each gap g > w is used, for g - w.  It costs the application PRICE: the
+ * piece that is being written when the I/O begins again, and the work that this displaces.  The interval is
+ * the w with the largest
  *
  *     sum of (g - w - PRICE) over the last gaps g > w
  *
- * which is just above the cluster of short gaps as long as there are some, and does not follow a
- * single long gap in a phase, for which all the others would have to be given up.  A margin goes on
- * top.  Pure; the caller's lock guards it.
+ * This w is just above the cluster of short gaps, if there are any.  A single long gap in a phase does not
+ * move it, because all the other gaps would be lost.  A margin is added.  Pure; the caller's lock guards it.
  */
 #ifndef EDDY_FLUSH_GAPS_H
 #define EDDY_FLUSH_GAPS_H

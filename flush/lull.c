@@ -1,18 +1,18 @@
 /* lull.c - activity: how many I/O requests of applications and peers are in progress, and when the
  * last one ended.
  *
- * A lull is: none in progress, and none for the wait interval (Tatebe, Hiraga, Ohtsuji, "I/O-Aware
- * Flushing for HPC Caching Filesystem").  Beginning and ending a request is one atomic each and a
- * clock read; only who waits for the end of an activity (`wanted`) makes the last request that ends
- * ring the bell.
+ * There is a lull when no request is in progress, and there was none for the wait interval (Tatebe, Hiraga,
+ * Ohtsuji, "I/O-Aware Flushing for HPC Caching Filesystem").  The beginning and the end of a request cost one
+ * atomic each, and a clock read.  The last request that ends rings the bell only if a thread waits for
+ * that (`wanted`).
  *
- * With --flush-wait auto the interval follows the gaps between requests (gaps.c): who finds no
- * request in progress notes how long there was none.
+ * With --flush-wait auto the interval follows the gaps between requests (gaps.c): a request that finds no
+ * other in progress notes how long there was none.
  *
  * I/O that this daemon does not serve is only seen afterwards, at a sample (lull_past).
  *
- * Why none is missed: the waiter sets `wanted`, then looks at `active`; the request lowers
- * `active`, then looks at `wanted`; both sequentially consistent, so at least one sees the other.
+ * No wake-up is lost: the waiter sets `wanted`, then looks at `active`; the request lowers
+ * `active`, then looks at `wanted`.  Both are sequentially consistent, so at least one sees the other.
  */
 
 #include "flush/flush_events.h"
@@ -75,7 +75,7 @@ static void learn(uint64_t at)
     atomic_store(&learned.stale, true);
 }
 
-/* By who asks, not by the application's requests. */
+/* Computed by the threads that ask for it, not by the application's requests. */
 uint64_t lull_wait_ms(void)
 {
     if (atomic_load(&learned.on) && atomic_exchange(&learned.stale, false)) {

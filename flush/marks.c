@@ -8,7 +8,7 @@
 #define EXCESS_S    30.0
 #define DRAIN_MIN   (8.0 * (1 << 20)) /* bytes/s: it ends */
 #define RATE_MIN    (1.0 * (1 << 20)) /* bytes/s: of a PFS that is not known, or hangs */
-#define TURN_MAX_NS 1000000000        /* that one write is held back at most */
+#define TURN_MAX_NS 1000000000        /* the longest delay of one write */
 
 uint64_t marks_bytes(uint64_t room, unsigned percent)
 {

@@ -9,9 +9,9 @@
  *                  / 30 s,
  *                  from high down to low
  *
- * The writers' rate is no limit at the high mark and the flush's own at the full one: whatever the
- * input rate I > F is, dirty bytes come to rest in between, where it is slowed to F.
- * Pure but for the clock's value: the callers' lock guards struct marks.
+ * The writers' rate is unlimited at the high mark, and the flush's rate F at the full mark.  So whatever the
+ * input rate I > F is, the dirty bytes settle in between, where writers are slowed to F.
+ * Pure, except for the clock's value: the callers' lock guards struct marks.
  */
 #ifndef EDDY_FLUSH_MARKS_H
 #define EDDY_FLUSH_MARKS_H
@@ -33,10 +33,10 @@ struct marks {
 };
 
 uint64_t marks_bytes(uint64_t room, unsigned percent);
-/* Remembers that the high mark was reached until the low one is. */
+/* Remembers that the high mark was reached, until the low mark is reached. */
 enum mark_level marks_level(struct marks *m, uint64_t dirty, uint64_t room);
-/* Takes the rates; cheap, any number of times.  flushed, written: bytes that became clean, that were
- * written to the PFS, since ever.  busy: a pass runs. */
+/* Measures the rates; cheap, may be called often.  flushed: all bytes so far that became clean; written: all
+ * that were written to the PFS.  busy: a run is going on. */
 void marks_measure(struct marks *m, const struct marks_sample *now, bool busy);
 double marks_drain_rate(const struct marks *m, uint64_t dirty, uint64_t room); /* bytes/s */
 /* A writer of len bytes may go on at this time; all writers take turns. */

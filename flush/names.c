@@ -1,13 +1,13 @@
 /* names.c - this node's dirty list in the session directory: which files are not on the PFS yet,
  * for `eddy check` when no daemon is alive to ask.
  *
- * Written as a whole, BATCH_MS after the first change; a list that takes long to write (many files,
- * a slow PFS) is written less often, so that it takes at most a twentieth of the time.  Removed
+ * It is written as a whole, BATCH_MS after the first change.  A list that takes long to write (many files,
+ * a slow PFS) is written less often, so that it takes at most a twentieth of the time.  It is removed
  * when nothing is dirty.
  *
- * A start after a power loss reads it, too: files of which the cache has nothing left, or only what
- * an older fsync covered, are known from it.  So it is also written anew when a file that was
- * fsynced changes, with the times of all.
+ * A start after a power loss reads it, too: it names files of which the cache has nothing left, or only what
+ * an older fsync covered.  So it is also written again when a file that was
+ * fsynced changes, with the times of all files.
  */
 
 #include "flush/flush_events.h"
@@ -31,7 +31,7 @@
 static struct {
     struct lock lock; /* RANK_LEAF */
     bool changed, writing;
-    bool held;   /* not all that a dead daemon left is known yet: its own list stays */
+    bool held;   /* not all files of a dead daemon are known yet: its own list stays */
     bool on_pfs; /* a list is (perhaps) there */
     uint64_t changed_ms, not_before_ms;
 } names;
@@ -91,7 +91,7 @@ struct list {
     size_t n, room;
 };
 
-/* Its path is the list's now. */
+/* Its path belongs to the list now. */
 static void list_add(struct list *l, struct dirty_name name)
 {
     if (l->n == l->room)
@@ -106,7 +106,7 @@ static void add_file(struct list *l, struct file *f)
     list_add(l, (struct dirty_name){f->fid, file_path(f), info.mtime_ns, info.ctime_ns});
 }
 
-/* Never flushed by itself, so named as long as it is kept. */
+/* It is never flushed by itself, so it is named as long as it is there. */
 static int add_suspect(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
 {
     (void)bytes;
@@ -185,8 +185,8 @@ void names_write_soon(void)
         pool_submit(pool_session, write_job, NULL);
 }
 
-/* No flusher runs any more; a list that pool_session still writes may be older than this one: it is
- * waited for by who writes behind it in the same pool of one thread. */
+/* No flusher runs any more.  pool_session may still write a list that is older than this one.  Writing this
+ * one in the same pool, which has one thread, waits for that. */
 static void last_job(void *arg)
 {
     (void)arg;

@@ -1,8 +1,8 @@
-/* pass.c - one pass of one file: begun, let go on or held before each piece, ended.
+/* pass.c - one run of one file: it begins, goes on or waits before each piece, and ends.
  *
- * A pass runs in a thread of a pool of writers.  Urgent passes (fsync to the PFS, `eddy flush`,
- * unmount, room for writers) do not ask for a lull and have a pool of their own: writers that wait
- * in the middle of a file for the next lull keep theirs.
+ * A run has a thread of a pool of writers.  Urgent runs (fsync to the PFS, `eddy flush`,
+ * unmount, room for writers) do not need a lull.  They have a pool of their own, because runs that wait
+ * in the middle of a file for the next lull occupy their threads.
  */
 
 #include "flush/copyout.h"
@@ -31,7 +31,7 @@ void pass_progress(uint64_t bytes, bool idle)
     lock_drop(&flush.lock);
 }
 
-/* ---- who is told what a flush has seen ---- */
+/* ---- the callback after a flush ---- */
 
 void flush_on_copied(flush_copied_fn fn)
 {
@@ -57,9 +57,10 @@ void pass_copied(struct file *f, const struct statx *stx, uint64_t looked_ms)
     lock_drop(&flush.lock);
 }
 
-/* ---- a pass ends ---- */
+/* ---- a run ends ---- */
 
-/* Off the lists.  Looked at once more: what the kernel's writers change is told by nobody. */
+/* Takes it off the lists.  The sampler looks once more, because nothing reports what the kernel's writers
+ * change. */
 static void settle_clean(struct file *f)
 {
     flush_list_changed();
@@ -104,7 +105,7 @@ static bool end_pass(struct flush_item *it, int err, bool clean, bool *is_news)
         return true;
     }
     it->dirty_since_ms = it->began_ms; /* what was dirty then is on the PFS */
-    if (!again) /* who came during this pass waits for a whole one: it keeps its place */
+    if (!again) /* a caller came during this run, and waits for a whole one: f keeps its place */
         it->seq = ++flush.seq;
     queue_insert(queue_ready(it), it);
     return false;
@@ -117,7 +118,7 @@ static void leave_slot(struct pass_gate *g)
     g->slot = false;
 }
 
-/* The lock is held: counted among those that write no more. */
+/* The lock is held: counts it among the runs that write no more. */
 static void leave_writers(struct pass_gate *g)
 {
     leave_slot(g);
@@ -127,7 +128,7 @@ static void leave_writers(struct pass_gate *g)
         flush.urgent_jobs--;
 }
 
-/* As many may end as may write: more files at once would only wait for the PFS with their bytes
+/* As many runs may be ending as may write: more would only wait for the PFS, with their bytes
  * in its servers' memory. */
 void pass_ends(struct pass_gate *g)
 {
@@ -225,7 +226,7 @@ static bool take_slot(struct pass_gate *g)
     return g->slot = true;
 }
 
-/* Lock held: takes the pass's turn for len bytes; when it is, boot_ns. */
+/* Lock held: takes the run's turn for len bytes; returns its time, boot_ns. */
 static uint64_t take_turn(enum flush_why why, uint64_t len)
 {
     uint64_t now = boot_ns(), turn = now;
@@ -245,14 +246,14 @@ struct turn {
     uint64_t at_ns;
 };
 
-/* Lock held.  0: the piece may go; else ms to wait, NEVER: for a ring. */
+/* Lock held.  0: the piece may be written; else ms to wait; NEVER: until a ring. */
 static uint64_t look(struct pass_gate *g, struct turn *t, uint64_t len)
 {
     uint64_t wait;
     enum flush_why why = g->mode == PASS_ASKED ? WHY_ASKED : pass_decide(item_of(g->f), boot_ms(), &wait);
     g->idle = why == WHY_LULL;
     if (why == WHY_NOT && g->mode == PASS_YIELDS)
-        why = WHY_DRAIN; /* to the end of the batch, no faster than need be */
+        why = WHY_DRAIN; /* to the end of the batch, no faster than necessary */
     if (why == WHY_NOT) {
         leave_slot(g);
         return wait;
@@ -279,7 +280,7 @@ int pass_gate(struct pass_gate *g, uint64_t len)
             return -ECANCELED;
         if (!wait)
             return claim_may_flush(g->f);
-        if (left) { /* another one may write; and this ring is not for us */
+        if (left) { /* another run may write; this ring is not for us */
             bell_ring();
             seen++;
         }

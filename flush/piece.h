@@ -10,7 +10,7 @@
 /* Pieces begin and end at multiples of this: the smallest multiple of the PFS's unit that is not
  * below PIECE; PIECE where that would be too large. */
 uint64_t piece_size(uint64_t unit);
-/* So much of [off, end) goes into the next piece. */
+/* How many bytes of [off, end) are in the next piece. */
 uint64_t piece_len(uint64_t piece, uint64_t off, uint64_t end);
 
 #endif

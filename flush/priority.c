@@ -1,11 +1,11 @@
 /* priority.c - copying in a lull runs at idle CPU and I/O priority, and only the copying.
  *
- * A thread that takes a lock at idle priority can be kept from running by the very application that
- * then waits for the lock.  So writers are idle only around the PFS write itself, which takes none
+ * If a thread takes a lock at idle priority, an application that then waits for the lock may itself keep
+ * the thread from running.  So writers have idle priority only during the PFS write itself, which takes none
  * of our locks.
  *
- * Leaving SCHED_IDLE needs CAP_SYS_NICE or an RLIMIT_NICE that allows the thread's nice value
- * (sched(7)); a user has neither as a rule.  Then SCHED_BATCH is used, which one may always leave;
+ * Leaving SCHED_IDLE needs CAP_SYS_NICE, or an RLIMIT_NICE that allows the thread's nice value
+ * (sched(7)).  As a rule a user has neither.  Then SCHED_BATCH is used, which a thread may always leave.
  * I/O priority may always be changed.
  */
 

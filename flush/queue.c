@@ -3,14 +3,14 @@
  * Every dirty file is on one of three lists, which holds a reference to it:
  *
  *     becomes dirty --> READY ----------> RUNNING --- clean: off the lists
- *                         ^ ^  (a pass)     | |
+ *                         ^ ^  (a run)      | |
  *                         | '--- dirty -----' '-- failed --> FAILED
  *                         |    meanwhile                        |
  *                         '----- back-off over, or asked -------'
  *
- * READY is a list per policy, each in the order in which files became dirty: what holds for the
- * first file of one holds for all of it, or will later.  What moves them is in pass.c (into RUNNING
- * and out of it) and retry.c (out of FAILED).
+ * READY is a list per policy, each in the order in which files became dirty.  What is decided for the
+ * first file of a list holds for all of the list, or will later.  pass.c moves files (into RUNNING
+ * and out of it), and so does retry.c (out of FAILED).
  */
 
 #include "flush/flush.h"
@@ -77,8 +77,8 @@ void queue_remove(struct flush_item *it)
     l->n--;
 }
 
-/* A file for which nothing else was said has the mount's.  What is to be put beside its file keeps
- * that from being opened. */
+/* A file without a policy of its own has the mount's.  A file whose data is to be put beside it is urgent,
+ * because it cannot be opened until then. */
 static enum flush_policy policy_of(const struct flush_item *it)
 {
     if (claim_is_forgotten(it->f))
@@ -124,7 +124,7 @@ static void add(struct file *f, bool dirtied)
         file_put(f);
     else
         flush_list_changed();
-    if (wake) /* behind another one: the flusher is at work, or waits for what that one waits for */
+    if (wake) /* it is behind another file: the flusher works, or waits for what that file waits for */
         bell_ring();
 }
 
@@ -143,7 +143,7 @@ static struct flush_item *before(const struct item_list *l, struct flush_item **
     return place == &l->first ? NULL : container_of(place, struct flush_item, next);
 }
 
-/* Most come to one of the ends. */
+/* Most files are put at one of the ends. */
 void queue_insert(struct item_list *l, struct flush_item *it)
 {
     if (l->first && l->first->seq > it->seq) {
@@ -195,11 +195,12 @@ void flush_forgotten(struct file *f)
         queue_insert(queue_ready(it), it);
     }
     lock_drop(&flush.lock);
-    bell_ring(); /* also a pass that waits for a lull */
+    bell_ring(); /* also a run that waits for a lull */
 }
 
-/* It need not wait for its turn for it to be seen that it has nothing: until then its object, its
- * record and its room are taken, and of temporary files there may be thousands before the next lull. */
+/* A removed file does not wait for its turn: until the flusher has seen that it has nothing to flush, its
+ * object, its record and its room are in use, and there may be thousands of temporary files before the next
+ * lull. */
 void flush_deleted(struct file *f)
 {
     struct flush_item *it = item_if(f);

@@ -46,9 +46,9 @@ struct item_list {
     struct flush_item *first, **last;
     unsigned n;
 };
-/* One per daemon.  Locks: flush.lock (RANK_POLICY) for all of it and for every item;
- * not held while anything of the store's, the PFS's or the claims' is called, but for file_ref.
- * flush.ended: a pass has ended, bytes have become clean, or a call of on_copied has returned.  The
+/* One per daemon.  flush.lock (RANK_POLICY) guards all of it, and every item.  It is not held during a call of
+ * the store, the PFS or the claims, except for file_ref.
+ * flush.ended: a run has ended, bytes have become clean, or a call of on_copied has returned.  The
  * flusher and waiting writers sleep on the bell (lull.c). */
 extern struct flush_state {
     struct lock lock;
@@ -56,13 +56,13 @@ extern struct flush_state {
     struct flush_config config;
     struct item_list ready[FLUSH_POLICIES], running, failed;
     uint64_t seq;           /* place in the order, given to files as they become dirty */
-    uint64_t failures;      /* so many so far, of all files */
+    uint64_t failures;      /* how many so far, of all files */
     uint64_t next_retry_ms; /* not later than the first retry_at_ms of failed; NEVER: none */
     uint64_t progress;      /* goes up when bytes have become clean */
     uint64_t room_tried_ms;
     unsigned waiting_jobs, urgent_jobs; /* in the two pools */
-    unsigned busy;                      /* passes that nobody asked for and that write now */
-    unsigned ending, syncing;           /* passes that have written all; that do not wait */
+    unsigned busy;                      /* runs that nobody asked for and that write now */
+    unsigned ending, syncing;           /* runs that have written all; that do not wait */
     unsigned urgent_all;                /* callers of flush_all and flush_make_room */
     flush_copied_fn on_copied;
     unsigned telling; /* calls of it under way */

@@ -1,8 +1,8 @@
 /* recover.c - what a dead daemon left in the cache directory: queued like any other dirty file.
  *
- * Files that were dirty before a power loss and not covered by fsync are suspect: the store has set
- * them aside and named them (store_each_suspect); here they are counted, and stay on the dirty list
- * (names.c).  Modes that a flush had raised are given back.
+ * Files that were dirty before a power loss and not covered by fsync are suspect.  The store has put
+ * them aside and named them (store_each_suspect).  Here they are counted, and stay on the dirty list
+ * (names.c).  Modes that a flush had raised are restored.
  */
 
 #include "flush/flush_int.h"
@@ -69,8 +69,8 @@ static void say_lost(const char *path, const char *what)
     log_error("power loss: %s: %s", path, what);
 }
 
-/* What is in the cache is as it was at an fsync, and nothing there tells that it had changed since.
- * Both times: a rename moves the ctime alone, and utimens may set the mtime to anything. */
+/* The cache has the file as it was at an fsync, and nothing there shows that it had changed since.
+ * Both times must differ: a rename changes the ctime alone, and utimens may set the mtime to anything. */
 static bool is_older(const struct file_info *info, const struct dirty_name *listed)
 {
     return info->ctime_ns < listed->ctime_ns && info->mtime_ns != listed->mtime_ns;
@@ -97,9 +97,9 @@ static int name_lost(void *arg, const struct dirty_name *listed)
     return 0;
 }
 
-/* A power loss may have taken all that the cache knew of a file, or of its last changes: the list
- * that the last daemon left in the session directory (names.c) tells of it, until it is written
- * anew. */
+/* A power loss may have destroyed all records of a file, or of its last changes.  The list
+ * that the last daemon left in the session directory (names.c) still names it, until the list is written
+ * again. */
 static void name_all_lost(void)
 {
     char dir[64];
@@ -136,7 +136,7 @@ static int take_up(void *arg, struct file *f)
 int flush_recover(void)
 {
     struct found found = {0, 0, 0};
-    name_all_lost(); /* first: what is taken up may be flushed, and clean, at once */
+    name_all_lost(); /* first: files that are queued may be flushed, and clean, at once */
     int err = store_each_claimed(take_up, &found);
     if (err)
         return err;

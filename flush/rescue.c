@@ -1,8 +1,8 @@
 /* rescue.c - what a dead daemon left, copied to another directory than the one it belongs to.
  *
- * Nothing is replaced there, and nothing changes here: who has looked at the copies removes the
- * cache directory, or has it flushed after all.  Bytes that only the PFS has are read from there
- * while it has the file as it was; a file that they are missing of is named
+ * Nothing is replaced there, and nothing changes here.  The user looks at the copies, and then removes the
+ * cache directory, or flushes it after all.  Bytes that only the PFS has are read from the PFS
+ * while it has the file as it was.  A copy in which such bytes are missing is named
  * NAME.eddy-incomplete-NODE.
  */
 

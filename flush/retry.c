@@ -1,8 +1,8 @@
-/* retry.c - flushes that failed: the data stays dirty in the cache, the file is tried again after 1
- * s, 2 s ... 60 s.
+/* retry.c - flushes that failed: the data stays dirty in the cache, and the file is tried again after
+ * 1 s, 2 s ... 60 s.
  *
- * Said once per file and kind of error; where thousands fail for one reason (the PFS is full) a
- * line a second at most, and the rest is counted.
+ * A failure is logged once per file and kind of error.  If thousands fail for one reason (the PFS is full),
+ * there is one line a second at most, and the others are counted.
  */
 #include "flush/flush.h"
 #include "flush/queue.h"
@@ -17,8 +17,8 @@
 #define FIRST_MS   1000
 #define LONGEST_MS 60000
 
-/* Found missing: by a removal of our own that is under way, perhaps, which gives the data up as soon
- * as the PFS has answered. Worth a word if it is so the second time. */
+/* The file was not found.  Perhaps this node is removing it, and gives the data up as soon
+ * as the PFS has answered.  So this is logged only the second time. */
 static bool found_missing(int err)
 {
     return err == -ENOENT || err == -ESTALE;
@@ -56,8 +56,8 @@ void retry_succeeded(struct flush_item *it)
     it->retry_at_ms = 0;
 }
 
-/* Lock held: when they are due.  Who waits for all files has those first that were not tried yet: the
- * failed ones are older, and would be before them each time. */
+/* Lock held: when they are due.  If somebody waits for all files, those come first that were not tried yet:
+ * the failed ones are older, and would be before them each time. */
 uint64_t retry_next_ms(void)
 {
     return flush.urgent_all && queue_nready() ? NEVER : flush.next_retry_ms;
@@ -133,7 +133,7 @@ int flush_error_once(struct file *f, struct flush_seen *seen)
     const struct flush_item *it = item_if(f);
     if (!it)
         return 0;
-    /* Read without the lock: a failure that is being noted right now is told by the next call. */
+    /* Read without the lock: the next call reports a failure that is being noted right now. */
     unsigned pass = __atomic_load_n(&it->error_seq, __ATOMIC_ACQUIRE);
     if (pass == seen->pass)
         return 0;

@@ -1,7 +1,8 @@
-/* room.c - dirty bytes as they are now: the flusher learns of the marks, writers are slowed and wait.
+/* room.c - the present number of dirty bytes: tells the flusher of the marks, slows writers and lets them
+ * wait.
  *
- * Writers come through flush_must_wait before each write, which is a few atomics while there is
- * room; those that the kernel serves are seen by the sampler (sample.c).
+ * Writers call flush_must_wait before each write, which costs a few atomics while there is
+ * room.  The sampler sees writers that the kernel serves (sample.c).
  */
 #include "flush/flush.h"
 #include "flush/flush_int.h"
@@ -38,7 +39,7 @@ enum mark_level room_level(void)
     marks_measure(&flush.marks, &now, flush.busy || flush.urgent_jobs || flush.syncing);
     enum mark_level level = marks_level(&flush.marks, now.dirty, room);
     if (!atomic_exchange(&above_high, level == MARK_HIGH) && level == MARK_HIGH)
-        bell_ring(); /* the flusher, and passes that wait for a lull */
+        bell_ring(); /* wakes the flusher, and runs that wait for a lull */
     return level;
 }
 
@@ -66,7 +67,7 @@ bool flush_must_wait(uint64_t len)
     return is_high(len);
 }
 
-/* Lock held: sleeps until something ends, or so long. */
+/* Lock held: sleeps until something ends, but no longer than that. */
 static void sleep_ms(uint64_t ms)
 {
     uint64_t began = boot_ms();
@@ -93,8 +94,8 @@ static bool is_full(uint64_t len)
 
 static bool something_to_do(bool *ring);
 
-/* Lock held: until len bytes fit below the full mark.  Where nothing can become clean the store's own
- * limit counts, but not for a file that the PFS does not take. */
+/* Lock held: waits until len bytes fit below the full mark.  If nothing can become clean, the store's own
+ * limit counts instead, but not for a file that the PFS refuses. */
 static int wait_below_full(const struct flush_item *it, uint64_t len)
 {
     bool ring = true;
@@ -149,8 +150,8 @@ static bool something_to_do(bool *ring)
     return queue_nready() || flush.running.n;
 }
 
-/* Lock held: the answer when nothing can become clean.  Who comes for the first time since
- * something did had no room before that, and has it now; who comes again without has it not. */
+/* Lock held: the answer when nothing can become clean.  If something became clean since this writer's last
+ * call, the writer may have room now.  If nothing did, it has no room. */
 static int no_room(uint64_t last_seen)
 {
     if (flush.progress != last_seen)
@@ -187,7 +188,7 @@ int flush_make_room(struct file *f)
 {
     static _Thread_local uint64_t last_seen =
         UINT64_MAX; /* progress when this thread was here last */
-    (void)f;        /* oldest first, whoever asks: his own file is on the list as well */
+    (void)f;        /* oldest first, for every writer: its own file is on the list as well */
     lock_take(&flush.lock);
     flush.urgent_all++;
     int err = wait_for_room(last_seen);

@@ -1,8 +1,8 @@
-/* sample.c - files that applications read and write through the kernel: this daemon sees nothing of
- * it, so a thread looks at each that is written five times a second.  A change is activity (no
- * lull), and makes the file dirty; when nobody can change it any more its claim goes back.  While
- * any is open the cache's disk is looked at as well: what others read from it is activity.  Without
- * such files it sleeps.
+/* sample.c - files that applications read and write through the kernel.  This daemon does not see these
+ * reads and writes, so a thread looks five times a second at each file that is written.  A change is activity
+ * (no lull), and makes the file dirty.  When no process can change the file any more, its claim goes back.
+ * While any such file is open, the thread also looks at the cache's disk: reads by others are activity.
+ * Without such files it sleeps.
  */
 
 #include "flush/flush.h"
@@ -46,8 +46,8 @@ void flush_kernel_opened(void)
     lock_drop(&sampler.lock);
 }
 
-/* False: the end.  `any` is set again by who comes while we look.  Files that come while there are
- * others wait for the next turn: a look at all of them for each would grow with their square. */
+/* False: the end.  A file that comes while we look sets `any` again.  Files that come while there are others
+ * wait for the next turn: a look at all files for each new one would cost the square of their number. */
 static bool wait_for_files(bool left)
 {
     uint64_t next = boot_ms() + EVERY_MS, now;
