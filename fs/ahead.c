@@ -1,25 +1,27 @@
-/* ahead.c - looks ahead: who looks at many files of a directory, one after the other, finds the attributes
- * of the next ones here.
+/* ahead.c - looks ahead: a program that looks at many files of a directory, one after the other, finds the
+ * attributes of the next files here.
  *
  *   LOOKUP of a known file -> counted in its directory's scan; when there are enough
- *       -> the directory is listed, and files that the kernel knows and that were not looked at lately are
- *          looked at, several at a time (looks.c); their homes are asked, one message to each
- *       -> known_note, as after any look; and the name's node says when it was seen (pfs_child_seen)
+ *       -> the directory is listed.  Files that the kernel knows, and that were not looked at lately, are
+ *          looked at, several at a time (looks.c).  Their homes are asked, with one message to each
+ *       -> known_note, as after any look; and the name's node has the time of the look (pfs_child_seen)
  *   LOOKUP of one of these -> answered without the PFS, for what is left of --attr-timeout since that look
  *
- * So a scan of a directory does not wait for the PFS file by file, which is what `make`, `git status`,
- * `find -newer` and the second `ls -l` do.  Nothing is told that is older than without it.
+ * So a scan of a directory does not wait for the PFS at each file.  `make`, `git status`,
+ * `find -newer` and the second `ls -l` make such scans.  No answer is older than it would be without looking
+ * ahead.
  *
- * The PFS is asked at most AHEAD times as often as applications ask here, per attribute time-out; a directory
- * where less than one in AHEAD looks ahead has helped is left alone for a while, a minute at last.  In the
- * order of the listing each look ahead helps.  In another order most do when the rest of the directory has
- * been looked at, which this allows when a fifth of it was asked for.
+ * Per attribute time-out, the PFS is asked at most AHEAD times as often as applications ask here.  If less
+ * than one in AHEAD looks ahead helped in a directory, nothing is looked at ahead there for a while, at last
+ * for a minute.  In the order of the listing each look ahead helps.  In another order most looks help when
+ * the rest of the directory has been looked at; AHEAD allows this when a fifth of it was asked for.
  *
- * Where a look takes a few microseconds, as the PFS's client has the attributes in memory, nothing is looked at
- * ahead: a second thread would be in the way of the application's own looks.
+ * Where a look takes a few microseconds, because the PFS's client has the attributes in memory, nothing is
+ * looked at ahead: a second thread would disturb the application's own looks.
  *
- * Files only: they are what is many; and only known ones: others have no inode to remember it in.
- * Linux has this for Lustre (statahead), in the order of the listing.
+ * Only files are looked at, because directories have many of them, and only known files, because others have
+ * no inode that could remember the look.  Linux does this for Lustre (statahead), in the order of the
+ * listing.
  *
  * Threads: FUSE's ask and find; one job of pool_names at a time for each directory, and looks.c's.
  */
@@ -40,11 +42,11 @@
 
 #define FIRST       8     /* files asked for, before any look ahead */
 #define AHEAD       4     /* looks ahead for each file asked for */
-#define ENOUGH      64    /* looks ahead that tell whether they help */
+#define ENOUGH      64    /* so many looks ahead show whether they help */
 #define BATCH       64    /* looks at once */
 #define NAMES_MAX   16384 /* names passed over to find them */
 #define RUNS_MAX    4     /* directories at a time */
-#define SILENT_MS   200   /* the PFS hangs, perhaps: nobody waits for a look ahead */
+#define SILENT_MS   200   /* the PFS may hang: no request waits for a look ahead */
 #define REST_MIN_MS 1000u
 #define REST_MAX_MS 60000u
 
@@ -53,8 +55,8 @@ struct scan {
     unsigned asked, helped, ahead, rest_ms;
     uint64_t rest_until_ms;
     bool running;
-    bool whole;   /* in this turn all of the directory has been gone through */
-    int64_t next; /* of who is running: where the listing goes on */
+    bool whole;   /* in this turn all of the directory has been listed */
+    int64_t next; /* for the thread that is running: where the listing goes on */
 };
 
 struct ahead_look {
@@ -104,7 +106,7 @@ struct inode *ahead_find(struct inode *dir, const char *name, double *left)
 
 /* ---- one run ---- */
 
-/* The kernel, or what a look ahead has left, answers for it still. */
+/* The kernel, or an earlier look ahead, can still answer for it. */
 static bool lately(uint64_t ms, uint64_t now)
 {
     return ms && now - ms < attr_timeout_ms();
@@ -129,7 +131,7 @@ static struct inode *wanted(struct inode *dir, const struct pfs_dirent *e, uint6
     return NULL;
 }
 
-/* The next entry, from the beginning again behind the last one; false: all of them have been. */
+/* The next entry; after the last one, the first.  false: there have been all of them. */
 static bool next_entry(struct run *run, struct scan *s, bool *from_start, struct pfs_dirent *e)
 {
     int err = pfs_readdir(run->listing, s->next, e);
@@ -159,7 +161,7 @@ static void collect(struct run *run, struct scan *s)
         if (i)
             run->v[run->n++] = (struct ahead_look){.name = xstrdup(e.name), .inode = i};
     }
-    run->whole = !run->n; /* of a large directory: nothing far and wide */
+    run->whole = !run->n; /* a large directory, with nothing to look at for a long stretch */
 }
 
 static void look(void *arg, unsigned k)
@@ -173,7 +175,7 @@ static void look(void *arg, unsigned k)
 }
 
 /* Something newer may be known already, or the claimant gave the file back in between: then this look
- * tells nothing. */
+ * is of no use. */
 static void note(struct run *run, struct ahead_look *l, const struct location *at)
 {
     if (at->where == WHERE_LOST || attr_overtaken(&l->stx, at))
@@ -222,14 +224,14 @@ static bool may_go_on(const struct scan *s)
            s->ahead < AHEAD * s->asked && !s->whole && boot_ms() >= s->rest_until_ms;
 }
 
-/* Directory locked: for ever longer, as long as looks ahead do not help. */
+/* Directory locked: pauses longer each time, as long as looks ahead do not help. */
 static void rest(struct scan *s, uint64_t now, bool useless)
 {
     s->rest_ms = useless ? MIN(MAX(2 * s->rest_ms, REST_MIN_MS), REST_MAX_MS) : 0;
     s->rest_until_ms = now + s->rest_ms;
 }
 
-/* Directory locked: a new turn when one is over. */
+/* Directory locked: begins a new turn if one is over. */
 static void turn(struct scan *s, uint64_t now)
 {
     if (now - s->began_ms < attr_timeout_ms())

@@ -1,8 +1,8 @@
-/* attr.c - what a file looks like: the PFS's attributes, the claimant's word for size and times.
+/* attr.c - a file's attributes: the PFS's, with size and times from the claimant.
  *
- * Mode, owner, link count, inode number are the PFS's, always.  Of a file with unflushed data size,
- * mtime, ctime and blocks are the claimant's (docs/protocol.md, rules 8 and 12).  What the kernel
- * was told last is kept in the inode and answers while the PFS hangs.
+ * Mode, owner, link count and inode number are always the PFS's.  If a file has unflushed data, its size,
+ * mtime, ctime and blocks are the claimant's (docs/protocol.md, rules 8 and 12).  The last answer to the
+ * kernel is stored in the inode, and is the answer while the PFS hangs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,8 +34,8 @@ static int64_t ns_of(const struct timespec *t)
     return ns_of_time(t->tv_sec, t->tv_nsec);
 }
 
-/* Size, times and blocks of a file whose latest bytes are on a node.  Blocks are never 0 beside a
- * size: tar -S and others take that for a file of zeros, and read nothing. */
+/* Size, times and blocks of a file whose latest bytes are on a node.  Blocks are never 0 if there is a
+ * size: tar -S and others take such a file for a file of zeros, and read nothing. */
 static void merge_word(struct stat *st, const struct location *loc)
 {
     st->st_size = (off_t)loc->size;
@@ -71,7 +71,7 @@ void attr_merge(struct stat *st, const struct statx *stx, const struct location 
         merge_word(st, loc);
 }
 
-/* ---- who knows ---- */
+/* ---- which node has it ---- */
 
 bool attr_overtaken(const struct statx *stx, const struct location *loc)
 {
@@ -82,7 +82,7 @@ bool attr_overtaken(const struct statx *stx, const struct location *loc)
            (!version_eq(&v, &loc->version) && loc->version.ctime_ns >= v.ctime_ns);
 }
 
-/* Once, until it is found again. */
+/* Logged once, until it is found again. */
 static int say_lost(struct inode *i, const struct location *loc)
 {
     if (atomic_exchange(&i->lost_said, true))
@@ -110,9 +110,9 @@ static int complete_once(struct inode *i, struct location *loc)
     return 0;
 }
 
-/* A file that was removed on its claimant before it was flushed, while it is open here: the PFS
- * never had what was there.  Its size stays what was last known, so that what the kernel has cached
- * can be read on; other reads say ESTALE (placement/data_where.c). */
+/* The file was removed on its claimant before it was flushed, while it is open here: the PFS
+ * never had its data.  Its size stays what was last known, so that what the kernel has cached
+ * can still be read; other reads fail with ESTALE (placement/data_where.c). */
 static bool was_dropped(struct inode *i, const struct statx *stx, struct location *loc)
 {
     struct stat last;
@@ -139,8 +139,8 @@ int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct
             break;
         looked_ms = boot_ms();
         err = attr_stat(i, stx);
-        /* this look came after the home's answer: it counts, but of a file that was removed
-         * meanwhile the PFS may never have had anything */
+        /* this look came after the home's answer, so it counts.  But if the file was removed
+         * meanwhile, the PFS may never have had its data */
         if (err || (loc.known > 2 && stx->stx_nlink))
             break;
     }
@@ -150,7 +150,7 @@ int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct
     return err;
 }
 
-/* By the descriptor of an open file: right also when it has no name any more. */
+/* By the descriptor of an open file: this is right also if the file has no name any more. */
 static int stat_open(struct inode *i, struct statx *stx)
 {
     struct file *f = S_ISREG(i->type) ? file_find_used(i->fid) : NULL;
@@ -182,7 +182,7 @@ int attr_stat(struct inode *i, struct statx *stx)
     }
 }
 
-/* Opened without the PFS (fs/known.c), so that nothing but its names leads to it. */
+/* It was opened without the PFS (fs/known.c), so only its names lead to it. */
 static bool is_open_by_name(struct inode *i)
 {
     struct file *f = S_ISREG(i->type) ? file_find_used(i->fid) : NULL;
@@ -202,14 +202,14 @@ int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms)
     bool held = i->gone || is_open_by_name(i);
     if (err != -ESTALE || !held || !attr_last(i, st))
         return err;
-    st->st_nlink = 0; /* removed while something still holds it, a directory say */
+    st->st_nlink = 0; /* removed while it is still in use, for example a directory */
     return 0;
 }
 
 /* ---- what was last known ---- */
 
-/* All changes came through this mount: the kernel knows the size itself, and drops answers to what
- * was asked before one of them. */
+/* All changes came through this mount: the kernel knows the size itself, and drops answers to questions
+ * from before one of them. */
 static bool changed_here_only(struct file *f)
 {
     return claim_is_held(f) && !claim_carried(f);
@@ -388,7 +388,7 @@ void same_begin(struct same *s, const struct statx *before)
     s->before = version_of(before);
 }
 
-/* A size or an mtime that moved: somebody wrote in between, the data is not the same. */
+/* If size or mtime changed, somebody wrote in between, and the data is not the same. */
 void same_end(struct same *s, const struct statx *after)
 {
     if (!s->on || !fid_eq(s->fid, fid_of(after)))
@@ -436,15 +436,15 @@ void reply_entry(struct request *r, struct inode *i, const struct stat *st, bool
     request_done(r);
 }
 
-/* The kernel asks again after each read and write through it.  What the PFS has was looked at less than
- * the attribute time-out ago, and not changed by this node since: *st, as of *k, for what is left of
+/* For the kernel, which asks again after each read and write through it.  If the PFS was looked at less than
+ * the attribute time-out ago, and this node has changed nothing since: *st, as of *k, for what is left of
  * that time (seconds). */
 static bool attr_fresh(struct inode *i, struct stat *st, struct data_known *k, double *left)
 {
     lock_take(&i->lock);
     bool fresh = i->attr_known && i->known.looked_ms > i->touched_ms && !i->gone;
     *st = i->attr;
-    st->st_blocks = (blkcnt_t)i->known_blocks; /* an open sees the others only (attr_seen) */
+    st->st_blocks = (blkcnt_t)i->known_blocks; /* an open sees only changes of others (attr_seen) */
     st->st_atim = i->known_atim;
     *k = i->known;
     lock_drop(&i->lock);
@@ -452,7 +452,7 @@ static bool attr_fresh(struct inode *i, struct stat *st, struct data_known *k, d
     return fresh && *left > 0 && S_ISREG(i->type);
 }
 
-/* Of a file that is written here size and times are this node's word; *own: nobody else has changed
+/* Of a file that is written here, this node itself says size and times; *own: no other node has changed
  * it. */
 static bool has_own_word(struct inode *i, struct stat *st, bool *own)
 {
@@ -466,8 +466,8 @@ static bool has_own_word(struct inode *i, struct stat *st, bool *own)
     return true;
 }
 
-/* What was known, *k, is told now.  Something newer may be remembered since: it stays, and the kernel may
- * be told both in the wrong order. */
+/* What was known, *k, is the answer now.  Something newer may have been remembered since: that stays, and the
+ * kernel may get both answers in the wrong order. */
 static void remember_known(struct inode *i, const struct stat *st, const struct data_known *k,
                            bool moved)
 {
@@ -479,7 +479,8 @@ static void remember_known(struct inode *i, const struct stat *st, const struct 
     lock_drop(&i->lock);
 }
 
-/* A file that is not written here is as it was if its home knows of nothing newer (placement/data_where.c). */
+/* A file that is not written here has not changed if its home knows of nothing newer
+ * (placement/data_where.c). */
 int attr_known(struct inode *i, struct stat *st, double *left)
 {
     struct data_known k;

@@ -1,10 +1,10 @@
 /* backing.c - registering store files with the kernel, which then serves an open's reads and writes
  * from them (FUSE passthrough, Linux 6.9).
  *
- * It needs CAP_SYS_ADMIN, a kernel that offers it, and a cache directory whose file system is not
- * itself stacked higher than the kernel allows, grants leases (placement/store/store_pass.c needs them to
- * know that nobody stores any more) and is no FUSE.  All of it is tried once, before the mount is
- * said to be ready; where it does not work, everything goes through the daemon and the page cache.
+ * It needs CAP_SYS_ADMIN, a kernel that offers it, and a suitable file system for the cache directory.  This
+ * must not be stacked higher than the kernel allows, must grant leases (placement/store/store_pass.c needs
+ * them to know that no process stores any more), and must not be FUSE.  All of it is tried once, before the
+ * mount is reported as ready.  Where it does not work, everything goes through the daemon and the page cache.
  */
 #include "fs/backing.h"
 #include "fs/mount.h"
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 
-/* From linux/fuse.h, which is older than 6.9 on some machines that build this. */
+/* From linux/fuse.h, because that of some build machines is older than 6.9. */
 struct backing_map {
     int32_t fd;
     uint32_t flags;
@@ -78,7 +78,7 @@ static const char *why_not(int err)
     }
 }
 
-/* There a mapping's stores move no time stamp after the first (docs/protocol.md, F6). */
+/* There only the first store through a mapping moves the time stamps (docs/protocol.md, F6). */
 static bool is_tmpfs(int fd)
 {
     struct statfs fs;
@@ -95,7 +95,8 @@ static int try_lease(int fd)
     return 0;
 }
 
-/* ext4 with inodes of 128 bytes, say: samples of a file (store_pass_sample.c) would all be the same. */
+/* For example ext4 with inodes of 128 bytes: samples of a file (store_pass_sample.c) would all be the same.
+ * */
 static int try_times(int fd)
 {
     struct timespec odd = {.tv_sec = 1, .tv_nsec = 987654321}, ts[2] = {odd, odd};

@@ -1,15 +1,15 @@
 /* dir.c - listing directories.
  *
- * Offsets are the PFS's cookies, so seekdir works and a directory may be of any size: nothing is
- * kept but the PFS's own position.  A listing is left in the kernel's cache as long as the
- * directory's ctime says that it is the same.
+ * Offsets are the PFS's cookies.  So seekdir works, and a directory may have any size: only the PFS's own
+ * position is stored.  A listing stays in the kernel's cache as long as the
+ * directory's ctime is the same.
  *
- * readdirplus: what fits into the answer is collected, each entry is looked at, the homes are asked
+ * readdirplus: the entries that fit into the answer are collected, each is looked at, the homes are asked
  * in batches, then the entries become inodes.  An entry that could not be looked at, or whose home
- * did not answer, is given by name only: the kernel looks it up when somebody wants to know.
+ * did not answer, is given by name only: the kernel looks it up when a program needs its attributes.
  *
- * A directory handle's PFS directory is used by one thread at a time (busy); it is opened late when
- * the PFS hung at opendir.
+ * One thread at a time uses the PFS directory of a handle (busy).  If the PFS hung at opendir, the PFS
+ * directory is opened later.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ struct dir_handle {
     pthread_cond_t idle;
     unsigned refs; /* the kernel's until RELEASEDIR, and each request's */
     bool busy;
-    struct pfs_dir *dir; /* who is busy: NULL = not opened yet */
+    struct pfs_dir *dir; /* of the thread that is busy; NULL = not opened yet */
 };
 
 /* ---- the handle ---- */
@@ -95,9 +95,9 @@ static struct dir_handle *dir_of(const struct fuse_file_info *fi)
 
 /* ---- opendir: is the kernel's listing still right? ---- */
 
-/* The kernel may keep its listing if the directory has not changed since that was begun, and had
- * not just been changed then: a change in the same tick of the PFS's clock would leave no trace. By
- * ctime: tar and rsync set mtime back. */
+/* The kernel's listing may stay if the directory has not changed since the listing was begun, and had
+ * not just been changed then: a change in the same tick of the PFS's clock would leave no trace.  The ctime
+ * decides, because tar and rsync set mtime back. */
 static bool listing_is_right(const struct inode *i, const struct version *now)
 {
     return i->listed_ctime_ns && i->listed_ctime_ns == now->ctime_ns &&
@@ -118,8 +118,8 @@ static bool reply_opendir(struct request *r, struct pfs_dir *dir, bool keep)
     return taken;
 }
 
-/* At the first ESTALE the kernel looks the name up again, if there is one: then another directory may be
- * there.  If it comes back with this one, somebody works in it. */
+/* At the first ESTALE the kernel looks the name up again, if there is one: another directory may be
+ * there now.  If it comes back with this one, a process has it as its working directory. */
 static bool looked_up_again(const struct inode *i)
 {
     return boot_ms() - i->doubted_ms < AGAIN_MS;
@@ -151,8 +151,8 @@ static void opendir_fn(struct request *r)
     request_done(r);
 }
 
-/* While the PFS hangs, and below --immutable: the kernel lists from its cache what it has; what it
- * has not waits. */
+/* While the PFS hangs, and below --immutable: the kernel lists what it has in its cache; for the rest it
+ * waits. */
 static bool opendir_stalled(struct request *r)
 {
     lock_take(&r->inode->lock);
@@ -205,7 +205,7 @@ static int list(struct request *r, char *buf, size_t *len)
         *len += n;
         off = e.next;
     }
-    /* What was listed is given; the error comes with the next call. */
+    /* The entries listed so far are given; the error comes with the next call. */
     return err == -ENODATA || *len ? 0 : err;
 }
 

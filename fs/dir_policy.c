@@ -1,16 +1,16 @@
-/* dir_policy.c - the flush policy of a directory: its extended attribute user.eddy.flush, which
- * holds for the files below it, but for those below a directory that has one of its own.
+/* dir_policy.c - the flush policy of a directory: its extended attribute user.eddy.flush.  It
+ * holds for the files below the directory, except for those below a directory with a policy of its own.
  *
  * A file gets its policy when it is opened for writing.  Then its directories are asked, from the
- * nearest one up to the first that has the attribute; what each said is kept beside its attributes,
- * and is good
+ * nearest one up to the first that has the attribute.  The answer for each directory is stored beside its
+ * attributes, and is good
  *
  *     for --attr-timeout, whatever happens (other nodes' changes are seen within that time)
  *
  *     longer, as long as the kernel asks for its attributes and its ctime is the one it had, which
  *     was not young then: setting an extended attribute moves ctime
  *
- * so that opens cost the PFS nothing where directories stay as they are, and one GETXATTR per
+ * So opens cost the PFS nothing in directories that do not change, and one GETXATTR per
  * time-out and directory where files are made.  A PFS without extended attributes has no policies.
  */
 #include <errno.h>

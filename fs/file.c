@@ -1,9 +1,9 @@
 /* file.c - open, flush, release, fsync: the life of a handle.
  *
- * An open asks the PFS (permissions), then the home (where the latest bytes are), and tells the
- * kernel what of its caches still holds: attributes are dropped when they differ from what it was
- * told last, pages when the bytes may be others (data_tag). RELEASEs are lost when a mount ends, so
- * all handles are in a list, and file_close_all closes what is left.
+ * An open asks the PFS (permissions), then the home (where the latest bytes are).  Then it tells the
+ * kernel which of its caches are still valid: attributes are dropped if they differ from the last answer,
+ * pages if the bytes may have changed (data_tag).  RELEASEs are lost when a mount ends, so
+ * all handles are in a list, and file_close_all closes those that are left.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,8 +29,8 @@
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/kernel_io.h"
 
-/* The kernel's mark of an open by execve (its include/linux/fs.h, __FMODE_EXEC): it has checked the right
- * to execute the file, and to read it is not needed. */
+/* The kernel's flag for an open by execve (its include/linux/fs.h, __FMODE_EXEC): it has checked the right
+ * to execute the file; the right to read it is not needed. */
 #define OPEN_EXEC 0x20
 
 #define ON_ITS_WAY_MS 1000 /* what an answer may take from us into the kernel's inode */
@@ -56,9 +56,9 @@ static bool writes(int flags)
     return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
 }
 
-/* Does the kernel have the attributes of what is opened?  Of two answers that are on their way at
- * once it takes the one that arrives first and drops the other, whichever is older: after different
- * ones it is not known which it has, until both have expired. */
+/* Does the kernel have the attributes of the file that is opened?  If two answers are on their way at once,
+ * the kernel accepts the one that arrives first and drops the other, whichever is older.  If they differ, it
+ * is not known which one the kernel has, until both have expired. */
 static bool same_attr(const struct inode *i, const struct location *at)
 {
     uint64_t expired_ms = i->attr_moved_ms + attr_timeout_ms() + ON_ITS_WAY_MS;
@@ -67,12 +67,12 @@ static bool same_attr(const struct inode *i, const struct location *at)
 
 /* ---- passthrough ---- */
 
-/* O_DIRECT would begin I/O past the page cache by which the store reads and writes this file: only
- * beside opens that have it already, where two node ids of one file would be worse.  So with O_DSYNC,
- * which would reach the data file alone: not its record, by which a power loss leaves it, nor the
- * PFS.  Who writes through the kernel does not lose setuid and setgid as a plain file's writer does;
- * and as that writer cannot be beside a reader in passthrough, the reader has none either, unless
- * there is one already. */
+/* O_DIRECT would begin I/O past the page cache, by which the store reads and writes this file.  So it gets
+ * passthrough only beside opens that have it already, where two node ids of one file would be worse.  The
+ * same is true of O_DSYNC: it would reach only the data file, but not its record, which counts after a power
+ * loss, and not the PFS.  A write through the kernel does not remove setuid and setgid, as a write to a plain
+ * file does.  So such a file's writer gets no passthrough.  As that writer cannot be beside a reader in
+ * passthrough, the reader gets none either, unless there is one already. */
 static bool pass_is_right(const struct handle *h, mode_t mode)
 {
     bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);
@@ -149,7 +149,7 @@ static void add_handle(struct handle *h)
     lock_drop(&handles.lock);
 }
 
-/* FUSE_HANDLE_KILLPRIV_V2, whose flag libfuse does not pass on: setuid and setgid go when somebody
+/* FUSE_HANDLE_KILLPRIV_V2, whose flag libfuse does not pass on: setuid and setgid are removed when a user
  * other than root empties the file. */
 static int drop_suid(struct inode *i, const struct statx *stx, struct file *f, uid_t uid)
 {
@@ -163,8 +163,8 @@ static int drop_suid(struct inode *i, const struct statx *stx, struct file *f, u
     return err;
 }
 
-/* fi NULL: an open that the kernel does not know of.  On error the handle is closed: what was
- * opened for it is given back. */
+/* fi NULL: an open that the kernel does not know of.  On error the handle is closed, with everything that was
+ * opened for it. */
 static int new_handle(struct inode *i, struct data_handle *data, int flags, mode_t perm,
                       bool created, struct fuse_file_info *fi, struct handle **out)
 {
@@ -176,7 +176,7 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
     h->data = data;
     h->flags = flags;
     h->refs = 1;
-    flush_error_seen(data->f, &h->error_seen); /* what failed before this open was others' */
+    flush_error_seen(data->f, &h->error_seen); /* it does not report earlier failures */
     if (fi && writes(flags) && settings.passthrough)
         store_pass_make_room();
     int err = fi ? settle(h, perm, fi, &at, &ask_attr) : 0;
@@ -199,15 +199,15 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
     return 0;
 }
 
-/* The last close of a file without a name, or an open of it that failed beside that: its data goes,
- * flushed or not, and the claim. */
+/* The last close of a file without a name, or an open of it that failed at the same time: its data is
+ * dropped, flushed or not, and the claim is given back. */
 static void drop_unlinked(struct file *f)
 {
     if (file_is_unlinked(f) && !pfs_is_open(f))
         claim_unlinked(f);
 }
 
-/* The PFS's descriptor goes after the claim: see claim_unlinked. */
+/* The PFS's descriptor is closed after the claim is given back: see claim_unlinked. */
 static void release(struct file *f)
 {
     bool held = file_is_unlinked(f) && pfs_hold_number(f);
@@ -325,7 +325,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 /* ---- closing ---- */
 
-/* Out of the list, into the count of those being closed. False: somebody else has it. */
+/* Takes it out of the list, into the count of those being closed.  False: another thread closes it. */
 static bool take_handle(struct handle *h)
 {
     lock_take(&handles.lock);
@@ -373,7 +373,8 @@ static void close_job(void *arg)
     close_taken(arg);
 }
 
-/* Any thread, so the closing is not always its own: it may wait for nodes and for the PFS. */
+/* Any thread may drop the last reference, so another thread may do the closing, which may wait for nodes and
+ * for the PFS. */
 static void put_handle(struct handle *h)
 {
     if (h && !--h->refs)
@@ -434,13 +435,13 @@ void file_close_all(void)
 
 /* ---- flush, fsync ---- */
 
-/* A failed flush is told to who wrote; fsync tells everybody. */
+/* close reports a failed flush only to descriptors that wrote; fsync reports it to all. */
 static int error_at_close(struct handle *h)
 {
     return writes(h->flags) ? flush_error_once(h->data->f, &h->error_seen) : 0;
 }
 
-/* To the PFS, and back when it is there.  What it says is told, so not once more. */
+/* Flushes to the PFS and waits for that.  The error is returned here, so it is not reported once more. */
 static int sync_to_pfs(struct handle *h)
 {
     int err = data_sync(h->data, true), before = flush_error_once(h->data->f, &h->error_seen);
@@ -464,7 +465,7 @@ static void end_flush_job(struct request *r)
     end_flush(r);
 }
 
-/* Network thread, which takes none of the locks that this needs. */
+/* In the network thread, which must not take the locks that this needs. */
 static void unlocked(void *arg, int err, const struct lock_ask *found)
 {
     (void)err;
@@ -472,8 +473,8 @@ static void unlocked(void *arg, int err, const struct lock_ask *found)
     pool_submit(pool_writers, end_flush, arg);
 }
 
-/* close() of a descriptor: fcntl locks of its process go, and a flush that failed since is reported
- * once; with the policy `close` it waits for the flush. */
+/* close() of a descriptor: its process's fcntl locks are released, and a flush that failed since is reported
+ * once.  With the policy `close` it waits for the flush. */
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct handle *h = handle_of(fi);

@@ -2,16 +2,16 @@
  *
  * An open descriptor never changes its mode.  The kernel allows cached and direct opens of one
  * inode beside each other, and passthrough opens beside each other if they have the same backing
- * file; what it does not allow the application sees as EIO.  A direct open may be mapped, which
- * makes it a cached one without our hearing of it: so passthrough never begins beside any other
+ * file.  If we break these rules, the application gets EIO.  A direct open may be mapped, which
+ * makes it a cached one, and the kernel does not tell us: so passthrough never begins beside any other
  * open.
  *
- *   opens now      given
- *   none           passthrough if it can be had; else direct for who writes where another node has
+ *   opens now      mode of the new open
+ *   none           passthrough if possible; else direct for a writer, if another node has
  *                  the bytes; else cached
  *   cached         cached; direct for such a writer: no stale page may be written over
  *   direct         direct: a cached read beside such a writer could bring older bytes back
- *   passthrough    passthrough, if it can be had with the same data file; else stale: this node id is
+ *   passthrough    passthrough, if possible with the same data file; else stale: this node id is
  *                  given up, and the kernel looks the name up again and gets another one
  *
  *        none --> cached <--> cached+direct --> direct --> none

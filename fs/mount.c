@@ -1,4 +1,4 @@
-/* mount.c - the FUSE session: what is asked of the kernel, the start and the end of a mount. */
+/* mount.c - the FUSE session: what we ask the kernel for, the start and the end of a mount. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -71,11 +71,11 @@ static void op_init(void *arg, struct fuse_conn_info *conn)
     if (settings.passthrough)
         m.passthrough = fuse_set_feature_flag(conn, FUSE_CAP_PASSTHROUGH);
     conn->max_backing_stack_depth = 1; /* the cache directory may be on overlayfs */
-    /* with it the kernel waits for an O_DIRECT read so that not even SIGKILL ends the wait
+    /* with it the kernel waits for an O_DIRECT read, and not even SIGKILL ends this wait
      * (measured on 6.18) */
     fuse_unset_feature_flag(conn, FUSE_CAP_ASYNC_DIO);
-    /* one copy from memory is cheaper than a pipe per request; a kernel that writes back by itself
-     * goes stale (docs) */
+    /* one copy from memory is cheaper than a pipe per request; with write-back in the kernel its
+     * pages would become stale */
     fuse_unset_feature_flag(conn, FUSE_CAP_SPLICE_READ);
     fuse_unset_feature_flag(conn, FUSE_CAP_SPLICE_WRITE);
     fuse_unset_feature_flag(conn, FUSE_CAP_SPLICE_MOVE);
@@ -234,9 +234,9 @@ bool mount_is_up(void)
     return m.mounted && poll(&p, 1, 0) == 0;
 }
 
-/* The kernel aborts the connection when its last descriptor is closed, and nobody reads from it.
- * In place of it comes the end of a pipe that nobody reads: what is answered late is dropped, and
- * libfuse sees an error on it, as on a connection that is gone. */
+/* The kernel aborts the connection when its last descriptor is closed and no thread reads from it.
+ * The end of a pipe without a reader takes the descriptor's place.  So late answers are dropped, and
+ * libfuse gets an error, as on a connection that is gone. */
 void mount_abort(void)
 {
     int pipe_fds[2];
@@ -250,8 +250,8 @@ void mount_abort(void)
     close(pipe_fds[1]);
 }
 
-/* Requests that are under way get their time; then whoever waits gets an error.  He must: nobody
- * would read the interrupt of a task that is killed, and the PFS may hang. */
+/* Requests in progress get their time.  Then processes that still wait get an error.  This is necessary: no
+ * thread would read the interrupt of a task that is killed, and the PFS may hang. */
 static void end_requests(void)
 {
     uint64_t end = boot_ms() + LAST_REQUESTS_MS;
@@ -272,7 +272,7 @@ void mount_stop(void)
     workers_join();
     fuse_session_exit(m.session); /* libfuse does not complain about late answers */
     if (m.mounted)
-        /* it sees by its descriptor that nothing is mounted, and only frees */
+        /* its descriptor shows that nothing is mounted, so it only frees */
         fuse_session_unmount(m.session);
     m.mounted = false;
 }

@@ -1,10 +1,10 @@
-/* mount_user.c - a mount that root makes for a user (a prolog, say): right also on a PFS that does
- * not know root.
+/* mount_user.c - a mount that root makes for a user (in a prolog, for example).  It works also on a PFS that
+ * gives root no rights.
  *
- * Root opens /dev/fuse and becomes the user; all after that is done as the user, but for what the
- * kernel wants CAP_SYS_ADMIN for: mount(2), which no fusermount3 then checks for us, and
- * passthrough.  So the mount point is opened once, as the user, and mounted on by that descriptor:
- * no link that is put in its place meanwhile leads elsewhere.
+ * Root opens /dev/fuse and becomes the user.  All that follows is done as the user, except for two things for
+ * which the kernel requires CAP_SYS_ADMIN: passthrough, and mount(2), which no fusermount3 checks for us.
+ * So the mount point is opened once, as the user, and mounted on by that descriptor:
+ * a link that is put in its place meanwhile has no effect.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ void mount_user_drop(void)
         close(spare_fds[--nspare]);
 }
 
-/* As many as there may be daemons: only root may be able to open it. */
+/* As many as there may be daemons, because perhaps only root can open it. */
 static int open_spares(void)
 {
     while (nspare < STARTS) {
@@ -73,8 +73,8 @@ int mount_user_begin(void)
     return err;
 }
 
-/* As fusermount3 does for users: the directory must be theirs to write to, and in one that many
- * write to (sticky) their own. */
+/* Checks as fusermount3 does: the user must be able to write to the directory.  If many users can write
+ * to it (sticky), the user must own it. */
 static int open_mountpoint(char *err, size_t errlen)
 {
     struct stat st;

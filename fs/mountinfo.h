@@ -1,5 +1,5 @@
-/* mountinfo.h - what is mounted here, as /proc/self/mountinfo tells it: no mount is touched, so
- * dead and hung ones do no harm.
+/* mountinfo.h - what is mounted here, from /proc/self/mountinfo.  No mount is touched, so
+ * dead and hanging ones do no harm.
  *
  * Any thread; no locks.
  */
@@ -13,7 +13,7 @@ struct mounted {
     unsigned id;           /* as in /proc/PID/fdinfo */
     unsigned major, minor; /* of st_dev of what is in it */
     char *path, *type;     /* "fuse.eddyfs" */
-    uid_t user;            /* of a FUSE mount: who mounted it; else 0 */
+    uid_t user;            /* the user that mounted it, if it is FUSE; else 0 */
 };
 
 #define EDDYFS_TYPE "fuse.eddyfs"
@@ -29,8 +29,8 @@ bool mounted_eddyfs(
     struct mounted *out); /* out may be NULL; else free it with mounted_free after true */
 void mounted_free(struct mounted *m);
 
-/* Takes the name away, whoever uses it, and waits for no daemon; nothing if no eddyfs is mounted
- * there.  Any thread.  0 or -errno. */
+/* Removes the mount's name, even if it is in use, and waits for no daemon.  Does nothing if no eddyfs is
+ * mounted there.  Any thread.  0 or -errno. */
 int unmount_lazily(const char *mountpoint);
 
 #endif

@@ -1,14 +1,14 @@
-/* moves.c - names that go, move or become more (unlink, rmdir, rename, link), and a file's data.
+/* moves.c - operations that remove, move or add names (unlink, rmdir, rename, link), and a file's data.
  *
- * The PFS does it first.  Then what this node knows follows:
- *   - a name that is gone leaves the inode; with the last one the inode gets no new look-ups, and
- *     unflushed data of the file is never flushed (open handles still read and write it);
- *   - a name that moved moves in the path tree, for a directory with all below it; the path hints
- *     of unflushed files follow;
- *   - the file's ctime moved, its data did not: published (struct same), before the answer, since
- *     the next operation goes on from there;
- *   - the claimant at another node is told, after the answer; before it of a file that is open here, and
- *     whose last name this was: what is done to it next must not be taken for a file that is lost.
+ * The PFS does it first.  Then this node brings its own records up to date:
+ *   - A removed name leaves the inode.  With the last name, the inode gets no new look-ups, and
+ *     unflushed data of the file is never flushed (open handles still read and write it).
+ *   - A moved name moves in the path tree; a directory moves with all below it.  The path hints
+ *     of unflushed files follow.
+ *   - The file's ctime changed, its data did not.  This is published (struct same) before the answer, since
+ *     the next operation builds on it.
+ *   - A claimant at another node is told after the answer.  If the file is open here, and this was its last
+ *     name, the claimant is told before the answer: else it could treat the file as lost.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,11 +26,11 @@
 #include "placement/store/store_open.h"
 #include "placement/store/store_version.h"
 
-/* ---- what goes ---- */
+/* ---- removed names ---- */
 
-/* The last name of a regular file is gone: nothing of it is flushed any more.  What is ours and
- * open stays readable and writable (the store sees to that) until the last close; what is open and
- * another node's stays as it is (data_removed).  True: it is open here. */
+/* The last name of a regular file is gone: nothing of it is flushed any more.  If the file is open and its
+ * data is here, it can be read and written until the last close (the store does that).  If it is open and its
+ * data is another node's, that stays as it is (data_removed).  True: it is open here. */
 static bool file_gone(struct file *f, bool ours)
 {
     /* Another node may have linked it between the PFS's stat and its unlink: unflushed data is not
@@ -56,7 +56,7 @@ struct going {
     bool ours;
     bool last;         /* it was its last name */
     bool other;        /* another name of it was known here */
-    bool tell;         /* another node may have its claim, and is to be told */
+    bool tell;         /* another node may have its claim, and must be told */
     struct file *f;    /* referenced; NULL: no data of it is here */
     struct file *open; /* referenced, to be told with tell: it is open here */
 };
@@ -75,7 +75,7 @@ static void path_of_another_name(struct inode *i, struct file *f)
     free(path);
 }
 
-/* Name `name` of `dir` is gone; *was is what it led to, as it looked before. */
+/* Name `name` of `dir` is gone; *was is the file that it led to, with the attributes from before. */
 static void name_gone(struct going *g, struct inode *dir, const char *name, const struct statx *was)
 {
     struct pfs_node *node = pfs_child(dir->node, name);
@@ -83,7 +83,7 @@ static void name_gone(struct going *g, struct inode *dir, const char *name, cons
     g->last = S_ISDIR(was->stx_mode) || was->stx_nlink <= 1;
     if (i) {
         bool another = inode_lost_name(i, node);
-        attr_touched(i); /* before the answer: its link count is another one */
+        attr_touched(i); /* before the answer: its link count has changed */
         if (g->last)
             inode_gone(i);
         else
@@ -96,9 +96,9 @@ static void name_gone(struct going *g, struct inode *dir, const char *name, cons
     pfs_unref(node);
 }
 
-/* last: without a name from now on.  Where it is open here that is known, and it is the same data under a
- * new ctime, for who opens it again (/proc/self/fd).  Before the answer, and told to nobody: no other node
- * can open it. */
+/* last: the file has no name from now on.  If it is open here, this is recorded: it has the same data under a
+ * new ctime, for a process that opens it again (/proc/self/fd).  This comes before the answer, and no other
+ * node is told, because none can open the file. */
 static void open_goes_on(const struct going *g, const struct statx *was)
 {
     struct statx stx;
@@ -120,7 +120,8 @@ static void data_gone(struct going *g)
         file_put_removed(g->f);
 }
 
-/* Before the name goes.  Referenced: its file, whose claimant elsewhere was made to keep it; or NULL. */
+/* To be called before the name is removed.  Its file, referenced, if its claimant at another node was made to
+ * keep the claim; or NULL. */
 static struct file *keep(struct inode *dir, const char *name)
 {
     struct file *f = known_before_removal(dir, name);
@@ -130,7 +131,7 @@ static struct file *keep(struct inode *dir, const char *name)
     return kept ? f : NULL;
 }
 
-/* removed: what lost its last name; NULL: nothing did. */
+/* removed: the file that lost its last name; NULL: none did. */
 static void keep_end(struct file *kept, const struct statx *removed)
 {
     if (!kept)
@@ -140,8 +141,8 @@ static void keep_end(struct file *kept, const struct statx *removed)
     file_put_removed(kept);
 }
 
-/* A claimant elsewhere learns that its file has another path, or none (NULL).  Best effort: its
- * flush finds out by itself, if it has a descriptor. */
+/* Tells a claimant at another node that its file has another path, or none (NULL).  If that fails, the
+ * claimant's flush finds it out by itself, if it has a descriptor. */
 static void tell_claimant(const struct statx *stx, const char *path)
 {
     struct location loc;
@@ -176,8 +177,8 @@ static void tell_gone(struct going *g, const struct statx *was)
     }
 }
 
-/* A file that lost one of several names: the same data under a new ctime, seen by another name that
- * we know. */
+/* A file that lost one of several names has the same data under a new ctime; another name that we know shows
+ * it. */
 static void other_names_same(const struct statx *was)
 {
     struct inode *i = was->stx_nlink > 1 ? inode_known(fid_of(was)) : NULL;
@@ -195,8 +196,8 @@ static void unlinked(struct request *r)
         fuse_reply_err(r->req, 0);
 }
 
-/* It is answered before its data goes, where that can not become a new file's: while a descriptor of
- * it is open the PFS does not use its inode's number again. */
+/* The answer comes before the file's data is dropped, where its inode number cannot become a new file's:
+ * while a descriptor of it is open, the PFS does not use the number again. */
 static void unlink_fn(struct request *r)
 {
     struct statx was;
@@ -275,7 +276,7 @@ struct side {
     const char *name;
     bool there;
     struct statx was;
-    struct file *kept; /* of keep; to be replaced */
+    struct file *kept; /* of keep; will be replaced */
 };
 
 static int side_look(struct side *s)
@@ -285,7 +286,7 @@ static int side_look(struct side *s)
     return err;
 }
 
-/* What was below one path is below another one now. */
+/* The path of a file that was below one path, and is below another one now. */
 struct path_move {
     const char *from, *to;
 };
@@ -307,7 +308,7 @@ static char *moved_path(const struct path_move *m, const char *path)
     return moved;
 }
 
-/* By one move at the most: of two directories that took each other's place the second would undo the
+/* Changes a path by one move at most: if two directories changed places, the second move would undo the
  * first. */
 static int move_path(void *arg, struct file *f)
 {
@@ -322,7 +323,7 @@ static int move_path(void *arg, struct file *f)
     return 0;
 }
 
-/* The path hint of a file that moved; for a directory, what is to be done below it. */
+/* The path hint of a file that moved; for a directory, the move of all paths below it. */
 static void path_follows(const struct statx *stx, const char *from, const char *to,
                          struct path_moves *moves)
 {
@@ -357,8 +358,8 @@ static char *side_path(const struct side *s)
     return path;
 }
 
-/* What each name led to has the other one now.  The nodes are the same objects under their new
- * names, so inodes below a renamed directory need nothing. */
+/* Each of the two files has the other name now.  The nodes are the same objects under their new
+ * names, so nothing need be done for inodes below a renamed directory. */
 static void tree_follows(const struct side *from, const struct side *to, bool exchange)
 {
     struct pfs_node *a = pfs_child(from->dir->node, from->name);
@@ -415,7 +416,7 @@ static void moved(struct request *r, const struct side *from, const struct side 
     request_done(r);
 }
 
-/* What is replaced, by its last name, is removed. */
+/* A file that is replaced at its last name is removed. */
 static int rename_on_pfs(struct request *r, const struct side *from, const struct side *to)
 {
     struct fid fid = fid_of(&to->was);
@@ -482,7 +483,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 static int link_file(struct request *r, struct statx *stx)
 {
     struct same same;
-    /* This also finds a name that leads there, if another node has removed one of several. */
+    /* This also finds another name of the file, if another node has removed one of several. */
     int err = attr_stat(r->inode, stx);
     if (err)
         return err;

@@ -1,7 +1,7 @@
 /* names.c - looking names up and making new ones.
  *
  * Names live on the PFS: every operation goes to it at once and is done when it has answered.  Then
- * the file is looked for among the inodes by its fid, and for a regular file the home is asked who
+ * the file is looked up among the inodes by its fid, and for a regular file the home is asked which node
  * has the latest bytes.
  */
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include "placement/store/store_version.h"
 
 #define DEFAULT_ACL "system.posix_acl_default"
-#define LOOKS       8 /* at a name, while others beside it are moved */
+#define LOOKS       8 /* tries at a name, while other names beside it are moved */
 
 /* ---- names ---- */
 
@@ -101,8 +101,8 @@ static void reply_no_entry(struct request *r)
     request_done(r);
 }
 
-/* An unflushed file that another node has renamed, or a directory above it: recovery and the flush
- * go by the path in its record. */
+/* Another node has renamed an unflushed file, or a directory above it: recovery and the flush
+ * use the path in its record. */
 static void refresh_path(struct inode *i)
 {
     struct file *f = S_ISREG(i->type) && claim_is_here(i->fid) ? file_find(i->fid) : NULL;
@@ -116,8 +116,8 @@ static void refresh_path(struct inode *i)
     file_put(f);
 }
 
-/* Answers with the file that was found or made under r->name.  Where its latest bytes are lost the
- * name is still given, so that it can be unlinked; stat and open say EIO. */
+/* Answers with the file that was found or made under r->name.  If its latest bytes are lost, the
+ * name is still given, so that it can be unlinked; stat and open fail with EIO. */
 static void reply_found(struct request *r, struct statx *stx)
 {
     struct stat st;
@@ -129,8 +129,8 @@ static void reply_found(struct request *r, struct statx *stx)
     reply_entry(r, i, &st, !err);
 }
 
-/* Again when this node has moved a name in or out meanwhile, which the kernel does not wait for: what was
- * seen before that would make a name of it that leads nowhere. */
+/* Looks again if this node has moved a name in or out meanwhile, as the kernel does not wait for that.  What
+ * was seen before would become a name that leads nowhere. */
 static int look(struct inode *dir, const char *name, struct statx *stx)
 {
     uint64_t began = boot_ns();
@@ -199,7 +199,7 @@ static void reply_known(struct request *r, struct inode *i, const struct stat *s
     request_done(r);
 }
 
-/* The name has been looked at ahead, but the home is another node. */
+/* There was a look ahead at the name, but the home is another node. */
 static void lookup_ask_home(struct request *r)
 {
     struct stat st;
@@ -484,7 +484,8 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
     request_start(r, pool_names, create_fn);
 }
 
-/* No tmpfile: open(O_TMPFILE) is EOPNOTSUPP, as on most PFSs; who uses it has another way. */
+/* There is no tmpfile: open(O_TMPFILE) fails with EOPNOTSUPP, as on most PFSs; programs that use it have
+ * another way. */
 void names_ops(struct fuse_lowlevel_ops *ops)
 {
     ops->lookup = op_lookup;

@@ -1,12 +1,11 @@
-/* notify.c - telling the kernel that what it keeps is stale.
+/* notify.c - telling the kernel that its cached data is stale.
  *
- * Such a call may wait in the kernel for a page that a read holds, and that read for a thread of
- * ours: so it is made by the one thread here, which holds no lock and has nothing else to do. Notes
- * of one inode that wait are joined.  Only who must know that the pages are gone before it goes on
- * (a pool's thread at an open) makes the call itself: behind the queue it would wait for other
- * inodes' reads too. A node id that the kernel has forgotten (-ENOENT) and a kernel without the
- * call (-ENOSYS) are right as they are: there is nothing stale then, or only for the attribute
- * time-out.
+ * Such a call may wait in the kernel for a page that a read has locked, and that read may wait for a thread
+ * of ours.  So one thread makes the calls; it holds no lock and does nothing else.  Waiting notes of one
+ * inode are joined.  A thread that must know that the pages are gone before it goes on (a pool's thread at an
+ * open) makes the call itself: behind the queue it would also wait for other inodes' reads.  It is no error
+ * if the kernel has forgotten the node id (-ENOENT) or does not have the call (-ENOSYS): then nothing is
+ * stale, or only for the attribute time-out.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -103,7 +102,7 @@ void notify_start(void)
     pthread_setname_np(notes.thread, "eddy-notify");
 }
 
-/* After the unmount, or what the kernel does with stale pages matters to nobody: what waits is
+/* To be called after the unmount, or when stale pages of the kernel do not matter any more: waiting notes are
  * dropped. */
 void notify_stop(void)
 {
@@ -124,7 +123,7 @@ void notify_stop(void)
 
 /* ---- the queue ---- */
 
-/* Joins with a note that waits, if there is one for this inode; lock held. */
+/* Joins the note with a waiting one of this inode, if there is one; lock held. */
 static bool join(uint64_t nodeid, int64_t off, int64_t end)
 {
     for (struct note *n = notes.first; n; n = n->next) {

@@ -1,8 +1,8 @@
 /* readahead.c - the mount's read_ahead_kb.
  *
- * A FUSE mount gets 128 KiB: a sequential reader of a chunk of 1 MiB comes with eight requests,
- * each a turn through /dev/fuse, where one is enough.  With as much again the kernel asks for the
- * next before the last has come: the daemon need not wait for the reader, nor the other way round.
+ * The default of a FUSE mount is 128 KiB: a sequential reader of a chunk of 1 MiB makes eight requests, each
+ * a round trip through /dev/fuse, where one is enough.  With 2 MiB the kernel asks for the next MiB before
+ * the last one has come: the daemon need not wait for the reader, nor the reader for the daemon.
  */
 #include "fs/readahead.h"
 
@@ -18,7 +18,7 @@
 
 #define READ_AHEAD_KB 2048
 
-/* Only upwards: what an administrator's rule set higher stays. */
+/* Only raises the value: a higher one that an administrator has set stays. */
 static int raise_at(const char *path)
 {
     char text[32] = "";

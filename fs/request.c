@@ -21,8 +21,8 @@
 
 #define LOOK_MS       100  /* the watcher's pace while something waits */
 #define GRACE_MS      200  /* an interrupted request may still end by itself */
-#define STALLED_MS    2000 /* a PFS that has been silent for so long hangs */
-#define STALL_WAIT_MS 250  /* ... and a request is answered from memory after so long */
+#define STALLED_MS    2000 /* a PFS that has been silent for this long hangs */
+#define STALL_WAIT_MS 250  /* ... and a request is answered from memory after this long */
 
 static struct {
     struct lock lock; /* RANK_LEAF: all of it */
@@ -31,7 +31,7 @@ static struct {
     unsigned n;
     _Atomic uint64_t last_number;
     bool watching;         /* the watcher looks every LOOK_MS, until it has found nothing once */
-    bool stopping, ending; /* who stops waits for the last; the watcher is to end */
+    bool stopping, ending; /* a thread waits for the last request's end; the watcher is to end */
     pthread_t thread;
 } all;
 
@@ -114,7 +114,7 @@ static bool take_mask(const char *line, const char *key, uint64_t *mask)
     return true;
 }
 
-/* Has it a signal that is meant to end the wait?  dies: and that it does not catch. */
+/* Has the task a pending signal that is meant to end the wait?  dies: ... and that it does not catch. */
 static bool wants_to_end(pid_t tid, bool dies)
 {
     uint64_t pending = 0, caught = 0;
@@ -122,7 +122,7 @@ static bool wants_to_end(pid_t tid, bool dies)
     snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
     FILE *status = fopen(path, "re");
     if (!status)
-        return true; /* gone, or of another PID namespace: nobody to wait for */
+        return true; /* the task is gone, or in another PID namespace: it cannot be looked at */
     while (fgets(line, sizeof(line), status))
         (void)(take_mask(line, "SigPnd:", &pending) || take_mask(line, "ShdPnd:", &pending) ||
                take_mask(line, "SigCgt:", &caught));
@@ -153,7 +153,8 @@ static bool needs_look(const struct request *r, uint64_t now)
     return !r->answered && (r->interrupted || (r->stalled && now - r->began_ms >= STALL_WAIT_MS));
 }
 
-/* All of them, however many: one that can be ended must not hide behind others that cannot. */
+/* Looks at all of them, however many: a request that can be ended must not be hidden behind others that
+ * cannot. */
 static void look_round(void)
 {
     unsigned n = 0;
@@ -312,7 +313,7 @@ void request_run(struct pool *p, void (*fn)(void *arg), void *arg)
 void request_start(struct request *r, struct pool *p, void (*fn)(struct request *r))
 {
     r->fn = fn;
-    /* a PFS that hangs already: a listing asks file by file, and must not wait for each */
+    /* the PFS hangs already: a listing asks file by file, and must not wait at each */
     if (r->stalled && pfs_silent(r->began_ms, STALLED_MS) && r->stalled(r)) {
         request_done(r);
         return;

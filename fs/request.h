@@ -1,16 +1,17 @@
 /* request.h - a FUSE request that may wait: answered exactly once, interruptible, served from
  * memory when the PFS hangs.
  *
- * A FUSE worker makes it with request_start, which runs fn, in a pool or at once; fn ends with one
+ * A FUSE worker makes it with request_start, which runs fn, in a pool or at once.  fn ends with one
  * of the request_* endings.  Meanwhile a watcher (one thread, asleep while nothing waits) may
  * answer first:
- *  - FUSE_INTERRUPT: the kernel sends it for any signal, also for handled ones like SIGALRM.  EINTR
- *    within 1 s if the waiting thread has SIGKILL pending (a fatal signal: /proc/TID/status) or SIGINT,
- *    SIGTERM, SIGQUIT, SIGHUP; else the wait goes on; looked at again ten times a second.
- *  - `stalled`: after the PFS has been silent for 2 s (pfs_waiting_ms) the request's own fallback, if it
- *    has one, answers what was last known.
- * Then fn's own reply is dropped (its undo, if given, is called: e.g. a lookup count that the
- * kernel never got).
+ *  - FUSE_INTERRUPT: the kernel sends it for any signal, also for handled ones like SIGALRM.  The watcher
+ *    answers EINTR within 1 s if the waiting thread has a pending SIGKILL (a fatal signal:
+ *    /proc/TID/status), SIGINT, SIGTERM, SIGQUIT or SIGHUP.  Else the wait goes on, and the watcher looks
+ *    again ten times a second.
+ *  - `stalled`: when the PFS has been silent for 2 s (pfs_waiting_ms), the request's own fallback, if it
+ *    has one, answers with what was last known.
+ * Then fn's own reply is dropped, and its undo, if given, is called (for a lookup count that the
+ * kernel never got, for example).
  */
 #ifndef EDDY_FS_REQUEST_H
 #define EDDY_FS_REQUEST_H
@@ -24,8 +25,8 @@
 
 #define REQUEST_NAME_MAX 256
 
-/* So many of the threads that read /dev/fuse may be busy with what may wait for the PFS.  There are
- * more, so that what needs no PFS is served while it hangs. */
+/* How many of the threads that read /dev/fuse may be busy with requests that may wait for the PFS.  There are
+ * more threads, so that requests that do not need the PFS are served while it hangs. */
 #define REQUEST_READERS_BUSY 6
 
 struct request {
@@ -70,7 +71,7 @@ struct request {
 
 void request_system_start(void);
 void request_system_stop(void); /* waits until none is left */
-/* The mount is gone, and with it who would interrupt what waits outside a pool. */
+/* The mount is gone: nothing will interrupt requests that wait outside a pool any more.  Cancels them. */
 void request_cancel_waits(void);
 
 /* New, with the caller's ids from the kernel; nodeid 0 = none.  NULL: the node id is unknown and
@@ -80,10 +81,10 @@ struct request *request_new(fuse_req_t req, fuse_ino_t nodeid);
 struct request *request_on(fuse_req_t req, struct inode *i);
 /* This thread reads /dev/fuse. */
 void request_reader(void);
-/* Runs fn(arg): in this thread if it reads /dev/fuse and enough others are free to read on (handing
- * over to another thread costs as much as a small request itself), else in pool p. */
+/* Runs fn(arg): in this thread if it reads /dev/fuse and enough others are free to go on reading (handing
+ * over to another thread costs as much as a small request itself); else in pool p. */
 void request_run(struct pool *p, void (*fn)(void *arg), void *arg);
-/* Runs fn(r) so if p is pool_names, else in pool p. */
+/* Runs fn(r) in the same way if p is pool_names; else in pool p. */
 void request_start(struct request *r, struct pool *p, void (*fn)(struct request *r));
 /* In place of an ending of fn: r goes on in pool p with this fn. */
 void request_move(struct request *r, struct pool *p, void (*fn)(struct request *r));
@@ -93,14 +94,14 @@ void request_on_stall(struct request *r, bool (*stalled)(struct request *r));
  * EINTR. */
 void request_wait(struct request *r, void (*cancel)(struct request *r));
 
-/* From now on an interrupt ends it only if its task dies of it: what has been done can not be undone,
+/* From now on an interrupt ends the request only if its task dies: what has been done cannot be undone,
  * and ends with the task. */
 void request_may_not_end(struct request *r);
 
-/* Take the right to answer: false if it was answered already (then undo what the answer would have
- * given away). After true, answer with fuse_reply_* on r->req, then request_done. */
+/* Takes the right to answer.  False: the request was answered already; then undo what the answer would have
+ * given away.  After true, answer with fuse_reply_* on r->req, then call request_done. */
 bool request_take(struct request *r);
-void request_done(struct request *r); /* the reference of fn ends; frees when nobody has it */
+void request_done(struct request *r); /* drops fn's reference; the last one frees r */
 /* The usual endings: take, answer, done. err is 0 or -errno. */
 void request_err(struct request *r, int err);
 void request_attr(struct request *r, const struct stat *st, double timeout);

@@ -1,8 +1,8 @@
 /* setattr.c - chmod, chown, truncate, utimens.
  *
- * Mode and owner go to the PFS.  A truncation goes where the latest bytes are, through a handle.
- * Times go to the PFS, and of a file with unflushed data also to the claimant, so that its flush
- * publishes them and not the time of the last write.
+ * Mode and owner go to the PFS.  A truncation goes to where the latest bytes are, through a handle.
+ * Times go to the PFS.  If the file has unflushed data, they also go to the claimant, so that its flush
+ * publishes them, and not the time of the last write.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static struct timespec one_time(int flags, int set, int now, struct timespec t)
     return t;
 }
 
-/* The file's claim is another node's: its word on mtime.  -ENOENT: not there any more. */
+/* Another node has the file's claim: tells it the mtime.  -ENOENT: it does not have the claim any more. */
 static int carry_times(struct inode *i, uint64_t node, int64_t mtime_ns)
 {
     struct file *f;
@@ -76,18 +76,18 @@ static int carry_times(struct inode *i, uint64_t node, int64_t mtime_ns)
     return err;
 }
 
-/* What of the times a request sets, and where the file's latest bytes were before anything of it was
- * done. */
+/* Which times a request sets, and where the file's latest bytes were before the request did anything.
+ */
 struct new_times {
     struct timespec ts[2];
-    bool mtime; /* of a regular file: others have a word on it, too */
+    bool mtime; /* of a regular file: other nodes may have to know it */
     int64_t mtime_ns;
     struct location before;
     bool own;    /* the claim was here */
-    bool others; /* it was not, and nobody was there to be told */
+    bool others; /* it was not, and there was no claimant to be told */
 };
 
-/* 0: the claimant knows mtime; 1: the PFS's word is enough, *at is what the home says; -EAGAIN: ask
+/* 0: the claimant knows mtime; 1: only the PFS need have it, *at is the home's answer; -EAGAIN: ask
  * again. */
 static int tell_times(struct inode *i, int64_t mtime_ns, struct location *at)
 {
@@ -111,9 +111,9 @@ static int times_to_claimant(struct inode *i, int64_t mtime_ns, struct location 
     return where == -EAGAIN ? -EIO : where;
 }
 
-/* The claim is ours, and held fast meanwhile: a flush must not end between the two and publish the
- * older time.  Without unflushed data the PFS's word is enough, and the store's follows with the
- * new version (same_end): a touch leaves nothing to flush. */
+/* This node has the claim, and does not give it back meanwhile: a flush must not end between the two steps
+ * and publish the older time.  Without unflushed data only the PFS gets the time, and the store gets the new
+ * version (same_end): a touch leaves nothing to flush. */
 static int set_own_times(struct request *r, struct file *f, const struct new_times *t,
                          struct same *same)
 {
@@ -125,11 +125,11 @@ static int set_own_times(struct request *r, struct file *f, const struct new_tim
     if (!pfs_only)
         store_set_times(f, t->mtime_ns);
     int err = pfs_utimens(r->inode->node, t->ts, request_cred(r));
-    /* else best effort: where it is refused the flush tries again, and publishes its own time */
+    /* else it may fail: then the flush tries again, and publishes its own time */
     return pfs_only ? err : 0;
 }
 
-/* Did nobody else change the file from one answer of its home to the other? */
+/* Has no other node changed the file between two answers of its home? */
 static bool nobody_between(const struct location *a, const struct location *b)
 {
     if (a->where != WHERE_PFS || b->where != WHERE_PFS || !a->view || a->view != b->view ||
@@ -138,7 +138,7 @@ static bool nobody_between(const struct location *a, const struct location *b)
     return !a->known || version_eq(&a->version, &b->version);
 }
 
-/* The claim is another node's, or nobody's. */
+/* Another node has the claim, or none has it. */
 static int set_others_times(struct request *r, struct new_times *t)
 {
     struct location at;
@@ -150,9 +150,10 @@ static int set_others_times(struct request *r, struct new_times *t)
     return where == 1 ? err : 0;
 }
 
-/* Asked after the last look at the PFS.  Who took the claim meanwhile has seen the older time: another
- * node is told, here the store's base moves (same_end).  And as mtime does not show whether somebody
- * wrote, the home must: what another node flushed between our two looks is not what was there before. */
+/* Asked after the last look at the PFS.  A node that took the claim meanwhile has seen the older time.  If it
+ * is another node, it is told; if it is this one, the store's base changes (same_end).  mtime does not show
+ * whether somebody wrote, so the home must say it: data that another node flushed between our two looks is
+ * not the data from before. */
 static int end_others_times(struct request *r, const struct new_times *t, struct same *same)
 {
     struct location at;
@@ -205,17 +206,17 @@ static int set_owner(struct request *r)
     return pfs_chown(r->inode->node, uid, gid, request_cred(r));
 }
 
-/* A request that sets nothing is chown(-1, -1).  What is asked for is what a chown does beside: setuid,
- * setgid and capabilities go (FUSE_HANDLE_KILLPRIV_V2).  The kernel has not checked who may: the owner,
- * and root. */
+/* A request that sets nothing is chown(-1, -1).  It asks for the side effects of a chown: setuid, setgid and
+ * capabilities are removed (FUSE_HANDLE_KILLPRIV_V2).  The kernel has not checked the right to do so, which
+ * the owner and root have. */
 static bool only_kills_priv(const struct request *r, const struct statx *stx)
 {
     return !(r->flags & (FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE | OWNERS | TIMES)) &&
            (!r->uid || r->uid == stx->stx_uid);
 }
 
-/* In this order: a chown clears setuid, which the mode of the same request sets again; times last,
- * for a truncation moves them. */
+/* In this order: a chown clears setuid, which the mode of the same request sets again.  Times are set last,
+ * because a truncation changes them. */
 static int set_all(struct request *r, const struct statx *before, struct new_times *t,
                    struct same *same)
 {
@@ -231,8 +232,8 @@ static int set_all(struct request *r, const struct statx *before, struct new_tim
     return err;
 }
 
-/* Neither a name nor a descriptor leads to it (a removed directory, say): its attributes live as long as
- * it is held, in what is last known of it. */
+/* Neither a name nor a descriptor leads to it (a removed directory, for example).  Its attributes are only in
+ * what is last known of it, as long as the inode is in use. */
 static int set_gone(struct request *r, struct stat *st)
 {
     if (!attr_last(r->inode, st))
@@ -308,7 +309,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
     r->flags = to_set;
     if (fi)
         file_hold(r, fi, NULL);
-    /* A truncation waits for the claim, at another node perhaps. */
+    /* A truncation waits for the claim, perhaps at another node. */
     request_start(r, to_set & FUSE_SET_ATTR_SIZE ? pool_waiters : pool_names, setattr_fn);
 }
 

@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A setuid program, or uid 0 in this process, gives no capability any more; nothing of this can be
- * undone.  Nor does setuid take any away: capset says alone what is kept. */
+/* A setuid program, or uid 0 in this process, gives no capability any more; this cannot be
+ * undone.  Nor does setuid remove any: only capset decides which stay. */
 #define BITS                                                                                       \
     (SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_NOROOT |                      \
      SECBIT_NOROOT_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
@@ -30,8 +30,8 @@ static int set_capabilities(uint64_t wanted)
     return syscall(SYS_capset, &head, data) ? -errno : 0;
 }
 
-/* While CAP_SETPCAP is there.  Without the bounding set's bits an exec of a file with capabilities
- * gives none. */
+/* Must be called while CAP_SETPCAP is there.  Without the bounding set's bits, an exec of a file with
+ * capabilities gives none. */
 static int drop_bounds(uint64_t keep)
 {
     for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* This process, which is root, becomes that user for good: user, group and groups of the password
- * database (without an entry: a group of the same number and no others), HOME and USER, no
- * privileges left, and no way to gain one by exec.  keep_admin: CAP_SYS_ADMIN stays, which the
- * kernel wants for passthrough.  0 or -errno; then the process must end. */
+/* This process, which is root, becomes that user for good.  It gets the user, group and groups of the
+ * password database (without an entry: a group of the same number and no others), HOME and USER.  It has no
+ * privileges left, and cannot gain any by exec.  keep_admin: CAP_SYS_ADMIN stays, which the kernel requires
+ * for passthrough.  0 or -errno; after an error the process must end. */
 int become_user(uid_t uid, bool keep_admin);
 
 #endif

@@ -1,23 +1,23 @@
 /* workers.c - the threads that read /dev/fuse.
  *
- * They are our own, not libfuse's loop: its threads end only when the kernel says that the mount is
- * gone, which a lazy unmount with files still open does not.  At the end a signal interrupts who
- * waits in a read of the device.
+ * They are our own, not libfuse's loop: its threads end only when the kernel says that the mount is gone,
+ * which it does not say after a lazy unmount with open files.  At the end a signal interrupts the threads
+ * that wait in a read of the device.
  *
  *     reading --request--> busy --answered--> reading, or parked if READERS others read
  *        ^                   '-- was the last that read: wakes one that is parked
  *        '---------------------------------------------------'
  *
- * A worker's memory takes a request, and then the bytes of its answer if it is a read.  The bytes that
- * are read or written begin with a huge page, where there are such: of 1 MiB in small pages, which
- * the kernel looks up one by one to copy to or from them, each copy costs a third more.
+ * A worker's memory has room for a request, and then for the bytes of its answer if it is a read.  The bytes
+ * that are read or written begin at a huge page, where there are huge pages.  With 1 MiB in small pages,
+ * which the kernel looks up one by one for a copy, each copy costs a third more.
  *
  *        huge page boundary -----v
  *     ... | header, arguments    | bytes that are written, or read ...
  *
- * Some read beside each other: the kernel gives requests to those that wait in turn, and who has just
- * answered is not back in the queue when the next one comes.  With three an open and close costs a tenth
- * more than with eight (docs/benchmarks.md).
+ * Several workers read at the same time: the kernel gives requests in turn to the threads that wait, and a
+ * thread that has just answered is not back in the queue when the next request comes.  With three readers an
+ * open and close costs a tenth more than with eight (docs/benchmarks.md).
  */
 #include "fs/workers.h"
 
@@ -65,7 +65,7 @@ static struct {
     unsigned parked, wanted; /* wanted: of the parked, to read again */
 } w = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
 
-/* ---- who reads ---- */
+/* ---- which workers read ---- */
 
 static void unpark_one(void)
 {
@@ -83,8 +83,8 @@ static void read_no_more(void)
         unpark_one();
 }
 
-/* One that stops reading while nobody parks sees in unpark_one who parked before; one that parks
- * sees that all others have stopped. */
+/* No wake-up is lost: a worker that stops reading sees in unpark_one the workers that parked before, and a
+ * worker that parks sees whether all others have stopped. */
 static void park(void)
 {
     lock_take(&w.lock);
@@ -108,7 +108,7 @@ static void read_again(void)
 
 /* ---- a worker ---- */
 
-/* Its memory is the kernel's to give when it is touched: a worker that moves no bytes needs a page of
+/* The kernel allocates the memory when it is touched: a worker that moves no bytes uses only a page of
  * it. */
 static char *map_memory(void)
 {

@@ -8,9 +8,9 @@
 /* Starts them, once in a process.  on_answer is called after each request, on_gone by each worker
  * that ends: the mount is gone, or workers_end_reading was called.  0 or -errno. */
 int workers_start(struct fuse_session *session, void (*on_answer)(void), void (*on_gone)(void));
-/* When it returns nobody reads the device, or will.  Any thread but a worker, also twice. */
+/* When it returns, no thread reads the device, or will.  Any thread but a worker; may be called twice. */
 void workers_end_reading(void);
-/* For FUSE_IO_MAX bytes of an answer, until the next request; in a worker.  What a write brings is
+/* Memory for FUSE_IO_MAX bytes of an answer, until the next request; in a worker.  The bytes of a write are
  * in the same place. */
 void *workers_data(void);
 /* ... and all requests that were begun have been served by their worker.  One thread. */

@@ -1,13 +1,13 @@
 /* xattr.c - extended attributes, POSIX ACLs among them: the PFS's, passed through with its errors.
- * One has a meaning here, a directory's flush policy (dir_policy.c): it is given sound values only.
+ * One has a meaning here, a directory's flush policy (dir_policy.c): only valid values are accepted.
  *
- * A changed ACL changes the mode, and a default ACL whether the umask counts: what is remembered of
+ * A changed ACL changes the mode, and a default ACL decides whether the umask counts: what is remembered of
  * either is dropped.
  *
- * `ls -l` asks for ACLs and security labels, of each file.  That it has none is known as long as its ctime stays,
- * which setting one moves, and that was looked at less than the attribute time-out ago; who looks at many files
- * (listings, ahead.c) asks for what was asked of others there.  While the PFS hangs it is told that there are none,
- * where that is known or can do no harm.
+ * `ls -l` asks for ACLs and security labels of each file.  The answer that a file has none is good as long as
+ * its ctime stays, which setting one changes, and as long as the ctime was looked at less than the attribute
+ * time-out ago.  Looks at many files (listings, ahead.c) ask each file for what was asked of others there.
+ * While the PFS hangs the answer is that there are none, if that is known or can do no harm.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static int kind_of(const char *name)
     return -1;
 }
 
-/* Young: set once more in the same tick of the PFS's clock, it would stay. */
+/* Is the ctime young?  A second change in the same tick of the PFS's clock would not move it. */
 static int64_t sure_ctime(const struct version *v)
 {
     return version_racy(v, real_ns() + session_clock_offset_ns()) ? 0 : v->ctime_ns;
@@ -162,7 +162,7 @@ static int64_t fresh_ctime(struct inode *i, struct version *v)
     return fresh ? v->ctime_ns : 0;
 }
 
-/* Without the PFS: there is none. */
+/* Answers without the PFS: there is none. */
 static bool is_known_absent(struct inode *i, const char *name)
 {
     struct version v;
@@ -196,8 +196,8 @@ static void remember_none(struct request *r)
     lock_drop(&i->lock);
 }
 
-/* An ACL takes rights away from the mode's bits, so it is called absent only where it is known to
- * be; a label that the kernel or `ls` asks for only gives some. */
+/* An ACL may take rights away that the mode's bits give.  So the answer is that there is none only where that
+ * is known.  A label that the kernel or `ls` asks for only gives rights. */
 static bool is_none(struct request *r)
 {
     int kind = acl_kind(r->name);
@@ -210,8 +210,8 @@ static bool is_none(struct request *r)
     return none;
 }
 
-/* The kernel asks before the first write whether it must take capabilities away.  A file that this
- * node created less than the attribute time-out ago, and gave nothing since, has none. */
+/* Before the first write the kernel asks whether it must remove capabilities.  A file that this
+ * node created less than the attribute time-out ago, and gave none since, has none. */
 static bool is_new_without(struct inode *i, const char *name)
 {
     if (strcmp(name, "security.capability"))
@@ -255,7 +255,7 @@ static void read_fn(struct request *r, xattr_op op)
     }
 }
 
-/* With the ctime of before the PFS is asked: one that is set meanwhile moves it. */
+/* Uses the ctime from before the PFS is asked: if one is set meanwhile, the ctime changes. */
 static int get_and_note(struct request *r, size_t *out)
 {
     struct version v;
