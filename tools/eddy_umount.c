@@ -26,7 +26,7 @@
 #include "tools/eddy_talk.h"
 
 #define BUSY_MS   2000 /* a mount that somebody just looked at is busy for a moment */
-#define FORCE_MS  2000 /* what takes longer waits for a daemon that may not answer at all */
+#define FORCE_MS  2000 /* a slower unmount waits for a daemon that may not answer at all */
 #define STATUS_MS 500
 #define GRACE_MS  1000 /* for the daemon's end when the time is over */
 #define COPIES_MS 2000 /* for the daemon to hear that it is unmounted */
