@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Ends a check that this machine or user cannot do, and says so in the log: Check counts it as
- * passed. */
+/* Ends a check that this machine or user cannot do.  Check counts it as passed; test/harness/tap.py,
+ * through which meson test runs the program, hears of it and counts it as skipped for that reason. */
 #define NOT_CHECKED(why)                                                                           \
     do {                                                                                           \
         printf("not checked: %s: %s\n", __func__, why);                                            \
