@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     (void)argc;
     way = argv[1];
     Suite *s = suite_create("checks");
-    TCase *first = tcase_create("first"), *last = tcase_create("last");
+    TCase *first = tcase_create("first: of two"), *last = tcase_create("last");
     tcase_add_test(first, passes);
     tcase_add_test(first, cannot_be_done);
     tcase_add_unchecked_fixture(last, before_the_last, NULL);

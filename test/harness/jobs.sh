@@ -1,11 +1,12 @@
 # shellcheck shell=bash
 #
-# Runs tests as jobs beside each other: so many of those that work, so many of those that wait, and at the end,
-# one after the other, those that need the machine to themselves.
+# Runs tests as jobs beside each other. Busy ones, which are models, fuzzers, tests with sanitizers and those marked so,
+# use a processor for most of their time; several light ones together do not use as much as there is, so that each has a
+# processor when it needs one. Those marked "alone" need a quiet machine.
 
-CHILD=         # what this process waits for
-declare -A JOB=() # the kind of each job that runs (works, waits or alone), by its process
-DIRS_FILE=     # where the test of this job writes down the directories that it made
+CHILD=                     # what this process waits for
+declare -A JOBS_RUNNING=() # their commands, by process
+DIRS_FILE=                 # where the test of this job writes down the directories that it made
 
 # run_logged SECONDS NAME COMMAND...: its output goes to the log of that name. It has
 # no standard input. Returns its exit code.
@@ -36,10 +37,10 @@ interrupted() {
     local job
     trap '' INT TERM
     end_child # while it builds
-    for job in "${!JOB[@]}"; do
+    for job in "${!JOBS_RUNNING[@]}"; do
         kill -TERM "$job" 2>/dev/null || true
     done
-    for job in "${!JOB[@]}"; do
+    for job in "${!JOBS_RUNNING[@]}"; do
         wait "$job" || true
     done
     echo "interrupted"
@@ -65,86 +66,69 @@ clear_work_dirs() {
     rm -f "$DIRS_FILE"
 }
 
-# job KIND COMMAND...: begins it.
+# job COMMAND...: begins it.
 job() {
-    local kind=$1
-    shift
     (
-        JOB=()
+        JOBS_RUNNING=()
         DIRS_FILE=$LOGS/work-dirs-$BASHPID
         trap job_interrupted INT TERM
         rm -f "$DIRS_FILE"
         "$@"
     ) &
-    JOB[$!]=$kind
-}
-
-jobs_of_kind() {
-    local job n=0
-    for job in "${!JOB[@]}"; do
-        [ "${JOB[$job]}" != "$1" ] || n=$((n + 1))
-    done
-    echo "$n"
+    JOBS_RUNNING[$!]=$*
 }
 
 # Until one of the jobs ends.
 wait_for_a_job() {
     local ended=
-    wait -n -p ended "${!JOB[@]}" || {
-        echo "not ok: a job of ${JOB[${ended:-0}]-tests} ended early"
+    wait -n -p ended "${!JOBS_RUNNING[@]}" || {
+        echo "not ok: ${JOBS_RUNNING[$ended]} ended early"
         count failed 1
     }
-    unset "JOB[$ended]"
+    unset "JOBS_RUNNING[$ended]"
 }
 
-# start_next KIND MOST: begins what is left in the array of that kind, until MOST of it run.
-start_next() {
-    local kind=$1 most=$2
-    local -n left=$1
-    while [ "${#left[@]}" -gt 0 ] && [ "$(jobs_of_kind "$kind")" -lt "$most" ]; do
-        # shellcheck disable=SC2086 # words
-        job "$kind" ${left[0]}
-        left=("${left[@]:1}")
-    done
-}
-
-# run_jobs KIND=MOST...: runs the commands in the arrays of these kinds, MOST of each at a time.
+# run_jobs MOST COMMAND...: runs these, MOST of them at a time. Each is one string, of words without blanks in them.
 run_jobs() {
-    local kind
-    while :; do
-        for kind in "$@"; do
-            start_next "${kind%=*}" "${kind#*=}"
-        done
-        [ "${#JOB[@]}" -gt 0 ] || break
+    local most=$1 command
+    shift
+    for command in "$@"; do
+        [ "${#JOBS_RUNNING[@]}" -lt "$most" ] || wait_for_a_job
+        # shellcheck disable=SC2086 # words
+        job $command
+    done
+    while [ "${#JOBS_RUNNING[@]}" -gt 0 ]; do
         wait_for_a_job
     done
 }
 
-# run_all NAME...: the tests of these names. The kind of a cluster test is in its head comment.
+# run_all NAME...: the tests of these names.
 run_all() {
-    local name units works=() waits=() alone=()
-    for units in unit asan/unit tsan/unit; do
-        names_below "$units" "$@"
-        [ "${#BELOW[@]}" = 0 ] || works+=("run_units ${BELOW[*]}")
+    local name units=() busy=() light=() alone=()
+    for name in unit asan/unit tsan/unit; do
+        names_below "$name" "$@"
+        [ "${#BELOW[@]}" = 0 ] || units+=("run_units ${BELOW[*]}")
     done
     for name in "$@"; do
         case $name in
             unit/* | */unit/*) ;;
-            model/*) works+=("run_model $name") ;;
-            fuzz/*) works+=("run_fuzz $name") ;;
+            model/*) busy+=("run_model $name") ;;
+            fuzz/*) busy+=("run_fuzz $name") ;;
             *)
                 if is_marked "$name" alone; then
                     alone+=("run_cluster $name")
-                elif is_marked "$name" waits; then
-                    waits+=("run_cluster $name")
+                elif [[ $name == asan/* ]] || is_marked "$name" busy; then
+                    busy+=("run_cluster $name")
                 else
-                    works+=("run_cluster $name")
+                    light+=("run_cluster $name")
                 fi
                 ;;
         esac
     done
-    run_jobs works="$WORK_AT_ONCE" waits="$WAIT_AT_ONCE"
-    run_jobs alone=1
+    run_jobs 1 ${units[@]+"${units[@]}"} # each runs several programs at a time
+    run_jobs "$BUSY_AT_ONCE" ${busy[@]+"${busy[@]}"}
+    run_jobs "$LIGHT_AT_ONCE" ${light[@]+"${light[@]}"}
+    run_jobs 1 ${alone[@]+"${alone[@]}"}
 }
 
 # names_below PREFIX NAME...: sets BELOW to those that are PREFIX/X.

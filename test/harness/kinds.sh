@@ -94,10 +94,10 @@ run_units() {
     dir=$(build_of "$1")
     name=${1%/*}/meson
     under "$1"
-    [ "${#UNDER[@]}" = 0 ] || options+=(--wrapper "${UNDER[*]}" --timeout-multiplier "$SLOWER")
+    [ "${#UNDER[@]}" = 0 ] || options+=(--timeout-multiplier "$SLOWER")
     rm -f "$dir/meson-logs/testlog.json"
     # How it ends is how its tests end, which it writes down.
-    run_logged "$UNITS_TIMEOUT" "$name" meson test -C "$dir" "${options[@]}" "${@##*/}" || true
+    run_logged "$UNITS_TIMEOUT" "$name" ${UNDER[@]+"${UNDER[@]}"} meson test -C "$dir" "${options[@]}" "${@##*/}" || true
     while IFS=$'\t' read -r what name why counts; do
         # shellcheck disable=SC2086 # words
         "$what" "$name" "$why" $counts

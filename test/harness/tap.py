@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 NOT_CHECKED = re.compile(r"not checked: [^:]*: (.*)")
-RESULT = re.compile(r"(ok|not ok) \d+ - [^:]*:([^:]*:[^:]*): (.*)")  # FILE:CASE:CHECK: MESSAGE
+RESULT = re.compile(r"(ok|not ok) \d+ - [^:]*:(.+?:\w+): (.*)")  # FILE:CASE:CHECK: MESSAGE
 PLAN = re.compile(r"1\.\.(\d+)$")
 
 
