@@ -19,9 +19,9 @@
 #
 # Comment lines of a test that test/run reads: "timeout: SECONDS" (default 180),
 # "long" (only with --long), "sanitize" (also run with the sanitizers' build),
-# "both" (also run with --no-passthrough, given by EDDY_TEST_OPTIONS), "waits" (for leases,
-# time-outs and the like, and uses little of the machine: run beside other tests, so not for
-# one that counts processor time, or that needs a machine to itself).
+# "both" (also run with --no-passthrough, given by EDDY_TEST_OPTIONS), "busy" (uses a processor
+# for half of its time and more: few at once), "alone" (measures short times, or needs that its
+# processes never wait for a processor: runs beside no other). ../README.md tells when to use which.
 #
 # A test that calls in_namespaces before anything else runs with networks and
 # mounts of its own; add_host NAME then makes a host, and start_faultfs NAME and

@@ -2,7 +2,6 @@
 # One of three nodes is killed: the others read everything right, no read takes longer than 15 s and no open longer than 30 s;
 # what only the dead node had is EIO until it is back.
 # timeout: 240
-# waits
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3
 mkdir "$PFS/tree"

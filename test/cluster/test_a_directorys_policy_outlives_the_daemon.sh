@@ -2,7 +2,6 @@
 # After a crash a file is flushed by the policy that its directory gave it, and one that had the
 # mount's by that of the new mount.
 # timeout: 120
-# both
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd setfattr

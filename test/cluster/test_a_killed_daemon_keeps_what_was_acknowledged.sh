@@ -3,6 +3,7 @@
 # the restart every acknowledged byte and name is there, nothing else is, and all gets to the PFS.
 # timeout: 300
 # both
+# busy
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd python3

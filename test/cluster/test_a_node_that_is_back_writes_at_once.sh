@@ -3,7 +3,6 @@
 # its own earlier life is over, however often that happened. If another node was left out meanwhile, it waits
 # for that one's lease, or until that one is back, too.
 # timeout: 300
-# waits
 . "$(dirname "$0")/lib.sh"
 requires fuse
 slow=(--lease 60 --open-wait 150) # who waits, waits 75 s

@@ -3,7 +3,6 @@
 # same one, and afterwards all are in one view again and everything can be had. The clocks are seconds apart.
 # PARTITIONS=50 for more of them; SEED for others.
 # timeout: 240
-# waits
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 in_namespaces

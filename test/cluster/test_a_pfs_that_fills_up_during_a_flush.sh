@@ -3,7 +3,7 @@
 # list exactly the files that are not there; those that are, are right; nothing is lost: when
 # there is room a new start flushes the rest, and all 300 are right. Quota the same.
 # timeout: 180
-# both
+# busy
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd python3

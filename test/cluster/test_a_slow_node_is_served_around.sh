@@ -2,7 +2,6 @@
 # A node that stands still is suspected and served around, also as the home of what is read, and is in full use again when
 # it goes on: no view is made without it. One that waits for a slow PFS is not suspected. One that is killed is known at once.
 # timeout: 150
-# waits
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq

@@ -4,7 +4,6 @@
 # who name it as well, and when they have left. When the writer is back the files are complete, and
 # no longer named.
 # timeout: 300
-# waits
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 

@@ -3,7 +3,6 @@
 # give EIO, other files of the directory do not care. eddy forget FILE releases one: the others read
 # and write what the PFS has; when the node is back, what it had is beside the file, and the file
 # that was not forgotten is complete. eddy forget --node releases all of a node, and its locks.
-# waits
 # timeout: 400
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq

@@ -4,6 +4,7 @@
 # to nearly as many nodes as by chance, more than from a ring of 100 points; it plots; what makes no
 # sense is refused.
 # timeout: 120
+# busy
 . "$(dirname "$0")/lib.sh"
 requires cmd jq
 

@@ -2,6 +2,7 @@
 # Pages that were stored into through a mapping are on their way to the daemon when somebody opens the file with O_TRUNC,
 # which does not wait for them: what comes late makes the file no longer again, here and where another node has the claim.
 # timeout: 120
+# busy
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3
 cat >"$W/late.py" <<'PY'

@@ -2,7 +2,6 @@
 # A lock's home and next die at once, so that only its holder speaks of it; then the holder dies, too, and home and next come
 # back with nothing. Nobody gets the lock until the holder is back.
 # timeout: 240
-# waits
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=protonodes.sh

@@ -3,7 +3,6 @@
 # say EIO, it can be renamed and removed; its neighbours are not concerned. When the
 # node is back, what was renamed has its bytes, and what was removed stays removed.
 # timeout: 150
-# waits
 . "$(dirname "$0")/lib.sh"
 requires fuse
 

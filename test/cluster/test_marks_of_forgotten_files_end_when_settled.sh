@@ -2,7 +2,6 @@
 # A mark of eddy forget lasts until its node has put beside the file what it is about, and no longer. A node that was cut off
 # and comes back without a restart puts it aside with its next flush, and claims that it makes later are not void; marks of
 # nothing go. While the file's directory is gone the mark stays, over restarts, and goes when there is one again.
-# waits
 # timeout: 300
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"

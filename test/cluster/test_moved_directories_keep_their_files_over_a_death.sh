@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # A directory with unflushed files below it is moved, or takes another one's place (RENAME_EXCHANGE),
 # then the daemon is killed: the next one finds the files where they are now, and flushes them there.
-# both
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3

@@ -3,6 +3,7 @@
 # name at once, a changed one within --attr-timeout (1 s); the data behind a name
 # follows it, flushed or not.
 # timeout: 120
+# alone
 . "$(dirname "$0")/lib.sh"
 requires fuse
 

@@ -4,6 +4,7 @@
 # extended attributes, times, several users (as root), large directories, deep paths.
 # And all of it is on the PFS at once: what is left there is what was left here.
 # timeout: 300
+# busy
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3
 

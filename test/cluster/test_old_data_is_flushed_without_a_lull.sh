@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Where I/O leaves no lull, data is on the PFS once it is as old as --dirty-age, and not before.
 # timeout: 90
-# waits
 # both
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq

@@ -4,6 +4,7 @@
 # timeout: 200
 # both
 # sanitize
+# busy
 . "$(dirname "$0")/lib.sh"
 requires fuse
 FILES_MIB=18

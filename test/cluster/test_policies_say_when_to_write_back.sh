@@ -3,6 +3,7 @@
 # PFS when close returns, end waits for the unmount; a directory says which one holds below it.
 # timeout: 120
 # both
+# alone
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd setfattr cmd python3
 start_faultfs a

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Nodes that leave cleanly, alone and together, and nodes that are paused or alone: who acts, and when.
 # timeout: 240
-# waits
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=protonodes.sh

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # fcntl and flock locks of several nodes on one file: conflicts, waiting, cancelling, splitting, and nodes that are killed.
 # timeout: 240
-# waits
 # sanitize
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"

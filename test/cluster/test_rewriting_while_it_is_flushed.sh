@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Files that are rewritten while they are being flushed: the PFS has the last contents of every one.
 # timeout: 240
-# waits
 # sanitize
 . "$(dirname "$0")/lib.sh"
 requires fuse

@@ -3,7 +3,6 @@
 # and cannot gain more; passthrough works; files belong to the user; a PFS that only the user may
 # enter, and a /dev/fuse that only root may open, are no obstacle. The user ends it himself.
 # timeout: 120
-# both
 . "$(dirname "$0")/lib.sh"
 requires fuse root user cmd jq
 in_namespaces

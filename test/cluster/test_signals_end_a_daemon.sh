@@ -4,7 +4,6 @@
 # One during the start ends it. Processes that wait in a mount whose daemon leaves get an error,
 # also with a PFS that hangs.
 # timeout: 150
-# both
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 

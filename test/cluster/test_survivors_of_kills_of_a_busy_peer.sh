@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # A peer is killed (kill -9) again and again in the middle of transfers in both directions: the other
 # node lives, and every byte that is read on it is right.
-# waits
 # timeout: 240
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3 cmd jq free 1500

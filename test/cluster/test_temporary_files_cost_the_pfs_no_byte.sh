@@ -4,6 +4,7 @@
 # pauses.
 # timeout: 240
 # both
+# alone
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd python3
 start_faultfs a

@@ -2,7 +2,6 @@
 # Five nodes fall apart so that no side has more than half: of two that are cut off from one, with two that nobody reaches,
 # the two go on and the one is fenced, be it the keeper or not; and so do two of 2|2|1. Healed, all are in one view.
 # timeout: 300
-# waits
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=protonodes.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The flush waits for a lull of I/O: a stat loop does not keep it from flushing, a write loop does; an idle daemon uses no CPU.
 # timeout: 120
+# alone
 . "$(dirname "$0")/lib.sh"
 requires fuse
 start_faultfs a

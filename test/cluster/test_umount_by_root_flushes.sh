@@ -3,7 +3,6 @@
 # is on the PFS, 3 when not; a busy mount stays; -f takes one away from its users; -l returns at
 # once, and eddy wait waits.
 # timeout: 120
-# waits
 . "$(dirname "$0")/lib.sh"
 requires fuse root
 in_namespaces

@@ -2,7 +2,6 @@
 # When the PFS refuses writes (immutable files), eddy umount says 3 and lists the files; eddy check names them; the data is kept, and
 # flushed when the PFS takes it and the daemon is started again.
 # timeout: 120
-# both
 . "$(dirname "$0")/lib.sh"
 requires root fuse cmd chattr
 mkdir "$PFS/dir"

@@ -4,7 +4,6 @@
 # the files is flushed by the fenced node, and what it had named before is named no more. Healed, all
 # are in one view, and every file has the bytes that were acknowledged last, on each node and on the PFS.
 # timeout: 300
-# waits
 . "$(dirname "$0")/lib.sh"
 requires root fuse namespaces cmd jq
 in_namespaces

@@ -4,7 +4,6 @@
 # there, else when it is closed; until then it cannot be opened there again. When the node is back its
 # applications read what the others wrote. A file that was not forgotten is complete.
 # timeout: 300
-# waits
 . "$(dirname "$0")/lib.sh"
 requires root fuse namespaces cmd jq cmd python3
 in_namespaces

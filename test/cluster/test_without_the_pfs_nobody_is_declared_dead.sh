@@ -2,7 +2,6 @@
 # The PFS hangs, and then a node dies: no view can be made, so nobody is declared dead; what is cached is read on, and
 # the log says what waits. When the PFS goes on, the others go on without the dead node.
 # timeout: 120
-# waits
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd python3

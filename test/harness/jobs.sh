@@ -1,8 +1,7 @@
 # shellcheck shell=bash
 #
-# Runs tests as jobs beside each other. Busy ones, which are models, fuzzers, tests with sanitizers and those marked so,
-# use a processor for most of their time; several light ones together do not use as much as there is, so that each has a
-# processor when it needs one. Those marked "alone" need a quiet machine.
+# Runs tests as jobs beside each other: unit tests; busy ones, which are models, fuzzers, tests with sanitizers and those
+# marked so; light ones, which wait most of their time; at last those marked "alone", one after the other.
 
 CHILD=                     # what this process waits for
 declare -A JOBS_RUNNING=() # their commands, by process
@@ -120,15 +119,24 @@ run_all() {
                 elif [[ $name == asan/* ]] || is_marked "$name" busy; then
                     busy+=("run_cluster $name")
                 else
-                    light+=("run_cluster $name")
+                    light+=("$name")
                 fi
                 ;;
         esac
     done
-    run_jobs 1 ${units[@]+"${units[@]}"} # each runs several programs at a time
+    run_jobs 3 ${units[@]+"${units[@]}"} # each of which runs several programs at a time
     run_jobs "$BUSY_AT_ONCE" ${busy[@]+"${busy[@]}"}
-    run_jobs "$LIGHT_AT_ONCE" ${light[@]+"${light[@]}"}
+    mapfile -t light < <(longest_first ${light[@]+"${light[@]}"})
+    run_jobs "$LIGHT_AT_ONCE" ${light[@]+"${light[@]/#/run_cluster }"}
     run_jobs 1 ${alone[@]+"${alone[@]}"}
+}
+
+# longest_first NAME...: those first that may take longest, so that none of them is alone at the end.
+longest_first() {
+    local name
+    for name in "$@"; do
+        echo "$(its_timeout "$name") $name"
+    done | sort -s -k 1,1nr | cut -d ' ' -f 2
 }
 
 # names_below PREFIX NAME...: sets BELOW to those that are PREFIX/X.

@@ -1,7 +1,5 @@
 /* test_data.c - claimed files between three nodes: what one wrote the others read and write on, before
  * and after the flush.
- *
- * waits
  */
 #include "nodes_data.h"
 #include "placement/claims/claim.h"

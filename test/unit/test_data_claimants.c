@@ -1,7 +1,5 @@
 /* test_data_claimants.c - a claimant that gave the claim back, leaves, is slow, or dies, while others read
  * and write its file.
- *
- * waits
  */
 #include "nodes_data.h"
 

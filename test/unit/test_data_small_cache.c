@@ -1,7 +1,4 @@
-/* test_data_small_cache.c - two nodes whose caches are far smaller than the data.
- *
- * waits
- */
+/* test_data_small_cache.c - two nodes whose caches are far smaller than the data. */
 #include "nodes_data.h"
 
 #define LARGE ((size_t)30 << 20)

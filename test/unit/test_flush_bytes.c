@@ -1,7 +1,4 @@
-/* test_flush_bytes.c - what the write-back makes of a file is what was done to it.
- *
- * waits
- */
+/* test_flush_bytes.c - what the write-back makes of a file is what was done to it. */
 #include "flush_env.h"
 #include "placement/store/store_version.h"
 #include "placement/store/store_write.h"

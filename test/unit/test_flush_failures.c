@@ -1,7 +1,4 @@
-/* test_flush_failures.c - write-back that fails, is stopped or comes after a crash loses nothing.
- *
- * waits
- */
+/* test_flush_failures.c - write-back that fails, is stopped or comes after a crash loses nothing. */
 #include "flush_env.h"
 
 #include "placement/pfs/pfs.h"

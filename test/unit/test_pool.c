@@ -1,7 +1,4 @@
-/* test_pool.c - pools of threads: how many run, in which order, and that all is done in the end.
- *
- * waits
- */
+/* test_pool.c - pools of threads: how many run, in which order, and that all is done in the end. */
 #include "transport/loop.h"
 
 #include <check.h>
