@@ -60,7 +60,7 @@ void carry_on_activity(void (*begin)(void), void (*end)(void));
 /* flush registers: make room urgently / fsync to the PFS. 0 or -errno */
 void carry_on_need(int (*make_room)(struct file *f), int (*sync_pfs)(struct file *f));
 
-/* ---- for serve.c and carry_serve.c: a peer's request begins / ends ---- */
+/* ---- for steps.c and carry_serve.c: a peer's request begins / ends ---- */
 void carry_activity_begin(void);
 void carry_activity_end(void);
 /* ---- carry_serve.c, private to carry.c ---- */

@@ -149,6 +149,7 @@ static int start_placement(char *err, size_t len)
     home_start();
     former_start(settings.redirect);
     chunk_rooms(settings.memory);
+    fetch_on_activity(carry_activity_begin, carry_activity_end);
     fetch_start();
     carry_start();
     claim_on_adopted(former_adopted);

@@ -45,6 +45,9 @@ struct fetched {
 int fetch_range(struct file *f, const struct version *v, uint64_t off, size_t len, void *buf,
                 size_t *got, struct fetched *from);
 
+/* steps.c registers, before fetch_start: a FETCH of another node begins, ends. */
+void fetch_on_activity(void (*begin)(void), void (*end)(void));
+
 /* ---- serve.c, private to fetch.c ---- */
 void serve_start(void);
 void serve_stop(void);

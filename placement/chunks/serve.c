@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/carry.h"
 #include "placement/chunks/chunk_answer.h"
 #include "placement/chunks/fetch.h"
 #include "placement/chunks/origin.h"
@@ -49,6 +48,28 @@ struct serving {
 
 static struct pool *serve_pool;
 
+/* ---- what is told ---- */
+
+static void (*activity_begin)(void), (*activity_end)(void);
+
+void fetch_on_activity(void (*begin)(void), void (*end)(void))
+{
+    activity_begin = begin;
+    activity_end = end;
+}
+
+static void begin_activity(void)
+{
+    if (activity_begin)
+        activity_begin();
+}
+
+static void end_activity(void)
+{
+    if (activity_end)
+        activity_end();
+}
+
 static void end(struct serving *s)
 {
     if (s->f && s->keep)
@@ -57,7 +78,7 @@ static void end(struct serving *s)
         file_put(s->f);
     msg_free(s->m);
     free(s);
-    carry_activity_end();
+    end_activity();
 }
 
 static void answer_error(struct serving *s, int err)
@@ -211,7 +232,7 @@ static void serve_in_pool(struct msg *m, const struct chunk_key *key)
     s->m = m;
     s->key = *key;
     s->waiter.done = on_origin;
-    carry_activity_begin();
+    begin_activity();
     working_begin(&s->working, m);
     loop_work(serve, NULL, s);
 }
@@ -230,12 +251,12 @@ static void on_fetch(struct msg *m)
         count(bad_messages, 1);
         return;
     }
-    carry_activity_begin();
+    begin_activity();
     if (serve_now(m, &key))
         msg_free(m);
     else
         serve_in_pool(m, &key);
-    carry_activity_end();
+    end_activity();
 }
 
 void serve_start(void)
