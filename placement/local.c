@@ -41,13 +41,19 @@ int (*local_admit)(struct file *f, uint64_t len);
 /* ---- reading ---- */
 
 /* Missing bytes [off, off + len) to buf, without regard to the store's other pages.  Zeros beyond
- * base_end. */
+ * base_end.  looked: fetch_looks before they were seen to be missing. */
 static int read_missing(struct file *f, bool claimed, const struct file_info *info, uint8_t *buf,
-                        size_t len, uint64_t off, struct fetched *from)
+                        size_t len, uint64_t off, uint64_t looked, struct fetched *from)
 {
     size_t wanted = info->base_end > off ? MIN(len, info->base_end - off) : 0, got = 0;
     if (wanted) {
-        int err = fetch_range(f, &info->base, off, wanted, buf, &got, from);
+        struct fetch want = {.v = info->base,
+                             .off = off,
+                             .len = wanted,
+                             .buf = buf,
+                             .looked = looked,
+                             .from = from};
+        int err = fetch_range(f, &want, &got);
         if (err == -ESTALE && claimed) {
             err = pfs_read(f, buf, wanted, off, &got);
             from->pfs += err ? 0 : got;
@@ -75,13 +81,13 @@ static ssize_t read_valid(struct file *f, uint8_t *buf, size_t len, uint64_t off
 static ssize_t read_some(struct file *f, bool claimed, const struct file_info *info, uint8_t *buf,
                          size_t len, uint64_t off, struct fetched *from, bool *own)
 {
-    uint64_t miss, n, early = from->early;
+    uint64_t miss, n, early = from->early, looked = fetch_looks(f);
     ssize_t valid = read_valid(f, buf, len, off);
     *own = claimed;
     from->local += valid > 0 ? (size_t)valid : 0;
     if (valid || !store_missing(f, off, len, &miss, &n) || miss != off)
         return valid;
-    int err = read_missing(f, claimed, info, buf, n, off, from);
+    int err = read_missing(f, claimed, info, buf, n, off, looked, from);
     *own = claimed || from->early - early == n;
     return err ? err : (ssize_t)n;
 }
@@ -136,7 +142,8 @@ static int fill(struct file *f, uint64_t page_off, bool beyond)
 {
     struct file_info info;
     store_info(f, &info);
-    int err = fetch_range(f, &info.base, page_off, PAGE, NULL, NULL, NULL);
+    struct fetch want = {.v = info.base, .off = page_off, .len = PAGE};
+    int err = fetch_range(f, &want, NULL);
     bool here = err == -ESTALE || (err == -ENOSPC && beyond);
     return here ? fill_by_descriptor(f, &info, page_off) : err;
 }

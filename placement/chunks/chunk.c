@@ -75,16 +75,26 @@ static struct chunk *make(enum chunk_room room, size_t size)
     return c;
 }
 
-struct chunk *chunk_new(enum chunk_room room, size_t size)
+struct chunk *chunk_wait(enum chunk_room room, size_t size, uint64_t end_ms)
 {
     pthread_once(&rooms.once, rooms_init);
     lock_assert_none();
     lock_take(&rooms.lock);
-    while (!fits(room, size))
-        lock_wait(&rooms.lock, &rooms.freed, 0);
-    rooms.used[room] += size;
+    bool ok;
+    while (!(ok = fits(room, size))) {
+        uint64_t now = end_ms ? boot_ms() : 0;
+        if (end_ms && now >= end_ms)
+            break;
+        lock_wait(&rooms.lock, &rooms.freed, end_ms - now);
+    }
+    rooms.used[room] += ok ? size : 0;
     lock_drop(&rooms.lock);
-    return make(room, size);
+    return ok ? make(room, size) : NULL;
+}
+
+struct chunk *chunk_new(enum chunk_room room, size_t size)
+{
+    return chunk_wait(room, size, 0);
 }
 
 struct chunk *chunk_try(enum chunk_room room, size_t size)

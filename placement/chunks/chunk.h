@@ -20,8 +20,9 @@ uint64_t chunk_key_hash(const struct chunk_key *k);
 size_t chunk_key_len(const struct chunk_key *k);
 
 /* What a buffer is for.  Each has a room of its own, or two nodes full of requests to each other
- * would wait for each other: who waits for room in one must end by itself, or by what the rooms
- * below it do. */
+ * would wait for each other: a chunk of one room waits for nothing but what ends by itself, or by what the
+ * rooms below it do.  Readers of this node and FETCHes share a flight's buffer of either room: they copy or send
+ * it at once. */
 enum chunk_room {
     ROOM_RANGE, /* a claimant's answer: may wait for a page that it fetches */
     ROOM_ASK,   /* an answer that this node waits for, or its own read of the PFS */
@@ -40,10 +41,11 @@ struct chunk {
     /* what it holds, once it is known */
     size_t len;
     uint64_t hash;
-    bool from_peer; /* the former owner sent it: the PFS was not read */
-    bool racy;      /* read while the version was racy (transport/fid.h) */
+    bool racy; /* read while the version was racy (transport/fid.h) */
 };
-/* Waits for room: only who holds no other chunk of this room. */
+/* Waits for room: the caller holds no other chunk of this room.  end_ms: boot_ms; NULL: it has come first. */
+struct chunk *chunk_wait(enum chunk_room room, size_t size, uint64_t end_ms);
+/* As long as it takes. */
 struct chunk *chunk_new(enum chunk_room room, size_t size);
 struct chunk *chunk_try(enum chunk_room room, size_t size); /* NULL: no room now */
 struct chunk *chunk_ref(struct chunk *c);

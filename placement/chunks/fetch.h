@@ -1,11 +1,10 @@
 /* fetch.h - clean chunks: local store -> owner -> next node -> PFS, each read from the PFS once for
  * the session.
  *
- * Single flight by (fid, index, version): who comes second waits for the first.  Readers have their
- * bytes as soon as they are here; they go to the store after that.  The owner's side
- * (serve.c) answers FETCH from its store (libuv's pool) or reads the PFS (pool_data) and says
- * WORKING every second meanwhile.  Every chunk carries fid, index, version and XXH3; the receiver
- * checks all.
+ * Single flight by (fid, index, version), for readers of this node and FETCHes of others (flight.h).  Readers
+ * have their bytes as soon as they are here; they go to the store after that.  The owner's side (serve.c)
+ * answers FETCH from its store (libuv's pool) or reads the PFS (pool_data) and says WORKING every second
+ * meanwhile.  Every chunk carries fid, index, version and XXH3; the receiver checks all.
  */
 #ifndef EDDY_PLACEMENT_CHUNKS_FETCH_H
 #define EDDY_PLACEMENT_CHUNKS_FETCH_H
@@ -32,24 +31,34 @@ struct fetched {
     struct fetched_ahead *ahead;
 };
 
-/* Brings the chunks of version v that cover [off, off+len) into the store; several are asked for at
- * once.  If buf is not NULL the bytes are put there, always full up to the version's size, *got
- * bytes, and the call does not wait for the store; without buf they are in the store when it
- * returns.  from and got may be NULL.
+/* A number to take before one looks into the store: if it is the same when a flight begins, no fetch has
+ * brought anything of the file since.  Any thread. */
+uint64_t fetch_looks(struct file *f);
+
+/* Bytes [off, off + len) of the file in version v, up to the version's end. */
+struct fetch {
+    struct version v;
+    uint64_t off;
+    size_t len;
+    void *buf;            /* gets the bytes, all of them; NULL: they are to be in the store */
+    uint64_t looked;      /* with buf: fetch_looks before the caller saw that they are not in the store */
+    uint64_t end_ms;      /* boot_ms: so long it waits, for whatever; 0: as long as the PFS takes */
+    struct fetched *from; /* or NULL */
+};
+
+/* Brings the chunks that cover the bytes; several are asked for at once.  With buf the call does not wait for
+ * the store; without it they are in the store when it returns.  Chunks whose first byte is beyond the end are
+ * none: *got, which may be NULL, is how many bytes there are.
  *
- * Blocks: pool threads whose jobs nobody else's fetch waits for (pool_waiters, carry's).  Silence
- * is waited for 3 s at each of two nodes, then this node reads for itself.
+ * Blocks: pool threads whose jobs nobody else's fetch waits for (pool_waiters, carry's).  A node's silence
+ * is waited for 3 s at each of two nodes, then this node reads for itself; the caller waits until end_ms,
+ * whatever is waited for then, and what is under way goes on without it.
  *
- * -ESTALE: the version is no more (or the store's file has another one): ask the home again;
- * -ENOSPC: no room and no buf; or the PFS's error. */
-int fetch_range(struct file *f, const struct version *v, uint64_t off, size_t len, void *buf,
-                size_t *got, struct fetched *from);
+ * -ETIMEDOUT: end_ms; -ESTALE: the version is no more (or the store's file has another one): ask the home
+ * again; -ENOSPC: no room and no buf; or the PFS's error. */
+int fetch_range(struct file *f, const struct fetch *want, size_t *got);
 
 /* steps.c registers, before fetch_start: a FETCH of another node begins, ends. */
 void fetch_on_activity(void (*begin)(void), void (*end)(void));
-
-/* ---- serve.c, private to fetch.c ---- */
-void serve_start(void);
-void serve_stop(void);
 
 #endif

@@ -1,9 +1,15 @@
-/* flight.c - the table of flights, and what tells their leaders of events. */
-#include "placement/chunks/flight.h"
+/* flight.c - the table of flights, and how readers and FETCHes come to them (flight_int.h tells the story).
+ *
+ * Lock: the shard's (RANK_FLIGHT); functions that say "shard locked" do not take it.
+ */
+#include "placement/chunks/flight_int.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
+#include "placement/store/store_read.h"
 #include "transport/lock.h"
+#include "transport/loop.h"
 
 #define SHARDS 64
 
@@ -11,6 +17,7 @@ static struct shard {
     struct lock lock; /* RANK_FLIGHT */
     struct flight *list;
 } shards[SHARDS];
+static _Atomic uint64_t ended[SHARDS]; /* flights, by file */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void init(void)
@@ -25,9 +32,23 @@ static struct shard *shard_of(const struct chunk_key *k)
     return &shards[chunk_key_hash(k) % SHARDS];
 }
 
-/* ---- the table ---- */
+void flight_lock(struct flight *fl)
+{
+    lock_take(&shard_of(&fl->key)->lock);
+}
 
-/* Shard locked. */
+void flight_unlock(struct flight *fl)
+{
+    lock_drop(&shard_of(&fl->key)->lock);
+}
+
+uint64_t flight_ended(struct fid fid)
+{
+    return ended[fid.lo % SHARDS];
+}
+
+/* ---- the table: shard locked ---- */
+
 static struct flight *lookup(const struct shard *s, const struct chunk_key *key)
 {
     struct flight *fl = s->list;
@@ -36,153 +57,181 @@ static struct flight *lookup(const struct shard *s, const struct chunk_key *key)
     return fl;
 }
 
-struct flight *flight_find(const struct chunk_key *key)
+static struct flight *add(struct shard *s, const struct chunk_key *key)
 {
-    struct shard *s = shard_of(key);
-    lock_take(&s->lock);
-    struct flight *fl = lookup(s, key);
-    if (fl)
-        fl->refs++;
-    lock_drop(&s->lock);
+    struct flight *fl = xcalloc(1, sizeof(*fl));
+    fl->key = *key;
+    fl->refs = 1;
+    fl->next = s->list;
+    s->list = fl;
     return fl;
 }
 
-struct flight *flight_join(const struct chunk_key *key, struct call *call, struct chunk *c,
-                           bool *leads)
+void flight_leave_table(struct flight *fl)
 {
-    struct shard *s = shard_of(key);
-    lock_take(&s->lock);
-    struct flight *fl = lookup(s, key);
-    *leads = !fl;
-    if (!fl) {
-        fl = xcalloc(1, sizeof(*fl));
-        fl->key = *key;
-        fl->call = call;
-        fl->chunk = c;
-        lock_cond_init(&fl->changed);
-        fl->next = s->list;
-        s->list = fl;
-    }
-    fl->refs++;
-    lock_drop(&s->lock);
-    return fl;
-}
-
-void flight_ref(struct flight *fl)
-{
-    struct shard *s = shard_of(&fl->key);
-    lock_take(&s->lock);
-    fl->refs++;
-    lock_drop(&s->lock);
-}
-
-void flight_put(struct flight *fl)
-{
-    struct shard *s = shard_of(&fl->key);
-    lock_take(&s->lock);
-    bool last = !--fl->refs;
-    lock_drop(&s->lock);
-    if (!last)
-        return;
-    chunk_put(fl->chunk);
-    pthread_cond_destroy(&fl->changed);
-    free(fl->path);
-    file_put(fl->file);
-    free(fl);
-}
-
-/* Shard locked. */
-static void set_filled(struct shard *s, struct flight *fl, int kept)
-{
-    struct flight **p = &s->list;
+    struct flight **p = &shard_of(&fl->key)->list;
     while (*p != fl)
         p = &(*p)->next;
     *p = fl->next;
-    fl->kept = kept;
-    fl->filled = true;
+    fl->state = FLIGHT_ENDED;
+    atomic_fetch_add(&ended[fl->key.fid.lo % SHARDS], 1);
 }
 
-void flight_done(struct flight *fl, int err, enum source source, bool to_come)
+/* A party has brought the file: the flight takes over the reference if it has none. */
+static void offer_file(struct flight *fl, struct file **f)
 {
-    struct shard *s = shard_of(&fl->key);
-    fl->err = err;
-    fl->source = source;
-    if (!err && source == FROM_PFS && fl->fallback)
-        count(fallback_reads, 1);
+    if (fl->file)
+        return;
+    fl->file = *f;
+    *f = NULL;
+}
+
+static void put_file(struct file *f)
+{
+    if (f)
+        file_put(f);
+}
+
+void flight_drop(struct flight *fl)
+{
+    flight_lock(fl);
+    bool last = !--fl->refs;
+    flight_unlock(fl);
+    if (!last)
+        return;
+    chunk_put(fl->spare);
+    chunk_put(fl->bytes);
+    free(fl->path);
+    put_file(fl->file);
+    free(fl);
+}
+
+struct file *flight_file(struct flight *fl)
+{
+    flight_lock(fl);
+    struct file *f = fl->file;
+    flight_unlock(fl);
+    return f;
+}
+
+struct file *flight_give_file(struct flight *fl, struct file *f)
+{
+    flight_lock(fl);
+    offer_file(fl, &f);
+    struct file *has = fl->file;
+    flight_unlock(fl);
+    put_file(f);
+    return has;
+}
+
+bool flight_is_here(struct flight *fl)
+{
+    flight_lock(fl);
+    bool here = fl->state >= FLIGHT_HERE;
+    flight_unlock(fl);
+    return here;
+}
+
+/* ---- readers ---- */
+
+/* The flight has begun: what the caller of its beginner has not seen in the store may be there by now. */
+static bool is_stored(struct flight *fl)
+{
+    struct file_info info;
+    struct file *f = flight_file(fl);
+    if (!f)
+        return false;
+    store_info(f, &info);
+    if (flight_stored(&fl->key, f, &info, fl->spare))
+        return false;
+    flight_here(fl, &fl->spare, FROM_STORE);
+    flight_kept(fl, 0);
+    return true;
+}
+
+bool flight_join(struct flight_call *call, const struct chunk_key *key, struct flight_reader *r,
+                 struct chunk *c)
+{
+    struct shard *s = shard_of(key);
+    struct file *f = file_ref(r->file);
+    r->call = call;
+    call->readers[call->n] = r;
     lock_take(&s->lock);
-    if (!to_come)
-        set_filled(s, fl, 0);
-    fl->done = true;
-    pthread_cond_broadcast(&fl->changed);
-    lock_drop(&s->lock);
-}
-
-void flight_filled(struct flight *fl, int kept)
-{
-    struct shard *s = shard_of(&fl->key);
-    lock_take(&s->lock);
-    set_filled(s, fl, kept);
-    pthread_cond_broadcast(&fl->changed);
-    lock_drop(&s->lock);
-}
-
-void flight_wait(struct flight *fl, bool filled)
-{
-    struct shard *s = shard_of(&fl->key);
-    lock_take(&s->lock);
-    while (!fl->done || (filled && !fl->filled))
-        lock_wait(&s->lock, &fl->changed, 0);
-    lock_drop(&s->lock);
-}
-
-/* ---- events ---- */
-
-/* With the shard's lock: the call is there until that is dropped. */
-static void tell_call(struct call *call, struct flight *fl, int err, bool early)
-{
-    lock_take(&call->lock);
-    fl->event_err = err;
-    fl->early = early;
-    if (!fl->queued) {
-        fl->queued = true;
-        fl->ready_next = call->ready;
-        call->ready = fl;
-        pthread_cond_signal(&call->cond);
+    struct flight *fl = lookup(s, key);
+    bool begins = !fl && c, unsure = flight_ended(key->fid) != r->looked;
+    if (begins) {
+        fl = add(s, key);
+        fl->spare = c;
     }
-    lock_drop(&call->lock);
-}
-
-bool flight_event(struct flight *fl, int err, bool early)
-{
-    struct shard *s = shard_of(&fl->key);
-    lock_take(&s->lock);
-    struct call *call = fl->call;
-    if (call)
-        tell_call(call, fl, err, early);
+    if (fl) {
+        offer_file(fl, &f);
+        flight_add_reader(fl, r);
+    }
     lock_drop(&s->lock);
-    return call;
-}
-
-struct flight *flight_next_event(struct call *call, bool *early)
-{
-    lock_take(&call->lock);
-    while (!call->ready)
-        lock_wait(&call->lock, &call->cond, 0);
-    struct flight *fl = call->ready;
-    call->ready = fl->ready_next;
-    fl->queued = false;
-    *early = fl->early;
-    lock_drop(&call->lock);
+    put_file(f);
+    if (!begins)
+        chunk_put(c);
+    else if (!unsure || !is_stored(fl))
+        flight_go(fl);
+    call->n += fl != NULL;
     return fl;
 }
 
-bool flight_leave(struct flight *fl)
+/* ---- FETCHes ---- */
+
+/* Shard locked: no flight was there. */
+static struct flight *begin_for_peer(struct shard *s, const struct flight_served *w)
 {
-    struct shard *s = shard_of(&fl->key);
+    struct flight *fl = add(s, &w->key);
+    fl->before = w->before;
+    fl->before_known = w->before_known;
+    return fl;
+}
+
+void flight_serve(const struct flight_served *w, struct chunk *c, struct flight_peer *p)
+{
+    struct shard *s = shard_of(&w->key);
+    struct file *f = w->file ? file_ref(w->file) : NULL;
     lock_take(&s->lock);
-    bool leaves = !fl->queued; /* set with this lock, and only by who is not here */
-    if (leaves)
-        fl->call = NULL;
+    struct flight *fl = lookup(s, &w->key);
+    bool begins = !fl, unsure = begins && flight_ended(w->key.fid) != w->looked;
+    if (begins)
+        fl = begin_for_peer(s, w);
+    bool here = fl->state == FLIGHT_HERE;
+    bool reads = (begins && !unsure) || fl->state == FLIGHT_ASKED;
+    struct chunk *bytes = here ? chunk_ref(fl->bytes) : NULL;
+    offer_file(fl, &f);
+    if (!fl->path && w->path)
+        fl->path = xstrdup(w->path);
+    if (!here) {
+        p->next = fl->peers;
+        fl->peers = p;
+    }
+    if (begins || (reads && !fl->spare)) {
+        fl->spare = c;
+        c = NULL;
+    }
+    if (reads)
+        flight_begin_read(fl, ASKED_FOR);
     lock_drop(&s->lock);
-    return leaves;
+    put_file(f);
+    chunk_put(c);
+    if (reads)
+        pool_submit(pool_data, flight_read, fl);
+    else if (begins && !is_stored(fl))
+        flight_reads(fl, ASKED_FOR);
+    if (here)
+        p->done(p, 0, bytes);
+    chunk_put(bytes);
+}
+
+/* ---- the store ---- */
+
+int flight_stored(const struct chunk_key *key, struct file *f, const struct file_info *info,
+                  struct chunk *c)
+{
+    if (!info->base_known || !version_eq(&info->base, &key->version) || info->racy)
+        return -ENOENT;
+    c->racy = false;
+    return store_get_chunk(f, key->index, &key->version, c->data, &c->len, &c->hash);
 }

@@ -4,7 +4,7 @@
  *                    nothing has to be waited for; else hands over at once
  *   libuv's pool     in the store, in this version -> CHUNK
  *                    in the store in another version of the same size -> serve pool, relabel
- *                    else -> origin_read (pool_data), which answers all who wait
+ *                    else -> flight_serve (pool_data), which answers all that wait
  *   serve pool       relabel: asks the home whether the data is the same (our own chmod or rename
  *                    moved ctime), so that `mv` of a dataset does not read it again
  *                    room: waits for it; pool_data, which serves this node too, never does
@@ -12,13 +12,15 @@
  * Nothing here waits for a node that waits for us: the serve pool asks homes and claimants, whose
  * answers come from their network threads, and room becomes free by sending.
  */
+#include "placement/chunks/serve.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "placement/chunks/chunk_answer.h"
 #include "placement/chunks/fetch.h"
-#include "placement/chunks/origin.h"
+#include "placement/chunks/flight.h"
 #include "placement/chunks/served.h"
 #include "placement/chunks/working.h"
 #include "placement/claims/claim.h"
@@ -40,10 +42,12 @@ struct serving {
     struct msg *m; /* the FETCH */
     struct chunk_key key;
     struct working working;
-    struct origin_waiter waiter;
-    struct file *f; /* referenced, or NULL */
-    bool labelled;  /* the home was asked */
-    bool keep;      /* f has what others ask for: for served.c */
+    struct flight_peer waits;
+    struct file *f;        /* referenced, or NULL */
+    struct file_info info; /* of f, and ... */
+    uint64_t looked;       /* ... flight_ended before */
+    bool labelled;         /* the home was asked */
+    bool keep;             /* f has what others ask for: for served.c */
 };
 
 static struct pool *serve_pool;
@@ -69,6 +73,8 @@ static void end_activity(void)
     if (activity_end)
         activity_end();
 }
+
+/* ---- answers ---- */
 
 static void end(struct serving *s)
 {
@@ -98,14 +104,16 @@ static void answer_chunk(struct serving *s, struct chunk *c, unsigned source)
 
 /* -ENOENT tells the asker that its own descriptor may do better: also for what only this node may
  * not read. */
-static void on_origin(struct origin_waiter *w, int err, struct chunk *c)
+static void on_flight(struct flight_peer *w, int err, struct chunk *c)
 {
-    struct serving *s = container_of(w, struct serving, waiter);
+    struct serving *s = container_of(w, struct serving, waits);
     if (!err)
         answer_chunk(s, chunk_ref(c), CHUNK_FROM_PFS);
     else
         answer_error(s, err == -ESTALE || err == -EIO ? err : -ENOENT);
 }
+
+/* ---- one FETCH ---- */
 
 /* A peer's path is a hint and may be anything; pfs_data resolves it below the root and checks the
  * fid. */
@@ -123,42 +131,47 @@ static bool path_is_sane(const char *p)
     }
 }
 
-static void read_into(struct serving *s, struct chunk *c)
+static void look(struct serving *s)
+{
+    s->looked = flight_ended(s->key.fid);
+    if (s->f)
+        store_info(s->f, &s->info);
+}
+
+/* Takes over the buffer. */
+static void serve_from_flight(struct serving *s, struct chunk *c)
 {
     const char *path = s->m->fetch.path;
-    origin_read(&s->key, s->f, path_is_sane(path) ? path : NULL, c, &s->waiter);
+    struct flight_served w = {.key = s->key,
+                              .file = s->f,
+                              .path = path_is_sane(path) ? path : NULL,
+                              .before = s->info.base,
+                              .before_known = s->info.base_known,
+                              .looked = s->looked};
+    flight_serve(&w, c, &s->waits);
 }
 
-static void read_with_room(void *arg)
+/* From what was looked at; takes over the buffer. */
+static void serve_into(struct serving *s, struct chunk *c)
 {
-    read_into(arg, chunk_new(ROOM_SERVE, store_chunk_size()));
-}
-
-static void serve_from_pfs(struct serving *s)
-{
-    if (s->m->fetch.only_cached || (!s->f && !path_is_sane(s->m->fetch.path))) {
-        answer_error(s, -ENOENT);
-        return;
-    }
-    struct chunk *c = chunk_try(ROOM_SERVE, store_chunk_size());
-    if (c)
-        read_into(s, c);
-    else
-        pool_submit(serve_pool, read_with_room, s);
-}
-
-static bool serve_from_store(struct serving *s)
-{
-    struct chunk *c = chunk_try(ROOM_SERVE, store_chunk_size());
-    if (!c)
-        return false; /* origin_read looks there too, when there is room */
-    if (origin_cached(&s->key, s->f, c)) {
+    if (s->f && !flight_stored(&s->key, s->f, &s->info, c)) {
+        s->keep = true;
+        answer_chunk(s, c, 0);
+    } else if (s->m->fetch.only_cached) {
         chunk_put(c);
-        return false;
+        answer_error(s, -ENOENT);
+    } else {
+        serve_from_flight(s, c);
     }
-    s->keep = true;
-    answer_chunk(s, c, 0);
-    return true;
+}
+
+/* Serve pool. */
+static void serve_with_room(void *arg)
+{
+    struct serving *s = arg;
+    struct chunk *c = chunk_new(ROOM_SERVE, store_chunk_size());
+    look(s);
+    serve_into(s, c);
 }
 
 static void relabel(void *arg);
@@ -167,21 +180,35 @@ static void relabel(void *arg);
  * or rename? */
 static bool may_relabel(const struct serving *s)
 {
-    struct file_info info;
-    store_info(s->f, &info);
-    return info.base_known && !version_eq(&info.base, &s->key.version) &&
-           info.base.size == s->key.version.size && !info.dirty && !info.claimed;
+    const struct file_info *info = &s->info;
+    return !s->labelled && info->base_known && !version_eq(&info->base, &s->key.version) &&
+           info->base.size == s->key.version.size && !info->dirty && !info->claimed;
 }
 
+/* Nothing leads to the bytes. */
+static bool is_unknown(const struct serving *s)
+{
+    return !s->f && (s->m->fetch.only_cached || !path_is_sane(s->m->fetch.path));
+}
+
+/* libuv's pool. */
 static void serve(void *arg)
 {
     struct serving *s = arg;
     if (!s->f)
         s->f = file_find(s->key.fid);
-    if (s->f && !s->labelled && may_relabel(s))
+    look(s);
+    if (may_relabel(s)) {
         pool_submit(serve_pool, relabel, s);
-    else if (!s->f || !serve_from_store(s))
-        serve_from_pfs(s);
+        return;
+    }
+    struct chunk *c = is_unknown(s) ? NULL : chunk_try(ROOM_SERVE, store_chunk_size());
+    if (c)
+        serve_into(s, c);
+    else if (is_unknown(s) || s->m->fetch.only_cached)
+        answer_error(s, -ENOENT); /* a new owner reads the PFS sooner than there is room */
+    else
+        pool_submit(serve_pool, serve_with_room, s);
 }
 
 /* Network thread. */
@@ -197,15 +224,14 @@ static void relabel(void *arg)
 {
     struct serving *s = arg;
     struct location at;
-    struct file_info info;
     working_end(&s->working);
-    store_info(s->f, &info);
+    look(s);
     int err = claim_where(s->key.fid, &at);
     if (!err && at.where == WHERE_PFS && at.known == 2 &&
         version_eq(&at.version, &s->key.version) &&
-        version_is_same(&info.base, &at.version, &at.same_as))
+        version_is_same(&s->info.base, &at.version, &at.same_as))
         /* refused: then it is read again */
-        store_follow_version(s->f, &at.version, &info.base, &at.same_as);
+        store_follow_version(s->f, &at.version, &s->info.base, &at.same_as);
     s->labelled = true;
     loop_post(serve_labelled, s);
 }
@@ -231,7 +257,7 @@ static void serve_in_pool(struct msg *m, const struct chunk_key *key)
     struct serving *s = xcalloc(1, sizeof(*s));
     s->m = m;
     s->key = *key;
-    s->waiter.done = on_origin;
+    s->waits.done = on_flight;
     begin_activity();
     working_begin(&s->working, m);
     loop_work(serve, NULL, s);

@@ -30,6 +30,8 @@
 #define WHOLE_CHUNKS 4
 #define WANTS        32
 #define JOBS         16 /* of all handles: pool_waiters is for applications */
+/* A job waits this long for a range: nodes and a PFS that hang must not keep other handles from theirs. */
+#define AHEAD_MS     30000
 
 struct stream {
     _Atomic unsigned refs; /* the handle's and one per job */
@@ -115,10 +117,12 @@ static void run_job(void *arg)
     struct pattern_ahead want;
     uint64_t size = store_chunk_size();
     while (next_want(s, &want)) {
-        struct version v;
-        uint64_t off = want.first * size, end = MIN(fetchable(s->f, &v), (want.last + 1) * size);
         struct fetched from = {.ahead = &s->ahead};
-        if (off < end && fetch_range(s->f, &v, off, end - off, NULL, NULL, &from) == -ENOSPC)
+        struct fetch f = {
+            .off = want.first * size, .end_ms = boot_ms() + AHEAD_MS, .from = &from};
+        uint64_t end = MIN(fetchable(s->f, &f.v), (want.last + 1) * size);
+        f.len = f.off < end ? end - f.off : 0;
+        if (fetch_range(s->f, &f, NULL) == -ENOSPC)
             set_closed(s); /* other errors are the reader's to see when it comes there */
     }
     atomic_fetch_sub(&jobs, 1);

@@ -123,7 +123,7 @@ static int server_main(void)
     char c;
     node_begin("server", 10000, 1);
     struct file *f = the_file(&v);
-    must("fill", fetch_range(f, &v, 0, v.size, NULL, NULL, NULL), "");
+    must("fill", fetch_range(f, &(struct fetch){.v = v, .len = v.size}, NULL), "");
     if (write(1, "r", 1) != 1)
         return 1;
     while (read(0, &c, 1) > 0)
@@ -146,7 +146,12 @@ static void *reader(void *buf)
 {
     for (size_t i; (i = atomic_fetch_add(&work.next, 1)) < work.n;) {
         size_t got;
-        int err = fetch_range(work.f, &work.v, work.off[i], request, buf, &got, NULL);
+        struct fetch want = {.v = work.v,
+                             .off = work.off[i],
+                             .len = request,
+                             .buf = buf,
+                             .looked = fetch_looks(work.f)};
+        int err = fetch_range(work.f, &want, &got);
         if (err || got != request)
             die("fetch: %s", strerror(-err));
     }
@@ -169,8 +174,10 @@ static double rate(uint64_t begun_ns, size_t bytes)
 /* The readers have their bytes; the last ones are still on their way into the store. */
 static void wait_until_stored(void)
 {
-    for (size_t i = 0; i < work.n; i++)
-        must("store", fetch_range(work.f, &work.v, work.off[i], request, NULL, NULL, NULL), "");
+    for (size_t i = 0; i < work.n; i++) {
+        struct fetch want = {.v = work.v, .off = work.off[i], .len = request};
+        must("store", fetch_range(work.f, &want, NULL), "");
+    }
 }
 
 /* Of both nodes, ns. */

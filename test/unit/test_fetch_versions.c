@@ -3,11 +3,7 @@
 #include "fetch_env.h"
 
 #include "placement/chunks/chunk.h"
-#include "placement/chunks/origin.h"
-#include "placement/claims/claim.h"
-#include "placement/pfs/pfs_names.h"
-#include "placement/pfs/pfs_node.h"
-#include "placement/store/store_read.h"
+#include "placement/chunks/flight.h"
 #include "placement/store/store_version.h"
 
 #include <semaphore.h>
@@ -32,55 +28,64 @@ static void order_note_version(struct order *o)
 }
 
 static struct keeping {
-    struct origin_waiter w;
+    struct flight_peer peer;
     struct file *f;
     struct version newer; /* the store's as soon as the bytes are here; size 0: none */
-    sem_t ended;
-    int err, kept;
-    bool from_peer;
+    struct chunk_key key;
+    struct flight_call call;
+    struct flight_reader stored; /* waits until the chunk is in the store */
+    sem_t read;
+    int err;
 } keeping;
 
-/* Before the bytes are kept. */
-static void on_read(struct origin_waiter *w, int err, struct chunk *c)
+/* Before the bytes are kept: the flight is there yet. */
+static void on_read(struct flight_peer *p, int err, struct chunk *c)
 {
-    (void)w;
+    (void)p;
+    (void)c;
     keeping.err = err;
-    keeping.from_peer = !err && c->from_peer;
     if (!err && keeping.newer.size)
         keeping.err = store_set_version(keeping.f, &keeping.newer, &noted);
-    if (err)
-        sem_post(&keeping.ended);
+    if (!err && !flight_join(&keeping.call, &keeping.key, &keeping.stored, NULL))
+        keeping.err = -ESRCH;
+    sem_post(&keeping.read);
 }
 
-static void on_kept(struct origin_waiter *w, int kept)
-{
-    (void)w;
-    keeping.kept = kept;
-    sem_post(&keeping.ended);
-}
-
-/* name, off: the chunk in the version that was noted is read here as for a reader of it.  b: a
- * chmod comes before it is kept.  out: why it was not kept, from a peer?, is the store's version
- * what it was before, or since the chmod? */
+/* name, off: the chunk in the version that was noted is read here for another node.  b: a chmod comes before
+ * it is kept.  out: why it was not kept, from a peer?, is the store's version what it was before, or since
+ * the chmod? */
 static void order_keep(struct order *o)
 {
     struct file_info before, after;
-    keeping = (struct keeping){.w = {.done = on_read, .filled = on_kept}, .f = node_file(o->name)};
-    struct chunk_key key = {.fid = keeping.f->fid, .index = o->off / NODE_CHUNK, .version = noted};
+    keeping = (struct keeping){.peer.done = on_read, .f = node_file(o->name)};
+    keeping.key = (struct chunk_key){
+        .fid = keeping.f->fid, .index = o->off / NODE_CHUNK, .version = noted};
+    keeping.stored.file = keeping.f;
     store_info(keeping.f, &before);
+    struct flight_served w = {.key = keeping.key,
+                              .file = keeping.f,
+                              .before = before.base,
+                              .before_known = before.base_known,
+                              .looked = flight_ended(keeping.f->fid)};
     if (o->b) {
         keeping.newer = before.base;
         keeping.newer.ctime_ns += 1000000;
         before.base = keeping.newer;
     }
-    sem_init(&keeping.ended, 0, 0);
-    origin_read(&key, keeping.f, NULL, chunk_new(ROOM_ASK, NODE_CHUNK), &keeping.w);
-    sem_wait(&keeping.ended);
-    store_info(keeping.f, &after);
+    flight_call_init(&keeping.call);
+    sem_init(&keeping.read, 0, 0);
+    flight_serve(&w, chunk_new(ROOM_SERVE, NODE_CHUNK), &keeping.peer);
+    sem_wait(&keeping.read);
+    struct flight_reader *r = keeping.call.n ? flight_next(&keeping.call, 0) : NULL;
     o->err = keeping.err;
-    o->out[0] = (uint64_t)-keeping.kept;
-    o->out[1] = keeping.from_peer;
+    if (r) {
+        o->out[0] = (uint64_t)-r->err;
+        o->out[1] = r->source == FROM_PEER;
+        flight_put(r);
+    }
+    store_info(keeping.f, &after);
     o->out[2] = version_eq(&before.base, &after.base);
+    flight_call_destroy(&keeping.call);
     file_put(keeping.f);
 }
 

@@ -1,0 +1,115 @@
+/* ask.c - the questions of a flight to other nodes: owner, then next, then the PFS is read here.
+ *
+ * A node whose turn is this one reads the PFS itself at once; a suspected one is passed over.  The hash of
+ * an answer is checked in a reader's thread, which needs the bytes in its processor's cache anyway.
+ *
+ * This is the only place that asks again, and each turn comes once: a flight waits for the silence of two
+ * nodes, T_suspect each, at most.  Its readers wait until their deadlines.
+ */
+#include "placement/chunks/flight_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/chunks/chunk_answer.h"
+#include "placement/chunks/filler.h"
+#include "placement/chunks/former.h"
+#include "placement/ring/ring.h"
+#include "transport/members.h"
+#include "transport/peer.h"
+
+#define TURNS 2 /* owner and next */
+
+/* The node that is to be asked, from fl->turn on; 0: the PFS is to be read here, *why. */
+static uint64_t next_node(struct flight *fl, enum flight_why *why)
+{
+    const struct view *v = members_view();
+    *why = NOBODY_ELSE;
+    if (former_is_redirected(fl->key.fid, fl->key.index))
+        return 0;
+    for (; v && fl->turn < TURNS; fl->turn++) {
+        uint64_t node = ring_owner(ring_of(v), fl->key.fid, fl->key.index, fl->turn);
+        if (!node)
+            return 0;
+        if (node == members_self()) {
+            *why = fl->failed ? OUR_TURN : OWNED_HERE;
+            return 0;
+        }
+        if (!members_suspected(node))
+            return node;
+    }
+    return 0;
+}
+
+/* Network thread. */
+static void on_chunk(void *arg, int err, struct msg *reply, bool *keep)
+{
+    (void)keep;
+    struct flight *fl = arg;
+    if (!err)
+        err = chunk_answer_take(fl->asked, &fl->key, reply, fl->node);
+    flight_answered(fl, err);
+}
+
+static void ask_node(struct flight *fl)
+{
+    char *path = file_path(fl->file);
+    struct msg *m = msg_new(MSG_FETCH);
+    m->fetch.fid = fl->key.fid;
+    m->fetch.index = fl->key.index;
+    m->fetch.version = fl->key.version;
+    m->fetch.path = path;
+    peer_request(fl->node, m, T_SUSPECT, fl->asked->data, fl->asked->size, on_chunk, fl);
+    free(path);
+}
+
+void flight_go(struct flight *fl)
+{
+    enum flight_why why;
+    uint64_t node = next_node(fl, &why);
+    if (!node)
+        flight_reads(fl, why);
+    else if (flight_asks(fl, node))
+        ask_node(fl);
+    else
+        flight_reads(fl, ASKED_FOR);
+}
+
+/* What a node's error means for the node, and whether another is to be asked. */
+static void learn(struct flight *fl, int err)
+{
+    fl->failed = true;
+    if (err == -ESTALE || err == -ENOENT) {
+        fl->turn = TURNS; /* it looked and had not what we want; our own look is the last word */
+        return;
+    }
+    bool its_pfs = err == -EIO || err == -EACCES || err == -EPERM; /* it answers, and cannot read */
+    if (err != -EBADMSG && !its_pfs)
+        members_doubt(fl->node);
+    log_debug("FETCH at %s failed: %s: the next is asked", members_name(fl->node), strerror(-err));
+    fl->turn++;
+}
+
+/* 0: the bytes are those that the node hashed. */
+static int answer_is_bad(const struct flight *fl)
+{
+    return fl->answer_err ? fl->answer_err : chunk_answer_check(fl->asked, &fl->key, fl->node);
+}
+
+void flight_check(struct flight *fl)
+{
+    bool late = flight_is_here(fl);
+    int err = late ? 0 : answer_is_bad(fl);
+    if (!late && !err && flight_here(fl, &fl->asked, FROM_PEER)) {
+        fl->replica = true;
+        filler_submit(fl->key.fid, flight_keep, fl);
+    } else {
+        flight_unasked(fl);
+    }
+    if (err) {
+        learn(fl, err);
+        flight_go(fl);
+    }
+    flight_drop(fl);
+}
