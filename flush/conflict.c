@@ -27,6 +27,7 @@
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_new.h"
+#include "placement/store/store_hit.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
@@ -94,13 +95,13 @@ static int copy_range(struct copying *c, uint64_t off, uint64_t end)
 {
     while (off < end) {
         uint64_t miss_off, miss_len;
-        size_t n = store_pin(c->f, off, (size_t)MIN(end - off, (uint64_t)PIECE));
-        int err = 0;
+        ssize_t here = store_read(c->f, c->buf, (size_t)MIN(end - off, (uint64_t)PIECE), off);
+        size_t n = here > 0 ? (size_t)here : 0;
+        int err = here < 0 ? (int)here : 0;
         if (n) {
-            err = store_pread(c->f, c->buf, n, off);
-            store_unpin(c->f, off, n);
-            if (!err)
-                err = pfs_new_write(c->to, c->buf, n, off);
+            err = pfs_new_write(c->to, c->buf, n, off);
+        } else if (err) {
+            return err;
         } else if (store_missing(c->f, off, end - off, &miss_off, &miss_len)) {
             n = (size_t)MIN(miss_off + miss_len - off, (uint64_t)PIECE);
             err = c->fill ? c->fill(c, off, &n) : -ENODATA;

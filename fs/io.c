@@ -22,6 +22,7 @@
 #include "fs/workers.h"
 #include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
+#include "placement/store/store_hit.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "transport/peer.h"
@@ -68,71 +69,50 @@ static void read_fn(struct request *r)
     lull_end();
 }
 
-/* Both answer with pinned bytes, which they unpin.  Once answered the handle may be closed, and the
- * file forgotten. */
+/* Both answer with the bytes of a read that has begun, and end it.  Once answered the handle may be closed,
+ * and the file forgotten. */
 
 /* Straight from the cache's pages.  If its disk fails now the kernel can not read them, and tells
  * the reader EIO.  False: nothing is done. */
-static bool reply_view(fuse_req_t req, struct file *f, size_t n, uint64_t off)
+static bool reply_view(fuse_req_t req, struct store_hit *hit)
 {
-    void *view = n >= VIEW_MIN && off % PAGE == 0 ? store_view(f, n, off) : NULL;
+    void *view = hit->len >= VIEW_MIN && hit->off % PAGE == 0 ? store_read_view(hit) : NULL;
     if (!view)
         return false;
-    file_ref(f);
-    fuse_reply_buf(req, view, n);
-    store_unview(view, n);
-    store_unpin(f, off, n);
+    struct file *f = file_ref(hit->f);
+    fuse_reply_buf(req, view, hit->len);
+    store_unview(view, hit->len);
+    store_read_end(hit);
     file_put(f);
     return true;
 }
 
-static void reply_copy(fuse_req_t req, struct file *f, size_t n, uint64_t off)
+static void reply_copy(fuse_req_t req, struct store_hit *hit)
 {
     void *buf = workers_data();
-    int err = store_pread(f, buf, n, off);
-    store_unpin(f, off, n);
+    int err = store_read_copy(hit, buf);
+    store_read_end(hit);
     if (err)
         fuse_reply_err(req, -err);
     else
-        fuse_reply_buf(req, buf, n);
-}
-
-/* What data_pin_now says; all of the size, or the file ends there. */
-static ssize_t pin_now(struct handle *h, size_t size, uint64_t off, bool wait)
-{
-    struct location at;
-    ssize_t n = data_pin_now(h->data, off, size, wait);
-    if (n <= 0 || (size_t)n == size)
-        return n;
-    data_attr(h->data, &at);
-    if (off + (size_t)n >= at.size)
-        return n;
-    store_unpin(h->data->f, off, (size_t)n);
-    return 0;
-}
-
-static void reply_pinned(fuse_req_t req, struct file *f, size_t n, uint64_t off)
-{
-    if (!reply_view(req, f, n, off))
-        reply_copy(req, f, n, off);
+        fuse_reply_buf(req, buf, hit->len);
 }
 
 /* pool_proofs: the bytes are here.  If they are not any more, the read waits with the others. */
 static void proved_fn(struct request *r)
 {
-    struct file *f = handle_of(&r->fi)->data->f;
-    ssize_t n = pin_now(handle_of(&r->fi), r->size, r->off, true);
-    if (n <= 0) {
+    struct store_hit hit;
+    if (data_read_begin(handle_of(&r->fi)->data, r->off, r->size, true, &hit) <= 0) {
         request_move(r, pool_waiters, read_fn);
         return;
     }
-    char *buf = peer_buffer((size_t)n);
-    int err = store_pread(f, buf, (size_t)n, r->off);
-    store_unpin(f, r->off, (size_t)n);
+    char *buf = peer_buffer(hit.len);
+    int err = store_read_copy(&hit, buf);
+    store_read_end(&hit);
     if (err)
         request_err(r, err);
     else
-        request_buf(r, buf, (size_t)n);
+        request_buf(r, buf, hit.len);
     peer_buffer_free(buf);
     lull_end();
 }
@@ -155,15 +135,17 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     if (!handle_of(fi)->asked)
         first_read(handle_of(fi));
     lull_begin();
-    ssize_t n = pin_now(handle_of(fi), size, (uint64_t)off, false);
-    if (n > 0) {
-        reply_pinned(req, handle_of(fi)->data->f, (size_t)n, (uint64_t)off);
+    struct store_hit hit;
+    int begun = data_read_begin(handle_of(fi)->data, (uint64_t)off, size, false, &hit);
+    if (begun > 0) {
+        if (!reply_view(req, &hit))
+            reply_copy(req, &hit);
         lull_end();
         return;
     }
     struct request *r = io_request(req, ino, fi, size, off);
     if (r)
-        request_start(r, n ? pool_proofs : pool_waiters, n ? proved_fn : read_fn);
+        request_start(r, begun ? pool_proofs : pool_waiters, begun ? proved_fn : read_fn);
 }
 
 /* ---- write ---- */

@@ -19,6 +19,7 @@
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/pins.h"
 #include "placement/local.h"
+#include "placement/store/store_hit.h"
 #include "placement/store/store_read.h"
 #include "transport/complaint.h"
 #include "transport/hash.h"
@@ -128,10 +129,7 @@ static bool read_stored(struct carried *c)
     struct file_info info;
     store_info(c->f, &info);
     size_t want = b->offset < info.size ? MIN(b->length, info.size - b->offset) : 0;
-    size_t pinned = want ? store_pin(c->f, b->offset, want) : 0;
-    bool ok = pinned == want && (!want || !store_pread(c->f, chunk->data, want, b->offset));
-    if (pinned)
-        store_unpin(c->f, b->offset, pinned);
+    bool ok = store_read(c->f, chunk->data, want, b->offset) == (ssize_t)want;
     chunk->len = want;
     if (ok)
         answer_range(c, chunk, &info);

@@ -12,6 +12,7 @@
 #include "placement/carry.h"
 #include "placement/claims/claim.h"
 #include "placement/store/file.h"
+#include "placement/store/store_hit.h"
 
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -106,10 +107,12 @@ void data_look(struct data_handle *h, struct location *out, struct data_tag *tag
 int data_pass_open(struct data_handle *h, int *fd, unsigned *life);
 void data_pass_close(struct data_handle *h, unsigned life);
 
-/* Bytes that can be read now from the local store: pinned, as store_pin; 0: use data_read.  Counts
- * them as read.  -EAGAIN: they are there, and what another read was given must be proved first
- * (proof.h); never with `wait`, which blocks for that, 2 s at most. */
-ssize_t data_pin_now(struct data_handle *h, uint64_t off, size_t len, bool wait);
+/* Can the bytes be read now from the local store, all of them or up to the end of the file?  1: the read
+ * has begun, as store_read_begin, and counts; the caller ends it.  0: use data_read.  -EAGAIN: they are
+ * there, and what another read was given must be proved first (proof.h); never with `wait`, which blocks
+ * for that, 2 s at most. */
+int data_read_begin(struct data_handle *h, uint64_t off, size_t len, bool wait,
+                    struct store_hit *hit);
 int data_read(struct data_handle *h, void *buf, size_t len, uint64_t off, size_t *got);
 /* op: CARRY_WRITE; CARRY_APPEND, where off is ignored and *off_out tells; CARRY_STORE.  -EAGAIN: must
  * wait (page to fill, no room, not here): use data_write. */

@@ -140,41 +140,34 @@ int data_read(struct data_handle *h, void *buf, size_t len, uint64_t off, size_t
     }
 }
 
-/* Short only at the end of the file: the kernel takes a short answer for that. */
-static size_t pin_all(struct file *f, uint64_t off, size_t len)
+/* What another read was given, and was not proved when *then was asked for, lets this one have its
+ * bytes.  Else as data_read_begin. */
+static int prove(struct file *f, const struct proofs *then, const struct store_hit *hit, bool wait)
 {
-    size_t n = store_pin(f, off, len);
-    if (n == len || !n)
-        return n;
-    struct file_info info;
-    store_info(f, &info);
-    if (off + n >= info.size)
-        return n;
-    store_unpin(f, off, n);
-    return 0;
+    int err = proofs_hold(f, then, &hit->base, wait);
+    return !err ? 1 : err == -EAGAIN ? err : 0;
 }
 
-ssize_t data_pin_now(struct data_handle *h, uint64_t off, size_t len, bool wait)
+int data_read_begin(struct data_handle *h, uint64_t off, size_t len, bool wait,
+                    struct store_hit *hit)
 {
     uint64_t node;
     enum where w = data_where(h, &node);
     if ((w != WHERE_HERE && w != WHERE_PFS) || is_behind(h))
         return 0;
     struct proofs then = w == WHERE_PFS ? proofs_now(h->f) : (struct proofs){0};
-    struct file_info info = {0};
-    if (then.any)
-        store_info(h->f, &info);
-    size_t n = pin_all(h->f, off, len);
-    int err = n ? proofs_hold(h->f, &then, &info.base, wait) : 0;
-    if (err) {
-        store_unpin(h->f, off, n);
-        return err == -EAGAIN ? err : 0;
+    if (!store_read_begin(h->f, off, len, hit))
+        return 0;
+    /* a short answer is the file's end for the kernel */
+    int begun = hit->len < len && !hit->ends ? 0 : prove(h->f, &then, hit, wait);
+    if (begun != 1) {
+        store_read_end(hit);
+        return begun;
     }
-    if (n) {
-        stream_saw(data_stream(h), off, len);
-        stream_count(data_stream(h), &(struct fetched){.local = n});
-    }
-    return (ssize_t)n;
+    struct stream *s = data_stream(h);
+    stream_saw(s, off, len);
+    stream_count(s, &(struct fetched){.local = hit->len});
+    return 1;
 }
 
 /* ---- changing ---- */

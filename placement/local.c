@@ -24,6 +24,7 @@
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/space.h"
 #include "placement/store/store_copyout.h"
+#include "placement/store/store_hit.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
@@ -65,24 +66,13 @@ static int read_missing(struct file *f, bool claimed, const struct file_info *in
     return 0;
 }
 
-/* Valid bytes from the store: how many, 0 if the first is not there, or -errno. */
-static ssize_t read_valid(struct file *f, uint8_t *buf, size_t len, uint64_t off)
-{
-    size_t n = store_pin(f, off, len);
-    if (!n)
-        return 0;
-    int err = store_pread(f, buf, n, off);
-    store_unpin(f, off, n);
-    return err ? err : (ssize_t)n;
-}
-
 /* Some of the bytes [off, off + len), none of them beyond the size: how many, 0 if somebody brought
  * the first meanwhile, or -errno.  own: no reader of this node can have had newer ones. */
 static ssize_t read_some(struct file *f, bool claimed, const struct file_info *info, uint8_t *buf,
                          size_t len, uint64_t off, struct fetched *from, bool *own)
 {
     uint64_t miss, n, early = from->early, looked = fetch_looks(f);
-    ssize_t valid = read_valid(f, buf, len, off);
+    ssize_t valid = store_read(f, buf, len, off);
     *own = claimed;
     from->local += valid > 0 ? (size_t)valid : 0;
     if (valid || !store_missing(f, off, len, &miss, &n) || miss != off)

@@ -1,9 +1,9 @@
 /* datafile.c - data files: opened on demand, read and written in full, punched, removed.  What
  * passthrough needs of them is in datafile_pass.c.
  *
- * Open descriptors: those in use have data_users > 0; the others are on a list, oldest first, whose
- * length is bounded by a share of RLIMIT_NOFILE.  100,000 dirty files then need no 100,000
- * descriptors.
+ * Open descriptors are on a list, whose length is bounded by a share of RLIMIT_NOFILE: 100,000 dirty files
+ * then need no 100,000 descriptors.  When one more is opened the list is gone through: what was used again
+ * goes to its end, what was not is closed.  So one that is open is used without a lock.
  */
 #include "placement/store/datafile.h"
 #include "placement/store/datafile_int.h"
@@ -31,10 +31,10 @@ void datafile_start(int data_dirfd)
     struct rlimit r;
     bool known = !getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur != RLIM_INFINITY;
     datafiles.dirfd = data_dirfd;
-    datafiles.idle = NULL;
-    datafiles.idle_last = &datafiles.idle;
-    datafiles.nidle = 0;
-    datafiles.max_idle = known ? (unsigned)MIN(r.rlim_cur / 8, (rlim_t)16384) : 16384;
+    datafiles.open = NULL;
+    datafiles.open_last = &datafiles.open;
+    datafiles.nopen = 0;
+    datafiles.max_open = known ? (unsigned)MIN(r.rlim_cur / 8, (rlim_t)16384) : 16384;
 }
 
 static char *put_hex(char *to, uint64_t n, unsigned digits)
@@ -56,33 +56,42 @@ void datafile_name(struct fid fid, char name[DATAFILE_NAME_BYTES])
 
 /* ---- descriptors ---- */
 
-static void idle_remove(struct file *f)
+/* data_users: how many use data_fd now, and */
+#define IS_OPEN  0x80000000u
+#define WAS_USED 0x40000000u /* again, since it was opened, or close_one_idle came by */
+#define USERS    0x3fffffffu
+
+static void list_remove(struct file *f)
 {
-    *f->idle_prev = f->idle_next;
-    if (f->idle_next)
-        f->idle_next->idle_prev = f->idle_prev;
+    *f->open_prev = f->open_next;
+    if (f->open_next)
+        f->open_next->open_prev = f->open_prev;
     else
-        datafiles.idle_last = f->idle_prev;
-    f->idle_next = NULL;
-    f->idle_prev = NULL;
-    datafiles.nidle--;
+        datafiles.open_last = f->open_prev;
+    datafiles.nopen--;
 }
 
-static void idle_add(struct file *f)
+static void list_add(struct file *f)
 {
-    f->idle_next = NULL;
-    f->idle_prev = datafiles.idle_last;
-    *datafiles.idle_last = f;
-    datafiles.idle_last = &f->idle_next;
-    datafiles.nidle++;
+    f->open_next = NULL;
+    f->open_prev = datafiles.open_last;
+    *datafiles.open_last = f;
+    datafiles.open_last = &f->open_next;
+    datafiles.nopen++;
 }
 
 int datafile_take_away(struct file *f)
 {
+    unsigned n = f->data_users;
+    do {
+        if (!(n & IS_OPEN))
+            return -ENOENT;
+        if (n & USERS)
+            return -EBUSY;
+    } while (!atomic_compare_exchange_weak(&f->data_users, &n, 0));
     int fd = f->data_fd;
-    if (f->idle_prev)
-        idle_remove(f);
     f->data_fd = -1;
+    list_remove(f);
     return fd;
 }
 
@@ -120,22 +129,37 @@ static int open_data(struct file *f, bool make)
     return fd;
 }
 
-static bool use_open(struct file *f, int *fd)
+/* Without the lock: who takes the descriptor away finds that it is used, or this finds that it is
+ * away. */
+bool datafile_use(struct file *f, int *fd)
 {
-    if (f->data_fd < 0)
-        return false;
-    if (f->idle_prev)
-        idle_remove(f);
-    f->data_users++;
+    unsigned n = f->data_users;
+    do {
+        if (!(n & IS_OPEN))
+            return false;
+    } while (!atomic_compare_exchange_weak(&f->data_users, &n, (n + 1) | WAS_USED));
     *fd = f->data_fd;
     return true;
 }
 
-/* Closes the oldest idle one if there are more than max.  False if there are not. */
+void datafile_put(struct file *f)
+{
+    atomic_fetch_sub(&f->data_users, 1);
+}
+
+/* Closes the first one that nobody uses, or has used again since it was looked at here, if more than max
+ * are open.  False: they are not, or all are in use. */
 static bool close_one_idle(unsigned max)
 {
+    int fd = -1;
     lock_take(&datafiles.lock);
-    int fd = datafiles.nidle > max ? datafile_take_away(datafiles.idle) : -1;
+    for (unsigned tries = 2 * datafiles.nopen; fd < 0 && tries && datafiles.nopen > max; tries--) {
+        struct file *f = datafiles.open;
+        list_remove(f);
+        list_add(f);
+        if (!(atomic_fetch_and(&f->data_users, ~WAS_USED) & WAS_USED))
+            fd = datafile_take_away(f);
+    }
     lock_drop(&datafiles.lock);
     if (fd >= 0)
         close(fd);
@@ -151,44 +175,33 @@ static int open_now(struct file *f, bool make, unsigned replaced, int *fd)
     if (fresh < 0)
         return fresh;
     lock_take(&datafiles.lock);
-    bool open = use_open(f, fd); /* another thread was quicker */
+    bool open = datafile_use(f, fd); /* another thread was quicker */
     bool old = !open && f->data_replaced != replaced;
     if (!open && !old) {
         f->data_fd = *fd = fresh;
-        f->data_users = 1;
+        list_add(f);
+        atomic_store(&f->data_users, IS_OPEN | 1);
     }
     lock_drop(&datafiles.lock);
     if (open || old)
         close(fresh);
+    while (close_one_idle(datafiles.max_open))
+        ;
     return old ? -EAGAIN : 0;
 }
 
 int datafile_get(struct file *f, bool make, int *fd)
 {
-    int err;
+    int err = 0;
     do {
+        if (datafile_use(f, fd))
+            return 0;
         lock_take(&datafiles.lock);
-        bool open = use_open(f, fd);
         unsigned replaced = f->data_replaced;
         lock_drop(&datafiles.lock);
-        err = open ? 0 : open_now(f, make, replaced, fd);
+        err = open_now(f, make, replaced, fd);
     } while (err == -EAGAIN);
     return err;
-}
-
-static void end_use(struct file *f)
-{
-    lock_take(&datafiles.lock);
-    if (!--f->data_users)
-        idle_add(f);
-    lock_drop(&datafiles.lock);
-}
-
-void datafile_put(struct file *f)
-{
-    end_use(f);
-    while (close_one_idle(datafiles.max_idle))
-        ;
 }
 
 void datafile_close(struct file *f)
@@ -202,63 +215,59 @@ void datafile_close(struct file *f)
 
 /* ---- bytes ---- */
 
-/* -ENODATA: it was never made, all of it is a hole; -EIO: it should be there. */
-static int get_made(struct file *f, int *fd)
+int datafile_get_made(struct file *f, int *fd)
 {
     bool should_be = made(f) == DATA_MADE; /* before it is looked for: another thread may make it */
     int err = datafile_get(f, false, fd);
     return err != -ENOENT ? err : should_be ? -EIO : -ENODATA;
 }
 
-int datafile_pread(struct file *f, void *buf, size_t len, uint64_t off)
+int datafile_read(int fd, void *buf, size_t len, uint64_t off)
 {
-    int fd, err = get_made(f, &fd);
-    if (err == -ENODATA) {
-        memset(buf, 0, len);
-        return 0;
-    }
-    if (err)
-        return err;
-    for (size_t done = 0; done < len && !err;) {
+    size_t done = 0;
+    while (fd >= 0 && done < len) {
         ssize_t n = pread(fd, (char *)buf + done, len - done, (off_t)(off + done));
         if (n > 0)
             done += (size_t)n;
-        else if (!n) {
-            memset((char *)buf + done, 0, len - done);
+        else if (!n)
             break;
-        } else if (errno != EINTR)
-            err = -errno;
+        else if (errno != EINTR)
+            return -errno;
     }
+    if (fd < 0 && fd != -ENODATA)
+        return fd;
+    if (done < len)
+        memset((char *)buf + done, 0, len - done);
+    return 0;
+}
+
+int datafile_pread(struct file *f, void *buf, size_t len, uint64_t off)
+{
+    int fd, err = datafile_get_made(f, &fd);
+    if (err)
+        return datafile_read(err, buf, len, off);
+    err = datafile_read(fd, buf, len, off);
     datafile_put(f);
     return err;
 }
 
-void *datafile_map(struct file *f, size_t len, uint64_t off)
+void *datafile_map(int fd, size_t len, uint64_t off)
 {
     struct stat st;
-    int fd;
-    if (get_made(f, &fd))
-        return NULL;
     void *map = MAP_FAILED;
     if (!fstat(fd, &st) && (uint64_t)st.st_size >= off + len)
         map = mmap(NULL, len, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, (off_t)off);
-    datafile_put(f);
     return map == MAP_FAILED ? NULL : map;
 }
 
-/* Closes nothing either, as the last close of a removed file frees its blocks: the next
- * datafile_put does. */
 bool datafile_pread_now(struct file *f, void *buf, size_t len, uint64_t off)
 {
     int fd;
     struct iovec iov = {buf, len};
-    lock_take(&datafiles.lock);
-    bool open = use_open(f, &fd);
-    lock_drop(&datafiles.lock);
-    if (!open)
+    if (!datafile_use(f, &fd))
         return false;
     ssize_t n = preadv2(fd, &iov, 1, (off_t)off, RWF_NOWAIT);
-    end_use(f);
+    datafile_put(f);
     return n == (ssize_t)len;
 }
 
@@ -331,7 +340,7 @@ static int sync_name(struct file *f)
 
 int datafile_sync(struct file *f)
 {
-    int fd, err = get_made(f, &fd);
+    int fd, err = datafile_get_made(f, &fd);
     if (err)
         return err == -ENODATA ? 0 : err;
     err = fdatasync(fd) < 0 ? -errno : 0;

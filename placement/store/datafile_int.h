@@ -8,15 +8,16 @@
 #define DATAFILE_NAME_BYTES 40
 
 extern struct datafiles {
-    struct lock lock; /* RANK_LEAF: the list; data_fd, data_users, idle_* of all files */
+    struct lock lock; /* RANK_LEAF: the list; data_fd, data_replaced, open_* of all files */
     int dirfd;
-    struct file *idle, **idle_last;
-    unsigned nidle, max_idle;
+    struct file *open, **open_last;
+    unsigned nopen, max_open;
 } datafiles;
 
 /* XX/FID, below dirfd. */
 void datafile_name(struct fid fid, char name[DATAFILE_NAME_BYTES]);
-/* With the lock: takes the descriptor away from f; to be closed without it.  -1: none was open. */
+/* With the lock: takes the descriptor away from f; to be closed without it.  -ENOENT: none is open;
+ * -EBUSY: it is in use. */
 int datafile_take_away(struct file *f);
 
 #endif

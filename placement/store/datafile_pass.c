@@ -136,12 +136,11 @@ int datafile_open_whole(struct file *f, uint64_t size, int *fd)
 static bool close_if_idle(struct file *f)
 {
     lock_take(&datafiles.lock);
-    bool used = f->data_users;
-    int fd = used ? -1 : datafile_take_away(f);
+    int fd = datafile_take_away(f);
     lock_drop(&datafiles.lock);
     if (fd >= 0)
         close(fd);
-    return !used;
+    return fd != -EBUSY;
 }
 
 static bool lease_is_given(struct file *f, int kind)
@@ -190,10 +189,10 @@ static int take_its_place(struct file *f, int fresh)
 {
     if (f->data_fd < 0 || dup3(fresh, f->data_fd, O_CLOEXEC) >= 0)
         return -1;
-    if (f->data_users)
-        die("the cache's disk: a data file that is in use can not be replaced: %s",
-            strerror(errno));
-    return datafile_take_away(f);
+    int why = errno, old = datafile_take_away(f);
+    if (old == -EBUSY)
+        die("the cache's disk: a data file that is in use can not be replaced: %s", strerror(why));
+    return old;
 }
 
 int datafile_replace(struct file *f)

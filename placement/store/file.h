@@ -52,11 +52,11 @@ struct file {
     struct lock lock; /* RANK_FILE */
     pthread_cond_t changed;
     struct file_record *rec; /* never NULL: made by file_get */
-    int data_fd; /* store's data file, -1 = not open; this and the next five: placement/store/datafile.c's
+    int data_fd; /* store's data file, -1 = not open; this and the next four: placement/store/datafile.c's
                     lock */
-    unsigned data_users;                       /* calls that use data_fd now */
     unsigned data_replaced;                    /* times that another data file took its place */
-    struct file *idle_next, **idle_prev;       /* its list of open ones that nobody uses now */
+    struct file *open_next, **open_prev;       /* its list of open ones */
+    _Atomic unsigned data_users;               /* calls that use data_fd now, and more: there */
     bool going;                                /* the last put is under way (table's lock) */
     struct file *removed_next, **removed_prev; /* remover.c's list of those that are going */
     unsigned held;        /* store_hold's: nothing of it is evicted (f->lock) */

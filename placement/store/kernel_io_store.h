@@ -24,7 +24,7 @@ bool store_pass_holds(struct file *f); /* has anybody a descriptor or a mapping?
 int store_pass_renew(struct file *f);  /* if so: an empty data file takes its place */
 
 /* ---- store_pass_mark.c ---- */
-/* Without f->lock.  May its bytes not be handed on as a view?  Where the hash must be of the very
+/* May its bytes not be handed on as a view?  Where the hash must be of the very
  * bytes that the PFS gets; and beside O_DIRECT writers, who can not take pages out of memory that a
  * PFS client holds for its own I/O: what they wrote would not be read. */
 bool store_pass_needs_copy(struct file *f);

@@ -192,6 +192,32 @@ uint64_t pages_find(struct file *f, uint64_t first, uint64_t last, unsigned kind
     return last + 1;
 }
 
+/* The first page of s that is not valid, and lies before `holes`; s->next if none. */
+static uint64_t first_missing(struct chunk_record *c, const struct span *s, uint64_t holes)
+{
+    uint64_t start = s->index * state_pages(), end = MIN(s->next, holes);
+    if (start + s->lo >= end)
+        return s->next;
+    uint32_t hi = (uint32_t)(end - 1 - start), at = s->lo;
+    if (c)
+        at = bits_find(bits(c, BITS_VALID), s->lo, hi, false);
+    return at <= hi ? start + at : s->next;
+}
+
+uint64_t pages_use(struct file *f, uint64_t first, uint64_t last, uint64_t holes)
+{
+    EACH_SPAN(s, first, last)
+    {
+        struct chunk_record *c = find(f, s.index);
+        uint64_t page = first_missing(c, &s, holes);
+        if (c && page > s.index * state_pages() + s.lo)
+            eviction_used(c);
+        if (page < s.next)
+            return page;
+    }
+    return last + 1;
+}
+
 void pages_need(struct file *f, uint64_t first, uint64_t last, uint64_t *pages, uint32_t *chunks)
 {
     *pages = 0;

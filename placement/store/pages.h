@@ -36,6 +36,9 @@ bool pages_evict(struct fid fid, uint64_t index);
 bool page_valid(struct file *f, uint64_t page);
 /* First page in [first, last] whose valid bit is `valid`; last + 1 if none. */
 uint64_t pages_find(struct file *f, uint64_t first, uint64_t last, unsigned kind, bool set);
+/* For a reader: the first page in [first, last] that is not valid, and lies before `holes`; last + 1 if
+ * none.  The chunks up to there count as used now. */
+uint64_t pages_use(struct file *f, uint64_t first, uint64_t last, uint64_t holes);
 /* What a write of these pages may need: pages without blocks, chunks without a record. */
 void pages_need(struct file *f, uint64_t first, uint64_t last, uint64_t *pages, uint32_t *chunks);
 

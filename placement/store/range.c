@@ -22,7 +22,7 @@ static bool must_wait(const struct file *f, const struct range_op *op)
     return false;
 }
 
-void range_begin(struct file *f, struct range_op *op, enum range_kind kind, uint64_t first,
+bool range_begin(struct file *f, struct range_op *op, enum range_kind kind, uint64_t first,
                  uint64_t last)
 {
     struct range_op **end = &f->ops;
@@ -30,8 +30,10 @@ void range_begin(struct file *f, struct range_op *op, enum range_kind kind, uint
         end = &(*end)->next;
     *op = (struct range_op){.first = first, .last = last, .kind = kind};
     *end = op;
-    while (must_wait(f, op))
+    bool waited = false;
+    for (; must_wait(f, op); waited = true)
         lock_wait(&f->lock, &f->changed, 0);
+    return waited;
 }
 
 void range_end(struct file *f, struct range_op *op)
@@ -66,12 +68,4 @@ bool range_changing(const struct file *f, uint64_t page, uint64_t *until)
             *until = MIN(*until, o->first - 1);
     }
     return false;
-}
-
-struct range_op *range_find_pin(struct file *f, uint64_t first, uint64_t last)
-{
-    for (struct range_op *o = f->ops; o; o = o->next)
-        if (o->kind == RANGE_PIN && o->first == first && o->last == last)
-            return o;
-    return NULL;
 }

@@ -28,8 +28,9 @@ struct range_op {
 
 /* f->lock must be held when you call any function below this line. */
 
-/* May wait, with f->lock dropped meanwhile: look at the file again.  op lives until range_end. */
-void range_begin(struct file *f, struct range_op *op, enum range_kind kind, uint64_t first,
+/* True: it has waited, with f->lock dropped meanwhile: look at the file again.  op lives until
+ * range_end. */
+bool range_begin(struct file *f, struct range_op *op, enum range_kind kind, uint64_t first,
                  uint64_t last);
 void range_end(struct file *f, struct range_op *op);
 /* Does anybody work on (or wait for) a page of these? */
@@ -37,7 +38,5 @@ bool range_busy(const struct file *f, uint64_t first, uint64_t last);
 /* Is a WRITE or DROP of this page under way (or waited for)?  *until: the answer holds up to this
  * page. */
 bool range_changing(const struct file *f, uint64_t page, uint64_t *until);
-/* A pin with exactly these pages; NULL. */
-struct range_op *range_find_pin(struct file *f, uint64_t first, uint64_t last);
 
 #endif

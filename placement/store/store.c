@@ -1,6 +1,7 @@
 /* store.c - the store as a whole: opened, closed, asked about.
  *
- *   store_state.c    a file's state            store_read.c       reading, pins
+ *   store_state.c    a file's state            store_read.c       what is here, and for whom
+ *   store_hit.c      reading what is here
  *   store_version.c  versions and claims       store_write.c, store_resize.c, store_punch.c,
  *   store_cover.c    fsync, power loss         store_fill.c       changing; store_change.c their steps
  *   store_recover.c  the start after a crash   store_copyout.c    what is dirty goes to the PFS

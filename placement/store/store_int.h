@@ -56,6 +56,11 @@ static inline bool is_pass(const struct file *f)
 {
     return core(f)->flags & CORE_PASS;
 }
+/* Pages from here on need not be valid: base_end is below them, and they are holes. */
+static inline uint64_t store_first_hole(const struct file *f)
+{
+    return (core(f)->base_end + PAGE - 1) / PAGE;
+}
 /* The record on the disk may say something else from now on than store_cover has made it say. */
 static inline void store_not_covered(struct file *f)
 {

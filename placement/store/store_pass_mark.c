@@ -213,10 +213,7 @@ static bool copies_count(struct file *f)
 
 bool store_pass_needs_copy(struct file *f)
 {
-    lock_take(&f->lock);
-    bool needs = copies_count(f) || (is_pass(f) && f->pass.direct);
-    lock_drop(&f->lock);
-    return needs;
+    return copies_count(f) || (is_pass(f) && f->pass.direct);
 }
 
 void store_pass_copied(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t size)

@@ -1,8 +1,7 @@
-/* store_read.c - what of a file is here, and handing it out. */
+/* store_read.c - what of a file is here, and what others may have of it; reads begin in store_hit.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "placement/store/datafile.h"
@@ -23,16 +22,10 @@ static bool mul_chunk(uint64_t index, uint64_t *off)
 
 /* ---- what is here ---- */
 
-/* Pages from base_end on need not be valid: they are holes.  UINT64_MAX if all are below. */
-static uint64_t first_hole_page(const struct file *f)
-{
-    return (core(f)->base_end + PAGE - 1) / PAGE;
-}
-
 /* First page in [first, last] whose bytes are not here; last + 1 if none. */
 static uint64_t first_missing(struct file *f, uint64_t first, uint64_t last)
 {
-    uint64_t holes = first_hole_page(f);
+    uint64_t holes = store_first_hole(f);
     if (!holes || first >= holes)
         return last + 1;
     uint64_t stop = MIN(last, holes - 1), page = pages_find(f, first, stop, BITS_VALID, false);
@@ -57,7 +50,7 @@ bool store_missing(struct file *f, uint64_t off, uint64_t len, uint64_t *miss_of
     if (!is_pass(f) && clip(f, off, &len)) {
         uint64_t last = last_page(off, len), page = first_missing(f, page_of(off), last);
         if (page <= last) {
-            uint64_t stop = MIN(last, first_hole_page(f) - 1);
+            uint64_t stop = MIN(last, store_first_hole(f) - 1);
             uint64_t end = MIN(pages_find(f, page, stop, BITS_VALID, true) * PAGE,
                                MIN(off + len, core(f)->base_end));
             *miss_off = MAX(off, page * PAGE);
@@ -67,95 +60,6 @@ bool store_missing(struct file *f, uint64_t off, uint64_t len, uint64_t *miss_of
     }
     lock_drop(&f->lock);
     return found;
-}
-
-/* ---- pins ---- */
-
-/* Bytes from off on that are here, up to len. */
-static uint64_t readable(struct file *f, uint64_t off, uint64_t len)
-{
-    if (!clip(f, off, &len))
-        return 0;
-    if (is_pass(f) ||
-        off >= core(f)->base_end) /* also in the page that base_end is in: what is behind it is
-                                     zeros in the data file */
-        return len;
-    uint64_t last = last_page(off, len), page = first_missing(f, page_of(off), last);
-    if (page > last)
-        return len;
-    return page * PAGE > off ? page * PAGE - off : 0;
-}
-
-static void touch(struct file *f, uint64_t off, uint64_t len)
-{
-    uint64_t chunk = store_chunk_size();
-    for (uint64_t i = off / chunk; i <= (off + len - 1) / chunk; i++) {
-        struct chunk_record *c = state_chunk_find(f->fid, i);
-        if (c)
-            eviction_used(c);
-    }
-}
-
-size_t store_pin(struct file *f, uint64_t off, size_t len)
-{
-    struct range_op *op = NULL;
-    lock_take(&f->lock);
-    store_pass_look(f);
-    uint64_t n = readable(f, off, len);
-    if (n) {
-        op = xmalloc(sizeof(*op));
-        range_begin(f, op, RANGE_PIN, page_of(off), last_page(off, n));
-        n = MIN(n, readable(f, off, n)); /* it may have waited for a truncation */
-        if (n) {
-            op->last = last_page(off, n);
-            touch(f, off, n);
-        } else {
-            range_end(f, op);
-            free(op);
-        }
-    }
-    lock_drop(&f->lock);
-    return n;
-}
-
-void store_unpin(struct file *f, uint64_t off, size_t pinned_len)
-{
-    lock_take(&f->lock);
-    struct range_op *op = range_find_pin(f, page_of(off), last_page(off, pinned_len));
-    if (!op)
-        die("store_unpin: these bytes are not pinned");
-    range_end(f, op);
-    pthread_cond_broadcast(&f->changed);
-    lock_drop(&f->lock);
-    free(op);
-}
-
-/* What a write that failed has left is nobody's.  Pages that are pinned change only by who writes
- * them. */
-static int clear_pages(struct file *f)
-{
-    if (!(__atomic_load_n(&f->rec->uncut, __ATOMIC_RELAXED) & UNCUT_PAGES))
-        return 0;
-    lock_take(&f->lock);
-    int err = store_clear_pages(f);
-    lock_drop(&f->lock);
-    return err;
-}
-
-int store_pread(struct file *f, void *buf, size_t len, uint64_t off)
-{
-    int err = clear_pages(f);
-    return err ? err : datafile_pread(f, buf, len, off);
-}
-
-void *store_view(struct file *f, size_t len, uint64_t off)
-{
-    return clear_pages(f) || store_pass_needs_copy(f) ? NULL : datafile_map(f, len, off);
-}
-
-void store_unview(void *view, size_t len)
-{
-    munmap(view, len);
 }
 
 /* ---- whole files, held ---- */
@@ -312,7 +216,7 @@ int store_get_chunk_now(struct file *f, uint64_t index, const struct version *v,
 /* Is the page data: bytes here, or on the PFS? */
 static uint64_t next_data(struct file *f, uint64_t page, uint64_t last)
 {
-    uint64_t holes = first_hole_page(f);
+    uint64_t holes = store_first_hole(f);
     while (page <= last) {
         if (page >= holes && (page = pages_find(f, page, last, BITS_VALID, true)) > last)
             break;
@@ -327,7 +231,7 @@ static uint64_t next_data(struct file *f, uint64_t page, uint64_t last)
 
 static uint64_t next_hole(struct file *f, uint64_t page, uint64_t last)
 {
-    uint64_t holes = first_hole_page(f);
+    uint64_t holes = store_first_hole(f);
     uint64_t zero = pages_find(f, page, last, BITS_ZERO, true);
     if (page < holes)
         page = holes;

@@ -31,14 +31,9 @@ struct file_info {
 void store_info(struct file *f, struct file_info *out);
 
 /* ---- reading ---- */
-/* How many bytes from off on (<= len, <= up to size) can be read from the data file now (valid
- * pages, or holes at or above base_end): 0 if the first is missing.  Pins them until store_unpin
- * (always call it when > 0): they are not evicted, cut off or punched meanwhile, as whoever wants
- * that waits.  So: unpin soon, and call nothing below "changing" while this thread has a pin. */
-size_t store_pin(struct file *f, uint64_t off, size_t len);
-void store_unpin(struct file *f, uint64_t off, size_t pinned_len);
-/* pread from the data file of pinned bytes; reads beyond the data file's end give zeros.  Full or
- * -errno. */
+/* Bytes that are here, for applications and peers: store_hit.h. */
+/* pread from the data file of bytes that are here and stay, as those of a snapshot; zeros beyond its end.
+ * Full or -errno. */
 int store_pread(struct file *f, void *buf, size_t len, uint64_t off);
 /* A view of bytes that are here, which spares a copy: of whole pages that need not be pinned, for a
  * system call to read, which then takes what is stored meanwhile.  NULL: there is none; store_pread.

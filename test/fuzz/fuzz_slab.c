@@ -10,6 +10,7 @@
 #include "placement/store/state.h"
 #include "placement/store/state_int.h"
 #include "placement/store/store_copyout.h"
+#include "placement/store/store_hit.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
@@ -273,11 +274,7 @@ static void use_file(struct file *f)
     char *path = file_path(f);
     free(path);
     store_info(f, &info);
-    size_t n = store_pin(f, 0, sizeof(buf));
-    if (n) {
-        store_pread(f, buf, n, 0);
-        store_unpin(f, 0, n);
-    }
+    store_read(f, buf, sizeof(buf), 0);
     store_missing(f, 0, UINT64_MAX, &off, &len);
     store_seek(f, 0, true, &off);
     store_seek(f, 0, false, &off);

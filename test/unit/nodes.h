@@ -418,11 +418,12 @@ static void order_read(struct order *o)
     struct data_handle *h = node_handles[o->a].h;
     uint8_t *buf = xmalloc(o->len + 1);
     uint64_t begun = boot_ms();
-    ssize_t pinned = data_pin_now(h, o->off, o->len, true);
-    size_t got = pinned > 0 ? (size_t)pinned : 0;
-    if (got) {
-        o->err = store_pread(h->f, buf, got, o->off);
-        store_unpin(h->f, o->off, got);
+    struct store_hit hit;
+    size_t got = 0;
+    if (data_read_begin(h, o->off, o->len, true, &hit) > 0) {
+        got = hit.len;
+        o->err = store_read_copy(&hit, buf);
+        store_read_end(&hit);
     } else {
         o->err = data_read(h, buf, o->len, o->off, &got);
     }

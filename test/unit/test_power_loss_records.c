@@ -35,7 +35,7 @@ START_TEST(what_was_evicted_after_an_fsync_does_not_come_back_as_zeros)
     ck_assert(pages_evict(fid_n(2), 0));
     file_put(f);
     f = after_boot(2);
-    ck_assert_uint_eq(store_pin(f, 0, CHUNK), 0); /* the PFS has it */
+    ck_assert_uint_eq(here(f, 0, CHUNK), 0); /* the PFS has it */
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
     ck_assert_uint_eq(s->bytes, CHUNK);
     ck_assert_uint_eq(s->runs[0].off, CHUNK);

@@ -93,7 +93,7 @@ START_TEST(who_asks_for_its_fid_finds_nothing_of_it)
     struct file *f = get_file(2, "b");
     ck_assert(!has_data_file(2));
     ck_assert_uint_eq(info_of(f).size, 0);
-    ck_assert_uint_eq(store_pin(f, 0, SIZE), 0);
+    ck_assert_uint_eq(here(f, 0, SIZE), 0);
     file_put(f);
     ck_assert_ptr_null(file_find(fid_n(3)));
     ck_assert(!has_data_file(3));

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@ START_TEST(a_filled_chunk_is_read_back_and_the_rest_is_missing)
     ck_assert(store_missing(f, 10, 300000, &off, &len));
     ck_assert_uint_eq(off, 10);
     ck_assert_uint_eq(len, 200000 - 10);
-    ck_assert_uint_eq(store_pin(f, 0, 100), 0);
+    ck_assert_uint_eq(here(f, 0, 100), 0);
     ck_assert_int_eq(fill_chunk(f, 1, &v, data, true), 0);
     read_is(f, data + 65536, 65536, 65536);
     ck_assert(store_missing(f, 65536, 200000, &off, &len));
@@ -64,6 +65,93 @@ START_TEST(a_chunk_for_another_node_has_its_hash_and_only_its_version)
     uint8_t one = 7;
     write_ok(f, &one, 1, 5); /* dirty: not for others */
     ck_assert_int_eq(store_get_chunk(f, 0, &v, buf, &len, &hash), -ENOENT);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(a_read_begins_with_what_is_here_and_tells_where_the_file_ends)
+{
+    uint8_t *data = malloc(200000), *view, got[PAGE];
+    struct store_hit hit;
+    put_pattern(data, 200000, 0, 1);
+    struct file *f = get_file(1, "x");
+    struct version v = version_n(200000, 5);
+    ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
+    ck_assert_uint_eq(store_read_begin(f, 65536, 10, &hit), 0);
+    for (unsigned i = 2; i < 4; i++) {
+        size_t len = i == 3 ? 200000 - 3 * 65536 : 65536;
+        ck_assert_int_eq(store_fill(f, i, &v, data + i * 65536, len, 0, false, false), 0);
+    }
+    ck_assert_uint_eq(store_read_begin(f, 65536, 200000, &hit), 0);
+    ck_assert_uint_eq(store_read_begin(f, 2 * 65536 + 7, PAGE, &hit), PAGE);
+    ck_assert(!hit.ends);
+    ck_assert(version_eq(&hit.base, &v));
+    ck_assert_int_eq(store_read_copy(&hit, got), 0);
+    ck_assert_mem_eq(got, data + 2 * 65536 + 7, PAGE);
+    store_read_end(&hit);
+    ck_assert_uint_eq(store_read_begin(f, 2 * 65536, 200000, &hit), 200000 - 2 * 65536);
+    ck_assert(hit.ends);
+    view = store_read_view(&hit);
+    ck_assert_mem_eq(view, data + 2 * 65536, hit.len);
+    store_unview(view, hit.len);
+    store_read_end(&hit);
+    ck_assert_ptr_null(f->ops);
+    ck_assert_uint_eq(store_read_begin(f, 200000, 1, &hit), 0);
+    file_put(f);
+    free(data);
+}
+END_TEST
+
+static void *cut_it(void *arg)
+{
+    uint64_t fill;
+    ck_assert_int_eq(store_truncate(arg, 5000, &fill), 0);
+    return NULL;
+}
+
+static struct store_hit late;
+
+static void *read_late(void *arg)
+{
+    store_read_begin(arg, 0, 3 * PAGE, &late);
+    return NULL;
+}
+
+/* Until so many work on it, or wait. */
+static void wait_for_ops(struct file *f, unsigned n)
+{
+    for (unsigned ops = 0; ops < n; sched_yield()) {
+        lock_take(&f->lock);
+        ops = 0;
+        for (const struct range_op *o = f->ops; o; o = o->next)
+            ops++;
+        lock_drop(&f->lock);
+    }
+}
+
+START_TEST(a_read_that_waited_for_a_truncation_has_what_that_left)
+{
+    uint8_t data[3 * PAGE], got[3 * PAGE];
+    struct store_hit first;
+    pthread_t cutter, reader;
+    put_pattern(data, sizeof(data), 0, 3);
+    struct file *f = new_file(1, "x");
+    write_ok(f, data, sizeof(data), 0);
+    ck_assert_uint_eq(store_read_begin(f, 0, 3 * PAGE, &first), 3 * PAGE);
+    ck_assert_int_eq(pthread_create(&cutter, NULL, cut_it, f), 0);
+    wait_for_ops(f, 2);
+    ck_assert_int_eq(pthread_create(&reader, NULL, read_late, f), 0);
+    wait_for_ops(f, 3);
+    ck_assert_int_eq(store_read_copy(&first, got), 0); /* all of it, as long as it lasts */
+    ck_assert_mem_eq(got, data, 3 * PAGE);
+    store_read_end(&first);
+    pthread_join(cutter, NULL);
+    pthread_join(reader, NULL);
+    ck_assert_uint_eq(late.len, 5000);
+    ck_assert(late.ends);
+    ck_assert_int_eq(store_read_copy(&late, got), 0);
+    ck_assert_mem_eq(got, data, 5000);
+    store_read_end(&late);
     file_put(f);
 }
 END_TEST
@@ -229,7 +317,7 @@ START_TEST(a_new_version_drops_clean_pages_and_same_data_keeps_them)
     ck_assert_int_eq(store_set_version(f, &x, NULL), 0);
     ck_assert_uint_eq(counted(stale_bytes) - stale, 12288);
     ck_assert_uint_eq(info_of(f).size, 500);
-    ck_assert_uint_eq(store_pin(f, 0, 10), 0);
+    ck_assert_uint_eq(here(f, 0, 10), 0);
     file_put(f);
 }
 END_TEST
@@ -246,7 +334,7 @@ START_TEST(racy_pages_are_dropped_when_the_version_is_confirmed)
     read_is(f, data, sizeof(data), 0);
     ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
     ck_assert(!info_of(f).racy);
-    ck_assert_uint_eq(store_pin(f, 0, 1), 0);
+    ck_assert_uint_eq(here(f, 0, 1), 0);
     file_put(f);
 }
 END_TEST
@@ -260,7 +348,7 @@ START_TEST(a_short_fill_is_refused)
     ck_assert_int_eq(store_fill(f, 0, &v, data, 4999, 0, true, false), -ESTALE);
     ck_assert_int_eq(store_fill(f, 1, &v, data, 10, 0, true, false), -ESTALE);
     ck_assert_int_eq(store_fill(f, UINT64_MAX, &v, data, 10, 0, true, false), -EINVAL);
-    ck_assert_uint_eq(store_pin(f, 0, 1), 0);
+    ck_assert_uint_eq(here(f, 0, 1), 0);
     file_put(f);
 }
 END_TEST
@@ -498,7 +586,7 @@ START_TEST(offsets_out_of_range_are_refused)
     ck_assert_int_eq(store_truncate(f, UINT64_C(1) << 63, &fill), -EFBIG);
     ck_assert_int_eq(store_allocate(f, INT64_MAX, 2, false), -EFBIG);
     ck_assert_int_eq(store_punch(f, UINT64_MAX - 1, UINT64_MAX, &fill), 0);
-    ck_assert_uint_eq(store_pin(f, UINT64_MAX - 1, 10), 0);
+    ck_assert_uint_eq(here(f, UINT64_MAX - 1, 10), 0);
     ck_assert_uint_eq(info_of(f).size, 0);
     file_put(f);
 }
@@ -511,6 +599,8 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, a_filled_chunk_is_read_back_and_the_rest_is_missing);
     tcase_add_test(t, a_chunk_for_another_node_has_its_hash_and_only_its_version);
+    tcase_add_test(t, a_read_begins_with_what_is_here_and_tells_where_the_file_ends);
+    tcase_add_test(t, a_read_that_waited_for_a_truncation_has_what_that_left);
     tcase_add_test(t, a_view_is_what_is_stored_and_no_longer_than_the_data_file);
     tcase_add_test(t, a_chunk_that_is_at_hand_is_given_at_once);
     tcase_add_test(t, who_may_not_wait_gets_nothing_of_what_is_being_worked_on);

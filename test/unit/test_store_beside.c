@@ -152,7 +152,7 @@ START_TEST(a_chunk_that_is_filled_while_a_flush_ends_is_as_any_other)
     for (unsigned round = 0; round < 3; round++)
         for (uint64_t i = 0; i < 64; i++)
             fill_chunk(o, i, &ov, data, true);
-    ck_assert_uint_eq(store_pin(f, 0, 1), 0);
+    ck_assert_uint_eq(here(f, 0, 1), 0);
     file_put(f);
     file_put(o);
 }

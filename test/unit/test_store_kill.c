@@ -196,11 +196,10 @@ static void compare(unsigned n, struct shadow *w, const struct step *pending)
     free(path);
     memset(have, 0, sizeof(have));
     for (uint64_t at = 0, n1, miss; at < info.size; at += n1) {
-        n1 = store_pin(f, at, info.size - at);
-        if (n1) {
-            ck_assert_int_eq(store_pread(f, have + at, n1, at), 0);
-            store_unpin(f, at, n1);
-        } else { /* a hole that was flushed */
+        ssize_t got = store_read(f, have + at, info.size - at, at);
+        ck_assert_int_ge(got, 0);
+        n1 = (uint64_t)got;
+        if (!n1) { /* a hole that was flushed */
             ck_assert(store_missing(f, at, info.size - at, &miss, &n1));
             ck_assert_uint_eq(miss, at);
         }

@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 
 #include "placement/claims/claim.h"
+#include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_fid.h"
+#include "placement/store/store_hit.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 #include "placement/store/store_write.h"
@@ -147,17 +149,15 @@ void do_read(void *arg)
     struct location at;
     struct file *f = NULL;
     char text[4096];
-    size_t n = 0;
+    ssize_t n = 0;
     struct fid fid;
     int err = fid_at(word(c, 1), &fid);
 
     if (!err && (!claim_here(fid, &at) || !(f = file_find(fid))))
         err = -ENOENT;
     if (!err) {
-        n = store_pin(f, 0, MIN(at.size, sizeof(text)));
-        err = n ? store_pread(f, text, n, 0) : 0;
-        if (n)
-            store_unpin(f, 0, n);
+        n = store_read(f, text, MIN(at.size, sizeof(text)), 0);
+        err = n < 0 ? (int)n : 0;
         file_put(f);
     }
     if (err)

@@ -1,0 +1,50 @@
+/* store_hit.h - reading what is here: one look decides, then come the bytes.
+ *
+ *     store_read_begin  --0-->  the first byte is not here
+ *          | > 0
+ *          |  one stay in f->lock: so many bytes are here, they are pinned, their chunks count as
+ *          |  used now, and the data file is open
+ *          v
+ *     store_read_copy, or store_read_view and store_unview: no lock, and no look any more
+ *          |
+ *     store_read_end
+ *
+ * In between they are not evicted, cut off or punched: what wants that waits (range.h).  So a thread ends
+ * its read soon, and calls nothing that changes the file before.  Any thread that may do local disk I/O.
+ */
+#ifndef EDDY_PLACEMENT_STORE_HIT_H
+#define EDDY_PLACEMENT_STORE_HIT_H
+
+#include <sys/types.h>
+
+#include "placement/store/range.h"
+
+/* A read that has begun, on the caller's stack: it is linked in the file until store_read_end, and must
+ * not move.  f is the caller's, who keeps it as long. */
+struct store_hit {
+    struct file *f;
+    uint64_t off;
+    size_t len;          /* of the bytes that are here */
+    bool ends;           /* the file ends behind them */
+    bool copied;         /* there is no view of them */
+    int fd;              /* of the data file; -ENODATA: it was never made, all are zeros; -errno */
+    struct version base; /* of which the clean ones are; all zeros: it is not known */
+    struct range_op pin;
+};
+
+/* How many bytes from off on (<= len, <= up to the size) can be read from the data file now: valid
+ * pages, or holes at or above base_end.  0: the first is missing, or is beyond the end, and nothing has
+ * begun. */
+size_t store_read_begin(struct file *f, uint64_t off, size_t len, struct store_hit *hit);
+/* hit->len bytes to buf.  0, or -errno: the cache's disk failed. */
+int store_read_copy(const struct store_hit *hit, void *buf);
+/* A view of them, as store_view; off at the start of a page.  NULL: there is none; store_read_copy.  For
+ * store_unview before the read ends. */
+void *store_read_view(const struct store_hit *hit);
+void store_read_end(struct store_hit *hit);
+
+/* All in one: how many bytes from off on were here and are in buf now; 0 as store_read_begin; -errno:
+ * the cache's disk failed. */
+ssize_t store_read(struct file *f, void *buf, size_t len, uint64_t off);
+
+#endif
