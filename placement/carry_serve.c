@@ -108,9 +108,14 @@ static void read_waiting(void *arg)
     const struct body_read *b = &c->m->read;
     struct chunk *chunk = chunk_new(ROOM_RANGE, MAX(b->length, 1u));
     struct file_info info;
-    struct fetched from = {0};
+    struct local_read r = {.buf = chunk->data,
+                        .len = b->length,
+                        .off = b->offset,
+                        .claimed = true,
+                        .end_ms = boot_ms() + T_OPEN};
     store_info(c->f, &info);
-    int err = local_read(c->f, true, chunk->data, b->length, b->offset, &chunk->len, &from);
+    int err = local_read(c->f, &r);
+    chunk->len = r.got;
     if (!err) {
         answer_range(c, chunk, &info);
         return;
@@ -244,7 +249,8 @@ static int apply(struct carried *c, uint64_t *off)
                         .len = b->length,
                         .off = b->offset,
                         .mode = b->mode,
-                        .time_ns = b->time_ns};
+                        .time_ns = b->time_ns,
+                        .end_ms = boot_ms() + T_OPEN};
     int err = begin_op(c->f, ch.op);
     if (err)
         return err;

@@ -68,11 +68,12 @@ int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, u
     uint64_t drops = data_drops(f);
     h->looked_ms = looked_ms;
     h->opening = stx->stx_nlink > 0;
-    int err = write ? data_locate_writer(h, &v) : data_locate_reader(h, &v);
+    struct patience p = data_patience();
+    int err = write ? data_locate_writer(h, &v, &p) : data_locate_reader(h, &v, &p);
     h->opening = false;
     h->drops_seen = drops;
     if (!err && trunc)
-        err = data_truncate(h, 0);
+        err = data_cut(h, 0, &p);
     if (err) {
         data_close(h);
         return err;
@@ -92,7 +93,8 @@ int data_open_known(struct file *f, const struct data_known *k, bool fixed,
         return -EIO;
     struct data_handle *h = handle_new(f, false);
     h->drops_seen = data_drops(f);
-    int err = data_locate_known(h, k, fixed);
+    struct patience p = data_patience();
+    int err = data_locate_known(h, k, fixed, &p);
     if (err) {
         data_close(h);
         return err;
@@ -185,7 +187,8 @@ void data_dropping(struct data_handle *h)
 int data_revalidate(struct data_handle *h, bool *changed, struct data_tag *now)
 {
     uint64_t drops = data_drops(h->f);
-    int err = data_relocate(h);
+    struct patience p = data_patience();
+    int err = data_relocate(h, &p);
     if (!err)
         h->drops_seen = drops;
     data_tag(h, now);

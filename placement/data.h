@@ -3,8 +3,9 @@
  *
  * What fs/ calls.  Blocking ones run in pool_waiters; *_now ones never block on PFS or network
  * (FUSE workers may call them).  When the answer is "not mine" or the version has gone, the home is
- * asked again and the call goes on where the bytes are now; -EIO when that leads nowhere (30 s for
- * changes; reads end by reading the PFS as it is).
+ * asked again and the call goes on where the bytes are now; -EIO when that leads nowhere until the call's
+ * deadline, T_open after it began, which goes with it to all that it asks.  A reader beside writers ends by
+ * reading the PFS as it is.
  */
 #ifndef EDDY_PLACEMENT_DATA_H
 #define EDDY_PLACEMENT_DATA_H

@@ -30,24 +30,37 @@ static inline uint64_t data_drops(const struct file *f)
 
 /* Now: HERE, PFS, NODE (*node) or LOST. */
 enum where data_where(struct data_handle *h, uint64_t *node);
+/* How long one call may take.  It is made where the call enters, and goes with it to all that asks: none has
+ * a time of its own. */
+struct patience {
+    uint64_t end_ms;  /* boot_ms: then nobody is asked again, -EIO */
+    unsigned wait_ms; /* before the next time */
+};
+/* Of a call that begins now: an open, a read or a change may wait so long for a decision (T_open). */
+struct patience data_patience(void);
+/* Before somebody is asked again: waits a little longer each time, or until the place was asked for by
+ * another call.  -EIO: the time is over. */
+int data_ask_again(struct data_handle *h, struct patience *p);
 /* At open, for reading.  seen: what the PFS had before the home is asked, or NULL. */
-int data_locate_reader(struct data_handle *h, const struct version *seen);
+int data_locate_reader(struct data_handle *h, const struct version *seen, struct patience *p);
 /* The same without the PFS, as data_open_known: -EAGAIN: not known well enough. */
-int data_locate_known(struct data_handle *h, const struct data_known *k, bool fixed);
+int data_locate_known(struct data_handle *h, const struct data_known *k, bool fixed,
+                      const struct patience *p);
 /* For writing: a writer is counted where the claim is. */
-int data_locate_writer(struct data_handle *h, const struct version *seen);
+int data_locate_writer(struct data_handle *h, const struct version *seen, struct patience *p);
 /* A writer of this handle is counted at `at`; what counted it before ends. */
 void data_move_writer(struct data_handle *h, const struct location *at);
+/* data_truncate within an open's patience. */
+int data_cut(struct data_handle *h, uint64_t size, const struct patience *p);
 /* Asks the home again, once for all that come meanwhile; a writer is counted where the claim is
  * now. */
-int data_relocate(struct data_handle *h);
+int data_relocate(struct data_handle *h, struct patience *p);
 /* The claimant's word, with bytes that it sent, or after a change that this handle made there. */
 void data_heard(struct data_handle *h, uint64_t node, const struct carry_result *r,
                 bool own_change);
 /* An open of this node is counted at the claimant, under a number; and is not any more. */
 int data_pin(struct file *f, uint64_t node, uint64_t number);
 void data_unpin(struct file *f, uint64_t node, uint64_t number);
-void data_pause(struct data_handle *h, unsigned ms); /* or until the location was asked for again */
 /* The handle's read-ahead, made when it is first needed. */
 struct stream *data_stream(struct data_handle *h);
 

@@ -1,7 +1,8 @@
 /* data_io.c - reading and changing an open file, wherever data_where.c says its bytes are.
  *
  * The place can move at any time.  So each call is a loop: do it where the bytes are; if the answer
- * shows that they are not there any more, ask the home and go on from the byte that was reached.  A
+ * shows that they are not there any more, ask the home and go on from the byte that was reached, until the
+ * call's deadline (struct patience).  A
  * reader beside writers converges: after a few versions that went away under it, it reads the PFS
  * file as it is.  A change is only made again when it surely was not made.
  */
@@ -21,34 +22,27 @@
 
 /* At once, without a byte gained; then with pauses, and a reader reads the PFS as it is. */
 #define TRIES 3
-/* A read waits this long for a claimant that is out of reach to come back or to leave the view. */
-#define READ_MS 10000
 
-struct patience {
-    uint64_t end_ms;
-    unsigned tries, wait_ms;
+/* One call on its way. */
+struct asking {
+    struct patience patience;
+    unsigned tries;
     bool plain; /* read the PFS as it is */
 };
 
-static struct patience patience_for(uint64_t ms)
-{
-    return (struct patience){.end_ms = boot_ms() + ms, .wait_ms = 5};
-}
-
 /* After err: 0 = try again; else the call's error. */
-static int again(struct data_handle *h, struct patience *p, int err)
+static int again(struct data_handle *h, struct asking *a, int err)
 {
     bool moved = err == -ESTALE || err == -ENOENT;
     if (!moved && err != -EAGAIN)
         return err;
-    if (boot_ms() > p->end_ms)
-        return -EIO;
-    if (!moved || p->tries++ >= TRIES) {
-        p->plain = true;
-        data_pause(h, p->wait_ms);
-        p->wait_ms = MIN(2 * p->wait_ms, 500u);
+    if (!moved || a->tries++ >= TRIES) {
+        a->plain = true;
+        err = data_ask_again(h, &a->patience);
+        if (err)
+            return err;
     }
-    return data_relocate(h);
+    return data_relocate(h, &a->patience);
 }
 
 static bool counted_here(struct data_handle *h)
@@ -61,44 +55,33 @@ static bool counted_here(struct data_handle *h)
 
 /* ---- reading ---- */
 
-static int read_carried(struct data_handle *h, uint64_t node, void *buf, size_t len, uint64_t off,
-                        size_t *got, struct fetched *from)
+static int read_carried(struct data_handle *h, uint64_t node, struct local_read *r)
 {
-    struct carry_result r;
-    int err = carry_read(node, h->f, buf, len, off, got, &r);
-    from->peer += *got;
+    struct carry_result result;
+    int err = carry_read(node, h->f, r->buf, r->len, r->off, &r->got, &result);
+    r->from.peer += r->got;
     if (!err)
-        data_heard(h, node, &r, false);
+        data_heard(h, node, &result, false);
     return err;
 }
 
-static int read_once(struct data_handle *h, bool plain, void *buf, size_t len, uint64_t off,
-                     size_t *got)
+static int read_once(struct data_handle *h, bool plain, struct local_read *r)
 {
-    struct fetched from = {.ahead = stream_ahead(data_stream(h))};
     uint64_t node = 0;
-    int err;
-    *got = 0;
-    switch (data_where(h, &node)) {
-    case WHERE_HERE:
-        err = local_read(h->f, true, buf, len, off, got, &from);
-        break;
-    case WHERE_PFS:
-        if (plain) {
-            err = pfs_read(h->f, buf, len, off, got);
-            from.pfs += *got;
-        } else {
-            err = local_read(h->f, false, buf, len, off, got, &from);
-        }
-        break;
-    case WHERE_NODE:
-        err = read_carried(h, node, buf, len, off, got, &from);
-        break;
-    default:
-        err = -ENOENT; /* lost: perhaps its node is back */
-        break;
+    int err = -ENOENT; /* lost: perhaps its node is back */
+    enum where w = data_where(h, &node);
+    r->from = (struct fetched){.ahead = stream_ahead(data_stream(h))};
+    r->claimed = w == WHERE_HERE;
+    r->got = 0;
+    if (w == WHERE_NODE) {
+        err = read_carried(h, node, r);
+    } else if (w == WHERE_PFS && plain) {
+        err = pfs_read(h->f, r->buf, r->len, r->off, &r->got);
+        r->from.pfs += r->got;
+    } else if (w != WHERE_LOST) {
+        err = local_read(h->f, r);
     }
-    stream_count(data_stream(h), &from);
+    stream_count(data_stream(h), &r->from);
     return err;
 }
 
@@ -109,10 +92,10 @@ static bool is_behind(struct data_handle *h)
     return h->drops_seen != data_drops(h->f) && !counted_here(h);
 }
 
-static int catch_up(struct data_handle *h)
+static int catch_up(struct data_handle *h, struct patience *p)
 {
     uint64_t drops = data_drops(h->f);
-    int err = is_behind(h) ? data_relocate(h) : 0;
+    int err = is_behind(h) ? data_relocate(h, p) : 0;
     if (!err)
         h->drops_seen = drops;
     return err;
@@ -120,24 +103,25 @@ static int catch_up(struct data_handle *h)
 
 int data_read(struct data_handle *h, void *buf, size_t len, uint64_t off, size_t *got)
 {
-    struct patience p = patience_for(READ_MS);
+    struct asking a = {.patience = data_patience()};
     *got = 0;
-    int behind = catch_up(h);
-    if (behind)
-        return behind;
-    stream_saw(data_stream(h), off, len);
-    for (;;) {
-        size_t n;
-        int err = read_once(h, p.plain, (uint8_t *)buf + *got, len - *got, off + *got, &n);
-        *got += n;
-        if (!err)
-            return 0;
-        if (n)
-            p.tries = 0;
-        err = again(h, &p, err);
+    int err = catch_up(h, &a.patience);
+    if (!err)
+        stream_saw(data_stream(h), off, len);
+    for (bool done = false; !err && !done;) {
+        struct local_read r = {.buf = (uint8_t *)buf + *got,
+                            .len = len - *got,
+                            .off = off + *got,
+                            .end_ms = a.patience.end_ms};
+        err = read_once(h, a.plain, &r);
+        *got += r.got;
+        if (r.got)
+            a.tries = 0;
+        done = !err;
         if (err)
-            return err;
+            err = again(h, &a, err);
     }
+    return err;
 }
 
 /* What another read was given, and was not proved when *then was asked for, lets this one have its
@@ -187,9 +171,10 @@ static int change_carried(struct data_handle *h, uint64_t node, struct change *c
 
 /* The claim is used only by who is counted: it stays then.  A handle that is counted at another
  * node, or nowhere any more, asks first. */
-static int change(struct data_handle *h, struct change *c)
+static int change_within(struct data_handle *h, struct change *c, const struct patience *p)
 {
-    struct patience p = patience_for(T_OPEN);
+    struct asking a = {.patience = *p};
+    c->end_ms = p->end_ms;
     for (;;) {
         uint64_t node = 0;
         int err;
@@ -201,10 +186,16 @@ static int change(struct data_handle *h, struct change *c)
             err = -ENOENT;
         if (!err)
             return 0;
-        err = again(h, &p, err);
+        err = again(h, &a, err);
         if (err)
             return err;
     }
+}
+
+static int change(struct data_handle *h, struct change *c)
+{
+    struct patience p = data_patience();
+    return change_within(h, c, &p);
 }
 
 int data_write_now(struct data_handle *h, enum carry_op op, const void *buf, size_t len,
@@ -242,12 +233,18 @@ int data_write(struct data_handle *h, enum carry_op op, const void *buf, size_t 
     return 0;
 }
 
-int data_truncate(struct data_handle *h, uint64_t size)
+int data_cut(struct data_handle *h, uint64_t size, const struct patience *p)
 {
     struct change c = {.op = CARRY_TRUNCATE, .len = size};
     if (!h->writes)
         return -EBADF;
-    return size > INT64_MAX ? -EFBIG : change(h, &c);
+    return size > INT64_MAX ? -EFBIG : change_within(h, &c, p);
+}
+
+int data_truncate(struct data_handle *h, uint64_t size)
+{
+    struct patience p = data_patience();
+    return data_cut(h, size, &p);
 }
 
 int data_fallocate(struct data_handle *h, int mode, uint64_t off, uint64_t len)
@@ -293,7 +290,8 @@ int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out)
     if (only_here(h->f, w))
         return store_seek(h->f, off, hole, out);
     if (w == WHERE_NODE) { /* another open of this node may have changed the size there */
-        int err = data_relocate(h);
+        struct patience p = data_patience();
+        int err = data_relocate(h, &p);
         if (err)
             return err;
     }
@@ -311,7 +309,7 @@ int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out)
  * what is void, and is still here, is not. */
 int data_sync(struct data_handle *h, bool pfs)
 {
-    struct change c = {.op = CARRY_SYNC, .mode = pfs};
+    struct change c = {.op = CARRY_SYNC, .mode = pfs, .end_ms = data_patience().end_ms};
     uint64_t node = 0;
     int err;
     if (counted_here(h))

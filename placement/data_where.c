@@ -155,6 +155,25 @@ static int move_version(struct file *f, const struct version *v, const struct fi
     return store_follow_version(f, v, before->base_known ? &before->base : NULL, same_as);
 }
 
+/* ---- patience ---- */
+
+struct patience data_patience(void)
+{
+    return (struct patience){.end_ms = boot_ms() + members_patience(), .wait_ms = 1};
+}
+
+int data_ask_again(struct data_handle *h, struct patience *p)
+{
+    uint64_t now = boot_ms();
+    if (now >= p->end_ms)
+        return -EIO;
+    lock_take(&h->lock);
+    lock_wait(&h->lock, &h->moved, MIN(p->wait_ms, p->end_ms - now));
+    lock_drop(&h->lock);
+    p->wait_ms = MIN(2 * p->wait_ms, 500u);
+    return 0;
+}
+
 /* ---- readers ---- */
 
 /* Did nobody of the session change the file between the look that saw it so and the home's answer? */
@@ -198,34 +217,28 @@ static int follow_version(struct data_handle *h, const struct location *at,
     return err == -ESTALE ? -EAGAIN : err;
 }
 
-int data_locate_reader(struct data_handle *h, const struct version *seen)
+int data_locate_reader(struct data_handle *h, const struct version *seen, struct patience *p)
 {
-    uint64_t end_ms = boot_ms() + members_patience();
-    unsigned wait_ms = 1;
     for (unsigned i = 0; i < LOOKS;) {
         struct location at = {0};
         struct file_info before;
         store_info(h->f, &before);
-        int err = claim_where(h->f->fid, &at);
+        int err = claim_where_until(h->f->fid, p->end_ms, &at);
         if (err)
             return err;
         if (at.where == WHERE_PFS)
             err = follow_version(h, &at, seen, &before);
-        if (err == -EAGAIN && boot_ms() < end_ms) {
-            seen = NULL;
-            data_pause(h, wait_ms);
-            wait_ms = MIN(2 * wait_ms, 500u);
-            continue;
+        if (!err) {
+            set_where(h, &at);
+            return at.where == WHERE_LOST ? -EIO : 0;
         }
-        if (err == -EBUSY) {
-            seen = NULL;
-            i++;
-            continue;
-        }
+        if (err == -EAGAIN)
+            err = data_ask_again(h, p);
+        else if (err == -EBUSY && ++i)
+            err = 0;
         if (err)
-            return err == -EAGAIN ? -EIO : err;
-        set_where(h, &at);
-        return at.where == WHERE_LOST ? -EIO : 0;
+            return err;
+        seen = NULL;
     }
     char *path = file_path(h->f);
     log_error("the home says that a file is on the PFS, but this node has data of it that is not: "
@@ -241,7 +254,8 @@ static bool is_own(struct file *f, struct location *at)
     return pfs_has_descriptor(f) && claim_here_of(f, at);
 }
 
-int data_locate_known(struct data_handle *h, const struct data_known *k, bool fixed)
+int data_locate_known(struct data_handle *h, const struct data_known *k, bool fixed,
+                      const struct patience *p)
 {
     struct location at = {.where = WHERE_PFS};
     int err = 0;
@@ -250,7 +264,7 @@ int data_locate_known(struct data_handle *h, const struct data_known *k, bool fi
         if (!fixed && !h->held)
             return -EAGAIN;
         if (!fixed)
-            err = claim_where(h->f->fid, &at);
+            err = claim_where_until(h->f->fid, p->end_ms, &at);
         /* another open may have found another version while we asked */
         if (!err && ((!fixed && !data_still_known(k, &at)) || !base_is(h->f, &k->version)))
             err = -EAGAIN;
@@ -305,7 +319,7 @@ void data_move_writer(struct data_handle *h, const struct location *at)
 /* One try: the claim for this node, or a pin at who has it.  -ENOENT, -EAGAIN: that one gave it
  * back, or is out of reach, or the store's version has moved. */
 static int claim_or_pin(struct data_handle *h, const struct version *v,
-                        const struct file_info *before)
+                        const struct file_info *before, uint64_t end_ms)
 {
     struct location at = {0};
     /* clean pages of an older version must not become part of the claim; -EBUSY: it is ours
@@ -314,7 +328,7 @@ static int claim_or_pin(struct data_handle *h, const struct version *v,
     if (err == -ESTALE)
         return -EAGAIN;
     if (!err || err == -EBUSY)
-        err = claim_open_writer(h->f, v, h->looked_ms, &at);
+        err = claim_open_writer(h->f, v, h->looked_ms, end_ms, &at);
     if (!err && at.where == WHERE_NODE)
         err = pin(h, at.node);
     if (!err)
@@ -322,12 +336,10 @@ static int claim_or_pin(struct data_handle *h, const struct version *v,
     return err;
 }
 
-int data_locate_writer(struct data_handle *h, const struct version *seen)
+int data_locate_writer(struct data_handle *h, const struct version *seen, struct patience *p)
 {
-    uint64_t end_ms = boot_ms() + members_patience();
     struct version v;
     struct file_info before;
-    unsigned wait_ms = 5;
     for (;;) {
         int err = 0;
         store_info(h->f, &before);
@@ -338,19 +350,19 @@ int data_locate_writer(struct data_handle *h, const struct version *seen)
             err = fresh_version(h, &v);
         }
         if (!err)
-            err = claim_or_pin(h, &v, &before);
-        if (err != -ENOENT && err != -EAGAIN)
+            err = claim_or_pin(h, &v, &before, p->end_ms);
+        if (err == -ENOENT || err == -EAGAIN)
+            err = data_ask_again(h, p);
+        else
             return err;
-        if (boot_ms() > end_ms)
-            return -EIO;
-        data_pause(h, wait_ms);
-        wait_ms = MIN(2 * wait_ms, 500u);
+        if (err)
+            return err;
         seen = NULL;
     }
 }
 
 /* Still where we are counted?  Then only its word is new. */
-static bool still_there(struct data_handle *h)
+static bool still_there(struct data_handle *h, uint64_t end_ms)
 {
     struct location at = {0};
     lock_take(&h->lock);
@@ -359,8 +371,8 @@ static bool still_there(struct data_handle *h)
     lock_drop(&h->lock);
     if (counted)
         return true;
-    if (!pinned || claim_where(h->f->fid, &at) || at.where != WHERE_NODE || at.node != pinned ||
-        pin(h, pinned))
+    if (!pinned || claim_where_until(h->f->fid, end_ms, &at) || at.where != WHERE_NODE ||
+        at.node != pinned || pin(h, pinned))
         return false;
     set_where(h, &at);
     return true;
@@ -368,24 +380,18 @@ static bool still_there(struct data_handle *h)
 
 /* ---- asking again ---- */
 
-void data_pause(struct data_handle *h, unsigned ms)
+/* 1: the caller asks, and calls end_move.  0: another one did while we waited; -EIO: for too long. */
+static int begin_move(struct data_handle *h, uint64_t end_ms)
 {
-    lock_take(&h->lock);
-    lock_wait(&h->lock, &h->moved, ms);
-    lock_drop(&h->lock);
-}
-
-/* True: the caller asks and calls end_move.  False: another one did while we waited. */
-static bool begin_move(struct data_handle *h)
-{
+    uint64_t now = 0;
     lock_take(&h->lock);
     bool mine = !h->moving;
-    while (!mine && h->moving)
-        lock_wait(&h->lock, &h->moved, 0);
-    if (mine)
-        h->moving = true;
+    while (!mine && h->moving && (now = boot_ms()) < end_ms)
+        lock_wait(&h->lock, &h->moved, end_ms - now);
+    int err = !mine && h->moving ? -EIO : mine;
+    h->moving |= mine;
     lock_drop(&h->lock);
-    return mine;
+    return err;
 }
 
 static void end_move(struct data_handle *h)
@@ -396,15 +402,16 @@ static void end_move(struct data_handle *h)
     lock_drop(&h->lock);
 }
 
-int data_relocate(struct data_handle *h)
+int data_relocate(struct data_handle *h, struct patience *p)
 {
-    int err = 0;
-    if (!begin_move(h))
-        return 0;
+    int err = begin_move(h, p->end_ms);
+    if (err <= 0)
+        return err;
+    err = 0;
     if (!h->writes)
-        err = data_locate_reader(h, NULL);
-    else if (!still_there(h))
-        err = data_locate_writer(h, NULL);
+        err = data_locate_reader(h, NULL, p);
+    else if (!still_there(h, p->end_ms))
+        err = data_locate_writer(h, NULL, p);
     end_move(h);
     return err;
 }

@@ -1,7 +1,8 @@
 /* local.c - reading and changing a file in this node's store.
  *
  * A page can be evicted between its fetch and its use, and its file can get another version: so
- * everything here is a loop that looks at the store again, and gives up only if it gets nowhere.
+ * everything here is a loop that looks at the store again, and gives up only if it gets nowhere until the
+ * deadline of the call.
  *
  * Bytes of the PFS count up to base_end only, and only for pages that are not valid.  What is
  * handed out without having been stored (no room) is clipped by the same rule.
@@ -31,9 +32,6 @@
 #include "placement/store/store_write.h"
 #include "transport/hash.h"
 
-/* In which nothing was gained.  Each waits for a fetch or a flush: no busy loop. */
-#define TRIES 64
-
 int (*local_make_room)(struct file *f);
 int (*local_sync_pfs)(struct file *f);
 bool (*local_must_wait)(uint64_t len);
@@ -43,8 +41,8 @@ int (*local_admit)(struct file *f, uint64_t len);
 
 /* Missing bytes [off, off + len) to buf, without regard to the store's other pages.  Zeros beyond
  * base_end.  looked: fetch_looks before they were seen to be missing. */
-static int read_missing(struct file *f, bool claimed, const struct file_info *info, uint8_t *buf,
-                        size_t len, uint64_t off, uint64_t looked, struct fetched *from)
+static int read_missing(struct file *f, struct local_read *r, const struct file_info *info,
+                        uint8_t *buf, size_t len, uint64_t off, uint64_t looked)
 {
     size_t wanted = info->base_end > off ? MIN(len, info->base_end - off) : 0, got = 0;
     if (wanted) {
@@ -53,11 +51,11 @@ static int read_missing(struct file *f, bool claimed, const struct file_info *in
                              .len = wanted,
                              .buf = buf,
                              .looked = looked,
-                             .from = from};
+                             .from = &r->from};
         int err = fetch_range(f, &want, &got);
-        if (err == -ESTALE && claimed) {
+        if (err == -ESTALE && r->claimed) {
             err = pfs_read(f, buf, wanted, off, &got);
-            from->pfs += err ? 0 : got;
+            r->from.pfs += err ? 0 : got;
         }
         if (err)
             return err;
@@ -66,44 +64,42 @@ static int read_missing(struct file *f, bool claimed, const struct file_info *in
     return 0;
 }
 
-/* Some of the bytes [off, off + len), none of them beyond the size: how many, 0 if somebody brought
- * the first meanwhile, or -errno.  own: no reader of this node can have had newer ones. */
-static ssize_t read_some(struct file *f, bool claimed, const struct file_info *info, uint8_t *buf,
-                         size_t len, uint64_t off, struct fetched *from, bool *own)
+/* Some of the next bytes: how many, 0 if somebody brought the first meanwhile, or -errno.  own: no reader
+ * of this node can have had newer ones. */
+static ssize_t read_some(struct file *f, struct local_read *r, const struct file_info *info, bool *own)
 {
-    uint64_t miss, n, early = from->early, looked = fetch_looks(f);
+    uint8_t *buf = (uint8_t *)r->buf + r->got;
+    uint64_t off = r->off + r->got, len = MIN(r->len - r->got, info->size - off), miss, n;
+    uint64_t early = r->from.early, looked = fetch_looks(f);
     ssize_t valid = store_read(f, buf, len, off);
-    *own = claimed;
-    from->local += valid > 0 ? (size_t)valid : 0;
+    *own = r->claimed;
+    r->from.local += valid > 0 ? (size_t)valid : 0;
     if (valid || !store_missing(f, off, len, &miss, &n) || miss != off)
         return valid;
-    int err = read_missing(f, claimed, info, buf, n, off, looked, from);
-    *own = claimed || from->early - early == n;
+    int err = read_missing(f, r, info, buf, n, off, looked);
+    *own = r->claimed || r->from.early - early == n;
     return err ? err : (ssize_t)n;
 }
 
-int local_read(struct file *f, bool claimed, void *buf, size_t len, uint64_t off, size_t *got,
-               struct fetched *from)
+int local_read(struct file *f, struct local_read *r)
 {
     struct proofs then = proofs_now(f);
-    unsigned idle = 0;
-    *got = 0;
-    while (*got < len && idle < TRIES) {
+    r->got = 0;
+    while (r->got < r->len) {
         struct file_info info;
         bool own;
         store_info(f, &info);
-        uint64_t at = off + *got;
-        if (at >= info.size)
+        if (r->off + r->got >= info.size)
             return 0;
-        ssize_t n = read_some(f, claimed, &info, (uint8_t *)buf + *got,
-                              MIN(len - *got, info.size - at), at, from, &own);
+        ssize_t n = read_some(f, r, &info, &own);
         int err = n < 0 ? (int)n : n && !own ? proofs_hold(f, &then, &info.base, true) : 0;
+        if (!err && !n && boot_ms() >= r->end_ms)
+            err = -EIO;
         if (err)
             return err;
-        *got += (size_t)n;
-        idle = n ? 0 : idle + 1;
+        r->got += (size_t)n;
     }
-    return idle < TRIES ? 0 : -EIO;
+    return 0;
 }
 
 /* ---- changing ---- */
@@ -224,11 +220,13 @@ static bool others_have_it(int err)
 static int change_with_room(struct file *f, struct change *c)
 {
     bool beyond = false;
-    int err = -EIO;
-    for (unsigned i = 0; i < TRIES; i++) {
-        uint64_t fill_off = 0;
-        err = change_once(f, c, &fill_off);
+    uint64_t fill_off = 0, filled = UINT64_MAX;
+    for (;;) {
+        int err = change_once(f, c, &fill_off);
         if (err == -ENODATA) {
+            if (fill_off == filled && boot_ms() >= c->end_ms)
+                return -EIO;
+            filled = fill_off;
             err = fill(f, fill_off, beyond);
             if (!err)
                 continue;
@@ -241,7 +239,6 @@ static int change_with_room(struct file *f, struct change *c)
         beyond = e;
         space_beyond(beyond);
     }
-    return err == 0 ? -EIO : err;
 }
 
 int local_change(struct file *f, struct change *c)

@@ -3,7 +3,9 @@
  *
  * For applications here (data_io.c) and for other nodes, when this one has the claim
  * (carry_serve.c).
- * The functions block, in the threads that may call fetch_range; local_change_now does not.
+ * The functions block, in the threads that may call fetch_range; local_change_now does not.  What they wait
+ * for (a fetch, a flush) has its own end; what must be tried again because another call was quicker is tried
+ * until the caller's deadline.
  */
 #ifndef EDDY_PLACEMENT_LOCAL_H
 #define EDDY_PLACEMENT_LOCAL_H
@@ -12,11 +14,18 @@
 #include "placement/chunks/fetch.h"
 #include "placement/store/file.h"
 
-/* Reads; *got is short only at the end of the file, or on error.  claimed: this node has the claim,
- * so that what the owners do not have any more (our own flush changed the version) is read by the
- * file's own descriptor; else -ESTALE. */
-int local_read(struct file *f, bool claimed, void *buf, size_t len, uint64_t off, size_t *got,
-               struct fetched *from);
+struct local_read {
+    void *buf;
+    size_t len;
+    uint64_t off;
+    /* this node has the claim, so that what the owners do not have any more (our own flush changed the
+     * version) is read by the file's own descriptor; else -ESTALE */
+    bool claimed;
+    uint64_t end_ms;     /* boot_ms: nothing that gained no byte is tried again then, -EIO */
+    size_t got;          /* short only at the end of the file, or on error */
+    struct fetched from; /* grows; .ahead is the caller's */
+};
+int local_read(struct file *f, struct local_read *r);
 
 /* A change of the file's data; only with the claim. */
 struct change {
@@ -27,6 +36,7 @@ struct change {
     int64_t time_ns;  /* TIMES */
     uint64_t off_out; /* WRITE, APPEND, STORE: where the bytes went */
     size_t appended;  /* APPEND: how many are there already; 0 at first */
+    uint64_t end_ms;  /* boot_ms: no page is fetched once more then, -EIO */
 };
 int local_change(struct file *f, struct change *c);
 /* The same without waiting: -EAGAIN when a page must be filled or there is no room.  WRITE,

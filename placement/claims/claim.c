@@ -173,7 +173,7 @@ static int take_grant(struct file *f, const struct seen *seen, const struct view
 static int ask_claimant(struct file *f, uint64_t end, struct location *out)
 {
     struct location l;
-    int err = claim_where_until(end, &f->fid, 1, &l, NULL);
+    int err = claim_where_until(f->fid, end, &l);
 
     if (err || l.where != WHERE_NODE)
         return -EAGAIN;
@@ -274,14 +274,14 @@ static void set_state(struct file *f, enum claim_state s, unsigned more_writers)
 }
 
 int claim_open_writer(struct file *f, const struct version *base, uint64_t looked_ms,
-                      struct location *out)
+                      uint64_t end_ms, struct location *out)
 {
     struct file_claim *c = claim_of(f);
     struct seen seen = {base, looked_ms};
-    uint64_t end = boot_ms() + members_patience(), t;
+    uint64_t t;
     lock_take(&c->lock);
-    while (c->state == CLAIM_ASKING && (t = boot_ms()) < end)
-        lock_wait(&c->lock, &c->changed, end - t);
+    while (c->state == CLAIM_ASKING && (t = boot_ms()) < end_ms)
+        lock_wait(&c->lock, &c->changed, end_ms - t);
     if (c->state == CLAIM_ASKING) {
         lock_drop(&c->lock);
         return -EIO; /* those before us waited as long, and said why */
@@ -296,7 +296,7 @@ int claim_open_writer(struct file *f, const struct version *base, uint64_t looke
     c->inc = members_incarnation();
     c->number = claim_next_number();
     lock_drop(&c->lock);
-    int err = ask_for_claim(f, &seen, end, out);
+    int err = ask_for_claim(f, &seen, end_ms, out);
     if (!err && out->where == WHERE_HERE)
         set_state(f, CLAIM_HELD, 1);
     else

@@ -1,8 +1,8 @@
 /* claim.h - this node's side of claims: who has a file's latest bytes, and asking for the claim
  * (docs/protocol.md, 10-16).
  *
- * Blocking calls run in pool threads only and wait at most T_open (members_patience); -EIO
- * afterwards.  Bytes that are lost until a node returns are WHERE_LOST from claim_where (no error: a
+ * Blocking calls run in pool threads only.  They wait until the deadline that they are given (end_ms, by
+ * boot_ms), or at most T_open (members_patience); -EIO afterwards.  Bytes that are lost until a node returns are WHERE_LOST from claim_where (no error: a
  * name can be looked up and removed), -EIO from claim_open_writer (logged).  -EINTR is not given
  * here: fs/ answers interrupted requests itself.
  */
@@ -37,6 +37,7 @@ struct location {
 /* Asks the home, and the claimant if there is one.  fids: n <= 512, answers in order (each with its
  * own err in errs[i], may be NULL: then the first error is returned). */
 int claim_where(struct fid fid, struct location *out);
+int claim_where_until(struct fid fid, uint64_t end_ms, struct location *out);
 int claim_where_many(const struct fid *fids, unsigned n, struct location *out, int *errs);
 /* Without a message, of a file that this node has no claim of: true if this node is the home, and
  * nobody else need be asked. */
@@ -59,11 +60,11 @@ bool claim_is_here(struct fid fid);
 bool claim_settled(uint64_t view, uint64_t looked_ms);
 
 /* An open for writing begins: counts a writer and asks for the claim.  base: what the PFS had, not
- * before looked_ms (boot_ms; 0: some time).  out->where: HERE (granted, persisted in the record with
+ * before looked_ms (boot_ms; 0: some time).  Asks until end_ms.  out->where: HERE (granted, persisted in the record with
  * the PFS version that holds now) or NODE (writes are carried there).  On error no writer is
  * counted. */
 int claim_open_writer(struct file *f, const struct version *base, uint64_t looked_ms,
-                      struct location *out);
+                      uint64_t end_ms, struct location *out);
 /* ... ends.  With the claim and nothing dirty the claim is given back. */
 void claim_close_writer(struct file *f);
 /* Gives the claim back if the file is clean and has no writer (after a flush): version = what the

@@ -60,9 +60,6 @@ void claim_wait(unsigned ms);
 void claim_wake(void);
 /* This node's word on a file that it has claimed. */
 void claim_own_word(struct file *f, struct location *out);
-/* As claim_where_many, until boot_ms() is end. */
-int claim_where_until(uint64_t end, const struct fid *fids, unsigned n, struct location *out,
-                      int *errs);
 
 /* ---- claim.c ---- */
 /* Request numbers of this incarnation; the last one that was given out. */

@@ -375,8 +375,8 @@ static void say_nobody_knows(unsigned n)
                  T_OPEN / 1000, n);
 }
 
-int claim_where_until(uint64_t end, const struct fid *fids, unsigned n, struct location *out,
-                      int *errs)
+static int ask_until(uint64_t end, const struct fid *fids, unsigned n, struct location *out,
+                     int *errs)
 {
     struct search q = {fids, MIN(n, ASK_BATCH), out, NULL, NULL};
     unsigned open;
@@ -401,7 +401,7 @@ int claim_where_until(uint64_t end, const struct fid *fids, unsigned n, struct l
 
 int claim_where_many(const struct fid *fids, unsigned n, struct location *out, int *errs)
 {
-    return claim_where_until(boot_ms() + members_patience(), fids, n, out, errs);
+    return ask_until(boot_ms() + members_patience(), fids, n, out, errs);
 }
 
 bool claim_told_here(struct fid fid, struct location *out)
@@ -414,11 +414,16 @@ bool claim_told_here(struct fid fid, struct location *out)
 
 /* Each look-up of a name asks: where this node can tell, as in a session of one, nothing is prepared
  * for asking others. */
-int claim_where(struct fid fid, struct location *out)
+int claim_where_until(struct fid fid, uint64_t end_ms, struct location *out)
 {
     if (claim_here(fid, out) || claim_told_here(fid, out))
         return 0;
-    return claim_where_many(&fid, 1, out, NULL);
+    return ask_until(end_ms, &fid, 1, out, NULL);
+}
+
+int claim_where(struct fid fid, struct location *out)
+{
+    return claim_where_until(fid, boot_ms() + members_patience(), out);
 }
 
 void claim_where_start(void)
