@@ -70,9 +70,9 @@ static bool same_attr(const struct inode *i, const struct location *at)
 /* O_DIRECT would begin I/O past the page cache, by which the store reads and writes this file.  So it gets
  * passthrough only beside opens that have it already, where two node ids of one file would be worse.  The
  * same is true of O_DSYNC: it would reach only the data file, but not its record, which counts after a power
- * loss, and not the PFS.  A write through the kernel does not remove setuid and setgid, as a write to a plain
- * file does.  So such a file's writer gets no passthrough.  As that writer cannot be beside a reader in
- * passthrough, the reader gets none either, unless there is one already. */
+ * loss, and not the PFS.  A write to a plain file removes setuid and setgid; a write through the kernel does
+ * not.  So the writer of a file with these bits gets no passthrough.  As that writer cannot be beside a
+ * reader in passthrough, a reader gets none either, unless there is one already. */
 static bool pass_is_right(const struct handle *h, mode_t mode)
 {
     bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);

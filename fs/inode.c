@@ -1,17 +1,18 @@
-/* inode.c - the table of what the kernel knows by node id.
+/* inode.c - the table of the files that the kernel knows by node id.
  *
  *      node id = generation << 32 | index,  index = slot * SHARDS + shard,  shard = hash of the fid
  *
  *      shard:  slots[]    slot -> inode, and the generation of its last user
  *              buckets[]  fid -> inode (not: inodes without a name)
  *
- * An inode lives in one shard by its fid, and its node id says which, so a look-up by either takes
+ * An inode is in one shard, by its fid, and its node id has the shard's number.  So a look-up by either takes
  * one lock.  A slot's generation goes up when it is used again: a node id that was forgotten never
  * means another file.
  *
- * "Which file did we know by this name": its pfs_node holds the node id (pfs_tag), but no reference.
+ * The pfs_node of a name has the node id of the file that we knew by this name (pfs_tag), but no reference to
+ * it.
  *
- * Locks: one shard (RANK_INODES) at a time.  pfs_nodes are let go without it.
+ * Locks: one shard (RANK_INODES) at a time.  References to pfs_nodes are dropped without it.
  */
 #include "fs/inode.h"
 
@@ -24,11 +25,11 @@
 
 #define SHARDS     64
 #define ROOT_ID    1 /* FUSE_ROOT_ID */
-#define NAMES_KEPT 8 /* known names of an inode that nobody uses now */
+#define NAMES_KEPT 8 /* at most so many known names of an inode that is not in use now */
 
 struct inode_name {
     struct pfs_node *node; /* referenced */
-    bool live;             /* leads to the file; else kept only because i->node may be in use */
+    bool live;             /* leads to the file; else here only because i->node may be in use */
     struct inode_name *next;
 };
 
@@ -188,7 +189,7 @@ static struct pfs_node *name_add(struct inode *i, struct pfs_node *node)
     return known ? node : NULL;
 }
 
-/* Takes names off i's list that it need not keep, nobody uses it now; returns them. */
+/* Takes names off i's list that are not needed while i is not in use; returns them. */
 static struct inode_name *names_trim(struct inode *i)
 {
     struct inode_name *off = NULL, **at = &i->names;
@@ -209,7 +210,7 @@ static struct inode_name *names_trim(struct inode *i)
     return off;
 }
 
-/* Without a lock: closing a descriptor of the PFS is not done under one. */
+/* Without a lock, because it may close a descriptor of the PFS. */
 static void names_free(struct inode_name *n)
 {
     for (struct inode_name *next; n; n = next) {
@@ -227,7 +228,7 @@ static void inode_free(struct inode *i)
     free(i);
 }
 
-/* Ends i if nothing holds it; drops the shard's lock in any case. */
+/* Ends i if nothing uses it; drops the shard's lock in any case. */
 static void drop_unused(struct shard *s, struct inode *i)
 {
     bool end = !i->refs && !i->nlookup && i != root;
@@ -281,7 +282,7 @@ static void shard_empty(struct shard *s)
     memset(s, 0, sizeof(*s));
 }
 
-/* The kernel does not forget what it knows at an unmount: all that is left goes. */
+/* At an unmount the kernel does not forget its inodes one by one: this frees all that are left. */
 void inode_stop(void)
 {
     for (unsigned n = 0; n < SHARDS; n++)
@@ -330,7 +331,7 @@ void inode_put(struct inode *i)
     drop_unused(s, i);
 }
 
-/* What is found most often: the file that had the name before, and was seen by it last. */
+/* The most frequent case: the file that had the name before, and was last seen by it. */
 static struct inode *found_again(struct pfs_node *node, struct fid fid, mode_t type)
 {
     uint64_t nodeid = pfs_tag(node);

@@ -1,14 +1,14 @@
-/* inode.h - what the kernel knows by node id: index into a table + generation, never a pointer.
+/* inode.h - the files that the kernel knows, by node id: index into a table + generation, never a pointer.
  *
- * One inode per fid that the kernel (nlookup > 0) or an open handle (refs) holds.  nodeid =
+ * There is one inode per fid that the kernel (nlookup > 0) or an open handle (refs) uses.  nodeid =
  * generation << 32 | index; the root is FUSE_ROOT_ID.  A file whose last name is gone (or whose
  * number was used again for another type) leaves the fid table, so that a new file with the same
  * fid gets a new node id.
  *
- * A file has as many names as were looked up: i->node is one that leads to it.  A name that is
- * taken from it (unlinked, or another file is found there) leaves the list at once, but its
- * pfs_node lives on while the inode is referenced: who holds the inode may use i->node without a
- * lock. Locks: table shards RANK_INODES, inode RANK_INODE.
+ * A file has as many names as were looked up; i->node is one that leads to it.  A name that is
+ * taken from it (unlinked, or another file is found there) leaves the list at once.  But its
+ * pfs_node lives on while the inode is referenced: a thread with a reference to the inode may use i->node
+ * without a lock.  Locks: table shards RANK_INODES, inode RANK_INODE.
  */
 #ifndef EDDY_FS_INODE_H
 #define EDDY_FS_INODE_H
@@ -28,7 +28,7 @@ struct inode {
     mode_t type;                   /* S_IFMT */
     _Atomic bool gone;             /* no name left */
     _Atomic bool fixed;            /* --immutable: below such a path */
-    /* boot_ms of the last ESTALE: the kernel looks its name up again, and is not to be told what was known */
+    /* boot_ms of the last ESTALE: the kernel looks its name up again, and must not get the old answer */
     _Atomic uint64_t doubted_ms;
     _Atomic unsigned moves;        /* directories: names moved in or out by this node (fs/moves.c) */
     _Atomic uint64_t ahead_ms;     /* directories: boot_ms of the last look ahead at one of its files; 0: none */
@@ -39,20 +39,20 @@ struct inode {
     bool listed; /* shard's lock: in the fid table */
 
     struct lock lock; /* below this line */
-    /* last told to the kernel, or heard from the PFS where the kernel was told to ask: served while the
-     * PFS hangs, and while `known` says that it is as good as a look */
+    /* the last answer to the kernel, or the PFS's attributes if the kernel was told to ask: the answer while
+     * the PFS hangs, and while `known` says that it is as good as a look */
     struct stat attr;
     bool attr_known;
     uint64_t attr_ms; /* boot_ms */
     /* boot_ms of when this node last changed its mode, owner, names or extended attributes */
     uint64_t touched_ms;
     uint64_t born_ms; /* boot_ms of when this node created it; 0: it did not */
-    /* boot_ms of when the kernel was last told another size or mtime, and not only because of what was
-     * written here, or something older than attr; 0 = never */
+    /* boot_ms of when the kernel last got another size or mtime, other than by writes here, or got
+     * something older than attr; 0 = never */
     uint64_t attr_moved_ms;
     /* attr's ctime when the PFS said that there is no access / default ACL; 0 = not known */
     int64_t no_acl_ctime_ns[2];
-    /* the PFS's ctime, not young, at which it said that there is no such attribute (fs/xattr.c); 0 = not known */
+    /* the PFS's ctime, not young, when it said that there is no such attribute (fs/xattr.c); 0 = not known */
     int64_t absent_ctime_ns[XATTR_KINDS];
     /* directories: boot_ms of when an application asked for one of a file in it */
     uint64_t xattr_asked_ms[XATTR_KINDS];
@@ -60,7 +60,7 @@ struct inode {
         unsigned cached, direct, passthrough; /* opens in each I/O mode (fs/mode.c) */
     } mode;
     /* of a regular file, for opens and stats without the PFS (fs/known.c); and what else that look saw
-     * that goes with the version */
+     * together with the version */
     struct data_known known;
     uint64_t known_blocks;
     struct timespec known_atim;
@@ -70,12 +70,12 @@ struct inode {
         struct data_tag tag; /* the bytes that cached opens of this turn are to see */
         unsigned turn;
         bool mixed; /* beside opens of other bytes */
-        bool known; /* the kernel's pages hold the bytes of tag, or newer ones (fs/kept.c) */
+        bool known; /* the kernel's pages have the bytes of tag, or newer ones (fs/kept.c) */
     } kept;
     /* claim_carried when the kernel's pages were looked at last (fs/lock.c) */
     uint64_t carried_seen;
-    /* under fs/lock.c's lock: the kernel's pages are being dropped for who was granted a lock; and of which
-     * bytes, or newer ones, they have been since this was done last */
+    /* under fs/lock.c's lock: the kernel's pages are being dropped for a process that was granted a lock; and
+     * the bytes that the pages have had, or newer ones, since the last drop */
     bool dropping;
     struct data_tag dropped;
     /* directories: ctime when the kernel's cached listing was begun (mtime can be set back), and
@@ -99,17 +99,17 @@ void inode_stop(void);
 struct inode *inode_get(uint64_t nodeid);
 struct inode *inode_ref(struct inode *i);
 void inode_put(struct inode *i);
-/* After a lookup or create: finds the inode of the fid or makes one, of the mode's type; node (its
- * reference is taken over) becomes its name. nlookup + 1 and referenced. */
+/* After a lookup or create: finds the inode of the fid, or makes one of the mode's type.  node (its
+ * reference is taken over) becomes its name.  nlookup + 1, and referenced. */
 struct inode *inode_found(struct pfs_node *node, struct fid fid, mode_t mode);
 /* The same without nlookup (readdir's look at known ones): NULL if not known.  Referenced. */
 struct inode *inode_known(struct fid fid);
 void inode_forget(uint64_t nodeid, uint64_t nlookup);
-/* One lookup more of a known inode (answers without the PFS).  False: it is gone or retired, do not tell
- * the kernel of it. */
+/* Counts one lookup more of a known inode (for answers without the PFS).  False: it is gone or retired; do
+ * not give it to the kernel. */
 bool inode_look_again(struct inode *i);
 void inode_gone(struct inode *i); /* its last name is gone */
-/* The next lookup of its file gives another node id; this one stays for who has it open. */
+/* The next lookup of its file gives another node id; this one stays for processes that have it open. */
 void inode_retire(struct inode *i);
 /* This name does not lead to it any more; another known one takes its place. False: there is none
  * (i->node stays, and leads nowhere). */

@@ -1,10 +1,10 @@
 /* kept.c - whether the kernel's pages of a file may stay when it is opened (FOPEN_KEEP_CACHE).
  *
- * They may if they surely hold the bytes that this open is to see (data_tag).  An open of other bytes
- * makes the kernel drop all pages, but only when the answer arrives there: until then a second
- * open of the same bytes would keep what is about to be dropped, and read it.  That it has arrived
- * is known when the kernel asks for bytes by that open.  Beside opens of other bytes (an older
- * version, another node's) pages may be of either, until all those are closed.
+ * They may stay if they surely have the bytes that this open must see (data_tag).  An open of other bytes
+ * makes the kernel drop all pages, but only when the answer arrives in the kernel.  Until then a second open
+ * of the same bytes would keep pages that are about to be dropped, and read them.  When the kernel asks for
+ * bytes by that open, the answer has arrived.  Beside opens of other bytes (an older version, another node's)
+ * pages may be of either, until all those opens are closed.
  *
  *     unknown --open: its bytes--> dropping --read by such an open--> known: same bytes keep
  *        ^                            |                                 |

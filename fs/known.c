@@ -1,20 +1,20 @@
-/* known.c - what is answered without the PFS: stats and opens of cached files, and all below --immutable.
+/* known.c - answers without the PFS: stats and opens of cached files, and everything below --immutable.
  *
- * The kernel asks for a file's attributes again after each read and write through it.  They are those that
- * were seen less than the attribute time-out ago, by a look or at the end of a flush of this node, if the
+ * The kernel asks for a file's attributes again after each read and write through it.  The answer is what
+ * was seen less than the attribute time-out ago, by a look or at the end of a flush of this node, if the
  * home says that no node has changed the file since (fs/attr.c).
  *
  * A file whose bytes are all in the store is opened for reading without a look at the PFS if there
- * was one less than the attribute time-out ago and the home says that no node has changed it since
- * (placement/data_where.c has the rule).  Such an open has no descriptor on the PFS.  Its bytes
- * stay in the store while it lasts, so it needs none to be read; what else may need one (a lock, an
- * unlink by this node) opens it then.
+ * was a look less than the attribute time-out ago, and the home says that no node has changed the file since
+ * (placement/data_where.c has the rule).  Such an open has no descriptor on the PFS.  The file's bytes
+ * stay in the store while it is open, so reads need no descriptor.  Operations that may need one (a lock, an
+ * unlink by this node) open it then.
  *
- * Not where the PFS tells no birth times: there the number of a file that another node removes can
- * be a new file's at once, which then has the same fid; only a descriptor keeps them apart.
+ * This is not done where the PFS reports no birth times.  There a new file can get the inode number of a file
+ * that another node removes at once, and then it has the same fid; only a descriptor prevents that.
  *
- * Below --immutable the user has promised that nothing changes: what was looked at once is known
- * for good, names and attributes in the kernel as well, and no home is asked.
+ * Below --immutable the user has promised that nothing changes.  What was looked at once is known
+ * for good; names and attributes stay in the kernel as well, and no home is asked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -58,10 +58,10 @@ double known_negative_timeout(const struct inode *dir)
     return dir->fixed ? FOR_GOOD : settings.negative_timeout;
 }
 
-/* Elsewhere not even who only reads may close without FLUSH: by nothing else does the kernel tell
- * that a process closed one of its descriptors (it sends no unlock of its own), and the fcntl locks
- * that POSIX ends there would stay until the last of them is closed.  Here they would be in nobody's
- * way: what nobody writes has no locks but shared ones. */
+/* Not below --immutable, even a descriptor that only reads may not be closed without FLUSH.  By no other
+ * message does the kernel say that a process closed one of its descriptors (it sends no unlock of its own).
+ * Without it, the fcntl locks that POSIX ends there would stay until the last descriptor is closed.  Below
+ * --immutable such locks harm nobody: a file that nobody writes has only shared locks. */
 bool known_closes_matter(const struct inode *i)
 {
     return !i->fixed;
@@ -89,7 +89,7 @@ void known_note(struct inode *i, const struct statx *stx, const struct location 
     lock_drop(&i->lock);
 }
 
-/* With several users the PFS checks each one's rights: it may have more to say than mode bits and
+/* With several users the PFS checks the rights of each.  It may have more rules than mode bits and
  * POSIX ACLs, which the kernel has checked. */
 static bool may_know(const struct inode *i, const struct data_known *k)
 {

@@ -1,9 +1,9 @@
-/* lock.c - fcntl and flock: asked of the file's home, for the whole session.
+/* lock.c - fcntl and flock: the file's home grants the locks, for the whole session.
  *
- * A lock that is granted makes what other nodes wrote before visible: the home is asked again where
- * the latest bytes are, and the kernel's pages are dropped if they may be others, before the
- * application gets its lock.  Not needed while this node has the claim and no other node's write
- * came since the last look.
+ * When a lock is granted, the application must see what other nodes wrote before.  So before it gets its
+ * lock, the home is asked again where the latest bytes are, and the kernel's pages are dropped if they may
+ * have other bytes.  This is not necessary while this node has the claim, and no other node's write came
+ * since the last look.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,8 +45,8 @@ static bool is_fresh(struct handle *h)
     return fresh;
 }
 
-/* To be ended by end_drop.  False: others have dropped the pages since the file was as *now says, and
- * until when that is done is waited for. */
+/* Begins a drop of the pages, which end_drop ends.  False: another thread has dropped the pages since the
+ * file was as *now says; if it is not ready yet, this waits for it. */
 static bool begin_drop(struct inode *i, bool changed, const struct data_tag *now)
 {
     lock_take(&drops.lock);
@@ -67,8 +67,8 @@ static void end_drop(struct inode *i, const struct data_tag *now)
     lock_drop(&drops.lock);
 }
 
-/* Once, also for many whose locks are granted together: what the kernel asks of the attributes while it
- * is told to drop them counts for nothing, and then it reads no further than the file was long. */
+/* Done once, also for many processes whose locks are granted together.  If the kernel asks for attributes
+ * while it is told to drop them, it ignores the answer, and then reads no further than the old length. */
 static int drop_stale(struct handle *h)
 {
     struct inode *i = h->inode;
@@ -113,7 +113,8 @@ static void remember(struct request *r)
     lock_drop(&r->inode->lock);
 }
 
-/* Given back before the answer: who asks again must not lose what he is granted then. */
+/* It is given back before the answer: a process that asks again must not lose the lock that it is granted
+ * then. */
 static void give_back(struct request *r)
 {
     struct lock_ask none = *ask_of(r);
@@ -148,8 +149,8 @@ static void done_job(void *arg)
     request_done(arg);
 }
 
-/* Network thread: an answer is given here, but what takes the locks of inodes and files is the
- * pool's. */
+/* In the network thread: answers are given here; work that takes locks of inodes and files is done in the
+ * pool. */
 static void locked(void *arg, int err, const struct lock_ask *found)
 {
     struct request *r = arg;

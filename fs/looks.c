@@ -1,7 +1,7 @@
 /* looks.c - many looks at the PFS, several at a time.
  *
- * A PFS that answers after half a millisecond answers eight questions in that time as well; one whose
- * answers are in this node's memory is asked by one thread alone, as waking another takes longer than a look.
+ * A PFS that answers after half a millisecond can answer eight questions in that time.  If its
+ * answers are in this node's memory, one thread alone asks, because waking another takes longer than a look.
  */
 #include "fs/looks.h"
 
@@ -12,7 +12,7 @@
 #include "transport/loop.h"
 
 #define THREADS_MAX   8
-#define US_PER_THREAD 50 /* of a look, for one more thread */
+#define US_PER_THREAD 50 /* us of a look that are worth one more thread */
 
 struct job {
     void (*look)(void *arg, unsigned k);
@@ -23,8 +23,8 @@ struct job {
     _Atomic unsigned refs;       /* threads; one that comes late finds nothing to do */
 };
 
-/* How long a look takes, us: a moving mean.  One that took long may have waited for a processor only, so it
- * takes several of them to move it far. */
+/* How long a look takes, us: a moving mean.  One look may have taken long only because it waited for a
+ * processor, so only several long looks move the mean far. */
 static _Atomic uint64_t mean_us;
 
 static uint64_t mean(void)

@@ -1,12 +1,12 @@
 /* control.c - the socket CACHE_DIR/control, by which `eddy` asks the daemon (control.h has the
- * words).
+ * requests).
  *
- * One thread accepts; each connection has a thread of its own, at most CONNECTIONS of them, since a
- * flush takes long and status must be answered beside it.  All are joined in control_stop; a
- * request that waits for the PFS is waited for.
+ * One thread accepts.  Each connection has a thread of its own, at most CONNECTIONS of them, since a
+ * flush takes long and status must be answered meanwhile.  control_stop joins all of them, also those
+ * that wait for the PFS.
  *
- *     free -> busy (thread runs) -> done (thread has ended, to be joined by the acceptor or by
- * control_stop) -> free
+ *     free -> busy (the thread runs) -> done (the thread has ended) -> free (joined by the acceptor
+ *                                                                     or by control_stop)
  */
 #include "fs/daemon/control.h"
 
@@ -29,11 +29,11 @@
 #define CONNECTIONS    16
 #define SLOW_REQUESTS  8
 #define REQUEST_MS     5000 /* a request must be here within */
-#define SEND_TIMEOUT_S 10   /* a tool that reads nothing for so long is given up */
+#define SEND_TIMEOUT_S 10   /* a tool that reads nothing for this long is given up */
 
 struct connection {
     enum { FREE, BUSY, DONE } state; /* control.lock */
-    int fd;                          /* closed by whoever joins the thread */
+    int fd;                          /* closed by the thread that joins it */
     pthread_t thread;
 };
 
@@ -141,7 +141,7 @@ static int read_request(int fd, char *buf, size_t *len)
     }
 }
 
-/* `slow` ones wait for the PFS or for other nodes: they never take all places, so that status is
+/* `slow` requests wait for the PFS or for other nodes.  They never take all places, so that status is
  * answered while they hang. */
 static const struct request_kind {
     const char *name;

@@ -1,4 +1,4 @@
-/* control.h - what `eddy` and the daemon say to each other on CACHE_DIR/control (a Unix stream
+/* control.h - the requests and answers of `eddy` and the daemon on CACHE_DIR/control (a Unix stream
  * socket, mode 0600).
  *
  * One request per connection: a line of JSON {"do": WHAT, ...}, then answer lines of JSON; the last
@@ -8,13 +8,13 @@
  *   status              one line, all that `eddy status --json` shows
  *   flush               {"done_bytes","total_bytes","files_left"} about 5 times a second, then
  *                       {"file": {...}} for each file that could not be flushed
- *   flush {"retry"}     true: only what failed is tried again
- *   umount              the same: the tool unmounts when it is answered
+ *   flush {"retry"}     true: only the failed files are tried again
+ *   umount              the same; the tool unmounts after the answer
  *   unflushed           {"file": {...}} for each file that is not on the PFS now
- *   abort               the connection to the kernel ends: who waits for the mount gets an error
- *   where {"path"}      where a file (relative to the PFS directory; "": none) lives: "fid", "size",
+ *   abort               ends the connection to the kernel: processes that wait for the mount get an error
+ *   where {"path"}      where a file (relative to the PFS directory; "": none) is: "fid", "size",
  *                       "latest", and the members
- *   forget {"path"}     what absent nodes have of a file (as for where) is given up: {"node","waiting_ms"}
+ *   forget {"path"}     gives up absent nodes' data of a file (path as for where): {"node","waiting_ms"}
  *                       once a second; "node" at the end
  *   forget {"node"}     the same for all that an absent node (name or id) has, and its locks
  *   check               {"unflushed": {...}} for each file in the dirty lists of the session
@@ -22,12 +22,12 @@
  *
  * status, unflushed and abort touch neither the PFS nor the network: they answer while both hang.
  *
- * Finding the cache directory of a mount: RUN_DIR/eddyfs/ holds a file per mount, named by the hash
+ * Finding the cache directory of a mount: RUN_DIR/eddyfs/ has a file per mount, named by the hash
  * of the mount path, with lines: mountpoint, cache directory, PFS directory, session, session
  * directory, node, address.  RUN_DIR: $XDG_RUNTIME_DIR or /run/user/UID if it exists and is ours, else
  * ${TMPDIR:-/tmp}/eddyfs-run-UID, checked: ours, 0700, no link.  The file outlives the mount, so
- * that `eddy wait` finds it; it is replaced by the next mount at that path, and goes when its cache
- * directory has gone.
+ * that `eddy wait` finds it.  The next mount at that path replaces it.  It is removed when its cache
+ * directory is gone.
  */
 #ifndef EDDY_FS_DAEMON_CONTROL_H
 #define EDDY_FS_DAEMON_CONTROL_H
@@ -47,7 +47,7 @@ struct mount_entry {
 };
 /* All paths absolute.  -errno */
 int mount_map_write(const struct mount_entry *e);
-/* The same in the cache directory itself (CACHE_DIR/mount), for who only knows that. */
+/* The same in the cache directory itself (CACHE_DIR/mount), for tools that know only that directory. */
 int mount_entry_write(int cache_dirfd, const struct mount_entry *e);
 /* -ENOENT: none was ever mounted with it. */
 int mount_entry_read(int cache_dirfd, struct mount_entry *out);
@@ -61,8 +61,8 @@ void mount_entry_free(struct mount_entry *e);
 
 /* ---- mount_path.c ---- */
 
-/* The absolute path of what is or was mounted at `path`: its directory resolved, its own name not
- * looked at unless it is a link.  malloc'd; NULL with errno. */
+/* The absolute path of what is or was mounted at `path`.  Its directory is resolved; its own name is not
+ * looked at, unless it is a link.  malloc'd; NULL with errno. */
 char *mount_path(const char *path);
 /* The same without a look at anything: links and ".." stay as they are. */
 char *mount_path_as_written(const char *path);

@@ -1,6 +1,6 @@
-/* control_forget.c - `eddy forget`: what absent nodes have is given up, knowingly (docs/protocol.md,
- * rule 17).  Of a file its home does it; of a node this one: the mark, the wait, the view without
- * it.
+/* control_forget.c - `eddy forget`: gives up, on purpose, what absent nodes have (docs/protocol.md,
+ * rule 17).  For a file its home does it.  For a node this node does it: the mark, the wait, the view
+ * without the other node.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #define SAY_MS  1000
 #define VIEW_MS 200
 
-/* Once a second; false: nobody waits any more. */
+/* Called once a second; false: nobody waits for the answer any more. */
 static bool say_waiting(struct connection *c, const char *node, uint64_t ms)
 {
     json_t *o = json_object();
@@ -90,13 +90,13 @@ static bool is_absent(const struct absent *a)
 
 static json_t *is_back(const struct mark *m, const char *name)
 {
-    session_remove_mark(m); /* one that stays does no harm: what it is about is being flushed */
+    session_remove_mark(m); /* a mark that stays does no harm: its data is being flushed */
     return control_error("node %s is back in the session, or this node is not: nothing was "
                          "forgotten",
                          name);
 }
 
-/* Until the newest view has it no more. */
+/* Waits until the newest view does not have it any more. */
 static json_t *take_out(struct connection *c, const struct absent *a, const struct mark *m)
 {
     uint64_t end = boot_ms() + T_OPEN;

@@ -1,4 +1,4 @@
-/* control_int.h - private to fs/daemon/control*.c: a connection of `eddy`, and what answers each request.
+/* control_int.h - private to fs/daemon/control*.c: a connection of `eddy`, and the function for each request.
  */
 #ifndef EDDY_FS_DAEMON_CONTROL_INT_H
 #define EDDY_FS_DAEMON_CONTROL_INT_H
@@ -13,9 +13,9 @@
 struct connection;
 
 /* Sends one line and drops the caller's reference of it.  0; -EPIPE and the like: the tool has
- * gone, or does not read.  Locks: none held. */
+ * ended, or does not read.  Locks: none held. */
 int control_say(struct connection *c, json_t *line);
-/* The tool has gone, or the daemon ends: stop working for it. */
+/* Has the tool ended, or does the daemon end?  Then stop working for it. */
 bool control_unwanted(struct connection *c);
 
 /* Each answers a request and returns its last line (without "end"); runs in the connection's own

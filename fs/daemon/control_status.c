@@ -1,7 +1,7 @@
 /* control_status.c - the answer to `eddy status`: everything from memory.
  *
- * It must come also when the PFS and the network hang: no PFS call, no message, and no lock that
- * anybody holds across one. Its keys stay what they are; new ones may come.
+ * It must come also while the PFS and the network hang.  So it makes no PFS call, sends no message, and takes
+ * no lock that any thread holds during one.  Its keys stay the same; new ones may be added.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* control_wire.c - what the daemon and `eddy` must do alike on the control socket. */
+/* control_wire.c - functions of the control socket for both the daemon and `eddy`. */
 #include "fs/daemon/control.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ static size_t utf8_length(const unsigned char *s)
     return 0;
 }
 
-/* U+0080 to U+009F: terminals obey them. */
+/* U+0080 to U+009F: control characters of terminals. */
 static bool is_c1_control(const unsigned char *s)
 {
     return s[0] == 0xc2 && s[1] < 0xa0;

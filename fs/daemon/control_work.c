@@ -67,8 +67,8 @@ json_t *control_flush(struct connection *c, const json_t *request)
     return end;
 }
 
-/* The flush before an unmount.  The end that follows waits for the cache's disk as well, which has
- * time until the PFS has everything. */
+/* The flush before an unmount.  The end also waits for the cache's disk, so writing to that disk begins now,
+ * while the PFS gets the data. */
 json_t *control_umount(struct connection *c, const json_t *request)
 {
     store_settle_begin();
@@ -184,8 +184,8 @@ static int add_unfinished(void *arg, const char *session, uint64_t node, const c
     return 0;
 }
 
-/* The sessions beside this one: where the mount lies over the PFS directory the tool itself cannot
- * see them.  By the descriptor, which leads below the mount. */
+/* The sessions beside this one.  If the mount lies over the PFS directory, the tool itself cannot
+ * see them.  The daemon's descriptor leads below the mount. */
 json_t *control_check(struct connection *c, const json_t *request)
 {
     (void)request;

@@ -1,11 +1,11 @@
-/* daemon.h - the daemon as a process: what main.c does in this order.  Main thread only.
+/* daemon.h - the daemon as a process: what main.c does, in this order.  Main thread only.
  *
- *   directories.c   are the directories what they were said to be?
- *   daemonise.c     into the background; limits
+ *   directories.c   checks the directories
+ *   daemonise.c     goes into the background; limits
  *   supervise.c     starts the daemon again when it dies (supervise.h)
- *   steps.c         the parts are started, in order
- *   signals.c       asks for the end, or makes it
- *   finish.c        flush, and stop them
+ *   steps.c         starts the parts, in order
+ *   signals.c       asks for the end, or ends the process
+ *   finish.c        flushes, and stops the parts
  */
 #ifndef EDDY_FS_DAEMON_DAEMON_H
 #define EDDY_FS_DAEMON_DAEMON_H
@@ -19,31 +19,32 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_ON_PFS = 3 };
 /* Resolves the paths of `settings`, clears a dead mount.  0, or -errno after a message on standard
  * error. */
 int check_directories(void);
-/* For a daemon that is started again.  The dead mount stays as long as it can: who writes there
- * meanwhile gets an error, and does not fill the directory below it.  Where it hides the PFS
- * directory itself, or nothing will be mounted, it is cleared now.  0, or -errno, said. */
+/* For a daemon that is started again.  The dead mount stays as long as possible: programs that write there
+ * meanwhile get an error, and do not fill the directory below it.  If it hides the PFS
+ * directory itself, or if nothing will be mounted, it is cleared now.  0, or -errno after a message. */
 int check_directories_again(bool will_mount);
-/* Directly before the mount is made: clears what check_directories_again left.  0, or -errno,
- * said. */
+/* Directly before the mount is made: clears what check_directories_again left.  0, or -errno
+ * after a message. */
 int clear_way_for_mount(void);
 
 /* ---- daemonise.c ---- */
-/* Unless in the foreground: returns in the child only; the parent waits for say_ready, or ends with
- * the child's code. */
+/* Does nothing in the foreground.  Else it returns in the child only; the parent waits for say_ready, or ends
+ * with the child's code. */
 void daemonise(void);
-/* In the supervisor, when it has started the first daemon: that one speaks to who waits. */
+/* In the supervisor, when it has started the first daemon: that daemon talks to the process that waits. */
 void daemonise_supervisor(void);
-/* The mount answers: says so, and lets go of the terminal. */
+/* The mount answers: says so, and closes the terminal. */
 void say_ready(void);
 /* umask, working directory, descriptors; no core dumps of the secret. */
 void set_up_process(void);
 
 /* ---- steps.c ---- */
-/* Starts the parts up to step `last` (NULL: all).  0 or -errno, said; what was started stays so. */
+/* Starts the parts up to step `last` (NULL: all).  0, or -errno after a message; started parts stay started.
+ * */
 int steps_start(const struct options *with, const char *last);
-/* Stops what was started, last first; the step down_to (may be NULL) and those before it stay. */
+/* Stops the started parts, last first; the step down_to (may be NULL) and those before it stay. */
 void steps_stop(const char *down_to);
-/* The store is going to be closed in order: all of it is marked as on disk. */
+/* The store is going to be closed in order, and all of it is then marked as on disk. */
 void steps_end_clean(void);
 
 /* ---- control.c: the socket CACHE_DIR/control for `eddy` ---- */
@@ -53,16 +54,16 @@ void control_stop(void);
 /* ---- finish.c ---- */
 typedef int unflushed_fn(void *arg, const char *path, uint64_t bytes, uint64_t since_s,
                          unsigned tries, int error, bool suspect);
-/* Without a mount: flushes all (progress and each get arg), calls each for what is not on the PFS
- * then, and stops all parts.  The code to exit with: EXIT_OK or EXIT_NOT_ON_PFS. */
+/* Without a mount: flushes all (progress and each get arg), calls each for every file that is not on the PFS
+ * then, and stops all parts.  Returns the exit code: EXIT_OK or EXIT_NOT_ON_PFS. */
 int flush_and_leave(bool (*progress)(void *arg, const struct flush_progress *p), unflushed_fn *each,
                     void *arg);
-/* All parts are started: until the mount is gone, or a signal came.  The code to exit with. */
+/* All parts are started: waits until the mount is gone, or a signal came.  Returns the exit code. */
 int serve(void);
-/* Without a mount, steps up to "flush" started: flushes what a dead daemon left.  The code to exit
- * with. */
+/* Without a mount, steps up to "flush" started: flushes what a dead daemon left.  Returns the exit
+ * code. */
 int recover(void);
-/* For signals_start: says what is not on the PFS, and ends the process. */
+/* For signals_start: logs what is not on the PFS, and ends the process. */
 void leave_now(int signal);
 
 #endif

@@ -1,5 +1,5 @@
-/* daemonise.c - the process: into the background, the parent returning when the mount answers; its
- * limits, and what it shows of its memory.
+/* daemonise.c - the process: it goes into the background, and the parent returns when the mount answers; its
+ * limits, and the protection of its memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +28,8 @@ static void pass_on(int sig)
     kill((pid_t)child, SIGTERM);
 }
 
-/* Who gives up waiting does not want the mount, and the child has a session of its own: Ctrl-C does
- * not reach it. */
+/* A signal to the waiting parent means that the mount is not wanted.  The child has a session of its own, so
+ * Ctrl-C does not reach it. */
 static void pass_on_signals(pid_t pid)
 {
     struct sigaction on = {.sa_handler = pass_on, .sa_flags = SA_RESTART}, hup;

@@ -1,5 +1,5 @@
-/* directories.c - before the daemon starts: can PFS_DIR, MOUNTPOINT and the cache directory be what
- * they were said to be?  A dead mount at MOUNTPOINT is cleared.
+/* directories.c - before the daemon starts: checks PFS_DIR, MOUNTPOINT and the cache directory.  A dead mount
+ * at MOUNTPOINT is cleared.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static bool is_below(const char *path, const char *dir)
     return !strncmp(path, dir, len) && path[len] == '/';
 }
 
-/* The path without links, but for its last name: that may be a dead mount. */
+/* The path without links.  Its last name is not resolved, because that may be a dead mount. */
 static char *resolve_parent(const char *path)
 {
     char *copy = xstrdup(path), *end = copy + strlen(copy), *full, *dir;
@@ -54,9 +54,9 @@ static char *resolve_parent(const char *path)
 
 #define refuse(...) say_refused("\n", __VA_ARGS__)
 
-/* Has the daemon of this mount ended?  Asked by statfs, which the kernel never answers from memory,
- * in a process of its own: a daemon that is stopped does not answer, and lives.  One that is being
- * killed answers when it is gone. */
+/* Has the daemon of this mount ended?  A process of its own asks by statfs, which the kernel never answers
+ * from memory.  A daemon that is stopped does not answer, and lives.  If a daemon is being killed, the answer
+ * comes when it is gone. */
 static bool daemon_is_gone(const char *mountpoint)
 {
     struct statvfs sv;
@@ -77,7 +77,7 @@ static bool daemon_is_gone(const char *mountpoint)
     return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 1;
 }
 
-/* What a killed daemon left there is cleared; a living one is not disturbed. */
+/* Clears the mount of a killed daemon; does not disturb a living one. */
 static int clear_dead_mount(const char *mountpoint)
 {
     if (!mounted_eddyfs(mountpoint, NULL))

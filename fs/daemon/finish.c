@@ -34,7 +34,7 @@ enum stage { STARTING, SERVING, RECOVERING, SAID };
 static _Atomic enum stage stage;
 static int said_code; /* from SAID on */
 
-/* In the signals' thread: the others may be waiting for the PFS.  What is dirty stays, as after a
+/* In the signals' thread, because the others may be waiting for the PFS.  Dirty data stays, as after a
  * crash. */
 void leave_now(int signal)
 {
@@ -47,7 +47,7 @@ void leave_now(int signal)
     }
     if (at != RECOVERING)
         unmount_lazily(settings.mountpoint);
-    /* the kernel closes files of the PFS first, perhaps, and waits for it there */
+    /* perhaps the kernel first closes files of the PFS, and waits for it there */
     if (at == SERVING) {
         mount_abort();
         if (!n) { /* what was answered until then */
@@ -74,7 +74,7 @@ static int tell(void *arg, const char *path, uint64_t bytes, uint64_t since_s, u
     return t->each(t->arg, path, bytes, since_s, tries, error, suspect);
 }
 
-/* A mapping that outlived its file's close may be stored into for ever. */
+/* Programs may store into a mapping that outlived its file's close for ever. */
 static unsigned say_mapped(void)
 {
     unsigned n = flush_sample();
@@ -91,7 +91,7 @@ int flush_and_leave(bool (*progress)(void *arg, const struct flush_progress *p),
 {
     unsigned left = 0;
     struct telling t = {each, arg, &left};
-    carry_leave(); /* writers of other nodes do not keep our claims */
+    carry_leave(); /* writers of other nodes do not prevent giving our claims back */
     flush_all(progress, arg);
     int err = flush_each_unflushed(tell, &t);
     left += say_mapped();
@@ -118,7 +118,7 @@ int serve(void)
     signals_ask();
     mount_wait(signals_fd());
     settle_meanwhile();
-    flush_all(NULL, NULL); /* while applications find their mount; what fails is said below */
+    flush_all(NULL, NULL); /* applications still have their mount; failures are logged below */
     steps_stop("control");
     return flush_and_leave(NULL, say_unflushed, &n);
 }

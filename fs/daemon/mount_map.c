@@ -11,8 +11,8 @@
  *     node017
  *     10.1.0.17
  *
- * The daemon writes into the first directory that can be had.  Readers may have another environment
- * (a cron job, an epilog), so they look into all of them and take the newest entry.
+ * The daemon writes into the first directory that is usable.  Readers may have another environment
+ * (a cron job, an epilog), so they look into all directories and take the newest entry.
  */
 #include "fs/daemon/control.h"
 
@@ -126,8 +126,8 @@ static bool is_private(int fd, uid_t uid)
     return !fstat(fd, &st) && st.st_uid == uid && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* A directory of that user's that nobody else can write to, below dirfd; makes it if asked.  A
- * descriptor or -errno. */
+/* A directory below dirfd that belongs to that user, and that no other user can write to; makes it if asked.
+ * A descriptor or -errno. */
 static int open_private(int dirfd, const char *path, uid_t uid, bool make)
 {
     if (make && mkdirat(dirfd, path, 0700) && errno != EEXIST)
@@ -143,7 +143,7 @@ static int open_private(int dirfd, const char *path, uid_t uid, bool make)
 
 #define RUN_DIRS 4
 
-/* The n-th place for RUN_DIR, malloc'd; NULL: there is none of that number here.  *make: it may be
+/* The n-th place for RUN_DIR, malloc'd; NULL: there is no n-th place.  *make: it may be
  * made. */
 static char *run_dir(int n, uid_t uid, bool *make)
 {
@@ -210,7 +210,7 @@ struct found {
     const char *only; /* this mount point; NULL: all */
 };
 
-/* Of two entries for one mount point the newer stays. */
+/* If there are two entries for one mount point, the newer one counts. */
 static void found_add(struct found *all, struct mount_entry *e, int64_t mtime)
 {
     for (size_t i = 0; i < all->n; i++) {
@@ -275,8 +275,8 @@ static void look_for_user(struct found *all, uid_t uid)
     }
 }
 
-/* Every user whose number is in a name of this form in dir; the directory is then checked to be
- * his. */
+/* Every user whose number is in a name of this form in dir; later the directory is checked to be
+ * that user's. */
 static void look_for_users_in(struct found *all, const char *dir, const char *prefix)
 {
     DIR *d = opendir(dir);
@@ -294,7 +294,7 @@ static void look_for_users_in(struct found *all, const char *dir, const char *pr
     closedir(d);
 }
 
-/* A user sees his own mounts; root, who ends jobs, those of all. */
+/* A user sees only their own mounts; root, which ends jobs, sees those of all users. */
 static void look(struct found *all)
 {
     look_for_user(all, geteuid());
@@ -331,8 +331,8 @@ static int find_path(char *path, struct mount_entry *out)
     return err;
 }
 
-/* The path as written first: resolving its directory may hang with the file system that the
- * directory is on. */
+/* Tries the path as written first: resolving its directory may hang with the directory's file
+ * system. */
 int mount_map_find(const char *mountpoint, struct mount_entry *out)
 {
     int err = find_path(mount_path_as_written(mountpoint), out);
@@ -352,7 +352,7 @@ int mount_map_each(int (*cb)(void *arg, const struct mount_entry *e), void *arg)
 
 /* ---- writing ---- */
 
-/* Entries whose cache directory has gone have nothing to tell any more. */
+/* Entries whose cache directory is gone are of no use any more. */
 static void sweep(int dirfd)
 {
     int own = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -374,7 +374,7 @@ static void sweep(int dirfd)
     closedir(dir);
 }
 
-/* Replaced in one step: whoever reads meanwhile sees the old or the new one. */
+/* Replaced in one step: a reader sees the old or the new one. */
 static int replace_entry(int dirfd, const char *name, const char *text, size_t len)
 {
     char temporary[32];
@@ -383,7 +383,7 @@ static int replace_entry(int dirfd, const char *name, const char *text, size_t l
     if (fd < 0)
         return -errno;
     int err = write_all(fd, text, len);
-    if (!err && fsync(fd)) /* the one in a cache directory outlives a power loss with it */
+    if (!err && fsync(fd)) /* that in a cache directory must survive a power loss with it */
         err = -errno;
     if (close(fd) && !err)
         err = -errno;

@@ -1,7 +1,7 @@
 /* mount_path.c - the absolute path of a mount point that may be dead or hang.
  *
- * Only its directory is resolved.  Of the mount point itself just readlink() is asked: it is
- * answered by the root that the kernel holds, and never reaches the daemon.
+ * Only its directory is resolved.  For the mount point itself only readlink() is called: the kernel
+ * answers it from the root inode that it has, without asking the daemon.
  */
 #include "fs/daemon/control.h"
 
@@ -64,7 +64,7 @@ static char *resolve_directory(char *path)
     return whole;
 }
 
-/* What the link at path says, seen from path's directory; NULL with errno (EINVAL: no link). */
+/* The target of the link at path, seen from path's directory; NULL with errno (EINVAL: no link). */
 static char *follow(const char *path)
 {
     char target[PATH_MAX];

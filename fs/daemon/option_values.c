@@ -1,4 +1,4 @@
-/* option_values.c - what the value of each option may be, and what to say when it is not that. */
+/* option_values.c - the values that each option may have, and the messages about other ones. */
 #include "fs/daemon/options_int.h"
 #include "fs/settings.h"
 #include "placement/store/store_open.h"
@@ -26,7 +26,7 @@ int say_refused(const char *end, const char *fmt, ...)
     return -EINVAL;
 }
 
-/* In one table, so that a leak checker sees that they are meant to live. */
+/* In one table, so that a leak checker sees that they are still in use. */
 char *options_keep(char *text)
 {
     static char **kept;
@@ -173,7 +173,7 @@ int option_take_log_level(const char *name, const char *text)
     return 0;
 }
 
-/* A name is asked for first: one that is all digits is a name where there is such a user. */
+/* Looks for a name first: digits alone are a name if there is a user with this name. */
 int option_take_user(const char *v)
 {
     char *end;

@@ -1,7 +1,7 @@
 /* options.c - the daemon's command line: `eddyfs [options] PFS_DIR MOUNTPOINT`.
  *
- * Every long option is also taken as -o name=value, so that `mount -t fuse.eddyfs` and fstab work;
- * what is neither ours nor one of mount(8)'s own words is FUSE's.
+ * Every long option may also be written as -o name=value, so that `mount -t fuse.eddyfs` and fstab work.
+ * An option that is neither ours nor mount(8)'s is passed to FUSE.
  */
 #include "fs/daemon/options_int.h"
 
@@ -233,7 +233,7 @@ static int set_option(int code, const char *name, const char *v)
 
 /* ---- -o ---- */
 
-/* mount(8) and fstab pass these; they are for mount(8) itself, or say what is so anyway. */
+/* mount(8) and fstab pass these; they are for mount(8) itself, or say what is true anyway. */
 static bool of_mount(const char *word)
 {
     static const char *const words[] = {"defaults",
@@ -259,7 +259,7 @@ static bool of_mount(const char *word)
     return !strncmp(word, "x-", 2) || !strncmp(word, "comment=", 8) || !strncmp(word, "user=", 5);
 }
 
-/* Those of libfuse and fusermount3 that do no harm to what eddyfs promises. */
+/* The options of libfuse and fusermount3 that do not break eddyfs's promises. */
 static bool of_fuse(const char *word)
 {
     static const char *const words[] = {"nodev", "nosuid",  "noexec",     "noatime", "nodiratime",
@@ -270,7 +270,7 @@ static bool of_fuse(const char *word)
     return !strncmp(word, "context=", 8) || !strncmp(word, "fscontext=", 10);
 }
 
-/* user=NAME is mount(8)'s: who may unmount. */
+/* user=NAME is mount(8)'s: the user that may unmount. */
 static int take_word(char *word)
 {
     char *value = strchr(word, '=');

@@ -13,8 +13,8 @@ struct options {
     bool help, version;
 };
 
-/* Parses argv (and the environment for what is not given) into `settings` and *o; strings live as
- * long as the program. 0, or -EINVAL after a message on standard error that says what is wrong and
+/* Parses argv (and the environment, for options that are not given) into `settings` and *o; strings live as
+ * long as the program.  0, or -EINVAL after a message on standard error that says what is wrong and
  * what to do. */
 int options_parse(int argc, char **argv, struct options *o);
 /* The session directory, once settings.pfs_dir is resolved. */

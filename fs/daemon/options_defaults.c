@@ -1,4 +1,5 @@
-/* options_defaults.c - what was not given on the command line, and what of it must fit together. */
+/* options_defaults.c - defaults of options that were not given, and checks of options that must fit together.
+ * */
 #include "fs/daemon/options_int.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include "fs/settings.h"
 #include "transport/times.h"
 
-/* systemd's way of writing a path as one name: '/' is '-', '-' is \x2d: no two paths give one
+/* systemd's way of writing a path as one name: '/' is '-', '-' is \x2d.  So two paths never give the same
  * name. */
 static char *name_of_path(const char *path)
 {
@@ -172,7 +173,7 @@ static int complete_immutable(void)
     return 0;
 }
 
-/* One that is given moves the other's default out of its way. */
+/* If one of the two is given, the other's default is moved so that both fit. */
 static int complete_marks(void)
 {
     unsigned *high = &options_out->flush.dirty_high, *low = &options_out->flush.dirty_low;
@@ -216,7 +217,7 @@ int options_complete(void)
     return err ? err : complete_marks();
 }
 
-/* After main has resolved the paths. */
+/* To be called after main has resolved the paths. */
 void options_session_dir(void)
 {
     default_session_dir();

@@ -32,7 +32,7 @@ int option_take_user(const char *text);
 
 /* ---- options_defaults.c ---- */
 void options_set_defaults(void);
-/* What was not given, and paths that hold when the working directory is "/".  0, or -EINVAL after a
+/* Sets what was not given, and makes paths right for the working directory "/".  0, or -EINVAL after a
  * message. */
 int options_complete(void);
 

@@ -30,8 +30,8 @@ static void ask(int signal)
         die("eventfd: %s", strerror(errno));
 }
 
-/* Who ends a whole job sends each of its processes one, and the supervisor passes its own on: these
- * two are the first one. */
+/* When a whole job is ended, each of its processes gets a signal, and the supervisor passes its own on.
+ * These two count as one signal. */
 static bool is_second(const siginfo_t *info)
 {
     struct supervise_signal s = {info->si_pid, info->si_value.sival_int};
@@ -64,7 +64,7 @@ void signals_start(void (*leave_now)(int signal))
     sigaddset(&signals.set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals.set, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGIO, SIG_IGN); /* a lease of ours is asked back (placement/store/datafile.c) */
+    signal(SIGIO, SIG_IGN); /* a lease of ours must be given back (placement/store/datafile.c) */
     signals.leave_now = leave_now;
     signals.fd = eventfd(0, EFD_CLOEXEC);
     int err = signals.fd < 0 ? errno : pthread_create(&thread, NULL, watch, NULL);

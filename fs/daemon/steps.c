@@ -344,8 +344,8 @@ static int start_mount(char *err, size_t len)
     return code;
 }
 
-/* RELEASEs may have been lost with the mount.  Who waits for a lock holds a handle, and who has that
- * lock may be another process here, whose RELEASE was lost, too. */
+/* RELEASEs may have been lost with the mount.  A request that waits for a lock uses a handle.  The process
+ * that has the lock may be another one on this node, whose RELEASE was lost, too. */
 static void stop_mount(void)
 {
     mount_stop();

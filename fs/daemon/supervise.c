@@ -9,14 +9,14 @@
  *     a daemon that ends in order: so does the supervisor  RECOVERY, once, without a mount
  *
  * The supervisor is forked off before there is any thread and before UCX is touched, and does
- * nothing but wait; each daemon is a fork of it.  The first restart is at once, those after it wait
- * 1 s, 2 s, 4 s ... 60 s; a daemon that served for ten minutes is a new beginning.
+ * nothing but wait; each daemon is a fork of it.  The first restart is at once, the next ones wait
+ * 1 s, 2 s, 4 s ... 60 s.  After a daemon that served for ten minutes this begins again.
  *
- * A flock on CACHE_DIR/supervisor is held meanwhile, so that `eddy umount` and `eddy wait` do not
- * take the time between two daemons for the end.
+ * The supervisor has a flock on CACHE_DIR/supervisor, so that `eddy umount` and `eddy wait` do not
+ * mistake the time between two daemons for the end.
  *
- * SIGTERM, SIGINT and SIGHUP are passed on, with their number: who ends all processes of a job at
- * once sends them to the daemon too, and that is not to count as a second signal (signals.c).
+ * SIGTERM, SIGINT and SIGHUP are passed on, with their number.  When all processes of a job are ended at
+ * once, the daemon gets the signal, too, and that must not count as a second signal (signals.c).
  */
 #include "fs/daemon/supervise.h"
 
@@ -126,8 +126,8 @@ static int wait_for_end(void)
     }
 }
 
-/* In a process group of its own: a terminal's signals come to it by the supervisor alone.  True in
- * the daemon. */
+/* Forks a daemon, in a process group of its own: a terminal's signals reach it only through the supervisor.
+ * True in the daemon. */
 static bool fork_daemon(const sigset_t *before)
 {
     fflush(NULL);
@@ -154,7 +154,7 @@ static bool is_mounted(void)
     return mounted_eddyfs(settings.mountpoint, NULL);
 }
 
-/* Somebody starts eddyfs there by hand, or recovers: it is his now. */
+/* Somebody has started eddyfs there by hand, or recovers it: the cache directory is in use. */
 static bool cache_is_taken(void)
 {
     char *path;
@@ -198,7 +198,7 @@ static uint64_t next_pause(void)
     return n ? MIN((uint64_t)PAUSE_FIRST_MS << MIN(n - 1, 10u), (uint64_t)PAUSE_MAX_MS) : 0;
 }
 
-/* False: it is no longer to be mounted; that ends the pause. */
+/* False: nothing is to be mounted any more; this ends the pause. */
 static bool pause_for(uint64_t ms)
 {
     uint64_t end = boot_ms() + ms, now;
@@ -227,8 +227,8 @@ static void say_again(int status, enum start how, uint64_t ms)
         log_error("%s: it is started again in %.0f s", why, (double)ms / 1000);
 }
 
-/* What the next daemon is for.  The mount of one that served is still there, dead, unless somebody
- * took it away; one that failed may have cleared it itself. */
+/* What the next daemon must do.  The dead mount of a daemon that served is still there, unless somebody
+ * removed it; a daemon that failed may have cleared it itself. */
 static enum start choose_next(int status)
 {
     enum start how = s.asked || (s.ready && !is_mounted()) ? START_RECOVERY : START_AGAIN;

@@ -11,7 +11,7 @@
 enum start {
     START_FIRST,    /* directories.c has checked and cleared */
     START_AGAIN,    /* mount again, where the dead mount still is */
-    START_RECOVERY, /* nobody wants the mount any more: flush what is left, without it */
+    START_RECOVERY, /* the mount is not wanted any more: flush what is left, without it */
 };
 
 /* Becomes the supervisor; returns in each daemon that it starts, and never in the supervisor, which
@@ -19,7 +19,7 @@ enum start {
 enum start supervise(enum log_level level);
 /* The daemon tells its supervisor, if it has one, that the mount answers. */
 void supervise_ready(void);
-/* Is the signal one that the supervisor passed on?  As pass_on gave it: the how-manieth; else 0. */
+/* The number that pass_on gave the signal, if the supervisor passed it on; else 0. */
 struct supervise_signal {
     int sender, value; /* si_pid, si_value of a queued signal */
 };
