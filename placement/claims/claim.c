@@ -1,5 +1,5 @@
-/* claim.c - a file's claim on this node: taken for an open for writing, kept while anything is
- * dirty, given back (docs/protocol.md, rules 10, 12-14).
+/* claim.c - a file's claim on this node: it is taken for an open for writing, stays while anything is
+ * dirty, and is given back (docs/protocol.md, rules 10, 12-14).
  *
  *     NONE --WANT--> ASKING --GRANT, persisted--> HELD --clean, no writer, cleared on disk--> NONE (+ FREE)
  *               '--AT another node, LOST, deadline--> NONE
@@ -103,7 +103,7 @@ static void say_lost(struct file *f, uint64_t node)
     free(path);
 }
 
-/* What the opener saw of the PFS.  Another node may have flushed between the look and the grant. */
+/* What the opener saw on the PFS.  Another node may have flushed between that look and the grant. */
 struct seen {
     const struct version *version;
     uint64_t looked_ms;
@@ -116,7 +116,7 @@ static bool still_so(const struct seen *seen, const struct body_grant *g, uint64
     return !g->known && claim_settled(view, seen->looked_ms);
 }
 
-/* The claim is in our list; now it goes to disk, with what the PFS has as its base. */
+/* The claim is in our list; now it is written to disk, with the PFS's version as its base. */
 static int keep_grant(struct file *f, const struct seen *seen, const struct body_grant *g,
                       uint64_t view)
 {
@@ -146,7 +146,7 @@ static int keep_grant(struct file *f, const struct seen *seen, const struct body
     return err;
 }
 
-/* FREE covered the number: it was a late answer's. */
+/* FREE covered the number: this is a late answer to it. */
 static void take_new_number(struct file *f)
 {
     struct file_claim *c = claim_of(f);
@@ -155,7 +155,7 @@ static void take_new_number(struct file *f)
     lock_drop(&c->lock);
 }
 
-/* Granted: ours, if the view in which it was asked for is still ours. */
+/* Granted: the claim is ours, if we are still in the view in which we asked for it. */
 static int take_grant(struct file *f, const struct seen *seen, const struct view *v,
                       const struct body_grant *grant, uint64_t granted_in, struct location *out)
 {
@@ -169,7 +169,7 @@ static int take_grant(struct file *f, const struct seen *seen, const struct view
     return err;
 }
 
-/* Another node has it: its word, if it still has it. */
+/* Another node has the claim: asks that node, if it still has it. */
 static int ask_claimant(struct file *f, uint64_t end, struct location *out)
 {
     struct location l;
@@ -181,7 +181,7 @@ static int ask_claimant(struct file *f, uint64_t end, struct location *out)
     return 0;
 }
 
-/* One WANT.  0: *out is the answer, given in *view. */
+/* Sends one WANT.  0: *out is the answer, given in *view. */
 static int ask_home(struct file *f, const struct view *v, struct body_grant *out, uint64_t *view)
 {
     uint64_t home = view_home(v, f->fid);
@@ -284,7 +284,7 @@ int claim_open_writer(struct file *f, const struct version *base, uint64_t looke
         lock_wait(&c->lock, &c->changed, end_ms - t);
     if (c->state == CLAIM_ASKING) {
         lock_drop(&c->lock);
-        return -EIO; /* those before us waited as long, and said why */
+        return -EIO; /* the writers before us waited as long, and logged the reason */
     }
     if (c->state == CLAIM_HELD) {
         c->writers++;
@@ -354,7 +354,7 @@ static void tell_given(struct file *f, const struct version *base, uint64_t inc,
 {
     if (file_is_unlinked(f)) {
         claim_tell_free(f->fid, inc, number, &removed);
-        pfs_drop(f); /* unless it is open; kept for a flush that does not come */
+        pfs_drop(f); /* unless it is open; it was open for a flush that does not come */
     } else {
         claim_tell_free(f->fid, inc, number, base);
     }
@@ -393,8 +393,8 @@ static bool has_claim(struct file *f)
     return has;
 }
 
-/* The descriptor on the PFS goes last: while it is open the PFS does not give the inode's number to
- * a new file, which would have the same fid where the PFS tells no birth time. */
+/* The descriptor on the PFS is closed last: while it is open, the PFS does not give the inode's number to
+ * a new file, which would have the same fid where the PFS reports no birth time. */
 void claim_unlinked(struct file *f)
 {
     file_set_unlinked(f, true);

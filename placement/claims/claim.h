@@ -1,4 +1,4 @@
-/* claim.h - this node's side of claims: who has a file's latest bytes, and asking for the claim
+/* claim.h - this node's side of claims: which node has a file's latest bytes, and asking for the claim
  * (docs/protocol.md, 10-16).
  *
  * Blocking calls run in pool threads only.  They wait until the deadline that they are given (end_ms, by
@@ -22,13 +22,13 @@ void claim_on_adopted(void (*fn)(const struct view *v));
 enum where { WHERE_HERE, WHERE_PFS, WHERE_NODE, WHERE_LOST };
 struct location {
     enum where where;
-    uint64_t node; /* WHERE_NODE: claimant; WHERE_LOST: one that must return */
-    /* WHERE_NODE (the claimant's word) and WHERE_HERE (ours): */
+    uint64_t node; /* WHERE_NODE: the claimant; WHERE_LOST: a node that must return */
+    /* WHERE_NODE (from the claimant) and WHERE_HERE (from this node): */
     uint64_t size, blocks;
     int64_t mtime_ns, ctime_ns;
     uint64_t counter; /* the claimant's change counter: equal = same bytes as then */
-    /* WHERE_PFS: what the home knows of the version: 0 nothing, and what the asker saw of the PFS
-     * before still holds; 1 version; 2 and same_as; 3 nothing any more: the PFS must be looked at
+    /* WHERE_PFS: what the home knows of the version.  0: nothing, and what the asker saw on the PFS
+     * before is still right; 1: version; 2: also same_as; 3: nothing any more, so the PFS must be looked at
      * again */
     unsigned known;
     struct version version, same_as;
@@ -39,8 +39,8 @@ struct location {
 int claim_where(struct fid fid, struct location *out);
 int claim_where_until(struct fid fid, uint64_t end_ms, struct location *out);
 int claim_where_many(const struct fid *fids, unsigned n, struct location *out, int *errs);
-/* Without a message, of a file that this node has no claim of: true if this node is the home, and
- * nobody else need be asked. */
+/* Without a message, for a file of which this node does not have the claim: true if this node is the home,
+ * and no other node need be asked. */
 bool claim_told_here(struct fid fid, struct location *out);
 /* Without a message: does this node hold the claim? */
 bool claim_is_held(struct file *f);
@@ -48,15 +48,15 @@ bool claim_is_held(struct file *f);
 bool claim_has_writers(struct file *f);
 /* Goes up with each write that was carried here from another node. */
 uint64_t claim_carried(struct file *f);
-/* Without a message: HERE if we hold it. */
+/* Without a message: HERE if this node has the claim. */
 bool claim_here(struct fid fid, struct location *out);
 bool claim_here_of(struct file *f, struct location *out);
 /* The same; the file, referenced, or NULL. */
 struct file *claim_file_here(struct fid fid, struct location *out);
-/* The same without its word. */
+/* The same without its size and times. */
 bool claim_is_here(struct fid fid);
-/* Did all homes act in this view already at looked_ms (boot_ms)?  Then no claim that was given back
- * later is unknown to them, and one that was given back earlier was on the PFS by then. */
+/* Did all homes act in this view already at looked_ms (boot_ms)?  Then they know of all claims that were
+ * given back later, and the data of claims that were given back earlier was on the PFS by then. */
 bool claim_settled(uint64_t view, uint64_t looked_ms);
 
 /* An open for writing begins: counts a writer and asks for the claim.  base: what the PFS had, not
@@ -65,24 +65,24 @@ bool claim_settled(uint64_t view, uint64_t looked_ms);
  * counted. */
 int claim_open_writer(struct file *f, const struct version *base, uint64_t looked_ms,
                       uint64_t end_ms, struct location *out);
-/* ... ends.  With the claim and nothing dirty the claim is given back. */
+/* ... ends.  If this node has the claim and nothing is dirty, the claim is given back. */
 void claim_close_writer(struct file *f);
 /* Gives the claim back if the file is clean and has no writer (after a flush): version = what the
  * PFS has. */
 void claim_give_back(struct file *f);
-/* Its last name is gone: nothing of it is flushed any more, a claim without writers is given back,
- * the descriptor dropped. */
+/* Its last name is gone: nothing of it is flushed any more.  A claim without writers is given back, and
+ * the descriptor is closed. */
 void claim_unlinked(struct file *f);
 /* A carried write begins/ends here at the claimant: -ENOENT "not mine". */
 int claim_carry_begin(struct file *f);
 void claim_carry_end(struct file *f);
 /* Our own name operation moved ctime: tell the home that the data is the same. Does not wait. */
 void claim_publish_same(struct fid fid, const struct version *before, const struct version *after);
-/* A name of a file claimed elsewhere changed here: tell the claimant (waits, <= 5 s; best effort).
+/* A name of a file that another node has claimed changed here: tells the claimant (waits, <= 5 s; may fail).
  * path NULL: gone (nlink 0). */
 void claim_named(struct fid fid, uint64_t claimant, const char *path);
-/* At start: takes up the claims that the store holds (dirty) and drops the clean ones. Before
- * members_join. */
+/* At the start, before members_join: takes up the claims of dirty files in the store, and drops those of
+ * clean files. */
 int claim_recover(void);
 
 unsigned claim_held(void); /* number of claims of this node */

@@ -1,4 +1,4 @@
-/* claim_forget.c - the asker's side of FORGET: the home is asked until it can answer. */
+/* claim_forget.c - the asker's side of FORGET: asks the home until it can answer. */
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_int.h"
 
@@ -23,7 +23,7 @@ static int result(const struct body_forgotten *b, uint64_t *node, uint32_t *wait
     }
 }
 
-/* -E_ASK_AGAIN, or no contact: once more. */
+/* -E_ASK_AGAIN, or no contact: asks once more. */
 static int ask_once(struct fid fid, uint64_t *node, uint32_t *wait_ms)
 {
     const struct view *v = members_view();

@@ -5,26 +5,27 @@
 
 #include "placement/store/file.h"
 
-/* ... and when flush_check_recovered has put aside what an operator had forgotten: its marks go, but
- * for those of what could not be put aside. */
+/* ... and after flush_check_recovered has put the forgotten files aside: removes their marks, except for
+ * the marks of files that could not be put aside. */
 void claim_marks_done(void);
-/* A file that was forgotten has been put aside: its mark goes.  Before its claim is given back, so
- * that the mark covers none that comes later.  Blocks on the PFS. */
+/* A forgotten file has been put aside: removes its mark.  Call it before its claim is given back, so
+ * that the mark covers no later claim.  Blocks on the PFS. */
 void claim_forgotten_settled(struct file *f);
-/* A file's claim was found to be void while the daemon runs: to be put aside soon. */
+/* fn is called when a file's claim is found to be void while the daemon runs: the file is to be put aside
+ * soon. */
 void claim_on_forgotten(void (*fn)(struct file *f));
-/* A descriptor of it was closed here: if its claim is void, that is told once more. */
+/* A descriptor of it was closed here: if its claim is void, fn is called once more. */
 void claim_closed(struct file *f);
 /* Is its claim void, and the file not put aside yet?  Any thread. */
 bool claim_is_forgotten(const struct file *f);
 /* The same for an open, which must fail with -EIO then: the reason is logged.  To be asked when the open is
  * counted: the flusher puts the file aside only after it has looked at that count. */
 bool claim_is_void(struct file *f);
-/* Before each piece of a file that is flushed: 0, or -EIO: its claim is void (an operator has
- * forgotten it while this node was cut off), or the PFS's error.  May block on the PFS. */
+/* To be called before each piece of a file is flushed.  0; -EIO: its claim is void (an operator has
+ * forgotten it while this node was cut off); or the PFS's error.  May block on the PFS. */
 int claim_may_flush(struct file *f);
 /* Asks the home to forget what absent nodes have of a file.  0: done; -EAGAIN: call it again until
- * *wait_ms is over; -ENODATA: nobody absent has it; -EBUSY: node *node has it, and is in the
+ * *wait_ms is over; -ENODATA: no absent node has it; -EBUSY: node *node has it, and is in the
  * session; else the error.  Blocks, <= T_open. */
 int claim_forget(struct fid fid, uint64_t *node, uint32_t *wait_ms);
 

@@ -1,13 +1,13 @@
-/* claim_forgotten.c - this node's claims that an operator has forgotten while it was away
- * (docs/protocol.md, rule 17): found in the session's marks, at the start before they are taken up,
- * while this node is fenced before each piece that it flushes, and before it joins again.
+/* claim_forgotten.c - this node's claims that an operator has forgotten while the node was away
+ * (docs/protocol.md, rule 17).  They are found in the session's marks: at the start before claims are taken
+ * up, before each piece that this node flushes while it is fenced, and before it joins again.
  *
- * What is marked is never flushed: flush/conflict.c puts it beside its file, while nobody has that
- * open.  Who has it open reads and writes it as it is; until it is put aside nobody else gets at it
- * here, neither to read what is not the file any more nor to write what would be lost to it.  Its
- * mark goes then and not before, since the next start must find it; until then it is made to cover
- * no more than this claim, since claims that come later are not void.  Marks of what is not void,
- * from a forget that this node's return has ended, go when it is a member again.
+ * A file that is marked is never flushed: flush/conflict.c puts its data beside it, when the file is not
+ * open.  Processes that have it open read and write it as it is.  Until it is put aside, no other open of it
+ * succeeds here: it would read data that is not the file's any more, or its writes would be lost to the file.
+ * The mark is removed then and not before, since the next start must find it.  Until then it is made to cover
+ * only this claim, since claims that come later are not void.  A mark that covers nothing comes from a forget
+ * that this node's return has ended; it is removed when this node is a member again.
  */
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_int.h"
@@ -30,7 +30,7 @@ static struct {
     struct lock lock; /* RANK_LEAF */
     struct marks read;
     uint64_t read_ms;     /* boot_ms before they were read last; 0: never */
-    struct marks pending; /* what is void and not put beside its file yet, as marks of just that */
+    struct marks pending; /* void claims whose data is not put beside the file yet, as marks of just these */
 } marks = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
 
 static void (*on_forgotten)(struct file *f);
@@ -83,7 +83,7 @@ static void note_pending(struct file *f)
     lock_drop(&marks.lock);
 }
 
-/* From now on its word is not the truth, and nothing of it is flushed into the file. */
+/* From now on this node's data is not the file's, and nothing of it is flushed into the file. */
 void claim_set_forgotten(struct file *f)
 {
     char *path;
@@ -176,7 +176,7 @@ static struct marks copy_of(const struct marks *l)
     return c;
 }
 
-/* Of this mark: what is pending and it covers gets marks of its own. *same: it has this one's name. */
+/* Pending claims that this mark covers get marks of their own.  *same: one of them has this mark's name. */
 static int narrow(const struct mark *m, const struct marks *pending, bool *same)
 {
     int err = 0;
@@ -195,7 +195,7 @@ static int narrow(const struct mark *m, const struct marks *pending, bool *same)
     return err;
 }
 
-/* What these marks make void has been voided. */
+/* All claims that these marks cover have been made void. */
 static void end_marks(const struct marks *list)
 {
     struct marks pending = copy_of(&marks.pending);
@@ -225,9 +225,9 @@ void claim_marks_done(void)
 
 /* ---- a member again ----
  *
- * A mark that was made while this node was on its way back is not the end of its claims: the home
- * has given the forget up.  When no home acts any more that had this node for absent, such marks go;
- * and once more after T_piece, since one may still have been on its way to the PFS. */
+ * A mark that was made while this node was on its way back does not end its claims: the home has given the
+ * forget up.  When no home acts any more for which this node was absent, such marks are removed.  They are
+ * removed once more after T_piece, since one may still have been on its way to the PFS. */
 
 static struct {
     bool due;
@@ -244,7 +244,7 @@ static void tidy_job(void *arg)
 
 static void tidy_later(void *arg)
 {
-    if (!members_view()) /* fenced: it begins anew when this node is back */
+    if (!members_view()) /* fenced: this begins again when the node is back */
         return;
     if (!members_settled() || boot_ms() < tidy.at_ms) {
         home_later(tidy_later, NULL, arg);

@@ -1,8 +1,8 @@
-/* claim_free.c - FREE: the home hears that a claim is given back, or that requests up to a number
- * hold nothing.
+/* claim_free.c - FREE: tells the home that a claim is given back, or that requests up to a number
+ * have no claim.
  *
- * Repeated until answered or the view changes: then ADOPTED has told it.  If this node is the home,
- * no message is needed.
+ * It is repeated until it is answered or the view changes: then ADOPTED has told it.  If this node is the
+ * home, no message is needed.
  */
 #include "placement/claims/claim_int.h"
 

@@ -1,10 +1,10 @@
-/* claim_int.h - what the parts of claim.h share and nobody else uses.  Each uses those above it:
+/* claim_int.h - what only the parts of claim.h share.  Each part uses those above it:
  *
- * claim_own.c     the list of this node's claims, as ADOPTED tells it (claim_own.h)
+ * claim_own.c     the list of this node's claims, as ADOPTED has it (claim_own.h)
  * claim_free.c    FREE: telling the home
  * claim_where.c   asking where files' latest bytes are
  * claim.c         the claim of one file: taken, kept, given back
- * claim_serve.c   ASK: what other nodes ask the claimant
+ * claim_serve.c   ASK: other nodes ask the claimant
  * claim_named.c   NAMED, SAME: names that change
  * claim_forgotten.c   claims that an operator has forgotten
  * claim_views.c   start, views, end
@@ -47,7 +47,7 @@ static inline struct file_claim *claim_if(const struct file *f)
 #define ASK_BATCH 512 /* fids in one WHERE or ASK */
 
 /* ---- claim_free.c ---- */
-/* The sender's requests up to this number hold nothing any more.  v: what the PFS has, NULL: not
+/* The sender's requests up to this number have no claim any more.  v: what the PFS has; NULL: not
  * known.  Does not wait; any thread. */
 void claim_tell_free(struct fid fid, uint64_t inc, uint64_t number, const struct version *v);
 
@@ -55,10 +55,10 @@ void claim_tell_free(struct fid fid, uint64_t inc, uint64_t number, const struct
 /* A home has answered in this view: it is complete, so all members have adopted the view. */
 void claim_note_settled(uint64_t view);
 void claim_where_start(void);
-/* For a new view, or for a home to become ready; at most ms. */
+/* Waits for a new view, or for a home to become ready; at most ms. */
 void claim_wait(unsigned ms);
 void claim_wake(void);
-/* This node's word on a file that it has claimed. */
+/* This node's answer about a file that it has claimed. */
 void claim_own_word(struct file *f, struct location *out);
 
 /* ---- claim.c ---- */
@@ -67,11 +67,11 @@ uint64_t claim_next_number(void);
 uint64_t claim_last_number(void);
 
 /* ---- claim_forgotten.c ---- */
-/* The session's marks of this node, anew.  Blocks on the PFS. */
+/* Reads the session's marks of this node again.  Blocks on the PFS. */
 int claim_marks_read(void);
 bool claim_is_marked(struct fid fid, uint64_t inc, uint64_t number);
 void claim_set_forgotten(struct file *f);
-/* Fenced, and about to join: own claims that are marked are void.  Blocks on the PFS. */
+/* This node is fenced, and about to join: makes its marked claims void.  Blocks on the PFS. */
 void claim_marks_void(void);
 /* Network thread: a view was adopted (NULL: none), and by all. */
 void claim_marks_adopted(const struct view *v);

@@ -1,5 +1,5 @@
-/* claim_named.c - names of files change while other nodes hold their claims: the claimant is told
- * the new name (NAMED), the home that the data is still the same (SAME).
+/* claim_named.c - names of files change while other nodes have their claims: tells the claimant
+ * the new name (NAMED), and the home that the data is still the same (SAME).
  */
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_int.h"
@@ -14,7 +14,7 @@
 
 /* ---- the claimant's side ---- */
 
-/* "Gone" is believed only when the PFS says so too. */
+/* "Gone" is believed only if the PFS says so, too. */
 static void check_gone(struct file *f)
 {
     struct statx stx;

@@ -1,5 +1,5 @@
-/* claim_own.c - the table of this node's own claims: it grows with them, since every small file that
- * is not flushed yet is one, and each request for one looks here. */
+/* claim_own.c - the table of this node's own claims.  It grows with them, since every small file that
+ * is not flushed yet has a claim, and each request for a claim looks here. */
 #include "placement/claims/claim_own.h"
 
 #include "placement/ring/ring.h"

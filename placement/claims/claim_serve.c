@@ -1,7 +1,7 @@
 /* claim_serve.c - the claimant's side: ASK from other nodes (docs/protocol.md, rule 12).
  *
- * HAVE is this node's word.  "Not mine" is passed to the home too, as FREE: else it would go on
- * sending those who ask to this node.
+ * HAVE is this node's answer.  "Not mine" is also sent to the home, as FREE: else the home would go on
+ * sending other nodes to this one.
  */
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_int.h"
@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-/* "Not mine": requests up to this number hold nothing (a WANT under way is not covered). */
+/* "Not mine": requests up to this number have no claim (a WANT in progress is not covered). */
 static void say_not_mine(struct fid fid, struct item_have *have)
 {
     struct file *f = file_find(fid);

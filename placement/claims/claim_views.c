@@ -1,5 +1,5 @@
-/* claim_views.c - this node's claims from the start to the end: taken up from the store, told in
- * every view, given back (docs/protocol.md, rules 3, 16, 18).
+/* claim_views.c - this node's claims from the start to the end: they are taken up from the store, reported in
+ * every view, and given back (docs/protocol.md, rules 3, 16, 18).
  */
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_int.h"
@@ -25,15 +25,15 @@ static void hold(struct file *f, uint64_t inc, uint64_t number)
     file_ref(f);
 }
 
-/* Held, so that it is not given to anybody here; but nobody is told so. */
+/* The claim is held, so that no open here asks for it; but no node is told so. */
 static void take_up_forgotten(struct file *f, const struct file_info *info)
 {
     hold(f, info->claim_inc, info->claim_number);
     claim_set_forgotten(f);
 }
 
-/* The store keeps the number under which the home knows the claim, or knew it when it was marked:
- * the new one counts from the join on, and in memory. */
+/* The store has the number under which the home knows the claim, or knew it when it was marked.
+ * The new number counts from the join on, and only in memory. */
 static int take_up(void *arg, struct file *f)
 {
     unsigned *n = arg;
@@ -132,7 +132,7 @@ void claim_start(void)
     claim_named_start();
 }
 
-/* What is still claimed stays so on disk: the next start takes it up. */
+/* Claims that are left stay on disk: the next start takes them up. */
 void claim_stop(void)
 {
     own_each(file_put); /* the claim's reference */

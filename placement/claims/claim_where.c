@@ -5,7 +5,7 @@
  *          ^         '-------AT a node-----> ask the claimant (ASK) --HAVE--> done
  *          '------------------------ "not mine" ------'
  *
- * Many files are asked for at once, one message for each node.  Locks: two leaves, each alone.
+ * Many files are asked for at once, with one message for each node.  Locks: two leaves, each taken alone.
  */
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_int.h"
@@ -39,7 +39,7 @@ void claim_wake(void)
     lock_drop(&pause_lock);
 }
 
-/* ---- our own word ---- */
+/* ---- this node's own answer ---- */
 
 void claim_own_word(struct file *f, struct location *out)
 {
@@ -170,7 +170,7 @@ static struct msg *ask_msg(const struct search *q, const struct sent *s, enum ms
     return m;
 }
 
-/* Who is asked where a file is: its home, or next if the home is silent. */
+/* The node that is asked where a file is: its home, or next if the home is silent. */
 static uint64_t teller(const struct view *v, struct fid fid)
 {
     uint64_t home = view_home(v, fid), next;
@@ -181,7 +181,7 @@ static uint64_t teller(const struct view *v, struct fid fid)
     return next && !members_suspected(next) ? next : home;
 }
 
-/* One message per node that must be asked: tellers (WHERE) or claimants (ASK). */
+/* One message per node that must be asked: homes or nexts (WHERE), or claimants (ASK). */
 static unsigned sort_out(const struct search *q, const struct view *v, bool claimants,
                          struct sent **out)
 {
@@ -225,9 +225,9 @@ static void ask_all(const struct search *q, struct sent *list, unsigned n, enum 
     pthread_cond_destroy(&g.done);
 }
 
-/* ---- what they answer ---- */
+/* ---- the answers ---- */
 
-/* A home's answer as a location; false: a claimant is to be asked. */
+/* A home's answer as a location; false: a claimant must be asked. */
 static bool location_of(uint64_t view, const struct item_at *at, struct location *out)
 {
     *out = (struct location){0};
@@ -256,7 +256,7 @@ static void take_have(struct search *q, unsigned i, uint64_t node, const struct 
 {
     q->at[i] = 0;
     if (!have->mine)
-        return; /* it gave the claim back, and tells the home so: ask the home again */
+        return; /* it gave the claim back, and tells this to the home: ask the home again */
     q->out[i] = (struct location){.where = WHERE_NODE,
                                   .node = node,
                                   .size = have->size,
@@ -305,7 +305,7 @@ static unsigned still_open(struct search *q)
     return open;
 }
 
-/* Where this node is the home, or next, and can tell. */
+/* Answers for files of which this node is the home, or next, if it can. */
 static bool told_here(const struct view *v, struct fid fid, struct item_at *at)
 {
     if (teller(v, fid) != members_self() || !home_where_here(v->number, fid, at))
@@ -412,7 +412,7 @@ bool claim_told_here(struct fid fid, struct location *out)
     return v && told_here(v, fid, &at) && location_of(v->number, &at, out);
 }
 
-/* Each look-up of a name asks: where this node can tell, as in a session of one, nothing is prepared
+/* Each look-up of a name calls this.  If this node can answer, as in a session of one, nothing is prepared
  * for asking others. */
 int claim_where_until(struct fid fid, uint64_t end_ms, struct location *out)
 {

@@ -1,22 +1,23 @@
 /* collect.c - rule 7: what a new home knows of its files after a view change (docs/protocol.md).
  *
- * Every member sends ADOPTED(k): its own claims and locks, the records it kept as home or next, and
- * for itself as a whole
+ * Every member sends ADOPTED(k): its own claims and locks, its records as home or next, and for
+ * itself as a whole
  *
- *     last        the view it had adopted before
+ *     last        the view that it had adopted before
  *     home_view   the last view in which it, as home, had complete records ("stamp (home_view, 0)" for
  *                 all its files)
- *     nextof      (home, view): in that view it had, as next, a copy of home's records; with its own id as home: its records were
- *                 complete in that view.  The last views, not only the last one: a view may end when some homes
- *                 were complete and others not yet, and then the walk goes on to the view before
+ *     nextof      pairs (home, view): in that view it had, as next, a copy of home's records.  With its own
+ *                 id as home: its records were complete in that view.  There are pairs of the last views, not
+ *                 only of the last one: a view may end when some homes were complete and others not yet, and
+ *                 then the walk goes on to the view before
  *     blinds      see below
  *
- * so that a file without a record needs no message: no record in a complete state means
+ * So a file without a record needs no message: no record in a complete state means
  * "unclaimed".
  *
  * Blind (a, b): the files whose home and next in view a were both gone in view b.  Their claims are
- * unknown; absent nodes of b may hold them.  It is a pure function of the two views and the fid, so
- * a list of such pairs says it for all files, and goes on from ADOPTED to ADOPTED until no node
+ * unknown; absent nodes of b may have them.  This is a pure function of the two views and the fid, so
+ * a list of such pairs covers all files.  It is passed on from ADOPTED to ADOPTED until no node
  * that was absent in b is absent any more.
  */
 #include "placement/claims/record.h"
@@ -37,8 +38,8 @@ struct report {
     struct item_claim *claims;
 };
 
-/* This node as of now, and as it was when the adopted view began (what ADOPTED of that view says,
- * also when sent again). */
+/* This node's state now, and its state when the adopted view began (the contents of ADOPTED of that view,
+ * also when that is sent again). */
 static struct self {
     uint64_t view; /* frozen: of which view */
     uint64_t home_view;
@@ -167,7 +168,7 @@ static bool gone(const struct view *before, uint64_t id, const struct view *v)
     return !m || !view_has(v, id, m->incarnation);
 }
 
-/* What no view to come can ask for. */
+/* Drops what no later view can need. */
 static void forget_old(const struct view *v)
 {
     uint32_t n = 0;
@@ -195,7 +196,7 @@ uint64_t collect_blind(const struct view *v, struct fid fid)
         uint64_t id = v->nabsent ? v->absents[0].id : 0, home, next;
 
         if (!before || !at)
-            return id; /* too old to tell which files: all that have no record */
+            return id; /* too old to know which files: it is all files without a record */
         if (!some_still_absent(at, v, &id))
             continue;
         home = ring_home(ring_of(before), fid, 0);
@@ -253,7 +254,7 @@ static const struct report *report_of(const struct view *before, uint64_t id)
     return NULL;
 }
 
-/* Had it all records of this home in this view?  (home itself: was it complete?) */
+/* Had it all records of this home in this view?  (For the home itself: was it complete?) */
 static bool had_all(const struct report *r, uint64_t home, uint64_t view)
 {
     for (uint32_t i = 0; r && i < r->nnextof; i++)
@@ -319,8 +320,8 @@ static const struct item_record *newest_stamp(const struct view *v, struct fid f
     return NULL;
 }
 
-/* The walk of every file, unless it meets a pair that is gone, ends here: each home that is here
- * was complete, and of each one that is gone all who may be its next have its records. */
+/* Does every file's walk end in this view, unless it meets a pair that is gone?  Each home that is here
+ * was complete, and for each home that is gone, all nodes that may be its next have its records. */
 static bool all_end_at(const struct view *before)
 {
     for (uint32_t i = 0; i < before->nmembers; i++) {
@@ -336,15 +337,15 @@ static bool all_end_at(const struct view *before)
     return true;
 }
 
-/* Pairs (u, v) for which some file's walk would end in "both gone".  A file whose walk ended later
- * may be among them: it waits for the absent nodes without need, but nothing is lost. */
+/* Finds the pairs (u, v) for which some file's walk would end in "both gone".  A file whose walk ended in a
+ * later view may be among them: it waits for the absent nodes without need, but nothing is lost. */
 static void find_blinds(const struct view *v)
 {
     for (uint64_t u = v->number - 1; u >= 1; u--) {
         const struct view *before = members_view_number(u);
         uint32_t missing = 0;
 
-        /* too old to be known; or the last one left, and nobody kept its records */
+        /* too old to be known; or the last node left, and no node has its records */
         if (!before || !before->nmembers) {
             add_blind(v, (struct item_blind){u, v->number});
             return;
@@ -374,7 +375,7 @@ static bool is_mine(const struct record *r, void *arg)
     return ring_home(w->ring, r->fid, 0) == members_self() || r->stamp_view + 16 < w->v->number;
 }
 
-/* What an absent node held, from the newest stamp; what members hold they say themselves. */
+/* What an absent node had, from the newest stamp; members report themselves what they have. */
 static void take_stamp(const struct view *v, struct fid fid)
 {
     const struct report *from = NULL;
@@ -384,7 +385,7 @@ static void take_stamp(const struct view *v, struct fid fid)
     if (!rec)
         return;
     r = record_make(fid);
-    if (collect_blind(v, fid)) /* what was not known then is not known now */
+    if (collect_blind(v, fid)) /* what was unknown then is still unknown */
         r->unknown = rec->unknown;
     if (rec->claimant && view_absent(v, rec->claimant)) {
         r->claimant = rec->claimant;
@@ -399,12 +400,12 @@ static void take_stamp(const struct view *v, struct fid fid)
     }
 }
 
-/* The record of a file of which a member's own list speaks. */
+/* The record of a file that is in a member's own list. */
 static struct record *listed(const struct view *v, struct fid fid)
 {
     struct record *r = record_find(fid);
 
-    if (!r) { /* no stamp speaks of it */
+    if (!r) { /* no stamp has it */
         r = record_make(fid);
         if (collect_blind(v, fid))
             r->unknown = RECORD_CLAIM_UNKNOWN | RECORD_LOCKS_UNKNOWN;

@@ -1,14 +1,14 @@
 /* home.c - the home as a whole: it starts, follows the views, sweeps its records and ends.  It
- * answers who has a file's latest bytes, who may have the claim, who holds which lock
- * (docs/protocol.md, rules 6-9, 11, 5a).
+ * answers which node has a file's latest bytes, which one may have the claim, and which locks are held
+ * (docs/protocol.md, rules 6-9, 11, "Locks").
  *
  * A grant of a claim or a lock goes this way, and never shorter:
  *
  *     WANT/LOCK --> record (stamp + 1) --> COPY to next --> COPIED --> lease still valid? --> GRANT
  *
- * Whatever cannot be answered now (not this view, not complete, not settled, no lease) is answered
- * "ask again": the asker repeats with the same number.  When a view changes all that waits is
- * answered so.
+ * If a request cannot be answered now (not this view, not complete, not settled, no lease), the answer is
+ * "ask again", and the asker repeats it with the same number.  When the view changes, all waiting requests
+ * get this answer.
  */
 #include "placement/claims/home_int.h"
 
@@ -37,7 +37,7 @@ static bool forgettable(const struct record *r, void *arg)
            !(home.view && collect_blind(home.view, r->fid));
 }
 
-/* Ticks also come for what is tried again, ten times a second. */
+/* Ticks also come, ten times a second, for calls that are to be tried again. */
 static void tick(void)
 {
     uint64_t t = boot_ms();
@@ -120,7 +120,7 @@ static void fill_one(struct record *r, void *arg)
         return;
     f->b->records.v = xrealloc(f->b->records.v, (f->b->records.n + 1) * sizeof(*f->b->records.v));
     f->b->records.v[f->b->records.n++] = record_item(r);
-    /* Of its own locks a node's own list speaks (locks_fill), not what it once had as home or
+    /* A node's own list has its own locks (locks_fill), not what it once had as home or
      * next. */
     lock_items_add(r->fid, r->locks, members_self(), &f->b->locks.n, &f->b->locks.v);
 }

@@ -1,8 +1,8 @@
-/* home.h - the home's side of claims and locks (docs/protocol.md, rules 6-9, 11, 5a).
+/* home.h - the home's side of claims and locks (docs/protocol.md, rules 6-9, 11, "Locks").
  *
- * A record per file that has a claim or locks; a file without a record is unclaimed if the home's
- * state is complete.  Messages are answered in the network thread, this node's own requests also
- * where they are made.
+ * There is a record per file that has a claim or locks.  A file without a record is unclaimed if the home's
+ * state is complete.  Messages are answered in the network thread; this node's own requests may also be
+ * answered in the thread that makes them.
  */
 #ifndef EDDY_PLACEMENT_CLAIMS_HOME_H
 #define EDDY_PLACEMENT_CLAIMS_HOME_H
@@ -18,12 +18,12 @@ void home_adopted(const struct view *v);
 void home_fill_adopted(const struct view *v, uint64_t to, struct msg *m);
 void home_heard_adopted(const struct view *v, uint64_t from, const struct msg *m);
 void home_all_adopted(const struct view *v);
-/* Tries fn(arg) again at the next tick (100 ms); if home_stop comes first, drop(arg) is called
+/* Calls fn(arg) at the next tick (100 ms).  If home_stop comes first, drop(arg) is called
  * instead (NULL: arg is owned elsewhere).  Network thread. */
 void home_later(void (*fn)(void *arg), void (*drop)(void *arg), void *arg);
 
-/* This node's own WHERE and WANT, without a message, if this node is the file's home (WHERE: or next) in
- * that view and the answer is its alone to give; false: a message must be sent, which comes after those that were
+/* This node's own WHERE and WANT, without a message, if this node is the file's home (for WHERE: or next) in
+ * that view, and can answer alone.  False: a message must be sent, which comes after those that were
  * sent before.  Any thread that holds no lock beyond RANK_HOME. */
 bool home_where_here(uint64_t view, struct fid fid, struct item_at *at);
 /* True: the claim is granted, with the version that the PFS has as far as the home knows. */
@@ -31,13 +31,13 @@ bool home_want_here(uint64_t view, struct fid fid, uint64_t number, struct body_
 /* This node's own FREE; false as above. */
 bool home_free_here(uint64_t view, const struct body_free *f);
 
-/* Has no node of the session this file's claim, so that nobody writes it on the PFS?  False where this
- * node is not its home, or can not be sure.  Any thread, as above. */
+/* Does no node of the session have this file's claim, so that none writes it on the PFS?  False if this
+ * node is not its home, or cannot be sure.  Any thread, as above. */
 struct home_moment {
     uint64_t view, count, ms;
 };
 bool home_unclaimed_here(struct fid fid, struct home_moment *now);
-/* Nor has had it since then? */
+/* ... and did no node have it since then? */
 bool home_unclaimed_since(struct fid fid, const struct home_moment *then);
 
 /* For status: records, locks, files lost until a node returns. */

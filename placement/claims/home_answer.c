@@ -1,8 +1,8 @@
 /* home_answer.c - may the home answer a request now, and the answers.
  *
- * What it may not answer now is answered "ask again".  A grant of which next must hear first waits
- * in its record until COPIED has come; then it is looked at once more, since the lease may have
- * ended meanwhile.
+ * A request that it may not answer now gets "ask again".  A grant that next must have first waits in its
+ * record until COPIED has come.  Then the home checks once more whether it may grant, since the lease may
+ * have ended meanwhile.
  */
 #include "placement/claims/home_int.h"
 

@@ -1,4 +1,4 @@
-/* home_claim.c - who has a file's latest bytes, and who may have the claim: WANT, WHERE, FREE, SAME
+/* home_claim.c - which node has a file's latest bytes, and which may have the claim: WANT, WHERE, FREE, SAME
  * (docs/protocol.md, rules 8, 9, 11).
  */
 #include "placement/claims/home_int.h"
@@ -68,8 +68,8 @@ static void handle_want(struct msg *m)
     }
 }
 
-/* Next's word is the home's: no grant was given of which next has not heard.  Only what was given
- * back it may hear late, and versions it does not know. */
+/* Next's answer is as good as the home's: no grant was given that next does not have.  But it may hear late
+ * that a claim was given back, and it does not know versions. */
 void home_where_is(struct fid fid, struct item_at *at)
 {
     const struct record *r = record_find(fid);
@@ -128,7 +128,7 @@ void home_take_free(uint64_t node, const struct body_free *f)
     r->freed_inc = f->number_inc;
     r->freed_number = f->number;
     hint_set(f->fid, f->known ? &f->version : NULL);
-    /* a grant that its taker no longer waits for; locks are asked for again */
+    /* a grant for which no open waits any more; locks are asked for again */
     home_ask_again_list(&r->pending);
     home_changed(r);
 }

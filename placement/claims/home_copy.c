@@ -1,7 +1,7 @@
-/* home_copy.c - COPY: next has what the home has, before anybody is answered (docs/protocol.md,
+/* home_copy.c - COPY: next gets what the home has, before a request is answered (docs/protocol.md,
  * rules 7 and 9).
  *
- *     record changed --> stamp + 1 --> COPY to next --> COPIED --> what waits for it is answered
+ *     record changed --> stamp + 1 --> COPY to next --> COPIED --> requests that wait for it are answered
  *
  * When the home is complete in a new view each next gets all its records at once, stamped (view,
  * 0).  Requests are sent again until they are answered or the view is over.
@@ -76,7 +76,7 @@ static void send_first_copy(struct copy *c)
     free(lists.locks.v);
 }
 
-/* Sends it as it is now: a newer count makes the older one needless. */
+/* Sends it as it is now: a newer count replaces an older one. */
 static void send_copy(struct copy *c)
 {
     const struct record *r = c->first ? NULL : record_find(c->fid);
@@ -205,7 +205,7 @@ static void handle_copy(struct msg *m)
 {
     struct msg *r;
 
-    /* leaving: the farewells say what this node has; a copy taken now would not be in them */
+    /* leaving: the farewells have said what this node has; a copy accepted now would not be in them */
     if (!home.view || members_leaving() || m->head.view != home.view->number ||
         !view_has(home.view, m->head.sender, m->head.incarnation)) {
         home_ask_again(m);

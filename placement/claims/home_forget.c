@@ -3,9 +3,9 @@
  *
  *     FORGET --> mark in the session directory (pool_session) --> W + T_piece --> record dropped, COPY
  *
- * The asker repeats it until it is told that it is done; the time is over when the next one comes.
+ * The asker repeats it until the answer is that it is done; the first request after the wait ends it.
  * Until then a node that is cut off, and runs, may still be writing a piece that it began before it
- * could see the mark.  A new view ends it all: the new home begins anew, with the same mark.
+ * could see the mark.  A new view ends all of it: the new home begins again, with the same mark.
  */
 #include "placement/claims/home_int.h"
 
@@ -68,7 +68,7 @@ static void write_marks(void *arg)
     loop_post(marked, f);
 }
 
-/* The claimant's request; of a blind file all requests of all who may have it. */
+/* The claimant's request; for a blind file all requests of all nodes that may have it. */
 static void begin(const struct record *r, struct fid fid)
 {
     struct forget *f = xcalloc(1, sizeof(*f));
@@ -122,7 +122,7 @@ static void finish(struct forget *f, struct msg *m)
 
     take_out(f);
     free_forget(f);
-    r->claimant = 0; /* the locks of who is away stay */
+    r->claimant = 0; /* the locks of absent nodes stay */
     r->unknown = known ? r->unknown & ~RECORD_CLAIM_UNKNOWN : RECORD_LOCKS_UNKNOWN;
     hint_set(r->fid, NULL);
     home_changed(r);

@@ -1,9 +1,9 @@
-/* home_here.c - this node's own requests to itself as a home, answered where they are made: two
- * hand-overs to the network thread and back cost more than all the rest of a small file's open.
+/* home_here.c - this node's own requests to itself as a home, answered in the thread that makes them.  Two
+ * hand-overs, to the network thread and back, cost more than all the rest of a small file's open.
  *
- * Messages of one node to itself keep their order (a FREE that is under way comes before the WHERE
- * that follows it).  What is answered here overtakes them, so an answer that could be older than
- * one of them is not given: those that name this node.
+ * Messages of one node to itself stay in order (a FREE that is on its way comes before the WHERE
+ * that follows it).  An answer given here overtakes them.  So an answer that could be older than
+ * one of them is not given here: answers that name this node.
  */
 #include "placement/claims/home_int.h"
 
@@ -19,7 +19,7 @@ bool home_where_here(uint64_t view, struct fid fid, struct item_at *at)
     return told && at->node != members_self();
 }
 
-/* A record that this grant does not take from anybody, and that nobody else must hear of first. */
+/* Does this grant take the claim from no node, and need no other node hear of it first? */
 static bool is_free(struct fid fid, const struct record *r, uint64_t number)
 {
     return !ring_home(home.ring, fid, 1) && !(r && r->claimant) && !home_blind_claim(r, fid) &&
@@ -66,7 +66,7 @@ bool home_unclaimed_here(struct fid fid, struct home_moment *now)
     return is;
 }
 
-/* A claim that was given back meanwhile has left a record, which is kept for some time. */
+/* If a claim was given back meanwhile, its record is still there: it stays for some time. */
 bool home_unclaimed_since(struct fid fid, const struct home_moment *then)
 {
     lock_take(&home_lock);

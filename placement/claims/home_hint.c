@@ -1,8 +1,8 @@
-/* home_hint.c - what the PFS has of a file, as the last one who knew said: only a hint, gone with
- * the view.
+/* home_hint.c - the version of a file on the PFS, as the last node that knew it said.  It is only a hint, and
+ * is dropped with the view.
  *
- * One place per hash value: a hint that another file's hint takes the place of is lost, and said to
- * be so.
+ * There is one place per hash value.  If another file's hint takes a hint's place, the hint is lost, and the
+ * place says so.
  */
 #include "placement/claims/home_int.h"
 
@@ -13,7 +13,7 @@
 static struct hint {
     struct fid fid;
     uint8_t known;
-    /* another file's hint, or a version that nobody told, was here: "none" does not mean "nothing
+    /* another file's hint, or a version that no node reported, was here: "none" does not mean "nothing
      * changed" */
     bool lost;
     struct version version, same_as;
@@ -32,7 +32,7 @@ void hint_set(struct fid fid, const struct version *v)
     bool lost = h->lost || !v || (h->known && !fid_eq(h->fid, fid));
 
     if (v && h->known == 2 && fid_eq(h->fid, fid) && version_eq(&h->version, v))
-        return; /* given back as it was: what it is the same as still holds */
+        return; /* given back unchanged: same_as is still right */
     *h = (struct hint){.fid = fid, .known = v != NULL, .lost = lost};
     if (v)
         h->version = *v;
@@ -61,7 +61,7 @@ void hint_same(const struct body_same *s)
                            .lost = h->lost || h->known,
                            .version = s->after,
                            .same_as = s->before};
-    /* else it is late: a newer version was told since */
+    /* else it is late: a newer version was reported since */
     else if (version_eq(&h->version, &s->before))
         *h = (struct hint){.fid = s->fid,
                            .known = 2,

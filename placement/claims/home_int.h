@@ -1,18 +1,17 @@
-/* home_int.h - what the parts of the home share and nobody else uses.  Each uses those above it:
+/* home_int.h - what only the parts of the home share.  Each part uses those above it:
  *
- * home_time.c     the timer, and what is tried again at the next tick
+ * home_time.c     the timer, and calls that are made at the next tick
  * record.c        the records (record.h), with placement/claims/collect.c for changes of view
  * home_hint.c     what the PFS has of a file
  * home_answer.c   may a request be answered now, and the answers
- * home_copy.c     COPY: next has the record before anybody is answered
+ * home_copy.c     COPY: next gets the record before a request is answered
  * home_claim.c, home_lock.c, home_forget.c   the requests
  * home.c          views, start and end
  *
  * home_here.c     this node's own requests, where the answer needs no other node
  *
- * All but the last runs in the network thread; home_lock is held by each of its entry points: the
- * handlers, the callbacks of views and COPY, the tick.  A msg that is passed to a function that
- * answers it is that function's to free.
+ * All but the last run in the network thread.  Each entry point takes home_lock: the
+ * handlers, the callbacks of views and COPY, the tick.  A function that answers a msg also frees it.
  */
 #ifndef EDDY_PLACEMENT_CLAIMS_HOME_INT_H
 #define EDDY_PLACEMENT_CLAIMS_HOME_INT_H
@@ -21,9 +20,9 @@
 #include "placement/claims/record.h"
 #include "transport/lock.h"
 
-#define SWEEP_MS       10000 /* from one look for records that are needed no more to the next */
+#define SWEEP_MS       10000 /* ms from one sweep for records that are not needed any more to the next */
 #define SWEEP_STEP_MS  100   /* ... and between its parts */
-#define HOME_FORGET_MS 60000 /* an empty record is kept so long, for messages that are late */
+#define HOME_FORGET_MS 60000 /* how long an empty record stays, for messages that are late */
 
 struct home_state {
     const struct view *view; /* adopted; NULL: not acting */
@@ -41,11 +40,11 @@ extern struct lock home_lock; /* RANK_HOME: all of the home's state but the time
 void home_handle(enum msg_type type, void (*fn)(struct msg *m));
 
 /* ---- home_time.c ---- */
-/* on_tick is called after what home_later was given. */
+/* on_tick is called after the calls that home_later was given. */
 void home_time_start(void (*on_tick)(void));
-void home_time_stop(void); /* drops what home_later was given */
-/* The next tick comes in ms at the latest.  A nearer one stays: a stream of requests must not put
- * it off for ever.  Any thread. */
+void home_time_stop(void); /* drops the calls that home_later was given */
+/* The next tick comes in ms at the latest.  An earlier one stays: a stream of requests must not delay
+ * it for ever.  Any thread. */
 void home_arm(uint64_t ms);
 
 /* ---- home_hint.c ---- */
@@ -55,34 +54,34 @@ void hint_set(struct fid fid, const struct version *v);
 void hint_same(const struct body_same *s);
 /* AT.known: there was a version, the home does not have it any more: look at the PFS. */
 #define KNOWN_LOST 3
-/* For AT.  known stays 0 only if nobody gave this file back in this view: then what the asker saw
- * of it still holds. */
+/* For AT.  known stays 0 only if no node gave this file back in this view: then what the asker saw
+ * is still right. */
 void hint_get(struct fid fid, uint8_t *known, struct version *version, struct version *same_as);
 void hints_drop(void);
 
 /* ---- home_answer.c ---- */
-/* To who asks in that view: complete and under a lease. */
+/* May it answer a node that asks in that view: is it complete and under a lease? */
 bool home_may_tell(uint64_t view, struct fid fid);
-/* WHERE (rule 8): also as next, with a copy of all that the home has in this view. */
+/* For WHERE (rule 8): also as next, with a copy of all records that the home has in this view. */
 bool home_may_tell_where(uint64_t view, struct fid fid);
-/* Grants: also settled, and next has this view's records (rule 9). */
+/* For grants: also settled, and next has this view's records (rule 9). */
 bool home_may_grant(uint64_t view, struct fid fid);
 void home_refuse(struct msg *m, int err);
 void home_ask_again(struct msg *m);
 void home_ask_again_list(struct pending **list);
-/* To the end of the list; count: the stamp that next must have before it is answered. */
+/* Puts it at the end of the list; count: the stamp that next must have before it is answered. */
 void home_queue(struct pending **list, struct msg *m, uint64_t count);
 void home_reply_grant(struct msg *m, enum at_where where, uint64_t node);
 /* found: the lock in the way, NULL: none. */
 void home_reply_locked(struct msg *m, const struct held_lock *found);
-/* Next has the record up to this stamp: what waited for it is granted, if we still may. */
+/* Next has the record up to this stamp: grants the requests that waited for it, if we still may. */
 void home_answer_pending(struct record *r, uint64_t copied);
 
 /* ---- home_copy.c ---- */
 void home_copy_start(void);
-/* The record changed: next gets it, and then what waits for it is answered. */
+/* The record changed: next gets it, and then the requests that wait for it are answered. */
 void home_changed(struct record *r);
-/* Complete in v: each next gets all its records, stamp (v, 0). */
+/* The home is complete in v: each next gets all its records, stamp (v, 0). */
 void home_copy_all(const struct view *v);
 
 /* ---- home_claim.c, home_lock.c ---- */

@@ -1,13 +1,13 @@
-/* home_lock.c - who holds which lock on a file: LOCK (docs/protocol.md, 5a).
+/* home_lock.c - the locks on a file: LOCK (docs/protocol.md, "Locks").
  *
- * A lock with another one in its way is refused, or waits in its record until an unlock lets it in
- * or its asker cancels it.  Those who wait are told every second that there is a home (home.c).
+ * A lock that conflicts with another one is refused, or waits in its record until an unlock makes room or its
+ * asker cancels it.  Waiting askers get a message every second, which shows that there is a home (home.c).
  *
- * A request may come twice, the second time long after its sender has asked for other things: what
- * was queued in a connection that stood still, and that its sender has given up, still comes when
- * the network is back.  So an unlock leaves what later requests have set, and a lock is set only by a
- * request that comes in the order of its sender's numbers, or waits here already; what does not is
- * refused (ESTALE), and who still waits for it asks under a new number.
+ * A request may come twice, the second time long after its sender has asked for other things: a request that
+ * was queued in a connection that stood still, and that its sender has given up, still comes when the network
+ * is back.  So an unlock does not change what later requests have set.  And a request sets a lock only if it
+ * comes in the order of its sender's numbers, or waits here already.  Any other request is refused (ESTALE),
+ * and an asker that still waits for it asks under a new number.
  */
 #include "placement/claims/home_int.h"
 
@@ -37,7 +37,7 @@ static struct held_lock lock_of(const struct msg *m)
                               .number = l->number};
 }
 
-/* A holder that is in no view any more may still run: nobody gets its locks until it is back (or
+/* A holder that is in no view any more may still run: no other node gets its locks until it is back (or
  * forgotten). */
 static bool held_by_absent(const struct held_lock *l)
 {
@@ -62,8 +62,8 @@ static void grant_lock(struct record *r, struct msg *m, const struct held_lock *
     home_changed(r);
 }
 
-/* flock conversion is not atomic (flock(2)): the old lock goes first, also when the new one must
- * wait. */
+/* The conversion of a flock lock is not atomic (flock(2)): the old lock is removed first, also if the new one
+ * must wait. */
 static void drop_for_conversion(struct record *r, const struct held_lock *want)
 {
     struct held_lock none = *want;
@@ -140,7 +140,7 @@ static bool same_request(const struct msg *a, const struct msg *b)
            a->lock.number == b->lock.number;
 }
 
-/* All with its number: a request may be here twice, when its sender heard nothing for a while. */
+/* All requests with its number: one may be here twice, if its sender heard nothing for a while. */
 static void cancel(struct record *r, const struct msg *m)
 {
     for (struct pending **p = &r->waiting; *p;) {
@@ -170,7 +170,7 @@ static void ask_lock(struct msg *m)
         home.waiting++;
         home_arm(T_PING);
     }
-    wake_waiting(r); /* a conversion may have let others in */
+    wake_waiting(r); /* a conversion may have made room for others */
 }
 
 /* ---- the order of requests ---- */
@@ -194,7 +194,7 @@ static bool waits_here(const struct msg *m)
     return false;
 }
 
-/* It was taken before, or what its sender asked for later was: that may have undone it. */
+/* It was accepted before, or a later request of its sender was: that one may have undone it. */
 static bool is_late(const struct msg *m)
 {
     const uint64_t *last = number_of(m);

@@ -1,6 +1,6 @@
-/* home_time.c - the home's clock: its timer, and what is tried again at the next tick.
+/* home_time.c - the home's clock: its timer, and the calls that are made at the next tick.
  *
- * One timer serves both: it is set for the earliest of what was asked for.
+ * One timer serves both: it is set for the earliest time that was asked for.
  */
 #include "placement/claims/home_int.h"
 
@@ -14,7 +14,7 @@ static struct loop_timer *timer;
 static _Atomic uint64_t due_ms; /* of the timer, 0: not set */
 static void (*each_tick)(void);
 
-/* What is to be tried again at the next tick. */
+/* A call that is to be made at the next tick. */
 static struct later {
     struct later *next;
     void (*fn)(void *arg), (*drop)(void *arg);

@@ -2,8 +2,8 @@
  * messages.
  *
  * fcntl locks follow POSIX (a holder's new lock replaces its old ones where they overlap;
- * neighbours of one type join); flock locks cover the whole file and are converted as Linux does
- * (the old one goes first).
+ * neighbours of one type join).  flock locks cover the whole file, and are converted as in Linux
+ * (the old one is removed first).
  */
 #ifndef EDDY_PLACEMENT_CLAIMS_LOCK_TABLE_H
 #define EDDY_PLACEMENT_CLAIMS_LOCK_TABLE_H
@@ -11,8 +11,8 @@
 #include "transport/base.h"
 #include "transport/message.h"
 
-/* LOCK.op.  A request for an fcntl lock (SET, SET_WAIT) adds to what its holder has, and weakens
- * nothing, since its asker may have given it up; WEAKEN follows when it has not: write locks of the
+/* LOCK.op.  A request for an fcntl lock (SET, SET_WAIT) adds to what its holder has.  It weakens
+ * nothing, since its asker may have given it up.  If the asker has not, WEAKEN follows: write locks of the
  * range become read locks. */
 enum lock_op {
     LOCK_SET,
@@ -48,19 +48,19 @@ static inline bool same_holder(const struct held_lock *a, const struct held_lock
            a->kind == b->kind;
 }
 
-/* Of the locks in list that keep `want` from being granted the one that begins first, as F_GETLK is
- * to name it; NULL: none does. */
+/* The first lock in list, by its start, that conflicts with `want`, as F_GETLK must return it; NULL: none
+ * does. */
 const struct held_lock *lock_conflict(const struct held_lock *list, const struct held_lock *want);
 /* Sets or (type HELD_NONE) removes want's range for its holder.  Returns whether anything changed.
- * A request to remove (number not 0) leaves what a later request of the holder has set: it is a
- * copy that was long on its way. */
+ * A request to remove (number not 0) does not remove what a later request of the holder has set: then it is a
+ * copy that was on its way for long. */
 bool lock_apply(struct held_lock **list, const struct held_lock *want);
 /* Sets want where its holder has no stronger lock yet.  Returns whether anything changed. */
 bool lock_strengthen(struct held_lock **list, const struct held_lock *want);
-/* Its holder's write locks in want's range become read locks, but for what a later request has
+/* Its holder's write locks in want's range become read locks, except for those that a later request has
  * set.  Returns whether anything changed. */
 bool lock_weaken(struct held_lock **list, const struct held_lock *want);
-/* Adds a copy as it is (rebuilding a list that is known to be right). */
+/* Adds a copy as it is (to rebuild a list that is known to be right). */
 void lock_add(struct held_lock **list, const struct held_lock *l);
 void lock_list_free(struct held_lock **list);
 

@@ -1,18 +1,17 @@
-/* locks.c - fcntl and flock locks, the holder's side: asks the home, and keeps the list of what
+/* locks.c - fcntl and flock locks, the holder's side: asks the home, and maintains the list of the locks that
  * this node holds (locks_own.c).
  *
- * All work is done in the network thread, so that taking a granted lock and adopting a view cannot
- * interleave: a lock is either in the list of ADOPTED(k) or was granted in view k.  There is no
- * lock here; the list has its own, since who gives a lock back takes it out at once.
+ * All work is done in the network thread, so that accepting a granted lock and adopting a view cannot
+ * interleave: a lock is either in the list of ADOPTED(k), or was granted in view k.  There is no lock here.
+ * The list has its own lock, since a thread that gives a lock back removes it from the list at once.
  *
- * An operation that is cancelled is answered when the home has said what became of it: cancelled
- * (EINTR), or granted before.  If the home does not say so within CANCEL_MS, EINTR is answered; and
- * EIO if there was no home for T_open.  Then the home may still grant the request, or have granted
- * it: so the op goes on as a CANCEL until the home has answered that or the view has changed, and
- * then the home is told what this owner holds in that range (set_right).  What is not in ADOPTED(k)
- * does not exist in view k, so after a change of view there is nothing to undo.  Until that is
- * settled, later requests of this owner on this file are parked: one that overtook it would be
- * undone with it.
+ * A cancelled operation is answered when the home has said what happened to it: cancelled (EINTR), or granted
+ * before.  If the home does not say so within CANCEL_MS, the answer is EINTR; if there was no home for
+ * T_open, it is EIO.  In both cases the home may still grant the request, or have granted it.  So the op goes
+ * on as a CANCEL until the home has answered that or the view has changed.  Then the home is told what this
+ * owner holds in that range (set_right).  What is not in ADOPTED(k) does not exist in view k, so after a
+ * change of view there is nothing to undo.  Until the op has ended, later requests of this owner on this file
+ * are parked: one that overtook it would be undone with it.
  */
 #include "placement/claims/locks.h"
 
@@ -27,7 +26,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#define CANCEL_MS 700 /* an interrupted process is to go on within a second */
+#define CANCEL_MS 700 /* an interrupted process must go on within a second */
 
 struct op {
     struct op *next;
@@ -40,10 +39,10 @@ struct op {
     uint64_t view;         /* of the request under way */
     uint64_t answer_by_ms; /* cancelled */
     bool cancelled, answered;
-    bool converted; /* flock: its older lock went when this one was asked for */
-    bool quiet;     /* of set_right: made anew if it must be sent again */
+    bool converted; /* flock: its older lock was removed when this one was asked for */
+    bool quiet;     /* of set_right: made again if it must be sent again */
     bool parked;    /* not sent: others of its owner must end first */
-    bool late;      /* the home takes nothing of its number any more: it needs a new one */
+    bool late;      /* the home accepts nothing with its number any more: it needs a new one */
     bool overtaken; /* its owner has given up something of its range since it was sent */
 };
 
@@ -90,7 +89,7 @@ static bool same_owner(const struct op *a, const struct op *b)
            a->ask.flock == b->ask.flock;
 }
 
-/* Gives something back, or undoes something, of which the home does not know yet. */
+/* Does it give back or undo something, without the home knowing it yet? */
 static bool gives_back(const struct op *o)
 {
     return !o->parked && o->op != LOCK_TEST && (o->cancelled || o->quiet || !sets(o));
@@ -172,14 +171,16 @@ static bool overlap(const struct op *a, const struct op *b)
     return a->ask.flock || (a->ask.start <= b->ask.end && b->ask.start <= a->ask.end);
 }
 
-/* Here it is so since it was asked for; what its owner asks for next is parked until the home knows. */
+/* Here the unlock counts from when it was asked for; the owner's next requests are parked until the home
+ * knows it. */
 static bool is_given_up(const struct op *o)
 {
     return !o->quiet && (o->op == LOCK_UNLOCK || o->op == LOCK_DROP_OWNER);
 }
 
-/* Before it is sent.  What was granted since it was asked for the home has granted before, and takes away
- * by it; of what is not granted yet is not known which of the two comes to the home first. */
+/* To be called before it is sent.  If a request was granted since this unlock was asked for, the home granted
+ * it before, and removes it by this unlock.  If a request is not granted yet, it is not known which of the
+ * two comes to the home first. */
 static void overtake(const struct op *o)
 {
     struct held_lock none = held_of(&o->ask);
@@ -190,8 +191,8 @@ static void overtake(const struct op *o)
             x->overtaken = true;
 }
 
-/* A process that ends is not to wait for a home: it does not answer, so neither will it soon to those
- * that are parked behind. */
+/* A process that ends must not wait for a home that does not answer: such a home will not soon answer the
+ * parked requests behind either. */
 static void answer_given_up(const struct op *late)
 {
     for (struct op *x = ops; x; x = x->next)
@@ -245,8 +246,8 @@ static void tell_home(const struct lock_ask *like, struct held_lock **list, bool
     lock_list_free(list);
 }
 
-/* Whatever the home made of o's request: in its range it gets what this owner holds.  A request takes
- * nothing away there, so what is held it has already, or more. */
+/* Whatever the home did with o's request: in its range the home now gets what this owner holds.  A request
+ * removes nothing there, so the home has at least what is held. */
 static void set_right(const struct op *o)
 {
     struct held_lock range = held_of(&o->ask), *held = NULL, *rest = NULL;
@@ -273,7 +274,7 @@ static void granted(struct op *o)
         bool weakens = !o->ask.flock && l.type == HELD_READ && locks_own_other(o->ask.fid, &l);
 
         locks_own_apply(o->ask.fid, &l);
-        if (weakens) { /* it was not cancelled: what was a write lock is none any more */
+        if (weakens) { /* it was not cancelled: the former write lock is none any more */
             o->op = LOCK_WEAKEN;
             send_op(o);
         } else {
@@ -304,7 +305,7 @@ static void tested(struct op *o, const struct body_locked *b)
     finish(o, 0, &found);
 }
 
-/* Its asker does not wait any more: at the home it is to be undone. */
+/* Its asker does not wait any more: it must be undone at the home. */
 static void undo(struct op *o, int err)
 {
     o->cancelled = true;
@@ -315,14 +316,14 @@ static void undo(struct op *o, int err)
         home_later(send_op, NULL, o);
 }
 
-/* No answer that counts: again, until there was no sign of a home for T_open. */
+/* There was no answer that counts: sends it again, until there was no sign of a home for T_open. */
 static void again(struct op *o, int err)
 {
     const struct view *v = members_view();
     bool asks = sets(o) || o->op == LOCK_TEST;
 
     if ((!asks || o->cancelled || o->quiet) && (!v || (o->view && v->number != o->view))) {
-        /* the view that it was to be told in is over: ADOPTED says what is held */
+        /* the view of this message is over: ADOPTED says what is held */
         finish(o, asks || o->op == LOCK_CANCEL ? -EINTR : 0, NULL);
     } else if (!asks || o->quiet || boot_ms() < o->contact_ms + T_OPEN) {
         if (is_given_up(o) && boot_ms() >= o->contact_ms + CANCEL_MS) {
@@ -448,8 +449,8 @@ void lock_test(uint64_t id, const struct lock_ask *a, lock_done done, void *arg)
     loop_post(begin_op, o);
 }
 
-/* What an interrupted asker is told before the home has answered: a lock that is only weakened now is
- * his, and one that he gives up is not. */
+/* The answer to an interrupted asker before the home has answered: a lock that is only weakened still belongs
+ * to the asker, and a lock that is given up does not. */
 static int interrupted(const struct op *o)
 {
     return o->op == LOCK_WEAKEN || is_given_up(o) ? 0 : -EINTR;
@@ -496,7 +497,7 @@ static void cancel_here(void *arg)
     free(id);
     if (!o || o->cancelled)
         return;
-    if (o->parked && sets(o)) { /* nobody has heard of it */
+    if (o->parked && sets(o)) { /* no node has heard of it */
         finish(o, -EINTR, NULL);
         return;
     }

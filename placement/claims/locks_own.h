@@ -1,8 +1,8 @@
 /* locks_own.h - the locks that this node holds, as ADOPTED lists them.  Private to
  * placement/claims/locks.c and reports.c.
  *
- * Changed in the network thread, and by who gives locks back; read by any thread: one lock
- * (RANK_LEAF) holds all.
+ * The network thread changes it, and so do threads that give locks back; any thread reads it.  One lock
+ * (RANK_LEAF) guards all of it.
  */
 #ifndef EDDY_PLACEMENT_CLAIMS_LOCKS_OWN_H
 #define EDDY_PLACEMENT_CLAIMS_LOCKS_OWN_H
@@ -14,7 +14,7 @@ void locks_own_start(void);
 void locks_own_stop(void);
 /* As lock_apply on the file's list. */
 void locks_own_apply(struct fid fid, const struct held_lock *l);
-/* Holds this holder any lock on the file?  One of another type than `like`? */
+/* Does this holder have any lock on the file?  Or one of another type than `like`? */
 bool locks_own_any(struct fid fid, const struct held_lock *like);
 bool locks_own_other(struct fid fid, const struct held_lock *like);
 /* What this holder holds in the range, and the rest of the range: added to the two lists. */

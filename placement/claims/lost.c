@@ -12,7 +12,7 @@
 #define AGAIN_MS  2000
 #define FILES_MAX 100000
 
-/* When each absent node was first seen so. */
+/* When each absent node was first seen to be absent. */
 struct away {
     uint64_t id, incarnation;
     int64_t since_s;
@@ -49,7 +49,7 @@ static void free_list(struct list *l)
     *l = (struct list){0};
 }
 
-/* Of what a mark's node has, a mark made while it was away covers all. */
+/* A mark made while its node was away covers all that the node has of the file. */
 static bool is_forgotten(const struct reading *r, struct fid fid)
 {
     for (uint32_t i = 0; i < r->nmarks; i++) {
@@ -162,7 +162,7 @@ int lost_each(int (*cb)(void *arg, const struct lost_file *l), void *arg)
     read_soon(false);
     lock_take(&lost.lock);
     for (uint32_t i = 0; i < lost.list.n && !rc; i++)
-        if (is_away(lost.list.v[i].node)) /* who is back has flushed, or is about to */
+        if (is_away(lost.list.v[i].node)) /* a node that is back has flushed, or is about to */
             rc = cb(arg, &lost.list.v[i]);
     lock_drop(&lost.lock);
     return rc;

@@ -1,8 +1,8 @@
 /* lost.h - the files whose latest bytes are on nodes that left, by name: for status.
  *
- * From the dirty lists of the absent nodes in the session directory, less what was forgotten.  They
- * are read by pool_session, when a view is adopted and when somebody asks, at most every 2 s: what is
- * told is what was read last.
+ * They are in the dirty lists of the absent nodes in the session directory, except for forgotten files.
+ * pool_session reads the lists when a view is adopted and when somebody asks, at most every 2 s.  The answer
+ * is what was read last.
  */
 #ifndef EDDY_PLACEMENT_CLAIMS_LOST_H
 #define EDDY_PLACEMENT_CLAIMS_LOST_H
@@ -13,7 +13,7 @@ struct lost_file {
     struct fid fid;
     uint64_t node;
     char node_name[NODE_NAME_MAX + 1];
-    int64_t since_s; /* real time: when this node heard that it is away */
+    int64_t since_s; /* real time: when this node heard that the other one is away */
     char *path;      /* relative to the PFS directory */
 };
 

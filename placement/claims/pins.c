@@ -1,8 +1,8 @@
 /* pins.c - the list of pins, and a look at the view every few seconds while there are any.
  *
- * A pin is dropped when its node, in that incarnation, was in our view and is no more.  One that
- * never was may be of a newer view than ours; it gets a minute.  Dropping wrongly costs little:
- * that node's next write hears "not mine" and pins again.
+ * A pin is dropped when its node, in that incarnation, was in our view and is not in it any more.  A node
+ * that never was in our view may be in a newer one; its pin stays for a minute.  Dropping a pin wrongly costs
+ * little: that node's next write gets "not mine", and the node pins again.
  */
 #include "placement/claims/pins.h"
 
@@ -119,7 +119,7 @@ int pin_add(uint64_t node, uint64_t incarnation, uint64_t number, struct file *f
     *p = (struct pin){
         .node = node, .incarnation = incarnation, .number = number, .since_ms = boot_ms()};
     p->f = file_ref(f);
-    left(p, members_view()); /* seen? it may be gone before the first look */
+    left(p, members_view()); /* is it in our view? it may be gone before the first look */
     lock_take(&pins.lock);
     struct pin *gone = p;
     bool refused = pins.refused;

@@ -1,7 +1,7 @@
 /* pins.h - writers at other nodes, counted at the claimant.
  *
- * While another node has a file open for writing, its writes come here; without a count the claim
- * would be given back after each flush and asked for again.  A pin is named by (node, incarnation,
+ * While another node has a file open for writing, its writes come here.  Without a count the claim
+ * would be given back after each flush and asked for again.  A pin is identified by (node, incarnation,
  * number of its open), so both messages may come twice.
  */
 #ifndef EDDY_PLACEMENT_CLAIMS_PINS_H

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #define BUCKETS_MIN 4096
-#define AT_ONCE     4096 /* buckets: who waits for the lock waits less than a millisecond */
+#define AT_ONCE     4096 /* buckets: so the lock is held for less than a millisecond */
 
 static struct record **table;
 static unsigned nbuckets, nrecords;

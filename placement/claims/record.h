@@ -1,7 +1,8 @@
 /* record.h - the home's and next's records, and what rule 7 makes of them when a view changes.
  *
- * Private to the home: record.c (the table), placement/claims/home_*.c (requests) and placement/claims/collect.c
- * (view changes).  Network thread only: there is no lock.
+ * Private to the home: record.c (the table), placement/claims/home_*.c (requests) and
+ * placement/claims/collect.c (view changes).  home_lock must be held: the network thread uses the records,
+ * and so do threads that ask this node's own home (home_here.c).
  */
 #ifndef EDDY_PLACEMENT_CLAIMS_RECORD_H
 #define EDDY_PLACEMENT_CLAIMS_RECORD_H
@@ -9,8 +10,8 @@
 #include "placement/claims/lock_table.h"
 #include "transport/members.h"
 
-/* Of what a record does not speak: it was made from members' own lists alone, and absent nodes may
- * hold more (rule 7). */
+/* What a record does not know: it was made from members' own lists alone, and absent nodes may
+ * have more (rule 7). */
 #define RECORD_CLAIM_UNKNOWN 1u
 #define RECORD_LOCKS_UNKNOWN 2u
 
@@ -37,11 +38,11 @@ struct record {
 struct record *record_find(struct fid fid); /* or NULL */
 struct record *record_make(struct fid fid);
 void record_each(void (*fn)(struct record *r, void *arg), void *arg);
-/* Removes those for which drop() says so.  some: of a few thousand, the next ones at the next call; true: it
- * was the end of the table. */
+/* Removes the records for which drop() returns true.  some: looks only at a few thousand, and at the next
+ * ones in the next call; true: it has reached the end of the table. */
 void record_sweep(bool (*drop)(const struct record *r, void *arg), void *arg);
 bool record_sweep_some(bool (*drop)(const struct record *r, void *arg), void *arg);
-/* fn for a few thousand of them, from *at on, which begins at 0; false: there are no more. */
+/* Calls fn for a few thousand records from *at on, which begins at 0; false: there are no more. */
 bool record_some(unsigned *at, void (*fn)(struct record *r, void *arg), void *arg);
 unsigned record_count(void);
 static inline bool record_empty(const struct record *r)
@@ -60,7 +61,7 @@ void collect_finish(const struct view *v);
 /* A file without a record: 0 if nothing is claimed, else an absent node that may have its latest
  * bytes. */
 uint64_t collect_blind(const struct view *v, struct fid fid);
-/* What this node says of itself in ADOPTED. */
+/* What this node reports of itself in ADOPTED. */
 void collect_note_next(uint64_t home, uint64_t view); /* COPY(view, 0) came from home */
 bool collect_is_next(uint64_t home, uint64_t view);   /* ... and was noted */
 /* home_view, nextof, blinds: malloc'd */

@@ -134,7 +134,7 @@ void reports_fill(const struct view *v, uint64_t to, struct msg *m)
 
     if (now.view != v || !to) {
         fill(v, to, m);
-        if (to) /* who says farewell has given its locks back */
+        if (to) /* a node that says farewell has given its locks back */
             locks_fill(v, to, &b->locks.n, &b->locks.v);
         return;
     }

@@ -1,20 +1,19 @@
 /* ring.c - the ring of a view: the hash of a chunk or a file -> its place -> the nodes of its order.
  *
- * A place on the ring, 64 bits, is two slots.  The members of the view come to each slot at times
- * of their own (slots.c); who comes first to one of the two owns the place (or is its home), who
- * comes after is next.  Who leaves drops out of the orders, who joins is put into them, and nothing
- * else moves: when the owner leaves, next owns the place.
+ * A place, 64 bits, belongs to two slots.  Each member of the view has an arrival time at each slot
+ * (slots.c).  The member that is the first to arrive at one of the two slots owns the place (or is its home);
+ * the member after it is next.  A member that leaves drops out of the orders, a member that joins is put into
+ * them, and nothing else moves: when the owner leaves, next owns the place.
  *
- *      table    first[]   of each slot: who comes to it first, and roughly when
- *               second[]  who comes second
+ *      table    first[]   for each slot: the first member to arrive, and roughly its time
+ *               second[]  for each slot: the second member
  *
- * so that a look-up reads two entries of 16 bits that do not wait for each other, whatever the
- * number of nodes; where both say the same time, the times are worked out.  So are the orders beyond
- * the second node, and those of a view whose table is not made yet or not any more, from the times of
- * all members.
+ * So a look-up reads two entries of 16 bits that do not wait for each other, whatever the number of nodes.
+ * If both entries have the same time, the exact times are computed.  The members after the second, and the
+ * orders of a view that has no table yet or any more, are also computed, from the times of all members.
  *
- * Why not a consistent-hash ring with virtual nodes, as HVAC and FT-Cache have it (Lee et al.,
- * "Fault-Tolerant Deep Learning Cache with Hash Ring")?  By "eddy ring --simulate", at 1,024 nodes
+ * Why is it not a consistent-hash ring with virtual nodes, as in HVAC and FT-Cache (Lee et al.,
+ * "Fault-Tolerant Deep Learning Cache with Hash Ring")?  From "eddy ring --simulate", with 1,024 nodes
  * of which one fails (docs/placement.md):
  *
  *                                    this    ring of 100    ring of 1,000 points per node
@@ -36,11 +35,11 @@
 
 #define HUGE_PAGE      (2u << 20)
 #define LEVEL_BITS_MAX 8
-/* Times that are worked out (about 20 ns each) before a table is made of a view. */
+/* How many times are computed (about 20 ns each) before a view gets a table. */
 #define TABLE_AFTER 200000
 
-/* Entries of first: level << member_bits | member; a later visit is of no lower level.  Of second:
- * the member. */
+/* An entry of first is level << member_bits | member; a later visit has no lower level.  An entry of second
+ * is the member. */
 struct table {
     _Atomic uint16_t first[SLOTS], second[SLOTS];
 };
@@ -51,7 +50,7 @@ struct ring {
     struct slots *slots;
     uint32_t nids, member_bits;
     uint64_t *ids;
-    _Atomic uint64_t worked_out; /* times of members, for want of a table */
+    _Atomic uint64_t worked_out; /* times of members that were computed because there is no table */
     struct table *_Atomic table; /* NULL: not made yet, or given to a newer ring */
 };
 
@@ -77,8 +76,8 @@ static uint32_t entry(const _Atomic uint16_t *slots, uint32_t slot)
     return atomic_load_explicit(&slots[slot], memory_order_acquire);
 }
 
-/* Which of two members comes to its slot earlier.  Entries that are a newer ring's may name members
- * that this one has not: any answer will do then (look_up). */
+/* Which of two members arrives earlier at its slot.  The entries may be a newer ring's, and name members
+ * that this ring does not have: then any answer is good (look_up). */
 static uint32_t earlier(const struct ring *r, uint32_t m, uint32_t slot, uint32_t m2,
                         uint32_t slot2)
 {
@@ -101,7 +100,7 @@ static uint32_t look_up_first(const struct ring *r, const struct table *t, uint6
     return earlier(r, member_in(r, e), slot, member_in(r, e2), slot2);
 }
 
-/* The first of all others: in a slot that the first node came to first, that is the second one. */
+/* The first member except the owner: in a slot where the owner is first, that is the slot's second one. */
 static uint32_t look_up_second(const struct ring *r, const struct table *t, uint64_t place)
 {
     uint32_t owner = look_up_first(r, t, place), slots[2], m[2];
@@ -114,8 +113,8 @@ static uint32_t look_up_second(const struct ring *r, const struct table *t, uint
     return earlier(r, m[0], slots[0], m[1], slots[1]);
 }
 
-/* A table may be taken for a newer ring meanwhile.  That ring's entries are stored, with release,
- * after `table` was cleared: who loads one of them here sees that it was. */
+/* A table may be given to a newer ring meanwhile.  That ring's entries are stored, with release,
+ * after `table` was cleared: a thread that loads one of them here sees that it was cleared. */
 static bool look_up(const struct ring *r, uint64_t place, unsigned n, uint32_t *member)
 {
     const struct table *t = atomic_load_explicit(&r->table, memory_order_acquire);
@@ -147,8 +146,8 @@ uint64_t ring_owner(const struct ring *r, struct fid fid, uint64_t index, unsign
     return ring_node(r, ring_place(fid, index), n);
 }
 
-/* A file's home is not tied to the owner of its first chunk: metadata and data load spread
- * apart. */
+/* A file's home does not depend on the owner of its first chunk: the load of metadata and that of data are
+ * spread independently. */
 uint64_t ring_home(const struct ring *r, struct fid fid, unsigned n)
 {
     return ring_node(r, ring_place(fid, UINT64_MAX - 1), n);
@@ -170,7 +169,7 @@ static struct ring *new_without_table(const struct view *v)
     return r;
 }
 
-/* In large pages where there are some: look-ups go everywhere in it. */
+/* In large pages if there are some, because look-ups go everywhere in it. */
 static struct table *new_table(void)
 {
     struct table *t = aligned_alloc(HUGE_PAGE, sizeof(*t));
@@ -187,7 +186,7 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* From which visit on each level is, so that all levels have as many of these. */
+/* The visit at which each level begins, so that all levels have the same number of visits. */
 static uint32_t make_levels(const struct ring *r, const visit_t visits[BLOCK_SLOTS],
                             visit_t levels[1 << LEVEL_BITS_MAX])
 {
@@ -262,14 +261,14 @@ bool ring_has_table(const struct ring *r)
     return atomic_load(&r->table);
 }
 
-/* ---- the ring of a view: made once, found by walking a short list, newest first ---- */
+/* ---- the ring of a view: made once, found in a short list, newest first ---- */
 
 static struct ring *_Atomic rings;
 static pthread_mutex_t rings_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static _Atomic uint64_t newest; /* view that there is a ring of */
 
-/* The rings of two views, the newest last, have the two tables that there are.  A ring without one
+/* There are two tables, for the rings of two views, the newest last.  A ring without a table
  * is only slower. */
 static struct {
     struct table *table;
@@ -277,7 +276,7 @@ static struct {
 } tables[2];
 static pthread_mutex_t tables_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* Some tenths of a second at 1,024 nodes: not to be waited for. */
+/* It takes some tenths of a second at 1,024 nodes, so no request waits for it. */
 static void *make_table(void *arg)
 {
     struct ring *r = arg;
@@ -296,8 +295,8 @@ static void *make_table(void *arg)
     return NULL;
 }
 
-/* Counts what was worked out, and has the table made when it is enough.  Views that are soon gone,
- * or of nodes that do nothing, never have one. */
+/* Counts the computed times, and begins the making of the table when they are enough.  Views that are soon
+ * gone, and nodes that do nothing, never have one. */
 static void begin_table(const struct ring *r)
 {
     struct ring *ring = (struct ring *)r; /* none is made const */

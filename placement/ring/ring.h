@@ -1,5 +1,5 @@
-/* ring.h - which node owns a chunk, which is a file's home: a pure function of the view's members
- * and weights.  Never freed while a view may use it; read without a lock, any thread. */
+/* ring.h - which node owns a chunk, and which is a file's home: a pure function of the view's members
+ * and weights.  A ring is not freed while a view may use it; any thread reads it without a lock. */
 #ifndef EDDY_PLACEMENT_RING_RING_H
 #define EDDY_PLACEMENT_RING_RING_H
 
@@ -12,18 +12,18 @@ void ring_free(struct ring *r);              /* one that ring_new made */
 size_t ring_bytes(const struct ring *r);     /* of memory */
 bool ring_has_table(const struct ring *r);
 
-/* Where a chunk is on the ring, and the n-th node of the order there (n = 0: its owner;
- * n < SLOT_ORDER_MAX).  0 when there is none. */
+/* A chunk's place, and the n-th node of the order there (n = 0: its owner;
+ * n < SLOT_ORDER_MAX).  0 if there is none. */
 uint64_t ring_place(struct fid fid, uint64_t index);
 uint64_t ring_node(const struct ring *r, uint64_t place, unsigned n);
 
-/* Owner of chunk (fid, index), and the n-th distinct node after it (n = 0: the owner).  0 when
- * there is none.  When the owner leaves, the one after it is the owner. */
+/* The owner of chunk (fid, index), and the n-th distinct node after it (n = 0: the owner).  0 if
+ * there is none.  When the owner leaves, the node after it is the owner. */
 uint64_t ring_owner(const struct ring *r, struct fid fid, uint64_t index, unsigned n);
 /* The file's home (n = 0) and next (n = 1). 0 when there is none. */
 uint64_t ring_home(const struct ring *r, struct fid fid, unsigned n);
-/* The ring of a view; made once per view and kept. Its table is made by a thread of its own, once
- * it is used enough.  Any thread. */
+/* The ring of a view; made once per view and not freed.  A thread of its own makes its table, when the ring
+ * is used enough.  Any thread. */
 const struct ring *ring_of(const struct view *v);
 /* The file's home in this view. */
 static inline uint64_t view_home(const struct view *v, struct fid fid)

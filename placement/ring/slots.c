@@ -1,28 +1,28 @@
 /* slots.c - rendezvous hashing over slots, by ranks.
  *
- * Rendezvous hashing (Thaler and Ravishankar, 1998) gives each member a random time for each key;
- * the earliest has it.  With times from an exponential distribution whose rate is the member's
- * weight, its part of the keys is its part of the weights.  Here members come to slots, and a key's
- * place on the ring is two slots; a member's time for it is the earlier one of its two.
+ * Rendezvous hashing (Thaler and Ravishankar, 1998) gives each member a random time for each key; the member
+ * with the earliest time has the key.  If the times have an exponential distribution whose rate is the
+ * member's weight, the member's part of the keys is its part of the weights.  Here members arrive at slots,
+ * and a key's place belongs to two slots; a member's time for the key is the earlier one of its two.
  *
  * Times are not drawn one by one.  A member visits the slots of a block in an order of its own, a
- * keyed permutation, and comes to the first one at the mean time of the first of BLOCK_SLOTS
- * exponential draws, to the second one at that of the second ...:
+ * keyed permutation.  It arrives at the first slot at the mean time of the first of BLOCK_SLOTS
+ * exponential draws, at the second slot at the mean time of the second draw, and so on:
  *
  *      slot                 0    1    2    3    4    5    6    7
  *      member a comes at    .7   2.1  .3   .1   1.4  .2   1.0  .5
  *      member b comes at    .2   .9   2.0  .4   .6   1.3  .1   .7
  *      a place of slots 1 and 3:       a at .1, b at .4
  *
- * So every member has as many early and as many late times as any other, and shares stray less
- * than by chance.  And it can be gone through from both ends: from a slot to a member's time
- * (slots_nth), and from a member to the slots it visits, as time goes on, until every slot has had
- * two visitors (slots_first_two).  That takes 12 to 15 visits for each slot, however many members
- * there are, and not one for each member.
+ * So every member has as many early and as many late times as any other, and shares vary less
+ * than by chance.  And this can be computed in both directions: from a slot to a member's time
+ * (slots_nth), and from a member to the slots that it visits in the course of time, until every slot has had
+ * two visitors (slots_first_two).  The latter takes 12 to 15 visits for each slot, however many members
+ * there are, instead of one for each member.
  *
- * Why two slots?  When a node fails, keys of one slot that were its own go to one node, unless
- * their other slot says another, earlier one: more nodes share the load.  With one slot for each key
- * that takes 2.5 times the slots; with three a look-up costs more.
+ * Why two slots?  When a node fails, its keys of one slot go to one node, unless their other slot has another
+ * node that is earlier.  So more nodes share the load.  With one slot for each key
+ * this takes 2.5 times the slots; with three a look-up costs more.
  *
  * The permutation is a Feistel network of four rounds (Luby and Rackoff, 1988) whose round functions
  * hash the block and half of the place in it with the member's key.
@@ -37,7 +37,7 @@
 #define HALF_BITS (BLOCK_BITS / 2)
 #define HALF      (1u << HALF_BITS)
 
-/* A rank in a member's order has a fraction, so that members seldom come at one time. */
+/* A rank in a member's order has a fraction, so that members seldom arrive at the same time. */
 #define FRACTION_BITS 10
 /* The times of the ranks are linear between knots. */
 #define KNOTS      64
@@ -88,8 +88,8 @@ static struct key key_of(const struct member *m)
     return k;
 }
 
-/* -ln(1 - x) at x = i / KNOTS, as sums of the means of the times between visits, 1 / (slots not
- * visited yet) (Renyi, 1953): a part's visits all as its middle one. */
+/* -ln(1 - x) at x = i / KNOTS, as sums of the mean times between visits, 1 / (slots not
+ * visited yet) (Renyi, 1953).  All visits of a part count as its middle one. */
 static void make_knots(uint64_t knots[KNOTS + 1])
 {
     const uint64_t part = BLOCK_SLOTS / KNOTS;
@@ -163,14 +163,14 @@ static uint32_t fraction_of(const struct key *k, uint32_t block)
     return (uint32_t)(mixed(h) >> (64 - FRACTION_BITS));
 }
 
-/* 13 significant bits of t and where they are, in 18 bits; of two, the lower one is of the lower t. */
+/* 13 significant bits of t and their position, in 18 bits; a lower t never gives a higher number. */
 static uint32_t rounded(uint64_t t)
 {
     unsigned shift = t >> 13 ? 51 - (unsigned)__builtin_clzll(t) : 0;
     return (shift << 12) + (uint32_t)(t >> shift);
 }
 
-/* When the member is at this rank, rounded. */
+/* The time of the member's visit at this rank, rounded. */
 static uint32_t time_of(const struct slots *s, const struct key *k, uint32_t rank,
                         uint32_t fraction)
 {
@@ -212,10 +212,10 @@ uint32_t slots_nth(const struct slots *s, uint64_t place, unsigned n)
 
 struct round_trip {
     const struct slots *s;
-    uint32_t block, until;   /* the time to which all have gone on */
+    uint32_t block, until;   /* the time up to which all visits are made */
     visit_t *first, *second; /* of the block's slots */
     uint32_t missing;        /* visits that none was made in place of yet */
-    uint16_t *ranks;         /* by member: how far it is */
+    uint16_t *ranks;         /* by member: its next rank */
 };
 
 static void visit(struct round_trip *r, uint32_t slot, visit_t v)
@@ -228,7 +228,7 @@ static void visit(struct round_trip *r, uint32_t slot, visit_t v)
     *first = MIN(v, *first);
 }
 
-/* Lets the member go on until that time. */
+/* Makes the member's visits up to that time. */
 static void go_on(struct round_trip *r, uint32_t m)
 {
     const struct key *k = &r->s->keys[m];
@@ -242,7 +242,7 @@ static void go_on(struct round_trip *r, uint32_t m)
     r->ranks[m] = (uint16_t)rank;
 }
 
-/* The time in which all together make four visits for each slot. */
+/* The time in which all members together make four visits for each slot. */
 static uint64_t first_stretch(const struct slots *s)
 {
     unsigned __int128 rates = 0; /* of visits, 2^64 / scale each */
@@ -260,8 +260,8 @@ void slots_first_two(const struct slots *s, uint32_t block, visit_t first[BLOCK_
     memset(second, 0xff, BLOCK_SLOTS * sizeof(*second));
     r.missing = MIN(s->n, 2u) * BLOCK_SLOTS;
     r.ranks = xcalloc(s->n + 1, sizeof(*r.ranks));
-    /* Who comes after `until` is behind the two that have come.  Stretches grow, so that members of
-     * very little weight are waited for in few of them. */
+    /* A member that arrives after `until` is later than the two that have arrived.  The stretches of time
+     * grow, so that few of them are needed for members of very little weight. */
     while (r.missing) {
         uint64_t more = MAX(stretch, until / 4);
         until = until > UINT64_MAX - more ? UINT64_MAX : until + more;

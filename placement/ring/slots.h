@@ -1,8 +1,8 @@
-/* slots.h - in which order the members of a view stand at a place of the ring: a pure function of
+/* slots.h - the order of a view's members at a place: a pure function of
  * their ids and weights, in integers, the same on every machine.
  *
- * Of each member it depends on nothing but its own id and weight, so that one that leaves only
- * drops out of the orders and one that joins is only put into them: the least that can move, moves.
+ * A member's times depend only on its own id and weight.  So a member that leaves only
+ * drops out of the orders, and one that joins is only put into them: no more moves than must move.
  */
 #ifndef EDDY_PLACEMENT_RING_SLOTS_H
 #define EDDY_PLACEMENT_RING_SLOTS_H
@@ -11,13 +11,13 @@
 
 #define SLOT_BITS      21
 #define SLOTS          (1u << SLOT_BITS)
-#define SLOTS_AT_PLACE 2 /* look-ups have this written out */
+#define SLOTS_AT_PLACE 2 /* look-ups have a line for each of these */
 #define BLOCK_BITS     14
-#define BLOCK_SLOTS    (1u << BLOCK_BITS) /* slots that are looked through together */
+#define BLOCK_SLOTS    (1u << BLOCK_BITS) /* slots that are filled together */
 #define BLOCKS         (SLOTS / BLOCK_SLOTS)
-#define SLOT_ORDER_MAX 8 /* how far an order can be asked for */
+#define SLOT_ORDER_MAX 8 /* how many members of an order can be asked for */
 
-/* A member and when it comes to a slot, the earlier one the smaller number. */
+/* A member and its time at a slot; the earlier one is the smaller number. */
 typedef uint32_t visit_t;
 #define VISIT_MEMBER_BITS 14
 #define VISIT_NONE        UINT32_MAX
@@ -39,9 +39,9 @@ struct slots *slots_new(const struct member *members, uint32_t n); /* copies wha
 void slots_free(struct slots *s);
 size_t slots_bytes(const struct slots *s);
 
-/* When the member comes to the slot. */
+/* When the member arrives at the slot. */
 visit_t slots_visit(const struct slots *s, uint32_t m, uint32_t slot);
-/* The n-th member of the order at this place, where it is in the list of members; its cost grows
+/* The n-th member of the order at this place, as its position in the list of members.  The cost grows
  * with the number of members.  n < members, n < SLOT_ORDER_MAX. */
 uint32_t slots_nth(const struct slots *s, uint64_t place, unsigned n);
 /* The first two visits, of two members, to each slot of a block; VISIT_NONE if there are not as
