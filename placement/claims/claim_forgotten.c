@@ -30,7 +30,7 @@ static struct {
     struct lock lock; /* RANK_LEAF */
     struct marks read;
     uint64_t read_ms;     /* boot_ms before they were read last; 0: never */
-    struct marks pending; /* void claims whose data is not put beside the file yet, as marks of just these */
+    struct marks pending; /* void and not put aside yet, as marks of just that */
 } marks = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
 
 static void (*on_forgotten)(struct file *f);

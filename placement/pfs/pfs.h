@@ -16,15 +16,15 @@
  * descriptors to keep open. */
 int pfs_open(const char *dir, const char *hidden, unsigned max_fds, char *err, size_t errlen);
 void pfs_close(void);
-int pfs_root_fd(void); /* for who opens by path below it */
+int pfs_root_fd(void); /* for callers that open by path below it */
 
-/* How long the PFS has been silent, ms: the age of the oldest call that waits, or the time since
- * the last one ended if that is shorter (one slow fsync beside quick lookups is no silence).  0 =
+/* How long the PFS has been silent, ms: the age of the oldest waiting call, or the time since
+ * the last call ended if that is shorter (one slow fsync beside quick lookups is no silence).  0:
  * no call waits.  Any thread. */
 uint64_t pfs_waiting_ms(void);
-/* Has it been silent for `ms` at `now` (boot_ms)?  Quick where something ended lately.  Any thread. */
+/* Has it been silent for `ms` at `now` (boot_ms)?  Quick if a call ended lately.  Any thread. */
 bool pfs_silent(uint64_t now, uint64_t ms);
-/* Around every PFS call, in pfs_*.c. */
+/* To be called before and after every PFS call, in pfs_*.c. */
 uint64_t pfs_call_begin(void);
 void pfs_call_end(uint64_t ticket);
 

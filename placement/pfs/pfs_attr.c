@@ -1,13 +1,13 @@
 /* pfs_attr.c - attributes and extended attributes of a node.
  *
- * The descriptors are O_PATH: what has an AT_EMPTY_PATH form uses it, the rest goes through
- * /proc/self/fd/N, a link that leads to the file itself and ends there, also when that is a
+ * The descriptors are O_PATH.  Calls with an AT_EMPTY_PATH form use it; the others go through
+ * /proc/self/fd/N, a link that leads to the file itself and ends there, even if that is a
  * symbolic link.
  *
- * On whose behalf: chmod, chown and utimens run as the daemon: the kernel has checked the caller
- * (default_permissions), has taken the setgid bit out of a mode that the caller may not give, and
- * sends exactly what must be set.  Extended attributes are set as the caller: who may set an ACL,
- * and whether the setgid bit survives it, is decided by the file system with the caller's groups.
+ * Rights: chmod, chown and utimens run as the daemon.  The kernel has checked the caller
+ * (default_permissions), has removed the setgid bit from a mode that the caller may not give, and sends
+ * exactly what must be set.  Extended attributes are set as the caller: the file system decides, with the
+ * caller's groups, whether an ACL may be set and whether the setgid bit survives it.
  */
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"
@@ -36,7 +36,7 @@ static int done(long rc)
     return err;
 }
 
-/* The file of n, referenced, if somebody has it open here; else NULL. */
+/* The file of n, referenced, if it is open here; else NULL. */
 static struct file *open_file(struct pfs_node *n)
 {
     struct fid fid;
@@ -49,8 +49,8 @@ static struct file *open_file(struct pfs_node *n)
     return open ? f : NULL;
 }
 
-/* By name; a file that is open here and whose name is gone, or leads elsewhere by another node's doing,
- * by its descriptor. */
+/* By name.  A file that is open here is reached by its descriptor if its name is gone, or if another node has
+ * made the name lead elsewhere. */
 static int run(struct pfs_node *n, const struct cred *c, pfs_op_fn fn, struct pfs_op *op)
 {
     int fd, err = pfs_run(n, c, fn, op);
@@ -77,7 +77,7 @@ static int op_stat_self(int fd, struct pfs_op *op)
     int err = pfs_statx_fd(fd, op->stx);
     if (err)
         return err;
-    /* A kept descriptor of a directory that was removed behind our back. */
+    /* A cached descriptor of a directory that was removed behind our back. */
     if (S_ISDIR(op->stx->stx_mode) && op->stx->stx_nlink == 0)
         return -ESTALE;
     return check_fid(op, op->stx);
@@ -91,7 +91,7 @@ static int op_stat_name(int fd, struct pfs_op *op)
     return err ? err : check_fid(op, op->stx);
 }
 
-/* By its own descriptor if one is kept, else by parent and name: one call, and it works on mount
+/* By its own descriptor if one is cached; else by parent and name: that is one call, and it works on mount
  * points. */
 int pfs_stat(struct pfs_node *n, struct statx *stx)
 {
@@ -245,7 +245,7 @@ static bool is_acl(const char *name)
     return strcmp(name, "system.posix_acl_access") == 0;
 }
 
-/* An access ACL sets the mode too: one at a time with the flush's own changes of it. */
+/* An access ACL also sets the mode, so it takes turns with the flush's own changes of the mode. */
 static int change_xattr(int fd, struct pfs_op *op,
                         int (*change)(const char *path, struct pfs_op *op))
 {

@@ -1,9 +1,9 @@
-/* pfs_call.c - around every call to the PFS: since when it waits, on whose behalf, and never out of
- * the root.
+/* pfs_call.c - what every call to the PFS needs: a note of its start, the caller's credentials, and opening
+ * only below the root.
  *
- * Tickets: a fixed table of start times; a call takes a free slot with one compare-and-swap and
- * clears it at its end.  There are more slots than threads that may call; a call that finds none is
- * just not seen.
+ * Tickets: a fixed table of start times.  A call takes a free slot with one compare-and-swap, and
+ * clears it at its end.  There are more slots than threads that may call; a call that finds no free slot is
+ * not seen.
  */
 #include "placement/pfs/pfs.h"
 
@@ -112,9 +112,9 @@ static int thread_setgroups(size_t n, const gid_t *groups)
     return syscall(SYS_setgroups, n, groups) < 0 ? -errno : 0;
 }
 
-/* With fsuid != 0 the kernel takes CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_CHOWN and
- * CAP_MKNOD out of this thread's effective set, and gives them back with fsuid 0: what is made
- * belongs to the caller, with the PFS's own rules for quota, setgid directories and sticky
+/* With fsuid != 0 the kernel removes CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_CHOWN and
+ * CAP_MKNOD from this thread's effective set; with fsuid 0 it gives them back.  So new files
+ * belong to the caller, under the PFS's own rules for quota, setgid directories and sticky
  * directories. */
 int pfs_cred_take(const struct cred *c)
 {
@@ -140,7 +140,7 @@ void pfs_cred_back(const struct cred *c)
     setfsuid(uid);
     setfsgid(gid);
     int err = thread_setgroups((size_t)own_ngroups, own_groups);
-    /* Going on with another user's rights would be worse than ending. */
+    /* The process ends, because going on with another user's rights would be worse. */
     if (err || (uid_t)setfsuid((uid_t)-1) != uid || (gid_t)setfsgid((gid_t)-1) != gid)
         die("this thread can not take its own user and groups back: %s", strerror(-err));
 }
@@ -161,7 +161,7 @@ static int open_piece(int dirfd, const char *path, int flags, mode_t mode)
     return fd < 0 ? -errno : (int)fd;
 }
 
-/* Opens as much of *path as fits into one call, as a directory, and moves *path behind it. */
+/* Opens the part of *path that fits into one call, as a directory, and moves *path behind that part. */
 static int open_front(int dirfd, const char **path)
 {
     char piece[PATH_MAX];

@@ -21,8 +21,8 @@ struct pfs_dir {
     int fd;
     bool is_root; /* leaves the hidden name out */
     int64_t next; /* cookie of the entry at `at` */
-    int64_t last; /* cookie of the entry that was given last, at `last_at`: who had no room for it
-                     asks again */
+    int64_t last; /* cookie of the entry that was given last, at `last_at`: a caller that had no
+                     room for it asks again */
     size_t last_at;
     bool at_end;       /* the last getdents said so, and `next` is behind all entries */
     size_t at, filled; /* in buffer */
@@ -37,7 +37,7 @@ struct dirent64_raw { /* struct linux_dirent64 */
     char d_name[];
 };
 
-/* By parent and name, not by "." below its own descriptor: reading a directory does not need the
+/* By parent and name, not by "." below its own descriptor, because reading a directory does not need the
  * right to search it. */
 static int op_open(int fd, struct pfs_op *op)
 {
@@ -66,7 +66,7 @@ int pfs_opendir(struct pfs_node *n, bool renamed, struct pfs_dir **out)
     struct pfs_node *parent = is_root ? pfs_ref(n) : pfs_parent_of(n, name);
     if (!parent && !pfs_has_fd(n))
         return -ESTALE;
-    if (!parent) /* without a name, but somebody works in it */
+    if (!parent) /* without a name, but a process has it as its working directory */
         parent = pfs_ref(n);
     int err = pfs_run(parent, NULL, op_open, &op);
     if (err == -ESTALE && renamed && parent != n && pfs_is_there(n)) {

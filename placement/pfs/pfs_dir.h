@@ -8,10 +8,11 @@
 #include <sys/types.h>
 
 struct pfs_dir;
-/* renamed: if its name leads elsewhere, the directory that it was, wherever that is now; else -ESTALE. */
+/* renamed: if its name leads elsewhere, opens the directory that it was, wherever that is now; else -ESTALE.
+ * */
 int pfs_opendir(struct pfs_node *n, bool renamed, struct pfs_dir **out);
-/* Next entry at or after `offset` (0 = first); offsets are the PFS's cookies.  0: *e valid until
- * the next call; -ENODATA: end. The hidden name is left out. */
+/* The next entry at or after `offset` (0 = first); offsets are the PFS's cookies.  0: *e is valid until
+ * the next call; -ENODATA: the end.  The hidden name is left out. */
 struct pfs_dirent {
     const char *name;
     uint64_t ino;
@@ -20,7 +21,8 @@ struct pfs_dirent {
 };
 int pfs_readdir(struct pfs_dir *d, int64_t offset, struct pfs_dirent *e);
 int pfs_stat_at(struct pfs_dir *d, const char *name, struct statx *stx);
-/* Those of the n extended attributes in `wanted` (a bit for each) that the file fid, by this name, does not have. */
+/* Which of the n extended attributes in `wanted` (a bit for each) the file fid, by this name, does not have.
+ * */
 unsigned pfs_absent_at(struct pfs_dir *d, const char *name, struct fid fid,
                        const char *const *attributes, unsigned n, unsigned wanted);
 int pfs_fsyncdir(struct pfs_dir *d);

@@ -1,18 +1,17 @@
-/* pfs_fds.c - the descriptors that directories in the tree keep: an LRU of at most max_fds.
+/* pfs_fds.c - the cached descriptors of directories in the tree: an LRU of at most max_fds.
  *
- * Only directories' descriptors are kept: every operation on a name needs its parent.  A kept
+ * Only descriptors of directories are cached, because every operation on a name needs its parent.  A cached
  * O_PATH descriptor of a file would make an NFS client rename the file to .nfsXXXX when it is
- * unlinked.  A kept descriptor is right as long as it lives, whatever happens to the directory's
- * name.
+ * unlinked.  A cached descriptor stays right, whatever happens to the directory's name.
  *
- * All under the tree's lock; no PFS call is made under it: a descriptor in use is counted (users)
- * and closed by its last user when it was dropped meanwhile.
+ * All is done under the tree's lock, but no PFS call.  A descriptor in use is counted (users).  If it was
+ * dropped meanwhile, its last user closes it.
  */
 #include "placement/pfs/pfs_tree.h"
 
 #include <unistd.h>
 
-static struct pfs_node lru = {.lru_next = &lru, .lru_prev = &lru}; /* next: used last */
+static struct pfs_node lru = {.lru_next = &lru, .lru_prev = &lru}; /* next: the one used last */
 static unsigned nfds, max_nfds;
 
 static void lru_remove(struct pfs_node *n)
@@ -35,7 +34,7 @@ static void lru_add(struct pfs_node *n)
 int pfs_fd_take(struct pfs_node *n)
 {
     int fd = n->fd;
-    if (fd < 0 || !n->parent) /* the root keeps its own */
+    if (fd < 0 || !n->parent) /* the root's own descriptor stays */
         return -1;
     if (n->users) {
         n->drop = true;

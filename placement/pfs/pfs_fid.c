@@ -1,7 +1,7 @@
 /* pfs_fid.c - a file's identity and version, made from a statx answer of the PFS.
  *
- * Inode numbers are used again by most file systems; the birth time tells the generations apart.
- * Where statx has no birth time (old NFS, some FUSE file systems) the inode number stands alone.
+ * Most file systems use inode numbers again; the birth time distinguishes the generations.
+ * If statx has no birth time (old NFS, some FUSE file systems), the fid is made from the inode number alone.
  */
 #include "placement/pfs/pfs_fid.h"
 

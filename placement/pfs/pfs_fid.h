@@ -6,14 +6,14 @@
 
 #include <sys/stat.h>
 
-/* What every statx on the PFS asks for. */
+/* The fields that every statx on the PFS asks for. */
 #define PFS_STATX_MASK (STATX_BASIC_STATS | STATX_BTIME)
 
 /* XXH3-128 of st_ino and birth time (0 where statx has none), little-endian: the same on every
  * node.  Never st_dev. */
 struct fid fid_of(const struct statx *stx);
 struct version version_of(const struct statx *stx);
-/* fid of what an O_PATH descriptor refers to: for session_probe.  -errno. */
+/* The fid of the file of an O_PATH descriptor: for session_probe.  -errno. */
 int fid_of_fd(int fd, struct fid *out);
 
 #endif

@@ -27,11 +27,11 @@ static inline struct pfs_file *pfs_of(struct file *f)
 
 /* ---- pfs_mode.c ---- */
 struct mode_entry;
-/* One at a time per file: changes of mode.  The entry is made if there is none. */
+/* Changes of a file's mode take turns.  The entry is made if there is none. */
 struct mode_entry *pfs_mode_take(struct fid fid);
 void pfs_mode_drop(struct mode_entry *e);
-/* Between take and drop, after a change by the application: fd is the file (O_PATH will do). all:
- * every bit is what the application wants now (chmod, ACL); else only setuid and setgid (chown,
+/* Between take and drop, after a change by the application: fd is the file (O_PATH is enough).  all:
+ * the application has set every bit (chmod, ACL); else only setuid and setgid have changed (chown,
  * stripping). */
 void pfs_mode_changed(struct mode_entry *e, int fd, bool all);
 /* The mode that the application knows in place of a raised one. */
@@ -52,35 +52,35 @@ int pfs_pin(struct file *f, bool write, int *fd);
 void pfs_unpin(struct file *f);
 /* fd becomes the file's descriptor unless it has one as good; taken over in any case. */
 void pfs_install(struct file *f, int fd, bool writable);
-/* Nobody has it open here: keeps the descriptor within the budget. */
+/* It is not open here any more: keeps its descriptor, within the budget. */
 void pfs_keep(struct file *f);
-/* It is open again: true if it was kept, and the reference of that is the caller's now. */
+/* It is open again: true if its descriptor was kept; the caller gets the reference for that. */
 bool pfs_unkeep(struct file *f);
 void pfs_close_fd(int fd); /* a PFS call; -1: nothing */
 
 /* ---- pfs_read.c ---- */
-/* This node's PFS client has told that this is the file's version. */
+/* This node's PFS client has returned this as the file's version. */
 void pfs_note_seen(struct file *f, const struct version *v);
 bool pfs_is_seen(struct file *f, const struct version *v);
 /* Reads a chunk of version *v by this descriptor, as pfs_read_chunk.  seen: this node's PFS client
- * has already told that *v is the file's version. */
+ * has already returned *v as the file's version. */
 int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void *buf, size_t *len,
                      bool *racy, struct pfs_unproven *u);
 int pfs_read_full(int fd, void *buf, size_t len, uint64_t off, size_t *got);
 
 /* ---- pfs_write.c ---- */
-/* Writes all of it, a PFS call, and counts the bytes: 0 or -errno. */
+/* Writes all of it, by PFS calls, and counts the bytes: 0 or -errno. */
 int pfs_write_fd(int fd, const void *buf, size_t len, uint64_t off);
 
 /* ---- pfs_kind.c ---- */
 /* fd: any of the PFS's files. */
 bool pfs_is_lustre(int fd);
-/* This node's kernel keeps the files itself.  There a descriptor with O_PATH costs no request, holds
- * the inode, and changes nothing of what unlink does (NFS would rename the file instead). */
+/* Is the PFS a local file system of this node?  There a descriptor with O_PATH costs no request, and keeps
+ * the inode, and unlink does the same as without it (NFS would rename the file instead). */
 bool pfs_is_local(int fd);
 
 /* ---- pfs_layout.c ---- */
-/* The largest stripe of a lustre.lov attribute's value, bytes; 0: it is none that is known. */
+/* The largest stripe of a lustre.lov attribute's value, bytes; 0: the value has an unknown form. */
 uint64_t pfs_lustre_stripe(const void *layout, size_t len);
 /* The unit, bytes; a PFS call on Lustre. */
 uint64_t pfs_unit_of(int fd, uint32_t blksize);

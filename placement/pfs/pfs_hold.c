@@ -1,11 +1,11 @@
-/* pfs_hold.c - operations run on a node's descriptor: the one that it keeps, or one opened from the
+/* pfs_hold.c - runs operations on a node's descriptor: the cached one, or one that is opened from the
  * nearest ancestor that has one (pfs_tree.c has the drawing).
  *
- * What is opened is checked against the fid that the node must have.  -ESTALE: the tree has changed
- * behind our back; once more with descriptors made anew by path, where those that we have lead nowhere,
- * and then the kernel looks again.
+ * An opened file is checked against the fid that the node must have.  -ESTALE: the tree has changed behind
+ * our back.  Then the operation is tried once more: descriptors that lead nowhere are opened again by path.
+ * After that the kernel looks the name up again.
  *
- * The tree's lock is taken for each step alone and never held across a PFS call.
+ * The tree's lock is taken for each step alone, and never held during a PFS call.
  */
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_int.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- holding a node's descriptor ---- */
+/* ---- using a node's descriptor ---- */
 
 /* The nearest of n and its ancestors that has a descriptor, in use from now on; NULL: one on the
  * way has lost its name. *path leads from it to n. */
@@ -50,7 +50,7 @@ static void leave(struct pfs_node *n)
         pfs_unref(n);
 }
 
-/* A directory's new descriptor becomes the node's, unless another thread was quicker. */
+/* A directory's new descriptor becomes the node's, unless another thread was first. */
 static void keep_fd(struct pfs_node *n, int fd, struct pfs_hold *h)
 {
     int surplus = -1, spare = -1;
@@ -74,7 +74,7 @@ static void keep_fd(struct pfs_node *n, int fd, struct pfs_hold *h)
     pfs_fd_close(spare);
 }
 
-/* The object is known to have been there: the tree has changed, the kernel must look again. */
+/* The file was there before, so the tree has changed, and the kernel must look again. */
 static int stale(bool known, int err)
 {
     return known && (err == -ENOENT || err == -ENOTDIR || err == -ELOOP) ? -ESTALE : err;
@@ -159,8 +159,8 @@ bool pfs_is_there(struct pfs_node *n)
     return there;
 }
 
-/* After ESTALE: this node and its ancestors are opened anew by path, as far as there is one, where a
- * descriptor leads nowhere. */
+/* After ESTALE: if a descriptor leads nowhere, this node and its ancestors are opened again by path, as far
+ * as there is one. */
 static void forget_fds(struct pfs_node *n)
 {
     n = pfs_ref(n);

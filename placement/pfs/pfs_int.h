@@ -1,4 +1,4 @@
-/* pfs_int.h - what the pfs_*.c files share and nobody else uses.
+/* pfs_int.h - what only the pfs_*.c files share.
  *
  * pfs_call.c   tickets, credentials, opening below the root
  * pfs_tree.c   names in the tree; pfs_fds.c their cached O_PATH descriptors
@@ -6,9 +6,9 @@
  * pfs_names.c, pfs_attr.c, pfs_dir.c   the operations, made of those above
  * pfs_mode.c   a file's mode while its data is written back
  * pfs_open.c   opening files; pfs_keep.c their descriptors
- * pfs_read.c   reading; pfs_readers.c where only fid and path are known
- * pfs_write.c  writing back; pfs_layout.c in which unit; pfs_kind.c what file system it is
- * pfs_near.c   a file that was renamed behind our back; pfs_new.c   one that takes no other's place
+ * pfs_read.c   reading; pfs_readers.c reading if only fid and path are known
+ * pfs_write.c  writing back; pfs_layout.c the unit of writes; pfs_kind.c the kind of file system
+ * pfs_near.c   finding a file that was renamed behind our back; pfs_new.c   new files that replace none
  */
 #ifndef EDDY_PLACEMENT_PFS_PFS_INT_H
 #define EDDY_PLACEMENT_PFS_PFS_INT_H
@@ -27,12 +27,12 @@
 int pfs_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 int pfs_statx_fd(int fd, struct statx *stx);
 int pfs_statx_at(int dirfd, const char *name, struct statx *stx); /* one name, not followed */
-/* How a path that came from a record or a peer must look: relative, no ".", "..", empty names, not
- * the hidden one. */
+/* Is a path from a record or a peer valid: relative, without ".", ".." and empty names, and not
+ * the hidden one? */
 bool pfs_path_ok(const char *path);
 /* Opens what an O_PATH descriptor refers to: as open, with only the file's own permissions. */
 int pfs_reopen(int fd, int flags);
-/* Of an O_PATH descriptor, only the type in stx_mode: the look-up of the name has told it, so that
+/* For an O_PATH descriptor; only the type in stx_mode.  The look-up of the name has returned it, so
  * the PFS need not be asked again. */
 int pfs_type_fd(int fd, struct statx *stx);
 char *pfs_proc_fd(int fd, char buf[PROC_FD]);
@@ -42,15 +42,16 @@ void pfs_cred_back(const struct cred *c);
 
 /* ---- pfs_tree.c ---- */
 extern char *pfs_hidden;
-/* Is a descriptor of this node at hand? */
+/* Is there a descriptor of this node? */
 bool pfs_has_fd(struct pfs_node *n);
-/* Does its descriptor lead to a directory that is there?  Another node may have given that another name: who
- * works in it goes on, and by its path here nothing would be found.  May block. */
+/* Does its descriptor lead to a directory that still exists?  Another node may have given that another name.
+ * A process that has it as its working directory goes on, and its path here would lead nowhere.  May block.
+ * */
 bool pfs_is_there(struct pfs_node *n);
 bool pfs_fid_known(struct pfs_node *n, struct fid *out);
 /* Parent (referenced) and name; NULL for the root and for a node without a name. */
 struct pfs_node *pfs_parent_of(struct pfs_node *n, char name[NAME_BYTES]);
-/* 0, or why this name can not be used below parent: -ENAMETOOLONG, -EINVAL, `hidden` for the hidden
+/* 0, or why this name cannot be used below parent: -ENAMETOOLONG, -EINVAL, or `hidden` for the hidden
  * one. */
 int pfs_name_check(struct pfs_node *parent, const char *name, int hidden);
 
@@ -61,8 +62,8 @@ struct pfs_hold {
 };
 /* The node's descriptor, fid checked; valid until pfs_unhold. */
 int pfs_hold(struct pfs_node *n, struct pfs_hold *h);
-/* For who opens a regular file, and looks then whether it is the one that was meant: the PFS is not
- * asked for its attributes here.  -ESTALE: it is none. */
+/* For a caller that opens a regular file, and then checks that it is the one that was meant: the PFS is not
+ * asked for its attributes here.  -ESTALE: it is no regular file. */
 int pfs_hold_file(struct pfs_node *n, struct pfs_hold *h);
 void pfs_unhold(struct pfs_hold *h);
 
@@ -88,7 +89,7 @@ struct pfs_op {
 typedef int (*pfs_op_fn)(int fd, struct pfs_op *op);
 /* Runs fn on a descriptor as c. */
 int pfs_run_on(int fd, const struct cred *c, pfs_op_fn fn, struct pfs_op *op);
-/* Runs fn on the node's O_PATH descriptor as c; after ESTALE once more with descriptors made anew
+/* Runs fn on the node's O_PATH descriptor as c; after ESTALE once more, with descriptors opened again
  * by path. */
 int pfs_run(struct pfs_node *n, const struct cred *c, pfs_op_fn fn, struct pfs_op *op);
 

@@ -5,10 +5,10 @@
  * replaces one that can only read by dup3, which keeps the number valid for calls that are under
  * way.
  *
- * When the last handle closes, a dirty file keeps its descriptor: a file without owner-write
- * permission could not be opened for writing again, and a renamed one not found.  Kept ones are in
- * a list, oldest first, at most a quarter of RLIMIT_NOFILE; beyond, the oldest are closed and made
- * anew by path when they are flushed.
+ * When the last handle closes, a dirty file keeps its descriptor: a file without owner-write permission could
+ * not be opened for writing again, and a renamed one would not be found.  Kept descriptors are in a list,
+ * oldest first, at most a quarter of RLIMIT_NOFILE.  Beyond that, the oldest are closed, and opened again by
+ * path when they are flushed.
  *
  * Locks: the part's own for its fields, kept.lock (RANK_PFS, inside) for the list.  A kept file is
  * referenced.
@@ -121,7 +121,7 @@ void pfs_install(struct file *f, int fd, bool writable)
     int old = p->fd;
     lock_drop(&p->lock);
     if (swap) {
-        /* Calls under way keep the old open file until they return; closing it may wait for the
+        /* Calls in progress use the old open file until they return; closing it may wait for the
          * PFS. */
         if (dup3(fd, old, O_CLOEXEC) < 0)
             die("dup3: %s", strerror(errno));

@@ -1,4 +1,4 @@
-/* pfs_kind.c - what kind of file system the PFS directory is on, as statfs tells. */
+/* pfs_kind.c - the kind of file system that the PFS directory is on, from statfs. */
 
 #include <stdatomic.h>
 #include <linux/magic.h>
@@ -10,7 +10,7 @@
 #define LUSTRE_FS 0x0BD00BD0
 #define XFS_FS    0x58465342
 
-/* One mount has one PFS: asked once.  0: it does not say. */
+/* One mount has one PFS, so this is asked once.  0: not known. */
 static uint32_t kind_of(int fd)
 {
     static _Atomic uint32_t known;

@@ -1,7 +1,7 @@
-/* pfs_layout.c - in which unit the PFS likes a file's bytes to be written: Lustre's stripe size, else
+/* pfs_layout.c - the best unit for writing a file's bytes to the PFS: Lustre's stripe size, else
  * st_blksize.
  *
- * Lustre's st_blksize says nothing of the file's own stripes; those are in its extended attribute
+ * Lustre's st_blksize does not show the file's own stripes; those are in its extended attribute
  * lustre.lov, struct lov_user_md_v1 or _v3 of lustre_user.h, which begin alike, or lov_comp_md_v1
  * with several of them:
  *

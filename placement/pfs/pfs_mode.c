@@ -1,15 +1,15 @@
 /* pfs_mode.c - a file's mode while its data is written back.
  *
- * Writing back can change the mode of the PFS file: u+w is added for the time being where the owner
- * may not write, and the PFS takes setuid and setgid away when somebody who is not root writes.
- * Both must be undone at the end, but not what the application itself does to the mode meanwhile:
+ * Writing back can change the mode of the PFS file in two ways.  u+w is added meanwhile if the owner
+ * may not write.  And the PFS removes setuid and setgid when a user other than root writes.
+ * Both must be undone at the end, but not the changes that the application itself makes meanwhile:
  *
  *   begin   saved = the mode now; raised: recorded in the store first, then u+w
- *   change  (chmod, chown, ACL, setuid stripped) saved = what the application wants now, no longer
- * raised end     mode -> saved where it differs in what the write-back did; the record is cleared
+ *   change  (chmod, chown, ACL, setuid stripped) saved = what the application wants now; no longer raised
+ *   end     mode -> saved, in the bits that the write-back changed; the record is cleared
  *
- * One of these at a time per file: an entry with a busy flag, for as long as somebody works with
- * it.  Files in write-back are few (the writers), so a list will do.
+ * These steps take turns per file: an entry has a busy flag while a thread works with
+ * it.  Few files are written back at a time (one per writer), so a list is enough.
  */
 #include "placement/pfs/pfs.h"
 
@@ -30,7 +30,7 @@
 struct mode_entry {
     struct mode_entry *next;
     struct fid fid;
-    unsigned users; /* the write-back, and who is in or waits for take..drop */
+    unsigned users; /* the write-back, and threads that are in or wait for take..drop */
     bool busy;
     struct file *f; /* in write-back; NULL otherwise */
     mode_t saved;   /* 07777, valid while f is set */
@@ -116,7 +116,7 @@ static void set_saved(struct mode_entry *e, mode_t saved, bool raised)
 
 static int mode_of(int fd, mode_t *out)
 {
-    struct stat st; /* not pfs_statx_fd, which shows the mode that the application knows */
+    struct stat st; /* not pfs_statx_fd, which returns the mode that the application knows */
     uint64_t ticket = pfs_call_begin();
     int err = fstat(fd, &st) < 0 ? -errno : 0;
     pfs_call_end(ticket);
@@ -184,7 +184,7 @@ int pfs_mode_begin(struct file *f, int fd, bool raise)
     int err = 0;
     if (first) {
         mode_t now;
-        uint32_t left; /* by a flush or a daemon that could not give the mode back */
+        uint32_t left; /* by a flush or a daemon that could not restore the mode */
         err = mode_of(fd, &now);
         if (!err) {
             bool was_raised = store_raised_mode(f, &left) && now == ((mode_t)left | S_IWUSR);
@@ -196,7 +196,7 @@ int pfs_mode_begin(struct file *f, int fd, bool raise)
         err = raise_mode(e, f, fd);
     if (err && first)
         e->f = NULL;
-    drop(e, !err && first ? 0 : 1); /* the write-back itself stays a user */
+    drop(e, !err && first ? 0 : 1); /* the write-back itself still counts as a user */
     return err;
 }
 
@@ -213,7 +213,7 @@ void pfs_mode_end(struct file *f, int fd)
                           : (now | SPECIAL) == (want | SPECIAL);
     if (!err && now != want && ours) /* else another node has changed it */
         err = set_mode(fd, want);
-    if (err == -EPERM && (now | SPECIAL) == (want | SPECIAL)) /* somebody else's: who writes it takes them */
+    if (err == -EPERM && (now | SPECIAL) == (want | SPECIAL)) /* another user's: a write removes them */
         err = 0;
     if (err) {
         char *path = file_path(f);
@@ -221,7 +221,7 @@ void pfs_mode_end(struct file *f, int fd)
                  strerror(-err), path);
         free(path);
     }
-    /* A mode that could not be given back stays recorded: the next flush or start tries again. */
+    /* A mode that could not be restored stays recorded: the next flush or start tries again. */
     if (e->raised && !err)
         store_set_raised_mode(f, STORE_NO_MODE);
     set_saved(e, want, false);
@@ -252,7 +252,7 @@ int pfs_restore_mode(struct file *f)
         return 0;
     char *path = file_path(f);
     int err = path ? restore(f, path, mode) : -ENOENT;
-    if (!err || err == -ENOENT || err == -ESTALE) /* gone: nothing to give back */
+    if (!err || err == -ENOENT || err == -ESTALE) /* gone: nothing to restore */
         store_set_raised_mode(f, STORE_NO_MODE);
     free(path);
     return err;

@@ -1,12 +1,12 @@
 /* pfs_names.c - operations on names: look up, make, link, remove, rename.
  *
- * Each is one function that gets the parent's descriptor (pfs_run).  On whose behalf: making,
+ * Each operation is one function that gets the parent's descriptor (pfs_run).  Rights: making,
  * linking, removing and renaming run as the caller, so that the PFS decides about ownership, quota,
  * setgid and sticky directories as if the application had called it itself.  Looking up runs as the
  * daemon: the kernel has checked the caller's search permission (default_permissions).
  *
- * A mount point below the root is shown (statx of its name answers for the root of what is mounted)
- * and not entered: opening it, or anything below it, is -EXDEV.
+ * A mount point below the root is shown (statx of its name returns the root of what is mounted),
+ * but not entered: opening it, or anything below it, gives -EXDEV.
  */
 #include "placement/pfs/pfs_file.h"
 #include "placement/pfs/pfs_int.h"
@@ -22,7 +22,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-/* The result of one call as an error, counted. */
+/* The result of one call as an error; counts the call. */
 static int done(int rc)
 {
     int err = rc < 0 ? -errno : 0;
@@ -113,8 +113,8 @@ int pfs_symlink(const char *target, struct pfs_node *parent, const char *name, c
     return make(parent, c, op_symlink, &op);
 }
 
-/* The name was there.  Another node made it just now, or the kernel's knowledge is old: it has not
- * checked the caller's permissions for this file, so it is opened as the caller. */
+/* The name was there already.  Another node made it just now, or the kernel's cache is old.  The kernel has
+ * not checked the caller's permissions for this file, so it is opened as the caller. */
 static int open_existing(int dirfd, struct pfs_op *op)
 {
     int err = pfs_statx_at(dirfd, op->name, op->stx);
@@ -201,7 +201,7 @@ static int remove_last_name(int dirfd, const struct pfs_op *op)
     return err;
 }
 
-/* What is a directory, a link or another file system's root is not opened, and none of them is a
+/* A directory, a link or the root of another file system is not opened, and none of them is a
  * file's last name. */
 static int op_unlink(int dirfd, struct pfs_op *op)
 {
@@ -251,10 +251,10 @@ int pfs_rmdir(struct pfs_node *parent, const char *name, const struct cred *c)
 
 /* ---- renaming ---- */
 
-/* RENAME_NOREPLACE where the PFS does not know it (MooseFS: EINVAL).  A file: link is exclusive,
- * then the old name goes (a crash between the two leaves both names).  What can not be linked
- * (directories, file systems without hard links): look, then rename; what is made in between is
- * replaced if it is a file or an empty directory. */
+/* RENAME_NOREPLACE where the PFS does not have it (MooseFS: EINVAL).  For a file: link is exclusive, then the
+ * old name is removed (a crash between the two leaves both names).  For what cannot be linked (directories,
+ * file systems without hard links): look, then rename; a file or an empty directory that is made in between
+ * is replaced. */
 static int noreplace_by_hand(int fd, struct pfs_op *op)
 {
     struct statx stx;

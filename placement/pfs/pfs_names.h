@@ -8,8 +8,8 @@
 #include <sys/statvfs.h>
 #include <sys/types.h>
 
-/* On whose behalf: with several users (root, allow_other) the thread takes fsuid, fsgid and groups
- * for the call. NULL: the daemon itself. */
+/* The credentials of a call: with several users (root, allow_other) the thread takes fsuid, fsgid and groups
+ * for the call.  NULL: those of the daemon itself. */
 struct cred {
     uid_t uid;
     gid_t gid;
@@ -28,18 +28,18 @@ int pfs_mknod(struct pfs_node *parent, const char *name, mode_t mode, dev_t dev,
               const struct cred *c, struct statx *stx);
 int pfs_symlink(const char *target, struct pfs_node *parent, const char *name, const struct cred *c,
                 struct statx *stx);
-/* Of flags only O_EXCL and the access mode count (truncating and appending are done above).  Made:
- * opened read-write whatever the mode is, *created.  Was there: -EEXIST with O_EXCL, else opened
- * read-write or as flags say, with the permissions of c; -ESTALE if it is no regular file (the
- * kernel looks up again). */
+/* Of flags only O_EXCL and the access mode count (the caller truncates and appends).  If the file is made, it
+ * is opened read-write, whatever its mode is, and *created is set.  If it was there: -EEXIST with O_EXCL;
+ * else it is opened read-write, or as flags say, with the permissions of c; -ESTALE if it is no regular file
+ * (the kernel looks the name up again). */
 int pfs_create(struct pfs_node *parent, const char *name, int flags, mode_t mode,
                const struct cred *c, int *fd, struct statx *stx, bool *created);
 int pfs_link(struct pfs_node *n, struct pfs_node *parent, const char *name, const struct cred *c,
              struct statx *stx);
-/* *removed: what it was just before; stx_nlink 1: that was its last name (then no file data is
- * flushed any more).  *held, for pfs_unlink_done: where it is not -1 the file is there until then, so
- * that its blocks are freed only then, which may take longer than all the rest, and its inode's number
- * is no other file's. */
+/* *removed: its attributes just before; stx_nlink 1: that was its last name (then no file data is flushed any
+ * more).  *held, for pfs_unlink_done: if it is not -1, the file exists until pfs_unlink_done.  So its blocks
+ * are freed only then, which may take longer than all the rest, and until then no other file gets its inode's
+ * number. */
 int pfs_unlink(struct pfs_node *parent, const char *name, const struct cred *c,
                struct statx *removed, int *held);
 void pfs_unlink_done(int held);

@@ -1,8 +1,8 @@
-/* pfs_near.c - a file that was renamed, or a directory above it, while nobody here looked.
+/* pfs_near.c - finds a file after it, or a directory above it, was renamed elsewhere.
  *
- * Nothing leads from a fid to a name, so it is looked for where renames mostly leave it: in the directory
- * where it was; else under the rest of its path in what is beside one of the directories above it, the
- * nearest first: a/b/c/f in a/b/?/f, a/?/c/f, ?/b/c/f.
+ * Nothing leads from a fid to a name.  So the file is looked for where renames mostly leave it: in the
+ * directory where it was; else under the rest of its path in the directories beside one of those above it,
+ * the nearest first: a/b/c/f in a/b/?/f, a/?/c/f, ?/b/c/f.
  */
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOOKS_MAX   4096 /* into directories beside: a PFS takes its time for each */
+#define LOOKS_MAX   4096 /* into directories beside: a PFS needs time for each */
 #define IN_VAIN_MAX 64   /* searches, one after the other: thousands of files were removed, not moved */
 
 static _Atomic unsigned in_vain;
@@ -46,7 +46,7 @@ static int open_dir(const char *path, DIR **dir)
 
 /* ---- in its directory ---- */
 
-/* The name in the directory by which this fid is known; false: none. */
+/* The name of this fid in the directory; false: there is none. */
 static bool find_in(DIR *dir, struct fid fid, char name[NAME_BYTES], struct statx *stx)
 {
     for (struct dirent *d; (d = readdir(dir));) {
@@ -79,7 +79,7 @@ static int find_renamed(const char *path, struct fid fid, struct statx *stx, cha
 
 /* ---- below a directory that was renamed ---- */
 
-/* Nothing is there, or nothing that this daemon may see. */
+/* Is it an error that says that nothing is there, or nothing that this daemon may see? */
 static bool is_absent(int err)
 {
     return err == -ENOENT || err == -ENOTDIR || err == -ELOOP || err == -EACCES || err == -EXDEV ||
@@ -99,7 +99,8 @@ static int leads_there(int dir, const char *path, struct fid fid, struct statx *
     return err;
 }
 
-/* As `rest` below one of the directories in `above`: *found is its path, malloc'd.  -ENOENT. */
+/* Looks for the file as `rest` below one of the directories in `above`: *found is its path, malloc'd.
+ * -ENOENT. */
 static int find_beside(const char *above, const char *rest, struct fid fid, struct statx *stx,
                        unsigned *looks, char **found)
 {

@@ -1,4 +1,4 @@
-/* pfs_new.c - writing a file that takes no other one's place. */
+/* pfs_new.c - writing a new file that replaces no other one. */
 #include "placement/pfs/pfs_new.h"
 
 #include "placement/pfs/pfs.h"
@@ -14,7 +14,7 @@
 
 #define NUMBERS 10000 /* of one name */
 
-/* "NAME" + suffix + end, NAME cut where the whole would be too long for a directory. */
+/* "NAME" + suffix + end.  NAME is cut if the whole would be too long for a directory. */
 static void join(char out[NAME_BYTES], const char *name, const char *suffix, const char *end)
 {
     size_t tail = strlen(suffix) + strlen(end), room = NAME_BYTES - 1;
@@ -30,7 +30,7 @@ static int make_dir_at(int at, const char *name)
     return err;
 }
 
-/* Each directory of dir in turn, made where it is missing.  A descriptor or -errno. */
+/* Opens each directory of dir in turn, and makes missing ones.  A descriptor or -errno. */
 static int open_dirs(int rootfd, const char *dir, bool make)
 {
     int at = pfs_open_beneath(rootfd, "", O_RDONLY | O_DIRECTORY, 0);
@@ -82,7 +82,8 @@ int pfs_new_write(struct pfs_new *n, const void *buf, size_t len, uint64_t off)
     return pfs_write_fd(n->fd, buf, len, off);
 }
 
-/* Owner before mode: a chown takes setuid away, which it must not get from `like` at all. */
+/* Sets the owner before the mode, because a chown removes setuid.  The file must not get setuid from `like`
+ * at all. */
 static int dress(int fd, uint64_t size, int64_t mtime_ns, const struct statx *like)
 {
     struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT}, time_of_ns(mtime_ns)};
@@ -101,8 +102,8 @@ static bool is_free(int dirfd, const char *name)
     return pfs_statx_at(dirfd, name, &stx) == -ENOENT;
 }
 
-/* Where the PFS has no RENAME_NOREPLACE: nobody but this node makes names with this suffix, so
- * between the look and the rename none comes. */
+/* If the PFS has no RENAME_NOREPLACE: only this node makes names with this suffix, so
+ * none is made between the look and the rename. */
 static int give_name(struct pfs_new *n, const char *suffix, bool always, char name[NAME_BYTES])
 {
     snprintf(name, NAME_BYTES, "%s", n->name);

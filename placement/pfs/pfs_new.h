@@ -1,8 +1,8 @@
-/* pfs_new.h - a new file on the PFS that takes no other one's place: what a conflict, or a rescue to
- * another directory, leaves.
+/* pfs_new.h - a new file on the PFS that replaces no other one: the result of a conflict, or of a rescue to
+ * another directory.
  *
- * Blocking, one thread.  0 or -errno.  Written under a name of its own first, so that a crash leaves
- * nothing that looks whole.
+ * Blocking, one thread.  0 or -errno.  The file is first written under a temporary name, so that a crash
+ * leaves nothing that looks complete.
  */
 #ifndef EDDY_PLACEMENT_PFS_PFS_NEW_H
 #define EDDY_PLACEMENT_PFS_PFS_NEW_H
@@ -18,15 +18,15 @@ struct pfs_new {
     char name[256], part[256];
 };
 
-/* Will be `path` below rootfd (O_PATH or more; no link is followed, nothing outside is reached),
- * with directories made on the way if make_dirs.  unique: the node's name, for the name meanwhile. */
+/* Begins the file that will be `path` below rootfd (O_PATH or more; no link is followed, nothing outside is
+ * reached).  make_dirs: missing directories are made.  unique: the node's name, for the temporary name. */
 int pfs_new_begin(struct pfs_new *n, int rootfd, const char *path, const char *unique,
                   bool make_dirs);
 int pfs_new_write(struct pfs_new *n, const void *buf, size_t len, uint64_t off);
-/* Gives it its size, mtime, and owner and mode of `like` (NULL: 0600), syncs it, and names it: path
- * itself if that is free and `suffix` is not asked for by always; else path + suffix, or the first
- * of path + suffix + ".2", ".3" ... that is free.  *made: relative path, malloc'd.  Ends n in any
- * case; on error nothing is left. */
+/* Gives it its size, mtime, and owner and mode of `like` (NULL: 0600), syncs it, and names it.  The name is
+ * path itself if that is free and `always` does not require the suffix; else path + suffix, or the first of
+ * path + suffix + ".2", ".3" ... that is free.  *made: the relative path, malloc'd.  Ends n in any case;
+ * after an error nothing is left. */
 int pfs_new_end(struct pfs_new *n, uint64_t size, int64_t mtime_ns, const struct statx *like,
                 const char *suffix, bool always, char **made);
 void pfs_new_abort(struct pfs_new *n);

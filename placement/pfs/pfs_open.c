@@ -1,8 +1,8 @@
-/* pfs_open.c - a file's PFS descriptor is opened, by name or by path, with the permission checks of
- * the PFS; and its attributes, fresh.
+/* pfs_open.c - opens a file's PFS descriptor, by name or by path, with the permission checks of
+ * the PFS; and gets its fresh attributes.
  *
- * What a path leads to is looked at before it is opened, and counts only if it is the file that was
- * meant (fid).  How long the descriptor stays is pfs_keep.c's business.
+ * The file at a path is looked at before it is opened, and counts only if it is the one that was
+ * meant (fid).  pfs_keep.c decides how long the descriptor stays.
  */
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"
@@ -39,7 +39,7 @@ int pfs_find_path(struct fid fid, const char *path, int *fd, struct statx *stx)
     return err;
 }
 
-/* Found first, opened then: opening what a path leads to now could wait (a FIFO) or do something (a
+/* It is found first, and then opened: opening whatever is at a path could wait (a FIFO) or do something (a
  * device). */
 static int open_path_once(struct fid fid, const char *path, int flags, int *fd, struct statx *stx)
 {
@@ -91,7 +91,7 @@ static int check_fid(struct file *f, int fd, struct statx *stx)
     return err ? err : fid_eq(fid_of(stx), f->fid) ? 0 : -ESTALE;
 }
 
-/* Opens what a descriptor refers to, as the caller: his permissions on the file are checked again. */
+/* Opens the file of a descriptor, as the caller: the caller's permissions on the file are checked again. */
 static int reopen_as(const struct cred *c, int at, bool write, int *fd)
 {
     int err = pfs_cred_take(c);
@@ -108,7 +108,7 @@ static int reopen_as(const struct cred *c, int at, bool write, int *fd)
     return 0;
 }
 
-/* Nothing but a regular file: opening a FIFO could wait, a device do something. */
+/* Only a regular file: opening a FIFO could wait, and opening a device could do something. */
 static int open_node(struct file *f, struct pfs_node *n, bool write, const struct cred *c, int *fd)
 {
     struct pfs_hold h;
@@ -118,13 +118,13 @@ static int open_node(struct file *f, struct pfs_node *n, bool write, const struc
     err = reopen_as(c, h.fd, write, fd);
     struct statx stx;
     if (err && check_fid(f, h.fd, &stx) == -ESTALE)
-        err = -ESTALE; /* what another file says does not count */
+        err = -ESTALE; /* another file's error does not count */
     pfs_unhold(&h);
     return err;
 }
 
-/* Open, and without a name: by its descriptor (/proc/self/fd, /dev/stdin).  -ESTALE: it has one, by
- * which the caller may find it. */
+/* Opens a file that is open and has no name, by its descriptor (/proc/self/fd, /dev/stdin).  -ESTALE: it has
+ * a name, by which the caller may find it. */
 static int open_again(struct file *f, bool write, const struct cred *c, int *fd)
 {
     struct statx stx;
@@ -138,8 +138,8 @@ static int open_again(struct file *f, bool write, const struct cred *c, int *fd)
     return err;
 }
 
-/* A descriptor that does it already is used: the kernel has checked the permissions of this open.
- */
+/* Uses a descriptor that is good enough, if there is one: the kernel has checked the permissions of this
+ * open. */
 static bool has_fd(struct file *f, bool write)
 {
     struct pfs_file *p = pfs_of(f);
@@ -228,7 +228,7 @@ int pfs_open_late(struct file *f, struct pfs_node *n)
 int pfs_open_file(struct file *f, struct pfs_node *n, bool write, const struct cred *c,
                   struct statx *stx)
 {
-    count_open(f); /* first: what is there stays */
+    count_open(f); /* first, so that a descriptor that is there stays */
     int err = c || !has_fd(f, write) ? open_fresh(f, n, write, c, stx) : pfs_file_stat(f, stx);
     if (err == -ESTALE && has_fd(f, write)) /* unlinked, and still open */
         err = pfs_file_stat(f, stx);

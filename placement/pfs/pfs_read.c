@@ -1,5 +1,5 @@
 /* pfs_read.c - reading a file's bytes on the PFS: chunks of one version, plain ranges, where data and
- * holes are.  By the file's descriptor where it has one, else by its path.
+ * holes are.  It uses the file's descriptor if there is one, else its path.
  */
 #include "placement/pfs/pfs.h"
 
@@ -51,7 +51,7 @@ static int read_full(int fd, void *buf, size_t len, uint64_t off, size_t *got)
     return err;
 }
 
-/* The store keeps what was read: a second copy in the PFS client's cache would be waste. */
+/* The bytes go to the store, so a second copy in the PFS client's cache is not needed. */
 static void drop_copy(int fd, uint64_t off, size_t len)
 {
     posix_fadvise(fd, (off_t)off, (off_t)len, POSIX_FADV_DONTNEED);
@@ -81,9 +81,9 @@ static void tell_unproven(struct pfs_unproven *u)
     u->here(u->arg);
 }
 
-/* The look after the read tells that the bytes are of *v or of nothing between: ctime only grows.
- * The one before makes a PFS client drop the pages that it may have of an older version; so it is
- * needed once for each version. */
+/* The look after the read shows that the bytes are of *v, and of no version in between: ctime only grows.
+ * The look before makes a PFS client drop the pages that it may have of an older version; so it is
+ * necessary once for each version. */
 int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void *buf, size_t *len,
                      bool *racy, struct pfs_unproven *u)
 {
@@ -114,8 +114,8 @@ int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void 
                        : -EIO; /* shorter than it says it is, and unchanged: the PFS is broken */
 }
 
-/* Where the proof fails the next read begins with a look: it is to find that out before its bytes are
- * told. */
+/* If the proof fails, the next read begins with a look, so that it finds another version before it gives its
+ * bytes to the reader. */
 int pfs_read_chunk(struct file *f, uint64_t index, struct version *v, void *buf, size_t *len,
                    bool *racy, struct pfs_unproven *u)
 {
@@ -128,7 +128,7 @@ int pfs_read_chunk(struct file *f, uint64_t index, struct version *v, void *buf,
             pfs_note_seen(f, err ? &(struct version){0} : v);
         if (u && u->told)
             return err;
-        /* EBADF: it can only write.  ESTALE without a new version: the PFS has forgotten the
+        /* EBADF: the descriptor can only write.  ESTALE without a new version: the PFS has forgotten the
          * descriptor. */
         if (err != -EBADF && !(err == -ESTALE && version_eq(&want, v)))
             return err;

@@ -1,11 +1,10 @@
-/* pfs_readers.c - descriptors of an owner's reads: it has fid, path and version, nothing is open
- * here.
+/* pfs_readers.c - descriptors for an owner's reads: the owner has fid, path and version, and the file is not
+ * open here.
  *
- * An owner reads a file's chunks one after the other, so a few descriptors are kept, keyed by fid
- * and version: a new version opens anew, since network file systems promise the bytes of another
- * client's close only to who opens after it.  They are closed after 5 s without use, by a thread
- * that sleeps while there are none: a descriptor of a file that was removed elsewhere keeps its
- * space on the PFS.
+ * An owner reads a file's chunks one after the other, so a few descriptors are kept, by fid and version.  A
+ * new version is opened again, since network file systems promise the bytes of another client's close only to
+ * opens after it.  A thread closes descriptors after 5 s without use, because a descriptor of a file that was
+ * removed elsewhere occupies space on the PFS.  The thread sleeps while there are none.
  */
 
 #include "placement/pfs/pfs_data.h"
@@ -25,7 +24,7 @@ struct reader {
     struct fid fid;
     struct version version;
     uint64_t used_ms;
-    _Atomic bool seen; /* a read has found the file to be of that version */
+    _Atomic bool seen; /* a read has found that the file has this version */
 };
 
 static struct {
@@ -54,7 +53,7 @@ static int take_fd(struct reader *r)
     return fd;
 }
 
-/* Lock held: one that was not used for IDLE_MS (all: any unused one), or -1. *next: ms until there
+/* Lock held: a descriptor that was not used for IDLE_MS (all: any unused one), or -1.  *next: ms until there
  * is one. */
 static int idle_fd(bool all, uint64_t *next)
 {
@@ -137,8 +136,8 @@ static void release(struct reader *r)
         close(fd);
 }
 
-/* A free place: an empty one, else an unused one of the same file, else the unused one that rested
- * longest. */
+/* A free place: an empty one; else an unused one of the same file; else the unused one that was used longest
+ * ago. */
 static struct reader *place(struct fid fid)
 {
     struct reader *best = NULL;
@@ -167,8 +166,8 @@ static void start_reaper(void)
     readers.running = true;
 }
 
-/* Keeps fd for the next reads of this version, in use by the caller; NULL: no place, fd stays the
- * caller's. */
+/* Keeps fd for the next reads of this version; the caller uses it now.  NULL: there is no place, and fd stays
+ * the caller's. */
 static struct reader *insert(struct fid fid, const struct version *v, int fd)
 {
     int old = -1;

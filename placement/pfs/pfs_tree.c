@@ -1,13 +1,13 @@
-/* pfs_tree.c - names in the tree: objects that know parent and name, and keep directories'
- * descriptors.
+/* pfs_tree.c - names in the tree: objects with parent and name, and with descriptors of
+ * directories.
  *
  *     root (fd, always)
  *      +- a          fd 17   <- the nearest ancestor with a descriptor
  *      |   +- b      -
  *      |       +- c  -       opening c: openat2(17, "b/c"), then c's fid is checked
- *      +- f          -       files: opened by parent and name each time, never kept
+ *      +- f          -       files: opened by parent and name each time, never cached
  *
- * Which descriptors are kept is pfs_fds.c's, what is done with them pfs_hold.c's.  One lock
+ * pfs_fds.c decides which descriptors are cached, and pfs_hold.c uses them.  There is one lock
  * (RANK_PFS) for all objects; no PFS call is made under it.
  */
 #include "placement/pfs/pfs.h"
@@ -125,8 +125,8 @@ struct pfs_node *pfs_child(struct pfs_node *parent, const char *name)
     return n;
 }
 
-/* A directory that another node has renamed loses its name here, not its descriptor: who works in it
- * goes on. */
+/* A directory that another node has renamed loses its name here, but not its descriptor: processes that work
+ * in it go on. */
 struct pfs_node *pfs_child_as(struct pfs_node *parent, const char *name, struct fid fid,
                               struct pfs_node **other)
 {
@@ -231,11 +231,11 @@ void pfs_unref(struct pfs_node *n)
         struct pfs_node *parent = n->parent;
         free(n->name);
         free(n);
-        n = parent; /* its reference to the parent goes too */
+        n = parent; /* its reference to the parent is dropped, too */
     }
 }
 
-/* Tree lock held.  What other nodes have renamed can have such a place here still. */
+/* Tree lock held.  Objects that other nodes have renamed may still have such a place here. */
 static bool is_at_or_above(const struct pfs_node *n, const struct pfs_node *below)
 {
     while (below && below != n)
@@ -255,7 +255,7 @@ void pfs_moved(struct pfs_node *n, struct pfs_node *parent, const char *name)
         return;
     }
     struct pfs_node *there = table_find(parent, name), *old_parent = n->parent;
-    if (there && there != n) { /* renamed over: it has no name any more */
+    if (there && there != n) { /* replaced by a rename: it has no name any more */
         table_remove(there);
         fd = pfs_fd_take(there);
     }
@@ -409,7 +409,7 @@ int pfs_open(const char *dir, const char *hidden, unsigned max_fds, char *err, s
     return 0;
 }
 
-/* The descriptors go.  Objects that somebody still refers to stay, without a name. */
+/* Closes the descriptors.  Objects with references stay, without a name. */
 void pfs_close(void)
 {
     if (!root)

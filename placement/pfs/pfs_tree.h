@@ -1,8 +1,8 @@
 /* pfs_tree.h - the nodes of the tree of names, for pfs_fds.c, pfs_tree.c and pfs_hold.c: each uses
- * those before it.  The others have pfs_names.h and pfs_int.h.
+ * those before it.  Other files use pfs_names.h and pfs_int.h.
  *
- * The tree's lock (RANK_PFS) must be held when any function below is called, but for pfs_fd_close;
- * it holds all parts of all nodes.
+ * The tree's lock (RANK_PFS) must be held when any function below is called, except for pfs_fd_close.
+ * It guards all parts of all nodes.
  */
 #ifndef EDDY_PLACEMENT_PFS_PFS_TREE_H
 #define EDDY_PLACEMENT_PFS_PFS_TREE_H
@@ -30,14 +30,14 @@ struct pfs_node {
 extern struct lock pfs_tree_lock;
 
 /* ---- pfs_fds.c ---- */
-/* Takes the descriptor away from the node; the caller closes what is returned without the lock.
- * -1: it has none, or its last user is to close it, or it is the root's. */
+/* Takes the descriptor away from the node; the caller closes what is returned, without the lock.
+ * -1: it has none, or its last user will close it, or it is the root's. */
 int pfs_fd_take(struct pfs_node *n);
 void pfs_fd_close(int fd); /* -1: nothing */
-/* It is the node's from now on; the caller may have to close pfs_fd_surplus. */
+/* The descriptor belongs to the node from now on; the caller may have to close pfs_fd_surplus. */
 void pfs_fd_keep(struct pfs_node *n, int fd);
 int pfs_fd_surplus(void); /* one that is too much, taken away from its node, or -1 */
-/* One user more, and fewer: returns what the caller must close, or -1. */
+/* Count one user more, and one fewer: the second returns what the caller must close, or -1. */
 void pfs_fd_used(struct pfs_node *n);
 int pfs_fd_end_use(struct pfs_node *n);
 void pfs_fds_limit(unsigned max_fds);

@@ -1,5 +1,5 @@
-/* pfs_write.c - writing back: between pfs_write_begin and pfs_write_end (or _abort) one pass of the
- * flush has the file's writable descriptor pinned.
+/* pfs_write.c - writing back: between pfs_write_begin and pfs_write_end (or _abort) one run of the
+ * flush counts as a user of the file's writable descriptor (pfs_pins), so that it is not closed.
  *
  * The policy lets one pass at a time work on a file, and a pinned descriptor keeps its number: the
  * calls between use the descriptor without a lock, so that a writer at idle priority never holds one of
@@ -29,8 +29,8 @@
         pfs_call_end(ticket_);                                                                     \
     } while ((err) == -EINTR)
 
-/* Opens for writing what at (O_PATH) refers to; without the right to, u+w is added for the time
- * being. */
+/* Opens for writing the file that at (O_PATH) refers to; without the right to write, u+w is added
+ * meanwhile. */
 static int open_writable(struct file *f, int at, int *fd)
 {
     int got = pfs_reopen(at, O_RDWR);
@@ -90,8 +90,8 @@ static void end_by_path(struct file *f)
     free(path);
 }
 
-/* The pinned descriptor, usable: 0; -EIDRM: the file has no name any more; -ESTALE: forgotten by
- * the PFS. */
+/* Is the descriptor in use still good?  0; -EIDRM: the file has no name any more; -ESTALE: the PFS has
+ * forgotten it. */
 static int begin_pinned(struct file *f, int fd)
 {
     struct statx stx;
@@ -113,7 +113,7 @@ int pfs_write_begin(struct file *f)
         pfs_unpin(f);
         if (err != -ESTALE)
             return err;
-        /* A handle that is open keeps a dead descriptor until it is closed; replace it under its
+        /* An open handle would keep the dead descriptor until it is closed, so this replaces it under its
          * number. */
         struct pfs_file *p = pfs_of(f);
         lock_take(&p->lock);
@@ -165,7 +165,7 @@ int pfs_write(struct file *f, const void *buf, size_t len, uint64_t off)
     return pfs_write_fd(pfs_of(f)->fd, buf, len, off);
 }
 
-/* Zeros where the PFS file has data in [off, end): holes stay holes. */
+/* Writes zeros where the PFS file has data in [off, end); holes stay holes. */
 static int write_zeros(struct file *f, uint64_t off, uint64_t end)
 {
     static char zeros[ZEROS]; /* never written; not const: that would be in the program file */
@@ -211,7 +211,7 @@ int pfs_truncate(struct file *f, uint64_t size)
     return err;
 }
 
-/* fsync, and what close would say: some file systems tell EDQUOT or EIO only there.  Closing a
+/* fsync, and the error that close would return: some file systems return EDQUOT or EIO only there.  Closing a
  * duplicate reaches the same code. */
 int pfs_sync(struct file *f)
 {
@@ -229,7 +229,7 @@ int pfs_sync(struct file *f)
     return err;
 }
 
-/* After the last use of the descriptor in this pass. */
+/* After the last use of the descriptor in this run. */
 static void let_go(struct file *f)
 {
     pfs_unpin(f);
@@ -242,7 +242,7 @@ int pfs_write_end(struct file *f, int64_t mtime_ns, struct statx *stx)
     int err;
     PFS_CALL(err, futimens(pfs_of(f)->fd, ts));
     if (err == -EPERM ||
-        err == -EACCES) /* somebody else's file: the flush's own mtime is published */
+        err == -EACCES) /* another user's file: the flush's own mtime is published */
         err = 0;
     end(f);
     if (!err)
@@ -272,7 +272,7 @@ static int strip_fd(int fd)
     pfs_proc_fd(fd, proc);
     if (drop)
         PFS_CALL(err, chmod(proc, (stx.stx_mode & 07777) & ~drop));
-    if (err == -EPERM) /* somebody else's file: it loses them on the PFS when the bytes get there */
+    if (err == -EPERM) /* another user's file: it loses them on the PFS when the bytes get there */
         err = 0;
     if (!err && removexattr(proc, "security.capability") < 0 && errno != ENODATA &&
         errno != EOPNOTSUPP && errno != EPERM)

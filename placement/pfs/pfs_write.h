@@ -6,22 +6,22 @@
 
 #include <sys/stat.h>
 
-/* A writable descriptor; a file without owner-write permission gets u+w for the time being and it
- * is restored (persisted in the record first, so that recovery restores it too).  -ENOENT/-ESTALE:
- * not at its path any more. */
+/* Gets a writable descriptor.  A file without owner-write permission gets u+w meanwhile, and its mode
+ * is restored later (the mode is persisted in the record first, so that recovery restores it, too).
+ * -ENOENT/-ESTALE: it is not at its path any more. */
 int pfs_write_begin(struct file *f);
-uint64_t pfs_write_unit(struct file *f); /* bytes: writes are best multiples of it, at multiples */
+uint64_t pfs_write_unit(struct file *f); /* bytes: the best writes are multiples, at multiples */
 int pfs_write(struct file *f, const void *buf, size_t len, uint64_t off); /* full or error */
-/* zeros; writes them where it cannot punch */
+/* makes zeros; writes them where it cannot punch */
 int pfs_punch(struct file *f, uint64_t off, uint64_t len);
 int pfs_truncate(struct file *f, uint64_t size);
 int pfs_sync(struct file *f);
-/* Sets mtime, restores the mode; *stx: what the PFS has then.  A refused utimens is no error. */
+/* Sets mtime and restores the mode; *stx: what the PFS has then.  A refused utimens is no error. */
 int pfs_write_end(struct file *f, int64_t mtime_ns, struct statx *stx);
-/* After pfs_write_begin failed half-way or a flush ends without a version: as pfs_write_end,
+/* If pfs_write_begin failed half-way, or a flush ends without a version: as pfs_write_end,
  * without times. */
 void pfs_write_abort(struct file *f);
-/* At recovery: gives a file back the mode that a dead daemon had raised (store_raised_mode). */
+/* At recovery: restores the mode of a file that a dead daemon had raised (store_raised_mode). */
 int pfs_restore_mode(struct file *f);
 
 #endif

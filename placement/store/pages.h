@@ -34,7 +34,7 @@ bool pages_evict(struct fid fid, uint64_t index);
 /* f->lock must be held when you call any function below this line. */
 
 bool page_valid(struct file *f, uint64_t page);
-/* First page in [first, last] whose valid bit is `valid`; last + 1 if none. */
+/* The first page in [first, last] whose bit of that kind is `set`; last + 1 if there is none. */
 uint64_t pages_find(struct file *f, uint64_t first, uint64_t last, unsigned kind, bool set);
 /* For a reader: the first page in [first, last] that is not valid, and lies before `holes`; last + 1 if
  * none.  The chunks up to there count as used now. */
