@@ -1,4 +1,4 @@
-/* chunk.h - a chunk's bytes in memory, shared by all who wait for them, and the room that such
+/* chunk.h - a chunk's bytes in memory, shared by all calls that wait for them, and the room that such
  * buffers may take.
  *
  * Any thread but the network thread may make one; any thread may drop one.

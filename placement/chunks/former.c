@@ -69,7 +69,7 @@ void former_adopted(const struct view *v)
     lock_drop(&former.lock);
 }
 
-/* ---- who has some ---- */
+/* ---- which former owners have chunks ---- */
 
 /* Locked. */
 static struct luck *luck_of(uint64_t node)
@@ -105,7 +105,7 @@ static bool is_worth_asking(uint64_t node)
     return yes;
 }
 
-/* ---- who owned a chunk ---- */
+/* ---- which node owned a chunk ---- */
 
 static struct past past_views(void)
 {

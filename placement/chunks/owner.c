@@ -1,4 +1,4 @@
-/* owner.c - which chunks this node keeps as their owner. */
+/* owner.c - which chunks this node stores as their owner. */
 #include "placement/chunks/owner.h"
 
 #include "placement/ring/ring.h"

@@ -1,8 +1,8 @@
 /* cachedir.c - opening the cache directory.
  *
- * It holds the only copy of acknowledged bytes, and other users may be able to write to the
- * directory above it (/tmp).  So: the last component is not followed if it is a link, it must
- * belong to us and be closed to others, it must be empty or say that it is ours, and one daemon at
+ * It has the only copy of acknowledged bytes, and other users may be able to write to the
+ * directory above it (/tmp).  So the last component is not followed if it is a link.  The directory must
+ * belong to us and be closed to others, and it must be empty or say that it is ours.  One daemon at
  * a time has the lock.
  */
 #include "placement/store/cachedir.h"
@@ -149,8 +149,8 @@ static int check_owner(struct cachedir *d, char *err, size_t errlen)
     return 0;
 }
 
-/* The default's parent lies in a directory that everybody can write to: who owned it could swap
- * what is in it. */
+/* The default's parent is in a directory that everybody can write to.  A user that owned the parent could
+ * replace what is in it. */
 static int check_parent(struct cachedir *d, char *err, size_t errlen)
 {
     struct stat st;
@@ -312,14 +312,14 @@ static void set_flag(int fd, int flag)
     }
 }
 
-/* ext4 puts a new file into the block group of its directory, and a new directory near the one that
- * it is in, except below one with TOPDIR.  So the data files of a cache are spread over the disk,
- * and are not all in one group, beside the PFS's own files where that is the same disk: without a
- * journal, ext4 passes over each inode of a group that was freed in the last minutes, one by one,
- * whenever it makes a file there.
+/* ext4 puts a new file into the block group of its directory, and a new directory near its parent, except
+ * below a directory with TOPDIR.  With TOPDIR the data files of a cache are spread over the disk, and are not
+ * all in one group (beside the PFS's own files, if that is the same disk).  This matters because, without a
+ * journal, ext4 skips each inode of a group that was freed in the last minutes, one by one, whenever it makes
+ * a file there.
  *
- * Nobody asks when a data file was read last, and to find out whether that is to be noted is a
- * twentieth of a read of 4 KiB.  ext4, xfs and f2fs hand NOATIME down to what is made below. */
+ * The access time of a data file is never used, and checking whether to note it is a
+ * twentieth of a read of 4 KiB.  ext4, xfs and f2fs pass NOATIME on to what is made below. */
 static void set_data_flags(int fd)
 {
     set_flag(fd, FS_TOPDIR_FL);

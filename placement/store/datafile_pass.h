@@ -28,8 +28,8 @@ int datafile_grow(struct file *f, uint64_t size);
  * while this process uses its own.  (protocol.md, F6: a lease that is only given when it is so.) */
 bool datafile_unwritten(struct file *f);
 bool datafile_alone(struct file *f);
-/* Another, empty one takes its place, at once: there is no moment without one.  Who has the old one
- * open or mapped keeps it; calls that began before may still see the old one. */
+/* An empty data file takes its place in one step: there is no moment without one.  Processes that have the
+ * old one open or mapped keep it; calls that began before may still see the old one. */
 int datafile_replace(struct file *f);
 
 #endif

@@ -1,11 +1,11 @@
 /* eviction.h - which chunk leaves the cache when there is no room.
  *
- * Clean chunks that nobody uses and that the PFS has; replicas first, so that the session's last copy
- * stays longest; then owned ones.  Among either, what was used longest ago, or what came last:
- * insertion.h.
+ * Only clean chunks leave that are not in use and that the PFS has.  Replicas leave first, so that the
+ * session's last copy stays longest; then owned chunks.  Of each kind, the chunk leaves that was used longest
+ * ago, or that came last: insertion.h.
  *
  * Chunk records are linked in lists; lock RANK_SPACE.  Only chunks that may be evicted are on them,
- * as far as is known: whether they really may is looked at again under their file's lock.
+ * as far as is known.  Under their file's lock this is checked again.
  */
 #ifndef EDDY_PLACEMENT_STORE_EVICTION_H
 #define EDDY_PLACEMENT_STORE_EVICTION_H
@@ -25,8 +25,8 @@ void eviction_used(struct chunk_record *c);            /* by a reader, now */
 void eviction_on_owner(bool (*is_owner)(struct fid fid, uint64_t index));
 bool eviction_is_owner(struct fid fid, uint64_t index);
 
-/* Evicts one chunk.  False if nothing that is listed may go.  Takes other files' locks: none may be
- * held but RANK_CLAIM or outer ones. */
+/* Evicts one chunk.  False if no listed chunk may leave.  Takes other files' locks: only locks of RANK_CLAIM
+ * or outer ones may be held. */
 bool eviction_one(void);
 
 #endif

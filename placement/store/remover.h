@@ -1,12 +1,12 @@
-/* remover.h - what the cache has of removed files goes when their removals pause.
+/* remover.h - removes the data of small removed files from the cache, when removals pause.
  *
- * Who removes many small files (rm -r) waits for each of them, and to remove a data file takes as long
- * as to remove the name on the PFS, or longer: the disk may discard its blocks there and then.  So small
- * files are taken down (file.c) by a thread, once no other one was removed for a moment.  Bounded in
- * number and bytes: who removes more takes down what is beyond.
+ * A program that removes many small files (rm -r) waits for each of them.  Removing a data file takes as long
+ * as removing the name on the PFS, or longer, because the disk may discard its blocks at once.  So a thread
+ * takes small files down (file.c), when no other one was removed for a moment.  Their number and bytes are
+ * bounded; beyond that, the thread that removes a file takes it down itself.
  *
- * Until then the file is "going", as while it is taken down: its bytes count as used, its record says
- * that it is deleted (a daemon that dies leaves it to the next start), and who asks for its fid takes
+ * Until then the file is "going", as while it is taken down.  Its bytes count as used.  Its record says
+ * that it is deleted (if the daemon dies, the next start removes it).  A thread that asks for its fid takes
  * it down first.
  *
  * Any thread.  store_close ends it.
@@ -21,11 +21,11 @@
 
 /* Starts the thread, if there is none; no lock held. */
 void remover_ready(void);
-/* Takes over a file that is going.  False: it does not.  The table's lock may be held. */
+/* Takes over a file that is going.  False: it does not take it.  The table's lock may be held. */
 bool remover_take(struct file *f);
-/* The opposite.  False: it never took it, or takes it down now.  As remover_take. */
+/* Gives the file back.  False: it never took it, or is taking it down now.  Locks as for remover_take. */
 bool remover_give_back(struct file *f);
-/* None is left when it returns. */
+/* Takes down all files that are left. */
 void remover_stop(void);
 
 extern unsigned remover_pause_ms; /* for tests */

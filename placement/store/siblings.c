@@ -57,8 +57,8 @@ static int open_registry(void)
     return fd >= 0 ? fd : open_two(tmp && *tmp ? tmp : "/tmp", own, ".caches");
 }
 
-/* Waits for those that look whether its owner lives (read_other), not for one that does: a copy of
- * this cache directory. */
+/* Waits for daemons that check whether the file's owner lives (read_other), but not for a living owner: that
+ * would be a copy of this cache directory. */
 static int lock_own(int fd)
 {
     if (flock(fd, LOCK_SH | LOCK_NB) < 0)
@@ -76,7 +76,7 @@ static bool has_its_name(int fd)
            st.st_ino == named.st_ino;
 }
 
-/* One that is not locked yet looks like a dead daemon's, and may be removed: then another one is
+/* A file that is not locked yet looks like a dead daemon's, and may be removed: then another one is
  * made. */
 static int make_own(void)
 {
@@ -114,7 +114,7 @@ void siblings_leave(void)
     self.fd = self.dirfd = -1;
 }
 
-/* A living daemon's device and use; false if it is dead (then its file goes). */
+/* A living daemon's device and use; false if it is dead (then its file is removed). */
 static bool read_other(const char *name, uint64_t *dev, uint64_t *used)
 {
     char text[64] = "";

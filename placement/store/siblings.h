@@ -1,9 +1,9 @@
 /* siblings.h - the other daemons of this user on this host, for sharing a disk fairly.
  *
  * Each daemon has a file in /run/user/UID/eddyfs/caches (or ${TMPDIR:-/tmp}/eddyfs-UID/.caches),
- * named by its node id and flock'ed while it runs: "DEVICE USED\n".  A file without a lock is a
- * dead one's and is removed by who meets it. Called with space.c's lock.  That no such directory
- * can be made is no error: then we count as alone.
+ * named by its node id and flock'ed while it runs: "DEVICE USED\n".  A file without a lock belongs to a
+ * dead daemon; any daemon that finds it removes it.  Called with space.c's lock.  If no such directory
+ * can be made, this is no error: this daemon counts as alone.
  */
 #ifndef EDDY_PLACEMENT_STORE_SIBLINGS_H
 #define EDDY_PLACEMENT_STORE_SIBLINGS_H

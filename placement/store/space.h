@@ -1,7 +1,8 @@
 /* space.h - how much the cache may hold; what leaves when there is no room: eviction.h.
  *
- * Counted: pages with bytes in data files, the slabs, and the ballast (ballast.h).  Bounded by
- * --cache-size, and by a floor of free space on the disk (5 %, at most 1 GiB), whoever fills it.
+ * Used room is the pages with bytes in data files, the slabs, and the ballast (ballast.h).  It is bounded by
+ * --cache-size, and by a reserve of free space on the disk (5 %, at most 1 GiB), whatever else fills the
+ * disk.
  */
 #ifndef EDDY_PLACEMENT_STORE_SPACE_H
 #define EDDY_PLACEMENT_STORE_SPACE_H
@@ -20,18 +21,18 @@ struct space_config {
 };
 void space_start(const struct space_config *c);
 void space_stop(void);
-/* What the cache is meant for, in bytes: the node's weight in the session.  It is of this node's
- * options and disk alone: by the default rule, the room of all of the user's daemons there. */
+/* The cache's size for the node's weight in the session, in bytes.  It depends only on this node's
+ * options and disk: by the default rule it is the room of all of the user's daemons there. */
 uint64_t space_meant(void);
 uint64_t space_slab_bytes(void); /* size for a new slab: clamp(limit / 64) */
 
-/* Sets room aside for this many bytes and chunk records, evicting what may go.  Takes other files'
- * locks: none may be held but RANK_CLAIM or outer ones.  -ENOSPC. */
+/* Sets room aside for this many bytes and chunk records; evicts chunks for it.  Takes other files'
+ * locks: only locks of RANK_CLAIM or outer ones may be held.  -ENOSPC. */
 int space_reserve(uint64_t bytes, uint32_t chunk_slots);
-/* For who has found no room even so, with nothing dirty that could leave: others have filled the
- * disk.  Until `off` what this thread sets aside may lie beyond the limit and below the floor, as long
- * as the disk has it: one write, which is flushed before the next one; or the records of what the kernel's
- * writers have stored beyond it, for its flush. */
+/* For a thread that has found no room even so, with nothing dirty that could leave: others have filled the
+ * disk.  Until `off`, this thread may set room aside beyond the limit and from the reserve, as long as the
+ * disk has it.  This is for one write, which is flushed before the next one; or for the records of what the
+ * kernel's writers have stored beyond the limit, for its flush. */
 void space_beyond(bool on);
 /* The end of it: the bytes are counted as used now (space_count) or were not needed; slots that
  * were not taken. */
@@ -41,14 +42,14 @@ int space_reserve_files(
 
 void space_count(int64_t used, int64_t dirty); /* bytes; any lock */
 
-/* Evicts until a tenth of the cache, and of that much on the disk, is free, or nothing may go: for
- * who writes without asking. */
+/* Evicts until a tenth of the cache, and the same amount on the disk, is free, or nothing may leave: for
+ * writers that do not ask for room. */
 void space_keep_free(void);
-/* The same, and gives the ballast back when the disk is short of room, or makes it again: at each
- * sample while somebody writes so. */
+/* The same, and gives the ballast back when the disk is short of room, or makes it again.  Called at each
+ * sample while there are such writers. */
 void space_watch(void);
-/* May size bytes more, beside `pinned`, be kept from eviction while they are open?  write: and will
- * they be written without our knowing when? */
+/* May size bytes more, in addition to `pinned`, be kept from eviction while they are open?  write: will they
+ * also be written by writers that do not ask for room? */
 bool space_pins(uint64_t pinned, uint64_t size, bool write);
 void space_usage(struct store_usage *out);
 

@@ -10,8 +10,8 @@
 
 static const char zeros[PAGE];
 
-/* Who works on another page of the chunk may give its record back while the lock is dropped, so what
- * is missing is counted again. */
+/* While the lock is dropped, a thread that works on another page of the chunk may free the chunk's record.
+ * So the missing room is counted again. */
 static int make_room(struct file *f, uint64_t first, uint64_t last, bool blocks, struct room *r)
 {
     for (;;) {

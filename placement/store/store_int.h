@@ -74,9 +74,9 @@ void store_changed(struct file *f);
 /* Makes the file dirty before its first dirty page.  True if it was not. */
 bool store_mark_dirty(struct file *f);
 /* Drops all pages with their bytes (*bytes of them); the caller has a RANGE_DROP on the whole file.
- * Who has the data file open or mapped keeps it as it is.  f->lock is dropped meanwhile.  -EIO,
- * -ENOSPC: the cache's disk failed (it is logged): no page counts any more, but the data file may
- * have their bytes, and be somebody's: it must not become that of another version. */
+ * Processes that have the data file open or mapped keep it as it is.  f->lock is dropped meanwhile.  -EIO,
+ * -ENOSPC: the cache's disk failed (logged).  Then no page counts any more, but the data file may still
+ * have their bytes, and may be in use: it must not become that of another version. */
 int store_drop_all(struct file *f, uint64_t *bytes);
 
 /* ---- store_punch.c ---- */
