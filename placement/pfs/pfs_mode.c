@@ -213,7 +213,7 @@ void pfs_mode_end(struct file *f, int fd)
                           : (now | SPECIAL) == (want | SPECIAL);
     if (!err && now != want && ours) /* else another node has changed it */
         err = set_mode(fd, want);
-    if (err == -EPERM && (now | SPECIAL) == (want | SPECIAL)) /* another user's: a write removes them */
+    if (err == -EPERM && (now | SPECIAL) == (want | SPECIAL)) /* another user's: writes drop them */
         err = 0;
     if (err) {
         char *path = file_path(f);
