@@ -77,7 +77,8 @@ python3 "$W/closer.py" "$W/mnt-a/file" <"$W/go" >"$W/closer" &
 closer=$!
 record_process "$W" "$closer"
 exec 8>"$W/go"
-sleep 0.5 # it waits at the home: nothing says so
+asks() { grep -q request_wait_answer /proc/"$closer"/task/*/wchan; }
+wait_for 10 asks || fail "nobody asks for the lock"
 echo >&8
 closed() { grep -q closed "$W/closer"; }
 wait_for 10 closed

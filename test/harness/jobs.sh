@@ -108,6 +108,8 @@ run_all() {
         names_below "$name" "$@"
         [ "${#BELOW[@]}" = 0 ] || units+=("run_units ${BELOW[*]}")
     done
+    names_below fuzz "$@"
+    [ "${#BELOW[@]}" = 0 ] || FUZZ_EACH=$(((FUZZ_SECONDS + ${#BELOW[@]} - 1) / ${#BELOW[@]}))
     for name in "$@"; do
         case $name in
             unit/* | */unit/*) ;;
