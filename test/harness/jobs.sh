@@ -109,12 +109,11 @@ run_all() {
         [ "${#BELOW[@]}" = 0 ] || units+=("run_units ${BELOW[*]}")
     done
     names_below fuzz "$@"
-    [ "${#BELOW[@]}" = 0 ] || FUZZ_EACH=$(((FUZZ_SECONDS + ${#BELOW[@]} - 1) / ${#BELOW[@]}))
     for name in "$@"; do
         case $name in
             unit/* | */unit/*) ;;
             model/*) busy+=("run_model $name") ;;
-            fuzz/*) busy+=("run_fuzz $name") ;;
+            fuzz/*) busy+=("run_fuzz $name $(((FUZZ_SECONDS + ${#BELOW[@]} - 1) / ${#BELOW[@]}))") ;;
             *)
                 if is_marked "$name" alone; then
                     alone+=("run_cluster $name")

@@ -133,18 +133,18 @@ run_model() {
     how_it_ended "$name" "$start" "$code"
 }
 
-# Each fuzzer begins with the seeds that there are for it, for messages those that the unit test
+# run_fuzz NAME SECONDS: each fuzzer begins with the seeds that there are for it, for messages those that the unit test
 # compares with, and keeps what it finds in the build directory.
 run_fuzz() {
-    local name=$1 start=$EPOCHREALTIME code=0 found seeds
+    local name=$1 seconds=$2 start=$EPOCHREALTIME code=0 found seeds
     found=$(build_of "$name")/corpus/${name##*/}
     mkdir -p "$found"
     seeds=test/fuzz/corpus/${name##*/}
     [ "${name##*/}" != message ] || seeds=test/golden
     [ -d "$seeds" ] || seeds=
     under "$name"
-    run_logged $((FUZZ_EACH + 120)) "$name" "${UNDER[@]}" "$(build_of "$name")/test/fuzz_${name##*/}" \
-        -max_total_time="$FUZZ_EACH" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+    run_logged $((seconds + 120)) "$name" "${UNDER[@]}" "$(build_of "$name")/test/fuzz_${name##*/}" \
+        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
         -artifact_prefix="$LOGS/" "$found" ${seeds:+"$seeds"} || code=$?
     how_it_ended "$name" "$start" "$code"
 }
