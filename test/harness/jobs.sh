@@ -106,7 +106,7 @@ run_all() {
     local name units=() busy=() light=() alone=()
     for name in unit asan/unit tsan/unit; do
         names_below "$name" "$@"
-        [ "${#BELOW[@]}" = 0 ] || units+=("run_units ${BELOW[*]}")
+        [ "${#BELOW[@]}" = 0 ] || units+=("${BELOW[*]}")
     done
     names_below fuzz "$@"
     for name in "$@"; do
@@ -125,7 +125,8 @@ run_all() {
                 ;;
         esac
     done
-    run_jobs 3 ${units[@]+"${units[@]}"} # each of which runs several programs at a time
+    local builds=${#units[@]} # which run at the same time, each several of its programs
+    [ "$builds" = 0 ] || run_jobs "$builds" "${units[@]/#/run_units $((UNITS_AT_ONCE / builds)) }"
     run_jobs "$BUSY_AT_ONCE" ${busy[@]+"${busy[@]}"}
     mapfile -t light < <(longest_first ${light[@]+"${light[@]}"})
     run_jobs "$LIGHT_AT_ONCE" ${light[@]+"${light[@]/#/run_cluster }"}

@@ -88,9 +88,10 @@ under() {
     ! setarch "$(uname -m)" -R true 2>/dev/null || UNDER+=(setarch "$(uname -m)" -R)
 }
 
-# run_units NAME...: all that are to run of one build, in one run of meson test.
+# run_units MOST NAME...: all that are to run of one build, in one run of meson test, MOST programs at a time.
 run_units() {
-    local dir name what why counts options=(--no-rebuild --num-processes "$UNITS_AT_ONCE")
+    local dir name what why counts options=(--no-rebuild --num-processes "$1")
+    shift
     dir=$(build_of "$1")
     name=${1%/*}/meson
     under "$1"
