@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 #
-# Runs tests as jobs beside each other: unit tests; busy ones, which are models, fuzzers, tests with sanitizers and those
+# Runs tests as jobs beside each other: unit tests; busy ones, which are models, fuzzers and tests that are
 # marked so; light ones, which wait most of their time; at last those marked "alone", one after the other.
 
 CHILD=                     # what this process waits for
@@ -117,7 +117,7 @@ run_all() {
             *)
                 if is_marked "$name" alone; then
                     alone+=("run_cluster $name")
-                elif [[ $name == asan/* ]] || is_marked "$name" busy; then
+                elif is_marked "$name" busy; then
                     busy+=("run_cluster $name")
                 else
                     light+=("$name")
