@@ -2,9 +2,9 @@
 
 #include "flush/flush.h"
 #include "flush/lull.h"
-#include "flush/pass.h"
 #include "flush/queue.h"
 #include "flush/retry.h"
+#include "flush/run.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
@@ -18,17 +18,17 @@
 
 /* Lock held: waits until a run that began after `wanted` - 1 has ended, and begins it if no other thread
  * does. */
-static int wait_for_pass(struct flush_item *it, uint64_t wanted)
+static int wait_for_run(struct flush_item *it, uint64_t wanted)
 {
     while (it->queued) {
         if (it->ended >= wanted)
             return claim_is_forgotten(it->f) ? -EIO : it->error; /* void: not into its file */
         if (flush.stop)
             return -ECANCELED;
-        if (it->runs)
+        if (it->running)
             lock_wait(&flush.lock, &flush.ended, 0);
         else
-            pass_start(it, PASS_ASKED);
+            run_start(it, RUN_ASKED);
     }
     return 0; /* clean: after the run that was going on when we came, nothing was dirty */
 }
@@ -45,13 +45,13 @@ int flush_file(struct file *f)
     /* A run that begins from now on takes everything that is dirty now. */
     uint64_t wanted = it->begun + 1;
     it->urgent++;
-    if (it->runs) {
+    if (it->running) {
         it->again = true;
         lock_drop(&flush.lock);
         bell_ring(); /* if it waits for a lull: go on */
         lock_take(&flush.lock);
     }
-    int err = flush.stop ? -ECANCELED : wait_for_pass(it, wanted);
+    int err = flush.stop ? -ECANCELED : wait_for_run(it, wanted);
     it->urgent--;
     lock_drop(&flush.lock);
     return err;
@@ -157,7 +157,7 @@ int flush_all(bool (*progress)(void *arg, const struct flush_progress *p), void 
 
 struct tried {
     struct flush_item **it; /* their files are referenced */
-    uint64_t *pass;  /* which one of each */
+    uint64_t *run;  /* which one of each */
     size_t n;
 };
 
@@ -166,11 +166,11 @@ static void try_one(struct tried *t, struct flush_item *it)
 {
     it->retry_at_ms = 0;
     it->urgent++;
-    if (!it->runs)
-        pass_start(it, PASS_ASKED);
+    if (!it->running)
+        run_start(it, RUN_ASKED);
     file_ref(it->f);
     t->it[t->n] = it;
-    t->pass[t->n++] = it->begun;
+    t->run[t->n++] = it->begun;
 }
 
 /* Lock held: the files on a list whose last run failed, if they wait or are being tried again. */
@@ -188,7 +188,7 @@ static void try_failed(struct tried *t)
 {
     size_t most = flush.failed.n + flush.running.n + queue_nready();
     t->it = xcalloc(most + 1, sizeof(struct flush_item *));
-    t->pass = xcalloc(most + 1, sizeof(*t->pass));
+    t->run = xcalloc(most + 1, sizeof(*t->run));
     try_again(t, &flush.running);
     for (unsigned p = 0; p < FLUSH_POLICIES; p++)
         try_again(t, &flush.ready[p]);
@@ -202,7 +202,7 @@ static struct left count_tried(const struct tried *t)
     struct left l = {0, 0};
     for (size_t i = 0; i < t->n; i++) {
         const struct flush_item *it = t->it[i];
-        bool ended = !it->queued || it->ended >= t->pass[i];
+        bool ended = !it->queued || it->ended >= t->run[i];
         l.files += !ended;
         l.failed += ended && it->queued && (it->error || claim_is_forgotten(it->f));
     }
@@ -218,7 +218,7 @@ static void end_tried(struct tried *t)
     for (size_t i = 0; i < t->n; i++)
         file_put(t->it[i]->f);
     free(t->it);
-    free(t->pass);
+    free(t->run);
 }
 
 int flush_retry(bool (*progress)(void *arg, const struct flush_progress *p), void *arg)

@@ -14,7 +14,7 @@
 
 #include "flush/copyout.h"
 #include "flush/flush_int.h"
-#include "flush/pass.h"
+#include "flush/gate.h"
 #include "flush/queue.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
@@ -31,9 +31,9 @@
 
 #define VIEW_MIN (UINT64_C(128) << 10) /* for fewer bytes a view costs more than the copy */
 
-struct pass {
+struct copyout {
     struct file *f;
-    struct pass_gate *gate;
+    struct gate *gate;
     uint64_t change; /* before the first snapshot */
     char *buf;
     size_t size;        /* of buf */
@@ -53,7 +53,7 @@ static int drop_deleted(struct file *f, bool *clean)
 }
 
 /* Idle priority is only for work that may take long, without anything that others wait for. */
-static int write_bytes(struct pass *p, const void *bytes, size_t len, uint64_t off)
+static int write_bytes(struct copyout *p, const void *bytes, size_t len, uint64_t off)
 {
     bool idle = p->gate->idle;
     if (idle)
@@ -64,7 +64,7 @@ static int write_bytes(struct pass *p, const void *bytes, size_t len, uint64_t o
     return err;
 }
 
-static int write_copy(struct pass *p, size_t len, uint64_t off)
+static int write_copy(struct copyout *p, size_t len, uint64_t off)
 {
     int err = store_pread(p->f, p->buf, len, off);
     if (!err)
@@ -76,7 +76,7 @@ static int write_copy(struct pass *p, size_t len, uint64_t off)
 
 /* Writes from the cache's pages without a copy, where that is cheaper: it takes half of the processor time.
  * */
-static int write_piece(struct pass *p, size_t len, uint64_t off)
+static int write_piece(struct copyout *p, size_t len, uint64_t off)
 {
     void *view = len >= VIEW_MIN && off % PAGE == 0 ? store_view(p->f, len, off) : NULL;
     if (!view)
@@ -86,9 +86,9 @@ static int write_piece(struct pass *p, size_t len, uint64_t off)
     return err == -EFAULT ? write_copy(p, len, off) : err; /* the copy finds the error's reason */
 }
 
-static int sync_batch(struct pass *p)
+static int sync_batch(struct copyout *p)
 {
-    int err = pass_gate(p->gate, 0);
+    int err = gate_wait(p->gate, 0);
     if (err)
         return err;
     bool idle = p->gate->idle;
@@ -101,28 +101,28 @@ static int sync_batch(struct pass *p)
 }
 
 /* How many bytes from `off` in run *i on can go into one write: runs that touch are joined. */
-static size_t joined(const struct pass *p, size_t i, uint64_t off)
+static size_t joined(const struct copyout *p, size_t i, uint64_t off)
 {
     const struct snapshot *s = p->s;
-    uint64_t end = s->runs[i].off + s->runs[i].len;
-    while (piece_len(p->piece, off, end) == end - off && i + 1 < s->nruns && !s->runs[i + 1].hole &&
-           s->runs[i + 1].off == end) {
+    uint64_t end = s->extents[i].off + s->extents[i].len;
+    while (piece_len(p->piece, off, end) == end - off && i + 1 < s->nextents && !s->extents[i + 1].hole &&
+           s->extents[i + 1].off == end) {
         i++;
-        end += s->runs[i].len;
+        end += s->extents[i].len;
     }
     return (size_t)MIN(piece_len(p->piece, off, end), (uint64_t)p->size);
 }
 
-static int copy_runs(struct pass *p)
+static int copy_runs(struct copyout *p)
 {
     const struct snapshot *s = p->s;
     uint64_t at = 0; /* all below is done */
-    for (size_t i = 0; i < s->nruns; i++) {
-        const struct run *r = &s->runs[i];
+    for (size_t i = 0; i < s->nextents; i++) {
+        const struct extent *r = &s->extents[i];
         at = MAX(at, r->off);
         while (at < r->off + r->len) {
             size_t len = r->hole ? (size_t)(r->off + r->len - at) : joined(p, i, at);
-            int err = pass_gate(p->gate, r->hole ? 0 : len);
+            int err = gate_wait(p->gate, r->hole ? 0 : len);
             if (!err)
                 err = r->hole ? pfs_punch(p->f, at, len) : write_piece(p, len, at);
             if (err)
@@ -133,7 +133,7 @@ static int copy_runs(struct pass *p)
     return 0;
 }
 
-static int copy_batch(struct pass *p)
+static int copy_batch(struct copyout *p)
 {
     if (p->s->cut != NO_CUT) {
         int err = pfs_truncate(p->f, p->s->cut);
@@ -143,17 +143,29 @@ static int copy_batch(struct pass *p)
     return copy_runs(p);
 }
 
-static void batch_done(struct pass *p, bool ok)
+/* Some dirty bytes have become clean: there is room for writers. */
+static void note_progress(uint64_t bytes, bool idle)
+{
+    count(flushed_bytes, bytes);
+    if (idle)
+        count(flushed_lull_bytes, bytes);
+    lock_take(&flush.lock);
+    flush.progress++;
+    pthread_cond_broadcast(&flush.ended);
+    lock_drop(&flush.lock);
+}
+
+static void batch_done(struct copyout *p, bool ok)
 {
     uint64_t bytes = p->s->bytes;
     store_snapshot_done(p->s, ok);
     p->s = NULL;
     if (ok)
-        pass_progress(bytes, p->gate->idle);
+        note_progress(bytes, p->gate->idle);
 }
 
 /* All batches; the last one is left in p->s without its fsync. */
-static int copy_all(struct pass *p)
+static int copy_all(struct copyout *p)
 {
     uint64_t from = 0, batch = MAX(room_batch() / p->piece, (uint64_t)1) * p->piece;
     for (;;) {
@@ -163,15 +175,15 @@ static int copy_all(struct pass *p)
             return err == -ENODATA ? 0 : err;
         }
         err = copy_batch(p);
-        if (err || p->s->last || !p->s->nruns)
+        if (err || p->s->last || !p->s->nextents)
             return err;
-        const struct run *end = &p->s->runs[p->s->nruns - 1];
+        const struct extent *end = &p->s->extents[p->s->nextents - 1];
         from = end->off + end->len;
         err = sync_batch(p);
         if (err)
             return err;
         batch_done(p, true);
-        err = pass_goes_on(p->gate);
+        err = gate_goes_on(p->gate);
         if (err)
             return err;
     }
@@ -188,7 +200,7 @@ static int set_size(struct file *f, uint64_t size)
 
 /* Size, fsync, times; then the PFS has it, as *stx says.  pfs_write_end is called in any case of no
  * error before it. */
-static int publish(struct pass *p, struct statx *stx)
+static int publish(struct copyout *p, struct statx *stx)
 {
     uint64_t size;
     int64_t mtime_ns;
@@ -212,17 +224,41 @@ static int publish(struct pass *p, struct statx *stx)
     return pfs_write_end(p->f, mtime_ns, stx);
 }
 
+void flush_on_copied(flush_copied_fn fn)
+{
+    lock_take(&flush.lock);
+    flush.on_copied = fn;
+    while (!fn && flush.telling)
+        lock_wait(&flush.lock, &flush.ended, 0);
+    lock_drop(&flush.lock);
+}
+
+static void tell(struct file *f, const struct statx *stx, uint64_t looked_ms)
+{
+    lock_take(&flush.lock);
+    flush_copied_fn fn = flush.on_copied;
+    flush.telling += fn != NULL;
+    lock_drop(&flush.lock);
+    if (!fn)
+        return;
+    fn(f, stx, looked_ms);
+    lock_take(&flush.lock);
+    flush.telling--;
+    pthread_cond_broadcast(&flush.ended);
+    lock_drop(&flush.lock);
+}
+
 /* This comes before the store knows that f is clean: the sampler may give back the claim of a clean file at
  * any time. */
-static void tell_copied(const struct pass *p, const struct statx *stx)
+static void tell_copied(const struct copyout *p, const struct statx *stx)
 {
     struct file_info info;
     store_info(p->f, &info);
     if (info.change == p->change)
-        pass_copied(p->f, stx, p->looked_ms);
+        tell(p->f, stx, p->looked_ms);
 }
 
-static int run_pass(struct pass *p, bool *clean)
+static int run_copyout(struct copyout *p, bool *clean)
 {
     struct statx stx;
     p->buf = xaligned(PAGE, p->size); /* a PFS that is a FUSE mount takes whole requests of it */
@@ -232,7 +268,7 @@ static int run_pass(struct pass *p, bool *clean)
     if (err) {
         pfs_write_abort(p->f);
     } else {
-        pass_ends(p->gate);
+        gate_ends(p->gate);
         err = publish(p, &stx);
     }
     if (p->s)
@@ -252,7 +288,7 @@ static int run_pass(struct pass *p, bool *clean)
 /* The search for what the kernel's writers changed waits for lulls, too. */
 static int gate_of(void *arg)
 {
-    return pass_gate(arg, 0);
+    return gate_wait(arg, 0);
 }
 
 /* The gate admits no data of it into its file, but the data may be put beside it. */
@@ -261,10 +297,10 @@ static bool goes_beside(const struct file *f, int err)
     return err == -EIO && claim_is_forgotten(f);
 }
 
-static int begin_and_run(struct pass_gate *g, bool *clean)
+static int begin_and_run(struct gate *g, bool *clean)
 {
     struct file *f = g->f;
-    int err = pass_gate(g, 0);
+    int err = gate_wait(g, 0);
     if (err && !goes_beside(f, err))
         return err;
     if (claim_is_forgotten(f) || item_of(f)->unchecked) {
@@ -284,14 +320,14 @@ static int begin_and_run(struct pass_gate *g, bool *clean)
         return err;
     struct file_info info; /* as late as possible: changes after it cost another run */
     store_info(f, &info);
-    struct pass p = {.f = f, .gate = g, .change = info.change};
+    struct copyout p = {.f = f, .gate = g, .change = info.change};
     p.piece = piece_size(pfs_write_unit(f));
     p.size = (size_t)MIN((info.dirty_bytes + PAGE) / PAGE * PAGE, p.piece);
-    err = run_pass(&p, clean);
+    err = run_copyout(&p, clean);
     return err && file_is_unlinked(f) ? drop_deleted(f, clean) : err;
 }
 
-int copyout_file(struct pass_gate *g, bool *clean)
+int copyout_file(struct gate *g, bool *clean)
 {
     struct file *f = g->f;
     *clean = false;

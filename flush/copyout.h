@@ -1,13 +1,13 @@
-/* copyout.h - what a pass does (copyout.c), and what it does for a file that the PFS has differently now
+/* copyout.h - what a run does (copyout.c), and what it does for a file that the PFS has differently now
  * (conflict.c). */
 #ifndef EDDY_FLUSH_COPYOUT_H
 #define EDDY_FLUSH_COPYOUT_H
 
-#include "flush/pass.h"
+#include "flush/gate.h"
 
 /* One run over the file: everything that was dirty when it began is brought to the PFS.  *clean: nothing
  * became dirty after that.  0, -ECANCELED, or the PFS's error (nothing is lost). */
-int copyout_file(struct pass_gate *g, bool *clean);
+int copyout_file(struct gate *g, bool *clean);
 
 /* ---- conflict.c ---- */
 /* Of a file that a dead daemon left.  *settled: the PFS's file stays as it is, and nothing is left to flush.

@@ -8,7 +8,6 @@
 #include "flush/flush_int.h"
 #include "placement/store/store_open.h"
 
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>

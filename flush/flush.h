@@ -52,7 +52,7 @@ bool flush_must_wait(uint64_t len);
 int flush_admit(struct file *f, uint64_t len);
 /* Which failures of its file a handle has reported. */
 struct flush_seen {
-    unsigned pass;  /* the last failed one that it knows of */
+    unsigned run;   /* the last failed one that it knows of */
     unsigned error; /* the one that it was told */
 };
 /* For a new handle: it does not report earlier failures. */

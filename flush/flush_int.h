@@ -8,13 +8,14 @@
  * room.c     dirty bytes as they are now; writers are slowed, and wait for room
  * queue.c    the lists of dirty files
  * flusher.c  the thread that begins runs; start and stop
- * pass.c     one run of one file: how it begins, waits and ends
+ * gate.c     may a run go on?  its turn before each piece
+ * run.c      one run of one file: how it begins and ends
  * copyout.c  what a run does
  * piece.c    how large its writes are: pure
  * ask.c      asking for a flush and waiting for it
  * retry.c    failed files: when they are tried again, what is logged
  * status.c   for `eddy status`
- * names.c    the dirty list in the session directory
+ * names.c    the dirty list in the session directory: when it is due; names_write.c writes it
  * priority.c idle CPU and I/O priority
  * recover.c  what a dead daemon left
  * conflict.c ... and has changed on the PFS since
@@ -34,14 +35,6 @@ enum mark_level room_level(void);
 /* Writers, and the sampler: tells the flusher when the high mark is reached. */
 void room_look(void);
 uint64_t room_batch(void); /* between two fsyncs of one file, bytes */
-
-/* ---- names.c ---- */
-uint64_t
-names_due_ms(uint64_t now);  /* ms until the list must be written, 0 = now, UINT64_MAX = not */
-void names_write_soon(void); /* in pool_session */
-void names_write_now(void);  /* at the end; waits */
-void names_start(void);      /* nothing is written until names_go */
-void names_go(void);
 
 /* ---- sample.c ---- */
 int sample_start(void);

@@ -6,26 +6,27 @@
 #include "flush/flush.h"
 #include "flush/flush_int.h"
 #include "flush/lull.h"
-#include "flush/pass.h"
+#include "flush/names.h"
 #include "flush/queue.h"
 #include "flush/retry.h"
+#include "flush/run.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/store_open.h"
 #include "transport/loop.h"
 
 /* Lock held.  A run that waits for a lull occupies its thread; others use the urgent pool's threads. */
-static bool has_thread(enum pass_mode m)
+static bool has_thread(enum run_mode m)
 {
-    if (m == PASS_WAITS)
+    if (m == RUN_WAITS)
         return flush.waiting_jobs < flush.config.writers && flush.busy < flush.config.writers;
-    if (m == PASS_YIELDS && flush.busy >= flush.config.writers)
+    if (m == RUN_YIELDS && flush.busy >= flush.config.writers)
         return false;
     return flush.urgent_jobs < flush.config.writers;
 }
 
 /* Lock held.  The oldest of the first files of each policy that may be written now, and for which
  * there is a thread; NULL: *wait_ms until there may be one. */
-static struct flush_item *next_file(enum pass_mode *mode, uint64_t *wait_ms)
+static struct flush_item *next_file(enum run_mode *mode, uint64_t *wait_ms)
 {
     struct flush_item *best = NULL;
     uint64_t now = boot_ms(), wait;
@@ -34,10 +35,10 @@ static struct flush_item *next_file(enum pass_mode *mode, uint64_t *wait_ms)
         struct flush_item *it = flush.ready[p].first;
         if (!it)
             continue;
-        enum flush_why why = pass_decide(it, now, &wait);
-        enum pass_mode m = why == WHY_ASKED  ? PASS_ASKED
-                           : why == WHY_LULL ? PASS_WAITS
-                                             : PASS_YIELDS;
+        enum flush_why why = gate_decide(it, now, &wait);
+        enum run_mode m = why == WHY_ASKED  ? RUN_ASKED
+                           : why == WHY_LULL ? RUN_WAITS
+                                             : RUN_YIELDS;
         if (why == WHY_NOT) {
             *wait_ms = MIN(*wait_ms, wait);
         } else if (has_thread(m) && (!best || it->seq < best->seq)) {
@@ -53,11 +54,11 @@ static struct flush_item *next_file(enum pass_mode *mode, uint64_t *wait_ms)
 static uint64_t work(void)
 {
     uint64_t now = boot_ms(), wait;
-    enum pass_mode mode;
+    enum run_mode mode;
     struct flush_item *it;
     retry_due(false, now);
     while ((it = next_file(&mode, &wait)))
-        pass_start(it, mode);
+        run_start(it, mode);
     uint64_t retry = retry_next_ms();
     return MIN(wait, retry == NEVER ? NEVER : retry - MIN(now, retry));
 }

@@ -9,7 +9,7 @@
  *                         '----- back-off over, or asked -------'
  *
  * READY is a list per policy, each in the order in which files became dirty.  What is decided for the
- * first file of a list holds for all of the list, or will later.  pass.c moves files (into RUNNING
+ * first file of a list holds for all of the list, or will later.  run.c moves files (into RUNNING
  * and out of it), and so does retry.c (out of FAILED).
  */
 
@@ -23,7 +23,6 @@
 #include <stdlib.h>
 
 struct flush_state flush;
-
 
 static void part_begin(struct file *f, struct file_part *part)
 {
@@ -114,7 +113,7 @@ static void add(struct file *f, bool dirtied)
     struct flush_item *it = item_of(file_ref(f));
     lock_take(&flush.lock);
     bool added = add_locked(it);
-    it->dirtied |= dirtied && it->runs;
+    it->dirtied |= dirtied && it->running;
     struct item_list *l = queue_ready(it);
     if (added)
         queue_append(l, it);
@@ -187,7 +186,7 @@ void flush_forgotten(struct file *f)
     struct flush_item *it = item_of(f);
     lock_take(&flush.lock);
     bool waits = it->list && it->list != &flush.running;
-    it->again = it->runs;
+    it->again = it->running;
     it->unchecked = true;
     if (waits) {
         queue_remove(it);

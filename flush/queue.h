@@ -25,7 +25,7 @@ struct flush_item {
     unsigned urgent; /* callers that wait for it */
     uint8_t policy;  /* enum flush_policy + 1; 0: the mount's */
     bool queued;     /* on one of the lists, which holds a reference */
-    bool runs;       /* a run (one copy-out) of it is under way */
+    bool running;   /* a run (one copy-out) of it is under way */
     bool dirtied;    /* the store said so during the run: it is not clean after it */
     bool again;      /* a caller came during the run: the next one is for it */
     /* Left by a dead daemon, or void: is the PFS file still what it was based on? */

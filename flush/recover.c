@@ -7,6 +7,7 @@
 
 #include "flush/flush_int.h"
 #include "flush/flush_recover.h"
+#include "flush/names.h"
 #include "flush/queue.h"
 #include "placement/pfs/pfs_write.h"
 #include "placement/store/store_open.h"

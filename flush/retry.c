@@ -9,7 +9,6 @@
 #include "flush/retry.h"
 #include "placement/claims/claim_forget.h"
 
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +124,7 @@ void retry_log(struct file *f, int err)
 void flush_error_seen(struct file *f, struct flush_seen *seen)
 {
     const struct flush_item *it = item_if(f);
-    *seen = (struct flush_seen){.pass = it ? __atomic_load_n(&it->error_seq, __ATOMIC_ACQUIRE) : 0};
+    *seen = (struct flush_seen){.run = it ? __atomic_load_n(&it->error_seq, __ATOMIC_ACQUIRE) : 0};
 }
 
 int flush_error_once(struct file *f, struct flush_seen *seen)
@@ -134,10 +133,10 @@ int flush_error_once(struct file *f, struct flush_seen *seen)
     if (!it)
         return 0;
     /* Read without the lock: the next call reports a failure that is being noted right now. */
-    unsigned pass = __atomic_load_n(&it->error_seq, __ATOMIC_ACQUIRE);
-    if (pass == seen->pass)
+    unsigned run = __atomic_load_n(&it->error_seq, __ATOMIC_ACQUIRE);
+    if (run == seen->run)
         return 0;
-    seen->pass = pass;
+    seen->run = run;
     unsigned no = __atomic_load_n(&it->error_no, __ATOMIC_RELAXED);
     if (no == seen->error)
         return 0;

@@ -11,7 +11,6 @@
 #include "flush/retry.h"
 #include "placement/store/store_open.h"
 
-
 #include <errno.h>
 
 #define ROOM_RETRY_MS 1000 /* failed files are tried again for room this often at most */

@@ -20,7 +20,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-
 /* From linux/fuse.h, because that of some build machines is older than 6.9. */
 struct backing_map {
     int32_t fd;

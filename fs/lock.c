@@ -18,7 +18,6 @@
 #include "placement/claims/claim.h"
 #include "placement/claims/lock_ask.h"
 
-
 /* Pages of inodes that are being dropped (inode's dropping, dropped). */
 static struct {
     struct lock lock; /* RANK_LEAF */

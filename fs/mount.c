@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fs/backing.h"
 #include "fs/mount.h"
 #include "fs/mountinfo.h"
 #include "fs/ops.h"
@@ -127,22 +126,6 @@ static void mount_option_value(const char *name, const char *value)
     free(text);
 }
 
-static void make_ops(struct fuse_lowlevel_ops *ops)
-{
-    memset(ops, 0, sizeof(*ops));
-    ops->init = op_init;
-    names_ops(ops);
-    moves_ops(ops);
-    attr_ops(ops);
-    setattr_ops(ops);
-    statfs_ops(ops);
-    dir_ops(ops);
-    xattr_ops(ops);
-    file_ops(ops);
-    io_ops(ops);
-    lock_ops(ops);
-}
-
 /* ---- start ---- */
 
 static bool kernel_answered(void)
@@ -170,11 +153,11 @@ static int mount_as_user(char *err, size_t errlen)
     return -EIO;
 }
 
-int mount_start(char *err, size_t errlen)
+int mount_start(const struct fuse_lowlevel_ops *answers, char *err, size_t errlen)
 {
-    struct fuse_lowlevel_ops ops;
+    struct fuse_lowlevel_ops ops = *answers;
     int e;
-    make_ops(&ops);
+    ops.init = op_init;
     mount_option("default_permissions,subtype=eddyfs");
     mount_option_value("fsname", settings.pfs_dir);
     if (settings.allow_other)
@@ -214,7 +197,6 @@ int mount_start(char *err, size_t errlen)
         return e;
     }
     readahead_raise(settings.mountpoint);
-    backing_try(m.passthrough);
     return 0;
 }
 
@@ -226,6 +208,11 @@ void mount_wait(int leave_fd)
                           {.fd = leave_fd, .events = POLLIN}};
     while (poll(p, 2, -1) < 0)
         ;
+}
+
+bool mount_kernel_passes(void)
+{
+    return m.passthrough;
 }
 
 bool mount_is_up(void)

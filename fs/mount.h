@@ -4,8 +4,10 @@
 
 #include "fs/request.h"
 
-/* mounts, starts the threads that read /dev/fuse, returns when the kernel has answered */
-int mount_start(char *err, size_t errlen);
+/* Mounts, starts the threads that read /dev/fuse, returns when the kernel has answered.  answers: all operations
+ * but init. */
+int mount_start(const struct fuse_lowlevel_ops *answers, char *err, size_t errlen);
+bool mount_kernel_passes(void); /* after mount_start: the kernel's FUSE has passthrough */
 /* Until the mount is gone, or leave_fd can be read. */
 void mount_wait(int leave_fd);
 /* unmounts if it is still mounted, whoever uses it; ends the threads: no request comes any more */

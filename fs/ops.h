@@ -11,6 +11,9 @@
 
 #include "fs/request.h"
 
+/* All of them (ops.c). */
+void ops_all(struct fuse_lowlevel_ops *ops);
+
 void names_ops(struct fuse_lowlevel_ops *ops);
 void moves_ops(struct fuse_lowlevel_ops *ops);
 void attr_ops(struct fuse_lowlevel_ops *ops);

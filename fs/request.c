@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 #define LOOK_MS       100  /* the watcher's pace while something waits */
 #define GRACE_MS      200  /* an interrupted request may still end by itself */
 #define STALLED_MS    2000 /* a PFS that has been silent for this long hangs */

@@ -10,7 +10,6 @@
 #include "placement/data_int.h"
 #include "placement/pfs/pfs_data.h"
 
-
 /* True: the last close unpins it.  Else it is closed already, or a pin is there. */
 static bool keep(struct file *f, uint64_t node, uint64_t number)
 {

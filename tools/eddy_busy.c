@@ -16,7 +16,6 @@
 #include "tools/eddy.h"
 #include "tools/eddy_mounts.h"
 
-
 static bool mount_id_is(const char *fdinfo, unsigned id)
 {
     char line[128];

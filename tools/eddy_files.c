@@ -7,8 +7,6 @@
 #include "tools/eddy_talk.h"
 #include "transport/base.h"
 
-
-
 void unflushed_add(struct unflushed_list *l, const char *path, uint64_t bytes, const char *reason)
 {
     if (!(l->n & (l->n - 1))) /* full: room for twice as many */

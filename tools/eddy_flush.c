@@ -10,7 +10,6 @@
 #include "tools/eddy_mounts.h"
 #include "tools/eddy_talk.h"
 
-
 #define SILENT_MS 5000
 
 int parse_timeout(const char *text, uint64_t *deadline)

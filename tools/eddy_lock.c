@@ -10,7 +10,6 @@
 #include "tools/eddy_mounts.h"
 #include "transport/base.h"
 
-
 #define TICK_MS 250
 
 /* Descriptor of the file of that name in the cache directory; -errno. */

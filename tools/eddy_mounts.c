@@ -13,7 +13,6 @@
 #include "tools/eddy.h"
 #include "tools/eddy_mounts.h"
 
-
 int find_mount(const char *path, struct mount_entry *out)
 {
     int err = mount_map_find(path, out);

@@ -5,7 +5,6 @@
 #include "tools/eddy_files.h"
 #include "transport/base.h"
 
-
 #define SHOW_MS 200
 
 static bool shown;

@@ -12,7 +12,6 @@
 #include "tools/eddy_mounts.h"
 #include "tools/eddy_talk.h"
 
-
 #define ANSWER_MS 10000
 
 /* ---- for people ---- */

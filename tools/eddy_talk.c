@@ -9,7 +9,6 @@
 #include "tools/eddy_mounts.h"
 #include "tools/eddy_talk.h"
 
-
 #define CONNECT_S      10
 #define LINE_MAX_BYTES (256u << 20)
 

@@ -9,7 +9,6 @@
 
 #include "transport/session.h"
 
-
 struct connection;
 
 /* Sends one line and drops the caller's reference of it.  0; -EPIPE and the like: the tool has

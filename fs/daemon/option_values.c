@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 struct options *options_out;
 
 int say_refused(const char *end, const char *fmt, ...)

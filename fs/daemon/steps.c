@@ -21,6 +21,7 @@
 #include "flush/flush_recover.h"
 #include "fs/ahead.h"
 #include "fs/attr.h"
+#include "fs/backing.h"
 #include "fs/daemon/control.h"
 #include "fs/daemon/daemon.h"
 #include "fs/daemon/options.h"
@@ -30,6 +31,7 @@
 #include "fs/known.h"
 #include "fs/mount.h"
 #include "fs/notify.h"
+#include "fs/ops.h"
 #include "fs/settings.h"
 #include "placement/carry.h"
 #include "placement/chunks/chunk.h"
@@ -338,9 +340,13 @@ static int start_mount(char *err, size_t len)
         snprintf(err, len, "the list of mounts for `eddy` cannot be written: %s", strerror(-code));
         return code;
     }
-    code = mount_start(err, len);
+    struct fuse_lowlevel_ops ops;
+    ops_all(&ops);
+    code = mount_start(&ops, err, len);
     if (code)
         mount_stop();
+    else
+        backing_try(mount_kernel_passes());
     return code;
 }
 

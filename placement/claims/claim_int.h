@@ -14,7 +14,6 @@
 
 #include "placement/claims/claim.h"
 
-
 enum claim_state {
     CLAIM_NONE,   /* not ours */
     CLAIM_ASKING, /* a WANT is under way */

@@ -11,7 +11,6 @@
 #include "transport/message.h"
 #include "transport/session.h"
 
-
 /* Adds the claim if `view` is still the adopted one and the lease is valid (view 0: at the start,
  * always).  From now on it is in ADOPTED.  But no node is told that this node has the truth
  * before own_ready: the store must first get the PFS's version. */

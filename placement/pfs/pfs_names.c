@@ -13,7 +13,6 @@
 #include "placement/pfs/pfs_names.h"
 #include "placement/store/store_version.h"
 
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

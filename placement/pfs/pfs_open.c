@@ -12,7 +12,6 @@
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 
-
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>

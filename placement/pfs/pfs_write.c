@@ -11,7 +11,6 @@
 #include "placement/pfs/pfs_int.h"
 #include "placement/pfs/pfs_write.h"
 
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

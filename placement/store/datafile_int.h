@@ -4,7 +4,6 @@
 
 #include "placement/store/file.h"
 
-
 #define DATAFILE_NAME_BYTES 40
 
 extern struct datafiles {

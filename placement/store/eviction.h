@@ -12,7 +12,6 @@
 
 #include "placement/store/state.h"
 
-
 void eviction_start(void);
 
 /* With the chunk's file's lock. */

@@ -6,7 +6,6 @@
 #include "placement/store/slab.h"
 #include "placement/store/state.h"
 
-
 struct state_report {
     uint32_t torn_files, torn_chunks, torn_paths, damaged_slabs; /* dropped */
     uint32_t stray_chunks; /* dropped, too: of no file, or the second one of a chunk */

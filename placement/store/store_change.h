@@ -12,7 +12,6 @@
 
 #include "placement/store/file.h"
 
-
 /* What space_reserve gave, less what was used of it: for space_return. */
 struct room {
     uint64_t bytes;

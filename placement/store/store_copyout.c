@@ -31,7 +31,7 @@ struct taking {
     struct file *f;
     struct snapshot *s;
     uint64_t max;
-    size_t runs_room, chunks_room;
+    size_t room, chunks_room;
     uint64_t taken; /* pages */
 };
 
@@ -43,13 +43,13 @@ static void take_page(struct taking *t, struct chunk_record *c, uint32_t bit)
     uint64_t page = c->index * state_pages() + bit, off = page * PAGE,
              len = MIN((uint64_t)PAGE, s->size - off);
     bool hole = bit_get(chunk_bits(c, BITS_ZERO, state_words()), bit);
-    struct run *last = s->nruns ? &s->runs[s->nruns - 1] : NULL;
+    struct extent *last = s->nextents ? &s->extents[s->nextents - 1] : NULL;
     if (last && last->off + last->len == off && last->hole == hole) {
         last->len += len;
     } else {
-        if (s->nruns == t->runs_room)
-            s->runs = xrealloc(s->runs, (t->runs_room = t->runs_room * 2 + 8) * sizeof(*s->runs));
-        s->runs[s->nruns++] = (struct run){off, len, hole};
+        if (s->nextents == t->room)
+            s->extents = xrealloc(s->extents, (t->room = t->room * 2 + 8) * sizeof(*s->extents));
+        s->extents[s->nextents++] = (struct extent){off, len, hole};
     }
     s->bytes += len;
     if (!p->n || p->chunk[p->n - 1].index != c->index) {
@@ -166,7 +166,7 @@ static void free_snapshot(struct snapshot *s)
         free(s->pages->chunk[i].bits);
     free(s->pages->chunk);
     free(s->pages);
-    free(s->runs);
+    free(s->extents);
     free(s);
 }
 

@@ -4,7 +4,7 @@
 
 #include "placement/store/file.h"
 
-struct run {
+struct extent {
     uint64_t off, len; /* clipped to the size */
     bool hole;         /* no bytes in the data file: zeros */
 };
@@ -17,8 +17,8 @@ struct snapshot {
     int64_t mtime_ns;
     bool mtime_set;
     bool last; /* nothing else is dirty */
-    struct run *runs;
-    size_t nruns;
+    struct extent *extents;
+    size_t nextents;
     uint64_t bytes;
     /* store_copyout.c's own: which pages, minus those written since */
     struct snapshot_pages *pages;
@@ -26,7 +26,7 @@ struct snapshot {
 /* Takes dirty pages from offset `from` on, at most about `max` bytes; left out are pages that are
  * being written now, and those between the first and the last page of another snapshot.  0 or
  * -ENODATA (nothing is dirty; with *s still describing size/cut/times when those are dirty: then 0
- * and nruns 0) or -EBUSY: with a cut there is one snapshot at a time. */
+ * and nextents 0) or -EBUSY: with a cut there is one snapshot at a time. */
 int store_snapshot(struct file *f, uint64_t from, uint64_t max, struct snapshot **out);
 /* They are on the PFS (ok, fsynced) or not: clears the dirty bits of pages that did not change
  * since.  cut becomes what was cut off since.  Frees s. */

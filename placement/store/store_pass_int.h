@@ -6,7 +6,6 @@
 
 #include "placement/store/file.h"
 
-
 /* ---- store_pass_watch.c: without f->lock ---- */
 /* On the list of those that are sampled, until nobody can store into it any more. */
 void pass_watch(struct file *f);

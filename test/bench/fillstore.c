@@ -17,7 +17,6 @@
 #include "placement/store/store_open.h"
 #include "placement/store/store_version.h"
 
-
 #define THREADS 4
 
 static uint64_t files, size;

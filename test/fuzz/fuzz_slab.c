@@ -250,13 +250,13 @@ static void flush(struct file *f)
         must(i < 1000, "a flush that does not end");
         int err = store_snapshot(f, from, CHUNK, &s);
         must(!err, "store_snapshot");
-        for (size_t k = 0; k < s->nruns; k++) {
-            must(s->runs[k].off + s->runs[k].len <= info.size, "a run beyond the end");
-            if (!s->runs[k].hole)
-                store_pread(f, buf, MIN(s->runs[k].len, sizeof(buf)), s->runs[k].off);
-            from = s->runs[k].off + s->runs[k].len;
+        for (size_t k = 0; k < s->nextents; k++) {
+            must(s->extents[k].off + s->extents[k].len <= info.size, "a run beyond the end");
+            if (!s->extents[k].hole)
+                store_pread(f, buf, MIN(s->extents[k].len, sizeof(buf)), s->extents[k].off);
+            from = s->extents[k].off + s->extents[k].len;
         }
-        bool last = s->last || !s->nruns;
+        bool last = s->last || !s->nextents;
         store_snapshot_done(s, true);
         if (last)
             break;

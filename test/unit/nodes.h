@@ -497,17 +497,17 @@ static int flush_by_hand(struct file *f)
     while (!err && !last && (err = store_snapshot(f, from, sizeof(buf), &s)) == 0) {
         if (s->cut != NO_CUT)
             err = pfs_truncate(f, s->cut);
-        for (size_t i = 0; i < s->nruns && !err; i++) {
-            err = s->runs[i].len > sizeof(buf)
+        for (size_t i = 0; i < s->nextents && !err; i++) {
+            err = s->extents[i].len > sizeof(buf)
                       ? -EFBIG
-                      : store_pread(f, buf, s->runs[i].len, s->runs[i].off);
+                      : store_pread(f, buf, s->extents[i].len, s->extents[i].off);
             if (!err)
-                err = pfs_write(f, buf, s->runs[i].len, s->runs[i].off);
-            from = s->runs[i].off + s->runs[i].len;
+                err = pfs_write(f, buf, s->extents[i].len, s->extents[i].off);
+            from = s->extents[i].off + s->extents[i].len;
         }
         if (!err)
             err = pfs_truncate(f, s->size);
-        last = s->last || !s->nruns;
+        last = s->last || !s->nextents;
         store_snapshot_done(s, !err);
     }
     if (!err || err == -ENODATA)

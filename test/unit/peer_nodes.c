@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-
 char dir[64];
 
 /* ---- this node ---- */

@@ -21,7 +21,6 @@
 #include "placement/store/store_version.h"
 #include "placement/store/store_write.h"
 
-
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)
 

@@ -236,8 +236,8 @@ static inline bool flush_model(struct model *m, struct rnd *r, bool fail)
         ck_assert_int_eq(err, 0);
         if (s->cut != NO_CUT)
             pfs_resize(&m->pfs, s->cut);
-        for (size_t i = 0; i < s->nruns && ok; i++) {
-            struct run *run = &s->runs[i];
+        for (size_t i = 0; i < s->nextents && ok; i++) {
+            struct extent *run = &s->extents[i];
             if (fail && below(r, 6) == 0) {
                 ok = false;
                 break;
@@ -250,7 +250,7 @@ static inline bool flush_model(struct model *m, struct rnd *r, bool fail)
         }
         if (m->meanwhile)
             m->meanwhile(m, r);
-        if (!ok || s->last || !s->nruns)
+        if (!ok || s->last || !s->nextents)
             break;
         store_snapshot_done(s, true);
         s = NULL;

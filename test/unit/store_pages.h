@@ -37,8 +37,8 @@ static inline uint64_t flush_into(struct file *f, uint8_t *pfs, uint64_t *pfs_si
             memset(pfs + s->cut, 0, *pfs_size - s->cut);
             *pfs_size = s->cut;
         }
-        for (size_t i = 0; i < s->nruns; i++) {
-            struct run *r = &s->runs[i];
+        for (size_t i = 0; i < s->nextents; i++) {
+            struct extent *r = &s->extents[i];
             if (r->hole)
                 memset(pfs + r->off, 0, r->len);
             else
@@ -47,7 +47,7 @@ static inline uint64_t flush_into(struct file *f, uint8_t *pfs, uint64_t *pfs_si
             from = r->off + r->len;
         }
         *pfs_size = MAX(*pfs_size, s->size);
-        last = s->last || !s->nruns;
+        last = s->last || !s->nextents;
         store_snapshot_done(s, true);
     }
     v->size = *pfs_size;

@@ -76,13 +76,13 @@ static inline struct flush begin_flush(struct file *f, uint8_t *pfs)
     fl.v.mtime_ns = info.mtime_ns;
     if (store_snapshot(f, 0, 64 * MIB, &s))
         return fl;
-    for (size_t i = 0; i < s->nruns; i++) {
-        if (s->runs[i].hole)
-            memset(pfs + s->runs[i].off, 0, s->runs[i].len);
+    for (size_t i = 0; i < s->nextents; i++) {
+        if (s->extents[i].hole)
+            memset(pfs + s->extents[i].off, 0, s->extents[i].len);
         else
-            ck_assert_int_eq(store_pread(f, pfs + s->runs[i].off, s->runs[i].len, s->runs[i].off),
+            ck_assert_int_eq(store_pread(f, pfs + s->extents[i].off, s->extents[i].len, s->extents[i].off),
                              0);
-        fl.bytes += s->runs[i].len;
+        fl.bytes += s->extents[i].len;
     }
     store_snapshot_done(s, true);
     return fl;

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-
 #include "fs/attr.h"
 #include "fs/settings.h"
 #include "placement/claims/claim.h"

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-
 #include "fs/handle.h"
 #include "fs/kept.h"
 #include "fs/mode.h"

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-
 #include "fs/handle.h"
 #include "fs/mode.h"
 #include "suite.h"

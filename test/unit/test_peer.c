@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 /* ---- data ---- */
 
 static const size_t sizes[] = {0, 1, 4095, 4096, 65535, 65536, 65537, MIB, 16 * MIB};

@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-
 /* Large reads and writes are under way when it stops: their buffers are ours again only after a
  * forced close. */
 static void stop_amid_transfers(struct node *n)

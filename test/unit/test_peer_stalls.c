@@ -9,7 +9,6 @@
 #include <unistd.h>
 #include <uv.h>
 
-
 #define ASKS 16
 
 /* ---- requests to nodes that stop ---- */

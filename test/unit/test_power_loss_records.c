@@ -38,7 +38,7 @@ START_TEST(what_was_evicted_after_an_fsync_does_not_come_back_as_zeros)
     ck_assert_uint_eq(here(f, 0, CHUNK), 0); /* the PFS has it */
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
     ck_assert_uint_eq(s->bytes, CHUNK);
-    ck_assert_uint_eq(s->runs[0].off, CHUNK);
+    ck_assert_uint_eq(s->extents[0].off, CHUNK);
     store_snapshot_done(s, false);
     file_put(f);
 }
@@ -83,8 +83,8 @@ START_TEST(what_was_punched_between_two_fsyncs_is_no_hole)
     f = after_boot(2);
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
     ck_assert_uint_eq(s->bytes, CHUNK);
-    for (size_t i = 0; i < s->nruns; i++)
-        ck_assert_msg(!s->runs[i].hole, "the PFS gets zeros");
+    for (size_t i = 0; i < s->nextents; i++)
+        ck_assert_msg(!s->extents[i].hole, "the PFS gets zeros");
     store_snapshot_done(s, false);
     read_is(f, data, CHUNK, 0);
     file_put(f);
@@ -155,7 +155,7 @@ START_TEST(what_was_cut_off_does_not_come_back_after_the_next_fsync)
     file_put(f);
     f = after_boot(2);
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
-    ck_assert_uint_eq(s->runs[0].off, CHUNK);
+    ck_assert_uint_eq(s->extents[0].off, CHUNK);
     store_snapshot_done(s, false);
     file_put(f);
 }

@@ -548,10 +548,10 @@ START_TEST(punch_makes_zeros_that_reach_the_pfs_as_a_hole)
     ck_assert_uint_eq(at, 81920);
     struct snapshot *s;
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
-    ck_assert_uint_eq(s->nruns, 3);
-    ck_assert(!s->runs[0].hole && s->runs[1].hole && !s->runs[2].hole);
-    ck_assert_uint_eq(s->runs[1].off, 8192);
-    ck_assert_uint_eq(s->runs[1].len, 81920 - 8192);
+    ck_assert_uint_eq(s->nextents, 3);
+    ck_assert(!s->extents[0].hole && s->extents[1].hole && !s->extents[2].hole);
+    ck_assert_uint_eq(s->extents[1].off, 8192);
+    ck_assert_uint_eq(s->extents[1].len, 81920 - 8192);
     store_snapshot_done(s, false);
     uint64_t pfs_size = sizeof(pfs);
     flush_into(f, pfs, &pfs_size, &v);

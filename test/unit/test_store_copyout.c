@@ -97,7 +97,7 @@ START_TEST(a_page_written_during_its_copy_out_stays_dirty)
     write_ok(f, data, 10, 5000); /* page 1 again */
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &t),
                      0); /* and not into a second copy-out beside the first */
-    ck_assert_uint_eq(t->nruns, 0);
+    ck_assert_uint_eq(t->nextents, 0);
     ck_assert(!t->last);
     store_snapshot_done(t, true);
     store_snapshot_done(s, true);
@@ -106,8 +106,8 @@ START_TEST(a_page_written_during_its_copy_out_stays_dirty)
     ck_assert(!store_flushed(f, &v, change, NULL));
     ck_assert(info_of(f).dirty);
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
-    ck_assert_uint_eq(s->nruns, 1);
-    ck_assert_uint_eq(s->runs[0].off, 4096);
+    ck_assert_uint_eq(s->nextents, 1);
+    ck_assert_uint_eq(s->extents[0].off, 4096);
     store_snapshot_done(s, true);
     ck_assert(store_flushed(f, &v, info_of(f).change, NULL));
     ck_assert(!info_of(f).dirty);
@@ -162,7 +162,7 @@ START_TEST(pages_in_the_middle_of_a_write_are_waited_for)
     pthread_join(u, NULL);
     ck_assert_int_eq(snap.err, 0);
     ck_assert(snap.s->last);
-    ck_assert_uint_eq(snap.s->nruns, 1);
+    ck_assert_uint_eq(snap.s->nextents, 1);
     ck_assert_uint_eq(snap.s->bytes, sizeof(data));
     memcpy(data + 4096, more, sizeof(more));
     read_is(f, data, sizeof(data), 0);
@@ -297,10 +297,10 @@ START_TEST(the_snapshot_is_bounded_and_goes_on_where_it_ended)
     for (bool last = false; !last; n++) {
         struct snapshot *s;
         ck_assert_int_eq(store_snapshot(f, from, 65536, &s), 0);
-        ck_assert_uint_eq(s->nruns, 1);
-        ck_assert_uint_eq(s->runs[0].off, from);
+        ck_assert_uint_eq(s->nextents, 1);
+        ck_assert_uint_eq(s->extents[0].off, from);
         ck_assert_uint_le(s->bytes, 65536);
-        from += s->runs[0].len;
+        from += s->extents[0].len;
         last = s->last;
         store_snapshot_done(s, true);
     }

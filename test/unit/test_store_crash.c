@@ -116,8 +116,8 @@ static void flush(struct file *f)
             break;
         if (s->cut != NO_CUT)
             cut(&world->pfs, s->cut);
-        for (size_t i = 0; i < s->nruns; i++) {
-            const struct run *r = &s->runs[i];
+        for (size_t i = 0; i < s->nextents; i++) {
+            const struct extent *r = &s->extents[i];
             if (r->hole) {
                 memset(world->pfs.bytes + r->off, 0, r->len);
             } else {
@@ -128,7 +128,7 @@ static void flush(struct file *f)
             world->pfs.size = MAX(world->pfs.size, from);
         }
         world->pfs_changes++;
-        if (s->last || !s->nruns) {
+        if (s->last || !s->nextents) {
             cut(&world->pfs, s->size);
             store_snapshot_done(s, true);
             break;

@@ -29,8 +29,8 @@ static struct flush copy_beside(struct file *f, uint8_t *pfs, int fd, uint64_t a
     ck_assert_int_eq(store_snapshot(f, 0, 64 * MIB, &s), 0);
     fl.v.size = s->size;
     fl.v.mtime_ns = s->mtime_ns;
-    for (size_t i = 0; i < s->nruns; i++) {
-        const struct run *r = &s->runs[i];
+    for (size_t i = 0; i < s->nextents; i++) {
+        const struct extent *r = &s->extents[i];
         /* its hash must be one of the very bytes that the PFS gets */
         ck_assert_ptr_null(store_view(f, r->len, r->off));
         ck_assert_int_eq(store_pread(f, pfs + r->off, r->len, r->off), 0);
@@ -184,8 +184,8 @@ START_TEST(what_was_copied_and_is_cut_off_in_the_same_flush_is_copied_again)
     ck_assert_int_eq(store_snapshot(f, 0, 64 * MIB, &s), 0);
     ck_assert_uint_eq(s->cut, cut);
     memset(pfs + cut, 0, SIZE - cut);
-    for (size_t i = 0; i < s->nruns; i++)
-        ck_assert_int_eq(store_pread(f, pfs + s->runs[i].off, s->runs[i].len, s->runs[i].off), 0);
+    for (size_t i = 0; i < s->nextents; i++)
+        ck_assert_int_eq(store_pread(f, pfs + s->extents[i].off, s->extents[i].len, s->extents[i].off), 0);
     store_snapshot_done(s, true);
     ck_assert(!store_flushed(f, &fl.v, fl.change, NULL));
     ck_assert(flush(f, pfs));

@@ -1,0 +1,19 @@
+/* ops.c - the table of operations, filled by the file that each of them is in. */
+#include "fs/ops.h"
+
+#include <string.h>
+
+void ops_all(struct fuse_lowlevel_ops *ops)
+{
+    memset(ops, 0, sizeof(*ops));
+    names_ops(ops);
+    moves_ops(ops);
+    attr_ops(ops);
+    setattr_ops(ops);
+    statfs_ops(ops);
+    dir_ops(ops);
+    xattr_ops(ops);
+    file_ops(ops);
+    io_ops(ops);
+    lock_ops(ops);
+}
