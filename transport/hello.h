@@ -2,12 +2,12 @@
  *
  * Before anything else is parsed.  Frames: u32 length (<= 4096), bytes.  Connector sends HELLO1
  * {magic, major, minor, nonce}; acceptor HELLO2 {magic, major, minor, nonce, fields, HMAC};
- * connector HELLO3 {fields, HMAC}; acceptor HELLO4 {HMAC-ed ok | refused + reason}.  fields:
- * session name, node id, incarnation, name, chunk size, settings, token for the other side, UCX
- * worker address.  HMAC-SHA256(secret, role || both nonces || all frames so far).  A replayed hello
- * fails on the nonce.  5 s for all of it; at most 64 unproven connections at a time.  Network
- * thread only. Afterwards the TCP connection stays open and silent: its reset tells a peer's death
- * at once.
+ * connector HELLO3 {fields, way, HMAC}; acceptor HELLO4 {ok, way, HMAC | refused, reason, HMAC}.
+ * fields: session name, node id, incarnation, name, chunk size, settings.  way: token for the other
+ * side, UCX worker address; only a node that has proved itself is told it.  HMAC-SHA256(secret,
+ * role || both nonces || all frames so far).  A replayed hello fails on the nonce.  5 s for all of
+ * it; at most 64 unproven connections at a time.  Network thread only. Afterwards the TCP
+ * connection stays open and silent: its reset tells a peer's death at once.
  *
  * The connector has the acceptor's proof after HELLO2, the acceptor the connector's after HELLO3:
  * each may send from the moment it knows that the other took its proof, and must take messages from
@@ -23,7 +23,7 @@
 #define HELLO_WORKER_ADDR_MAX 2048
 #define HELLO_FRAME_MAX       4096
 #define HELLO_SETTINGS_MAX    255
-#define HELLO_MAJOR           3 /* other major versions are refused */
+#define HELLO_MAJOR           4 /* other major versions are refused */
 #define HELLO_MINOR           0 /* other minor versions interoperate */
 
 /* UCX pairs the nth endpoint that one side has made with the nth of the other. */
@@ -61,7 +61,7 @@ struct hello_peer {
     uint64_t id, incarnation;
     char name[NODE_NAME_MAX + 1];
     uint64_t token_for_them; /* they put it into the heads of what they send us */
-    uint64_t token_for_us;   /* we put it into ours */
+    uint64_t token_for_us;   /* we put it into ours; known when ok is called, like worker_addr */
     struct hello_made made, said; /* by them to us, and by us to them, as it was said in this hello;
                                      known when ok is called */
     const void *worker_addr;

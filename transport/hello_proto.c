@@ -1,18 +1,20 @@
 /* hello_proto.c - the hello's state machine: bytes in, bytes out, no sockets.
  *
  *   connector                             acceptor
- *   begin: HELLO1 nonce      ------->     A_WAIT1
- *   C_WAIT2                  <-------     HELLO2 nonce, fields, HMAC
+ *   begin: HELLO1 nonce          ------->     A_WAIT1
+ *   C_WAIT2                      <-------     HELLO2 nonce, fields, HMAC
  *     acceptor is proven
- *     HELLO3 fields, HMAC    ------->     A_WAIT3
- *   C_WAIT4                                 connector is proven: DONE, or refused
- *     DONE, or refused       <-------     HELLO4 verdict, HMAC
+ *     HELLO3 fields, way, HMAC   ------->     A_WAIT3
+ *   C_WAIT4                                     connector is proven: DONE, or refused
+ *     DONE, or refused           <-------     HELLO4 verdict, way, HMAC
  *
  * Until its proof is checked nothing of the other side is looked at but magic, lengths and nonce,
- * and it is told nothing but our own HELLO2, which tells what any session directory's reader knows,
- * and a name.  A mismatch of versions or chunk sizes is therefore only said after both proofs, so
- * that both sides can log it: the frames here stay as they are in every major version; new fields
- * are appended before the HMAC and old readers skip them.
+ * and it is told nothing but our own HELLO2: what any reader of the session directory knows, and
+ * settings that are the same on all nodes.  The way to us over UCX, which is a token and the
+ * worker's address, is told to a proven node only: by the connector in HELLO3, by the acceptor in
+ * HELLO4.  A mismatch of versions or chunk sizes is only said after both proofs, so that both sides
+ * can log it: the frames here can be read in every major version; new fields are appended before
+ * the HMAC and old readers skip them.
  */
 #include "transport/hello.h"
 
@@ -202,6 +204,10 @@ static void frame_end(struct hello_proto *h, struct writer *w, int number, bool 
     *out_len += w->n;
 }
 
+/* Stands in HELLO2 where HELLO3 has an address: a node of major version 3 takes no empty one, and
+ * would not get as far as to say that the versions differ. */
+static const uint8_t no_addr[1];
+
 /* The acceptor does not know in HELLO2 who asks, and says it in HELLO4. */
 static struct hello_made own_made(const struct hello_proto *h)
 {
@@ -209,17 +215,21 @@ static struct hello_made own_made(const struct hello_proto *h)
     return known ? h->self.made(h->peer.id, h->peer.incarnation) : (struct hello_made){0};
 }
 
+/* HELLO2 goes to a stranger: it has neither token nor address. */
 static void put_fields(struct hello_proto *h, struct writer *w)
 {
     h->peer.said = own_made(h);
     put_uint(w, h->self.id, 8);
     put_uint(w, h->self.incarnation, 8);
     put_uint(w, h->self.chunk_size, 4);
-    put_uint(w, h->token, 8);
+    put_uint(w, h->proven ? h->token : 0, 8);
     put_uint(w, h->peer.said.rounds, 4);
     put_bytes(w, h->session, strlen(h->session));
     put_bytes(w, h->self.name, strlen(h->self.name));
-    put_bytes(w, h->self.worker_addr, h->self.worker_addr_len);
+    if (h->proven)
+        put_bytes(w, h->self.worker_addr, h->self.worker_addr_len);
+    else
+        put_bytes(w, no_addr, sizeof(no_addr));
     put_bytes(w, h->self.settings, strlen(h->self.settings));
     put_uint(w, h->peer.said.connected, 1);
 }
@@ -233,6 +243,10 @@ static void send_verdict(struct hello_proto *h, int err, void **out, size_t *out
     put_uint(&w, h->peer.said.rounds, 4);
     put_bytes(&w, h->reason, err ? strlen(h->reason) : 0);
     put_uint(&w, h->peer.said.connected, 1);
+    if (!err) {
+        put_uint(&w, h->token, 8);
+        put_bytes(&w, h->self.worker_addr, h->self.worker_addr_len);
+    }
     frame_end(h, &w, 4, true, out, out_len);
 }
 
@@ -273,6 +287,14 @@ static int find_mismatch(struct hello_proto *h)
     return -EPROTO;
 }
 
+static void get_addr(struct hello_proto *h, struct reader *r)
+{
+    h->peer.worker_addr = h->worker_addr;
+    h->peer.worker_addr_len = get_bytes(r, h->worker_addr, sizeof(h->worker_addr));
+    if (!h->peer.worker_addr_len)
+        r->bad = true;
+}
+
 static int get_fields(struct hello_proto *h, struct reader *r)
 {
     struct hello_peer *p = &h->peer;
@@ -283,12 +305,11 @@ static int get_fields(struct hello_proto *h, struct reader *r)
     p->made.rounds = (uint32_t)get_uint(r, 4);
     get_text(r, h->peer_session, SESSION_MAX);
     get_text(r, p->name, NODE_NAME_MAX);
-    p->worker_addr = h->worker_addr;
-    p->worker_addr_len = get_bytes(r, h->worker_addr, sizeof(h->worker_addr));
+    get_addr(h, r);
     get_text(r, h->peer_settings, HELLO_SETTINGS_MAX);
     p->made.connected = get_added(r, 1);
     p->token_for_them = h->token;
-    if (r->bad || !name_is_plain(p->name) || !name_is_plain(h->peer_session) || !p->worker_addr_len)
+    if (r->bad || !name_is_plain(p->name) || !name_is_plain(h->peer_session))
         return fail(h, -EPROTO, "malformed hello of a node that knows the secret");
     h->proven = true;
     h->mismatch = find_mismatch(h);
@@ -344,12 +365,16 @@ static int take_hello4(struct hello_proto *h, struct reader *r)
     char reason[REASON_MAX];
     get_text(r, reason, sizeof(reason) - 1);
     made.connected = get_added(r, 1);
-    if (r->bad)
-        return fail(h, -EPROTO, "malformed verdict of node %s", h->peer.name);
     if (h->mismatch) { /* our own words for it */
         h->state = DEAD;
         return h->mismatch;
     }
+    if (!err) {
+        h->peer.token_for_us = get_uint(r, 8);
+        get_addr(h, r);
+    }
+    if (r->bad)
+        return fail(h, -EPROTO, "malformed verdict of node %s", h->peer.name);
     if (err)
         return fail(h, err == EPROTO ? -EPROTO : -EACCES, "node %s refused: %s", h->peer.name,
                     reason);

@@ -204,6 +204,44 @@ START_TEST(an_acceptor_tells_nothing_to_who_cannot_prove_himself)
 }
 END_TEST
 
+static bool has(const struct frame *f, const void *what, size_t len)
+{
+    return memmem(f->p, f->len, what, len) != NULL;
+}
+
+/* All that b has said when it stops: HELLO2, the answer to a HELLO1 that anybody can make. */
+START_TEST(a_stranger_is_told_no_way_over_ucx)
+{
+    struct talk t = talk_new(&self_a, &self_b, other_secret, secret);
+    talk_until(&t, 2);
+    ck_assert_uint_gt(t.f[2].len, 0);
+    ck_assert(!has(&t.f[2], self_b.worker_addr, self_b.worker_addr_len));
+    ck_assert(!has(&t.f[1], self_a.worker_addr, self_a.worker_addr_len));
+    /* "b", then a byte in place of the address: an empty one a node of major version 3 would not take */
+    ck_assert(has(&t.f[2], "\1\0b\1\0", 5));
+    talk_free(&t);
+
+    t = talk_whole(&self_a, &self_b, secret, secret);
+    uint64_t token = hello_proto_peer(t.b)->token_for_them; /* little-endian, as on the wire */
+    ck_assert(!has(&t.f[2], &token, sizeof(token)));
+    ck_assert(!has(&t.f[2], self_b.worker_addr, self_b.worker_addr_len));
+    ck_assert(has(&t.f[4], &token, sizeof(token))); /* a node is told */
+    ck_assert(has(&t.f[4], self_b.worker_addr, self_b.worker_addr_len));
+    talk_free(&t);
+}
+END_TEST
+
+START_TEST(a_node_that_is_refused_is_told_no_way_over_ucx)
+{
+    struct hello_self a = self_a;
+    a.settings = "x=2";
+    struct talk t = talk_whole(&a, &self_b, secret, secret);
+    ck_assert_uint_gt(t.f[4].len, 0);
+    ck_assert(!has(&t.f[4], self_b.worker_addr, self_b.worker_addr_len));
+    talk_free(&t);
+}
+END_TEST
+
 START_TEST(a_replayed_hello_is_refused)
 {
     struct talk old = talk_whole(&self_a, &self_b, secret, secret),
@@ -445,6 +483,8 @@ int main(void)
     tcase_add_test(t, bytes_may_come_one_by_one_and_too_many);
     tcase_add_test(t, a_connector_with_another_secret_closes_and_learns_nothing);
     tcase_add_test(t, an_acceptor_tells_nothing_to_who_cannot_prove_himself);
+    tcase_add_test(t, a_stranger_is_told_no_way_over_ucx);
+    tcase_add_test(t, a_node_that_is_refused_is_told_no_way_over_ucx);
     tcase_add_test(t, a_replayed_hello_is_refused);
     tcase_add_test(t, a_frame_played_back_to_its_maker_is_refused);
     tcase_add_loop_test(t, no_flipped_bit_is_accepted, 1, 5);
