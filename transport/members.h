@@ -13,16 +13,19 @@
 #include <errno.h>
 
 struct members_ops {
-    /* Network thread.  The contents of ADOPTED(v) for member `to` (0: a farewell, of all files: who
-     * else leaves or dies before v is made is not known): claims, records and locks of to's files,
-     * in lists made with malloc, which members.c frees. */
-    void (*fill_adopted)(const struct view *v, uint64_t to, struct msg *m);
-    /* Around the calls for all members: what is told does not change between them. */
-    void (*fill_begin)(const struct view *v);
-    void (*fill_end)(void);
+    /* Network thread, all but `outside` and `waits`. */
+    /* What this node tells in ADOPTED(v), as it is now: claims, records, locks.  farewell: v is to be
+     * made without this node, and each member is told all of it: who else leaves or dies before is
+     * not known. */
+    void *(*report_make)(const struct view *v, bool farewell);
+    /* The lists of piece m->adopted.piece for member `to`, and m->adopted.more.  The lists are the
+     * report's. */
+    void (*report_fill)(const void *report, uint64_t to, struct msg *m);
+    void (*report_free)(void *report);
     /* A view was adopted: stop acting under the older one.  v NULL: fenced. */
     void (*adopted)(const struct view *v);
-    /* ADOPTED(v) came from a member (also from this node itself); m stays valid during the call. */
+    /* A piece of ADOPTED(v) came from a member (also from this node itself), each once and in their
+     * order; m stays valid during the call. */
     void (*heard_adopted)(const struct view *v, uint64_t from, const struct msg *m);
     void (*all_adopted)(const struct view *v); /* ... from all members */
     /* pool_session: the views were read by a node outside, which may adopt one of them next.  May be

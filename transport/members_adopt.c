@@ -9,20 +9,71 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ADOPTED(view) that a node sent as it left, kept until that view is adopted. */
+/* ADOPTED(view) that a node sent as it left: its pieces are kept until that view is adopted, and that
+ * it came until the next one is. */
 struct farewell {
     struct farewell *next;
-    struct msg *m;
+    uint64_t view, from;
+    uint32_t heard, npieces, room; /* heard: so many pieces, or HEARD_ALL */
+    struct msg **pieces;
 };
 static struct farewell *farewells;
 
+static struct farewell *farewell_of(uint64_t view, uint64_t from)
+{
+    struct farewell *f = farewells;
+
+    while (f && (f->view != view || f->from != from))
+        f = f->next;
+    return f;
+}
+
+static void drop_pieces(struct farewell *f)
+{
+    for (uint32_t i = 0; i < f->npieces; i++)
+        msg_free(f->pieces[i]);
+    free(f->pieces);
+    f->pieces = NULL;
+    f->npieces = f->room = 0;
+}
+
 /* ---- adopting (rule 3) ---- */
+
+/* What is told to all members, kept until the last of them has it or the view is over. */
+struct report {
+    unsigned users;
+    void *contents;
+};
 
 struct adopted_send {
     uint64_t to, view;
-    bool farewell;
-    const struct view *contents_for;
+    bool farewell, last;
+    uint32_t piece; /* under way; last: no other one follows */
+    struct report *report;
 };
+
+static struct report *report_new(const struct view *v, bool farewell)
+{
+    struct report *r = xcalloc(1, sizeof(*r));
+
+    r->users = 1;
+    r->contents = members_st.cfg.ops.report_make(v, farewell);
+    return r;
+}
+
+static void report_put(struct report *r)
+{
+    if (--r->users)
+        return;
+    members_st.cfg.ops.report_free(r->contents);
+    free(r);
+}
+
+static void send_end(struct adopted_send *s)
+{
+    report_put(s->report);
+    free(s);
+}
 
 static void send_adopted(struct adopted_send *s);
 
@@ -34,7 +85,7 @@ static void resend_adopted(void *arg)
         view_member(members_st.view, s->to))
         send_adopted(s);
     else
-        free(s);
+        send_end(s);
 }
 
 /* A timer per message to send again would be a crowd: the tick does it. */
@@ -43,31 +94,54 @@ static struct resend {
     struct adopted_send *s;
 } * resends;
 
-static void adopted_answered(void *arg, int err, struct msg *reply, bool *keep)
+static void resend_later(struct adopted_send *s)
 {
-    struct adopted_send *s = arg;
-    struct resend *r;
+    struct resend *r = xcalloc(1, sizeof(*r));
 
-    (void)reply;
-    (void)keep;
-    if (members_st.left) {
-        free(s);
-        return;
-    }
-    if (!err) {
-        if (s->farewell && members_st.view && members_st.view->number == s->view)
-            members_node_of(s->to, 0)->owes = false;
-        free(s);
-        if (members_st.leaving)
-            members_leave_step();
-        return;
-    }
-    if (members_no_contact(err))
-        members_doubt(s->to);
-    r = xcalloc(1, sizeof(*r));
     r->s = s;
     r->next = resends;
     resends = r;
+}
+
+/* It has all pieces. */
+static void told_all(struct adopted_send *s)
+{
+    if (s->farewell && members_st.view && members_st.view->number == s->view)
+        members_node_of(s->to, 0)->owes = false;
+    send_end(s);
+    if (members_st.leaving)
+        members_leave_step();
+}
+
+/* It goes on at once only while it gets on. */
+static void told_piece(struct adopted_send *s, uint32_t wants)
+{
+    bool gets_on = wants == s->piece + 1 && !s->last;
+
+    if (wants <= s->piece || gets_on)
+        s->piece = wants;
+    if (gets_on)
+        resend_adopted(s);
+    else
+        resend_later(s);
+}
+
+static void adopted_answered(void *arg, int err, struct msg *reply, bool *keep)
+{
+    struct adopted_send *s = arg;
+
+    (void)keep;
+    if (members_st.left) {
+        send_end(s);
+    } else if (!err && reply->head.type == MSG_NEXT_PIECE) {
+        told_piece(s, reply->next_piece.piece);
+    } else if (!err) {
+        told_all(s);
+    } else {
+        if (members_no_contact(err))
+            members_doubt(s->to);
+        resend_later(s);
+    }
 }
 
 void members_resend_all(void)
@@ -96,50 +170,42 @@ static void resend_to(uint64_t id)
     }
 }
 
-static struct msg *adopted_msg(const struct view *v, uint64_t to, bool farewell)
+static struct msg *adopted_msg(const struct report *r, uint64_t to, bool farewell, uint32_t piece)
 {
     struct msg *m = msg_new(MSG_ADOPTED);
 
-    m->adopted.view = v->number;
+    m->adopted.view = members_st.view->number + farewell;
+    m->adopted.piece = piece;
     m->adopted.last = farewell ? members_st.view->number : members_st.last_before;
     m->adopted.settled = farewell ? members_settled() : members_st.prev_settled;
-    m->adopted.leaving = farewell;
-    members_st.cfg.ops.fill_adopted(v, farewell ? 0 : to, m);
+    m->adopted.leaving = farewell ? FAREWELL : 0;
+    members_st.cfg.ops.report_fill(r->contents, to, m);
     return m;
-}
-
-static void free_lists(struct body_adopted *b)
-{
-    free(b->nextof.v);
-    free(b->blinds.v);
-    free(b->claims.v);
-    free(b->records.v);
-    free(b->locks.v);
 }
 
 static void send_adopted(struct adopted_send *s)
 {
-    struct msg *m = adopted_msg(s->contents_for, s->to, s->farewell);
-    struct body_adopted lists = m->adopted;
+    struct msg *m = adopted_msg(s->report, s->to, s->farewell, s->piece);
 
+    s->last = !m->adopted.more;
     peer_request(s->to, m, T_SUSPECT, NULL, 0, adopted_answered, s);
-    free_lists(&lists);
 }
 
-static void send_to(uint64_t to, const struct view *contents_for, bool farewell)
+static void send_to(uint64_t to, struct report *r, bool farewell)
 {
     struct adopted_send *s = xcalloc(1, sizeof(*s));
 
-    *s = (struct adopted_send){to, members_st.view->number, farewell, contents_for};
+    *s = (struct adopted_send){
+        .to = to, .view = members_st.view->number, .farewell = farewell, .report = r};
+    r->users++;
     send_adopted(s);
 }
 
 static bool said_farewell(uint64_t view, uint64_t id)
 {
-    for (struct farewell *f = farewells; f; f = f->next)
-        if (f->m->head.sender == id && f->m->adopted.view == view)
-            return true;
-    return false;
+    const struct farewell *f = farewell_of(view, id);
+
+    return f && f->heard == HEARD_ALL;
 }
 
 /* Rule 5, the part without waiting: nobody of the view before is missing in v.  Who left cleanly had
@@ -173,56 +239,92 @@ static void all_adopted(void)
     members_st.cfg.ops.all_adopted(members_st.view);
 }
 
-static void take_adopted(uint64_t from, const struct msg *m)
+/* Pieces come in their order, each after the answer to the one before: another one is a copy of one
+ * that was taken, or comes again.  Answers how many are taken now, or HEARD_ALL. */
+static uint32_t next_piece(uint32_t heard, const struct msg *m)
 {
-    const struct member *who = view_member(members_st.view, from);
-
-    if (!who || members_st.heard[who - members_st.view->members])
-        return;
-    members_st.heard[who - members_st.view->members] = true;
-    members_st.any_settled |= m->adopted.settled;
-    members_st.cfg.ops.heard_adopted(members_st.view, from, m);
-    for (uint32_t i = 0; i < members_st.view->nmembers; i++)
-        if (!members_st.heard[i])
-            return;
-    all_adopted();
+    return m->adopted.more ? heard + 1 : HEARD_ALL;
 }
 
-/* Reports of nodes that left count as a member's for rule 7; older ones are of no use any more. */
+static uint32_t take_adopted(uint64_t from, const struct msg *m)
+{
+    const struct member *who = view_member(members_st.view, from);
+    uint32_t *heard = who ? &members_st.heard[who - members_st.view->members] : NULL;
+
+    if (!heard || *heard != m->adopted.piece)
+        return heard ? *heard : 0;
+    members_st.any_settled |= m->adopted.settled;
+    members_st.cfg.ops.heard_adopted(members_st.view, from, m);
+    *heard = next_piece(*heard, m);
+    if (*heard == HEARD_ALL)
+        members_st.unheard--;
+    return *heard;
+}
+
+/* Reports of nodes that left count as a member's for rule 7, if they are whole; older ones are of no
+ * use any more. */
 static void take_farewells(void)
 {
     struct farewell **p = &farewells, *f;
 
     while ((f = *p)) {
-        uint64_t view = f->m->adopted.view;
+        bool now = f->view == members_st.view->number && f->heard == HEARD_ALL;
 
-        if (view == members_st.view->number && !view_member(members_st.view, f->m->head.sender))
-            members_st.cfg.ops.heard_adopted(members_st.view, f->m->head.sender, f->m);
-        if (view >= members_st.view->number) {
+        for (uint32_t i = 0; now && i < f->npieces; i++)
+            if (!view_member(members_st.view, f->from))
+                members_st.cfg.ops.heard_adopted(members_st.view, f->from, f->pieces[i]);
+        if (f->view <= members_st.view->number)
+            drop_pieces(f);
+        if (now || f->view > members_st.view->number) {
             p = &f->next;
         } else {
             *p = f->next;
-            msg_free(f->m);
             free(f);
         }
     }
 }
 
+static void take_own(const struct report *r)
+{
+    uint64_t self = members_st.cfg.self.id;
+
+    for (uint32_t heard = 0; heard != HEARD_ALL;) {
+        struct msg *own = adopted_msg(r, self, false, heard);
+
+        heard = take_adopted(self, own);
+        msg_free(own);
+    }
+}
+
 static void send_all_adopted(const struct view *v)
 {
-    struct msg *own;
+    struct report *r = report_new(v, false);
 
-    members_st.cfg.ops.fill_begin(v);
-    own = adopted_msg(v, members_st.cfg.self.id, false);
     take_farewells();
     for (uint32_t i = 0; i < v->nmembers && members_st.view == v; i++)
         if (v->members[i].id != members_st.cfg.self.id)
-            send_to(v->members[i].id, v, false);
-    members_st.cfg.ops.fill_end();
-    if (members_st.view == v)
-        take_adopted(members_st.cfg.self.id, own);
-    free_lists(&own->adopted);
-    msg_free(own);
+            send_to(v->members[i].id, r, false);
+    if (members_st.view == v) {
+        take_own(r);
+        if (!members_st.unheard)
+            all_adopted();
+    }
+    report_put(r);
+}
+
+void members_say_farewell(const struct view *w)
+{
+    struct report *r = report_new(w, true);
+
+    for (uint32_t i = 0; i < w->nmembers; i++) {
+        const struct member *m = &w->members[i];
+
+        if (members_superseded(m))
+            continue;
+        members_node_of(m->id, m->incarnation)->owes = true;
+        send_to(m->id, r, true);
+    }
+    report_put(r);
 }
 
 /* What nodes told us of their wishes was about the view before. */
@@ -274,6 +376,7 @@ void members_adopt(const struct view *v, uint64_t t0)
     members_st.any_settled = false;
     free(members_st.heard);
     members_st.heard = xcalloc(v->nmembers, sizeof(*members_st.heard));
+    members_st.unheard = v->nmembers;
     members_st.last_before = members_st.last;
     members_st.last = v->number;
     forget_wishes(v);
@@ -292,45 +395,77 @@ void members_adopt(const struct view *v, uint64_t t0)
         members_leave_step();
 }
 
-static void keep_farewell(struct msg *m)
+/* As take_adopted; keeps m or frees it. */
+static uint32_t keep_farewell(struct msg *m)
 {
-    struct farewell *f;
+    struct farewell *f = farewell_of(m->adopted.view, m->head.sender);
 
-    if (said_farewell(m->adopted.view, m->head.sender)) {
-        msg_free(m);
-        return;
+    if (!f) {
+        f = xcalloc(1, sizeof(*f));
+        f->view = m->adopted.view;
+        f->from = m->head.sender;
+        f->next = farewells;
+        farewells = f;
     }
-    f = xcalloc(1, sizeof(*f));
-    f->m = m;
-    f->next = farewells;
-    farewells = f;
+    if (f->heard != m->adopted.piece) {
+        msg_free(m);
+        return f->heard;
+    }
+    if (f->npieces == f->room) {
+        f->room = MAX(2 * f->room, 4u);
+        f->pieces = xrealloc(f->pieces, f->room * sizeof(*f->pieces));
+    }
+    f->heard = next_piece(f->heard, m);
+    f->pieces[f->npieces++] = m;
+    return f->heard;
 }
 
-static void adopted_ok(const struct msg *m)
+/* heard: so many of its pieces are here, or HEARD_ALL. */
+static void answer(const struct msg_head *to, uint64_t view, uint32_t heard)
 {
-    struct msg *r = msg_new(MSG_ADOPTED_OK);
+    struct msg asked = {.head = *to};
+    struct msg *r = msg_new(heard == HEARD_ALL ? MSG_ADOPTED_OK : MSG_NEXT_PIECE);
 
-    r->adopted_ok.view = m->adopted.view;
-    peer_reply(m, r);
+    if (heard == HEARD_ALL) {
+        r->adopted_ok.view = view;
+    } else {
+        r->next_piece.view = view;
+        r->next_piece.piece = heard;
+    }
+    peer_reply(&asked, r);
 }
 
 /* Both kinds are about view + 1. */
 static void handle_farewell(struct msg *m)
 {
-    struct node *n = members_node_of(m->head.sender, m->head.incarnation);
+    struct msg_head head = m->head;
+    uint64_t view = m->adopted.view;
+    struct node *n = members_node_of(head.sender, head.incarnation);
 
-    adopted_ok(m);
     n->parting = true;
     if (m->adopted.leaving == FAREWELL) {
-        keep_farewell(m);
+        answer(&head, view, keep_farewell(m));
         return;
     }
+    answer(&head, view, HEARD_ALL);
     n->leaves = true;
     if (!members_st.leaves_since_ms) {
         members_st.leaves_since_ms = boot_ms();
         members_tick_in(LEAVE_COLLECT);
     }
     msg_free(m);
+}
+
+/* A piece from a member.  The answer goes first: what follows the last piece takes its time. */
+static void handle_report(const struct msg *m)
+{
+    uint64_t from = m->head.sender;
+    bool was_unheard = members_st.unheard;
+
+    answer(&m->head, m->adopted.view, take_adopted(from, m));
+    resend_to(from);
+    if (was_unheard && !members_st.unheard)
+        all_adopted();
 }
 
 void members_handle_adopted(struct msg *m)
@@ -350,20 +485,12 @@ void members_handle_adopted(struct msg *m)
     } else if (m->adopted.leaving) {
         /* it is about to see the newer view, and sends another one */
         peer_reply_error(m, -E_ASK_AGAIN);
+    } else if (view == v->number && view_has(v, from, m->head.incarnation)) {
+        handle_report(m);
     } else {
-        if (view == v->number && view_has(v, from, m->head.incarnation)) {
-            take_adopted(from, m);
-            resend_to(from);
-        }
-        adopted_ok(m);
+        answer(&m->head, view, HEARD_ALL); /* of an older view: it is over */
     }
     msg_free(m);
-}
-
-void members_farewell(struct node *to, const struct view *contents_for)
-{
-    to->owes = true;
-    send_to(to->id, contents_for, true);
 }
 
 void members_adopt_stop(void)
@@ -373,12 +500,12 @@ void members_adopt_stop(void)
 
     while ((f = farewells)) {
         farewells = f->next;
-        msg_free(f->m);
+        drop_pieces(f);
         free(f);
     }
     while ((r = resends)) {
         resends = r->next;
-        free(r->s);
+        send_end(r->s);
         free(r);
     }
     free(members_st.heard);

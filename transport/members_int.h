@@ -13,6 +13,7 @@
 #include "transport/members.h"
 
 enum { FAREWELL = 1, TAKE_ME_OUT = 2 }; /* ADOPTED.leaving */
+#define HEARD_ALL UINT32_MAX
 
 #define LEAVE_COLLECT    100        /* ms: leaves are collected so long */
 #define ASK_TO_JOIN      UINT64_MAX /* PING.adopted of a node that reaches all members and wants in */
@@ -47,7 +48,8 @@ struct members_state {
     bool prev_settled;       /* was view-1 settled here when view was adopted? */
     uint64_t first_seen_ms;  /* of the newest view */
     uint64_t newest_read_t0; /* begin of the read that last showed the newest view */
-    bool *heard;             /* ADOPTED(view) by member index */
+    uint32_t *heard;         /* pieces of ADOPTED(view) by member index, or HEARD_ALL */
+    uint32_t unheard;        /* members of which not all pieces came */
     bool any_settled;
     bool reading, read_again, making;  /* jobs in pool_session */
     uint64_t last_tick_ms, contact_ms; /* contact: the last sign of life of any node */
@@ -111,7 +113,8 @@ void members_went_down(uint64_t id, uint64_t incarnation, int err);
 void members_adopt(const struct view *v, uint64_t t0);
 void members_handle_adopted(struct msg *m);
 void members_resend_all(void);
-void members_farewell(struct node *to, const struct view *contents_for);
+/* To all members of w, the view that is to be made without this node. */
+void members_say_farewell(const struct view *w);
 void members_adopt_stop(void);
 
 /* members_make.c */

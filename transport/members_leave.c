@@ -49,15 +49,12 @@ static void tell(const struct member *k)
 static void send_farewells(void)
 {
     static uint64_t sent_for;
-    const struct view *v = members_st.view, *w;
+    const struct view *v = members_st.view;
 
     if (sent_for == v->number || v->nmembers < 2)
         return;
     sent_for = v->number;
-    w = without_self(v);
-    for (uint32_t i = 0; i < w->nmembers; i++)
-        if (!members_superseded(&w->members[i]))
-            members_farewell(members_node_of(w->members[i].id, w->members[i].incarnation), w);
+    members_say_farewell(without_self(v));
 }
 
 /* All that live have the farewell. */

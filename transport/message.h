@@ -19,14 +19,18 @@
 #define MSG_MAGIC 0x59444445u /* "EDDY" */
 /* A peer of another major version is refused; minor versions only add: types, and fields at a
  * body's end. */
-#define MSG_MAJOR      3
+#define MSG_MAJOR      4
 #define MSG_MINOR      0
 #define MSG_VERSION    (MSG_MAJOR << 8 | MSG_MINOR)
 #define MSG_HEAD_SIZE  72
 #define MSG_INLINE_MAX 4096
-#define MSG_BODY_MAX   (64u << 20)
+#define MSG_BODY_MAX   (8u << 20)
 #define MSG_DATA_MAX   (16u << 20)
 #define MSG_PATH_MAX   4096
+/* What has as many items as there are files, locks or nodes goes in pieces (ADOPTED, COPY), of so
+ * many items in all their lists together: at most 256 KiB of body, but for COPY of one file with
+ * more locks. */
+#define MSG_PIECE_ITEMS 4096
 
 /* flags in the head */
 #define MSG_F_REPLY 1u /* answers `request` of the receiver */
@@ -88,15 +92,19 @@ struct msg_head {
 #define BODY_PING(F, L) F(u64, adopted)
 /* age of the keeper's last read of views/ */
 #define BODY_PONG(F, L) F(u32, age_ms) F(u64, newest)
+/* piece: from 0 on; more: another one follows.  All but the lists is the same in each. */
 #define BODY_ADOPTED(F, L)                                                                         \
     F(u64, view)                                                                                   \
-    F(u64, last) F(u8, settled) F(u8, leaving) F(u64, home_view) L(nextof, nextof)                 \
+    F(u32, piece)                                                                                  \
+    F(u8, more) F(u64, last) F(u8, settled) F(u8, leaving) F(u64, home_view) L(nextof, nextof)     \
         L(blind, blinds) L(claim, claims) L(record, records) L(lock, locks)
 #define BODY_ADOPTED_OK(F, L) F(u64, view)
 #define BODY_WANT(F, L)       F(fid, fid) F(u64, number) /* number's incarnation = head's */
 /* reply to WANT: enum at_where */
 #define BODY_GRANT(F, L)  F(u8, where) F(u64, node) F(u8, known) F(version, version)
-#define BODY_COPY(F, L)   F(u8, first) L(record, records) L(lock, locks) L(fid_item, locks_of)
+/* first: of all records, in pieces, as ADOPTED; else of one.  locks: those of the first record, then
+ * those of the second ... */
+#define BODY_COPY(F, L)   F(u8, first) F(u32, piece) F(u8, more) L(record, records) L(lock, locks)
 #define BODY_COPIED(F, L) F(u64, view)
 #define BODY_WHERE(F, L)  L(fid_item, fids) /* <= 512 */
 #define BODY_AT(F, L)     L(at, at)
@@ -135,24 +143,29 @@ struct msg_head {
 /* status of a member, for `eddy status` of the session and tests */
 #define BODY_NOTE(F, L)  F(u64, newest) /* "there is a newer view": read views/ */
 #define BODY_ERROR(F, L) F(u8, unused)  /* a reply that is only a status */
+/* reply to a piece of ADOPTED or COPY, unless all are there now: those before `piece` are, send this
+ * one */
+#define BODY_NEXT_PIECE(F, L) F(u64, view) F(u32, piece)
 
 /* M(NAME, name, BODY): the number on the wire is the position, from 1; only append. */
 #define MESSAGES(M)                                                                                \
     M(PING, ping, BODY_PING)                                                                       \
-    M(PONG, pong, BODY_PONG) M(ADOPTED, adopted, BODY_ADOPTED)                                     \
-        M(ADOPTED_OK, adopted_ok, BODY_ADOPTED_OK) M(WANT, want, BODY_WANT)                        \
-            M(GRANT, grant, BODY_GRANT) M(COPY, copy, BODY_COPY) M(COPIED, copied, BODY_COPIED)    \
-                M(WHERE, where, BODY_WHERE) M(AT, at, BODY_AT) M(ASK, ask, BODY_ASK)               \
-                    M(HAVE, have, BODY_HAVE) M(FREE, free, BODY_FREE) M(FREED, freed, BODY_FREED)  \
-                        M(FETCH, fetch, BODY_FETCH) M(CHUNK, chunk, BODY_CHUNK)                    \
-                            M(WORKING, working, BODY_WORKING) M(READ, read, BODY_READ)             \
-                                M(RANGE, range, BODY_RANGE) M(WRITE, write, BODY_WRITE) M(         \
-                                    WRITTEN, written, BODY_WRITTEN) M(NAMED, named, BODY_NAMED)    \
+    M(PONG, pong, BODY_PONG)                                                                       \
+    M(ADOPTED, adopted, BODY_ADOPTED) M(ADOPTED_OK, adopted_ok, BODY_ADOPTED_OK)                   \
+        M(WANT, want, BODY_WANT) M(GRANT, grant, BODY_GRANT) M(COPY, copy, BODY_COPY)              \
+            M(COPIED, copied, BODY_COPIED) M(WHERE, where, BODY_WHERE) M(AT, at, BODY_AT)          \
+                M(ASK, ask, BODY_ASK) M(HAVE, have, BODY_HAVE) M(FREE, free, BODY_FREE)            \
+                    M(FREED, freed, BODY_FREED) M(FETCH, fetch, BODY_FETCH)                        \
+                        M(CHUNK, chunk, BODY_CHUNK) M(WORKING, working, BODY_WORKING)              \
+                            M(READ, read, BODY_READ) M(RANGE, range, BODY_RANGE) M(WRITE, write,   \
+                                                                                   BODY_WRITE)     \
+                                M(WRITTEN, written, BODY_WRITTEN) M(NAMED, named, BODY_NAMED)      \
                                     M(NAMED_OK, named_ok, BODY_NAMED_OK) M(LOCK, lock, BODY_LOCK)  \
                                         M(LOCKED, locked, BODY_LOCKED) M(NOTE, note, BODY_NOTE)    \
                                             M(ERROR, error, BODY_ERROR) M(SAME, same, BODY_SAME)   \
                                                 M(FORGET, forget, BODY_FORGET)                     \
-                                                    M(FORGOTTEN, forgotten, BODY_FORGOTTEN)
+                                                    M(FORGOTTEN, forgotten, BODY_FORGOTTEN)        \
+                                                        M(NEXT_PIECE, next_piece, BODY_NEXT_PIECE)
 
 /* ---- generated types ---- */
 

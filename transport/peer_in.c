@@ -89,6 +89,8 @@ static bool reply_fits(const struct pending *p, const struct msg_head *h)
 {
     if (h->status > 0 || h->status < -4095)
         return false;
+    if (h->type == MSG_NEXT_PIECE)
+        return p->type == MSG_ADOPTED || p->type == MSG_COPY;
     return h->type == reply_type(p->type) || (h->type == MSG_ERROR && h->status);
 }
 

@@ -151,25 +151,14 @@ void own_adopted(uint64_t view)
     lock_drop(&own_lock);
 }
 
-void own_list(const struct view *v, uint64_t to, uint32_t *n, struct item_claim **out)
+void own_list(uint32_t *n, struct item_claim **out)
 {
-    const struct ring *ring = ring_of(v);
-    uint32_t size = 0;
-
     *n = 0;
-    *out = NULL;
     lock_take(&own_lock);
-    for (unsigned b = 0; b < nbuckets; b++) {
-        for (const struct own *o = table[b]; o; o = o->next) {
-            if (to && ring_home(ring, o->claim.fid, 0) != to)
-                continue;
-            if (*n == size) {
-                size = size ? 2 * size : 64;
-                *out = xrealloc(*out, size * sizeof(**out));
-            }
+    *out = xmalloc((count_now + 1) * sizeof(**out));
+    for (unsigned b = 0; b < nbuckets; b++)
+        for (const struct own *o = table[b]; o; o = o->next)
             (*out)[(*n)++] = o->claim;
-        }
-    }
     lock_drop(&own_lock);
 }
 
@@ -178,7 +167,7 @@ void own_each(void (*fn)(struct file *f))
     struct item_claim *all;
     uint32_t n;
 
-    own_list(NULL, 0, &n, &all);
+    own_list(&n, &all);
     for (uint32_t i = 0; i < n; i++) {
         struct file *f = file_find(all[i].fid);
         if (!f)

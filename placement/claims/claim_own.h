@@ -22,8 +22,8 @@ bool own_all_ready(void);
 unsigned own_count(void);
 /* From now on only grants of this view are accepted (0: none). */
 void own_adopted(uint64_t view);
-/* Claims on files whose home in v is `to`: malloc'd. */
-void own_list(const struct view *v, uint64_t to, uint32_t *n, struct item_claim **out);
+/* All claims: malloc'd. */
+void own_list(uint32_t *n, struct item_claim **out);
 /* Calls fn for each file that is claimed, on a copy of the table: fn may take locks. */
 void own_each(void (*fn)(struct file *f));
 void own_start(void);

@@ -99,9 +99,9 @@ static void all_adopted(const struct view *v)
 }
 
 const struct members_ops claim_members_ops = {
-    .fill_begin = reports_begin,
-    .fill_adopted = reports_fill,
-    .fill_end = reports_end,
+    .report_make = reports_make,
+    .report_fill = reports_fill,
+    .report_free = reports_free,
     .adopted = adopted,
     .heard_adopted = home_heard_adopted,
     .all_adopted = all_adopted,

@@ -26,15 +26,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VIEWS_BACK 16 /* as far as members.c reads */
+#define VIEWS_BACK    16    /* as far as members.c reads */
+#define FILES_AT_ONCE 32768 /* files that are looked at before others have their turn: some 30 ms */
 
+/* What a node said, in all pieces together. */
 struct report {
     struct report *next;
     uint64_t id, incarnation, last;
     uint32_t nnextof, nrecords, nlocks, nclaims;
     struct item_nextof *nextof;
-    struct item_record *records; /* sorted by fid */
-    struct item_lock *locks;
+    struct item_record *records;
+    uint32_t *index;         /* a hash table of records: their places + 1, 0: free */
+    uint32_t nindex;         /* a power of two */
+    struct item_lock *locks; /* sorted by fid when all are here */
     struct item_claim *claims;
 };
 
@@ -51,6 +55,14 @@ static struct self {
 
 static struct report *reports;
 
+/* All reports of a view are here, and records are made of them. */
+static struct {
+    const struct view *v; /* NULL: not now */
+    bool claims;          /* records were looked at, now come claims and locks */
+    const struct report *rep;
+    uint32_t at; /* of its records, or claims */
+} work;
+
 static void *copy_of(const void *p, size_t n, size_t size)
 {
     void *c = xmalloc(n * size + 1);
@@ -64,6 +76,7 @@ static void free_report(struct report *r)
 {
     free(r->nextof);
     free(r->records);
+    free(r->index);
     free(r->locks);
     free(r->claims);
     free(r);
@@ -83,6 +96,7 @@ static void forget_old(const struct view *v);
 
 void collect_begin(const struct view *v)
 {
+    collect_finish(); /* else what this node knew would be half gone */
     drop_reports();
     if (v)
         forget_old(v);
@@ -209,38 +223,101 @@ uint64_t collect_blind(const struct view *v, struct fid fid)
 
 /* ---- reports ---- */
 
-static int by_fid(const void *a, const void *b)
+static int by_fid(const struct fid *x, const struct fid *y)
 {
-    const struct fid *x = &((const struct item_record *)a)->fid,
-                     *y = &((const struct item_record *)b)->fid;
-
     if (x->hi != y->hi)
         return x->hi < y->hi ? -1 : 1;
     return (x->lo > y->lo) - (x->lo < y->lo);
 }
 
+static int lock_by_fid(const void *a, const void *b)
+{
+    return by_fid(&((const struct item_lock *)a)->fid, &((const struct item_lock *)b)->fid);
+}
+
+/* More items behind the n that there are: the list has room for the next power of two. */
+static void *append(void *list, uint32_t *n, const void *items, uint32_t more, size_t size)
+{
+    size_t room = 1;
+
+    if (!more)
+        return list;
+    while (room < (size_t)*n + more)
+        room *= 2;
+    if (!*n || (size_t)*n <= room / 2)
+        list = xrealloc(list, room * size);
+    memcpy((char *)list + *n * size, items, more * size);
+    *n += more;
+    return list;
+}
+
+#define APPEND(r, list, l)                                                                         \
+    ((r)->list = append((r)->list, &(r)->n##list, (l).v, (l).n, sizeof(*(l).v)))
+
+/* Of a piece: the first one begins the report. */
+static struct report *report_for(uint64_t from, uint64_t incarnation, uint32_t piece)
+{
+    struct report *r = piece ? reports : NULL;
+
+    while (r && (r->id != from || r->incarnation != incarnation))
+        r = r->next;
+    if (r)
+        return r;
+    r = xcalloc(1, sizeof(*r));
+    r->id = from;
+    r->incarnation = incarnation;
+    r->next = reports;
+    reports = r;
+    return r;
+}
+
+/* The place of fid's record in the index, or where it belongs. */
+static uint32_t *index_of(const struct report *r, struct fid fid)
+{
+    uint32_t at = (uint32_t)fid.lo & (r->nindex - 1);
+
+    while (r->index[at] && !fid_eq(r->records[r->index[at] - 1].fid, fid))
+        at = (at + 1) & (r->nindex - 1);
+    return &r->index[at];
+}
+
+/* The last n records are new.  The index is at most half full. */
+static void index_records(struct report *r, uint32_t n)
+{
+    uint32_t from = r->nrecords - n, size = MAX(r->nindex, 64u);
+
+    while (size < 2 * (uint64_t)r->nrecords)
+        size *= 2;
+    if (size != r->nindex) {
+        free(r->index);
+        r->index = xcalloc(size, sizeof(*r->index));
+        r->nindex = size;
+        from = 0;
+    }
+    for (uint32_t i = from; i < r->nrecords; i++)
+        *index_of(r, r->records[i].fid) = i + 1;
+}
+
 void collect_report(const struct view *v, uint64_t from, uint64_t incarnation,
                     const struct body_adopted *b)
 {
-    struct report *r = xcalloc(1, sizeof(*r));
+    struct report *r = report_for(from, incarnation, b->piece);
 
-    (void)v;
-    r->id = from;
-    r->incarnation = incarnation;
     r->last = b->last;
-    r->nnextof = b->nextof.n;
-    r->nextof = copy_of(b->nextof.v, b->nextof.n, sizeof(*b->nextof.v));
-    r->nrecords = b->records.n;
-    r->records = copy_of(b->records.v, b->records.n, sizeof(*b->records.v));
-    qsort(r->records, r->nrecords, sizeof(*r->records), by_fid);
-    r->nlocks = b->locks.n;
-    r->locks = copy_of(b->locks.v, b->locks.n, sizeof(*b->locks.v));
-    r->nclaims = b->claims.n;
-    r->claims = copy_of(b->claims.v, b->claims.n, sizeof(*b->claims.v));
-    r->next = reports;
-    reports = r;
+    APPEND(r, nextof, b->nextof);
+    APPEND(r, records, b->records);
+    index_records(r, b->records.n);
+    APPEND(r, locks, b->locks);
+    APPEND(r, claims, b->claims);
     for (uint32_t i = 0; i < b->blinds.n; i++)
         add_blind(v, b->blinds.v[i]);
+}
+
+static void sort_locks(void)
+{
+    for (struct report *r = reports; r; r = r->next)
+        if (r->nlocks)
+            qsort(r->locks, r->nlocks, sizeof(*r->locks), lock_by_fid);
 }
 
 /* The report of a node that was in `before` and is the same one now. */
@@ -265,11 +342,25 @@ static bool had_all(const struct report *r, uint64_t home, uint64_t view)
 
 static const struct item_record *record_of(const struct report *r, struct fid fid, uint64_t view)
 {
-    struct item_record key = {.fid = fid};
-    const struct item_record *found =
-        r && r->nrecords ? bsearch(&key, r->records, r->nrecords, sizeof(key), by_fid) : NULL;
+    uint32_t place = r && r->nrecords ? *index_of(r, fid) : 0;
 
-    return found && found->stamp_view == view ? found : NULL;
+    return place && r->records[place - 1].stamp_view == view ? &r->records[place - 1] : NULL;
+}
+
+/* The first of a report's locks on this file, or on one behind it. */
+static uint32_t locks_of(const struct report *r, struct fid fid)
+{
+    uint32_t low = 0, high = r->nlocks;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+
+        if (by_fid(&r->locks[mid].fid, &fid) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
 }
 
 /* A node of view u that is here never adopted u: nothing was granted in u. */
@@ -392,10 +483,12 @@ static void take_stamp(const struct view *v, struct fid fid)
         r->number_inc = rec->number_inc;
         r->number = rec->number;
     }
-    for (uint32_t i = 0; i < from->nlocks; i++) {
+    for (uint32_t i = locks_of(from, fid); i < from->nlocks; i++) {
         struct held_lock l = lock_of_item(&from->locks[i]);
 
-        if (fid_eq(from->locks[i].fid, fid) && view_absent(v, l.node))
+        if (!fid_eq(from->locks[i].fid, fid))
+            break;
+        if (view_absent(v, l.node))
             lock_add(&r->locks, &l);
     }
 }
@@ -413,29 +506,31 @@ static struct record *listed(const struct view *v, struct fid fid)
     return r;
 }
 
-static void take_own_lists(const struct view *v, const struct ring *ring, const struct report *rep)
+static void take_claim(const struct view *v, const struct report *rep, const struct item_claim *c)
+{
+    struct record *r;
+
+    if (!view_has(v, rep->id, rep->incarnation) || view_home(v, c->fid) != members_self())
+        return;
+    r = listed(v, c->fid);
+    if (r->claimant && r->claimant != rep->id)
+        log_error("two nodes say that they hold one claim: %s and %s", members_name(r->claimant),
+                  members_name(rep->id));
+    r->unknown &= (uint8_t)~RECORD_CLAIM_UNKNOWN;
+    r->claimant = rep->id;
+    r->number_inc = c->number_inc;
+    r->number = c->number;
+}
+
+static void take_locks(const struct view *v, const struct report *rep)
 {
     if (!view_has(v, rep->id, rep->incarnation))
         return;
-    for (uint32_t i = 0; i < rep->nclaims; i++) {
-        struct record *r;
-
-        if (ring_home(ring, rep->claims[i].fid, 0) != members_self())
-            continue;
-        r = listed(v, rep->claims[i].fid);
-        if (r->claimant && r->claimant != rep->id)
-            log_error("two nodes say that they hold one claim: %s and %s",
-                      members_name(r->claimant), members_name(rep->id));
-        r->unknown &= (uint8_t)~RECORD_CLAIM_UNKNOWN;
-        r->claimant = rep->id;
-        r->number_inc = rep->claims[i].number_inc;
-        r->number = rep->claims[i].number;
-    }
     for (uint32_t i = 0; i < rep->nlocks; i++) {
         struct held_lock l = lock_of_item(&rep->locks[i]);
 
         if (l.node == rep->id && l.incarnation == rep->incarnation &&
-            ring_home(ring, rep->locks[i].fid, 0) == members_self())
+            view_home(v, rep->locks[i].fid) == members_self())
             lock_add(&listed(v, rep->locks[i].fid)->locks, &l);
     }
 }
@@ -450,27 +545,95 @@ static void stamp(struct record *r, void *arg)
     }
 }
 
-void collect_finish(const struct view *v)
+static void take_record(const struct view *v, const struct item_record *in)
+{
+    if (view_home(v, in->fid) == members_self() && !record_find(in->fid))
+        take_stamp(v, in->fid);
+}
+
+static void work_begin(const struct view *v)
 {
     struct wanted w = {v, ring_of(v)};
 
+    work.v = v;
+    work.claims = false;
+    work.rep = reports;
+    work.at = 0;
+    sort_locks();
     record_sweep(is_mine, &w); /* this node's own report has what it knew */
-    for (const struct report *rep = reports; rep; rep = rep->next)
-        for (uint32_t i = 0; i < rep->nrecords; i++)
-            if (ring_home(w.ring, rep->records[i].fid, 0) == members_self() &&
-                !record_find(rep->records[i].fid))
-                take_stamp(v, rep->records[i].fid);
-    find_blinds(v);
-    for (const struct report *rep = reports; rep; rep = rep->next)
-        take_own_lists(v, w.ring, rep);
+}
+
+static void work_end(void)
+{
+    struct wanted w = {work.v, ring_of(work.v)};
+
     record_each(stamp, &w);
-    self.home_view = v->number;
-    collect_note_next(members_self(), v->number);
+    self.home_view = work.v->number;
+    collect_note_next(members_self(), work.v->number);
     drop_reports();
+    work.v = NULL;
+}
+
+/* What members hold comes after all that is said of absent nodes. */
+static void go_on_to_claims(void)
+{
+    find_blinds(work.v);
+    work.claims = true;
+    work.rep = reports;
+}
+
+/* The rest of this report, but `most` files; answers how many. */
+static uint32_t work_on(const struct report *rep, uint32_t most)
+{
+    uint32_t n = MIN(most, (work.claims ? rep->nclaims : rep->nrecords) - work.at);
+
+    for (uint32_t i = work.at; i < work.at + n; i++) {
+        if (work.claims)
+            take_claim(work.v, rep, &rep->claims[i]);
+        else
+            take_record(work.v, &rep->records[i]);
+    }
+    return n;
+}
+
+static bool work_some(uint32_t most)
+{
+    while (work.v && most) {
+        uint32_t n = work.rep ? work_on(work.rep, most) : 0;
+
+        most -= n;
+        work.at += n;
+        if (!most)
+            break;
+        if (work.rep && work.claims)
+            take_locks(work.v, work.rep);
+        work.at = 0;
+        work.rep = work.rep ? work.rep->next : NULL;
+        if (!work.rep && work.claims)
+            work_end();
+        else if (!work.rep)
+            go_on_to_claims();
+    }
+    return !work.v;
+}
+
+bool collect_some(const struct view *v)
+{
+    if (self.home_view == v->number)
+        return true;
+    if (!work.v)
+        work_begin(v);
+    return work_some(FILES_AT_ONCE);
+}
+
+void collect_finish(void)
+{
+    work_some(UINT32_MAX);
 }
 
 void collect_stop(void)
 {
+    work.v = NULL;
     drop_reports();
     free(self.nextof);
     free(self.blinds);

@@ -93,11 +93,13 @@ void home_adopted(const struct view *v)
     lock_take(&home_lock);
     record_each(let_go, NULL);
     free(home.acked);
+    free(home.copied);
     free(home.lock_numbers);
     home = (struct home_state){
         .view = v,
         .ring = ring_of(v),
         .acked = v ? xcalloc(v->nmembers + 1, sizeof(*home.acked)) : NULL,
+        .copied = v ? xcalloc(v->nmembers + 1, sizeof(*home.copied)) : NULL,
         .lock_numbers = v ? xcalloc(v->nmembers + 1, sizeof(*home.lock_numbers)) : NULL,
     };
     hints_drop();
@@ -106,32 +108,23 @@ void home_adopted(const struct view *v)
     lock_drop(&home_lock);
 }
 
-struct fill {
-    const struct ring *ring;
-    uint64_t to;
-    struct body_adopted *b;
-};
-
 static void fill_one(struct record *r, void *arg)
 {
-    struct fill *f = arg;
+    struct body_adopted *b = arg;
 
-    if (f->to && ring_home(f->ring, r->fid, 0) != f->to)
-        return;
-    f->b->records.v = xrealloc(f->b->records.v, (f->b->records.n + 1) * sizeof(*f->b->records.v));
-    f->b->records.v[f->b->records.n++] = record_item(r);
+    b->records.v[b->records.n++] = record_item(r);
     /* A node's own list has its own locks (locks_fill), not what it once had as home or
      * next. */
-    lock_items_add(r->fid, r->locks, members_self(), &f->b->locks.n, &f->b->locks.v);
+    lock_items_add(r->fid, r->locks, members_self(), &b->locks.n, &b->locks.v);
 }
 
-void home_fill_adopted(const struct view *v, uint64_t to, struct msg *m)
+void home_fill_adopted(const struct view *v, struct body_adopted *b)
 {
-    struct fill f = {ring_of(v), to, &m->adopted};
-
     lock_take(&home_lock);
-    collect_fill(v, &m->adopted);
-    record_each(fill_one, &f);
+    collect_finish();
+    collect_fill(v, b);
+    b->records.v = xmalloc((record_count() + 1) * sizeof(*b->records.v));
+    record_each(fill_one, b);
     lock_drop(&home_lock);
 }
 
@@ -144,14 +137,25 @@ void home_heard_adopted(const struct view *v, uint64_t from, const struct msg *m
     lock_drop(&home_lock);
 }
 
+/* In turns with all else that the network thread does. */
+static void become_complete(void *arg)
+{
+    const struct view *v = arg;
+
+    lock_take(&home_lock);
+    if (home.view == v && !collect_some(v)) {
+        loop_post(become_complete, arg);
+    } else if (home.view == v) {
+        home.complete = true;
+        home_arm(T_PING);
+        home_copy_all(v);
+    }
+    lock_drop(&home_lock);
+}
+
 void home_all_adopted(const struct view *v)
 {
-    lock_take(&home_lock);
-    collect_finish(v);
-    home.complete = true;
-    home_arm(T_PING);
-    home_copy_all(v);
-    lock_drop(&home_lock);
+    become_complete((void *)v);
 }
 
 /* ---- start, end ---- */
@@ -200,6 +204,7 @@ static void stop_here(void *arg)
     record_each(let_go, NULL);
     record_sweep(all, NULL);
     free(home.acked);
+    free(home.copied);
     free(home.lock_numbers);
     home = (struct home_state){0};
     hints_drop();

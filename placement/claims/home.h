@@ -15,7 +15,9 @@ void home_start(void);
 void home_stop(void);
 /* members' callbacks, wired by claim_views.c's claim_members_ops. */
 void home_adopted(const struct view *v);
-void home_fill_adopted(const struct view *v, uint64_t to, struct msg *m);
+/* What ADOPTED says of this node as a home and next, of all files, but for the own claims and locks;
+ * its lists are malloc'd. */
+void home_fill_adopted(const struct view *v, struct body_adopted *b);
 void home_heard_adopted(const struct view *v, uint64_t from, const struct msg *m);
 void home_all_adopted(const struct view *v);
 /* Calls fn(arg) at the next tick (100 ms).  If home_stop comes first, drop(arg) is called

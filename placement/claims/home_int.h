@@ -22,6 +22,7 @@
 
 #define SWEEP_MS       10000 /* ms from one sweep for records that are not needed any more to the next */
 #define SWEEP_STEP_MS  100   /* ... and between its parts */
+#define COPIED_ALL     UINT32_MAX
 #define HOME_FORGET_MS 60000 /* how long an empty record stays, for messages that are late */
 
 struct home_state {
@@ -30,6 +31,7 @@ struct home_state {
     bool complete;
     uint64_t count;         /* last stamp given out in this view */
     bool *acked;            /* by member index: COPIED(view, 0) came, or nothing to copy */
+    uint32_t *copied;       /* by member index: pieces of its COPY(view, 0) taken, or COPIED_ALL */
     unsigned waiting;       /* blocking locks in all records */
     uint64_t *lock_numbers; /* by member index: the highest of its LOCKs that were taken */
 };

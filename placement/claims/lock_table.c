@@ -195,7 +195,8 @@ void lock_items_add(struct fid fid, const struct held_lock *list, uint64_t excep
     for (; list; list = list->next) {
         if (except && list->node == except)
             continue;
-        *v = xrealloc(*v, (*n + 1) * sizeof(**v));
+        if (!(*n & (*n - 1)))
+            *v = xrealloc(*v, MAX(2 * (size_t)*n, 1u) * sizeof(**v));
         (*v)[(*n)++] = lock_item(fid, list);
     }
 }

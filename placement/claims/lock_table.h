@@ -38,7 +38,8 @@ struct held_lock {
 /* As it stands in a message, and back (next is NULL). */
 struct item_lock lock_item(struct fid fid, const struct held_lock *l);
 struct held_lock lock_of_item(const struct item_lock *l);
-/* Appends a file's locks to *v of *n (realloc'd), but for those of node `except` (0: all). */
+/* Appends a file's locks to *v of *n, but for those of node `except` (0: all).  A list that is made by this
+ * alone, from *n 0 on; it is realloc'd whenever it has doubled. */
 void lock_items_add(struct fid fid, const struct held_lock *list, uint64_t except, uint32_t *n,
                     struct item_lock **v);
 

@@ -1,7 +1,6 @@
 /* locks_own.c - the table of the locks that this node holds. */
 #include "placement/claims/locks_own.h"
 
-#include "placement/ring/ring.h"
 #include "transport/lock.h"
 
 #include <stdlib.h>
@@ -98,18 +97,12 @@ void locks_own_split(struct fid fid, const struct held_lock *range, struct held_
     lock_drop(&own_lock);
 }
 
-void locks_fill(const struct view *v, uint64_t to, uint32_t *n, struct item_lock **list)
+void locks_fill(uint32_t *n, struct item_lock **list)
 {
-    const struct ring *ring = ring_of(v);
-
     lock_take(&own_lock);
-    for (unsigned b = 0; b < BUCKETS; b++) {
-        for (const struct own_locks *o = table[b]; o; o = o->next) {
-            if (to && ring_home(ring, o->fid, 0) != to)
-                continue;
+    for (unsigned b = 0; b < BUCKETS; b++)
+        for (const struct own_locks *o = table[b]; o; o = o->next)
             lock_items_add(o->fid, o->list, 0, n, list);
-        }
-    }
     lock_drop(&own_lock);
 }
 

@@ -20,7 +20,7 @@ bool locks_own_other(struct fid fid, const struct held_lock *like);
 /* What this holder holds in the range, and the rest of the range: added to the two lists. */
 void locks_own_split(struct fid fid, const struct held_lock *range, struct held_lock **held,
                      struct held_lock **rest);
-/* Appends this node's locks on files whose home in v is `to` (0: on all); *list is malloc'd (realloc'd). */
-void locks_fill(const struct view *v, uint64_t to, uint32_t *n, struct item_lock **list);
+/* Appends this node's locks to a list made by lock_items_add (lock_table.h). */
+void locks_fill(uint32_t *n, struct item_lock **list);
 
 #endif

@@ -54,10 +54,15 @@ struct item_record record_item(const struct record *r);
 
 /* ---- collect.c: rule 7 ---- */
 void collect_begin(const struct view *v);
+/* A piece of ADOPTED(v), each once and in their order. */
 void collect_report(const struct view *v, uint64_t from, uint64_t incarnation,
                     const struct body_adopted *b);
-/* All members' reports are here: makes the records of this home's files, stamped (v, 0). */
-void collect_finish(const struct view *v);
+/* All members' reports are here: makes the records of this home's files, stamped (v, 0).  Some of them
+ * at a time: a thread that makes millions at once answers nobody meanwhile.  True: all are made. */
+bool collect_some(const struct view *v);
+/* All that are left, if that was begun and has not ended.  Until then what this node can say of itself
+ * is not whole. */
+void collect_finish(void);
 /* A file without a record: 0 if nothing is claimed, else an absent node that may have its latest
  * bytes. */
 uint64_t collect_blind(const struct view *v, struct fid fid);

@@ -4,150 +4,127 @@
 #include "placement/claims/claim_own.h"
 #include "placement/claims/home.h"
 #include "placement/claims/locks_own.h"
+#include "placement/claims/ranges.h"
 #include "placement/ring/ring.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A list's item and its home; sorted by home, of one home in the list's order. */
-struct place {
-    uint64_t home;
-    uint32_t item;
+struct reports {
+    const struct view *view;
+    bool farewell; /* each member is told all */
+    struct body_adopted all;
+    /* Not a farewell: the first item of each member by its index, and the end of the last one's. */
+    uint32_t *claims_at, *records_at, *locks_at;
 };
 
-static struct {
-    const struct view *view; /* NULL: not between begin and end */
-    struct msg *all;
-    struct place *claims, *records, *locks;
-} now;
+/* ---- sorted by home ---- */
 
-static int by_home(const void *a, const void *b)
+static uint32_t *sort_by_home(const struct view *v, void *items, uint32_t n, size_t size,
+                              size_t fid_at)
 {
-    const struct place *x = a, *y = b;
-
-    if (x->home != y->home)
-        return x->home < y->home ? -1 : 1;
-    return x->item < y->item ? -1 : x->item > y->item;
-}
-
-static struct place *sort(const void *items, uint32_t n, size_t size, size_t fid_at)
-{
-    const struct ring *ring = ring_of(now.view);
-    struct place *p = xcalloc((size_t)n + 1, sizeof(*p));
+    const struct ring *ring = ring_of(v);
+    uint32_t *homes = xmalloc(((size_t)n + 1) * sizeof(*homes)), *at;
 
     for (uint32_t i = 0; i < n; i++) {
         struct fid fid;
 
-        memcpy(&fid, (const char *)items + i * size + fid_at, sizeof(fid));
-        p[i] = (struct place){ring_home(ring, fid, 0), i};
+        memcpy(&fid, (char *)items + i * size + fid_at, sizeof(fid));
+        homes[i] = (uint32_t)(view_member(v, ring_home(ring, fid, 0)) - v->members);
     }
-    qsort(p, n, sizeof(*p), by_home);
-    return p;
+    at = ranges_sort(items, n, size, homes, v->nmembers);
+    free(homes);
+    return at;
 }
 
-static uint32_t first_of(const struct place *p, uint32_t n, uint64_t home)
+#define SORTED(v, list)                                                                            \
+    sort_by_home(v, (list).v, (list).n, sizeof(*(list).v), offsetof(__typeof__(*(list).v), fid))
+
+/* ---- the whole ---- */
+
+void *reports_make(const struct view *v, bool farewell)
 {
-    uint32_t low = 0, high = n;
+    struct reports *r = xcalloc(1, sizeof(*r));
+    struct body_adopted *b = &r->all;
 
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-
-        if (p[mid].home < home)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
+    r->view = v;
+    r->farewell = farewell;
+    home_fill_adopted(v, b);
+    own_list(&b->claims.n, &b->claims.v);
+    if (farewell)
+        return r;
+    locks_fill(&b->locks.n, &b->locks.v);
+    r->claims_at = SORTED(v, b->claims);
+    r->records_at = SORTED(v, b->records);
+    r->locks_at = SORTED(v, b->locks);
+    return r;
 }
 
-static void *slice(const struct place *p, uint32_t n, uint64_t home, const void *items, size_t size,
-                   uint32_t *nout)
+void reports_free(void *report)
 {
-    uint32_t first = first_of(p, n, home), end = first;
-    char *out;
+    struct reports *r = report;
 
-    while (end < n && p[end].home == home)
-        end++;
-    *nout = end - first;
-    out = *nout ? xmalloc(*nout * size) : NULL;
-    for (uint32_t i = first; i < end; i++)
-        memcpy(out + (i - first) * size, (const char *)items + p[i].item * size, size);
-    return out;
+    free(r->all.nextof.v);
+    free(r->all.blinds.v);
+    free(r->all.claims.v);
+    free(r->all.records.v);
+    free(r->all.locks.v);
+    free(r->claims_at);
+    free(r->records_at);
+    free(r->locks_at);
+    free(r);
 }
 
-static void *copy_of(const void *items, uint32_t n, size_t size)
-{
-    void *out = n ? xmalloc(n * size) : NULL;
+/* ---- pieces ---- */
 
-    if (n)
-        memcpy(out, items, n * size);
-    return out;
+/* A member's lists behind each other: the piece begins `skip` items after the first one and has `room`
+ * more. */
+struct piece {
+    uint64_t skip;
+    uint32_t room;
+    bool more;
+};
+
+/* Of the items from `first` on, before `end`: how many are in the piece, and *first. */
+static uint32_t cut(struct piece *p, uint32_t *first, uint32_t end)
+{
+    uint32_t skip = (uint32_t)MIN(p->skip, (uint64_t)(end - *first)), n;
+
+    p->skip -= skip;
+    *first += skip;
+    n = MIN(end - *first, p->room);
+    p->room -= n;
+    p->more |= n < end - *first;
+    return n;
 }
 
-static void fill(const struct view *v, uint64_t to, struct msg *m)
+#define CUT(p, out, list, from, end)                                                               \
+    do {                                                                                           \
+        uint32_t first = (from);                                                                   \
+        (out).n = cut(p, &first, end);                                                             \
+        (out).v = (out).n ? (list).v + first : NULL;                                               \
+    } while (0)
+
+void reports_fill(const void *report, uint64_t to, struct msg *m)
 {
-    home_fill_adopted(v, to, m);
-    own_list(v, to, &m->adopted.claims.n, &m->adopted.claims.v);
-}
-
-void reports_begin(const struct view *v)
-{
-    struct body_adopted *b;
-
-    reports_end();
-    now.view = v;
-    now.all = msg_new(MSG_ADOPTED);
-    b = &now.all->adopted;
-    fill(v, 0, now.all);
-    locks_fill(v, 0, &b->locks.n, &b->locks.v);
-    now.claims =
-        sort(b->claims.v, b->claims.n, sizeof(*b->claims.v), offsetof(struct item_claim, fid));
-    now.records =
-        sort(b->records.v, b->records.n, sizeof(*b->records.v), offsetof(struct item_record, fid));
-    now.locks = sort(b->locks.v, b->locks.n, sizeof(*b->locks.v), offsetof(struct item_lock, fid));
-}
-
-void reports_end(void)
-{
-    struct body_adopted *b;
-
-    if (!now.view)
-        return;
-    b = &now.all->adopted;
-    free(b->nextof.v);
-    free(b->blinds.v);
-    free(b->claims.v);
-    free(b->records.v);
-    free(b->locks.v);
-    msg_free(now.all);
-    free(now.claims);
-    free(now.records);
-    free(now.locks);
-    now.view = NULL;
-}
-
-void reports_fill(const struct view *v, uint64_t to, struct msg *m)
-{
-    const struct body_adopted *all;
+    const struct reports *r = report;
+    const struct body_adopted *all = &r->all;
     struct body_adopted *b = &m->adopted;
+    struct piece p = {.skip = (uint64_t)b->piece * MSG_PIECE_ITEMS, .room = MSG_PIECE_ITEMS};
+    uint32_t i = r->farewell ? 0 : (uint32_t)(view_member(r->view, to) - r->view->members);
 
-    if (now.view != v || !to) {
-        fill(v, to, m);
-        if (to) /* a node that says farewell has given its locks back */
-            locks_fill(v, to, &b->locks.n, &b->locks.v);
-        return;
-    }
-    all = &now.all->adopted;
     b->home_view = all->home_view;
-    b->nextof.n = all->nextof.n;
-    b->nextof.v = copy_of(all->nextof.v, all->nextof.n, sizeof(*all->nextof.v));
-    b->blinds.n = all->blinds.n;
-    b->blinds.v = copy_of(all->blinds.v, all->blinds.n, sizeof(*all->blinds.v));
-    b->claims.v =
-        slice(now.claims, all->claims.n, to, all->claims.v, sizeof(*all->claims.v), &b->claims.n);
-    b->records.v = slice(now.records, all->records.n, to, all->records.v, sizeof(*all->records.v),
-                         &b->records.n);
-    b->locks.v =
-        slice(now.locks, all->locks.n, to, all->locks.v, sizeof(*all->locks.v), &b->locks.n);
+    CUT(&p, b->nextof, all->nextof, 0, all->nextof.n);
+    CUT(&p, b->blinds, all->blinds, 0, all->blinds.n);
+    if (r->farewell) {
+        CUT(&p, b->claims, all->claims, 0, all->claims.n);
+        CUT(&p, b->records, all->records, 0, all->records.n);
+        CUT(&p, b->locks, all->locks, 0, all->locks.n);
+    } else {
+        CUT(&p, b->claims, all->claims, r->claims_at[i], r->claims_at[i + 1]);
+        CUT(&p, b->records, all->records, r->records_at[i], r->records_at[i + 1]);
+        CUT(&p, b->locks, all->locks, r->locks_at[i], r->locks_at[i + 1]);
+    }
+    b->more = p.more;
 }

@@ -29,6 +29,7 @@
  *   ring PATH                                 home next (names)
  *   view                                      NUMBER NAME,NAME absent NAME,... lease 0|1 settled 0|1
  *   status                                    claims N records N locks N lost N
+ *   pretend N                                 OK: it says from the next view on that it has claims on N files more
  *   leave                                     OK | ETIMEDOUT: gives back its clean claims and leaves the session
  *   quit                                      OK: ends, without leaving
  *

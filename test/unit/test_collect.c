@@ -178,6 +178,12 @@ static void report(const struct view *v, struct words *w)
     collect_report(v, w->id, w->incarnation, &b);
 }
 
+static void collect_all(const struct view *v)
+{
+    while (!collect_some(v))
+        ;
+}
+
 static void begin_at_home_of(const struct view *v, struct fid fid)
 {
     me = ring_home(ring_of(v), fid, 0);
@@ -224,7 +230,7 @@ START_TEST(a_member_is_asked_and_an_absent_node_is_remembered)
     begin_at_home_of(v, lost);
     report(v, &a);
     report(v, &b);
-    collect_finish(v);
+    collect_all(v);
     ck_assert_uint_eq(claimant(lost), 3);
     ck_assert_uint_eq(collect_blind(v, free_one), 0);
     end();
@@ -234,7 +240,7 @@ START_TEST(a_member_is_asked_and_an_absent_node_is_remembered)
     begin_at_home_of(v, given_back);
     report(v, &a);
     report(v, &b); /* node 1 is a member, and its list does not have it */
-    collect_finish(v);
+    collect_all(v);
     ck_assert_uint_eq(claimant(given_back), 0);
     end();
 }
@@ -253,7 +259,7 @@ START_TEST(next_remembers_when_home_and_claimant_die)
     begin_at_home_of(v, f);
     report(v, &a);
     report(v, &b);
-    collect_finish(v);
+    collect_all(v);
     ck_assert_uint_eq(claimant(f), 4);
     end();
 }
@@ -274,7 +280,7 @@ START_TEST(files_whose_home_and_next_die_are_blind_and_no_others)
     begin_at_home_of(v, own);
     report(v, &a);
     report(v, &b);
-    collect_finish(v);
+    collect_all(v);
     ck_assert_uint_ne(collect_blind(v, blind), 0);
     ck_assert_uint_eq(collect_blind(v, known), 0);
     ck_assert_uint_eq(claimant(own), 1); /* who is here says so itself */
@@ -301,7 +307,7 @@ START_TEST(blindness_goes_on_until_the_absent_nodes_are_back)
     begin_at_home_of(v, blind);
     report(v, &a);
     report(v, &b);
-    collect_finish(v);
+    collect_all(v);
     struct view *w = add_view(3, N(1) | N(2) | N(3), N(4), N(3)); /* one of them */
     collect_begin(w);
     a.last = b.last = 2;
@@ -310,7 +316,7 @@ START_TEST(blindness_goes_on_until_the_absent_nodes_are_back)
     report(w, &a);
     report(w, &b);
     report(w, &(struct words){.id = 3, .incarnation = 2});
-    collect_finish(w);
+    collect_all(w);
     ck_assert_uint_eq(collect_blind(w, blind), 4);
     end();
 }
@@ -340,7 +346,7 @@ START_TEST(a_view_that_some_homes_completed_does_not_hide_the_one_before)
     report(v, &b);
     report(v, &c);
     report(v, &e);
-    collect_finish(v);
+    collect_all(v);
     ck_assert_uint_eq(claimant(f), 4);
     end();
 }
@@ -363,7 +369,7 @@ START_TEST(a_home_that_died_before_its_first_copy_makes_blind)
         had(&w[i], 2, N(1) | N(2) | N(3)); /* all but those of node 4 */
         report(v, &w[i]);
     }
-    collect_finish(v);
+    collect_all(v);
     ck_assert_uint_ne(collect_blind(v, f), 0);
     end();
 }
@@ -384,7 +390,7 @@ START_TEST(a_view_that_a_present_node_never_adopted_granted_nothing)
     begin_at_home_of(v, f);
     report(v, &a);
     report(v, &b);
-    collect_finish(v);
+    collect_all(v);
     ck_assert_uint_eq(claimant(f), 3);
     ck_assert_uint_eq(collect_blind(v, unclaimed), 0);
     end();
@@ -400,7 +406,7 @@ START_TEST(after_the_last_one_left_all_is_blind_while_a_node_is_absent)
 
     begin_at_home_of(v, f);
     report(v, &(struct words){.id = 1, .incarnation = 2});
-    collect_finish(v);
+    collect_all(v);
     ck_assert_uint_eq(collect_blind(v, f), 2);
     end();
 
@@ -409,7 +415,7 @@ START_TEST(after_the_last_one_left_all_is_blind_while_a_node_is_absent)
     v = add_view(3, N(1), 0, N(1));
     begin_at_home_of(v, f);
     report(v, &(struct words){.id = 1, .incarnation = 2});
-    collect_finish(v);
+    collect_all(v);
     ck_assert_uint_eq(collect_blind(v, f), 0);
     end();
 }
@@ -428,7 +434,7 @@ START_TEST(a_farewell_speaks_for_who_has_left)
     begin_at_home_of(v, f);
     report(v, &a);
     report(v, &b);
-    collect_finish(v);
+    collect_all(v);
     ck_assert_uint_eq(claimant(f), 3);
     ck_assert_uint_eq(collect_blind(v, other), 0);
     end();
@@ -468,7 +474,7 @@ START_TEST(locks_of_absent_nodes_stay_and_those_of_members_are_their_own_word)
     begin_at_home_of(v, f);
     report(v, &a);
     report(v, &b);
-    collect_finish(v);
+    collect_all(v);
     ck_assert_ptr_nonnull(record_find(f));
     l = record_find(f)->locks;
     ck_assert_ptr_nonnull(l);
@@ -501,7 +507,7 @@ START_TEST(what_a_blind_record_says_goes_on_with_what_it_does_not)
         begin_at_home_of(v, f);
         report(v, &a);
         report(v, &b);
-        collect_finish(v);
+        collect_all(v);
         const struct record *r = record_find(f);
         ck_assert_ptr_nonnull(r);
         ck_assert_uint_eq(r->unknown, back ? 0 : RECORD_CLAIM_UNKNOWN | RECORD_LOCKS_UNKNOWN);

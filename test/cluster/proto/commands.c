@@ -101,6 +101,7 @@ static const struct {
     {"ring", do_ring, NULL},
     {"view", do_view, NULL},
     {"status", do_status, NULL},
+    {"pretend", do_pretend, NULL},
     {"leave", NULL, do_leave},
 };
 

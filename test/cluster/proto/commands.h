@@ -54,6 +54,7 @@ void do_late(void *c);
 void do_ring(struct command *c);
 void do_view(struct command *c);
 void do_status(struct command *c);
+void do_pretend(struct command *c);
 void do_leave(void *c);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_own.h"
 #include "placement/claims/home.h"
 #include "placement/ring/ring.h"
 #include "transport/members.h"
@@ -62,6 +63,18 @@ void do_status(struct command *c)
 
     home_status(&h);
     answer(c, "claims %u records %u locks %u lost %u", claim_held(), h.records, h.locks, h.lost);
+}
+
+void do_pretend(struct command *c)
+{
+    uint64_t n = number(c, 1);
+
+    for (uint64_t i = 1; i <= n; i++) {
+        struct fid fid = {i * 0x9e3779b97f4a7c15u, i};
+
+        own_add(fid, members_incarnation(), i, 0);
+    }
+    answer_code(c, 0);
 }
 
 void do_leave(void *arg)
