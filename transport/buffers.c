@@ -6,10 +6,17 @@
  * chunks does not map and fault in fresh memory for each.  What waits in these lists counts as
  * memory too and gives way to buffers of other sizes.
  *
- * Who asks others for data (peer_buffer) leaves a quarter to who serves others
+ * Who asks others for data (peer_buffer) leaves an eighth to who serves others
  * (peer_buffer_serving, peer_buffer_try): two nodes full of requests to each other would else wait
  * for each other.  A serving buffer becomes free without another one: its reply lands in memory
  * that the asker has already.
+ *
+ *     | bodies  |         who serves others          |
+ *     |         |         | ... and who asks them      |
+ *     |   1/8   |   1/8   |            3/4             |  of --memory
+ *
+ * The eighth for bodies of messages is nobody else's: a view's reports must not wait for reads and
+ * writes, of which some wait for the view.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,6 +39,7 @@
 struct head {
     uint64_t magic;
     size_t total;      /* with the head's page */
+    bool body;
     struct head *next; /* free list */
 };
 
@@ -39,16 +47,24 @@ static struct {
     pthread_once_t once;
     struct lock lock;
     pthread_cond_t freed;
-    uint64_t limit, used, kept; /* used + kept <= limit, but for peer_buffer_always */
+    uint64_t limit;      /* without that of bodies */
+    uint64_t used, kept; /* used + kept <= limit, but for peer_buffer_always */
+    uint64_t bodies_limit, bodies;
     struct head *free[CLASSES];
     _Atomic bool net_waits; /* the network thread wants to know of the next free */
 } pool = {.once = PTHREAD_ONCE_INIT};
+
+static void set_limits(uint64_t memory)
+{
+    pool.bodies_limit = memory / 8;
+    pool.limit = memory - pool.bodies_limit;
+}
 
 static void pool_init(void)
 {
     lock_init(&pool.lock, RANK_LEAF);
     lock_cond_init(&pool.freed);
-    pool.limit = DEFAULT_MEMORY;
+    set_limits(DEFAULT_MEMORY);
 }
 
 /* The list of buffers of this total, or -1. */
@@ -91,6 +107,7 @@ static void *take(size_t total)
     pool.used += total;
     h->magic = MAGIC;
     h->total = total;
+    h->body = false;
     return (char *)h + PAGE;
 }
 
@@ -112,7 +129,7 @@ static void *take_waiting(size_t size, bool serving)
         die("peer_buffer in the network thread");
     size_t total = total_of(size);
     lock_take(&pool.lock);
-    while (!fits(total, serving ? pool.limit : pool.limit / 4 * 3))
+    while (!fits(total, serving ? pool.limit : pool.limit / 7 * 6))
         lock_wait(&pool.lock, &pool.freed, 0);
     void *buf = take(total);
     lock_drop(&pool.lock);
@@ -148,13 +165,41 @@ void *peer_buffer_always(size_t size)
     return buf;
 }
 
-void *peer_buffer_try_or_tell(size_t size)
+static void *try_or_tell(void *(*try)(size_t size), size_t size)
 {
-    void *buf = peer_buffer_try(size);
+    void *buf = try(size);
     if (buf)
         return buf;
     atomic_store(&pool.net_waits, true);
-    return peer_buffer_try(size); /* what was freed before the store was not told */
+    return try(size); /* what was freed before the store was not told */
+}
+
+void *peer_buffer_try_or_tell(size_t size)
+{
+    return try_or_tell(peer_buffer_try, size);
+}
+
+/* These are not kept for the next one: bodies of this size are few. */
+static void *body_try(size_t size)
+{
+    pthread_once(&pool.once, pool_init);
+    size_t total = total_of(size);
+    lock_take(&pool.lock);
+    bool fits = !pool.bodies || pool.bodies + total <= pool.bodies_limit;
+    pool.bodies += fits ? total : 0;
+    lock_drop(&pool.lock);
+    struct head *h = fits ? aligned_alloc(PAGE, total) : NULL;
+    if (!h && fits)
+        die("out of memory for a message of %zu bytes", size);
+    if (!h)
+        return NULL;
+    *h = (struct head){.magic = MAGIC, .total = total, .body = true};
+    return (char *)h + PAGE;
+}
+
+void *peer_body_try_or_tell(size_t size)
+{
+    return try_or_tell(body_try, size);
 }
 
 void peer_buffer_free(void *buf)
@@ -165,9 +210,9 @@ void peer_buffer_free(void *buf)
     if (h->magic != MAGIC)
         die("peer_buffer_free of what is no buffer");
     h->magic = 0;
-    int c = class_of(h->total);
+    int c = h->body ? -1 : class_of(h->total);
     lock_take(&pool.lock);
-    pool.used -= h->total;
+    *(h->body ? &pool.bodies : &pool.used) -= h->total;
     if (c >= 0 && pool.used + pool.kept + h->total <= pool.limit) {
         pool.kept += h->total;
         h->next = pool.free[c];
@@ -191,7 +236,7 @@ void buffers_start(uint64_t memory)
 {
     pthread_once(&pool.once, pool_init);
     lock_take(&pool.lock);
-    pool.limit = memory ? memory : DEFAULT_MEMORY;
+    set_limits(memory ? memory : DEFAULT_MEMORY);
     lock_drop(&pool.lock);
 }
 

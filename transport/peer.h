@@ -97,7 +97,7 @@ uint64_t peer_last_heard_ms(uint64_t id);
 
 /* ---- buffers, bounded by --memory ---- */
 /* Blocks until there is room (never in the network thread; pool threads).  Freed with
- * peer_buffer_free; size <= 16 MiB. For what this node asks of others.  It leaves a quarter of the
+ * peer_buffer_free; size <= 16 MiB. For what this node asks of others.  It leaves an eighth of the
  * memory to those who serve others, or two nodes full of requests to each other would wait for each
  * other. */
 void *peer_buffer(size_t size);

@@ -4,7 +4,8 @@
  *   peer_incoming: head, sizes, sender's token    wrong: counted and dropped (bulk data is then not
  * received)
  *        |
- *        |-- the body is payload: received first, then on as below
+ *        |-- the body is payload: received first, into a buffer of those for bodies, or deferred
+ *        |   until there is one; then on as below
  *        |-- reply ----> its pending request; bulk data into the asker's memory; callback
  *        +-- request --> a buffer, or deferred until there is one; bulk data into it; handler
  */
@@ -287,17 +288,24 @@ static void whole_landed(void *arg, int err)
         struct payload pl = {.data = l->whole + MSG_HEAD_SIZE + h.body_len, .len = h.data_len};
         take(from, &h, l->whole, MSG_HEAD_SIZE + h.body_len, &pl);
     }
-    free(l->whole);
+    peer_buffer_free(l->whole);
     free(l);
 }
 
+/* It does not wait behind bulk data: what is deferred before it may wait for what it says. */
 static void take_whole(struct peer *from, const struct msg_head *h, const void *header,
                        struct payload *pl)
 {
+    size_t len = MSG_HEAD_SIZE + pl->len;
+    void *buf = pl->rndv ? peer_body_try_or_tell(len) : peer_buffer_always(len);
+    if (!buf) {
+        defer(h, header, MSG_HEAD_SIZE, pl);
+        return;
+    }
     struct landing *l = xcalloc(1, sizeof(*l));
     l->from = h->sender;
-    l->whole_len = MSG_HEAD_SIZE + pl->len;
-    l->whole = xmalloc(l->whole_len);
+    l->whole_len = len;
+    l->whole = buf;
     memcpy(l->whole, header, MSG_HEAD_SIZE);
     ucx_receive(from, pl, l->whole + MSG_HEAD_SIZE, whole_landed, l);
 }

@@ -183,6 +183,8 @@ void *peer_buffer_always(
     size_t size); /* beyond the bound if need be: answers without a place, small eager data */
 /* NULL: and peer_buffers_freed is called when something was freed. */
 void *peer_buffer_try_or_tell(size_t size);
+/* The same for a message whose body does not lie beside its head: out of what is kept for these. */
+void *peer_body_try_or_tell(size_t size);
 void peer_buffers_freed(void *unused); /* peer_in.c */
 
 #endif
