@@ -150,6 +150,7 @@ static void print_lost(const json_t *s)
 {
     const json_t *lost = json_object_get(s, "lost_files"), *file;
     size_t i, n = json_array_size(lost);
+    uint64_t left_out = json_u64(s, "lost_files_left_out");
     if (!n)
         return;
     printf("  only on nodes that left\n");
@@ -163,7 +164,10 @@ static void print_lost(const json_t *s)
             printf("               %s: node %s, since %s\n", json_text(file, "path"),
                    json_text(file, "node"), since);
     }
-    if (n > LOST_SHOWN)
+    if (left_out)
+        printf("               ... and %" PRIu64 " more: \"eddy check %s\" names all\n",
+               n - LOST_SHOWN + left_out, json_text(s, "pfs"));
+    else if (n > LOST_SHOWN)
         printf("               ... and %zu more: --json lists them\n", n - LOST_SHOWN);
 }
 

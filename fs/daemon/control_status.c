@@ -189,7 +189,7 @@ static int add_lost(void *arg, const struct lost_file *l)
     control_put_text(o, "node", l->node_name);
     control_put(o, "since", (uint64_t)l->since_s);
     json_array_append_new(list, o);
-    return json_array_size(list) >= CONTROL_FILES_MAX;
+    return 0;
 }
 
 static void put_lost(json_t *o)
@@ -197,6 +197,7 @@ static void put_lost(json_t *o)
     json_t *list = json_array();
     lost_each(add_lost, list);
     json_object_set_new(o, "lost_files", list);
+    control_put(o, "lost_files_left_out", lost_left_out());
 }
 
 static void put_home(json_t *o)

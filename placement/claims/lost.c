@@ -6,11 +6,11 @@
 #include "transport/lock.h"
 #include "transport/loop.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define AGAIN_MS  2000
-#define FILES_MAX 100000
+#define AGAIN_MS 2000
 
 /* When each absent node was first seen to be absent. */
 struct away {
@@ -20,7 +20,8 @@ struct away {
 
 struct list {
     struct lost_file *v;
-    uint32_t n;
+    uint32_t n, room;
+    uint64_t left_out; /* beyond LOST_FILES_MAX */
 };
 
 static struct {
@@ -65,9 +66,16 @@ static int add(void *arg, const char *session, uint64_t node, const char *node_n
 {
     struct reading *r = arg;
     (void)session;
-    if (r->list.n == FILES_MAX || is_forgotten(r, fid))
+    if (is_forgotten(r, fid))
         return 0;
-    r->list.v = xrealloc(r->list.v, (r->list.n + 1) * sizeof(*r->list.v));
+    if (r->list.n == LOST_FILES_MAX) {
+        r->list.left_out++;
+        return 0;
+    }
+    if (r->list.n == r->list.room) {
+        r->list.room = MAX(2 * r->list.room, 64u);
+        r->list.v = xrealloc(r->list.v, r->list.room * sizeof(*r->list.v));
+    }
     struct lost_file *l = &r->list.v[r->list.n++];
     *l = (struct lost_file){
         .fid = fid, .node = node, .since_s = r->from->since_s, .path = xstrdup(path)};
@@ -86,6 +94,18 @@ static struct away *copy_away(uint32_t *n)
     return copy;
 }
 
+/* Once, until all can be named again.  Only pool_session's thread. */
+static void say_left_out(uint64_t left_out)
+{
+    static bool said;
+    if (left_out && !said)
+        log_warn("%u files are only on nodes that left and %" PRIu64
+                 " more: \"eddy status\" names no more than the first, \"eddy check\" of the PFS "
+                 "directory names all of them",
+                 LOST_FILES_MAX, left_out);
+    said = left_out;
+}
+
 static void read_job(void *arg)
 {
     struct mark *marks = NULL;
@@ -99,6 +119,8 @@ static void read_job(void *arg)
         r.from = &away[i];
         err = session_each_dirty_here(away[i].id, add, &r);
     }
+    if (!err)
+        say_left_out(r.list.left_out);
     lock_take(&lost.lock);
     struct list old = err ? r.list : lost.list;
     if (!err)
@@ -166,6 +188,14 @@ int lost_each(int (*cb)(void *arg, const struct lost_file *l), void *arg)
             rc = cb(arg, &lost.list.v[i]);
     lock_drop(&lost.lock);
     return rc;
+}
+
+uint64_t lost_left_out(void)
+{
+    lock_take(&lost.lock);
+    uint64_t n = lost.naway ? lost.list.left_out : 0;
+    lock_drop(&lost.lock);
+    return n;
 }
 
 void lost_stop(void)

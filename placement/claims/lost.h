@@ -9,6 +9,9 @@
 
 #include "transport/members.h"
 
+/* So many are kept by name, some 10 MiB; of more the number is. */
+#define LOST_FILES_MAX 100000u
+
 struct lost_file {
     struct fid fid;
     uint64_t node;
@@ -21,6 +24,8 @@ struct lost_file {
 void lost_look(const struct view *v);
 /* Any thread; stops when cb returns something other than 0, and returns that. */
 int lost_each(int (*cb)(void *arg, const struct lost_file *l), void *arg);
+/* How many more there were when they were read last.  Any thread. */
+uint64_t lost_left_out(void);
 void lost_stop(void); /* after pools_stop */
 
 #endif
