@@ -8,6 +8,10 @@
  * is back.  So an unlock does not change what later requests have set.  And a request sets a lock only if it
  * comes in the order of its sender's numbers, or waits here already.  Any other request is refused (ESTALE),
  * and an asker that still waits for it asks under a new number.
+ *
+ * A file has a bounded number of locks, since a record goes to next with all of its locks in one message.  One
+ * lock more is refused (ENOLCK).  An unlock that would make two locks of one waits until there are fewer: its
+ * process has its answer meanwhile (locks.c), and others see more locked than is.
  */
 #include "placement/claims/home_int.h"
 
@@ -15,6 +19,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+
+/* 4 MiB of COPY, of which a message holds 8. */
+#define LOCKS_MAX 65536
 
 /* An absent node that may hold locks on the file; 0: all is known. */
 static uint64_t blind_locks(const struct record *r, struct fid fid)
@@ -52,6 +59,30 @@ static bool held_by_absent(const struct held_lock *l)
     return true;
 }
 
+static bool is_full(const struct record *r)
+{
+    static _Atomic uint64_t said;
+    unsigned n = 0;
+
+    for (const struct held_lock *l = r->locks; l && n < LOCKS_MAX; l = l->next)
+        n++;
+    if (n == LOCKS_MAX && log_every(&said, 60000))
+        log_warn("a file has %d locks, as many as it may: who asks for one more gets ENOLCK",
+                 LOCKS_MAX);
+    return n == LOCKS_MAX;
+}
+
+/* Would it take a range out of the middle of a lock of its holder? */
+static bool makes_two(const struct record *r, const struct msg *m)
+{
+    struct held_lock range = lock_of(m);
+
+    for (const struct held_lock *l = r->locks; l; l = l->next)
+        if (same_holder(l, &range) && l->start < range.start && l->end > range.end)
+            return true;
+    return false;
+}
+
 static void grant_lock(struct record *r, struct msg *m, const struct held_lock *want)
 {
     if (want->kind == LOCK_FLOCK) /* the older one may go first: flock(2) */
@@ -79,6 +110,10 @@ static bool try_lock(struct record *r, struct msg *m, bool wait)
     struct held_lock want = lock_of(m);
     const struct held_lock *in_the_way = lock_conflict(r->locks, &want);
 
+    if (!in_the_way && is_full(r)) {
+        home_refuse(m, -ENOLCK);
+        return true;
+    }
     if (!in_the_way) {
         grant_lock(r, m, &want);
         return true;
@@ -214,7 +249,7 @@ static void handle_lock(struct msg *m)
 {
     const struct body_lock *l = &m->lock;
     bool sets = l->op == LOCK_SET || l->op == LOCK_SET_WAIT, asks = sets || l->op == LOCK_TEST;
-    struct record *r;
+    struct record *r = record_find(l->fid);
 
     if (l->kind > LOCK_FLOCK || l->type > HELD_NONE || l->start > l->end || l->op > LOCK_WEAKEN ||
         (asks && l->type == HELD_NONE)) {
@@ -222,7 +257,7 @@ static void handle_lock(struct msg *m)
     } else if (asks ? !home_may_grant(m->head.view, l->fid)
                     : !home_may_tell(m->head.view, l->fid)) {
         home_ask_again(m);
-    } else if (asks && blind_locks(record_find(l->fid), l->fid)) {
+    } else if (asks && blind_locks(r, l->fid)) {
         home_refuse(m, -EIO);
     } else if (sets && is_late(m)) {
         home_refuse(m, -ESTALE);
@@ -230,9 +265,11 @@ static void handle_lock(struct msg *m)
         if (sets)
             note_number(m);
         ask_lock(m);
+    } else if (r && (l->op == LOCK_UNLOCK || l->op == LOCK_WEAKEN) && makes_two(r, m) &&
+               is_full(r)) {
+        home_ask_again(m);
     } else {
         note_number(m);
-        r = record_find(l->fid);
         if (r && l->op == LOCK_CANCEL)
             cancel(r, m);
         else if (r && l->op == LOCK_WEAKEN)

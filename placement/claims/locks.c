@@ -353,7 +353,7 @@ static void answered(void *arg, int err, struct msg *reply, bool *keep)
         again(o, err);
         return;
     }
-    if (err == -EAGAIN || err == -EINTR || err == -EIO || err == -EINVAL) {
+    if (err == -EAGAIN || err == -EINTR || err == -EIO || err == -EINVAL || err == -ENOLCK) {
         refused(o, err);
         return;
     }
