@@ -105,7 +105,8 @@ int local_read(struct file *f, struct local_read *r)
 /* ---- changing ---- */
 
 /* The chunk around a missing page by our own descriptor (see above). */
-static int fill_by_descriptor(struct file *f, const struct file_info *info, uint64_t page_off)
+static int fill_by_descriptor(struct file *f, const struct file_info *info, uint64_t page_off,
+                              enum space_limit limit)
 {
     uint64_t size = store_chunk_size();
     struct chunk_key key = {.fid = f->fid, .index = page_off / size, .version = info->base};
@@ -116,22 +117,21 @@ static int fill_by_descriptor(struct file *f, const struct file_info *info, uint
     int err = pfs_read(f, c->data, len, key.index * size, &got);
     if (!err) {
         memset(c->data + got, 0, len - got); /* cut off by the flush: not below base_end any more */
-        err = store_fill(f, key.index, &key.version, c->data, len, data_hash(c->data, len), false,
-                         true);
+        err = store_fill_needed(f, key.index, &key.version, c->data, len, limit);
     }
     chunk_put(c);
     return err == -ESTALE ? 0 : err; /* the flush ended: the caller looks again */
 }
 
-/* beyond: see change_with_room; it counts for what this thread stores. */
-static int fill(struct file *f, uint64_t page_off, bool beyond)
+/* limit: see change_with_room. */
+static int fill(struct file *f, uint64_t page_off, enum space_limit limit)
 {
     struct file_info info;
     store_info(f, &info);
     struct fetch want = {.v = info.base, .off = page_off, .len = PAGE};
     int err = fetch_range(f, &want, NULL);
-    bool here = err == -ESTALE || (err == -ENOSPC && beyond);
-    return here ? fill_by_descriptor(f, &info, page_off) : err;
+    bool here = err == -ESTALE || (err == -ENOSPC && limit == SPACE_DISK);
+    return here ? fill_by_descriptor(f, &info, page_off, limit) : err;
 }
 
 static int sync_change(struct file *f, const struct change *c)
@@ -142,31 +142,31 @@ static int sync_change(struct file *f, const struct change *c)
 }
 
 /* What is not there yet. */
-static int append(struct file *f, struct change *c, uint64_t *fill_off)
+static int append(struct file *f, struct change *c, enum space_limit limit, uint64_t *fill_off)
 {
     size_t before = c->appended, done;
-    int err = store_append(f, (const char *)c->buf + before, c->len - before, &done, &c->off_out,
-                           fill_off);
+    int err = store_append(f, (const char *)c->buf + before, c->len - before, limit, &done,
+                           &c->off_out, fill_off);
     c->off_out -= MIN(c->off_out, (uint64_t)before);
     c->appended += done;
     return err;
 }
 
-static int change_once(struct file *f, struct change *c, uint64_t *fill_off)
+static int change_once(struct file *f, struct change *c, enum space_limit limit, uint64_t *fill_off)
 {
     switch (c->op) {
     case CARRY_WRITE:
         c->off_out = c->off;
-        return store_write(f, c->buf, c->len, c->off, fill_off);
+        return store_write(f, c->buf, c->len, c->off, limit, fill_off);
     case CARRY_STORE:
         c->off_out = c->off;
-        return store_write_within(f, c->buf, c->len, c->off, fill_off);
+        return store_write_within(f, c->buf, c->len, c->off, limit, fill_off);
     case CARRY_APPEND:
-        return append(f, c, fill_off);
+        return append(f, c, limit, fill_off);
     case CARRY_TRUNCATE:
         return store_truncate(f, c->len, fill_off);
     case CARRY_PUNCH:
-        return store_punch(f, c->off, c->len, fill_off);
+        return store_punch(f, c->off, c->len, limit, fill_off);
     case CARRY_ALLOCATE:
         return store_allocate(f, c->off, c->len, c->mode & FALLOC_FL_KEEP_SIZE);
     case CARRY_TIMES:
@@ -193,7 +193,7 @@ int local_change_now(struct file *f, struct change *c)
         return -EAGAIN;
     if (c->op == CARRY_APPEND && kernel_writes(f))
         return -EAGAIN; /* a part of it may go in, and who comes again begins anew */
-    int err = change_once(f, c, &fill_off);
+    int err = change_once(f, c, SPACE_CACHE, &fill_off);
     return err == -ENODATA || err == -ENOSPC ? -EAGAIN : err;
 }
 
@@ -219,34 +219,29 @@ static bool others_have_it(int err)
  * effect: it may lie beyond the cache's limits, and the next one waits until it is flushed. */
 static int change_with_room(struct file *f, struct change *c)
 {
-    bool beyond = false;
+    enum space_limit limit = SPACE_CACHE;
     uint64_t fill_off = 0, filled = UINT64_MAX;
     for (;;) {
-        int err = change_once(f, c, &fill_off);
+        int err = change_once(f, c, limit, &fill_off);
         if (err == -ENODATA) {
             if (fill_off == filled && boot_ms() >= c->end_ms)
                 return -EIO;
             filled = fill_off;
-            err = fill(f, fill_off, beyond);
+            err = fill(f, fill_off, limit);
             if (!err)
                 continue;
         }
         if (err != -ENOSPC || c->op == CARRY_SYNC) /* a sync's is the PFS's, or the disk's */
             return err;
         int e = make_room(f);
-        if (e && (beyond || !others_have_it(e)))
+        if (e && (limit == SPACE_DISK || !others_have_it(e)))
             return e;
-        beyond = e;
-        space_beyond(beyond);
+        limit = e ? SPACE_DISK : SPACE_CACHE;
     }
 }
 
 int local_change(struct file *f, struct change *c)
 {
     int err = carry_op_is_write(c->op) ? admit(f, c->len) : 0;
-    if (err)
-        return err;
-    err = change_with_room(f, c);
-    space_beyond(false);
-    return err;
+    return err ? err : change_with_room(f, c);
 }

@@ -262,22 +262,15 @@ void space_watch(void)
 
 /* ---- setting room aside ---- */
 
-static _Thread_local bool beyond;
-
-void space_beyond(bool on)
-{
-    beyond = on;
-}
-
 /* Sets bytes aside if they fit now. */
-static bool take_bytes(uint64_t bytes, bool whatever_the_limit)
+static bool take_bytes(uint64_t bytes, enum space_limit limit)
 {
     lock_take(&space.lock);
     ask_disk();
     set_limit();
     bool fits = used_now() + space.reserved + bytes <= space.limit &&
                 space.avail >= space.floor + space.avail_set_aside + bytes;
-    if (whatever_the_limit)
+    if (limit == SPACE_DISK)
         fits = space.avail >= space.avail_set_aside + bytes;
     if (fits) {
         space.reserved += bytes;
@@ -287,22 +280,22 @@ static bool take_bytes(uint64_t bytes, bool whatever_the_limit)
     return fits;
 }
 
-static int reserve_bytes(uint64_t bytes)
+static int reserve_bytes(uint64_t bytes, enum space_limit limit)
 {
-    while (bytes && !take_bytes(bytes, false)) {
+    while (bytes && !take_bytes(bytes, SPACE_CACHE)) {
         if (!eviction_one())
-            return beyond && take_bytes(bytes, true) ? 0 : -ENOSPC;
+            return limit == SPACE_DISK && take_bytes(bytes, limit) ? 0 : -ENOSPC;
         disk_changed();
     }
     return 0;
 }
 
-static int more_slots(enum slab_kind kind, uint32_t n, bool whatever_the_limit)
+static int more_slots(enum slab_kind kind, uint32_t n, enum space_limit limit)
 {
     uint64_t bytes = space_slab_bytes();
-    if (whatever_the_limit && state_slab_bytes() + bytes > space_limit() / 2)
+    if (limit == SPACE_DISK && state_slab_bytes() + bytes > space_limit() / 2)
         return -ENOSPC; /* slabs are never given back */
-    if (!take_bytes(bytes, whatever_the_limit))
+    if (!take_bytes(bytes, limit))
         return -ENOSPC;
     int err = state_grow(kind, n, bytes);
     space_return(bytes, 0);
@@ -310,26 +303,26 @@ static int more_slots(enum slab_kind kind, uint32_t n, bool whatever_the_limit)
 }
 
 /* A slab more if it fits, else chunks (and with them records) go. */
-static int reserve_slots(enum slab_kind kind, uint32_t n)
+static int reserve_slots(enum slab_kind kind, uint32_t n, enum space_limit limit)
 {
     while (n && !state_reserve(kind, n)) {
-        int err = more_slots(kind, n, false);
+        int err = more_slots(kind, n, SPACE_CACHE);
         if (err == -ENOSPC && eviction_one())
             continue;
-        if (err == -ENOSPC && beyond)
-            err = more_slots(kind, n, true);
+        if (err == -ENOSPC && limit == SPACE_DISK)
+            err = more_slots(kind, n, limit);
         if (err)
             return err;
     }
     return 0;
 }
 
-int space_reserve(uint64_t bytes, uint32_t chunk_slots)
+int space_reserve(uint64_t bytes, uint32_t chunk_slots, enum space_limit limit)
 {
-    int err = reserve_slots(SLAB_CHUNKS, chunk_slots);
+    int err = reserve_slots(SLAB_CHUNKS, chunk_slots, limit);
     if (err)
         return err;
-    err = reserve_bytes(bytes);
+    err = reserve_bytes(bytes, limit);
     if (err)
         state_unreserve(SLAB_CHUNKS, chunk_slots);
     return err;
@@ -348,5 +341,5 @@ void space_return(uint64_t bytes, uint32_t chunk_slots)
 
 int space_reserve_files(uint32_t slots)
 {
-    return reserve_slots(SLAB_FILES, slots);
+    return reserve_slots(SLAB_FILES, slots, SPACE_CACHE);
 }

@@ -27,13 +27,8 @@ uint64_t space_meant(void);
 uint64_t space_slab_bytes(void); /* size for a new slab: clamp(limit / 64) */
 
 /* Sets room aside for this many bytes and chunk records; evicts chunks for it.  Takes other files'
- * locks: only locks of RANK_CLAIM or outer ones may be held.  -ENOSPC. */
-int space_reserve(uint64_t bytes, uint32_t chunk_slots);
-/* For a thread that has found no room even so, with nothing dirty that could leave: others have filled the
- * disk.  Until `off`, this thread may set room aside beyond the limit and from the reserve, as long as the
- * disk has it.  This is for one write, which is flushed before the next one; or for the records of what the
- * kernel's writers have stored beyond the limit, for its flush. */
-void space_beyond(bool on);
+ * locks: only locks of RANK_CLAIM or outer ones may be held.  SPACE_DISK: if nothing more may go.  -ENOSPC. */
+int space_reserve(uint64_t bytes, uint32_t chunk_slots, enum space_limit limit);
 /* The end of it: the bytes are counted as used now (space_count) or were not needed; slots that
  * were not taken. */
 void space_return(uint64_t bytes, uint32_t chunk_slots);

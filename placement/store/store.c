@@ -92,7 +92,7 @@ static int first_slabs(char *err, size_t errlen)
     int e = space_reserve_files(1);
     if (!e) {
         state_unreserve(SLAB_FILES, 1);
-        e = space_reserve(0, 1);
+        e = space_reserve(0, 1, SPACE_CACHE);
     }
     if (!e)
         space_return(0, 1);

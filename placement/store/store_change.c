@@ -11,20 +11,21 @@
 static const char zeros[PAGE];
 
 /* While the lock is dropped, a thread that works on another page of the chunk may free the chunk's record.
- * So the missing room is counted again. */
-static int make_room(struct file *f, uint64_t first, uint64_t last, bool blocks, struct room *r)
+ * So the missing room is counted again.  page: the bytes that each page needs. */
+static int make_room(struct file *f, uint64_t first, uint64_t last, unsigned page,
+                     enum space_limit limit, struct room *r)
 {
     for (;;) {
         uint64_t pages;
         struct room need;
         pages_need(f, first, last, &pages, &need.chunks);
-        need.bytes = blocks ? pages * PAGE : 0;
+        need.bytes = pages * page;
         if (need.bytes <= r->bytes && need.chunks <= r->chunks)
             return 0;
         space_return(r->bytes, r->chunks);
         *r = (struct room){0};
         lock_drop(&f->lock);
-        int err = space_reserve(need.bytes, need.chunks);
+        int err = space_reserve(need.bytes, need.chunks, limit);
         lock_take(&f->lock);
         if (err)
             return err;
@@ -32,14 +33,16 @@ static int make_room(struct file *f, uint64_t first, uint64_t last, bool blocks,
     }
 }
 
-int change_make_room(struct file *f, uint64_t first, uint64_t last, struct room *r)
+int change_make_room(struct file *f, uint64_t first, uint64_t last, enum space_limit limit,
+                     struct room *r)
 {
-    return make_room(f, first, last, true, r);
+    return make_room(f, first, last, PAGE, limit, r);
 }
 
-int change_make_records(struct file *f, uint64_t first, uint64_t last, struct room *r)
+int change_make_records(struct file *f, uint64_t first, uint64_t last, enum space_limit limit,
+                        struct room *r)
 {
-    return make_room(f, first, last, false, r);
+    return make_room(f, first, last, 0, limit, r);
 }
 
 /* ---- pages that are only partly covered ---- */

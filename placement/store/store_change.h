@@ -11,6 +11,7 @@
 #define EDDY_PLACEMENT_STORE_STORE_CHANGE_H
 
 #include "placement/store/file.h"
+#include "placement/store/store_open.h"
 
 /* What space_reserve gave, less what was used of it: for space_return. */
 struct room {
@@ -19,9 +20,11 @@ struct room {
 };
 /* Room for pages [first, last]; *r is what was set aside before, or zero.  f->lock is dropped
  * meanwhile; with a range op on the pages, so that no other call changes what they need. */
-int change_make_room(struct file *f, uint64_t first, uint64_t last, struct room *r);
+int change_make_room(struct file *f, uint64_t first, uint64_t last, enum space_limit limit,
+                     struct room *r);
 /* The same for pages that become zeros without blocks. */
-int change_make_records(struct file *f, uint64_t first, uint64_t last, struct room *r);
+int change_make_records(struct file *f, uint64_t first, uint64_t last, enum space_limit limit,
+                        struct room *r);
 
 /* -ENODATA if the first or last page of the range must be filled before it is changed: *fill_off. */
 int change_check_edges(struct file *f, uint64_t off, uint64_t len, uint64_t *fill_off);

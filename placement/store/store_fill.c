@@ -9,6 +9,7 @@
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_version.h"
+#include "transport/hash.h"
 
 /* A chunk's bytes, of the version that the file has; they count up to base_end as it is then.  A
  * flush that ends while the lock is dropped makes that the end of the new version: behind a
@@ -45,39 +46,49 @@ static int fill_pages(struct file *f, uint64_t first, uint64_t stop, const struc
     return err;
 }
 
+/* What one chunk is filled with, and how. */
+struct fill {
+    const struct version *v;
+    const void *buf;
+    size_t len;
+    uint64_t hash;
+    bool owned, racy;
+    enum space_limit limit;
+};
+
 /* With f->lock and a WRITE op on the chunk. */
-static int fill_locked(struct file *f, uint64_t index, const struct version *v, const void *buf,
-                       size_t len, uint64_t hash, bool owned, bool racy)
+static int fill_locked(struct file *f, uint64_t index, const struct fill *new)
 {
+    const struct version *v = new->v;
     uint64_t chunk = store_chunk_size(), off = index * chunk, first = page_of(off);
     const struct file_core *k = core(f);
     if (is_pass(f))
         return 0; /* all is here, and newer */
     if (!(k->flags & CORE_BASE) || !version_eq(&k->base, v) || off >= v->size ||
-        len < MIN(chunk, v->size - off))
+        new->len < MIN(chunk, v->size - off))
         return -ESTALE;
     if (k->base_end <= off)
         return 0; /* cut off meanwhile: nothing of it counts */
-    struct filling fl = {buf, off, k->base_end};
-    uint64_t stop = last_page(off, MIN(len, k->base_end - off));
+    struct filling fl = {new->buf, off, k->base_end};
+    uint64_t stop = last_page(off, MIN(new->len, k->base_end - off));
     struct room room = {0};
-    int err = change_make_room(f, first, stop, &room);
+    int err = change_make_room(f, first, stop, new->limit, &room);
     if (err)
         return err;
     uint32_t made;
     struct chunk_record *c = pages_begin_fill(f, index, &made);
     room.chunks -= made;
-    if (racy && !(core(f)->flags & CORE_RACY)) {
+    if (new->racy && !(core(f)->flags & CORE_RACY)) {
         core_change(f->rec)->flags |= CORE_RACY;
         store_commit(f);
     }
     eviction_remove(c);
-    c->flags = (uint16_t)(owned ? c->flags | CHUNK_OWNED : c->flags & ~CHUNK_OWNED);
+    c->flags = (uint16_t)(new->owned ? c->flags | CHUNK_OWNED : c->flags & ~CHUNK_OWNED);
     err = fill_pages(f, first, stop, &fl);
     k = core(f);
     if (!err && !(c->flags & CHUNK_WRITTEN) && version_eq(&k->base, v) &&
         k->base_end >= off + MIN(chunk, v->size - off)) {
-        c->hash = hash;
+        c->hash = new->hash;
         crash_order();
         c->flags |= CHUNK_HASH;
     }
@@ -86,17 +97,36 @@ static int fill_locked(struct file *f, uint64_t index, const struct version *v, 
     return err;
 }
 
-int store_fill(struct file *f, uint64_t index, const struct version *v, const void *buf, size_t len,
-               uint64_t hash, bool owned, bool racy)
+static int fill_chunk(struct file *f, uint64_t index, const struct fill *new)
 {
     struct range_op op;
     uint64_t pages = state_pages();
-    if (index >= (uint64_t)INT64_MAX / store_chunk_size() || len > store_chunk_size())
+    if (index >= (uint64_t)INT64_MAX / store_chunk_size() || new->len > store_chunk_size())
         return -EINVAL;
     lock_take(&f->lock);
     range_begin(f, &op, RANGE_WRITE, index * pages, index * pages + pages - 1);
-    int err = fill_locked(f, index, v, buf, len, hash, owned, racy);
+    int err = fill_locked(f, index, new);
     range_end(f, &op);
     lock_drop(&f->lock);
     return err;
+}
+
+int store_fill(struct file *f, uint64_t index, const struct version *v, const void *buf, size_t len,
+               uint64_t hash, bool owned, bool racy)
+{
+    struct fill new = {
+        .v = v, .buf = buf, .len = len, .hash = hash, .owned = owned, .racy = racy};
+    return fill_chunk(f, index, &new);
+}
+
+int store_fill_needed(struct file *f, uint64_t index, const struct version *v, const void *buf,
+                      size_t len, enum space_limit limit)
+{
+    struct fill new = {.v = v,
+                       .buf = buf,
+                       .len = len,
+                       .hash = data_hash(buf, len),
+                       .racy = true,
+                       .limit = limit};
+    return fill_chunk(f, index, &new);
 }

@@ -31,6 +31,15 @@
 #define CHUNK_MIN (64u << 10)
 #define CHUNK_MAX (16u << 20)
 
+/* What a change may take when it needs room. */
+enum space_limit {
+    SPACE_CACHE, /* as always: the cache's limit, and the floor of free space on the disk, hold */
+    /* All that the disk has, where others have filled it and nothing dirty is left that could leave: for
+     * one write, which is flushed before the next one; and for the records of what the kernel's writers
+     * have stored, for its flush. */
+    SPACE_DISK,
+};
+
 /* ---- the cache directory ---- */
 struct store_config {
     const char *dir;

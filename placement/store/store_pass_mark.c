@@ -81,9 +81,8 @@ static int mark_chunk(struct file *f, uint64_t index, const uint8_t *buf, size_t
 {
     uint64_t chunk = store_chunk_size(), first = index * state_pages(),
              last = last_page(index * chunk, len);
-    space_beyond(true); /* a file that is longer than the cache may be still has to be flushed */
-    int err = space_reserve(0, 1);
-    space_beyond(false);
+    /* a file that is longer than the cache may be still has to be flushed */
+    int err = space_reserve(0, 1, SPACE_DISK);
     if (err)
         return err;
     bool *holes = find_holes(f, index * chunk, buf, len);

@@ -125,7 +125,8 @@ static bool next_punch(struct file *f, uint64_t page, uint64_t last, uint64_t *f
 }
 
 /* With f->lock and a DROP op on the pages. */
-static int punch_locked(struct file *f, uint64_t off, uint64_t len, bool *became)
+static int punch_locked(struct file *f, uint64_t off, uint64_t len, enum space_limit limit,
+                        bool *became)
 {
     uint64_t last = last_page(off, len), first, until;
     int err = 0;
@@ -133,7 +134,7 @@ static int punch_locked(struct file *f, uint64_t off, uint64_t len, bool *became
          !err && page <= last && next_punch(f, page, last, &first, &until); page = until + 1) {
         struct room room = {0};
         uint64_t from = MAX(off, first * PAGE), to = MIN(off + len, (until + 1) * PAGE);
-        err = change_make_records(f, first, until, &room);
+        err = change_make_records(f, first, until, limit, &room);
         if (!err) {
             *became |= store_mark_dirty(f) || store_pass_flushed(f);
             err = punch_pages(f, from, to - from, &room);
@@ -146,7 +147,8 @@ static int punch_locked(struct file *f, uint64_t off, uint64_t len, bool *became
     return err;
 }
 
-int store_punch(struct file *f, uint64_t off, uint64_t len, uint64_t *fill_off)
+int store_punch(struct file *f, uint64_t off, uint64_t len, enum space_limit limit,
+                uint64_t *fill_off)
 {
     struct range_op op;
     bool became = false;
@@ -162,7 +164,7 @@ int store_punch(struct file *f, uint64_t off, uint64_t len, uint64_t *fill_off)
         if (len)
             err = change_check_edges(f, off, len, fill_off);
         if (!err && len)
-            err = punch_locked(f, off, len, &became);
+            err = punch_locked(f, off, len, limit, &became);
         range_end(f, &op);
     }
     lock_drop(&f->lock);

@@ -4,6 +4,7 @@
 #define EDDY_PLACEMENT_STORE_STORE_VERSION_H
 
 #include "placement/store/file.h"
+#include "placement/store/store_open.h"
 
 /* ---- versions ---- */
 /* The PFS has version v now (same_as: and v's data is that of *same_as, may be NULL).  Clean pages
@@ -27,6 +28,10 @@ bool store_same_data(struct file *f, const struct version *before, const struct 
  * room could be made: use the buffer without keeping it. */
 int store_fill(struct file *f, uint64_t index, const struct version *v, const void *buf, size_t len,
                uint64_t hash, bool owned, bool racy);
+/* The same of what a change can not go on without, read by this node's own descriptor while its flush
+ * changes the file: racy, and a replica. */
+int store_fill_needed(struct file *f, uint64_t index, const struct version *v, const void *buf,
+                      size_t len, enum space_limit limit);
 
 /* ---- claims on disk (claim.c and claim_views.c call these) ---- */
 /* -EIO, -ENOSPC, and no claim: what is here of another version than `base` can not be dropped (never

@@ -63,19 +63,28 @@ static int write_pages(struct file *f, const void *buf, size_t len, uint64_t off
     return 0;
 }
 
+/* What is written, and where. */
+struct put {
+    const void *buf;
+    size_t len;
+    uint64_t off;
+    bool within; /* only what lies before the end, as it is when no truncation is under way there */
+    enum space_limit limit;
+};
+
 /* With f->lock and a WRITE op that covers the pages. */
-static int write_locked(struct file *f, const void *buf, size_t len, uint64_t off,
-                        uint64_t *fill_off, bool *became)
+static int write_locked(struct file *f, const struct put *p, uint64_t *fill_off, bool *became)
 {
+    uint64_t off = p->off, len = p->len;
     struct room room = {0};
     int err = off + len > core(f)->size ? change_clear_end(f) : 0;
     if (!err)
         err = change_check_edges(f, off, len, fill_off);
     if (!err)
-        err = change_make_room(f, page_of(off), last_page(off, len), &room);
+        err = change_make_room(f, page_of(off), last_page(off, len), p->limit, &room);
     if (!err) {
         *became = store_mark_dirty(f) || store_pass_flushed(f);
-        err = write_pages(f, buf, len, off, &room);
+        err = write_pages(f, p->buf, len, off, &room);
     }
     space_return(room.bytes, room.chunks);
     return err;
@@ -88,37 +97,37 @@ static int check_length(uint64_t off, uint64_t len)
     return off > INT64_MAX || len > INT64_MAX - off ? -EFBIG : 0;
 }
 
-/* within: only what lies before the end, as it is when no truncation is under way there. */
-static int write_at(struct file *f, const void *buf, size_t len, uint64_t off, bool within,
-                    uint64_t *fill_off)
+static int write_at(struct file *f, struct put p, uint64_t *fill_off)
 {
     struct range_op op;
     bool became = false;
-    int err = check_length(off, len);
-    if (err || !len)
+    int err = check_length(p.off, p.len);
+    if (err || !p.len)
         return err;
     lock_take(&f->lock);
     store_pass_look(f);
-    range_begin(f, &op, RANGE_WRITE, page_of(off), last_page(off, len));
-    if (within)
-        len = MIN(len, core(f)->size - MIN(off, core(f)->size));
-    if (len)
-        err = write_locked(f, buf, len, off, fill_off, &became);
+    range_begin(f, &op, RANGE_WRITE, page_of(p.off), last_page(p.off, p.len));
+    if (p.within)
+        p.len = MIN(p.len, core(f)->size - MIN(p.off, core(f)->size));
+    if (p.len)
+        err = write_locked(f, &p, fill_off, &became);
     range_end(f, &op);
     lock_drop(&f->lock);
     store_tell_dirty(f, became);
     return err;
 }
 
-int store_write(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t *fill_off)
+int store_write(struct file *f, const void *buf, size_t len, uint64_t off, enum space_limit limit,
+                uint64_t *fill_off)
 {
-    return write_at(f, buf, len, off, false, fill_off);
+    return write_at(f, (struct put){.buf = buf, .len = len, .off = off, .limit = limit}, fill_off);
 }
 
 int store_write_within(struct file *f, const void *buf, size_t len, uint64_t off,
-                       uint64_t *fill_off)
+                       enum space_limit limit, uint64_t *fill_off)
 {
-    return write_at(f, buf, len, off, true, fill_off);
+    struct put p = {.buf = buf, .len = len, .off = off, .within = true, .limit = limit};
+    return write_at(f, p, fill_off);
 }
 
 /* ---- append ---- */
@@ -139,8 +148,8 @@ static int append_pass(struct file *f, const void *buf, size_t len, size_t *done
     return err;
 }
 
-int store_append(struct file *f, const void *buf, size_t len, size_t *done, uint64_t *off_out,
-                 uint64_t *fill_off)
+int store_append(struct file *f, const void *buf, size_t len, enum space_limit limit, size_t *done,
+                 uint64_t *off_out, uint64_t *fill_off)
 {
     struct range_op op;
     bool became = false;
@@ -154,7 +163,8 @@ int store_append(struct file *f, const void *buf, size_t len, size_t *done, uint
         err = append_pass(f, buf, len, done, off_out);
         became = true;
     } else if (!err && len) {
-        err = write_locked(f, buf, len, *off_out, fill_off, &became);
+        struct put p = {.buf = buf, .len = len, .off = *off_out, .limit = limit};
+        err = write_locked(f, &p, fill_off, &became);
         *done = err ? 0 : len;
     }
     range_end(f, &op);

@@ -3,25 +3,28 @@
 #define EDDY_PLACEMENT_STORE_STORE_WRITE_H
 
 #include "placement/store/file.h"
+#include "placement/store/store_open.h"
 
 #include <sys/types.h>
 
 /* Writes; len <= 16 MiB.  Dirty bits are set before the bytes.  -ENODATA: the page at *fill_off
  * must be filled first (partly covered, not valid, below base_end): fetch and try again.  -ENOSPC:
  * no room (nothing written): flush, then again. mtime becomes now, mtime_set false. */
-int store_write(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t *fill_off);
+int store_write(struct file *f, const void *buf, size_t len, uint64_t off, enum space_limit limit,
+                uint64_t *fill_off);
 /* The same, but for what would lie beyond the end: that is left out, and no error. */
 int store_write_within(struct file *f, const void *buf, size_t len, uint64_t off,
-                       uint64_t *fill_off);
+                       enum space_limit limit, uint64_t *fill_off);
 /* off = end of file, taken under the lock. *off_out = where it went.  *done: how much of it is in the
  * file, also on an error; beside writers that the kernel serves that may be a part, and the rest is
  * what is left to append. */
-int store_append(struct file *f, const void *buf, size_t len, size_t *done, uint64_t *off_out,
-                 uint64_t *fill_off);
+int store_append(struct file *f, const void *buf, size_t len, enum space_limit limit, size_t *done,
+                 uint64_t *off_out, uint64_t *fill_off);
 /* Shrinks or extends.  (fill_off is never used: the page at the new end ends at base_end.) */
 int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off);
 /* Zeros [off, off+len) (punch), never extends. -ENODATA as above. */
-int store_punch(struct file *f, uint64_t off, uint64_t len, uint64_t *fill_off);
+int store_punch(struct file *f, uint64_t off, uint64_t len, enum space_limit limit,
+                uint64_t *fill_off);
 /* fallocate: extends size (unless keep_size).  No local blocks are set aside: the store makes room
  * when the bytes come, and who finds none flushes. */
 int store_allocate(struct file *f, uint64_t off, uint64_t len, bool keep_size);

@@ -101,11 +101,11 @@ static void make_files(void)
         if (n > 1)
             store_set_claim(f, 1, n, &v);
         if (n > 1 && n != 5)
-            must(!store_write(f, bytes, 5000, n * 3000, &fill), "store_write");
+            must(!store_write(f, bytes, 5000, n * 3000, SPACE_CACHE, &fill), "store_write");
         if (n == 3)
             must(!store_truncate(f, CHUNK + 77, &fill), "store_truncate");
         if (n == 4)
-            must(!store_punch(f, 10000, 50000, &fill) && !store_sync(f), "store_punch");
+            must(!store_punch(f, 10000, 50000, SPACE_CACHE, &fill) && !store_sync(f), "store_punch");
         file_put(f);
     }
 }
@@ -280,9 +280,9 @@ static void use_file(struct file *f)
     store_seek(f, 0, false, &off);
     store_get_chunk(f, 0, &info.base, buf, &got, &hash);
     store_fill(f, 1, &info.base, buf, sizeof(buf), 0, true, false);
-    store_write(f, buf, 3000, 1000, &fill);
+    store_write(f, buf, 3000, 1000, SPACE_CACHE, &fill);
     store_truncate(f, CHUNK + 5, &fill);
-    store_punch(f, 0, 5000, &fill);
+    store_punch(f, 0, 5000, SPACE_CACHE, &fill);
     store_sync(f);
     store_info(f, &info);
     if (info.dirty)

@@ -151,7 +151,7 @@ __attribute__((unused)) static void env_write(struct file *f, const void *buf, s
 {
     uint64_t fill;
     int err;
-    while ((err = store_write(f, buf, len, off, &fill)) == -ENODATA)
+    while ((err = store_write(f, buf, len, off, SPACE_CACHE, &fill)) == -ENODATA)
         env_fill(f, fill);
     ck_assert_msg(err == 0, "store_write: %s", strerror(-err));
 }
@@ -169,7 +169,7 @@ __attribute__((unused)) static void env_punch(struct file *f, uint64_t off, uint
 {
     uint64_t fill;
     int err;
-    while ((err = store_punch(f, off, len, &fill)) == -ENODATA)
+    while ((err = store_punch(f, off, len, SPACE_CACHE, &fill)) == -ENODATA)
         env_fill(f, fill);
     ck_assert_msg(err == 0, "store_punch: %s", strerror(-err));
 }

@@ -103,7 +103,7 @@ static inline void put_pattern(uint8_t *buf, size_t len, uint64_t off, uint64_t 
 static inline void write_ok(struct file *f, const void *buf, size_t len, uint64_t off)
 {
     uint64_t fill = 0;
-    int err = store_write(f, buf, len, off, &fill);
+    int err = store_write(f, buf, len, off, SPACE_CACHE, &fill);
     ck_assert_msg(!err, "store_write at %llu: %s", (unsigned long long)off, strerror(-err));
 }
 

@@ -277,7 +277,7 @@ static inline int write_filled(struct model *m, const uint8_t *buf, size_t len, 
 {
     uint64_t fill;
     for (;;) {
-        int err = store_write(m->f, buf, len, off, &fill);
+        int err = store_write(m->f, buf, len, off, SPACE_CACHE, &fill);
         if (err == -ENODATA)
             fill_from_pfs(m, fill);
         else if (err == -ENOSPC && r)
@@ -312,7 +312,7 @@ static inline void do_append(struct model *m, struct rnd *r)
         return;
     put_pattern(buf, len, m->size, next(r));
     int err;
-    while ((err = store_append(m->f, buf, len, &done, &off, &fill)))
+    while ((err = store_append(m->f, buf, len, SPACE_CACHE, &done, &off, &fill)))
         if (err == -ENODATA)
             fill_from_pfs(m, fill);
         else if (err == -ENOSPC && m->meanwhile)
@@ -339,7 +339,7 @@ static inline void do_punch(struct model *m, struct rnd *r)
 {
     uint64_t off = some_offset(r, FILE_MAX), len = some_length(r), fill;
     int err;
-    while ((err = store_punch(m->f, off, len, &fill)) == -ENODATA)
+    while ((err = store_punch(m->f, off, len, SPACE_CACHE, &fill)) == -ENODATA)
         fill_from_pfs(m, fill);
     if (err == -ENOSPC)
         return;

@@ -225,9 +225,9 @@ static int lengthen(struct file *f, int how)
     case 1:
         return store_allocate(f, 0, SIZE, false);
     case 2:
-        return store_write(f, "x", 1, SIZE - 1, &fill);
+        return store_write(f, "x", 1, SIZE - 1, SPACE_CACHE, &fill);
     default:
-        return store_append(f, "x", 1, &done, &off, &fill);
+        return store_append(f, "x", 1, SPACE_CACHE, &done, &off, &fill);
     }
 }
 
@@ -393,8 +393,8 @@ START_TEST(what_a_failed_write_left_is_never_shown)
     unsigned life;
     ck_assert_int_eq(store_truncate(f, CHUNK, &fill), 0);
     broken_write = broken_punch = true;
-    ck_assert_int_eq(store_write(f, bytes, 3 * PAGE, PAGE, &fill), -EIO);
-    ck_assert_int_eq(store_write(f, bytes, CHUNK, CHUNK, &fill), -EIO);
+    ck_assert_int_eq(store_write(f, bytes, 3 * PAGE, PAGE, SPACE_CACHE, &fill), -EIO);
+    ck_assert_int_eq(store_write(f, bytes, CHUNK, CHUNK, SPACE_CACHE, &fill), -EIO);
     broken_write = false;
     ck_assert_uint_eq(info_of(f).size, CHUNK);
     ck_assert_uint_eq(here(f, 0, CHUNK), CHUNK);
@@ -433,7 +433,7 @@ START_TEST(a_data_file_that_could_not_be_made_is_a_hole)
     uint64_t fill;
     ck_assert_int_eq(store_truncate(f, SIZE, &fill), 0);
     no_making = true;
-    ck_assert_int_eq(store_write(f, bytes, CHUNK, 0, &fill), -ENOSPC);
+    ck_assert_int_eq(store_write(f, bytes, CHUNK, 0, SPACE_CACHE, &fill), -ENOSPC);
     if (_i == 1) { /* the next daemon */
         file_put(f);
         store_close(false);

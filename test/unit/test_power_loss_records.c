@@ -74,7 +74,7 @@ START_TEST(what_was_punched_between_two_fsyncs_is_no_hole)
     struct snapshot *s;
     struct file *f = new_file(2, "punched");
     write_ok(f, data, CHUNK, 0);
-    ck_assert_int_eq(store_punch(f, PAGE, PAGE, &fill), 0);
+    ck_assert_int_eq(store_punch(f, PAGE, PAGE, SPACE_CACHE, &fill), 0);
     ck_assert_int_eq(store_sync(f), 0);
     disk_begins();
     write_ok(f, data + PAGE, PAGE, PAGE);

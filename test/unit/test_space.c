@@ -155,7 +155,7 @@ START_TEST(dirty_bytes_are_never_evicted_and_then_there_is_no_room)
     struct file *f = new_file(1, "dirty"), *other = pfs_file(2, 64, &v);
     uint64_t fill, n = 0;
     int err;
-    while (!(err = store_write(f, data + n * CHUNK, CHUNK, n * CHUNK, &fill)))
+    while (!(err = store_write(f, data + n * CHUNK, CHUNK, n * CHUNK, SPACE_CACHE, &fill)))
         n++;
     ck_assert_int_eq(err, -ENOSPC);
     ck_assert_uint_eq(n, FIT);
@@ -312,7 +312,7 @@ START_TEST(a_write_that_fails_half_way_leaves_the_truth)
     struct file *f = new_file(1, "x");
     write_ok(f, data, 30000, 0);
     disk_ends_at(50000);
-    ck_assert_int_eq(store_write(f, data + 1000, 100000, 10000, &fill), -EFBIG);
+    ck_assert_int_eq(store_write(f, data + 1000, 100000, 10000, SPACE_CACHE, &fill), -EFBIG);
     disk_ends_at(RLIM_INFINITY);
     store_info(f, &info);
     ck_assert_uint_eq(info.size, 30000);

@@ -363,7 +363,7 @@ START_TEST(one_byte_into_an_uncached_file_asks_for_its_page_first)
     struct version v = version_n(sizeof(data), 5);
     store_set_claim(f, 1, 1, &v);
     uint64_t fill = 99;
-    ck_assert_int_eq(store_write(f, &one, 1, 100, &fill), -ENODATA);
+    ck_assert_int_eq(store_write(f, &one, 1, 100, SPACE_CACHE, &fill), -ENODATA);
     ck_assert_uint_eq(fill, 0);
     ck_assert(!info_of(f).dirty);
     ck_assert_int_eq(fill_chunk(f, 0, &v, data, false), 0);
@@ -394,7 +394,7 @@ START_TEST(a_write_over_all_of_a_page_s_base_bytes_needs_no_fill)
     write_ok(f, data, 404, 4096); /* page 1 has base bytes 4096..4499 */
     ck_assert_uint_eq(info_of(f).size, 4500);
     uint64_t fill;
-    ck_assert_int_eq(store_write(f, data, 403, 4096, &fill), 0); /* it is valid now */
+    ck_assert_int_eq(store_write(f, data, 403, 4096, SPACE_CACHE, &fill), 0); /* it is valid now */
     uint64_t off, len;
     ck_assert(store_missing(f, 0, 9000, &off, &len));
     ck_assert_uint_eq(off, 0);
@@ -439,7 +439,7 @@ START_TEST(append_goes_to_the_end_and_says_where)
     uint64_t off, fill;
     size_t done;
     for (unsigned i = 0; i < 10; i++) {
-        ck_assert_int_eq(store_append(f, data + i * 500, 500, &done, &off, &fill), 0);
+        ck_assert_int_eq(store_append(f, data + i * 500, 500, SPACE_CACHE, &done, &off, &fill), 0);
         ck_assert_uint_eq(done, 500);
         ck_assert_uint_eq(off, i * 500);
     }
@@ -455,18 +455,18 @@ START_TEST(what_may_only_lie_within_the_file_makes_it_no_longer)
     struct file *f = new_file(1, "mapped");
     uint64_t fill;
     ck_assert_int_eq(store_truncate(f, 6000, &fill), 0);
-    ck_assert_int_eq(store_write_within(f, data, 10000, 0, &fill),
+    ck_assert_int_eq(store_write_within(f, data, 10000, 0, SPACE_CACHE, &fill),
                      0); /* beginning before the end */
     ck_assert_uint_eq(info_of(f).size, 6000);
     read_is(f, data, 6000, 0);
-    ck_assert_int_eq(store_write_within(f, data, 4096, 8192, &fill), 0); /* beyond it */
+    ck_assert_int_eq(store_write_within(f, data, 4096, 8192, SPACE_CACHE, &fill), 0); /* beyond it */
     ck_assert_uint_eq(info_of(f).size, 6000);
     ck_assert_int_eq(store_truncate(f, 10000, &fill), 0);
     memset(want, 0, sizeof(want));
     memcpy(want, data, 6000);
     read_is(f, want, 10000, 0);
     ck_assert_int_eq(store_truncate(f, 0, &fill), 0);
-    ck_assert_int_eq(store_write_within(f, data, 4096, 0, &fill), 0);
+    ck_assert_int_eq(store_write_within(f, data, 4096, 0, SPACE_CACHE, &fill), 0);
     ck_assert_uint_eq(info_of(f).size, 0);
     file_put(f);
 }
@@ -529,14 +529,14 @@ START_TEST(punch_makes_zeros_that_reach_the_pfs_as_a_hole)
     struct version v = version_n(sizeof(data), 5);
     store_set_claim(f, 1, 1, &v);
     uint64_t fill = 1;
-    ck_assert_int_eq(store_punch(f, 5000, 80000, &fill), -ENODATA);
+    ck_assert_int_eq(store_punch(f, 5000, 80000, SPACE_CACHE, &fill), -ENODATA);
     ck_assert_uint_eq(fill, 4096);
     ck_assert_int_eq(fill_chunk(f, 0, &v, data, false), 0);
-    ck_assert_int_eq(store_punch(f, 5000, 80000, &fill), -ENODATA);
+    ck_assert_int_eq(store_punch(f, 5000, 80000, SPACE_CACHE, &fill), -ENODATA);
     ck_assert_uint_eq(fill, 81920);
     ck_assert_int_eq(fill_chunk(f, 1, &v, data, false), 0);
     uint64_t blocks = info_of(f).blocks;
-    ck_assert_int_eq(store_punch(f, 5000, 80000, &fill), 0);
+    ck_assert_int_eq(store_punch(f, 5000, 80000, SPACE_CACHE, &fill), 0);
     ck_assert_uint_eq(info_of(f).blocks, blocks - 18 * 8);
     memcpy(pfs, data, sizeof(data));
     memset(data + 5000, 0, 80000);
@@ -566,7 +566,7 @@ START_TEST(a_punch_over_a_hole_makes_nothing_dirty)
     uint64_t fill;
     ck_assert_int_eq(store_truncate(f, UINT64_C(1) << 50, &fill),
                      0); /* 1 PiB of nothing, at once */
-    ck_assert_int_eq(store_punch(f, 0, UINT64_C(1) << 50, &fill), 0);
+    ck_assert_int_eq(store_punch(f, 0, UINT64_C(1) << 50, SPACE_CACHE, &fill), 0);
     ck_assert_uint_eq(info_of(f).dirty_bytes, 0);
     uint64_t at;
     ck_assert_int_eq(store_seek(f, 0, false, &at), -ENXIO);
@@ -581,11 +581,11 @@ START_TEST(offsets_out_of_range_are_refused)
     struct file *f = new_file(1, "x");
     uint64_t fill;
     char c = 1;
-    ck_assert_int_eq(store_write(f, &c, 1, INT64_MAX, &fill), -EFBIG);
-    ck_assert_int_eq(store_write(f, &c, 1, UINT64_MAX, &fill), -EFBIG);
+    ck_assert_int_eq(store_write(f, &c, 1, INT64_MAX, SPACE_CACHE, &fill), -EFBIG);
+    ck_assert_int_eq(store_write(f, &c, 1, UINT64_MAX, SPACE_CACHE, &fill), -EFBIG);
     ck_assert_int_eq(store_truncate(f, UINT64_C(1) << 63, &fill), -EFBIG);
     ck_assert_int_eq(store_allocate(f, INT64_MAX, 2, false), -EFBIG);
-    ck_assert_int_eq(store_punch(f, UINT64_MAX - 1, UINT64_MAX, &fill), 0);
+    ck_assert_int_eq(store_punch(f, UINT64_MAX - 1, UINT64_MAX, SPACE_CACHE, &fill), 0);
     ck_assert_uint_eq(here(f, UINT64_MAX - 1, 10), 0);
     ck_assert_uint_eq(info_of(f).size, 0);
     file_put(f);

@@ -73,7 +73,7 @@ static void write_beside(struct file *f, void *(*meanwhile)(void *f))
     while (boot_ms() < begun + DISK_ASKED_MS)
         usleep(1000);
     asks = true;
-    ck_assert_int_eq(store_write(f, data + 4096, 4096, 4096, &fill), 0);
+    ck_assert_int_eq(store_write(f, data + 4096, 4096, 4096, SPACE_CACHE, &fill), 0);
     pthread_join(t, NULL);
     ck_assert(!asks);
     read_is(f, data + 4096, 4096, 4096);
@@ -83,7 +83,7 @@ static void *failing_write(void *f)
 {
     uint64_t fill;
     fails = true;
-    ck_assert_int_eq(store_write(f, data, 4096, 0, &fill), -ENOSPC);
+    ck_assert_int_eq(store_write(f, data, 4096, 0, SPACE_CACHE, &fill), -ENOSPC);
     return NULL;
 }
 

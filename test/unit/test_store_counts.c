@@ -87,7 +87,7 @@ START_TEST(a_punch_of_what_is_only_on_the_pfs_takes_no_room)
         ck_assert_int_eq(fill_chunk(o, i, &w, data, true), 0);
     ck_assert_int_eq(store_set_claim(f, 1, 1, &v), 0);
     before = usage().used;
-    ck_assert_int_eq(store_punch(f, 0, 32 * MIB, &fill), 0);
+    ck_assert_int_eq(store_punch(f, 0, 32 * MIB, SPACE_CACHE, &fill), 0);
     ck_assert(!store_missing(o, 0, MIB, &off, &len));
     ck_assert_uint_le(usage().used, before + MIB); /* records */
     file_put(f);
@@ -163,7 +163,7 @@ START_TEST(a_failed_write_of_a_removed_file_is_not_dirty)
     store_set_deleted(f);
     ck_assert_uint_eq(usage().dirty, 0);
     disk_is_full = true;
-    ck_assert_int_eq(store_write(f, data, 40960, 0, &fill), -ENOSPC);
+    ck_assert_int_eq(store_write(f, data, 40960, 0, SPACE_CACHE, &fill), -ENOSPC);
     disk_is_full = false;
     ck_assert_uint_eq(usage().dirty, 0);
     file_put(f);
@@ -189,13 +189,13 @@ START_TEST(an_append_of_which_a_part_went_in_says_so)
     uint64_t fill, off;
     size_t done;
     unsigned life = open_pass(f, true);
-    ck_assert_int_eq(store_append(f, data, 4096, &done, &off, &fill), 0);
+    ck_assert_int_eq(store_append(f, data, 4096, SPACE_CACHE, &done, &off, &fill), 0);
     ck_assert_uint_eq(done, 4096);
     append_room = 4096;
-    ck_assert_int_eq(store_append(f, data + 4096, 8192, &done, &off, &fill), -ENOSPC);
+    ck_assert_int_eq(store_append(f, data + 4096, 8192, SPACE_CACHE, &done, &off, &fill), -ENOSPC);
     ck_assert_uint_eq(done, 4096);
     append_room = SIZE_MAX;
-    ck_assert_int_eq(store_append(f, data + 8192, 4096, &done, &off, &fill), 0);
+    ck_assert_int_eq(store_append(f, data + 8192, 4096, SPACE_CACHE, &done, &off, &fill), 0);
     ck_assert_uint_eq(off, 8192);
     has_bytes(f, 12288);
     store_pass_close(f, life, true);

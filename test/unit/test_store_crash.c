@@ -184,7 +184,7 @@ static void act_append(struct file *f)
 {
     uint64_t off, fill;
     size_t done;
-    store_append(f, world->after.bytes + 200000, 7000, &done, &off, &fill);
+    store_append(f, world->after.bytes + 200000, 7000, SPACE_CACHE, &done, &off, &fill);
 }
 static void expect_append(struct content *c)
 {
@@ -214,7 +214,7 @@ static void expect_grow(struct content *c)
 static void act_punch(struct file *f)
 {
     uint64_t fill;
-    store_punch(f, 5000, 100000, &fill);
+    store_punch(f, 5000, 100000, SPACE_CACHE, &fill);
 }
 static void expect_punch(struct content *c)
 {

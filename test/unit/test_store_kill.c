@@ -80,11 +80,11 @@ static int try_step(struct file *f, const struct step *s, uint64_t *fill)
     switch (s->kind) {
     case WRITE:
         put_pattern(buf, s->len, s->off, s->seed);
-        return store_write(f, buf, s->len, s->off, fill);
+        return store_write(f, buf, s->len, s->off, SPACE_CACHE, fill);
     case TRUNCATE:
         return store_truncate(f, s->off, fill);
     case PUNCH:
-        return store_punch(f, s->off, s->len, fill);
+        return store_punch(f, s->off, s->len, SPACE_CACHE, fill);
     default:
         return make_clean(f) ? 0 : -EIO;
     }

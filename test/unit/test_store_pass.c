@@ -308,12 +308,12 @@ START_TEST(our_own_changes_and_the_kernels_go_together)
     unsigned life = open_pass(f, true);
     int fd = open_backing(f, O_RDWR);
     put(fd, "kernel", 6, 0);
-    ck_assert_int_eq(store_append(f, "ours", 4, &done, &at, &unused), 0);
+    ck_assert_int_eq(store_append(f, "ours", 4, SPACE_CACHE, &done, &at, &unused), 0);
     ck_assert_uint_eq(at, 6);
     put(fd, "K", 1, 0);
     write_ok(f, "O", 1, 6);
     read_is(f, "KernelOurs", 10, 0);
-    ck_assert_int_eq(store_punch(f, 1, 2, &unused), 0);
+    ck_assert_int_eq(store_punch(f, 1, 2, SPACE_CACHE, &unused), 0);
     read_is(f, "K\0\0nelOurs", 10, 0);
     ck_assert_int_eq(store_truncate(f, 3 * CHUNK, &unused), 0);
     struct stat st;

@@ -137,7 +137,7 @@ void do_write(void *arg)
     if (!err && !(f = file_find(fid)))
         err = -ENOENT;
     if (!err) {
-        err = store_write(f, text, strlen(text), number(c, 2), &fill);
+        err = store_write(f, text, strlen(text), number(c, 2), SPACE_CACHE, &fill);
         file_put(f);
     }
     answer_code(c, err);
