@@ -42,9 +42,10 @@ struct flush_progress {
     uint64_t done_bytes, total_bytes, files_left;
 };
 int flush_all(bool (*progress)(void *arg, const struct flush_progress *p), void *arg);
-/* Write-through when there is no room: flushes oldest data until some is clean.  0: try again;
- * -errno: the PFS cannot take it. */
-int flush_make_room(struct file *f);
+/* Write-through when there is no room: flushes oldest data until some is clean.  *seen: UINT64_MAX when a
+ * change comes for the first time, then as this has left it.  0: try again: something has become clean
+ * since *seen; -errno: the PFS cannot take it. */
+int flush_make_room(struct file *f, uint64_t *seen);
 /* To be called before a write of len bytes by an application or a peer.  The second function waits as the
  * marks say (marks.h), until there is room below the full mark.  0; -errno: f's flush fails, and there is no
  * room. */

@@ -149,11 +149,11 @@ static bool something_to_do(bool *ring)
     return queue_nready() || flush.running.n;
 }
 
-/* Lock held: the answer when nothing can become clean.  If something became clean since this writer's last
- * call, the writer may have room now.  If nothing did, it has no room. */
-static int no_room(uint64_t last_seen)
+/* Lock held: the answer when nothing can become clean.  A change that comes for the first time since
+ * something did had no room before that, and has it now; one that comes again has it not. */
+static int no_room(uint64_t seen)
 {
-    if (flush.progress != last_seen)
+    if (flush.progress != seen)
         return 0;
     for (const struct flush_item *it = flush.failed.first; it; it = it->next)
         if (it->error && it->error != -EUCLEAN)
@@ -162,7 +162,7 @@ static int no_room(uint64_t last_seen)
 }
 
 /* Lock held. */
-static int wait_for_room(uint64_t last_seen)
+static int wait_for_room(uint64_t seen)
 {
     uint64_t progress = flush.progress;
     bool ring = true;
@@ -170,7 +170,7 @@ static int wait_for_room(uint64_t last_seen)
         if (flush.stop)
             return -ECANCELED;
         if (!something_to_do(&ring))
-            return no_room(last_seen);
+            return no_room(seen);
         if (ring) {
             lock_drop(&flush.lock);
             bell_ring();
@@ -183,15 +183,13 @@ static int wait_for_room(uint64_t last_seen)
     return 0;
 }
 
-int flush_make_room(struct file *f)
+int flush_make_room(struct file *f, uint64_t *seen)
 {
-    static _Thread_local uint64_t last_seen =
-        UINT64_MAX; /* progress when this thread was here last */
-    (void)f;        /* oldest first, for every writer: its own file is on the list as well */
+    (void)f; /* oldest first, whichever file asks: that file is on the list as well */
     lock_take(&flush.lock);
     flush.urgent_all++;
-    int err = wait_for_room(last_seen);
-    last_seen = flush.progress;
+    int err = wait_for_room(*seen);
+    *seen = flush.progress;
     flush.urgent_all--;
     lock_drop(&flush.lock);
     bell_ring(); /* back to lulls */

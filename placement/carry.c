@@ -252,12 +252,6 @@ void carry_activity_end(void)
         activity_end();
 }
 
-void carry_on_need(int (*make_room)(struct file *f), int (*sync_pfs)(struct file *f))
-{
-    local_make_room = make_room;
-    local_sync_pfs = sync_pfs;
-}
-
 void carry_start(void)
 {
     carry_serve_start();

@@ -57,8 +57,6 @@ int carry_write(uint64_t node, struct file *f, enum carry_op op, const void *buf
 void carry_on_changed(void (*fn)(struct fid fid, uint64_t off, uint64_t len));
 /* flush registers: an application's or peer's I/O begins / ends. */
 void carry_on_activity(void (*begin)(void), void (*end)(void));
-/* flush registers: make room urgently / fsync to the PFS. 0 or -errno */
-void carry_on_need(int (*make_room)(struct file *f), int (*sync_pfs)(struct file *f));
 
 /* ---- for steps.c and carry_serve.c: a peer's request begins / ends ---- */
 void carry_activity_begin(void);

@@ -224,16 +224,3 @@ void data_pass_close(struct data_handle *h, unsigned life)
 {
     store_pass_close(h->f, life, h->writes);
 }
-
-/* ---- making room ---- */
-
-void data_on_need(int (*make_room)(struct file *f))
-{
-    local_make_room = make_room;
-}
-
-void data_on_write(bool (*must_wait)(uint64_t len), int (*admit)(struct file *f, uint64_t len))
-{
-    local_must_wait = must_wait;
-    local_admit = admit;
-}

@@ -127,10 +127,5 @@ int data_fallocate(struct data_handle *h, int mode, uint64_t off, uint64_t len);
 int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out);
 /* To the disk of the node that has the bytes; pfs: to the PFS. */
 int data_sync(struct data_handle *h, bool pfs);
-/* flush registers: makes room / brings this file to the PFS. 0 or -errno */
-void data_on_need(int (*make_room)(struct file *f));
-/* flush registers: must a write of len bytes wait because of dirty data (any thread); waits before a
- * write (pool threads), 0 or -errno. */
-void data_on_write(bool (*must_wait)(uint64_t len), int (*admit)(struct file *f, uint64_t len));
 
 #endif

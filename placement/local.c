@@ -32,10 +32,39 @@
 #include "placement/store/store_write.h"
 #include "transport/hash.h"
 
-int (*local_make_room)(struct file *f);
-int (*local_sync_pfs)(struct file *f);
-bool (*local_must_wait)(uint64_t len);
-int (*local_admit)(struct file *f, uint64_t len);
+/* ---- what the flusher does ---- */
+
+static const struct local_needs nothing;
+static const struct local_needs *_Atomic needs = &nothing;
+
+void local_on_need(const struct local_needs *with)
+{
+    needs = with ? with : &nothing;
+}
+
+static int make_room(struct file *f, uint64_t *seen)
+{
+    const struct local_needs *n = needs;
+    return n->make_room ? n->make_room(f, seen) : -ENOSPC;
+}
+
+static int sync_pfs(struct file *f)
+{
+    const struct local_needs *n = needs;
+    return n->sync_pfs ? n->sync_pfs(f) : -EOPNOTSUPP;
+}
+
+static bool must_wait(uint64_t len)
+{
+    const struct local_needs *n = needs;
+    return n->must_wait && n->must_wait(len);
+}
+
+static int admit(struct file *f, uint64_t len)
+{
+    const struct local_needs *n = needs;
+    return n->admit ? n->admit(f, len) : 0;
+}
 
 /* ---- reading ---- */
 
@@ -136,9 +165,7 @@ static int fill(struct file *f, uint64_t page_off, enum space_limit limit)
 
 static int sync_change(struct file *f, const struct change *c)
 {
-    if (c->mode == 1)
-        return local_sync_pfs ? local_sync_pfs(f) : -EOPNOTSUPP;
-    return store_sync(f);
+    return c->mode == 1 ? sync_pfs(f) : store_sync(f);
 }
 
 /* What is not there yet. */
@@ -189,22 +216,12 @@ static bool kernel_writes(struct file *f)
 int local_change_now(struct file *f, struct change *c)
 {
     uint64_t fill_off;
-    if (local_must_wait && local_must_wait(c->len))
+    if (must_wait(c->len))
         return -EAGAIN;
     if (c->op == CARRY_APPEND && kernel_writes(f))
         return -EAGAIN; /* a part of it may go in, and who comes again begins anew */
     int err = change_once(f, c, SPACE_CACHE, &fill_off);
     return err == -ENODATA || err == -ENOSPC ? -EAGAIN : err;
-}
-
-static int make_room(struct file *f)
-{
-    return local_make_room ? local_make_room(f) : -ENOSPC;
-}
-
-static int admit(struct file *f, uint64_t len)
-{
-    return local_admit ? local_admit(f, len) : 0;
 }
 
 /* The cache has no room, and nothing in it is dirty: it is not this node's files that take it. */
@@ -220,7 +237,7 @@ static bool others_have_it(int err)
 static int change_with_room(struct file *f, struct change *c)
 {
     enum space_limit limit = SPACE_CACHE;
-    uint64_t fill_off = 0, filled = UINT64_MAX;
+    uint64_t fill_off = 0, filled = UINT64_MAX, seen = UINT64_MAX;
     for (;;) {
         int err = change_once(f, c, limit, &fill_off);
         if (err == -ENODATA) {
@@ -233,7 +250,7 @@ static int change_with_room(struct file *f, struct change *c)
         }
         if (err != -ENOSPC || c->op == CARRY_SYNC) /* a sync's is the PFS's, or the disk's */
             return err;
-        int e = make_room(f);
+        int e = make_room(f, &seen);
         if (e && (limit == SPACE_DISK || !others_have_it(e)))
             return e;
         limit = e ? SPACE_DISK : SPACE_CACHE;

@@ -43,11 +43,17 @@ int local_change(struct file *f, struct change *c);
  * APPEND and STORE only. */
 int local_change_now(struct file *f, struct change *c);
 
-/* flush registers (by data_on_need, carry_on_need): 0 or -errno. */
-extern int (*local_make_room)(struct file *f);
-extern int (*local_sync_pfs)(struct file *f);
-/* flush registers (by data_on_write): must a write of len bytes wait; the waiting, 0 or -errno. */
-extern bool (*local_must_wait)(uint64_t len);
-extern int (*local_admit)(struct file *f, uint64_t len);
+/* What changes need of the flusher, 0 or -errno each; the daemon registers it once (fs/daemon/steps.c). */
+struct local_needs {
+    /* There is no room: makes some.  *seen: UINT64_MAX when a change asks for the first time, then as it was
+     * left.  0: something has become clean since. */
+    int (*make_room)(struct file *f, uint64_t *seen);
+    int (*sync_pfs)(struct file *f); /* brings this file to the PFS */
+    /* Must a write of len bytes wait because of dirty data (any thread); the waiting. */
+    bool (*must_wait)(uint64_t len);
+    int (*admit)(struct file *f, uint64_t len);
+};
+/* needs lives on.  NULL: there is no flusher any more: no write waits, no room is made. */
+void local_on_need(const struct local_needs *needs);
 
 #endif

@@ -41,6 +41,7 @@
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/home.h"
+#include "placement/local.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
@@ -255,9 +256,6 @@ static void connect_flush(void)
     store_on_unsynced(flush_list_changed);
     store_on_pass(flush_kernel_opened, flush_kernel_wrote);
     claim_on_forgotten(flush_forgotten);
-    data_on_need(flush_make_room);
-    data_on_write(flush_must_wait, flush_admit);
-    carry_on_need(flush_make_room, flush_file);
     carry_on_activity(lull_begin, lull_end);
 }
 
@@ -268,15 +266,22 @@ static void stop_flush(void)
     store_on_unsynced(NULL);
     store_on_pass(NULL, NULL);
     claim_on_forgotten(NULL);
-    data_on_write(NULL, NULL);
+    local_on_need(NULL);
     flush_stop();
 }
 
 static int start_flush(char *err, size_t len)
 {
+    static const struct local_needs needs = {
+        .make_room = flush_make_room,
+        .sync_pfs = flush_file,
+        .must_wait = flush_must_wait,
+        .admit = flush_admit,
+    };
     int e = flush_start(&o->flush);
     if (!e) {
         connect_flush();
+        local_on_need(&needs);
         e = flush_recover();
     }
     if (e)
@@ -284,6 +289,7 @@ static int start_flush(char *err, size_t len)
     return e;
 }
 
+/* From now on no write waits for bytes to become clean; what asks for that is told that it is over. */
 static int start_files(char *err, size_t len)
 {
     struct statx stx;

@@ -10,7 +10,6 @@
 #include "flush/flush_recover.h"
 #include "flush/flush_status.h"
 #include "placement/claims/claim_forget.h"
-#include "placement/data.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/kernel_io.h"
@@ -30,8 +29,6 @@ static inline void connect_flush(bool on)
     store_on_unsynced(on ? flush_list_changed : NULL);
     store_on_pass(on ? flush_kernel_opened : NULL, on ? flush_kernel_wrote : NULL);
     claim_on_forgotten(on ? flush_forgotten : NULL);
-    data_on_need(on ? flush_make_room : NULL);
-    data_on_write(on ? flush_must_wait : NULL, on ? flush_admit : NULL);
 }
 
 static inline void start(uint64_t wait_ms)

@@ -76,7 +76,7 @@ static void begin(void)
 int main(int argc, char **argv)
 {
     if (node_is(argc, argv)) {
-        carry_on_need(flush_by_hand, NULL);
+        local_on_need(&(struct local_needs){.make_room = flush_for_room});
         return node_main(argc, argv);
     }
     TCase *t = tcase_create("small caches");
