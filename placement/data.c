@@ -1,7 +1,7 @@
 /* data.c - open files: opened, with or without a look at the PFS, looked at again, closed; and what
  * is known of them without asking anybody.
  *
- * Where the bytes are is data_where.c's, reading and changing them data_io.c's.
+ * It uses data_io.c (reading and changing them), and both use data_where.c (where the bytes are).
  */
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
@@ -43,19 +43,6 @@ static struct data_handle *handle_new(struct file *f, bool write)
     lock_init(&h->lock, RANK_LEAF);
     lock_cond_init(&h->moved);
     return h;
-}
-
-/* What the kernel reads by itself, or nobody reads, needs none. */
-struct stream *data_stream(struct data_handle *h)
-{
-    struct stream *s = atomic_load(&h->stream);
-    if (s)
-        return s;
-    struct stream *fresh = stream_new(h->f);
-    if (atomic_compare_exchange_strong(&h->stream, &s, fresh))
-        return fresh;
-    stream_close(fresh); /* another thread was quicker */
-    return s;
 }
 
 int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, uint64_t looked_ms,
@@ -119,34 +106,6 @@ void data_close(struct data_handle *h)
 }
 
 /* ---- what is known without asking ---- */
-
-static void own_word(struct file *f, enum where where, struct location *out)
-{
-    struct file_info info;
-    store_info(f, &info);
-    *out = (struct location){.where = where,
-                             .node = where == WHERE_HERE ? members_self() : 0,
-                             .size = info.size,
-                             .blocks = info.blocks,
-                             .mtime_ns = info.mtime_ns,
-                             .ctime_ns = info.ctime_ns,
-                             .counter = info.change,
-                             .known = info.base_known,
-                             .version = info.base};
-}
-
-void data_attr(struct data_handle *h, struct location *out)
-{
-    uint64_t node;
-    enum where w = data_where(h, &node);
-    if (w == WHERE_HERE || w == WHERE_PFS) {
-        own_word(h->f, w, out);
-        return;
-    }
-    lock_take(&h->lock);
-    *out = h->where;
-    lock_drop(&h->lock);
-}
 
 void data_look(struct data_handle *h, struct location *out, struct data_tag *tag)
 {

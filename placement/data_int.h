@@ -1,5 +1,6 @@
-/* data_int.h - what data.c (open, close, what is known), data_where.c (where the bytes are),
- * data_io.c (reading and changing them) and data_removed.c (files without a name) share. */
+/* data_int.h - what data.c (open, close, what is known), data_removed.c (files without a name), data_io.c
+ * (reading and changing) and data_where.c (where the bytes are) share.  Each uses those behind it.
+ */
 #ifndef EDDY_PLACEMENT_DATA_INT_H
 #define EDDY_PLACEMENT_DATA_INT_H
 
@@ -28,6 +29,8 @@ static inline uint64_t data_drops(const struct file *f)
     return d ? d->drops : 0;
 }
 
+/* ---- data_where.c ---- */
+
 /* Now: HERE, PFS, NODE (*node) or LOST. */
 enum where data_where(struct data_handle *h, uint64_t *node);
 /* How long one call may take.  It is made where the call enters, and goes with it to all that asks: none has
@@ -50,8 +53,6 @@ int data_locate_known(struct data_handle *h, const struct data_known *k, bool fi
 int data_locate_writer(struct data_handle *h, const struct version *seen, struct patience *p);
 /* A writer of this handle is counted at `at`; what counted it before ends. */
 void data_move_writer(struct data_handle *h, const struct location *at);
-/* data_truncate within an open's patience. */
-int data_cut(struct data_handle *h, uint64_t size, const struct patience *p);
 /* Asks the home again, once for all that come meanwhile; a writer is counted where the claim is
  * now. */
 int data_relocate(struct data_handle *h, struct patience *p);
@@ -63,5 +64,10 @@ int data_pin(struct file *f, uint64_t node, uint64_t number);
 void data_unpin(struct file *f, uint64_t node, uint64_t number);
 /* The handle's read-ahead, made when it is first needed. */
 struct stream *data_stream(struct data_handle *h);
+
+/* ---- data_io.c ---- */
+
+/* data_truncate within an open's patience. */
+int data_cut(struct data_handle *h, uint64_t size, const struct patience *p);
 
 #endif

@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "placement/chunks/proof.h"
+#include "placement/chunks/stream.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
@@ -53,6 +54,34 @@ enum where data_where(struct data_handle *h, uint64_t *node)
     *node = h->where.node;
     lock_drop(&h->lock);
     return w == WHERE_HERE ? WHERE_PFS : w;
+}
+
+static void own_word(struct file *f, enum where where, struct location *out)
+{
+    struct file_info info;
+    store_info(f, &info);
+    *out = (struct location){.where = where,
+                             .node = where == WHERE_HERE ? members_self() : 0,
+                             .size = info.size,
+                             .blocks = info.blocks,
+                             .mtime_ns = info.mtime_ns,
+                             .ctime_ns = info.ctime_ns,
+                             .counter = info.change,
+                             .known = info.base_known,
+                             .version = info.base};
+}
+
+void data_attr(struct data_handle *h, struct location *out)
+{
+    uint64_t node;
+    enum where w = data_where(h, &node);
+    if (w == WHERE_HERE || w == WHERE_PFS) {
+        own_word(h->f, w, out);
+        return;
+    }
+    lock_take(&h->lock);
+    *out = h->where;
+    lock_drop(&h->lock);
 }
 
 /* Our own change is in the kernel's cache too.  If it was the only one since the cache was known to
@@ -87,6 +116,21 @@ static int fresh_version(struct data_handle *h, struct version *v)
                    (v->size != h->where.size || v->mtime_ns != h->where.mtime_ns);
     lock_drop(&h->lock);
     return !stx.stx_nlink && (dropped || h->opening) ? -ESTALE : 0;
+}
+
+/* ---- the handle's read-ahead ---- */
+
+/* What the kernel reads by itself, or nobody reads, needs none. */
+struct stream *data_stream(struct data_handle *h)
+{
+    struct stream *s = atomic_load(&h->stream);
+    if (s)
+        return s;
+    struct stream *fresh = stream_new(h->f);
+    if (atomic_compare_exchange_strong(&h->stream, &s, fresh))
+        return fresh;
+    stream_close(fresh); /* another thread was quicker */
+    return s;
 }
 
 /* ---- what is known without the PFS ----

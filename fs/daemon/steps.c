@@ -259,14 +259,16 @@ static void connect_flush(void)
     carry_on_activity(lull_begin, lull_end);
 }
 
+/* From now on no write waits for bytes to become clean; what asks for that is told that it is over. */
 static void stop_flush(void)
 {
+    static const struct local_needs ended = {.make_room = flush_make_room, .sync_pfs = flush_file};
     store_on_dirty(NULL);
     store_on_deleted(NULL);
     store_on_unsynced(NULL);
     store_on_pass(NULL, NULL);
     claim_on_forgotten(NULL);
-    local_on_need(NULL);
+    local_on_need(&ended);
     flush_stop();
 }
 

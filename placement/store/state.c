@@ -1,11 +1,11 @@
-/* state.c - the mapped records: checked, changed in two copies, taken from free slots, linked.
+/* state.c - the mapped records: checked, changed in two copies, made, freed, linked.
  *
  *   fid          -> file_index  -> slot of a file record --first_chunk--> chunk <-> chunk <-> ...
  *
  *   (fid, index) -> chunk_index -> slot of a chunk record
  *
- * The indexes are state_index.c, paths state_path.c, the start state_open.c.  In a file's list of
- * chunks the dirty ones are in front.  state.lock (RANK_STATE) holds indexes, free slots and the
+ * The slots are state_slots.c, the indexes state_index.c, paths state_path.c, the start state_open.c.
+ * In a file's list of chunks the dirty ones are in front.  state.lock (RANK_STATE) holds indexes, free slots and the
  * list of busy records; a record's own parts belong to its file's lock.
  */
 
@@ -16,8 +16,6 @@
 #include "placement/store/state.h"
 #include "placement/store/state_int.h"
 #include "placement/store/state_table.h"
-
-struct state state = {.slabs_fd = -1, .busy_first = SLOT_NONE};
 
 /* ---- checks ---- */
 
@@ -54,7 +52,7 @@ void core_commit(struct file_record *r)
     __atomic_store_n(&r->core_now, next, __ATOMIC_RELEASE);
 }
 
-/* ---- slots ---- */
+/* ---- sizes ---- */
 
 uint32_t state_pages(void)
 {
@@ -72,66 +70,6 @@ uint64_t state_slab_bytes(void)
     uint64_t n = state.files.bytes + state.chunks.bytes;
     lock_drop(&state.lock);
     return n;
-}
-
-static struct slabs *slabs_of(enum slab_kind kind, uint32_t **reserved)
-{
-    *reserved = kind == SLAB_FILES ? &state.files_reserved : &state.chunks_reserved;
-    return kind == SLAB_FILES ? &state.files : &state.chunks;
-}
-
-bool state_reserve(enum slab_kind kind, uint32_t n)
-{
-    uint32_t *reserved;
-    struct slabs *s = slabs_of(kind, &reserved);
-    lock_take(&state.lock);
-    bool ok = s->nfree - *reserved >= n;
-    if (ok)
-        *reserved += n;
-    lock_drop(&state.lock);
-    return ok;
-}
-
-void state_unreserve(enum slab_kind kind, uint32_t n)
-{
-    uint32_t *reserved;
-    slabs_of(kind, &reserved);
-    lock_take(&state.lock);
-    if (*reserved < n)
-        die("store: more slots given back than were set aside");
-    *reserved -= n;
-    lock_drop(&state.lock);
-}
-
-int state_grow(enum slab_kind kind, uint32_t n, uint64_t slab_bytes)
-{
-    uint32_t *reserved;
-    struct slabs *s = slabs_of(kind, &reserved);
-    struct slab_made made;
-    int err = 0;
-    lock_take(&state.growing);
-    if (!state_reserve(kind, n)) { /* not if another thread has just done it */
-        err = slab_make(s, state.slabs_fd, slab_bytes, state.boot_id, &made);
-        lock_take(&state.lock);
-        if (!err)
-            slab_add(s, &made);
-        lock_drop(&state.lock);
-    } else {
-        state_unreserve(kind, n);
-    }
-    lock_drop(&state.growing);
-    return err;
-}
-
-uint32_t slot_take_reserved(enum slab_kind kind)
-{
-    uint32_t *reserved;
-    struct slabs *s = slabs_of(kind, &reserved);
-    uint32_t no = *reserved ? slab_take(s) : SLOT_NONE;
-    if (no == SLOT_NONE)
-        die("store: a slot is taken that was not set aside");
-    (*reserved)--;
-    return no;
 }
 
 /* ---- files ---- */

@@ -1,5 +1,7 @@
-/* state_int.h - what state.c (slots, records, lists), state_index.c, state_path.c and state_open.c
- * (start) share.  state.lock is held for all that changes, but at start. */
+/* state_int.h - what state_open.c (start), state.c (records, lists), state_path.c, state_index.c and
+ * state_slots.c (slots) share.  Each uses those behind it.  state.lock is held for all that changes, but at
+ * start.
+ */
 #ifndef EDDY_PLACEMENT_STORE_STATE_INT_H
 #define EDDY_PLACEMENT_STORE_STATE_INT_H
 
@@ -56,9 +58,11 @@ void index_add_chunk(uint32_t no);
 void index_remove_file(uint32_t no);
 void index_remove_chunk(uint32_t no);
 
-/* ---- state.c ---- */
+/* ---- state_slots.c ---- */
 /* One of the slots that were set aside. */
 uint32_t slot_take_reserved(enum slab_kind kind);
+
+/* ---- state.c ---- */
 void chunk_list_add(struct file_record *r, struct chunk_record *c, bool front);
 void chunk_list_remove(struct file_record *r, struct chunk_record *c);
 void busy_add(struct file_record *r);
