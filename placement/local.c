@@ -95,7 +95,8 @@ static int read_missing(struct file *f, struct local_read *r, const struct file_
 
 /* Some of the next bytes: how many, 0 if somebody brought the first meanwhile, or -errno.  own: no reader
  * of this node can have had newer ones. */
-static ssize_t read_some(struct file *f, struct local_read *r, const struct file_info *info, bool *own)
+static ssize_t read_some(struct file *f, struct local_read *r, const struct file_info *info,
+                         bool *own)
 {
     uint8_t *buf = (uint8_t *)r->buf + r->got;
     uint64_t off = r->off + r->got, len = MIN(r->len - r->got, info->size - off), miss, n;

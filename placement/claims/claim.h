@@ -2,9 +2,9 @@
  * (docs/protocol.md, 10-16).
  *
  * Blocking calls run in pool threads only.  They wait until the deadline that they are given (end_ms, by
- * boot_ms), or at most T_open (members_patience); -EIO afterwards.  Bytes that are lost until a node returns are WHERE_LOST from claim_where (no error: a
- * name can be looked up and removed), -EIO from claim_open_writer (logged).  -EINTR is not given
- * here: fs/ answers interrupted requests itself.
+ * boot_ms), or at most T_open (members_patience); -EIO afterwards.  Bytes that are lost until a node returns
+ * are WHERE_LOST from claim_where (no error: a name can be looked up and removed), -EIO from
+ * claim_open_writer (logged).  -EINTR is not given here: fs/ answers interrupted requests itself.
  */
 #ifndef EDDY_PLACEMENT_CLAIMS_CLAIM_H
 #define EDDY_PLACEMENT_CLAIMS_CLAIM_H
@@ -59,10 +59,9 @@ bool claim_is_here(struct fid fid);
  * given back later, and the data of claims that were given back earlier was on the PFS by then. */
 bool claim_settled(uint64_t view, uint64_t looked_ms);
 
-/* An open for writing begins: counts a writer and asks for the claim.  base: what the PFS had, not
- * before looked_ms (boot_ms; 0: some time).  Asks until end_ms.  out->where: HERE (granted, persisted in the record with
- * the PFS version that holds now) or NODE (writes are carried there).  On error no writer is
- * counted. */
+/* An open for writing begins: counts a writer and asks for the claim, until end_ms.  base: what the PFS had,
+ * not before looked_ms (boot_ms; 0: some time).  out->where: HERE (granted, persisted in the record with the
+ * PFS version that holds now) or NODE (writes are carried there).  On error no writer is counted. */
 int claim_open_writer(struct file *f, const struct version *base, uint64_t looked_ms,
                       uint64_t end_ms, struct location *out);
 /* ... ends.  If this node has the claim and nothing is dirty, the claim is given back. */

@@ -5,8 +5,8 @@
  *   (fid, index) -> chunk_index -> slot of a chunk record
  *
  * The slots are state_slots.c, the indexes state_index.c, paths state_path.c, the start state_open.c.
- * In a file's list of chunks the dirty ones are in front.  state.lock (RANK_STATE) holds indexes, free slots and the
- * list of busy records; a record's own parts belong to its file's lock.
+ * In a file's list of chunks the dirty ones are in front.  state.lock (RANK_STATE) holds indexes, free
+ * slots and the list of busy records; a record's own parts belong to its file's lock.
  */
 
 #include <errno.h>

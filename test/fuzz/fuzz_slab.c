@@ -105,7 +105,8 @@ static void make_files(void)
         if (n == 3)
             must(!store_truncate(f, CHUNK + 77, &fill), "store_truncate");
         if (n == 4)
-            must(!store_punch(f, 10000, 50000, SPACE_CACHE, &fill) && !store_sync(f), "store_punch");
+            must(!store_punch(f, 10000, 50000, SPACE_CACHE, &fill) && !store_sync(f),
+                 "store_punch");
         file_put(f);
     }
 }
