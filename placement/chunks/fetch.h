@@ -52,7 +52,7 @@ struct fetch {
  *
  * Blocks: pool threads whose jobs nobody else's fetch waits for (pool_waiters, carry's).  A node's silence
  * is waited for 3 s at each of two nodes, then this node reads for itself; the caller waits until end_ms,
- * whatever is waited for then, and what is under way goes on without it.
+ * whatever is waited for then, and what is on its way comes without it.
  *
  * -ETIMEDOUT: end_ms; -ESTALE: the version is no more (or the store's file has another one): ask the home
  * again; -ENOSPC: no room and no buf; or the PFS's error. */

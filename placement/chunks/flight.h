@@ -70,7 +70,7 @@ bool flight_join(struct flight_call *call, const struct chunk_key *key, struct f
  * (boot_ms; 0: never) has come first. */
 struct flight_reader *flight_next(struct flight_call *call, uint64_t end_ms);
 void flight_put(struct flight_reader *r);
-/* All readers of the call give up.  Their flights go on. */
+/* All readers of the call give up.  What is on its way comes without them, and is kept. */
 void flight_leave(struct flight_call *call);
 
 /* A FETCH that waits.  done is called once, in a thread of pool_data, in a reader's, in a filler's, or in

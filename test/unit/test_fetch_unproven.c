@@ -22,7 +22,7 @@ struct reader {
 };
 
 static struct {
-    struct file *f;
+    struct file *_Atomic f;
     struct chunk_key key;
     struct pfs_node *node; /* becomes another version as soon as the bytes are here; or NULL */
     struct reader first, second; /* the second one comes when the first one's bytes are out */
