@@ -97,19 +97,17 @@ static int answer_is_bad(const struct flight *fl)
     return fl->answer_err ? fl->answer_err : chunk_answer_check(fl->asked, &fl->key, fl->node);
 }
 
-void flight_check(struct flight *fl)
+void flight_check(void *arg)
 {
-    bool late = flight_is_here(fl);
-    int err = late ? 0 : answer_is_bad(fl);
-    if (!late && !err && flight_here(fl, &fl->asked, FROM_PEER)) {
-        fl->replica = true;
-        filler_submit(fl->key.fid, flight_keep, fl);
-    } else {
-        flight_unasked(fl);
-    }
+    struct flight *fl = arg;
+    int err = answer_is_bad(fl);
     if (err) {
+        flight_unasked(fl);
         learn(fl, err);
         flight_go(fl);
+    } else if (flight_here(fl, &fl->asked, FROM_PEER)) {
+        fl->replica = true;
+        filler_submit(fl->key.fid, flight_keep, fl);
     }
     flight_drop(fl);
 }

@@ -34,12 +34,12 @@ static struct shard *shard_of(const struct chunk_key *k)
 
 void flight_lock(struct flight *fl)
 {
-    lock_take(&shard_of(&fl->key)->lock);
+    lock_take(&fl->shard->lock);
 }
 
 void flight_unlock(struct flight *fl)
 {
-    lock_drop(&shard_of(&fl->key)->lock);
+    lock_drop(&fl->shard->lock);
 }
 
 uint64_t flight_ended(struct fid fid)
@@ -62,6 +62,7 @@ static struct flight *add(struct shard *s, const struct chunk_key *key)
     struct flight *fl = xcalloc(1, sizeof(*fl));
     fl->key = *key;
     fl->refs = 1;
+    fl->shard = s;
     fl->next = s->list;
     s->list = fl;
     return fl;
@@ -69,7 +70,7 @@ static struct flight *add(struct shard *s, const struct chunk_key *key)
 
 void flight_leave_table(struct flight *fl)
 {
-    struct flight **p = &shard_of(&fl->key)->list;
+    struct flight **p = &fl->shard->list;
     while (*p != fl)
         p = &(*p)->next;
     *p = fl->next;
@@ -94,10 +95,7 @@ static void put_file(struct file *f)
 
 void flight_drop(struct flight *fl)
 {
-    flight_lock(fl);
-    bool last = !--fl->refs;
-    flight_unlock(fl);
-    if (!last)
+    if (atomic_fetch_sub(&fl->refs, 1) != 1)
         return;
     chunk_put(fl->spare);
     chunk_put(fl->bytes);
@@ -122,14 +120,6 @@ struct file *flight_give_file(struct flight *fl, struct file *f)
     flight_unlock(fl);
     put_file(f);
     return has;
-}
-
-bool flight_is_here(struct flight *fl)
-{
-    flight_lock(fl);
-    bool here = fl->state >= FLIGHT_HERE;
-    flight_unlock(fl);
-    return here;
 }
 
 /* ---- readers ---- */

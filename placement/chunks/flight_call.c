@@ -87,20 +87,22 @@ void flight_add_reader(struct flight *fl, struct flight_reader *r)
 
 /* ---- checking an answer ---- */
 
-static void check_in_filler(void *arg)
+/* An answer that came too late.  The filler drops it, for it may hold the last reference to the file. */
+static void drop_answer(void *arg)
 {
-    flight_check(arg);
+    struct flight *fl = arg;
+    flight_unasked(fl);
+    flight_drop(fl);
 }
 
-/* An answer that came too late is dropped by the filler, for it may hold the
- * last reference to the file. */
 void flight_find_checker(struct flight *fl)
 {
-    fl->checker = fl->state < FLIGHT_HERE ? fl->readers : NULL;
+    bool late = fl->state >= FLIGHT_HERE;
+    fl->checker = late ? NULL : fl->readers;
     if (fl->checker)
         tell(fl->checker, AN_ANSWER);
     else
-        filler_submit(fl->key.fid, check_in_filler, fl);
+        filler_submit(fl->key.fid, late ? drop_answer : flight_check, fl);
 }
 
 /* Is the check this reader's?  Another may have got it, or the bytes came by a read meanwhile. */

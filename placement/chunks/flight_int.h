@@ -64,11 +64,12 @@ enum flight_why {
 
 struct flight {
     struct chunk_key key;
-    struct flight *next; /* shard's list */
+    _Atomic unsigned refs; /* of the table, of each reader, of a question, of a read */
+    struct shard *shard;   /* of the table */
 
     /* shard's lock */
+    struct flight *next; /* shard's list */
     enum flight_state state;
-    unsigned refs; /* of the table, of each reader, of a question, of a read */
     struct flight_reader *readers;
     struct flight_peer *peers;
     bool led;                     /* some reader was the leader */
@@ -110,7 +111,7 @@ struct flight {
  * that has checked an answer. */
 void flight_go(struct flight *fl);
 /* Checks the answer that is here, and goes on.  A reader's thread or the filler's. */
-void flight_check(struct flight *fl);
+void flight_check(void *fl);
 
 /* ---- origin.c: pool_data ---- */
 
@@ -124,7 +125,6 @@ void flight_lock(struct flight *fl);
 void flight_unlock(struct flight *fl);
 void flight_leave_table(struct flight *fl); /* ENDED.  Shard locked; the caller drops the table's reference */
 void flight_drop(struct flight *fl);        /* a reference; never the network thread */
-bool flight_is_here(struct flight *fl);     /* HERE, or it was */
 struct file *flight_file(struct flight *fl); /* or NULL; valid as long as the flight */
 /* The flight takes over the reference; returns the file that it has. */
 struct file *flight_give_file(struct flight *fl, struct file *f);
@@ -146,7 +146,7 @@ void flight_find_checker(struct flight *fl);
 bool flight_asks(struct flight *fl, uint64_t node);
 /* The question's answer is here, with or without an error.  Network thread. */
 void flight_answered(struct flight *fl, int err);
-/* The answer is no good, or is not needed any more. */
+/* The answer is no good.  The question's reference stays the caller's. */
 void flight_unasked(struct flight *fl);
 /* The PFS is to be read: READ, and its job is submitted, unless one is under way or nobody waits. */
 void flight_reads(struct flight *fl, enum flight_why why);

@@ -187,8 +187,10 @@ bool flight_here(struct flight *fl, struct chunk **buffer, enum source source)
     if (first && source == FROM_PFS && fl->why == NOBODY_ELSE)
         count(fallback_reads, 1);
     tell_peers(peers, 0, fl->bytes);
-    if (first && unchecked)
-        flight_check(fl); /* the answer that nobody needs */
+    if (first && unchecked) { /* an answer that nobody needs */
+        flight_unasked(fl);
+        flight_drop(fl);
+    }
     return first;
 }
 
