@@ -20,9 +20,9 @@ uint64_t chunk_key_hash(const struct chunk_key *k);
 size_t chunk_key_len(const struct chunk_key *k);
 
 /* What a buffer is for.  Each has a room of its own, or two nodes full of requests to each other
- * would wait for each other: a chunk of one room waits for nothing but what ends by itself, or by what the
- * rooms below it do.  Readers of this node and FETCHes share a flight's buffer of either room: they copy or send
- * it at once. */
+ * would wait for each other: a chunk of one room waits for nothing but what ends by itself, or by what
+ * the rooms below it do.  Readers of this node and FETCHes share a flight's buffer of either room: they copy
+ * or send it at once. */
 enum chunk_room {
     ROOM_RANGE, /* a claimant's answer: may wait for a page that it fetches */
     ROOM_ASK,   /* an answer that this node waits for, or its own read of the PFS */

@@ -1,7 +1,7 @@
 /* chunk_answer.h - a chunk as the answer to FETCH: made from a buffer, and taken into one only if
  * it is what was asked for.
  *
- * What a node answers wrong is counted and complained of here, whoever asked.  Any thread.
+ * A wrong answer is counted and complained of here, for each part that asks.  Any thread.
  */
 #ifndef EDDY_PLACEMENT_CHUNKS_CHUNK_ANSWER_H
 #define EDDY_PLACEMENT_CHUNKS_CHUNK_ANSWER_H

@@ -34,28 +34,32 @@ struct flight_call {
 void flight_call_init(struct flight_call *call);
 void flight_call_destroy(struct flight_call *call);
 
+/* What a reader is told: an answer is to be checked; it need not wait any more. */
+enum flight_news { NO_NEWS, AN_ANSWER, AN_END };
+
 /* One chunk that a call waits for. */
 struct flight_reader {
     /* the caller's, before flight_join */
-    struct file *file;           /* stays referenced until the reader's end */
-    bool takes;                  /* the bytes, as soon as they are here; else they are to be in the store */
-    struct fetched_ahead *ahead; /* gets the credit for `rest` bytes if they come for this reader; NULL */
+    struct file *file; /* stays referenced until the reader's end */
+    bool takes;        /* it waits for the bytes; else until they are in the store */
+    /* Gets the credit for `rest` bytes if they come for this reader; or NULL. */
+    struct fetched_ahead *ahead;
     uint64_t rest;
     uint64_t looked; /* flight_ended before it was seen that the chunk is not in the store */
 
     /* when flight_next has returned it */
-    int err;                   /* 0, or why there are no bytes; !takes: or why the store has them not */
+    int err; /* 0, or why there are no bytes; !takes: or why the store has them not */
     const struct chunk *chunk; /* no err: valid until flight_put */
     enum source source;
     bool led;   /* the bytes came for this reader */
     bool early; /* and nothing proves yet of which version they are (proof.h) */
 
     /* flight.c's */
-    struct flight *flight;       /* referenced */
+    struct flight *flight; /* referenced */
     struct flight_call *call;
-    struct flight_reader *next;  /* the flight's list: shard's lock */
-    bool waits;                  /* it is on that list */
-    enum flight_news { NO_NEWS, AN_ANSWER, AN_END } news; /* call's lock */
+    struct flight_reader *next; /* the flight's list: shard's lock */
+    bool waits;                 /* it is on that list */
+    enum flight_news news;      /* call's lock */
 };
 
 /* A number that has changed if a flight of the file has ended since it was asked for: if it has not, none has
@@ -85,9 +89,10 @@ struct flight_peer {
 /* What this node knows of a chunk that another one asks for. */
 struct flight_served {
     struct chunk_key key;
-    struct file *file;     /* or NULL: it does not know the file */
-    const char *path;      /* the peer's hint; NULL: it is no good.  Copied */
-    struct version before; /* the version that the store had when it had not the chunk, if it had one */
+    struct file *file; /* or NULL: it does not know the file */
+    const char *path;  /* the peer's hint; NULL: it is no good.  Copied */
+    /* The version that the store had when it had not the chunk, if it had one. */
+    struct version before;
     bool before_known;
     uint64_t looked; /* flight_ended before that */
 };

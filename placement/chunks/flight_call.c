@@ -1,7 +1,7 @@
 /* flight_call.c - readers of this node: each call waits in one place for all its flights.
  *
- * A reader is on its flight's list until it is told the end, or gives up.  Both happen with the shard's lock, so
- * nobody tells anything to a call that has returned.
+ * A reader is on its flight's list until it is told the end, or gives up.  Both happen with the shard's
+ * lock, so nobody tells anything to a call that has returned.
  */
 #include "placement/chunks/flight_int.h"
 

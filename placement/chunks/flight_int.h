@@ -1,31 +1,31 @@
-/* flight_int.h - a flight's state, and what these share: flight.c (the table), flight_call.c (readers that
- * wait), flight_step.c (changes of the state), ask.c (questions to other nodes), origin.c (the read of the PFS,
- * and the store).
+/* flight_int.h - a flight's state, and what these files share: flight.c (the table), flight_call.c (readers
+ * that wait), flight_step.c (changes of the state), ask.c (questions to other nodes), origin.c (the read of the
+ * PFS, and the store).
  *
- *   a reader begins it                     a FETCH begins it
- *          |                                       |
- *          v     not here by now                   |
- *        BEGUN ------------------> owned here? ----|-----> yes
- *          |                           | no        v        v
- *          |                           |          READ <----'
- *          |                           v           ^ | |
- *          |                         ASKED --------' | '--> UNPROVEN
- *          |                           |             v          |
- *          | in the store by now       '----------> HERE <------'
- *          '--------------------------------------> HERE
- *                                                    |
- *                    no bytes: from everywhere       v
- *                    ----------------------------> ENDED
+ *                     a reader, or a FETCH, finds no flight
+ *                                       |
+ *                                       v
+ *             .----------------------- BEGUN -------------------.
+ *             | another node owns it    | owned here,           | in the store
+ *             v                         v or for a FETCH        | by now
+ *           ASKED --no node can serve-> READ --> UNPROVEN       |
+ *             |      <--beside it-----  |           |           |
+ *             | the answer is right     v           v           |
+ *             '----------------------> HERE <-------+-----------'
+ *                                       |
+ *                                       v
+ *                                     ENDED <--- no bytes, from each of them
  *
  * BEGUN     It is in the table, and nobody but the thread that put it there does anything.  If chunks of the
  *           file came into the store since that thread had looked there, it looks again: only a flight puts
  *           fetched bytes into the store, and there is no other for this chunk, so this look is the last.
  * ASKED     The chunk's owner is asked, or the next node if the owner is suspected, silent, or answers wrong.
  *           The answer comes in the network thread; one of the readers checks it in its own thread, or,
- *           when all have given up, the filler does.  A good answer leads to HERE; a bad one to the next node,
- *           and behind the last one to READ.  "Not that file", "not that version" leads to READ at once: our
- *           own look at the PFS is the last word.  Only readers wait in this state: if a FETCH comes, it
- *           becomes READ, and the question goes on beside the read, for nodes must not wait for each other.
+ *           when all have given up, the filler does.  A good answer leads to HERE; a bad one to the next
+ *           node, and behind the last one to READ; or to ENDED if nobody waits.  "Not that file", "not that
+ *           version" leads to READ at once: our own look at the PFS is the last word.  Only readers wait in
+ *           this state: if a FETCH comes, it becomes READ, and the question goes on beside the read, for
+ *           nodes must not wait for each other.
  * READ      A job of pool_data reads the chunk, as its owner or because no other node could serve.  A new
  *           owner first asks the former one, which answers from its store; no thread waits meanwhile.  If the
  *           read fails, the FETCHes are told; the readers are too, unless a question is on its way (ASKED
@@ -74,15 +74,17 @@ struct flight {
     struct flight_peer *peers;
     bool led;                     /* some reader was the leader */
     struct flight_reader *leader; /* for which the bytes come; NULL: for FETCHes, or it has gone */
-    struct flight_reader *hasty;  /* the leader, if it began the read and takes bytes without proof */
-    struct flight_reader *checker; /* an answer is here; this one was told, and has not begun to check it */
-    struct file *file;             /* referenced, or NULL; does not change once it is set */
-    char *path;                    /* a peer's hint, or NULL; the same */
-    struct chunk *spare;           /* a buffer that nothing uses */
-    struct chunk *asked;           /* a question's: it is on its way, or its answer is not checked yet */
-    struct chunk *read;            /* of the read that is under way */
-    struct chunk *bytes;           /* the chunk, from UNPROVEN or HERE on */
-    enum source source;            /* from HERE on */
+    /* The leader, if it was there when the read began, and takes bytes without proof. */
+    struct flight_reader *hasty;
+    /* An answer is here; this reader was told, and has not begun to check it. */
+    struct flight_reader *checker;
+    struct file *file;   /* referenced, or NULL; does not change once it is set */
+    char *path;          /* a peer's hint, or NULL; the same */
+    struct chunk *spare; /* a buffer that nothing uses */
+    struct chunk *asked; /* a question's: it is on its way, or its answer is not checked yet */
+    struct chunk *read;  /* of the read that is under way */
+    struct chunk *bytes; /* the chunk, from UNPROVEN or HERE on */
+    enum source source;  /* from UNPROVEN or HERE on */
 
     /* the question's: of the thread that asks, checks */
     unsigned turn; /* the n-th node of the ring is asked; ASK_TURNS: no more */
@@ -123,8 +125,9 @@ void flight_keep(void *fl);
 
 void flight_lock(struct flight *fl);
 void flight_unlock(struct flight *fl);
-void flight_leave_table(struct flight *fl); /* ENDED.  Shard locked; the caller drops the table's reference */
-void flight_drop(struct flight *fl);        /* a reference; never the network thread */
+/* ENDED.  Shard locked; the caller drops the table's reference. */
+void flight_leave_table(struct flight *fl);
+void flight_drop(struct flight *fl);         /* a reference; never the network thread */
 struct file *flight_file(struct flight *fl); /* or NULL; valid as long as the flight */
 /* The flight takes over the reference; returns the file that it has. */
 struct file *flight_give_file(struct flight *fl, struct file *f);
@@ -132,8 +135,10 @@ struct file *flight_give_file(struct flight *fl, struct file *f);
 /* ---- flight_call.c: shard locked ---- */
 
 void flight_add_reader(struct flight *fl, struct flight_reader *r);
-void flight_end_reader(struct flight *fl, struct flight_reader *r, int err); /* it is told the end */
-void flight_end_readers(struct flight *fl, int err, bool all); /* those that take the bytes, or all */
+/* It is told the end. */
+void flight_end_reader(struct flight *fl, struct flight_reader *r, int err);
+/* Those that take the bytes are, or all. */
+void flight_end_readers(struct flight *fl, int err, bool all);
 /* The bytes come for the leader: what it does not take now is ahead of the reads that come. */
 void flight_credit(const struct flight *fl);
 /* An answer is here: a reader is told to check it, or the filler does. */

@@ -36,8 +36,8 @@ static void end_flight(struct flight *fl, int err)
 bool flight_asks(struct flight *fl, uint64_t node)
 {
     flight_lock(fl);
-    bool asks = !fl->peers && fl->readers &&
-                (fl->state == FLIGHT_BEGUN || fl->state == FLIGHT_ASKED);
+    bool asks =
+        !fl->peers && fl->readers && (fl->state == FLIGHT_BEGUN || fl->state == FLIGHT_ASKED);
     if (asks) {
         fl->state = FLIGHT_ASKED;
         fl->node = node;

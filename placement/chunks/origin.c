@@ -101,13 +101,13 @@ static void give_and_keep(struct flight *fl, enum source source)
 static void give_unproven(void *arg)
 {
     struct flight *fl = arg;
-    if (fl->read->len != chunk_key_len(&fl->key) ||
-        !home_unclaimed_since(fl->key.fid, &fl->began))
+    if (fl->read->len != chunk_key_len(&fl->key) || !home_unclaimed_since(fl->key.fid, &fl->began))
         return;
     proof_begin(fl->by_file, &fl->proof);
     fl->given = flight_unproven(fl);
     if (!fl->given)
-        proof_end(fl->by_file, &fl->proof, &fl->key.version, 0); /* the reader has gone: nobody has them */
+        proof_end(fl->by_file, &fl->proof, &fl->key.version,
+                  0); /* the reader has gone: nobody has them */
 }
 
 /* pfs_read_chunk says -ESTALE for two things; tells them apart as flight.h does. */
@@ -133,8 +133,8 @@ static int read_by_path(struct flight *fl)
 {
     struct chunk *c = fl->read;
     struct version v = fl->key.version;
-    int err = pfs_read_chunk_at(fl->key.fid, fl->by_path, fl->key.index, &v, c->data, &c->len,
-                                &c->racy);
+    int err =
+        pfs_read_chunk_at(fl->key.fid, fl->by_path, fl->key.index, &v, c->data, &c->len, &c->racy);
     return explain(err, &fl->key.version, &v);
 }
 

@@ -5,7 +5,7 @@
  *             version that was asked for:  proof_begin --> proof_end
  *   readers:  proofs_now --> bytes from the store, or from another node --> proofs_hold
  *
- * If they were of a newer version, who comes after that reader must not have older ones.  So a call
+ * If they were of a newer version, a reader that comes later must not have older ones.  So a call
  * that began when proofs were under way waits for them, and has nothing of a version that is in
  * doubt.  What a call reads from the PFS itself is as new as the call, and needs no proof.
  *

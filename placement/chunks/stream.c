@@ -11,6 +11,9 @@
  * Bytes ahead of all reads of a handle are bounded by WINDOW_BYTES and a part of the cache (what is
  * fetched must still be there when its reader comes), those in memory by the room of fetch.c's
  * buffers.
+ *
+ * A job waits for a range as long as an open waits (T_open): nodes or a PFS that hang must not keep other
+ * handles from theirs.
  */
 #include "placement/chunks/stream.h"
 
@@ -22,6 +25,7 @@
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "transport/loop.h"
+#include "transport/times.h"
 
 #define WINDOW       16u         /* chunks ahead, at most */
 #define WINDOW_BYTES (16u << 20) /* ... and bytes */
@@ -30,8 +34,6 @@
 #define WHOLE_CHUNKS 4
 #define WANTS        32
 #define JOBS         16 /* of all handles: pool_waiters is for applications */
-/* A job waits this long for a range: nodes and a PFS that hang must not keep other handles from theirs. */
-#define AHEAD_MS     30000
 
 struct stream {
     _Atomic unsigned refs; /* the handle's and one per job */
@@ -119,7 +121,7 @@ static void run_job(void *arg)
     while (next_want(s, &want)) {
         struct fetched from = {.ahead = &s->ahead};
         struct fetch f = {
-            .off = want.first * size, .end_ms = boot_ms() + AHEAD_MS, .from = &from};
+            .off = want.first * size, .end_ms = boot_ms() + T_OPEN, .from = &from};
         uint64_t end = MIN(fetchable(s->f, &f.v), (want.last + 1) * size);
         f.len = f.off < end ? end - f.off : 0;
         if (fetch_range(s->f, &f, NULL) == -ENOSPC)

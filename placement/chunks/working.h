@@ -1,4 +1,4 @@
-/* working.h - saying WORKING every second to whoever waits for this node.
+/* working.h - saying WORKING every second to each node that waits for this one.
  *
  * Deadlines measure silence, not work: an asker whose silence ends would ask elsewhere, and one
  * slow read of the PFS would become many.

@@ -3,6 +3,7 @@
 #include "fetch_env.h"
 
 #include "placement/chunks/flight.h"
+#include "transport/times.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -147,14 +148,14 @@ static void *run_reading(void *arg)
     return NULL;
 }
 
-/* Of the chunk that is held, in a thread. */
-static void begin_reading(struct reading *r)
+/* Of the chunk that order_hold named, in a thread. */
+static void begin_reading(struct reading *r, uint64_t looked)
 {
     *r = (struct reading){.want = {.v = pfs.key.version,
                                    .off = (uint64_t)pfs.off,
                                    .len = NODE_CHUNK,
                                    .buf = xmalloc(NODE_CHUNK),
-                                   .looked = fetch_looks(pfs.f)}};
+                                   .looked = looked}};
     pthread_create(&r->thread, NULL, run_reading, r);
 }
 
@@ -172,7 +173,7 @@ static void order_reader_then_peer(struct order *o)
 {
     struct reading r;
     struct peer p;
-    begin_reading(&r);
+    begin_reading(&r, fetch_looks(pfs.f));
     sem_wait(&pfs.begun);
     ask_as_peer(&p, fetch_looks(pfs.f));
     order_let_go(o);
@@ -226,21 +227,52 @@ START_TEST(a_reader_and_a_peer_of_one_chunk_read_the_pfs_once)
 }
 END_TEST
 
+/* The chunk came into the store after a reader and a peer had looked there.  out: do both have it? */
+static void order_look_too_early(struct order *o)
+{
+    struct fetch store = {.v = pfs.key.version, .off = (uint64_t)pfs.off, .len = NODE_CHUNK};
+    struct peer p;
+    struct reading r;
+    uint64_t looked = fetch_looks(pfs.f);
+    o->err = fetch_range(pfs.f, &store, NULL);
+    ask_as_peer(&p, looked);
+    sem_wait(&p.done);
+    begin_reading(&r, looked);
+    o->out[2] = end_reading(&r);
+    o->out[0] = !r.err && p.right;
+}
+
+START_TEST(what_came_since_somebody_looked_is_not_read_again)
+{
+    unsigned owner, next, third;
+    uint64_t off = open_on_all("came", 49, &owner, &next, &third), before = pfs_bytes();
+    hold_on(owner, off); /* only names the chunk */
+    struct order o = {0};
+    node_run(owner, order_let_go, &o);
+    node_run(owner, order_look_too_early, &o);
+    ck_assert_int_eq(o.err, 0);
+    ck_assert_uint_eq(o.out[0], 1);
+    ck_assert(o.out[2] == hash_pattern(NODE_CHUNK, 49, off));
+    ck_assert_uint_eq(pfs_bytes() - before, NODE_CHUNK);
+    close_on_all();
+}
+END_TEST
+
 /* ---- a flight that fails, or whose version goes away ---- */
 
 #define MANY 8
 
-/* A read is held that fails with b, or finds a new version of the file of that name, when it goes on; readers and
- * peers wait for it.  out: how many had an error, how many had wrong bytes. */
+/* A read is held that fails with b, or finds a new version of the file of that name, when it goes on; readers
+ * and peers wait for it.  out: how many had an error, how many had wrong bytes. */
 static void order_many_of_one_chunk(struct order *o)
 {
     struct reading r[MANY];
     struct peer p[MANY];
     uint64_t looked = fetch_looks(pfs.f);
-    begin_reading(&r[0]);
+    begin_reading(&r[0], looked);
     sem_wait(&pfs.begun);
     for (unsigned i = 1; i < MANY; i++)
-        begin_reading(&r[i]);
+        begin_reading(&r[i], looked);
     for (unsigned i = 0; i < MANY; i++)
         ask_as_peer(&p[i], looked);
     int err = (int)o->b;
@@ -460,8 +492,8 @@ static struct order read_until(unsigned i, uint64_t ms)
     return o;
 }
 
-/* It is over in one of the steps: the owner's silence, the next node's, the PFS's.  The next reader has a deadline
- * of its own. */
+/* It is over in one of the steps: the owner's silence, the next node's, the PFS's.  The next reader has a
+ * deadline of its own. */
 static void read_late(const char *name, uint64_t ms, bool comes_to_the_pfs)
 {
     unsigned owner, next, third;
@@ -533,7 +565,7 @@ static struct reading beside;
 static void order_begin_reading(struct order *o)
 {
     (void)o;
-    begin_reading(&beside);
+    begin_reading(&beside, fetch_looks(pfs.f));
 }
 
 /* out: has the peer the bytes, and the reader; the reader's hash, ms that it waited. */
@@ -571,17 +603,110 @@ START_TEST(a_peer_does_not_wait_for_what_a_reader_asks_another_node)
 }
 END_TEST
 
+/* ---- read-ahead of a PFS that hangs ---- */
+
+#define JOBS 16 /* stream.c's */
+
+static struct data_handle *stuck[JOBS];
+
+/* name, a: opens it as number a of those whose reads hang: it is fetched whole. */
+static void order_open_stuck(struct order *o)
+{
+    struct order open = *o;
+    open.a = 0;
+    order_open(&open);
+    o->err = open.err;
+    stuck[o->a] = node_handles[0].h;
+    node_handles[0].h = NULL;
+}
+
+static void order_close_stuck(struct order *o)
+{
+    order_let_go(o);
+    times.open = TIMES_DEFAULT.open;
+    for (unsigned i = 0; i < JOBS; i++) {
+        node_handles[0].h = stuck[i];
+        order_close(&(struct order){.a = 0});
+    }
+}
+
+/* The first chunk of each file is held; an open waits for that many ms: a. */
+static void order_hold_all(struct order *o)
+{
+    times.open = (uint32_t)o->a;
+    sem_init(&pfs.begun, 0, 0);
+    sem_init(&pfs.go, 0, 0);
+    pfs.off = 0;
+    pfs.reads = 0;
+    pfs.held = true;
+}
+
+static void order_held_reads(struct order *o)
+{
+    o->out[0] = pfs.reads == JOBS;
+}
+
+/* Makes files until there is one of which chunk 0 (and 1, if there is one) are this node's, or are not. */
+static void make_file(char name[64], const char *stem, unsigned *n, size_t len, unsigned node,
+                      bool owned)
+{
+    bool found;
+    do {
+        snprintf(name, 64, "%s%u", stem, ++*n);
+        pfs_make(name, len, 50);
+        found = (owner_of(name, 0, 0, NULL) == node) == owned;
+        if (len > NODE_CHUNK)
+            found = found && (owner_of(name, NODE_CHUNK, 0, NULL) == node) == owned;
+    } while (!found);
+}
+
+/* Reads a byte of handle 9, after which what waits for a job is tried again.  out: is the rest here? */
+static void order_read_until_ahead(struct order *o)
+{
+    struct order r = {.a = 9, .len = 1};
+    order_read(&r);
+    o->off = 0;
+    o->len = 2 * NODE_CHUNK;
+    o->a = 9;
+    order_missing(o);
+}
+
+/* Jobs that wait for it give up in the end, and those of other files can begin. */
+START_TEST(a_pfs_that_hangs_does_not_stop_read_ahead_from_other_nodes)
+{
+    const unsigned node = 0;
+    unsigned n = 0;
+    struct order o = {.a = 1500}, other = {.a = 9, .b = O_RDONLY};
+    make_file(other.name, "other", &n, 2 * NODE_CHUNK, node, false);
+    node_run(node, order_hold_all, &o);
+    for (unsigned i = 0; i < JOBS; i++) {
+        o = (struct order){.a = i, .b = O_RDONLY};
+        make_file(o.name, "stuck", &n, NODE_CHUNK, node, true);
+        node_run(node, order_open_stuck, &o);
+        ck_assert_int_eq(o.err, 0);
+    }
+    node_until(node, order_held_reads, &(struct order){0}, "all jobs are held");
+    node_run(node, order_open, &other);
+    ck_assert_int_eq(other.err, 0);
+    node_until(node, order_read_until_ahead, &(struct order){0}, "the other file is read ahead");
+    node_run(node, order_close_stuck, &o);
+    close_on(node, 9);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     if (node_is(argc, argv))
         return node_main(argc, argv);
     TCase *t = three_nodes();
     tcase_add_test(t, a_reader_and_a_peer_of_one_chunk_read_the_pfs_once);
+    tcase_add_test(t, what_came_since_somebody_looked_is_not_read_again);
     tcase_add_test(t, a_flight_that_fails_tells_all_that_wait_and_the_next_one_is_right);
     tcase_add_test(t, a_version_that_goes_away_is_told_to_all_that_wait);
     tcase_add_test(t, readers_on_all_nodes_outlast_a_version_that_goes_away);
     tcase_add_test(t, a_deadline_holds_over_all_steps);
     tcase_add_test(t, an_answer_for_which_nobody_waits_is_checked_and_kept);
     tcase_add_test(t, a_peer_does_not_wait_for_what_a_reader_asks_another_node);
+    tcase_add_test(t, a_pfs_that_hangs_does_not_stop_read_ahead_from_other_nodes);
     return run_case("fetch_flights", t);
 }
