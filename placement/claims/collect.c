@@ -271,10 +271,12 @@ static struct report *report_for(uint64_t from, uint64_t incarnation, uint32_t p
     return r;
 }
 
-/* The place of fid's record in the index, or where it belongs. */
+/* The place of fid's record in the index, or where it belongs.  Not by the bits that record.c's table goes
+ * by: the records come in its order, so the first pieces would fill one stretch of the index, without a
+ * gap where that table is full, and each record would go through all of it. */
 static uint32_t *index_of(const struct report *r, struct fid fid)
 {
-    uint32_t at = (uint32_t)fid.lo & (r->nindex - 1);
+    uint32_t at = (uint32_t)((fid.lo * 0x9e3779b97f4a7c15u) >> 32) & (r->nindex - 1);
 
     while (r->index[at] && !fid_eq(r->records[r->index[at] - 1].fid, fid))
         at = (at + 1) & (r->nindex - 1);

@@ -118,6 +118,31 @@ START_TEST(pieces_make_one_report)
 }
 END_TEST
 
+/* The first pieces of a report whose sender's table is full: a part of its buckets, one record in each on
+ * the average. */
+START_TEST(records_in_the_order_of_a_table_leave_gaps_in_the_index)
+{
+    enum { RECORDS = 50 * MSG_PIECE_ITEMS, RUN_MAX = 200 };
+    static struct item_record records[MSG_PIECE_ITEMS];
+    collect_begin(&now);
+    for (uint32_t piece = 0; piece < RECORDS / MSG_PIECE_ITEMS; piece++) {
+        struct body_adopted b = {.view = 2, .piece = piece, .last = 1};
+        for (uint32_t i = 0; i < MSG_PIECE_ITEMS; i++)
+            records[i].fid =
+                (struct fid){random_u64(), random_u64() << 32 | random_u64() % RECORDS};
+        b.records.n = MSG_PIECE_ITEMS;
+        b.records.v = records;
+        collect_report(&now, 2, 1, &b);
+    }
+    uint32_t run = 0, longest = 0;
+    for (uint32_t i = 0; i < reports->nindex; i++) {
+        run = reports->index[i] ? run + 1 : 0;
+        longest = MAX(longest, run);
+    }
+    ck_assert_uint_lt(longest, RUN_MAX);
+}
+END_TEST
+
 START_TEST(a_view_that_comes_in_the_middle_finds_all_collected)
 {
     uint32_t n = 0;
@@ -177,6 +202,7 @@ int main(void)
     Suite *s = suite_create("collect_many");
     TCase *t = add_case(s, "all", NULL, NULL, 60);
     tcase_add_test(t, pieces_make_one_report);
+    tcase_add_test(t, records_in_the_order_of_a_table_leave_gaps_in_the_index);
     tcase_add_test(t, a_view_that_comes_in_the_middle_finds_all_collected);
     tcase_add_test(t, three_million_records_are_collected);
     return run_suite(s);
