@@ -153,12 +153,12 @@ static void say(struct file *f, enum found found, char *beside, uint64_t missing
                                        [FOUND_FORGOTTEN] = "was forgotten by an operator"};
     char *path = file_path(f);
     log_error("conflict: %s: %s while %s, and this node has unflushed data of it: the "
-              "PFS keeps its own, this node's is in %s",
+              "file on the PFS stays as it is, this node's data is in %s",
               path, what[found], found == FOUND_FORGOTTEN ? "this node was away" : "no daemon ran",
               beside);
     if (missing)
         log_error("conflict: %s: %llu bytes of it were only in the version that is gone from the "
-                  "PFS: holes",
+                  "PFS: holes are in their place",
                   beside, (unsigned long long)missing);
     count(conflicts, 1);
     remember(path, beside, missing);
@@ -256,8 +256,8 @@ static int check_one(void *arg, struct file *f)
         return err; /* its data is not the file's any more, so no open of it may be served */
     } else if (err) {
         char *path = file_path(f);
-        log_warn("%s: whether the PFS has it as it was cannot be seen (%s): looked at again before "
-                 "it is flushed",
+        log_warn("%s: cannot see whether it was changed on the PFS (%s): it is looked at again "
+                 "before its flush",
                  path, strerror(-err));
         free(path);
     }

@@ -55,7 +55,7 @@ static void say_unknown(const struct pfs_node *n, const char *value, size_t len)
     if (!log_every(&last, 60000))
         return;
     char *path = pfs_path((struct pfs_node *)(uintptr_t)n);
-    log_warn("%s: its " NAME " is \"%.*s\", which is no flush policy: not regarded", path, (int)len,
+    log_warn("%s: its " NAME " is \"%.*s\", which is no flush policy: ignored", path, (int)len,
              value);
     free(path);
 }

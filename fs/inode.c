@@ -420,7 +420,7 @@ void inode_forget(uint64_t nodeid, uint64_t nlookup)
     }
     struct inode *i = slot->inode;
     if (nlookup > i->nlookup)
-        log_warn("the kernel forgets more than it was told: node %llx: %llu of %llu",
+        log_warn("the kernel forgets more look-ups than it made: node %llx: %llu of %llu",
                  (unsigned long long)nodeid, (unsigned long long)nlookup,
                  (unsigned long long)i->nlookup);
     i->nlookup -= MIN(nlookup, i->nlookup);

@@ -29,68 +29,68 @@ static const struct command commands[] = {
      "      --retry    only the files that could not be written so far, without waiting for their "
      "time\n",
      flush_main},
-    {"umount", "[--timeout SEC] MNT", "flushes, unmounts, and tells whether all is on the PFS",
+    {"umount", "[--timeout SEC] MNT", "flushes, unmounts, and says whether all is on the PFS",
      "Flushes and unmounts MNT and waits for the daemon's end.  Exit code 0: everything is on the "
      "PFS.  Exit\n"
      "code 3: it is unmounted, but the files listed on standard output are not on the PFS; their "
      "data stays in\n"
      "the cache directory, and the next eddyfs started there writes it.\n\n"
-     "      --timeout SEC    be done within SEC seconds: a mount that is busy is then taken away "
-     "from its\n"
-     "                       users, a PFS that hangs is not waited for\n",
+     "      --timeout SEC    end within SEC seconds: then a busy mount is removed, the processes "
+     "that use it\n"
+     "                       get errors, and a PFS that hangs is not waited for\n",
      umount_main},
     {"wait", "[--timeout SEC] MNT",
-     "waits for the end of a mount, and tells whether all is on the PFS",
+     "waits for the end of a mount, and says whether all is on the PFS",
      "After \"fusermount3 -u MNT\", which returns at once, this waits until the daemon has written "
      "everything\n"
-     "and ended.  Exit codes as of \"eddy umount\".\n\n"
+     "and ended.  The exit codes are those of \"eddy umount\".\n\n"
      "      --timeout SEC    wait no longer than SEC seconds\n",
      wait_main},
     {"check", "PFS_DIR [--session-dir DIR]",
      "names files that some node has not written to the PFS",
      "Lists the files below PFS_DIR whose latest bytes are only in the cache of a node, with the "
-     "node's name,\n"
-     "from what the nodes wrote into the session directory; no daemon needs to run.  Exit code 3 "
+     "node's name.\n"
+     "The nodes write these lists into the session directory; no daemon needs to run.  Exit code 3 "
      "if there are\n"
-     "any: start eddyfs on these nodes again, with the same cache directory.\n\n"
-     "      --session-dir DIR    where the daemons were told to have it (default: "
-     "PFS_DIR/.eddyfs-UID)\n",
+     "such files: start eddyfs on these nodes again, with the same cache directory.\n\n"
+     "      --session-dir DIR    the daemons' --session-dir (default: PFS_DIR/.eddyfs-UID)\n",
      check_main},
-    {"forget", "FILE | --node NAME MNT", "gives up what a node that left has unflushed",
-     "Gives up what nodes that left the session have of FILE and not on the PFS, so that it can be "
-     "opened again,\n"
-     "as the PFS has it.  What such a node has is not flushed into FILE when it is back, but put "
+    {"forget", "FILE | --node NAME MNT", "gives up unflushed data of a node that left",
+     "Gives up the unflushed data of FILE that nodes have which left the session.  Then FILE can "
+     "be opened again,\n"
+     "as the PFS has it.  When such a node is back, its data is not flushed into FILE, but put "
      "beside it, as\n"
      "FILE.eddy-conflict-NODE.  Takes about 35 seconds, in which a node that is only cut off ends "
-     "what it writes.\n\n"
-     "      --node NAME    all that this node (a name or id) has, and its locks, in the session of "
-     "the mount MNT\n",
+     "its writes.\n\n"
+     "      --node NAME    gives up all data and locks of this node (a name or id), in the session "
+     "of MNT\n",
      forget_main},
     {"recover", "[--list | --to PFS_DIR] [--json] [--timeout SEC] CACHE_DIR",
      "flushes what a dead daemon left",
-     "Does, without a mount, what a start of eddyfs on CACHE_DIR does: takes up what a daemon that "
-     "died left\n"
+     "Does, without a mount, what a start of eddyfs on CACHE_DIR does: takes up what a dead daemon "
+     "left\n"
      "there, and writes it to the PFS.  A file that changed on the PFS meanwhile is not "
-     "overwritten: what is\n"
-     "here is written beside it, as NAME.eddy-conflict-NODE (exit code 4).  Refused while a daemon "
-     "uses\n"
-     "CACHE_DIR.  Root does it as the owner of CACHE_DIR.\n\n"
-     "      --list           only list it; nothing is changed\n"
-     "      --to PFS_DIR     copy it below PFS_DIR instead, where nothing is overwritten; "
-     "CACHE_DIR "
-     "stays as\n"
-     "                       it is\n"
+     "overwritten: the\n"
+     "cache's data is written beside it, as NAME.eddy-conflict-NODE (exit code 4).  Refused while "
+     "a daemon\n"
+     "uses CACHE_DIR.  If root runs it, it works as the owner of CACHE_DIR.\n\n"
+     "      --list           only list the files; nothing is changed\n"
+     "      --to PFS_DIR     copy the files below PFS_DIR instead, where nothing is overwritten; "
+     "CACHE_DIR\n"
+     "                       stays as it is\n"
      "      --json           as JSON, for scripts\n"
-     "      --timeout SEC    be done within SEC seconds (exit code 3); what is left is kept\n",
+     "      --timeout SEC    end within SEC seconds (exit code 3); what is left stays in "
+     "CACHE_DIR\n",
      recover_main},
-    {"ring", "[--nodes N] [FILE | MNT] | --simulate ...", "where a file's chunks live",
-     "For a FILE in a mount: the node that owns each of its chunks and the one after it on the "
-     "ring, the\n"
-     "file's home, and where its latest bytes are.  For a mount: each node's share of the ring.\n\n"
+    {"ring", "[--nodes N] [FILE | MNT] | --simulate ...", "which nodes own a file's chunks",
+     "For a FILE in a mount: the node that owns each of its chunks, the next node in the chunk's "
+     "order, the\n"
+     "file's home, and where its latest bytes are.  For a mount: each node's share of the "
+     "chunks.\n\n"
      "      --nodes N     with nodes named node1 to nodeN instead of the session's\n\n"
      "With --simulate: how evenly files are spread before and after nodes fail, in trials with new "
      "nodes and\n"
-     "files, by eddyfs (slots) and by what it could do instead.\n\n"
+     "files, by eddyfs (slots) and by other schemes.\n\n"
      "      --nodes N           nodes (1024)\n"
      "      --fail K            nodes that fail (1)\n"
      "      --files F           files of one chunk (524288)\n"

@@ -143,9 +143,8 @@ static int run_fusermount(const char *path, bool lazily)
     int output = -1, status = 0;
     int err = spawn_fusermount(path, lazily, &pid, &output);
     if (err) {
-        complain(
-            "fusermount3: %s: needed to unmount for users who are not root (Debian package fuse3)",
-            strerror(-err));
+        complain("fusermount3: %s: needed to unmount without root (Debian package fuse3)",
+                 strerror(-err));
         return err;
     }
     read_text(output, said, sizeof(said));

@@ -66,7 +66,7 @@ static void add_written(struct recover *r, const char *path, const char *made, u
                                     "missing_bytes", (json_int_t)missing));
     if (!r->json && strcmp(path, made) != 0)
         printf("%s: written as %s%s\n", escaped, escaped_made,
-               missing ? ", with holes for what nobody has" : "");
+               missing ? ", with holes for bytes that are lost" : "");
     free(escaped);
     free(escaped_made);
 }
@@ -227,7 +227,7 @@ static void copied(void *arg, const char *path, const char *made, uint64_t missi
     }
     if (missing)
         snprintf(reason, sizeof(reason),
-                 "these bytes are only on the PFS, which has them no more, or cannot be read");
+                 "these bytes were only on the PFS, which has other ones now or cannot be read");
     else
         snprintf(reason, sizeof(reason), "%s", strerror(-err));
     if (err || missing)
@@ -317,7 +317,7 @@ static int open_dir(struct recover *r, uint32_t *chunk_size)
     cachedir_close(&d);
     if (!err || r->list)
         return DONE;
-    complain("%s/mount: %s: not known what it was mounted as: start eddyfs with it instead",
+    complain("%s/mount: %s: does not say what it was mounted as: start eddyfs with it instead",
              r->path, strerror(-err));
     return FAILED;
 }

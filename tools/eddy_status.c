@@ -113,8 +113,8 @@ static void print_members(const json_t *s)
     }
     json_array_foreach(json_object_get(s, "absent"), i, m)
     {
-        printf("               %-*s  %-*s  left, what only it has waits for its return\n", width,
-               json_text(m, "name"), address_width, "-");
+        printf("               %-*s  %-*s  left; data that only it has waits for its return\n",
+               width, json_text(m, "name"), address_width, "-");
     }
 }
 

@@ -53,7 +53,7 @@ static void flush_first(struct ending *e)
 {
     int err = flush_by_daemon(&e->entry, "umount", NULL, e->deadline, &e->failed);
     if (err == -ETIMEDOUT)
-        complain("%s: the time is over before all is on the PFS", e->entry.mountpoint);
+        complain("%s: not all is on the PFS when the time is over", e->entry.mountpoint);
     unflushed_sort(&e->failed);
 }
 
@@ -98,13 +98,13 @@ static int take_away(const struct ending *e)
         return 0;
     if (err == -EBUSY)
         complain_busy(e);
-    complain("%s: is taken away from its users, since the time is over", path);
+    complain("%s: the time is over: it is removed, and processes that use it get errors", path);
     err = abort_connection(&e->at);
     if (err && !talk_once(&e->entry, "abort", NULL, FORCE_MS, &answer))
         err = 0;
     json_decref(answer);
     if (err)
-        complain("%s: its connection cannot be aborted: %s: only the name goes", path,
+        complain("%s: its connection cannot be aborted: %s: only the name is removed", path,
                  strerror(-err));
     return unmount_within(path, true, FORCE_MS);
 }

@@ -112,8 +112,7 @@ static int read_mark(int dirfd, const char *name, struct mark *m)
     if (err == -EFBIG || err == -ENXIO || (!err && !parse_mark(text, len, m)))
         err = -EPROTO;
     if (err == -EPROTO)
-        log_warn("session directory: forgotten/%s is not a mark of eddy forget: it is left out",
-                 name);
+        log_warn("session directory: forgotten/%s is not a mark of eddy forget: ignored", name);
     free(text);
     return err;
 }

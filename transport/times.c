@@ -19,14 +19,14 @@ static int check_silence(const struct times *t, char *err, size_t errlen)
     if (t->suspect < 2 * T_PING) {
         snprintf(err, errlen,
                  "--suspect-after %g: must be at least %g: nodes are asked once in %g s, and one "
-                 "lost answer is no reason",
+                 "lost answer is no reason to suspect a node",
                  s(t->suspect), s(2 * T_PING), s(T_PING));
         return -EINVAL;
     }
     if (t->dead < t->suspect + T_TRIES) {
         snprintf(err, errlen,
-                 "--dead-after %g: must be at least --suspect-after %g and %g s more: who is "
-                 "suspected is asked twice again",
+                 "--dead-after %g: must be at least --suspect-after %g and %g s more: a silent "
+                 "node is asked twice more",
                  s(t->dead), s(t->suspect), s(T_TRIES));
         return -EINVAL;
     }

@@ -60,7 +60,7 @@ static json_t *forget_file(struct connection *c, const char *path)
             return control_error("nobody waits for the answer: ask again");
     if (err)
         return refuse_file(path, err, node);
-    log_warn("%s: forgotten by an operator: what node %s has of it is not flushed into it", path,
+    log_warn("%s: forgotten by an operator: node %s does not flush its data into it any more", path,
              members_name(node));
     return done(members_name(node));
 }
@@ -111,8 +111,7 @@ static json_t *take_out(struct connection *c, const struct absent *a, const stru
     }
     if (!members_view() || view_member(members_view(), a->id))
         return is_back(m, a->name);
-    log_warn("node %s was forgotten by an operator: what only it has is not waited for any more",
-             a->name);
+    log_warn("node %s was forgotten by an operator: nothing waits for its data any more", a->name);
     return done(a->name);
 }
 

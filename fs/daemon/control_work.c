@@ -90,7 +90,7 @@ json_t *control_abort(struct connection *c, const json_t *request)
     (void)c;
     (void)request;
     if (mount_is_up())
-        log_warn("eddy takes the mount away from whoever uses it: they get errors");
+        log_warn("eddy removes the mount: processes that use it get errors");
     mount_abort();
     return json_object();
 }

@@ -122,7 +122,7 @@ void say_ready(void)
     }
     ssize_t written = write(ready_fd, text, (size_t)n);
     if (written != n)
-        log_warn("who started the daemon did not wait for it");
+        log_warn("the process that started the daemon did not wait for it");
     close(ready_fd);
     ready_fd = -1;
     let_go_of_terminal();

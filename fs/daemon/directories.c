@@ -144,7 +144,7 @@ static int check_pfs(void)
     if (!S_ISDIR(st.st_mode))
         return refuse("PFS directory %s is not a directory", real);
     if (access(real, R_OK | X_OK))
-        return refuse("PFS directory %s: %s: the user who mounts must be able to read it", real,
+        return refuse("PFS directory %s: %s: the user that mounts must be able to read it", real,
                       strerror(errno));
     return 0;
 }

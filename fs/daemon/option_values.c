@@ -184,5 +184,5 @@ int option_take_user(const char *v)
     settings.user = pw ? pw->pw_uid : (uid_t)uid;
     if (geteuid())
         return options_complain("--user: only root can mount for another user");
-    return settings.user ? 0 : options_complain("--user %s: is root: leave it away", v);
+    return settings.user ? 0 : options_complain("--user %s: is root: leave the option out", v);
 }

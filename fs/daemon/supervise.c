@@ -99,7 +99,7 @@ static void note_ready(void)
         die("out of memory");
     s.lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (s.lock_fd < 0 || flock(s.lock_fd, LOCK_EX | LOCK_NB))
-        log_warn("%s: %s: eddy takes the time between two daemons for the end of the mount", path,
+        log_warn("%s: %s: between two daemons, eddy may say that the mount has ended", path,
                  strerror(errno));
     free(path);
 }

@@ -230,8 +230,8 @@ static int want_once(struct file *f, const struct seen *seen, const struct view 
 static void say_not_granted(void)
 {
     if (!members_view())
-        log_warn("this node is outside the session: the claim of a file can not be had: its open "
-                 "for writing fails with EIO");
+        log_warn("this node is outside the session: the claim of a file cannot be granted: its "
+                 "open for writing fails with EIO");
     else
         log_warn("the claim of a file was not granted within %d s: its open for writing fails with "
                  "EIO",

@@ -93,8 +93,8 @@ void claim_set_forgotten(struct file *f)
     own_remove(f->fid);
     note_pending(f);
     path = file_path(f);
-    log_error("%s: was forgotten by an operator (eddy forget) while this node was away: what it "
-              "has of it is not flushed into the file, but put beside it",
+    log_error("%s: was forgotten by an operator (eddy forget) while this node was away: this "
+              "node's data is not flushed into the file, but put beside it",
               path ? path : "(removed)");
     free(path);
     if (on_forgotten)
@@ -119,8 +119,8 @@ bool claim_is_void(struct file *f)
         return false;
     char *path = file_path(f);
     log_warn(
-        "%s: cannot be opened until what an operator has forgotten of it is put beside it, which "
-        "waits for who has it open on this node: EIO",
+        "%s: cannot be opened: EIO. An operator has forgotten it; its data is put beside it when "
+        "the processes of this node that have it open close it",
         path ? path : "(removed)");
     free(path);
     return true;

@@ -58,8 +58,8 @@ void claim_named(struct fid fid, uint64_t claimant, const char *path)
     m->named.path = path ? path : "";
     err = peer_call(claimant, m, 5000, NULL, 0, NULL);
     if (err)
-        log_warn("node %s could not be told the new name of a file that it writes (%s): it finds "
-                 "it by its descriptor: %s",
+        log_warn("node %s did not hear the new name of a file that it writes (%s): it finds the "
+                 "file by its descriptor: %s",
                  members_name(claimant), strerror(-err), path ? path : "(removed)");
 }
 

@@ -367,11 +367,11 @@ static void say_nobody_knows(unsigned n)
     if (!log_every(&said, 10000))
         return;
     if (!members_view())
-        log_warn("this node is outside the session: nobody can say where the latest bytes of %u "
+        log_warn("this node is outside the session: no node can say where the latest bytes of %u "
                  "files are: EIO until it has joined again",
                  n);
     else
-        log_warn("nobody could say within %d s where the latest bytes of %u files are: EIO",
+        log_warn("no node could say within %d s where the latest bytes of %u files are: EIO",
                  T_OPEN / 1000, n);
 }
 

@@ -154,9 +154,9 @@ static void say_blind(const struct view *at, const struct view *v)
 
     if (at)
         some_still_absent(at, v, &id);
-    log_warn("node %s did not end in order, and nobody is left who knows which files it has not "
+    log_warn("node %s did not end in order, and no node is left that knows which files it has not "
              "flushed: files that it may have changed give EIO until it is back with its cache "
-             "directory; \"eddy forget --node %s MOUNTPOINT\" gives up what it had",
+             "directory; \"eddy forget --node %s MOUNTPOINT\" gives up its data",
              members_name(id), members_name(id));
 }
 

@@ -53,8 +53,8 @@ static bool held_by_absent(const struct held_lock *l)
     if (view_has(home.view, l->node, l->incarnation))
         return false;
     if (log_every(&said, 10000))
-        log_warn("a lock is held by node %s, which left the session: who asks for it gets EIO "
-                 "until that node is back",
+        log_warn("a lock is held by node %s, which left the session: requests for it fail with "
+                 "EIO until that node is back",
                  members_name(l->node));
     return true;
 }

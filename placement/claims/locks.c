@@ -286,7 +286,7 @@ static void granted(struct op *o)
 static void refused(struct op *o, int err)
 {
     if (o->quiet && err != -EINVAL)
-        log_warn("a lock was lost to another node while the request that was to change it was "
+        log_warn("another node got a lock while a request to change that lock was being "
                  "cancelled");
     if (o->converted)
         set_right(o); /* the home has kept the older lock, or not: here it is gone */
@@ -333,7 +333,7 @@ static void again(struct op *o, int err)
         home_later(send_op, NULL, o);
     } else {
         if (!o->cancelled)
-            log_warn("a lock could not be had within %d s (%d): EIO", T_OPEN / 1000, -err);
+            log_warn("a lock was not granted within %d s (%d): EIO", T_OPEN / 1000, -err);
         undo(o, -EIO);
     }
 }
