@@ -73,7 +73,7 @@ static void write_line(int fd, const char *line, size_t len)
     do
         n = write(fd, line, len);
     while (n < 0 && errno == EINTR);
-    /* A log that can not be written has nobody to be reported to. */
+    /* An error in writing the log cannot be reported anywhere. */
 }
 
 /* Called with the mutex. */
@@ -372,8 +372,8 @@ void *xaligned(size_t alignment, size_t n)
     return must(aligned_alloc(alignment, n), n);
 }
 
-/* glibc's malloc has small blocks ready for each thread; its calloc, before 2.41, does not use them, and takes a
- * lock. */
+/* glibc's malloc has small blocks ready for each thread.  Its calloc, before 2.41, does not use these, and
+ * takes a lock. */
 #define SMALL 1024
 
 void *xcalloc(size_t n, size_t size)

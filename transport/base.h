@@ -21,8 +21,9 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBU
 /* Sends the log to `path` (append), or to standard error when NULL.  -errno. */
 int log_open(const char *path, enum log_level level, const char *node);
 int log_level_parse(const char *name, enum log_level *out); /* -EINVAL */
-/* From now on until a file is opened, lines go to standard error and, once it is open, to the file,
- * too: for what is said before it is known where the file is.  false: no file will be opened. */
+/* true: from now on lines go to standard error, and are stored until log_open opens a file, which then gets
+ * them, too.  This is for lines that are logged before the file's place is known.  false: no file will be
+ * opened. */
 void log_keep(bool keep);
 bool log_is_file(void); /* not standard error, or not yet */
 void log_write(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -113,8 +114,8 @@ static inline struct timespec time_of_ns(int64_t ns)
 
 int random_bytes(void *buf, size_t len); /* the system's random source; -errno */
 uint64_t random_u64(void);               /* aborts if there is no random source */
-/* No two of this daemon's are the same, and no other daemon's are likely to be.  Not a secret, and no
- * system call. */
+/* A number that is never the same twice in this daemon, and is unlikely to come in another one.  It is no
+ * secret, and costs no system call. */
 uint64_t unlike_u64(void);
 
 /* A name shown to people or used as a file name: letters, digits, '.', '_', '-', 1..64, no leading
@@ -122,7 +123,7 @@ uint64_t unlike_u64(void);
 bool name_is_plain(const char *s);
 
 int hex_digit(char c); /* 0 to 15, small letters; -1: none */
-/* Until all is written, at the descriptor's offset; -errno. */
+/* Writes all bytes, at the descriptor's offset; -errno. */
 int write_all(int fd, const void *text, size_t len);
 
 /* log and abort: a broken invariant */

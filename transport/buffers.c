@@ -2,9 +2,9 @@
  *
  *     [ page: struct head ][ size bytes, aligned to 4096 ]
  *
- * Buffers of a power of two (chunks are) go to a list when they are freed, so that a stream of
- * chunks does not map and fault in fresh memory for each.  What waits in these lists counts as
- * memory too and gives way to buffers of other sizes.
+ * Buffers whose size is a power of two (as that of chunks) go to a list when they are freed, so that a
+ * stream of chunks does not map and fault in fresh memory for each.  Buffers in these lists count as
+ * memory, too.  They are given back to the system when buffers of other sizes need the room.
  *
  * Who asks others for data (peer_buffer) leaves an eighth to who serves others
  * (peer_buffer_serving, peer_buffer_try): two nodes full of requests to each other would else wait
@@ -116,7 +116,7 @@ static size_t total_of(size_t size)
     return PAGE + (size + PAGE - 1) / PAGE * PAGE;
 }
 
-/* With the lock.  A single buffer is always let through: a bound below one chunk must not hang. */
+/* With the lock.  A single buffer is always granted: a bound below one chunk must not hang. */
 static bool fits(size_t total, uint64_t limit)
 {
     return !pool.used || pool.used + total <= limit;

@@ -1,6 +1,6 @@
-/* complaint.c - who was complained about in the last minute.
+/* complaint.c - the sources that were complained about in the last minute.
  *
- * A fixed number of sources.  When a minute has more than that, the rest of them share one line: a
+ * There is a fixed number of sources.  If a minute has more, the others share one line: a
  * stranger with many addresses must not fill the log either.
  */
 #include "transport/complaint.h"
@@ -21,8 +21,8 @@ static struct source {
     unsigned since;     /* not logged since then */
 } sources[SOURCES], others;
 
-/* Mutex held.  Its own, or the one that was logged longest ago if that was over a minute ago, or
- * that of all others. */
+/* Mutex held.  The source's own entry; else the entry that was logged longest ago, if that was over a minute
+ * ago; else the entry of all others. */
 static struct source *source_of(const char *who, uint64_t now)
 {
     struct source *oldest = sources;

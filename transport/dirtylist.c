@@ -1,14 +1,14 @@
-/* dirtylist.c - dirty/: the names of unflushed files, for `eddy check` when every node that knew is
- * dead.
+/* dirtylist.c - dirty/: the names of unflushed files, for `eddy check` when all nodes that have such
+ * files are dead.
  *
- * One file per node, dirty/ID, replaced by rename; a line per file: the fid in 32 hexadecimal
- * digits, where they are known its mtime and ctime in ns with 16 digits each, a blank, the path
- * relative to the PFS directory with \n for a newline and \\ for a backslash:
+ * There is one file per node, dirty/ID, replaced by rename.  It has a line per file: the fid in 32
+ * hexadecimal digits; its mtime and ctime in ns with 16 digits each, if they are known; a blank; the path
+ * relative to the PFS directory, with \n for a newline and \\ for a backslash:
  *
  *     9a1be0a7734c0d1200c4f2e91d0a7b35:187a3f01c2d5e600:187a3f01c2d5e600 out/step-0001.h5
  *
- * The reader may be the tool, in no session of its own: it takes what it can read of each session
- * below a directory and goes on past anything else.
+ * The reader may be the tool, which is in no session.  It uses what it can read of each session
+ * below a directory, and skips everything else.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,8 +28,8 @@
 
 /* ---- writing ---- */
 
-/* Tens of thousands of lines are written again and again while an application makes small files: by
- * pieces, and the numbers by hand, as printf and putc would take most of that time. */
+/* Tens of thousands of lines are written again and again while an application makes small files.  So lines
+ * are written in pieces, and numbers by hand: printf and putc would take most of that time. */
 static void print_hex(FILE *f, uint64_t n)
 {
     char hex[16];
@@ -112,8 +112,7 @@ struct each {
     char node_name[NODE_NAME_MAX + 1];
 };
 
-/* A path without its escapes, NUL-terminated, in place; false when it is not one that print_path
- * made. */
+/* Removes a path's escapes in place, and NUL-terminates it; false if print_path cannot have made it. */
 static bool unescape(char *path)
 {
     char *to = path;
@@ -158,7 +157,7 @@ static void skip_line(FILE *f)
         ;
 }
 
-/* A line whose newline is missing was cut off and is left out. */
+/* A line without a newline was cut off; it is skipped. */
 static int each_in_file(struct each *e, FILE *f)
 {
     char *line = xmalloc(DIRTY_LINE_MAX + 1);

@@ -6,8 +6,8 @@
  *     incarnation 3
  *     number 17
  *
- * The node's claims on the file are void up to this request; of ALL, up to any of this incarnation.
- * The home makes marks, and the node removes its own when it has put aside what they are about.
+ * The node's claims on the file are void up to this request; with ALL, up to any request of this incarnation.
+ * The home makes marks.  The node removes its own marks when it has put the files' data aside.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -103,7 +103,7 @@ static bool has_mark(const struct mark *list, uint32_t n, const struct mark *m)
     return false;
 }
 
-/* -EPROTO: it is no mark; one of them must not keep the others from being read. */
+/* -EPROTO: it is no mark.  A file that is no mark must not prevent reading the others. */
 static int read_mark(int dirfd, const char *name, struct mark *m)
 {
     char *text = NULL;
@@ -122,7 +122,7 @@ int session_read_marks(uint64_t node, struct mark **out, uint32_t *n)
     void *dir;
     *out = NULL;
     *n = 0;
-    if (session_dirfd() < 0) /* in no session there is nobody to forget anything */
+    if (session_dirfd() < 0) /* without a session there are no marks */
         return 0;
     int err = textfile_opendir(session_dirfd(), "forgotten", &dir);
     if (err)

@@ -1,7 +1,7 @@
 /* hash.h - the checksum of data, on the wire and in the store: XXH3-64.
  *
  * The library's plain function uses the instructions that every processor of its kind has (on
- * x86-64: SSE2, 58 us for 1 MiB); its dispatcher, where it was built with one, those that this
+ * x86-64: SSE2, 58 us for 1 MiB).  Its dispatcher, if it was built with one, uses those that this
  * processor has (AVX2: 16 us).  The value is the same.
  */
 #ifndef EDDY_TRANSPORT_HASH_H

@@ -6,12 +6,13 @@
  *                               v
  *                             closing
  *
- * Anybody can reach this port.  So: a fixed number of unproven connections, a time limit, no
- * allocation that a stranger can size, one log line a minute and address.  When one more comes:
+ * Every program can reach this port.  So there are a fixed number of unproven connections, a time limit, no
+ * allocation whose size a stranger can choose, and one log line a minute and address.  When one more
+ * connection comes and there is no room:
  *
- *   one address has several     the one of it that has waited longest goes: a flood
- *   the oldest is PATIENCE_MS   it goes: a real hello takes milliseconds
- *   neither                     it waits in the kernel: many nodes start at the same moment
+ *   one address has several     its oldest one is closed: a flood
+ *   the oldest is PATIENCE_MS   the oldest one is closed: a real hello takes milliseconds
+ *   neither                     the new one waits in the kernel: many nodes start at the same moment
  */
 #include "transport/hello.h"
 
@@ -133,7 +134,7 @@ static void conn_fail(struct hello_conn *c, int err, const char *why)
     if (!connector)
         count(bad_hellos, 1);
     else if (why && err != -ETIMEDOUT && err != -ECONNRESET)
-        count(bad_nodes, 1); /* somebody answered, and is not who was meant */
+        count(bad_nodes, 1); /* another node answered than the one that was meant */
     if (why)
         complain(c, why);
     conn_close(c);
@@ -181,8 +182,8 @@ static struct hello_conn *conn_new(bool connector)
     return c;
 }
 
-/* A hello's frames are small and the socket's buffer is empty: they go at once or the connection is
- * no good. */
+/* A hello's frames are small and the socket's buffer is empty: they are sent at once, or the connection is
+ * broken. */
 static int conn_write(struct hello_conn *c, void *out, size_t len)
 {
     int sent = 0;
@@ -229,7 +230,7 @@ static bool conn_known(struct hello_conn *c)
 static void conn_input(struct hello_conn *c, const void *buf, size_t len)
 {
     if (c->state != PROVING)
-        return; /* a newer minor version may say more on a standing connection: not to us */
+        return; /* a newer minor version may send more on a proven connection: it is ignored */
     void *out;
     size_t out_len;
     int got = hello_proto_input(c->proto, buf, len, &out, &out_len);
@@ -289,7 +290,7 @@ static unsigned crowd_of(uint64_t addr_hash)
     return n;
 }
 
-/* The oldest of those whose address has most. */
+/* The oldest connection of the address that has most. */
 static struct hello_conn *crowded(unsigned *crowd)
 {
     struct hello_conn *c, *most = NULL;

@@ -9,10 +9,21 @@
  * it; at most 64 unproven connections at a time.  Network thread only. Afterwards the TCP
  * connection stays open and silent: its reset tells a peer's death at once.
  *
- * The connector has the acceptor's proof after HELLO2, the acceptor the connector's after HELLO3:
- * each may send from the moment it knows that the other took its proof, and must take messages from
- * the moment the other may send. hello_proto.c is the state machine, hello.c the sockets around it,
- * hello_addr.c the addresses; docs/transport.md has the bytes.
+ *   HELLO1   connector   {magic, major, minor, nonce}
+ *   HELLO2   acceptor    {magic, major, minor, nonce, fields, HMAC}
+ *   HELLO3   connector   {fields, HMAC}
+ *   HELLO4   acceptor    {HMAC-ed ok | refused + reason}
+ *
+ * The fields are: session name, node id, incarnation, name, chunk size, settings, token for the other
+ * side, UCX worker address.  The HMAC is HMAC-SHA256(secret, role || both nonces || all frames so far).  A
+ * replayed hello fails on the nonce.  A hello may take 5 s in all, and there are at most 64 unproven
+ * connections at a time.  Network thread only.  Afterwards the TCP connection stays open and silent: its
+ * reset shows a peer's death at once.
+ *
+ * The connector has the acceptor's proof after HELLO2, the acceptor has the connector's after HELLO3.  Each
+ * may send from the moment at which it knows that the other accepted its proof.  Each must accept messages
+ * from the moment at which the other may send.  hello_proto.c is the state machine, hello.c the sockets
+ * around it, hello_addr.c the addresses; docs/transport.md has the bytes.
  */
 #ifndef EDDY_TRANSPORT_HELLO_H
 #define EDDY_TRANSPORT_HELLO_H
@@ -33,12 +44,12 @@ struct hello_made {
 };
 
 /* Unpaired endpoints carry messages, but no bulk data, and a forced close of one does not end the
- * receives of the other.  Which pair a connection uses is found from what both sides have said in its
- * hello alone (r endpoints made, the last one in use or not), in any order:
+ * receives of the other.  The pair that a connection uses follows only from what both sides said in its
+ * hello (r endpoints made, the last one in use or not), in any order:
  *
  *     in use, r      in use, r           r: both connected at once, and this hello is the later one
- *     in use, r      none, r - 1         r: they crossed, and one side has made it by the other hello
- *     any other pair                     max + 1: also after a hello that only one saw succeed, or when
+ *     in use, r      none, r - 1         r: two hellos crossed, and one side has made it by the other hello
+ *     any other pair                     max + 1: also after a hello that only one side saw succeed, or if
  *                                        one side went down and the end of its connections has not
  *                                        come yet */
 uint32_t hello_pair_number(const struct hello_made *a, const struct hello_made *b);
@@ -70,16 +81,15 @@ struct hello_peer {
 
 struct hello_conn; /* one TCP connection */
 
-/* known: outgoing connection: the peer is proven and was sent our proof: from now on it may send
- * messages with
- *   token_for_them (it may be quicker over UCX than its HELLO4 is here); ok or failed follows.
- * ok: the peer is proven and took our proof (worker_addr valid during the call only); the
- * connection is now the
- *   callee's, who ends it with hello_close.
+/* known: for an outgoing connection: the peer is proven, and our proof was sent to it.  From now on it may
+ *   send messages with token_for_them (they may come over UCX before its HELLO4 comes here); ok or failed
+ *   follows.
+ * ok: the peer is proven and accepted our proof (worker_addr is valid during the call only).  The connection
+ *   now belongs to the callee, which ends it with hello_close.
  * closed: a proven connection ended (not called after hello_close).
- * failed: an outgoing one did not get that far; err: -ECONNREFUSED (nobody there, or another node
- * than the expected
- *   one), -EACCES (refused or wrong secret), -EPROTO (version or chunk size), -ETIMEDOUT, or what connect() said. */
+ * failed: an outgoing connection was not proven.  err: -ECONNREFUSED (nothing listens there, or another node
+ *   than the expected one), -EACCES (refused or wrong secret), -EPROTO (version or chunk size), -ETIMEDOUT,
+ *   or the error of connect(). */
 struct hello_ops {
     void (*known)(const struct hello_peer *p, void *arg);
     /* arg: of hello_connect, NULL if accepted */
@@ -92,11 +102,11 @@ struct hello_ops {
  * NODE_ADDR_MAX. */
 int hello_listen(const char *listen, const struct hello_self *self, const struct hello_ops *ops,
                  char *addr_out, char *err, size_t errlen);
-/* The answer comes by ok or failed, never during the call. */
+/* ok or failed is called with the result, never during this call. */
 void hello_connect(const char *addr, uint64_t expected_id, void *arg);
 void hello_close(struct hello_conn *c);
-/* Closes everything without calling closed or failed; done (may be NULL) when the loop has let go
- * of all handles. */
+/* Closes everything without calling closed or failed.  Calls done (may be NULL) when the loop has closed all
+ * handles. */
 void hello_stop(void (*done)(void));
 
 /* "1.2.3.4", "1.2.3.4:5", "::1", "[::1]", "[::1]:5"; also for peer_reexec.  -EINVAL. */

@@ -163,8 +163,8 @@ static void remember(struct hello_proto *h, const void *frame, size_t n)
     h->frames_len += n;
 }
 
-/* HMAC(secret, role || nonces || frames so far || this frame without its HMAC).  The role is of who
- * made the frame, and differs per frame, so that no frame can be played back to its maker. */
+/* HMAC(secret, role || nonces || frames so far || this frame without its HMAC).  The role is that of the
+ * frame's maker, and differs per frame, so that no frame can be sent back to its maker. */
 static void make_mac(const struct hello_proto *h, int number, const void *frame, size_t n,
                      uint8_t mac[MAC_LEN])
 {
@@ -208,7 +208,7 @@ static void frame_end(struct hello_proto *h, struct writer *w, int number, bool 
  * would not get as far as to say that the versions differ. */
 static const uint8_t no_addr[1];
 
-/* The acceptor does not know in HELLO2 who asks, and says it in HELLO4. */
+/* In HELLO2 the acceptor does not know the connector yet, so it sends this in HELLO4. */
 static struct hello_made own_made(const struct hello_proto *h)
 {
     bool known = h->self.made && h->proven;
@@ -252,7 +252,7 @@ static void send_verdict(struct hello_proto *h, int err, void **out, size_t *out
 
 /* ---- frames in: r is behind the prefix and ends before the HMAC ---- */
 
-/* Same verdict on both sides, whoever looks first; the text names both values and what to do. */
+/* The verdict is the same on both sides, whichever looks first.  The text has both values and what to do. */
 static int find_mismatch(struct hello_proto *h)
 {
     unsigned major = h->self.major ? h->self.major : HELLO_MAJOR;

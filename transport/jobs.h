@@ -43,7 +43,7 @@ static inline struct job jobs_pop(struct jobs *q)
     return job;
 }
 
-/* A thread that leaves signals to the main thread; faults stay where they happen.  -errno. */
+/* Makes a thread that leaves signals to the main thread, except for faults of its own.  -errno. */
 int thread_start(pthread_t *t, void *(*fn)(void *arg), void *arg, const char *name);
 
 #endif

@@ -1,8 +1,8 @@
 /* lock.c - mutexes with a rank.
  *
- * With EDDY_DEBUG_LOCKS each thread keeps the list of the locks it holds; taking one whose rank is
- * not above all of theirs aborts with both ranks' names.  A wrong order is then found the first
- * time it is run, not the first time it deadlocks.  Without it a lock is a plain mutex.
+ * With EDDY_DEBUG_LOCKS each thread has a list of the locks that it holds.  Taking a lock whose rank is
+ * not above all of these aborts, with both ranks' names.  So a wrong order is found the first
+ * time it is run, not the first time it deadlocks.  Without EDDY_DEBUG_LOCKS a lock is a plain mutex.
  */
 #include "transport/lock.h"
 

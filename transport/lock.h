@@ -1,9 +1,9 @@
 /* lock.h - mutexes with a rank, so that debug builds find a wrong lock order at once.
  *
- * Order, outer to inner (a thread may only take a lock of a higher rank than
- * all that it holds; two of the same rank only with lock_pair):
- * none is held across a PFS call, a message that is waited for, a FUSE reply
- * or a notification.
+ * The order below is from outer to inner.  A thread may only take a lock of a
+ * higher rank than all that it holds; two of the same rank only with lock_pair.
+ * It holds no lock during a PFS call, while it waits for a message, or during a
+ * FUSE reply or a notification.
  */
 #ifndef EDDY_TRANSPORT_LOCK_H
 #define EDDY_TRANSPORT_LOCK_H
@@ -41,8 +41,8 @@ struct lock {
 void lock_init(struct lock *l, enum lock_rank rank);
 void lock_destroy(struct lock *l);
 void lock_take(struct lock *l);
-/* False, and it is not taken, if another thread holds it: for who may not wait.  The order is the
- * same as for lock_take. */
+/* Takes the lock only if no other thread holds it; else false.  For threads that may not wait.  The order is
+ * the same as for lock_take. */
 bool lock_try(struct lock *l);
 void lock_drop(struct lock *l);
 /* Two locks of one rank, in the order of `a_key` and `b_key` (inodes: ascending node id). */

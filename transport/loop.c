@@ -4,12 +4,12 @@
  *                                                             |  timers, hello.c, peer.c
  *     libuv's pool <--uv_queue_work-- loop_work <-------------+
  *
- * The queue is an array that the network thread takes whole and gives back empty, so posting costs
- * a lock and no allocation; only a post that finds the loop asleep wakes it.  An eventfd of our own
- * does that: libuv's uv_async_t makes the loop spin until the sender is back from its write (1.44).
+ * The queue is an array that the network thread takes as a whole and gives back empty.  So posting costs
+ * a lock and no allocation.  Only a post that finds the loop asleep wakes it.  An eventfd of our own
+ * does that, because libuv's uv_async_t makes the loop spin until the sender is back from its write (1.44).
  *
  * The end: loop_stop marks the loop as stopping.  When the queue is empty and libuv's pool has
- * nothing of ours, it is closed in one step under the queue's lock (later posts are refused), the
+ * no work of ours, the queue is closed in one step under its lock (later posts are refused), the
  * handles are closed, and uv_run returns because nothing is left.
  */
 #include "transport/loop.h"
@@ -140,8 +140,8 @@ static bool more_queued(void)
     return more;
 }
 
-/* What these calls post is run as well, without a wake-up each: a request to this node itself is
- * three.  After BATCHES of them I/O has its turn. */
+/* Calls that these calls post are run as well, without a wake-up each: a request to this node itself is
+ * three calls.  After BATCHES of them I/O has its turn. */
 static void run_queue(void)
 {
     for (int i = 0; i < BATCHES; i++) {
@@ -272,7 +272,7 @@ void loop_call(void (*fn)(void *arg), void *arg)
         fn(arg);
         return;
     }
-    lock_assert_none(); /* fn may want what the caller holds */
+    lock_assert_none(); /* fn may need a lock that the caller holds */
     struct call c = {.fn = fn, .arg = arg};
     lock_init(&c.lock, RANK_LEAF);
     lock_cond_init(&c.cond);

@@ -1,8 +1,8 @@
 /* loop.h - the network thread (one libuv loop; transport/peer.c adds the UCX worker to it),
  * timers, and bounded thread pools for what blocks.
  *
- * The network thread never blocks: no PFS call, no disk, no lock of rank < RANK_FLIGHT but by
- * lock_try (a chunk that is in the page cache is read there: store_get_chunk_now).
+ * The network thread never blocks: it makes no PFS call, does not wait for the disk, and takes locks of
+ * rank < RANK_FLIGHT only by lock_try (store_get_chunk_now reads a chunk that is in the page cache).
  * libuv's own pool does local disk work for peers (loop_work).
  * Only transport/ includes uv.h.
  */
@@ -14,14 +14,14 @@
 
 /* Makes the loop and starts its thread.  Call after daemonising.  -errno. */
 int loop_start(void);
-/* Runs what is queued (also what that queues) and waits for loop_work's calls, stops the loop and
- * joins the thread.  Timers and handles are to be freed before; stop the pools before the loop. */
+/* Runs the queued calls (and the calls that these queue), waits for loop_work's calls, stops the loop and
+ * joins the thread.  Free timers and handles before; stop the pools before the loop. */
 void loop_stop(void);
-/* Runs fn(arg) in the network thread, soon, in order.  Any thread.  Dropped when the thread does
- * not run. */
+/* Runs fn(arg) in the network thread, soon, in the order of the posts.  Any thread.  The call is dropped if
+ * the network thread does not run. */
 void loop_post(void (*fn)(void *arg), void *arg);
-/* The same, and returns when fn has run.  Any thread that holds no lock; in the network thread it
- * runs at once, and so it does, in the caller, before loop_start and after loop_stop. */
+/* The same, and returns when fn has run.  Any thread that holds no lock.  In the network thread fn
+ * runs at once.  Before loop_start and after loop_stop it runs at once in the caller. */
 void loop_call(void (*fn)(void *arg), void *arg);
 bool loop_is_here(void); /* is the caller the network thread? */
 
@@ -52,17 +52,17 @@ extern struct pool *pool_names; /* 32: PFS names and attributes, for the mount *
 extern struct pool *pool_data;  /* 16: PFS reads; its jobs never wait for another node */
 /* 64: application requests that wait for nodes or for pool_data */
 extern struct pool *pool_waiters;
-/* 8: reads of what is cached that wait for a proof (placement/chunks/proof.h), never for a PFS that hangs:
- * so not behind those of pool_waiters, which do */
+/* 8: reads of cached bytes that wait for a proof (placement/chunks/proof.h).  They never wait for a PFS that
+ * hangs; jobs of pool_waiters do, so these reads must not be behind them */
 extern struct pool *pool_proofs;
-/* 64: writes that wait for room, closes and fsyncs that wait for the PFS: they do not hold up reads */
+/* 64: writes that wait for room, closes and fsyncs that wait for the PFS: so they do not delay reads */
 extern struct pool *pool_writers;
-/* 16: locks that were granted: before the owner goes on the kernel's pages are dropped, which waits for
- * reads of them, those of pool_waiters among them */
+/* 16: locks that were granted.  Before the owner goes on, the kernel's pages are dropped.  This waits for
+ * reads of these pages, also for reads in pool_waiters */
 extern struct pool *pool_locks;
 extern struct pool *pool_session; /* 1: the session directory */
 int pools_start(void);
-/* Waits for all jobs, also those that jobs submit to another of these pools; nobody else submits
+/* Waits for all jobs, also those that jobs submit to another of these pools.  No other thread may submit
  * any more. */
 void pools_stop(void);
 

@@ -11,9 +11,9 @@
 
 uv_loop_t *loop_uv(void);
 
-/* Network thread, in a handle's callback (not in a posted call), when it does not want to block for a
- * moment: between these two it looks at loop_posted itself, so that who posts need not wake it.  The
- * end runs what was posted. */
+/* Network thread, in a handle's callback (not in a posted call), when it polls without blocking for a
+ * moment.  Between these two calls it looks at loop_posted itself, so a thread that posts need not wake it.
+ * The end runs the posted calls. */
 void loop_poll_begin(void);
 bool loop_posted(void);
 void loop_poll_end(void);

@@ -1,16 +1,16 @@
 /* members.c - views, leases and joining (docs/protocol.md, rules 1-5, 15, 16, 18).
  *
- * The views on the PFS decide who is a member; everything here is about who writes the next one,
- * when, and how long a node may act under the one it has.  A node's life:
+ * The views on the PFS decide which nodes are members.  The code here decides which node writes the next
+ * view, when, and how long a node may act under the view that it has.  A node's life:
  *
  *     outside --(all members answer: asks the keeper; nobody is there: makes a view)--> member
  *     member  --(reads a view without itself)--> outside (fenced)
  *     member  --(members_leave)--> gone, not absent
  *
- * All state but the atomics in `now` belongs to the network thread.  What touches the session
+ * All state but the atomics in members_now belongs to the network thread.  Access to the session
  * directory is a job in pool_session that posts its result back: read_job (newest views, touch) and
- * make_job (one new view); at most one of each is under way.  One timer, twice a second, looks at
- * everything (tick); messages and jobs only record facts and may call tick early.
+ * make_job (one new view).  At most one of each is in progress.  A timer calls tick twice a second, which
+ * looks at everything; messages and jobs only record facts, and may call tick early.
  */
 #include "transport/members_int.h"
 
@@ -164,7 +164,7 @@ static void read_job(void *arg)
     j->t0 = boot_ms();
     j->err = session_newest(&j->newest);
     if (!j->err && j->touch && j->newest == j->number)
-        /* a sign of life only: the next read will tell if the PFS is gone */
+        /* only a sign of life: the next read will show whether the PFS is gone */
         (void)session_touch_view(j->newest);
     if (!j->err && j->age && j->newest && session_view_age_ms(j->newest, &j->age_ms))
         j->age = false; /* what can be read counts, also where nothing can be written */
@@ -198,7 +198,7 @@ static void take_newest(uint64_t number, uint64_t t0)
     static _Atomic uint64_t said;
     const struct view *v;
 
-    /* emptied, or an old state of it is shown: this read confirms nothing */
+    /* the directory was emptied, or the PFS shows an old state of it: this read confirms nothing */
     if (number < members_now.newest) {
         if (log_every(&said, 60000))
             log_warn("the session directory has lost view %lu: this node waits until it is back",
@@ -249,8 +249,8 @@ static void read_done(void *arg)
     free(j);
     if (members_st.read_again && members_now.newest > before)
         members_want_read();
-    /* others know of a view that this PFS client does not show yet: not as fast as it can be
-     * asked */
+    /* other nodes know of a view that this PFS client does not show yet: do not ask as fast as
+     * possible */
     else if (members_st.read_again)
         members_tick_in(READ_AGAIN_MS);
     if (!members_st.view || members_st.leaving)
@@ -280,7 +280,7 @@ void members_want_read(void)
 
 /* ---- at each tick ---- */
 
-/* A PFS that fails is said in read_done; one that hangs, here. */
+/* read_done logs that the PFS fails; this logs that it hangs. */
 static void note_silent_pfs(uint64_t t)
 {
     static _Atomic uint64_t said;
@@ -381,7 +381,7 @@ static void copy_problem(void *arg)
     memcpy(arg, members_st.join_problem, sizeof(members_st.join_problem));
 }
 
-/* Who starts a node sees why nothing happens before the time is over. */
+/* A user that starts a node sees why nothing happens, before the time is over. */
 static void say_problem(uint64_t end)
 {
     static char said[sizeof(members_st.join_problem)];

@@ -1,7 +1,7 @@
-/* members.h - views: who takes part, under which lease (docs/protocol.md, rules 1-5, 15, 16, 18).
+/* members.h - views: which nodes take part, under which lease (docs/protocol.md, rules 1-5, 15, 16, 18).
  *
- * State belongs to the network thread; what reads or writes the session directory runs in
- * pool_session. The current view is read without a lock from any thread: views are never freed.
+ * The state belongs to the network thread.  Reads and writes of the session directory run in
+ * pool_session.  Any thread may read the current view without a lock: views are never freed.
  */
 #ifndef EDDY_TRANSPORT_MEMBERS_H
 #define EDDY_TRANSPORT_MEMBERS_H
@@ -28,10 +28,10 @@ struct members_ops {
      * order; m stays valid during the call. */
     void (*heard_adopted)(const struct view *v, uint64_t from, const struct msg *m);
     void (*all_adopted)(const struct view *v); /* ... from all members */
-    /* pool_session: the views were read by a node outside, which may adopt one of them next.  May be
+    /* In pool_session: this node is outside, has read the views, and may adopt one of them next.  May be
      * NULL. */
     void (*outside)(void);
-    /* In members_join, when it waits for longer than a moment: why, and for so long at most. */
+    /* Called in members_join when it waits for longer than a moment: why it waits, and how long at most. */
     void (*waits)(const char *why, unsigned seconds);
 };
 
@@ -41,12 +41,12 @@ struct members_config {
 };
 
 int members_start(const struct members_config *c);
-/* Joins: makes or asks for a view that has this node.  Waits until it is in and n nodes are
- * members, or timeout. Not in the network thread.  -ETIMEDOUT with what was missing in err;
+/* Joins: makes or asks for a view that has this node.  Waits until this node is in a view and n nodes are
+ * members, or until the time-out.  Not in the network thread.  -ETIMEDOUT: err says what was missing;
  * -EEXIST: another live node has our name. */
 int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errlen);
-/* Rule 18: ADOPTED as leaving, the keeper makes the view without us.  Call when nothing is dirty or
- * claimed. timeout_ms bounds it; 0 or -ETIMEDOUT. */
+/* Rule 18: sends ADOPTED as leaving; the keeper makes the view without us.  Call when nothing is dirty or
+ * claimed.  It takes timeout_ms at most; 0 or -ETIMEDOUT. */
 int members_leave(unsigned timeout_ms);
 void members_stop(void);
 
@@ -64,14 +64,15 @@ bool members_leaving(void);
 const struct member *view_member(const struct view *v, uint64_t id); /* NULL */
 bool view_has(const struct view *v, uint64_t id, uint64_t incarnation);
 const char *members_name(uint64_t id); /* of a member or an absent node, "?" */
-/* So long (ms) an open that begins now waits for a decision: T_open.  While this node is fenced: less
- * the time since it reached nobody or was fenced, so that who asks again (the kernel, for one open)
- * does not wait anew.  Time in which it was stopped does not count.  Any thread. */
+/* How long (ms) an open that begins now waits for a decision: T_open.  While this node is fenced, it is
+ * T_open less the time since the node last reached another one or was fenced.  So a second try (the kernel's,
+ * for one open) does not wait for the whole time again.  Time in which the node was stopped does not count.
+ * Any thread. */
 uint64_t members_patience(void);
-/* It was silent to two tries; never this node.  Any thread. */
+/* Has the node not answered two tries?  Never true for this node.  Any thread. */
 bool members_suspected(uint64_t id);
-/* Makes the view without this absent node, if this node may make one now; the caller looks, and calls
- * again.  Not in the network thread. */
+/* Makes a view without this absent node, if this node may make one now.  The caller looks whether it was
+ * made, and calls again.  Not in the network thread. */
 void members_forget(uint64_t id, uint64_t incarnation);
 /* A request to this node was not answered: doubt it.  Any thread. */
 void members_doubt(uint64_t id);

@@ -88,7 +88,7 @@ static void resend_adopted(void *arg)
         send_end(s);
 }
 
-/* A timer per message to send again would be a crowd: the tick does it. */
+/* The tick sends messages again: a timer for each message would be too many timers. */
 static struct resend {
     struct resend *next;
     struct adopted_send *s;
@@ -208,9 +208,9 @@ static bool said_farewell(uint64_t view, uint64_t id)
     return f && f->heard == HEARD_ALL;
 }
 
-/* Rule 5, the part without waiting: nobody of the view before is missing in v.  Who left cleanly had
- * stopped acting; an older incarnation of a member is dead: the lock on the cache directory lets no
- * two run. */
+/* Rule 5, the part without waiting: no node of the view before is missing in v.  A node that left cleanly had
+ * stopped acting.  An older incarnation of a member is dead: because of the lock on the cache directory, two
+ * incarnations never run. */
 static bool nobody_missing(const struct view *before, const struct view *v)
 {
     for (uint32_t i = 0; i < before->nmembers; i++) {
@@ -222,9 +222,10 @@ static bool nobody_missing(const struct view *before, const struct view *v)
     return true;
 }
 
-/* ... nor of any view since the first one: who is left out is absent in every view that follows, until
- * it is back or forgotten (which takes longer than W), and who left cleanly had stopped acting.  So a
- * node that was alone and died grants at once when it is back, however many views ago that began. */
+/* ... nor is a node of any view since the first one missing.  A node that is left out of a view is absent in
+ * every view that follows, until it is back or forgotten (which takes longer than W).  A node that left
+ * cleanly had stopped acting.  So a node that was alone and died grants at once when it is back, however
+ * many views ago that began. */
 static bool nobody_ever_missing(const struct view *v)
 {
     return !v->nabsent;
@@ -327,7 +328,7 @@ void members_say_farewell(const struct view *w)
     report_put(r);
 }
 
-/* What nodes told us of their wishes was about the view before. */
+/* The wishes that nodes told us were about the view before. */
 static void forget_wishes(const struct view *v)
 {
     for (struct node *n = members_st.nodes; n; n = n->next) {
@@ -483,7 +484,7 @@ void members_handle_adopted(struct msg *m)
         members_want_read();
         peer_reply_error(m, -E_ASK_AGAIN);
     } else if (m->adopted.leaving) {
-        /* it is about to see the newer view, and sends another one */
+        /* the sender is about to see the newer view, and then sends another one */
         peer_reply_error(m, -E_ASK_AGAIN);
     } else if (view == v->number && view_has(v, from, m->head.incarnation)) {
         handle_report(m);

@@ -15,12 +15,12 @@
 enum { FAREWELL = 1, TAKE_ME_OUT = 2 }; /* ADOPTED.leaving */
 #define HEARD_ALL UINT32_MAX
 
-#define LEAVE_COLLECT    100        /* ms: leaves are collected so long */
+#define LEAVE_COLLECT    100        /* ms: how long leaves are collected */
 #define ASK_TO_JOIN      UINT64_MAX /* PING.adopted of a node that reaches all members and wants in */
 #define JOIN_BACKOFF_MAX 60000
 #define NODE_BUCKETS     4096
 
-/* What this node thinks of another one. */
+/* What this node knows of another one. */
 struct node {
     struct node *next;
     struct node *next_in_bucket; /* of by_id */
@@ -28,7 +28,7 @@ struct node {
     uint64_t answered_ms; /* its last PONG or other sign of life */
     uint64_t silent_ms;   /* probing, suspected: silent since then */
     bool probing, suspected, pinging;
-    bool refused; /* nothing of it listens any more, its host says: no need to wait for T_DEAD */
+    bool refused; /* its host refuses connections: no need to wait for T_DEAD */
     unsigned tries;
     bool wants_in; /* told us, the keeper */
     bool parting;  /* sent its farewell for the next view: no keeper any more */
@@ -61,7 +61,7 @@ struct members_state {
     uint64_t join_at_ms, join_backoff_ms, member_since_ms;
     bool joining, leaving;
     _Atomic bool left; /* any thread reads it */
-    uint64_t told;     /* who was asked for the view without us, 0: nobody yet */
+    uint64_t told;     /* the node that was asked for the view without us; 0: none yet */
     char join_problem[256];
 };
 extern struct members_state members_st;
@@ -70,7 +70,7 @@ extern struct members_state members_st;
 struct members_shared {
     const struct view *_Atomic adopted;
     const struct view *_Atomic last_read; /* the newest one */
-    /* ms that it ran without a view, and before that without an answer of any other member */
+    /* ms that this node ran without a view, and before that without an answer of any other member */
     _Atomic uint64_t alone_ms;
     _Atomic uint64_t lease_until_ms, settled_at_ms, newest;
     _Atomic bool leaving;
@@ -89,9 +89,9 @@ void members_wake(void);
 /* members_ping.c */
 struct node *members_node_of(uint64_t id, uint64_t incarnation);
 bool members_alive(struct node *n, uint64_t t);
-/* Suspected for so long, or so surely, that a view is to be made without it. */
+/* Is a view to be made without it: was it suspected for long enough, or is it surely dead? */
 bool members_dead(const struct node *n, uint64_t t);
-/* Suspected, and dead within ms if it stays silent. */
+/* Is it suspected, and dead within ms if it stays silent? */
 bool members_dead_in(const struct node *n, uint64_t t, uint64_t ms);
 /* a newer incarnation was heard from: this one is dead */
 bool members_superseded(const struct member *m);
@@ -99,7 +99,7 @@ bool members_superseded(const struct member *m);
 const struct member *members_keeper_of(const struct view *v);
 bool members_keeper_is_self(void);
 void members_lease_from(uint64_t since_ms);
-/* two tries, then it is suspected; silent since then */
+/* tries it twice, then suspects it; it is silent since since_ms */
 void members_probe(struct node *n, uint64_t since_ms);
 void members_ping_node(struct node *n, bool probe, uint64_t adopted);
 void members_ping_round(uint64_t t);

@@ -66,7 +66,7 @@ static bool farewells_heard(void)
     return true;
 }
 
-/* The first member that stays makes the view without us; if all leave, the first of all. */
+/* The first member that stays makes the view without us.  If all leave, the first of all makes it. */
 static const struct member *who_makes_it(void)
 {
     const struct member *first = NULL;
@@ -89,7 +89,7 @@ static const struct member *who_makes_it(void)
     return first;
 }
 
-/* All leave, and this node is the first: the others have a moment to tell that they are ready,
+/* All nodes leave, and this one is the first.  The others get a moment to say that they are ready,
  * too. */
 static void make_the_end(uint64_t t)
 {

@@ -1,7 +1,7 @@
-/* members_make.c - who makes the next view, and when (docs/protocol.md, rules 1 and 2).
+/* members_make.c - which node makes the next view, and when (docs/protocol.md, rules 1 and 2).
  *
- * A member looks at suspicion, joins and leaves at each tick; a node outside looks for members, or
- * begins anew.
+ * At each tick a member looks at suspected, joining and leaving nodes.  A node outside looks for members, or
+ * begins a new view.
  */
 #include "transport/members_int.h"
 
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JOIN_COLLECT 500  /* ms: joins are collected so long (rule 2a) */
-#define KEEPER_FIRST 2000 /* ms: so long the keeper may take to leave out who is dead */
+#define JOIN_COLLECT 500  /* ms: how long joins are collected (rule 2a) */
+#define KEEPER_FIRST 2000 /* ms: how long the keeper may take to leave out dead nodes */
 
 /* ---- making a view (rules 1, 2) ---- */
 
@@ -79,8 +79,8 @@ static void carry_members(const struct make_job *j, struct view *v)
             v->absents[v->nabsent++] = j->base->absents[i];
 }
 
-/* By the address that it wrote into nodes/.  Only the newcomers' files are read: at the start of a
- * large session many views follow each other. */
+/* The member's address is the one that it wrote into nodes/.  Only the newcomers' files are read: at the
+ * start of a large session many views follow each other. */
 static int find_newcomer(struct change c, struct member *out)
 {
     if (c.id == members_st.cfg.self.id) {
@@ -92,7 +92,7 @@ static int find_newcomer(struct change c, struct member *out)
     return !err && out->incarnation != c.incarnation ? -ENOENT : err;
 }
 
-/* Whose file cannot be read is not one this time, and so stays what it was: absent, or its older
+/* A newcomer whose file cannot be read is left out this time.  So it stays what it was: absent, or its older
  * incarnation a member. */
 static void add_newcomers(struct make_job *j, struct view *v)
 {
@@ -166,7 +166,7 @@ static void make_done(void *arg)
             if (j->in[i].id != members_st.cfg.self.id)
                 members_node_of(j->in[i].id, 0)->wants_in = false;
     } else if (j->err != -EEXIST && j->nleft) {
-        members_st.leaves_since_ms = boot_ms(); /* who leaves does not ask again */
+        members_st.leaves_since_ms = boot_ms(); /* a node that leaves does not ask again */
     }
     if (j->err && j->err != -EEXIST && log_every(&said, 60000)) {
         log_warn("a new view cannot be written to the session directory: %s", strerror(-j->err));
@@ -209,14 +209,14 @@ static void make(struct make_job *j)
 
 /* ---- a member's proposals ---- */
 
-/* The fewer a side reaches, the longer it leaves the view to the others: so the largest is first where
- * none is more than half, and fell silent at once. */
+/* The fewer members a side reaches, the longer it leaves the view to the others.  So if no side has more than
+ * half, and all fell silent at once, the largest side is first. */
 static uint64_t minor_wait(uint32_t reached, uint32_t members)
 {
     return T_MINOR + (uint64_t)(members - 2 * reached) * (T_MINOR / 2) / members;
 }
 
-/* Rule 2(b): more than half of the view on this side, or nothing else happened for T_minor and more. */
+/* Rule 2(b): this side has more than half of the view, or no view was made for T_minor and more. */
 static bool may_leave_out(uint64_t t)
 {
     uint32_t members = members_st.view->nmembers;
@@ -258,7 +258,7 @@ static bool any_dead(uint64_t t)
     return false;
 }
 
-/* Who is to go or come. */
+/* The members that are to leave or to join. */
 static struct make_job *changes(uint64_t t, bool dead)
 {
     struct make_job *j = new_make(members_st.view);
@@ -280,7 +280,7 @@ static struct make_job *changes(uint64_t t, bool dead)
     return j;
 }
 
-/* The members that are to go or come, for the keeper; others step in when the keeper did not. */
+/* The members that are to leave or to join, for the keeper.  Other members act when the keeper did not. */
 void members_propose(uint64_t t)
 {
     struct make_job *j;
@@ -343,7 +343,7 @@ static void make_alone(const struct view *base)
     make(j);
 }
 
-/* Someone else uses our name and lives: two daemons would be one in every message to people. */
+/* Another live node has our name: users could not tell the two daemons apart in messages. */
 static bool name_taken(const struct view *v)
 {
     for (uint32_t i = 0; i < v->nmembers; i++) {
@@ -382,8 +382,8 @@ void members_outside_tick(uint64_t t)
             members_ping_node(n, false, 0);
     }
     if (!others) {
-        /* nobody is there: the first view, or only this node's and others' older incarnations,
-         * which are dead */
+        /* no node is there: it is the first view, or the view has only older incarnations of this node and
+         * of others, which are dead */
         make_alone(v);
     } else if (answering == others) {
         const struct member *k = members_keeper_of(v);
@@ -404,7 +404,7 @@ void members_outside_tick(uint64_t t)
     }
 }
 
-/* Those that do not answer stay: to leave them out takes more (rule 2b), and who starts next does
+/* Members that do not answer stay: leaving them out takes more (rule 2b), and the node that starts next does
  * it. */
 void members_make_without_leavers(void)
 {

@@ -1,12 +1,11 @@
-/* members_ping.c - which members_st.nodes answer: pings, probes, leases (docs/protocol.md, rule 4),
- * suspicion.
+/* members_ping.c - which nodes answer: pings, probes, leases (docs/protocol.md, rule 4), suspicion.
  *
- *     ok --silent for T_SUSPECT, a request unanswered, connection broken--> probing
- *     probing --an answer--> ok        --two tries without one--> suspected: served around
+ *     ok        --silent for T_SUSPECT, a request unanswered, connection broken--> probing
+ *     probing   --an answer--> ok      --two tries without an answer--> suspected: others serve in its place
  *     suspected --any message--> ok    --silent for T_DEAD, or its port refuses--> dead
  *
- * Dead is what members_make.c leaves out of the next view; nothing else follows from it.  Who is
- * suspected is asked once in T_PING, so that it is back in use as soon as it answers. */
+ * members_make.c leaves dead nodes out of the next view; being dead has no other consequence.  A suspected
+ * node is asked once in T_PING, so that it is in use again as soon as it answers. */
 #include "transport/members_int.h"
 
 #include "transport/loop.h"
@@ -17,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- members_st.nodes ---- */
+/* ---- the nodes ---- */
 
-/* Network thread, or with members_now.lock. */
+/* In the network thread, or with members_now.lock held. */
 static struct node **bucket(uint64_t id)
 {
     return &members_st.by_id[(id ^ id >> 32) % NODE_BUCKETS]; /* ids are random */
@@ -105,7 +104,7 @@ bool members_dead(const struct node *n, uint64_t t)
     return members_dead_in(n, t, 0);
 }
 
-/* The lock on the cache directory lets no two incarnations run. */
+/* Because of the lock on the cache directory, two incarnations never run. */
 bool members_superseded(const struct member *m)
 {
     if (m->id == members_st.cfg.self.id)
@@ -178,7 +177,7 @@ static void ponged(void *arg, int err, struct msg *reply, bool *keep)
         sign_of_life(n);
         take_pong(p, &reply->pong);
     } else if (p->probe && n->probing) {
-        /* two more tries at once before it is suspected (section 6) */
+        /* two tries, one directly after the other, before it is suspected */
         if (++n->tries < 2) {
             members_ping_node(n, true, members_st.view ? members_st.view->number : 0);
         } else {
@@ -201,8 +200,8 @@ void members_ping_node(struct node *n, bool probe, uint64_t adopted)
     peer_request(n->id, m, T_PING, NULL, 0, ponged, p);
 }
 
-/* Who was never asked has not been silent: a node that becomes keeper, or was stopped, has not heard of
- * most others for long. */
+/* A node that was not asked has not been silent.  A node that becomes keeper, or was stopped, has not heard
+ * from most others for long. */
 void members_probe(struct node *n, uint64_t since_ms)
 {
     uint64_t t = boot_ms();
@@ -292,7 +291,7 @@ static void probe_if_silent(struct node *n, uint64_t since_ms, uint64_t t)
         members_probe(n, since_ms);
 }
 
-/* Whoever doubts a node asks it: nobody else would tell that it is back. */
+/* A node that suspects another one asks it itself: no third node would say that it is back. */
 static void ping_suspects(void)
 {
     for (struct node *n = members_st.nodes; n; n = n->next)

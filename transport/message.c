@@ -3,10 +3,10 @@
  * For each kind of field there is one put and one get; for each list item and each body a put and a
  * get that calls those of its fields in table order.
  *
- * Both directions run twice over a message.  Encoding: first without a buffer, which gives the
- * length, then into one of that length.  Decoding: first without an arena, which checks everything
- * and gives the arena's size, then into it.  So a message costs one allocation, and one that lies
- * about its lengths costs none.
+ * Both directions run twice over a message.  Encoding runs first without a buffer, which gives the
+ * length, then into a buffer of that length.  Decoding runs first without an arena, which checks everything
+ * and gives the arena's size, then into the arena.  So a message costs one allocation, and a message with
+ * false lengths costs none.
  */
 #include "transport/message.h"
 
@@ -179,8 +179,8 @@ static void get_str(struct in *in, const char **v)
 
 /* ---- list items and lists ---- */
 
-/* The fewest bytes that each kind takes on the wire: bounds the count of a list before memory is
- * asked for. */
+/* The fewest bytes that each kind takes on the wire.  This bounds the count of a list before memory is
+ * allocated. */
 enum {
     least_u8 = 1,
     least_u32 = 4,

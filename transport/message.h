@@ -1,7 +1,7 @@
 /* message.h - every message between nodes, described once.
  *
- * From the tables below are made: the structs, encode, decode (with bounds),
- * the names in the log, the golden files and the fuzzer's seeds.
+ * The structs, encode, decode (with bounds), the names in the log, the golden
+ * files and the fuzzer's seeds are made from the tables below.
  *
  * On the wire, little-endian: head (72 bytes), body (fields in table order), then
  * bulk data, if any.  Head and body travel as the UCX active message header when
@@ -45,7 +45,7 @@ struct msg_head {
     uint64_t view;        /* the sender's adopted view; 0 = none */
     uint64_t sender;      /* node id */
     uint64_t incarnation; /* of the sender */
-    uint64_t token;       /* what the receiver gave the sender in the hello: proves the sender */
+    uint64_t token;       /* the receiver gave it to the sender in the hello: proves who the sender is */
     uint64_t request;     /* request id of the side that asked */
     uint32_t deadline_ms; /* how long the sender waits in silence */
     int32_t status;       /* reply: 0 or -errno (Linux numbers) */
@@ -68,15 +68,15 @@ struct msg_head {
         E(u64, end) E(u32, pid)
 #define ITEM_FID(E) E(fid, fid)
 /* where one file's latest bytes are (AT): enum at_where; node when AT_NODE or LOST */
-/* known 1: the PFS has `version`; known 2: and its data is that of `same_as` (a chmod, rename, ...
+/* known 1: the PFS has `version`; known 2: also, its data is that of `same_as` (a chmod, rename, ...
  * moved ctime) */
 #define ITEM_AT(E) E(u8, where) E(u64, node) E(u8, known) E(version, version) E(version, same_as)
-/* the claimant's word (HAVE): not mine -> mine 0 and the numbers up to which it holds nothing */
+/* the claimant's answer (HAVE).  "Not mine" is mine 0, with the numbers up to which it has no claim */
 #define ITEM_HAVE(E)                                                                               \
     E(u8, mine)                                                                                    \
     E(u64, size) E(i64, mtime_ns) E(i64, ctime_ns) E(u64, blocks) E(u64, counter) E(u64, free_inc) \
         E(u64, free_number)
-/* a view's stamps of one node: "as next of `home` I have the copy of view `view`" */
+/* what a node says as next: "as next of `home` I have the copy of view `view`" */
 #define ITEM_NEXTOF(E) E(u64, home) E(u64, view)
 /* blind (rule 7): files whose home and next in view `before` were both gone in view `at` */
 #define ITEM_BLIND(E) E(u64, before) E(u64, at)
@@ -207,12 +207,12 @@ enum msg_type {
 
 enum at_where { AT_PFS = 0, AT_NODE = 1, AT_LOST = 2, AT_GRANTED = 3 };
 
-/* Nobody absent has it; wait_ms more; done; its node is in the session. */
+/* No absent node has it; wait_ms more; done; its node is in the session. */
 enum forget_state { FORGET_NOTHING = 0, FORGET_WAITS = 1, FORGET_DONE = 2, FORGET_PRESENT = 3 };
 
-/* A message in memory.  To send: fill type, body and data (msg_new sets the rest to 0); lists and
- * strings may point to the caller's memory, msg_encode copies them.  Decoded: lists and strings
- * live in `arena`; msg_free frees it, and the data if free_data is set. */
+/* A message in memory.  To send one, fill in type, body and data (msg_new sets the rest to 0).  Lists and
+ * strings may point to the caller's memory; msg_encode copies them.  In a decoded message lists and strings
+ * are in `arena`.  msg_free frees the arena, and the data if free_data is set. */
 struct msg {
     struct msg_head head;
     union {
@@ -234,9 +234,8 @@ int msg_encode(const struct msg *m, void **buf, size_t *len);
 /* Parses a head alone; checks magic, version, body_len <= MSG_BODY_MAX, data_len <= MSG_DATA_MAX.
  * -EPROTO. */
 int msg_decode_head(const void *buf, size_t len, struct msg_head *out);
-/* Parses head and body into a new message.  -EPROTO malformed, -ENOTSUP unknown type (head is then
- * valid in
- * *out_head if not NULL), -ENOMEM. */
+/* Parses head and body into a new message.  -EPROTO: malformed; -ENOTSUP: unknown type (then *out_head is
+ * valid, if out_head is not NULL); -ENOMEM. */
 int msg_decode(const void *buf, size_t len, struct msg **out, struct msg_head *out_head);
 
 #endif

@@ -8,7 +8,7 @@
  *     weight 65536
  *     boot 5d0b2b61-3c6a-4a51-9a46-1c8a4b0c7f6e
  *
- * The host's boot id is for people; readers skip what follows the weight.
+ * The host's boot id is for people; readers skip the lines after the weight.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,14 +2,15 @@
  *
  * A request's life (what came in: peer_in.c):
  *
- *   peer_request --> WAITING --reply with bulk data--> RECEIVING --> callback
- *                      |  reply without: callback         |
- *                      |  silence, broken, cancelled:     |  silence, broken: the endpoint is
- * closed by force, and v  callback with an error          v  the callback comes when UCX has let go
- * of the buffer
+ *   peer_request --> WAITING --a reply with bulk data begins--> RECEIVING --all of it is here--> callback
+ *                       |                                           |
+ *                       |-- reply without bulk data:                '-- silence, broken connection:
+ *                       |     callback                                    the endpoint is closed by force;
+ *                       '-- silence, broken connection, cancelled:        callback with an error when UCX
+ *                             callback with an error                      does not use the buffer any more
  *
- * Messages to this node itself take the same way but for UCX: encoded, posted, decoded, bulk data
- * handed over.
+ * Messages to this node itself take the same way without UCX: they are encoded, posted and decoded, and
+ * their bulk data is handed over.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -21,7 +22,7 @@
 #include "transport/peer_int.h"
 
 #define TICK_MS       50    /* deadlines are kept to within this */
-#define STUCK_MS      15000 /* a transfer that does not end, of a peer that does not move, is given up */
+#define STUCK_MS      15000 /* ms: then a transfer is given up if nothing of its peer moves */
 #define REQUEST_SLOTS 4096  /* ids are consecutive: chains stay short */
 
 TAILQ_HEAD(pending_list, pending);
@@ -127,8 +128,8 @@ void pending_end(struct pending *p, int err, struct msg *reply)
     pending_tell(p, err, reply);
 }
 
-/* Ends what waits for an answer at once; what is being received, when UCX has let go of its buffer.
- * True if p is out of the tables and in `ended`. */
+/* Ends a request that waits for an answer at once, and one that is being received when UCX does not use its
+ * buffer any more.  True if p is out of the tables and in `ended`. */
 static bool pending_fail(struct pending *p, int err, struct pending_list *ended)
 {
     if (p->receiving) {
@@ -161,7 +162,7 @@ void requests_fail(struct peer *peer, int err)
         if (p->to == peer->id)
             pending_fail(p, peer_unqueue(p->to, p->id) ? peer_not_sent(err) : err, &ended);
     }
-    peer_queue_drop(peer); /* before who is told asks again */
+    peer_queue_drop(peer); /* before a callback asks again */
     tell_ended(&ended);
 }
 
@@ -178,7 +179,7 @@ static void fail_silent_requests(uint64_t now)
 {
     struct pending_list ended = TAILQ_HEAD_INITIALIZER(ended);
     struct pending *p, *next;
-    struct peer *stuck = NULL; /* one of them: more at the next tick */
+    struct peer *stuck = NULL; /* ends one of them; more at the next tick */
     for (p = TAILQ_FIRST(&net.all); p; p = next) {
         next = TAILQ_NEXT(p, link);
         if (now < p->deadline_ms || p->failed)
@@ -399,7 +400,7 @@ void reply_head(const struct msg_head *to, struct msg *r)
     r->head.request = to->request;
     r->head.deadline_ms = 0;
     int err = send_make(to->sender, r, &s);
-    if (err) { /* r is gone: say at least that */
+    if (err) { /* r is freed: at least reply with an error */
         log_error("a %s could not be encoded: %s", msg_name(type), strerror(-err));
         struct msg *e = msg_new(MSG_ERROR);
         e->head.status = err;

@@ -1,22 +1,21 @@
 /* peer_calls.c - three calls of the C library as UCX needs them.
  *
- * epoll_wait: UCX is told one thing at a time of a socket: that it can be read, or that it can be
- * written.  For an event that says both, UCX's TCP (uct_tcp_iface_handle_events) reads first and then
- * writes, and does not ask whether the endpoint is still there.  Reading can free it: with the last
- * word of a peer that closed its endpoint by force (CONN_FIN), when ours was closed so too and still
- * had something to send.  Neither order of closing avoids that, and no setting does; so it must not
- * get such an event.  Told of the one, it finds the other when it asks again, which it does until
- * there is nothing left: epoll reports by level.  If the endpoint is gone then, so is its socket
- * from the set.
+ * epoll_wait tells UCX one thing at a time of a socket: that it can be read, or that it can be
+ * written.  If an event says both, UCX's TCP (uct_tcp_iface_handle_events) reads first and then
+ * writes, and does not check whether the endpoint still exists.  Reading can free the endpoint: when the
+ * peer's last message after a forced close comes (CONN_FIN), and our endpoint was closed by force, too, and
+ * still had something to send.  No order of closing avoids that, and no setting does.  So UCX must not
+ * get such an event.  epoll reports by level, and UCX asks again until nothing is left.  So it gets the
+ * other thing with a later call.  If the endpoint is freed by then, its socket is no longer in the set.
  *
- * send, sendmsg: to a connection that has ended UCX seems to send; that it has ended is found by the
- * next read.  Told of it by the send, while it works off what waited for the connection, UCX purges
- * the endpoint of all that waits but of what it is just sending, and aborts: "pending_count == 0".
- * So a node that died while it connected took others along.  What is lost is what a peer that dies a
- * moment later does not read either.
+ * send and sendmsg report success for a connection that has ended; the next read finds the end.  If send
+ * reported the end while UCX sends the messages that waited for the connection, UCX would remove all
+ * waiting messages from the endpoint except the one that it is sending, and abort: "pending_count == 0".
+ * So a node that died while it connected ended other nodes.  The messages that are lost are such as a peer
+ * that dies a moment later does not read either.
  *
- * These stand before the C library's for the whole program.  For everybody but UCX's progress they
- * are those.
+ * These functions replace the C library's in the whole program.  Outside of UCX's progress they do the
+ * same as the C library's.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -37,8 +36,8 @@ void calls_are_ucx(bool on)
     in_ucx = on;
 }
 
-/* By chance (xorshift; Marsaglia 2003): two busy sockets take turns in the kernel's list, and with a
- * fixed order each could be told the same thing for ever. */
+/* Chosen by chance (xorshift; Marsaglia 2003): two busy sockets take turns in the kernel's list, and with a
+ * fixed order UCX could be told the same thing of each for ever. */
 static bool toss(void)
 {
     coin ^= coin << 13;
@@ -49,14 +48,14 @@ static bool toss(void)
 
 int epoll_wait(int epfd, struct epoll_event *events, int max, int timeout_ms)
 {
-    int n = epoll_pwait(epfd, events, max, timeout_ms, NULL); /* the same but for its name */
+    int n = epoll_pwait(epfd, events, max, timeout_ms, NULL); /* the same, except for its name */
     for (int i = 0; in_ucx && i < n; i++)
         if ((events[i].events & BOTH) == BOTH)
             events[i].events &= ~(uint32_t)(toss() ? EPOLLIN : EPOLLOUT);
     return n;
 }
 
-/* The errors after which a read finds the end. */
+/* Is it an error after which a read finds the end of the connection? */
 static bool has_ended(ssize_t sent)
 {
     return in_ucx && sent < 0 && (errno == EPIPE || errno == ECONNRESET || errno == ETIMEDOUT);

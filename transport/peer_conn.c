@@ -1,4 +1,4 @@
-/* peer_conn.c - the peers: addresses, the hello, up and down, what waits for a connection.
+/* peer_conn.c - the peers: addresses, the hello, up and down, messages that wait for a connection.
  *
  *              send                     hello ok, or they connected to us
  *   DOWN -----------------> CONNECTING ----------------------------------> UP
@@ -6,10 +6,10 @@
  *     +---- endpoint failed, last TCP connection ended, forgotten, --------+
  *           newer incarnation, a transfer that is stuck
  *
- * Both sides may connect at once: both TCP connections stay, there is one endpoint, and the peer is
- * down when the last one ends.  Who goes down closes all of its TCP connections, so the other side
- * goes down too and both start afresh. Peers are never freed before the end: ids are few, and what
- * is posted may name them.
+ * Both sides may connect at once.  Then both TCP connections stay, there is one endpoint, and the peer is
+ * down when the last connection ends.  A side that goes down closes all of its TCP connections.  So the
+ * other side goes down, too, and both start afresh.  Peers are not freed before the end: there are few ids,
+ * and posted calls may name them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 #define QUEUED_MAX  4096
 #define BACKOFF_MIN 200
 #define BACKOFF_MAX 3000
-#define CATCH_UP    64 /* endpoints made at once to have as many as the other side */
+#define CATCH_UP    64 /* the most endpoints that are made at once, to have as many as the other side */
 
 static struct {
     uint64_t id;
@@ -65,7 +65,7 @@ static struct peer *peer_get(uint64_t id)
     return p;
 }
 
-/* A newer process of this node: what was agreed with the older one is void. */
+/* There is a newer process of this node: the agreements with the older one are void. */
 static void set_incarnation(struct peer *p, uint64_t incarnation)
 {
     if (p->incarnation == incarnation)
@@ -181,7 +181,7 @@ void peer_submit_reply(struct send *s)
             transmit(p, s);
             return;
         }
-        /* They were quicker over UCX than their HELLO4. */
+        /* The peer's messages came over UCX before its HELLO4. */
         if (p->state == PEER_CONNECTING && p->ntokens && !enqueue(p, s))
             return;
     }
@@ -209,7 +209,8 @@ bool peer_unqueue(uint64_t id, uint64_t request)
 
 /* ---- up and down ---- */
 
-/* So that the next one is number n.  False: too many at once; the next hello goes on. */
+/* Makes endpoints until the next one is number n.  False: they are too many at once; the next hello goes on.
+ * */
 static bool catch_up(struct peer *p, const struct hello_peer *theirs, uint32_t n)
 {
     for (unsigned i = 0; i < CATCH_UP && p->rounds + 1 < n; i++) {
@@ -242,7 +243,7 @@ static void go_up(struct peer *p)
     p->retry_ms = 0;
     p->last_moved_ms = boot_ms();
     queue_flush(p);
-    peer_buffers_freed(NULL); /* what came before the endpoint was there */
+    peer_buffers_freed(NULL); /* messages that came before the endpoint was there */
 }
 
 void peer_down(struct peer *p, int err)
@@ -278,7 +279,8 @@ static bool is_outdated(const struct peer *p, const struct hello_peer *h)
     return true;
 }
 
-/* More was made since it was said: by another connection, or it went down again. */
+/* More endpoints were made since the hello's numbers: by another connection, or because the peer went down.
+ * */
 static void close_outrun(struct hello_conn *c, struct peer *p)
 {
     hello_close(c);
@@ -311,7 +313,7 @@ static void on_ok(struct hello_conn *c, const struct hello_peer *h, void *arg)
     }
     set_incarnation(p, h->incarnation);
     if (p->nconns == PEER_CONNS)
-        peer_down(p, -ECONNRESET); /* they gave up connections whose end we have not seen */
+        peer_down(p, -ECONNRESET); /* the other side gave up connections whose end we have not seen */
     uint32_t n = hello_pair_number(&h->said, &h->made);
     if (p->rounds > n || (p->rounds == n && !p->ep)) {
         close_outrun(c, p);
@@ -350,7 +352,7 @@ static void on_failed(void *arg, int err)
     struct peer *p = arg;
     p->saying_hello = false;
     if (p->state != PEER_CONNECTING)
-        return; /* they reached us meanwhile */
+        return; /* the other side reached us meanwhile */
     p->backoff_ms = p->backoff_ms ? MIN(p->backoff_ms * 2, (unsigned)BACKOFF_MAX) : BACKOFF_MIN;
     p->retry_ms = boot_ms() + p->backoff_ms;
     peer_down(p, err);
@@ -366,7 +368,7 @@ static struct hello_made made_to(uint64_t id, uint64_t incarnation)
 static const struct hello_ops ops = {
     .known = on_known, .ok = on_ok, .closed = on_closed, .failed = on_failed};
 
-/* ---- who is where ---- */
+/* ---- addresses ---- */
 
 static void know(void *arg)
 {

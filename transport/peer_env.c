@@ -1,7 +1,7 @@
-/* peer_env.c - UCX reads its settings when the program is loaded, so they must stand in the
+/* peer_env.c - UCX's settings.  UCX reads them when the program is loaded, so they must be in the
  * environment before exec.
  *
- * Each line was paid for (docs/transport.md).  What the user has set stays.
+ * Each setting has a reason that was measured or seen (docs/transport.md).  What the user has set stays.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -28,22 +28,22 @@ static const struct {
     {"UCX_VFS_ENABLE", "n"},           /* else a thread and a socket of its own */
     {"UCX_ASYNC_MAX_EVENTS", "16384"}, /* else 1.13 dies at endpoint 1021 */
     {"UCX_WARN_UNUSED_ENV_VARS", "n"},
-    {"UCX_LOG_FILE", "stderr"}, /* else among what a program reads from standard output */
+    {"UCX_LOG_FILE", "stderr"}, /* else its lines are in the standard output that a program reads */
     {"UCX_TCP_CONN_NB", "y"},   /* else connect() to a silent host blocks the network thread */
-    /* Else a node that was given up, and goes on, still writes to the addresses that it was told: a
-     * forced close leaves the socket half open, and UCX's TCP does not ask whether anybody waits
+    /* Else a node that was given up, and goes on, still writes to the addresses that it got before.  A
+     * forced close leaves the socket half open, and UCX's TCP does not check whether a receive waits
      * for these bytes. */
     {"UCX_TCP_PUT_ENABLE", "n"},
-    /* One event at a time: UCX takes up to 16 from the kernel and then looks at each one's endpoint,
-     * also at one that an event before it has just closed. */
+    /* One event at a time.  UCX takes up to 16 events from the kernel, and then uses each one's endpoint,
+     * even if an event before it has just closed that endpoint. */
     {"UCX_TCP_MAX_POLL", "1"},
-    /* UCX's question whether an endpoint is still there.  For one that is gone, who is asked makes
-     * another in the middle of what it receives; if that is the question's own connection, the
-     * rest is forgotten and the process dies.  Silence is noticed by the members' heartbeat. */
+    /* This turns off UCX's question whether an endpoint still exists.  If it does not, the asked side makes
+     * another one in the middle of its receive.  If that is on the question's own connection, the rest of
+     * the receive is freed, and the process dies.  The members' heartbeat notices silent nodes. */
     {"UCX_KEEPALIVE_INTERVAL", "inf"},
-    /* Not 8 KiB and 64 KiB: this pays for the copies that the settings around it bring.  The same
-     * on all nodes (the hello compares them): UCX writes a frame larger than the receiver's segment
-     * past its end. */
+    /* Instead of 8 KiB and 64 KiB: this makes up for the copies that the settings around it cost.  All
+     * nodes must have the same sizes (the hello compares them): UCX writes a frame that is larger than the
+     * receiver's segment past the segment's end. */
     {"UCX_TCP_TX_SEG_SIZE", "256K"},
     {"UCX_TCP_RX_SEG_SIZE", "256K"},
 };
@@ -106,15 +106,15 @@ static void interface_of(const struct sockaddr_storage *a, char name[IF_NAMESIZE
     freeifaddrs(all);
 }
 
-/* Without its hooks in malloc and mmap of the whole process UCX has no registration cache: 1.13
- * does well without.  Later ones look into it when a rendezvous is given up, there or not, and die
- * (openucx/ucx, issue 11467). */
+/* Without its hooks in malloc and mmap of the whole process, UCX has no registration cache.  1.13
+ * works without it.  Later versions look into the cache when a rendezvous is given up, even if there is none,
+ * and die (openucx/ucx, issue 11467). */
 static int set_memory_hooks(bool *changed)
 {
     return ucx_is_before(1, 14) ? set_default("UCX_MEM_EVENTS", "n", changed) : 0;
 }
 
-/* Without RDMA: TCP on the interface that the others were told of, and on no other. */
+/* Without RDMA: TCP on the interface whose address the other nodes have, and on no other. */
 static int set_network(const char *listen, bool *changed)
 {
     struct sockaddr_storage a;
@@ -122,9 +122,9 @@ static int set_network(const char *listen, bool *changed)
     if (has_rdma() || hello_listen_addr(listen, &a))
         return 0; /* a bad address: peer_start says so */
     int err = set_default("UCX_TLS", "tcp", changed);
-    /* UCX's TCP ends a zero-copy send twice when the peer dies in it, and aborts the survivor (1.13
+    /* If the peer dies during a zero-copy send, UCX's TCP ends the send twice and aborts the survivor (1.13
      * and 1.18).  The newer protocols, the default since 1.16, send without a copy whatever the
-     * threshold. */
+     * threshold is. */
     if (!err)
         err = set_default("UCX_ZCOPY_THRESH", "inf", changed);
     if (!err)

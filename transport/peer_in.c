@@ -1,8 +1,7 @@
-/* peer_in.c - what came in: who may send it, whose request it answers, where its bulk data goes,
- * who handles it.
+/* peer_in.c - incoming messages: is the sender proven, which request does a reply answer, where does the
+ * bulk data go, which handler gets the message?
  *
- *   peer_incoming: head, sizes, sender's token    wrong: counted and dropped (bulk data is then not
- * received)
+ *   peer_incoming: checks head, sizes, the sender's token
  *        |
  *        |-- the body is payload: received first, into a buffer of those for bodies, or deferred
  *        |   until there is one; then on as below
@@ -20,7 +19,7 @@
 
 #define WORKING_MS 1000 /* requests that wait here for a buffer say so */
 
-/* A message whose bulk data waits for a buffer, or for our end of the connection: as it came. */
+/* A message, as it came, whose bulk data waits for a buffer, or for our end of the connection. */
 struct deferred {
     uint64_t from, incarnation;
     void *kept; /* UCX's descriptor */
@@ -101,8 +100,7 @@ static const char *name_of(uint64_t id)
     return p ? p->name : "?";
 }
 
-/* The request that this reply ends, with the decoded reply; NULL when there is nothing more to do.
- */
+/* The request that this reply ends, with the decoded reply; NULL if there is nothing more to do. */
 static struct pending *match_reply(const struct msg_head *h, const void *frame, size_t len,
                                    struct msg **m)
 {
@@ -219,7 +217,7 @@ static void defer(const struct msg_head *h, const void *header, size_t header_le
     tick_arm();
 }
 
-/* NULL: deferred, or there is no such message here and its sender was told. */
+/* NULL: it was deferred, or there is no such message here and its sender was told so. */
 static struct msg *decode_request(const struct msg_head *h, const void *frame, size_t len)
 {
     struct msg *m = NULL;
@@ -278,7 +276,7 @@ static void take(struct peer *from, const struct msg_head *h, const void *frame,
         take_request(from, h, frame, len, pl);
 }
 
-/* A message whose body was payload is whole: go on as if it had come eagerly. */
+/* All of a message whose body was payload is here: go on as if it had come eagerly. */
 static void whole_landed(void *arg, int err)
 {
     struct landing *l = arg;
@@ -354,7 +352,7 @@ void peer_incoming(const void *header, size_t header_len, struct payload *pl)
     if (from->state == PEER_DOWN)
         return; /* on_heard */
     if (pl->rndv && !from->ep)
-        defer(&h, header, header_len, pl); /* they have our proof, its answer is on the way here */
+        defer(&h, header, header_len, pl); /* the peer has our proof, and its answer is on the way here */
     else if (body_inline)
         take(from, &h, header, header_len, pl);
     else

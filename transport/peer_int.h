@@ -2,12 +2,12 @@
  * unless said otherwise.
  *
  *   peer.c        requests and replies, deadlines
- *   peer_in.c     who gets what came in
+ *   peer_in.c     incoming messages
  *   peer_conn.c   peers: addresses, hello, up and down, messages that wait for a connection
  *   peer_ucx.c    endpoints, active messages
  *   ucx_loop.c    the UCX worker in the loop
  *   peer_env.c    UCX's settings before exec
- *   peer_calls.c  epoll_wait, send, sendmsg as UCX is to have them
+ *   peer_calls.c  epoll_wait, send, sendmsg for UCX
  *   buffers.c     bounded memory
  */
 #ifndef EDDY_TRANSPORT_PEER_INT_H
@@ -65,7 +65,7 @@ struct peer {
     unsigned queued;
     uint64_t last_heard_ms;
     uint64_t last_moved_ms; /* anything came, or a transfer ended that had to wait: not silent */
-    uint64_t retry_ms;      /* no hello before */
+    uint64_t retry_ms;      /* no hello before this time */
     unsigned backoff_ms;
     int last_err;
     struct peer *next; /* hash chain */
@@ -78,16 +78,14 @@ void conns_close_all(void (*done)(void));
 void conns_disconnect_all(void);     /* every peer goes down */
 struct peer *peer_find(uint64_t id); /* NULL if never heard of */
 bool peer_proves(const struct peer *p, uint64_t incarnation, uint64_t token);
-/* Sends s, or queues it and connects; -errno when it cannot be sent: s is then still the caller's.
- */
+/* Sends s, or queues it and connects; -errno if it cannot be sent: then s is still the caller's. */
 int peer_submit(struct send *s);
-/* A reply or WORKING: only to a connection that stands; else s is freed. */
+/* Sends a reply or WORKING, but only over a connection that is up; else s is freed. */
 void peer_submit_reply(struct send *s);
-/* Takes a request that still waits for a connection out and frees it: true if there was one, which
- * was never sent. */
+/* Frees a request that still waits for a connection.  True if there was one; it was never sent. */
 bool peer_unqueue(uint64_t id, uint64_t request);
 void peer_queue_drop(struct peer *p);
-int peer_not_sent(int err); /* what a request is told that was never sent, because of err */
+int peer_not_sent(int err); /* the error for a request that was never sent because of err */
 void peer_down(struct peer *p, int err);
 
 /* ---- peer.c ---- */
@@ -114,8 +112,8 @@ void reply_head(const struct msg_head *to, struct msg *r);       /* peer_reply, 
 void reply_error_head(const struct msg_head *to, int err);
 bool peer_runs(void); /* between peer_start and peer_stop; any thread */
 
-void tick_arm(void); /* deadlines are to be watched from now on */
-/* The connection to p broke or never stood: all that waits for it ends. */
+void tick_arm(void); /* starts watching the deadlines */
+/* The connection to p broke, or was never up: all requests that wait for it end. */
 void requests_fail(struct peer *p, int err);
 void event_down(uint64_t id, uint64_t incarnation, int err);
 
@@ -128,13 +126,13 @@ void ucx_stop(void); /* all endpoints were disconnected */
 void ucx_close_handles(void (*done)(void));
 const void *ucx_address(size_t *len);
 struct endpoint *ucx_connect(struct peer *p, const void *worker_addr); /* NULL: logged */
-/* Forced; sends and receives end with an error, later.  On an endpoint that has not settled they may
- * yet succeed. */
+/* Closes by force.  Sends and receives end with an error, later.  While the endpoint's flush has not ended,
+ * they may still succeed. */
 void ucx_disconnect(struct endpoint *e);
-bool ucx_tick(void); /* now and then while it says so: endpoints are still being closed */
+bool ucx_tick(void); /* true: endpoints are still being closed; call it again later */
 void ucx_send(struct endpoint *e, struct send *s); /* s is freed when it was sent or cannot be */
-/* One with a send or a receive that began before this time and has not ended, of which nothing has
- * moved since; or NULL. */
+/* A peer with a send or a receive that began before this time and has not ended, while nothing has
+ * moved from or to it since; or NULL. */
 struct peer *ucx_stuck_peer(uint64_t before_ms);
 unsigned ucx_transfers(void); /* sends and receives that have not ended, all endpoints */
 
@@ -149,7 +147,7 @@ struct payload {
  * the message's delivery or for a kept descriptor).  from: whose connection it came by. */
 typedef void (*ucx_done)(void *arg, int err);
 void ucx_receive(struct peer *from, struct payload *pl, void *buf, ucx_done done, void *arg);
-void *ucx_keep(struct payload *pl); /* rendezvous only: to be received or dropped later */
+void *ucx_keep(struct payload *pl); /* rendezvous only: receive or drop it later */
 void ucx_receive_kept(struct peer *from, void *kept, size_t len, void *buf, ucx_done done,
                       void *arg);
 void ucx_drop_kept(void *kept);
@@ -171,8 +169,8 @@ void peer_settings(char *out, size_t len);
 
 /* ---- peer_calls.c ---- */
 
-/* While it is on, this thread's epoll_wait says of a socket only one thing at a time, and its sends to a
- * connection that has ended succeed. */
+/* While it is on, this thread's epoll_wait reports only one thing at a time for a socket, and its sends to a
+ * connection that has ended report success. */
 void calls_are_ucx(bool on);
 
 /* ---- buffers.c ---- */
@@ -180,8 +178,8 @@ void calls_are_ucx(bool on);
 void buffers_start(uint64_t memory);
 void buffers_stop(void);
 void *peer_buffer_always(
-    size_t size); /* beyond the bound if need be: answers without a place, small eager data */
-/* NULL: and peer_buffers_freed is called when something was freed. */
+    size_t size); /* also beyond the bound: answers without a place, small eager data */
+/* NULL: there is no room; peer_buffers_freed is called when something was freed. */
 void *peer_buffer_try_or_tell(size_t size);
 /* The same for a message whose body does not lie beside its head: out of what is kept for these. */
 void *peer_body_try_or_tell(size_t size);

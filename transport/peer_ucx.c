@@ -4,13 +4,18 @@
  * its bulk data; a body that does not fit travels at the front of the payload.  Eager up to 64 KiB
  * of payload, rendezvous above.
  *
- * The life of an endpoint: ucx_connect, then on an error UCX calls on_ep_error (in the middle of
- * anything), we only note it; after progress the peer goes down, which calls ucx_disconnect; the
- * forced close itself is also done after progress, never inside one of UCX's callbacks, and not before
- * the endpoint has settled: a flush, begun with its first message or else when it is to be closed, has
- * ended.  Until then what UCX itself has to say on it may wait for its connection, and UCX aborts when
- * that is closed by force (docs/transport.md).  Its struct lives until the last send, receive and
- * flush has had its own callback: until then UCX may touch their buffers.
+ * The life of an endpoint:
+ *
+ *   ucx_connect      makes it
+ *   on_ep_error      UCX calls this at an error, at any point of its work: we only note the error
+ *   ucx_disconnect   after progress, when the peer goes down
+ *   forced close     also after progress, never inside one of UCX's callbacks, and not before a flush of
+ *                    the endpoint has ended
+ *
+ * The flush begins with the endpoint's first message, or else when the endpoint is to be closed.  Until it
+ * has ended, UCX's own messages may wait for the connection, and UCX aborts if that is closed by force
+ * (docs/transport.md).  The endpoint's struct lives until the last send, receive and
+ * flush has had its own callback: until then UCX may use their buffers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +24,7 @@
 #include "transport/ucx_int.h"
 
 #define EAGER_MAX (64u << 10)
-#define SETTLE_MS 3000 /* at the longest: the other side may be silent */
+#define SETTLE_MS 3000 /* ms, the longest wait for the flush: the other side may be silent */
 
 struct endpoint {
     ucp_ep_h ep;
@@ -163,14 +168,14 @@ void endpoints_close_leavers(void)
             continue;
         }
         ucs_status_ptr_t r = ucp_ep_close_nbx(e->ep, &force);
-        if (UCS_PTR_IS_PTR(r)) /* its end is of no interest: those of the sends and receives are */
+        if (UCS_PTR_IS_PTR(r)) /* its end does not matter; the ends of the sends and receives do */
             ucp_request_free(r);
         e->ep = NULL;
         endpoint_free_if_done(e);
     }
 }
 
-/* That a peer goes down may run anything, so the list is searched anew each time. */
+/* When a peer goes down, any callback may run, so the list is searched again each time. */
 void endpoints_report_failures(void)
 {
     struct endpoint *e;
@@ -188,8 +193,8 @@ void endpoints_report_failures(void)
 
 /* ---- sending ---- */
 
-/* waited: UCX had to.  What it took at once may lie in a socket's buffer, and says nothing of the
- * peer. */
+/* waited: UCX had to wait.  Bytes that UCX accepted at once may still be in a socket's buffer, and say
+ * nothing of the peer. */
 static void send_done(struct send *s, bool waited)
 {
     struct endpoint *e = s->ep;
@@ -209,7 +214,7 @@ static void on_sent(void *request, ucs_status_t status, void *user_data)
     send_done(user_data, true);
 }
 
-/* What goes as AM header and what as payload. */
+/* Which parts are the AM header, and which are payload. */
 static void split(struct send *s, size_t *header_len, void **payload, size_t *payload_len)
 {
     *header_len = s->frame_len;
@@ -229,9 +234,9 @@ static void split(struct send *s, size_t *header_len, void **payload, size_t *pa
     }
 }
 
-/* With the first message UCX is told that an answer will be wanted, so that both sides exchange their
- * endpoints' numbers now, while nothing is in their way.  Else that comes with the first rendezvous,
- * and UCX aborts when an endpoint is closed by force whose half of it still waits to be sent. */
+/* The first message tells UCX that an answer will be needed.  So both sides exchange their endpoints' numbers
+ * now, while nothing is in their way.  Else they do so with the first rendezvous, and UCX aborts if an
+ * endpoint is closed by force while its half of that exchange still waits to be sent. */
 void ucx_send(struct endpoint *e, struct send *s)
 {
     size_t header_len, len;

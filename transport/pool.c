@@ -54,8 +54,8 @@ struct pool {
 struct pool *pool_names, *pool_data, *pool_waiters, *pool_proofs, *pool_writers, *pool_locks,
     *pool_session;
 
-/* The daemon's pools together: a job of one may submit to another, so that looking at one after the
- * other can not tell whether all have finished. */
+/* All pools of the daemon.  A job of one may submit to another, so looking at one after the
+ * other cannot show whether all have finished. */
 static struct {
     _Atomic size_t jobs; /* submitted and not ended */
     struct lock lock;

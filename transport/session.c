@@ -1,4 +1,4 @@
-/* session.c - opening the session directory: who may own it, the secret, the settings, the clock,
+/* session.c - opening the session directory: its owner and mode, the secret, the settings, the clock,
  * the probe files.
  *
  *     secret      32 random bytes
@@ -10,9 +10,9 @@
  *                 p1 ...
  *                 p2 ...
  *
- * Nodes start at the same moment.  Directories are made by whoever comes first; of a file that must
- * have one maker each makes its own, complete, under another name, and one link() wins
- * (textfile.c).  All then read what is there.
+ * Nodes start at the same moment.  The first node makes the directories.  For a file that must
+ * have one maker, each node makes its own complete one under another name, and one link() wins
+ * (textfile.c).  Then all nodes read what is there.
  *
  * The other files of the directory: view.c (views/), nodes.c (nodes/), dirtylist.c (dirty/).
  */
@@ -64,7 +64,7 @@ int64_t session_clock_offset_ns(void)
     return session.clock_offset_ns;
 }
 
-/* Where the message about an error goes, and the name for people of what is being opened. */
+/* Where the message about an error goes, and the name that it uses for what is being opened. */
 struct report {
     char *text;
     size_t len;
@@ -108,7 +108,8 @@ static int open_base(const struct report *r, int *fd)
                 r->dir, strerror(-err));
 }
 
-/* Who can write to it can take part; who can replace it can give us a secret of his own. */
+/* A user that can write to the directory can take part.  A user that can replace it can give us a secret of
+ * their own. */
 static int check_owner(const struct report *r, int fd)
 {
     struct stat st;
@@ -180,8 +181,8 @@ static int fail_file(const struct report *r, int err, const char *file)
                 r->dir, r->name, file, strerror(-err));
 }
 
-/* Reads a file, or makes it with `mine` and reads what is there then.  A client that remembers "no
- * such file" may go on saying so for some seconds after another node's link(). */
+/* Reads a file; if there is none, makes it with `mine` and reads what is there then.  A PFS client that
+ * remembers "no such file" may answer so for some seconds after another node's link(). */
 static int read_or_make(int fd, const char *name, const void *mine, size_t mine_len, size_t max,
                         char **text, size_t *len)
 {
@@ -236,7 +237,7 @@ static bool times_eq(const struct times *a, const struct times *b)
            a->open == b->open;
 }
 
-/* A lease is only worth what the others wait for it. */
+/* A lease is only valid if the other nodes wait for it. */
 static int check_times(const struct report *r, struct words *w)
 {
     struct times t;
@@ -264,7 +265,8 @@ static int check_times(const struct report *r, struct words *w)
     return 0;
 }
 
-/* A file's fid must mean one file.  A session that an older eddyfs made does not tell. */
+/* A fid must mean one file.  A session that an older eddyfs made does not say which PFS directory it is for.
+ * */
 static int check_pfs(const struct report *r, struct words *w, struct fid pfs)
 {
     struct fid theirs;
@@ -465,8 +467,8 @@ static int read_probes(int dirfd, struct fid fids[PROBES])
     return w.bad ? -EPROTO : 0;
 }
 
-/* In another order than they were made, each opened twice: a file system that numbers files as they
- * are looked up gives itself away. */
+/* Opens the files in another order than they were made, each twice.  This detects a file system that numbers
+ * files as they are looked up. */
 static int compare_probes(const struct report *r, int dirfd, session_fid_fn fid_of,
                           const struct fid fids[PROBES])
 {

@@ -67,20 +67,20 @@ int session_dirfd(void);
 typedef int (*session_fid_fn)(int fd, struct fid *out);
 int session_probe(session_fid_fn fid_of, char *err, size_t errlen);
 
-/* This node's file nodes/ID.  Whether another node has the same name is not looked at here (members
+/* Writes this node's file nodes/ID.  It does not check whether another node has the same name (members.c
  * does). */
 int session_write_node(const struct member *self);
-/* One node's: -ENOENT; -EPROTO, when it is malformed: with a warning, as any other error. */
+/* Reads one node's file.  -ENOENT; -EPROTO: malformed.  Logs a warning for -EPROTO and any other error. */
 int session_read_node(uint64_t id, struct member *out);
 int session_remove_node(uint64_t id);
 
-/* Newest view's number (0 = none) by reading the directory, never a cached look-up. */
+/* The newest view's number (0 = none), by reading the directory, never by a cached look-up. */
 int session_newest(uint64_t *number);
 int session_read_view(uint64_t number, struct view **out); /* -ENOENT, -EPROTO */
-/* Creates views/number exclusively.  -EEXIST: somebody was first. */
+/* Creates views/number exclusively.  -EEXIST: another node was first. */
 int session_make_view(const struct view *v);
 int session_touch_view(uint64_t number);
-/* Seconds since the view's file was touched, by the PFS's clock (a file written now gives
+/* *ms: milliseconds since the view's file was touched, by the PFS's clock (a file written now gives
  * "now"). */
 int session_view_age_ms(uint64_t number, uint64_t *ms);
 
@@ -101,7 +101,8 @@ struct mark {
 };
 int session_write_mark(const struct mark *m); /* or replaces it */
 int session_remove_mark(const struct mark *m);
-/* Of this node (0: all): *out malloc'd.  What is no mark is skipped with a warning. */
+/* The marks of this node (0: of all nodes); *out is malloc'd.  A file that is no mark is skipped with a
+ * warning. */
 int session_read_marks(uint64_t node, struct mark **out, uint32_t *n);
 bool mark_covers(const struct mark *m, struct fid fid, uint64_t incarnation, uint64_t number);
 
@@ -110,7 +111,7 @@ struct dirty_name {
     struct fid fid;
     char *path;
     int64_t mtime_ns,
-        ctime_ns; /* when it was changed last, of its bytes and at all; both 0: not known */
+        ctime_ns; /* the last change of its bytes, and of anything; both 0: not known */
 };
 /* Replaces dirty/ID with a line for each, or removes it when n is 0. */
 int session_write_dirty(uint64_t id, const struct dirty_name *names, size_t n);
@@ -120,15 +121,15 @@ int session_each_dirty(const char *dir,
                        int (*cb)(void *arg, const char *session, uint64_t node,
                                  const char *node_name, struct fid fid, const char *path),
                        void *arg);
-/* The same for one node's lists, with what they say of the time. */
+/* The same for one node's lists, with the times in them. */
 int session_each_dirty_of(const char *dir, uint64_t node,
                           int (*cb)(void *arg, const struct dirty_name *name), void *arg);
 
 /* Every directory below dir that may be a session: cb(name, descriptor). */
 int session_each(const char *dir, int (*cb)(void *arg, const char *session, int fd), void *arg);
-/* For the tool: the nodes of every session below dir that did not leave in order, by its newest view:
- * absent ones, and all of them if nobody has given a sign of life for a minute.  What they changed
- * in their last second may be in no list. */
+/* For the tool: the nodes of every session below dir that did not leave in order, by the session's newest
+ * view.  These are the absent nodes, and all nodes if none has given a sign of life for a minute.  What they
+ * changed in their last second may be in no list. */
 int session_each_unfinished(const char *dir,
                             int (*cb)(void *arg, const char *session, uint64_t node,
                                       const char *node_name),
@@ -140,8 +141,9 @@ int session_each_dirty_here(uint64_t node,
                                       const char *node_name, struct fid fid, const char *path),
                             void *arg);
 
-/* PFS clock minus this node's CLOCK_REALTIME, ns, measured when the session was opened.  Never more
- * than it is: what is taken for older than a time on the PFS by this clock is older. */
+/* The PFS's clock minus this node's CLOCK_REALTIME, ns, measured when the session was opened.  It is never
+ * more than the true difference: if something is older than a time on the PFS by this clock, it really is
+ * older. */
 int64_t session_clock_offset_ns(void);
 
 #endif

@@ -46,7 +46,7 @@ static int read_all(int fd, size_t max, char **text, size_t *len)
             return err;
         }
         if (!got)
-            break; /* became shorter: what is there is parsed */
+            break; /* the file became shorter: what is there is parsed */
         n += (size_t)got;
     }
     buf[n] = 0;
@@ -57,7 +57,7 @@ static int read_all(int fd, size_t max, char **text, size_t *len)
 
 int textfile_read(int dirfd, const char *name, size_t max, char **text, size_t *len)
 {
-    /* O_NONBLOCK: a FIFO put there must not hang us */
+    /* O_NONBLOCK: a FIFO with this name must not stop us */
     int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
         return errno == ELOOP ? -EPROTO : -errno;
@@ -96,7 +96,7 @@ static int write_synced(int fd, const void *text, size_t len)
     return !err && fsync(fd) && errno != EINVAL && errno != EOPNOTSUPP ? -errno : err;
 }
 
-/* A written, synced file of a temporary name. */
+/* Writes and syncs a file with a temporary name. */
 static int write_temp(int dirfd, const char *temp, int flags, const void *text, size_t len)
 {
     int fd = openat(dirfd, temp, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
@@ -110,7 +110,7 @@ static int write_temp(int dirfd, const char *temp, int flags, const void *text, 
     return err;
 }
 
-/* Whether temp got a second name: link() asked twice by a network file system says EEXIST for its
+/* Has temp got a second name?  If a network file system sends link() twice, it returns EEXIST after its
  * own success. */
 static bool was_linked(int dirfd, const char *temp)
 {
@@ -203,9 +203,9 @@ int textfile_now(int dirfd, int64_t *mtime_ns)
     return err;
 }
 
-/* When the mtime that was just given to the file is seen, the PFS's clock shows that much or more:
- * so what is left of it after our own clock's time of then is never too much, however long which
- * part of the try took. */
+/* When the mtime that was just given to the file is seen, the PFS's clock shows that time or a later one.
+ * So this mtime minus our own clock's time at that moment is never too much, however long each part of the
+ * try took. */
 static int look_at_clock(int dirfd, const char *temp, int fd, int64_t *ahead_ns, int64_t *took_ns)
 {
     int64_t begun_ns = real_ns(), mtime_ns;

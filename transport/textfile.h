@@ -12,8 +12,8 @@
 /* The file's bytes in *text (malloc'd, a NUL behind them).  -ENOENT; -EFBIG above max; -EPROTO: not
  * a regular file. */
 int textfile_read(int dirfd, const char *name, size_t max, char **text, size_t *len);
-/* Makes a file that is complete when it appears.  -EEXIST: somebody was first; -EOPNOTSUPP: this
- * file system can do neither link() nor an exclusive rename. */
+/* Makes a file that is complete when it appears.  -EEXIST: another node was first; -EOPNOTSUPP: this
+ * file system has neither link() nor an exclusive rename. */
 int textfile_create(int dirfd, const char *name, const void *text, size_t len);
 /* Makes or replaces a file in one step; one writer at a time for each name. */
 int textfile_replace(int dirfd, const char *name, const void *text, size_t len);
@@ -23,16 +23,16 @@ void textfile_sweep(int dirfd, int64_t pfs_now_ns);
 
 /* The PFS's clock: the mtime that utimens gives to a file made now in dirfd. */
 int textfile_now(int dirfd, int64_t *mtime_ns);
-/* How far the PFS's clock is ahead of this node's CLOCK_REALTIME, ns, by writes to a file made now
- * in dirfd: never more than it is; less by what the quickest of a few tries took (and where time
- * stamps are whole seconds, by up to one). */
+/* How far the PFS's clock is ahead of this node's CLOCK_REALTIME, ns, measured by writes to a file made now
+ * in dirfd.  It is never more than the true value.  It may be less: by the time that the quickest of a few
+ * tries took, and by up to a second where time stamps are whole seconds. */
 int textfile_clock(int dirfd, int64_t *ahead_ns);
 /* From the server, not from a cache. */
 int textfile_mtime(int dirfd, const char *name, int64_t *mtime_ns);
 
 /* Opens a directory below dirfd for reading it anew; *dir is a DIR (closedir). */
 int textfile_opendir(int dirfd, const char *name, void **dir);
-/* NULL: the end, or *err is set: a list that ended early must not pass for a whole one. */
+/* NULL: the end, or *err is set: a list that ended early must not be mistaken for a complete one. */
 struct dirent *textfile_readdir(void *dir, int *err);
 
 /* ---- words.  After the first mistake `bad` is set, nothing moves and everything gives 0. ---- */

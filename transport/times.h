@@ -11,10 +11,10 @@
 
 /* What a site may tune. */
 struct times {
-    uint32_t suspect; /* of silence: then a node is asked twice more, and served around */
-    uint32_t dead;    /* of silence: then a view is made without it */
-    uint32_t lease;   /* L: so long a node acts after it saw that its view is the newest */
-    uint32_t open;    /* an open or a lock waits so long for a decision */
+    uint32_t suspect; /* of silence: then a node is asked twice more, and then others serve in its place */
+    uint32_t dead;    /* of silence: then a view is made without the node */
+    uint32_t lease;   /* L: how long a node acts after it saw that its view is the newest */
+    uint32_t open;    /* how long an open or a lock waits for a decision */
 };
 #define TIMES_DEFAULT ((struct times){3000, 10000, 4000, 30000})
 extern struct times times;
@@ -28,9 +28,10 @@ extern struct times times;
 #define T_PIECE   30000u /* the longest write of one piece of a flush that somebody waits for */
 /* W > L (1 + 2 rho), rho <= 10^-3: with room for clocks that are much worse */
 #define T_WAIT (T_LEASE + T_LEASE / 4)
-/* the smaller side of a partition: > tries + a view made on the PFS by the larger one */
+/* wait of the smaller side of a partition: > tries + the time in which the larger one makes a view on the PFS
+ * */
 #define T_MINOR (T_SUSPECT + T_TRIES + 5000)
-/* a view whose file nobody touched: > suspect + tries + 2 touches, > W */
+/* age of a view's file that no node touches any more: > suspect + tries + 2 touches, > W */
 #define T_STALE (T_SUSPECT + T_WAIT + 7000)
 
 /* 0; -EINVAL with what is wrong, and what to do, in err: the relations that must hold. */

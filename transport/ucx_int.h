@@ -19,8 +19,8 @@ struct ucx_worker {
 extern struct ucx_worker ucx;
 
 void endpoints_start(void);
-/* Outside UCX's callbacks, after progress: peers whose endpoint failed go down; endpoints that were
- * disconnected are closed, when that can be. */
+/* To be called outside UCX's callbacks, after progress: peers whose endpoint failed go down; disconnected
+ * endpoints are closed as soon as that is possible. */
 void endpoints_report_failures(void);
 void endpoints_close_leavers(void);
 /* The worker's handler of AM_ID. */

@@ -1,12 +1,12 @@
 /* ucx_loop.c - the UCX worker in libuv's loop: its turns, start and end.
  *
  * Every turn of the loop, before it blocks: progress until nothing is left, then arm the worker's
- * descriptor.  If arming says BUSY, progress again.  After something moved it looks on for LINGER_NS
- * without blocking: what follows is usually that near, and sleeping and being woken costs more.  In
- * these moments it asks UCX and the queue of calls alone, and who posts a call need not wake it.
- * Where nothing came in the last lingers they are left out more and more (1, 3, 7 ... of them): on
- * few cores they are another thread's time.  No sched_yield there: on busy cores it gives away
- * milliseconds each time.  An idle daemon blocks in epoll.
+ * descriptor.  If arming says BUSY, progress again.  After something moved, the loop polls for LINGER_NS
+ * without blocking (a linger), because the next event usually comes within that time, and sleeping and
+ * being woken costs more.  In these moments it looks only at UCX and at the queue of calls, and a thread
+ * that posts a call need not wake it.  If nothing came in the last lingers, more and more of them are left
+ * out (1, 3, 7 ...): on few cores they are another thread's time.  There is no sched_yield, because on busy
+ * cores it gives away milliseconds each time.  An idle daemon blocks in epoll.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 #define ROUNDS       64    /* progress calls before the loop's other handles get a turn */
 #define LINGER_NS    20000 /* not more than a wake-up costs */
-#define IN_VAIN_MAX  5     /* every 32nd linger is tried, whatever came of the last ones */
+#define IN_VAIN_MAX  5     /* at least every 32nd linger is tried, whatever the last ones brought */
 #define STOP_WAIT_MS 5000  /* for callbacks of closed endpoints */
 
 struct ucx_worker ucx;
@@ -33,17 +33,17 @@ static struct {
     unsigned handles;
     void (*closed)(void);
     uint64_t moved_ns;           /* when something last came, went or was posted */
-    unsigned in_vain, leave_out; /* lingers: without success in a row; not to be tried */
+    unsigned in_vain, leave_out; /* lingers: how many without success in a row; how many to leave out */
 } own;
 
 /* ---- its turns ---- */
 
 static void on_idle(uv_idle_t *h)
 {
-    (void)h; /* that it is active keeps the loop from blocking; on_prepare does the work */
+    (void)h; /* while it is active, the loop does not block; on_prepare does the work */
 }
 
-/* The only place where UCX's transports run; what they are told of a socket: peer_calls.c. */
+/* The only place where UCX's transports run.  peer_calls.c says what they are told of a socket. */
 static unsigned progress_once(void)
 {
     calls_are_ucx(true);
@@ -69,7 +69,7 @@ static bool progress(void)
     return moved;
 }
 
-/* Looks on for LINGER_NS after something moved.  True: more came, or was posted. */
+/* Polls for LINGER_NS after something moved.  True: more came, or was posted. */
 static bool linger(void)
 {
     uint64_t until = own.moved_ns + LINGER_NS;

@@ -1,4 +1,4 @@
-/* view.c - views/: the numbered lists of the nodes that take part.
+/* view.c - views/: the numbered lists of members.
  *
  * A view's file, views/NNNNNN (six digits or more), with nodes and absent nodes in ascending order
  * of their ids:
@@ -14,7 +14,7 @@
  *
  * member: id, incarnation, weight, address, name; absent: id, incarnation, name.
  *
- * Files are found by reading the directory, never by asking for a name: a client that remembers "no
+ * Files are found by reading the directory, never by looking up a name: a PFS client that remembers "no
  * such file" would not see a new view.
  */
 #include <dirent.h>
@@ -75,7 +75,7 @@ static void parse_absent(struct words *w, struct absent *a)
     w->bad |= !name_is_plain(a->name);
 }
 
-/* A count whose lines can be in what is left. */
+/* A count that is not larger than the number of lines that the rest can have. */
 static uint32_t parse_count(struct words *w, const char *key)
 {
     words_match(w, key);
@@ -248,15 +248,15 @@ int session_read_view(uint64_t number, struct view **out)
     return err;
 }
 
-/* ---- who did not leave in order ---- */
+/* ---- nodes that did not leave in order ---- */
 
 struct unfinished {
     int (*cb)(void *arg, const char *session, uint64_t node, const char *node_name);
     void *arg;
 };
 
-/* Its members touch the newest view every second or so.  By the PFS's clock, or, where nothing can be
- * written, ours: hence so long. */
+/* The members touch the newest view every second or so.  The age is by the PFS's clock, or by ours where
+ * nothing can be written; therefore the time is so long. */
 static bool is_untouched(int dirfd, const char *name)
 {
     int64_t now_ns, touched_ns;
@@ -312,7 +312,7 @@ int session_each_unfinished(const char *path,
 
 /* ---- making one ---- */
 
-/* Keeps the last views: a node that is late by more begins from the newest one. */
+/* Removes old views.  The last ones stay; a node that is behind by more begins from the newest one. */
 static void remove_old(int dirfd, uint64_t newest)
 {
     void *dir;
@@ -327,8 +327,8 @@ static void remove_old(int dirfd, uint64_t newest)
     closedir(dir);
 }
 
-/* The maker may have slept while others made so many views that the one of this number was removed
- * as old, and the name was free again.  Then the file is taken back: it was not first. */
+/* The maker may have slept while others made many views, until the view of this number was removed
+ * as old and the name was free again.  Then this node was not first, and the file is removed again. */
 static int confirm(int dirfd, uint64_t number, const char *name)
 {
     uint64_t newest;
@@ -398,7 +398,7 @@ int session_view_age_ms(uint64_t number, uint64_t *ms)
         return err;
     number_print(number, name);
     err = textfile_now(fd, &now_ns);
-    if (!err) /* afterwards: a touch in between makes the view younger, never older */
+    if (!err) /* read afterwards: a touch in between makes the view younger, never older */
         err = textfile_mtime(fd, name, &touched_ns);
     if (!err)
         *ms = now_ns > touched_ns ? (uint64_t)(now_ns - touched_ns) / 1000000 : 0;
