@@ -9,7 +9,7 @@
  *   eddy_recover.c   eddy recover
  *   eddy_ring.c      eddy ring; --simulate: eddy_simulate.h
  *   eddy_mounts.c    finding a mount, unmounting it, aborting its connection
- *   eddy_busy.c      who keeps a mount busy
+ *   eddy_busy.c      which processes keep a mount busy
  *   eddy_lock.c      waiting for the end of a daemon
  *   eddy_talk.c      asking a daemon
  *   eddy_progress.c  the progress line
@@ -49,10 +49,9 @@ int ring_main(int argc, char **argv);
 
 /* ---- eddy_flush.c ---- */
 struct unflushed_list;
-/* Has the daemon flush everything (what: "flush" or "umount"; args may be NULL, and are dropped), with
- * a progress line.  The files
- * that it could not flush come into failed.  0: it has answered; -ETIMEDOUT; -ECONNREFUSED,
- * -ECONNRESET: there is no daemon, it has gone; -EREMOTEIO: complained of. */
+/* Lets the daemon flush everything, with a progress line.  what: "flush" or "umount"; args may be NULL, and
+ * are dropped.  The files that it could not flush are put into failed.  0: it has answered; -ETIMEDOUT;
+ * -ECONNREFUSED, -ECONNRESET: there is no daemon, or it has ended; -EREMOTEIO: a message was printed. */
 int flush_by_daemon(const struct mount_entry *e, const char *what, json_t *args, uint64_t deadline,
                     struct unflushed_list *failed);
 /* A number of seconds from now on as a deadline.  -EINVAL */

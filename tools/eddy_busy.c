@@ -1,7 +1,7 @@
 /* eddy_busy.c - which processes keep a mount busy.
  *
- * By the mount's number, which the kernel tells of descriptors in /proc/PID/fdinfo without a look
- * at the mount, and by the device number of mapped files.  Paths would not do: a mount may lie over
+ * They are found by the mount's number, which the kernel shows for descriptors in /proc/PID/fdinfo without a
+ * look at the mount, and by the device number of mapped files.  Paths are no help: a mount may lie over
  * the directory that its daemon has open.
  */
 #include <ctype.h>

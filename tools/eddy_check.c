@@ -1,7 +1,7 @@
 /* eddy_check.c - eddy check: files that some node has not written to the PFS, dead or alive.
  *
- * From the dirty lists in the session directories.  Where an eddyfs is mounted over the PFS
- * directory itself they cannot be seen, and its daemon is asked.
+ * The names come from the dirty lists in the session directories.  If an eddyfs is mounted over the PFS
+ * directory itself, these cannot be seen, and its daemon is asked.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -67,7 +67,7 @@ static int check_session_dir(const char *dir, struct check *check)
     return err;
 }
 
-/* Every user's, as far as they can be read. */
+/* The sessions of all users, as far as they can be read. */
 static int check_pfs_dir(const char *path, struct check *check)
 {
     int found = 0, result = 0;

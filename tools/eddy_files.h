@@ -25,7 +25,7 @@ void progress_clear(void);
     "the PFS; compare those that were written with what the PFS has"
 
 struct unflushed {
-    char *path; /* escaped: one line */
+    char *path; /* escaped, so that it is one line */
     char *reason;
     uint64_t bytes;
 };

@@ -32,7 +32,7 @@ static void take_line(const json_t *line, struct progress *progress, struct unfl
         progress_show(progress, json_u64(line, "done_bytes"), json_u64(line, "total_bytes"));
 }
 
-/* The daemon says how far it is a few times a second, also while the PFS hangs. */
+/* A few times a second the daemon says how much it has done, also while the PFS hangs. */
 static int next_line(const struct mount_entry *e, struct talk *t, uint64_t deadline, json_t **line,
                      bool *last)
 {

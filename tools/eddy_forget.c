@@ -1,4 +1,4 @@
-/* eddy_forget.c - eddy forget: what a node that left has unflushed is given up, knowingly. */
+/* eddy_forget.c - eddy forget: gives up, on purpose, the unflushed data of a node that left. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>

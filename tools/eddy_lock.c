@@ -1,5 +1,6 @@
-/* eddy_lock.c - waiting for the end of a daemon: it holds a flock on CACHE_DIR/lock as long as it
- * runs, and who starts it again when it dies (fs/daemon/supervise.c) one on CACHE_DIR/supervisor. */
+/* eddy_lock.c - waiting for the end of a daemon.  A daemon has a flock on CACHE_DIR/lock as long as it
+ * runs.  The process that starts it again when it dies (fs/daemon/supervise.c) has one on
+ * CACHE_DIR/supervisor. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -76,7 +77,7 @@ static int wait_for_lock(int fd, uint64_t deadline, bool (*tick)(void *arg), voi
             break;
         }
         if (tick && now >= next_tick) {
-            set_ticks(0); /* what tick does is not to be interrupted */
+            set_ticks(0); /* tick must not be interrupted */
             if (!tick(arg))
                 return -ECANCELED;
             set_ticks(TICK_MS);

@@ -1,4 +1,4 @@
-/* eddy_mounts.c - finding a mount, and taking it away. */
+/* eddy_mounts.c - finding a mount, and unmounting it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -33,7 +33,7 @@ int find_mount(const char *path, struct mount_entry *out)
 
 /* ---- of a file ---- */
 
-/* Which mount a path is in, or which PFS directory of one; the longest counts. */
+/* The mount in which a path is, or in whose PFS directory it is; the longest path counts. */
 struct search {
     char *path;
     struct mount_entry entry;
@@ -81,7 +81,7 @@ int find_mount_of_file(const char *path, struct mount_entry *out, char **below)
     return *below ? 0 : -ENOENT;
 }
 
-/* Root follows a map that a user wrote: only to what is that user's. */
+/* Root follows a map that a user wrote, but only to what belongs to that user. */
 int open_cache_dir(const struct mount_entry *e)
 {
     struct stat st;
@@ -111,7 +111,7 @@ static void read_text(int fd, char *buf, size_t size)
     buf[strcspn(buf, "\n")] = '\0';
 }
 
-/* Its messages are read, so in English. */
+/* Its messages are parsed, so they must be in English. */
 static int spawn_fusermount(const char *path, bool lazily, pid_t *pid, int *output)
 {
     char *args[] = {"fusermount3", "-u", "-q", "--", (char *)path, NULL};
@@ -165,13 +165,13 @@ int unmount(const char *path, bool lazily)
         return 0;
     if (errno == EBUSY)
         return -EBUSY;
-    if (errno == EINVAL || errno == ENOENT) /* somebody else was first */
+    if (errno == EINVAL || errno == ENOENT) /* another process was first */
         return 0;
     return run_fusermount(path, lazily);
 }
 
-/* Root's way where sysfs has no fusectl: a forced unmount aborts first, and may then fail as busy.
- */
+/* For root, where sysfs has no fusectl: a forced unmount first aborts the connection, and may then fail as
+ * busy. */
 static int force(const char *path)
 {
     return umount2(path, UMOUNT_NOFOLLOW | MNT_FORCE) && errno != EBUSY ? -errno : 0;

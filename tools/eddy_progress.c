@@ -1,4 +1,4 @@
-/* eddy_progress.c - one line on a terminal that tells how far long work is. */
+/* eddy_progress.c - one line on a terminal that shows the progress of long work. */
 #include <stdio.h>
 #include <unistd.h>
 

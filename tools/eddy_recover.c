@@ -1,12 +1,12 @@
 /* eddy_recover.c - eddy recover: what a dead daemon left in its cache directory, without a mount.
  *
  *     --list      reads the records, changes nothing
- *     (nothing)   starts the parts that a daemon starts before it mounts, which take up what is
- *                 there as a restart does, then flushes and leaves
+ *     (nothing)   starts the parts that a daemon starts before it mounts; they take up what is
+ *                 there, as at a restart; then flushes and leaves
  *     --to DIR    opens the store alone, and copies
  *
- * CACHE_DIR/mount says what it was mounted as.  Root does it as the owner of the cache directory:
- * what is in it was written by that user, and the PFS may not know root.
+ * CACHE_DIR/mount says what it was mounted as.  If root runs it, it works as the owner of the cache
+ * directory: that user wrote what is in it, and the PFS may give root no rights.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -126,8 +126,8 @@ static int list(struct recover *r)
 
 /* ---- the parts ---- */
 
-/* A PFS that hangs is not waited for.  The rest of the process may be in the middle of anything:
- * what is in the cache directory is as a dead daemon leaves it. */
+/* Ends the process without waiting for a PFS that hangs.  Other threads may be at any point of their work:
+ * the cache directory is then as a dead daemon leaves it. */
 static void on_alarm(int signal)
 {
     static const char text[] = "eddy: the time is over: what is not on the PFS is kept, see "
@@ -286,7 +286,7 @@ static int work(struct recover *r, uint32_t chunk_size, char **argv)
     return r->to ? copy_to(r, &o) : flush(r, &o);
 }
 
-/* Whose it is, whether it is in use, and what it was mounted as. */
+/* Checks the owner, and whether it is in use, and reads what it was mounted as. */
 static int open_dir(struct recover *r, uint32_t *chunk_size)
 {
     struct stat st;

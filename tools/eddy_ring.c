@@ -1,7 +1,7 @@
-/* eddy_ring.c - eddy ring: where a file's chunks live, and who has how much of the ring.
+/* eddy_ring.c - eddy ring: which nodes own a file's chunks, and each node's share of the chunks.
  *
- * The ring is a pure function of the members, so it is computed here from what a daemon, or the
- * newest view in the session directory, says of them.
+ * The ring is a pure function of the members, so it is computed here, from the members that a daemon
+ * reports or that are in the newest view in the session directory.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,10 +1,11 @@
-/* eddy_scheme.c - placement as eddyfs has it, and what it was chosen over.
+/* eddy_scheme.c - eddyfs's placement, and other schemes to compare it with.
  *
  *   slots       eddyfs (placement/ring/ring.c): two of 2^21 slots for a key, by ranks
- *   ring        the plain consistent-hash ring: points for each node, a key is the next point's
- *   multiprobe  a ring of few points; of 21 hashes of the key that counts which is nearest to a
+ *   ring        the plain consistent-hash ring: points for each node; a key belongs to the next point's node
+ *   multiprobe  a ring of few points; of 21 hashes of the key, the one counts that is nearest to a
  *               point (Appleton and O'Reilly, "Multi-probe consistent hashing", 2015)
- *   rendezvous  2^21 slots, one for a key, each the node's with the earliest of independent exponential draws
+ *   rendezvous  2^21 slots, one for a key; a slot belongs to the node with the earliest of independent
+ *               exponential draws
  *
  * A node's weight against the mean of the view gives its points, or the rate of its draws.
  */
@@ -55,7 +56,7 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A slot has a place if the place's other slots are visited later. */
+/* A slot decides a place if the place's other slots are visited later. */
 static void slots_shares(const void *table, double *shares)
 {
     const struct slotted *t = table;
@@ -229,9 +230,9 @@ static int by_gap(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of probes of even distribution.  The nearest is at distance d from a point with density PROBES
- * (1 - F)^(PROBES - 1) for each gap longer than d, F the part of the ring that is not farther than d
- * from a point; between two lengths of gaps F is a line, its slope the number of longer ones. */
+/* For probes of even distribution.  The distance of the nearest probe from a point is d with density PROBES
+ * (1 - F)^(PROBES - 1) for each gap longer than d.  F is the part of the ring that is not farther than d from
+ * a point.  Between two lengths of gaps F is a line, whose slope is the number of longer gaps. */
 static void multiprobe_shares(const void *t, double *shares)
 {
     const struct points *p = t;

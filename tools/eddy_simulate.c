@@ -1,9 +1,9 @@
 /* eddy_simulate.c - eddy ring --simulate.
  *
- * In each trial there are new nodes, new files of one chunk, and other nodes that fail.  Every
- * scheme places the files on all nodes, and again on those that are left: nothing is assumed of
- * what moves.  Loads and shares are in parts of what the node should have by its weight, so that 1
- * is right for each.
+ * Each trial has new nodes, new files of one chunk, and other nodes that fail.  Every
+ * scheme places the files on all nodes, and again on the nodes that are left: nothing is assumed about
+ * which files move.  Loads and shares are in parts of what the node should have by its weight: 1
+ * is the right value for each.
  */
 #include "tools/eddy_simulate.h"
 
@@ -166,7 +166,7 @@ static double *load_figures(struct rival *r, const struct trial *t, const struct
     return loads;
 }
 
-/* How many nodes get one of so many files at least, by chance. */
+/* How many nodes get at least one of so many files by chance. */
 static double chance_of_receivers(const struct view *v, double files)
 {
     double weights = 0, receivers = 0;
@@ -201,7 +201,7 @@ static void move_figures(struct rival *r, const struct trial *t)
 
 /* ---- the cost of a look-up ---- */
 
-/* Each waits for the one before it, as look-ups in a daemon are alone. */
+/* Each look-up waits for the one before it, because look-ups in a daemon do not overlap. */
 static double time_look_ups(const struct scheme *scheme, const void *table, const struct trial *t)
 {
     static volatile uint64_t zero;

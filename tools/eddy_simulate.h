@@ -26,8 +26,8 @@ struct simulation {
 /* Complains; an exit code. */
 int simulate(const struct simulation *s);
 
-/* What is found in each trial.  Key of JSON, line of the table, and which is the worst one of all
- * trials: the highest, the lowest or none that matters. */
+/* The results of each trial: the key in JSON, the line of the table, and which value is the worst of all
+ * trials: the highest, the lowest, or none. */
 enum worst { HIGHEST, LOWEST, NONE };
 #define FIGURES(X)                                                                                 \
     X(share_max, "share of hashes before, max/mean", HIGHEST)                                      \
@@ -73,7 +73,7 @@ struct rival {
 void show_table(const struct simulation *s, const struct rival *rivals, unsigned n);
 void show_json(const struct simulation *s, const struct rival *rivals, unsigned n);
 struct plot;
-/* Before what takes long: -ENOENT if there is no gnuplot. */
+/* To be called before the long work.  -ENOENT: there is no gnuplot. */
 int plot_begin(struct plot **out);
 /* Writes s->plot; complains.  An exit code. */
 int plot_end(struct plot *p, const struct simulation *s, const struct rival *rivals, unsigned n);

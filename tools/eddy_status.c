@@ -1,4 +1,4 @@
-/* eddy_status.c - eddy status: for people, or as JSON just as the daemon gives it. */
+/* eddy_status.c - eddy status: as text for people, or as the daemon's JSON. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -253,7 +253,7 @@ struct all {
     bool failed;
 };
 
-/* What ended and was unmounted is history, and no longer a mount. */
+/* A mount that ended and was unmounted is not listed. */
 static int add_mount(void *arg, const struct mount_entry *e)
 {
     struct all *all = arg;

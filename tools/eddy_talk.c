@@ -97,8 +97,8 @@ static int receive(struct talk *t, uint64_t deadline)
     return 0;
 }
 
-/* Takes a line off the buffer: its length without the newline, at t->buf + *at; -EAGAIN: there is
- * no whole one. */
+/* Takes a line off the buffer: returns its length without the newline; it is at t->buf + *at.  -EAGAIN: there
+ * is no complete line. */
 static ssize_t take_line(struct talk *t, size_t *at)
 {
     char *newline = t->len > t->taken ? memchr(t->buf + t->taken, '\n', t->len - t->taken) : NULL;

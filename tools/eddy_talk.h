@@ -16,7 +16,7 @@ int talk_begin(const struct mount_entry *e, const char *what, json_t *args, stru
  */
 int talk_next(struct talk *t, uint64_t deadline, json_t **line, bool *last);
 void talk_end(struct talk *t);
-/* A request with one line of answer.  0; -EREMOTEIO: the daemon says why not in *answer's "error";
+/* A request whose answer is one line.  0; -EREMOTEIO: *answer's "error" says why the daemon refused;
  * -errno. */
 int talk_once(const struct mount_entry *e, const char *what, json_t *args, uint64_t timeout_ms,
               json_t **answer);

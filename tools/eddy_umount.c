@@ -1,13 +1,14 @@
 /* eddy_umount.c - the end of a mount: eddy umount, eddy wait.
  *
- *   flush by the daemon  ->  unmount  ->  wait for the daemon's end  ->  read the cache directory:
- * is all on the PFS?
+ *   1  the daemon flushes
+ *   2  unmount
+ *   3  wait for the daemon's end
+ *   4  read the cache directory: is all on the PFS?
  *
- * A daemon that dies meanwhile may be started again and mount again: then all of it once more.
+ * A daemon that dies meanwhile may be started again and mount again: then all steps are done once more.
  *
- * `eddy wait` begins with the third step.  What decides is the last one alone; the first is there
- * for its progress line, for the reasons of what fails, and so that an application that is still
- * busy finds its mount in place meanwhile.
+ * `eddy wait` begins with step 3.  Only step 4 decides.  Step 1 is there for its progress line, and for the
+ * reasons why files fail.  Also, an application that is still busy has its mount in place meanwhile.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -40,7 +41,7 @@ struct ending {
     bool take_away; /* when the time is over */
     uint64_t deadline;
     bool unmounted;        /* by this */
-    uint64_t unmounted_ms; /* boot_ms of that, until other copies of the mount were thought of; 0 */
+    uint64_t unmounted_ms; /* boot_ms of that, until other copies of the mount were looked for; 0 */
     struct unflushed_list failed; /* what the flush said */
     struct progress progress;
     uint64_t flushed_before;
@@ -88,7 +89,7 @@ static int complain_busy(const struct ending *e)
     return -EBUSY;
 }
 
-/* Its users get ENOTCONN; the daemon keeps what it has. */
+/* Processes that use it get ENOTCONN; the daemon loses no data. */
 static int take_away(const struct ending *e)
 {
     const char *path = e->entry.mountpoint;
@@ -130,7 +131,7 @@ static int unmount_in_time(const struct ending *e)
 static int unmount_it(struct ending *e)
 {
     const char *path = e->entry.mountpoint;
-    if (daemon_is_dead(&e->entry)) { /* nothing in it works any more, whoever uses it */
+    if (daemon_is_dead(&e->entry)) { /* nothing in it works any more, for any process */
         int err = unmount(path, false);
         return err == -EBUSY ? unmount(path, true) : err;
     }
@@ -238,7 +239,7 @@ static int report_from_cache(const struct ending *e)
     return FAILED;
 }
 
-/* What is there may be another one's by now. */
+/* By now another daemon may use the directory. */
 static bool is_mounted_now(const struct ending *e)
 {
     struct mount_entry now;
@@ -256,7 +257,7 @@ static void clear_dead_mount(const struct ending *e)
         unmount(e->entry.mountpoint, true);
 }
 
-/* It was unmounted lazily, and processes that have files open in it would wait for as long as its
+/* It was unmounted lazily.  Processes that have files open in it would wait for as long as its
  * daemon does. */
 static void abort_by_daemon(const struct ending *e)
 {
@@ -266,8 +267,9 @@ static void abort_by_daemon(const struct ending *e)
     json_decref(answer);
 }
 
-/* The mount is still there in other mount namespaces, which were made while it was here (containers,
- * other jobs' steps): the kernel tells the daemon nothing until they end.  Nobody here uses it. */
+/* The mount still exists in other mount namespaces, which were made while it was here (containers,
+ * other jobs' steps).  The kernel does not tell the daemon of its end until these end.  No process here uses
+ * the mount. */
 static void end_copies(struct ending *e)
 {
     if (!e->unmounted_ms || boot_ms() < e->unmounted_ms + COPIES_MS)
@@ -276,7 +278,8 @@ static void end_copies(struct ending *e)
     abort_by_daemon(e);
 }
 
-/* It had died, and what this unmounted was what it had left; it has been started again since. */
+/* The daemon had died, and this command unmounted the dead mount.  The daemon has been started again since.
+ * */
 static bool is_back(const struct ending *e)
 {
     return e->unmounted && boot_ms() < e->deadline && is_mounted_now(e);

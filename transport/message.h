@@ -45,7 +45,7 @@ struct msg_head {
     uint64_t view;        /* the sender's adopted view; 0 = none */
     uint64_t sender;      /* node id */
     uint64_t incarnation; /* of the sender */
-    uint64_t token;       /* the receiver gave it to the sender in the hello: proves who the sender is */
+    uint64_t token;       /* given to the sender in the hello: proves the sender */
     uint64_t request;     /* request id of the side that asked */
     uint32_t deadline_ms; /* how long the sender waits in silence */
     int32_t status;       /* reply: 0 or -errno (Linux numbers) */

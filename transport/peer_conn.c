@@ -24,7 +24,7 @@
 #define QUEUED_MAX  4096
 #define BACKOFF_MIN 200
 #define BACKOFF_MAX 3000
-#define CATCH_UP    64 /* the most endpoints that are made at once, to have as many as the other side */
+#define CATCH_UP    64 /* at most so many endpoints are made at once to have as many as the peer */
 
 static struct {
     uint64_t id;
@@ -313,7 +313,7 @@ static void on_ok(struct hello_conn *c, const struct hello_peer *h, void *arg)
     }
     set_incarnation(p, h->incarnation);
     if (p->nconns == PEER_CONNS)
-        peer_down(p, -ECONNRESET); /* the other side gave up connections whose end we have not seen */
+        peer_down(p, -ECONNRESET); /* it gave up connections whose end we have not seen */
     uint32_t n = hello_pair_number(&h->said, &h->made);
     if (p->rounds > n || (p->rounds == n && !p->ep)) {
         close_outrun(c, p);

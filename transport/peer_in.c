@@ -352,7 +352,7 @@ void peer_incoming(const void *header, size_t header_len, struct payload *pl)
     if (from->state == PEER_DOWN)
         return; /* on_heard */
     if (pl->rndv && !from->ep)
-        defer(&h, header, header_len, pl); /* the peer has our proof, and its answer is on the way here */
+        defer(&h, header, header_len, pl); /* it has our proof, its answer is on the way here */
     else if (body_inline)
         take(from, &h, header, header_len, pl);
     else

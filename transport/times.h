@@ -11,7 +11,7 @@
 
 /* What a site may tune. */
 struct times {
-    uint32_t suspect; /* of silence: then a node is asked twice more, and then others serve in its place */
+    uint32_t suspect; /* of silence: then a node is tried twice, and then it is suspected */
     uint32_t dead;    /* of silence: then a view is made without the node */
     uint32_t lease;   /* L: how long a node acts after it saw that its view is the newest */
     uint32_t open;    /* how long an open or a lock waits for a decision */

@@ -1,6 +1,6 @@
 /*
- * The socket on which a faultfs that runs is told commands (commands.h): a connection carries one
- * line, then the answer: "ok" or "error" as its first line, what there is to say after it.
+ * The socket for commands to a running faultfs (commands.h). A connection carries one
+ * line, then the answer: "ok" or "error" as its first line, then the text of the answer.
  */
 #ifndef FAULTFS_CONTROL_H
 #define FAULTFS_CONTROL_H

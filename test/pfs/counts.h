@@ -77,10 +77,10 @@ struct file_counts *counts_of(const char *path);
 
 /*
  * Starts the thread that writes the counters to `stats_file`: at most 100 ms after a
- * change (later when there are so many files that writing them takes long), and at
+ * change (later if there are so many files that writing them takes long), and at
  * once on SIGUSR1. The caller must have blocked SIGUSR1 in all threads. "asked" in the
- * file is the number of signals seen before the counters were collected: who sends one
- * and waits for that number to grow has counters no older than the signal.
+ * file is the number of signals seen before the counters were collected: a test that
+ * sends a signal and waits for that number to grow has counters no older than the signal.
  * Returns 0 or -errno.
  */
 int counts_start(const char *stats_file);

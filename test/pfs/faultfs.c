@@ -171,7 +171,7 @@ static void fs_init(void *data, struct fuse_conn_info *conn)
     fuse_set_feature_flag(conn, FUSE_CAP_POSIX_ACL);
     fuse_set_feature_flag(conn, FUSE_CAP_DONT_MASK); /* default ACLs replace the umask */
     fuse_set_feature_flag(conn, FUSE_CAP_DIRECT_IO_ALLOW_MMAP);
-    /* The kernel takes set-id bits away, except at a write, where the file system below does. */
+    /* The kernel removes set-id bits, except at a write, where the file system below removes them. */
     fuse_unset_feature_flag(conn, FUSE_CAP_HANDLE_KILLPRIV);
     fuse_unset_feature_flag(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
     conn->max_write = MAX_WRITE;
@@ -209,8 +209,8 @@ static struct fuse_session *make_session(const struct settings *settings, int *r
 }
 
 /*
- * Forks. The child goes on, with the write end of a pipe in *ready, on which it says
- * that the mount answers; the parent waits for that, or for the child's death.
+ * Forks. The child goes on, with the write end of a pipe in *ready, by which it says
+ * that the mount answers. The parent waits for that, or for the child's death.
  */
 static void daemonise(int *ready)
 {

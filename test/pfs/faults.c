@@ -16,7 +16,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cleared = PTHREAD_COND_INITIALIZER;
 static struct fault *faults; /* in order of their numbers, under the lock */
 static unsigned last_number;
-static atomic_uint count; /* of faults: most of the time none, and nothing is looked at */
+static atomic_uint count; /* of faults: mostly 0, and then nothing is looked at */
 
 /* Held from the look at the space until the bytes are written. */
 static pthread_mutex_t space_turn = PTHREAD_MUTEX_INITIALIZER;
@@ -58,7 +58,7 @@ int faults_clear(unsigned number)
         *at = fault->next;
         count--;
         err = 0;
-        free_fault(fault); /* who waits for it looks for it by its number */
+        free_fault(fault); /* a request that waits for it looks for it by its number */
     }
     pthread_cond_broadcast(&cleared);
     pthread_mutex_unlock(&lock);
@@ -230,7 +230,7 @@ void faults_shape(struct stat *attr)
 
 /* ---- writes ---- */
 
-/* The bytes that the files of that pattern take up, whoever wrote them. */
+/* The bytes that the files of that pattern take up, by any writer. */
 static int space_taken(const struct fault *fault, uint64_t *bytes)
 {
     char *roots[] = {(char *)nodes_root(), NULL};

@@ -1,18 +1,18 @@
 /*
- * What the file system is made to get wrong while it runs. A fault is a rule: which requests it
- * meets (operations, and a pattern of paths), and what becomes of them.
+ * The faults that the file system is told to make while it runs. A fault is a rule: which requests it
+ * meets (operations, and a pattern of paths), and what happens to them.
  *
  *   error        they fail
  *   hang         they wait until the fault is cleared, then go on
- *   short        writes take no more than so many bytes
- *   space        writes fail when the files that the pattern matches take up so many bytes: as much
+ *   short        writes take no more than a number of bytes
+ *   space        writes fail when the files that the pattern matches take up a number of bytes; as much
  *                as fits is written first
- *   read-only    what would change something fails with EROFS
- *   whole seconds  time stamps lose what is below a second, except birth times (they are identity)
- *   behind       time stamps, except birth times, are of a clock that is so much behind
+ *   read-only    requests that would change something fail with EROFS
+ *   whole seconds  time stamps lose the part below a second, except birth times (they are identity)
+ *   behind       time stamps, except birth times, are of a clock that is behind by a number of seconds
  *
- * A late error (of writes) is told by the next fsync or close of the open file, once; the bytes
- * are taken and thrown away, as by a client that learns of a quota only when it sends them.
+ * The next fsync or close of the open file reports a late error (of writes), once. The bytes
+ * are accepted and dropped, as by a client that learns of a quota only when it sends them.
  *
  * Every function may be called from any thread.
  */
@@ -45,14 +45,14 @@ struct fault {
     int error;           /* error, space: an errno */
     bool late;           /* error, space */
     uint64_t bytes;      /* short, space; behind: seconds */
-    uint64_t times;      /* so many requests meet it at most; 0: all */
+    uint64_t times;      /* how many requests meet it at most; 0: all */
     uint64_t hits;       /* requests that met it */
     uint64_t waiting;    /* hang: requests that wait now */
     const char *pattern; /* of paths, in `text`; NULL: all */
     char *text;          /* the command that made it */
 };
 
-/* Takes the fault, all of it from malloc. Returns its number. */
+/* Takes over the fault, all of it from malloc. Returns its number. */
 unsigned faults_add(struct fault *fault);
 
 /* Ends the fault of that number, or all where it is 0. Returns 0 or -ENOENT. */
@@ -62,9 +62,9 @@ int faults_clear(unsigned number);
 void faults_list(FILE *out);
 
 /*
- * Every request asks here first, before it does anything: counted, delayed, and made to hang or
- * fail. `node` is what the request is about or the directory it is in, `name` the name in that
- * directory or NULL. Returns 0, or the -errno that the request is to fail with.
+ * Every request calls this first. It counts and delays the request, and makes it hang or
+ * fail. `node` is what the request is about, or the directory it is in; `name` is the name in that
+ * directory, or NULL. Returns 0, or the -errno that the request must fail with.
  */
 int fault_check(enum op op, const struct node *node, const char *name);
 
@@ -86,7 +86,7 @@ void faults_write_ended(struct fault_write *write);
 /* Takes from the attributes what this file system does not keep. */
 void faults_shape(struct stat *attr);
 
-/* The seconds that its clock is behind: what a caller sets is so much more below. */
+/* The seconds by which its clock is behind: a time that a caller sets is later by these below. */
 time_t faults_behind(void);
 
 #endif

@@ -16,7 +16,7 @@
 struct open_file {
     int fd;
     struct file_counts *counts; /* of the path by which it was opened; may be NULL */
-    _Atomic int late_error;     /* of a write before, told once by fsync or close */
+    _Atomic int late_error;     /* of a write before; fsync or close reports it once */
 };
 
 static struct open_file *file_of(struct fuse_file_info *fi)
@@ -140,7 +140,7 @@ static void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
     free(buffer);
 }
 
-/* As much of it as the faults let through. Returns the bytes that count as written, or -errno. */
+/* Writes as much of it as the faults allow. Returns the bytes that count as written, or -errno. */
 static ssize_t write_below(fuse_req_t req, struct node *node, struct open_file *handle,
                            const char *data, size_t size, off_t offset)
 {

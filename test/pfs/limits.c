@@ -8,7 +8,7 @@
 
 #define SECOND_NS 1000000000ULL
 
-/* What mounts share: when (CLOCK_MONOTONIC) all that was asked for so far has gone through. */
+/* What mounts share: the time (CLOCK_MONOTONIC) when all bytes requested so far have gone through. */
 struct shared {
     _Atomic uint64_t busy_until_ns;
 };

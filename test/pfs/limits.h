@@ -14,7 +14,7 @@
 /* The file that mounts of one directory share. Returns 0 or -errno. */
 int limits_share(const char *path);
 
-/* Delays a request of that kind as long as it is to be. */
+/* Delays a request of that kind by its delay. */
 void limits_delay(enum op op);
 
 /* From now on; 0: no limit. */

@@ -1,4 +1,4 @@
-/* Names: look-ups and what makes, moves and removes them. */
+/* Names: look-ups, and the requests that make, move and remove names. */
 #include "ops.h"
 
 #include "counts.h"

@@ -64,7 +64,7 @@ struct node *node_get(uint64_t id)
     return node;
 }
 
-/* Tells files apart that had one inode number one after the other. */
+/* Distinguishes files that had the same inode number one after the other. */
 static uint64_t generation_of(int fd)
 {
     struct statx attr;

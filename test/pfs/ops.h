@@ -21,13 +21,13 @@ void files_add(struct fuse_lowlevel_ops *ops);
 void dirs_add(struct fuse_lowlevel_ops *ops);
 
 /*
- * From names.c, for those who also make or find names. Between the first two, what
- * this thread creates belongs to the caller, with the caller's groups and umask
- * (where faultfs runs as root; else it can serve only its own user).
+ * From names.c, for other files that make or find names. Between the first two calls, what
+ * this thread creates belongs to the caller of the request, with the caller's groups and umask
+ * (if faultfs runs as root; else it can serve only its own user).
  */
 void become_caller(fuse_req_t req);
 void become_self(void);
-/* The same for a write to an open file, where only the set-id bits may be at stake. */
+/* The same for a write to an open file, where only the set-id bits matter. */
 void become_writer(fuse_req_t req);
 /* Looks `name` up for the kernel, which gets a reference. Returns 0 or an errno. */
 int find_entry(fuse_ino_t parent, const char *name, struct fuse_entry_param *entry);
