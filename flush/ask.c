@@ -1,5 +1,4 @@
 /* ask.c - asking for a flush and waiting for it: of one file, of all, of those that failed. */
-
 #include "flush/flush.h"
 #include "flush/lull.h"
 #include "flush/queue.h"

@@ -17,7 +17,6 @@
  * All files are looked at once, at the start, before any request is served.  A file that cannot be looked at
  * (the PFS has an error) is looked at again at the beginning of each of its runs.
  */
-
 #include "flush/copyout.h"
 #include "flush/flush_recover.h"
 #include "flush/piece.h"

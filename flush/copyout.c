@@ -11,7 +11,6 @@
  * A failure before that leaves everything dirty.  The bytes of dirty pages can always be read: dirty pages
  * are never evicted.
  */
-
 #include "flush/copyout.h"
 #include "flush/flush_int.h"
 #include "flush/gate.h"

@@ -2,7 +2,6 @@
  *
  * It sleeps without a time-out when there is nothing to do, else until something may begin.
  */
-
 #include "flush/flush.h"
 #include "flush/flush_int.h"
 #include "flush/lull.h"

@@ -14,7 +14,6 @@
  * No wake-up is lost: the waiter sets `wanted`, then looks at `active`; the request lowers
  * `active`, then looks at `wanted`.  Both are sequentially consistent, so at least one sees the other.
  */
-
 #include "flush/flush_events.h"
 #include "flush/gaps.h"
 #include "flush/lull.h"

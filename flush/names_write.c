@@ -8,6 +8,7 @@
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "transport/loop.h"
+#include "transport/marks.h"
 #include "transport/session.h"
 
 #define PAUSE_MAX  30000

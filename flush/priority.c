@@ -8,7 +8,6 @@
  * (sched(7)).  As a rule a user has neither.  Then SCHED_BATCH is used, which a thread may always leave.
  * I/O priority may always be changed.
  */
-
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>

@@ -12,7 +12,6 @@
  * first file of a list holds for all of the list, or will later.  run.c moves files (into RUNNING
  * and out of it), and so does retry.c (out of FAILED).
  */
-
 #include "flush/flush.h"
 #include "flush/flush_events.h"
 #include "flush/lull.h"

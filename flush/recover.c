@@ -4,7 +4,6 @@
  * them aside and named them (store_each_suspect).  Here they are counted, and stay on the dirty list
  * (names.c).  Modes that a flush had raised are restored.
  */
-
 #include "flush/flush_int.h"
 #include "flush/flush_recover.h"
 #include "flush/names.h"
@@ -12,6 +11,7 @@
 #include "placement/pfs/pfs_write.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
+#include "transport/marks.h"
 #include "transport/session.h"
 
 #include <stdio.h>

@@ -5,7 +5,6 @@
  * while it has the file as it was.  A copy in which such bytes are missing is named
  * NAME.eddy-incomplete-NODE.
  */
-
 #include "flush/copyout.h"
 #include "flush/flush_recover.h"
 #include "placement/pfs/pfs_data.h"

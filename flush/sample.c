@@ -4,7 +4,6 @@
  * While any such file is open, the thread also looks at the cache's disk: reads by others are activity.
  * Without such files it sleeps.
  */
-
 #include "flush/flush.h"
 #include "flush/flush_events.h"
 #include "flush/flush_int.h"

@@ -1,5 +1,4 @@
 /* status.c - the flusher's report on itself, and on each file that is not on the PFS. */
-
 #include "flush/flush_int.h"
 #include "flush/flush_status.h"
 #include "flush/lull.h"

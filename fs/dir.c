@@ -23,7 +23,7 @@
 #include "fs/xattr.h"
 #include "placement/claims/claim.h"
 #include "placement/pfs/pfs_dir.h"
-#include "transport/session.h"
+#include "transport/marks.h"
 
 #define HOMES_AT_ONCE 512  /* claim_where_many's most */
 #define AGAIN_MS      1000 /* the kernel asks again at once */

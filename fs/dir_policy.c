@@ -23,7 +23,7 @@
 #include "fs/settings.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
-#include "transport/session.h"
+#include "transport/marks.h"
 
 #define NAME     "user.eddy.flush"
 #define LONGEST  16                  /* of a value, with room to see that it is too long */

@@ -20,7 +20,6 @@
 #include "fs/notify.h"
 #include "fs/ops.h"
 #include "fs/workers.h"
-#include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store_hit.h"
 #include "placement/store/store_open.h"

@@ -23,7 +23,7 @@
 #include "placement/pfs/pfs_dir.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
-#include "transport/session.h"
+#include "transport/marks.h"
 
 #define ACL_PREFIX "system.posix_acl_"
 

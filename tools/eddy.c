@@ -1,5 +1,4 @@
 /* eddy.c - the commands of `eddy`, and how they are used. */
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

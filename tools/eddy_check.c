@@ -15,7 +15,7 @@
 #include "fs/mountinfo.h"
 #include "tools/eddy.h"
 #include "tools/eddy_talk.h"
-#include "transport/session.h"
+#include "transport/marks.h"
 
 #define ANSWER_MS 60000
 

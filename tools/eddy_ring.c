@@ -22,6 +22,7 @@
 #include "tools/eddy_simulate.h"
 #include "tools/eddy_talk.h"
 #include "transport/textfile.h"
+#include "transport/view.h"
 
 #define ANSWER_MS     40000 /* the daemon may ask other nodes for 30 s */
 #define SAMPLES       (1u << 20)

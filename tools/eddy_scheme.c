@@ -17,6 +17,7 @@
 #include <xxhash.h>
 
 #include "placement/ring/ring.h"
+#include "transport/view.h"
 
 #define PROBES     21 /* the paper's, for 1.05 times the mean at most */
 #define DRAWN_BITS 21

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/session.h"
+#include "transport/view.h"
 
 struct scheme {
     const char *name;

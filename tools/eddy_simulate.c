@@ -15,6 +15,7 @@
 
 #include "placement/ring/ring.h"
 #include "tools/eddy.h"
+#include "transport/view.h"
 
 #define RIVALS_MAX  (CHOICES_MAX * 2 + 2)
 #define ROUNDS      15 /* of measured look-ups; the fastest counts */

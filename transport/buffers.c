@@ -24,7 +24,7 @@
 
 #include "transport/lock.h"
 #include "transport/loop.h"
-#include "transport/peer_int.h"
+#include "transport/peer_in.h"
 
 #define PAGE           4096
 #define MAGIC          0x6675625964644525ull

@@ -19,8 +19,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "transport/marks.h"
 #include "transport/session.h"
 #include "transport/textfile.h"
+#include "transport/view.h"
 
 #define DIRTY_PATH_MAX 4096
 #define DIRTY_LINE_MAX (32 + 2 * 17 + 1 + 2 * DIRTY_PATH_MAX + 1)

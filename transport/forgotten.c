@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "transport/marks.h"
 #include "transport/session.h"
 #include "transport/textfile.h"
 

@@ -27,6 +27,8 @@
 #include "transport/hash.h"
 #include "transport/loop.h"
 #include "transport/loop_uv.h"
+#include "transport/session.h"
+#include "transport/view.h"
 
 #define UNPROVEN_MAX  64
 #define UNPROVEN_MS   5000

@@ -29,7 +29,7 @@
 #define EDDY_TRANSPORT_HELLO_H
 
 #include "transport/base.h"
-#include "transport/session.h"
+#include "transport/view.h"
 
 #define HELLO_WORKER_ADDR_MAX 2048
 #define HELLO_FRAME_MAX       4096

@@ -11,6 +11,7 @@
 
 #include "transport/hello.h"
 #include "transport/loop_uv.h"
+#include "transport/view.h"
 
 static int parse_port(const char *s, uint16_t *port)
 {

@@ -17,6 +17,7 @@
  * the HMAC and old readers skip them.
  */
 #include "transport/hello.h"
+#include "transport/view.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

@@ -12,10 +12,12 @@
  * make_job (one new view).  At most one of each is in progress.  A timer calls tick twice a second, which
  * looks at everything; messages and jobs only record facts, and may call tick early.
  */
-#include "transport/members_int.h"
-
 #include "transport/loop.h"
+#include "transport/members_int.h"
+#include "transport/members_ping.h"
 #include "transport/peer.h"
+#include "transport/session.h"
+#include "transport/view.h"
 
 #include <errno.h>
 #include <stdio.h>

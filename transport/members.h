@@ -7,8 +7,8 @@
 #define EDDY_TRANSPORT_MEMBERS_H
 
 #include "transport/message.h"
-#include "transport/session.h"
 #include "transport/times.h"
+#include "transport/view.h"
 
 #include <errno.h>
 

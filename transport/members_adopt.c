@@ -1,8 +1,9 @@
 /* members_adopt.c - adopting a view, ADOPTED and its answers (docs/protocol.md, rules 3 and 5). */
-#include "transport/members_int.h"
-
 #include "transport/loop.h"
+#include "transport/members_int.h"
+#include "transport/members_ping.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /* members_leave.c - leaving cleanly (docs/protocol.md, rule 18): farewells to all, then a view
  * without us. */
-#include "transport/members_int.h"
-
 #include "transport/loop.h"
+#include "transport/members_int.h"
+#include "transport/members_ping.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #include <errno.h>
 #include <stdio.h>

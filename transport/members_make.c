@@ -3,10 +3,12 @@
  * At each tick a member looks at suspected, joining and leaving nodes.  A node outside looks for members, or
  * begins a new view.
  */
-#include "transport/members_int.h"
-
 #include "transport/loop.h"
+#include "transport/members_int.h"
+#include "transport/members_ping.h"
 #include "transport/peer.h"
+#include "transport/session.h"
+#include "transport/view.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,10 +6,11 @@
  *
  * members_make.c leaves dead nodes out of the next view; being dead has no other consequence.  A suspected
  * node is asked once in T_PING, so that it is in use again as soon as it answers. */
-#include "transport/members_int.h"
-
 #include "transport/loop.h"
+#include "transport/members_int.h"
+#include "transport/members_ping.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -20,6 +20,7 @@
 
 #include "transport/session.h"
 #include "transport/textfile.h"
+#include "transport/view.h"
 
 #define NODE_FILE_MAX 4096
 

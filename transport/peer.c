@@ -19,7 +19,9 @@
 
 #include "transport/lock.h"
 #include "transport/loop.h"
+#include "transport/peer_in.h"
 #include "transport/peer_int.h"
+#include "transport/ucx_peer.h"
 
 #define TICK_MS       50    /* deadlines are kept to within this */
 #define STUCK_MS      15000 /* ms: then a transfer is given up if nothing of its peer moves */

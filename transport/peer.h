@@ -16,7 +16,7 @@
 #define EDDY_TRANSPORT_PEER_H
 
 #include "transport/message.h"
-#include "transport/session.h"
+#include "transport/view.h"
 
 struct peer_config {
     const char *listen; /* ADDR[:PORT] or NULL */

@@ -18,7 +18,10 @@
 
 #include "transport/hello.h"
 #include "transport/loop.h"
+#include "transport/peer_in.h"
 #include "transport/peer_int.h"
+#include "transport/ucx_peer.h"
+#include "transport/view.h"
 
 #define BUCKETS     1024
 #define QUEUED_MAX  4096

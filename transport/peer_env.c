@@ -17,6 +17,7 @@
 
 #include "transport/hello.h"
 #include "transport/peer_int.h"
+#include "transport/ucx_peer.h"
 
 #define GUARD "EDDY_UCX_ENV" /* set: this program was exec'ed with the settings below */
 

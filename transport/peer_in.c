@@ -15,7 +15,9 @@
 
 #include "transport/complaint.h"
 #include "transport/loop.h"
+#include "transport/peer_in.h"
 #include "transport/peer_int.h"
+#include "transport/ucx_peer.h"
 
 #define WORKING_MS 1000 /* requests that wait here for a buffer say so */
 

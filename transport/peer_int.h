@@ -117,51 +117,6 @@ void tick_arm(void); /* starts watching the deadlines */
 void requests_fail(struct peer *p, int err);
 void event_down(uint64_t id, uint64_t incarnation, int err);
 
-/* ---- peer_ucx.c, ucx_loop.c ---- */
-
-/* the library that runs; before ucx_start, too */
-bool ucx_is_before(unsigned major, unsigned minor);
-int ucx_start(char *err, size_t errlen);
-void ucx_stop(void); /* all endpoints were disconnected */
-void ucx_close_handles(void (*done)(void));
-const void *ucx_address(size_t *len);
-struct endpoint *ucx_connect(struct peer *p, const void *worker_addr); /* NULL: logged */
-/* Closes by force.  Sends and receives end with an error, later.  While the endpoint's flush has not ended,
- * they may still succeed. */
-void ucx_disconnect(struct endpoint *e);
-bool ucx_tick(void); /* true: endpoints are still being closed; call it again later */
-void ucx_send(struct endpoint *e, struct send *s); /* s is freed when it was sent or cannot be */
-/* A peer with a send or a receive that began before this time and has not ended, while nothing has
- * moved from or to it since; or NULL. */
-struct peer *ucx_stuck_peer(uint64_t before_ms);
-unsigned ucx_transfers(void); /* sends and receives that have not ended, all endpoints */
-
-/* Bulk data of a message that is being delivered (peer_incoming). */
-struct payload {
-    void *data; /* eager: the bytes; rendezvous: UCX's descriptor */
-    size_t len;
-    bool rndv;
-    bool taken; /* received or kept */
-};
-/* Moves all len bytes into buf and calls done, at once or later (never if it is not called during
- * the message's delivery or for a kept descriptor).  from: whose connection it came by. */
-typedef void (*ucx_done)(void *arg, int err);
-void ucx_receive(struct peer *from, struct payload *pl, void *buf, ucx_done done, void *arg);
-void *ucx_keep(struct payload *pl); /* rendezvous only: receive or drop it later */
-void ucx_receive_kept(struct peer *from, void *kept, size_t len, void *buf, ucx_done done,
-                      void *arg);
-void ucx_drop_kept(void *kept);
-
-/* ---- peer_in.c ---- */
-
-void incoming_start(void);
-/* Every active message; called by peer_ucx.c. */
-void peer_incoming(const void *header, size_t header_len, struct payload *pl);
-void incoming_from_here(void *send); /* a message to this node itself; frees it */
-bool incoming_waits(void);           /* are there messages that wait for a buffer? */
-void incoming_tick(uint64_t now);
-void incoming_drop(uint64_t from); /* those of this node */
-
 /* ---- peer_env.c ---- */
 
 /* UCX's settings that must be equal on all nodes, as text; cut at len. */
@@ -172,17 +127,5 @@ void peer_settings(char *out, size_t len);
 /* While it is on, this thread's epoll_wait reports only one thing at a time for a socket, and its sends to a
  * connection that has ended report success. */
 void calls_are_ucx(bool on);
-
-/* ---- buffers.c ---- */
-
-void buffers_start(uint64_t memory);
-void buffers_stop(void);
-void *peer_buffer_always(
-    size_t size); /* also beyond the bound: answers without a place, small eager data */
-/* NULL: there is no room; peer_buffers_freed is called when something was freed. */
-void *peer_buffer_try_or_tell(size_t size);
-/* The same for a message whose body does not lie beside its head: out of what is kept for these. */
-void *peer_body_try_or_tell(size_t size);
-void peer_buffers_freed(void *unused); /* peer_in.c */
 
 #endif

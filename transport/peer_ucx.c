@@ -21,7 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/peer_in.h"
+#include "transport/peer_int.h"
 #include "transport/ucx_int.h"
+#include "transport/ucx_peer.h"
 
 #define EAGER_MAX (64u << 10)
 #define SETTLE_MS 3000 /* ms, the longest wait for the flush: the other side may be silent */

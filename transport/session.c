@@ -16,8 +16,6 @@
  *
  * The other files of the directory: view.c (views/), nodes.c (nodes/), dirtylist.c (dirty/).
  */
-#include "transport/session.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -29,6 +27,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "transport/marks.h"
+#include "transport/session.h"
 #include "transport/textfile.h"
 #include "transport/times.h"
 

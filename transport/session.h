@@ -16,32 +16,7 @@
 #define EDDY_TRANSPORT_SESSION_H
 
 #include "transport/base.h"
-
-#define SESSION_MAX_MEMBERS 16384
-#define NODE_NAME_MAX       64
-#define NODE_ADDR_MAX       64
-#define WEIGHT_MAX          (1u << 30)
-
-struct member {
-    uint64_t id; /* of the cache directory */
-    uint64_t incarnation;
-    char name[NODE_NAME_MAX + 1];
-    char addr[NODE_ADDR_MAX]; /* "127.0.0.1:40123" or "[::1]:40123": where the hello is answered */
-    uint32_t weight;          /* size of its cache in MiB: its share of the ring */
-};
-
-struct absent {
-    uint64_t id, incarnation;
-    char name[NODE_NAME_MAX + 1];
-};
-
-/* A view: never changed after it was made or read; never freed. */
-struct view {
-    uint64_t number;
-    uint32_t nmembers, nabsent;
-    struct member *members; /* sorted by id */
-    struct absent *absents; /* sorted by id */
-};
+#include "transport/view.h"
 
 struct session_config {
     const char *dir;  /* the directory that holds sessions (--session-dir) */
@@ -83,67 +58,5 @@ int session_touch_view(uint64_t number);
 /* *ms: milliseconds since the view's file was touched, by the PFS's clock (a file written now gives
  * "now"). */
 int session_view_age_ms(uint64_t number, uint64_t *ms);
-
-/* text <-> node file and view, for tests and the fuzzer.  -EPROTO when malformed. */
-int node_parse(const char *text, size_t len, struct member *out);
-char *node_print(const struct member *m, size_t *len); /* malloc'd */
-int view_parse(const char *text, size_t len, struct view **out);
-char *view_print(const struct view *v, size_t *len); /* malloc'd */
-void view_free(struct view *v);                      /* tests only */
-/* It was a member, did not leave cleanly, and has not come back. */
-bool view_absent(const struct view *v, uint64_t id);
-
-/* ---- marks of `eddy forget` ---- */
-/* Claims of this node on this file (zero: on all files) up to this request are void. */
-struct mark {
-    struct fid fid;
-    uint64_t node, incarnation, number;
-};
-int session_write_mark(const struct mark *m); /* or replaces it */
-int session_remove_mark(const struct mark *m);
-/* The marks of this node (0: of all nodes); *out is malloc'd.  A file that is no mark is skipped with a
- * warning. */
-int session_read_marks(uint64_t node, struct mark **out, uint32_t *n);
-bool mark_covers(const struct mark *m, struct fid fid, uint64_t incarnation, uint64_t number);
-
-/* ---- dirty lists: what `eddy check` reads when no daemon is alive ---- */
-struct dirty_name {
-    struct fid fid;
-    char *path;
-    int64_t mtime_ns,
-        ctime_ns; /* the last change of its bytes, and of anything; both 0: not known */
-};
-/* Replaces dirty/ID with a line for each, or removes it when n is 0. */
-int session_write_dirty(uint64_t id, const struct dirty_name *names, size_t n);
-/* For the tool: for every session below dir: cb(session, node id, node name, path).  0 or
- * -errno. */
-int session_each_dirty(const char *dir,
-                       int (*cb)(void *arg, const char *session, uint64_t node,
-                                 const char *node_name, struct fid fid, const char *path),
-                       void *arg);
-/* The same for one node's lists, with the times in them. */
-int session_each_dirty_of(const char *dir, uint64_t node,
-                          int (*cb)(void *arg, const struct dirty_name *name), void *arg);
-
-/* Every directory below dir that may be a session: cb(name, descriptor). */
-int session_each(const char *dir, int (*cb)(void *arg, const char *session, int fd), void *arg);
-/* For the tool: the nodes of every session below dir that did not leave in order, by the session's newest
- * view.  These are the absent nodes, and all nodes if none has given a sign of life for a minute.  What they
- * changed in their last second may be in no list. */
-int session_each_unfinished(const char *dir,
-                            int (*cb)(void *arg, const char *session, uint64_t node,
-                                      const char *node_name),
-                            void *arg);
-
-/* For the daemon: as session_each_dirty, one node of this session. */
-int session_each_dirty_here(uint64_t node,
-                            int (*cb)(void *arg, const char *session, uint64_t node,
-                                      const char *node_name, struct fid fid, const char *path),
-                            void *arg);
-
-/* The PFS's clock minus this node's CLOCK_REALTIME, ns, measured when the session was opened.  It is never
- * more than the true difference: if something is older than a time on the PFS by this clock, it really is
- * older. */
-int64_t session_clock_offset_ns(void);
 
 #endif

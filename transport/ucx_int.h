@@ -6,8 +6,6 @@
 
 #include <ucp/api/ucp.h>
 
-#include "transport/peer_int.h"
-
 #define AM_ID 1 /* of all active messages */
 
 struct ucx_worker {

@@ -12,9 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "transport/peer_int.h"
 #include "transport/ucx_int.h"
 /* after base.h: uv.h brings a MIN of its own */
 #include "transport/loop_uv.h"
+#include "transport/ucx_peer.h"
 
 #define ROUNDS       64    /* progress calls before the loop's other handles get a turn */
 #define LINGER_NS    20000 /* not more than a wake-up costs */

@@ -28,8 +28,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "transport/marks.h"
 #include "transport/session.h"
 #include "transport/textfile.h"
+#include "transport/view.h"
 
 #define VIEW_FILE_MAX (8u << 20) /* SESSION_MAX_MEMBERS members and as many absent nodes fit */
 #define VIEW_NAME_MAX 24

@@ -11,7 +11,9 @@
 #include "fs/daemon/control_int.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/pfs/pfs_fid.h"
+#include "transport/marks.h"
 #include "transport/members.h"
+#include "transport/view.h"
 
 #define SAY_MS  1000
 #define VIEW_MS 200

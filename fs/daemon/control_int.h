@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "transport/session.h"
+#include "transport/view.h"
 
 struct connection;
 

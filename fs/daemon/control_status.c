@@ -14,13 +14,14 @@
 #include "fs/daemon/supervise.h"
 #include "fs/request.h"
 #include "fs/settings.h"
-#include "placement/claims/claim.h"
+#include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
 #include "placement/claims/lost.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_fid.h"
 #include "placement/store/store_open.h"
 #include "transport/members.h"
+#include "transport/view.h"
 
 /* ---- the session ---- */
 

@@ -14,7 +14,10 @@
 #include "placement/pfs/pfs_node.h"
 #include "placement/ring/ring.h"
 #include "placement/store/store_open.h"
+#include "transport/marks.h"
 #include "transport/members.h"
+#include "transport/session.h"
+#include "transport/view.h"
 
 /* ---- flush ---- */
 

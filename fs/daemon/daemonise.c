@@ -17,6 +17,7 @@
 #include "fs/daemon/daemon.h"
 #include "fs/settings.h"
 #include "transport/members.h"
+#include "transport/view.h"
 
 static int ready_fd = -1; /* to the parent that waits */
 

@@ -15,6 +15,7 @@
 #include "fs/mount.h"
 #include "fs/settings.h"
 #include "transport/times.h"
+#include "transport/view.h"
 
 /* ---- the table ---- */
 

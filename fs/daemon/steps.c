@@ -38,8 +38,8 @@
 #include "placement/chunks/fetch.h"
 #include "placement/chunks/former.h"
 #include "placement/chunks/owner.h"
-#include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
+#include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
 #include "placement/local.h"
 #include "placement/pfs/pfs.h"
@@ -52,6 +52,7 @@
 #include "transport/members.h"
 #include "transport/peer.h"
 #include "transport/session.h"
+#include "transport/view.h"
 
 #define LEAVE_MS 10000
 

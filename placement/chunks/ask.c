@@ -18,6 +18,7 @@
 #include "placement/ring/ring.h"
 #include "transport/members.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #define TURNS 2 /* owner and next */
 

@@ -7,6 +7,7 @@
 #include "placement/claims/record.h"
 #include "placement/ring/ring.h"
 #include "transport/lock.h"
+#include "transport/view.h"
 
 #define VIEWS_BACK 15 /* as far as members.c keeps them */
 #define MISSES_MAX 32

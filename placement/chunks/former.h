@@ -10,6 +10,7 @@
 #define EDDY_PLACEMENT_CHUNKS_FORMER_H
 
 #include "transport/members.h"
+#include "transport/view.h"
 
 /* What reads do with chunks whose owner left: its successor reads them from the PFS, once, and stores
  * them (recache, the default); or each node that needs them reads the PFS each time (redirect). */

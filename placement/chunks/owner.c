@@ -3,6 +3,7 @@
 
 #include "placement/ring/ring.h"
 #include "transport/members.h"
+#include "transport/view.h"
 
 bool owner_is_here(struct fid fid, uint64_t index)
 {

@@ -19,6 +19,7 @@
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #include <errno.h>
 #include <stdlib.h>

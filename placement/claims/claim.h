@@ -12,12 +12,6 @@
 #include "placement/store/file.h"
 #include "transport/members.h"
 
-void claim_start(void); /* handlers of ASK, NAMED; members' callbacks must be claim_members_ops */
-void claim_stop(void);
-extern const struct members_ops claim_members_ops;
-/* Called when a view was adopted (NULL: none), after the homes know of it.  Network thread. */
-void claim_on_adopted(void (*fn)(const struct view *v));
-
 /* Where a file's latest bytes are. */
 enum where { WHERE_HERE, WHERE_PFS, WHERE_NODE, WHERE_LOST };
 struct location {
@@ -80,12 +74,5 @@ void claim_publish_same(struct fid fid, const struct version *before, const stru
 /* A name of a file that another node has claimed changed here: tells the claimant (waits, <= 5 s; may fail).
  * path NULL: gone (nlink 0). */
 void claim_named(struct fid fid, uint64_t claimant, const char *path);
-/* At the start, before members_join: takes up the claims of dirty files in the store, and drops those of
- * clean files. */
-int claim_recover(void);
-
-unsigned claim_held(void); /* number of claims of this node */
-/* Gives back all clean claims; for the end. Returns how many remain. */
-unsigned claim_give_back_all(void);
 
 #endif

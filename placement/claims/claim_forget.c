@@ -4,6 +4,7 @@
 
 #include "placement/ring/ring.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #include <errno.h>
 

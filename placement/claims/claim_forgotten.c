@@ -15,6 +15,8 @@
 #include "placement/claims/claim_own.h"
 #include "placement/claims/home.h"
 #include "transport/loop.h"
+#include "transport/marks.h"
+#include "transport/view.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -10,6 +10,7 @@
 #include "placement/ring/ring.h"
 #include "transport/loop.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -13,6 +13,7 @@
 #define EDDY_PLACEMENT_CLAIMS_CLAIM_INT_H
 
 #include "placement/claims/claim.h"
+#include "transport/view.h"
 
 enum claim_state {
     CLAIM_NONE,   /* not ours */

@@ -8,6 +8,7 @@
 #include "placement/ring/ring.h"
 #include "transport/loop.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #include <errno.h>
 #include <string.h>

@@ -9,7 +9,6 @@
 
 #include "placement/store/file.h"
 #include "transport/message.h"
-#include "transport/session.h"
 
 /* Adds the claim if `view` is still the adopted one and the lease is valid (view 0: at the start,
  * always).  From now on it is in ADOPTED.  But no node is told that this node has the truth

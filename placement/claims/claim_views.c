@@ -4,6 +4,7 @@
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_int.h"
 
+#include "placement/claims/claim_life.h"
 #include "placement/claims/claim_own.h"
 #include "placement/claims/home.h"
 #include "placement/claims/locks.h"
@@ -12,6 +13,7 @@
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
+#include "transport/view.h"
 
 /* ---- what was claimed when the daemon ended ---- */
 

@@ -15,6 +15,7 @@
 #include "placement/ring/ring.h"
 #include "placement/store/store_read.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #include <errno.h>
 #include <stdlib.h>

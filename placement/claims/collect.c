@@ -22,6 +22,7 @@
  */
 #include "placement/claims/record.h"
 #include "placement/ring/ring.h"
+#include "transport/view.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,11 +10,12 @@
  * "ask again", and the asker repeats it with the same number.  When the view changes, all waiting requests
  * get this answer.
  */
+#include "placement/claims/home_answer.h"
 #include "placement/claims/home_int.h"
-
 #include "placement/ring/ring.h"
 #include "transport/loop.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #include <stdlib.h>
 

@@ -8,6 +8,7 @@
 #define EDDY_PLACEMENT_CLAIMS_HOME_H
 
 #include "transport/members.h"
+#include "transport/view.h"
 
 /* Registers the handlers of WANT, WHERE, FREE, COPY, LOCK, SAME,
  * FORGET. */

@@ -4,10 +4,11 @@
  * record until COPIED has come.  Then the home checks once more whether it may grant, since the lease may
  * have ended meanwhile.
  */
+#include "placement/claims/home_answer.h"
 #include "placement/claims/home_int.h"
-
 #include "placement/ring/ring.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* home_claim.c - which node has a file's latest bytes, and which may have the claim: WANT, WHERE, FREE, SAME
  * (docs/protocol.md, rules 8, 9, 11).
  */
+#include "placement/claims/home_answer.h"
 #include "placement/claims/home_int.h"
-
 #include "placement/ring/ring.h"
 #include "transport/peer.h"
 

@@ -10,11 +10,12 @@
  * only of all does it tell (collect_note_next).  Requests are sent again until they are answered or
  * the view is over.
  */
+#include "placement/claims/home_answer.h"
 #include "placement/claims/home_int.h"
-
 #include "placement/claims/ranges.h"
 #include "placement/ring/ring.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #include <stdlib.h>
 

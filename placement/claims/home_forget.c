@@ -7,11 +7,13 @@
  * Until then a node that is cut off, and runs, may still be writing a piece that it began before it
  * could see the mark.  A new view ends all of it: the new home begins again, with the same mark.
  */
+#include "placement/claims/home_answer.h"
 #include "placement/claims/home_int.h"
-
 #include "placement/ring/ring.h"
 #include "transport/loop.h"
+#include "transport/marks.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,9 +5,10 @@
  * that follows it).  An answer given here overtakes them.  So an answer that could be older than
  * one of them is not given here: answers that name this node.
  */
+#include "placement/claims/home_answer.h"
 #include "placement/claims/home_int.h"
-
 #include "placement/ring/ring.h"
+#include "transport/view.h"
 
 bool home_where_here(uint64_t view, struct fid fid, struct item_at *at)
 {

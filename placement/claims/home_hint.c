@@ -4,9 +4,9 @@
  * There is one place per hash value.  If another file's hint takes a hint's place, the hint is lost, and the
  * place says so.
  */
-#include "placement/claims/home_int.h"
-
 #include <stdlib.h>
+
+#include "placement/claims/home_answer.h"
 
 #define HINTS 65536
 

@@ -49,36 +49,6 @@ void home_time_stop(void); /* drops the calls that home_later was given */
  * it for ever.  Any thread. */
 void home_arm(uint64_t ms);
 
-/* ---- home_hint.c ---- */
-/* v NULL: the file was given back, and the version is not known. */
-void hint_set(struct fid fid, const struct version *v);
-/* The version moved without a change of the data. */
-void hint_same(const struct body_same *s);
-/* AT.known: there was a version, the home does not have it any more: look at the PFS. */
-#define KNOWN_LOST 3
-/* For AT.  known stays 0 only if no node gave this file back in this view: then what the asker saw
- * is still right. */
-void hint_get(struct fid fid, uint8_t *known, struct version *version, struct version *same_as);
-void hints_drop(void);
-
-/* ---- home_answer.c ---- */
-/* May it answer a node that asks in that view: is it complete and under a lease? */
-bool home_may_tell(uint64_t view, struct fid fid);
-/* For WHERE (rule 8): also as next, with a copy of all records that the home has in this view. */
-bool home_may_tell_where(uint64_t view, struct fid fid);
-/* For grants: also settled, and next has this view's records (rule 9). */
-bool home_may_grant(uint64_t view, struct fid fid);
-void home_refuse(struct msg *m, int err);
-void home_ask_again(struct msg *m);
-void home_ask_again_list(struct pending **list);
-/* Puts it at the end of the list; count: the stamp that next must have before it is answered. */
-void home_queue(struct pending **list, struct msg *m, uint64_t count);
-void home_reply_grant(struct msg *m, enum at_where where, uint64_t node);
-/* found: the lock in the way, NULL: none. */
-void home_reply_locked(struct msg *m, const struct held_lock *found);
-/* Next has the record up to this stamp: grants the requests that waited for it, if we still may. */
-void home_answer_pending(struct record *r, uint64_t copied);
-
 /* ---- home_copy.c ---- */
 void home_copy_start(void);
 /* The record changed: next gets it, and then the requests that wait for it are answered. */

@@ -13,9 +13,10 @@
  * lock more is refused (ENOLCK).  An unlock that would make two locks of one waits until there are fewer: its
  * process has its answer meanwhile (locks.c), and others see more locked than is.
  */
+#include "placement/claims/home_answer.h"
 #include "placement/claims/home_int.h"
-
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
  * One timer serves both: it is set for the earliest time that was asked for.
  */
 #include "placement/claims/home_int.h"
-
 #include "transport/loop.h"
 
 #include <stdlib.h>

@@ -21,6 +21,7 @@
 #include "placement/ring/ring.h"
 #include "transport/loop.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #include <errno.h>
 #include <fcntl.h>

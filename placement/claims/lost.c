@@ -5,6 +5,8 @@
 #include "placement/pfs/pfs_fid.h"
 #include "transport/lock.h"
 #include "transport/loop.h"
+#include "transport/marks.h"
+#include "transport/view.h"
 
 #include <inttypes.h>
 #include <stdio.h>

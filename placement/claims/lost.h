@@ -8,6 +8,7 @@
 #define EDDY_PLACEMENT_CLAIMS_LOST_H
 
 #include "transport/members.h"
+#include "transport/view.h"
 
 /* So many are kept by name, some 10 MiB; of more the number is. */
 #define LOST_FILES_MAX 100000u

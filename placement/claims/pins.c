@@ -12,6 +12,7 @@
 #include "placement/claims/claim.h"
 #include "transport/loop.h"
 #include "transport/members.h"
+#include "transport/view.h"
 
 #define LOOK_MS  3000
 #define GRACE_MS 60000

@@ -1,7 +1,6 @@
 /* record.c - the table of records: it grows with them, so that chains stay short. */
-#include "placement/claims/record.h"
-
 #include "placement/claims/home_int.h"
+#include "placement/claims/record.h"
 
 #include <stdlib.h>
 

@@ -9,6 +9,7 @@
 
 #include "placement/claims/lock_table.h"
 #include "transport/members.h"
+#include "transport/view.h"
 
 /* What a record does not know: it was made from members' own lists alone, and absent nodes may
  * have more (rule 7). */

@@ -6,6 +6,7 @@
 #include "placement/claims/locks_own.h"
 #include "placement/claims/ranges.h"
 #include "placement/ring/ring.h"
+#include "transport/view.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -12,6 +12,7 @@
 #define EDDY_PLACEMENT_CLAIMS_REPORTS_H
 
 #include "transport/members.h"
+#include "transport/view.h"
 
 /* Network thread, all three; see struct members_ops. */
 /* As it is now.  farewell: v is the view without this node; its locks have been given back. */

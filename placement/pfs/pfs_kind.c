@@ -1,5 +1,4 @@
 /* pfs_kind.c - the kind of file system that the PFS directory is on, from statfs. */
-
 #include <stdatomic.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>

@@ -10,7 +10,6 @@
  *
  * all little-endian on the hosts that eddyfs runs on.
  */
-
 #include <string.h>
 #include <sys/xattr.h>
 

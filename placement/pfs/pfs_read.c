@@ -7,7 +7,7 @@
 #include "placement/pfs/pfs_file.h"
 #include "placement/pfs/pfs_int.h"
 #include "placement/store/store_open.h"
-#include "transport/session.h"
+#include "transport/marks.h"
 
 #include <errno.h>
 #include <stdlib.h>

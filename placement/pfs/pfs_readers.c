@@ -6,7 +6,6 @@
  * opens after it.  A thread closes descriptors after 5 s without use, because a descriptor of a file that was
  * removed elsewhere occupies space on the PFS.  The thread sleeps while there are none.
  */
-
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_file.h"
 #include "transport/lock.h"

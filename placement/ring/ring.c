@@ -27,6 +27,7 @@
 
 #include "transport/jobs.h"
 #include "transport/lock.h"
+#include "transport/view.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #define EDDY_PLACEMENT_RING_RING_H
 
 #include "placement/ring/slots.h"
-#include "transport/session.h"
+#include "transport/view.h"
 
 struct ring;
 struct ring *ring_new(const struct view *v); /* with its table */

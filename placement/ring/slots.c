@@ -28,6 +28,7 @@
  * hash the block and half of the place in it with the member's key.
  */
 #include "placement/ring/slots.h"
+#include "transport/view.h"
 
 #include <openssl/sha.h>
 #include <stdlib.h>

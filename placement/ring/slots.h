@@ -7,7 +7,7 @@
 #ifndef EDDY_PLACEMENT_RING_SLOTS_H
 #define EDDY_PLACEMENT_RING_SLOTS_H
 
-#include "transport/session.h"
+#include "transport/view.h"
 
 #define SLOT_BITS      21
 #define SLOTS          (1u << SLOT_BITS)

@@ -8,7 +8,6 @@
  * In a file's list of chunks the dirty ones are in front.  state.lock (RANK_STATE) holds indexes, free
  * slots and the list of busy records; a record's own parts belong to its file's lock.
  */
-
 #include <errno.h>
 #include <stdlib.h>
 #include <xxhash.h>

@@ -22,7 +22,7 @@
 #include "placement/store/state_table.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
-#include "transport/session.h"
+#include "transport/view.h"
 
 struct store store = {.dir = {.fd = -1}};
 

@@ -6,11 +6,11 @@
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_version.h"
-#include "transport/session.h"
 
 #include <errno.h>
 
 #include "transport/fid.h"
+#include "transport/marks.h"
 
 /* ---- versions ---- */
 

@@ -26,6 +26,7 @@
 #include "transport/lock.h"
 #include "transport/loop.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #include "bench_node.h"
 #include "beside_ucx.h"

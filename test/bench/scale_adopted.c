@@ -17,7 +17,7 @@
 #include "placement/claims/reports.h"
 #include "placement/ring/ring.h"
 #include "transport/message.h"
-#include "transport/session.h"
+#include "transport/view.h"
 
 #define NODES_MAX  16384
 #define CLAIMS_MAX 10000000

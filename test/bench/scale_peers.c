@@ -27,6 +27,9 @@
 #include "transport/lock.h"
 #include "transport/loop.h"
 #include "transport/peer_int.h"
+#include "transport/session.h"
+#include "transport/ucx_peer.h"
+#include "transport/view.h"
 
 #include "bench_node.h"
 

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "placement/ring/ring.h"
-#include "transport/session.h"
+#include "transport/view.h"
 
 #define NODES_MAX 16384
 #define LOOK_UPS  100000

@@ -29,7 +29,7 @@
 
 #include "placement/carry.h"
 #include "placement/chunks/fetch.h"
-#include "placement/claims/claim.h"
+#include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"
@@ -44,6 +44,7 @@
 #include "transport/loop.h"
 #include "transport/members.h"
 #include "transport/peer.h"
+#include "transport/session.h"
 
 #include "beside_ucx.h"
 

@@ -9,7 +9,9 @@
 
 #include "transport/hash.h"
 #include "transport/loop.h"
+#include "transport/peer_in.h"
 #include "transport/peer_int.h"
+#include "transport/ucx_peer.h"
 
 #define LIES 8
 

@@ -43,7 +43,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "placement/claims/claim.h"
+#include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"
@@ -51,6 +51,8 @@
 #include "transport/loop.h"
 #include "transport/members.h"
 #include "transport/peer.h"
+#include "transport/session.h"
+#include "transport/view.h"
 
 #include "proto/commands.h"
 #include "protolie.h"

@@ -1,8 +1,6 @@
 /* fuzz_marks.c - anything in forgotten/: the first byte says what lies there (a file, a directory, a
  * FIFO, a symbolic link), its name ends with the first newline, the rest is its text.  It is a mark,
  * which written again gives the same file, or it is left out; nothing else may happen. */
-#include "transport/session.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "transport/marks.h"
+#include "transport/session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,8 +1,6 @@
 /* fuzz_session.c - any bytes in any file of a session directory: the first byte says which file
  * gets the rest. Opening, probing and reading lists either work or give an error; nothing else may
  * happen. */
-#include "transport/session.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "transport/marks.h"
+#include "transport/session.h"
+#include "transport/view.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,9 +1,9 @@
 /* fuzz_view.c - any text as a view's or a node's file: refused, or printed again as a text that
  * gives the same. */
-#include "transport/session.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "transport/view.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,6 +10,7 @@
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/store_read.h"
+#include "transport/view.h"
 
 #define N 3
 

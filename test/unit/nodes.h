@@ -29,6 +29,7 @@
 #include "placement/chunks/former.h"
 #include "placement/chunks/owner.h"
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
 #include "placement/data.h"
 #include "placement/local.h"
@@ -44,8 +45,11 @@
 #include "placement/store/store_read.h"
 #include "transport/hello.h"
 #include "transport/loop.h"
+#include "transport/marks.h"
 #include "transport/members.h"
 #include "transport/peer.h"
+#include "transport/session.h"
+#include "transport/view.h"
 
 #pragma GCC diagnostic ignored "-Wunused-function" /* each test takes what it needs */
 

@@ -7,6 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "transport/peer_in.h"
+#include "transport/peer_int.h"
+#include "transport/ucx_peer.h"
+#include "transport/view.h"
+
 static void reply_bytes(struct msg *m)
 {
     struct msg *r = msg_new(MSG_RANGE);

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "transport/peer_in.h"
+
 static uint64_t word(uint64_t seed, size_t i)
 {
     return (seed * 0x9e3779b97f4a7c15ull) ^ (i * 0xc2b2ae3d27d4eb4full);

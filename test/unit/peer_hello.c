@@ -9,6 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "transport/peer_int.h"
+#include "transport/session.h"
+#include "transport/ucx_peer.h"
+
 int connect_from(const char *from, const char *addr)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

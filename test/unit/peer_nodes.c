@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "transport/session.h"
+
 char dir[64];
 
 /* ---- this node ---- */

@@ -21,7 +21,7 @@
 #include "transport/lock.h"
 #include "transport/loop.h"
 #include "transport/peer.h"
-#include "transport/peer_int.h"
+#include "transport/view.h"
 
 #include "suite.h"
 

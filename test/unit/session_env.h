@@ -4,6 +4,7 @@
 
 #include "transport/session.h"
 #include "transport/times.h"
+#include "transport/view.h"
 
 #include <check.h>
 #include <dirent.h>

@@ -1,6 +1,7 @@
 /* Rule 7: what a new home makes of what the members report, when other nodes died before, during or
  * after earlier views. */
 #include "placement/claims/collect.c"
+#include "transport/view.h"
 
 #include <check.h>
 

@@ -2,7 +2,6 @@
  * they must and not much more, and take seconds, not minutes. */
 #include "placement/claims/home_int.h"
 #include "placement/ring/ring.h"
-#include "transport/members_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,8 @@ static const struct view *fake_view_number(uint64_t n);
 #define members_view_number fake_view_number
 #include "placement/claims/collect.c"
 #include "placement/claims/record.c"
+#include "transport/members_int.h"
+#include "transport/view.h"
 #undef home_arm
 #undef members_view_number
 

@@ -4,6 +4,7 @@
 #include "nodes_data.h"
 
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_life.h"
 #include "placement/claims/pins.h"
 
 /* As if the claimant had forgotten its pins: it restarted, or thought that the other node had left.

@@ -4,6 +4,7 @@
 
 #include "placement/chunks/chunk.h"
 #include "placement/chunks/flight.h"
+#include "placement/claims/claim.h"
 #include "placement/store/store_version.h"
 
 #include <semaphore.h>

@@ -7,6 +7,7 @@
 #include "placement/store/store_hit.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
+#include "transport/marks.h"
 #include "transport/session.h"
 
 #include <sched.h>

@@ -1,5 +1,6 @@
 /* Which former owner is asked for a chunk: the last one that may have it. */
 #include "placement/chunks/former.c"
+#include "transport/view.h"
 
 #include <check.h>
 

@@ -78,6 +78,7 @@ static void fake_doubt(uint64_t id)
 #define members_doubt fake_doubt
 #include "placement/claims/home_copy.c"
 #include "placement/claims/record.c"
+#include "transport/view.h"
 #undef peer_request
 #undef peer_reply
 #undef home_later

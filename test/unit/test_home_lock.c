@@ -1,6 +1,6 @@
 /* test_home_lock.c - how many locks a file may have: its record with all of them goes in one message. */
+#include "placement/claims/home_answer.h"
 #include "placement/claims/home_int.h"
-#include "transport/members_int.h"
 #include "transport/peer.h"
 
 #include <errno.h>
@@ -60,6 +60,7 @@ static void fake_arm(uint64_t ms)
 #define home_arm          fake_arm
 #include "placement/claims/home_lock.c"
 #include "placement/claims/record.c"
+#include "transport/view.h"
 #undef home_refuse
 #undef home_ask_again
 #undef home_queue

@@ -1,6 +1,8 @@
 /* test_lost.c - the files of nodes that left, by name: as many as are kept, and how many more. */
 #include "placement/claims/lost.h"
 #include "transport/loop.h"
+#include "transport/marks.h"
+#include "transport/view.h"
 
 #include "session_env.h"
 

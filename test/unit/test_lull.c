@@ -1,5 +1,4 @@
 /* test_lull.c - activity: when there is a lull, and that who waits for one is woken. */
-
 #include "flush/flush_events.h"
 #include "flush/flush_int.h"
 #include "flush/lull.h"

@@ -3,6 +3,7 @@
  * the other nodes, and what is told. */
 #include "transport/loop.h"
 #include "transport/members_int.h"
+#include "transport/members_ping.h"
 #include "transport/peer.h"
 
 #include <errno.h>
@@ -75,6 +76,7 @@ static void fake_doubt(uint64_t id)
 #define members_want_read  fake_want_read
 #define members_doubt      fake_doubt
 #include "transport/members_adopt.c"
+#include "transport/view.h"
 #undef peer_request
 #undef peer_reply
 #undef peer_reply_error

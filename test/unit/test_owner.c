@@ -1,5 +1,6 @@
 /* Which chunks this node keeps as their owner. */
 #include "placement/chunks/owner.c"
+#include "transport/view.h"
 
 #include <check.h>
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "transport/ucx_peer.h"
+
 /* ---- data ---- */
 
 static const size_t sizes[] = {0, 1, 4095, 4096, 65535, 65536, 65537, MIB, 16 * MIB};

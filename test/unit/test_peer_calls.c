@@ -6,9 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transport/peer_int.h"
-
 #include "suite.h"
+#include "transport/peer_int.h"
 
 #define SOCKETS 2
 #define ASKED   1000

@@ -11,6 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "transport/peer_int.h"
+#include "transport/view.h"
+
 /* Large reads and writes are under way when it stops: their buffers are ours again only after a
  * forced close. */
 static void stop_amid_transfers(struct node *n)

@@ -9,6 +9,9 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "transport/peer_in.h"
+#include "transport/peer_int.h"
+
 #define ASKS 16
 
 /* ---- requests to nodes that stop ---- */

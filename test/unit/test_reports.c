@@ -3,6 +3,7 @@
 #include "placement/claims/locks_own.h"
 #include "placement/claims/reports.h"
 #include "placement/ring/ring.h"
+#include "transport/view.h"
 
 #include <stdlib.h>
 #include <string.h>

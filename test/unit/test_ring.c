@@ -1,6 +1,7 @@
 /* The ring: a pure function of the members and their weights; shares follow the weights; the minimum
  * moves when nodes leave and join; looking up costs the same whatever the number of nodes. */
 #include "placement/ring/ring.h"
+#include "transport/view.h"
 
 #include <check.h>
 #include <math.h>

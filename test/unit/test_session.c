@@ -8,6 +8,10 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "transport/marks.h"
+#include "transport/session.h"
+#include "transport/view.h"
+
 /* ---- opening ---- */
 
 START_TEST(open_makes_all_of_it_for_this_user_only)

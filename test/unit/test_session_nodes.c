@@ -9,6 +9,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "transport/marks.h"
+#include "transport/session.h"
+#include "transport/view.h"
+
 /* ---- nodes ---- */
 
 /* A PFS that fails in the middle of a list. */

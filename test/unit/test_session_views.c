@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "transport/session.h"
+#include "transport/view.h"
+
 /* ---- views ---- */
 
 static void assert_is_our_view(const struct view *v, uint64_t number)

@@ -7,7 +7,7 @@
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 #include "placement/store/store_write.h"
-#include "transport/session.h"
+#include "transport/view.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -12,6 +12,7 @@
 #include "placement/ring/ring.h"
 #include "transport/members.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 /* PATH KIND [TYPE] [START END] OWNER, as the command has them. */
 static int lock_of(const struct command *c, bool type, bool range, struct lock_ask *a)

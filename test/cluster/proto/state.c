@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "placement/claims/claim.h"
+#include "placement/claims/claim_life.h"
 #include "placement/claims/claim_own.h"
 #include "placement/claims/home.h"
 #include "placement/ring/ring.h"
 #include "transport/members.h"
+#include "transport/view.h"
 
 #define LEAVE_MS 20000
 
