@@ -221,7 +221,7 @@ int local_change_now(struct file *f, struct change *c)
         return -EAGAIN;
     if (c->op == CARRY_APPEND && kernel_writes(f))
         return -EAGAIN; /* a part of it may go in, and who comes again begins anew */
-    int err = change_once(f, c, SPACE_CACHE, &fill_off);
+    int err = change_once(f, c, SPACE_NOW, &fill_off);
     return err == -ENODATA || err == -ENOSPC ? -EAGAIN : err;
 }
 

@@ -39,8 +39,8 @@ struct change {
     uint64_t end_ms;  /* boot_ms: no page is fetched once more then, -EIO */
 };
 int local_change(struct file *f, struct change *c);
-/* The same without waiting: -EAGAIN when a page must be filled or there is no room.  WRITE,
- * APPEND and STORE only. */
+/* The same without waiting: -EAGAIN when a page must be filled, there is no room, another call is at
+ * these pages, or the file is being synced.  WRITE, APPEND and STORE only. */
 int local_change_now(struct file *f, struct change *c);
 
 /* What changes need of the flusher, 0 or -errno each; the daemon registers it once (fs/daemon/steps.c). */

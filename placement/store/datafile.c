@@ -1,5 +1,5 @@
 /* datafile.c - data files: opened on demand, read and written in full, punched, removed.  What
- * passthrough needs of them is in datafile_pass.c.
+ * passthrough needs of them is in datafile_pass.c, how they get to the disk in datafile_sync.c.
  *
  * Open descriptors are on a list, whose length is bounded by a share of RLIMIT_NOFILE: 100,000 dirty files
  * then need no 100,000 descriptors.  When one more is opened the list is gone through: what was used again
@@ -31,6 +31,7 @@ void datafile_start(int data_dirfd)
     struct rlimit r;
     bool known = !getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur != RLIM_INFINITY;
     datafiles.dirfd = data_dirfd;
+    datafile_sync_start();
     datafiles.open = NULL;
     datafiles.open_last = &datafiles.open;
     datafiles.nopen = 0;
@@ -112,6 +113,8 @@ static int open_data(struct file *f, bool make)
     char name[DATAFILE_NAME_BYTES];
     datafile_name(f->fid, name);
     int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0);
+    if (make && made(f) != DATA_MADE)
+        datafile_naming(f);
     if (make)
         set_made(f, DATA_BEGUN); /* before it is there: see file_put */
     int fd = openat(datafiles.dirfd, name, flags, 0600);
@@ -159,6 +162,8 @@ static bool close_one_idle(unsigned max)
         list_add(f);
         if (!(atomic_fetch_and(&f->data_users, ~WAS_USED) & WAS_USED))
             fd = datafile_take_away(f);
+        if (fd >= 0)
+            datafile_closing(f);
     }
     lock_drop(&datafiles.lock);
     if (fd >= 0)
@@ -204,10 +209,18 @@ int datafile_get(struct file *f, bool make, int *fd)
     return err;
 }
 
+void datafile_put_stored(struct file *f)
+{
+    f->data_sync.stored = true; /* before the use ends: whoever closes the descriptor sees it */
+    datafile_put(f);
+}
+
 void datafile_close(struct file *f)
 {
     lock_take(&datafiles.lock);
     int fd = datafile_take_away(f);
+    if (fd >= 0)
+        datafile_closing(f);
     lock_drop(&datafiles.lock);
     if (fd >= 0)
         close(fd);
@@ -293,7 +306,7 @@ int datafile_pwritev(struct file *f, struct iovec *iov, int n, uint64_t off)
             iov->iov_len -= (size_t)done;
         }
     }
-    datafile_put(f);
+    datafile_put_stored(f);
     return err;
 }
 
@@ -308,7 +321,7 @@ int datafile_punch(struct file *f, uint64_t off, uint64_t len)
             err = -errno;
             break;
         }
-    datafile_put(f);
+    datafile_put_stored(f);
     return err;
 }
 
@@ -320,36 +333,7 @@ int datafile_truncate(struct file *f, uint64_t size)
     struct stat st;
     if (fstat(fd, &st) < 0 || ((uint64_t)st.st_size > size && ftruncate(fd, (off_t)size) < 0))
         err = -errno;
-    datafile_put(f);
-    return err;
-}
-
-/* A new file's name must be on disk too. */
-static int sync_name(struct file *f)
-{
-    char name[DATAFILE_NAME_BYTES];
-    datafile_name(f->fid, name);
-    name[2] = 0;
-    int fd = openat(datafiles.dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    int err = fsync(fd) < 0 || fsync(datafiles.dirfd) < 0 ? -errno : 0;
-    close(fd);
-    return err;
-}
-
-int datafile_sync(struct file *f)
-{
-    int fd, err = datafile_get_made(f, &fd);
-    if (err)
-        return err == -ENODATA ? 0 : err;
-    err = fdatasync(fd) < 0 ? -errno : 0;
-    datafile_put(f);
-    if (err || f->rec->data_synced)
-        return err;
-    err = sync_name(f);
-    if (!err)
-        f->rec->data_synced = 1;
+    datafile_put_stored(f);
     return err;
 }
 

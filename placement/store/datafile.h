@@ -13,6 +13,8 @@
 #include "placement/store/file.h"
 
 void datafile_start(int data_dirfd);
+/* A new object. */
+void datafile_begin(struct file *f);
 
 /* A descriptor that stays open until datafile_put.  make: creates the file.  -ENOENT: there is
  * none. */
@@ -42,6 +44,8 @@ int datafile_punch(struct file *f, uint64_t off,
                    uint64_t len); /* zeros without blocks; never extends */
 int datafile_truncate(struct file *f,
                       uint64_t size); /* shrinks to size; a shorter one stays as it is */
+/* What was stored before is on the disk, and its name.  An error is told once, by the kernel: it is the
+ * caller's to remember.  One at a time per file. */
 int datafile_sync(struct file *f);
 
 int datafile_remove(struct fid fid);

@@ -15,6 +15,16 @@ extern struct datafiles {
 
 /* XX/FID, below dirfd. */
 void datafile_name(struct fid fid, char name[DATAFILE_NAME_BYTES]);
+/* datafile_put after something was stored into it, or may have been. */
+void datafile_put_stored(struct file *f);
+
+/* ---- datafile_sync.c ---- */
+void datafile_sync_start(void);
+/* Its name is about to be made. */
+void datafile_naming(struct file *f);
+/* With the lock: its descriptor is about to be closed. */
+void datafile_closing(struct file *f);
+
 /* With the lock: takes the descriptor away from f; to be closed without it.  -ENOENT: none is open;
  * -EBUSY: it is in use. */
 int datafile_take_away(struct file *f);

@@ -41,7 +41,7 @@ int datafile_resize(struct file *f, uint64_t size)
         return err;
     if (fstat(fd, &st) < 0 || ((uint64_t)st.st_size != size && ftruncate(fd, (off_t)size) < 0))
         err = -errno;
-    datafile_put(f);
+    datafile_put_stored(f);
     return err;
 }
 
@@ -53,7 +53,7 @@ int datafile_grow(struct file *f, uint64_t size)
     /* atomic beside who appends, as ftruncate is not */
     if (fallocate(fd, 0, (off_t)size - 1, 1) < 0)
         err = -errno;
-    datafile_put(f);
+    datafile_put_stored(f);
     return err;
 }
 
@@ -105,7 +105,7 @@ int datafile_append(struct file *f, const void *buf, size_t len, size_t *done)
         else if (errno != EINTR)
             err = -errno;
     }
-    datafile_put(f);
+    datafile_put_stored(f);
     return err;
 }
 
@@ -202,8 +202,9 @@ int datafile_replace(struct file *f)
     int fresh = make_anew(name);
     if (fresh < 0)
         return fresh;
-    f->rec->data_synced = 0;
+    datafile_naming(f);
     lock_take(&datafiles.lock);
+    f->rec->data_synced = 0;
     f->data_replaced++;
     int old = take_its_place(f, fresh);
     lock_drop(&datafiles.lock);

@@ -216,14 +216,14 @@ static bool next_victim(struct list *l, struct victim *v)
     return c;
 }
 
-static bool evict_of(struct list *l)
+static bool evict_of(struct list *l, bool now)
 {
     struct victim v;
     lock_take(&leaving.lock);
     uint32_t tries = l->n;
     lock_drop(&leaving.lock);
     while (tries-- && next_victim(l, &v))
-        if (pages_evict(v.fid, v.index))
+        if (pages_evict(v.fid, v.index, now))
             return true;
     return false;
 }
@@ -240,13 +240,13 @@ bool eviction_is_owner(struct fid fid, uint64_t index)
     return owner_of_chunk && owner_of_chunk(fid, index);
 }
 
-bool eviction_one(void)
+bool eviction_one(bool now)
 {
     for (struct kind *k = leaving.kind; k < leaving.kind + KINDS; k++) {
         lock_take(&leaving.lock);
         insertion_full(&k->insertion, count_of(k));
         lock_drop(&leaving.lock);
-        if (evict_of(&k->others) || evict_of(&k->fresh))
+        if (evict_of(&k->others, now) || evict_of(&k->fresh, now))
             return true;
     }
     return false;

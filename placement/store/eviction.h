@@ -25,7 +25,8 @@ void eviction_on_owner(bool (*is_owner)(struct fid fid, uint64_t index));
 bool eviction_is_owner(struct fid fid, uint64_t index);
 
 /* Evicts one chunk.  False if no listed chunk may leave.  Takes other files' locks: only locks of RANK_CLAIM
- * or outer ones may be held. */
-bool eviction_one(void);
+ * or outer ones may be held.  now: it waits for no sync of the cache's
+ * disk. */
+bool eviction_one(bool now);
 
 #endif

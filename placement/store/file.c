@@ -129,6 +129,8 @@ static struct file *file_new(struct fid fid, struct file_record *r)
     f->data_fd = -1;
     f->change = unlike_u64() | 1;
     f->synced = r->covered.check; /* of the daemon before */
+    f->cover.err = r->unsynced ? -EIO : 0;
+    datafile_begin(f);
     if (state_path_get(r, path))
         f->path = xstrdup(path);
     lock_init(&f->lock, RANK_FILE);
@@ -175,6 +177,9 @@ static void file_free(struct file *f)
     pthread_cond_destroy(&f->changed);
     free(f->path);
     store_pass_drop(f);
+    if (f->cover.lost)
+        page_set_free(f->cover.lost);
+    free(f->cover.lost);
     free(f);
 }
 
@@ -342,12 +347,12 @@ void file_end(struct file *f)
 /* ---- paths ---- */
 
 /* What fsync covered comes back after a power loss under the path in its record: that one is to be
- * whole, and not the old one, whose slots are used again. */
+ * whole, and not the old one, whose slots are used again.  f->lock is dropped meanwhile. */
 static void sync_path(struct file *f)
 {
-    int err = f->rec->covered.check ? state_path_sync(f->rec) : 0;
+    int err = f->rec->covered.check ? store_sync_path(f) : 0;
     if (!err && f->rec->covered.check)
-        err = slab_sync(f->rec, sizeof(*f->rec));
+        err = store_sync_record(f);
     if (err)
         log_error("the cache's disk: writing the path of %s: %s", f->path, strerror(-err));
 }

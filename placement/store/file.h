@@ -24,6 +24,8 @@ struct file;
 struct file_record; /* mapped, placement/store/state.h */
 struct range_op;    /* a write, fill or punch in progress, placement/store/range.h */
 struct snapshot;    /* a copy-out in progress, placement/store/store_copyout.h */
+struct covering;    /* an fsync in progress, placement/store/store_int.h */
+struct page_set;    /* placement/store/page_set.h */
 
 /* ---- parts ---- */
 
@@ -57,14 +59,27 @@ struct file {
     unsigned data_replaced;                    /* times that another data file took its place */
     struct file *open_next, **open_prev;       /* its list of open ones */
     _Atomic unsigned data_users;               /* calls that use data_fd now, and more: there */
+    struct data_sync { /* placement/store/datafile_sync.c; the same lock */
+        _Atomic bool stored; /* something was, by this daemon, since the last sync began; no lock */
+        uint64_t closed;     /* the number of the close that may have hidden an error since; 0: none */
+        uint64_t names_lost; /* how many syncs of names had failed when it got its name */
+    } data_sync;
     bool going;                                /* the last put is under way (table's lock) */
     struct file *removed_next, **removed_prev; /* remover.c's list of those that are going */
     unsigned held;        /* store_hold's: nothing of it is evicted (f->lock) */
     struct range_op *ops; /* placement/store/range.h */
     struct snapshot *snapshots;
     bool synced;            /* fsynced, or perhaps: nothing has changed since */
-    unsigned cover_changes; /* of what is covered, on their way to the disk (store_cover.c) */
-    bool cover_failed;      /* the last one may be there, or not */
+    struct file_cover {         /* placement/store/store_cover.c and store_sync.c */
+        uint64_t said;          /* changes of what is covered ... */
+        uint64_t on_disk;       /* ... up to this one the disk has the record */
+        bool data;              /* the data file is being synced */
+        struct covering *now;   /* the fsync that is under way */
+        uint64_t begun, change; /* fsyncs; `change` when the last began that succeeded */
+        int last;               /* what the last one said */
+        int err;                /* of a sync of the data file, until the PFS has what it lost; 0 */
+        struct page_set *lost;  /* ... these pages; NULL: all */
+    } cover;
     uint64_t change;   /* goes up with every change of bytes or size; starts at a random value per
                         object */
     struct file_pass { /* what the kernel serves from the data file: placement/store/store_pass.c */

@@ -34,8 +34,7 @@ static uint64_t word_mask(uint32_t w, uint32_t lo, uint32_t hi)
     return m;
 }
 
-/* Sets or clears [lo, hi]; returns how many changed. */
-static uint32_t bits_put(uint64_t *b, uint32_t lo, uint32_t hi, bool set)
+uint32_t bits_put(uint64_t *b, uint32_t lo, uint32_t hi, bool set)
 {
     uint32_t n = 0;
     for (uint32_t w = lo / 64; w <= hi / 64; w++) {
@@ -235,25 +234,11 @@ void pages_need(struct file *f, uint64_t first, uint64_t last, uint64_t *pages, 
 
 /* ---- snapshots ---- */
 
-static void forget_bits(const struct snapshot_pages *p, struct span s)
-{
-    size_t lo = 0, hi = p->n;
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-        if (p->chunk[mid].index < s.index)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    if (lo < p->n && p->chunk[lo].index == s.index)
-        bits_put(p->chunk[lo].bits, s.lo, s.hi, false);
-}
-
 void pages_changed(struct file *f, uint64_t first, uint64_t last)
 {
     for (struct snapshot *snap = f->snapshots; snap; snap = snap->next)
         EACH_SPAN(s, MAX(first, snap->pages->first), MIN(last, snap->pages->last))
-    forget_bits(snap->pages, s);
+    page_set_drop(&snap->pages->left, s.index, s.lo, s.hi);
 }
 
 /* ---- writing ---- */
@@ -444,9 +429,15 @@ static uint64_t known_end(const struct file *f)
     return k->check ? MIN(core(f)->base_end, k->base_end) : core(f)->base_end;
 }
 
+bool pages_are_beyond(struct file *f)
+{
+    return known_end(f) < core(f)->size;
+}
+
 /* What a power loss must not take from this chunk: its dirty pages, and clean ones beyond what the
- * PFS has under a version that is known: those that a flush has cleaned that has not ended. */
-static void cover_chunk(struct file *f, struct chunk_record *c)
+ * PFS has under a version that is known: those that a flush has cleaned that has not ended.  here: of
+ * other pages it is not known that the disk has them. */
+static void cover_chunk(struct file *f, struct chunk_record *c, const uint64_t *here)
 {
     const uint64_t *dirty = bits(c, BITS_DIRTY), *valid = bits(c, BITS_VALID);
     uint64_t *covered = bits(c, BITS_COVERED), first = c->index * state_pages();
@@ -455,6 +446,7 @@ static void cover_chunk(struct file *f, struct chunk_record *c)
         uint64_t want = dirty[w];
         for (uint32_t i = w * 64; valid[w] & ~want && i < w * 64 + 64 && i < state_pages(); i++)
             want |= first + i >= known ? valid[w] & UINT64_C(1) << i % 64 : 0;
+        want &= here[w];
         if (covered[w] != want)
             c->flags = (uint16_t)(c->flags & ~CHUNK_SYNCED);
         covered[w] = want;
@@ -463,31 +455,36 @@ static void cover_chunk(struct file *f, struct chunk_record *c)
 }
 
 /* All of its bits count on the disk, not only which are covered: a page may have been cleaned, or
- * punched, and written again.  What never was covered is dropped anyway. */
-static int sync_chunk(struct chunk_record *c)
+ * punched, and written again.  What never was covered is dropped anyway.  f->lock is dropped
+ * meanwhile: a change takes CHUNK_SYNCED away. */
+static int sync_chunk(struct file *f, struct chunk_record *c)
 {
+    uint64_t index = c->index;
     if (c->flags & CHUNK_SYNCED || !(c->flags & CHUNK_COVERED))
         return 0;
-    int err = slab_sync(c, sizeof(*c) + BITS_KINDS * state_words() * 8);
-    if (!err)
-        c->flags |= CHUNK_SYNCED;
-    if (!err && !bits_any(bits(c, BITS_COVERED)))
+    c->flags |= CHUNK_SYNCED;
+    lock_drop(&f->lock);
+    int err = state_sync(c, sizeof(*c) + BITS_KINDS * state_words() * 8);
+    lock_take(&f->lock);
+    if (find(f, index) != c) /* it was cut off */
+        return err;
+    if (err)
+        c->flags = (uint16_t)(c->flags & ~CHUNK_SYNCED);
+    else if (c->flags & CHUNK_SYNCED && !bits_any(bits(c, BITS_COVERED)))
         c->flags = (uint16_t)(c->flags & ~CHUNK_COVERED);
     return err;
 }
 
-int pages_cover(struct file *f)
+int pages_cover(struct file *f, const struct covering *cv)
 {
-    struct chunk_record *c;
-    bool beyond = known_end(f) < core(f)->size;
-    uint64_t left = f->rec->dirty; /* chunks with dirty pages come first */
     int err = 0;
-    for (uint32_t no = f->rec->first_chunk; (left || beyond) && (c = state_chunk_at(no));
-         no = c->file_next) {
-        left -= bits_count(bits(c, BITS_DIRTY), 0, state_pages() - 1);
-        cover_chunk(f, c);
-        int e = sync_chunk(c);
-        err = err ? err : e;
+    for (size_t i = 0; !err && !cv->over && i < cv->here.n; i++) {
+        err = store_cover_settle(f);
+        struct chunk_record *c = find(f, cv->here.chunk[i].index);
+        if (err || !c)
+            continue;
+        cover_chunk(f, c, cv->here.chunk[i].bits);
+        err = sync_chunk(f, c);
     }
     return err;
 }
@@ -501,12 +498,19 @@ void pages_used(struct file *f)
         eviction_used(c);
 }
 
+static bool must_uncover(const struct file *f, const struct chunk_record *c)
+{
+    return !store_cover_is_settled(f) || (f->rec->covered.check && c->flags & CHUNK_COVERED);
+}
+
 /* A power loss would bring back what is punched here, as zeros, and for the PFS: the record that an
  * fsync has written says that these pages are dirty and covered, until the disk knows better.  What
  * is covered at all comes first: before the disk knows that the PFS has these pages they must not
  * go.  With a range on the chunk; drops f->lock meanwhile. */
 static int uncover_chunk(struct file *f, struct chunk_record *c)
 {
+    if (!must_uncover(f, c))
+        return 0;
     uint64_t *covered = bits(c, BITS_COVERED);
     size_t size = state_words() * sizeof(*covered);
     int err = store_cover_settle(f);
@@ -515,7 +519,7 @@ static int uncover_chunk(struct file *f, struct chunk_record *c)
     memset(covered, 0, size);
     c->flags = (uint16_t)(c->flags & ~CHUNK_SYNCED);
     lock_drop(&f->lock);
-    err = slab_sync(c, sizeof(*c) + BITS_KINDS * size);
+    err = state_sync(c, sizeof(*c) + BITS_KINDS * size);
     lock_take(&f->lock);
     if (err)
         log_error("the cache's disk: writing a record: %s", strerror(-err));
@@ -524,16 +528,18 @@ static int uncover_chunk(struct file *f, struct chunk_record *c)
     return err;
 }
 
-/* is_pass: somebody may store into it, or has since its bits were last set; one that was when it was
- * fsynced comes back with all of its data file. */
+/* What an fsync that runs has noted stays.  is_pass: somebody may store into it, or has since its bits
+ * were last set; one that was when it was fsynced comes back with all of its data file. */
 static bool is_wanted(struct file *f)
 {
     const struct file_core *k = &f->rec->covered;
-    return f->held || is_pass(f) || store_pass_holds(f) || (k->check && k->flags & CORE_PASS);
+    return f->held || f->cover.now || is_pass(f) || store_pass_holds(f) ||
+           (k->check && k->flags & CORE_PASS);
 }
 
 /* Under f->lock: takes the chunk's pages away if it may go now; its bytes and record follow. */
-static bool evict_begin(struct file *f, uint64_t index, struct range_op *op, uint64_t *bytes)
+static bool evict_begin(struct file *f, uint64_t index, bool now, struct range_op *op,
+                        uint64_t *bytes)
 {
     struct chunk_record *c = find(f, index);
     uint64_t first = index * state_pages(), last = first + state_pages() - 1;
@@ -544,6 +550,8 @@ static bool evict_begin(struct file *f, uint64_t index, struct range_op *op, uin
         return false;
     }
     if (is_wanted(f) || range_busy(f, first, last))
+        return false;
+    if (now && must_uncover(f, c))
         return false;
     /* a replica whose owner left may be the session's last copy, and this node its owner now */
     if (!(c->flags & CHUNK_OWNED) && eviction_is_owner(c->fid, c->index)) {
@@ -566,7 +574,7 @@ static bool evict_begin(struct file *f, uint64_t index, struct range_op *op, uin
     return true;
 }
 
-bool pages_evict(struct fid fid, uint64_t index)
+bool pages_evict(struct fid fid, uint64_t index, bool now)
 {
     struct range_op op;
     uint64_t bytes, chunk = (uint64_t)state_pages() * PAGE;
@@ -574,7 +582,7 @@ bool pages_evict(struct fid fid, uint64_t index)
     if (!f)
         return false;
     lock_take(&f->lock);
-    bool begun = evict_begin(f, index, &op, &bytes);
+    bool begun = evict_begin(f, index, now, &op, &bytes);
     lock_drop(&f->lock);
     if (begun) {
         int err = datafile_punch(f, index * chunk, chunk);

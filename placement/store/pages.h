@@ -29,7 +29,7 @@ static inline uint64_t last_page(uint64_t off, uint64_t len)
 }
 
 /* Evicts a chunk if it may go: takes its file's lock.  No lock held.  True if room was made. */
-bool pages_evict(struct fid fid, uint64_t index);
+bool pages_evict(struct fid fid, uint64_t index, bool now);
 
 /* f->lock must be held when you call any function below this line. */
 
@@ -66,8 +66,12 @@ void pages_clean_all(struct file *f);
 /* At recovery: one page loses all its bits; the record stays (pages_settle). */
 void pages_forget(struct file *f, struct chunk_record *c, uint32_t bit);
 void pages_dirty_again(struct file *f, struct chunk_record *c, uint32_t bit); /* a clean one */
-/* Sets the covered bits of all dirty pages, and syncs their records. */
-int pages_cover(struct file *f);
+struct covering; /* placement/store/store_int.h */
+/* Sets the covered bits of those of its pages that the PFS does not have, and syncs their records; f->lock
+ * is dropped meanwhile. */
+int pages_cover(struct file *f, const struct covering *cv);
+/* Has it clean pages, perhaps, that the PFS has under no version that is known? */
+bool pages_are_beyond(struct file *f);
 /* On the list of what may be evicted, or not.  Frees a record without pages. */
 void pages_settle(struct file *f, struct chunk_record *c);
 void pages_settle_all(struct file *f,
@@ -84,6 +88,8 @@ static inline bool bit_get(const uint64_t *b, uint32_t i)
 {
     return b[i / 64] >> i % 64 & 1;
 }
+/* Sets or clears [lo, hi]; returns how many changed. */
+uint32_t bits_put(uint64_t *b, uint32_t lo, uint32_t hi, bool set);
 /* First bit in [lo, hi] that is `set`; hi + 1 if none. */
 uint32_t bits_find(const uint64_t *b, uint32_t lo, uint32_t hi, bool set);
 

@@ -22,18 +22,34 @@ static bool must_wait(const struct file *f, const struct range_op *op)
     return false;
 }
 
-bool range_begin(struct file *f, struct range_op *op, enum range_kind kind, uint64_t first,
-                 uint64_t last)
+static void add(struct file *f, struct range_op *op, enum range_kind kind, uint64_t first,
+                uint64_t last)
 {
     struct range_op **end = &f->ops;
     while (*end)
         end = &(*end)->next;
     *op = (struct range_op){.first = first, .last = last, .kind = kind};
     *end = op;
+}
+
+bool range_begin(struct file *f, struct range_op *op, enum range_kind kind, uint64_t first,
+                 uint64_t last)
+{
     bool waited = false;
+    add(f, op, kind, first, last);
     for (; must_wait(f, op); waited = true)
         lock_wait(&f->lock, &f->changed, 0);
     return waited;
+}
+
+bool range_try(struct file *f, struct range_op *op, enum range_kind kind, uint64_t first,
+               uint64_t last)
+{
+    add(f, op, kind, first, last);
+    bool waits = must_wait(f, op);
+    if (waits)
+        range_end(f, op);
+    return !waits;
 }
 
 void range_end(struct file *f, struct range_op *op)

@@ -32,6 +32,9 @@ struct range_op {
  * range_end. */
 bool range_begin(struct file *f, struct range_op *op, enum range_kind kind, uint64_t first,
                  uint64_t last);
+/* The same, without waiting: false, and there is none, where it would have to. */
+bool range_try(struct file *f, struct range_op *op, enum range_kind kind, uint64_t first,
+               uint64_t last);
 void range_end(struct file *f, struct range_op *op);
 /* Does anybody work on (or wait for) a page of these? */
 bool range_busy(const struct file *f, uint64_t first, uint64_t last);

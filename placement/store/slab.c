@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "placement/store/syncs.h"
 #include "transport/base.h"
 
 static const char *kind_name(enum slab_kind kind)
@@ -66,14 +67,18 @@ static uint64_t written_end(int fd, uint64_t bytes)
     return ((uint64_t)end + SLAB_PAGE - 1) & ~(uint64_t)(SLAB_PAGE - 1);
 }
 
-/* Enters the mapping of file n.  Its slots are all taken. */
-static void enter(struct slabs *s, uint32_t n, void *map, uint64_t bytes)
+/* Enters the mapping of file n, of which nothing but zeros is behind `stored`.  Its slots are all
+ * taken. */
+static void enter(struct slabs *s, uint32_t n, void *map, uint64_t bytes, uint64_t stored)
 {
     struct slab *b = &s->slab[n];
     b->slots = slots_in(s, bytes);
     b->free = xcalloc((b->slots + 63) / 64, sizeof(*b->free));
     b->written = b->slots;
+    b->syncs = xmalloc(sizeof(*b->syncs));
+    syncs_init(b->syncs);
     b->bytes = bytes;
+    b->stored = stored;
     b->map = map;
     s->bytes += bytes;
     s->n = MAX(s->n, n + 1);
@@ -99,13 +104,17 @@ static int open_one(struct slabs *s, int fd, uint32_t n, const char *boot_id, bo
         return -EUCLEAN;
     }
     h.boot_id[sizeof(h.boot_id) - 1] = 0;
+    uint64_t stored = MAX(written_end(fd, bytes), (uint64_t)SLAB_PAGE);
+    enter(s, n, map, bytes, stored);
     if (!h.clean) {
+        bool same_boot = !strcmp(h.boot_id, boot_id);
         s->unclean = true;
-        s->other_boot |= strcmp(h.boot_id, boot_id) != 0;
+        s->other_boot |= !same_boot;
+        if (same_boot) /* what the kernel told the daemon before this one it does not tell again */
+            s->slab[n].syncs->err = -EIO;
     }
-    enter(s, n, map, bytes);
     if (readonly)
-        s->slab[n].written = slots_in(s, MAX(written_end(fd, bytes), (uint64_t)SLAB_PAGE));
+        s->slab[n].written = slots_in(s, stored);
     return 0;
 }
 
@@ -209,7 +218,7 @@ int slab_make(struct slabs *s, int slabs_fd, uint64_t bytes, const char *boot_id
 
 void slab_add(struct slabs *s, const struct slab_made *made)
 {
-    enter(s, made->n, made->map, made->bytes);
+    enter(s, made->n, made->map, made->bytes, SLAB_PAGE);
     struct slab *b = &s->slab[made->n];
     for (uint32_t i = 0; i < b->slots; i++)
         b->free[i / 64] |= UINT64_C(1) << i % 64;
@@ -243,7 +252,10 @@ uint32_t slab_take(struct slabs *s)
             continue;
         uint32_t no = n << SLAB_SHIFT | take_from(b);
         s->nfree--;
-        memset(slab_at(s, no), 0, s->slot_size);
+        uint8_t *slot = slab_at(s, no);
+        uint64_t end = ((uint64_t)(slot - b->map) / SLAB_PAGE + 1) * SLAB_PAGE;
+        b->stored = MAX(b->stored, end);
+        memset(slot, 0, s->slot_size);
         return no;
     }
     return SLOT_NONE;
@@ -260,10 +272,40 @@ void slab_put(struct slabs *s, uint32_t no)
 
 /* ---- syncing ---- */
 
-int slab_sync(const void *p, size_t len)
+struct slab *slab_of(struct slabs *s, const void *p)
+{
+    for (uint32_t n = 0; n < s->n; n++) {
+        struct slab *b = &s->slab[n];
+        if (b->map && (const uint8_t *)p >= b->map && (const uint8_t *)p < b->map + b->bytes)
+            return b;
+    }
+    return NULL;
+}
+
+static int sync_pages(const void *p, size_t len)
 {
     uintptr_t from = (uintptr_t)p & ~(uintptr_t)(SLAB_PAGE - 1);
     return msync((void *)from, (uintptr_t)p + len - from, MS_SYNC) < 0 ? -errno : 0;
+}
+
+/* Every page is stored into, as it is: one that could not be written counts as written for the kernel,
+ * and would not be once more. */
+static int sync_again(struct slab *b)
+{
+    struct sync_turn turn;
+    sync_begin(b->syncs, &turn);
+    for (uint64_t at = 0; at < b->stored; at += SLAB_PAGE)
+        __atomic_fetch_or((uint32_t *)(b->map + at), 0, __ATOMIC_RELAXED);
+    return sync_end_of_all(b->syncs, &turn, sync_pages(b->map, b->bytes));
+}
+
+int slab_sync(struct slab *b, const void *p, size_t len)
+{
+    struct sync_turn turn;
+    if (syncs_failed(b->syncs))
+        return sync_again(b);
+    sync_begin(b->syncs, &turn);
+    return sync_end(b->syncs, &turn, sync_pages(p, len));
 }
 
 int slabs_sync(struct slabs *s)
@@ -271,7 +313,7 @@ int slabs_sync(struct slabs *s)
     int err = 0;
     for (uint32_t n = 0; n < s->n; n++)
         if (s->slab[n].map && !err)
-            err = slab_sync(s->slab[n].map, s->slab[n].bytes);
+            err = slab_sync(&s->slab[n], s->slab[n].map, s->slab[n].bytes);
     return err;
 }
 
@@ -284,7 +326,7 @@ int slabs_mark(struct slabs *s, const char *boot_id, bool clean)
         struct slab_header *h = (struct slab_header *)s->slab[n].map;
         snprintf(h->boot_id, sizeof(h->boot_id), "%s", boot_id);
         h->clean = clean;
-        int e = slab_sync(h, sizeof(*h));
+        int e = slab_sync(&s->slab[n], h, sizeof(*h));
         err = err ? err : e;
     }
     return err;
@@ -296,6 +338,8 @@ void slabs_close(struct slabs *s)
         if (s->slab[n].map) {
             munmap(s->slab[n].map, s->slab[n].bytes);
             free(s->slab[n].free);
+            syncs_destroy(s->slab[n].syncs);
+            free(s->slab[n].syncs);
         }
     memset(s->slab, 0, sizeof(s->slab));
     s->n = 0;

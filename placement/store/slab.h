@@ -15,7 +15,7 @@
  * record becomes live by storing the magic last and dies by clearing it first.
  *
  * Only placement/store/state*.c uses this.  Lock: the state's (RANK_STATE), held by the caller, but for
- * slab_at and slab_make.
+ * slab_at, slab_make and what syncs.
  */
 #ifndef EDDY_PLACEMENT_STORE_SLAB_H
 #define EDDY_PLACEMENT_STORE_SLAB_H
@@ -23,6 +23,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct syncs; /* placement/store/syncs.h */
 
 #define SLAB_PAGE     4096u
 #define SLAB_SHIFT    20
@@ -53,6 +55,8 @@ struct slab {
     uint64_t bytes;
     uint32_t slots, nfree, hint;
     uint64_t *free; /* a bit per slot: in memory, so that an unused slot's page is never touched */
+    struct syncs *syncs;     /* of its file */
+    _Atomic uint64_t stored; /* bytes: nothing was ever stored behind them */
     uint32_t written; /* opened readonly: slots from here on are all zeros; else: all of them */
 };
 
@@ -100,7 +104,10 @@ bool slab_has(const struct slabs *s, uint32_t no);
 
 uint32_t slab_take(struct slabs *s); /* a free slot, all zeros; SLOT_NONE */
 void slab_put(struct slabs *s, uint32_t no);
-/* msync of the pages of [p, p + len).  -errno. */
-int slab_sync(const void *p, size_t len);
+/* The slab whose mapping p points into; NULL. */
+struct slab *slab_of(struct slabs *s, const void *p);
+/* msync of the pages of [p, p + len).  -errno: they are not on the disk; nor is, perhaps, what else was
+ * stored into the slab, so that the next sync of anything in it stores and syncs all of it. */
+int slab_sync(struct slab *b, const void *p, size_t len);
 
 #endif

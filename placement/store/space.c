@@ -225,7 +225,7 @@ static bool is_tight(void)
 
 void space_keep_free(void)
 {
-    for (unsigned n = 0; n < KEEP_FREE_MAX && is_tight() && eviction_one(); n++)
+    for (unsigned n = 0; n < KEEP_FREE_MAX && is_tight() && eviction_one(false); n++)
         disk_changed();
 }
 
@@ -283,7 +283,7 @@ static bool take_bytes(uint64_t bytes, enum space_limit limit)
 static int reserve_bytes(uint64_t bytes, enum space_limit limit)
 {
     while (bytes && !take_bytes(bytes, SPACE_CACHE)) {
-        if (!eviction_one())
+        if (!eviction_one(limit == SPACE_NOW))
             return limit == SPACE_DISK && take_bytes(bytes, limit) ? 0 : -ENOSPC;
         disk_changed();
     }
@@ -293,6 +293,8 @@ static int reserve_bytes(uint64_t bytes, enum space_limit limit)
 static int more_slots(enum slab_kind kind, uint32_t n, enum space_limit limit)
 {
     uint64_t bytes = space_slab_bytes();
+    if (limit == SPACE_NOW) /* a new slab is synced */
+        return -EAGAIN;
     if (limit == SPACE_DISK && state_slab_bytes() + bytes > space_limit() / 2)
         return -ENOSPC; /* slabs are never given back */
     if (!take_bytes(bytes, limit))
@@ -307,7 +309,7 @@ static int reserve_slots(enum slab_kind kind, uint32_t n, enum space_limit limit
 {
     while (n && !state_reserve(kind, n)) {
         int err = more_slots(kind, n, SPACE_CACHE);
-        if (err == -ENOSPC && eviction_one())
+        if (err == -ENOSPC && eviction_one(limit == SPACE_NOW))
             continue;
         if (err == -ENOSPC && limit == SPACE_DISK)
             err = more_slots(kind, n, limit);

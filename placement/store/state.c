@@ -71,6 +71,18 @@ uint64_t state_slab_bytes(void)
     return n;
 }
 
+int state_sync(const void *record, size_t len)
+{
+    lock_take(&state.lock);
+    struct slab *b = slab_of(&state.files, record);
+    if (!b)
+        b = slab_of(&state.chunks, record);
+    lock_drop(&state.lock);
+    if (!b)
+        die("store: a record that is in no slab is to be written");
+    return slab_sync(b, record, len);
+}
+
 /* ---- files ---- */
 
 struct file_record *state_file_find(struct fid fid)
@@ -132,15 +144,14 @@ uint64_t state_chunks(void)
     return n;
 }
 
-int state_sync_freed(struct file_record *r)
+int state_sync_freed(bool chunks)
 {
-    lock_take(&state.growing); /* who finds nothing to do has waited for who does it */
+    lock_take(&state.syncing); /* who finds nothing to do has waited for who does it */
     lock_take(&state.lock);
-    bool files = state.file_freed, chunks = r->freed;
+    bool files = state.file_freed;
     state.file_freed = false;
     state.chunk_freed &= !chunks;
     lock_drop(&state.lock);
-    r->freed = 0;
     int err = files ? slabs_sync(&state.files) : 0;
     int e = chunks ? slabs_sync(&state.chunks) : 0;
     if (err || e) { /* once more the next time */
@@ -148,9 +159,8 @@ int state_sync_freed(struct file_record *r)
         state.file_freed |= files;
         state.chunk_freed |= chunks;
         lock_drop(&state.lock);
-        r->freed |= chunks;
     }
-    lock_drop(&state.growing);
+    lock_drop(&state.syncing);
     return err ? err : e;
 }
 

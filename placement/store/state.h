@@ -84,7 +84,12 @@ struct file_record {
     uint8_t doubled;
     /* bytes of path[] that are a path, this one or the one before; 0: not known; kept over starts */
     uint8_t inline_len;
-    uint32_t freed;
+    uint16_t pad;
+    uint8_t freed;
+    /* a sync of the data file failed, and the PFS does not have what it was to bring to the disk; kept
+     * over starts of one boot */
+    uint8_t unsynced;
+    uint16_t pad2;
     /* made again at start: a power loss took something of it, and the log says so */
     uint8_t loss_told;
     /* its last name is being removed on the PFS: gone there, it is ours to drop; kept over starts */

@@ -17,6 +17,7 @@ struct slot_index {
 struct state {
     struct lock growing; /* RANK_SPACE: one slab is made at a time; outside of lock, since it waits
                             for the disk */
+    struct lock syncing; /* RANK_SPACE: state_sync_freed, the same */
     struct lock lock;    /* RANK_STATE: all below */
     int slabs_fd;
     char boot_id[40];

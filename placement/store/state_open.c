@@ -275,6 +275,7 @@ int state_open(int slabs_fd, uint32_t chunk_size, const char *boot_id, struct st
     static bool made;
     if (!made) {
         lock_init(&state.growing, RANK_SPACE);
+        lock_init(&state.syncing, RANK_SPACE);
         lock_init(&state.lock, RANK_STATE);
     }
     made = true;

@@ -122,15 +122,16 @@ bool path_fall_back(struct file_record *r)
     return len;
 }
 
-int state_path_sync(const struct file_record *r)
+unsigned state_path_pieces(const struct file_record *r, const void *piece[PATH_PIECES_MAX])
 {
     size_t left = path_where_len(r->path_where);
-    int err = 0;
-    for (uint32_t no = path_where_slot(r->path_where); no != SLOT_NONE && left && !err;) {
+    unsigned n = 0;
+    for (uint32_t no = path_where_slot(r->path_where);
+         no != SLOT_NONE && left && n < PATH_PIECES_MAX;) {
         const struct path_record *p = path_slot(no);
-        err = slab_sync(p, sizeof(*p));
+        piece[n++] = p;
         left -= MIN(left, p->used);
         no = p->next;
     }
-    return err;
+    return n;
 }

@@ -22,6 +22,10 @@ int state_start(void);
 int state_close(bool clean);
 uint64_t state_slab_bytes(void);
 
+/* Writes the pages of a record, or of a part of one, to the disk.  Without the state's lock.  -errno: it
+ * is not there; the next call tries again, also for what was stored before. */
+int state_sync(const void *record, size_t len);
+
 /* Slots.  state_reserve sets n free slots of a kind aside, for that many *_new calls; false:
  * state_grow, or free some. */
 bool state_reserve(enum slab_kind kind, uint32_t n);
@@ -36,12 +40,15 @@ void state_file_free(struct file_record *r);        /* it has no chunks */
  * old path or the new one. */
 uint32_t state_path_set(struct file_record *r, const char *path);
 uint32_t state_path_slots(size_t len);
-/* Writes the path's pieces to the disk, for a record that is to survive a power loss.  -errno. */
-int state_path_sync(const struct file_record *r);
+/* The slots of the path's pieces, which are to be on the disk for a record that is to survive a power
+ * loss, each FILE_SLOT bytes; returns how many. */
+#define PATH_PIECES_MAX ((STATE_PATH_MAX + PATH_PIECE - 1) / PATH_PIECE)
+unsigned state_path_pieces(const struct file_record *r, const void *piece[PATH_PIECES_MAX]);
 size_t state_path_get(const struct file_record *r, char buf[STATE_PATH_MAX + 1]); /* "" if torn */
 /* What was freed may be on the disk as it was: it is to be gone there before an fsync counts, or the
- * file, or one of its chunks, would have two records after a power loss.  -errno. */
-int state_sync_freed(struct file_record *r);
+ * file, or one of its chunks, would have two records after a power loss.  chunks: some of the file's
+ * were (file_record.freed).  -errno: they still are. */
+int state_sync_freed(bool chunks);
 uint64_t state_files(void), state_chunks(void);
 
 struct chunk_record *state_chunk_find(struct fid fid, uint64_t index);

@@ -3,7 +3,8 @@
  *   store_state.c    a file's state            store_read.c       what is here, and for whom
  *   store_hit.c      reading what is here
  *   store_version.c  versions and claims       store_write.c, store_resize.c, store_punch.c,
- *   store_cover.c    fsync, power loss         store_fill.c       changing; store_change.c their steps
+ *   store_sync.c     fsync                     store_fill.c       changing; store_change.c their steps
+ *   store_cover.c    what it leaves
  *   store_recover.c  the start after a crash   store_copyout.c    what is dirty goes to the PFS
  *   store_unflushed.c  looked at from outside  store_pass*.c      what the kernel reads and writes
  *   store_settle.c   the cache's disk has all, at the end

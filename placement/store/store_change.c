@@ -140,13 +140,15 @@ void change_resized(struct file *f, uint64_t size)
     end_change(f, c);
 }
 
-void change_begin_at_end(struct file *f, struct range_op *op)
+bool change_begin_at_end(struct file *f, struct range_op *op, bool wait)
 {
     for (;;) {
         uint64_t page = page_of(core(f)->size);
+        if (!wait)
+            return range_try(f, op, RANGE_WRITE, page, UINT64_MAX);
         range_begin(f, op, RANGE_WRITE, page, UINT64_MAX);
         if (page_of(core(f)->size) >= page)
-            return;
+            return true;
         range_end(f, op); /* it was truncated while we waited */
     }
 }

@@ -44,7 +44,8 @@ int change_clear_end(struct file *f);
 void change_wrote(struct file *f, uint64_t end);
 void change_resized(struct file *f, uint64_t size);
 
-/* A WRITE op from the page of the end of the file on: while it lasts, nobody moves the end. */
-void change_begin_at_end(struct file *f, struct range_op *op);
+/* A WRITE op from the page of the end of the file on: while it lasts, nobody moves the end.  False, and
+ * there is none: it may not wait, and would have to. */
+bool change_begin_at_end(struct file *f, struct range_op *op, bool wait);
 
 #endif

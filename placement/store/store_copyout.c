@@ -39,7 +39,7 @@ struct taking {
 static void take_page(struct taking *t, struct chunk_record *c, uint32_t bit)
 {
     struct snapshot *s = t->s;
-    struct snapshot_pages *p = s->pages;
+    struct page_set *p = &s->pages->left;
     uint64_t page = c->index * state_pages() + bit, off = page * PAGE,
              len = MIN((uint64_t)PAGE, s->size - off);
     bool hole = bit_get(chunk_bits(c, BITS_ZERO, state_words()), bit);
@@ -57,12 +57,12 @@ static void take_page(struct taking *t, struct chunk_record *c, uint32_t bit)
             p->chunk =
                 xrealloc(p->chunk, (t->chunks_room = t->chunks_room * 2 + 4) * sizeof(*p->chunk));
         p->chunk[p->n++] =
-            (struct snapshot_chunk){c->index, xcalloc(state_words(), sizeof(uint64_t))};
+            (struct page_set_chunk){c->index, xcalloc(state_words(), sizeof(uint64_t))};
     }
     p->chunk[p->n - 1].bits[bit / 64] |= UINT64_C(1) << bit % 64;
     if (!t->taken++)
-        p->first = page;
-    p->last = page;
+        s->pages->first = page;
+    s->pages->last = page;
 }
 
 /* In another snapshot's range?  *until: the answer holds up to this page. */
@@ -71,7 +71,7 @@ static bool taken_by_other(const struct file *f, uint64_t page, uint64_t *until)
     *until = UINT64_MAX;
     for (const struct snapshot *s = f->snapshots; s; s = s->next) {
         const struct snapshot_pages *p = s->pages;
-        if (!p->n)
+        if (!p->left.n)
             continue;
         if (p->first <= page && page <= p->last) {
             *until = p->last;
@@ -162,9 +162,7 @@ static void take_pages(struct taking *t, uint64_t from)
 
 static void free_snapshot(struct snapshot *s)
 {
-    for (size_t i = 0; i < s->pages->n; i++)
-        free(s->pages->chunk[i].bits);
-    free(s->pages->chunk);
+    page_set_free(&s->pages->left);
     free(s->pages);
     free(s->extents);
     free(s);
@@ -224,8 +222,8 @@ int store_snapshot(struct file *f, uint64_t from, uint64_t max, struct snapshot 
 
 static void pages_on_pfs(struct file *f, const struct snapshot *s)
 {
-    for (size_t i = 0; i < s->pages->n; i++) {
-        const struct snapshot_chunk *sc = &s->pages->chunk[i];
+    for (size_t i = 0; i < s->pages->left.n; i++) {
+        const struct page_set_chunk *sc = &s->pages->left.chunk[i];
         struct chunk_record *c = state_chunk_find(f->fid, sc->index);
         if (c && bits_any(sc->bits))
             pages_clean(f, c, sc->bits);
@@ -284,6 +282,8 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     store_commit(f);
     int failed = clean ? end_clean(f) : store_cover_flushed(f);
     pages_settle_all(f, true);  /* what may be evicted follows from both */
+    if (clean)
+        store_sync_made_good(f);
     bool unproved = is_pass(f); /* that nobody can store: looked at until it is */
     lock_drop(&f->lock);
     if (unproved)

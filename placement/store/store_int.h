@@ -3,6 +3,8 @@
 #define EDDY_PLACEMENT_STORE_STORE_INT_H
 
 #include "placement/store/cachedir.h"
+#include "placement/store/datafile.h"
+#include "placement/store/page_set.h"
 #include "placement/store/pages.h"
 #include "placement/store/space.h"
 #include "placement/store/state.h"
@@ -18,17 +20,19 @@ struct store {
 };
 extern struct store store;
 
-/* Pages of a copy-out that did not change since, by chunk in rising order. */
-struct snapshot_chunk {
-    uint64_t index;
-    uint64_t *bits; /* state_words() words */
-};
 struct snapshot_pages {
     uint64_t first,
         last; /* of the pages it was taken from: no other snapshot takes pages in between */
     uint64_t cut_since; /* the lowest truncation after it, NO_CUT: none */
-    size_t n;
-    struct snapshot_chunk *chunk;
+    struct page_set left; /* those that did not change since */
+};
+
+/* An fsync in progress (store_sync.c). */
+struct covering {
+    struct page_set here; /* pages that were in the data file when it began */
+    uint64_t change;      /* of the file then */
+    uint64_t size;        /* then, or what it was cut to since: the end of what is covered */
+    bool over;            /* nothing of it is for the disk any more: on the PFS, or not wanted */
 };
 
 /* file_find, but NULL for a file whose last put is under way: never waits.  (file.c) */
@@ -95,9 +99,23 @@ int store_punch_invalid(struct file *f);
 /* The same if a write that failed has left something there. Before its bytes are given to anybody. */
 int store_clear_pages(struct file *f);
 
-/* ---- store_cover.c ---- */
-/* fsync of data and record; f->lock is dropped meanwhile. */
+/* ---- store_sync.c ---- */
+/* fsync of data and record; f->lock is dropped meanwhile.  With a range on all of it that lets no write
+ * pass. */
 int store_cover(struct file *f);
+/* Until the fsync that runs has ended; f->lock is dropped meanwhile. */
+void store_cover_wait(struct file *f);
+/* The data file's bytes to the disk; f->lock is dropped meanwhile.  That it failed is remembered until
+ * the PFS has what was dirty then, and fsync tells it until then.  -errno. */
+int store_sync_data(struct file *f);
+/* The PFS has all of it, or nothing of it is wanted: what a sync lost is made good. */
+void store_sync_made_good(struct file *f);
+/* The path's pieces, for a record that is to survive a power loss; f->lock is dropped meanwhile. */
+int store_sync_path(struct file *f);
+
+/* ---- store_cover.c ---- */
+/* The file's record to the disk; f->lock is dropped meanwhile. */
+int store_sync_record(struct file *f);
 /* What is on the disk as covered (fsynced) would come back after a power loss.  These write the
  * record at once when there is such a thing; f->lock is dropped meanwhile.  An error is logged, and
  * means that it may come back: what relies on that must not be done, and the next call tries again.
@@ -106,8 +124,12 @@ int store_cover(struct file *f);
  * differ by our own doing.  cover_flushed: it stays, on the new base. */
 int store_uncover(struct file *f);
 /* Before a chunk's record is written as not covered any more: what the file's says of it, which is
- * perhaps on its way, is on the disk.  -errno. */
+ * perhaps on its way, is on the disk.  f->lock is dropped meanwhile.  -errno. */
 int store_cover_settle(struct file *f);
+static inline bool store_cover_is_settled(const struct file *f)
+{
+    return f->cover.on_disk == f->cover.said;
+}
 int store_cover_cut(struct file *f, uint64_t size);
 int store_cover_flushing(struct file *f);
 int store_cover_flushed(struct file *f);

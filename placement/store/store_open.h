@@ -31,8 +31,11 @@
 #define CHUNK_MIN (64u << 10)
 #define CHUNK_MAX (16u << 20)
 
-/* What a change may take when it needs room. */
+/* What a change may take when it needs room, and whether it may wait. */
 enum space_limit {
+    /* As SPACE_CACHE, and the change waits for no other call, nor for a sync of the cache's disk: -EAGAIN,
+     * and nothing is done, where it would have to. */
+    SPACE_NOW,
     SPACE_CACHE, /* as always: the cache's limit, and the floor of free space on the disk, hold */
     /* All that the disk has, where others have filled it and nothing dirty is left that could leave: for
      * one write, which is flushed before the next one; and for the records of what the kernel's writers

@@ -112,6 +112,8 @@ static void begin_sampling(struct file *f, int fd)
 /* With a range on all of it: nothing is being put in or taken out. */
 static int begin_pass(struct file *f, bool write, int *fd)
 {
+    if (write) /* what is filled since it began is not on the disk, and would count as if it were */
+        store_cover_wait(f);
     if (!is_whole(f))
         return -ENODATA;
     if (!f->pass.opens && !space_pins(store_pass_pinned(), core(f)->size, write))

@@ -142,8 +142,12 @@ void store_pass_drop(struct file *f)
  * read, and what is flushed. */
 static int sync_pages(struct file *f)
 {
-    int err = datafile_sync(f);
-    return err == -EIO && f->pass.collides ? datafile_sync(f) : err;
+    lock_take(&f->lock);
+    int err = store_sync_data(f);
+    if (err == -EIO && f->pass.collides)
+        err = store_sync_data(f);
+    lock_drop(&f->lock);
+    return err;
 }
 
 /* With f->lock. */

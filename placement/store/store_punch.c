@@ -129,6 +129,7 @@ static int punch_locked(struct file *f, uint64_t off, uint64_t len, enum space_l
                         bool *became)
 {
     uint64_t last = last_page(off, len), first, until;
+    bool any = false; /* bytes are others already, whatever becomes of the rest */
     int err = 0;
     for (uint64_t page = page_of(off);
          !err && page <= last && next_punch(f, page, last, &first, &until); page = until + 1) {
@@ -139,9 +140,10 @@ static int punch_locked(struct file *f, uint64_t off, uint64_t len, enum space_l
             *became |= store_mark_dirty(f) || store_pass_flushed(f);
             err = punch_pages(f, from, to - from, &room);
         }
+        any |= !err;
         space_return(0, room.chunks);
     }
-    if (!err)
+    if (!err || any)
         change_wrote(f, 0);
     store_pass_look(f);
     return err;

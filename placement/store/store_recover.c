@@ -258,6 +258,20 @@ static void lacks_data_file(struct file *f)
         f->rec->data_made = DATA_NONE;
 }
 
+/* What is a hole for the record, and the punch of it, or what was there before, may not have come to the
+ * disk: who reads it here, and the PFS, are to have the same. */
+static int punch_zeros(struct file *f)
+{
+    uint64_t last = page_of(UINT64_MAX), page = 0, until;
+    int err = 0;
+    while (!err && f->rec->zero && (page = pages_find(f, page, last, BITS_ZERO, true)) <= last) {
+        until = pages_find(f, page, last, BITS_ZERO, false);
+        err = punch(f, page, until - 1);
+        page = until;
+    }
+    return err;
+}
+
 static int back_to_covered(struct file *f)
 {
     char path[STATE_PATH_MAX + 1];
@@ -278,7 +292,8 @@ static int back_to_covered(struct file *f)
                   "of pages): kept as fsynced",
                   name_of(f->rec, path), (unsigned long long)lost);
     lacks_data_file(f);
-    return store_punch_invalid(f); /* bytes may have come to the disk without their record */
+    int err = punch_zeros(f);
+    return err ? err : store_punch_invalid(f); /* bytes may have come without their record */
 }
 
 static int write_note(int dirfd, const struct file *f, const char *path)

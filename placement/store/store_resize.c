@@ -19,6 +19,8 @@
 static int shrink(struct file *f, uint64_t size)
 {
     change_resized(f, size);
+    if (f->cover.now)
+        f->cover.now->size = MIN(f->cover.now->size, size);
     for (struct snapshot *s = f->snapshots; s; s = s->next)
         s->pages->cut_since = MIN(s->pages->cut_since, size);
     pages_drop_from(f, (size + PAGE - 1) / PAGE);
@@ -113,7 +115,7 @@ int store_allocate(struct file *f, uint64_t off, uint64_t len, bool keep_size)
     int err = 0;
     lock_take(&f->lock);
     store_pass_look(f);
-    change_begin_at_end(f, &op);
+    change_begin_at_end(f, &op, true);
     bool was_dirty = is_dirty(f) && !store_pass_flushed(f), longer = off + len > core(f)->size;
     if (longer)
         err = change_clear_end(f);

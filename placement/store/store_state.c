@@ -23,8 +23,12 @@ void store_changed(struct file *f)
 void store_commit(struct file *f)
 {
     core_commit(f->rec);
-    if (!is_dirty(f))
+    if (!is_dirty(f)) {
         store_not_covered(f);
+        store_sync_made_good(f);
+        if (f->cover.now)
+            f->cover.now->over = true;
+    }
     state_busy_set(f->rec, core_busy(core(f)));
 }
 

@@ -12,6 +12,24 @@
 
 #define WRITE_MAX (16u << 20)
 
+/* ---- without waiting ---- */
+
+/* May a write wait now?  Also for the file system, which may let nobody into a file while it syncs it. */
+static bool would_wait(const struct file *f, enum space_limit limit)
+{
+    return limit == SPACE_NOW && f->cover.data;
+}
+
+static int begin_write(struct file *f, struct range_op *op, uint64_t first, uint64_t last,
+                       enum space_limit limit)
+{
+    if (limit != SPACE_NOW) {
+        range_begin(f, op, RANGE_WRITE, first, last);
+        return 0;
+    }
+    return would_wait(f, limit) || !range_try(f, op, RANGE_WRITE, first, last) ? -EAGAIN : 0;
+}
+
 /* ---- write ---- */
 
 /* With f->lock, which is dropped meanwhile.  What can not be punched now must be before it counts:
@@ -106,12 +124,14 @@ static int write_at(struct file *f, struct put p, uint64_t *fill_off)
         return err;
     lock_take(&f->lock);
     store_pass_look(f);
-    range_begin(f, &op, RANGE_WRITE, page_of(p.off), last_page(p.off, p.len));
-    if (p.within)
+    err = begin_write(f, &op, page_of(p.off), last_page(p.off, p.len), p.limit);
+    if (!err && p.within)
         p.len = MIN(p.len, core(f)->size - MIN(p.off, core(f)->size));
-    if (p.len)
-        err = write_locked(f, &p, fill_off, &became);
-    range_end(f, &op);
+    if (!err) {
+        if (p.len)
+            err = write_locked(f, &p, fill_off, &became);
+        range_end(f, &op);
+    }
     lock_drop(&f->lock);
     store_tell_dirty(f, became);
     return err;
@@ -156,9 +176,13 @@ int store_append(struct file *f, const void *buf, size_t len, enum space_limit l
     *done = 0;
     lock_take(&f->lock);
     store_pass_look(f);
-    change_begin_at_end(f, &op);
+    int err = would_wait(f, limit) || !change_begin_at_end(f, &op, limit != SPACE_NOW) ? -EAGAIN : 0;
+    if (err) {
+        lock_drop(&f->lock);
+        return err;
+    }
     *off_out = core(f)->size;
-    int err = check_length(*off_out, len);
+    err = check_length(*off_out, len);
     if (!err && len && is_pass(f)) {
         err = append_pass(f, buf, len, done, off_out);
         became = true;

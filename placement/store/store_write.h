@@ -32,7 +32,9 @@ void store_set_times(struct file *f, int64_t mtime_ns); /* utimens on a claimed 
 void store_touch_ctime(struct file *f);
 /* SEEK_DATA/SEEK_HOLE over valid pages, holes and what is on the PFS (counted as data). -ENXIO. */
 int store_seek(struct file *f, uint64_t off, bool hole, uint64_t *out);
-/* fsync of what is dirty: data, then records; afterwards covered.  O(dirty). */
+/* fsync of what is dirty: data, then records; afterwards what was here when it began is covered.  Writes
+ * go on meanwhile.  Waits for one of the same file that runs.  O(dirty).  -errno of the cache's disk: an
+ * error of the data is told again until the PFS has what was dirty then. */
 int store_sync(struct file *f);
 
 #endif

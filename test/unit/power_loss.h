@@ -13,6 +13,7 @@
 #include "placement/store/pages.h"
 #include "placement/store/state.h"
 #include "placement/store/state_int.h"
+#include "placement/store/state_table.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
@@ -23,11 +24,13 @@
 
 static uint8_t data[200000];
 
-/* ---- the disk's own copy of the chunks' records: what was synced, where a test wants to know ---- */
+/* ---- the disk's own copy of the records: what was synced, where a test wants to know ---- */
 
 #define SLAB "chunks.000"
-static uint8_t *disk;
+static uint8_t *disk; /* of the chunks' records */
 static size_t disk_size;
+static uint8_t *files_disk; /* of the files' */
+static size_t files_disk_size;
 
 static inline int open_slab(const char *name)
 {
@@ -38,40 +41,95 @@ static inline int open_slab(const char *name)
     return fd;
 }
 
+static inline uint8_t *copy_slab(const char *name, size_t *size)
+{
+    int fd = open_slab(name);
+    *size = (size_t)lseek(fd, 0, SEEK_END);
+    uint8_t *copy = malloc(*size);
+    ck_assert_int_eq(pread(fd, copy, *size, 0), (ssize_t)*size);
+    close(fd);
+    return copy;
+}
+
 /* From here on only what is synced gets to it. */
 static inline void disk_begins(void)
 {
-    int fd = open_slab(SLAB);
-    disk_size = (size_t)lseek(fd, 0, SEEK_END);
-    disk = malloc(disk_size);
-    ck_assert_int_eq(pread(fd, disk, disk_size, 0), (ssize_t)disk_size);
-    close(fd);
+    disk = copy_slab(SLAB, &disk_size);
 }
 
-static inline void disk_comes_back(void)
+static inline void files_disk_begins(void)
 {
-    int fd = open_slab(SLAB);
-    ck_assert_int_eq(pwrite(fd, disk, disk_size, 0), (ssize_t)disk_size);
-    close(fd);
-    free(disk);
-    disk = NULL;
+    files_disk = copy_slab("files.000", &files_disk_size);
 }
 
-static inline void note_synced(const void *p, size_t len)
+static inline void disk_comes_back(const char *name, uint8_t **copy, size_t size)
 {
-    char line[600];
-    FILE *maps = fopen("/proc/self/maps", "r");
-    while (maps && fgets(line, sizeof(line), maps)) {
-        uintptr_t from, to, off;
-        if (strstr(line, SLAB) && sscanf(line, "%lx-%lx %*s %lx", &from, &to, &off) == 3 &&
-            (uintptr_t)p >= from && (uintptr_t)p < to) {
-            size_t at = (uintptr_t)p - from + off;
-            memcpy(disk + at, p, at + len < disk_size ? len : disk_size - at);
-        }
+    if (!*copy)
+        return;
+    int fd = open_slab(name);
+    ck_assert_int_eq(pwrite(fd, *copy, size, 0), (ssize_t)size);
+    close(fd);
+    free(*copy);
+    *copy = NULL;
+}
+
+static inline void note_synced(const struct slab *slab, uint8_t *copy, size_t size,
+                               const uint8_t *p, size_t len)
+{
+    if (!copy || p < slab->map || p >= slab->map + slab->bytes)
+        return;
+    size_t at = (size_t)(p - slab->map), end = at + len;
+    memcpy(copy + at, p, (end < size ? end : size) - at);
+}
+
+/* ---- the disk's own copy of a data file ---- */
+
+static uint8_t *data_disk; /* as it was when it was last synced; NULL: it is what it is */
+static size_t data_disk_size;
+static bool data_disk_begun;
+static void (*while_synced)(void); /* called once, in the middle of that */
+static int fdatasync_fails;        /* an errno, told once */
+
+/* In place of the C library's.  What is stored while it runs does not get there. */
+int fdatasync(int fd)
+{
+    struct stat st;
+    void (*work)(void) = while_synced;
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    while_synced = NULL;
+    if (data_disk_begun && !fdatasync_fails) {
+        free(data_disk);
+        data_disk_size = (size_t)st.st_size;
+        data_disk = malloc(data_disk_size + 1);
+        ck_assert_int_eq(pread(fd, data_disk, data_disk_size, 0), st.st_size);
     }
-    if (maps)
-        fclose(maps);
+    if (work)
+        work();
+    if (!fdatasync_fails)
+        return 0;
+    errno = fdatasync_fails;
+    fdatasync_fails = 0;
+    return -1;
 }
+
+static inline void data_disk_comes_back(void)
+{
+    char path[400];
+    if (!data_disk_begun)
+        return;
+    snprintf(path, sizeof(path), "%s/data/%02x/%016llx%016llx", cache_dir, 2,
+             (unsigned long long)fid_n(2).hi, (unsigned long long)fid_n(2).lo);
+    int fd = open(path, O_WRONLY | O_TRUNC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(pwrite(fd, data_disk, data_disk_size, 0), (ssize_t)data_disk_size);
+    close(fd);
+    free(data_disk);
+    data_disk = NULL;
+    data_disk_size = 0;
+    data_disk_begun = false;
+}
+
+/* ---- */
 
 static bool files_fail; /* the slab of the files' records can not be written */
 
@@ -84,9 +142,11 @@ int msync(void *p, size_t len, int flags)
         return -1;
     }
     int r = (int)syscall(SYS_msync, p, len, flags);
-    if (!r && disk)
-        note_synced(p, len);
-    return r;
+    if (r)
+        return r;
+    note_synced(&state.chunks.slab[0], disk, disk_size, p, len);
+    note_synced(slab, files_disk, files_disk_size, p, len);
+    return 0;
 }
 
 /* ---- */
@@ -94,7 +154,7 @@ int msync(void *p, size_t len, int flags)
 /* Which it does when it likes. */
 static inline void kernel_writes(struct chunk_record *c)
 {
-    ck_assert_int_eq(slab_sync(c, chunk_slot_size(CHUNK)), 0);
+    ck_assert_int_eq(state_sync(c, chunk_slot_size(CHUNK)), 0);
 }
 
 static inline void setup_store(void)
@@ -115,8 +175,9 @@ static inline void power_loss(void)
 {
     static const char *const names[] = {"files.000", SLAB};
     store_close(false);
-    if (disk)
-        disk_comes_back();
+    disk_comes_back(SLAB, &disk, disk_size);
+    disk_comes_back("files.000", &files_disk, files_disk_size);
+    data_disk_comes_back();
     for (unsigned i = 0; i < 2; i++) {
         int fd = open_slab(names[i]);
         ck_assert_int_eq(pwrite(fd, "another boot", 13, offsetof(struct slab_header, boot_id)), 13);

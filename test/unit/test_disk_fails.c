@@ -7,11 +7,13 @@
 
 #include "placement/store/datafile.h"
 #include "placement/store/kernel_io.h"
+#include "placement/store/state_int.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 #include "placement/store/store_write.h"
+#include "placement/store/syncs.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -27,6 +29,9 @@ static bool broken;        /* the disk */
 static bool broken_record; /* ... where the records are */
 static bool broken_write, broken_punch;
 static bool no_dup, no_making;
+static unsigned failing_msyncs; /* so many fail, and are told once */
+static const void *synced;      /* by the last one that succeeded */
+static size_t synced_len;
 
 /* Of a data file? */
 static bool is_data(int fd)
@@ -81,10 +86,13 @@ int unlinkat(int dir, const char *name, int flags)
 
 int msync(void *p, size_t len, int flags)
 {
-    if (broken_record) {
+    if (broken_record || failing_msyncs) {
+        failing_msyncs -= !broken_record;
         errno = EIO;
         return -1;
     }
+    synced = p;
+    synced_len = len;
     return (int)syscall(SYS_msync, p, len, flags);
 }
 
@@ -331,6 +339,25 @@ START_TEST(a_flush_neither_begins_nor_ends_while_its_record_can_not_be_written)
 }
 END_TEST
 
+/* What else of the slab was not written is not known. */
+START_TEST(after_a_failed_sync_of_a_record_all_records_beside_it_are_written_again)
+{
+    struct file *f = fsynced_file(), *g = new_file(2, "beside");
+    const struct slab *files = slab_of(&state.files, f->rec);
+    write_ok(g, bytes, 10, 0);
+    failing_msyncs = 1;
+    ck_assert_int_eq(store_not_again(f), -EIO);
+    ck_assert_ptr_eq(slab_of(&state.files, g->rec), files);
+    ck_assert_int_eq(store_sync(g), 0);
+    ck_assert_msg(synced == files->map && synced_len == files->bytes, "its own page only");
+    write_ok(g, bytes, 20, 0);
+    ck_assert_int_eq(store_sync(g), 0);
+    ck_assert_uint_lt(synced_len, files->bytes); /* all is well again */
+    file_put(g);
+    file_put(f);
+}
+END_TEST
+
 START_TEST(nothing_is_cut_off_while_a_power_loss_could_bring_it_back)
 {
     struct file *f = fsynced_file();
@@ -426,6 +453,28 @@ START_TEST(what_a_failed_write_left_is_never_shown)
 }
 END_TEST
 
+/* The records of its first 4 GiB fit, those of the rest do not. */
+START_TEST(a_punch_that_ends_half_way_has_changed_the_file)
+{
+    struct version v = version_n(64 * UINT64_C(1073741824), 5);
+    uint64_t fill;
+    store_close(false);
+    remove_tree(cache_dir);
+    open_store(4 * MIB, CHUNK_MAX);
+    struct file *f = get_file(1, "long");
+    ck_assert_int_eq(store_set_claim(f, 1, 1, &v), 0);
+    struct file_info before = info_of(f);
+    ck_assert_int_eq(store_punch(f, 0, v.size, SPACE_CACHE, &fill), -ENOSPC);
+    struct file_info after = info_of(f);
+    ck_assert_msg(after.dirty_bytes, "nothing was punched: the test is none");
+    ck_assert(after.dirty);
+    ck_assert_uint_ne(after.change, before.change);
+    ck_assert_int_gt(after.mtime_ns, before.mtime_ns);
+    read_is(f, zeros, SIZE, 0);
+    file_put(f);
+}
+END_TEST
+
 /* As after a death between the note that a data file may be there and its making. */
 START_TEST(a_data_file_that_could_not_be_made_is_a_hole)
 {
@@ -478,10 +527,12 @@ int main(void)
     tcase_add_test(t, a_start_that_can_not_repair_says_so_and_touches_nothing);
     tcase_add_test(t, a_new_file_with_the_fid_of_a_removed_one_has_nothing_of_it);
     tcase_add_test(t, a_flush_neither_begins_nor_ends_while_its_record_can_not_be_written);
+    tcase_add_test(t, after_a_failed_sync_of_a_record_all_records_beside_it_are_written_again);
     tcase_add_test(t, nothing_is_cut_off_while_a_power_loss_could_bring_it_back);
     tcase_add_test(t, a_removed_files_fid_is_not_used_while_a_power_loss_could_bring_it_back);
     tcase_add_test(t, nobody_goes_on_with_a_data_file_that_another_one_replaced);
     tcase_add_loop_test(t, what_a_failed_write_left_is_never_shown, 0, 3);
+    tcase_add_test(t, a_punch_that_ends_half_way_has_changed_the_file);
     tcase_add_loop_test(t, a_data_file_that_could_not_be_made_is_a_hole, 0, 2);
     tcase_add_test(t, bytes_whose_data_file_is_gone_are_not_zeros);
     return run_case("disk_fails", t);

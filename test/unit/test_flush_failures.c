@@ -94,7 +94,7 @@ START_TEST(a_file_that_is_too_large)
 }
 END_TEST
 
-static _Atomic bool pfs_is_slow;
+static _Atomic bool pfs_is_slow, pfs_loses; /* the latter: what was not synced before, told once */
 
 /* libc's, of a PFS that says after a while that it is over quota. */
 int fsync(int fd)
@@ -104,8 +104,39 @@ int fsync(int fd)
         errno = EDQUOT;
         return -1;
     }
+    if (atomic_exchange(&pfs_loses, false)) {
+        errno = EIO;
+        return -1;
+    }
     return (int)syscall(SYS_fsync, fd);
 }
+
+/* Linux counts the pages as written, and tells it neither again nor to another descriptor. */
+START_TEST(what_an_fsync_of_the_pfs_lost_is_written_again)
+{
+    static const uint8_t nothing[500000];
+    static uint8_t have[500000];
+    start(NO_LULL);
+    fill_page(9);
+    struct file *f = env_create("f", 0644);
+    env_write(f, page, sizeof(have), 0);
+    pfs_loses = true;
+    ck_assert_int_eq(flush_file(f), -EIO);
+    ck_assert(!pfs_loses && dirty(f));
+    int fd = open(env_path("f"), O_RDWR);
+    ck_assert_int_eq(pwrite(fd, nothing, sizeof(nothing), 0), sizeof(nothing));
+    if (_i) {
+        shut(f);
+        ck_assert_int_eq(flush_all(NULL, NULL), 0);
+    } else {
+        ck_assert_int_eq(flush_file(f), 0);
+        shut(f);
+    }
+    ck_assert_int_eq(pread(fd, have, sizeof(have), 0), sizeof(have));
+    ck_assert_mem_eq(have, page, sizeof(have));
+    close(fd);
+}
+END_TEST
 
 #define SLOW_FILES 16
 
@@ -454,6 +485,7 @@ int main(void)
     Suite *s = suite_create("flush_failures");
     TCase *t = add_case(s, "flush_failures", setup, teardown, 100);
     tcase_add_test(t, a_file_that_is_too_large);
+    tcase_add_loop_test(t, what_an_fsync_of_the_pfs_lost_is_written_again, 0, 2);
     tcase_add_test(t, a_flush_of_all_ends_when_each_has_failed);
     tcase_add_test(t, what_failed_is_tried_again_also_after_its_back_off);
     tcase_add_test(t, a_failed_file_is_tried_again_by_itself);

@@ -272,6 +272,7 @@ START_TEST(the_disk_format_is_as_documented)
     AT(file_record, core, 40);
     AT(file_record, covered, 232);
     AT(file_record, self, 328);
+    AT(file_record, unsynced, 385);
     AT(file_record, path, 392);
     AT(file_core, base_end, 8);
     AT(file_core, cut, 16);

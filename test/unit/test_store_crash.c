@@ -70,6 +70,13 @@ struct world { /* shared by parent and child */
 };
 static struct world *world;
 
+/* In place of the C library's: what else the machine's disk has to write takes its time. */
+int syncfs(int fd)
+{
+    (void)fd;
+    return 0;
+}
+
 static struct version pfs_version(void)
 {
     return (struct version){world->pfs.size, 1000000007 + world->pfs_changes,

@@ -134,7 +134,7 @@ START_TEST(threads_that_write_flush_evict_and_sync_are_never_wrong)
     c.m.meanwhile = let_them_write;
     c.m.arg = &c;
     pthread_rwlock_init(&c.whole, NULL);
-    void *(*const jobs[])(void *) = {writer, writer, writer, flusher, evicter, syncer};
+    void *(*const jobs[])(void *) = {writer, writer, writer, flusher, evicter, syncer, syncer};
     struct worker w[ARRAY_LEN(jobs)];
     for (unsigned i = 0; i < ARRAY_LEN(jobs); i++) {
         w[i] = (struct worker){.c = &c, .n = i};

@@ -1,0 +1,32 @@
+/* page_set.h - pages of a file as they were at one moment, by chunk.
+ *
+ * f->lock must be held when you call any function below.
+ */
+#ifndef EDDY_PLACEMENT_PAGE_SET_H
+#define EDDY_PLACEMENT_PAGE_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct file;
+
+struct page_set_chunk {
+    uint64_t index;
+    uint64_t *bits; /* state_words() words */
+};
+struct page_set {
+    size_t n;
+    struct page_set_chunk *chunk; /* by rising index */
+};
+
+/* The pages with that bit (BITS_VALID ...) in all chunks that have a dirty page, and if all in all
+ * others.  Until page_set_free. */
+void page_set_take(struct page_set *s, struct file *f, unsigned kind, bool all);
+/* Without pages [lo, hi] of a chunk from now on. */
+void page_set_drop(struct page_set *s, uint64_t index, uint32_t lo, uint32_t hi);
+/* Without those that are not dirty.  False: none is left. */
+bool page_set_keep_dirty(struct page_set *s, struct file *f);
+void page_set_free(struct page_set *s);
+
+#endif

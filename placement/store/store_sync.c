@@ -1,0 +1,235 @@
+/* store_sync.c - fsync: what is here when it begins goes to the disk, and then the records that say so.
+ * Writes go on meanwhile.
+ *
+ *     begins    (no write is half done) notes the file's size and which pages are here: that much it
+ *        |      covers, less what is cut off from now on
+ *     data      fdatasync: the pages of the beginning are on the disk, as they were then, or as who
+ *        |      wrote over them since has left them
+ *     chunks    those pages are marked as covered where the PFS does not have them: their records
+ *        |
+ *     record    the file's: its core as it is now, but no longer than at the beginning
+ *
+ * So a record that survives a power loss tells the truth.  If the PFS has everything meanwhile, nothing is
+ * left to cover ("over").  One runs at a time; who comes meanwhile shares the next one with all others who
+ * did.  Nothing of the file is evicted while it runs.
+ *
+ * A sync of the data file that failed: the kernel tells it once, and counts the pages as written.  What
+ * was dirty then is "lost" for fsync, which fails until the PFS has it.
+ */
+#include "placement/store/kernel_io_store.h"
+#include "placement/store/store_int.h"
+#include "placement/store/store_write.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the data file's bytes ---- */
+
+static void drop_lost(struct file *f)
+{
+    if (f->cover.lost)
+        page_set_free(f->cover.lost);
+    free(f->cover.lost);
+    f->cover.lost = NULL;
+}
+
+/* What the kernel's writers store has no pages: all of it. */
+static void note_loss(struct file *f, int err)
+{
+    f->rec->unsynced = 1;
+    f->cover.err = err;
+    drop_lost(f);
+    if (!is_pass(f)) {
+        f->cover.lost = xmalloc(sizeof(*f->cover.lost));
+        page_set_take(f->cover.lost, f, BITS_DIRTY, false);
+    }
+    log_error("the cache's disk: %s: writing it there: %s: fsync of it fails until it is on the PFS",
+              f->path ? f->path : "?", strerror(-err));
+}
+
+void store_sync_made_good(struct file *f)
+{
+    drop_lost(f);
+    f->cover.err = 0;
+    f->rec->unsynced = 0;
+}
+
+static int loss(struct file *f)
+{
+    if (f->cover.lost && !page_set_keep_dirty(f->cover.lost, f))
+        store_sync_made_good(f);
+    return f->cover.err;
+}
+
+/* One at a time, as the kernel tells one only. */
+int store_sync_data(struct file *f)
+{
+    while (f->cover.data)
+        lock_wait(&f->lock, &f->changed, 0);
+    f->cover.data = true;
+    lock_drop(&f->lock);
+    int err = datafile_sync(f);
+    lock_take(&f->lock);
+    f->cover.data = false;
+    pthread_cond_broadcast(&f->changed);
+    if (err)
+        note_loss(f, err);
+    return err;
+}
+
+/* ---- the records ---- */
+
+static int sync_freed(struct file *f)
+{
+    bool freed = f->rec->freed;
+    f->rec->freed = 0;
+    lock_drop(&f->lock);
+    int err = state_sync_freed(freed);
+    lock_take(&f->lock);
+    if (err && freed)
+        f->rec->freed = 1;
+    return err;
+}
+
+int store_sync_path(struct file *f)
+{
+    const void *piece[PATH_PIECES_MAX];
+    unsigned n = state_path_pieces(f->rec, piece);
+    int err = 0;
+    if (!n)
+        return 0;
+    lock_drop(&f->lock);
+    for (unsigned i = 0; !err && i < n; i++)
+        err = state_sync(piece[i], FILE_SLOT);
+    lock_take(&f->lock);
+    return err;
+}
+
+/* What the record is to say.  Not longer: who writes goes on, and what came since is not on the disk.
+ * Nor by the data file's length: a file system may have written that before the bytes of its last
+ * block. */
+static struct file_core core_to_cover(const struct file *f, const struct covering *c)
+{
+    struct file_core k = *core(f);
+    k.size = MIN(k.size, c->size);
+    k.base_end = MIN(k.base_end, k.size);
+    return k;
+}
+
+/* Does the record on the disk say it already, but for what the data file tells as well?  The record of a
+ * file which the kernel writes leaves its time to the data file, so that an fsync after a rewrite is
+ * that of the data file alone. */
+static bool is_said(const struct file *f, const struct covering *now)
+{
+    struct file_core c = f->rec->covered, k = core_to_cover(f, now);
+    if (!f->pass.covered)
+        return false;
+    if (!(c.flags & CORE_MTIME_SET))
+        c.mtime_ns = k.mtime_ns;
+    c.ctime_ns = k.ctime_ns;
+    return !memcmp(&c, &k, offsetof(struct file_core, check));
+}
+
+static int say(struct file *f, const struct covering *c)
+{
+    struct file_core k = core_to_cover(f, c);
+    unsigned uncovered = f->pass.uncovered;
+    k.check = core_check(&k, f->fid);
+    f->rec->covered = k;
+    f->cover.said++;
+    int err = store_sync_record(f);
+    f->pass.covered = !err && is_pass(f) && f->pass.uncovered == uncovered;
+    return err;
+}
+
+static int sync_records(struct file *f, struct covering *c)
+{
+    int err = sync_freed(f); /* before a record that is new is covered in its place */
+    if (err || is_said(f, c))
+        return err;
+    err = pages_cover(f, c);
+    if (!err)
+        err = store_sync_path(f);
+    return err || c->over ? err : say(f, c);
+}
+
+/* ---- the whole ---- */
+
+static void begin(struct file *f, struct covering *c)
+{
+    *c = (struct covering){.size = core(f)->size, .change = f->change};
+    page_set_take(&c->here, f, BITS_VALID, pages_are_beyond(f));
+    f->cover.now = c;
+    f->cover.begun++;
+}
+
+/* What changed since it began is for the next one; whoever notes such files hears of it. */
+static void note_success(struct file *f, const struct covering *c)
+{
+    f->cover.change = c->change;
+    f->synced = f->change == c->change;
+    if (!f->synced && store.on_unsynced)
+        store.on_unsynced();
+}
+
+static int run(struct file *f, struct covering *c)
+{
+    int err = loss(f);
+    if (!err)
+        err = store_sync_data(f);
+    if (!err && !c->over)
+        err = sync_records(f, c);
+    if (!err)
+        note_success(f, c);
+    f->cover.now = NULL;
+    f->cover.last = err;
+    page_set_free(&c->here);
+    pthread_cond_broadcast(&f->changed);
+    return err;
+}
+
+void store_cover_wait(struct file *f)
+{
+    while (f->cover.now)
+        lock_wait(&f->lock, &f->changed, 0);
+}
+
+int store_cover(struct file *f)
+{
+    struct covering c;
+    store_cover_wait(f);
+    begin(f, &c);
+    return run(f, &c);
+}
+
+/* Does the disk have it already? */
+static bool is_covered(const struct file *f)
+{
+    return !is_pass(f) && store_cover_is_settled(f) && f->cover.change == f->change &&
+           f->rec->covered.check == core(f)->check;
+}
+
+int store_sync(struct file *f)
+{
+    struct range_op op;
+    struct covering c;
+    int err = 0;
+    lock_take(&f->lock);
+    uint64_t begun = f->cover.begun;
+    range_begin(f, &op, RANGE_READ, 0, UINT64_MAX);
+    while (f->cover.now) {
+        range_end(f, &op); /* writes go on */
+        store_cover_wait(f);
+        range_begin(f, &op, RANGE_READ, 0, UINT64_MAX);
+    }
+    store_pass_look(f);
+    bool shared = f->cover.begun != begun; /* one that began, and ended, since this was called */
+    bool any = !shared && is_dirty(f) && !is_covered(f);
+    if (any)
+        begin(f, &c);
+    range_end(f, &op);
+    err = shared ? f->cover.last : any ? run(f, &c) : 0;
+    lock_drop(&f->lock);
+    return err;
+}
