@@ -216,6 +216,13 @@ static bool next_victim(struct list *l, struct victim *v)
     return c;
 }
 
+static bool (*evict)(struct fid fid, uint64_t index, bool now);
+
+void eviction_on_victim(bool (*fn)(struct fid fid, uint64_t index, bool now))
+{
+    evict = fn;
+}
+
 static bool evict_of(struct list *l, bool now)
 {
     struct victim v;
@@ -223,7 +230,7 @@ static bool evict_of(struct list *l, bool now)
     uint32_t tries = l->n;
     lock_drop(&leaving.lock);
     while (tries-- && next_victim(l, &v))
-        if (pages_evict(v.fid, v.index, now))
+        if (evict(v.fid, v.index, now))
             return true;
     return false;
 }

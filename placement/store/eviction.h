@@ -13,6 +13,8 @@
 #include "placement/store/state.h"
 
 void eviction_start(void);
+/* store.c registers: takes a victim's bytes away, if it may go (evict_chunk). */
+void eviction_on_victim(bool (*fn)(struct fid fid, uint64_t index, bool now));
 
 /* With the chunk's file's lock. */
 void eviction_add(struct chunk_record *c, bool owned); /* may leave; counts as used now */

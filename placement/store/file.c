@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "placement/store/datafile.h"
+#include "placement/store/file_int.h"
 #include "placement/store/kernel_io_store.h"
 #include "placement/store/remover.h"
 #include "placement/store/state.h"
@@ -28,6 +29,16 @@ struct shard {
     struct file **bucket;
     size_t mask, count;
 };
+
+/* What takes a file down that nobody has any more, and gives one back that waits for that (file_end.c). */
+static void (*take_down)(struct file *f);
+static bool (*give_back)(struct file *f);
+
+void file_on_end(void (*down)(struct file *f), bool (*back)(struct file *f))
+{
+    take_down = down;
+    give_back = back;
+}
 
 static struct shard shards[SHARDS];
 static pthread_once_t shards_once = PTHREAD_ONCE_INIT;
@@ -104,12 +115,12 @@ static struct file *table_find(struct shard *s, struct fid fid)
 {
     struct file *f;
     while ((f = lookup(s, fid)) && f->going) {
-        if (!remover_give_back(f)) {
+        if (!give_back(f)) {
             lock_wait(&s->lock, &s->gone, 0);
             continue;
         }
         lock_drop(&s->lock);
-        file_end(f);
+        take_down(f);
         lock_take(&s->lock);
     }
     if (f)
@@ -176,10 +187,6 @@ static void file_free(struct file *f)
     lock_destroy(&f->lock);
     pthread_cond_destroy(&f->changed);
     free(f->path);
-    store_pass_drop(f);
-    if (f->cover.lost)
-        page_set_free(f->cover.lost);
-    free(f->cover.lost);
     free(f);
 }
 
@@ -196,6 +203,15 @@ static struct file *find_or_make(struct shard *s, struct fid fid, bool make, boo
         f = file_new(fid, r);
         table_add(s, f);
     }
+    return f;
+}
+
+struct file *file_make(struct fid fid, bool *made)
+{
+    struct shard *s = shard_of(fid);
+    lock_take(&s->lock);
+    struct file *f = find_or_make(s, fid, true, made);
+    lock_drop(&s->lock);
     return f;
 }
 
@@ -233,39 +249,6 @@ struct file *file_find_used(struct fid fid)
     return f;
 }
 
-/* The hint of who looked the file up just now, but for a file whose path is kept current (dirty or
- * claimed here). */
-static void hint_path(struct file *f, const char *path)
-{
-    lock_take(&f->lock);
-    bool use =
-        !f->path || (!(core(f)->flags & (CORE_DIRTY | CORE_CLAIMED)) && strcmp(f->path, path));
-    lock_drop(&f->lock);
-    if (use)
-        file_set_path(f, path);
-}
-
-int file_get(struct fid fid, const char *path, struct file **out)
-{
-    struct file *f = file_find(fid);
-    if (!f) {
-        bool made;
-        struct shard *s = shard_of(fid);
-        int err = space_reserve_files(1);
-        if (err)
-            return err;
-        lock_take(&s->lock);
-        f = find_or_make(s, fid, true, &made);
-        lock_drop(&s->lock);
-        if (!made)
-            state_unreserve(SLAB_FILES, 1);
-    }
-    if (path)
-        hint_path(f, path);
-    *out = f;
-    return 0;
-}
-
 struct file *file_ref(struct file *f)
 {
     struct shard *s = shard_of(f->fid);
@@ -275,28 +258,7 @@ struct file *file_ref(struct file *f)
     return f;
 }
 
-/* Keeps the record if it holds something. */
-static void take_down(struct file *f)
-{
-    datafile_close(f);
-    uint32_t flags = core(f)->flags;
-    bool keeps =
-        !(flags & CORE_DELETED) && (core_busy(core(f)) || f->rec->first_chunk != SLOT_NONE);
-    if (keeps)
-        return;
-    lock_take(&f->lock);
-    pages_drop_from(f, 0);
-    store_pass_uncount(f);
-    state_busy_set(f->rec, false);
-    lock_drop(&f->lock);
-    int err = f->rec->data_made ? datafile_remove(f->fid) : 0;
-    if (err)
-        log_warn("a data file can not be removed from the cache: %s", strerror(-err));
-    state_file_free(f->rec); /* last: a record that is there explains its data file */
-}
-
-/* One reference less.  True: that was the last one.  The file is "going" now: nobody else gets it. */
-static bool put(struct file *f)
+bool file_drop(struct file *f)
 {
     struct shard *s = shard_of(f->fid);
     lock_take(&s->lock);
@@ -310,79 +272,27 @@ static bool put(struct file *f)
 
 void file_put(struct file *f)
 {
-    if (put(f))
-        file_end(f);
+    if (file_drop(f))
+        take_down(f);
 }
 
-/* False: the caller takes it down.  A thread that waits for it meanwhile gets it back from the remover. */
-static bool give_to_remover(struct file *f)
+bool file_give_away(struct file *f, bool (*take)(struct file *f))
 {
     struct shard *s = shard_of(f->fid);
     lock_take(&s->lock);
-    bool taken = remover_take(f);
+    bool taken = take(f);
     if (taken)
         pthread_cond_broadcast(&s->gone);
     lock_drop(&s->lock);
     return taken;
 }
 
-void file_put_removed(struct file *f)
-{
-    remover_ready();
-    if (put(f) && !give_to_remover(f))
-        file_end(f);
-}
-
-void file_end(struct file *f)
+void file_forget(struct file *f)
 {
     struct shard *s = shard_of(f->fid);
-    take_down(f);
     lock_take(&s->lock);
     table_remove(s, f);
     pthread_cond_broadcast(&s->gone);
     lock_drop(&s->lock);
     file_free(f);
-}
-
-/* ---- paths ---- */
-
-/* What fsync covered comes back after a power loss under the path in its record: that one is to be
- * whole, and not the old one, whose slots are used again.  f->lock is dropped meanwhile. */
-static void sync_path(struct file *f)
-{
-    int err = f->rec->covered.check ? store_sync_path(f) : 0;
-    if (!err && f->rec->covered.check)
-        err = store_sync_record(f);
-    if (err)
-        log_error("the cache's disk: writing the path of %s: %s", f->path, strerror(-err));
-}
-
-void file_set_path(struct file *f, const char *path)
-{
-    uint32_t slots = state_path_slots(strlen(path)), used = 0;
-    int err = space_reserve_files(slots);
-    lock_take(&f->lock);
-    if (!f->path || strcmp(f->path, path)) {
-        if (!err)
-            used = state_path_set(f->rec, path);
-        free(f->path);
-        f->path = xstrdup(path);
-        if (!err)
-            sync_path(f);
-    }
-    lock_drop(&f->lock);
-    if (err)
-        log_warn("%s: no room in the cache for its new path: after a crash it would be found under "
-                 "the old one only",
-                 path);
-    else
-        state_unreserve(SLAB_FILES, slots - used);
-}
-
-char *file_path(struct file *f)
-{
-    lock_take(&f->lock);
-    char *path = xstrdup(f->path ? f->path : "");
-    lock_drop(&f->lock);
-    return path;
 }

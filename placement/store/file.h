@@ -119,8 +119,6 @@ struct file *file_ref(struct file *f);
 void file_put(struct file *f);
 /* The same after its last name was removed: what the cache has of it may go later (remover.h). */
 void file_put_removed(struct file *f);
-/* Of one that is going: takes it down, and frees it.  (file.c and remover.c) */
-void file_end(struct file *f);
 
 /* The room's part of f, made at the first call.  Any thread, any lock. */
 struct file_part *file_part_make(struct file *f, enum file_part_name which,

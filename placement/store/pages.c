@@ -22,56 +22,6 @@
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 
-/* ---- bits ---- */
-
-static uint64_t word_mask(uint32_t w, uint32_t lo, uint32_t hi)
-{
-    uint64_t m = ~UINT64_C(0);
-    if (w == lo / 64)
-        m &= ~UINT64_C(0) << lo % 64;
-    if (w == hi / 64)
-        m &= ~UINT64_C(0) >> (63 - hi % 64);
-    return m;
-}
-
-uint32_t bits_put(uint64_t *b, uint32_t lo, uint32_t hi, bool set)
-{
-    uint32_t n = 0;
-    for (uint32_t w = lo / 64; w <= hi / 64; w++) {
-        uint64_t m = word_mask(w, lo, hi), change = (set ? ~b[w] : b[w]) & m;
-        n += (uint32_t)__builtin_popcountll(change);
-        if (change)
-            __atomic_store_n(&b[w], b[w] ^ change, __ATOMIC_RELEASE);
-    }
-    return n;
-}
-
-uint32_t bits_count(const uint64_t *b, uint32_t lo, uint32_t hi)
-{
-    uint32_t n = 0;
-    for (uint32_t w = lo / 64; w <= hi / 64; w++)
-        n += (uint32_t)__builtin_popcountll(b[w] & word_mask(w, lo, hi));
-    return n;
-}
-
-uint32_t bits_find(const uint64_t *b, uint32_t lo, uint32_t hi, bool set)
-{
-    for (uint32_t w = lo / 64; w <= hi / 64; w++) {
-        uint64_t m = (set ? b[w] : ~b[w]) & word_mask(w, lo, hi);
-        if (m)
-            return w * 64 + (uint32_t)__builtin_ctzll(m);
-    }
-    return hi + 1;
-}
-
-bool bits_any(const uint64_t *b)
-{
-    for (uint32_t w = 0; w < state_words(); w++)
-        if (b[w])
-            return true;
-    return false;
-}
-
 static uint64_t *bits(struct chunk_record *c, unsigned kind)
 {
     return chunk_bits(c, kind, state_words());
@@ -528,18 +478,9 @@ static int uncover_chunk(struct file *f, struct chunk_record *c)
     return err;
 }
 
-/* What an fsync that runs has noted stays.  is_pass: somebody may store into it, or has since its bits
- * were last set; one that was when it was fsynced comes back with all of its data file. */
-static bool is_wanted(struct file *f)
-{
-    const struct file_core *k = &f->rec->covered;
-    return f->held || f->cover.now || is_pass(f) || store_pass_holds(f) ||
-           (k->check && k->flags & CORE_PASS);
-}
-
 /* Under f->lock: takes the chunk's pages away if it may go now; its bytes and record follow. */
-static bool evict_begin(struct file *f, uint64_t index, bool now, struct range_op *op,
-                        uint64_t *bytes)
+static bool evict_begin(struct file *f, uint64_t index, bool (*wanted)(struct file *f), bool now,
+                        struct range_op *op, uint64_t *bytes)
 {
     struct chunk_record *c = find(f, index);
     uint64_t first = index * state_pages(), last = first + state_pages() - 1;
@@ -549,7 +490,7 @@ static bool evict_begin(struct file *f, uint64_t index, bool now, struct range_o
         eviction_remove(c);
         return false;
     }
-    if (is_wanted(f) || range_busy(f, first, last))
+    if (wanted(f) || range_busy(f, first, last))
         return false;
     if (now && must_uncover(f, c))
         return false;
@@ -562,7 +503,7 @@ static bool evict_begin(struct file *f, uint64_t index, bool now, struct range_o
     int err = uncover_chunk(f, c);
     if (err)
         eviction_remove(c);                     /* until it is settled again */
-    if (err || is_wanted(f) || !may_go(f, c)) { /* it may have been unlinked meanwhile */
+    if (err || wanted(f) || !may_go(f, c)) { /* it may have been unlinked meanwhile */
         range_end(f, op);
         return false;
     }
@@ -574,26 +515,22 @@ static bool evict_begin(struct file *f, uint64_t index, bool now, struct range_o
     return true;
 }
 
-bool pages_evict(struct fid fid, uint64_t index, bool now)
+bool pages_evict(struct file *f, uint64_t index, bool (*wanted)(struct file *f), bool now)
 {
     struct range_op op;
     uint64_t bytes, chunk = (uint64_t)state_pages() * PAGE;
-    struct file *f = file_find_now(fid);
-    if (!f)
-        return false;
     lock_take(&f->lock);
-    bool begun = evict_begin(f, index, now, &op, &bytes);
+    bool begun = evict_begin(f, index, wanted, now, &op, &bytes);
     lock_drop(&f->lock);
-    if (begun) {
-        int err = datafile_punch(f, index * chunk, chunk);
-        if (err)
-            log_warn("the cache's disk does not give space back: %s", strerror(-err));
-        lock_take(&f->lock);
-        free_chunk(f, find(f, index));
-        range_end(f, &op);
-        lock_drop(&f->lock);
-        count(evicted_bytes, bytes);
-    }
-    file_put(f);
-    return begun;
+    if (!begun)
+        return false;
+    int err = datafile_punch(f, index * chunk, chunk);
+    if (err)
+        log_warn("the cache's disk does not give space back: %s", strerror(-err));
+    lock_take(&f->lock);
+    free_chunk(f, find(f, index));
+    range_end(f, &op);
+    lock_drop(&f->lock);
+    count(evicted_bytes, bytes);
+    return true;
 }

@@ -14,6 +14,7 @@
 #ifndef EDDY_PLACEMENT_STORE_PAGES_H
 #define EDDY_PLACEMENT_STORE_PAGES_H
 
+#include "placement/store/page_bits.h"
 #include "placement/store/range.h"
 #include "placement/store/state.h"
 #include "placement/store/store_open.h"
@@ -28,8 +29,9 @@ static inline uint64_t last_page(uint64_t off, uint64_t len)
     return (off + len - 1) / PAGE;
 }
 
-/* Evicts a chunk if it may go: takes its file's lock.  No lock held.  True if room was made. */
-bool pages_evict(struct fid fid, uint64_t index, bool now);
+/* Evicts a chunk if it may go: takes the file's lock.  No lock held.  True if room was made.  wanted: says of the
+ * file, whose lock is held, that nothing of it may go.  now: waits for no sync of the cache's disk. */
+bool pages_evict(struct file *f, uint64_t index, bool (*wanted)(struct file *f), bool now);
 
 /* f->lock must be held when you call any function below this line. */
 
@@ -80,17 +82,5 @@ void pages_settle_all(struct file *f,
 void pages_used(struct file *f);
 /* The chunk with the lowest index >= index, NULL. */
 struct chunk_record *pages_next_chunk(struct file *f, uint64_t index);
-
-/* ---- bits of one chunk ---- */
-uint32_t bits_count(const uint64_t *b, uint32_t lo, uint32_t hi); /* [lo, hi] */
-bool bits_any(const uint64_t *b);
-static inline bool bit_get(const uint64_t *b, uint32_t i)
-{
-    return b[i / 64] >> i % 64 & 1;
-}
-/* Sets or clears [lo, hi]; returns how many changed. */
-uint32_t bits_put(uint64_t *b, uint32_t lo, uint32_t hi, bool set);
-/* First bit in [lo, hi] that is `set`; hi + 1 if none. */
-uint32_t bits_find(const uint64_t *b, uint32_t lo, uint32_t hi, bool set);
 
 #endif

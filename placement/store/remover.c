@@ -19,6 +19,7 @@ static struct {
     uint64_t bytes;
     uint64_t last_ms; /* when the last one was removed, taken or not: boot_ms */
     bool running, stopping;
+    void (*end)(struct file *f); /* takes one down */
     pthread_t thread;
 } remover = {.last = &remover.first};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -86,17 +87,18 @@ static void *run(void *arg)
     lock_take(&remover.lock);
     while ((f = next())) {
         lock_drop(&remover.lock);
-        file_end(f);
+        remover.end(f);
         lock_take(&remover.lock);
     }
     lock_drop(&remover.lock);
     return NULL;
 }
 
-void remover_ready(void)
+void remover_ready(void (*end)(struct file *f))
 {
     pthread_once(&once, init);
     lock_take(&remover.lock);
+    remover.end = end;
     if (!remover.running && !remover.stopping)
         remover.running = !thread_start(&remover.thread, run, NULL, "eddy-remove");
     lock_drop(&remover.lock);

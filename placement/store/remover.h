@@ -19,8 +19,8 @@
 #define REMOVER_FILE_MAX                                                                           \
     (256u << 10) /* bytes: those of a source tree, not those that fill a disk */
 
-/* Starts the thread, if there is none; no lock held. */
-void remover_ready(void);
+/* Starts the thread, if there is none; no lock held.  end takes a file down. */
+void remover_ready(void (*end)(struct file *f));
 /* Takes over a file that is going.  False: it does not take it.  The table's lock may be held. */
 bool remover_take(struct file *f);
 /* Gives the file back.  False: it never took it, or is taking it down now.  Locks as for remover_take. */

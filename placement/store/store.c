@@ -17,6 +17,9 @@
 
 #include "placement/store/ballast.h"
 #include "placement/store/datafile.h"
+#include "placement/store/evict.h"
+#include "placement/store/eviction.h"
+#include "placement/store/file_int.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/remover.h"
 #include "placement/store/state.h"
@@ -24,8 +27,6 @@
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "transport/view.h"
-
-struct store store = {.dir = {.fd = -1}};
 
 /* ---- opening ---- */
 
@@ -113,6 +114,8 @@ static int start(const struct store_config *c, const struct state_report *rep, c
                                  .dev = store.dir.dev,
                                  .node_id = store.dir.node_id};
     datafile_start(store.dir.data_fd);
+    file_end_start();
+    eviction_on_victim(evict_chunk);
     space_start(&space);
     store.lost_power = rep->power_loss;
     int e = store_recover(rep);
@@ -199,11 +202,6 @@ uint64_t store_node_id(void)
 uint64_t store_incarnation(void)
 {
     return store.dir.incarnation;
-}
-
-uint32_t store_chunk_size(void)
-{
-    return store.dir.chunk_size;
 }
 
 void store_on_dirty(void (*fn)(struct file *f))

@@ -110,6 +110,7 @@ void store_cover_wait(struct file *f);
 int store_sync_data(struct file *f);
 /* The PFS has all of it, or nothing of it is wanted: what a sync lost is made good. */
 void store_sync_made_good(struct file *f);
+void store_drop_lost(struct file *f); /* which pages a sync lost is forgotten */
 /* The path's pieces, for a record that is to survive a power loss; f->lock is dropped meanwhile. */
 int store_sync_path(struct file *f);
 

@@ -12,41 +12,6 @@
 #include <errno.h>
 #include <string.h>
 
-void store_changed(struct file *f)
-{
-    f->change++;
-    if (f->synced && store.on_unsynced)
-        store.on_unsynced();
-    f->synced = false;
-}
-
-void store_commit(struct file *f)
-{
-    core_commit(f->rec);
-    if (!is_dirty(f)) {
-        store_not_covered(f);
-        store_sync_made_good(f);
-        if (f->cover.now)
-            f->cover.now->over = true;
-    }
-    state_busy_set(f->rec, core_busy(core(f)));
-}
-
-void store_tell_dirty(struct file *f, bool became)
-{
-    if (became && store.on_dirty)
-        store.on_dirty(f);
-}
-
-bool store_mark_dirty(struct file *f)
-{
-    if (core(f)->flags & (CORE_DIRTY | CORE_DELETED))
-        return false;
-    core_change(f->rec)->flags |= CORE_DIRTY;
-    store_commit(f);
-    return true;
-}
-
 /* What an open may fail with. */
 static int disk_error(const struct file *f, const char *what, int err)
 {

@@ -26,33 +26,18 @@
 
 /* ---- the data file's bytes ---- */
 
-static void drop_lost(struct file *f)
-{
-    if (f->cover.lost)
-        page_set_free(f->cover.lost);
-    free(f->cover.lost);
-    f->cover.lost = NULL;
-}
-
 /* What the kernel's writers store has no pages: all of it. */
 static void note_loss(struct file *f, int err)
 {
     f->rec->unsynced = 1;
     f->cover.err = err;
-    drop_lost(f);
+    store_drop_lost(f);
     if (!is_pass(f)) {
         f->cover.lost = xmalloc(sizeof(*f->cover.lost));
         page_set_take(f->cover.lost, f, BITS_DIRTY, false);
     }
     log_error("the cache's disk: %s: writing it there: %s: fsync of it fails until it is on the PFS",
               f->path ? f->path : "?", strerror(-err));
-}
-
-void store_sync_made_good(struct file *f)
-{
-    drop_lost(f);
-    f->cover.err = 0;
-    f->rec->unsynced = 0;
 }
 
 static int loss(struct file *f)

@@ -13,7 +13,7 @@ MOST_PROTOTYPES = 25
 # Files that are one idea, and may call each other in a circle: names in a room, by their beginnings.
 IDEAS = {
     "transport": [["members"], ["peer", "buffers", "ucx_loop"]],
-    "placement/store": [["store", "pages", "eviction", "space", "file", "remover"]],
+    "placement/store": [["datafile"]],
     "placement/pfs": [["pfs"]],
     "placement/claims": [["home"], ["claim"]],
     "placement/chunks": [["flight", "ask", "origin"]],

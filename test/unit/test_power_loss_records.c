@@ -1,5 +1,6 @@
 /* test_power_loss_records.c - the records come to the disk when the kernel likes, and with an fsync: what is
  * there after a power loss may be of different ages, and what was fsynced is there all the same. */
+#include "placement/store/evict.h"
 #include "placement/store/state.h"
 #include "placement/store/state_table.h"
 #include "placement/store/store_copyout.h"
@@ -32,7 +33,7 @@ START_TEST(what_was_evicted_after_an_fsync_does_not_come_back_as_zeros)
     ck_assert_int_eq(store_sync(f), 0);
     disk_begins();
     flush_beside_a_write(f, CHUNK);
-    ck_assert(pages_evict(fid_n(2), 0, false));
+    ck_assert(evict_chunk(fid_n(2), 0, false));
     file_put(f);
     f = after_boot(2);
     ck_assert_uint_eq(here(f, 0, CHUNK), 0); /* the PFS has it */
@@ -116,7 +117,7 @@ START_TEST(what_the_disk_does_not_know_to_be_flushed_is_not_evicted)
     files_fail = true;
     ck_assert(!store_flushed(f, &v, info.change, NULL));
     files_fail = false;
-    ck_assert(!pages_evict(fid_n(2), 0, false));
+    ck_assert(!evict_chunk(fid_n(2), 0, false));
     file_put(f);
     f = after_boot(2);
     read_is(f, data, CHUNK, 0);
@@ -151,7 +152,7 @@ START_TEST(what_was_cut_off_does_not_come_back_after_the_next_fsync)
     v = version_n(CHUNK, 50);
     ck_assert(!store_flushed(f, &v, info.change, NULL));
     ck_assert_int_eq(store_sync(f), 0);
-    ck_assert(pages_evict(fid_n(2), 0, false));
+    ck_assert(evict_chunk(fid_n(2), 0, false));
     file_put(f);
     f = after_boot(2);
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
@@ -263,7 +264,7 @@ START_TEST(two_records_of_a_chunk_put_nothing_in_doubt)
     many_records(g);
     disk_begins();
     struct chunk_record *old = state_chunk_find(fid_n(1), 0);
-    ck_assert(pages_evict(fid_n(1), 0, false));
+    ck_assert(evict_chunk(fid_n(1), 0, false));
     store_info(f, &info);
     ck_assert_int_eq(fill_chunk(f, 0, &info.base, data, true), 0);
     struct chunk_record *c = state_chunk_find(fid_n(1), 0);

@@ -4,6 +4,7 @@
 
 #include "placement/local.h"
 #include "placement/store/datafile_int.h"
+#include "placement/store/evict.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/store_int.h"
 
@@ -224,7 +225,7 @@ static void flush_a_part_and_evict(void)
     write_ok(f, data, 10, CHUNK); /* so that the file stays dirty */
     store_snapshot_done(s, true);
     ck_assert(!store_flushed(f, &v, info.change, NULL));
-    evicted = pages_evict(fid_n(2), 0, false);
+    evicted = evict_chunk(fid_n(2), 0, false);
 }
 
 START_TEST(nothing_is_evicted_during_an_fsync)
@@ -232,7 +233,7 @@ START_TEST(nothing_is_evicted_during_an_fsync)
     write_ok(f, data, 2 * CHUNK, 0);
     sync_beside(flush_a_part_and_evict);
     ck_assert(!evicted);
-    ck_assert(pages_evict(fid_n(2), 0, false));
+    ck_assert(evict_chunk(fid_n(2), 0, false));
     file_put(f);
 }
 END_TEST

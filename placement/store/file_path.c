@@ -1,0 +1,79 @@
+/* file_path.c - a file by its fid, and the path that leads to it: a hint, kept in the record too. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/store/file_int.h"
+#include "placement/store/space.h"
+#include "placement/store/state_table.h"
+#include "placement/store/store_int.h"
+
+/* What fsync covered comes back after a power loss under the path in its record: that one is to be
+ * whole, and not the old one, whose slots are used again.  f->lock is dropped meanwhile. */
+static void sync_path(struct file *f)
+{
+    int err = f->rec->covered.check ? store_sync_path(f) : 0;
+    if (!err && f->rec->covered.check)
+        err = store_sync_record(f);
+    if (err)
+        log_error("the cache's disk: writing the path of %s: %s", f->path, strerror(-err));
+}
+
+void file_set_path(struct file *f, const char *path)
+{
+    uint32_t slots = state_path_slots(strlen(path)), used = 0;
+    int err = space_reserve_files(slots);
+    lock_take(&f->lock);
+    if (!f->path || strcmp(f->path, path)) {
+        if (!err)
+            used = state_path_set(f->rec, path);
+        free(f->path);
+        f->path = xstrdup(path);
+        if (!err)
+            sync_path(f);
+    }
+    lock_drop(&f->lock);
+    if (err)
+        log_warn("%s: no room in the cache for its new path: after a crash it would be found under "
+                 "the old one only",
+                 path);
+    else
+        state_unreserve(SLAB_FILES, slots - used);
+}
+
+char *file_path(struct file *f)
+{
+    lock_take(&f->lock);
+    char *path = xstrdup(f->path ? f->path : "");
+    lock_drop(&f->lock);
+    return path;
+}
+
+/* The path that has just led to the file, but for a file whose path is kept current (dirty or
+ * claimed here). */
+static void hint_path(struct file *f, const char *path)
+{
+    lock_take(&f->lock);
+    bool use =
+        !f->path || (!(core(f)->flags & (CORE_DIRTY | CORE_CLAIMED)) && strcmp(f->path, path));
+    lock_drop(&f->lock);
+    if (use)
+        file_set_path(f, path);
+}
+
+int file_get(struct fid fid, const char *path, struct file **out)
+{
+    struct file *f = file_find(fid);
+    if (!f) {
+        bool made;
+        int err = space_reserve_files(1);
+        if (err)
+            return err;
+        f = file_make(fid, &made);
+        if (!made)
+            state_unreserve(SLAB_FILES, 1);
+    }
+    if (path)
+        hint_path(f, path);
+    *out = f;
+    return 0;
+}

@@ -1,0 +1,10 @@
+/* store_self.c - what there is once: the open store. */
+#include "placement/store/store_int.h"
+#include "placement/store/store_open.h"
+
+struct store store = {.dir = {.fd = -1}};
+
+uint32_t store_chunk_size(void)
+{
+    return store.dir.chunk_size;
+}
