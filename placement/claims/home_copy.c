@@ -75,18 +75,18 @@ static void send_one_copy(struct copy *c, const struct record *r)
     free(locks);
 }
 
-/* When it is sent again a piece has the same files, as they are now. */
+/* When it is sent again a piece has the same files, as they are now, or the first ones of them if they have
+ * more records and locks by now.  Not one that is behind them: next may have taken the piece as it was. */
 static void send_piece(struct copy *c)
 {
     struct item_record *records = xmalloc(MSG_PIECE_ITEMS * sizeof(*records));
     struct item_lock *locks = NULL;
     struct msg *m = msg_new(MSG_COPY);
     struct body_copy *b = &m->copy;
-    bool again = c->upto > c->at;
-    uint32_t i = c->at;
+    uint32_t i = c->at, limit = c->upto > c->at ? c->upto : c->end;
 
     b->records.v = records;
-    while (i < c->end && (again ? i < c->upto : b->records.n + b->locks.n < MSG_PIECE_ITEMS)) {
+    while (i < limit && b->records.n + b->locks.n < MSG_PIECE_ITEMS) {
         const struct record *r = record_find(c->all->v[i++]);
 
         if (!r)

@@ -216,8 +216,47 @@ START_TEST(without_records_one_piece_says_so)
 }
 END_TEST
 
+static bool is_of_first_half(const struct record *r, void *arg)
+{
+    (void)arg;
+    return r->number <= FILES / 2;
+}
+
+/* Records that were forgotten when a piece went are there again when it goes once more: it does not become
+ * longer than a piece, and no file is left out. */
+START_TEST(a_piece_that_goes_again_is_no_longer_than_a_piece)
+{
+    static bool sent[FILES + 1];
+    uint32_t number = 0, missing = 0;
+    add_records(FILES);
+    home_copy_all(&view);
+    struct copy *c = net.arg;
+    c->upto = c->at; /* as if the sweep had come before the first piece */
+    record_sweep(is_of_first_half, NULL);
+    send_piece(c);
+    ck_assert_uint_eq(piece()->records.n, MSG_PIECE_ITEMS);
+    add_records(FILES);
+    answer(MSG_COPIED, 0, -ETIMEDOUT);
+    again();
+    ck_assert_uint_eq(piece()->piece, 0);
+    for (;;) {
+        ck_assert_uint_le(piece()->records.n + piece()->locks.n, MSG_PIECE_ITEMS);
+        for (uint32_t i = 0; i < piece()->records.n; i++)
+            sent[piece()->records.v[i].number] = true;
+        if (!piece()->more)
+            break;
+        answer(MSG_NEXT_PIECE, ++number, 0);
+    }
+    answer(MSG_COPIED, 0, 0);
+    ck_assert(is_acked());
+    for (uint32_t i = 1; i <= FILES; i++)
+        missing += !sent[i];
+    ck_assert_uint_eq(missing, 0);
+}
+END_TEST
+
 /* The answer was lost; meanwhile a record of the piece has got more locks. */
-START_TEST(a_piece_that_goes_again_has_the_same_files)
+START_TEST(a_piece_that_goes_again_has_no_other_files)
 {
     struct held_lock l = {.node = 2, .incarnation = 1, .end = 9};
     add_records(FILES);
@@ -229,15 +268,15 @@ START_TEST(a_piece_that_goes_again_has_the_same_files)
     answer(MSG_COPIED, 0, -ETIMEDOUT);
     again();
     ck_assert_uint_eq(piece()->piece, 0);
-    ck_assert_uint_eq(piece()->records.n, MSG_PIECE_ITEMS);
+    ck_assert_uint_eq(piece()->records.n, MSG_PIECE_ITEMS - 99);
     ck_assert_uint_eq(piece()->locks.n, 99);
     ck_assert(fid_eq(piece()->records.v[0].fid, first));
-    ck_assert(fid_eq(piece()->records.v[MSG_PIECE_ITEMS - 1].fid, last));
     answer(MSG_NEXT_PIECE, 1, 0);
     ck_assert_uint_eq(piece()->piece, 1);
-    ck_assert(!fid_eq(piece()->records.v[0].fid, last));
+    ck_assert_uint_eq(piece()->records.n, MSG_PIECE_ITEMS);
+    ck_assert(fid_eq(piece()->records.v[98].fid, last));
     answer(MSG_NEXT_PIECE, 2, 0);
-    ck_assert_uint_eq(piece()->records.n, FILES - 2 * MSG_PIECE_ITEMS);
+    ck_assert_uint_eq(piece()->records.n, FILES - 2 * MSG_PIECE_ITEMS + 99);
     answer(MSG_COPIED, 0, 0);
     ck_assert(is_acked());
 }
@@ -422,7 +461,8 @@ int main(void)
     TCase *t = add_case(s, "home", begin, end, 60);
     tcase_add_test(t, all_records_go_in_pieces_and_only_the_end_counts);
     tcase_add_test(t, without_records_one_piece_says_so);
-    tcase_add_test(t, a_piece_that_goes_again_has_the_same_files);
+    tcase_add_test(t, a_piece_that_goes_again_has_no_other_files);
+    tcase_add_test(t, a_piece_that_goes_again_is_no_longer_than_a_piece);
     tcase_add_test(t, a_wish_that_makes_no_sense_is_no_end);
     tcase_add_test(t, a_view_that_ends_ends_the_pieces);
     tcase_add_test(t, locks_count_and_stay_with_their_file);
