@@ -11,13 +11,13 @@
 
 #include <errno.h>
 
-/* "Not mine": requests up to this number have no claim (a WANT in progress is not covered). */
+/* "Not mine": requests up to this number have no claim.  A WANT in progress is not covered, nor is one that
+ * begins meanwhile: its number is given out after this one was read, or its file is found. */
 static void say_not_mine(struct fid fid, struct item_have *have)
 {
-    struct file *f = file_find(fid);
-
     have->free_inc = members_incarnation();
     have->free_number = claim_last_number();
+    struct file *f = file_find(fid);
     struct file_claim *c = f ? claim_if(f) : NULL;
     if (c) {
         lock_take(&c->lock);
