@@ -161,12 +161,13 @@ static int start_placement(char *err, size_t len)
     return 0;
 }
 
+/* The threads that may evict end first. */
 static void stop_placement(void)
 {
-    eviction_on_owner(NULL);
-    claim_on_adopted(NULL);
     carry_stop();
     fetch_stop();
+    eviction_on_owner(NULL);
+    claim_on_adopted(NULL);
     former_stop();
 }
 
