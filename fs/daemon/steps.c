@@ -293,7 +293,6 @@ static int start_flush(char *err, size_t len)
     return e;
 }
 
-/* From now on no write waits for bytes to become clean; what asks for that is told that it is over. */
 static int start_files(char *err, size_t len)
 {
     struct statx stx;
