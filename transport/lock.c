@@ -23,11 +23,11 @@ static void check(int err, const char *what)
 #define HELD_MAX 16
 
 static const char *const rank_names[] = {
-    [RANK_MOUNT] = "MOUNT",   [RANK_INODES] = "INODES", [RANK_INODE] = "INODE",
-    [RANK_POLICY] = "POLICY", [RANK_CLAIM] = "CLAIM",   [RANK_FILES] = "FILES",
-    [RANK_FILE] = "FILE",     [RANK_FLIGHT] = "FLIGHT", [RANK_SPACE] = "SPACE",
-    [RANK_STATE] = "STATE",   [RANK_PFS] = "PFS",       [RANK_SESSION] = "SESSION",
-    [RANK_POOL] = "POOL",     [RANK_NET] = "NET",       [RANK_LEAF] = "LEAF",
+    [RANK_MOUNT] = "MOUNT", [RANK_INODES] = "INODES", [RANK_INODE] = "INODE",
+    [RANK_POLICY] = "POLICY", [RANK_CLAIM] = "CLAIM", [RANK_FILES] = "FILES", [RANK_FILE] = "FILE",
+    [RANK_DATA] = "DATA", [RANK_FLIGHT] = "FLIGHT", [RANK_SPACE] = "SPACE", [RANK_STATE] = "STATE",
+    [RANK_PFS_FILE] = "PFS_FILE", [RANK_PFS] = "PFS", [RANK_HOME] = "HOME",
+    [RANK_SESSION] = "SESSION", [RANK_POOL] = "POOL", [RANK_NET] = "NET", [RANK_LEAF] = "LEAF",
 };
 
 static _Thread_local const struct lock *held[HELD_MAX];
