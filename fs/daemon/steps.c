@@ -146,6 +146,8 @@ static int start_pfs(char *err, size_t len)
     return pfs_open(settings.pfs_dir, settings.hidden, fds, err, len);
 }
 
+/* Activity is connected before a peer can ask for anything: a request whose begin was not counted would be
+ * one too few at its end, and there would never be a lull again. */
 static int start_placement(char *err, size_t len)
 {
     (void)err;
@@ -153,6 +155,7 @@ static int start_placement(char *err, size_t len)
     home_start();
     former_start(settings.redirect);
     chunk_rooms(settings.memory);
+    carry_on_activity(lull_begin, lull_end);
     fetch_on_activity(carry_activity_begin, carry_activity_end);
     fetch_start();
     carry_start();
@@ -258,7 +261,6 @@ static void connect_flush(void)
     store_on_unsynced(flush_list_changed);
     store_on_pass(flush_kernel_opened, flush_kernel_wrote);
     claim_on_forgotten(flush_forgotten);
-    carry_on_activity(lull_begin, lull_end);
 }
 
 /* From now on no write waits for bytes to become clean; what asks for that is told that it is over. */
