@@ -10,8 +10,8 @@
  * and an asker that still waits for it asks under a new number.
  *
  * A file has a bounded number of locks, since a record goes to next with all of its locks in one message.  One
- * lock more is refused (ENOLCK).  An unlock that would make two locks of one waits until there are fewer: its
- * process has its answer meanwhile (locks.c), and others see more locked than is.
+ * lock more is refused (ENOLCK), and so is an unlock that would make two locks of one.  It must not wait until
+ * there are fewer: its owner's other unlocks wait behind it (locks.c), and may be those that make room.
  */
 #include "placement/claims/home_answer.h"
 #include "placement/claims/home_int.h"
@@ -268,7 +268,7 @@ static void handle_lock(struct msg *m)
         ask_lock(m);
     } else if (r && (l->op == LOCK_UNLOCK || l->op == LOCK_WEAKEN) && makes_two(r, m) &&
                is_full(r)) {
-        home_ask_again(m);
+        home_refuse(m, -ENOLCK);
     } else {
         note_number(m);
         if (r && l->op == LOCK_CANCEL)

@@ -14,7 +14,7 @@ struct lock_ask {
     uint32_t pid;
 };
 /* Asynchronous: done(arg, err, found) once, from the network thread: 0; -EAGAIN (would block);
- * -EINTR (cancelled); -EIO (held by a node that left). wait: until granted.  type F_UNLCK: gives
+ * -EINTR (cancelled); -EIO (held by a node that left); -ENOLCK (the file has too many locks). wait: until granted.  type F_UNLCK: gives
  * the range back. */
 typedef void (*lock_done)(void *arg, int err, const struct lock_ask *found);
 void lock_request(const struct lock_ask *a, bool wait, lock_done done, void *arg);

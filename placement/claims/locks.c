@@ -39,6 +39,7 @@ struct op {
     uint64_t contact_ms;   /* last sign of life from a home */
     uint64_t view;         /* of the request under way */
     uint64_t answer_by_ms; /* cancelled */
+    struct held_lock *was; /* UNLOCK: what it took off the list */
     bool cancelled, answered;
     bool converted; /* flock: its older lock was removed when this one was asked for */
     bool quiet;     /* of set_right: made again if it must be sent again */
@@ -133,6 +134,7 @@ static void remove_op(struct op *o)
         }
     }
     unpark(o);
+    lock_list_free(&o->was);
     free(o);
 }
 
@@ -182,11 +184,11 @@ static bool is_given_up(const struct op *o)
 /* To be called before it is sent.  If a request was granted since this unlock was asked for, the home granted
  * it before, and removes it by this unlock.  If a request is not granted yet, it is not known which of the
  * two comes to the home first. */
-static void overtake(const struct op *o)
+static void overtake(struct op *o)
 {
-    struct held_lock none = held_of(&o->ask);
+    struct held_lock range = held_of(&o->ask);
 
-    locks_own_apply(o->ask.fid, &none);
+    locks_own_take(o->ask.fid, &range, &o->was);
     for (struct op *x = ops; x; x = x->next)
         if (!x->parked && !x->quiet && sets(x) && same_owner(x, o) && overlap(x, o))
             x->overtaken = true;
@@ -294,6 +296,19 @@ static void refused(struct op *o, int err)
     finish(o, err, NULL);
 }
 
+/* The home has as many locks of the file as it may, and what gives back a part of one would make two of it: it
+ * keeps the whole.  Then an unlock has not happened, unless its asker has gone; and what is weaker here than
+ * at the home is right, since that is more than what is held.  The op ends, for the owner's next requests may
+ * be those that make room. */
+static void has_no_room(struct op *o)
+{
+    bool fails = !o->quiet && !o->answered && o->op == LOCK_UNLOCK;
+
+    for (const struct held_lock *l = o->was; fails && l; l = l->next)
+        locks_own_apply(o->ask.fid, l);
+    finish(o, fails ? -ENOLCK : 0, NULL);
+}
+
 static void tested(struct op *o, const struct body_locked *b)
 {
     struct lock_ask found = o->ask;
@@ -352,6 +367,10 @@ static void answered(void *arg, int err, struct msg *reply, bool *keep)
         if (v)
             members_doubt(view_home(v, o->ask.fid));
         again(o, err);
+        return;
+    }
+    if (err == -ENOLCK && !grant) {
+        has_no_room(o);
         return;
     }
     if (err == -EAGAIN || err == -EINTR || err == -EIO || err == -EINVAL || err == -ENOLCK) {
@@ -433,7 +452,7 @@ void lock_request_as(uint64_t id, const struct lock_ask *a, bool wait, lock_done
 
     o->id = id;
     if (a->type == F_UNLCK)
-        locks_own_apply(a->fid, &l); /* first here: ADOPTED must not list it any more */
+        locks_own_take(a->fid, &l, &o->was); /* first here: ADOPTED must not list it any more */
     loop_post(begin_op, o);
 }
 
@@ -556,6 +575,7 @@ void locks_stop(void)
 
     while ((o = ops)) {
         ops = o->next;
+        lock_list_free(&o->was);
         free(o);
     }
     locks_own_stop();

@@ -30,12 +30,11 @@ static struct own_locks **slot_of(struct fid fid)
     return p;
 }
 
-void locks_own_apply(struct fid fid, const struct held_lock *l)
+/* Locked. */
+static void apply(struct fid fid, const struct held_lock *l)
 {
-    struct own_locks **p, *o;
+    struct own_locks **p = slot_of(fid), *o;
 
-    lock_take(&own_lock);
-    p = slot_of(fid);
     if (!*p) {
         *p = xcalloc(1, sizeof(**p));
         (*p)->fid = fid;
@@ -46,6 +45,46 @@ void locks_own_apply(struct fid fid, const struct held_lock *l)
         *p = o->next;
         free(o);
     }
+}
+
+void locks_own_apply(struct fid fid, const struct held_lock *l)
+{
+    lock_take(&own_lock);
+    apply(fid, l);
+    lock_drop(&own_lock);
+}
+
+/* The part of l that is in the range. */
+static struct held_lock part_in(const struct held_lock *l, const struct held_lock *range)
+{
+    struct held_lock piece = *l;
+
+    piece.start = MAX(l->start, range->start);
+    piece.end = MIN(l->end, range->end);
+    return piece;
+}
+
+static bool is_in(const struct held_lock *l, const struct held_lock *range)
+{
+    return same_holder(l, range) && l->start <= range->end && range->start <= l->end;
+}
+
+void locks_own_take(struct fid fid, const struct held_lock *l, struct held_lock **was)
+{
+    const struct own_locks *own;
+    struct held_lock none = *l;
+
+    none.type = HELD_NONE;
+    lock_take(&own_lock);
+    own = *slot_of(fid);
+    for (const struct held_lock *x = own ? own->list : NULL; x; x = x->next) {
+        if (is_in(x, l)) {
+            struct held_lock piece = part_in(x, l);
+
+            lock_apply(was, &piece);
+        }
+    }
+    apply(fid, &none);
     lock_drop(&own_lock);
 }
 
@@ -84,12 +123,10 @@ void locks_own_split(struct fid fid, const struct held_lock *range, struct held_
     lock_take(&own_lock);
     own = *slot_of(fid);
     for (const struct held_lock *l = own ? own->list : NULL; l; l = l->next) {
-        struct held_lock piece = *l;
+        struct held_lock piece = part_in(l, range);
 
-        if (!same_holder(l, range) || l->start > range->end || range->start > l->end)
+        if (!is_in(l, range))
             continue;
-        piece.start = MAX(l->start, range->start);
-        piece.end = MIN(l->end, range->end);
         lock_add(held, &piece);
         piece.type = HELD_NONE;
         lock_apply(rest, &piece);

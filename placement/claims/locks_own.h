@@ -14,6 +14,8 @@ void locks_own_start(void);
 void locks_own_stop(void);
 /* As lock_apply on the file's list. */
 void locks_own_apply(struct fid fid, const struct held_lock *l);
+/* Removes what l's holder holds in its range, and adds that to *was. */
+void locks_own_take(struct fid fid, const struct held_lock *l, struct held_lock **was);
 /* Does this holder have any lock on the file?  Or one of another type than `like`? */
 bool locks_own_any(struct fid fid, const struct held_lock *like);
 bool locks_own_other(struct fid fid, const struct held_lock *like);
