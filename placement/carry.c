@@ -1,8 +1,8 @@
-/* carry.c - the asker's side: another node has the claim, its word is the truth.
+/* carry.c - the asker's side: another node has the claim, so what it says about the file is right.
  *
- * A read may be asked again as often as needed.  A change may not: after a broken connection or
- * silence nobody knows whether the claimant made it, and a second one could come after somebody's
- * later write.
+ * A read may be sent again as often as needed.  A change may not: after a broken connection or silence this
+ * node does not know whether the claimant made the change.  If the change were sent again, it could be made
+ * after a later write of another node.
  */
 #include "placement/carry.h"
 
@@ -65,7 +65,7 @@ static void ask_piece(uint64_t node, struct fid fid, struct piece *p, uint64_t o
     m->read.fid = fid;
     m->read.offset = off;
     m->read.length = (uint32_t)p->len;
-    /* The claimant says WORKING while it must wait. */
+    /* The claimant sends WORKING as long as it must wait. */
     peer_request(node, m, T_SUSPECT, p->buf, p->len, on_range, p);
 }
 
@@ -95,8 +95,8 @@ static int check_piece(uint64_t node, const struct piece *p)
     return 0;
 }
 
-/* The oldest counter of all pieces: who caches these bytes under it finds them stale rather too
- * early than too late. */
+/* Takes the oldest counter of all pieces: bytes that are cached under it are found stale too early rather
+ * than too late. */
 static void note_result(struct carry_result *res, const struct body_range *r, bool first)
 {
     if (first || (int64_t)(r->counter - res->counter) < 0)
@@ -152,8 +152,8 @@ static void free_malloced(void *arg, void *data)
     free(data);
 }
 
-/* The bytes of a change, copied: after a time-out the message may still be on its way while our
- * caller is gone. */
+/* Copies the bytes of a change: after a time-out the message may still be on its way when the caller has
+ * returned. */
 static void put_data(struct msg *m, const void *buf, size_t len)
 {
     m->data = peer_buffer_try(len);
@@ -170,7 +170,7 @@ static bool harmless_twice(enum carry_op op)
     return op == CARRY_SYNC || op == CARRY_PIN_WRITER || op == CARRY_UNPIN_WRITER;
 }
 
-/* A change that must not be made twice waits for a claimant that is only slow. */
+/* A change that must not be made twice waits longer: the claimant may be only slow. */
 static uint32_t patience_with(enum carry_op op)
 {
     return harmless_twice(op) ? T_SUSPECT : T_DEAD;
@@ -215,10 +215,10 @@ int carry_write(uint64_t node, struct file *f, enum carry_op op, const void *buf
                                      .mtime_ns = reply->written.mtime_ns,
                                      .counter = reply->written.counter};
     msg_free(reply);
-    return err == -EBADMSG ? -EAGAIN : err; /* it came there damaged and was not made */
+    return err == -EBADMSG ? -EAGAIN : err; /* the change arrived damaged and was not made */
 }
 
-/* ---- what others register ---- */
+/* ---- what other rooms register ---- */
 
 static void (*on_changed)(struct fid fid, uint64_t off, uint64_t len);
 static void (*activity_begin)(void), (*activity_end)(void);

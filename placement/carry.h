@@ -1,9 +1,9 @@
 /* carry.h - reads from and writes to a file whose claim another node has, both sides (READ, WRITE).
  *
- * Asker's side (carry.c) blocks: pool_waiters only.  It answers
+ * The asker's side (carry.c) blocks: only for threads of pool_waiters.  It returns
  *   -ENOENT   "not mine": ask the home again (data_where.c does)
- *   -EAGAIN   out of reach, and nothing was done there: asking again is harmless
- *   -EIO      a change may or may not have been made there: it is never sent twice
+ *   -EAGAIN   the claimant is out of reach, and has done nothing: the caller may ask again
+ *   -EIO      the claimant may or may not have made the change: it is never sent twice
  *   ...       the claimant's own error
  */
 #ifndef EDDY_PLACEMENT_CARRY_H
@@ -15,15 +15,15 @@
 
 enum carry_op {
     CARRY_WRITE = 1,    /* at offset */
-    CARRY_APPEND,       /* at the end, where the claimant says */
+    CARRY_APPEND,       /* at the end of the claimant's file */
     CARRY_TRUNCATE,     /* to length */
     CARRY_PUNCH,        /* [offset, offset + length) */
     CARRY_ALLOCATE,     /* fallocate; mode = flags */
     CARRY_TIMES,        /* utimens: time_ns */
     CARRY_SYNC,         /* fsync; mode 1: to the PFS */
     CARRY_PIN_WRITER,   /* counts an open for writing at another node, named by offset */
-    CARRY_UNPIN_WRITER, /* ... which is closed.  Both may come twice. */
-    CARRY_STORE,        /* at offset, but nothing beyond the end: stored through a mapping */
+    CARRY_UNPIN_WRITER, /* this open is closed.  Both may come twice. */
+    CARRY_STORE,        /* at offset, and nothing beyond the file's end: written through a mapping */
 };
 static inline bool carry_op_is_write(enum carry_op op)
 {
@@ -36,14 +36,14 @@ struct carry_result {
 };
 
 void carry_start(void); /* registers the handlers: before peer_start */
-/* This node is about to leave: carried changes and writers of other nodes are "not mine" from now
- * on, so that its files become clean; their writers wait until the claim is free, and take it.
- * Changes that have begun are waited for, which may wait for the PFS.  Reads are served on.  Not the
- * network thread. */
+/* This node is about to leave.  From now on it answers changes and new writers of other nodes with "not
+ * mine", so that its files become clean; those writers wait until the claim is free, and take it.  Reads are
+ * still served.  Waits for the changes that have begun, which may wait for the PFS.  Not the network
+ * thread. */
 void carry_leave(void);
 void carry_stop(void); /* after peer_stop, while the loop still runs */
 
-/* Range of the claimant's file; *got is short only at its end of file, or on error.  *res: when
+/* Reads a range of the claimant's file; *got < len only at the end of the file, or on error.  *res is set if
  * *got > 0 or 0 is returned. */
 int carry_read(uint64_t node, struct file *f, void *buf, size_t len, uint64_t off, size_t *got,
                struct carry_result *res);
@@ -51,11 +51,11 @@ int carry_read(uint64_t node, struct file *f, void *buf, size_t len, uint64_t of
 int carry_write(uint64_t node, struct file *f, enum carry_op op, const void *buf, uint64_t len,
                 uint64_t off, unsigned mode, int64_t time_ns, struct carry_result *res);
 
-/* fs registers: a write carried here changed [off, off+len) of this file (kernel caches of this
- * node's mount are stale); len 0: all from off on; off UINT64_MAX: only its attributes.  The write
- * is acknowledged when fn has returned.  Any pool thread. */
+/* Registered by fs.  Called when a write carried here has changed [off, off+len) of this file, so that the
+ * kernel's caches for this node's mount are stale; len 0: all from off on; off UINT64_MAX: only its
+ * attributes.  The write is acknowledged when fn has returned.  Any pool thread. */
 void carry_on_changed(void (*fn)(struct fid fid, uint64_t off, uint64_t len));
-/* flush registers: an application's or peer's I/O begins / ends. */
+/* Registered by flush: the I/O of an application or a peer begins / ends. */
 void carry_on_activity(void (*begin)(void), void (*end)(void));
 
 /* ---- for steps.c and carry_serve.c: a peer's request begins / ends ---- */

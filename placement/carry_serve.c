@@ -1,13 +1,13 @@
 /* carry_serve.c - the claimant's side: READ and WRITE of other nodes.
  *
- *   READ    network thread -> libuv's pool: all of it in the store -> RANGE
+ *   READ    network thread -> libuv's pool: all bytes are in the store -> RANGE
  *                             -> carry pool: fetches what is missing -> RANGE
  *   WRITE   network thread -> carry pool: applies it, fetching pages and making room as needed;
  *                             tells this node's mount -> WRITTEN
  *
- * The carry pool is not pool_waiters: there, applications' requests wait for other claimants, and
- * two nodes full of writes to each other would wait in a circle.  Its jobs wait for fetches and
- * flushes only, which wait for no claimant.
+ * The carry pool is separate from pool_waiters, where applications' requests wait for other claimants: if
+ * carried writes waited there, too, two nodes with many writes to each other would wait in a circle.  The
+ * carry pool's jobs wait for fetches and flushes only, which wait for no claimant.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ struct carried {
 };
 
 static struct pool *carry_pool;
-/* The end: what was begun before it is waited for, so that the last flush has it. */
+/* carry_leave: it waits for the changes that have begun, so that the last flush writes them, too. */
 static struct {
     struct lock lock; /* RANK_LEAF */
     pthread_cond_t none;
@@ -54,8 +54,7 @@ static void end(struct carried *c)
     carry_activity_end();
 }
 
-/* -EAGAIN and -EBADMSG mean something to the asker (carry.h); no error of the disk or the PFS may
- * look like them. */
+/* -EAGAIN has a meaning for the asker (carry.h): an error of the disk or the PFS must not look like it. */
 static void answer_error(struct carried *c, int err)
 {
     working_end(&c->working);
@@ -63,7 +62,7 @@ static void answer_error(struct carried *c, int err)
     end(c);
 }
 
-/* Network thread: takes a request that was found sound. */
+/* Network thread.  Takes over a request that was found valid. */
 static struct carried *begin(struct msg *m)
 {
     struct carried *c = xcalloc(1, sizeof(*c));
@@ -84,8 +83,8 @@ static void refuse(struct msg *m)
 
 /* ---- READ ---- */
 
-/* Takes over the reference to chunk.  info: from before the bytes were read, so that the counter is
- * rather too old. */
+/* Takes over the reference to chunk.  info is from before the bytes were read, so that the counter may be too
+ * old, but never too new. */
 static void answer_range(struct carried *c, struct chunk *chunk, const struct file_info *info)
 {
     struct msg *r = msg_new(MSG_RANGE);
@@ -124,7 +123,7 @@ static void read_waiting(void *arg)
     answer_error(c, err);
 }
 
-/* All that is wanted, if the store has it now. */
+/* Answers if the store has all the wanted bytes now. */
 static bool read_stored(struct carried *c)
 {
     const struct body_read *b = &c->m->read;
@@ -180,7 +179,7 @@ static void answer_written(struct carried *c, uint64_t off)
     end(c);
 }
 
-/* What of the file's pages in this node's kernel cache the change made stale. */
+/* Tells the mount which of the file's pages in this node's kernel cache the change made stale. */
 static void tell_mount(const struct file *f, const struct change *ch)
 {
     switch (ch->op) {
@@ -204,7 +203,7 @@ static void tell_mount(const struct file *f, const struct change *ch)
     }
 }
 
-/* False: this node leaves, and takes no change any more. */
+/* False: this node leaves, and accepts no change any more. */
 static bool change_begin(void)
 {
     lock_take(&leave.lock);
@@ -222,8 +221,8 @@ static void change_end(void)
     lock_drop(&leave.lock);
 }
 
-/* Who leaves has what it has until it is flushed: "not mine" would tell an fsync that it is on the PFS.
- * What is void never gets there. */
+/* A node that leaves still accepts an fsync: with "not mine" the asker would take it that the data is on the
+ * PFS, and this node has it until the last flush.  Void data never gets to the PFS: -EIO. */
 static int begin_op(struct file *f, enum carry_op op)
 {
     if (op != CARRY_SYNC && !change_begin())
@@ -262,7 +261,7 @@ static int apply(struct carried *c, uint64_t *off)
         tell_mount(c->f, &ch);
     end_op(c->f, ch.op);
     *off = ch.off_out;
-    /* only "not mine" may look like that: the asker does it again */
+    /* -ENOENT would mean "not mine", and the asker would make the change again */
     return err == -ENOENT || err == -ESTALE ? -EIO : err;
 }
 

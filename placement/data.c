@@ -1,7 +1,7 @@
-/* data.c - open files: opened, with or without a look at the PFS, looked at again, closed; and what
- * is known of them without asking anybody.
+/* data.c - opens a file, with or without a look at the PFS, looks at it again, and closes it; and tells what
+ * is known of an open file without a message.
  *
- * It uses data_io.c (reading and changing them), and both use data_where.c (where the bytes are).
+ * It uses data_io.c (reading and changing), and both use data_where.c (where the bytes are).
  */
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
@@ -76,7 +76,7 @@ int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, u
 int data_open_known(struct file *f, const struct data_known *k, bool fixed,
                     struct data_handle **out)
 {
-    if (claim_is_forgotten(f)) /* data_open says so */
+    if (claim_is_forgotten(f)) /* as in data_open */
         return -EIO;
     struct data_handle *h = handle_new(f, false);
     h->drops_seen = data_drops(f);
@@ -124,9 +124,9 @@ void data_tag(struct data_handle *h, struct data_tag *out)
 
 /* ---- asking again ---- */
 
-/* What the kernel caches now is what `now` names.  Was it other bytes before?  A writer that is
- * counted here was told of every change (carry_on_changed), or made it: then the counter does not
- * matter. */
+/* From now on the kernel caches the bytes that `now` names.  True: it cached other bytes before.  The counter
+ * does not matter for a writer that is counted here: this node made every change, or told the kernel of it
+ * (carry_on_changed). */
 static bool take_tag(struct data_handle *h, const struct data_tag *now)
 {
     lock_take(&h->lock);
@@ -168,10 +168,10 @@ int data_pass_open(struct data_handle *h, int *fd, unsigned *life)
     if (h->writes ? !counted : w != WHERE_HERE && w != WHERE_PFS)
         return -ENODATA;
     store_info(h->f, &info);
-    if (w == WHERE_PFS && proofs_now(h->f).any) /* each of its reads must ask */
+    if (w == WHERE_PFS && proofs_now(h->f).any) /* each read of the file must look at the proofs first */
         return -ENODATA;
     int err = store_pass_open(h->f, h->writes, fd, life);
-    carry_activity_begin(); /* what follows is I/O, which we do not see */
+    carry_activity_begin(); /* I/O follows, which this daemon does not see */
     carry_activity_end();
     if (err || h->writes)
         return err;

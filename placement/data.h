@@ -1,11 +1,13 @@
 /* data.h - a file's data wherever its latest bytes are: here, at the claimant, at the chunk's
  * owner, on the PFS.
  *
- * What fs/ calls.  Blocking ones run in pool_waiters; *_now ones never block on PFS or network
- * (FUSE workers may call them).  When the answer is "not mine" or the version has gone, the home is
- * asked again and the call goes on where the bytes are now; -EIO when that leads nowhere until the call's
- * deadline, T_open after it began, which goes with it to all that it asks.  A reader beside writers ends by
- * reading the PFS as it is.
+ * These are the functions that fs/ calls.  Those that block run in pool_waiters.  Those with _now in their
+ * names never wait for the PFS or the network; FUSE workers may call them.
+ *
+ * If a node answers "not mine", or the version is gone, the call asks the home again and goes on where the
+ * bytes are now.  It does so until its deadline, T_open after it began, and then returns -EIO.  All that the
+ * call asks has the same deadline.  If other nodes write again and again while a call reads, the call reads
+ * the PFS file as it is in the end.
  */
 #ifndef EDDY_PLACEMENT_DATA_H
 #define EDDY_PLACEMENT_DATA_H
@@ -20,7 +22,8 @@
 
 struct stream;
 
-/* Identity of the bytes that a kernel page cache filled now would hold: equal tags = same bytes. */
+/* Identifies the bytes that the kernel's page cache would get if it were filled now: equal tags, same
+ * bytes. */
 struct data_tag {
     uint64_t node, counter;
     struct version version;
@@ -31,92 +34,92 @@ static inline bool data_tag_eq(const struct data_tag *a, const struct data_tag *
     return a->node == b->node && a->counter == b->counter && version_eq(&a->version, &b->version);
 }
 
-/* What is known of a file that is on the PFS, from a look at it and a home's word that came
- * together. */
+/* What is known of a file that is on the PFS, from a look at it and a home's answer at about the same
+ * time. */
 struct data_known {
     struct version version;
     uint64_t view;      /* in which the home answered */
     uint64_t looked_ms; /* boot_ms; 0: nothing is known */
 };
 
-/* Open handle's view of a file: where its data is.  For data*.c, but for f. */
+/* An open handle: where the file's data is.  All members but f are private to data*.c. */
 struct data_handle {
     struct file *f;
     bool writes; /* opened for writing: a writer is counted, here or at the claimant */
     struct stream *_Atomic stream; /* read-ahead; NULL: none was needed yet (data_stream) */
     uint64_t pin_number; /* of this open at a claimant (CARRY_PIN_WRITER); 0: none was needed yet */
-    struct lock lock;    /* RANK_LEAF: below */
+    struct lock lock;    /* RANK_LEAF: the members below */
     pthread_cond_t moved;
-    bool moving;           /* somebody asks the home for all users of this handle */
-    bool counted;          /* a writer is counted here: the claim is this node's and stays */
-    uint64_t pinned;       /* node at which it is counted, or 0 */
-    struct location where; /* last known; HERE and PFS are re-derived from the file */
-    bool held;             /* data_open_known: the store holds held_bytes of it, in version known */
+    bool moving;           /* one thread asks the home, for all that use this handle */
+    bool counted;          /* a writer is counted here: this node has the claim and keeps it */
+    uint64_t pinned;       /* node at which a writer is counted, or 0 */
+    struct location where; /* last known; HERE and PFS are found anew from the file at each use */
+    bool held;             /* data_open_known: the store holds held_bytes of the file, in version known */
     uint64_t held_bytes;
     struct data_known known;
-    /* not 0: the store's pages were racy: what the kernel has of this version may be older */
+    /* not 0: the store's pages were racy, so that the kernel's pages of this version may be older */
     uint64_t unlike;
-    uint64_t looked_ms;   /* boot_ms before the look at the PFS that it was opened by */
-    bool opening;         /* data_open, of a file that had a name when it was opened on the PFS */
-    struct data_tag good; /* what the kernel caches by this handle is these bytes, or newer ones */
-    _Atomic uint64_t drops_seen; /* data_drops when `where` was asked last */
+    uint64_t looked_ms;   /* boot_ms before the look at the PFS with which it was opened */
+    bool opening;         /* in data_open, of a file that had a name when it was opened on the PFS */
+    struct data_tag good; /* the kernel caches these bytes by this handle, or newer ones */
+    _Atomic uint64_t drops_seen; /* data_drops when the home was last asked where the bytes are */
 };
 
-/* Opens: asks the home (and the claim when write), sets the version of the store's pages from stx
- * (fresh fstat by pfs_open_file or pfs_create, not before looked_ms), truncates when trunc.  f is
- * referenced by the handle. */
+/* Opens a file: asks the home; if write, takes the claim or counts a writer at the claimant; gives the
+ * store's pages the version in stx, which pfs_open_file or pfs_create got at looked_ms or later; truncates
+ * if trunc.  The handle takes its own reference to f.  0 or -errno. */
 int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, uint64_t looked_ms,
               struct data_handle **out);
-/* What a look at the PFS (not before looked_ms, and before the home answered *at) lets us know. */
+/* What is known from a look at the PFS, which was made after looked_ms, and before the home answered *at. */
 struct data_known data_known(const struct version *seen, const struct location *at,
                              uint64_t looked_ms);
-/* A home's later word: does what was known still hold? */
+/* True: after the home's later answer *at, what was known is still right. */
 bool data_still_known(const struct data_known *k, const struct location *at);
-/* As data_open, for reading, without the PFS: all of the file is in the store in the version that
- * is known, and the home says that nobody has changed it since; or the claim is here.  fixed:
- * nobody ever changes it, the home is not asked, and what is missing may be fetched.  -EAGAIN: it
- * must be opened as usual. */
+/* As data_open, for reading, and without the PFS.  This is possible if the claim is here, or if the store has
+ * all of the file in the known version and the home says that no node has changed it since.  fixed: the file
+ * never changes; then the home is not asked, and missing bytes may be fetched.  -EAGAIN: it must be opened
+ * with data_open. */
 int data_open_known(struct file *f, const struct data_known *k, bool fixed,
                     struct data_handle **out);
 void data_close(struct data_handle *h); /* blocking: may give the claim back */
-/* Before this node removes a name of f, open here: a claimant elsewhere keeps its bytes until the last
- * close here, or data_keep_end: the name stayed, or was not the last one.  True: it does, from now on.
- * Blocking. */
+/* To be called before this node removes a name of f, which is open here.  A claimant elsewhere keeps the
+ * file's bytes from now on, until the last close here or data_keep_end (which is called if the name stayed,
+ * or was not the last one).  True: it keeps them.  Blocking. */
 bool data_keep(struct file *f);
 void data_keep_end(struct file *f);
-/* This node has removed the file's last name.  A claimant elsewhere is told, so that it flushes nothing
- * of it any more; while it is open here it stays as it is there.  Blocking, best effort. */
+/* This node has removed the file's last name.  Tells a claimant elsewhere, so that it flushes nothing of the
+ * file any more; as long as the file is open here, the claimant keeps it.  Blocking; errors are ignored. */
 void data_removed(struct file *f);
-/* pfs_release, after data_close if there was a handle: with the last one that ends. */
+/* As pfs_release, to be called after data_close if there was a handle.  With the file's last release,
+ * data_keep ends, too. */
 void data_release(struct file *f);
-/* Asks the home again (lock granted, ESTALE).  *changed: the kernel's cached pages may be stale, they are
- * those of *now or newer ones if they are read from now on. */
+/* Asks the home again (after a lock was granted, or ESTALE).  *changed: the kernel's cached pages may be
+ * stale; pages that it reads from now on have the bytes of *now or newer ones. */
 int data_revalidate(struct data_handle *h, bool *changed, struct data_tag *now);
-/* The kernel's pages are about to be dropped: no read that begins from now on, by any handle of this
- * node, gives it older bytes than the newest that a handle has been told of by now. */
+/* The kernel's pages are about to be dropped.  No read that begins from now on, by any handle of this node,
+ * gives the kernel older bytes than the newest that a handle has heard of by now. */
 void data_dropping(struct data_handle *h);
 void data_tag(struct data_handle *h, struct data_tag *out);
-/* Size, times, blocks as the truth has them, without a message where it is here, else as last
- * heard. */
+/* Size, times and blocks of the latest bytes if these are here, else as last heard.  Sends no message. */
 void data_attr(struct data_handle *h, struct location *out);
-/* Both at once. */
+/* data_attr and data_tag at once. */
 void data_look(struct data_handle *h, struct location *out, struct data_tag *tag);
 
-/* This open may read and write the data file itself (passthrough): as store_pass_open; -ENODATA
- * also where the bytes are not here.  An open for reading counts the whole file as read.  One
- * data_pass_close before data_close. */
+/* Lets the kernel read and write the data file by itself for this open (passthrough): as store_pass_open;
+ * -ENODATA also if the bytes are not here.  An open for reading counts the whole file as read.  The caller
+ * calls data_pass_close once, before data_close. */
 int data_pass_open(struct data_handle *h, int *fd, unsigned *life);
 void data_pass_close(struct data_handle *h, unsigned life);
 
-/* Can the bytes be read now from the local store, all of them or up to the end of the file?  1: the read
- * has begun, as store_read_begin, and counts; the caller ends it.  0: use data_read.  -EAGAIN: they are
- * there, and what another read was given must be proved first (proof.h); never with `wait`, which blocks
- * for that, 2 s at most. */
+/* Begins a read from the local store, if all the bytes, or those up to the end of the file, can be read from
+ * it now.  1: the read has begun, as with store_read_begin, and is counted; the caller ends it.  0: the
+ * caller uses data_read.  -EAGAIN: the bytes are there, but bytes that another read was given must be proved
+ * first (proof.h); wait: waits for that instead, 2 s at most. */
 int data_read_begin(struct data_handle *h, uint64_t off, size_t len, bool wait,
                     struct store_hit *hit);
 int data_read(struct data_handle *h, void *buf, size_t len, uint64_t off, size_t *got);
-/* op: CARRY_WRITE; CARRY_APPEND, where off is ignored and *off_out tells; CARRY_STORE.  -EAGAIN: must
- * wait (page to fill, no room, not here): use data_write. */
+/* op: CARRY_WRITE; CARRY_STORE; CARRY_APPEND, which ignores off and sets *off_out to the place.  -EAGAIN: the
+ * write must wait (a page is to be filled, there is no room, the claim is not here): use data_write. */
 int data_write_now(struct data_handle *h, enum carry_op op, const void *buf, size_t len,
                    uint64_t off, uint64_t *off_out);
 int data_write(struct data_handle *h, enum carry_op op, const void *buf, size_t len, uint64_t off,
@@ -125,7 +128,7 @@ int data_truncate(struct data_handle *h, uint64_t size);
 /* mode 0, KEEP_SIZE, PUNCH_HOLE|KEEP_SIZE; else -EOPNOTSUPP */
 int data_fallocate(struct data_handle *h, int mode, uint64_t off, uint64_t len);
 int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out);
-/* To the disk of the node that has the bytes; pfs: to the PFS. */
+/* Syncs the file to the disk of the node that has the latest bytes; pfs: to the PFS. */
 int data_sync(struct data_handle *h, bool pfs);
 
 #endif

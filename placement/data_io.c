@@ -1,10 +1,11 @@
 /* data_io.c - reading and changing an open file, wherever data_where.c says its bytes are.
  *
- * The place can move at any time.  So each call is a loop: do it where the bytes are; if the answer
- * shows that they are not there any more, ask the home and go on from the byte that was reached, until the
- * call's deadline (struct patience).  A
- * reader beside writers converges: after a few versions that went away under it, it reads the PFS
- * file as it is.  A change is only made again when it surely was not made.
+ * The bytes can move to another node at any time.  So each call is a loop: it works where the bytes are.  If
+ * the answer shows that they are not there any more, it asks the home and goes on from the byte that was
+ * reached, until the call's deadline (struct patience).
+ *
+ * A read ends even if other nodes write all the time: after a few versions that changed under it, it reads
+ * the PFS file as it is.  A change is made again only if it is certain that it was not made.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,17 +21,18 @@
 #include "placement/store/store_read.h"
 #include "placement/store/store_write.h"
 
-/* At once, without a byte gained; then with pauses, and a reader reads the PFS as it is. */
+/* So often a call asks again at once without having got a byte.  After that it pauses before it asks, and a
+ * read takes the PFS file as it is. */
 #define TRIES 3
 
-/* One call on its way. */
+/* One call that is under way. */
 struct asking {
     struct patience patience;
     unsigned tries;
     bool plain; /* read the PFS as it is */
 };
 
-/* After err: 0 = try again; else the call's error. */
+/* What follows from err: 0: the call tries again; else the call's error. */
 static int again(struct data_handle *h, struct asking *a, int err)
 {
     bool moved = err == -ESTALE || err == -ENOENT;
@@ -68,7 +70,7 @@ static int read_carried(struct data_handle *h, uint64_t node, struct local_read 
 static int read_once(struct data_handle *h, bool plain, struct local_read *r)
 {
     uint64_t node = 0;
-    int err = -ENOENT; /* lost: perhaps its node is back */
+    int err = -ENOENT; /* WHERE_LOST: the node that has the bytes may be back */
     enum where w = data_where(h, &node);
     r->from = (struct fetched){.ahead = stream_ahead(data_stream(h))};
     r->claimed = w == WHERE_HERE;
@@ -85,8 +87,8 @@ static int read_once(struct data_handle *h, bool plain, struct local_read *r)
     return err;
 }
 
-/* Where the bytes are may be older than the last drop of the kernel's pages.  (Who is counted here was told
- * of every change.) */
+/* True: the kernel's pages may have been dropped after this handle asked where the bytes are.  (A writer that
+ * is counted here hears of every change.) */
 static bool is_behind(struct data_handle *h)
 {
     return h->drops_seen != data_drops(h->f) && !counted_here(h);
@@ -124,8 +126,8 @@ int data_read(struct data_handle *h, void *buf, size_t len, uint64_t off, size_t
     return err;
 }
 
-/* What another read was given, and was not proved when *then was asked for, lets this one have its
- * bytes.  Else as data_read_begin. */
+/* 1: this read may have the bytes of *hit, although other reads were given bytes that were not proved at
+ * *then.  Else as data_read_begin. */
 static int prove(struct file *f, const struct proofs *then, const struct store_hit *hit, bool wait)
 {
     int err = proofs_hold(f, then, &hit->base, wait);
@@ -142,7 +144,7 @@ int data_read_begin(struct data_handle *h, uint64_t off, size_t len, bool wait,
     struct proofs then = w == WHERE_PFS ? proofs_now(h->f) : (struct proofs){0};
     if (!store_read_begin(h->f, off, len, hit))
         return 0;
-    /* a short answer is the file's end for the kernel */
+    /* the kernel takes a short answer for the end of the file */
     int begun = hit->len < len && !hit->ends ? 0 : prove(h->f, &then, hit, wait);
     if (begun != 1) {
         store_read_end(hit);
@@ -169,8 +171,8 @@ static int change_carried(struct data_handle *h, uint64_t node, struct change *c
     return 0;
 }
 
-/* The claim is used only by who is counted: it stays then.  A handle that is counted at another
- * node, or nowhere any more, asks first. */
+/* Only a handle that is counted here uses this node's claim, because then the claim stays.  A handle that is
+ * counted at another node, or nowhere any more, asks first. */
 static int change_within(struct data_handle *h, struct change *c, const struct patience *p)
 {
     struct asking a = {.patience = *p};
@@ -271,8 +273,9 @@ static int seek_all_data(uint64_t size, uint64_t off, bool hole, uint64_t *out)
     return 0;
 }
 
-/* The PFS does not have what was written here: it is claimed, or was removed before it was flushed.
- * The claim of a removed file goes back, but nothing of it leaves the store while it is open. */
+/* True: the PFS does not have what was written here, as this node has the claim, or the file was removed
+ * before it was flushed.  The claim of a removed file goes back to the home, but its bytes stay in the store
+ * while it is open. */
 static bool only_here(struct file *f, enum where w)
 {
     struct file_info info;
@@ -289,14 +292,14 @@ int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out)
     enum where w = data_where(h, &node);
     if (only_here(h->f, w))
         return store_seek(h->f, off, hole, out);
-    if (w == WHERE_NODE) { /* another open of this node may have changed the size there */
+    if (w == WHERE_NODE) { /* another open of this node may have changed the size at the claimant */
         struct patience p = data_patience();
         int err = data_relocate(h, &p);
         if (err)
             return err;
     }
     int err = w == WHERE_PFS ? pfs_file_seek(h->f, off, hole, out) : -EOPNOTSUPP;
-    /* no descriptor, and no name any more */
+    /* the file has neither a descriptor nor a name any more */
     bool lost = h->held && (err == -ENOENT || err == -ESTALE);
     if (err != -EOPNOTSUPP && err != -EINVAL && !lost)
         return err;
@@ -304,9 +307,9 @@ int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out)
     return seek_all_data(at.size, off, hole, out);
 }
 
-/* An fsync also comes by handles that only read, and by who is not counted: it needs the claim for
- * the moment only.  Where there is none any more it was flushed meanwhile, and is on the PFS; but
- * what is void, and is still here, is not. */
+/* An fsync also comes by handles that only read, or are not counted: it needs the claim only while it runs.
+ * If there is no claim any more, the file was flushed meanwhile and is on the PFS; but void data, which is
+ * still here, is not. */
 int data_sync(struct data_handle *h, bool pfs)
 {
     struct change c = {.op = CARRY_SYNC, .mode = pfs, .end_ms = data_patience().end_ms};

@@ -1,16 +1,18 @@
 /* data_removed.c - a file whose last name this node removes, while another node has its claim.
  *
- * The claimant is told at once: it may have no descriptor of it (the last flush has dropped that), and
- * what is carried there from now on would make dirty what no path leads to any more.  But what it is told
- * to be gone, or finds gone when it flushes, it drops when nobody writes it.  So while the file is open
- * here, if only for reading, it is pinned there first, before the name goes: it stays as it is until
- * the last close here, or until this node leaves the view.
+ * This node tells the claimant at once.  For the claimant may have no descriptor of the file (the last flush
+ * has dropped it), and bytes that are carried there from now on would be dirty in a file without a path.
+ *
+ * When a claimant hears or finds that a file is gone, it drops the file's bytes as soon as no open writes
+ * them.  So if the file is open here, if only for reading, this node pins it at the claimant before it
+ * removes the name.  The claimant then keeps the bytes until the last close here, or until this node leaves
+ * the view.
  */
 #include "placement/claims/claim.h"
 #include "placement/data_int.h"
 #include "placement/pfs/pfs_data.h"
 
-/* True: the last close unpins it.  Else it is closed already, or a pin is there. */
+/* True: the last close ends this pin.  False: the file is closed already, or has another pin. */
 static bool keep(struct file *f, uint64_t node, uint64_t number)
 {
     struct file_data *d = data_of(f);
@@ -52,24 +54,24 @@ bool data_keep(struct file *f)
     return !claim_where(f->fid, &at) && at.where == WHERE_NODE && pin_at(f, at.node);
 }
 
-/* As long as the claimant has it no other file may have its inode's number. */
+/* As long as the claimant has the file's bytes, no other file may get its inode number. */
 void data_removed(struct file *f)
 {
     struct location at;
     if (claim_where(f->fid, &at) || at.where != WHERE_NODE)
         return;
     bool held = pfs_hold_number(f);
-    if (pfs_has_a_name(f)) { /* by another node, between the PFS's look and the removal */
+    if (pfs_has_a_name(f)) { /* another node has given it one between the look at the PFS and the removal */
         file_set_unlinked(f, false);
     } else {
-        pin_at(f, at.node); /* if it was opened, or claimed, since data_keep */
+        pin_at(f, at.node); /* for a file that was opened, or claimed, since data_keep */
         claim_named(f->fid, at.node, NULL);
     }
     if (held)
         pfs_unhold_number(f);
 }
 
-/* open: also while it is open here. */
+/* open: ends the pin even if the file is open here. */
 static void end_of_keeping(struct file *f, bool open)
 {
     struct file_data *d = (struct file_data *)file_part_if(f, FILE_DATA);

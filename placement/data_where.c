@@ -1,22 +1,22 @@
-/* data_where.c - where an open file's bytes are: asked at open, and again when an answer shows that
- * they moved.
+/* data_where.c - where an open file's bytes are.  The home is asked at open, and again when an answer shows
+ * that they moved.
  *
  *          read                                        written
- *   HERE   the store; missing pages from their owners  the store: a writer is counted, so the claim
- *                                                      is ours and stays
+ *   HERE   the store; missing pages from their owners  the store: a writer is counted, so this node
+ *                                                      keeps the claim
  *   PFS    the store, in the version last asked for    -
- *   NODE   carried from the claimant, nothing is kept  carried there: a pin counts us as a writer
+ *   NODE   carried from the claimant, nothing is kept  carried there: a pin counts this node's writer
  *   LOST   EIO                                         EIO
  *
- * HERE and PFS differ by the claim alone, which comes and goes under an open handle (another open
- * of this node takes it, a flush gives it back): so they are derived from struct file at each use.
- * A handle that only reads may find its file at PFS in an older version than the newest:
- * close-to-open allows it until the next open.
+ * HERE and PFS differ by the claim alone.  It comes and goes while a handle is open (another open of this
+ * node takes it, a flush gives it back).  So the file's claim is looked at at each use.  With PFS, a handle
+ * that only reads may have an older version than the newest: close-to-open allows that until the next open.
  *
- * Order of looks: the version on the PFS counts only if it was looked at after the home's answer,
- * or is the one that the home names: in between a claimant may have flushed and given back.
+ * Order of looks: a version that was seen on the PFS counts only if the look came after the home's answer, or
+ * if the home names that version.  Otherwise a claimant may have flushed and given the claim back in between.
  *
- * Lock: h->lock (a leaf) for a look or a change at a time; `moving` lets one thread ask for all.
+ * Lock: h->lock (a leaf), held for one look at the handle or one change of it.  `moving` lets one thread ask
+ * for all.
  */
 #include "placement/claims/claim.h"
 #include "placement/data_int.h"
@@ -31,9 +31,9 @@
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 
-#define LOOKS  8 /* at home and PFS while they contradict what this node holds */
+#define LOOKS  8 /* so often home and PFS are asked while they contradict what this node holds */
 #define UNPINS 5
-/* This soon after the look at the PFS a home that knows no version answered: no view changed. */
+/* If a home that knows no version answers this soon after the look at the PFS, no view changed in between. */
 #define QUICK_MS 50
 
 /* ---- the location ---- */
@@ -84,8 +84,8 @@ void data_attr(struct data_handle *h, struct location *out)
     lock_drop(&h->lock);
 }
 
-/* Our own change is in the kernel's cache too.  If it was the only one since the cache was known to
- * be good, it still is. */
+/* The kernel's cache has this node's own change, too.  If that was the only change since the cache was known
+ * to be good, the cache is still good. */
 void data_heard(struct data_handle *h, uint64_t node, const struct carry_result *r, bool own_change)
 {
     lock_take(&h->lock);
@@ -99,13 +99,14 @@ void data_heard(struct data_handle *h, uint64_t node, const struct carry_result 
     lock_drop(&h->lock);
 }
 
-/* -ESTALE: the file was removed where its latest bytes were, before they were flushed; the PFS
- * never had them.  Seen by its link count, and that it is not what was heard; an open that this
- * overtakes is always refused: the kernel looks the name up again. */
+/* Looks at the PFS for the version.  -ESTALE: the file was removed where its latest bytes were before they
+ * were flushed; the PFS never had them.  This shows by a link count of 0 and another size or mtime than the
+ * claimant last said.  While a file is being opened, the link count of 0 is enough: the kernel looks the name
+ * up again. */
 static int fresh_version(struct data_handle *h, struct version *v)
 {
     struct statx stx;
-    if (h->held) /* if it is newer, and is removed then, nothing else leads to its bytes */
+    if (h->held) /* the file may be newer and be removed after the look: only a descriptor leads to it then */
         pfs_open_late(h->f, NULL);
     int err = pfs_file_stat(h->f, &stx);
     if (err)
@@ -120,7 +121,7 @@ static int fresh_version(struct data_handle *h, struct version *v)
 
 /* ---- the handle's read-ahead ---- */
 
-/* What the kernel reads by itself, or nobody reads, needs none. */
+/* A file that the kernel reads by itself, or that is not read, needs no stream. */
 struct stream *data_stream(struct data_handle *h)
 {
     struct stream *s = atomic_load(&h->stream);
@@ -135,12 +136,13 @@ struct stream *data_stream(struct data_handle *h)
 
 /* ---- what is known without the PFS ----
  *
- * Between the look at the PFS and now nobody of the session has changed the file if
- *   - the home names a version, and it is the one that was seen: whoever gave the file back since
- *     would have named another one; or
- *   - the home names none, now and then, in one view: nobody gave it back in this view; and what
- *     was given back before, to homes of an older view, was on the PFS when we looked.
- * What others than the session change is seen when the look is older than the attribute time-out.
+ * No node of the session has changed the file between the look at the PFS and now if
+ *   - the home names a version, and it is the one that was seen: a claimant that gave the file back
+ *     since then would have named another one; or
+ *   - the home named none then and names none now, both in the same view: no claimant gave the file
+ *     back in this view; and what was given back before, to homes of an older view, was on the PFS
+ *     when this node looked.
+ * Changes by programs outside the session are seen once the look is older than the attribute time-out.
  */
 
 static bool says_same(const struct location *at, const struct version *v)
@@ -171,8 +173,8 @@ static bool base_is(struct file *f, const struct version *v)
     return info.base_known && !info.racy && version_eq(&info.base, v);
 }
 
-/* Opened without a descriptor, and now it has no name any more that we know: what the home says
- * must do.  (A rename has moved its ctime.) */
+/* The file was opened without a descriptor, and this node knows no name of it any more, so it cannot look at
+ * the PFS.  True: the home's answer shows that there is no newer version.  (A rename has moved its ctime.) */
 static bool nothing_newer(struct data_handle *h, const struct location *at)
 {
     const struct version *v = &h->known.version;
@@ -183,11 +185,11 @@ static bool nothing_newer(struct data_handle *h, const struct location *at)
 
 /* ---- the store's version only moves on ----
  *
- * Opens look at the PFS and ask the home beside each other; one that comes late must not put back
- * what another has found since, and who reads that sees older bytes, or an end, after newer ones.
- * So what the store had is noted before the look, and its version moves from that, or not at all. */
+ * Several opens may look at the PFS and ask the home at the same time.  One that is late must not replace
+ * the version that another open has found since: then a reader would get older bytes, or an earlier end,
+ * after newer ones.  So an open notes the store's version before its look, and replaces only this version. */
 
-/* Has another open found a newer version than v, which was seen before?  A change time only grows. */
+/* True: another open has found a newer version than v.  A change time only grows. */
 static bool is_overtaken(const struct file_info *now, const struct version *v)
 {
     return now->base_known && !version_eq(&now->base, v) && now->base.ctime_ns > v->ctime_ns;
@@ -220,7 +222,8 @@ int data_ask_again(struct data_handle *h, struct patience *p)
 
 /* ---- readers ---- */
 
-/* Did nobody of the session change the file between the look that saw it so and the home's answer? */
+/* True: no node of the session has changed the file between the look that saw this version and the home's
+ * answer. */
 static bool is_current(struct data_handle *h, const struct location *at, const struct version *seen)
 {
     if (at->known)
@@ -228,9 +231,9 @@ static bool is_current(struct data_handle *h, const struct location *at, const s
     return boot_ms() - h->looked_ms < QUICK_MS || claim_settled(at->view, h->looked_ms);
 }
 
-/* The store follows the version that counts.  seen: what the PFS had at h->looked_ms, before the home
- * was asked, or NULL.  before: the store, before it was asked.  -EBUSY: the file became claimed here
- * meanwhile; -EAGAIN: another open has moved the store's version. */
+/* Gives the store's pages the version that counts.  seen: the PFS's version at h->looked_ms, before the home
+ * was asked, or NULL.  before: the store's state before the home was asked.  -EBUSY: this node has got the
+ * claim meanwhile; -EAGAIN: another open has moved the store's version. */
 static int follow_version(struct data_handle *h, const struct location *at,
                           const struct version *seen, const struct file_info *before)
 {
@@ -249,7 +252,7 @@ static int follow_version(struct data_handle *h, const struct location *at,
     if (err)
         return err == -ENOENT && h->held ? -ESTALE : err;
     bool same = at->known == 2 && version_eq(&v, &at->version);
-    /* the store drops them, and so must the kernel: the version does not tell them apart */
+    /* the store drops racy pages, and the kernel must drop its own: the version does not tell old from new */
     if (before->racy) {
         lock_take(&h->lock);
         h->unlike = unlike_u64() | 1;
@@ -292,7 +295,7 @@ int data_locate_reader(struct data_handle *h, const struct version *seen, struct
     return -EIO;
 }
 
-/* The claim is here, and so is a descriptor: nothing can be newer than what we have. */
+/* This node has the claim and a descriptor: nothing can be newer than its own bytes. */
 static bool is_own(struct file *f, struct location *at)
 {
     return pfs_has_descriptor(f) && claim_here_of(f, at);
@@ -309,7 +312,7 @@ int data_locate_known(struct data_handle *h, const struct data_known *k, bool fi
             return -EAGAIN;
         if (!fixed)
             err = claim_where_until(h->f->fid, p->end_ms, &at);
-        /* another open may have found another version while we asked */
+        /* another open may have found another version while this one asked */
         if (!err && ((!fixed && !data_still_known(k, &at)) || !base_is(h->f, &k->version)))
             err = -EAGAIN;
     }
@@ -326,7 +329,7 @@ int data_pin(struct file *f, uint64_t node, uint64_t number)
     return carry_write(node, f, CARRY_PIN_WRITER, NULL, 0, number, 0, 0, &r);
 }
 
-/* A pin that stays costs the claimant only speed, until this node leaves the view. */
+/* If it fails, the pin stays until this node leaves the view, which costs the claimant only speed. */
 void data_unpin(struct file *f, uint64_t node, uint64_t number)
 {
     int err = -EAGAIN;
@@ -360,13 +363,13 @@ void data_move_writer(struct data_handle *h, const struct location *at)
         data_unpin(h->f, pinned, h->pin_number);
 }
 
-/* One try: the claim for this node, or a pin at who has it.  -ENOENT, -EAGAIN: that one gave it
- * back, or is out of reach, or the store's version has moved. */
+/* Tries once to get the claim for this node, or a pin at the claimant.  -ENOENT, -EAGAIN: the claimant gave
+ * the claim back, or is out of reach, or the store's version has moved. */
 static int claim_or_pin(struct data_handle *h, const struct version *v,
                         const struct file_info *before, uint64_t end_ms)
 {
     struct location at = {0};
-    /* clean pages of an older version must not become part of the claim; -EBUSY: it is ours
+    /* clean pages of an older version must not become part of the claim; -EBUSY: this node has the claim
      * already, with its own base */
     int err = move_version(h->f, v, before, NULL);
     if (err == -ESTALE)
@@ -405,7 +408,7 @@ int data_locate_writer(struct data_handle *h, const struct version *seen, struct
     }
 }
 
-/* Still where we are counted?  Then only its word is new. */
+/* True: this handle's writer is still counted at the claimant. */
 static bool still_there(struct data_handle *h, uint64_t end_ms)
 {
     struct location at = {0};
@@ -424,7 +427,8 @@ static bool still_there(struct data_handle *h, uint64_t end_ms)
 
 /* ---- asking again ---- */
 
-/* 1: the caller asks, and calls end_move.  0: another one did while we waited; -EIO: for too long. */
+/* 1: the caller asks, and then calls end_move.  0: another thread has asked while this one waited.  -EIO: the
+ * deadline came first. */
 static int begin_move(struct data_handle *h, uint64_t end_ms)
 {
     uint64_t now = 0;

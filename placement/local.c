@@ -1,17 +1,17 @@
 /* local.c - reading and changing a file in this node's store.
  *
- * A page can be evicted between its fetch and its use, and its file can get another version: so
- * everything here is a loop that looks at the store again, and gives up only if it gets nowhere until the
- * deadline of the call.
+ * A page can be evicted between its fetch and its use, and its file can get another version.  So each
+ * function is a loop that looks at the store again.  It gives up only if it got no further until the deadline
+ * of the call.
  *
- * Bytes of the PFS count up to base_end only, and only for pages that are not valid.  What is
- * handed out without having been stored (no room) is clipped by the same rule.
+ * Bytes of the PFS count up to base_end only, and only for pages that are not valid.  The same holds for
+ * bytes that a reader gets without their being stored (no room).
  *
- * While our own flush runs, the PFS file is neither the old nor the new version, so the owners say
- * -ESTALE.  Missing pages are not part of that flush (store_copyout.h: what was dirty stays until
- * store_flushed), so the PFS file has their right bytes: they are read by our own descriptor.  They
- * are kept under the base version from before the read: store_fill refuses them if the flush ended
- * meanwhile.
+ * While this node flushes the file, the PFS file has neither the old nor the new version, so the owners
+ * answer -ESTALE.  The flush does not write missing pages (store_copyout.h: what was dirty stays until
+ * store_flushed), so the PFS file has the right bytes of these: they are read by this node's own descriptor.
+ * They are stored under the base version from before the read.  If the flush ended meanwhile, store_fill
+ * refuses them.
  */
 #include "placement/local.h"
 
@@ -32,7 +32,7 @@
 #include "placement/store/store_write.h"
 #include "transport/hash.h"
 
-/* ---- what the flusher does ---- */
+/* ---- what flush/ does for changes ---- */
 
 static const struct local_needs nothing;
 static const struct local_needs *_Atomic needs = &nothing;
@@ -68,8 +68,8 @@ static int admit(struct file *f, uint64_t len)
 
 /* ---- reading ---- */
 
-/* Missing bytes [off, off + len) to buf, without regard to the store's other pages.  Zeros beyond
- * base_end.  looked: fetch_looks before they were seen to be missing. */
+/* Gets [off, off + len), which is missing in the store, into buf; zeros beyond base_end.  looked: fetch_looks
+ * before the bytes were seen to be missing. */
 static int read_missing(struct file *f, struct local_read *r, const struct file_info *info,
                         uint8_t *buf, size_t len, uint64_t off, uint64_t looked)
 {
@@ -93,8 +93,8 @@ static int read_missing(struct file *f, struct local_read *r, const struct file_
     return 0;
 }
 
-/* Some of the next bytes: how many, 0 if somebody brought the first meanwhile, or -errno.  own: no reader
- * of this node can have had newer ones. */
+/* Reads some of the next bytes: returns how many, 0 if another thread brought the first one meanwhile, or
+ * -errno.  own: no reader of this node can have had newer bytes. */
 static ssize_t read_some(struct file *f, struct local_read *r, const struct file_info *info,
                          bool *own)
 {
@@ -134,7 +134,7 @@ int local_read(struct file *f, struct local_read *r)
 
 /* ---- changing ---- */
 
-/* The chunk around a missing page by our own descriptor (see above). */
+/* Reads the chunk around a missing page by this node's own descriptor (see the head). */
 static int fill_by_descriptor(struct file *f, const struct file_info *info, uint64_t page_off,
                               enum space_limit limit)
 {
@@ -146,7 +146,7 @@ static int fill_by_descriptor(struct file *f, const struct file_info *info, uint
     struct chunk *c = chunk_new(ROOM_ASK, size);
     int err = pfs_read(f, c->data, len, key.index * size, &got);
     if (!err) {
-        memset(c->data + got, 0, len - got); /* cut off by the flush: not below base_end any more */
+        memset(c->data + got, 0, len - got); /* the flush has cut these off: beyond base_end by now */
         err = store_fill_needed(f, key.index, &key.version, c->data, len, limit);
     }
     chunk_put(c);
@@ -169,7 +169,7 @@ static int sync_change(struct file *f, const struct change *c)
     return c->mode == 1 ? sync_pfs(f) : store_sync(f);
 }
 
-/* What is not there yet. */
+/* Appends the bytes that were not appended yet. */
 static int append(struct file *f, struct change *c, enum space_limit limit, uint64_t *fill_off)
 {
     size_t before = c->appended, done;
@@ -199,7 +199,7 @@ static int change_once(struct file *f, struct change *c, enum space_limit limit,
         return store_allocate(f, c->off, c->len, c->mode & FALLOC_FL_KEEP_SIZE);
     case CARRY_TIMES:
         store_set_times(f, c->time_ns);
-        return store_flush_begins(f); /* the asker changes the PFS's: it differs by our own doing */
+        return store_flush_begins(f); /* the asker sets the PFS's times: a change by this session */
     case CARRY_SYNC:
         return sync_change(f, c);
     default:
@@ -220,12 +220,12 @@ int local_change_now(struct file *f, struct change *c)
     if (must_wait(c->len))
         return -EAGAIN;
     if (c->op == CARRY_APPEND && kernel_writes(f))
-        return -EAGAIN; /* a part of it may go in, and who comes again begins anew */
+        return -EAGAIN; /* a part of it may be appended, and the next try would append all again */
     int err = change_once(f, c, SPACE_NOW, &fill_off);
     return err == -ENODATA || err == -ENOSPC ? -EAGAIN : err;
 }
 
-/* The cache has no room, and nothing in it is dirty: it is not this node's files that take it. */
+/* True: there is no room although nothing in the cache is dirty: other files fill the disk. */
 static bool others_have_it(int err)
 {
     uint64_t dirty, room;
@@ -233,8 +233,8 @@ static bool others_have_it(int err)
     return err == -ENOSPC && !dirty;
 }
 
-/* Until it is done, or cannot be.  Where others have filled the disk a write goes through, in
- * effect: it may lie beyond the cache's limits, and the next one waits until it is flushed. */
+/* Tries until the change is made, or cannot be made.  If other files have filled the disk, a write may go
+ * beyond the cache's limits (SPACE_DISK), and the next one waits until it is flushed. */
 static int change_with_room(struct file *f, struct change *c)
 {
     enum space_limit limit = SPACE_CACHE;
@@ -249,7 +249,7 @@ static int change_with_room(struct file *f, struct change *c)
             if (!err)
                 continue;
         }
-        if (err != -ENOSPC || c->op == CARRY_SYNC) /* a sync's is the PFS's, or the disk's */
+        if (err != -ENOSPC || c->op == CARRY_SYNC) /* the sync's -ENOSPC comes from the PFS or the disk */
             return err;
         int e = make_room(f, &seen);
         if (e && (limit == SPACE_DISK || !others_have_it(e)))

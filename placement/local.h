@@ -1,11 +1,11 @@
-/* local.h - a file's bytes through this node's store: what is missing is fetched, room is made when
- * there is none.
+/* local.h - reads and changes a file in this node's store: fetches what is missing, makes room when there is
+ * none.
  *
- * For applications here (data_io.c) and for other nodes, when this one has the claim
- * (carry_serve.c).
- * The functions block, in the threads that may call fetch_range; local_change_now does not.  What they wait
- * for (a fetch, a flush) has its own end; what must be tried again because another call was quicker is tried
- * until the caller's deadline.
+ * It serves applications of this node (data_io.c), and other nodes if this one has the claim (carry_serve.c).
+ *
+ * The functions block, but for local_change_now: only threads that may call fetch_range call them.  Each wait
+ * (for a fetch, for a flush) ends by itself.  If a step must be tried again because another call was quicker,
+ * it is tried until the caller's deadline.
  */
 #ifndef EDDY_PLACEMENT_LOCAL_H
 #define EDDY_PLACEMENT_LOCAL_H
@@ -18,16 +18,17 @@ struct local_read {
     void *buf;
     size_t len;
     uint64_t off;
-    /* this node has the claim, so that what the owners do not have any more (our own flush changed the
-     * version) is read by the file's own descriptor; else -ESTALE */
+    /* This node has the claim: bytes that the owners do not have any more, as this node's flush changed the
+     * version, are read by the file's own descriptor.  Not claimed: -ESTALE for such bytes. */
     bool claimed;
-    uint64_t end_ms;     /* boot_ms: nothing that gained no byte is tried again then, -EIO */
-    size_t got;          /* short only at the end of the file, or on error */
-    struct fetched from; /* grows; .ahead is the caller's */
+    uint64_t end_ms;     /* boot_ms: from then on a step that got no byte is not tried again, -EIO */
+    size_t got;          /* less than len only at the end of the file, or on error */
+    struct fetched from; /* the call adds to it; .ahead is the caller's */
 };
+/* 0 or -errno. */
 int local_read(struct file *f, struct local_read *r);
 
-/* A change of the file's data; only with the claim. */
+/* A change of the file's data; this node must have the claim. */
 struct change {
     enum carry_op op; /* WRITE .. SYNC, STORE */
     const void *buf;  /* WRITE, APPEND, STORE: len bytes, <= 16 MiB */
@@ -36,24 +37,25 @@ struct change {
     int64_t time_ns;  /* TIMES */
     uint64_t off_out; /* WRITE, APPEND, STORE: where the bytes went */
     size_t appended;  /* APPEND: how many are there already; 0 at first */
-    uint64_t end_ms;  /* boot_ms: no page is fetched once more then, -EIO */
+    uint64_t end_ms;  /* boot_ms: from then on no page is fetched a second time, -EIO */
 };
 int local_change(struct file *f, struct change *c);
 /* The same without waiting: -EAGAIN when a page must be filled, there is no room, another call is at
  * these pages, or the file is being synced.  WRITE, APPEND and STORE only. */
 int local_change_now(struct file *f, struct change *c);
 
-/* What changes need of the flusher, 0 or -errno each; the daemon registers it once (fs/daemon/steps.c). */
+/* What changes need from flush/; the daemon registers it once (fs/daemon/steps.c).  0 or -errno, but for
+ * must_wait. */
 struct local_needs {
-    /* There is no room: makes some.  *seen: UINT64_MAX when a change asks for the first time, then as it was
-     * left.  0: something has become clean since. */
+    /* Makes room.  *seen: UINT64_MAX when a change asks for the first time, then as the last call left it.
+     * 0: something has become clean since then. */
     int (*make_room)(struct file *f, uint64_t *seen);
     int (*sync_pfs)(struct file *f); /* brings this file to the PFS */
-    /* Must a write of len bytes wait because of dirty data (any thread); the waiting. */
+    /* True: a write of len bytes must wait because there is too much dirty data.  Any thread. */
     bool (*must_wait)(uint64_t len);
-    int (*admit)(struct file *f, uint64_t len);
+    int (*admit)(struct file *f, uint64_t len); /* waits until the write may go on */
 };
-/* needs lives on.  NULL: there is no flusher any more: no write waits, no room is made. */
+/* `with` is not copied and must stay.  NULL: flush/ has ended: no write waits, no room is made. */
 void local_on_need(const struct local_needs *needs);
 
 #endif
