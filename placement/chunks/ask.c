@@ -1,10 +1,12 @@
-/* ask.c - the questions of a flight to other nodes: owner, then next, then the PFS is read here.
+/* ask.c - a flight asks other nodes for its chunk: first the owner, then the next node; then this node reads
+ * the PFS.
  *
- * A node whose turn is this one reads the PFS itself at once; a suspected one is passed over.  The hash of
- * an answer is checked in a reader's thread, which needs the bytes in its processor's cache anyway.
+ * If this node is the owner or the next one, it reads the PFS as soon as it is its turn.  A suspected node is
+ * passed over.  The hash of an answer is checked in a reader's thread, which needs the bytes in its
+ * processor's cache anyway.
  *
- * This is the only place that asks again, and each turn comes once: a flight waits for the silence of two
- * nodes, T_suspect each, at most.  Its readers wait until their deadlines.
+ * Only this file asks a second node, and each node is asked once: so a flight waits for the silence of two
+ * nodes at most, T_suspect each.  Its readers wait until their deadlines.
  */
 #include "placement/chunks/flight_int.h"
 
@@ -22,7 +24,7 @@
 
 #define TURNS 2 /* owner and next */
 
-/* The node that is to be asked, from fl->turn on; 0: the PFS is to be read here, *why. */
+/* The node that is to be asked, from fl->turn on; 0: the PFS is to be read here, and *why says why. */
 static uint64_t next_node(struct flight *fl, enum flight_why *why)
 {
     const struct view *v = members_view();
@@ -77,22 +79,22 @@ void flight_go(struct flight *fl)
         flight_reads(fl, ASKED_FOR);
 }
 
-/* What a node's error means for the node, and whether another is to be asked. */
+/* Notes what a node's error says about the node, and moves fl->turn on to the node that is asked next. */
 static void learn(struct flight *fl, int err)
 {
     fl->failed = true;
     if (err == -ESTALE || err == -ENOENT) {
-        fl->turn = TURNS; /* it looked and had not what we want; our own look is the last word */
+        fl->turn = TURNS; /* it looked and does not have it; this node's own look decides */
         return;
     }
-    bool its_pfs = err == -EIO || err == -EACCES || err == -EPERM; /* it answers, and cannot read */
+    bool its_pfs = err == -EIO || err == -EACCES || err == -EPERM; /* the node answers, but cannot read */
     if (err != -EBADMSG && !its_pfs)
         members_doubt(fl->node);
-    log_debug("FETCH at %s failed: %s: the next is asked", members_name(fl->node), strerror(-err));
+    log_debug("FETCH at %s failed: %s: asking the next node", members_name(fl->node), strerror(-err));
     fl->turn++;
 }
 
-/* 0: the bytes are those that the node hashed. */
+/* 0: the bytes are those that the node hashed; else -errno. */
 static int answer_is_bad(const struct flight *fl)
 {
     return fl->answer_err ? fl->answer_err : chunk_answer_check(fl->asked, &fl->key, fl->node);

@@ -1,9 +1,9 @@
 /* chunk.c - reference-counted chunk buffers and their rooms.
  *
- * The memory comes from the peer layer's bounded buffers, which keep their pages mapped.  When
- * those are full (of messages that came in, say) a room still gives out malloc'd memory up to its
- * own limit: a carried write that waits for a page to be fetched holds such a message, and must not
- * wait for itself.
+ * The memory comes from transport/'s bounded buffers (transport/buffers.c), which keep their pages mapped.
+ * When these are full, for example of messages that came in, a room still gives out malloc'd memory up to its
+ * own limit.  For a carried write holds such a message while it waits for a page to be fetched; without this
+ * the write would wait for itself.
  */
 #include "placement/chunks/chunk.h"
 
@@ -56,7 +56,7 @@ size_t chunk_key_len(const struct chunk_key *k)
     return MIN(size, k->version.size - k->index * size);
 }
 
-/* With the lock.  One buffer is always let through: a limit below one chunk must not hang. */
+/* With the lock.  One buffer is always granted: a limit below one chunk must not hang. */
 static bool fits(enum chunk_room room, size_t size)
 {
     return !rooms.used[room] || rooms.used[room] + size <= rooms.limit;

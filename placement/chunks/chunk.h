@@ -1,4 +1,4 @@
-/* chunk.h - a chunk's bytes in memory, shared by all calls that wait for them, and the room that such
+/* chunk.h - a chunk's bytes in memory, shared by all calls that wait for them, and the memory that such
  * buffers may take.
  *
  * Any thread but the network thread may make one; any thread may drop one.
@@ -8,7 +8,7 @@
 
 #include "transport/base.h"
 
-/* Which bytes: chunk `index` of the file in this version. */
+/* Names a chunk: number `index` of the file in this version. */
 struct chunk_key {
     struct fid fid;
     uint64_t index;
@@ -16,20 +16,20 @@ struct chunk_key {
 };
 bool chunk_key_eq(const struct chunk_key *a, const struct chunk_key *b);
 uint64_t chunk_key_hash(const struct chunk_key *k);
-/* How many bytes it has: chunk size, less at the end of the file, 0 beyond it. */
+/* How many bytes the chunk has: the chunk size, fewer at the end of the file, 0 beyond it. */
 size_t chunk_key_len(const struct chunk_key *k);
 
-/* What a buffer is for.  Each has a room of its own, or two nodes full of requests to each other
- * would wait for each other: a chunk of one room waits for nothing but what ends by itself, or by what
- * the rooms below it do.  Readers of this node and FETCHes share a flight's buffer of either room: they copy
- * or send it at once. */
+/* What a buffer is for.  Each purpose has memory of its own; else two nodes with many requests to each other
+ * would wait for each other.  A buffer of one room waits only for what ends by itself, or for buffers of the
+ * rooms below it in this list.  Readers of this node and FETCHes share a flight's buffer of either room: they
+ * copy or send it at once. */
 enum chunk_room {
     ROOM_RANGE, /* a claimant's answer: may wait for a page that it fetches */
     ROOM_ASK,   /* an answer that this node waits for, or its own read of the PFS */
-    ROOM_SERVE, /* an owner's answer: waits for the PFS and for its own sending */
+    ROOM_SERVE, /* an owner's answer: waits for the PFS, and until it is sent */
     ROOMS,
 };
-/* Bytes that each room may take: a quarter of --memory (before the first chunk; default 64 MiB). */
+/* Sets the bytes that each room may take: a quarter of --memory.  Before the first chunk; default 64 MiB. */
 void chunk_rooms(uint64_t memory);
 
 struct chunk {
@@ -38,14 +38,15 @@ struct chunk {
     bool pooled; /* data is a peer_buffer, else malloc'd */
     size_t size;
     uint8_t *data;
-    /* what it holds, once it is known */
+    /* of the bytes, once they are here */
     size_t len;
     uint64_t hash;
     bool racy; /* read while the version was racy (transport/fid.h) */
 };
-/* Waits for room: the caller holds no other chunk of this room.  end_ms: boot_ms; NULL: it has come first. */
+/* Waits for room; the caller must hold no other chunk of this room.  NULL: end_ms (boot_ms; 0: never) came
+ * first. */
 struct chunk *chunk_wait(enum chunk_room room, size_t size, uint64_t end_ms);
-/* As long as it takes. */
+/* Waits for room as long as it takes. */
 struct chunk *chunk_new(enum chunk_room room, size_t size);
 struct chunk *chunk_try(enum chunk_room room, size_t size); /* NULL: no room now */
 struct chunk *chunk_ref(struct chunk *c);

@@ -8,7 +8,7 @@
 #include "transport/hash.h"
 #include "transport/members.h"
 
-#define CHUNK_RACY 2u /* source: its version was racy when it was read, the receiver notes that */
+#define CHUNK_RACY 2u /* source: the version was racy when the chunk was read; the receiver notes that */
 
 struct msg *chunk_answer(const struct chunk_key *key, struct chunk *c, unsigned source)
 {

@@ -5,7 +5,7 @@
  *          v
  *   wait for the next one whose bytes are here, copy them --all--> the next 8
  *
- * A call waits in one place, for all its flights at once, until its deadline.  It waits for buffer room only
+ * A call waits for all its flights at once, in flight_next, until its deadline.  It waits for a buffer only
  * while it has no flight.
  */
 #include "placement/chunks/fetch.h"
@@ -25,12 +25,12 @@
 struct range {
     struct file *f;
     const struct fetch *want;
-    uint64_t end; /* of the bytes that there are */
+    uint64_t end; /* of the wanted bytes that exist */
     struct fetched *from;
     struct flight_call call;
 };
 
-/* Which of the range's bytes chunk i has: [begin, end). */
+/* The part of the range that is in chunk i: [begin, end). */
 static void part_of(const struct range *r, uint64_t i, uint64_t *begin, uint64_t *end)
 {
     uint64_t size = store_chunk_size();
@@ -40,8 +40,8 @@ static void part_of(const struct range *r, uint64_t i, uint64_t *begin, uint64_t
 
 /* ---- one chunk is here ---- */
 
-/* What another call fetched counts as local, so that each byte that came counts once: the handle for which it
- * came has the credit for it. */
+/* Bytes that another call fetched count as local, so that each byte that came counts once: the handle for
+ * which they came has the credit for them. */
 static void count_source(const struct flight_reader *p, struct fetched *from, uint64_t n)
 {
     if (p->led && p->source == FROM_PEER)
@@ -67,7 +67,7 @@ struct part {
     uint64_t index;
 };
 
-/* The reader need not wait any more. */
+/* Takes what a reader got that need not wait any more. */
 static int take(const struct range *r, struct flight_reader *p)
 {
     int err = p->err;
@@ -100,8 +100,8 @@ static bool is_missing(const struct range *r, const struct chunk_key *key)
     return store_missing(r->f, key->index * store_chunk_size(), chunk_key_len(key), &off, &len);
 }
 
-/* Joins the flight of this chunk or begins one.  -EAGAIN: there is no room for a new one while the call has
- * others; -ETIMEDOUT: it did not come in time. */
+/* Joins the flight of this chunk or begins one.  -EAGAIN: there is no buffer for a new flight, and the call
+ * does not wait for one as it has other flights; -ETIMEDOUT: no buffer became free in time. */
 static int begin_part(struct range *r, const struct chunk_key *key, struct part *p)
 {
     size_t size = store_chunk_size();
@@ -113,7 +113,8 @@ static int begin_part(struct range *r, const struct chunk_key *key, struct part 
     return c && flight_join(&r->call, key, &p->reader, c) ? 0 : -ETIMEDOUT;
 }
 
-/* From chunk key->index on, as many as the window and the room allow; moves index on. */
+/* Begins or joins flights from chunk key->index on, as many as the window and the buffers allow; moves the
+ * index on. */
 static int begin_window(struct range *r, struct chunk_key *key, struct part *parts)
 {
     while (key->index * store_chunk_size() < r->end && r->call.n < WINDOW) {

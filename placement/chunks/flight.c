@@ -1,4 +1,4 @@
-/* flight.c - the table of flights, and how readers and FETCHes come to them (flight_int.h tells the story).
+/* flight.c - the table of flights, and how readers and FETCHes join them (flight_int.h describes a flight).
  *
  * Lock: the shard's (RANK_FLIGHT); functions that say "shard locked" do not take it.
  */
@@ -17,7 +17,7 @@ static struct shard {
     struct lock lock; /* RANK_FLIGHT */
     struct flight *list;
 } shards[SHARDS];
-static _Atomic uint64_t ended[SHARDS]; /* flights, by file */
+static _Atomic uint64_t ended[SHARDS]; /* how many flights have ended, by file */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void init(void)
@@ -78,7 +78,7 @@ void flight_leave_table(struct flight *fl)
     atomic_fetch_add(&ended[fl->key.fid.lo % SHARDS], 1);
 }
 
-/* A party has brought the file: the flight takes over the reference if it has none. */
+/* Offers the flight a file: it takes over the reference if it has no file yet. */
 static void offer_file(struct flight *fl, struct file **f)
 {
     if (fl->file)
@@ -124,7 +124,8 @@ struct file *flight_give_file(struct flight *fl, struct file *f)
 
 /* ---- readers ---- */
 
-/* The flight has begun: what the caller of its beginner has not seen in the store may be there by now. */
+/* Looks into the store once more after the flight has begun: the chunk may have come since the caller looked.
+ * True: it is there, and the flight has ended. */
 static bool is_stored(struct flight *fl)
 {
     struct file_info info;
@@ -169,7 +170,7 @@ bool flight_join(struct flight_call *call, const struct chunk_key *key, struct f
 
 /* ---- FETCHes ---- */
 
-/* Shard locked: no flight was there. */
+/* Shard locked, and the chunk has no flight. */
 static struct flight *begin_for_peer(struct shard *s, const struct flight_served *w)
 {
     struct flight *fl = add(s, &w->key);

@@ -1,14 +1,13 @@
-/* flight.h - single flight: of each chunk (fid, index, version) that is on its way to this node there
- * is one, however many want it.
+/* flight.h - single flight: each chunk (fid, index, version) that is on its way to this node has one flight,
+ * however many readers and nodes want it.
  *
- * Two kinds of parties wait for a flight: readers of this node, of which fetch.c has one for each chunk
- * of a call, and FETCHes of other nodes (serve.c).  Whichever comes first begins the flight; the others
- * join it.  Until the bytes are in the store the flight stays in the table and serves those that come, so
- * that nobody fetches what is on its way into the store; the room of its buffer is held as long, which
- * bounds what a slow disk can pile up.
+ * Readers of this node wait for a flight (fetch.c has one reader for each chunk of a call), and FETCHes of
+ * other nodes (serve.c).  The first one begins the flight; the others join it.  The flight stays in the table
+ * and serves new ones until the bytes are in the store, so that no chunk is fetched again on its way into the
+ * store.  It keeps its buffer as long, so a slow disk cannot pile up more buffers than their limit.
  *
- * A reader waits in its own thread and does one job there: it checks the answer of a node.  A FETCH is
- * called back.  No call here waits, but flight_next.
+ * A reader waits in its own thread, and may check a node's answer there.  A FETCH is called back.  Only
+ * flight_next waits.
  */
 #ifndef EDDY_PLACEMENT_CHUNKS_FLIGHT_H
 #define EDDY_PLACEMENT_CHUNKS_FLIGHT_H
@@ -24,37 +23,37 @@ struct flight;
 
 enum source { FROM_STORE, FROM_PEER, FROM_PFS };
 
-/* Where the chunks of one call of a reader's tell that something has happened: on its stack. */
+/* One call of fetch_range, on its stack: its readers' flights signal it when something has happened. */
 struct flight_call {
     struct lock lock; /* RANK_LEAF */
     pthread_cond_t cond;
-    struct flight_reader *readers[FLIGHT_READERS]; /* the call's thread's */
+    struct flight_reader *readers[FLIGHT_READERS]; /* only for the call's thread */
     unsigned n;
 };
 void flight_call_init(struct flight_call *call);
 void flight_call_destroy(struct flight_call *call);
 
-/* What a reader is told: an answer is to be checked; it need not wait any more. */
+/* What a reader is told: AN_ANSWER: it is to check an answer; AN_END: it need not wait any more. */
 enum flight_news { NO_NEWS, AN_ANSWER, AN_END };
 
 /* One chunk that a call waits for. */
 struct flight_reader {
-    /* the caller's, before flight_join */
-    struct file *file; /* stays referenced until the reader's end */
-    bool takes;        /* it waits for the bytes; else until they are in the store */
+    /* set by the caller before flight_join */
+    struct file *file; /* the caller keeps its reference until the reader's end */
+    bool takes;        /* it waits until the bytes are here; else until they are in the store */
     /* Gets the credit for `rest` bytes if they come for this reader; or NULL. */
     struct fetched_ahead *ahead;
     uint64_t rest;
-    uint64_t looked; /* flight_ended before it was seen that the chunk is not in the store */
+    uint64_t looked; /* flight_ended before the caller saw that the chunk is not in the store */
 
-    /* when flight_next has returned it */
-    int err; /* 0, or why there are no bytes; !takes: or why the store has them not */
-    const struct chunk *chunk; /* no err: valid until flight_put */
+    /* set when flight_next returns it */
+    int err; /* 0, or why there are no bytes; !takes: or why they are not in the store */
+    const struct chunk *chunk; /* if err is 0: valid until flight_put */
     enum source source;
     bool led;   /* the bytes came for this reader */
-    bool early; /* and nothing proves yet of which version they are (proof.h) */
+    bool early; /* it is not proved yet of which version the bytes are (proof.h) */
 
-    /* flight.c's */
+    /* private to flight*.c */
     struct flight *flight; /* referenced */
     struct flight_call *call;
     struct flight_reader *next; /* the flight's list: shard's lock */
@@ -62,46 +61,46 @@ struct flight_reader {
     enum flight_news news;      /* call's lock */
 };
 
-/* A number that has changed if a flight of the file has ended since it was asked for: if it has not, none has
- * put a chunk into the store that was not there before.  Any thread. */
+/* A number that changes when a flight of the file ends.  As long as it is the same, no flight has put a new
+ * chunk of the file into the store.  Any thread. */
 uint64_t flight_ended(struct fid fid);
 
-/* r joins the flight of this chunk; where there is none it begins one, with the empty buffer c (consumed in
- * any case).  False: there is none, and c is NULL.  Never the network thread. */
+/* r joins the flight of this chunk; if there is none, it begins one with the empty buffer c.  Takes over c in
+ * any case.  False: there is no flight, and c is NULL.  Never the network thread. */
 bool flight_join(struct flight_call *call, const struct chunk_key *key, struct flight_reader *r,
                  struct chunk *c);
 /* The next reader of the call that need not wait any more; the caller calls flight_put.  NULL: end_ms
  * (boot_ms; 0: never) has come first. */
 struct flight_reader *flight_next(struct flight_call *call, uint64_t end_ms);
 void flight_put(struct flight_reader *r);
-/* All readers of the call give up.  What is on its way comes without them, and is kept. */
+/* All readers of the call give up.  Chunks that are on their way still come, and are stored. */
 void flight_leave(struct flight_call *call);
 
-/* A FETCH that waits.  done is called once, in a thread of pool_data, in a reader's, in a filler's, or in
- * that of flight_serve; no lock is held; c is valid during the call (chunk_ref to keep it).  err: 0;
- * -ESTALE: the PFS has another version; -ENOENT: the path leads nowhere or to another file; or the PFS's
- * error. */
+/* A FETCH that waits.  done is called once, in a thread of pool_data, a reader, a filler or the caller of
+ * flight_serve, without a lock.  c is valid during the call (chunk_ref keeps it longer).  err: 0; -ESTALE:
+ * the PFS has another version; -ENOENT: the path leads nowhere or to another file; or the PFS's error. */
 struct flight_peer {
     void (*done)(struct flight_peer *p, int err, struct chunk *c);
     struct flight_peer *next;
 };
 
-/* What this node knows of a chunk that another one asks for. */
+/* What this node knows of a chunk for which another node asks. */
 struct flight_served {
     struct chunk_key key;
-    struct file *file; /* or NULL: it does not know the file */
-    const char *path;  /* the peer's hint; NULL: it is no good.  Copied */
-    /* The version that the store had when it had not the chunk, if it had one. */
+    struct file *file; /* NULL: this node does not know the file */
+    const char *path;  /* the path in the peer's FETCH; NULL: it is not valid.  Copied */
+    /* The store's version, if any, when the chunk was not in the store. */
     struct version before;
     bool before_known;
     uint64_t looked; /* flight_ended before that */
 };
 
-/* p waits for the chunk, which never waits for another node's answer but a former owner's from its store.
- * c: an empty buffer, consumed.  Never the network thread. */
+/* p waits for the chunk.  The flight then waits for no other node's answer but that of a former owner, which
+ * answers from its store.  c: an empty buffer, which is taken over.  Never the network thread. */
 void flight_serve(const struct flight_served *s, struct chunk *c, struct flight_peer *p);
 
-/* The store's wholly valid copy of the chunk, if it may be trusted: version right and not racy.  -ENOENT. */
+/* Reads the chunk from the store into c.  -ENOENT: the store does not have all of it in this version, or the
+ * version is racy. */
 int flight_stored(const struct chunk_key *key, struct file *f, const struct file_info *info,
                   struct chunk *c);
 

@@ -1,7 +1,7 @@
-/* flight_call.c - readers of this node: each call waits in one place for all its flights.
+/* flight_call.c - readers of this node: each call waits for all its flights at once.
  *
- * A reader is on its flight's list until it is told the end, or gives up.  Both happen with the shard's
- * lock, so nobody tells anything to a call that has returned.
+ * A reader is on its flight's list until it is told its end, or gives up.  Both happen with the shard's
+ * lock, so no thread signals a call that has returned.
  */
 #include "placement/chunks/flight_int.h"
 
@@ -87,7 +87,8 @@ void flight_add_reader(struct flight *fl, struct flight_reader *r)
 
 /* ---- checking an answer ---- */
 
-/* An answer that came too late.  The filler drops it, for it may hold the last reference to the file. */
+/* Drops an answer that came too late.  The filler does this, since the flight may hold the last reference to
+ * the file. */
 static void drop_answer(void *arg)
 {
     struct flight *fl = arg;
@@ -105,7 +106,8 @@ void flight_find_checker(struct flight *fl)
         filler_submit(fl->key.fid, late ? drop_answer : flight_check, fl);
 }
 
-/* Is the check this reader's?  Another may have got it, or the bytes came by a read meanwhile. */
+/* True: this reader is to check the answer.  False: another reader does, or the bytes came by a read
+ * meanwhile. */
 static bool is_checker(struct flight_reader *r)
 {
     struct flight *fl = r->flight;
@@ -119,7 +121,7 @@ static bool is_checker(struct flight_reader *r)
 
 /* ---- waiting ---- */
 
-/* One of the call's readers that was told something.  Call locked. */
+/* One of the call's readers that was told something, or NULL.  Call locked. */
 static struct flight_reader *told(struct flight_call *call, unsigned *at)
 {
     for (*at = 0; *at < call->n; ++*at)
@@ -128,7 +130,7 @@ static struct flight_reader *told(struct flight_call *call, unsigned *at)
     return NULL;
 }
 
-/* The same, waited for; NULL: the time is over. */
+/* Waits for such a reader; NULL: end_ms came first. */
 static struct flight_reader *wait_for_news(struct flight_call *call, uint64_t end_ms,
                                            enum flight_news *news)
 {
@@ -168,7 +170,7 @@ void flight_put(struct flight_reader *r)
     flight_drop(r->flight);
 }
 
-/* Nothing is told to it any more. */
+/* From now on the reader is told nothing any more. */
 static void give_up(struct flight_reader *r)
 {
     struct flight *fl = r->flight;

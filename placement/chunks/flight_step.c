@@ -1,6 +1,6 @@
-/* flight_step.c - the changes of a flight's state (flight_int.h tells the story).
+/* flight_step.c - the changes of a flight's state (flight_int.h describes them).
  *
- * Each takes the shard's lock for the change; FETCHes are told and jobs are submitted without it.
+ * Each function takes the shard's lock for the change; it calls FETCHes back and submits jobs without it.
  */
 #include "placement/chunks/flight_int.h"
 
@@ -24,7 +24,7 @@ static struct flight_peer *take_peers(struct flight *fl)
     return all;
 }
 
-/* Shard locked; the caller drops the table's reference.  Of peers there are none by then. */
+/* Shard locked, and no FETCH waits any more; the caller drops the table's reference. */
 static void end_flight(struct flight *fl, int err)
 {
     flight_leave_table(fl);
@@ -123,8 +123,8 @@ bool flight_unproven(struct flight *fl)
     return r;
 }
 
-/* Shard locked: may the readers get the bytes yet?  c: the buffer of the read that has failed; another
- * read, which is to be submitted, takes it over. */
+/* Shard locked.  True: the flight goes on after a failed read, as the readers may still get the bytes.  c:
+ * the buffer of the failed read; if *again, the caller submits another read, which has taken *c over. */
 static bool go_on(struct flight *fl, int err, struct chunk **c, bool *again)
 {
     if (fl->asked) {
@@ -171,7 +171,7 @@ bool flight_here(struct flight *fl, struct chunk **buffer, enum source source)
     struct flight_peer *peers = NULL;
     bool unchecked = fl->checker;
     if (first) {
-        if (!fl->bytes) { /* else it is this one, unproven so far */
+        if (!fl->bytes) { /* else fl->bytes is this buffer already, unproven until now */
             fl->bytes = c;
             c = NULL;
         }
@@ -187,7 +187,7 @@ bool flight_here(struct flight *fl, struct chunk **buffer, enum source source)
     if (first && source == FROM_PFS && fl->why == NOBODY_ELSE)
         count(fallback_reads, 1);
     tell_peers(peers, 0, fl->bytes);
-    if (first && unchecked) { /* an answer that nobody needs */
+    if (first && unchecked) { /* an answer that is not needed any more */
         flight_unasked(fl);
         flight_drop(fl);
     }

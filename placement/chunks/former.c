@@ -23,8 +23,8 @@ struct past {
 struct luck {
     struct luck *next;
     uint64_t node;
-    unsigned misses; /* since it had one */
-    unsigned passed; /* over, since it was asked */
+    unsigned misses; /* answers "not here" since it last had a chunk */
+    unsigned passed; /* chunks for which it was not asked since it was last asked */
 };
 
 static struct {
@@ -39,7 +39,7 @@ void former_start(bool redirect)
     former.redirect = redirect;
 }
 
-/* Locked, or nobody else is left. */
+/* Locked, or at the end, when no other thread uses it. */
 static void forget_luck(void)
 {
     struct luck *l;
@@ -55,7 +55,7 @@ void former_stop(void)
     former.past = (struct past){0};
 }
 
-/* Also views that this node was not in: it may be new. */
+/* It counts views without this node, too: this node may be new. */
 void former_adopted(const struct view *v)
 {
     struct past p = {.now = v};
@@ -116,7 +116,7 @@ static struct past past_views(void)
     return p;
 }
 
-/* Its cache directory survives a restart, so the incarnation does not matter. */
+/* A node's cache directory survives its restart, so the incarnation does not matter. */
 static bool answers(const struct view *v, uint64_t node)
 {
     return view_member(v, node) && !members_suspected(node);
@@ -125,7 +125,7 @@ static bool answers(const struct view *v, uint64_t node)
 uint64_t former_owner(struct fid fid, uint64_t index)
 {
     struct past p = past_views();
-    uint64_t last = 0; /* looked at: most owners are so in many views */
+    uint64_t last = 0; /* the owner looked at last: most owners are the same in many views */
     for (unsigned i = 0; i < p.n; i++) {
         uint64_t node = ring_owner(ring_of(p.views[i]), fid, index, 0);
         if (node == members_self())

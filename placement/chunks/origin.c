@@ -1,14 +1,15 @@
-/* origin.c - a flight's read of the PFS, once however many wait for it, and what becomes of its bytes.
+/* origin.c - a flight's read of the PFS, one for all that wait for the chunk; and the bytes on their way into
+ * the store.
  *
- *   pool_data:  does this node own the chunk, since a change of view?
- *                    | no                        | yes
- *                    |  <--not there, silent--  ask the former owner
- *                    v                           | there: check
- *               read the PFS, hash               |
- *                    v                           |
- *               give all the bytes <-------------'
+ *   pool_data:  did this node become the chunk's owner by a change of view?
+ *                    | no                             | yes
+ *                    | <--not there, or silent--  ask the former owner
+ *                    v                                | there: check
+ *               read the PFS, hash                    |
+ *                    v                                |
+ *               give the bytes to all that wait <-----'
  *                    v
- *   filler:     keep them
+ *   filler:     store them
  *
  * The former owner answers from its store alone, and no thread waits for it here.  No job waits for
  * another node.
@@ -33,7 +34,8 @@
 
 /* ---- into the store ---- */
 
-/* The file for bytes that are to be kept: a FETCH may have come for one that this node did not know. */
+/* The file to which the bytes belong: made here if only FETCHes came for it, and this node did not know
+ * it. */
 static int keeping_file(struct flight *fl, struct file **f)
 {
     *f = flight_file(fl);
@@ -46,11 +48,12 @@ static int keeping_file(struct flight *fl, struct file **f)
     return err;
 }
 
-/* The version is the PFS's, seen before and after the read: the store's pages of the one that it had
- * before, and racy ones, make way.  Not those of one that came meanwhile: after a chmod all other
- * chunks may be here under the newer version by now.  (-ESTALE)  Not if the file is dirty or claimed
- * here: its base is the flush's business; nor if it is held: those that have it open may have no other
- * way to its bytes (store_hold).  (-EBUSY) */
+/* Gives the store's pages the chunk's version, which the PFS had before and after the read.  Pages of the
+ * version that the store had before are dropped, and racy ones.
+ * -ESTALE: the store got another version meanwhile, and its pages stay: after a chmod all other chunks may
+ *          be here under the newer version by now.
+ * -EBUSY:  the file is dirty or claimed here, so that its base version must not change; or it is held:
+ *          opens of the file may have no other way to its bytes (store_hold). */
 static int follow_version(const struct flight *fl, struct file *f)
 {
     const struct version *v = &fl->key.version;
@@ -65,7 +68,7 @@ static int follow_version(const struct flight *fl, struct file *f)
     return err == -EBUSY && same ? 0 : err;
 }
 
-/* What another node owns is kept in the version that the store has, or not at all. */
+/* A replica is stored only if the store's file has its version already. */
 static int keep(struct flight *fl)
 {
     const struct chunk *c = fl->bytes;
@@ -87,7 +90,7 @@ void flight_keep(void *arg)
     flight_kept(fl, keep(fl));
 }
 
-/* The buffer of the read has the bytes: they are given before they are kept. */
+/* fl->read has the bytes: gives them to all that wait, then submits the job that stores them. */
 static void give_and_keep(struct flight *fl, enum source source)
 {
     if (flight_here(fl, &fl->read, source))
@@ -97,7 +100,8 @@ static void give_and_keep(struct flight *fl, enum source source)
 
 /* ---- from the PFS ---- */
 
-/* What another node's flush writes meanwhile could make them bytes of no version. */
+/* Gives the bytes to the reader without proof, unless the file was claimed since the read began: then another
+ * node's flush may have written meanwhile, and the bytes may be of no version. */
 static void give_unproven(void *arg)
 {
     struct flight *fl = arg;
@@ -107,10 +111,11 @@ static void give_unproven(void *arg)
     fl->given = flight_unproven(fl);
     if (!fl->given)
         proof_end(fl->by_file, &fl->proof, &fl->key.version,
-                  0); /* the reader has gone: nobody has them */
+                  0); /* the reader has given up: no reader has the bytes */
 }
 
-/* pfs_read_chunk says -ESTALE for two things; tells them apart as flight.h does. */
+/* pfs_read_chunk returns -ESTALE for another file and for another version; flight.h has -ENOENT for the
+ * former. */
 static int explain(int err, const struct version *wanted, const struct version *now)
 {
     if (err == -ESTALE)
@@ -145,7 +150,7 @@ static int read_pfs(struct flight *fl)
     if (err == -ENOENT && fl->by_path && !fl->given)
         err = read_by_path(fl);
     if (!err && fl->read->len != chunk_key_len(&fl->key))
-        err = -ESTALE; /* shorter than its version says: it is being truncated */
+        err = -ESTALE; /* fewer bytes than the version has: the file is being truncated */
     if (fl->given)
         proof_end(fl->by_file, &fl->proof, &fl->key.version, err);
     return err;
@@ -177,7 +182,8 @@ static void run_answered(void *arg)
         run_pfs(fl);
         return;
     }
-    /* It is asked for by those that have the file open in an older version, too, and may still have that. */
+    /* A node that has the file open in an older version may have asked.  Then the store's newer version
+     * stays. */
     if (fl->before_known && fl->before.ctime_ns > fl->key.version.ctime_ns)
         fl->before_known = false;
     count(former_bytes, fl->read->len);

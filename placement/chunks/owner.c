@@ -1,4 +1,4 @@
-/* owner.c - which chunks this node stores as their owner. */
+/* owner.c - see owner.h. */
 #include "placement/chunks/owner.h"
 
 #include "placement/ring/ring.h"

@@ -4,10 +4,10 @@
 
 #include "placement/pfs/pfs_fid.h"
 
-/* Does this node own the chunk in this view, or are all nodes suspected that are before it in the chunk's
- * order?  In the latter case it reads the chunk from the PFS in their place and serves it from then on.  If
- * the chunk were evicted like a replica, it would be read again.  Without a view: false; the store looks
- * again when there is one.  Any thread. */
+/* True: this node owns the chunk in this view, or all nodes that are before it in the chunk's order are
+ * suspected.  In the latter case it reads the chunk from the PFS in their place and serves it from then on;
+ * if it evicted the chunk like a replica, it would have to read it again.  Without a view: false; the store
+ * looks again when there is a view.  Any thread. */
 bool owner_is_here(struct fid fid, uint64_t index);
 
 #endif

@@ -8,17 +8,17 @@
  *   it is near a sequential stream's end                     out of order, or a gap
  *   none of these                                            a new stream
  *
- * A sequential stream is recognised after START bytes in order, if less is left out between them
- * than was read: the kernel sends a window of requests at once, and threads bring them here in any
- * order.  The first read of a stream counts only at the beginning of the file: alone it may be any
- * random one.  Where streams keep ending (their places are taken by others), the next ones must
- * become longer than those were: records at random offsets are no sequences, however large.
+ * A sequential stream is recognised after START bytes in order, if the gaps between them are smaller than the
+ * bytes read: the kernel sends a window of requests at once, and threads bring them here in any order.  The
+ * first read of a stream counts only at the beginning of the file: elsewhere it may be a random one.  If
+ * streams keep ending (others take their places), the next ones must become longer than those were: records
+ * at random offsets are no sequence, however large they are.
  *
- * The last one also looks for a stride: three earlier reads at the same distance from each other as
- * this one from the last of them, in that order, whatever came between.  (Four points: with three,
- * of random reads in a small file, one in a hundred would look like a stride.)  Reads that continue
- * a record are not remembered, so that it is the records' beginnings that are compared.  Near a
- * stream it takes more of them, and nothing between.
+ * A read that matches no stream is also compared with earlier ones: it begins a stride if it and three
+ * earlier reads have the same distance, one after the other, whatever reads were between them.  (Four points
+ * are needed: with three, one random read in a hundred in a small file would look like a stride.)  Reads that
+ * continue a record are not remembered, so only the beginnings of records are compared.  Near a stream that
+ * is not recognised yet, IN_A_ROW reads are needed, with none between them.
  *
  * The window starts at one chunk and doubles with each chunk or record that is entered.
  */
@@ -31,9 +31,9 @@
 
 #define SLACK    (4u << 20)   /* how far out of order the kernel's read-ahead may come */
 #define START    (256u << 10) /* bytes in order */
-#define USUAL    (4u << 20)   /* no more than this is asked of a stream because others ended */
+#define USUAL    (4u << 20)   /* limit of pattern.usual */
 #define IN_A_ROW 5
-#define RECENT   64 /* reads: a stream that had none of these shares no window */
+#define RECENT   64 /* a stream without one of the last 64 reads gets no share of the window */
 
 void pattern_init(struct pattern *p, uint64_t chunk, unsigned window)
 {
@@ -58,7 +58,8 @@ static void widen(const struct pattern *p, struct pattern_stream *s)
     s->window = s->window ? MIN(2 * s->window, share(p)) : 1;
 }
 
-/* Does it touch each chunk on its way?  Then chunks are counted, else records. */
+/* True: the stream reads from each chunk on its way.  Then the window is counted in chunks, else in
+ * records. */
 static bool is_dense(const struct pattern *p, const struct pattern_stream *s)
 {
     return s->step <= (int64_t)p->chunk && s->step >= -(int64_t)p->chunk;
@@ -106,7 +107,7 @@ static struct pattern_stream *next_record_at(struct pattern *p, uint64_t off)
     return NULL;
 }
 
-/* Without a gap, and best without an overlap. */
+/* The stream that the read continues without a gap; the one with the least overlap. */
 static struct pattern_stream *continued_by(struct pattern *p, uint64_t off, uint64_t end)
 {
     struct pattern_stream *best = NULL;
@@ -146,7 +147,7 @@ static struct pattern_stream *sequential_near(struct pattern *p, uint64_t off)
     return best;
 }
 
-/* A free place, or that of the stream that was not read for longest. */
+/* A free place, or the place of the stream that was read least recently. */
 static struct pattern_stream *take_place(struct pattern *p)
 {
     struct pattern_stream *best = &p->streams[0];
@@ -160,7 +161,7 @@ static struct pattern_stream *take_place(struct pattern *p)
 
 /* ---- strides ---- */
 
-/* Is `off` among the oldest n? */
+/* True: `off` is among the oldest n remembered offsets, at *at. */
 static bool was_before(const struct pattern *p, unsigned n, uint64_t off, unsigned *at)
 {
     for (unsigned i = n; i-- > 0;)
@@ -171,7 +172,7 @@ static bool was_before(const struct pattern *p, unsigned n, uint64_t off, unsign
     return false;
 }
 
-/* The distance that this read and three earlier ones have; 0: none. */
+/* The distance of this read and three earlier ones, one after the other; 0: there is none. */
 static int64_t find_step(const struct pattern *p, uint64_t off)
 {
     for (unsigned i = p->npast; i-- > 0;) {
@@ -184,8 +185,9 @@ static int64_t find_step(const struct pattern *p, uint64_t off)
     return 0;
 }
 
-/* The distance of the last IN_A_ROW reads that continued nothing.  Near a stream that may yet be
- * recognised the requests of a read-ahead out of order look like many things. */
+/* The distance of this read and the last remembered ones, IN_A_ROW distances in a row; 0: they differ.  Near
+ * a stream that may yet be recognised, requests of a read-ahead that come out of order can look like a
+ * stride, so more of them are needed. */
 static int64_t find_near_step(const struct pattern *p, uint64_t off)
 {
     if (p->npast < IN_A_ROW)
@@ -198,7 +200,7 @@ static int64_t find_near_step(const struct pattern *p, uint64_t off)
     return (int64_t)step;
 }
 
-/* One entry per offset: re-reads must not push the others out. */
+/* Keeps one entry per offset: re-reads must not push the others out. */
 static void remember(struct pattern *p, uint64_t off)
 {
     unsigned drop = 0;
@@ -210,7 +212,7 @@ static void remember(struct pattern *p, uint64_t off)
     p->past[p->npast - 1] = off;
 }
 
-/* The stream whose record began there: its place is taken over by the next one. */
+/* The stream whose record began there; the new stride takes its place. */
 static struct pattern_stream *begun_at(struct pattern *p, uint64_t begin)
 {
     for (unsigned i = 0; i < PATTERN_STREAMS; i++)
@@ -239,7 +241,7 @@ static void begin_stride(const struct pattern *p, struct pattern_stream *s,
 {
     uint64_t record = last ? last->end - last->begin : 0;
     if (last && record > distance(off, last->begin))
-        record = 0; /* not a record of its own: near ones are one stream until now */
+        record = 0; /* not one record: several that were near each other were one stream until now */
     *s = (struct pattern_stream){.step = step, .record = record};
     enter_record(p, s, off, end);
 }
@@ -255,7 +257,7 @@ static void judge_sequence(struct pattern *p, struct pattern_stream *s, uint64_t
         widen(p, s);
 }
 
-/* A record that grows far beyond what its stream's were is a sequence of its own. */
+/* A record that grows far beyond the length of its stream's records becomes a sequential stream. */
 static void grow_record(struct pattern *p, struct pattern_stream *s, uint64_t end)
 {
     uint64_t before = s->end;
@@ -269,7 +271,7 @@ static void grow_record(struct pattern *p, struct pattern_stream *s, uint64_t en
     }
 }
 
-/* Late, or with a gap before it that may be closed by one that is late. */
+/* The read is late itself, or is after a gap that a late one may close. */
 static void read_near(struct pattern *p, struct pattern_stream *s, uint64_t off, uint64_t end)
 {
     uint64_t before = s->end;
@@ -284,7 +286,8 @@ static void read_near(struct pattern *p, struct pattern_stream *s, uint64_t off,
     judge_sequence(p, s, before);
 }
 
-/* Of a stream that is recognised as sequential, what is out of order makes no stride. */
+/* A read that matches no stream by its offset.  Out-of-order reads near a recognised sequential stream make
+ * no stride. */
 static struct pattern_stream *elsewhere(struct pattern *p, uint64_t off, uint64_t end)
 {
     struct pattern_stream *s = sequential_near(p, off);

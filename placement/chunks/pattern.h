@@ -1,4 +1,4 @@
-/* pattern.h - what the reads of one open file look like, and which chunks they will want next.
+/* pattern.h - recognises the pattern of the reads of one open file, and which chunks they will want next.
  *
  * Only arithmetic: no locks, no I/O; the caller serialises the calls for one struct pattern.
  *
@@ -13,28 +13,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PATTERN_STREAMS 8  /* followed at once; the one not read for longest makes way */
-#define PATTERN_PAST    16 /* reads that continued nothing, in which strides are looked for */
-#define PATTERN_AHEAD   16 /* ranges that one read can make wanted */
+#define PATTERN_STREAMS 8  /* followed at once; a new one takes the place of the least recently read */
+#define PATTERN_PAST    16 /* remembered reads that matched no stream: strides are found among them */
+#define PATTERN_AHEAD   16 /* ranges that can be wanted after one read */
 
 /* One stream of reads.  A record is a run of bytes without a gap; a sequential stream is one long
  * record. */
 struct pattern_stream {
     uint64_t begin, end; /* of the record that is being read */
     uint64_t used;       /* when it was read last (pattern.clock); 0: this place is free */
-    uint64_t read, gaps; /* sequential: bytes read in order, and what was left out between them */
+    uint64_t read, gaps; /* sequential: bytes read in order, and bytes left out between them */
     int64_t step;        /* from one record to the next; 0: sequential */
-    uint64_t record;     /* step: length of a record */
+    uint64_t record;     /* if step: length of a record */
     unsigned window;     /* chunks ahead; 0: nothing is recognised yet */
     bool any_asked;
-    uint64_t asked; /* the chunk farthest ahead that was wanted (records: how many are ahead) */
+    uint64_t asked; /* the farthest chunk that was wanted (of records: how many were wanted ahead) */
 };
 
 struct pattern {
     uint64_t chunk;  /* bytes */
     unsigned window; /* chunks ahead, of all streams together */
     uint64_t clock;  /* reads so far */
-    uint64_t usual;  /* length of the streams that ended, bytes */
+    uint64_t usual;  /* so many bytes longer than START must a stream become, since others ended so soon */
     struct pattern_stream streams[PATTERN_STREAMS];
     uint64_t past[PATTERN_PAST]; /* offsets, oldest first */
     unsigned npast;
@@ -46,11 +46,11 @@ struct pattern_ahead {
 };
 
 void pattern_init(struct pattern *p, uint64_t chunk, unsigned window);
-/* [off, off + len) is read.  NULL: nothing new is wanted; else the stream that wants something:
- * call pattern_want. */
+/* [off, off + len) is read.  NULL: no new chunk is wanted; else a stream, for which the caller calls
+ * pattern_want. */
 struct pattern_stream *pattern_saw(struct pattern *p, uint64_t off, uint64_t len);
-/* What s wants now, nearest first, of a file of this size: how many ranges.  Each chunk is wanted
- * once as long as the stream goes on. */
+/* Sets the ranges that s wants now from a file of this size, nearest first, and returns their number.  Each
+ * chunk is wanted only once as long as the stream goes on. */
 unsigned pattern_want(struct pattern *p, struct pattern_stream *s, uint64_t size,
                       struct pattern_ahead out[PATTERN_AHEAD]);
 

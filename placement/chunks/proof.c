@@ -1,8 +1,8 @@
 /* proof.c - proofs that are under way, and the version that is in doubt since one failed.
  *
- * All of it is the file's part of that name, which a file gets with its first unproven bytes.  Without the
- * lock proofs_now sees that there is nothing: `doubt` is set before the count of proofs goes down, and read
- * after it.
+ * All this is in the file's part FILE_PROOF, which a file gets with its first unproven bytes.  proofs_now
+ * sees without the lock that no proof is under way and no version in doubt: `doubt` is set before nunproven
+ * goes down, and is read after it.
  */
 #include "placement/chunks/proof.h"
 
@@ -11,18 +11,18 @@
 #include "placement/store/store_read.h"
 #include "transport/loop.h"
 
-#define PROOF_MS 2000 /* a PFS that is silent so long hangs */
+#define PROOF_MS 2000 /* if the PFS is silent for longer, it hangs */
 
 struct file_proof {
     struct file_part part;
     struct lock lock; /* RANK_LEAF */
     pthread_cond_t changed;
-    _Atomic unsigned nunproven; /* reads whose bytes are out, and the proof is not */
-    struct unproven *unproven;  /* ... the first one first */
-    uint64_t last_no;           /* the number of the last one */
-    _Atomic bool doubt;         /* a proof has failed, and nobody has looked since: */
-    struct version doubtful;    /* ... of this version, the newest such */
-    uint64_t doubts;            /* goes up with each proof that fails */
+    _Atomic unsigned nunproven; /* reads whose bytes were given, and whose proof is under way */
+    struct unproven *unproven;  /* these reads, the oldest first */
+    uint64_t last_no;           /* the number of the last such read */
+    _Atomic bool doubt;         /* a proof has failed, and no look has followed */
+    struct version doubtful;    /* the newest version for which this is so */
+    uint64_t doubts;            /* how many proofs have failed */
 };
 
 static void part_begin(struct file *f, struct file_part *part)
@@ -54,7 +54,7 @@ void proof_begin(struct file *f, struct unproven *u)
     struct file_proof *p = (struct file_proof *)file_part(f, FILE_PROOF, &ops);
     lock_take(&p->lock);
     struct unproven **at = &p->unproven;
-    while (*at) /* few: no more than pool_data has threads */
+    while (*at) /* the list is short: at most one for each thread of pool_data */
         at = &(*at)->next;
     *u = (struct unproven){.no = ++p->last_no, .ms = boot_ms()};
     *at = u;
@@ -62,7 +62,8 @@ void proof_begin(struct file *f, struct unproven *u)
     lock_drop(&p->lock);
 }
 
-/* With the lock.  Of two versions the older one is gone anyway: the store left it, or will. */
+/* With the lock.  Of two versions in doubt only the newer one is kept: the store has left the older one, or
+ * will. */
 static void doubt(struct file_proof *p, const struct version *v)
 {
     p->doubts++;
@@ -100,8 +101,8 @@ struct proofs proofs_now(struct file *f)
     return now;
 }
 
-/* With the lock: so long the proofs up to that number may still take, ms.  The last of them has
- * most time left. */
+/* With the lock: how long the proofs up to that number may still take, ms.  The last of them has the most
+ * time left. */
 static uint64_t patience(const struct file_proof *p, uint64_t upto)
 {
     uint64_t waited = PROOF_MS;
@@ -124,7 +125,7 @@ int proofs_hold(struct file *f, const struct proofs *then, const struct version 
     if (waits)
         return -EAGAIN;
     struct file_info info;
-    store_info(f, &info); /* another base: its doubt may have been forgotten since */
+    store_info(f, &info); /* if the base has changed since, the doubt about this one may be forgotten */
     bool same = info.base_known && version_eq(&info.base, base);
     return doubtful || !same ? -ESTALE : 0;
 }

@@ -1,15 +1,15 @@
-/* proof.h - of a file whose bytes were given before it was proved of which version they are: what
- * else may a reader have?
+/* proof.h - what a reader may get of a file while it is not yet proved of which version other bytes are that
+ * a reader was given.
  *
- *   origin.c: bytes of the PFS go to their reader, then a look tells whether they were of the
+ *   origin.c: gives bytes of the PFS to their reader; then a look shows whether they were of the
  *             version that was asked for:  proof_begin --> proof_end
  *   readers:  proofs_now --> bytes from the store, or from another node --> proofs_hold
  *
- * If they were of a newer version, a reader that comes later must not have older ones.  So a call
- * that began when proofs were under way waits for them, and has nothing of a version that is in
- * doubt.  What a call reads from the PFS itself is as new as the call, and needs no proof.
+ * If the given bytes were of a newer version, a later reader must not get older ones.  So a call that began
+ * while proofs were under way waits for them, and takes no bytes of a version that is in doubt.  Bytes that a
+ * call reads from the PFS itself are as new as the call, and need no proof.
  *
- * Any thread; nothing here asks the PFS.
+ * Any thread; no function here asks the PFS.
  */
 #ifndef EDDY_PLACEMENT_CHUNKS_PROOF_H
 #define EDDY_PLACEMENT_CHUNKS_PROOF_H
@@ -21,26 +21,27 @@ struct unproven {
     uint64_t no, ms; /* ms: boot_ms when its bytes were given */
 };
 
-/* The bytes are about to be given.  u: the caller's until proof_end. */
+/* Bytes are about to be given.  u belongs to the caller and must stay until proof_end. */
 void proof_begin(struct file *f, struct unproven *u);
-/* err: 0: they were of version v; else of another one, or it is not known.  Then v is in doubt. */
+/* err 0: the bytes were of version v.  Else they were of another one, or it is not known: v is in doubt. */
 void proof_end(struct file *f, struct unproven *u, const struct version *v, int err);
 
-/* What was under way, or in doubt, when a call began. */
+/* The proofs that were under way, or failed, when a call began. */
 struct proofs {
     uint64_t upto;
     bool any;
 };
 struct proofs proofs_now(struct file *f);
 
-/* May a call that began at *then have bytes of the version that was the store's base before they
- * were taken?  0; -ESTALE: no, the home and the PFS are to be asked again; -EAGAIN: it is not known
- * yet.  wait: until it is, but for no proof longer than 2 s: a PFS that hangs must not stop what is
- * cached. */
+/* Says whether a call that began at *then may have bytes that were the store's while its version was `base`.
+ * 0: yes; -ESTALE: no: the caller asks the home and the PFS again; -EAGAIN: it is not known yet.  wait: waits
+ * until it is known, but for no proof longer than 2 s: a PFS that hangs must not stop reads of cached
+ * data. */
 int proofs_hold(struct file *f, const struct proofs *then, const struct version *base, bool wait);
 
-/* Around a look at the file's version on the PFS which the store followed: what was in doubt before
- * the look is no more.  The first returns what the second is to be told. */
+/* To be called before and after a look at the file's version on the PFS, if the store has followed the look:
+ * a version that was in doubt before it is not any more.  proofs_looked gets what proofs_before_look
+ * returned. */
 uint64_t proofs_before_look(struct file *f);
 void proofs_looked(struct file *f, uint64_t before);
 

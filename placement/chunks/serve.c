@@ -1,16 +1,16 @@
 /* serve.c - the owner's side: answers FETCH.
  *
- *   network thread   bounds; a file kept in served.c, its chunk in the page cache -> CHUNK, when
- *                    nothing has to be waited for; else hands over at once
- *   libuv's pool     in the store, in this version -> CHUNK
- *                    in the store in another version of the same size -> serve pool, relabel
- *                    else -> flight_serve (pool_data), which answers all that wait
- *   serve pool       relabel: asks the home whether the data is the same (our own chmod or rename
- *                    moved ctime), so that `mv` of a dataset does not read it again
- *                    room: waits for it; pool_data, which serves this node too, never does
+ *   network thread   checks the bounds.  If served.c has the file, and the chunk is in the page cache, so
+ *                    that nothing must be waited for -> CHUNK; else hands over at once
+ *   libuv's pool     the chunk is in the store, in this version -> CHUNK
+ *                    it is there in another version of the same size -> serve pool, relabel
+ *                    else -> flight_serve (pool_data), which answers all FETCHes that wait
+ *   serve pool       relabel: asks the home whether the data is the same (a chmod or rename of the session
+ *                    moved ctime), so that a dataset is not read again after `mv`
+ *                    buffers: waits for one; pool_data, which serves this node, too, never waits
  *
- * Nothing here waits for a node that waits for us: the serve pool asks homes and claimants, whose
- * answers come from their network threads, and room becomes free by sending.
+ * Nothing here waits for a node that waits for this one.  The serve pool asks homes and claimants, which
+ * answer in their network threads; a buffer becomes free when an answer has been sent.
  */
 #include "placement/chunks/serve.h"
 
@@ -34,7 +34,7 @@
 #include "transport/peer.h"
 
 #define SERVE_THREADS 4
-/* Waking another thread costs more than to copy this much; what is longer would keep the network
+/* To wake another thread costs more than to copy this many bytes.  A longer chunk would keep the network
  * thread from its other messages. */
 #define NOW_MAX (256u << 10)
 
@@ -44,15 +44,15 @@ struct serving {
     struct working working;
     struct flight_peer waits;
     struct file *f;        /* referenced, or NULL */
-    struct file_info info; /* of f, and ... */
-    uint64_t looked;       /* ... flight_ended before */
+    struct file_info info; /* of f */
+    uint64_t looked;       /* flight_ended before info was got */
     bool labelled;         /* the home was asked */
-    bool keep;             /* f has what others ask for: for served.c */
+    bool keep;             /* f had the chunk: served.c gets it at the end */
 };
 
 static struct pool *serve_pool;
 
-/* ---- what is told ---- */
+/* ---- activity ---- */
 
 static void (*activity_begin)(void), (*activity_end)(void);
 
@@ -102,8 +102,8 @@ static void answer_chunk(struct serving *s, struct chunk *c, unsigned source)
     end(s);
 }
 
-/* -ENOENT tells the asker that its own descriptor may do better: also for what only this node may
- * not read. */
+/* With -ENOENT the asker tries its own descriptor.  It gets that, too, for a file that only this node may not
+ * read. */
 static void on_flight(struct flight_peer *w, int err, struct chunk *c)
 {
     struct serving *s = container_of(w, struct serving, waits);
@@ -115,7 +115,7 @@ static void on_flight(struct flight_peer *w, int err, struct chunk *c)
 
 /* ---- one FETCH ---- */
 
-/* A peer's path is a hint and may be anything; pfs_data resolves it below the root and checks the
+/* A peer's path is a hint, and may be wrong or malicious; pfs_data resolves it below the root and checks the
  * fid. */
 static bool path_is_sane(const char *p)
 {
@@ -151,7 +151,7 @@ static void serve_from_flight(struct serving *s, struct chunk *c)
     flight_serve(&w, c, &s->waits);
 }
 
-/* From what was looked at; takes over the buffer. */
+/* Serves from the store as look() saw it, or from a flight; takes over the buffer. */
 static void serve_into(struct serving *s, struct chunk *c)
 {
     if (s->f && !flight_stored(&s->key, s->f, &s->info, c)) {
@@ -176,8 +176,7 @@ static void serve_with_room(void *arg)
 
 static void relabel(void *arg);
 
-/* Is the store's copy perhaps the data that is asked for, under the version it had before a chmod
- * or rename? */
+/* True: the store's copy may be the wanted data, under the version that it had before a chmod or rename. */
 static bool may_relabel(const struct serving *s)
 {
     const struct file_info *info = &s->info;
@@ -185,7 +184,7 @@ static bool may_relabel(const struct serving *s)
            info->base.size == s->key.version.size && !info->dirty && !info->claimed;
 }
 
-/* Nothing leads to the bytes. */
+/* True: this node has no way to the bytes. */
 static bool is_unknown(const struct serving *s)
 {
     return !s->f && (s->m->fetch.only_cached || !path_is_sane(s->m->fetch.path));
@@ -206,7 +205,7 @@ static void serve(void *arg)
     if (c)
         serve_into(s, c);
     else if (is_unknown(s) || s->m->fetch.only_cached)
-        answer_error(s, -ENOENT); /* a new owner reads the PFS sooner than there is room */
+        answer_error(s, -ENOENT); /* a new owner can read the PFS before a buffer becomes free here */
     else
         pool_submit(serve_pool, serve_with_room, s);
 }
@@ -219,7 +218,7 @@ static void serve_labelled(void *arg)
     loop_work(serve, NULL, s);
 }
 
-/* Silent meanwhile: a home that does not answer must not keep the asker from going elsewhere. */
+/* No WORKING is sent meanwhile: if the home does not answer, the asker must be able to go elsewhere. */
 static void relabel(void *arg)
 {
     struct serving *s = arg;
@@ -230,13 +229,13 @@ static void relabel(void *arg)
     if (!err && at.where == WHERE_PFS && at.known == 2 &&
         version_eq(&at.version, &s->key.version) &&
         version_is_same(&s->info.base, &at.version, &at.same_as))
-        /* refused: then it is read again */
+        /* if the store refuses this, the chunk is read again */
         store_follow_version(s->f, &at.version, &s->info.base, &at.same_as);
     s->labelled = true;
     loop_post(serve_labelled, s);
 }
 
-/* Answers without waiting for anybody, or not at all. */
+/* Answers if that needs no wait; false: it does. */
 static bool serve_now(const struct msg *m, const struct chunk_key *key)
 {
     struct file *f = chunk_key_len(key) <= NOW_MAX ? served_find(key->fid) : NULL;

@@ -1,6 +1,5 @@
-/* served.c - a table by fid in which a newer file takes the place of an older one; network thread
- * only, so it needs no lock.  References are dropped in libuv's pool: the last one may remove a data
- * file.
+/* served.c - a table by fid, in which a newer file takes the place of an older one.  Only the network thread
+ * uses it, so it needs no lock.  References are dropped in libuv's pool: the last one may remove a data file.
  */
 #include "placement/chunks/served.h"
 

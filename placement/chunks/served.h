@@ -1,8 +1,8 @@
 /* served.h - the files that FETCH was answered from lately, kept open for the network thread.
  *
- * That thread may neither look into the table of files nor open anything.  With what is here it
- * answers at once from the page cache (serve.c), and a file that others read chunk by chunk is not
- * taken down and opened again for each.
+ * That thread may neither look into the table of files nor open a file.  With the files that are kept here it
+ * answers at once from the page cache (serve.c).  And a file that other nodes read chunk by chunk is not
+ * closed and opened again for each chunk.
  */
 #ifndef EDDY_PLACEMENT_CHUNKS_SERVED_H
 #define EDDY_PLACEMENT_CHUNKS_SERVED_H

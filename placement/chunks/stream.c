@@ -1,19 +1,18 @@
-/* stream.c - fetching ahead of a handle's readers.
+/* stream.c - fetches chunks before a handle's readers need them.
  *
- * pattern.c says which chunks the reads will want.  They go on a short list of the handle's, and
- * jobs of pool_waiters work it off, nearest first; each job fetches a range of chunks, whose owners
- * are asked at once (fetch.c).  The list outlives a moment without a free job; what does not fit on
- * it is left to the reader.
+ * pattern.c says which chunks the reads will want.  These go on a short list of the handle.  Jobs of
+ * pool_waiters fetch them, nearest first; each job fetches a range of chunks, and asks all their owners at
+ * once (fetch.c).  If no job is free, the list waits.  Chunks that do not fit on the list are left to the
+ * reader.
  *
- * Chunks that are in the store cost a look at their page bits.  A store without room ends the
- * read-ahead of this handle: what is fetched could not be kept.
+ * For a chunk that is in the store, only its page bits are looked at.  If the store has no room, the
+ * read-ahead of this handle ends, since fetched chunks could not be kept.
  *
- * Bytes ahead of all reads of a handle are bounded by WINDOW_BYTES and a part of the cache (what is
- * fetched must still be there when its reader comes), those in memory by the room of fetch.c's
- * buffers.
+ * The bytes ahead of all reads of a handle are limited to WINDOW_BYTES and a part of the cache (a chunk must
+ * still be there when its reader comes).  Those in memory are limited by the room of fetch.c's buffers.
  *
- * A job waits for a range as long as an open waits (T_open): nodes or a PFS that hang must not keep other
- * handles from theirs.
+ * A job waits for a range for T_open at most: nodes or a PFS that hang must not stop the read-ahead of other
+ * handles.
  */
 #include "placement/chunks/stream.h"
 
@@ -28,9 +27,9 @@
 #include "transport/times.h"
 
 #define WINDOW       16u         /* chunks ahead, at most */
-#define WINDOW_BYTES (16u << 20) /* ... and bytes */
-#define CACHE_PART   16          /* ... and of the cache: one part of so many */
-#define WHOLE_BYTES  (4u << 20)  /* a file up to this, and so many chunks, is fetched at open */
+#define WINDOW_BYTES (16u << 20) /* bytes ahead, at most */
+#define CACHE_PART   16          /* bytes ahead, at most: the cache's limit divided by this */
+#define WHOLE_BYTES  (4u << 20)  /* a file of so many bytes and chunks at most is fetched at open */
 #define WHOLE_CHUNKS 4
 #define WANTS        32
 #define JOBS         16 /* of all handles: pool_waiters is for applications */
@@ -38,13 +37,13 @@
 struct stream {
     _Atomic unsigned refs; /* the handle's and one per job */
     struct file *f;
-    struct fetched_ahead ahead; /* fetched by this handle and not read yet, bytes */
+    struct fetched_ahead ahead; /* bytes that this handle has fetched and not read yet */
 
-    struct lock lock; /* RANK_LEAF: below */
+    struct lock lock; /* RANK_LEAF: the members below */
     struct pattern pattern;
     struct pattern_ahead wants[WANTS]; /* to be fetched, next one first */
     unsigned nwants;
-    bool closed; /* or no room in the store */
+    bool closed; /* closed, or the store had no room */
 };
 
 static _Atomic unsigned jobs;
@@ -104,7 +103,7 @@ static bool next_want(struct stream *s, struct pattern_ahead *want)
     return any;
 }
 
-/* Bytes of the file that may have to be fetched; 0: its version is not known. */
+/* How many of the file's bytes are on the PFS, and may have to be fetched; 0: its version is not known. */
 static uint64_t fetchable(struct file *f, struct version *v)
 {
     struct file_info info;
@@ -125,7 +124,7 @@ static void run_job(void *arg)
         uint64_t end = MIN(fetchable(s->f, &f.v), (want.last + 1) * size);
         f.len = f.off < end ? end - f.off : 0;
         if (fetch_range(s->f, &f, NULL) == -ENOSPC)
-            set_closed(s); /* other errors are the reader's to see when it comes there */
+            set_closed(s); /* the reader sees other errors when it comes there */
     }
     atomic_fetch_sub(&jobs, 1);
     stream_put(s);
@@ -137,8 +136,7 @@ static bool missing(struct file *f, const struct pattern_ahead *range)
     return store_missing(f, off, (range->last - range->first + 1) * size, &at, &n);
 }
 
-/* One job for each range on the list, as far as there are any.  A job ends when the list is empty.
- */
+/* Begins one job for each range on the list, up to JOBS.  A job ends when the list is empty. */
 static void begin_jobs(struct stream *s)
 {
     lock_take(&s->lock);
@@ -192,7 +190,7 @@ void stream_saw(struct stream *s, uint64_t off, size_t len)
         uint64_t size = fetchable(s->f, &v);
         lock_take(&s->lock);
         n = pattern_want(&s->pattern, p, size,
-                         ranges); /* what another thread saw since is as good */
+                         ranges); /* reads that other threads noted since then do no harm */
         lock_drop(&s->lock);
     }
     if (n || waiting)
@@ -206,7 +204,7 @@ struct fetched_ahead *stream_ahead(struct stream *s)
     return &s->ahead;
 }
 
-/* Takes up to n bytes of what was fetched ahead. */
+/* Takes up to n bytes from the credit. */
 static uint64_t take_ahead(_Atomic uint64_t *ahead, uint64_t n)
 {
     uint64_t have = atomic_load_explicit(ahead, memory_order_relaxed);

@@ -1,8 +1,8 @@
-/* stream.h - read-ahead of an open handle: chunks that its reads will want next (pattern.h) are
- * fetched before they are asked for, and small files wholly when they are opened.
+/* stream.h - read-ahead of an open handle: fetches the chunks that its reads will want next (pattern.h), and
+ * all of a small file when it is opened.
  *
- * A chunk comes from the PFS or another node.  Without this a reader would wait at each chunk's
- * first byte.
+ * A chunk comes from the PFS or another node.  Without read-ahead a reader would wait at each chunk's first
+ * byte.
  */
 #ifndef EDDY_PLACEMENT_CHUNKS_STREAM_H
 #define EDDY_PLACEMENT_CHUNKS_STREAM_H
@@ -11,18 +11,18 @@
 
 struct stream;
 struct stream *stream_new(struct file *f);
-/* The handle is closed: no chunk is asked for any more; a fetch under way ends by itself. */
+/* The handle is closed: no more chunks are fetched; a fetch that is under way ends by itself. */
 void stream_close(struct stream *s);
-/* The handle was opened for reading, of a file whose bytes are on the PFS: a small one is fetched.
- * Never blocks. */
+/* The handle was opened for reading, and the file's bytes are on the PFS: fetches all of a small file.  Never
+ * blocks. */
 void stream_opened(struct stream *s);
 /* [off, off + len) is read now.  Never blocks. */
 void stream_saw(struct stream *s, uint64_t off, size_t len);
 
-/* For `from.ahead` of this handle's reads. */
+/* The handle's credit: `ahead` in the struct fetched of its reads. */
 struct fetched_ahead *stream_ahead(struct stream *s);
-/* For the counters: counts `from`; its local bytes, as far as they were fetched ahead of their
- * reader, as read from where they came.  s NULL: nothing was fetched ahead. */
+/* Adds `from` to the counters.  Local bytes that were fetched ahead count as read from the node or PFS that
+ * they came from.  s NULL: no bytes were fetched ahead. */
 void stream_count(struct stream *s, const struct fetched *from);
 
 #endif

@@ -1,5 +1,4 @@
-/* working.c - one timer for all requests that are being worked on, armed only while there are some.
- */
+/* working.c - one timer for all requests that are being worked on; it runs only while there are some. */
 #include "placement/chunks/working.h"
 
 #include "transport/lock.h"

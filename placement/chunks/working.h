@@ -1,7 +1,7 @@
-/* working.h - saying WORKING every second to each node that waits for this one.
+/* working.h - sends WORKING every second to each node that waits for this one.
  *
- * Deadlines measure silence, not work: an asker whose silence ends would ask elsewhere, and one
- * slow read of the PFS would become many.
+ * Deadlines measure silence, not work.  Without WORKING the asker would ask elsewhere, and one slow read of
+ * the PFS would become many.
  */
 #ifndef EDDY_PLACEMENT_CHUNKS_WORKING_H
 #define EDDY_PLACEMENT_CHUNKS_WORKING_H
@@ -13,7 +13,7 @@ struct working {
     struct working *next, **prev;
 };
 
-/* From now on until working_end the sender of m hears of us.  Network thread (a handler). */
+/* From now on until working_end the sender of m gets WORKING.  Network thread (a handler). */
 void working_begin(struct working *w, const struct msg *m);
 /* Any thread; before m is answered and freed. */
 void working_end(struct working *w);
