@@ -18,7 +18,7 @@
  * earlier reads have the same distance, one after the other, whatever reads were between them.  (Four points
  * are needed: with three, one random read in a hundred in a small file would look like a stride.)  Reads that
  * continue a record are not remembered, so only the beginnings of records are compared.  Near a stream that
- * is not recognised yet, IN_A_ROW reads are needed, with none between them.
+ * is not recognised yet, IN_A_ROW equal distances are needed, with no other remembered read in between.
  *
  * The window starts at one chunk and doubles with each chunk or record that is entered.
  */

@@ -34,7 +34,7 @@ struct pattern {
     uint64_t chunk;  /* bytes */
     unsigned window; /* chunks ahead, of all streams together */
     uint64_t clock;  /* reads so far */
-    uint64_t usual;  /* so many bytes longer than START must a stream become, since others ended so soon */
+    uint64_t usual;  /* a stream is recognised after START and so many bytes, since others ended so soon */
     struct pattern_stream streams[PATTERN_STREAMS];
     uint64_t past[PATTERN_PAST]; /* offsets, oldest first */
     unsigned npast;
