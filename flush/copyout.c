@@ -41,8 +41,8 @@ struct copyout {
     uint64_t looked_ms; /* before the PFS was asked what it has then */
 };
 
-/* Its last name is gone: nobody can ever read it on the PFS.  Processes that have it open go on reading from
- * the store. */
+/* Its last name is gone: no program can read it on the PFS any more.  Processes that have it open go on
+ * reading from the store. */
 static int drop_deleted(struct file *f, bool *clean)
 {
     file_set_unlinked(f, true);

@@ -17,7 +17,7 @@ struct pfs_new;
 struct copying {
     struct file *f;
     struct pfs_new *to;
-    /* bytes that are not here, *n of them, into buf; -ENODATA: nobody has them */
+    /* gets *n bytes that are not here into buf; -ENODATA: no node has them */
     int (*fill)(struct copying *c, uint64_t off, size_t *n);
     char *buf; /* PIECE */
     uint64_t missing;

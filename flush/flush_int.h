@@ -1,4 +1,4 @@
-/* flush_int.h - what the files of flush/ share and nobody else uses.
+/* flush_int.h - what the files of flush/ share.  Private to them.
  *
  * decide.c   whether a file is written now: pure, of all that is known
  * lull.c     activity, and the bell that wakes the threads that sleep here

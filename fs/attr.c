@@ -99,7 +99,7 @@ static int complete_once(struct inode *i, struct location *loc)
 {
     int err = 0;
     if (i->fixed)
-        claim_here(i->fid, loc); /* *loc is the PFS before anybody was asked */
+        claim_here(i->fid, loc); /* before a node was asked, *loc is the PFS */
     else
         err = claim_where(i->fid, loc);
     if (err)

@@ -61,7 +61,7 @@ double known_negative_timeout(const struct inode *dir)
 /* Not below --immutable, even a descriptor that only reads may not be closed without FLUSH.  By no other
  * message does the kernel say that a process closed one of its descriptors (it sends no unlock of its own).
  * Without it, the fcntl locks that POSIX ends there would stay until the last descriptor is closed.  Below
- * --immutable such locks harm nobody: a file that nobody writes has only shared locks. */
+ * --immutable such locks do no harm: a file that is never written has only shared locks. */
 bool known_closes_matter(const struct inode *i)
 {
     return !i->fixed;

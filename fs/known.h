@@ -11,7 +11,7 @@ void known_mark(struct inode *i, const struct inode *parent);
  * there. */
 double known_timeout(const struct inode *i);
 double known_negative_timeout(const struct inode *dir);
-/* Need closes of who only reads it be told, for the locks that they end? */
+/* True: closes of opens that only read the file must be told, as they may end locks. */
 bool known_closes_matter(const struct inode *i);
 /* A look at the PFS, begun at looked_ms, and then the home's answer; at may be NULL: nothing is
  * known now. */

@@ -1,20 +1,21 @@
-/* mount.h - the FUSE session: mounted, waited for, ended (mount.c); mounted by root for a user (mount_user.c). */
+/* mount.h - the FUSE session: mounted, waited for, ended (mount.c); mounted by root for a user
+ * (mount_user.c). */
 #ifndef EDDY_FS_MOUNT_H
 #define EDDY_FS_MOUNT_H
 
 #include "fs/request.h"
 
-/* Mounts, starts the threads that read /dev/fuse, returns when the kernel has answered.  answers: all operations
- * but init. */
+/* Mounts, starts the threads that read /dev/fuse, returns when the kernel has answered.  answers: all
+ * operations but init. */
 int mount_start(const struct fuse_lowlevel_ops *answers, char *err, size_t errlen);
 bool mount_kernel_passes(void); /* after mount_start: the kernel's FUSE has passthrough */
 /* Until the mount is gone, or leave_fd can be read. */
 void mount_wait(int leave_fd);
-/* unmounts if it is still mounted, whoever uses it; ends the threads: no request comes any more */
+/* unmounts if it is still mounted, even if programs use it; ends the threads: no request comes any more */
 void mount_stop(void);
 void mount_free(void); /* when nothing will be answered or notified any more */
-/* ends the connection to the kernel: who waits for an answer gets ENOTCONN. Any thread; ->
- * mount_wait ends */
+/* ends the connection to the kernel: calls that wait for an answer get ENOTCONN, and mount_wait ends. Any
+ * thread */
 void mount_abort(void);
 bool mount_is_up(void); /* any thread: the kernel has not said that it is gone */
 struct fuse_session *mount_session(void);

@@ -265,7 +265,7 @@ static void take_connection(int fd)
         return;
     }
     c->fd = fd;
-    c->state = BUSY; /* no thread of it runs: nobody else looks */
+    c->state = BUSY; /* no thread runs for it, so no other thread looks at it */
     int err = pthread_create(&c->thread, NULL, connection_main, c);
     if (err) {
         c->state = FREE;

@@ -141,7 +141,7 @@ static bool fork_daemon(const sigset_t *before)
     }
     setpgid(0, 0);
     if (s.lock_fd >= 0)
-        close(s.lock_fd); /* shared with the supervisor, whose it stays */
+        close(s.lock_fd); /* shared with the supervisor, which keeps it */
     mount_user_take();
     sigprocmask(SIG_SETMASK, before, NULL);
     return true;

@@ -339,7 +339,7 @@ void claim_carry_end(struct file *f)
 
 /* ---- giving it back ---- */
 
-/* Nobody is to believe that the PFS has what was here of a removed file: no version is this one, so
+/* No node must believe that the PFS has what was here of a removed file: no version is this one, so
  * that a node which asks looks at the PFS. */
 static const struct version removed = {UINT64_MAX, INT64_MAX, INT64_MAX};
 

@@ -38,7 +38,8 @@ int claim_where_many(const struct fid *fids, unsigned n, struct location *out, i
 bool claim_told_here(struct fid fid, struct location *out);
 /* Without a message: does this node hold the claim? */
 bool claim_is_held(struct file *f);
-/* It is held, or about to be had, and somebody writes: here, or at another node that carries. */
+/* True: this node has the claim, or is about to get it, and an open writes, here or at another node
+ * (carried). */
 bool claim_has_writers(struct file *f);
 /* Goes up with each write that was carried here from another node. */
 uint64_t claim_carried(struct file *f);

@@ -68,7 +68,7 @@ static bool is_full(const struct record *r)
     for (const struct held_lock *l = r->locks; l && n < LOCKS_MAX; l = l->next)
         n++;
     if (n == LOCKS_MAX && log_every(&said, 60000))
-        log_warn("a file has %d locks, as many as it may: who asks for one more gets ENOLCK",
+        log_warn("a file has %d locks, as many as it may: the next request for one gets ENOLCK",
                  LOCKS_MAX);
     return n == LOCKS_MAX;
 }

@@ -59,7 +59,7 @@ void collect_begin(const struct view *v);
 void collect_report(const struct view *v, uint64_t from, uint64_t incarnation,
                     const struct body_adopted *b);
 /* All members' reports are here: makes the records of this home's files, stamped (v, 0).  Some of them
- * at a time: a thread that makes millions at once answers nobody meanwhile.  True: all are made. */
+ * at a time: a thread that makes millions at once answers no node meanwhile.  True: all are made. */
 bool collect_some(const struct view *v);
 /* All that are left, if that was begun and has not ended.  Until then what this node can say of itself
  * is not whole. */

@@ -4,7 +4,7 @@
  *
  * All members are told of one report, made when the view is adopted: to go through everything for
  * each of them would take (members x files), 2.7 s for 1,000 and 100,000 (docs/scale.md), in which
- * the network thread answers nobody.  It stays as it is until the last member has it, however many
+ * the network thread answers no node.  It stays as it is until the last member has it, however many
  * pieces that takes, so a piece is the same each time that it is sent.  It is the only copy: beside
  * it there is one piece per member that is on its way.
  */

@@ -1,4 +1,4 @@
-/* pfs_file.h - what the pfs_*.c files that open, read and write a file share and nobody else uses. */
+/* pfs_file.h - what the pfs_*.c files that open, read and write a file share.  Private to them. */
 #ifndef EDDY_PLACEMENT_PFS_PFS_FILE_H
 #define EDDY_PLACEMENT_PFS_PFS_FILE_H
 

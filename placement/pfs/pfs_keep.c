@@ -1,7 +1,7 @@
 /* pfs_keep.c - the PFS descriptor of a file: shared, kept, dropped.
  *
  * One descriptor per file, shared by all its open handles and by the flush: pread and pwrite
- * need no position.  Calls pin it, so that nobody closes it under them; a writable one
+ * need no position.  Calls pin it, so that no other thread closes it meanwhile; a writable one
  * replaces one that can only read by dup3, which keeps the number valid for calls that are under
  * way.
  *
