@@ -64,7 +64,7 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(bad_messages, "messages refused: malformed, unauthenticated or of an unknown sender")        \
     X(bad_answers, "answers refused: of another kind, for another chunk, of a wrong size")         \
     X(bad_hellos, "connections refused on our port")                                               \
-    X(bad_nodes, "connections to a node where somebody else answered")                             \
+    X(bad_nodes, "connections to a node where another program answered")                           \
     X(peer_failures, "connections to members that broke")                                          \
     X(suspicions, "times that a member did not answer and was served around")                      \
     X(views_adopted, "views adopted")                                                              \

@@ -6,17 +6,17 @@
  * stream of chunks does not map and fault in fresh memory for each.  Buffers in these lists count as
  * memory, too.  They are given back to the system when buffers of other sizes need the room.
  *
- * Who asks others for data (peer_buffer) leaves an eighth to who serves others
- * (peer_buffer_serving, peer_buffer_try): two nodes full of requests to each other would else wait
- * for each other.  A serving buffer becomes free without another one: its reply lands in memory
- * that the asker has already.
+ * Buffers for data that this node asks of others (peer_buffer) leave an eighth of the memory to buffers with
+ * which it answers others (peer_buffer_serving, peer_buffer_try).  Otherwise two nodes with many requests to
+ * each other would wait for each other.  An answer's buffer becomes free without another buffer, because the
+ * asker has the memory for the answer already.
  *
- *     | bodies  |         who serves others          |
- *     |         |         | ... and who asks them      |
+ *     | bodies  |             answers                  |
+ *     |         |         |  answers and questions     |
  *     |   1/8   |   1/8   |            3/4             |  of --memory
  *
- * The eighth for bodies of messages is nobody else's: a view's reports must not wait for reads and
- * writes, of which some wait for the view.
+ * Only bodies of messages use the first eighth: a view's reports must not wait for reads and writes, since
+ * some of these wait for the view.
  */
 #include <errno.h>
 #include <stdlib.h>

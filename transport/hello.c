@@ -136,7 +136,7 @@ static void conn_fail(struct hello_conn *c, int err, const char *why)
     if (!connector)
         count(bad_hellos, 1);
     else if (why && err != -ETIMEDOUT && err != -ECONNRESET)
-        count(bad_nodes, 1); /* another node answered than the one that was meant */
+        count(bad_nodes, 1); /* not the node that was meant has answered */
     if (why)
         complain(c, why);
     conn_close(c);

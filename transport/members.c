@@ -3,7 +3,7 @@
  * The views on the PFS decide which nodes are members.  The code here decides which node writes the next
  * view, when, and how long a node may act under the view that it has.  A node's life:
  *
- *     outside --(all members answer: asks the keeper; nobody is there: makes a view)--> member
+ *     outside --(all members answer: asks the keeper; no member left: makes a view)--> member
  *     member  --(reads a view without itself)--> outside (fenced)
  *     member  --(members_leave)--> gone, not absent
  *

@@ -14,12 +14,12 @@
 
 struct members_ops {
     /* Network thread, all but `outside` and `waits`. */
-    /* What this node tells in ADOPTED(v), as it is now: claims, records, locks.  farewell: v is to be
-     * made without this node, and each member is told all of it: who else leaves or dies before is
-     * not known. */
+    /* Makes the report that this node sends in ADOPTED(v), as it is now: claims, records, locks.  farewell: v
+     * is to be made without this node.  Then each member gets all of it, for other nodes may leave or die
+     * before v is made. */
     void *(*report_make)(const struct view *v, bool farewell);
-    /* The lists of piece m->adopted.piece for member `to`, and m->adopted.more.  The lists are the
-     * report's. */
+    /* Sets the lists of piece m->adopted.piece for member `to`, and m->adopted.more.  The lists belong to the
+     * report. */
     void (*report_fill)(const void *report, uint64_t to, struct msg *m);
     void (*report_free)(void *report);
     /* A view was adopted: stop acting under the older one.  v NULL: fenced. */
@@ -43,10 +43,10 @@ struct members_config {
 int members_start(const struct members_config *c);
 /* Joins: makes or asks for a view that has this node.  Waits until this node is in a view and n nodes are
  * members, or until the time-out.  Not in the network thread.  -ETIMEDOUT: err says what was missing;
- * -EEXIST: another live node has our name. */
+ * -EEXIST: another live node has this node's name. */
 int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errlen);
-/* Rule 18: sends ADOPTED as leaving; the keeper makes the view without us.  Call when nothing is dirty or
- * claimed.  It takes timeout_ms at most; 0 or -ETIMEDOUT. */
+/* Rule 18: sends ADOPTED as leaving; the keeper makes the view without this node.  The caller has nothing
+ * dirty or claimed any more.  It takes timeout_ms at most; 0 or -ETIMEDOUT. */
 int members_leave(unsigned timeout_ms);
 void members_stop(void);
 
@@ -74,7 +74,7 @@ bool members_suspected(uint64_t id);
 /* Makes a view without this absent node, if this node may make one now.  The caller looks whether it was
  * made, and calls again.  Not in the network thread. */
 void members_forget(uint64_t id, uint64_t incarnation);
-/* A request to this node was not answered: doubt it.  Any thread. */
+/* A request to this node was not answered: it is pinged now.  Any thread. */
 void members_doubt(uint64_t id);
 /* Does this error of a request mean that its node could not be reached, or is silent? */
 static inline bool members_no_contact(int err)

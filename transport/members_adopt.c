@@ -157,7 +157,7 @@ void members_resend_all(void)
     }
 }
 
-/* It has adopted the view now. */
+/* Sends again to a node that has adopted the view by now. */
 static void resend_to(uint64_t id)
 {
     for (struct resend **p = &resends, *r; (r = *p);) {
@@ -223,7 +223,7 @@ static bool nobody_missing(const struct view *before, const struct view *v)
     return true;
 }
 
-/* ... nor is a node of any view since the first one missing.  A node that is left out of a view is absent in
+/* True: no node of any view since the first one is missing.  A node that is left out of a view is absent in
  * every view that follows, until it is back or forgotten (which takes longer than W).  A node that left
  * cleanly had stopped acting.  So a node that was alone and died grants at once when it is back, however
  * many views ago that began. */
@@ -241,8 +241,8 @@ static void all_adopted(void)
     members_st.cfg.ops.all_adopted(members_st.view);
 }
 
-/* Pieces come in their order, each after the answer to the one before: another one is a copy of one
- * that was taken, or comes again.  Answers how many are taken now, or HEARD_ALL. */
+/* Pieces come in their order, each after the answer to the one before: any other piece is a copy of one that
+ * was taken.  Returns how many are taken now, or HEARD_ALL. */
 static uint32_t next_piece(uint32_t heard, const struct msg *m)
 {
     return m->adopted.more ? heard + 1 : HEARD_ALL;

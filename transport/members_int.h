@@ -30,20 +30,20 @@ struct node {
     bool probing, suspected, pinging;
     bool refused; /* its host refuses connections: no need to wait for T_DEAD */
     unsigned tries;
-    bool wants_in; /* told us, the keeper */
-    bool parting;  /* sent its farewell for the next view: no keeper any more */
-    bool leaves;   /* ... and asked us for the view without it */
-    bool owes;     /* has not answered our farewell */
+    bool wants_in; /* has told this node, the keeper, that it wants to join */
+    bool parting;  /* has sent its farewell for the next view: it is no keeper any more */
+    bool leaves;   /* parting, and has asked this node for the view without it */
+    bool owes;     /* has not answered this node's farewell */
 };
 
 /* Network thread only. */
 struct members_state {
     struct members_config cfg;
     struct node *nodes;
-    struct node *by_id[NODE_BUCKETS]; /* the same: every message and tick looks nodes up */
+    struct node *by_id[NODE_BUCKETS]; /* the same nodes: every message and tick looks nodes up */
     const struct view *view;          /* adopted, as members_now.adopted */
     uint64_t last;                    /* last view adopted in this incarnation */
-    /* ... before `view`: what ADOPTED(view) says, also when it is sent again */
+    /* the one before `view`: ADOPTED(view) says this, also when it is sent again */
     uint64_t last_before;
     bool prev_settled;       /* was view-1 settled here when view was adopted? */
     uint64_t first_seen_ms;  /* of the newest view */
@@ -54,14 +54,14 @@ struct members_state {
     bool reading, read_again, making;  /* jobs in pool_session */
     uint64_t last_tick_ms, contact_ms; /* contact: the last sign of life of any node */
     uint64_t last_read_ms;
-    /* file of the newest view: time since it was touched; read when we are outside */
+    /* ms since the newest view's file was touched; read while this node is outside */
     uint64_t view_age_ms;
     bool view_age_known;
     uint64_t joins_since_ms, leaves_since_ms, dead_since_ms;
     uint64_t join_at_ms, join_backoff_ms, member_since_ms;
     bool joining, leaving;
     _Atomic bool left; /* any thread reads it */
-    uint64_t told;     /* the node that was asked for the view without us; 0: none yet */
+    uint64_t told;     /* the node that was asked for the view without this one; 0: none yet */
     char join_problem[256];
 };
 extern struct members_state members_st;
@@ -87,11 +87,11 @@ void members_tick_in(uint64_t ms);
 void members_wake(void);
 
 /* members_adopt.c */
-/* or be fenced, if v does not have this node */
+/* Adopts v; if v does not have this node, it is fenced. */
 void members_adopt(const struct view *v, uint64_t t0);
 void members_handle_adopted(struct msg *m);
 void members_resend_all(void);
-/* To all members of w, the view that is to be made without this node. */
+/* Sends the farewell to all members of w, the view that is to be made without this node. */
 void members_say_farewell(const struct view *w);
 void members_adopt_stop(void);
 

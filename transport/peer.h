@@ -98,10 +98,9 @@ void peer_set_view(uint64_t view);
 uint64_t peer_last_heard_ms(uint64_t id);
 
 /* ---- buffers, bounded by --memory ---- */
-/* Blocks until there is room (never in the network thread; pool threads).  Freed with
- * peer_buffer_free; size <= 16 MiB. For what this node asks of others.  It leaves an eighth of the
- * memory to those who serve others, or two nodes full of requests to each other would wait for each
- * other. */
+/* A buffer for data that this node asks of others.  Blocks until there is room: pool threads only.  Freed
+ * with peer_buffer_free; size <= 16 MiB.  Such buffers leave an eighth of the memory to answers; otherwise
+ * two nodes with many requests to each other would wait for each other. */
 void *peer_buffer(size_t size);
 /* the same for a thread that answers another node: may use all of the memory */
 void *peer_buffer_serving(size_t size);

@@ -319,7 +319,7 @@ static bool sizes_agree(const struct msg_head *h, size_t header_len, size_t payl
     return header_len == MSG_HEAD_SIZE && payload_len == h->body_len + h->data_len;
 }
 
-/* UCX does not say who sent it. */
+/* UCX does not say which node sent it. */
 static void refuse_stranger(const char *what)
 {
     char more[COMPLAINT_MORE];

@@ -123,7 +123,7 @@ static int check_owner(const struct report *r, int fd)
     if (st.st_mode & (S_IWGRP | S_IWOTH))
         return fail(
             r, -EACCES,
-            "%s/%s: others can write to it (mode %04o): chmod 700 it if nobody else made it, "
+            "%s/%s: others can write to it (mode %04o): chmod 700 it if no other user made it, "
             "or choose another name with --session",
             r->dir, r->name, (unsigned)st.st_mode & 07777);
     return 0;
