@@ -96,7 +96,6 @@ uint64_t claim_last_number(void)
 static void say_lost(struct file *f, uint64_t node)
 {
     char *path = file_path(f);
-
     count(lost_opens, 1);
     log_warn(
         "%s: its latest bytes are on node %s, which left the session: EIO until that node is back",
@@ -122,10 +121,9 @@ static int keep_grant(struct file *f, const struct seen *seen, const struct body
                       uint64_t view)
 {
     struct version v = *seen->version;
-    struct statx stx;
     int err = 0;
-
     if (!still_so(seen, g, view)) {
+        struct statx stx;
         err = pfs_file_stat(f, &stx);
         if (!err && !stx.stx_nlink && !file_is_unlinked(f))
             /* or removed it, and what was not flushed is gone: the opener looks its name up
@@ -160,11 +158,9 @@ static void take_new_number(struct file *f)
 static int take_grant(struct file *f, const struct seen *seen, const struct view *v,
                       const struct body_grant *grant, uint64_t granted_in, struct location *out)
 {
-    int err;
-
     if (granted_in != v->number || !own_add(f->fid, claim_of(f)->inc, claim_of(f)->number, v->number))
         return -EAGAIN;
-    err = keep_grant(f, seen, grant, granted_in);
+    int err = keep_grant(f, seen, grant, granted_in);
     if (!err)
         claim_own_word(f, out);
     return err;
@@ -175,7 +171,6 @@ static int ask_claimant(struct file *f, uint64_t end, struct location *out)
 {
     struct location l;
     int err = claim_where_until(f->fid, end, &l);
-
     if (err || l.where != WHERE_NODE)
         return -EAGAIN;
     *out = l;
@@ -186,16 +181,14 @@ static int ask_claimant(struct file *f, uint64_t end, struct location *out)
 static int ask_home(struct file *f, const struct view *v, struct body_grant *out, uint64_t *view)
 {
     uint64_t home = view_home(v, f->fid);
-    struct msg *m, *reply = NULL;
-    int err;
-
+    struct msg *reply = NULL;
     *view = v->number;
     if (home == members_self() && home_want_here(v->number, f->fid, claim_of(f)->number, out))
         return 0;
-    m = msg_new(MSG_WANT);
+    struct msg *m = msg_new(MSG_WANT);
     m->want.fid = f->fid;
     m->want.number = claim_of(f)->number;
-    err = peer_call(home, m, T_PING, NULL, 0, &reply);
+    int err = peer_call(home, m, T_PING, NULL, 0, &reply);
     if (members_no_contact(err))
         members_doubt(home);
     if (reply) {
@@ -213,7 +206,6 @@ static int want_once(struct file *f, const struct seen *seen, const struct view 
     struct body_grant grant;
     uint64_t view;
     int err = ask_home(f, v, &grant, &view);
-
     if (err == -ESTALE)
         take_new_number(f);
     if (err)
@@ -244,10 +236,8 @@ static int ask_for_claim(struct file *f, const struct seen *seen, uint64_t end,
 {
     unsigned wait = 5;
     int err = -EAGAIN;
-
     for (;;) {
         const struct view *v = members_view();
-
         if (v)
             err = want_once(f, seen, v, end, out);
         if (err != -EAGAIN)

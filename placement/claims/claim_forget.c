@@ -28,14 +28,12 @@ static int result(const struct body_forgotten *b, uint64_t *node, uint32_t *wait
 static int ask_once(struct fid fid, uint64_t *node, uint32_t *wait_ms)
 {
     const struct view *v = members_view();
-    struct msg *m, *r = NULL;
-    int err;
-
+    struct msg *r = NULL;
     if (!v)
         return -E_ASK_AGAIN;
-    m = msg_new(MSG_FORGET);
+    struct msg *m = msg_new(MSG_FORGET);
     m->forget.fid = fid;
-    err = peer_call(view_home(v, fid), m, T_PING, NULL, 0, &r);
+    int err = peer_call(view_home(v, fid), m, T_PING, NULL, 0, &r);
     if (members_no_contact(err)) {
         members_doubt(view_home(v, fid));
         err = -E_ASK_AGAIN;
@@ -51,7 +49,6 @@ int claim_forget(struct fid fid, uint64_t *node, uint32_t *wait_ms)
 {
     uint64_t end = boot_ms() + T_OPEN;
     int err;
-
     while ((err = ask_once(fid, node, wait_ms)) == -E_ASK_AGAIN && boot_ms() < end)
         claim_wait(100);
     return err == -E_ASK_AGAIN ? -ETIMEDOUT : err;

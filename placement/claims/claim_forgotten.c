@@ -48,7 +48,6 @@ int claim_marks_read(void)
     uint32_t n;
     uint64_t t = boot_ms();
     int err = session_read_marks(members_self(), &list, &n);
-
     if (err)
         return err;
     lock_take(&marks.lock);
@@ -78,7 +77,6 @@ bool claim_is_marked(struct fid fid, uint64_t inc, uint64_t number)
 static void note_pending(struct file *f)
 {
     struct marks *p = &marks.pending;
-
     lock_take(&marks.lock);
     p->v = xrealloc(p->v, (p->n + 1) * sizeof(*p->v));
     p->v[p->n++] = (struct mark){f->fid, members_self(), claim_of(f)->inc, claim_of(f)->number};
@@ -88,13 +86,11 @@ static void note_pending(struct file *f)
 /* From now on this node's data is not the file's, and nothing of it is flushed into the file. */
 void claim_set_forgotten(struct file *f)
 {
-    char *path;
-
     if (atomic_exchange(&claim_of(f)->forgotten, true))
         return;
     own_remove(f->fid);
     note_pending(f);
-    path = file_path(f);
+    char *path = file_path(f);
     log_error("%s: was forgotten by an operator (eddy forget) while this node was away: this "
               "node's data is not flushed into the file, but put beside it",
               path ? path : "(removed)");
@@ -141,7 +137,6 @@ static bool have_marks(void)
 static int remove_mark(const struct mark *m)
 {
     int err = session_remove_mark(m);
-
     if (err)
         log_warn("a mark of eddy forget cannot be removed from the session directory: %s",
                  strerror(-err));
@@ -152,7 +147,6 @@ void claim_forgotten_settled(struct file *f)
 {
     struct marks *p = &marks.pending;
     struct mark done = {.fid = f->fid, .node = members_self()};
-
     lock_take(&marks.lock);
     for (uint32_t i = 0; i < p->n;) {
         if (fid_eq(p->v[i].fid, f->fid))
@@ -168,7 +162,6 @@ void claim_forgotten_settled(struct file *f)
 static struct marks copy_of(const struct marks *l)
 {
     struct marks c = {0};
-
     lock_take(&marks.lock);
     c.n = l->n;
     c.v = xcalloc(c.n + 1, sizeof(*c.v));
@@ -182,12 +175,10 @@ static struct marks copy_of(const struct marks *l)
 static int narrow(const struct mark *m, const struct marks *pending, bool *same)
 {
     int err = 0;
-
     *same = false;
     for (uint32_t i = 0; i < pending->n && !err; i++) {
         const struct mark *p = &pending->v[i];
         bool named = fid_eq(p->fid, m->fid);
-
         if (!mark_covers(m, p->fid, p->incarnation, p->number))
             continue;
         if (!named || p->incarnation != m->incarnation || p->number != m->number)
@@ -201,11 +192,9 @@ static int narrow(const struct mark *m, const struct marks *pending, bool *same)
 static void end_marks(const struct marks *list)
 {
     struct marks pending = copy_of(&marks.pending);
-
     for (uint32_t i = 0; i < list->n; i++) {
         bool same;
         int err = narrow(&list->v[i], &pending, &same);
-
         if (err)
             log_warn("a mark of eddy forget cannot be written in the session directory: %s",
                      strerror(-err));
@@ -220,7 +209,6 @@ static void end_marks(const struct marks *list)
 void claim_marks_done(void)
 {
     struct marks list = copy_of(&marks.read);
-
     end_marks(&list);
     free(list.v);
 }
@@ -276,7 +264,6 @@ void claim_marks_all_adopted(void)
 static bool check_one(struct file *f)
 {
     uint64_t inc, number;
-
     if (have_marks() && own_has(f->fid, &inc, &number) && claim_is_marked(f->fid, inc, number))
         claim_set_forgotten(f);
     return claim_is_forgotten(f);
@@ -301,17 +288,14 @@ void claim_marks_void(void)
 
 int claim_may_flush(struct file *f)
 {
-    bool fresh;
-    int err;
-
     if (claim_is_forgotten(f))
         return -EIO;
     if (members_lease())
         return 0;
     lock_take(&marks.lock);
-    fresh = marks.read_ms && boot_ms() - marks.read_ms < T_LEASE / 2;
+    bool fresh = marks.read_ms && boot_ms() - marks.read_ms < T_LEASE / 2;
     lock_drop(&marks.lock);
-    err = fresh ? 0 : claim_marks_read();
+    int err = fresh ? 0 : claim_marks_read();
     if (err)
         return err;
     return check_one(f) ? -EIO : 0;

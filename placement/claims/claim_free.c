@@ -29,14 +29,12 @@ static void send_free(void *arg)
 {
     struct freeing *j = arg;
     const struct view *v = members_view();
-    struct msg *m;
-
     if (!v || (j->view && v->number != j->view)) {
         free(j);
         return;
     }
     j->view = v->number;
-    m = msg_new(MSG_FREE);
+    struct msg *m = msg_new(MSG_FREE);
     m->free.fid = j->fid;
     m->free.number_inc = j->inc;
     m->free.number = j->number;
@@ -48,7 +46,6 @@ static void send_free(void *arg)
 static void freed(void *arg, int err, struct msg *reply, bool *keep)
 {
     struct freeing *j = arg;
-
     (void)reply;
     (void)keep;
     if (!err || err == -ECANCELED) {
@@ -62,7 +59,6 @@ static bool free_here(struct fid fid, uint64_t inc, uint64_t number, const struc
 {
     const struct view *view = members_view();
     struct body_free f = {.fid = fid, .number_inc = inc, .number = number, .known = v != NULL};
-
     if (!view || view_home(view, fid) != members_self())
         return false;
     if (v)
@@ -72,11 +68,9 @@ static bool free_here(struct fid fid, uint64_t inc, uint64_t number, const struc
 
 void claim_tell_free(struct fid fid, uint64_t inc, uint64_t number, const struct version *v)
 {
-    struct freeing *j;
-
     if (free_here(fid, inc, number, v))
         return;
-    j = xcalloc(1, sizeof(*j));
+    struct freeing *j = xcalloc(1, sizeof(*j));
     *j = (struct freeing){.fid = fid, .inc = inc, .number = number, .known = v != NULL};
     if (v)
         j->version = *v;

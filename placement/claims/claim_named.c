@@ -20,23 +20,21 @@ static void check_gone(struct file *f)
 {
     struct statx stx;
     int err = pfs_file_stat(f, &stx);
-
     if ((!err && !stx.stx_nlink) || err == -ENOENT || err == -ESTALE)
         claim_unlinked(f);
 }
 
 static void take_name(void *arg)
 {
-    struct msg *m = arg, *r;
+    struct msg *m = arg;
     struct file *f = file_find(m->named.fid);
-
     if (f && m->named.gone)
         check_gone(f);
     else if (f)
         file_set_path(f, m->named.path);
     if (f)
         file_put(f);
-    r = msg_new(MSG_NAMED_OK);
+    struct msg *r = msg_new(MSG_NAMED_OK);
     r->named_ok.done = f != NULL;
     peer_reply(m, r);
     msg_free(m);
@@ -52,12 +50,10 @@ static void handle_named(struct msg *m)
 void claim_named(struct fid fid, uint64_t claimant, const char *path)
 {
     struct msg *m = msg_new(MSG_NAMED);
-    int err;
-
     m->named.fid = fid;
     m->named.gone = path == NULL;
     m->named.path = path ? path : "";
-    err = peer_call(claimant, m, 5000, NULL, 0, NULL);
+    int err = peer_call(claimant, m, 5000, NULL, 0, NULL);
     if (err)
         log_warn("node %s did not hear the new name of a file that it writes (%s): it finds the "
                  "file by its descriptor: %s",
@@ -67,11 +63,9 @@ void claim_named(struct fid fid, uint64_t claimant, const char *path)
 void claim_publish_same(struct fid fid, const struct version *before, const struct version *after)
 {
     const struct view *v = members_view();
-    struct msg *m;
-
     if (!v || version_eq(before, after) || before->size != after->size)
         return;
-    m = msg_new(MSG_SAME);
+    struct msg *m = msg_new(MSG_SAME);
     m->same.fid = fid;
     m->same.before = *before;
     m->same.after = *after;

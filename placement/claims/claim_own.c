@@ -31,7 +31,6 @@ void own_start(void)
 static struct own **slot_of(struct fid fid)
 {
     struct own **p = &table[fid.lo & (nbuckets - 1)];
-
     while (*p && !fid_eq((*p)->claim.fid, fid))
         p = &(*p)->next;
     return p;
@@ -39,15 +38,14 @@ static struct own **slot_of(struct fid fid)
 
 static void grow(void)
 {
-    struct own **old = table, *o;
+    struct own **old = table;
     unsigned n = nbuckets;
-
     nbuckets = 2 * n;
     table = xcalloc(nbuckets, sizeof(*table));
     for (unsigned b = 0; b < n; b++) {
+        struct own *o;
         while ((o = old[b])) {
             struct own **p = &table[o->claim.fid.lo & (nbuckets - 1)];
-
             old[b] = o->next;
             o->next = *p;
             *p = o;
@@ -58,15 +56,12 @@ static void grow(void)
 
 bool own_add(struct fid fid, uint64_t inc, uint64_t number, uint64_t view)
 {
-    struct own **p;
-    bool ok;
-
     lock_take(&own_lock);
-    ok = !view || (view == view_now && members_lease());
+    bool ok = !view || (view == view_now && members_lease());
     if (ok) {
         if (count_now >= nbuckets)
             grow();
-        p = slot_of(fid);
+        struct own **p = slot_of(fid);
         if (!*p) {
             *p = xcalloc(1, sizeof(**p));
             count_now++;
@@ -80,10 +75,8 @@ bool own_add(struct fid fid, uint64_t inc, uint64_t number, uint64_t view)
 
 void own_ready(struct fid fid)
 {
-    struct own *o;
-
     lock_take(&own_lock);
-    o = *slot_of(fid);
+    struct own *o = *slot_of(fid);
     if (o)
         o->ready = true;
     lock_drop(&own_lock);
@@ -91,11 +84,9 @@ void own_ready(struct fid fid)
 
 void own_remove(struct fid fid)
 {
-    struct own **p, *o;
-
     lock_take(&own_lock);
-    p = slot_of(fid);
-    o = *p;
+    struct own **p = slot_of(fid);
+    struct own *o = *p;
     if (o) {
         *p = o->next;
         count_now--;
@@ -106,12 +97,10 @@ void own_remove(struct fid fid)
 
 bool own_has(struct fid fid, uint64_t *inc, uint64_t *number)
 {
-    const struct own *o;
-
     if (!count_now) /* all that was written here has been flushed and given back */
         return false;
     lock_take(&own_lock);
-    o = *slot_of(fid);
+    const struct own *o = *slot_of(fid);
     if (o && !o->ready)
         o = NULL;
     if (o && inc) {
@@ -125,7 +114,6 @@ bool own_has(struct fid fid, uint64_t *inc, uint64_t *number)
 bool own_all_ready(void)
 {
     bool all = true;
-
     lock_take(&own_lock);
     for (unsigned b = 0; b < nbuckets && all; b++)
         for (const struct own *o = table[b]; o && all; o = o->next)
@@ -136,10 +124,8 @@ bool own_all_ready(void)
 
 unsigned own_count(void)
 {
-    unsigned n;
-
     lock_take(&own_lock);
-    n = count_now;
+    unsigned n = count_now;
     lock_drop(&own_lock);
     return n;
 }
@@ -166,7 +152,6 @@ void own_each(void (*fn)(struct file *f))
 {
     struct item_claim *all;
     uint32_t n;
-
     own_list(&n, &all);
     for (uint32_t i = 0; i < n; i++) {
         struct file *f = file_find(all[i].fid);
@@ -182,7 +167,6 @@ void own_stop(void)
 {
     for (unsigned b = 0; b < nbuckets; b++) {
         struct own *o;
-
         while ((o = table[b])) {
             table[b] = o->next;
             free(o);

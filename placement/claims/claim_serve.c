@@ -34,10 +34,8 @@ static void answer_ask(void *arg)
 {
     struct msg *m = arg, *r = msg_new(MSG_HAVE);
     struct item_have *items = xcalloc(m->ask.fids.n + 1, sizeof(*items));
-
     for (uint32_t i = 0; i < m->ask.fids.n; i++) {
         struct location l;
-
         if (claim_here(m->ask.fids.v[i].fid, &l))
             items[i] = (struct item_have){.mine = 1,
                                           .size = l.size,

@@ -40,7 +40,6 @@ static int take_up(void *arg, struct file *f)
 {
     unsigned *n = arg;
     struct file_info info;
-
     store_info(f, &info);
     if (!info.dirty) {
         store_clear_claim(f, info.base_known ? &info.base : NULL);

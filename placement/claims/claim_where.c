@@ -45,7 +45,6 @@ void claim_wake(void)
 void claim_own_word(struct file *f, struct location *out)
 {
     struct file_info info;
-
     store_info(f, &info);
     *out = (struct location){.where = WHERE_HERE,
                              .node = members_self(),
@@ -64,7 +63,6 @@ bool claim_is_here(struct fid fid)
 bool claim_here_of(struct file *f, struct location *out)
 {
     bool here = claim_is_here(f->fid);
-
     if (here)
         claim_own_word(f, out);
     return here;
@@ -73,7 +71,6 @@ bool claim_here_of(struct file *f, struct location *out)
 struct file *claim_file_here(struct fid fid, struct location *out)
 {
     struct file *f = claim_is_here(fid) ? file_find(fid) : NULL;
-
     if (f)
         claim_own_word(f, out);
     return f;
@@ -82,7 +79,6 @@ struct file *claim_file_here(struct fid fid, struct location *out)
 bool claim_here(struct fid fid, struct location *out)
 {
     struct file *f = claim_file_here(fid, out);
-
     if (f)
         file_put(f);
     return f;
@@ -137,7 +133,6 @@ struct sent {
 static void group_reply(void *arg, int err, struct msg *reply, bool *keep)
 {
     struct sent *s = arg;
-
     lock_take(&s->group->lock);
     s->err = err;
     if (!err) {
@@ -162,7 +157,6 @@ static struct msg *ask_msg(const struct search *q, const struct sent *s, enum ms
 {
     struct msg *m = msg_new(type);
     struct item_fid_item *items = xcalloc(s->n, sizeof(*items));
-
     for (unsigned i = 0; i < s->n; i++)
         items[i].fid = q->fids[s->index[i]];
     m->where.fids.n = s->n; /* WHERE and ASK have the same body */
@@ -174,11 +168,10 @@ static struct msg *ask_msg(const struct search *q, const struct sent *s, enum ms
 /* The node that is asked where a file is: its home, or next if the home is silent. */
 static uint64_t teller(const struct view *v, struct fid fid)
 {
-    uint64_t home = view_home(v, fid), next;
-
+    uint64_t home = view_home(v, fid);
     if (!home || !members_suspected(home))
         return home;
-    next = ring_home(ring_of(v), fid, 1);
+    uint64_t next = ring_home(ring_of(v), fid, 1);
     return next && !members_suspected(next) ? next : home;
 }
 
@@ -188,11 +181,9 @@ static unsigned sort_out(const struct search *q, const struct view *v, bool clai
 {
     struct sent *list = NULL;
     unsigned n = 0;
-
     for (unsigned i = 0; i < q->n; i++) {
         uint64_t to = claimants ? q->at[i] : teller(v, q->fids[i]);
         unsigned k = 0;
-
         if (q->state[i] == DONE || !to || (claimants != (q->at[i] != 0)))
             continue;
         while (k < n && list[k].to != to)
@@ -210,7 +201,6 @@ static unsigned sort_out(const struct search *q, const struct view *v, bool clai
 static void ask_all(const struct search *q, struct sent *list, unsigned n, enum msg_type type)
 {
     struct group g = {.waiting = n};
-
     lock_init(&g.lock, RANK_LEAF);
     lock_cond_init(&g.done);
     for (unsigned k = 0; k < n; k++) {
@@ -273,7 +263,6 @@ static void take_answers(struct search *q, struct sent *list, unsigned n, bool c
     for (unsigned k = 0; k < n; k++) {
         struct sent *s = &list[k];
         unsigned answers = s->err ? 0 : claimants ? s->reply->have.have.n : s->reply->at.at.n;
-
         if (members_no_contact(s->err))
             members_doubt(s->to);
         if (!claimants && answers == s->n)
@@ -297,7 +286,6 @@ static void take_answers(struct search *q, struct sent *list, unsigned n, bool c
 static unsigned still_open(struct search *q)
 {
     unsigned open = 0;
-
     for (unsigned i = 0; i < q->n; i++) {
         if (q->state[i] == OPEN && claim_here(q->fids[i], &q->out[i]))
             q->state[i] = DONE;
@@ -318,7 +306,6 @@ static bool told_here(const struct view *v, struct fid fid, struct item_at *at)
 static void ask_here(struct search *q, const struct view *v)
 {
     struct item_at at;
-
     for (unsigned i = 0; i < q->n; i++)
         if (q->state[i] == OPEN && !q->at[i] && told_here(v, q->fids[i], &at))
             take_at(q, i, v->number, &at);
@@ -328,7 +315,6 @@ static void ask_nodes(struct search *q, const struct view *v, bool claimants)
 {
     struct sent *list;
     unsigned n = sort_out(q, v, claimants, &list);
-
     if (!n)
         return;
     ask_all(q, list, n, claimants ? MSG_ASK : MSG_WHERE);
@@ -346,10 +332,8 @@ static void search_step(struct search *q, const struct view *v)
 static unsigned search_until(struct search *q, uint64_t end)
 {
     unsigned open, wait = 10;
-
     while ((open = still_open(q))) {
         const struct view *v = members_view();
-
         if (v)
             search_step(q, v);
         open = still_open(q);
@@ -364,7 +348,6 @@ static unsigned search_until(struct search *q, uint64_t end)
 static void say_nobody_knows(unsigned n)
 {
     static _Atomic uint64_t said;
-
     if (!log_every(&said, 10000))
         return;
     if (!members_view())
@@ -380,15 +363,12 @@ static int ask_until(uint64_t end, const struct fid *fids, unsigned n, struct lo
                      int *errs)
 {
     struct search q = {fids, MIN(n, ASK_BATCH), out, NULL, NULL};
-    unsigned open;
     int err = 0;
-
     q.state = xcalloc(n + 1, sizeof(*q.state));
     q.at = xcalloc(n + 1, sizeof(*q.at));
-    open = search_until(&q, end);
+    unsigned open = search_until(&q, end);
     for (unsigned i = 0; i < n; i++) {
         int e = i >= ASK_BATCH ? -EINVAL : q.state[i] == DONE ? 0 : -EIO;
-
         if (errs)
             errs[i] = e;
         err = err ? err : e;
@@ -409,7 +389,6 @@ bool claim_told_here(struct fid fid, struct location *out)
 {
     const struct view *v = members_view();
     struct item_at at;
-
     return v && told_here(v, fid, &at) && location_of(v->number, &at, out);
 }
 

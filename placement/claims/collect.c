@@ -67,7 +67,6 @@ static struct {
 static void *copy_of(const void *p, size_t n, size_t size)
 {
     void *c = xmalloc(n * size + 1);
-
     if (n)
         memcpy(c, p, n * size);
     return c;
@@ -86,7 +85,6 @@ static void free_report(struct report *r)
 static void drop_reports(void)
 {
     struct report *r;
-
     while ((r = reports)) {
         reports = r->next;
         free_report(r);
@@ -128,7 +126,6 @@ void collect_note_next(uint64_t home, uint64_t view)
 void collect_fill(const struct view *v, struct body_adopted *b)
 {
     const struct self *s = v->number == frozen.view ? &frozen : &self;
-
     b->home_view = s->home_view;
     b->nextof.n = s->nnextof;
     b->nextof.v = copy_of(s->nextof, s->nnextof, sizeof(*s->nextof));
@@ -152,7 +149,6 @@ static bool some_still_absent(const struct view *then, const struct view *v, uin
 static void say_blind(const struct view *at, const struct view *v)
 {
     uint64_t id = v->absents[0].id;
-
     if (at)
         some_still_absent(at, v, &id);
     log_warn("node %s did not end in order, and no node is left that knows which files it has not "
@@ -165,7 +161,6 @@ static void add_blind(const struct view *v, struct item_blind b)
 {
     const struct view *at = members_view_number(b.at);
     uint64_t id;
-
     if (!v->nabsent || (at && !some_still_absent(at, v, &id)))
         return;
     for (uint32_t i = 0; i < self.nblinds; i++)
@@ -179,7 +174,6 @@ static void add_blind(const struct view *v, struct item_blind b)
 static bool gone(const struct view *before, uint64_t id, const struct view *v)
 {
     const struct member *m = view_member(before, id);
-
     return !m || !view_has(v, id, m->incarnation);
 }
 
@@ -187,8 +181,6 @@ static bool gone(const struct view *before, uint64_t id, const struct view *v)
 static void forget_old(const struct view *v)
 {
     uint32_t n = 0;
-    uint64_t id;
-
     for (uint32_t i = 0; i < self.nnextof; i++)
         if (self.nextof[i].view + VIEWS_BACK > v->number)
             self.nextof[n++] = self.nextof[i];
@@ -196,7 +188,7 @@ static void forget_old(const struct view *v)
     n = 0;
     for (uint32_t i = 0; i < self.nblinds; i++) {
         const struct view *at = members_view_number(self.blinds[i].at);
-
+        uint64_t id;
         if (v->nabsent && (!at || some_still_absent(at, v, &id)))
             self.blinds[n++] = self.blinds[i];
     }
@@ -208,14 +200,13 @@ uint64_t collect_blind(const struct view *v, struct fid fid)
     for (uint32_t i = 0; i < self.nblinds; i++) {
         const struct view *before = members_view_number(self.blinds[i].before);
         const struct view *at = members_view_number(self.blinds[i].at);
-        uint64_t id = v->nabsent ? v->absents[0].id : 0, home, next;
-
+        uint64_t id = v->nabsent ? v->absents[0].id : 0;
         if (!before || !at)
             return id; /* too old to know which files: it is all files without a record */
         if (!some_still_absent(at, v, &id))
             continue;
-        home = ring_home(ring_of(before), fid, 0);
-        next = ring_home(ring_of(before), fid, 1);
+        uint64_t home = ring_home(ring_of(before), fid, 0);
+        uint64_t next = ring_home(ring_of(before), fid, 1);
         if (gone(before, home, at) && (!next || gone(before, next, at)))
             return id;
     }
@@ -240,7 +231,6 @@ static int lock_by_fid(const void *a, const void *b)
 static void *append(void *list, uint32_t *n, const void *items, uint32_t more, size_t size)
 {
     size_t room = 1;
-
     if (!more)
         return list;
     while (room < (size_t)*n + more)
@@ -259,7 +249,6 @@ static void *append(void *list, uint32_t *n, const void *items, uint32_t more, s
 static struct report *report_for(uint64_t from, uint64_t incarnation, uint32_t piece)
 {
     struct report *r = piece ? reports : NULL;
-
     while (r && (r->id != from || r->incarnation != incarnation))
         r = r->next;
     if (r)
@@ -278,7 +267,6 @@ static struct report *report_for(uint64_t from, uint64_t incarnation, uint32_t p
 static uint32_t *index_of(const struct report *r, struct fid fid)
 {
     uint32_t at = (uint32_t)((fid.lo * 0x9e3779b97f4a7c15u) >> 32) & (r->nindex - 1);
-
     while (r->index[at] && !fid_eq(r->records[r->index[at] - 1].fid, fid))
         at = (at + 1) & (r->nindex - 1);
     return &r->index[at];
@@ -288,7 +276,6 @@ static uint32_t *index_of(const struct report *r, struct fid fid)
 static void index_records(struct report *r, uint32_t n)
 {
     uint32_t from = r->nrecords - n, size = MAX(r->nindex, 64u);
-
     while (size < 2 * (uint64_t)r->nrecords)
         size *= 2;
     if (size != r->nindex) {
@@ -305,7 +292,6 @@ void collect_report(const struct view *v, uint64_t from, uint64_t incarnation,
                     const struct body_adopted *b)
 {
     struct report *r = report_for(from, incarnation, b->piece);
-
     r->last = b->last;
     APPEND(r, nextof, b->nextof);
     APPEND(r, records, b->records);
@@ -327,7 +313,6 @@ static void sort_locks(void)
 static const struct report *report_of(const struct view *before, uint64_t id)
 {
     const struct member *m = view_member(before, id);
-
     for (const struct report *r = reports; m && r; r = r->next)
         if (r->id == id && r->incarnation == m->incarnation)
             return r;
@@ -346,7 +331,6 @@ static bool had_all(const struct report *r, uint64_t home, uint64_t view)
 static const struct item_record *record_of(const struct report *r, struct fid fid, uint64_t view)
 {
     uint32_t place = r && r->nrecords ? *index_of(r, fid) : 0;
-
     return place && r->records[place - 1].stamp_view == view ? &r->records[place - 1] : NULL;
 }
 
@@ -354,10 +338,8 @@ static const struct item_record *record_of(const struct report *r, struct fid fi
 static uint32_t locks_of(const struct report *r, struct fid fid)
 {
     uint32_t low = 0, high = r->nlocks;
-
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-
         if (by_fid(&r->locks[mid].fid, &fid) < 0)
             low = mid + 1;
         else
@@ -381,24 +363,19 @@ static const struct item_record *newest_stamp(const struct view *v, struct fid f
 {
     for (uint64_t u = v->number - 1; u >= 1; u--) {
         const struct view *before = members_view_number(u);
-        const struct report *h, *x;
-        const struct item_record *hr, *xr;
-        uint64_t home, next;
-        bool has_h, has_x;
-
         if (!before)
             return NULL;
         if (never_begun(before))
             continue;
-        home = ring_home(ring_of(before), fid, 0);
-        next = ring_home(ring_of(before), fid, 1);
-        h = report_of(before, home);
-        x = next ? report_of(before, next) : NULL;
-        hr = record_of(h, fid, u);
-        xr = record_of(x, fid, u);
-        has_h = hr || had_all(h, home, u);
+        uint64_t home = ring_home(ring_of(before), fid, 0);
+        uint64_t next = ring_home(ring_of(before), fid, 1);
+        const struct report *h = report_of(before, home);
+        const struct report *x = next ? report_of(before, next) : NULL;
+        const struct item_record *hr = record_of(h, fid, u);
+        const struct item_record *xr = record_of(x, fid, u);
+        bool has_h = hr || had_all(h, home, u);
         /* a record of view u may have come before the copy of all */
-        has_x = xr || had_all(x, home, u);
+        bool has_x = xr || had_all(x, home, u);
         if (!has_h && !has_x) {
             if (!h && !x)
                 return NULL; /* both gone: blind, see find_blinds */
@@ -421,7 +398,6 @@ static bool all_end_at(const struct view *before)
     for (uint32_t i = 0; i < before->nmembers; i++) {
         uint64_t id = before->members[i].id;
         const struct report *home = report_of(before, id);
-
         if (home && !had_all(home, id, before->number))
             return false;
         for (const struct report *r = reports; r && !home; r = r->next)
@@ -438,7 +414,6 @@ static void find_blinds(const struct view *v)
     for (uint64_t u = v->number - 1; u >= 1; u--) {
         const struct view *before = members_view_number(u);
         uint32_t missing = 0;
-
         /* too old to be known; or the last node left, and no node has its records */
         if (!before || !before->nmembers) {
             add_blind(v, (struct item_blind){u, v->number});
@@ -465,7 +440,6 @@ struct wanted {
 static bool is_mine(const struct record *r, void *arg)
 {
     const struct wanted *w = arg;
-
     return ring_home(w->ring, r->fid, 0) == members_self() || r->stamp_view + 16 < w->v->number;
 }
 
@@ -474,11 +448,9 @@ static void take_stamp(const struct view *v, struct fid fid)
 {
     const struct report *from = NULL;
     const struct item_record *rec = newest_stamp(v, fid, &from);
-    struct record *r;
-
     if (!rec)
         return;
-    r = record_make(fid);
+    struct record *r = record_make(fid);
     if (collect_blind(v, fid)) /* what was unknown then is still unknown */
         r->unknown = rec->unknown;
     if (rec->claimant && view_absent(v, rec->claimant)) {
@@ -488,7 +460,6 @@ static void take_stamp(const struct view *v, struct fid fid)
     }
     for (uint32_t i = locks_of(from, fid); i < from->nlocks; i++) {
         struct held_lock l = lock_of_item(&from->locks[i]);
-
         if (!fid_eq(from->locks[i].fid, fid))
             break;
         if (view_absent(v, l.node))
@@ -500,7 +471,6 @@ static void take_stamp(const struct view *v, struct fid fid)
 static struct record *listed(const struct view *v, struct fid fid)
 {
     struct record *r = record_find(fid);
-
     if (!r) { /* no stamp has it */
         r = record_make(fid);
         if (collect_blind(v, fid))
@@ -511,11 +481,9 @@ static struct record *listed(const struct view *v, struct fid fid)
 
 static void take_claim(const struct view *v, const struct report *rep, const struct item_claim *c)
 {
-    struct record *r;
-
     if (!view_has(v, rep->id, rep->incarnation) || view_home(v, c->fid) != members_self())
         return;
-    r = listed(v, c->fid);
+    struct record *r = listed(v, c->fid);
     if (r->claimant && r->claimant != rep->id)
         log_error("two nodes say that they hold one claim: %s and %s", members_name(r->claimant),
                   members_name(rep->id));
@@ -531,7 +499,6 @@ static void take_locks(const struct view *v, const struct report *rep)
         return;
     for (uint32_t i = 0; i < rep->nlocks; i++) {
         struct held_lock l = lock_of_item(&rep->locks[i]);
-
         if (l.node == rep->id && l.incarnation == rep->incarnation &&
             view_home(v, rep->locks[i].fid) == members_self())
             lock_add(&listed(v, rep->locks[i].fid)->locks, &l);
@@ -541,7 +508,6 @@ static void take_locks(const struct view *v, const struct report *rep)
 static void stamp(struct record *r, void *arg)
 {
     const struct wanted *w = arg;
-
     if (ring_home(w->ring, r->fid, 0) == members_self()) {
         r->stamp_view = w->v->number;
         r->stamp_count = 0;
@@ -557,7 +523,6 @@ static void take_record(const struct view *v, const struct item_record *in)
 static void work_begin(const struct view *v)
 {
     struct wanted w = {v, ring_of(v)};
-
     work.v = v;
     work.claims = false;
     work.rep = reports;
@@ -569,7 +534,6 @@ static void work_begin(const struct view *v)
 static void work_end(void)
 {
     struct wanted w = {work.v, ring_of(work.v)};
-
     record_each(stamp, &w);
     self.home_view = work.v->number;
     collect_note_next(members_self(), work.v->number);
@@ -589,7 +553,6 @@ static void go_on_to_claims(void)
 static uint32_t work_on(const struct report *rep, uint32_t most)
 {
     uint32_t n = MIN(most, (work.claims ? rep->nclaims : rep->nrecords) - work.at);
-
     for (uint32_t i = work.at; i < work.at + n; i++) {
         if (work.claims)
             take_claim(work.v, rep, &rep->claims[i]);
@@ -603,7 +566,6 @@ static bool work_some(uint32_t most)
 {
     while (work.v && most) {
         uint32_t n = work.rep ? work_on(work.rep, most) : 0;
-
         most -= n;
         work.at += n;
         if (!most)

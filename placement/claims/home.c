@@ -33,7 +33,6 @@ static void say_working(struct record *r, void *arg)
 static bool forgettable(const struct record *r, void *arg)
 {
     const uint64_t *t = arg;
-
     return record_empty(r) && *t - r->touched_ms > HOME_FORGET_MS &&
            !(home.view && collect_blind(home.view, r->fid));
 }
@@ -42,7 +41,6 @@ static bool forgettable(const struct record *r, void *arg)
 static void tick(void)
 {
     uint64_t t = boot_ms();
-
     lock_take(&home_lock);
     if (home.waiting && t >= working_ms) {
         record_each(say_working, NULL);
@@ -60,7 +58,6 @@ static void tick(void)
 static void show(struct record *r, void *arg)
 {
     struct home_status *s = arg;
-
     for (const struct held_lock *l = r->locks; l; l = l->next)
         s->locks++;
     s->lost += r->claimant && home.view && !view_member(home.view, r->claimant);
@@ -70,7 +67,6 @@ void home_status(struct home_status *out)
 {
     unsigned at = 0;
     bool more = true;
-
     *out = (struct home_status){0};
     while (more) {
         lock_take(&home_lock);
@@ -112,7 +108,6 @@ void home_adopted(const struct view *v)
 static void fill_one(struct record *r, void *arg)
 {
     struct body_adopted *b = arg;
-
     b->records.v[b->records.n++] = record_item(r);
     /* A node's own list has its own locks (locks_fill), not what it once had as home or
      * next. */
@@ -132,7 +127,6 @@ void home_fill_adopted(const struct view *v, struct body_adopted *b)
 void home_heard_adopted(const struct view *v, uint64_t from, const struct msg *m)
 {
     uint64_t incarnation = from == members_self() ? members_incarnation() : m->head.incarnation;
-
     lock_take(&home_lock);
     collect_report(v, from, incarnation, &m->adopted);
     lock_drop(&home_lock);
@@ -142,7 +136,6 @@ void home_heard_adopted(const struct view *v, uint64_t from, const struct msg *m
 static void become_complete(void *arg)
 {
     const struct view *v = arg;
-
     lock_take(&home_lock);
     if (home.view == v && !collect_some(v)) {
         loop_post(become_complete, arg);

@@ -37,13 +37,10 @@ bool home_may_tell_where(uint64_t view, struct fid fid)
 
 bool home_may_grant(uint64_t view, struct fid fid)
 {
-    uint64_t next;
-    const struct member *n;
-
     if (!home_may_tell(view, fid) || !members_settled())
         return false;
-    next = ring_home(home.ring, fid, 1);
-    n = view_member(home.view, next);
+    uint64_t next = ring_home(home.ring, fid, 1);
+    const struct member *n = view_member(home.view, next);
     return !n || home.acked[n - home.view->members];
 }
 
@@ -63,7 +60,6 @@ void home_ask_again(struct msg *m)
 void home_ask_again_list(struct pending **list)
 {
     struct pending *p;
-
     while ((p = *list)) {
         *list = p->next;
         home_ask_again(p->m);
@@ -74,7 +70,6 @@ void home_ask_again_list(struct pending **list)
 void home_queue(struct pending **list, struct msg *m, uint64_t count)
 {
     struct pending *p = xcalloc(1, sizeof(*p));
-
     p->m = m;
     p->count = count;
     while (*list)
@@ -87,12 +82,10 @@ void home_queue(struct pending **list, struct msg *m, uint64_t count)
 void home_reply_grant(struct msg *m, enum at_where where, uint64_t node)
 {
     struct msg *r = msg_new(MSG_GRANT);
-
     r->grant.where = where;
     r->grant.node = node;
     if (where == AT_GRANTED) {
         struct version unused;
-
         hint_get(m->want.fid, &r->grant.known, &r->grant.version, &unused);
     }
     peer_reply(m, r);
@@ -102,7 +95,6 @@ void home_reply_grant(struct msg *m, enum at_where where, uint64_t node)
 void home_reply_locked(struct msg *m, const struct held_lock *found)
 {
     struct msg *r = msg_new(MSG_LOCKED);
-
     r->locked.type = HELD_NONE;
     if (found) {
         r->locked.type = found->type;
@@ -119,7 +111,6 @@ void home_answer_pending(struct record *r, uint64_t copied)
 {
     while (r->pending && r->pending->count <= copied) {
         struct pending *p = r->pending;
-
         r->pending = p->next;
         if (!home_may_tell(p->m->head.view, r->fid) || !members_settled())
             home_ask_again(p->m);

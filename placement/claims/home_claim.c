@@ -37,7 +37,6 @@ static void grant_claim(struct record *r, struct msg *m)
 static void want_unclaimed(struct record *r, struct msg *m)
 {
     uint64_t blind = home_blind_claim(r, m->want.fid);
-
     if (blind)
         home_reply_grant(m, AT_LOST, blind);
     else if (home_is_freed(r, m->head.sender, m->head.incarnation, m->want.number))
@@ -48,13 +47,11 @@ static void want_unclaimed(struct record *r, struct msg *m)
 
 static void handle_want(struct msg *m)
 {
-    struct record *r;
-
     if (!home_may_grant(m->head.view, m->want.fid)) {
         home_ask_again(m);
         return;
     }
-    r = record_find(m->want.fid);
+    struct record *r = record_find(m->want.fid);
     if (!r || !r->claimant) {
         want_unclaimed(r, m);
     } else if (!view_member(home.view, r->claimant)) {
@@ -74,8 +71,6 @@ void home_where_is(struct fid fid, struct item_at *at)
 {
     const struct record *r = record_find(fid);
     bool as_next = ring_home(home.ring, fid, 0) != members_self();
-    uint64_t blind;
-
     if (as_next && r && r->stamp_view != home.view->number)
         r = NULL; /* of an older view: in this one the home had none */
     memset(at, 0, sizeof(*at));
@@ -84,7 +79,7 @@ void home_where_is(struct fid fid, struct item_at *at)
         at->where = view_member(home.view, r->claimant) ? AT_NODE : AT_LOST;
         return;
     }
-    blind = home_blind_claim(r, fid);
+    uint64_t blind = home_blind_claim(r, fid);
     if (blind) {
         at->where = AT_LOST;
         at->node = blind;
@@ -99,15 +94,13 @@ void home_where_is(struct fid fid, struct item_at *at)
 
 static void handle_where(struct msg *m)
 {
-    struct msg *r;
-
     for (uint32_t i = 0; i < m->where.fids.n; i++) {
         if (!home_may_tell_where(m->head.view, m->where.fids.v[i].fid)) {
             home_ask_again(m);
             return;
         }
     }
-    r = msg_new(MSG_AT);
+    struct msg *r = msg_new(MSG_AT);
     r->at.at.n = m->where.fids.n;
     r->at.at.v = xcalloc(r->at.at.n + 1, sizeof(*r->at.at.v));
     for (uint32_t i = 0; i < r->at.at.n; i++)
@@ -120,7 +113,6 @@ static void handle_where(struct msg *m)
 void home_take_free(uint64_t node, const struct body_free *f)
 {
     struct record *r = record_find(f->fid);
-
     if (!r || r->claimant != node || !covers(f->number_inc, f->number, r->number_inc, r->number))
         return;
     r->claimant = 0;
@@ -135,14 +127,12 @@ void home_take_free(uint64_t node, const struct body_free *f)
 
 static void handle_free(struct msg *m)
 {
-    struct msg *done;
-
     if (!home_may_tell(m->head.view, m->free.fid)) {
         home_ask_again(m);
         return;
     }
     home_take_free(m->head.sender, &m->free);
-    done = msg_new(MSG_FREED);
+    struct msg *done = msg_new(MSG_FREED);
     done->freed.done = 1;
     peer_reply(m, done);
     msg_free(m);
@@ -151,7 +141,6 @@ static void handle_free(struct msg *m)
 static void handle_same(struct msg *m)
 {
     const struct body_same *s = &m->same;
-
     if (home.view && m->head.view == home.view->number &&
         ring_home(home.ring, s->fid, 0) == members_self() && s->before.size == s->after.size)
         hint_same(s);

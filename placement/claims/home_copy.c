@@ -54,7 +54,6 @@ static void all_files_put(struct all_files *all)
 static void copy_end(void *arg)
 {
     struct copy *c = arg;
-
     if (c->all)
         all_files_put(c->all);
     free(c);
@@ -65,12 +64,10 @@ static void send_one_copy(struct copy *c, const struct record *r)
 {
     struct msg *m = msg_new(MSG_COPY);
     struct item_record item = record_item(r);
-    struct item_lock *locks;
-
     m->copy.records.n = 1;
     m->copy.records.v = &item;
     lock_items_add(r->fid, r->locks, 0, &m->copy.locks.n, &m->copy.locks.v);
-    locks = m->copy.locks.v;
+    struct item_lock *locks = m->copy.locks.v;
     peer_request(c->to, m, T_PING, NULL, 0, copied, c);
     free(locks);
 }
@@ -88,7 +85,6 @@ static void send_piece(struct copy *c)
     b->records.v = records;
     while (i < limit && b->records.n + b->locks.n < MSG_PIECE_ITEMS) {
         const struct record *r = record_find(c->all->v[i++]);
-
         if (!r)
             continue;
         records[b->records.n++] = record_item(r);
@@ -108,7 +104,6 @@ static void send_piece(struct copy *c)
 static void send_copy(struct copy *c)
 {
     const struct record *r = c->all ? NULL : record_find(c->fid);
-
     if (c->all)
         send_piece(c);
     else if (r && r->stamp_view == c->view && r->stamp_count == c->count)
@@ -125,7 +120,6 @@ static bool is_over(const struct copy *c)
 static void copy_again(void *arg)
 {
     struct copy *c = arg;
-
     lock_take(&home_lock);
     if (is_over(c))
         copy_end(c);
@@ -151,7 +145,6 @@ static void take_copied(struct copy *c)
 {
     const struct member *to = view_member(home.view, c->to);
     struct record *r = c->all ? NULL : record_find(c->fid);
-
     if (c->all && to)
         home.acked[to - home.view->members] = true;
     else if (r && r->stamp_view == c->view)
@@ -162,7 +155,6 @@ static void take_copied(struct copy *c)
 static void copied(void *arg, int err, struct msg *reply, bool *keep)
 {
     struct copy *c = arg;
-
     (void)keep;
     lock_take(&home_lock);
     if (is_over(c)) {
@@ -182,8 +174,6 @@ static void copied(void *arg, int err, struct msg *reply, bool *keep)
 void home_changed(struct record *r)
 {
     uint64_t next = ring_home(home.ring, r->fid, 1);
-    struct copy *c;
-
     r->stamp_view = home.view->number;
     r->stamp_count = ++home.count;
     r->touched_ms = boot_ms();
@@ -191,7 +181,7 @@ void home_changed(struct record *r)
         home_answer_pending(r, r->stamp_count);
         return;
     }
-    c = xcalloc(1, sizeof(*c));
+    struct copy *c = xcalloc(1, sizeof(*c));
     *c = (struct copy){
         .view = home.view->number, .to = next, .fid = r->fid, .count = r->stamp_count};
     send_copy(c);
@@ -205,11 +195,9 @@ struct finding {
 static void find_file(struct record *r, void *arg)
 {
     struct finding *f = arg;
-    uint64_t next;
-
     if (ring_home(home.ring, r->fid, 0) != members_self())
         return;
-    next = ring_home(home.ring, r->fid, 1);
+    uint64_t next = ring_home(home.ring, r->fid, 1);
     if (!next)
         return;
     f->files[f->n] = r->fid;
@@ -223,7 +211,6 @@ static struct all_files *find_all_files(const struct view *v)
     size_t room = (size_t)record_count() + 1;
     struct finding f = {.files = xmalloc(room * sizeof(*f.files)),
                         .next = xmalloc(room * sizeof(*f.next))};
-
     record_each(find_file, &f);
     all->users = 1;
     all->v = f.files;
@@ -235,13 +222,10 @@ static struct all_files *find_all_files(const struct view *v)
 void home_copy_all(const struct view *v)
 {
     struct all_files *all = find_all_files(v);
-
     for (uint32_t i = 0; i < v->nmembers; i++) {
-        struct copy *c;
-
         if (v->members[i].id == members_self())
             continue;
-        c = xcalloc(1, sizeof(*c));
+        struct copy *c = xcalloc(1, sizeof(*c));
         *c = (struct copy){.view = v->number,
                            .to = v->members[i].id,
                            .all = all,
@@ -268,7 +252,6 @@ static uint32_t take_record(const struct msg *m, const struct item_record *in,
 {
     struct record *r = NULL;
     uint32_t n = 0;
-
     if (ring_home(home.ring, in->fid, 0) == m->head.sender &&
         ring_home(home.ring, in->fid, 1) == members_self() && in->stamp_view == home.view->number)
         r = record_make(in->fid);
@@ -285,7 +268,6 @@ static uint32_t take_record(const struct msg *m, const struct item_record *in,
     }
     for (; n < nlocks && fid_eq(lock[n].fid, in->fid); n++) {
         struct held_lock held = lock_of_item(&lock[n]);
-
         if (r)
             lock_add(&r->locks, &held);
     }
@@ -296,7 +278,6 @@ static void take_records(const struct msg *m)
 {
     const struct body_copy *b = &m->copy;
     uint32_t locks = 0;
-
     for (uint32_t i = 0; i < b->records.n; i++)
         locks += take_record(m, &b->records.v[i], b->locks.v + locks, b->locks.n - locks);
 }
@@ -306,7 +287,6 @@ static void take_records(const struct msg *m)
 static void take_piece(const struct msg *m)
 {
     uint32_t *pieces = &home.copied[view_member(home.view, m->head.sender) - home.view->members];
-
     if (*pieces != m->copy.piece)
         return;
     take_records(m);
@@ -320,7 +300,6 @@ static void answer_copy(const struct msg *m)
     const struct member *from = view_member(home.view, m->head.sender);
     uint32_t pieces = m->copy.first ? home.copied[from - home.view->members] : COPIED_ALL;
     struct msg *r = msg_new(pieces == COPIED_ALL ? MSG_COPIED : MSG_NEXT_PIECE);
-
     if (pieces == COPIED_ALL) {
         r->copied.view = home.view->number;
     } else {

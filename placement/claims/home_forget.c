@@ -42,7 +42,6 @@ static void free_forget(struct forget *f)
 static void take_out(struct forget *f)
 {
     struct forget **p = &forgets;
-
     while (*p && *p != f)
         p = &(*p)->next;
     if (*p)
@@ -52,7 +51,6 @@ static void take_out(struct forget *f)
 static void marked(void *arg)
 {
     struct forget *f = arg;
-
     lock_take(&home_lock);
     if (home.view && home.view->number == f->view)
         f->marked_ms = boot_ms(); /* still in the list: one view, one list */
@@ -64,7 +62,6 @@ static void marked(void *arg)
 static void write_marks(void *arg)
 {
     struct forget *f = arg;
-
     for (uint32_t i = 0; i < f->nmarks && !f->err; i++)
         f->err = session_write_mark(&f->marks[i]);
     loop_post(marked, f);
@@ -75,7 +72,6 @@ static void begin(const struct record *r, struct fid fid)
 {
     struct forget *f = xcalloc(1, sizeof(*f));
     const struct view *v = home.view;
-
     f->fid = fid;
     f->view = v->number;
     f->marks = xcalloc(v->nabsent + 1, sizeof(*f->marks));
@@ -93,7 +89,6 @@ static void begin(const struct record *r, struct fid fid)
 void home_forgets_drop(void)
 {
     struct forget *f;
-
     while ((f = forgets)) {
         forgets = f->next;
         if (f->marked_ms)
@@ -108,7 +103,6 @@ void home_forgets_drop(void)
 static void reply(struct msg *m, enum forget_state state, uint64_t node, uint64_t wait_ms)
 {
     struct msg *r = msg_new(MSG_FORGOTTEN);
-
     r->forgotten.state = (uint8_t)state;
     r->forgotten.node = node;
     r->forgotten.wait_ms = (uint32_t)wait_ms;
@@ -121,7 +115,6 @@ static void finish(struct forget *f, struct msg *m)
     const struct record *known = record_find(f->fid);
     struct record *r = record_make(f->fid);
     uint64_t node = f->first_node;
-
     take_out(f);
     free_forget(f);
     r->claimant = 0; /* the locks of absent nodes stay */
@@ -135,7 +128,6 @@ static void go_on(struct forget *f, struct msg *m)
 {
     uint64_t due = f->marked_ms + T_WAIT + T_PIECE, now = boot_ms();
     int err = f->marked_ms ? f->err : 0;
-
     if (err) {
         take_out(f);
         free_forget(f);
@@ -150,16 +142,14 @@ static void go_on(struct forget *f, struct msg *m)
 static void handle_forget(struct msg *m)
 {
     struct fid fid = m->forget.fid;
-    const struct record *r;
     struct forget *f = forgets;
-
     if (!home_may_grant(m->head.view, fid)) {
         home_ask_again(m);
         return;
     }
     while (f && !fid_eq(f->fid, fid))
         f = f->next;
-    r = record_find(fid);
+    const struct record *r = record_find(fid);
     if (f) {
         go_on(f, m);
     } else if (r && r->claimant && view_member(home.view, r->claimant)) {

@@ -30,7 +30,6 @@ void hint_set(struct fid fid, const struct version *v)
 {
     struct hint *h = hint_of(fid);
     bool lost = h->lost || !v || (h->known && !fid_eq(h->fid, fid));
-
     if (v && h->known == 2 && fid_eq(h->fid, fid) && version_eq(&h->version, v))
         return; /* given back unchanged: same_as is still right */
     *h = (struct hint){.fid = fid, .known = v != NULL, .lost = lost};
@@ -41,7 +40,6 @@ void hint_set(struct fid fid, const struct version *v)
 void hint_get(struct fid fid, uint8_t *known, struct version *version, struct version *same_as)
 {
     const struct hint *h = hint_of(fid);
-
     if (!h->known || !fid_eq(h->fid, fid)) {
         *known = h->lost ? KNOWN_LOST : 0;
         return;
@@ -54,7 +52,6 @@ void hint_get(struct fid fid, uint8_t *known, struct version *version, struct ve
 void hint_same(const struct body_same *s)
 {
     struct hint *h = hint_of(s->fid);
-
     if (!h->known || !fid_eq(h->fid, s->fid))
         *h = (struct hint){.fid = s->fid,
                            .known = 2,

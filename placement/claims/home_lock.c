@@ -33,7 +33,6 @@ static uint64_t blind_locks(const struct record *r, struct fid fid)
 static struct held_lock lock_of(const struct msg *m)
 {
     const struct body_lock *l = &m->lock;
-
     return (struct held_lock){.node = m->head.sender,
                               .incarnation = m->head.incarnation,
                               .owner = l->owner,
@@ -50,7 +49,6 @@ static struct held_lock lock_of(const struct msg *m)
 static bool held_by_absent(const struct held_lock *l)
 {
     static _Atomic uint64_t said;
-
     if (view_has(home.view, l->node, l->incarnation))
         return false;
     if (log_every(&said, 10000))
@@ -64,7 +62,6 @@ static bool is_full(const struct record *r)
 {
     static _Atomic uint64_t said;
     unsigned n = 0;
-
     for (const struct held_lock *l = r->locks; l && n < LOCKS_MAX; l = l->next)
         n++;
     if (n == LOCKS_MAX && log_every(&said, 60000))
@@ -77,7 +74,6 @@ static bool is_full(const struct record *r)
 static bool makes_two(const struct record *r, const struct msg *m)
 {
     struct held_lock range = lock_of(m);
-
     for (const struct held_lock *l = r->locks; l; l = l->next)
         if (same_holder(l, &range) && l->start < range.start && l->end > range.end)
             return true;
@@ -99,7 +95,6 @@ static void grant_lock(struct record *r, struct msg *m, const struct held_lock *
 static void drop_for_conversion(struct record *r, const struct held_lock *want)
 {
     struct held_lock none = *want;
-
     none.type = HELD_NONE;
     if (want->kind == LOCK_FLOCK && lock_apply(&r->locks, &none))
         home_changed(r);
@@ -110,7 +105,6 @@ static bool try_lock(struct record *r, struct msg *m, bool wait)
 {
     struct held_lock want = lock_of(m);
     const struct held_lock *in_the_way = lock_conflict(r->locks, &want);
-
     if (!in_the_way && is_full(r)) {
         home_refuse(m, -ENOLCK);
         return true;
@@ -134,7 +128,6 @@ static void wake_waiting(struct record *r)
 {
     for (struct pending **p = &r->waiting; *p;) {
         struct pending *w = *p;
-
         if (!try_lock(r, w->m, true)) {
             p = &w->next;
             continue;
@@ -148,7 +141,6 @@ static void wake_waiting(struct record *r)
 static void unlock(struct record *r, const struct msg *m)
 {
     struct held_lock none = lock_of(m);
-
     none.type = HELD_NONE;
     if (m->lock.op == LOCK_DROP_OWNER) {
         none.start = 0;
@@ -163,7 +155,6 @@ static void unlock(struct record *r, const struct msg *m)
 static void weaken(struct record *r, const struct msg *m)
 {
     struct held_lock read = lock_of(m);
-
     if (!lock_weaken(&r->locks, &read))
         return;
     home_changed(r);
@@ -181,7 +172,6 @@ static void cancel(struct record *r, const struct msg *m)
 {
     for (struct pending **p = &r->waiting; *p;) {
         struct pending *w = *p;
-
         if (!same_request(w->m, m)) {
             p = &w->next;
             continue;
@@ -198,7 +188,6 @@ static void ask_lock(struct msg *m)
     struct record *r = record_make(m->lock.fid);
     struct held_lock want = lock_of(m);
     bool wait = m->lock.op == LOCK_SET_WAIT;
-
     if (m->lock.op == LOCK_TEST) {
         home_reply_locked(m, lock_conflict(r->locks, &want));
     } else if (!try_lock(r, m, wait)) {
@@ -215,7 +204,6 @@ static void ask_lock(struct msg *m)
 static uint64_t *number_of(const struct msg *m)
 {
     const struct member *s = view_member(home.view, m->head.sender);
-
     return s && s->incarnation == m->head.incarnation ? &home.lock_numbers[s - home.view->members]
                                                       : NULL;
 }
@@ -223,7 +211,6 @@ static uint64_t *number_of(const struct msg *m)
 static bool waits_here(const struct msg *m)
 {
     const struct record *r = record_find(m->lock.fid);
-
     for (const struct pending *w = r ? r->waiting : NULL; w; w = w->next)
         if (same_request(w->m, m))
             return true;
@@ -234,14 +221,12 @@ static bool waits_here(const struct msg *m)
 static bool is_late(const struct msg *m)
 {
     const uint64_t *last = number_of(m);
-
     return !last || (m->lock.number <= *last && !waits_here(m));
 }
 
 static void note_number(const struct msg *m)
 {
     uint64_t *last = number_of(m);
-
     if (last)
         *last = MAX(*last, m->lock.number);
 }
@@ -251,7 +236,6 @@ static void handle_lock(struct msg *m)
     const struct body_lock *l = &m->lock;
     bool sets = l->op == LOCK_SET || l->op == LOCK_SET_WAIT, asks = sets || l->op == LOCK_TEST;
     struct record *r = record_find(l->fid);
-
     if (l->kind > LOCK_FLOCK || l->type > HELD_NONE || l->start > l->end || l->op > LOCK_WEAKEN ||
         (asks && l->type == HELD_NONE)) {
         home_refuse(m, -EINVAL);

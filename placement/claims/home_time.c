@@ -28,7 +28,6 @@ static void arm_here(void *arg)
 void home_arm(uint64_t ms)
 {
     uint64_t at = boot_ms() + ms, due = due_ms;
-
     if (due && due <= at)
         return;
     if (!loop_is_here()) {
@@ -43,14 +42,12 @@ void home_arm(uint64_t ms)
 
 void home_later(void (*fn)(void *arg), void (*drop)(void *arg), void *arg)
 {
-    struct later *l;
-
     if (!timer) { /* after home_stop */
         if (drop)
             drop(arg);
         return;
     }
-    l = xcalloc(1, sizeof(*l));
+    struct later *l = xcalloc(1, sizeof(*l));
     l->fn = fn;
     l->drop = drop;
     l->arg = arg;
@@ -61,10 +58,10 @@ void home_later(void (*fn)(void *arg), void (*drop)(void *arg), void *arg)
 
 static void run_laters(void)
 {
-    struct later *list = laters, *l;
-
+    struct later *list = laters;
     laters = NULL;
     laters_end = &laters;
+    struct later *l;
     while ((l = list)) {
         list = l->next;
         l->fn(l->arg);
@@ -89,7 +86,6 @@ void home_time_start(void (*on_tick)(void))
 void home_time_stop(void)
 {
     struct later *l;
-
     while ((l = laters)) {
         laters = l->next;
         if (l->drop)

@@ -11,7 +11,6 @@ static bool overlap(const struct held_lock *a, const struct held_lock *b)
 const struct held_lock *lock_conflict(const struct held_lock *list, const struct held_lock *want)
 {
     const struct held_lock *first = NULL;
-
     for (; list; list = list->next)
         if (list->kind == want->kind && !same_holder(list, want) && overlap(list, want) &&
             (list->type == HELD_WRITE || want->type == HELD_WRITE) &&
@@ -23,7 +22,6 @@ const struct held_lock *lock_conflict(const struct held_lock *list, const struct
 void lock_add(struct held_lock **list, const struct held_lock *l)
 {
     struct held_lock *copy = xmalloc(sizeof(*copy));
-
     *copy = *l;
     copy->next = *list;
     *list = copy;
@@ -33,11 +31,10 @@ void lock_add(struct held_lock **list, const struct held_lock *l)
  * remainder is added. */
 static void cut_out(struct held_lock **list, struct held_lock **p, const struct held_lock *want)
 {
-    struct held_lock *l = *p, rest;
+    struct held_lock *l = *p;
     bool left = l->start<want->start, right = l->end> want->end;
-
     if (left && right) {
-        rest = *l;
+        struct held_lock rest = *l;
         rest.start = want->end + 1;
         l->end = want->start - 1;
         lock_add(list, &rest);
@@ -61,7 +58,6 @@ static bool join_one(struct held_lock **list, struct held_lock *add)
 {
     for (struct held_lock **p = list; *p; p = &(*p)->next) {
         struct held_lock *l = *p;
-
         if (!same_holder(l, add) || l->type != add->type)
             continue;
         if ((l->end != UINT64_MAX && l->end + 1 < add->start) ||
@@ -81,10 +77,8 @@ bool lock_apply(struct held_lock **list, const struct held_lock *want)
 {
     struct held_lock add = *want;
     bool changed = false;
-
     for (struct held_lock **p = list; *p;) {
         struct held_lock *l = *p;
-
         if (!same_holder(l, want) || !overlap(l, want) ||
             (want->type == HELD_NONE && set_later(l, want))) {
             p = &l->next;
@@ -111,11 +105,9 @@ bool lock_strengthen(struct held_lock **list, const struct held_lock *want)
 {
     struct held_lock *rest = NULL;
     bool changed = false;
-
     lock_add(&rest, want);
     for (const struct held_lock *l = *list; l; l = l->next) {
         struct held_lock stronger = *want;
-
         if (!same_holder(l, want) || l->type != HELD_WRITE || want->type != HELD_READ)
             continue;
         stronger.start = l->start;
@@ -134,10 +126,8 @@ bool lock_weaken(struct held_lock **list, const struct held_lock *want)
 {
     struct held_lock *strong = NULL;
     bool changed = false;
-
     for (const struct held_lock *l = *list; l; l = l->next) {
         struct held_lock read = *want;
-
         if (!same_holder(l, want) || !overlap(l, want) || l->type != HELD_WRITE ||
             set_later(l, want))
             continue;
@@ -155,7 +145,6 @@ bool lock_weaken(struct held_lock **list, const struct held_lock *want)
 void lock_list_free(struct held_lock **list)
 {
     struct held_lock *l;
-
     while ((l = *list)) {
         *list = l->next;
         free(l);

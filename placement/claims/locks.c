@@ -111,15 +111,13 @@ static bool must_park(const struct op *o)
 static void unpark(const struct op *like)
 {
     struct op *oldest = NULL;
-    bool more;
-
     for (struct op *x = ops; x; x = x->next)
         if (x->parked && same_owner(x, like))
             oldest = x;
     if (!oldest || must_park(oldest))
         return;
     oldest->parked = false;
-    more = !gives_back(oldest);
+    bool more = !gives_back(oldest);
     send_op(oldest); /* may end it */
     if (more)
         unpark(like);
@@ -147,7 +145,6 @@ static void finish(struct op *o, int err, const struct lock_ask *found)
 static struct op *new_op(const struct lock_ask *a, uint8_t op, lock_done done, void *arg)
 {
     struct op *o = xcalloc(1, sizeof(*o));
-
     o->id = o->number = atomic_fetch_add(&last_id, 1) + 1;
     o->ask = *a;
     o->op = op;
@@ -161,7 +158,6 @@ static void convert(struct op *o)
 {
     struct held_lock l = held_of(&o->ask);
     struct held_lock none = l;
-
     if (o->quiet || !o->ask.flock || !sets(o) || !locks_own_other(o->ask.fid, &l))
         return;
     none.type = HELD_NONE;
@@ -214,7 +210,6 @@ static bool is_behind_late(const struct op *o)
 static void begin_op(void *arg)
 {
     struct op *o = arg;
-
     o->next = ops;
     ops = o;
     o->contact_ms = boot_ms();
@@ -237,12 +232,10 @@ static void tell_home(const struct lock_ask *like, struct held_lock **list, bool
 {
     for (const struct held_lock *l = *list; l; l = l->next) {
         struct lock_ask a = *like;
-        struct op *o;
-
         a.type = !held ? F_UNLCK : l->type == HELD_READ ? F_RDLCK : F_WRLCK;
         a.start = l->start;
         a.end = l->end;
-        o = new_op(&a, op_for(l, held), NULL, NULL);
+        struct op *o = new_op(&a, op_for(l, held), NULL, NULL);
         o->quiet = true;
         begin_op(o);
     }
@@ -254,7 +247,6 @@ static void tell_home(const struct lock_ask *like, struct held_lock **list, bool
 static void set_right(const struct op *o)
 {
     struct held_lock range = held_of(&o->ask), *held = NULL, *rest = NULL;
-
     locks_own_split(o->ask.fid, &range, &held, &rest);
     tell_home(&o->ask, &held, true);
     tell_home(&o->ask, &rest, false);
@@ -263,7 +255,6 @@ static void set_right(const struct op *o)
 static void granted(struct op *o)
 {
     struct held_lock l = held_of(&o->ask);
-
     if (o->quiet) { /* the list here is right already, and may have changed since */
         remove_op(o);
     } else if (o->answered || (o->overtaken && o->cancelled)) {
@@ -275,7 +266,6 @@ static void granted(struct op *o)
         send_op(o);
     } else {
         bool weakens = !o->ask.flock && l.type == HELD_READ && locks_own_other(o->ask.fid, &l);
-
         locks_own_apply(o->ask.fid, &l);
         if (weakens) { /* it was not cancelled: the former write lock is none any more */
             o->op = LOCK_WEAKEN;
@@ -312,7 +302,6 @@ static void has_no_room(struct op *o)
 static void tested(struct op *o, const struct body_locked *b)
 {
     struct lock_ask found = o->ask;
-
     found.type = b->type == HELD_READ ? F_RDLCK : b->type == HELD_WRITE ? F_WRLCK : F_UNLCK;
     found.start = b->start;
     found.end = b->end;
@@ -337,7 +326,6 @@ static void again(struct op *o, int err)
 {
     const struct view *v = members_view();
     bool asks = sets(o) || o->op == LOCK_TEST;
-
     if ((!asks || o->cancelled || o->quiet) && (!v || (o->view && v->number != o->view))) {
         /* the view of this message is over: ADOPTED says what is held */
         finish(o, asks || o->op == LOCK_CANCEL ? -EINTR : 0, NULL);
@@ -359,7 +347,6 @@ static void answered(void *arg, int err, struct msg *reply, bool *keep)
     struct op *o = arg;
     const struct view *v = members_view();
     bool grant = sets(o);
-
     (void)keep;
     if (o->op == LOCK_SET_WAIT)
         o->contact_ms = boot_ms(); /* it may wait for ever, as long as there is a home */
@@ -399,8 +386,6 @@ static void send_op(void *arg)
     struct op *o = arg;
     const struct view *v = members_view();
     struct held_lock l = held_of(&o->ask);
-    struct msg *m;
-
     if (!v || (o->view && o->view != v->number && (o->cancelled || o->quiet))) {
         again(o, -ENOTCONN);
         return;
@@ -420,7 +405,7 @@ static void send_op(void *arg)
         overtake(o);
     else if (!o->view)
         convert(o);
-    m = msg_new(MSG_LOCK);
+    struct msg *m = msg_new(MSG_LOCK);
     m->lock.fid = o->ask.fid;
     m->lock.number = o->number;
     m->lock.op = o->op;
@@ -449,7 +434,6 @@ void lock_request_as(uint64_t id, const struct lock_ask *a, bool wait, lock_done
                                              : LOCK_SET,
                           done, arg);
     struct held_lock l = held_of(a);
-
     o->id = id;
     if (a->type == F_UNLCK)
         locks_own_take(a->fid, &l, &o->was); /* first here: ADOPTED must not list it any more */
@@ -464,7 +448,6 @@ void lock_request(const struct lock_ask *a, bool wait, lock_done done, void *arg
 void lock_test(uint64_t id, const struct lock_ask *a, lock_done done, void *arg)
 {
     struct op *o = new_op(a, LOCK_TEST, done, arg);
-
     o->id = id;
     loop_post(begin_op, o);
 }
@@ -480,7 +463,6 @@ static void answer_late(void *arg)
 {
     uint64_t t = boot_ms();
     bool more = false;
-
     (void)arg;
     for (struct op *o = ops; o; o = o->next) {
         if (o->cancelled && t >= o->answer_by_ms)
@@ -495,11 +477,9 @@ static void answer_late(void *arg)
 static void send_cancel(const struct op *o)
 {
     const struct view *v = members_view();
-    struct msg *m;
-
     if (!v || v->number != o->view)
         return;
-    m = msg_new(MSG_LOCK);
+    struct msg *m = msg_new(MSG_LOCK);
     m->lock.fid = o->ask.fid;
     m->lock.number = o->number;
     m->lock.op = LOCK_CANCEL;
@@ -511,7 +491,6 @@ static void cancel_here(void *arg)
 {
     uint64_t *id = arg;
     struct op *o = ops;
-
     while (o && o->id != *id)
         o = o->next;
     free(id);
@@ -534,7 +513,6 @@ static void cancel_here(void *arg)
 void lock_cancel(uint64_t id)
 {
     uint64_t *copy = xmalloc(sizeof(*copy));
-
     *copy = id;
     loop_post(cancel_here, copy);
 }
@@ -543,7 +521,6 @@ bool lock_owner_has_any(struct fid fid, uint64_t owner)
 {
     struct lock_ask a = {.fid = fid, .type = F_UNLCK, .owner = owner, .end = UINT64_MAX};
     struct held_lock l = held_of(&a);
-
     return locks_own_any(fid, &l);
 }
 
@@ -552,7 +529,6 @@ void lock_drop_owner(struct fid fid, bool flock, uint64_t owner, lock_done done,
     struct lock_ask a = {
         .fid = fid, .flock = flock, .type = F_UNLCK, .owner = owner, .end = UINT64_MAX};
     struct held_lock l = held_of(&a);
-
     if (!locks_own_any(fid, &l)) {
         if (done)
             done(arg, 0, NULL);
@@ -572,7 +548,6 @@ void locks_start(void)
 void locks_stop(void)
 {
     struct op *o;
-
     while ((o = ops)) {
         ops = o->next;
         lock_list_free(&o->was);

@@ -24,7 +24,6 @@ void locks_own_start(void)
 static struct own_locks **slot_of(struct fid fid)
 {
     struct own_locks **p = &table[fid.lo % BUCKETS];
-
     while (*p && !fid_eq((*p)->fid, fid))
         p = &(*p)->next;
     return p;
@@ -39,7 +38,7 @@ static void apply(struct fid fid, const struct held_lock *l)
         *p = xcalloc(1, sizeof(**p));
         (*p)->fid = fid;
     }
-    o = *p;
+    struct own_locks *o = *p;
     lock_apply(&o->list, l);
     if (!o->list) {
         *p = o->next;
@@ -90,11 +89,9 @@ void locks_own_take(struct fid fid, const struct held_lock *l, struct held_lock 
 
 bool locks_own_any(struct fid fid, const struct held_lock *like)
 {
-    const struct own_locks *o;
     bool found = false;
-
     lock_take(&own_lock);
-    o = *slot_of(fid);
+    const struct own_locks *o = *slot_of(fid);
     for (const struct held_lock *l = o ? o->list : NULL; l && !found; l = l->next)
         found = same_holder(l, like);
     lock_drop(&own_lock);
@@ -103,11 +100,9 @@ bool locks_own_any(struct fid fid, const struct held_lock *like)
 
 bool locks_own_other(struct fid fid, const struct held_lock *like)
 {
-    const struct own_locks *o;
     bool found = false;
-
     lock_take(&own_lock);
-    o = *slot_of(fid);
+    const struct own_locks *o = *slot_of(fid);
     for (const struct held_lock *l = o ? o->list : NULL; l && !found; l = l->next)
         found = same_holder(l, like) && l->type != like->type;
     lock_drop(&own_lock);
@@ -117,11 +112,9 @@ bool locks_own_other(struct fid fid, const struct held_lock *like)
 void locks_own_split(struct fid fid, const struct held_lock *range, struct held_lock **held,
                      struct held_lock **rest)
 {
-    const struct own_locks *own;
-
     lock_add(rest, range);
     lock_take(&own_lock);
-    own = *slot_of(fid);
+    const struct own_locks *own = *slot_of(fid);
     for (const struct held_lock *l = own ? own->list : NULL; l; l = l->next) {
         struct held_lock piece = part_in(l, range);
 
@@ -147,7 +140,6 @@ void locks_own_stop(void)
 {
     for (unsigned b = 0; b < BUCKETS; b++) {
         struct own_locks *o;
-
         while ((o = table[b])) {
             table[b] = o->next;
             lock_list_free(&o->list);

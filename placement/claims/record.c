@@ -15,7 +15,6 @@ static unsigned swept; /* buckets, by record_sweep_some */
 static struct record **slot_of(struct fid fid)
 {
     struct record **p = &table[fid.lo & (nbuckets - 1)];
-
     while (*p && !fid_eq((*p)->fid, fid))
         p = &(*p)->hash_next;
     return p;
@@ -23,15 +22,14 @@ static struct record **slot_of(struct fid fid)
 
 static void grow(void)
 {
-    struct record **old = table, *r;
+    struct record **old = table;
     unsigned n = nbuckets;
-
     nbuckets = n ? 2 * n : BUCKETS_MIN;
     table = xcalloc(nbuckets, sizeof(*table));
     for (unsigned b = 0; b < n; b++) {
+        struct record *r;
         while ((r = old[b])) {
             struct record **p = &table[r->fid.lo & (nbuckets - 1)];
-
             old[b] = r->hash_next;
             r->hash_next = *p;
             *p = r;
@@ -47,11 +45,9 @@ struct record *record_find(struct fid fid)
 
 struct record *record_make(struct fid fid)
 {
-    struct record **p;
-
     if (nrecords == nbuckets)
         grow();
-    p = slot_of(fid);
+    struct record **p = slot_of(fid);
     if (!*p) {
         *p = xcalloc(1, sizeof(**p));
         (*p)->fid = fid;
@@ -72,7 +68,6 @@ void record_each(void (*fn)(struct record *r, void *arg), void *arg)
 bool record_some(unsigned *at, void (*fn)(struct record *r, void *arg), void *arg)
 {
     unsigned end = MIN(*at + AT_ONCE, nbuckets);
-
     for (; *at < end; ++*at)
         for (struct record *r = table[*at]; r; r = r->hash_next)
             fn(r, arg);
@@ -85,7 +80,6 @@ static void sweep(unsigned from, unsigned end, bool (*drop)(const struct record 
     for (unsigned b = from; b < end; b++) {
         for (struct record **p = &table[b]; *p;) {
             struct record *r = *p;
-
             if (!drop(r, arg)) {
                 p = &r->hash_next;
                 continue;
@@ -106,7 +100,6 @@ void record_sweep(bool (*drop)(const struct record *r, void *arg), void *arg)
 bool record_sweep_some(bool (*drop)(const struct record *r, void *arg), void *arg)
 {
     unsigned end = MIN(swept + AT_ONCE, nbuckets);
-
     sweep(swept, end, drop, arg);
     swept = end < nbuckets ? end : 0;
     return !swept;

@@ -26,15 +26,13 @@ static uint32_t *sort_by_home(const struct view *v, void *items, uint32_t n, siz
                               size_t fid_at)
 {
     const struct ring *ring = ring_of(v);
-    uint32_t *homes = xmalloc(((size_t)n + 1) * sizeof(*homes)), *at;
-
+    uint32_t *homes = xmalloc(((size_t)n + 1) * sizeof(*homes));
     for (uint32_t i = 0; i < n; i++) {
         struct fid fid;
-
         memcpy(&fid, (char *)items + i * size + fid_at, sizeof(fid));
         homes[i] = (uint32_t)(view_member(v, ring_home(ring, fid, 0)) - v->members);
     }
-    at = ranges_sort(items, n, size, homes, v->nmembers);
+    uint32_t *at = ranges_sort(items, n, size, homes, v->nmembers);
     free(homes);
     return at;
 }
@@ -48,7 +46,6 @@ void *reports_make(const struct view *v, bool farewell)
 {
     struct reports *r = xcalloc(1, sizeof(*r));
     struct body_adopted *b = &r->all;
-
     r->view = v;
     r->farewell = farewell;
     home_fill_adopted(v, b);
@@ -65,7 +62,6 @@ void *reports_make(const struct view *v, bool farewell)
 void reports_free(void *report)
 {
     struct reports *r = report;
-
     free(r->all.nextof.v);
     free(r->all.blinds.v);
     free(r->all.claims.v);
@@ -90,11 +86,10 @@ struct piece {
 /* Of the items from `first` on, before `end`: how many are in the piece, and *first. */
 static uint32_t cut(struct piece *p, uint32_t *first, uint32_t end)
 {
-    uint32_t skip = (uint32_t)MIN(p->skip, (uint64_t)(end - *first)), n;
-
+    uint32_t skip = (uint32_t)MIN(p->skip, (uint64_t)(end - *first));
     p->skip -= skip;
     *first += skip;
-    n = MIN(end - *first, p->room);
+    uint32_t n = MIN(end - *first, p->room);
     p->room -= n;
     p->more |= n < end - *first;
     return n;
@@ -114,7 +109,6 @@ void reports_fill(const void *report, uint64_t to, struct msg *m)
     struct body_adopted *b = &m->adopted;
     struct piece p = {.skip = (uint64_t)b->piece * MSG_PIECE_ITEMS, .room = MSG_PIECE_ITEMS};
     uint32_t i = r->farewell ? 0 : (uint32_t)(view_member(r->view, to) - r->view->members);
-
     b->home_view = all->home_view;
     CUT(&p, b->nextof, all->nextof, 0, all->nextof.n);
     CUT(&p, b->blinds, all->blinds, 0, all->blinds.n);

@@ -323,18 +323,15 @@ static const struct ring *find(const struct view *v)
 
 const struct ring *ring_of(const struct view *v)
 {
-    const struct ring *found;
-    struct ring *r;
-
     if (!v)
         return NULL;
-    found = find(v);
+    const struct ring *found = find(v);
     if (found)
         return found;
     pthread_mutex_lock(&rings_mutex);
     found = find(v);
     if (!found) {
-        r = new_without_table(v);
+        struct ring *r = new_without_table(v);
         r->next = rings;
         rings = r;
         newest = MAX(newest, v->number);
