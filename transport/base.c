@@ -153,14 +153,14 @@ static void keep_line(const char *line, size_t len)
 static void log_vwrite(enum log_level level, const char *fmt, va_list ap)
 {
     int saved = errno; /* for %m, and callers that look at errno afterwards */
-    char line[LOG_LINE_MAX], node[LOG_NODE_MAX + 1];
-
     pthread_mutex_lock(&out.mutex);
+    char node[LOG_NODE_MAX + 1];
     memcpy(node, out.node, sizeof(node));
     int fd = atomic_load(&out.fd);
     bool to_file = fd == out.file_fd;
     pthread_mutex_unlock(&out.mutex);
 
+    char line[LOG_LINE_MAX];
     size_t time_len = append_time(line, 0), len = time_len;
     len = append(line, len, node[0] ? "eddyfs[%s]: %s: " : "eddyfs%s: %s: ", node,
                  level_names[level]);
@@ -214,7 +214,6 @@ int size_parse(const char *text, uint64_t *bytes)
 {
     static const char units[] = "KMGT";
     uint64_t n = 0;
-
     if (!isdigit((unsigned char)*text))
         return -EINVAL;
     bool over = false;
@@ -239,7 +238,6 @@ char *size_format(uint64_t bytes, char *buf, size_t len)
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double n = (double)bytes;
     size_t unit = 0;
-
     while (n >= 1023.95 && unit + 1 < ARRAY_LEN(units)) { /* else "%.1f" says 1024.0 */
         n /= 1024;
         unit++;

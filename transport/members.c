@@ -40,10 +40,8 @@ struct members_shared members_now;
 const struct member *view_member(const struct view *v, uint64_t id)
 {
     uint32_t lo = 0, hi = v ? v->nmembers : 0;
-
     while (lo < hi) {
         uint32_t mid = (lo + hi) / 2;
-
         if (v->members[mid].id == id)
             return &v->members[mid];
         if (v->members[mid].id < id)
@@ -57,7 +55,6 @@ const struct member *view_member(const struct view *v, uint64_t id)
 bool view_has(const struct view *v, uint64_t id, uint64_t incarnation)
 {
     const struct member *m = view_member(v, id);
-
     return m && m->incarnation == incarnation;
 }
 
@@ -84,7 +81,6 @@ bool members_lease(void)
 uint64_t members_patience(void)
 {
     uint64_t alone = members_now.adopted ? 0 : members_now.alone_ms;
-
     return T_OPEN - MIN(alone, T_OPEN);
 }
 bool members_leaving(void)
@@ -110,7 +106,6 @@ static void keep_view(struct view *v)
 {
     if (v->number >= views_size) {
         uint64_t size = MAX(v->number + 16, views_size * 2);
-
         views = xrealloc(views, size * sizeof(*views));
         memset(views + views_size, 0, (size - views_size) * sizeof(*views));
         views_size = size;
@@ -124,7 +119,6 @@ static void keep_view(struct view *v)
 static const char *name_in(const struct view *v, uint64_t id)
 {
     const struct member *m = view_member(v, id);
-
     if (m)
         return m->name;
     for (uint32_t i = 0; v && i < v->nabsent; i++)
@@ -137,7 +131,6 @@ static const char *name_in(const struct view *v, uint64_t id)
 const char *members_name(uint64_t id)
 {
     const char *name = name_in(members_now.adopted, id);
-
     if (!name)
         name = name_in(members_now.last_read, id);
     return name ? name : "?";
@@ -162,7 +155,6 @@ static void read_done(void *arg);
 static void read_job(void *arg)
 {
     struct read_job *j = arg;
-
     j->t0 = boot_ms();
     j->err = session_newest(&j->newest);
     if (!j->err && j->touch && j->newest == j->number)
@@ -172,11 +164,9 @@ static void read_job(void *arg)
         j->age = false; /* what can be read counts, also where nothing can be written */
     if (!j->err && j->newest >= j->from) {
         uint64_t first = MAX(j->from, j->newest > VIEWS_BACK ? j->newest - VIEWS_BACK : 1);
-
         j->got = xcalloc(j->newest - first + 1, sizeof(*j->got));
         for (uint64_t n = first; n <= j->newest && !j->err; n++) {
             int err = session_read_view(n, &j->got[j->ngot]);
-
             if (!err)
                 j->ngot++;
             else if (n == j->newest || err != -ENOENT)
@@ -198,8 +188,6 @@ static void know_members(const struct view *v)
 static void take_newest(uint64_t number, uint64_t t0)
 {
     static _Atomic uint64_t said;
-    const struct view *v;
-
     /* the directory was emptied, or the PFS shows an old state of it: this read confirms nothing */
     if (number < members_now.newest) {
         if (log_every(&said, 60000))
@@ -214,7 +202,7 @@ static void take_newest(uint64_t number, uint64_t t0)
         members_now.last_read = members_newest_view();
         know_members(members_newest_view());
     }
-    v = members_newest_view();
+    const struct view *v = members_newest_view();
     members_st.newest_read_t0 = t0;
     if (!v)
         return;
@@ -229,7 +217,6 @@ static void read_done(void *arg)
     static _Atomic uint64_t said;
     struct read_job *j = arg;
     uint64_t before = members_now.newest;
-
     members_st.reading = false;
     for (uint64_t i = 0; i < j->ngot; i++)
         keep_view(j->got[i]);
@@ -261,8 +248,6 @@ static void read_done(void *arg)
 
 void members_want_read(void)
 {
-    struct read_job *j;
-
     if (members_st.left)
         return;
     if (members_st.reading) {
@@ -272,7 +257,7 @@ void members_want_read(void)
     members_st.reading = true;
     members_st.read_again = false;
     members_st.last_read_ms = boot_ms();
-    j = xcalloc(1, sizeof(*j));
+    struct read_job *j = xcalloc(1, sizeof(*j));
     j->from = members_now.newest ? members_now.newest + 1 : 1;
     j->number = members_now.newest;
     j->touch = members_keeper_is_self() && !members_st.leaving;
@@ -286,7 +271,6 @@ void members_want_read(void)
 static void note_silent_pfs(uint64_t t)
 {
     static _Atomic uint64_t said;
-
     if (members_st.reading && t > members_st.last_read_ms + T_LEASE && log_every(&said, 60000))
         log_warn("the session directory does not answer for %lu s: nobody is declared dead, cached "
                  "files go on, opens that need a decision wait",
@@ -297,7 +281,6 @@ static void count_alone(uint64_t t)
 {
     const struct view *v = members_st.view;
     uint64_t ran = MIN(t - members_st.last_tick_ms, T_PING);
-
     members_st.last_tick_ms = t;
     if (v && (v->nmembers == 1 || t - members_st.contact_ms < 2 * T_PING))
         members_now.alone_ms = 0;
@@ -310,7 +293,6 @@ static void member_tick(uint64_t t)
     static uint64_t last_ping;
     /* ticks come a little early or late */
     bool due = t - members_st.last_read_ms >= T_PING - TICK_MS / 2;
-
     if (t - last_ping >= T_PING - TICK_MS / 2) {
         last_ping = t;
         members_ping_round(t);
@@ -325,7 +307,6 @@ static void member_tick(uint64_t t)
 void members_tick(void *arg)
 {
     uint64_t t = boot_ms();
-
     (void)arg;
     if (members_st.left)
         return;
@@ -388,7 +369,6 @@ static void say_problem(uint64_t end)
 {
     static char said[sizeof(members_st.join_problem)];
     char problem[sizeof(members_st.join_problem)];
-
     loop_call(copy_problem, problem);
     if (!problem[0] || !strcmp(problem, said))
         return;
@@ -401,10 +381,9 @@ int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errl
 {
     uint64_t end = boot_ms() + timeout_s * 1000ull, look = boot_ms() + SAY_WAITING_MS;
     char problem[sizeof(members_st.join_problem)];
-    const struct view *v;
-
     loop_call(begin, NULL);
     lock_take(&members_now.lock);
+    const struct view *v;
     for (;;) {
         v = members_now.adopted;
         if (v && v->nmembers >= wait_nodes)
@@ -435,8 +414,6 @@ int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errl
 
 static void end_here(void *arg)
 {
-    struct node *n;
-
     (void)arg;
     members_st.left = true;
     members_st.view = NULL;
@@ -445,6 +422,7 @@ static void end_here(void *arg)
         loop_timer_free(timer);
     timer = NULL;
     lock_take(&members_now.lock);
+    struct node *n;
     while ((n = members_st.nodes)) {
         members_st.nodes = n->next;
         free(n);

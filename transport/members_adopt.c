@@ -23,7 +23,6 @@ static struct farewell *farewells;
 static struct farewell *farewell_of(uint64_t view, uint64_t from)
 {
     struct farewell *f = farewells;
-
     while (f && (f->view != view || f->from != from))
         f = f->next;
     return f;
@@ -56,7 +55,6 @@ struct adopted_send {
 static struct report *report_new(const struct view *v, bool farewell)
 {
     struct report *r = xcalloc(1, sizeof(*r));
-
     r->users = 1;
     r->contents = members_st.cfg.ops.report_make(v, farewell);
     return r;
@@ -81,7 +79,6 @@ static void send_adopted(struct adopted_send *s);
 static void resend_adopted(void *arg)
 {
     struct adopted_send *s = arg;
-
     if (members_st.view && members_st.view->number == s->view &&
         view_member(members_st.view, s->to))
         send_adopted(s);
@@ -98,7 +95,6 @@ static struct resend {
 static void resend_later(struct adopted_send *s)
 {
     struct resend *r = xcalloc(1, sizeof(*r));
-
     r->s = s;
     r->next = resends;
     resends = r;
@@ -118,7 +114,6 @@ static void told_all(struct adopted_send *s)
 static void told_piece(struct adopted_send *s, uint32_t wants)
 {
     bool gets_on = wants == s->piece + 1 && !s->last;
-
     if (wants <= s->piece || gets_on)
         s->piece = wants;
     if (gets_on)
@@ -130,7 +125,6 @@ static void told_piece(struct adopted_send *s, uint32_t wants)
 static void adopted_answered(void *arg, int err, struct msg *reply, bool *keep)
 {
     struct adopted_send *s = arg;
-
     (void)keep;
     if (members_st.left) {
         send_end(s);
@@ -147,9 +141,9 @@ static void adopted_answered(void *arg, int err, struct msg *reply, bool *keep)
 
 void members_resend_all(void)
 {
-    struct resend *list = resends, *r;
-
+    struct resend *list = resends;
     resends = NULL;
+    struct resend *r;
     while ((r = list)) {
         list = r->next;
         resend_adopted(r->s);
@@ -174,7 +168,6 @@ static void resend_to(uint64_t id)
 static struct msg *adopted_msg(const struct report *r, uint64_t to, bool farewell, uint32_t piece)
 {
     struct msg *m = msg_new(MSG_ADOPTED);
-
     m->adopted.view = members_st.view->number + farewell;
     m->adopted.piece = piece;
     m->adopted.last = farewell ? members_st.view->number : members_st.last_before;
@@ -187,7 +180,6 @@ static struct msg *adopted_msg(const struct report *r, uint64_t to, bool farewel
 static void send_adopted(struct adopted_send *s)
 {
     struct msg *m = adopted_msg(s->report, s->to, s->farewell, s->piece);
-
     s->last = !m->adopted.more;
     peer_request(s->to, m, T_SUSPECT, NULL, 0, adopted_answered, s);
 }
@@ -195,7 +187,6 @@ static void send_adopted(struct adopted_send *s)
 static void send_to(uint64_t to, struct report *r, bool farewell)
 {
     struct adopted_send *s = xcalloc(1, sizeof(*s));
-
     *s = (struct adopted_send){
         .to = to, .view = members_st.view->number, .farewell = farewell, .report = r};
     r->users++;
@@ -205,7 +196,6 @@ static void send_to(uint64_t to, struct report *r, bool farewell)
 static bool said_farewell(uint64_t view, uint64_t id)
 {
     const struct farewell *f = farewell_of(view, id);
-
     return f && f->heard == HEARD_ALL;
 }
 
@@ -216,7 +206,6 @@ static bool nobody_missing(const struct view *before, const struct view *v)
 {
     for (uint32_t i = 0; i < before->nmembers; i++) {
         const struct member *was = &before->members[i], *is = view_member(v, was->id);
-
         if (!(is && is->incarnation >= was->incarnation) && !said_farewell(v->number, was->id))
             return false;
     }
@@ -235,7 +224,6 @@ static bool nobody_ever_missing(const struct view *v)
 static void all_adopted(void)
 {
     const struct view *v = members_st.view, *before = members_view_number(v->number - 1);
-
     if ((members_st.any_settled && before && nobody_missing(before, v)) || nobody_ever_missing(v))
         members_now.settled_at_ms = 0;
     members_st.cfg.ops.all_adopted(members_st.view);
@@ -252,7 +240,6 @@ static uint32_t take_adopted(uint64_t from, const struct msg *m)
 {
     const struct member *who = view_member(members_st.view, from);
     uint32_t *heard = who ? &members_st.heard[who - members_st.view->members] : NULL;
-
     if (!heard || *heard != m->adopted.piece)
         return heard ? *heard : 0;
     members_st.any_settled |= m->adopted.settled;
@@ -267,11 +254,10 @@ static uint32_t take_adopted(uint64_t from, const struct msg *m)
  * use any more. */
 static void take_farewells(void)
 {
-    struct farewell **p = &farewells, *f;
-
+    struct farewell **p = &farewells;
+    struct farewell *f;
     while ((f = *p)) {
         bool now = f->view == members_st.view->number && f->heard == HEARD_ALL;
-
         for (uint32_t i = 0; now && i < f->npieces; i++)
             if (!view_member(members_st.view, f->from))
                 members_st.cfg.ops.heard_adopted(members_st.view, f->from, f->pieces[i]);
@@ -289,10 +275,8 @@ static void take_farewells(void)
 static void take_own(const struct report *r)
 {
     uint64_t self = members_st.cfg.self.id;
-
     for (uint32_t heard = 0; heard != HEARD_ALL;) {
         struct msg *own = adopted_msg(r, self, false, heard);
-
         heard = take_adopted(self, own);
         msg_free(own);
     }
@@ -301,7 +285,6 @@ static void take_own(const struct report *r)
 static void send_all_adopted(const struct view *v)
 {
     struct report *r = report_new(v, false);
-
     take_farewells();
     for (uint32_t i = 0; i < v->nmembers && members_st.view == v; i++)
         if (v->members[i].id != members_st.cfg.self.id)
@@ -317,10 +300,8 @@ static void send_all_adopted(const struct view *v)
 void members_say_farewell(const struct view *w)
 {
     struct report *r = report_new(w, true);
-
     for (uint32_t i = 0; i < w->nmembers; i++) {
         const struct member *m = &w->members[i];
-
         if (members_superseded(m))
             continue;
         members_node_of(m->id, m->incarnation)->owes = true;
@@ -401,7 +382,6 @@ void members_adopt(const struct view *v, uint64_t t0)
 static uint32_t keep_farewell(struct msg *m)
 {
     struct farewell *f = farewell_of(m->adopted.view, m->head.sender);
-
     if (!f) {
         f = xcalloc(1, sizeof(*f));
         f->view = m->adopted.view;
@@ -427,7 +407,6 @@ static void answer(const struct msg_head *to, uint64_t view, uint32_t heard)
 {
     struct msg asked = {.head = *to};
     struct msg *r = msg_new(heard == HEARD_ALL ? MSG_ADOPTED_OK : MSG_NEXT_PIECE);
-
     if (heard == HEARD_ALL) {
         r->adopted_ok.view = view;
     } else {
@@ -443,7 +422,6 @@ static void handle_farewell(struct msg *m)
     struct msg_head head = m->head;
     uint64_t view = m->adopted.view;
     struct node *n = members_node_of(head.sender, head.incarnation);
-
     n->parting = true;
     if (m->adopted.leaving == FAREWELL) {
         answer(&head, view, keep_farewell(m));
@@ -463,7 +441,6 @@ static void handle_report(const struct msg *m)
 {
     uint64_t from = m->head.sender;
     bool was_unheard = members_st.unheard;
-
     answer(&m->head, m->adopted.view, take_adopted(from, m));
     resend_to(from);
     if (was_unheard && !members_st.unheard)
@@ -474,7 +451,6 @@ void members_handle_adopted(struct msg *m)
 {
     const struct view *v = members_st.view;
     uint64_t view = m->adopted.view, from = m->head.sender;
-
     if (!view_has(members_newest_view(), from, m->head.incarnation) && view <= members_now.newest) {
         peer_reply_error(m, -EPERM);
     } else if (m->adopted.leaving && v && view == v->number + 1 &&
@@ -498,13 +474,12 @@ void members_handle_adopted(struct msg *m)
 void members_adopt_stop(void)
 {
     struct farewell *f;
-    struct resend *r;
-
     while ((f = farewells)) {
         farewells = f->next;
         drop_pieces(f);
         free(f);
     }
+    struct resend *r;
     while ((r = resends)) {
         resends = r->next;
         send_end(r->s);

@@ -16,7 +16,6 @@
 static const struct view *without_self(const struct view *v)
 {
     struct view *w = xcalloc(1, sizeof(*w));
-
     w->number = v->number + 1;
     w->members = xcalloc(v->nmembers, sizeof(*w->members));
     for (uint32_t i = 0; i < v->nmembers; i++)
@@ -40,7 +39,6 @@ static void told(void *arg, int err, struct msg *reply, bool *keep)
 static void tell(const struct member *k)
 {
     struct msg *m = msg_new(MSG_ADOPTED);
-
     m->adopted.view = members_st.view->number + 1;
     m->adopted.leaving = TAKE_ME_OUT;
     members_st.told = k->id;
@@ -51,7 +49,6 @@ static void send_farewells(void)
 {
     static uint64_t sent_for;
     const struct view *v = members_st.view;
-
     if (sent_for == v->number || v->nmembers < 2)
         return;
     sent_for = v->number;
@@ -71,11 +68,9 @@ static bool farewells_heard(void)
 static const struct member *who_makes_it(void)
 {
     const struct member *first = NULL;
-
     for (uint32_t i = 0; i < members_st.view->nmembers; i++) {
         const struct member *m = &members_st.view->members[i];
         const struct node *n = NULL;
-
         if (members_superseded(m))
             continue;
         if (m->id != members_st.cfg.self.id)
@@ -106,14 +101,12 @@ static void make_the_end(uint64_t t)
 void members_leave_step(void)
 {
     uint64_t t = boot_ms();
-    const struct member *k;
-
     if (!members_st.view || members_st.left || members_st.making)
         return;
     send_farewells();
     if (!farewells_heard())
         return;
-    k = who_makes_it();
+    const struct member *k = who_makes_it();
     if (k->id == members_st.cfg.self.id)
         make_the_end(t);
     else if (members_st.told != k->id)
@@ -137,12 +130,10 @@ int members_leave(unsigned timeout_ms)
 {
     uint64_t end = boot_ms() + timeout_ms;
     int err = 0;
-
     loop_call(begin_leave, NULL);
     lock_take(&members_now.lock);
     while (!members_st.left && !err) {
         uint64_t t = boot_ms();
-
         if (t >= end)
             err = -ETIMEDOUT;
         else

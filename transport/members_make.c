@@ -42,14 +42,12 @@ static bool listed(const struct change *c, uint32_t n, uint64_t id)
 static int by_member(const void *a, const void *b)
 {
     const struct member *x = a, *y = b;
-
     return (x->id > y->id) - (x->id < y->id);
 }
 
 static int by_absent(const void *a, const void *b)
 {
     const struct absent *x = a, *y = b;
-
     return (x->id > y->id) - (x->id < y->id);
 }
 
@@ -63,15 +61,13 @@ static void carry_members(const struct make_job *j, struct view *v)
 {
     for (uint32_t i = 0; j->base && i < j->base->nmembers; i++) {
         const struct member *m = &j->base->members[i];
-        struct absent *a;
-
         if (listed(j->in, j->nin, m->id) || listed(j->left, j->nleft, m->id))
             continue;
         if (!listed(j->out, j->nout, m->id)) {
             v->members[v->nmembers++] = *m;
             continue;
         }
-        a = &v->absents[v->nabsent++];
+        struct absent *a = &v->absents[v->nabsent++];
         a->id = m->id;
         a->incarnation = m->incarnation;
         memcpy(a->name, m->name, sizeof(a->name));
@@ -90,7 +86,6 @@ static int find_newcomer(struct change c, struct member *out)
         return 0;
     }
     int err = session_read_node(c.id, out);
-
     return !err && out->incarnation != c.incarnation ? -ENOENT : err;
 }
 
@@ -99,7 +94,6 @@ static int find_newcomer(struct change c, struct member *out)
 static void add_newcomers(struct make_job *j, struct view *v)
 {
     uint32_t n = 0;
-
     for (uint32_t i = 0; i < j->nin; i++) {
         if (find_newcomer(j->in[i], &v->members[v->nmembers]))
             continue;
@@ -115,7 +109,6 @@ static int make_view(struct make_job *j)
     struct view *v = xcalloc(1, sizeof(*v));
     uint64_t newest;
     int err = session_newest(&newest);
-
     v->number = (j->base ? j->base->number : 0) + 1;
     v->members = xcalloc(nbase + j->nin + 1, sizeof(*v->members));
     v->absents = xcalloc(nabsent + nbase + 1, sizeof(*v->absents));
@@ -138,11 +131,9 @@ static int make_view(struct make_job *j)
 static void tell_all(const struct view *v)
 {
     for (uint32_t i = 0; v && i < v->nmembers; i++) {
-        struct msg *m;
-
         if (v->members[i].id == members_st.cfg.self.id)
             continue;
-        m = msg_new(MSG_NOTE);
+        struct msg *m = msg_new(MSG_NOTE);
         m->note.newest = v->number + 1;
         peer_send(v->members[i].id, m);
     }
@@ -160,7 +151,6 @@ static void make_done(void *arg)
 {
     static _Atomic uint64_t said;
     struct make_job *j = arg;
-
     members_st.making = false;
     if (!j->err) {
         tell_all(j->base);
@@ -182,7 +172,6 @@ static void make_done(void *arg)
 static void make_job(void *arg)
 {
     struct make_job *j = arg;
-
     j->err = make_view(j);
     loop_post(make_done, j);
 }
@@ -191,7 +180,6 @@ static struct make_job *new_make(const struct view *base)
 {
     struct make_job *j = xcalloc(1, sizeof(*j));
     uint32_t n = 1;
-
     for (struct node *x = members_st.nodes; x; x = x->next)
         n++;
     n += base ? base->nmembers : 0;
@@ -223,18 +211,15 @@ static bool may_leave_out(uint64_t t)
 {
     uint32_t members = members_st.view->nmembers;
     uint32_t reached = 0, unclear = 0;
-
     for (uint32_t i = 0; i < members; i++) {
         const struct member *m = &members_st.view->members[i];
-        struct node *n;
-
         if (m->id == members_st.cfg.self.id) {
             reached++;
             continue;
         }
         if (members_superseded(m))
             continue;
-        n = members_node_of(m->id, m->incarnation);
+        struct node *n = members_node_of(m->id, m->incarnation);
         if (members_alive(n, t))
             reached++;
         else if (!n->suspected)
@@ -252,7 +237,6 @@ static bool any_dead(uint64_t t)
 {
     for (uint32_t i = 0; i < members_st.view->nmembers; i++) {
         const struct member *m = &members_st.view->members[i];
-
         if (m->id != members_st.cfg.self.id &&
             (members_superseded(m) || members_dead(members_node_of(m->id, m->incarnation), t)))
             return true;
@@ -264,12 +248,10 @@ static bool any_dead(uint64_t t)
 static struct make_job *changes(uint64_t t, bool dead)
 {
     struct make_job *j = new_make(members_st.view);
-
     for (struct node *n = members_st.nodes; n; n = n->next) {
         const struct member *m = view_member(members_st.view, n->id);
         bool same = m && m->incarnation == n->incarnation; /* not: superseded, m is dead */
         struct change c = {n->id, n->incarnation};
-
         if (n->id == members_st.cfg.self.id)
             continue;
         if (same && n->leaves)
@@ -285,25 +267,22 @@ static struct make_job *changes(uint64_t t, bool dead)
 /* The members that are to leave or to join, for the keeper.  Other members act when the keeper did not. */
 void members_propose(uint64_t t)
 {
-    struct make_job *j;
-    bool dead, leaves, joins;
-
     if (members_st.making || members_st.view != members_newest_view() || !members_lease())
         return;
-    dead = any_dead(t);
+    bool dead = any_dead(t);
     if (!dead)
         members_st.dead_since_ms = 0;
     else if (!members_st.dead_since_ms)
         members_st.dead_since_ms = t;
-    leaves = members_st.leaves_since_ms && t - members_st.leaves_since_ms >= LEAVE_COLLECT;
-    joins = members_st.joins_since_ms && t - members_st.joins_since_ms >= JOIN_COLLECT;
+    bool leaves = members_st.leaves_since_ms && t - members_st.leaves_since_ms >= LEAVE_COLLECT;
+    bool joins = members_st.joins_since_ms && t - members_st.joins_since_ms >= JOIN_COLLECT;
     if (!members_keeper_is_self() && !(dead && t - members_st.dead_since_ms >= KEEPER_FIRST))
         return;
     if (dead && !may_leave_out(t))
         dead = false;
     if (!dead && !leaves && !joins)
         return;
-    j = changes(t, dead);
+    struct make_job *j = changes(t, dead);
     if (j->nout + j->nleft + j->nin)
         make(j);
     else
@@ -315,12 +294,10 @@ void members_propose(uint64_t t)
 static void forget_here(void *arg)
 {
     const struct change *c = arg;
-    struct make_job *j;
-
     if (members_st.making || !members_st.view || members_st.view != members_newest_view() ||
         !members_lease())
         return;
-    j = new_make(members_st.view);
+    struct make_job *j = new_make(members_st.view);
     j->gone = *c;
     make(j);
 }
@@ -328,7 +305,6 @@ static void forget_here(void *arg)
 void members_forget(uint64_t id, uint64_t incarnation)
 {
     struct change c = {id, incarnation};
-
     loop_call(forget_here, &c);
 }
 
@@ -337,7 +313,6 @@ void members_forget(uint64_t id, uint64_t incarnation)
 static void make_alone(const struct view *base)
 {
     struct make_job *j = new_make(base);
-
     for (uint32_t i = 0; base && i < base->nmembers; i++)
         if (base->members[i].id != members_st.cfg.self.id)
             j->out[j->nout++] = (struct change){base->members[i].id, base->members[i].incarnation};
@@ -350,7 +325,6 @@ static bool name_taken(const struct view *v)
 {
     for (uint32_t i = 0; i < v->nmembers; i++) {
         const struct member *m = &v->members[i];
-
         if (m->id == members_st.cfg.self.id || strcmp(m->name, members_st.cfg.self.name))
             continue;
         snprintf(members_st.join_problem, sizeof(members_st.join_problem),
@@ -366,19 +340,16 @@ void members_outside_tick(uint64_t t)
 {
     const struct view *v = members_newest_view();
     uint32_t others = 0, answering = 0; /* superseded ones are dead: they do not count */
-
     if (t - members_st.last_read_ms >= T_PING)
         members_want_read();
     if (!members_st.joining || members_st.making || t < members_st.join_at_ms ||
         !members_st.newest_read_t0)
         return;
     for (uint32_t i = 0; v && i < v->nmembers; i++) {
-        struct node *n;
-
         if (members_superseded(&v->members[i]))
             continue;
         others++;
-        n = members_node_of(v->members[i].id, v->members[i].incarnation);
+        struct node *n = members_node_of(v->members[i].id, v->members[i].incarnation);
         answering += members_alive(n, t);
         if (!n->pinging)
             members_ping_node(n, false, 0);
@@ -389,7 +360,6 @@ void members_outside_tick(uint64_t t)
         make_alone(v);
     } else if (answering == others) {
         const struct member *k = members_keeper_of(v);
-
         if (k && !name_taken(v))
             members_ping_node(members_node_of(k->id, k->incarnation), false, ASK_TO_JOIN);
     } else if (!answering && members_st.view_age_known && members_st.view_age_ms >= T_STALE) {
@@ -411,7 +381,6 @@ void members_outside_tick(uint64_t t)
 void members_make_without_leavers(void)
 {
     struct make_job *j = new_make(members_st.view);
-
     j->left[j->nleft++] = (struct change){members_st.cfg.self.id, members_st.cfg.self.incarnation};
     for (struct node *n = members_st.nodes; n; n = n->next)
         if (n->leaves && view_has(members_st.view, n->id, n->incarnation))

@@ -28,7 +28,6 @@ static struct node **bucket(uint64_t id)
 static struct node *find(uint64_t id)
 {
     struct node *n = *bucket(id);
-
     while (n && n->id != id)
         n = n->next_in_bucket;
     return n;
@@ -37,7 +36,6 @@ static struct node *find(uint64_t id)
 struct node *members_node_of(uint64_t id, uint64_t incarnation)
 {
     struct node *n = find(id);
-
     if (!n) {
         n = xcalloc(1, sizeof(*n));
         n->id = id;
@@ -118,13 +116,11 @@ const struct member *members_keeper_of(const struct view *v)
 {
     for (uint32_t i = 0; v && i < v->nmembers; i++) {
         const struct member *m = &v->members[i];
-        const struct node *n;
-
         if (members_superseded(m))
             continue;
         if (m->id == members_st.cfg.self.id)
             return m;
-        n = members_node_of(m->id, m->incarnation);
+        const struct node *n = members_node_of(m->id, m->incarnation);
         if (!n->suspected && !n->parting)
             return m;
     }
@@ -134,7 +130,6 @@ const struct member *members_keeper_of(const struct view *v)
 bool members_keeper_is_self(void)
 {
     const struct member *k = members_keeper_of(members_st.view);
-
     return k && k->id == members_st.cfg.self.id && !members_st.leaving;
 }
 
@@ -167,7 +162,6 @@ static void ponged(void *arg, int err, struct msg *reply, bool *keep)
 {
     struct ping *p = arg;
     struct node *n = p->n;
-
     (void)keep;
     if (members_st.left) { /* members_stop may have freed n */
         free(p);
@@ -194,7 +188,6 @@ void members_ping_node(struct node *n, bool probe, uint64_t adopted)
 {
     struct msg *m = msg_new(MSG_PING);
     struct ping *p = xcalloc(1, sizeof(*p));
-
     *p = (struct ping){n, boot_ms(), members_st.view ? members_st.view->number : 0, probe};
     n->pinging = true;
     m->ping.adopted = adopted;
@@ -206,7 +199,6 @@ void members_ping_node(struct node *n, bool probe, uint64_t adopted)
 void members_probe(struct node *n, uint64_t since_ms)
 {
     uint64_t t = boot_ms();
-
     if (n->probing || n->suspected)
         return;
     n->probing = true;
@@ -219,7 +211,6 @@ static void doubt_here(void *arg)
 {
     uint64_t *id = arg;
     const struct member *m = view_member(members_st.view, *id);
-
     if (m && *id != members_st.cfg.self.id)
         members_probe(members_node_of(m->id, m->incarnation), boot_ms());
     free(id);
@@ -228,7 +219,6 @@ static void doubt_here(void *arg)
 void members_doubt(uint64_t id)
 {
     uint64_t *copy = xmalloc(sizeof(*copy));
-
     *copy = id;
     loop_post(doubt_here, copy);
 }
@@ -238,7 +228,6 @@ void members_handle_ping(struct msg *m)
     struct node *n = members_node_of(m->head.sender, m->head.incarnation);
     struct msg *r = msg_new(MSG_PONG);
     uint64_t t = boot_ms(), age = t - members_st.newest_read_t0;
-
     if (m->head.incarnation == n->incarnation) {
         sign_of_life(n);
         if (m->ping.adopted == ASK_TO_JOIN &&
@@ -265,7 +254,6 @@ void members_handle_note(struct msg *m)
 void members_heard(uint64_t id, uint64_t incarnation, uint64_t view)
 {
     struct node *n = members_node_of(id, incarnation);
-
     if (n->incarnation == incarnation)
         sign_of_life(n);
     if (view > members_now.newest)
@@ -274,11 +262,9 @@ void members_heard(uint64_t id, uint64_t incarnation, uint64_t view)
 
 void members_went_down(uint64_t id, uint64_t incarnation, int err)
 {
-    struct node *n;
-
     if (!view_has(members_st.view, id, incarnation))
         return;
-    n = members_node_of(id, incarnation);
+    struct node *n = members_node_of(id, incarnation);
     if (n->incarnation != incarnation)
         return;
     if (err == -ECONNREFUSED)
@@ -303,12 +289,9 @@ static void ping_suspects(void)
 void members_ping_round(uint64_t t)
 {
     const struct member *k = members_keeper_of(members_st.view);
-    struct node *n;
-
     ping_suspects();
-
     if (k && k->id != members_st.cfg.self.id) {
-        n = members_node_of(k->id, k->incarnation);
+        struct node *n = members_node_of(k->id, k->incarnation);
         if (!n->pinging)
             members_ping_node(n, false, members_st.view->number);
         probe_if_silent(n, MAX(n->answered_ms, members_st.first_seen_ms), t);
@@ -317,8 +300,8 @@ void members_ping_round(uint64_t t)
     for (uint32_t i = 0; i < members_st.view->nmembers; i++) {
         if (members_st.view->members[i].id == members_st.cfg.self.id)
             continue;
-        n = members_node_of(members_st.view->members[i].id,
-                            members_st.view->members[i].incarnation);
+        struct node *n = members_node_of(members_st.view->members[i].id,
+                                         members_st.view->members[i].incarnation);
         probe_if_silent(
             n, MAX(n->answered_ms, MAX(members_st.member_since_ms, members_st.first_seen_ms)), t);
     }

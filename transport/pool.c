@@ -103,7 +103,6 @@ static void *pool_main(void *arg)
 {
     struct pool_thread *self = arg;
     struct pool *p = self->pool;
-
     lock_take(&p->lock);
     while (p->queue.n || pool_wait(p)) {
         struct job job = jobs_pop(&p->queue);

@@ -240,10 +240,8 @@ static bool times_eq(const struct times *a, const struct times *b)
 /* A lease is only valid if the other nodes wait for it. */
 static int check_times(const struct report *r, struct words *w)
 {
-    struct times t;
-    char theirs[128];
-
     words_match(w, "times ");
+    struct times t;
     t.suspect = (uint32_t)words_u64(w, UINT32_MAX);
     words_match(w, " ");
     t.dead = (uint32_t)words_u64(w, UINT32_MAX);
@@ -257,6 +255,7 @@ static int check_times(const struct report *r, struct words *w)
                     "%s/%s/settings: has no times: it was made by another eddyfs: "
                     "choose another name with --session",
                     r->dir, r->name);
+    char theirs[128];
     if (!times_eq(&t, &times))
         return fail(r, -EPROTO,
                     "%s/%s: its nodes have other times than this one: give %s on all nodes, or "
@@ -359,8 +358,6 @@ static int load(const struct report *r, int fd, const struct session_config *c)
 int session_open(const struct session_config *c, char *err_text, size_t err_len)
 {
     struct report r = {.text = err_text, .len = err_len, .dir = c->dir, .name = c->name};
-    int base, fd;
-
     if (session.fd >= 0)
         die("session_open: a session is open");
     if (!name_is_plain(c->name))
@@ -368,9 +365,11 @@ int session_open(const struct session_config *c, char *err_text, size_t err_len)
                     "--session: \"%s\" is not a session's name: "
                     "up to 64 letters, digits, '.', '_', '-', no '.' in front",
                     c->name);
+    int base;
     int err = open_base(&r, &base);
     if (err)
         return err;
+    int fd;
     err = open_own(&r, base, &fd);
     close(base);
     if (err)

@@ -37,7 +37,6 @@ int times_check(const struct times *t, char *err, size_t errlen)
 {
     uint32_t wait = t->lease + t->lease / 4;
     int e = check_silence(t, err, errlen);
-
     if (e)
         return e;
     if (t->lease < 2 * T_PING + LOOK_MS) {
