@@ -32,8 +32,7 @@ static struct own_locks **slot_of(struct fid fid)
 /* Locked. */
 static void apply(struct fid fid, const struct held_lock *l)
 {
-    struct own_locks **p = slot_of(fid), *o;
-
+    struct own_locks **p = slot_of(fid);
     if (!*p) {
         *p = xcalloc(1, sizeof(**p));
         (*p)->fid = fid;
@@ -57,7 +56,6 @@ void locks_own_apply(struct fid fid, const struct held_lock *l)
 static struct held_lock part_in(const struct held_lock *l, const struct held_lock *range)
 {
     struct held_lock piece = *l;
-
     piece.start = MAX(l->start, range->start);
     piece.end = MIN(l->end, range->end);
     return piece;
@@ -117,7 +115,6 @@ void locks_own_split(struct fid fid, const struct held_lock *range, struct held_
     const struct own_locks *own = *slot_of(fid);
     for (const struct held_lock *l = own ? own->list : NULL; l; l = l->next) {
         struct held_lock piece = part_in(l, range);
-
         if (!is_in(l, range))
             continue;
         lock_add(held, &piece);
