@@ -69,7 +69,7 @@ static int write_copy(struct copyout *p, size_t len, uint64_t off)
     if (!err)
         err = write_bytes(p, p->buf, len, off);
     if (!err)
-        store_pass_copied(p->f, p->buf, len, off, p->s->size);
+        kernel_io_copied(p->f, p->buf, len, off, p->s->size);
     return err;
 }
 
@@ -307,7 +307,7 @@ static int begin_and_run(struct gate *g, bool *clean)
         if (err || *clean)
             return err;
     }
-    err = store_pass_mark(f, gate_of, g);
+    err = kernel_io_mark(f, gate_of, g);
     if (err)
         return err;
     err = store_flush_begins(f); /* raising a mode for the flush is our own change, too */

@@ -156,7 +156,7 @@ void flush_stop(void)
     pthread_join(flush.flusher, NULL);
     pool_free(flush.waiting_pool);
     pool_free(flush.urgent_pool);
-    store_pass_forget();
+    kernel_io_forget();
     names_write_now();
     drop_lists();
 }

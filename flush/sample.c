@@ -26,7 +26,7 @@ static struct {
 /* The lull begins when the last store was, not when it is seen. */
 void flush_kernel_wrote(struct file *f)
 {
-    lull_past(store_pass_age_ms(f));
+    lull_past(kernel_io_age_ms(f));
     queue_add(f);
 }
 
@@ -63,7 +63,7 @@ static bool wait_for_files(bool left)
 
 unsigned flush_sample(void)
 {
-    unsigned left = store_pass_sample(flush_kernel_wrote, settled);
+    unsigned left = kernel_io_sample(flush_kernel_wrote, settled);
     if (left)
         room_look();
     return left;
@@ -72,7 +72,7 @@ unsigned flush_sample(void)
 /* Are there files that the kernel reads or writes? */
 static bool sample_all(struct disk_counts *disk)
 {
-    bool left = flush_sample() > 0, open = store_pass_open_files() > 0;
+    bool left = flush_sample() > 0, open = kernel_io_open_files() > 0;
     struct disk_counts now = {.known = false};
     if (open)
         disk_look(&now);

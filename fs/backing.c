@@ -2,7 +2,7 @@
  * from them (FUSE passthrough, Linux 6.9).
  *
  * It needs CAP_SYS_ADMIN, a kernel that offers it, and a suitable file system for the cache directory.  This
- * must not be stacked higher than the kernel allows, must grant leases (placement/store/store_pass.c needs
+ * must not be stacked higher than the kernel allows, must grant leases (placement/store/kernel_io.c needs
  * them to know that no process stores any more), and must not be FUSE.  All of it is tried once, before the
  * mount is reported as ready.  Where it does not work, everything goes through the daemon and the page cache.
  */
@@ -94,7 +94,7 @@ static int try_lease(int fd)
     return 0;
 }
 
-/* For example ext4 with inodes of 128 bytes: samples of a file (store_pass_sample.c) would all be the same.
+/* For example ext4 with inodes of 128 bytes: samples of a file (kernel_io_sample.c) would all be the same.
  * */
 static int try_times(int fd)
 {

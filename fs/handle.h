@@ -1,4 +1,4 @@
-/* handle.h - open files of the mount (file.c). */
+/* handle.h - open files of the mount (handle.c). */
 #ifndef EDDY_FS_HANDLE_H
 #define EDDY_FS_HANDLE_H
 
@@ -11,14 +11,14 @@ struct handle {          /* fi->fh */
     struct data_handle *data;
     int flags;                    /* of open */
     struct flush_seen error_seen; /* flush_error_once */
-    /* IO_NONE: the kernel does not know of it.  IO_STALE: no mode can be given (mode.c) */
+    /* IO_NONE: the kernel does not know of it.  IO_STALE: no mode can be given (io_mode.c) */
     enum io_mode { IO_NONE, IO_CACHED, IO_DIRECT, IO_PASSTHROUGH, IO_STALE } mode;
-    unsigned life;      /* passthrough: of which data file (store_pass_open) */
+    unsigned life;      /* passthrough: of which data file (kernel_io_open) */
     unsigned turn;      /* cached: of the inode's kept_pages ... */
     _Atomic bool asked; /* ... to which a read by this open was told */
     /* the kernel's until RELEASE, and each request's: an interrupted one may outlive RELEASE */
     _Atomic unsigned refs;
-    struct handle *next, **prev; /* file.c's list */
+    struct handle *next, **prev; /* handle.c's list */
     /* Owners of fcntl locks that were asked for through it (inode's lock).  An OFD lock's owner is
      * the open file: the kernel sends no unlock at its close, and no FLUSH in its name. */
     uint64_t *lockers;

@@ -3,7 +3,7 @@
  * names.c: lookup forget forget_multi mknod mkdir symlink readlink create; moves.c: link unlink rmdir rename
  * attr.c: getattr; statfs.c: statfs; setattr.c: setattr.  No access: default_permissions, the kernel answers.
  * dir.c: opendir readdir readdirplus releasedir fsyncdir; xattr.c: getxattr setxattr listxattr removexattr
- * file.c: open flush release fsync, and create's second half; lock.c: getlk setlk flock
+ * handle.c: open flush release fsync, and create's second half; lock.c: getlk setlk flock
  * io.c: read write fallocate lseek copy_file_range
  */
 #ifndef EDDY_FS_OPS_H

@@ -157,7 +157,7 @@ int data_revalidate(struct data_handle *h, bool *changed, struct data_tag *now)
 
 /* ---- passthrough ---- */
 
-int data_pass_open(struct data_handle *h, int *fd, unsigned *life)
+int data_kernel_io_open(struct data_handle *h, int *fd, unsigned *life)
 {
     uint64_t node;
     struct file_info info;
@@ -170,7 +170,7 @@ int data_pass_open(struct data_handle *h, int *fd, unsigned *life)
     store_info(h->f, &info);
     if (w == WHERE_PFS && proofs_now(h->f).any) /* each read of the file must look at the proofs first */
         return -ENODATA;
-    int err = store_pass_open(h->f, h->writes, fd, life);
+    int err = kernel_io_open(h->f, h->writes, fd, life);
     carry_activity_begin(); /* I/O follows, which this daemon does not see */
     carry_activity_end();
     if (err || h->writes)
@@ -179,7 +179,7 @@ int data_pass_open(struct data_handle *h, int *fd, unsigned *life)
     return 0;
 }
 
-void data_pass_close(struct data_handle *h, unsigned life)
+void data_kernel_io_close(struct data_handle *h, unsigned life)
 {
-    store_pass_close(h->f, life, h->writes);
+    kernel_io_close(h->f, life, h->writes);
 }

@@ -105,11 +105,11 @@ void data_attr(struct data_handle *h, struct location *out);
 /* data_attr and data_tag at once. */
 void data_look(struct data_handle *h, struct location *out, struct data_tag *tag);
 
-/* Lets the kernel read and write the data file by itself for this open (passthrough): as store_pass_open;
+/* Lets the kernel read and write the data file by itself for this open (passthrough): as kernel_io_open;
  * -ENODATA also if the bytes are not here.  An open for reading counts the whole file as read.  The caller
- * calls data_pass_close once, before data_close. */
-int data_pass_open(struct data_handle *h, int *fd, unsigned *life);
-void data_pass_close(struct data_handle *h, unsigned life);
+ * calls data_kernel_io_close once, before data_close. */
+int data_kernel_io_open(struct data_handle *h, int *fd, unsigned *life);
+void data_kernel_io_close(struct data_handle *h, unsigned life);
 
 /* Begins a read from the local store, if all the bytes, or those up to the end of the file, can be read from
  * it now.  1: the read has begun, as with store_read_begin, and is counted; the caller ends it.  0: the

@@ -211,7 +211,7 @@ static bool kernel_writes(struct file *f)
 {
     struct file_info info;
     store_info(f, &info);
-    return info.pass;
+    return info.kernel_io;
 }
 
 int local_change_now(struct file *f, struct change *c)

@@ -259,7 +259,7 @@ static void connect_flush(void)
     store_on_dirty(flush_dirtied);
     store_on_deleted(flush_deleted);
     store_on_unsynced(flush_list_changed);
-    store_on_pass(flush_kernel_opened, flush_kernel_wrote);
+    store_on_kernel_io(flush_kernel_opened, flush_kernel_wrote);
     claim_on_forgotten(flush_forgotten);
 }
 
@@ -270,7 +270,7 @@ static void stop_flush(void)
     store_on_dirty(NULL);
     store_on_deleted(NULL);
     store_on_unsynced(NULL);
-    store_on_pass(NULL, NULL);
+    store_on_kernel_io(NULL, NULL);
     claim_on_forgotten(NULL);
     local_on_need(&ended);
     flush_stop();

@@ -51,8 +51,8 @@
  * a
  *           read that came late.
  */
-#ifndef EDDY_PLACEMENT_FLIGHT_INT_H
-#define EDDY_PLACEMENT_FLIGHT_INT_H
+#ifndef EDDY_PLACEMENT_CHUNKS_FLIGHT_INT_H
+#define EDDY_PLACEMENT_CHUNKS_FLIGHT_INT_H
 
 #include "placement/chunks/flight.h"
 #include "placement/chunks/proof.h"

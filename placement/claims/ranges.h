@@ -1,7 +1,7 @@
 /* ranges.h - items sorted by the member of a view that they are for, in place and in linear time: there
  * may be millions, of a few members. */
-#ifndef EDDY_PLACEMENT_RANGES_H
-#define EDDY_PLACEMENT_RANGES_H
+#ifndef EDDY_PLACEMENT_CLAIMS_RANGES_H
+#define EDDY_PLACEMENT_CLAIMS_RANGES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* datafile.c - data files: opened on demand, read and written in full, punched, removed.  What
- * passthrough needs of them is in datafile_pass.c, how they get to the disk in datafile_sync.c.
+ * passthrough needs of them is in datafile_kernel_io.c, how they get to the disk in datafile_sync.c.
  *
  * Open descriptors are on a list, whose length is bounded by a share of RLIMIT_NOFILE: 100,000 dirty files
  * then need no 100,000 descriptors.  When one more is opened the list is gone through: what was used again

@@ -6,13 +6,13 @@
 #include "placement/store/pages.h"
 #include "placement/store/store_int.h"
 
-/* What an fsync that runs has noted stays.  is_pass: somebody may store into it, or has since its bits
+/* What an fsync that runs has noted stays.  has_kernel_io: somebody may store into it, or has since its bits
  * were last set; one that was when it was fsynced comes back with all of its data file. */
 static bool is_wanted(struct file *f)
 {
     const struct file_core *k = &f->rec->covered;
-    return f->held || f->cover.now || is_pass(f) || store_pass_holds(f) ||
-           (k->check && k->flags & CORE_PASS);
+    return f->held || f->cover.now || has_kernel_io(f) || kernel_io_holds(f) ||
+           (k->check && k->flags & CORE_KERNEL_IO);
 }
 
 bool evict_chunk(struct fid fid, uint64_t index, bool now)

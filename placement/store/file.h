@@ -82,7 +82,7 @@ struct file {
     } cover;
     uint64_t change;   /* goes up with every change of bytes or size; starts at a random value per
                         object */
-    struct file_pass { /* what the kernel serves from the data file: placement/store/store_pass.c */
+    struct file_kernel_io { /* what the kernel serves from the data file: placement/store/kernel_io.c */
         unsigned opens, writers;
         unsigned life;            /* goes up when another data file takes the place of this one */
         uint64_t pinned, counted; /* bytes, of all files' sums */
@@ -91,19 +91,19 @@ struct file {
         uint64_t marked;          /* `change` before the last mark looked at any byte */
         bool solid;               /* ... and its sample proves something */
         bool direct;              /* a writer with O_DIRECT is open, or was beside those that are */
-        bool collides;            /* such a one was: beside mappings (store_pass_mark.c) */
+        bool collides;            /* such a one was: beside mappings (kernel_io_mark.c) */
         bool closed;              /* nobody can store any more, and nobody has since `seen` */
         bool covered; /* the record on the disk says that the file is dirty, and covered as here */
         unsigned uncovered; /* how often that has ended */
-        struct pass_sample {
+        struct kernel_io_sample {
             uint64_t size;
             int64_t mtime_ns, ctime_ns;
             bool known;
         } seen;
-        struct pass_hash *hashes; /* of the chunks that the flush that runs has marked */
+        struct kernel_io_hash *hashes; /* of the chunks that the flush that runs has marked */
         size_t nhashes;
         struct file *next, **prev; /* files with writers */
-    } pass;
+    } kernel_io;
 };
 
 /* Finds or makes the object (and its record, with this path hint; path may be NULL if it is known).

@@ -23,7 +23,7 @@ static void take_away(struct file *f)
         return;
     lock_take(&f->lock);
     pages_drop_from(f, 0);
-    store_pass_uncount(f);
+    kernel_io_uncount(f);
     state_busy_set(f->rec, false);
     lock_drop(&f->lock);
     int err = f->rec->data_made ? datafile_remove(f->fid) : 0;
@@ -35,7 +35,7 @@ static void take_away(struct file *f)
 static void end(struct file *f)
 {
     take_away(f);
-    store_pass_drop(f);
+    kernel_io_drop(f);
     store_drop_lost(f);
     file_forget(f);
 }

@@ -2,8 +2,8 @@
  *
  * f->lock must be held when you call any function below.
  */
-#ifndef EDDY_PLACEMENT_PAGE_SET_H
-#define EDDY_PLACEMENT_PAGE_SET_H
+#ifndef EDDY_PLACEMENT_STORE_PAGE_SET_H
+#define EDDY_PLACEMENT_STORE_PAGE_SET_H
 
 #include <stdbool.h>
 #include <stddef.h>

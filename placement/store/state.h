@@ -35,9 +35,9 @@ enum core_flags {
     CORE_RACY = 32,     /* clean pages were filled while the version was racy */
     CORE_FLUSHING =
         64, /* a flush has begun to change the PFS file: its version differs by our own doing */
-    CORE_PASS =
+    CORE_KERNEL_IO =
         128, /* applications may have stored through the kernel since the last flush that counts:
-                the data file itself is the record (store_pass.c).  Set together with CORE_DIRTY */
+                the data file itself is the record (kernel_io.c).  Set together with CORE_DIRTY */
     CORE_ALL = 255,
 };
 

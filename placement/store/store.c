@@ -6,7 +6,7 @@
  *   store_sync.c     fsync                     store_fill.c       changing; store_change.c their steps
  *   store_cover.c    what it leaves
  *   store_recover.c  the start after a crash   store_copyout.c    what is dirty goes to the PFS
- *   store_unflushed.c  looked at from outside  store_pass*.c      what the kernel reads and writes
+ *   unflushed_list.c  looked at from outside  kernel_io*.c      what the kernel reads and writes
  *   store_settle.c   the cache's disk has all, at the end
  */
 #include <errno.h>
@@ -245,7 +245,7 @@ void store_usage(struct store_usage *out)
 {
     *out = (struct store_usage){.files = state_files(),
                                 .chunks = state_chunks(),
-                                .pinned = store_pass_pinned(),
+                                .pinned = kernel_io_pinned(),
                                 .ballast = ballast_size() - ballast_owed()};
     space_usage(out);
 }

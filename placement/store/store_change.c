@@ -52,7 +52,7 @@ int change_make_records(struct file *f, uint64_t first, uint64_t last, enum spac
 static bool needs_fill(struct file *f, uint64_t page, uint64_t off, uint64_t len)
 {
     uint64_t begin = page * PAGE, base_end = core(f)->base_end;
-    if (begin >= base_end || is_pass(f) || page_valid(f, page))
+    if (begin >= base_end || has_kernel_io(f) || page_valid(f, page))
         return false;
     return off > begin || off + len < MIN(begin + PAGE, base_end);
 }
@@ -72,7 +72,7 @@ int change_check_edges(struct file *f, uint64_t off, uint64_t len, uint64_t *fil
 struct padding change_padding(struct file *f, uint64_t off, uint64_t len)
 {
     struct padding p = {0, 0};
-    if (is_pass(f)) /* all pages are whole, whatever the records say */
+    if (has_kernel_io(f)) /* all pages are whole, whatever the records say */
         return p;
     uint64_t end = off + len, size = MAX(core(f)->size, end);
     if (!page_valid(f, page_of(off)))

@@ -21,7 +21,7 @@
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
-#include "placement/store/store_pass_int.h"
+#include "placement/store/kernel_io_int.h"
 
 #define CHUNKS_MAX 4096 /* of a snapshot */
 
@@ -205,7 +205,7 @@ int store_snapshot(struct file *f, uint64_t from, uint64_t max, struct snapshot 
     if (!err) {
         struct taking t = {.f = f, .s = new_snapshot(f), .max = MAX(max, (uint64_t)PAGE)};
         if (t.s->cut != NO_CUT) /* what was copied before it goes with it */
-            store_pass_cut(f, t.s->cut);
+            kernel_io_cut(f, t.s->cut);
         if (t.s->size)
             take_pages(&t, from);
         t.s->last = t.taken == f->rec->dirty;
@@ -266,7 +266,7 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     lock_take(&f->lock);
     bool clean = f->change == change_then && !f->rec->dirty && core(f)->cut == NO_CUT &&
                  v->size == core(f)->size;
-    clean = store_pass_settle(f, clean);
+    clean = kernel_io_settle(f, clean);
     struct file_core *c = core_change(f->rec);
     c->base = *v;
     c->base_end = MIN(MIN(v->size, c->size), c->cut);
@@ -274,7 +274,7 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     c->flags &= ~(uint32_t)CORE_FLUSHING;
     if (clean)
         f->rec->leaving = false;
-    if (clean && !(c->flags & CORE_PASS)) {
+    if (clean && !(c->flags & CORE_KERNEL_IO)) {
         c->mtime_ns = v->mtime_ns;
         c->ctime_ns = v->ctime_ns;
         c->flags &= ~(uint32_t)(CORE_DIRTY | CORE_MTIME_SET);
@@ -284,10 +284,10 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     pages_settle_all(f, true);  /* what may be evicted follows from both */
     if (clean)
         store_sync_made_good(f);
-    bool unproved = is_pass(f); /* that nobody can store: looked at until it is */
+    bool unproved = has_kernel_io(f); /* that nobody can store: looked at until it is */
     lock_drop(&f->lock);
     if (unproved)
-        pass_watch(f);
+        kernel_io_watch(f);
     if (err)
         *err = failed;
     return clean && !failed;

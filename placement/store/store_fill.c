@@ -62,7 +62,7 @@ static int fill_locked(struct file *f, uint64_t index, const struct fill *new)
     const struct version *v = new->v;
     uint64_t chunk = store_chunk_size(), off = index * chunk, first = page_of(off);
     const struct file_core *k = core(f);
-    if (is_pass(f))
+    if (has_kernel_io(f))
         return 0; /* all is here, and newer */
     if (!(k->flags & CORE_BASE) || !version_eq(&k->base, v) || off >= v->size ||
         new->len < MIN(chunk, v->size - off))

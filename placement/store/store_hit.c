@@ -19,7 +19,7 @@ static uint64_t use_pages(struct file *f, uint64_t off, uint64_t len)
         return 0;
     len = MIN(len, c->size - off);
     /* What is behind base_end in its page is zeros in the data file. */
-    bool all = is_pass(f) || off >= c->base_end;
+    bool all = has_kernel_io(f) || off >= c->base_end;
     uint64_t last = last_page(off, len);
     uint64_t page = pages_use(f, page_of(off), last, all ? 0 : store_first_hole(f));
     if (page > last)
@@ -48,8 +48,8 @@ size_t store_read_begin(struct file *f, uint64_t off, size_t len, struct store_h
 {
     bool open = false;
     lock_take(&f->lock);
-    if (is_pass(f))
-        store_pass_look(f);
+    if (has_kernel_io(f))
+        kernel_io_look(f);
     size_t n = pin(f, off, len, &hit->pin);
     if (n) {
         const struct file_core *c = core(f);
@@ -57,7 +57,7 @@ size_t store_read_begin(struct file *f, uint64_t off, size_t len, struct store_h
         hit->off = off;
         hit->len = n;
         hit->ends = off + n >= c->size;
-        hit->copied = is_pass(f) && store_pass_needs_copy(f);
+        hit->copied = has_kernel_io(f) && kernel_io_needs_copy(f);
         hit->base = c->flags & CORE_BASE ? c->base : (struct version){0};
         open = datafile_use(f, &hit->fd);
     }
@@ -129,7 +129,7 @@ int store_pread(struct file *f, void *buf, size_t len, uint64_t off)
 static bool needs_copy(struct file *f)
 {
     lock_take(&f->lock);
-    bool needs = store_pass_needs_copy(f);
+    bool needs = kernel_io_needs_copy(f);
     lock_drop(&f->lock);
     return needs;
 }

@@ -12,8 +12,8 @@
  * In between they are not evicted, cut off or punched: what wants that waits (range.h).  So a thread ends
  * its read soon, and calls nothing that changes the file before.  Any thread that may do local disk I/O.
  */
-#ifndef EDDY_PLACEMENT_STORE_HIT_H
-#define EDDY_PLACEMENT_STORE_HIT_H
+#ifndef EDDY_PLACEMENT_STORE_STORE_HIT_H
+#define EDDY_PLACEMENT_STORE_STORE_HIT_H
 
 #include <sys/types.h>
 

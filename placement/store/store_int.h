@@ -56,9 +56,9 @@ static inline bool is_dirty(const struct file *f)
 }
 /* Does the kernel serve writers of it, or may it have since the last flush?  Then all of it is
  * here. */
-static inline bool is_pass(const struct file *f)
+static inline bool has_kernel_io(const struct file *f)
 {
-    return core(f)->flags & CORE_PASS;
+    return core(f)->flags & CORE_KERNEL_IO;
 }
 /* Pages from here on need not be valid: base_end is below them, and they are holes. */
 static inline uint64_t store_first_hole(const struct file *f)
@@ -68,8 +68,8 @@ static inline uint64_t store_first_hole(const struct file *f)
 /* The record on the disk may say something else from now on than store_cover has made it say. */
 static inline void store_not_covered(struct file *f)
 {
-    f->pass.covered = false;
-    f->pass.uncovered++;
+    f->kernel_io.covered = false;
+    f->kernel_io.uncovered++;
 }
 /* Commits c (of core_change), keeps the list of busy records. */
 void store_commit(struct file *f);

@@ -67,7 +67,7 @@ int store_clear_pages(struct file *f)
 static void widen(struct file *f, uint64_t *off, uint64_t *len)
 {
     uint64_t end = *off + *len;
-    if (is_pass(f))
+    if (has_kernel_io(f))
         return;
     if (!page_valid(f, page_of(*off)))
         *off -= *off % PAGE;
@@ -114,7 +114,7 @@ static int punch_pages(struct file *f, uint64_t off, uint64_t len, struct room *
 static bool next_punch(struct file *f, uint64_t page, uint64_t last, uint64_t *first,
                        uint64_t *until)
 {
-    uint64_t holes = is_pass(f) ? UINT64_MAX : (core(f)->base_end + PAGE - 1) / PAGE;
+    uint64_t holes = has_kernel_io(f) ? UINT64_MAX : (core(f)->base_end + PAGE - 1) / PAGE;
     *first = page < holes ? page : pages_find(f, page, last, BITS_VALID, true);
     if (*first > last)
         return false;
@@ -137,7 +137,7 @@ static int punch_locked(struct file *f, uint64_t off, uint64_t len, enum space_l
         uint64_t from = MAX(off, first * PAGE), to = MIN(off + len, (until + 1) * PAGE);
         err = change_make_records(f, first, until, limit, &room);
         if (!err) {
-            *became |= store_mark_dirty(f) || store_pass_flushed(f);
+            *became |= store_mark_dirty(f) || kernel_io_flushed(f);
             err = punch_pages(f, from, to - from, &room);
         }
         any |= !err;
@@ -145,7 +145,7 @@ static int punch_locked(struct file *f, uint64_t off, uint64_t len, enum space_l
     }
     if (!err || any)
         change_wrote(f, 0);
-    store_pass_look(f);
+    kernel_io_look(f);
     return err;
 }
 
@@ -156,7 +156,7 @@ int store_punch(struct file *f, uint64_t off, uint64_t len, enum space_limit lim
     bool became = false;
     int err = 0;
     lock_take(&f->lock);
-    store_pass_look(f);
+    kernel_io_look(f);
     uint64_t size = core(f)->size;
     if (off < size && len) {
         len = MIN(len, size - off);

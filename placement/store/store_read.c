@@ -47,7 +47,7 @@ bool store_missing(struct file *f, uint64_t off, uint64_t len, uint64_t *miss_of
 {
     bool found = false;
     lock_take(&f->lock);
-    if (!is_pass(f) && clip(f, off, &len)) {
+    if (!has_kernel_io(f) && clip(f, off, &len)) {
         uint64_t last = last_page(off, len), page = first_missing(f, page_of(off), last);
         if (page <= last) {
             uint64_t stop = MIN(last, store_first_hole(f) - 1);
@@ -131,7 +131,7 @@ static bool chunk_is_clean(struct file *f, uint64_t index, const struct version 
 {
     const struct file_core *k = core(f);
     uint64_t off, pages = state_pages();
-    if (!(k->flags & CORE_BASE) || (k->flags & (CORE_DELETED | CORE_PASS)) ||
+    if (!(k->flags & CORE_BASE) || (k->flags & (CORE_DELETED | CORE_KERNEL_IO)) ||
         !version_eq(&k->base, v) || !mul_chunk(index, &off) || off >= v->size)
         return false;
     *len = (size_t)MIN(v->size - off, (uint64_t)store_chunk_size());
@@ -240,7 +240,7 @@ static uint64_t next_hole(struct file *f, uint64_t page, uint64_t last)
 }
 
 /* The data file knows: -ENXIO beyond its end. */
-static int seek_pass(struct file *f, uint64_t off, bool hole, uint64_t *out)
+static int seek_kernel_io(struct file *f, uint64_t off, bool hole, uint64_t *out)
 {
     int fd, err = datafile_get(f, false, &fd);
     if (err)
@@ -255,9 +255,9 @@ static int seek_pass(struct file *f, uint64_t off, bool hole, uint64_t *out)
 int store_seek(struct file *f, uint64_t off, bool hole, uint64_t *out)
 {
     lock_take(&f->lock);
-    if (is_pass(f)) {
+    if (has_kernel_io(f)) {
         lock_drop(&f->lock);
-        return seek_pass(f, off, hole, out);
+        return seek_kernel_io(f, off, hole, out);
     }
     uint64_t size = core(f)->size;
     int err = off >= size ? -ENXIO : 0;

@@ -18,7 +18,7 @@ struct file_info {
     bool dirty;   /* pages, size, cut or times are not on the PFS */
     bool claimed; /* the record holds a claim: */
     uint64_t claim_inc, claim_number;
-    bool pass;      /* writers that the kernel serves may change it at any time */
+    bool kernel_io;      /* writers that the kernel serves may change it at any time */
     bool mtime_set; /* utimens after the last write: flush publishes exactly this */
     bool racy;      /* clean pages were filled while the version was racy */
     bool flushing;  /* a flush has begun to change the PFS file and did not end: its version differs

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "placement/store/datafile.h"
-#include "placement/store/datafile_pass.h"
+#include "placement/store/datafile_kernel_io.h"
 #include "placement/store/state.h"
 #include "placement/store/state_int.h"
 #include "placement/store/state_table.h"
@@ -128,7 +128,7 @@ static void take_length(struct file *f, uint64_t size)
 }
 
 /* The kernel served writers of it, and may still: its data file is what it is, all of it. */
-static void repair_pass(struct file *f)
+static void repair_kernel_io(struct file *f)
 {
     struct stat st;
     struct chunk_record *c;
@@ -149,8 +149,8 @@ static void repair_pass(struct file *f)
 static int repair(struct file *f)
 {
     struct file_core *c;
-    if (core(f)->flags & CORE_PASS) {
-        repair_pass(f);
+    if (core(f)->flags & CORE_KERNEL_IO) {
+        repair_kernel_io(f);
         return 0;
     }
     bool changed = false;
@@ -275,7 +275,7 @@ static int punch_zeros(struct file *f)
 static int back_to_covered(struct file *f)
 {
     char path[STATE_PATH_MAX + 1];
-    if (f->rec->covered.flags & CORE_PASS)
+    if (f->rec->covered.flags & CORE_KERNEL_IO)
         return pass_back_to_covered(f);
     bool older = f->rec->covered.check != core(f)->check;
     struct file_core *c = core_change(f->rec);

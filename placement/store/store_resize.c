@@ -1,6 +1,6 @@
 /* store_resize.c - a file gets shorter or longer: truncate, fallocate. */
 #include "placement/store/datafile.h"
-#include "placement/store/datafile_pass.h"
+#include "placement/store/datafile_kernel_io.h"
 #include "placement/store/kernel_io_store.h"
 #include "placement/store/state.h"
 #include "placement/store/state_table.h"
@@ -31,7 +31,7 @@ static int shrink(struct file *f, uint64_t size)
             c->flags = (uint16_t)(c->flags & ~CHUNK_HASH);
     }
     crash_order();
-    if (is_pass(f)) /* done already, and may have grown again */
+    if (has_kernel_io(f)) /* done already, and may have grown again */
         return 0;
     lock_drop(&f->lock);
     int err = datafile_truncate(f, size);
@@ -64,7 +64,7 @@ static void begin_resize(struct file *f, struct range_op *op, uint64_t size)
 static int pass_resize(struct file *f, uint64_t size)
 {
     bool longer = size > core(f)->size;
-    return is_pass(f) || (f->pass.opens && longer) ? datafile_resize(f, size) : 0;
+    return has_kernel_io(f) || (f->kernel_io.opens && longer) ? datafile_resize(f, size) : 0;
 }
 
 /* f->lock is dropped meanwhile; when this returns nothing beyond `size` is covered, also not by an
@@ -85,17 +85,17 @@ int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off)
     if (size > INT64_MAX)
         return -EFBIG;
     lock_take(&f->lock);
-    store_pass_look(f);
+    kernel_io_look(f);
     begin_resize(f, &op, size);
     err = size > core(f)->size ? change_clear_end(f) : cut_covered(f, size);
-    bool was_dirty = is_dirty(f) && !store_pass_flushed(f); /* a flush may have ended meanwhile */
+    bool was_dirty = is_dirty(f) && !kernel_io_flushed(f); /* a flush may have ended meanwhile */
     if (!err)
         err = pass_resize(f, size);
     if (!err && size < core(f)->size)
         err = shrink(f, size);
     else if (!err)
         change_resized(f, size);
-    store_pass_look(f);
+    kernel_io_look(f);
     range_end(f, &op);
     bool became = is_dirty(f) && !was_dirty;
     lock_drop(&f->lock);
@@ -114,16 +114,16 @@ int store_allocate(struct file *f, uint64_t off, uint64_t len, bool keep_size)
     struct range_op op;
     int err = 0;
     lock_take(&f->lock);
-    store_pass_look(f);
+    kernel_io_look(f);
     change_begin_at_end(f, &op, true);
-    bool was_dirty = is_dirty(f) && !store_pass_flushed(f), longer = off + len > core(f)->size;
+    bool was_dirty = is_dirty(f) && !kernel_io_flushed(f), longer = off + len > core(f)->size;
     if (longer)
         err = change_clear_end(f);
-    if (longer && !err && (is_pass(f) || f->pass.opens))
+    if (longer && !err && (has_kernel_io(f) || f->kernel_io.opens))
         err = datafile_grow(f, off + len);
     if (longer && !err)
         change_resized(f, MAX(off + len, core(f)->size));
-    store_pass_look(f);
+    kernel_io_look(f);
     range_end(f, &op);
     bool became = longer && is_dirty(f) && !was_dirty;
     lock_drop(&f->lock);

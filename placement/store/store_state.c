@@ -26,7 +26,7 @@ int store_drop_all(struct file *f, uint64_t *bytes)
     if (!f->rec->data_made)
         return 0;
     crash_order();
-    int err = store_pass_renew(f);
+    int err = kernel_io_renew(f);
     if (err)
         return disk_error(f, "a new data file", err);
     lock_drop(&f->lock);
@@ -45,13 +45,13 @@ static uint64_t blocks_of(const struct file *f)
     const struct file_record *r = f->rec;
     uint64_t base = (core(f)->base_end + PAGE - 1) / PAGE, present = r->valid - r->zero;
     present += base > r->valid ? base - r->valid : 0;
-    return present * (PAGE / 512) + f->pass.counted / 512;
+    return present * (PAGE / 512) + f->kernel_io.counted / 512;
 }
 
 void store_info(struct file *f, struct file_info *out)
 {
     lock_take(&f->lock);
-    store_pass_peek(f);
+    kernel_io_peek(f);
     const struct file_core *c = core(f);
     *out = (struct file_info){
         .size = c->size,
@@ -62,13 +62,13 @@ void store_info(struct file *f, struct file_info *out)
         .base_known = c->flags & CORE_BASE,
         .base_end = c->base_end,
         .cut = c->cut,
-        .dirty_bytes = f->rec->dirty * PAGE + (c->flags & CORE_DELETED ? 0 : f->pass.counted),
+        .dirty_bytes = f->rec->dirty * PAGE + (c->flags & CORE_DELETED ? 0 : f->kernel_io.counted),
         .change = f->change,
-        .dirty = is_dirty(f) && !store_pass_flushed(f),
+        .dirty = is_dirty(f) && !kernel_io_flushed(f),
         .claimed = c->flags & CORE_CLAIMED,
         .claim_inc = c->claim_inc,
         .claim_number = c->claim_number,
-        .pass = is_pass(f),
+        .kernel_io = has_kernel_io(f),
         .mtime_set = c->flags & CORE_MTIME_SET,
         .racy = c->flags & CORE_RACY,
         .flushing = c->flags & CORE_FLUSHING,
@@ -97,12 +97,12 @@ void store_set_deleted(struct file *f)
     pages_clean_all(f);
     pages_settle_all(f, false);
     if (!was)
-        store_pass_deleted(f);
+        kernel_io_deleted(f);
     f->change++;
     /* It has no name any more: if it comes back after a power loss it is named, and nothing is done */
     (void)store_uncover(f);
     lock_drop(&f->lock);
-    store_pass_not_watched(f);
+    kernel_io_not_watched(f);
     if (store.on_deleted)
         store.on_deleted(f);
 }
@@ -136,7 +136,7 @@ static int be_born_again(struct file *f)
     f->change++;
     if (err)
         return err;
-    store_pass_uncount(f);
+    kernel_io_uncount(f);
     struct file_core *c = core_change(f->rec);
     c->flags &= CORE_CLAIMED;
     c->size = c->base_end = 0;

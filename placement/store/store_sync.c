@@ -32,7 +32,7 @@ static void note_loss(struct file *f, int err)
     f->rec->unsynced = 1;
     f->cover.err = err;
     store_drop_lost(f);
-    if (!is_pass(f)) {
+    if (!has_kernel_io(f)) {
         f->cover.lost = xmalloc(sizeof(*f->cover.lost));
         page_set_take(f->cover.lost, f, BITS_DIRTY, false);
     }
@@ -108,7 +108,7 @@ static struct file_core core_to_cover(const struct file *f, const struct coverin
 static bool is_said(const struct file *f, const struct covering *now)
 {
     struct file_core c = f->rec->covered, k = core_to_cover(f, now);
-    if (!f->pass.covered)
+    if (!f->kernel_io.covered)
         return false;
     if (!(c.flags & CORE_MTIME_SET))
         c.mtime_ns = k.mtime_ns;
@@ -119,12 +119,12 @@ static bool is_said(const struct file *f, const struct covering *now)
 static int say(struct file *f, const struct covering *c)
 {
     struct file_core k = core_to_cover(f, c);
-    unsigned uncovered = f->pass.uncovered;
+    unsigned uncovered = f->kernel_io.uncovered;
     k.check = core_check(&k, f->fid);
     f->rec->covered = k;
     f->cover.said++;
     int err = store_sync_record(f);
-    f->pass.covered = !err && is_pass(f) && f->pass.uncovered == uncovered;
+    f->kernel_io.covered = !err && has_kernel_io(f) && f->kernel_io.uncovered == uncovered;
     return err;
 }
 
@@ -191,7 +191,7 @@ int store_cover(struct file *f)
 /* Does the disk have it already? */
 static bool is_covered(const struct file *f)
 {
-    return !is_pass(f) && store_cover_is_settled(f) && f->cover.change == f->change &&
+    return !has_kernel_io(f) && store_cover_is_settled(f) && f->cover.change == f->change &&
            f->rec->covered.check == core(f)->check;
 }
 
@@ -208,7 +208,7 @@ int store_sync(struct file *f)
         store_cover_wait(f);
         range_begin(f, &op, RANGE_READ, 0, UINT64_MAX);
     }
-    store_pass_look(f);
+    kernel_io_look(f);
     bool shared = f->cover.begun != begun; /* one that began, and ended, since this was called */
     bool any = !shared && is_dirty(f) && !is_covered(f);
     if (any)

@@ -1,6 +1,6 @@
 /* store_write.c - bytes are written into a file, at an offset or at its end; and its times. */
 #include "placement/store/datafile.h"
-#include "placement/store/datafile_pass.h"
+#include "placement/store/datafile_kernel_io.h"
 #include "placement/store/kernel_io_store.h"
 #include "placement/store/state.h"
 #include "placement/store/store_change.h"
@@ -49,7 +49,7 @@ static void clear_failed(struct file *f, uint64_t off, uint64_t len)
 {
     uint64_t first = page_of(off), last = last_page(off, len), size = core(f)->size,
              end = off + len;
-    if (is_pass(f)) /* perhaps not our bytes */
+    if (has_kernel_io(f)) /* perhaps not our bytes */
         return;
     for (uint64_t page = pages_find(f, first, last, BITS_VALID, false), until; page <= last;
          page = pages_find(f, until, last, BITS_VALID, false)) {
@@ -77,7 +77,7 @@ static int write_pages(struct file *f, const void *buf, size_t len, uint64_t off
     }
     pages_end_write(f, first, last);
     change_wrote(f, off + len);
-    store_pass_look(f);
+    kernel_io_look(f);
     return 0;
 }
 
@@ -101,7 +101,7 @@ static int write_locked(struct file *f, const struct put *p, uint64_t *fill_off,
     if (!err)
         err = change_make_room(f, page_of(off), last_page(off, len), p->limit, &room);
     if (!err) {
-        *became = store_mark_dirty(f) || store_pass_flushed(f);
+        *became = store_mark_dirty(f) || kernel_io_flushed(f);
         err = write_pages(f, p->buf, len, off, &room);
     }
     space_return(room.bytes, room.chunks);
@@ -123,7 +123,7 @@ static int write_at(struct file *f, struct put p, uint64_t *fill_off)
     if (err || !p.len)
         return err;
     lock_take(&f->lock);
-    store_pass_look(f);
+    kernel_io_look(f);
     err = begin_write(f, &op, page_of(p.off), last_page(p.off, p.len), p.limit);
     if (!err && p.within)
         p.len = MIN(p.len, core(f)->size - MIN(p.off, core(f)->size));
@@ -154,7 +154,7 @@ int store_write_within(struct file *f, const void *buf, size_t len, uint64_t off
 
 /* Beside writers that the kernel serves, who may move the end at any time: the file system's own
  * append.  Where it went is known only if nobody else appended. */
-static int append_pass(struct file *f, const void *buf, size_t len, size_t *done, uint64_t *off_out)
+static int append_kernel_io(struct file *f, const void *buf, size_t len, size_t *done, uint64_t *off_out)
 {
     int fd, err = datafile_get(f, true, &fd); /* in use: the file does not become clean meanwhile */
     if (err)
@@ -163,7 +163,7 @@ static int append_pass(struct file *f, const void *buf, size_t len, size_t *done
     err = datafile_append(f, buf, len, done);
     lock_take(&f->lock);
     datafile_put(f);
-    store_pass_look(f);
+    kernel_io_look(f);
     *off_out = core(f)->size - MIN((uint64_t)*done, core(f)->size);
     return err;
 }
@@ -175,7 +175,7 @@ int store_append(struct file *f, const void *buf, size_t len, enum space_limit l
     bool became = false;
     *done = 0;
     lock_take(&f->lock);
-    store_pass_look(f);
+    kernel_io_look(f);
     int err = would_wait(f, limit) || !change_begin_at_end(f, &op, limit != SPACE_NOW) ? -EAGAIN : 0;
     if (err) {
         lock_drop(&f->lock);
@@ -183,8 +183,8 @@ int store_append(struct file *f, const void *buf, size_t len, enum space_limit l
     }
     *off_out = core(f)->size;
     err = check_length(*off_out, len);
-    if (!err && len && is_pass(f)) {
-        err = append_pass(f, buf, len, done, off_out);
+    if (!err && len && has_kernel_io(f)) {
+        err = append_kernel_io(f, buf, len, done, off_out);
         became = true;
     } else if (!err && len) {
         struct put p = {.buf = buf, .len = len, .off = *off_out, .limit = limit};
@@ -202,8 +202,8 @@ int store_append(struct file *f, const void *buf, size_t len, enum space_limit l
 void store_set_times(struct file *f, int64_t mtime_ns)
 {
     lock_take(&f->lock);
-    store_pass_look(f);
-    bool was_dirty = is_dirty(f) && !store_pass_flushed(f);
+    kernel_io_look(f);
+    bool was_dirty = is_dirty(f) && !kernel_io_flushed(f);
     struct file_core *c = core_change(f->rec);
     c->mtime_ns = mtime_ns;
     c->ctime_ns = real_ns();

@@ -9,8 +9,8 @@
  *   - after a failure no sync is believed until all bytes were stored again and a sync of all of them
  *     succeeded: syncs_failed says so
  */
-#ifndef EDDY_PLACEMENT_SYNCS_H
-#define EDDY_PLACEMENT_SYNCS_H
+#ifndef EDDY_PLACEMENT_STORE_SYNCS_H
+#define EDDY_PLACEMENT_STORE_SYNCS_H
 
 #include "transport/lock.h"
 

@@ -27,7 +27,7 @@ static inline void connect_flush(bool on)
     store_on_dirty(on ? flush_dirtied : NULL);
     store_on_deleted(on ? flush_deleted : NULL);
     store_on_unsynced(on ? flush_list_changed : NULL);
-    store_on_pass(on ? flush_kernel_opened : NULL, on ? flush_kernel_wrote : NULL);
+    store_on_kernel_io(on ? flush_kernel_opened : NULL, on ? flush_kernel_wrote : NULL);
     claim_on_forgotten(on ? flush_forgotten : NULL);
 }
 

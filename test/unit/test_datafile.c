@@ -9,7 +9,7 @@
 
 #include "placement/store/datafile.h"
 #include "placement/store/datafile_int.h"
-#include "placement/store/datafile_pass.h"
+#include "placement/store/datafile_kernel_io.h"
 #include "placement/store/store_open.h"
 
 #define ROUNDS 3000

@@ -166,7 +166,7 @@ START_TEST(who_has_an_older_version_mapped_keeps_it_when_no_new_data_file_can_be
     struct file *f = whole_file(1, &v);
     int fd;
     unsigned life;
-    ck_assert_int_eq(store_pass_open(f, false, &fd, &life), 0);
+    ck_assert_int_eq(kernel_io_open(f, false, &fd, &life), 0);
     uint8_t *map = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0), got[SIZE];
     ck_assert_ptr_ne(map, MAP_FAILED);
     broken = true;
@@ -185,7 +185,7 @@ START_TEST(who_has_an_older_version_mapped_keeps_it_when_no_new_data_file_can_be
     ck_assert_mem_eq(map, bytes, SIZE);
     munmap(map, SIZE);
     close(fd);
-    store_pass_close(f, life, false);
+    kernel_io_close(f, life, false);
     file_put(f);
 }
 END_TEST
@@ -396,7 +396,7 @@ START_TEST(nobody_goes_on_with_a_data_file_that_another_one_replaced)
     uint8_t got[SIZE];
     int fd;
     unsigned life;
-    ck_assert_int_eq(store_pass_open(f, false, &fd, &life), 0);
+    ck_assert_int_eq(kernel_io_open(f, false, &fd, &life), 0);
     no_dup = true;
     ck_assert_int_eq(store_set_version(f, &w, NULL), 0);
     no_dup = false;
@@ -404,7 +404,7 @@ START_TEST(nobody_goes_on_with_a_data_file_that_another_one_replaced)
     ck_assert_int_eq(pread(fd, got, SIZE, 0), SIZE);
     ck_assert_mem_eq(got, bytes, SIZE);
     close(fd);
-    store_pass_close(f, life, false);
+    kernel_io_close(f, life, false);
     file_put(f);
 }
 END_TEST
@@ -426,7 +426,7 @@ START_TEST(what_a_failed_write_left_is_never_shown)
     ck_assert_uint_eq(info_of(f).size, CHUNK);
     ck_assert_uint_eq(here(f, 0, CHUNK), CHUNK);
     ck_assert_int_eq(store_read(f, got, CHUNK, 0), -EIO);
-    ck_assert_int_eq(store_pass_open(f, false, &fd, &life), -EIO);
+    ck_assert_int_eq(kernel_io_open(f, false, &fd, &life), -EIO);
 
     if (_i == 1) {
         mend();
@@ -442,13 +442,13 @@ START_TEST(what_a_failed_write_left_is_never_shown)
     }
     mend();
     ck_assert_int_eq(store_truncate(f, SIZE, &fill), 0);
-    ck_assert_int_eq(store_pass_open(f, false, &fd, &life), 0);
+    ck_assert_int_eq(kernel_io_open(f, false, &fd, &life), 0);
     for (unsigned i = 0; i < SIZE / CHUNK; i++) {
         ck_assert_int_eq(pread(fd, got, CHUNK, (off_t)i * CHUNK), CHUNK);
         ck_assert_mem_eq(got, zeros, CHUNK);
     }
     close(fd);
-    store_pass_close(f, life, false);
+    kernel_io_close(f, life, false);
     file_put(f);
 }
 END_TEST

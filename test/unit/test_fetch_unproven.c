@@ -279,9 +279,9 @@ static void order_pass(struct order *o)
 {
     int fd;
     unsigned life;
-    o->err = data_pass_open(node_handles[o->a].h, &fd, &life);
+    o->err = data_kernel_io_open(node_handles[o->a].h, &fd, &life);
     if (!o->err)
-        data_pass_close(node_handles[o->a].h, life);
+        data_kernel_io_close(node_handles[o->a].h, life);
 }
 
 static void begin_proof(unsigned i)

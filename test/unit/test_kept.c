@@ -5,7 +5,7 @@
 
 #include "fs/handle.h"
 #include "fs/kept.h"
-#include "fs/mode.h"
+#include "fs/io_mode.h"
 #include "suite.h"
 
 static const struct data_tag old = {.node = 1, .counter = 7}, new = {.node = 1, .counter = 8};

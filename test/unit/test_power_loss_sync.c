@@ -298,13 +298,13 @@ static void flush_beside_a_writer(void)
     struct snapshot *s;
     char path[300];
     flushed = version_n(50000, 50);
-    ck_assert_int_eq(store_pass_open(f, true, &backing, &life), 0);
+    ck_assert_int_eq(kernel_io_open(f, true, &backing, &life), 0);
     close(backing);
     data_path(fid_n(2), path);
     int fd = open(path, O_WRONLY);
     ck_assert_int_eq(pwrite(fd, data, 50000, 0), 50000);
     close(fd);
-    ck_assert_int_eq(store_pass_mark(f, NULL, NULL), 0);
+    ck_assert_int_eq(kernel_io_mark(f, NULL, NULL), 0);
     ck_assert_int_eq(store_flush_begins(f), 0);
     uint64_t change = info_of(f).change;
     ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
@@ -314,9 +314,9 @@ static void flush_beside_a_writer(void)
 
 static void close_and_give_back(void)
 {
-    store_pass_close(f, life, true);
+    kernel_io_close(f, life, true);
     ck_assert(store_clear_claim(f, &flushed));
-    store_pass_forget();
+    kernel_io_forget();
 }
 
 /* The record that says that it is clean need not come to the disk. */

@@ -1,6 +1,6 @@
 /* test_store_beside.c - changes of one chunk beside each other: the room that one has set aside, and
  * the record that another gives back meanwhile.  pwritev and fstatvfs are this program's own. */
-#include "store_pass_help.h"
+#include "kernel_io_help.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

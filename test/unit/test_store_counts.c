@@ -1,6 +1,6 @@
 /* test_store_counts.c - what is set aside for changes, and what counts as used and dirty.  pwritev
  * and pwritev2 are this program's own. */
-#include "store_pass_help.h"
+#include "kernel_io_help.h"
 
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -116,10 +116,10 @@ START_TEST(zeros_that_were_written_count_and_holes_do_not)
     ck_assert_int_eq(ftruncate(fd, SIZE), 0);
     put(fd, zeros, sizeof(zeros), SIZE / 2);
     close(fd);
-    store_pass_close(f, life, true);
+    kernel_io_close(f, life, true);
     ck_assert(flush(f, pfs));
     sample();
-    ck_assert(!info_of(f).pass);
+    ck_assert(!info_of(f).kernel_io);
     uint64_t blocks = blocks_of(f), counted = usage().used - before;
     ck_assert_uint_ge(blocks, SIZE / 2);
     ck_assert_uint_lt(blocks, SIZE);
@@ -147,7 +147,7 @@ START_TEST(a_removed_file_that_the_kernel_writes_takes_room)
     ck_assert_uint_ge(usage().used - before, SIZE);
     ck_assert_uint_eq(usage().dirty, 0);
     close(fd);
-    store_pass_close(f, life, true);
+    kernel_io_close(f, life, true);
     ck_assert(!sample());
     file_put(f);
     ck_assert_uint_eq(usage().used, before);
@@ -198,7 +198,7 @@ START_TEST(an_append_of_which_a_part_went_in_says_so)
     ck_assert_int_eq(store_append(f, data + 8192, 4096, SPACE_CACHE, &done, &off, &fill), 0);
     ck_assert_uint_eq(off, 8192);
     has_bytes(f, 12288);
-    store_pass_close(f, life, true);
+    kernel_io_close(f, life, true);
     file_put(f);
 }
 END_TEST
@@ -226,7 +226,7 @@ START_TEST(when_room_was_made_an_append_goes_on_where_it_was)
     local_on_need(NULL);
     ck_assert_uint_eq(c.off_out, 4096);
     has_bytes(f, 12288);
-    store_pass_close(f, life, true);
+    kernel_io_close(f, life, true);
     file_put(f);
 }
 END_TEST

@@ -113,7 +113,7 @@ static void flush(struct file *f)
 {
     struct file_info info;
     uint64_t from = 0;
-    ck_assert_int_eq(store_pass_mark(f, NULL, NULL), 0);
+    ck_assert_int_eq(kernel_io_mark(f, NULL, NULL), 0);
     store_flush_begins(f);
     store_info(f, &info);
     for (;;) {
@@ -129,7 +129,7 @@ static void flush(struct file *f)
                 memset(world->pfs.bytes + r->off, 0, r->len);
             } else {
                 store_pread(f, world->pfs.bytes + r->off, r->len, r->off);
-                store_pass_copied(f, world->pfs.bytes + r->off, r->len, r->off, s->size);
+                kernel_io_copied(f, world->pfs.bytes + r->off, r->len, r->off, s->size);
             }
             from = r->off + r->len;
             world->pfs.size = MAX(world->pfs.size, from);
@@ -357,7 +357,7 @@ static void child(const struct change *c)
         int fd;
         unsigned life;
         fill_one(f, 2); /* only what is whole */
-        ck_assert_int_eq(store_pass_open(f, c->kernel == WRITER, &fd, &life), 0);
+        ck_assert_int_eq(kernel_io_open(f, c->kernel == WRITER, &fd, &life), 0);
     }
     raise(SIGSTOP);
     c->act(f);
@@ -466,7 +466,7 @@ static void check_after(const struct change *c, uint64_t steps)
     read_visible(f, &again);
     ck_assert_msg(same(&now, &again), "%s, %llu instructions: old bytes beyond the end", c->name,
                   (unsigned long long)steps);
-    store_pass_forget();
+    kernel_io_forget();
     file_put(f);
     store_close(false);
 }

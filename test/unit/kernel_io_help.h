@@ -1,4 +1,4 @@
-/* store_pass_help.h - files that the kernel reads and writes: here by descriptors and mappings of the
+/* kernel_io_help.h - files that the kernel reads and writes: here by descriptors and mappings of the
  * data file, as the kernel's are.
  */
 #ifndef EDDY_TEST_STORE_PASS_HELP_H
@@ -47,8 +47,8 @@ static inline unsigned open_pass(struct file *f, bool write)
 {
     int fd;
     unsigned life;
-    int err = store_pass_open(f, write, &fd, &life);
-    ck_assert_msg(!err, "store_pass_open: %s", strerror(-err));
+    int err = kernel_io_open(f, write, &fd, &life);
+    ck_assert_msg(!err, "kernel_io_open: %s", strerror(-err));
     close(fd);
     return life;
 }
@@ -68,7 +68,7 @@ static inline struct flush begin_flush(struct file *f, uint8_t *pfs)
 {
     struct flush fl = {.v = version_n(0, 9)};
     struct snapshot *s;
-    ck_assert_int_eq(store_pass_mark(f, NULL, NULL), 0);
+    ck_assert_int_eq(kernel_io_mark(f, NULL, NULL), 0);
     store_flush_begins(f);
     struct file_info info = info_of(f);
     fl.change = info.change;
@@ -102,13 +102,13 @@ static inline void no_news(struct file *f)
 /* The sampler's turn: true if somebody may still store into something. */
 static inline bool sample(void)
 {
-    return store_pass_sample(no_news, no_news) > 0;
+    return kernel_io_sample(no_news, no_news) > 0;
 }
 
 static inline void end_writing(struct file *f, unsigned life, int fd)
 {
     close(fd);
-    store_pass_close(f, life, true);
+    kernel_io_close(f, life, true);
     sample();
     file_put(f);
 }

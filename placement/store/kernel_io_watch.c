@@ -1,11 +1,11 @@
-/* store_pass_watch.c - the files that the kernel's writers may change: on a list, and sampled from
+/* kernel_io_watch.c - the files that the kernel's writers may change: on a list, and sampled from
  * time to time, until nobody can store into them any more.
  */
 #include "placement/store/kernel_io.h"
 #include "placement/store/kernel_io_store.h"
 #include "placement/store/state.h"
 #include "placement/store/store_int.h"
-#include "placement/store/store_pass_int.h"
+#include "placement/store/kernel_io_int.h"
 
 #include <stdlib.h>
 
@@ -17,16 +17,16 @@ static struct {
     void (*changed)(struct file *f);
 } watch = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
 
-void pass_watch(struct file *f)
+void kernel_io_watch(struct file *f)
 {
     file_ref(f);
     lock_take(&watch.lock);
-    bool listed = f->pass.prev;
+    bool listed = f->kernel_io.prev;
     if (!listed) {
-        f->pass.next = watch.list;
-        f->pass.prev = &watch.list;
-        if (f->pass.next)
-            f->pass.next->pass.prev = &f->pass.next;
+        f->kernel_io.next = watch.list;
+        f->kernel_io.prev = &watch.list;
+        if (f->kernel_io.next)
+            f->kernel_io.next->kernel_io.prev = &f->kernel_io.next;
         watch.list = f;
         watch.n++;
     }
@@ -38,7 +38,7 @@ void pass_watch(struct file *f)
         wake();
 }
 
-void pass_wake_sampler(void)
+void kernel_io_wake_sampler(void)
 {
     lock_take(&watch.lock);
     void (*wake)(void) = watch.wake;
@@ -50,12 +50,12 @@ void pass_wake_sampler(void)
 static void take_off(struct file *f)
 {
     lock_take(&watch.lock);
-    bool listed = f->pass.prev;
+    bool listed = f->kernel_io.prev;
     if (listed) {
-        *f->pass.prev = f->pass.next;
-        if (f->pass.next)
-            f->pass.next->pass.prev = f->pass.prev;
-        f->pass.prev = NULL;
+        *f->kernel_io.prev = f->kernel_io.next;
+        if (f->kernel_io.next)
+            f->kernel_io.next->kernel_io.prev = f->kernel_io.prev;
+        f->kernel_io.prev = NULL;
         watch.n--;
     }
     lock_drop(&watch.lock);
@@ -67,30 +67,30 @@ static void take_off(struct file *f)
  * room as long as it is open for writing. */
 static bool is_over(const struct file *f)
 {
-    return !is_pass(f) || (core(f)->flags & CORE_DELETED && !f->pass.writers);
+    return !has_kernel_io(f) || (core(f)->flags & CORE_DELETED && !f->kernel_io.writers);
 }
 
-bool pass_unwatch(struct file *f)
+bool kernel_io_unwatch(struct file *f)
 {
     take_off(f);
     lock_take(&f->lock); /* it may have been opened meanwhile, and found on the list */
-    bool over = is_over(f) || pass_is_quiet(f);
+    bool over = is_over(f) || kernel_io_is_quiet(f);
     lock_drop(&f->lock);
     if (!over)
-        pass_watch(f);
+        kernel_io_watch(f);
     return over;
 }
 
-void store_pass_not_watched(struct file *f)
+void kernel_io_not_watched(struct file *f)
 {
     lock_take(&f->lock);
     bool over = is_over(f);
     lock_drop(&f->lock);
     if (over)
-        (void)pass_unwatch(f);
+        (void)kernel_io_unwatch(f);
 }
 
-void store_on_pass(void (*wake)(void), void (*changed)(struct file *f))
+void store_on_kernel_io(void (*wake)(void), void (*changed)(struct file *f))
 {
     lock_take(&watch.lock);
     watch.wake = wake;
@@ -98,7 +98,7 @@ void store_on_pass(void (*wake)(void), void (*changed)(struct file *f))
     lock_drop(&watch.lock);
 }
 
-void pass_tell_changed(struct file *f)
+void kernel_io_tell_changed(struct file *f)
 {
     if (watch.changed)
         watch.changed(f);
@@ -110,7 +110,7 @@ static struct fid *watched(unsigned *n)
     lock_take(&watch.lock);
     struct fid *fids = xcalloc(watch.n + 1, sizeof(*fids));
     *n = 0;
-    for (struct file *f = watch.list; f; f = f->pass.next)
+    for (struct file *f = watch.list; f; f = f->kernel_io.next)
         fids[(*n)++] = f->fid;
     lock_drop(&watch.lock);
     return fids;
@@ -118,7 +118,7 @@ static struct fid *watched(unsigned *n)
 
 enum look {
     LOOK_AGAIN,
-    LOOK_CLOSED, /* pass_is_quiet: thousands of small files wait so for the lull */
+    LOOK_CLOSED, /* kernel_io_is_quiet: thousands of small files wait so for the lull */
     LOOK_OVER
 };
 
@@ -126,10 +126,10 @@ enum look {
 static enum look look_further(struct file *f, bool news)
 {
     if (!news && !is_over(f))
-        pass_prove_closed(f);
+        kernel_io_prove_closed(f);
     if (is_over(f))
         return LOOK_OVER;
-    return pass_is_quiet(f) ? LOOK_CLOSED : LOOK_AGAIN;
+    return kernel_io_is_quiet(f) ? LOOK_CLOSED : LOOK_AGAIN;
 }
 
 /* Looks at one; true: it is to be looked at again. */
@@ -137,13 +137,13 @@ static bool sample_one(struct file *f, void (*changed)(struct file *f),
                        void (*settled)(struct file *f))
 {
     lock_take(&f->lock);
-    store_pass_look(f);
-    bool news = f->change != f->pass.sampled; /* others look too */
-    f->pass.sampled = f->change;
-    if (store_pass_flushed(f) && !f->pass.writers)
-        pass_settle_unflushed(f);
+    kernel_io_look(f);
+    bool news = f->change != f->kernel_io.sampled; /* others look too */
+    f->kernel_io.sampled = f->change;
+    if (kernel_io_flushed(f) && !f->kernel_io.writers)
+        kernel_io_settle_unflushed(f);
     enum look next = look_further(f, news);
-    bool dirty = is_dirty(f) && !store_pass_flushed(f);
+    bool dirty = is_dirty(f) && !kernel_io_flushed(f);
     lock_drop(&f->lock);
     if (news && dirty && next != LOOK_OVER)
         changed(f);
@@ -153,10 +153,10 @@ static bool sample_one(struct file *f, void (*changed)(struct file *f),
         return true;
     if (next == LOOK_OVER)
         settled(f);
-    return !pass_unwatch(f);
+    return !kernel_io_unwatch(f);
 }
 
-unsigned store_pass_sample(void (*changed)(struct file *f), void (*settled)(struct file *f))
+unsigned kernel_io_sample(void (*changed)(struct file *f), void (*settled)(struct file *f))
 {
     unsigned n, left = 0;
     struct fid *fids = watched(&n);
@@ -173,7 +173,7 @@ unsigned store_pass_sample(void (*changed)(struct file *f), void (*settled)(stru
     return left;
 }
 
-void store_pass_forget(void)
+void kernel_io_forget(void)
 {
     unsigned n;
     struct fid *fids = watched(&n);

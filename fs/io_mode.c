@@ -1,4 +1,4 @@
-/* mode.c - the I/O mode of an open, decided in one place under the inode's lock.
+/* io_mode.c - the I/O mode of an open, decided in one place under the inode's lock.
  *
  * An open descriptor never changes its mode.  The kernel allows cached and direct opens of one
  * inode beside each other, and passthrough opens beside each other if they have the same backing
@@ -20,7 +20,7 @@
 #include <fcntl.h>
 
 #include "fs/handle.h"
-#include "fs/mode.h"
+#include "fs/io_mode.h"
 
 static bool writes(int flags)
 {
@@ -32,18 +32,18 @@ static unsigned *count_of(struct mode_machine *m, enum io_mode mode)
     return mode == IO_CACHED ? &m->cached : mode == IO_DIRECT ? &m->direct : &m->passthrough;
 }
 
-bool mode_may_pass(const struct inode *i)
+bool mode_may_passthrough(const struct inode *i)
 {
     lock_assert_held(&i->lock);
     return !i->mode.cached && !i->mode.direct;
 }
 
-enum io_mode mode_enter(struct inode *i, int flags, bool here, bool can_pass)
+enum io_mode mode_enter(struct inode *i, int flags, bool here, bool can_passthrough)
 {
     lock_assert_held(&i->lock);
     struct mode_machine *m = &i->mode;
     enum io_mode mode = writes(flags) && !here ? IO_DIRECT : IO_CACHED;
-    if (mode_may_pass(i) && can_pass)
+    if (mode_may_passthrough(i) && can_passthrough)
         mode = IO_PASSTHROUGH;
     else if (m->passthrough)
         return IO_STALE;

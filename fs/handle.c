@@ -1,4 +1,4 @@
-/* file.c - open, flush, release, fsync: the life of a handle.
+/* handle.c - open, flush, release, fsync: the life of a handle.
  *
  * An open asks the PFS (permissions), then the home (where the latest bytes are).  Then it tells the
  * kernel which of its caches are still valid: attributes are dropped if they differ from the last answer,
@@ -18,7 +18,7 @@
 #include "fs/handle.h"
 #include "fs/kept.h"
 #include "fs/known.h"
-#include "fs/mode.h"
+#include "fs/io_mode.h"
 #include "fs/notify.h"
 #include "fs/ops.h"
 #include "fs/settings.h"
@@ -86,25 +86,25 @@ static bool pass_is_right(const struct handle *h, mode_t mode)
 static bool pass_begin(struct handle *h)
 {
     struct inode *i = h->inode;
-    int fd, err = data_pass_open(h->data, &fd, &h->life);
+    int fd, err = data_kernel_io_open(h->data, &fd, &h->life);
     if (err)
         return false;
     bool same = !i->mode.passthrough || i->backing_life == h->life;
     int id = same && !i->mode.passthrough ? backing_open(fd) : i->backing_id;
     close(fd);
     if (!same || id < 0) {
-        data_pass_close(h->data, h->life);
+        data_kernel_io_close(h->data, h->life);
         return false;
     }
     i->backing_id = id;
     i->backing_life = h->life;
     if (h->flags & O_DIRECT && writes(h->flags))
-        store_pass_direct(h->data->f);
+        kernel_io_direct(h->data->f);
     return true;
 }
 
-/* Inode locked.  The data file is given back after this, by data_pass_close. */
-static void pass_end(struct inode *i)
+/* Inode locked.  The data file is given back after this, by data_kernel_io_close. */
+static void kernel_io_end(struct inode *i)
 {
     if (!i->mode.passthrough)
         backing_close(i->backing_id);
@@ -122,7 +122,7 @@ static int settle(struct handle *h, mode_t perm, struct fuse_file_info *fi, stru
     data_look(h->data, at, &tag);
     lock_take(&i->lock);
     bool here = at->where == WHERE_HERE || at->where == WHERE_PFS;
-    bool pass = here && mode_may_pass(i) && pass_is_right(h, perm) && pass_begin(h);
+    bool pass = here && mode_may_passthrough(i) && pass_is_right(h, perm) && pass_begin(h);
     h->mode = mode_enter(i, h->flags, here, pass);
     bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);
     if (h->mode == IO_PASSTHROUGH)
@@ -178,7 +178,7 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
     h->refs = 1;
     flush_error_seen(data->f, &h->error_seen); /* it does not report earlier failures */
     if (fi && writes(flags) && settings.passthrough)
-        store_pass_make_room();
+        kernel_io_make_room();
     int err = fi ? settle(h, perm, fi, &at, &ask_attr) : 0;
     if (err)
         h->mode = IO_NONE;
@@ -348,11 +348,11 @@ static void close_taken(struct handle *h)
         lock_take(&h->inode->lock);
         mode_leave(h->inode, h->mode);
         if (h->mode == IO_PASSTHROUGH)
-            pass_end(h->inode);
+            kernel_io_end(h->inode);
         lock_drop(&h->inode->lock);
     }
     if (h->mode == IO_PASSTHROUGH)
-        data_pass_close(h->data, h->life);
+        data_kernel_io_close(h->data, h->life);
     for (unsigned n = 0; n < h->nlockers; n++)
         lock_drop_owner(h->inode->fid, false, h->lockers[n], NULL, NULL);
     free(h->lockers);

@@ -1,4 +1,4 @@
-/* datafile_pass.c - data files that the kernel reads and writes itself (passthrough): as long as the
+/* datafile_kernel_io.c - data files that the kernel reads and writes itself (passthrough): as long as the
  * file is, looked at beside who stores into them, replaced.
  */
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "placement/store/datafile.h"
 #include "placement/store/datafile_int.h"
-#include "placement/store/datafile_pass.h"
+#include "placement/store/datafile_kernel_io.h"
 #include "placement/store/state.h"
 
 /* A new one is called so until it is in place; one at a time, so a death leaves one at most. */

@@ -1,7 +1,7 @@
-/* test_store_pass_flush.c - flushing files that the kernel's writers change at any time: what changed is
+/* test_kernel_io_flush.c - flushing files that the kernel's writers change at any time: what changed is
  * found and copied, once, and what changes meanwhile is copied again.
  */
-#include "store_pass_help.h"
+#include "kernel_io_help.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,7 +20,7 @@ static struct flush copy_beside(struct file *f, uint8_t *pfs, int fd, uint64_t a
 {
     struct flush fl = {.v = version_n(0, 9)};
     struct snapshot *s;
-    ck_assert_int_eq(store_pass_mark(f, NULL, NULL), 0);
+    ck_assert_int_eq(kernel_io_mark(f, NULL, NULL), 0);
     store_flush_begins(f);
     bytes[at] ^= 0x55;
     put(fd, bytes + at, 1, at);
@@ -34,7 +34,7 @@ static struct flush copy_beside(struct file *f, uint8_t *pfs, int fd, uint64_t a
         /* its hash must be one of the very bytes that the PFS gets */
         ck_assert_ptr_null(store_view(f, r->len, r->off));
         ck_assert_int_eq(store_pread(f, pfs + r->off, r->len, r->off), 0);
-        store_pass_copied(f, pfs + r->off, r->len, r->off, s->size);
+        kernel_io_copied(f, pfs + r->off, r->len, r->off, s->size);
         fl.bytes += r->len;
     }
     store_snapshot_done(s, true);
@@ -55,11 +55,11 @@ START_TEST(what_the_kernel_stores_is_found_flushed_and_clean_when_nobody_is_left
     ck_assert(flush(f, pfs));
     ck_assert_mem_eq(pfs, bytes, SIZE);
     ck_assert(!info_of(f).dirty);
-    ck_assert_msg(info_of(f).pass, "clean for good beside an open writer");
+    ck_assert_msg(info_of(f).kernel_io, "clean for good beside an open writer");
     ck_assert(!store_clear_claim(f, NULL));
     close(fd);
-    store_pass_close(f, life, true);
-    ck_assert(!info_of(f).pass);
+    kernel_io_close(f, life, true);
+    ck_assert(!info_of(f).kernel_io);
     ck_assert(!sample());
     ck_assert(store_clear_claim(f, NULL));
     file_put(f);
@@ -221,8 +221,8 @@ static void put_late(struct file *f, int fd, const void *buf, size_t len, uint64
     struct stat st;
     put(fd, buf, len, off);
     ck_assert_int_eq(fstat(fd, &st), 0);
-    f->pass.seen.mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
-    f->pass.seen.ctime_ns = st.st_ctim.tv_sec * INT64_C(1000000000) + st.st_ctim.tv_nsec;
+    f->kernel_io.seen.mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+    f->kernel_io.seen.ctime_ns = st.st_ctim.tv_sec * INT64_C(1000000000) + st.st_ctim.tv_nsec;
 }
 
 START_TEST(a_direct_write_that_a_flush_has_missed_is_found_at_the_close)
@@ -231,7 +231,7 @@ START_TEST(a_direct_write_that_a_flush_has_missed_is_found_at_the_close)
     struct file *f = new_file(1, "direct");
     unsigned life = open_pass(f, true);
     int fd = open_backing(f, O_RDWR);
-    store_pass_direct(f);
+    kernel_io_direct(f);
     put(fd, bytes, SIZE, 0);
     flush(f, pfs);
     ck_assert_mem_eq(pfs, bytes, SIZE);
@@ -240,13 +240,13 @@ START_TEST(a_direct_write_that_a_flush_has_missed_is_found_at_the_close)
     memcpy(bytes + CHUNK, "late", 4);
     ck_assert(!info_of(f).dirty); /* nothing shows it */
     close(fd);
-    store_pass_close(f, life, true);
+    kernel_io_close(f, life, true);
     ck_assert(info_of(f).dirty);
     struct flush fl = begin_flush(f, pfs);
     ck_assert_uint_eq(fl.bytes, CHUNK); /* of the others the hash is the same */
     ck_assert(store_flushed(f, &fl.v, fl.change, NULL));
     ck_assert_mem_eq(pfs, bytes, SIZE);
-    ck_assert(!info_of(f).dirty && !info_of(f).pass);
+    ck_assert(!info_of(f).dirty && !info_of(f).kernel_io);
     sample();
     file_put(f);
 }
@@ -296,13 +296,13 @@ START_TEST(writes_that_collide_with_stores_are_flushed)
     int fd;
     write_ok(f, bytes, SIZE, 0);
     unsigned life = open_pass(f, true);
-    store_pass_direct(f);
+    kernel_io_direct(f);
     ck_assert_int_eq(datafile_get(f, false, &fd), 0); /* the kernel tells who has it open already */
     bool did = collide(f);
     flush(f, pfs);
     ck_assert_int_eq(pread(fd, bytes, SIZE, 0), SIZE);
     datafile_put(f);
-    store_pass_close(f, life, true);
+    kernel_io_close(f, life, true);
     file_put(f);
     if (!did)
         NOT_CHECKED("this kernel tells of no collision");
@@ -321,7 +321,7 @@ START_TEST(a_file_beyond_the_caches_limit_is_marked)
     ck_assert_int_eq(ftruncate(fd, 1024 * MIB), 0); /* records for more chunks than one slab has */
     sample();
     ck_assert_uint_gt(info_of(f).dirty_bytes, 64 * MIB);
-    ck_assert_int_eq(store_pass_mark(f, NULL, NULL), 0);
+    ck_assert_int_eq(kernel_io_mark(f, NULL, NULL), 0);
     ck_assert_uint_ge(info_of(f).dirty_bytes, 1024 * MIB);
     end_writing(f, life, fd);
 }
@@ -329,7 +329,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = tcase_create("store_pass_flush");
+    TCase *t = tcase_create("kernel_io_flush");
     tcase_add_checked_fixture(t, pass_setup, pass_teardown);
     tcase_set_timeout(t, 60);
     tcase_add_test(t, what_the_kernel_stores_is_found_flushed_and_clean_when_nobody_is_left);
@@ -343,5 +343,5 @@ int main(void)
     tcase_add_test(t, a_direct_write_that_a_flush_has_missed_is_found_at_the_close);
     tcase_add_test(t, writes_that_collide_with_stores_are_flushed);
     tcase_add_test(t, a_file_beyond_the_caches_limit_is_marked);
-    return run_case("store_pass_flush", t);
+    return run_case("kernel_io_flush", t);
 }

@@ -1,16 +1,16 @@
-/* store_pass_mark.c - the copy-out of a file that the kernel's writers may change at any time: what
+/* kernel_io_mark.c - the copy-out of a file that the kernel's writers may change at any time: what
  * changed is found by its hashes and marked dirty before it, and what of it counts afterwards.
- * (F4 to F6 of docs/protocol.md; the whole is in store_pass.c.)
+ * (F4 to F6 of docs/protocol.md; the whole is in kernel_io.c.)
  */
 #include "placement/store/datafile.h"
-#include "placement/store/datafile_pass.h"
+#include "placement/store/datafile_kernel_io.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/kernel_io_store.h"
 #include "placement/store/state.h"
 #include "placement/store/state_table.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
-#include "placement/store/store_pass_int.h"
+#include "placement/store/kernel_io_int.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,16 +21,16 @@
 
 /* An O_DIRECT write seldom lasts longer.  No barrier waits for one: it holds the inode's lock
  * shared, or not at all (io_submit, io_uring), and what waits for it (fallocate, ftruncate) moves
- * the time stamps.  So the chunks are compared once more after the close (store_pass_close). */
+ * the time stamps.  So the chunks are compared once more after the close (kernel_io_close). */
 #define DIRECT_NS INT64_C(1000000000)
 
-struct pass_hash {
+struct kernel_io_hash {
     uint64_t index, hash;
     bool copied; /* made of the bytes that went to the PFS; else of those that were marked */
 };
 
 /* F4: until a store from then on would show in ctime. */
-static void wait_for_clock(const struct pass_sample *s, bool direct)
+static void wait_for_clock(const struct kernel_io_sample *s, bool direct)
 {
     int64_t age = real_ns() - s->ctime_ns, wait = (direct ? DIRECT_NS : STORE_GRAIN_NS) - age;
     if (age >= 0 && wait > 0)
@@ -53,8 +53,8 @@ static bool is_zeros(const uint8_t *buf, size_t len)
 
 static void add_hash(struct file *f, uint64_t index, uint64_t hash, bool copied)
 {
-    f->pass.hashes = xrealloc(f->pass.hashes, (f->pass.nhashes + 1) * sizeof(*f->pass.hashes));
-    f->pass.hashes[f->pass.nhashes++] = (struct pass_hash){index, hash, copied};
+    f->kernel_io.hashes = xrealloc(f->kernel_io.hashes, (f->kernel_io.nhashes + 1) * sizeof(*f->kernel_io.hashes));
+    f->kernel_io.hashes[f->kernel_io.nhashes++] = (struct kernel_io_hash){index, hash, copied};
 }
 
 /* Which of the chunk's pages at off are zeros that the data file has no blocks for.  Looked at without
@@ -129,11 +129,11 @@ static int mark_chunks(struct file *f, uint64_t size, uint8_t *buf, int (*gate)(
     return 0;
 }
 
-void store_pass_drop(struct file *f)
+void kernel_io_drop(struct file *f)
 {
-    free(f->pass.hashes);
-    f->pass.hashes = NULL;
-    f->pass.nhashes = 0;
+    free(f->kernel_io.hashes);
+    f->kernel_io.hashes = NULL;
+    f->kernel_io.nhashes = 0;
 }
 
 /* Where an O_DIRECT write met a page that was stored into through a mapping meanwhile, Linux has the
@@ -144,30 +144,30 @@ static int sync_pages(struct file *f)
 {
     lock_take(&f->lock);
     int err = store_sync_data(f);
-    if (err == -EIO && f->pass.collides)
+    if (err == -EIO && f->kernel_io.collides)
         err = store_sync_data(f);
     lock_drop(&f->lock);
     return err;
 }
 
 /* With f->lock. */
-void store_pass_cut(struct file *f, uint64_t cut)
+void kernel_io_cut(struct file *f, uint64_t cut)
 {
     size_t n = 0;
-    for (size_t i = 0; i < f->pass.nhashes; i++)
-        if ((f->pass.hashes[i].index + 1) * store_chunk_size() <= cut)
-            f->pass.hashes[n++] = f->pass.hashes[i];
-    f->pass.nhashes = n;
+    for (size_t i = 0; i < f->kernel_io.nhashes; i++)
+        if ((f->kernel_io.hashes[i].index + 1) * store_chunk_size() <= cut)
+            f->kernel_io.hashes[n++] = f->kernel_io.hashes[i];
+    f->kernel_io.nhashes = n;
 }
 
 /* F4.  A sample from which on every store shows: the clock has moved on since its ctime, writes
  * that had begun before have ended, mapped pages are write-protected; and no store came meanwhile,
  * which could have done what it shows before all that was so. */
-static int solid_sample(struct file *f, const struct pass_sample *seen, bool direct)
+static int solid_sample(struct file *f, const struct kernel_io_sample *seen, bool direct)
 {
     wait_for_clock(seen, direct);
     lock_take(&f->lock);
-    bool quiet = !f->pass.writers && datafile_unwritten(f);
+    bool quiet = !f->kernel_io.writers && datafile_unwritten(f);
     lock_drop(&f->lock);
     if (quiet) /* nothing is under way, and nothing is mapped: most small files */
         return 0;
@@ -175,24 +175,24 @@ static int solid_sample(struct file *f, const struct pass_sample *seen, bool dir
     return err ? err : sync_pages(f);
 }
 
-int store_pass_mark(struct file *f, int (*gate)(void *arg), void *arg)
+int kernel_io_mark(struct file *f, int (*gate)(void *arg), void *arg)
 {
     lock_take(&f->lock);
-    bool any = is_pass(f) && (store_pass_look(f) || !store_pass_flushed(f));
-    struct pass_sample seen = f->pass.seen;
-    bool direct = f->pass.direct;
-    store_pass_drop(f);
+    bool any = has_kernel_io(f) && (kernel_io_look(f) || !kernel_io_flushed(f));
+    struct kernel_io_sample seen = f->kernel_io.seen;
+    bool direct = f->kernel_io.direct;
+    kernel_io_drop(f);
     lock_drop(&f->lock);
     if (!any)
         return 0;
-    pass_watch(f);
+    kernel_io_watch(f);
     int err = solid_sample(f, &seen, direct);
     if (err)
         return err;
     lock_take(&f->lock);
-    store_pass_look(f);
-    f->pass.marked = f->change;
-    f->pass.solid = pass_same_sample(&seen, &f->pass.seen) && direct == f->pass.direct;
+    kernel_io_look(f);
+    f->kernel_io.marked = f->change;
+    f->kernel_io.solid = kernel_io_same_sample(&seen, &f->kernel_io.seen) && direct == f->kernel_io.direct;
     uint64_t size = core(f)->size;
     lock_drop(&f->lock);
     uint8_t *buf = xmalloc(MIN(size, (uint64_t)store_chunk_size()) + 1);
@@ -204,22 +204,22 @@ int store_pass_mark(struct file *f, int (*gate)(void *arg), void *arg)
 /* Is what was hashed when it was marked what is here since, so far? */
 static bool marks_count(struct file *f)
 {
-    return !store_pass_look(f) && f->pass.seen.known && f->change == f->pass.marked &&
-           f->pass.solid;
+    return !kernel_io_look(f) && f->kernel_io.seen.known && f->change == f->kernel_io.marked &&
+           f->kernel_io.solid;
 }
 
 /* Do only hashes count that are made of the copied bytes themselves? */
 static bool copies_count(struct file *f)
 {
-    return is_pass(f) && !marks_count(f);
+    return has_kernel_io(f) && !marks_count(f);
 }
 
-bool store_pass_needs_copy(struct file *f)
+bool kernel_io_needs_copy(struct file *f)
 {
-    return copies_count(f) || (is_pass(f) && f->pass.direct);
+    return copies_count(f) || (has_kernel_io(f) && f->kernel_io.direct);
 }
 
-void store_pass_copied(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t size)
+void kernel_io_copied(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t size)
 {
     uint64_t chunk = store_chunk_size(), first = (off + chunk - 1) / chunk, end = off + len;
     lock_take(&f->lock);
@@ -238,8 +238,8 @@ void store_pass_copied(struct file *f, const void *buf, size_t len, uint64_t off
 
 static void keep_hashes(struct file *f, bool copied)
 {
-    for (size_t i = 0; i < f->pass.nhashes; i++) {
-        const struct pass_hash *h = &f->pass.hashes[i];
+    for (size_t i = 0; i < f->kernel_io.nhashes; i++) {
+        const struct kernel_io_hash *h = &f->kernel_io.hashes[i];
         struct chunk_record *c = state_chunk_find(f->fid, h->index);
         if (h->copied != copied || !c || bits_any(chunk_bits(c, BITS_DIRTY, state_words())))
             continue;
@@ -249,21 +249,21 @@ static void keep_hashes(struct file *f, bool copied)
     }
 }
 
-bool store_pass_settle(struct file *f, bool clean)
+bool kernel_io_settle(struct file *f, bool clean)
 {
-    if (!is_pass(f))
+    if (!has_kernel_io(f))
         return clean;
     clean = marks_count(f) && clean;
     if (clean) {
         keep_hashes(f, false);
-        f->pass.flushed = f->change;
+        f->kernel_io.flushed = f->change;
     } else if (core(f)->cut == NO_CUT) {
         /* what is here now may be something else, but this is what the PFS has: the next flush
          * leaves out what is still the same */
         keep_hashes(f, true);
     }
-    store_pass_drop(f);
-    if (clean && pass_nobody_stores(f))
-        pass_end(f, false); /* store_flushed does the rest */
+    kernel_io_drop(f);
+    if (clean && kernel_io_nobody_stores(f))
+        kernel_io_end(f, false); /* store_flushed does the rest */
     return clean;
 }

@@ -1,4 +1,4 @@
-/* store_unflushed.c - which files are not on the PFS: in a cache directory without a daemon, and
+/* unflushed_list.c - which files are not on the PFS: in a cache directory without a daemon, and
  * those set aside as suspect.
  *
  * For the tool: reads the slabs of another directory than the open store's, private copies, without
@@ -93,7 +93,7 @@ static void add_stored(struct cachedir *d, struct file_record *r, struct unflush
 {
     char name[DATAFILE_NAME_BYTES], path[sizeof("data/") + DATAFILE_NAME_BYTES];
     struct stat st;
-    if (!(core_of(r)->flags & CORE_PASS))
+    if (!(core_of(r)->flags & CORE_KERNEL_IO))
         return;
     datafile_name(r->fid, name);
     snprintf(path, sizeof(path), "data/%s", name);

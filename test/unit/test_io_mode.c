@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "fs/handle.h"
-#include "fs/mode.h"
+#include "fs/io_mode.h"
 #include "suite.h"
 
 /* What an open can be: how, and where the file's latest bytes are then. */
@@ -45,7 +45,7 @@ static void free_inode(struct inode *i)
 static enum io_mode enter(struct inode *i, const struct kind *k)
 {
     lock_take(&i->lock);
-    enum io_mode mode = mode_enter(i, k->flags, k->here, k->whole && mode_may_pass(i));
+    enum io_mode mode = mode_enter(i, k->flags, k->here, k->whole && mode_may_passthrough(i));
     lock_drop(&i->lock);
     return mode;
 }

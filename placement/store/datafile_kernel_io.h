@@ -1,6 +1,6 @@
-/* datafile_pass.h - what passthrough needs of data files (datafile_pass.c); as datafile.h. */
-#ifndef EDDY_PLACEMENT_STORE_DATAFILE_PASS_H
-#define EDDY_PLACEMENT_STORE_DATAFILE_PASS_H
+/* datafile_kernel_io.h - what passthrough needs of data files (datafile_kernel_io.c); as datafile.h. */
+#ifndef EDDY_PLACEMENT_STORE_DATAFILE_KERNEL_IO_H
+#define EDDY_PLACEMENT_STORE_DATAFILE_KERNEL_IO_H
 
 #include <sys/stat.h>
 

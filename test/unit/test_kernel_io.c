@@ -1,7 +1,7 @@
-/* test_store_pass.c - files that the kernel reads and writes: who has one open or mapped, how long it is
+/* test_kernel_io.c - files that the kernel reads and writes: who has one open or mapped, how long it is
  * looked at, what keeps it from being evicted, and what is found after the daemon's death.
  */
-#include "store_pass_help.h"
+#include "kernel_io_help.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -41,16 +41,16 @@ START_TEST(only_whole_files_are_given_to_the_kernel)
     int fd;
     unsigned life;
     ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
-    ck_assert_int_eq(store_pass_open(f, false, &fd, &life), -ENODATA);
+    ck_assert_int_eq(kernel_io_open(f, false, &fd, &life), -ENODATA);
     ck_assert_int_eq(fill_chunk(f, 0, &v, bytes, true), 0);
-    ck_assert_int_eq(store_pass_open(f, false, &fd, &life), -ENODATA);
+    ck_assert_int_eq(kernel_io_open(f, false, &fd, &life), -ENODATA);
     for (unsigned i = 1; i < SIZE / CHUNK; i++)
         ck_assert_int_eq(fill_chunk(f, i, &v, bytes, true), 0);
     life = open_pass(f, false);
-    ck_assert_uint_eq(store_pass_pinned(), SIZE);
-    ck_assert(!info_of(f).pass);
-    store_pass_close(f, life, false);
-    ck_assert_uint_eq(store_pass_pinned(), 0);
+    ck_assert_uint_eq(kernel_io_pinned(), SIZE);
+    ck_assert(!info_of(f).kernel_io);
+    kernel_io_close(f, life, false);
+    ck_assert_uint_eq(kernel_io_pinned(), 0);
     file_put(f);
 }
 END_TEST
@@ -64,10 +64,10 @@ START_TEST(what_is_fetched_again_at_the_next_open_is_not_given_to_the_kernel)
     ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
     ck_assert_int_eq(store_fill(f, 0, &v, bytes, CHUNK, 1, true, true), 0);
     ck_assert(info_of(f).racy);
-    ck_assert_int_eq(store_pass_open(f, false, &fd, &life), -ENODATA);
+    ck_assert_int_eq(kernel_io_open(f, false, &fd, &life), -ENODATA);
     ck_assert_int_eq(store_set_version(f, &v, NULL), 0); /* it makes them way */
     ck_assert_int_eq(store_fill(f, 0, &v, bytes, CHUNK, 1, true, false), 0);
-    store_pass_close(f, open_pass(f, false), false);
+    kernel_io_close(f, open_pass(f, false), false);
     file_put(f);
 }
 END_TEST
@@ -76,14 +76,14 @@ END_TEST
 START_TEST(it_is_known_when_the_kernel_stored_last)
 {
     struct file *f = new_file(1, "log");
-    ck_assert_uint_eq(store_pass_age_ms(f), 0);
+    ck_assert_uint_eq(kernel_io_age_ms(f), 0);
     unsigned life = open_pass(f, true);
     int fd = open_backing(f, O_WRONLY);
     uint64_t began = boot_ms();
     put(fd, bytes, PAGE, 0);
     usleep(300000);
     sample();
-    uint64_t age = store_pass_age_ms(f);
+    uint64_t age = kernel_io_age_ms(f);
     ck_assert_uint_ge(age, 290);
     ck_assert_uint_le(age, boot_ms() - began + 20); /* the file system's clock is that coarse */
     end_writing(f, life, fd);
@@ -100,10 +100,10 @@ START_TEST(a_mapping_that_outlives_its_close_keeps_the_file_unfinished)
     uint8_t *map = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     ck_assert_ptr_ne(map, MAP_FAILED);
     close(fd);
-    store_pass_close(f, life, true);
+    kernel_io_close(f, life, true);
     ck_assert(flush(f, pfs));
     ck_assert(sample());
-    ck_assert(info_of(f).pass);
+    ck_assert(info_of(f).kernel_io);
     for (unsigned n = 0; n < 3; n++) {
         map[n * CHUNK + 100] = bytes[n * CHUNK + 100] = 'm';
         ck_assert(info_of(f).dirty);
@@ -112,7 +112,7 @@ START_TEST(a_mapping_that_outlives_its_close_keeps_the_file_unfinished)
     }
     munmap(map, SIZE);
     ck_assert(!sample());
-    ck_assert(!info_of(f).pass && !info_of(f).dirty);
+    ck_assert(!info_of(f).kernel_io && !info_of(f).dirty);
     file_put(f);
 }
 END_TEST
@@ -126,15 +126,15 @@ START_TEST(who_has_an_older_version_open_or_mapped_keeps_it)
     uint8_t *map = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0), got[SIZE];
     ck_assert_ptr_ne(map, MAP_FAILED);
     ck_assert_int_eq(store_set_version(f, &w, NULL), 0);
-    ck_assert_uint_ne(f->pass.life, life);
+    ck_assert_uint_ne(f->kernel_io.life, life);
     ck_assert_int_eq(pread(fd, got, SIZE, 0), SIZE);
     ck_assert_mem_eq(got, bytes, SIZE);
     uint64_t off, len;
     ck_assert(store_missing(f, 0, SIZE, &off, &len));
     close(fd);
-    store_pass_close(f, life, false);
+    kernel_io_close(f, life, false);
     ck_assert_mem_eq(map, bytes, SIZE);
-    ck_assert_uint_eq(store_pass_pinned(), 0);
+    ck_assert_uint_eq(kernel_io_pinned(), 0);
     munmap(map, SIZE);
     file_put(f);
 }
@@ -167,7 +167,7 @@ START_TEST(what_is_open_or_mapped_is_not_evicted)
     ck_assert_ptr_ne(map, MAP_FAILED);
     close(fd);
     ck_assert(!pressure_evicts(f));
-    store_pass_close(f, life, false);
+    kernel_io_close(f, life, false);
     ck_assert_msg(!pressure_evicts(f), "evicted under a mapping");
     ck_assert_mem_eq(map, bytes, SIZE);
     munmap(map, SIZE);
@@ -188,7 +188,7 @@ START_TEST(what_was_stored_since_the_last_flush_is_not_evicted)
     put(fd, "new", 3, CHUNK);
     memcpy(bytes + CHUNK, "new", 3);
     close(fd);
-    store_pass_close(f, life, true);
+    kernel_io_close(f, life, true);
     struct version v = version_n(SIZE, 7);
     for (uint64_t n = 100; n < 700; n++)
         file_put(whole_file(n, &v));
@@ -218,7 +218,7 @@ END_TEST
 
 static void end_daemon(struct file *f)
 {
-    store_pass_forget();
+    kernel_io_forget();
     file_put(f);
     store_close(false);
 }
@@ -242,7 +242,7 @@ START_TEST(what_is_stored_after_the_daemons_death_is_found)
     put(fd, bytes + CHUNK, SIZE - CHUNK, CHUNK);
     f = start_again();
     ck_assert_uint_eq(info_of(f).size, SIZE);
-    ck_assert(info_of(f).dirty && info_of(f).pass);
+    ck_assert(info_of(f).dirty && info_of(f).kernel_io);
     read_is(f, bytes, SIZE, 0);
     ck_assert(flush(f, pfs));
     ck_assert_mem_eq(pfs, bytes, SIZE);
@@ -252,7 +252,7 @@ START_TEST(what_is_stored_after_the_daemons_death_is_found)
     close(fd);
     ck_assert(flush(f, pfs));
     ck_assert(!memcmp(pfs, "later", 5));
-    ck_assert(!sample() && !info_of(f).pass);
+    ck_assert(!sample() && !info_of(f).kernel_io);
     file_put(f);
 }
 END_TEST
@@ -332,7 +332,7 @@ START_TEST(closed_files_are_not_looked_at_until_somebody_can_store_again)
     void *map = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     ck_assert(map != MAP_FAILED);
     close(fd);
-    store_pass_close(f, life, true);
+    kernel_io_close(f, life, true);
     sample(); /* finds what was stored */
     ck_assert_msg(sample(), "not looked at beside a mapping");
     munmap(map, SIZE);
@@ -346,8 +346,8 @@ START_TEST(closed_files_are_not_looked_at_until_somebody_can_store_again)
     memcpy(bytes, "new", 3);
     read_is(f, bytes, SIZE, 0);
     close(fd);
-    store_pass_close(f, life, true);
-    ck_assert_msg(f->pass.closed && !f->pass.prev, "what the close proved is left to the sampler");
+    kernel_io_close(f, life, true);
+    ck_assert_msg(f->kernel_io.closed && !f->kernel_io.prev, "what the close proved is left to the sampler");
     ck_assert(!sample());
     ck_assert(flush(f, pfs));
     ck_assert_mem_eq(pfs, bytes, SIZE);
@@ -367,29 +367,29 @@ START_TEST(a_flushed_file_is_clean_once_its_last_writer_has_really_gone)
     put(fd, bytes, SIZE, 0);
     ck_assert(flush(f, pfs));
     close(fd);
-    store_pass_close(f, life, true);
+    kernel_io_close(f, life, true);
     ck_assert_msg(sample(), "not looked at, with a writer left");
-    ck_assert(info_of(f).pass);
+    ck_assert(info_of(f).kernel_io);
     close(late);
     sample();
-    ck_assert(!info_of(f).pass);
+    ck_assert(!info_of(f).kernel_io);
 
     life = open_pass(f, true);
     fd = open_backing(f, O_RDWR);
     put(fd, "new", 3, 0);
     memcpy(bytes, "new", 3);
     close(fd);
-    store_pass_close(f, life, true);
-    ck_assert_msg(!f->pass.prev, "looked at, and nobody can store");
+    kernel_io_close(f, life, true);
+    ck_assert_msg(!f->kernel_io.prev, "looked at, and nobody can store");
     struct flush fl = begin_flush(f, pfs);
     sample();
-    ck_assert_msg(!f->pass.prev, "looked at during its flush");
+    ck_assert_msg(!f->kernel_io.prev, "looked at during its flush");
     late = open_backing(f, O_RDWR);
     ck_assert(store_flushed(f, &fl.v, fl.change, NULL));
     ck_assert_msg(sample(), "not looked at after a flush that could not prove it");
     close(late);
     sample();
-    ck_assert(!info_of(f).pass);
+    ck_assert(!info_of(f).kernel_io);
     ck_assert_mem_eq(pfs, bytes, SIZE);
     file_put(f);
 }
@@ -400,7 +400,7 @@ static unsigned reader_life;
 
 static void a_reader_closes(void)
 {
-    store_pass_close(synced, reader_life, false);
+    kernel_io_close(synced, reader_life, false);
 }
 
 /* What was fsynced is covered again, with the file's lock dropped meanwhile: who looks just then must not find
@@ -415,15 +415,15 @@ START_TEST(a_writer_counts_before_its_open_is_done)
     ck_assert(flush(f, pfs));
     ck_assert_int_eq(store_sync(f), 0);
     close(fd);
-    store_pass_close(f, life, true);
+    kernel_io_close(f, life, true);
     sample();
-    ck_assert(!info_of(f).pass);
+    ck_assert(!info_of(f).kernel_io);
 
     reader_life = open_pass(f, false);
     at_msync = a_reader_closes;
     life = open_pass(f, true);
     ck_assert_msg(!at_msync, "nothing was covered");
-    ck_assert(info_of(f).pass);
+    ck_assert(info_of(f).kernel_io);
     fd = open_backing(f, O_RDWR);
     put(fd, "new", 3, 0);
     memcpy(bytes, "new", 3);

@@ -1,7 +1,7 @@
-/* store_pass.c - files whose data file applications read and write through the kernel (FUSE
+/* kernel_io.c - files whose data file applications read and write through the kernel (FUSE
  * passthrough): this daemon sees them opened and closed, and nothing in between.
  *
- *     pass_open (write)   "may be dirty" (CORE_PASS) is in the record before the open is answered.
+ *     pass_open (write)   "may be dirty" (CORE_KERNEL_IO) is in the record before the open is answered.
  *         |               From then on the data file itself is the record: all of it is here, its
  *         |               length is the file's size, its time stamps say whether somebody stored.
  *     look                a sample: size, mtime, ctime.  Another one than the last: the file changed
@@ -26,12 +26,12 @@
  * tells the two apart.  That somebody may have a mapping left is in the record (`passed`), so that
  * it outlives the daemon, until a lease proves that nobody has.
  */
-#include "placement/store/datafile_pass.h"
+#include "placement/store/datafile_kernel_io.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/kernel_io_store.h"
 #include "placement/store/state.h"
 #include "placement/store/store_int.h"
-#include "placement/store/store_pass_int.h"
+#include "placement/store/kernel_io_int.h"
 
 #include <errno.h>
 #include <string.h>
@@ -45,9 +45,9 @@ static struct {
 
 /* ---- who has it ---- */
 
-bool store_pass_holds(struct file *f)
+bool kernel_io_holds(struct file *f)
 {
-    if (f->pass.opens)
+    if (f->kernel_io.opens)
         return true;
     if (f->rec->passed && datafile_alone(f))
         f->rec->passed = 0;
@@ -56,28 +56,28 @@ bool store_pass_holds(struct file *f)
 
 static void pin(struct file *f)
 {
-    if (f->pass.opens++)
+    if (f->kernel_io.opens++)
         return;
     atomic_fetch_add(&pass.open, 1);
-    f->pass.pinned = core(f)->size;
-    atomic_fetch_add(&pass.pinned, f->pass.pinned);
+    f->kernel_io.pinned = core(f)->size;
+    atomic_fetch_add(&pass.pinned, f->kernel_io.pinned);
 }
 
 static void unpin(struct file *f)
 {
-    if (--f->pass.opens)
+    if (--f->kernel_io.opens)
         return;
     atomic_fetch_sub(&pass.open, 1);
-    atomic_fetch_sub(&pass.pinned, f->pass.pinned);
-    f->pass.pinned = 0;
+    atomic_fetch_sub(&pass.pinned, f->kernel_io.pinned);
+    f->kernel_io.pinned = 0;
 }
 
-uint64_t store_pass_pinned(void)
+uint64_t kernel_io_pinned(void)
 {
     return atomic_load(&pass.pinned);
 }
 
-unsigned store_pass_open_files(void)
+unsigned kernel_io_open_files(void)
 {
     return atomic_load(&pass.open);
 }
@@ -89,7 +89,7 @@ unsigned store_pass_open_files(void)
 static bool is_whole(struct file *f)
 {
     const struct file_core *c = core(f);
-    if (is_pass(f))
+    if (has_kernel_io(f))
         return true;
     if (c->flags & CORE_RACY && !(c->flags & (CORE_CLAIMED | CORE_DIRTY)))
         return false;
@@ -106,7 +106,7 @@ static void begin_sampling(struct file *f, int fd)
     struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT}, time_of_ns(core(f)->mtime_ns)};
     if (futimens(fd, ts))
         log_warn("the cache's disk: a data file's time can not be set: %s", strerror(errno));
-    pass_take_sample(f, &f->pass.seen);
+    kernel_io_take_sample(f, &f->kernel_io.seen);
 }
 
 /* With a range on all of it: nothing is being put in or taken out. */
@@ -116,22 +116,22 @@ static int begin_pass(struct file *f, bool write, int *fd)
         store_cover_wait(f);
     if (!is_whole(f))
         return -ENODATA;
-    if (!f->pass.opens && !space_pins(store_pass_pinned(), core(f)->size, write))
+    if (!f->kernel_io.opens && !space_pins(kernel_io_pinned(), core(f)->size, write))
         return -ENOSPC;
     int err = store_clear_pages(f);
     if (!err)
-        err = is_pass(f) ? datafile_open_again(f, fd) : datafile_open_whole(f, core(f)->size, fd);
+        err = has_kernel_io(f) ? datafile_open_again(f, fd) : datafile_open_whole(f, core(f)->size, fd);
     if (err)
         return err;
     clear_uncut(f, UNCUT_END | UNCUT_PAGES);
     f->rec->passed = 1;
     crash_order();
-    if (write && !is_pass(f)) {
+    if (write && !has_kernel_io(f)) {
         bool was_dirty = is_dirty(f);
-        core_change(f->rec)->flags |= CORE_PASS | CORE_DIRTY;
+        core_change(f->rec)->flags |= CORE_KERNEL_IO | CORE_DIRTY;
         store_commit(f);
         begin_sampling(f, *fd);
-        f->pass.flushed = was_dirty ? f->change - 1 : f->change;
+        f->kernel_io.flushed = was_dirty ? f->change - 1 : f->change;
         if (f->rec->covered.check) /* what was fsynced stays so */
             err = store_cover(f);
     }
@@ -140,89 +140,89 @@ static int begin_pass(struct file *f, bool write, int *fd)
     return err;
 }
 
-int store_pass_open(struct file *f, bool write, int *fd, unsigned *life)
+int kernel_io_open(struct file *f, bool write, int *fd, unsigned *life)
 {
     struct range_op op;
     lock_take(&f->lock);
     /* a chunk that is read for another node must not change meanwhile: from now on it is not handed
      * out */
     range_begin(f, &op, write ? RANGE_WRITE : RANGE_READ, 0, UINT64_MAX);
-    unsigned before = f->pass.life;
-    f->pass.writers += write; /* at once: begin_pass drops the lock, and who looks would find nobody */
+    unsigned before = f->kernel_io.life;
+    f->kernel_io.writers += write; /* at once: begin_pass drops the lock, and who looks would find nobody */
     int err = begin_pass(f, write, fd);
-    if (err && f->pass.life == before)
-        f->pass.writers -= write;
-    if (err && is_pass(f))
-        pass_settle_unflushed(f);
+    if (err && f->kernel_io.life == before)
+        f->kernel_io.writers -= write;
+    if (err && has_kernel_io(f))
+        kernel_io_settle_unflushed(f);
     if (!err) {
         pin(f);
         pages_used(f);
-        f->pass.closed &= !write;
-        *life = f->pass.life;
+        f->kernel_io.closed &= !write;
+        *life = f->kernel_io.life;
     }
     range_end(f, &op);
     lock_drop(&f->lock);
     if (!err && write)
-        pass_watch(f);
+        kernel_io_watch(f);
     else if (!err)
-        pass_wake_sampler();
+        kernel_io_wake_sampler();
     return err;
 }
 
-void store_pass_make_room(void)
+void kernel_io_make_room(void)
 {
     space_keep_free();
 }
 
-void store_pass_direct(struct file *f)
+void kernel_io_direct(struct file *f)
 {
     lock_take(&f->lock);
-    f->pass.direct = f->pass.collides = true;
+    f->kernel_io.direct = f->kernel_io.collides = true;
     lock_drop(&f->lock);
 }
 
 /* ---- closing ---- */
 
-void store_pass_close(struct file *f, unsigned life, bool write)
+void kernel_io_close(struct file *f, unsigned life, bool write)
 {
     lock_take(&f->lock);
-    if (life == f->pass.life) {
+    if (life == f->kernel_io.life) {
         unpin(f);
-        f->pass.writers -= write;
+        f->kernel_io.writers -= write;
     }
-    if (!f->pass.writers && f->pass.direct) {
+    if (!f->kernel_io.writers && f->kernel_io.direct) {
         /* None is under way any more.  One that was when a flush counted, its time stamps already
          * moved, is found by the hashes. */
-        f->pass.direct = false;
+        f->kernel_io.direct = false;
         f->change++;
     }
     /* Proved here, as it is for nearly each small file, no sample has to. */
-    if (is_pass(f) && write) {
-        store_pass_look(f);
-        pass_prove_closed(f);
-    } else if (is_pass(f) && !f->pass.closed) { /* closed: nothing came since the last look */
-        pass_settle_unflushed(f);
+    if (has_kernel_io(f) && write) {
+        kernel_io_look(f);
+        kernel_io_prove_closed(f);
+    } else if (has_kernel_io(f) && !f->kernel_io.closed) { /* closed: nothing came since the last look */
+        kernel_io_settle_unflushed(f);
     }
-    bool quiet = write && pass_is_quiet(f);
-    bool dirty = write && is_dirty(f) && !store_pass_flushed(f);
+    bool quiet = write && kernel_io_is_quiet(f);
+    bool dirty = write && is_dirty(f) && !kernel_io_flushed(f);
     lock_drop(&f->lock);
     if (dirty)
-        pass_tell_changed(f);
+        kernel_io_tell_changed(f);
     if (quiet)
-        (void)pass_unwatch(f);
+        (void)kernel_io_unwatch(f);
 }
 
-int store_pass_renew(struct file *f)
+int kernel_io_renew(struct file *f)
 {
-    if (!store_pass_holds(f))
+    if (!kernel_io_holds(f))
         return 0;
     int err = datafile_replace(f);
     if (err)
         return err;
     f->rec->passed = 0;
-    f->pass.life++;
-    while (f->pass.opens)
+    f->kernel_io.life++;
+    while (f->kernel_io.opens)
         unpin(f);
-    f->pass.writers = 0;
+    f->kernel_io.writers = 0;
     return 0;
 }
