@@ -116,7 +116,7 @@ static bool still_so(const struct seen *seen, const struct body_grant *g, uint64
     return !g->known && claim_settled(view, seen->looked_ms);
 }
 
-/* The claim is in our list; now it is written to disk, with the PFS's version as its base. */
+/* The claim is in this node's list; now it is written to disk, with the PFS's version as its base. */
 static int keep_grant(struct file *f, const struct seen *seen, const struct body_grant *g,
                       uint64_t view)
 {
@@ -154,7 +154,7 @@ static void take_new_number(struct file *f)
     lock_drop(&c->lock);
 }
 
-/* Granted: the claim is ours, if we are still in the view in which we asked for it. */
+/* Granted: this node has the claim, if it is still in the view in which it asked for it. */
 static int take_grant(struct file *f, const struct seen *seen, const struct view *v,
                       const struct body_grant *grant, uint64_t granted_in, struct location *out)
 {
@@ -275,7 +275,7 @@ int claim_open_writer(struct file *f, const struct version *base, uint64_t looke
         lock_wait(&c->lock, &c->changed, end_ms - t);
     if (c->state == CLAIM_ASKING) {
         lock_drop(&c->lock);
-        return -EIO; /* the writers before us waited as long, and logged the reason */
+        return -EIO; /* the writers before this one waited as long, and logged the reason */
     }
     if (c->state == CLAIM_HELD) {
         c->writers++;

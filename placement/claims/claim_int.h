@@ -16,12 +16,12 @@
 #include "transport/view.h"
 
 enum claim_state {
-    CLAIM_NONE,   /* not ours */
+    CLAIM_NONE,   /* this node does not have it */
     CLAIM_ASKING, /* a WANT is under way */
-    CLAIM_HELD,   /* ours: our word is the truth */
+    CLAIM_HELD,   /* this node has it: its bytes are the latest */
 };
 
-/* What this room knows of a file (FILE_CLAIM). */
+/* What this room keeps of a file (FILE_CLAIM). */
 struct file_claim {
     struct file_part part;
     struct lock lock; /* RANK_CLAIM: all that follows but `forgotten` */

@@ -1,4 +1,5 @@
-/* home_answer.h - may the home answer, and with what (home_answer.c, home_hint.c)?  The home's lock is held. */
+/* home_answer.h - may the home answer, and with what (home_answer.c, home_hint.c)?  The home's lock is
+ * held. */
 #ifndef EDDY_PLACEMENT_CLAIMS_HOME_ANSWER_H
 #define EDDY_PLACEMENT_CLAIMS_HOME_ANSWER_H
 
@@ -31,7 +32,7 @@ void home_queue(struct pending **list, struct msg *m, uint64_t count);
 void home_reply_grant(struct msg *m, enum at_where where, uint64_t node);
 /* found: the lock in the way, NULL: none. */
 void home_reply_locked(struct msg *m, const struct held_lock *found);
-/* Next has the record up to this stamp: grants the requests that waited for it, if we still may. */
+/* Next has the record up to this stamp: grants the requests that waited for it, if this home still may. */
 void home_answer_pending(struct record *r, uint64_t copied);
 
 #endif

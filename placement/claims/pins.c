@@ -1,8 +1,8 @@
 /* pins.c - the list of pins, and a look at the view every few seconds while there are any.
  *
- * A pin is dropped when its node, in that incarnation, was in our view and is not in it any more.  A node
- * that never was in our view may be in a newer one; its pin stays for a minute.  Dropping a pin wrongly costs
- * little: that node's next write gets "not mine", and the node pins again.
+ * A pin is dropped when its node, in that incarnation, was in this node's view and is not in it any more.  A
+ * node that was never in this view may be in a newer one; its pin stays for a minute.  A pin that is dropped
+ * wrongly costs little: its node's next write gets "not mine", and the node pins again.
  */
 #include "placement/claims/pins.h"
 
@@ -22,7 +22,7 @@ struct pin {
     uint64_t node, incarnation, number;
     struct file *f; /* referenced; claim_carry_begin was called */
     uint64_t since_ms;
-    bool seen; /* in our view */
+    bool seen; /* in this node's view */
 };
 
 static struct {
@@ -65,7 +65,7 @@ static struct pin *take_out(uint64_t node, uint64_t incarnation, uint64_t number
 static bool left(struct pin *p, const struct view *v)
 {
     if (!v)
-        return false; /* fenced: we know nothing */
+        return false; /* fenced: nothing is known */
     if (view_has(v, p->node, p->incarnation)) {
         p->seen = true;
         return false;
@@ -120,7 +120,7 @@ int pin_add(uint64_t node, uint64_t incarnation, uint64_t number, struct file *f
     *p = (struct pin){
         .node = node, .incarnation = incarnation, .number = number, .since_ms = boot_ms()};
     p->f = file_ref(f);
-    left(p, members_view()); /* is it in our view? it may be gone before the first look */
+    left(p, members_view()); /* notes a node that is in the view now, and may be gone at the first look */
     lock_take(&pins.lock);
     struct pin *gone = p;
     bool refused = pins.refused;

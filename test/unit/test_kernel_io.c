@@ -437,7 +437,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = tcase_create("store_pass");
+    TCase *t = tcase_create("kernel_io");
     tcase_add_checked_fixture(t, pass_setup, pass_teardown);
     tcase_set_timeout(t, 60);
     tcase_add_test(t, only_whole_files_are_given_to_the_kernel);
@@ -455,5 +455,5 @@ int main(void)
     tcase_add_test(t, closed_files_are_not_looked_at_until_somebody_can_store_again);
     tcase_add_test(t, a_flushed_file_is_clean_once_its_last_writer_has_really_gone);
     tcase_add_test(t, a_writer_counts_before_its_open_is_done);
-    return run_case("store_pass", t);
+    return run_case("kernel_io", t);
 }
