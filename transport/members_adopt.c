@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ADOPTED(view) that a node sent as it left: its pieces are kept until that view is adopted, and that
- * it came until the next one is. */
+/* ADOPTED(view) that a node sent as it left.  Its pieces are kept until that view is adopted, and the note
+ * that it came until the next view is adopted. */
 struct farewell {
     struct farewell *next;
     uint64_t view, from;
@@ -39,7 +39,7 @@ static void drop_pieces(struct farewell *f)
 
 /* ---- adopting (rule 3) ---- */
 
-/* What is told to all members, kept until the last of them has it or the view is over. */
+/* The report for all members, kept until the last of them has it or the view is over. */
 struct report {
     unsigned users;
     void *contents;
@@ -100,7 +100,7 @@ static void resend_later(struct adopted_send *s)
     resends = r;
 }
 
-/* It has all pieces. */
+/* The member has all pieces. */
 static void told_all(struct adopted_send *s)
 {
     if (s->farewell && members_st.view && members_st.view->number == s->view)
@@ -110,7 +110,7 @@ static void told_all(struct adopted_send *s)
         members_leave_step();
 }
 
-/* It goes on at once only while it gets on. */
+/* The next piece is sent at once if the member has taken this one; else it is sent again later. */
 static void told_piece(struct adopted_send *s, uint32_t wants)
 {
     bool gets_on = wants == s->piece + 1 && !s->last;
@@ -310,7 +310,7 @@ void members_say_farewell(const struct view *w)
     report_put(r);
 }
 
-/* The wishes that nodes told us were about the view before. */
+/* Forgets what nodes have asked for: their requests were about the view before. */
 static void forget_wishes(const struct view *v)
 {
     for (struct node *n = members_st.nodes; n; n = n->next) {

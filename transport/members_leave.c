@@ -1,5 +1,5 @@
-/* members_leave.c - leaving cleanly (docs/protocol.md, rule 18): farewells to all, then a view
- * without us. */
+/* members_leave.c - leaving cleanly (docs/protocol.md, rule 18): farewells to all members, then a view
+ * without this node. */
 #include "transport/loop.h"
 #include "transport/members_int.h"
 #include "transport/members_ping.h"
@@ -64,7 +64,7 @@ static bool farewells_heard(void)
     return true;
 }
 
-/* The first member that stays makes the view without us.  If all leave, the first of all makes it. */
+/* The first member that stays makes the view without this node.  If all leave, the first of all makes it. */
 static const struct member *who_makes_it(void)
 {
     const struct member *first = NULL;
@@ -97,7 +97,7 @@ static void make_the_end(uint64_t t)
         members_make_without_leavers();
 }
 
-/* Farewells to all, then the view without us. */
+/* The next step: farewells to all members, then the view without this node. */
 void members_leave_step(void)
 {
     uint64_t t = boot_ms();

@@ -320,7 +320,7 @@ static void make_alone(const struct view *base)
     make(j);
 }
 
-/* Another live node has our name: users could not tell the two daemons apart in messages. */
+/* True: another live node has this node's name: users could not tell the two daemons apart in messages. */
 static bool name_taken(const struct view *v)
 {
     for (uint32_t i = 0; i < v->nmembers; i++) {

@@ -7,9 +7,9 @@
 /* members_ping.c */
 struct node *members_node_of(uint64_t id, uint64_t incarnation);
 bool members_alive(struct node *n, uint64_t t);
-/* Is a view to be made without it: was it suspected for long enough, or is it surely dead? */
+/* True: the next view is to be without it: it was suspected for long enough, or is surely dead. */
 bool members_dead(const struct node *n, uint64_t t);
-/* Is it suspected, and dead within ms if it stays silent? */
+/* True: it is suspected, and will be dead within ms if it stays silent. */
 bool members_dead_in(const struct node *n, uint64_t t, uint64_t ms);
 /* a newer incarnation was heard from: this one is dead */
 bool members_superseded(const struct member *m);

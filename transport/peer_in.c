@@ -21,7 +21,7 @@
 
 #define WORKING_MS 1000 /* requests that wait here for a buffer say so */
 
-/* A message, as it came, whose bulk data waits for a buffer, or for our end of the connection. */
+/* A message, as it came, whose bulk data waits for a buffer, or for this node's end of the connection. */
 struct deferred {
     uint64_t from, incarnation;
     void *kept; /* UCX's descriptor */
