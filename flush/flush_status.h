@@ -15,9 +15,16 @@ struct flush_status {
     bool wait_auto;                             /* ... which is learned */
 };
 void flush_status(struct flush_status *out);
-/* Every dirty file: cb(path, bytes, since (s), tries, error, suspect). */
-int flush_each_unflushed(int (*cb)(void *arg, const char *path, uint64_t bytes, uint64_t since_s,
-                                   unsigned tries, int error, bool suspect),
-                         void *arg);
+/* A file that is not on the PFS. */
+struct unflushed_file {
+    const char *path; /* relative to the root; the caller's */
+    uint64_t bytes, since_s; /* that are not there; for how many seconds */
+    unsigned tries;
+    int error;    /* of the last try, -errno; 0 */
+    bool suspect; /* a power loss left it in doubt: it is never written by itself */
+};
+typedef int unflushed_fn(void *arg, const struct unflushed_file *u);
+/* Calls cb for each; ends when it returns other than 0, and returns that. */
+int flush_each_unflushed(unflushed_fn *cb, void *arg);
 
 #endif

@@ -67,10 +67,7 @@ void flush_status(struct flush_status *out)
     lock_drop(&flush.lock);
 }
 
-typedef int (*unflushed_fn)(void *arg, const char *path, uint64_t bytes, uint64_t since_s,
-                            unsigned tries, int error, bool suspect);
-
-static int tell_unflushed(struct file *f, unflushed_fn cb, void *arg)
+static int tell_unflushed(struct file *f, unflushed_fn *cb, void *arg)
 {
     struct file_info info;
     store_info(f, &info);
@@ -78,18 +75,23 @@ static int tell_unflushed(struct file *f, unflushed_fn cb, void *arg)
         return 0;
     const struct flush_item *it = item_of(f);
     lock_take(&flush.lock);
-    uint64_t now = boot_ms(), since_s = (now - MIN(now, it->dirty_since_ms)) / 1000;
-    unsigned tries = it->tries;
-    int error = claim_is_forgotten(f) ? -EBUSY : it->error; /* void: kept until it is closed */
+    uint64_t now = boot_ms();
+    struct unflushed_file u = {
+        .bytes = info.dirty_bytes,
+        .since_s = (now - MIN(now, it->dirty_since_ms)) / 1000,
+        .tries = it->tries,
+        .error = claim_is_forgotten(f) ? -EBUSY : it->error, /* void: kept until it is closed */
+    };
     lock_drop(&flush.lock);
     char *path = file_path(f);
-    int rc = cb(arg, path, info.dirty_bytes, since_s, tries, error, false);
+    u.path = path;
+    int rc = cb(arg, &u);
     free(path);
     return rc;
 }
 
 struct telling {
-    unflushed_fn cb;
+    unflushed_fn *cb;
     void *arg;
 };
 
@@ -97,12 +99,10 @@ static int tell_suspect(void *arg, struct fid fid, const char *path, uint64_t by
 {
     struct telling *t = arg;
     (void)fid;
-    return t->cb(t->arg, path, bytes, 0, 0, 0, suspect);
+    return t->cb(t->arg, &(struct unflushed_file){.path = path, .bytes = bytes, .suspect = suspect});
 }
 
-int flush_each_unflushed(int (*cb)(void *arg, const char *path, uint64_t bytes, uint64_t since_s,
-                                   unsigned tries, int error, bool suspect),
-                         void *arg)
+int flush_each_unflushed(unflushed_fn *cb, void *arg)
 {
     size_t n;
     int rc = 0;

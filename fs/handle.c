@@ -165,21 +165,31 @@ static int drop_suid(struct inode *i, const struct statx *stx, struct file *f, u
 
 /* fi NULL: an open that the kernel does not know of.  On error the handle is closed, with everything that was
  * opened for it. */
-static int new_handle(struct inode *i, struct data_handle *data, int flags, mode_t perm,
-                      bool created, struct fuse_file_info *fi, struct handle **out)
+/* An open under way. */
+struct opening {
+    struct request *r;
+    struct inode *i;
+    int flags;                 /* of open */
+    struct fuse_file_info *fi; /* to be filled; NULL: the kernel does not know of this open */
+    bool created;              /* the file is new */
+};
+
+/* perm: the file's mode. */
+static int new_handle(const struct opening *o, struct data_handle *data, mode_t perm,
+                      struct handle **out)
 {
     struct handle *h = xcalloc(1, sizeof(*h));
     struct location at;
     bool ask_attr = false;
     uint64_t looked_ms = boot_ms();
-    h->inode = inode_ref(i);
+    h->inode = inode_ref(o->i);
     h->data = data;
-    h->flags = flags;
+    h->flags = o->flags;
     h->refs = 1;
     flush_error_seen(data->f, &h->error_seen); /* it does not report earlier failures */
-    if (fi && writes(flags) && settings.passthrough)
+    if (o->fi && writes(o->flags) && settings.passthrough)
         kernel_io_make_room();
-    int err = fi ? settle(h, perm, fi, &at, &ask_attr) : 0;
+    int err = o->fi ? settle(h, perm, o->fi, &at, &ask_attr) : 0;
     if (err)
         h->mode = IO_NONE;
     add_handle(h);
@@ -187,13 +197,13 @@ static int new_handle(struct inode *i, struct data_handle *data, int flags, mode
         file_close_handle(h);
         return err;
     }
-    if (ask_attr && !created) {
-        notify_attr_now(i->nodeid);
-        attr_opened(i, &at, looked_ms); /* after it: another open trusts what is remembered */
+    if (ask_attr && !o->created) {
+        notify_attr_now(o->i->nodeid);
+        attr_opened(o->i, &at, looked_ms); /* after it: another open trusts what is remembered */
     }
-    if (fi) {
-        fi->fh = (uintptr_t)h;
-        fi->noflush = !writes(flags) && !known_closes_matter(i);
+    if (o->fi) {
+        o->fi->fh = (uintptr_t)h;
+        o->fi->noflush = !writes(o->flags) && !known_closes_matter(o->i);
     }
     *out = h;
     return 0;
@@ -218,28 +228,28 @@ static void release(struct file *f)
 }
 
 /* The PFS open of f is counted by the caller; on error it is given back here. */
-static int open_data(struct request *r, struct inode *i, const struct statx *stx,
-                     uint64_t looked_ms, struct file *f, int flags, bool created,
-                     struct fuse_file_info *fi, struct handle **out)
+static int open_data(const struct opening *o, struct file *f, const struct statx *stx,
+                     uint64_t looked_ms, struct handle **out)
 {
     struct data_handle *data;
-    bool trunc = flags & O_TRUNC && !created;
-    int err = trunc ? drop_suid(i, stx, f, r->uid) : 0;
-    if (writes(flags)) /* before the first byte is dirty */
-        dir_policy_apply(i, f);
+    bool trunc = o->flags & O_TRUNC && !o->created;
+    int err = trunc ? drop_suid(o->i, stx, f, o->r->uid) : 0;
+    if (writes(o->flags)) /* before the first byte is dirty */
+        dir_policy_apply(o->i, f);
     if (!err)
-        err = data_open(f, writes(flags), trunc, stx, looked_ms, &data);
+        err = data_open(f, writes(o->flags), trunc, stx, looked_ms, &data);
     if (err) {
         release(f);
         return err;
     }
-    return new_handle(i, data, flags, stx->stx_mode, created, fi, out);
+    return new_handle(o, data, stx->stx_mode, out);
 }
 
 int file_open_handle(struct request *r, struct inode *i, const struct statx *stx, struct file *f,
                      bool created, struct handle **out)
 {
-    return open_data(r, i, stx, r->began_ms, f, r->fi.flags, created, &r->fi, out);
+    struct opening o = {.r = r, .i = i, .flags = r->fi.flags, .fi = &r->fi, .created = created};
+    return open_data(&o, f, stx, r->began_ms, out);
 }
 
 static int open_on_pfs(struct request *r, struct inode *i, int flags, struct file *f,
@@ -265,6 +275,7 @@ static mode_t known_mode(struct inode *i)
 static int open_inode(struct request *r, struct inode *i, int flags, struct fuse_file_info *fi,
                       struct handle **out)
 {
+    struct opening o = {.r = r, .i = i, .flags = flags, .fi = fi};
     struct statx stx;
     struct file *f;
     struct data_handle *data;
@@ -274,7 +285,7 @@ static int open_inode(struct request *r, struct inode *i, int flags, struct fuse
     if (err)
         return err;
     if (!writes(flags) && !known_open(i, f, &data)) {
-        err = new_handle(i, data, flags, known_mode(i), false, fi, out);
+        err = new_handle(&o, data, known_mode(i), out);
         file_put(f);
         return err;
     }
@@ -285,7 +296,7 @@ static int open_inode(struct request *r, struct inode *i, int flags, struct fuse
         err = -ESTALE;
     }
     if (!err)
-        err = open_data(r, i, &stx, looked_ms, f, flags, false, fi, out);
+        err = open_data(&o, f, &stx, looked_ms, out);
     if (!err) {
         attr_seen(i, &stx, looked_ms);
         known_note(i, &stx, &(*out)->data->where, looked_ms);

@@ -176,18 +176,15 @@ static bool show(void *arg, const struct flush_progress *p)
     return true;
 }
 
-static int add_unflushed(void *arg, const char *path, uint64_t bytes, uint64_t since_s,
-                         unsigned tries, int error, bool suspect)
+static int add_unflushed(void *arg, const struct unflushed_file *u)
 {
     char reason[512] = "not written yet";
-    (void)since_s;
-    (void)tries;
-    if (suspect)
+    if (u->suspect)
         snprintf(reason, sizeof(reason),
                  "suspect after a power loss: not covered by fsync, never written by itself");
-    else if (error)
-        snprintf(reason, sizeof(reason), "%s", strerror(-error));
-    add_left(arg, path, bytes, reason, suspect);
+    else if (u->error)
+        snprintf(reason, sizeof(reason), "%s", strerror(-u->error));
+    add_left(arg, u->path, u->bytes, reason, u->suspect);
     return 0;
 }
 

@@ -96,21 +96,20 @@ struct files {
     uint64_t total;
 };
 
-static int add_file(void *arg, const char *path, uint64_t bytes, uint64_t since_s, unsigned tries,
-                    int error, bool suspect)
+static int add_file(void *arg, const struct unflushed_file *u)
 {
     struct files *files = arg;
-    if (files->only_failed && !error && !suspect)
+    if (files->only_failed && !u->error && !u->suspect)
         return 0;
     if (++files->total > CONTROL_FILES_MAX)
         return 0;
     json_t *o = json_object();
-    control_put_text(o, "path", path);
-    control_put(o, "bytes", bytes);
-    control_put(o, "since", since_s);
-    control_put(o, "tries", tries);
-    json_object_set_new(o, "error", error ? json_string(strerror(abs(error))) : json_null());
-    json_object_set_new(o, "suspect", json_boolean(suspect));
+    control_put_text(o, "path", u->path);
+    control_put(o, "bytes", u->bytes);
+    control_put(o, "since", u->since_s);
+    control_put(o, "tries", u->tries);
+    json_object_set_new(o, "error", u->error ? json_string(strerror(abs(u->error))) : json_null());
+    json_object_set_new(o, "suspect", json_boolean(u->suspect));
     json_array_append_new(files->list, o);
     return 0;
 }

@@ -10,6 +10,7 @@
 #ifndef EDDY_FS_DAEMON_DAEMON_H
 #define EDDY_FS_DAEMON_DAEMON_H
 
+#include "flush/flush_status.h"
 #include "flush/flush.h"
 #include "fs/daemon/options.h"
 
@@ -52,8 +53,6 @@ int control_start(char *err, size_t errlen);
 void control_stop(void);
 
 /* ---- finish.c ---- */
-typedef int unflushed_fn(void *arg, const char *path, uint64_t bytes, uint64_t since_s,
-                         unsigned tries, int error, bool suspect);
 /* Without a mount: flushes all (progress and each get arg), calls each for every file that is not on the PFS
  * then, and stops all parts.  Returns the exit code: EXIT_OK or EXIT_NOT_ON_PFS. */
 int flush_and_leave(bool (*progress)(void *arg, const struct flush_progress *p), unflushed_fn *each,

@@ -15,15 +15,14 @@
 #include "placement/carry.h"
 #include "placement/store/store_open.h"
 
-static int say_unflushed(void *arg, const char *path, uint64_t bytes, uint64_t since_s,
-                         unsigned tries, int error, bool suspect)
+static int say_unflushed(void *arg, const struct unflushed_file *u)
 {
     unsigned *n = arg;
-    (void)since_s;
     log_error("%s: %llu bytes are not on the PFS%s (%u tries, %s): they are kept in %s and flushed "
               "at the next start",
-              path, (unsigned long long)bytes, suspect ? " and suspect after a power loss" : "",
-              tries, error ? strerror(-error) : "no error", store_dir());
+              u->path, (unsigned long long)u->bytes,
+              u->suspect ? " and suspect after a power loss" : "", u->tries,
+              u->error ? strerror(-u->error) : "no error", store_dir());
     ++*n;
     return 0;
 }
@@ -66,12 +65,11 @@ struct telling {
     unsigned *n;
 };
 
-static int tell(void *arg, const char *path, uint64_t bytes, uint64_t since_s, unsigned tries,
-                int error, bool suspect)
+static int tell(void *arg, const struct unflushed_file *u)
 {
     struct telling *t = arg;
     ++*t->n;
-    return t->each(t->arg, path, bytes, since_s, tries, error, suspect);
+    return t->each(t->arg, u);
 }
 
 /* Programs may store into a mapping that outlived its file's close for ever. */

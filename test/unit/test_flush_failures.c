@@ -22,17 +22,16 @@ struct listed {
     uint64_t bytes;
 };
 
-static int list_one(void *arg, const char *path, uint64_t bytes, uint64_t since_s, unsigned tries,
-                    int error, bool suspect)
+static int list_one(void *arg, const struct unflushed_file *u)
 {
     struct listed *l = arg;
-    ck_assert_ptr_nonnull(path);
-    ck_assert_uint_lt(since_s, 60);
-    ck_assert(!suspect);
+    ck_assert_ptr_nonnull(u->path);
+    ck_assert_uint_lt(u->since_s, 60);
+    ck_assert(!u->suspect);
     l->n++;
-    l->tries = tries;
-    l->error = error;
-    l->bytes += bytes;
+    l->tries = u->tries;
+    l->error = u->error;
+    l->bytes += u->bytes;
     return 0;
 }
 
