@@ -13,7 +13,8 @@
 
 /* ---- leaving (rule 18) ---- */
 
-static const struct view *without_self(const struct view *v)
+/* The caller frees it and its members; its absent nodes are those of v. */
+static struct view *without_self(const struct view *v)
 {
     struct view *w = xcalloc(1, sizeof(*w));
     w->number = v->number + 1;
@@ -23,7 +24,7 @@ static const struct view *without_self(const struct view *v)
             w->members[w->nmembers++] = v->members[i];
     w->absents = v->absents;
     w->nabsent = v->nabsent;
-    return w; /* kept: rings refer to views */
+    return w;
 }
 
 static void told(void *arg, int err, struct msg *reply, bool *keep)
@@ -52,7 +53,10 @@ static void send_farewells(void)
     if (sent_for == v->number || v->nmembers < 2)
         return;
     sent_for = v->number;
-    members_say_farewell(without_self(v));
+    struct view *w = without_self(v);
+    members_say_farewell(w);
+    free(w->members);
+    free(w);
 }
 
 /* All that live have the farewell. */

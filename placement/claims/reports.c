@@ -46,7 +46,7 @@ void *reports_make(const struct view *v, bool farewell)
 {
     struct reports *r = xcalloc(1, sizeof(*r));
     struct body_adopted *b = &r->all;
-    r->view = v;
+    r->view = farewell ? NULL : v; /* that one lives on; the farewell's does not */
     r->farewell = farewell;
     home_fill_adopted(v, b);
     own_list(&b->claims.n, &b->claims.v);

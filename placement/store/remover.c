@@ -98,9 +98,10 @@ void remover_ready(void (*end)(struct file *f))
 {
     pthread_once(&once, init);
     lock_take(&remover.lock);
-    remover.end = end;
-    if (!remover.running && !remover.stopping)
+    if (!remover.running && !remover.stopping) {
+        remover.end = end;
         remover.running = !thread_start(&remover.thread, run, NULL, "eddy-remove");
+    }
     lock_drop(&remover.lock);
 }
 
