@@ -69,12 +69,7 @@ bool claim_has_writers(struct file *f)
 uint64_t claim_carried(struct file *f)
 {
     struct file_claim *c = claim_if(f);
-    if (!c)
-        return 0;
-    lock_take(&c->lock);
-    uint64_t n = c->carried;
-    lock_drop(&c->lock);
-    return n;
+    return c ? c->carried : 0;
 }
 
 /* ---- request numbers ---- */
@@ -354,10 +349,12 @@ static void tell_given(struct file *f, const struct version *base, uint64_t inc,
 
 void claim_give_back(struct file *f)
 {
-    struct file_claim *c = claim_of(f);
+    struct file_claim *c = claim_if(f);
     struct file_info info;
     const struct version *base = NULL;
     bool given = false;
+    if (!c)
+        return;
     lock_take(&c->lock);
     if (c->state == CLAIM_HELD && !c->writers && !is_open_without_name(f)) {
         store_info(f, &info);
@@ -377,7 +374,9 @@ void claim_give_back(struct file *f)
 
 static bool has_claim(struct file *f)
 {
-    struct file_claim *c = claim_of(f);
+    struct file_claim *c = claim_if(f);
+    if (!c)
+        return false;
     lock_take(&c->lock);
     bool has = c->state != CLAIM_NONE;
     lock_drop(&c->lock);

@@ -24,12 +24,12 @@ enum claim_state {
 /* What this room keeps of a file (FILE_CLAIM). */
 struct file_claim {
     struct file_part part;
-    struct lock lock; /* RANK_CLAIM: all that follows but `forgotten` */
+    struct lock lock; /* RANK_CLAIM: all that follows but `forgotten`; `carried` is read without it */
     pthread_cond_t changed;
     enum claim_state state;
     uint64_t inc, number; /* request number of the claim (also in the record) */
     unsigned writers;     /* opens for writing on this node, plus carried writes in progress */
-    uint64_t carried;     /* goes up with each write carried here from another node */
+    _Atomic uint64_t carried; /* goes up with each write carried here from another node */
     /* The claim is void (claim_forgotten.c): what is here is not flushed into the file. */
     _Atomic bool forgotten;
 };

@@ -392,18 +392,21 @@ bool claim_told_here(struct fid fid, struct location *out)
     return v && told_here(v, fid, &at) && location_of(v->number, &at, out);
 }
 
-/* Each look-up of a name calls this.  If this node can answer, as in a session of one, nothing is prepared
- * for asking others. */
-int claim_where_until(struct fid fid, uint64_t end_ms, struct location *out)
+/* Can this node answer, as in a session of one?  Then nothing is prepared for asking others. */
+static bool known_here(struct fid fid, struct location *out)
 {
-    if (claim_here(fid, out) || claim_told_here(fid, out))
-        return 0;
-    return ask_until(end_ms, &fid, 1, out, NULL);
+    return claim_here(fid, out) || claim_told_here(fid, out);
 }
 
+int claim_where_until(struct fid fid, uint64_t end_ms, struct location *out)
+{
+    return known_here(fid, out) ? 0 : ask_until(end_ms, &fid, 1, out, NULL);
+}
+
+/* Each look-up of a name calls this. */
 int claim_where(struct fid fid, struct location *out)
 {
-    return claim_where_until(fid, boot_ms() + members_patience(), out);
+    return known_here(fid, out) ? 0 : claim_where_many(&fid, 1, out, NULL);
 }
 
 void claim_where_start(void)

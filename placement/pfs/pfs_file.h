@@ -9,12 +9,12 @@
 struct pfs_file {
     struct file_part part;
     struct file *f;
-    struct lock lock; /* RANK_PFS_FILE: all that follows */
+    struct lock lock; /* RANK_PFS_FILE: all that follows; `opens` is also read without it */
     int fd;           /* -1: none */
     bool writable;
     bool drop_wanted; /* the last pin closes fd */
     unsigned pins;    /* calls that use fd now */
-    unsigned opens;   /* open handles of the mount: while > 0 fd is kept */
+    _Atomic unsigned opens; /* open handles of the mount: while > 0 fd is kept */
     struct version seen; /* what the PFS's client on this node told last */
     uint64_t unit;       /* of writes, for the flush that runs: it alone looks */
     struct pfs_file *kept_next, **kept_prev; /* pfs_keep.c's list of closed, dirty files; its lock */
@@ -23,6 +23,11 @@ extern const struct file_part_ops pfs_file_ops; /* pfs_keep.c */
 static inline struct pfs_file *pfs_of(struct file *f)
 {
     return (struct pfs_file *)file_part(f, FILE_PFS, &pfs_file_ops);
+}
+/* NULL: it was never open here, and never had a descriptor. */
+static inline struct pfs_file *pfs_if(const struct file *f)
+{
+    return (struct pfs_file *)file_part_if(f, FILE_PFS);
 }
 
 /* ---- pfs_mode.c ---- */

@@ -35,36 +35,14 @@ static void kept_init(void)
     lock_init(&kept.lock, RANK_PFS);
 }
 
-/* ---- the part ---- */
-
-static void part_begin(struct file *f, struct file_part *part)
-{
-    struct pfs_file *p = (struct pfs_file *)part;
-    lock_init(&p->lock, RANK_PFS_FILE);
-    p->f = f;
-    p->fd = -1;
-}
-
-static void part_unused(struct file *f, struct file_part *part)
-{
-    (void)part;
-    pfs_drop(f);
-}
-
-static void part_end(struct file_part *part)
-{
-    lock_destroy(&((struct pfs_file *)part)->lock);
-}
-
-const struct file_part_ops pfs_file_ops = {
-    .size = sizeof(struct pfs_file), .begin = part_begin, .unused = part_unused, .end = part_end};
-
 /* ---- pins ---- */
 
 int pfs_pin(struct file *f, bool write, int *fd)
 {
-    struct pfs_file *p = pfs_of(f);
+    struct pfs_file *p = pfs_if(f);
     int err = -ENOENT;
+    if (!p)
+        return err;
     lock_take(&p->lock);
     if (p->fd >= 0 && (!write || p->writable)) {
         p->pins++;
@@ -228,10 +206,38 @@ void pfs_keep(struct file *f)
 
 void pfs_drop(struct file *f)
 {
-    if (!file_part_if(f, FILE_PFS))
+    struct pfs_file *p = pfs_if(f);
+    if (!p)
         return;
     bool was_kept = pfs_unkeep(f);
-    close_if_unused(pfs_of(f));
+    close_if_unused(p);
     if (was_kept)
         file_put(f);
 }
+
+/* ---- the part ---- */
+
+static void part_begin(struct file *f, struct file_part *part)
+{
+    struct pfs_file *p = (struct pfs_file *)part;
+    lock_init(&p->lock, RANK_PFS_FILE);
+    p->f = f;
+    p->fd = -1;
+}
+
+/* A kept file, one that is open, and one that is pinned are referenced: nobody else uses the part now. */
+static void part_unused(struct file *f, struct file_part *part)
+{
+    struct pfs_file *p = (struct pfs_file *)part;
+    (void)f;
+    if (p->fd >= 0)
+        pfs_close_fd(take_fd(p));
+}
+
+static void part_end(struct file_part *part)
+{
+    lock_destroy(&((struct pfs_file *)part)->lock);
+}
+
+const struct file_part_ops pfs_file_ops = {
+    .size = sizeof(struct pfs_file), .begin = part_begin, .unused = part_unused, .end = part_end};

@@ -141,7 +141,9 @@ static int open_again(struct file *f, bool write, const struct cred *c, int *fd)
  * open. */
 static bool has_fd(struct file *f, bool write)
 {
-    struct pfs_file *p = pfs_of(f);
+    struct pfs_file *p = pfs_if(f);
+    if (!p)
+        return false;
     lock_take(&p->lock);
     bool has = p->fd >= 0 && (!write || p->writable);
     lock_drop(&p->lock);
@@ -188,18 +190,13 @@ void pfs_unhold_number(struct file *f)
 
 bool pfs_has_descriptor(struct file *f)
 {
-    return file_part_if(f, FILE_PFS) && has_fd(f, false);
+    return has_fd(f, false);
 }
 
 bool pfs_is_open(struct file *f)
 {
-    struct pfs_file *p = (struct pfs_file *)file_part_if(f, FILE_PFS);
-    if (!p)
-        return false;
-    lock_take(&p->lock);
-    bool open = p->opens > 0;
-    lock_drop(&p->lock);
-    return open;
+    struct pfs_file *p = pfs_if(f);
+    return p && p->opens > 0;
 }
 
 static int open_by_path(struct file *f)
