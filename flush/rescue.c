@@ -38,14 +38,14 @@ static int fill(struct copying *c, uint64_t off, size_t *n)
     struct filled *from = (struct filled *)c;
     uint64_t size = store_chunk_size(), index = off / size;
     size_t at = (size_t)(off % size);
-    struct version v = from->base;
-    bool racy;
     *n = MIN(*n, (size_t)(size - at));
     if (index != from->index) {
+        struct pfs_chunk_read r = {.index = index, .version = from->base, .buf = from->chunk};
         from->index = UINT64_MAX;
-        if (pfs_read_chunk(c->f, index, &v, from->chunk, &from->len, &racy, NULL))
+        if (pfs_read_chunk(c->f, &r, NULL))
             return -ENODATA;
         from->index = index;
+        from->len = r.len;
     }
     if (at + *n > from->len)
         return -ENODATA;

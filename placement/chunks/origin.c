@@ -100,11 +100,18 @@ static void give_and_keep(struct flight *fl, enum source source)
 
 /* ---- from the PFS ---- */
 
+static void take_read(struct chunk *c, const struct pfs_chunk_read *r)
+{
+    c->len = r->len;
+    c->racy = r->racy;
+}
+
 /* Gives the bytes to the reader without proof, unless the file was claimed since the read began: then another
  * node's flush may have written meanwhile, and the bytes may be of no version. */
-static void give_unproven(void *arg)
+static void give_unproven(void *arg, const struct pfs_chunk_read *r)
 {
     struct flight *fl = arg;
+    take_read(fl->read, r);
     if (fl->read->len != chunk_key_len(&fl->key) || !home_unclaimed_since(fl->key.fid, &fl->began))
         return;
     proof_begin(fl->by_file, &fl->proof);
@@ -114,33 +121,35 @@ static void give_unproven(void *arg)
                   0); /* the reader has given up: no reader has the bytes */
 }
 
-/* pfs_read_chunk returns -ESTALE for another file and for another version; flight.h has -ENOENT for the
- * former. */
-static int explain(int err, const struct version *wanted, const struct version *now)
+/* If a reader was given the bytes, the chunk has them already.  pfs_read_chunk returns -ESTALE for another
+ * file and for another version; flight.h has -ENOENT for the former. */
+static int end_read(struct flight *fl, const struct pfs_chunk_read *r, int err)
 {
+    if (!err && !fl->given)
+        take_read(fl->read, r);
     if (err == -ESTALE)
-        return version_eq(wanted, now) ? -ENOENT : -ESTALE;
+        return version_eq(&fl->key.version, &r->version) ? -ENOENT : -ESTALE;
     return err;
+}
+
+static struct pfs_chunk_read read_of(const struct flight *fl)
+{
+    return (struct pfs_chunk_read){
+        .index = fl->key.index, .version = fl->key.version, .buf = fl->read->data};
 }
 
 static int read_by_file(struct flight *fl, bool hasty)
 {
-    struct chunk *c = fl->read;
-    struct version v = fl->key.version;
+    struct pfs_chunk_read r = read_of(fl);
     struct pfs_unproven u = {.here = give_unproven, .arg = fl};
     bool early = hasty && home_unclaimed_here(fl->key.fid, &fl->began);
-    int err = pfs_read_chunk(fl->by_file, fl->key.index, &v, c->data, &c->len, &c->racy,
-                             early ? &u : NULL);
-    return explain(err, &fl->key.version, &v);
+    return end_read(fl, &r, pfs_read_chunk(fl->by_file, &r, early ? &u : NULL));
 }
 
 static int read_by_path(struct flight *fl)
 {
-    struct chunk *c = fl->read;
-    struct version v = fl->key.version;
-    int err =
-        pfs_read_chunk_at(fl->key.fid, fl->by_path, fl->key.index, &v, c->data, &c->len, &c->racy);
-    return explain(err, &fl->key.version, &v);
+    struct pfs_chunk_read r = read_of(fl);
+    return end_read(fl, &r, pfs_read_chunk_at(fl->key.fid, fl->by_path, &r));
 }
 
 static int read_pfs(struct flight *fl)

@@ -43,23 +43,27 @@ int pfs_file_stat(struct file *f, struct statx *stx);
 /* The same: the PFS says that a name is left. */
 bool pfs_has_a_name(struct file *f);
 
+/* A chunk that is read in one version. */
+struct pfs_chunk_read {
+    uint64_t index;
+    struct version version; /* the wanted one; after -ESTALE: the one that the file has now */
+    void *buf;              /* chunk size */
+    size_t len;             /* set by the read: bytes (short at the end) */
+    bool racy;              /* set by the read: the version is racy now */
+};
 /* The reader that can use a chunk's bytes before the look that proves their version; the buffer is
  * not changed after the call.  NULL: none. */
 struct pfs_unproven {
-    void (*here)(void *arg);
+    void (*here)(void *arg, const struct pfs_chunk_read *r); /* len and racy are set */
     void *arg;
     bool told; /* here was called: at most once */
 };
-/* Reads chunk `index` of version *v.  It checks the version after the read, and also before if this node has
- * not seen the version yet.  -ESTALE: the version is another one, and *v is what it is now; if *v is
- * unchanged, another file is at the path.  buf: chunk size; *len: bytes (short at the end).  *racy: the
- * version is racy now.  Uses FADV_RANDOM (no read-ahead into chunks of other owners), and drops the PFS
- * client's pages afterwards. */
-int pfs_read_chunk(struct file *f, uint64_t index, struct version *v, void *buf, size_t *len,
-                   bool *racy, struct pfs_unproven *u);
+/* Reads a chunk.  It checks the version after the read, and also before if this node has not seen the version
+ * yet.  -ESTALE: the version is another one; if r->version is unchanged, another file is at the path.  Uses
+ * FADV_RANDOM (no read-ahead into chunks of other owners), and drops the PFS client's pages afterwards. */
+int pfs_read_chunk(struct file *f, struct pfs_chunk_read *r, struct pfs_unproven *u);
 /* The same for an owner that has only fid and path. */
-int pfs_read_chunk_at(struct fid fid, const char *path, uint64_t index, struct version *v,
-                      void *buf, size_t *len, bool *racy);
+int pfs_read_chunk_at(struct fid fid, const char *path, struct pfs_chunk_read *r);
 /* Reads a range of the file as it is now (at the claimant: no other node changes it).  *got is less than len
  * only at the end of the file. */
 int pfs_read(struct file *f, void *buf, size_t len, uint64_t off, size_t *got);

@@ -67,10 +67,9 @@ void pfs_close_fd(int fd); /* a PFS call; -1: nothing */
 /* This node's PFS client has returned this as the file's version. */
 void pfs_note_seen(struct file *f, const struct version *v);
 bool pfs_is_seen(struct file *f, const struct version *v);
-/* Reads a chunk of version *v by this descriptor, as pfs_read_chunk.  seen: this node's PFS client
- * has already returned *v as the file's version. */
-int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void *buf, size_t *len,
-                     bool *racy, struct pfs_unproven *u);
+/* Reads a chunk by this descriptor, as pfs_read_chunk.  seen: this node's PFS client has already
+ * returned r->version as the file's version. */
+int pfs_read_version(int fd, bool seen, struct pfs_chunk_read *r, struct pfs_unproven *u);
 int pfs_read_full(int fd, void *buf, size_t len, uint64_t off, size_t *got);
 
 /* ---- pfs_write.c ---- */

@@ -73,41 +73,40 @@ static int version_now(int fd, struct version *now)
     return err;
 }
 
-static void tell_unproven(struct pfs_unproven *u)
+static void tell_unproven(struct pfs_unproven *u, const struct pfs_chunk_read *r)
 {
     if (!u || u->told)
         return;
     u->told = true;
-    u->here(u->arg);
+    u->here(u->arg, r);
 }
 
-/* The look after the read shows that the bytes are of *v, and of no version in between: ctime only grows.
- * The look before makes a PFS client drop the pages that it may have of an older version; so it is
+/* The look after the read shows that the bytes are of r->version, and of no version in between: ctime only
+ * grows.  The look before makes a PFS client drop the pages that it may have of an older version; so it is
  * necessary once for each version. */
-int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void *buf, size_t *len,
-                     bool *racy, struct pfs_unproven *u)
+int pfs_read_version(int fd, bool seen, struct pfs_chunk_read *r, struct pfs_unproven *u)
 {
-    struct version now = *v;
+    struct version now = r->version;
     int err = seen ? 0 : version_now(fd, &now);
     if (err)
         return err;
-    *racy = version_racy(v, real_ns() + session_clock_offset_ns());
+    r->racy = version_racy(&r->version, real_ns() + session_clock_offset_ns());
     size_t chunk = store_chunk_size(), want = 0, got = 0;
-    uint64_t off = index * chunk;
-    if (version_eq(&now, v)) {
-        want = off < v->size ? (size_t)MIN(chunk, v->size - off) : 0;
-        err = read_full(fd, buf, want, off, &got);
-        *len = got;
+    uint64_t off = r->index * chunk;
+    if (version_eq(&now, &r->version)) {
+        want = off < r->version.size ? (size_t)MIN(chunk, r->version.size - off) : 0;
+        err = read_full(fd, r->buf, want, off, &got);
+        r->len = got;
         if (!err && got == want)
-            tell_unproven(u);
+            tell_unproven(u, r);
         drop_copy(fd, off, got);
         if (!err)
             err = version_now(fd, &now);
     }
     if (err)
         return err;
-    if (!version_eq(&now, v)) {
-        *v = now;
+    if (!version_eq(&now, &r->version)) {
+        r->version = now;
         return -ESTALE;
     }
     return got == want ? 0
@@ -116,27 +115,26 @@ int pfs_read_version(int fd, uint64_t index, bool seen, struct version *v, void 
 
 /* If the proof fails, the next read begins with a look, so that it finds another version before it gives its
  * bytes to the reader. */
-int pfs_read_chunk(struct file *f, uint64_t index, struct version *v, void *buf, size_t *len,
-                   bool *racy, struct pfs_unproven *u)
+int pfs_read_chunk(struct file *f, struct pfs_chunk_read *r, struct pfs_unproven *u)
 {
     int fd;
     if (pfs_pin(f, false, &fd) == 0) {
-        struct version want = *v;
-        int err = pfs_read_version(fd, index, pfs_is_seen(f, v), v, buf, len, racy, u);
+        struct version want = r->version;
+        int err = pfs_read_version(fd, pfs_is_seen(f, &want), r, u);
         pfs_unpin(f);
         if (!err || (u && u->told))
-            pfs_note_seen(f, err ? &(struct version){0} : v);
+            pfs_note_seen(f, err ? &(struct version){0} : &r->version);
         if (u && u->told)
             return err;
         /* EBADF: the descriptor can only write.  ESTALE without a new version: the PFS has forgotten the
          * descriptor. */
-        if (err != -EBADF && !(err == -ESTALE && version_eq(&want, v)))
+        if (err != -EBADF && !(err == -ESTALE && version_eq(&want, &r->version)))
             return err;
     }
     char *path = file_path(f);
     if (!path)
         return -ESTALE;
-    int err = pfs_read_chunk_at(f->fid, path, index, v, buf, len, racy);
+    int err = pfs_read_chunk_at(f->fid, path, r);
     free(path);
     return err;
 }

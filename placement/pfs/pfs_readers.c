@@ -186,18 +186,17 @@ static struct reader *insert(struct fid fid, const struct version *v, int fd)
     return r;
 }
 
-int pfs_read_chunk_at(struct fid fid, const char *path, uint64_t index, struct version *v,
-                      void *buf, size_t *len, bool *racy)
+int pfs_read_chunk_at(struct fid fid, const char *path, struct pfs_chunk_read *r)
 {
     pthread_once(&readers_once, readers_init);
-    const struct version want = *v;
-    struct reader *r = find(fid, v);
-    if (r) {
-        int err = pfs_read_version(r->fd, index, r->seen, v, buf, len, racy, NULL);
+    const struct version want = r->version;
+    struct reader *reader = find(fid, &want);
+    if (reader) {
+        int err = pfs_read_version(reader->fd, reader->seen, r, NULL);
         if (!err)
-            r->seen = true;
-        release(r);
-        if (err != -ESTALE || !version_eq(v, &want))
+            reader->seen = true;
+        release(reader);
+        if (err != -ESTALE || !version_eq(&r->version, &want))
             return err;
     }
     struct statx stx;
@@ -207,13 +206,13 @@ int pfs_read_chunk_at(struct fid fid, const char *path, uint64_t index, struct v
         return -ESTALE;
     if (err)
         return err;
-    r = insert(fid, v, fd);
+    reader = insert(fid, &want, fd);
     struct version now = version_of(&stx);
-    err = pfs_read_version(fd, index, version_eq(&now, v), v, buf, len, racy, NULL);
-    if (r && !err)
-        r->seen = true;
-    if (r)
-        release(r);
+    err = pfs_read_version(fd, version_eq(&now, &want), r, NULL);
+    if (reader && !err)
+        reader->seen = true;
+    if (reader)
+        release(reader);
     else
         close(fd);
     return err;

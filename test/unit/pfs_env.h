@@ -127,22 +127,21 @@ static void env_fill(struct file *f, uint64_t off)
 {
     struct file_info info;
     store_info(f, &info);
-    struct version v = info.base;
-    size_t len;
-    bool racy;
     uint64_t index = off / sizeof(env_chunk);
-    int err = pfs_read_chunk(f, index, &v, env_chunk, &len, &racy, NULL);
+    struct pfs_chunk_read r = {.index = index, .version = info.base, .buf = env_chunk};
+    int err = pfs_read_chunk(f, &r, NULL);
     if (err ==
         -ESTALE) { /* our own flush is changing the file: what is not valid here is as it was */
         size_t got;
-        v = info.base;
-        len = (size_t)MIN(sizeof(env_chunk), v.size - index * sizeof(env_chunk));
-        err = pfs_read(f, env_chunk, len, index * sizeof(env_chunk), &got);
-        memset(env_chunk + got, 0, len - got);
-        racy = true;
+        r.version = info.base;
+        r.len = (size_t)MIN(sizeof(env_chunk), r.version.size - index * sizeof(env_chunk));
+        err = pfs_read(f, env_chunk, r.len, index * sizeof(env_chunk), &got);
+        memset(env_chunk + got, 0, r.len - got);
+        r.racy = true;
     }
     ck_assert_msg(err == 0, "fill: %s", strerror(-err));
-    err = store_fill(f, index, &v, env_chunk, len, XXH3_64bits(env_chunk, len), true, racy);
+    err = store_fill(f, index, &r.version, env_chunk, r.len, XXH3_64bits(env_chunk, r.len), true,
+                     r.racy);
     ck_assert_msg(err == 0 || err == -ESTALE, "store_fill: %s", strerror(-err));
 }
 

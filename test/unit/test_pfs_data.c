@@ -32,8 +32,6 @@ static void teardown(void)
 }
 
 static char buf[1 << 20], pattern[3 << 20];
-static size_t len;
-static bool racy;
 
 static void make_pattern(char seed)
 {
@@ -66,23 +64,27 @@ START_TEST(chunks_of_a_version)
     make_pattern(1);
     env_put("f", pattern, (2 << 20) + 100, 0644);
     struct file *f = env_open("f", false);
-    struct version v = version_on_pfs("f"), was = v;
+    struct version was = version_on_pfs("f");
+    struct pfs_chunk_read r = {.index = 1, .version = was, .buf = buf};
     uint64_t counted_before = counted(pfs_read_bytes);
-    ck_assert_int_eq(pfs_read_chunk(f, 1, &v, buf, &len, &racy, NULL), 0);
-    ck_assert_uint_eq(len, 1 << 20);
+    ck_assert_int_eq(pfs_read_chunk(f, &r, NULL), 0);
+    ck_assert_uint_eq(r.len, 1 << 20);
     ck_assert_mem_eq(buf, pattern + (1 << 20), 1 << 20);
-    ck_assert_int_eq(pfs_read_chunk(f, 2, &v, buf, &len, &racy, NULL), 0);
-    ck_assert_uint_eq(len, 100);
+    r.index = 2;
+    ck_assert_int_eq(pfs_read_chunk(f, &r, NULL), 0);
+    ck_assert_uint_eq(r.len, 100);
     ck_assert_mem_eq(buf, pattern + (2 << 20), 100);
-    ck_assert_int_eq(pfs_read_chunk(f, 3, &v, buf, &len, &racy, NULL), 0);
-    ck_assert_uint_eq(len, 0);
+    r.index = 3;
+    ck_assert_int_eq(pfs_read_chunk(f, &r, NULL), 0);
+    ck_assert_uint_eq(r.len, 0);
     ck_assert_uint_eq(counted(pfs_read_bytes) - counted_before, (1 << 20) + 100);
     env_put("f", pattern, 50, 0644); /* somebody else writes it */
-    ck_assert_int_eq(pfs_read_chunk(f, 0, &v, buf, &len, &racy, NULL), -ESTALE);
-    ck_assert(!version_eq(&v, &was));
-    ck_assert_uint_eq(v.size, 50);
-    ck_assert_int_eq(pfs_read_chunk(f, 0, &v, buf, &len, &racy, NULL), 0);
-    ck_assert_uint_eq(len, 50);
+    r.index = 0;
+    ck_assert_int_eq(pfs_read_chunk(f, &r, NULL), -ESTALE);
+    ck_assert(!version_eq(&r.version, &was));
+    ck_assert_uint_eq(r.version.size, 50);
+    ck_assert_int_eq(pfs_read_chunk(f, &r, NULL), 0);
+    ck_assert_uint_eq(r.len, 50);
     shut(f);
 }
 END_TEST
@@ -93,27 +95,28 @@ START_TEST(chunks_by_fid_and_path)
     env_put("f", pattern, 1000, 0644);
     env_put("g", pattern, 2000, 0644);
     struct fid fid = fid_on_pfs("f");
-    struct version v = version_on_pfs("f"), was = v;
-    ck_assert_int_eq(pfs_read_chunk_at(fid, "f", 0, &v, buf, &len, &racy), 0);
-    ck_assert_uint_eq(len, 1000);
+    struct version was = version_on_pfs("f");
+    struct pfs_chunk_read r = {.version = was, .buf = buf};
+    ck_assert_int_eq(pfs_read_chunk_at(fid, "f", &r), 0);
+    ck_assert_uint_eq(r.len, 1000);
     ck_assert_mem_eq(buf, pattern, 1000);
     ck_assert_int_eq(rename(env_path("f"), env_path("h")), 0);
     /* "not that file": the version is left as it was */
     struct version changed = was;
     changed.size++; /* not the one whose descriptor is kept */
-    v = changed;
-    ck_assert_int_eq(pfs_read_chunk_at(fid, "f", 0, &v, buf, &len, &racy), -ESTALE);
-    ck_assert(version_eq(&v, &changed));
-    ck_assert_int_eq(pfs_read_chunk_at(fid, "g", 0, &v, buf, &len, &racy), -ESTALE);
-    ck_assert(version_eq(&v, &changed));
-    ck_assert_int_eq(pfs_read_chunk_at(fid, "../pfs/h", 0, &v, buf, &len, &racy), -ESTALE);
-    ck_assert(version_eq(&v, &changed));
+    r.version = changed;
+    ck_assert_int_eq(pfs_read_chunk_at(fid, "f", &r), -ESTALE);
+    ck_assert(version_eq(&r.version, &changed));
+    ck_assert_int_eq(pfs_read_chunk_at(fid, "g", &r), -ESTALE);
+    ck_assert(version_eq(&r.version, &changed));
+    ck_assert_int_eq(pfs_read_chunk_at(fid, "../pfs/h", &r), -ESTALE);
+    ck_assert(version_eq(&r.version, &changed));
     /* that file, another version */
-    ck_assert_int_eq(pfs_read_chunk_at(fid, "h", 0, &v, buf, &len, &racy), -ESTALE);
-    ck_assert_uint_eq(v.size, 1000);
-    ck_assert_int_eq(pfs_read_chunk_at(fid, "h", 0, &v, buf, &len, &racy), 0);
+    ck_assert_int_eq(pfs_read_chunk_at(fid, "h", &r), -ESTALE);
+    ck_assert_uint_eq(r.version.size, 1000);
+    ck_assert_int_eq(pfs_read_chunk_at(fid, "h", &r), 0);
     ck_assert_int_eq(mkdir(env_path("d"), 0755), 0);
-    ck_assert_int_eq(pfs_read_chunk_at(fid_on_pfs("d"), "d", 0, &v, buf, &len, &racy), -ESTALE);
+    ck_assert_int_eq(pfs_read_chunk_at(fid_on_pfs("d"), "d", &r), -ESTALE);
 }
 END_TEST
 
@@ -133,8 +136,8 @@ START_TEST(readers_by_path_are_bounded)
     for (int i = 0; i < 200; i++) {
         snprintf(name, sizeof(name), "f%d", i);
         env_put(name, name, 4, 0644);
-        struct version v = version_on_pfs(name);
-        ck_assert_int_eq(pfs_read_chunk_at(fid_on_pfs(name), name, 0, &v, buf, &len, &racy), 0);
+        struct pfs_chunk_read r = {.version = version_on_pfs(name), .buf = buf};
+        ck_assert_int_eq(pfs_read_chunk_at(fid_on_pfs(name), name, &r), 0);
         ck_assert_mem_eq(buf, name, 4);
     }
     ck_assert_uint_le(open_fds(), before + 64);
@@ -157,18 +160,16 @@ static void *read_often(void *arg)
     char *mine = malloc(1 << 20);
     for (;;) {
         pthread_mutex_lock(&closed.lock);
-        struct version v = closed.version;
+        struct pfs_chunk_read r = {.version = closed.version, .buf = mine};
         char byte = closed.byte;
         bool end = closed.end;
         pthread_mutex_unlock(&closed.lock);
         if (end)
             break;
-        size_t n;
-        bool r;
-        int err = pfs_read_chunk_at(fid, "f", 0, &v, mine, &n, &r);
+        int err = pfs_read_chunk_at(fid, "f", &r);
         ck_assert(err == 0 || err == -ESTALE);
         if (!err)
-            ck_assert(mine[0] == byte && memcmp(mine, mine + 1, n - 1) == 0);
+            ck_assert(mine[0] == byte && memcmp(mine, mine + 1, r.len - 1) == 0);
     }
     free(mine);
     return NULL;
