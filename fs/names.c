@@ -408,25 +408,25 @@ static bool can_write(int fd)
     return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* The file that pfs_create made, or opened because it was there: fd is taken over. */
-static int open_made(struct request *r, struct inode *i, int fd, bool created,
-                     const struct statx *stx, struct handle **h)
+/* made: of pfs_create; its descriptor is taken over. */
+static int open_made(struct request *r, struct inode *i, const struct pfs_made *made,
+                     struct handle **h)
 {
     struct file *f;
     char *path = pfs_path(i->node);
     int err = file_get(i->fid, path, &f);
     free(path);
     if (err) {
-        close(fd);
+        close(made->fd);
         return err;
     }
-    if (created)
+    if (made->created)
         err = store_set_reborn(f);
     if (err) {
-        close(fd);
+        close(made->fd);
     } else {
-        pfs_adopt_fd(f, fd, can_write(fd));
-        err = file_open_handle(r, i, stx, f, created, h);
+        pfs_adopt_fd(f, made->fd, can_write(made->fd));
+        err = file_open_handle(r, i, &made->stx, f, made->created, h);
     }
     file_put(f);
     return err;
@@ -450,22 +450,20 @@ static void reply_create(struct request *r, struct inode *i, struct statx *stx, 
 
 static void create_fn(struct request *r)
 {
-    struct statx stx;
-    int fd = -1;
-    bool created = false;
-    int err = pfs_create(r->inode->node, r->name, r->fi.flags, mode_to_make(r), request_cred(r),
-                         &fd, &stx, &created);
+    struct pfs_made made;
+    int err =
+        pfs_create(r->inode->node, r->name, r->fi.flags, mode_to_make(r), request_cred(r), &made);
     if (err) { /* -ESTALE: a link or directory is there now; the kernel looks again */
         request_err(r, err);
         return;
     }
     struct handle *h;
-    struct inode *i = names_found(r->inode, r->name, &stx);
-    if (created)
+    struct inode *i = names_found(r->inode, r->name, &made.stx);
+    if (made.created)
         attr_born(i);
-    err = open_made(r, i, fd, created, &stx, &h);
+    err = open_made(r, i, &made, &h);
     if (!err) {
-        reply_create(r, i, &stx, h);
+        reply_create(r, i, &made.stx, h);
         return;
     }
     inode_forget(i->nodeid, 1);

@@ -155,15 +155,15 @@ static int op_create(int dirfd, struct pfs_op *op)
 }
 
 int pfs_create(struct pfs_node *parent, const char *name, int flags, mode_t mode,
-               const struct cred *c, int *fd, struct statx *stx, bool *created)
+               const struct cred *c, struct pfs_made *made)
 {
-    struct pfs_op op = {.name = name, .flags = flags, .mode = mode, .stx = stx};
+    struct pfs_op op = {.name = name, .flags = flags, .mode = mode, .stx = &made->stx};
     int err = make(parent, c, op_create, &op);
     if (err)
         return err;
     posix_fadvise(op.fd_out, 0, 0, POSIX_FADV_RANDOM);
-    *fd = op.fd_out;
-    *created = op.created;
+    made->fd = op.fd_out;
+    made->created = op.created;
     return 0;
 }
 

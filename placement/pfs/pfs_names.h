@@ -28,12 +28,18 @@ int pfs_mknod(struct pfs_node *parent, const char *name, mode_t mode, dev_t dev,
               const struct cred *c, struct statx *stx);
 int pfs_symlink(const char *target, struct pfs_node *parent, const char *name, const struct cred *c,
                 struct statx *stx);
+/* A file that is open after pfs_create. */
+struct pfs_made {
+    int fd; /* the caller's */
+    struct statx stx;
+    bool created; /* false: it was there */
+};
 /* Of flags only O_EXCL and the access mode count (the caller truncates and appends).  If the file is made, it
- * is opened read-write, whatever its mode is, and *created is set.  If it was there: -EEXIST with O_EXCL;
+ * is opened read-write, whatever its mode is.  If it was there: -EEXIST with O_EXCL;
  * else it is opened read-write, or as flags say, with the permissions of c; -ESTALE if it is no regular file
  * (the kernel looks the name up again). */
 int pfs_create(struct pfs_node *parent, const char *name, int flags, mode_t mode,
-               const struct cred *c, int *fd, struct statx *stx, bool *created);
+               const struct cred *c, struct pfs_made *made);
 int pfs_link(struct pfs_node *n, struct pfs_node *parent, const char *name, const struct cred *c,
              struct statx *stx);
 /* *removed: its attributes just before; stx_nlink 1: that was its last name (then no file data is flushed any

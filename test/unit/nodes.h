@@ -381,23 +381,22 @@ static struct {
 static void order_open(struct order *o)
 {
     struct pfs_node *n = pfs_child(pfs_root(), o->name);
-    struct statx stx;
+    struct pfs_made made = {.fd = -1};
     struct file *f = NULL;
-    bool write = (o->b & O_ACCMODE) != O_RDONLY, created = false;
-    int fd = -1;
+    bool write = (o->b & O_ACCMODE) != O_RDONLY;
     uint64_t looked_ms = boot_ms();
     if (o->b & O_CREAT)
-        o->err = pfs_create(pfs_root(), o->name, (int)o->b, 0600, NULL, &fd, &stx, &created);
+        o->err = pfs_create(pfs_root(), o->name, (int)o->b, 0600, NULL, &made);
     else
-        o->err = pfs_stat(n, &stx);
+        o->err = pfs_stat(n, &made.stx);
     if (!o->err)
-        o->err = file_get(fid_of(&stx), o->name, &f);
-    if (!o->err && fd >= 0)
-        pfs_adopt_fd(f, fd, true);
+        o->err = file_get(fid_of(&made.stx), o->name, &f);
+    if (!o->err && made.fd >= 0)
+        pfs_adopt_fd(f, made.fd, true);
     else if (!o->err)
-        o->err = pfs_open_file(f, n, write, NULL, &stx);
+        o->err = pfs_open_file(f, n, write, NULL, &made.stx);
     if (!o->err) {
-        o->err = data_open(f, write, o->b & O_TRUNC, &stx, looked_ms, &node_handles[o->a].h);
+        o->err = data_open(f, write, o->b & O_TRUNC, &made.stx, looked_ms, &node_handles[o->a].h);
         if (o->err)
             pfs_release(f);
     }

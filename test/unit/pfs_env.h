@@ -91,15 +91,13 @@ static void env_claim(struct file *f, const struct version *base)
 /* Made, open for writing, claimed: pfs_release ends the open. */
 __attribute__((unused)) static struct file *env_create(const char *name, mode_t mode)
 {
-    int fd;
-    bool made;
-    struct statx stx;
+    struct pfs_made made;
     struct file *f;
-    int err = pfs_create(pfs_root(), name, O_RDWR | O_EXCL, mode, NULL, &fd, &stx, &made);
+    int err = pfs_create(pfs_root(), name, O_RDWR | O_EXCL, mode, NULL, &made);
     ck_assert_msg(err == 0, "%s: %s", name, strerror(-err));
-    ck_assert_int_eq(file_get(fid_of(&stx), name, &f), 0);
-    pfs_adopt_fd(f, fd, true);
-    struct version v = version_of(&stx);
+    ck_assert_int_eq(file_get(fid_of(&made.stx), name, &f), 0);
+    pfs_adopt_fd(f, made.fd, true);
+    struct version v = version_of(&made.stx);
     env_claim(f, &v);
     return f;
 }

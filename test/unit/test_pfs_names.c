@@ -49,15 +49,14 @@ START_TEST(the_hidden_name_is_nowhere)
     mkdir(at(HIDDEN), 0700);
     mkdir(at("d"), 0755);
     mkdir(at("d/" HIDDEN), 0755); /* only the root's is hidden */
-    int fd;
-    bool made;
+    struct pfs_made made;
     struct pfs_node *root = pfs_root(), *d = look(root, "d");
     put("f", "");
     struct pfs_node *f = look(root, "f");
     ck_assert_int_eq(pfs_lookup(root, HIDDEN, &stx), -ENOENT);
     ck_assert_int_eq(pfs_mkdir(root, HIDDEN, 0755, NULL, &stx), -EPERM);
     ck_assert_int_eq(pfs_mknod(root, HIDDEN, S_IFREG | 0644, 0, NULL, &stx), -EPERM);
-    ck_assert_int_eq(pfs_create(root, HIDDEN, O_RDWR, 0644, NULL, &fd, &stx, &made), -EPERM);
+    ck_assert_int_eq(pfs_create(root, HIDDEN, O_RDWR, 0644, NULL, &made), -EPERM);
     ck_assert_int_eq(pfs_symlink("x", root, HIDDEN, NULL, &stx), -EPERM);
     ck_assert_int_eq(pfs_link(f, root, HIDDEN, NULL, &stx), -EPERM);
     ck_assert_int_eq(unlink_it(root, HIDDEN, NULL), -ENOENT);
@@ -107,8 +106,7 @@ END_TEST
 
 START_TEST(making_things)
 {
-    int fd = -1;
-    bool made = false;
+    struct pfs_made made;
     struct pfs_node *root = pfs_root();
     ck_assert_int_eq(pfs_mkdir(root, "d", 0750, NULL, &stx), 0);
     ck_assert(S_ISDIR(stx.stx_mode));
@@ -126,13 +124,12 @@ START_TEST(making_things)
     free(text);
     ck_assert_int_eq(pfs_readlink(d, &text), -EINVAL);
     /* a file that its owner may not write is still made writable */
-    ck_assert_int_eq(
-        pfs_create(d, "f", O_WRONLY | O_TRUNC | O_APPEND, 0444, NULL, &fd, &stx, &made), 0);
-    ck_assert(made);
-    ck_assert_uint_eq(stx.stx_mode & 07777, 0444);
-    ck_assert_int_eq(pwrite(fd, "abc", 3, 0), 3);
-    ck_assert_int_eq(pwrite(fd, "x", 1, 0), 1); /* no O_APPEND */
-    close(fd);
+    ck_assert_int_eq(pfs_create(d, "f", O_WRONLY | O_TRUNC | O_APPEND, 0444, NULL, &made), 0);
+    ck_assert(made.created);
+    ck_assert_uint_eq(made.stx.stx_mode & 07777, 0444);
+    ck_assert_int_eq(pwrite(made.fd, "abc", 3, 0), 3);
+    ck_assert_int_eq(pwrite(made.fd, "x", 1, 0), 1); /* no O_APPEND */
+    close(made.fd);
     char back[4] = "";
     FILE *f = fopen(at("d/f"), "r");
     ck_assert_ptr_nonnull(fgets(back, 4, f));
@@ -145,21 +142,20 @@ END_TEST
 
 START_TEST(creating_what_is_there)
 {
-    int fd;
-    bool made = true;
+    struct pfs_made made = {.created = true};
     struct pfs_node *root = pfs_root();
     put("f", "keep");
     mkdir(at("d"), 0755);
     mkfifo(at("p"), 0666);
     ck_assert_int_eq(symlink("f", at("l")), 0);
-    ck_assert_int_eq(pfs_create(root, "f", O_RDWR | O_EXCL, 0644, NULL, &fd, &stx, &made), -EEXIST);
-    ck_assert_int_eq(pfs_create(root, "f", O_RDWR | O_TRUNC, 0644, NULL, &fd, &stx, &made), 0);
-    ck_assert(!made);
-    ck_assert_uint_eq(stx.stx_size, 4); /* truncating is the data's business */
-    close(fd);
-    ck_assert_int_eq(pfs_create(root, "d", O_RDWR, 0644, NULL, &fd, &stx, &made), -ESTALE);
-    ck_assert_int_eq(pfs_create(root, "p", O_RDWR, 0644, NULL, &fd, &stx, &made), -ESTALE);
-    ck_assert_int_eq(pfs_create(root, "l", O_RDWR, 0644, NULL, &fd, &stx, &made), -ESTALE);
+    ck_assert_int_eq(pfs_create(root, "f", O_RDWR | O_EXCL, 0644, NULL, &made), -EEXIST);
+    ck_assert_int_eq(pfs_create(root, "f", O_RDWR | O_TRUNC, 0644, NULL, &made), 0);
+    ck_assert(!made.created);
+    ck_assert_uint_eq(made.stx.stx_size, 4); /* truncating is the data's business */
+    close(made.fd);
+    ck_assert_int_eq(pfs_create(root, "d", O_RDWR, 0644, NULL, &made), -ESTALE);
+    ck_assert_int_eq(pfs_create(root, "p", O_RDWR, 0644, NULL, &made), -ESTALE);
+    ck_assert_int_eq(pfs_create(root, "l", O_RDWR, 0644, NULL, &made), -ESTALE);
 }
 END_TEST
 
@@ -415,15 +411,13 @@ START_TEST(callers_make_their_own)
     gid_t groups[] = {7001};
     struct cred c = {4001, 4002, 1, groups};
     struct pfs_node *root = pfs_root();
-    int fd;
-    bool made;
-    ck_assert_int_eq(pfs_create(root, "f", O_RDWR, 0644, &c, &fd, &stx, &made),
-                     -EACCES); /* root's, 0755 */
+    struct pfs_made made;
+    ck_assert_int_eq(pfs_create(root, "f", O_RDWR, 0644, &c, &made), -EACCES); /* root's, 0755 */
     ck_assert_int_eq(chmod(dir, 0777), 0);
-    ck_assert_int_eq(pfs_create(root, "f", O_RDWR, 04644, &c, &fd, &stx, &made), 0);
-    close(fd);
-    ck_assert_uint_eq(stx.stx_uid, 4001);
-    ck_assert_uint_eq(stx.stx_gid, 4002);
+    ck_assert_int_eq(pfs_create(root, "f", O_RDWR, 04644, &c, &made), 0);
+    close(made.fd);
+    ck_assert_uint_eq(made.stx.stx_uid, 4001);
+    ck_assert_uint_eq(made.stx.stx_gid, 4002);
     ck_assert_int_eq(pfs_mkdir(root, "d", 0755, &c, &stx), 0);
     ck_assert_uint_eq(stx.stx_uid, 4001);
     ck_assert_int_eq(chmod(dir, 01777), 0); /* sticky: root's file is not his to remove */

@@ -104,20 +104,20 @@ START_TEST(very_deep_trees)
         pfs_unref(n);
         n = next;
     }
-    int fd;
-    bool made;
-    ck_assert_int_eq(pfs_create(n, "f", O_RDWR, 0644, NULL, &fd, &stx, &made), 0);
-    ck_assert_int_eq(pwrite(fd, "deep", 4, 0), 4);
-    close(fd);
-    struct pfs_node *f = pfs_child_as(n, "f", fid_of(&stx), NULL);
+    struct pfs_made made;
+    ck_assert_int_eq(pfs_create(n, "f", O_RDWR, 0644, NULL, &made), 0);
+    ck_assert_int_eq(pwrite(made.fd, "deep", 4, 0), 4);
+    close(made.fd);
+    struct fid fid = fid_of(&made.stx);
+    struct pfs_node *f = pfs_child_as(n, "f", fid, NULL);
     char *path = pfs_path(f);
     ck_assert_uint_eq(strlen(path), 60 * 256 + 1);
-    struct fid fid = fid_of(&stx);
     char dir_was[sizeof(dir)];
     strcpy(dir_was, dir);
     pfs_unref(f);
     pfs_unref(n);
     /* nothing is cached any more: opened by path in pieces */
+    int fd;
     ck_assert_int_eq(pfs_open_path(fid, path, O_RDONLY, &fd, &stx), 0);
     char back[4];
     ck_assert_int_eq(pread(fd, back, 4, 0), 4);
