@@ -176,11 +176,11 @@ static int write_beside(struct file *f, enum found found, const struct statx *li
     struct copying c = {.f = f, .to = &to};
     err = copy_whole(&c);
     store_info(f, &info);
+    struct pfs_new_attr attr = {info.size, info.mtime_ns, found == FOUND_CHANGED ? like : NULL};
     if (err)
         pfs_new_abort(&to);
     else
-        err = pfs_new_end(&to, info.size, info.mtime_ns, found == FOUND_CHANGED ? like : NULL,
-                          suffix, true, &beside);
+        err = pfs_new_end(&to, &attr, suffix, true, &beside);
     if (!err)
         say(f, found, beside, c.missing);
     return err;

@@ -85,8 +85,8 @@ static int rescue_file(const struct rescue *r, struct file *f, const char *path,
         return err;
     }
     snprintf(suffix, sizeof(suffix), ".eddy-%s-%s", *missing ? "incomplete" : "conflict", r->node);
-    return pfs_new_end(&to, info.size, info.mtime_ns, known ? &like : NULL, suffix, *missing > 0,
-                       made);
+    struct pfs_new_attr attr = {info.size, info.mtime_ns, known ? &like : NULL};
+    return pfs_new_end(&to, &attr, suffix, *missing > 0, made);
 }
 
 static int rescue_one(void *arg, struct file *f)

@@ -84,10 +84,11 @@ int pfs_new_write(struct pfs_new *n, const void *buf, size_t len, uint64_t off)
 
 /* Sets the owner before the mode, because a chown removes setuid.  The file must not get setuid from `like`
  * at all. */
-static int dress(int fd, uint64_t size, int64_t mtime_ns, const struct statx *like)
+static int dress(int fd, const struct pfs_new_attr *attr)
 {
-    struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT}, time_of_ns(mtime_ns)};
-    if (ftruncate(fd, (off_t)size))
+    const struct statx *like = attr->like;
+    struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT}, time_of_ns(attr->mtime_ns)};
+    if (ftruncate(fd, (off_t)attr->size))
         return -errno;
     if (like && fchown(fd, like->stx_uid, like->stx_gid) && errno != EPERM)
         return -errno;
@@ -122,12 +123,12 @@ static int give_name(struct pfs_new *n, const char *suffix, bool always, char na
     return renameat(n->dirfd, n->part, n->dirfd, name) ? -errno : 0;
 }
 
-int pfs_new_end(struct pfs_new *n, uint64_t size, int64_t mtime_ns, const struct statx *like,
-                const char *suffix, bool always, char **made)
+int pfs_new_end(struct pfs_new *n, const struct pfs_new_attr *attr, const char *suffix, bool always,
+                char **made)
 {
     char name[NAME_BYTES];
     uint64_t ticket = pfs_call_begin();
-    int err = dress(n->fd, size, mtime_ns, like);
+    int err = dress(n->fd, attr);
     if (close(n->fd) && !err && errno != EINTR)
         err = -errno; /* EDQUOT may come only now */
     n->fd = -1;

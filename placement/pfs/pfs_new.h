@@ -23,12 +23,16 @@ struct pfs_new {
 int pfs_new_begin(struct pfs_new *n, int rootfd, const char *path, const char *unique,
                   bool make_dirs);
 int pfs_new_write(struct pfs_new *n, const void *buf, size_t len, uint64_t off);
-/* Gives it its size, mtime, and owner and mode of `like` (NULL: 0600), syncs it, and names it.  The name is
- * path itself if that is free and `always` does not require the suffix; else path + suffix, or the first of
- * path + suffix + ".2", ".3" ... that is free.  *made: the relative path, malloc'd.  Ends n in any case;
- * after an error nothing is left. */
-int pfs_new_end(struct pfs_new *n, uint64_t size, int64_t mtime_ns, const struct statx *like,
-                const char *suffix, bool always, char **made);
+struct pfs_new_attr {
+    uint64_t size;
+    int64_t mtime_ns;
+    const struct statx *like; /* owner and mode; NULL: the daemon's, 0600 */
+};
+/* Gives it its attributes, syncs it, and names it.  The name is path itself if that is free and `always` does
+ * not require the suffix; else path + suffix, or the first of path + suffix + ".2", ".3" ... that is free.
+ * *made: the relative path, malloc'd.  Ends n in any case; after an error nothing is left. */
+int pfs_new_end(struct pfs_new *n, const struct pfs_new_attr *attr, const char *suffix, bool always,
+                char **made);
 void pfs_new_abort(struct pfs_new *n);
 
 #endif
