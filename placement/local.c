@@ -147,7 +147,13 @@ static int fill_by_descriptor(struct file *f, const struct file_info *info, uint
     int err = pfs_read(f, c->data, len, key.index * size, &got);
     if (!err) {
         memset(c->data + got, 0, len - got); /* the flush has cut these off: beyond base_end by now */
-        err = store_fill_needed(f, key.index, &key.version, c->data, len, limit);
+        struct clean_chunk clean = {.index = key.index,
+                                    .version = key.version,
+                                    .buf = c->data,
+                                    .len = len,
+                                    .hash = data_hash(c->data, len),
+                                    .racy = true}; /* the flush changes the file */
+        err = store_fill_needed(f, &clean, limit);
     }
     chunk_put(c);
     return err == -ESTALE ? 0 : err; /* the flush ended: the caller looks again */

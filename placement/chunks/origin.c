@@ -80,8 +80,14 @@ static int keep(struct flight *fl)
         err = follow_version(fl, f);
     if (err)
         return err;
-    return store_fill(f, fl->key.index, &fl->key.version, c->data, c->len, c->hash,
-                      !fl->replica && fl->owns, c->racy);
+    struct clean_chunk clean = {.index = fl->key.index,
+                                .version = fl->key.version,
+                                .buf = c->data,
+                                .len = c->len,
+                                .hash = c->hash,
+                                .owned = !fl->replica && fl->owns,
+                                .racy = c->racy};
+    return store_fill(f, &clean);
 }
 
 void flight_keep(void *arg)

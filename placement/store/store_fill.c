@@ -9,7 +9,6 @@
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_version.h"
-#include "transport/hash.h"
 
 /* A chunk's bytes, of the version that the file has; they count up to base_end as it is then.  A
  * flush that ends while the lock is dropped makes that the end of the new version: behind a
@@ -46,49 +45,39 @@ static int fill_pages(struct file *f, uint64_t first, uint64_t stop, const struc
     return err;
 }
 
-/* What one chunk is filled with, and how. */
-struct fill {
-    const struct version *v;
-    const void *buf;
-    size_t len;
-    uint64_t hash;
-    bool owned, racy;
-    enum space_limit limit;
-};
-
 /* With f->lock and a WRITE op on the chunk. */
-static int fill_locked(struct file *f, uint64_t index, const struct fill *new)
+static int fill_locked(struct file *f, const struct clean_chunk *clean, enum space_limit limit)
 {
-    const struct version *v = new->v;
-    uint64_t chunk = store_chunk_size(), off = index * chunk, first = page_of(off);
+    const struct version *v = &clean->version;
+    uint64_t chunk = store_chunk_size(), off = clean->index * chunk, first = page_of(off);
     const struct file_core *k = core(f);
     if (has_kernel_io(f))
         return 0; /* all is here, and newer */
     if (!(k->flags & CORE_BASE) || !version_eq(&k->base, v) || off >= v->size ||
-        new->len < MIN(chunk, v->size - off))
+        clean->len < MIN(chunk, v->size - off))
         return -ESTALE;
     if (k->base_end <= off)
         return 0; /* cut off meanwhile: nothing of it counts */
-    struct filling fl = {new->buf, off, k->base_end};
-    uint64_t stop = last_page(off, MIN(new->len, k->base_end - off));
+    struct filling fl = {clean->buf, off, k->base_end};
+    uint64_t stop = last_page(off, MIN(clean->len, k->base_end - off));
     struct room room = {0};
-    int err = change_make_room(f, first, stop, new->limit, &room);
+    int err = change_make_room(f, first, stop, limit, &room);
     if (err)
         return err;
     uint32_t made;
-    struct chunk_record *c = pages_begin_fill(f, index, &made);
+    struct chunk_record *c = pages_begin_fill(f, clean->index, &made);
     room.chunks -= made;
-    if (new->racy && !(core(f)->flags & CORE_RACY)) {
+    if (clean->racy && !(core(f)->flags & CORE_RACY)) {
         core_change(f->rec)->flags |= CORE_RACY;
         store_commit(f);
     }
     eviction_remove(c);
-    c->flags = (uint16_t)(new->owned ? c->flags | CHUNK_OWNED : c->flags & ~CHUNK_OWNED);
+    c->flags = (uint16_t)(clean->owned ? c->flags | CHUNK_OWNED : c->flags & ~CHUNK_OWNED);
     err = fill_pages(f, first, stop, &fl);
     k = core(f);
     if (!err && !(c->flags & CHUNK_WRITTEN) && version_eq(&k->base, v) &&
         k->base_end >= off + MIN(chunk, v->size - off)) {
-        c->hash = new->hash;
+        c->hash = clean->hash;
         crash_order();
         c->flags |= CHUNK_HASH;
     }
@@ -97,36 +86,26 @@ static int fill_locked(struct file *f, uint64_t index, const struct fill *new)
     return err;
 }
 
-static int fill_chunk(struct file *f, uint64_t index, const struct fill *new)
+static int fill_chunk(struct file *f, const struct clean_chunk *clean, enum space_limit limit)
 {
     struct range_op op;
-    uint64_t pages = state_pages();
-    if (index >= (uint64_t)INT64_MAX / store_chunk_size() || new->len > store_chunk_size())
+    uint64_t pages = state_pages(), first = clean->index * pages;
+    if (clean->index >= (uint64_t)INT64_MAX / store_chunk_size() || clean->len > store_chunk_size())
         return -EINVAL;
     lock_take(&f->lock);
-    range_begin(f, &op, RANGE_WRITE, index * pages, index * pages + pages - 1);
-    int err = fill_locked(f, index, new);
+    range_begin(f, &op, RANGE_WRITE, first, first + pages - 1);
+    int err = fill_locked(f, clean, limit);
     range_end(f, &op);
     lock_drop(&f->lock);
     return err;
 }
 
-int store_fill(struct file *f, uint64_t index, const struct version *v, const void *buf, size_t len,
-               uint64_t hash, bool owned, bool racy)
+int store_fill(struct file *f, const struct clean_chunk *c)
 {
-    struct fill new = {
-        .v = v, .buf = buf, .len = len, .hash = hash, .owned = owned, .racy = racy};
-    return fill_chunk(f, index, &new);
+    return fill_chunk(f, c, SPACE_NOW);
 }
 
-int store_fill_needed(struct file *f, uint64_t index, const struct version *v, const void *buf,
-                      size_t len, enum space_limit limit)
+int store_fill_needed(struct file *f, const struct clean_chunk *c, enum space_limit limit)
 {
-    struct fill new = {.v = v,
-                       .buf = buf,
-                       .len = len,
-                       .hash = data_hash(buf, len),
-                       .racy = true,
-                       .limit = limit};
-    return fill_chunk(f, index, &new);
+    return fill_chunk(f, c, limit);
 }

@@ -22,16 +22,21 @@ int store_follow_version(struct file *f, const struct version *v, const struct v
 bool store_same_data(struct file *f, const struct version *before, const struct version *after);
 
 /* ---- filling with clean bytes ---- */
-/* Chunk `index` of version v has these bytes (len up to chunk size, shorter only at the end of the
- * file).  Writes pages that are not valid and below base_end; others are left as they are.  owned:
- * this node is the ring's owner (else a replica). -ESTALE: the file's base is not v.  -ENOSPC: no
- * room could be made: use the buffer without keeping it. */
-int store_fill(struct file *f, uint64_t index, const struct version *v, const void *buf, size_t len,
-               uint64_t hash, bool owned, bool racy);
-/* The same of what a change can not go on without, read by this node's own descriptor while its flush
- * changes the file: racy, and a replica. */
-int store_fill_needed(struct file *f, uint64_t index, const struct version *v, const void *buf,
-                      size_t len, enum space_limit limit);
+/* The bytes that a chunk has in a version of the file. */
+struct clean_chunk {
+    uint64_t index;
+    struct version version;
+    const void *buf;
+    size_t len;    /* up to chunk size, shorter only at the end of the file */
+    uint64_t hash; /* of the bytes (transport/hash.h) */
+    bool owned;    /* this node is the ring's owner; else a replica */
+    bool racy;     /* read while the version was racy (transport/fid.h) */
+};
+/* Writes pages that are not valid and below base_end; others are left as they are.  -ESTALE: the file's
+ * base is not c->version.  -ENOSPC: no room could be made: use the buffer without keeping it. */
+int store_fill(struct file *f, const struct clean_chunk *c);
+/* The same for a chunk that a change can not go on without. */
+int store_fill_needed(struct file *f, const struct clean_chunk *c, enum space_limit limit);
 
 /* ---- claims on disk (claim.c and claim_views.c call these) ---- */
 /* -EIO, -ENOSPC, and no claim: what is here of another version than `base` can not be dropped (never

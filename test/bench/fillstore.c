@@ -43,7 +43,11 @@ static void fill_one(uint64_t n, const uint8_t *bytes)
         fail(path, err);
     err = store_set_version(f, &version, NULL);
     if (!err)
-        err = store_fill(f, 0, &version, bytes, size, XXH3_64bits(bytes, size), true, false);
+        err = store_fill(f, &(struct clean_chunk){.version = version,
+                                                  .buf = bytes,
+                                                  .len = size,
+                                                  .hash = XXH3_64bits(bytes, size),
+                                                  .owned = true});
     if (err)
         fail(path, err);
     file_put(f);

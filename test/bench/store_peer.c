@@ -227,13 +227,15 @@ static double step_alone(enum step s)
             must("read", pfs_read(work.f, buf, chunk, work.off[i], &len), "");
         if (s == FILL)
             hash = data_hash(buf, chunk);
+        struct clean_chunk clean = {
+            .index = index, .version = work.v, .buf = buf, .len = chunk, .hash = hash};
         uint64_t begun = boot_ns();
         if (s == GET)
             must("get", store_get_chunk(work.f, index, &work.v, buf, &len, &hash), "");
         else if (s == HASH)
             hash += data_hash(buf, chunk);
         else if (s == FILL)
-            must("fill", store_fill(work.f, index, &work.v, buf, chunk, hash, false, false), "");
+            must("fill", store_fill(work.f, &clean), "");
         else
             memcpy(to, buf, chunk);
         ns += boot_ns() - begun;

@@ -95,9 +95,16 @@ static void make_files(void)
         struct version v = {sizeof(bytes) - 100, 1000000007 * (int64_t)n, 1000000009 * (int64_t)n};
         must(!file_get(fid_n(n), n == 3 ? path : "dir/short", &f), "file_get");
         must(!store_set_version(f, &v, NULL), "store_set_version");
-        for (uint64_t i = 0; i < 3; i++)
-            must(!store_fill(f, i, &v, bytes, i == 2 ? CHUNK - 100 : CHUNK, 1, n % 2, n == 5),
-                 "store_fill");
+        for (uint64_t i = 0; i < 3; i++) {
+            struct clean_chunk c = {.index = i,
+                                    .version = v,
+                                    .buf = bytes,
+                                    .len = i == 2 ? CHUNK - 100 : CHUNK,
+                                    .hash = 1,
+                                    .owned = n % 2,
+                                    .racy = n == 5};
+            must(!store_fill(f, &c), "store_fill");
+        }
         if (n > 1)
             store_set_claim(f, 1, n, &v);
         if (n > 1 && n != 5)
@@ -280,7 +287,9 @@ static void use_file(struct file *f)
     store_seek(f, 0, true, &off);
     store_seek(f, 0, false, &off);
     store_get_chunk(f, 0, &info.base, buf, &got, &hash);
-    store_fill(f, 1, &info.base, buf, sizeof(buf), 0, true, false);
+    struct clean_chunk c = {
+        .index = 1, .version = info.base, .buf = buf, .len = sizeof(buf), .owned = true};
+    store_fill(f, &c);
     store_write(f, buf, 3000, 1000, SPACE_CACHE, &fill);
     store_truncate(f, CHUNK + 5, &fill);
     store_punch(f, 0, 5000, SPACE_CACHE, &fill);

@@ -138,8 +138,13 @@ static void env_fill(struct file *f, uint64_t off)
         r.racy = true;
     }
     ck_assert_msg(err == 0, "fill: %s", strerror(-err));
-    err = store_fill(f, index, &r.version, env_chunk, r.len, XXH3_64bits(env_chunk, r.len), true,
-                     r.racy);
+    err = store_fill(f, &(struct clean_chunk){.index = index,
+                                              .version = r.version,
+                                              .buf = env_chunk,
+                                              .len = r.len,
+                                              .hash = XXH3_64bits(env_chunk, r.len),
+                                              .owned = true,
+                                              .racy = r.racy});
     ck_assert_msg(err == 0 || err == -ESTALE, "store_fill: %s", strerror(-err));
 }
 

@@ -141,8 +141,12 @@ static inline int fill_chunk(struct file *f, uint64_t index, const struct versio
 {
     uint64_t chunk = store_chunk_size();
     size_t len = (size_t)(v->size - index * chunk < chunk ? v->size - index * chunk : chunk);
-    return store_fill(f, index, v, data + index * chunk, len,
-                      XXH3_64bits(data + index * chunk, len), owned, false);
+    return store_fill(f, &(struct clean_chunk){.index = index,
+                                               .version = *v,
+                                               .buf = data + index * chunk,
+                                               .len = len,
+                                               .hash = XXH3_64bits(data + index * chunk, len),
+                                               .owned = owned});
 }
 
 /* What was unflushed: how many files, and the last of them. */

@@ -161,8 +161,12 @@ static inline void fill_from_pfs(struct model *m, uint64_t off)
     pthread_mutex_lock(&m->pfs.mutex);
     memcpy(buf, m->pfs.bytes + begin, len);
     pthread_mutex_unlock(&m->pfs.mutex);
-    int err = store_fill(m->f, index, &info.base, buf, len, XXH3_64bits(buf, len),
-                         next(&(struct rnd){off + 1}) & 1, false);
+    int err = store_fill(m->f, &(struct clean_chunk){.index = index,
+                                                     .version = info.base,
+                                                     .buf = buf,
+                                                     .len = len,
+                                                     .hash = XXH3_64bits(buf, len),
+                                                     .owned = next(&(struct rnd){off + 1}) & 1});
     ck_assert_msg(!err || err == -ESTALE || err == -ENOSPC, "store_fill: %s", strerror(-err));
 }
 
@@ -173,8 +177,12 @@ static inline void late_fill(struct model *m, struct rnd *r)
     store_info(m->f, &info);
     if (m->late_on_its_way) {
         size_t len = least(CHUNK, m->late_version.size - m->late_index * CHUNK);
-        int err = store_fill(m->f, m->late_index, &m->late_version, m->late, len,
-                             XXH3_64bits(m->late, len), true, false);
+        int err = store_fill(m->f, &(struct clean_chunk){.index = m->late_index,
+                                                         .version = m->late_version,
+                                                         .buf = m->late,
+                                                         .len = len,
+                                                         .hash = XXH3_64bits(m->late, len),
+                                                         .owned = true});
         ck_assert(!err || err == -ESTALE || err == -ENOSPC);
         m->late_on_its_way = false;
     } else if (info.base.size) {

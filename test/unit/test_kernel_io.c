@@ -62,11 +62,14 @@ START_TEST(what_is_fetched_again_at_the_next_open_is_not_given_to_the_kernel)
     int fd;
     unsigned life;
     ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
-    ck_assert_int_eq(store_fill(f, 0, &v, bytes, CHUNK, 1, true, true), 0);
+    struct clean_chunk c = {
+        .version = v, .buf = bytes, .len = CHUNK, .hash = 1, .owned = true, .racy = true};
+    ck_assert_int_eq(store_fill(f, &c), 0);
     ck_assert(info_of(f).racy);
     ck_assert_int_eq(kernel_io_open(f, false, &fd, &life), -ENODATA);
     ck_assert_int_eq(store_set_version(f, &v, NULL), 0); /* it makes them way */
-    ck_assert_int_eq(store_fill(f, 0, &v, bytes, CHUNK, 1, true, false), 0);
+    c.racy = false;
+    ck_assert_int_eq(store_fill(f, &c), 0);
     kernel_io_close(f, open_pass(f, false), false);
     file_put(f);
 }

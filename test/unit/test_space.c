@@ -204,11 +204,12 @@ START_TEST(flushed_bytes_stay_until_their_flush_has_ended)
     store_snapshot_done(s, true);
     for (uint64_t i = 0; i < 64; i++)
         fill_ok(other, i, &w, true);
-    ck_assert_int_eq(store_fill(f, 0, &v, old, CHUNK, 0, true, false), 0); /* it was on its way */
+    struct clean_chunk on_its_way = {.version = v, .buf = old, .len = CHUNK, .owned = true};
+    ck_assert_int_eq(store_fill(f, &on_its_way), 0);
     read_is(f, data + 77, 5000, 100);
     x = version_n(2 * CHUNK, 9);
     ck_assert(store_flushed(f, &x, info.change, NULL));
-    ck_assert_int_eq(store_fill(f, 0, &v, old, CHUNK, 0, true, false), -ESTALE);
+    ck_assert_int_eq(store_fill(f, &on_its_way), -ESTALE);
     for (uint64_t i = 0; i < 64; i++)
         fill_ok(other, i, &w, true);
     ck_assert(!has_chunk(f, 0));
@@ -224,7 +225,8 @@ START_TEST(records_of_files_leave_with_their_pages)
         struct file *f = get_file(i + 1, "small");
         struct version v = version_n(100, 3);
         ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
-        int err = store_fill(f, 0, &v, data, 100, 0, i % 2, false);
+        struct clean_chunk c = {.version = v, .buf = data, .len = 100, .owned = i % 2};
+        int err = store_fill(f, &c);
         ck_assert_msg(!err, "file %d: %s", (int)i, strerror(-err));
         file_put(f);
     }

@@ -80,7 +80,8 @@ START_TEST(a_read_begins_with_what_is_here_and_tells_where_the_file_ends)
     ck_assert_uint_eq(store_read_begin(f, 65536, 10, &hit), 0);
     for (unsigned i = 2; i < 4; i++) {
         size_t len = i == 3 ? 200000 - 3 * 65536 : 65536;
-        ck_assert_int_eq(store_fill(f, i, &v, data + i * 65536, len, 0, false, false), 0);
+        struct clean_chunk c = {.index = i, .version = v, .buf = data + i * 65536, .len = len};
+        ck_assert_int_eq(store_fill(f, &c), 0);
     }
     ck_assert_uint_eq(store_read_begin(f, 65536, 200000, &hit), 0);
     ck_assert_uint_eq(store_read_begin(f, 2 * 65536 + 7, PAGE, &hit), PAGE);
@@ -329,7 +330,9 @@ START_TEST(racy_pages_are_dropped_when_the_version_is_confirmed)
     struct file *f = get_file(1, "x");
     struct version v = version_n(sizeof(data), 5);
     ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
-    ck_assert_int_eq(store_fill(f, 0, &v, data, sizeof(data), 0, true, true), 0);
+    struct clean_chunk c = {
+        .version = v, .buf = data, .len = sizeof(data), .owned = true, .racy = true};
+    ck_assert_int_eq(store_fill(f, &c), 0);
     ck_assert(info_of(f).racy);
     read_is(f, data, sizeof(data), 0);
     ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
@@ -345,9 +348,13 @@ START_TEST(a_short_fill_is_refused)
     struct file *f = get_file(1, "x");
     struct version v = version_n(5000, 5);
     ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
-    ck_assert_int_eq(store_fill(f, 0, &v, data, 4999, 0, true, false), -ESTALE);
-    ck_assert_int_eq(store_fill(f, 1, &v, data, 10, 0, true, false), -ESTALE);
-    ck_assert_int_eq(store_fill(f, UINT64_MAX, &v, data, 10, 0, true, false), -EINVAL);
+    struct clean_chunk c = {.version = v, .buf = data, .len = 4999, .owned = true};
+    ck_assert_int_eq(store_fill(f, &c), -ESTALE);
+    c.len = 10;
+    c.index = 1;
+    ck_assert_int_eq(store_fill(f, &c), -ESTALE);
+    c.index = UINT64_MAX;
+    ck_assert_int_eq(store_fill(f, &c), -EINVAL);
     ck_assert_uint_eq(here(f, 0, 1), 0);
     file_put(f);
 }

@@ -100,7 +100,12 @@ static void fill_one(struct file *f, uint64_t index)
 {
     struct version v = pfs_version();
     uint64_t off = index * CHUNK, len = v.size - off < CHUNK ? v.size - off : CHUNK;
-    ck_assert_int_eq(store_fill(f, index, &v, world->pfs.bytes + off, len, 0, index % 2, false), 0);
+    struct clean_chunk c = {.index = index,
+                            .version = v,
+                            .buf = world->pfs.bytes + off,
+                            .len = len,
+                            .owned = index % 2};
+    ck_assert_int_eq(store_fill(f, &c), 0);
 }
 
 static void write_from(struct file *f, const struct content *c, uint64_t off, uint64_t len)
@@ -240,8 +245,11 @@ static void fill_others(uint64_t from, uint64_t to)
     struct version v = version_n(32 * CHUNK, 3);
     struct file *other = get_file(100, "other");
     store_set_version(other, &v, NULL);
-    for (uint64_t i = from; i < to; i++)
-        ck_assert_int_eq(store_fill(other, i, &v, data, sizeof(data), 0, true, false), 0);
+    for (uint64_t i = from; i < to; i++) {
+        struct clean_chunk c = {
+            .index = i, .version = v, .buf = data, .len = sizeof(data), .owned = true};
+        ck_assert_int_eq(store_fill(other, &c), 0);
+    }
     file_put(other);
 }
 

@@ -100,8 +100,10 @@ static int run_step(struct file *f, const struct step *s)
         struct file_info info;
         store_info(f, &info);
         uint64_t begin = fill / CHUNK * CHUNK, len = info.base.size - begin;
-        err = store_fill(f, fill / CHUNK, &info.base, zeros, len < CHUNK ? len : CHUNK, 0, false,
-                         false);
+        err = store_fill(f, &(struct clean_chunk){.index = fill / CHUNK,
+                                                  .version = info.base,
+                                                  .buf = zeros,
+                                                  .len = len < CHUNK ? len : CHUNK});
         if (err)
             return err;
     }
