@@ -178,11 +178,12 @@ static int sync_change(struct file *f, const struct change *c)
 /* Appends the bytes that were not appended yet. */
 static int append(struct file *f, struct change *c, enum space_limit limit, uint64_t *fill_off)
 {
-    size_t before = c->appended, done;
-    int err = store_append(f, (const char *)c->buf + before, c->len - before, limit, &done,
-                           &c->off_out, fill_off);
-    c->off_out -= MIN(c->off_out, (uint64_t)before);
-    c->appended += done;
+    size_t before = c->appended;
+    struct appended out = {.off = c->off_out};
+    int err =
+        store_append(f, (const char *)c->buf + before, c->len - before, limit, &out, fill_off);
+    c->off_out = out.off - MIN(out.off, (uint64_t)before);
+    c->appended += out.len;
     return err;
 }
 

@@ -154,26 +154,26 @@ int store_write_within(struct file *f, const void *buf, size_t len, uint64_t off
 
 /* Beside writers that the kernel serves, who may move the end at any time: the file system's own
  * append.  Where it went is known only if nobody else appended. */
-static int append_kernel_io(struct file *f, const void *buf, size_t len, size_t *done, uint64_t *off_out)
+static int append_kernel_io(struct file *f, const void *buf, size_t len, struct appended *out)
 {
     int fd, err = datafile_get(f, true, &fd); /* in use: the file does not become clean meanwhile */
     if (err)
         return err;
     lock_drop(&f->lock);
-    err = datafile_append(f, buf, len, done);
+    err = datafile_append(f, buf, len, &out->len);
     lock_take(&f->lock);
     datafile_put(f);
     kernel_io_look(f);
-    *off_out = core(f)->size - MIN((uint64_t)*done, core(f)->size);
+    out->off = core(f)->size - MIN((uint64_t)out->len, core(f)->size);
     return err;
 }
 
-int store_append(struct file *f, const void *buf, size_t len, enum space_limit limit, size_t *done,
-                 uint64_t *off_out, uint64_t *fill_off)
+int store_append(struct file *f, const void *buf, size_t len, enum space_limit limit,
+                 struct appended *out, uint64_t *fill_off)
 {
     struct range_op op;
     bool became = false;
-    *done = 0;
+    out->len = 0;
     lock_take(&f->lock);
     kernel_io_look(f);
     int err = would_wait(f, limit) || !change_begin_at_end(f, &op, limit != SPACE_NOW) ? -EAGAIN : 0;
@@ -181,15 +181,15 @@ int store_append(struct file *f, const void *buf, size_t len, enum space_limit l
         lock_drop(&f->lock);
         return err;
     }
-    *off_out = core(f)->size;
-    err = check_length(*off_out, len);
+    out->off = core(f)->size;
+    err = check_length(out->off, len);
     if (!err && len && has_kernel_io(f)) {
-        err = append_kernel_io(f, buf, len, done, off_out);
+        err = append_kernel_io(f, buf, len, out);
         became = true;
     } else if (!err && len) {
-        struct put p = {.buf = buf, .len = len, .off = *off_out, .limit = limit};
+        struct put p = {.buf = buf, .len = len, .off = out->off, .limit = limit};
         err = write_locked(f, &p, fill_off, &became);
-        *done = err ? 0 : len;
+        out->len = err ? 0 : len;
     }
     range_end(f, &op);
     lock_drop(&f->lock);

@@ -15,11 +15,15 @@ int store_write(struct file *f, const void *buf, size_t len, uint64_t off, enum 
 /* The same, but for what would lie beyond the end: that is left out, and no error. */
 int store_write_within(struct file *f, const void *buf, size_t len, uint64_t off,
                        enum space_limit limit, uint64_t *fill_off);
-/* off = end of file, taken under the lock. *off_out = where it went.  *done: how much of it is in the
- * file, also on an error; beside writers that the kernel serves that may be a part, and the rest is
- * what is left to append. */
-int store_append(struct file *f, const void *buf, size_t len, enum space_limit limit, size_t *done,
-                 uint64_t *off_out, uint64_t *fill_off);
+/* What an append has put into the file. */
+struct appended {
+    uint64_t off; /* where it went */
+    size_t len;
+};
+/* Writes at the end of the file, taken under the lock.  out->len is set also on an error; beside writers that
+ * the kernel serves that may be a part of len, and the rest is what is left to append. */
+int store_append(struct file *f, const void *buf, size_t len, enum space_limit limit,
+                 struct appended *out, uint64_t *fill_off);
 /* Shrinks or extends.  (fill_off is never used: the page at the new end ends at base_end.) */
 int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off);
 /* Zeros [off, off+len) (punch), never extends. -ENODATA as above. */

@@ -323,13 +323,14 @@ static inline void do_write(struct model *m, struct rnd *r)
 static inline void do_append(struct model *m, struct rnd *r)
 {
     static uint8_t buf[200000];
-    size_t len = some_length(r), done;
-    uint64_t off, fill;
+    size_t len = some_length(r);
+    struct appended out;
+    uint64_t fill;
     if (m->size + len > FILE_MAX)
         return;
     put_pattern(buf, len, m->size, next(r));
     int err;
-    while ((err = store_append(m->f, buf, len, SPACE_CACHE, &done, &off, &fill)))
+    while ((err = store_append(m->f, buf, len, SPACE_CACHE, &out, &fill)))
         if (err == -ENODATA)
             fill_from_pfs(m, fill);
         else if (err == -ENOSPC && m->meanwhile)
@@ -338,8 +339,8 @@ static inline void do_append(struct model *m, struct rnd *r)
             return;
         else
             ck_abort_msg("store_append: %s", strerror(-err));
-    ck_assert_uint_eq(off, m->size);
-    memcpy(m->shadow + off, buf, len);
+    ck_assert_uint_eq(out.off, m->size);
+    memcpy(m->shadow + out.off, buf, len);
     m->size += len;
 }
 

@@ -225,8 +225,8 @@ static struct file *half_truncated_file(void)
 /* Whatever makes it longer. */
 static int lengthen(struct file *f, int how)
 {
-    uint64_t fill, off;
-    size_t done;
+    uint64_t fill;
+    struct appended out;
     switch (how) {
     case 0:
         return store_truncate(f, SIZE, &fill);
@@ -235,7 +235,7 @@ static int lengthen(struct file *f, int how)
     case 2:
         return store_write(f, "x", 1, SIZE - 1, SPACE_CACHE, &fill);
     default:
-        return store_append(f, "x", 1, SPACE_CACHE, &done, &off, &fill);
+        return store_append(f, "x", 1, SPACE_CACHE, &out, &fill);
     }
 }
 

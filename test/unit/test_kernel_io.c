@@ -305,14 +305,14 @@ END_TEST
 /* Carried writes and appends of other nodes beside the kernel's writer. */
 START_TEST(our_own_changes_and_the_kernels_go_together)
 {
-    uint64_t at, unused;
-    size_t done;
+    uint64_t unused;
+    struct appended out;
     struct file *f = new_file(1, "both");
     unsigned life = open_pass(f, true);
     int fd = open_backing(f, O_RDWR);
     put(fd, "kernel", 6, 0);
-    ck_assert_int_eq(store_append(f, "ours", 4, SPACE_CACHE, &done, &at, &unused), 0);
-    ck_assert_uint_eq(at, 6);
+    ck_assert_int_eq(store_append(f, "ours", 4, SPACE_CACHE, &out, &unused), 0);
+    ck_assert_uint_eq(out.off, 6);
     put(fd, "K", 1, 0);
     write_ok(f, "O", 1, 6);
     read_is(f, "KernelOurs", 10, 0);

@@ -443,12 +443,12 @@ START_TEST(append_goes_to_the_end_and_says_where)
     uint8_t data[5000];
     put_pattern(data, sizeof(data), 0, 6);
     struct file *f = new_file(1, "log");
-    uint64_t off, fill;
-    size_t done;
+    uint64_t fill;
+    struct appended out;
     for (unsigned i = 0; i < 10; i++) {
-        ck_assert_int_eq(store_append(f, data + i * 500, 500, SPACE_CACHE, &done, &off, &fill), 0);
-        ck_assert_uint_eq(done, 500);
-        ck_assert_uint_eq(off, i * 500);
+        ck_assert_int_eq(store_append(f, data + i * 500, 500, SPACE_CACHE, &out, &fill), 0);
+        ck_assert_uint_eq(out.len, 500);
+        ck_assert_uint_eq(out.off, i * 500);
     }
     read_is(f, data, 5000, 0);
     file_put(f);

@@ -186,17 +186,17 @@ static void has_bytes(struct file *f, size_t len)
 START_TEST(an_append_of_which_a_part_went_in_says_so)
 {
     struct file *f = new_file(1, "x");
-    uint64_t fill, off;
-    size_t done;
+    uint64_t fill;
+    struct appended out;
     unsigned life = open_pass(f, true);
-    ck_assert_int_eq(store_append(f, data, 4096, SPACE_CACHE, &done, &off, &fill), 0);
-    ck_assert_uint_eq(done, 4096);
+    ck_assert_int_eq(store_append(f, data, 4096, SPACE_CACHE, &out, &fill), 0);
+    ck_assert_uint_eq(out.len, 4096);
     append_room = 4096;
-    ck_assert_int_eq(store_append(f, data + 4096, 8192, SPACE_CACHE, &done, &off, &fill), -ENOSPC);
-    ck_assert_uint_eq(done, 4096);
+    ck_assert_int_eq(store_append(f, data + 4096, 8192, SPACE_CACHE, &out, &fill), -ENOSPC);
+    ck_assert_uint_eq(out.len, 4096);
     append_room = SIZE_MAX;
-    ck_assert_int_eq(store_append(f, data + 8192, 4096, SPACE_CACHE, &done, &off, &fill), 0);
-    ck_assert_uint_eq(off, 8192);
+    ck_assert_int_eq(store_append(f, data + 8192, 4096, SPACE_CACHE, &out, &fill), 0);
+    ck_assert_uint_eq(out.off, 8192);
     has_bytes(f, 12288);
     kernel_io_close(f, life, true);
     file_put(f);

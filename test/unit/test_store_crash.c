@@ -194,9 +194,9 @@ static void expect_extend(struct content *c)
 
 static void act_append(struct file *f)
 {
-    uint64_t off, fill;
-    size_t done;
-    store_append(f, world->after.bytes + 200000, 7000, SPACE_CACHE, &done, &off, &fill);
+    uint64_t fill;
+    struct appended out;
+    store_append(f, world->after.bytes + 200000, 7000, SPACE_CACHE, &out, &fill);
 }
 static void expect_append(struct content *c)
 {
