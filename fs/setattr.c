@@ -65,13 +65,13 @@ static struct timespec one_time(int flags, int set, int now, struct timespec t)
 static int carry_times(struct inode *i, uint64_t node, int64_t mtime_ns)
 {
     struct file *f;
-    struct carry_result res;
+    struct change c = {.op = CARRY_TIMES, .time_ns = mtime_ns};
     char *path = pfs_path(i->node);
     int err = file_get(i->fid, path, &f);
     free(path);
     if (err)
         return err;
-    err = carry_write(node, f, CARRY_TIMES, NULL, 0, 0, 0, mtime_ns, &res);
+    err = carry_write(node, f, &c, NULL);
     file_put(f);
     return err;
 }

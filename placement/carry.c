@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "placement/chunks/working.h"
-#include "placement/local.h"
 #include "placement/pfs/pfs_fid.h"
 #include "transport/complaint.h"
 #include "transport/hash.h"
@@ -105,42 +104,41 @@ static void note_result(struct carry_result *res, const struct body_range *r, bo
     res->mtime_ns = r->mtime_ns;
 }
 
-/* Up to WINDOW pieces at once.  *end: the end of the file was reached. */
-static int read_window(uint64_t node, struct fid fid, uint8_t *buf, size_t len, uint64_t off,
-                       size_t *got, bool *end, struct carry_result *res, bool first)
+/* The next pieces, up to WINDOW at once.  *end: the end of the file was reached. */
+static int read_window(uint64_t node, struct fid fid, struct carry_range *range, bool *end)
 {
     struct piece pieces[WINDOW] = {0};
+    const size_t before = range->got, len = range->len - before;
     unsigned n = (unsigned)MIN((len + CARRY_PIECE - 1) / CARRY_PIECE, WINDOW);
     struct reading r = {.pending = n};
     lock_init(&r.lock, RANK_LEAF);
     lock_cond_init(&r.cond);
     for (unsigned i = 0; i < n; i++) {
         size_t at = (size_t)i * CARRY_PIECE;
-        pieces[i] =
-            (struct piece){.reading = &r, .buf = buf + at, .len = MIN(len - at, CARRY_PIECE)};
-        ask_piece(node, fid, &pieces[i], off + at);
+        pieces[i] = (struct piece){.reading = &r,
+                                   .buf = (uint8_t *)range->buf + before + at,
+                                   .len = MIN(len - at, CARRY_PIECE)};
+        ask_piece(node, fid, &pieces[i], range->off + before + at);
     }
     wait_all(&r);
     for (unsigned i = 0; i < n && !*end; i++) {
         int err = check_piece(node, &pieces[i]);
         if (err)
             return err;
-        note_result(res, &pieces[i].range, first && !i);
-        *got += pieces[i].got;
+        note_result(&range->result, &pieces[i].range, !before && !i);
+        range->got += pieces[i].got;
         *end = pieces[i].got < pieces[i].len;
     }
     return 0;
 }
 
-int carry_read(uint64_t node, struct file *f, void *buf, size_t len, uint64_t off, size_t *got,
-               struct carry_result *res)
+int carry_read(uint64_t node, struct file *f, struct carry_range *r)
 {
     bool end = false;
     int err = 0;
-    *got = 0;
-    while (!err && !end && *got < len)
-        err = read_window(node, f->fid, (uint8_t *)buf + *got, len - *got, off + *got, got, &end,
-                          res, !*got);
+    r->got = 0;
+    while (!err && !end && r->got < r->len)
+        err = read_window(node, f->fid, r, &end);
     return err;
 }
 
@@ -194,21 +192,20 @@ static int no_answer(uint64_t node, struct file *f, enum carry_op op, int err)
     return -EIO;
 }
 
-int carry_write(uint64_t node, struct file *f, enum carry_op op, const void *buf, uint64_t len,
-                uint64_t off, unsigned mode, int64_t time_ns, struct carry_result *res)
+int carry_write(uint64_t node, struct file *f, const struct change *c, struct carry_result *res)
 {
     struct msg *m = msg_new(MSG_WRITE), *reply = NULL;
     m->write.fid = f->fid;
-    m->write.op = (uint8_t)op;
-    m->write.offset = off;
-    m->write.length = len;
-    m->write.mode = mode;
-    m->write.time_ns = time_ns;
-    if (carry_op_is_write(op) && len)
-        put_data(m, buf, len);
-    int err = peer_call(node, m, patience_with(op), NULL, 0, &reply);
+    m->write.op = (uint8_t)c->op;
+    m->write.offset = c->off;
+    m->write.length = c->len;
+    m->write.mode = c->mode;
+    m->write.time_ns = c->time_ns;
+    if (carry_op_is_write(c->op) && c->len)
+        put_data(m, c->buf, c->len);
+    int err = peer_call(node, m, patience_with(c->op), NULL, 0, &reply);
     if (err && !reply)
-        return no_answer(node, f, op, err);
+        return no_answer(node, f, c->op, err);
     if (!err && res)
         *res = (struct carry_result){.size = reply->written.size,
                                      .offset = reply->written.offset,

@@ -29,6 +29,19 @@ static inline bool carry_op_is_write(enum carry_op op)
 {
     return op == CARRY_WRITE || op == CARRY_APPEND || op == CARRY_STORE;
 }
+/* A change, made at the claimant (carry_write) or here (local.h). */
+struct change {
+    enum carry_op op;
+    const void *buf; /* WRITE, APPEND, STORE: len bytes, <= 16 MiB */
+    uint64_t len, off;
+    unsigned mode;   /* ALLOCATE: fallocate's; SYNC: 1 = to the PFS */
+    int64_t time_ns; /* TIMES */
+    /* of local.h alone: */
+    uint64_t off_out; /* WRITE, APPEND, STORE: where the bytes went */
+    size_t appended;  /* APPEND: how many are there already; 0 at first */
+    uint64_t end_ms;  /* boot_ms: from then on no page is fetched a second time, -EIO */
+};
+/* What the claimant said of its file. */
 struct carry_result {
     uint64_t size, offset;
     int64_t mtime_ns;
@@ -43,13 +56,17 @@ void carry_start(void); /* registers the handlers: before peer_start */
 void carry_leave(void);
 void carry_stop(void); /* after peer_stop, while the loop still runs */
 
-/* Reads a range of the claimant's file; *got < len only at the end of the file, or on error.  *res is set if
- * *got > 0 or 0 is returned. */
-int carry_read(uint64_t node, struct file *f, void *buf, size_t len, uint64_t off, size_t *got,
-               struct carry_result *res);
-/* WRITE, APPEND, STORE: len <= CARRY_PIECE. */
-int carry_write(uint64_t node, struct file *f, enum carry_op op, const void *buf, uint64_t len,
-                uint64_t off, unsigned mode, int64_t time_ns, struct carry_result *res);
+/* A range of the claimant's file. */
+struct carry_range {
+    void *buf;
+    size_t len;
+    uint64_t off;
+    size_t got;                 /* set: less than len only at the end of the file, or on error */
+    struct carry_result result; /* set if got > 0 or 0 is returned */
+};
+int carry_read(uint64_t node, struct file *f, struct carry_range *r);
+/* WRITE, APPEND, STORE: c->len <= CARRY_PIECE.  res: may be NULL; set if 0 is returned. */
+int carry_write(uint64_t node, struct file *f, const struct change *c, struct carry_result *res);
 
 /* Registered by fs.  Called when a write carried here has changed [off, off+len) of this file, so that the
  * kernel's caches for this node's mount are stale; len 0: all from off on; off UINT64_MAX: only its

@@ -59,11 +59,12 @@ static bool counted_here(struct data_handle *h)
 
 static int read_carried(struct data_handle *h, uint64_t node, struct local_read *r)
 {
-    struct carry_result result;
-    int err = carry_read(node, h->f, r->buf, r->len, r->off, &r->got, &result);
+    struct carry_range range = {.buf = r->buf, .len = r->len, .off = r->off};
+    int err = carry_read(node, h->f, &range);
+    r->got = range.got;
     r->from.peer += r->got;
     if (!err)
-        data_heard(h, node, &result, false);
+        data_heard(h, node, &range.result, false);
     return err;
 }
 
@@ -161,7 +162,7 @@ int data_read_begin(struct data_handle *h, uint64_t off, size_t len, bool wait,
 static int change_carried(struct data_handle *h, uint64_t node, struct change *c)
 {
     struct carry_result r = {0};
-    int err = carry_write(node, h->f, c->op, c->buf, c->len, c->off, c->mode, c->time_ns, &r);
+    int err = carry_write(node, h->f, c, &r);
     if (err)
         return err;
     c->off_out = r.offset;

@@ -325,16 +325,17 @@ int data_locate_known(struct data_handle *h, const struct data_known *k, bool fi
 
 int data_pin(struct file *f, uint64_t node, uint64_t number)
 {
-    struct carry_result r;
-    return carry_write(node, f, CARRY_PIN_WRITER, NULL, 0, number, 0, 0, &r);
+    struct change c = {.op = CARRY_PIN_WRITER, .off = number};
+    return carry_write(node, f, &c, NULL);
 }
 
 /* If it fails, the pin stays until this node leaves the view, which costs the claimant only speed. */
 void data_unpin(struct file *f, uint64_t node, uint64_t number)
 {
+    struct change c = {.op = CARRY_UNPIN_WRITER, .off = number};
     int err = -EAGAIN;
     for (unsigned i = 0; i < UNPINS && err == -EAGAIN; i++)
-        err = carry_write(node, f, CARRY_UNPIN_WRITER, NULL, 0, number, 0, 0, NULL);
+        err = carry_write(node, f, &c, NULL);
     if (err && err != -ENOENT)
         log_debug("node %s was not told that a writer closed: %s", members_name(node),
                   strerror(-err));

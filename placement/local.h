@@ -28,17 +28,7 @@ struct local_read {
 /* 0 or -errno. */
 int local_read(struct file *f, struct local_read *r);
 
-/* A change of the file's data; this node must have the claim. */
-struct change {
-    enum carry_op op; /* WRITE .. SYNC, STORE */
-    const void *buf;  /* WRITE, APPEND, STORE: len bytes, <= 16 MiB */
-    uint64_t len, off;
-    unsigned mode;    /* ALLOCATE: fallocate's; SYNC: 1 = to the PFS */
-    int64_t time_ns;  /* TIMES */
-    uint64_t off_out; /* WRITE, APPEND, STORE: where the bytes went */
-    size_t appended;  /* APPEND: how many are there already; 0 at first */
-    uint64_t end_ms;  /* boot_ms: from then on no page is fetched a second time, -EIO */
-};
+/* Makes a change, with any op but PIN_WRITER and UNPIN_WRITER; this node must have the claim. */
 int local_change(struct file *f, struct change *c);
 /* The same without waiting: -EAGAIN when a page must be filled, there is no room, another call is at
  * these pages, or the file is being synced.  WRITE, APPEND and STORE only. */

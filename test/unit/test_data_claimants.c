@@ -174,8 +174,8 @@ static int slow_sync(struct file *f)
 static void order_sync_pfs(struct order *o)
 {
     struct data_handle *h = node_handles[o->a].h;
-    struct carry_result r;
-    o->err = carry_write(h->where.node, h->f, CARRY_SYNC, NULL, 0, 0, 1, 0, &r);
+    struct change c = {.op = CARRY_SYNC, .mode = 1};
+    o->err = carry_write(h->where.node, h->f, &c, NULL);
 }
 
 START_TEST(a_claimant_that_works_long_is_waited_for)
