@@ -68,11 +68,13 @@ static int admit(struct file *f, uint64_t len)
 
 /* ---- reading ---- */
 
-/* Gets [off, off + len), which is missing in the store, into buf; zeros beyond base_end.  looked: fetch_looks
+/* Gets the read's next len bytes, which are missing in the store; zeros beyond base_end.  looked: fetch_looks
  * before the bytes were seen to be missing. */
 static int read_missing(struct file *f, struct local_read *r, const struct file_info *info,
-                        uint8_t *buf, size_t len, uint64_t off, uint64_t looked)
+                        size_t len, uint64_t looked)
 {
+    uint8_t *buf = (uint8_t *)r->buf + r->got;
+    uint64_t off = r->off + r->got;
     size_t wanted = info->base_end > off ? MIN(len, info->base_end - off) : 0, got = 0;
     if (wanted) {
         struct fetch want = {.v = info->base,
@@ -106,7 +108,7 @@ static ssize_t read_some(struct file *f, struct local_read *r, const struct file
     r->from.local += valid > 0 ? (size_t)valid : 0;
     if (valid || !store_missing(f, off, len, &miss, &n) || miss != off)
         return valid;
-    int err = read_missing(f, r, info, buf, n, off, looked);
+    int err = read_missing(f, r, info, n, looked);
     *own = r->claimed || r->from.early - early == n;
     return err ? err : (ssize_t)n;
 }
