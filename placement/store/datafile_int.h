@@ -1,4 +1,4 @@
-/* datafile_int.h - private to placement/store/datafile*.c: the descriptors that are open, and names. */
+/* datafile_int.h - private to placement/store/datafile*.c: the open descriptors, and the names. */
 #ifndef EDDY_PLACEMENT_STORE_DATAFILE_INT_H
 #define EDDY_PLACEMENT_STORE_DATAFILE_INT_H
 
@@ -15,18 +15,18 @@ extern struct datafiles {
 
 /* XX/FID, below dirfd. */
 void datafile_name(struct fid fid, char name[DATAFILE_NAME_BYTES]);
-/* datafile_put after something was stored into it, or may have been. */
+/* As datafile_put, after something was stored into the file, or may have been. */
 void datafile_put_stored(struct file *f);
 
 /* ---- datafile_sync.c ---- */
 void datafile_sync_start(void);
-/* Its name is about to be made. */
+/* The file's name is about to be made. */
 void datafile_naming(struct file *f);
 /* With the lock: its descriptor is about to be closed. */
 void datafile_closing(struct file *f);
 
-/* With the lock: takes the descriptor away from f; to be closed without it.  -ENOENT: none is open;
- * -EBUSY: it is in use. */
+/* With the lock: takes the descriptor away from f, and returns it.  The caller closes it without the lock.
+ * -ENOENT: none is open; -EBUSY: it is in use. */
 int datafile_take_away(struct file *f);
 
 #endif

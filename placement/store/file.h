@@ -6,9 +6,9 @@
  * own, which hangs on the object and goes with it; no other room looks into it:
  *
  *     struct file ---- FILE_PFS    placement/pfs/pfs_int.h      descriptor, opens
- *       (store)   '--- FILE_CLAIM  placement/claims/claim_int.h  do we hold the claim, writers
- *                 '--- FILE_PROOF  placement/chunks/proof.c      bytes that were given before their proof
- *                 '--- FILE_DATA   placement/data_int.h          who keeps it for us, dropped pages
+ *       (store)   '--- FILE_CLAIM  placement/claims/claim_int.h  is the claim here, writers
+ *                 '--- FILE_PROOF  placement/chunks/proof.c      bytes that were given out before their proof
+ *                 '--- FILE_DATA   placement/data_int.h          which node has the bytes, dropped pages
  *                 '--- FILE_FLUSH  flush/flush_int.h             its place among the dirty files
  *
  * Lock order: the claim's, then the table's (its shard's, file.c), then f->lock, then the PFS part's.  Never
@@ -38,7 +38,7 @@ struct file_part {
 struct file_part_ops {
     size_t size;                                       /* of the whole part */
     void (*begin)(struct file *f, struct file_part *); /* it is new, and all zeros; may be NULL */
-    /* Nobody has the file any more.  It may block, but not take a reference.  May be NULL. */
+    /* The last reference is gone.  It may block, but not take a reference.  May be NULL. */
     void (*unused)(struct file *f, struct file_part *);
     void (*end)(struct file_part *); /* frees what it holds, not the part itself; may be NULL */
 };
@@ -54,13 +54,13 @@ struct file {
     struct lock lock; /* RANK_FILE */
     pthread_cond_t changed;
     struct file_record *rec; /* never NULL: made by file_get */
-    int data_fd; /* store's data file, -1 = not open; this and the next four: placement/store/datafile.c's
-                    lock */
+    int data_fd; /* of the data file; -1: not open.  This and the next four belong to the lock in
+                    placement/store/datafile.c */
     unsigned data_replaced;                    /* times that another data file took its place */
     struct file *open_next, **open_prev;       /* its list of open ones */
-    _Atomic unsigned data_users;               /* calls that use data_fd now, and more: there */
+    _Atomic unsigned data_users;               /* calls that use data_fd now, and flags: datafile.c */
     struct data_sync { /* placement/store/datafile_sync.c; the same lock */
-        _Atomic bool stored; /* something was, by this daemon, since the last sync began; no lock */
+        _Atomic bool stored; /* this daemon stored something since the last sync began; no lock */
         uint64_t closed;     /* the number of the close that may have hidden an error since; 0: none */
         uint64_t names_lost; /* how many syncs of names had failed when it got its name */
     } data_sync;
@@ -69,14 +69,14 @@ struct file {
     unsigned held;        /* store_hold's: nothing of it is evicted (f->lock) */
     struct range_op *ops; /* placement/store/range.h */
     struct snapshot *snapshots;
-    bool synced;            /* fsynced, or perhaps: nothing has changed since */
+    bool synced;            /* fsynced, or perhaps, and nothing has changed since */
     struct file_cover {         /* placement/store/store_cover.c and store_sync.c */
-        uint64_t said;          /* changes of what is covered ... */
-        uint64_t on_disk;       /* ... up to this one the disk has the record */
+        uint64_t said;          /* how often what is covered has changed */
+        uint64_t on_disk;       /* the record is on the disk as it was after this many of these changes */
         bool data;              /* the data file is being synced */
         struct covering *now;   /* the fsync that is under way */
         uint64_t begun, change; /* fsyncs; `change` when the last began that succeeded */
-        int last;               /* what the last one said */
+        int last;               /* what the last one returned */
         int err;                /* of a sync of the data file, until the PFS has what it lost; 0 */
         struct page_set *lost;  /* ... these pages; NULL: all */
     } cover;
@@ -90,17 +90,17 @@ struct file {
         uint64_t sampled;         /* `change` when the sampler looked last */
         uint64_t marked;          /* `change` before the last mark looked at any byte */
         bool solid;               /* ... and its sample proves something */
-        bool direct;              /* a writer with O_DIRECT is open, or was beside those that are */
-        bool collides;            /* such a one was: beside mappings (kernel_io_mark.c) */
-        bool closed;              /* nobody can store any more, and nobody has since `seen` */
+        bool direct;              /* a writer with O_DIRECT is open, or was, beside one that still is */
+        bool collides;            /* an O_DIRECT write may have met a mapping (kernel_io_mark.c) */
+        bool closed;              /* no process can store any more, and none has since `seen` */
         bool covered; /* the record on the disk says that the file is dirty, and covered as here */
-        unsigned uncovered; /* how often that has ended */
+        unsigned uncovered; /* how often `covered` became false */
         struct kernel_io_sample {
             uint64_t size;
             int64_t mtime_ns, ctime_ns;
             bool known;
         } seen;
-        struct kernel_io_hash *hashes; /* of the chunks that the flush that runs has marked */
+        struct kernel_io_hash *hashes; /* of the chunks that the present run has marked */
         size_t nhashes;
         struct file *next, **prev; /* files with writers */
     } kernel_io;
@@ -111,13 +111,13 @@ struct file {
 int file_get(struct fid fid, const char *path, struct file **out);
 /* Only if the store or the table knows it; NULL otherwise. */
 struct file *file_find(struct fid fid);
-/* Only if somebody has it: of a file that is neither open nor dirty no object is made. */
+/* The object, if one exists in memory; never makes one.  A file that is neither open nor dirty has none. */
 struct file *file_find_used(struct fid fid);
 struct file *file_ref(struct file *f);
 /* The last put tells the parts (file_part_ops.unused); a file that holds nothing (no pages, no claim, not
  * dirty) loses its record too. */
 void file_put(struct file *f);
-/* The same after its last name was removed: what the cache has of it may go later (remover.h). */
+/* The same after the file's last name was removed: the cache may drop its data later (remover.h). */
 void file_put_removed(struct file *f);
 
 /* The room's part of f, made at the first call.  Any thread, any lock. */

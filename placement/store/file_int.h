@@ -6,14 +6,14 @@
 
 /* As file_find, but makes the record, for which a slot is set aside, if there is none: *made. */
 struct file *file_make(struct fid fid, bool *made);
-/* One reference less.  True: that was the last one.  The file is "going" now: nobody else gets it. */
+/* Drops one reference.  True: that was the last one: the file is "going" now, and no other thread gets it. */
 bool file_drop(struct file *f);
-/* Asks whether take has f, which is going, with the table's lock held. */
+/* Calls take, with the table's lock held, for f, which is going.  Returns what take returned. */
 bool file_give_away(struct file *f, bool (*take)(struct file *f));
-/* f, which is going, has been taken down: out of the table, and freed. */
+/* f, which was going, has been taken down: removes it from the table, and frees it. */
 void file_forget(struct file *f);
-/* down takes down a file that is going, and ends with file_forget; back: true: one that was given away is the
- * caller's again, who takes it down. */
+/* Registers two functions.  down takes down a file that is going, and ends with file_forget.  back gives a
+ * file that was given away back to the caller, which takes it down; false: it can not. */
 void file_on_end(void (*down)(struct file *f), bool (*back)(struct file *f));
 /* file_end.c: registers itself. */
 void file_end_start(void);

@@ -20,12 +20,12 @@ struct page_set {
     struct page_set_chunk *chunk; /* by rising index */
 };
 
-/* The pages with that bit (BITS_VALID ...) in all chunks that have a dirty page, and if all in all
- * others.  Until page_set_free. */
+/* Takes the pages that have that bit (BITS_VALID ...): in chunks that have a dirty page; with `all`, in all
+ * chunks.  For page_set_free. */
 void page_set_take(struct page_set *s, struct file *f, unsigned kind, bool all);
-/* Without pages [lo, hi] of a chunk from now on. */
+/* Takes pages [lo, hi] of a chunk out of the set. */
 void page_set_drop(struct page_set *s, uint64_t index, uint32_t lo, uint32_t hi);
-/* Without those that are not dirty.  False: none is left. */
+/* Takes the pages out that are not dirty.  False: none is left. */
 bool page_set_keep_dirty(struct page_set *s, struct file *f);
 void page_set_free(struct page_set *s);
 

@@ -1,8 +1,8 @@
-/* range.h - who works on which pages of a file now.
+/* range.h - which calls work on which pages of a file now.
  *
- * Disk I/O happens without f->lock; what keeps two calls from each other's pages meanwhile is a
- * list of page ranges per file, in order of arrival.  One waits (on f->changed) for every earlier
- * one that overlaps and may not run beside it:
+ * Disk I/O happens without f->lock.  So each file has a list of page ranges, in the order in which
+ * calls came, which keeps two calls from changing the same pages.  A range waits (on f->changed) for
+ * every earlier one that overlaps with it and may not run beside it:
  *
  *             PIN   READ  WRITE  DROP
  *     PIN      +     +     +      -       a reader: the pages must stay
@@ -10,8 +10,8 @@
  *     WRITE    +     -     -      -       bytes are put into pages (writes, fills)
  *     DROP     -     -     -      -       bytes go away (truncate, punch, a new version, eviction)
  *
- * A thread has one at a time per file, and takes nothing else of that file before it ends: no
- * cycles.  Pins end in any order.
+ * A thread has at most one range in a file, and waits for nothing else of that file before it ends the
+ * range.  So threads can not wait for each other in a circle.  Pins end in any order.
  */
 #ifndef EDDY_PLACEMENT_STORE_RANGE_H
 #define EDDY_PLACEMENT_STORE_RANGE_H
@@ -28,18 +28,17 @@ struct range_op {
 
 /* f->lock must be held when you call any function below this line. */
 
-/* True: it has waited, with f->lock dropped meanwhile: look at the file again.  op lives until
- * range_end. */
+/* Begins a range; op must live until range_end.  True: it has waited, and f->lock was dropped meanwhile: the
+ * caller must look at the file again. */
 bool range_begin(struct file *f, struct range_op *op, enum range_kind kind, uint64_t first,
                  uint64_t last);
-/* The same, without waiting: false, and there is none, where it would have to. */
+/* The same without waiting.  False: it would have to wait, and no range has begun. */
 bool range_try(struct file *f, struct range_op *op, enum range_kind kind, uint64_t first,
                uint64_t last);
 void range_end(struct file *f, struct range_op *op);
-/* Does anybody work on (or wait for) a page of these? */
+/* Does any call work on one of these pages, or wait for one? */
 bool range_busy(const struct file *f, uint64_t first, uint64_t last);
-/* Is a WRITE or DROP of this page under way (or waited for)?  *until: the answer holds up to this
- * page. */
+/* Does a WRITE or DROP of this page run, or wait?  *until: the answer is the same up to this page. */
 bool range_changing(const struct file *f, uint64_t page, uint64_t *until);
 
 #endif
