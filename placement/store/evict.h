@@ -4,8 +4,8 @@
 
 #include "transport/base.h"
 
-/* Evicts the chunk if it may go.  True: there is room now.  now: waits for no sync of the cache's disk.  Takes
- * the file's lock. */
+/* Evicts the chunk if it may go.  True: there is more room now.  now: waits for no sync of the cache's disk.
+ * Takes the file's lock. */
 bool evict_chunk(struct fid fid, uint64_t index, bool now);
 
 #endif

@@ -9,8 +9,8 @@
 /* ---- kernel_io_watch.c: without f->lock ---- */
 /* Puts the file on the list of files that are sampled, until no process can store into it any more. */
 void kernel_io_watch(struct file *f);
-/* Takes it off the list, after a proof that no process can store.  False: it stays: it was opened meanwhile.
- * */
+/* Takes it off the list, after a proof that no process can store.  False: it was opened meanwhile, and
+ * stays. */
 bool kernel_io_unwatch(struct file *f);
 void kernel_io_wake_sampler(void);
 void kernel_io_tell_changed(struct file *f); /* calls store_on_kernel_io's `changed` */

@@ -13,7 +13,8 @@
 
 void siblings_join(uint64_t node_id, dev_t dev);
 void siblings_leave(void);
-/* How many daemons, this one included, cache on our device; *others_used: bytes of the others. */
+/* How many daemons, this one included, cache on the device of siblings_join; *others_used: bytes of the
+ * others. */
 unsigned siblings_count(uint64_t our_used, uint64_t *others_used);
 
 #endif

@@ -6,16 +6,15 @@
  *
  *   | header, 4096 bytes | page: slot slot slot .. (rest unused) | page: slot slot .. | ...
  *
- * Each is mapped once, shared: the mapping is the in-memory state, so a daemon's death finds it as
- * it was.  The blocks are allocated when the file is made: a store into a hole on a full disk would
- * be SIGBUS.  A slot does not cross a page, so that what the kernel writes back at one time is one
- * record.
+ * Each is mapped once, shared.  The mapping is the state in memory, so it is still there after the
+ * daemon's death.  The blocks are allocated when the file is made: a store into a hole on a full disk
+ * would be SIGBUS.  A slot does not cross a page, because the kernel writes back whole pages.
  *
  * A slot's number is (slab << SLAB_SHIFT | place).  Its first word is its magic: 0 = free.  A
  * record becomes live by storing the magic last and dies by clearing it first.
  *
  * Only placement/store/state*.c uses this.  Lock: the state's (RANK_STATE), held by the caller, but for
- * slab_at, slab_make and what syncs.
+ * slab_at, slab_make and the syncs.
  */
 #ifndef EDDY_PLACEMENT_STORE_SLAB_H
 #define EDDY_PLACEMENT_STORE_SLAB_H
@@ -106,8 +105,8 @@ uint32_t slab_take(struct slabs *s); /* a free slot, all zeros; SLOT_NONE */
 void slab_put(struct slabs *s, uint32_t no);
 /* The slab whose mapping p points into; NULL. */
 struct slab *slab_of(struct slabs *s, const void *p);
-/* msync of the pages of [p, p + len).  -errno: they are not on the disk; nor is, perhaps, what else was
- * stored into the slab, so that the next sync of anything in it stores and syncs all of it. */
+/* Syncs the pages of [p, p + len).  -errno: they are not on the disk, and perhaps other pages of the slab are
+ * not either.  So the next sync of any part of the slab stores and syncs all of it. */
 int slab_sync(struct slab *b, const void *p, size_t len);
 
 #endif

@@ -26,11 +26,11 @@ void space_stop(void);
 uint64_t space_meant(void);
 uint64_t space_slab_bytes(void); /* size for a new slab: clamp(limit / 64) */
 
-/* Sets room aside for this many bytes and chunk records; evicts chunks for it.  Takes other files'
- * locks: only locks of RANK_CLAIM or outer ones may be held.  SPACE_DISK: if nothing more may go.  -ENOSPC. */
+/* Sets room aside for this many bytes and chunk records; evicts chunks for it.  Takes other files' locks:
+ * only locks of RANK_CLAIM or outer ones may be held.  SPACE_DISK: if nothing more may go.  -ENOSPC. */
 int space_reserve(uint64_t bytes, uint32_t chunk_slots, enum space_limit limit);
-/* The end of it: the bytes are counted as used now (space_count) or were not needed; slots that
- * were not taken. */
+/* Gives back what space_reserve set aside: bytes, which count as used by now (space_count) or were not
+ * needed, and slots that were not taken. */
 void space_return(uint64_t bytes, uint32_t chunk_slots);
 int space_reserve_files(
     uint32_t slots); /* file records, and pieces of long paths; state_unreserve gives back */
@@ -43,8 +43,8 @@ void space_keep_free(void);
 /* The same, and gives the ballast back when the disk is short of room, or makes it again.  Called at each
  * sample while there are such writers. */
 void space_watch(void);
-/* May size bytes more, in addition to `pinned`, be kept from eviction while they are open?  write: will they
- * also be written by writers that do not ask for room? */
+/* May `size` more bytes, in addition to `pinned`, be kept from eviction while they are open?  write: will
+ * they also be written by writers that do not ask for room? */
 bool space_pins(uint64_t pinned, uint64_t size, bool write);
 void space_usage(struct store_usage *out);
 

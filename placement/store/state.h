@@ -1,7 +1,7 @@
 /* state.h - records of files and of their chunks' pages, in mapped slabs, and their indexes.
  *
  * What a record says is true at any instant, so that `kill -9` leaves a usable store (docs/store.md
- * has the bytes).  What belongs together (size, base, cut, claim ...) is a struct file_core; there
+ * has the format).  What belongs together (size, base, cut, claim ...) is a struct file_core; there
  * are two, and one word tells which counts: a change fills the other and then turns the word.  Page
  * bits are set and cleared in an order of which every prefix is true (placement/store/pages.c).
  *
@@ -27,14 +27,14 @@
 
 enum core_flags {
     CORE_BASE = 1,    /* base is known */
-    CORE_CLAIMED = 2, /* the claim is ours: claim_inc, claim_number */
+    CORE_CLAIMED = 2, /* this node has the claim: claim_inc, claim_number */
     CORE_DIRTY = 4, /* something is not on the PFS: pages, size, cut or times.  Set before the first
                        dirty page */
     CORE_MTIME_SET = 8, /* utimens after the last write */
     CORE_DELETED = 16,  /* unlinked: never flushed, dropped at the last put and at start */
     CORE_RACY = 32,     /* clean pages were filled while the version was racy */
     CORE_FLUSHING =
-        64, /* a flush has begun to change the PFS file: its version differs by our own doing */
+        64, /* a run has begun to change the PFS file: its version differs by this node's own doing */
     CORE_KERNEL_IO =
         128, /* applications may have stored through the kernel since the last flush that counts:
                 the data file itself is the record (kernel_io.c).  Set together with CORE_DIRTY */
@@ -51,8 +51,8 @@ struct file_core {
     uint64_t check;       /* XXH3 of what is before, seeded by the fid */
 };
 
-/* file_record.data_made.  A data file is made between the first two: one that is not there then has never
- * been, whether the daemon died or the disk was full. */
+/* file_record.data_made.  A data file is made while this is DATA_BEGUN.  If there is none then, it was never
+ * made: the daemon died, or the disk was full. */
 enum { DATA_NONE, DATA_BEGUN, DATA_MADE };
 
 enum { DOUBLED = 1, DOUBLED_COVERED }; /* file_record.doubled; the latter: by both of them */
@@ -92,11 +92,12 @@ struct file_record {
     uint16_t pad2;
     /* made again at start: a power loss took something of it, and the log says so */
     uint8_t loss_told;
-    /* its last name is being removed on the PFS: gone there, it is ours to drop; kept over starts */
+    /* this node is removing its last name on the PFS: if the file is gone there, the cache may drop it; kept
+     * over starts */
     uint8_t leaving;
-    uint8_t policy; /* the flusher's word (store_set_policy); kept over starts */
-    /* the data file may have bytes where it is to have none: a truncation failed (UNCUT_END), a punch
-     * (UNCUT_PAGES, in pages that are not valid); kept over starts */
+    uint8_t policy; /* what flush noted (store_set_policy); kept over starts */
+    /* the data file may have bytes where it should have none, after a failed truncation (UNCUT_END) or a
+     * failed punch (UNCUT_PAGES, in pages that are not valid); kept over starts */
     uint8_t uncut;
     char path[INLINE_PATH];
 };
@@ -118,15 +119,15 @@ static inline const struct file_core *core_of(const struct file_record *r)
 {
     return &r->core[__atomic_load_n(&r->core_now, __ATOMIC_RELAXED) & 1];
 }
-/* Something is owed for it: bytes or times to the PFS, a claim to its home, its mode to the PFS
- * file. */
+/* Does this node owe something for the file: bytes or times to the PFS, the claim to its home, the mode to
+ * the PFS file? */
 static inline bool core_busy(const struct file_core *c)
 {
     return !!(c->flags & CORE_CLAIMED) || (c->flags & (CORE_DIRTY | CORE_DELETED)) == CORE_DIRTY ||
            c->raised_mode != UINT32_MAX;
 }
-/* A change: fill what core_change gives, then core_commit (at once for who looks after a crash).
- * File's lock. */
+/* A change of the core: fill what core_change gives, then core_commit.  After a crash, either all of the
+ * change is found or nothing of it.  File's lock. */
 struct file_core *core_change(struct file_record *r);
 void core_commit(struct file_record *r);
 uint64_t core_check(const struct file_core *c, struct fid fid);

@@ -1,5 +1,5 @@
-/* state_table.h - all records: mapped, found, made, freed (state_open.c, state_index.c, state_path.c).  state.h says what
- * one is, and has the locks. */
+/* state_table.h - all records: mapped, found, made, freed (state_open.c, state_index.c, state_path.c).
+ * state.h says what one is, and has the locks. */
 #ifndef EDDY_PLACEMENT_STORE_STATE_TABLE_H
 #define EDDY_PLACEMENT_STORE_STATE_TABLE_H
 
@@ -45,9 +45,10 @@ uint32_t state_path_slots(size_t len);
 #define PATH_PIECES_MAX ((STATE_PATH_MAX + PATH_PIECE - 1) / PATH_PIECE)
 unsigned state_path_pieces(const struct file_record *r, const void *piece[PATH_PIECES_MAX]);
 size_t state_path_get(const struct file_record *r, char buf[STATE_PATH_MAX + 1]); /* "" if torn */
-/* What was freed may be on the disk as it was: it is to be gone there before an fsync counts, or the
- * file, or one of its chunks, would have two records after a power loss.  chunks: some of the file's
- * were (file_record.freed).  -errno: they still are. */
+/* Makes sure that freed records are gone on the disk, too, where they may still be as they were.  An fsync
+ * counts only after that: else the file, or one of its chunks, could have two records after a power loss.
+ * chunks: some of the file's chunk records were freed (file_record.freed).  -errno: they may still be there.
+ * */
 int state_sync_freed(bool chunks);
 uint64_t state_files(void), state_chunks(void);
 
@@ -56,10 +57,10 @@ struct chunk_record *state_chunk_new(struct file_record *r,
                                      uint64_t index); /* takes one reserved chunk slot */
 void state_chunk_free(struct file_record *r, struct chunk_record *c);
 struct chunk_record *state_chunk_at(uint32_t no); /* NULL for SLOT_NONE */
-/* To the front of its file's list: dirty ones are kept there. */
+/* Moves it to the front of its file's list, where dirty ones are kept. */
 void state_chunk_front(struct file_record *r, struct chunk_record *c);
 
-/* Brings the record to the list of busy ones (core_busy), or away. */
+/* Puts the record on the list of busy ones (core_busy), or takes it off. */
 void state_busy_set(struct file_record *r, bool busy);
 /* Fids of the busy ones, malloc'd; *n of them. */
 struct fid *state_busy(size_t *n);

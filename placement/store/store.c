@@ -1,13 +1,61 @@
-/* store.c - the store as a whole: opened, closed, asked about.
+/* store.c - the store as a whole: opened, closed, asked about.  The files of the room:
  *
- *   store_state.c    a file's state            store_read.c       what is here, and for whom
- *   store_hit.c      reading what is here
- *   store_version.c  versions and claims       store_write.c, store_resize.c, store_punch.c,
- *   store_sync.c     fsync                     store_fill.c       changing; store_change.c their steps
- *   store_cover.c    what it leaves
- *   store_recover.c  the start after a crash   store_copyout.c    what is dirty goes to the PFS
- *   unflushed_list.c  looked at from outside  kernel_io*.c      what the kernel reads and writes
- *   store_settle.c   the cache's disk has all, at the end
+ *   the whole       store_self.c         the variable for the open store
+ *                   store_recover.c      the start after a crash or power loss
+ *                   store_settle.c       brings all to the cache's disk before the end
+ *                   unflushed_list.c     lists what is not on the PFS, for the tool
+ *                   cachedir.c           the cache directory: checked, locked, its identity
+ *
+ *   a file          file.c               the table of files in use
+ *                   file_path.c          the path that leads to a file
+ *                   file_end.c           takes a file down after its last use
+ *                   remover.c            does that later for small removed files
+ *                   range.c              which calls work on which pages now
+ *
+ *   its state       store_state.c        the state that the record tells, and marks that outlive the daemon
+ *                   store_record.c       the steps of a change of the record
+ *                   store_version.c      versions and claims
+ *                   pages.c              the bits of pages, changed in an order that survives a crash
+ *                   page_bits.c          the bits of one chunk
+ *                   page_set.c           the pages of a file at one moment
+ *
+ *   reading         store_hit.c          reads bytes that are here
+ *                   store_read.c         what is here; whole chunks for other nodes
+ *
+ *   changing        store_write.c        writes, and times
+ *                   store_resize.c       truncation and extension
+ *                   store_punch.c        holes
+ *                   store_fill.c         clean bytes from the PFS or another node
+ *                   store_change.c       the steps that these four share
+ *
+ *   to the PFS      store_copyout.c      snapshots of dirty pages, and what is clean afterwards
+ *
+ *   fsync           store_sync.c         brings a file and its record to the disk
+ *                   store_cover.c        what of that a power loss leaves
+ *                   syncs.c              syncs of one descriptor by several threads
+ *
+ *   kernel I/O      kernel_io.c          opening and closing; how it all works
+ *                   kernel_io_sample.c   has an application stored, and can it still?
+ *                   kernel_io_mark.c     finds what changed, for a run
+ *                   kernel_io_watch.c    the list of files to sample
+ *
+ *   bytes on disk   datafile.c           data files: opened, read, written, punched
+ *                   datafile_kernel_io.c what kernel I/O needs of them
+ *                   datafile_sync.c      brings them and their names to the disk
+ *
+ *   records         state.c              made, changed, freed
+ *                   state_open.c         mapped and checked at start
+ *                   state_index.c        found by fid, or by fid and chunk
+ *                   state_path.c         the paths in them
+ *                   state_slots.c        their slots: set aside, taken
+ *                   slab.c               the mapped files of slots
+ *
+ *   room            space.c              the limit, what is used, how room is made
+ *                   siblings.c           the other daemons that share the disk
+ *                   ballast.c            room that is set aside
+ *                   eviction.c           the lists of chunks that may leave
+ *                   insertion.c          the policy for new chunks in them
+ *                   evict.c              one chunk leaves
  */
 #include <errno.h>
 #include <stdio.h>

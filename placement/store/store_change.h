@@ -1,9 +1,8 @@
 /* store_change.h - what all changes of a file's bytes are made of: store_write.c, store_resize.c,
  * store_punch.c, store_fill.c.
  *
- * Each change has a range of pages to itself (range.h) and runs in three steps, of which the middle
- * one is without f->lock: mark in the records what is about to change, move the bytes, mark that
- * they are there.
+ * Each change has a range of pages to itself (range.h), and three steps.  First the records say what will
+ * change.  Then the bytes are moved, without f->lock.  Then the records say that the bytes are there.
  *
  * f->lock must be held when you call any function below this line, but for change_put.
  */
@@ -13,13 +12,13 @@
 #include "placement/store/file.h"
 #include "placement/store/store_open.h"
 
-/* What space_reserve gave, less what was used of it: for space_return. */
+/* What space_reserve gave, less what the change has used: for space_return. */
 struct room {
     uint64_t bytes;
     uint32_t chunks;
 };
-/* Room for pages [first, last]; *r is what was set aside before, or zero.  f->lock is dropped
- * meanwhile; with a range op on the pages, so that no other call changes what they need. */
+/* Sets room aside for pages [first, last]; *r is what was set aside before, or zero.  f->lock is dropped
+ * meanwhile.  The caller has a range on the pages, so that no other call changes how much room they need. */
 int change_make_room(struct file *f, uint64_t first, uint64_t last, enum space_limit limit,
                      struct room *r);
 /* The same for pages that become zeros without blocks. */
@@ -36,16 +35,16 @@ struct padding {
 struct padding change_padding(struct file *f, uint64_t off, uint64_t len);
 int change_put(struct file *f, const void *buf, size_t len, uint64_t off, struct padding p);
 
-/* Before the file becomes longer: what a truncation that failed has left behind its end would come
- * back.  With f->lock throughout: no two do this beside each other's writes behind the end. */
+/* Called before the file becomes longer.  Removes what a failed truncation has left behind the end, which
+ * would come back otherwise.  Keeps f->lock throughout, so that no write behind the end runs beside it. */
 int change_clear_end(struct file *f);
 
-/* The record after a write up to `end`; after the file has another size. */
+/* Change the record: after a write up to `end`; after the file got another size. */
 void change_wrote(struct file *f, uint64_t end);
 void change_resized(struct file *f, uint64_t size);
 
-/* A WRITE op from the page of the end of the file on: while it lasts, nobody moves the end.  False, and
- * there is none: it may not wait, and would have to. */
+/* Begins a WRITE range from the page of the file's end on: until it ends, no other call moves the end.
+ * False: it would have to wait, and `wait` is false; no range has begun. */
 bool change_begin_at_end(struct file *f, struct range_op *op, bool wait);
 
 #endif

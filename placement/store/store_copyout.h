@@ -20,28 +20,28 @@ struct snapshot {
     struct extent *extents;
     size_t nextents;
     uint64_t bytes;
-    /* store_copyout.c's own: which pages, minus those written since */
+    /* for store_copyout.c only: the pages, less those written since */
     struct snapshot_pages *pages;
 };
-/* Takes dirty pages from offset `from` on, at most about `max` bytes; left out are pages that are
- * being written now, and those between the first and the last page of another snapshot.  0 or
- * -ENODATA (nothing is dirty; with *s still describing size/cut/times when those are dirty: then 0
- * and nextents 0) or -EBUSY: with a cut there is one snapshot at a time. */
+/* Takes dirty pages from offset `from` on, at most about `max` bytes.  Leaves out pages that are being
+ * written now, and those between the first and the last page of another snapshot.  0: there may be no
+ * extents, if only the size, the cut or the times are dirty.  -ENODATA: nothing is dirty.  -EBUSY: with a cut
+ * there is one snapshot at a time. */
 int store_snapshot(struct file *f, uint64_t from, uint64_t max, struct snapshot **out);
-/* They are on the PFS (ok, fsynced) or not: clears the dirty bits of pages that did not change
- * since.  cut becomes what was cut off since.  Frees s. */
+/* Ends a snapshot.  ok: its pages are on the PFS, and synced: clears the dirty bits of pages that did not
+ * change since.  cut becomes what was cut off since.  Frees s. */
 void store_snapshot_done(struct snapshot *s, bool ok);
-/* The flush is complete: PFS has version v with this size and mtime.  If nothing changed since
- * (change == change_then): base = v, base_end = size, not dirty.  Else base = v, base_end follows.
- * Returns whether it is clean.  *err (may be NULL): 0, or the cache's disk failed; then it is not
+/* The run is complete: the PFS has version v, which is of the file as it was at change_then.  If nothing
+ * changed since, then base = v, base_end = size, and the file is clean.  Else base = v, and base_end follows.
+ * Returns whether the file is clean.  *err (may be NULL): 0, or the cache's disk failed; then the file is not
  * clean, since a power loss might bring an older state back. */
 bool store_flushed(struct file *f, const struct version *v, uint64_t change_then, int *err);
-/* A flush is about to change the PFS file (persisted: after a crash the PFS version differs by our
- * own doing).  On error, of the cache's disk, it must not. */
+/* A run is about to change the PFS file.  The record says so on disk, so that after a crash the other version
+ * is known as this node's doing.  On an error (of the cache's disk) the run must not change the PFS file. */
 int store_flush_begins(struct file *f);
 
-/* The PFS file has u+w for the flush's sake and must get `mode` (07777) back: kept in the record,
- * so that it outlives the daemon. STORE_NO_MODE: nothing to give back any more.
+/* The PFS file has u+w so that the run can write it, and must get `mode` (07777) back.  This is in the
+ * record, so that it outlives the daemon.  STORE_NO_MODE: there is no mode to give back any more.
  * (placement/pfs/pfs_mode.c; recovery) */
 #define STORE_NO_MODE UINT32_MAX
 void store_set_raised_mode(struct file *f, uint32_t mode);

@@ -1,16 +1,16 @@
-/* store_hit.h - reading what is here: one look decides, then come the bytes.
+/* store_hit.h - reading bytes that are here: a look finds them and pins them, then they are read.
  *
  *     store_read_begin  --0-->  the first byte is not here
  *          | > 0
- *          |  one stay in f->lock: so many bytes are here, they are pinned, their chunks count as
- *          |  used now, and the data file is open
+ *          |  with f->lock taken once: so many bytes are here, they are pinned, their chunks count
+ *          |  as used now, and the data file is open
  *          v
- *     store_read_copy, or store_read_view and store_unview: no lock, and no look any more
+ *     store_read_copy, or store_read_view and store_unview: no lock, no further look
  *          |
  *     store_read_end
  *
- * In between they are not evicted, cut off or punched: what wants that waits (range.h).  So a thread ends
- * its read soon, and calls nothing that changes the file before.  Any thread that may do local disk I/O.
+ * In between the bytes are not evicted, cut off or punched: a call that would do so waits (range.h).  So a
+ * thread must end its read soon, and must not change the file before.  Any thread that may do local disk I/O.
  */
 #ifndef EDDY_PLACEMENT_STORE_STORE_HIT_H
 #define EDDY_PLACEMENT_STORE_STORE_HIT_H
@@ -19,16 +19,16 @@
 
 #include "placement/store/range.h"
 
-/* A read that has begun, on the caller's stack: it is linked in the file until store_read_end, and must
- * not move.  f is the caller's, who keeps it as long. */
+/* A read that has begun, on the caller's stack.  It is linked in the file until store_read_end, and must
+ * not move.  The caller keeps its reference to f as long. */
 struct store_hit {
     struct file *f;
     uint64_t off;
     size_t len;          /* of the bytes that are here */
     bool ends;           /* the file ends behind them */
-    bool copied;         /* there is no view of them */
+    bool copied;         /* they can only be copied: there is no view of them */
     int fd;              /* of the data file; -ENODATA: it was never made, all are zeros; -errno */
-    struct version base; /* of which the clean ones are; all zeros: it is not known */
+    struct version base; /* the version that clean bytes are of; all zeros: not known */
     struct range_op pin;
 };
 
@@ -38,8 +38,8 @@ struct store_hit {
 size_t store_read_begin(struct file *f, uint64_t off, size_t len, struct store_hit *hit);
 /* hit->len bytes to buf.  0, or -errno: the cache's disk failed. */
 int store_read_copy(const struct store_hit *hit, void *buf);
-/* A view of them, as store_view; off at the start of a page.  NULL: there is none; store_read_copy.  For
- * store_unview before the read ends. */
+/* A view of them, as store_view; off is at the start of a page.  NULL: there is none, and the caller uses
+ * store_read_copy.  To be given to store_unview before the read ends. */
 void *store_read_view(const struct store_hit *hit);
 void store_read_end(struct store_hit *hit);
 

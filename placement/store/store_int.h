@@ -24,7 +24,7 @@ struct snapshot_pages {
     uint64_t first,
         last; /* of the pages it was taken from: no other snapshot takes pages in between */
     uint64_t cut_since; /* the lowest truncation after it, NO_CUT: none */
-    struct page_set left; /* those that did not change since */
+    struct page_set left; /* the pages that did not change since */
 };
 
 /* An fsync in progress (store_sync.c). */
@@ -32,16 +32,17 @@ struct covering {
     struct page_set here; /* pages that were in the data file when it began */
     uint64_t change;      /* of the file then */
     uint64_t size;        /* then, or what it was cut to since: the end of what is covered */
-    bool over;            /* nothing of it is for the disk any more: on the PFS, or not wanted */
+    bool over;            /* no record of it is needed any more: it is on the PFS, or not wanted */
 };
 
 /* file_find, but NULL for a file whose last put is under way: never waits.  (file.c) */
 struct file *file_find_now(struct fid fid);
 
-/* Waits for what store_settle_begin began; all: and for what came since.  For store_close. */
+/* Waits until what store_settle_begin began is done; all: also brings to the disk what came since.  For
+ * store_close. */
 int store_settle_end(bool all);
 
-/* Became dirty: flush hears of it.  No lock held. */
+/* Tells flush that the file became dirty, if `became`.  No lock held. */
 void store_tell_dirty(struct file *f, bool became);
 
 /* f->lock must be held when you call any function below this line. */
@@ -54,8 +55,8 @@ static inline bool is_dirty(const struct file *f)
 {
     return (core(f)->flags & (CORE_DIRTY | CORE_DELETED)) == CORE_DIRTY;
 }
-/* Does the kernel serve writers of it, or may it have since the last flush?  Then all of it is
- * here. */
+/* Does the kernel serve writers of the file, or may it have since the last flush?  Then all bytes of the file
+ * are here. */
 static inline bool has_kernel_io(const struct file *f)
 {
     return core(f)->flags & CORE_KERNEL_IO;
@@ -65,15 +66,15 @@ static inline uint64_t store_first_hole(const struct file *f)
 {
     return (core(f)->base_end + PAGE - 1) / PAGE;
 }
-/* The record on the disk may say something else from now on than store_cover has made it say. */
+/* From now on the record on the disk may differ from what store_cover wrote. */
 static inline void store_not_covered(struct file *f)
 {
     f->kernel_io.covered = false;
     f->kernel_io.uncovered++;
 }
-/* Commits c (of core_change), keeps the list of busy records. */
+/* Commits what core_change gave, and updates the list of busy records. */
 void store_commit(struct file *f);
-/* Its bytes, size or times are others now. */
+/* The file's bytes, size or times have changed. */
 void store_changed(struct file *f);
 /* Makes the file dirty before its first dirty page.  True if it was not. */
 bool store_mark_dirty(struct file *f);
@@ -93,39 +94,44 @@ static inline void clear_uncut(struct file *f, uint8_t bits)
 {
     __atomic_fetch_and(&f->rec->uncut, (uint8_t)~bits, __ATOMIC_RELAXED);
 }
-/* With f->lock, or in recovery: what is not valid of the data file, and is not being written, is a hole
- * afterwards. */
+/* With f->lock, or in recovery: makes holes of all pages of the data file that are not valid and are not
+ * being written. */
 int store_punch_invalid(struct file *f);
-/* The same if a write that failed has left something there. Before its bytes are given to anybody. */
+/* The same, if a failed write has left something there.  Called before bytes of the file are given out. */
 int store_clear_pages(struct file *f);
 
 /* ---- store_sync.c ---- */
-/* fsync of data and record; f->lock is dropped meanwhile.  With a range on all of it that lets no write
- * pass. */
+/* Syncs data and record; f->lock is dropped meanwhile.  The caller has a range on the whole file that lets no
+ * write pass. */
 int store_cover(struct file *f);
-/* Until the fsync that runs has ended; f->lock is dropped meanwhile. */
+/* Waits until the fsync that runs has ended; f->lock is dropped meanwhile. */
 void store_cover_wait(struct file *f);
-/* The data file's bytes to the disk; f->lock is dropped meanwhile.  That it failed is remembered until
- * the PFS has what was dirty then, and fsync tells it until then.  -errno. */
+/* Brings the data file's bytes to the disk; f->lock is dropped meanwhile.  An error is remembered until the
+ * PFS has what was dirty then; until then each fsync tells it.  -errno. */
 int store_sync_data(struct file *f);
-/* The PFS has all of it, or nothing of it is wanted: what a sync lost is made good. */
+/* The PFS has the whole file, or the file is not wanted any more: what a sync lost is made good. */
 void store_sync_made_good(struct file *f);
-void store_drop_lost(struct file *f); /* which pages a sync lost is forgotten */
-/* The path's pieces, for a record that is to survive a power loss; f->lock is dropped meanwhile. */
+void store_drop_lost(struct file *f); /* forgets which pages a sync lost */
+/* Brings the path's pieces to the disk, for a record that must survive a power loss; f->lock is dropped
+ * meanwhile. */
 int store_sync_path(struct file *f);
 
 /* ---- store_cover.c ---- */
-/* The file's record to the disk; f->lock is dropped meanwhile. */
+/* Brings the file's record to the disk; f->lock is dropped meanwhile. */
 int store_sync_record(struct file *f);
-/* What is on the disk as covered (fsynced) would come back after a power loss.  These write the
- * record at once when there is such a thing; f->lock is dropped meanwhile.  An error is logged, and
- * means that it may come back: what relies on that must not be done, and the next call tries again.
- * uncover: it must not come back (emptied, deleted, flushed, given back).  cover_cut: what lies
- * beyond `size` must not, the rest stays.  cover_flushing: it stays, and the PFS file's version will
- * differ by our own doing.  cover_flushed: it stays, on the new base. */
+/* A power loss brings back what is on the disk as covered (fsynced).  The store_*cover* functions below
+ * change that.  If anything is covered, they write the record at once; f->lock is dropped meanwhile.  An
+ * error is logged.  Then the covered state may still come back: the caller must not do what relies on the
+ * change, and the next call tries again.
+ *
+ * store_uncover: nothing comes back (emptied, deleted, flushed, given back).
+ * store_cover_cut: what lies beyond `size` does not come back; the rest does.
+ * store_cover_flushing: all comes back, and the PFS file's new version is known as this node's doing.
+ * store_cover_flushed: all comes back, on the new base. */
 int store_uncover(struct file *f);
-/* Before a chunk's record is written as not covered any more: what the file's says of it, which is
- * perhaps on its way, is on the disk.  f->lock is dropped meanwhile.  -errno. */
+/* Called before a chunk's record is written as not covered any more: what the file's record says of covered
+ * pages, which is perhaps being written now, must be on the disk first.  f->lock is dropped meanwhile.
+ * -errno. */
 int store_cover_settle(struct file *f);
 static inline bool store_cover_is_settled(const struct file *f)
 {
@@ -136,7 +142,7 @@ int store_cover_flushing(struct file *f);
 int store_cover_flushed(struct file *f);
 
 /* ---- store_recover.c ---- */
-/* At start, before anybody else: repairs what a crash left half done, drops or sets aside what a
+/* At start, before any other use: repairs what a crash left half done, and drops or sets aside what a
  * power loss left in doubt. */
 int store_recover(const struct state_report *rep);
 

@@ -1,4 +1,5 @@
-/* store_write.h - changing a file here; only with the claim held (store_open.h has the rules of the store). */
+/* store_write.h - changing a file here; only with the claim held (store_open.h has the rules of the store).
+ * */
 #ifndef EDDY_PLACEMENT_STORE_STORE_WRITE_H
 #define EDDY_PLACEMENT_STORE_STORE_WRITE_H
 
@@ -12,7 +13,7 @@
  * no room (nothing written): flush, then again. mtime becomes now, mtime_set false. */
 int store_write(struct file *f, const void *buf, size_t len, uint64_t off, enum space_limit limit,
                 uint64_t *fill_off);
-/* The same, but for what would lie beyond the end: that is left out, and no error. */
+/* The same, but leaves out what would lie beyond the end, which is no error. */
 int store_write_within(struct file *f, const void *buf, size_t len, uint64_t off,
                        enum space_limit limit, uint64_t *fill_off);
 /* What an append has put into the file. */
@@ -29,16 +30,16 @@ int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off);
 /* Zeros [off, off+len) (punch), never extends. -ENODATA as above. */
 int store_punch(struct file *f, uint64_t off, uint64_t len, enum space_limit limit,
                 uint64_t *fill_off);
-/* fallocate: extends size (unless keep_size).  No local blocks are set aside: the store makes room
- * when the bytes come, and who finds none flushes. */
+/* fallocate: extends size (unless keep_size).  Sets no local blocks aside: room
+ * is made when the bytes come, and a write that finds none flushes. */
 int store_allocate(struct file *f, uint64_t off, uint64_t len, bool keep_size);
 void store_set_times(struct file *f, int64_t mtime_ns); /* utimens on a claimed file */
 void store_touch_ctime(struct file *f);
 /* SEEK_DATA/SEEK_HOLE over valid pages, holes and what is on the PFS (counted as data). -ENXIO. */
 int store_seek(struct file *f, uint64_t off, bool hole, uint64_t *out);
-/* fsync of what is dirty: data, then records; afterwards what was here when it began is covered.  Writes
- * go on meanwhile.  Waits for one of the same file that runs.  O(dirty).  -errno of the cache's disk: an
- * error of the data is told again until the PFS has what was dirty then. */
+/* Syncs what is dirty: data, then records.  Afterwards what was here when it began is covered.  Writes go on
+ * meanwhile.  Waits for another fsync of the file that runs.  O(dirty).  -errno of the cache's disk: an error
+ * of the data is told again until the PFS has what was dirty then. */
 int store_sync(struct file *f);
 
 #endif
