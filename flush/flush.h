@@ -4,7 +4,10 @@
  * application or a peer for the wait interval; source: Tatebe, Hiraga, Ohtsuji, "I/O-Aware Flushing for HPC
  * Caching Filesystem".  Queue (queue.c): the lists of dirty files.  Copy-out (copyout.c):
  * docs/protocol.md F1, F2.  Retry (retry.c): back-off 1 s .. 60 s.  Recovery (recover.c): what a
- * dead daemon left.  There is one lock, RANK_POLICY.  Any thread may call, unless said otherwise.
+ * dead daemon left.  Any thread may call, unless said otherwise.
+ *
+ * The room owns each file's FILE_FLUSH part, and the flusher's threads.  Its locks: RANK_POLICY for the lists
+ * of dirty files, and leaf locks.  fs and fs/daemon call it.
  */
 #ifndef EDDY_FLUSH_FLUSH_H
 #define EDDY_FLUSH_FLUSH_H

@@ -1,9 +1,13 @@
 /* pfs.h - the PFS directory as a whole: opened before the mount; is it silent?
  *
- * In all of this room: access is by openat2 below a root descriptor opened before the mount (RESOLVE_BENEATH, no
- * links followed, submounts not crossed), so MOUNTPOINT = PFS_DIR works.  Every function blocks on the PFS,
- * unless it says otherwise: threads that may wait only (pools; FUSE workers by request_run; never the network
- * thread or libuv's pool).  0 or -errno.
+ * In all of this room: access is by openat2 below a root descriptor opened before the mount (RESOLVE_BENEATH,
+ * no links followed, submounts not crossed), so MOUNTPOINT = PFS_DIR works.  Every function blocks on the
+ * PFS, unless it says otherwise: threads that may wait only (pools; FUSE workers by request_run; never the
+ * network thread or libuv's pool).  0 or -errno.
+ *
+ * The room owns each file's FILE_PFS part, and all descriptors of the PFS.  Its locks: RANK_PFS_FILE,
+ * RANK_PFS, and leaf locks.  All rooms above it call it: fs, fs/daemon, flush, placement, placement/chunks,
+ * placement/claims.
  */
 #ifndef EDDY_PLACEMENT_PFS_PFS_H
 #define EDDY_PLACEMENT_PFS_PFS_H

@@ -1,7 +1,7 @@
 /* store_open.h - the store as a whole: opened, closed, counted; the records that a dead daemon left.
  *
- * The cache directory's layout is in docs/store.md.  What a page (4 KiB) of a file can be, with base_end = how
- * far the PFS file's bytes count:
+ * The cache directory's layout is in docs/store.md.  What a page (4 KiB) of a file can be, with base_end =
+ * how far the PFS file's bytes count:
  *
  *   valid              its bytes are in the data file
  *
