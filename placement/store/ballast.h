@@ -1,6 +1,6 @@
 /* ballast.h - room on the cache's disk that is set aside to be given back at once.
  *
- * A program that writes through the kernel (FUSE passthrough) does not ask the daemon for room.  A sample
+ * A program that writes by kernel I/O does not ask the daemon for room.  A sample
  * shows that the disk runs short, and then the cache gives room back only chunk by chunk.  Removing one file
  * without data gives such writers room before that.
  *

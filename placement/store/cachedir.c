@@ -2,8 +2,8 @@
  *
  * It has the only copy of acknowledged bytes, and other users may be able to write to the
  * directory above it (/tmp).  So the last component is not followed if it is a link.  The directory must
- * belong to us and be closed to others, and it must be empty or say that it is ours.  One daemon at
- * a time has the lock.
+ * belong to this user and be closed to others.  It must be empty, or have eddyfs's format file.  One daemon
+ * at a time has the lock.
  */
 #include "placement/store/cachedir.h"
 
@@ -87,7 +87,7 @@ static int write_text(int dirfd, const char *name, const char *text)
 
 /* ---- the directory ---- */
 
-/* The parents of path, those that are missing: 0700, since what is in them is one user's. */
+/* Makes the parents of path that are missing, with mode 0700: what is in them belongs to one user. */
 static int make_parents(const char *path)
 {
     char *copy = xstrdup(path);
@@ -149,7 +149,7 @@ static int check_owner(struct cachedir *d, char *err, size_t errlen)
     return 0;
 }
 
-/* The default's parent is in a directory that everybody can write to.  A user that owned the parent could
+/* The default's parent is in a directory that all users can write to.  A user that owned the parent could
  * replace what is in it. */
 static int check_parent(struct cachedir *d, char *err, size_t errlen)
 {
@@ -225,7 +225,7 @@ static int take_lock(struct cachedir *d, char *err, size_t errlen)
 
 /* ---- format ---- */
 
-/* Nothing in it but what a start that was interrupted may have left, and the log. */
+/* Has it only what an interrupted start may have left, and the log? */
 static int is_empty(int dirfd)
 {
     int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -364,7 +364,7 @@ int cachedir_open(struct cachedir *d, const char *path, bool is_default, uint32_
         e = check_disk(d, is_default, err, errlen);
     if (!e)
         e = check_format(d, err,
-                         errlen); /* before anything is written into what may be another's */
+                         errlen); /* before anything is written: the directory may belong to another user */
     if (!e)
         e = take_lock(d, err, errlen);
     if (!e)

@@ -1,4 +1,4 @@
-/* cachedir.h - the cache directory itself: opened safely, locked, of our format, with the node's
+/* cachedir.h - the cache directory itself: opened safely, locked, of eddyfs's format, with the node's
  * identity in it.
  *
  *   lock      flock'ed while the daemon runs; the pid is in it
@@ -9,8 +9,8 @@
  *   ballast   room set aside (ballast.h)
  *   suspect/  what a power loss left in doubt
  *
- * All access is by descriptor below it.  Called by store_open and store_close only, but for the
- * readers of its fields.
+ * All access is by descriptors below it.  Only store_open and store_close call this, but other files read
+ * its fields.
  */
 #ifndef EDDY_PLACEMENT_STORE_CACHEDIR_H
 #define EDDY_PLACEMENT_STORE_CACHEDIR_H
@@ -36,8 +36,8 @@ struct cachedir {
  * wrong and what to do. */
 int cachedir_open(struct cachedir *d, const char *path, bool is_default, uint32_t chunk_size,
                   char *err, size_t errlen);
-/* The same of a directory that exists, for reading: shared lock, nothing is made or changed.
- * -EWOULDBLOCK: in use. */
+/* The same for a directory that exists, for reading: takes a shared lock, makes and changes nothing.
+ * -EWOULDBLOCK: it is in use. */
 int cachedir_open_readonly(struct cachedir *d, const char *path);
 /* Another chunk size: removes slabs and data files and writes the format anew. */
 int cachedir_empty(struct cachedir *d, uint32_t chunk_size);

@@ -1,9 +1,9 @@
-/* datafile.c - data files: opened on demand, read and written in full, punched, removed.  What
- * passthrough needs of them is in datafile_kernel_io.c, how they get to the disk in datafile_sync.c.
+/* datafile.c - data files: opened on demand, read and written in full, punched, removed.  What kernel
+ * I/O needs of them is in datafile_kernel_io.c; datafile_sync.c brings them to the disk.
  *
  * Open descriptors are on a list, whose length is bounded by a share of RLIMIT_NOFILE: 100,000 dirty files
- * then need no 100,000 descriptors.  When one more is opened the list is gone through: what was used again
- * goes to its end, what was not is closed.  So one that is open is used without a lock.
+ * then need no 100,000 descriptors.  When one more is opened, the list is searched: a descriptor that was
+ * used again goes to its end, one that was not is closed.  So an open descriptor is used without a lock.
  */
 #include "placement/store/datafile.h"
 #include "placement/store/datafile_int.h"
@@ -45,8 +45,8 @@ static char *put_hex(char *to, uint64_t n, unsigned digits)
     return to + digits;
 }
 
-/* By hand: each open of a small file makes it some times, and printf costs more than all the rest
- * of that. */
+/* Without printf: each open of a small file makes this name some times, and printf would cost more than
+ * all the rest. */
 void datafile_name(struct fid fid, char name[DATAFILE_NAME_BYTES])
 {
     char *at = put_hex(name, fid.lo, 2);
@@ -57,9 +57,9 @@ void datafile_name(struct fid fid, char name[DATAFILE_NAME_BYTES])
 
 /* ---- descriptors ---- */
 
-/* data_users: how many use data_fd now, and */
+/* data_users is the number of calls that use data_fd now, and two flags: */
 #define IS_OPEN  0x80000000u
-#define WAS_USED 0x40000000u /* again, since it was opened, or close_one_idle came by */
+#define WAS_USED 0x40000000u /* again, since the open or since close_one_idle looked at it */
 #define USERS    0x3fffffffu
 
 static void list_remove(struct file *f)
@@ -132,8 +132,8 @@ static int open_data(struct file *f, bool make)
     return fd;
 }
 
-/* Without the lock: who takes the descriptor away finds that it is used, or this finds that it is
- * away. */
+/* Without the lock.  Either a thread that takes the descriptor away finds that it is used, or this function
+ * finds that it was taken away. */
 bool datafile_use(struct file *f, int *fd)
 {
     unsigned n = f->data_users;
@@ -150,8 +150,8 @@ void datafile_put(struct file *f)
     atomic_fetch_sub(&f->data_users, 1);
 }
 
-/* Closes the first one that nobody uses, or has used again since it was looked at here, if more than max
- * are open.  False: they are not, or all are in use. */
+/* If more than max are open, closes the first one that is not in use and was not used again since the last
+ * look at it here.  False: not that many are open, or all are in use. */
 static bool close_one_idle(unsigned max)
 {
     int fd = -1;
@@ -171,7 +171,7 @@ static bool close_one_idle(unsigned max)
     return fd >= 0;
 }
 
-/* Opens it as it is now: -EAGAIN, and nothing is open, if another took its place meanwhile. */
+/* Opens the present file.  -EAGAIN, and nothing is open: another file took its place meanwhile. */
 static int open_now(struct file *f, bool make, unsigned replaced, int *fd)
 {
     int fresh = open_data(f, make);
@@ -211,7 +211,7 @@ int datafile_get(struct file *f, bool make, int *fd)
 
 void datafile_put_stored(struct file *f)
 {
-    f->data_sync.stored = true; /* before the use ends: whoever closes the descriptor sees it */
+    f->data_sync.stored = true; /* before the use ends: a thread that closes the descriptor sees it */
     datafile_put(f);
 }
 

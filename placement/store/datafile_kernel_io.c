@@ -1,5 +1,5 @@
-/* datafile_kernel_io.c - data files that the kernel reads and writes itself (passthrough): as long as the
- * file is, looked at beside who stores into them, replaced.
+/* datafile_kernel_io.c - data files with kernel I/O: made as long as the file, looked at while applications
+ * store into them, replaced.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,14 +12,15 @@
 #include "placement/store/datafile_kernel_io.h"
 #include "placement/store/state.h"
 
-/* A new one is called so until it is in place; one at a time, so a death leaves one at most. */
+/* The name of a new data file until it is in place.  There is one at a time, so a dead daemon leaves one at
+ * most. */
 #define MADE_ANEW "made-anew"
 static struct lock making = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF};
 
 /* ---- its length, its bytes ---- */
 
-/* By its descriptor if that is open, under the lock that keeps it so: looking two names up costs
- * three times as much, and each sample of a file that the kernel writes begins here. */
+/* Uses the descriptor if one is open, with the lock that keeps it open.  Looking up the two names would cost
+ * three times as much, and each sample of a file with kernel I/O begins here. */
 int datafile_stat(struct file *f, struct stat *st)
 {
     lock_take(&datafiles.lock);
@@ -50,15 +51,15 @@ int datafile_grow(struct file *f, uint64_t size)
     int fd, err = size ? datafile_get(f, true, &fd) : -EINVAL;
     if (err)
         return err;
-    /* atomic beside who appends, as ftruncate is not */
+    /* atomic beside appends, which ftruncate is not */
     if (fallocate(fd, 0, (off_t)size - 1, 1) < 0)
         err = -errno;
     datafile_put_stored(f);
     return err;
 }
 
-/* A writer holds the inode's lock: ext4, btrfs and overlayfs take it for SEEK_DATA, xfs for a
- * read. */
+/* A writer holds the inode's lock while it writes.  ext4, btrfs and overlayfs take that lock for SEEK_DATA,
+ * xfs takes it for a read. */
 int datafile_barrier(struct file *f)
 {
     char byte;
@@ -117,7 +118,8 @@ int datafile_open_again(struct file *f, int *fd)
     return *fd < 0 ? -errno : 0;
 }
 
-/* As long as it is to be, as nearly always, it costs one descriptor, and not the store's own as well. */
+/* If the file has the right length, as nearly always, this opens one descriptor, and not the store's own as
+ * well. */
 int datafile_open_whole(struct file *f, uint64_t size, int *fd)
 {
     struct stat st;
@@ -130,9 +132,9 @@ int datafile_open_whole(struct file *f, uint64_t size, int *fd)
     return err ? err : datafile_open_again(f, fd);
 }
 
-/* ---- who else stores ---- */
+/* ---- other writers ---- */
 
-/* Our own descriptor, which can write, would count: closed, unless a call uses it now. */
+/* The daemon's own descriptor, which can write, would count.  So it is closed, unless a call uses it now. */
 static bool close_if_idle(struct file *f)
 {
     lock_take(&datafiles.lock);
@@ -167,8 +169,8 @@ bool datafile_alone(struct file *f)
 
 /* ---- another one in its place ---- */
 
-/* A new file in the old one's place, at once: who opens the name meanwhile finds the one or the
- * other.  Its descriptor, or -errno. */
+/* Puts a new file in the old one's place in one step: an open of the name meanwhile finds the one or the
+ * other.  Returns the new file's descriptor, or -errno. */
 static int make_anew(const char *name)
 {
     int flags = O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
@@ -182,9 +184,9 @@ static int make_anew(const char *name)
     return err ? err : fd;
 }
 
-/* With the lock.  Nobody must go on with the old file, which has no name any more: where the number can
- * not be given to the new one it is returned, for the caller to close, and the next use opens the new
- * one by its name. */
+/* With the lock.  No call may go on with the old file, which has no name any more.  If the descriptor's
+ * number can not be given to the new file, it is returned, and the caller closes it.  The next use then opens
+ * the new file by its name. */
 static int take_its_place(struct file *f, int fresh)
 {
     if (f->data_fd < 0 || dup3(fresh, f->data_fd, O_CLOEXEC) >= 0)

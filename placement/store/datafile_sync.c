@@ -1,10 +1,11 @@
-/* datafile_sync.c - a data file's bytes, and its name, to the disk; and what Linux may keep silent about.
+/* datafile_sync.c - brings a data file's bytes, and its name, to the disk, and finds errors that Linux may
+ * hide.
  *
  * The kernel keeps an error of writing back with the file in memory, and tells it once to each open
- * descriptor.  One that is opened later may not hear of it: another one was told, or the kernel has
- * forgotten the file.  That concerns what was stored before a descriptor was closed to make room for
- * others, and what a daemon that has died stored.  For the file system as a whole the kernel keeps an
- * error until a syncfs is told, so the next sync of such a file is one of all that is there.
+ * descriptor.  A descriptor that is opened later may not be told: another one was, or the kernel has
+ * forgotten the file.  This concerns bytes that were stored before a descriptor was closed to make room
+ * for others, and bytes that a dead daemon stored.  For the file system as a whole the kernel keeps an
+ * error until it has told it to a syncfs.  So the next sync of such a file is a syncfs.
  *
  * Names: an fsync of a directory that failed may have lost any name in it that was not synced before.
  */
@@ -19,10 +20,10 @@
 
 static struct {
     struct lock lock;    /* RANK_LEAF; a syncfs at a time */
-    int fd;              /* which no other syncfs uses */
-    uint64_t good;       /* closes up to this one: what was stored before is on the disk, */
-    uint64_t after, bad; /* ... but perhaps not for those after the first up to the second */
-    int err;             /* ... for this reason */
+    int fd;              /* no other syncfs uses it */
+    uint64_t good;       /* what was stored before the closes up to this number is on the disk */
+    uint64_t after, bad; /* but perhaps not that of the closes above the first number, up to the second */
+    int err;             /* the error that left that open */
 } disk = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}, .fd = -1};
 
 static _Atomic uint64_t closes = 1; /* the first one stands for the daemon before this one */

@@ -1,4 +1,4 @@
-/* evict.c - a victim that eviction.c has chosen is looked at again, under its file's lock, and goes. */
+/* evict.c - looks again at a chunk that eviction.c has chosen, under its file's lock, and evicts it. */
 #include "placement/store/evict.h"
 
 #include "placement/store/file.h"
@@ -6,8 +6,9 @@
 #include "placement/store/pages.h"
 #include "placement/store/store_int.h"
 
-/* What an fsync that runs has noted stays.  has_kernel_io: somebody may store into it, or has since its bits
- * were last set; one that was when it was fsynced comes back with all of its data file. */
+/* Chunks that a running fsync has noted stay.  has_kernel_io: an application may store into the file, or has
+ * since its bits were last set.  A file that had kernel I/O when it was fsynced comes back after a power loss
+ * with its whole data file. */
 static bool is_wanted(struct file *f)
 {
     const struct file_core *k = &f->rec->covered;

@@ -1,10 +1,10 @@
-/* eviction.c - the lists of what may leave.
+/* eviction.c - the lists of chunks that may leave.
  *
  *     new --> fresh ----not new any more----> others
  *                 ^ used: stays there           ^ used: to the end
  *
- * What leaves is the first of the others.  A chunk that is not new any more goes to their end, or, by the early
- * policy (insertion.h), to their beginning.
+ * The first of the others leaves next.  A chunk that is not new any more goes to the end of the others; by
+ * the early policy (insertion.h), to their beginning.
  */
 #include "placement/store/eviction.h"
 
@@ -46,8 +46,8 @@ void eviction_start(void)
 
 /* ---- when it was used ---- */
 
-/* The field `touched` of a record: when, and whether the chunk is on a list of new ones.  Changed with
- * the lock; looked at without. */
+/* The field `touched` of a record tells when the chunk was used, and whether it is on a list of new ones.  It
+ * is changed with the lock, and read without. */
 #define FRESH 0x8000u
 #define STAMP 0x7fffu
 

@@ -1,10 +1,10 @@
 /* file.c - the table of files in use: one object per fid.
  *
- * Chained hash tables, SHARDS of them, each under a lock (RANK_FILES): a small file's object is made at
- * its open and freed after its close, which another thread does beside the next file's open.  The last
- * put takes the file down without that lock, since it may have to close descriptors and remove the data
- * file: the object stays in the table as "going", and who asks for the fid meanwhile waits.  So no
- * second object, and no new record, is ever beside it.
+ * There are SHARDS chained hash tables, each under a lock (RANK_FILES), so that opens and closes run beside
+ * each other: a small file's object is made at its open, and another thread frees it after its close.  The
+ * last put takes the file down without that lock, since it may have to close descriptors and remove the data
+ * file.  Meanwhile the object stays in the table as "going", and a thread that asks for the fid waits.  So
+ * there is never a second object, or a new record, beside it.
  */
 #include "placement/store/file.h"
 
@@ -30,7 +30,8 @@ struct shard {
     size_t mask, count;
 };
 
-/* What takes a file down that nobody has any more, and gives one back that waits for that (file_end.c). */
+/* file_end.c's functions: take_down takes a file down after its last put; give_back gives back a file that
+ * waits for that. */
 static void (*take_down)(struct file *f);
 static bool (*give_back)(struct file *f);
 
@@ -109,8 +110,8 @@ static struct file *lookup(struct shard *s, struct fid fid)
     return f;
 }
 
-/* Referenced, or NULL; waits for one that is going, or takes it down.  The lock is dropped
- * meanwhile. */
+/* Gives a reference to the file, or NULL.  If the file is going, waits until it is gone, or takes it down.
+ * The lock is dropped meanwhile. */
 static struct file *table_find(struct shard *s, struct fid fid)
 {
     struct file *f;
@@ -139,7 +140,7 @@ static struct file *file_new(struct fid fid, struct file_record *r)
     f->rec = r;
     f->data_fd = -1;
     f->change = unlike_u64() | 1;
-    f->synced = r->covered.check; /* of the daemon before */
+    f->synced = r->covered.check; /* by the last daemon */
     f->cover.err = r->unsynced ? -EIO : 0;
     datafile_begin(f);
     if (state_path_get(r, path))

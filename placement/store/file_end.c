@@ -1,5 +1,5 @@
-/* file_end.c - the end of a file that nobody has any more: what the cache has of it stays if it is worth something,
- * and goes else; of a removed small file later, by the remover.
+/* file_end.c - takes a file down after its last put.  Its data and record stay in the cache if they are worth
+ * something, and are removed otherwise.  The remover removes those of small removed files later.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ void file_end_start(void)
     file_on_end(end, remover_give_back);
 }
 
-/* A thread that waits for the file meanwhile gets it back from the remover. */
+/* A thread that asks for the file meanwhile gets it back from the remover. */
 void file_put_removed(struct file *f)
 {
     remover_ready(end);

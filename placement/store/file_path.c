@@ -1,4 +1,4 @@
-/* file_path.c - a file by its fid, and the path that leads to it: a hint, kept in the record too. */
+/* file_path.c - finds a file by its fid; and the path that leads to it, a hint that is also in the record. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 #include "placement/store/state_table.h"
 #include "placement/store/store_int.h"
 
-/* What fsync covered comes back after a power loss under the path in its record: that one is to be
- * whole, and not the old one, whose slots are used again.  f->lock is dropped meanwhile. */
+/* After a power loss, what fsync covered comes back under the path in its record.  That path must be whole,
+ * and must not be the old one, whose slots are used again.  f->lock is dropped meanwhile. */
 static void sync_path(struct file *f)
 {
     int err = f->rec->covered.check ? store_sync_path(f) : 0;
@@ -48,8 +48,8 @@ char *file_path(struct file *f)
     return path;
 }
 
-/* The path that has just led to the file, but for a file whose path is kept current (dirty or
- * claimed here). */
+/* Takes the path that has just led to the file as its hint, unless the path is kept current anyway (the file
+ * is dirty or claimed here). */
 static void hint_path(struct file *f, const char *path)
 {
     lock_take(&f->lock);

@@ -10,7 +10,7 @@
 #define STAYS       32 /* early: one new chunk of so many is the last to leave */
 #define HIT         1024
 #define REMEMBERED  512 /* uses of the sample: older ones fade */
-#define CLEAR       2   /* hits that one must be ahead to count, or behind to count no more */
+#define CLEAR       2   /* hits: so far must a policy be ahead to count, or behind to count no more */
 
 uint32_t insertion_fresh(uint32_t cached)
 {
@@ -98,7 +98,7 @@ void insertion_full(struct insertion *in, uint32_t cached)
     if (cached < WORTH_WHILE)
         insertion_start(in);
     else if (!in->cached || cached / 2 > in->cached || cached < in->cached / 2)
-        begin_trials(in, cached); /* a sample of another size; what counts so far goes on */
+        begin_trials(in, cached); /* a sample of another size; the policy that counts stays */
 }
 
 void insertion_use(struct insertion *in, uint64_t key)

@@ -1,9 +1,9 @@
-/* kernel_io.c - files whose data file applications read and write through the kernel (FUSE
- * passthrough): this daemon sees them opened and closed, and nothing in between.
+/* kernel_io.c - kernel I/O: applications read and write a data file through the kernel (FUSE passthrough).
+ * This daemon sees it opened and closed, and nothing in between.
  *
  *     pass_open (write)   "may be dirty" (CORE_KERNEL_IO) is in the record before the open is answered.
  *         |               From then on the data file itself is the record: all of it is here, its
- *         |               length is the file's size, its time stamps say whether somebody stored.
+ *         |               length is the file's size, its time stamps say whether it was written.
  *     look                a sample: size, mtime, ctime.  Another one than the last: the file changed
  *         |
  *     mark                a copy-out begins: a sample, the data file's pages written back (a mapping's
@@ -11,20 +11,20 @@
  *         |               is on the PFS is marked dirty, as if it had been written here
  *     copy-out            as always (store_copyout.c)
  *         |
- *     settle              the same sample as before it: the hashes of what was copied are those on the
- *                         PFS.  (Else only those that were made of the copied bytes themselves, where
- *                         a sample in between had told that there are writers.)  And nobody is left who
- *                         can store, and still the same sample: clean.  Else the flush counts
- *                         ("flushed"), but the file stays "may be dirty", and the next change makes it
- *                         dirty again.
+ *     settle              If the sample is the same as before the copy-out, the hashes of what was copied
+ *                         are those on the PFS.  (If not, only hashes that were made of the copied bytes
+ *                         themselves are.  They are made so if a sample showed writers.)
+ *                         If then no process is left that can store, and the sample is still the same,
+ *                         the file is clean.  If not, the flush counts ("flushed"), but the file stays
+ *                         "may be dirty", and the next change makes it dirty again.
  *
  * This is docs/protocol.md, F3 to F7, with F5 under f->lock, which opens take too.  A hash counts
  * only if the sample was the same from before it was made to after the bytes were on the PFS.
  *
- * A data file with live descriptors or mappings is never evicted and never emptied for a new
- * version (who reads it would get zeros): the new version gets a data file of its own, and `life`
- * tells the two apart.  That somebody may have a mapping left is in the record (`passed`), so that
- * it outlives the daemon, until a lease proves that nobody has.
+ * A data file with live descriptors or mappings is never evicted, and never emptied for a new version
+ * (readers would get zeros).  The new version gets a data file of its own, and `life` tells the two
+ * apart.  The record notes that a process may have a mapping left (`passed`), which so outlives the
+ * daemon.  The note stays until a lease proves that no process has one.
  */
 #include "placement/store/datafile_kernel_io.h"
 #include "placement/store/kernel_io.h"
@@ -43,7 +43,7 @@ static struct {
     _Atomic unsigned open; /* files with descriptors */
 } pass;
 
-/* ---- who has it ---- */
+/* ---- descriptors and mappings ---- */
 
 bool kernel_io_holds(struct file *f)
 {
@@ -84,8 +84,9 @@ unsigned kernel_io_open_files(void)
 
 /* ---- opening ---- */
 
-/* Not with bytes that the next open has fetched again, as others may have come in the same tick of the PFS's
- * clock: that one would pass another data file, which a file without a name cannot be given a new node id for. */
+/* Racy bytes do not count: the next open fetches them again, as others may have come in the same tick of the
+ * PFS's clock.  That open would use another data file, for which a file without a name can not get a new node
+ * id. */
 static bool is_whole(struct file *f)
 {
     const struct file_core *c = core(f);
@@ -99,8 +100,8 @@ static bool is_whole(struct file *f)
     return !end || pages_find(f, 0, last_page(0, end), BITS_VALID, false) > last_page(0, end);
 }
 
-/* The data file's own mtime becomes the file's: after a start it is all that is left, whether somebody
- * has stored or not. */
+/* Gives the data file the file's mtime.  After a start the data file's own mtime is all that is left, whether
+ * it was written or not. */
 static void begin_sampling(struct file *f, int fd)
 {
     struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT}, time_of_ns(core(f)->mtime_ns)};
@@ -109,10 +110,10 @@ static void begin_sampling(struct file *f, int fd)
     kernel_io_take_sample(f, &f->kernel_io.seen);
 }
 
-/* With a range on all of it: nothing is being put in or taken out. */
+/* With a range on the whole file, so that no bytes are being put in or taken out. */
 static int begin_pass(struct file *f, bool write, int *fd)
 {
-    if (write) /* what is filled since it began is not on the disk, and would count as if it were */
+    if (write) /* what is filled in during an fsync is not on the disk, but would count so */
         store_cover_wait(f);
     if (!is_whole(f))
         return -ENODATA;
@@ -144,11 +145,11 @@ int kernel_io_open(struct file *f, bool write, int *fd, unsigned *life)
 {
     struct range_op op;
     lock_take(&f->lock);
-    /* a chunk that is read for another node must not change meanwhile: from now on it is not handed
+    /* a chunk that is being read for another node must not change: from now on chunks are not handed
      * out */
     range_begin(f, &op, write ? RANGE_WRITE : RANGE_READ, 0, UINT64_MAX);
     unsigned before = f->kernel_io.life;
-    f->kernel_io.writers += write; /* at once: begin_pass drops the lock, and who looks would find nobody */
+    f->kernel_io.writers += write; /* now: begin_pass drops the lock */
     int err = begin_pass(f, write, fd);
     if (err && f->kernel_io.life == before)
         f->kernel_io.writers -= write;
@@ -191,16 +192,16 @@ void kernel_io_close(struct file *f, unsigned life, bool write)
         f->kernel_io.writers -= write;
     }
     if (!f->kernel_io.writers && f->kernel_io.direct) {
-        /* None is under way any more.  One that was when a flush counted, its time stamps already
-         * moved, is found by the hashes. */
+        /* No write is under way any more.  One that was under way when a flush counted, and had
+         * already moved the time stamps, is found by the hashes. */
         f->kernel_io.direct = false;
         f->change++;
     }
-    /* Proved here, as it is for nearly each small file, no sample has to. */
+    /* If the proof succeeds here, as for nearly each small file, no sample is needed. */
     if (has_kernel_io(f) && write) {
         kernel_io_look(f);
         kernel_io_prove_closed(f);
-    } else if (has_kernel_io(f) && !f->kernel_io.closed) { /* closed: nothing came since the last look */
+    } else if (has_kernel_io(f) && !f->kernel_io.closed) { /* closed: nothing came since the look */
         kernel_io_settle_unflushed(f);
     }
     bool quiet = write && kernel_io_is_quiet(f);

@@ -1,6 +1,6 @@
-/* kernel_io_mark.c - the copy-out of a file that the kernel's writers may change at any time: what
- * changed is found by its hashes and marked dirty before it, and what of it counts afterwards.
- * (F4 to F6 of docs/protocol.md; the whole is in kernel_io.c.)
+/* kernel_io_mark.c - the copy-out of a file that the kernel's writers may change at any time.  Before it,
+ * what changed is found by hashes and marked dirty.  After it, it is decided which of these hashes count.
+ * (F4 to F6 of docs/protocol.md; the head of kernel_io.c tells the whole.)
  */
 #include "placement/store/datafile.h"
 #include "placement/store/datafile_kernel_io.h"
@@ -19,9 +19,9 @@
 
 #include "transport/hash.h"
 
-/* An O_DIRECT write seldom lasts longer.  No barrier waits for one: it holds the inode's lock
- * shared, or not at all (io_submit, io_uring), and what waits for it (fallocate, ftruncate) moves
- * the time stamps.  So the chunks are compared once more after the close (kernel_io_close). */
+/* An O_DIRECT write seldom lasts longer.  No barrier can wait for one.  It holds the inode's lock
+ * shared, or not at all (io_submit, io_uring), and calls that do wait for it (fallocate, ftruncate)
+ * move the time stamps.  So the chunks are compared once more after the close (kernel_io_close). */
 #define DIRECT_NS INT64_C(1000000000)
 
 struct kernel_io_hash {
@@ -29,7 +29,7 @@ struct kernel_io_hash {
     bool copied; /* made of the bytes that went to the PFS; else of those that were marked */
 };
 
-/* F4: until a store from then on would show in ctime. */
+/* F4: waits until any later store would show in ctime. */
 static void wait_for_clock(const struct kernel_io_sample *s, bool direct)
 {
     int64_t age = real_ns() - s->ctime_ns, wait = (direct ? DIRECT_NS : STORE_GRAIN_NS) - age;
@@ -37,7 +37,7 @@ static void wait_for_clock(const struct kernel_io_sample *s, bool direct)
         nanosleep(&(struct timespec){.tv_nsec = MIN(wait, INT64_C(999999999))}, NULL);
 }
 
-/* Is the chunk on the PFS as it is here? */
+/* Has the PFS the chunk as it is here? */
 static bool is_on_pfs(struct file *f, uint64_t index, uint64_t hash)
 {
     struct chunk_record *c = state_chunk_find(f->fid, index);
@@ -57,9 +57,8 @@ static void add_hash(struct file *f, uint64_t index, uint64_t hash, bool copied)
     f->kernel_io.hashes[f->kernel_io.nhashes++] = (struct kernel_io_hash){index, hash, copied};
 }
 
-/* Which of the chunk's pages at off are zeros that the data file has no blocks for.  Looked at without
- * f->lock, as a look for data waits for who writes; who writes a page since shows in the next sample.
- * Malloc'd. */
+/* Which of the chunk's pages at off are zeros without blocks in the data file.  Without f->lock, as a look
+ * for data waits for writers.  A write of such a page since then shows in the next sample.  Malloc'd. */
 static bool *find_holes(struct file *f, uint64_t off, const uint8_t *buf, size_t len)
 {
     bool *holes = xcalloc(len / PAGE + 1, sizeof(*holes));
@@ -136,10 +135,10 @@ void kernel_io_drop(struct file *f)
     f->kernel_io.nhashes = 0;
 }
 
-/* Where an O_DIRECT write met a page that was stored into through a mapping meanwhile, Linux has the
- * next sync fail once with EIO, to say that the page's bytes, not the write's, will stay (mm/filemap.c,
- * dio_warn_stale_pagecache).  That is between the two who wrote; what is in the pages is what all
- * read, and what is flushed. */
+/* If an O_DIRECT write met a page that was stored into through a mapping meanwhile, Linux lets the next sync
+ * fail once with EIO.  This means that the page's bytes stay, and not those of the write (mm/filemap.c,
+ * dio_warn_stale_pagecache).  It concerns only the two applications that wrote.  All reads, and the flush,
+ * get what is in the pages. */
 static int sync_pages(struct file *f)
 {
     lock_take(&f->lock);
@@ -160,9 +159,9 @@ void kernel_io_cut(struct file *f, uint64_t cut)
     f->kernel_io.nhashes = n;
 }
 
-/* F4.  A sample from which on every store shows: the clock has moved on since its ctime, writes
- * that had begun before have ended, mapped pages are write-protected; and no store came meanwhile,
- * which could have done what it shows before all that was so. */
+/* F4.  Makes sure that every store after the sample `seen` shows: the clock has moved on since its ctime,
+ * writes that had begun before have ended, and mapped pages are write-protected.  The caller then checks that
+ * no store came meanwhile: it could have moved the time stamps before all this was so. */
 static int solid_sample(struct file *f, const struct kernel_io_sample *seen, bool direct)
 {
     wait_for_clock(seen, direct);
@@ -201,7 +200,7 @@ int kernel_io_mark(struct file *f, int (*gate)(void *arg), void *arg)
     return err;
 }
 
-/* Is what was hashed when it was marked what is here since, so far? */
+/* Is what was hashed by the mark still what is here? */
 static bool marks_count(struct file *f)
 {
     return !kernel_io_look(f) && f->kernel_io.seen.known && f->change == f->kernel_io.marked &&
@@ -258,8 +257,8 @@ bool kernel_io_settle(struct file *f, bool clean)
         keep_hashes(f, false);
         f->kernel_io.flushed = f->change;
     } else if (core(f)->cut == NO_CUT) {
-        /* what is here now may be something else, but this is what the PFS has: the next flush
-         * leaves out what is still the same */
+        /* the bytes here may have changed, but the PFS has what was copied: the next flush leaves out
+         * what is still the same */
         keep_hashes(f, true);
     }
     kernel_io_drop(f);

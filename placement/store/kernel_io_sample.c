@@ -1,5 +1,5 @@
-/* kernel_io_sample.c - has somebody stored, as far as a data file's size and times tell?  And is it
- * sure that nobody can any more?  (F3 and F5 of docs/protocol.md; the whole is in kernel_io.c.)
+/* kernel_io_sample.c - was a data file written, as far as its size and times tell?  And is it sure that no
+ * process can write it any more?  (F3 and F5 of docs/protocol.md; the head of kernel_io.c tells the whole.)
  */
 #include "placement/store/datafile_kernel_io.h"
 #include "placement/store/kernel_io.h"
@@ -22,7 +22,7 @@ bool kernel_io_same_sample(const struct kernel_io_sample *a, const struct kernel
            a->ctime_ns == b->ctime_ns;
 }
 
-/* What is counted beside the records' pages: used, and, unless the file is deleted, dirty. */
+/* Counts bytes beside the records' pages: as used, and, unless the file is deleted, as dirty. */
 static void set_counted(struct file *f, uint64_t bytes)
 {
     int64_t more = (int64_t)(bytes - f->kernel_io.counted);
@@ -30,7 +30,7 @@ static void set_counted(struct file *f, uint64_t bytes)
     f->kernel_io.counted = bytes;
 }
 
-/* Blocks of the data file that no page of the records stands for: counted, so that limits hold. */
+/* Counts blocks of the data file that no page of the records stands for, so that limits hold. */
 static void count_blocks(struct file *f, const struct stat *st)
 {
     uint64_t pages = (f->rec->valid - f->rec->zero) * PAGE, blocks = (uint64_t)st->st_blocks * 512;
@@ -60,8 +60,8 @@ bool kernel_io_take_sample(struct file *f, struct kernel_io_sample *s)
     return true;
 }
 
-/* Somebody stored: size and times are what the data file says.  It only grows so; what shrinks it
- * comes by store_truncate. */
+/* The data file was written: takes size and times from it.  The file can only grow in this way; it shrinks
+ * only by store_truncate. */
 static void took_changes(struct file *f, const struct kernel_io_sample *s)
 {
     struct file_core *c = core_change(f->rec);
@@ -75,7 +75,7 @@ static void took_changes(struct file *f, const struct kernel_io_sample *s)
     store_changed(f);
 }
 
-/* utimens came after the last store, and the daemon died: the time that it set still holds. */
+/* Did utimens come after the last store, before the daemon died?  Then the time that it set still holds. */
 static bool time_was_set_last(const struct file *f, const struct kernel_io_sample *now)
 {
     const struct file_core *c = core(f);
@@ -149,8 +149,8 @@ void kernel_io_settle_unflushed(struct file *f)
         kernel_io_prove_closed(f);
 }
 
-/* One proof for both: of two, one after the other, the first can fail by a use that ends before the
- * second. */
+/* One proof serves both.  With two proofs, one after the other, the first could fail by a use that ends
+ * before the second. */
 void kernel_io_prove_closed(struct file *f)
 {
     if (!kernel_io_nobody_stores(f))

@@ -1,5 +1,5 @@
-/* kernel_io_watch.c - the files that the kernel's writers may change: on a list, and sampled from
- * time to time, until nobody can store into them any more.
+/* kernel_io_watch.c - the list of files that the kernel's writers may change.  They are sampled from time to
+ * time, until no process can store into them any more.
  */
 #include "placement/store/kernel_io.h"
 #include "placement/store/kernel_io_store.h"
@@ -63,8 +63,8 @@ static void take_off(struct file *f)
         file_put(f);
 }
 
-/* Nobody can store into it, or what is stored does not matter any more: of a removed file it takes
- * room as long as it is open for writing. */
+/* No process can store into it, or what is stored does not matter any more.  (A removed file is sampled as
+ * long as it is open for writing, since it takes room.) */
 static bool is_over(const struct file *f)
 {
     return !has_kernel_io(f) || (core(f)->flags & CORE_DELETED && !f->kernel_io.writers);
@@ -132,13 +132,13 @@ static enum look look_further(struct file *f, bool news)
     return kernel_io_is_quiet(f) ? LOOK_CLOSED : LOOK_AGAIN;
 }
 
-/* Looks at one; true: it is to be looked at again. */
+/* Samples one file; true: it must be sampled again. */
 static bool sample_one(struct file *f, void (*changed)(struct file *f),
                        void (*settled)(struct file *f))
 {
     lock_take(&f->lock);
     kernel_io_look(f);
-    bool news = f->change != f->kernel_io.sampled; /* others look too */
+    bool news = f->change != f->kernel_io.sampled; /* other calls look too */
     f->kernel_io.sampled = f->change;
     if (kernel_io_flushed(f) && !f->kernel_io.writers)
         kernel_io_settle_unflushed(f);

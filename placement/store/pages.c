@@ -273,8 +273,8 @@ static bool is_on_pfs(const struct chunk_record *c, const struct file_core *k)
     return MIN((c->index + 1) * state_pages() * PAGE, k->size) <= k->base_end;
 }
 
-/* May it be evicted, but for who uses it now?  Only what the PFS has under the base version, also if
- * a power loss leaves what the last fsync covered. */
+/* May the chunk be evicted, apart from calls that use it now?  Only if the PFS has it under the base version,
+ * also for the state that the last fsync covered and a power loss would leave. */
 static bool may_go(struct file *f, struct chunk_record *c)
 {
     const struct file_core *k = core(f), *covered = &f->rec->covered;
@@ -308,7 +308,7 @@ void pages_settle_all(struct file *f, bool flushed)
         if (flushed && !bits_any(bits(c, BITS_DIRTY)))
             c->flags = (uint16_t)(c->flags & ~CHUNK_WRITTEN);
         if (range_changing(f, c->index * pages, &until) || until < c->index * pages + pages - 1)
-            continue; /* who works there settles it */
+            continue; /* the call that works there settles it */
         pages_settle(f, c);
     }
 }
@@ -352,7 +352,7 @@ void pages_clean(struct file *f, struct chunk_record *c, const uint64_t *mask)
         pages_settle(f, c);
 }
 
-/* Pages that are being written now (dirty, not valid) are left to the writer. */
+/* Leaves pages that are being written now (dirty, not valid) to their writer. */
 void pages_clean_all(struct file *f)
 {
     struct chunk_record *c;
@@ -371,8 +371,8 @@ void pages_dirty_again(struct file *f, struct chunk_record *c, uint32_t bit)
     put_dirty(f, c, bit, bit, true);
 }
 
-/* Up to where the PFS has what is clean, whichever record a power loss leaves: this one or the one
- * that the last fsync covered. */
+/* Up to where the PFS has the clean bytes, whichever record a power loss leaves: this one or the one that the
+ * last fsync covered. */
 static uint64_t known_end(const struct file *f)
 {
     const struct file_core *k = &f->rec->covered;
@@ -384,9 +384,9 @@ bool pages_are_beyond(struct file *f)
     return known_end(f) < core(f)->size;
 }
 
-/* What a power loss must not take from this chunk: its dirty pages, and clean ones beyond what the
- * PFS has under a version that is known: those that a flush has cleaned that has not ended.  here: of
- * other pages it is not known that the disk has them. */
+/* Marks as covered what a power loss must not take from this chunk: its dirty pages, and clean pages beyond
+ * what the PFS has under a known version (a run has cleaned them, and has not ended).  here: the pages that
+ * the disk has for sure; no others are marked. */
 static void cover_chunk(struct file *f, struct chunk_record *c, const uint64_t *here)
 {
     const uint64_t *dirty = bits(c, BITS_DIRTY), *valid = bits(c, BITS_VALID);
@@ -404,9 +404,9 @@ static void cover_chunk(struct file *f, struct chunk_record *c, const uint64_t *
     }
 }
 
-/* All of its bits count on the disk, not only which are covered: a page may have been cleaned, or
- * punched, and written again.  What never was covered is dropped anyway.  f->lock is dropped
- * meanwhile: a change takes CHUNK_SYNCED away. */
+/* Brings the chunk's record to the disk.  All of its bits count there, not only the covered bits: a page may
+ * have been cleaned, or punched, and written again.  Chunks that were never covered are dropped after a power
+ * loss anyway.  f->lock is dropped meanwhile: a change in between clears CHUNK_SYNCED. */
 static int sync_chunk(struct file *f, struct chunk_record *c)
 {
     uint64_t index = c->index;
@@ -453,10 +453,10 @@ static bool must_uncover(const struct file *f, const struct chunk_record *c)
     return !store_cover_is_settled(f) || (f->rec->covered.check && c->flags & CHUNK_COVERED);
 }
 
-/* A power loss would bring back what is punched here, as zeros, and for the PFS: the record that an
- * fsync has written says that these pages are dirty and covered, until the disk knows better.  What
- * is covered at all comes first: before the disk knows that the PFS has these pages they must not
- * go.  With a range on the chunk; drops f->lock meanwhile. */
+/* Takes the covered bits off a chunk that will be punched, also on the disk.  Else, after a power loss, the
+ * record of the last fsync would say that these pages are dirty, and zeros would go to the PFS.  Before that,
+ * the file's record must be on the disk, which says that the PFS has these pages.  With a range on the chunk;
+ * drops f->lock meanwhile. */
 static int uncover_chunk(struct file *f, struct chunk_record *c)
 {
     if (!must_uncover(f, c))
@@ -478,7 +478,7 @@ static int uncover_chunk(struct file *f, struct chunk_record *c)
     return err;
 }
 
-/* Under f->lock: takes the chunk's pages away if it may go now; its bytes and record follow. */
+/* Under f->lock: takes the chunk's pages away if it may go now.  The caller then removes bytes and record. */
 static bool evict_begin(struct file *f, uint64_t index, bool (*wanted)(struct file *f), bool now,
                         struct range_op *op, uint64_t *bytes)
 {
@@ -499,7 +499,7 @@ static bool evict_begin(struct file *f, uint64_t index, bool (*wanted)(struct fi
         eviction_add(c, true);
         return false;
     }
-    range_begin(f, op, RANGE_DROP, first, last); /* does not wait: nobody is there */
+    range_begin(f, op, RANGE_DROP, first, last); /* does not wait: no call works there */
     int err = uncover_chunk(f, c);
     if (err)
         eviction_remove(c);                     /* until it is settled again */

@@ -30,7 +30,7 @@ static void init(void)
     lock_cond_init(&remover.wake);
 }
 
-/* Nobody else has the file: this stays as it is. */
+/* No other thread has the file: the answer stays true. */
 static uint64_t bytes_of(const struct file *f)
 {
     uint64_t pages = (core(f)->size + PAGE - 1) / PAGE;

@@ -20,7 +20,7 @@ static struct {
     char name[24];
 } self = {.dirfd = -1, .fd = -1};
 
-/* Makes (if its parent is there) and opens a directory that is ours alone. */
+/* Opens a directory that belongs to this user alone; makes it if its parent exists. */
 static int open_own_dir(int at, const char *name)
 {
     struct stat st;

@@ -67,8 +67,7 @@ static uint64_t written_end(int fd, uint64_t bytes)
     return ((uint64_t)end + SLAB_PAGE - 1) & ~(uint64_t)(SLAB_PAGE - 1);
 }
 
-/* Enters the mapping of file n, of which nothing but zeros is behind `stored`.  Its slots are all
- * taken. */
+/* Enters the mapping of file n, which has only zeros behind `stored`.  All of its slots are taken. */
 static void enter(struct slabs *s, uint32_t n, void *map, uint64_t bytes, uint64_t stored)
 {
     struct slab *b = &s->slab[n];
@@ -84,7 +83,7 @@ static void enter(struct slabs *s, uint32_t n, void *map, uint64_t bytes, uint64
     s->n = MAX(s->n, n + 1);
 }
 
-/* 0: mapped; -EUCLEAN: it is not a slab of ours. */
+/* 0: mapped; -EUCLEAN: it is no slab of this cache. */
 static int open_one(struct slabs *s, int fd, uint32_t n, const char *boot_id, bool readonly)
 {
     struct stat st;
@@ -110,7 +109,7 @@ static int open_one(struct slabs *s, int fd, uint32_t n, const char *boot_id, bo
         bool same_boot = !strcmp(h.boot_id, boot_id);
         s->unclean = true;
         s->other_boot |= !same_boot;
-        if (same_boot) /* what the kernel told the daemon before this one it does not tell again */
+        if (same_boot) /* the kernel does not tell again what it told the daemon before this one */
             s->slab[n].syncs->err = -EIO;
     }
     if (readonly)
@@ -288,8 +287,8 @@ static int sync_pages(const void *p, size_t len)
     return msync((void *)from, (uintptr_t)p + len - from, MS_SYNC) < 0 ? -errno : 0;
 }
 
-/* Every page is stored into, as it is: one that could not be written counts as written for the kernel,
- * and would not be once more. */
+/* Stores into every page what it has already.  The kernel counts a page that it could not write as written,
+ * and would not write it again otherwise. */
 static int sync_again(struct slab *b)
 {
     struct sync_turn turn;

@@ -162,8 +162,8 @@ void space_count(int64_t used, int64_t dirty)
         atomic_fetch_add(&space.dirty, dirty);
 }
 
-/* Half of the cache at most is pinned; a writer that nobody slows down begins only below the high
- * mark and with a tenth of the cache, and of the disk, free (docs/design.md). */
+/* At most half of the cache is pinned.  A writer that can not be slowed down begins only below the high mark,
+ * and with a tenth of the cache, and of the disk, free (docs/design.md). */
 bool space_pins(uint64_t pinned, uint64_t size, bool write)
 {
     uint64_t used = used_now(), dirty = (uint64_t)MAX(atomic_load(&space.dirty), 0);
@@ -204,7 +204,7 @@ void store_dirty_high(unsigned percent)
 
 /* ---- making room ---- */
 
-/* What was freed is seen only when the disk is asked again. */
+/* Freed room shows only when the disk is asked again. */
 static void disk_changed(void)
 {
     lock_take(&space.lock);
@@ -229,7 +229,7 @@ void space_keep_free(void)
         disk_changed();
 }
 
-/* ---- who writes without asking ---- */
+/* ---- writers that do not ask for room ---- */
 
 static bool is_short(void)
 {

@@ -146,7 +146,7 @@ uint64_t state_chunks(void)
 
 int state_sync_freed(bool chunks)
 {
-    lock_take(&state.syncing); /* who finds nothing to do has waited for who does it */
+    lock_take(&state.syncing); /* a thread that finds nothing to do has waited for the one that does it */
     lock_take(&state.lock);
     bool files = state.file_freed;
     state.file_freed = false;
@@ -154,7 +154,7 @@ int state_sync_freed(bool chunks)
     lock_drop(&state.lock);
     int err = files ? slabs_sync(&state.files) : 0;
     int e = chunks ? slabs_sync(&state.chunks) : 0;
-    if (err || e) { /* once more the next time */
+    if (err || e) { /* the next call tries again */
         lock_take(&state.lock);
         state.file_freed |= files;
         state.chunk_freed |= chunks;

@@ -80,7 +80,7 @@ static void index_remove(struct slot_index *x, uint32_t (*hash)(uint32_t no), ui
     }
     for (uint32_t j = (i + 1) & x->mask; x->slot[j] != SLOT_NONE; j = (j + 1) & x->mask) {
         uint32_t home = hash(x->slot[j]) & x->mask;
-        if (((j - home) & x->mask) >= ((j - i) & x->mask)) { /* the gap is on its way from home */
+        if (((j - home) & x->mask) >= ((j - i) & x->mask)) { /* the gap lies between its home and its slot */
             x->slot[i] = x->slot[j];
             i = j;
         }

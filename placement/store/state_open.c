@@ -1,7 +1,7 @@
 /* state_open.c - start: maps the slabs, checks every record, makes the indexes and lists again.
  *
  * Nothing in a slab is trusted before it was checked: a power loss can tear records, a disk can
- * rot, and any store whose owner is us could have been edited.  What does not hold together is
+ * rot, and the user could have edited it.  What does not hold together is
  * dropped and counted; a dirty file that loses something this way is made suspect by
  * store_recover.c.
  */
@@ -170,7 +170,7 @@ static bool chunk_sane(const struct chunk_record *c)
            c->index < (uint64_t)INT64_MAX / state.chunk_size;
 }
 
-/* What the file's record is told of its chunk, or not any more. */
+/* Adds the chunk's pages to the counts in the file's record, or takes them off again. */
 static void count_chunk(struct file_record *r, struct chunk_record *c, bool there)
 {
     uint64_t sign = there ? 1 : UINT64_MAX;
@@ -190,7 +190,8 @@ static bool is_covered(struct chunk_record *c)
     return count_bits(c, BITS_COVERED) > 0;
 }
 
-/* Beyond what was fsynced a chunk was cut off, and made again: nothing there counts. */
+/* Two records beyond what was fsynced need no note: the chunk was cut off there and made again, and nothing
+ * there counts. */
 static void note_doubled(struct file_record *r, struct chunk_record *c, struct chunk_record *known)
 {
     if (c->index * state.chunk_size >= r->covered.size)
@@ -199,18 +200,18 @@ static void note_doubled(struct file_record *r, struct chunk_record *c, struct c
     r->doubled = both ? DOUBLED_COVERED : MAX(r->doubled, (uint8_t)DOUBLED);
 }
 
-/* Two records of one chunk: the older one was freed, and that has not come to the disk.  It is not
- * what an fsync covered: what had been was uncovered first (pages_evict) or cut off, or the fsync
- * that covered the newer one would have written that it was free (state_sync_freed).  So the covered
- * one is right; without any, nothing of the chunk counts after a power loss. */
+/* There are two records of one chunk: the older one was freed, but the disk does not show that.  No fsync
+ * covers the older one.  Either it was uncovered before it was freed (pages_evict), or it was cut off, or the
+ * fsync that covered the newer one would have written that it is free (state_sync_freed).  So the covered one
+ * is right.  If none is covered, nothing of the chunk counts after a power loss. */
 static bool is_better(struct chunk_record *c, struct chunk_record *known)
 {
     return is_covered(c) && !is_covered(known);
 }
 
-/* After a power loss pages of the slabs are of different ages, each as it was at one time: a record
- * may be older than its file, or than another one of the same chunk.  That says nothing about other
- * files, as a torn one does, of which nobody knows whose it was. */
+/* After a power loss the pages of the slabs are of different ages, each as it was at one time.  So a chunk's
+ * record may be older than its file's record, or than another record of the same chunk.  This makes other
+ * files no less trusted.  (A torn record does, since its file is not known.) */
 static bool take_chunk(struct chunk_record *c, struct state_report *rep)
 {
     bool live = c->magic == CHUNK_MAGIC;
@@ -300,8 +301,8 @@ int state_open(int slabs_fd, uint32_t chunk_size, const char *boot_id, struct st
     return 0;
 }
 
-/* What the daemon before this one freed, and what the start has dropped, is gone on the disk too:
- * see state_sync_freed. */
+/* Makes sure that what the last daemon freed, and what this start has dropped, is gone on the disk, too (see
+ * state_sync_freed). */
 int state_start(void)
 {
     int err = slabs_sync(&state.files);

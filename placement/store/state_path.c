@@ -22,7 +22,7 @@ uint32_t state_path_slots(size_t len)
     return (uint32_t)((len + PATH_PIECE - 1) / PATH_PIECE);
 }
 
-/* A chain of new slots with this path; the first one's number. */
+/* Makes a chain of new slots with this path; returns the first slot's number. */
 static uint32_t make_path(const char *path, size_t len)
 {
     uint32_t first = SLOT_NONE;

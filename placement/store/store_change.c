@@ -149,6 +149,6 @@ bool change_begin_at_end(struct file *f, struct range_op *op, bool wait)
         range_begin(f, op, RANGE_WRITE, page, UINT64_MAX);
         if (page_of(core(f)->size) >= page)
             return true;
-        range_end(f, op); /* it was truncated while we waited */
+        range_end(f, op); /* it was truncated during the wait */
     }
 }

@@ -1,15 +1,15 @@
-/* store_copyout.c - what goes to the PFS: snapshots of dirty pages, and what is clean afterwards
+/* store_copyout.c - bytes for the PFS: snapshots of dirty pages, and what is clean afterwards
  * (docs/protocol.md, F1, F2).
  *
- * A snapshot names dirty pages; the flush copies their bytes from the data file to the PFS, syncs,
- * and says so.  A page becomes clean then if it is still in the snapshot: every change of a page
- * takes it out of all snapshots (pages_changed), before its bytes change; and a snapshot waits for
- * the changes that are under way.  So a page's bytes were the same from the copy to the end, or it
- * stays dirty.
+ * A snapshot names dirty pages.  The run copies their bytes from the data file to the PFS, syncs, and
+ * ends the snapshot.  Then each page that is still in the snapshot becomes clean.  Every change of a page
+ * takes it out of all snapshots (pages_changed) before its bytes change, and a new snapshot waits for the
+ * changes that are under way.  So either a page's bytes stayed the same since the copy, or it stays
+ * dirty.
  *
- * A truncation that the PFS has not seen (cut) comes before all bytes: a snapshot that has one is
- * alone, and the cut is taken back before the first page becomes clean, never after it (else a
- * crash in between would cut clean bytes off).
+ * A truncation that the PFS has not seen (cut) comes before all bytes, so a snapshot that has one is the
+ * only one.  The cut is taken out of the record before the first page becomes clean.  After it, a crash in
+ * between would cut clean bytes off.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -132,8 +132,8 @@ static struct chunk_record **dirty_chunks(struct file *f, uint64_t index, size_t
     return list;
 }
 
-/* From chunk `index` on as long as one follows the other, which is the usual case; returns where it
- * ended, UINT64_MAX: full. */
+/* Takes chunks from `index` on as long as one follows the other, which is the usual case.  Returns the chunk
+ * at which that ended; UINT64_MAX: the snapshot is full. */
 static uint64_t take_row(struct taking *t, uint64_t index, uint32_t lo)
 {
     struct chunk_record *c;
@@ -190,8 +190,9 @@ static bool cut_is_taken(const struct file *f)
     return false;
 }
 
-/* What is being changed is waited for: left out it would be missing on the PFS when who had it written
- * before, perhaps another part of the page, is told that it is there. */
+/* Waits for changes that are under way.  Otherwise it would leave their pages out, which may also have bytes
+ * that were written before.  An application would then be told that these bytes are on the PFS, and they
+ * would not be. */
 int store_snapshot(struct file *f, uint64_t from, uint64_t max, struct snapshot **out)
 {
     struct range_op op;
@@ -204,7 +205,7 @@ int store_snapshot(struct file *f, uint64_t from, uint64_t max, struct snapshot 
         err = -EBUSY;
     if (!err) {
         struct taking t = {.f = f, .s = new_snapshot(f), .max = MAX(max, (uint64_t)PAGE)};
-        if (t.s->cut != NO_CUT) /* what was copied before it goes with it */
+        if (t.s->cut != NO_CUT) /* it cuts off what was copied before */
             kernel_io_cut(f, t.s->cut);
         if (t.s->size)
             take_pages(&t, from);
@@ -239,8 +240,8 @@ void store_snapshot_done(struct snapshot *s, bool ok)
         p = &(*p)->next;
     *p = s->next;
     if (ok && s->cut != NO_CUT) {
-        /* What is left to cut off came since: the old place again would take bytes that become
-         * clean now. */
+        /* Only truncations since the snapshot are left: to cut at the old place again would take
+         * bytes that become clean now. */
         core_change(f->rec)->cut = s->pages->cut_since;
         store_commit(f);
         crash_order();
@@ -251,8 +252,8 @@ void store_snapshot_done(struct snapshot *s, bool ok)
     free_snapshot(s);
 }
 
-/* The PFS has what was fsynced, and more: an older state must not come back.  The record says clean
- * by then, so that it is on the disk with that; if that cannot be, it is not clean. */
+/* The PFS has what was fsynced, and more, so a power loss must not bring an older state back.  The record
+ * says "clean" already, and goes to the disk so.  If it can not be written, the file is not clean. */
 static int end_clean(struct file *f)
 {
     int err = store_uncover(f);
@@ -284,7 +285,7 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     pages_settle_all(f, true);  /* what may be evicted follows from both */
     if (clean)
         store_sync_made_good(f);
-    bool unproved = has_kernel_io(f); /* that nobody can store: looked at until it is */
+    bool unproved = has_kernel_io(f); /* a process may still store: it is sampled until none can */
     lock_drop(&f->lock);
     if (unproved)
         kernel_io_watch(f);

@@ -1,5 +1,5 @@
-/* store_cover.c - what a power loss leaves: the record on the disk tells what an fsync has brought there
- * ("covered"; store_sync.c), and what must not come back after one is taken from it in time.
+/* store_cover.c - what a power loss leaves.  The record on the disk tells what an fsync has brought there
+ * ("covered"; store_sync.c).  What must not come back after a power loss is taken out of it in time.
  */
 #include "placement/store/datafile.h"
 #include "placement/store/kernel_io_store.h"
@@ -29,8 +29,8 @@ int store_cover_settle(struct file *f)
     return err;
 }
 
-/* With f->lock, which is dropped meanwhile: `next` is what is covered from now on.  On error it is
- * what it was, since that is what a power loss may leave, and the next call tries again. */
+/* With f->lock, which is dropped meanwhile: makes `next` what is covered from now on.  After an error the old
+ * state is still what counts as covered, since a power loss may leave it; the next call tries again. */
 static int change_covered(struct file *f, struct file_core next)
 {
     struct file_core was = f->rec->covered;
@@ -85,7 +85,8 @@ int store_cover_flushed(struct file *f)
     if (!k.check)
         return 0;
     k.base = c->base;
-    /* No longer than it was fsynced: the data file, or the last page, has nothing behind that. */
+    /* Not longer than it was when it was fsynced: the data file, or the last page, has nothing behind that.
+     * */
     k.base_end = MIN(c->base_end, k.size);
     k.cut = c->cut;
     k.flags = (k.flags | CORE_BASE) & ~(uint32_t)CORE_FLUSHING;

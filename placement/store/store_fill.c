@@ -1,4 +1,4 @@
-/* store_fill.c - clean bytes of a version are put into the pages that are not here yet. */
+/* store_fill.c - puts clean bytes of a version into the pages that are not here yet. */
 #include "placement/store/datafile.h"
 #include "placement/store/state.h"
 #include "placement/store/store_change.h"
@@ -10,9 +10,9 @@
 #include "placement/store/store_open.h"
 #include "placement/store/store_version.h"
 
-/* A chunk's bytes, of the version that the file has; they count up to base_end as it is then.  A
- * flush that ends while the lock is dropped makes that the end of the new version: behind a
- * truncation there are zeros in it, not these bytes. */
+/* A chunk's bytes, of the version that the file has.  They count up to base_end as it is when the fill
+ * begins.  A run that ends while the lock is dropped sets base_end for its new version: if there was a
+ * truncation, zeros follow it there, and not these bytes. */
 struct filling {
     const uint8_t *buf;
     uint64_t off, base_end;

@@ -27,8 +27,8 @@ static uint64_t use_pages(struct file *f, uint64_t off, uint64_t len)
     return page * PAGE > off ? page * PAGE - off : 0;
 }
 
-/* With f->lock, which is dropped while a truncation, or another call that takes bytes away, is waited
- * for. */
+/* With f->lock, which is dropped while this waits for a truncation, or for another call that takes bytes
+ * away. */
 static uint64_t pin(struct file *f, uint64_t off, uint64_t len, struct range_op *op)
 {
     uint64_t n = use_pages(f, off, len);
@@ -82,8 +82,7 @@ void store_read_end(struct store_hit *hit)
 
 /* ---- the bytes ---- */
 
-/* What a write that failed has left is nobody's.  Pages that are pinned change only by who writes
- * them. */
+/* Removes what a failed write has left, which must not be read.  Pinned pages are changed by writers only. */
 static int clear_pages(struct file *f)
 {
     if (!(__atomic_load_n(&f->rec->uncut, __ATOMIC_RELAXED) & UNCUT_PAGES))

@@ -37,9 +37,9 @@ enum space_limit {
      * and nothing is done, where it would have to. */
     SPACE_NOW,
     SPACE_CACHE, /* as always: the cache's limit, and the floor of free space on the disk, hold */
-    /* All that the disk has, where others have filled it and nothing dirty is left that could leave: for
-     * one write, which is flushed before the next one; and for the records of what the kernel's writers
-     * have stored, for its flush. */
+    /* All that the disk has, if others have filled it and nothing is left that a flush could free.  For one
+     * write, which is flushed before the next one; and for the records of what was stored by kernel I/O, so
+     * that it can be flushed. */
     SPACE_DISK,
 };
 
@@ -55,10 +55,10 @@ struct store_config {
 /* Opens (makes) it: no links followed, owner and mode checked, lock taken, format checked, slabs
  * mapped, indexes rebuilt, torn records reported.  err says what is wrong and what to do: full
  * disk, not writable, in use (by which pid), older format, other chunk size with dirty data
- * (without: emptied), not ours. */
+ * (without dirty data it is emptied), not an eddyfs cache. */
 int store_open(const struct store_config *c, char *err, size_t errlen);
-/* Has what only the page cache has written to the cache's disk, and does not wait for it: so that
- * store_close has less to wait for.  Any thread, any number of times. */
+/* Begins to write to the cache's disk what only the page cache has, and does not wait for it.  So store_close
+ * has less to wait for.  Any thread, any number of times. */
 void store_settle_begin(void);
 /* clean: marks everything as covered (fsync of data and records). */
 void store_close(bool clean);
@@ -69,31 +69,30 @@ uint64_t store_node_id(void);     /* random, made once: the identity is the cach
 uint64_t store_incarnation(void); /* +1 at each start, fsynced */
 uint32_t store_chunk_size(void);
 uint32_t store_weight(void); /* the node's: MiB that the cache is meant for (space_meant) */
-/* Read-only look at a cache directory whose daemon is dead, for the tool: every file that is not on
- * the PFS.  -EWOULDBLOCK: a daemon has the lock.  -EUCLEAN: some of its records are damaged, so that
- * there may be more than those cb was called for. */
+/* For the tool: reads a cache directory whose daemon is dead, and calls cb for every file that is not on the
+ * PFS.  -EWOULDBLOCK: a daemon has the lock.  -EUCLEAN: some records are damaged, so there may be more such
+ * files. */
 int store_each_unflushed(const char *dir,
                          int (*cb)(void *arg, struct fid fid, const char *path, uint64_t bytes,
                                    bool suspect),
                          void *arg);
 
-/* What power losses left in doubt in the open store (CACHE_DIR/suspect): kept, never flushed, not
- * part of the files any more. */
+/* Calls cb for what power losses left in doubt in the open store (CACHE_DIR/suspect).  It is kept, never
+ * flushed, and not part of the files any more. */
 int store_each_suspect(int (*cb)(void *arg, struct fid fid, const char *path, uint64_t bytes,
                                  bool suspect),
                        void *arg);
 
 /* ---- whole store ---- */
-/* Every file whose record is dirty or claimed (or has a mode to give back).  f is valid during the
- * call: file_ref to keep it. Ends when cb returns other than 0, and returns that. */
+/* Calls cb for every file whose record is dirty or claimed, or has a mode to give back.  f is valid during
+ * the call; file_ref keeps it.  Ends when cb does not return 0, and returns what cb returned. */
 int store_each_claimed(int (*cb)(void *arg, struct file *f), void *arg);
-/* flush registers: called when a file becomes dirty (no lock held by the caller's module other than
- * none). */
+/* flush registers fn here: called when a file becomes dirty, with no lock held. */
 void store_on_dirty(void (*fn)(struct file *f));
-/* ... and when nothing of it is to be flushed any more (store_set_deleted), no lock held. */
+/* The same, for when no byte of a file needs to be flushed any more (store_set_deleted); no lock held. */
 void store_on_deleted(void (*fn)(struct file *f));
-/* ... and when one that was fsynced, or may have been, changes for the first time since.  With
- * f->lock: fn takes leaf locks only. */
+/* The same, for when a file that was fsynced, or may have been, changes for the first time since.  Called
+ * with f->lock: fn takes leaf locks only. */
 void store_on_unsynced(void (*fn)(void));
 struct store_usage {
     uint64_t limit, used, dirty, pinned, files, chunks;
@@ -103,7 +102,7 @@ void store_usage(struct store_usage *out);
 /* Bytes that are not on the PFS, and how many of any kind there is room for (the limit less the
  * records).  No lock. */
 void store_dirty(uint64_t *dirty, uint64_t *room);
-/* Above this many % of dirty bytes no new file is opened for the kernel to write. */
+/* Above this many % of dirty bytes, no new file is opened for writing by kernel I/O. */
 void store_dirty_high(unsigned percent);
 
 #endif

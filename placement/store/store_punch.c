@@ -1,4 +1,4 @@
-/* store_punch.c - a part of a file becomes zeros without blocks. */
+/* store_punch.c - makes a part of a file zeros without blocks. */
 #include "placement/store/datafile.h"
 #include "placement/store/kernel_io_store.h"
 #include "placement/store/state.h"
@@ -129,7 +129,7 @@ static int punch_locked(struct file *f, uint64_t off, uint64_t len, enum space_l
                         bool *became)
 {
     uint64_t last = last_page(off, len), first, until;
-    bool any = false; /* bytes are others already, whatever becomes of the rest */
+    bool any = false; /* some bytes have changed already, even if the rest fails */
     int err = 0;
     for (uint64_t page = page_of(off);
          !err && page <= last && next_punch(f, page, last, &first, &until); page = until + 1) {

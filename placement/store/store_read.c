@@ -1,4 +1,4 @@
-/* store_read.c - what of a file is here, and what others may have of it; reads begin in store_hit.c. */
+/* store_read.c - what of a file is here, and chunks for other nodes; reads begin in store_hit.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ bool store_missing(struct file *f, uint64_t off, uint64_t len, uint64_t *miss_of
 
 /* ---- whole files, held ---- */
 
-#define HELD_SHARE 8 /* at most this part of the cache is held: the rest makes room */
+#define HELD_SHARE 8 /* at most this part of the cache is held; the rest can be evicted */
 
 static _Atomic uint64_t held_bytes;
 
@@ -179,14 +179,14 @@ int store_get_chunk(struct file *f, uint64_t index, const struct version *v, voi
     return err;
 }
 
-/* Nobody changes a page of [first, last] now, or waits for that. */
+/* Does no call change a page of [first, last] now, or wait to change one? */
 static bool at_rest(const struct file *f, uint64_t first, uint64_t last)
 {
     uint64_t until;
     return !range_changing(f, first, &until) && until >= last;
 }
 
-/* f->lock, for the whole of it: nobody begins to change the pages meanwhile. */
+/* Keeps f->lock throughout, so that no call begins to change the pages. */
 static bool get_chunk_now(struct file *f, uint64_t index, const struct version *v, void *buf,
                           size_t *len, uint64_t *hash)
 {

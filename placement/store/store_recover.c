@@ -1,8 +1,8 @@
-/* store_recover.c - start: what the last daemon left is made whole again.
+/* store_recover.c - start: repairs what the last daemon left.
  *
  * After the daemon's death (same boot) the records are as it left them, at worst in the middle of a
- * change (pages.c tells the orders): pages whose write was never acknowledged are dropped, and what
- * a truncation cut off.
+ * change (pages.c tells the orders).  Pages whose write was never acknowledged are dropped, and so is
+ * what a truncation cut off.
  *
  * After a power loss the records and the data files are as old or new as the kernel happened to
  * write them.  Only what an fsync covered is known: the covered core with the dirty pages that are
@@ -37,7 +37,7 @@ struct recovery {
     int err; /* the first one: the store does not open, nothing more is touched */
 };
 
-/* pages.c wants a file: one that nobody else sees. */
+/* pages.c needs a struct file: makes one that is not in the table. */
 static void borrow(struct file *f, struct file_record *r)
 {
     *f = (struct file){.fid = r->fid, .rec = r, .data_fd = -1};
@@ -69,8 +69,8 @@ static void forget(struct file *f)
 
 /* ---- after the daemon's death ---- */
 
-/* Pages whose write began and was never acknowledged.  Their bytes go first: what the records say is how
- * a start that ends here is repeated. */
+/* Drops pages whose write began and was never acknowledged.  Their bytes go first: if this start dies here,
+ * the records tell the next one what to repeat. */
 static int drop_begun(struct file *f, struct chunk_record *c, bool *any)
 {
     uint32_t pages = state_pages(), words = state_words();
@@ -109,10 +109,10 @@ static int repair_chunks(struct file *f, bool *any)
     return err;
 }
 
-/* Longer than the record says: stored since the last sample.  Shorter: a truncation was under way,
- * which cuts the data file first (pass_resize in store_resize.c); a writer may have made it longer
- * again since, so where it was cut is not known, and need not be: what is left is compared by the
- * chunks' hashes. */
+/* The data file is longer than the record says if it was written since the last sample.  It is shorter if a
+ * truncation was under way, which cuts the data file first (pass_resize in store_resize.c).  A writer may
+ * have made it longer again since.  So it is not known where it was cut, and need not be: the chunks' hashes
+ * show what changed. */
 static void take_length(struct file *f, uint64_t size)
 {
     struct file_core *c = core_change(f->rec);
@@ -127,7 +127,7 @@ static void take_length(struct file *f, uint64_t size)
     store_commit(f);
 }
 
-/* The kernel served writers of it, and may still: its data file is what it is, all of it. */
+/* The kernel served writers of the file, and may still: all that its data file has counts. */
 static void repair_kernel_io(struct file *f)
 {
     struct stat st;
@@ -173,7 +173,7 @@ static int repair(struct file *f)
         f->rec->uncut = 0;
     }
     if (!core_busy(k) && (k->base.size != k->size || k->base_end != k->size)) {
-        pages_drop_from(f, 0); /* never so by itself: do not trust it */
+        pages_drop_from(f, 0); /* this never happens by itself: the record is not trusted */
         c = core_change(f->rec);
         c->size = c->base_end = c->base.size;
         store_commit(f);
@@ -183,9 +183,10 @@ static int repair(struct file *f)
 
 /* ---- after a power loss ---- */
 
-/* Clean, and the PFS has it, if at all, under a version that nobody knows any more.  If an fsync
- * covered it, a flush that did not end had it.  If not, it is news of such a flush, which is cut off
- * there with CORE_FLUSHING, or the page that base_end is in, read from the PFS since. */
+/* Is the page clean, and does the PFS have it, if at all, only under a version that is not known any more?
+ * If an fsync covered the page, a run that did not end had cleaned it.  If not, it is newer than the fsync:
+ * such a run had cleaned it, and CORE_FLUSHING has it cut off on the PFS; or it is the page that base_end is
+ * in, read from the PFS since. */
 static bool is_beyond_base(struct chunk_record *c, uint32_t bit, const struct file_core *k)
 {
     uint64_t at = (c->index * state_pages() + bit) * PAGE;
@@ -194,14 +195,15 @@ static bool is_beyond_base(struct chunk_record *c, uint32_t bit, const struct fi
            MIN(at + PAGE, k->size) > k->base_end;
 }
 
-/* Of a flush that did not end, beyond what the PFS keeps of it: back_to_covered cuts it off. */
+/* Did a run that did not end clean the page, beyond what the PFS keeps of that run?  back_to_covered cuts it
+ * off. */
 static bool is_news(struct chunk_record *c, uint32_t bit, const struct file_core *k)
 {
     return is_beyond_base(c, bit, k) && (c->index * state_pages() + bit) * PAGE >= k->base_end;
 }
 
-/* Drops what was not dirty and covered; returns the dirty bytes among it.  What a flush that did not
- * end had cleaned is dirty again. */
+/* Drops pages that are not both dirty and covered; returns how many dirty bytes are lost.  Makes pages dirty
+ * again that a run had cleaned which did not end. */
 static uint64_t drop_uncovered(struct file *f)
 {
     struct chunk_record *c;
@@ -225,8 +227,8 @@ static uint64_t drop_uncovered(struct file *f)
     return lost;
 }
 
-/* As on any disk: what was fsynced is there, what was stored over it since may be, in part.  Every
- * chunk is copied to the PFS again. */
+/* For kernel I/O, as on any disk: what was fsynced is there; what was stored over it since may be there in
+ * part.  Every chunk is copied to the PFS again. */
 static int pass_back_to_covered(struct file *f)
 {
     char path[STATE_PATH_MAX + 1];
@@ -249,8 +251,8 @@ static int pass_back_to_covered(struct file *f)
     return err && err != -ENOENT ? err : datafile_resize(f, core(f)->size);
 }
 
-/* One that was made after the fsync may not have come to the disk, though the record tells of it:
- * without pages there is nothing to miss.  With some, reads say EIO. */
+/* A data file that was made after the fsync may not be on the disk, though the record tells of it.  If the
+ * file has no pages, nothing is missing.  If it has, reads return EIO. */
 static void lacks_data_file(struct file *f)
 {
     struct stat st;
@@ -258,8 +260,8 @@ static void lacks_data_file(struct file *f)
         f->rec->data_made = DATA_NONE;
 }
 
-/* What is a hole for the record, and the punch of it, or what was there before, may not have come to the
- * disk: who reads it here, and the PFS, are to have the same. */
+/* Punches the holes that the record tells of: the disk may not have got the punch.  Reads here and the PFS
+ * must get the same bytes. */
 static int punch_zeros(struct file *f)
 {
     uint64_t last = page_of(UINT64_MAX), page = 0, until;
@@ -280,8 +282,8 @@ static int back_to_covered(struct file *f)
     bool older = f->rec->covered.check != core(f)->check;
     struct file_core *c = core_change(f->rec);
     *c = f->rec->covered;
-    /* A flush may have put there what came after the fsync, one that did not end or one of a longer
-     * file: where this is a hole now, or is made longer, the PFS is to have one, too. */
+    /* A run may have written bytes to the PFS that are newer than the fsync: a run that did not end, or one
+     * of a longer file.  Where the file has a hole now, or is made longer, the PFS must have a hole, too. */
     if (c->flags & CORE_FLUSHING || (c->flags & CORE_BASE && c->base.size > c->base_end))
         c->cut = MIN(c->cut, c->base_end);
     store_commit(f);

@@ -45,7 +45,7 @@ static int shrink(struct file *f, uint64_t size)
     return err;
 }
 
-/* Extending changes no page, but the end must stand still; shrinking waits for readers too. */
+/* Extending changes no page, but the end must not move meanwhile.  Shrinking also waits for readers. */
 static void begin_resize(struct file *f, struct range_op *op, uint64_t size)
 {
     for (;;) {
@@ -58,9 +58,9 @@ static void begin_resize(struct file *f, struct range_op *op, uint64_t size)
     }
 }
 
-/* What the kernel serves is as long as the file: before the record says so, and with f->lock, so
- * that no look in between finds the old length and takes it for a writer's.  A file that it only
- * reads is cut last, as any other: until the record says so the bytes count. */
+/* A data file with kernel I/O has the file's length.  It gets the new length before the record does, and with
+ * f->lock: a look in between would take the other length for one that a writer has made.  A file that the
+ * kernel only reads is cut last, as any other: its bytes count until the record says otherwise. */
 static int pass_resize(struct file *f, uint64_t size)
 {
     bool longer = size > core(f)->size;

@@ -1,4 +1,4 @@
-/* store_self.c - what there is once: the open store. */
+/* store_self.c - the variable for the open store, of which there is one. */
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 

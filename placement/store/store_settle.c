@@ -1,6 +1,5 @@
-/* store_settle.c - what only the page cache has goes to the cache's disk, while the daemon still waits
- * for the PFS: at a clean end all of it has to be there, and that is as much as was written and
- * read last.
+/* store_settle.c - brings to the cache's disk what only the page cache has, while the daemon still waits for
+ * the PFS.  At a clean end all of it must be there, and it may be much: all that was written and read last.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,7 +14,7 @@ static struct {
     bool begun;       /* the thread is to be joined */
     bool runs;
     pthread_t thread;
-    int err; /* the first one: syncfs tells an error of the disk once only */
+    int err; /* the first error: syncfs tells an error of the disk only once */
 } settling = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
 
 static int sync_cache(void)
@@ -37,7 +36,7 @@ static void *settle(void *arg)
 void store_settle_begin(void)
 {
     lock_take(&settling.lock);
-    if (settling.begun && !settling.runs) { /* it is done with the lock: this does not wait */
+    if (settling.begun && !settling.runs) { /* the thread is done with the lock: this does not wait */
         pthread_join(settling.thread, NULL);
         settling.begun = false;
     }

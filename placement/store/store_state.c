@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* What an open may fail with. */
+/* Logs the error; returns what the open fails with. */
 static int disk_error(const struct file *f, const char *what, int err)
 {
     log_error("the cache's disk: %s: %s: %s: opens of it fail until that succeeds",
@@ -38,8 +38,8 @@ int store_drop_all(struct file *f, uint64_t *bytes)
     return 0;
 }
 
-/* st_blocks: what is here, what the kernel stored included, and what is still on the PFS as if it had
- * no holes. */
+/* st_blocks: what is here, with what the kernel stored; and what is still on the PFS, as if it had no holes.
+ * */
 static uint64_t blocks_of(const struct file *f)
 {
     const struct file_record *r = f->rec;
@@ -125,7 +125,7 @@ void store_set_leaving(struct fid fid, bool leaving)
     file_put(f);
 }
 
-/* With a RANGE_DROP on all of it.  Deleted until the old bytes are gone. */
+/* With a RANGE_DROP on the whole file.  It counts as deleted until the old bytes are gone. */
 static int be_born_again(struct file *f)
 {
     uint64_t bytes;

@@ -1,20 +1,20 @@
-/* store_sync.c - fsync: what is here when it begins goes to the disk, and then the records that say so.
+/* store_sync.c - fsync: brings to the disk what is here when it begins, and then the records that say so.
  * Writes go on meanwhile.
  *
  *     begins    (no write is half done) notes the file's size and which pages are here: that much it
  *        |      covers, less what is cut off from now on
- *     data      fdatasync: the pages of the beginning are on the disk, as they were then, or as who
- *        |      wrote over them since has left them
+ *     data      fdatasync: these pages are on the disk, as they were then, or as a later write has
+ *        |      left them
  *     chunks    those pages are marked as covered where the PFS does not have them: their records
  *        |
  *     record    the file's: its core as it is now, but no longer than at the beginning
  *
  * So a record that survives a power loss tells the truth.  If the PFS has everything meanwhile, nothing is
- * left to cover ("over").  One runs at a time; who comes meanwhile shares the next one with all others who
- * did.  Nothing of the file is evicted while it runs.
+ * left to cover ("over").  One fsync of a file runs at a time; all fsyncs that are called meanwhile share the
+ * next one.  No chunk of the file is evicted while one runs.
  *
- * A sync of the data file that failed: the kernel tells it once, and counts the pages as written.  What
- * was dirty then is "lost" for fsync, which fails until the PFS has it.
+ * If a sync of the data file fails, the kernel tells that once, and counts the pages as written.  What was
+ * dirty then is "lost" for fsync, which fails until the PFS has it.
  */
 #include "placement/store/kernel_io_store.h"
 #include "placement/store/store_int.h"
@@ -26,7 +26,7 @@
 
 /* ---- the data file's bytes ---- */
 
-/* What the kernel's writers store has no pages: all of it. */
+/* With kernel I/O, the records have no pages for what was stored: then all pages count as lost. */
 static void note_loss(struct file *f, int err)
 {
     f->rec->unsynced = 1;
@@ -47,7 +47,7 @@ static int loss(struct file *f)
     return f->cover.err;
 }
 
-/* One at a time, as the kernel tells one only. */
+/* One thread at a time, as the kernel tells an error to one only. */
 int store_sync_data(struct file *f)
 {
     while (f->cover.data)
@@ -91,9 +91,9 @@ int store_sync_path(struct file *f)
     return err;
 }
 
-/* What the record is to say.  Not longer: who writes goes on, and what came since is not on the disk.
- * Nor by the data file's length: a file system may have written that before the bytes of its last
- * block. */
+/* What the record will say.  It gives no greater size than at the beginning: writes go on, and newer bytes
+ * are not on the disk.  Nor does it give the data file's length: a file system may write that before the
+ * bytes of the last block. */
 static struct file_core core_to_cover(const struct file *f, const struct covering *c)
 {
     struct file_core k = *core(f);
@@ -102,9 +102,8 @@ static struct file_core core_to_cover(const struct file *f, const struct coverin
     return k;
 }
 
-/* Does the record on the disk say it already, but for what the data file tells as well?  The record of a
- * file which the kernel writes leaves its time to the data file, so that an fsync after a rewrite is
- * that of the data file alone. */
+/* Does the record on the disk say so already, apart from the times?  With kernel I/O the data file tells the
+ * times, so that an fsync after a rewrite has to sync only the data file. */
 static bool is_said(const struct file *f, const struct covering *now)
 {
     struct file_core c = f->rec->covered, k = core_to_cover(f, now);
@@ -130,7 +129,7 @@ static int say(struct file *f, const struct covering *c)
 
 static int sync_records(struct file *f, struct covering *c)
 {
-    int err = sync_freed(f); /* before a record that is new is covered in its place */
+    int err = sync_freed(f); /* before a new record in its place is covered */
     if (err || is_said(f, c))
         return err;
     err = pages_cover(f, c);
@@ -149,7 +148,7 @@ static void begin(struct file *f, struct covering *c)
     f->cover.begun++;
 }
 
-/* What changed since it began is for the next one; whoever notes such files hears of it. */
+/* What changed since the fsync began is for the next one: on_unsynced is told if anything did. */
 static void note_success(struct file *f, const struct covering *c)
 {
     f->cover.change = c->change;
@@ -209,7 +208,7 @@ int store_sync(struct file *f)
         range_begin(f, &op, RANGE_READ, 0, UINT64_MAX);
     }
     kernel_io_look(f);
-    bool shared = f->cover.begun != begun; /* one that began, and ended, since this was called */
+    bool shared = f->cover.begun != begun; /* one began, and ended, since this was called */
     bool any = !shared && is_dirty(f) && !is_covered(f);
     if (any)
         begin(f, &c);

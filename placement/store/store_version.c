@@ -1,5 +1,5 @@
-/* store_version.c - of which version of the PFS file the clean pages are, and what a claim or a new
- * version makes of them.
+/* store_version.c - which version of the PFS file the clean pages are of, and what a claim or a new version
+ * does to them.
  */
 #include "placement/store/kernel_io_store.h"
 #include "placement/store/state.h"
@@ -39,7 +39,7 @@ static bool pages_are_of(const struct file *f, const struct version *v,
     return version_eq(&c->base, v) || (same_as && version_is_same(&c->base, v, same_as));
 }
 
-/* With a RANGE_DROP on all of it.  -EBUSY: it became dirty or claimed while we waited. */
+/* With a RANGE_DROP on the whole file.  -EBUSY: it became dirty or claimed during the wait. */
 static int set_version(struct file *f, const struct version *v, const struct version *same_as)
 {
     if (owes(f))
@@ -62,7 +62,7 @@ static int set_version(struct file *f, const struct version *v, const struct ver
     return 0;
 }
 
-/* Has it another version by now than both? */
+/* Has the file got a version by now that is neither of the two? */
 static bool moved_on(const struct file *f, const struct version *v, const struct version *before)
 {
     const struct file_core *c = core(f);
@@ -70,7 +70,7 @@ static bool moved_on(const struct file *f, const struct version *v, const struct
            !(before && version_eq(&c->base, before));
 }
 
-/* The pages of another version than v make way.  follows: only from `before`, or from none. */
+/* Drops pages of another version than v.  follows: only if the version is `before`, or none. */
 static int become(struct file *f, const struct version *v, const struct version *same_as,
                   bool follows, const struct version *before)
 {
@@ -133,7 +133,7 @@ int store_set_claim(struct file *f, uint64_t number_inc, uint64_t number,
         err = set_version(f, base, NULL);
         range_end(f, &op);
     }
-    if (!err || err == -EBUSY) { /* dirty by now: the base is what it was */
+    if (!err || err == -EBUSY) { /* dirty by now: the base stays */
         struct file_core *c = core_change(f->rec);
         c->claim_inc = number_inc;
         c->claim_number = number;
@@ -157,8 +157,8 @@ static bool version_may_repeat(const struct version *v)
 bool store_clear_claim(struct file *f, const struct version *clean_version)
 {
     lock_take(&f->lock);
-    /* A power loss must not bring back what another node may overwrite from now on, also not what an
-     * fsync covered again while the lock was dropped. */
+    /* From now on another node may overwrite the file: a power loss must not bring anything back, not
+     * even what an fsync covered again while the lock was dropped. */
     int err = 0;
     while (!err && !is_dirty(f) && f->rec->covered.check)
         err = store_uncover(f);

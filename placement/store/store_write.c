@@ -1,4 +1,4 @@
-/* store_write.c - bytes are written into a file, at an offset or at its end; and its times. */
+/* store_write.c - writes bytes into a file, at an offset or at its end; and sets its times. */
 #include "placement/store/datafile.h"
 #include "placement/store/datafile_kernel_io.h"
 #include "placement/store/kernel_io_store.h"
@@ -14,7 +14,7 @@
 
 /* ---- without waiting ---- */
 
-/* May a write wait now?  Also for the file system, which may let nobody into a file while it syncs it. */
+/* Would a write have to wait that may not?  The file system may block a file while it syncs it. */
 static bool would_wait(const struct file *f, enum space_limit limit)
 {
     return limit == SPACE_NOW && f->cover.data;
@@ -32,8 +32,8 @@ static int begin_write(struct file *f, struct range_op *op, uint64_t first, uint
 
 /* ---- write ---- */
 
-/* With f->lock, which is dropped meanwhile.  What can not be punched now must be before it counts:
- * store_clear_pages, change_clear_end, and the next start. */
+/* With f->lock, which is dropped meanwhile.  If the punch fails, it is done later, before the bytes could
+ * count: by store_clear_pages, change_clear_end, or the next start. */
 static void clear(struct file *f, uint64_t off, uint64_t end, uint8_t uncut)
 {
     lock_drop(&f->lock);
@@ -44,12 +44,12 @@ static void clear(struct file *f, uint64_t off, uint64_t end, uint8_t uncut)
 }
 
 /* After a write that failed: pages that are not valid, and what is beyond the end, must read as
- * zeros.  Punched and not truncated, as another write may be under way farther on. */
+ * zeros.  They are punched, and the file is not truncated, as another write may run farther on. */
 static void clear_failed(struct file *f, uint64_t off, uint64_t len)
 {
     uint64_t first = page_of(off), last = last_page(off, len), size = core(f)->size,
              end = off + len;
-    if (has_kernel_io(f)) /* perhaps not our bytes */
+    if (has_kernel_io(f)) /* the bytes may be another writer's */
         return;
     for (uint64_t page = pages_find(f, first, last, BITS_VALID, false), until; page <= last;
          page = pages_find(f, until, last, BITS_VALID, false)) {
@@ -152,8 +152,8 @@ int store_write_within(struct file *f, const void *buf, size_t len, uint64_t off
 
 /* ---- append ---- */
 
-/* Beside writers that the kernel serves, who may move the end at any time: the file system's own
- * append.  Where it went is known only if nobody else appended. */
+/* Beside kernel I/O, writers may move the end at any time, so this uses the file system's own append.  The
+ * place of the bytes is known only if no other writer appended. */
 static int append_kernel_io(struct file *f, const void *buf, size_t len, struct appended *out)
 {
     int fd, err = datafile_get(f, true, &fd); /* in use: the file does not become clean meanwhile */

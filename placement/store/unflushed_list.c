@@ -34,7 +34,7 @@ struct listing {
     struct unflushed *list;
     size_t n, room;
     bool in_doubt; /* there was a power loss */
-    bool damaged;  /* there may be files that nobody can name any more */
+    bool damaged;  /* there may be files whose names are not known any more */
 };
 
 static bool owed(struct file_record *r)
@@ -88,7 +88,7 @@ static void each_slot(struct listing *l, struct slabs *s,
             fn(l, n << SLAB_SHIFT | i);
 }
 
-/* What the kernel stored is in no chunk's record: it may be all that the data file has. */
+/* Bytes of kernel I/O are in no chunk's record: they may be all that the data file has. */
 static void add_stored(struct cachedir *d, struct file_record *r, struct unflushed *u)
 {
     char name[DATAFILE_NAME_BYTES], path[sizeof("data/") + DATAFILE_NAME_BYTES];
