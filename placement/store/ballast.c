@@ -10,7 +10,7 @@
 #include "transport/lock.h"
 
 #define NAME     "ballast"
-#define AGAIN_MS 10000 /* after a disk that did not give the room, whatever it had said before */
+#define AGAIN_MS 10000 /* after the disk did not give the room, though it seemed to have it */
 
 static struct {
     struct lock lock; /* RANK_LEAF: below; changes of the numbers */
@@ -67,7 +67,7 @@ void ballast_want(uint64_t bytes)
     lock_drop(&ballast.lock);
 }
 
-/* fallocate, not posix_fallocate: where the file system can not do it, that one would write. */
+/* fallocate, since posix_fallocate would write where the file system can not allocate. */
 static int allocate(uint64_t bytes)
 {
     int fd =

@@ -60,7 +60,7 @@ static int read_text(int dirfd, const char *name, char buf[TEXT_MAX])
     return err;
 }
 
-/* Replaced as a whole, and on disk when this returns. */
+/* Replaces the file as a whole; it is on disk when this returns. */
 static int write_text(int dirfd, const char *name, const char *text)
 {
     char tmp[32];
@@ -302,7 +302,7 @@ static int open_below(struct cachedir *d, const char *name, bool make, int *fd)
     return *fd < 0 ? -errno : 0;
 }
 
-/* Of the flags of chattr(1); a file system that has no such flag says so, and works as well. */
+/* Sets a flag of chattr(1).  A file system that has no such flag works as well. */
 static void set_flag(int fd, int flag)
 {
     int flags;
@@ -414,7 +414,7 @@ void cachedir_close(struct cachedir *d)
 
 /* ---- emptying ---- */
 
-/* Removes the files in a directory and in those below it, two levels; the first error. */
+/* Removes the files in a directory and in those below it, two levels; returns the first error. */
 static int remove_below(int dirfd, unsigned depth)
 {
     int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;

@@ -19,7 +19,7 @@
 #include "placement/store/syncs.h"
 
 static struct {
-    struct lock lock;    /* RANK_LEAF; a syncfs at a time */
+    struct lock lock;    /* RANK_LEAF; one syncfs runs at a time */
     int fd;              /* no other syncfs uses it */
     uint64_t good;       /* what was stored before the closes up to this number is on the disk */
     uint64_t after, bad; /* but perhaps not that of the closes above the first number, up to the second */

@@ -180,7 +180,7 @@ void eviction_remove(struct chunk_record *c)
 void eviction_used(struct chunk_record *c)
 {
     uint16_t now = stamp_now();
-    if ((touched(c) & STAMP) == now) /* often: not even a look at the lists */
+    if ((touched(c) & STAMP) == now) /* called often: does not even look at the lists */
         return;
     lock_take(&leaving.lock);
     bool fresh = touched(c) & FRESH;
@@ -202,7 +202,7 @@ struct victim {
     uint64_t index;
 };
 
-/* The next one to try; it goes to the end of its list, so that another thread tries another one. */
+/* The next chunk to try.  It goes to the end of its list, so that another thread tries another chunk. */
 static bool next_victim(struct list *l, struct victim *v)
 {
     lock_take(&leaving.lock);

@@ -127,7 +127,7 @@ uint64_t pages_find(struct file *f, uint64_t first, uint64_t last, unsigned kind
         struct chunk_record *c = find(f, s.index);
         if (!c && !set)
             return s.index * state_pages() + s.lo;
-        if (!c) { /* over the gap at once: it may be very long */
+        if (!c) { /* skips the gap in one step: it may be very long */
             c = pages_next_chunk(f, s.index);
             if (!c)
                 break;
@@ -214,8 +214,8 @@ uint32_t pages_begin_write(struct file *f, uint64_t first, uint64_t last)
     return made;
 }
 
-/* Snapshots need no second look: one that is taken during the write leaves its pages out
- * (store_copyout.c). */
+/* This need not take the pages out of snapshots again: one that is taken during the write leaves its pages
+ * out (store_copyout.c). */
 void pages_end_write(struct file *f, uint64_t first, uint64_t last)
 {
     bool deleted = core(f)->flags & CORE_DELETED;

@@ -64,7 +64,7 @@ static void take_out(struct file *f)
 
 /* ---- the thread ---- */
 
-/* Until there is one to take down: the oldest, out of the list.  NULL: none will come. */
+/* Waits until there is a file to take down, and takes the oldest off the list.  NULL: none will come. */
 static struct file *next(void)
 {
     for (;;) {

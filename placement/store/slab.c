@@ -52,8 +52,8 @@ static bool header_fits(const struct slabs *s, const struct slab_header *h, uint
            h->bytes == file_bytes && !(h->bytes % SLAB_PAGE);
 }
 
-/* The page behind the last that was ever written, as far as the file system tells: what was only
- * preallocated is zeros, and need not be read to know it. */
+/* The page behind the last that was ever written, as far as the file system tells.  Pages that were only
+ * preallocated are zeros, and need not be read. */
 static uint64_t written_end(int fd, uint64_t bytes)
 {
     off_t at = 0, end = 0;
@@ -139,7 +139,7 @@ int slabs_open(struct slabs *s, int slabs_fd, const char *boot_id, bool readonly
         slab_name(s, n, name);
         int fd = openat(slabs_fd, name, (readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0 && errno == ENOENT) {
-            missing++; /* a damaged one was put aside here, or there are no more */
+            missing++; /* a damaged slab was put aside here, or there are no more slabs */
             continue;
         }
         int err = fd < 0 ? -errno : open_one(s, fd, n, boot_id, readonly);
@@ -173,7 +173,7 @@ static int make_file(struct slabs *s, int fd, uint64_t bytes, const char *boot_i
     return fsync(fd) < 0 ? -errno : 0;
 }
 
-/* Made under another name, so that no half-made slab is ever met. */
+/* The file is made under another name, so that no half-made slab is ever found. */
 static int make_slab(struct slabs *s, int slabs_fd, const char *boot_id, struct slab_made *out)
 {
     char name[24];

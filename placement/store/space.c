@@ -19,7 +19,7 @@
 #define DEFAULT_SHARE  80                  /* % of what is free */
 #define KEEP_FREE_MAX  256                 /* chunks evicted at once */
 #define BALLAST_PART   16                  /* of the limit, at most */
-#define BALLAST_MIN    (UINT64_C(8) << 20) /* less is not worth a file */
+#define BALLAST_MIN    (UINT64_C(8) << 20) /* a smaller ballast is not worth a file */
 
 static struct {
     struct lock lock; /* RANK_SPACE: all below but the atomics */
@@ -62,8 +62,7 @@ static uint64_t disk_size(void)
     return fstatvfs(space.config.dirfd, &fs) < 0 ? 0 : (uint64_t)fs.f_blocks * fs.f_frsize;
 }
 
-/* The default rule: what is free or used by this user's caches on this disk, 80 % of it, in equal
- * parts. */
+/* The default rule: 80 % of what is free or used by this user's caches on this disk, in equal parts. */
 static uint64_t default_limit(unsigned *daemons)
 {
     uint64_t ours = used_now(), others;
@@ -304,7 +303,7 @@ static int more_slots(enum slab_kind kind, uint32_t n, enum space_limit limit)
     return err == -EDQUOT ? -ENOSPC : err;
 }
 
-/* A slab more if it fits, else chunks (and with them records) go. */
+/* Makes one more slab if it fits.  If not, evicts chunks, which frees their records. */
 static int reserve_slots(enum slab_kind kind, uint32_t n, enum space_limit limit)
 {
     while (n && !state_reserve(kind, n)) {

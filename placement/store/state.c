@@ -105,7 +105,7 @@ struct file_record *state_file_new(struct fid fid)
     r->first_chunk = r->last_chunk = r->busy_next = r->busy_prev = SLOT_NONE;
     r->core[0] = (struct file_core){.cut = UINT64_MAX, .raised_mode = UINT32_MAX};
     r->core[0].check = core_check(&r->core[0], fid);
-    r->freed = state.chunk_freed; /* perhaps its own, under the record before this one */
+    r->freed = state.chunk_freed; /* they may be chunks of this file, of an earlier record */
     crash_order();
     __atomic_store_n(&r->magic, FILE_MAGIC, __ATOMIC_RELEASE);
     index_add_file(no);

@@ -210,8 +210,8 @@ static bool is_better(struct chunk_record *c, struct chunk_record *known)
 }
 
 /* After a power loss the pages of the slabs are of different ages, each as it was at one time.  So a chunk's
- * record may be older than its file's record, or than another record of the same chunk.  This makes other
- * files no less trusted.  (A torn record does, since its file is not known.) */
+ * record may be older than its file's record, or than another record of the same chunk.  This puts no
+ * other files in doubt.  A torn record does, since nothing tells which file it was of. */
 static bool take_chunk(struct chunk_record *c, struct state_report *rep)
 {
     bool live = c->magic == CHUNK_MAGIC;

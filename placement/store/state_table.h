@@ -47,8 +47,7 @@ unsigned state_path_pieces(const struct file_record *r, const void *piece[PATH_P
 size_t state_path_get(const struct file_record *r, char buf[STATE_PATH_MAX + 1]); /* "" if torn */
 /* Makes sure that freed records are gone on the disk, too, where they may still be as they were.  An fsync
  * counts only after that: else the file, or one of its chunks, could have two records after a power loss.
- * chunks: some of the file's chunk records were freed (file_record.freed).  -errno: they may still be there.
- * */
+ * chunks: some of the file's chunk records were freed (file_record.freed).  -errno: they may be left. */
 int state_sync_freed(bool chunks);
 uint64_t state_files(void), state_chunks(void);
 

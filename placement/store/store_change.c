@@ -47,8 +47,8 @@ int change_make_records(struct file *f, uint64_t first, uint64_t last, enum spac
 
 /* ---- pages that are only partly covered ---- */
 
-/* Must the page be filled before [off, off + len) of it is changed?  It is not valid, and some of
- * its bytes are on the PFS. */
+/* Must the page be filled before [off, off + len) of it is changed?  True if it is not valid, and some of its
+ * bytes are on the PFS. */
 static bool needs_fill(struct file *f, uint64_t page, uint64_t off, uint64_t len)
 {
     uint64_t begin = page * PAGE, base_end = core(f)->base_end;
@@ -106,7 +106,7 @@ int change_clear_end(struct file *f)
 
 /* ---- the record ---- */
 
-/* c: its core, being changed: the size is in it. */
+/* c: the core that is being changed; it has the size already. */
 static void end_change(struct file *f, struct file_core *c)
 {
     uint64_t was = core(f)->size;

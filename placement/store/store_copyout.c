@@ -65,7 +65,7 @@ static void take_page(struct taking *t, struct chunk_record *c, uint32_t bit)
     s->pages->last = page;
 }
 
-/* In another snapshot's range?  *until: the answer holds up to this page. */
+/* Is the page in another snapshot's range?  *until: the answer is the same up to this page. */
 static bool taken_by_other(const struct file *f, uint64_t page, uint64_t *until)
 {
     *until = UINT64_MAX;
@@ -83,7 +83,7 @@ static bool taken_by_other(const struct file *f, uint64_t page, uint64_t *until)
     return false;
 }
 
-/* Dirty pages of one chunk from bit lo on.  False when it is full. */
+/* Takes dirty pages of one chunk from bit lo on.  False: the snapshot is full. */
 static bool take_chunk(struct taking *t, struct chunk_record *c, uint32_t lo)
 {
     uint32_t pages = state_pages(), bit = lo;

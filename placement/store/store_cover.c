@@ -85,8 +85,7 @@ int store_cover_flushed(struct file *f)
     if (!k.check)
         return 0;
     k.base = c->base;
-    /* Not longer than it was when it was fsynced: the data file, or the last page, has nothing behind that.
-     * */
+    /* Not longer than when it was fsynced: the data file, or the last page, has nothing behind that. */
     k.base_end = MIN(c->base_end, k.size);
     k.cut = c->cut;
     k.flags = (k.flags | CORE_BASE) & ~(uint32_t)CORE_FLUSHING;

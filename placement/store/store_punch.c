@@ -13,7 +13,7 @@
 
 /* ---- what must be zeros ---- */
 
-/* Pages of [from, to) that are not valid, but for those that are being written. */
+/* Punches the pages of [from, to) that are not valid, except those that are being written. */
 static int punch_invalid_in(struct file *f, uint64_t from, uint64_t to)
 {
     uint64_t last = last_page(from, to - from), page = page_of(from), until;
@@ -62,8 +62,8 @@ int store_clear_pages(struct file *f)
 
 /* ---- a hole that was asked for ---- */
 
-/* [off, off + len) in whole pages where a page is not valid (its other bytes are zeros by
- * definition, not on the disk). */
+/* Widens [off, off + len) to whole pages where a page is not valid: its other bytes count as zeros, but need
+ * not be zeros on the disk. */
 static void widen(struct file *f, uint64_t *off, uint64_t *len)
 {
     uint64_t end = *off + *len;
@@ -76,8 +76,8 @@ static void widen(struct file *f, uint64_t *off, uint64_t *len)
     *len = end - *off;
 }
 
-/* Pages [first, last] are written, those of [whole, end) to zeros without blocks.  A few at a time:
- * until then they count as used. */
+/* Pages [first, last] are written: those of [whole, end) are zeros without blocks.  Only a few pages at a
+ * time, since they count as used until then. */
 static void end_punch(struct file *f, uint64_t first, uint64_t last, uint64_t whole, uint64_t end)
 {
     for (uint64_t page = first, until; page <= last; page = until + 1) {
@@ -88,7 +88,7 @@ static void end_punch(struct file *f, uint64_t first, uint64_t last, uint64_t wh
     }
 }
 
-/* Pages [first, last], of which [off, off + len) becomes zeros. */
+/* Makes [off, off + len), which lies in pages [first, last], zeros. */
 static int punch_pages(struct file *f, uint64_t off, uint64_t len, struct room *room)
 {
     uint64_t first = page_of(off), last = last_page(off, len);
@@ -109,8 +109,8 @@ static int punch_pages(struct file *f, uint64_t off, uint64_t len, struct room *
 /* Records for this many pages at a time: a punch may be as long as the file. */
 #define PUNCH_PAGES (UINT64_C(1) << 20)
 
-/* Beyond base_end only chunks that have a record can hold bytes: the rest of the range is a hole
- * already.  The next page to work on, and up to where at once. */
+/* Finds the next pages to punch in one step.  Beyond base_end only chunks that have a record can hold bytes:
+ * the rest of the range is a hole already. */
 static bool next_punch(struct file *f, uint64_t page, uint64_t last, uint64_t *first,
                        uint64_t *until)
 {

@@ -13,9 +13,9 @@
 #include <errno.h>
 #include <string.h>
 
-/* What is cut off goes: first by the size in the record, then its pages, then its bytes.  The page
- * that the new end is in stays as it was: valid pages get their tail zeroed by the data file's
- * truncation, others end at base_end. */
+/* Removes what is cut off: first by the size in the record, then its pages, then its bytes.  The page of the
+ * new end stays as it was.  If it is valid, the data file's truncation makes its tail zeros; if not, it ends
+ * at base_end. */
 static int shrink(struct file *f, uint64_t size)
 {
     change_resized(f, size);
@@ -67,8 +67,8 @@ static int pass_resize(struct file *f, uint64_t size)
     return has_kernel_io(f) || (f->kernel_io.opens && longer) ? datafile_resize(f, size) : 0;
 }
 
-/* f->lock is dropped meanwhile; when this returns nothing beyond `size` is covered, also not by an
- * fsync that came in between. */
+/* Makes sure that nothing beyond `size` is covered, not even by an fsync that comes in between.  f->lock is
+ * dropped meanwhile. */
 static int cut_covered(struct file *f, uint64_t size)
 {
     int err = 0;

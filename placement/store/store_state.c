@@ -38,8 +38,7 @@ int store_drop_all(struct file *f, uint64_t *bytes)
     return 0;
 }
 
-/* st_blocks: what is here, with what the kernel stored; and what is still on the PFS, as if it had no holes.
- * */
+/* st_blocks: what is here, with what the kernel stored; and what is still on the PFS, as if without holes. */
 static uint64_t blocks_of(const struct file *f)
 {
     const struct file_record *r = f->rec;
@@ -99,7 +98,7 @@ void store_set_deleted(struct file *f)
     if (!was)
         kernel_io_deleted(f);
     f->change++;
-    /* It has no name any more: if it comes back after a power loss it is named, and nothing is done */
+    /* If a power loss brings it back, the log names it, and nothing is done: the file has no name any more */
     (void)store_uncover(f);
     lock_drop(&f->lock);
     kernel_io_not_watched(f);

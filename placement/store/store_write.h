@@ -1,5 +1,4 @@
-/* store_write.h - changing a file here; only with the claim held (store_open.h has the rules of the store).
- * */
+/* store_write.h - changing a file here; only with the claim held (the store's rules are in store_open.h). */
 #ifndef EDDY_PLACEMENT_STORE_STORE_WRITE_H
 #define EDDY_PLACEMENT_STORE_STORE_WRITE_H
 
