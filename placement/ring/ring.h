@@ -1,8 +1,9 @@
 /* ring.h - which node owns a chunk, and which is a file's home: a pure function of the view's members
  * and weights.  A ring is not freed while a view may use it; any thread reads it without a lock.
  *
- * The room owns the rings and the slots (slots.h), and has no locks.  fs/daemon, placement/chunks and
- * placement/claims call it. */
+ * The room owns the rings and the slots (slots.h).  Its locks: two mutexes in ring.c, for the making of rings
+ * and of their tables; neither is held together with another lock of the room.  fs/daemon, placement/chunks
+ * and placement/claims call it. */
 #ifndef EDDY_PLACEMENT_RING_RING_H
 #define EDDY_PLACEMENT_RING_RING_H
 
