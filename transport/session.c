@@ -181,17 +181,26 @@ static int fail_file(const struct report *r, int err, const char *file)
                 r->dir, r->name, file, strerror(-err));
 }
 
-/* Reads a file; if there is none, makes it with `mine` and reads what is there then.  A PFS client that
- * remembers "no such file" may answer so for some seconds after another node's link(). */
-static int read_or_make(int fd, const char *name, const void *mine, size_t mine_len, size_t max,
-                        char **text, size_t *len)
+/* A file of the session, which the first node makes and all read. */
+struct session_file {
+    const char *name;
+    size_t max;       /* bytes that are read at most */
+    const void *mine; /* what this node makes it with */
+    size_t mine_len;
+    char *text; /* what was read: len bytes, malloc'd */
+    size_t len;
+};
+
+/* Reads the file; if there is none, makes it and reads what is there then.  A PFS client that remembers
+ * "no such file" may answer so for some seconds after another node's link(). */
+static int read_or_make(int fd, struct session_file *f)
 {
     int err = -ENOENT;
     for (int tries = 0; tries < 100; tries++) {
-        err = textfile_read(fd, name, max, text, len);
+        err = textfile_read(fd, f->name, f->max, &f->text, &f->len);
         if (err != -ENOENT)
             return err;
-        err = textfile_create(fd, name, mine, mine_len);
+        err = textfile_create(fd, f->name, f->mine, f->mine_len);
         if (err && err != -EEXIST)
             return err;
         if (tries)
@@ -203,24 +212,24 @@ static int read_or_make(int fd, const char *name, const void *mine, size_t mine_
 static int load_secret(const struct report *r, int fd)
 {
     uint8_t mine[SECRET_SIZE];
+    struct session_file f = {
+        .name = "secret", .mine = mine, .mine_len = sizeof(mine), .max = SECRET_SIZE};
     struct stat st;
-    char *text;
-    size_t len;
     int err = random_bytes(mine, sizeof(mine));
     if (err)
         return fail(r, err, "no random bytes for the secret: %s", strerror(-err));
-    err = read_or_make(fd, "secret", mine, sizeof(mine), SECRET_SIZE, &text, &len);
+    err = read_or_make(fd, &f);
     explicit_bzero(mine, sizeof(mine));
     if (err)
         return fail_file(r, err, "secret");
-    if (len == SECRET_SIZE)
-        memcpy(session.secret, text, SECRET_SIZE);
-    explicit_bzero(text, len);
-    free(text);
-    if (len != SECRET_SIZE)
+    if (f.len == SECRET_SIZE)
+        memcpy(session.secret, f.text, SECRET_SIZE);
+    explicit_bzero(f.text, f.len);
+    free(f.text);
+    if (f.len != SECRET_SIZE)
         return fail(r, -EPROTO,
                     "%s/%s/secret: has %zu bytes, not %d: choose another name with --session",
-                    r->dir, r->name, len, SECRET_SIZE);
+                    r->dir, r->name, f.len, SECRET_SIZE);
     if (fstatat(fd, "secret", &st, AT_SYMLINK_NOFOLLOW))
         return fail_file(r, -errno, "secret");
     if (st.st_uid != geteuid() || st.st_mode & 077)
@@ -316,18 +325,19 @@ static int check_settings(const struct report *r, const char *text, size_t len,
 
 static int load_settings(const struct report *r, int fd, const struct session_config *c)
 {
-    char mine[256], *text;
-    size_t len;
+    char mine[256];
     int n = snprintf(mine, sizeof(mine), "eddyfs %d\nchunk %u\ntimes %u %u %u %u\n", PROTOCOL_MAJOR,
                      c->chunk_size, times.suspect, times.dead, times.lease, times.open);
     if (!fid_is_zero(c->pfs))
         n += snprintf(mine + n, sizeof(mine) - (size_t)n, "pfs %016" PRIx64 " %016" PRIx64 "\n",
                       c->pfs.hi, c->pfs.lo);
-    int err = read_or_make(fd, "settings", mine, (size_t)n, SETTINGS_MAX, &text, &len);
+    struct session_file f = {
+        .name = "settings", .mine = mine, .mine_len = (size_t)n, .max = SETTINGS_MAX};
+    int err = read_or_make(fd, &f);
     if (err)
         return fail_file(r, err, "settings");
-    err = check_settings(r, text, len, c);
-    free(text);
+    err = check_settings(r, f.text, f.len, c);
+    free(f.text);
     return err;
 }
 
