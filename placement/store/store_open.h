@@ -33,14 +33,14 @@
 
 /* What a change may take when it needs room, and whether it may wait. */
 enum space_limit {
-    /* As SPACE_CACHE, and the change waits for no other call, nor for a sync of the cache's disk: -EAGAIN,
+    SPACE_CACHE, /* as always: the cache's limit, and the floor of free space on the disk, hold */
+    /* All that the disk has, where others have filled it and nothing dirty is left that could leave: for
+     * one write, which is flushed before the next one; and for the records of what the kernel's writers
+     * have stored, for its flush. */
+    SPACE_DISK,
+    /* As SPACE_CACHE, but the change waits for no other call, nor for a sync of the cache's disk: -EAGAIN,
      * and nothing is done, where it would have to. */
     SPACE_NOW,
-    SPACE_CACHE, /* as always: the cache's limit, and the floor of free space on the disk, hold */
-    /* All that the disk has, if others have filled it and nothing is left that a flush could free.  For one
-     * write, which is flushed before the next one; and for the records of what was stored by kernel I/O, so
-     * that it can be flushed. */
-    SPACE_DISK,
 };
 
 /* ---- the cache directory ---- */

@@ -78,6 +78,23 @@ START_TEST(replicas_go_before_owned_chunks_oldest_first)
 }
 END_TEST
 
+/* The first slab has some 2,000 chunk records. */
+START_TEST(what_is_fetched_gets_more_records_when_a_slab_is_full)
+{
+    enum { FILES = 3000 };
+    store_close(false);
+    open_store(64 * MIB, CHUNK);
+    for (uint64_t i = 1; i <= FILES; i++) {
+        struct file *f = get_file(i, "small");
+        struct version v = version_n(100, 3);
+        ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
+        fill_ok(f, 0, &v, true);
+        file_put(f);
+    }
+    ck_assert_uint_eq(usage().chunks, FILES);
+}
+END_TEST
+
 START_TEST(owned_chunks_go_when_there_is_nothing_else)
 {
     struct version v;
@@ -424,6 +441,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 100);
     tcase_add_test(t, replicas_go_before_owned_chunks_oldest_first);
+    tcase_add_test(t, what_is_fetched_gets_more_records_when_a_slab_is_full);
     tcase_add_test(t, owned_chunks_go_when_there_is_nothing_else);
     tcase_add_test(t, a_pinned_chunk_stays);
     tcase_add_test(t, a_whole_file_that_is_held_stays);
