@@ -306,9 +306,10 @@ static int more_slots(enum slab_kind kind, uint32_t n, enum space_limit limit)
 /* Makes one more slab if it fits.  If not, evicts chunks, which frees their records. */
 static int reserve_slots(enum slab_kind kind, uint32_t n, enum space_limit limit)
 {
+    bool now = limit == SPACE_NOW;
     while (n && !state_reserve(kind, n)) {
-        int err = more_slots(kind, n, SPACE_CACHE);
-        if (err == -ENOSPC && eviction_one(limit == SPACE_NOW))
+        int err = more_slots(kind, n, now ? SPACE_NOW : SPACE_CACHE);
+        if (err == -ENOSPC && eviction_one(now))
             continue;
         if (err == -ENOSPC && limit == SPACE_DISK)
             err = more_slots(kind, n, limit);

@@ -81,9 +81,9 @@ END_TEST
 /* The first slab has some 2,000 chunk records. */
 START_TEST(what_is_fetched_gets_more_records_when_a_slab_is_full)
 {
-    enum { FILES = 3000 };
+    enum { FILES = 2500 };
     store_close(false);
-    open_store(64 * MIB, CHUNK);
+    open_store(16 * MIB, CHUNK);
     for (uint64_t i = 1; i <= FILES; i++) {
         struct file *f = get_file(i, "small");
         struct version v = version_n(100, 3);
@@ -92,6 +92,27 @@ START_TEST(what_is_fetched_gets_more_records_when_a_slab_is_full)
         file_put(f);
     }
     ck_assert_uint_eq(usage().chunks, FILES);
+}
+END_TEST
+
+/* A new slab is synced: a FUSE worker leaves that to another thread. */
+START_TEST(a_write_that_may_not_wait_makes_no_slab)
+{
+    uint64_t n = 0, fill;
+    int err = 0;
+    store_close(false);
+    open_store(16 * MIB, CHUNK);
+    while (!err && ++n < 2500) {
+        struct file *f = get_file(n, "new");
+        struct version v = version_n(0, 3);
+        ck_assert_int_eq(store_set_claim(f, 1, n, &v), 0);
+        err = store_write(f, data, 100, 0, SPACE_NOW, &fill);
+        if (err)
+            ck_assert_int_eq(store_write(f, data, 100, 0, SPACE_CACHE, &fill), 0);
+        file_put(f);
+    }
+    ck_assert_int_eq(err, -EAGAIN);
+    ck_assert_uint_ge(n, 2000);
 }
 END_TEST
 
@@ -442,6 +463,7 @@ int main(void)
     tcase_set_timeout(t, 100);
     tcase_add_test(t, replicas_go_before_owned_chunks_oldest_first);
     tcase_add_test(t, what_is_fetched_gets_more_records_when_a_slab_is_full);
+    tcase_add_test(t, a_write_that_may_not_wait_makes_no_slab);
     tcase_add_test(t, owned_chunks_go_when_there_is_nothing_else);
     tcase_add_test(t, a_pinned_chunk_stays);
     tcase_add_test(t, a_whole_file_that_is_held_stays);
