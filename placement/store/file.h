@@ -5,14 +5,14 @@
  * mapped record).  The object itself is the store's.  What a room above knows of a file is in a part of its
  * own, which hangs on the object and goes with it; no other room looks into it:
  *
- *     struct file ---- FILE_PFS    placement/pfs/pfs_int.h      descriptor, opens
- *       (store)   '--- FILE_CLAIM  placement/claims/claim_int.h  is the claim here, writers
+ *     struct file ---- FILE_PFS    placement/pfs/pfs_file.h     descriptor, opens
+ *       (store)   '--- FILE_CLAIM  placement/claims/claim_int.h is the claim here, writers
  *                 '--- FILE_PROOF  placement/chunks/proof.c      bytes that were given out before their proof
  *                 '--- FILE_DATA   placement/data_int.h          which node has the bytes, dropped pages
- *                 '--- FILE_FLUSH  flush/flush_int.h             its place among the dirty files
+ *                 '--- FILE_FLUSH  flush/queue.h                 its place among the dirty files
  *
- * Lock order: the claim's, then the table's (its shard's, file.c), then f->lock, then the PFS part's.  Never
- * held across a PFS call or a message.
+ * Lock order: the claim's, then the table's (its shard's, file.c), then f->lock, then that of the open handles
+ * (FILE_DATA), then the PFS part's.  Never held across a PFS call or a message.
  */
 #ifndef EDDY_PLACEMENT_STORE_FILE_H
 #define EDDY_PLACEMENT_STORE_FILE_H

@@ -216,11 +216,3 @@ void store_set_times(struct file *f, int64_t mtime_ns)
     lock_drop(&f->lock);
     store_tell_dirty(f, became);
 }
-
-void store_touch_ctime(struct file *f)
-{
-    lock_take(&f->lock);
-    core_change(f->rec)->ctime_ns = real_ns();
-    store_commit(f);
-    lock_drop(&f->lock);
-}

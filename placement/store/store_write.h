@@ -33,7 +33,6 @@ int store_punch(struct file *f, uint64_t off, uint64_t len, enum space_limit lim
  * is made when the bytes come, and a write that finds none flushes. */
 int store_allocate(struct file *f, uint64_t off, uint64_t len, bool keep_size);
 void store_set_times(struct file *f, int64_t mtime_ns); /* utimens on a claimed file */
-void store_touch_ctime(struct file *f);
 /* SEEK_DATA/SEEK_HOLE over valid pages, holes and what is on the PFS (counted as data). -ENXIO. */
 int store_seek(struct file *f, uint64_t off, bool hole, uint64_t *out);
 /* Syncs what is dirty: data, then records.  Afterwards what was here when it began is covered.  Writes go on
