@@ -318,7 +318,7 @@ static void plus_look(void *arg, unsigned n)
 
 /* The home's answer is in e->where.  If a claimant gave the file back between our look at the PFS
  * and the answer, another look counts. */
-static bool plus_settle(struct pfs_dir *dir, struct plus_entry *e)
+static bool plus_answer(struct pfs_dir *dir, struct plus_entry *e)
 {
     if (e->where.where == WHERE_LOST)
         return false;
@@ -343,7 +343,7 @@ static void ask_homes(struct pfs_dir *dir, struct plus *p, const size_t *at, uns
     for (unsigned k = 0; k < n; k++) {
         struct plus_entry *e = &p->v[at[k]];
         e->where = where[k];
-        e->known = !errs[k] && plus_settle(dir, e);
+        e->known = !errs[k] && plus_answer(dir, e);
     }
     free(where);
 }

@@ -114,7 +114,7 @@ static void kernel_io_end(struct inode *i)
 
 /* The mode of this open of *at, whether the kernel's pages are good, and whether it must ask for
  * the attributes again.  -ESTALE: none can be given to this node id. */
-static int settle(struct handle *h, mode_t perm, struct fuse_file_info *fi, struct location *at,
+static int choose(struct handle *h, mode_t perm, struct fuse_file_info *fi, struct location *at,
                   bool *ask_attr)
 {
     struct inode *i = h->inode;
@@ -189,7 +189,7 @@ static int new_handle(const struct opening *o, struct data_handle *data, mode_t 
     flush_error_seen(data->f, &h->error_seen); /* it does not report earlier failures */
     if (o->fi && writes(o->flags) && settings.passthrough)
         kernel_io_make_room();
-    int err = o->fi ? settle(h, perm, o->fi, &at, &ask_attr) : 0;
+    int err = o->fi ? choose(h, perm, o->fi, &at, &ask_attr) : 0;
     if (err)
         h->mode = IO_NONE;
     add_handle(h);
@@ -220,7 +220,7 @@ static void drop_unlinked(struct file *f)
 /* The PFS's descriptor is closed after the claim is given back: see claim_unlinked. */
 static void release(struct file *f)
 {
-    bool held = file_is_unlinked(f) && pfs_hold_number(f);
+    bool held = file_is_unlinked(f) && pfs_keep_number(f);
     data_release(f);
     drop_unlinked(f);
     if (held)
@@ -404,7 +404,7 @@ static void let_go(struct request *r)
     put_handle(r->handle2);
 }
 
-void file_hold(struct request *r, const struct fuse_file_info *fi, const struct fuse_file_info *fi2)
+void handle_use(struct request *r, const struct fuse_file_info *fi, const struct fuse_file_info *fi2)
 {
     r->fi = *fi;
     r->handle = handle_of(fi);
@@ -502,7 +502,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     struct request *r = request_new(req, ino);
     if (!r)
         return;
-    file_hold(r, fi, NULL);
+    handle_use(r, fi, NULL);
     if (locks)
         lock_drop_owner(h->inode->fid, false, fi->lock_owner, unlocked, r);
     else
@@ -528,7 +528,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
     (void)datasync;
     if (!r)
         return;
-    file_hold(r, fi, NULL);
+    handle_use(r, fi, NULL);
     request_start(r, settings.fsync_pfs ? pool_writers : pool_waiters, fsync_fn);
 }
 

@@ -35,7 +35,7 @@ int file_open_handle(struct request *r, struct inode *i, const struct statx *stx
 void file_close_handle(struct handle *h); /* blocking */
 /* The handles of the request's arguments (fi2 may be NULL) stay until it is freed: the kernel sends
  * RELEASE when an interrupted request was answered, though its job still runs. */
-void file_hold(struct request *r, const struct fuse_file_info *fi,
+void handle_use(struct request *r, const struct fuse_file_info *fi,
                const struct fuse_file_info *fi2);
 int file_sync(struct handle *h); /* fsync, as its mode says.  Blocking. */
 void file_start(void);

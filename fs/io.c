@@ -46,7 +46,7 @@ static struct request *io_request(fuse_req_t req, fuse_ino_t ino, const struct f
         lull_end();
         return NULL;
     }
-    file_hold(r, fi, NULL);
+    handle_use(r, fi, NULL);
     r->size = size;
     r->off = (uint64_t)off;
     return r;
@@ -302,7 +302,7 @@ static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence,
     struct request *r = request_new(req, ino);
     if (!r)
         return;
-    file_hold(r, fi, NULL);
+    handle_use(r, fi, NULL);
     r->off = (uint64_t)off;
     r->flags = whence;
     request_start(r, pool_waiters, lseek_fn);
@@ -358,7 +358,7 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
         lull_end();
         return;
     }
-    file_hold(r, fi_in, fi_out);
+    handle_use(r, fi_in, fi_out);
     r->size = MIN(len, COPY_MAX);
     r->off = (uint64_t)off_in;
     r->inode2 = inode_get(ino_out);

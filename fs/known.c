@@ -39,7 +39,7 @@ static bool is_listed(const char *path)
     return false;
 }
 
-void known_mark(struct inode *i, const struct inode *parent)
+void known_set_immutable(struct inode *i, const struct inode *parent)
 {
     if (!settings.nimmutable || i->fixed)
         return;

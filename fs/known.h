@@ -6,7 +6,7 @@
 #include "placement/claims/claim.h"
 
 /* Below a path of --immutable?  Of what was found in parent (NULL: the root itself). */
-void known_mark(struct inode *i, const struct inode *parent);
+void known_set_immutable(struct inode *i, const struct inode *parent);
 /* How long the kernel may believe attributes and names in a directory, and that a name in it is not
  * there. */
 double known_timeout(const struct inode *i);

@@ -174,7 +174,7 @@ static struct request *new_lock_request(fuse_req_t req, fuse_ino_t ino, struct f
     struct request *r = request_new(req, ino);
     if (!r)
         return NULL;
-    file_hold(r, fi, NULL);
+    handle_use(r, fi, NULL);
     struct lock_ask *a = xcalloc(1, sizeof(*a));
     a->fid = r->inode->fid;
     a->flock = flock;

@@ -212,7 +212,7 @@ static void unlink_fn(struct request *r)
     struct going g = going_of(&was);
     name_gone(&g, r->inode, r->name, &was);
     open_goes_on(&g, &was);
-    struct file *held = g.last && g.f && pfs_hold_number(g.f) ? file_ref(g.f) : NULL;
+    struct file *held = g.last && g.f && pfs_keep_number(g.f) ? file_ref(g.f) : NULL;
     if (!kept && (held || fd >= 0))
         unlinked(r);
     data_gone(&g);

@@ -50,7 +50,7 @@ struct inode *names_found(struct inode *parent, const char *name, const struct s
     inode_put(before);
     pfs_unref(other);
     struct inode *i = inode_found(node, fid, stx->stx_mode);
-    known_mark(i, parent);
+    known_set_immutable(i, parent);
     return i;
 }
 

@@ -49,8 +49,8 @@ struct request {
     struct stat attr;
     char *text; /* symlink target, xattr value ...: owned, freed with the request */
     void *extra;
-    struct handle *handle, *handle2;   /* referenced: file_hold */
-    void (*let_go)(struct request *r); /* file_hold's: with the last reference */
+    struct handle *handle, *handle2;   /* referenced: handle_use */
+    void (*let_go)(struct request *r); /* handle_use's: with the last reference */
     uint64_t began_ms;                 /* boot_ms */
     /* private to request.c */
     void (*fn)(struct request *r);

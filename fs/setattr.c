@@ -308,7 +308,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
     r->attr = *attr;
     r->flags = to_set;
     if (fi)
-        file_hold(r, fi, NULL);
+        handle_use(r, fi, NULL);
     /* A truncation waits for the claim, perhaps at another node. */
     request_start(r, to_set & FUSE_SET_ATTR_SIZE ? pool_waiters : pool_names, setattr_fn);
 }

@@ -97,8 +97,8 @@ void data_close(struct data_handle *h)
     if (h->stream)
         stream_close(h->stream);
     data_move_writer(h, &nowhere);
-    if (h->held)
-        store_unhold(h->f, h->held_bytes);
+    if (h->anchored)
+        store_unanchor(h->f, h->anchored_bytes);
     pthread_cond_destroy(&h->moved);
     lock_destroy(&h->lock);
     file_put(h->f);

@@ -54,8 +54,8 @@ struct data_handle {
     bool counted;          /* a writer is counted here: this node has the claim and keeps it */
     uint64_t pinned;       /* node at which a writer is counted, or 0 */
     struct location where; /* last known; HERE and PFS are found anew from the file at each use */
-    bool held;             /* data_open_known: the store holds held_bytes of the file, in version known */
-    uint64_t held_bytes;
+    bool anchored;         /* data_open_known: the store keeps anchored_bytes of the file, in version known */
+    uint64_t anchored_bytes;
     struct data_known known;
     /* not 0: the store's pages were racy, so that the kernel's pages of this version may be older */
     uint64_t unlike;

@@ -131,7 +131,7 @@ int data_read(struct data_handle *h, void *buf, size_t len, uint64_t off, size_t
  * *then.  Else as data_read_begin. */
 static int prove(struct file *f, const struct proofs *then, const struct store_hit *hit, bool wait)
 {
-    int err = proofs_hold(f, then, &hit->base, wait);
+    int err = proofs_stand(f, then, &hit->base, wait);
     return !err ? 1 : err == -EAGAIN ? err : 0;
 }
 
@@ -301,7 +301,7 @@ int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out)
     }
     int err = w == WHERE_PFS ? pfs_file_seek(h->f, off, hole, out) : -EOPNOTSUPP;
     /* the file has neither a descriptor nor a name any more */
-    bool lost = h->held && (err == -ENOENT || err == -ESTALE);
+    bool lost = h->anchored && (err == -ENOENT || err == -ESTALE);
     if (err != -EOPNOTSUPP && err != -EINVAL && !lost)
         return err;
     data_attr(h, &at);

@@ -60,7 +60,7 @@ void data_removed(struct file *f)
     struct location at;
     if (claim_where(f->fid, &at) || at.where != WHERE_NODE)
         return;
-    bool held = pfs_hold_number(f);
+    bool held = pfs_keep_number(f);
     if (pfs_has_a_name(f)) { /* another node has given it one between the look at the PFS and the removal */
         file_set_unlinked(f, false);
     } else {
@@ -93,7 +93,7 @@ void data_keep_end(struct file *f)
 
 void data_release(struct file *f)
 {
-    bool held = is_kept(f) && pfs_hold_number(f);
+    bool held = is_kept(f) && pfs_keep_number(f);
     pfs_release(f);
     end_of_keeping(f, false);
     if (held)

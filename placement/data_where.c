@@ -106,7 +106,7 @@ void data_heard(struct data_handle *h, uint64_t node, const struct carry_result 
 static int fresh_version(struct data_handle *h, struct version *v)
 {
     struct statx stx;
-    if (h->held) /* the file may be newer and be removed after the look: only a descriptor leads to it then */
+    if (h->anchored) /* the file may be newer, and removed after the look: only a descriptor leads to it then */
         pfs_open_late(h->f, NULL);
     int err = pfs_file_stat(h->f, &stx);
     if (err)
@@ -180,7 +180,7 @@ static bool nothing_newer(struct data_handle *h, const struct location *at)
     const struct version *v = &h->known.version;
     bool same = data_still_known(&h->known, at) ||
                 (at->known == 2 && version_is_same(v, &at->version, &at->same_as));
-    return h->held && same && base_is(h->f, v);
+    return h->anchored && same && base_is(h->f, v);
 }
 
 /* ---- the store's version only moves on ----
@@ -250,7 +250,7 @@ static int follow_version(struct data_handle *h, const struct location *at,
         return 0;
     }
     if (err)
-        return err == -ENOENT && h->held ? -ESTALE : err;
+        return err == -ENOENT && h->anchored ? -ESTALE : err;
     bool same = at->known == 2 && version_eq(&v, &at->version);
     /* the store drops racy pages, and the kernel must drop its own: the version does not tell old from new */
     if (before->racy) {
@@ -307,8 +307,8 @@ int data_locate_known(struct data_handle *h, const struct data_known *k, bool fi
     struct location at = {.where = WHERE_PFS};
     int err = 0;
     if (!is_own(h->f, &at)) {
-        h->held = !fixed && store_hold(h->f, &k->version, &h->held_bytes);
-        if (!fixed && !h->held)
+        h->anchored = !fixed && store_anchor(h->f, &k->version, &h->anchored_bytes);
+        if (!fixed && !h->anchored)
             return -EAGAIN;
         if (!fixed)
             err = claim_where_until(h->f->fid, p->end_ms, &at);

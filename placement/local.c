@@ -124,7 +124,7 @@ int local_read(struct file *f, struct local_read *r)
         if (r->off + r->got >= info.size)
             return 0;
         ssize_t n = read_some(f, r, &info, &own);
-        int err = n < 0 ? (int)n : n && !own ? proofs_hold(f, &then, &info.base, true) : 0;
+        int err = n < 0 ? (int)n : n && !own ? proofs_stand(f, &then, &info.base, true) : 0;
         if (!err && !n && boot_ms() >= r->end_ms)
             err = -EIO;
         if (err)

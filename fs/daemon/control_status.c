@@ -133,7 +133,7 @@ static void put_cache(json_t *o)
     control_put(cache, "size", u.limit);
     control_put(cache, "used", u.used);
     control_put(cache, "dirty", u.dirty);
-    control_put(cache, "pinned", u.pinned);
+    control_put(cache, "anchored", u.anchored);
     control_put(cache, "ballast", u.ballast);
     control_put(cache, "files", u.files);
     control_put(cache, "chunks", u.chunks);

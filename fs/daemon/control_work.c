@@ -74,7 +74,7 @@ json_t *control_flush(struct connection *c, const json_t *request)
  * while the PFS gets the data. */
 json_t *control_umount(struct connection *c, const json_t *request)
 {
-    store_settle_begin();
+    store_write_out_begin();
     return control_flush(c, request);
 }
 

@@ -101,12 +101,12 @@ int flush_and_leave(bool (*progress)(void *arg, const struct flush_progress *p),
 }
 
 /* While the PFS is waited for. */
-static void settle_meanwhile(void)
+static void write_out_meanwhile(void)
 {
     uint64_t dirty, room;
     store_dirty(&dirty, &room);
     if (dirty)
-        store_settle_begin();
+        store_write_out_begin();
 }
 
 int serve(void)
@@ -115,7 +115,7 @@ int serve(void)
     stage = SERVING;
     signals_ask();
     mount_wait(signals_fd());
-    settle_meanwhile();
+    write_out_meanwhile();
     flush_all(NULL, NULL); /* applications still have their mount; failures are logged below */
     steps_stop("control");
     return flush_and_leave(NULL, say_unflushed, &n);
@@ -125,6 +125,6 @@ int recover(void)
 {
     unsigned n = 0;
     stage = RECOVERING;
-    settle_meanwhile();
+    write_out_meanwhile();
     return flush_and_leave(NULL, say_unflushed, &n);
 }

@@ -306,7 +306,7 @@ static int start_files(char *err, size_t len)
     file_start();
     inode_start(pfs_root(), &stx);
     struct inode *root = inode_get(FUSE_ROOT_ID);
-    known_mark(root, NULL);
+    known_set_immutable(root, NULL);
     inode_put(root);
     request_system_start();
     notify_start();

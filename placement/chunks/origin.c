@@ -53,7 +53,7 @@ static int keeping_file(struct flight *fl, struct file **f)
  * -ESTALE: the store got another version meanwhile, and its pages stay: after a chmod all other chunks may
  *          be here under the newer version by now.
  * -EBUSY:  the file is dirty or claimed here, so that its base version must not change; or it is held:
- *          opens of the file may have no other way to its bytes (store_hold). */
+ *          opens of the file may have no other way to its bytes (store_anchor). */
 static int follow_version(const struct flight *fl, struct file *f)
 {
     const struct version *v = &fl->key.version;

@@ -111,7 +111,7 @@ static uint64_t patience(const struct file_proof *p, uint64_t upto)
     return waited < PROOF_MS ? PROOF_MS - waited : 0;
 }
 
-int proofs_hold(struct file *f, const struct proofs *then, const struct version *base, bool wait)
+int proofs_stand(struct file *f, const struct proofs *then, const struct version *base, bool wait)
 {
     if (!then->any)
         return 0;

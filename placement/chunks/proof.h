@@ -3,7 +3,7 @@
  *
  *   origin.c: gives bytes of the PFS to their reader; then a look shows whether they were of the
  *             version that was asked for:  proof_begin --> proof_end
- *   readers:  proofs_now --> bytes from the store, or from another node --> proofs_hold
+ *   readers:  proofs_now --> bytes from the store, or from another node --> proofs_stand
  *
  * If the given bytes were of a newer version, a later reader must not get older ones.  So a call that began
  * while proofs were under way waits for them, and takes no bytes of a version that is in doubt.  Bytes that a
@@ -37,7 +37,7 @@ struct proofs proofs_now(struct file *f);
  * 0: yes; -ESTALE: no: the caller asks the home and the PFS again; -EAGAIN: it is not known yet.  wait: waits
  * until it is known, but for no proof longer than 2 s: a PFS that hangs must not stop reads of cached
  * data. */
-int proofs_hold(struct file *f, const struct proofs *then, const struct version *base, bool wait);
+int proofs_stand(struct file *f, const struct proofs *then, const struct version *base, bool wait);
 
 /* To be called before and after a look at the file's version on the PFS, if the store has followed the look:
  * a version that was in doubt before it is not any more.  proofs_looked gets what proofs_before_look

@@ -57,9 +57,9 @@ static int run(struct pfs_node *n, const struct cred *c, pfs_op_fn fn, struct pf
     struct file *f = err == -ESTALE ? open_file(n) : NULL;
     if (!f)
         return err;
-    if (pfs_pin(f, false, &fd) == 0) {
+    if (pfs_borrow_fd(f, false, &fd) == 0) {
         err = pfs_run_on(fd, c, fn, op);
-        pfs_unpin(f);
+        pfs_return_fd(f);
     }
     file_put(f);
     return err;

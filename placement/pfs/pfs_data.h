@@ -31,7 +31,7 @@ bool pfs_has_descriptor(struct file *f);
 bool pfs_is_open(struct file *f);
 /* Keeps the file's descriptor open, if it has one.  Until that ends, the PFS has no other file with
  * the same inode number.  False: there is none. */
-bool pfs_hold_number(struct file *f);
+bool pfs_keep_number(struct file *f);
 void pfs_unhold_number(struct file *f);
 /* one open less; the descriptor stays while the file is dirty and the budget allows */
 void pfs_release(struct file *f);

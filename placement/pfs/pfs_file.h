@@ -12,8 +12,8 @@ struct pfs_file {
     struct lock lock; /* RANK_PFS_FILE: all that follows; `opens` is also read without it */
     int fd;           /* -1: none */
     bool writable;
-    bool drop_wanted; /* the last pin closes fd */
-    unsigned pins;    /* calls that use fd now */
+    bool drop_wanted; /* the last call that returns it closes fd */
+    unsigned borrowed;/* calls that use fd now */
     _Atomic unsigned opens; /* open handles of the mount: while > 0 fd is kept */
     struct version seen; /* what the PFS's client on this node told last */
     uint64_t unit;       /* of writes, for the flush that runs: it alone looks */
@@ -53,8 +53,8 @@ int pfs_find_path(struct fid fid, const char *path, int *fd, struct statx *stx);
 
 /* ---- pfs_keep.c ---- */
 /* The file's descriptor: -ENOENT if it has none (that can write). */
-int pfs_pin(struct file *f, bool write, int *fd);
-void pfs_unpin(struct file *f);
+int pfs_borrow_fd(struct file *f, bool write, int *fd);
+void pfs_return_fd(struct file *f);
 /* fd becomes the file's descriptor unless it has one as good; taken over in any case. */
 void pfs_install(struct file *f, int fd, bool writable);
 /* It is not open here any more: keeps its descriptor, within the budget. */

@@ -2,7 +2,7 @@
  *
  * pfs_call.c   tickets, credentials, opening below the root
  * pfs_tree.c   names in the tree; pfs_fds.c their cached O_PATH descriptors
- * pfs_hold.c   running an operation on a name's descriptor
+ * pfs_reach.c   running an operation on a name's descriptor
  * pfs_names.c, pfs_attr.c, pfs_dir.c   the operations, made of those above
  * pfs_mode.c   a file's mode while its data is written back
  * pfs_open.c   opening files; pfs_keep.c their descriptors
@@ -55,17 +55,17 @@ struct pfs_node *pfs_parent_of(struct pfs_node *n, char name[NAME_BYTES]);
  * one. */
 int pfs_name_check(struct pfs_node *parent, const char *name, int hidden);
 
-/* ---- pfs_hold.c ---- */
-struct pfs_hold {
+/* ---- pfs_reach.c ---- */
+struct pfs_reach {
     struct pfs_node *n; /* NULL: the descriptor is the holder's */
     int fd;             /* O_PATH */
 };
-/* The node's descriptor, fid checked; valid until pfs_unhold. */
-int pfs_hold(struct pfs_node *n, struct pfs_hold *h);
+/* The node's descriptor, fid checked; valid until pfs_leave. */
+int pfs_reach(struct pfs_node *n, struct pfs_reach *h);
 /* For a caller that opens a regular file, and then checks that it is the one that was meant: the PFS is not
  * asked for its attributes here.  -ESTALE: it is no regular file. */
-int pfs_hold_file(struct pfs_node *n, struct pfs_hold *h);
-void pfs_unhold(struct pfs_hold *h);
+int pfs_reach_file(struct pfs_node *n, struct pfs_reach *h);
+void pfs_leave(struct pfs_reach *h);
 
 /* An operation's arguments and answers; each uses the few that it needs. */
 struct pfs_op {

@@ -1,7 +1,7 @@
 /* pfs_keep.c - the PFS descriptor of a file: shared, kept, dropped.
  *
  * One descriptor per file, shared by all its open handles and by the flush: pread and pwrite
- * need no position.  Calls pin it, so that no other thread closes it meanwhile; a writable one
+ * need no position.  Calls borrow it, so that no other thread closes it meanwhile; a writable one
  * replaces one that can only read by dup3, which keeps the number valid for calls that are under
  * way.
  *
@@ -35,9 +35,9 @@ static void kept_init(void)
     lock_init(&kept.lock, RANK_PFS);
 }
 
-/* ---- pins ---- */
+/* ---- borrowing ---- */
 
-int pfs_pin(struct file *f, bool write, int *fd)
+int pfs_borrow_fd(struct file *f, bool write, int *fd)
 {
     struct pfs_file *p = pfs_if(f);
     int err = -ENOENT;
@@ -45,7 +45,7 @@ int pfs_pin(struct file *f, bool write, int *fd)
         return err;
     lock_take(&p->lock);
     if (p->fd >= 0 && (!write || p->writable)) {
-        p->pins++;
+        p->borrowed++;
         *fd = p->fd;
         err = 0;
     }
@@ -71,12 +71,12 @@ void pfs_close_fd(int fd)
     pfs_call_end(ticket);
 }
 
-void pfs_unpin(struct file *f)
+void pfs_return_fd(struct file *f)
 {
     struct pfs_file *p = pfs_of(f);
     int fd = -1;
     lock_take(&p->lock);
-    if (!--p->pins && p->drop_wanted)
+    if (!--p->borrowed && p->drop_wanted)
         fd = take_fd(p);
     lock_drop(&p->lock);
     pfs_close_fd(fd);
@@ -93,7 +93,7 @@ void pfs_install(struct file *f, int fd, bool writable)
         p->writable = writable;
         fd = -1;
     } else if (writable && !p->writable) {
-        p->pins++;
+        p->borrowed++;
         swap = true;
     }
     int old = p->fd;
@@ -106,7 +106,7 @@ void pfs_install(struct file *f, int fd, bool writable)
         lock_take(&p->lock);
         p->writable = true;
         lock_drop(&p->lock);
-        pfs_unpin(f);
+        pfs_return_fd(f);
     }
     pfs_close_fd(fd);
 }
@@ -171,7 +171,7 @@ static void close_if_unused(struct pfs_file *p)
     int fd = -1;
     lock_take(&p->lock);
     if (!p->opens && p->fd >= 0) {
-        if (p->pins)
+        if (p->borrowed)
             p->drop_wanted = true;
         else
             fd = take_fd(p);
@@ -225,7 +225,7 @@ static void part_begin(struct file *f, struct file_part *part)
     p->fd = -1;
 }
 
-/* A kept file, one that is open, and one that is pinned are referenced: nobody else uses the part now. */
+/* A kept file, an open one, and one whose descriptor is borrowed are referenced: no other thread uses the part. */
 static void part_unused(struct file *f, struct file_part *part)
 {
     struct pfs_file *p = (struct pfs_file *)part;

@@ -181,13 +181,13 @@ static int op_link(int fd, struct pfs_op *op)
 int pfs_link(struct pfs_node *n, struct pfs_node *parent, const char *name, const struct cred *c,
              struct statx *stx)
 {
-    struct pfs_hold h;
-    int err = pfs_hold(n, &h);
+    struct pfs_reach h;
+    int err = pfs_reach(n, &h);
     if (err)
         return err;
     struct pfs_op op = {.name = name, .fd2 = h.fd, .stx = stx};
     err = make(parent, c, op_link, &op);
-    pfs_unhold(&h);
+    pfs_leave(&h);
     return err;
 }
 
@@ -291,12 +291,12 @@ int pfs_rename(struct pfs_node *parent, const char *name, struct pfs_node *newpa
         err = pfs_name_check(newparent, newname, flags == RENAME_EXCHANGE ? -ENOENT : -EPERM);
     if (err)
         return err;
-    struct pfs_hold to;
-    err = pfs_hold(newparent, &to);
+    struct pfs_reach to;
+    err = pfs_reach(newparent, &to);
     if (err)
         return err;
     struct pfs_op op = {.name = name, .name2 = newname, .fd2 = to.fd, .flags = (int)flags};
     err = pfs_run(parent, c, op_rename, &op);
-    pfs_unhold(&to);
+    pfs_leave(&to);
     return err;
 }

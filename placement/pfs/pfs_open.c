@@ -110,15 +110,15 @@ static int reopen_as(const struct cred *c, int at, bool write, int *fd)
 /* Only a regular file: opening a FIFO could wait, and opening a device could do something. */
 static int open_node(struct file *f, struct pfs_node *n, bool write, const struct cred *c, int *fd)
 {
-    struct pfs_hold h;
-    int err = pfs_hold_file(n, &h);
+    struct pfs_reach h;
+    int err = pfs_reach_file(n, &h);
     if (err)
         return err;
     err = reopen_as(c, h.fd, write, fd);
     struct statx stx;
     if (err && check_fid(f, h.fd, &stx) == -ESTALE)
         err = -ESTALE; /* another file's error does not count */
-    pfs_unhold(&h);
+    pfs_leave(&h);
     return err;
 }
 
@@ -128,12 +128,12 @@ static int open_again(struct file *f, bool write, const struct cred *c, int *fd)
 {
     struct statx stx;
     int at;
-    if (pfs_pin(f, false, &at))
+    if (pfs_borrow_fd(f, false, &at))
         return -ESTALE;
     int err = pfs_statx_fd(at, &stx);
     if (!err)
         err = stx.stx_nlink ? -ESTALE : reopen_as(c, at, write, fd);
-    pfs_unpin(f);
+    pfs_return_fd(f);
     return err;
 }
 
@@ -177,15 +177,15 @@ void pfs_open_known(struct file *f)
     count_open(f);
 }
 
-bool pfs_hold_number(struct file *f)
+bool pfs_keep_number(struct file *f)
 {
     int fd;
-    return !pfs_pin(f, false, &fd);
+    return !pfs_borrow_fd(f, false, &fd);
 }
 
 void pfs_unhold_number(struct file *f)
 {
-    pfs_unpin(f);
+    pfs_return_fd(f);
 }
 
 bool pfs_has_descriptor(struct file *f)
@@ -274,9 +274,9 @@ static int stat_by_path(struct file *f, struct statx *stx)
 static int stat_file(struct file *f, struct statx *stx)
 {
     int fd;
-    if (pfs_pin(f, false, &fd) == 0) {
+    if (pfs_borrow_fd(f, false, &fd) == 0) {
         int err = pfs_statx_fd(fd, stx);
-        pfs_unpin(f);
+        pfs_return_fd(f);
         if (err != -ESTALE)
             return err;
     }

@@ -118,10 +118,10 @@ int pfs_read_version(int fd, bool seen, struct pfs_chunk_read *r, struct pfs_unp
 int pfs_read_chunk(struct file *f, struct pfs_chunk_read *r, struct pfs_unproven *u)
 {
     int fd;
-    if (pfs_pin(f, false, &fd) == 0) {
+    if (pfs_borrow_fd(f, false, &fd) == 0) {
         struct version want = r->version;
         int err = pfs_read_version(fd, pfs_is_seen(f, &want), r, u);
-        pfs_unpin(f);
+        pfs_return_fd(f);
         if (!err || (u && u->told))
             pfs_note_seen(f, err ? &(struct version){0} : &r->version);
         if (u && u->told)
@@ -158,9 +158,9 @@ static int read_by_path(struct file *f, void *buf, size_t len, uint64_t off, siz
 int pfs_read(struct file *f, void *buf, size_t len, uint64_t off, size_t *got)
 {
     int fd;
-    if (pfs_pin(f, false, &fd) == 0) {
+    if (pfs_borrow_fd(f, false, &fd) == 0) {
         int err = pfs_read_full(fd, buf, len, off, got);
-        pfs_unpin(f);
+        pfs_return_fd(f);
         if (err != -EBADF && err != -ESTALE)
             return err;
     }
@@ -181,9 +181,9 @@ static int seek_fd(int fd, uint64_t off, bool hole, uint64_t *out)
 int pfs_file_seek(struct file *f, uint64_t off, bool hole, uint64_t *out)
 {
     int fd;
-    if (pfs_pin(f, false, &fd) == 0) {
+    if (pfs_borrow_fd(f, false, &fd) == 0) {
         int err = seek_fd(fd, off, hole, out);
-        pfs_unpin(f);
+        pfs_return_fd(f);
         return err;
     }
     char *path = file_path(f);

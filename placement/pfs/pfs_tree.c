@@ -7,7 +7,7 @@
  *      |       +- c  -       opening c: openat2(17, "b/c"), then c's fid is checked
  *      +- f          -       files: opened by parent and name each time, never cached
  *
- * pfs_fds.c decides which descriptors are cached, and pfs_hold.c uses them.  There is one lock
+ * pfs_fds.c decides which descriptors are cached, and pfs_reach.c uses them.  There is one lock
  * (RANK_PFS) for all objects; no PFS call is made under it.
  */
 #include "placement/pfs/pfs.h"

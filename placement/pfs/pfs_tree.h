@@ -1,4 +1,4 @@
-/* pfs_tree.h - the nodes of the tree of names, for pfs_fds.c, pfs_tree.c and pfs_hold.c: each uses
+/* pfs_tree.h - the nodes of the tree of names, for pfs_fds.c, pfs_tree.c and pfs_reach.c: each uses
  * those before it.  Other files use pfs_names.h and pfs_int.h.
  *
  * The tree's lock (RANK_PFS) must be held when any function below is called, except for pfs_fd_close.

@@ -1,7 +1,7 @@
 /* pfs_write.c - writing back: between pfs_write_begin and pfs_write_end (or _abort) one run of the
- * flush counts as a user of the file's writable descriptor (pfs_pins), so that it is not closed.
+ * flush counts as a user of the file's writable descriptor (pfs_borrow_fd), so that it is not closed.
  *
- * The policy lets one pass at a time work on a file, and a pinned descriptor keeps its number: the
+ * The policy lets one run at a time work on a file, and a borrowed descriptor keeps its number: the
  * calls between use the descriptor without a lock, so that a writer at idle priority never holds one of
  * ours.
  */
@@ -91,7 +91,7 @@ static void end_by_path(struct file *f)
 
 /* Is the descriptor in use still good?  0; -EIDRM: the file has no name any more; -ESTALE: the PFS has
  * forgotten it. */
-static int begin_pinned(struct file *f, int fd)
+static int begin_with_fd(struct file *f, int fd)
 {
     struct statx stx;
     int err = pfs_statx_fd(fd, &stx);
@@ -105,11 +105,11 @@ static int begin_pinned(struct file *f, int fd)
 int pfs_write_begin(struct file *f)
 {
     int fd, err;
-    if (pfs_pin(f, true, &fd) == 0) {
-        err = begin_pinned(f, fd);
+    if (pfs_borrow_fd(f, true, &fd) == 0) {
+        err = begin_with_fd(f, fd);
         if (!err)
             return 0;
-        pfs_unpin(f);
+        pfs_return_fd(f);
         if (err != -ESTALE)
             return err;
         /* An open handle would keep the dead descriptor until it is closed, so this replaces it under its
@@ -122,15 +122,15 @@ int pfs_write_begin(struct file *f)
     err = open_by_path(f);
     if (err)
         return err;
-    err = pfs_pin(f, true, &fd);
+    err = pfs_borrow_fd(f, true, &fd);
     if (err) {
         end_by_path(f);
         return err;
     }
-    err = begin_pinned(f, fd);
+    err = begin_with_fd(f, fd);
     if (err) {
         end(f);
-        pfs_unpin(f);
+        pfs_return_fd(f);
     }
     return err;
 }
@@ -231,7 +231,7 @@ int pfs_sync(struct file *f)
 /* After the last use of the descriptor in this run. */
 static void let_go(struct file *f)
 {
-    pfs_unpin(f);
+    pfs_return_fd(f);
     pfs_keep(f);
 }
 
@@ -283,8 +283,8 @@ static int strip_fd(int fd)
 int pfs_strip_suid(struct file *f)
 {
     int fd, at = -1, err = 0;
-    bool pinned = pfs_pin(f, false, &fd) == 0;
-    if (!pinned) {
+    bool borrowed = pfs_borrow_fd(f, false, &fd) == 0;
+    if (!borrowed) {
         struct statx stx;
         char *path = file_path(f);
         err = path ? pfs_find_path(f->fid, path, &at, &stx) : -ENOENT;
@@ -298,8 +298,8 @@ int pfs_strip_suid(struct file *f)
     if (!err)
         pfs_mode_changed(e, fd, false);
     pfs_mode_drop(e);
-    if (pinned)
-        pfs_unpin(f);
+    if (borrowed)
+        pfs_return_fd(f);
     else
         close(at);
     return err;

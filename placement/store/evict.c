@@ -12,7 +12,7 @@
 static bool is_wanted(struct file *f)
 {
     const struct file_core *k = &f->rec->covered;
-    return f->held || f->cover.now || has_kernel_io(f) || kernel_io_holds(f) ||
+    return f->anchored || f->cover.now || has_kernel_io(f) || kernel_io_in_use(f) ||
            (k->check && k->flags & CORE_KERNEL_IO);
 }
 

@@ -66,7 +66,7 @@ struct file {
     } data_sync;
     bool going;                                /* the last put is under way (table's lock) */
     struct file *removed_next, **removed_prev; /* remover.c's list of those that are going */
-    unsigned held;        /* store_hold's: nothing of it is evicted (f->lock) */
+    unsigned anchored;    /* store_anchor's: nothing of it is evicted (f->lock) */
     struct range_op *ops; /* placement/store/range.h */
     struct snapshot *snapshots;
     bool synced;            /* fsynced, or perhaps, and nothing has changed since */
@@ -85,7 +85,7 @@ struct file {
     struct file_kernel_io { /* what the kernel serves from the data file: placement/store/kernel_io.c */
         unsigned opens, writers;
         unsigned life;            /* goes up when another data file takes the place of this one */
-        uint64_t pinned, counted; /* bytes, of all files' sums */
+        uint64_t anchored, counted; /* bytes, of all files' sums */
         uint64_t flushed;         /* `change` that the PFS has, as far as samples tell */
         uint64_t sampled;         /* `change` when the sampler looked last */
         uint64_t marked;          /* `change` before the last mark looked at any byte */

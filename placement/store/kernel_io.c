@@ -11,7 +11,7 @@
  *         |               is on the PFS is marked dirty, as if it had been written here
  *     copy-out            as always (store_copyout.c)
  *         |
- *     settle              If the sample is the same as before the copy-out, the hashes of what was copied
+ *     conclude            If the sample is the same as before the copy-out, the hashes of what was copied
  *                         are those on the PFS.  (If not, only hashes that were made of the copied bytes
  *                         themselves are.  They are made so if a sample showed writers.)
  *                         If then no process is left that can store, and the sample is still the same,
@@ -39,13 +39,13 @@
 #include <unistd.h>
 
 static struct {
-    _Atomic uint64_t pinned;
+    _Atomic uint64_t anchored;
     _Atomic unsigned open; /* files with descriptors */
 } pass;
 
 /* ---- descriptors and mappings ---- */
 
-bool kernel_io_holds(struct file *f)
+bool kernel_io_in_use(struct file *f)
 {
     if (f->kernel_io.opens)
         return true;
@@ -59,8 +59,8 @@ static void pin(struct file *f)
     if (f->kernel_io.opens++)
         return;
     atomic_fetch_add(&pass.open, 1);
-    f->kernel_io.pinned = core(f)->size;
-    atomic_fetch_add(&pass.pinned, f->kernel_io.pinned);
+    f->kernel_io.anchored = core(f)->size;
+    atomic_fetch_add(&pass.anchored, f->kernel_io.anchored);
 }
 
 static void unpin(struct file *f)
@@ -68,13 +68,13 @@ static void unpin(struct file *f)
     if (--f->kernel_io.opens)
         return;
     atomic_fetch_sub(&pass.open, 1);
-    atomic_fetch_sub(&pass.pinned, f->kernel_io.pinned);
-    f->kernel_io.pinned = 0;
+    atomic_fetch_sub(&pass.anchored, f->kernel_io.anchored);
+    f->kernel_io.anchored = 0;
 }
 
-uint64_t kernel_io_pinned(void)
+uint64_t kernel_io_anchored(void)
 {
-    return atomic_load(&pass.pinned);
+    return atomic_load(&pass.anchored);
 }
 
 unsigned kernel_io_open_files(void)
@@ -117,7 +117,7 @@ static int begin_pass(struct file *f, bool write, int *fd)
         store_cover_wait(f);
     if (!is_whole(f))
         return -ENODATA;
-    if (!f->kernel_io.opens && !space_pins(kernel_io_pinned(), core(f)->size, write))
+    if (!f->kernel_io.opens && !space_may_anchor(kernel_io_anchored(), core(f)->size, write))
         return -ENOSPC;
     int err = store_clear_pages(f);
     if (!err)
@@ -154,7 +154,7 @@ int kernel_io_open(struct file *f, bool write, int *fd, unsigned *life)
     if (err && f->kernel_io.life == before)
         f->kernel_io.writers -= write;
     if (err && has_kernel_io(f))
-        kernel_io_settle_unflushed(f);
+        kernel_io_conclude_unflushed(f);
     if (!err) {
         pin(f);
         pages_used(f);
@@ -202,7 +202,7 @@ void kernel_io_close(struct file *f, unsigned life, bool write)
         kernel_io_look(f);
         kernel_io_prove_closed(f);
     } else if (has_kernel_io(f) && !f->kernel_io.closed) { /* closed: nothing came since the look */
-        kernel_io_settle_unflushed(f);
+        kernel_io_conclude_unflushed(f);
     }
     bool quiet = write && kernel_io_is_quiet(f);
     bool dirty = write && is_dirty(f) && !kernel_io_flushed(f);
@@ -215,7 +215,7 @@ void kernel_io_close(struct file *f, unsigned life, bool write)
 
 int kernel_io_renew(struct file *f)
 {
-    if (!kernel_io_holds(f))
+    if (!kernel_io_in_use(f))
         return 0;
     int err = datafile_replace(f);
     if (err)

@@ -11,7 +11,7 @@
  * descriptor of it, which the caller closes.  After an open for writing "may be dirty" is in the record.
  * *life is for the close, and tells whether two opens have the same data file.
  * -ENODATA: not all of the file is here, or the next open fetches it again.
- * -ENOSPC: too much of the cache would be pinned, or too little is free for a writer. */
+ * -ENOSPC: too much of the cache would be anchored, or too little is free for a writer. */
 int kernel_io_open(struct file *f, bool write, int *fd, unsigned *life);
 void kernel_io_close(struct file *f, unsigned life, bool write);
 void kernel_io_direct(struct file *f); /* it is open with O_DIRECT; right after kernel_io_open */
@@ -25,17 +25,17 @@ int kernel_io_mark(struct file *f, int (*gate)(void *arg), void *arg);
  * marked. */
 void kernel_io_copied(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t size);
 /* Looks at each file that the kernel's writers may change, and keeps the room free that they may need.
- * Without a lock, calls `changed` for files that changed, and `settled` for files that are on the PFS and
+ * Without a lock, calls `changed` for files that changed, and `concluded` for files that are on the PFS and
  * that no process can change any more.  Returns how many are left to look at.  kernel_io_forget, at the end:
  * looks at none any more. */
-unsigned kernel_io_sample(void (*changed)(struct file *f), void (*settled)(struct file *f));
+unsigned kernel_io_sample(void (*changed)(struct file *f), void (*concluded)(struct file *f));
 void kernel_io_forget(void);
 /* How long ago the kernel's writers stored into it last, as far as was seen; 0 if that is not known. */
 uint64_t kernel_io_age_ms(struct file *f);
 /* Registers what is called when one more file is open for kernel I/O (wake), and when such a file changed
  * before its close (changed); no lock held. */
 void store_on_kernel_io(void (*wake)(void), void (*changed)(struct file *f));
-uint64_t kernel_io_pinned(void); /* bytes */
+uint64_t kernel_io_anchored(void); /* bytes */
 unsigned kernel_io_open_files(void);
 
 #endif

@@ -26,7 +26,7 @@ bool kernel_io_nobody_stores(struct file *f);
 /* The kernel's writers are all gone.  clean: and the PFS has what they wrote. */
 void kernel_io_end(struct file *f, bool clean);
 /* Ends it if nothing came since the last flush that counted, and nothing more can come: no flush is owed. */
-void kernel_io_settle_unflushed(struct file *f);
+void kernel_io_conclude_unflushed(struct file *f);
 /* The same for a file that was sampled just now.  If a flush is owed, it notes ("closed") that nothing more
  * can come. */
 void kernel_io_prove_closed(struct file *f);

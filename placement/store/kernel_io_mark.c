@@ -248,7 +248,7 @@ static void keep_hashes(struct file *f, bool copied)
     }
 }
 
-bool kernel_io_settle(struct file *f, bool clean)
+bool kernel_io_conclude(struct file *f, bool clean)
 {
     if (!has_kernel_io(f))
         return clean;

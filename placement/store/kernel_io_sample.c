@@ -142,7 +142,7 @@ void kernel_io_end(struct file *f, bool clean)
     kernel_io_uncount(f);
 }
 
-void kernel_io_settle_unflushed(struct file *f)
+void kernel_io_conclude_unflushed(struct file *f)
 {
     kernel_io_look(f);
     if (kernel_io_flushed(f) && !f->snapshots)

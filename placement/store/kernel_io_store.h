@@ -20,7 +20,7 @@ bool kernel_io_flushed(const struct file *f); /* as far as the last sample tells
 void kernel_io_not_watched(struct file *f);
 
 /* ---- kernel_io.c ---- */
-bool kernel_io_holds(struct file *f); /* has any process a descriptor or a mapping? */
+bool kernel_io_in_use(struct file *f); /* has any process a descriptor or a mapping? */
 int kernel_io_renew(struct file *f);  /* if so, puts an empty data file in its place */
 
 /* ---- kernel_io_mark.c ---- */
@@ -30,7 +30,7 @@ int kernel_io_renew(struct file *f);  /* if so, puts an empty data file in its p
 bool kernel_io_needs_copy(struct file *f);
 /* A flush ended (store_flushed).  clean: nothing changed as far as the records tell.  Returns whether that is
  * true; applications may still be able to store into the file (has_kernel_io). */
-bool kernel_io_settle(struct file *f, bool clean);
+bool kernel_io_conclude(struct file *f, bool clean);
 void kernel_io_drop(struct file *f); /* drops what a failed flush has left */
 /* A snapshot begins with a truncation of the PFS file at `cut`: what was copied beyond is not on it. */
 void kernel_io_cut(struct file *f, uint64_t cut);

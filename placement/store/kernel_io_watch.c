@@ -134,14 +134,14 @@ static enum look look_further(struct file *f, bool news)
 
 /* Samples one file; true: it must be sampled again. */
 static bool sample_one(struct file *f, void (*changed)(struct file *f),
-                       void (*settled)(struct file *f))
+                       void (*concluded)(struct file *f))
 {
     lock_take(&f->lock);
     kernel_io_look(f);
     bool news = f->change != f->kernel_io.sampled; /* other calls look too */
     f->kernel_io.sampled = f->change;
     if (kernel_io_flushed(f) && !f->kernel_io.writers)
-        kernel_io_settle_unflushed(f);
+        kernel_io_conclude_unflushed(f);
     enum look next = look_further(f, news);
     bool dirty = is_dirty(f) && !kernel_io_flushed(f);
     lock_drop(&f->lock);
@@ -152,11 +152,11 @@ static bool sample_one(struct file *f, void (*changed)(struct file *f),
     if (next == LOOK_AGAIN)
         return true;
     if (next == LOOK_OVER)
-        settled(f);
+        concluded(f);
     return !kernel_io_unwatch(f);
 }
 
-unsigned kernel_io_sample(void (*changed)(struct file *f), void (*settled)(struct file *f))
+unsigned kernel_io_sample(void (*changed)(struct file *f), void (*concluded)(struct file *f))
 {
     unsigned n, left = 0;
     struct fid *fids = watched(&n);
@@ -164,7 +164,7 @@ unsigned kernel_io_sample(void (*changed)(struct file *f), void (*settled)(struc
         struct file *f = file_find(fids[i]);
         if (!f)
             continue;
-        left += sample_one(f, changed, settled);
+        left += sample_one(f, changed, concluded);
         file_put(f);
     }
     free(fids);

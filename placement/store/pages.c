@@ -238,7 +238,7 @@ void pages_fail_write(struct file *f, uint64_t first, uint64_t last)
         for (uint32_t i = s.lo; i <= s.hi; i++)
             if (!bit_get(bits(c, BITS_VALID), i) || core(f)->flags & CORE_DELETED)
                 put_dirty(f, c, i, i, false);
-        pages_settle(f, c);
+        pages_release(f, c);
     }
 }
 
@@ -289,7 +289,7 @@ static void free_chunk(struct file *f, struct chunk_record *c)
     state_chunk_free(f->rec, c);
 }
 
-void pages_settle(struct file *f, struct chunk_record *c)
+void pages_release(struct file *f, struct chunk_record *c)
 {
     if (!bits_any(bits(c, BITS_VALID)) && !bits_any(bits(c, BITS_DIRTY)))
         free_chunk(f, c);
@@ -299,7 +299,7 @@ void pages_settle(struct file *f, struct chunk_record *c)
         eviction_remove(c);
 }
 
-void pages_settle_all(struct file *f, bool flushed)
+void pages_release_all(struct file *f, bool flushed)
 {
     struct chunk_record *c;
     uint64_t pages = state_pages(), until;
@@ -308,8 +308,8 @@ void pages_settle_all(struct file *f, bool flushed)
         if (flushed && !bits_any(bits(c, BITS_DIRTY)))
             c->flags = (uint16_t)(c->flags & ~CHUNK_WRITTEN);
         if (range_changing(f, c->index * pages, &until) || until < c->index * pages + pages - 1)
-            continue; /* the call that works there settles it */
-        pages_settle(f, c);
+            continue; /* the call that works there releases it */
+        pages_release(f, c);
     }
 }
 
@@ -333,7 +333,7 @@ uint64_t pages_drop_from(struct file *f, uint64_t first)
         drop_span(f, c, first > c->index * pages ? (uint32_t)(first - c->index * pages) : 0);
         if (c->flags & CHUNK_COVERED) /* the next fsync has the disk forget it */
             f->rec->freed = 1;
-        pages_settle(f, c);
+        pages_release(f, c);
     }
     return (before - (f->rec->valid - f->rec->zero)) * PAGE;
 }
@@ -349,7 +349,7 @@ void pages_clean(struct file *f, struct chunk_record *c, const uint64_t *mask)
 {
     clean_masked(f, c, mask);
     if (!bits_any(bits(c, BITS_DIRTY)))
-        pages_settle(f, c);
+        pages_release(f, c);
 }
 
 /* Leaves pages that are being written now (dirty, not valid) to their writer. */
@@ -429,7 +429,7 @@ int pages_cover(struct file *f, const struct covering *cv)
 {
     int err = 0;
     for (size_t i = 0; !err && !cv->over && i < cv->here.n; i++) {
-        err = store_cover_settle(f);
+        err = store_cover_apply(f);
         struct chunk_record *c = find(f, cv->here.chunk[i].index);
         if (err || !c)
             continue;
@@ -450,7 +450,7 @@ void pages_used(struct file *f)
 
 static bool must_uncover(const struct file *f, const struct chunk_record *c)
 {
-    return !store_cover_is_settled(f) || (f->rec->covered.check && c->flags & CHUNK_COVERED);
+    return !store_cover_is_applied(f) || (f->rec->covered.check && c->flags & CHUNK_COVERED);
 }
 
 /* Takes the covered bits off a chunk that will be punched, also on the disk.  Else, after a power loss, the
@@ -463,7 +463,7 @@ static int uncover_chunk(struct file *f, struct chunk_record *c)
         return 0;
     uint64_t *covered = bits(c, BITS_COVERED);
     size_t size = state_words() * sizeof(*covered);
-    int err = store_cover_settle(f);
+    int err = store_cover_apply(f);
     if (err || !f->rec->covered.check || !(c->flags & CHUNK_COVERED))
         return err;
     memset(covered, 0, size);
@@ -502,7 +502,7 @@ static bool evict_begin(struct file *f, uint64_t index, bool (*wanted)(struct fi
     range_begin(f, op, RANGE_DROP, first, last); /* does not wait: no call works there */
     int err = uncover_chunk(f, c);
     if (err)
-        eviction_remove(c);                     /* until it is settled again */
+        eviction_remove(c);                     /* until it is released again */
     if (err || wanted(f) || !may_go(f, c)) { /* it may have been unlinked meanwhile */
         range_end(f, op);
         return false;

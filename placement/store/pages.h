@@ -65,7 +65,7 @@ void pages_changed(struct file *f, uint64_t first, uint64_t last);
 void pages_clean(struct file *f, struct chunk_record *c, const uint64_t *mask);
 /* Marks all dirty pages as clean, though the PFS has none of them: the file is deleted. */
 void pages_clean_all(struct file *f);
-/* At recovery: clears all bits of one page.  The record stays (until pages_settle). */
+/* At recovery: clears all bits of one page.  The record stays (until pages_release). */
 void pages_forget(struct file *f, struct chunk_record *c, uint32_t bit);
 void pages_dirty_again(struct file *f, struct chunk_record *c, uint32_t bit); /* a clean page */
 struct covering; /* placement/store/store_int.h */
@@ -75,8 +75,8 @@ int pages_cover(struct file *f, const struct covering *cv);
 /* May the file have clean pages that the PFS has under no known version? */
 bool pages_are_beyond(struct file *f);
 /* Puts the chunk on the list of what may be evicted, or takes it off.  Frees a record without pages. */
-void pages_settle(struct file *f, struct chunk_record *c);
-void pages_settle_all(struct file *f,
+void pages_release(struct file *f, struct chunk_record *c);
+void pages_release_all(struct file *f,
                       bool flushed); /* flushed: chunks that are not dirty lose CHUNK_WRITTEN */
 /* All chunks of the file count as used now: an application may read them from now on unseen by the daemon. */
 void pages_used(struct file *f);

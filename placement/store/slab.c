@@ -316,7 +316,7 @@ int slabs_sync(struct slabs *s)
     return err;
 }
 
-int slabs_mark(struct slabs *s, const char *boot_id, bool clean)
+int slabs_sign(struct slabs *s, const char *boot_id, bool clean)
 {
     int err = 0;
     for (uint32_t n = 0; n < s->n; n++) {

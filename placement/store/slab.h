@@ -88,7 +88,7 @@ int slab_make(struct slabs *s, int slabs_fd, uint64_t bytes, const char *boot_id
               struct slab_made *out);
 void slab_add(struct slabs *s, const struct slab_made *made);
 /* Sets boot id and clean mark of all headers, and syncs them. */
-int slabs_mark(struct slabs *s, const char *boot_id, bool clean);
+int slabs_sign(struct slabs *s, const char *boot_id, bool clean);
 int slabs_sync(struct slabs *s); /* all of it */
 void slabs_close(struct slabs *s);
 

@@ -161,15 +161,15 @@ void space_count(int64_t used, int64_t dirty)
         atomic_fetch_add(&space.dirty, dirty);
 }
 
-/* At most half of the cache is pinned.  A writer that can not be slowed down begins only below the high mark,
+/* At most half of the cache is anchored.  A writer that can not be slowed down begins only below the high mark,
  * and with a tenth of the cache, and of the disk, free (docs/design.md). */
-bool space_pins(uint64_t pinned, uint64_t size, bool write)
+bool space_may_anchor(uint64_t anchored, uint64_t size, bool write)
 {
     uint64_t used = used_now(), dirty = (uint64_t)MAX(atomic_load(&space.dirty), 0);
     lock_take(&space.lock);
     ask_disk();
     set_limit();
-    bool fits = pinned + size <= space.limit / 2;
+    bool fits = anchored + size <= space.limit / 2;
     if (write)
         fits = fits && dirty <= atomic_load(&space.room) / 100 * atomic_load(&space.high) &&
                used <= space.limit / 10 * 9 &&

@@ -43,9 +43,9 @@ void space_keep_free(void);
 /* The same, and gives the ballast back when the disk is short of room, or makes it again.  Called at each
  * sample while there are such writers. */
 void space_watch(void);
-/* May `size` more bytes, in addition to `pinned`, be kept from eviction while they are open?  write: will
+/* May `size` more bytes, in addition to `anchored`, be kept from eviction while they are open?  write: will
  * they also be written by writers that do not ask for room? */
-bool space_pins(uint64_t pinned, uint64_t size, bool write);
+bool space_may_anchor(uint64_t anchored, uint64_t size, bool write);
 void space_usage(struct store_usage *out);
 
 #endif

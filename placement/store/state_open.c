@@ -309,9 +309,9 @@ int state_start(void)
     if (!err)
         err = slabs_sync(&state.chunks);
     if (!err)
-        err = slabs_mark(&state.files, state.boot_id, false);
+        err = slabs_sign(&state.files, state.boot_id, false);
     if (!err)
-        err = slabs_mark(&state.chunks, state.boot_id, false);
+        err = slabs_sign(&state.chunks, state.boot_id, false);
     return err;
 }
 
@@ -321,9 +321,9 @@ static int sync_and_mark(void)
     if (!err)
         err = slabs_sync(&state.chunks);
     if (!err)
-        err = slabs_mark(&state.files, state.boot_id, true);
+        err = slabs_sign(&state.files, state.boot_id, true);
     if (!err)
-        err = slabs_mark(&state.chunks, state.boot_id, true);
+        err = slabs_sign(&state.chunks, state.boot_id, true);
     return err;
 }
 

@@ -2,7 +2,7 @@
  *
  *   the whole       store_self.c         the variable for the open store
  *                   store_recover.c      the start after a crash or power loss
- *                   store_settle.c       brings all to the cache's disk before the end
+ *                   store_write_out.c       brings all to the cache's disk before the end
  *                   unflushed_list.c     lists what is not on the PFS, for the tool
  *                   cachedir.c           the cache directory: checked, locked, its identity
  *
@@ -208,7 +208,7 @@ void store_close(bool clean)
     if (!store.open)
         return;
     remover_stop();
-    int err = store_settle_end(clean);
+    int err = store_write_out_end(clean);
     if (err) {
         log_warn("cache directory %s: syncfs: %s: not marked as clean", store.dir.path,
                  strerror(-err));
@@ -293,7 +293,7 @@ void store_usage(struct store_usage *out)
 {
     *out = (struct store_usage){.files = state_files(),
                                 .chunks = state_chunks(),
-                                .pinned = kernel_io_pinned(),
+                                .anchored = kernel_io_anchored(),
                                 .ballast = ballast_size() - ballast_owed()};
     space_usage(out);
 }

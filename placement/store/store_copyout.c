@@ -267,7 +267,7 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     lock_take(&f->lock);
     bool clean = f->change == change_then && !f->rec->dirty && core(f)->cut == NO_CUT &&
                  v->size == core(f)->size;
-    clean = kernel_io_settle(f, clean);
+    clean = kernel_io_conclude(f, clean);
     struct file_core *c = core_change(f->rec);
     c->base = *v;
     c->base_end = MIN(MIN(v->size, c->size), c->cut);
@@ -282,7 +282,7 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     }
     store_commit(f);
     int failed = clean ? end_clean(f) : store_cover_flushed(f);
-    pages_settle_all(f, true);  /* what may be evicted follows from both */
+    pages_release_all(f, true);  /* what may be evicted follows from both */
     if (clean)
         store_sync_made_good(f);
     bool unproved = has_kernel_io(f); /* a process may still store: it is sampled until none can */

@@ -21,10 +21,10 @@ int store_sync_record(struct file *f)
     return err;
 }
 
-int store_cover_settle(struct file *f)
+int store_cover_apply(struct file *f)
 {
     int err = 0;
-    while (!err && !store_cover_is_settled(f))
+    while (!err && !store_cover_is_applied(f))
         err = store_sync_record(f);
     return err;
 }
@@ -51,7 +51,7 @@ int store_uncover(struct file *f)
     if (f->cover.now) /* it would cover it again */
         f->cover.now->over = true;
     if (!k.check)
-        return store_cover_settle(f);
+        return store_cover_apply(f);
     k.check = 0;
     return change_covered(f, k);
 }

@@ -81,7 +81,7 @@ static int fill_locked(struct file *f, const struct clean_chunk *clean, enum spa
         crash_order();
         c->flags |= CHUNK_HASH;
     }
-    pages_settle(f, c);
+    pages_release(f, c);
     space_return(room.bytes, room.chunks);
     return err;
 }

@@ -1,8 +1,8 @@
-/* store_hit.h - reading bytes that are here: a look finds them and pins them, then they are read.
+/* store_hit.h - reading bytes that are here: a look finds them and anchors them, then they are read.
  *
  *     store_read_begin  --0-->  the first byte is not here
  *          | > 0
- *          |  with f->lock taken once: so many bytes are here, they are pinned, their chunks count
+ *          |  with f->lock taken once: so many bytes are here, they are anchored, their chunks count
  *          |  as used now, and the data file is open
  *          v
  *     store_read_copy, or store_read_view and store_unview: no lock, no further look

@@ -38,9 +38,9 @@ struct covering {
 /* file_find, but NULL for a file whose last put is under way: never waits.  (file.c) */
 struct file *file_find_now(struct fid fid);
 
-/* Waits until what store_settle_begin began is done; all: also brings to the disk what came since.  For
+/* Waits until what store_write_out_begin began is done; all: also brings to the disk what came since.  For
  * store_close. */
-int store_settle_end(bool all);
+int store_write_out_end(bool all);
 
 /* Tells flush that the file became dirty, if `became`.  No lock held. */
 void store_tell_dirty(struct file *f, bool became);
@@ -132,8 +132,8 @@ int store_uncover(struct file *f);
 /* Called before a chunk's record is written as not covered any more: what the file's record says of covered
  * pages, which is perhaps being written now, must be on the disk first.  f->lock is dropped meanwhile.
  * -errno. */
-int store_cover_settle(struct file *f);
-static inline bool store_cover_is_settled(const struct file *f)
+int store_cover_apply(struct file *f);
+static inline bool store_cover_is_applied(const struct file *f)
 {
     return f->cover.on_disk == f->cover.said;
 }

@@ -59,7 +59,7 @@ struct store_config {
 int store_open(const struct store_config *c, char *err, size_t errlen);
 /* Begins to write to the cache's disk what only the page cache has, and does not wait for it.  So store_close
  * has less to wait for.  Any thread, any number of times. */
-void store_settle_begin(void);
+void store_write_out_begin(void);
 /* clean: marks everything as covered (fsync of data and records). */
 void store_close(bool clean);
 int store_dirfd(void);
@@ -95,7 +95,7 @@ void store_on_deleted(void (*fn)(struct file *f));
  * with f->lock: fn takes leaf locks only. */
 void store_on_unsynced(void (*fn)(void));
 struct store_usage {
-    uint64_t limit, used, dirty, pinned, files, chunks;
+    uint64_t limit, used, dirty, anchored, files, chunks;
     uint64_t ballast; /* of used: set aside on the disk (ballast.h) */
 };
 void store_usage(struct store_usage *out);

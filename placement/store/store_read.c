@@ -62,19 +62,19 @@ bool store_missing(struct file *f, uint64_t off, uint64_t len, uint64_t *miss_of
     return found;
 }
 
-/* ---- whole files, held ---- */
+/* ---- whole files, anchored ---- */
 
-#define HELD_SHARE 8 /* at most this part of the cache is held; the rest can be evicted */
+#define ANCHORED_SHARE 8 /* at most this part of the cache is anchored; the rest can be evicted */
 
-static _Atomic uint64_t held_bytes;
+static _Atomic uint64_t anchored_bytes;
 
 static bool take_share(uint64_t bytes)
 {
     struct store_usage u;
     space_usage(&u);
-    if (atomic_fetch_add(&held_bytes, bytes) + bytes <= u.limit / HELD_SHARE)
+    if (atomic_fetch_add(&anchored_bytes, bytes) + bytes <= u.limit / ANCHORED_SHARE)
         return true;
-    atomic_fetch_sub(&held_bytes, bytes);
+    atomic_fetch_sub(&anchored_bytes, bytes);
     return false;
 }
 
@@ -90,36 +90,36 @@ static bool is_whole(struct file *f, const struct version *v)
     return !v->size || first_missing(f, 0, last) > last;
 }
 
-bool store_hold(struct file *f, const struct version *v, uint64_t *bytes)
+bool store_anchor(struct file *f, const struct version *v, uint64_t *bytes)
 {
     *bytes = v->size;
     if (!take_share(*bytes))
         return false;
     lock_take(&f->lock);
     bool whole = is_whole(f, v);
-    f->held += whole;
+    f->anchored += whole;
     if (whole)
         pages_used(f);
     lock_drop(&f->lock);
     if (!whole)
-        atomic_fetch_sub(&held_bytes, *bytes);
+        atomic_fetch_sub(&anchored_bytes, *bytes);
     return whole;
 }
 
 bool store_is_held(struct file *f)
 {
     lock_take(&f->lock);
-    bool held = f->held;
+    bool anchored = f->anchored;
     lock_drop(&f->lock);
-    return held;
+    return anchored;
 }
 
-void store_unhold(struct file *f, uint64_t bytes)
+void store_unanchor(struct file *f, uint64_t bytes)
 {
     lock_take(&f->lock);
-    f->held--;
+    f->anchored--;
     lock_drop(&f->lock);
-    atomic_fetch_sub(&held_bytes, bytes);
+    atomic_fetch_sub(&anchored_bytes, bytes);
 }
 
 /* ---- whole chunks for others ---- */

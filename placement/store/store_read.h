@@ -35,17 +35,17 @@ void store_info(struct file *f, struct file_info *out);
 /* Reads bytes that are here and stay, as those of a snapshot, from the data file; zeros beyond its end.
  * Reads all, or returns -errno. */
 int store_pread(struct file *f, void *buf, size_t len, uint64_t off);
-/* Maps bytes that are here, in whole pages, which spares a copy.  The pages need not be pinned: a reader gets
+/* Maps bytes that are here, in whole pages, which spares a copy.  The pages need not be anchored: a reader gets
  * what is stored meanwhile.  NULL: there is no view; use store_pread.  Only a system call may read a view:
  * where the data file was cut off, or its disk fails, a system call returns EFAULT, but any other read kills
  * the process. */
 void *store_view(struct file *f, size_t len, uint64_t off);
 void store_unview(void *view, size_t len);
-/* Is the whole file here, clean, in version *v?  Then no chunk of it is evicted until store_unhold with the
- * same *bytes.  Also false if too much of the cache is held already.  A newer version still takes its place:
+/* Is the whole file here, clean, in version *v?  Then no chunk of it is evicted until store_unanchor with the
+ * same *bytes.  Also false if too much of the cache is anchored already.  A newer version still takes its place:
  * a caller that needs this version looks at the base again. */
-bool store_hold(struct file *f, const struct version *v, uint64_t *bytes);
-void store_unhold(struct file *f, uint64_t bytes);
+bool store_anchor(struct file *f, const struct version *v, uint64_t *bytes);
+void store_unanchor(struct file *f, uint64_t bytes);
 bool store_is_held(struct file *f);
 /* The first range of bytes in [off, off + len) that is not here.  False: there is none. */
 bool store_missing(struct file *f, uint64_t off, uint64_t len, uint64_t *miss_off,

@@ -102,7 +102,7 @@ static int repair_chunks(struct file *f, bool *any)
             err = punch(f, c->index * pages,
                         c->index * pages + pages - 1); /* a fill or an eviction was under way */
             if (!err)
-                pages_settle(f, c);
+                pages_release(f, c);
             *any = true;
         }
     }
@@ -222,7 +222,7 @@ static uint64_t drop_uncovered(struct file *f)
             lost += bit_get(dirty, i) || is_news(c, i, core(f)) ? PAGE : 0;
             pages_forget(f, c, i);
         }
-        pages_settle(f, c);
+        pages_release(f, c);
     }
     return lost;
 }
@@ -401,7 +401,7 @@ static void recover_file(struct file_record *r, void *arg)
         forget(&f);
         return;
     }
-    pages_settle_all(&f, false);
+    pages_release_all(&f, false);
     datafile_close(&f);
 }
 

@@ -94,7 +94,7 @@ void store_set_deleted(struct file *f)
     core_change(f->rec)->flags |= CORE_DELETED;
     store_commit(f);
     pages_clean_all(f);
-    pages_settle_all(f, false);
+    pages_release_all(f, false);
     if (!was)
         kernel_io_deleted(f);
     f->change++;

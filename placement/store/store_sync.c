@@ -190,7 +190,7 @@ int store_cover(struct file *f)
 /* Does the disk have it already? */
 static bool is_covered(const struct file *f)
 {
-    return !has_kernel_io(f) && store_cover_is_settled(f) && f->cover.change == f->change &&
+    return !has_kernel_io(f) && store_cover_is_applied(f) && f->cover.change == f->change &&
            f->rec->covered.check == core(f)->check;
 }
 

@@ -58,7 +58,7 @@ static int set_version(struct file *f, const struct version *v, const struct ver
     take_version(c, v);
     c->flags &= ~(uint32_t)CORE_RACY;
     store_commit(f);
-    pages_settle_all(f, true);
+    pages_release_all(f, true);
     return 0;
 }
 
@@ -173,7 +173,7 @@ bool store_clear_claim(struct file *f, const struct version *clean_version)
         c->claim_inc = c->claim_number = 0;
         c->flags &= ~(uint32_t)(CORE_CLAIMED | CORE_FLUSHING | CORE_MTIME_SET);
         store_commit(f);
-        pages_settle_all(f, true);
+        pages_release_all(f, true);
     }
     lock_drop(&f->lock);
     return clean;

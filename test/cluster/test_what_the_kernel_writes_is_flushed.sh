@@ -75,14 +75,14 @@ echo "--- a write with O_DSYNC is to reach the record as well: through the daemo
 python3 - "$W/mnt-a/synced" "$EDDY_BUILD/eddy" "$W/mnt-a" <<'PY' || fail "O_DSYNC"
 import json, os, subprocess, sys
 path, eddy, mount = sys.argv[1:]
-def pinned():
+def anchored():
     out = subprocess.run([eddy, "status", "--json", mount], check=True, capture_output=True).stdout
-    return json.loads(out)["cache"]["pinned"]
+    return json.loads(out)["cache"]["anchored"]
 for flag, served in ((os.O_DSYNC, False), (os.O_SYNC, False), (0, True)):
     with open(path, "wb") as f:
-        f.write(b"0123456789" * 1000) # pinned are those that it has when it is opened
+        f.write(b"0123456789" * 1000) # anchored are those that it has when it is opened
     fd = os.open(path, os.O_WRONLY | flag)
-    assert (pinned() > 0) == served, flag
+    assert (anchored() > 0) == served, flag
     os.write(fd, b"abc")
     os.close(fd)
 PY
@@ -93,11 +93,11 @@ head -c 2500000 /dev/urandom >"$W/new"
 cp "$W/old" "$PFS/version"
 check_same "$W/mnt-a/version" "$W/old"
 is_whole() { # the next open is served by the kernel when all of it is in the store
-    local pinned
+    local anchored
     exec 8<"$W/mnt-a/version"
-    pinned=$(status_of a .cache.pinned)
+    anchored=$(status_of a .cache.anchored)
     exec 8<&-
-    [ "$pinned" -gt 0 ]
+    [ "$anchored" -gt 0 ]
 }
 wait_for 10 is_whole || fail "a whole file is not opened in passthrough"
 python3 - "$W/mnt-a/version" "$W/mnt-b/version" "$W/old" "$W/new" <<'PY' || fail "versions"

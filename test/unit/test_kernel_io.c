@@ -47,10 +47,10 @@ START_TEST(only_whole_files_are_given_to_the_kernel)
     for (unsigned i = 1; i < SIZE / CHUNK; i++)
         ck_assert_int_eq(fill_chunk(f, i, &v, bytes, true), 0);
     life = open_pass(f, false);
-    ck_assert_uint_eq(kernel_io_pinned(), SIZE);
+    ck_assert_uint_eq(kernel_io_anchored(), SIZE);
     ck_assert(!info_of(f).kernel_io);
     kernel_io_close(f, life, false);
-    ck_assert_uint_eq(kernel_io_pinned(), 0);
+    ck_assert_uint_eq(kernel_io_anchored(), 0);
     file_put(f);
 }
 END_TEST
@@ -137,7 +137,7 @@ START_TEST(who_has_an_older_version_open_or_mapped_keeps_it)
     close(fd);
     kernel_io_close(f, life, false);
     ck_assert_mem_eq(map, bytes, SIZE);
-    ck_assert_uint_eq(kernel_io_pinned(), 0);
+    ck_assert_uint_eq(kernel_io_anchored(), 0);
     munmap(map, SIZE);
     file_put(f);
 }

@@ -215,14 +215,14 @@ START_TEST(a_writer_replaces_a_reader)
     int fd = pfs_of(f)->fd;
     ck_assert(!pfs_of(f)->writable);
     lock_drop(&f->lock);
-    int pinned;
-    ck_assert_int_eq(pfs_pin(f, false, &pinned), 0); /* a read under way */
+    int borrowed;
+    ck_assert_int_eq(pfs_borrow_fd(f, false, &borrowed), 0); /* a read under way */
     struct file *g = env_open("f", true);
     ck_assert_ptr_eq(f, g);
     ck_assert_int_eq(pfs_of(f)->fd, fd);
     ck_assert(pfs_of(f)->writable);
-    ck_assert_int_eq(pread(pinned, buf, 4, 0), 4);
-    pfs_unpin(f);
+    ck_assert_int_eq(pread(borrowed, buf, 4, 0), 4);
+    pfs_return_fd(f);
     ck_assert_int_eq(pwrite(pfs_of(f)->fd, "ab", 2, 0), 2);
     shut(g);
     ck_assert(pfs_has_descriptor(f)); /* one open is left */

@@ -35,7 +35,7 @@ static int ask(void)
     struct proofs then = proofs_now(f);
     struct file_info info;
     store_info(f, &info);
-    return proofs_hold(f, &then, &info.base, false);
+    return proofs_stand(f, &then, &info.base, false);
 }
 
 START_TEST(who_comes_while_a_proof_is_under_way_waits_for_it)
@@ -45,11 +45,11 @@ START_TEST(who_comes_while_a_proof_is_under_way_waits_for_it)
     ck_assert_int_eq(ask(), 0);
     proof_begin(f, &a);
     ck_assert_int_eq(ask(), -EAGAIN);
-    ck_assert_int_eq(proofs_hold(f, &before, &v, false), 0);
+    ck_assert_int_eq(proofs_stand(f, &before, &v, false), 0);
     struct proofs during = proofs_now(f);
     proof_begin(f, &b);
     proof_end(f, &a, &v, 0);
-    ck_assert_int_eq(proofs_hold(f, &during, &v, true), 0);
+    ck_assert_int_eq(proofs_stand(f, &during, &v, true), 0);
     ck_assert_int_eq(ask(), -EAGAIN);
     proof_end(f, &b, &v, 0);
     ck_assert_int_eq(ask(), 0);
@@ -69,7 +69,7 @@ START_TEST(who_waits_is_told_when_it_fails)
     proof_begin(f, &a);
     struct proofs then = proofs_now(f);
     ck_assert_int_eq(pthread_create(&t, NULL, end_later, &a), 0);
-    ck_assert_int_eq(proofs_hold(f, &then, &v, true), -ESTALE);
+    ck_assert_int_eq(proofs_stand(f, &then, &v, true), -ESTALE);
     pthread_join(t, NULL);
 }
 END_TEST
@@ -91,7 +91,7 @@ START_TEST(a_pfs_that_hangs_stops_nobody_and_other_proofs_are_waited_for)
     make_old(&b);
     struct proofs then = proofs_now(f);
     proof_begin(f, &c);
-    ck_assert_int_eq(proofs_hold(f, &then, &v, false), 0);
+    ck_assert_int_eq(proofs_stand(f, &then, &v, false), 0);
     proof_end(f, &b, &v, 0);
     proof_end(f, &c, &v, 0);
     ck_assert_int_eq(ask(), 0);
@@ -133,7 +133,7 @@ START_TEST(bytes_of_a_version_that_is_no_more_the_stores_are_not_given)
     proof_end(f, &a, &newer, 0);
     ck_assert_int_eq(store_set_version(f, &newer, NULL), 0);
     proofs_looked(f, before);
-    ck_assert_int_eq(proofs_hold(f, &then, &v, true), -ESTALE);
+    ck_assert_int_eq(proofs_stand(f, &then, &v, true), -ESTALE);
     ck_assert_int_eq(ask(), 0);
 }
 END_TEST

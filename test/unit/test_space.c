@@ -152,16 +152,16 @@ START_TEST(a_whole_file_that_is_held_stays)
     struct file *f = pfs_file(1, 2, &v), *other = pfs_file(2, 64, &w);
     uint64_t bytes, more;
     fill_ok(f, 0, &v, false);
-    ck_assert(!store_hold(f, &v, &bytes)); /* not whole */
+    ck_assert(!store_anchor(f, &v, &bytes)); /* not whole */
     fill_ok(f, 1, &v, false);
-    ck_assert(!store_hold(f, &w, &bytes)); /* not that version */
-    ck_assert(store_hold(f, &v, &bytes) && store_is_held(f));
-    ck_assert(store_hold(f, &v, &more));
-    store_unhold(f, more);
+    ck_assert(!store_anchor(f, &w, &bytes)); /* not that version */
+    ck_assert(store_anchor(f, &v, &bytes) && store_is_held(f));
+    ck_assert(store_anchor(f, &v, &more));
+    store_unanchor(f, more);
     for (uint64_t i = 0; i < 64; i++)
         fill_ok(other, i, &w, false);
     ck_assert(has_chunk(f, 0) && has_chunk(f, 1));
-    store_unhold(f, bytes);
+    store_unanchor(f, bytes);
     ck_assert(!store_is_held(f));
     for (uint64_t i = 0; i < 64; i++)
         fill_ok(other, i, &w, false);
@@ -178,11 +178,11 @@ START_TEST(no_more_than_an_eighth_of_the_cache_is_held)
     uint64_t bytes[2];
     for (uint64_t i = 0; i < 3; i++)
         fill_ok(f, i, &v, false);
-    ck_assert(store_hold(f, &v, &bytes[0])); /* 192 of 256 KiB */
-    ck_assert(!store_hold(f, &v, &bytes[1]));
-    store_unhold(f, bytes[0]);
-    ck_assert(store_hold(f, &v, &bytes[0]));
-    store_unhold(f, bytes[0]);
+    ck_assert(store_anchor(f, &v, &bytes[0])); /* 192 of 256 KiB */
+    ck_assert(!store_anchor(f, &v, &bytes[1]));
+    store_unanchor(f, bytes[0]);
+    ck_assert(store_anchor(f, &v, &bytes[0]));
+    store_unanchor(f, bytes[0]);
     file_put(f);
 }
 END_TEST

@@ -1,4 +1,4 @@
-/* pfs_hold.c - runs operations on a node's descriptor: the cached one, or one that is opened from the
+/* pfs_reach.c - runs operations on a node's descriptor: the cached one, or one that is opened from the
  * nearest ancestor that has one (pfs_tree.c has the drawing).
  *
  * An opened file is checked against the fid that the node must have.  -ESTALE: the tree has changed behind
@@ -51,7 +51,7 @@ static void leave(struct pfs_node *n)
 }
 
 /* A directory's new descriptor becomes the node's, unless another thread was first. */
-static void keep_fd(struct pfs_node *n, int fd, struct pfs_hold *h)
+static void keep_fd(struct pfs_node *n, int fd, struct pfs_reach *h)
 {
     int surplus = -1, spare = -1;
     lock_take(&pfs_tree_lock);
@@ -60,14 +60,14 @@ static void keep_fd(struct pfs_node *n, int fd, struct pfs_hold *h)
         n->users++;
         n->refs++;
         surplus = pfs_fd_surplus();
-        *h = (struct pfs_hold){n, fd};
+        *h = (struct pfs_reach){n, fd};
     } else if (n->fd >= 0 && !n->drop) {
         n->users++;
         n->refs++;
         spare = fd;
-        *h = (struct pfs_hold){n, n->fd};
+        *h = (struct pfs_reach){n, n->fd};
     } else {
-        *h = (struct pfs_hold){NULL, fd};
+        *h = (struct pfs_reach){NULL, fd};
     }
     lock_drop(&pfs_tree_lock);
     pfs_fd_close(surplus);
@@ -80,9 +80,9 @@ static int stale(bool known, int err)
     return known && (err == -ENOENT || err == -ENOTDIR || err == -ELOOP) ? -ESTALE : err;
 }
 
-/* is_file: pfs_hold_file. */
+/* is_file: pfs_reach_file. */
 static int open_node(struct pfs_node *n, int from, const char *path, bool is_file,
-                     struct pfs_hold *h)
+                     struct pfs_reach *h)
 {
     struct fid want;
     bool known = pfs_fid_known(n, &want);
@@ -98,11 +98,11 @@ static int open_node(struct pfs_node *n, int from, const char *path, bool is_fil
     else if (S_ISDIR(stx.stx_mode))
         keep_fd(n, fd, h);
     else
-        *h = (struct pfs_hold){NULL, fd};
+        *h = (struct pfs_reach){NULL, fd};
     return err;
 }
 
-static int hold(struct pfs_node *n, bool is_file, struct pfs_hold *h)
+static int hold(struct pfs_node *n, bool is_file, struct pfs_reach *h)
 {
     int fd;
     char *path;
@@ -110,7 +110,7 @@ static int hold(struct pfs_node *n, bool is_file, struct pfs_hold *h)
     if (!a)
         return -ESTALE;
     if (a == n) {
-        *h = (struct pfs_hold){n, fd};
+        *h = (struct pfs_reach){n, fd};
         return 0;
     }
     int err = open_node(n, fd, path, is_file, h);
@@ -119,17 +119,17 @@ static int hold(struct pfs_node *n, bool is_file, struct pfs_hold *h)
     return err;
 }
 
-int pfs_hold(struct pfs_node *n, struct pfs_hold *h)
+int pfs_reach(struct pfs_node *n, struct pfs_reach *h)
 {
     return hold(n, false, h);
 }
 
-int pfs_hold_file(struct pfs_node *n, struct pfs_hold *h)
+int pfs_reach_file(struct pfs_node *n, struct pfs_reach *h)
 {
     return hold(n, true, h);
 }
 
-void pfs_unhold(struct pfs_hold *h)
+void pfs_leave(struct pfs_reach *h)
 {
     if (h->n)
         leave(h->n);
@@ -192,12 +192,12 @@ int pfs_run_on(int fd, const struct cred *c, pfs_op_fn fn, struct pfs_op *op)
 
 static int run_once(struct pfs_node *n, const struct cred *c, pfs_op_fn fn, struct pfs_op *op)
 {
-    struct pfs_hold h;
-    int err = pfs_hold(n, &h);
+    struct pfs_reach h;
+    int err = pfs_reach(n, &h);
     if (err)
         return err;
     err = pfs_run_on(h.fd, c, fn, op);
-    pfs_unhold(&h);
+    pfs_leave(&h);
     return err;
 }
 

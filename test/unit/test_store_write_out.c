@@ -1,4 +1,4 @@
-/* test_store_settle.c - the cache's disk at the end: who settles begins early, and who looks reads
+/* test_store_write_out.c - the cache's disk at the end: the write-out begins early, and a look reads
  * what is there only. */
 #include "store_help.h"
 #include "suite.h"
@@ -60,13 +60,13 @@ START_TEST(what_the_page_cache_has_reaches_the_disk_before_the_end)
     if (unwritten_pages(fd) <= 0) {
         printf("skipped: this kernel does not tell what is not on the disk, or there is none\n");
     } else {
-        store_settle_begin();
-        store_settle_begin();               /* once more, while it runs, changes nothing */
+        store_write_out_begin();
+        store_write_out_begin();               /* once more, while it runs, changes nothing */
         uint64_t until = boot_ms() + 20000; /* the kernel itself takes 30 s and more */
         while (unwritten_pages(fd) > 0 && boot_ms() < until)
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         ck_assert_int_eq(unwritten_pages(fd), 0);
-        store_settle_begin(); /* and after it has ended */
+        store_write_out_begin(); /* and after it has ended */
     }
     close(fd);
     file_put(f);
@@ -123,10 +123,10 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = tcase_create("settle");
+    TCase *t = tcase_create("write out");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 60);
     tcase_add_test(t, what_the_page_cache_has_reaches_the_disk_before_the_end);
     tcase_add_test(t, records_that_were_never_written_are_not_read_for_the_list);
-    return run_case("store_settle", t);
+    return run_case("store_write_out", t);
 }
