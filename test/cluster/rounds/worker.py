@@ -4,6 +4,7 @@ worker.py MOUNT NODE NODES SEED LOG STOP: until the file STOP is there; a line o
 Times are CLOCK_REALTIME, which time namespaces leave alone.
 """
 
+import base64
 import errno
 import fcntl
 import json
@@ -11,6 +12,7 @@ import os
 import random
 import sys
 import time
+import zlib
 
 import pages
 
@@ -18,11 +20,15 @@ FILES = 4  # of each node
 LOCKS = 3
 
 
-def write(path, name, seq):
+def write(path, name, seq, times):
+    """times: when each page was begun, and when the last one ended."""
     fd = os.open(path, os.O_WRONLY)
     try:
         for number in range(pages.PAGES):
-            os.pwrite(fd, pages.make(name, number, seq), number * pages.PAGE)
+            page = pages.make(name, number, seq)
+            times.append(time.time())
+            os.pwrite(fd, page, number * pages.PAGE)
+        times.append(time.time())
     except OSError:
         os.close(fd)
         raise
@@ -32,13 +38,17 @@ def write(path, name, seq):
 def read(path, name):
     fd = os.open(path, os.O_RDONLY)
     try:
+        begin = time.time()
         data = os.pread(fd, pages.PAGE * pages.PAGES + 1, 0)
+        end = time.time()
     finally:
         os.close(fd)
     if len(data) != pages.PAGE * pages.PAGES:
         return {"size": len(data)}
     parts = [data[n * pages.PAGE : (n + 1) * pages.PAGE] for n in range(pages.PAGES)]
-    return {"seqs": [pages.seq_of(name, n, part) for n, part in enumerate(parts)]}
+    seqs = [pages.seq_of(name, n, part) for n, part in enumerate(parts)]
+    odd = {n: base64.b64encode(zlib.compress(parts[n])).decode() for n, seq in enumerate(seqs) if seq is None}
+    return {"seqs": seqs, **({"odd": odd, "from": begin, "to": end} if odd else {})}
 
 
 def lock(path, rng):
@@ -67,7 +77,7 @@ def one(mount, node, nodes, rng, seqs, log):
     done["begin"] = time.time()
     try:
         if what == "write":
-            write(path, name, seqs[name])
+            write(path, name, seqs[name], done.setdefault("times", []))
         elif what == "read":
             done.update(read(path, name))
         else:
