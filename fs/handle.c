@@ -67,18 +67,16 @@ static bool same_attr(const struct inode *i, const struct location *at)
 
 /* ---- passthrough ---- */
 
-/* O_DIRECT would begin I/O past the page cache, by which the store reads and writes this file.  So it gets
- * passthrough only beside opens that have it already, where two node ids of one file would be worse.  The
- * same is true of O_DSYNC: it would reach only the data file, but not its record, which counts after a power
- * loss, and not the PFS.  A write to a plain file removes setuid and setgid; a write through the kernel does
- * not.  So the writer of a file with these bits gets no passthrough.  As that writer cannot be beside a
- * reader in passthrough, a reader gets none either, unless there is one already. */
-static bool pass_is_right(const struct handle *h, mode_t mode)
+/* What of an open the kernel may do by itself, if it can be had.  O_DIRECT would be I/O past the page cache, by
+ * which the store reads and writes this file.  O_DSYNC would reach only the data file, but not its record,
+ * which counts after a power loss, and not the PFS.  A write to a plain file removes setuid and setgid; a write
+ * through the kernel does not. */
+static enum kernel_part part_for(const struct handle *h, mode_t mode)
 {
     bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);
-    bool direct = h->flags & (O_DIRECT | O_DSYNC);
-    bool begun = h->inode->mode.passthrough;
-    return settings.passthrough && !(direct && !begun) && !(suid && (writes(h->flags) || !begun));
+    if (!settings.passthrough)
+        return KERNEL_NOTHING;
+    return h->flags & (O_DIRECT | O_DSYNC) || (suid && writes(h->flags)) ? KERNEL_MAPS : KERNEL_ALL;
 }
 
 /* Inode locked.  True: h->life is counted in the store, and the kernel has the data file as
@@ -89,8 +87,8 @@ static bool pass_begin(struct handle *h)
     int fd, err = data_kernel_io_open(h->data, &fd, &h->life);
     if (err)
         return false;
-    bool same = !i->mode.passthrough || i->backing_life == h->life;
-    int id = same && !i->mode.passthrough ? backing_open(fd) : i->backing_id;
+    bool begun = mode_has_kernel_io(i), same = !begun || i->backing_life == h->life;
+    int id = begun ? i->backing_id : backing_open(fd);
     close(fd);
     if (!same || id < 0) {
         data_kernel_io_close(h->data, h->life);
@@ -98,15 +96,13 @@ static bool pass_begin(struct handle *h)
     }
     i->backing_id = id;
     i->backing_life = h->life;
-    if (h->flags & O_DIRECT && writes(h->flags))
-        kernel_io_direct(h->data->f);
     return true;
 }
 
 /* Inode locked.  The data file is given back after this, by data_kernel_io_close. */
 static void kernel_io_end(struct inode *i)
 {
-    if (!i->mode.passthrough)
+    if (!mode_has_kernel_io(i))
         backing_close(i->backing_id);
 }
 
@@ -122,14 +118,16 @@ static int choose(struct handle *h, mode_t perm, struct fuse_file_info *fi, stru
     data_look(h->data, at, &tag);
     lock_take(&i->lock);
     bool here = at->where == WHERE_HERE || at->where == WHERE_PFS;
-    bool pass = here && mode_may_passthrough(i) && pass_is_right(h, perm) && pass_begin(h);
-    h->mode = mode_enter(i, h->flags, here, pass);
+    enum kernel_part part = part_for(h, perm);
+    if (!here || !mode_may_kernel_io(i, part) || !pass_begin(h))
+        part = KERNEL_NOTHING;
+    h->mode = mode_enter(i, h->flags, here, part);
     bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);
-    if (h->mode == IO_PASSTHROUGH)
+    if (handle_has_kernel_io(h))
         kept_lose(i);
-    fi->direct_io = h->mode == IO_DIRECT;
+    fi->direct_io = handle_is_direct(h);
     fi->keep_cache = keep;
-    fi->backing_id = h->mode == IO_PASSTHROUGH ? i->backing_id : 0;
+    fi->backing_id = handle_has_kernel_io(h) ? i->backing_id : 0;
     *ask_attr = !same_attr(i, at);
     lock_drop(&i->lock);
     if (h->mode != IO_STALE)
@@ -358,11 +356,11 @@ static void close_taken(struct handle *h)
     if (h->mode != IO_NONE) {
         lock_take(&h->inode->lock);
         mode_leave(h->inode, h->mode);
-        if (h->mode == IO_PASSTHROUGH)
+        if (handle_has_kernel_io(h))
             kernel_io_end(h->inode);
         lock_drop(&h->inode->lock);
     }
-    if (h->mode == IO_PASSTHROUGH)
+    if (handle_has_kernel_io(h))
         data_kernel_io_close(h->data, h->life);
     for (unsigned n = 0; n < h->nlockers; n++)
         lock_drop_owner(h->inode->fid, false, h->lockers[n], NULL, NULL);

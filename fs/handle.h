@@ -12,8 +12,8 @@ struct handle {          /* fi->fh */
     int flags;                    /* of open */
     struct flush_seen error_seen; /* flush_error_once */
     /* IO_NONE: the kernel does not know of it.  IO_STALE: no mode can be given (io_mode.c) */
-    enum io_mode { IO_NONE, IO_CACHED, IO_DIRECT, IO_PASSTHROUGH, IO_STALE } mode;
-    unsigned life;      /* passthrough: of which data file (kernel_io_open) */
+    enum io_mode { IO_NONE, IO_CACHED, IO_DIRECT, IO_PASSTHROUGH, IO_BESIDE, IO_STALE } mode;
+    unsigned life;      /* passthrough, beside: of which data file (kernel_io_open) */
     unsigned turn;      /* cached: of the inode's kept_pages ... */
     _Atomic bool asked; /* ... to which a read by this open was told */
     /* the kernel's until RELEASE, and each request's: an interrupted one may outlive RELEASE */
@@ -24,6 +24,15 @@ struct handle {          /* fi->fh */
     uint64_t *lockers;
     unsigned nlockers;
 };
+/* Does the kernel send each read and write, and keep no pages of them? */
+static inline bool handle_is_direct(const struct handle *h)
+{
+    return h->mode == IO_DIRECT || h->mode == IO_BESIDE;
+}
+static inline bool handle_has_kernel_io(const struct handle *h)
+{
+    return h->mode == IO_PASSTHROUGH || h->mode == IO_BESIDE;
+}
 static inline struct handle *handle_of(const struct fuse_file_info *fi)
 {
     return (struct handle *)(uintptr_t)fi->fh;

@@ -57,14 +57,14 @@ struct inode {
     /* directories: boot_ms of when an application asked for one of a file in it */
     uint64_t xattr_asked_ms[XATTR_KINDS];
     struct mode_machine {
-        unsigned cached, direct, passthrough; /* opens in each I/O mode (fs/io_mode.c) */
+        unsigned cached, direct, passthrough, beside; /* opens in each I/O mode (fs/io_mode.c) */
     } mode;
     /* of a regular file, for opens and stats without the PFS (fs/known.c); and what else that look saw
      * together with the version */
     struct data_known known;
     uint64_t known_blocks;
     struct timespec known_atim;
-    int backing_id;        /* passthrough > 0: the kernel's for our data file ... */
+    int backing_id;        /* while mode_has_kernel_io: the kernel's for our data file ... */
     unsigned backing_life; /* ... which is this one (kernel_io_open) */
     struct kept_pages {
         struct data_tag tag; /* the bytes that cached opens of this turn are to see */

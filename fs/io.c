@@ -195,7 +195,7 @@ static void written(struct handle *h, uint64_t thought, uint64_t went, size_t le
 /* The kernel sends an FSYNC after a write with O_SYNC or O_DSYNC, but not where it caches nothing. */
 static bool must_sync(const struct handle *h)
 {
-    return h->flags & O_DSYNC && h->mode == IO_DIRECT;
+    return h->flags & O_DSYNC && handle_is_direct(h);
 }
 
 /* Pages that were stored into through a mapping come when the kernel likes, also after an open with

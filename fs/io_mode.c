@@ -1,21 +1,27 @@
 /* io_mode.c - the I/O mode of an open, decided in one place under the inode's lock.
  *
  * An open descriptor never changes its mode.  The kernel allows cached and direct opens of one
- * inode beside each other, and passthrough opens beside each other if they have the same backing
- * file.  If we break these rules, the application gets EIO.  A direct open may be mapped, which
+ * inode beside each other, and opens with one backing file beside each other.  If we break these rules, the
+ * application gets EIO.  A direct open may be mapped, which
  * makes it a cached one, and the kernel does not tell us: so passthrough never begins beside any other
  * open.
  *
  *   opens now      mode of the new open
- *   none           passthrough if possible; else direct for a writer, if another node has
- *                  the bytes; else cached
- *   cached         cached; direct for such a writer: no stale page may be written over
+ *   none           passthrough if possible; else direct for a writer that appends, or if another
+ *                  node has the bytes; else cached
+ *   cached         cached; direct for such writers: no stale page may be written over
  *   direct         direct: a cached read beside such a writer could bring older bytes back
- *   passthrough    passthrough, if possible with the same data file; else stale: this node id is
- *                  given up, and the kernel looks the name up again and gets another one
+ *   passthrough,   passthrough, or beside, if possible with the same data file; else stale: this node id
+ *   beside         is given up, and the kernel looks the name up again and gets another one
  *
  *        none --> cached <--> cached+direct --> direct --> none
- *          '----> passthrough ----------------------------^
+ *          '----> passthrough <--> passthrough+beside ------^
+ *
+ * Beside: the kernel sends reads and writes to the daemon, as by a direct open, but maps the data file itself.
+ * So it is for what the kernel must not read or write by itself while others have passthrough.
+ *
+ * A writer that appends is not cached: of a cached write the kernel makes a request for each page that it has
+ * not, and another node's append could come in between.  A direct write is one request, up to FUSE_IO_MAX.
  */
 #include <fcntl.h>
 
@@ -27,25 +33,46 @@ static bool writes(int flags)
     return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
 }
 
+static bool appends(int flags)
+{
+    return (flags & O_ACCMODE) != O_RDONLY && flags & O_APPEND;
+}
+
 static unsigned *count_of(struct mode_machine *m, enum io_mode mode)
 {
-    return mode == IO_CACHED ? &m->cached : mode == IO_DIRECT ? &m->direct : &m->passthrough;
+    switch (mode) {
+    case IO_CACHED:
+        return &m->cached;
+    case IO_DIRECT:
+        return &m->direct;
+    case IO_BESIDE:
+        return &m->beside;
+    default:
+        return &m->passthrough;
+    }
 }
 
-bool mode_may_passthrough(const struct inode *i)
+bool mode_has_kernel_io(const struct inode *i)
+{
+    return i->mode.passthrough || i->mode.beside;
+}
+
+bool mode_may_kernel_io(const struct inode *i, enum kernel_part part)
 {
     lock_assert_held(&i->lock);
-    return !i->mode.cached && !i->mode.direct;
+    if (i->mode.cached || i->mode.direct || part == KERNEL_NOTHING)
+        return false;
+    return part == KERNEL_ALL || mode_has_kernel_io(i);
 }
 
-enum io_mode mode_enter(struct inode *i, int flags, bool here, bool can_passthrough)
+enum io_mode mode_enter(struct inode *i, int flags, bool here, enum kernel_part part)
 {
     lock_assert_held(&i->lock);
     struct mode_machine *m = &i->mode;
-    enum io_mode mode = writes(flags) && !here ? IO_DIRECT : IO_CACHED;
-    if (mode_may_passthrough(i) && can_passthrough)
-        mode = IO_PASSTHROUGH;
-    else if (m->passthrough)
+    enum io_mode mode = appends(flags) || (writes(flags) && !here) ? IO_DIRECT : IO_CACHED;
+    if (mode_may_kernel_io(i, part))
+        mode = part == KERNEL_ALL ? IO_PASSTHROUGH : IO_BESIDE;
+    else if (mode_has_kernel_io(i))
         return IO_STALE;
     else if (m->direct)
         mode = IO_DIRECT;

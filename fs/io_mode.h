@@ -4,10 +4,20 @@
 
 #include "fs/handle.h"
 
-/* i->lock held.  here: the latest bytes are this node's or the PFS's; can_passthrough: passthrough can be
- * had, with the same data file as that of the opens that have it. */
-enum io_mode mode_enter(struct inode *i, int flags, bool here, bool can_passthrough);
+/* What of an open the kernel may serve from the data file. */
+enum kernel_part {
+    KERNEL_NOTHING,
+    KERNEL_MAPS, /* its mappings alone; only beside opens that have kernel I/O already */
+    KERNEL_ALL,
+};
+
+/* Called with i->lock, all of them. */
+
+/* here: the latest bytes are this node's or the PFS's; part: what can be had, with the same data file as that
+ * of the opens that have kernel I/O. */
+enum io_mode mode_enter(struct inode *i, int flags, bool here, enum kernel_part part);
 void mode_leave(struct inode *i, enum io_mode m);
-bool mode_may_passthrough(const struct inode *i); /* would it be given if it can be had? */
+bool mode_may_kernel_io(const struct inode *i, enum kernel_part part); /* would it be given if it can be had? */
+bool mode_has_kernel_io(const struct inode *i); /* has any open now? */
 
 #endif

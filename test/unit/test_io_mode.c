@@ -12,20 +12,26 @@
 static const struct kind {
     const char *name;
     int flags;
-    bool here, whole; /* whole: and passthrough can be had */
+    bool here;
+    enum kernel_part part; /* what the kernel may serve of it */
 } kinds[] = {
-    {"reads, here", O_RDONLY, true, false},
-    {"writes, here", O_WRONLY, true, false},
-    {"both, here", O_RDWR, true, false},
-    {"appends, here", O_WRONLY | O_APPEND, true, false},
-    {"reads, elsewhere", O_RDONLY, false, false},
-    {"writes, elsewhere", O_WRONLY, false, false},
-    {"both, elsewhere", O_RDWR, false, false},
-    {"appends, elsewhere", O_RDWR | O_APPEND, false, false},
-    {"reads, whole", O_RDONLY, true, true},
-    {"writes, whole", O_WRONLY, true, true},
-    {"both, whole", O_RDWR, true, true},
-    {"empties, whole", O_RDONLY | O_TRUNC, true, true},
+    {"reads, here", O_RDONLY, true, KERNEL_NOTHING},
+    {"writes, here", O_WRONLY, true, KERNEL_NOTHING},
+    {"both, here", O_RDWR, true, KERNEL_NOTHING},
+    {"appends, here", O_WRONLY | O_APPEND, true, KERNEL_NOTHING},
+    {"reads, elsewhere", O_RDONLY, false, KERNEL_NOTHING},
+    {"writes, elsewhere", O_WRONLY, false, KERNEL_NOTHING},
+    {"both, elsewhere", O_RDWR, false, KERNEL_NOTHING},
+    {"appends, elsewhere", O_RDWR | O_APPEND, false, KERNEL_NOTHING},
+    {"reads what O_APPEND alone does not make a writer", O_RDONLY | O_APPEND, true, KERNEL_NOTHING},
+    {"reads, whole", O_RDONLY, true, KERNEL_ALL},
+    {"writes, whole", O_WRONLY, true, KERNEL_ALL},
+    {"both, whole", O_RDWR, true, KERNEL_ALL},
+    {"empties, whole", O_RDONLY | O_TRUNC, true, KERNEL_ALL},
+    {"appends, whole", O_WRONLY | O_APPEND, true, KERNEL_ALL},
+    {"reads past the cache, whole", O_RDONLY | O_DIRECT, true, KERNEL_MAPS},
+    {"writes and syncs, whole", O_WRONLY | O_DSYNC, true, KERNEL_MAPS},
+    {"appends and syncs, whole", O_WRONLY | O_APPEND | O_DSYNC, true, KERNEL_MAPS},
 };
 #define KINDS ((int)ARRAY_LEN(kinds))
 
@@ -45,7 +51,8 @@ static void free_inode(struct inode *i)
 static enum io_mode enter(struct inode *i, const struct kind *k)
 {
     lock_take(&i->lock);
-    enum io_mode mode = mode_enter(i, k->flags, k->here, k->whole && mode_may_passthrough(i));
+    enum io_mode mode = mode_enter(i, k->flags, k->here,
+                                   mode_may_kernel_io(i, k->part) ? k->part : KERNEL_NOTHING);
     lock_drop(&i->lock);
     return mode;
 }
@@ -59,42 +66,72 @@ static void leave(struct inode *i, enum io_mode mode)
     lock_drop(&i->lock);
 }
 
-static bool carries_writes(const struct kind *k)
+/* Writes that are carried, and appends, each of which is to be one request. */
+static bool goes_past(const struct kind *k)
 {
-    return !k->here && (k->flags & O_ACCMODE) != O_RDONLY;
+    return (!k->here || k->flags & O_APPEND) && (k->flags & O_ACCMODE) != O_RDONLY;
 }
 
-START_TEST(writes_that_are_carried_go_past_the_page_cache)
+static unsigned opens(const struct inode *i)
+{
+    return i->mode.cached + i->mode.direct + i->mode.passthrough + i->mode.beside;
+}
+
+START_TEST(writes_that_are_carried_and_appends_go_past_the_page_cache)
 {
     struct inode *i = new_inode();
     const struct kind *k = &kinds[_i];
     enum io_mode mode = enter(i, k);
-    enum io_mode right = k->whole ? IO_PASSTHROUGH : carries_writes(k) ? IO_DIRECT : IO_CACHED;
+    enum io_mode right = k->part == KERNEL_ALL ? IO_PASSTHROUGH : goes_past(k) ? IO_DIRECT : IO_CACHED;
     ck_assert_msg(mode == right, "%s: mode %d", k->name, mode);
     leave(i, mode);
     free_inode(i);
 }
 END_TEST
 
-/* What the kernel answers with EIO: a cached open, or a direct one that is mapped, beside a
+/* What the kernel answers with EIO: a cached open, or a direct one without the backing file, beside a
  * passthrough one. */
-START_TEST(no_pair_mixes_passthrough_with_others)
+START_TEST(no_pair_mixes_kernel_io_with_others)
 {
     const struct kind *a = &kinds[_i / KINDS], *b = &kinds[_i % KINDS];
     struct inode *i = new_inode();
     enum io_mode first = enter(i, a), second = enter(i, b);
-    ck_assert_msg(!i->mode.passthrough || (!i->mode.cached && !i->mode.direct), "%s, then %s",
-                  a->name, b->name);
-    ck_assert_msg((second == IO_STALE) == (a->whole && !b->whole), "%s, then %s: mode %d", a->name,
-                  b->name, second);
-    ck_assert_msg(second != IO_CACHED || !carries_writes(b),
-                  "%s, then %s: carried writes are cached", a->name, b->name);
-    ck_assert_uint_eq(i->mode.cached + i->mode.direct + i->mode.passthrough,
-                      second == IO_STALE ? 1 : 2);
+    bool kernel = first == IO_PASSTHROUGH;
+    ck_assert_msg(!kernel || (!i->mode.cached && !i->mode.direct), "%s, then %s", a->name, b->name);
+    ck_assert_msg((second == IO_STALE) == (kernel && b->part == KERNEL_NOTHING), "%s, then %s: mode %d",
+                  a->name, b->name, second);
+    ck_assert_msg((second == IO_BESIDE) == (kernel && b->part == KERNEL_MAPS), "%s, then %s: mode %d",
+                  a->name, b->name, second);
+    ck_assert_msg(second != IO_CACHED || !goes_past(b), "%s, then %s: such writes are cached", a->name,
+                  b->name);
+    ck_assert_uint_eq(opens(i), second == IO_STALE ? 1 : 2);
 
     leave(i, _i % 2 ? first : second);
     leave(i, _i % 2 ? second : first);
-    ck_assert_uint_eq(i->mode.cached + i->mode.direct + i->mode.passthrough, 0);
+    ck_assert_uint_eq(opens(i), 0);
+    free_inode(i);
+}
+END_TEST
+
+/* The inode has the backing file as long as one of the two is open. */
+START_TEST(what_is_open_beside_keeps_the_backing_file)
+{
+    struct inode *i = new_inode();
+    const struct kind reads = {"", O_RDONLY, true, KERNEL_ALL}, syncs = {"", O_DSYNC, true, KERNEL_MAPS},
+                      absent = {"", O_RDONLY, true, KERNEL_NOTHING};
+    ck_assert_int_eq(enter(i, &reads), IO_PASSTHROUGH);
+    ck_assert_int_eq(enter(i, &syncs), IO_BESIDE);
+    leave(i, IO_PASSTHROUGH);
+    ck_assert(mode_has_kernel_io(i));
+    ck_assert_int_eq(enter(i, &absent), IO_STALE);
+    ck_assert_int_eq(enter(i, &syncs), IO_BESIDE);
+    ck_assert_int_eq(enter(i, &reads), IO_PASSTHROUGH);
+    leave(i, IO_PASSTHROUGH);
+    leave(i, IO_BESIDE);
+    leave(i, IO_BESIDE);
+    ck_assert(!mode_has_kernel_io(i));
+    ck_assert_int_eq(enter(i, &syncs), IO_CACHED);
+    leave(i, IO_CACHED);
     free_inode(i);
 }
 END_TEST
@@ -127,8 +164,9 @@ END_TEST
 int main(void)
 {
     TCase *t = tcase_create("mode");
-    tcase_add_loop_test(t, writes_that_are_carried_go_past_the_page_cache, 0, KINDS);
-    tcase_add_loop_test(t, no_pair_mixes_passthrough_with_others, 0, KINDS * KINDS);
+    tcase_add_loop_test(t, writes_that_are_carried_and_appends_go_past_the_page_cache, 0, KINDS);
+    tcase_add_loop_test(t, no_pair_mixes_kernel_io_with_others, 0, KINDS * KINDS);
+    tcase_add_test(t, what_is_open_beside_keeps_the_backing_file);
     tcase_add_loop_test(t, an_open_that_follows_all_closes_depends_on_none_of_them, 0,
                         KINDS * KINDS);
     tcase_add_loop_test(t, no_cached_open_follows_a_writer_past_the_page_cache, 0, KINDS);
