@@ -1,6 +1,6 @@
-/* conflict.c - a file that a dead daemon had not flushed, and that has changed on the PFS since.
+/* conflict.c - a file with unflushed data that somebody else has changed on the PFS.
  *
- *     its version on the PFS is the one it was based on  -> it is flushed, as always
+ *     what the PFS has is this node's own doing (made.h) -> it is flushed, as always
  *     changed, or another file has its name              -> what the application wrote is put beside
  *                                                           it, as NAME.eddy-conflict-NODE; the PFS's
  *                                                           file stays as it is
@@ -10,15 +10,15 @@
  *                                                           run begins with a look at it
  *     an operator has forgotten it (eddy forget)         -> it is put beside, whatever the PFS has
  *
- * Here a version differs if size or mtime differ.  The change time alone does not count: chmod, chown, link
- * and rename change it, also on other nodes while this one was dead.  It is only logged.  If a file's flush
- * was under way when the daemon died, the daemon itself has changed the file; it is flushed.
- *
- * All files are looked at once, at the start, before any request is served.  A file that cannot be looked at
- * (the PFS has an error) is looked at again at the beginning of each of its runs.
+ * The files that a dead daemon left are looked at once, at the start, before any request is served.  A file that
+ * cannot be looked at (the PFS has an error) is looked at again at the beginning of each of its runs.  So is a
+ * file whose last run has not ended in order: of such a file only a change counts, since this session may be
+ * removing or replacing its name just now.  While it is open here, it is not put beside: processes that have it
+ * open see it as it is.
  */
 #include "flush/copyout.h"
 #include "flush/flush_recover.h"
+#include "flush/made.h"
 #include "flush/piece.h"
 #include "flush/queue.h"
 #include "placement/claims/claim.h"
@@ -26,6 +26,7 @@
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_new.h"
+#include "placement/store/store_copyout.h"
 #include "placement/store/store_hit.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
@@ -48,25 +49,55 @@ static struct {
 
 /* ---- has it changed? ---- */
 
-static enum found compare(struct file *f, const struct file_info *info, const struct statx *stx)
+/* Has the PFS any page of the last change as it is here?  A change of the size alone is there if it is seen. */
+static int has_last_change(struct file *f, const struct file_info *info, const struct statx *stx,
+                           bool *has)
 {
+    const struct file_trace *t = &info->trace;
+    *has = !t->len && t->off == stx->stx_size;
+    if (!t->len)
+        return 0;
+    size_t len = (size_t)MIN((uint64_t)t->len, info->size - MIN(t->off, info->size)), got = 0;
+    char *here = xmalloc(2 * (len + 1)), *there = here + len + 1;
+    int err = store_pread(f, here, len, t->off);
+    if (!err)
+        err = pfs_read(f, there, len, t->off, &got);
+    for (size_t at = 0; !err && !*has && at < len; at += PAGE) {
+        size_t n = MIN(len - at, (size_t)PAGE);
+        *has = at + n <= got && !memcmp(here + at, there + at, n);
+    }
+    free(here);
+    return err;
+}
+
+static int compare(struct file *f, const struct statx *stx, enum found *found)
+{
+    struct file_info info;
     struct version now = version_of(stx);
-    if (!info->base_known || info->flushing || version_eq(&now, &info->base))
-        return FOUND_SAME;
-    bool times_are_ours = info->mtime_set && now.mtime_ns == info->mtime_ns;
-    if (now.size != info->base.size || (now.mtime_ns != info->base.mtime_ns && !times_are_ours))
-        return FOUND_CHANGED;
-    char *path = file_path(f);
-    log_info("%s: its attributes on the PFS changed while no daemon ran, its size and time did "
-             "not: flushed into it",
-             path);
-    free(path);
-    return FOUND_SAME;
+    store_info(f, &info);
+    enum made made = made_of(&info, &now);
+    bool has = made == MADE_HERE;
+    int err = made == MADE_BY_BYTES ? has_last_change(f, &info, stx, &has) : 0;
+    if (err)
+        return err;
+    *found = has ? FOUND_SAME : FOUND_CHANGED;
+    if (has)
+        store_flush_left(f, &now);
+    return 0;
+}
+
+/* A run has failed since the start, or was stopped. */
+static int look_again(struct file *f, enum found *found, struct statx *stx)
+{
+    *found = FOUND_SAME;
+    return pfs_file_stat(f, stx) || !stx->stx_nlink ? 0 : compare(f, stx, found);
 }
 
 static int look(struct file *f, enum found *found, struct statx *stx)
 {
     struct file_info info;
+    if (!claim_is_forgotten(f) && !item_of(f)->unchecked)
+        return look_again(f, found, stx);
     int err = pfs_file_stat(f, stx);
     if (claim_is_forgotten(f)) {
         *found = FOUND_FORGOTTEN;
@@ -80,10 +111,7 @@ static int look(struct file *f, enum found *found, struct statx *stx)
         *found = info.leaving ? FOUND_REMOVED : FOUND_REPLACED;
         return 0;
     }
-    if (err)
-        return err;
-    *found = compare(f, &info, stx);
-    return 0;
+    return err ? err : compare(f, stx, found);
 }
 
 /* ---- beside it ---- */
@@ -145,6 +173,13 @@ static void remember(char *path, char *beside, uint64_t missing)
     lock_drop(&said.lock);
 }
 
+static const char *when(struct file *f, enum found found)
+{
+    if (found == FOUND_FORGOTTEN)
+        return "this node was away";
+    return item_of(f)->unchecked ? "no daemon ran" : "its flush had failed";
+}
+
 static void say(struct file *f, enum found found, char *beside, uint64_t missing)
 {
     static const char *const what[] = {[FOUND_CHANGED] = "was changed on the PFS",
@@ -153,8 +188,7 @@ static void say(struct file *f, enum found found, char *beside, uint64_t missing
     char *path = file_path(f);
     log_error("conflict: %s: %s while %s, and this node has unflushed data of it: the "
               "file on the PFS stays as it is, this node's data is in %s",
-              path, what[found], found == FOUND_FORGOTTEN ? "this node was away" : "no daemon ran",
-              beside);
+              path, what[found], when(f, found), beside);
     if (missing)
         log_error("conflict: %s: %llu bytes of it were only in the version that is gone from the "
                   "PFS: holes are in their place",
@@ -207,6 +241,29 @@ static bool is_used(struct file *f)
     return pfs_is_open(f) || claim_has_writers(f);
 }
 
+/* No open begins meanwhile.  */
+static int settle(struct file *f, enum found found, const struct statx *stx)
+{
+    int err = store_not_again(f); /* nor is it flushed into it after a power loss */
+    if (!err && found != FOUND_REMOVED)
+        err = write_beside(f, found, stx);
+    if (err)
+        return err;
+    let_go(f);
+    if (claim_is_forgotten(f))
+        claim_forgotten_settled(f);
+    return 0;
+}
+
+static int settle_alone(struct file *f, enum found found, const struct statx *stx)
+{
+    if (!claim_settle_begin(f))
+        return -EBUSY;
+    int err = is_used(f) ? -EBUSY : settle(f, found, stx);
+    claim_settle_end(f);
+    return err;
+}
+
 int conflict_check(struct file *f, bool *settled)
 {
     struct statx stx;
@@ -214,21 +271,19 @@ int conflict_check(struct file *f, bool *settled)
     *settled = false;
     int err = look(f, &found, &stx);
     if (!err && found != FOUND_SAME) {
-        err = is_used(f) ? -EBUSY : 0; /* processes that have it open see it as it is */
-        if (!err)                      /* nor is it flushed into it after a power loss */
-            err = store_not_again(f);
-        if (!err && found != FOUND_REMOVED)
-            err = write_beside(f, found, &stx);
-        if (!err) {
-            let_go(f);
-            if (claim_is_forgotten(f))
-                claim_forgotten_settled(f);
-            *settled = true;
-        }
+        err = settle_alone(f, found, &stx);
+        *settled = !err;
     }
     if (!err)
         item_of(f)->unchecked = !*settled && is_leaving(f);
     return err;
+}
+
+bool conflict_is_due(struct file *f)
+{
+    struct file_info info;
+    store_info(f, &info);
+    return info.flushing || item_of(f)->unchecked || claim_is_forgotten(f);
 }
 
 /* ---- at the start ---- */

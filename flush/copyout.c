@@ -9,7 +9,8 @@
  *                claim goes back when nothing is dirty and the file is not open for writing
  *
  * A failure before that leaves everything dirty.  The bytes of dirty pages can always be read: dirty pages
- * are never evicted.
+ * are never evicted.  What a run makes of the PFS file is noted before and after each change (trace.h), so that
+ * an edit by somebody else is seen before the next run.
  */
 #include "flush/copyout.h"
 #include "flush/flush_int.h"
@@ -55,11 +56,29 @@ static int drop_deleted(struct file *f, bool *clean)
 static int write_bytes(struct copyout *p, const void *bytes, size_t len, uint64_t off)
 {
     bool idle = p->gate->idle;
+    store_flush_changes(p->f, off, len);
     if (idle)
         priority_idle();
     int err = pfs_write(p->f, bytes, len, off);
     if (idle)
         priority_normal();
+    store_flush_changed(p->f);
+    return err;
+}
+
+static int truncate_to(struct file *f, uint64_t size)
+{
+    store_flush_changes(f, size, 0);
+    int err = pfs_truncate(f, size);
+    store_flush_changed(f);
+    return err;
+}
+
+static int punch(struct file *f, uint64_t off, uint64_t len)
+{
+    store_flush_changes(f, off, (size_t)MIN(len, (uint64_t)PIECE));
+    int err = pfs_punch(f, off, len);
+    store_flush_changed(f);
     return err;
 }
 
@@ -123,7 +142,7 @@ static int copy_runs(struct copyout *p)
             size_t len = r->hole ? (size_t)(r->off + r->len - at) : joined(p, i, at);
             int err = gate_wait(p->gate, r->hole ? 0 : len);
             if (!err)
-                err = r->hole ? pfs_punch(p->f, at, len) : write_piece(p, len, at);
+                err = r->hole ? punch(p->f, at, len) : write_piece(p, len, at);
             if (err)
                 return err;
             at += len;
@@ -135,7 +154,7 @@ static int copy_runs(struct copyout *p)
 static int copy_batch(struct copyout *p)
 {
     if (p->s->cut != NO_CUT) {
-        int err = pfs_truncate(p->f, p->s->cut);
+        int err = truncate_to(p->f, p->s->cut);
         if (err)
             return err;
     }
@@ -193,7 +212,7 @@ static int set_size(struct file *f, uint64_t size)
     struct statx stx;
     int err = pfs_file_stat(f, &stx);
     if (!err && stx.stx_size != size)
-        err = pfs_truncate(f, size);
+        err = truncate_to(f, size);
     return err;
 }
 
@@ -220,6 +239,7 @@ static int publish(struct copyout *p, struct statx *stx)
         return err;
     }
     p->looked_ms = boot_ms();
+    store_flush_ends(p->f, mtime_ns);
     return pfs_write_end(p->f, mtime_ns, stx);
 }
 
@@ -257,6 +277,20 @@ static void tell_copied(const struct copyout *p, const struct statx *stx)
         tell(p->f, stx, p->looked_ms);
 }
 
+/* The run has failed, or ends before its time.  What it has made of the PFS file is noted, unless nobody
+ * waits for a look at a PFS that may hang. */
+static void note_left(struct file *f)
+{
+    struct statx stx;
+    lock_take(&flush.lock);
+    bool stop = flush.stop;
+    lock_drop(&flush.lock);
+    if (stop || pfs_file_stat(f, &stx) || !stx.stx_nlink)
+        return;
+    struct version v = version_of(&stx);
+    store_flush_left(f, &v);
+}
+
 static int run_copyout(struct copyout *p, bool *clean)
 {
     struct statx stx;
@@ -272,8 +306,10 @@ static int run_copyout(struct copyout *p, bool *clean)
     }
     if (p->s)
         batch_done(p, !err);
-    if (err)
+    if (err) {
+        note_left(p->f);
         return err;
+    }
     if (!stx.stx_nlink)
         return drop_deleted(p->f, clean);
     tell_copied(p, &stx);
@@ -302,7 +338,7 @@ static int begin_and_run(struct gate *g, bool *clean)
     int err = gate_wait(g, 0);
     if (err && !goes_beside(f, err))
         return err;
-    if (claim_is_forgotten(f) || item_of(f)->unchecked) {
+    if (conflict_is_due(f)) {
         err = conflict_check(f, clean);
         if (err || *clean)
             return err;

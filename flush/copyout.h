@@ -10,8 +10,11 @@
 int copyout_file(struct gate *g, bool *clean);
 
 /* ---- conflict.c ---- */
-/* Of a file that a dead daemon left.  *settled: the PFS's file stays as it is, and nothing is left to flush.
- * Else 0: it has not changed; -errno: not known. */
+/* Must the PFS's file be looked at before a run?  A dead daemon left it, or its last run has not ended in
+ * order. */
+bool conflict_is_due(struct file *f);
+/* Of such a file.  *settled: the PFS's file stays as it is, and nothing is left to flush.  Else 0: it has not
+ * changed; -EBUSY: it has, and is open here; -errno: not known. */
 int conflict_check(struct file *f, bool *settled);
 struct pfs_new;
 struct copying {

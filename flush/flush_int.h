@@ -18,8 +18,9 @@
  * names.c    the dirty list in the session directory: when it is due; names_write.c writes it
  * priority.c idle CPU and I/O priority
  * recover.c  what a dead daemon left
- * conflict.c ... and has changed on the PFS since
- * rescue.c   ... copied elsewhere
+ * conflict.c a file that somebody else has changed on the PFS
+ * made.c     is what the PFS has this node's own doing?  pure
+ * rescue.c   ... copied elsewhere: what a dead daemon left
  * sample.c   files that applications read and write through the kernel
  * disk.c     the cache disk's counters
  */

@@ -97,6 +97,9 @@ static const char *what_to_do(int err)
     case -ESTALE:
         return "it was removed or replaced behind the cache's back: its unflushed bytes stay in "
                "the cache directory";
+    case -EBUSY:
+        return "somebody changed it on the PFS after its flush had failed: its data is put beside it when "
+               "it is closed here";
     case -EFBIG:
         return "it is larger than the PFS or the limit of file sizes allows";
     default:

@@ -85,6 +85,7 @@ struct new_times {
     struct location before;
     bool own;    /* the claim was here */
     bool others; /* it was not, and there was no claimant to be told */
+    bool unlike; /* the PFS has set its own "now", which is another time than the claimant was told */
 };
 
 /* 0: the claimant knows mtime; 1: only the PFS need have it, *at is the home's answer; -EAGAIN: ask
@@ -111,20 +112,35 @@ static int times_to_claimant(struct inode *i, int64_t mtime_ns, struct location 
     return where == -EAGAIN ? -EIO : where;
 }
 
+/* exact: where there is unflushed data, its node must know the time that the PFS has, and the PFS gets it instead of
+ * "now".  That is for the file's owner and root alone. */
+static int set_on_pfs(struct request *r, struct new_times *t, bool exact)
+{
+    struct timespec told[2] = {t->ts[0], time_of_ns(t->mtime_ns)};
+    int err = -EPERM;
+    if (exact && t->ts[1].tv_nsec == UTIME_NOW)
+        err = pfs_utimens(r->inode->node, told, request_cred(r));
+    if (err != -EPERM && err != -EACCES)
+        return err;
+    t->unlike = exact && t->ts[1].tv_nsec == UTIME_NOW;
+    return pfs_utimens(r->inode->node, t->ts, request_cred(r));
+}
+
 /* This node has the claim, and does not give it back meanwhile: a flush must not end between the two steps
  * and publish the older time.  Without unflushed data only the PFS gets the time, and the store gets the new
  * version (same_end): a touch leaves nothing to flush. */
-static int set_own_times(struct request *r, struct file *f, const struct new_times *t,
-                         struct same *same)
+static int set_own_times(struct request *r, struct file *f, struct new_times *t, struct same *same)
 {
     struct file_info info;
     store_info(f, &info);
-    same->on = info.base_known && version_eq(&info.base, &same->before);
+    same->on = info.base_known && version_same_bytes(&info.base, &same->before);
     same->own = true;
     bool pfs_only = !info.dirty && same->on;
     if (!pfs_only)
         store_set_times(f, t->mtime_ns);
-    int err = pfs_utimens(r->inode->node, t->ts, request_cred(r));
+    int err = pfs_only ? 0 : store_note_time(f, t->mtime_ns);
+    if (!err)
+        err = set_on_pfs(r, t, !pfs_only);
     /* else it may fail: then the flush tries again, and publishes its own time */
     return pfs_only ? err : 0;
 }
@@ -145,7 +161,7 @@ static int set_others_times(struct request *r, struct new_times *t)
     int where = times_to_claimant(r->inode, t->mtime_ns, &at);
     if (where < 0)
         return where;
-    int err = pfs_utimens(r->inode->node, t->ts, request_cred(r));
+    int err = set_on_pfs(r, t, where == 0);
     t->others = where == 1 && !err;
     return where == 1 ? err : 0;
 }
@@ -154,10 +170,12 @@ static int set_others_times(struct request *r, struct new_times *t)
  * is another node, it is told; if it is this one, the store's base changes (same_end).  mtime does not show
  * whether somebody wrote, so the home must say it: data that another node flushed between our two looks is
  * not the data from before. */
-static int end_others_times(struct request *r, const struct new_times *t, struct same *same)
+static int end_others_times(struct request *r, const struct new_times *t, const struct statx *stx,
+                            struct same *same)
 {
     struct location at;
-    int where = t->others ? times_to_claimant(r->inode, t->mtime_ns, &at) : 0;
+    bool tell = t->others || t->unlike;
+    int where = tell ? times_to_claimant(r->inode, version_of(stx).mtime_ns, &at) : 0;
     same->own = where == 1 && at.where == WHERE_HERE;
     same->on = where == 1 && (same->own || nobody_between(&t->before, &at));
     return MIN(where, 0);
@@ -276,7 +294,7 @@ static int set_file(struct request *r, struct stat *st)
     uint64_t looked_ms = boot_ms();
     err = attr_stat(r->inode, &stx);
     if (!err && t.mtime && !t.own)
-        err = end_others_times(r, &t, &same);
+        err = end_others_times(r, &t, &stx, &same);
     if (err)
         return err;
     if (r->flags & FUSE_SET_ATTR_SIZE)

@@ -48,14 +48,14 @@ static struct data_handle *handle_new(struct file *f, bool write)
 int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, uint64_t looked_ms,
               struct data_handle **out)
 {
-    if (claim_is_void(f))
+    struct patience p = data_patience();
+    if (claim_is_void(f) || claim_settle_wait(f, p.end_ms))
         return -EIO;
     struct data_handle *h = handle_new(f, write);
     struct version v = version_of(stx);
     uint64_t drops = data_drops(f);
     h->looked_ms = looked_ms;
     h->opening = stx->stx_nlink > 0;
-    struct patience p = data_patience();
     int err = write ? data_locate_writer(h, &v, &p) : data_locate_reader(h, &v, &p);
     h->opening = false;
     h->drops_seen = drops;
@@ -76,11 +76,11 @@ int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, u
 int data_open_known(struct file *f, const struct data_known *k, bool fixed,
                     struct data_handle **out)
 {
-    if (claim_is_forgotten(f)) /* as in data_open */
+    struct patience p = data_patience();
+    if (claim_is_forgotten(f) || claim_settle_wait(f, p.end_ms)) /* as in data_open */
         return -EIO;
     struct data_handle *h = handle_new(f, false);
     h->drops_seen = data_drops(f);
-    struct patience p = data_patience();
     int err = data_locate_known(h, k, fixed, &p);
     if (err) {
         data_close(h);

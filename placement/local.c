@@ -24,7 +24,6 @@
 #include "placement/chunks/proof.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/space.h"
-#include "placement/store/store_copyout.h"
 #include "placement/store/store_hit.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
@@ -208,7 +207,7 @@ static int change_once(struct file *f, struct change *c, enum space_limit limit,
         return store_allocate(f, c->off, c->len, c->mode & FALLOC_FL_KEEP_SIZE);
     case CARRY_TIMES:
         store_set_times(f, c->time_ns);
-        return store_flush_begins(f); /* the asker sets the PFS's times: a change by this session */
+        return store_note_time(f, c->time_ns); /* the asker sets the PFS's times */
     case CARRY_SYNC:
         return sync_change(f, c);
     default:

@@ -69,7 +69,7 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(suspicions, "times that a member did not answer and was served around")                      \
     X(views_adopted, "views adopted")                                                              \
     X(claims_granted, "claims granted to this node")                                               \
-    X(conflicts, "files of a dead daemon that the PFS had differently: written beside")            \
+    X(conflicts, "files that somebody else had changed on the PFS: what was unflushed is beside them")            \
     X(lost_opens, "opens refused because a node that left has the latest bytes")
 
 struct counters {

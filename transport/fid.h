@@ -34,6 +34,13 @@ static inline bool version_eq(const struct version *a, const struct version *b)
     return a->size == b->size && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
+/* Equal but for ctime, which chmod, chown, link, setxattr and rename move, too: only who sets mtime back has
+ * changed the bytes. */
+static inline bool version_same_bytes(const struct version *a, const struct version *b)
+{
+    return a->size == b->size && a->mtime_ns == b->mtime_ns;
+}
+
 /* Racy (git's word): ctime is not older than the PFS's time-stamp granularity at the moment `read_at`
  * (PFS clock, ns) at which data of this version was read; a later change may have the same time stamps.
  * Granularity: 10 ms, or 1 s when both mtime and ctime have no nanoseconds. */

@@ -266,9 +266,9 @@ int claim_open_writer(struct file *f, const struct version *base, uint64_t looke
     struct seen seen = {base, looked_ms};
     uint64_t t;
     lock_take(&c->lock);
-    while (c->state == CLAIM_ASKING && (t = boot_ms()) < end_ms)
+    while ((c->state == CLAIM_ASKING || c->settling) && (t = boot_ms()) < end_ms)
         lock_wait(&c->lock, &c->changed, end_ms - t);
-    if (c->state == CLAIM_ASKING) {
+    if (c->state == CLAIM_ASKING || c->settling) {
         lock_drop(&c->lock);
         return -EIO; /* the writers before this one waited as long, and logged the reason */
     }
@@ -307,6 +307,8 @@ int claim_carry_begin(struct file *f)
     struct file_claim *c = claim_of(f);
     int err = -ENOENT;
     lock_take(&c->lock);
+    while (c->settling)
+        lock_wait(&c->lock, &c->changed, 0);
     if (c->state == CLAIM_HELD && !c->forgotten) {
         c->writers++;
         c->carried++;
@@ -320,6 +322,41 @@ void claim_carry_end(struct file *f)
 {
     claim_close_writer(f);
     claim_closed(f);
+}
+
+/* ---- its data is put beside it ---- */
+
+bool claim_settle_begin(struct file *f)
+{
+    struct file_claim *c = claim_of(f);
+    lock_take(&c->lock);
+    bool may = !c->writers && c->state != CLAIM_ASKING;
+    c->settling = may;
+    lock_drop(&c->lock);
+    return may;
+}
+
+void claim_settle_end(struct file *f)
+{
+    struct file_claim *c = claim_of(f);
+    lock_take(&c->lock);
+    c->settling = false;
+    pthread_cond_broadcast(&c->changed);
+    lock_drop(&c->lock);
+}
+
+int claim_settle_wait(struct file *f, uint64_t end_ms)
+{
+    struct file_claim *c = claim_if(f);
+    uint64_t t;
+    if (!c)
+        return 0;
+    lock_take(&c->lock);
+    while (c->settling && (t = boot_ms()) < end_ms)
+        lock_wait(&c->lock, &c->changed, end_ms - t);
+    int err = c->settling ? -EIO : 0;
+    lock_drop(&c->lock);
+    return err;
 }
 
 /* ---- giving it back ---- */

@@ -30,6 +30,7 @@ struct file_claim {
     uint64_t inc, number; /* request number of the claim (also in the record) */
     unsigned writers;     /* opens for writing on this node, plus carried writes in progress */
     _Atomic uint64_t carried; /* goes up with each write carried here from another node */
+    bool settling;            /* claim_settle_begin: opens and carried changes wait */
     /* The claim is void (claim_forgotten.c): what is here is not flushed into the file. */
     _Atomic bool forgotten;
 };

@@ -2,7 +2,7 @@
  * identity in it.
  *
  *   lock      flock'ed while the daemon runs; the pid is in it
- *   format    "eddyfs-cache 1" and the chunk size
+ *   format    "eddyfs-cache 2" and the chunk size
  *   node      id and incarnation
  *   slabs/    records (slab.h)
  *   data/XX/  data files
@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CACHE_FORMAT 1u
+#define CACHE_FORMAT 2u
 
 struct cachedir {
     char *path; /* as given, absolute if the caller made it so */

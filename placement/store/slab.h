@@ -34,7 +34,7 @@ struct syncs; /* placement/store/syncs.h */
 #define SLOT_OFF_LIST (UINT32_MAX - 1) /* a link of what is on no list */
 
 #define SLAB_MAGIC   UINT64_C(0x42414c5359444445) /* "EDDYSLAB" */
-#define SLAB_VERSION 1u
+#define SLAB_VERSION 2u
 
 struct slab_header {
     uint64_t magic;

@@ -13,14 +13,15 @@
 #define EDDY_PLACEMENT_STORE_STATE_H
 
 #include "placement/store/slab.h"
+#include "placement/store/trace.h"
 #include "transport/base.h"
 
 #define FILE_MAGIC     0x31454c46u /* "FLE1" */
 #define PATH_MAGIC     0x31485450u /* "PTH1" */
 #define CHUNK_MAGIC    0x314b4843u /* "CHK1" */
-#define FILE_SLOT      512u
-#define INLINE_PATH    120u
-#define PATH_PIECE     488u
+#define FILE_SLOT      576u
+#define INLINE_PATH    128u
+#define PATH_PIECE     552u
 #define STATE_PATH_MAX 4095u
 
 /* ---- a file ---- */
@@ -99,6 +100,7 @@ struct file_record {
     /* the data file may have bytes where it should have none, after a failed truncation (UNCUT_END) or a
      * failed punch (UNCUT_PAGES, in pages that are not valid); kept over starts */
     uint8_t uncut;
+    struct file_trace trace; /* kept over starts */
     char path[INLINE_PATH];
 };
 

@@ -281,6 +281,8 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
         c->flags &= ~(uint32_t)(CORE_DIRTY | CORE_MTIME_SET);
     }
     store_commit(f);
+    if (clean) /* else a time that came meanwhile may still be on its way to the PFS */
+        f->rec->trace.ntold = 0;
     int failed = clean ? end_clean(f) : store_cover_flushed(f);
     pages_release_all(f, true);  /* what may be evicted follows from both */
     if (clean)

@@ -36,9 +36,19 @@ void store_snapshot_done(struct snapshot *s, bool ok);
  * Returns whether the file is clean.  *err (may be NULL): 0, or the cache's disk failed; then the file is not
  * clean, since a power loss might bring an older state back. */
 bool store_flushed(struct file *f, const struct version *v, uint64_t change_then, int *err);
+
+/* ---- the trace of a run (trace.h; store_trace.c) ---- */
 /* A run is about to change the PFS file.  The record says so on disk, so that after a crash the other version
  * is known as this node's doing.  On an error (of the cache's disk) the run must not change the PFS file. */
 int store_flush_begins(struct file *f);
+/* To be called before each change of the PFS file's bytes in [off, off + len) (len 0: its size becomes off),
+ * and after it. */
+void store_flush_changes(struct file *f, uint64_t off, size_t len);
+void store_flush_changed(struct file *f);
+/* All bytes are on the PFS: the run is about to set this mtime. */
+void store_flush_ends(struct file *f, int64_t mtime_ns);
+/* The run has failed, and has left the PFS file in version v. */
+void store_flush_left(struct file *f, const struct version *v);
 
 /* The PFS file has u+w so that the run can write it, and must get `mode` (07777) back.  This is in the
  * record, so that it outlives the daemon.  STORE_NO_MODE: there is no mode to give back any more.

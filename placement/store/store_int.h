@@ -141,6 +141,11 @@ int store_cover_cut(struct file *f, uint64_t size);
 int store_cover_flushing(struct file *f);
 int store_cover_flushed(struct file *f);
 
+/* ---- store_trace.c ---- */
+/* What moved the PFS file from `before` to `after` was no change of its bytes: what a failed run has left is
+ * `after`, if it was `before` but for the ctime. */
+void trace_follow(struct file *f, const struct version *before, const struct version *after);
+
 /* ---- store_recover.c ---- */
 /* At start, before any other use: repairs what a crash left half done, and drops or sets aside what a
  * power loss left in doubt. */

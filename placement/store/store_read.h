@@ -4,6 +4,7 @@
 #define EDDY_PLACEMENT_STORE_STORE_READ_H
 
 #include "placement/store/file.h"
+#include "placement/store/trace.h"
 
 /* ---- a file's state, a copy taken under its lock ---- */
 struct file_info {
@@ -21,8 +22,9 @@ struct file_info {
     bool kernel_io;      /* an application may change it through kernel I/O at any time */
     bool mtime_set; /* utimens after the last write: flush publishes exactly this */
     bool racy;      /* clean pages were filled while the version was racy */
-    bool flushing;  /* a run has begun to change the PFS file and did not end: its version differs
-                       by this node's own doing */
+    bool flushing;  /* a run has begun to change the PFS file and did not end: its version may differ
+                       by this node's own doing, as `trace` tells */
+    struct file_trace trace;
     uint8_t policy; /* store_set_policy, by this daemon or the one before; 0: it was not called */
     bool deleted;   /* store_set_deleted: what was not flushed is never on the PFS */
     bool leaving;   /* store_set_leaving, by this daemon or the one before */

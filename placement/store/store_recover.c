@@ -227,6 +227,12 @@ static uint64_t drop_uncovered(struct file *f)
     return lost;
 }
 
+/* What the disk has of the trace may be older or newer than the last change of the PFS file. */
+static void lose_trace(struct file *f)
+{
+    f->rec->trace.kind = TRACE_ANY;
+}
+
 /* For kernel I/O, as on any disk: what was fsynced is there; what was stored over it since may be there in
  * part.  Every chunk is copied to the PFS again. */
 static int pass_back_to_covered(struct file *f)
@@ -237,6 +243,7 @@ static int pass_back_to_covered(struct file *f)
     int err = datafile_stat(f, &st);
     struct file_core *k = core_change(f->rec);
     *k = f->rec->covered;
+    lose_trace(f);
     if (!err && !(k->flags & CORE_MTIME_SET))
         k->mtime_ns = ns_of_time(st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
     store_commit(f);
@@ -282,6 +289,7 @@ static int back_to_covered(struct file *f)
     bool older = f->rec->covered.check != core(f)->check;
     struct file_core *c = core_change(f->rec);
     *c = f->rec->covered;
+    lose_trace(f);
     /* A run may have written bytes to the PFS that are newer than the fsync: a run that did not end, or one
      * of a longer file.  Where the file has a hole now, or is made longer, the PFS must have a hole, too. */
     if (c->flags & CORE_FLUSHING || (c->flags & CORE_BASE && c->base.size > c->base_end))

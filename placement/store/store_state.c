@@ -71,6 +71,7 @@ void store_info(struct file *f, struct file_info *out)
         .mtime_set = c->flags & CORE_MTIME_SET,
         .racy = c->flags & CORE_RACY,
         .flushing = c->flags & CORE_FLUSHING,
+        .trace = f->rec->trace,
         .policy = f->rec->policy,
         .deleted = c->flags & CORE_DELETED,
         .leaving = f->rec->leaving,
@@ -162,24 +163,7 @@ int store_set_reborn(struct file *f)
     return err;
 }
 
-/* ---- marks of a flush ---- */
-
-int store_flush_begins(struct file *f)
-{
-    lock_take(&f->lock);
-    int err = 0;
-    if (!(core(f)->flags & CORE_FLUSHING)) {
-        core_change(f->rec)->flags |= CORE_FLUSHING;
-        store_commit(f);
-        err = store_cover_flushing(f);
-    }
-    if (err) { /* the next flush begins with it, too */
-        core_change(f->rec)->flags &= ~(uint32_t)CORE_FLUSHING;
-        store_commit(f);
-    }
-    lock_drop(&f->lock);
-    return err;
-}
+/* ---- the mode ---- */
 
 void store_set_raised_mode(struct file *f, uint32_t mode)
 {

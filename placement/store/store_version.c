@@ -58,6 +58,7 @@ static int set_version(struct file *f, const struct version *v, const struct ver
     take_version(c, v);
     c->flags &= ~(uint32_t)CORE_RACY;
     store_commit(f);
+    f->rec->trace.ntold = 0;
     pages_release_all(f, true);
     return 0;
 }
@@ -99,12 +100,21 @@ int store_follow_version(struct file *f, const struct version *v, const struct v
     return become(f, v, same_as, true, before);
 }
 
+/* A file that is written here nobody else in the session writes: what has moved ctime alone was a chmod, chown,
+ * link or setxattr at another node.  Clean bytes may be another node's: they need the version itself. */
+static bool is_base(const struct file *f, const struct version *v)
+{
+    const struct file_core *c = core(f);
+    if (!(c->flags & CORE_BASE))
+        return false;
+    return owes(f) ? version_same_bytes(&c->base, v) : version_eq(&c->base, v);
+}
+
 bool store_same_data(struct file *f, const struct version *before, const struct version *after)
 {
     lock_take(&f->lock);
-    const struct file_core *now = core(f);
-    bool same = (now->flags & CORE_BASE) && version_eq(&now->base, before);
-    bool flushing = now->flags & CORE_FLUSHING;
+    bool same = is_base(f, before), flushing = core(f)->flags & CORE_FLUSHING;
+    trace_follow(f, before, after);
     if (same) {
         struct file_core *c = core_change(f->rec);
         c->base = *after;
@@ -173,6 +183,7 @@ bool store_clear_claim(struct file *f, const struct version *clean_version)
         c->claim_inc = c->claim_number = 0;
         c->flags &= ~(uint32_t)(CORE_CLAIMED | CORE_FLUSHING | CORE_MTIME_SET);
         store_commit(f);
+        f->rec->trace.ntold = 0;
         pages_release_all(f, true);
     }
     lock_drop(&f->lock);

@@ -17,8 +17,9 @@ int store_set_version(struct file *f, const struct version *v, const struct vers
  * not v, and the store can not tell which of the two is newer. */
 int store_follow_version(struct file *f, const struct version *v, const struct version *before,
                          const struct version *same_as);
-/* This node's own change of a name moved ctime: base becomes `after` if it was `before`, also for a claimed
- * file.  False: base was another one, or a run is changing the PFS's data. */
+/* This node's own change of a name moved ctime: base becomes `after` if it was `before`; for a claimed or
+ * dirty file, if it was `before` but for the ctime.  False: base was another one, or a run is changing the PFS's
+ * data. */
 bool store_same_data(struct file *f, const struct version *before, const struct version *after);
 
 /* ---- filling with clean bytes ---- */

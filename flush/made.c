@@ -1,0 +1,76 @@
+/* made.c - is what the PFS has of a file this node's own doing?  Pure; docs/flush.md ("Edits by somebody
+ * else") has the rule and what it can not see.
+ *
+ *   size and mtime are the base's                     -> nobody has changed the bytes.  ctime does not count:
+ *                                                        chmod, chown, link, setxattr and rename move it
+ *   the size is the base's, and a utimens of this     -> nobody, either
+ *     session has set, or was about to set, the mtime
+ *   a run has failed, and left this size and mtime    -> this node
+ *   a run was cut off: it may have made this size,
+ *     and nothing has changed the file since the
+ *     run's last note                                 -> this node
+ *     and a change was under way at that note         -> if the PFS has bytes of that change: this node
+ *   else                                              -> somebody else
+ */
+#include "flush/made.h"
+
+#include "transport/base.h"
+
+/* PFSs keep times in units of 1 ns, 100 ns, 1 µs, 1 ms or 1 s. */
+static bool is_time(int64_t on_pfs, int64_t set)
+{
+    static const int64_t units[] = {1, 100, 1000, 1000000, 1000000000};
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        int64_t rest = set % units[i];
+        if (on_pfs == set - (rest < 0 ? rest + units[i] : rest))
+            return true;
+    }
+    return false;
+}
+
+static bool was_told(const struct file_info *info, int64_t mtime_ns)
+{
+    for (unsigned i = 0; i < MIN(info->trace.ntold, ARRAY_LEN(info->trace.told)); i++)
+        if (is_time(mtime_ns, info->trace.told[i]))
+            return true;
+    return info->mtime_set && is_time(mtime_ns, info->mtime_ns);
+}
+
+static bool is_like(const struct file_info *info, const struct version *v, const struct version *now)
+{
+    return now->size == v->size && (now->mtime_ns == v->mtime_ns || was_told(info, now->mtime_ns));
+}
+
+/* Sizes that a run can have made: it truncates, and then makes the file longer. */
+static bool may_have_size(const struct file_info *info, uint64_t size)
+{
+    uint64_t shortest = MIN(MIN(info->base_end, info->cut), info->size),
+             longest = MAX(MAX(info->base.size, info->size), info->trace.v.size);
+    return shortest <= size && size <= longest;
+}
+
+/* A run was cut off: the daemon died, or could not see how the run left the file. */
+static enum made made_by_run(const struct file_info *info, const struct version *now)
+{
+    const struct file_trace *t = &info->trace;
+    if (!may_have_size(info, now->size))
+        return MADE_ELSEWHERE;
+    bool ended = is_time(now->mtime_ns, t->v.mtime_ns) || was_told(info, now->mtime_ns);
+    if (ended || now->mtime_ns <= t->v.ctime_ns)
+        return MADE_HERE;
+    if (info->ctime_ns > t->v.ctime_ns) /* changed here since: the bytes of that change may be gone */
+        return MADE_HERE;
+    return MADE_BY_BYTES;
+}
+
+enum made made_of(const struct file_info *info, const struct version *now)
+{
+    const struct file_trace *t = &info->trace;
+    if (!info->base_known || is_like(info, &info->base, now))
+        return MADE_HERE;
+    if (!info->flushing)
+        return MADE_ELSEWHERE;
+    if (t->kind == TRACE_RUN)
+        return made_by_run(info, now);
+    return t->kind == TRACE_ANY || is_like(info, &t->v, now) ? MADE_HERE : MADE_ELSEWHERE;
+}
