@@ -104,9 +104,16 @@ static int write_piece(struct copyout *p, size_t len, uint64_t off)
     return err == -EFAULT ? write_copy(p, len, off) : err; /* the copy finds the error's reason */
 }
 
+/* As gate_wait, but -EIDRM: the file was removed meanwhile, and the run ends. */
+static int may_go_on(struct gate *g, uint64_t len)
+{
+    int err = gate_wait(g, len);
+    return !err && file_is_unlinked(g->f) ? -EIDRM : err;
+}
+
 static int sync_batch(struct copyout *p)
 {
-    int err = gate_wait(p->gate, 0);
+    int err = may_go_on(p->gate, 0);
     if (err)
         return err;
     bool idle = p->gate->idle;
@@ -140,7 +147,7 @@ static int copy_runs(struct copyout *p)
         at = MAX(at, r->off);
         while (at < r->off + r->len) {
             size_t len = r->hole ? (size_t)(r->off + r->len - at) : joined(p, i, at);
-            int err = gate_wait(p->gate, r->hole ? 0 : len);
+            int err = may_go_on(p->gate, r->hole ? 0 : len);
             if (!err)
                 err = r->hole ? punch(p->f, at, len) : write_piece(p, len, at);
             if (err)
@@ -180,6 +187,18 @@ static void batch_done(struct copyout *p, bool ok)
     p->s = NULL;
     if (ok)
         note_progress(bytes, p->gate->idle);
+}
+
+static int punch_owed(struct copyout *p)
+{
+    uint64_t off = 0, len = 0;
+    int err = 0;
+    while (!err && store_hole_owed(p->f, off + len, &off, &len)) {
+        err = may_go_on(p->gate, 0);
+        if (!err)
+            err = pfs_punch(p->f, off, len);
+    }
+    return err;
 }
 
 /* All batches; the last one is left in p->s without its fsync. */
@@ -295,7 +314,9 @@ static int run_copyout(struct copyout *p, bool *clean)
 {
     struct statx stx;
     p->buf = xaligned(PAGE, p->size); /* a PFS that is a FUSE mount takes whole requests of it */
-    int err = copy_all(p);
+    int err = punch_owed(p);
+    if (!err)
+        err = copy_all(p);
     free(p->buf);
     p->buf = NULL;
     if (err) {
@@ -323,7 +344,7 @@ static int run_copyout(struct copyout *p, bool *clean)
 /* The search for what the kernel's writers changed waits for lulls, too. */
 static int gate_of(void *arg)
 {
-    return gate_wait(arg, 0);
+    return may_go_on(arg, 0);
 }
 
 /* The gate admits no data of it into its file, but the data may be put beside it. */
@@ -344,9 +365,8 @@ static int begin_and_run(struct gate *g, bool *clean)
             return err;
     }
     err = kernel_io_mark(f, gate_of, g);
-    if (err)
-        return err;
-    err = store_flush_begins(f); /* raising a mode for the flush is our own change, too */
+    if (!err)
+        err = store_flush_begins(f); /* raising a mode for the flush is our own change, too */
     if (!err)
         err = pfs_write_begin(f);
     if (err == -EIDRM || (err && file_is_unlinked(f))) /* told meanwhile */

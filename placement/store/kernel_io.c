@@ -54,12 +54,18 @@ bool kernel_io_in_use(struct file *f)
     return f->rec->passed;
 }
 
+/* Its bytes here, without its holes. */
+static uint64_t bytes_here(const struct file *f)
+{
+    return (f->rec->valid - f->rec->zero) * PAGE + f->kernel_io.counted;
+}
+
 static void pin(struct file *f)
 {
     if (f->kernel_io.opens++)
         return;
     atomic_fetch_add(&pass.open, 1);
-    f->kernel_io.anchored = core(f)->size;
+    f->kernel_io.anchored = bytes_here(f);
     atomic_fetch_add(&pass.anchored, f->kernel_io.anchored);
 }
 
@@ -96,7 +102,7 @@ static bool is_whole(struct file *f)
         return false;
     if (!(c->flags & CORE_BASE) || c->flags & CORE_DELETED)
         return false;
-    uint64_t end = MIN(c->size, c->base_end);
+    uint64_t end = f->rec->whole ? 0 : MIN(c->size, c->base_end);
     return !end || pages_find(f, 0, last_page(0, end), BITS_VALID, false) > last_page(0, end);
 }
 
@@ -117,7 +123,7 @@ static int begin_pass(struct file *f, bool write, int *fd)
         store_cover_wait(f);
     if (!is_whole(f))
         return -ENODATA;
-    if (!f->kernel_io.opens && !space_may_anchor(kernel_io_anchored(), core(f)->size, write))
+    if (!f->kernel_io.opens && !space_may_anchor(kernel_io_anchored(), bytes_here(f), write))
         return -ENOSPC;
     int err = store_clear_pages(f);
     if (!err)
@@ -129,6 +135,8 @@ static int begin_pass(struct file *f, bool write, int *fd)
     crash_order();
     if (write && !has_kernel_io(f)) {
         bool was_dirty = is_dirty(f);
+        f->rec->whole = 1; /* first: the record must not say that the PFS has bytes of its own */
+        crash_order();
         core_change(f->rec)->flags |= CORE_KERNEL_IO | CORE_DIRTY;
         store_commit(f);
         begin_sampling(f, *fd);

@@ -1,5 +1,6 @@
 /* kernel_io_mark.c - the copy-out of a file that the kernel's writers may change at any time.  Before it,
- * what changed is found by hashes and marked dirty.  After it, it is decided which of these hashes count.
+ * what changed is found by hashes and marked dirty; where there are no bytes, nothing is looked at.  After it,
+ * it is decided which of these hashes count.
  * (F4 to F6 of docs/protocol.md; the head of kernel_io.c tells the whole.)
  */
 #include "placement/store/datafile.h"
@@ -8,6 +9,7 @@
 #include "placement/store/kernel_io_store.h"
 #include "placement/store/state.h"
 #include "placement/store/state_table.h"
+#include "placement/store/store_copyout.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/kernel_io_int.h"
@@ -74,8 +76,45 @@ static bool *find_holes(struct file *f, uint64_t off, const uint8_t *buf, size_t
     return holes;
 }
 
-/* Pages [first, last] of one chunk become dirty; those without bytes beyond what the PFS has stay
- * holes. */
+/* What a mark does with a page. */
+enum { LEFT, WRITTEN, EMPTIED };
+
+/* A hole needs nothing, unless the PFS has bytes there, or had, as the record of the page says. */
+static int fate_of(const struct chunk_record *c, uint32_t bit, bool hole)
+{
+    uint32_t words = state_words();
+    struct chunk_record *r = (struct chunk_record *)c;
+    if (!hole)
+        return WRITTEN;
+    bool has_bytes = r && bit_get(chunk_bits(r, BITS_VALID, words), bit) &&
+                     !bit_get(chunk_bits(r, BITS_ZERO, words), bit);
+    return has_bytes ? EMPTIED : LEFT;
+}
+
+/* Marks pages [first, last] of one chunk.  Returns how many chunk records were made.  With f->lock and a
+ * WRITE op. */
+static uint32_t mark_pages(struct file *f, uint64_t first, uint64_t last, const bool *holes)
+{
+    uint32_t made = 0;
+    uint64_t until;
+    for (uint64_t p = first; p <= last; p = until + 1) {
+        struct chunk_record *c = state_chunk_find(f->fid, first / state_pages());
+        int fate = fate_of(c, (uint32_t)(p - first), holes[p - first]);
+        until = p;
+        while (until < last && fate == fate_of(c, (uint32_t)(until + 1 - first), holes[until + 1 - first]))
+            until++;
+        if (fate == LEFT)
+            continue;
+        made += pages_begin_write(f, p, until);
+        if (fate == EMPTIED)
+            pages_end_punch(f, p, until);
+        else
+            pages_end_write(f, p, until);
+    }
+    return made;
+}
+
+/* Pages that may have changed become dirty. */
 static int mark_chunk(struct file *f, uint64_t index, const uint8_t *buf, size_t len, uint64_t hash)
 {
     uint64_t chunk = store_chunk_size(), first = index * state_pages(),
@@ -90,12 +129,7 @@ static int mark_chunk(struct file *f, uint64_t index, const uint8_t *buf, size_t
     range_begin(f, &op, RANGE_WRITE, first, last);
     uint32_t made = 0;
     if (!is_on_pfs(f, index, hash) && index * chunk < core(f)->size) {
-        last = MIN(last, page_of(core(f)->size - 1));
-        made = pages_begin_write(f, first, last);
-        pages_end_write(f, first, last);
-        for (uint64_t p = first; p <= last; p++)
-            if (holes[p - first])
-                pages_end_punch(f, p, p);
+        made = mark_pages(f, first, MIN(last, page_of(core(f)->size - 1)), holes);
         add_hash(f, index, hash, false);
     }
     range_end(f, &op);
@@ -105,11 +139,74 @@ static int mark_chunk(struct file *f, uint64_t index, const uint8_t *buf, size_t
     return 0;
 }
 
-static int mark_chunks(struct file *f, uint64_t size, uint8_t *buf, int (*gate)(void *arg),
+/* ---- which chunks ---- */
+
+/* A walk over the chunks that have bytes: in the data file, or in the records, and so on the PFS.  All others
+ * are holes in both, however many there are. */
+struct walk {
+    struct file *f;
+    uint64_t *recorded; /* chunks that had bytes in the records when the walk began; in order */
+    size_t n, at;
+    uint64_t data, hole; /* the data file has bytes from data to hole, and none before that */
+};
+
+static bool has_bytes(struct chunk_record *c)
+{
+    const uint64_t *valid = chunk_bits(c, BITS_VALID, state_words());
+    const uint64_t *zero = chunk_bits(c, BITS_ZERO, state_words());
+    for (uint32_t w = 0; w < state_words(); w++)
+        if (valid[w] & ~zero[w])
+            return true;
+    return false;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void walk_begin(struct walk *w, struct file *f)
+{
+    struct chunk_record *c;
+    size_t room = 0;
+    *w = (struct walk){.f = f};
+    lock_take(&f->lock);
+    for (uint32_t no = f->rec->first_chunk; (c = state_chunk_at(no)); no = c->file_next) {
+        if (!has_bytes(c))
+            continue;
+        if (w->n == room)
+            w->recorded = xrealloc(w->recorded, (room = room * 2 + 16) * sizeof(*w->recorded));
+        w->recorded[w->n++] = c->index;
+    }
+    lock_drop(&f->lock);
+    if (w->n)
+        qsort(w->recorded, w->n, sizeof(*w->recorded), by_number);
+}
+
+static void walk_end(struct walk *w)
+{
+    free(w->recorded);
+}
+
+/* The first chunk with bytes from `index` on, which grows from call to call; UINT64_MAX: there is none. */
+static uint64_t walk_next(struct walk *w, uint64_t index)
+{
+    uint64_t chunk = store_chunk_size(), off = index * chunk;
+    if (off >= w->hole)
+        datafile_extent(w->f, off, &w->data, &w->hole);
+    while (w->at < w->n && w->recorded[w->at] < index)
+        w->at++;
+    uint64_t data = w->data == UINT64_MAX ? UINT64_MAX : MAX(off, w->data) / chunk;
+    return MIN(data, w->at < w->n ? w->recorded[w->at] : UINT64_MAX);
+}
+
+static int mark_chunks(struct walk *walk, uint64_t size, uint8_t *buf, int (*gate)(void *arg),
                        void *arg)
 {
-    uint64_t chunk = store_chunk_size();
-    for (uint64_t i = 0; i * chunk < size; i++) {
+    struct file *f = walk->f;
+    uint64_t chunk = store_chunk_size(), chunks = (size + chunk - 1) / chunk;
+    for (uint64_t i = 0; (i = walk_next(walk, i)) < chunks; i++) {
         size_t len = (size_t)MIN(chunk, size - i * chunk);
         int err = gate ? gate(arg) : 0;
         if (!err)
@@ -195,10 +292,36 @@ int kernel_io_mark(struct file *f, int (*gate)(void *arg), void *arg)
     uint64_t size = core(f)->size;
     lock_drop(&f->lock);
     uint8_t *buf = xmalloc(MIN(size, (uint64_t)store_chunk_size()) + 1);
-    err = mark_chunks(f, size, buf, gate, arg);
+    struct walk walk;
+    walk_begin(&walk, f);
+    err = mark_chunks(&walk, size, buf, gate, arg);
+    walk_end(&walk);
     free(buf);
     return err;
 }
+
+/* ---- after a power loss ---- */
+
+bool store_hole_owed(struct file *f, uint64_t from, uint64_t *off, uint64_t *len)
+{
+    lock_take(&f->lock);
+    uint64_t size = core(f)->size;
+    bool owed = has_kernel_io(f) && !f->rec->whole;
+    lock_drop(&f->lock);
+    while (owed && from < size) {
+        uint64_t data, hole;
+        datafile_extent(f, from, &data, &hole);
+        if (data > from) {
+            *off = from;
+            *len = MIN(data, size) - from;
+            return true;
+        }
+        from = hole;
+    }
+    return false;
+}
+
+/* ---- what counts ---- */
 
 /* Is what was hashed by the mark still what is here? */
 static bool marks_count(struct file *f)

@@ -508,6 +508,7 @@ static bool evict_begin(struct file *f, uint64_t index, bool (*wanted)(struct fi
         return false;
     }
     uint64_t before = f->rec->valid - f->rec->zero;
+    store_not_whole(f);
     eviction_remove(c);
     drop_span(f, c, 0);
     *bytes = (before - (f->rec->valid - f->rec->zero)) * PAGE;

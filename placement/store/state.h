@@ -90,7 +90,10 @@ struct file_record {
     /* a sync of the data file failed, and the PFS does not have what it was to bring to the disk; kept
      * over starts of one boot */
     uint8_t unsynced;
-    uint16_t pad2;
+    /* a page that is not valid is a hole: it is zeros here, and on the PFS, but for a truncation that is owed
+     * (cut); kept over starts of one boot (store_int.h) */
+    uint8_t whole;
+    uint8_t pad2;
     /* made again at start: a power loss took something of it, and the log says so */
     uint8_t loss_told;
     /* this node is removing its last name on the PFS: if the file is gone there, the cache may drop it; kept

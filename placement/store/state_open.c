@@ -43,6 +43,7 @@ int file_record_check(struct file_record *r)
     if (!core_sane(&r->covered, r->fid))
         return -EUCLEAN;
     r->core[r->core_now & 1] = r->covered; /* torn by a power loss: back to what was fsynced */
+    r->whole = 0;
     return 0;
 }
 

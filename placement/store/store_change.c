@@ -52,7 +52,7 @@ int change_make_records(struct file *f, uint64_t first, uint64_t last, enum spac
 static bool needs_fill(struct file *f, uint64_t page, uint64_t off, uint64_t len)
 {
     uint64_t begin = page * PAGE, base_end = core(f)->base_end;
-    if (begin >= base_end || has_kernel_io(f) || page_valid(f, page))
+    if (page >= store_first_hole(f) || has_kernel_io(f) || page_valid(f, page))
         return false;
     return off > begin || off + len < MIN(begin + PAGE, base_end);
 }

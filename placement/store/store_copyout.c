@@ -262,12 +262,22 @@ static int end_clean(struct file *f)
     return err;
 }
 
+/* Has the PFS no bytes of the file but those that this run, or an earlier one, has copied from here?  clean:
+ * with kernel I/O, all that was a hole when the run punched the holes still is one. */
+static bool becomes_whole(const struct file *f, bool had_kernel_io, bool clean)
+{
+    const struct file_core *c = core(f);
+    return had_kernel_io ? clean : c->flags & CORE_BASE && !c->base_end;
+}
+
 bool store_flushed(struct file *f, const struct version *v, uint64_t change_then, int *err)
 {
     lock_take(&f->lock);
+    bool had_kernel_io = has_kernel_io(f);
     bool clean = f->change == change_then && !f->rec->dirty && core(f)->cut == NO_CUT &&
                  v->size == core(f)->size;
     clean = kernel_io_conclude(f, clean);
+    bool whole = becomes_whole(f, had_kernel_io, clean);
     struct file_core *c = core_change(f->rec);
     c->base = *v;
     c->base_end = MIN(MIN(v->size, c->size), c->cut);
@@ -283,6 +293,7 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     store_commit(f);
     if (clean) /* else a time that came meanwhile may still be on its way to the PFS */
         f->rec->trace.ntold = 0;
+    f->rec->whole |= whole;
     int failed = clean ? end_clean(f) : store_cover_flushed(f);
     pages_release_all(f, true);  /* what may be evicted follows from both */
     if (clean)

@@ -36,6 +36,10 @@ void store_snapshot_done(struct snapshot *s, bool ok);
  * Returns whether the file is clean.  *err (may be NULL): 0, or the cache's disk failed; then the file is not
  * clean, since a power loss might bring an older state back. */
 bool store_flushed(struct file *f, const struct version *v, uint64_t change_then, int *err);
+/* After a power loss the PFS may have bytes where a file with kernel I/O has a hole, and no record tells of
+ * them: a run punches these holes before it copies anything.  The next such hole that ends behind `from`;
+ * false: there is none. */
+bool store_hole_owed(struct file *f, uint64_t from, uint64_t *off, uint64_t *len);
 
 /* ---- the trace of a run (trace.h; store_trace.c) ---- */
 /* A run is about to change the PFS file.  The record says so on disk, so that after a crash the other version

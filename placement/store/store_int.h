@@ -61,10 +61,22 @@ static inline bool has_kernel_io(const struct file *f)
 {
     return core(f)->flags & CORE_KERNEL_IO;
 }
-/* Pages from here on need not be valid: base_end is below them, and they are holes. */
+/* Pages from here on need not be valid: those that are not are holes.  As a rule base_end is below them.  Of a
+ * "whole" file this is so for all pages.  It becomes whole when it is flushed, if the PFS file had no bytes
+ * before, and when kernel I/O begins.  It is not whole any more before a chunk of it is evicted, when it gets
+ * another version, and if chunk records may have been lost.
+ *
+ * With kernel I/O the PFS may have bytes in a page that is not valid only if the file is not whole: so it is
+ * after a power loss, until all holes were punched there (store_hole_owed). */
 static inline uint64_t store_first_hole(const struct file *f)
 {
-    return (core(f)->base_end + PAGE - 1) / PAGE;
+    return f->rec->whole ? 0 : (core(f)->base_end + PAGE - 1) / PAGE;
+}
+/* Called before pages of the PFS's bytes are dropped. */
+static inline void store_not_whole(struct file *f)
+{
+    f->rec->whole = 0;
+    crash_order();
 }
 /* From now on the record on the disk may differ from what store_cover wrote. */
 static inline void store_not_covered(struct file *f)

@@ -109,12 +109,12 @@ static int punch_pages(struct file *f, uint64_t off, uint64_t len, struct room *
 /* Records for this many pages at a time: a punch may be as long as the file. */
 #define PUNCH_PAGES (UINT64_C(1) << 20)
 
-/* Finds the next pages to punch in one step.  Beyond base_end only chunks that have a record can hold bytes:
- * the rest of the range is a hole already. */
+/* Finds the next pages to punch in one step.  From the first hole on (store_first_hole) only pages that are
+ * valid can have bytes on the PFS: the rest of the range is a hole there already. */
 static bool next_punch(struct file *f, uint64_t page, uint64_t last, uint64_t *first,
                        uint64_t *until)
 {
-    uint64_t holes = has_kernel_io(f) ? UINT64_MAX : (core(f)->base_end + PAGE - 1) / PAGE;
+    uint64_t holes = has_kernel_io(f) ? 0 : store_first_hole(f);
     *first = page < holes ? page : pages_find(f, page, last, BITS_VALID, true);
     if (*first > last)
         return false;
@@ -124,11 +124,23 @@ static bool next_punch(struct file *f, uint64_t page, uint64_t last, uint64_t *f
     return true;
 }
 
+/* With kernel I/O the data file may have bytes of which no record tells. */
+static int punch_unrecorded(struct file *f, uint64_t off, uint64_t len)
+{
+    if (!has_kernel_io(f))
+        return 0;
+    lock_drop(&f->lock);
+    int err = datafile_punch(f, off, len);
+    lock_take(&f->lock);
+    return err;
+}
+
 /* With f->lock and a DROP op on the pages. */
 static int punch_locked(struct file *f, uint64_t off, uint64_t len, enum space_limit limit,
                         bool *became)
 {
     uint64_t last = last_page(off, len), first, until;
+    bool was_dirty = is_dirty(f) && !kernel_io_flushed(f);
     bool any = false; /* some bytes have changed already, even if the rest fails */
     int err = 0;
     for (uint64_t page = page_of(off);
@@ -137,15 +149,18 @@ static int punch_locked(struct file *f, uint64_t off, uint64_t len, enum space_l
         uint64_t from = MAX(off, first * PAGE), to = MIN(off + len, (until + 1) * PAGE);
         err = change_make_records(f, first, until, limit, &room);
         if (!err) {
-            *became |= store_mark_dirty(f) || kernel_io_flushed(f);
+            store_mark_dirty(f);
             err = punch_pages(f, from, to - from, &room);
         }
         any |= !err;
         space_return(0, room.chunks);
     }
+    if (!err)
+        err = punch_unrecorded(f, off, len);
     if (!err || any)
         change_wrote(f, 0);
     kernel_io_look(f);
+    *became = is_dirty(f) && !was_dirty;
     return err;
 }
 

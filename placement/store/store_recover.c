@@ -173,7 +173,8 @@ static int repair(struct file *f)
         f->rec->uncut = 0;
     }
     if (!core_busy(k) && (k->base.size != k->size || k->base_end != k->size)) {
-        pages_drop_from(f, 0); /* this never happens by itself: the record is not trusted */
+        store_not_whole(f); /* this never happens by itself: the record is not trusted */
+        pages_drop_from(f, 0);
         c = core_change(f->rec);
         c->size = c->base_end = c->base.size;
         store_commit(f);
@@ -394,6 +395,8 @@ static void recover_file(struct file_record *r, void *arg)
     space_count((int64_t)(r->valid - r->zero) * PAGE, (int64_t)r->dirty * PAGE);
     if (rv->err)
         return;
+    if (rv->rep->power_loss || rv->rep->damaged_slabs || rv->rep->torn_chunks || r->doubled)
+        store_not_whole(&f);
     if (core(&f)->flags & CORE_DELETED) {
         forget(&f);
         return;

@@ -22,6 +22,7 @@ static int disk_error(const struct file *f, const char *what, int err)
 
 int store_drop_all(struct file *f, uint64_t *bytes)
 {
+    store_not_whole(f);
     *bytes = pages_drop_from(f, 0);
     if (!f->rec->data_made)
         return 0;
@@ -38,11 +39,11 @@ int store_drop_all(struct file *f, uint64_t *bytes)
     return 0;
 }
 
-/* st_blocks: what is here, with what the kernel stored; and what is still on the PFS, as if without holes. */
+/* st_blocks: what is here, with what the kernel stored; and what is only on the PFS, as if without holes. */
 static uint64_t blocks_of(const struct file *f)
 {
     const struct file_record *r = f->rec;
-    uint64_t base = (core(f)->base_end + PAGE - 1) / PAGE, present = r->valid - r->zero;
+    uint64_t base = store_first_hole(f), present = r->valid - r->zero;
     present += base > r->valid ? base - r->valid : 0;
     return present * (PAGE / 512) + f->kernel_io.counted / 512;
 }

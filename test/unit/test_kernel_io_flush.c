@@ -318,11 +318,15 @@ START_TEST(a_file_beyond_the_caches_limit_is_marked)
     int fd = open_backing(f, O_RDWR);
     for (uint64_t off = 0; off < 80 * MIB; off += SIZE) /* the limit is 64 */
         put(fd, bytes, SIZE, off);
-    ck_assert_int_eq(ftruncate(fd, 1024 * MIB), 0); /* records for more chunks than one slab has */
+    for (uint64_t off = 80 * MIB; off < 1024 * MIB; off += CHUNK)
+        put(fd, bytes, 1, off); /* records for more chunks than one slab has */
     sample();
     ck_assert_uint_gt(info_of(f).dirty_bytes, 64 * MIB);
     ck_assert_int_eq(kernel_io_mark(f, NULL, NULL), 0);
-    ck_assert_uint_ge(info_of(f).dirty_bytes, 1024 * MIB);
+    ck_assert_uint_ge(info_of(f).dirty_bytes, 80 * MIB + 944 * MIB / CHUNK * PAGE);
+    struct store_usage u;
+    store_usage(&u);
+    ck_assert_uint_eq(u.chunks, 1024 * MIB / CHUNK);
     end_writing(f, life, fd);
 }
 END_TEST

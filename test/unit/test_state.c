@@ -273,6 +273,7 @@ START_TEST(the_disk_format_is_as_documented)
     AT(file_record, covered, 232);
     AT(file_record, self, 328);
     AT(file_record, unsynced, 385);
+    AT(file_record, whole, 386);
     AT(file_record, trace, 392);
     AT(file_trace, len, 4);
     AT(file_trace, off, 8);
