@@ -9,6 +9,7 @@
 #include "fs/backing.h"
 #include "fs/mount.h"
 #include "fs/settings.h"
+#include "placement/pfs/pfs_size.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/store_open.h"
 
@@ -68,6 +69,9 @@ static const char *why_not(int err)
     case -ETIME:
         return "the cache directory's file system keeps whole seconds of a file's times, which do not "
                "tell what is stored within one: name one on another with --cache-dir";
+    case -EFBIG:
+        return "the cache's disk takes larger files than the PFS: what a program wrote there beyond the "
+               "PFS's largest size could never be flushed";
     case -EAGAIN:
     case -ENOLCK:
         return "the cache directory's file system gives no leases: name one on a plain disk with "
@@ -105,6 +109,17 @@ static int try_times(int fd)
     return odd.tv_nsec - st.st_mtim.tv_nsec > STORE_GRAIN_NS ? -ETIME : 0;
 }
 
+/* The kernel asks only the cache's disk whether a file may get so large.  This matters where the PFS's limit is
+ * so low that ordinary writes come near it; beyond PFS_SIZE_COMMON only the flush tells (docs/flush.md). */
+static int try_size(int fd)
+{
+    uint64_t refused = pfs_size_refused();
+    if (refused > PFS_SIZE_COMMON)
+        return 0;
+    bool larger = !ftruncate(fd, (off_t)refused);
+    return larger && !ftruncate(fd, 0) ? -EFBIG : 0;
+}
+
 static int try_file(const char *name)
 {
     int made =
@@ -112,6 +127,8 @@ static int try_file(const char *name)
     if (made < 0)
         return -errno;
     int err = try_times(made);
+    if (!err)
+        err = try_size(made);
     close(made);
     int fd = openat(store_dirfd(), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (!err)

@@ -23,6 +23,7 @@
 #include "placement/chunks/chunk.h"
 #include "placement/chunks/proof.h"
 #include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_size.h"
 #include "placement/store/space.h"
 #include "placement/store/store_hit.h"
 #include "placement/store/store_open.h"
@@ -215,19 +216,34 @@ static int change_once(struct file *f, struct change *c, enum space_limit limit,
     }
 }
 
-static bool kernel_writes(struct file *f)
+/* ---- sizes that the PFS cannot have ---- */
+
+/* How large the file must be able to be for the change; 0: the change makes it no larger.  size: its present
+ * one, for APPEND. */
+static uint64_t end_of(const struct change *c, uint64_t size)
 {
-    struct file_info info;
-    store_info(f, &info);
-    return info.kernel_io;
+    switch (c->op) {
+    case CARRY_WRITE:
+    case CARRY_ALLOCATE:
+        return c->off + MIN(c->len, UINT64_MAX - c->off);
+    case CARRY_TRUNCATE:
+        return c->len;
+    case CARRY_APPEND:
+        return size + (c->len - c->appended);
+    default:
+        return 0;
+    }
 }
 
 int local_change_now(struct file *f, struct change *c)
 {
+    struct file_info info = {0};
     uint64_t fill_off;
-    if (must_wait(c->len))
+    if (c->op == CARRY_APPEND)
+        store_info(f, &info);
+    if (must_wait(c->len) || !pfs_size_is_proved(end_of(c, info.size)))
         return -EAGAIN;
-    if (c->op == CARRY_APPEND && kernel_writes(f))
+    if (info.kernel_io)
         return -EAGAIN; /* a part of it may be appended, and the next try would append all again */
     int err = change_once(f, c, SPACE_NOW, &fill_off);
     return err == -ENODATA || err == -ENOSPC ? -EAGAIN : err;
@@ -268,6 +284,11 @@ static int change_with_room(struct file *f, struct change *c)
 
 int local_change(struct file *f, struct change *c)
 {
-    int err = carry_op_is_write(c->op) ? admit(f, c->len) : 0;
+    struct file_info info = {0};
+    if (c->op == CARRY_APPEND)
+        store_info(f, &info);
+    int err = pfs_size_check(end_of(c, info.size));
+    if (!err && carry_op_is_write(c->op))
+        err = admit(f, c->len);
     return err ? err : change_with_room(f, c);
 }

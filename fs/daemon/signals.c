@@ -64,6 +64,7 @@ void signals_start(void (*leave_now)(int signal))
     sigaddset(&signals.set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals.set, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a size beyond `ulimit -f` is an error of that call */
     signal(SIGIO, SIG_IGN); /* a lease of ours must be given back (placement/store/datafile.c) */
     signals.leave_now = leave_now;
     signals.fd = eventfd(0, EFD_CLOEXEC);

@@ -45,6 +45,7 @@
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
+#include "placement/pfs/pfs_size.h"
 #include "placement/store/eviction.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/store_open.h"
@@ -143,7 +144,16 @@ static int start_pfs(char *err, size_t len)
     unsigned fds = 1024;
     if (!getrlimit(RLIMIT_NOFILE, &r))
         fds = (unsigned)MIN(r.rlim_cur / 4, (rlim_t)65536);
-    return pfs_open(settings.pfs_dir, settings.hidden, fds, err, len);
+    int e = pfs_open(settings.pfs_dir, settings.hidden, fds, err, len);
+    if (!e)
+        pfs_size_start(session_dirfd(), settings.node);
+    return e;
+}
+
+static void stop_pfs(void)
+{
+    pfs_size_stop();
+    pfs_close();
 }
 
 /* Activity is connected before a peer can ask for anything: a request whose begin was not counted would be
@@ -380,7 +390,7 @@ static const struct step {
     {"claims", start_claims, claim_stop},
     {"loop", start_loop, loop_stop},
     {"session", start_session, session_close},
-    {"pfs", start_pfs, pfs_close},
+    {"pfs", start_pfs, stop_pfs},
     {"placement", start_placement, stop_placement},
     {"pools", start_pools, pools_stop},
     {"peers", start_peers, stop_peers},
