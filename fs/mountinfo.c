@@ -6,6 +6,7 @@
 #include "fs/mountinfo.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,10 +32,16 @@ static void unescape(char *s)
     *to = '\0';
 }
 
+/* A word of its own: another option's value may have the same text in it. */
 static uid_t user_of(const char *options)
 {
-    const char *user = strstr(options, "user_id=");
-    return user ? (uid_t)strtoul(user + strlen("user_id="), NULL, 10) : 0;
+    static const char name[] = "user_id=";
+    for (const char *word = options; word; word = strchr(word, ',')) {
+        word += *word == ',';
+        if (!strncmp(word, name, strlen(name)))
+            return (uid_t)strtoul(word + strlen(name), NULL, 10);
+    }
+    return 0;
 }
 
 /* The n-th word from *line on, NUL-terminated; NULL when there are too few. */
@@ -134,6 +141,60 @@ void mounted_free(struct mounted *m)
     *m = (struct mounted){0};
 }
 
+bool mount_id_is(const char *fdinfo, unsigned id)
+{
+    char line[128];
+    unsigned found = 0;
+    FILE *f = fopen(fdinfo, "re");
+    if (!f)
+        return false;
+    while (!found && fgets(line, sizeof(line), f))
+        sscanf(line, "mnt_id: %u", &found);
+    fclose(f);
+    return found == id;
+}
+
+/* ---- unmounting ---- */
+
+/* The kernel opens it without asking the daemon. */
+static bool leads_to(int dir, const char *name, unsigned id)
+{
+    char fdinfo[64];
+    int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    snprintf(fdinfo, sizeof(fdinfo), "/proc/self/fdinfo/%d", fd);
+    bool is = mount_id_is(fdinfo, id);
+    close(fd); /* it would keep the mount busy */
+    return is;
+}
+
+/* From here on only the last name of the path counts.  The mount keeps that name in its directory until it is
+ * unmounted, and a link of that name is not followed. */
+static int unmount_in(int dir, const char *name, unsigned id, int flags)
+{
+    char *path;
+    if (!leads_to(dir, name, id))
+        return -ESTALE;
+    if (asprintf(&path, "/proc/self/fd/%d/%s", dir, name) < 0)
+        die("out of memory for a path");
+    int err = umount2(path, UMOUNT_NOFOLLOW | flags) ? -errno : 0;
+    free(path);
+    return err;
+}
+
+int unmount_just(const struct mounted *m, int flags)
+{
+    char *dir_path = xstrdup(m->path), *name = strrchr(dir_path, '/');
+    *name++ = '\0';
+    int dir = open(*dir_path ? dir_path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int err = dir < 0 ? -ESTALE : unmount_in(dir, name, m->id, flags);
+    if (dir >= 0)
+        close(dir);
+    free(dir_path);
+    return err;
+}
+
 static int run_fusermount(const char *mountpoint)
 {
     int status;
@@ -149,7 +210,11 @@ static int run_fusermount(const char *mountpoint)
 
 int unmount_lazily(const char *mountpoint)
 {
-    if (!mounted_eddyfs(mountpoint, NULL) || !umount2(mountpoint, MNT_DETACH | UMOUNT_NOFOLLOW))
+    struct mounted m;
+    if (!mounted_eddyfs(mountpoint, &m))
         return 0;
-    return run_fusermount(mountpoint);
+    bool root = !geteuid();
+    int err = root || m.user == geteuid() ? unmount_just(&m, MNT_DETACH) : -EPERM;
+    mounted_free(&m);
+    return err && !root ? run_fusermount(mountpoint) : err;
 }

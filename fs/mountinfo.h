@@ -29,8 +29,14 @@ bool mounted_eddyfs(
     struct mounted *out); /* out may be NULL; else free it with mounted_free after true */
 void mounted_free(struct mounted *m);
 
+/* Does /proc/PID/fdinfo/FD, the file of that name, say that the descriptor leads into this mount? */
+bool mount_id_is(const char *fdinfo, unsigned id);
+
+/* Unmounts just this mount: another user may have put something else at its path since m was read.  flags:
+ * those of umount2(2).  -ESTALE: the path does not lead to it; -EBUSY; -errno. */
+int unmount_just(const struct mounted *m, int flags);
 /* Removes the mount's name, even if it is in use, and waits for no daemon.  Does nothing if no eddyfs is
- * mounted there.  Any thread.  0 or -errno. */
+ * mounted there, and leaves another user's to fusermount3, which refuses it.  Any thread.  0 or -errno. */
 int unmount_lazily(const char *mountpoint);
 
 #endif

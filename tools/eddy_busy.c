@@ -16,19 +16,6 @@
 #include "tools/eddy.h"
 #include "tools/eddy_mounts.h"
 
-static bool mount_id_is(const char *fdinfo, unsigned id)
-{
-    char line[128];
-    unsigned found = 0;
-    FILE *f = fopen(fdinfo, "re");
-    if (!f)
-        return false;
-    while (!found && fgets(line, sizeof(line), f))
-        sscanf(line, "mnt_id: %u", &found);
-    fclose(f);
-    return found == id;
-}
-
 /* cwd, root, exe: links that lead into the mount. */
 static bool link_is_in(const char *pid, const char *name, unsigned id)
 {

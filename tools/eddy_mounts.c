@@ -13,27 +13,44 @@
 #include "tools/eddy.h"
 #include "tools/eddy_mounts.h"
 
+/* Nobody whose mount it is says where its cache directory is.  doubted: somebody else does. */
+static void complain_unknown(const char *path, bool doubted)
+{
+    struct mounted m;
+    char *whole = mount_path(path);
+    bool mounted = whole && mounted_eddyfs(whole, &m);
+    if (mounted && m.user != geteuid() && geteuid())
+        complain("%s: is another user's eddyfs", path);
+    else if (mounted)
+        complain("%s: is an eddyfs of uid %u, and no list of that user's mounts names it: was it mounted "
+                 "with another XDG_RUNTIME_DIR or TMPDIR? Set them as they were then",
+                 path, (unsigned)m.user);
+    else if (doubted)
+        complain("%s: is not mounted, and does not belong to the user who says that it was: \"eddy "
+                 "recover --list CACHE_DIR\" tells what is in a cache directory",
+                 path);
+    else
+        complain("%s: no eddyfs of yours is or was mounted there (\"eddy status --all\" lists them)",
+                 path);
+    if (mounted)
+        mounted_free(&m);
+    free(whole);
+}
+
 int find_mount(const char *path, struct mount_entry *out)
 {
     int err = mount_map_find(path, out);
-    if (!err)
-        return 0;
-    char *whole = mount_path(path);
-    if (err == -ENOENT && whole && mounted_eddyfs(whole, NULL))
-        complain("%s: is another user's eddyfs", path);
-    else if (err == -ENOENT)
-        complain(
-            "%s: no eddyfs of yours is or was mounted there (\"eddy status --all\" lists them)",
-            path);
-    else
+    if (err == -ENOENT || err == -EPERM)
+        complain_unknown(path, err == -EPERM);
+    else if (err)
         complain("%s: %s", path, strerror(-err));
-    free(whole);
     return err;
 }
 
 /* ---- of a file ---- */
 
-/* The mount in which a path is, or in whose PFS directory it is; the longest path counts. */
+/* The mount in which a path is, or in whose PFS directory it is; the longest path counts.  Whose mount it is
+ * says the kernel, but only its user says what its PFS directory is: root believes that of its own mounts. */
 struct search {
     char *path;
     struct mount_entry entry;
@@ -52,7 +69,7 @@ static int consider(void *arg, const struct mount_entry *e)
     struct search *s = arg;
     size_t len;
     bool in_mount = is_below(s->path, e->mountpoint, &len) && mounted_eddyfs(e->mountpoint, NULL);
-    if (!in_mount && !is_below(s->path, e->pfs_dir, &len))
+    if (!in_mount && (e->owner != geteuid() || !is_below(s->path, e->pfs_dir, &len)))
         return 0;
     if (s->below && len <= s->len)
         return 0;
@@ -159,22 +176,36 @@ static int run_fusermount(const char *path, bool lazily)
     return -EIO;
 }
 
-int unmount(const char *path, bool lazily)
+int unmount(const struct mounted *m, bool lazily)
 {
-    if (!umount2(path, UMOUNT_NOFOLLOW | (lazily ? MNT_DETACH : 0)))
+    int err = unmount_just(m, lazily ? MNT_DETACH : 0);
+    if (!err || err == -EBUSY || err == -ESTALE)
+        return err;
+    if (err == -EINVAL || err == -ENOENT) /* another process was first */
         return 0;
-    if (errno == EBUSY)
-        return -EBUSY;
-    if (errno == EINVAL || errno == ENOENT) /* another process was first */
-        return 0;
-    return run_fusermount(path, lazily);
+    if (geteuid())
+        return run_fusermount(m->path, lazily);
+    complain("%s: %s", m->path, strerror(-err));
+    return err;
+}
+
+static int is_same(void *arg, const struct mounted *m)
+{
+    const struct mounted *wanted = arg;
+    return m->id == wanted->id && m->minor == wanted->minor && m->major == wanted->major;
+}
+
+bool is_still_mounted(const struct mounted *m)
+{
+    return mounted_each(is_same, (void *)m) == 1;
 }
 
 /* For root, where sysfs has no fusectl: a forced unmount first aborts the connection, and may then fail as
  * busy. */
-static int force(const char *path)
+static int force(const struct mounted *m)
 {
-    return umount2(path, UMOUNT_NOFOLLOW | MNT_FORCE) && errno != EBUSY ? -errno : 0;
+    int err = unmount_just(m, MNT_FORCE);
+    return err == -EBUSY ? 0 : err;
 }
 
 int abort_connection(const struct mounted *m)
@@ -183,7 +214,7 @@ int abort_connection(const struct mounted *m)
     snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", m->minor);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
-        return force(m->path);
+        return force(m);
     int err = write(fd, "1", 1) == 1 ? 0 : -errno;
     close(fd);
     return err;

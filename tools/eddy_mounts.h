@@ -14,8 +14,11 @@ int find_mount(const char *path, struct mount_entry *out);
 /* The mount in which the file is, or in whose PFS directory it is (the longest path counts), and the file's
  * path below that in *below (malloc'd).  -ENOENT: in no mount of this user; -errno. */
 int find_mount_of_file(const char *path, struct mount_entry *out, char **below);
-/* 0; -EBUSY; -errno, complained of (but EBUSY). */
-int unmount(const char *path, bool lazily);
+/* Just this mount.  0; -EBUSY; -ESTALE: its path does not lead to it any more; -errno, complained of (but EBUSY and
+ * ESTALE). */
+int unmount(const struct mounted *m, bool lazily);
+/* Is it still there, at whatever path? */
+bool is_still_mounted(const struct mounted *m);
 /* Ends the mount's connection to its daemon: processes that wait for it get ENOTCONN.  -errno. */
 int abort_connection(const struct mounted *m);
 /* A descriptor of the cache directory; checks that it belongs to the mount's owner.  -errno. */

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/user.h"
 #include "placement/store/store_open.h"
 #include "tools/eddy.h"
 #include "tools/eddy_files.h"
@@ -61,14 +62,14 @@ static void flush_first(struct ending *e)
 /* ---- 2: unmount ---- */
 
 /* In a process of its own: an unmount may wait for a daemon that waits for a PFS that hangs. */
-static int unmount_within(const char *path, bool lazily, uint64_t ms)
+static int unmount_within(const struct mounted *m, bool lazily, uint64_t ms)
 {
     int fds[2], status;
     if (pipe2(fds, 0))
         return -errno;
     pid_t pid = fork();
     if (pid == 0)
-        _exit(-unmount(path, lazily));
+        _exit(-unmount(m, lazily));
     close(fds[1]);
     struct pollfd p = {.fd = fds[0], .events = POLLIN};
     int ended = pid < 0 ? -1 : poll(&p, 1, (int)MIN(ms, (uint64_t)INT_MAX));
@@ -94,9 +95,9 @@ static int take_away(const struct ending *e)
 {
     const char *path = e->entry.mountpoint;
     json_t *answer = NULL;
-    int err = unmount_within(path, false, FORCE_MS);
-    if (!err)
-        return 0;
+    int err = unmount_within(&e->at, false, FORCE_MS);
+    if (!err || err == -ESTALE)
+        return err;
     if (err == -EBUSY)
         complain_busy(e);
     complain("%s: the time is over: it is removed, and processes that use it get errors", path);
@@ -107,16 +108,15 @@ static int take_away(const struct ending *e)
     if (err)
         complain("%s: its connection cannot be aborted: %s: only the name is removed", path,
                  strerror(-err));
-    return unmount_within(path, true, FORCE_MS);
+    return unmount_within(&e->at, true, FORCE_MS);
 }
 
 static int unmount_once(const struct ending *e)
 {
     uint64_t now = boot_ms();
     if (e->deadline == NO_DEADLINE)
-        return unmount(e->entry.mountpoint, false);
-    return now < e->deadline ? unmount_within(e->entry.mountpoint, false, e->deadline - now)
-                             : -ETIMEDOUT;
+        return unmount(&e->at, false);
+    return now < e->deadline ? unmount_within(&e->at, false, e->deadline - now) : -ETIMEDOUT;
 }
 
 static int unmount_in_time(const struct ending *e)
@@ -130,10 +130,9 @@ static int unmount_in_time(const struct ending *e)
 
 static int unmount_it(struct ending *e)
 {
-    const char *path = e->entry.mountpoint;
     if (daemon_is_dead(&e->entry)) { /* nothing in it works any more, for any process */
-        int err = unmount(path, false);
-        return err == -EBUSY ? unmount(path, true) : err;
+        int err = unmount(&e->at, false);
+        return err == -EBUSY ? unmount(&e->at, true) : err;
     }
     int err = unmount_in_time(e);
     if (err == -EBUSY && e->deadline == NO_DEADLINE)
@@ -214,10 +213,18 @@ static int add_file(void *arg, struct fid fid, const char *path, uint64_t bytes,
     return 0;
 }
 
+/* Root reads it as the user whose mount it is, as that user's files are not to be parsed by root.  This is
+ * the last that the command does. */
+static int read_as_owner(const struct ending *e, struct report *r)
+{
+    int err = !geteuid() && e->entry.owner ? become_user(e->entry.owner, false) : 0;
+    return err ? err : store_each_unflushed(e->entry.cache_dir, add_file, r);
+}
+
 static int report_from_cache(const struct ending *e)
 {
     struct report r = {.ending = e};
-    int err = store_each_unflushed(e->entry.cache_dir, add_file, &r);
+    int err = read_as_owner(e, &r);
     if (!err || err == -EUCLEAN) {
         int code = end_with_list(&r.list, e);
         if (code != DONE)
@@ -239,22 +246,41 @@ static int report_from_cache(const struct ending *e)
     return FAILED;
 }
 
+/* The mount of this user that is there now: at, to be freed after true. */
+static bool find_mounted(const struct ending *e, struct mounted *at)
+{
+    if (!mounted_eddyfs(e->entry.mountpoint, at))
+        return false;
+    if (at->user == e->entry.owner)
+        return true;
+    mounted_free(at);
+    return false;
+}
+
 /* By now another daemon may use the directory. */
-static bool is_mounted_now(const struct ending *e)
+static bool is_mounted_now(const struct ending *e, struct mounted *at)
 {
     struct mount_entry now;
-    if (!mounted_eddyfs(e->entry.mountpoint, NULL) || mount_map_find(e->entry.mountpoint, &now))
+    if (!find_mounted(e, at))
         return false;
-    bool ours = !strcmp(now.cache_dir, e->entry.cache_dir);
-    mount_entry_free(&now);
+    bool ours = !mount_map_find(e->entry.mountpoint, &now);
+    if (ours) {
+        ours = !strcmp(now.cache_dir, e->entry.cache_dir) && now.owner == e->entry.owner;
+        mount_entry_free(&now);
+    }
+    if (!ours)
+        mounted_free(at);
     return ours;
 }
 
 /* A daemon that was killed leaves its mount behind. */
 static void clear_dead_mount(const struct ending *e)
 {
-    if (is_mounted_now(e))
-        unmount(e->entry.mountpoint, true);
+    struct mounted at;
+    if (!is_mounted_now(e, &at))
+        return;
+    unmount(&at, true);
+    mounted_free(&at);
 }
 
 /* It was unmounted lazily.  Processes that have files open in it would wait for as long as its
@@ -262,7 +288,10 @@ static void clear_dead_mount(const struct ending *e)
 static void abort_by_daemon(const struct ending *e)
 {
     json_t *answer = NULL;
-    if (!mounted_eddyfs(e->entry.mountpoint, NULL))
+    struct mounted at;
+    if (find_mounted(e, &at))
+        mounted_free(&at);
+    else
         talk_once(&e->entry, "abort", NULL, FORCE_MS, &answer);
     json_decref(answer);
 }
@@ -282,7 +311,11 @@ static void end_copies(struct ending *e)
  * */
 static bool is_back(const struct ending *e)
 {
-    return e->unmounted && boot_ms() < e->deadline && is_mounted_now(e);
+    struct mounted at;
+    if (!e->unmounted || boot_ms() >= e->deadline || !is_mounted_now(e, &at))
+        return false;
+    mounted_free(&at);
+    return true;
 }
 
 static bool wait_on(void *arg)
@@ -318,12 +351,24 @@ static int settle(struct ending *e)
 
 /* ---- commands ---- */
 
+/* Its path led to something else.  It is gone, and a daemon that was started again may have mounted there; or
+ * somebody has moved or hidden it. */
+static int look_again(const struct ending *e)
+{
+    if (!is_still_mounted(&e->at))
+        return MOUNTED_AGAIN;
+    complain("%s: was moved, or is hidden by another mount: nothing is unmounted",
+             e->entry.mountpoint);
+    return FAILED;
+}
+
 static int end_mount_once(struct ending *e)
 {
     if (e->mounted && e->runs)
         flush_first(e);
-    if (e->mounted && unmount_it(e))
-        return FAILED;
+    int err = e->mounted ? unmount_it(e) : 0;
+    if (err)
+        return err == -ESTALE ? look_again(e) : FAILED;
     if (e->mounted) {
         e->unmounted = true;
         e->unmounted_ms = boot_ms();
@@ -336,7 +381,7 @@ static int end_mount(struct ending *e)
     int code;
     while ((code = end_mount_once(e)) == MOUNTED_AGAIN) {
         mounted_free(&e->at);
-        e->mounted = mounted_eddyfs(e->entry.mountpoint, &e->at);
+        e->mounted = find_mounted(e, &e->at);
     }
     return code;
 }
@@ -361,7 +406,7 @@ static int parse(int argc, char **argv, const char *command, struct ending *e)
     if (find_mount(argv[optind], &e->entry))
         return FAILED;
     e->progress.what = "flushing";
-    e->mounted = mounted_eddyfs(e->entry.mountpoint, &e->at);
+    e->mounted = find_mounted(e, &e->at);
     int err = daemon_runs(&e->entry, &e->runs);
     if (err) {
         complain("%s/lock: %s: whether the daemon runs is not known", e->entry.cache_dir,

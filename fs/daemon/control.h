@@ -25,9 +25,9 @@
  * Finding the cache directory of a mount: RUN_DIR/eddyfs/ has a file per mount, named by the hash
  * of the mount path, with lines: mountpoint, cache directory, PFS directory, session, session
  * directory, node, address.  RUN_DIR: $XDG_RUNTIME_DIR or /run/user/UID if it exists and is ours, else
- * ${TMPDIR:-/tmp}/eddyfs-run-UID, checked: ours, 0700, no link.  The file outlives the mount, so
- * that `eddy wait` finds it.  The next mount at that path replaces it.  It is removed when its cache
- * directory is gone.
+ * ${TMPDIR:-/tmp}/eddyfs-run-UID, checked: ours, 0700, no link; and besides, without the two variables.  The
+ * file outlives the mount, so that `eddy wait` finds it.  The next mount at that path replaces it.  It is
+ * removed when its cache directory is gone.
  */
 #ifndef EDDY_FS_DAEMON_CONTROL_H
 #define EDDY_FS_DAEMON_CONTROL_H
@@ -52,7 +52,8 @@ int mount_entry_write(int cache_dirfd, const struct mount_entry *e);
 /* -ENOENT: none was ever mounted with it. */
 int mount_entry_read(int cache_dirfd, struct mount_entry *out);
 /* mountpoint: absolute or relative; never looked up through the mount itself, which may be dead or
- * hang.  -ENOENT.  Root finds every user's mounts. */
+ * hang.  -ENOENT; -EPERM: there is an entry, but not of a user whose mount it is (or was, for all that can be
+ * known).  Root finds every user's mounts. */
 int mount_map_find(const char *mountpoint, struct mount_entry *out);
 /* The newest entry for each mount point; stops when cb returns something other than 0, and returns
  * that. */

@@ -11,8 +11,12 @@
  *     node017
  *     10.1.0.17
  *
- * The daemon writes into the first directory that is usable.  Readers may have another environment
- * (a cron job, an epilog), so they look into all directories and take the newest entry.
+ * Readers may have another environment than the daemon (a cron job, an epilog).  So the daemon writes into the
+ * first directory that is usable, and into the first one whose path is in no variable; readers look into all
+ * directories and take the newest entry.
+ *
+ * An entry is only what a user says.  It counts for a mount of that user: the kernel knows whose a mount is.
+ * Where nothing is mounted now, root believes a user only of a directory that this user owns.
  */
 #include "fs/daemon/control.h"
 
@@ -29,6 +33,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "fs/mountinfo.h"
 #include "transport/base.h"
 
 #define LINES     7
@@ -143,6 +148,11 @@ static int open_private(int dirfd, const char *path, uid_t uid, bool make)
 
 #define RUN_DIRS 4
 
+static bool is_by_variable(int n)
+{
+    return n == 0 || n == 2;
+}
+
 /* The n-th place for RUN_DIR, malloc'd; NULL: there is no n-th place.  *make: it may be
  * made. */
 static char *run_dir(int n, uid_t uid, bool *make)
@@ -203,11 +213,36 @@ static int read_entry(int dirfd, const char *name, uid_t uid, struct mount_entry
     return 0;
 }
 
+/* ---- whom to believe ---- */
+
+static bool owns_directory(uid_t uid, const char *path)
+{
+    struct stat st;
+    return !lstat(path, &st) && S_ISDIR(st.st_mode) && st.st_uid == uid;
+}
+
+/* Nothing is looked up through a mount, which may hang. */
+static bool is_believed(const struct mount_entry *e)
+{
+    struct mounted m;
+    int err = mounted_find(e->mountpoint, &m);
+    bool eddyfs = !err && !strcmp(m.type, EDDYFS_TYPE);
+    uid_t user = err ? 0 : m.user;
+    if (!err)
+        mounted_free(&m);
+    if (eddyfs)
+        return user == e->owner;
+    if (e->owner == geteuid())
+        return true;
+    return err == -ENOENT && owns_directory(e->owner, e->mountpoint);
+}
+
 struct found {
     struct mount_entry *entries;
     int64_t *mtimes;
     size_t n;
     const char *only; /* this mount point; NULL: all */
+    bool doubted;     /* there was an entry that is not believed */
 };
 
 /* If there are two entries for one mount point, the newer one counts. */
@@ -239,10 +274,13 @@ static void look_at(struct found *all, int dirfd, const char *name, uid_t uid)
     if (read_entry(dirfd, name, uid, &e, &mtime))
         return;
     entry_name(e.mountpoint, expected);
-    if (strcmp(name, expected) != 0 || (all->only && strcmp(all->only, e.mountpoint) != 0))
-        mount_entry_free(&e);
-    else
+    bool meant = !strcmp(name, expected) && (!all->only || !strcmp(all->only, e.mountpoint));
+    if (meant && is_believed(&e)) {
         found_add(all, &e, mtime);
+        return;
+    }
+    all->doubted |= meant;
+    mount_entry_free(&e);
 }
 
 static void look_in(struct found *all, int dirfd, uid_t uid)
@@ -325,7 +363,7 @@ static int find_path(char *path, struct mount_entry *out)
         *out = all.entries[0];
         all.entries[0] = (struct mount_entry){0};
     }
-    int err = all.n ? 0 : -ENOENT;
+    int err = all.n ? 0 : all.doubted ? -EPERM : -ENOENT;
     found_free(&all);
     free(path);
     return err;
@@ -336,7 +374,10 @@ static int find_path(char *path, struct mount_entry *out)
 int mount_map_find(const char *mountpoint, struct mount_entry *out)
 {
     int err = find_path(mount_path_as_written(mountpoint), out);
-    return err == -ENOENT ? find_path(mount_path(mountpoint), out) : err;
+    if (err != -ENOENT && err != -EPERM)
+        return err;
+    int resolved = find_path(mount_path(mountpoint), out);
+    return resolved == -ENOENT ? err : resolved;
 }
 
 int mount_map_each(int (*cb)(void *arg, const struct mount_entry *e), void *arg)
@@ -413,22 +454,32 @@ int mount_entry_read(int cache_dirfd, struct mount_entry *out)
                                    : read_entry(cache_dirfd, OWN_NAME, st.st_uid, out, &mtime);
 }
 
+static int write_into(int n, const char *name, const char *text, size_t len)
+{
+    int fd = open_run_dir(n, geteuid(), true);
+    if (fd < 0)
+        return fd;
+    sweep(fd);
+    int err = replace_entry(fd, name, text, len);
+    close(fd);
+    return err;
+}
+
 int mount_map_write(const struct mount_entry *e)
 {
     char name[NAME_SIZE];
     size_t len;
     int err = -ENOENT;
+    bool fixed = false; /* it is in one whose path is in no variable */
     char *text = print_entry(e, &len);
     entry_name(e->mountpoint, name);
-    for (int n = 0; n < RUN_DIRS && err; n++) {
-        int fd = open_run_dir(n, geteuid(), true);
-        if (fd < 0) {
-            err = err == -ENOENT ? fd : err;
+    for (int n = 0; n < RUN_DIRS; n++) {
+        if (is_by_variable(n) ? !err : fixed)
             continue;
-        }
-        sweep(fd);
-        err = replace_entry(fd, name, text, len);
-        close(fd);
+        int e2 = write_into(n, name, text, len);
+        fixed |= !e2 && !is_by_variable(n);
+        if (err && (!e2 || err == -ENOENT))
+            err = e2;
     }
     free(text);
     return err;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fs/mountinfo.h"
@@ -32,10 +33,22 @@ static void setup(void)
     ck_assert_int_eq(mkdir("cache", 0700), 0);
 }
 
+/* Does `what`, a shell command, with $f each entry of this test's that the daemon wrote into the directories
+ * whose paths are in no variable. */
+static void each_fixed(const char *what)
+{
+    char command[1024];
+    snprintf(command, sizeof(command),
+             "for f in $(grep -ls '^%s/' /run/user/%u/eddyfs/* /tmp/eddyfs-run-%u/eddyfs/*); do %s; done",
+             top, (unsigned)geteuid(), (unsigned)geteuid(), what);
+    ck_assert_int_eq(system(command), 0);
+}
+
 static void teardown(void)
 {
     char command[128];
     ck_assert_int_eq(chdir(here), 0);
+    each_fixed("rm $f");
     snprintf(command, sizeof(command), "rm -rf %s", top);
     ck_assert_int_eq(system(command), 0);
 }
@@ -180,6 +193,7 @@ static void damage(const char *text)
 {
     char command[512];
     ck_assert_int_eq(setenv("TEXT", text, 1), 0);
+    each_fixed("rm $f");
     snprintf(command, sizeof(command), "for f in %s/run/eddyfs/*; do printf \"$TEXT\" >$f; done",
              top);
     ck_assert_int_eq(system(command), 0);
@@ -207,11 +221,93 @@ START_TEST(a_directory_that_others_can_write_to_is_not_believed)
     struct mount_entry e;
     char saved[128];
     put(below("mnt"), below("cache"), "n1");
+    each_fixed("rm $f");
     snprintf(saved, sizeof(saved), "%s/run/eddyfs", top);
     ck_assert_int_eq(chmod(saved, 0777), 0);
     ck_assert_int_eq(mount_map_find(below("mnt"), &e), -ENOENT);
     ck_assert_int_eq(chmod(saved, 0700), 0);
     check_found("mnt", below("mnt"), below("cache"), "n1");
+}
+END_TEST
+
+/* As `eddy` in a shell that has another environment than the daemon's. */
+START_TEST(a_mount_is_found_without_the_daemons_variables)
+{
+    struct mount_entry e;
+    put(below("mnt"), below("cache"), "n1");
+    ck_assert_int_eq(mkdir("otherrun", 0700), 0);
+    setenv("XDG_RUNTIME_DIR", below("otherrun"), 1);
+    check_found("mnt", below("mnt"), below("cache"), "n1");
+    unsetenv("XDG_RUNTIME_DIR");
+    check_found("mnt", below("mnt"), below("cache"), "n1");
+    each_fixed("rm $f");
+    ck_assert_int_eq(mount_map_find("mnt", &e), -ENOENT);
+}
+END_TEST
+
+/* ---- root, and what other users say ---- */
+
+#define STRANGER 54321
+#define OWNER    54322
+
+/* That user's entry, in their own directory below /tmp. */
+static void put_as(uid_t uid, const char *mountpoint, const char *cache, const char *node)
+{
+    pid_t pid = fork();
+    if (!pid) {
+        unsetenv("XDG_RUNTIME_DIR");
+        unsetenv("TMPDIR");
+        struct mount_entry e = entry(mountpoint, cache, node);
+        _exit(setresuid(uid, uid, uid) || mount_map_write(&e));
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+
+static void remove_of(uid_t uid)
+{
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf /tmp/eddyfs-run-%u", (unsigned)uid);
+    ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(root_believes_a_user_of_his_own_directory_only)
+{
+    struct mount_entry e;
+    if (geteuid())
+        NOT_CHECKED("needs root, to be other users");
+    ck_assert_int_eq(chmod(top, 0755), 0);
+    ck_assert_int_eq(chown("mnt", OWNER, OWNER), 0);
+    put_as(STRANGER, below("mnt"), below("cache"), "stranger");
+    ck_assert_int_eq(mount_map_find("mnt", &e), -EPERM);
+    put_as(OWNER, below("mnt"), below("cache"), "owner");
+    put_as(STRANGER, below("mnt"), below("cache"), "newer");
+    ck_assert_int_eq(mount_map_find("mnt", &e), 0);
+    ck_assert_str_eq(e.node, "owner");
+    ck_assert_uint_eq(e.owner, OWNER);
+    mount_entry_free(&e);
+    char names[256] = "";
+    mount_map_each(collect, names);
+    ck_assert_str_eq(names, "owner ");
+    ck_assert_int_eq(rename("mnt", "moved"), 0);
+    ck_assert_int_eq(symlink("moved", "mnt"), 0); /* a link says nothing about whose it is */
+    ck_assert_int_eq(mount_map_find(below("mnt"), &e), -EPERM);
+    remove_of(STRANGER);
+    remove_of(OWNER);
+}
+END_TEST
+
+/* Each user sees their own entries, whatever another one says. */
+START_TEST(root_believes_itself_where_nothing_is_mounted)
+{
+    if (geteuid())
+        NOT_CHECKED("needs root, to be other users");
+    ck_assert_int_eq(chmod(top, 0755), 0);
+    put(below("mnt"), below("cache"), "n1");
+    put_as(STRANGER, below("mnt"), below("cache"), "newer");
+    check_found("mnt", below("mnt"), below("cache"), "n1");
+    remove_of(STRANGER);
 }
 END_TEST
 
@@ -265,6 +361,9 @@ int main(void)
     tcase_add_test(c, entries_go_with_their_cache_directory);
     tcase_add_test(c, damaged_entries_are_passed_over);
     tcase_add_test(c, a_directory_that_others_can_write_to_is_not_believed);
+    tcase_add_test(c, a_mount_is_found_without_the_daemons_variables);
+    tcase_add_test(c, root_believes_a_user_of_his_own_directory_only);
+    tcase_add_test(c, root_believes_itself_where_nothing_is_mounted);
     tcase_add_test(c, escaped_paths_are_printable_and_on_one_line);
     tcase_add_test(c, mountinfo_knows_what_is_mounted);
     return run_case("mount_map", c);
