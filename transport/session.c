@@ -93,39 +93,65 @@ static int fail_make(const struct report *r, int err, const char *what)
                 r->dir, *what ? "/" : "", what, strerror(-err));
 }
 
+/* The owner of a directory can rename and remove what is in it, and so can all that can write to it, unless it is
+ * sticky.  They can put another session into the place of ours: then some nodes are in one, the others in the
+ * other, and each has locks and claims of its own. */
+static int check_base(const struct report *r, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return fail(r, -errno, "%s: %s", r->dir, strerror(errno));
+    if (st.st_uid != geteuid() && st.st_uid != 0)
+        return fail(r, -EACCES,
+                    "%s: belongs to user %u, not to you (%u), and that user could exchange your sessions in "
+                    "it: have it removed, or name another directory with --session-dir",
+                    r->dir, (unsigned)st.st_uid, (unsigned)geteuid());
+    if (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX))
+        return fail(r, -EACCES,
+                    "%s: others can write to it (mode %04o), and could exchange your sessions in it: chmod "
+                    "go-w or +t it if no other user made what is there, or name another directory with "
+                    "--session-dir",
+                    r->dir, (unsigned)st.st_mode & 07777);
+    return 0;
+}
+
 static int open_base(const struct report *r, int *fd)
 {
     int made = mkdir(r->dir, 0700) ? -errno : 0;
-    *fd = open(r->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*fd >= 0)
-        return 0;
+    *fd = open(r->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (*fd >= 0) {
+        int bad = check_base(r, *fd);
+        if (bad)
+            close(*fd);
+        return bad;
+    }
     int err = -errno;
     if (made && made != -EEXIST)
         return fail_make(r, made, "");
-    if (err == -ENOTDIR)
-        return fail(r, err, "%s: is not a directory: name one with --session-dir", r->dir);
+    if (err == -ENOTDIR || err == -ELOOP)
+        return fail(r, -ENOTDIR,
+                    "%s: is not a directory, or a link to one: remove it, or name a directory with "
+                    "--session-dir",
+                    r->dir);
     return fail(r, err, "%s: cannot be opened: %s: name another directory with --session-dir",
                 r->dir, strerror(-err));
 }
 
 /* A user that can write to the directory can take part.  A user that can replace it can give us a secret of
- * their own. */
-static int check_owner(const struct report *r, int fd)
+ * their own.  What is below was made by another user if the directory was open to others before. */
+static int check_owner(const struct report *r, const char *below, const struct stat *st)
 {
-    struct stat st;
-    if (fstat(fd, &st))
-        return fail(r, -errno, "%s/%s: %s", r->dir, r->name, strerror(errno));
-    if (st.st_uid != geteuid())
+    if (st->st_uid != geteuid())
         return fail(r, -EACCES,
-                    "%s/%s: belongs to user %u, not to you (%u): "
+                    "%s/%s%s: belongs to user %u, not to you (%u): "
                     "choose another name with --session or another directory with --session-dir",
-                    r->dir, r->name, (unsigned)st.st_uid, (unsigned)geteuid());
-    if (st.st_mode & (S_IWGRP | S_IWOTH))
+                    r->dir, r->name, below, (unsigned)st->st_uid, (unsigned)geteuid());
+    if (st->st_mode & (S_IWGRP | S_IWOTH))
         return fail(
             r, -EACCES,
-            "%s/%s: others can write to it (mode %04o): chmod 700 it if no other user made it, "
+            "%s/%s%s: others can write to it (mode %04o): chmod 700 it if no other user made it, "
             "or choose another name with --session",
-            r->dir, r->name, (unsigned)st.st_mode & 07777);
+            r->dir, r->name, below, (unsigned)st->st_mode & 07777);
     return 0;
 }
 
@@ -146,7 +172,9 @@ static int open_own(const struct report *r, int base, int *fd)
                     "%s/%s: cannot be opened: %s: choose another directory with --session-dir",
                     r->dir, r->name, strerror(-err));
     }
-    int err = check_owner(r, *fd);
+    struct stat st;
+    int err = fstat(*fd, &st) ? fail(r, -errno, "%s/%s: %s", r->dir, r->name, strerror(errno))
+                              : check_owner(r, "", &st);
     if (err) {
         close(*fd);
         *fd = -1;
@@ -154,15 +182,33 @@ static int open_own(const struct report *r, int base, int *fd)
     return err;
 }
 
+static int check_subdir(const struct report *r, int fd, const char *name)
+{
+    struct stat st;
+    char below[32];
+    snprintf(below, sizeof(below), "/%s", name);
+    if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW))
+        return fail(r, -errno, "%s/%s%s: %s", r->dir, r->name, below, strerror(errno));
+    if (!S_ISDIR(st.st_mode))
+        return fail(r, -ENOTDIR,
+                    "%s/%s%s: is not a directory: choose another name with --session", r->dir,
+                    r->name, below);
+    return check_owner(r, below, &st);
+}
+
 static int make_subdirs(const struct report *r, int fd)
 {
     static const char *const names[] = {"probes", "nodes", "views", "forgotten", "dirty"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         if (mkdirat(fd, names[i], 0700) && errno != EEXIST)
             return fail(r, -errno,
                         "%s/%s/%s: cannot be made: %s: "
                         "name a directory that you can write to with --session-dir",
                         r->dir, r->name, names[i], strerror(errno));
+        int err = check_subdir(r, fd, names[i]);
+        if (err)
+            return err;
+    }
     return 0;
 }
 

@@ -122,6 +122,72 @@ START_TEST(directory_that_others_can_write_to_is_refused)
 }
 END_TEST
 
+/* What a stranger could do with a directory that holds our sessions. */
+START_TEST(base_that_others_could_rename_in_is_refused)
+{
+    open_job();
+    session_close();
+    ck_assert_int_eq(chmod(base, 0777), 0);
+    ck_assert_int_eq(open_as("job", CHUNK), -EACCES);
+    assert_says("others can write to it (mode 0777)");
+    assert_says("--session-dir");
+    ck_assert_int_eq(chmod(base, 0770), 0);
+    ck_assert_int_eq(open_as("job", CHUNK), -EACCES);
+    ck_assert_int_eq(session_dirfd(), -1);
+    ck_assert_int_eq(chmod(base, 01777), 0); /* as /tmp: each user's are their own */
+    open_job();
+}
+END_TEST
+
+START_TEST(base_of_another_user_is_refused)
+{
+    if (geteuid())
+        NOT_CHECKED("needs root to make one");
+    open_job();
+    session_close();
+    ck_assert_int_eq(chown(base, 12345, (gid_t)-1), 0);
+    ck_assert_int_eq(open_as("job", CHUNK), -EACCES);
+    assert_says("belongs to user 12345");
+    assert_says("--session-dir");
+    ck_assert_int_eq(chown(base, 0, (gid_t)-1), 0);
+    open_job();
+}
+END_TEST
+
+START_TEST(link_in_place_of_the_base_is_refused)
+{
+    char target[512];
+    snprintf(target, sizeof(target), "%s/elsewhere", top);
+    ck_assert_int_eq(mkdir(target, 0700), 0);
+    ck_assert_int_eq(symlink(target, base), 0);
+    ck_assert_int_eq(open_as("job", CHUNK), -ENOTDIR);
+    assert_says("a link to one");
+    assert_says("--session-dir");
+    ck_assert_int_eq(rmdir(target), 0); /* nothing was made there */
+}
+END_TEST
+
+/* The directory was open to others once; what they made in it is still theirs. */
+START_TEST(directory_below_that_is_not_ours_is_refused)
+{
+    open_job();
+    session_close();
+    ck_assert_int_eq(chmod(in_job("views"), 0770), 0);
+    ck_assert_int_eq(open_as("job", CHUNK), -EACCES);
+    assert_says("job/views: others can write to it");
+    ck_assert_int_eq(chmod(in_job("views"), 0700), 0);
+    ck_assert_int_eq(rmdir(in_job("dirty")), 0);
+    ck_assert_int_eq(symlink("views", in_job("dirty")), 0);
+    ck_assert_int_eq(open_as("job", CHUNK), -ENOTDIR);
+    assert_says("job/dirty: is not a directory");
+    if (geteuid())
+        NOT_CHECKED("needs root to give one away");
+    ck_assert_int_eq(chown(in_job("nodes"), 12345, (gid_t)-1), 0);
+    ck_assert_int_eq(open_as("job", CHUNK), -EACCES);
+    assert_says("job/nodes: belongs to user 12345");
+}
+END_TEST
+
 START_TEST(directory_of_another_user_is_refused)
 {
     if (geteuid())
@@ -395,6 +461,10 @@ static void add_open_tests(TCase *t)
     tcase_add_test(t, bad_session_names_are_refused);
     tcase_add_test(t, directory_that_can_not_be_made_names_the_option);
     tcase_add_test(t, directory_that_others_can_write_to_is_refused);
+    tcase_add_test(t, base_that_others_could_rename_in_is_refused);
+    tcase_add_test(t, base_of_another_user_is_refused);
+    tcase_add_test(t, link_in_place_of_the_base_is_refused);
+    tcase_add_test(t, directory_below_that_is_not_ours_is_refused);
     tcase_add_test(t, directory_of_another_user_is_refused);
     tcase_add_test(t, link_in_place_of_the_directory_is_refused);
     tcase_add_test(t, another_pfs_directory_is_refused);
