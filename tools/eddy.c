@@ -1,11 +1,13 @@
 /* eddy.c - the commands of `eddy`, and how they are used. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config.h"
 #include "tools/eddy.h"
 #include "tools/eddy_files.h"
+#include "transport/printable.h"
 
 struct command {
     const char *name, *args, *brief, *help;
@@ -102,16 +104,21 @@ static const struct command commands[] = {
      ring_main},
 };
 
+/* Paths and names of processes may be another user's. */
 void complain(const char *fmt, ...)
 {
     va_list ap;
+    char *text = NULL;
+    va_start(ap, fmt);
+    if (vasprintf(&text, fmt, ap) < 0)
+        die("out of memory for a message");
+    va_end(ap);
+    char *printable = printable_copy(text);
     progress_clear();
     fflush(stdout);
-    fputs("eddy: ", stderr);
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fputc('\n', stderr);
+    fprintf(stderr, "eddy: %s\n", printable);
+    free(printable);
+    free(text);
 }
 
 static const struct command *find_command(const char *name)

@@ -31,7 +31,7 @@ enum exit_code { DONE = 0, FAILED = 1, WRONG_USAGE = 2, NOT_ON_PFS = 3, CONFLICT
 #define NO_DEADLINE UINT64_MAX /* deadlines are boot_ms() */
 
 /* ---- eddy.c ---- */
-/* "eddy: ...\n" on standard error; the progress line is cleared first. */
+/* "eddy: ...\n" on standard error, on one line and printable; the progress line is cleared first. */
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Says how the command is used on standard error; returns WRONG_USAGE. */
 int usage_of(const char *command);

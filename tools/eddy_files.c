@@ -1,4 +1,5 @@
 /* eddy_files.c - files whose latest bytes are not on the PFS: collected and shown. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,21 +69,26 @@ void unflushed_free(struct unflushed_list *l)
     *l = (struct unflushed_list){0};
 }
 
+#define ALL_MS 30000
+
 int unflushed_ask(const struct mount_entry *e, uint64_t timeout_ms, struct unflushed_list *l)
 {
     struct talk *t;
     bool last = false;
+    uint64_t end = boot_ms() + ALL_MS;
     int err = talk_begin(e, "unflushed", NULL, &t);
     if (err)
         return err;
     while (!err && !last) {
         json_t *line, *file;
-        err = talk_next(t, boot_ms() + timeout_ms, &line, &last);
+        err = talk_next(t, MIN(end, boot_ms() + timeout_ms), &line, &last);
         if (err)
             break;
         if ((file = json_object_get(line, "file")))
             unflushed_add_json(l, file);
         json_decref(line);
+        if (l->n > CONTROL_FILES_MAX)
+            err = -EPROTO; /* no daemon of ours */
     }
     talk_end(t);
     return err;

@@ -43,7 +43,7 @@ void unflushed_sort(struct unflushed_list *l);
 const char *unflushed_reason(const struct unflushed_list *sorted,
                              const char *escaped_path); /* NULL: not in it */
 void unflushed_free(struct unflushed_list *l);
-/* Asks the daemon what is not on the PFS now.  timeout_ms: of its silence. */
+/* Asks the daemon what is not on the PFS now.  timeout_ms: of its silence; all of it takes 30 s at most. */
 int unflushed_ask(const struct mount_entry *e, uint64_t timeout_ms, struct unflushed_list *l);
 
 #endif

@@ -68,6 +68,8 @@ int flush_by_daemon(const struct mount_entry *e, const char *what, json_t *args,
             err = -EREMOTEIO;
         }
         json_decref(line);
+        if (!err && failed->n > CONTROL_FILES_MAX)
+            err = -EPROTO; /* no daemon of ours */
     }
     progress_clear();
     talk_end(t);

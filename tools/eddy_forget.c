@@ -41,8 +41,11 @@ static int ask(const struct mount_entry *e, json_t *args, const char *what)
             err = err ? err : -EREMOTEIO;
         } else if (last) {
             progress_clear();
-            printf("%s: forgotten; if node %s returns, what it has is put beside %s\n", what,
-                   json_text(line, "node"), e->pfs_dir);
+            char *beside = control_escape(e->pfs_dir), *escaped = control_escape(what);
+            printf("%s: forgotten; if node %s returns, what it has is put beside %s\n", escaped,
+                   json_text(line, "node"), beside);
+            free(beside);
+            free(escaped);
         } else {
             show_waiting(line);
         }

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/user.h"
 #include "tools/eddy.h"
 #include "tools/eddy_mounts.h"
 
@@ -110,6 +111,11 @@ int open_cache_dir(const struct mount_entry *e)
         return fd;
     close(fd);
     return err;
+}
+
+int become_owner(const struct mount_entry *e)
+{
+    return !geteuid() && e->owner ? become_user(e->owner, false) : 0;
 }
 
 /* ---- unmounting ---- */

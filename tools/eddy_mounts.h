@@ -21,6 +21,8 @@ int unmount(const struct mounted *m, bool lazily);
 bool is_still_mounted(const struct mounted *m);
 /* Ends the mount's connection to its daemon: processes that wait for it get ENOTCONN.  -errno. */
 int abort_connection(const struct mounted *m);
+/* Root becomes the mount's owner for good: what that user wrote is not parsed by root.  0 or -errno. */
+int become_owner(const struct mount_entry *e);
 /* A descriptor of the cache directory; checks that it belongs to the mount's owner.  -errno. */
 int open_cache_dir(const struct mount_entry *e);
 

@@ -73,20 +73,34 @@ static struct view *simulated_view(unsigned n)
     return v;
 }
 
+static bool member_from_json(const json_t *o, struct member *m)
+{
+    const char *name = json_text(o, "name");
+    uint64_t weight = json_u64(o, "weight");
+    if (!name_is_plain(name) || !weight || weight > WEIGHT_MAX)
+        return false;
+    strcpy(m->name, name);
+    m->id = strtoull(json_text(o, "id"), NULL, 16);
+    m->weight = (uint32_t)weight;
+    return true;
+}
+
+/* NULL: what the daemon says are no members. */
 static struct view *view_from_json(const json_t *members)
 {
-    struct view *v = view_new((uint32_t)json_array_size(members));
-    size_t i;
+    size_t i, n = json_array_size(members);
     json_t *o;
-    json_array_foreach(members, i, o)
-    {
-        struct member *m = &v->members[i];
-        snprintf(m->name, sizeof(m->name), "%s", json_text(o, "name"));
-        m->id = strtoull(json_text(o, "id"), NULL, 16);
-        m->weight = (uint32_t)json_u64(o, "weight");
-    }
+    bool good = n <= SESSION_MAX_MEMBERS;
+    struct view *v = view_new(good ? (uint32_t)n : 0);
+    for (i = 0; good && i < n && (o = json_array_get(members, i)); i++)
+        good = member_from_json(o, &v->members[i]);
     qsort(v->members, v->nmembers, sizeof(*v->members), by_id);
-    return v;
+    for (i = 1; good && i < n; i++)
+        good = v->members[i - 1].id != v->members[i].id;
+    if (good)
+        return v;
+    view_free(v);
+    return NULL;
 }
 
 /* The newest complete file of views/: their names are numbers. */
@@ -180,6 +194,11 @@ static int ask_daemon(struct question *q, const struct search *s)
         return err;
     }
     q->view = view_from_json(json_object_get(answer, "members"));
+    if (!q->view) {
+        complain("%s: its daemon gives an answer that is none", q->path);
+        json_decref(answer);
+        return -EPROTO;
+    }
     q->view->number = json_u64(answer, "view");
     q->chunk_size = json_u64(answer, "chunk_size");
     q->size = json_u64(answer, "size");
@@ -193,6 +212,12 @@ static int ask_daemon(struct question *q, const struct search *s)
 static int ask_pfs(struct question *q, const struct search *s)
 {
     char *path;
+    int become = become_owner(&s->entry);
+    if (become) {
+        complain("%s: no daemon answers, and its user cannot be asked: %s", q->path,
+                 strerror(-become));
+        return become;
+    }
     if (*s->below) {
         if (asprintf(&path, "%s/%s", s->entry.pfs_dir, s->below) < 0)
             return -ENOMEM;
@@ -258,7 +283,9 @@ static void print_chunks(const struct question *q, const struct ring *r)
     char size[24], text[FID_TEXT];
     int width = width_of(v);
     uint64_t n = (q->size + q->chunk_size - 1) / q->chunk_size;
-    printf("%s\n", q->path);
+    char *path = control_escape(q->path);
+    printf("%s\n", path);
+    free(path);
     printf("  file   %s, %s, %" PRIu64 " chunk%s of %" PRIu64 " KiB\n", fid_text(q->fid, text),
            size_format(q->size, size, sizeof(size)), n, n == 1 ? "" : "s", q->chunk_size >> 10);
     printf("  home   %s, then %s\n", name_of(v, ring_home(r, q->fid, 0)),

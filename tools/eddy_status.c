@@ -213,9 +213,46 @@ static void dump(json_t *o)
     putchar('\n');
 }
 
+static void put_text(json_t *o, const char *key, const char *text)
+{
+    char *escaped = control_escape(text);
+    json_object_set_new(o, key, json_string(escaped));
+    free(escaped);
+}
+
+/* What is known without the daemon, which may be another program of that user: a script of root's may end
+ * the process or unmount the path that it finds here. */
+static void put_known(json_t *status, const struct mount_entry *e, pid_t pid)
+{
+    json_t *cache = json_object_get(status, "cache");
+    put_text(status, "mountpoint", e->mountpoint);
+    json_object_set_new(status, "pid", json_integer(pid));
+    json_object_set_new(status, "user", json_integer(e->owner));
+    if (json_is_object(cache))
+        put_text(cache, "dir", e->cache_dir);
+}
+
+/* As talk_once. */
+static int ask_daemon(const struct mount_entry *e, json_t **status)
+{
+    struct talk *t;
+    bool last;
+    *status = NULL;
+    int err = talk_begin(e, "status", NULL, &t);
+    if (err)
+        return err;
+    err = talk_next(t, boot_ms() + ANSWER_MS, status, &last);
+    if (err)
+        *status = NULL;
+    else
+        put_known(*status, e, talk_pid(t));
+    talk_end(t);
+    return !err && json_object_get(*status, "error") ? -EREMOTEIO : err;
+}
+
 static int ask(const struct mount_entry *e, json_t **status)
 {
-    int err = talk_once(e, "status", NULL, ANSWER_MS, status);
+    int err = ask_daemon(e, status);
     if (!err) {
         json_object_del(*status, "end");
         return 0;

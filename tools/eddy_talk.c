@@ -8,15 +8,28 @@
 #include "tools/eddy.h"
 #include "tools/eddy_mounts.h"
 #include "tools/eddy_talk.h"
+#include "transport/printable.h"
 
 #define CONNECT_S      10
 #define LINE_MAX_BYTES (256u << 20)
 
 struct talk {
     int fd;
+    pid_t pid;
     char *buf; /* received and not yet taken: [taken, len) */
     size_t taken, len, size;
 };
+
+/* Is it the mount's owner who listens?  A link in place of the socket may lead to another user's daemon. */
+static int check_peer(int fd, uid_t owner, pid_t *pid)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+        return -errno;
+    *pid = peer.pid;
+    return peer.uid == owner ? 0 : -EPERM;
+}
 
 /* Waiting for a daemon that is stopped ends after CONNECT_S. */
 static int connect_to(int dirfd)
@@ -64,14 +77,25 @@ int talk_begin(const struct mount_entry *e, const char *what, json_t *args, stru
         json_decref(args);
         return fd == -ENOENT ? -ECONNREFUSED : fd;
     }
-    int err = send_request(fd, what, args);
+    pid_t pid = 0;
+    int err = check_peer(fd, e->owner, &pid);
+    if (err)
+        json_decref(args);
+    else
+        err = send_request(fd, what, args);
     if (err) {
         close(fd);
         return err;
     }
     *out = xcalloc(1, sizeof(**out));
     (*out)->fd = fd;
+    (*out)->pid = pid;
     return 0;
+}
+
+pid_t talk_pid(const struct talk *t)
+{
+    return t->pid;
 }
 
 static int receive(struct talk *t, uint64_t deadline)
@@ -114,18 +138,71 @@ static ssize_t take_line(struct talk *t, size_t *at)
     return newline - (t->buf + *at);
 }
 
+/* ---- what is in a line ---- */
+
+static json_t *printable_json(json_t *o);
+
+static json_t *printable_object(json_t *o)
+{
+    json_t *out = json_object(), *value;
+    const char *key;
+    json_object_foreach(o, key, value)
+    {
+        char *copy = printable_copy(key);
+        json_object_set_new(out, copy, printable_json(value));
+        free(copy);
+    }
+    return out;
+}
+
+static json_t *printable_array(json_t *o)
+{
+    json_t *out = json_array(), *value;
+    size_t i;
+    json_array_foreach(o, i, value)
+    {
+        json_array_append_new(out, printable_json(value));
+    }
+    return out;
+}
+
+/* A copy whose texts can be shown: those of our own daemon can be anyway.  A user's daemon may be another
+ * program, and root asks it. */
+static json_t *printable_json(json_t *o)
+{
+    if (json_is_object(o))
+        return printable_object(o);
+    if (json_is_array(o))
+        return printable_array(o);
+    if (!json_is_string(o) || printable_is(json_string_value(o)))
+        return json_incref(o);
+    char *copy = printable_copy(json_string_value(o));
+    json_t *text = json_string(copy);
+    free(copy);
+    return text;
+}
+
+static json_t *parse_line(const char *text, size_t len)
+{
+    json_t *said = json_loadb(text, len, 0, NULL);
+    json_t *line = json_is_object(said) ? printable_json(said) : NULL;
+    json_decref(said);
+    return line;
+}
+
 int talk_next(struct talk *t, uint64_t deadline, json_t **line, bool *last)
 {
     size_t at;
     ssize_t len;
+    if (boot_ms() >= deadline) /* however fast the lines come */
+        return -ETIMEDOUT;
     while ((len = take_line(t, &at)) == -EAGAIN) {
         int err = receive(t, deadline);
         if (err)
             return err;
     }
-    *line = json_loadb(t->buf + at, (size_t)len, 0, NULL);
-    if (!json_is_object(*line)) {
-        json_decref(*line);
+    *line = parse_line(t->buf + at, (size_t)len);
+    if (!*line) {
         return -EPROTO;
     }
     *last = json_is_true(json_object_get(*line, "end"));
@@ -162,7 +239,10 @@ int talk_once(const struct mount_entry *e, const char *what, json_t *args, uint6
 const char *talk_error(const json_t *answer, int err)
 {
     const char *text = json_string_value(json_object_get(answer, "error"));
-    return text ? text : err == -ETIMEDOUT ? "the daemon does not answer" : strerror(-err);
+    return text                 ? text
+           : err == -ETIMEDOUT  ? "the daemon does not answer"
+           : err == -EPERM      ? "its cache directory or control socket is another user's"
+                                : strerror(-err);
 }
 
 uint64_t json_u64(const json_t *o, const char *key)

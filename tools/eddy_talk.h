@@ -10,9 +10,11 @@
 
 struct talk;
 /* Asks the daemon of this mount; args are dropped (may be NULL).  -ECONNREFUSED: no daemon answers
- * there. */
+ * there; -EPERM: the cache directory, or the process that listens there, is not the mount's owner's. */
 int talk_begin(const struct mount_entry *e, const char *what, json_t *args, struct talk **out);
-/* The next line; *last: no other comes.  0; -ETIMEDOUT; -ECONNRESET: the daemon has gone; -EPROTO.
+/* The process that listens, as the kernel says. */
+pid_t talk_pid(const struct talk *t);
+/* The next line, all of its texts printable; *last: no other comes.  0; -ETIMEDOUT; -ECONNRESET: the daemon has gone; -EPROTO.
  */
 int talk_next(struct talk *t, uint64_t deadline, json_t **line, bool *last);
 void talk_end(struct talk *t);

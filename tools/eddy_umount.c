@@ -20,7 +20,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fs/user.h"
 #include "placement/store/store_open.h"
 #include "tools/eddy.h"
 #include "tools/eddy_files.h"
@@ -213,11 +212,10 @@ static int add_file(void *arg, struct fid fid, const char *path, uint64_t bytes,
     return 0;
 }
 
-/* Root reads it as the user whose mount it is, as that user's files are not to be parsed by root.  This is
- * the last that the command does. */
+/* This is the last that the command does. */
 static int read_as_owner(const struct ending *e, struct report *r)
 {
-    int err = !geteuid() && e->entry.owner ? become_user(e->entry.owner, false) : 0;
+    int err = become_owner(&e->entry);
     return err ? err : store_each_unflushed(e->entry.cache_dir, add_file, r);
 }
 

@@ -3,7 +3,7 @@
  * The log: a line is put together in a buffer on the stack and leaves in one write(2), so that
  * lines of several threads (and, in a file opened for appending, of several daemons) never mix.
  * Control characters in a line become '?': a file name with a newline can not forge a line of its
- * own.
+ * own, and one with an escape sequence tells a terminal nothing.
  */
 #include "transport/base.h"
 
@@ -18,6 +18,8 @@
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "transport/printable.h"
 
 struct counters counters;
 
@@ -150,6 +152,17 @@ static void keep_line(const char *line, size_t len)
     pthread_mutex_unlock(&out.mutex);
 }
 
+/* In place; the line ends with a NUL.  What a cut at the line's end has left of a character is no character. */
+static void blank_controls(char *line)
+{
+    for (unsigned char *s = (unsigned char *)line; *s;) {
+        size_t n = printable_length(s);
+        if (!n)
+            *s++ = '?';
+        s += n;
+    }
+}
+
 static void log_vwrite(enum log_level level, const char *fmt, va_list ap)
 {
     int saved = errno; /* for %m, and callers that look at errno afterwards */
@@ -168,9 +181,8 @@ static void log_vwrite(enum log_level level, const char *fmt, va_list ap)
     int n = vsnprintf(line + len, sizeof(line) - len, fmt, ap);
     if (n > 0)
         len = MIN(len + (size_t)n, sizeof(line) - 1);
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
-            line[i] = '?';
+    line[len] = '\0';
+    blank_controls(line);
     line[len++] = '\n';
     if (to_file)
         time_len = 0;

@@ -72,6 +72,7 @@ char *mount_path_as_written(const char *path);
 
 #define CONTROL_NAME     "control"
 #define CONTROL_LINE_MAX 16384 /* of a request, with its newline */
+#define CONTROL_FILES_MAX 100000 /* so many are named in an answer at most */
 
 /* The address of the socket in the directory that dirfd refers to, whatever the length of its path.
  * Valid as long as dirfd is open. */

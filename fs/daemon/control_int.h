@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#include "fs/daemon/control.h"
 #include "transport/view.h"
 
 struct connection;
@@ -39,8 +40,7 @@ void control_put_text(json_t *o, const char *key, const char *text); /* any byte
 void control_put_id(json_t *o, const char *key, uint64_t id);        /* 16 hexadecimal digits */
 
 /* The files that are not on the PFS as JSON objects {path, bytes, since, tries, error, suspect}, at
- * most FILES_MAX. */
-#define CONTROL_FILES_MAX 100000
+ * most CONTROL_FILES_MAX. */
 json_t *control_files(bool only_failed, uint64_t *total);
 /* The view this node is in, else the last one it was in; NULL: none yet. */
 const struct view *control_view(void);
