@@ -5,12 +5,14 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "fs/mountinfo.h"
 #include "tools/eddy.h"
@@ -18,6 +20,7 @@
 #include "transport/marks.h"
 
 #define ANSWER_MS 60000
+#define PREFIX    ".eddyfs-" /* of the directory of a user's sessions; its number follows */
 
 struct check {
     uint64_t files, nodes;
@@ -57,13 +60,53 @@ static int add_unfinished(void *arg, const char *session, uint64_t node, const c
     return 0;
 }
 
-static int check_session_dir(const char *dir, struct check *check)
+/* name: as people know the directory. */
+static int check_session_dir(const char *dir, const char *name, struct check *check)
 {
     int err = session_each_dirty(dir, add_dirty, check);
     if (!err)
         err = session_each_unfinished(dir, add_unfinished, check);
     if (err)
-        complain("%s: %s", dir, strerror(-err));
+        complain("%s: %s", name, strerror(-err));
+    return err;
+}
+
+/* Is it what the user in its name made, and can no other user change what is in it?  Complains. */
+static bool is_of_user(int fd, const char *uid_text, const char *name)
+{
+    struct stat st;
+    char *end;
+    unsigned long uid = strtoul(uid_text, &end, 10);
+    const char *why = NULL;
+    if (fstat(fd, &st))
+        why = strerror(errno);
+    else if (end == uid_text || *end || st.st_uid != uid)
+        why = "belongs to another user than its name says";
+    else if (st.st_mode & (S_IWGRP | S_IWOTH))
+        why = "others can write to it";
+    if (why)
+        complain("%s: %s: it is not known what is on the PFS of that user's files", name, why);
+    return !why;
+}
+
+/* PFS_DIR/.eddyfs-UID */
+static int check_users_dir(int pfs_fd, const char *pfs_dir, const char *below, struct check *check)
+{
+    char *name, path[32];
+    if (asprintf(&name, "%s/%s", pfs_dir, below) < 0)
+        return -ENOMEM;
+    int fd = openat(pfs_fd, below, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int err = fd < 0 ? -errno : 0;
+    if (err)
+        complain("%s: %s", name, strerror(-err));
+    else if (!is_of_user(fd, below + strlen(PREFIX), name))
+        err = -EPERM;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (!err)
+        err = check_session_dir(path, name, check);
+    if (fd >= 0)
+        close(fd);
+    free(name);
     return err;
 }
 
@@ -77,14 +120,11 @@ static int check_pfs_dir(const char *path, struct check *check)
         return -errno;
     }
     for (struct dirent *d; (errno = 0, d = readdir(dir));) {
-        char *sessions;
-        if (strncmp(d->d_name, ".eddyfs-", 8) != 0 ||
-            asprintf(&sessions, "%s/%s", path, d->d_name) < 0)
+        if (strncmp(d->d_name, PREFIX, strlen(PREFIX)) != 0)
             continue;
-        int err = check_session_dir(sessions, check);
+        int err = check_users_dir(dirfd(dir), path, d->d_name, check);
         result = err ? err : result;
         found++;
-        free(sessions);
     }
     if (!result && errno) {
         result = -errno;
@@ -176,7 +216,7 @@ int check_main(int argc, char **argv)
     }
     if (argc - optind != 1)
         return usage_of("check");
-    int err = session_dir ? check_session_dir(session_dir, &check)
+    int err = session_dir ? check_session_dir(session_dir, session_dir, &check)
                           : check_directory(argv[optind], &check);
     if (check.files)
         complain("%" PRIu64 " file%s not on the PFS: start eddyfs on these nodes again, with the "
