@@ -1,0 +1,178 @@
+"""What there must be: a plain directory on a local disk on which the same is done, with the same kept descriptors; and
+beside it what such a directory does not know (Facts): which node changed what, and when.
+"""
+
+import os
+import stat
+import time
+
+from player import Player
+
+
+class Model(Player):
+    """A player that notes what it changes."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        self.changed = {}
+        self.names = []
+
+    def do(self, op):
+        self.changed = {}  # inode number: "data", "may" (be changed data), "times" (were set), or "meta"
+        self.names = []    # (path, the inode number before or None)
+        return super().do(op)
+
+    def note(self, where, kind):
+        st = os.fstat(where) if isinstance(where, int) else os.stat(where)
+        self.changed[st.st_ino] = kind
+
+    def note_name(self, path):
+        self.names.append((path, self.ino_at(path)))
+        parent = self.ino_at(os.path.dirname(path))
+        for ino in (self.ino_at(path), parent):
+            if ino is not None:
+                self.changed.setdefault(ino, "meta")
+
+    def new_names(self):
+        """Of the last operation: those names that are another file's now, or nobody's, or new."""
+        return [(path, before) for path, before in self.names if self.ino_at(path) != before]
+
+    # ---- what is there ----
+
+    def ino_at(self, path):
+        try:
+            return os.lstat(self.at(path)).st_ino
+        except OSError:
+            return None
+
+    def type_at(self, path):
+        """"file", "dir", "link", or None."""
+        try:
+            mode = os.lstat(self.at(path)).st_mode
+        except OSError:
+            return None
+        return "dir" if stat.S_ISDIR(mode) else "link" if stat.S_ISLNK(mode) else "file"
+
+    def size_of(self, op):
+        """Of the file that an operation names; 0 if it is not there."""
+        try:
+            if "slot" in op:
+                return os.fstat(self.slots[op["node"], op["slot"]].fd).st_size
+            return os.stat(self.at(op["path"])).st_size
+        except OSError:
+            return 0
+
+    def ino_of_slot(self, key):
+        return os.fstat(self.slots[key].fd).st_ino
+
+    def slots_of(self, ino, node=None):
+        return [k for k in sorted(self.slots) if (node is None or k[0] == node) and self.ino_of_slot(k) == ino]
+
+    def tree(self):
+        """All paths below, sorted: [(path, lstat)]."""
+        found = []
+
+        def walk(path):
+            with os.scandir(self.at(path)) as entries:
+                for name in sorted(e.name for e in entries):
+                    below = os.path.join(path, name)
+                    st = os.lstat(self.at(below))
+                    found.append((below, st))
+                    if stat.S_ISDIR(st.st_mode):
+                        walk(below)
+        walk("")
+        return found
+
+
+class Inode:
+    """What the oracle knows of a file besides what the model has."""
+
+    def __init__(self):
+        self.there = None        # its inode number on the PFS, once a node has told it
+        self.meta = []           # [(when, node)]: changes of attributes, which other nodes may see later
+        self.data_node = None    # the node that changed its data last
+        self.told = None         # (mtime, ctime) as told first after the last change
+        self.not_before = 0      # mtime is not before that (nanoseconds since 1970), if it was not set
+        self.mtime_set = None    # or it was set to this
+        self.latest_ctime = 0
+        self.writers = set()     # nodes that may have bytes of it which the PFS has not
+        self.not_opened = set()  # nodes that have not opened it since it was changed outside of the session
+
+
+class Facts:
+    def __init__(self, model, window):
+        self.model = model
+        self.window = window  # for so long (seconds) another node may see old names and attributes
+        self.inodes = {}
+        self.names = []       # [(when, node, path, the inode number before)]
+        self.dead = set()     # nodes that were killed and are not back
+        self.locked_by = {}   # (node, slot): inode number: locks that are kept
+
+    def of(self, ino):
+        return self.inodes.setdefault(ino, Inode())
+
+    def forget_gone(self):
+        """The model's disk uses inode numbers again."""
+        live = {st.st_ino for _, st in self.model.tree()} | {self.model.ino_at("")}
+        live |= {self.model.ino_of_slot(k) for k in self.model.slots}
+        for ino in [i for i in self.inodes if i not in live]:
+            del self.inodes[ino]
+
+    def done(self, op, node, began_ns):
+        """The model has done it, as the node has."""
+        now = time.monotonic()
+        for ino, kind in self.model.changed.items():
+            self.note_change(self.of(ino), kind, node, now, began_ns)
+            if kind == "times":
+                self.of(ino).mtime_set = op["mtime"]
+        self.names += [(now, node, path, before) for path, before in self.model.new_names()]
+        self.names = [n for n in self.names if now - n[0] <= self.window]
+        if op["op"] in ("unlink", "rename", "rmdir", "open", "reopen", "close", "publish"):
+            self.forget_gone()
+        self.note_writers()
+
+    def note_change(self, inode, kind, node, now, began_ns):
+        inode.told = None
+        if kind in ("meta", "times"):
+            inode.meta = [m for m in inode.meta if now - m[0] <= self.window] + [(now, node)]
+            return
+        inode.data_node, inode.mtime_set = node, None
+        inode.writers.add(node)
+        if kind == "data":
+            inode.not_before = began_ns
+
+    def note_writers(self):
+        for key, slot in self.model.slots.items():
+            if slot.writes():
+                self.of(self.model.ino_of_slot(key)).writers.add(key[0])
+
+    def flushed(self, node):
+        """All that the node had is on the PFS."""
+        for ino, inode in self.inodes.items():
+            if not any(self.model.slots[k].writes() for k in self.model.slots_of(ino, node)):
+                inode.writers.discard(node)
+
+    # ---- what another node may see later ----
+
+    def open_until(self, looker, path):
+        """(until when the name itself, until when one above it, may be seen as it was); 0: not."""
+        itself = above = 0
+        for when, node, changed, _ in self.names:
+            if node == looker:
+                continue
+            if changed == path:
+                itself = max(itself, when + self.window)
+            elif path.startswith(changed + "/"):
+                above = max(above, when + self.window)
+        return itself, above
+
+    def list_open_until(self, looker, path):
+        below = [w + self.window for w, n, changed, _ in self.names if n != looker and os.path.dirname(changed) == path]
+        return max([0, *below])
+
+    def meta_open_until(self, looker, ino):
+        return max([0, *(when + self.window for when, node in self.of(ino).meta if node != looker)])
+
+    def may_be_lost(self, ino):
+        """A node that is dead may have bytes of it which nobody else has."""
+        return bool(self.of(ino).writers & self.dead)
