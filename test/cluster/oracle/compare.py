@@ -150,8 +150,14 @@ class Judge:
 
 
 def judge_result(op, expected, got):
-    """Of an operation: None, or how it deviates."""
-    if expected == got:
-        return None
+    """Of an operation: how it deviates."""
     name = op["op"] + (f"-{op['flags']}" if op["op"] == "rename" and op["flags"] else "")
-    return Deviation(f"result/{name}/{got.get('err', 'value')}", name, short(expected), short(got))
+    if "err" in expected or "err" in got:
+        if expected == got:
+            return []
+        return [Deviation(f"result/{name}/{got.get('err', 'no-error')}", name, short(expected), short(got))]
+    expected, got = expected["ok"], got["ok"]
+    if not isinstance(expected, dict):
+        expected, got = {"value": expected}, {"value": got}
+    return [Deviation(f"result/{name}/{field}", f"{name}: {field}", expected[field], got[field])
+            for field in expected if expected[field] != got[field]]

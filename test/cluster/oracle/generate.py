@@ -166,7 +166,8 @@ class Generator:
         slots = self.slots(node)
         if not slots:
             return None
-        return {"node": node, "slot": self.random.randrange(SLOTS), "from_slot": self.pick(slots),
+        from_slot = self.pick(slots)
+        return {"node": node, "slot": (from_slot + 1) % SLOTS, "from_slot": from_slot,
                 "flags": self.pick(("RDONLY", "RDWR", "WRONLY|APPEND", "RDWR|TRUNC", "RDONLY|DIRECT"))}
 
     def make_close(self):

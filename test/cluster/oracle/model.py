@@ -16,6 +16,7 @@ class Model(Player):
         super().__init__(root)
         self.changed = {}
         self.names = []
+        self.mtimes = {}  # of inode numbers, as they were noted last
 
     def do(self, op):
         self.changed = {}  # inode number: "data", "may" (be changed data), "times" (were set), or "meta"
@@ -24,6 +25,9 @@ class Model(Player):
 
     def note(self, where, kind):
         st = os.fstat(where) if isinstance(where, int) else os.stat(where)
+        if kind == "may" and self.mtimes.get(st.st_ino, st.st_mtime_ns) != st.st_mtime_ns:
+            kind = "data"
+        self.mtimes[st.st_ino] = st.st_mtime_ns
         self.changed[st.st_ino] = kind
 
     def note_name(self, path):
@@ -133,6 +137,8 @@ class Facts:
 
     def note_change(self, inode, kind, node, now, began_ns):
         inode.told = None
+        if kind == "times" or inode.mtime_set is not None:
+            inode.not_before = 0  # it may stay as it was set
         if kind in ("meta", "times"):
             inode.meta = [m for m in inode.meta if now - m[0] <= self.window] + [(now, node)]
             return

@@ -42,6 +42,9 @@ USAGE = """oracle.py [options] [-- EDDYFS_OPTION...]
 Exit codes: 0 nothing was wrong, 1 something was, 2 wrong usage, 3 the daemons did not start, or not end.
 """
 
+TRIES = 4  # to see a failure again
+RUNS = 60  # lists on the same daemons while one is shortened
+
 
 class Oracle:
     def __init__(self, options):
@@ -146,20 +149,24 @@ class Oracle:
         self.report(config, failure, logs)
 
     def shortened(self, config, failure):
-        best = [failure]
+        best, tries = [failure], [TRIES]
 
         def fails(ops):
-            if best[0].key.startswith("gone/") or self.runs > 40:
-                self.start(config)
-            again = self.try_again(config, ops)
-            if again and again.key == failure.key:
-                best[0] = again
-                return again.ops[:again.index + 1]
+            for _ in range(tries[0]):
+                if best[0].key.startswith("gone/") or self.runs > RUNS:
+                    self.start(config)
+                again = self.try_again(config, ops)
+                if again and again.key == failure.key:
+                    best[0] = again
+                    return again.ops[:again.index + 1]
             return None
         self.start(config)
         shrink = Shrink(fails, self.options.shrink)
         ops = failure.ops[:failure.index + 1]
-        if fails(ops) is None:
+        first = self.runs
+        again = fails(ops)
+        tries[0] = max(1, self.runs - first)  # so many it takes
+        if again is None:
             print(f"  it does not fail so again: the whole list is kept", flush=True)
             return failure
         shrink.run(ops)

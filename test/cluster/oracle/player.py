@@ -119,8 +119,6 @@ class Player:
         return fd
 
     def keep(self, op, fd, flags):
-        if (op["node"], op["slot"]) in self.slots:
-            os.close(self.slots[op["node"], op["slot"]].fd)
         self.slots[op["node"], op["slot"]] = Slot(fd, flags)
 
     def do_open(self, op):
@@ -162,7 +160,7 @@ class Player:
                 begin = os.lseek(fd, 0, os.SEEK_END)
             done = os.write(fd, data_of(op["n"], op["len"]))
             self.note(fd, "data" if done else "may")
-            return [begin, done, os.lseek(fd, 0, os.SEEK_CUR)]
+            return {"begin": begin, "done": done, "position": os.lseek(fd, 0, os.SEEK_CUR)}
 
     def do_stream(self, op):
         """Writes where the descriptor is."""
@@ -174,7 +172,7 @@ class Player:
     def do_read(self, op):
         with self.file(op, os.O_RDONLY) as fd:
             data = os.read(fd, op["len"])
-            return [len(data), digest(data)]
+            return {"length": len(data), "bytes": digest(data)}
 
     def do_truncate(self, op):
         if "slot" in op:
@@ -258,14 +256,14 @@ class Player:
             tail = os.pread(fd, 64, max(0, end - 64))
             os.pwrite(fd, data_of(op["n"], 64), end)
             self.note(fd, "data")
-            return [end, digest(tail)]
+            return {"end": end, "bytes": digest(tail)}
         if op["what"] == "count":
             head = os.pread(fd, 16, 0)
             os.pwrite(fd, data_of(op["n"], 16), 0)
             self.note(fd, "data")
-            return digest(head)
+            return {"bytes": digest(head)}
         data = self.all_of(fd, PAGE * 16, False)
-        return [len(data), digest(data)]
+        return {"length": len(data), "bytes": digest(data)}
 
     # ---- names and attributes ----
 

@@ -89,13 +89,14 @@ class Run:
             return not self.facts.dead
         if node is not None and node not in self.up:
             return False
-        return all((node, op[k]) in self.model.slots for k in ("slot", "from_slot") if k in op and name != "open"
-                   and not (name == "reopen" and k == "slot"))
+        needed = {"open": (), "reopen": ("from_slot",)}.get(name, ("slot", "from_slot"))
+        return all((node, op[k]) in self.model.slots for k in needed if k in op)
 
     # ---- an operation on a node ----
 
     def run_on_node(self, op):
         node = op["node"]
+        self.free_slot(op)
         paths = [op[k] for k in ("path", "to", "from_path") if k in op]
         unsettled = self.settle(node, paths)
         if unsettled:
@@ -107,17 +108,20 @@ class Run:
         expected = self.model.do(op)
         self.facts.done(op, node, began)
         self.drop_half_open(op, got, expected)
-        wrong = judge_result(op, expected, got)
-        return [wrong] if wrong else []
+        return judge_result(op, expected, got)
+
+    def free_slot(self, op):
+        if op["op"] in ("open", "reopen") and (op["node"], op["slot"]) in self.model.slots:
+            self.run_on_node({"op": "close", "node": op["node"], "slot": op["slot"]})
 
     def drop_half_open(self, op, got, expected):
         """A descriptor that only one of the two has is of no use."""
         if op["op"] in ("open", "reopen") and ("ok" in got) != ("ok" in expected):
-            for player in (self.model.do, lambda o: self.cluster.workers[op["node"]].call("do", o)):
-                try:
-                    player({"op": "close", "node": op["node"], "slot": op["slot"]})
-                except KeyError:
-                    pass
+            close = {"op": "close", "node": op["node"], "slot": op["slot"]}
+            if "ok" in got:
+                self.cluster.workers[op["node"]].call("do", close)
+            else:
+                self.model.do(close)
 
     def is_excused(self, op, got):
         """README: EIO, where the latest bytes, or a lock, are on a node that left."""
