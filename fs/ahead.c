@@ -199,7 +199,7 @@ static void ask_homes(struct run *run)
             of[n++] = k;
         }
     if (n)
-        claim_where_many(fids, n, at, errs);
+        claim_where_many(fids, n, LOOK_STAT, at, errs);
     for (unsigned k = 0; k < n; k++)
         if (!errs[k])
             note(run, &run->v[of[k]], &at[k]);

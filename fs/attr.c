@@ -101,7 +101,7 @@ static int complete_once(struct inode *i, struct location *loc)
     if (i->fixed)
         claim_here(i->fid, loc); /* before a node was asked, *loc is the PFS */
     else
-        err = claim_where(i->fid, loc);
+        err = claim_where(i->fid, LOOK_STAT, loc);
     if (err)
         return err;
     if (loc->where == WHERE_LOST)
@@ -487,7 +487,7 @@ int attr_known(struct inode *i, struct stat *st, double *left)
     struct location at;
     if (!attr_fresh(i, st, &k, left) || !is_of(st, &k.version))
         return -EAGAIN;
-    int err = claim_where(i->fid, &at);
+    int err = claim_where(i->fid, LOOK_STAT, &at);
     if (err)
         return err;
     *left = attr_left(k.looked_ms); /* it may have taken long */
@@ -534,7 +534,7 @@ bool attr_known_here(struct inode *i, struct stat *st, double *left)
     if (!attr_fresh(i, st, &k, left))
         return false;
     if (!has_own_word(i, st, &own) &&
-        !(is_of(st, &k.version) && claim_told_here(i->fid, &at) && data_still_known(&k, &at)))
+        !(is_of(st, &k.version) && claim_told_here(i->fid, LOOK_STAT, &at) && data_still_known(&k, &at)))
         return false;
     remember_known(i, st, &k, !own && moves(i, st));
     return true;

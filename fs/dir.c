@@ -339,7 +339,7 @@ static void ask_homes(struct pfs_dir *dir, struct plus *p, const size_t *at, uns
         fids[k] = fid_of(&p->v[at[k]].stx);
         errs[k] = 0;
     }
-    claim_where_many(fids, n, where, errs); /* each has its own error */
+    claim_where_many(fids, n, LOOK_STAT, where, errs); /* each has its own error */
     for (unsigned k = 0; k < n; k++) {
         struct plus_entry *e = &p->v[at[k]];
         e->where = where[k];

@@ -149,7 +149,7 @@ static void tell_claimant(const struct statx *stx, const char *path)
     struct fid fid = fid_of(stx);
     if (!S_ISREG(stx->stx_mode) || is_ours(stx))
         return;
-    if (!claim_where(fid, &loc) && loc.where == WHERE_NODE)
+    if (!claim_where(fid, LOOK_NONE, &loc) && loc.where == WHERE_NODE)
         claim_named(fid, loc.node, path);
 }
 

@@ -92,7 +92,7 @@ struct new_times {
  * again. */
 static int tell_times(struct inode *i, int64_t mtime_ns, struct location *at)
 {
-    int err = claim_where(i->fid, at);
+    int err = claim_where(i->fid, LOOK_NONE, at);
     if (err)
         return err;
     if (at->where == WHERE_LOST)
@@ -204,7 +204,7 @@ static int begin_times(struct request *r, struct new_times *t)
     if (!t->mtime)
         return 0;
     t->mtime_ns = now ? real_ns() : ns_of_time(t->ts[1].tv_sec, t->ts[1].tv_nsec);
-    return claim_where(r->inode->fid, &t->before);
+    return claim_where(r->inode->fid, LOOK_NONE, &t->before);
 }
 
 static int set_times(struct request *r, struct new_times *t, struct same *same)

@@ -51,14 +51,14 @@ static bool pin_at(struct file *f, uint64_t node)
 bool data_keep(struct file *f)
 {
     struct location at;
-    return !claim_where(f->fid, &at) && at.where == WHERE_NODE && pin_at(f, at.node);
+    return !claim_where(f->fid, LOOK_NONE, &at) && at.where == WHERE_NODE && pin_at(f, at.node);
 }
 
 /* As long as the claimant has the file's bytes, no other file may get its inode number. */
 void data_removed(struct file *f)
 {
     struct location at;
-    if (claim_where(f->fid, &at) || at.where != WHERE_NODE)
+    if (claim_where(f->fid, LOOK_NONE, &at) || at.where != WHERE_NODE)
         return;
     bool held = pfs_keep_number(f);
     if (pfs_has_a_name(f)) { /* another node has given it one between the look at the PFS and the removal */

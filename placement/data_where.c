@@ -270,7 +270,7 @@ int data_locate_reader(struct data_handle *h, const struct version *seen, struct
         struct location at = {0};
         struct file_info before;
         store_info(h->f, &before);
-        int err = claim_where_until(h->f->fid, p->end_ms, &at);
+        int err = claim_where_until(h->f->fid, LOOK_OPEN, p->end_ms, &at);
         if (err)
             return err;
         if (at.where == WHERE_PFS)
@@ -311,7 +311,7 @@ int data_locate_known(struct data_handle *h, const struct data_known *k, bool fi
         if (!fixed && !h->anchored)
             return -EAGAIN;
         if (!fixed)
-            err = claim_where_until(h->f->fid, p->end_ms, &at);
+            err = claim_where_until(h->f->fid, LOOK_OPEN, p->end_ms, &at);
         /* another open may have found another version while this one asked */
         if (!err && ((!fixed && !data_still_known(k, &at)) || !base_is(h->f, &k->version)))
             err = -EAGAIN;
@@ -419,7 +419,7 @@ static bool still_there(struct data_handle *h, uint64_t end_ms)
     lock_drop(&h->lock);
     if (counted)
         return true;
-    if (!pinned || claim_where_until(h->f->fid, end_ms, &at) || at.where != WHERE_NODE ||
+    if (!pinned || claim_where_until(h->f->fid, LOOK_OPEN, end_ms, &at) || at.where != WHERE_NODE ||
         at.node != pinned || pin(h, pinned))
         return false;
     set_where(h, &at);

@@ -34,7 +34,7 @@
 #define HELLO_WORKER_ADDR_MAX 2048
 #define HELLO_FRAME_MAX       4096
 #define HELLO_SETTINGS_MAX    255
-#define HELLO_MAJOR           4 /* other major versions are refused */
+#define HELLO_MAJOR           5 /* other major versions are refused */
 #define HELLO_MINOR           0 /* other minor versions interoperate */
 
 /* UCX pairs the nth endpoint that one side has made with the nth of the other. */

@@ -78,6 +78,11 @@ bool members_lease(void)
 {
     return !members_now.leaving && boot_ms() < members_now.lease_until_ms;
 }
+uint64_t members_lease_left(void)
+{
+    uint64_t until = members_now.lease_until_ms, now = boot_ms();
+    return !members_now.leaving && until > now ? until - now : 0;
+}
 uint64_t members_patience(void)
 {
     uint64_t alone = members_now.adopted ? 0 : members_now.alone_ms;

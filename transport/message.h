@@ -19,7 +19,7 @@
 #define MSG_MAGIC 0x59444445u /* "EDDY" */
 /* A peer of another major version is refused; minor versions only add: types, and fields at a
  * body's end. */
-#define MSG_MAJOR      4
+#define MSG_MAJOR      5
 #define MSG_MINOR      0
 #define MSG_VERSION    (MSG_MAJOR << 8 | MSG_MINOR)
 #define MSG_HEAD_SIZE  72
@@ -69,8 +69,9 @@ struct msg_head {
 #define ITEM_FID(E) E(fid, fid)
 /* where one file's latest bytes are (AT): enum at_where; node when AT_NODE or LOST */
 /* known 1: the PFS has `version`; known 2: also, its data is that of `same_as` (a chmod, rename, ...
- * moved ctime) */
-#define ITEM_AT(E) E(u8, where) E(u64, node) E(u8, known) E(version, version) E(version, same_as)
+ * moved ctime).  keep: the asker is entered as a looker, and may keep what it finds until a BREAK */
+#define ITEM_AT(E)                                                                                 \
+    E(u8, where) E(u64, node) E(u8, known) E(version, version) E(version, same_as) E(u8, keep)
 /* the claimant's answer (HAVE).  "Not mine" is mine 0, with the numbers up to which it has no claim */
 #define ITEM_HAVE(E)                                                                               \
     E(u8, mine)                                                                                    \
@@ -80,11 +81,18 @@ struct msg_head {
 #define ITEM_NEXTOF(E) E(u64, home) E(u64, view)
 /* blind (rule 7): files whose home and next in view `before` were both gone in view `at` */
 #define ITEM_BLIND(E) E(u64, before) E(u64, at)
+/* a looker, as next has entered it; node 0: any member.  look: enum look (placement/claims/look.h) */
+#define ITEM_LOOKER(E) E(u64, node) E(u8, look)
+/* a watcher; node 0: any member.  left: LOOKER_... bits (placement/claims/look.h) */
+#define ITEM_WATCHER(E) E(u64, node) E(u64, incarnation) E(u8, left)
+/* a file that is not open any more; number: of the last WHERE that this covers */
+#define ITEM_LEFT(E) E(fid, fid) E(u64, number)
 
 #define MSG_ITEMS(I)                                                                               \
     I(claim, ITEM_CLAIM)                                                                           \
     I(record, ITEM_RECORD) I(lock, ITEM_LOCK) I(fid_item, ITEM_FID) I(blind, ITEM_BLIND)           \
-        I(at, ITEM_AT) I(have, ITEM_HAVE) I(nextof, ITEM_NEXTOF)
+        I(at, ITEM_AT) I(have, ITEM_HAVE) I(nextof, ITEM_NEXTOF) I(looker, ITEM_LOOKER)            \
+            I(watcher, ITEM_WATCHER) I(left, ITEM_LEFT)
 
 /* ---- messages: F(kind, field), L(item, field) = list of items ---- */
 
@@ -92,26 +100,35 @@ struct msg_head {
 #define BODY_PING(F, L) F(u64, adopted)
 /* age of the keeper's last read of views/ */
 #define BODY_PONG(F, L) F(u32, age_ms) F(u64, newest)
-/* piece: from 0 on; more: another one follows.  All but the lists is the same in each. */
+/* piece: from 0 on; more: another one follows.  All but the lists is the same in each.  looks: files
+ * that are open on the sender */
 #define BODY_ADOPTED(F, L)                                                                         \
     F(u64, view)                                                                                   \
     F(u32, piece)                                                                                  \
     F(u8, more) F(u64, last) F(u8, settled) F(u8, leaving) F(u64, home_view) L(nextof, nextof)     \
-        L(blind, blinds) L(claim, claims) L(record, records) L(lock, locks)
+        L(blind, blinds) L(claim, claims) L(record, records) L(lock, locks) L(fid_item, looks)
 #define BODY_ADOPTED_OK(F, L) F(u64, view)
-#define BODY_WANT(F, L)       F(fid, fid) F(u64, number) /* number's incarnation = head's */
-/* reply to WANT: enum at_where */
-#define BODY_GRANT(F, L)  F(u8, where) F(u64, node) F(u8, known) F(version, version)
+/* number's incarnation = head's; held: the sender has the claim and its bytes, and asks for its watchers */
+#define BODY_WANT(F, L) F(fid, fid) F(u64, number) F(u8, held)
+/* reply to WANT: enum at_where; watchers: of AT_GRANTED, what BREAK has left */
+#define BODY_GRANT(F, L)                                                                           \
+    F(u8, where) F(u64, node) F(u8, known) F(version, version) L(watcher, watchers)
 /* first: of all records, in pieces, as ADOPTED; else of one.  locks: those of the first record, then
  * those of the second ... */
 #define BODY_COPY(F, L)   F(u8, first) F(u32, piece) F(u8, more) L(record, records) L(lock, locks)
-#define BODY_COPIED(F, L) F(u64, view)
-#define BODY_WHERE(F, L)  L(fid_item, fids) /* <= 512 */
+/* lookers: of one record's file, entered by next while it answered for the home */
+#define BODY_COPIED(F, L) F(u64, view) L(looker, lookers)
+/* fids: <= 512; look: enum look (placement/claims/look.h); number: later ones of a node have higher numbers */
+#define BODY_WHERE(F, L)  F(u8, look) F(u64, number) L(fid_item, fids)
 #define BODY_AT(F, L)     L(at, at)
 #define BODY_ASK(F, L)    L(fid_item, fids)
 #define BODY_HAVE(F, L)   L(have, have)
+/* look: what the sender itself still believes (enum look); look_number: as WHERE's; watchers: those that are
+ * left */
 #define BODY_FREE(F, L)                                                                            \
-    F(fid, fid) F(u64, number_inc) F(u64, number) F(u8, known) F(version, version)
+    F(fid, fid)                                                                                    \
+    F(u64, number_inc) F(u64, number) F(u8, known) F(version, version) F(u8, look)                 \
+        F(u64, look_number) L(watcher, watchers)
 #define BODY_FREED(F, L) F(u8, done)
 /* reading: a chunk from its owner (or any node that has it), a range from the claimant */
 #define BODY_FETCH(F, L)                                                                           \
@@ -146,6 +163,12 @@ struct msg_head {
 /* reply to a piece of ADOPTED or COPY, unless all are there now: those before `piece` are, send this
  * one */
 #define BODY_NEXT_PIECE(F, L) F(u64, view) F(u32, piece)
+/* home -> lookers: the file is about to change.  grant: the same if it is sent again.  BROKEN: left:
+ * LOOKER_... bits (placement/claims/look.h) */
+#define BODY_BREAK(F, L)  F(fid, fid) F(u64, grant)
+#define BODY_BROKEN(F, L) F(u8, left)
+/* to the home: files that are not open any more; <= MSG_PIECE_ITEMS */
+#define BODY_LEAVE(F, L) L(left, files)
 
 /* M(NAME, name, BODY): the number on the wire is the position, from 1; only append. */
 #define MESSAGES(M)                                                                                \
@@ -165,7 +188,10 @@ struct msg_head {
                                             M(ERROR, error, BODY_ERROR) M(SAME, same, BODY_SAME)   \
                                                 M(FORGET, forget, BODY_FORGET)                     \
                                                     M(FORGOTTEN, forgotten, BODY_FORGOTTEN)        \
-                                                        M(NEXT_PIECE, next_piece, BODY_NEXT_PIECE)
+                                                        M(NEXT_PIECE, next_piece, BODY_NEXT_PIECE) \
+                                                            M(BREAK, brk, BODY_BREAK)              \
+                                                                M(BROKEN, broken, BODY_BROKEN)     \
+                                                                    M(LEAVE, leave, BODY_LEAVE)
 
 /* ---- generated types ---- */
 

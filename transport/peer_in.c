@@ -82,6 +82,8 @@ static uint16_t reply_type(uint16_t request)
         return MSG_LOCKED;
     case MSG_FORGET:
         return MSG_FORGOTTEN;
+    case MSG_BREAK:
+        return MSG_BROKEN;
     default:
         return MSG_ERROR;
     }

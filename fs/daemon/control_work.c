@@ -124,7 +124,7 @@ int control_find_file(const char *path, struct statx *stx)
 static void put_latest(json_t *o, struct fid fid, uint64_t pfs_size)
 {
     struct location at;
-    int err = claim_where(fid, &at);
+    int err = claim_where(fid, LOOK_NONE, &at);
     bool lost = !err && at.where == WHERE_LOST;
     control_put(o, "size",
                 !err && (at.where == WHERE_HERE || at.where == WHERE_NODE) ? at.size : pfs_size);

@@ -225,7 +225,7 @@ static void relabel(void *arg)
     struct location at;
     working_end(&s->working);
     look(s);
-    int err = claim_where(s->key.fid, &at);
+    int err = claim_where(s->key.fid, LOOK_NONE, &at);
     if (!err && at.where == WHERE_PFS && at.known == 2 &&
         version_eq(&at.version, &s->key.version) &&
         version_is_same(&s->info.base, &at.version, &at.same_as))

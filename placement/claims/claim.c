@@ -39,6 +39,7 @@ static void part_end(struct file_part *part)
     struct file_claim *c = (struct file_claim *)part;
     lock_destroy(&c->lock);
     pthread_cond_destroy(&c->changed);
+    free(c->watchers);
 }
 
 const struct file_part_ops file_claim_ops = {
@@ -111,13 +112,21 @@ static bool still_so(const struct seen *seen, const struct body_grant *g, uint64
     return !g->known && claim_settled(view, seen->looked_ms);
 }
 
+static void take_watchers(struct file *f, const struct watchers *w)
+{
+    struct file_claim *c = claim_of(f);
+    lock_take(&c->lock);
+    watchers_set(c, w);
+    c->watchers_unknown = false;
+    lock_drop(&c->lock);
+}
+
 /* The claim is in this node's list; now it is written to disk, with the PFS's version as its base. */
-static int keep_grant(struct file *f, const struct seen *seen, const struct body_grant *g,
-                      uint64_t view)
+static int keep_grant(struct file *f, const struct seen *seen, const struct granted *g)
 {
     struct version v = *seen->version;
     int err = 0;
-    if (!still_so(seen, g, view)) {
+    if (!still_so(seen, &g->body, g->view)) {
         struct statx stx;
         err = pfs_file_stat(f, &stx);
         if (!err && !stx.stx_nlink && !file_is_unlinked(f))
@@ -131,12 +140,13 @@ static int keep_grant(struct file *f, const struct seen *seen, const struct body
         err = store_set_claim(f, claim_of(f)->inc, claim_of(f)->number, &v);
     if (!err) {
         file_ref(f);
+        take_watchers(f, &g->watchers);
         own_ready(f->fid);
         count(claims_granted, 1);
         return 0;
     }
     own_remove(f->fid);
-    claim_tell_free(f->fid, claim_of(f)->inc, claim_of(f)->number, NULL);
+    claim_tell_free(f->fid, claim_of(f)->inc, claim_of(f)->number, NULL, NULL);
     return err;
 }
 
@@ -151,11 +161,11 @@ static void take_new_number(struct file *f)
 
 /* Granted: this node has the claim, if it is still in the view in which it asked for it. */
 static int take_grant(struct file *f, const struct seen *seen, const struct view *v,
-                      const struct body_grant *grant, uint64_t granted_in, struct location *out)
+                      const struct granted *g, struct location *out)
 {
-    if (granted_in != v->number || !own_add(f->fid, claim_of(f)->inc, claim_of(f)->number, v->number))
+    if (g->view != v->number || !own_add(f->fid, claim_of(f)->inc, claim_of(f)->number, v->number))
         return -EAGAIN;
-    int err = keep_grant(f, seen, grant, granted_in);
+    int err = keep_grant(f, seen, g);
     if (!err)
         claim_own_word(f, out);
     return err;
@@ -165,32 +175,35 @@ static int take_grant(struct file *f, const struct seen *seen, const struct view
 static int ask_claimant(struct file *f, uint64_t end, struct location *out)
 {
     struct location l;
-    int err = claim_where_until(f->fid, end, &l);
+    int err = claim_where_until(f->fid, LOOK_NONE, end, &l);
     if (err || l.where != WHERE_NODE)
         return -EAGAIN;
     *out = l;
     return 0;
 }
 
-/* Sends one WANT.  0: *out is the answer, given in *view. */
-static int ask_home(struct file *f, const struct view *v, struct body_grant *out, uint64_t *view)
+int claim_want(struct file *f, const struct view *v, bool held, struct granted *out)
 {
     uint64_t home = view_home(v, f->fid);
     struct msg *reply = NULL;
-    *view = v->number;
-    if (home == members_self() && home_want_here(v->number, f->fid, claim_of(f)->number, out))
+    *out = (struct granted){.view = v->number};
+    if (home == members_self() &&
+        home_want_here(v->number, f->fid, claim_of(f)->number, &out->body))
         return 0;
     struct msg *m = msg_new(MSG_WANT);
     m->want.fid = f->fid;
     m->want.number = claim_of(f)->number;
+    m->want.held = held;
     int err = peer_call(home, m, T_PING, NULL, 0, &reply);
     if (members_no_contact(err))
         members_doubt(home);
-    if (reply) {
-        *out = reply->grant;
-        *view = reply->head.view;
-        msg_free(reply);
+    if (reply && !err) {
+        out->body = reply->grant;
+        out->watchers = watchers_granted(&reply->grant);
+        out->view = reply->head.view;
     }
+    if (reply)
+        msg_free(reply);
     return err;
 }
 
@@ -198,18 +211,17 @@ static int ask_home(struct file *f, const struct view *v, struct body_grant *out
 static int want_once(struct file *f, const struct seen *seen, const struct view *v, uint64_t end,
                      struct location *out)
 {
-    struct body_grant grant;
-    uint64_t view;
-    int err = ask_home(f, v, &grant, &view);
+    struct granted g;
+    int err = claim_want(f, v, false, &g);
     if (err == -ESTALE)
         take_new_number(f);
     if (err)
         return -EAGAIN;
-    claim_note_settled(view);
-    if (grant.where == AT_GRANTED)
-        return take_grant(f, seen, v, &grant, view, out);
-    if (grant.where == AT_LOST) {
-        say_lost(f, grant.node);
+    claim_note_settled(g.view);
+    if (g.body.where == AT_GRANTED)
+        return take_grant(f, seen, v, &g, out);
+    if (g.body.where == AT_LOST) {
+        say_lost(f, g.body.node);
         return -EIO;
     }
     return ask_claimant(f, end, out);
@@ -242,7 +254,7 @@ static int ask_for_claim(struct file *f, const struct seen *seen, uint64_t end,
         claim_wait(wait);
         wait = MIN(2 * wait, 100);
     }
-    claim_tell_free(f->fid, claim_of(f)->inc, claim_of(f)->number, NULL);
+    claim_tell_free(f->fid, claim_of(f)->inc, claim_of(f)->number, NULL, NULL);
     say_not_granted();
     return -EIO;
 }
@@ -257,6 +269,17 @@ static void set_state(struct file *f, enum claim_state s, unsigned more_writers)
     c->writers += more_writers;
     pthread_cond_broadcast(&c->changed);
     lock_drop(&c->lock);
+}
+
+/* Counted as a writer of the claim that this node has. */
+static int open_held(struct file *f, uint64_t end_ms, struct location *out)
+{
+    int err = claim_know_watchers(f, end_ms);
+    if (err)
+        claim_close_writer(f);
+    else
+        claim_own_word(f, out);
+    return err;
 }
 
 int claim_open_writer(struct file *f, const struct version *base, uint64_t looked_ms,
@@ -275,8 +298,7 @@ int claim_open_writer(struct file *f, const struct version *base, uint64_t looke
     if (c->state == CLAIM_HELD) {
         c->writers++;
         lock_drop(&c->lock);
-        claim_own_word(f, out);
-        return 0;
+        return open_held(f, end_ms, out);
     }
     c->state = CLAIM_ASKING;
     c->inc = members_incarnation();
@@ -359,6 +381,17 @@ int claim_settle_wait(struct file *f, uint64_t end_ms)
     return err;
 }
 
+int claim_change_begin(struct file *f, uint64_t end_ms)
+{
+    int err = claim_carry_begin(f);
+    if (err)
+        return err;
+    err = claim_know_watchers(f, end_ms);
+    if (err)
+        claim_carry_end(f);
+    return err;
+}
+
 /* ---- giving it back ---- */
 
 /* No node must believe that the PFS has what was here of a removed file: no version is this one, so
@@ -373,13 +406,14 @@ static bool is_open_without_name(struct file *f)
 }
 
 /* The home is told after the claim was cleared on this node's disk. */
-static void tell_given(struct file *f, const struct version *base, uint64_t inc, uint64_t number)
+static void tell_given(struct file *f, const struct version *base, uint64_t inc, uint64_t number,
+                       const struct watchers *had)
 {
     if (file_is_unlinked(f)) {
-        claim_tell_free(f->fid, inc, number, &removed);
+        claim_tell_free(f->fid, inc, number, &removed, had);
         pfs_drop(f); /* unless it is open; it was open for a flush that does not come */
     } else {
-        claim_tell_free(f->fid, inc, number, base);
+        claim_tell_free(f->fid, inc, number, base, had);
     }
     file_put(f); /* the claim's own reference: the caller has another one */
 }
@@ -399,14 +433,16 @@ void claim_give_back(struct file *f)
         given = !info.dirty && store_clear_claim(f, base);
     }
     uint64_t inc = c->inc, number = c->number;
+    struct watchers had = watchers_of(c);
     if (given) {
+        watchers_set(c, &(struct watchers){0});
         own_remove(f->fid);
         c->state = CLAIM_NONE;
         pthread_cond_broadcast(&c->changed);
     }
     lock_drop(&c->lock);
     if (given)
-        tell_given(f, base, inc, number);
+        tell_given(f, base, inc, number, &had);
 }
 
 static bool has_claim(struct file *f)

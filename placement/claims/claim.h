@@ -9,6 +9,7 @@
 #ifndef EDDY_PLACEMENT_CLAIMS_CLAIM_H
 #define EDDY_PLACEMENT_CLAIMS_CLAIM_H
 
+#include "placement/claims/look.h"
 #include "placement/store/file.h"
 #include "transport/members.h"
 
@@ -27,15 +28,23 @@ struct location {
     unsigned known;
     struct version version, same_as;
     uint64_t view; /* in which the home said so */
+    /* May this node keep what it finds, until a BREAK comes?  If so, the home knows that it looks at the file
+     * (or nobody else is in the session), and the ticket held when this was answered.  The user of the answer
+     * asks look_answer_begin with the ticket.  Else: time-out 0, no pages, and located anew at each use.  Always
+     * false for WHERE_NODE and WHERE_LOST; true for WHERE_HERE. */
+    bool keep;
+    struct look_ticket ticket; /* taken before any node was asked */
 };
-/* Asks the home, and the claimant if there is one.  fids: n <= 512, answers in order (each with its
+/* Asks the home, and the claimant if there is one.  look: how long this node will look at the file: the home
+ * enters it.  (LOOK_OPEN: after look_opened.)  fids: n <= 512, answers in order (each with its
  * own err in errs[i], may be NULL: then the first error is returned). */
-int claim_where(struct fid fid, struct location *out);
-int claim_where_until(struct fid fid, uint64_t end_ms, struct location *out);
-int claim_where_many(const struct fid *fids, unsigned n, struct location *out, int *errs);
+int claim_where(struct fid fid, enum look look, struct location *out);
+int claim_where_until(struct fid fid, enum look look, uint64_t end_ms, struct location *out);
+int claim_where_many(const struct fid *fids, unsigned n, enum look look, struct location *out,
+                     int *errs);
 /* Without a message, for a file of which this node does not have the claim: true if this node is the home,
- * and no other node need be asked. */
-bool claim_told_here(struct fid fid, struct location *out);
+ * and no other node need be asked.  This node is entered, too. */
+bool claim_told_here(struct fid fid, enum look look, struct location *out);
 /* Without a message: does this node hold the claim? */
 bool claim_is_held(struct file *f);
 /* True: this node has the claim, or is about to get it, and an open writes, here or at another node
@@ -77,6 +86,9 @@ void claim_unlinked(struct file *f);
 /* A carried write begins/ends here at the claimant: -ENOENT "not mine". */
 int claim_carry_begin(struct file *f);
 void claim_carry_end(struct file *f);
+/* The same for what changes the file: its watchers (claim_watch.h) are known when it has begun.  Once for a claim
+ * that was taken up at the start, the home is asked for them, until end_ms: -EIO. */
+int claim_change_begin(struct file *f, uint64_t end_ms);
 /* Our own name operation moved ctime: tell the home that the data is the same. Does not wait. */
 void claim_publish_same(struct fid fid, const struct version *before, const struct version *after);
 /* A name of a file that another node has claimed changed here: tells the claimant (waits, <= 5 s; may fail).

@@ -20,14 +20,38 @@ struct freeing {
     uint64_t inc, number, view;
     bool known;
     struct version version;
+    enum look look; /* of this node itself */
+    uint64_t look_number;
+    struct watchers watchers;
 };
 
 static void freed(void *arg, int err, struct msg *reply, bool *keep);
+
+/* list: room for all watchers; it must stay as long as the body. */
+static struct body_free body_of(const struct freeing *j, struct item_watcher *list)
+{
+    struct body_free b = {.fid = j->fid,
+                          .number_inc = j->inc,
+                          .number = j->number,
+                          .known = j->known,
+                          .version = j->version,
+                          .look = (uint8_t)j->look,
+                          .look_number = j->look_number,
+                          .watchers = {.v = list}};
+    for (unsigned i = 0; i < j->watchers.n; i++) {
+        const struct claim_watcher *w = &j->watchers.v[i];
+        list[b.watchers.n++] = (struct item_watcher){w->node, w->incarnation, (uint8_t)w->kinds};
+    }
+    if (j->watchers.any)
+        list[b.watchers.n++] = (struct item_watcher){.left = LOOKER_CACHED | LOOKER_PASSTHROUGH};
+    return b;
+}
 
 /* Network thread. */
 static void send_free(void *arg)
 {
     struct freeing *j = arg;
+    struct item_watcher list[CLAIM_WATCHERS_MAX + 1];
     const struct view *v = members_view();
     if (!v || (j->view && v->number != j->view)) {
         free(j);
@@ -35,11 +59,7 @@ static void send_free(void *arg)
     }
     j->view = v->number;
     struct msg *m = msg_new(MSG_FREE);
-    m->free.fid = j->fid;
-    m->free.number_inc = j->inc;
-    m->free.number = j->number;
-    m->free.known = j->known;
-    m->free.version = j->version;
+    m->free = body_of(j, list);
     peer_request(view_home(v, j->fid), m, T_PING, NULL, 0, freed, j);
 }
 
@@ -55,24 +75,37 @@ static void freed(void *arg, int err, struct msg *reply, bool *keep)
     home_later(send_free, free, j);
 }
 
-static bool free_here(struct fid fid, uint64_t inc, uint64_t number, const struct version *v)
+static bool free_here(const struct freeing *j)
 {
     const struct view *view = members_view();
-    struct body_free f = {.fid = fid, .number_inc = inc, .number = number, .known = v != NULL};
-    if (!view || view_home(view, fid) != members_self())
+    struct item_watcher list[CLAIM_WATCHERS_MAX + 1];
+    if (!view || view_home(view, j->fid) != members_self())
         return false;
-    if (v)
-        f.version = *v;
+    struct body_free f = body_of(j, list);
     return home_free_here(view->number, &f);
 }
 
-void claim_tell_free(struct fid fid, uint64_t inc, uint64_t number, const struct version *v)
+/* After the claim was cleared: an open that still found it here is counted.  The kernel may have attributes that
+ * this node gave it as the claimant. */
+static enum look own_look(struct fid fid)
 {
-    if (free_here(fid, inc, number, v))
-        return;
-    struct freeing *j = xcalloc(1, sizeof(*j));
-    *j = (struct freeing){.fid = fid, .inc = inc, .number = number, .known = v != NULL};
+    return look_is_open(fid) ? LOOK_OPEN : LOOK_STAT;
+}
+
+void claim_tell_free(struct fid fid, uint64_t inc, uint64_t number, const struct version *v,
+                     const struct watchers *had)
+{
+    struct freeing j = {.fid = fid, .inc = inc, .number = number, .known = v != NULL};
     if (v)
-        j->version = *v;
-    loop_post(send_free, j);
+        j.version = *v;
+    if (had) {
+        j.watchers = *had;
+        j.look = own_look(fid);
+        j.look_number = look_number();
+    }
+    if (free_here(&j))
+        return;
+    struct freeing *later = xmalloc(sizeof(*later));
+    *later = j;
+    loop_post(send_free, later);
 }

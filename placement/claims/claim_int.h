@@ -3,6 +3,7 @@
  * claim_own.c     the list of this node's claims, as ADOPTED has it (claim_own.h)
  * claim_free.c    FREE: telling the home
  * claim_where.c   asking where files' latest bytes are
+ * claim_watch.c   watchers: nodes that must be told of changes (claim_watch.h)
  * claim.c         the claim of one file: taken, kept, given back
  * claim_serve.c   ASK: other nodes ask the claimant
  * claim_named.c   NAMED, SAME: names that change
@@ -13,12 +14,21 @@
 #define EDDY_PLACEMENT_CLAIMS_CLAIM_INT_H
 
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_watch.h"
 #include "transport/view.h"
 
 enum claim_state {
     CLAIM_NONE,   /* this node does not have it */
     CLAIM_ASKING, /* a WANT is under way */
     CLAIM_HELD,   /* this node has it: its bytes are the latest */
+};
+
+/* Those of one claim.  any: any member but this node may be one, besides v.  more: at least one has answered
+ * that it is one, and found no room in v. */
+struct watchers {
+    bool any, more;
+    unsigned n;
+    struct claim_watcher v[CLAIM_WATCHERS_MAX];
 };
 
 /* What this room keeps of a file (FILE_CLAIM). */
@@ -31,6 +41,11 @@ struct file_claim {
     unsigned writers;     /* opens for writing on this node, plus carried writes in progress */
     _Atomic uint64_t carried; /* goes up with each write carried here from another node */
     bool settling;            /* claim_settle_begin: opens and carried changes wait */
+    struct watchers *watchers; /* NULL: none */
+    /* These change with the lock.  There are watchers; and: taken up at the start, so that the home is to be
+     * asked for them before the next change. */
+    _Atomic bool watched, watchers_unknown;
+    bool watchers_asked; /* the home is being asked */
     /* The claim is void (claim_forgotten.c): what is here is not flushed into the file. */
     _Atomic bool forgotten;
 };
@@ -49,8 +64,10 @@ static inline struct file_claim *claim_if(const struct file *f)
 
 /* ---- claim_free.c ---- */
 /* The sender's requests up to this number have no claim any more.  v: what the PFS has; NULL: not
- * known.  Does not wait; any thread. */
-void claim_tell_free(struct fid fid, uint64_t inc, uint64_t number, const struct version *v);
+ * known.  had: the claim was held, by this node and with these watchers; NULL: it was not.  Does not wait; any
+ * thread. */
+void claim_tell_free(struct fid fid, uint64_t inc, uint64_t number, const struct version *v,
+                     const struct watchers *had);
 
 /* ---- claim_where.c ---- */
 /* A home has answered in this view: it is complete, so all members have adopted the view. */
@@ -62,7 +79,23 @@ void claim_wake(void);
 /* This node's answer about a file that it has claimed. */
 void claim_own_word(struct file *f, struct location *out);
 
+/* ---- claim_watch.c ---- */
+/* The claim's lock is held, for these two. */
+void watchers_set(struct file_claim *c, const struct watchers *w);
+struct watchers watchers_of(const struct file_claim *c);
+/* As they stand in GRANT. */
+struct watchers watchers_granted(const struct body_grant *g);
+/* This node has the claim.  The home is asked for its watchers if they are not known, until end_ms.  -EIO. */
+int claim_know_watchers(struct file *f, uint64_t end_ms);
+
 /* ---- claim.c ---- */
+struct granted {
+    struct body_grant body; /* but for its list */
+    struct watchers watchers;
+    uint64_t view; /* in which it was answered */
+};
+/* Sends one WANT of the file's claim.  held: this node has it already.  0: *out is the answer. */
+int claim_want(struct file *f, const struct view *v, bool held, struct granted *out);
 /* Request numbers of this incarnation; the last one that was given out. */
 uint64_t claim_next_number(void);
 uint64_t claim_last_number(void);

@@ -27,7 +27,7 @@ static void say_not_mine(struct fid fid, struct item_have *have)
     }
     if (f)
         file_put(f);
-    claim_tell_free(fid, have->free_inc, have->free_number, NULL);
+    claim_tell_free(fid, have->free_inc, have->free_number, NULL, NULL);
 }
 
 static void answer_ask(void *arg)

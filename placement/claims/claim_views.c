@@ -53,6 +53,7 @@ static int take_up(void *arg, struct file *f)
     if (!info.claimed)
         store_set_claim(f, inc, number, NULL);
     hold(f, inc, number);
+    claim_of(f)->watchers_unknown = true;
     own_add(f->fid, inc, number, 0);
     (*n)++;
     return 0;
@@ -85,6 +86,7 @@ static void adopted(const struct view *v)
 {
     own_adopted(v ? v->number : 0);
     home_adopted(v);
+    look_adopted(); /* after the home: then a ticket that holds is of no answer of the older view */
     if (on_adopted)
         on_adopted(v);
     claim_marks_adopted(v);
@@ -126,6 +128,7 @@ unsigned claim_give_back_all(void)
 
 void claim_start(void)
 {
+    look_start();
     claim_where_start();
     own_start();
     locks_start();
@@ -140,4 +143,5 @@ void claim_stop(void)
     lost_stop();
     locks_stop();
     own_stop();
+    look_stop();
 }

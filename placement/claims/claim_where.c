@@ -44,9 +44,12 @@ void claim_wake(void)
 
 void claim_own_word(struct file *f, struct location *out)
 {
+    struct look_ticket ticket = look_now(f->fid);
     struct file_info info;
     store_info(f, &info);
     *out = (struct location){.where = WHERE_HERE,
+                             .keep = true,
+                             .ticket = ticket,
                              .node = members_self(),
                              .size = info.size,
                              .blocks = info.blocks,
@@ -148,7 +151,8 @@ static void group_reply(void *arg, int err, struct msg *reply, bool *keep)
 struct search {
     const struct fid *fids;
     unsigned n;
-    struct location *out;
+    enum look look;
+    struct location *out; /* while a file is OPEN: its ticket alone counts */
     enum { OPEN, DONE } * state;
     uint64_t *at; /* claimant to ask, 0: ask the home */
 };
@@ -159,9 +163,16 @@ static struct msg *ask_msg(const struct search *q, const struct sent *s, enum ms
     struct item_fid_item *items = xcalloc(s->n, sizeof(*items));
     for (unsigned i = 0; i < s->n; i++)
         items[i].fid = q->fids[s->index[i]];
-    m->where.fids.n = s->n; /* WHERE and ASK have the same body */
-    m->where.fids.v = items;
     m->arena = items;
+    if (type == MSG_ASK) {
+        m->ask.fids.n = s->n;
+        m->ask.fids.v = items;
+        return m;
+    }
+    m->where.look = (uint8_t)q->look;
+    m->where.number = look_number();
+    m->where.fids.n = s->n;
+    m->where.fids.v = items;
     return m;
 }
 
@@ -218,12 +229,15 @@ static void ask_all(const struct search *q, struct sent *list, unsigned n, enum 
 
 /* ---- the answers ---- */
 
-/* A home's answer as a location; false: a claimant must be asked. */
-static bool location_of(uint64_t view, const struct item_at *at, struct location *out)
+/* A home's answer as a location; false: a claimant must be asked.  A home of an older view does not know this
+ * node any more, and a BREAK has overtaken the answer: then the ticket does not hold. */
+static bool location_of(struct fid fid, uint64_t view, const struct item_at *at,
+                        struct look_ticket ticket, struct location *out)
 {
-    *out = (struct location){0};
+    *out = (struct location){.ticket = ticket};
     if (at->where == AT_PFS) {
         out->where = WHERE_PFS;
+        out->keep = at->keep && look_holds(fid, ticket);
         out->known = at->known;
         out->version = at->version;
         out->same_as = at->same_as;
@@ -237,7 +251,7 @@ static bool location_of(uint64_t view, const struct item_at *at, struct location
 
 static void take_at(struct search *q, unsigned i, uint64_t view, const struct item_at *at)
 {
-    if (location_of(view, at, &q->out[i]))
+    if (location_of(q->fids[i], view, at, q->out[i].ticket, &q->out[i]))
         q->state[i] = DONE;
     else
         q->at[i] = at->node;
@@ -250,6 +264,7 @@ static void take_have(struct search *q, unsigned i, uint64_t node, const struct 
         return; /* it gave the claim back, and tells this to the home: ask the home again */
     q->out[i] = (struct location){.where = WHERE_NODE,
                                   .node = node,
+                                  .ticket = q->out[i].ticket,
                                   .size = have->size,
                                   .blocks = have->blocks,
                                   .mtime_ns = have->mtime_ns,
@@ -295,9 +310,9 @@ static unsigned still_open(struct search *q)
 }
 
 /* Answers for files of which this node is the home, or next, if it can. */
-static bool told_here(const struct view *v, struct fid fid, struct item_at *at)
+static bool told_here(const struct view *v, struct fid fid, enum look look, struct item_at *at)
 {
-    if (teller(v, fid) != members_self() || !home_where_here(v->number, fid, at))
+    if (teller(v, fid) != members_self() || !home_where_here(v->number, fid, look, at))
         return false;
     claim_note_settled(v->number);
     return true;
@@ -307,7 +322,7 @@ static void ask_here(struct search *q, const struct view *v)
 {
     struct item_at at;
     for (unsigned i = 0; i < q->n; i++)
-        if (q->state[i] == OPEN && !q->at[i] && told_here(v, q->fids[i], &at))
+        if (q->state[i] == OPEN && !q->at[i] && told_here(v, q->fids[i], q->look, &at))
             take_at(q, i, v->number, &at);
 }
 
@@ -321,8 +336,16 @@ static void ask_nodes(struct search *q, const struct view *v, bool claimants)
     take_answers(q, list, n, claimants);
 }
 
+static void take_tickets(struct search *q)
+{
+    for (unsigned i = 0; i < q->n; i++)
+        if (q->state[i] == OPEN)
+            q->out[i].ticket = look_now(q->fids[i]);
+}
+
 static void search_step(struct search *q, const struct view *v)
 {
+    take_tickets(q);
     ask_here(q, v);
     ask_nodes(q, v, false);
     ask_nodes(q, v, true);
@@ -359,10 +382,10 @@ static void say_nobody_knows(unsigned n)
                  T_OPEN / 1000, n);
 }
 
-static int ask_until(uint64_t end, const struct fid *fids, unsigned n, struct location *out,
-                     int *errs)
+static int ask_until(uint64_t end, const struct fid *fids, unsigned n, enum look look,
+                     struct location *out, int *errs)
 {
-    struct search q = {fids, MIN(n, ASK_BATCH), out, NULL, NULL};
+    struct search q = {fids, MIN(n, ASK_BATCH), look, out, NULL, NULL};
     int err = 0;
     q.state = xcalloc(n + 1, sizeof(*q.state));
     q.at = xcalloc(n + 1, sizeof(*q.at));
@@ -380,33 +403,35 @@ static int ask_until(uint64_t end, const struct fid *fids, unsigned n, struct lo
     return errs ? 0 : err;
 }
 
-int claim_where_many(const struct fid *fids, unsigned n, struct location *out, int *errs)
+int claim_where_many(const struct fid *fids, unsigned n, enum look look, struct location *out,
+                     int *errs)
 {
-    return ask_until(boot_ms() + members_patience(), fids, n, out, errs);
+    return ask_until(boot_ms() + members_patience(), fids, n, look, out, errs);
 }
 
-bool claim_told_here(struct fid fid, struct location *out)
+bool claim_told_here(struct fid fid, enum look look, struct location *out)
 {
+    struct look_ticket ticket = look_now(fid);
     const struct view *v = members_view();
     struct item_at at;
-    return v && told_here(v, fid, &at) && location_of(v->number, &at, out);
+    return v && told_here(v, fid, look, &at) && location_of(fid, v->number, &at, ticket, out);
 }
 
 /* Can this node answer, as in a session of one?  Then nothing is prepared for asking others. */
-static bool known_here(struct fid fid, struct location *out)
+static bool known_here(struct fid fid, enum look look, struct location *out)
 {
-    return claim_here(fid, out) || claim_told_here(fid, out);
+    return claim_here(fid, out) || claim_told_here(fid, look, out);
 }
 
-int claim_where_until(struct fid fid, uint64_t end_ms, struct location *out)
+int claim_where_until(struct fid fid, enum look look, uint64_t end_ms, struct location *out)
 {
-    return known_here(fid, out) ? 0 : ask_until(end_ms, &fid, 1, out, NULL);
+    return known_here(fid, look, out) ? 0 : ask_until(end_ms, &fid, 1, look, out, NULL);
 }
 
 /* Each look-up of a name calls this. */
-int claim_where(struct fid fid, struct location *out)
+int claim_where(struct fid fid, enum look look, struct location *out)
 {
-    return known_here(fid, out) ? 0 : claim_where_many(&fid, 1, out, NULL);
+    return known_here(fid, look, out) ? 0 : claim_where_many(&fid, 1, look, out, NULL);
 }
 
 void claim_where_start(void)

@@ -178,6 +178,7 @@ static void start_here(void *arg)
 void home_start(void)
 {
     loop_call(start_here, NULL);
+    look_told_start();
     home_claim_start();
     home_lock_start();
     home_forget_start();
@@ -210,5 +211,6 @@ static void stop_here(void *arg)
 
 void home_stop(void)
 {
+    look_told_stop();
     loop_call(stop_here, NULL);
 }

@@ -7,6 +7,7 @@
 #ifndef EDDY_PLACEMENT_CLAIMS_HOME_H
 #define EDDY_PLACEMENT_CLAIMS_HOME_H
 
+#include "placement/claims/look.h"
 #include "transport/members.h"
 #include "transport/view.h"
 
@@ -28,7 +29,7 @@ void home_later(void (*fn)(void *arg), void (*drop)(void *arg), void *arg);
 /* This node's own WHERE and WANT, without a message, if this node is the file's home (for WHERE: or next) in
  * that view, and can answer alone.  False: a message must be sent, which comes after those that were
  * sent before.  Any thread that holds no lock beyond RANK_HOME. */
-bool home_where_here(uint64_t view, struct fid fid, struct item_at *at);
+bool home_where_here(uint64_t view, struct fid fid, enum look look, struct item_at *at);
 /* True: the claim is granted, with the version that the PFS has as far as the home knows. */
 bool home_want_here(uint64_t view, struct fid fid, uint64_t number, struct body_grant *out);
 /* This node's own FREE; false as above. */

@@ -10,12 +10,15 @@
 #include "placement/ring/ring.h"
 #include "transport/view.h"
 
-bool home_where_here(uint64_t view, struct fid fid, struct item_at *at)
+bool home_where_here(uint64_t view, struct fid fid, enum look look, struct item_at *at)
 {
+    (void)look;
     lock_take(&home_lock);
     bool told = home_may_tell_where(view, fid);
     if (told)
         home_where_is(fid, at);
+    if (told)
+        at->keep = home.view->nmembers == 1;
     lock_drop(&home_lock);
     return told && at->node != members_self();
 }

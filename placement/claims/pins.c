@@ -20,7 +20,7 @@
 struct pin {
     struct pin *next;
     uint64_t node, incarnation, number;
-    struct file *f; /* referenced; claim_carry_begin was called */
+    struct file *f; /* referenced; claim_change_begin was called */
     uint64_t since_ms;
     bool seen; /* in this node's view */
 };
@@ -113,7 +113,7 @@ static void arm(void *arg)
 
 int pin_add(uint64_t node, uint64_t incarnation, uint64_t number, struct file *f)
 {
-    int err = claim_carry_begin(f);
+    int err = claim_change_begin(f, boot_ms() + T_OPEN);
     if (err)
         return err;
     struct pin *p = xcalloc(1, sizeof(*p));

@@ -196,7 +196,7 @@ static void order_home_knows(struct order *o)
     struct location at;
     o->err = pfs_stat(n, &stx);
     if (!o->err)
-        o->err = claim_where(fid_of(&stx), &at);
+        o->err = claim_where(fid_of(&stx), LOOK_NONE, &at);
     o->out[0] = !o->err && at.known == 2;
     pfs_unref(n);
 }

@@ -176,7 +176,7 @@ START_TEST(head_is_laid_out_as_documented)
     encode(m, &buf, &len);
     ck_assert_uint_eq(len, 80);
     ck_assert_mem_eq(buf, "EDDY", 4);
-    ck_assert_uint_eq(peek(buf, 4, 2), 0x0400);
+    ck_assert_uint_eq(peek(buf, 4, 2), 0x0500);
     ck_assert_uint_eq(peek(buf, 6, 2), MSG_NOTE);
     ck_assert_uint_eq(peek(buf, 8, 4), 2);
     ck_assert_uint_eq(peek(buf, 12, 4), 8);
@@ -253,9 +253,9 @@ START_TEST(list_that_says_more_than_it_holds_is_refused)
     static const uint32_t counts[] = {3,          0x10000000, 0x10000001,
                                       0x7fffffff, 0x80000000, 0xffffffff};
     struct item_fid_item fids[2] = {{{1, 2}}, {{3, 4}}};
-    struct msg *m = msg_new(MSG_WHERE), *back;
-    m->where.fids.n = 2;
-    m->where.fids.v = fids;
+    struct msg *m = msg_new(MSG_ASK), *back;
+    m->ask.fids.n = 2;
+    m->ask.fids.v = fids;
     void *buf;
     size_t len;
     encode(m, &buf, &len);
@@ -266,8 +266,8 @@ START_TEST(list_that_says_more_than_it_holds_is_refused)
     }
     poke(buf, MSG_HEAD_SIZE, 1, 4); /* fewer: the rest is a longer body */
     ck_assert_int_eq(decode_exact(buf, len, &back), 0);
-    ck_assert_uint_eq(back->where.fids.n, 1);
-    ck_assert_uint_eq(back->where.fids.v[0].fid.lo, 2);
+    ck_assert_uint_eq(back->ask.fids.n, 1);
+    ck_assert_uint_eq(back->ask.fids.v[0].fid.lo, 2);
     msg_free(back);
     free(buf);
     msg_free(m);

@@ -75,7 +75,7 @@ void do_where(void *arg)
     int err = fid_at(word(c, 1), &fid);
 
     if (!err)
-        err = claim_where(fid, &at);
+        err = claim_where(fid, LOOK_NONE, &at);
     if (err)
         answer_code(c, err);
     else

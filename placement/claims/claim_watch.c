@@ -1,0 +1,191 @@
+/* claim_watch.c - see claim_watch.h.
+ *
+ * A claim that was taken up at the start does not know its watchers: the home does, since the nodes have told it
+ * what they look at (ADOPTED).  Before the first change such a claim is asked for again, under its own number, and
+ * GRANT names them.
+ */
+#include "placement/claims/claim_watch.h"
+#include "placement/claims/claim_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- the list ---- */
+
+void watchers_set(struct file_claim *c, const struct watchers *w)
+{
+    bool some = w->n || w->any;
+    if (some && !c->watchers)
+        c->watchers = xcalloc(1, sizeof(*c->watchers));
+    if (some) {
+        *c->watchers = *w;
+    } else {
+        free(c->watchers);
+        c->watchers = NULL;
+    }
+    c->watched = some;
+}
+
+struct watchers watchers_of(const struct file_claim *c)
+{
+    return c->watchers ? *c->watchers : (struct watchers){0};
+}
+
+struct watchers watchers_granted(const struct body_grant *g)
+{
+    struct watchers w = {0};
+    for (uint32_t i = 0; i < g->watchers.n; i++) {
+        const struct item_watcher *in = &g->watchers.v[i];
+        if (in->node && w.n < CLAIM_WATCHERS_MAX)
+            w.v[w.n++] = (struct claim_watcher){in->node, in->incarnation, in->left};
+        else
+            w.any = true;
+    }
+    return w;
+}
+
+static struct claim_watcher *find(struct watchers *w, uint64_t node)
+{
+    for (unsigned i = 0; i < w->n; i++)
+        if (w->v[i].node == node)
+            return &w->v[i];
+    return NULL;
+}
+
+bool claim_watched(struct file *f)
+{
+    struct file_claim *c = claim_if(f);
+    return c && c->watched;
+}
+
+unsigned claim_watchers(struct file *f, struct claim_watcher out[CLAIM_WATCHERS_MAX], bool *all)
+{
+    struct file_claim *c = claim_if(f);
+    struct watchers w = {0};
+    if (c) {
+        lock_take(&c->lock);
+        w = watchers_of(c);
+        lock_drop(&c->lock);
+    }
+    for (unsigned i = 0; i < w.n; i++)
+        out[i] = w.v[i];
+    *all = w.any;
+    return w.n;
+}
+
+bool claim_is_watcher(struct file *f, uint64_t node)
+{
+    struct file_claim *c = claim_if(f);
+    if (!c || !c->watched)
+        return false;
+    lock_take(&c->lock);
+    bool is = c->watchers && (c->watchers->any || find(c->watchers, node));
+    lock_drop(&c->lock);
+    return is;
+}
+
+static void left(struct watchers *w, uint64_t node, unsigned kinds)
+{
+    struct claim_watcher *old = find(w, node);
+    const struct member *m = members_view() ? view_member(members_view(), node) : NULL;
+    if (old && kinds)
+        old->kinds = kinds;
+    else if (old)
+        *old = w->v[--w->n];
+    else if (kinds && w->any && m && w->n < CLAIM_WATCHERS_MAX)
+        w->v[w->n++] = (struct claim_watcher){node, m->incarnation, kinds};
+    else if (kinds && w->any)
+        w->more = true;
+}
+
+void claim_watcher_left(struct file *f, uint64_t node, unsigned kinds)
+{
+    struct file_claim *c = claim_if(f);
+    if (!c)
+        return;
+    lock_take(&c->lock);
+    struct watchers w = watchers_of(c);
+    left(&w, node, kinds);
+    watchers_set(c, &w);
+    lock_drop(&c->lock);
+}
+
+void claim_watchers_asked(struct file *f)
+{
+    struct file_claim *c = claim_if(f);
+    if (!c)
+        return;
+    lock_take(&c->lock);
+    struct watchers w = watchers_of(c);
+    w.any = w.more;
+    w.more = false;
+    watchers_set(c, &w);
+    lock_drop(&c->lock);
+}
+
+/* ---- asking for them ---- */
+
+/* 0: *w has them; -EAGAIN: once more. */
+static int ask_once(struct file *f, struct watchers *w)
+{
+    const struct view *v = members_view();
+    struct granted g;
+    int err = v ? claim_want(f, v, true, &g) : -EAGAIN;
+    if (err || g.view != v->number || g.body.where != AT_GRANTED)
+        return -EAGAIN;
+    *w = g.watchers;
+    return 0;
+}
+
+static int ask_until(struct file *f, uint64_t end_ms, struct watchers *w)
+{
+    unsigned wait = 5;
+    int err;
+    while ((err = ask_once(f, w)) == -EAGAIN && boot_ms() < end_ms) {
+        claim_wait(wait);
+        wait = MIN(2 * wait, 100);
+    }
+    return err;
+}
+
+/* True: this thread asks. */
+static bool begin_asking(struct file_claim *c, uint64_t end_ms)
+{
+    uint64_t t;
+    lock_take(&c->lock);
+    while (c->watchers_asked && (t = boot_ms()) < end_ms)
+        lock_wait(&c->lock, &c->changed, end_ms - t);
+    bool mine = c->watchers_unknown && !c->watchers_asked;
+    if (mine)
+        c->watchers_asked = true;
+    lock_drop(&c->lock);
+    return mine;
+}
+
+static void end_asking(struct file_claim *c, int err, const struct watchers *w)
+{
+    lock_take(&c->lock);
+    c->watchers_asked = false;
+    if (!err) {
+        watchers_set(c, w);
+        c->watchers_unknown = false;
+    }
+    pthread_cond_broadcast(&c->changed);
+    lock_drop(&c->lock);
+}
+
+int claim_know_watchers(struct file *f, uint64_t end_ms)
+{
+    struct file_claim *c = claim_of(f);
+    struct watchers w;
+    if (!c->watchers_unknown)
+        return 0;
+    if (begin_asking(c, end_ms)) {
+        int err = ask_until(f, end_ms, &w);
+        end_asking(c, err, &w);
+        if (err)
+            log_warn("the home of a file that was not on the PFS when the daemon ended did not say who looks at "
+                     "it: it cannot be written now: EIO");
+    }
+    return c->watchers_unknown ? -EIO : 0;
+}

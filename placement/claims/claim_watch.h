@@ -1,0 +1,36 @@
+/* claim_watch.h - the watchers of a file that this node has claimed: nodes with descriptors that serve bytes which
+ * only the claimant knows to be old (docs/protocol.md, "Looking").
+ *
+ * The home names them in GRANT: what was left of its lookers after BREAK.  FREE gives those that are still
+ * there back to the home.  No node becomes a watcher while another one has the claim: what is opened then asks the
+ * claimant at each use.  The claim's lock (RANK_CLAIM).
+ */
+#ifndef EDDY_PLACEMENT_CLAIMS_CLAIM_WATCH_H
+#define EDDY_PLACEMENT_CLAIMS_CLAIM_WATCH_H
+
+#include "placement/claims/look.h"
+#include "placement/store/file.h"
+
+#define CLAIM_WATCHERS_MAX 8 /* by name; more: any member may be one */
+
+struct claim_watcher {
+    uint64_t node, incarnation;
+    unsigned kinds; /* LOOKER_CACHED, LOOKER_PASSTHROUGH */
+};
+
+/* Has any other node cached or passthrough descriptors?  Cheap; any thread.  Only after claim_open_writer or
+ * claim_carry_begin has succeeded: a claim that was taken up at the start learns it from the home then. */
+bool claim_watched(struct file *f);
+/* The watchers; answers how many are in out.  *all: any member of the view but this one may be one, besides those
+ * in out (or instead). */
+unsigned claim_watchers(struct file *f, struct claim_watcher out[CLAIM_WATCHERS_MAX], bool *all);
+/* What the node has left, as it answered CHANGED; 0: it is no watcher any more.  Where any member could be one: a
+ * node with something left is one by name from now on. */
+void claim_watcher_left(struct file *f, uint64_t node, unsigned kinds);
+/* All members were told of a change, and each has answered (claim_watcher_left was called for them): there are no
+ * watchers but those by name.  Nothing changes if there are more than CLAIM_WATCHERS_MAX. */
+void claim_watchers_asked(struct file *f);
+/* Is this node one, by name or as any member? */
+bool claim_is_watcher(struct file *f, uint64_t node);
+
+#endif
