@@ -81,8 +81,9 @@ struct msg_head {
 #define ITEM_NEXTOF(E) E(u64, home) E(u64, view)
 /* blind (rule 7): files whose home and next in view `before` were both gone in view `at` */
 #define ITEM_BLIND(E) E(u64, before) E(u64, at)
-/* a looker, as next has entered it; node 0: any member.  look: enum look (placement/claims/look.h) */
-#define ITEM_LOOKER(E) E(u64, node) E(u8, look)
+/* a looker, as next has entered it; node 0: any member.  look: enum look (placement/claims/look.h); number:
+ * of its WHERE, the lower half */
+#define ITEM_LOOKER(E) E(u64, node) E(u8, look) E(u32, number)
 /* a watcher; node 0: any member.  left: LOOKER_... bits (placement/claims/look.h) */
 #define ITEM_WATCHER(E) E(u64, node) E(u64, incarnation) E(u8, left)
 /* a file that is not open any more; number: of the last WHERE that this covers */
@@ -101,15 +102,16 @@ struct msg_head {
 /* age of the keeper's last read of views/ */
 #define BODY_PONG(F, L) F(u32, age_ms) F(u64, newest)
 /* piece: from 0 on; more: another one follows.  All but the lists is the same in each.  looks: files
- * that are open on the sender */
+ * that are open on the sender; look_number: as WHERE's */
 #define BODY_ADOPTED(F, L)                                                                         \
     F(u64, view)                                                                                   \
     F(u32, piece)                                                                                  \
-    F(u8, more) F(u64, last) F(u8, settled) F(u8, leaving) F(u64, home_view) L(nextof, nextof)     \
-        L(blind, blinds) L(claim, claims) L(record, records) L(lock, locks) L(fid_item, looks)
+    F(u8, more) F(u64, last) F(u8, settled) F(u8, leaving) F(u64, home_view) F(u64, look_number)   \
+        L(nextof, nextof) L(blind, blinds) L(claim, claims) L(record, records) L(lock, locks) L(fid_item, looks)
 #define BODY_ADOPTED_OK(F, L) F(u64, view)
-/* number's incarnation = head's; held: the sender has the claim and its bytes, and asks for its watchers */
-#define BODY_WANT(F, L) F(fid, fid) F(u64, number) F(u8, held)
+/* number's incarnation = head's; held: the sender has the claim and its bytes, and asks for its watchers;
+ * look_number: as WHERE's */
+#define BODY_WANT(F, L) F(fid, fid) F(u64, number) F(u8, held) F(u64, look_number)
 /* reply to WANT: enum at_where; watchers: of AT_GRANTED, what BREAK has left */
 #define BODY_GRANT(F, L)                                                                           \
     F(u8, where) F(u64, node) F(u8, known) F(version, version) L(watcher, watchers)
@@ -164,9 +166,9 @@ struct msg_head {
  * one */
 #define BODY_NEXT_PIECE(F, L) F(u64, view) F(u32, piece)
 /* home -> lookers: the file is about to change.  grant: the same if it is sent again.  BROKEN: left:
- * LOOKER_... bits (placement/claims/look.h) */
+ * LOOKER_... bits (placement/claims/look.h); look_number: as WHERE's */
 #define BODY_BREAK(F, L)  F(fid, fid) F(u64, grant)
-#define BODY_BROKEN(F, L) F(u8, left)
+#define BODY_BROKEN(F, L) F(u8, left) F(u64, look_number)
 /* to the home: files that are not open any more; <= MSG_PIECE_ITEMS */
 #define BODY_LEAVE(F, L) L(left, files)
 

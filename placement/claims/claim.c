@@ -150,7 +150,9 @@ static int keep_grant(struct file *f, const struct seen *seen, const struct gran
     return err;
 }
 
-/* FREE covered the number: this is a late answer to it. */
+/* FREE covered the number, and this is a late answer to it; or there was no answer, and a GRANT may have been lost.
+ * With a higher number the home knows that this node does not have the claim, so that nobody is sent here for
+ * the file's bytes before the next GRANT. */
 static void take_new_number(struct file *f)
 {
     struct file_claim *c = claim_of(f);
@@ -194,6 +196,7 @@ int claim_want(struct file *f, const struct view *v, bool held, struct granted *
     m->want.fid = f->fid;
     m->want.number = claim_of(f)->number;
     m->want.held = held;
+    m->want.look_number = look_number();
     int err = peer_call(home, m, T_PING, NULL, 0, &reply);
     if (members_no_contact(err))
         members_doubt(home);
@@ -213,7 +216,7 @@ static int want_once(struct file *f, const struct seen *seen, const struct view 
 {
     struct granted g;
     int err = claim_want(f, v, false, &g);
-    if (err == -ESTALE)
+    if (err == -ESTALE || members_no_contact(err))
         take_new_number(f);
     if (err)
         return -EAGAIN;

@@ -21,7 +21,8 @@
 
 /* ---- time ---- */
 
-static uint64_t working_ms, sweep_ms; /* boot_ms of when they are due; network thread */
+/* boot_ms of when they are due; network thread */
+static uint64_t working_ms, breaks_ms, sweep_ms, lookers_ms;
 
 static void say_working(struct record *r, void *arg)
 {
@@ -46,12 +47,20 @@ static void tick(void)
         record_each(say_working, NULL);
         working_ms = t + T_PING;
     }
+    if (t >= breaks_ms && home_breaks_working())
+        breaks_ms = t + T_PING / 2;
+    if (t >= lookers_ms && lookers_count())
+        lookers_ms = t + (lookers_sweep_some() ? LOOKERS_SWEEP_MS : SWEEP_STEP_MS);
     if (t >= sweep_ms)
         sweep_ms = t + (record_sweep_some(forgettable, &t) ? SWEEP_MS : SWEEP_STEP_MS);
     if (home.waiting)
         home_arm(working_ms - t);
     if (record_count())
         home_arm(sweep_ms - t);
+    if (lookers_count())
+        home_arm(lookers_ms > t ? lookers_ms - t : 0);
+    if (breaks_ms > t)
+        home_arm(breaks_ms - t);
     lock_drop(&home_lock);
 }
 
@@ -72,6 +81,8 @@ void home_status(struct home_status *out)
         lock_take(&home_lock);
         more = record_some(&at, show, out);
         out->records = record_count();
+        out->lookers = lookers_count();
+        out->lookers_bytes = lookers_bytes();
         lock_drop(&home_lock);
     }
 }
@@ -83,6 +94,7 @@ static void let_go(struct record *r, void *arg)
     (void)arg;
     home_ask_again_list(&r->pending);
     home_ask_again_list(&r->waiting);
+    home_break_drop(r);
 }
 
 void home_adopted(const struct view *v)
@@ -94,12 +106,14 @@ void home_adopted(const struct view *v)
     free(home.lock_numbers);
     home = (struct home_state){
         .view = v,
+        .self = v ? (uint32_t)(view_member(v, members_self()) - v->members) : 0,
         .ring = ring_of(v),
         .acked = v ? xcalloc(v->nmembers + 1, sizeof(*home.acked)) : NULL,
         .copied = v ? xcalloc(v->nmembers + 1, sizeof(*home.copied)) : NULL,
         .lock_numbers = v ? xcalloc(v->nmembers + 1, sizeof(*home.lock_numbers)) : NULL,
     };
     hints_drop();
+    lookers_begin();
     home_forgets_drop();
     collect_begin(v);
     lock_drop(&home_lock);
@@ -124,11 +138,23 @@ void home_fill_adopted(const struct view *v, struct body_adopted *b)
     lock_drop(&home_lock);
 }
 
+/* Nodes that have left look at nothing any more. */
+static void take_looks(const struct view *v, uint64_t from, const struct body_adopted *b)
+{
+    const struct member *m = view_member(v, from);
+    if (!m || v->nmembers == 1)
+        return;
+    for (uint32_t i = 0; i < b->looks.n; i++)
+        if (view_home(v, b->looks.v[i].fid) == members_self())
+            looker_note(b->looks.v[i].fid, (uint32_t)(m - v->members), LOOK_OPEN, b->look_number);
+}
+
 void home_heard_adopted(const struct view *v, uint64_t from, const struct msg *m)
 {
     uint64_t incarnation = from == members_self() ? members_incarnation() : m->head.incarnation;
     lock_take(&home_lock);
     collect_report(v, from, incarnation, &m->adopted);
+    take_looks(v, from, &m->adopted);
     lock_drop(&home_lock);
 }
 
@@ -141,6 +167,7 @@ static void become_complete(void *arg)
         loop_post(become_complete, arg);
     } else if (home.view == v) {
         home.complete = true;
+        home.complete_ms = boot_ms();
         home_arm(T_PING);
         home_copy_all(v);
     }
@@ -179,6 +206,7 @@ void home_start(void)
 {
     loop_call(start_here, NULL);
     look_told_start();
+    home_break_start();
     home_claim_start();
     home_lock_start();
     home_forget_start();
@@ -203,6 +231,7 @@ static void stop_here(void *arg)
     free(home.lock_numbers);
     home = (struct home_state){0};
     hints_drop();
+    lookers_begin();
     home_forgets_drop();
     collect_stop();
     lock_drop(&home_lock);

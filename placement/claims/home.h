@@ -12,7 +12,7 @@
 #include "transport/view.h"
 
 /* Registers the handlers of WANT, WHERE, FREE, COPY, LOCK, SAME,
- * FORGET. */
+ * FORGET, LEAVE. */
 void home_start(void);
 void home_stop(void);
 /* members' callbacks, wired by claim_views.c's claim_members_ops. */
@@ -44,9 +44,10 @@ bool home_unclaimed_here(struct fid fid, struct home_moment *now);
 /* ... and did no node have it since then? */
 bool home_unclaimed_since(struct fid fid, const struct home_moment *then);
 
-/* For status: records, locks, files lost until a node returns. */
+/* For status: records, locks, files lost until a node returns; entries of lookers, and their memory. */
 struct home_status {
-    unsigned records, locks, lost;
+    unsigned records, locks, lost, lookers;
+    size_t lookers_bytes;
 };
 void home_status(struct home_status *out); /* any thread */
 

@@ -2,7 +2,7 @@
  *
  * A request that it may not answer now gets "ask again".  A grant that next must have first waits in its
  * record until COPIED has come.  Then the home checks once more whether it may grant, since the lease may
- * have ended meanwhile.
+ * have ended meanwhile.  A claim then waits for the nodes that look at the file (home_break.c).
  */
 #include "placement/claims/home_answer.h"
 #include "placement/claims/home_int.h"
@@ -84,10 +84,19 @@ void home_reply_grant(struct msg *m, enum at_where where, uint64_t node)
     struct msg *r = msg_new(MSG_GRANT);
     r->grant.where = where;
     r->grant.node = node;
-    if (where == AT_GRANTED) {
-        struct version unused;
-        hint_get(m->want.fid, &r->grant.known, &r->grant.version, &unused);
-    }
+    peer_reply(m, r);
+    msg_free(m);
+}
+
+void home_reply_granted(struct msg *m, const struct item_watcher *v, uint32_t n)
+{
+    struct msg *r = msg_new(MSG_GRANT);
+    struct version unused;
+    r->grant.where = AT_GRANTED;
+    r->grant.node = members_self();
+    hint_get(m->want.fid, &r->grant.known, &r->grant.version, &unused);
+    r->grant.watchers.n = n;
+    r->grant.watchers.v = (struct item_watcher *)v; /* copied during the call */
     peer_reply(m, r);
     msg_free(m);
 }
@@ -115,7 +124,7 @@ void home_answer_pending(struct record *r, uint64_t copied)
         if (!home_may_tell(p->m->head.view, r->fid) || !members_settled())
             home_ask_again(p->m);
         else if (p->m->head.type == MSG_WANT)
-            home_reply_grant(p->m, AT_GRANTED, members_self());
+            home_break(r, p->m);
         else
             home_reply_locked(p->m, NULL);
         free(p);

@@ -30,6 +30,8 @@ void home_ask_again_list(struct pending **list);
 /* Puts it at the end of the list; count: the stamp that next must have before it is answered. */
 void home_queue(struct pending **list, struct msg *m, uint64_t count);
 void home_reply_grant(struct msg *m, enum at_where where, uint64_t node);
+/* AT_GRANTED, with n watchers. */
+void home_reply_granted(struct msg *m, const struct item_watcher *v, uint32_t n);
 /* found: the lock in the way, NULL: none. */
 void home_reply_locked(struct msg *m, const struct held_lock *found);
 /* Next has the record up to this stamp: grants the requests that waited for it, if this home still may. */

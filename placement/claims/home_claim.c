@@ -25,8 +25,22 @@ bool home_is_freed(const struct record *r, uint64_t node, uint64_t inc, uint64_t
     return r && r->freed_by == node && covers(r->freed_inc, r->freed_number, inc, number);
 }
 
+/* A WANT with a higher number than the one before says that its sender has not got that claim.  One that comes
+ * again may be a late copy of one that has been granted: then its sender has the latest bytes. */
+bool home_is_claim(const struct record *r, uint64_t node, uint64_t inc, uint64_t number)
+{
+    return r->claimant == node && covers(inc, number, r->number_inc, r->number);
+}
+
+static bool has_nothing(const struct record *r, const struct msg *m)
+{
+    bool again = r->claimant && covers(r->number_inc, r->number, m->head.incarnation, m->want.number);
+    return !m->want.held && (!again || r->granting);
+}
+
 static void grant_claim(struct record *r, struct msg *m)
 {
+    r->granting = has_nothing(r, m);
     r->claimant = m->head.sender;
     r->number_inc = m->head.incarnation;
     r->number = m->want.number;
@@ -47,7 +61,8 @@ static void want_unclaimed(struct record *r, struct msg *m)
 
 static void handle_want(struct msg *m)
 {
-    if (!home_may_grant(m->head.view, m->want.fid)) {
+    if (!home_may_grant(m->head.view, m->want.fid) ||
+        !view_has(home.view, m->head.sender, m->head.incarnation)) {
         home_ask_again(m);
         return;
     }
@@ -58,23 +73,33 @@ static void handle_want(struct msg *m)
         home_reply_grant(m, AT_LOST, r->claimant);
     } else if (r->claimant != m->head.sender) {
         home_reply_grant(m, AT_NODE, r->claimant);
-    } else if (covers(m->head.incarnation, m->want.number, r->number_inc, r->number)) {
+    } else if (home_is_claim(r, m->head.sender, m->head.incarnation, m->want.number)) {
         grant_claim(r, m); /* a new request, or the answer to this one was lost */
     } else {
         home_refuse(m, -ESTALE);
     }
 }
 
+/* Alone, nobody is entered: there is nobody else who could change the file.  While a claim is being granted nobody
+ * is: the BREAKs are on their way to those that were. */
+static bool may_keep(struct fid fid, const struct record *r, const struct asker *who)
+{
+    if (who->look == LOOK_NONE || home.view->nmembers == 1)
+        return who->look != LOOK_NONE;
+    return !(r && r->granting) && who->node != LOOKER_ANY &&
+           looker_enter(fid, who->node, who->look, who->number);
+}
+
 /* Next's answer is as good as the home's: no grant was given that next does not have.  But it may hear late
  * that a claim was given back, and it does not know versions. */
-void home_where_is(struct fid fid, struct item_at *at)
+void home_where_is(struct fid fid, const struct asker *who, struct item_at *at)
 {
     const struct record *r = record_find(fid);
     bool as_next = ring_home(home.ring, fid, 0) != members_self();
     if (as_next && r && r->stamp_view != home.view->number)
         r = NULL; /* of an older view: in this one the home had none */
     memset(at, 0, sizeof(*at));
-    if (r && r->claimant) {
+    if (r && r->claimant && !r->granting) {
         at->node = r->claimant;
         at->where = view_member(home.view, r->claimant) ? AT_NODE : AT_LOST;
         return;
@@ -90,6 +115,17 @@ void home_where_is(struct fid fid, struct item_at *at)
         at->known = KNOWN_LOST;
     else
         hint_get(fid, &at->known, &at->version, &at->same_as);
+    at->keep = may_keep(fid, r, who);
+}
+
+/* What is no look is none. */
+static struct asker asker_of(const struct msg *m)
+{
+    const struct member *from = view_member(home.view, m->head.sender);
+    bool is = from && from->incarnation == m->head.incarnation;
+    return (struct asker){.node = is ? (uint32_t)(from - home.view->members) : LOOKER_ANY,
+                          .look = m->where.look <= LOOK_OPEN ? m->where.look : LOOK_NONE,
+                          .number = m->where.number};
 }
 
 static void handle_where(struct msg *m)
@@ -100,14 +136,38 @@ static void handle_where(struct msg *m)
             return;
         }
     }
+    const struct asker who = asker_of(m);
     struct msg *r = msg_new(MSG_AT);
     r->at.at.n = m->where.fids.n;
     r->at.at.v = xcalloc(r->at.at.n + 1, sizeof(*r->at.at.v));
     for (uint32_t i = 0; i < r->at.at.n; i++)
-        home_where_is(m->where.fids.v[i].fid, &r->at.at.v[i]);
+        home_where_is(m->where.fids.v[i].fid, &who, &r->at.at.v[i]);
     r->arena = r->at.at.v; /* freed with the message */
     peer_reply(m, r);
     msg_free(m);
+}
+
+static void enter(struct fid fid, uint64_t node, enum look look, uint64_t number)
+{
+    const struct member *m = view_member(home.view, node);
+    if (m)
+        looker_note(fid, (uint32_t)(m - home.view->members), look, number);
+}
+
+/* What the claimant and its watchers still believe; in the same step nobody has the claim any more.  The home has
+ * entries of watchers already, but for a view in which the table was full. */
+static void enter_rest(uint64_t node, const struct body_free *f)
+{
+    if (home.view->nmembers == 1)
+        return;
+    if (f->look == LOOK_STAT || f->look == LOOK_OPEN)
+        enter(f->fid, node, f->look, f->look_number);
+    for (uint32_t i = 0; i < f->watchers.n; i++) {
+        if (f->watchers.v[i].node)
+            enter(f->fid, f->watchers.v[i].node, LOOK_OPEN, 0);
+        else
+            looker_note(f->fid, LOOKER_ANY, LOOK_OPEN, 0);
+    }
 }
 
 void home_take_free(uint64_t node, const struct body_free *f)
@@ -115,11 +175,13 @@ void home_take_free(uint64_t node, const struct body_free *f)
     struct record *r = record_find(f->fid);
     if (!r || r->claimant != node || !covers(f->number_inc, f->number, r->number_inc, r->number))
         return;
+    home_break_drop(r);
     r->claimant = 0;
     r->freed_by = node;
     r->freed_inc = f->number_inc;
     r->freed_number = f->number;
     hint_set(f->fid, f->known ? &f->version : NULL);
+    enter_rest(node, f);
     /* a grant for which no open waits any more; locks are asked for again */
     home_ask_again_list(&r->pending);
     home_changed(r);

@@ -140,11 +140,26 @@ static void take_more(struct copy *c, uint32_t piece)
     send_piece(c);
 }
 
+static void take_lookers(struct fid fid, const struct body_copied *b)
+{
+    for (uint32_t i = 0; i < b->lookers.n; i++) {
+        const struct item_looker *l = &b->lookers.v[i];
+        const struct member *m = view_member(home.view, l->node);
+        enum look look = l->look == LOOK_OPEN ? LOOK_OPEN : LOOK_STAT;
+        if (m)
+            looker_note(fid, (uint32_t)(m - home.view->members), look, l->number);
+        else if (!l->node)
+            looker_note(fid, LOOKER_ANY, look, 0);
+    }
+}
+
 /* Next has all of it. */
-static void take_copied(struct copy *c)
+static void take_copied(struct copy *c, const struct body_copied *said)
 {
     const struct member *to = view_member(home.view, c->to);
     struct record *r = c->all ? NULL : record_find(c->fid);
+    if (!c->all)
+        take_lookers(c->fid, said);
     if (c->all && to)
         home.acked[to - home.view->members] = true;
     else if (r && r->stamp_view == c->view)
@@ -166,7 +181,7 @@ static void copied(void *arg, int err, struct msg *reply, bool *keep)
     } else if (reply->head.type == MSG_NEXT_PIECE) {
         take_more(c, reply->next_piece.piece);
     } else {
-        take_copied(c);
+        take_copied(c, &reply->copied);
     }
     lock_drop(&home_lock);
 }
@@ -258,6 +273,8 @@ static uint32_t take_record(const struct msg *m, const struct item_record *in,
     if (r && !newer(in, r))
         r = NULL;
     if (r) {
+        if (r->claimant && !in->claimant)
+            lookers_forget(in->fid); /* the home had them before that claim was granted */
         r->claimant = in->claimant;
         r->number_inc = in->number_inc;
         r->number = in->number;
@@ -295,13 +312,30 @@ static void take_piece(const struct msg *m)
         collect_note_next(m->head.sender, home.view->number);
 }
 
+/* Those that this node, as next, has let keep what they found of the file.  From now on there are no more: it says
+ * AT NODE. */
+static uint32_t own_lookers(const struct msg *m, struct item_looker out[LOOKERS_NAMED + 1])
+{
+    struct looker_found found[LOOKERS_NAMED + 1];
+    uint32_t n = m->copy.records.n == 1 ? lookers_of(m->copy.records.v[0].fid, found) : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        bool any = found[i].node == LOOKER_ANY;
+        out[i] = (struct item_looker){any ? 0 : home.view->members[found[i].node].id,
+                                      (uint8_t)found[i].look, found[i].number};
+    }
+    return n;
+}
+
 static void answer_copy(const struct msg *m)
 {
     const struct member *from = view_member(home.view, m->head.sender);
     uint32_t pieces = m->copy.first ? home.copied[from - home.view->members] : COPIED_ALL;
     struct msg *r = msg_new(pieces == COPIED_ALL ? MSG_COPIED : MSG_NEXT_PIECE);
+    struct item_looker lookers[LOOKERS_NAMED + 1];
     if (pieces == COPIED_ALL) {
         r->copied.view = home.view->number;
+        r->copied.lookers.v = lookers;
+        r->copied.lookers.n = m->copy.first ? 0 : own_lookers(m, lookers);
     } else {
         r->next_piece.view = home.view->number;
         r->next_piece.piece = pieces;

@@ -12,13 +12,12 @@
 
 bool home_where_here(uint64_t view, struct fid fid, enum look look, struct item_at *at)
 {
-    (void)look;
     lock_take(&home_lock);
     bool told = home_may_tell_where(view, fid);
-    if (told)
-        home_where_is(fid, at);
-    if (told)
-        at->keep = home.view->nmembers == 1;
+    if (told) {
+        const struct asker who = {home.self, look, home.view->nmembers > 1 ? look_number() : 0};
+        home_where_is(fid, &who, at);
+    }
     lock_drop(&home_lock);
     return told && at->node != members_self();
 }
@@ -26,7 +25,11 @@ bool home_where_here(uint64_t view, struct fid fid, enum look look, struct item_
 /* Does this grant take the claim from no node, and need no other node hear of it first? */
 static bool is_free(struct fid fid, const struct record *r, uint64_t number)
 {
-    return !ring_home(home.ring, fid, 1) && !(r && r->claimant) && !home_blind_claim(r, fid) &&
+    if (home.view->nmembers > 1) /* next must hear of it, and those that look at the file */
+        return false;
+    if (r && r->claimant)
+        return home_is_claim(r, members_self(), members_incarnation(), number);
+    return !home_blind_claim(r, fid) &&
            !home_is_freed(r, members_self(), members_incarnation(), number);
 }
 

@@ -4,6 +4,8 @@
  * record.c        the records (record.h), with placement/claims/collect.c for changes of view
  * home_hint.c     what the PFS has of a file
  * home_answer.c   may a request be answered now, and the answers
+ * lookers.c       which nodes look at files (lookers.h)
+ * home_break.c    BREAK: they are told before a claim is granted; LEAVE
  * home_copy.c     COPY: next gets the record before a request is answered
  * home_claim.c, home_lock.c, home_forget.c   the requests
  * home.c          views, start and end
@@ -17,18 +19,22 @@
 #define EDDY_PLACEMENT_CLAIMS_HOME_INT_H
 
 #include "placement/claims/home.h"
+#include "placement/claims/lookers.h"
 #include "placement/claims/record.h"
 #include "transport/lock.h"
 
 #define SWEEP_MS       10000 /* ms from one sweep for records that are not needed any more to the next */
 #define SWEEP_STEP_MS  100   /* ... and between its parts */
 #define COPIED_ALL     UINT32_MAX
+#define LOOKERS_SWEEP_MS 2000 /* the same for entries of lookers */
 #define HOME_FORGET_MS 60000 /* how long an empty record stays, for messages that are late */
 
 struct home_state {
     const struct view *view; /* adopted; NULL: not acting */
+    uint32_t self;           /* this node's index in it */
     const struct ring *ring;
     bool complete;
+    uint64_t complete_ms; /* boot_ms, since when */
     uint64_t count;         /* last stamp given out in this view */
     bool *acked;            /* by member index: COPIED(view, 0) came, or nothing to copy */
     uint32_t *copied;       /* by member index: pieces of its COPY(view, 0) taken, or COPIED_ALL */
@@ -56,10 +62,29 @@ void home_changed(struct record *r);
 /* The home is complete in v: each next gets all its records, stamp (v, 0). */
 void home_copy_all(const struct view *v);
 
+/* ---- home_break.c ---- */
+/* The record is at next: breaks the file at all that look at it, but at the sender of the WANT, and then grants the
+ * claim.  Answers m, now or later. */
+void home_break(struct record *r, struct msg *m);
+/* The claim is not granted: the request is asked again. */
+void home_break_drop(struct record *r);
+/* Tells those that wait for BREAKs that this node is at work; false: none does. */
+bool home_breaks_working(void);
+void home_break_start(void);
+
 /* ---- home_claim.c, home_lock.c ---- */
-void home_where_is(struct fid fid, struct item_at *at);
+/* A node that asks where a file is. */
+struct asker {
+    uint32_t node; /* index in the view; LOOKER_ANY: not a member */
+    enum look look;
+    uint64_t number; /* of the WHERE */
+};
+/* It is entered as a looker, where it may keep what it finds. */
+void home_where_is(struct fid fid, const struct asker *who, struct item_at *at);
 /* An absent node that may have the file's latest bytes; 0: all is known. */
 uint64_t home_blind_claim(const struct record *r, struct fid fid);
+/* Is the claim this one, asked for again? */
+bool home_is_claim(const struct record *r, uint64_t node, uint64_t inc, uint64_t number);
 /* FREE has covered this request: it comes too late. */
 bool home_is_freed(const struct record *r, uint64_t node, uint64_t inc, uint64_t number);
 void home_take_free(uint64_t node, const struct body_free *f);

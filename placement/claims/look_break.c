@@ -89,6 +89,7 @@ static void answer(struct msg *m, unsigned left)
 {
     struct msg *r = msg_new(MSG_BROKEN);
     r->broken.left = (uint8_t)left;
+    r->broken.look_number = look_number();
     peer_reply(m, r);
     msg_free(m);
 }

@@ -33,6 +33,10 @@ struct record {
     uint8_t unknown;         /* RECORD_... */
     struct pending *pending; /* wait for COPIED */
     struct pending *waiting; /* blocking locks, in order of arrival */
+    struct breaks *breaks;   /* BREAKs before the claim is granted (home_break.c), or NULL */
+    /* The claimant has asked for the claim, has not been granted it, and has nothing of the file: the PFS has the
+     * latest bytes until then.  At the home alone. */
+    bool granting;
     uint64_t touched_ms;
 };
 
@@ -48,7 +52,7 @@ bool record_some(unsigned *at, void (*fn)(struct record *r, void *arg), void *ar
 unsigned record_count(void);
 static inline bool record_empty(const struct record *r)
 {
-    return !r->claimant && !r->locks && !r->pending && !r->waiting;
+    return !r->claimant && !r->locks && !r->pending && !r->waiting && !r->breaks;
 }
 /* As it stands in a message. */
 struct item_record record_item(const struct record *r);

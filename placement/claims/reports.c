@@ -4,6 +4,7 @@
 #include "placement/claims/claim_own.h"
 #include "placement/claims/home.h"
 #include "placement/claims/locks_own.h"
+#include "placement/claims/look.h"
 #include "placement/claims/ranges.h"
 #include "placement/ring/ring.h"
 #include "transport/view.h"
@@ -17,7 +18,7 @@ struct reports {
     bool farewell; /* each member is told all */
     struct body_adopted all;
     /* Not a farewell: the first item of each member by its index, and the end of the last one's. */
-    uint32_t *claims_at, *records_at, *locks_at;
+    uint32_t *claims_at, *records_at, *locks_at, *looks_at;
 };
 
 /* ---- sorted by home ---- */
@@ -53,9 +54,12 @@ void *reports_make(const struct view *v, bool farewell)
     if (farewell)
         return r;
     locks_fill(&b->locks.n, &b->locks.v);
+    look_list(&b->looks.n, &b->looks.v);
+    b->look_number = look_number();
     r->claims_at = SORTED(v, b->claims);
     r->records_at = SORTED(v, b->records);
     r->locks_at = SORTED(v, b->locks);
+    r->looks_at = SORTED(v, b->looks);
     return r;
 }
 
@@ -67,9 +71,11 @@ void reports_free(void *report)
     free(r->all.claims.v);
     free(r->all.records.v);
     free(r->all.locks.v);
+    free(r->all.looks.v);
     free(r->claims_at);
     free(r->records_at);
     free(r->locks_at);
+    free(r->looks_at);
     free(r);
 }
 
@@ -110,6 +116,7 @@ void reports_fill(const void *report, uint64_t to, struct msg *m)
     struct piece p = {.skip = (uint64_t)b->piece * MSG_PIECE_ITEMS, .room = MSG_PIECE_ITEMS};
     uint32_t i = r->farewell ? 0 : (uint32_t)(view_member(r->view, to) - r->view->members);
     b->home_view = all->home_view;
+    b->look_number = all->look_number;
     CUT(&p, b->nextof, all->nextof, 0, all->nextof.n);
     CUT(&p, b->blinds, all->blinds, 0, all->blinds.n);
     if (r->farewell) {
@@ -120,6 +127,7 @@ void reports_fill(const void *report, uint64_t to, struct msg *m)
         CUT(&p, b->claims, all->claims, r->claims_at[i], r->claims_at[i + 1]);
         CUT(&p, b->records, all->records, r->records_at[i], r->records_at[i + 1]);
         CUT(&p, b->locks, all->locks, r->locks_at[i], r->locks_at[i + 1]);
+        CUT(&p, b->looks, all->looks, r->looks_at[i], r->looks_at[i + 1]);
     }
     b->more = p.more;
 }

@@ -1,6 +1,7 @@
 /* test_reports.c - what a node tells each member when it adopts a view, piece by piece. */
 #include "placement/claims/claim_own.h"
 #include "placement/claims/locks_own.h"
+#include "placement/claims/look.h"
 #include "placement/claims/reports.h"
 #include "placement/ring/ring.h"
 #include "transport/view.h"
@@ -30,6 +31,7 @@ static void begin(void)
         members[i] = (struct member){.id = i + 1, .incarnation = 1, .weight = 100};
     own_start();
     locks_own_start();
+    look_start();
     own_adopted(1);
     for (uint64_t i = 0; i < CLAIMS; i++)
         own_add(nth(i), 1, i + 1, 0);
@@ -39,6 +41,7 @@ static void end(void)
 {
     own_stop();
     locks_own_stop();
+    look_stop();
 }
 
 static void lock_file(uint64_t i, uint64_t owner)
@@ -127,6 +130,7 @@ START_TEST(a_piece_that_is_just_full_is_the_last_one)
     end();
     own_start();
     locks_own_start();
+    look_start();
     own_adopted(1);
     uint64_t i = 0;
     for (uint32_t n = 0; n < 2 * MSG_PIECE_ITEMS; i++) {
@@ -166,6 +170,36 @@ START_TEST(what_changes_meanwhile_is_told_to_nobody)
     }
     reports_free(report);
     ck_assert_uint_eq(told, CLAIMS);
+}
+END_TEST
+
+/* Those that are open when the report is made, to the home of each, with a number that no LEAVE of before covers. */
+START_TEST(each_home_is_told_of_its_open_files)
+{
+    uint32_t told = 0;
+    for (uint64_t i = 0; i < CLAIMS; i++)
+        look_opened(nth(i));
+    look_opened(nth(7));
+    look_closed(nth(7)); /* still open once */
+    look_closed(nth(8));
+    uint64_t number = look_number();
+    void *report = reports_make(&view, false);
+    look_closed(nth(9)); /* too late */
+    for (uint64_t to = 1; to <= NODES; to++) {
+        bool more = true;
+        for (uint32_t k = 0; more; k++) {
+            struct msg *m = sent(piece(report, to, k));
+            ck_assert_uint_gt(m->adopted.look_number, number);
+            for (uint32_t i = 0; i < m->adopted.looks.n; i++, told++) {
+                ck_assert_uint_eq(view_home(&view, m->adopted.looks.v[i].fid), to);
+                ck_assert_uint_ne(m->adopted.looks.v[i].fid.lo, 8);
+            }
+            more = m->adopted.more;
+            msg_free(m);
+        }
+    }
+    ck_assert_uint_eq(told, CLAIMS - 1);
+    reports_free(report);
 }
 END_TEST
 
@@ -229,6 +263,7 @@ int main(void)
     tcase_add_test(t, a_piece_is_bounded_and_the_same_each_time);
     tcase_add_test(t, a_piece_that_is_just_full_is_the_last_one);
     tcase_add_test(t, what_changes_meanwhile_is_told_to_nobody);
+    tcase_add_test(t, each_home_is_told_of_its_open_files);
     tcase_add_test(t, a_farewell_has_all_claims);
     tcase_add_test(t, three_million_claims_cost_one_list_and_a_piece);
     suite_add_tcase(s, t);

@@ -1,0 +1,332 @@
+/* lookers.c - see lookers.h.
+ *
+ * Entries are of 32 bytes, in slabs that are never moved, and named by their place from 1 on.  Those of one hash
+ * value are a list.  Times are in units of UNIT_MS since the view began, rounded up.
+ */
+#include "placement/claims/lookers.h"
+
+#include "placement/claims/home_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define UNIT_MS     50
+#define FOREVER     UINT32_MAX
+#define HUSH        (UINT32_MAX - 1) /* instead of a node */
+#define SLAB        1024             /* entries */
+#define BUCKETS_MIN 4096             /* a power of two */
+#define AT_ONCE     4096             /* buckets of a sweep: less than a millisecond */
+
+struct looker {
+    struct fid fid;
+    uint32_t next;   /* in its bucket, or of the free ones; 0: the last one */
+    uint32_t node;   /* index in the view, LOOKER_ANY, HUSH */
+    uint32_t until;  /* FOREVER: LOOK_OPEN */
+    uint32_t number; /* of the WHERE that made it LOOK_OPEN; the lower half */
+};
+
+static struct {
+    uint64_t begun_ms;
+    struct looker **slabs;
+    uint32_t nslabs, used; /* places that were used */
+    uint32_t free;         /* the first free one of those */
+    uint32_t *buckets, nbuckets, count;
+    uint32_t swept; /* buckets */
+    bool overflow;  /* a node that looks found no room */
+} t;
+
+static struct looker *at(uint32_t place)
+{
+    return &t.slabs[(place - 1) / SLAB][(place - 1) % SLAB];
+}
+
+static uint32_t *bucket_of(struct fid fid)
+{
+    uint64_t h = (fid.lo ^ fid.hi * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+    return &t.buckets[h >> 32 & (t.nbuckets - 1)];
+}
+
+static uint32_t units(uint64_t ms)
+{
+    return (uint32_t)((ms + UNIT_MS - 1) / UNIT_MS);
+}
+
+static uint32_t in_ms(uint64_t ms)
+{
+    return units(boot_ms() - t.begun_ms + ms);
+}
+
+static uint32_t until_of(enum look look)
+{
+    return look == LOOK_OPEN ? FOREVER : in_ms(LOOKER_STAT_MS);
+}
+
+/* ---- room ---- */
+
+size_t lookers_bytes(void)
+{
+    return t.nslabs * (SLAB * sizeof(struct looker) + sizeof(*t.slabs)) +
+           t.nbuckets * sizeof(*t.buckets);
+}
+
+unsigned lookers_count(void)
+{
+    return t.count;
+}
+
+static void grow_buckets(void)
+{
+    uint32_t *old = t.buckets, n = t.nbuckets;
+    t.nbuckets = n ? 2 * n : BUCKETS_MIN;
+    t.buckets = xcalloc(t.nbuckets, sizeof(*t.buckets));
+    for (uint32_t b = 0; b < n; b++) {
+        uint32_t p;
+        while ((p = old[b])) {
+            uint32_t *to = bucket_of(at(p)->fid);
+            old[b] = at(p)->next;
+            at(p)->next = *to;
+            *to = p;
+        }
+    }
+    free(old);
+    t.swept = 0;
+}
+
+static bool add_slab(void)
+{
+    size_t more = SLAB * sizeof(struct looker) + sizeof(*t.slabs);
+    bool buckets = t.used + SLAB > t.nbuckets;
+    if (buckets)
+        more += MAX(t.nbuckets, BUCKETS_MIN) * sizeof(*t.buckets);
+    if (lookers_bytes() + more > LOOKERS_BYTES)
+        return false;
+    t.slabs = xrealloc(t.slabs, (t.nslabs + 1) * sizeof(*t.slabs));
+    t.slabs[t.nslabs++] = xcalloc(SLAB, sizeof(struct looker));
+    if (buckets)
+        grow_buckets();
+    return true;
+}
+
+/* A free place, 0: there is none.  Only entries whose time is over may be dropped for it. */
+static uint32_t take_place(void)
+{
+    if (!t.free && t.used == t.nslabs * SLAB && !add_slab())
+        lookers_sweep_some();
+    uint32_t p = t.free;
+    if (p)
+        t.free = at(p)->next;
+    else if (t.used < t.nslabs * SLAB)
+        p = ++t.used;
+    if (p && !t.count++)
+        home_arm(LOOKERS_SWEEP_MS);
+    return p;
+}
+
+static void drop(uint32_t *link)
+{
+    uint32_t p = *link;
+    *link = at(p)->next;
+    at(p)->next = t.free;
+    t.free = p;
+    t.count--;
+}
+
+/* ---- the entries of one file ---- */
+
+/* What is known of a file: its entries that are not over.  The places are good until the next change. */
+struct found {
+    uint32_t hush, any, named[LOOKERS_NAMED], n;
+};
+
+static void sort_in(struct found *f, uint32_t p)
+{
+    if (at(p)->node == HUSH)
+        f->hush = p;
+    else if (at(p)->node == LOOKER_ANY)
+        f->any = p;
+    else
+        f->named[f->n++] = p;
+}
+
+/* Drops those that are over. */
+static struct found find(struct fid fid)
+{
+    struct found f = {0};
+    uint32_t now = in_ms(0);
+    for (uint32_t *link = t.nbuckets ? bucket_of(fid) : NULL; link && *link;) {
+        struct looker *l = at(*link);
+        if (!fid_eq(l->fid, fid)) {
+            link = &l->next;
+        } else if (l->until < now) {
+            drop(link);
+        } else {
+            sort_in(&f, *link);
+            link = &l->next;
+        }
+    }
+    return f;
+}
+
+static uint32_t named(const struct found *f, uint32_t node)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        if (at(f->named[i])->node == node)
+            return f->named[i];
+    return 0;
+}
+
+static bool add(struct fid fid, uint32_t node, uint32_t until, uint32_t number)
+{
+    uint32_t p = take_place();
+    if (!p)
+        return false;
+    uint32_t *to = bucket_of(fid);
+    *at(p) = (struct looker){fid, *to, node, until, number};
+    *to = p;
+    return true;
+}
+
+static void drop_one(struct fid fid, uint32_t place)
+{
+    uint32_t *link = bucket_of(fid);
+    while (*link != place)
+        link = &at(*link)->next;
+    drop(link);
+}
+
+/* One more than can be named: one entry for any node takes their place. */
+static bool make_any(struct fid fid, const struct found *f, uint32_t until)
+{
+    for (uint32_t i = 0; i < f->n; i++) {
+        until = MAX(until, at(f->named[i])->until);
+        drop_one(fid, f->named[i]);
+    }
+    return add(fid, LOOKER_ANY, until, 0);
+}
+
+/* Numbers are of 32 bits, and go round. */
+static bool covers(uint64_t number, uint32_t of)
+{
+    return (int32_t)((uint32_t)number - of) >= 0;
+}
+
+static void extend(struct looker *l, enum look look, uint64_t number)
+{
+    if (look == LOOK_OPEN && (l->until != FOREVER || covers(number, l->number)))
+        l->number = (uint32_t)number;
+    l->until = MAX(l->until, until_of(look));
+}
+
+static bool put(struct fid fid, const struct found *f, uint32_t node, enum look look,
+                uint64_t number)
+{
+    uint32_t p = f->any ? f->any : named(f, node);
+    if (!p && (f->n == LOOKERS_NAMED || node == LOOKER_ANY))
+        return make_any(fid, f, until_of(look));
+    if (!p)
+        return add(fid, node, until_of(look), (uint32_t)number);
+    extend(at(p), look, number);
+    return true;
+}
+
+bool looker_enter(struct fid fid, uint32_t node, enum look look, uint64_t number)
+{
+    struct found f = find(fid);
+    bool done = !f.hush && put(fid, &f, node, look, number);
+    if (!done && !f.hush)
+        count(keeps_refused, 1);
+    return done;
+}
+
+void looker_note(struct fid fid, uint32_t node, enum look look, uint64_t number)
+{
+    struct found f = find(fid);
+    if (put(fid, &f, node, look, number))
+        return;
+    if (!t.overflow)
+        log_warn("the table of files that other nodes look at is full (%u entries, %zu bytes): until the next view "
+                 "each first write of a file tells all nodes",
+                 t.count, lookers_bytes());
+    t.overflow = true;
+}
+
+void looker_leave(struct fid fid, uint32_t node, uint64_t number)
+{
+    struct found f = find(fid);
+    uint32_t p = named(&f, node);
+    if (p && at(p)->until == FOREVER && covers(number, at(p)->number))
+        at(p)->until = in_ms(LOOKER_STAT_MS);
+}
+
+void looker_forget(struct fid fid, uint32_t node)
+{
+    struct found f = find(fid);
+    uint32_t p = node == LOOKER_ANY ? f.any : named(&f, node);
+    if (p)
+        drop_one(fid, p);
+}
+
+void lookers_forget(struct fid fid)
+{
+    struct found f = find(fid);
+    for (uint32_t i = 0; i < f.n; i++)
+        drop_one(fid, f.named[i]);
+    if (f.any)
+        drop_one(fid, f.any);
+}
+
+static struct looker_found item_of(uint32_t place)
+{
+    const struct looker *l = at(place);
+    return (struct looker_found){l->node, l->until == FOREVER ? LOOK_OPEN : LOOK_STAT, l->number};
+}
+
+unsigned lookers_of(struct fid fid, struct looker_found out[LOOKERS_NAMED + 1])
+{
+    struct found f = find(fid);
+    unsigned n = 0;
+    for (uint32_t i = 0; i < f.n; i++)
+        out[n++] = item_of(f.named[i]);
+    if (f.any)
+        out[n++] = item_of(f.any);
+    else if (t.overflow)
+        out[n++] = (struct looker_found){LOOKER_ANY, LOOK_STAT, 0};
+    return n;
+}
+
+/* Without room there is none: then the file is broken more often. */
+void looker_hush(struct fid fid)
+{
+    struct found f = find(fid);
+    uint32_t until = in_ms(LOOKER_HUSH_MS);
+    if (f.hush)
+        at(f.hush)->until = until;
+    else
+        add(fid, HUSH, until, 0);
+}
+
+/* ---- the whole ---- */
+
+bool lookers_sweep_some(void)
+{
+    uint32_t end = MIN(t.swept + AT_ONCE, t.nbuckets), now = in_ms(0);
+    for (uint32_t b = t.swept; b < end; b++)
+        for (uint32_t *link = &t.buckets[b]; *link;) {
+            if (at(*link)->until < now)
+                drop(link);
+            else
+                link = &at(*link)->next;
+        }
+    t.swept = end < t.nbuckets ? end : 0;
+    return !t.swept;
+}
+
+void lookers_begin(void)
+{
+    for (uint32_t i = 0; i < t.nslabs; i++)
+        free(t.slabs[i]);
+    free(t.slabs);
+    free(t.buckets);
+    memset(&t, 0, sizeof(t));
+    t.begun_ms = boot_ms();
+}

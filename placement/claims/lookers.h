@@ -1,0 +1,56 @@
+/* lookers.h - the home's table of lookers: which nodes are to be told before a file changes (docs/protocol.md,
+ * "Looking").
+ *
+ * An entry is of a file and a node, and ends at some time, or when the node says so (LEAVE), or answers BREAK.
+ * Of one file at most LOOKERS_NAMED nodes have entries; one more, and the file has one entry for any node.  Such
+ * an entry, or none, costs messages, never a wrong byte.  The table is of one view, and of bounded size.
+ *
+ * Private to the home.  home_lock is held.
+ */
+#ifndef EDDY_PLACEMENT_CLAIMS_LOOKERS_H
+#define EDDY_PLACEMENT_CLAIMS_LOOKERS_H
+
+#include "placement/claims/look.h"
+
+#define LOOKERS_NAMED 8
+#define LOOKERS_BYTES (64u << 20)
+/* An entry of LOOK_STAT: from when WHERE comes on.  The asker counts LOOK_STAT_MS from before it sent WHERE; the
+ * rest is for what it takes it to hand the answer to its kernel. */
+#define LOOKER_STAT_MS 1500
+/* So long no node may keep anything of a file that was broken while it was open: a log that many nodes follow costs
+ * a BREAK to each now and then, not at each line. */
+#define LOOKER_HUSH_MS 60000
+
+#define LOOKER_ANY UINT32_MAX /* instead of a member's index in the view: any member */
+
+struct looker_found {
+    uint32_t node; /* index in the view, or LOOKER_ANY */
+    enum look look;
+    uint32_t number;
+};
+
+/* A new view, or the end: no entries, and no memory. */
+void lookers_begin(void);
+/* The node may keep what it finds: it is entered.  False: it may not, since the file was broken of late, or the
+ * table is full. */
+bool looker_enter(struct fid fid, uint32_t node, enum look look, uint64_t number);
+/* A node that looks whatever the home says: it has said so, or next has entered it.  If the table is full, all
+ * members count as lookers of all files until the view ends. */
+void looker_note(struct fid fid, uint32_t node, enum look look, uint64_t number);
+/* The node has closed the file.  It may still have attributes. */
+void looker_leave(struct fid fid, uint32_t node, uint64_t number);
+/* Nothing is left at this node. */
+void looker_forget(struct fid fid, uint32_t node);
+/* All of the file; not the hush. */
+void lookers_forget(struct fid fid);
+/* The lookers now: at most LOOKERS_NAMED and LOOKER_ANY.  Answers how many. */
+unsigned lookers_of(struct fid fid, struct looker_found out[LOOKERS_NAMED + 1]);
+/* From now on for LOOKER_HUSH_MS looker_enter says false. */
+void looker_hush(struct fid fid);
+
+/* Drops entries whose time is over, of some thousand places; true: it has reached the end of the table. */
+bool lookers_sweep_some(void);
+unsigned lookers_count(void);
+size_t lookers_bytes(void);
+
+#endif
