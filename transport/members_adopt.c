@@ -323,13 +323,13 @@ static void forget_wishes(const struct view *v)
     members_st.told = 0;
 }
 
-static void fence(const struct view *v)
+static void fence(uint64_t number)
 {
     if (!members_st.view)
         return;
     log_warn("view %lu does not have this node: it is fenced: its own files go on, other opens "
              "wait until it has joined again",
-             (unsigned long)v->number);
+             (unsigned long)number);
     members_st.view = NULL;
     members_now.adopted = NULL;
     members_now.lease_until_ms = 0;
@@ -342,6 +342,18 @@ static void fence(const struct view *v)
     members_wake();
 }
 
+/* The number of a view between the adopted one and v that does not have this node, or is not known any more: then it
+ * may not.  0: none. */
+static uint64_t left_out_by(const struct view *v)
+{
+    for (uint64_t n = members_st.view ? members_st.view->number + 1 : v->number; n < v->number; n++) {
+        const struct view *w = members_view_number(n);
+        if (!w || !view_has(w, members_st.cfg.self.id, members_st.cfg.self.incarnation))
+            return n;
+    }
+    return 0;
+}
+
 void members_adopt(const struct view *v, uint64_t t0)
 {
     if (!view_has(v, members_st.cfg.self.id, members_st.cfg.self.incarnation)) {
@@ -349,8 +361,14 @@ void members_adopt(const struct view *v, uint64_t t0)
             members_st.left = true;
             members_wake();
         } else {
-            fence(v);
+            fence(v->number);
         }
+        return;
+    }
+    uint64_t without = left_out_by(v);
+    if (without) { /* nobody told this node of anything meanwhile: it comes from outside, as any other */
+        fence(without);
+        members_want_read();
         return;
     }
     members_st.prev_settled =

@@ -82,6 +82,36 @@ void claim_on_adopted(void (*fn)(const struct view *v))
     on_adopted = fn;
 }
 
+static _Atomic bool was_outside; /* and what was believed before has not been ended yet */
+
+/* Is a node of the view before gone that may still run?  If it has claims of files that are open here, it goes on
+ * writing them, and cannot reach this node: see claim_watch.h. */
+static bool somebody_is_gone(const struct view *before, const struct view *v)
+{
+    for (uint32_t i = 0; before && i < before->nmembers; i++)
+        if (!view_member(v, before->members[i].id) && view_absent(v, before->members[i].id))
+            return true;
+    return false;
+}
+
+static void end_beliefs(const struct view *v)
+{
+    static const struct view *before;
+    if (!v)
+        was_outside = true;
+    else if (somebody_is_gone(before, v))
+        look_end_all(false);
+    before = v ? v : before;
+}
+
+/* In pool_session.  Nobody tells a node outside of changes: what it believed ends before it is back. */
+static void outside(void)
+{
+    if (atomic_exchange(&was_outside, false))
+        look_end_all(true);
+    claim_marks_void();
+}
+
 static void adopted(const struct view *v)
 {
     own_adopted(v ? v->number : 0);
@@ -91,6 +121,7 @@ static void adopted(const struct view *v)
         on_adopted(v);
     claim_marks_adopted(v);
     lost_look(v);
+    end_beliefs(v);
     claim_wake();
 }
 
@@ -108,7 +139,7 @@ const struct members_ops claim_members_ops = {
     .adopted = adopted,
     .heard_adopted = home_heard_adopted,
     .all_adopted = all_adopted,
-    .outside = claim_marks_void,
+    .outside = outside,
 };
 
 /* ---- all of them ---- */

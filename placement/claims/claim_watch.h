@@ -4,6 +4,10 @@
  * The home names them in GRANT: what was left of its lookers after BREAK.  FREE gives those that are still
  * there back to the home.  No node becomes a watcher while another one has the claim: what is opened then asks the
  * claimant at each use.  The claim's lock (RANK_CLAIM).
+ *
+ * A claimant that has left the view goes on, and cannot tell its watchers.  So each node that sees a view without a
+ * node that may still run ends what it believes of its open files (claim_views.c); the claimant leaves out a watcher
+ * when W has passed since it saw a view without the watcher, or without itself.
  */
 #ifndef EDDY_PLACEMENT_CLAIMS_CLAIM_WATCH_H
 #define EDDY_PLACEMENT_CLAIMS_CLAIM_WATCH_H

@@ -85,6 +85,9 @@ void look_on_break(unsigned (*fn)(struct fid fid));
 
 void look_start(void); /* the tables */
 void look_stop(void);
+/* Ends all beliefs about each file that is open here.  wait: returns when they have ended; not in the network
+ * thread. */
+void look_end_all(bool wait);
 /* BREAK is answered and LEAVE is sent from now on; while the loop runs.  The end waits for fn. */
 void look_told_start(void);
 void look_told_stop(void);

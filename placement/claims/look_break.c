@@ -5,6 +5,9 @@
  * The home waits for BROKEN before it grants a claim, so it hears WORKING meanwhile.  A BREAK that comes again
  * takes the place of the one before, and is answered by the same call of fn.  One of a later grant that comes
  * while fn runs is done after it: what this node has found since fn began must end, too.
+ *
+ * Of all open files it ends without a BREAK, by several threads, when this node has not been told of changes or
+ * may not be any more (look_end_all).
  */
 #include "placement/claims/look.h"
 #include "placement/claims/look_int.h"
@@ -25,16 +28,18 @@
 struct breaking {
     struct breaking *next; /* in its bucket */
     struct fid fid;
-    struct msg *m;     /* to be answered */
+    struct msg *m;     /* to be answered; NULL: none */
     struct msg *later; /* of another grant, for when this one has been answered; or NULL */
     bool begun;
 };
 
 static struct {
     struct lock lock; /* RANK_LEAF */
+    pthread_cond_t ended; /* one of them */
     struct breaking *table[BUCKETS];
     unsigned n;
-} breaks = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
+} breaks = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF},
+            .ended = PTHREAD_COND_INITIALIZER};
 
 static struct pool *pool;
 static struct loop_timer *timer;
@@ -87,6 +92,8 @@ static struct breaking **place_of(struct fid fid)
 
 static void answer(struct msg *m, unsigned left)
 {
+    if (!m)
+        return;
     struct msg *r = msg_new(MSG_BROKEN);
     r->broken.left = (uint8_t)left;
     r->broken.look_number = look_number();
@@ -114,6 +121,7 @@ static struct msg *end(struct breaking *b, bool *more)
         *place_of(b->fid) = b->next;
         breaks.n--;
         free(b);
+        pthread_cond_broadcast(&breaks.ended);
     }
     lock_drop(&breaks.lock);
     return m;
@@ -128,6 +136,70 @@ static void do_break(void *arg)
         unsigned left = end_beliefs(b->fid);
         answer(end(b, &more), left);
     }
+}
+
+/* ---- all open files ---- */
+
+#define SLICES 8
+
+struct ending {
+    struct item_fid_item *v;
+    uint32_t n;
+    _Atomic uint32_t at; /* the next file */
+    unsigned slices;     /* that run; breaks.lock */
+    bool waited;         /* a thread waits for it, and frees it */
+};
+
+/* One file, as if a BREAK had come that nobody waits for. */
+static void end_one(struct fid fid)
+{
+    struct breaking *b = xcalloc(1, sizeof(*b));
+    b->fid = fid;
+    lock_take(&breaks.lock);
+    while (*place_of(fid))
+        lock_wait(&breaks.lock, &breaks.ended, 0);
+    *place_of(fid) = b;
+    breaks.n++;
+    lock_drop(&breaks.lock);
+    do_break(b);
+}
+
+static void ending_free(struct ending *e)
+{
+    free(e->v);
+    free(e);
+}
+
+static void end_some(void *arg)
+{
+    struct ending *e = arg;
+    uint32_t i;
+    while ((i = e->at++) < e->n)
+        end_one(e->v[i].fid);
+    lock_take(&breaks.lock);
+    bool last = !--e->slices;
+    bool waited = e->waited;
+    pthread_cond_broadcast(&breaks.ended);
+    lock_drop(&breaks.lock);
+    if (last && !waited)
+        ending_free(e);
+}
+
+void look_end_all(bool wait)
+{
+    struct ending *e = xcalloc(1, sizeof(*e));
+    look_list(&e->n, &e->v);
+    e->slices = MIN(e->n, SLICES);
+    e->waited = wait || !e->n;
+    for (unsigned i = 0, n = e->slices; i < n; i++)
+        pool_submit(pool, end_some, e);
+    if (!e->waited)
+        return;
+    lock_take(&breaks.lock);
+    while (e->slices)
+        lock_wait(&breaks.lock, &breaks.ended, 0);
+    lock_drop(&breaks.lock);
+    ending_free(e);
 }
 
 /* ---- in the network thread ---- */
@@ -148,7 +220,7 @@ static bool is_same_grant(const struct msg *a, const struct msg *b)
 /* With the lock: a BREAK of this file is under way.  Answers the message that is not needed any more. */
 static struct msg *take_place(struct breaking *b, struct msg *m)
 {
-    bool joins = !b->begun || is_same_grant(b->m, m);
+    bool joins = !b->begun || (b->m && is_same_grant(b->m, m));
     struct msg **place = joins ? &b->m : &b->later, *old = *place;
     *place = m;
     return old;
@@ -196,7 +268,8 @@ static void tick(void *arg)
     lock_take(&breaks.lock);
     for (unsigned i = 0; i < BUCKETS && breaks.n; i++) {
         for (const struct breaking *b = breaks.table[i]; b; b = b->next) {
-            peer_working(b->m);
+            if (b->m)
+                peer_working(b->m);
             if (b->later)
                 peer_working(b->later);
         }

@@ -229,10 +229,17 @@ static bool put(struct fid fid, const struct found *f, uint32_t node, enum look 
     return true;
 }
 
+/* Is it told anyway, until it leaves? */
+static bool is_in(const struct found *f, uint32_t node)
+{
+    uint32_t p = f->any ? f->any : named(f, node);
+    return p && at(p)->until == FOREVER;
+}
+
 bool looker_enter(struct fid fid, uint32_t node, enum look look, uint64_t number)
 {
     struct found f = find(fid);
-    bool done = !f.hush && put(fid, &f, node, look, number);
+    bool done = (!f.hush || is_in(&f, node)) && put(fid, &f, node, look, number);
     if (!done && !f.hush)
         count(keeps_refused, 1);
     return done;

@@ -32,7 +32,7 @@ struct looker_found {
 /* A new view, or the end: no entries, and no memory. */
 void lookers_begin(void);
 /* The node may keep what it finds: it is entered.  False: it may not, since the file was broken of late, or the
- * table is full. */
+ * table is full; but if it is entered as LOOK_OPEN already it may, for it will be told. */
 bool looker_enter(struct fid fid, uint32_t node, enum look look, uint64_t number);
 /* A node that looks whatever the home says: it has said so, or next has entered it.  If the table is full, all
  * members count as lookers of all files until the view ends. */

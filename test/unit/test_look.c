@@ -465,6 +465,62 @@ START_TEST(a_break_of_a_later_grant_is_done_after_the_one_before)
 }
 END_TEST
 
+static unsigned under_way(void)
+{
+    lock_take(&breaks.lock);
+    unsigned n = breaks.n;
+    lock_drop(&breaks.lock);
+    return n;
+}
+
+static _Atomic unsigned ended[1000];
+
+static unsigned end_numbered(struct fid fid)
+{
+    ended[fid.lo]++;
+    return 0;
+}
+
+START_TEST(all_open_files_end_at_once)
+{
+    struct look_ticket t = look_now((struct fid){0, 5});
+    look_on_break(end_numbered);
+    look_end_all(true); /* there are none */
+    for (uint64_t i = 0; i < 1000; i++)
+        look_opened((struct fid){0, i});
+    for (uint64_t i = 0; i < 1000; i += 2)
+        look_closed((struct fid){0, i});
+    look_end_all(true);
+    for (uint64_t i = 0; i < 1000; i++)
+        ck_assert_uint_eq(ended[i], i % 2);
+    ck_assert(!look_holds((struct fid){0, 5}, t));
+    look_end_all(false);
+    look_end_all(false);
+    while (under_way() || ended[999] < 3)
+        sched_yield();
+    for (uint64_t i = 0; i < 1000; i++)
+        ck_assert_uint_eq(ended[i], i % 2 * 3);
+    ck_assert_uint_eq(net.n, 0); /* nobody asked for it */
+}
+END_TEST
+
+START_TEST(a_break_that_comes_while_all_end_is_done_after_it)
+{
+    look_on_break(end_two);
+    look_opened(file);
+    look_end_all(false);
+    wait_for_calls(1);
+    come(file, 1, 7, 2, 5);
+    come(file, 2, 7, 2, 5);
+    ck_assert_uint_eq(net.n, 1); /* the first of the two */
+    gate_add(1);
+    wait_for_answers(2);
+    ck_assert_uint_eq(net.out[1].request, 2);
+    ck_assert_int_eq(net.out[1].err, 0);
+    ck_assert_uint_eq(calls, 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("look");
@@ -485,5 +541,7 @@ int main(void)
     tcase_add_test(t, only_the_home_of_this_view_breaks);
     tcase_add_test(t, a_break_that_comes_again_is_the_same_one);
     tcase_add_test(t, a_break_of_a_later_grant_is_done_after_the_one_before);
+    tcase_add_test(t, all_open_files_end_at_once);
+    tcase_add_test(t, a_break_that_comes_while_all_end_is_done_after_it);
     return run_suite(s);
 }

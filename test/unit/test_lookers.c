@@ -142,7 +142,8 @@ START_TEST(nobody_is_entered_after_a_break_of_an_open_file_for_some_time)
     looker_hush(file);
     ck_assert(!looker_enter(file, 2, LOOK_STAT, 1));
     ck_assert(looker_enter(other, 2, LOOK_STAT, 1));
-    ck_assert_uint_eq(look_of(file, 1), LOOK_OPEN); /* who is in it stays */
+    ck_assert(looker_enter(file, 1, LOOK_OPEN, 2)); /* who is in it stays, and will be told */
+    ck_assert(looker_enter(file, 1, LOOK_STAT, 3));
     looker_note(file, 3, LOOK_OPEN, 1);             /* who looks anyway is */
     ck_assert_uint_eq(lookers(file), 2);
     lookers_forget(file);

@@ -69,6 +69,9 @@ static void fake_doubt(uint64_t id)
     (void)id;
 }
 
+static const struct view *fake_view_number(uint64_t n);
+
+#define members_view_number fake_view_number
 #define peer_request       fake_request
 #define peer_reply         fake_reply
 #define peer_reply_error   fake_reply_error
@@ -77,6 +80,7 @@ static void fake_doubt(uint64_t id)
 #define members_doubt      fake_doubt
 #include "transport/members_adopt.c"
 #include "transport/view.h"
+#undef members_view_number
 #undef peer_request
 #undef peer_reply
 #undef peer_reply_error
@@ -142,7 +146,15 @@ static struct member nodes[3] = {{.id = 1, .incarnation = 1, .name = "a"},
                                  {.id = 3, .incarnation = 1, .name = "c"}};
 static struct view view5 = {.number = 5, .nmembers = 3, .members = nodes},
                    view6 = {.number = 6, .nmembers = 3, .members = nodes},
-                   view6_of_two = {.number = 6, .nmembers = 2, .members = nodes};
+                   view6_of_two = {.number = 6, .nmembers = 2, .members = nodes},
+                   view6_of_others = {.number = 6, .nmembers = 2, .members = nodes + 1},
+                   view7 = {.number = 7, .nmembers = 3, .members = nodes};
+static const struct view *view6_read = &view6; /* NULL: it is not known */
+
+static const struct view *fake_view_number(uint64_t n)
+{
+    return n == 5 ? &view5 : n == 6 ? view6_read : n == 7 ? &view7 : NULL;
+}
 
 static void begin(void)
 {
@@ -398,6 +410,33 @@ START_TEST(a_farewell_that_was_cut_off_counts_as_none)
 }
 END_TEST
 
+/* ---- views that were missed ---- */
+
+static const struct view *now; /* what members_ops.adopted was told last */
+
+static void on_now(const struct view *v)
+{
+    now = v;
+    memset(told.heard, 0, sizeof(told.heard));
+}
+
+START_TEST(who_was_left_out_of_a_view_that_it_missed_comes_from_outside)
+{
+    static const struct view *const sixes[] = {&view6_of_others, NULL, &view6};
+    members_st.cfg.ops.adopted = on_now;
+    for (unsigned i = 0; i < 3; i++) {
+        view6_read = sixes[i];
+        members_st.view = NULL;
+        adopt(&view5);
+        ck_assert_ptr_eq(now, &view5);
+        adopt(&view7);
+        ck_assert_ptr_eq(now, i == 2 ? &view7 : NULL);
+        adopt(&view7); /* the next read, from outside */
+        ck_assert_ptr_eq(now, &view7);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("members_adopt");
@@ -412,5 +451,7 @@ int main(void)
     tcase_add_test(t, a_new_view_begins_with_no_piece);
     tcase_add_test(t, a_farewell_counts_when_it_is_whole);
     tcase_add_test(t, a_farewell_that_was_cut_off_counts_as_none);
+    t = add_case(s, "adopting", begin, end, 30);
+    tcase_add_test(t, who_was_left_out_of_a_view_that_it_missed_comes_from_outside);
     return run_suite(s);
 }
