@@ -26,6 +26,16 @@
  *   number                                    the number that a lock request would have now
  *   late PATH fcntl|flock r|w START END OWNER NUMBER [unlock]     what the home says to a request of that number: sent as it is,
  *                                             and what it does is not known to this node
+ *   look PATH stat|open                       PFS keep | PFS - | HERE keep | NODE name | LOST name: - if nothing may be kept;
+ *                                             open: it is open from now on
+ *   closed PATH                               OK: it is not any more
+ *   holds PATH                                yes | no: has no BREAK come since the last look?
+ *   looks                                     sent N received N (BREAKs) open N (files) lookers N (that this home knows)
+ *   lookers PATH                              lookers NAME:stat NAME:open any:open ...: that this node, its home, knows
+ *   left BITS                                 OK: what it says to each BREAK from now on (LOOKER_...)
+ *   watchers PATH                             watchers NAME:BITS ... [all]: of a claim of this node
+ *   break NAME PATH                           OK | ask again: what that node says to a BREAK of this one
+ *   pretend-looks N                           OK: N more files are open here
  *   ring PATH                                 home next (names)
  *   view                                      NUMBER NAME,NAME absent NAME,... lease 0|1 settled 0|1
  *   status                                    claims N records N locks N lost N

@@ -4,6 +4,7 @@
  *   commands.c   taken from the input, given to the others, answered
  *   claims.c     files and their claims
  *   locks.c      locks
+ *   looks.c      looking, and being told that a file changes
  *   state.c      what the node knows of the session
  */
 #ifndef EDDY_TEST_PROTO_COMMANDS_H
@@ -49,6 +50,17 @@ void do_drop(struct command *c);
 void do_cancel(struct command *c);
 void do_number(struct command *c);
 void do_late(void *c);
+
+/* ---- looks.c ---- */
+void do_look(void *c);
+void do_closed(struct command *c);
+void do_holds(struct command *c);
+void do_looks(struct command *c);
+void do_lookers(struct command *c);
+void do_left(struct command *c);
+void do_watchers(struct command *c);
+void do_break(void *c);
+void do_pretend_looks(struct command *c);
 
 /* ---- state.c ---- */
 void do_ring(struct command *c);
