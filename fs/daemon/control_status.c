@@ -208,6 +208,10 @@ static void put_home(json_t *o)
     control_put(o, "home_records", h.records);
     control_put(o, "locks", h.locks);
     control_put(o, "lost", h.lost);
+    control_put(o, "open_files", look_open_files());
+    control_put(o, "lookers", h.lookers);
+    control_put(o, "lookers_bytes", h.lookers_bytes);
+    control_put(o, "lookers_bytes_max", h.lookers_bytes_max);
 }
 
 json_t *control_status(struct connection *c, const json_t *request)

@@ -83,6 +83,7 @@ void home_status(struct home_status *out)
         out->records = record_count();
         out->lookers = lookers_count();
         out->lookers_bytes = lookers_bytes();
+        out->lookers_bytes_max = LOOKERS_BYTES;
         lock_drop(&home_lock);
     }
 }

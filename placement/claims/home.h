@@ -44,10 +44,10 @@ bool home_unclaimed_here(struct fid fid, struct home_moment *now);
 /* ... and did no node have it since then? */
 bool home_unclaimed_since(struct fid fid, const struct home_moment *then);
 
-/* For status: records, locks, files lost until a node returns; entries of lookers, and their memory. */
+/* For status: records, locks, files lost until a node returns; entries of lookers, their memory, and its bound. */
 struct home_status {
     unsigned records, locks, lost, lookers;
-    size_t lookers_bytes;
+    size_t lookers_bytes, lookers_bytes_max;
 };
 void home_status(struct home_status *out); /* any thread */
 
