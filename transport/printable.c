@@ -1,8 +1,5 @@
-/* printable.c - see printable.h. */
+/* printable.c - what a terminal may be shown (printable.h).  The log uses it, so it uses nothing of base.c. */
 #include "transport/printable.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #include "transport/base.h"
 
@@ -49,21 +46,4 @@ bool printable_is(const char *text)
         if (!(len = printable_length(s)))
             return false;
     return true;
-}
-
-char *printable_copy(const char *text)
-{
-    char *out = xmalloc(4 * strlen(text) + 1), *to = out;
-    for (const unsigned char *s = (const unsigned char *)text; *s;) {
-        size_t len = printable_length(s);
-        if (!len) {
-            to += sprintf(to, "\\x%02x", *s++);
-            continue;
-        }
-        memcpy(to, s, len);
-        to += len;
-        s += len;
-    }
-    *to = '\0';
-    return out;
 }
