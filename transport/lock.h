@@ -18,6 +18,7 @@ enum lock_rank {
     RANK_INODE,     /* one inode */
     RANK_POLICY,    /* flush: the list of files to flush */
     RANK_CLAIM,     /* claim of one file */
+    RANK_TELL,      /* the order in which changes of a file are told */
     RANK_FILES,     /* the table of struct file */
     RANK_FILE,      /* record and pages of one file (struct file) */
     RANK_DATA,      /* where one file's open handles find its bytes */

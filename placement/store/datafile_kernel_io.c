@@ -110,12 +110,22 @@ int datafile_append(struct file *f, const void *buf, size_t len, size_t *done)
     return err;
 }
 
-int datafile_open_again(struct file *f, int *fd)
+static int open_with(struct file *f, int flags, int *fd)
 {
     char name[DATAFILE_NAME_BYTES];
     datafile_name(f->fid, name);
-    *fd = openat(datafiles.dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    *fd = openat(datafiles.dirfd, name, flags | O_CLOEXEC | O_NOFOLLOW);
     return *fd < 0 ? -errno : 0;
+}
+
+int datafile_open_again(struct file *f, int *fd)
+{
+    return open_with(f, O_RDONLY, fd);
+}
+
+int datafile_open_to_write(struct file *f, int *fd)
+{
+    return open_with(f, O_RDWR, fd);
 }
 
 /* If the file has the right length, as nearly always, this opens one descriptor, and not the store's own as

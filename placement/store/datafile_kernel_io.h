@@ -17,6 +17,8 @@ int datafile_append(struct file *f, const void *buf, size_t len, size_t *done);
 void datafile_extent(struct file *f, uint64_t off, uint64_t *data, uint64_t *hole);
 /* Opens a read-only descriptor, which the caller closes. */
 int datafile_open_again(struct file *f, int *fd);
+/* The same of a descriptor that can write. */
+int datafile_open_to_write(struct file *f, int *fd);
 /* The same, but first makes the data file if there is none, and makes it exactly this long.  No other thread
  * may change its length meanwhile. */
 int datafile_open_whole(struct file *f, uint64_t size, int *fd);

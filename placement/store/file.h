@@ -104,6 +104,7 @@ struct file {
         size_t nhashes;
         struct file *next, **prev; /* files with writers */
     } kernel_io;
+    struct shadow *shadow; /* placement/store/shadow.c; f->lock; NULL: none */
 };
 
 /* Finds or makes the object (and its record, with this path hint; path may be NULL if it is known).

@@ -9,6 +9,7 @@
 #include "placement/store/kernel_io_store.h"
 #include "placement/store/pages.h"
 #include "placement/store/remover.h"
+#include "placement/store/shadow.h"
 #include "placement/store/state_table.h"
 #include "placement/store/store_int.h"
 
@@ -34,6 +35,7 @@ static void take_away(struct file *f)
 
 static void end(struct file *f)
 {
+    shadow_end(f);
     take_away(f);
     kernel_io_drop(f);
     store_drop_lost(f);

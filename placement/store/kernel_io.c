@@ -23,12 +23,13 @@
  *
  * A data file with live descriptors or mappings is never evicted, and never emptied for a new version
  * (readers would get zeros).  The new version gets a data file of its own, and `life` tells the two
- * apart.  The record notes that a process may have a mapping left (`passed`), which so outlives the
+ * apart; the old one becomes the file's shadow (shadow.h).  The record notes that a process may have a mapping left (`passed`), which so outlives the
  * daemon.  The note stays until a lease proves that no process has one.
  */
 #include "placement/store/datafile_kernel_io.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/kernel_io_store.h"
+#include "placement/store/shadow.h"
 #include "placement/store/state.h"
 #include "placement/store/store_int.h"
 #include "placement/store/kernel_io_int.h"
@@ -225,6 +226,7 @@ int kernel_io_renew(struct file *f)
 {
     if (!kernel_io_in_use(f))
         return 0;
+    shadow_take(f);
     int err = datafile_replace(f);
     if (err)
         return err;

@@ -1,6 +1,8 @@
 /* store_state.c - a file's state in its record: dirty, size, times, marks that outlive the daemon. */
 #include "placement/store/datafile.h"
 #include "placement/store/kernel_io_store.h"
+#include "placement/store/range.h"
+#include "placement/store/shadow.h"
 #include "placement/store/state.h"
 #include "placement/store/state_table.h"
 #include "placement/store/store_copyout.h"
@@ -37,6 +39,27 @@ int store_drop_all(struct file *f, uint64_t *bytes)
         return disk_error(f, "truncating a data file", err);
     clear_uncut(f, UNCUT_END | UNCUT_PAGES);
     return 0;
+}
+
+/* With it the data file that is in use becomes the shadow (kernel_io_renew). */
+int shadow_begin(struct file *f)
+{
+    struct range_op op;
+    uint64_t bytes;
+    int err = 0;
+    lock_take(&f->lock);
+    if (f->kernel_io.opens && !f->shadow) {
+        range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
+        if (is_dirty(f) || core(f)->flags & CORE_CLAIMED)
+            err = -EBUSY;
+        else if (f->kernel_io.opens && !f->shadow)
+            err = store_drop_all(f, &bytes);
+        if (!err)
+            pages_release_all(f, true);
+        range_end(f, &op);
+    }
+    lock_drop(&f->lock);
+    return err;
 }
 
 /* st_blocks: what is here, with what the kernel stored; and what is only on the PFS, as if without holes. */

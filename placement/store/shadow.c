@@ -1,0 +1,205 @@
+/* shadow.c - the data file of passthrough descriptors that the store has left (shadow.h).
+ *
+ * Locks: f->lock for the pointer.  Writes go by a reference, without a lock: the caller puts those of one file in
+ * order (tell.c).
+ */
+#include "placement/store/shadow.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "placement/store/datafile_kernel_io.h"
+#include "placement/store/store_int.h"
+
+struct shadow {
+    _Atomic unsigned refs;
+    int fd;
+    struct lock lock; /* RANK_LEAF: of one write */
+    uint64_t changes; /* shadow_write and its like; that lock */
+    bool known;       /* f->lock: it has the bytes of `version` */
+    struct version version;
+};
+
+static struct shadow *get(struct file *f)
+{
+    if (!__atomic_load_n(&f->shadow, __ATOMIC_RELAXED))
+        return NULL;
+    lock_take(&f->lock);
+    struct shadow *s = f->shadow;
+    if (s)
+        s->refs++;
+    lock_drop(&f->lock);
+    return s;
+}
+
+static void put(struct shadow *s)
+{
+    if (!s || --s->refs)
+        return;
+    close(s->fd);
+    lock_destroy(&s->lock);
+    free(s);
+}
+
+static void say(struct file *f, const char *what, int err)
+{
+    static _Atomic uint64_t said;
+    if (!log_every(&said, 10000))
+        return;
+    char *path = file_path(f);
+    log_warn("the cache's disk: %s: a file that was open before another node changed it (%s): %s: its descriptors "
+             "may read older bytes",
+             path ? path : "?", what, strerror(err));
+    free(path);
+}
+
+/* ---- begin and end ---- */
+
+bool shadow_is(struct file *f)
+{
+    return __atomic_load_n(&f->shadow, __ATOMIC_RELAXED) != NULL;
+}
+
+void shadow_take(struct file *f)
+{
+    int fd;
+    if (!f->kernel_io.opens || f->shadow)
+        return;
+    int err = datafile_open_to_write(f, &fd);
+    if (err) {
+        log_warn("the cache's disk: a data file in use cannot be opened: %s: its descriptors may read older bytes",
+                 strerror(-err));
+        return;
+    }
+    struct shadow *s = xcalloc(1, sizeof(*s));
+    s->refs = 1;
+    s->fd = fd;
+    lock_init(&s->lock, RANK_LEAF);
+    f->shadow = s;
+}
+
+void shadow_end(struct file *f)
+{
+    lock_take(&f->lock);
+    struct shadow *s = f->shadow;
+    f->shadow = NULL;
+    lock_drop(&f->lock);
+    put(s);
+}
+
+/* ---- what it has ---- */
+
+static void no_version(struct file *f, struct shadow *s)
+{
+    lock_take(&f->lock);
+    s->known = false;
+    lock_drop(&f->lock);
+}
+
+/* A change begins, which end ends; NULL: there is no shadow. */
+static struct shadow *begin(struct file *f)
+{
+    struct shadow *s = get(f);
+    if (!s)
+        return NULL;
+    no_version(f, s);
+    lock_take(&s->lock);
+    s->changes++;
+    return s;
+}
+
+static void end(struct file *f, struct shadow *s, const char *what, int err)
+{
+    lock_drop(&s->lock);
+    if (err)
+        say(f, what, err);
+    put(s);
+}
+
+static int put_bytes(int fd, const void *buf, size_t len, uint64_t off)
+{
+    for (size_t done = 0; done < len;) {
+        ssize_t n = pwrite(fd, (const char *)buf + done, len - done, (off_t)(off + done));
+        if (n < 0 && errno != EINTR)
+            return errno;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+void shadow_write(struct file *f, const void *buf, size_t len, uint64_t off)
+{
+    struct shadow *s = begin(f);
+    if (s)
+        end(f, s, "write", put_bytes(s->fd, buf, len, off));
+}
+
+void shadow_zero(struct file *f, uint64_t off, uint64_t len)
+{
+    struct shadow *s = begin(f);
+    if (s)
+        end(f, s, "punch",
+            fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)len) ? errno : 0);
+}
+
+void shadow_resize(struct file *f, uint64_t size)
+{
+    struct shadow *s = begin(f);
+    if (s)
+        end(f, s, "truncate", ftruncate(s->fd, (off_t)size) ? errno : 0);
+}
+
+uint64_t shadow_changes(struct file *f)
+{
+    struct shadow *s = get(f);
+    if (!s)
+        return 0;
+    lock_take(&s->lock);
+    uint64_t changes = s->changes;
+    lock_drop(&s->lock);
+    put(s);
+    return changes;
+}
+
+int shadow_fill(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t size, uint64_t changes)
+{
+    struct shadow *s = get(f);
+    if (!s)
+        return 0;
+    lock_take(&s->lock);
+    int err = s->changes == changes ? 0 : -EAGAIN;
+    if (!err)
+        err = -put_bytes(s->fd, buf, len, off);
+    if (!err && off + len >= size && ftruncate(s->fd, (off_t)size))
+        err = -errno;
+    lock_drop(&s->lock);
+    put(s);
+    return err;
+}
+
+bool shadow_is_at(struct file *f, const struct version *v)
+{
+    struct shadow *s = get(f);
+    if (!s)
+        return true;
+    lock_take(&f->lock);
+    bool is = s->known && version_eq(&s->version, v);
+    lock_drop(&f->lock);
+    put(s);
+    return is;
+}
+
+void shadow_now_at(struct file *f, const struct version *v)
+{
+    struct shadow *s = get(f);
+    if (!s)
+        return;
+    lock_take(&f->lock);
+    s->known = true;
+    s->version = *v;
+    lock_drop(&f->lock);
+    put(s);
+}

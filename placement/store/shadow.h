@@ -1,0 +1,43 @@
+/* shadow.h - the data file that passthrough descriptors stay with when the store begins another one.
+ *
+ * A passthrough descriptor reads its data file, and no other, until it is closed.  When what is here of a file is dropped
+ * (the PFS has another version, or another node changes the file), readers by such descriptors must not get zeros, nor old
+ * bytes for ever.  So the store begins an empty data file, and the old one becomes the file's shadow:
+ *
+ *     data file, in use --dropped--> shadow <-- changes that this node makes or is told of (tell.h)
+ *                                      '  <-- all of it, at an open or lock that finds another version on the PFS (data.c)
+ *                                      '--the last such descriptor is closed--> gone
+ *
+ * A shadow has no name, and is no part of the cache: no record is of it, no node gets bytes of it, and it ends with the
+ * daemon.  While there is one, opens of its file go through the daemon (fs/io_mode.c).
+ */
+#ifndef EDDY_PLACEMENT_STORE_SHADOW_H
+#define EDDY_PLACEMENT_STORE_SHADOW_H
+
+#include "placement/store/file.h"
+
+/* Is there one?  Any thread, no lock. */
+bool shadow_is(struct file *f);
+/* Descriptors that the kernel serves from the data file are open: what is here is dropped, so that they have a shadow.
+ * 0, also if there are none, or there is one already; -EBUSY: this node owes the file's bytes to the PFS.
+ * (store_state.c) */
+int shadow_begin(struct file *f);
+/* The bytes of a change, and the file's size after it.  Nothing happens without a shadow.  Errors of the disk are
+ * logged: its readers then have older bytes. */
+void shadow_write(struct file *f, const void *buf, size_t len, uint64_t off);
+void shadow_zero(struct file *f, uint64_t off, uint64_t len);
+void shadow_resize(struct file *f, uint64_t size);
+/* The shadow is filled anew with bytes of the file that are read now: a piece that ends at `size` also gives it this
+ * length.  changes: shadow_changes before they were read; -EAGAIN: it was changed since, and what was read may be
+ * older. */
+uint64_t shadow_changes(struct file *f);
+int shadow_fill(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t size, uint64_t changes);
+/* Has it the bytes of this version of the PFS?  And: now it has. */
+bool shadow_is_at(struct file *f, const struct version *v);
+void shadow_now_at(struct file *f, const struct version *v);
+void shadow_end(struct file *f);
+
+/* For kernel_io.c, with f->lock: the data file that has f's name now is about to be replaced. */
+void shadow_take(struct file *f);
+
+#endif

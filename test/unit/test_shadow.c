@@ -1,0 +1,141 @@
+/* test_shadow.c - what descriptors that the kernel serves from a data file read after the store has left it. */
+#include "kernel_io_help.h"
+
+#include "placement/store/kernel_io.h"
+#include "placement/store/shadow.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_version.h"
+
+/* What a process that has it open reads. */
+static int in_use;
+
+static struct file *open_whole(unsigned *life)
+{
+    struct version v = version_n(SIZE, 5);
+    struct file *f = get_file(1, "whole");
+    ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
+    for (unsigned k = 0; k < SIZE / CHUNK; k++)
+        ck_assert_int_eq(fill_chunk(f, k, &v, bytes, true), 0);
+    ck_assert_int_eq(kernel_io_open(f, false, &in_use, life), 0);
+    return f;
+}
+
+static void assert_reads(uint64_t off, const void *expected, size_t len)
+{
+    char buf[4096];
+    ck_assert_int_eq(pread(in_use, buf, len, (off_t)off), (ssize_t)len);
+    ck_assert_int_eq(memcmp(buf, expected, len), 0);
+}
+
+static off_t length(void)
+{
+    return lseek(in_use, 0, SEEK_END);
+}
+
+static void close_all(struct file *f, unsigned life)
+{
+    kernel_io_close(f, life, false);
+    shadow_end(f);
+    ck_assert(!shadow_is(f));
+    close(in_use);
+    file_put(f);
+}
+
+START_TEST(a_new_version_leaves_the_old_bytes_and_then_new_ones_come)
+{
+    unsigned life;
+    struct version v = version_n(SIZE, 6);
+    struct file *f = open_whole(&life);
+    char first[100];
+    ck_assert_int_eq(pread(in_use, first, sizeof(first), 0), sizeof(first));
+    ck_assert(!shadow_is(f));
+    ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
+    ck_assert(shadow_is(f));
+    assert_reads(0, first, sizeof(first));
+    ck_assert_int_eq(length(), SIZE);
+    shadow_write(f, "new", 3, SIZE);
+    assert_reads(SIZE, "new", 3);
+    shadow_zero(f, 10, 20);
+    memset(first + 10, 0, 20);
+    assert_reads(0, first, sizeof(first));
+    shadow_resize(f, 50);
+    ck_assert_int_eq(length(), 50);
+    close_all(f, life);
+}
+END_TEST
+
+START_TEST(what_is_told_makes_a_shadow)
+{
+    unsigned life;
+    struct file *f = open_whole(&life);
+    ck_assert_int_eq(shadow_begin(f), 0);
+    ck_assert(shadow_is(f));
+    uint64_t miss, n;
+    ck_assert_msg(store_missing(f, 0, SIZE, &miss, &n) && miss == 0 && n == SIZE, "the store has bytes that are the shadow's");
+    ck_assert_int_eq(shadow_begin(f), 0); /* there is one */
+    shadow_write(f, "told", 4, 4096);
+    assert_reads(4096, "told", 4);
+    close_all(f, life);
+}
+END_TEST
+
+START_TEST(without_such_descriptors_there_is_none)
+{
+    unsigned life;
+    struct version v = version_n(SIZE, 6);
+    struct file *f = open_whole(&life);
+    kernel_io_close(f, life, false);
+    close(in_use);
+    ck_assert_int_eq(shadow_begin(f), 0);
+    ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
+    ck_assert(!shadow_is(f));
+    shadow_write(f, "nothing", 7, 0);
+    file_put(f);
+}
+END_TEST
+
+/* A piece that was read before a change must not come over it. */
+START_TEST(what_is_filled_gives_way_to_changes)
+{
+    unsigned life;
+    struct version v = version_n(SIZE, 6);
+    struct file *f = open_whole(&life);
+    ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
+    uint64_t changes = shadow_changes(f);
+    ck_assert_int_eq(shadow_fill(f, "version 6", 9, 0, 9, changes), 0);
+    ck_assert_int_eq(length(), 9);
+    shadow_now_at(f, &v);
+    ck_assert(shadow_is_at(f, &v));
+    shadow_write(f, "changed", 7, 0);
+    ck_assert(!shadow_is_at(f, &v));
+    ck_assert_int_eq(shadow_fill(f, "version 6", 9, 0, 9, changes), -EAGAIN);
+    assert_reads(0, "changed 6", 9);
+    close_all(f, life);
+}
+END_TEST
+
+/* What this node owes to the PFS is in the data file: it stays there. */
+START_TEST(what_is_claimed_here_gets_no_shadow)
+{
+    unsigned life;
+    struct version v = version_n(SIZE, 5);
+    struct file *f = open_whole(&life);
+    ck_assert_int_eq(store_set_claim(f, 1, 1, &v), 0);
+    ck_assert_int_eq(shadow_begin(f), -EBUSY);
+    ck_assert(!shadow_is(f));
+    ck_assert(store_clear_claim(f, &v));
+    close_all(f, life);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("shadow");
+    tcase_add_checked_fixture(t, pass_setup, pass_teardown);
+    tcase_add_test(t, a_new_version_leaves_the_old_bytes_and_then_new_ones_come);
+    tcase_add_test(t, what_is_told_makes_a_shadow);
+    tcase_add_test(t, without_such_descriptors_there_is_none);
+    tcase_add_test(t, what_is_filled_gives_way_to_changes);
+    tcase_add_test(t, what_is_claimed_here_gets_no_shadow);
+    return run_case("shadow", t);
+}
