@@ -129,7 +129,8 @@ static bool was_dropped(struct inode *i, const struct statx *stx, struct locatio
     return true;
 }
 
-int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct stat *st)
+int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct stat *st,
+                  struct belief *b)
 {
     struct location loc = {.where = WHERE_PFS};
     int err = 0;
@@ -147,6 +148,7 @@ int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct
     attr_merge(st, stx, err ? NULL : &loc);
     if (S_ISREG(stx->stx_mode))
         known_note(i, stx, err ? NULL : &loc, looked_ms);
+    *b = err ? belief_none() : belief_of(i, &loc);
     return err;
 }
 
@@ -192,13 +194,14 @@ static bool is_open_by_name(struct inode *i)
     return by_name;
 }
 
-int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms)
+int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms, struct belief *b)
 {
     struct statx stx;
     *looked_ms = boot_ms();
     int err = attr_stat(i, &stx);
     if (!err)
-        return attr_complete(i, &stx, *looked_ms, st);
+        return attr_complete(i, &stx, *looked_ms, st, b);
+    *b = belief_none();
     bool held = i->gone || is_open_by_name(i);
     if (err != -ESTALE || !held || !attr_last(i, st))
         return err;
@@ -408,31 +411,46 @@ void same_end(struct same *s, const struct statx *after)
 
 /* ---- answers ---- */
 
-void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *st, bool attr_valid)
+void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *st, struct belief *b)
 {
     *e = (struct fuse_entry_param){
         .ino = i->nodeid,
         .generation = 1, /* the node id holds ours */
         .attr = *st,
-        .attr_timeout = attr_valid ? known_timeout(i) : 0,
+        .attr_timeout = belief_begin(b, known_timeout(i)),
         .entry_timeout = known_timeout(i),
     };
 }
 
 void entry_fill_known(struct fuse_entry_param *e, struct inode *i, const struct stat *st,
-                      double left)
+                      double left, struct belief *b)
 {
-    entry_fill(e, i, st, true);
-    e->attr_timeout = e->entry_timeout = left;
+    *e = (struct fuse_entry_param){
+        .ino = i->nodeid,
+        .generation = 1,
+        .attr = *st,
+        .attr_timeout = belief_begin(b, left),
+        .entry_timeout = left,
+    };
 }
 
-void reply_entry(struct request *r, struct inode *i, const struct stat *st, bool attr_valid)
+void reply_entry(struct request *r, struct inode *i, const struct stat *st, struct belief *b)
 {
     struct fuse_entry_param e;
-    entry_fill(&e, i, st, attr_valid);
+    entry_fill(&e, i, st, b);
     if (!request_take(r) || fuse_reply_entry(r->req, &e) == -ENOENT)
         inode_forget(i->nodeid, 1);
+    belief_end(b);
     inode_put(i);
+    request_done(r);
+}
+
+void reply_attr(struct request *r, const struct stat *st, double timeout, struct belief *b)
+{
+    double left = belief_begin(b, timeout);
+    if (request_take(r))
+        fuse_reply_attr(r->req, st, left);
+    belief_end(b);
     request_done(r);
 }
 
@@ -454,12 +472,13 @@ static bool attr_fresh(struct inode *i, struct stat *st, struct data_known *k, d
 
 /* Of a file that is written here, this node itself says size and times; *own: no other node has changed
  * it. */
-static bool has_own_word(struct inode *i, struct stat *st, bool *own)
+static bool has_own_word(struct inode *i, struct stat *st, bool *own, struct belief *b)
 {
     struct location loc;
     struct file *f = claim_file_here(i->fid, &loc);
     if (!f)
         return false;
+    *b = belief_of(i, &loc);
     *own = changed_here_only(f);
     file_put(f);
     merge_word(st, &loc);
@@ -481,7 +500,7 @@ static void remember_known(struct inode *i, const struct stat *st, const struct 
 
 /* A file that is not written here has not changed if its home knows of nothing newer
  * (placement/data_where.c). */
-int attr_known(struct inode *i, struct stat *st, double *left)
+int attr_known(struct inode *i, struct stat *st, double *left, struct belief *b)
 {
     struct data_known k;
     struct location at;
@@ -493,6 +512,7 @@ int attr_known(struct inode *i, struct stat *st, double *left)
     *left = attr_left(k.looked_ms); /* it may have taken long */
     if (*left <= 0 || !data_still_known(&k, &at))
         return -EAGAIN;
+    *b = belief_of(i, &at);
     remember_known(i, st, &k, moves(i, st));
     return 0;
 }
@@ -502,18 +522,21 @@ static void getattr_fn(struct request *r)
     struct inode *i = r->inode;
     struct stat st;
     double left;
-    int err = attr_known(i, &st, &left);
+    struct belief b;
+    int err = attr_known(i, &st, &left, &b);
     if (err == -EAGAIN) {
         uint64_t looked_ms;
-        err = attr_get(i, &st, &looked_ms);
+        err = attr_get(i, &st, &looked_ms, &b);
         left = known_timeout(i);
         if (!err)
             attr_remember_look(i, &st, looked_ms);
     }
-    if (err)
+    if (err) {
         request_err(r, err);
-    else
-        request_attr(r, &st, left);
+        return;
+    }
+    belief_grow(i, &b, (uint64_t)st.st_size);
+    reply_attr(r, &st, left, &b);
 }
 
 static bool getattr_stalled(struct request *r)
@@ -522,20 +545,22 @@ static bool getattr_stalled(struct request *r)
     if (!attr_last(r->inode, &st))
         return false;
     if (request_take(r))
-        fuse_reply_attr(r->req, &st, known_timeout(r->inode));
+        fuse_reply_attr(r->req, &st, r->inode->fixed ? known_timeout(r->inode) : 0);
     return true;
 }
 
-bool attr_known_here(struct inode *i, struct stat *st, double *left)
+bool attr_known_here(struct inode *i, struct stat *st, double *left, struct belief *b)
 {
     struct data_known k;
     struct location at;
     bool own = false;
     if (!attr_fresh(i, st, &k, left))
         return false;
-    if (!has_own_word(i, st, &own) &&
-        !(is_of(st, &k.version) && claim_told_here(i->fid, LOOK_STAT, &at) && data_still_known(&k, &at)))
-        return false;
+    if (!has_own_word(i, st, &own, b)) {
+        if (!is_of(st, &k.version) || !claim_told_here(i->fid, LOOK_STAT, &at) || !data_still_known(&k, &at))
+            return false;
+        *b = belief_of(i, &at);
+    }
     remember_known(i, st, &k, !own && moves(i, st));
     return true;
 }
@@ -544,12 +569,14 @@ bool attr_known_here(struct inode *i, struct stat *st, double *left)
 static bool getattr_here(fuse_req_t req, struct inode *i)
 {
     struct stat st;
+    struct belief b = belief_fixed();
     double left;
     if (i->fixed && attr_last(i, &st)) /* after a read, for the access time */
         left = known_timeout(i);
-    else if (!attr_known_here(i, &st, &left))
+    else if (!attr_known_here(i, &st, &left, &b) || belief_must_grow(i, (uint64_t)st.st_size))
         return false;
-    fuse_reply_attr(req, &st, left);
+    fuse_reply_attr(req, &st, belief_begin(&b, left));
+    belief_end(&b);
     return true;
 }
 

@@ -2,6 +2,7 @@
 #ifndef EDDY_FS_ATTR_H
 #define EDDY_FS_ATTR_H
 
+#include "fs/belief.h"
 #include "fs/inode.h"
 #include "fs/request.h"
 #include "placement/claims/claim.h"
@@ -12,8 +13,9 @@ void attr_merge(struct stat *st, const struct statx *stx, const struct location 
 /* Asks the PFS's statx's fid's home where needed (regular files only) and merges. Blocking.  The
  * look at the PFS began at looked_ms (boot_ms) or later.
  * On error (-EIO: the latest bytes are lost until a node returns) *st is filled with what the PFS
- * has. */
-int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct stat *st);
+ * has.  *b: whether the kernel may believe it. */
+int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct stat *st,
+                  struct belief *b);
 /* Between the look at the PFS and the home's answer a claimant flushed and gave its claim back:
  * look again. */
 bool attr_overtaken(const struct statx *stx, const struct location *loc);
@@ -21,7 +23,7 @@ bool attr_overtaken(const struct statx *stx, const struct location *loc);
  * not where it was. Blocking. */
 int attr_stat(struct inode *i, struct statx *stx);
 /* Both: what getattr answers; *looked_ms: boot_ms before the look.  Blocking. */
-int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms);
+int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms, struct belief *b);
 /* Remembers what the kernel is told (i->attr). */
 void attr_remember(struct inode *i, const struct stat *st);
 /* The same of what a look that began at looked_ms (boot_ms) saw, unless something newer is remembered: the
@@ -42,19 +44,20 @@ void attr_flushed(struct file *f, const struct statx *stx, uint64_t looked_ms);
  * False: nothing is known. */
 bool attr_last(struct inode *i, struct stat *st);
 /* Answers an entry: inode_found was called by the caller; drops the lookup count again if it was
- * not taken.  Takes over the caller's reference of i and ends r.  attr_valid false: the kernel must
- * ask again before it uses the attributes; true: the caller has remembered them. */
-void reply_entry(struct request *r, struct inode *i, const struct stat *st, bool attr_valid);
-/* The parts of it: what the kernel is told of i. */
-void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *st,
-                bool attr_valid);
+ * not taken.  Takes over the caller's reference of i and ends r.  The caller has remembered the attributes, unless b
+ * says that the kernel must ask again before it uses them. */
+void reply_entry(struct request *r, struct inode *i, const struct stat *st, struct belief *b);
+/* Answers with attributes of r->inode, and ends r. */
+void reply_attr(struct request *r, const struct stat *st, double timeout, struct belief *b);
+/* The parts of reply_entry: what the kernel is told of i, from belief_begin until the caller's belief_end. */
+void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *st, struct belief *b);
 void entry_fill_known(struct fuse_entry_param *e, struct inode *i, const struct stat *st,
-                      double left); /* good for `left` seconds more */
+                      double left, struct belief *b); /* good for `left` seconds more */
 /* What a look less than the attribute time-out ago saw, if no node has changed the file since, and for how
  * many seconds it may still be told; it is remembered as told.  here: false if the PFS or another node must
  * be asked.  The other asks the home (blocking): -EAGAIN: the PFS must be looked at; -errno. */
-bool attr_known_here(struct inode *i, struct stat *st, double *left);
-int attr_known(struct inode *i, struct stat *st, double *left);
+bool attr_known_here(struct inode *i, struct stat *st, double *left, struct belief *b);
+int attr_known(struct inode *i, struct stat *st, double *left, struct belief *b);
 
 void attr_born(struct inode *i);       /* this node has just created it */
 void attr_touched(struct inode *i);    /* this node has changed more than its data */

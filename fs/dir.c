@@ -255,6 +255,7 @@ struct plus_entry {
     unsigned absent;     /* extended attributes */
     struct statx stx;
     struct location where;
+    struct belief belief;
     struct inode *inode; /* in the answer: one lookup is the kernel's */
 };
 
@@ -379,7 +380,8 @@ static void plus_fill(struct request *r, struct plus *p, char *buf, size_t *len)
             xattr_absent(e->inode, &e->stx, e->absent);
             if (S_ISREG(e->stx.stx_mode))
                 known_note(e->inode, &e->stx, &e->where, p->looked_ms);
-            entry_fill(&param, e->inode, &st, true);
+            e->belief = belief_of(e->inode, &e->where);
+            entry_fill(&param, e->inode, &st, &e->belief);
         }
         *len +=
             fuse_add_direntry_plus(r->req, buf + *len, r->size - *len, e->name, &param, e->e.next);
@@ -390,6 +392,7 @@ static void plus_free(struct plus *p, bool taken)
 {
     for (size_t n = 0; n < p->n; n++) {
         struct plus_entry *e = &p->v[n];
+        belief_end(&e->belief);
         if (e->inode && !taken)
             inode_forget(e->inode->nodeid, 1);
         inode_put(e->inode);

@@ -24,10 +24,13 @@
 #include "fs/settings.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
+#include "placement/claims/claim_watch.h"
 #include "placement/claims/lock_ask.h"
+#include "placement/data_believe.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/kernel_io.h"
+#include "placement/store/shadow.h"
 
 /* The kernel's flag for an open by execve (its include/linux/fs.h, __FMODE_EXEC): it has checked the right
  * to execute the file; the right to read it is not needed. */
@@ -70,13 +73,15 @@ static bool same_attr(const struct inode *i, const struct location *at)
 /* What of an open the kernel may do by itself, if it can be had.  O_DIRECT would be I/O past the page cache, by
  * which the store reads and writes this file.  O_DSYNC would reach only the data file, but not its record,
  * which counts after a power loss, and not the PFS.  A write to a plain file removes setuid and setgid; a write
- * through the kernel does not. */
+ * through the kernel does not.  And of a write through the kernel no other node could be told. */
 static enum kernel_part part_for(const struct handle *h, mode_t mode)
 {
     bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);
+    bool told = writes(h->flags) && claim_watched(h->data->f);
     if (!settings.passthrough)
         return KERNEL_NOTHING;
-    return h->flags & (O_DIRECT | O_DSYNC) || (suid && writes(h->flags)) ? KERNEL_MAPS : KERNEL_ALL;
+    bool past_us = h->flags & (O_DIRECT | O_DSYNC) || (suid && writes(h->flags)) || told;
+    return past_us ? KERNEL_MAPS : KERNEL_ALL;
 }
 
 /* Inode locked.  True: h->life is counted in the store, and the kernel has the data file as
@@ -100,10 +105,33 @@ static bool pass_begin(struct handle *h)
 }
 
 /* Inode locked.  The data file is given back after this, by data_kernel_io_close. */
-static void kernel_io_end(struct inode *i)
+static void kernel_io_end(struct inode *i, struct file *f)
 {
-    if (!mode_has_kernel_io(i))
-        backing_close(i->backing_id);
+    if (mode_has_kernel_io(i))
+        return;
+    backing_close(i->backing_id);
+    shadow_end(f);
+}
+
+/* Inode locked.  The kernel's part of an open beside passthrough descriptors that have a shadow: its data file is not the
+ * store's any more.  False: there is no such descriptor (any more). */
+static bool beside_shadow(struct handle *h)
+{
+    if (!shadow_is(h->data->f))
+        return false;
+    if (mode_has_kernel_io(h->inode))
+        return true;
+    shadow_end(h->data->f);
+    return false;
+}
+
+/* Inode locked.  What of this open the kernel does by itself, with what that needs. */
+static enum kernel_part part_begin(struct handle *h, mode_t perm, bool cache)
+{
+    enum kernel_part part = part_for(h, perm);
+    if (part != KERNEL_NOTHING && beside_shadow(h))
+        return KERNEL_MAPS;
+    return cache && mode_may_kernel_io(h->inode, part) && pass_begin(h) ? part : KERNEL_NOTHING;
 }
 
 /* ---- the mode ---- */
@@ -117,11 +145,8 @@ static int choose(struct handle *h, mode_t perm, struct fuse_file_info *fi, stru
     struct data_tag tag;
     data_look(h->data, at, &tag);
     lock_take(&i->lock);
-    bool here = at->where == WHERE_HERE || at->where == WHERE_PFS;
-    enum kernel_part part = part_for(h, perm);
-    if (!here || !mode_may_kernel_io(i, part) || !pass_begin(h))
-        part = KERNEL_NOTHING;
-    h->mode = mode_enter(i, h->flags, here, part);
+    bool cache = data_may_cache(h->data);
+    h->mode = mode_enter(i, h->flags, cache, part_begin(h, perm, cache));
     bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);
     if (handle_has_kernel_io(h))
         kept_lose(i);
@@ -187,6 +212,7 @@ static int new_handle(const struct opening *o, struct data_handle *data, mode_t 
     flush_error_seen(data->f, &h->error_seen); /* it does not report earlier failures */
     if (o->fi && writes(o->flags) && settings.passthrough)
         kernel_io_make_room();
+    data_follow(data);
     int err = o->fi ? choose(h, perm, o->fi, &at, &ask_attr) : 0;
     if (err)
         h->mode = IO_NONE;
@@ -247,7 +273,10 @@ int file_open_handle(struct request *r, struct inode *i, const struct statx *stx
                      bool created, struct handle **out)
 {
     struct opening o = {.r = r, .i = i, .flags = r->fi.flags, .fi = &r->fi, .created = created};
-    return open_data(&o, f, stx, r->began_ms, out);
+    i->opening++;
+    int err = open_data(&o, f, stx, r->began_ms, out);
+    i->opening--;
+    return err;
 }
 
 static int open_on_pfs(struct request *r, struct inode *i, int flags, struct file *f,
@@ -270,8 +299,8 @@ static mode_t known_mode(struct inode *i)
     return mode;
 }
 
-static int open_inode(struct request *r, struct inode *i, int flags, struct fuse_file_info *fi,
-                      struct handle **out)
+static int open_now(struct request *r, struct inode *i, int flags, struct fuse_file_info *fi,
+                    struct handle **out)
 {
     struct opening o = {.r = r, .i = i, .flags = flags, .fi = fi};
     struct statx stx;
@@ -302,6 +331,17 @@ static int open_inode(struct request *r, struct inode *i, int flags, struct fuse
         drop_unlinked(f);
     }
     file_put(f);
+    return err;
+}
+
+/* From before its bytes are located until its mode is chosen it may be one that caches: a claimant that tells of a change
+ * meanwhile hears so (fs/belief.c). */
+static int open_inode(struct request *r, struct inode *i, int flags, struct fuse_file_info *fi,
+                      struct handle **out)
+{
+    i->opening++;
+    int err = open_now(r, i, flags, fi, out);
+    i->opening--;
     return err;
 }
 
@@ -357,7 +397,7 @@ static void close_taken(struct handle *h)
         lock_take(&h->inode->lock);
         mode_leave(h->inode, h->mode);
         if (handle_has_kernel_io(h))
-            kernel_io_end(h->inode);
+            kernel_io_end(h->inode, f);
         lock_drop(&h->inode->lock);
     }
     if (handle_has_kernel_io(h))

@@ -405,6 +405,15 @@ bool inode_look_again(struct inode *i)
     return ok;
 }
 
+bool inode_is_looked_up(struct inode *i)
+{
+    struct shard *s = shard_of_inode(i);
+    lock_take(&s->lock);
+    bool is = i->nlookup > 0;
+    lock_drop(&s->lock);
+    return is;
+}
+
 void inode_forget(uint64_t nodeid, uint64_t nlookup)
 {
     if (nodeid == ROOT_ID)

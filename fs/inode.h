@@ -72,6 +72,10 @@ struct inode {
         bool mixed; /* beside opens of other bytes */
         bool known; /* the kernel's pages have the bytes of tag, or newer ones (fs/kept.c) */
     } kept;
+    _Atomic unsigned opening; /* opens whose mode is not chosen yet: they may cache */
+    _Atomic bool others;  /* another node has changed it, or was about to, since the kernel knows it */
+    _Atomic uint64_t told_size; /* others: the kernel has heard of this size, and has not dropped it */
+    struct page_use *page_uses; /* requests that may wait, and hold pages of the kernel (fs/page_cache.c) */
     /* claim_carried when the kernel's pages were looked at last (fs/lock.c) */
     uint64_t carried_seen;
     /* under fs/lock.c's lock: the kernel's pages are being dropped for a process that was granted a lock; and
@@ -108,6 +112,8 @@ void inode_forget(uint64_t nodeid, uint64_t nlookup);
 /* Counts one lookup more of a known inode (for answers without the PFS).  False: it is gone or retired; do
  * not give it to the kernel. */
 bool inode_look_again(struct inode *i);
+/* Has the kernel been given its node id, and not forgotten it? */
+bool inode_is_looked_up(struct inode *i);
 void inode_gone(struct inode *i); /* its last name is gone */
 /* The next lookup of its file gives another node id; this one stays for processes that have it open. */
 void inode_retire(struct inode *i);

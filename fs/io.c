@@ -15,11 +15,11 @@
 #include "flush/flush_events.h"
 #include "fs/attr.h"
 #include "fs/handle.h"
-#include "fs/io.h"
 #include "fs/kept.h"
 #include "fs/notify.h"
 #include "fs/ops.h"
 #include "fs/workers.h"
+#include "placement/data_believe.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store_hit.h"
 #include "placement/store/store_open.h"
@@ -30,6 +30,7 @@
 #define VIEW_MIN ((size_t)256 << 10) /* below it making and removing the view costs as much */
 /* of one copy_file_range: the caller goes on, and can be interrupted */
 #define COPY_MAX ((size_t)64 << 20)
+#define READS    8 /* so often a read begins again because other nodes change its bytes meanwhile */
 
 static void end(struct request *r, int err)
 {
@@ -54,18 +55,43 @@ static struct request *io_request(fuse_req_t req, fuse_ino_t ino, const struct f
 
 /* ---- read ---- */
 
+/* Before the request waits: it may hold pages of the kernel. */
+static void start_read(struct request *r, struct pool *p, void (*fn)(struct request *r))
+{
+    page_use_begin(r->inode, &r->pages, r->off, r->size, false);
+    request_start(r, p, fn);
+}
+
+/* Answers with err, or with bytes, and ends the request. */
+static void end_read(struct request *r, int err, const char *buf, size_t len)
+{
+    if (request_take(r))
+        err ? fuse_reply_err(r->req, -err) : fuse_reply_buf(r->req, buf, len);
+    page_use_end(r->inode, &r->pages);
+    request_done(r);
+    lull_end();
+}
+
+/* May the kernel have pages of this answer?  A direct open reads whole pages for a mapping, and then keeps them. */
+static bool leaves_pages(const struct request *r)
+{
+    return handle_of(&r->fi)->mode == IO_CACHED || (r->off % PAGE == 0 && r->size % PAGE == 0);
+}
+
+/* Reads again if the bytes were changed meanwhile: else the kernel would have older ones in its pages.  If they change all
+ * the time the pages are dropped after the answer. */
 static void read_fn(struct request *r)
 {
     struct handle *h = handle_of(&r->fi);
     size_t got = 0;
     char *buf = peer_buffer(r->size);
-    int err = data_read(h->data, buf, r->size, r->off, &got);
-    if (err)
-        request_err(r, err);
-    else
-        request_buf(r, buf, got);
+    int err, tries = 0;
+    do
+        err = data_read(h->data, buf, r->size, r->off, &got);
+    while (!err && !page_use_answer(r->inode, &r->pages, ++tries == READS,
+                                    leaves_pages(r) && !data_is_told(h->data)));
+    end_read(r, err, buf, got);
     peer_buffer_free(buf);
-    lull_end();
 }
 
 /* Both answer with the bytes of a read that has begun, and end it.  Once answered the handle may be closed,
@@ -107,13 +133,13 @@ static void proved_fn(struct request *r)
     }
     char *buf = peer_buffer(hit.len);
     int err = store_read_copy(&hit, buf);
+    size_t got = hit.len;
     store_read_end(&hit);
-    if (err)
-        request_err(r, err);
+    if (!err && !page_use_answer(r->inode, &r->pages, false, false))
+        request_move(r, pool_waiters, read_fn);
     else
-        request_buf(r, buf, hit.len);
+        end_read(r, err, buf, got);
     peer_buffer_free(buf);
-    lull_end();
 }
 
 /* Before the first bytes are looked for: what the kernel gets from now on is at least as new as what
@@ -134,17 +160,19 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     if (!handle_of(fi)->asked)
         first_read(handle_of(fi));
     lull_begin();
+    page_quick_begin();
     struct store_hit hit;
     int begun = data_read_begin(handle_of(fi)->data, (uint64_t)off, size, false, &hit);
     if (begun > 0) {
         if (!reply_view(req, &hit))
             reply_copy(req, &hit);
         lull_end();
-        return;
+    } else {
+        struct request *r = io_request(req, ino, fi, size, off);
+        if (r)
+            start_read(r, begun ? pool_proofs : pool_waiters, begun ? proved_fn : read_fn);
     }
-    struct request *r = io_request(req, ino, fi, size, off);
-    if (r)
-        request_start(r, begun ? pool_proofs : pool_waiters, begun ? proved_fn : read_fn);
+    page_quick_end();
 }
 
 /* ---- write ---- */
@@ -187,9 +215,9 @@ static bool beside_cached(struct handle *h)
 static void written(struct handle *h, uint64_t thought, uint64_t went, size_t len)
 {
     if (thought != went)
-        notify_data(h->inode->nodeid, 0, 0);
+        page_cache_drop(h->inode, 0, 0);
     else if (beside_cached(h))
-        notify_data(h->inode->nodeid, (int64_t)went, (int64_t)len);
+        page_cache_drop(h->inode, went, len);
 }
 
 /* The kernel sends an FSYNC after a write with O_SYNC or O_DSYNC, but not where it caches nothing. */
@@ -218,10 +246,11 @@ static void write_fn(struct request *r)
         written(h, r->off, went, r->size);
         err = must_sync(h) ? file_sync(h) : 0;
     }
-    if (err)
-        request_err(r, err);
-    else
-        request_write(r, r->size);
+    page_use_answer(r->inode, &r->pages, false, false);
+    if (request_take(r))
+        err ? fuse_reply_err(r->req, -err) : fuse_reply_write(r->req, r->size);
+    page_use_end(r->inode, &r->pages);
+    request_done(r);
     lull_end();
 }
 
@@ -229,7 +258,7 @@ static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t 
                       const struct fuse_file_info *fi)
 {
     uint64_t went = off;
-    if (must_strip(h->inode, fuse_req_ctx(req)->uid) || must_sync(h))
+    if (must_strip(h->inode, fuse_req_ctx(req)->uid) || must_sync(h) || beside_cached(h))
         return false;
     int err = data_write_now(h->data, kind_of(fi), buf, size, off, &went);
     if (err == -EAGAIN)
@@ -238,25 +267,34 @@ static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t 
         fuse_reply_err(req, -err);
         return true;
     }
-    written(h, off, went, size);
+    if (went != off) /* this thread may not wait for the kernel */
+        notify_data(h->inode->nodeid, 0, 0);
     fuse_reply_write(req, size);
     return true;
+}
+
+static void start_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+                        struct fuse_file_info *fi)
+{
+    struct request *r = io_request(req, ino, fi, size, off);
+    if (!r)
+        return;
+    r->text = xmalloc(size);
+    memcpy(r->text, buf, size);
+    page_use_begin(r->inode, &r->pages, r->off, size, true);
+    request_start(r, flush_must_wait(size) ? pool_writers : pool_waiters, write_fn);
 }
 
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
                      struct fuse_file_info *fi)
 {
     lull_begin();
-    if (write_now(req, handle_of(fi), buf, size, (uint64_t)off, fi)) {
+    page_quick_begin();
+    if (write_now(req, handle_of(fi), buf, size, (uint64_t)off, fi))
         lull_end();
-        return;
-    }
-    struct request *r = io_request(req, ino, fi, size, off);
-    if (!r)
-        return;
-    r->text = xmalloc(size);
-    memcpy(r->text, buf, size);
-    request_start(r, flush_must_wait(size) ? pool_writers : pool_waiters, write_fn);
+    else
+        start_write(req, ino, buf, size, off, fi);
+    page_quick_end();
 }
 
 /* ---- fallocate, lseek, copy_file_range ---- */
@@ -364,21 +402,6 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
     r->inode2 = inode_get(ino_out);
     r->off2 = (uint64_t)off_out;
     request_start(r, pool_waiters, copy_fn);
-}
-
-/* ---- a write of another node, carried here: this mount's caches of it are stale ---- */
-
-void io_carried(struct fid fid, uint64_t off, uint64_t len)
-{
-    struct inode *i = inode_known(fid);
-    if (!i)
-        return;
-    if (off == UINT64_MAX)
-        /* not through the queue: joined with a note of pages it would take their place */
-        notify_attr_now(i->nodeid);
-    else
-        notify_data(i->nodeid, (int64_t)off, (int64_t)len);
-    inode_put(i);
 }
 
 void io_ops(struct fuse_lowlevel_ops *ops)

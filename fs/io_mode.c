@@ -8,8 +8,8 @@
  *
  *   opens now      mode of the new open
  *   none           passthrough if possible; else direct for a writer that appends, or if another
- *                  node has the bytes; else cached
- *   cached         cached; direct for such writers: no stale page may be written over
+ *                  node has the bytes, or this one is not told of changes; else cached
+ *   cached         cached; direct in such cases
  *   direct         direct: a cached read beside such a writer could bring older bytes back
  *   passthrough,   passthrough, or beside, if possible with the same data file; else stale: this node id
  *   beside         is given up, and the kernel looks the name up again and gets another one
@@ -27,11 +27,6 @@
 
 #include "fs/handle.h"
 #include "fs/io_mode.h"
-
-static bool writes(int flags)
-{
-    return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
-}
 
 static bool appends(int flags)
 {
@@ -65,11 +60,11 @@ bool mode_may_kernel_io(const struct inode *i, enum kernel_part part)
     return part == KERNEL_ALL || mode_has_kernel_io(i);
 }
 
-enum io_mode mode_enter(struct inode *i, int flags, bool here, enum kernel_part part)
+enum io_mode mode_enter(struct inode *i, int flags, bool may_cache, enum kernel_part part)
 {
     lock_assert_held(&i->lock);
     struct mode_machine *m = &i->mode;
-    enum io_mode mode = appends(flags) || (writes(flags) && !here) ? IO_DIRECT : IO_CACHED;
+    enum io_mode mode = appends(flags) || !may_cache ? IO_DIRECT : IO_CACHED;
     if (mode_may_kernel_io(i, part))
         mode = part == KERNEL_ALL ? IO_PASSTHROUGH : IO_BESIDE;
     else if (mode_has_kernel_io(i))

@@ -13,10 +13,11 @@
 
 #include "fs/handle.h"
 #include "fs/known.h"
-#include "fs/notify.h"
 #include "fs/ops.h"
+#include "fs/page_cache.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/lock_ask.h"
+#include "placement/data_believe.h"
 
 /* Pages of inodes that are being dropped (inode's dropping, dropped). */
 static struct {
@@ -77,12 +78,13 @@ static int drop_stale(struct handle *h)
     int err = data_revalidate(h->data, &changed, &now);
     if (err)
         return err;
+    data_follow(h->data);
     lock_take(&i->lock);
     changed |= i->carried_seen != carried;
     lock_drop(&i->lock);
     if (begin_drop(i, changed, &now)) {
         data_dropping(h->data);
-        notify_data_wait(i->nodeid);
+        page_cache_drop(i, 0, 0);
         end_drop(i, &now);
     }
     lock_take(&i->lock);

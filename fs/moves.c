@@ -503,11 +503,12 @@ static void link_fn(struct request *r)
         return;
     }
     struct stat st;
+    struct belief b;
     struct inode *i = names_found(r->inode2, r->name, &stx);
-    err = attr_complete(i, &stx, r->began_ms, &st);
+    err = attr_complete(i, &stx, r->began_ms, &st, &b);
     if (!err)
         attr_remember(i, &st);
-    reply_entry(r, i, &st, !err);
+    reply_entry(r, i, &st, &b);
 }
 
 static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const char *newname)

@@ -81,10 +81,11 @@ static int lookup_dots(struct request *r)
     }
     struct inode *i = inode_found(node, fid_of(&stx), stx.stx_mode);
     struct stat st;
-    err = attr_complete(i, &stx, r->began_ms, &st);
+    struct belief b;
+    err = attr_complete(i, &stx, r->began_ms, &st, &b);
     if (!err)
         attr_remember_look(i, &st, r->began_ms);
-    reply_entry(r, i, &st, !err);
+    reply_entry(r, i, &st, &b);
     return 0;
 }
 
@@ -121,12 +122,13 @@ static void refresh_path(struct inode *i)
 static void reply_found(struct request *r, struct statx *stx)
 {
     struct stat st;
+    struct belief b;
     struct inode *i = names_found(r->inode, r->name, stx);
-    int err = attr_complete(i, stx, r->began_ms, &st);
+    int err = attr_complete(i, stx, r->began_ms, &st, &b);
     if (!err)
         attr_remember_look(i, &st, r->began_ms);
     refresh_path(i);
-    reply_entry(r, i, &st, !err);
+    reply_entry(r, i, &st, &b);
 }
 
 /* Looks again if this node has moved a name in or out meanwhile, as the kernel does not wait for that.  What
@@ -171,7 +173,8 @@ static bool lookup_stalled(struct request *r)
     bool known = i && attr_last(i, &st) && inode_look_again(i);
     if (known) {
         struct fuse_entry_param e;
-        entry_fill(&e, i, &st, true);
+        struct belief b = i->fixed ? belief_fixed() : belief_none();
+        entry_fill(&e, i, &st, &b);
         if (!request_take(r) || fuse_reply_entry(r->req, &e) == -ENOENT)
             inode_forget(i->nodeid, 1);
     }
@@ -180,19 +183,22 @@ static bool lookup_stalled(struct request *r)
 }
 
 /* inode_look_again was called. */
-static void tell_known(fuse_req_t req, struct inode *i, const struct stat *st, double left)
+static void tell_known(fuse_req_t req, struct inode *i, const struct stat *st, double left,
+                       struct belief *b)
 {
     struct fuse_entry_param e;
     refresh_path(i);
-    entry_fill_known(&e, i, st, left);
+    entry_fill_known(&e, i, st, left, b);
     if (fuse_reply_entry(req, &e) == -ENOENT)
         inode_forget(i->nodeid, 1);
+    belief_end(b);
 }
 
-static void reply_known(struct request *r, struct inode *i, const struct stat *st, double left)
+static void reply_known(struct request *r, struct inode *i, const struct stat *st, double left,
+                        struct belief *b)
 {
     if (request_take(r))
-        tell_known(r->req, i, st, left);
+        tell_known(r->req, i, st, left, b);
     else
         inode_forget(i->nodeid, 1);
     inode_put(i);
@@ -203,16 +209,17 @@ static void reply_known(struct request *r, struct inode *i, const struct stat *s
 static void lookup_ask_home(struct request *r)
 {
     struct stat st;
+    struct belief b;
     double left, name_left;
     struct inode *now = NULL, *i = ahead_find(r->inode, r->name, &name_left);
-    if (i && name_left > 0 && !attr_known(i, &st, &left))
+    if (i && name_left > 0 && !attr_known(i, &st, &left, &b))
         now = ahead_find(r->inode, r->name, &name_left); /* it may have taken long */
     bool known = now && now == i && name_left > 0 && inode_look_again(i);
     ahead_asked(r->inode, known);
     inode_put(now);
     if (known) {
         pfs_child_told(r->inode->node, r->name);
-        reply_known(r, i, &st, MIN(left, name_left));
+        reply_known(r, i, &st, MIN(left, name_left), &b);
         return;
     }
     inode_put(i);
@@ -225,14 +232,15 @@ static bool lookup_here(fuse_req_t req, struct inode *dir, const char *name, boo
     if (!ahead_may_answer(dir))
         return false;
     struct stat st;
+    struct belief b;
     double left, name_left;
     struct inode *i = ahead_find(dir, name, &name_left);
     if (!i)
         return false;
-    bool here = name_left > 0 && attr_known_here(i, &st, &left) && inode_look_again(i);
+    bool here = name_left > 0 && attr_known_here(i, &st, &left, &b) && inode_look_again(i);
     if (here) {
         pfs_child_told(dir->node, name);
-        tell_known(req, i, &st, MIN(left, name_left));
+        tell_known(req, i, &st, MIN(left, name_left), &b);
     }
     inode_put(i);
     *ahead = name_left > 0 && !here;
@@ -435,12 +443,15 @@ static int open_made(struct request *r, struct inode *i, const struct pfs_made *
 static void reply_create(struct request *r, struct inode *i, struct statx *stx, struct handle *h)
 {
     struct stat st;
+    struct belief b;
     struct fuse_entry_param e;
-    int err = attr_complete(i, stx, r->began_ms, &st);
-    entry_fill(&e, i, &st, !err);
+    int err = attr_complete(i, stx, r->began_ms, &st, &b);
     if (!err)
         attr_remember(i, &st);
-    if (!request_take(r) || fuse_reply_create(r->req, &e, &r->fi) == -ENOENT) {
+    entry_fill(&e, i, &st, &b);
+    bool taken = request_take(r) && fuse_reply_create(r->req, &e, &r->fi) != -ENOENT;
+    belief_end(&b);
+    if (!taken) {
         file_close_handle(h);
         inode_forget(i->nodeid, 1);
     }

@@ -2,8 +2,8 @@
  *
  * Such a call may wait in the kernel for a page that a read has locked, and that read may wait for a thread
  * of ours.  So one thread makes the calls; it holds no lock and does nothing else.  Waiting notes of one
- * inode are joined.  A thread that must know that the pages are gone before it goes on (a pool's thread at an
- * open) makes the call itself: behind the queue it would also wait for other inodes' reads.  It is no error
+ * inode are joined.  A thread that must know that the pages are gone before it goes on (a pool's thread, in
+ * fs/page_cache.c) makes the call itself: behind the queue it would also wait for other inodes' reads.  It is no error
  * if the kernel has forgotten the node id (-ENOENT) or does not have the call (-ENOSYS): then nothing is
  * stale, or only for the attribute time-out.
  */
@@ -40,24 +40,27 @@ static void check(int err, const char *what, uint64_t nodeid)
                  (unsigned long long)nodeid, strerror(-err));
 }
 
+static int tell_inode(uint64_t nodeid, int64_t off, int64_t len)
+{
+    struct fuse_session *se = mount_session();
+    int err = se ? fuse_lowlevel_notify_inval_inode(se, nodeid, off, len) : 0;
+    check(err, off < 0 ? "an attribute" : "data", nodeid);
+    return err;
+}
+
 static void tell(const struct note *n)
 {
     struct fuse_session *se = mount_session();
-    if (!se)
-        return;
-    if (n->name)
+    if (!n->name)
+        tell_inode(n->nodeid, n->off, n->end ? n->end - n->off : 0);
+    else if (se)
         check(fuse_lowlevel_notify_inval_entry(se, n->nodeid, n->name, strlen(n->name)), "a name",
               n->nodeid);
-    else
-        check(fuse_lowlevel_notify_inval_inode(se, n->nodeid, n->off, n->end ? n->end - n->off : 0),
-              "data", n->nodeid);
 }
 
-void notify_attr_now(uint64_t nodeid)
+int notify_attr_now(uint64_t nodeid)
 {
-    struct fuse_session *se = mount_session();
-    if (se)
-        check(fuse_lowlevel_notify_inval_inode(se, nodeid, -1, 0), "an attribute", nodeid);
+    return tell_inode(nodeid, -1, 0);
 }
 
 /* ---- the thread ---- */
@@ -163,10 +166,20 @@ void notify_data(uint64_t nodeid, int64_t off, int64_t len)
     lock_drop(&notes.lock);
 }
 
-void notify_data_wait(uint64_t nodeid)
+int notify_pages_now(uint64_t nodeid, int64_t off, int64_t len)
 {
     lock_assert_none();
-    tell(&(struct note){.nodeid = nodeid});
+    return tell_inode(nodeid, off, len);
+}
+
+void notify_byte_now(uint64_t nodeid, uint64_t off, char byte)
+{
+    struct fuse_session *se = mount_session();
+    struct fuse_bufvec v = FUSE_BUFVEC_INIT(1);
+    v.buf[0].mem = &byte;
+    lock_assert_none();
+    if (se)
+        check(fuse_lowlevel_notify_store(se, nodeid, (off_t)off, &v, 0), "a size", nodeid);
 }
 
 void notify_entry(uint64_t parent, const char *name)

@@ -382,13 +382,6 @@ void request_err(struct request *r, int err)
     request_done(r);
 }
 
-void request_attr(struct request *r, const struct stat *st, double timeout)
-{
-    if (request_take(r))
-        fuse_reply_attr(r->req, st, timeout);
-    request_done(r);
-}
-
 void request_buf(struct request *r, const void *buf, size_t len)
 {
     if (request_take(r))

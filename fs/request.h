@@ -20,6 +20,7 @@
 #include <fuse_lowlevel.h>
 
 #include "fs/inode.h"
+#include "fs/page_cache.h"
 #include "placement/pfs/pfs_names.h"
 #include "transport/loop.h"
 
@@ -49,6 +50,7 @@ struct request {
     struct stat attr;
     char *text; /* symlink target, xattr value ...: owned, freed with the request */
     void *extra;
+    struct page_use pages; /* READ, WRITE: those of the kernel that it may hold (fs/io.c) */
     struct handle *handle, *handle2;   /* referenced: handle_use */
     void (*let_go)(struct request *r); /* handle_use's: with the last reference */
     uint64_t began_ms;                 /* boot_ms */
@@ -104,7 +106,6 @@ bool request_take(struct request *r);
 void request_done(struct request *r); /* drops fn's reference; the last one frees r */
 /* The usual endings: take, answer, done. err is 0 or -errno. */
 void request_err(struct request *r, int err);
-void request_attr(struct request *r, const struct stat *st, double timeout);
 void request_buf(struct request *r, const void *buf, size_t len);
 void request_write(struct request *r, size_t n);
 

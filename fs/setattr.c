@@ -18,6 +18,7 @@
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_write.h"
+#include "placement/tell.h"
 
 #define OWNERS (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)
 #define TIMES                                                                                      \
@@ -141,6 +142,8 @@ static int set_own_times(struct request *r, struct file *f, struct new_times *t,
     int err = pfs_only ? 0 : store_note_time(f, t->mtime_ns);
     if (!err)
         err = set_on_pfs(r, t, !pfs_only);
+    if (!err || !pfs_only)
+        tell_changed(f, &(struct change){.op = CARRY_TIMES}, 0);
     /* else it may fail: then the flush tries again, and publishes its own time */
     return pfs_only ? err : 0;
 }
@@ -184,7 +187,7 @@ static int end_others_times(struct request *r, const struct new_times *t, const 
 static int set_file_times(struct request *r, struct new_times *t, struct same *same)
 {
     struct file *f = file_find(r->inode->fid);
-    t->own = f && claim_carry_begin(f) == 0;
+    t->own = f && claim_change_begin(f, boot_ms() + members_patience()) == 0;
     int err = t->own ? set_own_times(r, f, t, same) : 0;
     if (t->own)
         claim_carry_end(f);
@@ -275,7 +278,7 @@ static int set_gone(struct request *r, struct stat *st)
     return 0;
 }
 
-static int set_file(struct request *r, struct stat *st)
+static int set_file(struct request *r, struct stat *st, struct belief *b)
 {
     struct statx stx;
     struct new_times t = {0};
@@ -300,13 +303,14 @@ static int set_file(struct request *r, struct stat *st)
     if (r->flags & FUSE_SET_ATTR_SIZE)
         same.on = false;
     same_end(&same, &stx);
-    return attr_complete(r->inode, &stx, looked_ms, st);
+    return attr_complete(r->inode, &stx, looked_ms, st, b);
 }
 
 static void setattr_fn(struct request *r)
 {
     struct stat st;
-    int err = set_file(r, &st);
+    struct belief b = belief_none();
+    int err = set_file(r, &st, &b);
     if (err == -ESTALE && r->inode->gone)
         err = set_gone(r, &st);
     if (err) {
@@ -314,7 +318,7 @@ static void setattr_fn(struct request *r)
         return;
     }
     attr_remember(r->inode, &st);
-    request_attr(r, &st, known_timeout(r->inode));
+    reply_attr(r, &st, known_timeout(r->inode), &b);
 }
 
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,

@@ -12,6 +12,7 @@
 
 #include "placement/chunks/working.h"
 #include "placement/pfs/pfs_fid.h"
+#include "placement/tell.h"
 #include "transport/complaint.h"
 #include "transport/hash.h"
 #include "transport/members.h"
@@ -102,6 +103,7 @@ static void note_result(struct carry_result *res, const struct body_range *r, bo
         res->counter = r->counter;
     res->size = r->size;
     res->mtime_ns = r->mtime_ns;
+    res->watched = r->watched && (first || res->watched);
 }
 
 /* The next pieces, up to WINDOW at once.  *end: the end of the file was reached. */
@@ -217,19 +219,7 @@ int carry_write(uint64_t node, struct file *f, const struct change *c, struct ca
 
 /* ---- what other rooms register ---- */
 
-static void (*on_changed)(struct fid fid, uint64_t off, uint64_t len);
 static void (*activity_begin)(void), (*activity_end)(void);
-
-void carry_on_changed(void (*fn)(struct fid fid, uint64_t off, uint64_t len))
-{
-    on_changed = fn;
-}
-
-void carry_changed(struct fid fid, uint64_t off, uint64_t len)
-{
-    if (on_changed)
-        on_changed(fid, off, len);
-}
 
 void carry_on_activity(void (*begin)(void), void (*end)(void))
 {
@@ -251,11 +241,15 @@ void carry_activity_end(void)
 
 void carry_start(void)
 {
+    tell_start();
+    told_start();
     carry_serve_start();
 }
 
 void carry_stop(void)
 {
+    tell_stop();
     carry_serve_stop();
+    told_stop();
     working_stop();
 }

@@ -46,6 +46,7 @@ struct carry_result {
     uint64_t size, offset;
     int64_t mtime_ns;
     uint64_t counter;
+    bool watched; /* READ: it tells this node of each change from then on */
 };
 
 void carry_start(void); /* registers the handlers: before peer_start */
@@ -68,10 +69,6 @@ int carry_read(uint64_t node, struct file *f, struct carry_range *r);
 /* WRITE, APPEND, STORE: c->len <= CARRY_PIECE.  res: may be NULL; set if 0 is returned. */
 int carry_write(uint64_t node, struct file *f, const struct change *c, struct carry_result *res);
 
-/* Registered by fs.  Called when a write carried here has changed [off, off+len) of this file, so that the
- * kernel's caches for this node's mount are stale; len 0: all from off on; off UINT64_MAX: only its
- * attributes.  The write is acknowledged when fn has returned.  Any pool thread. */
-void carry_on_changed(void (*fn)(struct fid fid, uint64_t off, uint64_t len));
 /* Registered by flush: the I/O of an application or a peer begins / ends. */
 void carry_on_activity(void (*begin)(void), void (*end)(void));
 
@@ -81,6 +78,5 @@ void carry_activity_end(void);
 /* ---- carry_serve.c, private to carry.c ---- */
 void carry_serve_start(void);
 void carry_serve_stop(void);
-void carry_changed(struct fid fid, uint64_t off, uint64_t len);
 
 #endif

@@ -3,7 +3,7 @@
  *   READ    network thread -> libuv's pool: all bytes are in the store -> RANGE
  *                             -> carry pool: fetches what is missing -> RANGE
  *   WRITE   network thread -> carry pool: applies it, fetching pages and making room as needed;
- *                             tells this node's mount -> WRITTEN
+ *                             tells this node's mount -> the watchers -> WRITTEN
  *
  * The carry pool is separate from pool_waiters, where applications' requests wait for other claimants: if
  * carried writes waited there, too, two nodes with many writes to each other would wait in a circle.  The
@@ -17,8 +17,10 @@
 #include "placement/chunks/working.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
+#include "placement/claims/claim_watch.h"
 #include "placement/claims/pins.h"
 #include "placement/local.h"
+#include "placement/tell.h"
 #include "placement/store/store_hit.h"
 #include "placement/store/store_read.h"
 #include "transport/complaint.h"
@@ -33,6 +35,8 @@ struct carried {
     struct msg *m;
     struct working working;
     struct file *f; /* referenced, or NULL */
+    uint64_t off;   /* WRITE: where the bytes went */
+    bool watched;   /* READ: the asker is told of changes that come after it */
 };
 
 static struct pool *carry_pool;
@@ -92,6 +96,7 @@ static void answer_range(struct carried *c, struct chunk *chunk, const struct fi
     r->range.mtime_ns = info->mtime_ns;
     r->range.counter = info->change;
     r->range.hash = data_hash(chunk->data, chunk->len);
+    r->range.watched = c->watched;
     r->data = chunk->data;
     r->head.data_len = chunk->len;
     r->free_data = chunk_free_data;
@@ -142,6 +147,13 @@ static bool read_stored(struct carried *c)
     return ok;
 }
 
+/* The look comes first: a watcher is told of changes that come after it. */
+static bool read_after_look(struct carried *c)
+{
+    c->watched = claim_is_watcher(c->f, c->m->head.sender);
+    return read_stored(c);
+}
+
 static void serve_read(void *arg)
 {
     struct carried *c = arg;
@@ -149,7 +161,7 @@ static void serve_read(void *arg)
     c->f = file_find(c->m->read.fid);
     if (!c->f || !claim_here(c->m->read.fid, &at))
         answer_error(c, -ENOENT);
-    else if (!read_stored(c))
+    else if (!read_after_look(c))
         pool_submit(carry_pool, read_waiting, c);
 }
 
@@ -179,30 +191,6 @@ static void answer_written(struct carried *c, uint64_t off)
     end(c);
 }
 
-/* Tells the mount which of the file's pages in this node's kernel cache the change made stale. */
-static void tell_mount(const struct file *f, const struct change *ch)
-{
-    switch (ch->op) {
-    case CARRY_WRITE:
-    case CARRY_APPEND:
-    case CARRY_STORE:
-        carry_changed(f->fid, ch->off_out, ch->len);
-        break;
-    case CARRY_PUNCH:
-        carry_changed(f->fid, ch->off, ch->len);
-        break;
-    case CARRY_TRUNCATE:
-        carry_changed(f->fid, 0, 0);
-        break;
-    case CARRY_ALLOCATE:
-    case CARRY_TIMES:
-        carry_changed(f->fid, UINT64_MAX, 0);
-        break;
-    default:
-        break;
-    }
-}
-
 /* False: this node leaves, and accepts no change any more. */
 static bool change_begin(void)
 {
@@ -223,11 +211,11 @@ static void change_end(void)
 
 /* A node that leaves still accepts an fsync: with "not mine" the asker would take it that the data is on the
  * PFS, and this node has it until the last flush.  Void data never gets to the PFS: -EIO. */
-static int begin_op(struct file *f, enum carry_op op)
+static int begin_op(struct file *f, enum carry_op op, uint64_t end_ms)
 {
     if (op != CARRY_SYNC && !change_begin())
         return -ENOENT;
-    int err = claim_carry_begin(f);
+    int err = op == CARRY_SYNC ? claim_carry_begin(f) : claim_change_begin(f, end_ms);
     if (err && op != CARRY_SYNC)
         change_end();
     return err && op == CARRY_SYNC && claim_is_void(f) ? -EIO : err;
@@ -240,27 +228,25 @@ static void end_op(struct file *f, enum carry_op op)
         change_end();
 }
 
-static int apply(struct carried *c, uint64_t *off)
+static int apply(struct carried *c, struct change *ch)
 {
     const struct body_write *b = &c->m->write;
-    struct change ch = {.op = b->op,
-                        .buf = c->m->data,
-                        .len = b->length,
-                        .off = b->offset,
-                        .mode = b->mode,
-                        .time_ns = b->time_ns,
-                        .end_ms = boot_ms() + T_OPEN};
-    int err = begin_op(c->f, ch.op);
+    *ch = (struct change){.op = b->op,
+                          .buf = c->m->data,
+                          .len = b->length,
+                          .off = b->offset,
+                          .mode = b->mode,
+                          .time_ns = b->time_ns,
+                          .end_ms = boot_ms() + T_OPEN};
+    int err = begin_op(c->f, ch->op, ch->end_ms);
     if (err)
         return err;
-    if (!ch.len && carry_op_is_write(ch.op))
+    if (!ch->len && carry_op_is_write(ch->op))
         err = 0;
     else
-        err = local_change(c->f, &ch);
-    if (!err)
-        tell_mount(c->f, &ch);
-    end_op(c->f, ch.op);
-    *off = ch.off_out;
+        err = local_change(c->f, ch);
+    if (err)
+        end_op(c->f, ch->op);
     /* -ENOENT would mean "not mine", and the asker would make the change again */
     return err == -ENOENT || err == -ESTALE ? -EIO : err;
 }
@@ -274,25 +260,72 @@ static bool damaged(const struct msg *m)
     return true;
 }
 
-static void serve_write(void *arg)
+/* Carry pool: the change is made, and no node believes anything older. */
+static void acknowledge(void *arg)
 {
     struct carried *c = arg;
-    const struct msg *m = c->m;
-    uint64_t off = 0;
-    int err;
-    c->f = file_find(m->write.fid);
-    if (!c->f)
-        err = -ENOENT;
-    else if (m->write.op == CARRY_PIN_WRITER)
-        err = pin_add(m->head.sender, m->head.incarnation, m->write.offset, c->f);
-    else if (m->write.op == CARRY_UNPIN_WRITER)
-        err = pin_drop(m->head.sender, m->head.incarnation, m->write.offset, c->f);
-    else
-        err = damaged(m) ? -EBADMSG : apply(c, &off);
+    end_op(c->f, c->m->write.op);
+    answer_written(c, c->off);
+}
+
+/* Network thread. */
+static void told(void *arg)
+{
+    pool_submit(carry_pool, acknowledge, arg);
+}
+
+/* No thread of the pool waits for the watchers: a watcher may have to write a page back first, which is served here. */
+static void tell(struct carried *c, const struct change *ch)
+{
+    struct told_change what;
+    c->off = ch->off_out;
+    if (!told_of(ch, &what)) {
+        acknowledge(c);
+        return;
+    }
+    tell_mount(c->f, &what);
+    if (ch->op == CARRY_STORE || !tell_must(c->f, c->m->head.sender)) {
+        tell_changed(c->f, ch, c->m->head.sender);
+        acknowledge(c);
+    } else {
+        tell_all(c->f, &what, c->m->head.sender, told, c);
+    }
+}
+
+static void serve_change(struct carried *c)
+{
+    struct change ch;
+    int err = damaged(c->m) ? -EBADMSG : apply(c, &ch);
     if (err)
         answer_error(c, err);
     else
-        answer_written(c, off);
+        tell(c, &ch);
+}
+
+static void serve_pin(struct carried *c)
+{
+    const struct msg_head *h = &c->m->head;
+    uint64_t number = c->m->write.offset;
+    bool add = c->m->write.op == CARRY_PIN_WRITER;
+    int err = add ? pin_add(h->sender, h->incarnation, number, c->f)
+                  : pin_drop(h->sender, h->incarnation, number, c->f);
+    if (err)
+        answer_error(c, err);
+    else
+        answer_written(c, 0);
+}
+
+static void serve_write(void *arg)
+{
+    struct carried *c = arg;
+    const struct body_write *b = &c->m->write;
+    c->f = file_find(b->fid);
+    if (!c->f)
+        answer_error(c, -ENOENT);
+    else if (b->op == CARRY_PIN_WRITER || b->op == CARRY_UNPIN_WRITER)
+        serve_pin(c);
+    else
+        serve_change(c);
 }
 
 static bool write_is_sound(const struct msg *m)

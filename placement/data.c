@@ -5,6 +5,7 @@
  */
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
+#include "placement/claims/look.h"
 #include "placement/data_int.h"
 
 #include <errno.h>
@@ -35,9 +36,11 @@ const struct file_part_ops file_data_ops = {
 
 /* ---- open and close ---- */
 
+/* From here on this node looks at the file: its home must tell it, in this view and in later ones. */
 static struct data_handle *handle_new(struct file *f, bool write)
 {
     struct data_handle *h = xcalloc(1, sizeof(*h));
+    look_opened(f->fid);
     h->f = file_ref(f);
     h->writes = write;
     lock_init(&h->lock, RANK_LEAF);
@@ -101,6 +104,7 @@ void data_close(struct data_handle *h)
         store_unanchor(h->f, h->anchored_bytes);
     pthread_cond_destroy(&h->moved);
     lock_destroy(&h->lock);
+    look_closed(h->f->fid);
     file_put(h->f);
     free(h);
 }

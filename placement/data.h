@@ -54,6 +54,8 @@ struct data_handle {
     bool counted;          /* a writer is counted here: this node has the claim and keeps it */
     uint64_t pinned;       /* node at which a writer is counted, or 0 */
     struct location where; /* last known; HERE and PFS are found anew from the file at each use */
+    /* NODE: the claimant tells this node of each change (it said so with the last bytes that it sent). */
+    bool watched;
     bool anchored;         /* data_open_known: the store keeps anchored_bytes of the file, in version known */
     uint64_t anchored_bytes;
     struct data_known known;

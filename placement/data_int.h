@@ -14,8 +14,8 @@ struct file_data {
     /* The claimant that keeps the file as long as it is open here, and the number of the pin there
      * (data_removed.c); 0: none. */
     uint64_t keeper, keeper_pin;
-    /* How often the kernel was told to drop its pages because another node had written.  A handle that has
-     * not asked since then where the bytes are must not give the kernel the older ones again (data_io.c). */
+    /* How often the kernel was told to drop its pages because another node has written, or is about to.  A handle that
+     * has not asked since then where the bytes are must not give the kernel the older ones again (data_io.c). */
     _Atomic uint64_t drops;
 };
 extern const struct file_part_ops file_data_ops; /* data.c */
@@ -33,6 +33,9 @@ static inline uint64_t data_drops(const struct file *f)
 
 /* Where the latest bytes are now: HERE, PFS, NODE (*node) or LOST. */
 enum where data_where(struct data_handle *h, uint64_t *node);
+/* What data_where says does not change unnoticed: this node is told (the handle's drops_seen), or asks the claimant each
+ * time. */
+bool data_stays(struct data_handle *h);
 /* How long one call may take.  It is set when the call begins and is passed on to every function that asks
  * other nodes: these have no time-out of their own. */
 struct patience {
@@ -67,6 +70,10 @@ void data_unpin(struct file *f, uint64_t node, uint64_t number);
 struct stream *data_stream(struct data_handle *h);
 
 /* ---- data_io.c ---- */
+
+/* True: the handle must ask where the bytes are before it gives some: a break has come since it asked, or may have to
+ * come without this node being told.  (A writer that is counted here hears of every change.) */
+bool data_is_behind(struct data_handle *h);
 
 /* data_truncate with the patience of an open. */
 int data_cut(struct data_handle *h, uint64_t size, const struct patience *p);

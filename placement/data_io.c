@@ -20,6 +20,7 @@
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_write.h"
+#include "placement/tell.h"
 
 /* So often a call asks again at once without having got a byte.  After that it pauses before it asks, and a
  * read takes the PFS file as it is. */
@@ -88,17 +89,15 @@ static int read_once(struct data_handle *h, bool plain, struct local_read *r)
     return err;
 }
 
-/* True: the kernel's pages may have been dropped after this handle asked where the bytes are.  (A writer that
- * is counted here hears of every change.) */
-static bool is_behind(struct data_handle *h)
+bool data_is_behind(struct data_handle *h)
 {
-    return h->drops_seen != data_drops(h->f) && !counted_here(h);
+    return (h->drops_seen != data_drops(h->f) || !data_stays(h)) && !counted_here(h);
 }
 
 static int catch_up(struct data_handle *h, struct patience *p)
 {
     uint64_t drops = data_drops(h->f);
-    int err = is_behind(h) ? data_relocate(h, p) : 0;
+    int err = data_is_behind(h) ? data_relocate(h, p) : 0;
     if (!err)
         h->drops_seen = drops;
     return err;
@@ -140,7 +139,7 @@ int data_read_begin(struct data_handle *h, uint64_t off, size_t len, bool wait,
 {
     uint64_t node;
     enum where w = data_where(h, &node);
-    if ((w != WHERE_HERE && w != WHERE_PFS) || is_behind(h))
+    if ((w != WHERE_HERE && w != WHERE_PFS) || data_is_behind(h))
         return 0;
     struct proofs then = w == WHERE_PFS ? proofs_now(h->f) : (struct proofs){0};
     if (!store_read_begin(h->f, off, len, hit))
@@ -172,6 +171,14 @@ static int change_carried(struct data_handle *h, uint64_t node, struct change *c
     return 0;
 }
 
+static int change_here(struct file *f, struct change *c)
+{
+    int err = local_change(f, c);
+    if (!err)
+        tell_changed(f, c, 0);
+    return err;
+}
+
 /* Only a handle that is counted here uses this node's claim, because then the claim stays.  A handle that is
  * counted at another node, or nowhere any more, asks first. */
 static int change_within(struct data_handle *h, struct change *c, const struct patience *p)
@@ -182,7 +189,7 @@ static int change_within(struct data_handle *h, struct change *c, const struct p
         uint64_t node = 0;
         int err;
         if (counted_here(h))
-            return local_change(h->f, c);
+            return change_here(h->f, c);
         if (data_where(h, &node) == WHERE_NODE)
             err = change_carried(h, node, c);
         else
@@ -204,7 +211,7 @@ static int change(struct data_handle *h, struct change *c)
 int data_write_now(struct data_handle *h, enum carry_op op, const void *buf, size_t len,
                    uint64_t off, uint64_t *off_out)
 {
-    if (!counted_here(h) || len > (16u << 20))
+    if (!counted_here(h) || len > (16u << 20) || tell_must(h->f, 0))
         return -EAGAIN;
     struct change c = {.op = op, .buf = buf, .len = len, .off = off};
     int err = local_change_now(h->f, &c);

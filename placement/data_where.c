@@ -19,6 +19,7 @@
  * for all.
  */
 #include "placement/claims/claim.h"
+#include "placement/claims/look.h"
 #include "placement/data_int.h"
 
 #include <errno.h>
@@ -42,6 +43,7 @@ static void set_where(struct data_handle *h, const struct location *at)
 {
     lock_take(&h->lock);
     h->where = *at;
+    h->watched = at->where == WHERE_NODE && at->keep;
     lock_drop(&h->lock);
 }
 
@@ -56,9 +58,20 @@ enum where data_where(struct data_handle *h, uint64_t *node)
     return w == WHERE_HERE ? WHERE_PFS : w;
 }
 
+bool data_stays(struct data_handle *h)
+{
+    if (claim_is_held(h->f))
+        return true;
+    lock_take(&h->lock);
+    bool stays = h->where.keep || h->where.where == WHERE_NODE || h->where.where == WHERE_LOST;
+    lock_drop(&h->lock);
+    return stays;
+}
+
 static void own_word(struct file *f, enum where where, struct location *out)
 {
     struct file_info info;
+    struct look_ticket ticket = look_now(f->fid);
     store_info(f, &info);
     *out = (struct location){.where = where,
                              .node = where == WHERE_HERE ? members_self() : 0,
@@ -68,7 +81,8 @@ static void own_word(struct file *f, enum where where, struct location *out)
                              .ctime_ns = info.ctime_ns,
                              .counter = info.change,
                              .known = info.base_known,
-                             .version = info.base};
+                             .version = info.base,
+                             .ticket = ticket};
 }
 
 void data_attr(struct data_handle *h, struct location *out)
@@ -77,6 +91,7 @@ void data_attr(struct data_handle *h, struct location *out)
     enum where w = data_where(h, &node);
     if (w == WHERE_HERE || w == WHERE_PFS) {
         own_word(h->f, w, out);
+        out->keep = data_stays(h);
         return;
     }
     lock_take(&h->lock);
@@ -93,6 +108,7 @@ void data_heard(struct data_handle *h, uint64_t node, const struct carry_result 
         h->where.size = r->size;
         h->where.mtime_ns = r->mtime_ns;
         h->where.counter = r->counter;
+        h->watched = r->watched;
     }
     if (own_change && h->good.node == node && h->good.counter + 1 == r->counter)
         h->good.counter++;
@@ -304,7 +320,7 @@ static bool is_own(struct file *f, struct location *at)
 int data_locate_known(struct data_handle *h, const struct data_known *k, bool fixed,
                       const struct patience *p)
 {
-    struct location at = {.where = WHERE_PFS};
+    struct location at = {.where = WHERE_PFS, .keep = fixed};
     int err = 0;
     if (!is_own(h->f, &at)) {
         h->anchored = !fixed && store_anchor(h->f, &k->version, &h->anchored_bytes);
@@ -354,6 +370,7 @@ void data_move_writer(struct data_handle *h, const struct location *at)
     uint64_t pinned = h->pinned;
     bool counted = h->counted;
     h->where = *at;
+    h->watched = false; /* it writes: the claimant has a writer */
     h->counted = at->where == WHERE_HERE;
     h->pinned = at->where == WHERE_NODE ? at->node : 0;
     uint64_t now = h->pinned;

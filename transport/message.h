@@ -76,7 +76,7 @@ struct msg_head {
 #define ITEM_HAVE(E)                                                                               \
     E(u8, mine)                                                                                    \
     E(u64, size) E(i64, mtime_ns) E(i64, ctime_ns) E(u64, blocks) E(u64, counter) E(u64, free_inc) \
-        E(u64, free_number)
+        E(u64, free_number) E(u8, watched)
 /* what a node says as next: "as next of `home` I have the copy of view `view`" */
 #define ITEM_NEXTOF(E) E(u64, home) E(u64, view)
 /* blind (rule 7): files whose home and next in view `before` were both gone in view `at` */
@@ -123,7 +123,8 @@ struct msg_head {
 /* fids: <= 512; look: enum look (placement/claims/look.h); number: later ones of a node have higher numbers */
 #define BODY_WHERE(F, L)  F(u8, look) F(u64, number) L(fid_item, fids)
 #define BODY_AT(F, L)     L(at, at)
-#define BODY_ASK(F, L)    L(fid_item, fids)
+/* look: LOOK_OPEN: the asker wants to be told of changes (HAVE says watched) */
+#define BODY_ASK(F, L)    F(u8, look) L(fid_item, fids)
 #define BODY_HAVE(F, L)   L(have, have)
 /* look: what the sender itself still believes (enum look); look_number: as WHERE's; watchers: those that are
  * left */
@@ -138,7 +139,8 @@ struct msg_head {
 #define BODY_CHUNK(F, L)   F(fid, fid) F(u64, index) F(version, version) F(u64, hash) F(u8, source)
 #define BODY_WORKING(F, L) F(u8, unused)
 #define BODY_READ(F, L)    F(fid, fid) F(u64, offset) F(u32, length)
-#define BODY_RANGE(F, L)   F(u64, size) F(i64, mtime_ns) F(u64, counter) F(u64, hash)
+/* watched: the asker will be told of changes (CHANGED) */
+#define BODY_RANGE(F, L)   F(u64, size) F(i64, mtime_ns) F(u64, counter) F(u64, hash) F(u8, watched)
 /* writing at the claimant.  op: enum carry_op (placement/carry.h) */
 #define BODY_WRITE(F, L)                                                                           \
     F(fid, fid) F(u8, op) F(u64, offset) F(u64, length) F(u32, mode) F(i64, time_ns) F(u64, hash)
@@ -171,6 +173,10 @@ struct msg_head {
 #define BODY_BROKEN(F, L) F(u8, left) F(u64, look_number)
 /* to the home: files that are not open any more; <= MSG_PIECE_ITEMS */
 #define BODY_LEAVE(F, L) L(left, files)
+/* claimant -> watchers: what has changed in [offset, offset + length).  what: enum told (placement/tell.h).  CHANGED_OK: left:
+ * as BROKEN's */
+#define BODY_CHANGED(F, L) F(fid, fid) F(u8, what) F(u64, offset) F(u64, length) F(u64, size) F(u64, hash)
+#define BODY_CHANGED_OK(F, L) F(u8, left)
 
 /* M(NAME, name, BODY): the number on the wire is the position, from 1; only append. */
 #define MESSAGES(M)                                                                                \
@@ -193,7 +199,9 @@ struct msg_head {
                                                         M(NEXT_PIECE, next_piece, BODY_NEXT_PIECE) \
                                                             M(BREAK, brk, BODY_BREAK)              \
                                                                 M(BROKEN, broken, BODY_BROKEN)     \
-                                                                    M(LEAVE, leave, BODY_LEAVE)
+                                                                    M(LEAVE, leave, BODY_LEAVE)        \
+                                                                        M(CHANGED, changed, BODY_CHANGED) \
+                                                                            M(CHANGED_OK, changed_ok, BODY_CHANGED_OK)
 
 /* ---- generated types ---- */
 

@@ -84,6 +84,8 @@ static uint16_t reply_type(uint16_t request)
         return MSG_FORGOTTEN;
     case MSG_BREAK:
         return MSG_BROKEN;
+    case MSG_CHANGED:
+        return MSG_CHANGED_OK;
     default:
         return MSG_ERROR;
     }

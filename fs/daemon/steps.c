@@ -22,12 +22,12 @@
 #include "fs/ahead.h"
 #include "fs/attr.h"
 #include "fs/backing.h"
+#include "fs/belief.h"
 #include "fs/daemon/control.h"
 #include "fs/daemon/daemon.h"
 #include "fs/daemon/options.h"
 #include "fs/daemon/supervise.h"
 #include "fs/handle.h"
-#include "fs/io.h"
 #include "fs/known.h"
 #include "fs/mount.h"
 #include "fs/notify.h"
@@ -41,6 +41,7 @@
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
+#include "placement/claims/look.h"
 #include "placement/local.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_names.h"
@@ -49,6 +50,7 @@
 #include "placement/store/eviction.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/store_open.h"
+#include "placement/tell.h"
 #include "transport/loop.h"
 #include "transport/members.h"
 #include "transport/peer.h"
@@ -322,13 +324,15 @@ static int start_files(char *err, size_t len)
     notify_start();
     ahead_start();
     flush_on_copied(attr_flushed);
-    carry_on_changed(io_carried);
+    look_on_break(belief_break);
+    told_on_change(belief_changed);
     return 0;
 }
 
 static void stop_files(void)
 {
-    carry_on_changed(NULL);
+    look_on_break(NULL);
+    told_on_change(NULL);
     flush_on_copied(NULL);
     ahead_stop();
     notify_stop();

@@ -31,7 +31,7 @@ struct location {
     /* May this node keep what it finds, until a BREAK comes?  If so, the home knows that it looks at the file
      * (or nobody else is in the session), and the ticket held when this was answered.  The user of the answer
      * asks look_answer_begin with the ticket.  Else: time-out 0, no pages, and located anew at each use.  Always
-     * false for WHERE_NODE and WHERE_LOST; true for WHERE_HERE. */
+     * false for WHERE_LOST; true for WHERE_HERE.  WHERE_NODE: only if the claimant tells this node of changes. */
     bool keep;
     struct look_ticket ticket; /* taken before any node was asked */
 };

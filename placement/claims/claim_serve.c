@@ -5,6 +5,7 @@
  */
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_int.h"
+#include "placement/claims/claim_watch.h"
 
 #include "transport/loop.h"
 #include "transport/peer.h"
@@ -30,14 +31,25 @@ static void say_not_mine(struct fid fid, struct item_have *have)
     claim_tell_free(fid, have->free_inc, have->free_number, NULL, NULL);
 }
 
+static bool watch(const struct msg *m, struct fid fid)
+{
+    struct file *f = file_find(fid);
+    bool watched = f && claim_watch_begin(f, m->head.sender, m->head.incarnation);
+    if (f)
+        file_put(f);
+    return watched;
+}
+
 static void answer_ask(void *arg)
 {
     struct msg *m = arg, *r = msg_new(MSG_HAVE);
     struct item_have *items = xcalloc(m->ask.fids.n + 1, sizeof(*items));
     for (uint32_t i = 0; i < m->ask.fids.n; i++) {
         struct location l;
-        if (claim_here(m->ask.fids.v[i].fid, &l))
+        bool watched = m->ask.look == LOOK_OPEN && watch(m, m->ask.fids.v[i].fid);
+        if (claim_here(m->ask.fids.v[i].fid, &l)) /* after it: it is told of what comes then */
             items[i] = (struct item_have){.mine = 1,
+                                          .watched = watched,
                                           .size = l.size,
                                           .mtime_ns = l.mtime_ns,
                                           .ctime_ns = l.ctime_ns,

@@ -84,6 +84,23 @@ bool claim_is_watcher(struct file *f, uint64_t node)
     return is;
 }
 
+/* A writer that comes later finds the watchers, and is not served by the kernel (fs/handle.c). */
+bool claim_watch_begin(struct file *f, uint64_t node, uint64_t incarnation)
+{
+    struct file_claim *c = claim_of(f);
+    lock_take(&c->lock);
+    struct watchers w = watchers_of(c);
+    bool is = c->state == CLAIM_HELD && (w.any || find(&w, node));
+    bool may = c->state == CLAIM_HELD && !c->writers && !c->watchers_unknown && !c->forgotten;
+    if (!is && may && w.n < CLAIM_WATCHERS_MAX) {
+        w.v[w.n++] = (struct claim_watcher){node, incarnation, LOOKER_CACHED};
+        watchers_set(c, &w);
+        is = true;
+    }
+    lock_drop(&c->lock);
+    return is;
+}
+
 static void left(struct watchers *w, uint64_t node, unsigned kinds)
 {
     struct claim_watcher *old = find(w, node);

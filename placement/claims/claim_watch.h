@@ -2,8 +2,8 @@
  * only the claimant knows to be old (docs/protocol.md, "Looking").
  *
  * The home names them in GRANT: what was left of its lookers after BREAK.  FREE gives those that are still
- * there back to the home.  No node becomes a watcher while another one has the claim: what is opened then asks the
- * claimant at each use.  The claim's lock (RANK_CLAIM).
+ * there back to the home.  A node that opens the file while it is written here asks the claimant at each use; while
+ * nobody writes it becomes a watcher.  The claim's lock (RANK_CLAIM).
  *
  * A claimant that has left the view goes on, and cannot tell its watchers.  So each node that sees a view without a
  * node that may still run ends what it believes of its open files (claim_views.c); the claimant leaves out a watcher
@@ -34,6 +34,9 @@ void claim_watcher_left(struct file *f, uint64_t node, unsigned kinds);
 /* All members were told of a change, and each has answered (claim_watcher_left was called for them): there are no
  * watchers but those by name.  Nothing changes if there are more than CLAIM_WATCHERS_MAX. */
 void claim_watchers_asked(struct file *f);
+/* The node opens the file.  True: it is a watcher now, and is told of each change from now on.  False: the file is open
+ * for writing, perhaps through the kernel, so that its changes are not seen here; or there are too many. */
+bool claim_watch_begin(struct file *f, uint64_t node, uint64_t incarnation);
 /* Is this node one, by name or as any member? */
 bool claim_is_watcher(struct file *f, uint64_t node);
 

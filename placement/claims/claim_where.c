@@ -165,6 +165,7 @@ static struct msg *ask_msg(const struct search *q, const struct sent *s, enum ms
         items[i].fid = q->fids[s->index[i]];
     m->arena = items;
     if (type == MSG_ASK) {
+        m->ask.look = (uint8_t)q->look;
         m->ask.fids.n = s->n;
         m->ask.fids.v = items;
         return m;
@@ -262,9 +263,11 @@ static void take_have(struct search *q, unsigned i, uint64_t node, const struct 
     q->at[i] = 0;
     if (!have->mine)
         return; /* it gave the claim back, and tells this to the home: ask the home again */
+    struct look_ticket ticket = q->out[i].ticket;
     q->out[i] = (struct location){.where = WHERE_NODE,
                                   .node = node,
-                                  .ticket = q->out[i].ticket,
+                                  .ticket = ticket,
+                                  .keep = have->watched && look_holds(q->fids[i], ticket),
                                   .size = have->size,
                                   .blocks = have->blocks,
                                   .mtime_ns = have->mtime_ns,

@@ -31,8 +31,10 @@
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
-#include "placement/data.h"
+#include "placement/claims/look.h"
+#include "placement/data_believe.h"
 #include "placement/local.h"
+#include "placement/tell.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_names.h"
@@ -92,6 +94,23 @@ static void node_try(const char *what, int err, const char *text)
 
 static uint64_t node_cache_size;
 
+/* In place of the mount: no handle gives older bytes from now on. */
+static unsigned node_break(struct fid fid)
+{
+    struct file *f = file_find(fid);
+    if (f) {
+        data_break(f);
+        file_put(f);
+    }
+    return 0;
+}
+
+static unsigned node_told(struct fid fid, const struct told_change *c)
+{
+    (void)c;
+    return node_break(fid);
+}
+
 static void node_start(const char *top, const char *name)
 {
     char err[512] = "", pfs[256], cache[256], sessions[256];
@@ -111,6 +130,8 @@ static void node_start(const char *top, const char *name)
     home_start();
     claim_start();
     claim_on_adopted(former_adopted);
+    look_on_break(node_break);
+    told_on_change(node_told);
     eviction_on_owner(owner_is_here);
     struct peer_config pc = {.listen = "127.0.0.1",
                              .id = store_node_id(),

@@ -181,11 +181,12 @@ START_TEST(an_entry_that_is_not_valid_is_asked_for_again)
     struct stat st = {.st_ino = 5, .st_size = 9};
     struct fuse_entry_param e;
     settings.attr_timeout = 1.5;
-    entry_fill(&e, &i, &st, true);
+    struct belief b = belief_fixed(), none = belief_none();
+    entry_fill(&e, &i, &st, &b);
     ck_assert_uint_eq(e.ino, i.nodeid);
     ck_assert(e.attr_timeout == 1.5 && e.entry_timeout == 1.5);
     ck_assert_uint_eq(e.attr.st_ino, 5);
-    entry_fill(&e, &i, &st, false);
+    entry_fill(&e, &i, &st, &none);
     ck_assert(e.attr_timeout == 0 && e.entry_timeout == 1.5);
 }
 END_TEST

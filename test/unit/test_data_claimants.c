@@ -6,6 +6,7 @@
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_life.h"
 #include "placement/claims/pins.h"
+#include "placement/tell.h"
 
 /* As if the claimant had forgotten its pins: it restarted, or thought that the other node had left.
  */
@@ -93,20 +94,20 @@ static void order_is_covered(struct order *o)
 
 static _Atomic bool change_begun, change_done;
 
-static void change_slowly(struct fid fid, uint64_t off, uint64_t len)
+static unsigned change_slowly(struct fid fid, const struct told_change *c)
 {
     (void)fid;
-    (void)off;
-    (void)len;
+    (void)c;
     change_begun = true;
     usleep(500000);
     change_done = true;
+    return 0;
 }
 
 static void order_change_slowly(struct order *o)
 {
     change_begun = change_done = false;
-    carry_on_changed(o->a ? change_slowly : NULL);
+    told_on_change(o->a ? change_slowly : NULL);
 }
 
 static void order_has_begun(struct order *o)

@@ -66,10 +66,10 @@ static void leave(struct inode *i, enum io_mode mode)
     lock_drop(&i->lock);
 }
 
-/* Writes that are carried, and appends, each of which is to be one request. */
+/* What is carried, and appends, each of which is to be one request. */
 static bool goes_past(const struct kind *k)
 {
-    return (!k->here || k->flags & O_APPEND) && (k->flags & O_ACCMODE) != O_RDONLY;
+    return !k->here || (k->flags & O_APPEND && (k->flags & O_ACCMODE) != O_RDONLY);
 }
 
 static unsigned opens(const struct inode *i)
@@ -77,7 +77,7 @@ static unsigned opens(const struct inode *i)
     return i->mode.cached + i->mode.direct + i->mode.passthrough + i->mode.beside;
 }
 
-START_TEST(writes_that_are_carried_and_appends_go_past_the_page_cache)
+START_TEST(what_is_carried_and_appends_go_past_the_page_cache)
 {
     struct inode *i = new_inode();
     const struct kind *k = &kinds[_i];
@@ -102,7 +102,7 @@ START_TEST(no_pair_mixes_kernel_io_with_others)
                   a->name, b->name, second);
     ck_assert_msg((second == IO_BESIDE) == (kernel && b->part == KERNEL_MAPS), "%s, then %s: mode %d",
                   a->name, b->name, second);
-    ck_assert_msg(second != IO_CACHED || !goes_past(b), "%s, then %s: such writes are cached", a->name,
+    ck_assert_msg(second != IO_CACHED || !goes_past(b), "%s, then %s: such an open is cached", a->name,
                   b->name);
     ck_assert_uint_eq(opens(i), second == IO_STALE ? 1 : 2);
 
@@ -164,7 +164,7 @@ END_TEST
 int main(void)
 {
     TCase *t = tcase_create("mode");
-    tcase_add_loop_test(t, writes_that_are_carried_and_appends_go_past_the_page_cache, 0, KINDS);
+    tcase_add_loop_test(t, what_is_carried_and_appends_go_past_the_page_cache, 0, KINDS);
     tcase_add_loop_test(t, no_pair_mixes_kernel_io_with_others, 0, KINDS * KINDS);
     tcase_add_test(t, what_is_open_beside_keeps_the_backing_file);
     tcase_add_loop_test(t, an_open_that_follows_all_closes_depends_on_none_of_them, 0,

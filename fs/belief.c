@@ -1,0 +1,117 @@
+/* belief.c - how long the kernel may believe attributes, and the end of what this mount believes (belief.h). */
+#include "fs/belief.h"
+
+#include <sys/stat.h>
+
+#include "fs/io_mode.h"
+#include "fs/kept.h"
+#include "fs/page_cache.h"
+#include "placement/data_believe.h"
+
+struct belief belief_fixed(void)
+{
+    return (struct belief){.keep = true};
+}
+
+struct belief belief_of(const struct inode *i, const struct location *at)
+{
+    if (i->fixed || !S_ISREG(i->type))
+        return belief_fixed();
+    return (struct belief){.keep = at->keep,
+                           .told = true,
+                           .fid = i->fid,
+                           .ticket = at->ticket,
+                           .where = at->where,
+                           .node = at->node};
+}
+
+double belief_begin(struct belief *b, double timeout)
+{
+    b->begun = b->keep && (!b->told || look_answer_begin(b->fid, b->ticket));
+    if (!b->begun)
+        return 0;
+    double left = (double)look_left_ms(b->ticket) / 1000;
+    return b->told ? MIN(timeout, left) : timeout;
+}
+
+void belief_end(struct belief *b)
+{
+    if (b->begun && b->told)
+        look_answer_end(b->fid, b->ticket);
+    b->begun = false;
+}
+
+/* ---- the size ---- */
+
+static bool is_open(const struct inode *i)
+{
+    return i->mode.cached || i->mode.direct || i->mode.passthrough || i->mode.beside;
+}
+
+bool belief_must_grow(const struct inode *i, uint64_t size)
+{
+    return i->others && S_ISREG(i->type) && size > i->told_size && is_open(i);
+}
+
+/* If the byte is not found the file has changed once more, and its next look has another size. */
+void belief_grow(struct inode *i, const struct belief *b, uint64_t size)
+{
+    char last;
+    struct file *f = belief_must_grow(i, size) ? file_find(i->fid) : NULL;
+    if (f && !data_byte(f, b->where, b->node, size - 1, &last))
+        page_cache_grow(i, size, last);
+    if (f)
+        file_put(f);
+    i->told_size = size;
+}
+
+/* ---- the end ---- */
+
+/* A handle that is opened meanwhile is counted, or sees the break (data_may_cache). */
+static unsigned left(struct inode *i)
+{
+    lock_take(&i->lock);
+    unsigned kinds = (i->mode.cached || i->opening ? LOOKER_CACHED : 0) | (mode_has_kernel_io(i) ? LOOKER_PASSTHROUGH : 0);
+    lock_drop(&i->lock);
+    return kinds;
+}
+
+static void forget_where(struct fid fid)
+{
+    struct file *f = file_find(fid);
+    if (!f)
+        return;
+    data_break(f);
+    file_put(f);
+}
+
+unsigned belief_break(struct fid fid)
+{
+    forget_where(fid);
+    struct inode *i = inode_known(fid);
+    if (!i)
+        return 0;
+    i->others = true;
+    lock_take(&i->lock);
+    kept_lose(i);
+    lock_drop(&i->lock);
+    page_cache_drop(i, 0, 0);
+    unsigned kinds = left(i);
+    inode_put(i);
+    return kinds;
+}
+
+unsigned belief_changed(struct fid fid, const struct told_change *c)
+{
+    struct inode *i = inode_known(fid);
+    if (!i)
+        return 0;
+    i->others = true;
+    if (c->what == TOLD_ATTR)
+        page_cache_drop_attr(i);
+    else
+        page_cache_drop(i, c->off, c->what == TOLD_CUT ? 0 : c->len);
+    unsigned kinds = left(i);
+    inode_put(i);
+    return kinds;
+}

@@ -1,0 +1,54 @@
+/* belief.h - may the kernel believe attributes of a file for some time, or must it ask again each time?
+ *
+ * It may, if this node is told before they change: by the file's home, which has entered it as a looker, or by itself,
+ * if it has the claim (placement/claims/look.h).  What was asked before such a word came is void, also if the answer
+ * is on its way to the kernel just now: the word waits for answers that are being given, and then lets the kernel drop
+ * what they said.
+ */
+#ifndef EDDY_FS_BELIEF_H
+#define EDDY_FS_BELIEF_H
+
+#include "fs/inode.h"
+#include "placement/claims/look.h"
+#include "placement/tell.h"
+
+struct belief {
+    bool keep;    /* for some time */
+    bool told;    /* a word may come: of a regular file that may change */
+    bool begun;   /* between belief_begin and belief_end, and kept */
+    struct fid fid;
+    struct look_ticket ticket;
+    enum where where; /* of its bytes; told alone */
+    uint64_t node;    /* NODE */
+};
+
+/* No time at all. */
+static inline struct belief belief_none(void)
+{
+    return (struct belief){0};
+}
+/* at: where its bytes are (regular files alone). */
+struct belief belief_of(const struct inode *i, const struct location *at);
+/* The same of something that no node changes: of a directory, or below --immutable. */
+struct belief belief_fixed(void);
+/* The answer is given next.  How long it may be believed: timeout (seconds), or less; 0: not at all. */
+double belief_begin(struct belief *b, double timeout);
+/* It has been given. */
+void belief_end(struct belief *b);
+
+/* Before an answer with this size is given: the kernel goes on with the size that it had if it drops the answer, as it does when
+ * it was told something meanwhile.  So it is told a larger size first, by the file's last byte.  True: it must be told; then
+ * belief_grow does it, which may ask another node. */
+bool belief_must_grow(const struct inode *i, uint64_t size);
+void belief_grow(struct inode *i, const struct belief *b, uint64_t size);
+
+/* ---- the end ---- */
+
+/* Ends what this mount believes of the file: attributes, pages, where the bytes are.  Returns LOOKER_... of the
+ * descriptors that are left and cache.  Waits for the kernel (fs/page_cache.h); look_break was called before.  A pool
+ * thread that is there for this alone. */
+unsigned belief_break(struct fid fid);
+/* The same of what a change touched. */
+unsigned belief_changed(struct fid fid, const struct told_change *c);
+
+#endif

@@ -1,0 +1,61 @@
+/* page_cache.h - the kernel's pages of a file: the requests that hold or bring some, and dropping them.
+ *
+ * When bytes of a file have changed past the kernel (at another node, or by a descriptor that goes past its pages),
+ * the change is acknowledged when no page has the older bytes any more:
+ *
+ *     change made --> page_cache_drop: marks the requests under way, waits for answers that are being given,
+ *                     and lets the kernel drop the other pages --> acknowledged
+ *
+ * The kernel waits for a page that a request of its own holds.  So pages of READs and WRITEs under way are left out:
+ *   - a READ that was marked looks for its bytes again before it is answered;
+ *   - a WRITE that was marked drops its pages when it is answered (the kernel has put the application's bytes among
+ *     older ones).  It may wait for the very change that drops them; until it is answered, a reader of this node
+ *     may get such a page as it was before both.
+ * So a drop waits for no node and no disk, unless a READ comes while it is under way.
+ *
+ * Requests that never wait (a hit in the store) are not marked: a drop waits until they are answered.
+ */
+#ifndef EDDY_FS_PAGE_CACHE_H
+#define EDDY_FS_PAGE_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct inode;
+
+/* ---- requests that never wait; a FUSE worker, around the look at the store and the answer ---- */
+void page_quick_begin(void);
+void page_quick_end(void);
+
+/* ---- requests that may wait ---- */
+struct page_use {
+    struct page_use *next, **prev; /* the inode's list; all under its lock */
+    uint64_t off, end;
+    bool write;
+    bool stale;     /* its pages, or the bytes that it has, are older than a change */
+    bool passing;   /* it leaves no page: nothing would tell of a change */
+    bool answering; /* from page_use_answer on */
+    bool awaited;   /* a drop waits for its end */
+};
+/* Before bytes are looked for.  len > 0. */
+void page_use_begin(struct inode *i, struct page_use *u, uint64_t off, size_t len, bool write);
+/* Just before the answer.  False, for a READ: its bytes may be older than a change that was made since page_use_begin
+ * or the last call; it looks for them again, and then calls this again; not if it is the last try.  passing:
+ * page_use_end drops the pages that the answer leaves, as no node would tell this one of changes. */
+bool page_use_answer(struct inode *i, struct page_use *u, bool last, bool passing);
+/* After the answer, or without one.  Waits for the kernel; no lock held.  Not a FUSE worker. */
+void page_use_end(struct inode *i, struct page_use *u);
+
+/* ---- dropping ---- */
+/* Drops the pages with bytes of [off, off + len), len 0: to the end, and the kernel's attributes.  Waits for the kernel
+ * (see above); no lock held; not a FUSE worker. */
+void page_cache_drop(struct inode *i, uint64_t off, uint64_t len);
+/* The kernel's attributes alone. */
+void page_cache_drop_attr(struct inode *i);
+/* Raises the size that the kernel believes: the file has `size` bytes, and `last` is the last one (size > 0).
+ * The kernel drops an answer with attributes if it was told something while the answer was under way, and then goes on
+ * with the size that it had. */
+void page_cache_grow(struct inode *i, uint64_t size, char last);
+
+#endif

@@ -1,0 +1,377 @@
+/* tell.c - CHANGED: a claimant tells the watchers of a file (tell.h).
+ *
+ * Each watcher is told by a message of its own.  The last answer ends the telling.
+ */
+#include "placement/tell.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/claims/claim_watch.h"
+#include "placement/store/shadow.h"
+#include "placement/store/store_hit.h"
+#include "placement/store/store_read.h"
+#include "transport/hash.h"
+#include "transport/loop.h"
+#include "transport/members.h"
+#include "transport/peer.h"
+#include "transport/times.h"
+
+#define AGAIN_MS 100 /* from one try to the next */
+
+struct telling {
+    struct file *f;
+    struct told_change change;
+    bool all;              /* any member could be a watcher */
+    _Atomic unsigned open; /* nodes that have not answered, and the thread that tells them */
+    void (*done)(void *arg);
+    void *arg;
+};
+
+/* One watcher that is told.  Network thread, after the first try. */
+struct teller {
+    struct teller *next;
+    struct telling *of;
+    uint64_t node, incarnation;
+    bool bytes; /* it may have passthrough descriptors */
+    uint64_t left_ms; /* boot_ms when it was first seen to be out of the view; 0: it was not */
+};
+
+/* Network thread. */
+static struct {
+    struct teller *list; /* to be asked again */
+    struct loop_timer *timer;
+    bool stopped;
+} again;
+
+static void end_one(struct telling *t)
+{
+    if (--t->open)
+        return;
+    if (t->all)
+        claim_watchers_asked(t->f);
+    t->done(t->arg);
+    free(t);
+}
+
+/* ---- asking again ---- */
+
+/* Then it has dropped what it believed of this node's files (told.c), or has no lease any more. */
+static bool is_gone(struct teller *w)
+{
+    const struct view *v = members_view();
+    if (v && view_has(v, w->node, w->incarnation)) {
+        w->left_ms = 0;
+        return false;
+    }
+    if (!w->left_ms)
+        w->left_ms = boot_ms();
+    return boot_ms() - w->left_ms >= T_WAIT + LOOK_STAT_MS;
+}
+
+static void send_to(struct teller *w);
+
+static void on_timer(void *arg)
+{
+    (void)arg;
+    struct teller *list = again.list, *next;
+    again.list = NULL;
+    for (struct teller *w = list; w; w = next) {
+        next = w->next;
+        send_to(w);
+    }
+}
+
+static void later(struct teller *w)
+{
+    w->of->change.bytes = NULL; /* the caller's memory */
+    if (!again.timer)
+        again.timer = loop_timer_new(on_timer, NULL);
+    if (!again.list)
+        loop_timer_set(again.timer, AGAIN_MS, 0);
+    w->next = again.list;
+    again.list = w;
+}
+
+/* ---- the order of one file's changes ---- */
+
+static struct lock orders[64]; /* RANK_TELL; by the file */
+
+static struct lock *order_of(const struct file *f)
+{
+    return &orders[f->fid.lo % ARRAY_LEN(orders)];
+}
+
+static void free_malloced(void *arg, void *data)
+{
+    (void)arg;
+    free(data);
+}
+
+/* ---- one watcher ---- */
+
+static void answered(void *arg, int err, struct msg *reply, bool *keep)
+{
+    struct teller *w = arg;
+    (void)keep;
+    if (!err)
+        claim_watcher_left(w->of->f, w->node, reply->changed_ok.left);
+    else if (members_no_contact(err))
+        members_doubt(w->node);
+    if (err && is_gone(w)) {
+        claim_watcher_left(w->of->f, w->node, 0);
+        err = 0;
+    }
+    if (err && !again.stopped) {
+        later(w);
+        return;
+    }
+    end_one(w->of);
+    free(w);
+}
+
+/* The change's bytes as they are in the store now: later changes of the same bytes may be in it. */
+static void add_bytes(struct msg *m, struct file *f, const struct told_change *c)
+{
+    uint64_t size = m->changed.size, end = MIN(c->off + c->len, size);
+    size_t len = end > c->off ? (size_t)(end - c->off) : 0;
+    void *buf = xmalloc(len + 1);
+    if (store_read(f, buf, len, c->off) != (ssize_t)len) {
+        if (!c->bytes) {
+            free(buf);
+            return;
+        }
+        memcpy(buf, c->bytes, len); /* flushed and evicted already */
+    }
+    m->data = buf;
+    m->free_data = free_malloced;
+    m->head.data_len = len;
+    m->changed.length = len;
+    m->changed.hash = data_hash(buf, len);
+}
+
+/* With the file's order. */
+static void send_in_order(struct teller *w)
+{
+    struct file *f = w->of->f;
+    const struct told_change *c = &w->of->change;
+    struct file_info info;
+    struct msg *m = msg_new(MSG_CHANGED);
+    store_info(f, &info);
+    m->changed.fid = f->fid;
+    m->changed.what = (uint8_t)c->what;
+    m->changed.offset = c->off;
+    m->changed.length = c->len;
+    m->changed.size = info.size;
+    if (w->bytes && c->what == TOLD_BYTES)
+        add_bytes(m, f, c);
+    peer_request(w->node, m, T_SUSPECT, NULL, 0, answered, w);
+}
+
+static void send_to(struct teller *w)
+{
+    struct lock *order = order_of(w->of->f);
+    count(changes_told, 1);
+    lock_take(order);
+    send_in_order(w);
+    lock_drop(order);
+}
+
+/* ---- all of them ---- */
+
+/* A node that wrote by a direct descriptor knows of its own change; but its passthrough descriptors need the bytes. */
+static bool is_told(const struct claim_watcher *w, uint64_t but)
+{
+    return w->node != members_self() && (w->node != but || w->kinds & LOOKER_PASSTHROUGH);
+}
+
+bool tell_must(struct file *f, uint64_t but)
+{
+    struct claim_watcher list[CLAIM_WATCHERS_MAX];
+    bool all = false;
+    unsigned n = claim_watched(f) ? claim_watchers(f, list, &all) : 0;
+    while (n && !is_told(&list[n - 1], but))
+        n--;
+    return n || all || shadow_is(f);
+}
+
+static void tell_one(struct telling *t, const struct claim_watcher *to, uint64_t but)
+{
+    if (!is_told(to, but))
+        return;
+    struct teller *w = xcalloc(1, sizeof(*w));
+    *w = (struct teller){.of = t,
+                         .node = to->node,
+                         .incarnation = to->incarnation,
+                         .bytes = to->kinds & LOOKER_PASSTHROUGH};
+    t->open++;
+    send_to(w);
+}
+
+static bool is_listed(const struct claim_watcher *list, unsigned n, uint64_t node)
+{
+    for (unsigned k = 0; k < n; k++)
+        if (list[k].node == node)
+            return true;
+    return false;
+}
+
+void tell_all(struct file *f, const struct told_change *c, uint64_t but, void (*done)(void *arg), void *arg)
+{
+    struct claim_watcher list[CLAIM_WATCHERS_MAX];
+    struct telling *t = xcalloc(1, sizeof(*t));
+    *t = (struct telling){.f = f, .change = *c, .open = 1, .done = done, .arg = arg};
+    unsigned n = claim_watched(f) ? claim_watchers(f, list, &t->all) : 0;
+    const struct view *v = t->all ? members_view() : NULL;
+    for (unsigned k = 0; k < n; k++)
+        tell_one(t, &list[k], but);
+    for (unsigned k = 0; v && k < v->nmembers; k++) {
+        struct claim_watcher any = {v->members[k].id, v->members[k].incarnation, LOOKER_CACHED | LOOKER_PASSTHROUGH};
+        if (!is_listed(list, n, any.node))
+            tell_one(t, &any, but);
+    }
+    t->all = t->all && v;
+    end_one(t);
+}
+
+/* ---- changes ---- */
+
+bool told_of(const struct change *c, struct told_change *out)
+{
+    switch (c->op) {
+    case CARRY_WRITE:
+    case CARRY_APPEND:
+    case CARRY_STORE:
+        *out = (struct told_change){
+            .what = TOLD_BYTES, .off = c->off_out, .len = c->len, .bytes = c->buf};
+        return c->len > 0;
+    case CARRY_PUNCH:
+        *out = (struct told_change){.what = TOLD_ZEROS, .off = c->off, .len = c->len};
+        return true;
+    case CARRY_TRUNCATE:
+        *out = (struct told_change){.what = TOLD_CUT, .size = c->len};
+        return true;
+    case CARRY_ALLOCATE:
+    case CARRY_TIMES:
+        *out = (struct told_change){.what = TOLD_ATTR};
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* As the watchers get it: with the file's order, and the bytes that the store has now. */
+static void tell_shadow(struct file *f, const struct told_change *c)
+{
+    struct told_change now = *c;
+    struct file_info info;
+    if (!shadow_is(f))
+        return;
+    void *buf = c->what == TOLD_BYTES ? xmalloc(c->len) : NULL;
+    lock_take(order_of(f));
+    store_info(f, &info);
+    now.size = info.size;
+    if (buf) {
+        ssize_t n = store_read(f, buf, c->len, c->off);
+        now.len = n > 0 ? (uint64_t)n : c->len;
+        now.bytes = n > 0 ? buf : c->bytes;
+    }
+    told_shadow(f, &now);
+    lock_drop(order_of(f));
+    free(buf);
+}
+
+void tell_mount(struct file *f, const struct told_change *c)
+{
+    tell_shadow(f, c);
+    told_here(f->fid, c);
+}
+
+static void put_file(void *f)
+{
+    file_put(f);
+}
+
+static void told(void *f)
+{
+    loop_work(put_file, NULL, f);
+}
+
+static void tell_without_waiting(struct file *f, const struct told_change *c, uint64_t but)
+{
+    if (claim_watched(f))
+        tell_all(f, c, but, told, file_ref(f));
+}
+
+struct waiting {
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t cond;
+    bool done;
+};
+
+static void wake(void *arg)
+{
+    struct waiting *w = arg;
+    lock_take(&w->lock);
+    w->done = true;
+    pthread_cond_signal(&w->cond);
+    lock_drop(&w->lock);
+}
+
+static void tell_wait(struct file *f, const struct told_change *c, uint64_t but)
+{
+    struct waiting w = {0};
+    if (!claim_watched(f))
+        return;
+    lock_init(&w.lock, RANK_LEAF);
+    lock_cond_init(&w.cond);
+    tell_all(f, c, but, wake, &w);
+    lock_take(&w.lock);
+    while (!w.done)
+        lock_wait(&w.lock, &w.cond, 0);
+    lock_drop(&w.lock);
+    pthread_cond_destroy(&w.cond);
+    lock_destroy(&w.lock);
+}
+
+void tell_changed(struct file *f, const struct change *c, uint64_t but)
+{
+    struct told_change what;
+    if (!tell_must(f, but) || !told_of(c, &what))
+        return;
+    if (!but)
+        tell_shadow(f, &what);
+    if (c->op == CARRY_STORE)
+        tell_without_waiting(f, &what, but);
+    else
+        tell_wait(f, &what, but);
+}
+
+/* ---- start and end ---- */
+
+void tell_start(void)
+{
+    again.stopped = false;
+    for (unsigned n = 0; n < ARRAY_LEN(orders); n++)
+        lock_init(&orders[n], RANK_TELL);
+}
+
+static void stop(void *arg)
+{
+    (void)arg;
+    again.stopped = true;
+    if (again.timer)
+        loop_timer_free(again.timer);
+    again.timer = NULL;
+    for (struct teller *w = again.list, *next; w; w = next) {
+        next = w->next;
+        end_one(w->of);
+        free(w);
+    }
+    again.list = NULL;
+}
+
+void tell_stop(void)
+{
+    loop_call(stop, NULL);
+}

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""What one node does to a file, another one sees at once: sizes, bytes, attributes, by descriptors old and new.
+
+  looks.py MOUNT-A MOUNT-B EDDY     EDDY flush MOUNT brings a node's files to the PFS
+
+Each check does a change on one node, which is acknowledged, and then looks on the other; a look that is older than the change
+is wrong.  Prints what was wrong; exit code 1 if anything was."""
+import fcntl
+import mmap
+import os
+import subprocess
+import sys
+
+A, B, EDDY = sys.argv[1:4]
+wrong = []
+
+
+def check(what, got, expected):
+    if got != expected:
+        wrong.append(f"{what}: {got!r}, not {expected!r}")
+
+
+def flush(mount):
+    subprocess.run([EDDY, "flush", mount], check=True, stdout=subprocess.DEVNULL)
+
+
+def opened(mount, name, flags=os.O_RDWR | os.O_CREAT):
+    return os.open(f"{mount}/{name}", flags, 0o644)
+
+
+def put(mount, name, data):
+    fd = opened(mount, name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.write(fd, data)
+    os.close(fd)
+
+
+def seen(what, fd, path, size, at, data):
+    """By this descriptor and this name, the file has this size and these bytes."""
+    check(f"{what}: lseek(SEEK_END)", os.lseek(fd, 0, os.SEEK_END), size)
+    check(f"{what}: fstat", os.fstat(fd).st_size, size)
+    check(f"{what}: stat", os.stat(path).st_size, size)
+    check(f"{what}: pread", os.pread(fd, len(data), at), data)
+    check(f"{what}: pread at the end", os.pread(fd, 10, size), b"")
+
+
+def sizes(rounds):
+    """Both nodes have it open; each writes beyond the end in turn, and cuts."""
+    name = "sizes"
+    a, b = opened(A, name), opened(B, name)
+    size = 0
+    for k in range(rounds):
+        (w, m), (r, n) = ((a, A), (b, B)) if k % 2 else ((b, B), (a, A))
+        data = bytes([65 + k % 26]) * 1000
+        os.pwrite(w, data, size)
+        size += 1000
+        seen(f"sizes, round {k}, the other node", r, f"{n}/{name}", size, size - 1000, data)
+        seen(f"sizes, round {k}, the writer", w, f"{m}/{name}", size, size - 1000, data)
+        if k % 7 == 6:
+            size -= 2500
+            os.ftruncate(w, size)
+            check(f"sizes, round {k}, fstat after a cut", os.fstat(r).st_size, size)
+            check(f"sizes, round {k}, stat after a cut", os.stat(f"{n}/{name}").st_size, size)
+            check(f"sizes, round {k}, pread after a cut", os.pread(r, 10, size), b"")
+    os.close(a)
+    os.close(b)
+
+
+def readers_before_writers(flags, rounds):
+    """A reader has the file open, and has read it, before another node's writer opens it."""
+    for k in range(rounds):
+        name = f"reader{flags}.{k}"
+        put(B, name, b"a" * 10000)
+        flush(B)
+        r = opened(A, name, flags)
+        check("the reader's first look", os.pread(r, 20000, 0), b"a" * 10000)
+        w = opened(B, name, os.O_RDWR)
+        os.pwrite(w, b"B" * 10000, 10000)
+        seen("a reader from before", r, f"{A}/{name}", 20000, 10000, b"B" * 10000)
+        os.pwrite(w, b"C" * 100, 0)
+        check("a reader from before, overwritten", os.pread(r, 101, 0), b"C" * 100 + b"a")
+        new = opened(A, name, os.O_RDONLY)
+        seen("a reader that comes later", new, f"{A}/{name}", 20000, 0, b"C" * 100)
+        os.close(w)
+        os.pread(r, 100, 0)
+        if k % 2:
+            flush(B)
+        w = opened(B, name, os.O_RDWR)
+        os.pwrite(w, b"D" * 100, 50)
+        check("a reader from before, the next writer", os.pread(r, 151, 0), b"C" * 50 + b"D" * 100 + b"a")
+        os.close(w)
+        w = opened(A, name, os.O_RDWR)
+        os.pwrite(w, b"E" * 10, 20000)
+        seen("a writer of the reader's node", r, f"{A}/{name}", 20010, 20000, b"E" * 10)
+        for fd in (r, new, w):
+            os.close(fd)
+
+
+def claimants(rounds):
+    """A has it open for writing; what B writes is carried there."""
+    name = "claimant"
+    a = opened(A, name)
+    os.pwrite(a, b"0" * 4096, 0)
+    b = opened(B, name)
+    for k in range(rounds):
+        os.pread(a, 4096, 0)
+        data = bytes([33 + k % 90]) * 4096
+        os.pwrite(b, data, 0)
+        check("the claimant's bytes", os.pread(a, 4096, 0), data)
+        os.pwrite(b, b"x", 4096 + k)
+        check("the claimant's fstat", os.fstat(a).st_size, 4096 + k + 1)
+        check("the claimant's SEEK_END", os.lseek(a, 0, os.SEEK_END), 4096 + k + 1)
+        data = bytes([32 + k % 90]) * 4096
+        os.pwrite(a, data, 0)
+        check("the other node's bytes", os.pread(b, 4096, 0), data)
+    os.close(a)
+    os.close(b)
+
+
+def rewritten(rounds):
+    """stat by path right after another node has rewritten the file and closed it."""
+    name = "rewritten"
+    put(A, name, b"1")
+    old = 0
+    for k in range(rounds):
+        w, r = (A, B) if k % 2 else (B, A)
+        os.stat(f"{r}/{name}")
+        put(w, name, b"r" * (k % 500 + 2))
+        old += os.stat(f"{r}/{name}").st_size != k % 500 + 2
+        if k % 50 == 49:
+            flush(w)
+            os.stat(f"{r}/{name}")
+    check("old answers of stat", old, 0)
+
+
+def listed(rounds):
+    """ls -l remembers; a write elsewhere is seen at once."""
+    for k in range(rounds):
+        name = f"listed{k % 3}"
+        w, r = (A, B) if k % 2 else (B, A)
+        for e in os.scandir(r):
+            e.stat()
+        put(w, name, b"l" * (k + 1))
+        check("stat after a listing", os.stat(f"{r}/{name}").st_size, k + 1)
+
+
+def followed():
+    """tail -f on another node: each byte once, no zeros."""
+    name = "followed"
+    put(A, name, b"i" * 100000)
+    flush(A)
+    r = opened(B, name, os.O_RDONLY)
+    check("a follower's first bytes", len(os.pread(r, 200000, 0)), 100000)
+    at = 100000
+    w = opened(A, name, os.O_WRONLY | os.O_APPEND)
+    for k in range(40):
+        data = (b"%06d " % k) * (1 + k * k % 5000)
+        os.write(w, data)
+        got = b""
+        while len(got) < len(data):
+            more = os.pread(r, len(data), at + len(got))
+            if not more:
+                break
+            got += more
+        check(f"a follower's bytes, round {k}", got == data, True)
+        at += len(data)
+    os.close(w)
+    os.close(r)
+
+
+def mapped():
+    """What a mapping shows of a file that another node changes, when it is made anew."""
+    name = "mapped"
+    put(A, name, b"m" * 8192)
+    flush(A)
+    r = opened(B, name, os.O_RDONLY)
+    for k in range(10):
+        with mmap.mmap(r, 0, prot=mmap.PROT_READ) as m:
+            check("a mapping's length", len(m), 8192 + k * 4096)
+            check("a mapping's last bytes", m[-10:], (b"m" if not k else bytes([97 + k])) * 10)
+        w = opened(A, name, os.O_WRONLY | os.O_APPEND)
+        os.write(w, bytes([98 + k]) * 4096)
+        os.close(w)
+    os.close(r)
+
+
+def locked(kind, rounds):
+    """A counter and a log under a lock, from descriptors that stay open on both nodes."""
+    name = f"locked{kind}"
+    put(A, name, b"0" * 8)
+    flush(A)
+    fds = [opened(A, name, os.O_RDWR), opened(B, name, os.O_RDWR)]
+    for k in range(rounds):
+        fd = fds[k % 2 if k % 5 else (k // 5) % 2]
+        if kind == "flock":
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        else:
+            fcntl.lockf(fd, fcntl.LOCK_EX)
+        check(f"the counter under {kind}", os.pread(fd, 8, 0), b"%08d" % k)
+        os.pwrite(fd, b"%08d" % (k + 1), 0)
+        end = os.lseek(fd, 0, os.SEEK_END)
+        check(f"the end under {kind}", end, 8 + 16 * k)
+        os.write(fd, b"record %08d\n" % k)
+        if kind == "flock":
+            fcntl.flock(fd, fcntl.LOCK_UN)
+        else:
+            fcntl.lockf(fd, fcntl.LOCK_UN)
+    for fd in fds:
+        os.close(fd)
+
+
+def main():
+    sizes(60)
+    readers_before_writers(os.O_RDONLY, 6)
+    readers_before_writers(os.O_RDWR, 6)
+    claimants(200)
+    rewritten(400)
+    listed(40)
+    followed()
+    mapped()
+    locked("fcntl", 200)
+    locked("flock", 200)
+    for line in wrong[:20]:
+        print(line)
+    if len(wrong) > 20:
+        print(f"... and {len(wrong) - 20} more")
+    return bool(wrong)
+
+
+sys.exit(main())
