@@ -60,10 +60,12 @@ class Judge:
         meta = max(self.facts.meta_open_until(self.looker, ino), itself, above)
         listing = max(self.facts.list_open_until(self.looker, path), itself, above)
         if "open" in got:
-            self.judge_error("new", f"{path}: open", ino, {"ok": "a descriptor"}, got["open"], above)
+            self.judge_error("new", f"{path}: open", ino, {"ok": "a descriptor"}, got["open"],
+                             self.until_of(got["open"]["err"], itself, above))
         for aspect in [a for a in expected if a in got]:
             if "err" in got[aspect] or "err" in expected[aspect]:
-                self.judge_error("path", f"{path}: {aspect}", ino, expected[aspect], got[aspect], above)
+                self.judge_error("path", f"{path}: {aspect}", ino, expected[aspect], got[aspect],
+                                 self.until_of(got[aspect].get("err"), itself, above))
             else:
                 how = "path" if aspect in ("stat", "list", "link", "xattrs") else "new"
                 until = {"list": listing, "xattrs": meta}.get(aspect, max(itself, above))
@@ -81,6 +83,11 @@ class Judge:
             return
         if expected.get("err") != got.get("err"):
             self.differ(how, got.get("err", "no-error"), what, short(expected), short(got), until)
+
+    @staticmethod
+    def until_of(error, itself, above):
+        """An old name may be another type's. But a name that is there is no reason for these errors."""
+        return above if error in ("ENOENT", "ESTALE", "EIO") else max(itself, above)
 
     def judge_slot(self, slot, expected, got):
         key = (self.looker, slot)

@@ -188,7 +188,8 @@ class Generator:
         op = self.target(lambda f: "RDONLY" not in f and "DIRECT" not in f, ("", "", "CREAT"))
         if self.run.facts.dead:
             op.pop("flags", None)
-        if self.model.size_of(op) > LARGEST:
+        at_end = "slot" in op and "APPEND" not in self.model.slots[op["node"], op["slot"]].flags
+        if self.model.size_of(op) > LARGEST or (at_end and not is_made("append-seek")):
             return None
         return {**op, "len": self.place(op)["len"], **self.label()}
 
@@ -236,7 +237,7 @@ class Generator:
         op = self.target(lambda f: "DIRECT" not in f)
         flags = self.model.slots[op["node"], op["slot"]].flags if "slot" in op else "RDWR"
         what = "read" if "RDONLY" in flags else self.pick(("append", "count"))
-        if "WRONLY" in flags:
+        if "WRONLY" in flags or not is_made("locked-" + what):
             return None
         return {**op, "kind": self.pick(("fcntl", "flock")), "what": what, **self.label()}
 

@@ -8,6 +8,8 @@ import time
 
 from player import Player
 
+OUTSIDE = -1  # the node's number of somebody who is on none
+
 
 class Model(Player):
     """A player that notes what it changes."""
@@ -161,14 +163,15 @@ class Facts:
     # ---- what another node may see later ----
 
     def open_until(self, looker, path):
-        """(until when the name itself, until when one above it, may be seen as it was); 0: not."""
+        """(until when the name itself, until when one above it, may be seen as it was); 0: not. Of what was changed
+        outside of the session only the time is promised."""
         itself = above = 0
         for when, node, changed, _ in self.names:
             if node == looker:
                 continue
-            if changed == path:
+            if changed == path and node != OUTSIDE:
                 itself = max(itself, when + self.window)
-            elif path.startswith(changed + "/"):
+            elif path == changed or path.startswith(changed + "/"):
                 above = max(above, when + self.window)
         return itself, above
 

@@ -5,7 +5,7 @@ import time
 
 from compare import Deviation, Judge, judge_result, short
 from known_wrong import is_known
-from model import Facts, Model
+from model import OUTSIDE, Facts, Model
 from nodes import Broken
 from pfs import compare_trees
 from player import Player
@@ -16,7 +16,6 @@ SLACK = 0.3     # seconds beyond --attr-timeout: the machine is busy
 POLL = 0.004
 ASPECTS = {"file": ("stat", "xattrs", "open", "fstat", "end", "pos", "bytes", "map", "direct"),
            "dir": ("stat", "xattrs", "list"), "link": ("stat", "link"), None: ("stat",)}
-OUTSIDE = -1    # the node's number of somebody who is on none
 
 
 class Failure:
