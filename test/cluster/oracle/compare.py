@@ -126,11 +126,9 @@ class Judge:
             self.judge_times(how, what, ino, got, max(until, meta))
 
     def judge_ino(self, how, what, ino, got, until):
-        inode = self.facts.of(ino)
-        if inode.there is None and time.monotonic() >= until:
-            inode.there = got["ino"]
-        elif inode.there not in (None, got["ino"]):
-            self.differ(how, "ino", f"{what}: inode number", inode.there, got["ino"], until)
+        there = self.facts.of(ino).there
+        if there not in (None, got["ino"]):
+            self.differ(how, "ino", f"{what}: inode number", there, got["ino"], until)
 
     def judge_times(self, how, what, ino, got, until):
         inode = self.facts.of(ino)

@@ -34,14 +34,17 @@ WHILE_DEAD = ("open", "close", "write", "append", "rename", "link", "unlink", "m
 
 
 class Generator:
-    def __init__(self, config, length):
-        self.config, self.length = config, length
+    def __init__(self, config, length, strict):
+        self.config, self.length, self.strict = config, length, strict
         self.random = random.Random(f"operations {config['seed']}")
         self.number = 0       # of operations, without looks
         self.waiting = []     # looks, and what is to be done soon
         weights = {**BASE, **PROFILES[config["profile"]], **(FAULTS if config["faults"] else {})}
-        self.weights = {k: w for k, w in weights.items() if is_made(k)}
+        self.weights = {k: w for k, w in weights.items() if self.is_made(k)}
         self.last = None
+
+    def is_made(self, operation):
+        return self.strict or is_made(operation)
 
     # ---- one after the other ----
 
@@ -189,7 +192,7 @@ class Generator:
         if self.run.facts.dead:
             op.pop("flags", None)
         at_end = "slot" in op and "APPEND" not in self.model.slots[op["node"], op["slot"]].flags
-        if self.model.size_of(op) > LARGEST or (at_end and not is_made("append-seek")):
+        if self.model.size_of(op) > LARGEST or (at_end and not self.is_made("append-seek")):
             return None
         return {**op, "len": self.place(op)["len"], **self.label()}
 
@@ -216,6 +219,9 @@ class Generator:
 
     def make_mapstore(self):
         op = self.target(lambda f: "RDWR" in f and "DIRECT" not in f)
+        nameless = "slot" in op and not self.model.has_name((op["node"], op["slot"]))
+        if nameless and not self.is_made("map-nameless"):
+            return None
         return {**op, **self.place(op), **self.label()}
 
     def make_sync(self):
@@ -237,7 +243,7 @@ class Generator:
         op = self.target(lambda f: "DIRECT" not in f)
         flags = self.model.slots[op["node"], op["slot"]].flags if "slot" in op else "RDWR"
         what = "read" if "RDONLY" in flags else self.pick(("append", "count"))
-        if "WRONLY" in flags or not is_made("locked-" + what):
+        if "WRONLY" in flags or not self.is_made("locked-" + what):
             return None
         return {**op, "kind": self.pick(("fcntl", "flock")), "what": what, **self.label()}
 
@@ -254,7 +260,7 @@ class Generator:
 
     def make_rename(self):
         kind = self.pick(("file", "file", "dir", "over", "over dir", "EXCHANGE", "NOREPLACE"))
-        if not is_made("rename-" + kind):
+        if not self.is_made("rename-" + kind):
             return None
         dirs = self.dirs()[1:]
         path = self.pick(dirs) if "dir" in kind else self.some_file()
@@ -337,7 +343,7 @@ class Generator:
 
     def make_outside(self):
         kind = self.pick(("write", "append", "truncate", "publish", "rename", "rename", "chmod"))
-        if self.run.facts.dead or not is_made("outside-" + kind):
+        if self.run.facts.dead or not self.is_made("outside-" + kind):
             return None
         if kind == "rename":
             from_ = self.pick(self.files() + 2 * self.dirs()[1:])

@@ -71,6 +71,9 @@ class Model(Player):
     def ino_of_slot(self, key):
         return os.fstat(self.slots[key].fd).st_ino
 
+    def has_name(self, key):
+        return os.fstat(self.slots[key].fd).st_nlink > 0
+
     def slots_of(self, ino, node=None):
         return [k for k in sorted(self.slots) if (node is None or k[0] == node) and self.ino_of_slot(k) == ino]
 
@@ -94,7 +97,7 @@ class Inode:
     """What the oracle knows of a file besides what the model has."""
 
     def __init__(self):
-        self.there = None        # its inode number on the PFS, once a node has told it
+        self.there = None        # its inode number on the PFS
         self.meta = []           # [(when, node)]: changes of attributes, which other nodes may see later
         self.data_node = None    # the node that changed its data last
         self.told = None         # (mtime, ctime) as told first after the last change

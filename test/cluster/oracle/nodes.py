@@ -41,6 +41,19 @@ class Native:
         for worker in self.workers:
             worker.start()
 
+    def has_lost_workers(self):
+        return any(w.hangs or not w.process.is_alive() for w in self.workers)
+
+    def replace_workers(self):
+        """Of those that were ended; False if one hangs, as then its daemon may."""
+        for worker in self.workers:
+            if worker.hangs:
+                return False
+            if not worker.process.is_alive():
+                worker.end()
+                worker.start()
+        return True
+
     def mount_of(self, node):
         return self.pfs
 

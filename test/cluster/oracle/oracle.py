@@ -102,7 +102,7 @@ class Oracle:
             if self.is_over():
                 break
             config = self.config_of(seed)
-            run, failure = self.once(config, Generator(config, self.options.ops))
+            run, failure = self.once(config, Generator(config, self.options.ops, self.options.all))
             self.count(run)
             if failure is None:
                 done.append(run)
@@ -165,7 +165,7 @@ class Oracle:
 
         def fails(ops):
             for _ in range(tries[0]):
-                if best[0].key.startswith("gone/") or self.runs > RUNS:
+                if self.runs > RUNS:
                     self.start(config)
                 again = self.try_again(config, ops)
                 if again and again.key == failure.key:
@@ -187,8 +187,13 @@ class Oracle:
 
     def try_again(self, config, ops):
         try:
-            return self.once(config, replay.Replay(ops))[1]
-        except (Broken, OSError) as e:
+            run, failure = self.once(config, replay.Replay(ops))
+            if failure is None or not self.cluster.has_lost_workers():
+                run.end()
+            elif not self.cluster.replace_workers():
+                self.start(config)
+            return failure
+        except (Broken, Gone, OSError) as e:
             print(f"  {e}", flush=True)
             self.start(config)
             return None

@@ -4,7 +4,7 @@ import os
 import time
 
 from compare import Deviation, Judge, judge_result, short
-from known_wrong import is_known
+from known_wrong import is_known, is_made
 from model import OUTSIDE, Facts, Model
 from nodes import Broken
 from pfs import compare_trees
@@ -106,8 +106,16 @@ class Run:
             return []
         expected = self.model.do(op)
         self.facts.done(op, node, began)
+        self.learn_inodes()
         self.drop_half_open(op, got, expected)
         return judge_result(op, expected, got)
+
+    def learn_inodes(self):
+        """Names are on the PFS at once; the nodes show its inode numbers."""
+        for path, _ in self.model.new_names():
+            ino, there = self.model.ino_at(path), self.outside.identity(self.outside.at(path))
+            if ino is not None and there:
+                self.facts.of(ino).there = there[0]
 
     def free_slot(self, op):
         if op["op"] in ("open", "reopen") and (op["node"], op["slot"]) in self.model.slots:
@@ -196,7 +204,8 @@ class Run:
             key = (op["node"], int(slot))
             if key in self.model.slots and op["node"] not in self.facts.of(self.model.ino_of_slot(key)).not_opened:
                 reads = "WRONLY" not in self.model.slots[key].flags
-                slots[slot] = [a for a in aspects if reads or a not in ("bytes", "map")]
+                maps = reads and (self.strict or is_made("map-nameless") or self.model.has_name(key))
+                slots[slot] = [a for a in aspects if (reads or a != "bytes") and (maps or a != "map")]
         return {**op, "paths": paths, "slots": slots}
 
     # ---- nodes ----
@@ -229,7 +238,7 @@ class Run:
     def close_nameless(self, node):
         """What has no name goes with the node that has its bytes."""
         for key in sorted(self.model.slots):
-            if key[0] != node and os.fstat(self.model.slots[key].fd).st_nlink == 0:
+            if key[0] != node and not self.model.has_name(key):
                 close = {"op": "close", "node": key[0], "slot": key[1]}
                 self.cluster.workers[key[0]].call("do", close)
                 self.model.do(close)
@@ -283,6 +292,7 @@ class Run:
         got = self.outside.do(inner)
         expected = self.model.do(inner)
         self.facts.done(inner, OUTSIDE, began)
+        self.learn_inodes()
         if got != expected:
             return [Deviation(f"outside/{inner['op']}", inner["op"], short(expected), short(got))]
         if changes_data:

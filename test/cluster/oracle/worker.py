@@ -39,8 +39,10 @@ class Worker:
     def __init__(self, node, make_player=Player):
         self.node, self.make_player = node, make_player
         self.process = None
+        self.hangs = False
 
     def start(self):
+        self.hangs = False
         self.pipe, theirs = multiprocessing.Pipe()
         self.process = multiprocessing.Process(target=serve, args=(theirs, self.make_player), daemon=True)
         self.process.start()
@@ -50,6 +52,7 @@ class Worker:
         try:
             self.pipe.send((method, arguments))
             if not self.pipe.poll(seconds):
+                self.hangs = True
                 raise Gone(f"node {self.node}: {method} hangs for {seconds} s")
             return self.pipe.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
