@@ -38,7 +38,8 @@ class Generator:
         self.config, self.length, self.strict = config, length, strict
         self.random = random.Random(f"operations {config['seed']}")
         self.number = 0       # of operations, without looks
-        self.waiting = []     # looks, and what is to be done soon
+        self.waiting = []     # looks, and what comes after them
+        self.soon = []        # what is to be done after that which is chosen now
         weights = {**BASE, **PROFILES[config["profile"]], **(FAULTS if config["faults"] else {})}
         self.weights = {k: w for k, w in weights.items() if self.is_made(k)}
         self.last = None
@@ -64,7 +65,8 @@ class Generator:
             self.number += 1
             if self.number % 40 == 0:
                 self.waiting = self.sweep()
-            self.waiting.append(self.choose())
+            self.waiting += [self.choose(), *self.soon]
+            self.soon = []
         self.last = self.waiting.pop(0)
         return self.last
 
@@ -333,7 +335,7 @@ class Generator:
             return None
         node = self.node()
         if self.chance(0.4):
-            self.waiting.append({"op": "restart", "node": node})  # at once
+            self.soon.append({"op": "restart", "node": node})
         return {"node": node}
 
     def make_umount(self):

@@ -318,15 +318,15 @@ class Player:
     # ---- looks ----
 
     def identities(self, paths):
-        """Of each: (inode number, type), or None."""
+        """Of each: (inode number, type), or an error."""
         return [self.identity(self.at(path)) for path in paths]
 
     @staticmethod
     def identity(path):
         try:
             st = os.lstat(path)
-        except OSError:
-            return None
+        except OSError as e:
+            return errno.errorcode.get(e.errno, str(e.errno))
         return st.st_ino, stat.S_IFMT(st.st_mode)
 
     def look(self, op):

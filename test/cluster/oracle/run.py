@@ -114,7 +114,7 @@ class Run:
         """Names are on the PFS at once; the nodes show its inode numbers."""
         for path, _ in self.model.new_names():
             ino, there = self.model.ino_at(path), self.outside.identity(self.outside.at(path))
-            if ino is not None and there:
+            if ino is not None and not isinstance(there, str):
                 self.facts.of(ino).there = there[0]
 
     def free_slot(self, op):
@@ -164,11 +164,14 @@ class Run:
         return []
 
     def different_names(self, node, paths):
-        ours = self.model.identities(paths)
-        for path, here, there in zip(paths, ours, self.cluster.workers[node].call("identities", paths)):
-            if (here is None) != (there is None) or (here and here[1] != there[1]):
-                return f"{path} {'is there' if here else 'is not there'}", "the contrary, or of another type"
-            if here and self.facts.of(here[0]).there not in (None, there[0]):
+        theirs = self.cluster.workers[node].call("identities", paths)
+        for path, here, there in zip(paths, self.model.identities(paths), theirs):
+            if isinstance(here, str) or isinstance(there, str):
+                lost = there == "EIO" and not isinstance(here, str) and self.facts.may_be_lost(here[0])
+                if here != there and not lost:
+                    return (f"{path}: " + (here if isinstance(here, str) else "is there"),
+                            there if isinstance(there, str) else "it is there")
+            elif here[1] != there[1] or self.facts.of(here[0]).there not in (None, there[0]):
                 return f"{path} has inode {self.facts.of(here[0]).there}", there[0]
         return None
 

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Random operations on two to four nodes, compared after each with what a plain directory would have; nodes are killed, unmounted
+# and started again; at last the PFS is compared. What is known to be wrong is not done, or not counted (oracle/known_wrong.py).
+# SEEDS, FIRST, SECONDS_AT_MOST, ORACLE_OPTIONS: more, others, longer; README.md tells how to run a thousand.
+# timeout: 500
+# busy
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+requires fuse cmd python3
+# shellcheck disable=SC2086 # words
+python3 "$(dirname "$SCRIPT")/oracle/oracle.py" --build "$EDDY_BUILD" --work "$W/oracle" --first "${FIRST:-0}" \
+    --seeds "${SEEDS:-24}" --ops "${OPS:-100}" --seconds "${SECONDS_AT_MOST:-200}" --shrink 60 ${ORACLE_OPTIONS-} \
+    ${EDDY_TEST_OPTIONS:+-- $EDDY_TEST_OPTIONS} || fail "see above"
