@@ -147,7 +147,9 @@ static int choose(struct handle *h, mode_t perm, struct fuse_file_info *fi, stru
     lock_take(&i->lock);
     bool cache = data_may_cache(h->data);
     h->mode = mode_enter(i, h->flags, cache, part_begin(h, perm, cache));
+    unsigned turn = i->kept.turn;
     bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);
+    bool others = i->kept.turn != turn && i->kept.mixed; /* are open, of older bytes */
     if (handle_has_kernel_io(h))
         kept_lose(i);
     fi->direct_io = handle_is_direct(h);
@@ -155,6 +157,8 @@ static int choose(struct handle *h, mode_t perm, struct fuse_file_info *fi, stru
     fi->backing_id = handle_has_kernel_io(h) ? i->backing_id : 0;
     *ask_attr = !same_attr(i, at);
     lock_drop(&i->lock);
+    if (others) /* what they read after the kernel has dropped its pages, this open may be given */
+        data_dropping(h->data);
     if (h->mode != IO_STALE)
         return 0;
     inode_retire(i);

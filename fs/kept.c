@@ -4,7 +4,8 @@
  * makes the kernel drop all pages, but only when the answer arrives in the kernel.  Until then a second open
  * of the same bytes would keep pages that are about to be dropped, and read them.  When the kernel asks for
  * bytes by that open, the answer has arrived.  Beside opens of other bytes (an older version, another node's)
- * pages may be of either, until all those opens are closed.
+ * nothing is known until all those opens are closed, as any of them may be the newest.  What they read from
+ * now on has to be as new as what this open is to see, since it gets the same pages (data_dropping).
  *
  *     unknown --open: its bytes--> dropping --read by such an open--> known: same bytes keep
  *        ^                            |                                 |

@@ -144,7 +144,9 @@ static bool take_tag(struct data_handle *h, const struct data_tag *now)
 
 void data_dropping(struct data_handle *h)
 {
-    h->drops_seen = atomic_fetch_add(&data_of(h->f)->drops, 1) + 1;
+    uint64_t drops = atomic_fetch_add(&data_of(h->f)->drops, 1);
+    /* if there was another drop since this handle asked, it asks once more */
+    atomic_compare_exchange_strong(&h->drops_seen, &drops, drops + 1);
 }
 
 int data_revalidate(struct data_handle *h, bool *changed, struct data_tag *now)
