@@ -13,6 +13,7 @@
 #include "fs/mountinfo.h"
 #include "fs/ops.h"
 #include "fs/readahead.h"
+#include "fs/request_pages.h"
 #include "fs/settings.h"
 #include "fs/workers.h"
 
@@ -79,11 +80,24 @@ static void op_init(void *arg, struct fuse_conn_info *conn)
     fuse_unset_feature_flag(conn, FUSE_CAP_SPLICE_WRITE);
     fuse_unset_feature_flag(conn, FUSE_CAP_SPLICE_MOVE);
     fuse_unset_feature_flag(conn, FUSE_CAP_WRITEBACK_CACHE);
-    conn->max_write = FUSE_IO_MAX;
+    conn->max_write = conn->max_read = FUSE_IO_MAX;
     conn->max_background = 64;
     conn->congestion_threshold = 48;
     conn->time_gran = 1;
     init_begun = true;
+}
+
+/* All that libfuse sends to the kernel. */
+static ssize_t send_to_kernel(int fd, struct iovec *iov, int n, void *unused)
+{
+    (void)unused;
+    return init_begun ? request_pages_answer(fd, iov, n) : writev(fd, iov, n);
+}
+
+static ssize_t read_from_kernel(int fd, void *buf, size_t len, void *unused)
+{
+    (void)unused;
+    return read(fd, buf, len);
 }
 
 static void answered(void)
@@ -155,10 +169,14 @@ static int mount_as_user(char *err, size_t errlen)
 
 int mount_start(const struct fuse_lowlevel_ops *answers, char *err, size_t errlen)
 {
+    static const struct fuse_custom_io io = {.writev = send_to_kernel, .read = read_from_kernel};
     struct fuse_lowlevel_ops ops = *answers;
+    char max_read[32];
     int e;
     ops.init = op_init;
     mount_option("default_permissions,subtype=eddyfs");
+    snprintf(max_read, sizeof(max_read), "max_read=%u", FUSE_IO_MAX);
+    mount_option(max_read);
     mount_option_value("fsname", settings.pfs_dir);
     if (settings.allow_other)
         mount_option("allow_other");
@@ -177,6 +195,8 @@ int mount_start(const struct fuse_lowlevel_ops *answers, char *err, size_t errle
                  "FUSE refused an option (see above); eddyfs -h lists those of eddyfs");
         return -EINVAL;
     }
+    if (!settings.as_user)
+        request_pages_raise();
     if (settings.as_user && (e = mount_as_user(err, errlen)))
         return e;
     if (!settings.as_user && fuse_session_mount(m.session, settings.mountpoint)) {
@@ -188,7 +208,9 @@ int mount_start(const struct fuse_lowlevel_ops *answers, char *err, size_t errle
         return -EPERM;
     }
     m.mounted = true;
-    e = workers_start(m.session, answered, gone);
+    e = fuse_session_custom_io(m.session, &io, sizeof(io), fuse_session_fd(m.session));
+    if (!e)
+        e = workers_start(m.session, answered, gone);
     if (!e && !kernel_answered())
         e = -ETIMEDOUT;
     if (e) {

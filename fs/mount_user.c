@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "fs/mount.h"
+#include "fs/request_pages.h"
 #include "fs/settings.h"
 #include "fs/user.h"
 
@@ -60,6 +61,7 @@ static int open_spares(void)
 
 int mount_user_begin(void)
 {
+    request_pages_raise();
     int e = settings.supervise ? open_spares() : (fuse_fd = open_fuse());
     if (e < 0) {
         fprintf(stderr, "eddyfs: /dev/fuse: %s: is the kernel's FUSE there (modprobe fuse)?\n",
@@ -113,7 +115,7 @@ static unsigned long flag_of(const char *word)
 static bool is_data(const char *word)
 {
     return !strcmp(word, "allow_other") || !strncmp(word, "context=", 8) ||
-           !strncmp(word, "fscontext=", 10);
+           !strncmp(word, "fscontext=", 10) || !strncmp(word, "max_read=", 9);
 }
 
 int mount_user(char *const words[], int n, char *err, size_t errlen)
