@@ -4,8 +4,9 @@
  * the answer shows that they are not there any more, it asks the home and goes on from the byte that was
  * reached, until the call's deadline (struct patience).
  *
- * A read ends even if other nodes write all the time: after a few versions that changed under it, it reads
- * the PFS file as it is.  A change is made again only if it is certain that it was not made.
+ * A read ends even if others write all the time: after a few versions that changed under it, it reads the PFS
+ * file as it is, and after a few of these reads that met a change it takes what it got.  A change is made again
+ * only if it is certain that it was not made.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,11 +27,16 @@
  * read takes the PFS file as it is. */
 #define TRIES 3
 
+/* So often a read takes nothing of the PFS file as it is, since the file changed meanwhile: a node that
+ * flushes it writes page by page, and nobody writes what lies in between. */
+#define UNSTEADY 8
+
 /* One call that is under way. */
 struct asking {
     struct patience patience;
     unsigned tries;
     bool plain; /* read the PFS as it is */
+    unsigned unsteady;
 };
 
 /* What follows from err: 0: the call tries again; else the call's error. */
@@ -40,7 +46,7 @@ static int again(struct data_handle *h, struct asking *a, int err)
     if (!moved && err != -EAGAIN)
         return err;
     if (!moved || a->tries++ >= TRIES) {
-        a->plain = true;
+        a->plain |= moved;
         err = data_ask_again(h, &a->patience);
         if (err)
             return err;
@@ -69,7 +75,28 @@ static int read_carried(struct data_handle *h, uint64_t node, struct local_read 
     return err;
 }
 
-static int read_once(struct data_handle *h, bool plain, struct local_read *r)
+static bool same_version(const struct statx *a, const struct statx *b)
+{
+    struct version v = version_of(a), w = version_of(b);
+    return version_eq(&v, &w);
+}
+
+static int read_plain(struct data_handle *h, struct asking *a, struct local_read *r)
+{
+    struct statx before, after;
+    int err = pfs_file_stat(h->f, &before);
+    if (!err)
+        err = pfs_read(h->f, r->buf, r->len, r->off, &r->got);
+    if (!err)
+        err = pfs_file_stat(h->f, &after);
+    if (!err && !same_version(&before, &after) && a->unsteady++ < UNSTEADY)
+        err = -ESTALE;
+    r->got = err ? 0 : r->got;
+    r->from.pfs += r->got;
+    return err;
+}
+
+static int read_once(struct data_handle *h, struct asking *a, struct local_read *r)
 {
     uint64_t node = 0;
     int err = -ENOENT; /* WHERE_LOST: the node that has the bytes may be back */
@@ -79,9 +106,8 @@ static int read_once(struct data_handle *h, bool plain, struct local_read *r)
     r->got = 0;
     if (w == WHERE_NODE) {
         err = read_carried(h, node, r);
-    } else if (w == WHERE_PFS && plain) {
-        err = pfs_read(h->f, r->buf, r->len, r->off, &r->got);
-        r->from.pfs += r->got;
+    } else if (w == WHERE_PFS && a->plain) {
+        err = read_plain(h, a, r);
     } else if (w != WHERE_LOST) {
         err = local_read(h->f, r);
     }
@@ -115,7 +141,7 @@ int data_read(struct data_handle *h, void *buf, size_t len, uint64_t off, size_t
                             .len = len - *got,
                             .off = off + *got,
                             .end_ms = a.patience.end_ms};
-        err = read_once(h, a.plain, &r);
+        err = read_once(h, &a, &r);
         *got += r.got;
         if (r.got)
             a.tries = 0;
