@@ -90,8 +90,6 @@ struct file {
         uint64_t sampled;         /* `change` when the sampler looked last */
         uint64_t marked;          /* `change` before the last mark looked at any byte */
         bool solid;               /* ... and its sample proves something */
-        bool direct;              /* a writer with O_DIRECT is open, or was, beside one that still is */
-        bool collides;            /* an O_DIRECT write may have met a mapping (kernel_io_mark.c) */
         bool closed;              /* no process can store any more, and none has since `seen` */
         bool covered; /* the record on the disk says that the file is dirty, and covered as here */
         unsigned uncovered; /* how often `covered` became false */

@@ -184,13 +184,6 @@ void kernel_io_make_room(void)
     space_keep_free();
 }
 
-void kernel_io_direct(struct file *f)
-{
-    lock_take(&f->lock);
-    f->kernel_io.direct = f->kernel_io.collides = true;
-    lock_drop(&f->lock);
-}
-
 /* ---- closing ---- */
 
 void kernel_io_close(struct file *f, unsigned life, bool write)
@@ -199,12 +192,6 @@ void kernel_io_close(struct file *f, unsigned life, bool write)
     if (life == f->kernel_io.life) {
         unpin(f);
         f->kernel_io.writers -= write;
-    }
-    if (!f->kernel_io.writers && f->kernel_io.direct) {
-        /* No write is under way any more.  One that was under way when a flush counted, and had
-         * already moved the time stamps, is found by the hashes. */
-        f->kernel_io.direct = false;
-        f->change++;
     }
     /* If the proof succeeds here, as for nearly each small file, no sample is needed. */
     if (has_kernel_io(f) && write) {

@@ -14,7 +14,6 @@
  * -ENOSPC: too much of the cache would be anchored, or too little is free for a writer. */
 int kernel_io_open(struct file *f, bool write, int *fd, unsigned *life);
 void kernel_io_close(struct file *f, unsigned life, bool write);
-void kernel_io_direct(struct file *f); /* it is open with O_DIRECT; right after kernel_io_open */
 /* Before an open for writing, without a lock: makes the room that it asks for. */
 void kernel_io_make_room(void);
 /* Before a copy-out: what the kernel's writers changed is marked dirty.  gate (may be NULL) is

@@ -21,22 +21,17 @@
 
 #include "transport/hash.h"
 
-/* An O_DIRECT write seldom lasts longer.  No barrier can wait for one.  It holds the inode's lock
- * shared, or not at all (io_submit, io_uring), and calls that do wait for it (fallocate, ftruncate)
- * move the time stamps.  So the chunks are compared once more after the close (kernel_io_close). */
-#define DIRECT_NS INT64_C(1000000000)
-
 struct kernel_io_hash {
     uint64_t index, hash;
     bool copied; /* made of the bytes that went to the PFS; else of those that were marked */
 };
 
 /* F4: waits until any later store would show in ctime. */
-static void wait_for_clock(const struct kernel_io_sample *s, bool direct)
+static void wait_for_clock(const struct kernel_io_sample *s)
 {
-    int64_t age = real_ns() - s->ctime_ns, wait = (direct ? DIRECT_NS : STORE_GRAIN_NS) - age;
+    int64_t age = real_ns() - s->ctime_ns, wait = STORE_GRAIN_NS - age;
     if (age >= 0 && wait > 0)
-        nanosleep(&(struct timespec){.tv_nsec = MIN(wait, INT64_C(999999999))}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = wait}, NULL);
 }
 
 /* Has the PFS the chunk as it is here? */
@@ -232,16 +227,10 @@ void kernel_io_drop(struct file *f)
     f->kernel_io.nhashes = 0;
 }
 
-/* If an O_DIRECT write met a page that was stored into through a mapping meanwhile, Linux lets the next sync
- * fail once with EIO.  This means that the page's bytes stay, and not those of the write (mm/filemap.c,
- * dio_warn_stale_pagecache).  It concerns only the two applications that wrote.  All reads, and the flush,
- * get what is in the pages. */
 static int sync_pages(struct file *f)
 {
     lock_take(&f->lock);
     int err = store_sync_data(f);
-    if (err == -EIO && f->kernel_io.collides)
-        err = store_sync_data(f);
     lock_drop(&f->lock);
     return err;
 }
@@ -259,9 +248,9 @@ void kernel_io_cut(struct file *f, uint64_t cut)
 /* F4.  Makes sure that every store after the sample `seen` shows: the clock has moved on since its ctime,
  * writes that had begun before have ended, and mapped pages are write-protected.  The caller then checks that
  * no store came meanwhile: it could have moved the time stamps before all this was so. */
-static int solid_sample(struct file *f, const struct kernel_io_sample *seen, bool direct)
+static int solid_sample(struct file *f, const struct kernel_io_sample *seen)
 {
-    wait_for_clock(seen, direct);
+    wait_for_clock(seen);
     lock_take(&f->lock);
     bool quiet = !f->kernel_io.writers && datafile_unwritten(f);
     lock_drop(&f->lock);
@@ -276,19 +265,18 @@ int kernel_io_mark(struct file *f, int (*gate)(void *arg), void *arg)
     lock_take(&f->lock);
     bool any = has_kernel_io(f) && (kernel_io_look(f) || !kernel_io_flushed(f));
     struct kernel_io_sample seen = f->kernel_io.seen;
-    bool direct = f->kernel_io.direct;
     kernel_io_drop(f);
     lock_drop(&f->lock);
     if (!any)
         return 0;
     kernel_io_watch(f);
-    int err = solid_sample(f, &seen, direct);
+    int err = solid_sample(f, &seen);
     if (err)
         return err;
     lock_take(&f->lock);
     kernel_io_look(f);
     f->kernel_io.marked = f->change;
-    f->kernel_io.solid = kernel_io_same_sample(&seen, &f->kernel_io.seen) && direct == f->kernel_io.direct;
+    f->kernel_io.solid = kernel_io_same_sample(&seen, &f->kernel_io.seen);
     uint64_t size = core(f)->size;
     lock_drop(&f->lock);
     uint8_t *buf = xmalloc(MIN(size, (uint64_t)store_chunk_size()) + 1);
@@ -330,22 +318,17 @@ static bool marks_count(struct file *f)
            f->kernel_io.solid;
 }
 
-/* Do only hashes count that are made of the copied bytes themselves? */
-static bool copies_count(struct file *f)
-{
-    return has_kernel_io(f) && !marks_count(f);
-}
-
+/* So only hashes count that are made of the copied bytes themselves. */
 bool kernel_io_needs_copy(struct file *f)
 {
-    return copies_count(f) || (has_kernel_io(f) && f->kernel_io.direct);
+    return has_kernel_io(f) && !marks_count(f);
 }
 
 void kernel_io_copied(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t size)
 {
     uint64_t chunk = store_chunk_size(), first = (off + chunk - 1) / chunk, end = off + len;
     lock_take(&f->lock);
-    bool needed = copies_count(f);
+    bool needed = kernel_io_needs_copy(f);
     lock_drop(&f->lock);
     for (uint64_t i = first; needed && i * chunk < end; i++) {
         size_t n = (size_t)MIN(chunk, end - i * chunk);

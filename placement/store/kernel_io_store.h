@@ -25,8 +25,7 @@ int kernel_io_renew(struct file *f);  /* if so, puts an empty data file in its p
 
 /* ---- kernel_io_mark.c ---- */
 /* Must its bytes be copied, and not handed on as a view?  So if the hash must be of exactly the bytes that
- * the PFS gets.  So too beside O_DIRECT writers: their writes can not drop pages from memory that a PFS
- * client holds for its own I/O, and reads would miss what they wrote. */
+ * the PFS gets. */
 bool kernel_io_needs_copy(struct file *f);
 /* A flush ended (store_flushed).  clean: nothing changed as far as the records tell.  Returns whether that is
  * true; applications may still be able to store into the file (has_kernel_io). */

@@ -57,7 +57,7 @@ size_t store_read_begin(struct file *f, uint64_t off, size_t len, struct store_h
         hit->off = off;
         hit->len = n;
         hit->ends = off + n >= c->size;
-        hit->copied = has_kernel_io(f) && kernel_io_needs_copy(f);
+        hit->copied = kernel_io_needs_copy(f);
         hit->base = c->flags & CORE_BASE ? c->base : (struct version){0};
         open = datafile_use(f, &hit->fd);
     }

@@ -3,10 +3,6 @@
  */
 #include "kernel_io_help.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-
 #include "placement/store/datafile.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/store_copyout.h"
@@ -214,102 +210,6 @@ START_TEST(a_truncation_during_the_copy_is_copied_again)
 }
 END_TEST
 
-/* A write whose time stamps are moved when it begins, and whose bytes come after the flush has read
- * them. */
-static void put_late(struct file *f, int fd, const void *buf, size_t len, uint64_t off)
-{
-    struct stat st;
-    put(fd, buf, len, off);
-    ck_assert_int_eq(fstat(fd, &st), 0);
-    f->kernel_io.seen.mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
-    f->kernel_io.seen.ctime_ns = st.st_ctim.tv_sec * INT64_C(1000000000) + st.st_ctim.tv_nsec;
-}
-
-START_TEST(a_direct_write_that_a_flush_has_missed_is_found_at_the_close)
-{
-    uint8_t pfs[SIZE] = {0};
-    struct file *f = new_file(1, "direct");
-    unsigned life = open_pass(f, true);
-    int fd = open_backing(f, O_RDWR);
-    kernel_io_direct(f);
-    put(fd, bytes, SIZE, 0);
-    flush(f, pfs);
-    ck_assert_mem_eq(pfs, bytes, SIZE);
-    ck_assert(!info_of(f).dirty);
-    put_late(f, fd, "late", 4, CHUNK);
-    memcpy(bytes + CHUNK, "late", 4);
-    ck_assert(!info_of(f).dirty); /* nothing shows it */
-    close(fd);
-    kernel_io_close(f, life, true);
-    ck_assert(info_of(f).dirty);
-    struct flush fl = begin_flush(f, pfs);
-    ck_assert_uint_eq(fl.bytes, CHUNK); /* of the others the hash is the same */
-    ck_assert(store_flushed(f, &fl.v, fl.change, NULL));
-    ck_assert_mem_eq(pfs, bytes, SIZE);
-    ck_assert(!info_of(f).dirty && !info_of(f).kernel_io);
-    sample();
-    file_put(f);
-}
-END_TEST
-
-static uint8_t *mapped;
-static _Atomic bool over;
-
-static void *store_into_it(void *arg)
-{
-    (void)arg;
-    for (uint8_t n = 0; !over; n++)
-        for (uint64_t at = 0; at < CHUNK; at += PAGE)
-            *(volatile uint8_t *)(mapped + at) = n;
-    return NULL;
-}
-
-/* O_DIRECT writes beside stores until the kernel tells of a collision.  False: it does not. */
-static bool collide(struct file *f)
-{
-    pthread_t thread;
-    int direct = open_backing(f, O_RDWR | O_DIRECT), told = open_backing(f, O_RDWR);
-    uint8_t *page = aligned_alloc(PAGE, CHUNK);
-    bool did = false;
-    memset(page, 7, CHUNK);
-    mapped = mmap(NULL, CHUNK, PROT_READ | PROT_WRITE, MAP_SHARED, told, 0);
-    ck_assert_ptr_ne(mapped, MAP_FAILED);
-    over = false;
-    ck_assert_int_eq(pthread_create(&thread, NULL, store_into_it, NULL), 0);
-    for (unsigned i = 0; i < 20000 && !did; i++) {
-        put(direct, page, CHUNK, 0);
-        did = i % 50 == 0 && fdatasync(told) < 0 && errno == EIO;
-    }
-    over = true;
-    pthread_join(thread, NULL);
-    munmap(mapped, CHUNK);
-    free(page);
-    close(direct);
-    close(told);
-    return did;
-}
-
-START_TEST(writes_that_collide_with_stores_are_flushed)
-{
-    uint8_t pfs[SIZE];
-    struct file *f = new_file(1, "f");
-    int fd;
-    write_ok(f, bytes, SIZE, 0);
-    unsigned life = open_pass(f, true);
-    kernel_io_direct(f);
-    ck_assert_int_eq(datafile_get(f, false, &fd), 0); /* the kernel tells who has it open already */
-    bool did = collide(f);
-    flush(f, pfs);
-    ck_assert_int_eq(pread(fd, bytes, SIZE, 0), SIZE);
-    datafile_put(f);
-    kernel_io_close(f, life, true);
-    file_put(f);
-    if (!did)
-        NOT_CHECKED("this kernel tells of no collision");
-    ck_assert_mem_eq(pfs, bytes, SIZE);
-}
-END_TEST
-
 /* The kernel's writers know of no limit; what they have stored takes records to be flushed. */
 START_TEST(a_file_beyond_the_caches_limit_is_marked)
 {
@@ -344,8 +244,6 @@ int main(void)
     tcase_add_test(t, what_was_copied_and_cut_off_is_copied_again);
     tcase_add_test(t, what_was_copied_and_is_cut_off_in_the_same_flush_is_copied_again);
     tcase_add_test(t, a_truncation_during_the_copy_is_copied_again);
-    tcase_add_test(t, a_direct_write_that_a_flush_has_missed_is_found_at_the_close);
-    tcase_add_test(t, writes_that_collide_with_stores_are_flushed);
     tcase_add_test(t, a_file_beyond_the_caches_limit_is_marked);
     return run_case("kernel_io_flush", t);
 }
