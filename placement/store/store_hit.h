@@ -9,7 +9,11 @@
  *          |
  *     store_read_end
  *
- * In between the bytes are not evicted, cut off or punched: a call that would do so waits (range.h).  So a
+ * In between the bytes are not evicted, cut off or punched: a call that would do so waits (range.h).  A write
+ * of them does not wait, as on a local disk (ext4, btrfs): a page that is being written may come with bytes of
+ * before and after.  That is the only way in which a page is mixed.  What else puts bytes into a page here, a
+ * fill, does so before the page counts, and a hash or a copy-out of a page that a write meets does not count
+ * (RANGE_READ, pages_changed).  So a
  * thread must end its read soon, and must not change the file before.  Any thread that may do local disk I/O.
  */
 #ifndef EDDY_PLACEMENT_STORE_STORE_HIT_H
