@@ -7,7 +7,6 @@
 #include "config.h"
 #include "tools/eddy.h"
 #include "tools/eddy_files.h"
-#include "transport/printable.h"
 
 struct command {
     const char *name, *args, *brief, *help;
@@ -113,7 +112,7 @@ void complain(const char *fmt, ...)
     if (vasprintf(&text, fmt, ap) < 0)
         die("out of memory for a message");
     va_end(ap);
-    char *printable = printable_copy(text);
+    char *printable = control_printable(text);
     progress_clear();
     fflush(stdout);
     fprintf(stderr, "eddy: %s\n", printable);

@@ -148,7 +148,7 @@ static json_t *printable_object(json_t *o)
     const char *key;
     json_object_foreach(o, key, value)
     {
-        char *copy = printable_copy(key);
+        char *copy = control_printable(key);
         json_object_set_new(out, copy, printable_json(value));
         free(copy);
     }
@@ -176,7 +176,7 @@ static json_t *printable_json(json_t *o)
         return printable_array(o);
     if (!json_is_string(o) || printable_is(json_string_value(o)))
         return json_incref(o);
-    char *copy = printable_copy(json_string_value(o));
+    char *copy = control_printable(json_string_value(o));
     json_t *text = json_string(copy);
     free(copy);
     return text;

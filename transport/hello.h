@@ -1,24 +1,17 @@
 /* hello.h - two nodes prove to each other that they know the session's secret, on our own TCP port.
  *
- * Before anything else is parsed.  Frames: u32 length (<= 4096), bytes.  Connector sends HELLO1
- * {magic, major, minor, nonce}; acceptor HELLO2 {magic, major, minor, nonce, fields, HMAC};
- * connector HELLO3 {fields, way, HMAC}; acceptor HELLO4 {ok, way, HMAC | refused, reason, HMAC}.
- * fields: session name, node id, incarnation, name, chunk size, settings.  way: token for the other
- * side, UCX worker address; only a node that has proved itself is told it.  HMAC-SHA256(secret,
- * role || both nonces || all frames so far).  A replayed hello fails on the nonce.  5 s for all of
- * it; at most 64 unproven connections at a time.  Network thread only. Afterwards the TCP
- * connection stays open and silent: its reset tells a peer's death at once.
+ * Before anything else is parsed.  Frames: u32 length (<= 4096), bytes:
  *
  *   HELLO1   connector   {magic, major, minor, nonce}
  *   HELLO2   acceptor    {magic, major, minor, nonce, fields, HMAC}
- *   HELLO3   connector   {fields, HMAC}
- *   HELLO4   acceptor    {HMAC-ed ok | refused + reason}
+ *   HELLO3   connector   {fields, way, HMAC}
+ *   HELLO4   acceptor    {ok, way, HMAC | refused, reason, HMAC}
  *
- * The fields are: session name, node id, incarnation, name, chunk size, settings, token for the other
- * side, UCX worker address.  The HMAC is HMAC-SHA256(secret, role || both nonces || all frames so far).  A
- * replayed hello fails on the nonce.  A hello may take 5 s in all, and there are at most 64 unproven
- * connections at a time.  Network thread only.  Afterwards the TCP connection stays open and silent: its
- * reset shows a peer's death at once.
+ * The fields are: session name, node id, incarnation, name, chunk size, settings.  The way is a token for the
+ * other side and the UCX worker's address: only a node that has proved itself is told it.  The HMAC is
+ * HMAC-SHA256(secret, role || both nonces || all frames so far).  A replayed hello fails on the nonce.  A
+ * hello may take 5 s in all, and there are at most 64 unproven connections at a time.  Network thread only.
+ * Afterwards the TCP connection stays open and silent: its reset shows a peer's death at once.
  *
  * The connector has the acceptor's proof after HELLO2, the acceptor has the connector's after HELLO3.  Each
  * may send from the moment at which it knows that the other accepted its proof.  Each must accept messages
@@ -88,8 +81,8 @@ struct hello_conn; /* one TCP connection */
  *   now belongs to the callee, which ends it with hello_close.
  * closed: a proven connection ended (not called after hello_close).
  * failed: an outgoing connection was not proven.  err: -ECONNREFUSED (nothing listens there, or another node
- *   than the expected one), -EACCES (refused or wrong secret), -EPROTO (version or chunk size), -ETIMEDOUT,
- *   or the error of connect(). */
+ *   than the expected one), -EACCES (refused or wrong secret), -EPROTO (version or chunk size), -ENOTUNIQ (a
+ *   node of the session with this node's own id), -ETIMEDOUT, or the error of connect(). */
 struct hello_ops {
     void (*known)(const struct hello_peer *p, void *arg);
     /* arg: of hello_connect, NULL if accepted */

@@ -258,6 +258,13 @@ static int find_mismatch(struct hello_proto *h)
 {
     unsigned major = h->self.major ? h->self.major : HELLO_MAJOR;
     char a[16], b[16];
+    if (h->peer.id == h->self.id) {
+        snprintf(h->reason, sizeof(h->reason),
+                 "nodes %s and %s have the same node id: a cache directory was copied; give one of "
+                 "them an empty --cache-dir",
+                 h->self.name, h->peer.name);
+        return -ENOTUNIQ;
+    }
     if (h->peer_major != major)
         snprintf(h->reason, sizeof(h->reason),
                  "nodes %s and %s speak protocol versions %u and %u: install the same eddyfs on "
@@ -278,11 +285,6 @@ static int find_mismatch(struct hello_proto *h)
             h->reason, sizeof(h->reason),
             "nodes %s and %s have different settings (%s and %s): make them the same on all nodes",
             h->self.name, h->peer.name, h->self.settings, h->peer_settings);
-    else if (h->peer.id == h->self.id)
-        snprintf(h->reason, sizeof(h->reason),
-                 "nodes %s and %s have the same node id: a cache directory was copied; give one of "
-                 "them an empty --cache-dir",
-                 h->self.name, h->peer.name);
     else
         return 0;
     return -EPROTO;

@@ -209,7 +209,7 @@ static void take_newest(uint64_t number, uint64_t t0)
     }
     const struct view *v = members_newest_view();
     members_st.newest_read_t0 = t0;
-    if (!v)
+    if (!v || members_is_replaced(v))
         return;
     if (members_st.view == v)
         members_lease_from(t0);
@@ -353,7 +353,7 @@ static void begin(void *arg)
     members_want_read();
 }
 
-int members_start(const struct members_config *c)
+void members_start(const struct members_config *c)
 {
     members_st.cfg = *c;
     lock_init(&members_now.lock, RANK_LEAF);
@@ -361,7 +361,6 @@ int members_start(const struct members_config *c)
     peer_handle(MSG_PING, members_handle_ping);
     peer_handle(MSG_NOTE, members_handle_note);
     peer_handle(MSG_ADOPTED, members_handle_adopted);
-    return session_write_node(&members_st.cfg.self);
 }
 
 static void copy_problem(void *arg)
@@ -386,6 +385,11 @@ int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errl
 {
     uint64_t end = boot_ms() + timeout_s * 1000ull, look = boot_ms() + SAY_WAITING_MS;
     char problem[sizeof(members_st.join_problem)];
+    int e = session_write_node(&members_st.cfg.self);
+    if (e) {
+        snprintf(err, errlen, "the session directory cannot be written: %s", strerror(-e));
+        return e;
+    }
     loop_call(begin, NULL);
     lock_take(&members_now.lock);
     const struct view *v;

@@ -5,6 +5,7 @@
  *   members_adopt.c  adopting a view
  *   members_make.c   making the next one
  *   members_leave.c  leaving
+ *   members_twin.c   another daemon in this node's place
  */
 #ifndef EDDY_TRANSPORT_MEMBERS_INT_H
 #define EDDY_TRANSPORT_MEMBERS_INT_H
@@ -62,6 +63,7 @@ struct members_state {
     bool joining, leaving;
     _Atomic bool left; /* any thread reads it */
     uint64_t told;     /* the node that was asked for the view without this one; 0: none yet */
+    uint64_t ended;    /* the incarnation of this node's that was found to have ended; 0: none */
     char join_problem[256];
 };
 extern struct members_state members_st;
@@ -102,5 +104,9 @@ void members_make_without_leavers(void); /* also without this node, which leaves
 
 /* members_leave.c */
 void members_leave_step(void);
+
+/* members_twin.c */
+/* Ends this node's part, once, if v has another daemon in its place; else false. */
+bool members_is_replaced(const struct view *v);
 
 #endif

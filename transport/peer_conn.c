@@ -352,6 +352,8 @@ static void on_closed(struct hello_conn *c, uint64_t id, uint64_t incarnation)
 
 static void on_failed(void *arg, int err)
 {
+    if (peer_twin_failed(arg, err))
+        return;
     struct peer *p = arg;
     p->saying_hello = false;
     if (p->state != PEER_CONNECTING)

@@ -15,7 +15,7 @@ static size_t utf8_length(const unsigned char *s)
         {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
         {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
     };
-    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         if (s[0] < table[i].first || s[0] > table[i].last)
             continue;
         if (table[i].len > 1 && (s[1] < table[i].low || s[1] > table[i].high))

@@ -10,7 +10,5 @@
 size_t printable_length(const unsigned char *s);
 /* Has the text no other characters? */
 bool printable_is(const char *text);
-/* The text with \xHH for each byte that is not of such a character; backslashes stay.  malloc'd. */
-char *printable_copy(const char *text);
 
 #endif

@@ -35,3 +35,20 @@ char *control_escape(const char *path)
     *to = '\0';
     return out;
 }
+
+char *control_printable(const char *text)
+{
+    char *out = xmalloc(4 * strlen(text) + 1), *to = out;
+    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        size_t len = printable_length(s);
+        if (!len) {
+            to += sprintf(to, "\\x%02x", *s++);
+            continue;
+        }
+        memcpy(to, s, len);
+        to += len;
+        s += len;
+    }
+    *to = '\0';
+    return out;
+}

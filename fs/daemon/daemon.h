@@ -64,5 +64,9 @@ int serve(void);
 int recover(void);
 /* For signals_start: logs what is not on the PFS, and ends the process. */
 void leave_now(int signal);
+/* Another daemon is in this node's place: the same, from any thread, with a code that is not EXIT_OK.  Returns at
+ * once. */
+struct member;
+void leave_to_other(const struct member *by);
 
 #endif

@@ -1,5 +1,6 @@
 /* finish.c - the end of the daemon: flush, leave, say what is not on the PFS.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "fs/settings.h"
 #include "placement/carry.h"
 #include "placement/store/store_open.h"
+#include "transport/view.h"
 
 static int say_unflushed(void *arg, const struct unflushed_file *u)
 {
@@ -33,18 +35,16 @@ enum stage { STARTING, SERVING, RECOVERING, SAID };
 static _Atomic enum stage stage;
 static int said_code; /* from SAID on */
 
-/* In the signals' thread, because the others may be waiting for the PFS.  Dirty data stays, as after a
- * crash. */
-void leave_now(int signal)
+/* Dirty data stays, as after a crash.  clean: the code if there is none.  */
+static void leave(enum stage at, int clean) __attribute__((noreturn));
+static void leave(enum stage at, int clean)
 {
     unsigned n = 0;
-    enum stage at = stage;
-    log_warn("signal %d: leaving at once", signal);
     if (at == SERVING || at == RECOVERING) {
         flush_sample();
         flush_each_unflushed(say_unflushed, &n);
     }
-    if (at != RECOVERING)
+    if (at != RECOVERING && mount_session()) /* `eddy recover` has none */
         unmount_lazily(settings.mountpoint);
     /* perhaps the kernel first closes files of the PFS, and waits for it there */
     if (at == SERVING) {
@@ -54,7 +54,39 @@ void leave_now(int signal)
             flush_each_unflushed(say_unflushed, &n);
         }
     }
-    _exit(at == STARTING ? EXIT_FAILED : at == SAID ? said_code : n ? EXIT_NOT_ON_PFS : EXIT_OK);
+    _exit(at == STARTING ? EXIT_FAILED : at == SAID ? said_code : n ? EXIT_NOT_ON_PFS : clean);
+}
+
+/* In the signals' thread, because the others may be waiting for the PFS. */
+void leave_now(int signal)
+{
+    log_warn("signal %d: leaving at once", signal);
+    leave(stage, EXIT_OK);
+}
+
+/* A thread of its own, because the network thread must not wait for anything. */
+static void *leave_main(void *arg)
+{
+    leave(stage, EXIT_FAILED);
+    return arg;
+}
+
+void leave_to_other(const struct member *by)
+{
+    static const char text[] =
+        "another daemon is in this node's place in the session: node %s at %s, on a copy of this cache "
+        "directory: this one ends, and what is not on the PFS stays in %s: when that one has ended, \"eddy "
+        "recover\" writes it";
+    pthread_t thread;
+    log_error(text, by->name, by->addr, store_dir());
+    if (log_is_file()) {
+        fputs("eddyfs: ", stderr);
+        fprintf(stderr, text, by->name, by->addr, store_dir());
+        fputc('\n', stderr);
+    }
+    if (pthread_create(&thread, NULL, leave_main, NULL))
+        die("a thread to leave the session cannot be made");
+    pthread_detach(thread);
 }
 
 /* ---- in order ---- */

@@ -231,13 +231,13 @@ static void say_waits(const char *why, unsigned seconds)
 
 static int start_members(char *err, size_t len)
 {
-    struct members_config c = {self(), claim_members_ops};
+    struct members_config c = {self(), store_former_incarnation(), claim_members_ops};
     c.ops.waits = say_waits;
-    int e = members_start(&c);
-    if (e) {
-        snprintf(err, len, "session directory %s: %s", settings.session_dir, strerror(-e));
+    c.ops.replaced = leave_to_other;
+    members_start(&c);
+    int e = members_look_for_twin(settings.wait_timeout, err, len);
+    if (e)
         return e;
-    }
     e = claim_recover();
     if (e) {
         snprintf(err, len, "the cache directory's claims cannot be taken up: %s", strerror(-e));

@@ -449,15 +449,45 @@ int cachedir_empty(struct cachedir *d, uint32_t chunk_size)
 
 /* ---- identity ---- */
 
+#define PLACE_MAX 80
+
+/* Which file the lock is: a copy of the directory has another one.  "?": the file system cannot tell. */
+static void place_of_lock(const struct cachedir *d, char out[PLACE_MAX])
+{
+    struct statx stx;
+    unsigned mask = STATX_INO | STATX_BTIME;
+    if (statx(d->lock_fd, "", AT_EMPTY_PATH, mask, &stx) || (stx.stx_mask & mask) != mask)
+        snprintf(out, PLACE_MAX, "?");
+    else
+        snprintf(out, PLACE_MAX, "%llu %lld.%09u", (unsigned long long)stx.stx_ino,
+                 (long long)stx.stx_btime.tv_sec, (unsigned)stx.stx_btime.tv_nsec);
+}
+
+/* A number of starts in the upper half, so that each is larger than the one before; random bits in the lower
+ * half, so that it is another one in a copy of the directory that is started as well. */
+static uint64_t next_incarnation(uint64_t former)
+{
+    return ((former >> 32) + 1) << 32 | (random_u64() & UINT32_MAX);
+}
+
+static bool parse_identity(const char *text, uint64_t *id, uint64_t *incarnation, char *place)
+{
+    unsigned long long i, n;
+    if (sscanf(text, "id %llx\nincarnation %llu\nlock %79[^\n]", &i, &n, place) < 2)
+        return false;
+    *id = i;
+    *incarnation = n;
+    return i && n >> 32 < UINT32_MAX;
+}
+
 int cachedir_begin_incarnation(struct cachedir *d, char *err, size_t errlen)
 {
-    char text[TEXT_MAX];
-    unsigned long long id = 0, inc = 0;
+    char text[TEXT_MAX], was[PLACE_MAX] = "", is[PLACE_MAX];
+    uint64_t id = 0, former = 0;
     int e = read_text(d->fd, "node", text);
     if (e && e != -ENOENT)
         return fail(e, err, errlen, "cache directory %s: node: %s", d->path, strerror(-e));
-    if (!e &&
-        (sscanf(text, "id %llx\nincarnation %llu\n", &id, &inc) != 2 || !id || inc == UINT64_MAX))
+    if (!e && !parse_identity(text, &id, &former, was))
         return fail(
             -EINVAL, err, errlen,
             "%s/node is damaged: name another directory with --cache-dir (what is not on the PFS "
@@ -465,12 +495,14 @@ int cachedir_begin_incarnation(struct cachedir *d, char *err, size_t errlen)
             d->path);
     while (!id)
         id = random_u64();
-    snprintf(text, sizeof(text), "id %016llx\nincarnation %llu\n", id, inc + 1);
-    e = write_text(d->fd, "node", text);
-    if (e)
-        return fail(e, err, errlen, "cache directory %s can not be written: %s", d->path,
-                    strerror(-e));
+    place_of_lock(d, is);
     d->node_id = id;
-    d->incarnation = inc + 1;
-    return 0;
+    d->incarnation = next_incarnation(former);
+    d->former = !strcmp(was, is) && strcmp(is, "?") ? former : 0;
+    snprintf(text, sizeof(text), "id %016llx\nincarnation %llu\nlock %s\n",
+             (unsigned long long)id, (unsigned long long)d->incarnation, is);
+    e = write_text(d->fd, "node", text);
+    return e ? fail(e, err, errlen, "cache directory %s can not be written: %s", d->path,
+                    strerror(-e))
+             : 0;
 }

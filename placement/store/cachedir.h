@@ -3,7 +3,7 @@
  *
  *   lock      flock'ed while the daemon runs; the pid is in it
  *   format    "eddyfs-cache 2" and the chunk size
- *   node      id and incarnation
+ *   node      id and incarnation, and which file the lock was then
  *   slabs/    records (slab.h)
  *   data/XX/  data files
  *   ballast   room set aside (ballast.h)
@@ -28,6 +28,7 @@ struct cachedir {
     dev_t dev;
     bool memory; /* on tmpfs or ramfs */
     uint64_t node_id, incarnation;
+    uint64_t former; /* the incarnation before, which had this very lock; 0: not known */
     uint32_t chunk_size; /* in the format file; 0: the directory was empty */
     char boot_id[40];
 };
@@ -41,7 +42,7 @@ int cachedir_open(struct cachedir *d, const char *path, bool is_default, uint32_
 int cachedir_open_readonly(struct cachedir *d, const char *path);
 /* Another chunk size: removes slabs and data files and writes the format anew. */
 int cachedir_empty(struct cachedir *d, uint32_t chunk_size);
-/* Node id (made at the first start) and the next incarnation, synced. */
+/* Node id (made at the first start) and the next incarnation, synced; to be called with the lock. */
 int cachedir_begin_incarnation(struct cachedir *d, char *err, size_t errlen);
 void cachedir_close(struct cachedir *d);
 void cachedir_boot_id(char out[40]); /* "unknown" where there is none */

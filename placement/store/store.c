@@ -252,6 +252,11 @@ uint64_t store_incarnation(void)
     return store.dir.incarnation;
 }
 
+uint64_t store_former_incarnation(void)
+{
+    return store.dir.former;
+}
+
 void store_on_dirty(void (*fn)(struct file *f))
 {
     store.on_dirty = fn;

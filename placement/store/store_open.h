@@ -66,7 +66,10 @@ int store_dirfd(void);
 const char *store_dir(void);
 bool store_lost_power(void);      /* since the daemon before this one */
 uint64_t store_node_id(void);     /* random, made once: the identity is the cache directory */
-uint64_t store_incarnation(void); /* +1 at each start, fsynced */
+uint64_t store_incarnation(void); /* larger at each start, and another one in each copy; fsynced */
+/* The incarnation before: the lock of this directory proves that it has ended.  0: it may have run in a
+ * directory of which this one is a copy, or there was none. */
+uint64_t store_former_incarnation(void);
 uint32_t store_chunk_size(void);
 uint32_t store_weight(void); /* the node's: MiB that the cache is meant for (space_meant) */
 /* For the tool: reads a cache directory whose daemon is dead, and calls cb for every file that is not on the

@@ -120,7 +120,7 @@ static void start(void)
     members.self = (struct member){.id = peer.id, .incarnation = peer.incarnation, .weight = 100};
     snprintf(members.self.name, sizeof(members.self.name), "%s", settings.node);
     snprintf(members.self.addr, sizeof(members.self.addr), "%s", peer_address());
-    check(members_start(&members), "members", NULL);
+    members_start(&members);
     check(claim_recover(), "recover", NULL);
     check(members_join(1, settings.wait_timeout, err, sizeof(err)), "join", err);
 }

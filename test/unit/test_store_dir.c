@@ -18,7 +18,34 @@ START_TEST(the_identity_stays_and_the_incarnation_grows)
     store_close(false);
     open_store(64 * MIB, 64 * KIB);
     ck_assert(id && store_node_id() == id);
-    ck_assert_uint_eq(store_incarnation(), inc + 1);
+    ck_assert_uint_eq(store_incarnation() >> 32, (inc >> 32) + 1);
+}
+END_TEST
+
+/* Only of a directory that is no copy the lock proves that the daemon before has ended. */
+START_TEST(a_copy_knows_no_former_incarnation_and_gets_another_one)
+{
+    char command[512], err[512];
+    uint64_t id = store_node_id(), inc = store_incarnation();
+    ck_assert_uint_eq(store_former_incarnation(), 0);
+    store_close(true);
+    snprintf(command, sizeof(command), "cp -a %s %s.copy", cache_dir, cache_dir);
+    ck_assert_int_eq(system(command), 0);
+    open_store(64 * MIB, 64 * KIB);
+    uint64_t next = store_incarnation();
+    if (store_former_incarnation() != inc)
+        NOT_CHECKED("this file system knows no birth times");
+    store_close(true);
+    snprintf(command, sizeof(command), "mv %s %s.first && mv %s.copy %s", cache_dir, cache_dir,
+             cache_dir, cache_dir);
+    ck_assert_int_eq(system(command), 0);
+    ck_assert_int_eq(try_open(64 * MIB, 64 * KIB, err, sizeof(err)), 0);
+    ck_assert(store_node_id() == id);
+    ck_assert_uint_eq(store_former_incarnation(), 0);
+    ck_assert_uint_eq(store_incarnation() >> 32, next >> 32);
+    ck_assert_uint_ne(store_incarnation(), next);
+    snprintf(command, sizeof(command), "rm -rf %s.first", cache_dir);
+    ck_assert_int_eq(system(command), 0);
 }
 END_TEST
 
@@ -242,6 +269,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 60);
     tcase_add_test(t, the_identity_stays_and_the_incarnation_grows);
+    tcase_add_test(t, a_copy_knows_no_former_incarnation_and_gets_another_one);
     tcase_add_test(t, a_directory_in_use_is_refused_with_the_pid);
     tcase_add_test(t, directories_that_are_not_ours_are_refused);
     tcase_add_test(t, another_chunk_size_empties_a_clean_cache_and_refuses_a_dirty_one);
