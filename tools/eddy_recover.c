@@ -31,6 +31,7 @@
 #include "tools/eddy.h"
 #include "tools/eddy_files.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 struct recover {
     const char *dir; /* as given */
@@ -196,9 +197,18 @@ static int add_conflict(void *arg, const struct flush_conflict *c)
     return 0;
 }
 
+/* In the network thread.  The cache directory is then as a dead daemon leaves it. */
+static void replaced(const struct member *by)
+{
+    complain("another daemon is in this node's place in the session: node %s at %s, on a copy of this "
+             "cache directory: what is not on the PFS is kept, recover it when that one has ended",
+             by->name, by->addr);
+    _exit(NOT_ON_PFS);
+}
+
 static int flush(struct recover *r, const struct options *o)
 {
-    if (steps_start(o, "flush")) {
+    if (steps_start(o, "flush", replaced)) {
         steps_stop(NULL);
         return FAILED;
     }
@@ -244,7 +254,7 @@ static int copy_to(struct recover *r, const struct options *o)
         complain("%s: %m", r->to);
         return FAILED;
     }
-    if (steps_start(o, "store")) {
+    if (steps_start(o, "store", NULL)) {
         close(to);
         return FAILED;
     }

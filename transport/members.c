@@ -322,7 +322,7 @@ void members_tick(void *arg)
         members_leave_step();
     if (members_st.view)
         member_tick(t);
-    else
+    else if (!members_now.unsure)
         members_outside_tick(t);
 }
 
@@ -381,6 +381,24 @@ static void say_problem(uint64_t end)
         members_st.cfg.ops.waits(problem, (unsigned)((end - MIN(end, boot_ms()) + 999) / 1000));
 }
 
+static void go_on(void *arg)
+{
+    (void)arg;
+    members_now.unsure = false;
+    members_want_read();
+}
+
+/* A daemon came into this node's place since it was looked for: perhaps one of this node's own starts, whose wish
+ * to join was fulfilled late. */
+static int look_for_twin_again(uint64_t end, char *err, size_t errlen)
+{
+    uint64_t now = boot_ms();
+    int e = members_look_for_twin((unsigned)((end - MIN(end, now)) / 1000), err, errlen);
+    if (!e)
+        loop_call(go_on, NULL);
+    return e;
+}
+
 int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errlen)
 {
     uint64_t end = boot_ms() + timeout_s * 1000ull, look = boot_ms() + SAY_WAITING_MS;
@@ -400,9 +418,11 @@ int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errl
         if (boot_ms() >= end)
             break;
         lock_wait(&members_now.lock, &members_now.changed, 100);
-        if (members_now.adopted || boot_ms() < look)
+        if (members_now.adopted || (boot_ms() < look && !members_now.unsure))
             continue;
         lock_drop(&members_now.lock);
+        if (members_now.unsure && (e = look_for_twin_again(end, err, errlen)))
+            return e;
         say_problem(end);
         look = boot_ms() + 1000;
         lock_take(&members_now.lock);

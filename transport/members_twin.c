@@ -15,6 +15,7 @@
 #include "transport/loop.h"
 #include "transport/members_int.h"
 #include "transport/peer.h"
+#include "transport/peer_twin.h"
 #include "transport/session.h"
 #include "transport/view.h"
 
@@ -116,7 +117,8 @@ int members_look_for_twin(unsigned timeout_s, char *err, size_t errlen)
 
 static bool is_other(uint64_t incarnation)
 {
-    return incarnation != members_st.cfg.self.incarnation && incarnation != members_st.ended;
+    return incarnation != members_st.cfg.self.incarnation && incarnation != members_st.ended &&
+           (!members_st.cfg.former || incarnation != members_st.cfg.former);
 }
 
 /* The other one in this node's place.  Absent nodes are looked at only if this one was a member: before
@@ -145,6 +147,11 @@ bool members_is_replaced(const struct view *v)
     struct member by;
     if (!find_other(v, &by))
         return false;
+    if (!members_st.last) {
+        members_now.unsure = true;
+        members_wake();
+        return true;
+    }
     bool was_joined = members_st.view;
     members_st.left = true;
     members_st.view = NULL;

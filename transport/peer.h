@@ -41,10 +41,6 @@ const char *peer_address(void); /* "ADDR:PORT" that others reach */
  * one's connection is closed, and its requests fail with -ECONNRESET. */
 void peer_know(const struct member *m);
 void peer_forget(uint64_t id);
-/* Asks at an address whether a daemon with this node's own id lives there: -ENOTUNIQ: it does.  -ECONNREFUSED,
- * -EACCES, -EPROTO: nothing or something else is there.  Another error: it is not known.  Takes 5 s at most.  Not
- * in the network thread; one caller at a time. */
-int peer_find_twin(uint64_t id, const char *addr);
 
 /* ---- requests ---- */
 /* Called once, in the network thread.

@@ -20,6 +20,7 @@
 #include "transport/loop.h"
 #include "transport/peer_in.h"
 #include "transport/peer_int.h"
+#include "transport/peer_twin.h"
 #include "transport/ucx_peer.h"
 #include "transport/view.h"
 

@@ -77,8 +77,6 @@ void conns_stop(void); /* after ucx_stop: frees the peers */
 int conns_listen(const char *listen, char *err, size_t errlen);
 void conns_close_all(void (*done)(void));
 void conns_disconnect_all(void);     /* every peer goes down */
-/* Of peer_find_twin, if arg is its own: takes the answer. */
-bool peer_twin_failed(const void *arg, int err);
 struct peer *peer_find(uint64_t id); /* NULL if never heard of */
 bool peer_proves(const struct peer *p, uint64_t incarnation, uint64_t token);
 /* Sends s, or queues it and connects; -errno if it cannot be sent: then s is still the caller's. */

@@ -3,6 +3,8 @@
  * A node never talks to its own id.  So both sides end such a hello once both have proved themselves, and each
  * then knows that the other one lives (hello_proto.c).
  */
+#include "transport/peer_twin.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +13,6 @@
 #include "transport/lock.h"
 #include "transport/loop.h"
 #include "transport/peer.h"
-#include "transport/peer_int.h"
 
 /* One question at a time, of the thread that starts the daemon. */
 static struct {

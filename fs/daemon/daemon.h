@@ -40,9 +40,11 @@ void say_ready(void);
 void set_up_process(void);
 
 /* ---- steps.c ---- */
+struct member;
 /* Starts the parts up to step `last` (NULL: all).  0, or -errno after a message; started parts stay started.
- * */
-int steps_start(const struct options *with, const char *last);
+ * replaced: called in the network thread when another daemon is in this node's place: it must end the process. */
+int steps_start(const struct options *with, const char *last,
+                void (*replaced)(const struct member *by));
 /* Stops the started parts, last first; the step down_to (may be NULL) and those before it stay. */
 void steps_stop(const char *down_to);
 /* The store is going to be closed in order, and all of it is then marked as on disk. */
@@ -64,9 +66,7 @@ int serve(void);
 int recover(void);
 /* For signals_start: logs what is not on the PFS, and ends the process. */
 void leave_now(int signal);
-/* Another daemon is in this node's place: the same, from any thread, with a code that is not EXIT_OK.  Returns at
- * once. */
-struct member;
+/* For steps_start: the same, with a code that is not EXIT_OK.  Returns at once. */
 void leave_to_other(const struct member *by);
 
 #endif

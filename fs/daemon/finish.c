@@ -34,6 +34,7 @@ static int say_unflushed(void *arg, const struct unflushed_file *u)
 enum stage { STARTING, SERVING, RECOVERING, SAID };
 static _Atomic enum stage stage;
 static int said_code; /* from SAID on */
+static _Atomic bool replaced; /* leave_main ends the process: nothing is flushed any more */
 
 /* Dirty data stays, as after a crash.  clean: the code if there is none.  */
 static void leave(enum stage at, int clean) __attribute__((noreturn));
@@ -44,7 +45,7 @@ static void leave(enum stage at, int clean)
         flush_sample();
         flush_each_unflushed(say_unflushed, &n);
     }
-    if (at != RECOVERING && mount_session()) /* `eddy recover` has none */
+    if (at != RECOVERING)
         unmount_lazily(settings.mountpoint);
     /* perhaps the kernel first closes files of the PFS, and waits for it there */
     if (at == SERVING) {
@@ -78,6 +79,7 @@ void leave_to_other(const struct member *by)
         "directory: this one ends, and what is not on the PFS stays in %s: when that one has ended, \"eddy "
         "recover\" writes it";
     pthread_t thread;
+    replaced = true;
     log_error(text, by->name, by->addr, store_dir());
     if (log_is_file()) {
         fputs("eddyfs: ", stderr);
@@ -147,6 +149,8 @@ int serve(void)
     stage = SERVING;
     signals_ask();
     mount_wait(signals_fd());
+    while (replaced)
+        pause();
     write_out_meanwhile();
     flush_all(NULL, NULL); /* applications still have their mount; failures are logged below */
     steps_stop("control");

@@ -20,7 +20,7 @@ static int run(enum start how)
     set_up_process();
     if (how != START_FIRST && check_directories_again(how == START_AGAIN))
         return EXIT_FAILED;
-    if (steps_start(&options, how == START_RECOVERY ? "flush" : NULL)) {
+    if (steps_start(&options, how == START_RECOVERY ? "flush" : NULL, leave_to_other)) {
         steps_stop(NULL);
         return EXIT_FAILED;
     }

@@ -60,6 +60,7 @@
 #define LEAVE_MS 10000
 
 static const struct options *o;
+static void (*on_replaced)(const struct member *by);
 static bool ended_clean;
 
 static int start_store(char *err, size_t len)
@@ -233,7 +234,7 @@ static int start_members(char *err, size_t len)
 {
     struct members_config c = {self(), store_former_incarnation(), claim_members_ops};
     c.ops.waits = say_waits;
-    c.ops.replaced = leave_to_other;
+    c.ops.replaced = on_replaced;
     members_start(&c);
     int e = members_look_for_twin(settings.wait_timeout, err, len);
     if (e)
@@ -406,10 +407,12 @@ static const struct step {
 };
 static unsigned started;
 
-int steps_start(const struct options *with, const char *last)
+int steps_start(const struct options *with, const char *last,
+                void (*replaced)(const struct member *by))
 {
     char err[1024] = "";
     o = with;
+    on_replaced = replaced;
     while (started < ARRAY_LEN(steps)) {
         const struct step *s = &steps[started];
         int e = s->start(err, sizeof(err));

@@ -149,15 +149,36 @@ static int check_owner(struct cachedir *d, char *err, size_t errlen)
     return 0;
 }
 
+/* The directory in which the path's last name is; not by a link. */
+static int stat_parent(const char *path, struct stat *st)
+{
+    char *copy = xstrdup(path);
+    for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
+        copy[n - 1] = 0;
+    char *slash = strrchr(copy, '/');
+    if (slash)
+        slash[slash == copy] = 0;
+    int e = lstat(slash ? copy : ".", st) < 0 ? -errno : 0;
+    free(copy);
+    return e;
+}
+
 /* The default's parent is in a directory that all users can write to.  A user that owned the parent could
- * replace what is in it. */
+ * replace what is in it; one that made a link of that name could choose the place. */
 static int check_parent(struct cachedir *d, char *err, size_t errlen)
 {
-    struct stat st;
+    struct stat st, named;
     int fd = openat(d->fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int e = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
     if (fd >= 0)
         close(fd);
+    if (!e)
+        e = stat_parent(d->path, &named);
+    if (!e && (named.st_ino != st.st_ino || named.st_dev != st.st_dev))
+        return fail(-ELOOP, err, errlen,
+                    "the directory of the default cache directory %s is a link: name another one with "
+                    "--cache-dir",
+                    d->path);
     if (!e && (st.st_uid != geteuid() && st.st_uid != 0))
         return fail(
             -EPERM, err, errlen,

@@ -117,10 +117,12 @@ static void start(void)
     if (settings.lie)
         peer_handle(MSG_FETCH, handle_fetch);
     check(peer_start(&peer, err, sizeof(err)), "peer", err);
+    members.former = store_former_incarnation();
     members.self = (struct member){.id = peer.id, .incarnation = peer.incarnation, .weight = 100};
     snprintf(members.self.name, sizeof(members.self.name), "%s", settings.node);
     snprintf(members.self.addr, sizeof(members.self.addr), "%s", peer_address());
     members_start(&members);
+    check(members_look_for_twin(settings.wait_timeout, err, sizeof(err)), "twin", err);
     check(claim_recover(), "recover", NULL);
     check(members_join(1, settings.wait_timeout, err, sizeof(err)), "join", err);
 }

@@ -6,22 +6,21 @@
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 
-FAST=(--suspect-after 2 --dead-after 6 --lease 3 --open-wait 20)
 code_of() { code=0; wait "$1" || code=$?; }
 # start_copy [OPTION...]: a daemon on the copy, as node copy; its job is $COPY
 start_copy() {
     mkdir -p "$W/mnt-copy"
     record_mount "$W" "$W/mnt-copy"
     "$EDDY_BUILD/eddyfs" -f --node copy --listen 127.0.0.1 --cache-dir "$W/cache-copy" --session test \
-        --log "$W/copy.log" "${FAST[@]}" "$@" "$PFS" "$W/mnt-copy" >>"$W/copy.out" 2>&1 &
+        --log "$W/copy.log" "$@" "$PFS" "$W/mnt-copy" >>"$W/copy.out" 2>&1 &
     COPY=$!
     record_process "$W" "$COPY"
 }
 
-start_node a "$PFS" "${FAST[@]}" --flush end
+start_node a "$PFS" --flush end
 echo one >"$W/mnt-a/file"
 stop_node a
-start_node a "$PFS" "${FAST[@]}" --flush end
+start_node a "$PFS" --flush end
 echo two >"$W/mnt-a/file"
 # As it was when a was stopped, and as it is now: of one start, of another one, and while it runs.
 cp -a "$W/cache-a" "$W/cache-copy"
@@ -37,17 +36,18 @@ check_equal "what the original has" "$(cat "$W/mnt-a/file")" two
 code=0
 eddy recover "$W/cache-copy" >"$W/recovered" 2>&1 || code=$?
 check_equal "code of eddy recover of a copy" "$code" 1
+grep -q "identity of this cache directory" "$W/recovered" || fail "eddy recover says: $(cat "$W/recovered")"
 check_equal "the PFS after that" "$(cat "$PFS/file")" one
 
 # The original dies, and is started again: its port refuses, and it goes on at once.
 crash_node a
-start_node a "$PFS" "${FAST[@]}" --flush end
+start_node a "$PFS" --flush end
 check_equal "what it has after a restart" "$(cat "$W/mnt-a/file")" two
 stop_node a
 check_equal "the file on the PFS" "$(cat "$PFS/file")" two
 
 # They cannot see each other: the original is stopped, and comes back when the copy is in its place.
-start_node a "$PFS" "${FAST[@]}" --flush end
+start_node a "$PFS" --flush end
 rm -rf "$W/cache-copy"
 cp -a "$W/cache-a" "$W/cache-copy"
 rm "$W/cache-copy/control"

@@ -49,6 +49,33 @@ START_TEST(a_copy_knows_no_former_incarnation_and_gets_another_one)
 }
 END_TEST
 
+/* In /tmp anybody can make a link of the name that the default's parent is going to have. */
+START_TEST(a_default_behind_a_link_is_refused)
+{
+    char real[300], link[300], path[320], err[512];
+    store_close(true);
+    snprintf(real, sizeof(real), "%s.real", cache_dir);
+    snprintf(link, sizeof(link), "%s.link", cache_dir);
+    snprintf(path, sizeof(path), "%s/mnt", link);
+    ck_assert_int_eq(mkdir(real, 0700), 0);
+    ck_assert_int_eq(symlink(real, link), 0);
+    struct store_config c = {
+        .dir = path, .dir_is_default = true, .size = 64 * MIB, .chunk_size = 64 * KIB};
+    int e = store_open(&c, err, sizeof(err));
+    if (e == -EINVAL && strstr(err, "tmpfs"))
+        NOT_CHECKED("the tests' directory is on tmpfs");
+    ck_assert_int_eq(e, -ELOOP);
+    ck_assert_ptr_nonnull(strstr(err, "--cache-dir"));
+    ck_assert_int_eq(unlink(link), 0);
+    snprintf(path, sizeof(path), "%s/mnt/", real);
+    ck_assert_msg(!store_open(&c, err, sizeof(err)), "%s", err);
+    store_close(true);
+    snprintf(path, sizeof(path), "rm -rf %s", real);
+    ck_assert_int_eq(system(path), 0);
+    open_store(64 * MIB, 64 * KIB);
+}
+END_TEST
+
 START_TEST(a_directory_in_use_is_refused_with_the_pid)
 {
     char err[512], pid[32], lock[128];
@@ -269,6 +296,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 60);
     tcase_add_test(t, the_identity_stays_and_the_incarnation_grows);
+    tcase_add_test(t, a_default_behind_a_link_is_refused);
     tcase_add_test(t, a_copy_knows_no_former_incarnation_and_gets_another_one);
     tcase_add_test(t, a_directory_in_use_is_refused_with_the_pid);
     tcase_add_test(t, directories_that_are_not_ours_are_refused);
