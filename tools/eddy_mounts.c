@@ -195,6 +195,34 @@ int unmount(const struct mounted *m, bool lazily)
     return err;
 }
 
+struct copied {
+    const struct mounted *copy;
+    struct mount_entry *original;
+};
+
+static int is_original(void *arg, const struct mounted *m)
+{
+    struct copied *c = arg;
+    return m->id != c->copy->id && m->major == c->copy->major && m->minor == c->copy->minor &&
+           !mount_map_find(m->path, c->original);
+}
+
+bool find_copied(const char *path, struct mounted *copy, struct mount_entry *original)
+{
+    struct copied c = {copy, original};
+    struct mount_entry own;
+    char *whole = mount_path(path);
+    bool mounted = whole && mounted_eddyfs(whole, copy), found = false;
+    if (mounted && !mount_map_find(whole, &own))
+        mount_entry_free(&own);
+    else if (mounted)
+        found = mounted_each(is_original, &c) == 1;
+    if (mounted && !found)
+        mounted_free(copy);
+    free(whole);
+    return found;
+}
+
 static int is_same(void *arg, const struct mounted *m)
 {
     const struct mounted *wanted = arg;

@@ -384,6 +384,23 @@ static int end_mount(struct ending *e)
     return code;
 }
 
+/* A bind mount: the mount itself, its daemon and the dirty data stay. */
+static int umount_copy(const struct mounted *copy, const struct mount_entry *original,
+                       uint64_t deadline)
+{
+    struct ending e = {.entry.mountpoint = copy->path, .at = *copy, .deadline = deadline};
+    int err = unmount_in_time(&e);
+    if (err == -EBUSY && deadline == NO_DEADLINE)
+        complain_busy(&e);
+    else if (err == -EBUSY || err == -ETIMEDOUT)
+        err = unmount_within(copy, true, FORCE_MS);
+    if (err && err != -EBUSY)
+        complain("%s: %s", copy->path, strerror(-err));
+    if (!err)
+        complain("%s: was a bind mount of %s, which stays", copy->path, original->mountpoint);
+    return err ? FAILED : DONE;
+}
+
 static int parse(int argc, char **argv, const char *command, struct ending *e)
 {
     static const struct option options[] = {
@@ -399,9 +416,12 @@ static int parse(int argc, char **argv, const char *command, struct ending *e)
             return WRONG_USAGE;
         }
     }
-    if (argc - optind != 1)
-        return usage_of(command);
-    if (find_mount(argv[optind], &e->entry))
+    return argc - optind == 1 ? DONE : usage_of(command);
+}
+
+static int find(const char *path, struct ending *e)
+{
+    if (find_mount(path, &e->entry))
         return FAILED;
     e->progress.what = "flushing";
     e->mounted = find_mounted(e, &e->at);
@@ -421,20 +441,42 @@ static void ending_free(struct ending *e)
     unflushed_free(&e->failed);
 }
 
+/* Its own working directory may be what keeps the mount busy. */
+static void leave_directory(void)
+{
+    if (chdir("/"))
+        complain("/: %m");
+}
+
+static int umount_original(const char *path, struct ending *e)
+{
+    int code = find(path, e);
+    e->take_away = true;
+    if (code == DONE) {
+        if (!e->mounted)
+            complain("%s: is not mounted%s", e->entry.mountpoint,
+                     e->runs ? " any more, its daemon still flushes" : "");
+        leave_directory();
+        code = end_mount(e);
+    }
+    ending_free(e);
+    return code;
+}
+
 int umount_main(int argc, char **argv)
 {
     struct ending e = {0};
+    struct mounted copy;
+    struct mount_entry original;
     int code = parse(argc, argv, "umount", &e);
-    e.take_away = true;
-    if (code == DONE) {
-        if (!e.mounted)
-            complain("%s: is not mounted%s", e.entry.mountpoint,
-                     e.runs ? " any more, its daemon still flushes" : "");
-        if (chdir("/")) /* its own working directory may be what keeps the mount busy */
-            complain("/: %m");
-        code = end_mount(&e);
-    }
-    ending_free(&e);
+    if (code != DONE)
+        return code;
+    if (!find_copied(argv[optind], &copy, &original))
+        return umount_original(argv[optind], &e);
+    leave_directory();
+    code = umount_copy(&copy, &original, e.deadline);
+    mounted_free(&copy);
+    mount_entry_free(&original);
     return code;
 }
 
@@ -442,6 +484,8 @@ int wait_main(int argc, char **argv)
 {
     struct ending e = {0};
     int code = parse(argc, argv, "wait", &e);
+    if (code == DONE)
+        code = find(argv[optind], &e);
     if (code == DONE) {
         if (e.mounted && e.runs)
             complain("%s: is still mounted: waiting until somebody unmounts it",

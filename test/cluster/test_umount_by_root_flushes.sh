@@ -41,6 +41,27 @@ is_mounted "$W/mnt-a" && fail "it is still mounted"
 exec 5<&-
 eddy wait "$W/mnt-a" || fail "eddy wait ended with $?"
 
+# Bind mounts, of a directory in it and of all of it: only their own names go.
+start_node a "$PFS" --flush-wait 3600
+mkdir -p "$W/mnt-a/dir" "$W/bound" "$W/bound-all"
+echo dirty >"$W/mnt-a/dir/file"
+mount --bind "$W/mnt-a/dir" "$W/bound"
+mount --bind "$W/mnt-a" "$W/bound-all"
+exec 5<"$W/bound/file"
+code=0
+umount "$W/bound" 2>"$W/busy.txt" || code=$?
+check_equal "code of umount of a busy bind mount" "$code" 1
+grep -q 'open file' "$W/busy.txt" || fail "who keeps it busy is not named: $(cat "$W/busy.txt")"
+exec 5<&-
+for bound in bound bound-all; do
+    umount "$W/$bound" || fail "umount of a bind mount ended with $?"
+    is_mounted "$W/$bound" && fail "a bind mount is still mounted"
+    check_equal "the file in the mount" "$(cat "$W/mnt-a/dir/file")" dirty
+    [ -e "$PFS/dir/file" ] && [ -s "$PFS/dir/file" ] && fail "it was flushed"
+done
+umount "$W/mnt-a" || fail "umount ended with $?"
+check_equal "the file on the PFS" "$(cat "$PFS/dir/file")" dirty
+
 start_faultfs other
 umount "$W/pfs-other" || fail "umount of another FUSE ended with $?"
 is_mounted "$W/pfs-other" && fail "another FUSE is still mounted"
