@@ -176,14 +176,14 @@ static void add_handle(struct handle *h)
     lock_drop(&handles.lock);
 }
 
-/* FUSE_HANDLE_KILLPRIV_V2, whose flag libfuse does not pass on: setuid and setgid are removed when a user
- * other than root empties the file. */
-static int drop_suid(struct inode *i, const struct statx *stx, struct file *f, uid_t uid)
+/* Setuid and setgid are removed when a user other than root empties the file. */
+static int drop_suid(struct inode *i, const struct statx *stx, struct file *f,
+                     const struct request *r)
 {
-    mode_t mode = stx->stx_mode;
-    if (!uid || !(mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP)))
+    mode_t drop = request_drops(r, stx->stx_mode, stx->stx_gid);
+    if (!drop)
         return 0;
-    int err = pfs_strip_suid(f);
+    int err = pfs_strip_suid(f, drop);
     attr_touched(i);
     if (!err)
         notify_attr_now(i->nodeid);
@@ -261,7 +261,7 @@ static int open_data(const struct opening *o, struct file *f, const struct statx
 {
     struct data_handle *data;
     bool trunc = o->flags & O_TRUNC && !o->created;
-    int err = trunc ? drop_suid(o->i, stx, f, o->r->uid) : 0;
+    int err = trunc ? drop_suid(o->i, stx, f, o->r) : 0;
     if (writes(o->flags)) /* before the first byte is dirty */
         dir_policy_apply(o->i, f);
     if (!err)

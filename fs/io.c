@@ -177,23 +177,34 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 
 /* ---- write ---- */
 
-/* FUSE_HANDLE_KILLPRIV_V2: setuid and setgid go when somebody other than root writes (libfuse does
- * not pass on the kernel's flag).  Known from the attributes that the kernel was told. */
-static bool must_strip(struct inode *i, uid_t uid)
+/* Known from the attributes that the kernel was told. */
+static mode_t mode_told(struct inode *i, gid_t *gid)
 {
     lock_take(&i->lock);
     mode_t mode = i->attr_known ? i->attr.st_mode : 0;
+    *gid = i->attr.st_gid;
     lock_drop(&i->lock);
-    return uid && (mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP));
+    return mode;
 }
 
-static int strip(struct handle *h)
+/* Setuid and setgid may have to go: whether they do is found out in strip. */
+static bool may_strip(struct inode *i, uid_t uid)
 {
-    int err = pfs_strip_suid(h->data->f);
+    gid_t gid;
+    return uid && mode_told(i, &gid) & (S_ISUID | S_ISGID);
+}
+
+static int strip(const struct request *r, struct handle *h)
+{
+    gid_t gid;
+    mode_t mode = mode_told(h->inode, &gid), drop = request_drops(r, mode, gid);
+    if (!drop)
+        return 0;
+    int err = pfs_strip_suid(h->data->f, drop);
     if (err)
         return err;
     lock_take(&h->inode->lock);
-    h->inode->attr.st_mode &= ~(mode_t)(S_ISUID | S_ISGID);
+    h->inode->attr.st_mode &= ~drop;
     h->inode->touched_ms = boot_ms();
     lock_drop(&h->inode->lock);
     notify_attr_now(h->inode->nodeid);
@@ -239,7 +250,7 @@ static void write_fn(struct request *r)
 {
     struct handle *h = handle_of(&r->fi);
     uint64_t went = r->off;
-    int err = must_strip(h->inode, r->uid) ? strip(h) : 0;
+    int err = strip(r, h);
     if (!err)
         err = data_write(h->data, kind_of(&r->fi), r->text, r->size, r->off, &went);
     if (!err) {
@@ -258,7 +269,7 @@ static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t 
                       const struct fuse_file_info *fi)
 {
     uint64_t went = off;
-    if (must_strip(h->inode, fuse_req_ctx(req)->uid) || must_sync(h) || beside_cached(h))
+    if (may_strip(h->inode, fuse_req_ctx(req)->uid) || must_sync(h) || beside_cached(h))
         return false;
     int err = data_write_now(h->data, kind_of(fi), buf, size, off, &went);
     if (err == -EAGAIN)
@@ -302,7 +313,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
 static void fallocate_fn(struct request *r)
 {
     struct handle *h = handle_of(&r->fi);
-    int err = must_strip(h->inode, r->uid) ? strip(h) : 0;
+    int err = strip(r, h);
     end(r, err ? err : data_fallocate(h->data, r->flags, r->off, r->size));
 }
 
@@ -372,7 +383,7 @@ static void copy_fn(struct request *r)
 {
     struct handle *from = r->handle, *to = r->handle2;
     size_t done = 0;
-    int err = must_strip(to->inode, r->uid) ? strip(to) : 0;
+    int err = strip(r, to);
     if (!err)
         err = copy_pieces(from, to, r, &done);
     if (err)

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/backing.h"
 #include "fs/mount.h"
 #include "fs/mountinfo.h"
 #include "fs/ops.h"
@@ -70,7 +72,7 @@ static void op_init(void *arg, struct fuse_conn_info *conn)
     want(conn, FUSE_CAP_FLOCK_LOCKS, "flock: it holds on this node only");
     if (settings.passthrough)
         m.passthrough = fuse_set_feature_flag(conn, FUSE_CAP_PASSTHROUGH);
-    conn->max_backing_stack_depth = 1; /* the cache directory may be on overlayfs */
+    conn->max_backing_stack_depth = backing_depth();
     /* with it the kernel waits for an O_DIRECT read, and not even SIGKILL ends this wait
      * (measured on 6.18) */
     fuse_unset_feature_flag(conn, FUSE_CAP_ASYNC_DIO);
@@ -140,6 +142,28 @@ static void mount_option_value(const char *name, const char *value)
     free(text);
 }
 
+/* The kernel trusts files of root's own mount only, and of a PFS where it would trust them, too. */
+static void trust_option(bool wanted, const char *name, unsigned long forbidden)
+{
+    if (!wanted)
+        return;
+    if (geteuid() || settings.as_user)
+        log_info("-o %s: only root's own mount can have it: left out", name);
+    else if (forbidden)
+        log_warn("-o %s: the PFS directory's own mount has no%s: left out", name, name);
+    else
+        mount_option(name);
+}
+
+static void trust_options(void)
+{
+    struct statvfs sv = {.f_flag = ST_NOSUID | ST_NODEV};
+    if ((settings.suid || settings.dev) && statvfs(settings.pfs_dir, &sv))
+        log_warn("PFS directory %s: statvfs: %s", settings.pfs_dir, strerror(errno));
+    trust_option(settings.suid, "suid", sv.f_flag & ST_NOSUID);
+    trust_option(settings.dev, "dev", sv.f_flag & ST_NODEV);
+}
+
 /* ---- start ---- */
 
 static bool kernel_answered(void)
@@ -182,6 +206,7 @@ int mount_start(const struct fuse_lowlevel_ops *answers, char *err, size_t errle
         mount_option("allow_other");
     if (settings.read_only)
         mount_option("ro");
+    trust_options();
     m.gone_fd = eventfd(0, EFD_CLOEXEC);
     m.init_fd = eventfd(0, EFD_CLOEXEC);
     if (m.gone_fd < 0 || m.init_fd < 0) {

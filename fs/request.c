@@ -227,22 +227,44 @@ void request_system_stop(void)
 
 /* ---- one request ---- */
 
+/* The caller's; *n of them, malloc'd. */
+static gid_t *groups_of(fuse_req_t req, unsigned *n)
+{
+    int room = 64, got;
+    gid_t *groups = xcalloc((size_t)room, sizeof(*groups));
+    while ((got = fuse_req_getgroups(req, room, groups)) > room) {
+        room = got;
+        groups = xrealloc(groups, (size_t)room * sizeof(*groups));
+    }
+    *n = got > 0 ? (unsigned)got : 0;
+    return groups;
+}
+
 static void take_groups(struct request *r)
 {
-    gid_t list[64], *groups = list;
-    int n = fuse_req_getgroups(r->req, ARRAY_LEN(list), list);
-    if (n > (int)ARRAY_LEN(list)) {
-        groups = xcalloc((size_t)n, sizeof(*groups));
-        n = MIN(n, fuse_req_getgroups(r->req, n, groups));
-    }
     r->cred.uid = r->uid;
     r->cred.gid = r->gid;
-    r->cred.ngroups = n > 0 ? (unsigned)n : 0;
-    r->groups = xcalloc(r->cred.ngroups + 1, sizeof(*groups));
-    memcpy(r->groups, groups, r->cred.ngroups * sizeof(*groups));
+    r->groups = groups_of(r->req, &r->cred.ngroups);
     r->cred.groups = r->groups;
-    if (groups != list)
-        free(groups);
+}
+
+bool request_in_group(const struct request *r, gid_t gid)
+{
+    unsigned n = 0;
+    gid_t *groups = r->gid == gid ? NULL : groups_of(r->req, &n);
+    bool in = r->gid == gid;
+    for (unsigned i = 0; i < n && !in; i++)
+        in = groups[i] == gid;
+    free(groups);
+    return in;
+}
+
+mode_t request_drops(const struct request *r, mode_t mode, gid_t gid)
+{
+    if (!r->uid)
+        return 0;
+    bool locking = (mode & S_ISGID) && !(mode & S_IXGRP) && request_in_group(r, gid);
+    return mode & (locking ? S_ISUID : S_ISUID | S_ISGID);
 }
 
 struct request *request_on(fuse_req_t req, struct inode *i)

@@ -30,9 +30,19 @@
 
 /* ---- size ---- */
 
+static int kill_priv(const struct request *r, struct handle *h)
+{
+    struct stat st;
+    mode_t all = S_ISUID | S_ISGID;
+    if (!(r->flags & KILL_PRIV))
+        return 0;
+    bool known = attr_last(h->inode, &st);
+    return pfs_strip_suid(h->data->f, known ? request_drops(r, st.st_mode, st.st_gid) : all);
+}
+
 static int truncate_handle(struct request *r, struct handle *h)
 {
-    int err = r->flags & KILL_PRIV ? pfs_strip_suid(h->data->f) : 0;
+    int err = kill_priv(r, h);
     return err ? err : data_truncate(h->data, (uint64_t)r->attr.st_size);
 }
 
@@ -278,7 +288,23 @@ static int set_gone(struct request *r, struct stat *st)
     return 0;
 }
 
-static int set_file(struct request *r, struct stat *st, struct belief *b)
+/* What was to be changed is changed, but the node that has the latest bytes cannot be asked for the size (it is
+ * lost, for example): *st then has the last one that was known here. */
+static void put_last_known(struct request *r, struct stat *st)
+{
+    struct stat last;
+    if (attr_last(r->inode, &last)) {
+        st->st_size = last.st_size;
+        st->st_blocks = last.st_blocks;
+        if (!(r->flags & TIMES))
+            st->st_mtim = last.st_mtim;
+    }
+    if (r->flags & FUSE_SET_ATTR_SIZE)
+        st->st_size = r->attr.st_size;
+}
+
+/* *sure: *st is all true now. */
+static int set_file(struct request *r, struct stat *st, bool *sure, struct belief *b)
 {
     struct statx stx;
     struct new_times t = {0};
@@ -303,21 +329,26 @@ static int set_file(struct request *r, struct stat *st, struct belief *b)
     if (r->flags & FUSE_SET_ATTR_SIZE)
         same.on = false;
     same_end(&same, &stx);
-    return attr_complete(r->inode, &stx, looked_ms, st, b);
+    *sure = !attr_complete(r->inode, &stx, looked_ms, st, b);
+    if (!*sure)
+        put_last_known(r, st);
+    return 0;
 }
 
 static void setattr_fn(struct request *r)
 {
     struct stat st;
     struct belief b = belief_none();
-    int err = set_file(r, &st, &b);
+    bool sure = true;
+    int err = set_file(r, &st, &sure, &b);
     if (err == -ESTALE && r->inode->gone)
         err = set_gone(r, &st);
     if (err) {
         request_err(r, err);
         return;
     }
-    attr_remember(r->inode, &st);
+    if (sure)
+        attr_remember(r->inode, &st);
     reply_attr(r, &st, known_timeout(r->inode), &b);
 }
 

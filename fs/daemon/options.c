@@ -248,8 +248,6 @@ static bool of_mount(const char *word)
                                         "_netdev",
                                         "nofail",
                                         "exec",
-                                        "suid",
-                                        "dev",
                                         "relatime",
                                         "async",
                                         "atime",
@@ -264,12 +262,24 @@ static bool of_mount(const char *word)
 /* The options of libfuse and fusermount3 that do not break eddyfs's promises. */
 static bool of_fuse(const char *word)
 {
-    static const char *const words[] = {"nodev", "nosuid",  "noexec",     "noatime", "nodiratime",
-                                        "sync",  "dirsync", "allow_root", "debug"};
+    static const char *const words[] = {"noexec", "noatime",    "nodiratime", "sync",
+                                        "dirsync", "allow_root", "debug"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (!strcmp(word, words[i]))
             return true;
     return !strncmp(word, "context=", 8) || !strncmp(word, "fscontext=", 10);
+}
+
+/* The last one counts, as with mount(8); without any, neither is trusted. */
+static bool take_trust(const char *word)
+{
+    if (!strcmp(word, "suid") || !strcmp(word, "nosuid"))
+        settings.suid = *word == 's';
+    else if (!strcmp(word, "dev") || !strcmp(word, "nodev"))
+        settings.dev = *word == 'd';
+    else
+        return false;
+    return true;
 }
 
 /* user=NAME is mount(8)'s: the user that may unmount. */
@@ -286,6 +296,8 @@ static int take_word(char *word)
                                     value ? "takes no value" : "needs a value: -o name=value");
         return set_option(table[i].code, table[i].name, value ? value + 1 : NULL);
     }
+    if (take_trust(word))
+        return 0;
     if (!strcmp(word, "allow_other")) {
         settings.allow_other = true;
     } else if (!strcmp(word, "ro")) {

@@ -75,8 +75,8 @@ int pfs_find_near(struct file *f, struct statx *stx);
 /* ---- writing back (flush/copyout.c) ---- */
 
 void pfs_data_stop(void); /* closes the descriptors of the readers by path; pfs_close calls it */
-/* clears setuid/setgid (and capabilities) before data of another user is stored */
-int pfs_strip_suid(struct file *f);
+/* Clears these bits of S_ISUID and S_ISGID, and capabilities, before data of another user is stored. */
+int pfs_strip_suid(struct file *f, mode_t bits);
 int pfs_file_seek(struct file *f, uint64_t off, bool hole, uint64_t *out);
 
 #endif

@@ -258,15 +258,13 @@ void pfs_write_abort(struct file *f)
 
 /* ---- setuid, setgid, capabilities ---- */
 
-static int strip_fd(int fd)
+static int strip_fd(int fd, mode_t bits)
 {
     struct statx stx;
     int err = pfs_statx_fd(fd, &stx);
     if (err)
         return err;
-    mode_t drop = stx.stx_mode & S_ISUID;
-    if (stx.stx_mode & S_IXGRP) /* without it setgid means mandatory locking, not a privilege */
-        drop |= stx.stx_mode & S_ISGID;
+    mode_t drop = stx.stx_mode & bits & (S_ISUID | S_ISGID);
     char proc[PROC_FD];
     pfs_proc_fd(fd, proc);
     if (drop)
@@ -280,7 +278,7 @@ static int strip_fd(int fd)
     return err;
 }
 
-int pfs_strip_suid(struct file *f)
+int pfs_strip_suid(struct file *f, mode_t bits)
 {
     int fd, at = -1, err = 0;
     bool borrowed = pfs_borrow_fd(f, false, &fd) == 0;
@@ -294,7 +292,7 @@ int pfs_strip_suid(struct file *f)
     if (err)
         return err;
     struct mode_entry *e = pfs_mode_take(f->fid);
-    err = strip_fd(fd);
+    err = strip_fd(fd, bits);
     if (!err)
         pfs_mode_changed(e, fd, false);
     pfs_mode_drop(e);

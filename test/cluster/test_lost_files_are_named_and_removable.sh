@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A file whose latest bytes are on a node that died: its name is listed, stat and open
-# say EIO, it can be renamed and removed; its neighbours are not concerned. When the
+# say EIO, it can be renamed and removed; what is said to fail is not done, and what is done is
+# not said to fail (chmod, chown, times); its neighbours are not concerned. When the
 # node is back, what was renamed has its bytes, and what was removed stays removed.
 # timeout: 150
 . "$(dirname "$0")/lib.sh"
@@ -22,6 +23,18 @@ says_eio() { # COMMAND...
 }
 wait_for 60 says_eio cat "$W/mnt-b/d/lost" || fail "a lost file: $(cat "$W/said")"
 says_eio stat "$W/mnt-b/d/lost" || fail "stat of a lost file: $(cat "$W/said")"
+# By calls that do not look at the file first, as programs of the shell do.
+changes=('chmod 0640' 'utime 1, 2')
+[ "$(id -u)" != 0 ] || changes+=('chown 1, 1')
+for change in "${changes[@]}"; do
+    before=$(stat -c '%a %u %g %Y' "$PFS/d/lost")
+    code=0
+    timeout 60 perl -e "$change"', $ARGV[0] or die "$!\n"' "$W/mnt-b/d/lost" 2>"$W/said" || code=$?
+    after=$(stat -c '%a %u %g %Y' "$PFS/d/lost")
+    [ "$code" = 0 ] || [ "$before" = "$after" ] || fail "$change of a lost file is done and fails: $(cat "$W/said")"
+    [ "$code" != 0 ] || [ "$before" != "$after" ] || fail "$change of a lost file is not done and does not fail"
+done
+check_equal "mode of a lost file" "$(stat -c %a "$PFS/d/lost")" 640
 check_equal "a file that is not lost" "$(timeout 60 cat "$W/mnt-b/d/flushed")" flushed
 check_equal "names" "$(timeout 60 find "$W/mnt-b/d" -mindepth 1 -printf '%f\n' 2>/dev/null | sort | tr '\n' ' ')" \
     "flushed lost removed renamed "

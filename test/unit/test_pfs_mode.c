@@ -148,7 +148,7 @@ START_TEST(setuid_survives_the_flush)
     ck_assert_uint_eq(env_mode("f") & 06000, 06000);
     /* stripped by the application's own write while the flush runs: stays stripped */
     ck_assert_int_eq(pfs_write_begin(f), 0);
-    ck_assert_int_eq(pfs_strip_suid(f), 0);
+    ck_assert_int_eq(pfs_strip_suid(f, S_ISUID | S_ISGID), 0);
     ck_assert_int_eq(pfs_write(f, "abd", 3, 0), 0);
     end_write(f);
     ck_assert_uint_eq(env_mode("f"), 0755);
@@ -157,13 +157,13 @@ START_TEST(setuid_survives_the_flush)
 }
 END_TEST
 
-START_TEST(stripping_keeps_setgid_that_means_locking)
+START_TEST(stripping_takes_the_bits_that_it_is_told)
 {
     env_put("f", "x", 1, 06745);
     env_put("g", "x", 1, 06775);
     struct file *f = env_open("f", true), *g = env_open("g", true);
-    ck_assert_int_eq(pfs_strip_suid(f), 0);
-    ck_assert_int_eq(pfs_strip_suid(g), 0);
+    ck_assert_int_eq(pfs_strip_suid(f, S_ISUID), 0);
+    ck_assert_int_eq(pfs_strip_suid(g, S_ISUID | S_ISGID), 0);
     ck_assert_uint_eq(env_mode("f"), 02745);
     ck_assert_uint_eq(env_mode("g"), 0775);
     shut(f);
@@ -207,7 +207,7 @@ START_TEST(somebody_elses_setuid_goes_with_the_bytes)
     env_put("theirs", "0123", 4, 06777);
     ck_assert_int_eq(seteuid(NOBODY), 0);
     struct file *f = env_open("theirs", true);
-    ck_assert_int_eq(pfs_strip_suid(f), 0); /* the application writes */
+    ck_assert_int_eq(pfs_strip_suid(f, S_ISUID | S_ISGID), 0); /* the application writes */
     ck_assert_uint_eq(env_mode("theirs"), 06777);
     ck_assert_int_eq(pfs_write_begin(f), 0);
     ck_assert_int_eq(pfs_write(f, "x", 1, 0), 0);
@@ -249,7 +249,7 @@ int main(void)
     tcase_add_test(t, not_even_readable_is_written_back);
     tcase_add_test(t, the_applications_chmod_during_write_back_holds);
     tcase_add_test(t, setuid_survives_the_flush);
-    tcase_add_test(t, stripping_keeps_setgid_that_means_locking);
+    tcase_add_test(t, stripping_takes_the_bits_that_it_is_told);
     tcase_add_test(t, a_dead_daemons_raised_mode_is_given_back);
     tcase_add_test(t, somebody_elses_setuid_goes_with_the_bytes);
     tcase_add_test(t, somebody_elses_file);
