@@ -47,14 +47,6 @@ void backing_close(int id)
 
 /* ---- is it possible here? ---- */
 
-unsigned backing_depth(void)
-{
-    struct statfs fs;
-    bool stacked = !fstatfs(store_dirfd(), &fs) &&
-                   (fs.f_type == OVERLAYFS_SUPER_MAGIC || fs.f_type == ECRYPTFS_SUPER_MAGIC);
-    return stacked ? 1 : 0;
-}
-
 static const char *why_not(int err)
 {
     switch (err) {

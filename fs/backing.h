@@ -6,9 +6,6 @@
 
 /* sets settings.passthrough to whether it works here; before the first open */
 void backing_try(bool kernel_has_it);
-/* How many file systems may be stacked below the mount: as few as will do, since the kernel allows two in all,
- * and an overlay over the mount is one. */
-unsigned backing_depth(void);
 /* the kernel's id, > 0, for a file opened read-only; -errno */
 int backing_open(int fd);
 void backing_close(int id);

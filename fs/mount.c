@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fs/backing.h"
 #include "fs/mount.h"
 #include "fs/mountinfo.h"
 #include "fs/ops.h"
@@ -18,6 +17,7 @@
 #include "fs/request_pages.h"
 #include "fs/settings.h"
 #include "fs/workers.h"
+#include "placement/store/store_open.h"
 
 #define INIT_WAIT_MS     20000
 #define LAST_REQUESTS_MS 2000
@@ -72,7 +72,8 @@ static void op_init(void *arg, struct fuse_conn_info *conn)
     want(conn, FUSE_CAP_FLOCK_LOCKS, "flock: it holds on this node only");
     if (settings.passthrough)
         m.passthrough = fuse_set_feature_flag(conn, FUSE_CAP_PASSTHROUGH);
-    conn->max_backing_stack_depth = backing_depth();
+    /* no more than is needed: the kernel stacks two in all, and an overlay over the mount is one */
+    conn->max_backing_stack_depth = store_is_stacked() ? 1 : 0;
     /* with it the kernel waits for an O_DIRECT read, and not even SIGKILL ends this wait
      * (measured on 6.18) */
     fuse_unset_feature_flag(conn, FUSE_CAP_ASYNC_DIO);

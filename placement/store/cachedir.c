@@ -194,6 +194,7 @@ static int check_disk(struct cachedir *d, bool is_default, char *err, size_t err
     if (fstatfs(d->fd, &fs) < 0)
         return fail(-errno, err, errlen, "cache directory %s: statfs: %s", d->path,
                     strerror(errno));
+    d->stacked = fs.f_type == OVERLAYFS_SUPER_MAGIC || fs.f_type == ECRYPTFS_SUPER_MAGIC;
     d->memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
     if (d->memory && is_default)
         return fail(-EINVAL, err, errlen,

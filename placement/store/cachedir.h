@@ -26,7 +26,8 @@ struct cachedir {
     char *path; /* as given, absolute if the caller made it so */
     int fd, lock_fd, slabs_fd, data_fd;
     dev_t dev;
-    bool memory; /* on tmpfs or ramfs */
+    bool memory;  /* on tmpfs or ramfs */
+    bool stacked; /* on a file system that is stacked on another one */
     uint64_t node_id, incarnation;
     uint64_t former; /* the incarnation before, which had this very lock; 0: not known */
     uint32_t chunk_size; /* in the format file; 0: the directory was empty */

@@ -242,6 +242,11 @@ uint32_t store_weight(void)
     return (uint32_t)MIN(MAX(space_meant() >> 20, UINT64_C(1)), (uint64_t)WEIGHT_MAX);
 }
 
+bool store_is_stacked(void)
+{
+    return store.dir.stacked;
+}
+
 uint64_t store_node_id(void)
 {
     return store.dir.node_id;

@@ -56,6 +56,16 @@ echo high >>"$W/over/file"
 check_equal "the file below" "$(cat "$W/mnt-a/lower/file")" low
 umount "$W/over"
 
+# --- a cache directory that is itself on an overlay: as many layers as the kernel allows, with passthrough all the same ---
+mkdir -p "$W/cache-lower" "$W/cache-upper" "$W/cache-work" "$W/cache-over" "$W/mnt-c"
+mount -t overlay overlay -o "lowerdir=$W/cache-lower,upperdir=$W/cache-upper,workdir=$W/cache-work" "$W/cache-over" ||
+    fail "no overlay for a cache can be mounted"
+plain=$(status_of a .passthrough)
+start_node c "$PFS" --cache-dir "$W/cache-over/c" --cache-size 100M
+[ "$plain" = false ] || [ "$(status_of c .passthrough)" = true ] ||
+    status_of c .passthrough_why | grep -q 'leases\|whole seconds' || fail "on an overlay: $(status_of c .passthrough_why)"
+stop_node c
+
 # --- setgid, where the group may not execute ---
 mkdir "$W/plain"
 for dir in "$W/plain" "$W/mnt-a"; do
