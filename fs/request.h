@@ -115,8 +115,9 @@ const struct cred *request_cred(struct request *r);
 /* Is the caller in that group?  May read /proc.  Before the answer. */
 bool request_in_group(const struct request *r, gid_t gid);
 /* What a write or truncation by the caller takes from a file of this mode and group, as the kernel does
- * (FUSE_HANDLE_KILLPRIV_V2; libfuse does not pass on the kernel's flag): setuid; setgid, unless it means mandatory
- * locking, for want of a right for the group to execute, and the caller is in the group.  Root's takes nothing. */
+ * (FUSE_HANDLE_KILLPRIV_V2; libfuse does not pass on the kernel's flag): setuid; setgid, unless it means
+ * mandatory locking, for want of a right for the group to execute, and the caller is in the group.  Root's
+ * takes nothing. */
 mode_t request_drops(const struct request *r, mode_t mode, gid_t gid);
 
 #endif

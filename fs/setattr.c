@@ -288,8 +288,8 @@ static int set_gone(struct request *r, struct stat *st)
     return 0;
 }
 
-/* What was to be changed is changed, but the node that has the latest bytes cannot be asked for the size (it is
- * lost, for example): *st then has the last one that was known here. */
+/* What was to be changed is changed, but the node that has the latest bytes cannot be asked for the size (it
+ * is lost, for example): *st then has the last one that was known here. */
 static void put_last_known(struct request *r, struct stat *st)
 {
     struct stat last;

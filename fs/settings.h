@@ -11,7 +11,7 @@ struct settings {
     const char *listen;
     const char *log_file;
     bool foreground, read_only, allow_other;
-    bool suid, dev; /* -o: setuid programs and devices in the mount are what they say */
+    bool suid, dev;     /* -o: setuid programs and devices in the mount are what they say */
     bool redirect;      /* chunks of an owner that left are read from the PFS each time */
     bool supervise;     /* a daemon that dies by a signal is started again */
     bool as_user;       /* --user: root mounts, and becomes this user */

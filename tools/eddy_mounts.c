@@ -23,16 +23,17 @@ static void complain_unknown(const char *path, bool doubted)
     if (mounted && m.user != geteuid() && geteuid())
         complain("%s: is another user's eddyfs", path);
     else if (mounted)
-        complain("%s: is an eddyfs of uid %u, and no list of that user's mounts names it: was it mounted "
-                 "with another XDG_RUNTIME_DIR or TMPDIR? Set them as they were then",
+        complain("%s: is an eddyfs of uid %u, and no list of that user's mounts names it: was it "
+                 "mounted with another XDG_RUNTIME_DIR or TMPDIR? Set them as they were then",
                  path, (unsigned)m.user);
     else if (doubted)
         complain("%s: is not mounted, and does not belong to the user who says that it was: \"eddy "
                  "recover --list CACHE_DIR\" tells what is in a cache directory",
                  path);
     else
-        complain("%s: no eddyfs of yours is or was mounted there (\"eddy status --all\" lists them)",
-                 path);
+        complain(
+            "%s: no eddyfs of yours is or was mounted there (\"eddy status --all\" lists them)",
+            path);
     if (mounted)
         mounted_free(&m);
     free(whole);

@@ -14,11 +14,11 @@ int find_mount(const char *path, struct mount_entry *out);
 /* The mount in which the file is, or in whose PFS directory it is (the longest path counts), and the file's
  * path below that in *below (malloc'd).  -ENOENT: in no mount of this user; -errno. */
 int find_mount_of_file(const char *path, struct mount_entry *out, char **below);
-/* Is an eddyfs at this path that was not made there, but is a bind mount of one that was?  Then *copy (to be freed)
- * is the one at the path, and original's (to be freed) the entry of that. */
+/* Is an eddyfs at this path that was not made there, but is a bind mount of one that was?  Then *copy (to be
+ * freed) is the one at the path, and original's (to be freed) the entry of that. */
 bool find_copied(const char *path, struct mounted *copy, struct mount_entry *original);
-/* Just this mount.  0; -EBUSY; -ESTALE: its path does not lead to it any more; -errno, complained of (but EBUSY and
- * ESTALE). */
+/* Just this mount.  0; -EBUSY; -ESTALE: its path does not lead to it any more; -errno, complained of (but
+ * EBUSY and ESTALE). */
 int unmount(const struct mounted *m, bool lazily);
 /* Is it still there, at whatever path? */
 bool is_still_mounted(const struct mounted *m);

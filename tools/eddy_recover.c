@@ -200,9 +200,10 @@ static int add_conflict(void *arg, const struct flush_conflict *c)
 /* In the network thread.  The cache directory is then as a dead daemon leaves it. */
 static void replaced(const struct member *by)
 {
-    complain("another daemon is in this node's place in the session: node %s at %s, on a copy of this "
-             "cache directory: what is not on the PFS is kept, recover it when that one has ended",
-             by->name, by->addr);
+    complain(
+        "another daemon is in this node's place in the session: node %s at %s, on a copy of this "
+        "cache directory: what is not on the PFS is kept, recover it when that one has ended",
+        by->name, by->addr);
     _exit(NOT_ON_PFS);
 }
 

@@ -239,10 +239,10 @@ int talk_once(const struct mount_entry *e, const char *what, json_t *args, uint6
 const char *talk_error(const json_t *answer, int err)
 {
     const char *text = json_string_value(json_object_get(answer, "error"));
-    return text                 ? text
-           : err == -ETIMEDOUT  ? "the daemon does not answer"
-           : err == -EPERM      ? "its cache directory or control socket is another user's"
-                                : strerror(-err);
+    return text                ? text
+           : err == -ETIMEDOUT ? "the daemon does not answer"
+           : err == -EPERM     ? "its cache directory or control socket is another user's"
+                               : strerror(-err);
 }
 
 uint64_t json_u64(const json_t *o, const char *key)

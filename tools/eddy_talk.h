@@ -14,7 +14,8 @@ struct talk;
 int talk_begin(const struct mount_entry *e, const char *what, json_t *args, struct talk **out);
 /* The process that listens, as the kernel says. */
 pid_t talk_pid(const struct talk *t);
-/* The next line, all of its texts printable; *last: no other comes.  0; -ETIMEDOUT; -ECONNRESET: the daemon has gone; -EPROTO.
+/* The next line, all of its texts printable; *last: no other comes.  0; -ETIMEDOUT; -ECONNRESET: the daemon
+ * has gone; -EPROTO. /
  */
 int talk_next(struct talk *t, uint64_t deadline, json_t **line, bool *last);
 void talk_end(struct talk *t);

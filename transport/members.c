@@ -388,8 +388,8 @@ static void go_on(void *arg)
     members_want_read();
 }
 
-/* A daemon came into this node's place since it was looked for: perhaps one of this node's own starts, whose wish
- * to join was fulfilled late. */
+/* A daemon came into this node's place since it was looked for: perhaps one of this node's own starts, whose
+ * wish to join was fulfilled late. */
 static int look_for_twin_again(uint64_t end, char *err, size_t errlen)
 {
     uint64_t now = boot_ms();

@@ -33,8 +33,8 @@ struct members_ops {
     void (*outside)(void);
     /* Called in members_join when it waits for longer than a moment: why it waits, and how long at most. */
     void (*waits)(const char *why, unsigned seconds);
-    /* Another daemon is in this node's place: its cache directory has this node's id.  This node takes no part
-     * any more, and the process must end.  by: of the other one, during the call.  May be NULL. */
+    /* Another daemon is in this node's place: its cache directory has this node's id.  This node takes no
+     * part any more, and the process must end.  by: of the other one, during the call.  May be NULL. */
     void (*replaced)(const struct member *by);
 };
 
@@ -45,9 +45,9 @@ struct members_config {
 };
 
 void members_start(const struct members_config *c);
-/* To be called before other nodes hear of this one: is another daemon in its place?  Asks the one that the newest
- * view names, and waits for at most timeout_s where it cannot be known.  -EEXIST: it lives; -ETIMEDOUT; -errno;
- * err then says what to do.  Not in the network thread. */
+/* To be called before other nodes hear of this one: is another daemon in its place?  Asks the one that the
+ * newest view names, and waits for at most timeout_s where it cannot be known.  -EEXIST: it lives;
+ * -ETIMEDOUT; -errno; err then says what to do.  Not in the network thread. */
 int members_look_for_twin(unsigned timeout_s, char *err, size_t errlen);
 /* Joins: makes or asks for a view that has this node.  Waits until this node is in a view and n nodes are
  * members, or until the time-out.  Not in the network thread.  -ETIMEDOUT: err says what was missing;

@@ -76,7 +76,8 @@ struct members_shared {
     _Atomic uint64_t alone_ms;
     _Atomic uint64_t lease_until_ms, settled_at_ms, newest;
     _Atomic bool leaving;
-    _Atomic bool unsure; /* before this node joined, a view showed a daemon in its place that was not asked yet */
+    /* before this node joined, a view showed a daemon in its place that was not asked yet */
+    _Atomic bool unsure;
     struct lock lock; /* RANK_LEAF: `changed`, the list of nodes and their `suspected` */
     pthread_cond_t changed;
 };
@@ -107,8 +108,8 @@ void members_make_without_leavers(void); /* also without this node, which leaves
 void members_leave_step(void);
 
 /* members_twin.c */
-/* Has v another daemon in this node's place?  Then this node's part is over; before it has joined, members_join asks
- * that one first. */
+/* Has v another daemon in this node's place?  Then this node's part is over; before it has joined,
+ * members_join asks that one first. */
 bool members_is_replaced(const struct view *v);
 
 #endif

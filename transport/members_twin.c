@@ -1,8 +1,8 @@
-/* members_twin.c - two daemons with one node id, since a cache directory was copied (docs/protocol.md, rule 19).
+/* members_twin.c - two daemons with one node id: a cache directory was copied (docs/protocol.md, rule 19).
  *
  * A newer incarnation is in the older one's place: no node waits for the older one, because the lock of their
- * one cache directory proves that it has ended.  The lock of a copy proves nothing.  So a daemon that starts asks
- * the one that the newest view has in its place, before it says anything to other nodes:
+ * one cache directory proves that it has ended.  The lock of a copy proves nothing.  So a daemon that starts
+ * asks the one that the newest view has in its place, before it says anything to other nodes:
  *
  *     it answers               refused: the view's one goes on
  *     its port refuses         it has ended
@@ -61,10 +61,11 @@ static int ask_other(const struct members_config *c, const struct member *other,
 
 static int refuse(const struct member *other, char *err, size_t errlen)
 {
-    snprintf(err, errlen,
-             "node %s at %s is in the session with the identity of this cache directory, which is a "
-             "copy of its: end that node first, or give an empty --cache-dir here",
-             other->name, other->addr);
+    snprintf(
+        err, errlen,
+        "node %s at %s is in the session with the identity of this cache directory, which is a "
+        "copy of its: end that node first, or give an empty --cache-dir here",
+        other->name, other->addr);
     return -EEXIST;
 }
 
@@ -72,10 +73,12 @@ static void say_waits(const struct members_config *c, const struct member *other
 {
     char why[384];
     uint64_t now = boot_ms();
-    snprintf(why, sizeof(why),
-             "node %s at %s, which has the identity of this cache directory, does not answer; it goes on "
-             "when the others have taken it out of the session, or %u s after their last sign of life",
-             other->name, other->addr, T_STALE / 1000);
+    snprintf(
+        why, sizeof(why),
+        "node %s at %s, which has the identity of this cache directory, does not answer; it goes "
+        "on when the others have taken it out of the session, or %u s after their last sign of "
+        "life",
+        other->name, other->addr, T_STALE / 1000);
     if (c->ops.waits)
         c->ops.waits(why, (unsigned)((end - MIN(end, now) + 999) / 1000));
 }
@@ -102,8 +105,8 @@ int members_look_for_twin(unsigned timeout_s, char *err, size_t errlen)
         }
         if (boot_ms() >= end) {
             snprintf(err, errlen,
-                     "whether another daemon runs with the identity of this cache directory was not known "
-                     "within %u s (--wait-timeout): node %s at %s does not answer",
+                     "whether another daemon runs with the identity of this cache directory was "
+                     "not known within %u s (--wait-timeout): node %s at %s does not answer",
                      timeout_s, other.name, other.addr);
             return -ETIMEDOUT;
         }

@@ -1,7 +1,7 @@
 /* peer_twin.c - does a live daemon with this node's own id answer at an address?
  *
- * A node never talks to its own id.  So both sides end such a hello once both have proved themselves, and each
- * then knows that the other one lives (hello_proto.c).
+ * A node never talks to its own id.  So both sides end such a hello once both have proved themselves, and
+ * each then knows that the other one lives (hello_proto.c). /
  */
 #include "transport/peer_twin.h"
 

@@ -93,9 +93,9 @@ static int fail_make(const struct report *r, int err, const char *what)
                 r->dir, *what ? "/" : "", what, strerror(-err));
 }
 
-/* The owner of a directory can rename and remove what is in it, and so can all that can write to it, unless it is
- * sticky.  They can put another session into the place of ours: then some nodes are in one, the others in the
- * other, and each has locks and claims of its own. */
+/* The owner of a directory can rename and remove what is in it, and so can all that can write to it, unless
+ * it is sticky.  They can put another session into the place of ours: then some nodes are in one, the others
+ * in the other, and each has locks and claims of its own. */
 static int check_base(const struct report *r, int fd)
 {
     struct stat st;
@@ -103,15 +103,16 @@ static int check_base(const struct report *r, int fd)
         return fail(r, -errno, "%s: %s", r->dir, strerror(errno));
     if (st.st_uid != geteuid() && st.st_uid != 0)
         return fail(r, -EACCES,
-                    "%s: belongs to user %u, not to you (%u), and that user could exchange your sessions in "
-                    "it: have it removed, or name another directory with --session-dir",
+                    "%s: belongs to user %u, not to you (%u), and that user could exchange your "
+                    "sessions in it: have it removed, or name another directory with --session-dir",
                     r->dir, (unsigned)st.st_uid, (unsigned)geteuid());
     if (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX))
-        return fail(r, -EACCES,
-                    "%s: others can write to it (mode %04o), and could exchange your sessions in it: chmod "
-                    "go-w or +t it if no other user made what is there, or name another directory with "
-                    "--session-dir",
-                    r->dir, (unsigned)st.st_mode & 07777);
+        return fail(
+            r, -EACCES,
+            "%s: others can write to it (mode %04o), and could exchange your sessions in it: chmod "
+            "go-w or +t it if no other user made what is there, or name another directory with "
+            "--session-dir",
+            r->dir, (unsigned)st.st_mode & 07777);
     return 0;
 }
 
@@ -190,9 +191,8 @@ static int check_subdir(const struct report *r, int fd, const char *name)
     if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW))
         return fail(r, -errno, "%s/%s%s: %s", r->dir, r->name, below, strerror(errno));
     if (!S_ISDIR(st.st_mode))
-        return fail(r, -ENOTDIR,
-                    "%s/%s%s: is not a directory: choose another name with --session", r->dir,
-                    r->name, below);
+        return fail(r, -ENOTDIR, "%s/%s%s: is not a directory: choose another name with --session",
+                    r->dir, r->name, below);
     return check_owner(r, below, &st);
 }
 

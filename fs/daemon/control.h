@@ -80,8 +80,8 @@ socklen_t control_address(int dirfd, struct sockaddr_un *out);
 /* A path in printable UTF-8, on one line: backslashes, control characters and bytes that are no
  * UTF-8 become \\, \n, \xHH.  malloc'd. */
 char *control_escape(const char *path);
-/* A text in which paths may be escaped already, so backslashes stay: \xHH in place of what a terminal could take
- * for a command.  malloc'd. */
+/* A text in which paths may be escaped already, so backslashes stay: \xHH in place of what a terminal could
+ * take for a command.  malloc'd. */
 char *control_printable(const char *text);
 
 #endif

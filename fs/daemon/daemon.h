@@ -42,7 +42,8 @@ void set_up_process(void);
 /* ---- steps.c ---- */
 struct member;
 /* Starts the parts up to step `last` (NULL: all).  0, or -errno after a message; started parts stay started.
- * replaced: called in the network thread when another daemon is in this node's place: it must end the process. */
+ * replaced: called in the network thread when another daemon is in this node's place: it must end the
+ * process. */
 int steps_start(const struct options *with, const char *last,
                 void (*replaced)(const struct member *by));
 /* Stops the started parts, last first; the step down_to (may be NULL) and those before it stay. */

@@ -75,9 +75,9 @@ static void *leave_main(void *arg)
 void leave_to_other(const struct member *by)
 {
     static const char text[] =
-        "another daemon is in this node's place in the session: node %s at %s, on a copy of this cache "
-        "directory: this one ends, and what is not on the PFS stays in %s: when that one has ended, \"eddy "
-        "recover\" writes it";
+        "another daemon is in this node's place in the session: node %s at %s, on a copy of this "
+        "cache directory: this one ends, and what is not on the PFS stays in %s: when that one has "
+        "ended, \"eddy recover\" writes it";
     pthread_t thread;
     replaced = true;
     log_error(text, by->name, by->addr, store_dir());

@@ -11,9 +11,9 @@
  *     node017
  *     10.1.0.17
  *
- * Readers may have another environment than the daemon (a cron job, an epilog).  So the daemon writes into the
- * first directory that is usable, and into the first one whose path is in no variable; readers look into all
- * directories and take the newest entry.
+ * Readers may have another environment than the daemon (a cron job, an epilog).  So the daemon writes into
+ * the first directory that is usable, and into the first one whose path is in no variable; readers look into
+ * all directories and take the newest entry.
  *
  * An entry is only what a user says.  It counts for a mount of that user: the kernel knows whose a mount is.
  * Where nothing is mounted now, root believes a user only of a directory that this user owns.

@@ -238,21 +238,10 @@ static int set_option(int code, const char *name, const char *v)
 /* mount(8) and fstab pass these; they are for mount(8) itself, or say what is true anyway. */
 static bool of_mount(const char *word)
 {
-    static const char *const words[] = {"defaults",
-                                        "rw",
-                                        "auto",
-                                        "noauto",
-                                        "user",
-                                        "nouser",
-                                        "users",
-                                        "_netdev",
-                                        "nofail",
-                                        "exec",
-                                        "relatime",
-                                        "async",
-                                        "atime",
-                                        "diratime",
-                                        "default_permissions"};
+    static const char *const words[] = {
+        "defaults", "rw",    "auto",    "noauto",   "user",
+        "nouser",   "users", "_netdev", "nofail",   "exec",
+        "relatime", "async", "atime",   "diratime", "default_permissions"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (!strcmp(word, words[i]))
             return true;
@@ -262,7 +251,7 @@ static bool of_mount(const char *word)
 /* The options of libfuse and fusermount3 that do not break eddyfs's promises. */
 static bool of_fuse(const char *word)
 {
-    static const char *const words[] = {"noexec", "noatime",    "nodiratime", "sync",
+    static const char *const words[] = {"noexec",  "noatime",    "nodiratime", "sync",
                                         "dirsync", "allow_root", "debug"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (!strcmp(word, words[i]))

@@ -175,10 +175,11 @@ static int check_parent(struct cachedir *d, char *err, size_t errlen)
     if (!e)
         e = stat_parent(d->path, &named);
     if (!e && (named.st_ino != st.st_ino || named.st_dev != st.st_dev))
-        return fail(-ELOOP, err, errlen,
-                    "the directory of the default cache directory %s is a link: name another one with "
-                    "--cache-dir",
-                    d->path);
+        return fail(
+            -ELOOP, err, errlen,
+            "the directory of the default cache directory %s is a link: name another one with "
+            "--cache-dir",
+            d->path);
     if (!e && (st.st_uid != geteuid() && st.st_uid != 0))
         return fail(
             -EPERM, err, errlen,
@@ -521,8 +522,8 @@ int cachedir_begin_incarnation(struct cachedir *d, char *err, size_t errlen)
     d->node_id = id;
     d->incarnation = next_incarnation(former);
     d->former = !strcmp(was, is) && strcmp(is, "?") ? former : 0;
-    snprintf(text, sizeof(text), "id %016llx\nincarnation %llu\nlock %s\n",
-             (unsigned long long)id, (unsigned long long)d->incarnation, is);
+    snprintf(text, sizeof(text), "id %016llx\nincarnation %llu\nlock %s\n", (unsigned long long)id,
+             (unsigned long long)d->incarnation, is);
     e = write_text(d->fd, "node", text);
     return e ? fail(e, err, errlen, "cache directory %s can not be written: %s", d->path,
                     strerror(-e))

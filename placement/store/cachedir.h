@@ -29,7 +29,7 @@ struct cachedir {
     bool memory;  /* on tmpfs or ramfs */
     bool stacked; /* on a file system that is stacked on another one */
     uint64_t node_id, incarnation;
-    uint64_t former; /* the incarnation before, which had this very lock; 0: not known */
+    uint64_t former;     /* the incarnation before, which had this very lock; 0: not known */
     uint32_t chunk_size; /* in the format file; 0: the directory was empty */
     char boot_id[40];
 };

@@ -65,7 +65,7 @@ void store_close(bool clean);
 int store_dirfd(void);
 const char *store_dir(void);
 bool store_lost_power(void);      /* since the daemon before this one */
-bool store_is_stacked(void); /* its file system is stacked on another one, as overlayfs is */
+bool store_is_stacked(void);      /* its file system is stacked on another one, as overlayfs is */
 uint64_t store_node_id(void);     /* random, made once: the identity is the cache directory */
 uint64_t store_incarnation(void); /* larger at each start, and another one in each copy; fsynced */
 /* The incarnation before: the lock of this directory proves that it has ended.  0: it may have run in a

@@ -39,7 +39,8 @@ static void each_fixed(const char *what)
 {
     char command[1024];
     snprintf(command, sizeof(command),
-             "for f in $(grep -ls '^%s/' /run/user/%u/eddyfs/* /tmp/eddyfs-run-%u/eddyfs/*); do %s; done",
+             "for f in $(grep -ls '^%s/' /run/user/%u/eddyfs/* /tmp/eddyfs-run-%u/eddyfs/*); do "
+             "%s; done",
              top, (unsigned)geteuid(), (unsigned)geteuid(), what);
     ck_assert_int_eq(system(command), 0);
 }

@@ -153,7 +153,8 @@ START_TEST(the_words_of_mount_and_fstab_are_taken)
                      0);
     ck_assert_str_eq(settings.session, "s");
     ck_assert(settings.suid && !settings.dev); /* the last word counts */
-    ck_assert(!strstr(to_fuse, "suid") && !strstr(to_fuse, "dev")); /* mount.c asks whose mount it is */
+    ck_assert(!strstr(to_fuse, "suid") &&
+              !strstr(to_fuse, "dev")); /* mount.c asks whose mount it is */
     ck_assert(strstr(to_fuse, "noatime\n"));
     ck_assert(!strstr(to_fuse, "session"));
     ck_assert(!strstr(to_fuse, "x-systemd"));
