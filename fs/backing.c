@@ -152,7 +152,10 @@ void backing_try(bool kernel_has_it)
         settings.passthrough_why = "switched off (--no-passthrough)";
         return;
     }
-    int err = kernel_has_it ? try_file("probe-passthrough") : -EOPNOTSUPP;
+    int err;
+    do
+        err = kernel_has_it ? try_file("probe-passthrough") : -EOPNOTSUPP;
+    while ((err == -ENOSPC || err == -EDQUOT) && store_free_inode());
     settings.passthrough = !err;
     settings.passthrough_why = err ? why_not(err) : "";
     if (err)

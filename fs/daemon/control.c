@@ -23,6 +23,7 @@
 
 #include "fs/daemon/control_int.h"
 #include "fs/daemon/daemon.h"
+#include "placement/store/cachedir.h"
 #include "placement/store/store_open.h"
 #include "transport/lock.h"
 
@@ -317,15 +318,17 @@ int control_start(char *err_text, size_t errlen)
     lock_init(&control.lock, RANK_LEAF);
     control.ending = false;
     control.wake_fd = eventfd(0, EFD_CLOEXEC);
-    control.listen_fd = control.wake_fd < 0 ? -errno : listen_at(store_dirfd());
+    do
+        control.listen_fd = control.wake_fd < 0 ? -errno : listen_at(store_dirfd());
+    while ((control.listen_fd == -ENOSPC || control.listen_fd == -EDQUOT) && store_free_inode());
     int err = control.listen_fd < 0 ? control.listen_fd : 0;
     if (!err)
         err = -pthread_create(&control.acceptor, NULL, acceptor_main, NULL);
     control.running = !err;
     if (!err)
         return 0;
-    snprintf(err_text, errlen, "%s/" CONTROL_NAME ": the control socket cannot be made: %s",
-             store_dir(), strerror(-err));
+    snprintf(err_text, errlen, "%s/" CONTROL_NAME ": the control socket cannot be made: %s%s",
+             store_dir(), strerror(-err), cachedir_hint(err));
     control_stop();
     return err;
 }

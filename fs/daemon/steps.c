@@ -47,6 +47,7 @@
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
 #include "placement/pfs/pfs_size.h"
+#include "placement/store/cachedir.h"
 #include "placement/store/eviction.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/store_open.h"
@@ -62,6 +63,12 @@
 static const struct options *o;
 static void (*on_replaced)(const struct member *by);
 static bool ended_clean;
+
+/* After an error of a call that makes a file on the cache's disk: may it succeed now? */
+static bool has_room_again(int err)
+{
+    return (err == -ENOSPC || err == -EDQUOT) && store_free_inode();
+}
 
 static int start_store(char *err, size_t len)
 {
@@ -82,10 +89,12 @@ static int start_store(char *err, size_t len)
     char *path = NULL;
     if (!settings.log_file && asprintf(&path, "%s/eddyfs.log", store_dir()) < 0)
         die("out of memory");
-    e = log_open(settings.log_file ? settings.log_file : path, o->log_level, settings.node);
+    do
+        e = log_open(settings.log_file ? settings.log_file : path, o->log_level, settings.node);
+    while (path && has_room_again(e));
     if (e) {
-        snprintf(err, len, "log file %s: %s", settings.log_file ? settings.log_file : path,
-                 strerror(-e));
+        snprintf(err, len, "log file %s: %s%s", settings.log_file ? settings.log_file : path,
+                 strerror(-e), cachedir_hint(e));
         store_close(false);
     }
     free(path);
@@ -355,10 +364,12 @@ static int start_mount(char *err, size_t len)
     int code = supervise_restarts() ? clear_way_for_mount() : 0;
     if (code)
         return code;
-    code = mount_entry_write(store_dirfd(), &e);
+    do
+        code = mount_entry_write(store_dirfd(), &e);
+    while (has_room_again(code));
     if (code) {
-        snprintf(err, len, "cache directory %s cannot be written: %s", store_dir(),
-                 strerror(-code));
+        snprintf(err, len, "cache directory %s cannot be written: %s%s", store_dir(),
+                 strerror(-code), cachedir_hint(code));
         return code;
     }
     code = mount_map_write(&e);

@@ -60,6 +60,33 @@ static int read_text(int dirfd, const char *name, char buf[TEXT_MAX])
     return err;
 }
 
+static int put_text(int fd, const char *text)
+{
+    size_t len = strlen(text);
+    ssize_t n = pwrite(fd, text, len, 0);
+    int err = n < 0 ? -errno : (size_t)n < len ? -ENOSPC : 0;
+    if (!err && (ftruncate(fd, (off_t)len) < 0 || fsync(fd) < 0))
+        err = -errno;
+    return err;
+}
+
+static bool is_full(int err)
+{
+    return err == -ENOSPC || err == -EDQUOT;
+}
+
+/* The disk has no room, or no inode, for another file.  The text is shorter than a sector, which a disk
+ * writes as a whole. */
+static int overwrite_text(int dirfd, const char *name, const char *text)
+{
+    int fd = openat(dirfd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return errno == ENOENT ? -ENOSPC : -errno; /* there was none */
+    int err = put_text(fd, text);
+    close(fd);
+    return err;
+}
+
 /* Replaces the file as a whole; it is on disk when this returns. */
 static int write_text(int dirfd, const char *name, const char *text)
 {
@@ -68,21 +95,21 @@ static int write_text(int dirfd, const char *name, const char *text)
     if (unlinkat(dirfd, tmp, 0) < 0 && errno != ENOENT)
         return -errno;
     int fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return -errno;
-    size_t len = strlen(text);
-    ssize_t n = write(fd, text, len);
-    int err = n < 0 ? -errno : (size_t)n < len ? -ENOSPC : 0;
-    if (!err && fsync(fd) < 0)
-        err = -errno;
-    close(fd);
+    int err = fd < 0 ? -errno : put_text(fd, text);
+    if (fd >= 0)
+        close(fd);
     if (!err && renameat(dirfd, tmp, dirfd, name) < 0)
         err = -errno;
     if (err)
         unlinkat(dirfd, tmp, 0);
     else if (fsync(dirfd) < 0)
         err = -errno;
-    return err;
+    return is_full(err) ? overwrite_text(dirfd, name, text) : err;
+}
+
+const char *cachedir_hint(int err)
+{
+    return is_full(err) ? " (make room or inodes on its disk: see df and df -i)" : "";
 }
 
 /* ---- the directory ---- */
@@ -121,8 +148,8 @@ static int open_dir(struct cachedir *d, bool make, char *err, size_t errlen)
             "cache directory %s is a link or no directory: name another one with --cache-dir",
             d->path);
     return e ? fail(e, err, errlen,
-                    "can not open cache directory %s: %s: name another one with --cache-dir",
-                    d->path, strerror(-e))
+                    "can not open cache directory %s: %s%s: name another one with --cache-dir",
+                    d->path, strerror(-e), cachedir_hint(e))
              : 0;
 }
 
@@ -223,8 +250,8 @@ static int take_lock(struct cachedir *d, char *err, size_t errlen)
     d->lock_fd = openat(d->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (d->lock_fd < 0)
         return fail(-errno, err, errlen,
-                    "cache directory %s can not be written: %s: name another one with --cache-dir",
-                    d->path, strerror(errno));
+                    "cache directory %s can not be written: %s%s: name another one with --cache-dir",
+                    d->path, strerror(errno), cachedir_hint(-errno));
     if (flock(d->lock_fd, LOCK_EX | LOCK_NB) < 0) {
         int e = -errno;
         if (e != -EWOULDBLOCK)
@@ -240,9 +267,8 @@ static int take_lock(struct cachedir *d, char *err, size_t errlen)
     if (ftruncate(d->lock_fd, 0) < 0 || pwrite(d->lock_fd, pid, (size_t)n, 0) != n)
         return fail(
             -ENOSPC, err, errlen,
-            "cache directory %s can not be written (is the disk full?): name another one with "
-            "--cache-dir",
-            d->path);
+            "cache directory %s can not be written%s: name another one with --cache-dir", d->path,
+            cachedir_hint(-ENOSPC));
     return 0;
 }
 
@@ -369,8 +395,8 @@ static int make_contents(struct cachedir *d, uint32_t chunk_size, char *err, siz
     if (!e)
         set_data_flags(d->data_fd);
     return e ? fail(e, err, errlen,
-                    "cache directory %s can not be written: %s: name another one with --cache-dir",
-                    d->path, strerror(-e))
+                    "cache directory %s can not be written: %s%s: name another one with --cache-dir",
+                    d->path, strerror(-e), cachedir_hint(e))
              : 0;
 }
 
@@ -525,7 +551,7 @@ int cachedir_begin_incarnation(struct cachedir *d, char *err, size_t errlen)
     snprintf(text, sizeof(text), "id %016llx\nincarnation %llu\nlock %s\n", (unsigned long long)id,
              (unsigned long long)d->incarnation, is);
     e = write_text(d->fd, "node", text);
-    return e ? fail(e, err, errlen, "cache directory %s can not be written: %s", d->path,
-                    strerror(-e))
+    return e ? fail(e, err, errlen, "cache directory %s can not be written: %s%s", d->path,
+                    strerror(-e), cachedir_hint(e))
              : 0;
 }

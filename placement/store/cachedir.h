@@ -46,6 +46,8 @@ int cachedir_empty(struct cachedir *d, uint32_t chunk_size);
 /* Node id (made at the first start) and the next incarnation, synced; to be called with the lock. */
 int cachedir_begin_incarnation(struct cachedir *d, char *err, size_t errlen);
 void cachedir_close(struct cachedir *d);
+/* What to do about an error of the cache's disk, to be put behind strerror(-err); "" if nothing is known. */
+const char *cachedir_hint(int err);
 void cachedir_boot_id(char out[40]); /* "unknown" where there is none */
 
 #endif

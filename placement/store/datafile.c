@@ -102,10 +102,31 @@ static uint32_t made(const struct file *f)
     return __atomic_load_n(&f->rec->data_made, __ATOMIC_ACQUIRE);
 }
 
+bool datafile_is_made(const struct file *f)
+{
+    return made(f) == DATA_MADE;
+}
+
 static void set_made(struct file *f, uint32_t to)
 {
     if (made(f) < to)
         __atomic_store_n(&f->rec->data_made, to, __ATOMIC_RELEASE);
+}
+
+/* The directory of a data file. */
+static int make_dir(const char name[DATAFILE_NAME_BYTES])
+{
+    char dir[] = {name[0], name[1], 0};
+    return mkdirat(datafiles.dirfd, dir, 0700) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+/* Gives its inode back, too, if it is empty. */
+static void remove_dir(struct fid fid)
+{
+    char name[DATAFILE_NAME_BYTES];
+    datafile_name(fid, name);
+    name[2] = 0;
+    unlinkat(datafiles.dirfd, name, AT_REMOVEDIR);
 }
 
 static int open_data(struct file *f, bool make)
@@ -113,20 +134,17 @@ static int open_data(struct file *f, bool make)
     char name[DATAFILE_NAME_BYTES];
     datafile_name(f->fid, name);
     int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0);
+    if (!make && made(f) != DATA_MADE) /* it may be the one that datafile_discard removes */
+        return -ENOENT;
     if (make && made(f) != DATA_MADE)
         datafile_naming(f);
     if (make)
         set_made(f, DATA_BEGUN); /* before it is there: see file_put */
-    int fd = openat(datafiles.dirfd, name, flags, 0600);
-    if (fd < 0 && errno == ENOENT && make) {
-        name[2] = 0;
-        if (mkdirat(datafiles.dirfd, name, 0700) < 0 && errno != EEXIST)
-            return -errno;
-        name[2] = '/';
-        fd = openat(datafiles.dirfd, name, flags, 0600);
-    }
+    int fd, err = 0;
+    while ((fd = openat(datafiles.dirfd, name, flags, 0600)) < 0 && errno == ENOENT && make && !err)
+        err = make_dir(name);
     if (fd < 0)
-        return -errno;
+        return err ? err : -errno;
     if (make)
         set_made(f, DATA_MADE);
     return fd;
@@ -346,6 +364,33 @@ int datafile_remove(struct fid fid)
     return unlinkat(datafiles.dirfd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
+static void set_discarded(struct file *f, uint32_t to)
+{
+    __atomic_store_n(&f->rec->data_made, to, __ATOMIC_RELEASE);
+}
+
+/* From the first step on no call opens it any more; a call that has just done so finds that it was replaced. */
+bool datafile_discard(struct file *f)
+{
+    set_discarded(f, DATA_BEGUN);
+    lock_take(&datafiles.lock);
+    f->data_replaced++;
+    f->rec->data_synced = 0;
+    int fd = datafile_take_away(f);
+    if (fd >= 0)
+        datafile_closing(f);
+    lock_drop(&datafiles.lock);
+    if (fd >= 0)
+        close(fd);
+    int err = fd == -EBUSY ? fd : datafile_remove(f->fid);
+    if (err && err != -EBUSY)
+        log_warn("a data file can not be removed from the cache: %s", strerror(-err));
+    set_discarded(f, err ? DATA_MADE : DATA_NONE);
+    if (!err)
+        remove_dir(f->fid);
+    return !err;
+}
+
 int datafile_set_aside(struct fid fid, int suspect_dirfd)
 {
     char name[DATAFILE_NAME_BYTES];
@@ -367,6 +412,15 @@ int datafile_probe(int dirfd)
     close(fd);
     unlinkat(dirfd, "probe", 0);
     return err;
+}
+
+int datafile_probe_full(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    off_t behind = (st.st_size / 4096 + 1) * 4096;
+    return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, behind, 4096) < 0 ? -errno : 0;
 }
 
 static void sweep_dir(int fd, bool (*known)(struct fid fid))

@@ -16,6 +16,8 @@ void datafile_start(int data_dirfd);
 /* A new object. */
 void datafile_begin(struct file *f);
 
+/* Was it made?  Any lock. */
+bool datafile_is_made(const struct file *f);
 /* Gives a descriptor that stays open until datafile_put.  make: creates the file.  -ENOENT: there is
  * no file. */
 int datafile_get(struct file *f, bool make, int *fd);
@@ -49,11 +51,16 @@ int datafile_truncate(struct file *f,
  * caller must remember it.  Only one thread at a time may sync a file. */
 int datafile_sync(struct file *f);
 
+/* Removes the data file of a file that has no page, with a RANGE_DROP on all of it.  False: a call uses it now,
+ * or the disk failed (logged). */
+bool datafile_discard(struct file *f);
 int datafile_remove(struct fid fid);
 /* Moves it out of the way, to suspect/FID below the cache directory. */
 int datafile_set_aside(struct fid fid, int suspect_dirfd);
-/* Does the file system of dirfd punch holes? */
+/* Does the file system of dirfd punch holes?  Also tries to make a file there, and to write into it. */
 int datafile_probe(int dirfd);
+/* The same, if there is no room for another file: by a punch behind the end of fd's file. */
+int datafile_probe_full(int fd);
 /* Removes data files for which known() is false. */
 void datafile_sweep(bool (*known)(struct fid fid));
 

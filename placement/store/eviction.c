@@ -216,14 +216,15 @@ static bool next_victim(struct list *l, struct victim *v)
     return c;
 }
 
-static bool (*evict)(struct fid fid, uint64_t index, bool now);
+static evict_fn evict_chunk_of, evict_file_of;
 
-void eviction_on_victim(bool (*fn)(struct fid fid, uint64_t index, bool now))
+void eviction_on_victim(evict_fn chunk, evict_fn file)
 {
-    evict = fn;
+    evict_chunk_of = chunk;
+    evict_file_of = file;
 }
 
-static bool evict_of(struct list *l, bool now)
+static bool evict_of(struct list *l, evict_fn evict, bool now)
 {
     struct victim v;
     lock_take(&leaving.lock);
@@ -253,8 +254,16 @@ bool eviction_one(bool now)
         lock_take(&leaving.lock);
         insertion_full(&k->insertion, count_of(k));
         lock_drop(&leaving.lock);
-        if (evict_of(&k->others, now) || evict_of(&k->fresh, now))
+        if (evict_of(&k->others, evict_chunk_of, now) || evict_of(&k->fresh, evict_chunk_of, now))
             return true;
     }
+    return false;
+}
+
+bool eviction_one_file(bool now)
+{
+    for (struct kind *k = leaving.kind; k < leaving.kind + KINDS; k++)
+        if (evict_of(&k->others, evict_file_of, now) || evict_of(&k->fresh, evict_file_of, now))
+            return true;
     return false;
 }

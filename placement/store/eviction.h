@@ -1,4 +1,4 @@
-/* eviction.h - which chunk leaves the cache when there is no room.
+/* eviction.h - which chunk leaves the cache when there is no room; and which file, when the disk has no inode.
  *
  * Only clean chunks leave that are not in use and that the PFS has.  Replicas leave first, so that the
  * session's last copy stays longest; then owned chunks.  Of each kind, the chunk leaves that was used longest
@@ -13,8 +13,10 @@
 #include "placement/store/state.h"
 
 void eviction_start(void);
-/* store.c registers: takes a victim's bytes away, if it may go (evict_chunk). */
-void eviction_on_victim(bool (*fn)(struct fid fid, uint64_t index, bool now));
+/* store.c registers what takes a victim away, if it may go: the chunk (evict_chunk); its whole file
+ * (evict_file). */
+typedef bool (*evict_fn)(struct fid fid, uint64_t index, bool now);
+void eviction_on_victim(evict_fn chunk, evict_fn file);
 
 /* With the chunk's file's lock. */
 void eviction_add(struct chunk_record *c, bool owned); /* may leave; counts as used now */
@@ -30,5 +32,7 @@ bool eviction_is_owner(struct fid fid, uint64_t index);
  * or outer ones may be held.  now: it waits for no sync of the cache's
  * disk. */
 bool eviction_one(bool now);
+/* The same for a whole file, which is the one of the chunk that would leave next: then its data file is gone. */
+bool eviction_one_file(bool now);
 
 #endif

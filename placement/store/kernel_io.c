@@ -182,6 +182,7 @@ int kernel_io_open(struct file *f, bool write, int *fd, unsigned *life)
 void kernel_io_make_room(void)
 {
     space_keep_free();
+    (void)space_reserve_inode(SPACE_CACHE); /* if there is none, the open goes without kernel I/O */
 }
 
 /* ---- closing ---- */

@@ -16,6 +16,8 @@
 #define AVAIL_EVERY_MS 100 /* less than the time between two samples (flush/sample.c) */
 #define AVAIL_BYTES    (UINT64_C(16) << 20) /* set aside since the disk was last asked */
 #define FLOOR_MAX      (UINT64_C(1) << 30)
+#define INODES_FLOOR   256
+#define INODES_AT_ONCE 64 /* data files that are made before the disk is asked again */
 #define DEFAULT_SHARE  80                  /* % of what is free */
 #define KEEP_FREE_MAX  256                 /* chunks evicted at once */
 #define BALLAST_PART   16                  /* of the limit, at most */
@@ -27,6 +29,7 @@ static struct {
     uint64_t limit, limit_ms;
     /* Free on the disk when it was last asked, less what is owed to the ballast. */
     uint64_t avail, avail_ms, avail_set_aside, floor;
+    uint64_t inodes; /* that may be used before the disk is asked again */
     uint64_t reserved;
     _Atomic int64_t used, dirty; /* bytes of pages */
     _Atomic uint64_t room;       /* for pages: the limit less the slabs */
@@ -120,7 +123,7 @@ void space_start(const struct space_config *c)
         lock_init(&space.lock, RANK_SPACE);
     made = true;
     space.config = *c;
-    space.reserved = space.limit = space.avail_ms = 0;
+    space.reserved = space.limit = space.avail_ms = space.inodes = 0;
     space.avail_set_aside = AVAIL_BYTES;
     eviction_start();
     atomic_store(&space.used, 0);
@@ -344,4 +347,59 @@ void space_return(uint64_t bytes, uint32_t chunk_slots)
 int space_reserve_files(uint32_t slots)
 {
     return reserve_slots(SLAB_FILES, slots, SPACE_CACHE);
+}
+
+/* ---- inodes ---- */
+
+/* With the lock.  A file system that does not count its inodes (btrfs) has enough. */
+static void ask_inodes(void)
+{
+    struct statvfs fs;
+    bool known = !fstatvfs(space.config.dirfd, &fs) && fs.f_files;
+    uint64_t floor = known ? MIN((uint64_t)fs.f_files / 20, (uint64_t)INODES_FLOOR) : 0;
+    uint64_t avail = known ? (uint64_t)fs.f_favail : INODES_AT_ONCE;
+    space.inodes = MIN(avail - MIN(avail, floor), (uint64_t)INODES_AT_ONCE);
+}
+
+static bool take_inode(void)
+{
+    lock_take(&space.lock);
+    if (!space.inodes)
+        ask_inodes();
+    bool fits = space.inodes;
+    space.inodes -= fits;
+    lock_drop(&space.lock);
+    return fits;
+}
+
+static void warn_of_no_inodes(void)
+{
+    static _Atomic uint64_t said;
+    if (log_every(&said, 60000))
+        log_warn("the cache's disk is short of inodes (df -i), and no file can leave the cache now: each new "
+                 "file waits until another one is on the PFS");
+}
+
+int space_reserve_inode(enum space_limit limit)
+{
+    while (!take_inode())
+        if (!eviction_one_file(limit == SPACE_NOW)) {
+            if (limit != SPACE_NOW)
+                warn_of_no_inodes();
+            return limit == SPACE_DISK ? 0 : -ENOSPC;
+        }
+    return 0;
+}
+
+bool space_more_inodes(enum space_limit limit)
+{
+    lock_take(&space.lock);
+    space.inodes = 0;
+    lock_drop(&space.lock);
+    return eviction_one_file(limit == SPACE_NOW);
+}
+
+bool store_free_inode(void)
+{
+    return space_more_inodes(SPACE_CACHE);
 }

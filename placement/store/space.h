@@ -2,7 +2,7 @@
  *
  * Used room is the pages with bytes in data files, the slabs, and the ballast (ballast.h).  It is bounded by
  * --cache-size, and by a reserve of free space on the disk (5 %, at most 1 GiB), whatever else fills the
- * disk.
+ * disk.  A reserve of its inodes (5 %, at most 256) stays free in the same way.
  */
 #ifndef EDDY_PLACEMENT_STORE_SPACE_H
 #define EDDY_PLACEMENT_STORE_SPACE_H
@@ -32,6 +32,11 @@ int space_reserve(uint64_t bytes, uint32_t chunk_slots, enum space_limit limit);
 /* Gives back what space_reserve set aside: bytes, which count as used by now (space_count) or were not
  * needed, and slots that were not taken. */
 void space_return(uint64_t bytes, uint32_t chunk_slots);
+/* Before a data file is made: makes sure that the disk has an inode for it, beside a reserve; evicts files for
+ * that.  As space_reserve, about locks and SPACE_DISK.  -ENOSPC. */
+int space_reserve_inode(enum space_limit limit);
+/* The disk had none in spite of that: evicts a file.  False: none may go. */
+bool space_more_inodes(enum space_limit limit);
 int space_reserve_files(
     uint32_t slots); /* file records, and pieces of long paths; state_unreserve gives back */
 

@@ -80,7 +80,8 @@
 
 static int fail(int code, char *err, size_t errlen, const char *what)
 {
-    snprintf(err, errlen, "cache directory %s: %s: %s", store.dir.path, what, strerror(-code));
+    snprintf(err, errlen, "cache directory %s: %s: %s%s", store.dir.path, what, strerror(-code),
+             cachedir_hint(code));
     return code;
 }
 
@@ -118,14 +119,15 @@ static int open_state(const struct store_config *c, struct state_report *rep, ch
                       size_t errlen)
 {
     int e = datafile_probe(store.dir.fd);
+    if (e == -ENOSPC || e == -EDQUOT) /* what is kept here can be read and flushed all the same */
+        e = datafile_probe_full(store.dir.lock_fd);
     if (e == -EOPNOTSUPP)
         return fail(e, err, errlen,
                     "its file system can not punch holes (ext4, xfs, btrfs and tmpfs can): name "
                     "another one with "
                     "--cache-dir");
     if (e)
-        return fail(e, err, errlen,
-                    "can not be written (is the disk full?): name another one with --cache-dir");
+        return fail(e, err, errlen, "can not be written: name another one with --cache-dir");
     e = state_open(store.dir.slabs_fd, store.dir.chunk_size, store.dir.boot_id, rep);
     if (e)
         return fail(e, err, errlen, "mapping its records");
@@ -147,8 +149,7 @@ static int first_slabs(char *err, size_t errlen)
     if (!e)
         space_return(0, 1);
     return e ? fail(e, err, errlen,
-                    "no room for its records: the disk is full, or --cache-size is too small: make "
-                    "room, or name "
+                    "no room for its records: --cache-size is too small, or the disk is full: give more, or name "
                     "another one with --cache-dir")
              : 0;
 }
@@ -163,7 +164,7 @@ static int start(const struct store_config *c, const struct state_report *rep, c
                                  .node_id = store.dir.node_id};
     datafile_start(store.dir.data_fd);
     file_end_start();
-    eviction_on_victim(evict_chunk);
+    eviction_on_victim(evict_chunk, evict_file);
     space_start(&space);
     store.lost_power = rep->power_loss;
     int e = store_recover(rep);

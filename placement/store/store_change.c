@@ -10,6 +10,36 @@
 
 static const char zeros[PAGE];
 
+/* Is this what making a file returns if the disk has no inode for it? */
+static bool is_full(int err)
+{
+    return err == -ENOSPC || err == -EDQUOT;
+}
+
+/* Without f->lock.  A data file is made before its first bytes come: a disk without inodes is one without room. */
+static int make_data_file(struct file *f, enum space_limit limit)
+{
+    int fd, err = space_reserve_inode(limit);
+    if (err)
+        return err;
+    while (is_full(err = datafile_get(f, true, &fd)))
+        if (!space_more_inodes(limit))
+            return -ENOSPC;
+    if (!err)
+        datafile_put(f);
+    return err;
+}
+
+static int need_data_file(struct file *f, enum space_limit limit)
+{
+    if (datafile_is_made(f))
+        return 0;
+    lock_drop(&f->lock);
+    int err = make_data_file(f, limit);
+    lock_take(&f->lock);
+    return err;
+}
+
 /* While the lock is dropped, a thread that works on another page of the chunk may free the chunk's record.
  * So the missing room is counted again.  page: the bytes that each page needs. */
 static int make_room(struct file *f, uint64_t first, uint64_t last, unsigned page,
@@ -36,7 +66,8 @@ static int make_room(struct file *f, uint64_t first, uint64_t last, unsigned pag
 int change_make_room(struct file *f, uint64_t first, uint64_t last, enum space_limit limit,
                      struct room *r)
 {
-    return make_room(f, first, last, PAGE, limit, r);
+    int err = need_data_file(f, limit);
+    return err ? err : make_room(f, first, last, PAGE, limit, r);
 }
 
 int change_make_records(struct file *f, uint64_t first, uint64_t last, enum space_limit limit,

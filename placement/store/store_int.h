@@ -96,6 +96,11 @@ bool store_mark_dirty(struct file *f);
  * have their bytes, and may be in use: it must not become that of another version. */
 int store_drop_all(struct file *f, uint64_t *bytes);
 
+/* Without f->lock, after store_drop_all or a caller of it returned err: a data file that is in use cannot be
+ * emptied.  Another one takes its place, and the disk may have had no inode for it.  True: it may have one now.
+ * False: there is nothing to be tried again; an error is logged. */
+bool store_room_again(struct file *f, int err);
+
 /* ---- store_punch.c ---- */
 /* With f->lock; readers look at these bits without it. */
 static inline void set_uncut(struct file *f, uint8_t bits)

@@ -106,6 +106,10 @@ void store_usage(struct store_usage *out);
 /* Bytes that are not on the PFS, and how many of any kind there is room for (the limit less the
  * records).  No lock. */
 void store_dirty(uint64_t *dirty, uint64_t *room);
+/* For a call that found no inode on the cache's disk (-ENOSPC, -EDQUOT): removes a clean file from the cache.
+ * True: the call may succeed now.  False: no file may leave.  Only locks of RANK_CLAIM or outer ones may be
+ * held. */
+bool store_free_inode(void);
 /* Above this many % of dirty bytes, no new file is opened for writing by kernel I/O. */
 void store_dirty_high(unsigned percent);
 

@@ -369,10 +369,6 @@ static const char *doubt_of(const struct recovery *rv, struct file *f)
 /* True: the record is gone. */
 static bool after_power_loss(struct recovery *rv, struct file *f)
 {
-    if (!is_dirty(f) && !f->rec->dirty) {
-        forget(f);
-        return true;
-    }
     const char *doubt = doubt_of(rv, f);
     if (!doubt) {
         int err = back_to_covered(f);
@@ -416,6 +412,18 @@ static void recover_file(struct file_record *r, void *arg)
     datafile_close(&f);
 }
 
+/* What a power loss left in doubt is set aside in new files.  So the clean ones, which are dropped, go first. */
+static void drop_clean(struct file_record *r, void *arg)
+{
+    struct file f;
+    (void)arg;
+    borrow(&f, r);
+    if (!is_dirty(&f) && !r->dirty) {
+        space_count((int64_t)(r->valid - r->zero) * PAGE, 0);
+        forget(&f);
+    }
+}
+
 static bool known_fid(struct fid fid)
 {
     return state_file_find(fid) != NULL;
@@ -424,6 +432,8 @@ static bool known_fid(struct fid fid)
 int store_recover(const struct state_report *rep)
 {
     struct recovery rv = {.rep = rep};
+    if (rep->power_loss)
+        state_each_file(drop_clean, NULL);
     state_each_file(recover_file, &rv);
     if (rep->power_loss || rep->torn_files || rep->damaged_slabs)
         datafile_sweep(known_fid);

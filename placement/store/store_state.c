@@ -12,14 +12,30 @@
 #include "placement/store/store_version.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Logs the error; returns what the open fails with. */
+/* Returns what the open fails with.  Logs the error, unless there may be room again (store_room_again). */
 static int disk_error(const struct file *f, const char *what, int err)
 {
+    if (err == -ENOSPC || err == -EDQUOT)
+        return -ENOSPC;
     log_error("the cache's disk: %s: %s: %s: opens of it fail until that succeeds",
               f->path ? f->path : "?", what, strerror(-err));
-    return err == -ENOSPC || err == -EDQUOT ? -ENOSPC : -EIO;
+    return -EIO;
+}
+
+bool store_room_again(struct file *f, int err)
+{
+    if (err != -ENOSPC)
+        return false;
+    if (store_free_inode())
+        return true;
+    char *path = file_path(f);
+    log_error("the cache's disk: %s: it has no room or no inode for a new data file: opens of it fail until it has",
+              path ? path : "?");
+    free(path);
+    return false;
 }
 
 int store_drop_all(struct file *f, uint64_t *bytes)
@@ -169,7 +185,7 @@ static int be_born_again(struct file *f)
     return 0;
 }
 
-int store_set_reborn(struct file *f)
+static int set_reborn(struct file *f)
 {
     struct range_op op;
     int err = 0;
@@ -184,6 +200,15 @@ int store_set_reborn(struct file *f)
     if (!err)
         f->rec->leaving = false;
     lock_drop(&f->lock);
+    return err;
+}
+
+int store_set_reborn(struct file *f)
+{
+    int err;
+    do
+        err = set_reborn(f);
+    while (store_room_again(f, err));
     return err;
 }
 

@@ -91,13 +91,21 @@ static int become(struct file *f, const struct version *v, const struct version 
 
 int store_set_version(struct file *f, const struct version *v, const struct version *same_as)
 {
-    return become(f, v, same_as, false, NULL);
+    int err;
+    do
+        err = become(f, v, same_as, false, NULL);
+    while (store_room_again(f, err));
+    return err;
 }
 
 int store_follow_version(struct file *f, const struct version *v, const struct version *before,
                          const struct version *same_as)
 {
-    return become(f, v, same_as, true, before);
+    int err;
+    do
+        err = become(f, v, same_as, true, before);
+    while (store_room_again(f, err));
+    return err;
 }
 
 /* A file that is written here nobody else in the session writes: what has moved ctime alone was a chmod, chown,
@@ -132,8 +140,7 @@ bool store_same_data(struct file *f, const struct version *before, const struct 
 
 /* ---- claims ---- */
 
-int store_set_claim(struct file *f, uint64_t number_inc, uint64_t number,
-                    const struct version *base)
+static int set_claim(struct file *f, uint64_t number_inc, uint64_t number, const struct version *base)
 {
     struct range_op op;
     int err = 0;
@@ -152,6 +159,16 @@ int store_set_claim(struct file *f, uint64_t number_inc, uint64_t number,
         err = 0;
     }
     lock_drop(&f->lock);
+    return err;
+}
+
+int store_set_claim(struct file *f, uint64_t number_inc, uint64_t number,
+                    const struct version *base)
+{
+    int err;
+    do
+        err = set_claim(f, number_inc, number, base);
+    while (store_room_again(f, err));
     return err;
 }
 
