@@ -115,9 +115,11 @@ struct msg_head {
 /* reply to WANT: enum at_where; watchers: of AT_GRANTED, what BREAK has left */
 #define BODY_GRANT(F, L)                                                                           \
     F(u8, where) F(u64, node) F(u8, known) F(version, version) L(watcher, watchers)
-/* first: of all records, in pieces, as ADOPTED; else of one.  locks: those of the first record, then
- * those of the second ... */
-#define BODY_COPY(F, L)   F(u8, first) F(u32, piece) F(u8, more) L(record, records) L(lock, locks)
+/* first: of all records, in pieces, as ADOPTED; else of one.  heard: the home has heard COPIED of the claim that
+ * this one does not have any more, with next's lookers.  locks: those of the first record, then those of the
+ * second ... */
+#define BODY_COPY(F, L)                                                                            \
+    F(u8, first) F(u32, piece) F(u8, more) F(u8, heard) L(record, records) L(lock, locks)
 /* lookers: of one record's file, entered by next while it answered for the home */
 #define BODY_COPIED(F, L) F(u64, view) L(looker, lookers)
 /* fids: <= 512; look: enum look (placement/claims/look.h); number: later ones of a node have higher numbers */

@@ -41,6 +41,7 @@ static bool has_nothing(const struct record *r, const struct msg *m)
 static void grant_claim(struct record *r, struct msg *m)
 {
     r->granting = has_nothing(r, m);
+    r->heard &= r->claimant != 0;
     r->claimant = m->head.sender;
     r->number_inc = m->head.incarnation;
     r->number = m->want.number;

@@ -64,6 +64,7 @@ static void send_one_copy(struct copy *c, const struct record *r)
 {
     struct msg *m = msg_new(MSG_COPY);
     struct item_record item = record_item(r);
+    m->copy.heard = r->heard;
     m->copy.records.n = 1;
     m->copy.records.v = &item;
     lock_items_add(r->fid, r->locks, 0, &m->copy.locks.n, &m->copy.locks.v);
@@ -160,6 +161,8 @@ static void take_copied(struct copy *c, const struct body_copied *said)
     struct record *r = c->all ? NULL : record_find(c->fid);
     if (!c->all)
         take_lookers(c->fid, said);
+    if (r && r->claimant && r->stamp_view == c->view && r->stamp_count == c->count)
+        r->heard = true;
     if (c->all && to)
         home.acked[to - home.view->members] = true;
     else if (r && r->stamp_view == c->view)
@@ -273,8 +276,8 @@ static uint32_t take_record(const struct msg *m, const struct item_record *in,
     if (r && !newer(in, r))
         r = NULL;
     if (r) {
-        if (r->claimant && !in->claimant)
-            lookers_forget(in->fid); /* the home had them before that claim was granted */
+        if (m->copy.heard && r->claimant && !in->claimant && r->stamp_view == in->stamp_view)
+            lookers_forget(in->fid); /* the home has them: nobody was entered since the claim came here */
         r->claimant = in->claimant;
         r->number_inc = in->number_inc;
         r->number = in->number;

@@ -42,11 +42,14 @@ static struct {
     unsigned nlater;
 } net;
 
+static bool heard_of_last; /* COPY.heard */
+
 static uint64_t fake_request(uint64_t id, struct msg *m, uint32_t silence_ms, void *recv_buf,
                              size_t recv_len, peer_reply_fn fn, void *arg)
 {
     (void)silence_ms, (void)recv_buf, (void)recv_len;
-    m->copy.locks.v = NULL; /* gone when this returns, as the records; nobody looks at them here */
+    if (m->head.type == MSG_COPY)
+        heard_of_last = m->copy.heard;
     ck_assert_uint_lt(net.n, OUT_MAX);
     net.out[net.n++] = (struct out){id, m, fn, arg};
     return net.n;
@@ -693,9 +696,10 @@ END_TEST
 
 /* ---- next ---- */
 
-static uint64_t come_copy(uint64_t claimant, uint64_t stamp)
+static uint64_t come_copy(uint64_t claimant, uint64_t stamp, bool heard)
 {
     struct msg *m = from(1, MSG_COPY);
+    m->copy.heard = heard;
     struct item_record *r = xcalloc(1, sizeof(*r));
     *r = (struct item_record){.fid = file, .claimant = claimant, .stamp_view = 5, .stamp_count = stamp};
     m->copy.records.n = 1;
@@ -712,16 +716,55 @@ START_TEST(next_says_whom_it_has_entered_and_then_enters_nobody)
     look_at(3, LOOK_STAT);
     look_at(4, LOOK_OPEN);
     for (unsigned i = 0; i < 2; i++) { /* COPIED may be lost */
-        uint64_t c = come_copy(9, 1);
+        uint64_t c = come_copy(9, 1, false);
         ck_assert_uint_eq(net.said[c].type, MSG_COPIED);
         ck_assert_uint_eq(net.said[c].nlookers, 2);
     }
     ck_assert_uint_eq(where(5, file, LOOK_STAT, &keep), AT_NODE);
     ck_assert(!keep);
-    ck_assert_uint_eq(net.said[come_copy(0, 2)].nlookers, 0); /* given back: the home has them since long */
+    ck_assert_uint_eq(net.said[come_copy(0, 2, true)].nlookers, 0); /* given back: the home has them since long */
     look_at(5, LOOK_STAT);
-    ck_assert_uint_eq(net.said[come_copy(0, 3)].nlookers, 1); /* locks have changed */
-    ck_assert_uint_eq(net.said[come_copy(9, 4)].nlookers, 1);
+    ck_assert_uint_eq(net.said[come_copy(0, 3, true)].nlookers, 1); /* locks have changed */
+    ck_assert_uint_eq(net.said[come_copy(9, 4, false)].nlookers, 1);
+    ck_assert_uint_eq(net.said[come_copy(0, 5, false)].nlookers, 1); /* COPIED was lost, and the asker gave up */
+    ck_assert_uint_eq(net.said[come_copy(9, 6, false)].nlookers, 1);
+}
+END_TEST
+
+/* In an older view this node had the record of a claim: that says nothing of the lookers of this one. */
+START_TEST(a_record_of_an_older_view_ends_no_look)
+{
+    become(2, &view);
+    collect_note_next(1, 5);
+    struct record *r = record_make(file);
+    r->claimant = 9;
+    r->stamp_view = 4;
+    look_at(3, LOOK_OPEN);
+    ck_assert_uint_eq(net.said[come_copy(0, 1, true)].nlookers, 1);
+}
+END_TEST
+
+START_TEST(the_home_says_what_it_has_heard_of_next)
+{
+    uint64_t w = want(4, 1, false);
+    ck_assert_uint_eq(net.out[find_out(MSG_COPY, 2)].m->copy.heard, 0);
+    struct msg *m = from(4, MSG_FREE); /* it gives up before COPIED is here */
+    m->free.fid = file;
+    m->free.number_inc = 103;
+    m->free.number = 1;
+    handle_free(m);
+    ck_assert_int_eq(net.said[w].err, -E_ASK_AGAIN);
+    ck_assert_uint_eq(net.out[1].m->copy.heard, 0);
+    copy_all();
+    w = want(4, 2, false);
+    copy_all();
+    ck_assert(is_granted(w));
+    unsigned n = net.n;
+    give_back(4, 2, LOOK_NONE);
+    ck_assert_uint_eq(net.n, n + 1);
+    ck_assert(heard_of_last);
+    want(4, 3, false);
+    ck_assert_uint_eq(net.out[find_out(MSG_COPY, 2)].m->copy.heard, 0);
 }
 END_TEST
 
@@ -754,5 +797,7 @@ int main(void)
     tcase_add_test(t, alone_nobody_is_entered_and_all_may_be_kept);
     t = add_case(s, "next", begin, end, 20);
     tcase_add_test(t, next_says_whom_it_has_entered_and_then_enters_nobody);
+    tcase_add_test(t, a_record_of_an_older_view_ends_no_look);
+    tcase_add_test(t, the_home_says_what_it_has_heard_of_next);
     return run_suite(s);
 }
