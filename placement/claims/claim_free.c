@@ -86,7 +86,8 @@ static bool free_here(const struct freeing *j)
 }
 
 /* After the claim was cleared: an open that still found it here is counted.  The kernel may have attributes that
- * this node gave it as the claimant. */
+ * this node gave it as the claimant; also if it has not got the claim now, but had it just before, for a FREE of then
+ * may come later than this one. */
 static enum look own_look(struct fid fid)
 {
     return look_is_open(fid) ? LOOK_OPEN : LOOK_STAT;
@@ -98,11 +99,10 @@ void claim_tell_free(struct fid fid, uint64_t inc, uint64_t number, const struct
     struct freeing j = {.fid = fid, .inc = inc, .number = number, .known = v != NULL};
     if (v)
         j.version = *v;
-    if (had) {
+    if (had)
         j.watchers = *had;
-        j.look = own_look(fid);
-        j.look_number = look_number();
-    }
+    j.look = own_look(fid);
+    j.look_number = look_number();
     if (free_here(&j))
         return;
     struct freeing *later = xmalloc(sizeof(*later));

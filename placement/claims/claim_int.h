@@ -64,8 +64,8 @@ static inline struct file_claim *claim_if(const struct file *f)
 
 /* ---- claim_free.c ---- */
 /* The sender's requests up to this number have no claim any more.  v: what the PFS has; NULL: not
- * known.  had: the claim was held, by this node and with these watchers; NULL: it was not.  Does not wait; any
- * thread. */
+ * known.  had: the watchers of the claim that was held; NULL: none was.  The home enters this node as a looker.  Does
+ * not wait; any thread that holds no lock. */
 void claim_tell_free(struct fid fid, uint64_t inc, uint64_t number, const struct version *v,
                      const struct watchers *had);
 

@@ -25,13 +25,13 @@ bool home_is_freed(const struct record *r, uint64_t node, uint64_t inc, uint64_t
     return r && r->freed_by == node && covers(r->freed_inc, r->freed_number, inc, number);
 }
 
-/* A WANT with a higher number than the one before says that its sender has not got that claim.  One that comes
- * again may be a late copy of one that has been granted: then its sender has the latest bytes. */
 bool home_is_claim(const struct record *r, uint64_t node, uint64_t inc, uint64_t number)
 {
     return r->claimant == node && covers(inc, number, r->number_inc, r->number);
 }
 
+/* A WANT with a higher number than the one before says that its sender has not got that claim.  One that comes
+ * again may be a late copy of one that has been granted: then its sender has the latest bytes. */
 static bool has_nothing(const struct record *r, const struct msg *m)
 {
     bool again = r->claimant && covers(r->number_inc, r->number, m->head.incarnation, m->want.number);
