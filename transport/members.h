@@ -66,7 +66,8 @@ uint64_t members_newest(void); /* newest view number seen; any thread */
 uint64_t members_self(void);   /* own node id */
 uint64_t members_incarnation(void);
 bool members_lease(void);   /* own lease valid now?  any thread */
-uint64_t members_lease_left(void); /* ms that it is still valid if it is not renewed, or 0; any thread */
+/* ms that the lease is still valid if it is not renewed, or 0; any thread */
+uint64_t members_lease_left(void);
 bool members_settled(void); /* rule 5; any thread */
 /* farewells were sent: this node does not act as home or next any more; any thread */
 bool members_leaving(void);

@@ -346,7 +346,8 @@ static void fence(uint64_t number)
  * may not.  0: none. */
 static uint64_t left_out_by(const struct view *v)
 {
-    for (uint64_t n = members_st.view ? members_st.view->number + 1 : v->number; n < v->number; n++) {
+    uint64_t n = members_st.view ? members_st.view->number + 1 : v->number;
+    for (; n < v->number; n++) {
         const struct view *w = members_view_number(n);
         if (!w || !view_has(w, members_st.cfg.self.id, members_st.cfg.self.incarnation))
             return n;
@@ -366,7 +367,8 @@ void members_adopt(const struct view *v, uint64_t t0)
         return;
     }
     uint64_t without = left_out_by(v);
-    if (without) { /* nobody told this node of anything meanwhile: it comes from outside, as any other */
+    /* Nobody told this node of anything meanwhile: it comes from outside, as any other. */
+    if (without) {
         fence(without);
         members_want_read();
         return;

@@ -107,7 +107,8 @@ struct msg_head {
     F(u64, view)                                                                                   \
     F(u32, piece)                                                                                  \
     F(u8, more) F(u64, last) F(u8, settled) F(u8, leaving) F(u64, home_view) F(u64, look_number)   \
-        L(nextof, nextof) L(blind, blinds) L(claim, claims) L(record, records) L(lock, locks) L(fid_item, looks)
+        L(nextof, nextof) L(blind, blinds) L(claim, claims) L(record, records) L(lock, locks)      \
+            L(fid_item, looks)
 #define BODY_ADOPTED_OK(F, L) F(u64, view)
 /* number's incarnation = head's; held: the sender has the claim and its bytes, and asks for its watchers;
  * look_number: as WHERE's */

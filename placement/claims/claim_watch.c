@@ -201,8 +201,8 @@ int claim_know_watchers(struct file *f, uint64_t end_ms)
         int err = ask_until(f, end_ms, &w);
         end_asking(c, err, &w);
         if (err)
-            log_warn("the home of a file that was not on the PFS when the daemon ended did not say who looks at "
-                     "it: it cannot be written now: EIO");
+            log_warn("the home of a file that was not on the PFS when the daemon ended did not say "
+                     "which nodes look at it: it cannot be written now: EIO");
     }
     return c->watchers_unknown ? -EIO : 0;
 }

@@ -34,7 +34,8 @@ bool home_is_claim(const struct record *r, uint64_t node, uint64_t inc, uint64_t
  * again may be a late copy of one that has been granted: then its sender has the latest bytes. */
 static bool has_nothing(const struct record *r, const struct msg *m)
 {
-    bool again = r->claimant && covers(r->number_inc, r->number, m->head.incarnation, m->want.number);
+    bool again = r->claimant &&
+                 covers(r->number_inc, r->number, m->head.incarnation, m->want.number);
     return !m->want.held && (!again || r->granting);
 }
 

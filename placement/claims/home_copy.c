@@ -277,7 +277,7 @@ static uint32_t take_record(const struct msg *m, const struct item_record *in,
         r = NULL;
     if (r) {
         if (m->copy.heard && r->claimant && !in->claimant && r->stamp_view == in->stamp_view)
-            lookers_forget(in->fid); /* the home has them: nobody was entered since the claim came here */
+            lookers_forget(in->fid); /* the home has them, and nobody was entered since */
         r->claimant = in->claimant;
         r->number_inc = in->number_inc;
         r->number = in->number;

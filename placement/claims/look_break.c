@@ -34,7 +34,7 @@ struct breaking {
 };
 
 static struct {
-    struct lock lock; /* RANK_LEAF */
+    struct lock lock;     /* RANK_LEAF */
     pthread_cond_t ended; /* one of them */
     struct breaking *table[BUCKETS];
     unsigned n;
@@ -252,8 +252,7 @@ static void take_break(struct msg *m)
 static void handle_break(struct msg *m)
 {
     const struct view *v = members_view();
-    if (!v || m->head.view != v->number ||
-        !view_has(v, m->head.sender, m->head.incarnation) ||
+    if (!v || m->head.view != v->number || !view_has(v, m->head.sender, m->head.incarnation) ||
         view_home(v, m->brk.fid) != m->head.sender) {
         refuse(m);
         return;

@@ -251,8 +251,8 @@ void looker_note(struct fid fid, uint32_t node, enum look look, uint64_t number)
     if (put(fid, &f, node, look, number))
         return;
     if (!t.overflow)
-        log_warn("the table of files that other nodes look at is full (%u entries, %zu bytes): until the next view "
-                 "each first write of a file tells all nodes",
+        log_warn("the table of files that other nodes look at is full (%u entries, %zu bytes): "
+                 "until the next view each first write of a file tells all nodes",
                  t.count, lookers_bytes());
     t.overflow = true;
 }

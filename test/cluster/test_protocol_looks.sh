@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Nodes that look at a file are told before another one is granted its claim: each once, nobody else, whatever dies or
 # stands still meanwhile, and by nobody but the home.
-# timeout: 300
+# timeout: 400
 # sanitize
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"

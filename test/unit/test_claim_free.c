@@ -103,7 +103,8 @@ END_TEST
 
 START_TEST(its_watchers_go_with_it)
 {
-    struct watchers had = {.any = true, .n = 2, .v = {{7, 70, LOOKER_CACHED}, {8, 80, LOOKER_PASSTHROUGH}}};
+    struct watchers had = {
+        .any = true, .n = 2, .v = {{7, 70, LOOKER_CACHED}, {8, 80, LOOKER_PASSTHROUGH}}};
     struct version v = {1, 2, 3};
     claim_tell_free(file, 1, 3, &v, &had);
     answer(0);

@@ -336,7 +336,8 @@ START_TEST(three_lookers_are_told_once_and_not_again_in_shared_use)
         ck_assert(!keep);
     }
     give_back(5, 1, LOOK_NONE);
-    for (uint64_t n = 1; n <= 6; n++) { /* it was open elsewhere: nobody keeps anything for some time */
+    /* it was open elsewhere: nobody keeps anything for some time */
+    for (uint64_t n = 1; n <= 6; n++) {
         ck_assert_uint_eq(where(n, file, LOOK_OPEN, &keep), AT_PFS);
         ck_assert(!keep);
     }
@@ -406,7 +407,8 @@ START_TEST(what_homes_of_the_view_before_let_keep_is_broken_in_the_first_second)
     home.complete_ms = boot_ms();
     uint64_t w = want(4, 1, false);
     copy_all();
-    ck_assert_uint_eq(open_ones(MSG_BREAK), NODES - 1); /* the view before is not known: all may have been there */
+    /* the view before is not known: all may have been there */
+    ck_assert_uint_eq(open_ones(MSG_BREAK), NODES - 1);
     for (uint64_t n = 1; n <= NODES; n++)
         if (n != 4)
             break_at(n, 0);
@@ -418,7 +420,8 @@ START_TEST(what_next_let_keep_is_broken)
 {
     look_at(3, LOOK_STAT);
     uint64_t w = want(4, 1, false);
-    struct item_looker v[] = {{3, LOOK_STAT, 1}, {6, LOOK_OPEN, 2}, {77, LOOK_OPEN, 3}, {4, LOOK_OPEN, 4}};
+    struct item_looker v[] = {
+        {3, LOOK_STAT, 1}, {6, LOOK_OPEN, 2}, {77, LOOK_OPEN, 3}, {4, LOOK_OPEN, 4}};
     struct msg *r = msg_new(MSG_COPIED);
     r->copied.lookers.n = ARRAY_LEN(v);
     r->copied.lookers.v = v;
@@ -455,7 +458,7 @@ START_TEST(who_has_the_bytes_and_asks_for_its_watchers_has_them_meanwhile)
     record_find(file)->number_inc = 103;
     record_find(file)->number = 9;
     looker_note(file, 2, LOOK_OPEN, 1); /* node 3, by ADOPTED */
-    uint64_t w = want(4, 10, true); /* as if it had not got the claim, but for what it says */
+    uint64_t w = want(4, 10, true);     /* as if it had not got the claim, but for what it says */
     ck_assert_uint_eq(where(5, file, LOOK_OPEN, &keep), AT_NODE);
     copy_all();
     ck_assert_uint_eq(where(5, file, LOOK_OPEN, &keep), AT_NODE);
@@ -701,7 +704,8 @@ static uint64_t come_copy(uint64_t claimant, uint64_t stamp, bool heard)
     struct msg *m = from(1, MSG_COPY);
     m->copy.heard = heard;
     struct item_record *r = xcalloc(1, sizeof(*r));
-    *r = (struct item_record){.fid = file, .claimant = claimant, .stamp_view = 5, .stamp_count = stamp};
+    *r = (struct item_record){
+        .fid = file, .claimant = claimant, .stamp_view = 5, .stamp_count = stamp};
     m->copy.records.n = 1;
     m->copy.records.v = m->arena = r;
     handle_copy(m);
@@ -722,11 +726,13 @@ START_TEST(next_says_whom_it_has_entered_and_then_enters_nobody)
     }
     ck_assert_uint_eq(where(5, file, LOOK_STAT, &keep), AT_NODE);
     ck_assert(!keep);
-    ck_assert_uint_eq(net.said[come_copy(0, 2, true)].nlookers, 0); /* given back: the home has them since long */
+    /* given back: the home has them since long */
+    ck_assert_uint_eq(net.said[come_copy(0, 2, true)].nlookers, 0);
     look_at(5, LOOK_STAT);
     ck_assert_uint_eq(net.said[come_copy(0, 3, true)].nlookers, 1); /* locks have changed */
     ck_assert_uint_eq(net.said[come_copy(9, 4, false)].nlookers, 1);
-    ck_assert_uint_eq(net.said[come_copy(0, 5, false)].nlookers, 1); /* COPIED was lost, and the asker gave up */
+    /* COPIED was lost, and the asker gave up */
+    ck_assert_uint_eq(net.said[come_copy(0, 5, false)].nlookers, 1);
     ck_assert_uint_eq(net.said[come_copy(9, 6, false)].nlookers, 1);
 }
 END_TEST

@@ -127,7 +127,7 @@ START_TEST(one_more_than_can_be_named_is_any_node)
     ck_assert(looker_enter(file, LOOKERS_NAMED, LOOK_STAT, 1));
     ck_assert_uint_eq(lookers(file), 1);
     ck_assert_uint_eq(look_of(file, LOOKER_ANY), LOOK_OPEN); /* as one of them */
-    looker_leave(file, 3, 9); /* nobody knows who else */
+    looker_leave(file, 3, 9);                                /* nobody knows who else */
     looker_forget(file, 3);
     ck_assert_uint_eq(look_of(file, LOOKER_ANY), LOOK_OPEN);
     ck_assert_uint_eq(lookers_count(), 1);
@@ -142,9 +142,9 @@ START_TEST(nobody_is_entered_after_a_break_of_an_open_file_for_some_time)
     looker_hush(file);
     ck_assert(!looker_enter(file, 2, LOOK_STAT, 1));
     ck_assert(looker_enter(other, 2, LOOK_STAT, 1));
-    ck_assert(looker_enter(file, 1, LOOK_OPEN, 2)); /* who is in it stays, and will be told */
+    ck_assert(looker_enter(file, 1, LOOK_OPEN, 2)); /* a node that is in it stays */
     ck_assert(looker_enter(file, 1, LOOK_STAT, 3));
-    looker_note(file, 3, LOOK_OPEN, 1);             /* who looks anyway is */
+    looker_note(file, 3, LOOK_OPEN, 1); /* as does one that looks anyway */
     ck_assert_uint_eq(lookers(file), 2);
     lookers_forget(file);
     ck_assert_uint_eq(lookers(file), 0);
@@ -176,7 +176,7 @@ START_TEST(what_is_over_is_swept)
 }
 END_TEST
 
-/* Who asks may keep nothing then; who looks anyway makes all members lookers of all files. */
+/* A node that asks may keep nothing then; one that looks anyway makes all members lookers of all files. */
 START_TEST(a_full_table_costs_messages_and_no_memory)
 {
     uint64_t i = 0;

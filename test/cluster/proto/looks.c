@@ -161,8 +161,8 @@ void do_watchers(struct command *c)
     }
     unsigned n = claim_watchers(f, v, &all);
     for (unsigned i = 0; i < n; i++)
-        snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s:%u", members_name(v[i].node),
-                 v[i].kinds);
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s:%u",
+                 members_name(v[i].node), v[i].kinds);
     file_put(f);
     answer(c, "watchers%s%s", text, all ? " all" : "");
 }
