@@ -459,11 +459,19 @@ static void reply_create(struct request *r, struct inode *i, struct statx *stx, 
     request_done(r);
 }
 
+/* A file with a longer path could not be opened. */
+static int check_path(struct inode *dir, const char *name)
+{
+    return pfs_path_len(dir->node) + 1 + strlen(name) > PATH_BYTES_MAX ? -ENAMETOOLONG : 0;
+}
+
 static void create_fn(struct request *r)
 {
     struct pfs_made made;
-    int err =
-        pfs_create(r->inode->node, r->name, r->fi.flags, mode_to_make(r), request_cred(r), &made);
+    int err = check_path(r->inode, r->name);
+    if (!err)
+        err = pfs_create(r->inode->node, r->name, r->fi.flags, mode_to_make(r), request_cred(r),
+                         &made);
     if (err) { /* -ESTALE: a link or directory is there now; the kernel looks again */
         request_err(r, err);
         return;

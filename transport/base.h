@@ -14,6 +14,10 @@
 
 #include "transport/fid.h"
 
+/* The longest path of a regular file below the PFS directory, bytes.  Records, messages and lists carry every
+ * path up to this length whole; fs refuses to make or open a file with a longer one. */
+#define PATH_BYTES_MAX 32767
+
 /* ---- log: "eddyfs[node]: level: what happened: which file: what follows" ---- */
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };

@@ -24,7 +24,7 @@
 #include "transport/textfile.h"
 #include "transport/view.h"
 
-#define DIRTY_PATH_MAX 4096
+#define DIRTY_PATH_MAX PATH_BYTES_MAX
 #define DIRTY_LINE_MAX (32 + 2 * 17 + 1 + 2 * DIRTY_PATH_MAX + 1)
 #define NODE_FILE_MAX  4096
 

@@ -26,7 +26,7 @@
 #define MSG_INLINE_MAX 4096
 #define MSG_BODY_MAX   (8u << 20)
 #define MSG_DATA_MAX   (16u << 20)
-#define MSG_PATH_MAX   4096
+#define MSG_PATH_MAX   PATH_BYTES_MAX
 /* What has as many items as there are files, locks or nodes goes in pieces (ADOPTED, COPY), of so
  * many items in all their lists together: at most 256 KiB of body, but for COPY of one file with
  * more locks. */

@@ -42,6 +42,7 @@ void pfs_unref(struct pfs_node *n);
 void pfs_moved(struct pfs_node *n, struct pfs_node *parent, const char *name);
 /* Relative path, malloc'd ("" for the root). Any thread, no PFS call. */
 char *pfs_path(struct pfs_node *n);
+size_t pfs_path_len(struct pfs_node *n); /* its length in bytes; the same threads */
 /* The fid that the node must have; pfs functions return -ESTALE if it has another one.  Set after the
  * first statx. */
 void pfs_expect(struct pfs_node *n, struct fid fid);

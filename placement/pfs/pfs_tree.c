@@ -271,11 +271,18 @@ void pfs_moved(struct pfs_node *n, struct pfs_node *parent, const char *name)
     pfs_unref(old_parent);
 }
 
-char *pfs_path_from(struct pfs_node *top, struct pfs_node *n)
+/* Of its path from `top`, with a slash or the end behind each name. */
+static size_t path_bytes(struct pfs_node *top, struct pfs_node *n)
 {
     size_t len = 0;
     for (struct pfs_node *p = n; p != top; p = p->parent)
         len += strlen(p->name) + 1;
+    return len;
+}
+
+char *pfs_path_from(struct pfs_node *top, struct pfs_node *n)
+{
+    size_t len = path_bytes(top, n);
     char *path = xmalloc(MAX(len, (size_t)1)), *at = path + len, after = 0;
     *path = 0;
     for (struct pfs_node *p = n; p != top; p = p->parent) {
@@ -294,6 +301,14 @@ char *pfs_path(struct pfs_node *n)
     char *path = pfs_path_from(root, n);
     lock_drop(&pfs_tree_lock);
     return path;
+}
+
+size_t pfs_path_len(struct pfs_node *n)
+{
+    lock_take(&pfs_tree_lock);
+    size_t bytes = path_bytes(root, n);
+    lock_drop(&pfs_tree_lock);
+    return bytes ? bytes - 1 : 0;
 }
 
 void pfs_expect(struct pfs_node *n, struct fid fid)

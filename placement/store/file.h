@@ -106,7 +106,8 @@ struct file {
 };
 
 /* Finds or makes the object (and its record, with this path hint; path may be NULL if it is known).
- * *out is referenced.  -ENOSPC: no record could be made; -EIO: the store is broken. */
+ * *out is referenced.  -ENOSPC: no record could be made; -EIO: the store is broken; -ENAMETOOLONG: the path has
+ * more than PATH_BYTES_MAX bytes. */
 int file_get(struct fid fid, const char *path, struct file **out);
 /* Only if the store or the table knows it; NULL otherwise. */
 struct file *file_find(struct fid fid);
@@ -144,7 +145,8 @@ static inline void file_set_unlinked(struct file *f, bool unlinked)
     f->unlinked = unlinked;
 }
 
-/* New path hint (rename here, or NAMED from another node): object and record. */
+/* New path hint (rename here, or NAMED from another node): object and record.  A path of more than
+ * PATH_BYTES_MAX bytes is not taken, and logged. */
 void file_set_path(struct file *f, const char *path);
 /* Copy of the hint, malloc'd. */
 char *file_path(struct file *f);

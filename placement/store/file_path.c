@@ -1,4 +1,5 @@
 /* file_path.c - finds a file by its fid; and the path that leads to it, a hint that is also in the record. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,14 @@ static void sync_path(struct file *f)
         log_error("the cache's disk: writing the path of %s: %s", f->path, strerror(-err));
 }
 
-void file_set_path(struct file *f, const char *path)
+static void say_too_long(const char *path)
+{
+    log_warn("a file's new path has %zu bytes, more than %d: after a crash it would be found under the old one "
+             "only: %.200s...",
+             strlen(path), PATH_BYTES_MAX, path);
+}
+
+static void set_path(struct file *f, const char *path)
 {
     uint32_t slots = state_path_slots(strlen(path)), used = 0;
     int err = space_reserve_files(slots);
@@ -38,6 +46,14 @@ void file_set_path(struct file *f, const char *path)
                  path);
     else
         state_unreserve(SLAB_FILES, slots - used);
+}
+
+void file_set_path(struct file *f, const char *path)
+{
+    if (strlen(path) > PATH_BYTES_MAX)
+        say_too_long(path);
+    else
+        set_path(f, path);
 }
 
 char *file_path(struct file *f)
@@ -62,6 +78,8 @@ static void hint_path(struct file *f, const char *path)
 
 int file_get(struct fid fid, const char *path, struct file **out)
 {
+    if (path && strlen(path) > PATH_BYTES_MAX)
+        return -ENAMETOOLONG;
     struct file *f = file_find(fid);
     if (!f) {
         bool made;

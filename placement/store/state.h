@@ -22,7 +22,7 @@
 #define FILE_SLOT      576u
 #define INLINE_PATH    128u
 #define PATH_PIECE     552u
-#define STATE_PATH_MAX 4095u
+#define STATE_PATH_MAX ((size_t)PATH_BYTES_MAX)
 
 /* ---- a file ---- */
 

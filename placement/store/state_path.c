@@ -55,7 +55,7 @@ void path_free(uint64_t where)
 
 uint32_t state_path_set(struct file_record *r, const char *path)
 {
-    size_t len = strnlen(path, STATE_PATH_MAX);
+    size_t len = strlen(path);
     uint64_t old = r->path_where;
     uint32_t slot = SLOT_NONE, used = 0;
     lock_take(&state.lock);

@@ -36,7 +36,7 @@ int state_grow(enum slab_kind kind, uint32_t n, uint64_t slab_bytes);
 struct file_record *state_file_find(struct fid fid);
 struct file_record *state_file_new(struct fid fid); /* takes one reserved file slot */
 void state_file_free(struct file_record *r);        /* it has no chunks */
-/* Takes reserved file slots, state_path_slots(len) at most; returns how many.  A crash leaves the
+/* The path has STATE_PATH_MAX bytes at most.  Takes reserved file slots, state_path_slots(len) at most; returns how many.  A crash leaves the
  * old path or the new one. */
 uint32_t state_path_set(struct file_record *r, const char *path);
 uint32_t state_path_slots(size_t len);

@@ -139,7 +139,7 @@ static int list_records(struct cachedir *d, unflushed_cb cb, void *arg)
 /* One note: lines of "what number", and last the path, which may hold anything. */
 static bool read_note(int dirfd, const char *name, char path[STATE_PATH_MAX + 1], uint64_t *bytes)
 {
-    char text[STATE_PATH_MAX + 512];
+    char text[STATE_PATH_MAX + 512]; /* a path and the lines before it */
     int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
     if (fd >= 0)
