@@ -396,7 +396,7 @@ int copyout_file(struct gate *g, bool *clean)
     else
         err = begin_and_run(g, clean);
     if (!err && *clean) {
-        pfs_drop(f); /* unless it is open */
+        pfs_drop_clean(f);
         claim_give_back(f);
     }
     return err;

@@ -32,7 +32,7 @@ void flush_kernel_wrote(struct file *f)
 
 static void settled(struct file *f)
 {
-    pfs_drop(f); /* unless it is open */
+    pfs_drop_clean(f);
     claim_give_back(f);
 }
 

@@ -241,7 +241,7 @@ static int new_handle(const struct opening *o, struct data_handle *data, mode_t 
  * dropped, flushed or not, and the claim is given back. */
 static void drop_unlinked(struct file *f)
 {
-    if (file_is_unlinked(f) && !pfs_is_open(f))
+    if (file_is_unlinked(f) && pfs_open_ends(f))
         claim_unlinked(f);
 }
 
@@ -303,6 +303,9 @@ static mode_t known_mode(struct inode *i)
     return mode;
 }
 
+/* If another node has removed the file, the first open of it fails with ESTALE.  Then the kernel looks the name
+ * up again, and finds what has it now.  If the kernel comes back with this file, it was opened by a descriptor
+ * (/proc/self/fd), and has no name any more. */
 static int open_now(struct request *r, struct inode *i, int flags, struct fuse_file_info *fi,
                     struct handle **out)
 {
@@ -322,10 +325,13 @@ static int open_now(struct request *r, struct inode *i, int flags, struct fuse_f
     }
     uint64_t looked_ms = boot_ms();
     err = open_on_pfs(r, i, flags, f, &stx);
-    if (!err && !stx.stx_nlink && !i->gone) { /* another node removed it: the kernel looks again */
+    if (!err && !stx.stx_nlink && !i->gone) { /* another node removed it */
+        inode_gone(i);
         release(f);
         err = -ESTALE;
     }
+    if (!err && !stx.stx_nlink)
+        file_set_unlinked(f, true);
     if (!err)
         err = open_data(&o, f, &stx, looked_ms, out);
     if (!err) {

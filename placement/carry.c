@@ -167,7 +167,7 @@ static void put_data(struct msg *m, const void *buf, size_t len)
 
 static bool harmless_twice(enum carry_op op)
 {
-    return op == CARRY_SYNC || op == CARRY_PIN_WRITER || op == CARRY_UNPIN_WRITER;
+    return op == CARRY_SYNC || carry_op_is_pin(op);
 }
 
 /* A change that must not be made twice waits longer: the claimant may be only slow. */

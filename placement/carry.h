@@ -22,9 +22,14 @@ enum carry_op {
     CARRY_TIMES,        /* utimens: time_ns */
     CARRY_SYNC,         /* fsync; mode 1: to the PFS */
     CARRY_PIN_WRITER,   /* counts an open for writing at another node, named by offset */
-    CARRY_UNPIN_WRITER, /* this open is closed.  Both may come twice. */
+    CARRY_UNPIN,        /* this open is closed.  All three may come twice. */
     CARRY_STORE,        /* at offset, and nothing beyond the file's end: written through a mapping */
+    CARRY_PIN_READER,   /* counts an open for reading, as CARRY_PIN_WRITER; its end is CARRY_UNPIN */
 };
+static inline bool carry_op_is_pin(enum carry_op op)
+{
+    return op == CARRY_PIN_WRITER || op == CARRY_PIN_READER || op == CARRY_UNPIN;
+}
 static inline bool carry_op_is_write(enum carry_op op)
 {
     return op == CARRY_WRITE || op == CARRY_APPEND || op == CARRY_STORE;

@@ -304,11 +304,15 @@ static void serve_change(struct carried *c)
 
 static void serve_pin(struct carried *c)
 {
-    const struct msg_head *h = &c->m->head;
-    uint64_t number = c->m->write.offset;
-    bool add = c->m->write.op == CARRY_PIN_WRITER;
-    int err = add ? pin_add(h->sender, h->incarnation, number, c->f)
-                  : pin_drop(h->sender, h->incarnation, number, c->f);
+    const struct msg *m = c->m;
+    struct pin_id id = {.node = m->head.sender,
+                        .incarnation = m->head.incarnation,
+                        .number = m->write.offset};
+    int err = 0;
+    if (m->write.op == CARRY_UNPIN)
+        pin_drop(&id, c->f);
+    else
+        err = pin_add(&id, m->write.op == CARRY_PIN_WRITER, c->f);
     if (err)
         answer_error(c, err);
     else
@@ -318,11 +322,10 @@ static void serve_pin(struct carried *c)
 static void serve_write(void *arg)
 {
     struct carried *c = arg;
-    const struct body_write *b = &c->m->write;
-    c->f = file_find(b->fid);
+    c->f = file_find(c->m->write.fid);
     if (!c->f)
         answer_error(c, -ENOENT);
-    else if (b->op == CARRY_PIN_WRITER || b->op == CARRY_UNPIN_WRITER)
+    else if (carry_op_is_pin(c->m->write.op))
         serve_pin(c);
     else
         serve_change(c);
@@ -331,9 +334,8 @@ static void serve_write(void *arg)
 static bool write_is_sound(const struct msg *m)
 {
     const struct body_write *b = &m->write;
-    bool bulk = carry_op_is_write(b->op),
-         pin = b->op == CARRY_PIN_WRITER || b->op == CARRY_UNPIN_WRITER;
-    if (!(m->head.flags & MSG_F_WANTS) || b->op < CARRY_WRITE || b->op > CARRY_STORE)
+    bool bulk = carry_op_is_write(b->op), pin = carry_op_is_pin(b->op);
+    if (!(m->head.flags & MSG_F_WANTS) || b->op < CARRY_WRITE || b->op > CARRY_PIN_READER)
         return false;
     if (bulk ? b->length != m->head.data_len : m->head.data_len != 0)
         return false;

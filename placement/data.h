@@ -47,12 +47,13 @@ struct data_handle {
     struct file *f;
     bool writes; /* opened for writing: a writer is counted, here or at the claimant */
     struct stream *_Atomic stream; /* read-ahead; NULL: none was needed yet (data_stream) */
-    uint64_t pin_number; /* of this open at a claimant (CARRY_PIN_WRITER); 0: none was needed yet */
+    uint64_t pin_number; /* of this open at a claimant (claims/pins.h); 0: none was needed yet */
     struct lock lock;    /* RANK_LEAF: the members below */
     pthread_cond_t moved;
     bool moving;           /* one thread asks the home, for all that use this handle */
     bool counted;          /* a writer is counted here: this node has the claim and keeps it */
-    uint64_t pinned;       /* node at which a writer is counted, or 0 */
+    uint64_t pinned;       /* node at which this open is counted, or 0 ... */
+    uint64_t pinned_in;    /* ... and, of one that only reads, the view in which it was */
     struct location where; /* last known; HERE and PFS are found anew from the file at each use */
     /* NODE: the claimant tells this node of each change (it said so with the last bytes that it sent). */
     bool watched;
@@ -92,6 +93,10 @@ void data_keep_end(struct file *f);
 /* This node has removed the file's last name.  Tells a claimant elsewhere, so that it flushes nothing of the
  * file any more; as long as the file is open here, the claimant keeps it.  Blocking; errors are ignored. */
 void data_removed(struct file *f);
+/* What is dirty of f goes to the PFS now, whichever node has it.  To be called before a name of f is removed, if
+ * the file has others and none of them is known.  0: the PFS has it; -EIO: the node that has it is away;
+ * -errno of the failed flush.  Blocking. */
+int data_flush(struct file *f);
 /* As pfs_release, to be called after data_close if there was a handle.  With the file's last release,
  * data_keep ends, too. */
 void data_release(struct file *f);

@@ -47,6 +47,78 @@ static void set_where(struct data_handle *h, const struct location *at)
     lock_drop(&h->lock);
 }
 
+/* ---- opens that are counted at the claimant ---- */
+
+static int pin_as(struct file *f, enum carry_op op, uint64_t node, uint64_t number)
+{
+    struct change c = {.op = op, .off = number};
+    return carry_write(node, f, &c, NULL);
+}
+
+int data_pin(struct file *f, uint64_t node, uint64_t number)
+{
+    return pin_as(f, CARRY_PIN_WRITER, node, number);
+}
+
+/* If it fails, the pin stays until this node leaves the view, which costs the claimant only speed. */
+void data_unpin(struct file *f, uint64_t node, uint64_t number)
+{
+    int err = -EAGAIN;
+    for (unsigned i = 0; i < UNPINS && err == -EAGAIN; i++)
+        err = pin_as(f, CARRY_UNPIN, node, number);
+    if (err && err != -ENOENT)
+        log_debug("node %s was not told that an open ended: %s", members_name(node), strerror(-err));
+}
+
+static int pin(struct data_handle *h, uint64_t node)
+{
+    if (!h->pin_number)
+        h->pin_number = random_u64() | 1;
+    return pin_as(h->f, h->writes ? CARRY_PIN_WRITER : CARRY_PIN_READER, node, h->pin_number);
+}
+
+/* The view in which this handle was counted last still holds, and so do its pins. */
+static bool is_pinned(struct data_handle *h, uint64_t node)
+{
+    const struct view *v = members_view();
+    lock_take(&h->lock);
+    bool pinned = h->pinned == node && v && h->pinned_in == v->number;
+    lock_drop(&h->lock);
+    return pinned;
+}
+
+static void note_pinned(struct data_handle *h, const struct view *v)
+{
+    lock_take(&h->lock);
+    h->pinned_in = v ? v->number : 0;
+    lock_drop(&h->lock);
+}
+
+/* The claimant keeps the bytes until this handle is closed, also if the file loses its last name. */
+static int pin_reader(struct data_handle *h, const struct location *at)
+{
+    const struct view *v = members_view();
+    if (at->where != WHERE_NODE || is_pinned(h, at->node))
+        return 0;
+    int err = pin(h, at->node);
+    if (!err)
+        note_pinned(h, v);
+    return err == -ENOENT ? -EAGAIN : err; /* it has given the claim back */
+}
+
+/* Where its bytes are now; it is not counted any more where it was before. */
+static void move_reader(struct data_handle *h, const struct location *at)
+{
+    lock_take(&h->lock);
+    uint64_t pinned = h->pinned;
+    h->where = *at;
+    h->pinned = at->where == WHERE_NODE ? at->node : 0;
+    uint64_t now = h->pinned;
+    lock_drop(&h->lock);
+    if (pinned && pinned != now)
+        data_unpin(h->f, pinned, h->pin_number);
+}
+
 enum where data_where(struct data_handle *h, uint64_t *node)
 {
     if (claim_is_held(h->f))
@@ -291,8 +363,10 @@ int data_locate_reader(struct data_handle *h, const struct version *seen, struct
             return err;
         if (at.where == WHERE_PFS)
             err = follow_version(h, &at, seen, &before);
+        if (!err)
+            err = pin_reader(h, &at);
         if (!err) {
-            set_where(h, &at);
+            move_reader(h, &at);
             return at.where == WHERE_LOST ? -EIO : 0;
         }
         if (err == -EAGAIN)
@@ -338,31 +412,6 @@ int data_locate_known(struct data_handle *h, const struct data_known *k, bool fi
 }
 
 /* ---- writers ---- */
-
-int data_pin(struct file *f, uint64_t node, uint64_t number)
-{
-    struct change c = {.op = CARRY_PIN_WRITER, .off = number};
-    return carry_write(node, f, &c, NULL);
-}
-
-/* If it fails, the pin stays until this node leaves the view, which costs the claimant only speed. */
-void data_unpin(struct file *f, uint64_t node, uint64_t number)
-{
-    struct change c = {.op = CARRY_UNPIN_WRITER, .off = number};
-    int err = -EAGAIN;
-    for (unsigned i = 0; i < UNPINS && err == -EAGAIN; i++)
-        err = carry_write(node, f, &c, NULL);
-    if (err && err != -ENOENT)
-        log_debug("node %s was not told that a writer closed: %s", members_name(node),
-                  strerror(-err));
-}
-
-static int pin(struct data_handle *h, uint64_t node)
-{
-    if (!h->pin_number)
-        h->pin_number = random_u64() | 1;
-    return data_pin(h->f, node, h->pin_number);
-}
 
 void data_move_writer(struct data_handle *h, const struct location *at)
 {

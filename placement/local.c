@@ -11,7 +11,8 @@
  * answer -ESTALE.  The flush does not write missing pages (store_copyout.h: what was dirty stays until
  * store_flushed), so the PFS file has the right bytes of these: they are read by this node's own descriptor.
  * They are stored under the base version from before the read.  If the flush ended meanwhile, store_fill
- * refuses them.
+ * refuses them.  The same descriptor is used when the owners do not find the file (-ENOENT): the claimant's
+ * path of it may be old, or the file has no name any more.
  */
 #include "placement/local.h"
 
@@ -66,6 +67,12 @@ static int admit(struct file *f, uint64_t len)
     return n->admit ? n->admit(f, len) : 0;
 }
 
+/* Does this error of an owner say that only this node, which has the claim, can read the bytes? */
+static bool owner_cannot(int err)
+{
+    return err == -ESTALE || err == -ENOENT;
+}
+
 /* ---- reading ---- */
 
 /* Gets the read's next len bytes, which are missing in the store; zeros beyond base_end.  looked: fetch_looks
@@ -84,7 +91,7 @@ static int read_missing(struct file *f, struct local_read *r, const struct file_
                              .looked = looked,
                              .from = &r->from};
         int err = fetch_range(f, &want, &got);
-        if (err == -ESTALE && r->claimed) {
+        if (owner_cannot(err) && r->claimed) {
             err = pfs_read(f, buf, wanted, off, &got);
             r->from.pfs += err ? 0 : got;
         }
@@ -168,7 +175,7 @@ static int fill(struct file *f, uint64_t page_off, enum space_limit limit)
     store_info(f, &info);
     struct fetch want = {.v = info.base, .off = page_off, .len = PAGE};
     int err = fetch_range(f, &want, NULL);
-    bool here = err == -ESTALE || (err == -ENOSPC && limit == SPACE_DISK);
+    bool here = owner_cannot(err) || (err == -ENOSPC && limit == SPACE_DISK);
     return here ? fill_by_descriptor(f, &info, page_off, limit) : err;
 }
 

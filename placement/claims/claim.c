@@ -327,19 +327,23 @@ void claim_close_writer(struct file *f)
         claim_give_back(f);
 }
 
-int claim_carry_begin(struct file *f)
+int claim_pin_begin(struct file *f)
 {
     struct file_claim *c = claim_of(f);
-    int err = -ENOENT;
     lock_take(&c->lock);
     while (c->settling)
         lock_wait(&c->lock, &c->changed, 0);
-    if (c->state == CLAIM_HELD && !c->forgotten) {
-        c->writers++;
-        c->carried++;
-        err = 0;
-    }
+    bool ours = c->state == CLAIM_HELD && !c->forgotten;
+    c->writers += ours;
     lock_drop(&c->lock);
+    return ours ? 0 : -ENOENT;
+}
+
+int claim_carry_begin(struct file *f)
+{
+    int err = claim_pin_begin(f);
+    if (!err)
+        claim_of(f)->carried++;
     return err;
 }
 

@@ -3,13 +3,19 @@
  * A pin is dropped when its node, in that incarnation, was in this node's view and is not in it any more.  A
  * node that was never in this view may be in a newer one; its pin stays for a minute.  A pin that is dropped
  * wrongly costs little: its node's next write gets "not mine", and the node pins again.
+ *
+ * A pin is an open file here, too: it has a descriptor of the PFS file from its beginning to its end.  So
+ * whatever happens meanwhile to the file's names, and to those of the directories above it, the bytes that are
+ * not here yet can be read, and what is dirty can be flushed.
  */
 #include "placement/claims/pins.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "placement/claims/claim.h"
+#include "placement/pfs/pfs_data.h"
 #include "transport/loop.h"
 #include "transport/members.h"
 #include "transport/view.h"
@@ -19,8 +25,9 @@
 
 struct pin {
     struct pin *next;
-    uint64_t node, incarnation, number;
-    struct file *f; /* referenced; claim_change_begin was called */
+    struct pin_id id;
+    bool writer;    /* claim_change_begin was called */
+    struct file *f; /* referenced, open on the PFS */
     uint64_t since_ms;
     bool seen; /* in this node's view */
 };
@@ -40,21 +47,38 @@ static void init(void)
     lock_init(&pins.lock, RANK_LEAF);
 }
 
+/* The descriptor of a file without a name is closed after the claim was given back: see claim_unlinked. */
 static void release(void *arg)
 {
     struct pin *p = arg;
-    claim_carry_end(p->f);
+    bool held = file_is_unlinked(p->f) && pfs_keep_number(p->f);
+    pfs_release(p->f);
+    if (p->writer)
+        claim_carry_end(p->f);
+    if (file_is_unlinked(p->f) && pfs_open_ends(p->f))
+        claim_unlinked(p->f);
+    if (held)
+        pfs_unhold_number(p->f);
     file_put(p->f);
     free(p);
 }
 
+static void open_file(struct file *f)
+{
+    pfs_open_known(f); /* first: a descriptor that is there stays */
+    int err = pfs_open_late(f, NULL);
+    if (err)
+        log_debug("a file that another node has open cannot be opened on the PFS here: %s",
+                  strerror(-err));
+}
+
 /* With the lock: takes it out. */
-static struct pin *take_out(uint64_t node, uint64_t incarnation, uint64_t number,
-                            const struct file *f)
+static struct pin *take_out(const struct pin_id *id, const struct file *f)
 {
     for (struct pin **pp = &pins.list; *pp; pp = &(*pp)->next) {
         struct pin *p = *pp;
-        if (p->node == node && p->incarnation == incarnation && p->number == number && p->f == f) {
+        if (p->id.node == id->node && p->id.incarnation == id->incarnation &&
+            p->id.number == id->number && p->f == f) {
             *pp = p->next;
             return p;
         }
@@ -66,7 +90,7 @@ static bool left(struct pin *p, const struct view *v)
 {
     if (!v)
         return false; /* fenced: nothing is known */
-    if (view_has(v, p->node, p->incarnation)) {
+    if (view_has(v, p->id.node, p->id.incarnation)) {
         p->seen = true;
         return false;
     }
@@ -111,21 +135,32 @@ static void arm(void *arg)
     pins.armed = true;
 }
 
-int pin_add(uint64_t node, uint64_t incarnation, uint64_t number, struct file *f)
+/* The claim stays until the file is open: from then on a file that loses its name keeps it. */
+static int begin(bool writer, struct file *f)
 {
-    int err = claim_change_begin(f, boot_ms() + T_OPEN);
+    int err = writer ? claim_change_begin(f, boot_ms() + T_OPEN) : claim_pin_begin(f);
+    if (err)
+        return err;
+    open_file(f);
+    if (!writer)
+        claim_close_writer(f);
+    return 0;
+}
+
+int pin_add(const struct pin_id *id, bool writer, struct file *f)
+{
+    int err = begin(writer, f);
     if (err)
         return err;
     struct pin *p = xcalloc(1, sizeof(*p));
-    *p = (struct pin){
-        .node = node, .incarnation = incarnation, .number = number, .since_ms = boot_ms()};
+    *p = (struct pin){.id = *id, .writer = writer, .since_ms = boot_ms()};
     p->f = file_ref(f);
     left(p, members_view()); /* notes a node that is in the view now, and may be gone at the first look */
     lock_take(&pins.lock);
     struct pin *gone = p;
     bool refused = pins.refused;
     if (!refused) {
-        gone = take_out(node, incarnation, number, f); /* it came twice */
+        gone = take_out(id, f); /* it came twice */
         p->next = pins.list;
         pins.list = p;
     }
@@ -136,14 +171,13 @@ int pin_add(uint64_t node, uint64_t incarnation, uint64_t number, struct file *f
     return refused ? -ENOENT : 0;
 }
 
-int pin_drop(uint64_t node, uint64_t incarnation, uint64_t number, struct file *f)
+void pin_drop(const struct pin_id *id, struct file *f)
 {
     lock_take(&pins.lock);
-    struct pin *p = take_out(node, incarnation, number, f);
+    struct pin *p = take_out(id, f);
     lock_drop(&pins.lock);
     if (p)
         release(p);
-    return 0;
 }
 
 void pins_start(struct pool *p)

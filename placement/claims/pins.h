@@ -1,8 +1,9 @@
-/* pins.h - writers at other nodes, counted at the claimant.
+/* pins.h - opens at other nodes, counted at the claimant.
  *
  * While another node has a file open for writing, its writes come here.  Without a count the claim
- * would be given back after each flush and asked for again.  A pin is identified by (node, incarnation,
- * number of its open), so both messages may come twice.
+ * would be given back after each flush and asked for again.  An open for reading keeps the claim only of a file
+ * without a name, whose bytes are nowhere else.  While a pin is there, the file is open here on the PFS
+ * (pfs_is_open).
  */
 #ifndef EDDY_PLACEMENT_CLAIMS_PINS_H
 #define EDDY_PLACEMENT_CLAIMS_PINS_H
@@ -14,8 +15,12 @@ struct pool;
 void pins_start(struct pool *p); /* in which pins of nodes that left are dropped */
 void pins_refuse(void);          /* drops all and takes no more: this node leaves.  Pool threads */
 void pins_stop(void);            /* the same, for good; while the loop runs */
+/* One open at another node.  So the messages about it may come twice. */
+struct pin_id {
+    uint64_t node, incarnation, number;
+};
 /* Pool threads.  -ENOENT: the claim is not this node's. */
-int pin_add(uint64_t node, uint64_t incarnation, uint64_t number, struct file *f);
-int pin_drop(uint64_t node, uint64_t incarnation, uint64_t number, struct file *f); /* always 0 */
+int pin_add(const struct pin_id *id, bool writer, struct file *f);
+void pin_drop(const struct pin_id *id, struct file *f);
 
 #endif

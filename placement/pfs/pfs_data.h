@@ -29,14 +29,19 @@ int pfs_open_late(struct file *f, struct pfs_node *n);
 bool pfs_has_descriptor(struct file *f);
 /* Has this mount a handle of it? */
 bool pfs_is_open(struct file *f);
+/* Its last name is gone.  True: it is not open here, and from now on pfs_open_file does not open it (-ESTALE):
+ * what was not flushed of it may be dropped.  False: it is open, and may be opened again by a descriptor. */
+bool pfs_open_ends(struct file *f);
 /* Keeps the file's descriptor open, if it has one.  Until that ends, the PFS has no other file with
  * the same inode number.  False: there is none. */
 bool pfs_keep_number(struct file *f);
 void pfs_unhold_number(struct file *f);
 /* one open less; the descriptor stays while the file is dirty and the budget allows */
 void pfs_release(struct file *f);
-/* Drops the descriptor (unlinked and closed, or clean and closed). */
+/* Drops the descriptor of a file that is not open: of an unlinked one; and of one that was flushed, unless it
+ * was written again meanwhile. */
 void pfs_drop(struct file *f);
+void pfs_drop_clean(struct file *f);
 
 /* Fresh attributes by descriptor or path (AT_STATX_FORCE_SYNC). nlink 0 = unlinked. */
 int pfs_file_stat(struct file *f, struct statx *stx);

@@ -14,6 +14,8 @@ struct pfs_file {
     bool writable;
     bool drop_wanted; /* the last call that returns it closes fd */
     unsigned borrowed;/* calls that use fd now */
+    bool ended; /* pfs_open_ends */
+    unsigned turns; /* how often it was opened */
     _Atomic unsigned opens; /* open handles of the mount: while > 0 fd is kept */
     struct version seen; /* what the PFS's client on this node told last */
     uint64_t unit;       /* of writes, for the flush that runs: it alone looks */

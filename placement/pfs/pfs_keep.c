@@ -16,6 +16,7 @@
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_file.h"
+#include "placement/store/store_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -204,15 +205,45 @@ void pfs_keep(struct file *f)
     }
 }
 
+/* Closes it and takes it off the list; not if the file is open, or was since it had been opened *turns times. */
+static void drop(struct pfs_file *p, const unsigned *turns)
+{
+    int fd = -1;
+    bool was_kept = false;
+    lock_take(&p->lock);
+    if (!p->opens && (!turns || *turns == p->turns)) {
+        was_kept = pfs_unkeep(p->f);
+        if (p->borrowed)
+            p->drop_wanted = true;
+        else
+            fd = take_fd(p);
+    }
+    lock_drop(&p->lock);
+    pfs_close_fd(fd);
+    if (was_kept)
+        file_put(p->f);
+}
+
 void pfs_drop(struct file *f)
+{
+    struct pfs_file *p = pfs_if(f);
+    if (p)
+        drop(p, NULL);
+}
+
+/* A write needs an open.  So if there was none since before the file was seen to be clean, it still is. */
+void pfs_drop_clean(struct file *f)
 {
     struct pfs_file *p = pfs_if(f);
     if (!p)
         return;
-    bool was_kept = pfs_unkeep(f);
-    close_if_unused(p);
-    if (was_kept)
-        file_put(f);
+    lock_take(&p->lock);
+    unsigned turns = p->turns;
+    lock_drop(&p->lock);
+    struct file_info info;
+    store_info(f, &info);
+    if (!info.dirty)
+        drop(p, &turns);
 }
 
 /* ---- the part ---- */

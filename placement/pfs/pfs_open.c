@@ -72,15 +72,39 @@ static void count_open(struct file *f)
     struct pfs_file *p = pfs_of(f);
     lock_take(&p->lock);
     p->opens++;
+    p->turns++;
     p->drop_wanted = false;
     lock_drop(&p->lock);
     if (pfs_unkeep(f))
         file_put(f);
 }
 
+bool pfs_open_ends(struct file *f)
+{
+    struct pfs_file *p = pfs_of(f);
+    lock_take(&p->lock);
+    bool ends = !p->opens;
+    p->ended |= ends;
+    lock_drop(&p->lock);
+    return ends;
+}
+
+/* nlink: of the file that was opened.  A file that has a name may be a new one, with the number of the one
+ * before.  -ESTALE: its bytes may be gone. */
+static int check_ended(struct file *f, uint32_t nlink)
+{
+    struct pfs_file *p = pfs_of(f);
+    lock_take(&p->lock);
+    p->ended &= !nlink;
+    bool ended = p->ended;
+    lock_drop(&p->lock);
+    return ended ? -ESTALE : 0;
+}
+
 void pfs_adopt_fd(struct file *f, int fd, bool writable)
 {
     count_open(f);
+    check_ended(f, 1);
     pfs_install(f, fd, writable);
 }
 
@@ -124,15 +148,14 @@ static int open_node(struct file *f, struct pfs_node *n, bool write, const struc
 
 /* Opens a file that is open and has no name, by its descriptor (/proc/self/fd, /dev/stdin).  -ESTALE: it has
  * a name, by which the caller may find it. */
-static int open_again(struct file *f, bool write, const struct cred *c, int *fd)
+static int open_again(struct file *f, bool write, const struct cred *c, int *fd, struct statx *stx)
 {
-    struct statx stx;
     int at;
     if (pfs_borrow_fd(f, false, &at))
         return -ESTALE;
-    int err = pfs_statx_fd(at, &stx);
+    int err = pfs_statx_fd(at, stx);
     if (!err)
-        err = stx.stx_nlink ? -ESTALE : reopen_as(c, at, write, fd);
+        err = stx->stx_nlink ? -ESTALE : reopen_as(c, at, write, fd);
     pfs_return_fd(f);
     return err;
 }
@@ -150,23 +173,30 @@ static bool has_fd(struct file *f, bool write)
     return has;
 }
 
-/* *stx: what was opened looks like. */
+/* *stx: what was opened looks like.  -ESTALE: the name leads elsewhere, or nowhere. */
+static int open_by_name(struct file *f, struct pfs_node *n, bool write, const struct cred *c, int *fd,
+                        struct statx *stx)
+{
+    int err = open_node(f, n, write, c, fd);
+    if (err)
+        return err;
+    err = check_fid(f, *fd, stx);
+    if (err)
+        pfs_close_fd(*fd);
+    return err;
+}
+
 static int open_fresh(struct file *f, struct pfs_node *n, bool write, const struct cred *c,
                       struct statx *stx)
 {
     int fd;
-    int err = open_node(f, n, write, c, &fd);
+    int err = open_by_name(f, n, write, c, &fd, stx);
     if (err == -ESTALE)
-        err = open_node(f, n, write, c, &fd);
+        err = open_by_name(f, n, write, c, &fd, stx);
     if (err == -ESTALE)
-        err = open_again(f, write, c, &fd);
+        err = open_again(f, write, c, &fd, stx);
     if (err)
         return err;
-    err = check_fid(f, fd, stx);
-    if (err) {
-        pfs_close_fd(fd);
-        return err;
-    }
     note_seen(f, stx);
     pfs_install(f, fd, write);
     return 0;
@@ -228,6 +258,8 @@ int pfs_open_file(struct file *f, struct pfs_node *n, bool write, const struct c
     int err = c || !has_fd(f, write) ? open_fresh(f, n, write, c, stx) : pfs_file_stat(f, stx);
     if (err == -ESTALE && has_fd(f, write)) /* unlinked, and still open */
         err = pfs_file_stat(f, stx);
+    if (!err)
+        err = check_ended(f, stx->stx_nlink);
     if (!err && stx->stx_nlink && file_is_unlinked(f))
         err = store_set_reborn(f);
     if (err)
