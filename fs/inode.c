@@ -472,6 +472,18 @@ bool inode_lost_name(struct inode *i, struct pfs_node *node)
     return other;
 }
 
+struct pfs_node *inode_other_name(struct inode *i, const struct pfs_node *node)
+{
+    struct shard *s = shard_of_inode(i);
+    lock_take(&s->lock);
+    struct inode_name *n = i->names;
+    while (n && (!n->live || n->node == node))
+        n = n->next;
+    struct pfs_node *other = n ? pfs_ref(n->node) : NULL;
+    lock_drop(&s->lock);
+    return other;
+}
+
 struct inode *inode_of_node(struct pfs_node *n)
 {
     uint64_t nodeid = pfs_tag(n);

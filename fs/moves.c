@@ -17,6 +17,7 @@
 
 #include "fs/attr.h"
 #include "fs/known.h"
+#include "fs/links.h"
 #include "fs/names.h"
 #include "fs/ops.h"
 #include "placement/claims/claim.h"
@@ -25,6 +26,8 @@
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_version.h"
+
+#define LOOKS 8 /* tries to remove a name while other files with several names take it */
 
 /* ---- removed names ---- */
 
@@ -40,7 +43,7 @@ static bool file_gone(struct file *f, bool ours)
         return false;
     }
     file_set_unlinked(f, true);
-    bool open = pfs_is_open(f);
+    bool open = !pfs_open_ends(f);
     if (ours || !open)
         claim_unlinked(f);
     return open;
@@ -153,13 +156,11 @@ static void tell_claimant(const struct statx *stx, const char *path)
         claim_named(fid, loc.node, path);
 }
 
-/* Malloc'd; NULL: the other name that was known here is gone as well. */
+/* As links_other_path, after the removal. */
 static char *other_path(struct fid fid)
 {
     struct inode *i = inode_known(fid);
-    struct statx now;
-    bool there = i && !pfs_stat(i->node, &now) && fid_eq(fid_of(&now), fid);
-    char *path = there ? pfs_path(i->node) : NULL;
+    char *path = links_other_path(i, NULL);
     inode_put(i);
     return path;
 }
@@ -196,6 +197,27 @@ static void unlinked(struct request *r)
         fuse_reply_err(r->req, 0);
 }
 
+/* Removes the name on the PFS.  If the file has others, it is cared for first. */
+static int unlink_on_pfs(struct request *r, struct statx *was, int *held)
+{
+    struct fid fid;
+    bool several = links_are_known(r->inode, r->name, &fid);
+    int err = -EMLINK;
+    for (unsigned tries = 0; err == -EMLINK && tries < LOOKS; tries++) {
+        if (several) {
+            struct pfs_node *node = pfs_child(r->inode->node, r->name);
+            links_before_removal(fid, node);
+            pfs_unref(node);
+        }
+        err = pfs_unlink(r->inode->node, r->name, several ? &fid : NULL, request_cred(r), was, held);
+        if (err == -EMLINK) {
+            fid = fid_of(was);
+            several = true;
+        }
+    }
+    return err;
+}
+
 /* The answer comes before the file's data is dropped, where its inode number cannot become a new file's:
  * while a descriptor of it is open, the PFS does not use the number again. */
 static void unlink_fn(struct request *r)
@@ -203,7 +225,7 @@ static void unlink_fn(struct request *r)
     struct statx was;
     int fd;
     struct file *kept = keep(r->inode, r->name);
-    int err = pfs_unlink(r->inode->node, r->name, request_cred(r), &was, &fd);
+    int err = unlink_on_pfs(r, &was, &fd);
     if (err) {
         keep_end(kept, NULL);
         request_err(r, err);
@@ -416,13 +438,49 @@ static void moved(struct request *r, const struct side *from, const struct side 
     request_done(r);
 }
 
+struct longer {
+    const char *from;
+    size_t grows; /* bytes by which each path below `from` becomes longer */
+};
+
+static int stays_short(void *arg, struct file *f)
+{
+    const struct longer *l = arg;
+    char *path = file_path(f);
+    size_t len = strlen(l->from);
+    bool below = !strncmp(path, l->from, len) && path[len] == '/';
+    bool fits = !below || strlen(path) + l->grows <= PATH_BYTES_MAX;
+    free(path);
+    return fits ? 0 : -ENAMETOOLONG;
+}
+
+/* -ENAMETOOLONG: a file that is not flushed yet would get a path that no record can have. */
+static int paths_fit(const struct side *from, const struct side *to)
+{
+    char *from_path = side_path(from);
+    size_t from_len = strlen(from_path), to_len = pfs_path_len(to->dir->node) + 1 + strlen(to->name);
+    int err = 0;
+    if (S_ISDIR(from->was.stx_mode) && to_len > from_len)
+        err = store_each_claimed(stays_short, &(struct longer){from_path, to_len - from_len});
+    else if (S_ISREG(from->was.stx_mode) && to_len > PATH_BYTES_MAX)
+        err = -ENAMETOOLONG;
+    free(from_path);
+    return err;
+}
+
 /* A file that is replaced at its last name is removed. */
 static int rename_on_pfs(struct request *r, const struct side *from, const struct side *to)
 {
     struct fid fid = fid_of(&to->was);
-    bool last = to->there && S_ISREG(to->was.stx_mode) && to->was.stx_nlink == 1 &&
-                !(r->flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)) &&
-                !fid_eq(fid, fid_of(&from->was));
+    bool replaced = to->there && S_ISREG(to->was.stx_mode) &&
+                    !(r->flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)) &&
+                    !fid_eq(fid, fid_of(&from->was));
+    bool last = replaced && to->was.stx_nlink == 1;
+    if (replaced && !last) {
+        struct pfs_node *node = pfs_child(to->dir->node, to->name);
+        links_before_removal(fid, node);
+        pfs_unref(node);
+    }
     if (last)
         store_set_leaving(fid, true);
     int err = pfs_rename(from->dir->node, from->name, to->dir->node, to->name, (unsigned)r->flags,
@@ -442,6 +500,10 @@ static void rename_fn(struct request *r)
         err = side_look(&to);
     if (err == -ENOENT && from.there && !exchange)
         err = 0;
+    if (!err)
+        err = paths_fit(&from, &to);
+    if (!err && exchange)
+        err = paths_fit(&to, &from);
     if (!err && to.there && !exchange)
         to.kept = keep(to.dir, to.name);
     if (!err)

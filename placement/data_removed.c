@@ -1,4 +1,10 @@
-/* data_removed.c - a file whose last name this node removes, while another node has its claim.
+/* data_removed.c - a file of which this node removes a name, while it may have bytes that the PFS does not have.
+ *
+ * It keeps other names, and this node knows none of them.  The claimant may have been led to it by the
+ * name that goes, and no other name may be known to any node.  So what is dirty is flushed before the name
+ * goes (data_flush).  Then the file's bytes are on the PFS under each name, whichever node dies when.
+ *
+ * It was its last name, and another node has its claim:
  *
  * This node tells the claimant at once.  For the claimant may have no descriptor of the file (the last flush
  * has dropped it), and bytes that are carried there from now on would be dirty in a file without a path.
@@ -10,7 +16,41 @@
  */
 #include "placement/claims/claim.h"
 #include "placement/data_int.h"
+#include "placement/local.h"
 #include "placement/pfs/pfs_data.h"
+
+#include <errno.h>
+
+/* ---- it keeps other names ---- */
+
+static int flush_here(struct file *f, struct change *c)
+{
+    if (claim_carry_begin(f))
+        return -ENOENT;
+    int err = local_change(f, c);
+    claim_carry_end(f);
+    return err == -ENOENT ? -EIO : err;
+}
+
+int data_flush(struct file *f)
+{
+    struct patience p = data_patience();
+    struct change c = {.op = CARRY_SYNC, .mode = 1, .end_ms = p.end_ms};
+    struct location at;
+    int err;
+    do {
+        err = claim_where_until(f->fid, p.end_ms, &at);
+        if (!err && at.where == WHERE_HERE)
+            err = flush_here(f, &c);
+        else if (!err && at.where == WHERE_NODE)
+            err = carry_write(at.node, f, &c, NULL);
+        else if (!err && at.where == WHERE_LOST)
+            err = -EIO;
+    } while ((err == -ENOENT || err == -EAGAIN) && boot_ms() < p.end_ms);
+    return err;
+}
+
+/* ---- it was its last name ---- */
 
 /* True: the last close ends this pin.  False: the file is closed already, or has another pin. */
 static bool keep(struct file *f, uint64_t node, uint64_t number)

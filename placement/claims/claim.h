@@ -89,10 +89,12 @@ void claim_carry_end(struct file *f);
 /* The same for what changes the file: its watchers (claim_watch.h) are known when it has begun.  Once for a claim
  * that was taken up at the start, the home is asked for them, until end_ms: -EIO. */
 int claim_change_begin(struct file *f, uint64_t end_ms);
+/* The same for an open there, which writes nothing; claim_close_writer ends it. */
+int claim_pin_begin(struct file *f);
 /* Our own name operation moved ctime: tell the home that the data is the same. Does not wait. */
 void claim_publish_same(struct fid fid, const struct version *before, const struct version *after);
-/* A name of a file that another node has claimed changed here: tells the claimant (waits, <= 5 s; may fail).
- * path NULL: gone (nlink 0). */
-void claim_named(struct fid fid, uint64_t claimant, const char *path);
+/* A name of a file that another node has claimed changed here: tells the claimant (waits, <= 5 s).
+ * path NULL: gone (nlink 0).  -errno, logged: the claimant did not hear it. */
+int claim_named(struct fid fid, uint64_t claimant, const char *path);
 
 #endif

@@ -47,7 +47,7 @@ static void handle_named(struct msg *m)
 
 /* ---- the side of the node that changed the name ---- */
 
-void claim_named(struct fid fid, uint64_t claimant, const char *path)
+int claim_named(struct fid fid, uint64_t claimant, const char *path)
 {
     struct msg *m = msg_new(MSG_NAMED);
     m->named.fid = fid;
@@ -58,6 +58,7 @@ void claim_named(struct fid fid, uint64_t claimant, const char *path)
         log_warn("node %s did not hear the new name of a file that it writes (%s): it finds the "
                  "file by its descriptor: %s",
                  members_name(claimant), strerror(-err), path ? path : "(removed)");
+    return err;
 }
 
 void claim_publish_same(struct fid fid, const struct version *before, const struct version *after)

@@ -208,6 +208,9 @@ static int op_unlink(int dirfd, struct pfs_op *op)
     int err = fd < 0 ? op_statx(dirfd, op) : pfs_statx_fd(fd, op->stx);
     if (!err && S_ISDIR(op->stx->stx_mode))
         err = -EISDIR;
+    if (!err && S_ISREG(op->stx->stx_mode) && op->stx->stx_nlink > 1 &&
+        (!op->keeps || !fid_eq(*op->keeps, fid_of(op->stx))))
+        err = -EMLINK;
     bool last = !err && S_ISREG(op->stx->stx_mode) && op->stx->stx_nlink == 1;
     if (!err)
         err = last ? remove_last_name(dirfd, op) : done(unlinkat(dirfd, op->name, 0));
@@ -218,11 +221,11 @@ static int op_unlink(int dirfd, struct pfs_op *op)
     return err;
 }
 
-int pfs_unlink(struct pfs_node *parent, const char *name, const struct cred *c,
-               struct statx *removed, int *held)
+int pfs_unlink(struct pfs_node *parent, const char *name, const struct fid *keeps,
+               const struct cred *c, struct statx *removed, int *held)
 {
     int err = pfs_name_check(parent, name, -ENOENT);
-    struct pfs_op op = {.name = name, .stx = removed, .fd_out = -1};
+    struct pfs_op op = {.name = name, .keeps = keeps, .stx = removed, .fd_out = -1};
     if (!err)
         err = pfs_run(parent, c, op_unlink, &op);
     *held = op.fd_out;
