@@ -438,6 +438,8 @@ void reply_entry(struct request *r, struct inode *i, const struct stat *st, stru
 {
     struct fuse_entry_param e;
     entry_fill(&e, i, st, b);
+    if (r->once)
+        e.entry_timeout = 0;
     if (!request_take(r) || fuse_reply_entry(r->req, &e) == -ENOENT)
         inode_forget(i->nodeid, 1);
     belief_end(b);

@@ -15,6 +15,7 @@
 #include "fs/attr.h"
 #include "fs/backing.h"
 #include "fs/dir_policy.h"
+#include "fs/early.h"
 #include "fs/handle.h"
 #include "fs/kept.h"
 #include "fs/known.h"
@@ -325,13 +326,13 @@ static int open_now(struct request *r, struct inode *i, int flags, struct fuse_f
     }
     uint64_t looked_ms = boot_ms();
     err = open_on_pfs(r, i, flags, f, &stx);
-    if (!err && !stx.stx_nlink && !i->gone) { /* another node removed it */
+    if (!err && !stx.stx_nlink)
+        file_set_unlinked(f, true);
+    if (!err && !stx.stx_nlink && !i->gone && !early_is_open(i)) { /* another node removed it */
         inode_gone(i);
         release(f);
         err = -ESTALE;
     }
-    if (!err && !stx.stx_nlink)
-        file_set_unlinked(f, true);
     if (!err)
         err = open_data(&o, f, &stx, looked_ms, out);
     if (!err) {
@@ -360,16 +361,24 @@ int file_open_for_truncate(struct request *r, struct inode *i, struct handle **o
     return open_inode(r, i, O_WRONLY, NULL, out);
 }
 
+int file_open_in_advance(struct request *r, struct inode *i, struct handle **out)
+{
+    return open_inode(r, i, O_RDONLY, NULL, out);
+}
+
 static void open_fn(struct request *r)
 {
     struct handle *h;
     int err = open_inode(r, r->inode, r->fi.flags, &r->fi, &h);
     if (err) {
+        if (err == -ESTALE)
+            early_doubt(r->inode);
         request_err(r, err);
         return;
     }
     if (!request_take(r) || fuse_reply_open(r->req, &r->fi) == -ENOENT)
         file_close_handle(h);
+    early_end(r->inode);
     request_done(r);
 }
 

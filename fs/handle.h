@@ -49,6 +49,8 @@ void handle_use(struct request *r, const struct fuse_file_info *fi,
 int file_sync(struct handle *h); /* fsync, as its mode says.  Blocking. */
 void file_start(void);
 void file_close_all(void); /* at the end: RELEASEs may have been lost. Blocking. */
+/* Opens the file for reading; the kernel does not know of the handle.  Blocking. */
+int file_open_in_advance(struct request *r, struct inode *i, struct handle **out);
 /* An open handle for writing of this inode, or a temporary one (setattr size on a path):
  * blocking. */
 int file_open_for_truncate(struct request *r, struct inode *i, struct handle **out);

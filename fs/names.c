@@ -12,6 +12,7 @@
 
 #include "fs/ahead.h"
 #include "fs/attr.h"
+#include "fs/early.h"
 #include "fs/handle.h"
 #include "fs/known.h"
 #include "fs/looks.h"
@@ -146,6 +147,27 @@ static int look(struct inode *dir, const char *name, struct statx *stx)
     return err;
 }
 
+/* The same, and opens a file that was found, so that the kernel can open it whatever happens to its name. */
+static int look_and_open(struct request *r, struct statx *stx)
+{
+    int err = 0, gone = -ESTALE;
+    for (unsigned looks = 0; gone == -ESTALE && looks < LOOKS; looks++) {
+        struct handle *h;
+        err = look(r->inode, r->name, stx);
+        if (err || !S_ISREG(stx->stx_mode))
+            return err;
+        struct inode *i = names_found(r->inode, r->name, stx);
+        gone = file_open_in_advance(r, i, &h); /* another error is for the kernel's open to find */
+        if (!gone) {
+            early_keep(i, h, file_close_handle);
+            r->once = true;
+        }
+        inode_forget(i->nodeid, 1); /* names_found counts it once more for the answer */
+        inode_put(i);
+    }
+    return err;
+}
+
 static void lookup_fn(struct request *r)
 {
     if (!strcmp(r->name, ".") || !strcmp(r->name, "..")) {
@@ -155,7 +177,7 @@ static void lookup_fn(struct request *r)
         return;
     }
     struct statx stx;
-    int err = look(r->inode, r->name, &stx);
+    int err = early_is_wanted(r->inode) ? look_and_open(r, &stx) : look(r->inode, r->name, &stx);
     if (err == -ENOENT) {
         pfs_child_absent(r->inode->node, r->name);
         reply_no_entry(r);
@@ -257,7 +279,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
         fuse_reply_err(req, ESTALE);
         return;
     }
-    if (!dir->fixed && lookup_here(req, dir, name, &ahead)) {
+    if (!dir->fixed && !early_is_wanted(dir) && lookup_here(req, dir, name, &ahead)) {
         inode_put(dir);
         return;
     }

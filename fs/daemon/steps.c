@@ -23,6 +23,7 @@
 #include "fs/attr.h"
 #include "fs/backing.h"
 #include "fs/belief.h"
+#include "fs/early.h"
 #include "fs/daemon/control.h"
 #include "fs/daemon/daemon.h"
 #include "fs/daemon/options.h"
@@ -326,6 +327,7 @@ static int start_files(char *err, size_t len)
         return e;
     }
     file_start();
+    early_start();
     inode_start(pfs_root(), &stx);
     struct inode *root = inode_get(FUSE_ROOT_ID);
     known_set_immutable(root, NULL);
@@ -393,6 +395,7 @@ static void stop_mount(void)
 {
     mount_stop();
     request_cancel_waits();
+    early_stop();
     file_close_all();
     request_system_stop();
 }

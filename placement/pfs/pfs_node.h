@@ -15,7 +15,9 @@ struct pfs_node *pfs_root(void);
 struct pfs_node *pfs_child(struct pfs_node *parent, const char *name);
 /* Its directory, referenced; NULL: it is the root, or has no name.  Any thread, no PFS call. */
 struct pfs_node *pfs_parent(struct pfs_node *n);
-/* The same after a lookup said that the name leads to fid.  If the object by that name expects another fid
+/* The directory in which it has its name, or had its last one, referenced; NULL: it is the root. */
+struct pfs_node *pfs_directory(struct pfs_node *n);
+/* As pfs_child after a lookup said that the name leads to fid.  If the object by that name expects another fid
  * (the name was used again), the old object loses the name (-ESTALE from then on, as after pfs_gone),
  * and a new one is made.  Use it after every statx.  *other (may be NULL): the old object in this case,
  * referenced; else NULL. */

@@ -351,6 +351,16 @@ bool pfs_fid_known(struct pfs_node *n, struct fid *out)
     return known;
 }
 
+struct pfs_node *pfs_directory(struct pfs_node *n)
+{
+    lock_take(&pfs_tree_lock);
+    struct pfs_node *parent = n->parent;
+    if (parent)
+        parent->refs++;
+    lock_drop(&pfs_tree_lock);
+    return parent;
+}
+
 struct pfs_node *pfs_parent(struct pfs_node *n)
 {
     lock_take(&pfs_tree_lock);
