@@ -107,6 +107,8 @@ static int look(struct file *f, enum found *found, struct statx *stx)
     if (replaced || (err == -ENOENT && !item_of(f)->tries))
         err = pfs_find_near(f, stx);
     store_info(f, &info);
+    if (err == -ENOENT && replaced && pfs_name_was_removed(f))
+        return err; /* under a name that is not known the file has not changed */
     if (err == -ENOENT && (replaced || info.leaving)) {
         *found = info.leaving ? FOUND_REMOVED : FOUND_REPLACED;
         return 0;

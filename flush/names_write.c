@@ -5,6 +5,7 @@
 #include "flush/lull.h"
 #include "flush/names.h"
 #include "flush/queue.h"
+#include "placement/pfs/pfs_data.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "transport/loop.h"
@@ -49,6 +50,7 @@ static int write_list(bool *empty)
     size_t n;
     struct list l = {NULL, 0, 0};
     struct file **files = queue_files(&n);
+    pfs_pass_moves(files, n);
     for (size_t i = 0; i < n; i++) {
         add_file(&l, files[i]);
         file_put(files[i]);

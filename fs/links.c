@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/move_log.h"
 #include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_names.h"
@@ -45,6 +46,9 @@ static bool takes_path(struct file *f, uint64_t node, const char *path)
 static void flush_first(struct file *f, const char *going)
 {
     int err = data_flush(f);
+    struct statx what = {0};
+    if (err && !pfs_file_stat(f, &what))
+        move_log_write(&what, going, "", false);
     if (err)
         log_warn("%s: the file has other names, which this node does not know, and what was written to it "
                  "could not be flushed before this name goes (%s): until it is flushed, only its node's open "

@@ -7,6 +7,8 @@
  *     of unflushed files follow.
  *   - The file's ctime changed, its data did not.  This is published (struct same) before the answer, since
  *     the next operation builds on it.
+ *   - A directory's move is in the session's log before it is made (move_log.c), for nodes that have unflushed
+ *     files below it.
  *   - A claimant at another node is told after the answer.  If the file is open here, and this was its last
  *     name, the claimant is told before the answer: else it could treat the file as lost.
  */
@@ -18,6 +20,7 @@
 #include "fs/attr.h"
 #include "fs/known.h"
 #include "fs/links.h"
+#include "fs/move_log.h"
 #include "fs/names.h"
 #include "fs/ops.h"
 #include "placement/claims/claim.h"
@@ -154,6 +157,21 @@ static void tell_claimant(const struct statx *stx, const char *path)
         return;
     if (!claim_where(fid, LOOK_NONE, &loc) && loc.where == WHERE_NODE)
         claim_named(fid, loc.node, path);
+}
+
+/* The file was renamed.  A claimant that does not hear it, or is away, finds it in the log. */
+static void tell_renamed(const struct statx *stx, const char *from, const char *to)
+{
+    struct location loc;
+    struct fid fid = fid_of(stx);
+    if (!S_ISREG(stx->stx_mode) || is_ours(stx))
+        return;
+    int err = claim_where(fid, &loc);
+    bool away = !err && loc.where == WHERE_LOST;
+    if (!err && loc.where == WHERE_NODE)
+        err = claim_named(fid, loc.node, to);
+    if (err || away)
+        move_log_write(stx, from, to, false);
 }
 
 /* As links_other_path, after the removal. */
@@ -427,9 +445,9 @@ static void moved(struct request *r, const struct side *from, const struct side 
         tell_gone(&g, &to->was);
     if (request_take(r))
         fuse_reply_err(r->req, 0);
-    tell_claimant(&from->was, to_path);
+    tell_renamed(&from->was, from_path, to_path);
     if (exchange)
-        tell_claimant(&to->was, from_path);
+        tell_renamed(&to->was, to_path, from_path);
     if (!to->kept)
         tell_gone(&g, &to->was);
     keep_end(to->kept, g.last ? &to->was : NULL);
@@ -490,6 +508,22 @@ static int rename_on_pfs(struct request *r, const struct side *from, const struc
     return err;
 }
 
+/* Renames on the PFS.  Moves of directories are logged first. */
+static int rename_logged(struct request *r, const struct side *from, const struct side *to)
+{
+    bool exchange = r->flags & RENAME_EXCHANGE;
+    if (!S_ISDIR(from->was.stx_mode) && !(exchange && S_ISDIR(to->was.stx_mode)))
+        return rename_on_pfs(r, from, to);
+    char *from_path = side_path(from), *to_path = side_path(to);
+    uint64_t number = move_log_write(&from->was, from_path, to_path, exchange);
+    int err = rename_on_pfs(r, from, to);
+    if (err)
+        move_log_drop(number);
+    free(from_path);
+    free(to_path);
+    return err;
+}
+
 static void rename_fn(struct request *r)
 {
     struct side from = {.dir = r->inode, .name = r->name};
@@ -507,7 +541,7 @@ static void rename_fn(struct request *r)
     if (!err && to.there && !exchange)
         to.kept = keep(to.dir, to.name);
     if (!err)
-        err = rename_on_pfs(r, &from, &to);
+        err = rename_logged(r, &from, &to);
     /* Two names of one file: rename does nothing, both stay. */
     bool nothing = to.there && fid_eq(fid_of(&from.was), fid_of(&to.was));
     if (err || nothing) {

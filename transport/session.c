@@ -14,7 +14,7 @@
  * have one maker, each node makes its own complete one under another name, and one link() wins
  * (textfile.c).  Then all nodes read what is there.
  *
- * The other files of the directory: view.c (views/), nodes.c (nodes/), dirtylist.c (dirty/).
+ * The other files of the directory: view.c (views/), nodes.c (nodes/), dirtylist.c (dirty/), moves.c (moves/).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -198,7 +198,7 @@ static int check_subdir(const struct report *r, int fd, const char *name)
 
 static int make_subdirs(const struct report *r, int fd)
 {
-    static const char *const names[] = {"probes", "nodes", "views", "forgotten", "dirty"};
+    static const char *const names[] = {"probes", "nodes", "views", "forgotten", "dirty", "moves"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         if (mkdirat(fd, names[i], 0700) && errno != EEXIST)
             return fail(r, -errno,

@@ -7,6 +7,7 @@
  *     nodes/ID                  one per node: name, address, boot id, incarnation (text, replaced by rename)
  *     views/NNNNNN              text; written under another name, then link()ed: exclusive and complete at once
  *     forgotten/FID.NODE        marks of `eddy forget`
+ *     moves/NNNNNNNN            directories and files that got other paths (moves.h); made as views are
  *     dirty/ID                  fids and relative paths of files that are dirty on that node
  *
  * Everything here blocks on the PFS: only pool_session (or start-up, or the eddy tool) calls it,

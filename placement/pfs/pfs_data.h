@@ -73,7 +73,11 @@ int pfs_read_chunk_at(struct fid fid, const char *path, struct pfs_chunk_read *r
  * only at the end of the file. */
 int pfs_read(struct file *f, void *buf, size_t len, uint64_t off, size_t *got);
 
-/* Looks for a file that is not at its path any more: in that directory, and by the rest of its path beside
+/* The paths of these files follow the moves of the session's log since the last call. */
+void pfs_pass_moves(struct file **files, size_t n);
+/* Does the log say that the file's path was one of several names, and was removed? */
+bool pfs_name_was_removed(struct file *f);
+/* Looks for a file that is not at its path any more, nor where the log of moves says: in that directory, and by the rest of its path beside
  * the directories above it.  If it is found, that is its path now.  -ENOENT. */
 int pfs_find_near(struct file *f, struct statx *stx);
 

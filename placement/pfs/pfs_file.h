@@ -52,6 +52,10 @@ void pfs_mode_end(struct file *f, int fd);
 int pfs_open_path(struct fid fid, const char *path, int flags, int *fd, struct statx *stx);
 /* The same, O_PATH only. */
 int pfs_find_path(struct fid fid, const char *path, int *fd, struct statx *stx);
+/* The same by the file's path; if this node owes bytes of it to the PFS, and the path does not lead to it, by
+ * the log of moves: then that is its path from now on. */
+int pfs_find_file(struct file *f, int *fd, struct statx *stx);
+int pfs_open_hint(struct file *f, int flags, int *fd, struct statx *stx); /* and opens it, as pfs_open_path */
 
 /* ---- pfs_keep.c ---- */
 /* The file's descriptor: -ENOENT if it has none (that can write). */

@@ -9,6 +9,7 @@
  * pfs_read.c   reading; pfs_readers.c reading if only fid and path are known
  * pfs_write.c  writing back; pfs_layout.c the unit of writes; pfs_size.c how large a file can be
  * pfs_kind.c   the kind of file system
+ * pfs_moves.c   where a path leads after the session's moves
  * pfs_near.c   finding a file that was renamed behind our back; pfs_new.c   new files that replace none
  */
 #ifndef EDDY_PLACEMENT_PFS_PFS_INT_H

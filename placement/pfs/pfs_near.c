@@ -7,6 +7,7 @@
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_moves.h"
 #include "placement/store/file.h"
 
 #include <dirent.h>
@@ -145,6 +146,15 @@ static int find_moved(const char *path, struct fid fid, struct statx *stx, char 
     else if (err == -ENOENT && looks)
         atomic_fetch_add(&in_vain, 1);
     return err;
+}
+
+bool pfs_name_was_removed(struct file *f)
+{
+    char *path = file_path(f);
+    moves_read();
+    bool removed = moves_say_removed(path, f->fid);
+    free(path);
+    return removed;
 }
 
 int pfs_find_near(struct file *f, struct statx *stx)

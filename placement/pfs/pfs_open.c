@@ -8,6 +8,7 @@
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_file.h"
 #include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_moves.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
@@ -38,6 +39,59 @@ int pfs_find_path(struct fid fid, const char *path, int *fd, struct statx *stx)
     return err;
 }
 
+/* ---- by the log of moves ---- */
+
+/* 0: one of the guesses led to it. */
+static int try_guesses(struct file *f, const char *path, uint64_t since, int *fd, struct statx *stx)
+{
+    int err = -ENOENT;
+    char *guess;
+    for (size_t n = 0; err && (guess = moves_guess(path, f->fid, since, n)); n++) {
+        err = pfs_find_path(f->fid, guess, fd, stx);
+        if (!err)
+            file_set_path(f, guess);
+        free(guess);
+    }
+    return err;
+}
+
+static bool owes_bytes(struct file *f)
+{
+    struct file_info info;
+    store_info(f, &info);
+    return info.dirty || info.claimed;
+}
+
+int pfs_find_file(struct file *f, int *fd, struct statx *stx)
+{
+    char *path = file_path(f);
+    int err = pfs_find_path(f->fid, path, fd, stx);
+    if ((err == -ENOENT || err == -ESTALE) && owes_bytes(f)) {
+        moves_read();
+        if (!try_guesses(f, path, 0, fd, stx))
+            err = 0;
+    }
+    free(path);
+    return err;
+}
+
+void pfs_pass_moves(struct file **files, size_t n)
+{
+    static _Atomic uint64_t passed;
+    uint64_t since = passed, now = moves_read();
+    for (size_t i = 0; i < n && now > since; i++) {
+        char *path = file_path(files[i]);
+        struct statx stx;
+        int fd;
+        if (!try_guesses(files[i], path, since, &fd, &stx))
+            close(fd);
+        free(path);
+    }
+    passed = now;
+}
+
+/* ---- opening ---- */
+
 /* It is found first, and then opened: opening whatever is at a path could wait (a FIFO) or do something (a
  * device). */
 static int open_path_once(struct fid fid, const char *path, int flags, int *fd, struct statx *stx)
@@ -59,6 +113,23 @@ int pfs_open_path(struct fid fid, const char *path, int flags, int *fd, struct s
 {
     int err = open_path_once(fid, path, flags, fd, stx);
     return err == -ESTALE ? open_path_once(fid, path, flags, fd, stx) : err;
+}
+
+int pfs_open_hint(struct file *f, int flags, int *fd, struct statx *stx)
+{
+    char *path = file_path(f);
+    int at, err = pfs_open_path(f->fid, path, flags, fd, stx);
+    free(path);
+    if (err != -ENOENT && err != -ESTALE)
+        return err;
+    err = pfs_find_file(f, &at, stx);
+    if (err)
+        return err;
+    close(at);
+    path = file_path(f);
+    err = pfs_open_path(f->fid, path, flags, fd, stx);
+    free(path);
+    return err;
 }
 
 static void note_seen(struct file *f, const struct statx *stx)
@@ -233,9 +304,7 @@ static int open_by_path(struct file *f)
 {
     struct statx stx;
     int fd;
-    char *path = file_path(f);
-    int err = pfs_open_path(f->fid, path, O_RDONLY, &fd, &stx);
-    free(path);
+    int err = pfs_open_hint(f, O_RDONLY, &fd, &stx);
     if (err)
         return err;
     note_seen(f, &stx);
@@ -292,14 +361,10 @@ void pfs_release(struct file *f)
 
 static int stat_by_path(struct file *f, struct statx *stx)
 {
-    char *path = file_path(f);
-    if (!path)
-        return -ENOENT;
     int fd;
-    int err = pfs_find_path(f->fid, path, &fd, stx);
+    int err = pfs_find_file(f, &fd, stx);
     if (!err)
         close(fd);
-    free(path);
     return err;
 }
 

@@ -141,13 +141,9 @@ int pfs_read_chunk(struct file *f, struct pfs_chunk_read *r, struct pfs_unproven
 
 static int read_by_path(struct file *f, void *buf, size_t len, uint64_t off, size_t *got)
 {
-    char *path = file_path(f);
-    if (!path)
-        return -ENOENT;
     struct statx stx;
     int fd;
-    int err = pfs_open_path(f->fid, path, O_RDONLY, &fd, &stx);
-    free(path);
+    int err = pfs_open_hint(f, O_RDONLY, &fd, &stx);
     if (err)
         return err;
     err = pfs_read_full(fd, buf, len, off, got);
@@ -186,12 +182,8 @@ int pfs_file_seek(struct file *f, uint64_t off, bool hole, uint64_t *out)
         pfs_return_fd(f);
         return err;
     }
-    char *path = file_path(f);
-    if (!path)
-        return -ENOENT;
     struct statx stx;
-    int err = pfs_open_path(f->fid, path, O_RDONLY, &fd, &stx);
-    free(path);
+    int err = pfs_open_hint(f, O_RDONLY, &fd, &stx);
     if (err)
         return err;
     err = seek_fd(fd, off, hole, out);

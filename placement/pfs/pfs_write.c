@@ -54,13 +54,9 @@ static int open_writable(struct file *f, int at, int *fd)
 
 static int open_by_path(struct file *f)
 {
-    char *path = file_path(f);
-    if (!path)
-        return -ENOENT;
     struct statx stx;
     int at, fd;
-    int err = pfs_find_path(f->fid, path, &at, &stx);
-    free(path);
+    int err = pfs_find_file(f, &at, &stx);
     if (err)
         return err;
     err = open_writable(f, at, &fd);
@@ -78,15 +74,13 @@ static void end(struct file *f)
 /* What open_by_path opened was dropped again. */
 static void end_by_path(struct file *f)
 {
-    char *path = file_path(f);
     struct statx stx;
     int at = -1;
-    if (path && pfs_find_path(f->fid, path, &at, &stx))
+    if (pfs_find_file(f, &at, &stx))
         at = -1;
     pfs_mode_end(f, at);
     if (at >= 0)
         close(at);
-    free(path);
 }
 
 /* Is the descriptor in use still good?  0; -EIDRM: the file has no name any more; -ESTALE: the PFS has
@@ -284,9 +278,7 @@ int pfs_strip_suid(struct file *f, mode_t bits)
     bool borrowed = pfs_borrow_fd(f, false, &fd) == 0;
     if (!borrowed) {
         struct statx stx;
-        char *path = file_path(f);
-        err = path ? pfs_find_path(f->fid, path, &at, &stx) : -ENOENT;
-        free(path);
+        err = pfs_find_file(f, &at, &stx);
         fd = at;
     }
     if (err)

@@ -1,0 +1,20 @@
+/* pfs_moves.h - where a path leads after the moves of the session's log (transport/moves.h). */
+#ifndef EDDY_PLACEMENT_PFS_PFS_MOVES_H
+#define EDDY_PLACEMENT_PFS_PFS_MOVES_H
+
+#include "transport/fid.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Reads the entries that are new since the last call.  Returns the number of the newest one that is known.
+ * Blocks on the PFS; errors are logged, and leave what was known. */
+uint64_t moves_read(void);
+/* A path to which the file at `path` may have been moved by entries after `since`: the n-th guess, malloc'd; NULL:
+ * there are no more.  The fid decides which one is right.  Any thread, no PFS call. */
+char *moves_guess(const char *path, struct fid fid, uint64_t since, size_t n);
+/* Does the log say that this name of the file was removed, and that the file has others? */
+bool moves_say_removed(const char *path, struct fid fid);
+
+#endif
