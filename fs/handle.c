@@ -19,6 +19,7 @@
 #include "fs/handle.h"
 #include "fs/kept.h"
 #include "fs/known.h"
+#include "fs/links.h"
 #include "fs/io_mode.h"
 #include "fs/notify.h"
 #include "fs/ops.h"
@@ -288,9 +289,8 @@ static int open_on_pfs(struct request *r, struct inode *i, int flags, struct fil
                        struct statx *stx)
 {
     int err = pfs_open_file(f, i->node, writes(flags), request_cred(r), stx);
-    /* this name leads elsewhere now; another one does not */
-    if (err == -ESTALE && !attr_stat(i, stx))
-        err = pfs_open_file(f, i->node, writes(flags), request_cred(r), stx);
+    if (err == -ESTALE) /* it may have another name: if the kernel has used that, it comes back with this file */
+        attr_stat(i, stx);
     if (err == -EACCES && flags & OPEN_EXEC && !writes(flags))
         err = pfs_open_file(f, i->node, false, NULL, stx);
     return err;
@@ -325,7 +325,12 @@ static int open_now(struct request *r, struct inode *i, int flags, struct fuse_f
         return err;
     }
     uint64_t looked_ms = boot_ms();
+    bool by_name = !pfs_has_descriptor(f);
     err = open_on_pfs(r, i, flags, f, &stx);
+    if (!err && writes(flags) && stx.stx_nlink && !links_are_right(i, &stx, by_name)) {
+        release(f);
+        err = -ESTALE; /* the kernel looks its name up again */
+    }
     if (!err && !stx.stx_nlink)
         file_set_unlinked(f, true);
     if (!err && !stx.stx_nlink && !i->gone && !early_is_open(i)) { /* another node removed it */

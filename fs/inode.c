@@ -472,6 +472,18 @@ bool inode_lost_name(struct inode *i, struct pfs_node *node)
     return other;
 }
 
+unsigned inode_names(struct inode *i, struct pfs_node **out, unsigned max)
+{
+    struct shard *s = shard_of_inode(i);
+    unsigned n = 0;
+    lock_take(&s->lock);
+    for (struct inode_name *name = i->names; name && n < max; name = name->next)
+        if (name->live)
+            out[n++] = pfs_ref(name->node);
+    lock_drop(&s->lock);
+    return n;
+}
+
 struct pfs_node *inode_other_name(struct inode *i, const struct pfs_node *node)
 {
     struct shard *s = shard_of_inode(i);

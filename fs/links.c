@@ -6,6 +6,9 @@
  *     none is known (since a restart nobody looked at it)  -> what is dirty is flushed first
  *
  * Both come before the removal: so no node's death in between can leave dirty bytes that nothing leads to.
+ *
+ * And an open for writing by a name that another node has removed or moved must not write to the file by another of
+ * its names: the kernel does not say which name it used.  So all known names are looked at where one may be gone.
  */
 #include "fs/links.h"
 
@@ -18,14 +21,50 @@
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
+#include "placement/store/store_read.h"
+
+#define NAMES 64 /* of one file that are looked at; more are not known of a file that is not in use */
+
+static bool leads_to(struct pfs_node *n, const struct inode *i)
+{
+    struct statx now;
+    return !pfs_stat(n, &now) && fid_eq(fid_of(&now), i->fid);
+}
+
+/* Every change of a file's names moves its ctime. */
+static bool may_be_renamed(const struct inode *i, const struct statx *now)
+{
+    struct file_info info = {.base_known = false};
+    struct file *f = file_find_used(i->fid);
+    if (f) {
+        store_info(f, &info);
+        file_put(f);
+    }
+    return !info.base_known || info.base.ctime_ns != version_of(now).ctime_ns;
+}
+
+bool links_are_right(struct inode *i, const struct statx *now, bool looked)
+{
+    struct pfs_node *names[NAMES];
+    bool right = true;
+    unsigned n = inode_names(i, names, NAMES);
+    bool look = n > 1 || (!looked && may_be_renamed(i, now));
+    for (unsigned k = 0; k < n; k++) {
+        if (look && !leads_to(names[k], i)) {
+            inode_lost_name(i, names[k]);
+            right = false;
+        }
+        pfs_unref(names[k]);
+    }
+    return right;
+}
 
 char *links_other_path(struct inode *i, const struct pfs_node *going)
 {
     char *path = NULL;
     struct pfs_node *n;
     while (i && !path && (n = inode_other_name(i, going))) {
-        struct statx now;
-        if (!pfs_stat(n, &now) && fid_eq(fid_of(&now), i->fid))
+        if (leads_to(n, i))
             path = pfs_path(n);
         else
             inode_lost_name(i, n);

@@ -7,6 +7,9 @@
 /* The path of a name of this file other than `going`, as the PFS has it now, malloc'd; NULL: none is known
  * here.  Names that are not there any more leave the inode.  i may be NULL.  Blocking. */
 char *links_other_path(struct inode *i, const struct pfs_node *going);
+/* Looks at all known names of the file (regular; *now: a look at it).  False: one of them does not lead to it
+ * any more, and has left the inode.  looked: the file was found by a look at one of them just now.  Blocking. */
+bool links_are_right(struct inode *i, const struct statx *now, bool looked);
 /* The name `going` of file fid, which has others, is about to be removed or replaced.  When this returns, the
  * claimant has a way to the file that does not need this name, or the PFS has all that was written.  Blocking. */
 void links_before_removal(struct fid fid, struct pfs_node *going);
