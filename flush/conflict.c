@@ -302,6 +302,8 @@ static int check_one(void *arg, struct file *f)
     int err = conflict_check(f, &settled);
     if (settled)
         claim_give_back(f);
+    if (!err && !settled)
+        pfs_keep_found(f); /* beyond the budget it is found by its path */
     if (err == -ENOENT) {
         char *path = file_path(f);
         log_warn("%s: is not on the PFS any more: this node's unflushed data of it stays in the "

@@ -421,11 +421,31 @@ static void moved_is_same(const struct side *was, const struct side *now)
         same_end(&same, &stx);
 }
 
+/* What this node knew by the new name was moved elsewhere by another node before this rename.  It keeps its descriptor.
+ * The kernel takes it for replaced, and makes nothing in such a directory any more: where it is now, it gets another
+ * node id. */
+static void moved_before(const struct side *from, const struct side *to)
+{
+    struct fid fid = fid_of(to->there ? &to->was : &from->was);
+    struct pfs_node *other, *node = pfs_child_as(to->dir->node, to->name, fid, &other);
+    struct inode *i = other ? inode_of_node(other) : NULL;
+    if (i) {
+        inode_lost_name(i, other);
+        if (S_ISDIR(i->type))
+            inode_retire(i);
+    }
+    inode_put(i);
+    if (other)
+        pfs_unref(other);
+    pfs_unref(node);
+}
+
 static void moved(struct request *r, const struct side *from, const struct side *to, bool exchange)
 {
     char *from_path = side_path(from), *to_path = side_path(to);
     bool replaced = to->there && !exchange;
     struct going g = {0};
+    moved_before(from, to);
     if (replaced) {
         g = going_of(&to->was);
         name_gone(&g, to->dir, to->name, &to->was);

@@ -38,6 +38,9 @@ bool pfs_keep_number(struct file *f);
 void pfs_unhold_number(struct file *f);
 /* one open less; the descriptor stays while the file is dirty and the budget allows */
 void pfs_release(struct file *f);
+/* Opens the descriptor of a dirty file that is not open here, and keeps it until the file is flushed, so that no
+ * rename matters any more.  An error is left for the flush to find.  False: so many are kept already. */
+bool pfs_keep_found(struct file *f);
 /* Drops the descriptor of a file that is not open: of an unlinked one; and of one that was flushed, unless it
  * was written again meanwhile. */
 void pfs_drop(struct file *f);

@@ -65,6 +65,7 @@ void pfs_return_fd(struct file *f);
 void pfs_install(struct file *f, int fd, bool writable);
 /* It is not open here any more: keeps its descriptor, within the budget. */
 void pfs_keep(struct file *f);
+bool pfs_keeps_more(void); /* within the budget */
 /* It is open again: true if its descriptor was kept; the caller gets the reference for that. */
 bool pfs_unkeep(struct file *f);
 void pfs_close_fd(int fd); /* a PFS call; -1: nothing */

@@ -205,6 +205,15 @@ void pfs_keep(struct file *f)
     }
 }
 
+bool pfs_keeps_more(void)
+{
+    pthread_once(&kept_once, kept_init);
+    lock_take(&kept.lock);
+    bool room = kept.n < budget();
+    lock_drop(&kept.lock);
+    return room;
+}
+
 /* Closes it and takes it off the list; not if the file is open, or was since it had been opened *turns times. */
 static void drop(struct pfs_file *p, const unsigned *turns)
 {

@@ -388,6 +388,20 @@ int pfs_file_stat(struct file *f, struct statx *stx)
     return err;
 }
 
+bool pfs_keep_found(struct file *f)
+{
+    struct statx stx;
+    int fd;
+    if (!pfs_keeps_more())
+        return false;
+    bool write = !pfs_open_hint(f, O_RDWR, &fd, &stx);
+    if (write || !pfs_open_hint(f, O_RDONLY, &fd, &stx)) {
+        pfs_install(f, fd, write);
+        pfs_keep(f);
+    }
+    return true;
+}
+
 bool pfs_has_a_name(struct file *f)
 {
     struct statx stx;
