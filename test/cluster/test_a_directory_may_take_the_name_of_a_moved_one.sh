@@ -27,18 +27,20 @@ for n, empty in enumerate((False, True)):
     put(f"{a}/d{n}/sub/f", "old")
     os.mkdir(f"{a}/x{n}")
     put(f"{a}/x{n}/g", "new")
-    os.chdir(f"{a}/d{n}/sub")
+    os.chdir(f"{a}/d{n}")
     os.rename(f"{b}/d{n}", f"{b}/e{n}")
     if empty:
         os.mkdir(f"{b}/d{n}")  # then that one is replaced
     os.rename(f"{a}/x{n}", f"{a}/d{n}")
+    put("first", "made")
+    assert text("sub/f") == "old", "in the working directory"
     for top in a, b:
         assert os.listdir(f"{top}/d{n}") == ["g"] and text(f"{top}/d{n}/g") == "new", n
         assert text(f"{top}/e{n}/sub/f") == "old", n
         put(f"{top}/e{n}/made-{top[-1]}", "made")
         put(f"{top}/e{n}/sub/made-{top[-1]}", "made")
-    assert text("f") == "old", "in the working directory"
-    put("made", "made")
+    assert text("sub/f") == "old", "in the working directory"
+    put("sub/made", "made")
     os.chdir("/")
 PY
 start_node a "$PFS" --flush end
@@ -48,6 +50,6 @@ stop_node a
 stop_node b
 for n in 0 1; do
     check_equal "names" "$(cd "$PFS" && echo d$n/* e$n/* e$n/sub/*)" \
-        "d$n/g e$n/made-a e$n/made-b e$n/sub e$n/sub/f e$n/sub/made e$n/sub/made-a e$n/sub/made-b"
+        "d$n/g e$n/first e$n/made-a e$n/made-b e$n/sub e$n/sub/f e$n/sub/made e$n/sub/made-a e$n/sub/made-b"
     check_equal "bytes" "$(cat "$PFS/d$n/g" "$PFS/e$n/sub/f" "$PFS/e$n/sub/made")" newoldmade
 done
