@@ -8,21 +8,15 @@
 #include <string.h>
 
 #include "placement/pfs/pfs_fid.h"
-#include "transport/members.h"
+#include "placement/pfs/pfs_moves.h"
 #include "transport/moves.h"
-#include "transport/view.h"
 
 #define TRIM_EVERY 64 /* entries */
 
-static bool is_alone(void)
-{
-    const struct view *v = members_view();
-    return v && v->nmembers == 1 && !v->nabsent;
-}
-
 uint64_t move_log_write(const struct statx *what, const char *from, const char *to, bool exchange)
 {
-    if (is_alone())
+    uint64_t view;
+    if (!moves_are_shared(&view))
         return 0;
     struct session_move m = {
         .fid = fid_of(what), .exchange = exchange, .from = (char *)from, .to = (char *)to};

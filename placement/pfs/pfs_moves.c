@@ -17,8 +17,10 @@
 #include <string.h>
 
 #include "transport/lock.h"
+#include "transport/members.h"
 #include "transport/moves.h"
 #include "transport/session.h"
+#include "transport/view.h"
 
 static struct {
     struct lock lock; /* RANK_LEAF: all that follows */
@@ -60,6 +62,13 @@ uint64_t moves_read(void)
                  "moved may not be found",
                  strerror(-err));
     return newest();
+}
+
+bool moves_are_shared(uint64_t *view)
+{
+    const struct view *v = members_view();
+    *view = v ? v->number : 0;
+    return !v || v->nmembers > 1 || v->nabsent;
 }
 
 /* Malloc'd: what leads to `path` after `from` was moved to `to`; NULL: it is not at or below `from`. */

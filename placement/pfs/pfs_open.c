@@ -77,7 +77,10 @@ int pfs_find_file(struct file *f, int *fd, struct statx *stx)
 
 void pfs_pass_moves(struct file **files, size_t n)
 {
-    static _Atomic uint64_t passed;
+    static _Atomic uint64_t passed, passed_in;
+    uint64_t view;
+    if (!moves_are_shared(&view) && view == passed_in)
+        return; /* nothing is new */
     uint64_t since = passed, now = moves_read();
     for (size_t i = 0; i < n && now > since; i++) {
         char *path = file_path(files[i]);
@@ -88,6 +91,7 @@ void pfs_pass_moves(struct file **files, size_t n)
         free(path);
     }
     passed = now;
+    passed_in = view;
 }
 
 /* ---- opening ---- */
