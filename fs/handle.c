@@ -341,7 +341,7 @@ static int open_now(struct request *r, struct inode *i, int flags, struct fuse_f
     if (!err)
         err = open_data(&o, f, &stx, looked_ms, out);
     if (!err) {
-        attr_seen(i, &stx, looked_ms);
+        attr_seen(i, &stx, &(*out)->data->where, looked_ms);
         known_note(i, &stx, &(*out)->data->where, looked_ms);
     } else {
         drop_unlinked(f);
@@ -546,11 +546,26 @@ static void unlocked(void *arg, int err, const struct lock_ask *found)
     pool_submit(pool_writers, end_flush, arg);
 }
 
+/* The kernel has served the stores of this descriptor: size and times are what the data file has now. */
+static void tell_stores(struct handle *h)
+{
+    struct location at;
+    if (h->mode != IO_PASSTHROUGH || !writes(h->flags))
+        return;
+    data_attr(h->data, &at);
+    lock_take(&h->inode->lock);
+    bool same = attr_is(h->inode, &at);
+    lock_drop(&h->inode->lock);
+    if (!same)
+        notify_attr_now(h->inode->nodeid);
+}
+
 /* close() of a descriptor: its process's fcntl locks are released, and a flush that failed since is reported
  * once.  With the policy `close` it waits for the flush. */
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct handle *h = handle_of(fi);
+    tell_stores(h);
     lock_take(&h->inode->lock);
     for (unsigned n = 0; n < h->nlockers; n++)
         if (h->lockers[n] == fi->lock_owner)
