@@ -102,7 +102,7 @@ static bool is_unflushed(struct fid fid, uint64_t *node)
     *node = 0;
     if (claim_is_here(fid))
         return true;
-    if (claim_where(fid, &at))
+    if (claim_where(fid, LOOK_NONE, &at))
         return true; /* not known: asked again with more patience */
     *node = at.where == WHERE_NODE ? at.node : 0;
     return at.where != WHERE_PFS;

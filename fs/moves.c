@@ -166,7 +166,7 @@ static void tell_renamed(const struct statx *stx, const char *from, const char *
     struct fid fid = fid_of(stx);
     if (!S_ISREG(stx->stx_mode) || is_ours(stx))
         return;
-    int err = claim_where(fid, &loc);
+    int err = claim_where(fid, LOOK_NONE, &loc);
     bool away = !err && loc.where == WHERE_LOST;
     if (!err && loc.where == WHERE_NODE)
         err = claim_named(fid, loc.node, to);

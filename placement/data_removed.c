@@ -39,7 +39,7 @@ int data_flush(struct file *f)
     struct location at;
     int err;
     do {
-        err = claim_where_until(f->fid, p.end_ms, &at);
+        err = claim_where_until(f->fid, LOOK_NONE, p.end_ms, &at);
         if (!err && at.where == WHERE_HERE)
             err = flush_here(f, &c);
         else if (!err && at.where == WHERE_NODE)
