@@ -190,10 +190,10 @@ void look_end_all(bool wait)
     struct ending *e = xcalloc(1, sizeof(*e));
     look_list(&e->n, &e->v);
     e->slices = MIN(e->n, SLICES);
-    e->waited = wait || !e->n;
+    bool stays = e->waited = wait || !e->n;
     for (unsigned i = 0, n = e->slices; i < n; i++)
         pool_submit(pool, end_some, e);
-    if (!e->waited)
+    if (!stays) /* it may be gone */
         return;
     lock_take(&breaks.lock);
     while (e->slices)
