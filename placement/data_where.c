@@ -112,6 +112,7 @@ static void move_reader(struct data_handle *h, const struct location *at)
     lock_take(&h->lock);
     uint64_t pinned = h->pinned;
     h->where = *at;
+    h->watched = at->where == WHERE_NODE && at->keep;
     h->pinned = at->where == WHERE_NODE ? at->node : 0;
     uint64_t now = h->pinned;
     lock_drop(&h->lock);

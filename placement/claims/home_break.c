@@ -24,7 +24,6 @@ struct breaks {
     uint64_t view, grant;
     struct msg *m; /* the WANT */
     unsigned users, waiting;
-    bool hush; /* one of them may have it open */
     bool any;  /* they are all members, for the table does not know who */
     struct watching {
         uint32_t n;
@@ -106,7 +105,7 @@ static void end_breaks(struct breaks *b)
     struct watching left = b->left;
     if (b->any)
         name_lookers(b);
-    if (b->hush)
+    if (left.n)
         looker_hush(r->fid);
     grant(r, take_out(b), &left);
 }
@@ -191,7 +190,7 @@ static void send_break(struct target *t)
 /* As indexes in the view. */
 struct targets {
     uint32_t *v, n;
-    bool open, any; /* as in struct breaks */
+    bool any; /* as in struct breaks */
 };
 
 /* Homes of the view before may have let these keep attributes for some time. */
@@ -213,7 +212,6 @@ static void add_found(struct targets *out, uint64_t but, const struct looker_fou
 {
     if (home.view->members[f->node].id == but)
         return;
-    out->open |= f->look == LOOK_OPEN;
     for (uint32_t i = 0; i < out->n; i++)
         if (out->v[i] == f->node)
             return;
@@ -231,7 +229,6 @@ static struct targets find_targets(struct fid fid, uint64_t but)
     out.v = xmalloc((home.view->nmembers + 1) * sizeof(*out.v));
     if (n && found[n - 1].node == LOOKER_ANY) {
         out.any = true;
-        out.open = found[n - 1].look == LOOK_OPEN;
         add_all(&out, but, NULL);
         return out;
     }
@@ -253,7 +250,6 @@ static void begin_breaks(struct record *r, struct msg *m, const struct targets *
                          .m = m,
                          .users = 1 + to->n,
                          .waiting = to->n,
-                         .hush = to->open,
                          .any = to->any};
     if (all)
         all->prev = &b->next;

@@ -239,8 +239,9 @@ static bool is_in(const struct found *f, uint32_t node)
 bool looker_enter(struct fid fid, uint32_t node, enum look look, uint64_t number)
 {
     struct found f = find(fid);
-    bool done = (!f.hush || is_in(&f, node)) && put(fid, &f, node, look, number);
-    if (!done && !f.hush)
+    bool hushed = f.hush && at(f.hush)->number >= LOOKER_HUSH_AFTER;
+    bool done = (!hushed || is_in(&f, node)) && put(fid, &f, node, look, number);
+    if (!done && !hushed)
         count(keeps_refused, 1);
     return done;
 }
@@ -306,10 +307,12 @@ void looker_hush(struct fid fid)
 {
     struct found f = find(fid);
     uint32_t until = in_ms(LOOKER_HUSH_MS);
-    if (f.hush)
-        at(f.hush)->until = until;
-    else
-        add(fid, HUSH, until, 0);
+    if (!f.hush) {
+        add(fid, HUSH, until, 1);
+        return;
+    }
+    at(f.hush)->until = until;
+    at(f.hush)->number++; /* of times */
 }
 
 /* ---- the whole ---- */

@@ -17,9 +17,11 @@
 /* An entry of LOOK_STAT: from when WHERE comes on.  The asker counts LOOK_STAT_MS from before it sent WHERE; the
  * rest is for what it takes it to hand the answer to its kernel. */
 #define LOOKER_STAT_MS 1500
-/* So long no node may keep anything of a file that was broken while it was open: a log that many nodes follow costs
- * a BREAK to each now and then, not at each line. */
-#define LOOKER_HUSH_MS 60000
+/* So long no node may keep anything of a file that was broken so often while descriptors that cache were open, each
+ * time within this time after the one before: a log that many nodes follow costs a BREAK to each now and then, not at
+ * each line. */
+#define LOOKER_HUSH_MS    60000
+#define LOOKER_HUSH_AFTER 4
 
 #define LOOKER_ANY UINT32_MAX /* instead of a member's index in the view: any member */
 
@@ -45,7 +47,8 @@ void looker_forget(struct fid fid, uint32_t node);
 void lookers_forget(struct fid fid);
 /* The lookers now: at most LOOKERS_NAMED and LOOKER_ANY.  Answers how many. */
 unsigned lookers_of(struct fid fid, struct looker_found out[LOOKERS_NAMED + 1]);
-/* From now on for LOOKER_HUSH_MS looker_enter says false. */
+/* It was broken while descriptors that cache were open.  At the LOOKER_HUSH_AFTERth time looker_enter says false, for
+ * LOOKER_HUSH_MS. */
 void looker_hush(struct fid fid);
 
 /* Drops entries whose time is over, of some thousand places; true: it has reached the end of the table. */

@@ -27,6 +27,13 @@ reads() {
         [ "$asked" -lt $((SIZE / 4)) ] || fail "$1: the daemon was asked for $asked bytes"
     fi
 }
+# The same, and the daemon was asked for little: is_kept OF
+is_kept() {
+    local before
+    before=$(asked_bytes)
+    cmp "$B" "$1" || fail "other bytes"
+    [ $(($(asked_bytes) - before)) -lt $((SIZE / 4)) ]
+}
 change() { # change FILE...: one byte of each
     BYTE=$((BYTE % 250 + 1))
     local file
@@ -45,6 +52,8 @@ for round in 1 2 3; do
     reads "third, round $round" "$W/right" kept
     change "$A" "$W/right"
     reads "changed by a node, round $round" "$W/right"
+    # what is open for writing is not kept, and a close is told to the other node's daemon a moment later
+    wait_for 10 is_kept "$W/right"
     reads "changed by a node and read before, round $round" "$W/right" kept
     eddy flush "$W/mnt-a"
     reads "flushed, round $round" "$W/right"

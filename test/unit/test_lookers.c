@@ -136,9 +136,14 @@ START_TEST(one_more_than_can_be_named_is_any_node)
 }
 END_TEST
 
-START_TEST(nobody_is_entered_after_a_break_of_an_open_file_for_some_time)
+START_TEST(nobody_is_entered_after_many_breaks_of_an_open_file_for_some_time)
 {
     looker_enter(file, 1, LOOK_OPEN, 1);
+    for (unsigned n = 1; n < LOOKER_HUSH_AFTER; n++) {
+        looker_hush(file);
+        ck_assert(looker_enter(file, 2, LOOK_STAT, 1));
+    }
+    looker_forget(file, 2);
     looker_hush(file);
     ck_assert(!looker_enter(file, 2, LOOK_STAT, 1));
     ck_assert(looker_enter(other, 2, LOOK_STAT, 1));
@@ -219,7 +224,7 @@ int main(void)
     tcase_add_test(t, a_leave_that_was_sent_before_an_open_does_not_end_it);
     tcase_add_test(t, numbers_go_round);
     tcase_add_test(t, one_more_than_can_be_named_is_any_node);
-    tcase_add_test(t, nobody_is_entered_after_a_break_of_an_open_file_for_some_time);
+    tcase_add_test(t, nobody_is_entered_after_many_breaks_of_an_open_file_for_some_time);
     tcase_add_test(t, what_is_over_is_swept);
     tcase_add_test(t, a_full_table_costs_messages_and_no_memory);
     tcase_add_test(t, stats_that_are_over_make_room);
