@@ -3,6 +3,7 @@
 #define EDDY_PLACEMENT_PFS_PFS_FILE_H
 
 #include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_keep.h"
 #include "placement/pfs/pfs_names.h"
 
 /* What this room knows of a file (FILE_PFS). */
@@ -56,19 +57,6 @@ int pfs_find_path(struct fid fid, const char *path, int *fd, struct statx *stx);
  * the log of moves: then that is its path from now on. */
 int pfs_find_file(struct file *f, int *fd, struct statx *stx);
 int pfs_open_hint(struct file *f, int flags, int *fd, struct statx *stx); /* and opens it, as pfs_open_path */
-
-/* ---- pfs_keep.c ---- */
-/* The file's descriptor: -ENOENT if it has none (that can write). */
-int pfs_borrow_fd(struct file *f, bool write, int *fd);
-void pfs_return_fd(struct file *f);
-/* fd becomes the file's descriptor unless it has one as good; taken over in any case. */
-void pfs_install(struct file *f, int fd, bool writable);
-/* It is not open here any more: keeps its descriptor, within the budget. */
-void pfs_keep(struct file *f);
-bool pfs_keeps_more(void); /* within the budget */
-/* It is open again: true if its descriptor was kept; the caller gets the reference for that. */
-bool pfs_unkeep(struct file *f);
-void pfs_close_fd(int fd); /* a PFS call; -1: nothing */
 
 /* ---- pfs_read.c ---- */
 /* This node's PFS client has returned this as the file's version. */
