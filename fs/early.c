@@ -1,17 +1,17 @@
 /* early.c - a file that is published by rename again and again is found whole by each open.
  *
- * The kernel opens in two steps: it looks the name up, and opens the file that it found.  In between, the file
- * may be replaced, on any node, and then there is nothing left to open: ESTALE.  The kernel tries both steps once
- * more.  If the file were replaced between them again, the application would get ESTALE for a name that has
- * never been missing.
+ * The kernel opens in two steps: it looks the name up, and opens the file that it found.  In between, the
+ * file may be replaced, on any node, and then there is nothing left to open: ESTALE.  The kernel tries both
+ * steps once more.  If the file were replaced between them again, the application would get ESTALE for a name
+ * that has never been missing.
  *
  *     open of an old file -> ESTALE       its directory is noted
  *     look-up in that directory           opens what it finds; looks again if that is gone already
  *     open of what was found              finds the file open, like an open by a descriptor
  *
- * The kernel may use such a name only once without looking it up again: so an open that comes later finds what
- * another node has done to it since.  A file that was opened in advance, and not opened after that, is closed a
- * second later.
+ * The kernel may use such a name only once without looking it up again: so an open that comes later finds
+ * what another node has done to it since.  A file that was opened in advance, and not opened after that, is
+ * closed a second later.
  */
 #include "fs/early.h"
 
@@ -39,7 +39,8 @@ static struct {
     struct loop_timer *timer; /* network thread */
 } early;
 
-/* With the lock: takes those out that are of this inode (the first one only), or older than AGAIN_MS, or all. */
+/* With the lock: takes those out that are of this inode (the first one only), or older than AGAIN_MS, or all.
+ */
 static struct early *take_out(const struct inode *i, bool all)
 {
     struct early *out = NULL;

@@ -289,7 +289,8 @@ static int open_on_pfs(struct request *r, struct inode *i, int flags, struct fil
                        struct statx *stx)
 {
     int err = pfs_open_file(f, i->node, writes(flags), request_cred(r), stx);
-    if (err == -ESTALE) /* it may have another name: if the kernel has used that, it comes back with this file */
+    /* it may have another name: if the kernel has used that, it comes back with this file */
+    if (err == -ESTALE)
         attr_stat(i, stx);
     if (err == -EACCES && flags & OPEN_EXEC && !writes(flags))
         err = pfs_open_file(f, i->node, false, NULL, stx);
@@ -304,9 +305,9 @@ static mode_t known_mode(struct inode *i)
     return mode;
 }
 
-/* If another node has removed the file, the first open of it fails with ESTALE.  Then the kernel looks the name
- * up again, and finds what has it now.  If the kernel comes back with this file, it was opened by a descriptor
- * (/proc/self/fd), and has no name any more. */
+/* If another node has removed the file, the first open of it fails with ESTALE.  Then the kernel looks the
+ * name up again, and finds what has it now.  If the kernel comes back with this file, it was opened by a
+ * descriptor (/proc/self/fd), and has no name any more. */
 static int open_now(struct request *r, struct inode *i, int flags, struct fuse_file_info *fi,
                     struct handle **out)
 {

@@ -7,8 +7,9 @@
  *
  * Both come before the removal: so no node's death in between can leave dirty bytes that nothing leads to.
  *
- * And an open for writing by a name that another node has removed or moved must not write to the file by another of
- * its names: the kernel does not say which name it used.  So all known names are looked at where one may be gone.
+ * And an open for writing by a name that another node has removed or moved must not write to the file by
+ * another of its names: the kernel does not say which name it used.  So all known names are looked at where
+ * one may be gone.
  */
 #include "fs/links.h"
 
@@ -89,9 +90,9 @@ static void flush_first(struct file *f, const char *going)
     if (err && !pfs_file_stat(f, &what))
         move_log_write(&what, going, "", false);
     if (err)
-        log_warn("%s: the file has other names, which this node does not know, and what was written to it "
-                 "could not be flushed before this name goes (%s): until it is flushed, only its node's open "
-                 "descriptor leads to it",
+        log_warn("%s: the file has other names, which this node does not know, and what was written "
+                 "to it could not be flushed before this name goes (%s): until it is flushed, only "
+                 "its node's open descriptor leads to it",
                  going, strerror(-err));
 }
 

@@ -8,10 +8,12 @@
  * here.  Names that are not there any more leave the inode.  i may be NULL.  Blocking. */
 char *links_other_path(struct inode *i, const struct pfs_node *going);
 /* Looks at all known names of the file (regular; *now: a look at it).  False: one of them does not lead to it
- * any more, and has left the inode.  looked: the file was found by a look at one of them just now.  Blocking. */
+ * any more, and has left the inode.  looked: the file was found by a look at one of them just now.  Blocking.
+ */
 bool links_are_right(struct inode *i, const struct statx *now, bool looked);
 /* The name `going` of file fid, which has others, is about to be removed or replaced.  When this returns, the
- * claimant has a way to the file that does not need this name, or the PFS has all that was written.  Blocking. */
+ * claimant has a way to the file that does not need this name, or the PFS has all that was written.
+ * Blocking. */
 void links_before_removal(struct fid fid, struct pfs_node *going);
 /* Had the file of this name several names when it was looked at last?  Any thread, no PFS call. */
 bool links_are_known(struct inode *dir, const char *name, struct fid *fid);

@@ -1,7 +1,8 @@
 /* move_log.c - moves of directories are written into the session's log before they are made.
  *
- * Other nodes may have unflushed files below the directory, and know them by the old path, and nodes that are away may
- * have such, too.  A node that is alone, without absent ones, needs no log: the paths in its own records follow.
+ * Other nodes may have unflushed files below the directory, and know them by the old path, and nodes that are
+ * away may have such, too.  A node that is alone, without absent ones, needs no log: the paths in its own
+ * records follow.
  */
 #include "fs/move_log.h"
 

@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* *what is about to get the path `to` instead of `from`; exchange: and what is there gets `from`.  to "": the name
- * goes, and the file has others.  Returns the entry's number; 0: there is none, since no other node needs it, or
- * since it could not be written (logged).  Blocking. */
+/* *what is about to get the path `to` instead of `from`; exchange: and what is there gets `from`.  to "": the
+ * name goes, and the file has others.  Returns the entry's number; 0: there is none, since no other node
+ * needs it, or since it could not be written (logged).  Blocking. */
 uint64_t move_log_write(const struct statx *what, const char *from, const char *to, bool exchange);
 /* It was not done. */
 void move_log_drop(uint64_t number);

@@ -227,7 +227,8 @@ static int unlink_on_pfs(struct request *r, struct statx *was, int *held)
             links_before_removal(fid, node);
             pfs_unref(node);
         }
-        err = pfs_unlink(r->inode->node, r->name, several ? &fid : NULL, request_cred(r), was, held);
+        err = pfs_unlink(r->inode->node, r->name, several ? &fid : NULL, request_cred(r), was,
+                         held);
         if (err == -EMLINK) {
             fid = fid_of(was);
             several = true;
@@ -421,9 +422,9 @@ static void moved_is_same(const struct side *was, const struct side *now)
         same_end(&same, &stx);
 }
 
-/* What this node knew by the new name was moved elsewhere by another node before this rename.  It keeps its descriptor.
- * The kernel takes it for replaced, and makes nothing in such a directory any more: where it is now, it gets another
- * node id. */
+/* What this node knew by the new name was moved elsewhere by another node before this rename.  It keeps its
+ * descriptor.  The kernel takes it for replaced, and makes nothing in such a directory any more: where it is
+ * now, it gets another node id. */
 static void moved_before(const struct side *from, const struct side *to)
 {
     struct fid fid = fid_of(to->there ? &to->was : &from->was);
@@ -496,7 +497,8 @@ static int stays_short(void *arg, struct file *f)
 static int paths_fit(const struct side *from, const struct side *to)
 {
     char *from_path = side_path(from);
-    size_t from_len = strlen(from_path), to_len = pfs_path_len(to->dir->node) + 1 + strlen(to->name);
+    size_t from_len = strlen(from_path);
+    size_t to_len = pfs_path_len(to->dir->node) + 1 + strlen(to->name);
     int err = 0;
     if (S_ISDIR(from->was.stx_mode) && to_len > from_len)
         err = store_each_claimed(stays_short, &(struct longer){from_path, to_len - from_len});

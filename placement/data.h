@@ -93,8 +93,8 @@ void data_keep_end(struct file *f);
 /* This node has removed the file's last name.  Tells a claimant elsewhere, so that it flushes nothing of the
  * file any more; as long as the file is open here, the claimant keeps it.  Blocking; errors are ignored. */
 void data_removed(struct file *f);
-/* What is dirty of f goes to the PFS now, whichever node has it.  To be called before a name of f is removed, if
- * the file has others and none of them is known.  0: the PFS has it; -EIO: the node that has it is away;
+/* What is dirty of f goes to the PFS now, whichever node has it.  To be called before a name of f is removed,
+ * if the file has others and none of them is known.  0: the PFS has it; -EIO: the node that has it is away;
  * -errno of the failed flush.  Blocking. */
 int data_flush(struct file *f);
 /* As pfs_release, to be called after data_close if there was a handle.  With the file's last release,

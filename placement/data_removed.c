@@ -1,4 +1,5 @@
-/* data_removed.c - a file of which this node removes a name, while it may have bytes that the PFS does not have.
+/* data_removed.c - a file of which this node removes a name, while it may have bytes that the PFS does not
+ * have.
  *
  * It keeps other names, and this node knows none of them.  The claimant may have been led to it by the
  * name that goes, and no other name may be known to any node.  So what is dirty is flushed before the name

@@ -1,8 +1,9 @@
 /* moves.h - the log of moves: SESSION/moves/, which directories and files the session gave other paths.
  *
- * A path in a record or a list is a hint; the fid decides.  Where the path does not lead to the file any more,
- * the log says where it may be (placement/pfs/pfs_moves.c).  A node writes an entry before it renames, and drops
- * it if the rename fails: so the entry of each rename that was done is there, whichever node died when.
+ * A path in a record or a list is a hint; the fid decides.  Where the path does not lead to the file any
+ * more, the log says where it may be (placement/pfs/pfs_moves.c).  A node writes an entry before it renames,
+ * and drops it if the rename fails: so the entry of each rename that was done is there, whichever node died
+ * when.
  *
  * All functions block on the PFS.  0 or -errno.
  */
@@ -24,8 +25,8 @@ int session_drop_move(uint64_t number);
 /* Calls cb for each entry with a number above `after`, in order; malformed ones are left out.  A return other
  * than 0 ends it and is returned. */
 int session_each_move(uint64_t after, int (*cb)(void *arg, const struct session_move *m), void *arg);
-/* Removes entries that no node needs any more: those that are older than each list of dirty files, and than an
- * hour.  A node that writes its list has taken the paths from the log before. */
+/* Removes entries that no node needs any more: those that are older than each list of dirty files, and than
+ * an hour.  A node that writes its list has taken the paths from the log before. */
 int session_trim_moves(void);
 
 /* ---- for tests and the fuzzer ---- */

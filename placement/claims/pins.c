@@ -5,8 +5,8 @@
  * wrongly costs little: its node's next write gets "not mine", and the node pins again.
  *
  * A pin is an open file here, too: it has a descriptor of the PFS file from its beginning to its end.  So
- * whatever happens meanwhile to the file's names, and to those of the directories above it, the bytes that are
- * not here yet can be read, and what is dirty can be flushed.
+ * whatever happens meanwhile to the file's names, and to those of the directories above it, the bytes that
+ * are not here yet can be read, and what is dirty can be flushed.
  */
 #include "placement/claims/pins.h"
 

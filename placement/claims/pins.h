@@ -1,7 +1,7 @@
 /* pins.h - opens at other nodes, counted at the claimant.
  *
- * While another node has a file open for writing, its writes come here.  Without a count the claim
- * would be given back after each flush and asked for again.  An open for reading keeps the claim only of a file
+ * While another node has a file open for writing, its writes come here.  Without a count the claim would be
+ * given back after each flush and asked for again.  An open for reading keeps the claim only of a file
  * without a name, whose bytes are nowhere else.  While a pin is there, the file is open here on the PFS
  * (pfs_is_open).
  */

@@ -29,8 +29,9 @@ int pfs_open_late(struct file *f, struct pfs_node *n);
 bool pfs_has_descriptor(struct file *f);
 /* Has this mount a handle of it? */
 bool pfs_is_open(struct file *f);
-/* Its last name is gone.  True: it is not open here, and from now on pfs_open_file does not open it (-ESTALE):
- * what was not flushed of it may be dropped.  False: it is open, and may be opened again by a descriptor. */
+/* Its last name is gone.  True: it is not open here, and from now on pfs_open_file does not open it
+ * (-ESTALE): what was not flushed of it may be dropped.  False: it is open, and may be opened again by a
+ * descriptor. */
 bool pfs_open_ends(struct file *f);
 /* Keeps the file's descriptor open, if it has one.  Until that ends, the PFS has no other file with
  * the same inode number.  False: there is none. */
@@ -38,8 +39,8 @@ bool pfs_keep_number(struct file *f);
 void pfs_unhold_number(struct file *f);
 /* one open less; the descriptor stays while the file is dirty and the budget allows */
 void pfs_release(struct file *f);
-/* Opens the descriptor of a dirty file that is not open here, and keeps it until the file is flushed, so that no
- * rename matters any more.  An error is left for the flush to find.  False: so many are kept already. */
+/* Opens the descriptor of a dirty file that is not open here, and keeps it until the file is flushed, so that
+ * no rename matters any more.  An error is left for the flush to find.  False: so many are kept already. */
 bool pfs_keep_found(struct file *f);
 /* Drops the descriptor of a file that is not open: of an unlinked one; and of one that was flushed, unless it
  * was written again meanwhile. */
@@ -80,8 +81,9 @@ int pfs_read(struct file *f, void *buf, size_t len, uint64_t off, size_t *got);
 void pfs_pass_moves(struct file **files, size_t n);
 /* Does the log say that the file's path was one of several names, and was removed? */
 bool pfs_name_was_removed(struct file *f);
-/* Looks for a file that is not at its path any more, nor where the log of moves says: in that directory, and by the rest of its path beside
- * the directories above it.  If it is found, that is its path now.  -ENOENT. */
+/* Looks for a file that is not at its path any more, nor where the log of moves says: in that directory, and
+ * by the rest of its path beside the directories above it.  If it is found, that is its path now.  -ENOENT.
+ */
 int pfs_find_near(struct file *f, struct statx *stx);
 
 /* ---- writing back (flush/copyout.c) ---- */

@@ -214,7 +214,8 @@ bool pfs_keeps_more(void)
     return room;
 }
 
-/* Closes it and takes it off the list; not if the file is open, or was since it had been opened *turns times. */
+/* Closes it and takes it off the list; not if the file is open, or was since it had been opened *turns times.
+ */
 static void drop(struct pfs_file *p, const unsigned *turns)
 {
     int fd = -1;
@@ -265,7 +266,8 @@ static void part_begin(struct file *f, struct file_part *part)
     p->fd = -1;
 }
 
-/* A kept file, an open one, and one whose descriptor is borrowed are referenced: no other thread uses the part. */
+/* A kept file, an open one, and one whose descriptor is borrowed are referenced: no other thread uses the
+ * part. */
 static void part_unused(struct file *f, struct file_part *part)
 {
     struct pfs_file *p = (struct pfs_file *)part;

@@ -1,4 +1,5 @@
-/* pfs_keep.h - a file's descriptor of the PFS: borrowed, replaced, kept (pfs_keep.c).  Private to the pfs_*.c files. */
+/* pfs_keep.h - a file's descriptor of the PFS: borrowed, replaced, kept (pfs_keep.c).  Private to the pfs_*.c
+ * files. */
 #ifndef EDDY_PLACEMENT_PFS_PFS_KEEP_H
 #define EDDY_PLACEMENT_PFS_PFS_KEEP_H
 

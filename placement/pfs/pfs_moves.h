@@ -11,11 +11,11 @@
 /* Reads the entries that are new since the last call.  Returns the number of the newest one that is known.
  * Blocks on the PFS; errors are logged, and leave what was known. */
 uint64_t moves_read(void);
-/* Has the session other nodes, present or absent?  If not, no other node writes or needs entries in this view, whose
- * number is *view (0: none). */
+/* Has the session other nodes, present or absent?  If not, no other node writes or needs entries in this
+ * view, whose number is *view (0: none). */
 bool moves_are_shared(uint64_t *view);
-/* A path to which the file at `path` may have been moved by entries after `since`: the n-th guess, malloc'd; NULL:
- * there are no more.  The fid decides which one is right.  Any thread, no PFS call. */
+/* A path to which the file at `path` may have been moved by entries after `since`: the n-th guess, malloc'd;
+ * NULL: there are no more.  The fid decides which one is right.  Any thread, no PFS call. */
 char *moves_guess(const char *path, struct fid fid, uint64_t since, size_t n);
 /* Does the log say that this name of the file was removed, and that the file has others? */
 bool moves_say_removed(const char *path, struct fid fid);
