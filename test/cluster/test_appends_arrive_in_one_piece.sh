@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Processes on two nodes append records to one file, two on each node, each record with one write of up to 1 MiB, from memory that
 # begins at a page and from memory that does not; by descriptors that were opened before and after others: each record is there
-# once, in one piece, and in the order in which its process wrote. Who follows the file on the node sees each append at once.
+# once, in one piece, and in the order in which its process wrote. A reader that follows the file on the node sees each append at once.
 # timeout: 120
 # both
 # sanitize
