@@ -336,15 +336,27 @@ START_TEST(three_lookers_are_told_once_and_not_again_in_shared_use)
         ck_assert(!keep);
     }
     give_back(5, 1, LOOK_NONE);
-    /* it was open elsewhere: nobody keeps anything for some time */
-    for (uint64_t n = 1; n <= 6; n++) {
-        ck_assert_uint_eq(where(n, file, LOOK_OPEN, &keep), AT_PFS);
-        ck_assert(!keep);
-    }
-    w = want(6, 1, false);
+    w = want(6, 1, false); /* nobody has asked since */
     copy_all();
     ck_assert(is_granted(w));
     ck_assert_uint_eq(counted(breaks_sent), 3);
+}
+END_TEST
+
+/* A log that others follow by descriptors that cache: from then on they keep nothing for some time. */
+START_TEST(a_file_that_is_broken_again_and_again_while_it_is_open_is_kept_by_nobody_new)
+{
+    bool keep;
+    for (unsigned n = 1; n <= LOOKER_HUSH_AFTER; n++) {
+        look_at(3, LOOK_OPEN);
+        uint64_t w = want(5, n, false);
+        copy_all();
+        break_at(3, LOOKER_CACHED);
+        ck_assert(is_granted(w));
+        give_back(5, n, LOOK_NONE);
+    }
+    ck_assert_uint_eq(where(4, file, LOOK_OPEN, &keep), AT_PFS);
+    ck_assert(!keep);
 }
 END_TEST
 
@@ -781,6 +793,7 @@ int main(void)
     tcase_add_test(t, who_looked_is_told_once_before_the_grant);
     tcase_add_test(t, nobody_is_told_who_never_looked);
     tcase_add_test(t, three_lookers_are_told_once_and_not_again_in_shared_use);
+    tcase_add_test(t, a_file_that_is_broken_again_and_again_while_it_is_open_is_kept_by_nobody_new);
     tcase_add_test(t, a_file_that_was_only_looked_up_may_be_kept_again);
     tcase_add_test(t, more_nodes_than_can_be_named_are_all_members);
     tcase_add_test(t, more_watchers_than_can_be_named_are_any_member);
