@@ -253,6 +253,6 @@ all_known() {
     [ $(($(count lookers a) + $(count lookers b) + $(count lookers c))) -ge "$FILES" ]
 }
 wait_for 60 all_known || fail "the homes know of $(count lookers a), $(count lookers b), $(count lookers c)"
-f=$(SKIP=10 file_at b b)
+f=$(SKIP=10 NOT="$f" file_at b b) # not the one that c has written
 becomes 60 HERE b open-writer "$f"
 expect OK b close-writer "$f"
