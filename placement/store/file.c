@@ -15,6 +15,7 @@
 #include "placement/store/datafile.h"
 #include "placement/store/file_int.h"
 #include "placement/store/kernel_io_store.h"
+#include "placement/store/pages.h"
 #include "placement/store/remover.h"
 #include "placement/store/state.h"
 #include "placement/store/state_table.h"
@@ -139,6 +140,7 @@ static struct file *file_new(struct fid fid, struct file_record *r)
     f->refs = 1;
     f->rec = r;
     f->data_fd = -1;
+    f->hollow = pages_hollow(r);
     f->change = unlike_u64() | 1;
     f->synced = r->covered.check; /* by the last daemon */
     f->cover.err = r->unsynced ? -EIO : 0;

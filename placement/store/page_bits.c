@@ -33,6 +33,14 @@ uint32_t bits_count(const uint64_t *b, uint32_t lo, uint32_t hi)
     return n;
 }
 
+uint32_t bits_count_both(const uint64_t *a, const uint64_t *b, uint32_t lo, uint32_t hi)
+{
+    uint32_t n = 0;
+    for (uint32_t w = lo / 64; w <= hi / 64; w++)
+        n += (uint32_t)__builtin_popcountll(a[w] & b[w] & word_mask(w, lo, hi));
+    return n;
+}
+
 uint32_t bits_find(const uint64_t *b, uint32_t lo, uint32_t hi, bool set)
 {
     for (uint32_t w = lo / 64; w <= hi / 64; w++) {

@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 uint32_t bits_count(const uint64_t *b, uint32_t lo, uint32_t hi); /* [lo, hi] */
+/* Those that are set in both. */
+uint32_t bits_count_both(const uint64_t *a, const uint64_t *b, uint32_t lo, uint32_t hi);
 bool bits_any(const uint64_t *b);
 static inline bool bit_get(const uint64_t *b, uint32_t i)
 {

@@ -37,9 +37,33 @@ static uint32_t put(struct chunk_record *c, unsigned kind, uint32_t lo, uint32_t
     return n;
 }
 
+/* Pages that are dirty and zeros without blocks: the PFS must punch them, but they are no dirty bytes. */
+static uint32_t hollow(const struct file *f, struct chunk_record *c, uint32_t lo, uint32_t hi)
+{
+    return f->rec->zero ? bits_count_both(bits(c, BITS_DIRTY), bits(c, BITS_ZERO), lo, hi) : 0;
+}
+
+static void count_hollow(struct file *f, uint32_t before, uint32_t after)
+{
+    f->hollow += (uint64_t)after - before;
+    space_count(0, ((int64_t)before - after) * PAGE);
+}
+
+uint64_t pages_hollow(const struct file_record *r)
+{
+    struct chunk_record *c;
+    uint64_t n = 0, left = r->zero ? r->dirty : 0; /* chunks with dirty pages come first */
+    uint32_t hi = state_pages() - 1;
+    for (uint32_t no = r->first_chunk; left && (c = state_chunk_at(no)); no = c->file_next) {
+        left -= bits_count(bits(c, BITS_DIRTY), 0, hi);
+        n += bits_count_both(bits(c, BITS_DIRTY), bits(c, BITS_ZERO), 0, hi);
+    }
+    return n;
+}
+
 static void put_valid(struct file *f, struct chunk_record *c, uint32_t lo, uint32_t hi, bool set)
 {
-    uint32_t zeros = bits_count(bits(c, BITS_ZERO), lo, hi);
+    uint32_t zeros = bits_count(bits(c, BITS_ZERO), lo, hi), was = hollow(f, c, lo, hi);
     uint32_t n = put(c, BITS_VALID, lo, hi, set);
     if (set) {
         f->rec->valid += n;
@@ -48,6 +72,7 @@ static void put_valid(struct file *f, struct chunk_record *c, uint32_t lo, uint3
     }
     put(c, BITS_ZERO, lo, hi, false);
     put(c, BITS_COVERED, lo, hi, false);
+    count_hollow(f, was, 0);
     f->rec->valid -= n;
     f->rec->zero -= zeros;
     space_count(-(int64_t)(n - zeros) * PAGE, 0);
@@ -55,18 +80,20 @@ static void put_valid(struct file *f, struct chunk_record *c, uint32_t lo, uint3
 
 static void put_zero(struct file *f, struct chunk_record *c, uint32_t lo, uint32_t hi, bool set)
 {
-    uint32_t n = put(c, BITS_ZERO, lo, hi, set);
+    uint32_t was = hollow(f, c, lo, hi), n = put(c, BITS_ZERO, lo, hi, set);
     f->rec->zero = set ? f->rec->zero + n : f->rec->zero - n;
+    count_hollow(f, was, hollow(f, c, lo, hi));
     space_count(set ? -(int64_t)n * PAGE : (int64_t)n * PAGE, 0);
 }
 
 static void put_dirty(struct file *f, struct chunk_record *c, uint32_t lo, uint32_t hi, bool set)
 {
-    bool was = bits_any(bits(c, BITS_DIRTY));
-    uint32_t n = put(c, BITS_DIRTY, lo, hi, set);
+    bool any = bits_any(bits(c, BITS_DIRTY));
+    uint32_t was = hollow(f, c, lo, hi), n = put(c, BITS_DIRTY, lo, hi, set);
     f->rec->dirty = set ? f->rec->dirty + n : f->rec->dirty - n;
     space_count(0, set ? (int64_t)n * PAGE : -(int64_t)n * PAGE);
-    if (set && !was)
+    count_hollow(f, was, hollow(f, c, lo, hi));
+    if (set && !any)
         state_chunk_front(f->rec, c);
 }
 

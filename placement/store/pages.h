@@ -33,6 +33,10 @@ static inline uint64_t last_page(uint64_t off, uint64_t len)
  * the cache's disk. */
 bool pages_evict(struct file *f, uint64_t index, bool (*wanted)(struct file *f), bool now);
 
+/* How many pages of a file are dirty, and zeros without blocks, as the records say: file.hollow begins so.  No
+ * other thread has the file. */
+uint64_t pages_hollow(const struct file_record *r);
+
 /* f->lock must be held when you call any function below this line. */
 
 bool page_valid(struct file *f, uint64_t page);

@@ -3,6 +3,7 @@
 #include "placement/store/state.h"
 #include "placement/store/state_table.h"
 #include "placement/store/store_change.h"
+#include "placement/store/store_copyout.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_open.h"
 
@@ -168,6 +169,16 @@ void change_resized(struct file *f, uint64_t size)
         c->base_end = MIN(c->base_end, size);
     }
     c->size = size;
+    end_change(f, c);
+}
+
+void change_cut(struct file *f, uint64_t from)
+{
+    struct file_core *c = core_change(f->rec);
+    c->cut = MIN(c->cut, from);
+    c->base_end = MIN(c->base_end, from);
+    for (struct snapshot *s = f->snapshots; s; s = s->next)
+        s->pages->cut_since = MIN(s->pages->cut_since, from);
     end_change(f, c);
 }
 

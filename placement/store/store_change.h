@@ -42,6 +42,8 @@ int change_clear_end(struct file *f);
 /* Change the record: after a write up to `end`; after the file got another size. */
 void change_wrote(struct file *f, uint64_t end);
 void change_resized(struct file *f, uint64_t size);
+/* What the PFS has from `from` on does not count any more; the size stays. */
+void change_cut(struct file *f, uint64_t from);
 
 /* Begins a WRITE range from the page of the file's end on: until it ends, no other call moves the end.
  * False: it would have to wait, and `wait` is false; no range has begun. */

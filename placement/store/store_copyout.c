@@ -51,7 +51,7 @@ static void take_page(struct taking *t, struct chunk_record *c, uint32_t bit)
             s->extents = xrealloc(s->extents, (t->room = t->room * 2 + 8) * sizeof(*s->extents));
         s->extents[s->nextents++] = (struct extent){off, len, hole};
     }
-    s->bytes += len;
+    s->bytes += hole ? 0 : len;
     if (!p->n || p->chunk[p->n - 1].index != c->index) {
         if (p->n == t->chunks_room)
             p->chunk =

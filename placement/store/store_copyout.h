@@ -19,7 +19,7 @@ struct snapshot {
     bool last; /* nothing else is dirty */
     struct extent *extents;
     size_t nextents;
-    uint64_t bytes;
+    uint64_t bytes; /* without holes */
     /* for store_copyout.c only: the pages, less those written since */
     struct snapshot_pages *pages;
 };

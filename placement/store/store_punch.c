@@ -109,12 +109,11 @@ static int punch_pages(struct file *f, uint64_t off, uint64_t len, struct room *
 /* Records for this many pages at a time: a punch may be as long as the file. */
 #define PUNCH_PAGES (UINT64_C(1) << 20)
 
-/* Finds the next pages to punch in one step.  From the first hole on (store_first_hole) only pages that are
- * valid can have bytes on the PFS: the rest of the range is a hole there already. */
-static bool next_punch(struct file *f, uint64_t page, uint64_t last, uint64_t *first,
+/* Finds the next pages to punch in one step.  From page `holes` on only those that are valid are punched: the
+ * rest of the range is a hole on the PFS already, or is cut off there. */
+static bool next_punch(struct file *f, uint64_t page, uint64_t last, uint64_t holes, uint64_t *first,
                        uint64_t *until)
 {
-    uint64_t holes = has_kernel_io(f) ? 0 : store_first_hole(f);
     *first = page < holes ? page : pages_find(f, page, last, BITS_VALID, true);
     if (*first > last)
         return false;
@@ -135,16 +134,27 @@ static int punch_unrecorded(struct file *f, uint64_t off, uint64_t len)
     return err;
 }
 
-/* With f->lock and a DROP op on the pages. */
+/* A punch of so much that ends at the file's end is a truncation for the PFS, and an extension. */
+#define CUT_MIN (UINT64_C(256) << 20)
+
+static bool cuts(const struct file *f, uint64_t off, uint64_t len)
+{
+    uint64_t from = (off + PAGE - 1) / PAGE * PAGE;
+    return !has_kernel_io(f) && off + len >= core(f)->size && len >= CUT_MIN && from < core(f)->base_end;
+}
+
+/* With f->lock and a DROP op on the pages; if the range ends at the file's end, on all behind it, too. */
 static int punch_locked(struct file *f, uint64_t off, uint64_t len, enum space_limit limit,
                         bool *became)
 {
     uint64_t last = last_page(off, len), first, until;
     bool was_dirty = is_dirty(f) && !kernel_io_flushed(f);
     bool any = false; /* some bytes have changed already, even if the rest fails */
+    bool cut = cuts(f, off, len);
+    uint64_t holes = has_kernel_io(f) || cut ? 0 : store_first_hole(f);
     int err = 0;
     for (uint64_t page = page_of(off);
-         !err && page <= last && next_punch(f, page, last, &first, &until); page = until + 1) {
+         !err && page <= last && next_punch(f, page, last, holes, &first, &until); page = until + 1) {
         struct room room = {0};
         uint64_t from = MAX(off, first * PAGE), to = MIN(off + len, (until + 1) * PAGE);
         err = change_make_records(f, first, until, limit, &room);
@@ -157,6 +167,8 @@ static int punch_locked(struct file *f, uint64_t off, uint64_t len, enum space_l
     }
     if (!err)
         err = punch_unrecorded(f, off, len);
+    if (!err && cut)
+        change_cut(f, (off + PAGE - 1) / PAGE * PAGE);
     if (!err || any)
         change_wrote(f, 0);
     kernel_io_look(f);
@@ -175,7 +187,7 @@ int store_punch(struct file *f, uint64_t off, uint64_t len, enum space_limit lim
     uint64_t size = core(f)->size;
     if (off < size && len) {
         len = MIN(len, size - off);
-        range_begin(f, &op, RANGE_DROP, page_of(off), last_page(off, len));
+        range_begin(f, &op, RANGE_DROP, page_of(off), off + len < size ? last_page(off, len) : UINT64_MAX);
         size = core(f)->size; /* it may have waited for a truncation */
         len = off < size ? MIN(len, size - off) : 0;
         if (len)

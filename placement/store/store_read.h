@@ -14,7 +14,7 @@ struct file_info {
     struct version base; /* version of the PFS file that clean pages are of */
     bool base_known;
     uint64_t base_end, cut;
-    uint64_t dirty_bytes;
+    uint64_t dirty_bytes; /* without holes that the PFS must punch */
     uint64_t change;
     bool dirty;   /* pages, size, cut or times are not on the PFS */
     bool claimed; /* the record holds a claim: */

@@ -40,7 +40,7 @@ struct recovery {
 /* pages.c needs a struct file: makes one that is not in the table. */
 static void borrow(struct file *f, struct file_record *r)
 {
-    *f = (struct file){.fid = r->fid, .rec = r, .data_fd = -1};
+    *f = (struct file){.fid = r->fid, .rec = r, .data_fd = -1, .hollow = pages_hollow(r)};
 }
 
 static const char *name_of(const struct file_record *r, char path[STATE_PATH_MAX + 1])
@@ -388,7 +388,7 @@ static void recover_file(struct file_record *r, void *arg)
     struct recovery *rv = arg;
     struct file f;
     borrow(&f, r);
-    space_count((int64_t)(r->valid - r->zero) * PAGE, (int64_t)r->dirty * PAGE);
+    space_count((int64_t)(r->valid - r->zero) * PAGE, (int64_t)(r->dirty - f.hollow) * PAGE);
     if (rv->err)
         return;
     if (rv->rep->power_loss || rv->rep->damaged_slabs || rv->rep->torn_chunks || r->doubled)

@@ -101,7 +101,7 @@ void store_info(struct file *f, struct file_info *out)
         .base_known = c->flags & CORE_BASE,
         .base_end = c->base_end,
         .cut = c->cut,
-        .dirty_bytes = f->rec->dirty * PAGE + (c->flags & CORE_DELETED ? 0 : f->kernel_io.counted),
+        .dirty_bytes = (f->rec->dirty - f->hollow) * PAGE + (c->flags & CORE_DELETED ? 0 : f->kernel_io.counted),
         .change = f->change,
         .dirty = is_dirty(f) && !kernel_io_flushed(f),
         .claimed = c->flags & CORE_CLAIMED,

@@ -464,9 +464,9 @@ START_TEST(a_punch_that_ends_half_way_has_changed_the_file)
     struct file *f = get_file(1, "long");
     ck_assert_int_eq(store_set_claim(f, 1, 1, &v), 0);
     struct file_info before = info_of(f);
-    ck_assert_int_eq(store_punch(f, 0, v.size, SPACE_CACHE, &fill), -ENOSPC);
+    ck_assert_int_eq(store_punch(f, 0, v.size - PAGE, SPACE_CACHE, &fill), -ENOSPC);
     struct file_info after = info_of(f);
-    ck_assert_msg(after.dirty_bytes, "nothing was punched: the test is none");
+    ck_assert_msg(after.blocks < before.blocks, "nothing was punched: the test is none");
     ck_assert(after.dirty);
     ck_assert_uint_ne(after.change, before.change);
     ck_assert_int_gt(after.mtime_ns, before.mtime_ns);

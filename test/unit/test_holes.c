@@ -18,6 +18,37 @@
 #define HUGE  (UINT64_C(1) << 40)
 #define CHUNK ((uint64_t)sizeof(env_chunk))
 
+/* ---- the calls that look at bytes here, and put them on the PFS ---- */
+
+static struct file *removed_at_next; /* call */
+static unsigned calls_since;
+static off_t fail_from = INT64_MAX; /* writes from here on fail, after they have put the bytes there */
+
+static void call(void)
+{
+    if (removed_at_next)
+        file_set_unlinked(removed_at_next, true);
+    removed_at_next = NULL;
+    calls_since++;
+}
+
+/* In place of the C library's. */
+ssize_t pread(int fd, void *buf, size_t len, off_t off)
+{
+    call();
+    return syscall(SYS_pread64, fd, buf, len, off);
+}
+
+ssize_t pwrite(int fd, const void *buf, size_t len, off_t off)
+{
+    call();
+    ssize_t n = syscall(SYS_pwrite64, fd, buf, len, off);
+    if (off < fail_from)
+        return n;
+    errno = EIO;
+    return -1;
+}
+
 /* ---- a file that the kernel writes ---- */
 
 struct kernel_file {
@@ -284,6 +315,126 @@ START_TEST(what_is_cut_off_and_extended_is_a_hole_on_the_pfs)
 }
 END_TEST
 
+/* Nothing in memory knows of the file any more. */
+static void end_daemon(struct file *f)
+{
+    struct fid fid = f->fid;
+    pfs_release(f);
+    stop_flush();
+    pfs_drop(f);
+    file_put(f);
+    ck_assert_ptr_null(file_find_used(fid));
+    pfs_close();
+    store_close(false);
+}
+
+/* The daemon dies and starts again; the file as it is found then. */
+static struct file *after_death(struct file *f)
+{
+    struct fid fid = f->fid;
+    end_daemon(f);
+    env_open_store();
+    env_open_pfs();
+    start(NO_LULL);
+    f = file_find(fid);
+    ck_assert_ptr_nonnull(f);
+    return f;
+}
+
+static uint64_t dirty_in_all(void)
+{
+    uint64_t dirty, room;
+    store_dirty(&dirty, &room);
+    return dirty;
+}
+
+START_TEST(what_is_punched_is_not_dirty)
+{
+    struct kernel_file k;
+    start(NO_LULL);
+    struct file *f = with_bytes(&k, _i);
+    env_punch(f, 10000, 500000);
+    ck_assert_uint_le(dirty_bytes(f), 2 * PAGE);
+    ck_assert_uint_eq(dirty_in_all(), dirty_bytes(f));
+    env_write(f, page, 5000, 100000);
+    ck_assert_uint_ge(dirty_bytes(f), 5000);
+    ck_assert_uint_eq(dirty_in_all(), dirty_bytes(f));
+    env_punch(f, 90000, 50000);
+    ck_assert_uint_le(dirty_bytes(f), 4 * PAGE); /* the pages at the two ends of each */
+    env_truncate(f, 200000);
+    ck_assert_uint_le(dirty_bytes(f), 4 * PAGE);
+    ck_assert_uint_eq(dirty_in_all(), dirty_bytes(f));
+    ck_assert_int_eq(flush_file(f), 0);
+    ck_assert_uint_eq(dirty_in_all(), 0);
+    memset(page + 10000, 0, 190000);
+    env_expect("f", page, 200000);
+    if (_i)
+        kernel_close(&k);
+    shut(f);
+}
+END_TEST
+
+START_TEST(nor_after_the_daemons_death)
+{
+    start(NO_LULL);
+    struct file *f = with_bytes(NULL, false);
+    struct fid fid = f->fid;
+    env_punch(f, 10000, 500000);
+    end_daemon(f);
+    env_open_store();
+    env_open_pfs();
+    f = file_find(fid);
+    ck_assert_uint_le(dirty_bytes(f), 2 * PAGE);
+    ck_assert_uint_eq(dirty_in_all(), dirty_bytes(f));
+    start(NO_LULL);
+    ck_assert_int_eq(flush_file(f), 0);
+    ck_assert_uint_eq(dirty_bytes(f), 0);
+    memset(page + 10000, 0, 500000);
+    env_expect("f", page, sizeof(page));
+    file_put(f);
+}
+END_TEST
+
+/* A file of the PFS that is not here, as mkfs empties an image.  _i: the daemon dies meanwhile. */
+START_TEST(a_punch_up_to_the_end_needs_few_records)
+{
+    const uint64_t size = UINT64_C(3) << 30, from = 10000;
+    start(NO_LULL);
+    fill_page(8);
+    env_put("f", page, sizeof(page), 0644);
+    int fd = open(env_path("f"), O_WRONLY);
+    ck_assert_int_eq(pwrite(fd, "middle", 6, (off_t)(size / 2)), 6);
+    ck_assert_int_eq(pwrite(fd, "end", 3, (off_t)(size - 3)), 3);
+    close(fd);
+    struct file *f = env_open("f", true);
+    env_write(f, "changed", 7, size / 4); /* dirty, and punched before it is flushed */
+    memcpy(page + 5000, "changed", 7);
+    env_write(f, "changed", 7, 5000);
+    env_punch(f, from, size - from);
+    ck_assert_uint_le(records(), 2);
+    ck_assert_uint_le(dirty_bytes(f), 3 * PAGE);
+    if (_i)
+        f = after_death(f);
+    env_write(f, "later", 5, size / 3);
+    ck_assert_uint_eq(dirty_in_all(), dirty_bytes(f));
+    ck_assert_int_eq(flush_file(f), 0);
+    struct stat st;
+    ck_assert_int_eq(stat(env_path("f"), &st), 0);
+    ck_assert_uint_eq((uint64_t)st.st_size, size);
+    memset(page + from, 0, sizeof(page) - from);
+    expect_at("f", 0, page, sizeof(page));
+    expect_at("f", size / 4, zeros, 7);
+    expect_at("f", size / 3, "later", 5);
+    expect_at("f", size / 2, zeros, 6);
+    expect_at("f", size - 3, zeros, 3);
+    ck_assert_uint_le(blocks("f"), 256 << 10);
+    if (_i)
+        file_put(f);
+    else
+        shut(f);
+}
+END_TEST
+
 /* Before any record tells of them. */
 START_TEST(what_the_kernel_wrote_just_now_is_punched)
 {
@@ -386,21 +537,6 @@ START_TEST(another_version_has_other_holes)
 }
 END_TEST
 
-/* The daemon dies and starts again; the file as it is found then. */
-static struct file *after_death(struct file *f)
-{
-    struct fid fid = f->fid;
-    kernel_io_forget();
-    shut(f);
-    stop_flush();
-    store_close(false);
-    env_open_store();
-    start(NO_LULL);
-    f = file_find(fid);
-    ck_assert_ptr_nonnull(f);
-    return f;
-}
-
 START_TEST(holes_are_known_after_the_daemons_death)
 {
     start(NO_LULL);
@@ -483,21 +619,20 @@ START_TEST(after_a_power_loss_the_pfs_gets_the_holes_too)
     ck_assert_int_eq(store_sync(f), 0);
     fill_page(9);
     kernel_put(&k, page, sizeof(page), HUGE / 2);
-    ck_assert_int_eq(flush_file(f), 0);
+    fail_from = (off_t)(HUGE / 2);
+    ck_assert_int_eq(flush_file(f), -EIO);
+    fail_from = INT64_MAX;
+    kernel_put(&k, "FIRST", 5, 0);
     expect_at("huge", HUGE / 2, page, sizeof(page));
-    kernel_put(&k, "FIRST", 5, 0); /* not all is flushed */
-    ck_assert(dirty(f));
-    kernel_io_forget();
-    shut(f);
-    stop_flush();
     struct chunk_record *c;
-    while ((c = state_chunk_at(state_file_find(fid)->first_chunk)))
-        state_chunk_free(state_file_find(fid), c);
-    store_close(false);
+    while ((c = state_chunk_at(f->rec->first_chunk)))
+        state_chunk_free(f->rec, c);
+    end_daemon(f);
     ck_assert_int_eq(fallocate(k.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(HUGE / 2), sizeof(page)), 0);
     close(k.fd);
     boot();
     env_open_store();
+    env_open_pfs();
     start(NO_LULL);
     f = file_find(fid);
     ck_assert_ptr_nonnull(f);
@@ -507,35 +642,12 @@ START_TEST(after_a_power_loss_the_pfs_gets_the_holes_too)
     expect_at("huge", 0, "FIRST", 5);
     expect_at("huge", HUGE / 2, zeros, sizeof(page));
     ck_assert(!store_hole_owed(f, 0, &off, &len));
+    ck_assert(is_here(f, 0, HUGE));
     file_put(f);
 }
 END_TEST
 
 /* ---- removal ---- */
-
-static struct file *removed_at_next; /* call */
-static unsigned calls_since;
-
-static void call(void)
-{
-    if (removed_at_next)
-        file_set_unlinked(removed_at_next, true);
-    removed_at_next = NULL;
-    calls_since++;
-}
-
-/* In place of the C library's: what is looked at here, and what is written to the PFS. */
-ssize_t pread(int fd, void *buf, size_t len, off_t off)
-{
-    call();
-    return syscall(SYS_pread64, fd, buf, len, off);
-}
-
-ssize_t pwrite(int fd, const void *buf, size_t len, off_t off)
-{
-    call();
-    return syscall(SYS_pwrite64, fd, buf, len, off);
-}
 
 static void expect_end(struct file *f)
 {
@@ -582,6 +694,9 @@ int main(void)
     tcase_add_test(t, a_punch_of_a_hole_makes_no_record);
     tcase_add_loop_test(t, what_is_punched_is_punched_on_the_pfs, 0, 2);
     tcase_add_loop_test(t, what_is_cut_off_and_extended_is_a_hole_on_the_pfs, 0, 2);
+    tcase_add_loop_test(t, what_is_punched_is_not_dirty, 0, 2);
+    tcase_add_test(t, nor_after_the_daemons_death);
+    tcase_add_loop_test(t, a_punch_up_to_the_end_needs_few_records, 0, 2);
     tcase_add_test(t, what_the_kernel_wrote_just_now_is_punched);
     tcase_add_test(t, a_punched_hole_is_flushed);
     tcase_add_loop_test(t, a_hole_that_was_bytes_for_one_flush_is_one_on_the_pfs_again, 0, 2);
