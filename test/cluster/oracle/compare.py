@@ -27,8 +27,9 @@ def short(told):
 class Judge:
     """Of one look."""
 
-    def __init__(self, facts, looker):
+    def __init__(self, facts, looker, began):
         self.facts, self.looker = facts, looker
+        self.began = began  # when the look did (monotonic)
         self.found = []
 
     def differ(self, how, field, what, expected, got, until=0, seen=None):
@@ -93,7 +94,8 @@ class Judge:
         key = (self.looker, slot)
         flags = self.facts.model.slots[key].flags
         ino = self.facts.model.ino_of_slot(key)
-        how = "kept-" + "+".join(f for f in flags.split("|") if f in ("RDONLY", "WRONLY", "RDWR", "APPEND", "DIRECT"))
+        how = "kept-" if self.facts.model.has_name(key) else "nameless-"
+        how += "+".join(f for f in flags.split("|") if f in ("RDONLY", "WRONLY", "RDWR", "APPEND", "DIRECT"))
         self.set_who(ino)
         meta = self.facts.meta_open_until(self.looker, ino)
         for aspect in expected:
@@ -144,25 +146,26 @@ class Judge:
         if ctime < inode.latest_ctime:
             self.differ(how, "ctime-back", f"{what}: ctime", f"none before {inode.latest_ctime}", ctime, until)
         if inode.told is None:
-            if time.monotonic() >= until:
+            if self.began >= until:
                 inode.told = (mtime, ctime)
         elif inode.told != (mtime, ctime):
             field = "mtime-moved" if inode.told[0] != mtime else "ctime-moved"
             self.differ(how, field, f"{what}: (mtime, ctime) of a file that nobody changed", inode.told, (mtime, ctime),
                         until)
-        if time.monotonic() >= until:
+        if self.began >= until:
             inode.latest_ctime = max(inode.latest_ctime, ctime)
 
 
-def judge_result(op, expected, got):
-    """Of an operation: how it deviates."""
+def judge_result(op, expected, got, has_name):
+    """Of an operation: how it deviates. has_name: or it was done through a descriptor of a file that has none."""
+    result = "result" if has_name else "result-nameless"
     name = op["op"] + (f"-{op['flags']}" if op["op"] == "rename" and op["flags"] else "")
     if "err" in expected or "err" in got:
         if expected == got:
             return []
-        return [Deviation(f"result/{name}/{got.get('err', 'no-error')}", name, short(expected), short(got))]
+        return [Deviation(f"{result}/{name}/{got.get('err', 'no-error')}", name, short(expected), short(got))]
     expected, got = expected["ok"], got["ok"]
     if not isinstance(expected, dict):
         expected, got = {"value": expected}, {"value": got}
-    return [Deviation(f"result/{name}/{field}", f"{name}: {field}", expected[field], got[field])
+    return [Deviation(f"{result}/{name}/{field}", f"{name}: {field}", expected[field], got[field])
             for field in expected if expected[field] != got[field]]

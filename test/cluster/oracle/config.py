@@ -36,5 +36,5 @@ def config_of(seed):
         "profile": rng.choice(profiles),
         "looks": rng.choice((1, 1, 0.5, 0.2)),     # how often a change is looked at at once
         "sizes": rng.choice(("small", "chunks")),  # of files: some pages, or some chunks
-        "faults": seed // LANES % 4 == 3,          # nodes are killed, unmounted and started again
+        "faults": (lane_of(seed) + seed // LANES) % 4 == 3,  # nodes are killed, unmounted and started again
     }

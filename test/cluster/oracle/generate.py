@@ -221,8 +221,7 @@ class Generator:
 
     def make_mapstore(self):
         op = self.target(lambda f: "RDWR" in f and "DIRECT" not in f)
-        nameless = "slot" in op and not self.model.has_name((op["node"], op["slot"]))
-        if nameless and not self.is_made("map-nameless"):
+        if "slot" in op and not self.is_made("map-kept"):
             return None
         return {**op, **self.place(op), **self.label()}
 

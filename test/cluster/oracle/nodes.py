@@ -110,7 +110,7 @@ class Daemons(Native):
         config = self.config
         options = ["--flush", config["flush"], "--flush-wait", config["flush_wait"], "--cache-size",
                    config["cache_size"], "--chunk-size", "64K", "--attr-timeout", config["attr_timeout"],
-                   "--fsync", config["fsync"], "--lease", "3", "--suspect-after", "2", "--dead-after", "4"]
+                   "--fsync", config["fsync"]]
         if not config["passthrough"]:
             options.append("--no-passthrough")
         return [os.path.join(self.build, "eddyfs"), "-f", "--node", f"n{node}", "--listen", "127.0.0.1", "--session",

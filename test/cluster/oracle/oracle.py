@@ -77,7 +77,8 @@ class Oracle:
     def stop(self):
         if self.cluster:
             self.cluster.end()
-            shutil.rmtree(self.cluster.work, ignore_errors=True)
+            if not os.environ.get("KEEP"):
+                shutil.rmtree(self.cluster.work, ignore_errors=True)
             self.cluster = None
 
     def once(self, config, source):

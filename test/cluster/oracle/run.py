@@ -89,7 +89,12 @@ class Run:
         if node is not None and node not in self.up:
             return False
         needed = {"open": (), "reopen": ("from_slot",)}.get(name, ("slot", "from_slot"))
-        return all((node, op[k]) in self.model.slots for k in needed if k in op)
+        used = [(node, op[k]) for k in needed if k in op]
+        return all(k in self.model.slots and (name == "close" or self.is_used(k)) for k in used)
+
+    def is_used(self, key):
+        """Not, if it has no name any more, and that is known to be wrong."""
+        return self.strict or is_made("nameless") or self.model.has_name(key)
 
     # ---- an operation on a node ----
 
@@ -100,6 +105,8 @@ class Run:
         unsettled = self.settle(node, paths)
         if unsettled:
             return unsettled
+        has_name = all(self.model.has_name((node, op[k])) for k in ("slot", "from_slot") if k in op and
+                       (node, op[k]) in self.model.slots)
         began = time.time_ns()
         got = self.cluster.workers[node].call("do", op)
         if self.is_excused(op, got):
@@ -108,7 +115,7 @@ class Run:
         self.facts.done(op, node, began)
         self.learn_inodes()
         self.drop_half_open(op, got, expected)
-        return judge_result(op, expected, got)
+        return judge_result(op, expected, got, has_name)
 
     def learn_inodes(self):
         """Names are on the PFS at once; the nodes show its inode numbers."""
@@ -184,9 +191,10 @@ class Run:
         worker = self.cluster.workers[op["node"]]
         while True:
             expected = self.model.look(op)
+            began = time.monotonic()
             got = worker.call("look", op)
-            found = Judge(self.facts, op["node"]).judge(expected, got)
-            wrong = [d for d in found if time.monotonic() > d.until]
+            found = Judge(self.facts, op["node"], began).judge(expected, got)
+            wrong = [d for d in found if began > d.until]
             if wrong or not found:
                 break
             time.sleep(POLL)
@@ -205,9 +213,9 @@ class Run:
                 self.facts.of(ino).not_opened.discard(op["node"])
         for slot, aspects in op["slots"].items():
             key = (op["node"], int(slot))
-            if key in self.model.slots and op["node"] not in self.facts.of(self.model.ino_of_slot(key)).not_opened:
+            if key in self.model.slots and self.is_used(key) and op["node"] not in self.facts.of(self.model.ino_of_slot(key)).not_opened:
                 reads = "WRONLY" not in self.model.slots[key].flags
-                maps = reads and (self.strict or is_made("map-nameless") or self.model.has_name(key))
+                maps = reads and (self.strict or is_made("map-kept"))
                 slots[slot] = [a for a in aspects if (reads or a != "bytes") and (maps or a != "map")]
         return {**op, "paths": paths, "slots": slots}
 
