@@ -7,8 +7,10 @@
 #include "transport/lock.h"
 
 #include <errno.h>
+#include <execinfo.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "transport/base.h"
 
@@ -24,7 +26,7 @@ static void check(int err, const char *what)
 
 static const char *const rank_names[] = {
     [RANK_MOUNT] = "MOUNT", [RANK_INODES] = "INODES", [RANK_INODE] = "INODE",
-    [RANK_POLICY] = "POLICY", [RANK_CLAIM] = "CLAIM", [RANK_FILES] = "FILES", [RANK_FILE] = "FILE",
+    [RANK_POLICY] = "POLICY", [RANK_CLAIM] = "CLAIM", [RANK_TELL] = "TELL", [RANK_FILES] = "FILES", [RANK_FILE] = "FILE",
     [RANK_DATA] = "DATA", [RANK_FLIGHT] = "FLIGHT", [RANK_SPACE] = "SPACE", [RANK_STATE] = "STATE",
     [RANK_PFS_FILE] = "PFS_FILE", [RANK_PFS] = "PFS", [RANK_HOME] = "HOME",
     [RANK_SESSION] = "SESSION", [RANK_POOL] = "POOL", [RANK_NET] = "NET", [RANK_LEAF] = "LEAF",
@@ -58,6 +60,13 @@ static bool held_has(const struct lock *l)
     return false;
 }
 
+/* The calls that led here, as addresses for addr2line. */
+static void say_calls(void)
+{
+    void *calls[32];
+    backtrace_symbols_fd(calls, backtrace(calls, ARRAY_LEN(calls)), STDERR_FILENO);
+}
+
 /* pair: the first lock of a pair, beside which an equal rank is right. */
 static void note_take(const struct lock *l, const struct lock *pair)
 {
@@ -67,9 +76,11 @@ static void note_take(const struct lock *l, const struct lock *pair)
     if (held_has(l))
         die("lock_take: this thread already holds this lock (%s)", rank_name(l));
     const struct lock *top = held_top(pair);
-    if (top && top->rank >= l->rank)
+    if (top && top->rank >= l->rank) {
+        say_calls();
         die("wrong lock order: takes %s (%d) while it holds %s (%d)", rank_name(l), (int)l->rank,
             rank_name(top), (int)top->rank);
+    }
     if (nheld == HELD_MAX)
         die("lock_take: a thread holds %d locks", HELD_MAX);
     held[nheld++] = l;
