@@ -11,7 +11,7 @@
  *
  * The kernel may use such a name only once without looking it up again: so an open that comes later finds
  * what another node has done to it since.  A file that was opened in advance, and not opened after that, is
- * closed a second later.
+ * closed two seconds later.
  */
 #include "fs/early.h"
 
@@ -21,10 +21,12 @@
 #include "transport/loop.h"
 
 #define AGAIN_MS 1000 /* the kernel asks again at once */
-#define FILES    64   /* more are not opened in advance */
+#define KEEP_MS  2000 /* its open comes at once, too; but on a busy machine that may take a while */
+#define FILES    64   /* of more, the one that has waited longest is closed */
 
 struct early {
     struct early *next;
+    unsigned looks; /* look-ups whose opens have not come; the kernel may look twice for one open */
     const struct inode *inode; /* the handle has a reference */
     struct handle *handle;
     void (*close)(struct handle *h);
@@ -39,23 +41,40 @@ static struct {
     struct loop_timer *timer; /* network thread */
 } early;
 
-/* With the lock: takes those out that are of this inode (the first one only), or older than AGAIN_MS, or all.
- */
-static struct early *take_out(const struct inode *i, bool all)
+/* The functions down to close_all: with the lock. */
+
+static struct early **find(const struct inode *i)
 {
-    struct early *out = NULL;
-    uint64_t now = boot_ms();
-    for (struct early **at = &early.list; *at && !(i && out);) {
-        struct early *e = *at;
-        bool take = i ? e->inode == i : all || now - e->since_ms >= AGAIN_MS;
-        if (!take) {
-            at = &e->next;
+    struct early **at = &early.list;
+    while (*at && (*at)->inode != i)
+        at = &(*at)->next;
+    return at;
+}
+
+static struct early *take(struct early **at)
+{
+    struct early *e = *at;
+    *at = e->next;
+    e->next = NULL;
+    early.n--;
+    return e;
+}
+
+/* The newest is the first of the list: takes out those from since_ms and before, or the oldest ones so that
+ * at most `most` are left. */
+static struct early *take_old(uint64_t since_ms, unsigned most)
+{
+    struct early *out = NULL, **at = &early.list;
+    for (unsigned n = 0; *at;) {
+        bool old = n >= most || (*at)->since_ms <= since_ms;
+        if (!old) {
+            at = &(*at)->next;
+            n++;
             continue;
         }
-        *at = e->next;
+        struct early *e = take(at);
         e->next = out;
         out = e;
-        early.n--;
     }
     return out;
 }
@@ -73,7 +92,7 @@ static void on_timer(void *arg)
 {
     (void)arg;
     lock_take(&early.lock);
-    struct early *old = take_out(NULL, false);
+    struct early *old = take_old(boot_ms() - KEEP_MS, FILES);
     bool idle = !early.list;
     lock_drop(&early.lock);
     if (old)
@@ -108,17 +127,24 @@ bool early_is_wanted(const struct inode *dir)
 
 void early_keep(struct inode *i, struct handle *h, void (*close)(struct handle *h))
 {
-    struct early *e = xmalloc(sizeof(*e));
-    *e = (struct early){.inode = i, .handle = h, .close = close, .since_ms = boot_ms()};
+    struct early *e = xmalloc(sizeof(*e)), *surplus = NULL;
+    *e = (struct early){.inode = i, .handle = h, .close = close, .looks = 1, .since_ms = boot_ms()};
     lock_take(&early.lock);
-    bool room = early.n < FILES && !early.stopped, first = room && !early.n++;
-    if (room) {
+    struct early **there = find(i);
+    bool first = !early.n && !early.stopped;
+    if (*there) {
+        (*there)->looks++;
+        surplus = e;
+    } else if (early.stopped) {
+        surplus = e;
+    } else {
         e->next = early.list;
         early.list = e;
+        early.n++;
+        surplus = take_old(0, FILES);
     }
     lock_drop(&early.lock);
-    if (!room)
-        close_all(e);
+    close_all(surplus);
     if (first)
         loop_post(arm, NULL);
 }
@@ -126,17 +152,17 @@ void early_keep(struct inode *i, struct handle *h, void (*close)(struct handle *
 bool early_is_open(const struct inode *i)
 {
     lock_take(&early.lock);
-    const struct early *e = early.list;
-    while (e && e->inode != i)
-        e = e->next;
+    bool open = *find(i);
     lock_drop(&early.lock);
-    return e;
+    return open;
 }
 
 void early_end(const struct inode *i)
 {
     lock_take(&early.lock);
-    struct early *e = early.n ? take_out(i, false) : NULL;
+    struct early **at = find(i), *e = NULL;
+    if (*at && !--(*at)->looks)
+        e = take(at);
     lock_drop(&early.lock);
     close_all(e);
 }
@@ -160,7 +186,7 @@ void early_stop(void)
     loop_call(free_timer, NULL);
     lock_take(&early.lock);
     early.stopped = true;
-    struct early *all = take_out(NULL, true);
+    struct early *all = take_old(UINT64_MAX, 0);
     lock_drop(&early.lock);
     close_all(all);
 }

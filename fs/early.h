@@ -13,7 +13,7 @@ void early_doubt(struct inode *i);
 /* Has an open of a file of this directory ended so a moment ago? */
 bool early_is_wanted(const struct inode *dir);
 /* Keeps a handle of i that the kernel does not know of until the kernel's open of i has come, then closes it.
- * Blocking if there are too many: it is closed at once. */
+ * Blocking. */
 void early_keep(struct inode *i, struct handle *h, void (*close)(struct handle *h));
 bool early_is_open(const struct inode *i);
 /* The kernel's open of i has come.  Blocking. */

@@ -24,6 +24,7 @@
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/store_version.h"
+#include "transport/members.h"
 
 #define DEFAULT_ACL "system.posix_acl_default"
 #define LOOKS       8 /* tries at a name, while other names beside it are moved */
@@ -147,11 +148,13 @@ static int look(struct inode *dir, const char *name, struct statx *stx)
     return err;
 }
 
-/* The same, and opens a file that was found, so that the kernel can open it whatever happens to its name. */
+/* The same, and opens a file that was found, so that the kernel can open it whatever happens to its name.  If
+ * the file is replaced before it is open, the next one is there: that goes on as long as an open may take. */
 static int look_and_open(struct request *r, struct statx *stx)
 {
+    uint64_t end_ms = boot_ms() + members_patience();
     int err = 0, gone = -ESTALE;
-    for (unsigned looks = 0; gone == -ESTALE && looks < LOOKS; looks++) {
+    while (gone == -ESTALE && boot_ms() < end_ms) {
         struct handle *h;
         err = look(r->inode, r->name, stx);
         if (err || !S_ISREG(stx->stx_mode))
