@@ -17,7 +17,8 @@
 #define AVAIL_BYTES    (UINT64_C(16) << 20) /* set aside since the disk was last asked */
 #define FLOOR_MAX      (UINT64_C(1) << 30)
 #define INODES_FLOOR   256
-#define INODES_AT_ONCE 64 /* data files that are made before the disk is asked again */
+#define INODES_AT_ONCE 128 /* that are used before the disk is asked again */
+#define DATA_FILE      2   /* inodes: its directory may have to be made, too */
 #define DEFAULT_SHARE  80                  /* % of what is free */
 #define KEEP_FREE_MAX  256                 /* chunks evicted at once */
 #define BALLAST_PART   16                  /* of the limit, at most */
@@ -364,10 +365,10 @@ static void ask_inodes(void)
 static bool take_inode(void)
 {
     lock_take(&space.lock);
-    if (!space.inodes)
+    if (space.inodes < DATA_FILE)
         ask_inodes();
-    bool fits = space.inodes;
-    space.inodes -= fits;
+    bool fits = space.inodes >= DATA_FILE;
+    space.inodes -= fits ? DATA_FILE : 0;
     lock_drop(&space.lock);
     return fits;
 }

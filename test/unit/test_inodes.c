@@ -233,7 +233,7 @@ START_TEST(some_inodes_stay_free)
     total = MANY;
     for (uint64_t n = 1; n <= 300; n++)
         cached(n);
-    ck_assert_int_ge(inodes, 250);
+    ck_assert_int_ge(inodes, 256);
     ck_assert(has_data_file(300) && !has_data_file(1));
 }
 END_TEST
