@@ -14,7 +14,7 @@ step() {
     echo "--- $* ($SECONDS s)"
 }
 
-# count WHAT NAME: sent, received, open, lookers.
+# count WHAT NAME: sent, received, open, lookers, ended.
 count() {
     local line
     line=" $(ask "$2" looks)"
@@ -48,6 +48,15 @@ claim_and_back() {
     becomes 10 PFS "$1" where "$2"
 }
 
+# pick VARIABLE HOME [NEXT]: a file that no other step has.
+pick() {
+    local got
+    got=$(NOT=$USED file_at a "${@:2}")
+    USED+=" $got"
+    printf -v "$1" %s "$got"
+}
+USED='' f='' kept=''
+
 # In the first second or so of a view a home tells all that were in the view before.
 late_enough() {
     local sent
@@ -60,7 +69,7 @@ late_enough() {
 # settle HOME NAME: a file that no test uses, with this home.
 settle() {
     local f
-    f=$(SKIP=12 file_at "$2" "$1")
+    f=$(NOT=$USED file_at "$2" "$1")
     wait_for 20 late_enough "$1" "$2" "$f" || fail "$1 tells all nodes of each claim"
 }
 
@@ -73,7 +82,7 @@ done
 
 for home in a b c; do
     step "the home is $home: one that has looked is told once, the others never"
-    f=$(file_at a "$home")
+    pick f "$home"
     mark
     expect 'PFS keep' b look "$f" stat
     claim_and_back a "$f"
@@ -87,7 +96,7 @@ for home in a b c; do
 done
 
 step "three that look are told once each, and not again while they share the file"
-f=$(SKIP=1 file_at a b)
+pick f b
 for n in b c d; do
     expect 'PFS keep' "$n" look "$f" open
 done
@@ -115,7 +124,7 @@ for n in b c d; do
 done
 
 step "a file that was closed again is not looked at any more"
-f=$(SKIP=2 file_at a b)
+pick f b
 expect 'PFS keep' c look "$f" open
 expect 'lookers c:open' b lookers "$f"
 expect OK c closed "$f"
@@ -125,7 +134,7 @@ claim_and_back a "$f"
 told
 
 step "a look by name is over after a moment"
-f=$(SKIP=3 file_at a b)
+pick f b
 expect 'PFS keep' c look "$f" stat
 expect 'lookers c:stat' b lookers "$f"
 becomes 20 lookers b lookers "$f"
@@ -134,7 +143,7 @@ claim_and_back a "$f"
 told
 
 step "what is left at a node makes it a watcher"
-f=$(SKIP=4 file_at a b)
+pick f b
 expect OK c left 3
 expect OK d left 1
 expect 'PFS keep' c look "$f" open
@@ -151,12 +160,13 @@ told c=1 d=1
 got=$(ask a watchers "$f")
 [[ $got == 'watchers c:3 d:1' || $got == 'watchers d:1 c:3' ]] || fail "a has $got"
 expect OK a close-writer "$f"
-expect OK c closed "$f"
-expect OK c left 0
-expect OK d left 0
+for n in b c d; do
+    expect OK "$n" closed "$f"
+    expect OK "$n" left 0
+done
 
 step "nobody but the home breaks"
-f=$(SKIP=5 file_at a b)
+pick f b
 expect 'PFS keep' c look "$f" open
 mark
 expect 'ask again' a break c "$f"
@@ -170,7 +180,7 @@ told c=2
 expect OK c closed "$f"
 
 step "one that stands still is waited for"
-f=$(SKIP=6 file_at a b)
+pick f b a # c is not next: the record would wait for it
 expect 'PFS keep' c look "$f" open
 expect 'PFS keep' d look "$f" open
 mark
@@ -192,9 +202,14 @@ wait_for_view a,b,c,d - a b c d
 expect OK c closed "$f"
 expect OK d closed "$f"
 
-step "one that dies is not waited for when it is out of the view"
-f=$(SKIP=7 file_at a b)
+step "one that dies is not waited for when it is out of the view, and the others believe nothing of before"
+pick f b a
+pick kept b
 expect 'PFS keep' c look "$f" open
+expect OK d left 0
+expect 'PFS keep' d look "$kept" open
+mark
+ended=$(count ended d)
 pause "${P_PID[c]}"
 say a open-writer "$f"
 tag=$TAG
@@ -202,14 +217,31 @@ crash c
 wait_for_view a,b,d c a b d
 check_equal "open-writer" "$(answer a "$tag")" HERE
 expect OK a close-writer "$f"
+becomes 20 "* ended $((ended + 1))" d looks # c might have had the claim, and go on
+told
+expect OK d closed "$kept"
 up c
 wait_for_view a,b,c,d - a b c d
 for n in a b c d; do
     settle "$n" a
 done
 
+step "one that was out of the view believes nothing of before when it is back"
+pick kept b
+expect 'PFS keep' d look "$kept" open
+ended=$(count ended d)
+pause "${P_PID[d]}"
+wait_for_view a,b,c d a b c
+kill -CONT "${P_PID[d]}"
+wait_for_view a,b,c,d - a b c d
+[ "$(count ended d)" -gt "$ended" ] || fail "d is back, and believes what it did"
+expect OK d closed "$kept"
+for n in a b c d; do
+    settle "$n" a
+done
+
 step "the home dies: the next one knows what is open, and what was looked up"
-f=$(SKIP=8 file_at a d c)
+pick f d c
 expect 'PFS keep' b look "$f" open
 expect 'PFS keep' c look "$f" open
 expect OK c closed "$f"
@@ -229,7 +261,7 @@ for n in a b c d; do
 done
 
 step "a claimant that was started again asks for its watchers"
-f=$(SKIP=9 file_at a b)
+pick f b
 expect OK d left 2
 expect 'PFS keep' d look "$f" open
 expect HERE c open-writer "$f"
@@ -253,6 +285,6 @@ all_known() {
     [ $(($(count lookers a) + $(count lookers b) + $(count lookers c))) -ge "$FILES" ]
 }
 wait_for 60 all_known || fail "the homes know of $(count lookers a), $(count lookers b), $(count lookers c)"
-f=$(SKIP=10 NOT="$f" file_at b b) # not the one that c has written
+f=$(NOT=$USED file_at b b)
 becomes 60 HERE b open-writer "$f"
 expect OK b close-writer "$f"

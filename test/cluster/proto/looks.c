@@ -38,6 +38,8 @@ static struct look_ticket *ticket_of(struct fid fid)
     return &seen.tickets[i];
 }
 
+static _Atomic unsigned ended, left; /* files of which the beliefs have ended; what is left then */
+
 /* ---- looking ---- */
 
 static void show(struct command *c, const struct location *at)
@@ -101,8 +103,8 @@ void do_looks(struct command *c)
     struct home_status h;
 
     home_status(&h);
-    answer(c, "sent %" PRIu64 " received %" PRIu64 " open %u lookers %u", counted(breaks_sent),
-           counted(breaks_received), look_open_files(), h.lookers);
+    answer(c, "sent %" PRIu64 " received %" PRIu64 " open %u lookers %u ended %u",
+           counted(breaks_sent), counted(breaks_received), look_open_files(), h.lookers, ended);
 }
 
 /* As this node, the home, knows them. */
@@ -129,11 +131,10 @@ void do_lookers(struct command *c)
 
 /* ---- being told ---- */
 
-static _Atomic unsigned left;
-
 static unsigned end_beliefs(struct fid fid)
 {
     (void)fid;
+    ended++;
     return left;
 }
 
