@@ -28,7 +28,7 @@ PROFILES = {
     "locks": {"locked": 30, "lock": 6, "unlock": 6, "append": 12, "rename": 0.5, "link": 0.3, "unlink": 0.5, "mkdir": 0.5,
               "publish": 0.5, "outside": 0.2},
 }
-FAULTS = {"kill": 0.4, "umount": 0.3}
+FAULTS = {"kill": 1, "umount": 0.7}
 # While a node is dead: what has no part that may be done when another fails.
 WHILE_DEAD = ("open", "close", "write", "append", "rename", "link", "unlink", "mkdir", "chmod", "wait", "lock", "unlock")
 
