@@ -121,16 +121,20 @@ static void refresh_path(struct inode *i)
 
 /* Answers with the file that was found or made under r->name.  If its latest bytes are lost, the
  * name is still given, so that it can be unlinked; stat and open fail with EIO. */
-static void reply_found(struct request *r, struct statx *stx)
+static void reply_inode(struct request *r, struct inode *i, struct statx *stx)
 {
     struct stat st;
     struct belief b;
-    struct inode *i = names_found(r->inode, r->name, stx);
     int err = attr_complete(i, stx, r->began_ms, &st, &b);
     if (!err)
         attr_remember_look(i, &st, r->began_ms);
     refresh_path(i);
     reply_entry(r, i, &st, &b);
+}
+
+static void reply_found(struct request *r, struct statx *stx)
+{
+    reply_inode(r, names_found(r->inode, r->name, stx), stx);
 }
 
 /* Looks again if this node has moved a name in or out meanwhile, as the kernel does not wait for that.  What
@@ -149,8 +153,9 @@ static int look(struct inode *dir, const char *name, struct statx *stx)
 }
 
 /* The same, and opens a file that was found, so that the kernel can open it whatever happens to its name.  If
- * the file is replaced before it is open, the next one is there: that goes on as long as an open may take. */
-static int look_and_open(struct request *r, struct statx *stx)
+ * the file is replaced before it is open, the next one is there: that goes on as long as an open may take.  *open:
+ * what was opened, for reply_inode (a file that has lost its name by then would be found as another inode), or NULL. */
+static int look_and_open(struct request *r, struct statx *stx, struct inode **open)
 {
     uint64_t end_ms = boot_ms() + members_patience();
     int err = 0, gone = -ESTALE;
@@ -164,6 +169,8 @@ static int look_and_open(struct request *r, struct statx *stx)
         if (!gone) {
             early_keep(i, h, file_close_handle);
             r->once = true;
+            *open = i;
+            return 0;
         }
         inode_forget(i->nodeid, 1); /* names_found counts it once more for the answer */
         inode_put(i);
@@ -180,12 +187,16 @@ static void lookup_fn(struct request *r)
         return;
     }
     struct statx stx;
-    int err = early_is_wanted(r->inode) ? look_and_open(r, &stx) : look(r->inode, r->name, &stx);
+    struct inode *open = NULL;
+    int err = early_is_wanted(r->inode) ? look_and_open(r, &stx, &open)
+                                        : look(r->inode, r->name, &stx);
     if (err == -ENOENT) {
         pfs_child_absent(r->inode->node, r->name);
         reply_no_entry(r);
     } else if (err) {
         request_err(r, err);
+    } else if (open) {
+        reply_inode(r, open, &stx);
     } else {
         reply_found(r, &stx);
     }
