@@ -40,6 +40,7 @@ struct copyout {
     uint64_t piece;     /* writes end at its multiples */
     struct snapshot *s; /* the batch that is not fsynced yet */
     uint64_t looked_ms; /* before the PFS was asked what it has then */
+    struct statx before;
 };
 
 /* Its last name is gone: no program can read it on the PFS any more.  Processes that have it open go on
@@ -310,6 +311,12 @@ static void note_left(struct file *f)
     store_flush_left(f, &v);
 }
 
+static bool are_same_attributes(const struct statx *a, const struct statx *b)
+{
+    return a->stx_mode == b->stx_mode && a->stx_uid == b->stx_uid && a->stx_gid == b->stx_gid &&
+           a->stx_nlink == b->stx_nlink;
+}
+
 static int run_copyout(struct copyout *p, bool *clean)
 {
     struct statx stx;
@@ -333,8 +340,10 @@ static int run_copyout(struct copyout *p, bool *clean)
     }
     if (!stx.stx_nlink)
         return drop_deleted(p->f, clean);
-    tell_copied(p, &stx);
     struct version v = version_of(&stx);
+    if (!are_same_attributes(&p->before, &stx)) /* else only this run has moved the PFS's ctime */
+        store_move_ctime(p->f, v.ctime_ns);
+    tell_copied(p, &stx);
     *clean = store_flushed(p->f, &v, p->change, &err);
     if (*clean)
         count(flushed_files, 1);
@@ -365,17 +374,22 @@ static int begin_and_run(struct gate *g, bool *clean)
             return err;
     }
     err = kernel_io_mark(f, gate_of, g);
+    struct file_info info;
+    struct copyout p = {.f = f, .gate = g};
+    store_info(f, &info);
+    int64_t stands_ns = info.stands_ns;
     if (!err)
         err = store_flush_begins(f); /* raising a mode for the flush is our own change, too */
     if (!err)
-        err = pfs_write_begin(f);
+        err = pfs_write_begin(f, &p.before);
     if (err == -EIDRM || (err && file_is_unlinked(f))) /* told meanwhile */
         return drop_deleted(f, clean);
     if (err)
         return err;
-    struct file_info info; /* as late as possible: changes after it cost another run */
-    store_info(f, &info);
-    struct copyout p = {.f = f, .gate = g, .change = info.change};
+    if (version_of(&p.before).ctime_ns > stands_ns) /* an attribute was set elsewhere */
+        store_move_ctime(f, version_of(&p.before).ctime_ns);
+    store_info(f, &info); /* as late as possible: changes after it cost another run */
+    p.change = info.change;
     p.piece = piece_size(pfs_write_unit(f));
     p.size = (size_t)MIN((info.dirty_bytes + PAGE) / PAGE * PAGE, p.piece);
     err = run_copyout(&p, clean);

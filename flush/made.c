@@ -16,24 +16,12 @@
 
 #include "transport/base.h"
 
-/* PFSs keep times in units of 1 ns, 100 ns, 1 µs, 1 ms or 1 s. */
-static bool is_time(int64_t on_pfs, int64_t set)
-{
-    static const int64_t units[] = {1, 100, 1000, 1000000, 1000000000};
-    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-        int64_t rest = set % units[i];
-        if (on_pfs == set - (rest < 0 ? rest + units[i] : rest))
-            return true;
-    }
-    return false;
-}
-
 static bool was_told(const struct file_info *info, int64_t mtime_ns)
 {
     for (unsigned i = 0; i < MIN(info->trace.ntold, ARRAY_LEN(info->trace.told)); i++)
-        if (is_time(mtime_ns, info->trace.told[i]))
+        if (time_is_kept(mtime_ns, info->trace.told[i]))
             return true;
-    return info->mtime_set && is_time(mtime_ns, info->mtime_ns);
+    return info->mtime_set && time_is_kept(mtime_ns, info->mtime_ns);
 }
 
 static bool is_like(const struct file_info *info, const struct version *v, const struct version *now)
@@ -55,7 +43,7 @@ static enum made made_by_run(const struct file_info *info, const struct version 
     const struct file_trace *t = &info->trace;
     if (!may_have_size(info, now->size))
         return MADE_ELSEWHERE;
-    bool ended = is_time(now->mtime_ns, t->v.mtime_ns) || was_told(info, now->mtime_ns);
+    bool ended = time_is_kept(now->mtime_ns, t->v.mtime_ns) || was_told(info, now->mtime_ns);
     if (ended || now->mtime_ns <= t->v.ctime_ns)
         return MADE_HERE;
     if (info->ctime_ns > t->v.ctime_ns) /* changed here since: the bytes of that change may be gone */

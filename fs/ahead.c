@@ -180,7 +180,7 @@ static void note(struct run *run, struct ahead_look *l, const struct location *a
 {
     if (at->where == WHERE_LOST || attr_overtaken(&l->stx, at))
         return;
-    attr_seen(l->inode, &l->stx, run->looked_ms);
+    attr_seen(l->inode, &l->stx, at, run->looked_ms);
     known_note(l->inode, &l->stx, at, run->looked_ms);
     xattr_absent(l->inode, &l->stx, l->absent);
     pfs_child_seen(run->dir->node, l->name, l->inode->nodeid, run->looked_ms);

@@ -3,6 +3,10 @@
  * Mode, owner, link count and inode number are always the PFS's.  If a file has unflushed data, its size,
  * mtime, ctime and blocks are the claimant's (docs/protocol.md, rules 8 and 12).  The last answer to the
  * kernel is stored in the inode, and is the answer while the PFS hangs.
+ *
+ * What is told: a flush moves the PFS's ctime, and where the PFS keeps coarser times, or refuses to set them,
+ * its mtime.  Applications are told the times from before the flush, as long as the PFS's file is what the flush
+ * has made of it (docs/protocol.md, "Times that are told").
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,6 +22,7 @@
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
+#include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 
 #define BLOCK_SIZE_MIN 4096
@@ -34,14 +39,15 @@ static int64_t ns_of(const struct timespec *t)
     return ns_of_time(t->tv_sec, t->tv_nsec);
 }
 
-/* Size, times and blocks of a file whose latest bytes are on a node.  Blocks are never 0 if there is a
- * size: tar -S and others take such a file for a file of zeros, and read nothing. */
-static void merge_word(struct stat *st, const struct location *loc)
+/* Size, times and blocks of a file whose latest bytes are on a node; the PFS has this ctime, which counts if the
+ * node has not seen it.  Blocks are never 0 if there is a size: tar -S and others take such a file for a file of
+ * zeros, and read nothing. */
+static void merge_word(struct stat *st, const struct location *loc, int64_t pfs_ctime_ns)
 {
+    bool moved = pfs_ctime_ns > loc->stands_ns;
     st->st_size = (off_t)loc->size;
     st->st_mtim = time_of_ns(loc->mtime_ns);
-    if (loc->ctime_ns > ns_of(&st->st_ctim))
-        st->st_ctim = time_of_ns(loc->ctime_ns);
+    st->st_ctim = time_of_ns(moved ? MAX(loc->ctime_ns, pfs_ctime_ns) : loc->ctime_ns);
     st->st_blocks = (blkcnt_t)loc->blocks;
     if (!st->st_blocks && st->st_size)
         st->st_blocks = 1;
@@ -68,7 +74,108 @@ void attr_merge(struct stat *st, const struct statx *stx, const struct location 
     st->st_mtim = time_of(&stx->stx_mtime);
     st->st_ctim = time_of(&stx->stx_ctime);
     if (S_ISREG(st->st_mode) && is_word(loc))
-        merge_word(st, loc);
+        merge_word(st, loc, ns_of(&st->st_ctim));
+}
+
+/* ---- what is told ----
+ *
+ * of the version that the PFS has, in this order:
+ *
+ *     what was told of it before by this node (inode.told)
+ *     what the home was told by the claimant that gave the file back in this version
+ *     what this node's cache has in its record of this version
+ *     what a claimant said, if the PFS has just that now: the flush that came in between has moved ctime
+ *     the version's own times
+ */
+
+static bool is_same_file_state(const struct stat *a, const struct stat *b)
+{
+    return a->st_mode == b->st_mode && a->st_uid == b->st_uid && a->st_gid == b->st_gid &&
+           a->st_nlink == b->st_nlink && a->st_size == b->st_size;
+}
+
+/* pfs: the PFS's own word. */
+static bool was_flushed_from(const struct stat *word, const struct stat *pfs)
+{
+    return word->st_nlink && is_same_file_state(word, pfs) &&
+           time_is_kept(ns_of(&pfs->st_mtim), ns_of(&word->st_mtim)) &&
+           ns_of(&word->st_ctim) < ns_of(&pfs->st_ctim);
+}
+
+static bool is_named(const struct location *loc, const struct version *v)
+{
+    return loc && loc->where == WHERE_PFS && (loc->known == 1 || loc->known == 2) &&
+           version_eq(&loc->version, v);
+}
+
+/* False also if nothing else than the version's own times was told. */
+static bool record_tells(struct fid fid, const struct version *v, struct told *out)
+{
+    struct file_info info = {.base_known = false};
+    struct file *f = file_find(fid);
+    if (f) {
+        store_info(f, &info);
+        file_put(f);
+    }
+    if (!info.base_known || info.dirty || !version_eq(&info.base, v))
+        return false;
+    *out = (struct told){info.mtime_ns, info.ctime_ns};
+    return out->mtime_ns != v->mtime_ns || out->ctime_ns != v->ctime_ns;
+}
+
+/* Inode locked. */
+static struct told told_before(const struct inode *i, const struct version *v)
+{
+    if (i->told.known && version_eq(&i->told.version, v))
+        return i->told.told;
+    return (struct told){v->mtime_ns, v->ctime_ns};
+}
+
+static void note_told(struct inode *i, const struct version *v, const struct told *told)
+{
+    lock_take(&i->lock);
+    if (!i->told.known || v->ctime_ns >= i->told.version.ctime_ns)
+        i->told = (struct told_of){*v, *told, true};
+    lock_drop(&i->lock);
+}
+
+static struct told what_is_told(struct inode *i, const struct stat *pfs, const struct version *v,
+                                const struct location *loc)
+{
+    lock_take(&i->lock);
+    struct told told = told_before(i, v);
+    bool known = i->told.known && version_eq(&i->told.version, v);
+    struct stat word = i->word;
+    int64_t moved_ns = i->moved_ns;
+    lock_drop(&i->lock);
+    if (known)
+        return told;
+    if (is_named(loc, v))
+        told = loc->told;
+    else if (!record_tells(i->fid, v, &told) && was_flushed_from(&word, pfs))
+        told = (struct told){ns_of(&word.st_mtim), ns_of(&word.st_ctim)};
+    told.ctime_ns = MAX(told.ctime_ns, moved_ns);
+    note_told(i, v, &told);
+    return told;
+}
+
+void attr_tell(struct inode *i, struct stat *st, const struct statx *stx,
+               const struct location *loc)
+{
+    attr_merge(st, stx, loc);
+    if (!S_ISREG(st->st_mode) || i->fixed)
+        return;
+    if (is_word(loc)) {
+        lock_take(&i->lock);
+        st->st_ctim = time_of_ns(MAX(ns_of(&st->st_ctim), i->moved_ns));
+        i->word = *st;
+        lock_drop(&i->lock);
+        return;
+    }
+    struct version v = version_of(stx);
+    struct told told = what_is_told(i, st, &v, loc);
+    st->st_mtim = time_of_ns(told.mtime_ns);
+    st->st_ctim = time_of_ns(told.ctime_ns);
 }
 
 /* ---- which node has it ---- */
@@ -145,7 +252,7 @@ int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct
         if (err || (loc.known > 2 && stx->stx_nlink))
             break;
     }
-    attr_merge(st, stx, err ? NULL : &loc);
+    attr_tell(i, st, stx, err ? NULL : &loc);
     if (S_ISREG(stx->stx_mode))
         known_note(i, stx, err ? NULL : &loc, looked_ms);
     *b = err ? belief_none() : belief_of(i, &loc);
@@ -266,16 +373,18 @@ void attr_remember(struct inode *i, const struct stat *st)
         remember(i, st, moves(i, st));
 }
 
-static bool is_of(const struct stat *st, const struct version *v)
+/* Is it what is told of version v? */
+static bool is_of(const struct stat *st, const struct version *v, const struct told *told)
 {
-    return (uint64_t)st->st_size == v->size && ns_of(&st->st_mtim) == v->mtime_ns &&
-           ns_of(&st->st_ctim) == v->ctime_ns;
+    return (uint64_t)st->st_size == v->size && ns_of(&st->st_mtim) == told->mtime_ns &&
+           ns_of(&st->st_ctim) == told->ctime_ns;
 }
 
 /* Lock held.  Not what attr_complete has seen itself, when it had to look again. */
 static bool knows_newer(const struct inode *i, const struct stat *st, uint64_t looked_ms)
 {
-    bool older = looked_ms < i->known.looked_ms && !is_of(st, &i->known.version);
+    struct told told = told_before(i, &i->known.version);
+    bool older = looked_ms < i->known.looked_ms && !is_of(st, &i->known.version, &told);
     return i->attr_known && (older || looked_ms <= i->touched_ms);
 }
 
@@ -315,6 +424,11 @@ static void flushed(struct inode *i, struct file *f, const struct statx *stx, ui
     attr_merge(&st, stx, NULL);
     if (!claim_here_of(f, &word) || !changed_here_only(f))
         return;
+    struct version v = version_of(stx);
+    struct told told = {word.mtime_ns, word.ctime_ns};
+    note_told(i, &v, &told);
+    st.st_mtim = time_of_ns(told.mtime_ns);
+    st.st_ctim = time_of_ns(told.ctime_ns);
     notify_attr_now(i->nodeid); /* what it has may not be from what was written by it */
     lock_take(&i->lock);
     bool newest = looked_ms >= i->known.looked_ms && looked_ms > i->touched_ms;
@@ -333,15 +447,18 @@ void attr_flushed(struct file *f, const struct statx *stx, uint64_t looked_ms)
     inode_put(i);
 }
 
-void attr_seen(struct inode *i, const struct statx *stx, uint64_t looked_ms)
+void attr_seen(struct inode *i, const struct statx *stx, const struct location *at,
+               uint64_t looked_ms)
 {
+    struct stat st;
+    attr_tell(i, &st, stx, at);
     lock_take(&i->lock);
     if (looked_ms >= i->known.looked_ms && looked_ms > i->touched_ms) {
         i->attr.st_mode = stx->stx_mode;
         i->attr.st_nlink = stx->stx_nlink;
         i->attr.st_uid = stx->stx_uid;
         i->attr.st_gid = stx->stx_gid;
-        i->attr.st_ctim = time_of(&stx->stx_ctime);
+        i->attr.st_ctim = st.st_ctim;
     }
     lock_drop(&i->lock);
 }
@@ -350,11 +467,12 @@ bool attr_last(struct inode *i, struct stat *st)
 {
     lock_take(&i->lock);
     bool known = i->attr_known;
+    int64_t pfs_ctime_ns = i->known.version.ctime_ns;
     *st = i->attr;
     lock_drop(&i->lock);
     struct location loc;
     if (known && S_ISREG(i->type) && claim_here(i->fid, &loc))
-        merge_word(st, &loc);
+        merge_word(st, &loc, pfs_ctime_ns);
     return known;
 }
 
@@ -374,12 +492,17 @@ void attr_touched(struct inode *i)
     lock_drop(&i->lock);
 }
 
-static void touched(struct fid fid)
+/* Something has been changed, and what is told of the ctime moves on to ctime_ns at once, also if the claimant
+ * does not see it because it flushes the file just now. */
+static void touched(struct fid fid, int64_t ctime_ns)
 {
     struct inode *i = inode_known(fid);
     if (!i)
         return;
     attr_touched(i);
+    lock_take(&i->lock);
+    i->moved_ns = MAX(i->moved_ns, ctime_ns);
+    lock_drop(&i->lock);
     inode_put(i);
 }
 
@@ -396,9 +519,9 @@ void same_end(struct same *s, const struct statx *after)
 {
     if (!s->on || !fid_eq(s->fid, fid_of(after)))
         return;
-    touched(s->fid);
     struct version v = version_of(after);
     bool written = v.size != s->before.size || (!s->times && v.mtime_ns != s->before.mtime_ns);
+    touched(s->fid, written || v.ctime_ns == s->before.ctime_ns ? INT64_MIN : v.ctime_ns);
     if (written || version_eq(&v, &s->before))
         return;
     struct file *f = file_find(s->fid);
@@ -459,7 +582,8 @@ void reply_attr(struct request *r, const struct stat *st, double timeout, struct
 /* For the kernel, which asks again after each read and write through it.  If the PFS was looked at less than
  * the attribute time-out ago, and this node has changed nothing since: *st, as of *k, for what is left of
  * that time (seconds). */
-static bool attr_fresh(struct inode *i, struct stat *st, struct data_known *k, double *left)
+static bool attr_fresh(struct inode *i, struct stat *st, struct data_known *k, struct told *told,
+                       double *left)
 {
     lock_take(&i->lock);
     bool fresh = i->attr_known && i->known.looked_ms > i->touched_ms && !i->gone;
@@ -467,6 +591,7 @@ static bool attr_fresh(struct inode *i, struct stat *st, struct data_known *k, d
     st->st_blocks = (blkcnt_t)i->known_blocks; /* an open sees only changes of others (attr_seen) */
     st->st_atim = i->known_atim;
     *k = i->known;
+    *told = told_before(i, &k->version);
     lock_drop(&i->lock);
     *left = attr_left(k->looked_ms);
     return fresh && *left > 0 && S_ISREG(i->type);
@@ -474,7 +599,8 @@ static bool attr_fresh(struct inode *i, struct stat *st, struct data_known *k, d
 
 /* Of a file that is written here, this node itself says size and times; *own: no other node has changed
  * it. */
-static bool has_own_word(struct inode *i, struct stat *st, bool *own, struct belief *b)
+static bool has_own_word(struct inode *i, struct stat *st, int64_t pfs_ctime_ns, bool *own,
+                         struct belief *b)
 {
     struct location loc;
     struct file *f = claim_file_here(i->fid, &loc);
@@ -483,7 +609,7 @@ static bool has_own_word(struct inode *i, struct stat *st, bool *own, struct bel
     *b = belief_of(i, &loc);
     *own = changed_here_only(f);
     file_put(f);
-    merge_word(st, &loc);
+    merge_word(st, &loc, pfs_ctime_ns);
     return true;
 }
 
@@ -505,8 +631,9 @@ static void remember_known(struct inode *i, const struct stat *st, const struct 
 int attr_known(struct inode *i, struct stat *st, double *left, struct belief *b)
 {
     struct data_known k;
+    struct told told;
     struct location at;
-    if (!attr_fresh(i, st, &k, left) || !is_of(st, &k.version))
+    if (!attr_fresh(i, st, &k, &told, left) || !is_of(st, &k.version, &told))
         return -EAGAIN;
     int err = claim_where(i->fid, LOOK_STAT, &at);
     if (err)
@@ -554,12 +681,14 @@ static bool getattr_stalled(struct request *r)
 bool attr_known_here(struct inode *i, struct stat *st, double *left, struct belief *b)
 {
     struct data_known k;
+    struct told told;
     struct location at;
     bool own = false;
-    if (!attr_fresh(i, st, &k, left))
+    if (!attr_fresh(i, st, &k, &told, left))
         return false;
-    if (!has_own_word(i, st, &own, b)) {
-        if (!is_of(st, &k.version) || !claim_told_here(i->fid, LOOK_STAT, &at) || !data_still_known(&k, &at))
+    if (!has_own_word(i, st, k.version.ctime_ns, &own, b)) {
+        if (!is_of(st, &k.version, &told) || !claim_told_here(i->fid, LOOK_STAT, &at) ||
+            !data_still_known(&k, &at))
             return false;
         *b = belief_of(i, &at);
     }

@@ -10,6 +10,9 @@
 /* stat of the application from the PFS's statx and where the latest bytes are: size, mtime, ctime,
  * blocks of a claimed file are the claimant's word. */
 void attr_merge(struct stat *st, const struct statx *stx, const struct location *loc);
+/* The same as it is told of inode i, and remembers that (see "what is told" in attr.c). */
+void attr_tell(struct inode *i, struct stat *st, const struct statx *stx,
+               const struct location *loc);
 /* Asks the PFS's statx's fid's home where needed (regular files only) and merges. Blocking.  The
  * look at the PFS began at looked_ms (boot_ms) or later.
  * On error (-EIO: the latest bytes are lost until a node returns) *st is filled with what the PFS
@@ -34,9 +37,10 @@ bool attr_is(const struct inode *i, const struct location *at);
 /* An open found *at at `looked_ms` or later (boot_ms), and has let the kernel drop the attributes that
  * it had: of a file that goes unflushed while it is open, nothing later may be known. */
 void attr_opened(struct inode *i, const struct location *at, uint64_t looked_ms);
-/* A look at the PFS from looked_ms on (boot_ms) found *stx: what is the PFS's word alone is remembered,
- * before known_note says how old that is. */
-void attr_seen(struct inode *i, const struct statx *stx, uint64_t looked_ms);
+/* A look at the PFS from looked_ms on (boot_ms) found *stx, and the home said *at: what is the PFS's word alone is
+ * remembered, before known_note says how old that is. */
+void attr_seen(struct inode *i, const struct statx *stx, const struct location *at,
+               uint64_t looked_ms);
 /* This node's pass has made the PFS have f as *stx (flush_on_copied).  If that is what this node alone has
  * made it, it is remembered, and known; the kernel asks.  Without a lock. */
 void attr_flushed(struct file *f, const struct statx *stx, uint64_t looked_ms);

@@ -374,8 +374,8 @@ static void plus_fill(struct request *r, struct plus *p, char *buf, size_t *len)
         param.attr.st_mode = (mode_t)e->e.type << 12;
         if (e->known) {
             struct stat st;
-            attr_merge(&st, &e->stx, &e->where);
             e->inode = names_found(r->inode, e->name, &e->stx);
+            attr_tell(e->inode, &st, &e->stx, &e->where);
             attr_remember_look(e->inode, &st, p->looked_ms);
             xattr_absent(e->inode, &e->stx, e->absent);
             if (S_ISREG(e->stx.stx_mode))

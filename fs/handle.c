@@ -342,7 +342,7 @@ static int open_now(struct request *r, struct inode *i, int flags, struct fuse_f
     if (!err)
         err = open_data(&o, f, &stx, looked_ms, out);
     if (!err) {
-        attr_seen(i, &stx, looked_ms);
+        attr_seen(i, &stx, &(*out)->data->where, looked_ms);
         known_note(i, &stx, &(*out)->data->where, looked_ms);
     } else {
         drop_unlinked(f);

@@ -180,8 +180,11 @@ static int acl_kind(const char *name)
     return kind < 2 ? kind : -1;
 }
 
+/* A file's ctime as it is told does not show all changes of its attributes. */
 static int64_t attr_ctime_ns(const struct inode *i)
 {
+    if (i->known.version.ctime_ns)
+        return i->known.version.ctime_ns;
     return ns_of_time(i->attr.st_ctim.tv_sec, i->attr.st_ctim.tv_nsec);
 }
 

@@ -152,6 +152,7 @@ static void own_word(struct file *f, enum where where, struct location *out)
                              .blocks = info.blocks,
                              .mtime_ns = info.mtime_ns,
                              .ctime_ns = info.ctime_ns,
+                             .stands_ns = info.stands_ns,
                              .counter = info.change,
                              .known = info.base_known,
                              .version = info.base,
@@ -340,7 +341,8 @@ static int follow_version(struct data_handle *h, const struct location *at,
     }
     if (err)
         return err == -ENOENT && h->anchored ? -ESTALE : err;
-    bool same = at->known == 2 && version_eq(&v, &at->version);
+    bool named = (at->known == 1 || at->known == 2) && version_eq(&v, &at->version),
+         same = named && at->known == 2;
     /* the store drops racy pages, and the kernel must drop its own: the version does not tell old from new */
     if (before->racy) {
         lock_take(&h->lock);
@@ -348,6 +350,8 @@ static int follow_version(struct data_handle *h, const struct location *at,
         lock_drop(&h->lock);
     }
     err = move_version(h->f, &v, before, same ? &at->same_as : NULL);
+    if (!err && named)
+        store_tell(h->f, &v, &at->told);
     if (!err && !good)
         proofs_looked(h->f, doubts);
     return err == -ESTALE ? -EAGAIN : err;

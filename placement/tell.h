@@ -16,14 +16,14 @@
 #include "placement/store/file.h"
 
 /* What has changed in a file; as it is in the message. */
-enum told {
+enum told_what {
     TOLD_ATTR = 1, /* its size and times alone */
     TOLD_BYTES,    /* [off, off + len); the bytes come along for a watcher that has passthrough descriptors */
     TOLD_ZEROS,    /* [off, off + len) are zeros */
     TOLD_CUT,      /* it was truncated to `size`, which may be more than before */
 };
 struct told_change {
-    enum told what;
+    enum told_what what;
     uint64_t off, len;
     uint64_t size;     /* of the file, after it */
     const void *bytes; /* TOLD_BYTES: len bytes; NULL: they did not come */

@@ -44,3 +44,14 @@ int fid_parse(const char *text, struct fid *out)
     *out = (struct fid){half[0], half[1]};
     return 0;
 }
+
+bool time_is_kept(int64_t kept, int64_t set)
+{
+    static const int64_t units[] = {1, 100, 1000, 1000000, 1000000000};
+    for (unsigned i = 0; i < sizeof(units) / sizeof(*units); i++) {
+        int64_t rest = set % units[i];
+        if (kept == set - (rest < 0 ? rest + units[i] : rest))
+            return true;
+    }
+    return false;
+}

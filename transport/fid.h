@@ -41,6 +41,16 @@ static inline bool version_same_bytes(const struct version *a, const struct vers
     return a->size == b->size && a->mtime_ns == b->mtime_ns;
 }
 
+/* The times that applications are told of a version.  They are not the version's own after a flush, which moves
+ * the PFS's ctime (fs/attr.c). */
+struct told {
+    int64_t mtime_ns, ctime_ns;
+};
+
+/* Is `kept` what a PFS that was given the time `set` makes of it?  PFSs keep times in units of 1 ns, 100 ns,
+ * 1 us, 1 ms or 1 s. */
+bool time_is_kept(int64_t kept, int64_t set);
+
 /* Racy (git's word): ctime is not older than the PFS's time-stamp granularity at the moment `read_at`
  * (PFS clock, ns) at which data of this version was read; a later change may have the same time stamps.
  * Granularity: 10 ms, or 1 s when both mtime and ctime have no nanoseconds. */

@@ -70,6 +70,12 @@ static void put_version(struct out *o, const struct version *v)
     put_i64(o, &v->ctime_ns);
 }
 
+static void put_told(struct out *o, const struct told *v)
+{
+    put_i64(o, &v->mtime_ns);
+    put_i64(o, &v->ctime_ns);
+}
+
 static void put_str(struct out *o, const char *const *v)
 {
     const char *s = *v ? *v : "";
@@ -160,6 +166,12 @@ static void get_version(struct in *in, struct version *v)
     get_i64(in, &v->ctime_ns);
 }
 
+static void get_told(struct in *in, struct told *v)
+{
+    get_i64(in, &v->mtime_ns);
+    get_i64(in, &v->ctime_ns);
+}
+
 static void get_str(struct in *in, const char **v)
 {
     *v = "";
@@ -188,6 +200,7 @@ enum {
     least_i64 = 8,
     least_fid = 16,
     least_version = 24,
+    least_told = 16,
     least_str = 2,
 };
 

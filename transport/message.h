@@ -52,7 +52,7 @@ struct msg_head {
     uint64_t data_len;
 };
 
-/* ---- elements of lists: E(kind, field) with kinds u8 u32 u64 i64 fid version str ---- */
+/* ---- elements of lists: E(kind, field) with kinds u8 u32 u64 i64 fid version told str ---- */
 
 /* a claim of the sender: for ADOPTED */
 #define ITEM_CLAIM(E) E(fid, fid) E(u64, number_inc) E(u64, number)
@@ -68,15 +68,18 @@ struct msg_head {
         E(u64, end) E(u32, pid)
 #define ITEM_FID(E) E(fid, fid)
 /* where one file's latest bytes are (AT): enum at_where; node when AT_NODE or LOST */
-/* known 1: the PFS has `version`; known 2: also, its data is that of `same_as` (a chmod, rename, ...
- * moved ctime).  keep: the asker is entered as a looker, and may keep what it finds until a BREAK */
+/* known 1: the PFS has `version`, of which applications are told `told`; known 2: also, its data is that of
+ * `same_as` (a chmod, rename, ... moved ctime).  keep: the asker is entered as a looker, and may keep what it finds
+ * until a BREAK */
 #define ITEM_AT(E)                                                                                 \
-    E(u8, where) E(u64, node) E(u8, known) E(version, version) E(version, same_as) E(u8, keep)
-/* the claimant's answer (HAVE).  "Not mine" is mine 0, with the numbers up to which it has no claim */
+    E(u8, where) E(u64, node) E(u8, known) E(version, version) E(version, same_as) E(told, told)   \
+        E(u8, keep)
+/* the claimant's answer (HAVE).  stands_ns: see file_info (placement/store/store_read.h).  "Not mine" is mine
+ * 0, with the numbers up to which it has no claim */
 #define ITEM_HAVE(E)                                                                               \
     E(u8, mine)                                                                                    \
-    E(u64, size) E(i64, mtime_ns) E(i64, ctime_ns) E(u64, blocks) E(u64, counter) E(u64, free_inc) \
-        E(u64, free_number) E(u8, watched)
+    E(u64, size) E(i64, mtime_ns) E(i64, ctime_ns) E(i64, stands_ns) E(u64, blocks)                \
+        E(u64, counter) E(u64, free_inc) E(u64, free_number) E(u8, watched)
 /* what a node says as next: "as next of `home` I have the copy of view `view`" */
 #define ITEM_NEXTOF(E) E(u64, home) E(u64, view)
 /* blind (rule 7): files whose home and next in view `before` were both gone in view `at` */
@@ -115,7 +118,7 @@ struct msg_head {
 #define BODY_WANT(F, L) F(fid, fid) F(u64, number) F(u8, held) F(u64, look_number)
 /* reply to WANT: enum at_where; watchers: of AT_GRANTED, what BREAK has left */
 #define BODY_GRANT(F, L)                                                                           \
-    F(u8, where) F(u64, node) F(u8, known) F(version, version) L(watcher, watchers)
+    F(u8, where) F(u64, node) F(u8, known) F(version, version) F(told, told) L(watcher, watchers)
 /* first: of all records, in pieces, as ADOPTED; else of one.  heard: the home has heard COPIED of the claim that
  * this one does not have any more, with next's lookers.  locks: those of the first record, then those of the
  * second ... */
@@ -133,7 +136,7 @@ struct msg_head {
  * left */
 #define BODY_FREE(F, L)                                                                            \
     F(fid, fid)                                                                                    \
-    F(u64, number_inc) F(u64, number) F(u8, known) F(version, version) F(u8, look)                 \
+    F(u64, number_inc) F(u64, number) F(u8, known) F(version, version) F(told, told) F(u8, look)   \
         F(u64, look_number) L(watcher, watchers)
 #define BODY_FREED(F, L) F(u8, done)
 /* reading: a chunk from its owner (or any node that has it), a range from the claimant */
@@ -176,8 +179,8 @@ struct msg_head {
 #define BODY_BROKEN(F, L) F(u8, left) F(u64, look_number)
 /* to the home: files that are not open any more; <= MSG_PIECE_ITEMS */
 #define BODY_LEAVE(F, L) L(left, files)
-/* claimant -> watchers: what has changed in [offset, offset + length).  what: enum told (placement/tell.h).  CHANGED_OK: left:
- * as BROKEN's */
+/* claimant -> watchers: what has changed in [offset, offset + length).  what: enum told_what (placement/tell.h).
+ * CHANGED_OK: left: as BROKEN's */
 #define BODY_CHANGED(F, L) F(fid, fid) F(u8, what) F(u64, offset) F(u64, length) F(u64, size) F(u64, hash)
 #define BODY_CHANGED_OK(F, L) F(u8, left)
 
@@ -214,6 +217,7 @@ typedef uint64_t msg_u64;
 typedef int64_t msg_i64;
 typedef struct fid msg_fid;
 typedef struct version msg_version;
+typedef struct told msg_told;
 /* NUL-terminated, <= MSG_PATH_MAX bytes without the NUL, no NUL inside */
 typedef const char *msg_str;
 

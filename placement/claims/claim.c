@@ -139,6 +139,8 @@ static int keep_grant(struct file *f, const struct seen *seen, const struct gran
     if (!err)
         err = store_set_claim(f, claim_of(f)->inc, claim_of(f)->number, &v);
     if (!err) {
+        if (g->body.known && version_eq(&g->body.version, &v))
+            store_tell(f, &v, &g->body.told);
         file_ref(f);
         take_watchers(f, &g->watchers);
         own_ready(f->fid);
@@ -146,7 +148,7 @@ static int keep_grant(struct file *f, const struct seen *seen, const struct gran
         return 0;
     }
     own_remove(f->fid);
-    claim_tell_free(f->fid, claim_of(f)->inc, claim_of(f)->number, NULL, NULL);
+    claim_tell_free(f->fid, claim_of(f)->inc, claim_of(f)->number, NULL, NULL, NULL);
     return err;
 }
 
@@ -257,7 +259,7 @@ static int ask_for_claim(struct file *f, const struct seen *seen, uint64_t end,
         claim_wait(wait);
         wait = MIN(2 * wait, 100);
     }
-    claim_tell_free(f->fid, claim_of(f)->inc, claim_of(f)->number, NULL, NULL);
+    claim_tell_free(f->fid, claim_of(f)->inc, claim_of(f)->number, NULL, NULL, NULL);
     say_not_granted();
     return -EIO;
 }
@@ -413,14 +415,15 @@ static bool is_open_without_name(struct file *f)
 }
 
 /* The home is told after the claim was cleared on this node's disk. */
-static void tell_given(struct file *f, const struct version *base, uint64_t inc, uint64_t number,
+static void tell_given(struct file *f, const struct file_info *info, uint64_t inc, uint64_t number,
                        const struct watchers *had)
 {
+    struct told told = {info->mtime_ns, info->ctime_ns};
     if (file_is_unlinked(f)) {
-        claim_tell_free(f->fid, inc, number, &removed, had);
+        claim_tell_free(f->fid, inc, number, &removed, &told, had);
         pfs_drop(f); /* unless it is open; it was open for a flush that does not come */
     } else {
-        claim_tell_free(f->fid, inc, number, base, had);
+        claim_tell_free(f->fid, inc, number, info->base_known ? &info->base : NULL, &told, had);
     }
     file_put(f); /* the claim's own reference: the caller has another one */
 }
@@ -429,15 +432,13 @@ void claim_give_back(struct file *f)
 {
     struct file_claim *c = claim_if(f);
     struct file_info info;
-    const struct version *base = NULL;
     bool given = false;
     if (!c)
         return;
     lock_take(&c->lock);
     if (c->state == CLAIM_HELD && !c->writers && !is_open_without_name(f)) {
         store_info(f, &info);
-        base = info.base_known ? &info.base : NULL;
-        given = !info.dirty && store_clear_claim(f, base);
+        given = !info.dirty && store_clear_claim(f, info.base_known ? &info.base : NULL);
     }
     uint64_t inc = c->inc, number = c->number;
     struct watchers had = watchers_of(c);
@@ -449,7 +450,7 @@ void claim_give_back(struct file *f)
     }
     lock_drop(&c->lock);
     if (given)
-        tell_given(f, base, inc, number, &had);
+        tell_given(f, &info, inc, number, &had);
 }
 
 static bool has_claim(struct file *f)

@@ -21,12 +21,14 @@ struct location {
     /* WHERE_NODE (from the claimant) and WHERE_HERE (from this node): */
     uint64_t size, blocks;
     int64_t mtime_ns, ctime_ns;
+    int64_t stands_ns; /* as in file_info: the PFS's ctimes up to this one do not count */
     uint64_t counter; /* the claimant's change counter: equal = same bytes as then */
     /* WHERE_PFS: what the home knows of the version.  0: nothing, and what the asker saw on the PFS
-     * before is still right; 1: version; 2: also same_as; 3: nothing any more, so the PFS must be looked at
-     * again */
+     * before is still right; 1: version, and what is told of it; 2: also same_as; 3: nothing any more, so the
+     * PFS must be looked at again */
     unsigned known;
     struct version version, same_as;
+    struct told told;
     uint64_t view; /* in which the home said so */
     /* May this node keep what it finds, until a BREAK comes?  If so, the home knows that it looks at the file
      * (or nobody else is in the session), and the ticket held when this was answered.  The user of the answer

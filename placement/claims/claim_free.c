@@ -20,6 +20,7 @@ struct freeing {
     uint64_t inc, number, view;
     bool known;
     struct version version;
+    struct told told;
     enum look look; /* of this node itself */
     uint64_t look_number;
     struct watchers watchers;
@@ -35,6 +36,7 @@ static struct body_free body_of(const struct freeing *j, struct item_watcher *li
                           .number = j->number,
                           .known = j->known,
                           .version = j->version,
+                          .told = j->told,
                           .look = (uint8_t)j->look,
                           .look_number = j->look_number,
                           .watchers = {.v = list}};
@@ -94,11 +96,13 @@ static enum look own_look(struct fid fid)
 }
 
 void claim_tell_free(struct fid fid, uint64_t inc, uint64_t number, const struct version *v,
-                     const struct watchers *had)
+                     const struct told *told, const struct watchers *had)
 {
     struct freeing j = {.fid = fid, .inc = inc, .number = number, .known = v != NULL};
-    if (v)
+    if (v) {
         j.version = *v;
+        j.told = *told;
+    }
     if (had)
         j.watchers = *had;
     j.look = own_look(fid);

@@ -63,11 +63,11 @@ static inline struct file_claim *claim_if(const struct file *f)
 #define ASK_BATCH 512 /* fids in one WHERE or ASK */
 
 /* ---- claim_free.c ---- */
-/* The sender's requests up to this number have no claim any more.  v: what the PFS has; NULL: not
- * known.  had: the watchers of the claim that was held; NULL: none was.  The home enters this node as a looker.  Does
- * not wait; any thread that holds no lock. */
+/* The sender's requests up to this number have no claim any more.  v: what the PFS has, of which applications
+ * are told `told`; NULL: not known.  had: the watchers of the claim that was held; NULL: none was.  The home enters
+ * this node as a looker.  Does not wait; any thread that holds no lock. */
 void claim_tell_free(struct fid fid, uint64_t inc, uint64_t number, const struct version *v,
-                     const struct watchers *had);
+                     const struct told *told, const struct watchers *had);
 
 /* ---- claim_where.c ---- */
 /* A home has answered in this view: it is complete, so all members have adopted the view. */

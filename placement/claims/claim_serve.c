@@ -28,7 +28,7 @@ static void say_not_mine(struct fid fid, struct item_have *have)
     }
     if (f)
         file_put(f);
-    claim_tell_free(fid, have->free_inc, have->free_number, NULL, NULL);
+    claim_tell_free(fid, have->free_inc, have->free_number, NULL, NULL, NULL);
 }
 
 static bool watch(const struct msg *m, struct fid fid)
@@ -53,6 +53,7 @@ static void answer_ask(void *arg)
                                           .size = l.size,
                                           .mtime_ns = l.mtime_ns,
                                           .ctime_ns = l.ctime_ns,
+                                          .stands_ns = l.stands_ns,
                                           .blocks = l.blocks,
                                           .counter = l.counter};
         else

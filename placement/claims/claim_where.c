@@ -55,6 +55,7 @@ void claim_own_word(struct file *f, struct location *out)
                              .blocks = info.blocks,
                              .mtime_ns = info.mtime_ns,
                              .ctime_ns = info.ctime_ns,
+                             .stands_ns = info.stands_ns,
                              .counter = info.change};
 }
 
@@ -242,6 +243,7 @@ static bool location_of(struct fid fid, uint64_t view, const struct item_at *at,
         out->known = at->known;
         out->version = at->version;
         out->same_as = at->same_as;
+        out->told = at->told;
         out->view = view;
     } else if (at->where == AT_LOST) {
         out->where = WHERE_LOST;
@@ -272,6 +274,7 @@ static void take_have(struct search *q, unsigned i, uint64_t node, const struct 
                                   .blocks = have->blocks,
                                   .mtime_ns = have->mtime_ns,
                                   .ctime_ns = have->ctime_ns,
+                                  .stands_ns = have->stands_ns,
                                   .counter = have->counter};
     q->state[i] = DONE;
 }

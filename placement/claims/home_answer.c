@@ -91,10 +91,12 @@ void home_reply_grant(struct msg *m, enum at_where where, uint64_t node)
 void home_reply_granted(struct msg *m, const struct item_watcher *v, uint32_t n)
 {
     struct msg *r = msg_new(MSG_GRANT);
-    struct version unused;
+    struct hinted h = hint_get(m->want.fid);
     r->grant.where = AT_GRANTED;
     r->grant.node = members_self();
-    hint_get(m->want.fid, &r->grant.known, &r->grant.version, &unused);
+    r->grant.known = h.known;
+    r->grant.version = h.version;
+    r->grant.told = h.told;
     r->grant.watchers.n = n;
     r->grant.watchers.v = (struct item_watcher *)v; /* copied during the call */
     peer_reply(m, r);

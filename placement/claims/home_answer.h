@@ -6,15 +6,21 @@
 #include "placement/claims/home_int.h"
 
 /* ---- home_hint.c ---- */
-/* v NULL: the file was given back, and the version is not known. */
-void hint_set(struct fid fid, const struct version *v);
+/* The PFS has version v, of which applications are told `told`.  v NULL: the file was given back, and the version
+ * is not known. */
+void hint_set(struct fid fid, const struct version *v, const struct told *told);
 /* The version moved without a change of the data. */
 void hint_same(const struct body_same *s);
 /* AT.known: there was a version, the home does not have it any more: look at the PFS. */
 #define KNOWN_LOST 3
 /* For AT.  known stays 0 only if no node gave this file back in this view: then what the asker saw
  * is still right. */
-void hint_get(struct fid fid, uint8_t *known, struct version *version, struct version *same_as);
+struct hinted {
+    uint8_t known;
+    struct version version, same_as;
+    struct told told;
+};
+struct hinted hint_get(struct fid fid);
 void hints_drop(void);
 
 /* ---- home_answer.c ---- */

@@ -112,12 +112,13 @@ void home_where_is(struct fid fid, const struct asker *who, struct item_at *at)
         at->node = blind;
         return;
     }
-    at->where = AT_PFS;
-    if (as_next)
-        at->known = KNOWN_LOST;
-    else
-        hint_get(fid, &at->known, &at->version, &at->same_as);
-    at->keep = may_keep(fid, r, who);
+    struct hinted h = as_next ? (struct hinted){.known = KNOWN_LOST} : hint_get(fid);
+    *at = (struct item_at){.where = AT_PFS,
+                           .known = h.known,
+                           .version = h.version,
+                           .same_as = h.same_as,
+                           .told = h.told,
+                           .keep = may_keep(fid, r, who)};
 }
 
 /* What is no look is none. */
@@ -182,7 +183,7 @@ void home_take_free(uint64_t node, const struct body_free *f)
     r->freed_by = node;
     r->freed_inc = f->number_inc;
     r->freed_number = f->number;
-    hint_set(f->fid, f->known ? &f->version : NULL);
+    hint_set(f->fid, f->known ? &f->version : NULL, &f->told);
     enter_rest(node, f);
     /* a grant for which no open waits any more; locks are asked for again */
     home_ask_again_list(&r->pending);

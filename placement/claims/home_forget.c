@@ -119,7 +119,7 @@ static void finish(struct forget *f, struct msg *m)
     free_forget(f);
     r->claimant = 0; /* the locks of absent nodes stay */
     r->unknown = known ? r->unknown & ~RECORD_CLAIM_UNKNOWN : RECORD_LOCKS_UNKNOWN;
-    hint_set(r->fid, NULL);
+    hint_set(r->fid, NULL, NULL);
     home_changed(r);
     reply(m, FORGET_DONE, node, 0);
 }

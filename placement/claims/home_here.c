@@ -35,7 +35,6 @@ static bool is_free(struct fid fid, const struct record *r, uint64_t number)
 
 bool home_want_here(uint64_t view, struct fid fid, uint64_t number, struct body_grant *out)
 {
-    struct version unused;
     lock_take(&home_lock);
     bool granted = home_may_grant(view, fid) && is_free(fid, record_find(fid), number);
     if (granted) {
@@ -44,8 +43,12 @@ bool home_want_here(uint64_t view, struct fid fid, uint64_t number, struct body_
         r->number_inc = members_incarnation();
         r->number = number;
         home_changed(r);
-        *out = (struct body_grant){.where = AT_GRANTED, .node = members_self()};
-        hint_get(fid, &out->known, &out->version, &unused);
+        struct hinted h = hint_get(fid);
+        *out = (struct body_grant){.where = AT_GRANTED,
+                                   .node = members_self(),
+                                   .known = h.known,
+                                   .version = h.version,
+                                   .told = h.told};
     }
     lock_drop(&home_lock);
     return granted;

@@ -12,11 +12,10 @@
 
 static struct hint {
     struct fid fid;
-    uint8_t known;
     /* another file's hint, or a version that no node reported, was here: "none" does not mean "nothing
      * changed" */
     bool lost;
-    struct version version, same_as;
+    struct hinted is;
 } * hints;
 
 static struct hint *hint_of(struct fid fid)
@@ -26,45 +25,48 @@ static struct hint *hint_of(struct fid fid)
     return &hints[fid.lo % HINTS];
 }
 
-void hint_set(struct fid fid, const struct version *v)
+void hint_set(struct fid fid, const struct version *v, const struct told *told)
 {
     struct hint *h = hint_of(fid);
-    bool lost = h->lost || !v || (h->known && !fid_eq(h->fid, fid));
-    if (v && h->known == 2 && fid_eq(h->fid, fid) && version_eq(&h->version, v))
+    bool lost = h->lost || !v || (h->is.known && !fid_eq(h->fid, fid));
+    if (v && h->is.known == 2 && fid_eq(h->fid, fid) && version_eq(&h->is.version, v)) {
+        h->is.told = *told;
         return; /* given back unchanged: same_as is still right */
-    *h = (struct hint){.fid = fid, .known = v != NULL, .lost = lost};
+    }
+    *h = (struct hint){.fid = fid, .lost = lost};
     if (v)
-        h->version = *v;
+        h->is = (struct hinted){.known = 1, .version = *v, .told = *told};
 }
 
-void hint_get(struct fid fid, uint8_t *known, struct version *version, struct version *same_as)
+struct hinted hint_get(struct fid fid)
 {
     const struct hint *h = hint_of(fid);
-    if (!h->known || !fid_eq(h->fid, fid)) {
-        *known = h->lost ? KNOWN_LOST : 0;
-        return;
-    }
-    *known = h->known;
-    *version = h->version;
-    *same_as = h->same_as;
+    if (h->is.known && fid_eq(h->fid, fid))
+        return h->is;
+    return (struct hinted){.known = h->lost ? KNOWN_LOST : 0};
+}
+
+/* The ctime that is told moves with the PFS's; the mtime only if the PFS's does. */
+static struct told told_after(const struct hinted *was, const struct body_same *s)
+{
+    struct told t = {s->after.mtime_ns, s->after.ctime_ns};
+    if (was && s->before.mtime_ns == s->after.mtime_ns)
+        t.mtime_ns = was->told.mtime_ns;
+    return t;
 }
 
 void hint_same(const struct body_same *s)
 {
     struct hint *h = hint_of(s->fid);
-    if (!h->known || !fid_eq(h->fid, s->fid))
-        *h = (struct hint){.fid = s->fid,
-                           .known = 2,
-                           .lost = h->lost || h->known,
-                           .version = s->after,
-                           .same_as = s->before};
-    /* else it is late: a newer version was reported since */
-    else if (version_eq(&h->version, &s->before))
-        *h = (struct hint){.fid = s->fid,
-                           .known = 2,
-                           .lost = h->lost,
-                           .version = s->after,
-                           .same_as = h->known == 2 ? h->same_as : s->before};
+    bool is_its = h->is.known && fid_eq(h->fid, s->fid);
+    if (is_its && !version_eq(&h->is.version, &s->before))
+        return; /* it is late: a newer version was reported since */
+    *h = (struct hint){.fid = s->fid,
+                       .lost = h->lost || (!is_its && h->is.known),
+                       .is = {.known = 2,
+                              .version = s->after,
+                              .same_as = is_its && h->is.known == 2 ? h->is.same_as : s->before,
+                              .told = told_after(is_its ? &h->is : NULL, s)}};
 }
 
 void hints_drop(void)

@@ -52,11 +52,10 @@ static int open_writable(struct file *f, int at, int *fd)
     return 0;
 }
 
-static int open_by_path(struct file *f)
+static int open_by_path(struct file *f, struct statx *stx)
 {
-    struct statx stx;
     int at, fd;
-    int err = pfs_find_file(f, &at, &stx);
+    int err = pfs_find_file(f, &at, stx);
     if (err)
         return err;
     err = open_writable(f, at, &fd);
@@ -85,22 +84,21 @@ static void end_by_path(struct file *f)
 
 /* Is the descriptor in use still good?  0; -EIDRM: the file has no name any more; -ESTALE: the PFS has
  * forgotten it. */
-static int begin_with_fd(struct file *f, int fd)
+static int begin_with_fd(struct file *f, int fd, struct statx *stx)
 {
-    struct statx stx;
-    int err = pfs_statx_fd(fd, &stx);
-    if (!err && stx.stx_nlink == 0)
+    int err = pfs_statx_fd(fd, stx);
+    if (!err && stx->stx_nlink == 0)
         err = -EIDRM;
     if (!err)
-        pfs_of(f)->unit = pfs_unit_of(fd, stx.stx_blksize);
+        pfs_of(f)->unit = pfs_unit_of(fd, stx->stx_blksize);
     return err ? err : pfs_mode_begin(f, fd, false);
 }
 
-int pfs_write_begin(struct file *f)
+int pfs_write_begin(struct file *f, struct statx *stx)
 {
     int fd, err;
     if (pfs_borrow_fd(f, true, &fd) == 0) {
-        err = begin_with_fd(f, fd);
+        err = begin_with_fd(f, fd, stx);
         if (!err)
             return 0;
         pfs_return_fd(f);
@@ -113,7 +111,8 @@ int pfs_write_begin(struct file *f)
         p->writable = false;
         lock_drop(&p->lock);
     }
-    err = open_by_path(f);
+    struct statx now; /* after the mode was raised */
+    err = open_by_path(f, stx);
     if (err)
         return err;
     err = pfs_borrow_fd(f, true, &fd);
@@ -121,7 +120,7 @@ int pfs_write_begin(struct file *f)
         end_by_path(f);
         return err;
     }
-    err = begin_with_fd(f, fd);
+    err = begin_with_fd(f, fd, &now);
     if (err) {
         end(f);
         pfs_return_fd(f);

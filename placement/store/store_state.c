@@ -87,6 +87,15 @@ static uint64_t blocks_of(const struct file *f)
     return present * (PAGE / 512) + f->kernel_io.counted / 512;
 }
 
+static int64_t stands_ns(const struct file *f)
+{
+    const struct file_core *c = core(f);
+    const struct file_trace *t = &f->rec->trace;
+    if (!(c->flags & CORE_FLUSHING))
+        return c->flags & CORE_BASE ? c->base.ctime_ns : INT64_MIN;
+    return t->kind == TRACE_LEFT ? t->v.ctime_ns : INT64_MAX;
+}
+
 void store_info(struct file *f, struct file_info *out)
 {
     lock_take(&f->lock);
@@ -96,6 +105,7 @@ void store_info(struct file *f, struct file_info *out)
         .size = c->size,
         .mtime_ns = c->mtime_ns,
         .ctime_ns = c->ctime_ns,
+        .stands_ns = stands_ns(f),
         .blocks = blocks_of(f),
         .base = c->base,
         .base_known = c->flags & CORE_BASE,

@@ -14,13 +14,17 @@
 
 /* ---- versions ---- */
 
-static void take_version(struct file_core *c, const struct version *v)
+/* same: the bytes stay.  What was told of a version stays told; what moved ctime alone moves the told one. */
+static void take_version(struct file_core *c, const struct version *v, bool same)
 {
+    bool known = c->flags & CORE_BASE;
+    if (!known || !same || c->base.mtime_ns != v->mtime_ns)
+        c->mtime_ns = v->mtime_ns;
+    if (!known || !version_eq(&c->base, v))
+        c->ctime_ns = v->ctime_ns;
     c->base = *v;
     c->size = c->base_end = v->size;
     c->cut = NO_CUT;
-    c->mtime_ns = v->mtime_ns;
-    c->ctime_ns = v->ctime_ns;
     c->flags = (c->flags | CORE_BASE) & ~(uint32_t)(CORE_MTIME_SET | CORE_FLUSHING);
 }
 
@@ -44,6 +48,7 @@ static int set_version(struct file *f, const struct version *v, const struct ver
 {
     if (owes(f))
         return -EBUSY;
+    bool same = pages_are_of(f, v, same_as) || ((core(f)->flags & CORE_BASE) && version_eq(&core(f)->base, v));
     if (!pages_are_of(f, v, same_as)) {
         uint64_t bytes;
         int err = store_drop_all(f, &bytes);
@@ -55,7 +60,7 @@ static int set_version(struct file *f, const struct version *v, const struct ver
     if (owes(f))
         return -EBUSY;
     struct file_core *c = core_change(f->rec);
-    take_version(c, v);
+    take_version(c, v, same);
     c->flags &= ~(uint32_t)CORE_RACY;
     store_commit(f);
     f->rec->trace.ntold = 0;
@@ -118,11 +123,42 @@ static bool is_base(const struct file *f, const struct version *v)
     return owes(f) ? version_same_bytes(&c->base, v) : version_eq(&c->base, v);
 }
 
+static void move_ctime(struct file *f, int64_t ctime_ns)
+{
+    if (core(f)->ctime_ns >= ctime_ns)
+        return;
+    core_change(f->rec)->ctime_ns = ctime_ns;
+    store_commit(f);
+}
+
+void store_move_ctime(struct file *f, int64_t ctime_ns)
+{
+    lock_take(&f->lock);
+    move_ctime(f, ctime_ns);
+    lock_drop(&f->lock);
+}
+
+void store_tell(struct file *f, const struct version *v, const struct told *told)
+{
+    lock_take(&f->lock);
+    const struct file_core *now = core(f);
+    bool own = now->mtime_ns == v->mtime_ns && now->ctime_ns == v->ctime_ns;
+    if ((now->flags & CORE_BASE) && version_eq(&now->base, v) && !is_dirty(f) && own) {
+        struct file_core *c = core_change(f->rec);
+        c->mtime_ns = told->mtime_ns;
+        c->ctime_ns = told->ctime_ns;
+        store_commit(f);
+    }
+    lock_drop(&f->lock);
+}
+
 bool store_same_data(struct file *f, const struct version *before, const struct version *after)
 {
     lock_take(&f->lock);
     bool same = is_base(f, before), flushing = core(f)->flags & CORE_FLUSHING;
     trace_follow(f, before, after);
+    if (!same && owes(f)) /* it is seen at once, also in the middle of a run */
+        move_ctime(f, after->ctime_ns);
     if (same) {
         struct file_core *c = core_change(f->rec);
         c->base = *after;
@@ -193,7 +229,7 @@ bool store_clear_claim(struct file *f, const struct version *clean_version)
     if (clean) {
         struct file_core *c = core_change(f->rec);
         if (clean_version && clean_version->size == c->size) {
-            take_version(c, clean_version);
+            take_version(c, clean_version, version_eq(&c->base, clean_version));
             if (version_may_repeat(clean_version))
                 c->flags |= CORE_RACY;
         }

@@ -22,6 +22,12 @@ int store_follow_version(struct file *f, const struct version *v, const struct v
  * data. */
 bool store_same_data(struct file *f, const struct version *before, const struct version *after);
 
+/* Applications were told these times of version v, elsewhere: from now on here, too, unless v's own times were
+ * given up already, or the file has changed. */
+void store_tell(struct file *f, const struct version *v, const struct told *told);
+/* What is told of the ctime moves on to this one, if that is later: somebody has set an attribute. */
+void store_move_ctime(struct file *f, int64_t ctime_ns);
+
 /* ---- filling with clean bytes ---- */
 /* The bytes that a chunk has in a version of the file. */
 struct clean_chunk {

@@ -62,6 +62,12 @@ static inline void fill_version(struct fill *f, struct version *v)
     fill_i64(f, &v->ctime_ns);
 }
 
+static inline void fill_told(struct fill *f, struct told *v)
+{
+    fill_i64(f, &v->mtime_ns);
+    fill_i64(f, &v->ctime_ns);
+}
+
 static inline void fill_str(struct fill *f, const char **v)
 {
     size_t len = fill_next(f) % 40;
@@ -145,6 +151,7 @@ static inline void free_filled(struct fill *f, struct msg *m)
 #define same_i64(a, b)     ck_assert_int_eq(a, b)
 #define same_fid(a, b)     ck_assert(fid_eq(a, b))
 #define same_version(a, b) ck_assert(version_eq(&(a), &(b)))
+#define same_told(a, b)    ck_assert((a).mtime_ns == (b).mtime_ns && (a).ctime_ns == (b).ctime_ns)
 #define same_str(a, b)     ck_assert_str_eq(a, b)
 
 #define SAME_FIELD(kind, name) same_##kind(a->name, b->name);

@@ -516,7 +516,7 @@ static int flush_by_hand(struct file *f)
     if (!info.dirty)
         return 0;
     store_flush_begins(f);
-    int err = pfs_write_begin(f);
+    int err = pfs_write_begin(f, &stx);
     uint64_t from = 0;
     bool last = false;
     while (!err && !last && (err = store_snapshot(f, from, sizeof(buf), &s)) == 0) {

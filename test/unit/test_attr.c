@@ -6,10 +6,25 @@
 
 #include "fs/attr.h"
 #include "fs/settings.h"
+#include "pfs_env.h"
 #include "placement/claims/claim.h"
 #include "suite.h"
 
 #define SECOND INT64_C(1000000000)
+
+static void setup_store(void)
+{
+    env_make();
+    env_open_store();
+    env_open_pfs();
+}
+
+static void teardown_store(void)
+{
+    pfs_close();
+    store_close(false);
+    env_remove();
+}
 
 static struct statx a_file(void)
 {
@@ -93,6 +108,66 @@ START_TEST(ctime_never_goes_back)
     ck_assert_int_eq(st.st_ctim.tv_sec, 33);
     ck_assert_int_eq(st.st_ctim.tv_nsec, 3);
     ck_assert_int_eq(st.st_mtim.tv_sec, 1);
+}
+END_TEST
+
+/* The claimant has seen the PFS's ctime up to stands_ns: its flush has moved it. */
+START_TEST(a_flush_by_the_claimant_does_not_show)
+{
+    struct statx stx = a_file();
+    struct location loc = at_node(1000, 8, 22 * SECOND + 2, 25 * SECOND);
+    struct stat st;
+    loc.stands_ns = 33 * SECOND + 3;
+    attr_merge(&st, &stx, &loc);
+    ck_assert_int_eq(st.st_ctim.tv_sec, 25);
+    loc.stands_ns = INT64_MAX; /* it flushes now */
+    attr_merge(&st, &stx, &loc);
+    ck_assert_int_eq(st.st_ctim.tv_sec, 25);
+    loc.stands_ns = 33 * SECOND + 2; /* somebody has set an attribute since */
+    attr_merge(&st, &stx, &loc);
+    ck_assert_int_eq(st.st_ctim.tv_sec, 33);
+}
+END_TEST
+
+static void tells(struct inode *i, const struct statx *stx, const struct location *loc,
+                  int64_t ctime_s)
+{
+    struct stat st;
+    attr_tell(i, &st, stx, loc);
+    ck_assert_int_eq(st.st_ctim.tv_sec, ctime_s);
+}
+
+/* The PFS has the file as a_file: which ctime is told of it? */
+START_TEST(what_was_told_of_a_version_stays_told)
+{
+    struct statx stx = a_file();
+    struct inode i = {.type = S_IFREG, .fid = fid_of(&stx)};
+    lock_init(&i.lock, RANK_INODE);
+    struct location pfs = {.where = WHERE_PFS}, named = pfs,
+                    word = at_node(1000, 8, 22 * SECOND + 2, 25 * SECOND);
+    named.known = 1;
+    named.version = version_of(&stx);
+    named.told = (struct told){22 * SECOND + 2, 24 * SECOND};
+    if (_i == 0) { /* nothing is known: the PFS's; and so it stays */
+        tells(&i, &stx, &pfs, 33);
+        tells(&i, &stx, &named, 33);
+    } else if (_i == 1) { /* the home's word; and so it stays */
+        tells(&i, &stx, &named, 24);
+        tells(&i, &stx, &pfs, 24);
+        stx.stx_ctime.tv_sec = 40; /* another version, of which the home says nothing */
+        tells(&i, &stx, &named, 40);
+    } else if (_i == 2) { /* the claimant's word, and a flush since */
+        stx.stx_ctime.tv_sec = 20;
+        tells(&i, &stx, &word, 25);
+        stx.stx_ctime.tv_sec = 33;
+        tells(&i, &stx, &pfs, 25);
+    } else { /* ... and a chmod */
+        tells(&i, &stx, &word, 33);
+        stx.stx_mode = S_IFREG | 0600;
+        stx.stx_ctime.tv_sec = 34;
+        tells(&i, &stx, &pfs, 34);
+    }
+    lock_destroy(&i.lock);
 }
 END_TEST
 
@@ -203,5 +278,10 @@ int main(void)
     tcase_add_test(t, a_look_before_a_flush_elsewhere_is_overtaken);
     tcase_add_test(t, what_was_told_last_is_remembered);
     tcase_add_test(t, an_entry_that_is_not_valid_is_asked_for_again);
-    return run_case("attr", t);
+    tcase_add_test(t, a_flush_by_the_claimant_does_not_show);
+    Suite *s = suite_create("attr");
+    suite_add_tcase(s, t);
+    t = add_case(s, "told", setup_store, teardown_store, 60);
+    tcase_add_loop_test(t, what_was_told_of_a_version_stays_told, 0, 4);
+    return run_suite(s);
 }

@@ -85,15 +85,15 @@ START_TEST(who_has_no_claim_any_more_looks_itself)
     look_opened(file);
     look_closed(file); /* LEAVE, with the last number so far */
     uint64_t number = look_number();
-    claim_tell_free(file, 1, 3, NULL, &none);
+    claim_tell_free(file, 1, 3, NULL, NULL, &none);
     answer(0);
     ck_assert_uint_eq(net.last.look, LOOK_STAT);
     ck_assert_uint_gt(net.last.look_number, number);
     look_opened(file);
-    claim_tell_free(file, 1, 4, NULL, &none);
+    claim_tell_free(file, 1, 4, NULL, NULL, &none);
     answer(0);
     ck_assert_uint_eq(net.last.look, LOOK_OPEN);
-    claim_tell_free(file, 1, 5, NULL, NULL); /* it was not granted */
+    claim_tell_free(file, 1, 5, NULL, NULL, NULL); /* it was not granted */
     answer(0);
     ck_assert_uint_eq(net.last.look, LOOK_OPEN);
     ck_assert_uint_eq(net.last.watchers.n, 0);
@@ -101,14 +101,16 @@ START_TEST(who_has_no_claim_any_more_looks_itself)
 }
 END_TEST
 
-START_TEST(its_watchers_go_with_it)
+START_TEST(its_watchers_and_what_was_told_go_with_it)
 {
     struct watchers had = {
         .any = true, .n = 2, .v = {{7, 70, LOOKER_CACHED}, {8, 80, LOOKER_PASSTHROUGH}}};
     struct version v = {1, 2, 3};
-    claim_tell_free(file, 1, 3, &v, &had);
+    struct told told = {4, 5};
+    claim_tell_free(file, 1, 3, &v, &told, &had);
     answer(0);
     ck_assert(net.last.known && version_eq(&net.last.version, &v));
+    ck_assert(net.last.told.mtime_ns == 4 && net.last.told.ctime_ns == 5);
     ck_assert_uint_eq(net.last.watchers.n, 3);
     ck_assert_uint_eq(net.list[1].node, 8);
     ck_assert_uint_eq(net.list[1].incarnation, 80);
@@ -119,7 +121,7 @@ END_TEST
 
 START_TEST(it_goes_until_it_is_answered_or_the_view_is_over)
 {
-    claim_tell_free(file, 1, 3, NULL, NULL);
+    claim_tell_free(file, 1, 3, NULL, NULL, NULL);
     for (unsigned i = 1; i < 4; i++) {
         answer(-ETIMEDOUT);
         net.later(net.later_arg);
@@ -137,7 +139,7 @@ int main(void)
     TCase *t = tcase_create("FREE");
     tcase_add_checked_fixture(t, begin, end);
     tcase_add_test(t, who_has_no_claim_any_more_looks_itself);
-    tcase_add_test(t, its_watchers_go_with_it);
+    tcase_add_test(t, its_watchers_and_what_was_told_go_with_it);
     tcase_add_test(t, it_goes_until_it_is_answered_or_the_view_is_over);
     return run_case("claim_free", t);
 }

@@ -17,6 +17,8 @@
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 
+static struct statx before; /* what the PFS has before a run */
+
 static void setup(void)
 {
     env_make();
@@ -272,7 +274,7 @@ START_TEST(kept_descriptors_have_a_budget)
     ck_assert_uint_eq(kept, 64);
     ck_assert(!pfs_has_descriptor(f[0])); /* the oldest went */
     ck_assert(pfs_has_descriptor(f[FILES - 1]));
-    ck_assert_int_eq(pfs_write_begin(f[0]), 0); /* made anew by path */
+    ck_assert_int_eq(pfs_write_begin(f[0], &before), 0); /* made anew by path */
     ck_assert_int_eq(pfs_write(f[0], "y", 1, 0), 0);
     pfs_write_abort(f[0]);
     env_expect("f0", "y", 1);
@@ -318,7 +320,7 @@ START_TEST(the_wrong_file_is_never_opened)
     ck_assert_int_eq(file_get(fid, "f", &f), 0);
     struct statx stx;
     ck_assert_int_eq(pfs_file_stat(f, &stx), -ESTALE);
-    ck_assert_int_eq(pfs_write_begin(f), -ESTALE);
+    ck_assert_int_eq(pfs_write_begin(f, &before), -ESTALE);
     size_t got;
     ck_assert_int_eq(pfs_read(f, buf, 3, 0, &got), -ESTALE);
     struct pfs_node *n = pfs_child_as(pfs_root(), "f", fid, NULL);
@@ -357,7 +359,7 @@ START_TEST(write_back_gives_size_and_times)
     env_put("f", "0123456789", 10, 0644);
     struct file *f = env_open("f", true);
     struct statx stx;
-    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write_begin(f, &before), 0);
     ck_assert_int_eq(pfs_write(f, "xy", 2, 4), 0);
     ck_assert_int_eq(pfs_truncate(f, 8), 0);
     ck_assert_int_eq(pfs_sync(f), 0);
@@ -369,7 +371,7 @@ START_TEST(write_back_gives_size_and_times)
     struct version there = version_on_pfs("f");
     ck_assert(version_eq(&v, &there));
     env_expect("f", "0123xy67", 8);
-    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write_begin(f, &before), 0);
     ck_assert_int_eq(pfs_write_end(f, -1500000000, &stx), 0); /* 1969 */
     ck_assert_int_eq(version_on_pfs("f").mtime_ns, -1500000000);
     shut(f);
@@ -381,7 +383,7 @@ START_TEST(punching_stays_within_the_file)
     make_pattern(3);
     env_put("f", pattern, 100000, 0644);
     struct file *f = env_open("f", true);
-    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write_begin(f, &before), 0);
     ck_assert_int_eq(pfs_punch(f, 4096, 8192), 0);
     ck_assert_int_eq(pfs_punch(f, 98304, 1 << 20), 0);
     ck_assert_int_eq(pfs_punch(f, 1 << 20, 1 << 20), 0);
@@ -408,7 +410,7 @@ START_TEST(punching_where_the_pfs_can_not)
     ck_assert_int_eq(pwrite(fd, pattern, 100, 10 << 20), 100); /* a hole before it */
     close(fd);
     struct file *f = env_open("f", true);
-    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write_begin(f, &before), 0);
     ck_assert_int_eq(pfs_punch(f, 4096, 20 << 20), 0);
     pfs_write_abort(f);
     struct stat st;
@@ -430,10 +432,10 @@ START_TEST(an_unlinked_file_is_said_to_be)
 {
     struct file *f = env_create("f", 0644);
     ck_assert_int_eq(unlink(env_path("f")), 0);
-    ck_assert_int_eq(pfs_write_begin(f), -EIDRM);
+    ck_assert_int_eq(pfs_write_begin(f, &before), -EIDRM);
     pfs_release(f);
     pfs_drop(f);
-    ck_assert_int_eq(pfs_write_begin(f), -ENOENT);
+    ck_assert_int_eq(pfs_write_begin(f, &before), -ENOENT);
     file_put(f);
 }
 END_TEST

@@ -11,6 +11,8 @@
 #include "placement/store/store_open.h"
 #include "suite.h"
 
+static struct statx before; /* what the PFS has before a run */
+
 static void setup(void)
 {
     env_make();
@@ -80,7 +82,7 @@ START_TEST(a_file_that_its_owner_may_not_write)
 {
     struct file *f = closed_file("f", 0444);
     uint32_t mode;
-    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write_begin(f, &before), 0);
     ck_assert_uint_eq(env_mode("f"), 0644);
     ck_assert(store_raised_mode(f, &mode));
     ck_assert_uint_eq(mode, 0444);
@@ -98,7 +100,7 @@ END_TEST
 START_TEST(not_even_readable_is_written_back)
 {
     struct file *f = closed_file("f", 0);
-    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write_begin(f, &before), 0);
     ck_assert_int_eq(pfs_write(f, "abc", 3, 0), 0);
     end_write(f);
     ck_assert_uint_eq(env_mode("f"), 0);
@@ -124,7 +126,7 @@ START_TEST(the_applications_chmod_during_write_back_holds)
     for (size_t i = 0; i < ARRAY_LEN(to); i++) {
         chmod_by_name("f", 0444);
         pfs_drop(f);
-        ck_assert_int_eq(pfs_write_begin(f), 0);
+        ck_assert_int_eq(pfs_write_begin(f, &before), 0);
         ck_assert_uint_eq(env_mode("f"), 0644);
         chmod_by_name("f", to[i]); /* 0644 is what the flush itself has set */
         ck_assert(!store_raised_mode(f, &mode));
@@ -142,12 +144,12 @@ START_TEST(setuid_survives_the_flush)
 {
     struct file *f = closed_file("f", 0755);
     chmod_by_name("f", 06755); /* after the last write: meant to stay */
-    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write_begin(f, &before), 0);
     ck_assert_int_eq(pfs_write(f, "abc", 3, 0), 0); /* the kernel strips it */
     end_write(f);
     ck_assert_uint_eq(env_mode("f") & 06000, 06000);
     /* stripped by the application's own write while the flush runs: stays stripped */
-    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write_begin(f, &before), 0);
     ck_assert_int_eq(pfs_strip_suid(f, S_ISUID | S_ISGID), 0);
     ck_assert_int_eq(pfs_write(f, "abd", 3, 0), 0);
     end_write(f);
@@ -183,7 +185,7 @@ START_TEST(a_dead_daemons_raised_mode_is_given_back)
     /* or by the next flush, when it could not be given back at the start */
     ck_assert_int_eq(chmod(env_path("f"), 0644), 0);
     store_set_raised_mode(f, 0444);
-    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write_begin(f, &before), 0);
     ck_assert_uint_eq(mode_seen("f"), 0444);
     end_write(f);
     ck_assert_uint_eq(env_mode("f"), 0444);
@@ -209,7 +211,7 @@ START_TEST(somebody_elses_setuid_goes_with_the_bytes)
     struct file *f = env_open("theirs", true);
     ck_assert_int_eq(pfs_strip_suid(f, S_ISUID | S_ISGID), 0); /* the application writes */
     ck_assert_uint_eq(env_mode("theirs"), 06777);
-    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write_begin(f, &before), 0);
     ck_assert_int_eq(pfs_write(f, "x", 1, 0), 0);
     end_write(f);
     ck_assert_uint_eq(env_mode("theirs"), 0777);
@@ -227,14 +229,14 @@ START_TEST(somebody_elses_file)
     ck_assert_int_eq(seteuid(NOBODY), 0);
     struct file *f = env_open("theirs", true);
     struct statx stx;
-    ck_assert_int_eq(pfs_write_begin(f), 0);
+    ck_assert_int_eq(pfs_write_begin(f, &before), 0);
     ck_assert_int_eq(pfs_write(f, "x", 1, 0), 0);
     /* its times may not be set: no error */
     ck_assert_int_eq(pfs_write_end(f, 1000000000, &stx), 0);
     ck_assert_int_ne(version_of(&stx).mtime_ns, 1000000000);
     shut(f);
     f = env_open("locked", false);
-    ck_assert_int_eq(pfs_write_begin(f), -EACCES);
+    ck_assert_int_eq(pfs_write_begin(f, &before), -EACCES);
     ck_assert_uint_eq(env_mode("locked"), 0444);
     shut(f);
 }

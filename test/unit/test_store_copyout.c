@@ -355,6 +355,90 @@ START_TEST(times_set_by_the_application_last_until_the_next_write)
 }
 END_TEST
 
+static void flush_as(struct file *f, const struct version *v)
+{
+    struct snapshot *s;
+    uint64_t change = info_of(f).change;
+    ck_assert_int_eq(store_flush_begins(f), 0);
+    ck_assert_int_eq(info_of(f).stands_ns, INT64_MAX);
+    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
+    store_snapshot_done(s, true);
+    ck_assert(store_flushed(f, v, change, NULL));
+}
+
+static void times_are(struct file *f, int64_t mtime_ns, int64_t ctime_ns)
+{
+    ck_assert_int_eq(info_of(f).mtime_ns, mtime_ns);
+    ck_assert_int_eq(info_of(f).ctime_ns, ctime_ns);
+}
+
+START_TEST(a_flush_moves_no_time)
+{
+    struct file *f = new_file(1, "x");
+    char c = 1;
+    write_ok(f, &c, 1, 0);
+    struct file_info was = info_of(f);
+    struct version v = {1, was.mtime_ns / 1000000000 * 1000000000, was.ctime_ns + 77};
+    flush_as(f, &v);
+    times_are(f, was.mtime_ns, was.ctime_ns);
+    ck_assert_int_eq(info_of(f).stands_ns, v.ctime_ns);
+    ck_assert(store_clear_claim(f, &v));
+    times_are(f, was.mtime_ns, was.ctime_ns);
+    ck_assert_int_eq(store_set_version(f, &v, NULL), 0); /* looked at again */
+    times_are(f, was.mtime_ns, was.ctime_ns);
+    file_put(f);
+    store_close(false);
+    open_store(64 * MIB, 64 * KIB);
+    f = file_find(fid_n(1));
+    times_are(f, was.mtime_ns, was.ctime_ns);
+
+    struct version chmod = {1, v.mtime_ns, v.ctime_ns + 1000};
+    ck_assert_int_eq(store_set_version(f, &chmod, &v), 0); /* of which the home says that the data is the same */
+    times_are(f, was.mtime_ns, chmod.ctime_ns);
+    struct version other = {1, v.mtime_ns, v.ctime_ns + 2000};
+    ck_assert_int_eq(store_set_version(f, &other, NULL), 0);
+    times_are(f, other.mtime_ns, other.ctime_ns);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(an_attribute_that_is_set_moves_ctime)
+{
+    struct file *f = new_file(1, "x");
+    char c = 1;
+    write_ok(f, &c, 1, 0);
+    struct file_info was = info_of(f);
+    int64_t later = was.ctime_ns + 5000;
+    store_move_ctime(f, was.ctime_ns - 1);
+    times_are(f, was.mtime_ns, was.ctime_ns);
+    store_move_ctime(f, later);
+    times_are(f, was.mtime_ns, later);
+    /* a chmod of this node during a run: the PFS's version is not the base */
+    ck_assert_int_eq(store_flush_begins(f), 0);
+    struct version before = {1, 5, 6}, after = {1, 5, later + 1};
+    ck_assert(!store_same_data(f, &before, &after));
+    times_are(f, was.mtime_ns, later + 1);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(times_are_told_as_another_node_told_them)
+{
+    struct file *f = new_file(1, "x");
+    struct version v = {10, 100, 200}, v2 = {10, 100, 300};
+    struct told told = {90, 80}, again = {70, 60};
+    ck_assert(store_clear_claim(f, NULL));
+    ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
+    store_tell(f, &v2, &told);
+    times_are(f, 100, 200);
+    store_tell(f, &v, &told);
+    times_are(f, 90, 80);
+    store_tell(f, &v, &again); /* too late: these were told here */
+    times_are(f, 90, 80);
+    file_put(f);
+}
+END_TEST
+
 static unsigned told;
 static void hook(struct file *f)
 {
@@ -461,6 +545,9 @@ int main(void)
     tcase_add_test(t, the_snapshot_is_bounded_and_goes_on_where_it_ended);
     tcase_add_test(t, an_unlinked_file_is_not_flushed_and_leaves_nothing);
     tcase_add_test(t, times_set_by_the_application_last_until_the_next_write);
+    tcase_add_test(t, a_flush_moves_no_time);
+    tcase_add_test(t, an_attribute_that_is_set_moves_ctime);
+    tcase_add_test(t, times_are_told_as_another_node_told_them);
     tcase_add_test(t, flush_is_told_once_when_a_file_becomes_dirty);
     tcase_add_test(t, a_dirty_file_keeps_its_claim);
     tcase_add_test(t, a_chunk_that_was_made_longer_has_another_hash);
