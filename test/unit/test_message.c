@@ -250,6 +250,7 @@ END_TEST
 
 START_TEST(list_that_says_more_than_it_holds_is_refused)
 {
+    static const size_t at = MSG_HEAD_SIZE + 1; /* of the count: after `look` */
     static const uint32_t counts[] = {3,          0x10000000, 0x10000001,
                                       0x7fffffff, 0x80000000, 0xffffffff};
     struct item_fid_item fids[2] = {{{1, 2}}, {{3, 4}}};
@@ -259,12 +260,12 @@ START_TEST(list_that_says_more_than_it_holds_is_refused)
     void *buf;
     size_t len;
     encode(m, &buf, &len);
-    ck_assert_uint_eq(peek(buf, MSG_HEAD_SIZE, 4), 2);
+    ck_assert_uint_eq(peek(buf, at, 4), 2);
     for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
-        poke(buf, MSG_HEAD_SIZE, counts[i], 4);
+        poke(buf, at, counts[i], 4);
         ck_assert_int_eq(decode_exact(buf, len, &back), -EPROTO);
     }
-    poke(buf, MSG_HEAD_SIZE, 1, 4); /* fewer: the rest is a longer body */
+    poke(buf, at, 1, 4); /* fewer: the rest is a longer body */
     ck_assert_int_eq(decode_exact(buf, len, &back), 0);
     ck_assert_uint_eq(back->ask.fids.n, 1);
     ck_assert_uint_eq(back->ask.fids.v[0].fid.lo, 2);
