@@ -259,10 +259,10 @@ static int settle(struct file *f, enum found found, const struct statx *stx)
 
 static int settle_alone(struct file *f, enum found found, const struct statx *stx)
 {
-    if (!claim_settle_begin(f))
+    if (!claim_aside_begin(f))
         return -EBUSY;
     int err = is_used(f) ? -EBUSY : settle(f, found, stx);
-    claim_settle_end(f);
+    claim_aside_end(f);
     return err;
 }
 

@@ -52,7 +52,7 @@ int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, u
               struct data_handle **out)
 {
     struct patience p = data_patience();
-    if (claim_is_void(f) || claim_settle_wait(f, p.end_ms))
+    if (claim_is_void(f) || claim_aside_wait(f, p.end_ms))
         return -EIO;
     struct data_handle *h = handle_new(f, write);
     struct version v = version_of(stx);
@@ -80,7 +80,7 @@ int data_open_known(struct file *f, const struct data_known *k, bool fixed,
                     struct data_handle **out)
 {
     struct patience p = data_patience();
-    if (claim_is_forgotten(f) || claim_settle_wait(f, p.end_ms)) /* as in data_open */
+    if (claim_is_forgotten(f) || claim_aside_wait(f, p.end_ms)) /* as in data_open */
         return -EIO;
     struct data_handle *h = handle_new(f, false);
     h->drops_seen = data_drops(f);

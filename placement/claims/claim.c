@@ -294,9 +294,9 @@ int claim_open_writer(struct file *f, const struct version *base, uint64_t looke
     struct seen seen = {base, looked_ms};
     uint64_t t;
     lock_take(&c->lock);
-    while ((c->state == CLAIM_ASKING || c->settling) && (t = boot_ms()) < end_ms)
+    while ((c->state == CLAIM_ASKING || c->aside) && (t = boot_ms()) < end_ms)
         lock_wait(&c->lock, &c->changed, end_ms - t);
-    if (c->state == CLAIM_ASKING || c->settling) {
+    if (c->state == CLAIM_ASKING || c->aside) {
         lock_drop(&c->lock);
         return -EIO; /* the writers before this one waited as long, and logged the reason */
     }
@@ -333,7 +333,7 @@ int claim_pin_begin(struct file *f)
 {
     struct file_claim *c = claim_of(f);
     lock_take(&c->lock);
-    while (c->settling)
+    while (c->aside)
         lock_wait(&c->lock, &c->changed, 0);
     bool ours = c->state == CLAIM_HELD && !c->forgotten;
     c->writers += ours;
@@ -357,35 +357,35 @@ void claim_carry_end(struct file *f)
 
 /* ---- its data is put beside it ---- */
 
-bool claim_settle_begin(struct file *f)
+bool claim_aside_begin(struct file *f)
 {
     struct file_claim *c = claim_of(f);
     lock_take(&c->lock);
     bool may = !c->writers && c->state != CLAIM_ASKING;
-    c->settling = may;
+    c->aside = may;
     lock_drop(&c->lock);
     return may;
 }
 
-void claim_settle_end(struct file *f)
+void claim_aside_end(struct file *f)
 {
     struct file_claim *c = claim_of(f);
     lock_take(&c->lock);
-    c->settling = false;
+    c->aside = false;
     pthread_cond_broadcast(&c->changed);
     lock_drop(&c->lock);
 }
 
-int claim_settle_wait(struct file *f, uint64_t end_ms)
+int claim_aside_wait(struct file *f, uint64_t end_ms)
 {
     struct file_claim *c = claim_if(f);
     uint64_t t;
     if (!c)
         return 0;
     lock_take(&c->lock);
-    while (c->settling && (t = boot_ms()) < end_ms)
+    while (c->aside && (t = boot_ms()) < end_ms)
         lock_wait(&c->lock, &c->changed, end_ms - t);
-    int err = c->settling ? -EIO : 0;
+    int err = c->aside ? -EIO : 0;
     lock_drop(&c->lock);
     return err;
 }

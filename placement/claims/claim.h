@@ -76,12 +76,12 @@ void claim_close_writer(struct file *f);
  * PFS has. */
 void claim_give_back(struct file *f);
 /* Its data is put beside the file, and what is here of the file is dropped: from now on no open of it begins
- * here, and no carried change, until claim_settle_end.  False, and nothing happens: it is being written, or the
+ * here, and no carried change, until claim_aside_end.  False, and nothing happens: it is being written, or the
  * claim is being asked for.  The caller then looks whether it is open: an open that is counted later waits. */
-bool claim_settle_begin(struct file *f);
-void claim_settle_end(struct file *f);
+bool claim_aside_begin(struct file *f);
+void claim_aside_end(struct file *f);
 /* To be called when an open is counted: waits while the file is settled.  -EIO: still so at end_ms. */
-int claim_settle_wait(struct file *f, uint64_t end_ms);
+int claim_aside_wait(struct file *f, uint64_t end_ms);
 /* Its last name is gone: nothing of it is flushed any more.  A claim without writers is given back, and
  * the descriptor is closed. */
 void claim_unlinked(struct file *f);

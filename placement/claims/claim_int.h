@@ -40,7 +40,7 @@ struct file_claim {
     uint64_t inc, number; /* request number of the claim (also in the record) */
     unsigned writers;     /* opens for writing on this node, plus carried writes in progress */
     _Atomic uint64_t carried; /* goes up with each write carried here from another node */
-    bool settling;            /* claim_settle_begin: opens and carried changes wait */
+    bool aside;            /* claim_aside_begin: opens and carried changes wait */
     struct watchers *watchers; /* NULL: none */
     /* These change with the lock.  There are watchers; and: taken up at the start, so that the home is to be
      * asked for them before the next change. */

@@ -180,7 +180,7 @@ static _Atomic bool opened;
 
 static void *open_it(void *f)
 {
-    ck_assert_int_eq(claim_settle_wait(f, UINT64_MAX), 0);
+    ck_assert_int_eq(claim_aside_wait(f, UINT64_MAX), 0);
     opened = true;
     return NULL;
 }
@@ -189,14 +189,14 @@ START_TEST(an_open_waits_until_it_is_settled)
 {
     begin();
     struct file *f = env_create("f", 0644);
-    ck_assert_int_eq(claim_settle_wait(f, 0), 0);
-    ck_assert(claim_settle_begin(f));
-    ck_assert_int_eq(claim_settle_wait(f, boot_ms()), -EIO);
+    ck_assert_int_eq(claim_aside_wait(f, 0), 0);
+    ck_assert(claim_aside_begin(f));
+    ck_assert_int_eq(claim_aside_wait(f, boot_ms()), -EIO);
     pthread_t t;
     ck_assert_int_eq(pthread_create(&t, NULL, open_it, f), 0);
     later();
     ck_assert(!opened);
-    claim_settle_end(f);
+    claim_aside_end(f);
     pthread_join(t, NULL);
     ck_assert(opened);
     shut(f);
