@@ -221,14 +221,6 @@ static bool beside_cached(struct handle *h)
     return cached;
 }
 
-/* What was stored through a mapping has moved mtime when the kernel writes it back, of which the kernel does not
- * take note. */
-static void stored(struct handle *h, const struct fuse_file_info *fi)
-{
-    if (fi->writepage)
-        notify_attr_now(h->inode->nodeid);
-}
-
 /* The kernel's pages are wrong where an append went elsewhere than it thought, and where a read by
  * a cached open may have brought back what was there before a write that went past them. */
 static void written(struct handle *h, uint64_t thought, uint64_t went, size_t len)
@@ -263,7 +255,6 @@ static void write_fn(struct request *r)
         err = data_write(h->data, kind_of(&r->fi), r->text, r->size, r->off, &went);
     if (!err) {
         written(h, r->off, went, r->size);
-        stored(h, &r->fi);
         err = must_sync(h) ? file_sync(h) : 0;
     }
     page_use_answer(r->inode, &r->pages, false, false);
@@ -289,7 +280,6 @@ static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t 
     }
     if (went != off) /* this thread may not wait for the kernel */
         notify_data(h->inode->nodeid, 0, 0);
-    stored(h, fi);
     fuse_reply_write(req, size);
     return true;
 }
