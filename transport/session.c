@@ -183,12 +183,11 @@ static int open_own(const struct report *r, int base, int *fd)
     return err;
 }
 
-static int check_subdir(const struct report *r, int fd, const char *name)
+/* below: its name, after a slash. */
+static int check_subdir(const struct report *r, int fd, const char *below)
 {
     struct stat st;
-    char below[32];
-    snprintf(below, sizeof(below), "/%s", name);
-    if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW))
+    if (fstatat(fd, below + 1, &st, AT_SYMLINK_NOFOLLOW))
         return fail(r, -errno, "%s/%s%s: %s", r->dir, r->name, below, strerror(errno));
     if (!S_ISDIR(st.st_mode))
         return fail(r, -ENOTDIR, "%s/%s%s: is not a directory: choose another name with --session",
@@ -198,14 +197,14 @@ static int check_subdir(const struct report *r, int fd, const char *name)
 
 static int make_subdirs(const struct report *r, int fd)
 {
-    static const char *const names[] = {"probes", "nodes", "views", "forgotten", "dirty", "moves"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (mkdirat(fd, names[i], 0700) && errno != EEXIST)
+    static const char *const below[] = {"/probes", "/nodes", "/views", "/forgotten", "/dirty", "/moves"};
+    for (size_t i = 0; i < ARRAY_LEN(below); i++) {
+        if (mkdirat(fd, below[i] + 1, 0700) && errno != EEXIST)
             return fail(r, -errno,
-                        "%s/%s/%s: cannot be made: %s: "
+                        "%s/%s%s: cannot be made: %s: "
                         "name a directory that you can write to with --session-dir",
-                        r->dir, r->name, names[i], strerror(errno));
-        int err = check_subdir(r, fd, names[i]);
+                        r->dir, r->name, below[i], strerror(errno));
+        int err = check_subdir(r, fd, below[i]);
         if (err)
             return err;
     }
