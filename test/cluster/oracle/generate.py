@@ -85,7 +85,7 @@ class Generator:
         if self.run.down and self.chance(0.1):
             return {"op": "mount", "node": sorted(self.run.down)[0]}
         while True:
-            names = [n for n in self.weights if not dead or n in WHILE_DEAD]
+            names = [n for n in self.weights if not dead or n in WHILE_DEAD and self.is_made(n + "-while-dead")]
             name = self.random.choices(names, [self.weights[n] for n in names])[0]
             op = getattr(self, "make_" + name)()
             if op:
@@ -272,7 +272,8 @@ class Generator:
         to = {"file": self.new_path(FILES), "over": self.some_file(), "dir": self.new_path(DIRS),
               "over dir": self.pick(dirs), "EXCHANGE": self.pick(dirs + self.files()),
               "NOREPLACE": self.new_path(FILES)}[kind]
-        if not to:
+        replaces = self.model.ino_at(to or "") is not None
+        if not to or (replaces and self.run.facts.dead and not self.is_made("unlink-while-dead")):
             return None
         return {"node": self.node(), "path": path, "to": to,
                 "flags": kind if kind in ("EXCHANGE", "NOREPLACE") else ""}

@@ -18,6 +18,8 @@ OPERATIONS = {
     "locked-append": SIZE,
     "copy": SIZE,
     "nameless": NAMELESS,
+    "chmod-while-dead": "of a file whose bytes are on a dead node chmod says EIO, but is done",
+    "unlink-while-dead": "the node that had its bytes cannot flush them when it is back, and eddy flush ends with 3",
     "map-kept": SIZE,  # and a map beyond the bytes that are there ends the program
 }
 
@@ -32,6 +34,7 @@ CHECKS = {
     "result/append/position": SIZE,
     "result/read/*": SIZE,
     "result/locked/*": SIZE,
+    "result/reopen/ESTALE": "O_TRUNC through /proc/self/fd, of a file that another node has written to",
     "*/kept-*/mode": KEPT,
     "*/kept-*/owner": KEPT,
     "*/kept-*/nlink": KEPT,
