@@ -147,7 +147,7 @@ static void end_change(struct file *f, struct file_core *c)
     if (last) /* it was the hash of a chunk that ended there */
         last->flags = (uint16_t)(last->flags & ~CHUNK_HASH);
     c->mtime_ns = real_ns();
-    c->ctime_ns = MAX(c->ctime_ns, c->mtime_ns); /* the PFS's clock may be ahead */
+    c->ctime_ns = MAX(c->ctime_ns + 1, c->mtime_ns); /* each change has a later one: the PFS's clock may be ahead */
     c->flags &= ~(uint32_t)CORE_MTIME_SET;
     if (!(c->flags & CORE_DELETED))
         c->flags |= CORE_DIRTY;

@@ -206,7 +206,7 @@ void store_set_times(struct file *f, int64_t mtime_ns)
     bool was_dirty = is_dirty(f) && !kernel_io_flushed(f);
     struct file_core *c = core_change(f->rec);
     c->mtime_ns = mtime_ns;
-    c->ctime_ns = MAX(c->ctime_ns, real_ns());
+    c->ctime_ns = MAX(c->ctime_ns + 1, real_ns());
     c->flags |= CORE_MTIME_SET;
     if (!(c->flags & CORE_DELETED))
         c->flags |= CORE_DIRTY;
