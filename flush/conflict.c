@@ -10,11 +10,11 @@
  *                                                           run begins with a look at it
  *     an operator has forgotten it (eddy forget)         -> it is put beside, whatever the PFS has
  *
- * The files that a dead daemon left are looked at once, at the start, before any request is served.  A file that
- * cannot be looked at (the PFS has an error) is looked at again at the beginning of each of its runs.  So is a
- * file whose last run has not ended in order: of such a file only a change counts, since this session may be
- * removing or replacing its name just now.  While it is open here, it is not put beside: processes that have it
- * open see it as it is.
+ * The files that a dead daemon left are looked at once, at the start, before any request is served.  A file
+ * that cannot be looked at (the PFS has an error) is looked at again at the beginning of each of its runs.
+ * So is a file whose last run has not ended in order: of such a file only a change counts, since this
+ * session may be removing or replacing its name just now.  While it is open here, it is not put beside:
+ * processes that have it open see it as it is.
  */
 #include "flush/copyout.h"
 #include "flush/flush_recover.h"
@@ -49,7 +49,8 @@ static struct {
 
 /* ---- has it changed? ---- */
 
-/* Has the PFS any page of the last change as it is here?  A change of the size alone is there if it is seen. */
+/* Has the PFS any page of the last change as it is here?  A change of the size alone is there if it is seen.
+ */
 static int has_last_change(struct file *f, const struct file_info *info, const struct statx *stx,
                            bool *has)
 {

@@ -9,8 +9,8 @@
  *                claim goes back when nothing is dirty and the file is not open for writing
  *
  * A failure before that leaves everything dirty.  The bytes of dirty pages can always be read: dirty pages
- * are never evicted.  What a run makes of the PFS file is noted before and after each change (trace.h), so that
- * an edit by somebody else is seen before the next run.
+ * are never evicted.  What a run makes of the PFS file is noted before and after each change (trace.h), so
+ * that an edit by somebody else is seen before the next run.
  */
 #include "flush/copyout.h"
 #include "flush/flush_int.h"

@@ -4,9 +4,9 @@
  * mtime, ctime and blocks are the claimant's (docs/protocol.md, rules 8 and 12).  The last answer to the
  * kernel is stored in the inode, and is the answer while the PFS hangs.
  *
- * What is told: a flush moves the PFS's ctime, and where the PFS keeps coarser times, or refuses to set them,
- * its mtime.  Applications are told the times from before the flush, as long as the PFS's file is what the flush
- * has made of it (docs/protocol.md, "Times that are told").
+ * What is told: a flush moves the PFS's ctime, and where the PFS keeps coarser times, or refuses to set
+ * them, its mtime.  Applications are told the times from before the flush, as long as the PFS's file is
+ * what the flush has made of it (docs/protocol.md, "Times that are told").
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,9 +39,9 @@ static int64_t ns_of(const struct timespec *t)
     return ns_of_time(t->tv_sec, t->tv_nsec);
 }
 
-/* Size, times and blocks of a file whose latest bytes are on a node; the PFS has this ctime, which counts if the
- * node has not seen it.  Blocks are never 0 if there is a size: tar -S and others take such a file for a file of
- * zeros, and read nothing. */
+/* Size, times and blocks of a file whose latest bytes are on a node; the PFS has this ctime, which counts
+ * if the node has not seen it.  Blocks are never 0 if there is a size: tar -S and others take such a file
+ * for a file of zeros, and read nothing. */
 static void merge_word(struct stat *st, const struct location *loc, int64_t pfs_ctime_ns)
 {
     bool moved = pfs_ctime_ns > loc->stands_ns;
@@ -492,8 +492,8 @@ void attr_touched(struct inode *i)
     lock_drop(&i->lock);
 }
 
-/* Something has been changed, and what is told of the ctime moves on to ctime_ns at once, also if the claimant
- * does not see it because it flushes the file just now. */
+/* Something has been changed, and what is told of the ctime moves on to ctime_ns at once, also if the
+ * claimant does not see it because it flushes the file just now. */
 static void touched(struct fid fid, int64_t ctime_ns)
 {
     struct inode *i = inode_known(fid);

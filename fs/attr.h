@@ -37,8 +37,8 @@ bool attr_is(const struct inode *i, const struct location *at);
 /* An open found *at at `looked_ms` or later (boot_ms), and has let the kernel drop the attributes that
  * it had: of a file that goes unflushed while it is open, nothing later may be known. */
 void attr_opened(struct inode *i, const struct location *at, uint64_t looked_ms);
-/* A look at the PFS from looked_ms on (boot_ms) found *stx, and the home said *at: what is the PFS's word alone is
- * remembered, before known_note says how old that is. */
+/* A look at the PFS from looked_ms on (boot_ms) found *stx, and the home said *at: what is the PFS's word
+ * alone is remembered, before known_note says how old that is. */
 void attr_seen(struct inode *i, const struct statx *stx, const struct location *at,
                uint64_t looked_ms);
 /* This node's pass has made the PFS have f as *stx (flush_on_copied).  If that is what this node alone has

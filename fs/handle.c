@@ -547,8 +547,8 @@ static void unlocked(void *arg, int err, const struct lock_ask *found)
     pool_submit(pool_writers, end_flush, arg);
 }
 
-/* The kernel has served the stores of this descriptor: size and times are what the data file has now.  (Where they
- * come as writes, the kernel drops its attributes itself.) */
+/* The kernel has served the stores of this descriptor: size and times are what the data file has now.
+ * (Where they come as writes, the kernel drops its attributes itself.) */
 static void tell_stores(struct handle *h)
 {
     struct location at;

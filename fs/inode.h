@@ -72,7 +72,7 @@ struct inode {
         struct told told;
         bool known;
     } told;
-    int64_t moved_ns;      /* the PFS's ctime after this node's last change of an attribute or name: it is told since */
+    int64_t moved_ns;      /* the PFS's ctime after this node's last change of an attribute or name: told since */
     struct stat word;      /* what a claimant said of it last, as told; st_nlink 0: nothing */
     int backing_id;        /* while mode_has_kernel_io: the kernel's for our data file ... */
     unsigned backing_life; /* ... which is this one (kernel_io_open) */

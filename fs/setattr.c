@@ -123,8 +123,8 @@ static int times_to_claimant(struct inode *i, int64_t mtime_ns, struct location 
     return where == -EAGAIN ? -EIO : where;
 }
 
-/* exact: where there is unflushed data, its node must know the time that the PFS has, and the PFS gets it instead of
- * "now".  That is for the file's owner and root alone. */
+/* exact: where there is unflushed data, its node must know the time that the PFS has, and the PFS gets it
+ * instead of "now".  That is for the file's owner and root alone. */
 static int set_on_pfs(struct request *r, struct new_times *t, bool exact)
 {
     struct timespec told[2] = {t->ts[0], time_of_ns(t->mtime_ns)};

@@ -78,7 +78,7 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(breaks_sent, "times that a node was told that a file it looks at is about to change")        \
     X(breaks_received, "times that this node was told so")                                         \
     X(keeps_refused, "answers that nodes may not keep, because the table of lookers is full")      \
-    X(conflicts, "files that somebody else had changed on the PFS: what was unflushed is beside them")            \
+    X(conflicts, "files that somebody else had changed on the PFS: unflushed data is beside them")   \
     X(lost_opens, "opens refused because a node that left has the latest bytes")
 
 struct counters {

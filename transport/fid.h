@@ -41,8 +41,8 @@ static inline bool version_same_bytes(const struct version *a, const struct vers
     return a->size == b->size && a->mtime_ns == b->mtime_ns;
 }
 
-/* The times that applications are told of a version.  They are not the version's own after a flush, which moves
- * the PFS's ctime (fs/attr.c). */
+/* The times that applications are told of a version.  They are not the version's own after a flush, which
+ * moves the PFS's ctime (fs/attr.c). */
 struct told {
     int64_t mtime_ns, ctime_ns;
 };

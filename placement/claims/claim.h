@@ -80,7 +80,7 @@ void claim_give_back(struct file *f);
  * claim is being asked for.  The caller then looks whether it is open: an open that is counted later waits. */
 bool claim_aside_begin(struct file *f);
 void claim_aside_end(struct file *f);
-/* To be called when an open is counted: waits while the file is settled.  -EIO: still so at end_ms. */
+/* To be called when an open is counted: waits while the file is aside.  -EIO: still so at end_ms. */
 int claim_aside_wait(struct file *f, uint64_t end_ms);
 /* Its last name is gone: nothing of it is flushed any more.  A claim without writers is given back, and
  * the descriptor is closed. */

@@ -6,8 +6,8 @@
 #include "placement/claims/home_int.h"
 
 /* ---- home_hint.c ---- */
-/* The PFS has version v, of which applications are told `told`.  v NULL: the file was given back, and the version
- * is not known. */
+/* The PFS has version v, of which applications are told `told`.  v NULL: the file was given back, and the
+ * version is not known. */
 void hint_set(struct fid fid, const struct version *v, const struct told *told);
 /* The version moved without a change of the data. */
 void hint_same(const struct body_same *s);

@@ -6,10 +6,9 @@
 
 #include <sys/stat.h>
 
-/* Gets a writable descriptor; *stx: what the PFS has before.  A file without owner-write permission gets u+w
- * meanwhile, and its mode is restored later (the mode is persisted in the record first, so that recovery restores
- * it, too).
- * -ENOENT/-ESTALE: it is not at its path any more. */
+/* Gets a writable descriptor; *stx: what the PFS has before.  A file without owner-write permission gets
+ * u+w meanwhile, and its mode is restored later (the mode is persisted in the record first, so that
+ * recovery restores it, too). -ENOENT/-ESTALE: it is not at its path any more. */
 int pfs_write_begin(struct file *f, struct statx *stx);
 uint64_t pfs_write_unit(struct file *f); /* bytes: the best writes are multiples, at multiples */
 int pfs_write(struct file *f, const void *buf, size_t len, uint64_t off); /* full or error */

@@ -48,8 +48,9 @@ static int set_version(struct file *f, const struct version *v, const struct ver
 {
     if (owes(f))
         return -EBUSY;
-    bool same = pages_are_of(f, v, same_as) || ((core(f)->flags & CORE_BASE) && version_eq(&core(f)->base, v));
-    if (!pages_are_of(f, v, same_as)) {
+    bool are = pages_are_of(f, v, same_as), known = core(f)->flags & CORE_BASE;
+    bool same = are || (known && version_eq(&core(f)->base, v));
+    if (!are) {
         uint64_t bytes;
         int err = store_drop_all(f, &bytes);
         count(stale_bytes, bytes);
@@ -113,8 +114,9 @@ int store_follow_version(struct file *f, const struct version *v, const struct v
     return err;
 }
 
-/* A file that is written here nobody else in the session writes: what has moved ctime alone was a chmod, chown,
- * link or setxattr at another node.  Clean bytes may be another node's: they need the version itself. */
+/* A file that is written here nobody else in the session writes: what has moved ctime alone was a chmod,
+ * chown, link or setxattr at another node.  Clean bytes may be another node's: they need the version
+ * itself. */
 static bool is_base(const struct file *f, const struct version *v)
 {
     const struct file_core *c = core(f);

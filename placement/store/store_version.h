@@ -18,12 +18,12 @@ int store_set_version(struct file *f, const struct version *v, const struct vers
 int store_follow_version(struct file *f, const struct version *v, const struct version *before,
                          const struct version *same_as);
 /* This node's own change of a name moved ctime: base becomes `after` if it was `before`; for a claimed or
- * dirty file, if it was `before` but for the ctime.  False: base was another one, or a run is changing the PFS's
- * data. */
+ * dirty file, if it was `before` but for the ctime.  False: base was another one, or a run is changing the
+ * PFS's data. */
 bool store_same_data(struct file *f, const struct version *before, const struct version *after);
 
-/* Applications were told these times of version v, elsewhere: from now on here, too, unless v's own times were
- * given up already, or the file has changed. */
+/* Applications were told these times of version v, elsewhere: from now on here, too, unless v's own times
+ * were given up already, or the file has changed. */
 void store_tell(struct file *f, const struct version *v, const struct told *told);
 /* What is told of the ctime moves on to this one, if that is later: somebody has set an attribute. */
 void store_move_ctime(struct file *f, int64_t ctime_ns);

@@ -32,8 +32,8 @@ int store_punch(struct file *f, uint64_t off, uint64_t len, enum space_limit lim
 /* fallocate: extends size (unless keep_size).  Sets no local blocks aside: room
  * is made when the bytes come, and a write that finds none flushes. */
 int store_allocate(struct file *f, uint64_t off, uint64_t len, bool keep_size);
-/* This session is about to set the PFS file's mtime: an edit by somebody else is told from it, also by the next
- * daemon.  -errno: the cache's disk failed. */
+/* This session is about to set the PFS file's mtime: an edit by somebody else is told from it, also by the
+ * next daemon.  -errno: the cache's disk failed. */
 int store_note_time(struct file *f, int64_t mtime_ns);
 void store_set_times(struct file *f, int64_t mtime_ns); /* utimens on a claimed file */
 /* SEEK_DATA/SEEK_HOLE over valid pages, holes and what is on the PFS (counted as data). -ENXIO. */

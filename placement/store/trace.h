@@ -1,5 +1,5 @@
-/* trace.h - what this node, and the session's utimens, have made of a PFS file since its base version was set.
- * It is in the file's record, and tells an edit by somebody else from this node's own flush
+/* trace.h - what this node, and the session's utimens, have made of a PFS file since its base version was
+ * set. It is in the file's record, and tells an edit by somebody else from this node's own flush
  * (flush/made.c has the rule; store_trace.c keeps the trace).
  */
 #ifndef EDDY_PLACEMENT_STORE_TRACE_H

@@ -1,5 +1,5 @@
-/* test_flush_conflict.c - an edit by somebody else on the PFS, after a run that failed or was cut off: the file
- * stays as it is, and what was written here is put beside it.  This node's own doing is no such edit. */
+/* test_flush_conflict.c - an edit by somebody else on the PFS, after a run that failed or was cut off: the
+ * file stays as it is, and what was written here is put beside it.  This node's own doing is no such edit. */
 #include "flush_env.h"
 
 #include "placement/claims/claim.h"

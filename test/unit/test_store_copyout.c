@@ -393,7 +393,7 @@ START_TEST(a_flush_moves_no_time)
     times_are(f, was.mtime_ns, was.ctime_ns);
 
     struct version chmod = {1, v.mtime_ns, v.ctime_ns + 1000};
-    ck_assert_int_eq(store_set_version(f, &chmod, &v), 0); /* of which the home says that the data is the same */
+    ck_assert_int_eq(store_set_version(f, &chmod, &v), 0); /* the home says: the same data */
     times_are(f, was.mtime_ns, chmod.ctime_ns);
     struct version other = {1, v.mtime_ns, v.ctime_ns + 2000};
     ck_assert_int_eq(store_set_version(f, &other, NULL), 0);
