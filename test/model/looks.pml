@@ -93,10 +93,10 @@ typedef Op {
     byte views;         /* WHERE was sent in these */
     byte val; byte want;/* version found; at least this */
     bit  keep;          /* AT said so, or it is here */
-    bit  stale;         /* BREAK or CHANGED came since WHERE was sent */
+    bit  stale;         /* its ticket is void: BREAK or CHANGED came since WHERE was sent */
     bit  late;          /* 1 s has passed since WHERE was sent */
     bit  known;         /* a drop has left its page out */
-    byte av; byte at; bit ak; byte as   /* AT: view, where, keep, stamp */
+    byte av; byte at; bit ak; byte as   /* AT: view, where, keep (and count, for STAMPS) */
 };
 
 /* ---- a node ---- */
@@ -110,7 +110,7 @@ typedef Node {
     byte act;           /* 0 collecting, 1 complete, 2 also at next */
     bit  young;         /* the first second since it is complete */
     bit  blind;
-    byte cnt;           /* count of the stamp */
+    byte cnt;           /* count of its changes and BREAKs */
     byte rec; byte recq;
     byte ph;            /* of a grant: 0 none, 1 COPY is sent, 2 BREAKs are out */
     bit  held;          /* it is asked for by the node that has the claim */
@@ -123,14 +123,14 @@ typedef Node {
     byte num;           /* number of the last WHERE or FREE */
     byte attr; byte anum;   /* version + 1 in the kernel, and the number that it goes back to */
     byte page;          /* version + 1 in the kernel */
-    bit  desc;          /* a descriptor that caches is open */
+    bit  desc;          /* a cached descriptor is open */
     bit  keeps;         /* its look keeps: no shared use */
     byte drop;          /* dropping for: 0 nothing, 1 BREAK, 2 CHANGED */
     byte dv; byte ds;   /* this one */
     byte bv; byte bs;   /* the newest BREAK that has come (for STAMPS) */
     byte cw; bit map; byte cwv; byte cwm; byte cwc; /* WRITE: step, of a mapping, version, not yet told, at */
     /* claimant */
-    bit  wst; byte q; byte wv; bit wheld; byte gaveup;
+    bit  wst; byte q; byte wv; bit wheld;
     bit  claim; byte ver;   /* on disk */
     byte cq;
     bit  told;          /* it knows the watchers */
@@ -143,10 +143,10 @@ Node n[N];
 typedef Report { bit sent; bit claim; byte cq; bit open; byte num; byte rv; byte rec };
 typedef Reports { Report r[N] };
 Reports rep[NV+1];      /* ADOPTED(view) of node */
-byte cpv, cpc = 0, cprec = NONE;        /* COPY: view, count, record */
+byte cpv, cpc, cprec = NONE;            /* COPY: view, count, record */
 byte cdv, cdc, cdk[N], cdq[N];          /* COPIED: view, count, lookers of next */
-byte brv[N], brs[N];                    /* BREAK to node: view, stamp */
-byte bkv[N], bks[N]; bit bkc[N];        /* BROKEN of node: view, stamp, "cached" */
+byte brv[N], brs[N];                    /* BREAK to node: view, number */
+byte bkv[N], bks[N]; bit bkc[N];        /* BROKEN of node: view, number, "cached" */
 byte grv[N], grq[N], grm[N];            /* GRANT: view, request, watchers */
 byte frv[N], frq[N], frk[N], frn[N];    /* FREE: view, request, kind of look, number */
 byte lvn[N];                            /* LEAVE: number of the last WHERE that it covers */
@@ -197,7 +197,7 @@ byte ncrash, nlook, nread, nwant, nchange, ncarry, ngiveup;
 #define MAYMAKE     1
 #endif
 
-/* What node i is answering now is of before: */
+/* The tickets of what node i is answering are void. */
 inline voids(i) {
     if :: n[i].op[0].st >= ASKED -> n[i].op[0].stale = 1 :: else fi;
     if :: n[i].op[1].st >= ASKED -> n[i].op[1].stale = 1 :: else fi;
@@ -393,14 +393,21 @@ inline expire(i, k_) {
 #define ASKS(i,k,o) (n[k].op[o].st == ASKED && (n[k].op[o].views & BIT(n[i].v)) && n[k].op[o].av != n[i].v)
 #define TELLS(i,k,o) (n[i].up && ISHOME(i) && n[i].act >= 1 && !n[i].blind && THERE(n[i].rec, n[i].v) && n[i].lease && ASKS(i,k,o))
 inline tell(i, k_, o_) {
-    n[k_].op[o_].av = n[i].v; n[k_].op[o_].at = WORD(i); n[k_].op[o_].as = n[i].cnt;
+    n[k_].op[o_].av = n[i].v; n[k_].op[o_].at = WORD(i);
+#ifdef STAMPS
+    n[k_].op[o_].as = n[i].cnt;
+#endif
     n[k_].op[o_].ak = (WORD(i) == NONE && n[i].ph != 2);
     if :: n[k_].op[o_].ak -> looks(i, n[k_].op[o_].kind, n[k_].op[o_].num, k_) :: else fi;
     printf("EV home %d tells %d.%d: at %d keep %d\n", i, k_, o_, n[k_].op[o_].at, n[k_].op[o_].ak)
 }
 #define NEXTTELLS(i,k,o) (n[i].up && ISNEXT(i) && n[i].nhas && REPS(n[i].v) && THERE(n[i].nrec, n[i].v) && n[i].lease && ASKS(i,k,o))
 inline nexttell(i, k_, o_) {
-    n[k_].op[o_].av = n[i].v; n[k_].op[o_].at = n[i].nrec; n[k_].op[o_].as = n[i].ncnt; n[k_].op[o_].ak = (n[i].nrec == NONE);
+    n[k_].op[o_].av = n[i].v; n[k_].op[o_].at = n[i].nrec;
+#ifdef STAMPS
+    n[k_].op[o_].as = n[i].ncnt;
+#endif
+    n[k_].op[o_].ak = (n[i].nrec == NONE);
     if :: n[k_].op[o_].ak -> looks(i, n[k_].op[o_].kind, n[k_].op[o_].num, k_) :: else fi;
     printf("EV next %d tells %d.%d: at %d keep %d\n", i, k_, o_, n[k_].op[o_].at, n[k_].op[o_].ak)
 }
@@ -658,7 +665,9 @@ end:
     /* ---------- BREAK and CHANGED ---------- */
     :: d_step { n[i].up && n[i].drop == 0 && brv[i] != 0 && !(bkv[i] == brv[i] && bks[i] == brs[i]) ->
         n[i].drop = 1; n[i].dv = brv[i]; n[i].ds = brs[i]; dropbegins(i);
+#ifdef STAMPS
         n[i].bv = brv[i]; n[i].bs = brs[i];
+#endif
         printf("EV %d hears BREAK %d.%d\n", i, brv[i], brs[i]) }
     :: d_step { n[i].up && n[i].drop == 0 && chm[i] > chd[i] ->
         n[i].drop = 2; n[i].ds = chm[i]; dropbegins(i); printf("EV %d hears CHANGED %d\n", i, chm[i]) }
