@@ -210,12 +210,14 @@ static void change_end(void)
 }
 
 /* A node that leaves still accepts an fsync: with "not mine" the asker would take it that the data is on the
- * PFS, and this node has it until the last flush.  Void data never gets to the PFS: -EIO. */
+ * PFS, and this node has it until the last flush.  Void data never gets to the PFS: -EIO.
+ * A page that a kernel writes back waits for no grant (protocol.md, rule 24). */
 static int begin_op(struct file *f, enum carry_op op, uint64_t end_ms)
 {
     if (op != CARRY_SYNC && !change_begin())
         return -ENOENT;
-    int err = op == CARRY_SYNC ? claim_carry_begin(f) : claim_change_begin(f, end_ms);
+    bool waits_not = op == CARRY_SYNC || op == CARRY_STORE;
+    int err = waits_not ? claim_carry_begin(f) : claim_change_begin(f, end_ms);
     if (err && op != CARRY_SYNC)
         change_end();
     return err && op == CARRY_SYNC && claim_is_void(f) ? -EIO : err;
