@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The times that stat tells of a file stay as they are when the file is flushed: on the node that wrote it, on
-# one that asked before, on one that asks for the first time after it, and after a restart. tar sees a quiet
-# file. A chmod moves ctime on all of them, also in the middle of a flush.
+# one that asked before, on one that has it open, on one that asks for the first time after it, and after a
+# restart. tar sees a quiet file. A chmod moves ctime on all of them, also in the middle of a flush.
 # timeout: 120
 # both
 . "$(dirname "$0")/lib.sh"
@@ -13,8 +13,8 @@ start_node b "$PFS" --attr-timeout 0 --session-dir "$W/session"
 start_node c "$PFS" --session-dir "$W/session"
 A=$W/mnt-a B=$W/mnt-b C=$W/mnt-c
 
-times() { # FILE: as told
-    stat -c '%y %z' "$1"
+times() { # [-L] FILE: as told
+    stat -c '%y %z' "$@"
 }
 expire() { # what the kernel has been told of attributes
     sleep 1.1
@@ -43,6 +43,20 @@ check_equal "times of the listing on c" "$(find "$C" -name f -printf '%TY-%Tm-%T
 exec 7<>"$B/f"
 all_tell f "$told"
 exec 7>&-
+all_tell f "$told"
+
+# A node that has it open is told of a write at once, and keeps what it was told over the flush.
+exec 8<"$C/f"
+times -L "/proc/$$/fd/8" >"$W/before"
+echo more bytes >>"$A/f"
+told=$(times "$A/f")
+check_equal "times of the open file on c" "$(times -L "/proc/$$/fd/8")" "$told"
+sleep 0.02
+eddy flush "$A"
+check_equal "times of the open file on c after the flush" "$(times -L "/proc/$$/fd/8")" "$told"
+all_tell f "$told"
+check_equal "times of the open file on c later" "$(times -L "/proc/$$/fd/8")" "$told"
+exec 8<&-
 all_tell f "$told"
 
 # A restart: the home may have forgotten what it knew.
