@@ -12,12 +12,18 @@ TIMES = "a flush moves ctime, and nodes tell different times of one change"
 KEPT = "through a descriptor from before another node's change of the attributes the old ones are shown"
 NAMELESS = "a file without a name, open on a node that has not its bytes, gives ESTALE, or EIO after half a minute"
 
+MOVED = "of a file below a directory that was moved, the node that has its bytes does not always find it: ENOENT at the flush"
+
 # Operations that are not made, as what follows them would differ: "rename-EXCHANGE", "mapstore", "kill", ...
 OPERATIONS = {
     "append-seek": SIZE,
     "locked-append": SIZE,
     "copy": SIZE,
     "nameless": NAMELESS,
+    "rename-dir": MOVED,
+    "rename-over dir": MOVED,
+    "rename-EXCHANGE": MOVED,
+    "outside-rename": MOVED,
     "chmod-while-dead": "of a file whose bytes are on a dead node chmod says EIO, but is done",
     "unlink-while-dead": "the node that had its bytes cannot flush them when it is back, and eddy flush ends with 3",
     "map-kept": SIZE,  # and a map beyond the bytes that are there ends the program

@@ -27,7 +27,9 @@ class Model(Player):
 
     def note(self, where, kind):
         st = os.fstat(where) if isinstance(where, int) else os.stat(where)
-        if kind == "may" and self.mtimes.get(st.st_ino, st.st_mtime_ns) != st.st_mtime_ns:
+        if kind == "hole":
+            kind = "may"  # where there was nothing, nothing needs to change
+        elif kind == "may" and self.mtimes.get(st.st_ino, st.st_mtime_ns) != st.st_mtime_ns:
             kind = "data"
         self.mtimes[st.st_ino] = st.st_mtime_ns
         self.changed[st.st_ino] = kind

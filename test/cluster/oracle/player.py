@@ -89,7 +89,7 @@ class Player:
 
     def note(self, where, kind):
         """The model remembers what an operation has changed: a descriptor's or a path's file; its "data", perhaps
-        its data ("may"), or its attributes ("meta")."""
+        its data ("may", "hole"), or its attributes ("meta")."""
 
     def note_name(self, path):
         """... and which names it is about to change."""
@@ -185,7 +185,7 @@ class Player:
     def do_allocate(self, op):
         with self.file(op, os.O_WRONLY) as fd:
             checked(libc.fallocate(fd, FALLOCATE_MODES[op["how"]], op["at"], op["len"]))
-            self.note(fd, "may")
+            self.note(fd, "hole" if op["how"] == "PUNCH" else "may")
 
     def do_mapstore(self, op):
         """Stores through a shared map, which msync writes back."""
