@@ -246,7 +246,7 @@ static void start_again(void)
     store_close(false);
     inodes = 0;
     open_store(LIMIT, CHUNK);
-    ck_assert_uint_eq(store_incarnation(), incarnation + 1);
+    ck_assert_uint_eq(store_incarnation() >> 32, (incarnation >> 32) + 1); /* the rest is random */
     ck_assert_uint_eq(store_node_id(), id);
 }
 

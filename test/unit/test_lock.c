@@ -251,16 +251,16 @@ static const struct {
     void (*fn)(void);
     const char *says;
 } wrong[] = {
-    {wrong_order, "wrong lock order: takes INODE (3) while it holds FILE (7)"},
-    {try_in_the_wrong_order, "wrong lock order: takes INODE (3) while it holds FILE (7)"},
-    {wrong_order_far_apart, "wrong lock order: takes FILE (7) while it holds LEAF (18)"},
+    {wrong_order, "wrong lock order: takes INODE (3) while it holds FILE (8)"},
+    {try_in_the_wrong_order, "wrong lock order: takes INODE (3) while it holds FILE (8)"},
+    {wrong_order_far_apart, "wrong lock order: takes FILE (8) while it holds LEAF (19)"},
     {same_rank, "wrong lock order: takes INODE (3) while it holds INODE (3)"},
     {twice, "already holds this lock (INODE)"},
     {drop_of_another, "does not hold this lock (INODE)"},
     {assert_held, "must hold INODE (3) here"},
-    {assert_none, "no lock may be held here: FILE (7)"},
+    {assert_none, "no lock may be held here: FILE (8)"},
     {not_made, "lock_init is missing"},
-    {wait_under_a_higher_one, "waits with INODE (3) while it holds LEAF (18)"},
+    {wait_under_a_higher_one, "waits with INODE (3) while it holds LEAF (19)"},
 };
 
 START_TEST(wrong_use_aborts_and_says_why)
