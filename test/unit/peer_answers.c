@@ -114,7 +114,7 @@ static void send_garbage(uint64_t to)
             set_le(bad, data_len, MSG_DATA_MAX, 8);
             break;
         case 5: /* a list longer than the message */
-            set_le(bad, MSG_HEAD_SIZE, UINT32_MAX, 4);
+            set_le(bad, MSG_HEAD_SIZE + 9, UINT32_MAX, 4); /* behind look and number */
             break;
         case 6: /* a body that ends in the list */
             n = len - 8;
