@@ -14,6 +14,7 @@
 #include <sys/sysmacros.h>
 
 #include "fs/attr.h"
+#include "fs/early.h"
 #include "fs/known.h"
 #include "fs/notify.h"
 #include "fs/ops.h"
@@ -534,6 +535,12 @@ void same_end(struct same *s, const struct statx *after)
 
 /* ---- answers ---- */
 
+/* A file that was opened in advance is opened also without a name: not by one that the kernel keeps. */
+static double name_timeout(const struct inode *i, double timeout)
+{
+    return early_is_open(i) ? 0 : timeout;
+}
+
 void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *st, struct belief *b)
 {
     *e = (struct fuse_entry_param){
@@ -541,7 +548,7 @@ void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *
         .generation = 1, /* the node id holds ours */
         .attr = *st,
         .attr_timeout = belief_begin(b, known_timeout(i)),
-        .entry_timeout = known_timeout(i),
+        .entry_timeout = name_timeout(i, known_timeout(i)),
     };
 }
 
@@ -553,7 +560,7 @@ void entry_fill_known(struct fuse_entry_param *e, struct inode *i, const struct 
         .generation = 1,
         .attr = *st,
         .attr_timeout = belief_begin(b, left),
-        .entry_timeout = left,
+        .entry_timeout = name_timeout(i, left),
     };
 }
 
@@ -561,8 +568,6 @@ void reply_entry(struct request *r, struct inode *i, const struct stat *st, stru
 {
     struct fuse_entry_param e;
     entry_fill(&e, i, st, b);
-    if (r->once)
-        e.entry_timeout = 0;
     if (!request_take(r) || fuse_reply_entry(r->req, &e) == -ENOENT)
         inode_forget(i->nodeid, 1);
     belief_end(b);

@@ -2,16 +2,19 @@
  *
  * The kernel opens in two steps: it looks the name up, and opens the file that it found.  In between, the
  * file may be replaced, on any node, and then there is nothing left to open: ESTALE.  The kernel tries both
- * steps once more.  If the file were replaced between them again, the application would get ESTALE for a name
- * that has never been missing.
+ * steps once more.  If the file were replaced between them again, the application would get ESTALE for a
+ * name that has never been missing.  So it is with each call by a name: before the open, the kernel may ask
+ * for the attributes; and stat, chmod and truncate have two steps, too.
  *
- *     open of an old file -> ESTALE       its directory is noted
- *     look-up in that directory           opens what it finds; looks again if that is gone already
- *     open of what was found              finds the file open, like an open by a descriptor
+ *     anything with an old file -> ESTALE  its directory is noted
+ *     look-up in that directory            opens what it finds; looks again if that is gone already
+ *     open, or a stat, of what was found   finds the file open, like an open by a descriptor
  *
- * The kernel may use such a name only once without looking it up again: so an open that comes later finds
- * what another node has done to it since.  A file that was opened in advance, and not opened after that, is
- * closed two seconds later.
+ * Only the thread that has looked the name up may open the file without a name, and once: another one may
+ * have the name from the kernel's cache, and must find what another node has done to it since.  A thread's
+ * next look-up takes the place of the one before, of which the kernel may have made no use.  And as long as
+ * the file is open for that, the kernel does not keep its name.  A file that was opened in advance, and not
+ * opened after that, is closed two seconds later.
  */
 #include "fs/early.h"
 
@@ -23,11 +26,12 @@
 #define AGAIN_MS 1000 /* the kernel asks again at once */
 #define KEEP_MS  2000 /* its open comes at once, too; but on a busy machine that may take a while */
 #define FILES    64   /* of more, the one that has waited longest is closed */
+#define ANY_TASK (-1)
 
 struct early {
     struct early *next;
-    unsigned looks; /* look-ups whose opens have not come; the kernel may look twice for one open */
     const struct inode *inode; /* the handle has a reference */
+    pid_t task;                /* that looked it up; 0: one that cannot be told from some others */
     struct handle *handle;
     void (*close)(struct handle *h);
     uint64_t since_ms;
@@ -36,17 +40,18 @@ struct early {
 static struct {
     struct lock lock; /* RANK_LEAF: list and n */
     struct early *list;
-    unsigned n;
+    _Atomic unsigned n; /* read without the lock, too */
     bool stopped;
     struct loop_timer *timer; /* network thread */
 } early;
 
 /* The functions down to close_all: with the lock. */
 
-static struct early **find(const struct inode *i)
+/* i NULL: of any file. */
+static struct early **find(const struct inode *i, pid_t task)
 {
     struct early **at = &early.list;
-    while (*at && (*at)->inode != i)
+    while (*at && ((i && (*at)->inode != i) || (task != ANY_TASK && (*at)->task != task)))
         at = &(*at)->next;
     return at;
 }
@@ -111,7 +116,7 @@ static void arm(void *arg)
 
 void early_doubt(struct inode *i)
 {
-    struct pfs_node *parent = pfs_directory(i->node);
+    struct pfs_node *parent = S_ISREG(i->type) ? pfs_directory(i->node) : NULL;
     struct inode *dir = parent ? inode_of_node(parent) : NULL;
     if (dir)
         dir->missed_ms = boot_ms();
@@ -125,44 +130,53 @@ bool early_is_wanted(const struct inode *dir)
     return dir->missed_ms && boot_ms() - dir->missed_ms < AGAIN_MS;
 }
 
-void early_keep(struct inode *i, struct handle *h, void (*close)(struct handle *h))
+void early_keep(struct inode *i, pid_t task, struct handle *h, void (*close)(struct handle *h))
 {
-    struct early *e = xmalloc(sizeof(*e)), *surplus = NULL;
-    *e = (struct early){.inode = i, .handle = h, .close = close, .looks = 1, .since_ms = boot_ms()};
+    struct early *e = xmalloc(sizeof(*e)), *old = NULL;
+    *e = (struct early){.inode = i, .task = task, .handle = h, .close = close, .since_ms = boot_ms()};
     lock_take(&early.lock);
-    struct early **there = find(i);
+    struct early **before = find(NULL, task);
     bool first = !early.n && !early.stopped;
-    if (*there) {
-        (*there)->looks++;
-        surplus = e;
-    } else if (early.stopped) {
-        surplus = e;
+    if (task && *before)
+        old = take(before);
+    if (early.stopped) {
+        old = e;
     } else {
         e->next = early.list;
         early.list = e;
-        early.n++;
-        surplus = take_old(0, FILES);
+        if (++early.n > FILES)
+            old = take_old(0, FILES);
     }
     lock_drop(&early.lock);
-    close_all(surplus);
+    close_all(old);
     if (first)
         loop_post(arm, NULL);
 }
 
-bool early_is_open(const struct inode *i)
+static bool is_open(const struct inode *i, pid_t task)
 {
+    if (!early.n)
+        return false;
     lock_take(&early.lock);
-    bool open = *find(i);
+    bool open = *find(i, task);
     lock_drop(&early.lock);
     return open;
 }
 
-void early_end(const struct inode *i)
+bool early_is_open(const struct inode *i)
+{
+    return is_open(i, ANY_TASK);
+}
+
+bool early_is_for(const struct inode *i, pid_t task)
+{
+    return is_open(i, task);
+}
+
+void early_end(const struct inode *i, pid_t task)
 {
     lock_take(&early.lock);
-    struct early **at = find(i), *e = NULL;
-    if (*at && !--(*at)->looks)
-        e = take(at);
+    struct early **at = find(i, task), *e = *at ? take(at) : NULL;
     lock_drop(&early.lock);
     close_all(e);
 }

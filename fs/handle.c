@@ -201,6 +201,7 @@ struct opening {
     int flags;                 /* of open */
     struct fuse_file_info *fi; /* to be filled; NULL: the kernel does not know of this open */
     bool created;              /* the file is new */
+    bool named;                /* if it loses its last name meanwhile, that is -ESTALE */
 };
 
 /* perm: the file's mode. */
@@ -267,7 +268,7 @@ static int open_data(const struct opening *o, struct file *f, const struct statx
     if (writes(o->flags)) /* before the first byte is dirty */
         dir_policy_apply(o->i, f);
     if (!err)
-        err = data_open(f, writes(o->flags), trunc, stx, looked_ms, &data);
+        err = data_open(f, writes(o->flags), trunc, stx, looked_ms, o->named, &data);
     if (err) {
         release(f);
         return err;
@@ -278,7 +279,8 @@ static int open_data(const struct opening *o, struct file *f, const struct statx
 int file_open_handle(struct request *r, struct inode *i, const struct statx *stx, struct file *f,
                      bool created, struct handle **out)
 {
-    struct opening o = {.r = r, .i = i, .flags = r->fi.flags, .fi = &r->fi, .created = created};
+    struct opening o = {
+        .r = r, .i = i, .flags = r->fi.flags, .fi = &r->fi, .created = created, .named = true};
     i->opening++;
     int err = open_data(&o, f, stx, r->began_ms, out);
     i->opening--;
@@ -320,7 +322,8 @@ static int open_now(struct request *r, struct inode *i, int flags, struct fuse_f
     free(path);
     if (err)
         return err;
-    if (!writes(flags) && !known_open(i, f, &data)) {
+    /* what is opened in advance needs a descriptor: nothing else leads to it once its name is gone */
+    if (fi && !writes(flags) && !known_open(i, f, &data)) {
         err = new_handle(&o, data, known_mode(i), out);
         file_put(f);
         return err;
@@ -334,7 +337,9 @@ static int open_now(struct request *r, struct inode *i, int flags, struct fuse_f
     }
     if (!err && !stx.stx_nlink)
         file_set_unlinked(f, true);
-    if (!err && !stx.stx_nlink && !i->gone && !early_is_open(i)) { /* another node removed it */
+    bool early = early_is_for(i, r->pid); /* it had a name when that was looked up */
+    o.named = !err && stx.stx_nlink && !early;
+    if (!err && !stx.stx_nlink && !i->gone && !early) { /* another node removed it */
         inode_gone(i);
         release(f);
         err = -ESTALE;
@@ -377,14 +382,12 @@ static void open_fn(struct request *r)
     struct handle *h;
     int err = open_inode(r, r->inode, r->fi.flags, &r->fi, &h);
     if (err) {
-        if (err == -ESTALE)
-            early_doubt(r->inode);
         request_err(r, err);
         return;
     }
     if (!request_take(r) || fuse_reply_open(r->req, &r->fi) == -ENOENT)
         file_close_handle(h);
-    early_end(r->inode);
+    early_end(r->inode, r->pid);
     request_done(r);
 }
 

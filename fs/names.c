@@ -167,8 +167,7 @@ static int look_and_open(struct request *r, struct statx *stx, struct inode **op
         struct inode *i = names_found(r->inode, r->name, stx);
         gone = file_open_in_advance(r, i, &h); /* another error is for the kernel's open to find */
         if (!gone) {
-            early_keep(i, h, file_close_handle);
-            r->once = true;
+            early_keep(i, r->pid, h, file_close_handle);
             *open = i;
             return 0;
         }

@@ -6,6 +6,7 @@
  *     request_start --> job in a pool --> request_take --> reply --> request_done
  *                  '--> watcher (interrupt, stalled PFS) --> request_take --> reply
  */
+#include "fs/early.h"
 #include "fs/request.h"
 #include "fs/settings.h"
 #include "placement/pfs/pfs.h"
@@ -395,10 +396,17 @@ void request_done(struct request *r)
     drop_ref(r);
 }
 
+/* Before the kernel, which asks again, is answered. */
+static void doubt(struct inode *i)
+{
+    i->doubted_ms = boot_ms();
+    early_doubt(i);
+}
+
 void request_err(struct request *r, int err)
 {
-    if (err == -ESTALE && r->inode) /* before the kernel asks again */
-        r->inode->doubted_ms = boot_ms();
+    if (err == -ESTALE && r->inode)
+        doubt(r->inode);
     if (request_take(r))
         fuse_reply_err(r->req, -err);
     request_done(r);

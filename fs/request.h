@@ -66,7 +66,6 @@ struct request {
     void (*cancel)(struct request *r); /* request_wait */
     _Atomic bool is_lock;
     _Atomic bool may_not_end;
-    bool once;        /* a look-up: the kernel looks the name up again before it uses it again (early.h) */
     uint64_t lock_id; /* lock.c */
     gid_t *groups;
     char name[REQUEST_NAME_MAX]; /* last: all before it is zeroed in a new one */

@@ -49,7 +49,7 @@ static struct data_handle *handle_new(struct file *f, bool write)
 }
 
 int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, uint64_t looked_ms,
-              struct data_handle **out)
+              bool named, struct data_handle **out)
 {
     struct patience p = data_patience();
     if (claim_is_void(f) || claim_aside_wait(f, p.end_ms))
@@ -58,7 +58,7 @@ int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, u
     struct version v = version_of(stx);
     uint64_t drops = data_drops(f);
     h->looked_ms = looked_ms;
-    h->opening = stx->stx_nlink > 0;
+    h->opening = named;
     int err = write ? data_locate_writer(h, &v, &p) : data_locate_reader(h, &v, &p);
     h->opening = false;
     h->drops_seen = drops;

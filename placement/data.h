@@ -63,16 +63,17 @@ struct data_handle {
     /* not 0: the store's pages were racy, so that the kernel's pages of this version may be older */
     uint64_t unlike;
     uint64_t looked_ms;   /* boot_ms before the look at the PFS with which it was opened */
-    bool opening;         /* in data_open, of a file that had a name when it was opened on the PFS */
+    bool opening;         /* in data_open, of a file that must not lose its last name meanwhile */
     struct data_tag good; /* the kernel caches these bytes by this handle, or newer ones */
     _Atomic uint64_t drops_seen; /* data_drops when the home was last asked where the bytes are */
 };
 
 /* Opens a file: asks the home; if write, takes the claim or counts a writer at the claimant; gives the
  * store's pages the version in stx, which pfs_open_file or pfs_create got at looked_ms or later; truncates
- * if trunc.  The handle takes its own reference to f.  0 or -errno. */
+ * if trunc.  named: it has a name; if it loses the last one meanwhile, that is -ESTALE.  The handle takes its
+ * own reference to f.  0 or -errno. */
 int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, uint64_t looked_ms,
-              struct data_handle **out);
+              bool named, struct data_handle **out);
 /* What is known from a look at the PFS, which was made after looked_ms, and before the home answered *at. */
 struct data_known data_known(const struct version *seen, const struct location *at,
                              uint64_t looked_ms);

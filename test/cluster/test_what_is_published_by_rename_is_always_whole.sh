@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A file is published again and again: written under another name, and renamed over the one before, also by two
-# nodes in turn.  Every open on each node finds one whole version: never nothing, never an error.
+# nodes in turn.  Every open on each node finds one whole version: never nothing, never an error; nor has stat one.
 # timeout: 120
 # both
 # busy
@@ -48,6 +48,7 @@ while time.time() < end:
     for d in readers:
         try:
             read(d)
+            os.stat(f"{d}/published")
         except (OSError, AssertionError) as e:
             wrong[f"{d[-3:]}: {e}"] += 1
         n += 1

@@ -417,7 +417,8 @@ static void order_open(struct order *o)
     else if (!o->err)
         o->err = pfs_open_file(f, n, write, NULL, &made.stx);
     if (!o->err) {
-        o->err = data_open(f, write, o->b & O_TRUNC, &made.stx, looked_ms, &node_handles[o->a].h);
+        o->err = data_open(f, write, o->b & O_TRUNC, &made.stx, looked_ms, made.stx.stx_nlink > 0,
+                           &node_handles[o->a].h);
         if (o->err)
             pfs_release(f);
     }
