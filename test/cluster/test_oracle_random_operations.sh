@@ -8,6 +8,6 @@
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3
 # shellcheck disable=SC2086 # words
-python3 "$(dirname "$SCRIPT")/oracle/oracle.py" --build "$EDDY_BUILD" --work "$W/oracle" --first "${FIRST:-0}" \
+python3 "$(dirname "$SCRIPT")/oracle/oracle.py" --build "$EDDY_BUILD" --work "$W" --first "${FIRST:-0}" \
     --seeds "${SEEDS:-24}" --ops "${OPS:-100}" --seconds "${SECONDS_AT_MOST:-200}" --shrink 60 ${ORACLE_OPTIONS-} \
     ${EDDY_TEST_OPTIONS:+-- $EDDY_TEST_OPTIONS} || fail "see above"

@@ -14,9 +14,11 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
 import plant  # noqa: E402
 import replay  # noqa: E402
+from compare import Deviation  # noqa: E402
 from config import LANES, config_of, lane_of  # noqa: E402
 from generate import Generator  # noqa: E402
 from nodes import Broken, Daemons, Native  # noqa: E402
+from pfs import compare_trees  # noqa: E402
 from run import Failure, Run  # noqa: E402
 from say import program  # noqa: E402
 from shrink import Shrink  # noqa: E402
@@ -38,6 +40,7 @@ USAGE = """oracle.py [options] [-- EDDYFS_OPTION...]
   --shrink N        seconds for shortening a failing list (120, with --replay 0: not at all)
   --plant NAME      what a node is to do wrong: the test of this test (plant.py)
   --work DIR        below it everything is made (a new directory in $TMPDIR, removed when it ends)
+  --keep            leave there the logs, caches and directories of all nodes, also when they have ended
   --json FILE       the summary, as JSON
 
 Exit codes: 0 nothing was wrong, 1 something was, 2 wrong usage, 3 the daemons did not start, or not end.
@@ -78,7 +81,7 @@ class Oracle:
     def stop(self):
         if self.cluster:
             self.cluster.end()
-            if not os.environ.get("KEEP"):
+            if not self.options.keep:
                 shutil.rmtree(self.cluster.work, ignore_errors=True)
             self.cluster = None
 
@@ -126,18 +129,22 @@ class Oracle:
         return []
 
     def finish_lane(self, runs):
-        from pfs import compare_trees
+        """All nodes are unmounted; then the PFS is compared once more."""
         if not runs:
             return
         for node in self.cluster.nodes:
             wrong = self.cluster.unmount(node)
             if wrong:
-                raise Broken(f"seeds {[r.config['seed'] for r in runs]}: {wrong}\n{self.cluster.logs()}")
+                seeds = ", ".join(str(run.config["seed"]) for run in runs)
+                self.wrong_at_end(runs[-1], [Deviation("result/umount", f"umount after seeds {seeds}", "0", wrong)])
+                return
         for run in runs:
-            found = [d for d in compare_trees(run.model, run.outside.root, run.facts, run.ops) if not run.is_known(d)]
-            if found:
-                failure = Failure(len(run.ops) - 1, run.ops, found)
-                self.report(run.config, failure, "after all nodes were unmounted")
+            self.wrong_at_end(run, compare_trees(run.model, run.outside.root, run.facts, run.ops))
+
+    def wrong_at_end(self, run, found):
+        found = [d for d in found if not run.is_known(d)]
+        if found:
+            self.report(run.config, Failure(len(run.ops) - 1, run.ops, found), self.cluster.logs())
 
     def is_over(self):
         late = self.options.seconds and time.monotonic() - self.began > self.options.seconds
@@ -181,7 +188,7 @@ class Oracle:
         again = fails(ops)
         tries[0] = max(1, self.runs - first)  # so many it takes
         if again is None:
-            print(f"  it does not fail so again: the whole list is kept", flush=True)
+            print("  it does not fail so again: the whole list is kept", flush=True)
             return failure
         shrink.run(ops)
         print(f"  {len(ops)} operations and looks, {len(best[0].ops)} after {shrink.tries} tries", flush=True)
@@ -267,6 +274,7 @@ def parse():
     parser.add_argument("--shrink", type=float)
     parser.add_argument("--plant", choices=plant.NAMES)
     parser.add_argument("--work")
+    parser.add_argument("--keep", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("eddyfs_options", nargs="*")
     options = parser.parse_args()
@@ -282,7 +290,7 @@ def main():
     made = None
     if not options.work:
         made = options.work = tempfile.mkdtemp(prefix="oracle.", dir=os.environ.get("TMPDIR", "/tmp"))
-        os.environ["XDG_RUNTIME_DIR"] = made
+    os.environ.setdefault("XDG_RUNTIME_DIR", options.work)
     os.umask(0o022)
     oracle = Oracle(options)
     code = 3
@@ -294,7 +302,7 @@ def main():
     finally:
         oracle.stop()
         oracle.summary()
-        if made:
+        if made and not options.keep:
             shutil.rmtree(made, ignore_errors=True)
     sys.exit(code)
 
