@@ -709,7 +709,7 @@ static bool getattr_here(fuse_req_t req, struct inode *i)
     double left;
     if (i->fixed && attr_last(i, &st)) /* after a read, for the access time */
         left = known_timeout(i);
-    else if (!attr_known_here(i, &st, &left, &b) || belief_must_grow(i, (uint64_t)st.st_size))
+    else if (!attr_known_here(i, &st, &left, &b) || belief_must_grow(i, &b, (uint64_t)st.st_size))
         return false;
     fuse_reply_attr(req, &st, belief_begin(&b, left));
     belief_end(&b);

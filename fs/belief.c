@@ -48,16 +48,17 @@ static bool is_open(const struct inode *i)
     return i->mode.cached || i->mode.direct || i->mode.passthrough || i->mode.beside;
 }
 
-bool belief_must_grow(const struct inode *i, uint64_t size)
+bool belief_must_grow(const struct inode *i, const struct belief *b, uint64_t size)
 {
-    return i->others && S_ISREG(i->type) && size > i->told_size && is_open(i);
+    bool moves = b->told && !(b->keep && b->where == WHERE_PFS);
+    return moves && i->others && S_ISREG(i->type) && size > i->told_size && is_open(i);
 }
 
 /* If the byte is not found the file has changed once more, and its next look has another size. */
 void belief_grow(struct inode *i, const struct belief *b, uint64_t size)
 {
     char last;
-    struct file *f = belief_must_grow(i, size) ? file_find(i->fid) : NULL;
+    struct file *f = belief_must_grow(i, b, size) ? file_find(i->fid) : NULL;
     if (f && !data_byte(f, b->where, b->node, size - 1, &last))
         page_cache_grow(i, size, last);
     if (f)

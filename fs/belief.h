@@ -38,8 +38,9 @@ void belief_end(struct belief *b);
 
 /* Before an answer with this size is given: the kernel goes on with the size that it had if it drops the answer, as it does when
  * it was told something meanwhile.  So it is told a larger size first, by the file's last byte.  True: it must be told; then
- * belief_grow does it, which may ask another node. */
-bool belief_must_grow(const struct inode *i, uint64_t size);
+ * belief_grow does it, which may ask another node.  Not of a file that is on the PFS and stays as it is until this node
+ * is told: all answers are the same then. */
+bool belief_must_grow(const struct inode *i, const struct belief *b, uint64_t size);
 void belief_grow(struct inode *i, const struct belief *b, uint64_t size);
 
 /* ---- the end ---- */
