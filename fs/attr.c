@@ -543,6 +543,7 @@ static double name_timeout(const struct inode *i, double timeout)
 
 void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *st, struct belief *b)
 {
+    inode_give(i);
     *e = (struct fuse_entry_param){
         .ino = i->nodeid,
         .generation = 1, /* the node id holds ours */
@@ -555,6 +556,7 @@ void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *
 void entry_fill_known(struct fuse_entry_param *e, struct inode *i, const struct stat *st,
                       double left, struct belief *b)
 {
+    inode_give(i);
     *e = (struct fuse_entry_param){
         .ino = i->nodeid,
         .generation = 1,
@@ -569,7 +571,7 @@ void reply_entry(struct request *r, struct inode *i, const struct stat *st, stru
     struct fuse_entry_param e;
     entry_fill(&e, i, st, b);
     if (!request_take(r) || fuse_reply_entry(r->req, &e) == -ENOENT)
-        inode_forget(i->nodeid, 1);
+        inode_not_given(i);
     belief_end(b);
     inode_put(i);
     request_done(r);

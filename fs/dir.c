@@ -394,7 +394,7 @@ static void plus_free(struct plus *p, bool taken)
         struct plus_entry *e = &p->v[n];
         belief_end(&e->belief);
         if (e->inode && !taken)
-            inode_forget(e->inode->nodeid, 1);
+            inode_not_given(e->inode);
         inode_put(e->inode);
         free(e->name);
     }

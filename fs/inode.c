@@ -405,13 +405,29 @@ bool inode_look_again(struct inode *i)
     return ok;
 }
 
-bool inode_is_looked_up(struct inode *i)
+void inode_give(struct inode *i)
 {
-    struct shard *s = shard_of_inode(i);
-    lock_take(&s->lock);
-    bool is = i->nlookup > 0;
-    lock_drop(&s->lock);
-    return is;
+    i->given++;
+}
+
+void inode_not_given(struct inode *i)
+{
+    i->given--;
+    inode_forget(i->nodeid, 1);
+}
+
+bool inode_is_given(const struct inode *i)
+{
+    return i->given > 0;
+}
+
+void inode_forgotten(uint64_t nodeid, uint64_t nlookup)
+{
+    struct inode *i = inode_get(nodeid);
+    if (i)
+        i->given -= MIN(i->given, nlookup);
+    inode_put(i);
+    inode_forget(nodeid, nlookup);
 }
 
 void inode_forget(uint64_t nodeid, uint64_t nlookup)

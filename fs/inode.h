@@ -82,6 +82,7 @@ struct inode {
         bool mixed; /* beside opens of other bytes */
         bool known; /* the kernel's pages have the bytes of tag, or newer ones (fs/kept.c) */
     } kept;
+    _Atomic uint64_t given; /* of nlookup: those that were answered.  A request that waits has its own already */
     _Atomic unsigned opening; /* opens whose mode is not chosen yet: they may cache */
     _Atomic bool others;  /* another node has changed it, or was about to, since the kernel knows it */
     _Atomic uint64_t told_size; /* others: the kernel has heard of this size, and has not dropped it */
@@ -122,8 +123,12 @@ void inode_forget(uint64_t nodeid, uint64_t nlookup);
 /* Counts one lookup more of a known inode (for answers without the PFS).  False: it is gone or retired; do
  * not give it to the kernel. */
 bool inode_look_again(struct inode *i);
+/* Its node id is about to be given to the kernel, in an answer that is written next; it was not; the kernel forgets it. */
+void inode_give(struct inode *i);
+void inode_not_given(struct inode *i); /* and counts the lookup back, as inode_forget */
+void inode_forgotten(uint64_t nodeid, uint64_t nlookup);
 /* Has the kernel been given its node id, and not forgotten it? */
-bool inode_is_looked_up(struct inode *i);
+bool inode_is_given(const struct inode *i);
 void inode_gone(struct inode *i); /* its last name is gone */
 /* The next lookup of its file gives another node id; this one stays for processes that have it open. */
 void inode_retire(struct inode *i);

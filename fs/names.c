@@ -211,7 +211,7 @@ static bool lookup_stalled(struct request *r)
         struct belief b = i->fixed ? belief_fixed() : belief_none();
         entry_fill(&e, i, &st, &b);
         if (!request_take(r) || fuse_reply_entry(r->req, &e) == -ENOENT)
-            inode_forget(i->nodeid, 1);
+            inode_not_given(i);
     }
     inode_put(i);
     return known;
@@ -225,7 +225,7 @@ static void tell_known(fuse_req_t req, struct inode *i, const struct stat *st, d
     refresh_path(i);
     entry_fill_known(&e, i, st, left, b);
     if (fuse_reply_entry(req, &e) == -ENOENT)
-        inode_forget(i->nodeid, 1);
+        inode_not_given(i);
     belief_end(b);
 }
 
@@ -312,14 +312,14 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
 {
-    inode_forget(ino, nlookup);
+    inode_forgotten(ino, nlookup);
     fuse_reply_none(req);
 }
 
 static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
     for (size_t n = 0; n < count; n++)
-        inode_forget(forgets[n].ino, forgets[n].nlookup);
+        inode_forgotten(forgets[n].ino, forgets[n].nlookup);
     fuse_reply_none(req);
 }
 
@@ -488,7 +488,7 @@ static void reply_create(struct request *r, struct inode *i, struct statx *stx, 
     belief_end(&b);
     if (!taken) {
         file_close_handle(h);
-        inode_forget(i->nodeid, 1);
+        inode_not_given(i);
     }
     inode_put(i);
     request_done(r);

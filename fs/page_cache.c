@@ -232,11 +232,12 @@ void page_cache_drop(struct inode *i, uint64_t off, uint64_t len)
 }
 
 /* An answer that names a new inode has been given, and the kernel has not made the inode yet: it would come with
- * attributes that are void.  The kernel says no word when it has, but forgets the node id if it gives up. */
+ * attributes that are void.  The kernel says no word when it has, but forgets the node id if it gives up.  An answer that
+ * is still to be given is not waited for: it may wait for this, and is void then. */
 void page_cache_drop_attr(struct inode *i)
 {
     const struct timespec moment = {.tv_nsec = 200000};
-    while (notify_attr_now(i->nodeid) == -ENOENT && inode_is_looked_up(i))
+    while (notify_attr_now(i->nodeid) == -ENOENT && inode_is_given(i))
         nanosleep(&moment, NULL);
 }
 

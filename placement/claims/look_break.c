@@ -34,11 +34,11 @@ struct breaking {
 };
 
 static struct {
-    struct lock lock;     /* RANK_LEAF */
+    struct lock lock;     /* RANK_POOL: WORKING is said under it */
     pthread_cond_t ended; /* one of them */
     struct breaking *table[BUCKETS];
     unsigned n;
-} breaks = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF},
+} breaks = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_POOL},
             .ended = PTHREAD_COND_INITIALIZER};
 
 static struct pool *pool;
