@@ -141,7 +141,7 @@ done
 # The nodes' pings are among the messages: 30 to 50 hundredths are left for them.
 measure "stat: not known" stat 320 160
 # The kernel keeps what may change for a second at most, whatever --attr-timeout is: then the home is asked.
-measure "stat: known" stat 30 150
+measure "stat: known" stat 60 150
 SETTLE=7 measure "read: known, not cached" read 1600 480
 SETTLE=7 measure "read a large file: each MiB" large 500 450 32
 measure "read: known, cached" read 0 260

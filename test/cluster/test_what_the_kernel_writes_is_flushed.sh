@@ -109,12 +109,12 @@ with open(b, "wb") as f:
     f.write(new)
 for n in range(3):
     assert open(a, "rb").read() == new, n   # close-to-open
-    data = os.pread(fd, len(old), 0)
-    assert data == old, (len(data), data.count(0))
-    assert m[:] == old
+    data = os.pread(fd, len(old), 0)     # the descriptor and the mapping follow
+    assert data == new, (len(data), data.count(0))
+    assert m[:len(new)] == new
 os.close(fd)
 assert open(a, "rb").read() == new
-assert m[:] == old, "the mapping changed when its file was closed"
+assert m[:len(new)] == new, "the mapping changed when its file was closed"
 PY
 
 echo "--- stores after the daemon's death are found at the next start"
