@@ -1,5 +1,5 @@
-"""Modes by seed. Seeds with the same daemons' options (their lane) run one after the other on the same daemons, each in a
-directory of its own."""
+"""Modes by seed. Seeds with the same daemons' options (their lane) run one after the other on the same daemons, each in
+a directory of its own."""
 
 import random
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A file grows on the first node, and processes on all nodes follow it through descriptors that they had before: each byte comes
-once, as it was written, and soon after its write was answered."""
+"""A file grows on the first node, and processes on all nodes follow it through descriptors that they had before: each
+byte comes once, as it was written, and soon after its write was answered."""
 
 import multiprocessing
 import os
@@ -18,7 +18,8 @@ USAGE = """follow.py [options] DIRECTORY...   (one for each node)
   --seconds N      (5)
   --every N        milliseconds between two writes (5)
   --longest N      bytes of a write (5000)
-  --how HOW        read: until it gives nothing; stat: fstat, then read what is new; seek: lseek to the end instead (read)
+  --how HOW        read: until it gives nothing; stat: fstat, then read what is new; seek: lseek to the end instead
+                   (read)
   --within N       milliseconds from a write's answer until it is seen; 0: only told (0)
   --json FILE      what is printed
 
@@ -86,7 +87,7 @@ def follow(_many, directory, node, options, answers):
         if whole and seen == answers.count.value:
             return judge(node, latencies, options)
         time.sleep(0.001)
-    return {}, [f"node {node}: {at} bytes were seen, and not what was written after that, {LAST_SECONDS} s after the end"]
+    return {}, [f"node {node}: {at} bytes were seen, and nothing after them, {LAST_SECONDS} s after the end"]
 
 
 def judge(node, latencies, options):

@@ -9,7 +9,8 @@ DIRS = ("d0", "d1", "d2")
 LINKS = ("l0", "l1")
 SLOTS = 4  # kept descriptors of a node
 EDGES = (0, 1, 100, 4095, 4096, 4097, 8192, 12288, 20000, 65535, 65536, 65537, 100000, 131072, 196608, 300000)
-MODES = ("RDONLY", "RDONLY", "WRONLY", "RDWR", "RDWR", "RDWR|APPEND", "WRONLY|APPEND", "RDONLY|DIRECT", "RDWR|DIRECT")
+MODES = ("RDONLY", "RDONLY", "WRONLY", "RDWR", "RDWR", "RDWR|APPEND", "WRONLY|APPEND", "RDONLY|DIRECT",
+         "RDWR|DIRECT")
 POLICIES = ("idle", "immediate", "close", "end")
 LARGEST = 1 << 20
 
@@ -25,12 +26,13 @@ PROFILES = {
     "data": {"rename": 0.5, "link": 0.3, "unlink": 0.5, "mkdir": 0.5, "rmdir": 0.1, "symlink": 0.1, "publish": 0.5,
              "chmod": 0.5, "chown": 0.3, "utimens": 0.5, "setxattr": 0.5, "outside": 0.2, "open": 12},
     "names": {"rename": 16, "link": 8, "unlink": 7, "mkdir": 7, "rmdir": 3, "publish": 8, "outside": 2},
-    "locks": {"locked": 30, "lock": 6, "unlock": 6, "append": 12, "rename": 0.5, "link": 0.3, "unlink": 0.5, "mkdir": 0.5,
-              "publish": 0.5, "outside": 0.2},
+    "locks": {"locked": 30, "lock": 6, "unlock": 6, "append": 12, "rename": 0.5, "link": 0.3, "unlink": 0.5,
+              "mkdir": 0.5, "publish": 0.5, "outside": 0.2},
 }
 FAULTS = {"kill": 1, "umount": 0.7}
 # While a node is dead: what has no part that may be done when another fails.
-WHILE_DEAD = ("open", "close", "write", "append", "rename", "link", "unlink", "mkdir", "chmod", "wait", "lock", "unlock")
+WHILE_DEAD = ("open", "close", "write", "append", "rename", "link", "unlink", "mkdir", "chmod", "wait", "lock",
+              "unlock")
 
 
 class Generator:
@@ -136,7 +138,8 @@ class Generator:
         """(offset, length): at edges of pages, of chunks, and of the file."""
         size = self.model.size_of(op)
         many = self.config["sizes"] == "chunks"
-        edges = [e for e in EDGES if many or e <= 20000] + [size, size, max(0, size - 1), max(0, size - 5000), size + 3000]
+        edges = [e for e in EDGES if many or e <= 20000]
+        edges += [size, size, max(0, size - 1), max(0, size - 5000), size + 3000]
         at = self.pick(edges) + self.pick((0, 0, 0, 7, 4096))
         length = self.pick((1, 10, 100, 4096, 4097, 8192, 10000) + ((65536, 70000, 131072) if many else ()))
         if self.is_direct(op):

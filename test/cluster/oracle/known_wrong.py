@@ -6,13 +6,13 @@ import os
 import sys
 from fnmatch import fnmatchcase
 
-SIZE = "another node's kernel is not told of a change: it shows the old size and bytes until the attributes' time is over"
+SIZE = "another node's kernel is not told of a change: it shows the old size and bytes until --attr-timeout is over"
 TIMES = "a flush moves ctime, and nodes tell different times of one change"
 
 KEPT = "through a descriptor from before another node's change of the attributes the old ones are shown"
 NAMELESS = "a file without a name, open on a node that has not its bytes, gives ESTALE, or EIO after half a minute"
 
-MOVED = "of a file below a directory that was moved, the node that has its bytes does not always find it: ENOENT at the flush"
+MOVED = "the node that has the bytes of a file below a directory that was moved may not find it: ENOENT at the flush"
 
 # Operations that are not made, as what follows them would differ: "rename-EXCHANGE", "mapstore", "kill", ...
 OPERATIONS = {
@@ -50,8 +50,8 @@ CHECKS = {
     "*/mtime": TIMES,
 }
 
-# Programs of invariants (test_oracle_many_at_once.sh) that are not run: NAME, "all nodes" or "one node", and, if it matters,
-# "passthrough" or "daemon", by which the bytes go.
+# Programs of invariants (test_oracle_many_at_once.sh) that are not run: NAME, "all nodes" or "one node", and, if it
+# matters, "passthrough" or "daemon", by which the bytes go.
 PROGRAMS = {
     "records all nodes passthrough": "under a lock the kernel's old size is used, and records are lost",
     "lines all nodes daemon": "the kernel cuts a write at a page of where it thinks the end is, and lines are torn",

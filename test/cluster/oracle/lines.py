@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Processes on several nodes append lines to one file, with O_APPEND and without locks: each line is there once, in one piece,
-and those of one process are in their order."""
+"""Processes on several nodes append lines to one file, with O_APPEND and without locks: each line is there once, in one
+piece, and those of one process are in their order."""
 
 import os
 import random

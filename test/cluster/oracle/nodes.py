@@ -155,7 +155,8 @@ class Daemons(Native):
     def wait_until_joined(self, up):
         """All that are up are in one view, without anybody missing."""
         for node in up:
-            wait_for(JOIN_SECONDS, lambda: self.has_joined(node, len(up)), f"node {node} takes part with {len(up)} nodes")
+            wait_for(JOIN_SECONDS, lambda: self.has_joined(node, len(up)),
+                     f"node {node} takes part with {len(up)} nodes")
 
     def has_joined(self, node, count):
         status = self.eddy("status", "--json", self.mount_of(node))

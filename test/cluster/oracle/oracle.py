@@ -118,7 +118,7 @@ class Oracle:
         self.finish_lane(done)
 
     def go_on(self, config, run, failure, done):
-        """On the same daemons, if what was wrong does not outlast its directory: the runs that the end is to look at."""
+        """On the same daemons, if what was wrong does not outlast its directory. The runs that the end is to look at."""
         if not self.options.shrink and failure.key.startswith(("other/", "same/")):
             try:
                 run.end()
@@ -246,8 +246,8 @@ class Oracle:
     def summary(self):
         seconds = time.monotonic() - self.began
         n = self.numbers
-        print(f"oracle: {n['seeds']} seeds, {n['operations']} operations and {n['looks']} looks, {n['kills']} nodes killed, "
-              f"{n['unmounts']} unmounted, {n['starts']} started again, {len(self.failures)} seeds wrong, "
+        print(f"oracle: {n['seeds']} seeds, {n['operations']} operations and {n['looks']} looks, "
+              f"{n['kills']} nodes killed, {n['unmounts']} unmounted, {n['starts']} started again, {len(self.failures)} seeds wrong, "
               f"{sum(self.known.values())} known deviations, {seconds:.0f} s "
               f"({(n['operations'] + n['looks']) / max(seconds, 0.001):.0f} operations and looks a second)")
         for key, count in sorted(self.known.items()):

@@ -330,7 +330,7 @@ class Player:
         return st.st_ino, stat.S_IFMT(st.st_mode)
 
     def look(self, op):
-        """{"path f": {aspect: what is seen}, "slot 3": ...}: each aspect in the order in which the operation has them."""
+        """{"path f": {aspect: what is seen}, "slot 3": ...}: in the order in which the operation has the aspects."""
         self.seen = {}
         found = {}
         for path, aspects in op["paths"].items():

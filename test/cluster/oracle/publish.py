@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A file is published again and again (written under another name, renamed over the name) on the first node, and read on all:
-each open gives one whole version, none older than one that this process has read before; it is never empty, and there is never an error."""
+"""A file is published again and again (written under another name, renamed over the name) on the first node, and read
+on all: each open gives one whole version, none older than one that this process has read before; it is never empty, and
+there is never an error."""
 
 import os
 import sys

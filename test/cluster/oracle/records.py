@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Processes on several nodes add records to one file, each under a lock of the whole file: none is lost, none is torn."""
+"""Processes on several nodes add records to one file, each under a lock of the whole file: none is lost or torn."""
 
 import fcntl
 import os

@@ -200,7 +200,8 @@ class Run:
             time.sleep(POLL)
         for deviation in wrong:
             if deviation.seen and isinstance(deviation.got, str):
-                deviation.got += which_bytes(self.model.seen[deviation.seen], worker.call("seen", deviation.seen), self.ops)
+                seen = worker.call("seen", deviation.seen)
+                deviation.got += which_bytes(self.model.seen[deviation.seen], seen, self.ops)
         return wrong
 
     def possible_look(self, op):
@@ -213,7 +214,9 @@ class Run:
                 self.facts.of(ino).not_opened.discard(op["node"])
         for slot, aspects in op["slots"].items():
             key = (op["node"], int(slot))
-            if key in self.model.slots and self.is_used(key) and op["node"] not in self.facts.of(self.model.ino_of_slot(key)).not_opened:
+            if key not in self.model.slots or not self.is_used(key):
+                continue
+            if op["node"] not in self.facts.of(self.model.ino_of_slot(key)).not_opened:
                 reads = "WRONLY" not in self.model.slots[key].flags
                 maps = reads and (self.strict or is_made("map-kept"))
                 slots[slot] = [a for a in aspects if (reads or a != "bytes") and (maps or a != "map")]

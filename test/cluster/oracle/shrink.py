@@ -1,5 +1,5 @@
-"""Makes a failing list of operations short: leaves out what it can, in large parts first (delta debugging), then what single
-looks look at, then makes numbers smaller."""
+"""Makes a failing list of operations short: leaves out what it can, in large parts first (delta debugging), then what
+single looks look at, then makes numbers smaller."""
 
 import time
 
