@@ -8,6 +8,9 @@
 requires cmd python3
 ORACLE=$(dirname "$SCRIPT")/oracle
 python3 "$ORACLE/oracle.py" --native --all --work "$W/oracle" --seeds "${SEEDS:-48}" --ops 150 || fail "see above"
+for list in "$ORACLE"/replays/*.ops; do
+    python3 "$ORACLE/oracle.py" --native --all --work "$W/oracle" --replay "$list" || fail "$list: see above"
+done
 
 D=$W/directory
 mkdir "$D"

@@ -7,7 +7,13 @@
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3
+ORACLE=$(dirname "$SCRIPT")/oracle
+for list in "$ORACLE"/replays/*.ops; do # what failed once
+    # shellcheck disable=SC2086 # words
+    python3 "$ORACLE/oracle.py" --build "$EDDY_BUILD" --work "$W" --replay "$list" \
+        ${EDDY_TEST_OPTIONS:+-- $EDDY_TEST_OPTIONS} || fail "$list: see above"
+done
 # shellcheck disable=SC2086 # words
-python3 "$(dirname "$SCRIPT")/oracle/oracle.py" --build "$EDDY_BUILD" --work "$W" --first "${FIRST:-0}" \
+python3 "$ORACLE/oracle.py" --build "$EDDY_BUILD" --work "$W" --first "${FIRST:-0}" \
     --seeds "${SEEDS:-24}" --ops "${OPS:-100}" --seconds "${SECONDS_AT_MOST:-200}" --shrink 60 ${ORACLE_OPTIONS-} \
     ${EDDY_TEST_OPTIONS:+-- $EDDY_TEST_OPTIONS} || fail "see above"

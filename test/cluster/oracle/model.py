@@ -126,8 +126,9 @@ class Facts:
         """The model's disk uses inode numbers again."""
         live = {st.st_ino for _, st in self.model.tree()} | {self.model.ino_at("")}
         live |= {self.model.ino_of_slot(k) for k in self.model.slots}
-        for ino in [i for i in self.inodes if i not in live]:
-            del self.inodes[ino]
+        for table in (self.inodes, self.model.mtimes):
+            for ino in [i for i in table if i not in live]:
+                del table[ino]
 
     def done(self, op, node, began_ns):
         """The model has done it, as the node has."""
