@@ -84,7 +84,7 @@ class Native:
 class Daemons(Native):
     def __init__(self, work, config, make_player, build, options):
         super().__init__(work, config, make_player)
-        self.work, self.build, self.options = work, build, options
+        self.work, self.build, self.options = work, os.path.abspath(build), options
         self.process = {}
         self.kept = 0  # how many of the workers' processes have been ended
         for node in self.nodes:
