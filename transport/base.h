@@ -66,6 +66,7 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(bad_checksums, "chunks refused because their checksum was wrong")                            \
     X(fallback_reads, "chunk reads that went to the PFS because no node could serve them")         \
     X(messages_sent, "messages sent")                                                              \
+    X(pings_sent, "of these: pings and their answers, which tell members that a node lives")        \
     X(messages_received, "messages received")                                                      \
     X(bad_messages, "messages refused: malformed, unauthenticated or of an unknown sender")        \
     X(bad_answers, "answers refused: of another kind, for another chunk, of a wrong size")         \

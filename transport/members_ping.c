@@ -191,6 +191,7 @@ void members_ping_node(struct node *n, bool probe, uint64_t adopted)
     *p = (struct ping){n, boot_ms(), members_st.view ? members_st.view->number : 0, probe};
     n->pinging = true;
     m->ping.adopted = adopted;
+    count(pings_sent, 1);
     peer_request(n->id, m, T_PING, NULL, 0, ponged, p);
 }
 
@@ -240,6 +241,7 @@ void members_handle_ping(struct msg *m)
     }
     r->pong.age_ms = !members_st.newest_read_t0 || age > UINT32_MAX ? UINT32_MAX : (uint32_t)age;
     r->pong.newest = members_now.newest;
+    count(pings_sent, 1);
     peer_reply(m, r);
     msg_free(m);
 }
