@@ -103,29 +103,35 @@ int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off)
     return err;
 }
 
+/* With f->lock and a range that keeps the end where it is.  *became: as for store_tell_dirty. */
+static int allocate_locked(struct file *f, uint64_t end, bool *became)
+{
+    bool was_dirty = is_dirty(f) && !kernel_io_flushed(f), longer = end > core(f)->size;
+    int err = longer ? change_clear_end(f) : 0;
+    if (longer && !err && (has_kernel_io(f) || f->kernel_io.opens))
+        err = datafile_grow(f, end);
+    if (!err && longer)
+        change_resized(f, MAX(end, core(f)->size));
+    else if (!err)
+        change_wrote(f, 0); /* its times move, as with a local file system */
+    kernel_io_look(f);
+    *became = is_dirty(f) && !was_dirty;
+    return err;
+}
+
 int store_allocate(struct file *f, uint64_t off, uint64_t len, bool keep_size)
 {
     if (!len)
         return -EINVAL;
     if (off > INT64_MAX || len > INT64_MAX - off)
         return -EFBIG;
-    if (keep_size)
-        return 0;
     struct range_op op;
-    int err = 0;
+    bool became;
     lock_take(&f->lock);
     kernel_io_look(f);
     change_begin_at_end(f, &op, true);
-    bool was_dirty = is_dirty(f) && !kernel_io_flushed(f), longer = off + len > core(f)->size;
-    if (longer)
-        err = change_clear_end(f);
-    if (longer && !err && (has_kernel_io(f) || f->kernel_io.opens))
-        err = datafile_grow(f, off + len);
-    if (longer && !err)
-        change_resized(f, MAX(off + len, core(f)->size));
-    kernel_io_look(f);
+    int err = allocate_locked(f, keep_size ? 0 : off + len, &became);
     range_end(f, &op);
-    bool became = longer && is_dirty(f) && !was_dirty;
     lock_drop(&f->lock);
     store_tell_dirty(f, became);
     return err;

@@ -29,7 +29,7 @@ int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off);
 /* Zeros [off, off+len) (punch), never extends. -ENODATA as above. */
 int store_punch(struct file *f, uint64_t off, uint64_t len, enum space_limit limit,
                 uint64_t *fill_off);
-/* fallocate: extends size (unless keep_size).  Sets no local blocks aside: room
+/* fallocate: extends size (unless keep_size); mtime becomes now in any case.  Sets no local blocks aside: room
  * is made when the bytes come, and a write that finds none flushes. */
 int store_allocate(struct file *f, uint64_t off, uint64_t len, bool keep_size);
 /* This session is about to set the PFS file's mtime: an edit by somebody else is told from it, also by the
