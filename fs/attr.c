@@ -218,16 +218,13 @@ static int complete_once(struct inode *i, struct location *loc)
     return 0;
 }
 
-/* The file was removed on its claimant before it was flushed, while it is open here: the PFS
- * never had its data.  Its size stays what was last known, so that what the kernel has cached
- * can still be read; other reads fail with ESTALE (placement/data_where.c). */
+/* The file was removed before it was flushed, and its claimant has ended, while it is open here: the PFS never had
+ * its data.  Its size stays what was last known, so that what the kernel has cached can still be read; other
+ * reads fail with ESTALE (placement/data_where.c). */
 static bool was_dropped(struct inode *i, const struct statx *stx, struct location *loc)
 {
     struct stat last;
-    if (stx->stx_nlink || loc->where != WHERE_PFS || !attr_last(i, &last))
-        return false;
-    struct version v = version_of(stx);
-    if (ns_of(&last.st_mtim) == v.mtime_ns && (uint64_t)last.st_size == v.size)
+    if (stx->stx_nlink || !claim_dropped(loc) || !attr_last(i, &last))
         return false;
     *loc = (struct location){.where = WHERE_NODE,
                              .size = (uint64_t)last.st_size,

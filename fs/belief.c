@@ -102,13 +102,25 @@ unsigned belief_break(struct fid fid)
     return kinds;
 }
 
+/* Its last name is gone: its claimant keeps what the PFS never gets until the last close here. */
+static void keep_bytes(struct fid fid)
+{
+    struct file *f = file_find(fid);
+    if (!f)
+        return;
+    data_keep(f);
+    file_put(f);
+}
+
 unsigned belief_changed(struct fid fid, const struct told_change *c)
 {
+    if (c->what == TOLD_DROP)
+        keep_bytes(fid);
     struct inode *i = inode_known(fid);
     if (!i)
         return 0;
     i->others = true;
-    if (c->what == TOLD_ATTR)
+    if (c->what == TOLD_ATTR || c->what == TOLD_DROP)
         page_cache_drop_attr(i);
     else
         page_cache_drop(i, c->off, c->what == TOLD_CUT ? 0 : c->len);

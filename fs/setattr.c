@@ -108,6 +108,8 @@ static int tell_times(struct inode *i, int64_t mtime_ns, struct location *at)
         return err;
     if (at->where == WHERE_LOST)
         return -EIO;
+    if (claim_dropped(at))
+        return -ESTALE;
     if (at->where != WHERE_NODE)
         return 1;
     err = carry_times(i, at->node, mtime_ns);

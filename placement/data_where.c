@@ -189,11 +189,23 @@ void data_heard(struct data_handle *h, uint64_t node, const struct carry_result 
     lock_drop(&h->lock);
 }
 
-/* Looks at the PFS for the version.  -ESTALE: the file was removed where its latest bytes were before they
- * were flushed; the PFS never had them.  This shows by a link count of 0 and another size or mtime than the
- * claimant last said.  While a file is being opened, the link count of 0 is enough: the kernel looks the name
- * up again. */
-static int fresh_version(struct data_handle *h, struct version *v)
+/* at: the home's answer, NULL: it was not asked.  True: the file, which has no name, was removed where its latest
+ * bytes were before they were flushed; the PFS never had them.  The home was told so.  If it does not know, this
+ * shows by another size or mtime than the claimant last said. */
+static bool was_dropped(struct data_handle *h, const struct location *at, const struct version *v)
+{
+    if (at && (at->known == 1 || at->known == 2))
+        return claim_dropped(at);
+    lock_take(&h->lock);
+    bool other = h->where.where == WHERE_NODE &&
+                 (v->size != h->where.size || v->mtime_ns != h->where.mtime_ns);
+    lock_drop(&h->lock);
+    return other;
+}
+
+/* Looks at the PFS for the version.  -ESTALE: the PFS never had it (was_dropped).  While a file is being opened, a
+ * link count of 0 is enough: the kernel looks the name up again. */
+static int fresh_version(struct data_handle *h, const struct location *at, struct version *v)
 {
     struct statx stx;
     if (h->anchored) /* the file may be newer, and removed after the look: only a descriptor leads to it then */
@@ -202,11 +214,7 @@ static int fresh_version(struct data_handle *h, struct version *v)
     if (err)
         return err;
     *v = version_of(&stx);
-    lock_take(&h->lock);
-    bool dropped = h->where.where == WHERE_NODE &&
-                   (v->size != h->where.size || v->mtime_ns != h->where.mtime_ns);
-    lock_drop(&h->lock);
-    return !stx.stx_nlink && (dropped || h->opening) ? -ESTALE : 0;
+    return !stx.stx_nlink && (h->opening || was_dropped(h, at, v)) ? -ESTALE : 0;
 }
 
 /* ---- the handle's read-ahead ---- */
@@ -334,7 +342,7 @@ static int follow_version(struct data_handle *h, const struct location *at,
     if (good)
         v = *seen;
     else
-        err = fresh_version(h, &v);
+        err = fresh_version(h, at, &v);
     if ((err == -ENOENT || err == -ESTALE) && nothing_newer(h, at)) {
         proofs_looked(h->f, doubts);
         return 0;
@@ -466,7 +474,7 @@ int data_locate_writer(struct data_handle *h, const struct version *seen, struct
             v = *seen;
         } else {
             h->looked_ms = boot_ms();
-            err = fresh_version(h, &v);
+            err = fresh_version(h, NULL, &v);
         }
         if (!err)
             err = claim_or_pin(h, &v, &before, p->end_ms);

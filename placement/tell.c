@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/claims/claim.h"
 #include "placement/claims/claim_watch.h"
 #include "placement/store/shadow.h"
 #include "placement/store/store_hit.h"
@@ -22,7 +23,7 @@
 struct telling {
     struct file *f;
     struct told_change change;
-    bool all;              /* any member could be a watcher */
+    bool all;              /* all other members are told, too */
     _Atomic unsigned open; /* nodes that have not answered, and the thread that tells them */
     void (*done)(void *arg);
     void *arg;
@@ -182,22 +183,24 @@ static void send_to(struct teller *w)
 /* A node that wrote by a direct descriptor knows of its own change; but its passthrough descriptors need the bytes. */
 static bool is_told(const struct claim_watcher *w, uint64_t but)
 {
-    return w->node != members_self() && (w->node != but || w->kinds & LOOKER_PASSTHROUGH);
+    return w->node != members_self() && w->kinds & ~LOOKER_OPEN &&
+           (w->node != but || w->kinds & LOOKER_PASSTHROUGH);
 }
 
 bool tell_must(struct file *f, uint64_t but)
 {
     struct claim_watcher list[CLAIM_WATCHERS_MAX];
-    bool all = false;
-    unsigned n = claim_watched(f) ? claim_watchers(f, list, &all) : 0;
+    unsigned any = 0;
+    unsigned n = claim_watched(f) ? claim_watchers(f, list, &any) : 0;
     while (n && !is_told(&list[n - 1], but))
         n--;
-    return n || all || shadow_is(f);
+    return n || any & ~LOOKER_OPEN || shadow_is(f);
 }
 
 static void tell_one(struct telling *t, const struct claim_watcher *to, uint64_t but)
 {
-    if (!is_told(to, but))
+    bool drop = t->change.what == TOLD_DROP && to->node != members_self();
+    if (!drop && !is_told(to, but))
         return;
     struct teller *w = xcalloc(1, sizeof(*w));
     *w = (struct teller){.of = t,
@@ -221,16 +224,17 @@ void tell_all(struct file *f, const struct told_change *c, uint64_t but, void (*
     struct claim_watcher list[CLAIM_WATCHERS_MAX];
     struct telling *t = xcalloc(1, sizeof(*t));
     *t = (struct telling){.f = f, .change = *c, .open = 1, .done = done, .arg = arg};
-    unsigned n = claim_watched(f) ? claim_watchers(f, list, &t->all) : 0;
-    const struct view *v = t->all ? members_view() : NULL;
+    bool drop = c->what == TOLD_DROP;
+    unsigned any = 0, n = claim_watched(f) || drop ? claim_watchers(f, list, &any) : 0;
+    const struct view *v = any & ~LOOKER_OPEN || (any && drop) ? members_view() : NULL;
     for (unsigned k = 0; k < n; k++)
         tell_one(t, &list[k], but);
     for (unsigned k = 0; v && k < v->nmembers; k++) {
-        struct claim_watcher any = {v->members[k].id, v->members[k].incarnation, LOOKER_CACHED | LOOKER_PASSTHROUGH};
-        if (!is_listed(list, n, any.node))
-            tell_one(t, &any, but);
+        struct claim_watcher other = {v->members[k].id, v->members[k].incarnation, any};
+        if (!is_listed(list, n, other.node))
+            tell_one(t, &other, but);
     }
-    t->all = t->all && v;
+    t->all = v != NULL;
     end_one(t);
 }
 
@@ -345,6 +349,36 @@ void tell_changed(struct file *f, const struct change *c, uint64_t but)
         tell_without_waiting(f, &what, but);
     else
         tell_wait(f, &what, but);
+}
+
+/* ---- the end of a file without a name ---- */
+
+static void end_drop(void *f)
+{
+    claim_drop_told(f);
+    file_put(f);
+}
+
+static void drop_is_told(void *f)
+{
+    loop_work(end_drop, NULL, f);
+}
+
+/* A claim that was taken up at the start learns from the home first whom to tell. */
+static void begin_drop(void *arg)
+{
+    struct file *f = arg;
+    int err = claim_change_begin(f, boot_ms() + members_patience());
+    if (!err)
+        claim_carry_end(f);
+    else
+        log_debug("nodes that have a removed file open are not told: %s", strerror(-err));
+    tell_all(f, &(struct told_change){.what = TOLD_DROP}, 0, drop_is_told, f);
+}
+
+void tell_drop(struct file *f)
+{
+    loop_work(begin_drop, NULL, file_ref(f));
 }
 
 /* ---- start and end ---- */

@@ -21,6 +21,8 @@ enum told_what {
     TOLD_BYTES,    /* [off, off + len); the bytes come along for a watcher that has passthrough descriptors */
     TOLD_ZEROS,    /* [off, off + len) are zeros */
     TOLD_CUT,      /* it was truncated to `size`, which may be more than before */
+    TOLD_DROP,     /* it has no name any more, and bytes that only the claimant has: a node that has it open is to be
+                      counted there before it answers */
 };
 struct told_change {
     enum told_what what;
@@ -45,6 +47,10 @@ void tell_all(struct file *f, const struct told_change *c, uint64_t but, void (*
  * with stores to one page would wait for each other; README says what holds for mappings.  A pool thread that holds no
  * lock. */
 void tell_changed(struct file *f, const struct change *c, uint64_t but);
+/* A file without a name, of which this node has bytes that the PFS never gets, is about to be given back: all nodes
+ * that have it open, of whatever kind, are told, so that they are counted here.  Then claim_drop_told is called.
+ * Does not wait; any thread that holds no lock. */
+void tell_drop(struct file *f);
 /* This node's own mount and its passthrough descriptors, of a change that another node carried here. */
 void tell_mount(struct file *f, const struct told_change *c);
 

@@ -3,7 +3,8 @@
  *     network thread: CHANGED --> the file's queue --> told pool: ends the beliefs, one of a file at a time, in the
  *                                                      order in which they came --> CHANGED_OK
  *
- * The pool is its own: a job waits for the kernel, and that for requests of this mount, which other pools serve.
+ * The pool is its own: a job waits for the kernel, and that for requests of this mount, which other pools serve; or,
+ * if the file has lost its last name, for the claimant to count this node, which waits for nobody there.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -121,8 +122,9 @@ static void end_beliefs(struct msg *m)
                             .size = b->size,
                             .bytes = m->head.data_len ? m->data : NULL};
     struct msg *r = msg_new(MSG_CHANGED_OK);
-    follow(b->fid, &c);
-    r->changed_ok.left = (uint8_t)told_here(b->fid, &c);
+    if (c.what != TOLD_DROP)
+        follow(b->fid, &c);
+    r->changed_ok.left = (uint8_t)look_left_here(b->fid, told_here(b->fid, &c));
     count(changes_heard, 1);
     peer_reply(m, r);
     msg_free(m);
@@ -179,7 +181,7 @@ static struct told_file *file_of(struct fid fid, bool *made)
 static bool is_sound(const struct msg *m)
 {
     const struct body_changed *b = &m->changed;
-    return m->head.flags & MSG_F_WANTS && b->what >= TOLD_ATTR && b->what <= TOLD_CUT && b->size <= INT64_MAX &&
+    return m->head.flags & MSG_F_WANTS && b->what >= TOLD_ATTR && b->what <= TOLD_DROP && b->size <= INT64_MAX &&
            b->offset <= INT64_MAX && b->length <= INT64_MAX - b->offset &&
            (!m->head.data_len || (b->what == TOLD_BYTES && m->head.data_len == b->length));
 }

@@ -338,11 +338,13 @@ static int start_files(char *err, size_t len)
     flush_on_copied(attr_flushed);
     look_on_break(belief_break);
     told_on_change(belief_changed);
+    claim_on_drop(tell_drop);
     return 0;
 }
 
 static void stop_files(void)
 {
+    claim_on_drop(NULL);
     look_on_break(NULL);
     told_on_change(NULL);
     flush_on_copied(NULL);

@@ -14,6 +14,7 @@
 
 #include "placement/claims/claim_own.h"
 #include "placement/claims/home.h"
+#include "placement/claims/pins.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/ring/ring.h"
 #include "placement/store/store_read.h"
@@ -117,7 +118,7 @@ static void take_watchers(struct file *f, const struct watchers *w)
     struct file_claim *c = claim_of(f);
     lock_take(&c->lock);
     watchers_set(c, w);
-    c->watchers_unknown = false;
+    c->watchers_unknown = c->drop_told = false;
     lock_drop(&c->lock);
 }
 
@@ -403,9 +404,13 @@ int claim_change_begin(struct file *f, uint64_t end_ms)
 
 /* ---- giving it back ---- */
 
-/* No node must believe that the PFS has what was here of a removed file: no version is this one, so
- * that a node which asks looks at the PFS. */
-static const struct version removed = {UINT64_MAX, INT64_MAX, INT64_MAX};
+/* No node must believe that the PFS has what was here of a removed file: no version is this one. */
+static const struct version dropped = {UINT64_MAX, INT64_MAX, INT64_MAX};
+
+bool claim_dropped(const struct location *at)
+{
+    return at->where == WHERE_PFS && at->known == 1 && version_eq(&at->version, &dropped);
+}
 
 /* What was written to it, and will not be flushed, is only here.  A process that has it open may open it
  * again (/proc/self/fd, /dev/stdin) until the last close.  Not without a descriptor: see claim_unlinked. */
@@ -419,13 +424,58 @@ static void tell_given(struct file *f, const struct file_info *info, uint64_t in
                        const struct watchers *had)
 {
     struct told told = {info->mtime_ns, info->ctime_ns};
-    if (file_is_unlinked(f)) {
-        claim_tell_free(f->fid, inc, number, &removed, &told, had);
+    const struct version *base = info->base_known ? &info->base : NULL;
+    claim_tell_free(f->fid, inc, number, info->only_here ? &dropped : base, &told, had);
+    if (file_is_unlinked(f))
         pfs_drop(f); /* unless it is open; it was open for a flush that does not come */
-    } else {
-        claim_tell_free(f->fid, inc, number, info->base_known ? &info->base : NULL, &told, had);
-    }
     file_put(f); /* the claim's own reference: the caller has another one */
+}
+
+/* Nodes that opened the file before it was claimed here are not counted here (pins.c).  Before what the PFS never
+ * gets is dropped they are told, and those that still have the file open are counted. */
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t none;
+    void (*fn)(struct file *f);
+    unsigned calls; /* whose claim_drop_told is to come */
+} drops = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF},
+          .none = PTHREAD_COND_INITIALIZER};
+
+void claim_on_drop(void (*fn)(struct file *f))
+{
+    lock_take(&drops.lock);
+    drops.fn = fn;
+    while (!fn && drops.calls)
+        lock_wait(&drops.lock, &drops.none, 0);
+    lock_drop(&drops.lock);
+}
+
+void claim_drop_told(struct file *f)
+{
+    claim_carry_end(f);
+    lock_take(&drops.lock);
+    if (!--drops.calls)
+        pthread_cond_broadcast(&drops.none);
+    lock_drop(&drops.lock);
+}
+
+/* The claim's lock is held.  Not NULL: it is to be called, and the claim stays until claim_drop_told. */
+static void (*begin_drop(struct file_claim *c, const struct file_info *info))(struct file *f)
+{
+    if (!info->only_here || !(c->watchers || c->watchers_unknown) || c->drop_told)
+        return NULL;
+    lock_take(&drops.lock);
+    void (*fn)(struct file *f) = drops.fn;
+    drops.calls += fn != NULL;
+    lock_drop(&drops.lock);
+    c->drop_told = true;
+    c->writers += fn != NULL;
+    return fn;
+}
+
+static void add_pin(void *had, const struct pin_id *id)
+{
+    watchers_add_open(had, id->node, id->incarnation);
 }
 
 void claim_give_back(struct file *f)
@@ -433,16 +483,20 @@ void claim_give_back(struct file *f)
     struct file_claim *c = claim_if(f);
     struct file_info info;
     bool given = false;
+    void (*tell_drop)(struct file *f) = NULL;
     if (!c)
         return;
     lock_take(&c->lock);
     if (c->state == CLAIM_HELD && !c->writers) {
         store_info(f, &info); /* first: a file that loses its name is clean soon after, flushed or not */
-        given = !info.dirty && !is_open_without_name(f) &&
-                store_clear_claim(f, info.base_known ? &info.base : NULL);
+        bool may = !info.dirty && !is_open_without_name(f);
+        tell_drop = may ? begin_drop(c, &info) : NULL;
+        given = may && !tell_drop && store_clear_claim(f, info.base_known ? &info.base : NULL);
     }
     uint64_t inc = c->inc, number = c->number;
     struct watchers had = watchers_of(c);
+    if (given && pfs_is_open(f)) /* nodes that have asked here are not entered at the home */
+        pins_of(f, add_pin, &had);
     if (given) {
         watchers_set(c, &(struct watchers){0});
         own_remove(f->fid);
@@ -452,6 +506,8 @@ void claim_give_back(struct file *f)
     lock_drop(&c->lock);
     if (given)
         tell_given(f, &info, inc, number, &had);
+    if (tell_drop)
+        tell_drop(f);
 }
 
 static bool has_claim(struct file *f)

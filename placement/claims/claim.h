@@ -82,6 +82,14 @@ bool claim_aside_begin(struct file *f);
 void claim_aside_end(struct file *f);
 /* To be called when an open is counted: waits while the file is aside.  -EIO: still so at end_ms. */
 int claim_aside_wait(struct file *f, uint64_t end_ms);
+/* fn is called before this node drops bytes of a file without a name that the PFS never gets, if other nodes may
+ * have the file open: it tells them, and calls claim_drop_told when those that do are counted here.  Until then the
+ * claim stays.  fn is called in any thread, with no lock held, and must not wait.  fn NULL: no more calls, and all have
+ * ended when this returns. */
+void claim_on_drop(void (*fn)(struct file *f));
+void claim_drop_told(struct file *f);
+/* Has the home's answer been that the last claimant dropped such bytes? */
+bool claim_dropped(const struct location *at);
 /* Its last name is gone: nothing of it is flushed any more.  A claim without writers is given back, and
  * the descriptor is closed. */
 void claim_unlinked(struct file *f);

@@ -45,7 +45,7 @@ static struct body_free body_of(const struct freeing *j, struct item_watcher *li
         list[b.watchers.n++] = (struct item_watcher){w->node, w->incarnation, (uint8_t)w->kinds};
     }
     if (j->watchers.any)
-        list[b.watchers.n++] = (struct item_watcher){.left = LOOKER_CACHED | LOOKER_PASSTHROUGH};
+        list[b.watchers.n++] = (struct item_watcher){.left = (uint8_t)j->watchers.any};
     return b;
 }
 

@@ -23,10 +23,10 @@ enum claim_state {
     CLAIM_HELD,   /* this node has it: its bytes are the latest */
 };
 
-/* Those of one claim.  any: any member but this node may be one, besides v.  more: at least one has answered
- * that it is one, and found no room in v. */
+/* Those of one claim.  any: what any member but this node may have left, besides those in v; 0: nothing.  more: what
+ * those have answered that found no room in v. */
 struct watchers {
-    bool any, more;
+    unsigned any, more; /* LOOKER_... bits */
     unsigned n;
     struct claim_watcher v[CLAIM_WATCHERS_MAX];
 };
@@ -42,8 +42,9 @@ struct file_claim {
     _Atomic uint64_t carried; /* goes up with each write carried here from another node */
     bool aside;            /* claim_aside_begin: opens and carried changes wait */
     struct watchers *watchers; /* NULL: none */
-    /* These change with the lock.  There are watchers; and: taken up at the start, so that the home is to be
-     * asked for them before the next change. */
+    bool drop_told; /* the nodes that have the file open were told (claim_on_drop) */
+    /* These change with the lock.  There are some that are told of changes; and: taken up at the start, so that the
+     * home is to be asked for them before the next change. */
     _Atomic bool watched, watchers_unknown;
     bool watchers_asked; /* the home is being asked */
     /* The claim is void (claim_forgotten.c): what is here is not flushed into the file. */
@@ -85,6 +86,8 @@ void watchers_set(struct file_claim *c, const struct watchers *w);
 struct watchers watchers_of(const struct file_claim *c);
 /* As they stand in GRANT. */
 struct watchers watchers_granted(const struct body_grant *g);
+/* One more that has the file open. */
+void watchers_add_open(struct watchers *w, uint64_t node, uint64_t incarnation);
 /* This node has the claim.  The home is asked for its watchers if they are not known, until end_ms.  -EIO. */
 int claim_know_watchers(struct file *f, uint64_t end_ms);
 

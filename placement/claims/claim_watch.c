@@ -23,7 +23,10 @@ void watchers_set(struct file_claim *c, const struct watchers *w)
         free(c->watchers);
         c->watchers = NULL;
     }
-    c->watched = some;
+    unsigned kinds = w->any;
+    for (unsigned i = 0; i < w->n; i++)
+        kinds |= w->v[i].kinds;
+    c->watched = kinds & ~LOOKER_OPEN;
 }
 
 struct watchers watchers_of(const struct file_claim *c)
@@ -39,7 +42,7 @@ struct watchers watchers_granted(const struct body_grant *g)
         if (in->node && w.n < CLAIM_WATCHERS_MAX)
             w.v[w.n++] = (struct claim_watcher){in->node, in->incarnation, in->left};
         else
-            w.any = true;
+            w.any |= in->left;
     }
     return w;
 }
@@ -52,13 +55,30 @@ static struct claim_watcher *find(struct watchers *w, uint64_t node)
     return NULL;
 }
 
+static bool is_served(struct watchers *w, uint64_t node)
+{
+    const struct claim_watcher *one = find(w, node);
+    return (one ? one->kinds : w->any) & LOOKER_SERVED;
+}
+
+void watchers_add_open(struct watchers *w, uint64_t node, uint64_t incarnation)
+{
+    struct claim_watcher *one = find(w, node);
+    if (one)
+        one->kinds |= LOOKER_OPEN;
+    else if (w->n < CLAIM_WATCHERS_MAX)
+        w->v[w->n++] = (struct claim_watcher){node, incarnation, LOOKER_OPEN};
+    else
+        w->any |= LOOKER_OPEN;
+}
+
 bool claim_watched(struct file *f)
 {
     struct file_claim *c = claim_if(f);
     return c && c->watched;
 }
 
-unsigned claim_watchers(struct file *f, struct claim_watcher out[CLAIM_WATCHERS_MAX], bool *all)
+unsigned claim_watchers(struct file *f, struct claim_watcher out[CLAIM_WATCHERS_MAX], unsigned *any)
 {
     struct file_claim *c = claim_if(f);
     struct watchers w = {0};
@@ -69,7 +89,7 @@ unsigned claim_watchers(struct file *f, struct claim_watcher out[CLAIM_WATCHERS_
     }
     for (unsigned i = 0; i < w.n; i++)
         out[i] = w.v[i];
-    *all = w.any;
+    *any = w.any;
     return w.n;
 }
 
@@ -79,7 +99,7 @@ bool claim_is_watcher(struct file *f, uint64_t node)
     if (!c || !c->watched)
         return false;
     lock_take(&c->lock);
-    bool is = c->watchers && (c->watchers->any || find(c->watchers, node));
+    bool is = c->watchers && is_served(c->watchers, node);
     lock_drop(&c->lock);
     return is;
 }
@@ -90,10 +110,12 @@ bool claim_watch_begin(struct file *f, uint64_t node, uint64_t incarnation)
     struct file_claim *c = claim_of(f);
     lock_take(&c->lock);
     struct watchers w = watchers_of(c);
-    bool is = c->state == CLAIM_HELD && (w.any || find(&w, node));
+    struct claim_watcher *old = find(&w, node);
+    bool is = c->state == CLAIM_HELD && is_served(&w, node);
     bool may = c->state == CLAIM_HELD && !c->writers && !c->watchers_unknown && !c->forgotten;
-    if (!is && may && w.n < CLAIM_WATCHERS_MAX) {
-        w.v[w.n++] = (struct claim_watcher){node, incarnation, LOOKER_CACHED};
+    if (!is && may && (old || w.n < CLAIM_WATCHERS_MAX)) {
+        struct claim_watcher *to = old ? old : &w.v[w.n++];
+        *to = (struct claim_watcher){node, incarnation, LOOKER_CACHED | LOOKER_OPEN};
         watchers_set(c, &w);
         is = true;
     }
@@ -112,7 +134,7 @@ static void left(struct watchers *w, uint64_t node, unsigned kinds)
     else if (kinds && w->any && m && w->n < CLAIM_WATCHERS_MAX)
         w->v[w->n++] = (struct claim_watcher){node, m->incarnation, kinds};
     else if (kinds && w->any)
-        w->more = true;
+        w->more |= kinds;
 }
 
 void claim_watcher_left(struct file *f, uint64_t node, unsigned kinds)
@@ -135,7 +157,7 @@ void claim_watchers_asked(struct file *f)
     lock_take(&c->lock);
     struct watchers w = watchers_of(c);
     w.any = w.more;
-    w.more = false;
+    w.more = 0;
     watchers_set(c, &w);
     lock_drop(&c->lock);
 }

@@ -19,15 +19,15 @@
 
 struct claim_watcher {
     uint64_t node, incarnation;
-    unsigned kinds; /* LOOKER_CACHED, LOOKER_PASSTHROUGH */
+    unsigned kinds; /* LOOKER_... bits; LOOKER_OPEN alone: no watcher, it is told of TOLD_DROP only */
 };
 
 /* Has any other node cached or passthrough descriptors?  Cheap; any thread.  Only after claim_open_writer or
  * claim_carry_begin has succeeded: a claim that was taken up at the start learns it from the home then. */
 bool claim_watched(struct file *f);
-/* The watchers; answers how many are in out.  *all: any member of the view but this one may be one, besides those
- * in out (or instead). */
-unsigned claim_watchers(struct file *f, struct claim_watcher out[CLAIM_WATCHERS_MAX], bool *all);
+/* The watchers, and nodes that have it open; answers how many are in out.  *any: what any other member of the view but
+ * this one may have left; 0: nothing. */
+unsigned claim_watchers(struct file *f, struct claim_watcher out[CLAIM_WATCHERS_MAX], unsigned *any);
 /* What the node has left, as it answered CHANGED; 0: it is no watcher any more.  Where any member could be one: a
  * node with something left is one by name from now on. */
 void claim_watcher_left(struct file *f, uint64_t node, unsigned kinds);

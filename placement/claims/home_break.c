@@ -87,6 +87,38 @@ static void grant(struct record *r, struct msg *m, const struct watching *left)
     home_reply_granted(m, left->v, left->n);
 }
 
+/* More than can be named are any member. */
+static bool add_watcher(struct watching *w, const struct item_watcher *more)
+{
+    bool named = more->node && w->n < LOOKERS_NAMED;
+    if (named || !w->n || w->v[w->n - 1].node)
+        w->v[w->n++] = (struct item_watcher){named ? more->node : 0, named ? more->incarnation : 0, 0};
+    w->v[w->n - 1].left |= more->left;
+    return named;
+}
+
+static void add_quiet_one(struct watching *w, uint32_t node, uint64_t asker)
+{
+    const struct member *m = node == LOOKER_ANY ? NULL : &home.view->members[node];
+    bool is = m && m->id == asker;
+    for (uint32_t i = 0; i < w->n; i++)
+        is |= m && w->v[i].node == m->id;
+    if (!is)
+        add_watcher(w, &(struct item_watcher){m ? m->id : 0, m ? m->incarnation : 0, LOOKER_OPEN});
+}
+
+/* Those that have the file open, and were not told, for they keep nothing. */
+static void add_quiet(const struct record *r, uint64_t asker, struct watching *w)
+{
+    struct looker_found found[LOOKERS_NAMED + 1];
+    unsigned n = lookers_of(r->fid, found);
+    for (unsigned i = 0; i < n; i++)
+        if (found[i].look == LOOK_QUIET)
+            add_quiet_one(w, found[i].node, asker);
+    if (r->opened)
+        add_quiet_one(w, LOOKER_ANY, asker);
+}
+
 /* All members have answered: those that are left are known by now.  What the asker has open was in the entry for
  * any node, too. */
 static void name_lookers(const struct breaks *b)
@@ -95,8 +127,16 @@ static void name_lookers(const struct breaks *b)
     looker_forget(fid, LOOKER_ANY);
     looker_note(fid, index_of(b->m->head.sender), LOOK_OPEN, b->m->want.look_number);
     for (uint32_t i = 0; i < b->left.n; i++)
-        looker_note(fid, b->left.v[i].node ? index_of(b->left.v[i].node) : LOOKER_ANY, LOOK_OPEN,
-                    b->numbers[i]);
+        looker_note(fid, b->left.v[i].node ? index_of(b->left.v[i].node) : LOOKER_ANY,
+                    home_look_of(b->left.v[i].left), b->numbers[i]);
+}
+
+static bool is_served(const struct watching *w)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        if (w->v[i].left & LOOKER_SERVED)
+            return true;
+    return false;
 }
 
 static void end_breaks(struct breaks *b)
@@ -105,8 +145,9 @@ static void end_breaks(struct breaks *b)
     struct watching left = b->left;
     if (b->any)
         name_lookers(b);
-    if (left.n)
+    if (is_served(&left))
         looker_hush(r->fid);
+    add_quiet(r, b->m->head.sender, &left);
     grant(r, take_out(b), &left);
 }
 
@@ -132,29 +173,21 @@ static void send_again(void *arg)
     lock_drop(&home_lock);
 }
 
-/* More than can be named are any member. */
-static void add_watcher(const struct target *t, const struct body_broken *said)
+static void add_left(struct breaks *b, const struct target *t, const struct body_broken *said)
 {
-    struct watching *w = &t->b->left;
-    if (w->n == LOOKERS_NAMED)
-        w->v[w->n++] = (struct item_watcher){0};
-    if (w->n > LOOKERS_NAMED) {
-        w->v[LOOKERS_NAMED].left |= said->left;
-        return;
-    }
-    t->b->numbers[w->n] = said->look_number;
-    w->v[w->n++] = (struct item_watcher){t->id, t->incarnation, said->left};
+    if (add_watcher(&b->left, &(struct item_watcher){t->id, t->incarnation, said->left}))
+        b->numbers[b->left.n - 1] = said->look_number;
 }
 
 /* What is left stays entered: the GRANT may be lost, and then the next one must name it again. */
 static void take_broken(struct target *t, const struct body_broken *said)
 {
     if (said->left)
-        add_watcher(t, said);
-    if (said->left && !t->b->any)
-        looker_note(t->fid, t->node, LOOK_OPEN, said->look_number);
-    else if (!said->left)
+        add_left(t->b, t, said);
+    if (!t->b->any)
         looker_forget(t->fid, t->node);
+    if (said->left && !t->b->any)
+        looker_note(t->fid, t->node, home_look_of(said->left), said->look_number);
     if (!--t->b->waiting)
         end_breaks(t->b);
 }
@@ -227,7 +260,7 @@ static struct targets find_targets(struct fid fid, uint64_t but)
     if (!n && !early) /* as always where nobody else looks */
         return out;
     out.v = xmalloc((home.view->nmembers + 1) * sizeof(*out.v));
-    if (n && found[n - 1].node == LOOKER_ANY) {
+    if (n && found[n - 1].node == LOOKER_ANY && found[n - 1].look != LOOK_QUIET) {
         out.any = true;
         add_all(&out, but, NULL);
         return out;
@@ -235,7 +268,8 @@ static struct targets find_targets(struct fid fid, uint64_t but)
     if (early)
         add_all(&out, but, was_there);
     for (unsigned i = 0; i < n; i++)
-        add_found(&out, but, &found[i]);
+        if (found[i].look != LOOK_QUIET)
+            add_found(&out, but, &found[i]);
     return out;
 }
 
@@ -273,10 +307,13 @@ void home_break(struct record *r, struct msg *m)
         return;
     }
     struct targets to = find_targets(r->fid, m->head.sender);
-    if (to.n)
+    if (to.n) {
         begin_breaks(r, m, &to);
-    else
-        grant(r, m, &(struct watching){0});
+    } else {
+        struct watching quiet = {0};
+        add_quiet(r, m->head.sender, &quiet);
+        grant(r, m, &quiet);
+    }
     free(to.v);
 }
 

@@ -84,19 +84,22 @@ static void handle_want(struct msg *m)
 
 /* Alone, nobody is entered: there is nobody else who could change the file.  While a claim is being granted nobody
  * is: the BREAKs are on their way to those that were. */
-static bool may_keep(struct fid fid, const struct record *r, const struct asker *who)
+static bool may_keep(struct fid fid, struct record *r, const struct asker *who)
 {
     if (who->look == LOOK_NONE || home.view->nmembers == 1)
         return who->look != LOOK_NONE;
-    return !(r && r->granting) && who->node != LOOKER_ANY &&
-           looker_enter(fid, who->node, who->look, who->number);
+    if (r && r->granting) {
+        r->opened |= who->look == LOOK_OPEN;
+        return false;
+    }
+    return who->node != LOOKER_ANY && looker_enter(fid, who->node, who->look, who->number);
 }
 
 /* Next's answer is as good as the home's: no grant was given that next does not have.  But it may hear late
  * that a claim was given back, and it does not know versions. */
 void home_where_is(struct fid fid, const struct asker *who, struct item_at *at)
 {
-    const struct record *r = record_find(fid);
+    struct record *r = record_find(fid);
     bool as_next = ring_home(home.ring, fid, 0) != members_self();
     if (as_next && r && r->stamp_view != home.view->number)
         r = NULL; /* of an older view: in this one the home had none */
@@ -166,10 +169,11 @@ static void enter_rest(uint64_t node, const struct body_free *f)
     if (f->look == LOOK_STAT || f->look == LOOK_OPEN)
         enter(f->fid, node, f->look, f->look_number);
     for (uint32_t i = 0; i < f->watchers.n; i++) {
-        if (f->watchers.v[i].node)
-            enter(f->fid, f->watchers.v[i].node, LOOK_OPEN, 0);
+        const struct item_watcher *w = &f->watchers.v[i];
+        if (w->node)
+            enter(f->fid, w->node, home_look_of(w->left), 0);
         else
-            looker_note(f->fid, LOOKER_ANY, LOOK_OPEN, 0);
+            looker_note(f->fid, LOOKER_ANY, home_look_of(w->left), 0);
     }
 }
 
@@ -180,6 +184,7 @@ void home_take_free(uint64_t node, const struct body_free *f)
         return;
     home_break_drop(r);
     r->claimant = 0;
+    r->opened = false;
     r->freed_by = node;
     r->freed_inc = f->number_inc;
     r->freed_number = f->number;

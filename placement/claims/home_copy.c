@@ -146,7 +146,7 @@ static void take_lookers(struct fid fid, const struct body_copied *b)
     for (uint32_t i = 0; i < b->lookers.n; i++) {
         const struct item_looker *l = &b->lookers.v[i];
         const struct member *m = view_member(home.view, l->node);
-        enum look look = l->look == LOOK_OPEN ? LOOK_OPEN : LOOK_STAT;
+        enum look look = l->look == LOOK_OPEN || l->look == LOOK_QUIET ? l->look : LOOK_STAT;
         if (m)
             looker_note(fid, (uint32_t)(m - home.view->members), look, l->number);
         else if (!l->node)

@@ -79,6 +79,11 @@ struct asker {
     enum look look;
     uint64_t number; /* of the WHERE */
 };
+/* What a node looks at of whose descriptors these LOOKER_... bits are left. */
+static inline enum look home_look_of(unsigned left)
+{
+    return left & ~LOOKER_OPEN ? LOOK_OPEN : LOOK_QUIET;
+}
 /* It is entered as a looker, where it may keep what it finds. */
 void home_where_is(struct fid fid, const struct asker *who, struct item_at *at);
 /* An absent node that may have the file's latest bytes; 0: all is known. */

@@ -205,6 +205,11 @@ bool look_is_open(struct fid fid)
     return is;
 }
 
+unsigned look_left_here(struct fid fid, unsigned kinds)
+{
+    return kinds | (look_is_open(fid) ? LOOKER_OPEN : 0);
+}
+
 unsigned look_open_files(void)
 {
     unsigned n = 0;

@@ -29,15 +29,20 @@ enum look {
     LOOK_NONE = 0, /* not at all: it wants to know where the bytes are, and keeps nothing */
     LOOK_STAT = 1, /* for LOOK_STAT_MS: attributes */
     LOOK_OPEN = 2, /* until the file is closed here (look_closed) */
+    /* the home's word, and next's: it has the file open, but keeps nothing: it is not told, but named in GRANT */
+    LOOK_QUIET = 3,
 };
 /* So long after its ticket an answer may be kept.  The home's entry lives longer (LOOKER_STAT_MS), by the time
  * that a thread may need from look_answer_begin until the kernel has the answer. */
 #define LOOK_STAT_MS 1000
 
-/* Descriptors that are left after a BREAK or CHANGED and serve bytes that this daemon cannot take back by
- * itself; bits, in BROKEN, GRANT and FREE. */
+/* Descriptors that are left after a BREAK or CHANGED; bits, in BROKEN, CHANGED_OK, GRANT and FREE.  Those of
+ * LOOKER_SERVED serve bytes that this daemon cannot take back by itself; a node with any but LOOKER_OPEN is told of
+ * changes. */
 #define LOOKER_CACHED      1u /* through the kernel's pages */
 #define LOOKER_PASSTHROUGH 2u /* from the data file itself */
+#define LOOKER_OPEN        8u /* any: if the file loses its last name, its bytes are kept for them */
+#define LOOKER_SERVED      (LOOKER_CACHED | LOOKER_PASSTHROUGH)
 
 /* ---- answers ---- */
 
@@ -70,6 +75,8 @@ void look_break(struct fid fid);
 void look_opened(struct fid fid);
 void look_closed(struct fid fid);
 bool look_is_open(struct fid fid);
+/* `kinds` of descriptors, as LOOKER_... bits, and LOOKER_OPEN if it is open here. */
+unsigned look_left_here(struct fid fid, unsigned kinds);
 unsigned look_open_files(void);
 
 /* ---- the end of beliefs ---- */

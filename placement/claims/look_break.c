@@ -133,7 +133,7 @@ static void do_break(void *arg)
     bool more = true;
     while (more) {
         begin(b);
-        unsigned left = end_beliefs(b->fid);
+        unsigned left = look_left_here(b->fid, end_beliefs(b->fid));
         answer(end(b, &more), left);
     }
 }

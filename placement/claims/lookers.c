@@ -12,7 +12,9 @@
 
 #define UNIT_MS     50
 #define FOREVER     UINT32_MAX
+#define QUIET       (UINT32_MAX - 1) /* LOOK_QUIET: as long */
 #define HUSH        (UINT32_MAX - 1) /* instead of a node */
+#define ANY_QUIET   (UINT32_MAX - 2) /* ... any node, besides those with entries of their own */
 #define SLAB        1024             /* entries */
 #define BUCKETS_MIN 4096             /* a power of two */
 #define AT_ONCE     4096             /* buckets of a sweep: less than a millisecond */
@@ -20,9 +22,9 @@
 struct looker {
     struct fid fid;
     uint32_t next;   /* in its bucket, or of the free ones; 0: the last one */
-    uint32_t node;   /* index in the view, LOOKER_ANY, HUSH */
-    uint32_t until;  /* FOREVER: LOOK_OPEN */
-    uint32_t number; /* of the WHERE that made it LOOK_OPEN; the lower half */
+    uint32_t node;   /* index in the view, LOOKER_ANY, HUSH, ANY_QUIET */
+    uint32_t until;  /* FOREVER: LOOK_OPEN; QUIET */
+    uint32_t number; /* of the WHERE that made it so; the lower half */
 };
 
 static struct {
@@ -33,6 +35,7 @@ static struct {
     uint32_t *buckets, nbuckets, count;
     uint32_t swept; /* buckets */
     bool overflow;  /* a node that looks found no room */
+    bool unnamed;   /* ... nor did one that has a file open, and keeps nothing */
 } t;
 
 static struct looker *at(uint32_t place)
@@ -58,6 +61,8 @@ static uint32_t in_ms(uint64_t ms)
 
 static uint32_t until_of(enum look look)
 {
+    if (look == LOOK_QUIET)
+        return QUIET;
     return look == LOOK_OPEN ? FOREVER : in_ms(LOOKER_STAT_MS);
 }
 
@@ -135,7 +140,7 @@ static void drop(uint32_t *link)
 
 /* What is known of a file: its entries that are not over.  The places are good until the next change. */
 struct found {
-    uint32_t hush, any, named[LOOKERS_NAMED], n;
+    uint32_t hush, any, quiet, named[LOOKERS_NAMED], n;
 };
 
 static void sort_in(struct found *f, uint32_t p)
@@ -144,6 +149,8 @@ static void sort_in(struct found *f, uint32_t p)
         f->hush = p;
     else if (at(p)->node == LOOKER_ANY)
         f->any = p;
+    else if (at(p)->node == ANY_QUIET)
+        f->quiet = p;
     else
         f->named[f->n++] = p;
 }
@@ -194,14 +201,40 @@ static void drop_one(struct fid fid, uint32_t place)
     drop(link);
 }
 
-/* One more than can be named: one entry for any node takes their place. */
-static bool make_any(struct fid fid, const struct found *f, uint32_t until)
+/* The time of both.  A node that has the file open, and keeps something, is told until it has closed it. */
+static uint32_t until_both(uint32_t a, uint32_t b)
 {
+    return (a == QUIET) == (b == QUIET) ? MAX(a, b) : FOREVER;
+}
+
+static bool add_quiet(struct fid fid, struct found *f)
+{
+    return f->quiet || add(fid, ANY_QUIET, QUIET, 0);
+}
+
+/* One more than can be named: one entry for any node takes their place.  Quiet ones have one of their own, for they
+ * are not told. */
+static bool make_any(struct fid fid, struct found *f, uint32_t until)
+{
+    bool quiet = false;
     for (uint32_t i = 0; i < f->n; i++) {
-        until = MAX(until, at(f->named[i])->until);
+        quiet |= at(f->named[i])->until == QUIET;
+        if (at(f->named[i])->until != QUIET)
+            until = MAX(until, at(f->named[i])->until);
         drop_one(fid, f->named[i]);
     }
-    return add(fid, LOOKER_ANY, until, 0);
+    return (!quiet || add_quiet(fid, f)) && add(fid, LOOKER_ANY, until, 0);
+}
+
+/* Makes room among those that can be named, if one of them is quiet. */
+static bool unname_quiet(struct fid fid, struct found *f)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        if (at(f->named[i])->until == QUIET && add_quiet(fid, f)) {
+            drop_one(fid, f->named[i]);
+            return true;
+        }
+    return false;
 }
 
 /* Numbers are of 32 bits, and go round. */
@@ -212,16 +245,18 @@ static bool covers(uint64_t number, uint32_t of)
 
 static void extend(struct looker *l, enum look look, uint64_t number)
 {
-    if (look == LOOK_OPEN && (l->until != FOREVER || covers(number, l->number)))
+    if (look != LOOK_STAT && (l->until < QUIET || covers(number, l->number)))
         l->number = (uint32_t)number;
-    l->until = MAX(l->until, until_of(look));
+    l->until = until_both(l->until, until_of(look));
 }
 
-static bool put(struct fid fid, const struct found *f, uint32_t node, enum look look,
-                uint64_t number)
+static bool put(struct fid fid, struct found *f, uint32_t node, enum look look, uint64_t number)
 {
-    uint32_t p = f->any ? f->any : named(f, node);
-    if (!p && (f->n == LOOKERS_NAMED || node == LOOKER_ANY))
+    uint32_t p = f->any && look != LOOK_QUIET ? f->any : named(f, node);
+    bool full = f->any || f->n == LOOKERS_NAMED || node == LOOKER_ANY;
+    if (!p && full && look == LOOK_QUIET)
+        return add_quiet(fid, f);
+    if (!p && full && (node == LOOKER_ANY || !unname_quiet(fid, f)))
         return make_any(fid, f, until_of(look));
     if (!p)
         return add(fid, node, until_of(look), (uint32_t)number);
@@ -243,6 +278,8 @@ bool looker_enter(struct fid fid, uint32_t node, enum look look, uint64_t number
     bool done = (!hushed || is_in(&f, node)) && put(fid, &f, node, look, number);
     if (!done && !hushed)
         count(keeps_refused, 1);
+    if (!done && look == LOOK_OPEN)
+        looker_note(fid, node, LOOK_QUIET, number);
     return done;
 }
 
@@ -251,6 +288,10 @@ void looker_note(struct fid fid, uint32_t node, enum look look, uint64_t number)
     struct found f = find(fid);
     if (put(fid, &f, node, look, number))
         return;
+    if (look == LOOK_QUIET) {
+        t.unnamed = true;
+        return;
+    }
     if (!t.overflow)
         log_warn("the table of files that other nodes look at is full (%u entries, %zu bytes): "
                  "until the next view each first write of a file tells all nodes",
@@ -262,7 +303,7 @@ void looker_leave(struct fid fid, uint32_t node, uint64_t number)
 {
     struct found f = find(fid);
     uint32_t p = named(&f, node);
-    if (p && at(p)->until == FOREVER && covers(number, at(p)->number))
+    if (p && at(p)->until >= QUIET && covers(number, at(p)->number))
         at(p)->until = in_ms(LOOKER_STAT_MS);
 }
 
@@ -272,6 +313,8 @@ void looker_forget(struct fid fid, uint32_t node)
     uint32_t p = node == LOOKER_ANY ? f.any : named(&f, node);
     if (p)
         drop_one(fid, p);
+    if (node == LOOKER_ANY && f.quiet)
+        drop_one(fid, f.quiet);
 }
 
 void lookers_forget(struct fid fid)
@@ -281,12 +324,15 @@ void lookers_forget(struct fid fid)
         drop_one(fid, f.named[i]);
     if (f.any)
         drop_one(fid, f.any);
+    if (f.quiet)
+        drop_one(fid, f.quiet);
 }
 
 static struct looker_found item_of(uint32_t place)
 {
     const struct looker *l = at(place);
-    return (struct looker_found){l->node, l->until == FOREVER ? LOOK_OPEN : LOOK_STAT, l->number};
+    enum look look = l->until == FOREVER ? LOOK_OPEN : l->until == QUIET ? LOOK_QUIET : LOOK_STAT;
+    return (struct looker_found){l->node, look, l->number};
 }
 
 unsigned lookers_of(struct fid fid, struct looker_found out[LOOKERS_NAMED + 1])
@@ -299,6 +345,8 @@ unsigned lookers_of(struct fid fid, struct looker_found out[LOOKERS_NAMED + 1])
         out[n++] = item_of(f.any);
     else if (t.overflow)
         out[n++] = (struct looker_found){LOOKER_ANY, LOOK_STAT, 0};
+    else if (f.quiet || t.unnamed)
+        out[n++] = (struct looker_found){LOOKER_ANY, LOOK_QUIET, 0};
     return n;
 }
 

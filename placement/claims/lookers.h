@@ -34,18 +34,20 @@ struct looker_found {
 /* A new view, or the end: no entries, and no memory. */
 void lookers_begin(void);
 /* The node may keep what it finds: it is entered.  False: it may not, since the file was broken of late, or the
- * table is full; but if it is entered as LOOK_OPEN already it may, for it will be told. */
+ * table is full (it is entered as LOOK_QUIET then, if it opens the file); but if it is entered as LOOK_OPEN already it
+ * may, for it will be told. */
 bool looker_enter(struct fid fid, uint32_t node, enum look look, uint64_t number);
 /* A node that looks whatever the home says: it has said so, or next has entered it.  If the table is full, all
- * members count as lookers of all files until the view ends. */
+ * members count as lookers of all files until the view ends; quiet ones, if all without room were. */
 void looker_note(struct fid fid, uint32_t node, enum look look, uint64_t number);
 /* The node has closed the file.  It may still have attributes. */
 void looker_leave(struct fid fid, uint32_t node, uint64_t number);
-/* Nothing is left at this node. */
+/* Nothing is left at this node; LOOKER_ANY: nor at those that are not named. */
 void looker_forget(struct fid fid, uint32_t node);
 /* All of the file; not the hush. */
 void lookers_forget(struct fid fid);
-/* The lookers now: at most LOOKERS_NAMED and LOOKER_ANY.  Answers how many. */
+/* The lookers now: at most LOOKERS_NAMED and LOOKER_ANY.  Answers how many.  LOOKER_ANY comes last; if it is
+ * LOOK_QUIET, those that are not named need not be told. */
 unsigned lookers_of(struct fid fid, struct looker_found out[LOOKERS_NAMED + 1]);
 /* It was broken while descriptors that cache were open.  At the LOOKER_HUSH_AFTERth time looker_enter says false, for
  * LOOKER_HUSH_MS. */

@@ -33,19 +33,13 @@ struct pin {
 };
 
 static struct {
-    pthread_once_t once;
     struct lock lock; /* RANK_LEAF: the list */
     struct pin *list;
     bool refused; /* this node leaves: no new ones */
     struct pool *pool;
     struct loop_timer *timer; /* network thread */
     bool armed;               /* network thread */
-} pins = {.once = PTHREAD_ONCE_INIT};
-
-static void init(void)
-{
-    lock_init(&pins.lock, RANK_LEAF);
-}
+} pins = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
 
 /* The descriptor of a file without a name is closed after the claim was given back: see claim_unlinked. */
 static void release(void *arg)
@@ -135,23 +129,14 @@ static void arm(void *arg)
     pins.armed = true;
 }
 
-/* The claim stays until the file is open: from then on a file that loses its name keeps it. */
-static int begin(bool writer, struct file *f)
+/* The claim stays until the file is open and the pin in the list: from then on a file that loses its name keeps it, and
+ * FREE names the pin's node (claim.c). */
+int pin_add(const struct pin_id *id, bool writer, struct file *f)
 {
     int err = writer ? claim_change_begin(f, boot_ms() + T_OPEN) : claim_pin_begin(f);
     if (err)
         return err;
     open_file(f);
-    if (!writer)
-        claim_close_writer(f);
-    return 0;
-}
-
-int pin_add(const struct pin_id *id, bool writer, struct file *f)
-{
-    int err = begin(writer, f);
-    if (err)
-        return err;
     struct pin *p = xcalloc(1, sizeof(*p));
     *p = (struct pin){.id = *id, .writer = writer, .since_ms = boot_ms()};
     p->f = file_ref(f);
@@ -165,6 +150,8 @@ int pin_add(const struct pin_id *id, bool writer, struct file *f)
         pins.list = p;
     }
     lock_drop(&pins.lock);
+    if (!writer)
+        claim_close_writer(f);
     if (gone)
         release(gone);
     loop_post(arm, NULL);
@@ -180,9 +167,17 @@ void pin_drop(const struct pin_id *id, struct file *f)
         release(p);
 }
 
+void pins_of(const struct file *f, void (*fn)(void *arg, const struct pin_id *id), void *arg)
+{
+    lock_take(&pins.lock);
+    for (const struct pin *p = pins.list; p; p = p->next)
+        if (p->f == f)
+            fn(arg, &p->id);
+    lock_drop(&pins.lock);
+}
+
 void pins_start(struct pool *p)
 {
-    pthread_once(&pins.once, init);
     pins.pool = p;
     pins.refused = false;
 }

@@ -22,5 +22,7 @@ struct pin_id {
 /* Pool threads.  -ENOENT: the claim is not this node's. */
 int pin_add(const struct pin_id *id, bool writer, struct file *f);
 void pin_drop(const struct pin_id *id, struct file *f);
+/* Calls fn for each pin of the file; fn takes no lock. */
+void pins_of(const struct file *f, void (*fn)(void *arg, const struct pin_id *id), void *arg);
 
 #endif

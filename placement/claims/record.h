@@ -37,6 +37,7 @@ struct record {
     /* The claimant has asked for the claim, has not been granted it, and has nothing of the file: the PFS has the
      * latest bytes until then.  At the home alone. */
     bool granting;
+    bool opened; /* ... and meanwhile a node has opened the file, and was not entered */
     /* COPIED of the claim has come, or of the last one: next's lookers of before are known.  At the home alone. */
     bool heard;
     uint64_t touched_ms;

@@ -66,6 +66,7 @@ struct file {
     } data_sync;
     bool going;                                /* the last put is under way (table's lock) */
     struct file *removed_next, **removed_prev; /* remover.c's list of those that are going */
+    bool only_here;       /* it is deleted, and has bytes that the PFS never got (f->lock) */
     unsigned anchored;    /* store_anchor's: nothing of it is evicted (f->lock) */
     uint64_t hollow;      /* dirty pages that are zeros without blocks: no dirty bytes (pages.c) */
     struct range_op *ops; /* placement/store/range.h */

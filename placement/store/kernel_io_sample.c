@@ -71,6 +71,7 @@ static void took_changes(struct file *f, const struct kernel_io_sample *s)
     }
     c->size = MAX(c->size, s->size);
     c->ctime_ns = MAX(c->ctime_ns, s->ctime_ns);
+    f->only_here |= (c->flags & CORE_DELETED) != 0;
     store_commit(f);
     store_changed(f);
 }

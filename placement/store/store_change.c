@@ -149,7 +149,9 @@ static void end_change(struct file *f, struct file_core *c)
     c->mtime_ns = real_ns();
     c->ctime_ns = MAX(c->ctime_ns + 1, c->mtime_ns); /* each change has a later one: the PFS's clock may be ahead */
     c->flags &= ~(uint32_t)CORE_MTIME_SET;
-    if (!(c->flags & CORE_DELETED))
+    if (c->flags & CORE_DELETED)
+        f->only_here = true;
+    else
         c->flags |= CORE_DIRTY;
     store_commit(f);
     store_changed(f);

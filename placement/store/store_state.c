@@ -124,6 +124,7 @@ void store_info(struct file *f, struct file_info *out)
         .trace = f->rec->trace,
         .policy = f->rec->policy,
         .deleted = c->flags & CORE_DELETED,
+        .only_here = f->only_here,
         .leaving = f->rec->leaving,
         .loss_told = f->rec->loss_told,
     };
@@ -142,6 +143,9 @@ void store_set_deleted(struct file *f)
 {
     lock_take(&f->lock);
     bool was = core(f)->flags & CORE_DELETED;
+    kernel_io_look(f);
+    if (!was)
+        f->only_here = is_dirty(f) && !kernel_io_flushed(f);
     core_change(f->rec)->flags |= CORE_DELETED;
     store_commit(f);
     pages_clean_all(f);
@@ -207,6 +211,7 @@ static int set_reborn(struct file *f)
         range_end(f, &op);
     }
     f->unlinked = err; /* the next open comes here again */
+    f->only_here &= err != 0;
     if (!err)
         f->rec->leaving = false;
     lock_drop(&f->lock);

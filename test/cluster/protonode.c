@@ -32,7 +32,7 @@
  *   holds PATH                                yes | no: has no BREAK come since the last look?
  *   looks                                     sent N received N (BREAKs) open N (files) lookers N (that this home knows)
  *                                             ended N (files, since the first "left")
- *   lookers PATH                              lookers NAME:stat NAME:open any:open ...: that this node, its home, knows
+ *   lookers PATH                              lookers NAME:stat NAME:open NAME:quiet any:open ...: that this node, its home, knows
  *   left BITS                                 OK: what it says to each BREAK from now on (LOOKER_...)
  *   watchers PATH                             watchers NAME:BITS ... [all]: of a claim of this node
  *   break NAME PATH                           OK | ask again: what that node says to a BREAK of this one

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A file loses its last name while a node has it open that did not write it: removed or replaced there or at the
 # writer's node, flushed before or not, wholly in a cache or by one page only.  It is read and changed until it
-# is closed, also by an open of the descriptor; then nothing of it is left.
+# is closed, its times too, also by an open of the descriptor; then nothing of it is left.
 # timeout: 150
 # both
 . "$(dirname "$0")/lib.sh"
@@ -45,7 +45,9 @@ def use(n, flags, flushed, remover, take_away, partly):
     if flushed:
         subprocess.run([eddy, "flush", a], check=True, stdout=subprocess.DEVNULL)
     take_away(f"{remover}/f{n}")
+    os.utime(fd, ns=(10**18 + n, 10**18 + n))
     same(what, fd, data)
+    assert os.fstat(fd).st_mtime_ns == 10**18 + n, f"{what}: {os.fstat(fd)}"
     for again in os.O_RDONLY, os.O_RDWR:
         g = os.open(f"/proc/self/fd/{fd}", again)
         same(f"{what}, opened again with {again}", g, data)

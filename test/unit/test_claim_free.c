@@ -104,7 +104,7 @@ END_TEST
 START_TEST(its_watchers_and_what_was_told_go_with_it)
 {
     struct watchers had = {
-        .any = true, .n = 2, .v = {{7, 70, LOOKER_CACHED}, {8, 80, LOOKER_PASSTHROUGH}}};
+        .any = LOOKER_OPEN, .n = 2, .v = {{7, 70, LOOKER_CACHED}, {8, 80, LOOKER_PASSTHROUGH}}};
     struct version v = {1, 2, 3};
     struct told told = {4, 5};
     claim_tell_free(file, 1, 3, &v, &told, &had);
@@ -116,6 +116,7 @@ START_TEST(its_watchers_and_what_was_told_go_with_it)
     ck_assert_uint_eq(net.list[1].incarnation, 80);
     ck_assert_uint_eq(net.list[1].left, LOOKER_PASSTHROUGH);
     ck_assert_uint_eq(net.list[2].node, 0); /* any */
+    ck_assert_uint_eq(net.list[2].left, LOOKER_OPEN);
 }
 END_TEST
 

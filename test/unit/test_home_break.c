@@ -360,6 +360,92 @@ START_TEST(a_file_that_is_broken_again_and_again_while_it_is_open_is_kept_by_nob
 }
 END_TEST
 
+static void is_named(uint64_t request, uint32_t i, uint64_t node, unsigned left)
+{
+    ck_assert(is_granted(request));
+    ck_assert_uint_lt(i, net.said[request].nwatchers);
+    ck_assert_uint_eq(net.said[request].watchers[i].node, node);
+    ck_assert_uint_eq(net.said[request].watchers[i].left, left);
+}
+
+/* Nothing is kept of it there, so each grant names it, and none waits for it. */
+START_TEST(one_that_only_has_it_open_is_told_once_and_named_by_each_grant)
+{
+    look_at(3, LOOK_OPEN);
+    uint64_t w = want(5, 1, false);
+    copy_all();
+    break_at(3, LOOKER_OPEN);
+    is_named(w, 0, 3, LOOKER_OPEN);
+    for (unsigned n = 1; n <= LOOKER_HUSH_AFTER; n++) {
+        give_back(5, n, LOOK_NONE);
+        w = want(5, n + 1, false);
+        copy_all();
+        ck_assert_uint_eq(open_ones(MSG_BREAK), 0);
+        ck_assert_uint_eq(net.said[w].nwatchers, 1);
+        is_named(w, 0, 3, LOOKER_OPEN);
+    }
+    give_back(5, LOOKER_HUSH_AFTER + 1, LOOK_NONE);
+    look_at(3, LOOK_STAT);
+    w = want(3, 1, false); /* not to itself */
+    copy_all();
+    ck_assert(is_granted(w));
+    ck_assert_uint_eq(net.said[w].nwatchers, 0);
+}
+END_TEST
+
+START_TEST(what_is_open_alone_keeps_nobody_from_keeping_it)
+{
+    for (unsigned n = 1; n <= LOOKER_HUSH_AFTER; n++) {
+        look_at(3, LOOK_OPEN);
+        uint64_t w = want(5, n, false);
+        copy_all();
+        break_at(3, LOOKER_OPEN);
+        ck_assert(is_granted(w));
+        give_back(5, n, LOOK_NONE);
+    }
+    look_at(4, LOOK_OPEN);
+}
+END_TEST
+
+START_TEST(one_that_opens_it_during_a_grant_is_any_member)
+{
+    bool keep;
+    look_at(3, LOOK_STAT);
+    uint64_t w = want(4, 1, false);
+    copy_all();
+    ck_assert_uint_eq(where(6, file, LOOK_OPEN, &keep), AT_PFS);
+    ck_assert(!keep);
+    break_at(3, 0);
+    ck_assert_uint_eq(net.said[w].nwatchers, 1);
+    is_named(w, 0, 0, LOOKER_OPEN);
+    give_back(4, 1, LOOK_NONE);
+    w = want(4, 2, false);
+    copy_all();
+    ck_assert(is_granted(w));
+    ck_assert_uint_eq(net.said[w].nwatchers, 0); /* that claim's FREE would name it */
+}
+END_TEST
+
+START_TEST(many_that_only_have_it_open_are_any_member_and_not_told)
+{
+    for (uint64_t n = 1; n < NODES; n++)
+        look_at(n, LOOK_OPEN);
+    uint64_t w = want(12, 1, false);
+    copy_all();
+    for (uint64_t n = 1; n < NODES; n++)
+        break_at(n, LOOKER_OPEN);
+    ck_assert_uint_eq(net.said[w].nwatchers, LOOKERS_NAMED + 1);
+    is_named(w, LOOKERS_NAMED, 0, LOOKER_OPEN);
+    give_back(12, 1, LOOK_NONE);
+    w = want(11, 1, false);
+    copy_all();
+    ck_assert_uint_eq(open_ones(MSG_BREAK), 1);
+    break_at(12, 0); /* it was the asker, and has what it had open */
+    is_named(w, net.said[w].nwatchers - 1, 0, LOOKER_OPEN);
+    ck_assert_uint_lt(net.said[w].nwatchers, LOOKERS_NAMED + 1); /* but the asker */
+}
+END_TEST
+
 START_TEST(a_file_that_was_only_looked_up_may_be_kept_again)
 {
     look_at(3, LOOK_STAT);
@@ -624,6 +710,26 @@ START_TEST(who_gives_back_looks_itself)
 }
 END_TEST
 
+START_TEST(nodes_that_only_have_it_open_are_named_again_after_free)
+{
+    struct item_watcher v[] = {{3, 102, LOOKER_OPEN}};
+    uint64_t w = want(4, 1, false);
+    copy_all();
+    struct msg *m = from(4, MSG_FREE);
+    m->free.fid = file;
+    m->free.number_inc = 103;
+    m->free.number = 1;
+    m->free.watchers.n = 1;
+    m->free.watchers.v = v;
+    handle_free(m);
+    copy_all();
+    w = want(5, 1, false);
+    copy_all();
+    ck_assert_uint_eq(open_ones(MSG_BREAK), 0);
+    is_named(w, 0, 3, LOOKER_OPEN);
+}
+END_TEST
+
 START_TEST(watchers_that_are_given_back_look)
 {
     struct item_watcher v[] = {{3, 102, LOOKER_CACHED}, {99, 1, LOOKER_CACHED}};
@@ -794,6 +900,10 @@ int main(void)
     tcase_add_test(t, nobody_is_told_who_never_looked);
     tcase_add_test(t, three_lookers_are_told_once_and_not_again_in_shared_use);
     tcase_add_test(t, a_file_that_is_broken_again_and_again_while_it_is_open_is_kept_by_nobody_new);
+    tcase_add_test(t, one_that_only_has_it_open_is_told_once_and_named_by_each_grant);
+    tcase_add_test(t, what_is_open_alone_keeps_nobody_from_keeping_it);
+    tcase_add_test(t, one_that_opens_it_during_a_grant_is_any_member);
+    tcase_add_test(t, many_that_only_have_it_open_are_any_member_and_not_told);
     tcase_add_test(t, a_file_that_was_only_looked_up_may_be_kept_again);
     tcase_add_test(t, more_nodes_than_can_be_named_are_all_members);
     tcase_add_test(t, more_watchers_than_can_be_named_are_any_member);
@@ -810,6 +920,7 @@ int main(void)
     tcase_add_test(t, an_asker_that_gives_up_ends_it);
     t = add_case(s, "FREE and LEAVE", begin, end, 20);
     tcase_add_test(t, who_gives_back_looks_itself);
+    tcase_add_test(t, nodes_that_only_have_it_open_are_named_again_after_free);
     tcase_add_test(t, watchers_that_are_given_back_look);
     tcase_add_test(t, only_a_member_leaves_and_only_for_itself);
     tcase_add_test(t, who_is_no_member_is_not_entered_and_is_granted_nothing);

@@ -164,6 +164,56 @@ static struct fid nth(uint64_t i)
     return (struct fid){i * 0x9e3779b97f4a7c15u, i};
 }
 
+/* It has the file open, and keeps nothing. */
+START_TEST(a_quiet_one_is_known_until_it_leaves)
+{
+    looker_note(file, 1, LOOK_QUIET, 5);
+    now_ms += 10 * LOOKER_STAT_MS;
+    ck_assert_uint_eq(look_of(file, 1), LOOK_QUIET);
+    looker_leave(file, 1, 4);
+    ck_assert_uint_eq(look_of(file, 1), LOOK_QUIET);
+    looker_leave(file, 1, 5);
+    ck_assert_uint_eq(look_of(file, 1), LOOK_STAT);
+    looker_note(file, 1, LOOK_QUIET, 6); /* it may have attributes, and has it open */
+    ck_assert_uint_eq(look_of(file, 1), LOOK_OPEN);
+    looker_note(file, 2, LOOK_QUIET, 7);
+    ck_assert(looker_enter(file, 2, LOOK_STAT, 8));
+    ck_assert_uint_eq(look_of(file, 2), LOOK_OPEN);
+}
+END_TEST
+
+START_TEST(of_a_file_that_nobody_may_keep_opens_are_quiet)
+{
+    for (unsigned n = 1; n <= LOOKER_HUSH_AFTER; n++)
+        looker_hush(file);
+    for (uint32_t i = 0; i < LOOKERS_NAMED; i++)
+        ck_assert(!looker_enter(file, i, LOOK_OPEN, 1));
+    ck_assert_uint_eq(lookers(file), LOOKERS_NAMED);
+    ck_assert_uint_eq(look_of(file, 3), LOOK_QUIET);
+}
+END_TEST
+
+START_TEST(many_quiet_ones_take_nobodys_place)
+{
+    for (uint32_t i = 0; i <= LOOKERS_NAMED; i++)
+        looker_note(file, i, LOOK_QUIET, 1);
+    ck_assert_uint_eq(lookers(file), LOOKERS_NAMED + 1);
+    ck_assert_uint_eq(look_of(file, LOOKER_ANY), LOOK_QUIET);
+    for (uint32_t i = 0; i < LOOKERS_NAMED; i++)
+        ck_assert(looker_enter(file, 100 + i, LOOK_OPEN, 1));
+    ck_assert_uint_eq(lookers(file), LOOKERS_NAMED + 1);
+    ck_assert_uint_eq(look_of(file, 100), LOOK_OPEN);
+    ck_assert_uint_eq(look_of(file, LOOKER_ANY), LOOK_QUIET);
+    ck_assert(looker_enter(file, 200, LOOK_STAT, 1));
+    ck_assert_uint_eq(lookers(file), 1);
+    ck_assert_uint_eq(look_of(file, LOOKER_ANY), LOOK_OPEN);
+    looker_note(file, 7, LOOK_QUIET, 1);
+    ck_assert_uint_eq(look_of(file, LOOKER_ANY), LOOK_OPEN); /* all are told, and say what they have open */
+    looker_forget(file, LOOKER_ANY);
+    ck_assert_uint_eq(lookers_count(), 0);
+}
+END_TEST
+
 START_TEST(what_is_over_is_swept)
 {
     for (uint64_t i = 0; i < 20000; i++)
@@ -192,9 +242,9 @@ START_TEST(a_full_table_costs_messages_and_no_memory)
     ck_assert_uint_le(lookers_bytes(), LOOKERS_BYTES);
     ck_assert_uint_gt(lookers_bytes(), LOOKERS_BYTES / 2);
     ck_assert_uint_eq(counted(keeps_refused), 1);
-    ck_assert_uint_eq(lookers(other), 0);
+    ck_assert_uint_eq(look_of(other, LOOKER_ANY), LOOK_QUIET); /* as that one was */
     looker_note(other, 2, LOOK_OPEN, 1);
-    ck_assert_uint_ne(look_of(other, LOOKER_ANY), LOOK_NONE);
+    ck_assert_uint_eq(look_of(other, LOOKER_ANY), LOOK_STAT);
     ck_assert_uint_eq(lookers(nth(i + 1)), 1);
     ck_assert_uint_eq(look_of(nth(0), 1), LOOK_OPEN);
     ck_assert_uint_eq(lookers_count(), i);
@@ -225,6 +275,9 @@ int main(void)
     tcase_add_test(t, numbers_go_round);
     tcase_add_test(t, one_more_than_can_be_named_is_any_node);
     tcase_add_test(t, nobody_is_entered_after_many_breaks_of_an_open_file_for_some_time);
+    tcase_add_test(t, a_quiet_one_is_known_until_it_leaves);
+    tcase_add_test(t, of_a_file_that_nobody_may_keep_opens_are_quiet);
+    tcase_add_test(t, many_quiet_ones_take_nobodys_place);
     tcase_add_test(t, what_is_over_is_swept);
     tcase_add_test(t, a_full_table_costs_messages_and_no_memory);
     tcase_add_test(t, stats_that_are_over_make_room);

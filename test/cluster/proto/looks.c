@@ -124,7 +124,9 @@ void do_lookers(struct command *c)
     for (unsigned i = 0; i < n; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s:%s",
                  found[i].node == LOOKER_ANY ? "any" : home.view->members[found[i].node].name,
-                 found[i].look == LOOK_OPEN ? "open" : "stat");
+                 found[i].look == LOOK_OPEN    ? "open"
+                 : found[i].look == LOOK_QUIET ? "quiet"
+                                               : "stat");
     lock_drop(&home_lock);
     answer(c, "lookers%s", text);
 }
@@ -152,7 +154,7 @@ void do_watchers(struct command *c)
     struct file *f = NULL;
     struct fid fid;
     int err = fid_at(word(c, 1), &fid);
-    bool all;
+    unsigned any;
 
     if (!err && !(f = file_find(fid)))
         err = -ENOENT;
@@ -160,12 +162,12 @@ void do_watchers(struct command *c)
         answer_code(c, err);
         return;
     }
-    unsigned n = claim_watchers(f, v, &all);
+    unsigned n = claim_watchers(f, v, &any);
     for (unsigned i = 0; i < n; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s:%u",
                  members_name(v[i].node), v[i].kinds);
     file_put(f);
-    answer(c, "watchers%s%s", text, all ? " all" : "");
+    answer(c, "watchers%s%s", text, any ? " all" : "");
 }
 
 /* ---- telling falsely ---- */
