@@ -148,7 +148,7 @@ static int set_own_times(struct request *r, struct file *f, struct new_times *t,
     store_info(f, &info);
     same->on = info.base_known && version_same_bytes(&info.base, &same->before);
     same->own = true;
-    bool pfs_only = !info.dirty && same->on;
+    bool pfs_only = !info.dirty && !info.only_here && same->on;
     if (!pfs_only)
         store_set_times(f, t->mtime_ns);
     int err = pfs_only ? 0 : store_note_time(f, t->mtime_ns);

@@ -165,7 +165,7 @@ bool store_same_data(struct file *f, const struct version *before, const struct 
         struct file_core *c = core_change(f->rec);
         c->base = *after;
         c->ctime_ns = MAX(c->ctime_ns, after->ctime_ns);
-        if (!is_dirty(f) || kernel_io_flushed(f)) {
+        if (!f->only_here && (!is_dirty(f) || kernel_io_flushed(f))) {
             if (has_kernel_io(f) && c->mtime_ns != after->mtime_ns)
                 c->flags |= CORE_MTIME_SET; /* the data file's own time does not tell */
             c->mtime_ns = after->mtime_ns; /* utimens */

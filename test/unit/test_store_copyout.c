@@ -355,6 +355,26 @@ START_TEST(times_set_by_the_application_last_until_the_next_write)
 }
 END_TEST
 
+/* Whatever it does to the size and the bytes. */
+START_TEST(fallocate_moves_the_times)
+{
+    struct file *f = new_file(1, "x");
+    char c = 1;
+    write_ok(f, &c, 1, 5000);
+    for (unsigned i = 0; i < 3; i++) {
+        store_set_times(f, 1234567890123456789);
+        struct file_info was = info_of(f);
+        ck_assert_int_eq(store_allocate(f, i ? 0 : 9000, 100, i == 1), 0); /* longer, kept, inside */
+        ck_assert_int_gt(info_of(f).mtime_ns, was.mtime_ns);
+        ck_assert_int_gt(info_of(f).ctime_ns, was.ctime_ns);
+        ck_assert(!info_of(f).mtime_set);
+        ck_assert(info_of(f).dirty);
+        ck_assert_uint_eq(info_of(f).size, 9100);
+    }
+    file_put(f);
+}
+END_TEST
+
 static void flush_as(struct file *f, const struct version *v)
 {
     struct snapshot *s;
@@ -398,6 +418,47 @@ START_TEST(a_flush_moves_no_time)
     struct version other = {1, v.mtime_ns, v.ctime_ns + 2000};
     ck_assert_int_eq(store_set_version(f, &other, NULL), 0);
     times_are(f, other.mtime_ns, other.ctime_ns);
+    file_put(f);
+}
+END_TEST
+
+/* Nothing of it is dirty any more; but if it was, or is changed after that, the PFS never gets that. */
+START_TEST(a_removed_file_says_whether_its_bytes_are_only_here)
+{
+    for (unsigned n = 1; n <= 2; n++) {
+        struct file *f = new_file(n, "x");
+        char c = 1;
+        write_ok(f, &c, 1, 0);
+        ck_assert(!info_of(f).only_here);
+        struct version v = {1, info_of(f).mtime_ns, info_of(f).ctime_ns + 1};
+        if (n == 1)
+            flush_as(f, &v);
+        store_set_deleted(f);
+        ck_assert(!info_of(f).dirty);
+        ck_assert_int_eq(info_of(f).only_here, n == 2);
+        write_ok(f, &c, 1, 1);
+        ck_assert(!info_of(f).dirty && info_of(f).only_here);
+        store_set_deleted(f); /* heard again */
+        ck_assert(info_of(f).only_here);
+        file_put(f);
+    }
+}
+END_TEST
+
+START_TEST(an_attribute_of_a_removed_file_moves_no_mtime_of_what_is_only_here)
+{
+    struct file *f = new_file(1, "x");
+    char c = 1;
+    write_ok(f, &c, 1, 0);
+    struct version v = {1, info_of(f).mtime_ns, info_of(f).ctime_ns + 1}, chmod = v;
+    chmod.ctime_ns++;
+    flush_as(f, &v);
+    store_set_deleted(f);
+    write_ok(f, &c, 1, 1);
+    int64_t mtime_ns = info_of(f).mtime_ns;
+    ck_assert_int_gt(mtime_ns, v.mtime_ns);
+    store_same_data(f, &v, &chmod);
+    ck_assert_int_eq(info_of(f).mtime_ns, mtime_ns);
     file_put(f);
 }
 END_TEST
@@ -564,6 +625,9 @@ int main(void)
     tcase_add_test(t, an_unlinked_file_is_not_flushed_and_leaves_nothing);
     tcase_add_test(t, times_set_by_the_application_last_until_the_next_write);
     tcase_add_test(t, a_flush_moves_no_time);
+    tcase_add_test(t, fallocate_moves_the_times);
+    tcase_add_test(t, a_removed_file_says_whether_its_bytes_are_only_here);
+    tcase_add_test(t, an_attribute_of_a_removed_file_moves_no_mtime_of_what_is_only_here);
     tcase_add_test(t, an_attribute_that_is_set_moves_ctime);
     tcase_add_test(t, each_change_has_a_later_ctime);
     tcase_add_test(t, times_are_told_as_another_node_told_them);
