@@ -116,7 +116,7 @@ struct msg_head {
 /* number's incarnation = head's; held: the sender has the claim and its bytes, and asks for its watchers;
  * look_number: as WHERE's */
 #define BODY_WANT(F, L) F(fid, fid) F(u64, number) F(u8, held) F(u64, look_number)
-/* reply to WANT: enum at_where; watchers: of AT_GRANTED, what BREAK has left */
+/* reply to WANT: enum at_where; watchers: of AT_GRANTED, what BREAK has left, and quiet lookers */
 #define BODY_GRANT(F, L)                                                                           \
     F(u8, where) F(u64, node) F(u8, known) F(version, version) F(told, told) L(watcher, watchers)
 /* first: of all records, in pieces, as ADOPTED; else of one.  heard: the home has heard COPIED of the claim that
@@ -133,7 +133,7 @@ struct msg_head {
 #define BODY_ASK(F, L)    F(u8, look) L(fid_item, fids)
 #define BODY_HAVE(F, L)   L(have, have)
 /* look: what the sender itself still believes (enum look); look_number: as WHERE's; watchers: those that are
- * left */
+ * left, and nodes that have it open */
 #define BODY_FREE(F, L)                                                                            \
     F(fid, fid)                                                                                    \
     F(u64, number_inc) F(u64, number) F(u8, known) F(version, version) F(told, told) F(u8, look)   \
@@ -179,8 +179,8 @@ struct msg_head {
 #define BODY_BROKEN(F, L) F(u8, left) F(u64, look_number)
 /* to the home: files that are not open any more; <= MSG_PIECE_ITEMS */
 #define BODY_LEAVE(F, L) L(left, files)
-/* claimant -> watchers: what has changed in [offset, offset + length).  what: enum told_what (placement/tell.h).
- * CHANGED_OK: left: as BROKEN's */
+/* claimant -> watchers: what has changed in [offset, offset + length).  what: enum told_what (placement/tell.h);
+ * TOLD_DROP goes to all that have it open.  CHANGED_OK: left: as BROKEN's */
 #define BODY_CHANGED(F, L) F(fid, fid) F(u8, what) F(u64, offset) F(u64, length) F(u64, size) F(u64, hash)
 #define BODY_CHANGED_OK(F, L) F(u8, left)
 
