@@ -10,7 +10,6 @@ SIZE = "another node's kernel is not told of a change: it shows the old size and
 TIMES = "a flush moves ctime, and nodes tell different times of one change"
 
 KEPT = "through a descriptor from before another node's change of the attributes the old ones are shown"
-NAMELESS = "a file without a name, open on a node that has not its bytes, gives ESTALE, or EIO after half a minute"
 
 MOVED = "the node that has the bytes of a file below a directory that was moved may not find it: ENOENT at the flush"
 
@@ -19,7 +18,6 @@ OPERATIONS = {
     "append-seek": SIZE,
     "locked-append": SIZE,
     "copy": SIZE,
-    "nameless": NAMELESS,
     "rename-dir": MOVED,
     "rename-over dir": MOVED,
     "rename-EXCHANGE": MOVED,
@@ -47,7 +45,6 @@ CHECKS = {
     "*/ctime-moved": TIMES,
     "*/ctime-back": TIMES,
     "*/mtime-moved": TIMES,
-    "*/mtime": TIMES,
 }
 
 # Programs of invariants (test_oracle_many_at_once.sh) that are not run: NAME, "all nodes" or "one node", and, if it
