@@ -131,7 +131,8 @@ late_enough() {
     local before
     before=$(breaks)
     for _ in {1..16}; do
-        echo late >"$W/mnt-c/late-$((++late))"
+        late=$((late + 1))
+        echo late >"$W/mnt-c/late-$late"
     done
     [ "$(breaks)" = "$before" ]
 }
@@ -145,7 +146,7 @@ python3 -B "$W/counted.py" "$W/mnt-a" "$W/mnt-b" "$W/mnt-c" || fail "see above"
 
 echo "--- the claimant was started again"
 coproc USER_OF_B { python3 -B "$W/restart.py" "$PFS" "$W/mnt-a" "$W/mnt-b"; }
-read -r -t 60 said <&"${USER_OF_B[0]}" || fail "nothing was written"
+read -r -t 60 _ <&"${USER_OF_B[0]}" || fail "nothing was written"
 crash_node a
 start_node a "$PFS" --flush end
 echo go >&"${USER_OF_B[1]}"

@@ -35,7 +35,7 @@ CHECKS = {
     "*/map-*": SIZE,
     "*/kept-*/bytes": SIZE,
     "*/pos": SIZE,
-    "result/append/position": SIZE,
+    "result*/append/position": SIZE,
     "result/read/*": SIZE,
     "result/locked/*": SIZE,
     "result/reopen/ESTALE": "O_TRUNC through /proc/self/fd, of a file that another node has written to",
