@@ -590,7 +590,7 @@ static bool attr_fresh(struct inode *i, struct stat *st, struct data_known *k, s
                        double *left)
 {
     lock_take(&i->lock);
-    bool fresh = i->attr_known && i->known.looked_ms > i->touched_ms && !i->gone;
+    bool fresh = i->attr_known && i->known.looked_ms > i->touched_ms && !i->gone && !i->retired;
     *st = i->attr;
     st->st_blocks = (blkcnt_t)i->known_blocks; /* an open sees only changes of others (attr_seen) */
     st->st_atim = i->known_atim;

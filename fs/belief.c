@@ -3,10 +3,10 @@
 
 #include <sys/stat.h>
 
-#include "fs/io_mode.h"
 #include "fs/kept.h"
 #include "fs/page_cache.h"
 #include "placement/data_believe.h"
+#include "placement/store/kernel_io.h"
 
 struct belief belief_fixed(void)
 {
@@ -17,7 +17,7 @@ struct belief belief_of(const struct inode *i, const struct location *at)
 {
     if (i->fixed || !S_ISREG(i->type))
         return belief_fixed();
-    return (struct belief){.keep = at->keep,
+    return (struct belief){.keep = at->keep && !i->retired,
                            .told = true,
                            .fid = i->fid,
                            .ticket = at->ticket,
@@ -69,12 +69,22 @@ void belief_grow(struct inode *i, const struct belief *b, uint64_t size)
 /* ---- the end ---- */
 
 /* A handle that is opened meanwhile is counted, or sees the break (data_may_cache). */
-static unsigned left(struct inode *i)
+static unsigned left_cached(struct inode *i)
 {
     lock_take(&i->lock);
-    unsigned kinds = (i->mode.cached || i->opening ? LOOKER_CACHED : 0) | (mode_has_kernel_io(i) ? LOOKER_PASSTHROUGH : 0);
+    bool cached = i->mode.cached || i->opening;
     lock_drop(&i->lock);
-    return kinds;
+    return cached ? LOOKER_CACHED : 0;
+}
+
+/* By whatever node id. */
+static unsigned left_passthrough(struct fid fid)
+{
+    struct file *f = file_find(fid);
+    bool open = f && kernel_io_is_open(f);
+    if (f)
+        file_put(f);
+    return open ? LOOKER_PASSTHROUGH : 0;
 }
 
 static void forget_where(struct fid fid)
@@ -88,18 +98,19 @@ static void forget_where(struct fid fid)
 
 unsigned belief_break(struct fid fid)
 {
+    unsigned kinds = 0;
     forget_where(fid);
     struct inode *i = inode_known(fid);
-    if (!i)
-        return 0;
-    i->others = true;
-    lock_take(&i->lock);
-    kept_lose(i);
-    lock_drop(&i->lock);
-    page_cache_drop(i, 0, 0);
-    unsigned kinds = left(i);
+    if (i) {
+        i->others = true;
+        lock_take(&i->lock);
+        kept_lose(i);
+        lock_drop(&i->lock);
+        page_cache_drop(i, 0, 0);
+        kinds = left_cached(i);
+    }
     inode_put(i);
-    return kinds;
+    return kinds | left_passthrough(fid);
 }
 
 /* Its last name is gone: its claimant keeps what the PFS never gets until the last close here. */
@@ -114,17 +125,50 @@ static void keep_bytes(struct fid fid)
 
 unsigned belief_changed(struct fid fid, const struct told_change *c)
 {
+    unsigned kinds = 0;
     if (c->what == TOLD_DROP)
         keep_bytes(fid);
     struct inode *i = inode_known(fid);
-    if (!i)
-        return 0;
-    i->others = true;
-    if (c->what == TOLD_ATTR || c->what == TOLD_DROP)
-        page_cache_drop_attr(i);
-    else
-        page_cache_drop(i, c->off, c->what == TOLD_CUT ? 0 : c->len);
-    unsigned kinds = left(i);
+    if (i) {
+        i->others = true;
+        if (c->what == TOLD_ATTR || c->what == TOLD_DROP)
+            page_cache_drop_attr(i);
+        else
+            page_cache_drop(i, c->off, c->what == TOLD_CUT ? 0 : c->len);
+        kinds = left_cached(i);
+    }
     inode_put(i);
-    return kinds;
+    return kinds | left_passthrough(fid);
+}
+
+/* ---- several node ids ---- */
+
+/* What was looked at before is not known any more, and the size is not the one that the kernel has heard of. */
+static void touch(struct inode *i)
+{
+    i->others = true;
+    i->told_size = 0;
+    lock_take(&i->lock);
+    i->touched_ms = boot_ms();
+    lock_drop(&i->lock);
+}
+
+void belief_changed_by(struct inode *i, uint64_t off, uint64_t len)
+{
+    struct inode *other = inode_beside_retired(i);
+    if (other) {
+        touch(other);
+        page_cache_drop(other, off, len);
+    }
+    inode_put(other);
+}
+
+void belief_changed_attr_by(struct inode *i)
+{
+    struct inode *other = inode_beside_retired(i);
+    if (other) {
+        touch(other);
+        page_cache_drop_attr(other);
+    }
+    inode_put(other);
 }

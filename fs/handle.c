@@ -72,17 +72,26 @@ static bool same_attr(const struct inode *i, const struct location *at)
 
 /* ---- passthrough ---- */
 
+/* Must the kernel not map a data file for it?  It may store there, and nobody would hear of that.  Beside passthrough
+ * descriptors it gets another node id for this.  Where it comes with a retired one again, it was opened by a descriptor
+ * (/proc/self/fd), which leads to no other (README, "What is not promised"). */
+static bool needs_stores_told(const struct handle *h)
+{
+    return (h->flags & O_ACCMODE) == O_RDWR && !h->inode->retired;
+}
+
 /* What of an open the kernel may do by itself, if it can be had.  O_DIRECT would be I/O past the page cache, by
  * which the store reads and writes this file.  O_DSYNC would reach only the data file, but not its record,
  * which counts after a power loss, and not the PFS.  A write to a plain file removes setuid and setgid; a write
- * through the kernel does not.  And of a write through the kernel no other node could be told. */
+ * through the kernel does not.  And of a write through the kernel no other node could be told, nor the kernel itself
+ * of one by a retired node id. */
 static enum kernel_part part_for(const struct handle *h, mode_t mode)
 {
     bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);
     bool told = writes(h->flags) && claim_watched(h->data->f);
-    if (!settings.passthrough)
+    if (!settings.passthrough || (told && needs_stores_told(h)))
         return KERNEL_NOTHING;
-    bool past_us = h->flags & (O_DIRECT | O_DSYNC) || (suid && writes(h->flags)) || told;
+    bool past_us = h->flags & (O_DIRECT | O_DSYNC) || (suid && writes(h->flags)) || told || h->inode->retired;
     return past_us ? KERNEL_MAPS : KERNEL_ALL;
 }
 
@@ -107,36 +116,41 @@ static bool pass_begin(struct handle *h)
 }
 
 /* Inode locked.  The data file is given back after this, by data_kernel_io_close. */
-static void kernel_io_end(struct inode *i, struct file *f)
+static void kernel_io_end(struct inode *i)
 {
-    if (mode_has_kernel_io(i))
-        return;
-    backing_close(i->backing_id);
-    shadow_end(f);
+    if (!mode_has_kernel_io(i))
+        backing_close(i->backing_id);
 }
 
-/* Inode locked.  The kernel's part of an open beside passthrough descriptors that have a shadow: its data file is not the
- * store's any more.  False: there is no such descriptor (any more). */
-static bool beside_shadow(struct handle *h)
+/* Inode locked.  This open goes beside passthrough descriptors that have a shadow, if it can: their data file is not the
+ * store's any more, and what is stored there by a mapping would be lost. */
+static bool joins_shadow(struct handle *h)
 {
-    if (!shadow_is(h->data->f))
+    struct inode *i = h->inode;
+    if (!mode_has_kernel_io(i) || needs_stores_told(h) || !shadow_join(h->data->f, i->backing_life))
         return false;
-    if (mode_has_kernel_io(h->inode))
-        return true;
-    shadow_end(h->data->f);
-    return false;
+    h->life = i->backing_life;
+    return true;
 }
 
 /* Inode locked.  What of this open the kernel does by itself, with what that needs. */
-static enum kernel_part part_begin(struct handle *h, mode_t perm, bool cache)
+static enum kernel_part part_begin(struct handle *h, mode_t perm, bool told)
 {
     enum kernel_part part = part_for(h, perm);
-    if (part != KERNEL_NOTHING && beside_shadow(h))
-        return KERNEL_MAPS;
-    return cache && mode_may_kernel_io(h->inode, part) && pass_begin(h) ? part : KERNEL_NOTHING;
+    if (part != KERNEL_NOTHING && shadow_is(h->data->f))
+        return joins_shadow(h) ? KERNEL_MAPS : KERNEL_NOTHING;
+    return told && mode_may_kernel_io(h->inode, part) && pass_begin(h) ? part : KERNEL_NOTHING;
 }
 
 /* ---- the mode ---- */
+
+/* Its names lead to another node id from now on.  The open that finds this looks its own name up again at once. */
+static void retire(struct inode *i)
+{
+    inode_retire(i);
+    notify_attr_now(i->nodeid);
+    links_forget(i);
+}
 
 /* The mode of this open of *at, whether the kernel's pages are good, and whether it must ask for
  * the attributes again.  -ESTALE: none can be given to this node id. */
@@ -147,8 +161,8 @@ static int choose(struct handle *h, mode_t perm, struct fuse_file_info *fi, stru
     struct data_tag tag;
     data_look(h->data, at, &tag);
     lock_take(&i->lock);
-    bool cache = data_may_cache(h->data);
-    h->mode = mode_enter(i, h->flags, cache, part_begin(h, perm, cache));
+    bool told = data_may_cache(h->data), cache = told && !i->retired;
+    h->mode = mode_enter(i, h->flags, cache, part_begin(h, perm, told));
     unsigned turn = i->kept.turn;
     bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);
     bool others = i->kept.turn != turn && i->kept.mixed; /* are open, of older bytes */
@@ -163,7 +177,7 @@ static int choose(struct handle *h, mode_t perm, struct fuse_file_info *fi, stru
         data_dropping(h->data);
     if (h->mode != IO_STALE)
         return 0;
-    inode_retire(i);
+    retire(i);
     return -ESTALE;
 }
 
@@ -273,6 +287,8 @@ static int open_data(const struct opening *o, struct file *f, const struct statx
         release(f);
         return err;
     }
+    if (trunc)
+        belief_changed_by(o->i, 0, 0);
     return new_handle(o, data, stx->stx_mode, out);
 }
 
@@ -425,7 +441,7 @@ static void close_taken(struct handle *h)
         lock_take(&h->inode->lock);
         mode_leave(h->inode, h->mode);
         if (handle_has_kernel_io(h))
-            kernel_io_end(h->inode, f);
+            kernel_io_end(h->inode);
         lock_drop(&h->inode->lock);
     }
     if (handle_has_kernel_io(h))

@@ -3,7 +3,7 @@
  *      node id = generation << 32 | index,  index = slot * SHARDS + shard,  shard = hash of the fid
  *
  *      shard:  slots[]    slot -> inode, and the generation of its last user
- *              buckets[]  fid -> inode (not: inodes without a name)
+ *              buckets[]  fid -> inodes: one that is listed, and those that were (without a name, retired)
  *
  * An inode is in one shard, by its fid, and its node id has the shard's number.  So a look-up by either takes
  * one lock.  A slot's generation goes up when it is used again: a node id that was forgotten never
@@ -70,7 +70,7 @@ static struct inode **bucket_of(struct shard *s, struct fid fid)
 static struct inode *find_fid(struct shard *s, struct fid fid)
 {
     struct inode *i = s->nbuckets ? *bucket_of(s, fid) : NULL;
-    while (i && !fid_eq(i->fid, fid))
+    while (i && !(i->listed && fid_eq(i->fid, fid)))
         i = i->fid_next;
     return i;
 }
@@ -102,17 +102,13 @@ static void fid_enter(struct shard *s, struct inode *i)
     s->count++;
 }
 
-/* From the fid table, if it is there. */
 static void fid_leave(struct shard *s, struct inode *i)
 {
-    struct inode **at = s->nbuckets ? bucket_of(s, i->fid) : NULL;
-    while (at && *at && *at != i)
+    struct inode **at = bucket_of(s, i->fid);
+    while (*at != i)
         at = &(*at)->fid_next;
-    if (at && *at) {
-        *at = i->fid_next;
-        i->listed = false;
-        s->count--;
-    }
+    *at = i->fid_next;
+    s->count--;
 }
 
 static void slots_grow(struct shard *s)
@@ -368,7 +364,7 @@ struct inode *inode_found(struct pfs_node *node, struct fid fid, mode_t mode)
     lock_take(&s->lock);
     struct inode *i = find_fid(s, fid);
     if (i && i->type != type) { /* the number was used again */
-        fid_leave(s, i);
+        i->listed = false;
         i->gone = true;
         i = NULL;
     }
@@ -388,6 +384,21 @@ struct inode *inode_known(struct fid fid)
     struct shard *s = shard_of_fid(fid);
     lock_take(&s->lock);
     struct inode *i = find_fid(s, fid);
+    if (i)
+        i->refs++;
+    lock_drop(&s->lock);
+    return i;
+}
+
+struct inode *inode_beside_retired(struct inode *retired)
+{
+    if (!retired->retired)
+        return NULL;
+    struct shard *s = shard_of_inode(retired);
+    lock_take(&s->lock);
+    struct inode *i = *bucket_of(s, retired->fid);
+    while (i && (i->retired || !fid_eq(i->fid, retired->fid)))
+        i = i->fid_next;
     if (i)
         i->refs++;
     lock_drop(&s->lock);
@@ -456,7 +467,7 @@ void inode_gone(struct inode *i)
 {
     struct shard *s = shard_of_inode(i);
     lock_take(&s->lock);
-    fid_leave(s, i);
+    i->listed = false;
     i->gone = true;
     lock_drop(&s->lock);
 }
@@ -465,7 +476,8 @@ void inode_retire(struct inode *i)
 {
     struct shard *s = shard_of_inode(i);
     lock_take(&s->lock);
-    fid_leave(s, i);
+    i->listed = false;
+    i->retired = i->others = true;
     lock_drop(&s->lock);
 }
 

@@ -1,9 +1,9 @@
 /* inode.h - the files that the kernel knows, by node id: index into a table + generation, never a pointer.
  *
- * There is one inode per fid that the kernel (nlookup > 0) or an open handle (refs) uses.  nodeid =
+ * There is one inode per fid that look-ups find, while the kernel (nlookup > 0) or an open handle (refs) uses it.  nodeid =
  * generation << 32 | index; the root is FUSE_ROOT_ID.  A file whose last name is gone (or whose
- * number was used again for another type) leaves the fid table, so that a new file with the same
- * fid gets a new node id.
+ * number was used again for another type) is not found any more, so that a new file with the same
+ * fid gets a new node id; nor is one that was retired.
  *
  * A file has as many names as were looked up; i->node is one that leads to it.  A name that is
  * taken from it (unlinked, or another file is found there) leaves the list at once.  But its
@@ -27,6 +27,7 @@ struct inode {
     struct fid fid;
     mode_t type;                   /* S_IFMT */
     _Atomic bool gone;             /* no name left */
+    _Atomic bool retired;          /* a look-up of its file gives another node id */
     _Atomic bool fixed;            /* --immutable: below such a path */
     /* boot_ms of the last ESTALE: the kernel looks its name up again, and must not get the old answer */
     _Atomic uint64_t doubted_ms;
@@ -38,7 +39,7 @@ struct inode {
     struct pfs_node *_Atomic node; /* never NULL; for PFS calls while the inode is referenced */
     struct inode_name *names;      /* shard's lock; the inode's own list of names */
     struct inode *fid_next;
-    bool listed; /* shard's lock: in the fid table */
+    bool listed; /* shard's lock: a look-up of the fid finds it */
 
     struct lock lock; /* below this line */
     /* the last answer to the kernel, or the PFS's attributes if the kernel was told to ask: the answer while
@@ -84,7 +85,8 @@ struct inode {
     } kept;
     _Atomic uint64_t given; /* of nlookup: those that were answered.  A request that waits has its own already */
     _Atomic unsigned opening; /* opens whose mode is not chosen yet: they may cache */
-    _Atomic bool others;  /* another node has changed it, or was about to, since the kernel knows it */
+    /* another node has changed it, or was about to, since the kernel knows it; or another node id may be in use */
+    _Atomic bool others;
     _Atomic uint64_t told_size; /* others: the kernel has heard of this size, and has not dropped it */
     struct page_use *page_uses; /* requests that may wait, and hold pages of the kernel (fs/page_cache.c) */
     /* claim_carried when the kernel's pages were looked at last (fs/lock.c) */
@@ -119,6 +121,9 @@ void inode_put(struct inode *i);
 struct inode *inode_found(struct pfs_node *node, struct fid fid, mode_t mode);
 /* The same without nlookup (readdir's look at known ones): NULL if not known.  Referenced. */
 struct inode *inode_known(struct fid fid);
+/* The one that has taken this one's place, also if its file has lost its last name since; referenced.  NULL: this one is
+ * not retired, or the kernel knows no other. */
+struct inode *inode_beside_retired(struct inode *i);
 void inode_forget(uint64_t nodeid, uint64_t nlookup);
 /* Counts one lookup more of a known inode (for answers without the PFS).  False: it is gone or retired; do
  * not give it to the kernel. */
@@ -130,7 +135,9 @@ void inode_forgotten(uint64_t nodeid, uint64_t nlookup);
 /* Has the kernel been given its node id, and not forgotten it? */
 bool inode_is_given(const struct inode *i);
 void inode_gone(struct inode *i); /* its last name is gone */
-/* The next lookup of its file gives another node id; this one stays for processes that have it open. */
+/* The next lookup of its file gives another node id; this one stays for processes that have it open.  By a retired node id
+ * of a regular file the kernel keeps nothing from then on: neither attributes nor pages.  So there is one node id at most
+ * by which it keeps something, and a change through any other ends that (belief_changed_by). */
 void inode_retire(struct inode *i);
 /* This name does not lead to it any more; another known one takes its place. False: there is none
  * (i->node stays, and leads nowhere). */

@@ -72,6 +72,12 @@ static void end_read(struct request *r, int err, const char *buf, size_t len)
     lull_end();
 }
 
+/* Is the kernel told before the bytes that this handle reads change? */
+static bool is_told(const struct handle *h)
+{
+    return !h->inode->retired && data_is_told(h->data);
+}
+
 /* May the kernel have pages of this answer?  A direct open reads whole pages for a mapping, and then keeps them. */
 static bool leaves_pages(const struct request *r)
 {
@@ -89,7 +95,7 @@ static void read_fn(struct request *r)
     do
         err = data_read(h->data, buf, r->size, r->off, &got);
     while (!err && !page_use_answer(r->inode, &r->pages, ++tries == READS,
-                                    leaves_pages(r) && !data_is_told(h->data)));
+                                    leaves_pages(r) && !is_told(h)));
     end_read(r, err, buf, got);
     peer_buffer_free(buf);
 }
@@ -162,7 +168,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     lull_begin();
     page_quick_begin();
     struct store_hit hit;
-    int begun = data_read_begin(handle_of(fi)->data, (uint64_t)off, size, false, &hit);
+    bool may_stay = !handle_of(fi)->inode->retired; /* else its pages are dropped after the answer */
+    int begun = may_stay ? data_read_begin(handle_of(fi)->data, (uint64_t)off, size, false, &hit) : 0;
     if (begun > 0) {
         if (!reply_view(req, &hit))
             reply_copy(req, &hit);
@@ -208,6 +215,7 @@ static int strip(const struct request *r, struct handle *h)
     h->inode->touched_ms = boot_ms();
     lock_drop(&h->inode->lock);
     notify_attr_now(h->inode->nodeid);
+    belief_changed_attr_by(h->inode);
     return 0;
 }
 
@@ -229,6 +237,7 @@ static void written(struct handle *h, uint64_t thought, uint64_t went, size_t le
         page_cache_drop(h->inode, 0, 0);
     else if (beside_cached(h))
         page_cache_drop(h->inode, went, len);
+    belief_changed_by(h->inode, went, len);
 }
 
 /* The kernel sends an FSYNC after a write with O_SYNC or O_DSYNC, but not where it caches nothing. */
@@ -269,7 +278,7 @@ static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t 
                       const struct fuse_file_info *fi)
 {
     uint64_t went = off;
-    if (may_strip(h->inode, fuse_req_ctx(req)->uid) || must_sync(h) || beside_cached(h))
+    if (may_strip(h->inode, fuse_req_ctx(req)->uid) || must_sync(h) || beside_cached(h) || h->inode->retired)
         return false;
     int err = data_write_now(h->data, kind_of(fi), buf, size, off, &went);
     if (err == -EAGAIN)
@@ -314,7 +323,11 @@ static void fallocate_fn(struct request *r)
 {
     struct handle *h = handle_of(&r->fi);
     int err = strip(r, h);
-    end(r, err ? err : data_fallocate(h->data, r->flags, r->off, r->size));
+    if (!err)
+        err = data_fallocate(h->data, r->flags, r->off, r->size);
+    if (!err)
+        belief_changed_by(h->inode, r->off, r->size);
+    end(r, err);
 }
 
 static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
@@ -386,6 +399,8 @@ static void copy_fn(struct request *r)
     int err = strip(r, to);
     if (!err)
         err = copy_pieces(from, to, r, &done);
+    if (done)
+        belief_changed_by(to->inode, r->off2, done);
     if (err)
         request_err(r, err);
     else

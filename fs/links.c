@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "fs/move_log.h"
+#include "fs/notify.h"
 #include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_names.h"
@@ -125,6 +126,24 @@ void links_before_removal(struct fid fid, struct pfs_node *going)
     inode_put(i);
     free(other);
     free(path);
+}
+
+void links_forget(struct inode *i)
+{
+    struct pfs_node *names[NAMES];
+    unsigned n = inode_names(i, names, NAMES);
+    for (unsigned k = 0; k < n; k++) {
+        struct pfs_node *dir_node = pfs_parent(names[k]);
+        struct inode *dir = dir_node ? inode_of_node(dir_node) : NULL;
+        char *path = pfs_path(names[k]), *slash = strrchr(path, '/');
+        if (dir)
+            notify_entry(dir->nodeid, slash ? slash + 1 : path);
+        inode_put(dir);
+        free(path);
+        if (dir_node)
+            pfs_unref(dir_node);
+        pfs_unref(names[k]);
+    }
 }
 
 bool links_are_known(struct inode *dir, const char *name, struct fid *fid)

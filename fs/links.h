@@ -17,5 +17,7 @@ bool links_are_right(struct inode *i, const struct statx *now, bool looked);
 void links_before_removal(struct fid fid, struct pfs_node *going);
 /* Had the file of this name several names when it was looked at last?  Any thread, no PFS call. */
 bool links_are_known(struct inode *dir, const char *name, struct fid *fid);
+/* Makes the kernel look all known names of i up again.  Any thread; it does not wait for that. */
+void links_forget(struct inode *i);
 
 #endif

@@ -345,6 +345,10 @@ static void setattr_fn(struct request *r)
     int err = set_file(r, &st, &sure, &b);
     if (err == -ESTALE && r->inode->gone)
         err = set_gone(r, &st);
+    if (r->flags & FUSE_SET_ATTR_SIZE)
+        belief_changed_by(r->inode, 0, 0);
+    else
+        belief_changed_attr_by(r->inode);
     if (err) {
         request_err(r, err);
         return;

@@ -307,6 +307,7 @@ static int change(struct request *r, xattr_op op)
     if (err)
         return err;
     attr_touched(r->inode);
+    belief_changed_attr_by(r->inode);
     if (!strncmp(r->name, ACL_PREFIX, strlen(ACL_PREFIX)))
         acl_changed(r->inode);
     if (policy)

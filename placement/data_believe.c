@@ -92,7 +92,7 @@ void data_follow(struct data_handle *h)
     struct location at;
     bool cache = data_may_cache(h);
     enum where w = data_where(h, &node);
-    if (!cache && w != WHERE_LOST)
+    if (w == WHERE_NODE || (!cache && w != WHERE_LOST))
         shadow_begin(h->f); /* -EBUSY: the bytes are here */
     if (!shadow_is(h->f) || w != WHERE_PFS)
         return;

@@ -185,12 +185,18 @@ void kernel_io_make_room(void)
     (void)space_reserve_inode(SPACE_CACHE); /* if there is none, the open goes without kernel I/O */
 }
 
+bool kernel_io_is_open(struct file *f)
+{
+    return __atomic_load_n(&f->kernel_io.opens, __ATOMIC_RELAXED) || shadow_is(f);
+}
+
 /* ---- closing ---- */
 
 void kernel_io_close(struct file *f, unsigned life, bool write)
 {
     lock_take(&f->lock);
-    if (life == f->kernel_io.life) {
+    bool current = life == f->kernel_io.life;
+    if (current) {
         unpin(f);
         f->kernel_io.writers -= write;
     }
@@ -204,6 +210,8 @@ void kernel_io_close(struct file *f, unsigned life, bool write)
     bool quiet = write && kernel_io_is_quiet(f);
     bool dirty = write && is_dirty(f) && !kernel_io_flushed(f);
     lock_drop(&f->lock);
+    if (!current)
+        shadow_leave(f, life);
     if (dirty)
         kernel_io_tell_changed(f);
     if (quiet)

@@ -14,6 +14,8 @@
  * -ENOSPC: too much of the cache would be anchored, or too little is free for a writer. */
 int kernel_io_open(struct file *f, bool write, int *fd, unsigned *life);
 void kernel_io_close(struct file *f, unsigned life, bool write);
+/* Has it an open that is not closed yet, of whichever data file?  Any thread, no lock. */
+bool kernel_io_is_open(struct file *f);
 /* Before an open for writing, without a lock: makes the room that it asks for. */
 void kernel_io_make_room(void);
 /* Before a copy-out: what the kernel's writers changed is marked dirty.  gate (may be NULL) is

@@ -17,6 +17,8 @@
 struct shadow {
     _Atomic unsigned refs;
     int fd;
+    unsigned life;    /* of the data file (kernel_io_open) */
+    unsigned opens;   /* f->lock: of it */
     struct lock lock; /* RANK_LEAF: of one write */
     uint64_t changes; /* shadow_write and its like; that lock */
     bool known;       /* f->lock: it has the bytes of `version` */
@@ -77,16 +79,39 @@ void shadow_take(struct file *f)
     struct shadow *s = xcalloc(1, sizeof(*s));
     s->refs = 1;
     s->fd = fd;
+    s->life = f->kernel_io.life;
+    s->opens = f->kernel_io.opens;
     lock_init(&s->lock, RANK_LEAF);
     f->shadow = s;
 }
 
-void shadow_end(struct file *f)
+bool shadow_join(struct file *f, unsigned life)
 {
     lock_take(&f->lock);
     struct shadow *s = f->shadow;
-    f->shadow = NULL;
+    bool is = s && s->life == life;
+    if (is)
+        s->opens++;
     lock_drop(&f->lock);
+    return is;
+}
+
+void shadow_leave(struct file *f, unsigned life)
+{
+    lock_take(&f->lock);
+    struct shadow *s = f->shadow;
+    bool last = s && s->life == life && !--s->opens;
+    if (last)
+        f->shadow = NULL;
+    lock_drop(&f->lock);
+    if (last)
+        put(s);
+}
+
+void shadow_end(struct file *f)
+{
+    struct shadow *s = f->shadow;
+    f->shadow = NULL;
     put(s);
 }
 

@@ -10,14 +10,22 @@ import mmap
 import os
 import subprocess
 import sys
+import time
 
 A, B, EDDY = sys.argv[1:4]
 wrong = []
 
 
+def short(value):
+    text = repr(value)
+    if len(text) <= 80:
+        return text
+    return f"{text[:80]}... ({len(value)} bytes, hash {hash(bytes(value)) & 0xffff:x})"
+
+
 def check(what, got, expected):
     if got != expected:
-        wrong.append(f"{what}: {got!r}, not {expected!r}")
+        wrong.append(f"{what}: {short(got)}, not {short(expected)}")
 
 
 def flush(mount):
@@ -208,6 +216,130 @@ def locked(kind, rounds):
         os.close(fd)
 
 
+def wait_for(what, look, expected):
+    end = time.monotonic() + (0 if wrong else 60)  # one is enough
+    while look() != expected and time.monotonic() < end:
+        time.sleep(0.01)
+    check(what, look(), expected)
+
+
+def store(path, at, data, flags=0):
+    """Through a mapping, which is synced."""
+    fd = os.open(path, os.O_RDWR | flags)
+    m = mmap.mmap(fd, 8192)
+    m[at:at + len(data)] = data
+    m.flush()
+    m.close()
+    os.close(fd)
+
+
+def stored():
+    """What is stored through a mapping goes beside descriptors of its node that are older than the other node's write."""
+    for flags in 0, os.O_DSYNC, os.O_DIRECT:
+        name = f"stored{flags}"
+        put(B, name, b"a" * 8192)  # B has all of it: its descriptors are passthrough
+        flush(B)
+        fds = [opened(B, name, os.O_RDONLY)]
+        check("before", os.pread(fds[0], 8192, 0), b"a" * 8192)
+        w = opened(A, name)
+        os.pwrite(w, b"b" * 100, 0)  # A has the claim
+        store(f"{B}/{name}", 4096, b"by B", flags)
+        now = b"b" * 100 + b"a" * 3996 + b"by B" + b"a" * 4092
+        wait_for("stored at the other node", lambda: os.pread(w, 8192, 0), now)
+        fds.append(opened(B, name, os.O_RDONLY))
+        for fd in fds:
+            wait_for("stored, the same node", lambda: os.pread(fd, 8192, 0), now)
+        fds.append(opened(A, name, os.O_RDONLY))
+        os.close(w)
+        w = opened(B, name, os.O_RDONLY)  # it is told of each change from now on
+        check("the reader", os.pread(w, 8192, 0), now)
+        store(f"{A}/{name}", 8000, b"by A", flags)
+        now = now[:8000] + b"by A" + now[8004:]
+        for fd in (*fds, w):
+            wait_for("stored at the claimant", lambda: os.pread(fd, 8192, 0), now)
+        for fd in (*fds, w):
+            os.close(fd)
+        flush(A)
+        flush(B)
+        check("stored, in the end", open(f"{B}/{name}", "rb").read(), now)
+
+
+def old_descriptor(k):
+    """A file of which B has a descriptor from before A's write, and another open for reading and writing: the kernel may know
+    it by two node ids."""
+    name = f"twice{k}"
+    by = A if k % 4 == 3 else B
+    put(by, name, b"a" * 8192)
+    flush(by)
+    old, a = opened(B, name, os.O_RDONLY), opened(A, name)
+    os.pread(old, 8192, 0)
+    os.pwrite(a, b"b", 0)
+    if k % 2:
+        os.close(a)
+        flush(A)
+        a = opened(A, name, os.O_RDONLY)
+    return name, old, opened(B, name), a
+
+
+def both_ids(rounds):
+    """What is changed by one descriptor of a node is seen by all of them, and by names, at once."""
+    for k in range(rounds):
+        name, old, new, a = old_descriptor(k)
+        now = bytearray(b"b" + b"a" * 8191)
+        link = f"{B}/{name}.link"
+
+        def see(what):
+            for who, fd in ("old", old), ("new", new), ("elsewhere", a):
+                check(f"{what}: pread, {who}", os.pread(fd, 20000, 0), now)
+                check(f"{what}: size, {who}", os.fstat(fd).st_size, len(now))
+                check(f"{what}: SEEK_END, {who}", os.lseek(fd, 0, os.SEEK_END), len(now))
+            for path in f"{B}/{name}", f"{A}/{name}":
+                check(f"{what}: stat", os.stat(path).st_size, len(now))
+                with open(path, "rb") as f:
+                    check(f"{what}: read", f.read(), now)
+
+        see("before")
+        by_old = os.open(f"/proc/self/fd/{old}", os.O_WRONLY)
+        os.pwrite(by_old, b"old", 100)
+        now[100:103] = b"old"
+        see("by an old descriptor")
+        os.pwrite(new, b"new", 200)
+        now[200:203] = b"new"
+        see("by a new one")
+        os.ftruncate(by_old, 5000)
+        del now[5000:]
+        see("cut by an old one")
+        os.posix_fallocate(by_old, 0, 6000)
+        now.extend(bytes(1000))
+        see("made longer by an old one")
+        os.copy_file_range(new, by_old, 10, 100, 300)
+        now[300:310] = now[100:110]
+        see("copied by an old one")
+        os.close(os.open(f"/proc/self/fd/{old}", os.O_WRONLY | os.O_TRUNC))
+        now.clear()
+        see("emptied by an old one")
+        for mode, fd in (0o600, old), (0o640, new):
+            os.fchmod(fd, mode)
+            for what, got in ("old", os.fstat(old)), ("new", os.fstat(new)), ("name", os.stat(f"{B}/{name}")):
+                check(f"mode, {what}", got.st_mode & 0o777, mode)
+        os.setxattr(old, "user.k", b"%d" % k)
+        times = [os.fstat(old), os.fstat(new), os.stat(f"{B}/{name}")]
+        check("ctime", [t.st_ctime_ns for t in times], [times[0].st_ctime_ns] * 3)
+        os.link(f"{B}/{name}", link)
+        check("names", [os.fstat(old).st_nlink, os.fstat(new).st_nlink], [2, 2])
+        os.pwrite(by_old, b"link", 0)
+        now[:] = b"link"
+        see("through a link")
+        os.unlink(link)
+        os.unlink(f"{B}/{name}")
+        again = os.open(f"/proc/self/fd/{old}", os.O_RDWR)
+        os.pwrite(again, b"gone", 0)
+        check("without a name", [os.pread(fd, 10, 0) for fd in (old, new, again)], [b"gone"] * 3)
+        check("without a name: names", [os.fstat(old).st_nlink, os.fstat(new).st_nlink], [0, 0])
+        for fd in old, by_old, new, a, again:
+            os.close(fd)
+
+
 def main():
     sizes(60)
     readers_before_writers(os.O_RDONLY, 6)
@@ -217,6 +349,8 @@ def main():
     listed(40)
     followed()
     mapped()
+    stored()
+    both_ids(20)
     locked("fcntl", 200)
     locked("flock", 200)
     for line in wrong[:20]:

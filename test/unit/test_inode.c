@@ -138,6 +138,33 @@ START_TEST(a_removed_file_is_not_found_again_but_still_served)
 }
 END_TEST
 
+START_TEST(a_retired_one_leads_to_what_has_taken_its_place)
+{
+    uint64_t old = looked_up("a", 10, S_IFREG);
+    struct inode *i = inode_get(old);
+    ck_assert_ptr_null(inode_beside_retired(i));
+    inode_retire(i);
+    ck_assert(i->retired && !i->gone && !inode_look_again(i));
+    ck_assert_ptr_null(inode_beside_retired(i));
+    uint64_t next = looked_up("a", 10, S_IFREG), other = looked_up("b", 11, S_IFREG);
+    ck_assert(next != old && other != next);
+    struct inode *beside = inode_beside_retired(i);
+    ck_assert_uint_eq(beside->nodeid, next);
+    ck_assert_ptr_null(inode_beside_retired(beside));
+    inode_gone(beside); /* the kernel goes on with what it has open */
+    inode_put(beside);
+    beside = inode_beside_retired(i);
+    ck_assert_uint_eq(beside->nodeid, next);
+    inode_retire(beside);
+    inode_put(beside);
+    ck_assert_ptr_null(inode_beside_retired(i));
+    inode_put(i);
+    inode_forget(old, 1);
+    inode_forget(next, 1);
+    ck_assert(!is_known(old) && !is_known(next));
+}
+END_TEST
+
 START_TEST(another_type_is_another_file)
 {
     uint64_t file = looked_up("a", 10, S_IFREG), directory = looked_up("a", 10, S_IFDIR);
@@ -307,6 +334,7 @@ int main(void)
     tcase_add_test(t, a_held_inode_outlives_forget);
     tcase_add_test(t, a_forgotten_node_id_never_means_another_file);
     tcase_add_test(t, a_removed_file_is_not_found_again_but_still_served);
+    tcase_add_test(t, a_retired_one_leads_to_what_has_taken_its_place);
     tcase_add_test(t, another_type_is_another_file);
     tcase_add_test(t, a_lost_name_is_replaced_by_another);
     tcase_add_test(t, a_name_belongs_to_the_file_found_last);

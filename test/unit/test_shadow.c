@@ -32,11 +32,12 @@ static off_t length(void)
     return lseek(in_use, 0, SEEK_END);
 }
 
+/* The last descriptor of the data file ends its shadow, whichever node id it has. */
 static void close_all(struct file *f, unsigned life)
 {
+    ck_assert(kernel_io_is_open(f));
     kernel_io_close(f, life, false);
-    shadow_end(f);
-    ck_assert(!shadow_is(f));
+    ck_assert(!shadow_is(f) && !kernel_io_is_open(f));
     close(in_use);
     file_put(f);
 }
@@ -75,6 +76,26 @@ START_TEST(what_is_told_makes_a_shadow)
     ck_assert_int_eq(shadow_begin(f), 0); /* there is one */
     shadow_write(f, "told", 4, 4096);
     assert_reads(4096, "told", 4);
+    close_all(f, life);
+}
+END_TEST
+
+START_TEST(it_lives_as_long_as_any_descriptor_of_its_data_file)
+{
+    unsigned life, second;
+    int fd;
+    struct file *f = open_whole(&life);
+    ck_assert(!shadow_join(f, life)); /* there is none yet */
+    ck_assert_int_eq(kernel_io_open(f, false, &fd, &second), 0);
+    ck_assert_uint_eq(second, life);
+    close(fd);
+    ck_assert_int_eq(shadow_begin(f), 0);
+    ck_assert(shadow_join(f, life));
+    ck_assert(!shadow_join(f, life + 1));
+    kernel_io_close(f, second, false);
+    kernel_io_close(f, life + 2, false); /* of another data file */
+    kernel_io_close(f, life, true);
+    ck_assert(shadow_is(f));
     close_all(f, life);
 }
 END_TEST
@@ -134,6 +155,7 @@ int main(void)
     tcase_add_checked_fixture(t, pass_setup, pass_teardown);
     tcase_add_test(t, a_new_version_leaves_the_old_bytes_and_then_new_ones_come);
     tcase_add_test(t, what_is_told_makes_a_shadow);
+    tcase_add_test(t, it_lives_as_long_as_any_descriptor_of_its_data_file);
     tcase_add_test(t, without_such_descriptors_there_is_none);
     tcase_add_test(t, what_is_filled_gives_way_to_changes);
     tcase_add_test(t, what_is_claimed_here_gets_no_shadow);
