@@ -5,6 +5,8 @@
  *                                                           it, as NAME.eddy-conflict-NODE; the PFS's
  *                                                           file stays as it is
  *     its name is gone                                   -> it stays in the cache, and is named
+ *     another node has removed it, as the log of moves
+ *     says (transport/moves.h)                           -> it is dropped
  *     the dead daemon was removing it, and it is gone    -> it is dropped.  The PFS may still be
  *                                                           removing it: until it is flushed, each
  *                                                           run begins with a look at it
@@ -110,8 +112,9 @@ static int look(struct file *f, enum found *found, struct statx *stx)
     store_info(f, &info);
     if (err == -ENOENT && replaced && pfs_name_was_removed(f))
         return err; /* under a name that is not known the file has not changed */
-    if (err == -ENOENT && (replaced || info.leaving)) {
-        *found = info.leaving ? FOUND_REMOVED : FOUND_REPLACED;
+    bool wanted = err == -ENOENT && (info.leaving || pfs_was_removed(f));
+    if (err == -ENOENT && (replaced || wanted)) {
+        *found = wanted ? FOUND_REMOVED : FOUND_REPLACED;
         return 0;
     }
     return err ? err : compare(f, stx, found);
@@ -258,11 +261,21 @@ static int settle(struct file *f, enum found found, const struct statx *stx)
     return 0;
 }
 
+/* Who has it open goes on with it. */
+static int settle_used(struct file *f, enum found found)
+{
+    if (found != FOUND_REMOVED)
+        return -EBUSY;
+    file_set_unlinked(f, true);
+    store_set_deleted(f);
+    return 0;
+}
+
 static int settle_alone(struct file *f, enum found found, const struct statx *stx)
 {
     if (!claim_aside_begin(f))
         return -EBUSY;
-    int err = is_used(f) ? -EBUSY : settle(f, found, stx);
+    int err = is_used(f) ? settle_used(f, found) : settle(f, found, stx);
     claim_aside_end(f);
     return err;
 }

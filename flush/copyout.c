@@ -382,7 +382,8 @@ static int begin_and_run(struct gate *g, bool *clean)
         err = store_flush_begins(f); /* raising a mode for the flush is our own change, too */
     if (!err)
         err = pfs_write_begin(f, &p.before);
-    if (err == -EIDRM || (err && file_is_unlinked(f))) /* told meanwhile */
+    bool missing = err == -ENOENT || err == -ESTALE;
+    if (err == -EIDRM || (err && file_is_unlinked(f)) || (missing && pfs_was_removed(f))) /* told meanwhile */
         return drop_deleted(f, clean);
     if (err)
         return err;

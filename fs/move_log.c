@@ -12,8 +12,6 @@
 #include "placement/pfs/pfs_moves.h"
 #include "transport/moves.h"
 
-#define TRIM_EVERY 64 /* entries */
-
 uint64_t move_log_write(const struct statx *what, const char *from, const char *to, bool exchange)
 {
     uint64_t view;
@@ -28,7 +26,7 @@ uint64_t move_log_write(const struct statx *what, const char *from, const char *
                  strerror(-err), from);
         return 0;
     }
-    if (m.number % TRIM_EVERY == 0)
+    if (m.number % MOVES_TRIM_EVERY == 0)
         session_trim_moves(); /* what is left is trimmed with a later entry */
     return m.number;
 }

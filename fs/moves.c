@@ -25,6 +25,7 @@
 #include "fs/ops.h"
 #include "placement/claims/claim.h"
 #include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_moves.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/store_open.h"
@@ -71,6 +72,15 @@ static struct going going_of(const struct statx *was)
 {
     struct file *f = S_ISREG(was->stx_mode) ? file_find(fid_of(was)) : NULL;
     return (struct going){.ours = is_ours(was), .f = f};
+}
+
+/* Malloc'd. */
+static char *name_path(struct inode *dir, const char *name)
+{
+    struct pfs_node *node = pfs_child(dir->node, name);
+    char *path = pfs_path(node);
+    pfs_unref(node);
+    return path;
 }
 
 /* The path hint of an unflushed file that lost this name. */
@@ -147,30 +157,23 @@ static void keep_end(struct file *kept, const struct statx *removed)
     file_put_removed(kept);
 }
 
-/* Tells a claimant at another node that its file has another path, or none (NULL).  If that fails, the
- * claimant's flush finds it out by itself, if it has a descriptor. */
-static void tell_claimant(const struct statx *stx, const char *path)
+/* Tells a claimant at another node that its file has another path, or none (NULL).  False: it does not hear it, or is
+ * away, or is not known. */
+static bool tell_claimant(const struct statx *stx, const char *path)
 {
     struct location loc;
     struct fid fid = fid_of(stx);
     if (!S_ISREG(stx->stx_mode) || is_ours(stx))
-        return;
-    if (!claim_where(fid, LOOK_NONE, &loc) && loc.where == WHERE_NODE)
-        claim_named(fid, loc.node, path);
+        return true;
+    if (claim_where(fid, LOOK_NONE, &loc))
+        return false;
+    return loc.where == WHERE_NODE ? !claim_named(fid, loc.node, path) : loc.where != WHERE_LOST;
 }
 
 /* The file was renamed.  A claimant that does not hear it, or is away, finds it in the log. */
 static void tell_renamed(const struct statx *stx, const char *from, const char *to)
 {
-    struct location loc;
-    struct fid fid = fid_of(stx);
-    if (!S_ISREG(stx->stx_mode) || is_ours(stx))
-        return;
-    int err = claim_where(fid, LOOK_NONE, &loc);
-    bool away = !err && loc.where == WHERE_LOST;
-    if (!err && loc.where == WHERE_NODE)
-        err = claim_named(fid, loc.node, to);
-    if (err || away)
+    if (!tell_claimant(stx, to))
         move_log_write(stx, from, to, false);
 }
 
@@ -183,14 +186,21 @@ static char *other_path(struct fid fid)
     return path;
 }
 
-static void tell_gone(struct going *g, const struct statx *was)
+/* A claimant that does not hear it finds it in the log, and drops what it has not flushed.  If the file is open here, the
+ * log says it at the last close. */
+static void tell_gone(struct going *g, const struct statx *was, struct inode *dir, const char *name)
 {
     if (g->open) {
         data_removed(g->open);
         file_put_removed(g->open);
+    } else if (g->tell && g->last) {
+        char *path = name_path(dir, name);
+        if (!tell_claimant(was, NULL))
+            moves_log_gone(fid_of(was), path);
+        free(path);
     } else if (g->tell) {
-        char *path = g->last ? NULL : other_path(fid_of(was));
-        if (g->last || path)
+        char *path = other_path(fid_of(was));
+        if (path)
             tell_claimant(was, path);
         free(path);
     }
@@ -265,7 +275,7 @@ static void unlink_fn(struct request *r)
         file_put_removed(held);
     }
     pfs_unlink_done(fd);
-    tell_gone(&g, &was);
+    tell_gone(&g, &was, r->inode, r->name);
     unlinked(r);
     keep_end(kept, g.last ? &was : NULL);
     request_done(r);
@@ -393,10 +403,7 @@ static void paths_follow(const struct side *from, const struct side *to, const c
 
 static char *side_path(const struct side *s)
 {
-    struct pfs_node *node = pfs_child(s->dir->node, s->name);
-    char *path = pfs_path(node);
-    pfs_unref(node);
-    return path;
+    return name_path(s->dir, s->name);
 }
 
 /* Each of the two files has the other name now.  The nodes are the same objects under their new
@@ -463,14 +470,14 @@ static void moved(struct request *r, const struct side *from, const struct side 
     if (replaced)
         other_names_same(&to->was);
     if (to->kept)
-        tell_gone(&g, &to->was);
+        tell_gone(&g, &to->was, to->dir, to->name);
     if (request_take(r))
         fuse_reply_err(r->req, 0);
     tell_renamed(&from->was, from_path, to_path);
     if (exchange)
         tell_renamed(&to->was, to_path, from_path);
     if (!to->kept)
-        tell_gone(&g, &to->was);
+        tell_gone(&g, &to->was, to->dir, to->name);
     keep_end(to->kept, g.last ? &to->was : NULL);
     free(from_path);
     free(to_path);

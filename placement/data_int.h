@@ -14,6 +14,7 @@ struct file_data {
     /* The claimant that keeps the file as long as it is open here, and the number of the pin there
      * (data_removed.c); 0: none. */
     uint64_t keeper, keeper_pin;
+    _Atomic bool unheard; /* it was removed here, and its claimant has not heard so */
     /* How often the kernel was told to drop its pages because another node has written, or is about to.  A handle that
      * has not asked since then where the bytes are must not give the kernel the older ones again (data_io.c). */
     _Atomic uint64_t drops;

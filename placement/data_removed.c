@@ -14,13 +14,17 @@
  * them.  So if the file is open here, if only for reading, this node pins it at the claimant before it
  * removes the name.  The claimant then keeps the bytes until the last close here, or until this node leaves
  * the view.
+ *
+ * A claimant that is away does not hear it.  Then the session's log of moves says so, at the last close here.
  */
 #include "placement/claims/claim.h"
 #include "placement/data_int.h"
 #include "placement/local.h"
 #include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_moves.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 /* ---- it keeps other names ---- */
 
@@ -99,14 +103,17 @@ bool data_keep(struct file *f)
 void data_removed(struct file *f)
 {
     struct location at;
-    if (claim_where(f->fid, LOOK_NONE, &at) || at.where != WHERE_NODE)
+    int err = claim_where(f->fid, LOOK_NONE, &at);
+    if (err || at.where != WHERE_NODE) {
+        data_of(f)->unheard = err || at.where == WHERE_LOST;
         return;
+    }
     bool held = pfs_keep_number(f);
     if (pfs_has_a_name(f)) { /* another node has given it one between the look at the PFS and the removal */
         file_set_unlinked(f, false);
     } else {
         pin_at(f, at.node); /* for a file that was opened, or claimed, since data_keep */
-        claim_named(f->fid, at.node, NULL);
+        data_of(f)->unheard = claim_named(f->fid, at.node, NULL);
     }
     if (held)
         pfs_unhold_number(f);
@@ -132,11 +139,23 @@ void data_keep_end(struct file *f)
     end_of_keeping(f, true);
 }
 
+/* The last close here: nobody reads on this node what the claimant has. */
+static void say_removed(struct file *f)
+{
+    struct file_data *d = (struct file_data *)file_part_if(f, FILE_DATA);
+    if (!d || pfs_is_open(f) || !atomic_exchange(&d->unheard, false))
+        return;
+    char *path = file_path(f);
+    moves_log_gone(f->fid, path);
+    free(path);
+}
+
 void data_release(struct file *f)
 {
     bool held = is_kept(f) && pfs_keep_number(f);
     pfs_release(f);
     end_of_keeping(f, false);
+    say_removed(f);
     if (held)
         pfs_unhold_number(f);
 }

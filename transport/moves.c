@@ -1,8 +1,9 @@
 /* moves.c - the log of moves: one file for each entry, which one node makes and all read.
  *
- *     moves/00000017    eddyfs move 1
+ *     moves/00000017    eddyfs move 2
  *                       fid 9a1be0a7734c0d12 00c4f2e91d0a7b35
  *                       exchange 0
+ *                       last 0
  *                       from 6 a/b/c1
  *                       to 4 a/c1
  *
@@ -37,8 +38,8 @@ char *move_print(const struct session_move *m, size_t *len)
     FILE *f = open_memstream(&text, len);
     if (!f)
         die("out of memory for the log of moves");
-    fprintf(f, "eddyfs move 1\nfid %016" PRIx64 " %016" PRIx64 "\nexchange %d\nfrom %zu %s\nto %zu %s\n",
-            m->fid.hi, m->fid.lo, m->exchange, strlen(m->from), m->from, strlen(m->to), m->to);
+    fprintf(f, "eddyfs move 2\nfid %016" PRIx64 " %016" PRIx64 "\nexchange %d\nlast %d\nfrom %zu %s\nto %zu %s\n",
+            m->fid.hi, m->fid.lo, m->exchange, m->last, strlen(m->from), m->from, strlen(m->to), m->to);
     if (fclose(f))
         die("out of memory for the log of moves");
     return text;
@@ -65,18 +66,20 @@ int move_parse(const char *text, size_t len, struct session_move *out)
 {
     struct words w = words_of(text, len);
     *out = (struct session_move){0};
-    words_match(&w, "eddyfs move 1\nfid ");
+    words_match(&w, "eddyfs move 2\nfid ");
     out->fid.hi = words_hex(&w);
     words_match(&w, " ");
     out->fid.lo = words_hex(&w);
     words_match(&w, "\nexchange ");
     out->exchange = words_u64(&w, 1);
+    words_match(&w, "\nlast ");
+    out->last = words_u64(&w, 1);
     words_match(&w, "\nfrom ");
     out->from = take_path(&w);
     words_match(&w, "to ");
     out->to = take_path(&w);
     words_end(&w);
-    if (!w.bad && *out->from)
+    if (!w.bad && *out->from && !(out->last && *out->to))
         return 0;
     move_free(out);
     return -EPROTO;

@@ -1,4 +1,4 @@
-/* moves.h - the log of moves: SESSION/moves/, which directories and files the session gave other paths.
+/* moves.h - the log of moves: SESSION/moves/, which directories and files the session gave other paths, or removed.
  *
  * A path in a record or a list is a hint; the fid decides.  Where the path does not lead to the file any
  * more, the log says where it may be (placement/pfs/pfs_moves.c).  A node writes an entry before it renames,
@@ -12,11 +12,14 @@
 
 #include "transport/base.h"
 
+#define MOVES_TRIM_EVERY 64 /* entries: who makes such a one trims the log */
+
 struct session_move {
     uint64_t number;  /* entries are numbered in the order in which they were made, from 1 on */
     struct fid fid;   /* of what was moved */
     bool exchange;    /* what was at `to` is at `from` now */
-    char *from, *to;  /* relative to the PFS directory; to "": the name was removed, and the file has others */
+    char *from, *to;  /* relative to the PFS directory; to "": the name was removed */
+    bool last;        /* ... and it was the file's last one; written after that was done */
 };
 
 /* Makes an entry; sets m->number. */

@@ -81,6 +81,8 @@ int pfs_read(struct file *f, void *buf, size_t len, uint64_t off, size_t *got);
 void pfs_pass_moves(struct file **files, size_t n);
 /* Does the log say that the file's path was one of several names, and was removed? */
 bool pfs_name_was_removed(struct file *f);
+/* Does it say that the session removed the file, which is not at its path?  Only then does this count. */
+bool pfs_was_removed(struct file *f);
 /* Looks for a file that is not at its path any more, nor where the log of moves says: in that directory, and
  * by the rest of its path beside the directories above it.  If it is found, that is its path now.  -ENOENT.
  */

@@ -127,8 +127,31 @@ bool moves_say_removed(const char *path, struct fid fid)
     lock_take(&moves.lock);
     for (size_t k = 0; k < moves.n && !removed; k++) {
         const struct session_move *m = &moves.v[k];
-        removed = !*m->to && fid_eq(m->fid, fid) && !strcmp(m->from, path);
+        removed = !*m->to && !m->last && fid_eq(m->fid, fid) && !strcmp(m->from, path);
     }
     lock_drop(&moves.lock);
     return removed;
+}
+
+bool moves_say_gone(struct fid fid)
+{
+    bool gone = false;
+    lock_take(&moves.lock);
+    for (size_t k = 0; k < moves.n && !gone; k++)
+        gone = moves.v[k].last && fid_eq(moves.v[k].fid, fid);
+    lock_drop(&moves.lock);
+    return gone;
+}
+
+void moves_log_gone(struct fid fid, const char *path)
+{
+    uint64_t view;
+    struct session_move m = {.fid = fid, .from = (char *)(path ? path : "?"), .to = (char *)"", .last = true};
+    int err = moves_are_shared(&view) ? session_write_move(&m) : 0;
+    if (err)
+        log_warn("the session's log of moves cannot be written: %s: the node that has unflushed bytes of a file that was "
+                 "removed while it was away will keep them: %s",
+                 strerror(-err), m.from);
+    if (!err && m.number && m.number % MOVES_TRIM_EVERY == 0)
+        session_trim_moves(); /* what is left is trimmed with a later entry */
 }

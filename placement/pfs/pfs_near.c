@@ -157,6 +157,12 @@ bool pfs_name_was_removed(struct file *f)
     return removed;
 }
 
+bool pfs_was_removed(struct file *f)
+{
+    moves_read();
+    return moves_say_gone(f->fid);
+}
+
 int pfs_find_near(struct file *f, struct statx *stx)
 {
     char *path = file_path(f), *found = NULL;

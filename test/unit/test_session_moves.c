@@ -20,12 +20,12 @@ START_TEST(an_entry_is_read_as_it_was_written)
 {
     static const char *const paths[] = {"a", "a/b c", "line\nfrom 3 x\n", "\xff\x01"};
     for (size_t k = 0; k < 4; k++) {
-        struct session_move m = {.fid = {~UINT64_C(0), k}, .exchange = k & 1, .from = (char *)paths[k], .to = (char *)paths[3 - k]};
+        struct session_move m = {.fid = {~UINT64_C(0), k}, .exchange = k & 1, .last = k == 1, .from = (char *)paths[k], .to = (char *)(k == 1 ? "" : paths[3 - k])};
         struct session_move back;
         size_t len;
         char *text = move_print(&m, &len);
         ck_assert_int_eq(move_parse(text, len, &back), 0);
-        ck_assert(fid_eq(back.fid, m.fid) && back.exchange == m.exchange);
+        ck_assert(fid_eq(back.fid, m.fid) && back.exchange == m.exchange && back.last == m.last);
         ck_assert_str_eq(back.from, m.from);
         ck_assert_str_eq(back.to, m.to);
         move_free(&back);
@@ -144,6 +144,27 @@ START_TEST(guesses_follow_a_path_from_each_entry_on)
 }
 END_TEST
 
+START_TEST(a_file_that_lost_its_last_name_is_gone)
+{
+    open_job();
+    log_move(FILE_FID, "p/one-of-two", "", false);
+    moves_read();
+    ck_assert(!moves_say_gone(FILE_FID));
+    moves_log_gone(FILE_FID, NULL); /* its path is not known */
+    ck_assert(!moves_say_gone(FILE_FID)); /* not read yet */
+    moves_log_gone(DIR_FID, "p/gone");
+    ck_assert_uint_eq(moves_read(), 3);
+    ck_assert(moves_say_gone(FILE_FID) && moves_say_gone(DIR_FID));
+    ck_assert(!moves_say_removed("p/gone", DIR_FID)); /* it has no others */
+    ck_assert(!moves_say_gone((struct fid){5, 6}));
+    struct session_move m = {.from = (char *)"a", .to = (char *)"b", .last = true}, back;
+    size_t len;
+    char *text = move_print(&m, &len);
+    ck_assert_int_eq(move_parse(text, len, &back), -EPROTO); /* what has a path now is not gone */
+    free(text);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("session_moves");
@@ -151,6 +172,7 @@ int main(void)
     tcase_add_test(t, an_entry_is_read_as_it_was_written);
     tcase_add_test(t, entries_come_in_their_order);
     tcase_add_test(t, an_entry_stays_as_long_as_a_list_of_dirty_files_may_need_it);
+    tcase_add_test(t, a_file_that_lost_its_last_name_is_gone);
     tcase_add_test(t, guesses_follow_a_path_from_each_entry_on);
     return run_suite(s);
 }

@@ -23,7 +23,6 @@ OPERATIONS = {
     "rename-EXCHANGE": MOVED,
     "outside-rename": MOVED,
     "chmod-while-dead": "of a file whose bytes are on a dead node chmod says EIO, but is done",
-    "unlink-while-dead": "the node that had its bytes cannot flush them when it is back, and eddy flush ends with 3",
     "map-kept": SIZE,  # and a map beyond the bytes that are there ends the program
 }
 
