@@ -383,7 +383,8 @@ static int begin_and_run(struct gate *g, bool *clean)
     if (!err)
         err = pfs_write_begin(f, &p.before);
     bool missing = err == -ENOENT || err == -ESTALE;
-    if (err == -EIDRM || (err && file_is_unlinked(f)) || (missing && pfs_was_removed(f))) /* told meanwhile */
+    bool removed = err == -EIDRM || (err && file_is_unlinked(f)); /* told meanwhile */
+    if (removed || (missing && pfs_was_removed(f)))
         return drop_deleted(f, clean);
     if (err)
         return err;

@@ -51,9 +51,9 @@ void belief_grow(struct inode *i, const struct belief *b, uint64_t size);
 unsigned belief_break(struct fid fid);
 /* The same of what a change touched. */
 unsigned belief_changed(struct fid fid, const struct told_change *c);
-/* A change of [off, off + len), len 0: to the end, or of the attributes alone, was made through i, before it is answered.
- * The kernel may know the file by several node ids (inode_retire): what it keeps by another one ends.  Waits for the
- * kernel; a pool thread that holds no lock. */
+/* A change of [off, off + len), len 0: to the end, or of the attributes alone, was made through i, before it
+ * is answered.  The kernel may know the file by several node ids (inode_retire): what it keeps by another one
+ * ends.  Waits for the kernel; a pool thread that holds no lock. */
 void belief_changed_by(struct inode *i, uint64_t off, uint64_t len);
 void belief_changed_attr_by(struct inode *i);
 

@@ -72,9 +72,9 @@ static bool same_attr(const struct inode *i, const struct location *at)
 
 /* ---- passthrough ---- */
 
-/* Must the kernel not map a data file for it?  It may store there, and nobody would hear of that.  Beside passthrough
- * descriptors it gets another node id for this.  Where it comes with a retired one again, it was opened by a descriptor
- * (/proc/self/fd), which leads to no other (README, "What is not promised"). */
+/* Must the kernel not map a data file for it?  It may store there, and nobody would hear of that.  Beside
+ * passthrough descriptors it gets another node id for this.  Where it comes with a retired one again, it was
+ * opened by a descriptor (/proc/self/fd), which leads to no other (README, "What is not promised"). */
 static bool needs_stores_told(const struct handle *h)
 {
     return (h->flags & O_ACCMODE) == O_RDWR && !h->inode->retired;
@@ -83,16 +83,16 @@ static bool needs_stores_told(const struct handle *h)
 /* What of an open the kernel may do by itself, if it can be had.  O_DIRECT would be I/O past the page cache, by
  * which the store reads and writes this file.  O_DSYNC would reach only the data file, but not its record,
  * which counts after a power loss, and not the PFS.  A write to a plain file removes setuid and setgid; a write
- * through the kernel does not.  And of a write through the kernel no other node could be told, nor the kernel itself
- * of one by a retired node id. */
+ * through the kernel does not.  And of a write through the kernel no other node could be told, nor the kernel
+ * itself of one by a retired node id. */
 static enum kernel_part part_for(const struct handle *h, mode_t mode)
 {
     bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);
     bool told = writes(h->flags) && claim_watched(h->data->f);
     if (!settings.passthrough || (told && needs_stores_told(h)))
         return KERNEL_NOTHING;
-    bool past_us = h->flags & (O_DIRECT | O_DSYNC) || (suid && writes(h->flags)) || told || h->inode->retired;
-    return past_us ? KERNEL_MAPS : KERNEL_ALL;
+    bool past_us = h->flags & (O_DIRECT | O_DSYNC) || (suid && writes(h->flags)) || told;
+    return past_us || h->inode->retired ? KERNEL_MAPS : KERNEL_ALL;
 }
 
 /* Inode locked.  True: h->life is counted in the store, and the kernel has the data file as
@@ -122,8 +122,8 @@ static void kernel_io_end(struct inode *i)
         backing_close(i->backing_id);
 }
 
-/* Inode locked.  This open goes beside passthrough descriptors that have a shadow, if it can: their data file is not the
- * store's any more, and what is stored there by a mapping would be lost. */
+/* Inode locked.  This open goes beside passthrough descriptors that have a shadow, if it can: their data file
+ * is not the store's any more, and what is stored there by a mapping would be lost. */
 static bool joins_shadow(struct handle *h)
 {
     struct inode *i = h->inode;
@@ -144,7 +144,8 @@ static enum kernel_part part_begin(struct handle *h, mode_t perm, bool told)
 
 /* ---- the mode ---- */
 
-/* Its names lead to another node id from now on.  The open that finds this looks its own name up again at once. */
+/* Its names lead to another node id from now on.  The open that finds this looks its own name up again at
+ * once. */
 static void retire(struct inode *i)
 {
     inode_retire(i);

@@ -1,7 +1,7 @@
 /* inode.h - the files that the kernel knows, by node id: index into a table + generation, never a pointer.
  *
- * There is one inode per fid that look-ups find, while the kernel (nlookup > 0) or an open handle (refs) uses it.  nodeid =
- * generation << 32 | index; the root is FUSE_ROOT_ID.  A file whose last name is gone (or whose
+ * There is one inode per fid that look-ups find, while the kernel (nlookup > 0) or an open handle (refs) uses
+ * it.  nodeid = generation << 32 | index; the root is FUSE_ROOT_ID.  A file whose last name is gone (or whose
  * number was used again for another type) is not found any more, so that a new file with the same
  * fid gets a new node id; nor is one that was retired.
  *
@@ -85,7 +85,7 @@ struct inode {
     } kept;
     _Atomic uint64_t given; /* of nlookup: those that were answered.  A request that waits has its own already */
     _Atomic unsigned opening; /* opens whose mode is not chosen yet: they may cache */
-    /* another node has changed it, or was about to, since the kernel knows it; or another node id may be in use */
+    /* another node has changed it, or was about to, since the kernel knows it; or there may be another node id */
     _Atomic bool others;
     _Atomic uint64_t told_size; /* others: the kernel has heard of this size, and has not dropped it */
     struct page_use *page_uses; /* requests that may wait, and hold pages of the kernel (fs/page_cache.c) */
@@ -121,8 +121,8 @@ void inode_put(struct inode *i);
 struct inode *inode_found(struct pfs_node *node, struct fid fid, mode_t mode);
 /* The same without nlookup (readdir's look at known ones): NULL if not known.  Referenced. */
 struct inode *inode_known(struct fid fid);
-/* The one that has taken this one's place, also if its file has lost its last name since; referenced.  NULL: this one is
- * not retired, or the kernel knows no other. */
+/* The one that has taken this one's place, also if its file has lost its last name since; referenced.  NULL:
+ * this one is not retired, or the kernel knows no other. */
 struct inode *inode_beside_retired(struct inode *i);
 void inode_forget(uint64_t nodeid, uint64_t nlookup);
 /* Counts one lookup more of a known inode (for answers without the PFS).  False: it is gone or retired; do
@@ -135,9 +135,10 @@ void inode_forgotten(uint64_t nodeid, uint64_t nlookup);
 /* Has the kernel been given its node id, and not forgotten it? */
 bool inode_is_given(const struct inode *i);
 void inode_gone(struct inode *i); /* its last name is gone */
-/* The next lookup of its file gives another node id; this one stays for processes that have it open.  By a retired node id
- * of a regular file the kernel keeps nothing from then on: neither attributes nor pages.  So there is one node id at most
- * by which it keeps something, and a change through any other ends that (belief_changed_by). */
+/* The next lookup of its file gives another node id; this one stays for processes that have it open.  By a
+ * retired node id of a regular file the kernel keeps nothing from then on: neither attributes nor pages.  So
+ * there is one node id at most by which it keeps something, and a change through any other ends that
+ * (belief_changed_by). */
 void inode_retire(struct inode *i);
 /* This name does not lead to it any more; another known one takes its place. False: there is none
  * (i->node stays, and leads nowhere). */

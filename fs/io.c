@@ -163,13 +163,15 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                     struct fuse_file_info *fi)
 {
     size = MIN(size, PIECE);
-    if (!handle_of(fi)->asked)
-        first_read(handle_of(fi));
+    struct handle *h = handle_of(fi);
+    if (!h->asked)
+        first_read(h);
     lull_begin();
     page_quick_begin();
     struct store_hit hit;
-    bool may_stay = !handle_of(fi)->inode->retired; /* else its pages are dropped after the answer */
-    int begun = may_stay ? data_read_begin(handle_of(fi)->data, (uint64_t)off, size, false, &hit) : 0;
+    int begun = 0;
+    if (!h->inode->retired) /* else its pages are dropped after the answer */
+        begun = data_read_begin(h->data, (uint64_t)off, size, false, &hit);
     if (begun > 0) {
         if (!reply_view(req, &hit))
             reply_copy(req, &hit);
@@ -278,7 +280,8 @@ static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t 
                       const struct fuse_file_info *fi)
 {
     uint64_t went = off;
-    if (may_strip(h->inode, fuse_req_ctx(req)->uid) || must_sync(h) || beside_cached(h) || h->inode->retired)
+    bool others = beside_cached(h) || h->inode->retired; /* have pages to be dropped */
+    if (may_strip(h->inode, fuse_req_ctx(req)->uid) || must_sync(h) || others)
         return false;
     int err = data_write_now(h->data, kind_of(fi), buf, size, off, &went);
     if (err == -EAGAIN)

@@ -19,7 +19,8 @@
  *
  * Beside: the kernel sends reads and writes to the daemon, as by a direct open, but maps the data file itself.
  * So it is for what the kernel must not read or write by itself while others have passthrough.  An open for
- * reading and writing whose stores other nodes must hear of cannot be one, as nobody hears of stores to a data file.
+ * reading and writing whose stores other nodes must hear of cannot be one: nobody hears of stores to a data
+ * file.
  *
  * A writer that appends is not cached: of a cached write the kernel makes a request for each page that it has
  * not, and another node's append could come in between.  A direct write is one request, up to FUSE_IO_MAX.

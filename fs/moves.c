@@ -157,8 +157,8 @@ static void keep_end(struct file *kept, const struct statx *removed)
     file_put_removed(kept);
 }
 
-/* Tells a claimant at another node that its file has another path, or none (NULL).  False: it does not hear it, or is
- * away, or is not known. */
+/* Tells a claimant at another node that its file has another path, or none (NULL).  False: it does not hear
+ * it, or is away, or is not known. */
 static bool tell_claimant(const struct statx *stx, const char *path)
 {
     struct location loc;
@@ -186,8 +186,8 @@ static char *other_path(struct fid fid)
     return path;
 }
 
-/* A claimant that does not hear it finds it in the log, and drops what it has not flushed.  If the file is open here, the
- * log says it at the last close. */
+/* A claimant that does not hear it finds it in the log, and drops what it has not flushed.  If the file is
+ * open here, the log says it at the last close. */
 static void tell_gone(struct going *g, const struct statx *was, struct inode *dir, const char *name)
 {
     if (g->open) {

@@ -38,7 +38,9 @@ char *move_print(const struct session_move *m, size_t *len)
     FILE *f = open_memstream(&text, len);
     if (!f)
         die("out of memory for the log of moves");
-    fprintf(f, "eddyfs move 2\nfid %016" PRIx64 " %016" PRIx64 "\nexchange %d\nlast %d\nfrom %zu %s\nto %zu %s\n",
+    fprintf(f,
+            "eddyfs move 2\nfid %016" PRIx64 " %016" PRIx64
+            "\nexchange %d\nlast %d\nfrom %zu %s\nto %zu %s\n",
             m->fid.hi, m->fid.lo, m->exchange, m->last, strlen(m->from), m->from, strlen(m->to), m->to);
     if (fclose(f))
         die("out of memory for the log of moves");

@@ -1,4 +1,5 @@
-/* moves.h - the log of moves: SESSION/moves/, which directories and files the session gave other paths, or removed.
+/* moves.h - the log of moves: SESSION/moves/, which directories and files the session gave other paths, or
+ * removed.
  *
  * A path in a record or a list is a hint; the fid decides.  Where the path does not lead to the file any
  * more, the log says where it may be (placement/pfs/pfs_moves.c).  A node writes an entry before it renames,

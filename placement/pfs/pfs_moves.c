@@ -146,11 +146,12 @@ bool moves_say_gone(struct fid fid)
 void moves_log_gone(struct fid fid, const char *path)
 {
     uint64_t view;
-    struct session_move m = {.fid = fid, .from = (char *)(path ? path : "?"), .to = (char *)"", .last = true};
+    struct session_move m = {
+        .fid = fid, .from = (char *)(path ? path : "?"), .to = (char *)"", .last = true};
     int err = moves_are_shared(&view) ? session_write_move(&m) : 0;
     if (err)
-        log_warn("the session's log of moves cannot be written: %s: the node that has unflushed bytes of a file that was "
-                 "removed while it was away will keep them: %s",
+        log_warn("the session's log of moves cannot be written: %s: the node that has unflushed bytes "
+                 "of a file that was removed while it was away will keep them: %s",
                  strerror(-err), m.from);
     if (!err && m.number && m.number % MOVES_TRIM_EVERY == 0)
         session_trim_moves(); /* what is left is trimmed with a later entry */

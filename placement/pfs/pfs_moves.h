@@ -21,8 +21,8 @@ char *moves_guess(const char *path, struct fid fid, uint64_t since, size_t n);
 bool moves_say_removed(const char *path, struct fid fid);
 /* Does it say that the file has lost its last name? */
 bool moves_say_gone(struct fid fid);
-/* Writes that, after it was done: path was the last name (NULL: not known).  Nothing happens where no other node needs
- * it.  Errors are logged.  Blocking. */
+/* Writes that, after it was done: path was the last name (NULL: not known).  Nothing happens where no other
+ * node needs it.  Errors are logged.  Blocking. */
 void moves_log_gone(struct fid fid, const char *path);
 
 #endif

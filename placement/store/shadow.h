@@ -9,8 +9,8 @@
  *                                      '--the last descriptor of that data file is closed--> gone
  *
  * A shadow has no name, and is no part of the cache: no record is of it, no node gets bytes of it, and it ends with the
- * daemon.  While there is one, opens of its file go through the daemon (fs/io_mode.c).  What is stored into it by a
- * mapping is the file's nowhere else: only opens that cannot do so join it.
+ * daemon.  While there is one, opens of its file go through the daemon (fs/io_mode.c).  What is stored into it
+ * by a mapping is the file's nowhere else: opens that may do so do not join it.
  */
 #ifndef EDDY_PLACEMENT_STORE_SHADOW_H
 #define EDDY_PLACEMENT_STORE_SHADOW_H
@@ -19,8 +19,8 @@
 
 /* Is there one?  Any thread, no lock. */
 bool shadow_is(struct file *f);
-/* One more open of the data file that had `life` (kernel_io_open), which may be a shadow by now: then it is counted, and
- * kernel_io_close ends that as for all others.  False: it is none. */
+/* One more open of the data file that had `life` (kernel_io_open), which may be a shadow by now: then it is
+ * counted, and kernel_io_close ends that as for all others.  False: it is none. */
 bool shadow_join(struct file *f, unsigned life);
 /* Descriptors that the kernel serves from the data file are open: what is here is dropped, so that they have a shadow.
  * 0, also if there are none, or there is one already; -EBUSY: this node owes the file's bytes to the PFS.
@@ -42,7 +42,8 @@ void shadow_now_at(struct file *f, const struct version *v);
 
 /* For kernel_io.c, with f->lock: the data file that has f's name now is about to be replaced. */
 void shadow_take(struct file *f);
-/* For kernel_io.c, without it: an open of a data file that was replaced ends, and with the last one its shadow. */
+/* For kernel_io.c, without it: an open of a data file that was replaced ends, and with the last one its
+ * shadow. */
 void shadow_leave(struct file *f, unsigned life);
 /* For file_end.c: the file's object ends. */
 void shadow_end(struct file *f);

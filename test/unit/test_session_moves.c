@@ -20,7 +20,11 @@ START_TEST(an_entry_is_read_as_it_was_written)
 {
     static const char *const paths[] = {"a", "a/b c", "line\nfrom 3 x\n", "\xff\x01"};
     for (size_t k = 0; k < 4; k++) {
-        struct session_move m = {.fid = {~UINT64_C(0), k}, .exchange = k & 1, .last = k == 1, .from = (char *)paths[k], .to = (char *)(k == 1 ? "" : paths[3 - k])};
+        struct session_move m = {.fid = {~UINT64_C(0), k},
+                                 .exchange = k & 1,
+                                 .last = k == 1,
+                                 .from = (char *)paths[k],
+                                 .to = (char *)(k == 1 ? "" : paths[3 - k])};
         struct session_move back;
         size_t len;
         char *text = move_print(&m, &len);
