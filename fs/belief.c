@@ -1,6 +1,7 @@
 /* belief.c - how long the kernel may believe attributes, and the end of what this mount believes (belief.h). */
 #include "fs/belief.h"
 
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "fs/kept.h"
@@ -96,21 +97,43 @@ static void forget_where(struct fid fid)
     file_put(f);
 }
 
+/* What it has left, of all inodes of the file: also one without a name, or whose node id was given up, may be open. */
+static unsigned each_inode(struct fid fid, void (*fn)(struct inode *i, const struct told_change *c),
+                           const struct told_change *c)
+{
+    struct inode **all = inode_all_of(fid);
+    unsigned kinds = 0;
+    for (struct inode **at = all; *at; at++) {
+        (*at)->others = true;
+        fn(*at, c);
+        kinds |= left_cached(*at);
+        inode_put(*at);
+    }
+    free(all);
+    return kinds | left_passthrough(fid);
+}
+
+static void end_all(struct inode *i, const struct told_change *c)
+{
+    (void)c;
+    lock_take(&i->lock);
+    kept_lose(i);
+    lock_drop(&i->lock);
+    page_cache_drop(i, 0, 0);
+}
+
 unsigned belief_break(struct fid fid)
 {
-    unsigned kinds = 0;
     forget_where(fid);
-    struct inode *i = inode_known(fid);
-    if (i) {
-        i->others = true;
-        lock_take(&i->lock);
-        kept_lose(i);
-        lock_drop(&i->lock);
-        page_cache_drop(i, 0, 0);
-        kinds = left_cached(i);
-    }
-    inode_put(i);
-    return kinds | left_passthrough(fid);
+    return each_inode(fid, end_all, NULL);
+}
+
+static void end_changed(struct inode *i, const struct told_change *c)
+{
+    if (c->what == TOLD_ATTR || c->what == TOLD_DROP)
+        page_cache_drop_attr(i);
+    else
+        page_cache_drop(i, c->off, c->what == TOLD_CUT ? 0 : c->len);
 }
 
 /* Its last name is gone: its claimant keeps what the PFS never gets until the last close here. */
@@ -125,20 +148,9 @@ static void keep_bytes(struct fid fid)
 
 unsigned belief_changed(struct fid fid, const struct told_change *c)
 {
-    unsigned kinds = 0;
     if (c->what == TOLD_DROP)
         keep_bytes(fid);
-    struct inode *i = inode_known(fid);
-    if (i) {
-        i->others = true;
-        if (c->what == TOLD_ATTR || c->what == TOLD_DROP)
-            page_cache_drop_attr(i);
-        else
-            page_cache_drop(i, c->off, c->what == TOLD_CUT ? 0 : c->len);
-        kinds = left_cached(i);
-    }
-    inode_put(i);
-    return kinds | left_passthrough(fid);
+    return each_inode(fid, end_changed, c);
 }
 
 /* ---- several node ids ---- */

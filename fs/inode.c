@@ -3,7 +3,7 @@
  *      node id = generation << 32 | index,  index = slot * SHARDS + shard,  shard = hash of the fid
  *
  *      shard:  slots[]    slot -> inode, and the generation of its last user
- *              buckets[]  fid -> inodes: one that is listed, and those that were (without a name, retired)
+ *              buckets[]  fid -> inode (also those that are gone or retired; no look-up leads to these)
  *
  * An inode is in one shard, by its fid, and its node id has the shard's number.  So a look-up by either takes
  * one lock.  A slot's generation goes up when it is used again: a node id that was forgotten never
@@ -403,6 +403,24 @@ struct inode *inode_beside_retired(struct inode *retired)
         i->refs++;
     lock_drop(&s->lock);
     return i;
+}
+
+struct inode **inode_all_of(struct fid fid)
+{
+    struct shard *s = shard_of_fid(fid);
+    size_t n = 0;
+    lock_take(&s->lock);
+    struct inode *first = s->nbuckets ? *bucket_of(s, fid) : NULL;
+    for (struct inode *i = first; i; i = i->fid_next)
+        n += fid_eq(i->fid, fid);
+    struct inode **all = xcalloc(n + 1, sizeof(*all));
+    for (struct inode *i = first; i; i = i->fid_next)
+        if (fid_eq(i->fid, fid)) {
+            i->refs++;
+            all[--n] = i;
+        }
+    lock_drop(&s->lock);
+    return all;
 }
 
 bool inode_look_again(struct inode *i)

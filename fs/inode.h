@@ -39,7 +39,7 @@ struct inode {
     struct pfs_node *_Atomic node; /* never NULL; for PFS calls while the inode is referenced */
     struct inode_name *names;      /* shard's lock; the inode's own list of names */
     struct inode *fid_next;
-    bool listed; /* shard's lock: a look-up of the fid finds it */
+    bool listed; /* shard's lock: look-ups by its fid find it; false: gone or retired */
 
     struct lock lock; /* below this line */
     /* the last answer to the kernel, or the PFS's attributes if the kernel was told to ask: the answer while
@@ -61,6 +61,7 @@ struct inode {
     uint64_t xattr_asked_ms[XATTR_KINDS];
     struct mode_machine {
         unsigned cached, direct, passthrough, beside; /* opens in each I/O mode (fs/io_mode.c) */
+        unsigned appends; /* of those, but not in passthrough: with O_APPEND, for writing */
     } mode;
     /* of a regular file, for opens and stats without the PFS (fs/known.c); and what else that look saw
      * together with the version */
@@ -124,6 +125,8 @@ struct inode *inode_known(struct fid fid);
 /* The one that has taken this one's place, also if its file has lost its last name since; referenced.  NULL:
  * this one is not retired, or the kernel knows no other. */
 struct inode *inode_beside_retired(struct inode *i);
+/* All that may be in use, also those that are gone or retired: referenced, NULL after the last; to be freed. */
+struct inode **inode_all_of(struct fid fid);
 void inode_forget(uint64_t nodeid, uint64_t nlookup);
 /* Counts one lookup more of a known inode (for answers without the PFS).  False: it is gone or retired; do
  * not give it to the kernel. */

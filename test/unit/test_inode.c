@@ -50,6 +50,16 @@ static bool is_known(uint64_t nodeid)
     return i;
 }
 
+static unsigned count_of(struct fid fid)
+{
+    struct inode **all = inode_all_of(fid);
+    unsigned n = 0;
+    for (; all[n]; n++)
+        inode_put(all[n]);
+    free(all);
+    return n;
+}
+
 static void start(void)
 {
     char err[256];
@@ -162,6 +172,29 @@ START_TEST(a_retired_one_leads_to_what_has_taken_its_place)
     inode_forget(old, 1);
     inode_forget(next, 1);
     ck_assert(!is_known(old) && !is_known(next));
+}
+END_TEST
+
+/* What the kernel believes of them ends with the belief about the file. */
+START_TEST(all_of_a_file_are_found_while_they_are_in_use)
+{
+    uint64_t gone = looked_up("a", 10, S_IFREG);
+    struct inode *i = inode_get(gone);
+    inode_gone(i);
+    inode_put(i);
+    uint64_t retired = looked_up("b", 10, S_IFREG);
+    i = inode_get(retired);
+    inode_retire(i);
+    inode_put(i);
+    uint64_t now = looked_up("b", 10, S_IFREG);
+    looked_up("c", 11, S_IFREG);
+    ck_assert_uint_eq(count_of(fid_of_ino(10)), 3);
+    inode_forget(gone, 1);
+    inode_forget(now, 1);
+    ck_assert_uint_eq(count_of(fid_of_ino(10)), 1);
+    inode_forget(retired, 1);
+    ck_assert_uint_eq(count_of(fid_of_ino(10)), 0);
+    ck_assert_uint_eq(count_of(fid_of_ino(11)), 1);
 }
 END_TEST
 
@@ -336,6 +369,7 @@ int main(void)
     tcase_add_test(t, a_removed_file_is_not_found_again_but_still_served);
     tcase_add_test(t, a_retired_one_leads_to_what_has_taken_its_place);
     tcase_add_test(t, another_type_is_another_file);
+    tcase_add_test(t, all_of_a_file_are_found_while_they_are_in_use);
     tcase_add_test(t, a_lost_name_is_replaced_by_another);
     tcase_add_test(t, a_name_belongs_to_the_file_found_last);
     tcase_add_test(t, children_follow_a_renamed_directory);
