@@ -67,15 +67,46 @@ void belief_grow(struct inode *i, const struct belief *b, uint64_t size)
     i->told_size = size;
 }
 
+/* ---- the size, for appends ---- */
+
+/* The kernel counts the place of an append by the size that it has, and asks nobody before. */
+static bool must_have_size(struct inode *i)
+{
+    lock_take(&i->lock);
+    bool must = i->mode.appends || i->opening;
+    lock_drop(&i->lock);
+    return must;
+}
+
+/* The kernel lets no notification make the size less: then an append has the old place, until the kernel asks. */
+static void push_size(struct inode *i, const struct told_change *c)
+{
+    if (c->what == TOLD_CUT)
+        i->told_size = MIN(i->told_size, c->size);
+    if (c->ends && must_have_size(i))
+        page_cache_grow_beside(i, c->size, c->last);
+}
+
+void belief_appends(struct inode *i, const struct location *at)
+{
+    char last;
+    struct file *f = at->size ? file_find(i->fid) : NULL;
+    if (f && !data_byte(f, at->where, at->node, at->size - 1, &last))
+        page_cache_grow_beside(i, at->size, last);
+    if (f)
+        file_put(f);
+}
+
 /* ---- the end ---- */
 
 /* A handle that is opened meanwhile is counted, or sees the break (data_may_cache). */
 static unsigned left_cached(struct inode *i)
 {
     lock_take(&i->lock);
-    bool cached = i->mode.cached || i->opening;
+    unsigned kinds = (i->mode.cached || i->opening ? LOOKER_CACHED : 0) |
+                     (i->mode.appends || i->opening ? LOOKER_APPENDS : 0);
     lock_drop(&i->lock);
-    return cached ? LOOKER_CACHED : 0;
+    return kinds;
 }
 
 /* By whatever node id. */
@@ -130,6 +161,7 @@ unsigned belief_break(struct fid fid)
 
 static void end_changed(struct inode *i, const struct told_change *c)
 {
+    push_size(i, c);
     if (c->what == TOLD_ATTR || c->what == TOLD_DROP)
         page_cache_drop_attr(i);
     else

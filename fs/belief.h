@@ -43,6 +43,9 @@ void belief_end(struct belief *b);
 bool belief_must_grow(const struct inode *i, const struct belief *b, uint64_t size);
 void belief_grow(struct inode *i, const struct belief *b, uint64_t size);
 
+/* An open that appends has found the file like *at, and the kernel may have an older size: raises it.  Blocking. */
+void belief_appends(struct inode *i, const struct location *at);
+
 /* ---- the end ---- */
 
 /* Ends what this mount believes of the file: attributes, pages, where the bytes are.  Returns LOOKER_... of the

@@ -14,6 +14,7 @@
 #include "flush/flush.h"
 #include "fs/attr.h"
 #include "fs/backing.h"
+#include "fs/belief.h"
 #include "fs/dir_policy.h"
 #include "fs/early.h"
 #include "fs/handle.h"
@@ -59,6 +60,13 @@ void file_start(void)
 static bool writes(int flags)
 {
     return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
+}
+
+static enum data_use use_of(int flags)
+{
+    if (!writes(flags))
+        return DATA_READS;
+    return flags & O_APPEND ? DATA_APPENDS : DATA_WRITES;
 }
 
 /* Does the kernel have the attributes of the file that is opened?  If two answers are on their way at once,
@@ -224,7 +232,7 @@ static int new_handle(const struct opening *o, struct data_handle *data, mode_t 
                       struct handle **out)
 {
     struct handle *h = xcalloc(1, sizeof(*h));
-    struct location at;
+    struct location at = {.where = WHERE_PFS};
     bool ask_attr = false;
     uint64_t looked_ms = boot_ms();
     h->inode = inode_ref(o->i);
@@ -243,6 +251,9 @@ static int new_handle(const struct opening *o, struct data_handle *data, mode_t 
         file_close_handle(h);
         return err;
     }
+    bool old_size = ask_attr || o->i->others || at.where == WHERE_NODE;
+    if (old_size && !o->created && mode_appends(h->flags, h->mode))
+        belief_appends(o->i, &at);
     if (ask_attr && !o->created) {
         notify_attr_now(o->i->nodeid);
         attr_opened(o->i, &at, looked_ms); /* after it: another open trusts what is remembered */
@@ -283,7 +294,7 @@ static int open_data(const struct opening *o, struct file *f, const struct statx
     if (writes(o->flags)) /* before the first byte is dirty */
         dir_policy_apply(o->i, f);
     if (!err)
-        err = data_open(f, writes(o->flags), trunc, stx, looked_ms, o->named, &data);
+        err = data_open(f, use_of(o->flags), trunc, stx, looked_ms, o->named, &data);
     if (err) {
         release(f);
         return err;
@@ -440,7 +451,7 @@ static void close_taken(struct handle *h)
     struct file *f = file_ref(h->data->f);
     if (h->mode != IO_NONE) {
         lock_take(&h->inode->lock);
-        mode_leave(h->inode, h->mode);
+        mode_leave(h->inode, h->flags, h->mode);
         if (handle_has_kernel_io(h))
             kernel_io_end(h->inode);
         lock_drop(&h->inode->lock);

@@ -221,6 +221,12 @@ static int strip(const struct request *r, struct handle *h)
     return 0;
 }
 
+/* Of a write past its pages the kernel holds none. */
+static bool holds_pages(const struct request *r)
+{
+    return r->fi.writepage || !handle_is_direct(handle_of(&r->fi));
+}
+
 static bool beside_cached(struct handle *h)
 {
     if (h->mode != IO_DIRECT)
@@ -231,14 +237,17 @@ static bool beside_cached(struct handle *h)
     return cached;
 }
 
-/* The kernel's pages are wrong where an append went elsewhere than it thought, and where a read by
- * a cached open may have brought back what was there before a write that went past them. */
-static void written(struct handle *h, uint64_t thought, uint64_t went, size_t len)
+/* The kernel's pages are wrong where an append went elsewhere than it thought, and so is its size; and pages are wrong where
+ * a read by a cached open may have brought back what was there before a write that went past them.  last: the last byte
+ * of len > 0. */
+static void written(struct handle *h, uint64_t thought, uint64_t went, size_t len, char last)
 {
-    if (thought != went)
+    if (thought != went) {
+        page_cache_grow_beside(h->inode, went + len, last);
         page_cache_drop(h->inode, 0, 0);
-    else if (beside_cached(h))
+    } else if (beside_cached(h)) {
         page_cache_drop(h->inode, went, len);
+    }
     belief_changed_by(h->inode, went, len);
 }
 
@@ -257,25 +266,56 @@ static enum carry_op kind_of(const struct fuse_file_info *fi)
     return fi->flags & O_APPEND ? CARRY_APPEND : CARRY_WRITE;
 }
 
+static void end_write(struct request *r, int err)
+{
+    if (request_take(r))
+        err ? fuse_reply_err(r->req, -err) : fuse_reply_write(r->req, r->size);
+}
+
 static void write_fn(struct request *r)
 {
     struct handle *h = handle_of(&r->fi);
+    bool holds = holds_pages(r);
     uint64_t went = r->off;
     int err = strip(r, h);
     if (!err)
         err = data_write(h->data, kind_of(&r->fi), r->text, r->size, r->off, &went);
     if (!err) {
-        written(h, r->off, went, r->size);
+        written(h, r->off, went, r->size, r->text[r->size - 1]);
         err = must_sync(h) ? file_sync(h) : 0;
     }
-    page_use_answer(r->inode, &r->pages, false, false);
-    if (request_take(r))
-        err ? fuse_reply_err(r->req, -err) : fuse_reply_write(r->req, r->size);
-    page_use_end(r->inode, &r->pages);
+    if (holds)
+        page_use_answer(r->inode, &r->pages, false, false);
+    end_write(r, err);
+    if (holds)
+        page_use_end(r->inode, &r->pages);
     request_done(r);
     lull_end();
 }
 
+/* It has been written, at off2. */
+static void written_fn(struct request *r)
+{
+    written(handle_of(&r->fi), r->off, r->off2, r->size, *r->text);
+    end_write(r, 0);
+    request_done(r);
+    lull_end();
+}
+
+/* An append that went elsewhere than the kernel thought: a FUSE worker may not wait until the kernel knows. */
+static void start_written(fuse_req_t req, const char *last, size_t size, uint64_t off, uint64_t went,
+                          const struct fuse_file_info *fi)
+{
+    struct request *r = io_request(req, handle_of(fi)->inode->nodeid, fi, size, (off_t)off);
+    if (!r)
+        return;
+    r->text = xmalloc(1);
+    *r->text = *last;
+    r->off2 = went;
+    request_start(r, pool_waiters, written_fn);
+}
+
+/* False: nothing is done.  Ends the activity otherwise. */
 static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t size, uint64_t off,
                       const struct fuse_file_info *fi)
 {
@@ -286,13 +326,12 @@ static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t 
     int err = data_write_now(h->data, kind_of(fi), buf, size, off, &went);
     if (err == -EAGAIN)
         return false;
-    if (err) {
-        fuse_reply_err(req, -err);
+    if (!err && went != off) {
+        start_written(req, buf + size - 1, size, off, went, fi);
         return true;
     }
-    if (went != off) /* this thread may not wait for the kernel */
-        notify_data(h->inode->nodeid, 0, 0);
-    fuse_reply_write(req, size);
+    err ? fuse_reply_err(req, -err) : fuse_reply_write(req, size);
+    lull_end();
     return true;
 }
 
@@ -304,7 +343,8 @@ static void start_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t 
         return;
     r->text = xmalloc(size);
     memcpy(r->text, buf, size);
-    page_use_begin(r->inode, &r->pages, r->off, size, true);
+    if (holds_pages(r))
+        page_use_begin(r->inode, &r->pages, r->off, size, true);
     request_start(r, flush_must_wait(size) ? pool_writers : pool_waiters, write_fn);
 }
 
@@ -313,9 +353,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
 {
     lull_begin();
     page_quick_begin();
-    if (write_now(req, handle_of(fi), buf, size, (uint64_t)off, fi))
-        lull_end();
-    else
+    if (!write_now(req, handle_of(fi), buf, size, (uint64_t)off, fi))
         start_write(req, ino, buf, size, off, fi);
     page_quick_end();
 }

@@ -49,6 +49,12 @@ static unsigned *count_of(struct mode_machine *m, enum io_mode mode)
     }
 }
 
+/* Passthrough appends to the data file, at the end that this has. */
+bool mode_appends(int flags, enum io_mode m)
+{
+    return appends(flags) && (m == IO_DIRECT || m == IO_BESIDE);
+}
+
 bool mode_has_kernel_io(const struct inode *i)
 {
     return i->mode.passthrough || i->mode.beside;
@@ -74,14 +80,16 @@ enum io_mode mode_enter(struct inode *i, int flags, bool may_cache, enum kernel_
     else if (m->direct)
         mode = IO_DIRECT;
     ++*count_of(m, mode);
+    m->appends += mode_appends(flags, mode);
     return mode;
 }
 
-void mode_leave(struct inode *i, enum io_mode m)
+void mode_leave(struct inode *i, int flags, enum io_mode m)
 {
     lock_assert_held(&i->lock);
     unsigned *n = count_of(&i->mode, m);
     if (!*n)
         die("an open of an inode ended that was never counted");
     --*n;
+    i->mode.appends -= mode_appends(flags, m);
 }

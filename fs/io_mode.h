@@ -16,7 +16,9 @@ enum kernel_part {
 /* may_cache: the kernel may keep bytes (data_may_cache); part: what can be had, with the same data file as that
  * of the opens that have kernel I/O. */
 enum io_mode mode_enter(struct inode *i, int flags, bool may_cache, enum kernel_part part);
-void mode_leave(struct inode *i, enum io_mode m);
+void mode_leave(struct inode *i, int flags, enum io_mode m);
+/* An open with these flags: does the kernel put its writes, which the daemon makes, at the end? */
+bool mode_appends(int flags, enum io_mode m);
 bool mode_may_kernel_io(const struct inode *i, enum kernel_part part); /* would it be given if it can be had? */
 bool mode_has_kernel_io(const struct inode *i); /* has any open now? */
 

@@ -1,10 +1,9 @@
 /* notify.c - telling the kernel that its cached data is stale.
  *
  * Such a call may wait in the kernel for a page that a read has locked, and that read may wait for a thread
- * of ours.  So one thread makes the calls; it holds no lock and does nothing else.  Waiting notes of one
- * inode are joined.  A thread that must know that the pages are gone before it goes on (a pool's thread, in
- * fs/page_cache.c) makes the call itself: behind the queue it would also wait for other inodes' reads.  It is no error
- * if the kernel has forgotten the node id (-ENOENT) or does not have the call (-ENOSYS): then nothing is
+ * of ours.  So a thread that must know that the pages are gone before it goes on is one of a pool, and holds no lock
+ * (fs/page_cache.c).  Names are waited for by nobody: one thread makes these calls, and does nothing else.  It is no
+ * error if the kernel has forgotten the node id (-ENOENT) or does not have the call (-ENOSYS): then nothing is
  * stale, or only for the attribute time-out.
  */
 #include <errno.h>
@@ -16,9 +15,8 @@
 
 struct note {
     struct note *next;
-    uint64_t nodeid;
-    char *name;       /* an entry of directory nodeid; NULL: data */
-    int64_t off, end; /* end 0: to the end of the file */
+    uint64_t nodeid; /* a directory's */
+    char *name;
 };
 
 static struct {
@@ -48,22 +46,36 @@ static int tell_inode(uint64_t nodeid, int64_t off, int64_t len)
     return err;
 }
 
-static void tell(const struct note *n)
-{
-    struct fuse_session *se = mount_session();
-    if (!n->name)
-        tell_inode(n->nodeid, n->off, n->end ? n->end - n->off : 0);
-    else if (se)
-        check(fuse_lowlevel_notify_inval_entry(se, n->nodeid, n->name, strlen(n->name)), "a name",
-              n->nodeid);
-}
-
 int notify_attr_now(uint64_t nodeid)
 {
     return tell_inode(nodeid, -1, 0);
 }
 
+int notify_pages_now(uint64_t nodeid, int64_t off, int64_t len)
+{
+    lock_assert_none();
+    return tell_inode(nodeid, off, len);
+}
+
+void notify_byte_now(uint64_t nodeid, uint64_t off, char byte)
+{
+    struct fuse_session *se = mount_session();
+    struct fuse_bufvec v = FUSE_BUFVEC_INIT(1);
+    v.buf[0].mem = &byte;
+    lock_assert_none();
+    if (se)
+        check(fuse_lowlevel_notify_store(se, nodeid, (off_t)off, &v, 0), "a size", nodeid);
+}
+
 /* ---- the thread ---- */
+
+static void tell(const struct note *n)
+{
+    struct fuse_session *se = mount_session();
+    if (se)
+        check(fuse_lowlevel_notify_inval_entry(se, n->nodeid, n->name, strlen(n->name)), "a name",
+              n->nodeid);
+}
 
 static struct note *take_first(void)
 {
@@ -126,69 +138,16 @@ void notify_stop(void)
 
 /* ---- the queue ---- */
 
-/* Joins the note with a waiting one of this inode, if there is one; lock held. */
-static bool join(uint64_t nodeid, int64_t off, int64_t end)
-{
-    for (struct note *n = notes.first; n; n = n->next) {
-        if (n->nodeid != nodeid || n->name || n->off < 0 || off < 0) /* off < 0: attributes only */
-            continue;
-        n->off = MIN(n->off, off);
-        n->end = n->end && end ? MAX(n->end, end) : 0;
-        return true;
-    }
-    return false;
-}
-
-static void push(struct note *n)
-{
-    *notes.last = n;
-    notes.last = &n->next;
-    pthread_cond_signal(&notes.more);
-}
-
-static struct note *note_new(uint64_t nodeid)
-{
-    struct note *n = xcalloc(1, sizeof(*n));
-    n->nodeid = nodeid;
-    return n;
-}
-
-void notify_data(uint64_t nodeid, int64_t off, int64_t len)
-{
-    int64_t end = len > 0 ? off + len : 0;
-    lock_take(&notes.lock);
-    if (notes.running && !join(nodeid, off, end)) {
-        struct note *n = note_new(nodeid);
-        n->off = off;
-        n->end = end;
-        push(n);
-    }
-    lock_drop(&notes.lock);
-}
-
-int notify_pages_now(uint64_t nodeid, int64_t off, int64_t len)
-{
-    lock_assert_none();
-    return tell_inode(nodeid, off, len);
-}
-
-void notify_byte_now(uint64_t nodeid, uint64_t off, char byte)
-{
-    struct fuse_session *se = mount_session();
-    struct fuse_bufvec v = FUSE_BUFVEC_INIT(1);
-    v.buf[0].mem = &byte;
-    lock_assert_none();
-    if (se)
-        check(fuse_lowlevel_notify_store(se, nodeid, (off_t)off, &v, 0), "a size", nodeid);
-}
-
 void notify_entry(uint64_t parent, const char *name)
 {
     lock_take(&notes.lock);
     if (notes.running) {
-        struct note *n = note_new(parent);
+        struct note *n = xcalloc(1, sizeof(*n));
+        n->nodeid = parent;
         n->name = xstrdup(name);
-        push(n);
+        *notes.last = n;
+        notes.last = &n->next;
+        pthread_cond_signal(&notes.more);
     }
     lock_drop(&notes.lock);
 }

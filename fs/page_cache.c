@@ -117,10 +117,14 @@ static bool take_out(struct page_use *u)
 void page_use_end(struct inode *i, struct page_use *u)
 {
     lock_take(&i->lock);
-    bool drop = u->answering && (u->stale || u->passing);
+    u->ending = true;
+    u->answering |= u->size > 0; /* drops wait for what is told now */
+    bool drop = u->answering && (u->stale || u->passing || u->size);
     bool waited = !drop && take_out(u);
     lock_drop(&i->lock);
     if (drop) {
+        if (u->size)
+            page_cache_grow(i, u->size, u->last);
         notify_pages_now(i->nodeid, (int64_t)u->off, (int64_t)(u->end - u->off));
         lock_take(&i->lock);
         waited = take_out(u);
@@ -245,4 +249,28 @@ void page_cache_grow(struct inode *i, uint64_t size, char last)
 {
     lock_assert_none();
     notify_byte_now(i->nodeid, size - 1, last);
+    i->told_size = size;
+}
+
+/* True: a request that holds this byte's page raises the size when it has been answered. */
+static bool grow_later(struct inode *i, uint64_t size, char last)
+{
+    lock_take(&i->lock);
+    struct page_use *u = i->page_uses;
+    while (u && (u->ending || size <= u->off || size > u->end))
+        u = u->next;
+    if (u) {
+        u->size = size;
+        u->last = last;
+    }
+    lock_drop(&i->lock);
+    return u;
+}
+
+void page_cache_grow_beside(struct inode *i, uint64_t size, char last)
+{
+    if (grow_later(i, size, last))
+        return;
+    page_cache_grow(i, size, last);
+    page_cache_drop(i, size - 1, 1);
 }

@@ -36,7 +36,10 @@ struct page_use {
     bool stale;     /* its pages, or the bytes that it has, are older than a change */
     bool passing;   /* it leaves no page: nothing would tell of a change */
     bool answering; /* from page_use_answer on */
+    bool ending;    /* it has been answered */
     bool awaited;   /* a drop waits for its end */
+    uint64_t size;  /* > 0: the kernel is told this size then, by the last byte */
+    char last;
 };
 /* Before bytes are looked for.  len > 0. */
 void page_use_begin(struct inode *i, struct page_use *u, uint64_t off, size_t len, bool write);
@@ -57,5 +60,8 @@ void page_cache_drop_attr(struct inode *i);
  * The kernel drops an answer with attributes if it was told something while the answer was under way, and then goes on
  * with the size that it had. */
 void page_cache_grow(struct inode *i, uint64_t size, char last);
+/* The same, for who may not wait for a request: if one under way holds the last byte's page, the size is raised when that
+ * has been answered.  The page is dropped: no page is left of a file of which this node is told the size alone. */
+void page_cache_grow_beside(struct inode *i, uint64_t size, char last);
 
 #endif

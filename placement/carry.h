@@ -21,7 +21,7 @@ enum carry_op {
     CARRY_ALLOCATE,     /* fallocate; mode = flags */
     CARRY_TIMES,        /* utimens: time_ns */
     CARRY_SYNC,         /* fsync; mode 1: to the PFS */
-    CARRY_PIN_WRITER,   /* counts an open for writing at another node, named by offset */
+    CARRY_PIN_WRITER,   /* counts an open for writing at another node, named by offset; mode 1: it appends */
     CARRY_UNPIN,        /* this open is closed.  All three may come twice. */
     CARRY_STORE,        /* at offset, and nothing beyond the file's end: written through a mapping */
     CARRY_PIN_READER,   /* counts an open for reading, as CARRY_PIN_WRITER; its end is CARRY_UNPIN */
@@ -39,7 +39,7 @@ struct change {
     enum carry_op op;
     const void *buf; /* WRITE, APPEND, STORE: len bytes, <= 16 MiB */
     uint64_t len, off;
-    unsigned mode;   /* ALLOCATE: fallocate's; SYNC: 1 = to the PFS */
+    unsigned mode;   /* ALLOCATE: fallocate's; SYNC: 1 = to the PFS; PIN_WRITER: 1 = appends */
     int64_t time_ns; /* TIMES */
     /* of local.h alone: */
     uint64_t off_out; /* WRITE, APPEND, STORE: where the bytes went */

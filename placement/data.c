@@ -48,13 +48,15 @@ static struct data_handle *handle_new(struct file *f, bool write)
     return h;
 }
 
-int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, uint64_t looked_ms,
+int data_open(struct file *f, enum data_use use, bool trunc, const struct statx *stx, uint64_t looked_ms,
               bool named, struct data_handle **out)
 {
+    bool write = use != DATA_READS;
     struct patience p = data_patience();
     if (claim_is_void(f) || claim_aside_wait(f, p.end_ms))
         return -EIO;
     struct data_handle *h = handle_new(f, write);
+    h->appends = use == DATA_APPENDS;
     struct version v = version_of(stx);
     uint64_t drops = data_drops(f);
     h->looked_ms = looked_ms;

@@ -46,6 +46,7 @@ struct data_known {
 struct data_handle {
     struct file *f;
     bool writes; /* opened for writing: a writer is counted, here or at the claimant */
+    bool appends;
     struct stream *_Atomic stream; /* read-ahead; NULL: none was needed yet (data_stream) */
     uint64_t pin_number; /* of this open at a claimant (claims/pins.h); 0: none was needed yet */
     struct lock lock;    /* RANK_LEAF: the members below */
@@ -68,11 +69,16 @@ struct data_handle {
     _Atomic uint64_t drops_seen; /* data_drops when the home was last asked where the bytes are */
 };
 
-/* Opens a file: asks the home; if write, takes the claim or counts a writer at the claimant; gives the
+enum data_use {
+    DATA_READS,
+    DATA_WRITES,
+    DATA_APPENDS, /* writes, and the kernel counts the places: this node is told of the size (claims/claim_watch.h) */
+};
+/* Opens a file: asks the home; to write, takes the claim or counts a writer at the claimant; gives the
  * store's pages the version in stx, which pfs_open_file or pfs_create got at looked_ms or later; truncates
  * if trunc.  named: it has a name; if it loses the last one meanwhile, that is -ESTALE.  The handle takes its
  * own reference to f.  0 or -errno. */
-int data_open(struct file *f, bool write, bool trunc, const struct statx *stx, uint64_t looked_ms,
+int data_open(struct file *f, enum data_use use, bool trunc, const struct statx *stx, uint64_t looked_ms,
               bool named, struct data_handle **out);
 /* What is known from a look at the PFS, which was made after looked_ms, and before the home answered *at. */
 struct data_known data_known(const struct version *seen, const struct location *at,

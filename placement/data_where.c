@@ -55,6 +55,16 @@ static int pin_as(struct file *f, enum carry_op op, uint64_t node, uint64_t numb
     return carry_write(node, f, &c, NULL);
 }
 
+/* said: what the claimant says of the file from then on. */
+static int pin_handle(struct data_handle *h, uint64_t node, struct carry_result *said)
+{
+    struct change c = {.op = h->writes ? CARRY_PIN_WRITER : CARRY_PIN_READER, .mode = h->appends};
+    if (!h->pin_number)
+        h->pin_number = random_u64() | 1;
+    c.off = h->pin_number;
+    return carry_write(node, h->f, &c, said);
+}
+
 int data_pin(struct file *f, uint64_t node, uint64_t number)
 {
     return pin_as(f, CARRY_PIN_WRITER, node, number);
@@ -72,9 +82,20 @@ void data_unpin(struct file *f, uint64_t node, uint64_t number)
 
 static int pin(struct data_handle *h, uint64_t node)
 {
-    if (!h->pin_number)
-        h->pin_number = random_u64() | 1;
-    return pin_as(h->f, h->writes ? CARRY_PIN_WRITER : CARRY_PIN_READER, node, h->pin_number);
+    struct carry_result said;
+    return pin_handle(h, node, &said);
+}
+
+static int pin_writer(struct data_handle *h, struct location *at)
+{
+    struct carry_result said;
+    int err = pin_handle(h, at->node, &said);
+    if (err)
+        return err;
+    at->size = said.size;
+    at->mtime_ns = said.mtime_ns;
+    at->counter = said.counter;
+    return 0;
 }
 
 /* The view in which this handle was counted last still holds, and so do its pins. */
@@ -457,7 +478,7 @@ static int claim_or_pin(struct data_handle *h, const struct version *v,
     if (!err || err == -EBUSY)
         err = claim_open_writer(h->f, v, h->looked_ms, end_ms, &at);
     if (!err && at.where == WHERE_NODE)
-        err = pin(h, at.node);
+        err = pin_writer(h, &at);
     if (!err)
         data_move_writer(h, &at);
     return err;

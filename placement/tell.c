@@ -34,7 +34,9 @@ struct teller {
     struct teller *next;
     struct telling *of;
     uint64_t node, incarnation;
-    bool bytes; /* it may have passthrough descriptors */
+    bool bytes;       /* it may have passthrough descriptors */
+    bool appends;     /* its kernel needs the size */
+    unsigned entered; /* as a watcher */
     uint64_t left_ms; /* boot_ms when it was first seen to be out of the view; 0: it was not */
 };
 
@@ -116,11 +118,11 @@ static void answered(void *arg, int err, struct msg *reply, bool *keep)
     struct teller *w = arg;
     (void)keep;
     if (!err)
-        claim_watcher_left(w->of->f, w->node, reply->changed_ok.left);
+        claim_watcher_left(w->of->f, w->node, reply->changed_ok.left, w->entered);
     else if (members_no_contact(err))
         members_doubt(w->node);
     if (err && is_gone(w)) {
-        claim_watcher_left(w->of->f, w->node, 0);
+        claim_watcher_left(w->of->f, w->node, 0, w->entered);
         err = 0;
     }
     if (err && !again.stopped) {
@@ -151,6 +153,17 @@ static void add_bytes(struct msg *m, struct file *f, const struct told_change *c
     m->changed.hash = data_hash(buf, len);
 }
 
+/* The last byte of a file of this size; false: it is not here any more. */
+static bool read_last(struct file *f, const struct told_change *c, uint64_t size, char *last)
+{
+    if (size && store_read(f, last, 1, size - 1) == 1)
+        return true;
+    bool given = c->what == TOLD_BYTES && c->bytes && c->len && c->off + c->len == size;
+    if (given)
+        *last = ((const char *)c->bytes)[c->len - 1];
+    return given;
+}
+
 /* With the file's order. */
 static void send_in_order(struct teller *w)
 {
@@ -164,6 +177,10 @@ static void send_in_order(struct teller *w)
     m->changed.offset = c->off;
     m->changed.length = c->len;
     m->changed.size = info.size;
+    char last;
+    m->changed.ends = w->appends && read_last(f, c, info.size, &last);
+    if (m->changed.ends)
+        m->changed.last = (uint8_t)last;
     if (w->bytes && c->what == TOLD_BYTES)
         add_bytes(m, f, c);
     peer_request(w->node, m, T_SUSPECT, NULL, 0, answered, w);
@@ -206,7 +223,9 @@ static void tell_one(struct telling *t, const struct claim_watcher *to, uint64_t
     *w = (struct teller){.of = t,
                          .node = to->node,
                          .incarnation = to->incarnation,
-                         .bytes = to->kinds & LOOKER_PASSTHROUGH};
+                         .bytes = to->kinds & LOOKER_PASSTHROUGH,
+                         .appends = to->kinds & LOOKER_APPENDS,
+                         .entered = to->entered};
     t->open++;
     send_to(w);
 }
@@ -230,7 +249,9 @@ void tell_all(struct file *f, const struct told_change *c, uint64_t but, void (*
     for (unsigned k = 0; k < n; k++)
         tell_one(t, &list[k], but);
     for (unsigned k = 0; v && k < v->nmembers; k++) {
-        struct claim_watcher other = {v->members[k].id, v->members[k].incarnation, any};
+        struct claim_watcher other = {.node = v->members[k].id,
+                                      .incarnation = v->members[k].incarnation,
+                                      .kinds = any | (any & LOOKER_SERVED ? LOOKER_APPENDS : 0)};
         if (!is_listed(list, n, other.node))
             tell_one(t, &other, but);
     }
@@ -287,8 +308,13 @@ static void tell_shadow(struct file *f, const struct told_change *c)
 
 void tell_mount(struct file *f, const struct told_change *c)
 {
+    struct told_change now = *c;
+    struct file_info info;
     tell_shadow(f, c);
-    told_here(f->fid, c);
+    store_info(f, &info);
+    now.size = info.size;
+    now.ends = read_last(f, c, now.size, &now.last);
+    told_here(f->fid, &now);
 }
 
 static void put_file(void *f)

@@ -5,9 +5,11 @@
  *
  * A watcher answers when its kernel has nothing older any more (told.c), and says which such descriptors it still has:
  * without one it is no watcher any more.  Watchers with passthrough descriptors get the bytes, for the data file that these
- * read (shadow.h); this node's own such descriptors get them in the same way.  The bytes of one file are read from the store
- * again and sent in one order, so that the last ones that arrive are the file's.  A watcher that does not answer is asked again until it answers, or has been
- * out of the view for so long that it believes nothing any more.
+ * read (shadow.h); this node's own such descriptors get them in the same way.  Watchers that append, and this node's own
+ * kernel, get the size with the last byte, by which the kernel takes it (fs/belief.c).  The bytes of one file are
+ * read from the store again and sent in one order, so that the last ones that arrive are the file's.  A watcher that
+ * does not answer is asked again until it answers, or has been out of the view for so long that it believes nothing
+ * any more.
  */
 #ifndef EDDY_PLACEMENT_TELL_H
 #define EDDY_PLACEMENT_TELL_H
@@ -29,6 +31,8 @@ struct told_change {
     uint64_t off, len;
     uint64_t size;     /* of the file, after it */
     const void *bytes; /* TOLD_BYTES: len bytes; NULL: they did not come */
+    bool ends;         /* size > 0, and this is the last byte: */
+    char last;
 };
 
 /* What a change touches; false: nothing that a node could believe. */

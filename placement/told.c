@@ -120,7 +120,9 @@ static void end_beliefs(struct msg *m)
                             .off = b->offset,
                             .len = b->length,
                             .size = b->size,
-                            .bytes = m->head.data_len ? m->data : NULL};
+                            .bytes = m->head.data_len ? m->data : NULL,
+                            .ends = b->ends && b->size,
+                            .last = (char)b->last};
     struct msg *r = msg_new(MSG_CHANGED_OK);
     if (c.what != TOLD_DROP)
         follow(b->fid, &c);

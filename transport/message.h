@@ -19,7 +19,7 @@
 #define MSG_MAGIC 0x59444445u /* "EDDY" */
 /* A peer of another major version is refused; minor versions only add: types, and fields at a
  * body's end. */
-#define MSG_MAJOR      5
+#define MSG_MAJOR      6
 #define MSG_MINOR      0
 #define MSG_VERSION    (MSG_MAJOR << 8 | MSG_MINOR)
 #define MSG_HEAD_SIZE  72
@@ -180,8 +180,10 @@ struct msg_head {
 /* to the home: files that are not open any more; <= MSG_PIECE_ITEMS */
 #define BODY_LEAVE(F, L) L(left, files)
 /* claimant -> watchers: what has changed in [offset, offset + length).  what: enum told_what (placement/tell.h);
- * TOLD_DROP goes to all that have it open.  CHANGED_OK: left: as BROKEN's */
-#define BODY_CHANGED(F, L) F(fid, fid) F(u8, what) F(u64, offset) F(u64, length) F(u64, size) F(u64, hash)
+ * TOLD_DROP goes to all that have it open.
+ * ends: `last` is the file's last byte, for a watcher that appends.  CHANGED_OK: left: as BROKEN's */
+#define BODY_CHANGED(F, L)                                                                         \
+    F(fid, fid) F(u8, what) F(u64, offset) F(u64, length) F(u64, size) F(u64, hash) F(u8, ends) F(u8, last)
 #define BODY_CHANGED_OK(F, L) F(u8, left)
 
 /* M(NAME, name, BODY): the number on the wire is the position, from 1; only append. */

@@ -40,7 +40,10 @@ struct watchers watchers_granted(const struct body_grant *g)
     for (uint32_t i = 0; i < g->watchers.n; i++) {
         const struct item_watcher *in = &g->watchers.v[i];
         if (in->node && w.n < CLAIM_WATCHERS_MAX)
-            w.v[w.n++] = (struct claim_watcher){in->node, in->incarnation, in->left};
+            w.v[w.n++] = (struct claim_watcher){.node = in->node,
+                                                .incarnation = in->incarnation,
+                                                .kinds = in->left,
+                                                .of_bytes = in->left & ~LOOKER_OPEN};
         else
             w.any |= in->left;
     }
@@ -58,7 +61,7 @@ static struct claim_watcher *find(struct watchers *w, uint64_t node)
 static bool is_served(struct watchers *w, uint64_t node)
 {
     const struct claim_watcher *one = find(w, node);
-    return (one ? one->kinds : w->any) & LOOKER_SERVED;
+    return one ? one->of_bytes : w->any & LOOKER_SERVED;
 }
 
 void watchers_add_open(struct watchers *w, uint64_t node, uint64_t incarnation)
@@ -67,7 +70,7 @@ void watchers_add_open(struct watchers *w, uint64_t node, uint64_t incarnation)
     if (one)
         one->kinds |= LOOKER_OPEN;
     else if (w->n < CLAIM_WATCHERS_MAX)
-        w->v[w->n++] = (struct claim_watcher){node, incarnation, LOOKER_OPEN};
+        w->v[w->n++] = (struct claim_watcher){.node = node, .incarnation = incarnation, .kinds = LOOKER_OPEN};
     else
         w->any |= LOOKER_OPEN;
 }
@@ -104,18 +107,32 @@ bool claim_is_watcher(struct file *f, uint64_t node)
     return is;
 }
 
+static _Atomic unsigned entered; /* watchers */
+
+/* Also if it is one already.  False: there is no room. */
+static bool add(struct watchers *w, uint64_t node, uint64_t incarnation, unsigned kinds, bool of_bytes)
+{
+    struct claim_watcher *old = find(w, node);
+    if (!old && w->n == CLAIM_WATCHERS_MAX)
+        return false;
+    struct claim_watcher *to = old ? old : &w->v[w->n++];
+    if (!old || old->incarnation != incarnation)
+        *to = (struct claim_watcher){.node = node, .incarnation = incarnation};
+    to->kinds |= kinds;
+    to->of_bytes |= of_bytes;
+    to->entered = ++entered;
+    return true;
+}
+
 /* A writer that comes later finds the watchers, and is not served by the kernel (fs/handle.c). */
 bool claim_watch_begin(struct file *f, uint64_t node, uint64_t incarnation)
 {
     struct file_claim *c = claim_of(f);
     lock_take(&c->lock);
     struct watchers w = watchers_of(c);
-    struct claim_watcher *old = find(&w, node);
     bool is = c->state == CLAIM_HELD && is_served(&w, node);
     bool may = c->state == CLAIM_HELD && !c->writers && !c->watchers_unknown && !c->forgotten;
-    if (!is && may && (old || w.n < CLAIM_WATCHERS_MAX)) {
-        struct claim_watcher *to = old ? old : &w.v[w.n++];
-        *to = (struct claim_watcher){node, incarnation, LOOKER_CACHED | LOOKER_OPEN};
+    if (!is && may && add(&w, node, incarnation, LOOKER_CACHED | LOOKER_OPEN, true)) {
         watchers_set(c, &w);
         is = true;
     }
@@ -123,28 +140,42 @@ bool claim_watch_begin(struct file *f, uint64_t node, uint64_t incarnation)
     return is;
 }
 
-static void left(struct watchers *w, uint64_t node, unsigned kinds)
+void claim_watch_appends(struct file *f, uint64_t node, uint64_t incarnation)
+{
+    struct file_claim *c = claim_of(f);
+    lock_take(&c->lock);
+    struct watchers w = watchers_of(c);
+    if (c->state == CLAIM_HELD && add(&w, node, incarnation, LOOKER_APPENDS, false))
+        watchers_set(c, &w);
+    lock_drop(&c->lock);
+}
+
+static void left(struct watchers *w, uint64_t node, unsigned kinds, unsigned since)
 {
     struct claim_watcher *old = find(w, node);
     const struct member *m = members_view() ? view_member(members_view(), node) : NULL;
-    if (old && kinds)
+    if (old && old->entered != since) {
+        old->kinds |= kinds;
+    } else if (old && kinds) {
         old->kinds = kinds;
-    else if (old)
+        old->of_bytes &= (kinds & ~LOOKER_OPEN) != 0;
+    } else if (old) {
         *old = w->v[--w->n];
-    else if (kinds && w->any && m && w->n < CLAIM_WATCHERS_MAX)
-        w->v[w->n++] = (struct claim_watcher){node, m->incarnation, kinds};
-    else if (kinds && w->any)
-        w->more |= kinds;
+    } else if (kinds && w->any && m && w->n < CLAIM_WATCHERS_MAX)
+        add(w, node, m->incarnation, kinds, kinds & ~LOOKER_OPEN);
+    } else if (w->any) {
+        w->more |= kinds & ~LOOKER_APPENDS;
+    }
 }
 
-void claim_watcher_left(struct file *f, uint64_t node, unsigned kinds)
+void claim_watcher_left(struct file *f, uint64_t node, unsigned kinds, unsigned since)
 {
     struct file_claim *c = claim_if(f);
     if (!c)
         return;
     lock_take(&c->lock);
     struct watchers w = watchers_of(c);
-    left(&w, node, kinds);
+    left(&w, node, kinds, since);
     watchers_set(c, &w);
     lock_drop(&c->lock);
 }
@@ -201,11 +232,15 @@ static bool begin_asking(struct file_claim *c, uint64_t end_ms)
     return mine;
 }
 
-static void end_asking(struct file_claim *c, int err, const struct watchers *w)
+/* w: those that the home has named.  Others have opened the file to append to it since. */
+static void end_asking(struct file_claim *c, int err, struct watchers *w)
 {
     lock_take(&c->lock);
     c->watchers_asked = false;
     if (!err) {
+        struct watchers since = watchers_of(c);
+        for (unsigned i = 0; i < since.n; i++)
+            add(w, since.v[i].node, since.v[i].incarnation, since.v[i].kinds, false);
         watchers_set(c, w);
         c->watchers_unknown = false;
     }

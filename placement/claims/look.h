@@ -41,6 +41,7 @@ enum look {
  * changes. */
 #define LOOKER_CACHED      1u /* through the kernel's pages */
 #define LOOKER_PASSTHROUGH 2u /* from the data file itself */
+#define LOOKER_APPENDS     4u /* none, but by the size that the kernel believes it counts the place of an append */
 #define LOOKER_OPEN        8u /* any: if the file loses its last name, its bytes are kept for them */
 #define LOOKER_SERVED      (LOOKER_CACHED | LOOKER_PASSTHROUGH)
 

@@ -405,6 +405,7 @@ static void order_open(struct order *o)
     struct pfs_made made = {.fd = -1};
     struct file *f = NULL;
     bool write = (o->b & O_ACCMODE) != O_RDONLY;
+    enum data_use use = !write ? DATA_READS : o->b & O_APPEND ? DATA_APPENDS : DATA_WRITES;
     uint64_t looked_ms = boot_ms();
     if (o->b & O_CREAT)
         o->err = pfs_create(pfs_root(), o->name, (int)o->b, 0600, NULL, &made);
@@ -417,7 +418,7 @@ static void order_open(struct order *o)
     else if (!o->err)
         o->err = pfs_open_file(f, n, write, NULL, &made.stx);
     if (!o->err) {
-        o->err = data_open(f, write, o->b & O_TRUNC, &made.stx, looked_ms, made.stx.stx_nlink > 0,
+        o->err = data_open(f, use, o->b & O_TRUNC, &made.stx, looked_ms, made.stx.stx_nlink > 0,
                            &node_handles[o->a].h);
         if (o->err)
             pfs_release(f);

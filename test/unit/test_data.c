@@ -183,7 +183,7 @@ static void order_open_late(struct order *o)
     if (!o->err)
         o->err = pfs_open_file(f, n, true, NULL, &now);
     if (!o->err)
-        o->err = data_open(f, true, false, &looked_at, boot_ms(), true, &node_handles[o->a].h);
+        o->err = data_open(f, DATA_WRITES, false, &looked_at, boot_ms(), true, &node_handles[o->a].h);
     file_put(f);
     pfs_unref(n);
 }

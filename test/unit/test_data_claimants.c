@@ -5,6 +5,7 @@
 
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_life.h"
+#include "placement/claims/look.h"
 #include "placement/claims/pins.h"
 #include "placement/tell.h"
 
@@ -83,6 +84,69 @@ static void order_fsync(struct order *o)
 {
     o->err = data_sync(node_handles[o->a].h, false);
 }
+
+static struct told_change heard;
+static _Atomic unsigned changes_heard_of;
+
+static unsigned hear(struct fid fid, const struct told_change *c)
+{
+    (void)fid;
+    heard = *c;
+    changes_heard_of++;
+    return heard.size == 3000 ? 0 : LOOKER_APPENDS; /* all is closed then */
+}
+
+static void order_hear(struct order *o)
+{
+    told_on_change(o->a ? hear : NULL);
+}
+
+/* out: how many, the last one's size, and its last byte. */
+static void order_heard(struct order *o)
+{
+    o->out[0] = changes_heard_of;
+    o->out[1] = heard.size;
+    o->out[2] = heard.ends ? (uint8_t)heard.last : 256;
+}
+
+static void assert_heard(uint64_t n, uint64_t size)
+{
+    struct order o = {0}, last = size ? read_on(2, 0, size - 1, 1) : (struct order){.out = {[4] = 256}};
+    node_run(1, order_heard, &o);
+    ck_assert_uint_eq(o.out[0], n);
+    ck_assert_uint_eq(o.out[1], size);
+    ck_assert_uint_eq(o.out[2], last.out[4]);
+}
+
+/* Its kernel counts the place of the next append by the size. */
+START_TEST(who_appends_is_told_each_size_before_the_change_returns)
+{
+    struct order o = {.a = 1};
+    open_on(2, "sizes", 0, O_RDWR | O_CREAT);
+    open_on(1, "sizes", 0, O_WRONLY | O_APPEND);
+    node_run(1, order_hear, &o);
+    write_on(2, 0, 0, 5000, 16);
+    assert_heard(1, 5000);
+    write_on(2, 0, 0, 10, 16); /* not at the end */
+    assert_heard(2, 5000);
+    truncate_on(2, 0, 0);
+    assert_heard(3, 0);
+    ck_assert_uint_eq(append_on(1, 0, 10, 16, 0), 0); /* its own it knows */
+    write_on(2, 0, 10, 2990, 16);
+    assert_heard(4, 3000);
+    write_on(2, 0, 3000, 1, 16); /* it has nothing open any more, as it has said */
+    assert_heard(4, 3000);
+    close_on(1, 0);
+    open_on(1, "sizes", 0, O_WRONLY | O_APPEND);
+    write_on(2, 0, 3001, 1, 16);
+    assert_heard(5, 3002);
+    o.a = 0;
+    node_run(1, order_hear, &o);
+    close_on(1, 0);
+    close_on(2, 0);
+    flush_everywhere("sizes");
+}
+END_TEST
 
 static void order_is_covered(struct order *o)
 {
@@ -252,6 +316,7 @@ int main(int argc, char **argv)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, a_writer_goes_on_when_the_claimant_gave_the_claim_back);
     tcase_add_test(t, a_writer_takes_over_from_a_claimant_that_leaves);
+    tcase_add_test(t, who_appends_is_told_each_size_before_the_change_returns);
     tcase_add_test(t, who_leaves_waits_for_changes_that_have_begun);
     tcase_add_test(t, an_fsync_reaches_a_claimant_that_leaves);
     tcase_add_test(t, a_claimant_that_works_long_is_waited_for);

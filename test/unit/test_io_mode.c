@@ -57,12 +57,12 @@ static enum io_mode enter(struct inode *i, const struct kind *k)
     return mode;
 }
 
-static void leave(struct inode *i, enum io_mode mode)
+static void leave(struct inode *i, const struct kind *k, enum io_mode mode)
 {
     if (mode == IO_STALE) /* not counted */
         return;
     lock_take(&i->lock);
-    mode_leave(i, mode);
+    mode_leave(i, k->flags, mode);
     lock_drop(&i->lock);
 }
 
@@ -84,7 +84,21 @@ START_TEST(what_is_carried_and_appends_go_past_the_page_cache)
     enum io_mode mode = enter(i, k);
     enum io_mode right = k->part == KERNEL_ALL ? IO_PASSTHROUGH : goes_past(k) ? IO_DIRECT : IO_CACHED;
     ck_assert_msg(mode == right, "%s: mode %d", k->name, mode);
-    leave(i, mode);
+    leave(i, k, mode);
+    free_inode(i);
+}
+END_TEST
+
+/* Of an append by passthrough it counts the place by the data file. */
+START_TEST(whose_place_the_kernel_counts_by_the_size_is_known)
+{
+    struct inode *i = new_inode();
+    const struct kind *k = &kinds[_i];
+    enum io_mode mode = enter(i, k);
+    bool appends = k->flags & O_APPEND && (k->flags & O_ACCMODE) != O_RDONLY;
+    ck_assert_uint_eq(i->mode.appends, appends && mode != IO_PASSTHROUGH);
+    leave(i, k, mode);
+    ck_assert_uint_eq(i->mode.appends, 0);
     free_inode(i);
 }
 END_TEST
@@ -106,8 +120,8 @@ START_TEST(no_pair_mixes_kernel_io_with_others)
                   b->name);
     ck_assert_uint_eq(opens(i), second == IO_STALE ? 1 : 2);
 
-    leave(i, _i % 2 ? first : second);
-    leave(i, _i % 2 ? second : first);
+    leave(i, _i % 2 ? a : b, _i % 2 ? first : second);
+    leave(i, _i % 2 ? b : a, _i % 2 ? second : first);
     ck_assert_uint_eq(opens(i), 0);
     free_inode(i);
 }
@@ -121,17 +135,17 @@ START_TEST(what_is_open_beside_keeps_the_backing_file)
                       absent = {"", O_RDONLY, true, KERNEL_NOTHING};
     ck_assert_int_eq(enter(i, &reads), IO_PASSTHROUGH);
     ck_assert_int_eq(enter(i, &syncs), IO_BESIDE);
-    leave(i, IO_PASSTHROUGH);
+    leave(i, &reads, IO_PASSTHROUGH);
     ck_assert(mode_has_kernel_io(i));
     ck_assert_int_eq(enter(i, &absent), IO_STALE);
     ck_assert_int_eq(enter(i, &syncs), IO_BESIDE);
     ck_assert_int_eq(enter(i, &reads), IO_PASSTHROUGH);
-    leave(i, IO_PASSTHROUGH);
-    leave(i, IO_BESIDE);
-    leave(i, IO_BESIDE);
+    leave(i, &reads, IO_PASSTHROUGH);
+    leave(i, &syncs, IO_BESIDE);
+    leave(i, &syncs, IO_BESIDE);
     ck_assert(!mode_has_kernel_io(i));
     ck_assert_int_eq(enter(i, &syncs), IO_CACHED);
-    leave(i, IO_CACHED);
+    leave(i, &syncs, IO_CACHED);
     free_inode(i);
 }
 END_TEST
@@ -140,7 +154,7 @@ START_TEST(an_open_that_follows_all_closes_depends_on_none_of_them)
 {
     const struct kind *a = &kinds[_i / KINDS], *b = &kinds[_i % KINDS];
     struct inode *used = new_inode(), *fresh = new_inode();
-    leave(used, enter(used, a));
+    leave(used, a, enter(used, a));
     enum io_mode after = enter(used, b), alone = enter(fresh, b);
     ck_assert_msg(after == alone, "%s after %s: %d, alone %d", b->name, a->name, after, alone);
     free_inode(used);
@@ -155,8 +169,8 @@ START_TEST(no_cached_open_follows_a_writer_past_the_page_cache)
     enum io_mode writer = enter(i, &kinds[5]), after = enter(i, &kinds[_i]);
     ck_assert_int_eq(writer, IO_DIRECT);
     ck_assert_msg(after == IO_DIRECT, "%s: mode %d", kinds[_i].name, after);
-    leave(i, writer);
-    leave(i, after);
+    leave(i, &kinds[5], writer);
+    leave(i, &kinds[_i], after);
     free_inode(i);
 }
 END_TEST
@@ -165,6 +179,7 @@ int main(void)
 {
     TCase *t = tcase_create("mode");
     tcase_add_loop_test(t, what_is_carried_and_appends_go_past_the_page_cache, 0, KINDS);
+    tcase_add_loop_test(t, whose_place_the_kernel_counts_by_the_size_is_known, 0, KINDS);
     tcase_add_loop_test(t, no_pair_mixes_kernel_io_with_others, 0, KINDS * KINDS);
     tcase_add_test(t, what_is_open_beside_keeps_the_backing_file);
     tcase_add_loop_test(t, an_open_that_follows_all_closes_depends_on_none_of_them, 0,

@@ -44,7 +44,7 @@ static void reads(unsigned turn)
 static void closed(void)
 {
     lock_take(&i->lock);
-    mode_leave(i, IO_CACHED);
+    mode_leave(i, O_RDONLY, IO_CACHED);
     lock_drop(&i->lock);
 }
 

@@ -104,6 +104,29 @@ START_TEST(a_drop_does_not_wait_for_a_write_under_way)
 }
 END_TEST
 
+/* It may wait for the change whose size this is. */
+START_TEST(a_size_does_not_wait_for_a_request_that_has_its_page)
+{
+    struct page_use u;
+    page_use_begin(i, &u, 100, 10, _i);
+    page_cache_grow_beside(i, PAGE, 'x');
+    ck_assert_uint_eq(i->told_size, 0);
+    ck_assert(page_use_answer(i, &u, false, false));
+    page_use_end(i, &u);
+    ck_assert_uint_eq(i->told_size, PAGE);
+}
+END_TEST
+
+START_TEST(a_size_is_told_at_once_if_no_request_has_its_page)
+{
+    struct page_use u;
+    page_use_begin(i, &u, 100, 10, _i);
+    page_cache_grow_beside(i, PAGE + 1, 'x');
+    ck_assert_uint_eq(i->told_size, PAGE + 1);
+    page_use_end(i, &u);
+}
+END_TEST
+
 START_TEST(a_drop_waits_for_requests_that_never_wait)
 {
     page_quick_begin();
@@ -125,6 +148,8 @@ int main(void)
     tcase_add_test(t, reads_of_other_pages_are_left_alone);
     tcase_add_loop_test(t, a_drop_waits_for_an_answer_that_is_being_given, 0, 2);
     tcase_add_test(t, a_drop_does_not_wait_for_a_write_under_way);
+    tcase_add_loop_test(t, a_size_does_not_wait_for_a_request_that_has_its_page, 0, 2);
+    tcase_add_loop_test(t, a_size_is_told_at_once_if_no_request_has_its_page, 0, 2);
     tcase_add_test(t, a_drop_waits_for_requests_that_never_wait);
     return run_case("page cache", t);
 }

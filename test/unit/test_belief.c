@@ -1,0 +1,94 @@
+/* test_belief.c - what this mount is told of a change at another node reaches each inode of the file that may be open.
+ * There is no mount: the kernel hears nothing.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/belief.h"
+#include "fs/handle.h"
+#include "fs/io_mode.h"
+#include "placement/pfs/pfs.h"
+#include "placement/pfs/pfs_fid.h"
+#include "placement/pfs/pfs_node.h"
+#include "suite.h"
+
+static char dir[] = "/tmp/eddy-test-belief-XXXXXX";
+static const struct statx seen = {.stx_ino = 10, .stx_mode = S_IFREG, .stx_nlink = 1};
+static const struct told_change grown = {.what = TOLD_BYTES, .off = 5, .len = 5, .size = 10, .ends = true},
+                                cut = {.what = TOLD_CUT, .size = 4, .ends = true};
+
+static void start(void)
+{
+    char err[256];
+    struct statx root = {.stx_ino = 1, .stx_mode = S_IFDIR};
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    ck_assert_int_eq(pfs_open(dir, ".hidden", 16, err, sizeof(err)), 0);
+    inode_start(pfs_root(), &root);
+}
+
+static void stop(void)
+{
+    inode_stop();
+    pfs_close();
+    rmdir(dir);
+}
+
+/* Open by the kernel with these flags.  Referenced. */
+static struct inode *opened(int flags)
+{
+    struct inode *i = inode_found(pfs_child(pfs_root(), "a"), fid_of(&seen), seen.stx_mode);
+    lock_take(&i->lock);
+    mode_enter(i, flags, true, KERNEL_NOTHING);
+    lock_drop(&i->lock);
+    return i;
+}
+
+START_TEST(who_appends_is_told_the_size)
+{
+    struct inode *i = opened(O_WRONLY | O_APPEND);
+    ck_assert_uint_eq(belief_changed(i->fid, &grown), LOOKER_APPENDS);
+    ck_assert_uint_eq(i->told_size, 10);
+    belief_changed(i->fid, &cut);
+    ck_assert_uint_eq(i->told_size, 4);
+    inode_put(i);
+}
+END_TEST
+
+START_TEST(others_ask_for_the_size_themselves)
+{
+    struct inode *i = opened(O_RDWR);
+    ck_assert_uint_eq(belief_changed(i->fid, &grown), LOOKER_CACHED);
+    ck_assert_uint_eq(i->told_size, 0);
+    inode_put(i);
+}
+END_TEST
+
+START_TEST(a_file_without_a_name_is_told_like_any_other)
+{
+    struct inode *gone = opened(O_WRONLY | O_APPEND);
+    inode_gone(gone);
+    struct inode *retired = opened(O_WRONLY | O_APPEND);
+    inode_retire(retired);
+    struct inode *i = opened(O_RDONLY);
+    ck_assert_uint_eq(belief_changed(i->fid, &grown), LOOKER_APPENDS | LOOKER_CACHED);
+    ck_assert_uint_eq(gone->told_size, 10);
+    ck_assert_uint_eq(retired->told_size, 10);
+    ck_assert(gone->others && retired->others && i->others);
+    inode_put(gone);
+    inode_put(retired);
+    inode_put(i);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = tcase_create("belief");
+    tcase_add_checked_fixture(t, start, stop);
+    tcase_add_test(t, who_appends_is_told_the_size);
+    tcase_add_test(t, others_ask_for_the_size_themselves);
+    tcase_add_test(t, a_file_without_a_name_is_told_like_any_other);
+    return run_case("belief", t);
+}
