@@ -17,11 +17,14 @@ class Model(Player):
     def __init__(self, root):
         super().__init__(root)
         self.changed = {}
+        self.cut = set()
         self.names = []
         self.mtimes = {}  # of inode numbers, as they were noted last
+        self.sizes = {}   # the same
 
     def do(self, op):
         self.changed = {}  # inode number: "data", "may" (be changed data), "times" (were set), or "meta"
+        self.cut = set()   # inode numbers of files that have become shorter
         self.names = []    # (path, the inode number before or None)
         return super().do(op)
 
@@ -31,6 +34,9 @@ class Model(Player):
             kind = "may"  # where there was nothing, nothing needs to change
         elif kind == "may" and self.mtimes.get(st.st_ino, st.st_mtime_ns) != st.st_mtime_ns:
             kind = "data"
+        if st.st_size < self.sizes.get(st.st_ino, 0):
+            self.cut.add(st.st_ino)
+        self.sizes[st.st_ino] = st.st_size
         self.mtimes[st.st_ino] = st.st_mtime_ns
         self.changed[st.st_ino] = kind
 
@@ -108,11 +114,15 @@ class Inode:
         self.latest_ctime = 0
         self.writers = set()     # nodes that may have bytes of it which the PFS has not
         self.not_opened = set()  # nodes that have not opened it since it was changed outside of the session
+        # [(when, node, since)]: sizes of which no descriptor with O_APPEND is told that was opened between `since` and
+        # `when` at another node: the file became shorter, or was written by passthrough
+        self.untold = []
 
 
 class Facts:
-    def __init__(self, model, window):
+    def __init__(self, model, window, passthrough):
         self.model = model
+        self.passthrough = passthrough
         self.window = window  # for so long (seconds) another node may see old names and attributes
         self.inodes = {}
         self.names = []       # [(when, node, path, the inode number before)]
@@ -126,7 +136,7 @@ class Facts:
         """The model's disk uses inode numbers again."""
         live = {st.st_ino for _, st in self.model.tree()} | {self.model.ino_at("")}
         live |= {self.model.ino_of_slot(k) for k in self.model.slots}
-        for table in (self.inodes, self.model.mtimes):
+        for table in (self.inodes, self.model.mtimes, self.model.sizes):
             for ino in [i for i in table if i not in live]:
                 del table[ino]
 
@@ -135,6 +145,7 @@ class Facts:
         now = time.monotonic()
         for ino, kind in self.model.changed.items():
             self.note_change(self.of(ino), kind, node, now, began_ns)
+            self.note_untold(ino, op, node, now)
             if kind == "times":
                 self.of(ino).mtime_set = op["mtime"]
         self.names += [(now, node, path, before) for path, before in self.model.new_names()]
@@ -154,6 +165,19 @@ class Facts:
         inode.writers.add(node)
         if kind == "data":
             inode.not_before = began_ns
+
+    def note_untold(self, ino, op, node, now):
+        slot = self.model.slots.get((node, op.get("slot")))
+        if ino in self.model.cut:
+            self.of(ino).untold.append((now, node, 0))
+        elif slot and self.passthrough and op["op"] != "truncate":
+            self.of(ino).untold.append((now, node, slot.opened))
+
+    def is_told_size(self, key):
+        """Does the kernel know where a write by this descriptor ends, if it appends?"""
+        opened = self.model.slots[key].opened
+        untold = self.of(self.model.ino_of_slot(key)).untold
+        return all(node == key[0] or not since < opened < when for when, node, since in untold)
 
     def note_writers(self):
         for key, slot in self.model.slots.items():

@@ -16,6 +16,7 @@ import os
 import random
 import stat
 import struct
+import time
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
@@ -67,6 +68,7 @@ class Slot:
 
     def __init__(self, fd, flags):
         self.fd, self.flags = fd, flags
+        self.opened = time.monotonic()
 
     def writes(self):
         return "WRONLY" in self.flags or "RDWR" in self.flags
@@ -156,15 +158,22 @@ class Player:
         """By O_APPEND, or by a look for the end."""
         with self.file(op, os.O_WRONLY | os.O_APPEND) as fd:
             begin = None
+            self.ask_size(op, fd)
             if "slot" in op and "APPEND" not in self.slots[op["node"], op["slot"]].flags:
                 begin = os.lseek(fd, 0, os.SEEK_END)
             done = os.write(fd, data_of(op["n"], op["len"]))
             self.note(fd, "data" if done else "may")
             return {"begin": begin, "done": done, "position": os.lseek(fd, 0, os.SEEK_CUR)}
 
+    def ask_size(self, op, fd):
+        """README: else the position after an append may be that of an older size."""
+        if op.get("asks"):
+            os.fstat(fd)
+
     def do_stream(self, op):
         """Writes where the descriptor is."""
         with self.file(op, os.O_WRONLY) as fd:
+            self.ask_size(op, fd)
             done = os.write(fd, data_of(op["n"], op["len"]))
             self.note(fd, "data" if done else "may")
             return done
@@ -208,6 +217,7 @@ class Player:
     def do_copy(self, op):
         with self.file(op, os.O_RDONLY, "from_") as source, self.file(op, os.O_WRONLY) as target:
             done = 0
+            os.fstat(source)  # as cp does; README: the kernel copies up to the size that it knows
             while done < op["len"]:
                 n = os.copy_file_range(source, target, op["len"] - done, op["from_at"] + done, op["at"] + done)
                 if n == 0:

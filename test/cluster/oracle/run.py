@@ -28,7 +28,7 @@ class Run:
     def __init__(self, cluster, config, name, strict):
         self.cluster, self.config, self.name, self.strict = cluster, config, name, strict
         self.model = Model(os.path.join(cluster.work, "model", name))
-        self.facts = Facts(self.model, float(config["attr_timeout"]) + SLACK)
+        self.facts = Facts(self.model, float(config["attr_timeout"]) + SLACK, config["passthrough"])
         self.outside = Player(os.path.join(cluster.pfs, name))
         self.up, self.down = set(cluster.nodes), set()
         self.ops = []
@@ -101,6 +101,8 @@ class Run:
     def run_on_node(self, op):
         node = op["node"]
         self.free_slot(op)
+        if op["op"] in ("append", "stream") and self.appends_untold((node, op.get("slot"))):
+            op = {**op, "asks": True}
         paths = [op[k] for k in ("path", "to", "from_path") if k in op]
         unsettled = self.settle(node, paths)
         if unsettled:
@@ -116,6 +118,10 @@ class Run:
         self.learn_inodes()
         self.drop_half_open(op, got, expected)
         return judge_result(op, expected, got, has_name)
+
+    def appends_untold(self, key):
+        slot = self.model.slots.get(key)
+        return slot and "APPEND" in slot.flags and not self.facts.is_told_size(key)
 
     def learn_inodes(self):
         """Names are on the PFS at once; the nodes show its inode numbers."""
