@@ -360,6 +360,22 @@ START_TEST(a_file_that_is_broken_again_and_again_while_it_is_open_is_kept_by_nob
 }
 END_TEST
 
+/* They are told the size; nothing of them is cached. */
+START_TEST(nodes_that_append_are_watchers_and_keep_nobody_from_keeping)
+{
+    for (unsigned n = 1; n <= LOOKER_HUSH_AFTER; n++) {
+        look_at(3, LOOK_OPEN);
+        uint64_t w = want(5, n, false);
+        copy_all();
+        break_at(3, LOOKER_APPENDS);
+        ck_assert(is_granted(w));
+        ck_assert_uint_eq(net.said[w].watchers[0].left, LOOKER_APPENDS);
+        give_back(5, n, LOOK_NONE);
+    }
+    look_at(4, LOOK_OPEN); /* may be kept */
+}
+END_TEST
+
 static void is_named(uint64_t request, uint32_t i, uint64_t node, unsigned left)
 {
     ck_assert(is_granted(request));
@@ -900,6 +916,7 @@ int main(void)
     tcase_add_test(t, nobody_is_told_who_never_looked);
     tcase_add_test(t, three_lookers_are_told_once_and_not_again_in_shared_use);
     tcase_add_test(t, a_file_that_is_broken_again_and_again_while_it_is_open_is_kept_by_nobody_new);
+    tcase_add_test(t, nodes_that_append_are_watchers_and_keep_nobody_from_keeping);
     tcase_add_test(t, one_that_only_has_it_open_is_told_once_and_named_by_each_grant);
     tcase_add_test(t, what_is_open_alone_keeps_nobody_from_keeping_it);
     tcase_add_test(t, one_that_opens_it_during_a_grant_is_any_member);
