@@ -340,7 +340,57 @@ def both_ids(rounds):
             os.close(fd)
 
 
+def appends(fd, size, where):
+    """One append, whose position the kernel counts.  Returns the size after it."""
+    os.write(fd, b"append\n")
+    check(f"{where}: the position after an append", os.lseek(fd, 0, os.SEEK_CUR), size + 7)
+    return size + 7
+
+
+def appended(rounds):
+    """O_APPEND, by descriptors that stay open, in turn with whatever else makes the file longer."""
+    name = "appended"
+    put(A, name, b"a" * 4096)
+    flush(A)
+    watches, flags = opened(B, name, os.O_RDONLY), os.O_WRONLY | os.O_APPEND
+    fds = [opened(A, name, flags), opened(B, name, flags)]
+    size = 4096
+    for k in range(rounds):
+        size = appends(fds[k % 2], size, f"round {k}")
+        if k % 3 == 2:
+            size += 1000
+            os.truncate(f"{(A, B)[k % 2]}/{name}", size)
+        if k % 5 == 4:
+            w = opened((A, B)[k // 5 % 2], name)
+            os.pwrite(w, b"w" * 5000, size)
+            os.close(w)
+            size += 5000
+        if k % 7 == 6:
+            flush((A, B)[k // 7 % 2])
+    size = raced(name, fds, size, 200)
+    for fd in [watches, *fds]:
+        os.close(fd)
+    check("the size after all appends", os.stat(f"{A}/{name}").st_size, size)
+
+
+def raced(name, fds, size, rounds):
+    """Processes on both nodes append at once: afterwards each kernel has the size."""
+    pids = []
+    for fd in fds:
+        pids.append(os.fork())
+        if not pids[-1]:
+            for _ in range(rounds):
+                os.write(fd, b"race\n")
+            os._exit(0)
+    check("the processes that append", [os.waitpid(pid, 0)[1] for pid in pids], [0, 0])
+    size += len(fds) * rounds * 5
+    for k in range(4):
+        size = appends(fds[k % 2], size, f"after a race, {k}")
+    return size
+
+
 def main():
+    appended(100)
     sizes(60)
     readers_before_writers(os.O_RDONLY, 6)
     readers_before_writers(os.O_RDWR, 6)
