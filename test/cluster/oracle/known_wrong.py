@@ -15,9 +15,6 @@ MOVED = "the node that has the bytes of a file below a directory that was moved 
 
 # Operations that are not made, as what follows them would differ: "rename-EXCHANGE", "mapstore", "kill", ...
 OPERATIONS = {
-    "append-seek": SIZE,
-    "locked-append": SIZE,
-    "copy": SIZE,
     "rename-dir": MOVED,
     "rename-over dir": MOVED,
     "rename-EXCHANGE": MOVED,
@@ -33,10 +30,7 @@ CHECKS = {
     "*/length": SIZE,
     "*/map-*": SIZE,
     "*/kept-*/bytes": SIZE,
-    "*/pos": SIZE,
-    "result*/append/position": SIZE,
     "result/read/*": SIZE,
-    "result/locked/*": SIZE,
     "result/reopen/ESTALE": "O_TRUNC through /proc/self/fd, of a file that another node has written to",
     "*/kept-*/mode": KEPT,
     "*/kept-*/owner": KEPT,
