@@ -161,7 +161,7 @@ static void left(struct watchers *w, uint64_t node, unsigned kinds, unsigned sin
         old->of_bytes &= (kinds & ~LOOKER_OPEN) != 0;
     } else if (old) {
         *old = w->v[--w->n];
-    } else if (kinds && w->any && m && w->n < CLAIM_WATCHERS_MAX)
+    } else if (kinds && w->any && m && w->n < CLAIM_WATCHERS_MAX) {
         add(w, node, m->incarnation, kinds, kinds & ~LOOKER_OPEN);
     } else if (w->any) {
         w->more |= kinds & ~LOOKER_APPENDS;
