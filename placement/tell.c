@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_give.h"
 #include "placement/claims/claim_watch.h"
 #include "placement/store/shadow.h"
 #include "placement/store/store_hit.h"
