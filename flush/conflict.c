@@ -286,7 +286,9 @@ bool conflict_is_due(struct file *f)
 {
     struct file_info info;
     store_info(f, &info);
-    return info.flushing || item_of(f)->unchecked || claim_is_forgotten(f);
+    if (claim_is_forgotten(f))
+        return true;
+    return !info.lent && (info.flushing || item_of(f)->unchecked); /* borrowers change it, too */
 }
 
 /* ---- at the start ---- */

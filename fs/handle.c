@@ -33,6 +33,8 @@
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/shadow.h"
+#include "transport/members.h"
+#include "transport/view.h"
 
 /* The kernel's flag for an open by execve (its include/linux/fs.h, __FMODE_EXEC): it has checked the right
  * to execute the file; the right to read it is not needed. */
@@ -138,6 +140,16 @@ static enum kernel_part part_begin(struct handle *h, mode_t perm, bool cache)
 
 /* ---- the mode ---- */
 
+/* Do several nodes write this file, probably, each its part?  A descriptor of it that the kernel serves by itself would
+ * keep the claimant from lending (placement/lend.h).  Who replaces a file opens it with O_TRUNC, or makes a new
+ * one. */
+static bool may_be_shared(const struct handle *h)
+{
+    const struct view *v = members_view();
+    bool replaces = h->flags & (O_TRUNC | O_EXCL | O_APPEND);
+    return writes(h->flags) && !replaces && v && v->nmembers > 1;
+}
+
 /* The mode of this open of *at, whether the kernel's pages are good, and whether it must ask for
  * the attributes again.  -ESTALE: none can be given to this node id. */
 static int choose(struct handle *h, mode_t perm, struct fuse_file_info *fi, struct location *at,
@@ -147,7 +159,7 @@ static int choose(struct handle *h, mode_t perm, struct fuse_file_info *fi, stru
     struct data_tag tag;
     data_look(h->data, at, &tag);
     lock_take(&i->lock);
-    bool cache = data_may_cache(h->data);
+    bool cache = data_may_cache(h->data) && !may_be_shared(h);
     h->mode = mode_enter(i, h->flags, cache, part_begin(h, perm, cache));
     unsigned turn = i->kept.turn;
     bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);

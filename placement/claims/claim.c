@@ -438,7 +438,7 @@ void claim_give_back(struct file *f)
     lock_take(&c->lock);
     if (c->state == CLAIM_HELD && !c->writers) {
         store_info(f, &info); /* first: a file that loses its name is clean soon after, flushed or not */
-        given = !info.dirty && !is_open_without_name(f) &&
+        given = !info.dirty && !info.lent && !is_open_without_name(f) &&
                 store_clear_claim(f, info.base_known ? &info.base : NULL);
     }
     uint64_t inc = c->inc, number = c->number;

@@ -6,6 +6,7 @@
  */
 #include "placement/claims/claim_watch.h"
 #include "placement/claims/claim_int.h"
+#include "placement/store/store_lend.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -91,7 +92,7 @@ bool claim_watch_begin(struct file *f, uint64_t node, uint64_t incarnation)
     lock_take(&c->lock);
     struct watchers w = watchers_of(c);
     bool is = c->state == CLAIM_HELD && (w.any || find(&w, node));
-    bool may = c->state == CLAIM_HELD && !c->writers && !c->watchers_unknown && !c->forgotten;
+    bool may = c->state == CLAIM_HELD && !c->writers && !c->watchers_unknown && !c->forgotten && !store_is_shared(f);
     if (!is && may && w.n < CLAIM_WATCHERS_MAX) {
         w.v[w.n++] = (struct claim_watcher){node, incarnation, LOOKER_CACHED};
         watchers_set(c, &w);

@@ -13,6 +13,7 @@
 #include "placement/claims/claim_own.h"
 #include "placement/claims/home.h"
 #include "placement/ring/ring.h"
+#include "placement/store/store_lend.h"
 #include "placement/store/store_read.h"
 #include "transport/peer.h"
 #include "transport/view.h"
@@ -48,7 +49,7 @@ void claim_own_word(struct file *f, struct location *out)
     struct file_info info;
     store_info(f, &info);
     *out = (struct location){.where = WHERE_HERE,
-                             .keep = true,
+                             .keep = !store_is_shared(f),
                              .ticket = ticket,
                              .node = members_self(),
                              .size = info.size,
@@ -86,6 +87,66 @@ bool claim_here(struct fid fid, struct location *out)
     if (f)
         file_put(f);
     return f;
+}
+
+bool claim_id(struct file *f, uint64_t *inc, uint64_t *number)
+{
+    return own_has(f->fid, inc, number);
+}
+
+void claim_each(void (*fn)(struct file *f))
+{
+    own_each(fn);
+}
+
+/* ---- of which parts are lent ---- */
+
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t none;
+    int (*fn)(struct file *f, uint64_t end_ms, uint64_t *away);
+    unsigned calls;
+} lent = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}, .none = PTHREAD_COND_INITIALIZER};
+
+void claim_on_lent(int (*fn)(struct file *f, uint64_t end_ms, uint64_t *away))
+{
+    lock_take(&lent.lock);
+    lent.fn = fn;
+    while (!fn && lent.calls)
+        lock_wait(&lent.lock, &lent.none, 0);
+    lock_drop(&lent.lock);
+}
+
+static int bring_in(struct file *f, uint64_t end_ms, uint64_t *away)
+{
+    lock_take(&lent.lock);
+    int (*fn)(struct file *, uint64_t, uint64_t *) = lent.fn;
+    lent.calls += fn != NULL;
+    lock_drop(&lent.lock);
+    if (!fn)
+        return 0;
+    int err = fn(f, end_ms, away);
+    lock_take(&lent.lock);
+    if (!--lent.calls)
+        pthread_cond_broadcast(&lent.none);
+    lock_drop(&lent.lock);
+    return err;
+}
+
+bool claim_here_exactly(struct fid fid, uint64_t end_ms, struct location *out)
+{
+    struct file *f = claim_file_here(fid, out);
+    uint64_t away = 0;
+    if (!f)
+        return false;
+    if (store_is_lent(f)) {
+        int err = bring_in(f, end_ms, &away);
+        claim_own_word(f, out);
+        if (err)
+            *out = (struct location){.where = WHERE_LOST, .node = away};
+    }
+    file_put(f);
+    return true;
 }
 
 /* ---- did all homes act in a view already? ---- */
@@ -263,6 +324,8 @@ static void take_at(struct search *q, unsigned i, uint64_t view, const struct it
 static void take_have(struct search *q, unsigned i, uint64_t node, const struct item_have *have)
 {
     q->at[i] = 0;
+    if (have->mine == MINE_VAGUE)
+        return;
     if (!have->mine)
         return; /* it gave the claim back, and tells this to the home: ask the home again */
     struct look_ticket ticket = q->out[i].ticket;
@@ -304,11 +367,11 @@ static void take_answers(struct search *q, struct sent *list, unsigned n, bool c
 
 /* ---- until all is known ---- */
 
-static unsigned still_open(struct search *q)
+static unsigned still_open(struct search *q, uint64_t end_ms)
 {
     unsigned open = 0;
     for (unsigned i = 0; i < q->n; i++) {
-        if (q->state[i] == OPEN && claim_here(q->fids[i], &q->out[i]))
+        if (q->state[i] == OPEN && claim_here_exactly(q->fids[i], end_ms, &q->out[i]))
             q->state[i] = DONE;
         open += q->state[i] == OPEN;
     }
@@ -361,11 +424,11 @@ static void search_step(struct search *q, const struct view *v)
 static unsigned search_until(struct search *q, uint64_t end)
 {
     unsigned open, wait = 10;
-    while ((open = still_open(q))) {
+    while ((open = still_open(q, end))) {
         const struct view *v = members_view();
         if (v)
             search_step(q, v);
-        open = still_open(q);
+        open = still_open(q, end);
         if (!open || boot_ms() >= end)
             break;
         claim_wait(wait);
@@ -424,20 +487,20 @@ bool claim_told_here(struct fid fid, enum look look, struct location *out)
 }
 
 /* Can this node answer, as in a session of one?  Then nothing is prepared for asking others. */
-static bool known_here(struct fid fid, enum look look, struct location *out)
+static bool known_here(struct fid fid, enum look look, uint64_t end_ms, struct location *out)
 {
-    return claim_here(fid, out) || claim_told_here(fid, look, out);
+    return claim_here_exactly(fid, end_ms, out) || claim_told_here(fid, look, out);
 }
 
 int claim_where_until(struct fid fid, enum look look, uint64_t end_ms, struct location *out)
 {
-    return known_here(fid, look, out) ? 0 : ask_until(end_ms, &fid, 1, look, out, NULL);
+    return known_here(fid, look, end_ms, out) ? 0 : ask_until(end_ms, &fid, 1, look, out, NULL);
 }
 
 /* Each look-up of a name calls this. */
 int claim_where(struct fid fid, enum look look, struct location *out)
 {
-    return known_here(fid, look, out) ? 0 : claim_where_many(&fid, 1, look, out, NULL);
+    return claim_where_until(fid, look, boot_ms() + members_patience(), out);
 }
 
 void claim_where_start(void)

@@ -267,7 +267,7 @@ static int end_clean(struct file *f)
 static bool becomes_whole(const struct file *f, bool had_kernel_io, bool clean)
 {
     const struct file_core *c = core(f);
-    return had_kernel_io ? clean : c->flags & CORE_BASE && !c->base_end;
+    return had_kernel_io ? clean : c->flags & CORE_BASE && !c->base_end && !f->rec->lent;
 }
 
 bool store_flushed(struct file *f, const struct version *v, uint64_t change_then, int *err)
@@ -275,11 +275,13 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     lock_take(&f->lock);
     bool had_kernel_io = has_kernel_io(f);
     bool clean = f->change == change_then && !f->rec->dirty && core(f)->cut == NO_CUT &&
-                 v->size == core(f)->size;
+                 (v->size == core(f)->size || f->rec->lent);
     clean = kernel_io_conclude(f, clean);
     bool whole = becomes_whole(f, had_kernel_io, clean);
     struct file_core *c = core_change(f->rec);
     c->base = *v;
+    if (f->rec->lent) /* a borrower has made it longer */
+        c->size = MAX(c->size, v->size);
     c->base_end = MIN(MIN(v->size, c->size), c->cut);
     c->flags |= CORE_BASE;
     c->flags &= ~(uint32_t)CORE_FLUSHING;

@@ -30,6 +30,7 @@ struct file_info {
     uint8_t policy; /* store_set_policy, by this daemon or the one before; 0: it was not called */
     bool deleted;   /* store_set_deleted: what was not flushed is never on the PFS */
     bool leaving;   /* store_set_leaving, by this daemon or the one before */
+    bool lent;      /* parts of it are, or may be, lent to other nodes (store_lend.h) */
     bool loss_told; /* a power loss before this start took something of it, and the log says so */
 };
 void store_info(struct file *f, struct file_info *out);

@@ -87,7 +87,10 @@ int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off)
     lock_take(&f->lock);
     kernel_io_look(f);
     begin_resize(f, &op, size);
-    err = size > core(f)->size ? change_clear_end(f) : cut_covered(f, size);
+    if (size < core(f)->size && f->rec->lent)
+        err = -EREMOTE;
+    else
+        err = size > core(f)->size ? change_clear_end(f) : cut_covered(f, size);
     bool was_dirty = is_dirty(f) && !kernel_io_flushed(f); /* a flush may have ended meanwhile */
     if (!err)
         err = pass_resize(f, size);

@@ -125,6 +125,7 @@ void store_info(struct file *f, struct file_info *out)
         .policy = f->rec->policy,
         .deleted = c->flags & CORE_DELETED,
         .leaving = f->rec->leaving,
+        .lent = f->rec->lent,
         .loss_told = f->rec->loss_told,
     };
     lock_drop(&f->lock);

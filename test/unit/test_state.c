@@ -302,7 +302,7 @@ START_TEST(the_disk_format_is_as_documented)
     ck_assert_uint_eq(chunk_slot_size(64 << 10), 128);
     ck_assert_uint_eq(chunk_slot_size(1 << 20), 192);
     ck_assert_uint_eq(chunk_slot_size(16 << 20), 2112);
-    ck_assert_uint_eq(CACHE_FORMAT, 2);
+    ck_assert_uint_eq(CACHE_FORMAT, 3);
 }
 END_TEST
 

@@ -1,0 +1,76 @@
+/* borrow_int.h - what the files of borrow.h share: borrow.c (what is borrowed, and its end), borrow_io.c (reading and
+ * writing, LEND), borrow_serve.c (LOAN).  Each uses those before it.
+ */
+#ifndef EDDY_PLACEMENT_BORROW_INT_H
+#define EDDY_PLACEMENT_BORROW_INT_H
+
+#include "placement/borrow.h"
+#include "placement/loan.h"
+#include "placement/store/unit_map.h"
+#include "transport/lock.h"
+
+/* Numbers in the map; 0: not known. */
+enum { UNIT_MINE = 1, UNIT_CLAIMANTS, UNIT_NODES /* this and above: another borrower's */ };
+
+/* What this node has borrowed of a file (FILE_LOAN). */
+struct borrow {
+    struct file_part part;
+    struct lock lock; /* RANK_LEAF: all that follows */
+    pthread_cond_t changed;
+    struct file *loan; /* the store's file; NULL: nothing is borrowed */
+    struct file *f;    /* referenced while there is one */
+    struct borrow *next, **prev; /* in the list of those that have one; its lock */
+    uint64_t lender;
+    struct loan_id id;
+    uint64_t base_end;
+    struct unit_map map;
+    uint64_t *node; /* by number, from UNIT_NODES on */
+    unsigned nodes;
+    uint64_t epoch; /* answers to LEND of an earlier one do not count */
+    unsigned using; /* calls that use the loan */
+    unsigned handles;
+    bool making, returning;
+    bool never_timed;              /* no TIMES came: all of the loan's mtime counts */
+    uint64_t change_at_times;      /* `change` of the loan at the last TIMES */
+    uint64_t carried;              /* bytes that went to the claimant */
+    uint64_t not_before_ms;        /* boot_ms: nothing is lent before */
+};
+extern const struct file_part_ops borrow_ops;
+static inline struct borrow *borrow_of(struct file *f)
+{
+    return (struct borrow *)file_part(f, FILE_LOAN, &borrow_ops);
+}
+/* NULL: nothing is known. */
+static inline struct borrow *borrow_if(const struct file *f)
+{
+    return (struct borrow *)file_part_if(f, FILE_LOAN);
+}
+
+/* ---- borrow.c ---- */
+
+/* Whose the byte at off is, and up to where the same holds (len bytes at most).  UNIT_MINE: it is used from now on, until
+ * borrow_use_end.  Waits for a return that is under way. */
+struct place {
+    unsigned number;
+    uint64_t node; /* UNIT_NODES */
+    uint64_t len;
+};
+struct place borrow_place(struct borrow *b, uint64_t off, uint64_t len);
+/* These units are not another borrower's, or not the claimant's, any more. */
+void borrow_unknown(struct borrow *b, uint64_t off, uint64_t len);
+/* An answer to LEND for [first, last]; asked: nothing was to be lent. */
+void borrow_lent(struct file *f, uint64_t lender, const struct body_lent *lent, uint64_t first, uint64_t last);
+/* Brings all to the PFS, so that nothing is borrowed any more; RECALL.  *size, *mtime_ns as in LOAN_IS. */
+int borrow_end(struct file *f, uint64_t epoch, uint64_t *size, int64_t *mtime_ns);
+/* Answers to LEND of an earlier epoch do not count any more. */
+void borrow_overtake(struct file *f, uint64_t epoch);
+/* The loan, referenced, if it is one of this claim; else NULL. */
+struct file *borrow_loan(struct file *f, uint64_t lender, struct loan_id id);
+/* As LOAN_IS. */
+void borrow_is(struct borrow *b, struct file *loan, uint64_t *size, int64_t *mtime_ns);
+void borrow_timed(struct borrow *b, struct file *loan);
+
+/* ---- borrow_serve.c ---- */
+void borrow_serve_start(void);
+
+#endif

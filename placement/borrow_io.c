@@ -1,0 +1,255 @@
+/* borrow_io.c - reads and writes by applications of this node, of a file that another node has claimed: each part goes
+ * where its bytes are, and new parts are borrowed.
+ *
+ * A write that finds nobody in its units asks for them if that is worth a message: it is long, or this node has
+ * carried much already.  Small records that several nodes write under locks stay with the claimant.  If the writes of a
+ * handle follow each other at one distance, the next places are asked for at once.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/borrow_int.h"
+#include "placement/claims/claim.h"
+#include "placement/lend.h"
+#include "placement/local.h"
+#include "transport/members.h"
+#include "transport/peer.h"
+
+#define CARRIED_MIN  (UINT64_C(1) << 20) /* so much goes to the claimant before short writes borrow */
+#define PLACES_MAX   (UINT64_C(16) << 20) /* bytes that are borrowed ahead */
+#define KERNEL_MS    500                  /* until the claimant is asked again ... */
+#define BUSY_MS      5
+#define NOT_MS       5000
+#define TRIES        16 /* so often a part is sought anew before the caller asks the home again */
+
+/* ---- LEND ---- */
+
+static unsigned pause_of(unsigned why)
+{
+    return why == LEND_KERNEL ? KERNEL_MS : why == LEND_BUSY ? BUSY_MS : why == LEND_NOT ? NOT_MS : 0;
+}
+
+static bool lent_is_sound(const struct body_lent *l)
+{
+    for (uint32_t i = 0; i < l->parts.n; i++)
+        if (l->parts.v[i].first > l->parts.v[i].last || l->parts.v[i].last > INT64_MAX / LOAN_UNIT ||
+            l->parts.v[i].last - l->parts.v[i].first >= LEND_MAX)
+            return false;
+    return l->base_end <= INT64_MAX;
+}
+
+static int ask(struct file *f, uint64_t claimant, const struct body_lend *body)
+{
+    struct msg *m = msg_new(MSG_LEND), *reply = NULL;
+    m->lend = *body;
+    m->lend.fid = f->fid;
+    int err = peer_call(claimant, m, T_SUSPECT, NULL, 0, &reply);
+    if (err && !reply) {
+        members_doubt(claimant);
+        return -EAGAIN;
+    }
+    if (!err && !lent_is_sound(&reply->lent)) {
+        count(bad_answers, 1);
+        err = -EAGAIN;
+    }
+    if (!err) {
+        struct borrow *b = borrow_of(f);
+        borrow_lent(f, claimant, &reply->lent, body->first, body->last);
+        lock_take(&b->lock);
+        if (reply->lent.why)
+            b->not_before_ms = boot_ms() + pause_of(reply->lent.why);
+        lock_drop(&b->lock);
+    }
+    msg_free(reply);
+    return err;
+}
+
+/* Which nodes have these bytes, and some that follow? */
+static int learn(struct file *f, uint64_t claimant, uint64_t off, uint64_t len)
+{
+    uint64_t first = off / LOAN_UNIT, last = (off + len - 1) / LOAN_UNIT;
+    struct body_lend body = {
+        .ask = 1, .first = first, .last = MIN(MAX(last, first + 255), (uint64_t)INT64_MAX / LOAN_UNIT)};
+    body.last = MIN(body.last, body.first + LEND_MAX - 1);
+    return ask(f, claimant, &body);
+}
+
+/* The handle's writes: do they follow each other at one distance? */
+void borrow_follow(struct borrow_pattern *p, uint64_t off, uint64_t len)
+{
+    uint64_t distance = off - p->off;
+    bool same = p->len && off > p->off && distance == p->distance && len == p->len;
+    p->runs = same ? MIN(p->runs + 1, 16u) : 0;
+    p->distance = off > p->off ? distance : 0;
+    p->off = off;
+    p->len = len;
+}
+
+/* At first one place more, then twice as many each time. */
+static void look_ahead(const struct borrow_pattern *p, struct body_lend *body)
+{
+    uint64_t units = body->last - body->first + 1;
+    bool whole = p->distance % LOAN_UNIT == 0, on = p->distance == p->len;
+    if (!p->runs || (!whole && !on) || units * LOAN_UNIT > PLACES_MAX)
+        return;
+    body->stride = whole ? p->distance / LOAN_UNIT : units;
+    uint64_t most = MIN(PLACES_MAX / LOAN_UNIT, (uint64_t)LEND_MAX) / units;
+    body->count = (uint32_t)MIN(UINT64_C(1) << p->runs, most - (most > 0));
+    if (body->stride < units || body->stride > INT64_MAX / LOAN_UNIT / LEND_MAX ||
+        body->last + body->count * body->stride > INT64_MAX / LOAN_UNIT)
+        body->count = 0;
+}
+
+static bool is_worth_it(struct borrow *b, uint64_t len)
+{
+    lock_take(&b->lock);
+    bool worth = (len >= LOAN_UNIT || b->carried >= CARRIED_MIN) && boot_ms() >= b->not_before_ms;
+    lock_drop(&b->lock);
+    return worth;
+}
+
+static int borrow(struct file *f, uint64_t claimant, uint64_t off, uint64_t len, const struct borrow_pattern *p)
+{
+    struct body_lend body = {.first = off / LOAN_UNIT, .last = (off + len - 1) / LOAN_UNIT};
+    look_ahead(p, &body);
+    return ask(f, claimant, &body);
+}
+
+/* ---- writing ---- */
+
+static int write_part(struct file *f, uint64_t claimant, struct change *part, const struct place *p,
+                      struct borrow_heard *heard)
+{
+    struct borrow *b = borrow_of(f);
+    int err;
+    if (p->number == UNIT_MINE) {
+        part->op = CARRY_WRITE; /* of a mapping, too: its kernel knows the file's end */
+        err = local_change(b->loan, part);
+        borrow_use_end(f);
+        return err;
+    }
+    err = carry_write(p->node ? p->node : claimant, f, part, p->node ? NULL : &heard->result);
+    if (!err && !p->node) {
+        heard->claimant = true;
+        lock_take(&b->lock);
+        b->carried += part->len;
+        lock_drop(&b->lock);
+    }
+    return err;
+}
+
+/* The part is not where it was thought to be.  0: it may be known now. */
+static int seek_part(struct file *f, uint64_t claimant, const struct place *p, uint64_t off, int err)
+{
+    if (err == -EREMOTE || (err == -ENOENT && p->node)) {
+        borrow_unknown(borrow_of(f), off, p->len);
+        return learn(f, claimant, off, p->len);
+    }
+    return err;
+}
+
+int borrow_change(struct file *f, uint64_t claimant, struct change *c, const struct borrow_pattern *pattern,
+                  struct borrow_heard *heard)
+{
+    struct borrow *b = borrow_of(f);
+    unsigned tries = 0;
+    for (uint64_t done = 0; done < c->len;) {
+        struct change part = *c;
+        part.buf = (const uint8_t *)c->buf + done;
+        part.off += done;
+        part.len -= done;
+        struct place p = borrow_place(b, part.off, part.len);
+        int err = 0;
+        if (!p.number && c->op == CARRY_WRITE && is_worth_it(b, part.len)) {
+            err = borrow(f, claimant, part.off, part.len, pattern);
+            if (err)
+                return err;
+            p = borrow_place(b, part.off, part.len);
+        }
+        part.len = p.len;
+        err = write_part(f, claimant, &part, &p, heard);
+        if (!err) {
+            done += part.len;
+            continue;
+        }
+        err = tries++ < TRIES ? seek_part(f, claimant, &p, part.off, err) : -EAGAIN;
+        if (err)
+            return err;
+    }
+    c->off_out = c->off;
+    return 0;
+}
+
+/* ---- reading ---- */
+
+/* Zeros up to the file's end, which only the claimant knows: *got grows. */
+static int read_tail(struct file *f, uint64_t claimant, struct carry_range *part)
+{
+    struct location at;
+    int err = claim_where_until(f->fid, LOOK_NONE, boot_ms() + T_OPEN, &at);
+    if (err)
+        return err;
+    if (at.where != WHERE_NODE || at.node != claimant)
+        return -ENOENT;
+    uint64_t end = MIN(part->off + part->len, MAX(at.size, part->off + part->got));
+    memset((char *)part->buf + part->got, 0, (size_t)(end - part->off) - part->got);
+    part->got = (size_t)(end - part->off);
+    return 0;
+}
+
+static int read_loan(struct file *f, struct carry_range *part)
+{
+    struct local_read r = {
+        .buf = part->buf, .len = part->len, .off = part->off, .claimed = true, .end_ms = boot_ms() + T_OPEN};
+    int err = local_read(borrow_of(f)->loan, &r);
+    borrow_use_end(f);
+    part->got = r.got;
+    return err;
+}
+
+/* *end: the file ends behind it. */
+static int read_part(struct file *f, uint64_t claimant, struct carry_range *part, const struct place *p,
+                     struct borrow_heard *heard, bool *end)
+{
+    int err;
+    if (p->number == UNIT_MINE)
+        err = read_loan(f, part);
+    else
+        err = carry_read(p->node ? p->node : claimant, f, part);
+    bool asked = p->number != UNIT_MINE && !p->node;
+    if (asked && !err) {
+        heard->claimant = true;
+        heard->result = part->result;
+    }
+    if (err || part->got == part->len)
+        return err;
+    if (!asked)
+        err = read_tail(f, claimant, part);
+    else if (part->more)
+        return -EREMOTE;
+    *end = !err && part->got < part->len;
+    return err;
+}
+
+int borrow_read(struct file *f, uint64_t claimant, struct carry_range *r, struct borrow_heard *heard)
+{
+    struct borrow *b = borrow_of(f);
+    unsigned tries = 0;
+    bool end = false;
+    for (r->got = 0; !end && r->got < r->len;) {
+        struct carry_range part = {
+            .buf = (char *)r->buf + r->got, .off = r->off + r->got, .len = r->len - r->got};
+        struct place p = borrow_place(b, part.off, part.len);
+        part.len = (size_t)p.len;
+        int err = read_part(f, claimant, &part, &p, heard, &end);
+        r->got += part.got;
+        if (part.got)
+            tries = 0;
+        if (err)
+            err = tries++ < TRIES ? seek_part(f, claimant, &p, r->off + r->got, err) : -EAGAIN;
+        if (err)
+            return err;
+    }
+    return 0;
+}

@@ -1,0 +1,348 @@
+/* store_lend.c - see store_lend.h. */
+#include "placement/store/store_lend.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "placement/store/pages.h"
+#include "placement/store/state_table.h"
+#include "placement/store/store_change.h"
+#include "placement/store/store_int.h"
+#include "placement/store/store_lend_int.h"
+
+#define BORROWERS_MAX 4096u
+
+struct lending {
+    struct unit_map map; /* the number is the borrower's place, from 1 on */
+    uint64_t *node;      /* 0: a free place */
+    unsigned n;
+    unsigned stopped;
+    uint64_t epoch; /* how often something was taken back, or was about to be */
+};
+
+static uint64_t unit_of(uint64_t page)
+{
+    return page / UNIT_PAGES;
+}
+
+/* ---- what it forbids here ---- */
+
+bool store_is_lent(struct file *f)
+{
+    return __atomic_load_n(&f->rec->lent, __ATOMIC_ACQUIRE);
+}
+
+/* The first page in [first, last] that is lent, if `is`, or is not; last + 1: there is none. */
+static uint64_t find_page(const struct file *f, uint64_t first, uint64_t last, bool is)
+{
+    const struct unit_map *m = &f->lending->map;
+    for (uint64_t page = first; page <= last;) {
+        uint64_t unit = unit_of(page), until = unit_same_until(m, unit, unit_of(last));
+        if (!!unit_get(m, unit) == is)
+            return page;
+        if (until >= unit_of(last))
+            break;
+        page = (until + 1) * UNIT_PAGES;
+    }
+    return last + 1;
+}
+
+uint64_t lent_next(const struct file *f, uint64_t first, uint64_t last)
+{
+    if (!f->lending || !f->lending->map.set)
+        return f->rec->lent ? first : last + 1; /* not known yet: all may be */
+    return find_page(f, first, last, true);
+}
+
+uint64_t lent_end(const struct file *f, uint64_t first, uint64_t last)
+{
+    if (!f->lending || !f->lending->map.set)
+        return f->rec->lent ? last + 1 : first;
+    return find_page(f, first, last, false);
+}
+
+/* ---- beginning and end ---- */
+
+int store_share_begin(struct file *f)
+{
+    int err = 0;
+    lock_take(&f->lock);
+    if (core(f)->flags & CORE_DELETED || f->unlinked)
+        err = -EIDRM;
+    else if (f->kernel_io.opens || f->shadow)
+        err = -EBUSY;
+    else if (has_kernel_io(f))
+        err = -EAGAIN;
+    if (!err) {
+        f->shares++;
+        f->shared = true;
+    }
+    lock_drop(&f->lock);
+    return err;
+}
+
+static void look_shared(struct file *f)
+{
+    f->shared = f->shares || f->rec->lent;
+}
+
+void store_share_end(struct file *f)
+{
+    lock_take(&f->lock);
+    f->shares--;
+    look_shared(f);
+    lock_drop(&f->lock);
+}
+
+/* ---- borrowers ---- */
+
+/* The node's number; 0: it has none.  make: it gets one, 0: there are too many. */
+static uint16_t number_of(struct lending *l, uint64_t node, bool make)
+{
+    unsigned free = l->n;
+    for (unsigned i = 0; i < l->n; i++) {
+        if (l->node[i] == node)
+            return (uint16_t)(i + 1);
+        if (!l->node[i])
+            free = i;
+    }
+    if (!make || free == BORROWERS_MAX)
+        return 0;
+    if (free == l->n) {
+        l->node = xrealloc(l->node, (l->n + 1) * sizeof(*l->node));
+        l->n++;
+    }
+    l->node[free] = node;
+    return (uint16_t)(free + 1);
+}
+
+unsigned store_borrowers(struct file *f, uint64_t *out, unsigned max)
+{
+    unsigned n = 0;
+    lock_take(&f->lock);
+    const struct lending *l = f->lending;
+    for (unsigned i = 0; l && i < l->n; i++) {
+        if (l->node[i] && n < max)
+            out[n] = l->node[i];
+        n += l->node[i] != 0;
+    }
+    lock_drop(&f->lock);
+    return n;
+}
+
+/* ---- lending ---- */
+
+static bool is_untouched(struct file *f, uint64_t unit)
+{
+    uint64_t first = unit * UNIT_PAGES, last = first + UNIT_PAGES - 1;
+    return !unit_get(&f->lending->map, unit) && pages_find(f, first, last, BITS_VALID, true) > last &&
+           pages_find(f, first, last, BITS_DIRTY, true) > last;
+}
+
+static int may_lend(const struct file *f)
+{
+    const struct file_core *c = core(f);
+    if (f->lending->stopped || c->flags & CORE_DELETED || f->unlinked)
+        return -EAGAIN;
+    bool owed = c->cut != NO_CUT || !(c->flags & CORE_BASE) || c->base.size > c->base_end;
+    return owed && !f->rec->lent ? -EBUSY : 0;
+}
+
+/* With a DROP op on their pages. */
+static int lend_units(struct file *f, uint64_t node, uint64_t first, uint64_t last)
+{
+    int err = may_lend(f);
+    uint16_t number = err ? 0 : number_of(f->lending, node, true);
+    if (!err && !number)
+        err = -ENOSPC;
+    for (uint64_t unit = first; !err && unit <= last; unit++) {
+        if (!is_untouched(f, unit))
+            continue;
+        store_not_whole(f);
+        __atomic_store_n(&f->rec->lent, 1, __ATOMIC_RELEASE);
+        err = unit_set(&f->lending->map, unit, number);
+    }
+    return err;
+}
+
+int store_lend(struct file *f, uint64_t node, uint64_t first, uint64_t last, uint64_t *epoch)
+{
+    struct range_op op;
+    lock_take(&f->lock);
+    if (!f->lending)
+        f->lending = xcalloc(1, sizeof(*f->lending));
+    range_begin(f, &op, RANGE_DROP, first * UNIT_PAGES, last * UNIT_PAGES + UNIT_PAGES - 1);
+    int err = lend_units(f, node, first, last);
+    *epoch = f->lending->epoch;
+    range_end(f, &op);
+    lock_drop(&f->lock);
+    return err;
+}
+
+uint64_t store_lent_to(struct file *f, uint64_t unit, uint64_t last, uint64_t *until)
+{
+    uint64_t node = 0;
+    *until = last;
+    lock_take(&f->lock);
+    const struct lending *l = f->lending;
+    if (l && l->map.set) {
+        uint16_t number = unit_get(&l->map, unit);
+        *until = unit_same_until(&l->map, unit, last);
+        node = number ? l->node[number - 1] : 0;
+    }
+    lock_drop(&f->lock);
+    return node;
+}
+
+uint64_t store_lend_stop(struct file *f)
+{
+    lock_take(&f->lock);
+    if (!f->lending)
+        f->lending = xcalloc(1, sizeof(*f->lending));
+    f->lending->stopped++;
+    uint64_t epoch = ++f->lending->epoch;
+    lock_drop(&f->lock);
+    return epoch;
+}
+
+void store_lend_go(struct file *f)
+{
+    lock_take(&f->lock);
+    f->lending->stopped--;
+    lock_drop(&f->lock);
+}
+
+/* ---- what borrowers say ---- */
+
+void store_lent_is(struct file *f, uint64_t size, int64_t mtime_ns)
+{
+    lock_take(&f->lock);
+    const struct file_core *now = core(f);
+    if (f->rec->lent && (size > now->size || mtime_ns > now->mtime_ns)) {
+        struct file_core *c = core_change(f->rec);
+        c->size = MAX(c->size, size);
+        if (mtime_ns > c->mtime_ns) {
+            c->mtime_ns = mtime_ns;
+            c->ctime_ns = MAX(c->ctime_ns + 1, mtime_ns);
+            c->flags &= ~(uint32_t)CORE_MTIME_SET;
+        }
+        store_commit(f);
+        store_changed(f);
+    }
+    lock_drop(&f->lock);
+}
+
+static void nothing_is_lent(struct file *f)
+{
+    __atomic_store_n(&f->rec->lent, 0, __ATOMIC_RELEASE);
+    look_shared(f);
+}
+
+uint64_t store_lent_returned(struct file *f, uint64_t node, const struct version *v)
+{
+    bool became = false;
+    lock_take(&f->lock);
+    uint16_t number = f->lending ? number_of(f->lending, node, false) : 0;
+    uint64_t epoch = 0;
+    if (number) {
+        became = store_mark_dirty(f);
+        struct file_core *c = core_change(f->rec);
+        c->base = *v;
+        c->base_end = v->size;
+        c->size = MAX(c->size, v->size);
+        c->flags |= CORE_BASE;
+        store_commit(f);
+        store_changed(f);
+        crash_order();
+        unit_clear(&f->lending->map, number);
+        f->lending->node[number - 1] = 0;
+        if (!f->lending->map.set)
+            nothing_is_lent(f);
+    }
+    if (f->lending)
+        epoch = ++f->lending->epoch;
+    lock_drop(&f->lock);
+    store_tell_dirty(f, became);
+    return epoch;
+}
+
+void store_lent_known(struct file *f)
+{
+    lock_take(&f->lock);
+    if (!f->lending || !f->lending->map.set)
+        nothing_is_lent(f);
+    lock_drop(&f->lock);
+}
+
+void store_lend_free(struct file *f)
+{
+    if (!f->lending)
+        return;
+    unit_clear_all(&f->lending->map);
+    free(f->lending->node);
+    free(f->lending);
+    f->lending = NULL;
+}
+
+/* ---- the borrower's side ---- */
+
+void store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint64_t claim_number, uint64_t base_end)
+{
+    lock_take(&f->lock);
+    f->rec->lender = lender;
+    crash_order();
+    struct file_core *c = core_change(f->rec);
+    c->base_end = MAX(c->flags & CORE_BASE ? c->base_end : 0, base_end);
+    c->size = MAX(c->size, c->base_end);
+    c->base = (struct version){.size = c->base_end};
+    c->cut = NO_CUT;
+    c->claim_inc = claim_inc;
+    c->claim_number = claim_number;
+    c->flags |= CORE_BASE;
+    store_commit(f);
+    lock_drop(&f->lock);
+}
+
+uint64_t store_loan_of(struct file *f, uint64_t *claim_inc, uint64_t *claim_number)
+{
+    lock_take(&f->lock);
+    *claim_inc = core(f)->claim_inc;
+    *claim_number = core(f)->claim_number;
+    uint64_t lender = f->rec->lender;
+    lock_drop(&f->lock);
+    return fid_is_loan(f->fid) ? lender : 0;
+}
+
+/* With f->lock and a WRITE op on the page. */
+static int fill_page(struct file *f, uint64_t page, const void *buf, size_t len)
+{
+    struct room room = {0};
+    int err = page_valid(f, page) ? 0 : change_make_room(f, page, page, SPACE_DISK, &room);
+    if (!err && !page_valid(f, page)) {
+        uint32_t made;
+        uint64_t end = MIN((page + 1) * PAGE, core(f)->size), off = page * PAGE;
+        len = MIN(len, end - MIN(end, off));
+        struct chunk_record *c = pages_begin_fill(f, page / state_pages(), &made);
+        room.chunks -= made;
+        lock_drop(&f->lock);
+        err = change_put(f, buf, len, off, (struct padding){0, end - off - len});
+        lock_take(&f->lock);
+        if (!err)
+            pages_end_fill(f, page, page);
+        pages_release(f, c);
+    }
+    space_return(room.bytes, room.chunks);
+    return err;
+}
+
+int store_loan_fill(struct file *f, uint64_t page_off, const void *buf, size_t len)
+{
+    struct range_op op;
+    uint64_t page = page_of(page_off);
+    lock_take(&f->lock);
+    range_begin(f, &op, RANGE_WRITE, page, page);
+    int err = fill_page(f, page, buf, len);
+    range_end(f, &op);
+    lock_drop(&f->lock);
+    return err;
+}

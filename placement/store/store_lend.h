@@ -1,0 +1,72 @@
+/* store_lend.h - parts of a claimed file that other nodes, its borrowers, change (docs/protocol.md, "Loans"): which
+ * they are, and what that forbids here.
+ *
+ * A unit (LOAN_UNIT bytes) is this node's own if any of its pages is here, else lent to one borrower, or untouched:
+ * the PFS has it, or it is zeros.  Only an untouched unit is lent.  Then no page of it comes here (fills leave it
+ * out), no reader is given bytes of it, and a change of it fails with -EREMOTE and has done nothing.
+ *
+ * A file is *shared* from store_share_begin on, until nothing is lent and store_share_end was called: no kernel I/O
+ * of it begins, and nobody but the borrowers knows its size and its mtime.  What is here of both is the least of
+ * what they can be (store_lent_is).  While anything is lent, flushes do not make the PFS file shorter.
+ *
+ * `lent` in the record outlives the daemon, the map does not: claims of a dead daemon that have it ask for it.
+ */
+#ifndef EDDY_PLACEMENT_STORE_STORE_LEND_H
+#define EDDY_PLACEMENT_STORE_STORE_LEND_H
+
+#include "placement/store/file.h"
+#include "placement/store/unit_map.h"
+
+/* ---- any thread, no lock ---- */
+
+static inline bool store_is_shared(const struct file *f)
+{
+    return atomic_load_explicit(&f->shared, memory_order_acquire);
+}
+/* Is anything lent now?  A daemon before this one may have lent: also true until store_lent_known. */
+bool store_is_lent(struct file *f);
+
+/* ---- beginning and end ---- */
+
+/* 0: the file is shared now.  -EBUSY: kernel I/O uses it; -EAGAIN: it has used it since the last flush; -EIDRM: it has no name.  Once for each store_share_end. */
+int store_share_begin(struct file *f);
+void store_share_end(struct file *f);
+
+/* ---- lending ---- */
+
+/* Lends those units of [first, last] that are untouched.  It waits for calls that work on them.  -EAGAIN: nothing is lent
+ * now (store_lend_stop); -EBUSY: the PFS file is longer than its bytes count, so it must be flushed first; -ENOSPC: too
+ * much is lent.  *epoch: the present one; it ends when
+ * something is taken back. */
+int store_lend(struct file *f, uint64_t node, uint64_t first, uint64_t last, uint64_t *epoch);
+/* Which node has this unit?  0: none, it is this node's.  *until: the same holds up to this unit, at most up to
+ * `last`. */
+uint64_t store_lent_to(struct file *f, uint64_t unit, uint64_t last, uint64_t *until);
+/* Nothing is lent from now on, until as many store_lend_go.  For a change that cannot be made while parts are lent.  Returns
+ * the new epoch: what was lent before was lent in an earlier one. */
+uint64_t store_lend_stop(struct file *f);
+void store_lend_go(struct file *f);
+
+/* ---- borrowers ---- */
+
+/* Returns how many nodes have borrowed; the first `max` of them are in out. */
+unsigned store_borrowers(struct file *f, uint64_t *out, unsigned max);
+/* A borrower says how far its own writes have gone, and when it made the last (INT64_MIN: none that counts). */
+void store_lent_is(struct file *f, uint64_t size, int64_t mtime_ns);
+/* All that the node has written is on the PFS, which has version v after that: its units are untouched.  The file is
+ * dirty: size and times are to be published.  Returns the new epoch, in which that is so. */
+uint64_t store_lent_returned(struct file *f, uint64_t node, const struct version *v);
+/* After a start: what the daemon before has lent is known now (all members were asked). */
+void store_lent_known(struct file *f);
+
+/* ---- the borrower's side: a file of its own (FID_LOAN) for what it writes ---- */
+
+/* Makes f the store's file for a loan of the claim of `lender`; the PFS's bytes count up to base_end, from which on all
+ * is zeros.  Again for a loan that has one: base_end may grow. */
+void store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint64_t claim_number, uint64_t base_end);
+/* 0: it is no loan. */
+uint64_t store_loan_of(struct file *f, uint64_t *claim_inc, uint64_t *claim_number);
+/* Puts a page's bytes of the PFS there, if it has none; len: up to base_end. */
+int store_loan_fill(struct file *f, uint64_t page_off, const void *buf, size_t len);
+
+#endif
