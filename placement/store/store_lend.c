@@ -152,12 +152,12 @@ static int may_lend(const struct file *f)
 static int lend_units(struct file *f, uint64_t node, uint64_t first, uint64_t last)
 {
     int err = may_lend(f);
-    uint16_t number = err ? 0 : number_of(f->lending, node, true);
-    if (!err && !number)
-        err = -ENOSPC;
+    uint16_t number = 0;
     for (uint64_t unit = first; !err && unit <= last; unit++) {
         if (!is_untouched(f, unit))
             continue;
+        if (!number && !(number = number_of(f->lending, node, true)))
+            return -ENOSPC;
         store_not_whole(f);
         __atomic_store_n(&f->rec->lent, 1, __ATOMIC_RELEASE);
         err = unit_set(&f->lending->map, unit, number);
