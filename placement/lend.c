@@ -166,12 +166,14 @@ static int pull(struct file *f, const struct until *u)
         struct asked *list;
         struct file_info info;
         unsigned n;
+        bool counts = true;
+        uint64_t epoch = store_lend_epoch(f);
         err = ask_all(f, LOAN_SIZE, &list, &n, u);
         for (unsigned i = 0; !err && i < n; i++)
-            store_lent_is(f, list[i].size, list[i].mtime_ns);
+            counts &= store_lent_is(f, epoch, list[i].size, list[i].mtime_ns);
         free(list);
         store_info(f, &info);
-        if (n <= 1 || (round && info.size == size))
+        if (counts && (n <= 1 || (round && info.size == size)))
             break;
         size = info.size;
     }
@@ -204,7 +206,7 @@ static int take_back(struct file *f, uint64_t node, uint64_t size, int64_t mtime
     if (err)
         return err;
     struct version v = version_of(&stx);
-    store_lent_is(f, size, mtime_ns);
+    store_lent_is(f, store_lend_epoch(f), size, mtime_ns);
     *epoch = store_lent_returned(f, node, &v);
     return 0;
 }
@@ -258,8 +260,12 @@ static int before(struct file *f, const struct change *c)
 {
     if (!store_is_lent(f))
         return 0;
-    if (c->op == CARRY_TIMES)
-        return ask(f, LOAN_TIMES);
+    if (c->op == CARRY_TIMES) {
+        int err = ask(f, LOAN_TIMES);
+        if (!err) /* what borrowers have said before does not count any more */
+            store_lend_next_epoch(f);
+        return err;
+    }
     if (c->op == CARRY_SYNC)
         return ask(f, c->mode == 1 ? LOAN_FLUSH : LOAN_SYNC);
     return 0;
@@ -458,55 +464,57 @@ static enum lend_why why_of(int err)
     return !err ? LEND_ALL : err == -EAGAIN || err == -EBUSY ? LEND_BUSY : LEND_NOT;
 }
 
-/* All places, in one epoch. */
-static enum lend_why lend_places(struct lending_to *l, uint64_t *epoch)
+/* All in one epoch, though parts are taken back meanwhile. */
+static void list_places(struct lending_to *l, uint64_t *epoch)
+{
+    const struct body_lend *b = &l->m->lend;
+    do {
+        *epoch = store_lend_epoch(l->f);
+        l->n = 0;
+        for (uint64_t i = 0; i <= b->count; i++)
+            add_parts(l, b->first + i * b->stride, b->last + i * b->stride);
+    } while (store_lend_epoch(l->f) != *epoch);
+}
+
+static enum lend_why lend_places(struct lending_to *l)
 {
     const struct body_lend *b = &l->m->lend;
     int err = 0;
     bool flushed = false;
-    for (uint32_t i = 0; !err && i <= b->count; i++) {
-        uint64_t at = i * b->stride, now;
-        err = store_lend(l->f, l->m->head.sender, b->first + at, b->last + at, &now);
+    for (uint64_t i = 0; !err && i <= b->count; i++) {
+        uint64_t at = i * b->stride;
+        err = store_lend(l->f, l->m->head.sender, b->first + at, b->last + at);
         if (err == -EBUSY && !flushed && !local_sync_pfs(l->f)) {
             flushed = true;
             err = 0;
             i--;
-            continue;
         }
-        if (i && now != *epoch)
-            l->n = 0; /* recalled meanwhile */
-        *epoch = now;
-        if (!err)
-            add_parts(l, b->first + at, b->last + at);
     }
     return why_of(err);
 }
 
-static void lend(struct lending_to *l)
+static enum lend_why lend(struct lending_to *l)
 {
-    struct body_lent *to = &l->r->lent;
-    struct file_info info;
     enum lend_why why = leaving ? LEND_BUSY : share(l->f);
-    if (why == LEND_ALL) {
-        why = lend_places(l, &to->epoch);
-        store_share_end(l->f);
-    }
     if (why != LEND_ALL)
-        add_parts(l, l->m->lend.first, l->m->lend.last);
-    store_info(l->f, &info);
-    to->base_end = info.base_end;
-    to->why = (uint8_t)why;
+        return why;
+    why = lend_places(l);
+    store_share_end(l->f);
+    return why;
 }
 
 static void answer_lend(struct lending_to *l)
 {
-    claim_id(l->f, &l->r->lent.number_inc, &l->r->lent.number);
-    if (l->m->lend.ask)
-        add_parts(l, l->m->lend.first, l->m->lend.last);
-    else
-        lend(l);
-    l->r->lent.parts.v = l->parts;
-    l->r->lent.parts.n = l->n;
+    struct body_lent *to = &l->r->lent;
+    struct file_info info;
+    claim_id(l->f, &to->number_inc, &to->number);
+    if (!l->m->lend.ask)
+        to->why = (uint8_t)lend(l);
+    list_places(l, &to->epoch);
+    store_info(l->f, &info);
+    to->base_end = info.base_end;
+    to->parts.v = l->parts;
+    to->parts.n = l->n;
     l->r->arena = l->parts;
 }
 

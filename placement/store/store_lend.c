@@ -165,7 +165,7 @@ static int lend_units(struct file *f, uint64_t node, uint64_t first, uint64_t la
     return err;
 }
 
-int store_lend(struct file *f, uint64_t node, uint64_t first, uint64_t last, uint64_t *epoch)
+int store_lend(struct file *f, uint64_t node, uint64_t first, uint64_t last)
 {
     struct range_op op;
     lock_take(&f->lock);
@@ -173,7 +173,6 @@ int store_lend(struct file *f, uint64_t node, uint64_t first, uint64_t last, uin
         f->lending = xcalloc(1, sizeof(*f->lending));
     range_begin(f, &op, RANGE_DROP, first * UNIT_PAGES, last * UNIT_PAGES + UNIT_PAGES - 1);
     int err = lend_units(f, node, first, last);
-    *epoch = f->lending->epoch;
     range_end(f, &op);
     lock_drop(&f->lock);
     return err;
@@ -205,6 +204,22 @@ uint64_t store_lend_stop(struct file *f)
     return epoch;
 }
 
+uint64_t store_lend_epoch(struct file *f)
+{
+    lock_take(&f->lock);
+    uint64_t epoch = f->lending ? f->lending->epoch : 0;
+    lock_drop(&f->lock);
+    return epoch;
+}
+
+uint64_t store_lend_next_epoch(struct file *f)
+{
+    lock_take(&f->lock);
+    uint64_t epoch = f->lending ? ++f->lending->epoch : 0;
+    lock_drop(&f->lock);
+    return epoch;
+}
+
 void store_lend_go(struct file *f)
 {
     lock_take(&f->lock);
@@ -214,22 +229,29 @@ void store_lend_go(struct file *f)
 
 /* ---- what borrowers say ---- */
 
-void store_lent_is(struct file *f, uint64_t size, int64_t mtime_ns)
+/* With f->lock. */
+static void take_word(struct file *f, uint64_t size, int64_t mtime_ns)
+{
+    struct file_core *c = core_change(f->rec);
+    c->size = MAX(c->size, size);
+    if (mtime_ns > c->mtime_ns) {
+        c->mtime_ns = mtime_ns;
+        c->ctime_ns = MAX(c->ctime_ns + 1, real_ns());
+        c->flags &= ~(uint32_t)CORE_MTIME_SET;
+    }
+    store_commit(f);
+    store_changed(f);
+}
+
+bool store_lent_is(struct file *f, uint64_t epoch, uint64_t size, int64_t mtime_ns)
 {
     lock_take(&f->lock);
     const struct file_core *now = core(f);
-    if (f->rec->lent && (size > now->size || mtime_ns > now->mtime_ns)) {
-        struct file_core *c = core_change(f->rec);
-        c->size = MAX(c->size, size);
-        if (mtime_ns > c->mtime_ns) {
-            c->mtime_ns = mtime_ns;
-            c->ctime_ns = MAX(c->ctime_ns + 1, mtime_ns);
-            c->flags &= ~(uint32_t)CORE_MTIME_SET;
-        }
-        store_commit(f);
-        store_changed(f);
-    }
+    bool counts = epoch == (f->lending ? f->lending->epoch : 0);
+    if (counts && f->rec->lent && (size > now->size || mtime_ns > now->mtime_ns))
+        take_word(f, size, mtime_ns);
     lock_drop(&f->lock);
+    return counts;
 }
 
 static void nothing_is_lent(struct file *f)

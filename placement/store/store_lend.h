@@ -34,11 +34,10 @@ void store_share_end(struct file *f);
 
 /* ---- lending ---- */
 
-/* Lends those units of [first, last] that are untouched.  It waits for calls that work on them.  -EAGAIN: nothing is lent
- * now (store_lend_stop); -EBUSY: the PFS file is longer than its bytes count, so it must be flushed first; -ENOSPC: too
- * much is lent.  *epoch: the present one; it ends when
- * something is taken back. */
-int store_lend(struct file *f, uint64_t node, uint64_t first, uint64_t last, uint64_t *epoch);
+/* Lends those units of [first, last] that are untouched.  It waits for calls that work on them.  -EAGAIN: nothing is
+ * lent now (store_lend_stop); -EBUSY: a truncation is not on the PFS yet, so the file must be flushed first; -ENOSPC: too
+ * much is lent.  On an error a part may have been lent. */
+int store_lend(struct file *f, uint64_t node, uint64_t first, uint64_t last);
 /* Which node has this unit?  0: none, it is this node's.  *until: the same holds up to this unit, at most up to
  * `last`. */
 uint64_t store_lent_to(struct file *f, uint64_t unit, uint64_t last, uint64_t *until);
@@ -51,8 +50,14 @@ void store_lend_go(struct file *f);
 
 /* Returns how many nodes have borrowed; the first `max` of them are in out. */
 unsigned store_borrowers(struct file *f, uint64_t *out, unsigned max);
-/* A borrower says how far its own writes have gone, and when it made the last (INT64_MIN: none that counts). */
-void store_lent_is(struct file *f, uint64_t size, int64_t mtime_ns);
+/* The present epoch.  A new one begins before parts are taken back, when they are, and before the application sets the
+ * times. */
+uint64_t store_lend_epoch(struct file *f);
+uint64_t store_lend_next_epoch(struct file *f);
+/* A borrower, which was asked in this epoch, says how far its own writes have gone, and when it made the last (INT64_MIN:
+ * none that counts).  False, and nothing is done: it is of an earlier epoch.  What it wrote may have been cut off since, or
+ * another mtime set. */
+bool store_lent_is(struct file *f, uint64_t epoch, uint64_t size, int64_t mtime_ns);
 /* All that the node has written is on the PFS, which has version v after that: its units are untouched.  The file is
  * dirty: size and times are to be published.  Returns the new epoch, in which that is so. */
 uint64_t store_lent_returned(struct file *f, uint64_t node, const struct version *v);
