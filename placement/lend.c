@@ -201,13 +201,15 @@ static void say_away(struct file *f, uint64_t node)
 /* What it wrote is on the PFS. */
 static int take_back(struct file *f, uint64_t node, uint64_t size, int64_t mtime_ns, uint64_t *epoch)
 {
-    struct statx stx;
-    int err = pfs_file_stat(f, &stx);
-    if (err)
-        return err;
-    struct version v = version_of(&stx);
-    store_lent_is(f, store_lend_epoch(f), size, mtime_ns);
-    *epoch = store_lent_returned(f, node, &v);
+    struct lent_back back = {.size = size, .mtime_ns = mtime_ns};
+    do {
+        struct statx stx;
+        back.looks = store_pfs_looks(f);
+        int err = pfs_file_stat(f, &stx);
+        if (err)
+            return err;
+        back.v = version_of(&stx);
+    } while (!store_lent_returned(f, node, &back, epoch));
     return 0;
 }
 

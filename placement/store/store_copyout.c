@@ -20,6 +20,7 @@
 #include "placement/store/state_table.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_int.h"
+#include "placement/store/store_lend_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/kernel_io_int.h"
 
@@ -270,6 +271,15 @@ static bool becomes_whole(const struct file *f, bool had_kernel_io, bool clean)
     return had_kernel_io ? clean : c->flags & CORE_BASE && !c->base_end && !f->rec->lent;
 }
 
+static void take_flushed(const struct file *f, struct file_core *c, const struct version *v)
+{
+    c->base = *v;
+    if (f->rec->lent) /* a borrower has made it longer */
+        c->size = MAX(c->size, v->size);
+    c->base_end = MIN(MIN(v->size, c->size), c->cut);
+    c->flags |= CORE_BASE;
+}
+
 bool store_flushed(struct file *f, const struct version *v, uint64_t change_then, int *err)
 {
     lock_take(&f->lock);
@@ -279,11 +289,8 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     clean = kernel_io_conclude(f, clean);
     bool whole = becomes_whole(f, had_kernel_io, clean);
     struct file_core *c = core_change(f->rec);
-    c->base = *v;
-    if (f->rec->lent) /* a borrower has made it longer */
-        c->size = MAX(c->size, v->size);
-    c->base_end = MIN(MIN(v->size, c->size), c->cut);
-    c->flags |= CORE_BASE;
+    if (lend_flush_looked(f))
+        take_flushed(f, c, v);
     c->flags &= ~(uint32_t)CORE_FLUSHING;
     if (clean)
         f->rec->leaving = false;

@@ -18,6 +18,7 @@ struct lending {
     unsigned n;
     unsigned stopped;
     uint64_t epoch; /* how often something was taken back, or was about to be */
+    uint64_t looks, flush_looks; /* store_pfs_looks: now, and before the look of the flush that runs */
 };
 
 static uint64_t unit_of(uint64_t page)
@@ -260,32 +261,64 @@ static void nothing_is_lent(struct file *f)
     look_shared(f);
 }
 
-uint64_t store_lent_returned(struct file *f, uint64_t node, const struct version *v)
+uint64_t store_pfs_looks(struct file *f)
+{
+    lock_take(&f->lock);
+    uint64_t looks = f->lending ? f->lending->looks : 0;
+    lock_drop(&f->lock);
+    return looks;
+}
+
+void lend_flush_looks(struct file *f)
+{
+    if (f->lending)
+        f->lending->flush_looks = f->lending->looks;
+}
+
+bool lend_flush_looked(struct file *f)
+{
+    if (!f->lending)
+        return true;
+    if (f->lending->looks != f->lending->flush_looks)
+        return false;
+    f->lending->looks++;
+    return true;
+}
+
+/* With f->lock.  True: the file became dirty. */
+static bool take_back(struct file *f, uint16_t number, const struct lent_back *b)
+{
+    struct lending *l = f->lending;
+    bool became = store_mark_dirty(f);
+    struct file_core *c = core_change(f->rec);
+    c->base = b->v;
+    c->base_end = b->v.size;
+    c->size = MAX(c->size, b->v.size);
+    c->flags |= CORE_BASE;
+    store_commit(f);
+    take_word(f, b->size, b->mtime_ns);
+    crash_order();
+    l->looks++;
+    unit_clear(&l->map, number);
+    l->node[number - 1] = 0;
+    if (!l->map.set)
+        nothing_is_lent(f);
+    return became;
+}
+
+bool store_lent_returned(struct file *f, uint64_t node, const struct lent_back *b, uint64_t *epoch)
 {
     bool became = false;
     lock_take(&f->lock);
-    uint16_t number = f->lending ? number_of(f->lending, node, false) : 0;
-    uint64_t epoch = 0;
-    if (number) {
-        became = store_mark_dirty(f);
-        struct file_core *c = core_change(f->rec);
-        c->base = *v;
-        c->base_end = v->size;
-        c->size = MAX(c->size, v->size);
-        c->flags |= CORE_BASE;
-        store_commit(f);
-        store_changed(f);
-        crash_order();
-        unit_clear(&f->lending->map, number);
-        f->lending->node[number - 1] = 0;
-        if (!f->lending->map.set)
-            nothing_is_lent(f);
-    }
-    if (f->lending)
-        epoch = ++f->lending->epoch;
+    struct lending *l = f->lending;
+    uint16_t number = l ? number_of(l, node, false) : 0;
+    bool newest = !number || b->looks == l->looks;
+    if (number && newest)
+        became = take_back(f, number, b);
+    *epoch = l && newest ? ++l->epoch : 0;
     lock_drop(&f->lock);
     store_tell_dirty(f, became);
-    return epoch;
+    return newest;
 }
 
 void store_lent_known(struct file *f)

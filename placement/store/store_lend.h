@@ -58,9 +58,19 @@ uint64_t store_lend_next_epoch(struct file *f);
  * none that counts).  False, and nothing is done: it is of an earlier epoch.  What it wrote may have been cut off since, or
  * another mtime set. */
 bool store_lent_is(struct file *f, uint64_t epoch, uint64_t size, int64_t mtime_ns);
-/* All that the node has written is on the PFS, which has version v after that: its units are untouched.  The file is
- * dirty: size and times are to be published.  Returns the new epoch, in which that is so. */
-uint64_t store_lent_returned(struct file *f, uint64_t node, const struct version *v);
+/* Versions of the PFS file come in by returns and by this node's flushes, beside each other.  A look is not entered if
+ * another one, which may be newer, was entered since it began: how many were until now. */
+uint64_t store_pfs_looks(struct file *f);
+/* What a borrower has when it gives all back. */
+struct lent_back {
+    uint64_t looks;   /* before the look at the PFS */
+    struct version v; /* which it has found: with all that the node has written */
+    uint64_t size;    /* as store_lent_is */
+    int64_t mtime_ns;
+};
+/* The node's units are untouched now.  The file is dirty: size and times are to be published.  False: look again, and
+ * call it again.  *epoch: the new one, in which that is so.  Nothing is done for a node that has nothing. */
+bool store_lent_returned(struct file *f, uint64_t node, const struct lent_back *b, uint64_t *epoch);
 /* After a start: what the daemon before has lent is known now (all members were asked). */
 void store_lent_known(struct file *f);
 
