@@ -360,7 +360,6 @@ static int run_copyout(struct copyout *p, bool *clean)
 
 static int run_loan(struct copyout *p, bool *clean)
 {
-    struct file_info info;
     p->buf = xaligned(PAGE, p->size);
     int err = copy_all(p);
     free(p->buf);
@@ -373,8 +372,7 @@ static int run_loan(struct copyout *p, bool *clean)
         batch_done(p, !err);
     if (err)
         return err;
-    store_info(p->f, &info);
-    *clean = store_flushed(p->f, &(struct version){.size = info.size}, p->change, &err);
+    *clean = store_loan_flushed(p->f, p->change, &err);
     if (*clean)
         count(flushed_files, 1);
     return err;

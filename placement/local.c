@@ -188,7 +188,9 @@ static int fill_loan(struct file *f, const struct file_info *info, uint64_t page
     char page[PAGE];
     size_t got = 0, len = (size_t)MIN(info->base_end - MIN(info->base_end, page_off), (uint64_t)PAGE);
     int err = pfs_read(f, page, len, page_off, &got);
-    return err ? err : store_loan_fill(f, page_off, page, got);
+    if (!err)
+        err = store_loan_fill(f, info->base.mtime_ns, page_off, page, got);
+    return err == -ESTALE ? 0 : err; /* the caller looks again */
 }
 
 /* limit: see change_with_room. */

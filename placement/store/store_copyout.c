@@ -268,7 +268,8 @@ static int end_clean(struct file *f)
 static bool becomes_whole(const struct file *f, bool had_kernel_io, bool clean)
 {
     const struct file_core *c = core(f);
-    return had_kernel_io ? clean : c->flags & CORE_BASE && !c->base_end && !f->rec->lent;
+    bool others = f->rec->lent || fid_is_loan(f->fid); /* write the PFS file, too */
+    return had_kernel_io ? clean : c->flags & CORE_BASE && !c->base_end && !others;
 }
 
 static void take_flushed(const struct file *f, struct file_core *c, const struct version *v)

@@ -7,6 +7,7 @@
 #include "placement/store/pages.h"
 #include "placement/store/state_table.h"
 #include "placement/store/store_change.h"
+#include "placement/store/store_copyout.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_lend_int.h"
 
@@ -143,7 +144,8 @@ static bool is_untouched(struct file *f, uint64_t unit)
 static int may_lend(const struct file *f)
 {
     const struct file_core *c = core(f);
-    if (f->lending->stopped || c->flags & CORE_DELETED || f->unlinked)
+    bool vague = f->rec->lent && !f->lending->map.set; /* a daemon before this one may have lent all of it */
+    if (f->lending->stopped || vague || c->flags & CORE_DELETED || f->unlinked)
         return -EAGAIN;
     bool owed = c->cut != NO_CUT || !(c->flags & CORE_BASE) || c->base.size > c->base_end;
     return owed && !f->rec->lent ? -EBUSY : 0;
@@ -347,9 +349,11 @@ void store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint6
     f->rec->lender = lender;
     crash_order();
     struct file_core *c = core_change(f->rec);
-    c->base_end = MAX(c->flags & CORE_BASE ? c->base_end : 0, base_end);
+    if (!(c->flags & CORE_BASE))
+        c->base = (struct version){0};
+    c->base_end = MAX(c->base.size, base_end);
     c->size = MAX(c->size, c->base_end);
-    c->base = (struct version){.size = c->base_end};
+    c->base.size = c->base_end;
     c->cut = NO_CUT;
     c->claim_inc = claim_inc;
     c->claim_number = claim_number;
@@ -369,10 +373,12 @@ uint64_t store_loan_of(struct file *f, uint64_t *claim_inc, uint64_t *claim_numb
 }
 
 /* With f->lock and a WRITE op on the page. */
-static int fill_page(struct file *f, uint64_t page, const void *buf, size_t len)
+static int fill_page(struct file *f, int64_t mtime_ns, uint64_t page, const void *buf, size_t len)
 {
     struct room room = {0};
     int err = page_valid(f, page) ? 0 : change_make_room(f, page, page, SPACE_DISK, &room);
+    if (!err && core(f)->base.mtime_ns != mtime_ns)
+        err = -ESTALE;
     if (!err && !page_valid(f, page)) {
         uint32_t made;
         uint64_t end = MIN((page + 1) * PAGE, core(f)->size), off = page * PAGE;
@@ -390,14 +396,22 @@ static int fill_page(struct file *f, uint64_t page, const void *buf, size_t len)
     return err;
 }
 
-int store_loan_fill(struct file *f, uint64_t page_off, const void *buf, size_t len)
+int store_loan_fill(struct file *f, int64_t mtime_ns, uint64_t page_off, const void *buf, size_t len)
 {
     struct range_op op;
     uint64_t page = page_of(page_off);
     lock_take(&f->lock);
     range_begin(f, &op, RANGE_WRITE, page, page);
-    int err = fill_page(f, page, buf, len);
+    int err = fill_page(f, mtime_ns, page, buf, len);
     range_end(f, &op);
     lock_drop(&f->lock);
     return err;
+}
+
+bool store_loan_flushed(struct file *f, uint64_t change_then, int *err)
+{
+    lock_take(&f->lock);
+    struct version v = {.size = core(f)->size, .mtime_ns = core(f)->base.mtime_ns + 1};
+    lock_drop(&f->lock);
+    return store_flushed(f, &v, change_then, err);
 }
