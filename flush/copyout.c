@@ -36,6 +36,7 @@ struct copyout {
     struct file *f;
     struct gate *gate;
     uint64_t change; /* before the first snapshot */
+    uint64_t looks;  /* the same; store_pfs_looks */
     char *buf;
     size_t size;        /* of buf */
     uint64_t piece;     /* writes end at its multiples */
@@ -228,14 +229,24 @@ static int copy_all(struct copyout *p)
     }
 }
 
-/* Of a file of which parts are lent, borrowers may have made the PFS file longer. */
 static int set_size(struct file *f, uint64_t size)
 {
     struct statx stx;
     int err = pfs_file_stat(f, &stx);
-    bool may_be_longer = store_is_lent(f);
-    if (!err && (may_be_longer ? stx.stx_size < size : stx.stx_size != size))
+    if (!err && stx.stx_size != size)
         err = truncate_to(f, size);
+    return err;
+}
+
+/* Borrowers make the PFS file longer at any time, and a truncation, also to a longer file, would cut off what they have
+ * flushed.  If parts were lent at any time of this run, a later one sets the size, when all is back. */
+static int set_size_alone(struct copyout *p, uint64_t size)
+{
+    struct file *f = p->f;
+    store_lend_stop(f);
+    bool shared = store_is_lent(f) || store_pfs_looks(f) != p->looks;
+    int err = shared ? 0 : set_size(f, size);
+    store_lend_go(f);
     return err;
 }
 
@@ -254,7 +265,7 @@ static int publish(struct copyout *p, struct statx *stx)
         size = info.size;
         mtime_ns = info.mtime_ns;
     }
-    int err = set_size(p->f, size);
+    int err = set_size_alone(p, size);
     if (!err)
         err = sync_batch(p);
     if (err) {
@@ -435,6 +446,7 @@ static int begin_and_run(struct gate *g, bool *clean)
         return err;
     if (version_of(&p.before).ctime_ns > stands_ns) /* an attribute was set elsewhere */
         store_move_ctime(f, version_of(&p.before).ctime_ns);
+    p.looks = store_pfs_looks(f);
     store_info(f, &info); /* as late as possible: changes after it cost another run */
     p.change = info.change;
     p.piece = piece_size(pfs_write_unit(f));
