@@ -530,12 +530,7 @@ int borrow_leave(void)
     return err;
 }
 
-/* ---- start and end ---- */
-
-void borrow_start(void)
-{
-    borrow_serve_start();
-}
+/* ---- the end ---- */
 
 static void free_timer(void *arg)
 {

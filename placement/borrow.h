@@ -12,7 +12,7 @@
 #include "placement/carry.h"
 #include "placement/store/file.h"
 
-void borrow_start(void); /* before peer_start */
+void borrow_start(void); /* before peer_start (borrow_serve.c) */
 /* This node is about to leave: brings all to the PFS, and returns it.  -EIO: not all (logged). */
 int borrow_leave(void);
 void borrow_stop(void);

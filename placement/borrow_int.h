@@ -70,7 +70,4 @@ struct file *borrow_loan(struct file *f, uint64_t lender, struct loan_id id);
 void borrow_is(struct borrow *b, struct file *loan, uint64_t *size, int64_t *mtime_ns);
 void borrow_timed(struct borrow *b, struct file *loan);
 
-/* ---- borrow_serve.c ---- */
-void borrow_serve_start(void);
-
 #endif

@@ -109,7 +109,7 @@ static void on_loan(struct msg *m)
     pool_submit(m->loan.op == LOAN_FLUSH || m->loan.op == LOAN_RECALL ? loan_slow : loan_quick, serve_loan, j);
 }
 
-void borrow_serve_start(void)
+void borrow_start(void)
 {
     peer_handle(MSG_LOAN, on_loan);
 }

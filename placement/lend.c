@@ -16,6 +16,7 @@
 
 #include "placement/chunks/working.h"
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_lent.h"
 #include "placement/claims/claim_watch.h"
 #include "placement/loan.h"
 #include "placement/pfs/pfs_data.h"

@@ -61,13 +61,6 @@ bool claim_here_of(struct file *f, struct location *out);
 struct file *claim_file_here(struct fid fid, struct location *out);
 /* The same without its size and times. */
 bool claim_is_here(struct fid fid);
-/* The claim that this node has: its number.  False: it has none. */
-bool claim_id(struct file *f, uint64_t *inc, uint64_t *number);
-/* Calls fn for each file that this node has claimed. */
-void claim_each(void (*fn)(struct file *f));
-/* Parts of a file may be lent (store_lend.h): before this node says its size and times, and may wait, fn brings them in
- * until end_ms.  -errno: *away does not answer, and the file counts as lost until it does.  NULL: no more; no call is under way. */
-void claim_on_lent(int (*fn)(struct file *f, uint64_t end_ms, uint64_t *away));
 /* Did all homes act in this view already at looked_ms (boot_ms)?  Then they know of all claims that were
  * given back later, and the data of claims that were given back earlier was on the PFS by then. */
 bool claim_settled(uint64_t view, uint64_t looked_ms);

@@ -7,7 +7,6 @@
 #include "placement/store/pages.h"
 #include "placement/store/state_table.h"
 #include "placement/store/store_change.h"
-#include "placement/store/store_copyout.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_lend_int.h"
 
@@ -406,12 +405,4 @@ int store_loan_fill(struct file *f, int64_t mtime_ns, uint64_t page_off, const v
     range_end(f, &op);
     lock_drop(&f->lock);
     return err;
-}
-
-bool store_loan_flushed(struct file *f, uint64_t change_then, int *err)
-{
-    lock_take(&f->lock);
-    struct version v = {.size = core(f)->size, .mtime_ns = core(f)->base.mtime_ns + 1};
-    lock_drop(&f->lock);
-    return store_flushed(f, &v, change_then, err);
 }

@@ -82,10 +82,8 @@ void store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint6
 /* 0: it is no loan. */
 uint64_t store_loan_of(struct file *f, uint64_t *claim_inc, uint64_t *claim_number);
 /* Puts a page's bytes of the PFS there, if it has none; len: up to base_end.  mtime_ns: the base's, before they were read.
- * It is no time: each flush makes it another one (store_loan_flushed).  -ESTALE: there was a flush meanwhile, so they may
+ * It is no time: each flush makes it another one (store_copyout.h).  -ESTALE: there was a flush meanwhile, so they may
  * be old. */
 int store_loan_fill(struct file *f, int64_t mtime_ns, uint64_t page_off, const void *buf, size_t len);
-/* As store_flushed. */
-bool store_loan_flushed(struct file *f, uint64_t change_then, int *err);
 
 #endif
