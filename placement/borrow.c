@@ -233,15 +233,34 @@ static void note_parts(struct borrow *b, const struct body_lent *lent, bool mine
     }
 }
 
+/* Lock held.  Epochs of different claims have nothing to do with each other. */
+static bool is_of(const struct overtaken *o, uint64_t lender, struct loan_id id)
+{
+    return o->lender == lender && loan_id_eq(o->id, id);
+}
+
+static bool is_overtaken(const struct borrow *b, uint64_t lender, const struct body_lent *lent)
+{
+    return is_of(&b->overtaken, lender, (struct loan_id){lent->number_inc, lent->number}) &&
+           lent->epoch < b->overtaken.epoch;
+}
+
+static void overtake(struct borrow *b, const struct overtaken *o)
+{
+    bool earlier = is_of(&b->overtaken, o->lender, o->id) && o->epoch < b->overtaken.epoch;
+    if (!earlier)
+        b->overtaken = *o;
+}
+
 void borrow_lent(struct file *f, uint64_t lender, const struct body_lent *lent, uint64_t first, uint64_t last)
 {
     struct borrow *b = borrow_of(f);
     lock_take(&b->lock);
     while (b->returning || b->making)
         lock_wait(&b->lock, &b->changed, 0);
-    bool mine = lent->epoch >= b->epoch && any_mine(lent) && need_loan(f, lender, lent);
+    bool mine = any_mine(lent) && !is_overtaken(b, lender, lent) && need_loan(f, lender, lent);
     /* one that overtook it while the lock was dropped waits for `making`, and then finds the loan */
-    mine = mine && lent->epoch >= b->epoch;
+    mine = mine && !is_overtaken(b, lender, lent);
     note_parts(b, lent, mine);
     for (uint64_t unit = first; unit <= last; unit++)
         if (!lent->why && !unit_get(&b->map, unit))
@@ -322,7 +341,7 @@ static void forget(struct borrow *b, uint64_t epoch)
     struct file *loan = b->loan, *f = b->f;
     unit_clear_all(&b->map);
     b->loan = b->f = NULL;
-    b->epoch = MAX(b->epoch, epoch);
+    overtake(b, &(struct overtaken){b->lender, b->id, epoch});
     b->base_end = 0;
     b->never_timed = true;
     b->returning = false;
@@ -334,22 +353,22 @@ static void forget(struct borrow *b, uint64_t epoch)
     file_put(f);
 }
 
-void borrow_overtake(struct file *f, uint64_t epoch)
+void borrow_overtake(struct file *f, const struct overtaken *o)
 {
     struct borrow *b = borrow_of(f);
     lock_take(&b->lock);
-    b->epoch = MAX(b->epoch, epoch);
+    overtake(b, o);
     lock_drop(&b->lock);
 }
 
-int borrow_end(struct file *f, uint64_t epoch, uint64_t *size, int64_t *mtime_ns)
+int borrow_end(struct file *f, const struct overtaken *o, uint64_t *size, int64_t *mtime_ns)
 {
     static const struct told_change all_bytes = {.what = TOLD_BYTES}; /* to the end */
     struct borrow *b = borrow_of(f);
     *size = 0;
     *mtime_ns = INT64_MIN;
     told_here(f->fid, &all_bytes); /* pages that the kernel has to write go into the loan first */
-    borrow_overtake(f, epoch);
+    borrow_overtake(f, o);
     struct file *loan = begin_return(b, true);
     if (!loan)
         return 0;
@@ -359,7 +378,7 @@ int borrow_end(struct file *f, uint64_t epoch, uint64_t *size, int64_t *mtime_ns
         return err;
     }
     borrow_is(b, loan, size, mtime_ns);
-    forget(b, epoch);
+    forget(b, o->epoch);
     return 0;
 }
 

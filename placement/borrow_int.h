@@ -26,7 +26,11 @@ struct borrow {
     struct unit_map map;
     uint64_t *node; /* by number, from UNIT_NODES on */
     unsigned nodes;
-    uint64_t epoch; /* answers to LEND of an earlier one do not count */
+    struct overtaken {
+        uint64_t lender;
+        struct loan_id id;
+        uint64_t epoch;
+    } overtaken; /* answers to LEND under this claim do not count if they are of an earlier epoch */
     unsigned using; /* calls that use the loan */
     unsigned handles;
     bool making, returning;
@@ -61,9 +65,9 @@ void borrow_unknown(struct borrow *b, uint64_t off, uint64_t len);
 /* An answer to LEND for [first, last]; asked: nothing was to be lent. */
 void borrow_lent(struct file *f, uint64_t lender, const struct body_lent *lent, uint64_t first, uint64_t last);
 /* Brings all to the PFS, so that nothing is borrowed any more; RECALL.  *size, *mtime_ns as in LOAN_IS. */
-int borrow_end(struct file *f, uint64_t epoch, uint64_t *size, int64_t *mtime_ns);
-/* Answers to LEND of an earlier epoch do not count any more. */
-void borrow_overtake(struct file *f, uint64_t epoch);
+int borrow_end(struct file *f, const struct overtaken *o, uint64_t *size, int64_t *mtime_ns);
+/* Earlier answers to LEND do not count any more. */
+void borrow_overtake(struct file *f, const struct overtaken *o);
 /* The loan, referenced, if it is one of this claim; else NULL. */
 struct file *borrow_loan(struct file *f, uint64_t lender, struct loan_id id);
 /* As LOAN_IS. */

@@ -32,8 +32,10 @@ static unsigned pause_of(unsigned why)
 
 static bool lent_is_sound(const struct body_lent *l)
 {
+    if (l->parts.n > LEND_MAX)
+        return false;
     for (uint32_t i = 0; i < l->parts.n; i++)
-        if (l->parts.v[i].first > l->parts.v[i].last || l->parts.v[i].last > INT64_MAX / LOAN_UNIT ||
+        if (!l->parts.v[i].node || l->parts.v[i].first > l->parts.v[i].last || l->parts.v[i].last > INT64_MAX / LOAN_UNIT ||
             l->parts.v[i].last - l->parts.v[i].first >= LEND_MAX)
             return false;
     return l->base_end <= INT64_MAX;

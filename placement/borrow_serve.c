@@ -24,7 +24,8 @@ static int told_error(int err)
     return err == -EAGAIN || err == -ENOENT ? -EIO : err;
 }
 
-static int do_op(struct file *f, const struct body_loan *b, struct file *loan, struct body_loan_is *is)
+static int do_op(struct file *f, const struct body_loan *b, const struct overtaken *o, struct file *loan,
+                 struct body_loan_is *is)
 {
     is->held = 1;
     switch (b->op) {
@@ -45,7 +46,7 @@ static int do_op(struct file *f, const struct body_loan *b, struct file *loan, s
     }
     case LOAN_RECALL:
         is->held = 0;
-        return borrow_end(f, b->epoch, &is->size, &is->mtime_ns);
+        return borrow_end(f, o, &is->size, &is->mtime_ns);
     default:
         break;
     }
@@ -57,13 +58,14 @@ static int do_loan(const struct msg *m, struct body_loan_is *is)
 {
     const struct body_loan *b = &m->loan;
     struct file *f = file_find_used(b->fid);
-    struct file *loan = f ? borrow_loan(f, m->head.sender, (struct loan_id){b->number_inc, b->number}) : NULL;
+    struct overtaken o = {m->head.sender, {b->number_inc, b->number}, b->epoch};
+    struct file *loan = f ? borrow_loan(f, o.lender, o.id) : NULL;
     int err = 0;
     is->mtime_ns = INT64_MIN;
     if (loan)
-        err = do_op(f, b, loan, is);
+        err = do_op(f, b, &o, loan, is);
     else if (f && b->op == LOAN_RECALL) /* an answer to LEND may be on its way */
-        borrow_overtake(f, b->epoch);
+        borrow_overtake(f, &o);
     if (loan)
         file_put(loan);
     if (f)

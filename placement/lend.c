@@ -258,6 +258,15 @@ static int needs_all(struct file *f, const struct change *c)
     }
 }
 
+/* Is the file this long? */
+static int find_end(struct file *f, uint64_t size)
+{
+    struct file_info info;
+    uint64_t away;
+    store_info(f, &info);
+    return info.size < size ? lend_pull(f, &away) : 0;
+}
+
 /* What borrowers do before it. */
 static int before(struct file *f, const struct change *c)
 {
@@ -269,6 +278,8 @@ static int before(struct file *f, const struct change *c)
             store_lend_next_epoch(f);
         return err;
     }
+    if (c->op == CARRY_STORE) /* what lies behind the end is left out: where is it? */
+        return find_end(f, c->off + c->len);
     if (c->op == CARRY_SYNC)
         return ask(f, c->mode == 1 ? LOAN_FLUSH : LOAN_SYNC);
     return 0;

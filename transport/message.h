@@ -89,7 +89,7 @@ struct msg_head {
 #define ITEM_LOOKER(E) E(u64, node) E(u8, look) E(u32, number)
 /* a watcher; node 0: any member.  left: LOOKER_... bits (placement/claims/look.h) */
 #define ITEM_WATCHER(E) E(u64, node) E(u64, incarnation) E(u8, left)
-/* units [first, last] (LOAN_UNIT bytes) of a file are lent to this node; node 0: to none */
+/* units [first, last] (LOAN_UNIT bytes) of a file are lent to this node, which is not 0 */
 #define ITEM_LENT(E) E(u64, first) E(u64, last) E(u64, node)
 /* a file that is not open any more; number: of the last WHERE that this covers */
 #define ITEM_LEFT(E) E(fid, fid) E(u64, number)
