@@ -447,7 +447,7 @@ static void on_timer(void *arg)
     all.nagain = 0;
     lock_drop(&all.lock);
     for (size_t i = 0; i < n; i++)
-        pool_submit(loan_slow, return_job, list[i]);
+        pool_submit(loan_asks, return_job, list[i]);
     free(list);
 }
 
@@ -490,7 +490,7 @@ void borrow_closed(struct file *f)
         unit_clear_all(&b->map);
     lock_drop(&b->lock);
     if (has)
-        pool_submit(loan_slow, return_job, file_ref(f));
+        pool_submit(loan_asks, return_job, file_ref(f));
 }
 
 void borrow_flushed(struct file *loan)
@@ -498,7 +498,7 @@ void borrow_flushed(struct file *loan)
     struct file *f = file_find_used(fid_real(loan->fid));
     struct borrow *b = f ? borrow_if(f) : NULL;
     if (b && !is_wanted(b))
-        pool_submit(loan_slow, return_job, file_ref(f));
+        pool_submit(loan_asks, return_job, file_ref(f));
     if (f)
         file_put(f);
 }

@@ -31,7 +31,7 @@
 #define AGAIN_MS 20 /* before a borrower is asked again; doubled up to 500 */
 #define PULLS    8  /* rounds until two agree; while borrowers go on writing, the last one counts */
 
-struct pool *loan_quick, *loan_slow;
+struct pool *loan_quick, *loan_slow, *loan_asks;
 
 static _Atomic bool leaving;
 
@@ -655,6 +655,7 @@ void lend_start(void)
     leaving = false;
     loan_quick = pool_new("loan", 32);
     loan_slow = pool_new("loan-pfs", 32);
+    loan_asks = pool_new("loan-asks", 16);
     claim_on_lent(own_word);
     peer_handle(MSG_LEND, on_lend);
     peer_handle(MSG_RETURN, on_return);
@@ -680,7 +681,8 @@ int lend_leave(void)
 void lend_stop(void)
 {
     claim_on_lent(NULL);
+    pool_free(loan_asks);
     pool_free(loan_slow);
     pool_free(loan_quick);
-    loan_slow = loan_quick = NULL;
+    loan_asks = loan_slow = loan_quick = NULL;
 }

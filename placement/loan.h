@@ -7,8 +7,9 @@
 #define LEND_MAX 4096u /* units in one LEND, and parts in one LENT */
 
 struct pool;
-/* Jobs of loan_quick wait for the cache's disk, those of loan_slow for the PFS, too.  None waits for another node. */
-extern struct pool *loan_quick, *loan_slow;
+/* Jobs of loan_quick wait for the cache's disk, those of loan_slow for the PFS, too.  None waits for another node: those
+ * of loan_asks do, and no node waits for them. */
+extern struct pool *loan_quick, *loan_slow, *loan_asks;
 
 /* A loan of the claim with this number. */
 struct loan_id {
