@@ -16,6 +16,7 @@
 #include "flush/flush_int.h"
 #include "flush/gate.h"
 #include "flush/queue.h"
+#include "placement/borrow.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/pfs/pfs_data.h"
@@ -395,6 +396,13 @@ static int copyout_loan(struct gate *g, bool *clean)
     struct file_info info;
     struct copyout p = {.f = f, .gate = g};
     int err = gate_wait(g, 0);
+    if (!err)
+        err = borrow_may_flush(f);
+    if (err == -ENOENT) {
+        err = conflict_loan(f);
+        *clean = !err;
+        return err;
+    }
     if (!err)
         err = pfs_write_begin(f, &p.before);
     if (err)

@@ -16,16 +16,19 @@
 #include <unistd.h>
 
 #include "placement/borrow_int.h"
+#include "placement/lend.h"
 #include "placement/local.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_keep.h"
 #include "placement/store/store_lend.h"
+#include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 #include "placement/tell.h"
 #include "transport/loop.h"
 #include "transport/members.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #define NODES_MAX       4096u
 #define RETURN_AGAIN_MS 500
@@ -79,23 +82,21 @@ void borrow_use_end(struct file *f)
     lock_drop(&b->lock);
 }
 
-struct file *borrow_use_begin(struct file *f, uint64_t off, uint64_t *len)
+void borrow_doubt(struct file *f)
 {
-    struct borrow *b = borrow_if(f);
-    if (!b || !*len)
-        return NULL;
-    struct place p = borrow_place(b, off, *len);
-    if (p.number != UNIT_MINE)
-        return NULL;
-    *len = p.len;
-    return b->loan; /* it stays while it is used */
+    struct borrow *b = borrow_of(f);
+    lock_take(&b->lock);
+    b->unsure = true;
+    lock_drop(&b->lock);
 }
 
-void borrow_unknown(struct borrow *b, uint64_t off, uint64_t len)
+void borrow_unknown(struct borrow *b, const struct place *p, uint64_t off)
 {
     lock_take(&b->lock);
-    for (uint64_t unit = off / LOAN_UNIT; unit <= (off + len - 1) / LOAN_UNIT; unit++)
-        if (unit_get(&b->map, unit) != UNIT_MINE)
+    if (p->number >= UNIT_NODES)
+        unit_clear(&b->map, (uint16_t)p->number);
+    for (uint64_t unit = off / LOAN_UNIT; unit <= (off + p->len - 1) / LOAN_UNIT; unit++)
+        if (unit_get(&b->map, unit) == UNIT_CLAIMANTS)
             unit_set(&b->map, unit, 0);
     lock_drop(&b->lock);
 }
@@ -128,6 +129,17 @@ static void list_remove(struct borrow *b)
     if (b->next)
         b->next->prev = b->prev;
     lock_drop(&all.lock);
+}
+
+static struct file *any_loan(size_t place)
+{
+    struct file *f = NULL;
+    lock_take(&all.lock);
+    for (struct borrow *b = all.list; b && !f; b = b->next)
+        if (!place--)
+            f = b->f;
+    lock_drop(&all.lock);
+    return f ? file_ref(f) : NULL;
 }
 
 /* ---- an answer to LEND ---- */
@@ -173,6 +185,20 @@ static struct file *loan_make(struct file *f)
     return loan;
 }
 
+uint64_t borrow_incarnation(uint64_t node)
+{
+    const struct view *v = members_view();
+    const struct member *m = v ? view_member(v, node) : NULL;
+    return m ? m->incarnation : 0;
+}
+
+static void loan_unmake(struct file *loan)
+{
+    store_set_deleted(loan);
+    pfs_release(loan);
+    file_put_removed(loan);
+}
+
 /* Lock held, and dropped meanwhile.  Makes sure that there is a loan of this claim, whose PFS bytes count so far. */
 static bool need_loan(struct file *f, uint64_t lender, const struct body_lent *lent)
 {
@@ -188,8 +214,11 @@ static bool need_loan(struct file *f, uint64_t lender, const struct body_lent *l
     bool fresh = !loan;
     if (fresh)
         loan = loan_make(f);
-    if (loan)
-        store_loan_begin(loan, lender, id.inc, id.number, lent->base_end);
+    if (loan && store_loan_begin(loan, lender, id.inc, id.number, lent->base_end, fresh)) {
+        if (fresh)
+            loan_unmake(loan);
+        loan = NULL;
+    }
     if (fresh && loan)
         file_ref(f);
     lock_take(&b->lock);
@@ -197,6 +226,7 @@ static bool need_loan(struct file *f, uint64_t lender, const struct body_lent *l
         b->loan = loan;
         b->f = f;
         b->lender = lender;
+        b->lender_inc = borrow_incarnation(lender);
         b->id = id;
     }
     if (loan)
@@ -252,7 +282,7 @@ static void overtake(struct borrow *b, const struct overtaken *o)
         b->overtaken = *o;
 }
 
-void borrow_lent(struct file *f, uint64_t lender, const struct body_lent *lent, uint64_t first, uint64_t last)
+void borrow_lent(struct file *f, uint64_t lender, const struct body_lent *lent, const struct body_lend *asked)
 {
     struct borrow *b = borrow_of(f);
     lock_take(&b->lock);
@@ -262,9 +292,10 @@ void borrow_lent(struct file *f, uint64_t lender, const struct body_lent *lent, 
     /* one that overtook it while the lock was dropped waits for `making`, and then finds the loan */
     mine = mine && !is_overtaken(b, lender, lent);
     note_parts(b, lent, mine);
-    for (uint64_t unit = first; unit <= last; unit++)
-        if (!lent->why && !unit_get(&b->map, unit))
-            unit_set(&b->map, unit, UNIT_CLAIMANTS);
+    bool all = asked->ask == LEND_WANT && lent->why == LEND_ALL;
+    for (uint64_t unit = asked->first; all && unit <= asked->last; unit++)
+        if (!unit_get(&b->map, unit))
+            unit_set(&b->map, unit, UNIT_CLAIMANTS); /* it has changed them itself */
     lock_drop(&b->lock);
 }
 
@@ -308,6 +339,50 @@ void borrow_timed(struct borrow *b, struct file *loan)
     lock_drop(&b->lock);
 }
 
+/* ---- the claimant was started again ---- */
+
+/* Lock held.  Own runs of units from `from` on. */
+static void list_runs(struct borrow *b, uint64_t from, struct body_loan_is *is, struct item_lent *parts)
+{
+    uint64_t first = from, last;
+    while (unit_next_run(&b->map, UNIT_MINE, &first, &last)) {
+        is->more = is->parts.n == LEND_MAX;
+        if (is->more)
+            break;
+        last = MIN(last, first + LEND_MAX - 1);
+        parts[is->parts.n++] = (struct item_lent){first, last, members_self()};
+        first = last + 1;
+    }
+    is->parts.v = parts;
+}
+
+void borrow_held(struct file *f, uint64_t lender, const struct body_loan *asked, struct body_loan_is *is,
+                 struct item_lent *parts)
+{
+    struct borrow *b = borrow_if(f);
+    if (!b)
+        return;
+    lock_take(&b->lock);
+    while (b->making || b->returning)
+        lock_wait(&b->lock, &b->changed, 0);
+    struct file *loan = b->lender == lender ? b->loan : NULL;
+    if (loan) {
+        b->id = (struct loan_id){asked->number_inc, asked->number};
+        b->lender_inc = borrow_incarnation(lender);
+        b->overtaken = (struct overtaken){lender, b->id, asked->epoch};
+        b->using++;
+        is->held = 1;
+        is->base_end = b->base_end;
+        list_runs(b, asked->from, is, parts);
+    }
+    lock_drop(&b->lock);
+    if (!loan)
+        return;
+    store_loan_begin(loan, lender, asked->number_inc, asked->number, is->base_end, false);
+    borrow_is(b, loan, &is->size, &is->mtime_ns);
+    borrow_use_end(f);
+}
+
 /* ---- giving it back ---- */
 
 /* The loan is not used any more from now on, and no call begins to use it.  NULL: there is none, or another call gives it
@@ -344,12 +419,11 @@ static void forget(struct borrow *b, uint64_t epoch)
     overtake(b, &(struct overtaken){b->lender, b->id, epoch});
     b->base_end = 0;
     b->never_timed = true;
+    b->unsure = false;
     b->returning = false;
     pthread_cond_broadcast(&b->changed);
     lock_drop(&b->lock);
-    store_set_deleted(loan);
-    pfs_release(loan);
-    file_put_removed(loan);
+    loan_unmake(loan);
     file_put(f);
 }
 
@@ -396,6 +470,13 @@ static int send_return(const struct borrow *b, struct file *loan, uint64_t *epoc
         members_doubt(b->lender);
     msg_free(reply);
     return err;
+}
+
+void borrow_drop(struct file *f)
+{
+    struct borrow *b = borrow_of(f);
+    if (begin_return(b, true))
+        forget(b, 0);
 }
 
 /* ---- when nobody writes it any more ---- */
@@ -470,6 +551,21 @@ static void again_later(struct file *f)
     loop_post(arm, NULL);
 }
 
+void borrow_set_policy(struct file *f, bool always, bool never)
+{
+    struct borrow *b = always || never ? borrow_of(f) : borrow_if(f);
+    if (!b)
+        return;
+    b->always = always;
+    b->never = never;
+}
+
+bool borrow_is_refused(const struct file *f)
+{
+    const struct borrow *b = borrow_if(f);
+    return b && b->never;
+}
+
 void borrow_opened(struct file *f)
 {
     struct borrow *b = borrow_of(f);
@@ -503,18 +599,98 @@ void borrow_flushed(struct file *loan)
         file_put(f);
 }
 
-/* ---- this node leaves ---- */
+/* ---- what a dead daemon has left ---- */
 
-static struct file *any_loan(size_t place)
+/* Its pages are dirty, or it would not be found: these units are this node's for certain.  Of others the claimant
+ * knows. */
+static void take_up(struct file *f, struct file *loan)
 {
-    struct file *f = NULL;
-    lock_take(&all.lock);
-    for (struct borrow *b = all.list; b && !f; b = b->next)
-        if (!place--)
-            f = b->f;
-    lock_drop(&all.lock);
-    return f ? file_ref(f) : NULL;
+    struct borrow *b = borrow_of(f);
+    struct file_info info;
+    store_info(loan, &info);
+    b->lender = store_loan_of(loan, &b->id.inc, &b->id.number);
+    b->base_end = info.base_end;
+    b->loan = file_ref(loan);
+    b->f = f;
+    b->unsure = true;
+    for (uint64_t unit = 0; store_loan_dirty(loan, &unit); unit++)
+        unit_set(&b->map, unit, UNIT_MINE);
+    pfs_open_known(loan);
+    list_add(b);
 }
+
+static int recover_one(void *arg, struct file *loan)
+{
+    unsigned *n = arg;
+    struct file *f;
+    if (!fid_is_loan(loan->fid))
+        return 0;
+    char *path = file_path(loan);
+    int err = file_get(fid_real(loan->fid), path, &f);
+    free(path);
+    if (err)
+        return err;
+    take_up(f, loan);
+    ++*n;
+    return 0;
+}
+
+int borrow_recover(void)
+{
+    unsigned n = 0;
+    int err = store_each_claimed(recover_one, &n);
+    if (n)
+        log_info("parts of %u files of other nodes, which this one had borrowed, were not on the PFS when the daemon ended: "
+                 "they are served and flushed now",
+                 n);
+    return err;
+}
+
+unsigned borrow_dirty(void)
+{
+    struct file *f;
+    unsigned n = 0;
+    for (size_t place = 0; (f = any_loan(place)); place++) {
+        struct borrow *b = borrow_of(f);
+        struct file *loan = borrow_loan(f, b->lender, b->id);
+        struct file_info info = {0};
+        if (loan) {
+            store_info(loan, &info);
+            file_put(loan);
+        }
+        n += info.dirty;
+        file_put(f);
+    }
+    return n;
+}
+
+/* ---- for `eddy status` ---- */
+
+static uint64_t mine_bytes(struct borrow *b)
+{
+    uint64_t n = 0, first = 0, last;
+    lock_take(&b->lock);
+    while (unit_next_run(&b->map, UNIT_MINE, &first, &last)) {
+        n += last - first + 1;
+        first = last + 1;
+    }
+    lock_drop(&b->lock);
+    return n * LOAN_UNIT;
+}
+
+void borrow_each(loan_status_fn *fn, void *arg)
+{
+    struct file *f;
+    for (size_t place = 0; (f = any_loan(place)); place++) {
+        char *path = file_path(f);
+        struct borrow *b = borrow_of(f);
+        fn(arg, &(struct loan_status){path ? path : "?", b->lender, mine_bytes(b)});
+        free(path);
+        file_put(f);
+    }
+}
+
+/* ---- this node leaves ---- */
 
 static int leave_one(struct file *f)
 {

@@ -10,12 +10,24 @@
 #define EDDY_PLACEMENT_BORROW_H
 
 #include "placement/carry.h"
+#include "placement/loan.h"
 #include "placement/store/file.h"
 
 void borrow_start(void); /* before peer_start (borrow_serve.c) */
 /* This node is about to leave: brings all to the PFS, and returns it.  -EIO: not all (logged). */
 int borrow_leave(void);
 void borrow_stop(void);
+/* At the start, before any request is served: takes up what a dead daemon has left.  -errno. */
+int borrow_recover(void);
+/* Files of which borrowed parts are not on the PFS. */
+unsigned borrow_dirty(void);
+
+/* Each file of which parts are borrowed. */
+void borrow_each(loan_status_fn *fn, void *arg);
+
+/* What the directory says of sharing (user.eddy.shared): parts are lent and borrowed whatever is written, or never. */
+void borrow_set_policy(struct file *f, bool always, bool never);
+bool borrow_is_refused(const struct file *f); /* never */
 
 /* A handle of this node that writes is open, while another node is the claimant; its end. */
 void borrow_opened(struct file *f);
@@ -36,6 +48,10 @@ void borrow_follow(struct borrow_pattern *p, uint64_t off, uint64_t len);
  * worth it.  -ENOENT: that node is not the claimant. */
 int borrow_change(struct file *f, uint64_t claimant, struct change *c, const struct borrow_pattern *pattern,
                   struct borrow_heard *heard);
+/* The same for a write or read of parts that are all borrowed here: the claimant need not be known for that, it may be away.
+ * -EREMOTE, and nothing is done: they are not, or (of a read) the file may end in them. */
+int borrow_change_own(struct file *f, struct change *c);
+int borrow_read_own(struct file *f, void *buf, size_t len, uint64_t off);
 /* A read by an application of this node. */
 int borrow_read(struct file *f, uint64_t claimant, struct carry_range *r, struct borrow_heard *heard);
 
@@ -44,6 +60,11 @@ int borrow_read(struct file *f, uint64_t claimant, struct carry_range *r, struct
 struct file *borrow_use_begin(struct file *f, uint64_t off, uint64_t *len);
 void borrow_use_end(struct file *f);
 
+/* The flusher, before it writes a loan: 0; -ENOENT: the claim that it was lent under is void, so that nothing of it may go
+ * into the file any more; -EAGAIN: it is not known now.  Blocking. */
+int borrow_may_flush(struct file *loan);
+/* ... and when it was put beside the file: nothing is borrowed any more. */
+void borrow_void(struct file *loan);
 /* The flusher: the store's file of a loan has become clean.  Any thread that holds no lock. */
 void borrow_flushed(struct file *loan);
 

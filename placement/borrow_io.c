@@ -11,6 +11,7 @@
 
 #include "placement/borrow_int.h"
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_lent.h"
 #include "placement/lend.h"
 #include "placement/local.h"
 #include "transport/members.h"
@@ -41,7 +42,16 @@ static bool lent_is_sound(const struct body_lent *l)
     return l->base_end <= INT64_MAX;
 }
 
-static int ask(struct file *f, uint64_t claimant, const struct body_lend *body)
+static bool names_us(const struct body_lent *l, uint64_t unit)
+{
+    for (uint32_t i = 0; i < l->parts.n; i++)
+        if (l->parts.v[i].node == members_self() && l->parts.v[i].first <= unit && unit <= l->parts.v[i].last)
+            return true;
+    return false;
+}
+
+/* *mine (may be NULL): the first unit is this node's, says the claimant. */
+static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, bool *mine)
 {
     struct msg *m = msg_new(MSG_LEND), *reply = NULL;
     m->lend = *body;
@@ -49,6 +59,7 @@ static int ask(struct file *f, uint64_t claimant, const struct body_lend *body)
     int err = peer_call(claimant, m, T_SUSPECT, NULL, 0, &reply);
     if (err && !reply) {
         members_doubt(claimant);
+        borrow_doubt(f); /* it may have lent something */
         return -EAGAIN;
     }
     if (!err && !lent_is_sound(&reply->lent)) {
@@ -57,7 +68,9 @@ static int ask(struct file *f, uint64_t claimant, const struct body_lend *body)
     }
     if (!err) {
         struct borrow *b = borrow_of(f);
-        borrow_lent(f, claimant, &reply->lent, body->first, body->last);
+        borrow_lent(f, claimant, &reply->lent, body);
+        if (mine)
+            *mine = names_us(&reply->lent, body->first);
         lock_take(&b->lock);
         if (reply->lent.why)
             b->not_before_ms = boot_ms() + pause_of(reply->lent.why);
@@ -67,14 +80,13 @@ static int ask(struct file *f, uint64_t claimant, const struct body_lend *body)
     return err;
 }
 
-/* Which nodes have these bytes, and some that follow? */
-static int learn(struct file *f, uint64_t claimant, uint64_t off, uint64_t len)
+int borrow_learn(struct file *f, uint64_t claimant, uint64_t off, uint64_t len, bool doubt, bool *mine)
 {
     uint64_t first = off / LOAN_UNIT, last = (off + len - 1) / LOAN_UNIT;
     struct body_lend body = {
-        .ask = 1, .first = first, .last = MIN(MAX(last, first + 255), (uint64_t)INT64_MAX / LOAN_UNIT)};
+        .ask = doubt ? LEND_DOUBT : LEND_ASK, .first = first, .last = MIN(MAX(last, first + 255), (uint64_t)INT64_MAX / LOAN_UNIT)};
     body.last = MIN(body.last, body.first + LEND_MAX - 1);
-    return ask(f, claimant, &body);
+    return ask(f, claimant, &body, mine);
 }
 
 /* The handle's writes: do they follow each other at one distance? */
@@ -106,7 +118,8 @@ static void look_ahead(const struct borrow_pattern *p, struct body_lend *body)
 static bool is_worth_it(struct borrow *b, uint64_t len)
 {
     lock_take(&b->lock);
-    bool worth = (len >= LOAN_UNIT || b->carried >= CARRIED_MIN) && boot_ms() >= b->not_before_ms;
+    bool enough = b->always || len >= LOAN_UNIT || b->carried >= CARRIED_MIN;
+    bool worth = enough && !b->never && boot_ms() >= b->not_before_ms;
     lock_drop(&b->lock);
     return worth;
 }
@@ -115,7 +128,7 @@ static int borrow(struct file *f, uint64_t claimant, uint64_t off, uint64_t len,
 {
     struct body_lend body = {.first = off / LOAN_UNIT, .last = (off + len - 1) / LOAN_UNIT};
     look_ahead(p, &body);
-    return ask(f, claimant, &body);
+    return ask(f, claimant, &body, NULL);
 }
 
 /* ---- writing ---- */
@@ -129,6 +142,8 @@ static int write_part(struct file *f, uint64_t claimant, struct change *part, co
         part->op = CARRY_WRITE; /* of a mapping, too: its kernel knows the file's end */
         err = local_change(b->loan, part);
         borrow_use_end(f);
+        if (!err)
+            count(borrowed_bytes, part->len);
         return err;
     }
     err = carry_write(p->node ? p->node : claimant, f, part, p->node ? NULL : &heard->result);
@@ -145,10 +160,36 @@ static int write_part(struct file *f, uint64_t claimant, struct change *part, co
 static int seek_part(struct file *f, uint64_t claimant, const struct place *p, uint64_t off, int err)
 {
     if (err == -EREMOTE || (err == -ENOENT && p->node)) {
-        borrow_unknown(borrow_of(f), off, p->len);
-        return learn(f, claimant, off, p->len);
+        borrow_unknown(borrow_of(f), p, off);
+        return borrow_learn(f, claimant, off, p->len, err == -ENOENT, NULL);
     }
     return err;
+}
+
+/* All of it is used from now on; false: not all is borrowed here. */
+static bool use_own(struct file *f, uint64_t off, uint64_t len)
+{
+    struct borrow *b = borrow_if(f);
+    if (!b || !len || !b->loan)
+        return false;
+    struct place p = borrow_place(b, off, len);
+    if (p.number == UNIT_MINE && p.len < len)
+        borrow_use_end(f);
+    return p.number == UNIT_MINE && p.len == len;
+}
+
+int borrow_change_own(struct file *f, struct change *c)
+{
+    if ((c->op != CARRY_WRITE && c->op != CARRY_STORE) || !use_own(f, c->off, c->len))
+        return -EREMOTE;
+    struct change own = *c;
+    own.op = CARRY_WRITE; /* of a mapping, too: its kernel knows the file's end */
+    int err = local_change(borrow_of(f)->loan, &own);
+    borrow_use_end(f);
+    c->off_out = c->off;
+    if (!err)
+        count(borrowed_bytes, c->len);
+    return err == -EREMOTE ? -EIO : err;
 }
 
 int borrow_change(struct file *f, uint64_t claimant, struct change *c, const struct borrow_pattern *pattern,
@@ -188,13 +229,11 @@ int borrow_change(struct file *f, uint64_t claimant, struct change *c, const str
 /* Zeros up to the file's end, which only the claimant knows: *got grows. */
 static int read_tail(struct file *f, uint64_t claimant, struct carry_range *part)
 {
-    struct location at;
-    int err = claim_where_until(f->fid, LOOK_NONE, boot_ms() + T_OPEN, &at);
+    uint64_t size;
+    int err = claim_size(f->fid, claimant, boot_ms() + T_OPEN, &size);
     if (err)
         return err;
-    if (at.where != WHERE_NODE || at.node != claimant)
-        return -ENOENT;
-    uint64_t end = MIN(part->off + part->len, MAX(at.size, part->off + part->got));
+    uint64_t end = MIN(part->off + part->len, MAX(size, part->off + part->got));
     memset((char *)part->buf + part->got, 0, (size_t)(end - part->off) - part->got);
     part->got = (size_t)(end - part->off);
     return 0;
@@ -232,6 +271,15 @@ static int read_part(struct file *f, uint64_t claimant, struct carry_range *part
         return -EREMOTE;
     *end = !err && part->got < part->len;
     return err;
+}
+
+int borrow_read_own(struct file *f, void *buf, size_t len, uint64_t off)
+{
+    struct carry_range part = {.buf = buf, .len = len, .off = off};
+    if (!use_own(f, off, len))
+        return -EREMOTE;
+    int err = read_loan(f, &part);
+    return !err && part.got < len ? -EREMOTE : err;
 }
 
 int borrow_read(struct file *f, uint64_t claimant, struct carry_range *r, struct borrow_heard *heard)

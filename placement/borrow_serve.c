@@ -13,6 +13,21 @@
 #include "transport/members.h"
 #include "transport/peer.h"
 
+/* If it has all of [off, off + len).  What it does not know is asked of the claimant, if an answer may have been lost. */
+struct file *borrow_use_begin(struct file *f, uint64_t off, uint64_t *len)
+{
+    struct borrow *b = borrow_if(f);
+    if (!b || !*len)
+        return NULL;
+    struct place p = borrow_place(b, off, *len);
+    if (p.number != UNIT_MINE && b->unsure && b->loan && !borrow_learn(f, b->lender, off, *len, false, NULL))
+        p = borrow_place(b, off, *len);
+    if (p.number != UNIT_MINE)
+        return NULL;
+    *len = p.len;
+    return b->loan; /* it stays while it is used */
+}
+
 struct job {
     struct msg *m;
     struct working working;
@@ -54,7 +69,7 @@ static int do_op(struct file *f, const struct body_loan *b, const struct overtak
     return 0;
 }
 
-static int do_loan(const struct msg *m, struct body_loan_is *is)
+static int do_loan(const struct msg *m, struct body_loan_is *is, struct item_lent *parts)
 {
     const struct body_loan *b = &m->loan;
     struct file *f = file_find_used(b->fid);
@@ -62,7 +77,9 @@ static int do_loan(const struct msg *m, struct body_loan_is *is)
     struct file *loan = f ? borrow_loan(f, o.lender, o.id) : NULL;
     int err = 0;
     is->mtime_ns = INT64_MIN;
-    if (loan)
+    if (f && b->op == LOAN_HELD)
+        borrow_held(f, m->head.sender, b, is, parts);
+    else if (loan)
         err = do_op(f, b, &o, loan, is);
     else if (f && b->op == LOAN_RECALL) /* an answer to LEND may be on its way */
         borrow_overtake(f, &o);
@@ -77,7 +94,9 @@ static void serve_loan(void *arg)
 {
     struct job *j = arg;
     struct msg *r = msg_new(MSG_LOAN_IS);
-    int err = do_loan(j->m, &r->loan_is);
+    if (j->m->loan.op == LOAN_HELD)
+        r->arena = xcalloc(LEND_MAX, sizeof(struct item_lent));
+    int err = do_loan(j->m, &r->loan_is, r->arena);
     working_end(&j->working);
     if (err) {
         msg_free(r);

@@ -417,6 +417,7 @@ void carry_start(void)
     leave.begun = false;
     carry_pool = pool_new("carry", THREADS);
     pins_start(carry_pool);
+    loan_start();
     lend_start();
     borrow_start();
     peer_handle(MSG_READ, on_read);
@@ -431,6 +432,7 @@ void carry_stop(void)
     pool_free(carry_pool);
     carry_pool = NULL;
     lend_stop();
+    loan_stop();
     told_stop();
     working_stop();
 }

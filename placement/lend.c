@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "placement/borrow.h"
 #include "placement/chunks/working.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_lent.h"
@@ -27,11 +28,10 @@
 #include "transport/loop.h"
 #include "transport/members.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 #define AGAIN_MS 20 /* before a borrower is asked again; doubled up to 500 */
 #define PULLS    8  /* rounds until two agree; while borrowers go on writing, the last one counts */
-
-struct pool *loan_quick, *loan_slow, *loan_asks;
 
 static _Atomic bool leaving;
 
@@ -51,10 +51,24 @@ struct asked {
     struct asking *of;
     uint64_t node;
     int err;
-    bool held;
-    uint64_t size;
-    int64_t mtime_ns;
+    uint64_t from; /* HELD */
+    struct body_loan_is is;
+    struct item_lent *parts; /* malloc'd; NULL: no answer */
 };
+
+/* How long borrowers are asked, in which epoch; *away: which has not answered. */
+struct until {
+    uint64_t end_ms, epoch, *away;
+};
+
+static struct item_lent *copy_parts(const struct body_loan_is *is)
+{
+    size_t n = MIN(is->parts.n, LEND_MAX);
+    struct item_lent *parts = xcalloc(n + 1, sizeof(*parts));
+    if (n)
+        memcpy(parts, is->parts.v, n * sizeof(*parts));
+    return parts;
+}
 
 /* Network thread. */
 static void answered(void *arg, int err, struct msg *reply, bool *keep)
@@ -63,9 +77,10 @@ static void answered(void *arg, int err, struct msg *reply, bool *keep)
     (void)keep;
     a->err = err;
     if (!err) {
-        a->held = reply->loan_is.held;
-        a->size = MIN(reply->loan_is.size, (uint64_t)INT64_MAX);
-        a->mtime_ns = reply->loan_is.mtime_ns;
+        a->is = reply->loan_is;
+        a->is.size = MIN(a->is.size, (uint64_t)INT64_MAX);
+        a->is.parts.v = NULL;
+        a->parts = copy_parts(&reply->loan_is);
     } else if (!reply) {
         members_doubt(a->node);
         a->err = -EAGAIN;
@@ -82,6 +97,7 @@ static void send_loan(struct file *f, enum loan_op op, uint64_t epoch, struct as
     m->loan.fid = f->fid;
     m->loan.op = (uint8_t)op;
     m->loan.epoch = epoch;
+    m->loan.from = a->from;
     claim_id(f, &m->loan.number_inc, &m->loan.number);
     peer_request(a->node, m, T_SUSPECT, NULL, 0, answered, a);
 }
@@ -109,6 +125,26 @@ static void ask_once(struct file *f, enum loan_op op, uint64_t epoch, struct ask
     lock_destroy(&of.lock);
 }
 
+static void free_asked(struct asked *list, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        free(list[i].parts);
+    free(list);
+}
+
+/* It left in order, so that all it had is on the PFS, or was forgotten: nothing is to be expected of it. */
+static bool is_out(uint64_t node)
+{
+    const struct view *v = members_view();
+    return v && !view_member(v, node) && !view_absent(v, node);
+}
+
+static bool is_absent(uint64_t node)
+{
+    const struct view *v = members_view();
+    return v && view_absent(v, node);
+}
+
 /* The first error, or 0; *away: whose. */
 static int first_error(const struct asked *list, unsigned n, uint64_t *away)
 {
@@ -120,30 +156,34 @@ static int first_error(const struct asked *list, unsigned n, uint64_t *away)
     return 0;
 }
 
-/* How long borrowers are asked, in which epoch; *away: which has not answered. */
-struct until {
-    uint64_t end_ms, epoch, *away;
-};
+/* Until each has answered.  -EIO: one has not. */
+static int ask_until(struct file *f, enum loan_op op, struct asked *list, unsigned n, const struct until *u)
+{
+    for (uint64_t wait_ms = AGAIN_MS;; wait_ms = MIN(2 * wait_ms, UINT64_C(500))) {
+        ask_once(f, op, u->epoch, list, n);
+        for (unsigned i = 0; i < n; i++)
+            if (list[i].err == -EAGAIN && is_out(list[i].node)) {
+                list[i].err = 0;
+                list[i].is = (struct body_loan_is){.mtime_ns = INT64_MIN};
+            }
+        int err = first_error(list, n, u->away);
+        if (err != -EAGAIN)
+            return err;
+        if (boot_ms() >= u->end_ms || (op == LOAN_SIZE && is_absent(*u->away)))
+            return -EIO;
+        pause_ms(wait_ms);
+    }
+}
 
-/* Every borrower, until each has answered; *list is malloc'd.  -EIO: one has not. */
+/* Every borrower; *list is to be given to free_asked. */
 static int ask_all(struct file *f, enum loan_op op, struct asked **list, unsigned *n, const struct until *u)
 {
-    uint64_t wait_ms = AGAIN_MS;
     uint64_t nodes[LEND_MAX];
     *n = MIN(store_borrowers(f, nodes, LEND_MAX), LEND_MAX);
     *list = xcalloc(*n + 1, sizeof(**list));
     for (unsigned i = 0; i < *n; i++)
         (*list)[i] = (struct asked){.node = nodes[i], .err = -EAGAIN};
-    for (;;) {
-        ask_once(f, op, u->epoch, *list, *n);
-        int err = first_error(*list, *n, u->away);
-        if (err != -EAGAIN)
-            return err;
-        if (boot_ms() >= u->end_ms)
-            return -EIO;
-        pause_ms(wait_ms);
-        wait_ms = MIN(2 * wait_ms, UINT64_C(500));
-    }
+    return ask_until(f, op, *list, *n, u);
 }
 
 static int ask(struct file *f, enum loan_op op)
@@ -152,8 +192,119 @@ static int ask(struct file *f, enum loan_op op)
     unsigned n;
     uint64_t away = 0;
     int err = ask_all(f, op, &list, &n, &(struct until){boot_ms() + T_OPEN, 0, &away});
-    free(list);
+    free_asked(list, n);
     return err;
+}
+
+/* ---- what a daemon before this one has lent ----
+ *
+ * The store's record says that something is lent, and not what.  Every member is asked; while a node is absent, which may
+ * have borrowed, it is not known. */
+
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t ended;
+    bool asking; /* one file at a time */
+} learning = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}, .ended = PTHREAD_COND_INITIALIZER};
+
+/* All members but this node.  -EAGAIN: some node is away. */
+static int members_to_ask(struct asked **list, unsigned *n, uint64_t *away)
+{
+    const struct view *v = members_view();
+    *n = 0;
+    *list = NULL;
+    if (!v || v->nabsent) {
+        *away = v ? v->absents[0].id : members_self();
+        return -EAGAIN;
+    }
+    *list = xcalloc(v->nmembers + 1, sizeof(**list));
+    for (uint32_t i = 0; i < v->nmembers; i++)
+        if (v->members[i].id != members_self())
+            (*list)[(*n)++] = (struct asked){.node = v->members[i].id, .err = -EAGAIN};
+    return 0;
+}
+
+/* False: it has more than it has said. */
+static bool take_held(struct file *f, struct asked *a, int *err)
+{
+    for (uint32_t i = 0; a->parts && i < MIN(a->is.parts.n, LEND_MAX) && !*err; i++) {
+        const struct item_lent *p = &a->parts[i];
+        if (p->first > p->last || p->last > INT64_MAX / LOAN_UNIT || p->last - p->first >= LEND_MAX)
+            *err = -EBADMSG;
+        else
+            *err = store_lent_found(f, a->node, p->first, p->last);
+        a->from = p->last + 1;
+    }
+    if (a->is.held)
+        store_lent_is(f, store_lend_epoch(f), a->is.size, a->is.mtime_ns); /* nothing is taken back before it is known */
+    free(a->parts);
+    a->parts = NULL;
+    return !a->is.more;
+}
+
+static int ask_what_is_held(struct file *f, struct asked *list, unsigned n, const struct until *u)
+{
+    bool more = true;
+    int err = 0;
+    while (!err && more) {
+        more = false;
+        err = ask_until(f, LOAN_HELD, list, n, u);
+        for (unsigned i = 0; !err && i < n; i++)
+            if (list[i].parts && !take_held(f, &list[i], &err)) {
+                list[i].err = -EAGAIN;
+                more = true;
+            }
+    }
+    return err;
+}
+
+static int learn(struct file *f, const struct until *u)
+{
+    struct asked *list;
+    struct statx stx;
+    unsigned n;
+    int err = members_to_ask(&list, &n, u->away);
+    if (!err)
+        err = ask_what_is_held(f, list, n, u);
+    if (!err)
+        err = pfs_file_stat(f, &stx);
+    if (!err) {
+        struct version v = version_of(&stx);
+        store_lent_known(f, &v);
+    }
+    free_asked(list, n);
+    return err;
+}
+
+/* 0: what is lent is known. */
+static int know(struct file *f, const struct until *u)
+{
+    int err = 0;
+    if (!store_is_lent(f) || store_lent_is_known(f))
+        return 0;
+    lock_take(&learning.lock);
+    while (learning.asking)
+        lock_wait(&learning.lock, &learning.ended, 0);
+    learning.asking = true;
+    lock_drop(&learning.lock);
+    for (uint64_t wait_ms = AGAIN_MS; !store_lent_is_known(f); wait_ms = MIN(2 * wait_ms, UINT64_C(500))) {
+        err = learn(f, u);
+        if (err && (err != -EAGAIN || boot_ms() >= u->end_ms))
+            break;
+        if (err)
+            pause_ms(wait_ms);
+    }
+    lock_take(&learning.lock);
+    learning.asking = false;
+    pthread_cond_broadcast(&learning.ended);
+    lock_drop(&learning.lock);
+    return err == -EAGAIN ? -EIO : err;
+}
+
+static int know_soon(struct file *f)
+{
+    uint64_t away;
+    return know(f, &(struct until){boot_ms() + T_OPEN, 0, &away});
 }
 
 /* ---- size and mtime ---- */
@@ -162,7 +313,7 @@ static int ask(struct file *f, enum loan_op op)
 static int pull(struct file *f, const struct until *u)
 {
     uint64_t size = 0;
-    int err = 0;
+    int err = know(f, u);
     for (unsigned round = 0; !err && store_is_lent(f) && round < PULLS; round++) {
         struct asked *list;
         struct file_info info;
@@ -171,8 +322,8 @@ static int pull(struct file *f, const struct until *u)
         uint64_t epoch = store_lend_epoch(f);
         err = ask_all(f, LOAN_SIZE, &list, &n, u);
         for (unsigned i = 0; !err && i < n; i++)
-            counts &= store_lent_is(f, epoch, list[i].size, list[i].mtime_ns);
-        free(list);
+            counts &= store_lent_is(f, epoch, list[i].is.size, list[i].is.mtime_ns);
+        free_asked(list, n);
         store_info(f, &info);
         if (counts && (n <= 1 || (round && info.size == size)))
             break;
@@ -219,12 +370,15 @@ static int recall(struct file *f)
 {
     struct asked *list;
     unsigned n;
+    int err = know_soon(f), e;
+    if (err)
+        return err;
     uint64_t away = 0, epoch = store_lend_stop(f);
-    int err = ask_all(f, LOAN_RECALL, &list, &n, &(struct until){boot_ms() + T_OPEN, epoch, &away}), e;
+    err = ask_all(f, LOAN_RECALL, &list, &n, &(struct until){boot_ms() + T_OPEN, epoch, &away});
     for (unsigned i = 0; i < n; i++)
-        if (!list[i].err && (e = take_back(f, list[i].node, list[i].size, list[i].mtime_ns, &epoch)))
+        if (!list[i].err && (e = take_back(f, list[i].node, list[i].is.size, list[i].is.mtime_ns, &epoch)))
             err = err ? err : e;
-    free(list);
+    free_asked(list, n);
     if (!err && store_is_lent(f))
         err = -EIO;
     if (err) {
@@ -232,6 +386,20 @@ static int recall(struct file *f)
             say_away(f, away);
         store_lend_go(f);
     }
+    return err;
+}
+
+/* The node says "not mine" of what is lent to it: an answer to its LEND was lost, or its cache.  It takes nothing of it
+ * any more for its own. */
+static int recall_from(struct file *f, uint64_t node)
+{
+    uint64_t away, epoch = store_lend_stop(f);
+    struct asked a = {.node = node, .err = -EAGAIN};
+    int err = ask_until(f, LOAN_RECALL, &a, 1, &(struct until){boot_ms() + T_OPEN, epoch, &away});
+    if (!err)
+        err = take_back(f, node, a.is.size, a.is.mtime_ns, &epoch);
+    free(a.parts);
+    store_lend_go(f);
     return err;
 }
 
@@ -287,7 +455,9 @@ static int before(struct file *f, const struct change *c)
 
 int lend_change(struct file *f, struct change *c)
 {
-    int all = needs_all(f, c);
+    int all = know_soon(f);
+    if (!all)
+        all = needs_all(f, c);
     if (all < 0)
         return all;
     for (;;) {
@@ -322,6 +492,9 @@ int lend_read(struct file *f, struct local_read *r, uint64_t *lent_to)
     bool pulled = false;
     uint64_t away;
     *lent_to = r->got = 0;
+    int known = know_soon(f);
+    if (known)
+        return known;
     while (r->got < r->len) {
         part.buf = (uint8_t *)r->buf + r->got;
         part.off = r->off + r->got;
@@ -359,7 +532,7 @@ static int read_lent(struct file *f, struct local_read *r, uint64_t node, bool *
     part.len = (size_t)(MIN(r->off + r->len, (until + 1) * LOAN_UNIT) - part.off);
     int err = carry_read(node, f, &part);
     if (err == -ENOENT)
-        return 0;
+        return recall_from(f, node);
     if (!err && part.got < part.len)
         err = lend_pull(f, &away);
     if (err)
@@ -416,6 +589,8 @@ int lend_change_all(struct file *f, struct change *c)
         part.len = MIN(c->len - done, (until + 1) * LOAN_UNIT - at);
         err = node ? carry_write(node, f, &part, NULL) : lend_change(f, &part);
         bool moved = err == -EREMOTE || (node && err == -ENOENT);
+        if (node && err == -ENOENT && (err = recall_from(f, node)))
+            return err;
         if (moved && boot_ms() < c->end_ms)
             continue;
         if (err)
@@ -457,6 +632,8 @@ static void add_parts(struct lending_to *l, uint64_t first, uint64_t last)
 static enum lend_why share(struct file *f)
 {
     static const struct told_change nothing = {.what = TOLD_ATTR};
+    if (borrow_is_refused(f))
+        return LEND_NOT;
     if (store_is_lent(f))
         return store_share_begin(f) ? LEND_NOT : LEND_ALL;
     if (claim_watched(f))
@@ -522,7 +699,7 @@ static void answer_lend(struct lending_to *l)
     struct body_lent *to = &l->r->lent;
     struct file_info info;
     claim_id(l->f, &to->number_inc, &to->number);
-    if (!l->m->lend.ask)
+    if (l->m->lend.ask == LEND_WANT)
         to->why = (uint8_t)lend(l);
     list_places(l, &to->epoch);
     store_info(l->f, &info);
@@ -530,6 +707,14 @@ static void answer_lend(struct lending_to *l)
     to->parts.v = l->parts;
     to->parts.n = l->n;
     l->r->arena = l->parts;
+}
+
+static int prepare(struct file *f, const struct body_lend *b)
+{
+    uint64_t until;
+    int err = know_soon(f);
+    uint64_t node = b->ask == LEND_DOUBT && !err ? store_lent_to(f, b->first, b->first, &until) : 0;
+    return node ? recall_from(f, node) : err;
 }
 
 struct job {
@@ -542,6 +727,8 @@ static void serve_lend(void *arg)
     struct job *j = arg;
     struct lending_to l = {.m = j->m, .f = file_find(j->m->lend.fid)};
     int err = l.f ? claim_change_begin(l.f, boot_ms() + T_OPEN) : -ENOENT;
+    if (!err && (err = prepare(l.f, &j->m->lend)))
+        claim_carry_end(l.f);
     if (!err) {
         l.r = msg_new(MSG_LENT);
         l.parts = xcalloc(LEND_MAX, sizeof(*l.parts));
@@ -563,7 +750,7 @@ static bool lend_is_sound(const struct msg *m)
 {
     const struct body_lend *b = &m->lend;
     const uint64_t most = INT64_MAX / LOAN_UNIT;
-    return m->head.flags & MSG_F_WANTS && b->first <= b->last && b->last <= most && b->last - b->first < LEND_MAX &&
+    return m->head.flags & MSG_F_WANTS && b->ask <= LEND_DOUBT && b->first <= b->last && b->last <= most && b->last - b->first < LEND_MAX &&
            b->count < LEND_MAX && b->stride <= most / LEND_MAX &&
            (!b->count || (b->stride > b->last - b->first && b->last + b->count * b->stride <= most)) &&
            (b->last - b->first + 1) * (b->count + 1) <= LEND_MAX;
@@ -590,7 +777,7 @@ static void submit(struct pool *p, void (*fn)(void *arg), struct msg *m)
 static void on_lend(struct msg *m)
 {
     if (lend_is_sound(m))
-        submit(m->lend.ask ? loan_quick : loan_slow, serve_lend, m);
+        submit(m->lend.ask == LEND_ASK ? loan_quick : loan_slow, serve_lend, m);
     else
         refuse(m);
 }
@@ -603,7 +790,9 @@ static int returned(struct file *f, const struct msg *m, uint64_t *epoch)
     uint64_t inc, number;
     if (!claim_id(f, &inc, &number) || inc != m->ret.number_inc || number != m->ret.number)
         return 0;
-    int err = take_back(f, m->head.sender, m->ret.size, m->ret.mtime_ns, epoch);
+    int err = know_soon(f);
+    if (!err)
+        err = take_back(f, m->head.sender, m->ret.size, m->ret.mtime_ns, epoch);
     return err == -EAGAIN || err == -ENOENT ? -EIO : err;
 }
 
@@ -653,36 +842,54 @@ static int own_word(struct file *f, uint64_t end_ms, uint64_t *away)
 void lend_start(void)
 {
     leaving = false;
-    loan_quick = pool_new("loan", 32);
-    loan_slow = pool_new("loan-pfs", 32);
-    loan_asks = pool_new("loan-asks", 16);
     claim_on_lent(own_word);
     peer_handle(MSG_LEND, on_lend);
     peer_handle(MSG_RETURN, on_return);
 }
 
-static _Atomic int leave_err;
-
-static void leave_one(struct file *f)
+static void leave_one(void *arg, struct file *f)
 {
-    int err = store_is_lent(f) ? recall(f) : 0;
+    int *failed = arg, err = store_is_lent(f) ? recall(f) : 0;
     if (err)
-        leave_err = err;
+        *failed = err;
 }
 
 int lend_leave(void)
 {
-    leave_err = 0;
+    int err = 0;
     leaving = true;
-    claim_each(leave_one);
-    return leave_err;
+    claim_each(leave_one, &err);
+    return err;
+}
+
+/* ---- for `eddy status` ---- */
+
+struct telling {
+    loan_status_fn *fn;
+    void *arg;
+};
+
+static void tell_one(void *arg, struct file *f)
+{
+    const struct telling *t = arg;
+    uint64_t nodes[LEND_MAX];
+    if (!store_is_lent(f))
+        return;
+    char *path = file_path(f);
+    unsigned n = MIN(store_borrowers(f, nodes, LEND_MAX), LEND_MAX);
+    for (unsigned i = 0; i < n; i++)
+        t->fn(t->arg, &(struct loan_status){path ? path : "?", nodes[i], store_lent_units(f, nodes[i]) * LOAN_UNIT});
+    if (!store_lent_is_known(f))
+        t->fn(t->arg, &(struct loan_status){.path = path ? path : "?"});
+    free(path);
+}
+
+void lend_each(loan_status_fn *fn, void *arg)
+{
+    claim_each(tell_one, &(struct telling){fn, arg});
 }
 
 void lend_stop(void)
 {
     claim_on_lent(NULL);
-    pool_free(loan_asks);
-    pool_free(loan_slow);
-    pool_free(loan_quick);
-    loan_asks = loan_slow = loan_quick = NULL;
 }

@@ -13,6 +13,7 @@
 #define EDDY_PLACEMENT_LEND_H
 
 #include "placement/carry.h"
+#include "placement/loan.h"
 #include "placement/local.h"
 #include "placement/store/file.h"
 
@@ -24,6 +25,13 @@ enum lend_why {
     LEND_NOT,    /* not this file */
 };
 
+/* In LEND. */
+enum lend_ask {
+    LEND_WANT,
+    LEND_ASK,   /* nothing is to be lent: which nodes have it? */
+    LEND_DOUBT, /* ... and the node that was named for the first unit says "not mine" */
+};
+
 /* In LOAN. */
 enum loan_op {
     LOAN_SIZE = 1, /* size and mtime of the borrower's own writes */
@@ -31,13 +39,17 @@ enum loan_op {
     LOAN_SYNC,     /* to the borrower's disk */
     LOAN_FLUSH,    /* to the PFS */
     LOAN_RECALL,   /* ... and returned */
-    LOAN_OPS = LOAN_RECALL,
+    LOAN_HELD,     /* after a start of the claimant: what has the node borrowed?  The loan is of this number from now on */
+    LOAN_OPS = LOAN_HELD,
 };
 
 void lend_start(void); /* before peer_start */
 /* This node is about to leave: it lends no more, and recalls what it has lent.  -EIO: not all came back (logged). */
 int lend_leave(void);
 void lend_stop(void); /* after peer_stop */
+
+/* Each borrower of each file. */
+void lend_each(loan_status_fn *fn, void *arg);
 
 /* Brings size and mtime of the file's borrowers in.  -EIO: *away does not answer. */
 int lend_pull(struct file *f, uint64_t *away);

@@ -74,12 +74,12 @@ struct msg_head {
 #define ITEM_AT(E)                                                                                 \
     E(u8, where) E(u64, node) E(u8, known) E(version, version) E(version, same_as) E(told, told)   \
         E(u8, keep)
-/* the claimant's answer (HAVE).  stands_ns: see file_info (placement/store/store_read.h).  "Not mine" is mine
- * 0, with the numbers up to which it has no claim */
+/* the claimant's answer (HAVE).  stands_ns: see file_info (placement/store/store_read.h).  mine: enum claim_mine
+ * (placement/claims/claim_int.h).  "Not mine" comes with the numbers up to which it has no claim */
 #define ITEM_HAVE(E)                                                                               \
     E(u8, mine)                                                                                    \
     E(u64, size) E(i64, mtime_ns) E(i64, ctime_ns) E(i64, stands_ns) E(u64, blocks)                \
-        E(u64, counter) E(u64, free_inc) E(u64, free_number) E(u8, watched)
+        E(u64, counter) E(u64, free_inc) E(u64, free_number) E(u8, watched) E(u64, away)
 /* what a node says as next: "as next of `home` I have the copy of view `view`" */
 #define ITEM_NEXTOF(E) E(u64, home) E(u64, view)
 /* blind (rule 7): files whose home and next in view `before` were both gone in view `at` */
@@ -188,16 +188,16 @@ struct msg_head {
 #define BODY_CHANGED(F, L) F(fid, fid) F(u8, what) F(u64, offset) F(u64, length) F(u64, size) F(u64, hash)
 #define BODY_CHANGED_OK(F, L) F(u8, left)
 /* to the claimant: the sender writes the file, and wants units [first, last], and the same of the `count` places that
- * follow at this distance (stride, in units).  ask: it only wants to know which nodes have [first, last].  LENT: why: enum
- * lend_why (placement/lend.h); number: of the claim; epoch: how often parts were recalled; base_end: how far the PFS's
+ * follow at this distance (stride, in units).  ask: enum lend_ask (placement/lend.h).  LENT: why: enum lend_why; number: of the claim; epoch: how often parts were recalled; base_end: how far the PFS's
  * bytes count; parts: those that some node has, of what was named */
 #define BODY_LEND(F, L) F(fid, fid) F(u8, ask) F(u64, first) F(u64, last) F(u64, stride) F(u32, count)
 #define BODY_LENT(F, L)                                                                            \
     F(u8, why) F(u64, number_inc) F(u64, number) F(u64, epoch) F(u64, base_end) L(lent, parts)
 /* claimant -> borrower.  op: enum loan_op (placement/lend.h).  LOAN_IS: held: the sender has borrowed; size and mtime_ns:
- * as far as its own writes go, mtime_ns INT64_MIN: none since the last TIMES; parts: HELD's */
-#define BODY_LOAN(F, L) F(fid, fid) F(u8, op) F(u64, number_inc) F(u64, number) F(u64, epoch)
-#define BODY_LOAN_IS(F, L) F(u8, held) F(u64, size) F(i64, mtime_ns) L(lent, parts)
+ * as far as its own writes go, mtime_ns INT64_MIN: none since the last TIMES; parts: HELD's, from unit `from` on, more: there
+ * are further ones */
+#define BODY_LOAN(F, L) F(fid, fid) F(u8, op) F(u64, number_inc) F(u64, number) F(u64, epoch) F(u64, from)
+#define BODY_LOAN_IS(F, L) F(u8, held) F(u64, size) F(i64, mtime_ns) F(u64, base_end) F(u8, more) L(lent, parts)
 /* borrower -> claimant: all that it had of the file is on the PFS, and it has nothing any more */
 #define BODY_RETURN(F, L)                                                                          \
     F(fid, fid) F(u64, number_inc) F(u64, number) F(u64, size) F(i64, mtime_ns)

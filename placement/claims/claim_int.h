@@ -62,8 +62,11 @@ static inline struct file_claim *claim_if(const struct file *f)
 
 #define ASK_BATCH 512 /* fids in one WHERE or ASK */
 
-/* HAVE.mine: not the asked node's, its own, or its own and a borrower of it does not answer (store_lend.h) */
-enum { MINE_NOT, MINE, MINE_VAGUE };
+enum claim_mine {
+    MINE_NOT,
+    MINE,
+    MINE_VAGUE, /* and a borrower of it does not answer (store_lend.h): `away`, if that is absent; else soon */
+};
 
 /* ---- claim_free.c ---- */
 /* The sender's requests up to this number have no claim any more.  v: what the PFS has, of which applications
@@ -83,7 +86,7 @@ void claim_wake(void);
 void claim_own_word(struct file *f, struct location *out);
 
 /* As claim_here, with what the borrowers of lent parts say; one that does not answer until end_ms: LOST.  Blocking. */
-bool claim_here_exactly(struct fid fid, uint64_t end_ms, struct location *out);
+bool claim_here_exactly(struct fid fid, uint64_t end_ms, struct location *out); /* LOST: .node */
 
 /* ---- claim_watch.c ---- */
 /* The claim's lock is held, for these two. */

@@ -264,6 +264,10 @@ static void take_at(struct search *q, unsigned i, uint64_t view, const struct it
 static void take_have(struct search *q, unsigned i, uint64_t node, const struct item_have *have)
 {
     q->at[i] = 0;
+    if (have->mine == MINE_VAGUE && have->away) {
+        q->out[i] = (struct location){.where = WHERE_LOST, .node = have->away};
+        q->state[i] = DONE;
+    }
     if (have->mine == MINE_VAGUE)
         return;
     if (!have->mine)
@@ -307,11 +311,17 @@ static void take_answers(struct search *q, struct sent *list, unsigned n, bool c
 
 /* ---- until all is known ---- */
 
+/* Who wants to tell the size needs the exact one. */
+static bool here(struct fid fid, enum look look, uint64_t end_ms, struct location *out)
+{
+    return look == LOOK_STAT ? claim_here_exactly(fid, end_ms, out) : claim_here(fid, out);
+}
+
 static unsigned still_open(struct search *q, uint64_t end_ms)
 {
     unsigned open = 0;
     for (unsigned i = 0; i < q->n; i++) {
-        if (q->state[i] == OPEN && claim_here_exactly(q->fids[i], end_ms, &q->out[i]))
+        if (q->state[i] == OPEN && here(q->fids[i], q->look, end_ms, &q->out[i]))
             q->state[i] = DONE;
         open += q->state[i] == OPEN;
     }
@@ -429,7 +439,7 @@ bool claim_told_here(struct fid fid, enum look look, struct location *out)
 /* Can this node answer, as in a session of one?  Then nothing is prepared for asking others. */
 static bool known_here(struct fid fid, enum look look, uint64_t end_ms, struct location *out)
 {
-    return claim_here_exactly(fid, end_ms, out) || claim_told_here(fid, look, out);
+    return here(fid, look, end_ms, out) || claim_told_here(fid, look, out);
 }
 
 int claim_where_until(struct fid fid, enum look look, uint64_t end_ms, struct location *out)

@@ -17,6 +17,7 @@ struct lending {
     uint64_t *node;      /* 0: a free place */
     unsigned n;
     unsigned stopped;
+    bool known;     /* what a daemon before this one has lent */
     uint64_t epoch; /* how often something was taken back, or was about to be */
     uint64_t looks, flush_looks; /* store_pfs_looks: now, and before the look of the flush that runs */
 };
@@ -48,17 +49,27 @@ static uint64_t find_page(const struct file *f, uint64_t first, uint64_t last, b
     return last + 1;
 }
 
+/* All may be lent. */
+static bool is_vague(const struct file *f)
+{
+    return f->rec->lent && (!f->lending || !f->lending->known);
+}
+
 uint64_t lent_next(const struct file *f, uint64_t first, uint64_t last)
 {
-    if (!f->lending || !f->lending->map.set)
-        return f->rec->lent ? first : last + 1; /* not known yet: all may be */
+    if (is_vague(f))
+        return first;
+    if (!f->lending)
+        return last + 1;
     return find_page(f, first, last, true);
 }
 
 uint64_t lent_end(const struct file *f, uint64_t first, uint64_t last)
 {
-    if (!f->lending || !f->lending->map.set)
-        return f->rec->lent ? last + 1 : first;
+    if (is_vague(f))
+        return last + 1;
+    if (!f->lending)
+        return first;
     return find_page(f, first, last, false);
 }
 
@@ -131,6 +142,19 @@ unsigned store_borrowers(struct file *f, uint64_t *out, unsigned max)
     return n;
 }
 
+uint64_t store_lent_units(struct file *f, uint64_t node)
+{
+    uint64_t n = 0, first = 0, last;
+    lock_take(&f->lock);
+    uint16_t number = f->lending ? number_of(f->lending, node, false) : 0;
+    while (number && unit_next_run(&f->lending->map, number, &first, &last)) {
+        n += last - first + 1;
+        first = last + 1;
+    }
+    lock_drop(&f->lock);
+    return n;
+}
+
 /* ---- lending ---- */
 
 static bool is_untouched(struct file *f, uint64_t unit)
@@ -143,8 +167,7 @@ static bool is_untouched(struct file *f, uint64_t unit)
 static int may_lend(const struct file *f)
 {
     const struct file_core *c = core(f);
-    bool vague = f->rec->lent && !f->lending->map.set; /* a daemon before this one may have lent all of it */
-    if (f->lending->stopped || vague || c->flags & CORE_DELETED || f->unlinked)
+    if (f->lending->stopped || !f->lending->known || c->flags & CORE_DELETED || f->unlinked)
         return -EAGAIN;
     bool owed = c->cut != NO_CUT || !(c->flags & CORE_BASE) || c->base.size > c->base_end;
     return owed && !f->rec->lent ? -EBUSY : 0;
@@ -167,12 +190,32 @@ static int lend_units(struct file *f, uint64_t node, uint64_t first, uint64_t la
     return err;
 }
 
+/* With f->lock. */
+static struct lending *lending_of(struct file *f)
+{
+    if (!f->lending) {
+        f->lending = xcalloc(1, sizeof(*f->lending));
+        f->lending->known = !f->rec->lent;
+    }
+    return f->lending;
+}
+
+int store_lent_found(struct file *f, uint64_t node, uint64_t first, uint64_t last)
+{
+    lock_take(&f->lock);
+    uint16_t number = number_of(lending_of(f), node, true);
+    int err = number ? 0 : -ENOSPC;
+    for (uint64_t unit = first; !err && unit <= last; unit++)
+        err = unit_set(&f->lending->map, unit, number);
+    lock_drop(&f->lock);
+    return err;
+}
+
 int store_lend(struct file *f, uint64_t node, uint64_t first, uint64_t last)
 {
     struct range_op op;
     lock_take(&f->lock);
-    if (!f->lending)
-        f->lending = xcalloc(1, sizeof(*f->lending));
+    lending_of(f);
     range_begin(f, &op, RANGE_DROP, first * UNIT_PAGES, last * UNIT_PAGES + UNIT_PAGES - 1);
     int err = lend_units(f, node, first, last);
     range_end(f, &op);
@@ -198,9 +241,7 @@ uint64_t store_lent_to(struct file *f, uint64_t unit, uint64_t last, uint64_t *u
 uint64_t store_lend_stop(struct file *f)
 {
     lock_take(&f->lock);
-    if (!f->lending)
-        f->lending = xcalloc(1, sizeof(*f->lending));
-    f->lending->stopped++;
+    lending_of(f)->stopped++;
     uint64_t epoch = ++f->lending->epoch;
     lock_drop(&f->lock);
     return epoch;
@@ -258,6 +299,7 @@ bool store_lent_is(struct file *f, uint64_t epoch, uint64_t size, int64_t mtime_
 
 static void nothing_is_lent(struct file *f)
 {
+    f->lending->known = true;
     __atomic_store_n(&f->rec->lent, 0, __ATOMIC_RELEASE);
     look_shared(f);
 }
@@ -286,20 +328,27 @@ bool lend_flush_looked(struct file *f)
     return true;
 }
 
+/* The PFS file is v, by the writes of borrowers.  With f->lock; true: it became dirty. */
+static bool rebase(struct file *f, const struct version *v)
+{
+    bool became = store_mark_dirty(f);
+    struct file_core *c = core_change(f->rec);
+    c->base = *v;
+    c->base_end = v->size;
+    c->size = MAX(c->size, v->size);
+    c->flags |= CORE_BASE;
+    store_commit(f);
+    f->lending->looks++;
+    return became;
+}
+
 /* With f->lock.  True: the file became dirty. */
 static bool take_back(struct file *f, uint16_t number, const struct lent_back *b)
 {
     struct lending *l = f->lending;
-    bool became = store_mark_dirty(f);
-    struct file_core *c = core_change(f->rec);
-    c->base = b->v;
-    c->base_end = b->v.size;
-    c->size = MAX(c->size, b->v.size);
-    c->flags |= CORE_BASE;
-    store_commit(f);
+    bool became = rebase(f, &b->v);
     take_word(f, b->size, b->mtime_ns);
     crash_order();
-    l->looks++;
     unit_clear(&l->map, number);
     l->node[number - 1] = 0;
     if (!l->map.set)
@@ -312,7 +361,7 @@ bool store_lent_returned(struct file *f, uint64_t node, const struct lent_back *
     bool became = false;
     lock_take(&f->lock);
     struct lending *l = f->lending;
-    uint16_t number = l ? number_of(l, node, false) : 0;
+    uint16_t number = l && l->known ? number_of(l, node, false) : 0;
     bool newest = !number || b->looks == l->looks;
     if (number && newest)
         became = take_back(f, number, b);
@@ -322,12 +371,28 @@ bool store_lent_returned(struct file *f, uint64_t node, const struct lent_back *
     return newest;
 }
 
-void store_lent_known(struct file *f)
+bool store_lent_is_known(struct file *f)
 {
     lock_take(&f->lock);
-    if (!f->lending || !f->lending->map.set)
-        nothing_is_lent(f);
+    bool known = !is_vague(f);
     lock_drop(&f->lock);
+    return known;
+}
+
+void store_lent_known(struct file *f, const struct version *v)
+{
+    bool became = false;
+    lock_take(&f->lock);
+    if (is_vague(f)) {
+        lending_of(f)->known = true;
+        became = rebase(f, v); /* what has come back since then is on the PFS */
+        store_changed(f);
+        crash_order();
+        if (!f->lending->map.set)
+            nothing_is_lent(f);
+    }
+    lock_drop(&f->lock);
+    store_tell_dirty(f, became);
 }
 
 void store_lend_free(struct file *f)
@@ -342,9 +407,31 @@ void store_lend_free(struct file *f)
 
 /* ---- the borrower's side ---- */
 
-void store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint64_t claim_number, uint64_t base_end)
+/* With f->lock, which is dropped meanwhile. */
+static int drop_pages(struct file *f)
+{
+    struct range_op op;
+    uint64_t bytes;
+    range_begin(f, &op, RANGE_DROP, 0, UINT64_MAX);
+    int err = f->rec->first_chunk != SLOT_NONE ? store_drop_all(f, &bytes) : 0;
+    if (!err && core(f)->flags & CORE_BASE) {
+        struct file_core *c = core_change(f->rec);
+        c->size = c->base_end = c->base.size = 0;
+        store_commit(f);
+    }
+    range_end(f, &op);
+    return err;
+}
+
+int store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint64_t claim_number, uint64_t base_end,
+                     bool fresh)
 {
     lock_take(&f->lock);
+    int err = fresh ? drop_pages(f) : 0;
+    if (err) {
+        lock_drop(&f->lock);
+        return err;
+    }
     f->rec->lender = lender;
     crash_order();
     struct file_core *c = core_change(f->rec);
@@ -359,6 +446,23 @@ void store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint6
     c->flags |= CORE_BASE;
     store_commit(f);
     lock_drop(&f->lock);
+    return 0;
+}
+
+bool store_loan_dirty(struct file *f, uint64_t *unit)
+{
+    lock_take(&f->lock);
+    uint64_t page = UINT64_MAX, from = *unit * UNIT_PAGES;
+    for (struct chunk_record *c = pages_next_chunk(f, from / state_pages()); c && page == UINT64_MAX;
+         c = pages_next_chunk(f, c->index + 1)) {
+        uint64_t first = MAX(from, c->index * state_pages()), last = (c->index + 1) * state_pages() - 1;
+        uint64_t dirty = pages_find(f, first, last, BITS_DIRTY, true);
+        if (dirty <= last)
+            page = dirty;
+    }
+    lock_drop(&f->lock);
+    *unit = page / UNIT_PAGES;
+    return page != UINT64_MAX;
 }
 
 uint64_t store_loan_of(struct file *f, uint64_t *claim_inc, uint64_t *claim_number)

@@ -38,6 +38,8 @@ void store_share_end(struct file *f);
  * lent now (store_lend_stop); -EBUSY: a truncation is not on the PFS yet, so the file must be flushed first; -ENOSPC: too
  * much is lent.  On an error a part may have been lent. */
 int store_lend(struct file *f, uint64_t node, uint64_t first, uint64_t last);
+/* After a start: the node has [first, last].  -ENOSPC: too much is lent. */
+int store_lent_found(struct file *f, uint64_t node, uint64_t first, uint64_t last);
 /* Which node has this unit?  0: none, it is this node's.  *until: the same holds up to this unit, at most up to
  * `last`. */
 uint64_t store_lent_to(struct file *f, uint64_t unit, uint64_t last, uint64_t *until);
@@ -50,6 +52,8 @@ void store_lend_go(struct file *f);
 
 /* Returns how many nodes have borrowed; the first `max` of them are in out. */
 unsigned store_borrowers(struct file *f, uint64_t *out, unsigned max);
+/* How many units the node has. */
+uint64_t store_lent_units(struct file *f, uint64_t node);
 /* The present epoch.  A new one begins before parts are taken back, when they are, and before the application sets the
  * times. */
 uint64_t store_lend_epoch(struct file *f);
@@ -71,16 +75,22 @@ struct lent_back {
 /* The node's units are untouched now.  The file is dirty: size and times are to be published.  False: look again, and
  * call it again.  *epoch: the new one, in which that is so.  Nothing is done for a node that has nothing. */
 bool store_lent_returned(struct file *f, uint64_t node, const struct lent_back *b, uint64_t *epoch);
-/* After a start: what the daemon before has lent is known now (all members were asked). */
-void store_lent_known(struct file *f);
+/* Is it known what a daemon before this one has lent?  Until then every unit counts as lent, to no known node. */
+bool store_lent_is_known(struct file *f);
+/* It is now: all nodes that may have borrowed were asked, and what is lent was found.  The PFS has version v after that. */
+void store_lent_known(struct file *f, const struct version *v);
 
 /* ---- the borrower's side: a file of its own (FID_LOAN) for what it writes ---- */
 
 /* Makes f the store's file for a loan of the claim of `lender`; the PFS's bytes count up to base_end, from which on all
- * is zeros.  Again for a loan that has one: base_end may grow. */
-void store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint64_t claim_number, uint64_t base_end);
+ * is zeros.  Again for a loan that has one: base_end may grow, the claim may have another number.  fresh: nothing is
+ * borrowed yet, so no page counts that it may have from before.  -errno: the cache's disk failed. */
+int store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint64_t claim_number, uint64_t base_end,
+                     bool fresh);
 /* 0: it is no loan. */
 uint64_t store_loan_of(struct file *f, uint64_t *claim_inc, uint64_t *claim_number);
+/* The first unit from *unit on that has a dirty page.  False: there is none. */
+bool store_loan_dirty(struct file *f, uint64_t *unit);
 /* Puts a page's bytes of the PFS there, if it has none; len: up to base_end.  mtime_ns: the base's, before they were read.
  * It is no time: each flush makes it another one (store_copyout.h).  -ESTALE: there was a flush meanwhile, so they may
  * be old. */

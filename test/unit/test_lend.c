@@ -63,7 +63,7 @@ static void order_flush_all(struct order *o)
 static void order_size(struct order *o)
 {
     struct location at;
-    o->err = claim_where(file_of_handle(o)->fid, LOOK_NONE, &at);
+    o->err = claim_where(file_of_handle(o)->fid, LOOK_STAT, &at);
     o->out[0] = at.size;
 }
 

@@ -259,7 +259,9 @@ START_TEST(the_next_daemon_knows_that_something_may_be_lent)
     ck_assert_int_eq(try_kernel_io(f, false), -ENODATA);
     ck_assert_int_eq(try_lend(f, C, 3), -EAGAIN);
     ck_assert_uint_eq(lent_to(f, 3), 0);
-    store_lent_known(f);
+    ck_assert(!store_lent_is_known(f));
+    store_lent_known(f, &base);
+    ck_assert(store_lent_is_known(f));
     ck_assert(!store_is_lent(f));
     ck_assert(!store_is_shared(f));
     write_ok(f, data, PAGE, 3 * UNIT);
@@ -271,7 +273,7 @@ START_TEST(what_is_known_to_be_lent_stays_lent)
 {
     struct file *f = claimed_file(1);
     lend_ok(f, B, 3, 3);
-    store_lent_known(f);
+    store_lent_known(f, &base);
     ck_assert(store_is_lent(f));
     ck_assert_uint_eq(lent_to(f, 3), B);
     file_put(f);

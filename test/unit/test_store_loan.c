@@ -5,7 +5,7 @@ static struct file *loan_file(uint64_t base_end)
 {
     struct file *f;
     ck_assert_int_eq(file_get(fid_of_loan(fid_n(1)), "x", &f), 0);
-    store_loan_begin(f, 0xa, 77, 78, base_end);
+    ck_assert_int_eq(store_loan_begin(f, 0xa, 77, 78, base_end, true), 0);
     return f;
 }
 
@@ -52,13 +52,13 @@ END_TEST
 START_TEST(the_end_of_the_pfs_bytes_only_grows)
 {
     struct file *f = loan_file(2 * UNIT);
-    store_loan_begin(f, 0xa, 77, 78, UNIT);
+    store_loan_begin(f, 0xa, 77, 78, UNIT, false);
     ck_assert_uint_eq(info_of(f).base_end, 2 * UNIT);
     write_ok(f, data, 10, 7 * UNIT);
-    store_loan_begin(f, 0xa, 77, 78, 4 * UNIT);
+    store_loan_begin(f, 0xa, 77, 78, 4 * UNIT, false);
     ck_assert_uint_eq(info_of(f).base_end, 4 * UNIT);
     ck_assert_uint_eq(info_of(f).size, 7 * UNIT + 10);
-    store_loan_begin(f, 0xa, 77, 78, 9 * UNIT);
+    store_loan_begin(f, 0xa, 77, 78, 9 * UNIT, false);
     ck_assert_uint_eq(info_of(f).size, 9 * UNIT);
     read_is(f, data, 10, 7 * UNIT);
     file_put(f);
@@ -115,7 +115,7 @@ START_TEST(a_late_fill_brings_no_old_bytes_back)
     ck_assert(flush_loan(f));
     ck_assert_int_eq(store_loan_fill(f, before, 0, data, PAGE), -ESTALE);
     before = info_of(f).base.mtime_ns;
-    store_loan_begin(f, 0xa, 77, 78, 2 * UNIT); /* is no flush */
+    store_loan_begin(f, 0xa, 77, 78, 2 * UNIT, false); /* is no flush */
     ck_assert_int_eq(store_loan_fill(f, before, UNIT, data, PAGE), 0);
     file_put(f);
 }
@@ -129,7 +129,7 @@ START_TEST(a_loan_is_never_whole)
     write_ok(f, data, PAGE, 0);
     ck_assert(flush_loan(f));
     ck_assert(!f->rec->whole);
-    store_loan_begin(f, 0xa, 77, 78, 3 * UNIT);
+    store_loan_begin(f, 0xa, 77, 78, 3 * UNIT, false);
     ck_assert_uint_eq(here(f, UNIT, UNIT), 0);
     ck_assert_int_eq(store_write(f, "x", 1, UNIT + 5, SPACE_CACHE, &fill), -ENODATA);
     file_put(f);
