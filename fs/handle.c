@@ -24,6 +24,7 @@
 #include "fs/notify.h"
 #include "fs/ops.h"
 #include "fs/settings.h"
+#include "fs/shared.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_watch.h"
@@ -33,8 +34,6 @@
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/shadow.h"
-#include "transport/members.h"
-#include "transport/view.h"
 
 /* The kernel's flag for an open by execve (its include/linux/fs.h, __FMODE_EXEC): it has checked the right
  * to execute the file; the right to read it is not needed. */
@@ -140,26 +139,17 @@ static enum kernel_part part_begin(struct handle *h, mode_t perm, bool cache)
 
 /* ---- the mode ---- */
 
-/* Do several nodes write this file, probably, each its part?  A descriptor of it that the kernel serves by itself would
- * keep the claimant from lending (placement/lend.h).  Who replaces a file opens it with O_TRUNC, or makes a new
- * one. */
-static bool may_be_shared(const struct handle *h)
-{
-    const struct view *v = members_view();
-    bool replaces = h->flags & (O_TRUNC | O_EXCL | O_APPEND);
-    return writes(h->flags) && !replaces && v && v->nmembers > 1;
-}
-
 /* The mode of this open of *at, whether the kernel's pages are good, and whether it must ask for
  * the attributes again.  -ESTALE: none can be given to this node id. */
 static int choose(struct handle *h, mode_t perm, struct fuse_file_info *fi, struct location *at,
                   bool *ask_attr)
 {
+    bool shared = shared_expected(h);
     struct inode *i = h->inode;
     struct data_tag tag;
     data_look(h->data, at, &tag);
     lock_take(&i->lock);
-    bool cache = data_may_cache(h->data) && !may_be_shared(h);
+    bool cache = data_may_cache(h->data) && !shared;
     h->mode = mode_enter(i, h->flags, cache, part_begin(h, perm, cache));
     unsigned turn = i->kept.turn;
     bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);
@@ -434,6 +424,7 @@ static void close_taken(struct handle *h)
 {
     struct file *f = file_ref(h->data->f);
     if (h->mode != IO_NONE) {
+        shared_learn(h);
         lock_take(&h->inode->lock);
         mode_leave(h->inode, h->mode);
         if (handle_has_kernel_io(h))

@@ -254,6 +254,7 @@ static void write_fn(struct request *r)
     if (!err)
         err = data_write(h->data, kind_of(&r->fi), r->text, r->size, r->off, &went);
     if (!err) {
+        h->wrote += r->size;
         written(h, r->off, went, r->size);
         err = must_sync(h) ? file_sync(h) : 0;
     }
@@ -278,6 +279,7 @@ static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t 
         fuse_reply_err(req, -err);
         return true;
     }
+    h->wrote += size;
     if (went != off) /* this thread may not wait for the kernel */
         notify_data(h->inode->nodeid, 0, 0);
     fuse_reply_write(req, size);
