@@ -3,7 +3,9 @@
  *     nothing --LENT--> borrowed --all descriptors closed, and clean--> RETURN --RETURNED--> nothing
  *                          '-----RECALL: to the PFS-----------------------'
  *
- * A return waits for calls that use the loan, and calls that come meanwhile wait for it.
+ * A return waits for calls that use the loan, and calls that come meanwhile wait for it.  If the claimant does not answer,
+ * it may have taken all back, and lent it to others.  So nothing is this node's own any more, and RETURN is sent again
+ * until there is an answer; what is asked of the claimant meanwhile fails, or waits, as for any file of that node.
  *
  * The map says who has which unit.  Its own units count; those of other nodes are hints, which the other node corrects by
  * "not mine".  An answer to LEND counts only if no return has begun since the claimant gave it: each return begins an
@@ -61,13 +63,15 @@ struct place borrow_place(struct borrow *b, uint64_t off, uint64_t len)
 {
     uint64_t first = off / LOAN_UNIT, last = (off + len - 1) / LOAN_UNIT;
     lock_take(&b->lock);
-    while (b->returning)
+    while (b->returning && !b->unanswered)
         lock_wait(&b->lock, &b->changed, 0);
     uint64_t until = unit_same_until(&b->map, first, last);
     struct place p = {.number = unit_get(&b->map, first),
                       .len = until >= last ? len : (until + 1) * LOAN_UNIT - off};
     if (p.number >= UNIT_NODES)
         p.node = b->node[p.number - UNIT_NODES];
+    if (p.number == UNIT_MINE && b->unanswered)
+        p.number = 0;
     b->using += p.number == UNIT_MINE;
     lock_drop(&b->lock);
     return p;
@@ -104,12 +108,13 @@ void borrow_unknown(struct borrow *b, const struct place *p, uint64_t off)
 /* ---- all of them ---- */
 
 static struct {
-    struct lock lock; /* RANK_LEAF */
+    struct lock lock; /* RANK_CLAIM: a file of the list is referenced under it */
     struct borrow *list;
     struct file **again; /* referenced: a return is to be tried again */
     size_t nagain;
+    bool stopped;             /* none is */
     struct loop_timer *timer; /* network thread */
-} all = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
+} all = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_CLAIM}};
 
 static void list_add(struct borrow *b)
 {
@@ -137,9 +142,9 @@ static struct file *any_loan(size_t place)
     lock_take(&all.lock);
     for (struct borrow *b = all.list; b && !f; b = b->next)
         if (!place--)
-            f = b->f;
+            f = file_ref(b->f); /* forget takes it off the list first */
     lock_drop(&all.lock);
-    return f ? file_ref(f) : NULL;
+    return f;
 }
 
 /* ---- an answer to LEND ---- */
@@ -286,9 +291,9 @@ void borrow_lent(struct file *f, uint64_t lender, const struct body_lent *lent, 
 {
     struct borrow *b = borrow_of(f);
     lock_take(&b->lock);
-    while (b->returning || b->making)
+    while ((b->returning && !b->unanswered) || b->making)
         lock_wait(&b->lock, &b->changed, 0);
-    bool mine = any_mine(lent) && !is_overtaken(b, lender, lent) && need_loan(f, lender, lent);
+    bool mine = !b->unanswered && any_mine(lent) && !is_overtaken(b, lender, lent) && need_loan(f, lender, lent);
     /* one that overtook it while the lock was dropped waits for `making`, and then finds the loan */
     mine = mine && !is_overtaken(b, lender, lent);
     note_parts(b, lent, mine);
@@ -363,9 +368,10 @@ void borrow_held(struct file *f, uint64_t lender, const struct body_loan *asked,
     if (!b)
         return;
     lock_take(&b->lock);
-    while (b->making || b->returning)
+    while (b->making || (b->returning && !b->unanswered))
         lock_wait(&b->lock, &b->changed, 0);
-    struct file *loan = b->lender == lender ? b->loan : NULL;
+    /* what was returned, perhaps, the dead daemon may have lent to others */
+    struct file *loan = b->lender == lender && !b->unanswered ? b->loan : NULL;
     if (loan) {
         b->id = (struct loan_id){asked->number_inc, asked->number};
         b->lender_inc = borrow_incarnation(lender);
@@ -386,24 +392,26 @@ void borrow_held(struct file *f, uint64_t lender, const struct body_loan *asked,
 /* ---- giving it back ---- */
 
 /* The loan is not used any more from now on, and no call begins to use it.  NULL: there is none, or another call gives it
- * back already; else end_return follows. */
-static struct file *begin_return(struct borrow *b, bool wait)
+ * back already; else forget or stay follows.  *unanswered: an earlier RETURN had no answer. */
+static struct file *begin_return(struct borrow *b, bool wait, bool *unanswered)
 {
     lock_take(&b->lock);
-    while (b->making || (wait && b->returning))
+    while (b->making || (wait && b->returning && !b->unanswered))
         lock_wait(&b->lock, &b->changed, 0);
-    struct file *loan = b->returning ? NULL : b->loan;
+    struct file *loan = b->returning && !b->unanswered ? NULL : b->loan;
     b->returning |= loan != NULL;
+    *unanswered = b->unanswered;
+    b->unanswered = false;
     while (loan && b->using)
         lock_wait(&b->lock, &b->changed, 0);
     lock_drop(&b->lock);
     return loan;
 }
 
-static void stay(struct borrow *b)
+static void stay(struct borrow *b, bool unanswered)
 {
     lock_take(&b->lock);
-    b->returning = false;
+    b->returning = b->unanswered = unanswered;
     pthread_cond_broadcast(&b->changed);
     lock_drop(&b->lock);
 }
@@ -443,12 +451,13 @@ int borrow_end(struct file *f, const struct overtaken *o, uint64_t *size, int64_
     *mtime_ns = INT64_MIN;
     told_here(f->fid, &all_bytes); /* pages that the kernel has to write go into the loan first */
     borrow_overtake(f, o);
-    struct file *loan = begin_return(b, true);
+    bool unanswered;
+    struct file *loan = begin_return(b, true, &unanswered);
     if (!loan)
         return 0;
     int err = local_sync_pfs(loan);
     if (err) {
-        stay(b);
+        stay(b, unanswered);
         return err;
     }
     borrow_is(b, loan, size, mtime_ns);
@@ -456,7 +465,8 @@ int borrow_end(struct file *f, const struct overtaken *o, uint64_t *size, int64_
     return 0;
 }
 
-static int send_return(const struct borrow *b, struct file *loan, uint64_t *epoch)
+/* *answered: the claimant has got it, and said what came of it. */
+static int send_return(const struct borrow *b, struct file *loan, uint64_t *epoch, bool *answered)
 {
     struct msg *m = msg_new(MSG_RETURN), *reply = NULL;
     m->ret.fid = fid_real(loan->fid);
@@ -464,6 +474,7 @@ static int send_return(const struct borrow *b, struct file *loan, uint64_t *epoc
     m->ret.number = b->id.number;
     borrow_is(borrow_of(b->f), loan, &m->ret.size, &m->ret.mtime_ns);
     int err = peer_call(b->lender, m, T_SUSPECT, NULL, 0, &reply);
+    *answered = reply;
     if (!err)
         *epoch = reply->returned.epoch;
     else if (!reply)
@@ -475,7 +486,8 @@ static int send_return(const struct borrow *b, struct file *loan, uint64_t *epoc
 void borrow_drop(struct file *f)
 {
     struct borrow *b = borrow_of(f);
-    if (begin_return(b, true))
+    bool unanswered;
+    if (begin_return(b, true, &unanswered))
         forget(b, 0);
 }
 
@@ -484,7 +496,7 @@ void borrow_drop(struct file *f)
 static bool is_wanted(struct borrow *b)
 {
     lock_take(&b->lock);
-    bool wanted = b->handles || !b->loan;
+    bool wanted = !b->loan || (b->handles && !b->unanswered);
     lock_drop(&b->lock);
     return wanted;
 }
@@ -497,13 +509,14 @@ static int give_back(struct file *f, bool wanted)
     struct borrow *b = borrow_of(f);
     struct file_info info;
     uint64_t epoch;
-    struct file *loan = !wanted && is_wanted(b) ? NULL : begin_return(b, false);
+    bool unanswered, answered = true;
+    struct file *loan = !wanted && is_wanted(b) ? NULL : begin_return(b, false, &unanswered);
     if (!loan)
         return 0;
     store_info(loan, &info);
-    int err = info.dirty ? -EBUSY : send_return(b, loan, &epoch);
+    int err = info.dirty ? -EBUSY : send_return(b, loan, &epoch, &answered);
     if (err)
-        stay(b);
+        stay(b, unanswered || !answered);
     else
         forget(b, epoch);
     return err;
@@ -543,12 +556,13 @@ static void arm(void *arg)
 /* The claimant does not answer, or cannot look at the PFS. */
 static void again_later(struct file *f)
 {
-    file_ref(f);
     lock_take(&all.lock);
-    all.again = xrealloc(all.again, (all.nagain + 1) * sizeof(struct file *));
-    all.again[all.nagain++] = f;
+    if (!all.stopped) {
+        all.again = xrealloc(all.again, (all.nagain + 1) * sizeof(struct file *));
+        all.again[all.nagain++] = file_ref(f);
+        loop_post(arm, NULL); /* before the timer is freed */
+    }
     lock_drop(&all.lock);
-    loop_post(arm, NULL);
 }
 
 void borrow_set_policy(struct file *f, bool always, bool never)
@@ -735,8 +749,16 @@ static void free_timer(void *arg)
     all.timer = NULL;
 }
 
+void borrow_begin(void)
+{
+    all.stopped = false;
+}
+
 void borrow_stop(void)
 {
+    lock_take(&all.lock);
+    all.stopped = true;
+    lock_drop(&all.lock);
     loop_call(free_timer, NULL);
     for (size_t i = 0; i < all.nagain; i++)
         file_put(all.again[i]);

@@ -34,6 +34,7 @@ struct borrow {
     unsigned using; /* calls that use the loan */
     unsigned handles;
     bool making, returning;
+    bool unanswered; /* returning, and a RETURN had no answer: nothing is this node's until it is known what came of it */
     _Atomic bool always, never; /* borrow_set_policy */
     bool unsure; /* the claimant may have lent more than is in the map: it is asked about what it says is here */
     bool never_timed;              /* no TIMES came: all of the loan's mtime counts */
@@ -53,6 +54,8 @@ static inline struct borrow *borrow_if(const struct file *f)
 }
 
 /* ---- borrow.c ---- */
+
+void borrow_begin(void); /* for borrow_start */
 
 /* Whose the byte at off is, and up to where the same holds (len bytes at most).  UNIT_MINE: it is used from now on, until
  * borrow_use_end.  Waits for a return that is under way. */

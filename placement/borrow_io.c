@@ -133,6 +133,12 @@ static int borrow(struct file *f, uint64_t claimant, uint64_t off, uint64_t len,
 
 /* ---- writing ---- */
 
+/* To the caller these would say that the claimant is another node, or out of reach, or has lent it. */
+static int own_error(int err)
+{
+    return err == -ENOENT || err == -EAGAIN || err == -EREMOTE ? -EIO : err;
+}
+
 static int write_part(struct file *f, uint64_t claimant, struct change *part, const struct place *p,
                       struct borrow_heard *heard)
 {
@@ -144,7 +150,7 @@ static int write_part(struct file *f, uint64_t claimant, struct change *part, co
         borrow_use_end(f);
         if (!err)
             count(borrowed_bytes, part->len);
-        return err;
+        return own_error(err);
     }
     err = carry_write(p->node ? p->node : claimant, f, part, p->node ? NULL : &heard->result);
     if (!err && !p->node) {
@@ -226,11 +232,29 @@ int borrow_change(struct file *f, uint64_t claimant, struct change *c, const str
 
 /* ---- reading ---- */
 
-/* Zeros up to the file's end, which only the claimant knows: *got grows. */
-static int read_tail(struct file *f, uint64_t claimant, struct carry_range *part)
+static int read_loan(struct file *f, struct carry_range *part)
+{
+    struct local_read r = {
+        .buf = part->buf, .len = part->len, .off = part->off, .claimed = true, .end_ms = boot_ms() + T_OPEN};
+    int err = local_read(borrow_of(f)->loan, &r);
+    part->got = r.got;
+    return own_error(err);
+}
+
+/* This node's own, or another borrower's. */
+static int read_borrowed(struct file *f, const struct place *p, struct carry_range *part)
+{
+    return p->number == UNIT_MINE ? read_loan(f, part) : carry_read(p->node, f, part);
+}
+
+/* A borrower has no more bytes: what follows is zeros up to the file's end, which only the claimant knows.  The bytes that
+ * have made the file longer meanwhile are no zeros, so they are read after it was asked. */
+static int read_tail(struct file *f, uint64_t claimant, const struct place *p, struct carry_range *part)
 {
     uint64_t size;
     int err = claim_size(f->fid, claimant, boot_ms() + T_OPEN, &size);
+    if (!err)
+        err = read_borrowed(f, p, part);
     if (err)
         return err;
     uint64_t end = MIN(part->off + part->len, MAX(size, part->off + part->got));
@@ -239,38 +263,29 @@ static int read_tail(struct file *f, uint64_t claimant, struct carry_range *part
     return 0;
 }
 
-static int read_loan(struct file *f, struct carry_range *part)
+/* *end: the file ends behind it. */
+static int read_from_borrower(struct file *f, uint64_t claimant, struct carry_range *part, const struct place *p,
+                              bool *end)
 {
-    struct local_read r = {
-        .buf = part->buf, .len = part->len, .off = part->off, .claimed = true, .end_ms = boot_ms() + T_OPEN};
-    int err = local_read(borrow_of(f)->loan, &r);
-    borrow_use_end(f);
-    part->got = r.got;
+    int err = read_borrowed(f, p, part);
+    if (!err && part->got < part->len)
+        err = read_tail(f, claimant, p, part);
+    if (p->number == UNIT_MINE)
+        borrow_use_end(f);
+    *end = !err && part->got < part->len;
     return err;
 }
 
-/* *end: the file ends behind it. */
-static int read_part(struct file *f, uint64_t claimant, struct carry_range *part, const struct place *p,
-                     struct borrow_heard *heard, bool *end)
+static int read_from_claimant(struct file *f, uint64_t claimant, struct carry_range *part,
+                              struct borrow_heard *heard, bool *end)
 {
-    int err;
-    if (p->number == UNIT_MINE)
-        err = read_loan(f, part);
-    else
-        err = carry_read(p->node ? p->node : claimant, f, part);
-    bool asked = p->number != UNIT_MINE && !p->node;
-    if (asked && !err) {
-        heard->claimant = true;
-        heard->result = part->result;
-    }
-    if (err || part->got == part->len)
+    int err = carry_read(claimant, f, part);
+    if (err)
         return err;
-    if (!asked)
-        err = read_tail(f, claimant, part);
-    else if (part->more)
-        return -EREMOTE;
-    *end = !err && part->got < part->len;
-    return err;
+    heard->claimant = true;
+    heard->result = part->result;
+    *end = part->got < part->len && !part->more;
+    return part->got < part->len && part->more ? -EREMOTE : 0;
 }
 
 int borrow_read_own(struct file *f, void *buf, size_t len, uint64_t off)
@@ -279,6 +294,7 @@ int borrow_read_own(struct file *f, void *buf, size_t len, uint64_t off)
     if (!use_own(f, off, len))
         return -EREMOTE;
     int err = read_loan(f, &part);
+    borrow_use_end(f);
     return !err && part.got < len ? -EREMOTE : err;
 }
 
@@ -292,7 +308,8 @@ int borrow_read(struct file *f, uint64_t claimant, struct carry_range *r, struct
             .buf = (char *)r->buf + r->got, .off = r->off + r->got, .len = r->len - r->got};
         struct place p = borrow_place(b, part.off, part.len);
         part.len = (size_t)p.len;
-        int err = read_part(f, claimant, &part, &p, heard, &end);
+        int err = p.number == UNIT_MINE || p.node ? read_from_borrower(f, claimant, &part, &p, &end)
+                                                  : read_from_claimant(f, claimant, &part, heard, &end);
         r->got += part.got;
         if (part.got)
             tries = 0;

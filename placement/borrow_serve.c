@@ -132,5 +132,6 @@ static void on_loan(struct msg *m)
 
 void borrow_start(void)
 {
+    borrow_begin();
     peer_handle(MSG_LOAN, on_loan);
 }

@@ -114,6 +114,12 @@ static void answer_range(struct carried *c, struct chunk *chunk, const struct fi
     end(c);
 }
 
+/* -ENOENT would mean "not mine", and the asker would ask again, or make the change again. */
+static int told_error(int err)
+{
+    return err == -ENOENT || err == -ESTALE ? -EIO : err;
+}
+
 static void read_waiting(void *arg)
 {
     struct carried *c = arg;
@@ -127,7 +133,7 @@ static void read_waiting(void *arg)
                         .end_ms = boot_ms() + T_OPEN};
     uint64_t lent_to = 0;
     store_info(c->loan ? c->loan : c->f, &info);
-    int err = c->loan ? local_read(c->loan, &r) : lend_read(c->f, &r, &lent_to);
+    int err = c->loan ? told_error(local_read(c->loan, &r)) : lend_read(c->f, &r, &lent_to);
     chunk->len = r.got;
     c->more = lent_to;
     if (!err && lent_to && !r.got)
@@ -167,26 +173,37 @@ static bool read_after_look(struct carried *c)
     return read_stored(c);
 }
 
+/* Has this node borrowed all of it?  Then the loan is used until the end.  Waits for a return. */
+static bool is_borrowed(struct carried *c, uint64_t off, uint64_t len)
+{
+    uint64_t all = len;
+    c->loan = borrow_use_begin(c->f, off, &len);
+    if (c->loan && len < all) {
+        borrow_use_end(c->f);
+        c->loan = NULL;
+    }
+    return c->loan;
+}
+
+static void read_borrowed(void *arg)
+{
+    struct carried *c = arg;
+    const struct body_read *b = &c->m->read;
+    if (is_borrowed(c, b->offset, b->length))
+        read_waiting(c);
+    else
+        answer_error(c, -ENOENT);
+}
+
 static void serve_read(void *arg)
 {
     struct carried *c = arg;
     const struct body_read *b = &c->m->read;
     c->f = file_find(b->fid);
-    if (c->f && !claim_is_here(b->fid)) {
-        uint64_t len = b->length;
-        c->loan = borrow_use_begin(c->f, b->offset, &len);
-        if (c->loan && len < b->length) { /* not all of it */
-            borrow_use_end(c->f);
-            c->loan = NULL;
-        }
-        if (c->loan)
-            pool_submit(carry_pool, read_waiting, c);
-        else
-            answer_error(c, -ENOENT);
-        return;
-    }
     if (!c->f)
         answer_error(c, -ENOENT);
+    else if (!claim_is_here(b->fid))
+        pool_submit(carry_pool, read_borrowed, c);
     else if (!read_after_look(c))
         pool_submit(carry_pool, read_waiting, c);
 }
@@ -256,19 +273,11 @@ static void end_op(struct file *f, enum carry_op op)
         change_end();
 }
 
-/* All of it: then the loan is used until the end. */
-static bool is_borrowed(struct carried *c)
+static bool goes_into_loan(struct carried *c)
 {
     const struct body_write *b = &c->m->write;
-    uint64_t len = b->length;
-    if ((b->op != CARRY_WRITE && b->op != CARRY_STORE) || !len || claim_is_here(b->fid))
-        return false;
-    c->loan = borrow_use_begin(c->f, b->offset, &len);
-    if (c->loan && len < b->length) {
-        borrow_use_end(c->f);
-        c->loan = NULL;
-    }
-    return c->loan;
+    bool may = b->op == CARRY_WRITE || b->op == CARRY_STORE;
+    return may && b->length && !claim_is_here(b->fid) && is_borrowed(c, b->offset, b->length);
 }
 
 static int apply(struct carried *c, struct change *ch)
@@ -281,8 +290,8 @@ static int apply(struct carried *c, struct change *ch)
                           .mode = b->mode,
                           .time_ns = b->time_ns,
                           .end_ms = boot_ms() + T_OPEN};
-    if (is_borrowed(c))
-        return local_change(c->loan, ch);
+    if (goes_into_loan(c))
+        return told_error(local_change(c->loan, ch));
     int err = begin_op(c->f, ch->op, ch->end_ms);
     if (err)
         return err;
@@ -292,8 +301,7 @@ static int apply(struct carried *c, struct change *ch)
         err = lend_change(c->f, ch);
     if (err)
         end_op(c->f, ch->op);
-    /* -ENOENT would mean "not mine", and the asker would make the change again */
-    return err == -ENOENT || err == -ESTALE ? -EIO : err;
+    return told_error(err);
 }
 
 static bool damaged(const struct msg *m)

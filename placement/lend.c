@@ -531,13 +531,15 @@ static int read_lent(struct file *f, struct local_read *r, uint64_t node, bool *
         return 0;
     part.len = (size_t)(MIN(r->off + r->len, (until + 1) * LOAN_UNIT) - part.off);
     int err = carry_read(node, f, &part);
-    if (err == -ENOENT)
-        return recall_from(f, node);
     if (!err && part.got < part.len)
         err = lend_pull(f, &away);
+    store_info(f, &info);
+    if (!err && part.got < part.len) /* what has made it longer meanwhile is no zeros */
+        err = carry_read(node, f, &part);
+    if (err == -ENOENT)
+        return recall_from(f, node);
     if (err)
         return err;
-    store_info(f, &info);
     uint64_t stop = MIN(part.off + part.len, MAX(info.size, part.off + part.got));
     size_t n = (size_t)(stop - part.off);
     memset((uint8_t *)part.buf + part.got, 0, n - part.got);
@@ -628,6 +630,14 @@ static void add_parts(struct lending_to *l, uint64_t first, uint64_t last)
     }
 }
 
+/* Of a file that is shared: no watcher comes from now on (claim_watch_begin). */
+static bool is_watched(struct file *f)
+{
+    struct claim_watcher some[CLAIM_WATCHERS_MAX];
+    bool all;
+    return claim_watchers(f, some, &all) || all;
+}
+
 /* The kernels of the other nodes keep nothing of a file that has no watchers; this node's own is asked. */
 static enum lend_why share(struct file *f)
 {
@@ -636,14 +646,12 @@ static enum lend_why share(struct file *f)
         return LEND_NOT;
     if (store_is_lent(f))
         return store_share_begin(f) ? LEND_NOT : LEND_ALL;
-    if (claim_watched(f))
-        return LEND_KERNEL;
     int err = store_share_begin(f);
     if (err == -EAGAIN && !local_sync_pfs(f)) /* what the kernel wrote before it closed */
         err = store_share_begin(f);
     if (err)
         return err == -EIDRM ? LEND_NOT : LEND_KERNEL;
-    if (told_here(f->fid, &nothing) & (LOOKER_CACHED | LOOKER_PASSTHROUGH)) {
+    if (is_watched(f) || told_here(f->fid, &nothing) & (LOOKER_CACHED | LOOKER_PASSTHROUGH)) {
         store_share_end(f);
         return LEND_KERNEL;
     }

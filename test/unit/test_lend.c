@@ -214,6 +214,57 @@ START_TEST(what_another_claimant_has_recalled_does_not_keep_the_next_from_lendin
 }
 END_TEST
 
+#define PIECE  4000u
+#define PIECES 1500u
+
+/* Appends by position, one piece after the other, in two units and more. */
+static void order_grow(struct order *o)
+{
+    uint8_t buf[PIECE];
+    uint64_t off;
+    for (uint64_t n = 0; !o->err && n < PIECES; n++) {
+        fill_pattern(buf, PIECE, 11, n * PIECE);
+        o->err = data_write(node_handles[o->a].h, CARRY_WRITE, buf, PIECE, n * PIECE, &off);
+    }
+}
+
+/* Reads over the end until the file has its last size.  out: how often the bytes were wrong. */
+static void order_follow(struct order *o)
+{
+    size_t got = 0;
+    uint8_t *buf = xmalloc(2 * UNIT), *want = xmalloc(2 * UNIT);
+    for (uint64_t end = 0; !o->err && end < (uint64_t)PIECE * PIECES; end += got) {
+        uint64_t off = end - MIN(end, UNIT / 2);
+        o->err = data_read(node_handles[o->a].h, buf, 2 * UNIT, off, &got);
+        fill_pattern(want, got, 11, off);
+        o->out[0] += memcmp(buf, want, got) != 0;
+        end = off;
+    }
+    free(buf);
+    free(want);
+}
+
+START_TEST(a_reader_of_a_file_that_grows_sees_no_zeros)
+{
+    struct order grow = {0}, follow[N] = {0};
+    open_everywhere("grows");
+    write_on(1, 0, 0, 2 * UNIT, 11); /* it borrows from now on */
+    open_on(1, "grows", 1, O_RDONLY);
+    node_send(1, order_grow, &grow);
+    for (unsigned i = 0; i < N; i += 2)
+        node_send(i, order_follow, &follow[i]);
+    node_wait(1, &grow);
+    ck_assert_int_eq(grow.err, 0);
+    for (unsigned i = 0; i < N; i += 2) {
+        node_wait(i, &follow[i]);
+        ck_assert_int_eq(follow[i].err, 0);
+        ck_assert_msg(!follow[i].out[0], "node %u read wrong bytes %u times", i, (unsigned)follow[i].out[0]);
+    }
+    close_on(1, 1);
+    close_everywhere("grows");
+}
+END_TEST
+
 /* ---- what a wrong peer says ---- */
 
 static struct msg *ask_wrong(uint64_t node, struct msg *m, int *err)
@@ -390,6 +441,7 @@ int main(int argc, char **argv)
     tcase_add_test(t, what_a_mapping_stores_counts_up_to_the_end_that_borrowers_made);
     tcase_add_test(t, a_truncation_brings_all_back_first);
     tcase_add_test(t, what_another_claimant_has_recalled_does_not_keep_the_next_from_lending);
+    tcase_add_test(t, a_reader_of_a_file_that_grows_sees_no_zeros);
     tcase_add_test(t, a_lend_out_of_bounds_lends_nothing);
     tcase_add_test(t, a_return_of_what_is_not_lent_changes_nothing);
     tcase_add_test(t, only_the_lender_recalls);

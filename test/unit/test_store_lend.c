@@ -98,6 +98,23 @@ START_TEST(nothing_is_lent_while_a_truncation_is_owed)
 }
 END_TEST
 
+/* The PFS file is not longer than it was, but a flush that is to come cuts it there. */
+START_TEST(nothing_is_lent_while_a_cut_behind_the_pfs_bytes_is_owed)
+{
+    struct file *f = claimed_file(1);
+    uint8_t *pfs = calloc(1, 20 * UNIT);
+    uint64_t fill;
+    ck_assert_int_eq(store_truncate(f, 20 * UNIT, &fill), 0);
+    ck_assert_int_eq(store_truncate(f, 10 * UNIT, &fill), 0);
+    ck_assert_uint_eq(info_of(f).base_end, UNITS * UNIT);
+    ck_assert_int_eq(try_lend(f, B, 15), -EBUSY);
+    ck_assert(flush(f, pfs));
+    lend_ok(f, B, 15, 15);
+    free(pfs);
+    file_put(f);
+}
+END_TEST
+
 START_TEST(nothing_is_lent_between_stop_and_go)
 {
     struct file *f = claimed_file(1);
@@ -384,6 +401,7 @@ int main(void)
     tcase_add_test(t, the_owner_is_told_with_how_far_it_owns);
     tcase_add_test(t, borrowers_are_those_that_have_something);
     tcase_add_test(t, nothing_is_lent_while_a_truncation_is_owed);
+    tcase_add_test(t, nothing_is_lent_while_a_cut_behind_the_pfs_bytes_is_owed);
     tcase_add_test(t, nothing_is_lent_between_stop_and_go);
     tcase_add_test(t, nothing_of_a_file_without_a_name_is_lent);
     tcase_add_test(t, a_unit_is_lent_when_its_reader_has_ended);
