@@ -23,6 +23,7 @@
 #include "flush/made.h"
 #include "flush/piece.h"
 #include "flush/queue.h"
+#include "placement/borrow.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
 #include "placement/claims/claim_forget.h"
@@ -182,6 +183,8 @@ static void remember(char *path, char *beside, uint64_t missing)
 
 static const char *when(struct file *f, enum found found)
 {
+    if (fid_is_loan(f->fid))
+        return "its claimant was away";
     if (found == FOUND_FORGOTTEN)
         return "this node was away";
     return item_of(f)->unchecked ? "no daemon ran" : "its flush had failed";
@@ -281,6 +284,14 @@ static int settle_alone(struct file *f, enum found found, const struct statx *st
     return err;
 }
 
+int conflict_loan(struct file *loan)
+{
+    int err = write_beside(loan, FOUND_FORGOTTEN, NULL);
+    if (!err)
+        borrow_void(loan);
+    return err;
+}
+
 int conflict_check(struct file *f, bool *settled)
 {
     struct statx stx;
@@ -300,7 +311,9 @@ bool conflict_is_due(struct file *f)
 {
     struct file_info info;
     store_info(f, &info);
-    return info.flushing || item_of(f)->unchecked || claim_is_forgotten(f);
+    if (claim_is_forgotten(f))
+        return true;
+    return !info.lent && (info.flushing || item_of(f)->unchecked); /* borrowers change it, too */
 }
 
 /* ---- at the start ---- */
@@ -311,7 +324,7 @@ static int check_one(void *arg, struct file *f)
     struct file_info info;
     (void)arg;
     store_info(f, &info);
-    if (!info.dirty)
+    if (!info.dirty || info.lent || fid_is_loan(f->fid)) /* other nodes have changed it, too */
         return 0;
     item_of(f)->unchecked = true;
     int err = conflict_check(f, &settled);

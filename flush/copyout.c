@@ -16,12 +16,14 @@
 #include "flush/flush_int.h"
 #include "flush/gate.h"
 #include "flush/queue.h"
+#include "placement/borrow.h"
 #include "placement/claims/claim_give.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_write.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/store_copyout.h"
+#include "placement/store/store_lend.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
@@ -35,6 +37,7 @@ struct copyout {
     struct file *f;
     struct gate *gate;
     uint64_t change; /* before the first snapshot */
+    uint64_t looks;  /* the same; store_pfs_looks */
     char *buf;
     size_t size;        /* of buf */
     uint64_t piece;     /* writes end at its multiples */
@@ -236,6 +239,18 @@ static int set_size(struct file *f, uint64_t size)
     return err;
 }
 
+/* Borrowers make the PFS file longer at any time, and a truncation, also to a longer file, would cut off what they have
+ * flushed.  If parts were lent at any time of this run, a later one sets the size, when all is back. */
+static int set_size_alone(struct copyout *p, uint64_t size)
+{
+    struct file *f = p->f;
+    store_lend_stop(f);
+    bool shared = store_is_lent(f) || store_pfs_looks(f) != p->looks;
+    int err = shared ? 0 : set_size(f, size);
+    store_lend_go(f);
+    return err;
+}
+
 /* Size, fsync, times; then the PFS has it, as *stx says.  pfs_write_end is called in any case of no
  * error before it. */
 static int publish(struct copyout *p, struct statx *stx)
@@ -251,7 +266,7 @@ static int publish(struct copyout *p, struct statx *stx)
         size = info.size;
         mtime_ns = info.mtime_ns;
     }
-    int err = set_size(p->f, size);
+    int err = set_size_alone(p, size);
     if (!err)
         err = sync_batch(p);
     if (err) {
@@ -350,6 +365,57 @@ static int run_copyout(struct copyout *p, bool *clean)
     return err;
 }
 
+/* ---- a loan ----
+ *
+ * Its file belongs to the claimant, which cuts it and sets its size and times.  Other nodes write to other parts of it at
+ * the same time: its version tells nothing. */
+
+static int run_loan(struct copyout *p, bool *clean)
+{
+    p->buf = xaligned(PAGE, p->size);
+    int err = copy_all(p);
+    free(p->buf);
+    if (!err) {
+        gate_ends(p->gate);
+        err = sync_batch(p);
+    }
+    pfs_write_abort(p->f);
+    if (p->s)
+        batch_done(p, !err);
+    if (err)
+        return err;
+    *clean = store_loan_flushed(p->f, p->change, &err);
+    if (*clean)
+        count(flushed_files, 1);
+    return err;
+}
+
+static int copyout_loan(struct gate *g, bool *clean)
+{
+    struct file *f = g->f;
+    struct file_info info;
+    struct copyout p = {.f = f, .gate = g};
+    int err = gate_wait(g, 0);
+    if (!err)
+        err = borrow_may_flush(f);
+    if (err == -ENOENT) {
+        err = conflict_loan(f);
+        *clean = !err;
+        return err;
+    }
+    if (!err)
+        err = pfs_write_begin(f, &p.before);
+    if (err)
+        return err;
+    store_info(f, &info);
+    p.change = info.change;
+    p.piece = piece_size(pfs_write_unit(f));
+    p.size = (size_t)MIN((info.dirty_bytes + PAGE) / PAGE * PAGE, p.piece);
+    return run_loan(&p, clean);
+}
+
+/* ---- */
+
 /* The search for what the kernel's writers changed waits for lulls, too. */
 static int gate_of(void *arg)
 {
@@ -390,6 +456,7 @@ static int begin_and_run(struct gate *g, bool *clean)
         return err;
     if (version_of(&p.before).ctime_ns > stands_ns) /* an attribute was set elsewhere */
         store_move_ctime(f, version_of(&p.before).ctime_ns);
+    p.looks = store_pfs_looks(f);
     store_info(f, &info); /* as late as possible: changes after it cost another run */
     p.change = info.change;
     p.piece = piece_size(pfs_write_unit(f));
@@ -409,6 +476,8 @@ int copyout_file(struct gate *g, bool *clean)
         err = drop_deleted(f, clean);
     else if (!info.dirty)
         *clean = true;
+    else if (fid_is_loan(f->fid))
+        err = copyout_loan(g, clean);
     else
         err = begin_and_run(g, clean);
     if (!err && *clean) {

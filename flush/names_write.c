@@ -33,7 +33,7 @@ static void add_file(struct list *l, struct file *f)
 {
     struct file_info info;
     store_info(f, &info);
-    list_add(l, (struct dirty_name){f->fid, file_path(f), info.mtime_ns, info.ctime_ns});
+    list_add(l, (struct dirty_name){fid_real(f->fid), file_path(f), info.mtime_ns, info.ctime_ns});
 }
 
 /* It is never flushed by itself, so it is named as long as it is there. */

@@ -107,10 +107,24 @@ static bool add_locked(struct flush_item *it)
     return true;
 }
 
+/* A loan has the policy of its file. */
+static uint8_t policy_for(const struct file *f)
+{
+    struct file *real = fid_is_loan(f->fid) ? file_find_used(fid_real(f->fid)) : NULL;
+    const struct flush_item *it = real ? item_if(real) : NULL;
+    uint8_t policy = it ? it->policy : 0;
+    if (real)
+        file_put(real);
+    return policy;
+}
+
 static void add(struct file *f, bool dirtied)
 {
     struct flush_item *it = item_of(file_ref(f));
+    uint8_t policy = policy_for(f);
     lock_take(&flush.lock);
+    if (policy && !it->queued)
+        it->policy = policy;
     bool added = add_locked(it);
     it->dirtied |= dirtied && it->running;
     struct item_list *l = queue_ready(it);

@@ -11,6 +11,7 @@
 #include "flush/queue.h"
 #include "flush/retry.h"
 #include "flush/run.h"
+#include "placement/borrow.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "transport/loop.h"
@@ -29,6 +30,8 @@ static void settle_clean(struct file *f)
     store_info(f, &info);
     if (info.dirty)
         queue_add(f);
+    else if (fid_is_loan(f->fid))
+        borrow_flushed(f);
     file_put(f);
 }
 

@@ -25,6 +25,7 @@
 #include "fs/notify.h"
 #include "fs/ops.h"
 #include "fs/settings.h"
+#include "fs/shared.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_give.h"
@@ -167,11 +168,12 @@ static void retire(struct inode *i)
 static int choose(struct handle *h, mode_t perm, struct fuse_file_info *fi, struct location *at,
                   bool *ask_attr)
 {
+    bool shared = shared_expected(h);
     struct inode *i = h->inode;
     struct data_tag tag;
     data_look(h->data, at, &tag);
     lock_take(&i->lock);
-    bool told = data_may_cache(h->data), cache = told && !i->retired;
+    bool told = data_may_cache(h->data) && !shared, cache = told && !i->retired;
     h->mode = mode_enter(i, h->flags, cache, part_begin(h, perm, told));
     unsigned turn = i->kept.turn;
     bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);
@@ -451,6 +453,7 @@ static void close_taken(struct handle *h)
 {
     struct file *f = file_ref(h->data->f);
     if (h->mode != IO_NONE) {
+        shared_learn(h);
         lock_take(&h->inode->lock);
         mode_leave(h->inode, h->flags, h->mode);
         if (handle_has_kernel_io(h))

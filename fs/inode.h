@@ -18,6 +18,7 @@
 
 #include <sys/stat.h>
 
+enum policy_kind { POLICY_FLUSH, POLICY_SHARED, POLICY_KINDS }; /* of directories: fs/dir_policy.c */
 #define XATTR_KINDS 4 /* extended attributes that are asked for often, and mostly are not there */
 
 struct inode {
@@ -103,12 +104,14 @@ struct inode {
     uint64_t default_acl_ms; /* boot_ms of when it was asked */
     bool default_acl;
     struct scan *scan; /* directories whose files are looked at (fs/ahead.c), or NULL */
-    /* directories: its flush policy (fs/dir_policy.c) */
+    /* directories: its policies (fs/dir_policy.c) */
     struct dir_policy {
         uint64_t asked_ms; /* boot_ms; 0: not known */
         int64_t ctime_ns;  /* the directory's then; 0: too young to tell */
-        uint8_t own;       /* enum flush_policy + 1; 0: none of its own */
-    } policy;
+        uint8_t own;       /* the policy's number + 1; 0: none of its own */
+    } policy[POLICY_KINDS];
+    /* directories: were its last files written by several nodes at once? (fs/shared.c) */
+    _Atomic uint8_t written_by;
 };
 
 void inode_start(struct pfs_node *root, const struct statx *root_stx);

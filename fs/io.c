@@ -281,6 +281,7 @@ static void write_fn(struct request *r)
     if (!err)
         err = data_write(h->data, kind_of(&r->fi), r->text, r->size, r->off, &went);
     if (!err) {
+        h->wrote += r->size;
         written(h, r->off, went, r->size, r->text[r->size - 1]);
         err = must_sync(h) ? file_sync(h) : 0;
     }
@@ -326,6 +327,8 @@ static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t 
     int err = data_write_now(h->data, kind_of(fi), buf, size, off, &went);
     if (err == -EAGAIN)
         return false;
+    if (!err)
+        h->wrote += size;
     if (!err && went != off) {
         start_written(req, buf + size - 1, size, off, went, fi);
         return true;

@@ -1,5 +1,5 @@
 /* xattr.c - extended attributes, POSIX ACLs among them: the PFS's, passed through with its errors.
- * One has a meaning here, a directory's flush policy (dir_policy.c): only valid values are accepted.
+ * A directory's policies have a meaning here (dir_policy.c): only valid values are accepted.
  *
  * A changed ACL changes the mode, and a default ACL decides whether the umask counts: what is remembered of
  * either is dropped.
@@ -296,7 +296,7 @@ static int change(struct request *r, xattr_op op)
 {
     struct statx stx;
     bool policy = dir_policy_is_name(r->name);
-    if (policy && op == set_op && dir_policy_check(r->inode, r->text, r->size))
+    if (policy && op == set_op && dir_policy_check(r->inode, r->name, r->text, r->size))
         return -EINVAL;
     int err = attr_stat(r->inode, &stx); /* also finds a name that leads there */
     if (err)

@@ -10,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/chunks/working.h"
 #include "placement/pfs/pfs_fid.h"
-#include "placement/tell.h"
 #include "transport/complaint.h"
 #include "transport/hash.h"
 #include "transport/members.h"
@@ -130,6 +128,7 @@ static int read_window(uint64_t node, struct fid fid, struct carry_range *range,
         note_result(&range->result, &pieces[i].range, !before && !i);
         range->got += pieces[i].got;
         *end = pieces[i].got < pieces[i].len;
+        range->more = pieces[i].range.more;
     }
     return 0;
 }
@@ -139,6 +138,7 @@ int carry_read(uint64_t node, struct file *f, struct carry_range *r)
     bool end = false;
     int err = 0;
     r->got = 0;
+    r->more = false;
     while (!err && !end && r->got < r->len)
         err = read_window(node, f->fid, r, &end);
     return err;
@@ -237,19 +237,4 @@ void carry_activity_end(void)
 {
     if (activity_end)
         activity_end();
-}
-
-void carry_start(void)
-{
-    tell_start();
-    told_start();
-    carry_serve_start();
-}
-
-void carry_stop(void)
-{
-    tell_stop();
-    carry_serve_stop();
-    told_stop();
-    working_stop();
 }

@@ -2,6 +2,7 @@
  *
  * The asker's side (carry.c) blocks: only for threads of pool_waiters.  It returns
  *   -ENOENT   "not mine": ask the home again (data_where.c does)
+ *   -EREMOTE  the claimant has lent it to another node (lend.h), and has done nothing
  *   -EAGAIN   the claimant is out of reach, and has done nothing: the caller may ask again
  *   -EIO      the claimant may or may not have made the change: it is never sent twice
  *   ...       the claimant's own error
@@ -54,11 +55,12 @@ struct carry_result {
     bool watched; /* READ: it tells this node of each change from then on */
 };
 
+/* ---- carry_serve.c ---- */
 void carry_start(void); /* registers the handlers: before peer_start */
 /* This node is about to leave.  From now on it answers changes and new writers of other nodes with "not
  * mine", so that its files become clean; those writers wait until the claim is free, and take it.  Reads are
- * still served.  Waits for the changes that have begun, which may wait for the PFS.  Not the network
- * thread. */
+ * still served.  Waits for the changes that have begun, and until all that is lent and borrowed is on the PFS and
+ * back; both may wait for the PFS.  Not the network thread. */
 void carry_leave(void);
 void carry_stop(void); /* after peer_stop, while the loop still runs */
 
@@ -67,7 +69,8 @@ struct carry_range {
     void *buf;
     size_t len;
     uint64_t off;
-    size_t got;                 /* set: less than len only at the end of the file, or on error */
+    size_t got;                 /* set: less than len only at the end of the file, or on error, or: */
+    bool more;                  /* set: the file goes on, but what follows is lent to another node (lend.h) */
     struct carry_result result; /* set if got > 0 or 0 is returned */
 };
 int carry_read(uint64_t node, struct file *f, struct carry_range *r);
@@ -80,8 +83,5 @@ void carry_on_activity(void (*begin)(void), void (*end)(void));
 /* ---- for steps.c and carry_serve.c: a peer's request begins / ends ---- */
 void carry_activity_begin(void);
 void carry_activity_end(void);
-/* ---- carry_serve.c, private to carry.c ---- */
-void carry_serve_start(void);
-void carry_serve_stop(void);
 
 #endif

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "placement/borrow.h"
 #include "placement/carry.h"
 #include "placement/chunks/chunk.h"
 #include "placement/chunks/working.h"
@@ -19,9 +20,11 @@
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_watch.h"
 #include "placement/claims/pins.h"
+#include "placement/lend.h"
 #include "placement/local.h"
 #include "placement/tell.h"
 #include "placement/store/store_hit.h"
+#include "placement/store/store_lend.h"
 #include "placement/store/store_read.h"
 #include "transport/complaint.h"
 #include "transport/hash.h"
@@ -37,6 +40,8 @@ struct carried {
     struct file *f; /* referenced, or NULL */
     uint64_t off;   /* WRITE: where the bytes went */
     bool watched;   /* READ: the asker is told of changes that come after it */
+    bool more;      /* READ: what follows is lent to another node */
+    struct file *loan; /* this node is not the claimant: it has borrowed all of it, and uses the loan */
 };
 
 static struct pool *carry_pool;
@@ -51,6 +56,8 @@ static struct {
 
 static void end(struct carried *c)
 {
+    if (c->loan)
+        borrow_use_end(c->f);
     if (c->f)
         file_put(c->f);
     msg_free(c->m);
@@ -97,6 +104,7 @@ static void answer_range(struct carried *c, struct chunk *chunk, const struct fi
     r->range.counter = info->change;
     r->range.hash = data_hash(chunk->data, chunk->len);
     r->range.watched = c->watched;
+    r->range.more = c->more;
     r->data = chunk->data;
     r->head.data_len = chunk->len;
     r->free_data = chunk_free_data;
@@ -104,6 +112,12 @@ static void answer_range(struct carried *c, struct chunk *chunk, const struct fi
     working_end(&c->working);
     peer_reply(c->m, r);
     end(c);
+}
+
+/* -ENOENT would mean "not mine", and the asker would ask again, or make the change again. */
+static int told_error(int err)
+{
+    return err == -ENOENT || err == -ESTALE ? -EIO : err;
 }
 
 static void read_waiting(void *arg)
@@ -117,9 +131,13 @@ static void read_waiting(void *arg)
                         .off = b->offset,
                         .claimed = true,
                         .end_ms = boot_ms() + T_OPEN};
-    store_info(c->f, &info);
-    int err = local_read(c->f, &r);
+    uint64_t lent_to = 0;
+    store_info(c->loan ? c->loan : c->f, &info);
+    int err = c->loan ? told_error(local_read(c->loan, &r)) : lend_read(c->f, &r, &lent_to);
     chunk->len = r.got;
+    c->more = lent_to;
+    if (!err && lent_to && !r.got)
+        err = -EREMOTE;
     if (!err) {
         answer_range(c, chunk, &info);
         return;
@@ -138,7 +156,8 @@ static bool read_stored(struct carried *c)
     struct file_info info;
     store_info(c->f, &info);
     size_t want = b->offset < info.size ? MIN(b->length, info.size - b->offset) : 0;
-    bool ok = store_read(c->f, chunk->data, want, b->offset) == (ssize_t)want;
+    bool ends = want < b->length && store_is_lent(c->f); /* perhaps not: a borrower may have written behind it */
+    bool ok = !ends && store_read(c->f, chunk->data, want, b->offset) == (ssize_t)want;
     chunk->len = want;
     if (ok)
         answer_range(c, chunk, &info);
@@ -154,13 +173,37 @@ static bool read_after_look(struct carried *c)
     return read_stored(c);
 }
 
+/* Has this node borrowed all of it?  Then the loan is used until the end.  Waits for a return. */
+static bool is_borrowed(struct carried *c, uint64_t off, uint64_t len)
+{
+    uint64_t all = len;
+    c->loan = borrow_use_begin(c->f, off, &len);
+    if (c->loan && len < all) {
+        borrow_use_end(c->f);
+        c->loan = NULL;
+    }
+    return c->loan;
+}
+
+static void read_borrowed(void *arg)
+{
+    struct carried *c = arg;
+    const struct body_read *b = &c->m->read;
+    if (is_borrowed(c, b->offset, b->length))
+        read_waiting(c);
+    else
+        answer_error(c, -ENOENT);
+}
+
 static void serve_read(void *arg)
 {
     struct carried *c = arg;
-    struct location at;
-    c->f = file_find(c->m->read.fid);
-    if (!c->f || !claim_here(c->m->read.fid, &at))
+    const struct body_read *b = &c->m->read;
+    c->f = file_find(b->fid);
+    if (!c->f)
         answer_error(c, -ENOENT);
+    else if (!claim_is_here(b->fid))
+        pool_submit(carry_pool, read_borrowed, c);
     else if (!read_after_look(c))
         pool_submit(carry_pool, read_waiting, c);
 }
@@ -180,7 +223,7 @@ static void on_read(struct msg *m)
 static void answer_written(struct carried *c, uint64_t off)
 {
     struct file_info info;
-    store_info(c->f, &info);
+    store_info(c->loan ? c->loan : c->f, &info);
     struct msg *r = msg_new(MSG_WRITTEN);
     r->written.size = info.size;
     r->written.offset = off;
@@ -230,6 +273,13 @@ static void end_op(struct file *f, enum carry_op op)
         change_end();
 }
 
+static bool goes_into_loan(struct carried *c)
+{
+    const struct body_write *b = &c->m->write;
+    bool may = b->op == CARRY_WRITE || b->op == CARRY_STORE;
+    return may && b->length && !claim_is_here(b->fid) && is_borrowed(c, b->offset, b->length);
+}
+
 static int apply(struct carried *c, struct change *ch)
 {
     const struct body_write *b = &c->m->write;
@@ -240,17 +290,18 @@ static int apply(struct carried *c, struct change *ch)
                           .mode = b->mode,
                           .time_ns = b->time_ns,
                           .end_ms = boot_ms() + T_OPEN};
+    if (goes_into_loan(c))
+        return told_error(local_change(c->loan, ch));
     int err = begin_op(c->f, ch->op, ch->end_ms);
     if (err)
         return err;
     if (!ch->len && carry_op_is_write(ch->op))
         err = 0;
     else
-        err = local_change(c->f, ch);
+        err = lend_change(c->f, ch);
     if (err)
         end_op(c->f, ch->op);
-    /* -ENOENT would mean "not mine", and the asker would make the change again */
-    return err == -ENOENT || err == -ESTALE ? -EIO : err;
+    return told_error(err);
 }
 
 static bool damaged(const struct msg *m)
@@ -266,7 +317,8 @@ static bool damaged(const struct msg *m)
 static void acknowledge(void *arg)
 {
     struct carried *c = arg;
-    end_op(c->f, c->m->write.op);
+    if (!c->loan)
+        end_op(c->f, c->m->write.op);
     answer_written(c, c->off);
 }
 
@@ -281,7 +333,7 @@ static void tell(struct carried *c, const struct change *ch)
 {
     struct told_change what;
     c->off = ch->off_out;
-    if (!told_of(ch, &what)) {
+    if (c->loan || !told_of(ch, &what)) { /* no kernel keeps anything of a file that is lent */
         acknowledge(c);
         return;
     }
@@ -361,21 +413,36 @@ void carry_leave(void)
     while (leave.changes)
         lock_wait(&leave.lock, &leave.none, 0);
     lock_drop(&leave.lock);
+    borrow_leave();
+    lend_leave();
     pins_refuse();
 }
 
-void carry_serve_start(void)
+/* ---- start and end ---- */
+
+void carry_start(void)
 {
+    tell_start();
+    told_start();
     leave.begun = false;
     carry_pool = pool_new("carry", THREADS);
     pins_start(carry_pool);
+    loan_start();
+    lend_start();
+    borrow_start();
     peer_handle(MSG_READ, on_read);
     peer_handle(MSG_WRITE, on_write);
 }
 
-void carry_serve_stop(void)
+void carry_stop(void)
 {
+    tell_stop();
     pins_stop();
+    borrow_stop();
     pool_free(carry_pool);
     carry_pool = NULL;
+    lend_stop();
+    loan_stop();
+    told_stop();
+    working_stop();
 }

@@ -102,6 +102,8 @@ void data_close(struct data_handle *h)
     if (h->stream)
         stream_close(h->stream);
     data_move_writer(h, &nowhere);
+    if (h->borrows)
+        borrow_closed(h->f);
     if (h->anchored)
         store_unanchor(h->f, h->anchored_bytes);
     pthread_cond_destroy(&h->moved);

@@ -12,6 +12,7 @@
 #ifndef EDDY_PLACEMENT_DATA_H
 #define EDDY_PLACEMENT_DATA_H
 
+#include "placement/borrow.h"
 #include "placement/carry.h"
 #include "placement/claims/claim.h"
 #include "placement/store/file.h"
@@ -66,6 +67,8 @@ struct data_handle {
     uint64_t looked_ms;   /* boot_ms before the look at the PFS with which it was opened */
     bool opening;         /* in data_open, of a file that must not lose its last name meanwhile */
     struct data_tag good; /* the kernel caches these bytes by this handle, or newer ones */
+    bool borrows;                  /* borrow_opened was called */
+    struct borrow_pattern pattern; /* of its writes, while another node is the claimant */
     _Atomic uint64_t drops_seen; /* data_drops when the home was last asked where the bytes are */
 };
 

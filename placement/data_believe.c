@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "placement/data_int.h"
+#include "placement/lend.h"
 #include "placement/local.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/shadow.h"
+#include "placement/store/store_lend.h"
 #include "transport/peer.h"
 
 /* ---- until when ---- */
@@ -33,6 +35,8 @@ bool data_may_cache(struct data_handle *h)
 {
     uint64_t node;
     enum where w = data_where(h, &node);
+    if (w == WHERE_HERE && store_is_shared(h->f))
+        return false;
     return (w == WHERE_HERE || w == WHERE_PFS || (w == WHERE_NODE && data_is_told(h))) && !data_is_behind(h);
 }
 
@@ -46,7 +50,7 @@ int data_byte(struct file *f, enum where where, uint64_t node, uint64_t off, cha
     size_t got = 0;
     int err;
     if (where == WHERE_HERE) {
-        err = local_read(f, &here);
+        err = lend_read_all(f, &here);
         got = here.got;
     } else if (where == WHERE_NODE) {
         err = carry_read(node, f, &there);

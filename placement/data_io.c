@@ -17,8 +17,10 @@
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/data_int.h"
+#include "placement/lend.h"
 #include "placement/local.h"
 #include "placement/pfs/pfs_data.h"
+#include "placement/store/store_lend.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_write.h"
 #include "placement/tell.h"
@@ -67,11 +69,12 @@ static bool counted_here(struct data_handle *h)
 static int read_carried(struct data_handle *h, uint64_t node, struct local_read *r)
 {
     struct carry_range range = {.buf = r->buf, .len = r->len, .off = r->off};
-    int err = carry_read(node, h->f, &range);
+    struct borrow_heard heard = {0};
+    int err = borrow_read(h->f, node, &range, &heard);
     r->got = range.got;
     r->from.peer += r->got;
-    if (!err)
-        data_heard(h, node, &range.result, false);
+    if (!err && heard.claimant)
+        data_heard(h, node, &heard.result, false);
     return err;
 }
 
@@ -109,7 +112,7 @@ static int read_once(struct data_handle *h, struct asking *a, struct local_read 
     } else if (w == WHERE_PFS && a->plain) {
         err = read_plain(h, a, r);
     } else if (w != WHERE_LOST) {
-        err = local_read(h->f, r);
+        err = lend_read_all(h->f, r);
     }
     stream_count(data_stream(h), &r->from);
     return err;
@@ -133,6 +136,10 @@ int data_read(struct data_handle *h, void *buf, size_t len, uint64_t off, size_t
 {
     struct asking a = {.patience = data_patience()};
     *got = 0;
+    if (!borrow_read_own(h->f, buf, len, off)) {
+        *got = len;
+        return 0;
+    }
     int err = catch_up(h, &a.patience);
     if (!err)
         stream_saw(data_stream(h), off, len);
@@ -197,9 +204,22 @@ static int change_carried(struct data_handle *h, uint64_t node, struct change *c
     return 0;
 }
 
+static int change_borrowed(struct data_handle *h, uint64_t node, struct change *c)
+{
+    struct borrow_heard heard = {0};
+    lock_take(&h->lock);
+    borrow_follow(&h->pattern, c->off, c->len);
+    struct borrow_pattern pattern = h->pattern;
+    lock_drop(&h->lock);
+    int err = borrow_change(h->f, node, c, &pattern, &heard);
+    if (!err && heard.claimant)
+        data_heard(h, node, &heard.result, true);
+    return err;
+}
+
 static int change_here(struct file *f, struct change *c)
 {
-    int err = local_change(f, c);
+    int err = lend_change_all(f, c);
     if (!err)
         tell_changed(f, c, 0);
     return err;
@@ -211,15 +231,20 @@ static int change_within(struct data_handle *h, struct change *c, const struct p
 {
     struct asking a = {.patience = *p};
     c->end_ms = p->end_ms;
+    int own = borrow_change_own(h->f, c);
+    if (own != -EREMOTE)
+        return own;
     for (;;) {
         uint64_t node = 0;
         int err;
         if (counted_here(h))
             return change_here(h->f, c);
-        if (data_where(h, &node) == WHERE_NODE)
-            err = change_carried(h, node, c);
-        else
+        if (data_where(h, &node) != WHERE_NODE)
             err = -ENOENT;
+        else if (c->len && (c->op == CARRY_WRITE || c->op == CARRY_STORE))
+            err = change_borrowed(h, node, c);
+        else
+            err = change_carried(h, node, c);
         if (!err)
             return 0;
         err = again(h, &a, err);
@@ -242,7 +267,7 @@ int data_write_now(struct data_handle *h, enum carry_op op, const void *buf, siz
     struct change c = {.op = op, .buf = buf, .len = len, .off = off};
     int err = local_change_now(h->f, &c);
     if (err)
-        return err;
+        return err == -EREMOTE ? -EAGAIN : err;
     count(written_bytes, len);
     *off_out = c.off_out;
     return 0;
@@ -324,8 +349,15 @@ int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out)
     uint64_t node;
     struct location at;
     enum where w = data_where(h, &node);
-    if (only_here(h->f, w))
-        return store_seek(h->f, off, hole, out);
+    if (only_here(h->f, w)) {
+        if (!store_is_lent(h->f))
+            return store_seek(h->f, off, hole, out);
+        int err = lend_pull(h->f, &node);
+        if (err)
+            return err;
+        data_attr(h, &at);
+        return seek_all_data(at.size, off, hole, out);
+    }
     if (w == WHERE_NODE) { /* another open of this node may have changed the size at the claimant */
         struct patience p = data_patience();
         int err = data_relocate(h, &p);
@@ -350,12 +382,12 @@ int data_sync(struct data_handle *h, bool pfs)
     uint64_t node = 0;
     int err;
     if (counted_here(h))
-        return local_change(h->f, &c);
+        return lend_change(h->f, &c);
     switch (data_where(h, &node)) {
     case WHERE_HERE:
         if (claim_carry_begin(h->f))
             return claim_is_forgotten(h->f) ? local_change(h->f, &c) : 0;
-        err = local_change(h->f, &c);
+        err = lend_change(h->f, &c);
         claim_carry_end(h->f);
         return err;
     case WHERE_NODE:

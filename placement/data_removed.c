@@ -19,7 +19,7 @@
  */
 #include "placement/claims/claim.h"
 #include "placement/data_int.h"
-#include "placement/local.h"
+#include "placement/lend.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_moves.h"
 
@@ -32,7 +32,7 @@ static int flush_here(struct file *f, struct change *c)
 {
     if (claim_carry_begin(f))
         return -ENOENT;
-    int err = local_change(f, c);
+    int err = lend_change(f, c);
     claim_carry_end(f);
     return err == -ENOENT ? -EIO : err;
 }

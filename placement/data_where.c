@@ -458,7 +458,11 @@ void data_move_writer(struct data_handle *h, const struct location *at)
     h->counted = at->where == WHERE_HERE;
     h->pinned = at->where == WHERE_NODE ? at->node : 0;
     uint64_t now = h->pinned;
+    bool borrows = now && h->writes && !h->borrows;
+    h->borrows |= borrows;
     lock_drop(&h->lock);
+    if (borrows)
+        borrow_opened(h->f);
     if (counted)
         claim_close_writer(h->f);
     if (pinned && pinned != now)

@@ -27,6 +27,7 @@
 #include "placement/pfs/pfs_size.h"
 #include "placement/store/space.h"
 #include "placement/store/store_hit.h"
+#include "placement/store/store_lend.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
@@ -49,7 +50,7 @@ static int make_room(struct file *f, uint64_t *seen)
     return n->make_room ? n->make_room(f, seen) : -ENOSPC;
 }
 
-static int sync_pfs(struct file *f)
+int local_sync_pfs(struct file *f)
 {
     const struct local_needs *n = needs;
     return n->sync_pfs ? n->sync_pfs(f) : -EOPNOTSUPP;
@@ -83,7 +84,12 @@ static int read_missing(struct file *f, struct local_read *r, const struct file_
     uint8_t *buf = (uint8_t *)r->buf + r->got;
     uint64_t off = r->off + r->got;
     size_t wanted = info->base_end > off ? MIN(len, info->base_end - off) : 0, got = 0;
-    if (wanted) {
+    if (wanted && fid_is_loan(f->fid)) {
+        int err = pfs_read(f, buf, wanted, off, &got);
+        r->from.pfs += err ? 0 : got;
+        if (err)
+            return err;
+    } else if (wanted) {
         struct fetch want = {.v = info->base,
                              .off = off,
                              .len = wanted,
@@ -102,6 +108,12 @@ static int read_missing(struct file *f, struct local_read *r, const struct file_
     return 0;
 }
 
+static bool is_lent(struct file *f, uint64_t off)
+{
+    uint64_t until;
+    return store_is_lent(f) && store_lent_to(f, off / LOAN_UNIT, off / LOAN_UNIT, &until);
+}
+
 /* Reads some of the next bytes: returns how many, 0 if another thread brought the first one meanwhile, or
  * -errno.  own: no reader of this node can have had newer bytes. */
 static ssize_t read_some(struct file *f, struct local_read *r, const struct file_info *info,
@@ -113,6 +125,8 @@ static ssize_t read_some(struct file *f, struct local_read *r, const struct file
     ssize_t valid = store_read(f, buf, len, off);
     *own = r->claimed;
     r->from.local += valid > 0 ? (size_t)valid : 0;
+    if (!valid && is_lent(f, off))
+        return -EREMOTE;
     if (valid || !store_missing(f, off, len, &miss, &n) || miss != off)
         return valid;
     int err = read_missing(f, r, info, n, looked);
@@ -168,11 +182,24 @@ static int fill_by_descriptor(struct file *f, const struct file_info *info, uint
     return err == -ESTALE ? 0 : err; /* the flush ended: the caller looks again */
 }
 
+/* The PFS has the bytes of a loan that are not here, and no other node. */
+static int fill_loan(struct file *f, const struct file_info *info, uint64_t page_off)
+{
+    char page[PAGE];
+    size_t got = 0, len = (size_t)MIN(info->base_end - MIN(info->base_end, page_off), (uint64_t)PAGE);
+    int err = pfs_read(f, page, len, page_off, &got);
+    if (!err)
+        err = store_loan_fill(f, info->base.mtime_ns, page_off, page, got);
+    return err == -ESTALE ? 0 : err; /* the caller looks again */
+}
+
 /* limit: see change_with_room. */
 static int fill(struct file *f, uint64_t page_off, enum space_limit limit)
 {
     struct file_info info;
     store_info(f, &info);
+    if (fid_is_loan(f->fid))
+        return fill_loan(f, &info, page_off);
     struct fetch want = {.v = info.base, .off = page_off, .len = PAGE};
     int err = fetch_range(f, &want, NULL);
     bool here = owner_cannot(err) || (err == -ENOSPC && limit == SPACE_DISK);
@@ -181,7 +208,7 @@ static int fill(struct file *f, uint64_t page_off, enum space_limit limit)
 
 static int sync_change(struct file *f, const struct change *c)
 {
-    return c->mode == 1 ? sync_pfs(f) : store_sync(f);
+    return c->mode == 1 ? local_sync_pfs(f) : store_sync(f);
 }
 
 /* Appends the bytes that were not appended yet. */

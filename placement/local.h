@@ -25,7 +25,7 @@ struct local_read {
     size_t got;          /* less than len only at the end of the file, or on error */
     struct fetched from; /* the call adds to it; .ahead is the caller's */
 };
-/* 0 or -errno. */
+/* 0 or -errno; -EREMOTE: the next byte is lent (placement/lend.h). */
 int local_read(struct file *f, struct local_read *r);
 
 /* Makes a change, with any op but PIN_WRITER and UNPIN_WRITER; this node must have the claim. */
@@ -33,6 +33,9 @@ int local_change(struct file *f, struct change *c);
 /* The same without waiting: -EAGAIN when a page must be filled, there is no room, another call is at
  * these pages, or the file is being synced.  WRITE, APPEND and STORE only. */
 int local_change_now(struct file *f, struct change *c);
+
+/* Brings the file to the PFS, whatever is dirty.  -errno of the flush. */
+int local_sync_pfs(struct file *f);
 
 /* What changes need from flush/; the daemon registers it once (fs/daemon/steps.c).  0 or -errno, but for
  * must_wait. */

@@ -133,6 +133,16 @@ static void print_times(const json_t *s)
         seconds(t, "wait_ms"), seconds(t, "open_ms"));
 }
 
+static void print_loans(const json_t *s)
+{
+    char lent[SIZE], borrowed[SIZE];
+    const json_t *l = json_object_get(s, "loans");
+    uint64_t out = json_u64(l, "lent_files"), in = json_u64(l, "borrowed_files");
+    if (out || in)
+        printf("  shared       %s of %" PRIu64 " file%s lent to other nodes, %s of %" PRIu64 " borrowed\n",
+               size_of(l, "lent_bytes", lent), out, out == 1 ? "" : "s", size_of(l, "borrowed_bytes", borrowed), in);
+}
+
 static void print_claims(const json_t *s)
 {
     uint64_t claims = json_u64(s, "claims"), locks = json_u64(s, "locks"),
@@ -200,6 +210,7 @@ static void print_status(const json_t *s)
     print_reads(s);
     print_members(s);
     print_times(s);
+    print_loans(s);
     print_claims(s);
     print_lost(s);
     print_failed(s);

@@ -54,6 +54,7 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(former_bytes, "bytes of chunks that moved to this node, taken from their former owners")     \
     X(written_bytes, "bytes that applications wrote on this node")                                 \
     X(carried_bytes, "bytes written here that were carried to another node's claim")               \
+    X(borrowed_bytes, "bytes written here into parts of other nodes' files that they lent")        \
     X(changes_told, "changes that nodes with open descriptors were told of")                       \
     X(changes_heard, "changes of open files that their claimants told")                            \
     X(flushed_bytes, "dirty bytes that reached the PFS")                                           \

@@ -19,6 +19,23 @@ static inline bool fid_is_zero(struct fid a)
     return !(a.hi | a.lo);
 }
 
+/* A node keeps what it writes into the parts of a file that another node has lent to it in a store file of its own
+ * (docs/protocol.md, "Loans").  Its fid is the file's with this bit, which no PFS file's fid has. */
+#define FID_LOAN (UINT64_C(1) << 63)
+static inline bool fid_is_loan(struct fid f)
+{
+    return f.hi & FID_LOAN;
+}
+static inline struct fid fid_of_loan(struct fid f)
+{
+    return (struct fid){f.hi | FID_LOAN, f.lo};
+}
+/* The PFS file's. */
+static inline struct fid fid_real(struct fid f)
+{
+    return (struct fid){f.hi & ~FID_LOAN, f.lo};
+}
+
 #define FID_TEXT 33
 char *fid_text(struct fid f, char buf[FID_TEXT]); /* 32 hex digits; returns buf */
 int fid_parse(const char *text, struct fid *out); /* -EINVAL */

@@ -74,12 +74,12 @@ struct msg_head {
 #define ITEM_AT(E)                                                                                 \
     E(u8, where) E(u64, node) E(u8, known) E(version, version) E(version, same_as) E(told, told)   \
         E(u8, keep)
-/* the claimant's answer (HAVE).  stands_ns: see file_info (placement/store/store_read.h).  "Not mine" is mine
- * 0, with the numbers up to which it has no claim */
+/* the claimant's answer (HAVE).  stands_ns: see file_info (placement/store/store_read.h).  mine: enum claim_mine
+ * (placement/claims/claim_int.h).  "Not mine" comes with the numbers up to which it has no claim */
 #define ITEM_HAVE(E)                                                                               \
     E(u8, mine)                                                                                    \
     E(u64, size) E(i64, mtime_ns) E(i64, ctime_ns) E(i64, stands_ns) E(u64, blocks)                \
-        E(u64, counter) E(u64, free_inc) E(u64, free_number) E(u8, watched)
+        E(u64, counter) E(u64, free_inc) E(u64, free_number) E(u8, watched) E(u64, away)
 /* what a node says as next: "as next of `home` I have the copy of view `view`" */
 #define ITEM_NEXTOF(E) E(u64, home) E(u64, view)
 /* blind (rule 7): files whose home and next in view `before` were both gone in view `at` */
@@ -89,6 +89,8 @@ struct msg_head {
 #define ITEM_LOOKER(E) E(u64, node) E(u8, look) E(u32, number)
 /* a watcher; node 0: any member.  left: LOOKER_... bits (placement/claims/look.h) */
 #define ITEM_WATCHER(E) E(u64, node) E(u64, incarnation) E(u8, left)
+/* units [first, last] (LOAN_UNIT bytes) of a file are lent to this node, which is not 0 */
+#define ITEM_LENT(E) E(u64, first) E(u64, last) E(u64, node)
 /* a file that is not open any more; number: of the last WHERE that this covers */
 #define ITEM_LEFT(E) E(fid, fid) E(u64, number)
 
@@ -96,7 +98,7 @@ struct msg_head {
     I(claim, ITEM_CLAIM)                                                                           \
     I(record, ITEM_RECORD) I(lock, ITEM_LOCK) I(fid_item, ITEM_FID) I(blind, ITEM_BLIND)           \
         I(at, ITEM_AT) I(have, ITEM_HAVE) I(nextof, ITEM_NEXTOF) I(looker, ITEM_LOOKER)            \
-            I(watcher, ITEM_WATCHER) I(left, ITEM_LEFT)
+            I(watcher, ITEM_WATCHER) I(left, ITEM_LEFT) I(lent, ITEM_LENT)
 
 /* ---- messages: F(kind, field), L(item, field) = list of items ---- */
 
@@ -145,8 +147,10 @@ struct msg_head {
 #define BODY_CHUNK(F, L)   F(fid, fid) F(u64, index) F(version, version) F(u64, hash) F(u8, source)
 #define BODY_WORKING(F, L) F(u8, unused)
 #define BODY_READ(F, L)    F(fid, fid) F(u64, offset) F(u32, length)
-/* watched: the asker will be told of changes (CHANGED) */
-#define BODY_RANGE(F, L)   F(u64, size) F(i64, mtime_ns) F(u64, counter) F(u64, hash) F(u8, watched)
+/* watched: the asker will be told of changes (CHANGED); more: the file goes on behind these bytes, but what follows is
+ * lent to another node */
+#define BODY_RANGE(F, L)                                                                           \
+    F(u64, size) F(i64, mtime_ns) F(u64, counter) F(u64, hash) F(u8, watched) F(u8, more)
 /* writing at the claimant.  op: enum carry_op (placement/carry.h) */
 #define BODY_WRITE(F, L)                                                                           \
     F(fid, fid) F(u8, op) F(u64, offset) F(u64, length) F(u32, mode) F(i64, time_ns) F(u64, hash)
@@ -185,6 +189,21 @@ struct msg_head {
 #define BODY_CHANGED(F, L)                                                                         \
     F(fid, fid) F(u8, what) F(u64, offset) F(u64, length) F(u64, size) F(u64, hash) F(u8, ends) F(u8, last)
 #define BODY_CHANGED_OK(F, L) F(u8, left)
+/* to the claimant: the sender writes the file, and wants units [first, last], and the same of the `count` places that
+ * follow at this distance (stride, in units).  ask: enum lend_ask (placement/lend.h).  LENT: why: enum lend_why; number: of the claim; epoch: how often parts were recalled; base_end: how far the PFS's
+ * bytes count; parts: those that some node has, of what was named */
+#define BODY_LEND(F, L) F(fid, fid) F(u8, ask) F(u64, first) F(u64, last) F(u64, stride) F(u32, count)
+#define BODY_LENT(F, L)                                                                            \
+    F(u8, why) F(u64, number_inc) F(u64, number) F(u64, epoch) F(u64, base_end) L(lent, parts)
+/* claimant -> borrower.  op: enum loan_op (placement/lend.h).  LOAN_IS: held: the sender has borrowed; size and mtime_ns:
+ * as far as its own writes go, mtime_ns INT64_MIN: none since the last TIMES; parts: HELD's, from unit `from` on, more: there
+ * are further ones */
+#define BODY_LOAN(F, L) F(fid, fid) F(u8, op) F(u64, number_inc) F(u64, number) F(u64, epoch) F(u64, from)
+#define BODY_LOAN_IS(F, L) F(u8, held) F(u64, size) F(i64, mtime_ns) F(u64, base_end) F(u8, more) L(lent, parts)
+/* borrower -> claimant: all that it had of the file is on the PFS, and it has nothing any more */
+#define BODY_RETURN(F, L)                                                                          \
+    F(fid, fid) F(u64, number_inc) F(u64, number) F(u64, size) F(i64, mtime_ns)
+#define BODY_RETURNED(F, L) F(u64, epoch)
 
 /* M(NAME, name, BODY): the number on the wire is the position, from 1; only append. */
 #define MESSAGES(M)                                                                                \
@@ -209,7 +228,9 @@ struct msg_head {
                                                                 M(BROKEN, broken, BODY_BROKEN)     \
                                                                     M(LEAVE, leave, BODY_LEAVE)        \
                                                                         M(CHANGED, changed, BODY_CHANGED) \
-                                                                            M(CHANGED_OK, changed_ok, BODY_CHANGED_OK)
+                                                                            M(CHANGED_OK, changed_ok, BODY_CHANGED_OK) \
+        M(LEND, lend, BODY_LEND) M(LENT, lent, BODY_LENT) M(LOAN, loan, BODY_LOAN) \
+        M(LOAN_IS, loan_is, BODY_LOAN_IS) M(RETURN, ret, BODY_RETURN) M(RETURNED, returned, BODY_RETURNED)
 
 /* ---- generated types ---- */
 

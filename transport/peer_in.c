@@ -86,6 +86,12 @@ static uint16_t reply_type(uint16_t request)
         return MSG_BROKEN;
     case MSG_CHANGED:
         return MSG_CHANGED_OK;
+    case MSG_LEND:
+        return MSG_LENT;
+    case MSG_LOAN:
+        return MSG_LOAN_IS;
+    case MSG_RETURN:
+        return MSG_RETURNED;
     default:
         return MSG_ERROR;
     }

@@ -14,11 +14,14 @@
 #include "fs/daemon/supervise.h"
 #include "fs/request.h"
 #include "fs/settings.h"
+#include "placement/borrow.h"
 #include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
 #include "placement/claims/lost.h"
+#include "placement/lend.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_fid.h"
+#include "placement/store/kernel_io.h"
 #include "placement/store/store_open.h"
 #include "transport/members.h"
 #include "transport/view.h"
@@ -209,9 +212,53 @@ static void put_home(json_t *o)
     control_put(o, "locks", h.locks);
     control_put(o, "lost", h.lost);
     control_put(o, "open_files", look_open_files());
+    control_put(o, "passthrough_files", kernel_io_open_files());
     control_put(o, "lookers", h.lookers);
     control_put(o, "lookers_bytes", h.lookers_bytes);
     control_put(o, "lookers_bytes_max", h.lookers_bytes_max);
+}
+
+#define LOANS_MAX 1000 /* in the list */
+
+struct loans {
+    json_t *list;
+    bool lent;
+    uint64_t files[2], bytes[2];
+    char last[2][PATH_BYTES_MAX + 1];
+};
+
+static void add_loan(void *arg, const struct loan_status *s)
+{
+    struct loans *l = arg;
+    l->files[l->lent] += strcmp(l->last[l->lent], s->path) != 0; /* one file's come one after the other */
+    l->bytes[l->lent] += s->bytes;
+    snprintf(l->last[l->lent], sizeof(l->last[l->lent]), "%s", s->path);
+    if (json_array_size(l->list) >= LOANS_MAX)
+        return;
+    json_t *o = json_object();
+    control_put_text(o, "path", s->path);
+    if (s->node)
+        control_put_text(o, "node", members_name(s->node));
+    control_put(o, "bytes", s->bytes);
+    json_object_set_new(o, "lent", json_boolean(l->lent));
+    json_array_append_new(l->list, o);
+}
+
+static void put_loans(json_t *o)
+{
+    struct loans *l = xcalloc(1, sizeof(*l));
+    json_t *loans = json_object();
+    l->list = json_array();
+    borrow_each(add_loan, l);
+    l->lent = true;
+    lend_each(add_loan, l);
+    control_put(loans, "lent_files", l->files[true]);
+    control_put(loans, "lent_bytes", l->bytes[true]);
+    control_put(loans, "borrowed_files", l->files[false]);
+    control_put(loans, "borrowed_bytes", l->bytes[false]);
+    json_object_set_new(loans, "list", l->list);
+    json_object_set_new(o, "loans", loans);
+    free(l);
 }
 
 json_t *control_status(struct connection *c, const json_t *request)
@@ -236,6 +283,7 @@ json_t *control_status(struct connection *c, const json_t *request)
     put_reads(o);
     put_view(o);
     put_times(o);
+    put_loans(o);
     put_home(o);
     put_lost(o);
     control_put(o, "requests_waiting", requests_waiting());

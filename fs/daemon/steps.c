@@ -34,6 +34,7 @@
 #include "fs/notify.h"
 #include "fs/ops.h"
 #include "fs/settings.h"
+#include "placement/borrow.h"
 #include "placement/carry.h"
 #include "placement/chunks/chunk.h"
 #include "placement/chunks/fetch.h"
@@ -255,6 +256,11 @@ static int start_members(char *err, size_t len)
         snprintf(err, len, "the cache directory's claims cannot be taken up: %s", strerror(-e));
         return e;
     }
+    e = borrow_recover();
+    if (e) {
+        snprintf(err, len, "what this node has borrowed cannot be taken up: %s", strerror(-e));
+        return e;
+    }
     e = flush_check_recovered(settings.node);
     if (e) {
         snprintf(err, len, "what the last daemon left cannot be looked at: %s", strerror(-e));
@@ -268,7 +274,7 @@ static int start_members(char *err, size_t len)
  * it is back. */
 static void stop_members(void)
 {
-    unsigned held = claim_give_back_all();
+    unsigned held = claim_give_back_all() + borrow_dirty();
     if (held)
         log_warn("%u files are not on the PFS: this node stays absent in the session until it is "
                  "started again",

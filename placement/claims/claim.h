@@ -54,7 +54,7 @@ bool claim_is_held(struct file *f);
 bool claim_has_writers(struct file *f);
 /* Goes up with each write that was carried here from another node. */
 uint64_t claim_carried(struct file *f);
-/* Without a message: HERE if this node has the claim. */
+/* Without a message: HERE if this node has the claim.  Size and times are the least if parts are lent. */
 bool claim_here(struct fid fid, struct location *out);
 bool claim_here_of(struct file *f, struct location *out);
 /* The same; the file, referenced, or NULL. */

@@ -101,7 +101,7 @@ void claim_give_back(struct file *f)
     lock_take(&c->lock);
     if (c->state == CLAIM_HELD && !c->writers) {
         store_info(f, &info); /* first: a file that loses its name is clean soon after, flushed or not */
-        bool may = !info.dirty && !is_open_without_name(f);
+        bool may = !info.dirty && !info.lent && !is_open_without_name(f);
         tell_drop = may ? begin_drop(c, &info) : NULL;
         given = may && !tell_drop && store_clear_claim(f, info.base_known ? &info.base : NULL);
     }

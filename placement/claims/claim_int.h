@@ -64,6 +64,12 @@ static inline struct file_claim *claim_if(const struct file *f)
 
 #define ASK_BATCH 512 /* fids in one WHERE or ASK */
 
+enum claim_mine {
+    MINE_NOT,
+    MINE,
+    MINE_VAGUE, /* and a borrower of it does not answer (store_lend.h): `away`, if that is absent; else soon */
+};
+
 /* ---- claim_free.c ---- */
 /* The sender's requests up to this number have no claim any more.  v: what the PFS has, of which applications
  * are told `told`; NULL: not known.  had: the watchers of the claim that was held; NULL: none was.  The home enters
@@ -80,6 +86,9 @@ void claim_wait(unsigned ms);
 void claim_wake(void);
 /* This node's answer about a file that it has claimed. */
 void claim_own_word(struct file *f, struct location *out);
+
+/* As claim_here, with what the borrowers of lent parts say; one that does not answer until end_ms: LOST.  Blocking. */
+bool claim_here_exactly(struct fid fid, uint64_t end_ms, struct location *out); /* LOST: .node */
 
 /* ---- claim_watch.c ---- */
 /* The claim's lock is held, for these two. */
@@ -117,6 +126,7 @@ void claim_marks_all_adopted(void);
 
 /* ---- claim_serve.c, claim_named.c ---- */
 void claim_serve_start(void);
+void claim_serve_stop(void);
 void claim_named_start(void);
 
 #endif

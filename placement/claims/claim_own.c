@@ -148,7 +148,18 @@ void own_list(uint32_t *n, struct item_claim **out)
     lock_drop(&own_lock);
 }
 
+static void call(void *arg, struct file *f)
+{
+    void (**fn)(struct file *f) = arg;
+    (*fn)(f);
+}
+
 void own_each(void (*fn)(struct file *f))
+{
+    own_each_arg(call, &fn);
+}
+
+void own_each_arg(void (*fn)(void *arg, struct file *f), void *arg)
 {
     struct item_claim *all;
     uint32_t n;
@@ -157,7 +168,7 @@ void own_each(void (*fn)(struct file *f))
         struct file *f = file_find(all[i].fid);
         if (!f)
             continue;
-        fn(f);
+        fn(arg, f);
         file_put(f);
     }
     free(all);

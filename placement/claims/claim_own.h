@@ -25,6 +25,7 @@ void own_adopted(uint64_t view);
 void own_list(uint32_t *n, struct item_claim **out);
 /* Calls fn for each file that is claimed, on a copy of the table: fn may take locks. */
 void own_each(void (*fn)(struct file *f));
+void own_each_arg(void (*fn)(void *arg, struct file *f), void *arg); /* the same */
 void own_start(void);
 void own_stop(void);
 

@@ -7,6 +7,7 @@
 #include "placement/claims/claim_int.h"
 #include "placement/claims/claim_watch.h"
 
+#include "placement/store/store_lend.h"
 #include "transport/loop.h"
 #include "transport/peer.h"
 
@@ -40,16 +41,30 @@ static bool watch(const struct msg *m, struct fid fid)
     return watched;
 }
 
+/* Who wants to tell the size needs the exact one. */
+static bool here(const struct msg *m, struct fid fid, struct location *l)
+{
+    uint64_t end_ms = boot_ms() + T_PING / 2; /* the asker's silence */
+    return m->ask.look == LOOK_STAT ? claim_here_exactly(fid, end_ms, l) : claim_here(fid, l);
+}
+
+static bool is_absent(uint64_t node)
+{
+    const struct view *v = members_view();
+    return v && view_absent(v, node);
+}
+
 static void answer_ask(void *arg)
 {
     struct msg *m = arg, *r = msg_new(MSG_HAVE);
     struct item_have *items = xcalloc(m->ask.fids.n + 1, sizeof(*items));
     for (uint32_t i = 0; i < m->ask.fids.n; i++) {
-        struct location l;
+        struct location l = {.where = WHERE_HERE};
         bool watched = m->ask.look == LOOK_OPEN && watch(m, m->ask.fids.v[i].fid);
-        if (claim_here(m->ask.fids.v[i].fid, &l)) /* after it: it is told of what comes then */
-            items[i] = (struct item_have){.mine = 1,
+        if (here(m, m->ask.fids.v[i].fid, &l)) /* after it: it is told of what comes then */
+            items[i] = (struct item_have){.mine = l.where == WHERE_HERE ? MINE : MINE_VAGUE,
                                           .watched = watched,
+                                          .away = l.where == WHERE_LOST && is_absent(l.node) ? l.node : 0,
                                           .size = l.size,
                                           .mtime_ns = l.mtime_ns,
                                           .ctime_ns = l.ctime_ns,
@@ -66,17 +81,47 @@ static void answer_ask(void *arg)
     msg_free(m);
 }
 
+static struct pool *lent_pool;
+
+/* Answers that may have to wait for borrowers are not given in libuv's pool. */
+static void sort_ask(void *arg)
+{
+    struct msg *m = arg;
+    bool lent = false;
+    if (m->ask.look != LOOK_STAT) {
+        answer_ask(m);
+        return;
+    }
+    for (uint32_t i = 0; !lent && i < m->ask.fids.n; i++) {
+        struct file *f = claim_is_here(m->ask.fids.v[i].fid) ? file_find(m->ask.fids.v[i].fid) : NULL;
+        lent = f && store_is_lent(f);
+        if (f)
+            file_put(f);
+    }
+    if (lent)
+        pool_submit(lent_pool, answer_ask, m);
+    else
+        answer_ask(m);
+}
+
 static void handle_ask(struct msg *m)
 {
     if (m->ask.fids.n > ASK_BATCH) {
         peer_reply_error(m, -EINVAL);
         msg_free(m);
     } else {
-        loop_work(answer_ask, NULL, m);
+        loop_work(sort_ask, NULL, m);
     }
 }
 
 void claim_serve_start(void)
 {
+    lent_pool = pool_new("asked", 32);
     peer_handle(MSG_ASK, handle_ask);
+}
+
+void claim_serve_stop(void)
+{
+    pool_free(lent_pool);
+    lent_pool = NULL;
 }

@@ -42,7 +42,9 @@ static int take_up(void *arg, struct file *f)
     unsigned *n = arg;
     struct file_info info;
     store_info(f, &info);
-    if (!info.dirty) {
+    if (fid_is_loan(f->fid))
+        return 0;
+    if (!info.dirty && !info.lent) {
         store_clear_claim(f, info.base_known ? &info.base : NULL);
         return 0;
     }
@@ -171,6 +173,7 @@ void claim_start(void)
 /* Claims that are left stay on disk: the next start takes them up. */
 void claim_stop(void)
 {
+    claim_serve_stop();
     own_each(file_put); /* the claim's reference */
     lost_stop();
     locks_stop();

@@ -6,6 +6,7 @@
  */
 #include "placement/claims/claim_watch.h"
 #include "placement/claims/claim_int.h"
+#include "placement/store/store_lend.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -143,7 +144,7 @@ bool claim_watch_begin(struct file *f, uint64_t node, uint64_t incarnation)
     lock_take(&c->lock);
     struct watchers w = watchers_of(c);
     bool is = c->state == CLAIM_HELD && is_served(&w, node);
-    bool may = c->state == CLAIM_HELD && !c->writers && !c->watchers_unknown && !c->forgotten;
+    bool may = c->state == CLAIM_HELD && !c->writers && !c->watchers_unknown && !c->forgotten && !store_is_shared(f);
     if (!is && may && add(&w, node, incarnation, LOOKER_CACHED | LOOKER_OPEN, true)) {
         watchers_set(c, &w);
         is = true;

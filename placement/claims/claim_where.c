@@ -13,6 +13,7 @@
 #include "placement/claims/claim_own.h"
 #include "placement/claims/home.h"
 #include "placement/ring/ring.h"
+#include "placement/store/store_lend.h"
 #include "placement/store/store_read.h"
 #include "transport/peer.h"
 #include "transport/view.h"
@@ -48,7 +49,7 @@ void claim_own_word(struct file *f, struct location *out)
     struct file_info info;
     store_info(f, &info);
     *out = (struct location){.where = WHERE_HERE,
-                             .keep = true,
+                             .keep = !store_is_shared(f),
                              .ticket = ticket,
                              .node = members_self(),
                              .size = info.size,
@@ -263,6 +264,12 @@ static void take_at(struct search *q, unsigned i, uint64_t view, const struct it
 static void take_have(struct search *q, unsigned i, uint64_t node, const struct item_have *have)
 {
     q->at[i] = 0;
+    if (have->mine == MINE_VAGUE && have->away) {
+        q->out[i] = (struct location){.where = WHERE_LOST, .node = have->away};
+        q->state[i] = DONE;
+    }
+    if (have->mine == MINE_VAGUE)
+        return;
     if (!have->mine)
         return; /* it gave the claim back, and tells this to the home: ask the home again */
     struct look_ticket ticket = q->out[i].ticket;
@@ -304,11 +311,17 @@ static void take_answers(struct search *q, struct sent *list, unsigned n, bool c
 
 /* ---- until all is known ---- */
 
-static unsigned still_open(struct search *q)
+/* Who wants to tell the size needs the exact one. */
+static bool here(struct fid fid, enum look look, uint64_t end_ms, struct location *out)
+{
+    return look == LOOK_STAT ? claim_here_exactly(fid, end_ms, out) : claim_here(fid, out);
+}
+
+static unsigned still_open(struct search *q, uint64_t end_ms)
 {
     unsigned open = 0;
     for (unsigned i = 0; i < q->n; i++) {
-        if (q->state[i] == OPEN && claim_here(q->fids[i], &q->out[i]))
+        if (q->state[i] == OPEN && here(q->fids[i], q->look, end_ms, &q->out[i]))
             q->state[i] = DONE;
         open += q->state[i] == OPEN;
     }
@@ -361,11 +374,11 @@ static void search_step(struct search *q, const struct view *v)
 static unsigned search_until(struct search *q, uint64_t end)
 {
     unsigned open, wait = 10;
-    while ((open = still_open(q))) {
+    while ((open = still_open(q, end))) {
         const struct view *v = members_view();
         if (v)
             search_step(q, v);
-        open = still_open(q);
+        open = still_open(q, end);
         if (!open || boot_ms() >= end)
             break;
         claim_wait(wait);
@@ -424,20 +437,20 @@ bool claim_told_here(struct fid fid, enum look look, struct location *out)
 }
 
 /* Can this node answer, as in a session of one?  Then nothing is prepared for asking others. */
-static bool known_here(struct fid fid, enum look look, struct location *out)
+static bool known_here(struct fid fid, enum look look, uint64_t end_ms, struct location *out)
 {
-    return claim_here(fid, out) || claim_told_here(fid, look, out);
+    return here(fid, look, end_ms, out) || claim_told_here(fid, look, out);
 }
 
 int claim_where_until(struct fid fid, enum look look, uint64_t end_ms, struct location *out)
 {
-    return known_here(fid, look, out) ? 0 : ask_until(end_ms, &fid, 1, look, out, NULL);
+    return known_here(fid, look, end_ms, out) ? 0 : ask_until(end_ms, &fid, 1, look, out, NULL);
 }
 
 /* Each look-up of a name calls this. */
 int claim_where(struct fid fid, enum look look, struct location *out)
 {
-    return known_here(fid, look, out) ? 0 : claim_where_many(&fid, 1, look, out, NULL);
+    return claim_where_until(fid, look, boot_ms() + members_patience(), out);
 }
 
 void claim_where_start(void)

@@ -29,7 +29,7 @@ struct fid fid_of(const struct statx *stx)
     put_le64(in, stx->stx_ino);
     put_le64(in + 8, (uint64_t)born);
     XXH128_hash_t h = XXH3_128bits(in, sizeof(in));
-    struct fid f = {h.high64, h.low64};
+    struct fid f = {h.high64 & ~FID_LOAN, h.low64};
     if (fid_is_zero(f)) /* zero means "no file" everywhere */
         f.lo = 1;
     return f;

@@ -179,7 +179,7 @@ static int raise_mode(struct mode_entry *e, struct file *f, int fd)
 /* First call: the write-back begins; a second one may only raise. */
 int pfs_mode_begin(struct file *f, int fd, bool raise)
 {
-    struct mode_entry *e = pfs_mode_take(f->fid);
+    struct mode_entry *e = pfs_mode_take(fid_real(f->fid));
     bool first = !e->f;
     int err = 0;
     if (first) {
@@ -202,7 +202,7 @@ int pfs_mode_begin(struct file *f, int fd, bool raise)
 
 void pfs_mode_end(struct file *f, int fd)
 {
-    struct mode_entry *e = pfs_mode_take(f->fid);
+    struct mode_entry *e = pfs_mode_take(fid_real(f->fid));
     if (e->f != f) { /* begin has failed */
         drop(e, 1);
         return;
@@ -234,7 +234,7 @@ static int restore(struct file *f, const char *path, uint32_t mode)
 {
     int fd;
     struct statx stx;
-    int err = pfs_find_path(f->fid, path, &fd, &stx);
+    int err = pfs_find_path(fid_real(f->fid), path, &fd, &stx);
     if (err)
         return err;
     mode_t now;

@@ -152,7 +152,7 @@ bool pfs_name_was_removed(struct file *f)
 {
     char *path = file_path(f);
     moves_read();
-    bool removed = moves_say_removed(path, f->fid);
+    bool removed = moves_say_removed(path, fid_real(f->fid));
     free(path);
     return removed;
 }
@@ -166,9 +166,9 @@ bool pfs_was_removed(struct file *f)
 int pfs_find_near(struct file *f, struct statx *stx)
 {
     char *path = file_path(f), *found = NULL;
-    int err = find_renamed(path, f->fid, stx, &found);
+    int err = find_renamed(path, fid_real(f->fid), stx, &found);
     if (err == -ENOENT || err == -ENOTDIR || err == -ELOOP)
-        err = find_moved(path, f->fid, stx, &found);
+        err = find_moved(path, fid_real(f->fid), stx, &found);
     if (!err)
         file_set_path(f, found);
     free(found);

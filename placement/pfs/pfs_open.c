@@ -46,8 +46,8 @@ static int try_guesses(struct file *f, const char *path, uint64_t since, int *fd
 {
     int err = -ENOENT;
     char *guess;
-    for (size_t n = 0; err && (guess = moves_guess(path, f->fid, since, n)); n++) {
-        err = pfs_find_path(f->fid, guess, fd, stx);
+    for (size_t n = 0; err && (guess = moves_guess(path, fid_real(f->fid), since, n)); n++) {
+        err = pfs_find_path(fid_real(f->fid), guess, fd, stx);
         if (!err)
             file_set_path(f, guess);
         free(guess);
@@ -65,7 +65,7 @@ static bool owes_bytes(struct file *f)
 int pfs_find_file(struct file *f, int *fd, struct statx *stx)
 {
     char *path = file_path(f);
-    int err = pfs_find_path(f->fid, path, fd, stx);
+    int err = pfs_find_path(fid_real(f->fid), path, fd, stx);
     if ((err == -ENOENT || err == -ESTALE) && owes_bytes(f)) {
         moves_read();
         if (!try_guesses(f, path, 0, fd, stx))
@@ -122,7 +122,7 @@ int pfs_open_path(struct fid fid, const char *path, int flags, int *fd, struct s
 int pfs_open_hint(struct file *f, int flags, int *fd, struct statx *stx)
 {
     char *path = file_path(f);
-    int at, err = pfs_open_path(f->fid, path, flags, fd, stx);
+    int at, err = pfs_open_path(fid_real(f->fid), path, flags, fd, stx);
     free(path);
     if (err != -ENOENT && err != -ESTALE)
         return err;
@@ -131,7 +131,7 @@ int pfs_open_hint(struct file *f, int flags, int *fd, struct statx *stx)
         return err;
     close(at);
     path = file_path(f);
-    err = pfs_open_path(f->fid, path, flags, fd, stx);
+    err = pfs_open_path(fid_real(f->fid), path, flags, fd, stx);
     free(path);
     return err;
 }
@@ -186,7 +186,7 @@ void pfs_adopt_fd(struct file *f, int fd, bool writable)
 static int check_fid(struct file *f, int fd, struct statx *stx)
 {
     int err = pfs_statx_fd(fd, stx);
-    return err ? err : fid_eq(fid_of(stx), f->fid) ? 0 : -ESTALE;
+    return err ? err : fid_eq(fid_of(stx), fid_real(f->fid)) ? 0 : -ESTALE;
 }
 
 /* Opens the file of a descriptor, as the caller: the caller's permissions on the file are checked again. */

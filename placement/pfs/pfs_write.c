@@ -87,7 +87,7 @@ static void end_by_path(struct file *f)
 static int begin_with_fd(struct file *f, int fd, struct statx *stx)
 {
     int err = pfs_statx_fd(fd, stx);
-    if (!err && stx->stx_nlink == 0)
+    if (!err && stx->stx_nlink == 0 && !fid_is_loan(f->fid)) /* of a loan the claimant needs the bytes */
         err = -EIDRM;
     if (!err)
         pfs_of(f)->unit = pfs_unit_of(fd, stx->stx_blksize);
@@ -282,7 +282,7 @@ int pfs_strip_suid(struct file *f, mode_t bits)
     }
     if (err)
         return err;
-    struct mode_entry *e = pfs_mode_take(f->fid);
+    struct mode_entry *e = pfs_mode_take(fid_real(f->fid));
     err = strip_fd(fd, bits);
     if (!err)
         pfs_mode_changed(e, fd, false);

@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CACHE_FORMAT 2u
+#define CACHE_FORMAT 3u
 
 struct cachedir {
     char *path; /* as given, absolute if the caller made it so */

@@ -143,6 +143,7 @@ static struct file *file_new(struct fid fid, struct file_record *r)
     f->hollow = pages_hollow(r);
     f->change = unlike_u64() | 1;
     f->synced = r->covered.check; /* by the last daemon */
+    f->shared = r->lent;
     f->cover.err = r->unsynced ? -EIO : 0;
     datafile_begin(f);
     if (state_path_get(r, path))

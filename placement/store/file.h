@@ -9,6 +9,7 @@
  *       (store)   '--- FILE_CLAIM  placement/claims/claim_int.h is the claim here, writers
  *                 '--- FILE_PROOF  placement/chunks/proof.c      bytes that were given out before their proof
  *                 '--- FILE_DATA   placement/data_int.h          which node has the bytes, dropped pages
+ *                 '--- FILE_LOAN   placement/borrow.c           what this node has borrowed of it
  *                 '--- FILE_FLUSH  flush/queue.h                 its place among the dirty files
  *
  * Lock order: the claim's, then the table's (its shard's, file.c), then f->lock, then that of the open handles
@@ -26,10 +27,11 @@ struct range_op;    /* a write, fill or punch in progress, placement/store/range
 struct snapshot;    /* a copy-out in progress, placement/store/store_copyout.h */
 struct covering;    /* an fsync in progress, placement/store/store_int.h */
 struct page_set;    /* placement/store/page_set.h */
+struct lending;     /* placement/store/store_lend.c */
 
 /* ---- parts ---- */
 
-enum file_part_name { FILE_PFS, FILE_CLAIM, FILE_PROOF, FILE_DATA, FILE_FLUSH, FILE_PARTS };
+enum file_part_name { FILE_PFS, FILE_CLAIM, FILE_PROOF, FILE_DATA, FILE_LOAN, FILE_FLUSH, FILE_PARTS };
 
 /* The first member of each part. */
 struct file_part {
@@ -104,6 +106,9 @@ struct file {
         size_t nhashes;
         struct file *next, **prev; /* files with writers */
     } kernel_io;
+    _Atomic bool shared;     /* placement/store/store_lend.h; so are the next two: f->lock */
+    unsigned shares;
+    struct lending *lending; /* NULL: nothing was lent yet */
     struct shadow *shadow; /* placement/store/shadow.c; f->lock; NULL: none */
 };
 

@@ -12,6 +12,7 @@
 #include "placement/store/shadow.h"
 #include "placement/store/state_table.h"
 #include "placement/store/store_int.h"
+#include "placement/store/store_lend_int.h"
 
 /* Keeps the record if it holds something. */
 static void take_away(struct file *f)
@@ -36,6 +37,7 @@ static void take_away(struct file *f)
 static void end(struct file *f)
 {
     shadow_end(f);
+    store_lend_free(f);
     take_away(f);
     kernel_io_drop(f);
     store_drop_lost(f);

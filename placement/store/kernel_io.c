@@ -122,7 +122,7 @@ static int begin_pass(struct file *f, bool write, int *fd)
 {
     if (write) /* what is filled in during an fsync is not on the disk, but would count so */
         store_cover_wait(f);
-    if (!is_whole(f))
+    if (f->shared || !is_whole(f))
         return -ENODATA;
     if (!f->kernel_io.opens && !space_may_anchor(kernel_io_anchored(), bytes_here(f), write))
         return -ENOSPC;

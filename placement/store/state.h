@@ -20,7 +20,7 @@
 #define PATH_MAGIC     0x31485450u /* "PTH1" */
 #define CHUNK_MAGIC    0x314b4843u /* "CHK1" */
 #define FILE_SLOT      576u
-#define INLINE_PATH    128u
+#define INLINE_PATH    120u
 #define PATH_PIECE     552u
 #define STATE_PATH_MAX ((size_t)PATH_BYTES_MAX)
 
@@ -93,7 +93,8 @@ struct file_record {
     /* a page that is not valid is a hole: it is zeros here, and on the PFS, but for a truncation that is owed
      * (cut); kept over starts of one boot (store_int.h) */
     uint8_t whole;
-    uint8_t pad2;
+    /* parts of it may be lent to other nodes (store_lend.h); kept over starts */
+    uint8_t lent;
     /* made again at start: a power loss took something of it, and the log says so */
     uint8_t loss_told;
     /* this node is removing its last name on the PFS: if the file is gone there, the cache may drop it; kept
@@ -104,6 +105,8 @@ struct file_record {
      * failed punch (UNCUT_PAGES, in pages that are not valid); kept over starts */
     uint8_t uncut;
     struct file_trace trace; /* kept over starts */
+    /* of a loan: the node that has lent (claim_inc, claim_number: its claim); kept over starts */
+    uint64_t lender;
     char path[INLINE_PATH];
 };
 

@@ -20,6 +20,7 @@
 #include "placement/store/state_table.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_int.h"
+#include "placement/store/store_lend_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/kernel_io_int.h"
 
@@ -267,7 +268,17 @@ static int end_clean(struct file *f)
 static bool becomes_whole(const struct file *f, bool had_kernel_io, bool clean)
 {
     const struct file_core *c = core(f);
-    return had_kernel_io ? clean : c->flags & CORE_BASE && !c->base_end;
+    bool others = f->rec->lent || fid_is_loan(f->fid); /* write the PFS file, too */
+    return had_kernel_io ? clean : c->flags & CORE_BASE && !c->base_end && !others;
+}
+
+static void take_flushed(const struct file *f, struct file_core *c, const struct version *v)
+{
+    c->base = *v;
+    if (f->rec->lent) /* a borrower has made it longer */
+        c->size = MAX(c->size, v->size);
+    c->base_end = MIN(MIN(v->size, c->size), c->cut);
+    c->flags |= CORE_BASE;
 }
 
 bool store_flushed(struct file *f, const struct version *v, uint64_t change_then, int *err)
@@ -275,13 +286,12 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     lock_take(&f->lock);
     bool had_kernel_io = has_kernel_io(f);
     bool clean = f->change == change_then && !f->rec->dirty && core(f)->cut == NO_CUT &&
-                 v->size == core(f)->size;
+                 (v->size == core(f)->size || f->rec->lent);
     clean = kernel_io_conclude(f, clean);
     bool whole = becomes_whole(f, had_kernel_io, clean);
     struct file_core *c = core_change(f->rec);
-    c->base = *v;
-    c->base_end = MIN(MIN(v->size, c->size), c->cut);
-    c->flags |= CORE_BASE;
+    if (lend_flush_looked(f))
+        take_flushed(f, c, v);
     c->flags &= ~(uint32_t)CORE_FLUSHING;
     if (clean)
         f->rec->leaving = false;
@@ -302,4 +312,12 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     if (err)
         *err = failed;
     return clean && !failed;
+}
+
+bool store_loan_flushed(struct file *f, uint64_t change_then, int *err)
+{
+    lock_take(&f->lock);
+    struct version v = {.size = core(f)->size, .mtime_ns = core(f)->base.mtime_ns + 1};
+    lock_drop(&f->lock);
+    return store_flushed(f, &v, change_then, err);
 }

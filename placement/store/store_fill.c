@@ -7,6 +7,7 @@
 
 #include "placement/store/eviction.h"
 #include "placement/store/store_int.h"
+#include "placement/store/store_lend_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_version.h"
 
@@ -34,12 +35,23 @@ static int fill_run(struct file *f, uint64_t first, uint64_t last, const struct 
     return err;
 }
 
+/* The first page that is not valid, and not lent: of that another node has the bytes. */
+static uint64_t next_to_fill(struct file *f, uint64_t page, uint64_t stop)
+{
+    for (page = pages_find(f, page, stop, BITS_VALID, false); page <= stop && lent_any(f, page, page);
+         page = pages_find(f, page, stop, BITS_VALID, false))
+        page = lent_end(f, page, stop);
+    return page;
+}
+
 static int fill_pages(struct file *f, uint64_t first, uint64_t stop, const struct filling *fl)
 {
     int err = 0;
-    for (uint64_t page = pages_find(f, first, stop, BITS_VALID, false), until; !err && page <= stop;
-         page = pages_find(f, until, stop, BITS_VALID, false)) {
+    for (uint64_t page = next_to_fill(f, first, stop), until; !err && page <= stop;
+         page = next_to_fill(f, until, stop)) {
         until = pages_find(f, page, stop, BITS_VALID, true);
+        if (f->rec->lent)
+            until = MIN(until, lent_next(f, page, stop));
         err = fill_run(f, page, until - 1, fl);
     }
     return err;
@@ -75,7 +87,7 @@ static int fill_locked(struct file *f, const struct clean_chunk *clean, enum spa
     c->flags = (uint16_t)(clean->owned ? c->flags | CHUNK_OWNED : c->flags & ~CHUNK_OWNED);
     err = fill_pages(f, first, stop, &fl);
     k = core(f);
-    if (!err && !(c->flags & CHUNK_WRITTEN) && version_eq(&k->base, v) &&
+    if (!err && !(c->flags & CHUNK_WRITTEN) && !f->rec->lent && version_eq(&k->base, v) &&
         k->base_end >= off + MIN(chunk, v->size - off)) {
         c->hash = clean->hash;
         crash_order();

@@ -7,9 +7,17 @@
 #include "placement/store/datafile.h"
 #include "placement/store/kernel_io_store.h"
 #include "placement/store/store_int.h"
+#include "placement/store/store_lend_int.h"
 #include "placement/store/store_read.h"
 
 /* ---- the look ---- */
+
+/* How many of these bytes are before the first that is lent? */
+static uint64_t own_bytes(const struct file *f, uint64_t off, uint64_t len)
+{
+    uint64_t last = last_page(off, len), lent = f->rec->lent ? lent_next(f, page_of(off), last) : last + 1;
+    return lent > last ? len : lent * PAGE - MIN(off, lent * PAGE);
+}
 
 /* How many bytes from off on are here; their chunks count as used. */
 static uint64_t use_pages(struct file *f, uint64_t off, uint64_t len)
@@ -17,7 +25,9 @@ static uint64_t use_pages(struct file *f, uint64_t off, uint64_t len)
     const struct file_core *c = core(f);
     if (off >= c->size || !len)
         return 0;
-    len = MIN(len, c->size - off);
+    len = own_bytes(f, off, MIN(len, c->size - off));
+    if (!len)
+        return 0;
     /* What is behind base_end in its page is zeros in the data file. */
     bool all = has_kernel_io(f) || off >= c->base_end;
     uint64_t last = last_page(off, len);
@@ -56,7 +66,7 @@ size_t store_read_begin(struct file *f, uint64_t off, size_t len, struct store_h
         hit->f = f;
         hit->off = off;
         hit->len = n;
-        hit->ends = off + n >= c->size;
+        hit->ends = off + n >= c->size && !f->rec->lent; /* else a borrower may have written behind it */
         hit->copied = kernel_io_needs_copy(f);
         hit->base = c->flags & CORE_BASE ? c->base : (struct version){0};
         open = datafile_use(f, &hit->fd);

@@ -190,7 +190,9 @@ int store_punch(struct file *f, uint64_t off, uint64_t len, enum space_limit lim
         range_begin(f, &op, RANGE_DROP, page_of(off), off + len < size ? last_page(off, len) : UINT64_MAX);
         size = core(f)->size; /* it may have waited for a truncation */
         len = off < size ? MIN(len, size - off) : 0;
-        if (len)
+        if (len && f->rec->lent)
+            err = -EREMOTE;
+        else if (len)
             err = change_check_edges(f, off, len, fill_off);
         if (!err && len)
             err = punch_locked(f, off, len, limit, &became);

@@ -77,6 +77,12 @@ static int cut_covered(struct file *f, uint64_t size)
     return err;
 }
 
+/* A file of which parts are lent gets no shorter. */
+static int check_lent(const struct file *f, uint64_t size)
+{
+    return size < core(f)->size && f->rec->lent ? -EREMOTE : 0;
+}
+
 int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off)
 {
     struct range_op op;
@@ -87,7 +93,11 @@ int store_truncate(struct file *f, uint64_t size, uint64_t *fill_off)
     lock_take(&f->lock);
     kernel_io_look(f);
     begin_resize(f, &op, size);
-    err = size > core(f)->size ? change_clear_end(f) : cut_covered(f, size);
+    err = check_lent(f, size);
+    if (!err)
+        err = size > core(f)->size ? change_clear_end(f) : cut_covered(f, size);
+    if (!err) /* f->lock was dropped: a part before `size` is in no range of this call */
+        err = check_lent(f, size);
     bool was_dirty = is_dirty(f) && !kernel_io_flushed(f); /* a flush may have ended meanwhile */
     if (!err)
         err = pass_resize(f, size);

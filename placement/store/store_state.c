@@ -126,6 +126,7 @@ void store_info(struct file *f, struct file_info *out)
         .deleted = c->flags & CORE_DELETED,
         .only_here = f->only_here,
         .leaving = f->rec->leaving,
+        .lent = f->rec->lent,
         .loss_told = f->rec->loss_told,
     };
     lock_drop(&f->lock);

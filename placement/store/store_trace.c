@@ -8,6 +8,7 @@
 #include "placement/store/state_table.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_int.h"
+#include "placement/store/store_lend_int.h"
 #include "placement/store/store_write.h"
 #include "transport/marks.h"
 #include "transport/session.h"
@@ -47,6 +48,7 @@ int store_flush_begins(struct file *f)
     int err = 0;
     lock_take(&f->lock);
     begin(f);
+    lend_flush_looks(f);
     if (!(core(f)->flags & CORE_FLUSHING)) {
         core_change(f->rec)->flags |= CORE_FLUSHING;
         store_commit(f);
@@ -84,6 +86,7 @@ void store_flush_ends(struct file *f, int64_t mtime_ns)
 {
     lock_take(&f->lock);
     f->rec->trace.v.mtime_ns = mtime_ns;
+    lend_flush_looks(f);
     lock_drop(&f->lock);
 }
 

@@ -5,6 +5,7 @@
 #include "placement/store/state.h"
 #include "placement/store/store_change.h"
 #include "placement/store/store_int.h"
+#include "placement/store/store_lend_int.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_write.h"
 
@@ -128,7 +129,9 @@ static int write_at(struct file *f, struct put p, uint64_t *fill_off)
     if (!err && p.within)
         p.len = MIN(p.len, core(f)->size - MIN(p.off, core(f)->size));
     if (!err) {
-        if (p.len)
+        if (p.len && lent_any(f, page_of(p.off), last_page(p.off, p.len)))
+            err = -EREMOTE;
+        else if (p.len)
             err = write_locked(f, &p, fill_off, &became);
         range_end(f, &op);
     }
@@ -182,7 +185,7 @@ int store_append(struct file *f, const void *buf, size_t len, enum space_limit l
         return err;
     }
     out->off = core(f)->size;
-    err = check_length(out->off, len);
+    err = f->rec->lent ? -EREMOTE : check_length(out->off, len);
     if (!err && len && has_kernel_io(f)) {
         err = append_kernel_io(f, buf, len, out);
         became = true;

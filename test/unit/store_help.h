@@ -69,7 +69,7 @@ static inline void open_store(uint64_t size, uint32_t chunk)
 
 static inline struct fid fid_n(uint64_t n)
 {
-    return (struct fid){n * UINT64_C(0x9e3779b97f4a7c15) + 1, n};
+    return (struct fid){(n * UINT64_C(0x9e3779b97f4a7c15) + 1) & ~FID_LOAN, n};
 }
 
 static inline struct file *get_file(uint64_t n, const char *path)

@@ -22,7 +22,8 @@ START_TEST(data_that_another_open_wrote_is_found)
     open_on(1, "sought", 0, O_RDWR);
     open_on(1, "sought", 1, O_RDWR);
     ck_assert_int_eq(where_on(1, 0, NULL), WHERE_NODE);
-    write_on(1, 1, 5000, 100000, 1);
+    for (uint64_t off = 5000; off < 105000; off += 10000) /* short ones: the claimant lends nothing for them */
+        write_on(1, 1, off, 10000, 1);
     struct order o = {.a = 0, .len = 60000};
     node_run(1, order_seek, &o);
     ck_assert_int_eq(o.err, 0);

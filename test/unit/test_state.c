@@ -274,12 +274,14 @@ START_TEST(the_disk_format_is_as_documented)
     AT(file_record, self, 328);
     AT(file_record, unsynced, 385);
     AT(file_record, whole, 386);
+    AT(file_record, lent, 387);
     AT(file_record, trace, 392);
     AT(file_trace, len, 4);
     AT(file_trace, off, 8);
     AT(file_trace, v, 16);
     AT(file_trace, told, 40);
-    AT(file_record, path, 448);
+    AT(file_record, lender, 448);
+    AT(file_record, path, 456);
     AT(file_core, base_end, 8);
     AT(file_core, cut, 16);
     AT(file_core, base, 24);
@@ -302,7 +304,7 @@ START_TEST(the_disk_format_is_as_documented)
     ck_assert_uint_eq(chunk_slot_size(64 << 10), 128);
     ck_assert_uint_eq(chunk_slot_size(1 << 20), 192);
     ck_assert_uint_eq(chunk_slot_size(16 << 20), 2112);
-    ck_assert_uint_eq(CACHE_FORMAT, 2);
+    ck_assert_uint_eq(CACHE_FORMAT, 3);
 }
 END_TEST
 
@@ -328,6 +330,8 @@ START_TEST(golden_records_are_read_and_written)
                             .raised_mode = 0444};
     core_commit(r);
     r->covered = *core_of(r);
+    r->lent = 1;
+    r->lender = 8;
     slots(SLAB_CHUNKS, 1);
     struct chunk_record *k = state_chunk_new(r, 1);
     k->flags = CHUNK_OWNED | CHUNK_HASH;

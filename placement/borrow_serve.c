@@ -1,0 +1,137 @@
+/* borrow_serve.c - LOAN: what a claimant asks of its borrowers (lend.h). */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "placement/borrow_int.h"
+#include "placement/chunks/working.h"
+#include "placement/lend.h"
+#include "placement/local.h"
+#include "placement/store/store_read.h"
+#include "placement/store/store_write.h"
+#include "transport/complaint.h"
+#include "transport/loop.h"
+#include "transport/members.h"
+#include "transport/peer.h"
+
+/* If it has all of [off, off + len).  What it does not know is asked of the claimant, if an answer may have been lost. */
+struct file *borrow_use_begin(struct file *f, uint64_t off, uint64_t *len)
+{
+    struct borrow *b = borrow_if(f);
+    if (!b || !*len)
+        return NULL;
+    struct place p = borrow_place(b, off, *len);
+    if (p.number != UNIT_MINE && b->unsure && b->loan && !borrow_learn(f, b->lender, off, *len, false, NULL))
+        p = borrow_place(b, off, *len);
+    if (p.number != UNIT_MINE)
+        return NULL;
+    *len = p.len;
+    return b->loan; /* it stays while it is used */
+}
+
+struct job {
+    struct msg *m;
+    struct working working;
+};
+
+/* -EAGAIN and -ENOENT have meanings of their own for the asker. */
+static int told_error(int err)
+{
+    return err == -EAGAIN || err == -ENOENT ? -EIO : err;
+}
+
+static int do_op(struct file *f, const struct body_loan *b, const struct overtaken *o, struct file *loan,
+                 struct body_loan_is *is)
+{
+    is->held = 1;
+    switch (b->op) {
+    case LOAN_TIMES:
+        borrow_timed(borrow_of(f), loan);
+        break;
+    case LOAN_SYNC: {
+        int err = store_sync(loan);
+        if (err)
+            return err;
+        break;
+    }
+    case LOAN_FLUSH: {
+        int err = local_sync_pfs(loan);
+        if (err)
+            return err;
+        break;
+    }
+    case LOAN_RECALL:
+        is->held = 0;
+        return borrow_end(f, o, &is->size, &is->mtime_ns);
+    default:
+        break;
+    }
+    borrow_is(borrow_of(f), loan, &is->size, &is->mtime_ns);
+    return 0;
+}
+
+static int do_loan(const struct msg *m, struct body_loan_is *is, struct item_lent *parts)
+{
+    const struct body_loan *b = &m->loan;
+    struct file *f = file_find_used(b->fid);
+    struct overtaken o = {m->head.sender, {b->number_inc, b->number}, b->epoch};
+    struct file *loan = f ? borrow_loan(f, o.lender, o.id) : NULL;
+    int err = 0;
+    is->mtime_ns = INT64_MIN;
+    if (f && b->op == LOAN_HELD)
+        borrow_held(f, m->head.sender, b, is, parts);
+    else if (loan)
+        err = do_op(f, b, &o, loan, is);
+    else if (f && b->op == LOAN_RECALL) /* an answer to LEND may be on its way */
+        borrow_overtake(f, &o);
+    if (loan)
+        file_put(loan);
+    if (f)
+        file_put(f);
+    return told_error(err);
+}
+
+static void serve_loan(void *arg)
+{
+    struct job *j = arg;
+    struct msg *r = msg_new(MSG_LOAN_IS);
+    if (j->m->loan.op == LOAN_HELD)
+        r->arena = xcalloc(LEND_MAX, sizeof(struct item_lent));
+    int err = do_loan(j->m, &r->loan_is, r->arena);
+    working_end(&j->working);
+    if (err) {
+        msg_free(r);
+        peer_reply_error(j->m, err);
+    } else {
+        peer_reply(j->m, r);
+    }
+    msg_free(j->m);
+    free(j);
+}
+
+static void refuse(struct msg *m)
+{
+    count(bad_messages, 1);
+    complain_of_node(members_name(m->head.sender), "a %s out of bounds", msg_name(m->head.type));
+    if (m->head.flags & MSG_F_WANTS)
+        peer_reply_error(m, -EINVAL);
+    msg_free(m);
+}
+
+/* Network thread. */
+static void on_loan(struct msg *m)
+{
+    if (!(m->head.flags & MSG_F_WANTS) || m->loan.op < LOAN_SIZE || m->loan.op > LOAN_OPS) {
+        refuse(m);
+        return;
+    }
+    struct job *j = xcalloc(1, sizeof(*j));
+    j->m = m;
+    working_begin(&j->working, m);
+    pool_submit(m->loan.op == LOAN_FLUSH || m->loan.op == LOAN_RECALL ? loan_slow : loan_quick, serve_loan, j);
+}
+
+void borrow_start(void)
+{
+    borrow_begin();
+    peer_handle(MSG_LOAN, on_loan);
+}

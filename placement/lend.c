@@ -1,0 +1,905 @@
+/* lend.c - see lend.h.
+ *
+ * The store has which node has which unit (store_lend.h).  It lends under the file's lock, so that a unit belongs to one
+ * node at any time.  Whatever needs the whole file stops lending first (store_lend_stop), then recalls.  Each stop begins
+ * an epoch: an answer to LEND that a RECALL has overtaken is of an earlier one, and the borrower drops it.
+ *
+ * A borrower that does not answer is asked again until T_open; then the call that needs it fails with EIO, and has
+ * changed nothing.
+ */
+#include "placement/lend.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "placement/borrow.h"
+#include "placement/chunks/working.h"
+#include "placement/claims/claim.h"
+#include "placement/claims/claim_lent.h"
+#include "placement/claims/claim_watch.h"
+#include "placement/loan.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/store/store_lend.h"
+#include "placement/store/store_read.h"
+#include "placement/tell.h"
+#include "transport/complaint.h"
+#include "transport/loop.h"
+#include "transport/members.h"
+#include "transport/peer.h"
+#include "transport/view.h"
+
+#define AGAIN_MS 20 /* before a borrower is asked again; doubled up to 500 */
+#define PULLS    8  /* rounds until two agree; while borrowers go on writing, the last one counts */
+
+static _Atomic bool leaving;
+
+static void pause_ms(uint64_t ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
+}
+
+/* ---- asking the borrowers ---- */
+
+struct asking {
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t ended;
+    unsigned open;
+};
+struct asked {
+    struct asking *of;
+    uint64_t node;
+    int err;
+    uint64_t from; /* HELD */
+    struct body_loan_is is;
+    struct item_lent *parts; /* malloc'd; NULL: no answer */
+};
+
+/* How long borrowers are asked, in which epoch; *away: which has not answered. */
+struct until {
+    uint64_t end_ms, epoch, *away;
+};
+
+static struct item_lent *copy_parts(const struct body_loan_is *is)
+{
+    size_t n = MIN(is->parts.n, LEND_MAX);
+    struct item_lent *parts = xcalloc(n + 1, sizeof(*parts));
+    if (n)
+        memcpy(parts, is->parts.v, n * sizeof(*parts));
+    return parts;
+}
+
+/* Network thread. */
+static void answered(void *arg, int err, struct msg *reply, bool *keep)
+{
+    struct asked *a = arg;
+    (void)keep;
+    a->err = err;
+    if (!err) {
+        a->is = reply->loan_is;
+        a->is.size = MIN(a->is.size, (uint64_t)INT64_MAX);
+        a->is.parts.v = NULL;
+        a->parts = copy_parts(&reply->loan_is);
+    } else if (!reply) {
+        members_doubt(a->node);
+        a->err = -EAGAIN;
+    }
+    lock_take(&a->of->lock);
+    if (!--a->of->open)
+        pthread_cond_signal(&a->of->ended);
+    lock_drop(&a->of->lock);
+}
+
+static void send_loan(struct file *f, enum loan_op op, uint64_t epoch, struct asked *a)
+{
+    struct msg *m = msg_new(MSG_LOAN);
+    m->loan.fid = f->fid;
+    m->loan.op = (uint8_t)op;
+    m->loan.epoch = epoch;
+    m->loan.from = a->from;
+    claim_id(f, &m->loan.number_inc, &m->loan.number);
+    peer_request(a->node, m, T_SUSPECT, NULL, 0, answered, a);
+}
+
+/* Those of the n that have not answered yet. */
+static void ask_once(struct file *f, enum loan_op op, uint64_t epoch, struct asked *list, unsigned n)
+{
+    struct asking of = {.open = 1};
+    lock_init(&of.lock, RANK_LEAF);
+    lock_cond_init(&of.ended);
+    for (unsigned i = 0; i < n; i++)
+        if (list[i].err == -EAGAIN) {
+            lock_take(&of.lock);
+            of.open++;
+            lock_drop(&of.lock);
+            list[i].of = &of;
+            send_loan(f, op, epoch, &list[i]);
+        }
+    lock_take(&of.lock);
+    of.open--;
+    while (of.open)
+        lock_wait(&of.lock, &of.ended, 0);
+    lock_drop(&of.lock);
+    pthread_cond_destroy(&of.ended);
+    lock_destroy(&of.lock);
+}
+
+static void free_asked(struct asked *list, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        free(list[i].parts);
+    free(list);
+}
+
+/* It left in order, so that all it had is on the PFS, or was forgotten: nothing is to be expected of it. */
+static bool is_out(uint64_t node)
+{
+    const struct view *v = members_view();
+    return v && !view_member(v, node) && !view_absent(v, node);
+}
+
+static bool is_absent(uint64_t node)
+{
+    const struct view *v = members_view();
+    return v && view_absent(v, node);
+}
+
+/* The first error, or 0; *away: whose. */
+static int first_error(const struct asked *list, unsigned n, uint64_t *away)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (list[i].err) {
+            *away = list[i].node;
+            return list[i].err;
+        }
+    return 0;
+}
+
+/* Until each has answered.  -EIO: one has not. */
+static int ask_until(struct file *f, enum loan_op op, struct asked *list, unsigned n, const struct until *u)
+{
+    for (uint64_t wait_ms = AGAIN_MS;; wait_ms = MIN(2 * wait_ms, UINT64_C(500))) {
+        ask_once(f, op, u->epoch, list, n);
+        for (unsigned i = 0; i < n; i++)
+            if (list[i].err == -EAGAIN && is_out(list[i].node)) {
+                list[i].err = 0;
+                list[i].is = (struct body_loan_is){.mtime_ns = INT64_MIN};
+            }
+        int err = first_error(list, n, u->away);
+        if (err != -EAGAIN)
+            return err;
+        if (boot_ms() >= u->end_ms || (op == LOAN_SIZE && is_absent(*u->away)))
+            return -EIO;
+        pause_ms(wait_ms);
+    }
+}
+
+/* Every borrower; *list is to be given to free_asked. */
+static int ask_all(struct file *f, enum loan_op op, struct asked **list, unsigned *n, const struct until *u)
+{
+    uint64_t nodes[LEND_MAX];
+    *n = MIN(store_borrowers(f, nodes, LEND_MAX), LEND_MAX);
+    *list = xcalloc(*n + 1, sizeof(**list));
+    for (unsigned i = 0; i < *n; i++)
+        (*list)[i] = (struct asked){.node = nodes[i], .err = -EAGAIN};
+    return ask_until(f, op, *list, *n, u);
+}
+
+static int ask(struct file *f, enum loan_op op)
+{
+    struct asked *list;
+    unsigned n;
+    uint64_t away = 0;
+    int err = ask_all(f, op, &list, &n, &(struct until){boot_ms() + T_OPEN, 0, &away});
+    free_asked(list, n);
+    return err;
+}
+
+/* ---- what a daemon before this one has lent ----
+ *
+ * The store's record says that something is lent, and not what.  Every member is asked; while a node is absent, which may
+ * have borrowed, it is not known. */
+
+static struct {
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t ended;
+    bool asking; /* one file at a time */
+} learning = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}, .ended = PTHREAD_COND_INITIALIZER};
+
+/* All members but this node.  -EAGAIN: some node is away. */
+static int members_to_ask(struct asked **list, unsigned *n, uint64_t *away)
+{
+    const struct view *v = members_view();
+    *n = 0;
+    *list = NULL;
+    if (!v || v->nabsent) {
+        *away = v ? v->absents[0].id : members_self();
+        return -EAGAIN;
+    }
+    *list = xcalloc(v->nmembers + 1, sizeof(**list));
+    for (uint32_t i = 0; i < v->nmembers; i++)
+        if (v->members[i].id != members_self())
+            (*list)[(*n)++] = (struct asked){.node = v->members[i].id, .err = -EAGAIN};
+    return 0;
+}
+
+/* False: it has more than it has said. */
+static bool take_held(struct file *f, struct asked *a, int *err)
+{
+    for (uint32_t i = 0; a->parts && i < MIN(a->is.parts.n, LEND_MAX) && !*err; i++) {
+        const struct item_lent *p = &a->parts[i];
+        if (p->first > p->last || p->last > INT64_MAX / LOAN_UNIT || p->last - p->first >= LEND_MAX)
+            *err = -EBADMSG;
+        else
+            *err = store_lent_found(f, a->node, p->first, p->last);
+        a->from = p->last + 1;
+    }
+    if (a->is.held)
+        store_lent_is(f, store_lend_epoch(f), a->is.size, a->is.mtime_ns); /* nothing is taken back before it is known */
+    free(a->parts);
+    a->parts = NULL;
+    return !a->is.more;
+}
+
+static int ask_what_is_held(struct file *f, struct asked *list, unsigned n, const struct until *u)
+{
+    bool more = true;
+    int err = 0;
+    while (!err && more) {
+        more = false;
+        err = ask_until(f, LOAN_HELD, list, n, u);
+        for (unsigned i = 0; !err && i < n; i++)
+            if (list[i].parts && !take_held(f, &list[i], &err)) {
+                list[i].err = -EAGAIN;
+                more = true;
+            }
+    }
+    return err;
+}
+
+static int learn(struct file *f, const struct until *u)
+{
+    struct asked *list;
+    struct statx stx;
+    unsigned n;
+    int err = members_to_ask(&list, &n, u->away);
+    if (!err)
+        err = ask_what_is_held(f, list, n, u);
+    if (!err)
+        err = pfs_file_stat(f, &stx);
+    if (!err) {
+        struct version v = version_of(&stx);
+        store_lent_known(f, &v);
+    }
+    free_asked(list, n);
+    return err;
+}
+
+/* 0: what is lent is known. */
+static int know(struct file *f, const struct until *u)
+{
+    int err = 0;
+    if (!store_is_lent(f) || store_lent_is_known(f))
+        return 0;
+    lock_take(&learning.lock);
+    while (learning.asking)
+        lock_wait(&learning.lock, &learning.ended, 0);
+    learning.asking = true;
+    lock_drop(&learning.lock);
+    for (uint64_t wait_ms = AGAIN_MS; !store_lent_is_known(f); wait_ms = MIN(2 * wait_ms, UINT64_C(500))) {
+        err = learn(f, u);
+        if (err && (err != -EAGAIN || boot_ms() >= u->end_ms))
+            break;
+        if (err)
+            pause_ms(wait_ms);
+    }
+    lock_take(&learning.lock);
+    learning.asking = false;
+    pthread_cond_broadcast(&learning.ended);
+    lock_drop(&learning.lock);
+    return err == -EAGAIN ? -EIO : err;
+}
+
+static int know_soon(struct file *f)
+{
+    uint64_t away;
+    return know(f, &(struct until){boot_ms() + T_OPEN, 0, &away});
+}
+
+/* ---- size and mtime ---- */
+
+/* Sizes only grow while parts are lent.  So if two rounds agree, the size was this one in between. */
+static int pull(struct file *f, const struct until *u)
+{
+    uint64_t size = 0;
+    int err = know(f, u);
+    for (unsigned round = 0; !err && store_is_lent(f) && round < PULLS; round++) {
+        struct asked *list;
+        struct file_info info;
+        unsigned n;
+        bool counts = true;
+        uint64_t epoch = store_lend_epoch(f);
+        err = ask_all(f, LOAN_SIZE, &list, &n, u);
+        for (unsigned i = 0; !err && i < n; i++)
+            counts &= store_lent_is(f, epoch, list[i].is.size, list[i].is.mtime_ns);
+        free_asked(list, n);
+        store_info(f, &info);
+        if (counts && (n <= 1 || (round && info.size == size)))
+            break;
+        size = info.size;
+    }
+    return err;
+}
+
+int lend_pull(struct file *f, uint64_t *away)
+{
+    return pull(f, &(struct until){boot_ms() + T_OPEN, 0, away});
+}
+
+/* ---- taking back ---- */
+
+static void say_away(struct file *f, uint64_t node)
+{
+    static _Atomic uint64_t said;
+    if (!log_every(&said, 10000))
+        return;
+    char *path = file_path(f);
+    log_warn("%s: node %s has borrowed parts of it, and does not answer: EIO until it does", path ? path : "?",
+             members_name(node));
+    free(path);
+}
+
+/* What it wrote is on the PFS. */
+static int take_back(struct file *f, uint64_t node, uint64_t size, int64_t mtime_ns, uint64_t *epoch)
+{
+    struct lent_back back = {.size = size, .mtime_ns = mtime_ns};
+    do {
+        struct statx stx;
+        back.looks = store_pfs_looks(f);
+        int err = pfs_file_stat(f, &stx);
+        if (err)
+            return err;
+        back.v = version_of(&stx);
+    } while (!store_lent_returned(f, node, &back, epoch));
+    return 0;
+}
+
+/* 0: nothing is lent, until store_lend_go. */
+static int recall(struct file *f)
+{
+    struct asked *list;
+    unsigned n;
+    int err = know_soon(f), e;
+    if (err)
+        return err;
+    uint64_t away = 0, epoch = store_lend_stop(f);
+    err = ask_all(f, LOAN_RECALL, &list, &n, &(struct until){boot_ms() + T_OPEN, epoch, &away});
+    for (unsigned i = 0; i < n; i++)
+        if (!list[i].err && (e = take_back(f, list[i].node, list[i].is.size, list[i].is.mtime_ns, &epoch)))
+            err = err ? err : e;
+    free_asked(list, n);
+    if (!err && store_is_lent(f))
+        err = -EIO;
+    if (err) {
+        if (away)
+            say_away(f, away);
+        store_lend_go(f);
+    }
+    return err;
+}
+
+/* The node says "not mine" of what is lent to it: an answer to its LEND was lost, or its cache.  It takes nothing of it
+ * any more for its own. */
+static int recall_from(struct file *f, uint64_t node)
+{
+    uint64_t away, epoch = store_lend_stop(f);
+    struct asked a = {.node = node, .err = -EAGAIN};
+    int err = ask_until(f, LOAN_RECALL, &a, 1, &(struct until){boot_ms() + T_OPEN, epoch, &away});
+    if (!err)
+        err = take_back(f, node, a.is.size, a.is.mtime_ns, &epoch);
+    free(a.parts);
+    store_lend_go(f);
+    return err;
+}
+
+/* ---- changes ---- */
+
+/* Must all be here before it is made?  -errno: it is not known. */
+static int needs_all(struct file *f, const struct change *c)
+{
+    struct file_info info;
+    uint64_t away;
+    if (!store_is_lent(f))
+        return 0;
+    switch (c->op) {
+    case CARRY_APPEND:
+    case CARRY_PUNCH:
+        return 1;
+    case CARRY_TRUNCATE: {
+        int err = lend_pull(f, &away);
+        store_info(f, &info);
+        return err ? err : c->len < info.size;
+    }
+    default:
+        return 0;
+    }
+}
+
+/* Is the file this long? */
+static int find_end(struct file *f, uint64_t size)
+{
+    struct file_info info;
+    uint64_t away;
+    store_info(f, &info);
+    return info.size < size ? lend_pull(f, &away) : 0;
+}
+
+/* What borrowers do before it. */
+static int before(struct file *f, const struct change *c)
+{
+    if (!store_is_lent(f))
+        return 0;
+    if (c->op == CARRY_TIMES) {
+        int err = ask(f, LOAN_TIMES);
+        if (!err) /* what borrowers have said before does not count any more */
+            store_lend_next_epoch(f);
+        return err;
+    }
+    if (c->op == CARRY_STORE) /* what lies behind the end is left out: where is it? */
+        return find_end(f, c->off + c->len);
+    if (c->op == CARRY_SYNC)
+        return ask(f, c->mode == 1 ? LOAN_FLUSH : LOAN_SYNC);
+    return 0;
+}
+
+int lend_change(struct file *f, struct change *c)
+{
+    int all = know_soon(f);
+    if (!all)
+        all = needs_all(f, c);
+    if (all < 0)
+        return all;
+    for (;;) {
+        int err = all ? recall(f) : before(f, c);
+        if (err)
+            return err;
+        err = local_change(f, c);
+        if (all)
+            store_lend_go(f);
+        bool positional = c->op == CARRY_WRITE || c->op == CARRY_STORE;
+        if (err != -EREMOTE || positional || all)
+            return err;
+        all = 1; /* lent meanwhile */
+    }
+}
+
+/* ---- reading ---- */
+
+/* How many of len bytes from off on no other node has; 0: *node has the first. */
+static size_t own_len(struct file *f, uint64_t off, size_t len, uint64_t *node)
+{
+    uint64_t first = off / LOAN_UNIT, last = (off + len - 1) / LOAN_UNIT, until;
+    *node = store_lent_to(f, first, last, &until);
+    if (*node)
+        return 0;
+    return until >= last ? len : (size_t)((until + 1) * LOAN_UNIT - off);
+}
+
+int lend_read(struct file *f, struct local_read *r, uint64_t *lent_to)
+{
+    struct local_read part = *r;
+    bool pulled = false;
+    uint64_t away;
+    *lent_to = r->got = 0;
+    int known = know_soon(f);
+    if (known)
+        return known;
+    while (r->got < r->len) {
+        part.buf = (uint8_t *)r->buf + r->got;
+        part.off = r->off + r->got;
+        part.len = own_len(f, part.off, r->len - r->got, lent_to);
+        if (!part.len)
+            return 0;
+        int err = local_read(f, &part);
+        r->got += part.got;
+        r->from = part.from;
+        if (err && err != -EREMOTE)
+            return err;
+        if (err || part.got == part.len)
+            continue; /* lent meanwhile, or the next part */
+        if (pulled || !store_is_lent(f))
+            return 0;
+        err = lend_pull(f, &away); /* the file's end, as far as it is known here */
+        if (err)
+            return err;
+        pulled = true;
+    }
+    return 0;
+}
+
+/* ---- for applications of this node ---- */
+
+/* The next bytes are lent: from their borrower, and zeros where that has none.  0 bytes: it has given them back, or
+ * *end: the file ends. */
+static int read_lent(struct file *f, struct local_read *r, uint64_t node, bool *end)
+{
+    struct file_info info;
+    struct carry_range part = {.buf = (uint8_t *)r->buf + r->got, .off = r->off + r->got};
+    uint64_t first = part.off / LOAN_UNIT, last = (r->off + r->len - 1) / LOAN_UNIT, until, away;
+    if (store_lent_to(f, first, last, &until) != node)
+        return 0;
+    part.len = (size_t)(MIN(r->off + r->len, (until + 1) * LOAN_UNIT) - part.off);
+    int err = carry_read(node, f, &part);
+    if (!err && part.got < part.len)
+        err = lend_pull(f, &away);
+    store_info(f, &info);
+    if (!err && part.got < part.len) /* what has made it longer meanwhile is no zeros */
+        err = carry_read(node, f, &part);
+    if (err == -ENOENT)
+        return recall_from(f, node);
+    if (err)
+        return err;
+    uint64_t stop = MIN(part.off + part.len, MAX(info.size, part.off + part.got));
+    size_t n = (size_t)(stop - part.off);
+    memset((uint8_t *)part.buf + part.got, 0, n - part.got);
+    *end = n < part.len;
+    r->got += n;
+    r->from.peer += n;
+    return 0;
+}
+
+int lend_read_all(struct file *f, struct local_read *r)
+{
+    struct local_read part = *r;
+    bool end = false;
+    r->got = 0;
+    for (;;) {
+        uint64_t node = 0;
+        part.buf = (uint8_t *)r->buf + r->got;
+        part.off = r->off + r->got;
+        part.len = r->len - r->got;
+        if (!part.len)
+            return 0;
+        int err = lend_read(f, &part, &node);
+        r->got += part.got;
+        r->from = part.from;
+        if (err || !node)
+            return err;
+        size_t before = r->got;
+        err = read_lent(f, r, node, &end);
+        part.from = r->from;
+        if (err || end)
+            return err;
+        if (r->got == before && boot_ms() >= r->end_ms)
+            return -EIO;
+    }
+}
+
+/* The borrowers' parts go to them. */
+int lend_change_all(struct file *f, struct change *c)
+{
+    int err = lend_change(f, c);
+    if (err != -EREMOTE)
+        return err;
+    for (uint64_t done = 0; done < c->len;) {
+        struct change part = *c;
+        uint64_t at = c->off + done, until;
+        uint64_t node = store_lent_to(f, at / LOAN_UNIT, (c->off + c->len - 1) / LOAN_UNIT, &until);
+        part.buf = (const uint8_t *)c->buf + done;
+        part.off = at;
+        part.len = MIN(c->len - done, (until + 1) * LOAN_UNIT - at);
+        err = node ? carry_write(node, f, &part, NULL) : lend_change(f, &part);
+        bool moved = err == -EREMOTE || (node && err == -ENOENT);
+        if (node && err == -ENOENT && (err = recall_from(f, node)))
+            return err;
+        if (moved && boot_ms() < c->end_ms)
+            continue;
+        if (err)
+            return err == -EAGAIN || moved ? -EIO : err;
+        done += part.len;
+    }
+    c->off_out = c->off;
+    return 0;
+}
+
+/* ---- LEND ---- */
+
+struct lending_to {
+    const struct msg *m;
+    struct file *f;
+    struct msg *r;
+    struct item_lent *parts;
+    uint32_t n;
+};
+
+static void add_part(struct lending_to *l, uint64_t first, uint64_t last, uint64_t node)
+{
+    if (node && l->n < LEND_MAX)
+        l->parts[l->n++] = (struct item_lent){first, last, node};
+}
+
+/* Who has what of the units that were named. */
+static void add_parts(struct lending_to *l, uint64_t first, uint64_t last)
+{
+    for (uint64_t unit = first, until; unit <= last; unit = until + 1) {
+        uint64_t node = store_lent_to(l->f, unit, last, &until);
+        add_part(l, unit, until, node);
+        if (until >= last)
+            break;
+    }
+}
+
+/* Of a file that is shared: no watcher comes from now on (claim_watch_begin). */
+static bool is_watched(struct file *f)
+{
+    struct claim_watcher some[CLAIM_WATCHERS_MAX];
+    unsigned any, n = claim_watchers(f, some, &any);
+    for (unsigned i = 0; i < n; i++)
+        any |= some[i].kinds;
+    return any & ~LOOKER_OPEN;
+}
+
+/* The kernels of the other nodes keep nothing of a file that has no watchers; this node's own is asked. */
+static enum lend_why share(struct file *f)
+{
+    static const struct told_change nothing = {.what = TOLD_ATTR};
+    if (borrow_is_refused(f))
+        return LEND_NOT;
+    if (store_is_lent(f))
+        return store_share_begin(f) ? LEND_NOT : LEND_ALL;
+    int err = store_share_begin(f);
+    if (err == -EAGAIN && !local_sync_pfs(f)) /* what the kernel wrote before it closed */
+        err = store_share_begin(f);
+    if (err)
+        return err == -EIDRM ? LEND_NOT : LEND_KERNEL;
+    if (is_watched(f) || told_here(f->fid, &nothing) & (LOOKER_CACHED | LOOKER_PASSTHROUGH)) {
+        store_share_end(f);
+        return LEND_KERNEL;
+    }
+    return LEND_ALL;
+}
+
+static enum lend_why why_of(int err)
+{
+    return !err ? LEND_ALL : err == -EAGAIN || err == -EBUSY ? LEND_BUSY : LEND_NOT;
+}
+
+/* All in one epoch, though parts are taken back meanwhile. */
+static void list_places(struct lending_to *l, uint64_t *epoch)
+{
+    const struct body_lend *b = &l->m->lend;
+    do {
+        *epoch = store_lend_epoch(l->f);
+        l->n = 0;
+        for (uint64_t i = 0; i <= b->count; i++)
+            add_parts(l, b->first + i * b->stride, b->last + i * b->stride);
+    } while (store_lend_epoch(l->f) != *epoch);
+}
+
+static enum lend_why lend_places(struct lending_to *l)
+{
+    const struct body_lend *b = &l->m->lend;
+    int err = 0;
+    bool flushed = false;
+    for (uint64_t i = 0; !err && i <= b->count; i++) {
+        uint64_t at = i * b->stride;
+        err = store_lend(l->f, l->m->head.sender, b->first + at, b->last + at);
+        if (err == -EBUSY && !flushed && !local_sync_pfs(l->f)) {
+            flushed = true;
+            err = 0;
+            i--;
+        }
+    }
+    return why_of(err);
+}
+
+static enum lend_why lend(struct lending_to *l)
+{
+    enum lend_why why = leaving ? LEND_BUSY : share(l->f);
+    if (why != LEND_ALL)
+        return why;
+    why = lend_places(l);
+    store_share_end(l->f);
+    return why;
+}
+
+static void answer_lend(struct lending_to *l)
+{
+    struct body_lent *to = &l->r->lent;
+    struct file_info info;
+    claim_id(l->f, &to->number_inc, &to->number);
+    if (l->m->lend.ask == LEND_WANT)
+        to->why = (uint8_t)lend(l);
+    list_places(l, &to->epoch);
+    store_info(l->f, &info);
+    to->base_end = info.base_end;
+    to->parts.v = l->parts;
+    to->parts.n = l->n;
+    l->r->arena = l->parts;
+}
+
+static int prepare(struct file *f, const struct body_lend *b)
+{
+    uint64_t until;
+    int err = know_soon(f);
+    uint64_t node = b->ask == LEND_DOUBT && !err ? store_lent_to(f, b->first, b->first, &until) : 0;
+    return node ? recall_from(f, node) : err;
+}
+
+struct job {
+    struct msg *m;
+    struct working working;
+};
+
+static void serve_lend(void *arg)
+{
+    struct job *j = arg;
+    struct lending_to l = {.m = j->m, .f = file_find(j->m->lend.fid)};
+    int err = l.f ? claim_change_begin(l.f, boot_ms() + T_OPEN) : -ENOENT;
+    if (!err && (err = prepare(l.f, &j->m->lend)))
+        claim_carry_end(l.f);
+    if (!err) {
+        l.r = msg_new(MSG_LENT);
+        l.parts = xcalloc(LEND_MAX, sizeof(*l.parts));
+        answer_lend(&l);
+        claim_carry_end(l.f);
+    }
+    if (l.f)
+        file_put(l.f);
+    working_end(&j->working);
+    if (err)
+        peer_reply_error(j->m, err);
+    else
+        peer_reply(j->m, l.r);
+    msg_free(j->m);
+    free(j);
+}
+
+static bool lend_is_sound(const struct msg *m)
+{
+    const struct body_lend *b = &m->lend;
+    const uint64_t most = INT64_MAX / LOAN_UNIT;
+    return m->head.flags & MSG_F_WANTS && b->ask <= LEND_DOUBT && b->first <= b->last && b->last <= most && b->last - b->first < LEND_MAX &&
+           b->count < LEND_MAX && b->stride <= most / LEND_MAX &&
+           (!b->count || (b->stride > b->last - b->first && b->last + b->count * b->stride <= most)) &&
+           (b->last - b->first + 1) * (b->count + 1) <= LEND_MAX;
+}
+
+static void refuse(struct msg *m)
+{
+    count(bad_messages, 1);
+    complain_of_node(members_name(m->head.sender), "a %s out of bounds", msg_name(m->head.type));
+    if (m->head.flags & MSG_F_WANTS)
+        peer_reply_error(m, -EINVAL);
+    msg_free(m);
+}
+
+static void submit(struct pool *p, void (*fn)(void *arg), struct msg *m)
+{
+    struct job *j = xcalloc(1, sizeof(*j));
+    j->m = m;
+    working_begin(&j->working, m);
+    pool_submit(p, fn, j);
+}
+
+/* Network thread. */
+static void on_lend(struct msg *m)
+{
+    if (lend_is_sound(m))
+        submit(m->lend.ask == LEND_ASK ? loan_quick : loan_slow, serve_lend, m);
+    else
+        refuse(m);
+}
+
+/* ---- RETURN ---- */
+
+/* Not this claim's: nothing is lent under it any more. */
+static int returned(struct file *f, const struct msg *m, uint64_t *epoch)
+{
+    uint64_t inc, number;
+    if (!claim_id(f, &inc, &number) || inc != m->ret.number_inc || number != m->ret.number)
+        return 0;
+    int err = know_soon(f);
+    if (!err)
+        err = take_back(f, m->head.sender, m->ret.size, m->ret.mtime_ns, epoch);
+    return err == -EAGAIN || err == -ENOENT ? -EIO : err;
+}
+
+static void serve_return(void *arg)
+{
+    struct job *j = arg;
+    struct file *f = file_find(j->m->ret.fid);
+    uint64_t epoch = 0;
+    int err = 0;
+    if (f && !claim_carry_begin(f)) {
+        err = returned(f, j->m, &epoch);
+        claim_carry_end(f);
+    }
+    if (f)
+        file_put(f);
+    working_end(&j->working);
+    if (err) {
+        peer_reply_error(j->m, err);
+    } else {
+        struct msg *r = msg_new(MSG_RETURNED);
+        r->returned.epoch = epoch;
+        peer_reply(j->m, r);
+    }
+    msg_free(j->m);
+    free(j);
+}
+
+/* Network thread. */
+static void on_return(struct msg *m)
+{
+    if (m->head.flags & MSG_F_WANTS && m->ret.size <= INT64_MAX)
+        submit(loan_slow, serve_return, m);
+    else
+        refuse(m);
+}
+
+/* ---- start and end ---- */
+
+static int own_word(struct file *f, uint64_t end_ms, uint64_t *away)
+{
+    int err = pull(f, &(struct until){end_ms, 0, away});
+    if (err)
+        say_away(f, *away);
+    return err;
+}
+
+void lend_start(void)
+{
+    leaving = false;
+    claim_on_lent(own_word);
+    peer_handle(MSG_LEND, on_lend);
+    peer_handle(MSG_RETURN, on_return);
+}
+
+static void leave_one(void *arg, struct file *f)
+{
+    int *failed = arg, err = store_is_lent(f) ? recall(f) : 0;
+    if (err)
+        *failed = err;
+}
+
+int lend_leave(void)
+{
+    int err = 0;
+    leaving = true;
+    claim_each(leave_one, &err);
+    return err;
+}
+
+/* ---- for `eddy status` ---- */
+
+struct telling {
+    loan_status_fn *fn;
+    void *arg;
+};
+
+static void tell_one(void *arg, struct file *f)
+{
+    const struct telling *t = arg;
+    uint64_t nodes[LEND_MAX];
+    if (!store_is_lent(f))
+        return;
+    char *path = file_path(f);
+    unsigned n = MIN(store_borrowers(f, nodes, LEND_MAX), LEND_MAX);
+    for (unsigned i = 0; i < n; i++)
+        t->fn(t->arg, &(struct loan_status){path ? path : "?", nodes[i], store_lent_units(f, nodes[i]) * LOAN_UNIT});
+    if (!store_lent_is_known(f))
+        t->fn(t->arg, &(struct loan_status){.path = path ? path : "?"});
+    free(path);
+}
+
+void lend_each(loan_status_fn *fn, void *arg)
+{
+    claim_each(tell_one, &(struct telling){fn, arg});
+}
+
+void lend_stop(void)
+{
+    claim_on_lent(NULL);
+}

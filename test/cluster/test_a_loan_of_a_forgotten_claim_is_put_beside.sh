@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# A node has borrowed parts of a file, and its claimant is away for good: an operator forgets the claim. The borrower's
+# data is not written into the file any more, which another node may have by then, but put beside it.
+# timeout: 120
+. "$(dirname "$0")/lib.sh"
+requires fuse cmd python3 cmd jq
+for node in a b c; do
+    start_faultfs $node
+done
+start_node a "$W/pfs-a" --flush-wait 3600
+start_node b "$W/pfs-b" --flush-wait 3600 --wait-nodes 2
+start_node c "$W/pfs-c" --flush-wait 3600 --wait-nodes 3
+
+coproc RANKS { exec python3 "$(dirname "$0")/ranks.py" shared "a=$W/mnt-a" "b=$W/mnt-b" "c=$W/mnt-c" "beside=$W"; }
+rank() {
+    local answer
+    echo "$*" >&"${RANKS[1]}"
+    read -r answer <&"${RANKS[0]}"
+    [ "$answer" = ok ] || fail "$*: $answer"
+}
+rank open a
+rank open b
+rank write a 0 4 1
+rank write b 4 4 1
+check_equal "files of which b has borrowed parts" "$(status_of b .loans.borrowed_files)" 1
+kill_node a
+wait_for 30 eval '[ "$(status_of c ".absent | length")" = 1 ]' || fail "a is not absent"
+eddy forget "$W/mnt-c/shared" || fail "eddy forget"
+rank open c
+rank write c 4 4 2
+eddy flush "$W/mnt-c"
+eddy flush "$W/mnt-b"
+wait_for 30 test -e "$PFS/shared.eddy-conflict-b" || fail "b's data is not put beside the file"
+ln -s "$PFS/shared.eddy-conflict-b" "$W/shared"
+rank open beside
+rank check beside 4 4 1
+rank check c 4 4 2
+cmp <(dd if="$PFS/shared" bs=64k skip=4 count=4 status=none) <(dd if="$W/mnt-c/shared" bs=64k skip=4 count=4 status=none) ||
+    fail "the file on the PFS has other bytes"
+check_equal "files of which b has borrowed parts" "$(status_of b .loans.borrowed_files)" 0
+rank close b
+rank close c
+stop_node c
+stop_node b
