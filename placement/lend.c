@@ -34,6 +34,7 @@
 #define PULLS    8  /* rounds until two agree; while borrowers go on writing, the last one counts */
 
 static _Atomic bool leaving;
+static struct pool *lend_pool; /* for LEND and RETURN, which may wait until borrowers have answered a LOAN */
 
 static void pause_ms(uint64_t ms)
 {
@@ -775,19 +776,19 @@ static void refuse(struct msg *m)
     msg_free(m);
 }
 
-static void submit(struct pool *p, void (*fn)(void *arg), struct msg *m)
+static void submit(void (*fn)(void *arg), struct msg *m)
 {
     struct job *j = xcalloc(1, sizeof(*j));
     j->m = m;
     working_begin(&j->working, m);
-    pool_submit(p, fn, j);
+    pool_submit(lend_pool, fn, j);
 }
 
 /* Network thread. */
 static void on_lend(struct msg *m)
 {
     if (lend_is_sound(m))
-        submit(m->lend.ask == LEND_ASK ? loan_quick : loan_slow, serve_lend, m);
+        submit(serve_lend, m);
     else
         refuse(m);
 }
@@ -834,7 +835,7 @@ static void serve_return(void *arg)
 static void on_return(struct msg *m)
 {
     if (m->head.flags & MSG_F_WANTS && m->ret.size <= INT64_MAX)
-        submit(loan_slow, serve_return, m);
+        submit(serve_return, m);
     else
         refuse(m);
 }
@@ -852,6 +853,7 @@ static int own_word(struct file *f, uint64_t end_ms, uint64_t *away)
 void lend_start(void)
 {
     leaving = false;
+    lend_pool = pool_new("lend", 32);
     claim_on_lent(own_word);
     peer_handle(MSG_LEND, on_lend);
     peer_handle(MSG_RETURN, on_return);
@@ -902,4 +904,6 @@ void lend_each(loan_status_fn *fn, void *arg)
 void lend_stop(void)
 {
     claim_on_lent(NULL);
+    pool_free(lend_pool);
+    lend_pool = NULL;
 }

@@ -7,8 +7,8 @@
 #define LEND_MAX 4096u /* units in one LEND, and parts in one LENT */
 
 struct pool;
-/* Jobs of loan_quick wait for the cache's disk, those of loan_slow for the PFS, too.  None waits for another node: those
- * of loan_asks do, and no node waits for them. */
+/* A borrower's jobs for LOAN: those of loan_quick wait for the cache's disk, those of loan_slow for the PFS, too.  None waits
+ * for another node: those of loan_asks do, and no node waits for them. */
 extern struct pool *loan_quick, *loan_slow, *loan_asks;
 void loan_start(void);
 void loan_stop(void); /* waits for what runs */
