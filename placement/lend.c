@@ -351,10 +351,10 @@ static void say_away(struct file *f, uint64_t node)
     free(path);
 }
 
-/* What it wrote is on the PFS. */
+/* What it wrote is on the PFS.  *epoch: the present one when that was heard; then, in which nothing is lent to it. */
 static int take_back(struct file *f, uint64_t node, uint64_t size, int64_t mtime_ns, uint64_t *epoch)
 {
-    struct lent_back back = {.size = size, .mtime_ns = mtime_ns};
+    struct lent_back back = {.epoch = *epoch, .size = size, .mtime_ns = mtime_ns};
     do {
         struct statx stx;
         back.looks = store_pfs_looks(f);
@@ -798,10 +798,11 @@ static void on_lend(struct msg *m)
 /* Not this claim's: nothing is lent under it any more. */
 static int returned(struct file *f, const struct msg *m, uint64_t *epoch)
 {
-    uint64_t inc, number;
+    uint64_t inc, number, now = store_lend_epoch(f);
     if (!claim_id(f, &inc, &number) || inc != m->ret.number_inc || number != m->ret.number)
         return 0;
     int err = know_soon(f);
+    *epoch = now;
     if (!err)
         err = take_back(f, m->head.sender, m->ret.size, m->ret.mtime_ns, epoch);
     return err == -EAGAIN || err == -ENOENT ? -EIO : err;

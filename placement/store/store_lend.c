@@ -14,7 +14,10 @@
 
 struct lending {
     struct unit_map map; /* the number is the borrower's place, from 1 on */
-    uint64_t *node;      /* 0: a free place */
+    struct borrower {
+        uint64_t node;  /* 0: a free place */
+        uint64_t since; /* the epoch in which it has got it */
+    } *borrower;
     unsigned n;
     unsigned stopped;
     bool known;     /* what a daemon before this one has lent */
@@ -113,18 +116,18 @@ static uint16_t number_of(struct lending *l, uint64_t node, bool make)
 {
     unsigned free = l->n;
     for (unsigned i = 0; i < l->n; i++) {
-        if (l->node[i] == node)
+        if (l->borrower[i].node == node)
             return (uint16_t)(i + 1);
-        if (!l->node[i])
+        if (!l->borrower[i].node)
             free = i;
     }
     if (!make || free == BORROWERS_MAX)
         return 0;
     if (free == l->n) {
-        l->node = xrealloc(l->node, (l->n + 1) * sizeof(*l->node));
+        l->borrower = xrealloc(l->borrower, (l->n + 1) * sizeof(*l->borrower));
         l->n++;
     }
-    l->node[free] = node;
+    l->borrower[free] = (struct borrower){node, l->epoch};
     return (uint16_t)(free + 1);
 }
 
@@ -134,9 +137,9 @@ unsigned store_borrowers(struct file *f, uint64_t *out, unsigned max)
     lock_take(&f->lock);
     const struct lending *l = f->lending;
     for (unsigned i = 0; l && i < l->n; i++) {
-        if (l->node[i] && n < max)
-            out[n] = l->node[i];
-        n += l->node[i] != 0;
+        if (l->borrower[i].node && n < max)
+            out[n] = l->borrower[i].node;
+        n += l->borrower[i].node != 0;
     }
     lock_drop(&f->lock);
     return n;
@@ -232,7 +235,7 @@ uint64_t store_lent_to(struct file *f, uint64_t unit, uint64_t last, uint64_t *u
     if (l && l->map.set) {
         uint16_t number = unit_get(&l->map, unit);
         *until = unit_same_until(&l->map, unit, last);
-        node = number ? l->node[number - 1] : 0;
+        node = number ? l->borrower[number - 1].node : 0;
     }
     lock_drop(&f->lock);
     return node;
@@ -350,7 +353,7 @@ static bool take_back(struct file *f, uint16_t number, const struct lent_back *b
     take_word(f, b->size, b->mtime_ns);
     crash_order();
     unit_clear(&l->map, number);
-    l->node[number - 1] = 0;
+    l->borrower[number - 1].node = 0;
     if (!l->map.set)
         nothing_is_lent(f);
     return became;
@@ -362,6 +365,8 @@ bool store_lent_returned(struct file *f, uint64_t node, const struct lent_back *
     lock_take(&f->lock);
     struct lending *l = f->lending;
     uint16_t number = l && l->known ? number_of(l, node, false) : 0;
+    if (number && l->borrower[number - 1].since > b->epoch)
+        number = 0; /* it has returned all since then, and borrowed again */
     bool newest = !number || b->looks == l->looks;
     if (number && newest)
         became = take_back(f, number, b);
@@ -400,7 +405,7 @@ void store_lend_free(struct file *f)
     if (!f->lending)
         return;
     unit_clear_all(&f->lending->map);
-    free(f->lending->node);
+    free(f->lending->borrower);
     free(f->lending);
     f->lending = NULL;
 }

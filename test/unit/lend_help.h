@@ -71,7 +71,7 @@ static inline uint64_t lent_to(struct file *f, uint64_t unit)
 
 static inline bool try_return(struct file *f, uint64_t node, uint64_t looks, const struct version *v)
 {
-    struct lent_back back = {looks, *v, 0, INT64_MIN};
+    struct lent_back back = {store_lend_epoch(f), looks, *v, 0, INT64_MIN};
     uint64_t epoch;
     return store_lent_returned(f, node, &back, &epoch);
 }

@@ -67,7 +67,7 @@ static void borrower_returns(void)
 {
     struct stat st;
     ck_assert_int_eq(stat(env_path("f"), &st), 0);
-    struct lent_back back = {.looks = store_pfs_looks(f), .size = FAR + 3, .mtime_ns = INT64_MIN};
+    struct lent_back back = {.epoch = store_lend_epoch(f), .looks = store_pfs_looks(f), .size = FAR + 3, .mtime_ns = INT64_MIN};
     back.v = (struct version){(uint64_t)st.st_size, st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec,
                               st.st_ctim.tv_sec * INT64_C(1000000000) + st.st_ctim.tv_nsec};
     uint64_t epoch;

@@ -177,7 +177,7 @@ START_TEST(what_was_returned_is_untouched_and_the_file_is_dirty)
     struct file *f = claimed_file(1);
     struct version v = version_n(20 * UNIT + 9, 30);
     store_on_dirty(on_dirty);
-    struct lent_back back = {0, v, 0, info_of(f).mtime_ns + 5};
+    struct lent_back back = {UINT64_MAX, 0, v, 0, info_of(f).mtime_ns + 5};
     uint64_t first = lend_ok(f, B, 2, 3), epoch;
     lend_ok(f, B, 20, 20);
     lend_ok(f, C, 5, 5);
@@ -201,6 +201,26 @@ START_TEST(what_was_returned_is_untouched_and_the_file_is_dirty)
     returned_ok(f, C, &v);
     owners_are(f, (uint64_t[UNITS]){0});
     ck_assert(!store_is_lent(f) && !info_of(f).lent);
+    file_put(f);
+}
+END_TEST
+
+/* A RETURN that was sent again, and answered, may be handled once more. */
+START_TEST(a_return_takes_nothing_that_was_borrowed_after_it)
+{
+    struct file *f = claimed_file(1);
+    struct version v = version_n(UNITS * UNIT, 30);
+    lend_ok(f, B, 2, 3);
+    struct lent_back late = {.epoch = store_lend_epoch(f), .v = v, .mtime_ns = INT64_MIN};
+    uint64_t epoch;
+    returned_ok(f, B, &v);
+    lend_ok(f, B, 2, 2);
+    late.looks = store_pfs_looks(f);
+    ck_assert(store_lent_returned(f, B, &late, &epoch));
+    ck_assert_uint_eq(lent_to(f, 2), B);
+    ck_assert(store_is_lent(f));
+    returned_ok(f, B, &v);
+    ck_assert_uint_eq(lent_to(f, 2), 0);
     file_put(f);
 }
 END_TEST
@@ -308,6 +328,7 @@ int main(void)
     tcase_add_test(t, nothing_is_said_of_a_file_of_which_nothing_is_lent);
     t = add_case(s, "returned", setup, teardown, 20);
     tcase_add_test(t, what_was_returned_is_untouched_and_the_file_is_dirty);
+    tcase_add_test(t, a_return_takes_nothing_that_was_borrowed_after_it);
     tcase_add_test(t, a_file_that_got_longer_here_keeps_its_size);
     tcase_add_test(t, who_has_nothing_returns_nothing);
     tcase_add_test(t, the_next_daemon_knows_that_something_may_be_lent);
