@@ -368,10 +368,10 @@ void borrow_held(struct file *f, uint64_t lender, const struct body_loan *asked,
     if (!b)
         return;
     lock_take(&b->lock);
-    while (b->making || (b->returning && !b->unanswered))
+    while (b->making) /* not for a return, which may wait for the claimant */
         lock_wait(&b->lock, &b->changed, 0);
     /* what was returned, perhaps, the dead daemon may have lent to others */
-    struct file *loan = b->lender == lender && !b->unanswered ? b->loan : NULL;
+    struct file *loan = b->lender == lender && !b->unanswered && !b->sending ? b->loan : NULL;
     if (loan) {
         b->id = (struct loan_id){asked->number_inc, asked->number};
         b->lender_inc = borrow_incarnation(lender);
@@ -412,26 +412,30 @@ static void stay(struct borrow *b, bool unanswered)
 {
     lock_take(&b->lock);
     b->returning = b->unanswered = unanswered;
+    b->sending = false;
     pthread_cond_broadcast(&b->changed);
     lock_drop(&b->lock);
 }
 
-/* The claimant knows that nothing is borrowed. */
-static void forget(struct borrow *b, uint64_t epoch)
+/* The claimant knows that nothing is borrowed, from this epoch on (NULL: the claim is void).  The next loan is the same file of the store, so none begins before this one
+ * has ended. */
+static void forget(struct borrow *b, const struct overtaken *o)
 {
     list_remove(b);
     lock_take(&b->lock);
     struct file *loan = b->loan, *f = b->f;
     unit_clear_all(&b->map);
     b->loan = b->f = NULL;
-    overtake(b, &(struct overtaken){b->lender, b->id, epoch});
+    if (o)
+        overtake(b, o);
     b->base_end = 0;
     b->never_timed = true;
     b->unsure = false;
-    b->returning = false;
-    pthread_cond_broadcast(&b->changed);
+    while (b->using) /* by a LOAN: those do not wait for a return */
+        lock_wait(&b->lock, &b->changed, 0);
     lock_drop(&b->lock);
     loan_unmake(loan);
+    stay(b, false);
     file_put(f);
 }
 
@@ -461,24 +465,28 @@ int borrow_end(struct file *f, const struct overtaken *o, uint64_t *size, int64_
         return err;
     }
     borrow_is(b, loan, size, mtime_ns);
-    forget(b, o->epoch);
+    forget(b, o);
     return 0;
 }
 
-/* *answered: the claimant has got it, and said what came of it. */
-static int send_return(const struct borrow *b, struct file *loan, uint64_t *epoch, bool *answered)
+/* *answered: the claimant has got it, and said what came of it.  *o: the epoch in which that is so. */
+static int send_return(struct borrow *b, struct file *loan, struct overtaken *o, bool *answered)
 {
     struct msg *m = msg_new(MSG_RETURN), *reply = NULL;
+    lock_take(&b->lock);
+    b->sending = true;
+    *o = (struct overtaken){b->lender, b->id, 0};
+    lock_drop(&b->lock);
     m->ret.fid = fid_real(loan->fid);
-    m->ret.number_inc = b->id.inc;
-    m->ret.number = b->id.number;
-    borrow_is(borrow_of(b->f), loan, &m->ret.size, &m->ret.mtime_ns);
-    int err = peer_call(b->lender, m, T_SUSPECT, NULL, 0, &reply);
+    m->ret.number_inc = o->id.inc;
+    m->ret.number = o->id.number;
+    borrow_is(b, loan, &m->ret.size, &m->ret.mtime_ns);
+    int err = peer_call(o->lender, m, T_SUSPECT, NULL, 0, &reply);
     *answered = reply;
     if (!err)
-        *epoch = reply->returned.epoch;
+        o->epoch = reply->returned.epoch;
     else if (!reply)
-        members_doubt(b->lender);
+        members_doubt(o->lender);
     msg_free(reply);
     return err;
 }
@@ -488,7 +496,7 @@ void borrow_drop(struct file *f)
     struct borrow *b = borrow_of(f);
     bool unanswered;
     if (begin_return(b, true, &unanswered))
-        forget(b, 0);
+        forget(b, NULL);
 }
 
 /* ---- when nobody writes it any more ---- */
@@ -508,17 +516,17 @@ static int give_back(struct file *f, bool wanted)
 {
     struct borrow *b = borrow_of(f);
     struct file_info info;
-    uint64_t epoch;
+    struct overtaken o;
     bool unanswered, answered = true;
     struct file *loan = !wanted && is_wanted(b) ? NULL : begin_return(b, false, &unanswered);
     if (!loan)
         return 0;
     store_info(loan, &info);
-    int err = info.dirty ? -EBUSY : send_return(b, loan, &epoch, &answered);
+    int err = info.dirty ? -EBUSY : send_return(b, loan, &o, &answered);
     if (err)
         stay(b, unanswered || !answered);
     else
-        forget(b, epoch);
+        forget(b, &o);
     return err;
 }
 

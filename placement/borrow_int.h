@@ -34,6 +34,7 @@ struct borrow {
     unsigned using; /* calls that use the loan */
     unsigned handles;
     bool making, returning;
+    bool sending;    /* returning, and RETURN is on its way */
     bool unanswered; /* returning, and a RETURN had no answer: nothing is this node's until it is known what came of it */
     _Atomic bool always, never; /* borrow_set_policy */
     bool unsure; /* the claimant may have lent more than is in the map: it is asked about what it says is here */
