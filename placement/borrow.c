@@ -417,8 +417,8 @@ static void stay(struct borrow *b, bool unanswered)
     lock_drop(&b->lock);
 }
 
-/* The claimant knows that nothing is borrowed, from this epoch on (NULL: the claim is void).  The next loan is the same file of the store, so none begins before this one
- * has ended. */
+/* The claimant knows that nothing is borrowed, from this epoch on (NULL: the claim is void).  The next loan is the same file
+ * of the store, so none begins before this one has ended. */
 static void forget(struct borrow *b, const struct overtaken *o)
 {
     list_remove(b);
