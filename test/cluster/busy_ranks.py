@@ -23,6 +23,7 @@ import time
 PIECES = 60  # of each rank
 SIZES = (4096, 65536, 262144)
 PLACE = 262144
+BLOCK = 4096
 
 
 def bytes_of(place, version):
@@ -61,6 +62,8 @@ class Rank(threading.Thread):
                 time.sleep(0.01)
                 return
             if os.pwrite(fd, data, place * PLACE) == len(data):
+                if len(data) == PLACE:  # what was there before does not matter any more
+                    self.versions[place].clear()
                 self.versions[place].append((version, True))
                 self.writes += 1
         except OSError:  # it may have been made, or not
@@ -68,15 +71,22 @@ class Rank(threading.Thread):
             time.sleep(0.01)
         self.longest = max(self.longest, time.monotonic() - begun)
 
-    def possible(self, place):
-        """All byte strings that the place may have now, shortest history first."""
-        states = [b""]
-        for version, sure in self.versions[place]:
-            data = bytes_of(place, version)
-            written = [data + s[len(data):] for s in states]
-            states = written if sure else states + written
-            states = list(dict.fromkeys(states))[-64:]
-        return states
+    def wrong_at(self, place, got):
+        """The first block that is none of those that it may be: the last acknowledged write, or one since that failed, and
+        may have been made, or a part of it. None: all are right."""
+        data = {version: bytes_of(place, version) for version, _ in self.versions[place]}
+        for at in range(0, PLACE, BLOCK):
+            block, may = got[at:at + BLOCK], []
+            for version, sure in reversed(self.versions[place]):
+                if at < len(data[version]):
+                    may.append(data[version][at:at + BLOCK])
+                    if sure:
+                        break
+            else:
+                may.append(bytes(len(block)))  # nobody has written here for certain
+            if block not in may:
+                return at
+        return None
 
 
 class Ranks:
@@ -122,14 +132,10 @@ class Ranks:
         for node, rank in self.ranks.items():
             for place in rank.places:
                 got = os.pread(fd, PLACE, place * PLACE)
-                for state in rank.possible(place):
-                    if got == state + bytes(len(got) - len(state)) if len(got) >= len(state) else False:
-                        break
-                else:
-                    if not rank.versions[place] and not any(got):
-                        continue
-                    last = rank.versions[place][-3:]
-                    return f"wrong: {who} reads {len(got)} bytes of {node}'s place {place}, which are none of its {last}"
+                at = rank.wrong_at(place, got)
+                if at is not None:
+                    last = [v for v in rank.versions[place] if at < SIZES[v[0] % 3]][-3:]
+                    return f"wrong: {who} reads {len(got)} bytes of {node}'s place {place}; byte {at} is none of {last}"
         return "ok"
 
     def check(self):
