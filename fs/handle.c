@@ -319,9 +319,10 @@ static int open_on_pfs(struct request *r, struct inode *i, int flags, struct fil
                        struct statx *stx)
 {
     int err = pfs_open_file(f, i->node, writes(flags), request_cred(r), stx);
-    /* it may have another name: if the kernel has used that, it comes back with this file */
-    if (err == -ESTALE)
-        attr_stat(i, stx);
+    /* It may have another name: if the kernel has used that, it comes back with this file, once.  So none may be left
+     * that leads elsewhere. */
+    if (err == -ESTALE && !attr_stat(i, stx))
+        links_are_right(i, stx, false);
     if (err == -EACCES && flags & OPEN_EXEC && !writes(flags))
         err = pfs_open_file(f, i->node, false, NULL, stx);
     return err;
