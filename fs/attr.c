@@ -160,20 +160,28 @@ static struct told what_is_told(struct inode *i, const struct stat *pfs, const s
     return told;
 }
 
+/* Inode locked.  What a claimant says may be older than what this node has told of the same version, if the home had
+ * forgotten that a flush had moved the ctime. */
+static int64_t latest_ctime(const struct inode *i, int64_t ctime_ns, const struct version *pfs)
+{
+    bool told = i->told.known && version_eq(&i->told.version, pfs);
+    return MAX(MAX(ctime_ns, i->moved_ns), told ? i->told.told.ctime_ns : INT64_MIN);
+}
+
 void attr_tell(struct inode *i, struct stat *st, const struct statx *stx,
                const struct location *loc)
 {
     attr_merge(st, stx, loc);
     if (!S_ISREG(st->st_mode) || i->fixed)
         return;
+    struct version v = version_of(stx);
     if (is_word(loc)) {
         lock_take(&i->lock);
-        st->st_ctim = time_of_ns(MAX(ns_of(&st->st_ctim), i->moved_ns));
+        st->st_ctim = time_of_ns(latest_ctime(i, ns_of(&st->st_ctim), &v));
         i->word = *st;
         lock_drop(&i->lock);
         return;
     }
-    struct version v = version_of(stx);
     struct told told = what_is_told(i, st, &v, loc);
     st->st_mtim = time_of_ns(told.mtime_ns);
     st->st_ctim = time_of_ns(told.ctime_ns);
