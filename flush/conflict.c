@@ -24,6 +24,7 @@
 #include "flush/piece.h"
 #include "flush/queue.h"
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_give.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"

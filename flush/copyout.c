@@ -16,7 +16,7 @@
 #include "flush/flush_int.h"
 #include "flush/gate.h"
 #include "flush/queue.h"
-#include "placement/claims/claim.h"
+#include "placement/claims/claim_give.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_write.h"

@@ -9,7 +9,7 @@
 #include "flush/flush_int.h"
 #include "flush/lull.h"
 #include "flush/queue.h"
-#include "placement/claims/claim.h"
+#include "placement/claims/claim_give.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/kernel_io.h"
 #include "transport/lock.h"

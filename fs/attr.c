@@ -20,6 +20,7 @@
 #include "fs/ops.h"
 #include "fs/settings.h"
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_give.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"

@@ -27,6 +27,7 @@
 #include "fs/settings.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
+#include "placement/claims/claim_give.h"
 #include "placement/claims/claim_watch.h"
 #include "placement/claims/lock_ask.h"
 #include "placement/data_believe.h"

@@ -24,6 +24,7 @@
 #include "fs/names.h"
 #include "fs/ops.h"
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_give.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_moves.h"
 #include "placement/pfs/pfs_names.h"

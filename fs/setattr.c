@@ -13,6 +13,7 @@
 #include "fs/known.h"
 #include "fs/ops.h"
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_give.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"

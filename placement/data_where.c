@@ -19,6 +19,7 @@
  * for all.
  */
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_give.h"
 #include "placement/claims/look.h"
 #include "placement/data_int.h"
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_give.h"
 #include "placement/claims/claim_watch.h"
 #include "placement/store/shadow.h"
 #include "placement/store/store_hit.h"
@@ -238,6 +239,20 @@ static bool is_listed(const struct claim_watcher *list, unsigned n, uint64_t nod
     return false;
 }
 
+/* Those that are not named.  Also the one that made the change: what it has left is known only when it says so. */
+static void tell_any(struct telling *t, unsigned any, const struct claim_watcher *list, unsigned n)
+{
+    const struct view *v = members_view();
+    for (unsigned k = 0; v && k < v->nmembers; k++) {
+        struct claim_watcher other = {.node = v->members[k].id,
+                                      .incarnation = v->members[k].incarnation,
+                                      .kinds = any | (any & LOOKER_SERVED ? LOOKER_APPENDS : 0)};
+        if (!is_listed(list, n, other.node))
+            tell_one(t, &other, 0);
+    }
+    t->all = v != NULL;
+}
+
 void tell_all(struct file *f, const struct told_change *c, uint64_t but, void (*done)(void *arg), void *arg)
 {
     struct claim_watcher list[CLAIM_WATCHERS_MAX];
@@ -245,17 +260,10 @@ void tell_all(struct file *f, const struct told_change *c, uint64_t but, void (*
     *t = (struct telling){.f = f, .change = *c, .open = 1, .done = done, .arg = arg};
     bool drop = c->what == TOLD_DROP;
     unsigned any = 0, n = claim_watched(f) || drop ? claim_watchers(f, list, &any) : 0;
-    const struct view *v = any & ~LOOKER_OPEN || (any && drop) ? members_view() : NULL;
     for (unsigned k = 0; k < n; k++)
         tell_one(t, &list[k], but);
-    for (unsigned k = 0; v && k < v->nmembers; k++) {
-        struct claim_watcher other = {.node = v->members[k].id,
-                                      .incarnation = v->members[k].incarnation,
-                                      .kinds = any | (any & LOOKER_SERVED ? LOOKER_APPENDS : 0)};
-        if (!is_listed(list, n, other.node))
-            tell_one(t, &other, but);
-    }
-    t->all = v != NULL;
+    if (any & ~LOOKER_OPEN || (any && drop))
+        tell_any(t, any, list, n);
     end_one(t);
 }
 

@@ -40,6 +40,7 @@
 #include "placement/chunks/former.h"
 #include "placement/chunks/owner.h"
 #include "placement/claims/claim_forget.h"
+#include "placement/claims/claim_give.h"
 #include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
 #include "placement/claims/look.h"

@@ -72,9 +72,6 @@ int claim_open_writer(struct file *f, const struct version *base, uint64_t looke
                       uint64_t end_ms, struct location *out);
 /* ... ends.  If this node has the claim and nothing is dirty, the claim is given back. */
 void claim_close_writer(struct file *f);
-/* Gives the claim back if the file is clean and has no writer (after a flush): version = what the
- * PFS has. */
-void claim_give_back(struct file *f);
 /* Its data is put beside the file, and what is here of the file is dropped: from now on no open of it begins
  * here, and no carried change, until claim_aside_end.  False, and nothing happens: it is being written, or the
  * claim is being asked for.  The caller then looks whether it is open: an open that is counted later waits. */
@@ -82,17 +79,6 @@ bool claim_aside_begin(struct file *f);
 void claim_aside_end(struct file *f);
 /* To be called when an open is counted: waits while the file is aside.  -EIO: still so at end_ms. */
 int claim_aside_wait(struct file *f, uint64_t end_ms);
-/* fn is called before this node drops bytes of a file without a name that the PFS never gets, if other nodes may
- * have the file open: it tells them, and calls claim_drop_told when those that do are counted here.  Until then the
- * claim stays.  fn is called in any thread, with no lock held, and must not wait.  fn NULL: no more calls, and all have
- * ended when this returns. */
-void claim_on_drop(void (*fn)(struct file *f));
-void claim_drop_told(struct file *f);
-/* Has the home's answer been that the last claimant dropped such bytes? */
-bool claim_dropped(const struct location *at);
-/* Its last name is gone: nothing of it is flushed any more.  A claim without writers is given back, and
- * the descriptor is closed. */
-void claim_unlinked(struct file *f);
 /* A carried write begins/ends here at the claimant: -ENOENT "not mine". */
 int claim_carry_begin(struct file *f);
 void claim_carry_end(struct file *f);

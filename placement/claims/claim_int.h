@@ -4,7 +4,8 @@
  * claim_free.c    FREE: telling the home
  * claim_where.c   asking where files' latest bytes are
  * claim_watch.c   watchers: nodes that must be told of changes (claim_watch.h)
- * claim.c         the claim of one file: taken, kept, given back
+ * claim.c         the claim of one file: taken and kept
+ * claim_give.c    ... and given back (claim_give.h)
  * claim_serve.c   ASK: other nodes ask the claimant
  * claim_named.c   NAMED, SAME: names that change
  * claim_forgotten.c   claims that an operator has forgotten

@@ -2,6 +2,7 @@
  * the new name (NAMED), and the home that the data is still the same (SAME).
  */
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_give.h"
 #include "placement/claims/claim_int.h"
 
 #include "placement/pfs/pfs_data.h"

@@ -2,6 +2,7 @@
  * every view, and given back (docs/protocol.md, rules 3, 16, 18).
  */
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_give.h"
 #include "placement/claims/claim_int.h"
 
 #include "placement/claims/claim_life.h"

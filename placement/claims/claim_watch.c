@@ -109,16 +109,28 @@ bool claim_is_watcher(struct file *f, uint64_t node)
 
 static _Atomic unsigned entered; /* watchers */
 
-/* Also if it is one already.  False: there is no room. */
-static bool add(struct watchers *w, uint64_t node, uint64_t incarnation, unsigned kinds, bool of_bytes)
+/* Its entry; a new one has nothing left.  NULL: there is no room. */
+static struct claim_watcher *entry_of(struct watchers *w, uint64_t node, uint64_t incarnation)
 {
     struct claim_watcher *old = find(w, node);
     if (!old && w->n == CLAIM_WATCHERS_MAX)
-        return false;
+        return NULL;
     struct claim_watcher *to = old ? old : &w->v[w->n++];
     if (!old || old->incarnation != incarnation)
         *to = (struct claim_watcher){.node = node, .incarnation = incarnation};
-    to->kinds |= kinds;
+    return to;
+}
+
+/* Has opened the file; also if it is one already.  What any member may have left, it may have, too.  False: there is
+ * no room. */
+static bool add(struct watchers *w, uint64_t node, uint64_t incarnation, unsigned kinds, bool of_bytes)
+{
+    unsigned before = find(w, node) ? 0 : w->any;
+    struct claim_watcher *to = entry_of(w, node, incarnation);
+    if (!to)
+        return false;
+    to->kinds |= kinds | before;
+    of_bytes |= (before & LOOKER_SERVED) != 0;
     to->of_bytes |= of_bytes;
     to->entered = ++entered;
     return true;
@@ -152,7 +164,7 @@ void claim_watch_appends(struct file *f, uint64_t node, uint64_t incarnation)
 
 static void left(struct watchers *w, uint64_t node, unsigned kinds, unsigned since)
 {
-    struct claim_watcher *old = find(w, node);
+    struct claim_watcher *old = find(w, node), *to;
     const struct member *m = members_view() ? view_member(members_view(), node) : NULL;
     if (old && old->entered != since) {
         old->kinds |= kinds;
@@ -161,8 +173,9 @@ static void left(struct watchers *w, uint64_t node, unsigned kinds, unsigned sin
         old->of_bytes &= (kinds & ~LOOKER_OPEN) != 0;
     } else if (old) {
         *old = w->v[--w->n];
-    } else if (kinds && w->any && m && w->n < CLAIM_WATCHERS_MAX) {
-        add(w, node, m->incarnation, kinds, kinds & ~LOOKER_OPEN);
+    } else if (kinds && w->any && m && (to = entry_of(w, node, m->incarnation))) {
+        to->kinds = kinds;
+        to->of_bytes = kinds & ~LOOKER_OPEN;
     } else if (w->any) {
         w->more |= kinds & ~LOOKER_APPENDS;
     }

@@ -28,8 +28,8 @@ struct claim_watcher {
     unsigned entered; /* counts up each time a node becomes one */
 };
 
-/* Has any other node cached or passthrough descriptors?  Cheap; any thread.  Only after claim_open_writer or
- * claim_carry_begin has succeeded: a claim that was taken up at the start learns it from the home then. */
+/* Is any other node told of changes?  Cheap; any thread.  Only after claim_open_writer or claim_carry_begin has
+ * succeeded: a claim that was taken up at the start learns it from the home then. */
 bool claim_watched(struct file *f);
 /* The watchers, and nodes that have it open; answers how many are in out.  *any: what any other member of the view but
  * this one may have left; 0: nothing. */

@@ -8,21 +8,15 @@
 #ifndef EDDY_PLACEMENT_CLAIMS_PINS_H
 #define EDDY_PLACEMENT_CLAIMS_PINS_H
 
-#include "placement/store/file.h"
+#include "placement/claims/pin_list.h"
 
 struct pool;
 
 void pins_start(struct pool *p); /* in which pins of nodes that left are dropped */
 void pins_refuse(void);          /* drops all and takes no more: this node leaves.  Pool threads */
 void pins_stop(void);            /* the same, for good; while the loop runs */
-/* One open at another node.  So the messages about it may come twice. */
-struct pin_id {
-    uint64_t node, incarnation, number;
-};
 /* Pool threads.  -ENOENT: the claim is not this node's. */
 int pin_add(const struct pin_id *id, bool writer, struct file *f);
 void pin_drop(const struct pin_id *id, struct file *f);
-/* Calls fn for each pin of the file; fn takes no lock. */
-void pins_of(const struct file *f, void (*fn)(void *arg, const struct pin_id *id), void *arg);
 
 #endif

@@ -29,6 +29,7 @@
 #include "placement/chunks/former.h"
 #include "placement/chunks/owner.h"
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_give.h"
 #include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
 #include "placement/claims/look.h"

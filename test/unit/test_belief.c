@@ -13,6 +13,7 @@
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_fid.h"
 #include "placement/pfs/pfs_node.h"
+#include "store_help.h"
 #include "suite.h"
 
 static char dir[] = "/tmp/eddy-test-belief-XXXXXX";
@@ -24,6 +25,8 @@ static void start(void)
 {
     char err[256];
     struct statx root = {.stx_ino = 1, .stx_mode = S_IFDIR};
+    dir_setup();
+    open_store(MIB, 64 * KIB);
     ck_assert_ptr_nonnull(mkdtemp(dir));
     ck_assert_int_eq(pfs_open(dir, ".hidden", 16, err, sizeof(err)), 0);
     inode_start(pfs_root(), &root);
@@ -34,6 +37,8 @@ static void stop(void)
     inode_stop();
     pfs_close();
     rmdir(dir);
+    store_close(false);
+    dir_teardown();
 }
 
 /* Open by the kernel with these flags.  Referenced. */

@@ -16,7 +16,7 @@ static struct member members[2] = {{.id = 1, .incarnation = 10, .weight = 100},
 static struct view view = {.number = 5, .nmembers = 2, .members = members};
 static struct file *f;
 static struct claim_watcher list[CLAIM_WATCHERS_MAX];
-static bool any;
+static unsigned any;
 
 /* Names node 8; and node 7 opens the file meanwhile. */
 static int fake_want(struct file *file, const struct view *v, bool held, struct granted *out)
@@ -62,7 +62,7 @@ START_TEST(a_node_that_appends_is_a_watcher_of_the_size_alone)
     ck_assert(claim_watch_begin(f, 7, 70));
     ck_assert(claim_is_watcher(f, 7));
     ck_assert_uint_eq(claim_watchers(f, list, &any), 1);
-    ck_assert_uint_eq(list[0].kinds, LOOKER_APPENDS | LOOKER_CACHED);
+    ck_assert_uint_eq(list[0].kinds, LOOKER_APPENDS | LOOKER_CACHED | LOOKER_OPEN);
 }
 END_TEST
 
@@ -99,6 +99,38 @@ START_TEST(a_node_that_opens_while_the_home_is_asked_stays_a_watcher)
 }
 END_TEST
 
+static void any_member_may_have(unsigned kinds)
+{
+    watchers_set(claim_of(f), &(struct watchers){.any = kinds});
+}
+
+START_TEST(one_of_any_members_that_opens_may_still_have_what_they_may_have)
+{
+    any_member_may_have(LOOKER_PASSTHROUGH);
+    claim_watch_appends(f, 7, 70);
+    ck_assert_uint_eq(claim_watchers(f, list, &any), 1);
+    ck_assert_uint_eq(list[0].kinds, LOOKER_PASSTHROUGH | LOOKER_APPENDS);
+    ck_assert(claim_is_watcher(f, 7));
+    any_member_may_have(LOOKER_APPENDS);
+    ck_assert(claim_watch_begin(f, 7, 70));
+    ck_assert_uint_eq(claim_watchers(f, list, &any), 1);
+    ck_assert_uint_eq(list[0].kinds, LOOKER_APPENDS | LOOKER_CACHED | LOOKER_OPEN);
+}
+END_TEST
+
+START_TEST(one_of_any_members_that_answers_has_what_it_says)
+{
+    any_member_may_have(LOOKER_PASSTHROUGH | LOOKER_CACHED);
+    claim_watcher_left(f, 7, LOOKER_CACHED, 0);
+    ck_assert_uint_eq(claim_watchers(f, list, &any), 1);
+    ck_assert_uint_eq(list[0].kinds, LOOKER_CACHED);
+    ck_assert(claim_is_watcher(f, 7));
+    claim_watchers_asked(f);
+    ck_assert_uint_eq(claim_watchers(f, list, &any), 1);
+    ck_assert(!any);
+}
+END_TEST
+
 START_TEST(no_node_watches_what_is_not_claimed_here)
 {
     claim_of(f)->state = CLAIM_NONE;
@@ -115,6 +147,8 @@ int main(void)
     tcase_add_test(t, of_those_that_append_no_more_than_have_room_are_told);
     tcase_add_test(t, a_node_that_opens_while_it_is_told_stays_a_watcher);
     tcase_add_test(t, a_node_that_opens_while_the_home_is_asked_stays_a_watcher);
+    tcase_add_test(t, one_of_any_members_that_opens_may_still_have_what_they_may_have);
+    tcase_add_test(t, one_of_any_members_that_answers_has_what_it_says);
     tcase_add_test(t, no_node_watches_what_is_not_claimed_here);
     return run_case("claim watch", t);
 }

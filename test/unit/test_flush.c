@@ -3,7 +3,7 @@
 #include "flush_env.h"
 
 #include "flush/piece.h"
-#include "placement/claims/claim.h"
+#include "placement/claims/claim_give.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/store_open.h"
