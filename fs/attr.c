@@ -308,6 +308,21 @@ static bool is_open_by_name(struct inode *i)
     return by_name;
 }
 
+/* No look at the PFS leads to the file any more: what other nodes have changed before that its home or claimant says. */
+static void add_what_others_know(struct inode *i, struct stat *st)
+{
+    struct location loc;
+    if (!S_ISREG(i->type) || claim_where(i->fid, LOOK_NONE, &loc) || claim_dropped(&loc))
+        return;
+    if (is_word(&loc)) {
+        merge_word(st, &loc, ns_of(&st->st_ctim));
+    } else if (is_named(&loc, &loc.version) && loc.told.ctime_ns > ns_of(&st->st_ctim)) {
+        st->st_size = (off_t)loc.version.size;
+        st->st_mtim = time_of_ns(loc.told.mtime_ns);
+        st->st_ctim = time_of_ns(loc.told.ctime_ns);
+    }
+}
+
 int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms, struct belief *b)
 {
     struct statx stx;
@@ -319,6 +334,7 @@ int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms, struct belie
     bool held = i->gone || is_open_by_name(i);
     if (err != -ESTALE || !held || !attr_last(i, st))
         return err;
+    add_what_others_know(i, st);
     st->st_nlink = 0; /* removed while it is still in use, for example a directory */
     return 0;
 }
