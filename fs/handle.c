@@ -63,10 +63,10 @@ static bool writes(int flags)
     return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
 }
 
-static enum data_use use_of(int flags)
+static enum data_use use_of(int flags, bool trunc)
 {
-    if (!writes(flags))
-        return DATA_READS;
+    if ((flags & O_ACCMODE) == O_RDONLY)
+        return trunc ? DATA_WRITES : DATA_READS;
     return flags & O_APPEND ? DATA_APPENDS : DATA_WRITES;
 }
 
@@ -295,7 +295,11 @@ static int open_data(const struct opening *o, struct file *f, const struct statx
     if (writes(o->flags)) /* before the first byte is dirty */
         dir_policy_apply(o->i, f);
     if (!err)
-        err = data_open(f, use_of(o->flags), trunc, stx, looked_ms, o->named, &data);
+        err = data_open(f, use_of(o->flags, trunc), trunc, stx, looked_ms, o->named, &data);
+    if (!err && trunc && (o->flags & O_ACCMODE) == O_RDONLY) { /* it changes nothing more, and so keeps no claim */
+        data_close(data);
+        err = data_open(f, DATA_READS, false, stx, looked_ms, false, &data);
+    }
     if (err) {
         release(f);
         return err;
