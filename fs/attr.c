@@ -161,20 +161,28 @@ static struct told what_is_told(struct inode *i, const struct stat *pfs, const s
     return told;
 }
 
+/* Inode locked.  What a claimant says may be older than what this node has told of the same version, if the home had
+ * forgotten that a flush had moved the ctime. */
+static int64_t latest_ctime(const struct inode *i, int64_t ctime_ns, const struct version *pfs)
+{
+    bool told = i->told.known && version_eq(&i->told.version, pfs);
+    return MAX(MAX(ctime_ns, i->moved_ns), told ? i->told.told.ctime_ns : INT64_MIN);
+}
+
 void attr_tell(struct inode *i, struct stat *st, const struct statx *stx,
                const struct location *loc)
 {
     attr_merge(st, stx, loc);
     if (!S_ISREG(st->st_mode) || i->fixed)
         return;
+    struct version v = version_of(stx);
     if (is_word(loc)) {
         lock_take(&i->lock);
-        st->st_ctim = time_of_ns(MAX(ns_of(&st->st_ctim), i->moved_ns));
+        st->st_ctim = time_of_ns(latest_ctime(i, ns_of(&st->st_ctim), &v));
         i->word = *st;
         lock_drop(&i->lock);
         return;
     }
-    struct version v = version_of(stx);
     struct told told = what_is_told(i, st, &v, loc);
     st->st_mtim = time_of_ns(told.mtime_ns);
     st->st_ctim = time_of_ns(told.ctime_ns);
@@ -300,6 +308,21 @@ static bool is_open_by_name(struct inode *i)
     return by_name;
 }
 
+/* No look at the PFS leads to the file any more: what other nodes have changed before that its home or claimant says. */
+static void add_what_others_know(struct inode *i, struct stat *st)
+{
+    struct location loc;
+    if (!S_ISREG(i->type) || claim_where(i->fid, LOOK_NONE, &loc) || claim_dropped(&loc))
+        return;
+    if (is_word(&loc)) {
+        merge_word(st, &loc, ns_of(&st->st_ctim));
+    } else if (is_named(&loc, &loc.version) && loc.told.ctime_ns > ns_of(&st->st_ctim)) {
+        st->st_size = (off_t)loc.version.size;
+        st->st_mtim = time_of_ns(loc.told.mtime_ns);
+        st->st_ctim = time_of_ns(loc.told.ctime_ns);
+    }
+}
+
 int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms, struct belief *b)
 {
     struct statx stx;
@@ -311,6 +334,7 @@ int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms, struct belie
     bool held = i->gone || is_open_by_name(i);
     if (err != -ESTALE || !held || !attr_last(i, st))
         return err;
+    add_what_others_know(i, st);
     st->st_nlink = 0; /* removed while it is still in use, for example a directory */
     return 0;
 }

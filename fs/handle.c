@@ -64,10 +64,10 @@ static bool writes(int flags)
     return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
 }
 
-static enum data_use use_of(int flags)
+static enum data_use use_of(int flags, bool trunc)
 {
-    if (!writes(flags))
-        return DATA_READS;
+    if ((flags & O_ACCMODE) == O_RDONLY)
+        return trunc ? DATA_WRITES : DATA_READS;
     return flags & O_APPEND ? DATA_APPENDS : DATA_WRITES;
 }
 
@@ -298,7 +298,11 @@ static int open_data(const struct opening *o, struct file *f, const struct statx
     if (writes(o->flags)) /* before the first byte is dirty */
         dir_policy_apply(o->i, f);
     if (!err)
-        err = data_open(f, use_of(o->flags), trunc, stx, looked_ms, o->named, &data);
+        err = data_open(f, use_of(o->flags, trunc), trunc, stx, looked_ms, o->named, &data);
+    if (!err && trunc && (o->flags & O_ACCMODE) == O_RDONLY) { /* it changes nothing more, and so keeps no claim */
+        data_close(data);
+        err = data_open(f, DATA_READS, false, stx, looked_ms, false, &data);
+    }
     if (err) {
         release(f);
         return err;
@@ -323,9 +327,10 @@ static int open_on_pfs(struct request *r, struct inode *i, int flags, struct fil
                        struct statx *stx)
 {
     int err = pfs_open_file(f, i->node, writes(flags), request_cred(r), stx);
-    /* it may have another name: if the kernel has used that, it comes back with this file */
-    if (err == -ESTALE)
-        attr_stat(i, stx);
+    /* It may have another name: if the kernel has used that, it comes back with this file, once.  So none may be left
+     * that leads elsewhere. */
+    if (err == -ESTALE && !attr_stat(i, stx))
+        links_are_right(i, stx, false);
     if (err == -EACCES && flags & OPEN_EXEC && !writes(flags))
         err = pfs_open_file(f, i->node, false, NULL, stx);
     return err;

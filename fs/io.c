@@ -452,6 +452,13 @@ static void copy_fn(struct request *r)
     lull_end();
 }
 
+/* The kernel looks at this itself, but takes the two node ids that a file can have for two files. */
+static bool overlaps(const struct request *r, size_t len)
+{
+    bool same = fid_eq(r->handle->inode->fid, r->handle2->inode->fid);
+    return same && r->off < r->off2 + len && r->off2 < r->off + len;
+}
+
 static void op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
                                struct fuse_file_info *fi_in, fuse_ino_t ino_out, off_t off_out,
                                struct fuse_file_info *fi_out, size_t len, int flags)
@@ -471,7 +478,10 @@ static void op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
     r->off = (uint64_t)off_in;
     r->inode2 = inode_get(ino_out);
     r->off2 = (uint64_t)off_out;
-    request_start(r, pool_waiters, copy_fn);
+    if (overlaps(r, len))
+        end(r, -EINVAL);
+    else
+        request_start(r, pool_waiters, copy_fn);
 }
 
 void io_ops(struct fuse_lowlevel_ops *ops)

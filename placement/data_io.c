@@ -376,26 +376,39 @@ int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out)
 /* An fsync also comes by handles that only read, or are not counted: it needs the claim only while it runs.
  * If there is no claim any more, the file was flushed meanwhile and is on the PFS; but void data, which is
  * still here, is not. */
-int data_sync(struct data_handle *h, bool pfs)
+static int sync_once(struct data_handle *h, struct change *c)
 {
-    struct change c = {.op = CARRY_SYNC, .mode = pfs, .end_ms = data_patience().end_ms};
     uint64_t node = 0;
     int err;
     if (counted_here(h))
-        return lend_change(h->f, &c);
+        return lend_change(h->f, c);
     switch (data_where(h, &node)) {
     case WHERE_HERE:
         if (claim_carry_begin(h->f))
-            return claim_is_forgotten(h->f) ? local_change(h->f, &c) : 0;
-        err = lend_change(h->f, &c);
+            return claim_is_forgotten(h->f) ? local_change(h->f, c) : 0;
+        err = lend_change(h->f, c);
         claim_carry_end(h->f);
         return err;
     case WHERE_NODE:
-        err = change_carried(h, node, &c);
-        return err == -ENOENT ? 0 : err == -EAGAIN ? -EIO : err;
+        err = change_carried(h, node, c);
+        return err == -ENOENT ? 0 : err;
     case WHERE_PFS:
         return 0;
     default:
         return -EIO;
     }
+}
+
+/* The node that had the claim when this handle asked last may have left the session. */
+int data_sync(struct data_handle *h, bool pfs)
+{
+    struct asking a = {.patience = data_patience()};
+    struct change c = {.op = CARRY_SYNC, .mode = pfs, .end_ms = a.patience.end_ms};
+    int err;
+    while ((err = sync_once(h, &c)) == -EAGAIN) {
+        err = again(h, &a, err);
+        if (err)
+            return err;
+    }
+    return err;
 }

@@ -68,6 +68,19 @@ for n in $(seq 20); do
     soon "the replacing file, $n" reads "$A/target" "new $n"
 done
 
+# Several names of a file are removed on the other node: it is opened for writing by one that stays.
+eddy flush "$A"
+eddy flush "$B"
+for n in $(seq 10); do
+    for name in k l m n; do
+        ln -T "$A/target" "$A/$name$n"
+    done
+    stat "$B/k$n" "$B/l$n" "$B/m$n" "$B/n$n" >/dev/null
+    rm "$A/k$n" "$A/m$n" "$A/n$n"
+    : >>"$B/l$n" || fail "a name that stays, $n"
+    rm "$A/l$n"
+done
+
 # Removed before it was flushed: gone everywhere, also from who has it open elsewhere.
 echo never >"$A/never"
 exec 5<"$B/never"
