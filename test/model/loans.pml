@@ -1,29 +1,30 @@
 /* loans.pml - parts of one file are lent: a claimant, two borrowers, and the PFS.
  *
- * docs/protocol.md, "Loans".  The claimant has the file's claim all the time: that no other node gets it is claims.pml's
- * business, and kernels that keep something of the file are looks.pml's.
+ * docs/protocol.md, "Loans".  The claimant has the file's claim all the time: that no other node gets it is
+ * claims.pml's business, and kernels that keep something of the file are looks.pml's.
  *
- * The file has two units.  A unit's content is the number of the change that made it, 0: zeros; the size is counted
- * in units.  A node *serves* a unit if it believes to have it: then it answers a READ and makes a WRITE, its own or a carried one,
- * at any time.  So reads and carried writes need no messages here: after each step, each unit is served by at
- * most one node, and what that node would answer is what was acknowledged last (watch).  A node that is asked
- * for a unit that it does not serve says "not mine", and nothing happens.
+ * The file has two units.  A unit's content is the number of the change that made it, 0: zeros.  The size is counted in
+ * units.  A node *serves* a unit if it believes to have it: then it answers a READ of it and makes a WRITE, its own
+ * or a carried one, at any time.  So these need no messages here.  After each step, at most one node serves a
+ * unit, and what it would answer is what was acknowledged last (watch).  A node that is asked for a unit that it does not
+ * serve says "not mine", and nothing happens.
  *
- * The PFS file is an array and a size.  A copy-out of a borrower is one step (flush.pml has it in pieces), a run of the
- * claimant several: snapshot, cut, bytes, size, look, end.  A version of the PFS file is a bit here: has it been changed by a
- * borrower since (`stale`)?
+ * The PFS file is an array and a size.  A borrower's copy-out of a unit is one step (flush.pml has it in pieces), a run
+ * of the claimant's flusher several: snapshot, cut and bytes, size, look, end.  Instead of versions of the PFS file
+ * there are bits here: has a borrower changed it since (stale)?
  *
- * Operations: LEND, writes, a truncation to CUT units, a stat (the size that it tells was the file's at some instant since
- * it began), a READ of the claimant from the PFS whose bytes are then put into the store.
+ * Operations: LEND, writes, RETURN at any time when the loan is clean, a truncation to CUT units, one that makes the file longer,
+ * a stat (the size that it tells was the file's at some instant since it began), a READ of the claimant from the PFS
+ * whose bytes are put into its store then, eviction.
  *
- * Network: an answer to LEND is handled by the thread that waits for it, at any time after other messages, or never; RECALL
- * and RETURN may be handled long after their sender has given up; an answer may be lost, and the question is put
- * again then.  NLOSS counts all of these.
+ * Network: an answer to LEND is handled by the thread that waits for it, at any time after other messages, or never.
+ * RECALL and RETURN may be handled long after their sender has given up.  An answer may be lost, and the question is
+ * put again then.  NLOSS counts all of these.
  *
- * A restart of a node is one step: while a node is away, its steps are not made, which any order allows anyway.
+ * A restart is one step: while a node is away it makes no steps, and any order allows that anyway.
  *
- * Nothing happens that changes nothing: so a state in which nothing can happen any more is one in which something
- * waits for ever, or all is done (atlast).
+ * Nothing happens that changes nothing.  So when nothing can happen any more, something waits for ever, or all is
+ * returned and on the PFS (atlast).
  *
  * Rules can be left out one by one: see the table of `run`, and each one's place here.
  */
@@ -103,16 +104,18 @@ byte st[2], val[2];     /* pages: NOT, CLEAN, DIRTY; bytes */
 byte map[2];            /* the borrower; 0: none */
 byte since[3];          /* the epoch in which the node became a borrower */
 byte ep = 1;            /* epoch */
-/* a RECALL for a truncation, or of a node that says that it has nothing: none of the two, lending is stopping; nodes that have not answered,
- * its epoch */
+/* a RECALL, for a truncation or of a node that says that it has nothing; nothing is lent meanwhile; nodes that have not
+ * answered; its epoch */
 #define CUTTING 1
 #define ASKING  2
 byte op; bit stopping; byte rw, oe;
-/* a stat: bit, size before the round, largest answer, borrowers that have not answered, nothing was taken back meanwhile; sizes since it began */
+/* a stat: size before the round, largest answer, borrowers that have not answered; nothing was taken back in this
+ * round; the file's sizes since the stat began */
 bit  pl; byte ps, pm, pw; bit pok; byte seen;
 /* a READ: unit + 1, bytes, the base is still the same */
 byte fu, fb; bit fok;
-/* a run of the flusher: step, size, cut, something is or was lent, something was changed since, cut again */
+/* a run of the flusher: step, size, is there a cut, was anything lent since it began, was anything changed since, is
+ * there another cut; pages; what the look found, is that old, does it count */
 byte r, rs; bit rcut, rlent, rchg, rcut2; bit snap[2];
 byte rz; bit fstale, fk;
 
@@ -151,7 +154,8 @@ Borrower b[3];          /* 1 and 2 */
 #define OWNS(u)     (map[u] == 0 && (known || st[u] != NOT))
 #define OWNHAS(u)   (st[u] != NOT -> val[u] : ONPFS(u, be))
 #define ONE(u)      ((SERVES(1,u) + SERVES(2,u) + OWNS(u)) <= 1)
-#define RIGHT(u)    ((!SERVES(1,u) || HAS(1,u) == cur[u]) && (!SERVES(2,u) || HAS(2,u) == cur[u]) && (!OWNS(u) || OWNHAS(u) == cur[u]))
+#define BRIGHT(i,u) (!SERVES(i,u) || HAS(i,u) == cur[u])
+#define RIGHT(u)    (BRIGHT(1,u) && BRIGHT(2,u) && (!OWNS(u) || OWNHAS(u) == cur[u]))
 active proctype watch() {
 end: do
     :: d_step { !ONE(0) || !ONE(1) -> printf("EV two nodes serve a unit\n"); assert(0) }
@@ -240,13 +244,7 @@ inline begin_recall(m) {
 inline recalled(i) {
     printf("EV RECALL is answered by %d\n", i);
     rw = rw & ~BIT(i);
-    if :: LENTTO(i) ->
-#ifdef FORGETS_AT_RECALL
-        rebase(psize, 0);
-#endif
-        taken_back(i)
-    :: else
-    fi;
+    if :: LENTTO(i) -> rebase(psize, 0); taken_back(i) :: else fi
 }
 
 inline forget(i) {
@@ -299,14 +297,14 @@ inline take_return(j) {
 }
 
 #if NCRASH > 0
-byte hk;                /* these have answered HELD */
+byte hk;                /* nodes that have answered HELD */
 #ifdef HELD_WHILE_RETURNING
 #define HOLDS(i) (b[i].loan)
 #else
 #define HOLDS(i) (b[i].loan && b[i].ret == 0)
 #endif
-/* node i says what it has, and nothing of what it has sent RETURN for: this replaces what was known, and answers to LEND from before
- * do not count */
+/* node i says what it has, and nothing of what it has sent RETURN for.  This replaces what was known, and answers to LEND
+ * from before do not count */
 inline held(i) {
     printf("EV %d has units %d\n", i, b[i].mine);
     hk = hk | BIT(i); b[i].anew = 0; pok = 0; if :: known -> ep++ :: else fi;
