@@ -36,6 +36,8 @@ static int ask_lender(struct file *f, struct borrow *b, struct file *loan)
     int err = borrow_learn(f, b->lender, unit * LOAN_UNIT, LOAN_UNIT, false, &mine);
     if (err)
         return err == -ENOENT ? err : -EAGAIN;
+    if (b->lender_inc == borrow_incarnation(b->lender)) /* it has asked (HELD) before it answered */
+        return 0;
     if (!mine) /* it has taken it back: this node counted as gone */
         return -ENOENT;
     b->lender_inc = borrow_incarnation(b->lender);
