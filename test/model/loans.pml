@@ -112,6 +112,7 @@ byte op; bit stopping; byte rw, oe;
 /* a stat: size before the round, largest answer, borrowers that have not answered; nothing was taken back in this
  * round; the file's sizes since the stat began */
 bit  pl; byte ps, pm, pw; bit pok; byte seen;
+bit  palone;            /* one borrower is asked */
 /* a READ: unit + 1, bytes, the base is still the same */
 byte fu, fb; bit fok;
 /* a run of the flusher: step, size, is there a cut, was anything lent since it began, was anything changed since, is
@@ -188,8 +189,14 @@ inline truncate() {
     cut = 1; rcut2 = 1; owed = 1; dirty = 1; rchg = 1; printf("EV truncation is made\n")
 }
 
+/* nothing but the only borrower has made the file longer since the round began */
+#ifdef ALONE_AT_FIRST
+#define ALONE palone
+#else
+#define ALONE (palone && (BORROWERS == 2 || BORROWERS == 4))
+#endif
 inline begin_round() {
-    ps = size; pm = 0; pw = BORROWERS; pok = 1
+    ps = size; pm = 0; pw = BORROWERS; pok = 1; palone = (pw == 2 || pw == 4)
 }
 
 inline pfs_cut(n) {
@@ -231,7 +238,8 @@ inline lend(i) {
     fi;
     b[i].lm = (map[0] == i -> 1 : 0) | (map[1] == i -> 2 : 0);
 #ifndef OWN_PARTS_WHILE_RECALLING
-    if :: stopping -> b[i].lm = 0 :: else fi;
+    /* who has handled the RECALL takes nothing of it, and who has not returns it then */
+    if :: stopping -> b[i].le = oe - 1 :: else fi;
 #endif
     b[i].lq = 2
 }
@@ -403,12 +411,13 @@ end:
 #ifdef ROUNDS_OVER_RETURNS
         :: pm <= ps ->
 #else
-        :: pok && pm <= ps ->
+        :: pok && (pm <= ps || (ALONE && size == ps)) ->
+            size = MAXOF(size, pm); ps = MAXOF(ps, pm);
 #endif
 #ifdef TELLS_LATER
             ps = size;
 #endif
-            printf("EV size %d is told\n", ps); assert(seen & BIT(ps)); pl = 0; ps = 0; pm = 0; pok = 0; seen = 0
+            printf("EV size %d is told\n", ps); assert(seen & BIT(ps)); pl = 0; ps = 0; pm = 0; pok = 0; seen = 0; palone = 0
         :: else ->
 #ifdef LATE_SIZES
             if :: lent -> size = MAXOF(size, pm) :: else fi;
@@ -494,7 +503,7 @@ end:
     /* a restart: what is lent is not known, and what was under way is over */
     :: d_step { (RESTARTS & BIT(CLAIMANT)) && ncrash < NCRASH ->
         ncrash++; printf("EV claimant restarts\n");
-        map[0] = 0; map[1] = 0; since[1] = 0; since[2] = 0; op = 0; stopping = 0; rw = 0; oe = 0; pl = 0; ps = 0; pm = 0; pw = 0; pok = 0; seen = 0;
+        map[0] = 0; map[1] = 0; since[1] = 0; since[2] = 0; op = 0; stopping = 0; rw = 0; oe = 0; pl = 0; ps = 0; pm = 0; pw = 0; pok = 0; seen = 0; palone = 0;
         fu = 0; fb = 0; fok = 0; r = 0; rs = 0; rcut = 0; rlent = 0; rchg = 0; rcut2 = 0; snap[0] = 0; snap[1] = 0; rz = 0; fstale = 0; fk = 0;
         dirty = 1;
 #ifdef SPEAKS_AT_ONCE
