@@ -39,6 +39,8 @@ struct borrow {
     bool unanswered; /* returning, and a RETURN had no answer: nothing is this node's until it is known what came of it */
     _Atomic bool always, never; /* borrow_set_policy */
     bool unsure; /* the claimant may have lent more than is in the map: it is asked about what it says is here */
+    bool gone;   /* the claimant has said that the file has no name any more */
+    uint64_t marks_ms; /* boot_ms: the lender's marks were read */
     bool never_timed;              /* no TIMES came: all of the loan's mtime counts */
     uint64_t change_at_times;      /* `change` of the loan at the last TIMES */
     uint64_t carried;              /* bytes that went to the claimant */

@@ -268,10 +268,26 @@ static int ask_what_is_held(struct file *f, struct asked *list, unsigned n, cons
     return err;
 }
 
+/* Of a file that has no name and no descriptor any more: what it was, since nothing of it is flushed. */
+static int look_at_pfs(struct file *f, struct version *v)
+{
+    struct statx stx;
+    int err = pfs_file_stat(f, &stx);
+    if (!err) {
+        *v = version_of(&stx);
+    } else if (file_is_unlinked(f)) {
+        struct file_info info;
+        store_info(f, &info);
+        *v = info.base;
+        err = 0;
+    }
+    return err;
+}
+
 static int learn(struct file *f, const struct until *u)
 {
     struct asked *list;
-    struct statx stx;
+    struct version v;
     unsigned n;
     store_lent_lost(f);
     struct until held = {u->end_ms, store_lend_next_epoch(f), u->away};
@@ -279,11 +295,9 @@ static int learn(struct file *f, const struct until *u)
     if (!err)
         err = ask_what_is_held(f, list, n, &held);
     if (!err)
-        err = pfs_file_stat(f, &stx);
-    if (!err) {
-        struct version v = version_of(&stx);
+        err = look_at_pfs(f, &v);
+    if (!err)
         store_lent_known(f, &v);
-    }
     free_asked(list, n);
     return err;
 }
@@ -376,15 +390,13 @@ static int ask_holder(struct file *f, struct asked *a, struct holding *h, const 
 
 static int renew_once(struct file *f, struct asked *a, struct holding *h, const struct until *u)
 {
-    struct statx stx;
     struct until held = {u->end_ms, store_lend_next_epoch(f), u->away};
     int err = ask_holder(f, a, h, &held);
     struct lent_back back = {.looks = store_pfs_looks(f), .began = LENT_ANY, .inc = a->inc, .mtime_ns = INT64_MIN};
     if (!err)
-        err = pfs_file_stat(f, &stx);
+        err = look_at_pfs(f, &back.v);
     if (err)
         return err;
-    back.v = version_of(&stx);
     if (a->is.held) {
         back.size = a->is.size;
         back.mtime_ns = a->is.mtime_ns;
@@ -496,12 +508,10 @@ static void say_away(struct file *f, uint64_t node)
 static int take_back(struct file *f, uint64_t node, struct lent_back *b, uint64_t *epoch)
 {
     do {
-        struct statx stx;
         b->looks = store_pfs_looks(f);
-        int err = pfs_file_stat(f, &stx);
+        int err = look_at_pfs(f, &b->v);
         if (err)
             return err;
-        b->v = version_of(&stx);
     } while (!store_lent_returned(f, node, b, epoch));
     return 0;
 }
@@ -864,6 +874,8 @@ static void answer_lend(struct lending_to *l)
     claim_id(l->f, &to->number_inc, &to->number);
     if (l->m->lend.ask == LEND_WANT)
         to->why = (uint8_t)lend(l);
+    if (file_is_unlinked(l->f))
+        to->why = LEND_GONE;
     list_places(l, &to->epoch);
     store_info(l->f, &info);
     to->base_end = info.base_end;
