@@ -9,7 +9,6 @@
 #include "placement/store/store_change.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_lend_int.h"
-#include "placement/store/store_open.h"
 #include "placement/store/store_version.h"
 
 #define BORROWERS_MAX 4096u
@@ -219,7 +218,7 @@ static struct lending *lending_of(struct file *f)
     if (!f->lending) {
         f->lending = xcalloc(1, sizeof(*f->lending));
         f->lending->known = !f->rec->lent;
-        f->lending->epoch = store_incarnation() & ~(uint64_t)UINT32_MAX; /* the number of starts (cachedir.c) */
+        f->lending->epoch = store.dir.incarnation & ~(uint64_t)UINT32_MAX; /* the number of starts */
     }
     return f->lending;
 }
