@@ -226,6 +226,7 @@ static int members_to_ask(struct asked **list, unsigned *n, uint64_t *away)
     return 0;
 }
 
+/* -EBADMSG: it is none. */
 static int held_part(const struct asked *a, uint32_t i, struct lend_units *out)
 {
     const struct item_lent *p = &a->parts[i];
@@ -233,6 +234,12 @@ static int held_part(const struct asked *a, uint32_t i, struct lend_units *out)
     return p->first < a->from || p->first > p->last || p->last > INT64_MAX / LOAN_UNIT || p->last - p->first >= LEND_MAX
                ? -EBADMSG
                : 0;
+}
+
+/* It has more than it has said. */
+static bool goes_on(const struct asked *a)
+{
+    return a->is.more && a->is.parts.n;
 }
 
 /* False: it has more than it has said. */
@@ -249,7 +256,7 @@ static bool take_held(struct file *f, struct asked *a, int *err)
         store_lent_is(f, store_lend_epoch(f), a->is.size, a->is.mtime_ns); /* nothing is taken back before it is known */
     free(a->parts);
     a->parts = NULL;
-    return !a->is.more;
+    return !goes_on(a);
 }
 
 static int ask_what_is_held(struct file *f, struct asked *list, unsigned n, const struct until *u)
@@ -375,9 +382,8 @@ static int ask_holder(struct file *f, struct asked *a, struct holding *h, const 
     uint64_t inc = 0;
     int err = 0;
     a->from = h->n = 0;
-    for (bool more = true; !err && more; more = a->is.more) {
+    for (bool more = true; !err && more; more = goes_on(a)) {
         a->err = -EAGAIN;
-        a->is.more = 0;
         err = ask_until(f, LOAN_HELD, a, 1, u);
         if (!err && inc && a->inc != inc)
             err = -EAGAIN;
@@ -388,6 +394,7 @@ static int ask_holder(struct file *f, struct asked *a, struct holding *h, const 
     return err;
 }
 
+/* -EAGAIN: something else was taken back or flushed meanwhile. */
 static int renew_once(struct file *f, struct asked *a, struct holding *h, const struct until *u)
 {
     struct until held = {u->end_ms, store_lend_next_epoch(f), u->away};
