@@ -197,11 +197,11 @@ uint64_t borrow_incarnation(uint64_t node)
     return m ? m->incarnation : 0;
 }
 
-/* Before another one can be made: it would have the same fid. */
 static void loan_unmake(struct file *loan)
 {
     store_set_deleted(loan);
     pfs_release(loan);
+    file_put_removed(loan);
 }
 
 /* Lock held, and dropped meanwhile.  Makes sure that there is a loan of this claim, whose PFS bytes count so far.
@@ -221,10 +221,8 @@ static bool need_loan(struct file *f, uint64_t lender, const struct body_lent *l
     if (fresh)
         loan = loan_make(f);
     if (loan && store_loan_begin(loan, lender, id.inc, id.number, lent->base_end, fresh)) {
-        if (fresh) {
+        if (fresh)
             loan_unmake(loan);
-            file_put_removed(loan);
-        }
         loan = NULL;
     }
     if (fresh && loan)
@@ -304,23 +302,34 @@ static void begin_forgetting(struct borrow *b)
         lock_wait(&b->lock, &b->changed, 0);
 }
 
-/* The claimant knows that nothing is borrowed. */
-static void forget(struct borrow *b, uint64_t epoch)
+static void stay(struct borrow *b, bool unanswered)
 {
-    struct file *loan = b->loan, *f = b->f;
-    list_remove(b);
-    loan_unmake(loan);
     lock_take(&b->lock);
+    b->returning = b->unanswered = unanswered;
+    b->sent = false;
+    pthread_cond_broadcast(&b->changed);
+    lock_drop(&b->lock);
+}
+
+/* The claimant knows that nothing is borrowed, from this epoch on (NULL: the claim is void, or nothing was).  The next loan
+ * is the same file of the store, so none begins before this one has ended. */
+static void forget(struct borrow *b, const struct overtaken *o)
+{
+    list_remove(b);
+    lock_take(&b->lock);
+    struct file *loan = b->loan, *f = b->f;
     unit_clear_all(&b->map);
     b->loan = b->f = NULL;
-    overtake(b, &(struct overtaken){b->lender, b->id, epoch});
+    if (o)
+        overtake(b, o);
     b->base_end = 0;
     b->never_timed = true;
     b->unsure = false;
-    b->returning = b->sent = false;
-    pthread_cond_broadcast(&b->changed);
+    while (b->using) /* by a LOAN: those do not wait for a return */
+        lock_wait(&b->lock, &b->changed, 0);
     lock_drop(&b->lock);
-    file_put_removed(loan);
+    loan_unmake(loan);
+    stay(b, false);
     file_put(f);
 }
 
@@ -343,7 +352,7 @@ void borrow_lent(struct file *f, uint64_t lender, const struct body_lent *lent, 
             unit_set(&b->map, unit, UNIT_CLAIMANTS); /* it has changed them itself */
     lock_drop(&b->lock);
     if (empty)
-        forget(b, 0);
+        forget(b, NULL);
 }
 
 /* ---- what it is ---- */
@@ -456,15 +465,6 @@ static struct file *begin_return(struct borrow *b, bool wait, bool *unanswered)
     return loan;
 }
 
-static void stay(struct borrow *b, bool unanswered)
-{
-    lock_take(&b->lock);
-    b->returning = b->unanswered = unanswered;
-    b->sent = false;
-    pthread_cond_broadcast(&b->changed);
-    lock_drop(&b->lock);
-}
-
 void borrow_overtake(struct file *f, const struct overtaken *o)
 {
     struct borrow *b = borrow_of(f);
@@ -473,24 +473,25 @@ void borrow_overtake(struct file *f, const struct overtaken *o)
     lock_drop(&b->lock);
 }
 
-/* *answered: the claimant has got it, and said what came of it. */
-static int send_return(struct borrow *b, struct file *loan, uint64_t *epoch, bool *answered)
+/* *answered: the claimant has got it, and said what came of it.  *o: the epoch in which that is so. */
+static int send_return(struct borrow *b, struct file *loan, struct overtaken *o, bool *answered)
 {
     struct msg *m = msg_new(MSG_RETURN), *reply = NULL;
-    borrow_is(b, loan, &m->ret.size, &m->ret.mtime_ns);
-    m->ret.fid = fid_real(loan->fid);
     lock_take(&b->lock);
     b->sent = true;
-    m->ret.number_inc = b->id.inc;
-    m->ret.number = b->id.number;
+    *o = (struct overtaken){b->lender, b->id, 0};
     m->ret.began = b->began;
     lock_drop(&b->lock);
-    int err = peer_call(b->lender, m, T_SUSPECT, NULL, 0, &reply);
+    m->ret.fid = fid_real(loan->fid);
+    m->ret.number_inc = o->id.inc;
+    m->ret.number = o->id.number;
+    borrow_is(b, loan, &m->ret.size, &m->ret.mtime_ns);
+    int err = peer_call(o->lender, m, T_SUSPECT, NULL, 0, &reply);
     *answered = reply;
     if (!err)
-        *epoch = reply->returned.epoch;
+        o->epoch = reply->returned.epoch;
     else if (!reply)
-        members_doubt(b->lender);
+        members_doubt(o->lender);
     msg_free(reply);
     return err;
 }
@@ -498,13 +499,13 @@ static int send_return(struct borrow *b, struct file *loan, uint64_t *epoch, boo
 /* After begin_return; all of it is on the PFS. */
 static int end_return(struct borrow *b, struct file *loan, bool unanswered)
 {
-    uint64_t epoch;
+    struct overtaken o;
     bool answered;
-    int err = send_return(b, loan, &epoch, &answered);
+    int err = send_return(b, loan, &o, &answered);
     if (err)
         stay(b, unanswered || !answered);
     else
-        forget(b, epoch);
+        forget(b, &o);
     return err;
 }
 
@@ -536,7 +537,7 @@ void borrow_drop(struct file *f)
     struct borrow *b = borrow_of(f);
     bool unanswered;
     if (begin_return(b, true, &unanswered))
-        forget(b, 0);
+        forget(b, NULL);
 }
 
 /* ---- when nobody writes it any more ---- */

@@ -78,6 +78,7 @@ bool store_lent_is(struct file *f, uint64_t epoch, uint64_t size, int64_t mtime_
 uint64_t store_pfs_looks(struct file *f);
 /* What a borrower has when it gives all back. */
 struct lent_back {
+    uint64_t epoch;   /* when it was heard: what the node has borrowed in a later one it keeps */
     uint64_t looks;   /* before the look at the PFS */
     struct version v; /* which it has found: with all that the node has written */
     uint64_t size;    /* as store_lent_is */

@@ -42,8 +42,10 @@
 #include "placement/pfs/pfs_node.h"
 #include "placement/pfs/pfs_write.h"
 #include "placement/ring/ring.h"
+#include "placement/borrow.h"
 #include "placement/store/eviction.h"
 #include "placement/store/store_copyout.h"
+#include "placement/store/store_lend.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "transport/hello.h"
@@ -518,7 +520,9 @@ static int flush_by_hand(struct file *f)
     uint64_t change = info.change;
     if (!info.dirty)
         return 0;
-    store_flush_begins(f);
+    bool loan = fid_is_loan(f->fid), alone = !loan && !info.lent;
+    if (!loan)
+        store_flush_begins(f);
     int err = pfs_write_begin(f, &stx);
     uint64_t from = 0;
     bool last = false;
@@ -533,10 +537,15 @@ static int flush_by_hand(struct file *f)
                 err = pfs_write(f, buf, s->extents[i].len, s->extents[i].off);
             from = s->extents[i].off + s->extents[i].len;
         }
-        if (!err)
+        if (!err && alone)
             err = pfs_truncate(f, s->size);
         last = s->last || !s->nextents;
         store_snapshot_done(s, !err);
+    }
+    if (loan) {
+        pfs_write_abort(f);
+        store_loan_flushed(f, change, NULL);
+        return err == -ENODATA ? 0 : err;
     }
     if (!err || err == -ENODATA)
         err = pfs_write_end(f, info.mtime_ns, &stx);
@@ -563,6 +572,18 @@ static struct file *node_file(const char *name)
     return err ? NULL : file_find(fid_of(&stx));
 }
 
+/* What this node has borrowed of it. */
+static int flush_loan(struct file *f)
+{
+    struct file *loan = file_find_used(fid_of_loan(f->fid));
+    int err = loan ? flush_by_hand(loan) : 0;
+    if (loan && !err)
+        borrow_flushed(loan);
+    if (loan)
+        file_put(loan);
+    return err;
+}
+
 /* name: to the PFS, and the claim back if nobody writes. */
 static void order_flush(struct order *o)
 {
@@ -572,8 +593,19 @@ static void order_flush(struct order *o)
         return;
     }
     o->err = flush_by_hand(f);
+    if (!o->err)
+        o->err = flush_loan(f);
     claim_give_back(f);
     file_put(f);
+}
+
+/* name: out: is nothing of it lent? */
+static void order_all_is_back(struct order *o)
+{
+    struct file *f = node_file(o->name);
+    o->out[0] = !f || !store_is_lent(f);
+    if (f)
+        file_put(f);
 }
 
 /* out: claims of this node. */

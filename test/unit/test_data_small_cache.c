@@ -30,6 +30,10 @@ static void write_large(const char *name, unsigned writer, uint64_t seed)
             assert_read(i, 0, off, 1 << 20, 1 << 20, seed);
     close_on(0, 0);
     close_on(1, 0);
+    flush_everywhere(name);
+    struct order back = {0};
+    snprintf(back.name, sizeof(back.name), "%s", name);
+    node_until(0, order_all_is_back, &back, "what node 1 has borrowed is back");
     flush_on(0, name);
     ck_assert(pfs_hash(name, &len) == hash_pattern(LARGE, seed, 0));
 }

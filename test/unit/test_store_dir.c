@@ -118,7 +118,7 @@ START_TEST(directories_that_are_not_ours_are_refused)
     refused(-EINVAL, "format 99");
     put_file("format", "something\n");
     refused(-EINVAL, "not eddyfs's");
-    put_file("format", "eddyfs-cache 2\nchunk 12345\n");
+    put_file("format", "eddyfs-cache 3\nchunk 12345\n");
     refused(-EINVAL, "damaged");
     remove_tree(cache_dir);
     ck_assert_int_eq(mkdir(cache_dir, 0700), 0);
