@@ -390,19 +390,12 @@ static int run_loan(struct copyout *p, bool *clean)
     return err;
 }
 
-static int copyout_loan(struct gate *g, bool *clean)
+static int begin_and_run_loan(struct gate *g, bool *clean)
 {
     struct file *f = g->f;
     struct file_info info;
     struct copyout p = {.f = f, .gate = g};
     int err = gate_wait(g, 0);
-    if (!err)
-        err = borrow_may_flush(f);
-    if (err == -ENOENT) {
-        err = conflict_loan(f);
-        *clean = !err;
-        return err;
-    }
     if (!err)
         err = pfs_write_begin(f, &p.before);
     if (err)
@@ -412,6 +405,19 @@ static int copyout_loan(struct gate *g, bool *clean)
     p.piece = piece_size(pfs_write_unit(f));
     p.size = (size_t)MIN((info.dirty_bytes + PAGE) / PAGE * PAGE, p.piece);
     return run_loan(&p, clean);
+}
+
+static int copyout_loan(struct gate *g, bool *clean)
+{
+    struct file *f = g->f;
+    int err = begin_and_run_loan(g, clean);
+    if (err == -ENOENT && borrow_may_flush(f) == -ENOENT) {
+        err = conflict_loan(f);
+        *clean = !err;
+    } else if ((err == -ENOENT || err == -ESTALE) && borrow_is_removed(f)) {
+        err = drop_deleted(f, clean);
+    }
+    return err;
 }
 
 /* ---- */

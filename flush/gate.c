@@ -9,6 +9,7 @@
 
 #include "flush/flush_int.h"
 #include "flush/lull.h"
+#include "placement/borrow.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/store/store_open.h"
 
@@ -147,7 +148,7 @@ int gate_wait(struct gate *g, uint64_t len)
         if (stop)
             return -ECANCELED;
         if (!wait)
-            return claim_may_flush(g->f);
+            return fid_is_loan(g->f->fid) ? borrow_may_flush(g->f) : claim_may_flush(g->f);
         if (left) { /* another run may write; this ring is not for us */
             bell_ring();
             seen++;

@@ -18,7 +18,7 @@ struct gate {
     bool ending; /* counted in flush.ending, and no more where it was */
 };
 /* Before each piece of len bytes: waits until it may go.  0, or -ECANCELED at the end of the
- * daemon; or why nothing of the file is flushed any more (claim_may_flush). */
+ * daemon; or why nothing of the file is flushed any more (claim_may_flush, borrow_may_flush). */
 int gate_wait(struct gate *g, uint64_t len);
 /* Between batches: 0; -ECANCELED: the rest can wait. */
 int gate_goes_on(struct gate *g);

@@ -494,9 +494,14 @@ bool attr_last(struct inode *i, struct stat *st)
     *st = i->attr;
     lock_drop(&i->lock);
     struct location loc;
-    if (known && S_ISREG(i->type) && claim_here(i->fid, &loc))
-        merge_word(st, &loc, pfs_ctime_ns);
-    return known;
+    if (!known || !S_ISREG(i->type) || !claim_here(i->fid, &loc))
+        return known;
+    if (!loc.keep) { /* parts are lent: this is the least that both can be, and borrowers may have said more */
+        loc.size = MAX(loc.size, (uint64_t)st->st_size);
+        loc.mtime_ns = MAX(loc.mtime_ns, ns_of(&st->st_mtim));
+    }
+    merge_word(st, &loc, pfs_ctime_ns);
+    return true;
 }
 
 /* ---- same data, new ctime ---- */

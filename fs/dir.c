@@ -301,6 +301,12 @@ static int plus_collect(struct request *r, struct plus *p)
     return err == -ENODATA || p->n ? 0 : err;
 }
 
+/* Of a file of which parts are lent its borrowers must be asked, too. */
+static bool is_known_here(struct fid fid, struct location *where)
+{
+    return claim_here(fid, where) && where->keep;
+}
+
 /* Entries that were removed since, or lead out of the PFS, stay names. */
 static void plus_look(void *arg, unsigned n)
 {
@@ -311,7 +317,7 @@ static void plus_look(void *arg, unsigned n)
         return;
     e->looked = !pfs_stat_at(h->dir, e->name, &e->stx);
     e->where.where = WHERE_PFS;
-    e->known = e->looked && (!S_ISREG(e->stx.stx_mode) || claim_here(fid_of(&e->stx), &e->where) ||
+    e->known = e->looked && (!S_ISREG(e->stx.stx_mode) || is_known_here(fid_of(&e->stx), &e->where) ||
                              p->request->inode->fixed);
     if (e->looked)
         e->absent = xattr_look(h->dir, e->name, &e->stx, p->xattrs, NULL);

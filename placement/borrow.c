@@ -204,8 +204,9 @@ static void loan_unmake(struct file *loan)
     file_put_removed(loan);
 }
 
-/* Lock held, and dropped meanwhile.  Makes sure that there is a loan of this claim, whose PFS bytes count so far. */
-static bool need_loan(struct file *f, uint64_t lender, const struct body_lent *lent)
+/* Lock held, and dropped meanwhile.  Makes sure that there is a loan of this claim, whose PFS bytes count so far.
+ * *made: there was none. */
+static bool need_loan(struct file *f, uint64_t lender, const struct body_lent *lent, bool *made)
 {
     struct borrow *b = borrow_of(f);
     struct loan_id id = {lent->number_inc, lent->number};
@@ -233,6 +234,8 @@ static bool need_loan(struct file *f, uint64_t lender, const struct body_lent *l
         b->lender = lender;
         b->lender_inc = borrow_incarnation(lender);
         b->id = id;
+        b->began = lent->epoch;
+        *made = true;
     }
     if (loan)
         b->base_end = MAX(b->base_end, lent->base_end);
@@ -268,23 +271,66 @@ static void note_parts(struct borrow *b, const struct body_lent *lent, bool mine
     }
 }
 
-/* Lock held.  Epochs of different claims have nothing to do with each other. */
-static bool is_of(const struct overtaken *o, uint64_t lender, struct loan_id id)
+/* Of one lender: claims in their order, and epochs within one claim. */
+static bool is_earlier(const struct overtaken *a, const struct overtaken *b)
 {
-    return o->lender == lender && loan_id_eq(o->id, id);
+    if (a->lender != b->lender)
+        return false;
+    if (a->id.inc != b->id.inc)
+        return a->id.inc < b->id.inc;
+    return a->id.number != b->id.number ? a->id.number < b->id.number : a->epoch < b->epoch;
 }
 
+/* Lock held. */
 static bool is_overtaken(const struct borrow *b, uint64_t lender, const struct body_lent *lent)
 {
-    return is_of(&b->overtaken, lender, (struct loan_id){lent->number_inc, lent->number}) &&
-           lent->epoch < b->overtaken.epoch;
+    return is_earlier(&(struct overtaken){lender, {lent->number_inc, lent->number}, lent->epoch}, &b->overtaken);
 }
 
+/* Lock held. */
 static void overtake(struct borrow *b, const struct overtaken *o)
 {
-    bool earlier = is_of(&b->overtaken, o->lender, o->id) && o->epoch < b->overtaken.epoch;
-    if (!earlier)
+    if (!is_earlier(o, &b->overtaken))
         b->overtaken = *o;
+}
+
+/* Lock held, and dropped meanwhile: the loan is not used any more, and no call begins to use it. */
+static void begin_forgetting(struct borrow *b)
+{
+    b->returning = true;
+    while (b->using)
+        lock_wait(&b->lock, &b->changed, 0);
+}
+
+static void stay(struct borrow *b, bool unanswered)
+{
+    lock_take(&b->lock);
+    b->returning = b->unanswered = unanswered;
+    b->sent = false;
+    pthread_cond_broadcast(&b->changed);
+    lock_drop(&b->lock);
+}
+
+/* The claimant knows that nothing is borrowed, from this epoch on (NULL: the claim is void, or nothing was).  The next loan
+ * is the same file of the store, so none begins before this one has ended. */
+static void forget(struct borrow *b, const struct overtaken *o)
+{
+    list_remove(b);
+    lock_take(&b->lock);
+    struct file *loan = b->loan, *f = b->f;
+    unit_clear_all(&b->map);
+    b->loan = b->f = NULL;
+    if (o)
+        overtake(b, o);
+    b->base_end = 0;
+    b->never_timed = true;
+    b->unsure = false;
+    while (b->using) /* by a LOAN: those do not wait for a return */
+        lock_wait(&b->lock, &b->changed, 0);
+    lock_drop(&b->lock);
+    loan_unmake(loan);
+    stay(b, false);
+    file_put(f);
 }
 
 void borrow_lent(struct file *f, uint64_t lender, const struct body_lent *lent, const struct body_lend *asked)
@@ -293,15 +339,20 @@ void borrow_lent(struct file *f, uint64_t lender, const struct body_lent *lent, 
     lock_take(&b->lock);
     while ((b->returning && !b->unanswered) || b->making)
         lock_wait(&b->lock, &b->changed, 0);
-    bool mine = !b->unanswered && any_mine(lent) && !is_overtaken(b, lender, lent) && need_loan(f, lender, lent);
-    /* one that overtook it while the lock was dropped waits for `making`, and then finds the loan */
-    mine = mine && !is_overtaken(b, lender, lent);
+    bool made = false;
+    bool mine = !b->unanswered && any_mine(lent) && !is_overtaken(b, lender, lent) && need_loan(f, lender, lent, &made);
+    mine = mine && !is_overtaken(b, lender, lent); /* while the lock was dropped */
+    bool empty = made && !mine;
+    if (empty) /* its size would be told */
+        begin_forgetting(b);
     note_parts(b, lent, mine);
     bool all = asked->ask == LEND_WANT && lent->why == LEND_ALL;
     for (uint64_t unit = asked->first; all && unit <= asked->last; unit++)
         if (!unit_get(&b->map, unit))
             unit_set(&b->map, unit, UNIT_CLAIMANTS); /* it has changed them itself */
     lock_drop(&b->lock);
+    if (empty)
+        forget(b, NULL);
 }
 
 /* ---- what it is ---- */
@@ -361,21 +412,26 @@ static void list_runs(struct borrow *b, uint64_t from, struct body_loan_is *is, 
     is->parts.v = parts;
 }
 
-void borrow_held(struct file *f, uint64_t lender, const struct body_loan *asked, struct body_loan_is *is,
-                 struct item_lent *parts)
+int borrow_held(struct file *f, uint64_t lender, const struct body_loan *asked, struct body_loan_is *is,
+                struct item_lent *parts)
 {
     struct borrow *b = borrow_if(f);
     if (!b)
-        return;
+        return 0;
+    struct loan_id id = {asked->number_inc, asked->number};
     lock_take(&b->lock);
-    while (b->making) /* not for a return, which may wait for the claimant */
+    while (b->making)
         lock_wait(&b->lock, &b->changed, 0);
+    if (b->sent && !b->unanswered) {
+        lock_drop(&b->lock);
+        return -EAGAIN;
+    }
+    overtake(b, &(struct overtaken){lender, id, asked->epoch}); /* also of answers of the daemon before */
     /* what was returned, perhaps, the dead daemon may have lent to others */
-    struct file *loan = b->lender == lender && !b->unanswered && !b->sending ? b->loan : NULL;
+    struct file *loan = b->lender == lender && !b->unanswered ? b->loan : NULL;
     if (loan) {
-        b->id = (struct loan_id){asked->number_inc, asked->number};
+        b->id = id;
         b->lender_inc = borrow_incarnation(lender);
-        b->overtaken = (struct overtaken){lender, b->id, asked->epoch};
         b->using++;
         is->held = 1;
         is->base_end = b->base_end;
@@ -383,10 +439,11 @@ void borrow_held(struct file *f, uint64_t lender, const struct body_loan *asked,
     }
     lock_drop(&b->lock);
     if (!loan)
-        return;
-    store_loan_begin(loan, lender, asked->number_inc, asked->number, is->base_end, false);
+        return 0;
+    int err = store_loan_begin(loan, lender, id.inc, id.number, is->base_end, false);
     borrow_is(b, loan, &is->size, &is->mtime_ns);
     borrow_use_end(f);
+    return err;
 }
 
 /* ---- giving it back ---- */
@@ -399,44 +456,13 @@ static struct file *begin_return(struct borrow *b, bool wait, bool *unanswered)
     while (b->making || (wait && b->returning && !b->unanswered))
         lock_wait(&b->lock, &b->changed, 0);
     struct file *loan = b->returning && !b->unanswered ? NULL : b->loan;
-    b->returning |= loan != NULL;
     *unanswered = b->unanswered;
-    b->unanswered = false;
-    while (loan && b->using)
-        lock_wait(&b->lock, &b->changed, 0);
+    if (loan) {
+        b->unanswered = false;
+        begin_forgetting(b);
+    }
     lock_drop(&b->lock);
     return loan;
-}
-
-static void stay(struct borrow *b, bool unanswered)
-{
-    lock_take(&b->lock);
-    b->returning = b->unanswered = unanswered;
-    b->sending = false;
-    pthread_cond_broadcast(&b->changed);
-    lock_drop(&b->lock);
-}
-
-/* The claimant knows that nothing is borrowed, from this epoch on (NULL: the claim is void).  The next loan is the same file
- * of the store, so none begins before this one has ended. */
-static void forget(struct borrow *b, const struct overtaken *o)
-{
-    list_remove(b);
-    lock_take(&b->lock);
-    struct file *loan = b->loan, *f = b->f;
-    unit_clear_all(&b->map);
-    b->loan = b->f = NULL;
-    if (o)
-        overtake(b, o);
-    b->base_end = 0;
-    b->never_timed = true;
-    b->unsure = false;
-    while (b->using) /* by a LOAN: those do not wait for a return */
-        lock_wait(&b->lock, &b->changed, 0);
-    lock_drop(&b->lock);
-    loan_unmake(loan);
-    stay(b, false);
-    file_put(f);
 }
 
 void borrow_overtake(struct file *f, const struct overtaken *o)
@@ -447,35 +473,14 @@ void borrow_overtake(struct file *f, const struct overtaken *o)
     lock_drop(&b->lock);
 }
 
-int borrow_end(struct file *f, const struct overtaken *o, uint64_t *size, int64_t *mtime_ns)
-{
-    static const struct told_change all_bytes = {.what = TOLD_BYTES}; /* to the end */
-    struct borrow *b = borrow_of(f);
-    *size = 0;
-    *mtime_ns = INT64_MIN;
-    told_here(f->fid, &all_bytes); /* pages that the kernel has to write go into the loan first */
-    borrow_overtake(f, o);
-    bool unanswered;
-    struct file *loan = begin_return(b, true, &unanswered);
-    if (!loan)
-        return 0;
-    int err = local_sync_pfs(loan);
-    if (err) {
-        stay(b, unanswered);
-        return err;
-    }
-    borrow_is(b, loan, size, mtime_ns);
-    forget(b, o);
-    return 0;
-}
-
 /* *answered: the claimant has got it, and said what came of it.  *o: the epoch in which that is so. */
 static int send_return(struct borrow *b, struct file *loan, struct overtaken *o, bool *answered)
 {
     struct msg *m = msg_new(MSG_RETURN), *reply = NULL;
     lock_take(&b->lock);
-    b->sending = true;
+    b->sent = true;
     *o = (struct overtaken){b->lender, b->id, 0};
+    m->ret.began = b->began;
     lock_drop(&b->lock);
     m->ret.fid = fid_real(loan->fid);
     m->ret.number_inc = o->id.inc;
@@ -489,6 +494,42 @@ static int send_return(struct borrow *b, struct file *loan, struct overtaken *o,
         members_doubt(o->lender);
     msg_free(reply);
     return err;
+}
+
+/* After begin_return; all of it is on the PFS. */
+static int end_return(struct borrow *b, struct file *loan, bool unanswered)
+{
+    struct overtaken o;
+    bool answered;
+    int err = send_return(b, loan, &o, &answered);
+    if (err)
+        stay(b, unanswered || !answered);
+    else
+        forget(b, &o);
+    return err;
+}
+
+static void again_later(struct file *f);
+
+int borrow_end(struct file *f, const struct overtaken *o)
+{
+    static const struct told_change all_bytes = {.what = TOLD_BYTES}; /* to the end */
+    struct borrow *b = borrow_of(f);
+    bool unanswered;
+    told_here(f->fid, &all_bytes); /* pages that the kernel has to write go into the loan first */
+    borrow_overtake(f, o);
+    struct file *loan = begin_return(b, true, &unanswered);
+    if (!loan)
+        return 0;
+    int err = local_sync_pfs(loan);
+    if (err) {
+        stay(b, unanswered);
+        return err;
+    }
+    err = end_return(b, loan, unanswered);
+    if (err)
+        again_later(f); /* also if the claimant does not ask again */
+    return err ? -EAGAIN : 0;
 }
 
 void borrow_drop(struct file *f)
@@ -509,25 +550,20 @@ static bool is_wanted(struct borrow *b)
     return wanted;
 }
 
-static void again_later(struct file *f);
-
 /* All of it is on the PFS, and goes back.  -EBUSY: it is not; then the flusher comes again. */
 static int give_back(struct file *f, bool wanted)
 {
     struct borrow *b = borrow_of(f);
     struct file_info info;
-    struct overtaken o;
-    bool unanswered, answered = true;
+    bool unanswered;
     struct file *loan = !wanted && is_wanted(b) ? NULL : begin_return(b, false, &unanswered);
     if (!loan)
         return 0;
     store_info(loan, &info);
-    int err = info.dirty ? -EBUSY : send_return(b, loan, &o, &answered);
-    if (err)
-        stay(b, unanswered || !answered);
-    else
-        forget(b, &o);
-    return err;
+    if (!info.dirty)
+        return end_return(b, loan, unanswered);
+    stay(b, unanswered);
+    return -EBUSY;
 }
 
 static void return_job(void *arg)

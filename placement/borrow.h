@@ -60,9 +60,11 @@ int borrow_read(struct file *f, uint64_t claimant, struct carry_range *r, struct
 struct file *borrow_use_begin(struct file *f, uint64_t off, uint64_t *len);
 void borrow_use_end(struct file *f);
 
-/* The flusher, before it writes a loan: 0; -ENOENT: the claim that it was lent under is void, so that nothing of it may go
+/* The flusher, before it writes a piece of a loan: 0; -ENOENT: the claim that it was lent under is void, so that nothing of it may go
  * into the file any more; -EAGAIN: it is not known now.  Blocking. */
 int borrow_may_flush(struct file *loan);
+/* ... if it finds no such file: does the claimant say that it has no name any more?  Blocking. */
+bool borrow_is_removed(struct file *loan);
 /* ... and when it was put beside the file: nothing is borrowed any more. */
 void borrow_void(struct file *loan);
 /* The flusher: the store's file of a loan has become clean.  Any thread that holds no lock. */

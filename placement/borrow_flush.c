@@ -10,11 +10,18 @@
 #include "transport/members.h"
 #include "transport/view.h"
 
-/* An operator has forgotten the claim (eddy forget) while the claimant is away. */
-static int is_marked(const struct borrow *b, struct fid fid)
+/* An operator has forgotten the claim (eddy forget) while the claimant is away.  What was read L/2 ago is good enough
+ * (rule 17). */
+static int is_marked(struct borrow *b, struct fid fid)
 {
     struct mark *marks;
     uint32_t n;
+    uint64_t now = boot_ms();
+    lock_take(&b->lock);
+    bool fresh = b->marks_ms && now - b->marks_ms < T_LEASE / 2;
+    lock_drop(&b->lock);
+    if (fresh)
+        return 0;
     int err = session_read_marks(b->lender, &marks, &n);
     if (err)
         return err;
@@ -22,6 +29,9 @@ static int is_marked(const struct borrow *b, struct fid fid)
         if (mark_covers(&marks[i], fid, b->id.inc, b->id.number))
             err = -ENOENT;
     free(marks);
+    lock_take(&b->lock);
+    b->marks_ms = err ? 0 : now;
+    lock_drop(&b->lock);
     return err;
 }
 
@@ -36,6 +46,8 @@ static int ask_lender(struct file *f, struct borrow *b, struct file *loan)
     int err = borrow_learn(f, b->lender, unit * LOAN_UNIT, LOAN_UNIT, false, &mine);
     if (err)
         return err == -ENOENT ? err : -EAGAIN;
+    if (b->lender_inc == borrow_incarnation(b->lender)) /* it has asked (HELD) before it answered */
+        return 0;
     if (!mine) /* it has taken it back: this node counted as gone */
         return -ENOENT;
     b->lender_inc = borrow_incarnation(b->lender);
@@ -59,6 +71,18 @@ int borrow_may_flush(struct file *loan)
     if (f)
         file_put(f);
     return err;
+}
+
+bool borrow_is_removed(struct file *loan)
+{
+    struct file *f = file_find_used(fid_real(loan->fid));
+    struct borrow *b = f ? borrow_if(f) : NULL;
+    uint64_t unit = 0;
+    bool removed = b && b->loan == loan && store_loan_dirty(loan, &unit) &&
+                   !borrow_learn(f, b->lender, unit * LOAN_UNIT, LOAN_UNIT, false, NULL) && b->gone;
+    if (f)
+        file_put(f);
+    return removed;
 }
 
 void borrow_void(struct file *loan)

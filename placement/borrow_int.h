@@ -22,6 +22,7 @@ struct borrow {
     struct borrow *next, **prev; /* in the list of those that have one; its lock */
     uint64_t lender, lender_inc; /* the daemon that knows of the loan; 0: not known which */
     struct loan_id id;
+    uint64_t began; /* the epoch of the LENT by which it began */
     uint64_t base_end;
     struct unit_map map;
     uint64_t *node; /* by number, from UNIT_NODES on */
@@ -30,14 +31,16 @@ struct borrow {
         uint64_t lender;
         struct loan_id id;
         uint64_t epoch;
-    } overtaken; /* answers to LEND under this claim do not count if they are of an earlier epoch */
+    } overtaken; /* answers to LEND of this lender do not count if they are of an earlier claim or epoch */
     unsigned using; /* calls that use the loan */
     unsigned handles;
     bool making, returning;
-    bool sending;    /* returning, and RETURN is on its way */
+    bool sent;       /* returning, and RETURN is on its way */
     bool unanswered; /* returning, and a RETURN had no answer: nothing is this node's until it is known what came of it */
     _Atomic bool always, never; /* borrow_set_policy */
     bool unsure; /* the claimant may have lent more than is in the map: it is asked about what it says is here */
+    bool gone;   /* the claimant has said that the file has no name any more */
+    uint64_t marks_ms; /* boot_ms: the lender's marks were read */
     bool never_timed;              /* no TIMES came: all of the loan's mtime counts */
     uint64_t change_at_times;      /* `change` of the loan at the last TIMES */
     uint64_t carried;              /* bytes that went to the claimant */
@@ -72,14 +75,16 @@ void borrow_unknown(struct borrow *b, const struct place *p, uint64_t off);
 void borrow_doubt(struct file *f);
 /* An answer to LEND. */
 void borrow_lent(struct file *f, uint64_t lender, const struct body_lent *lent, const struct body_lend *asked);
-/* Brings all to the PFS, so that nothing is borrowed any more; RECALL.  *size, *mtime_ns as in LOAN_IS. */
-int borrow_end(struct file *f, const struct overtaken *o, uint64_t *size, int64_t *mtime_ns);
+/* RECALL: brings all to the PFS, and returns it, so that nothing is borrowed any more, and the claimant knows.  -EAGAIN: it
+ * has not answered. */
+int borrow_end(struct file *f, const struct overtaken *o);
 /* Earlier answers to LEND do not count any more. */
 void borrow_overtake(struct file *f, const struct overtaken *o);
 /* The loan, referenced, if it is one of this claim; else NULL. */
 struct file *borrow_loan(struct file *f, uint64_t lender, struct loan_id id);
-/* HELD: the claim has another number now.  What is in *is and in parts (LEND_MAX): from unit `from` on. */
-void borrow_held(struct file *f, uint64_t lender, const struct body_loan *asked, struct body_loan_is *is,
+/* HELD: the claim may have another number now.  What is in *is and in parts (LEND_MAX): from unit `from` on.  -EAGAIN: a RETURN
+ * is on its way. */
+int borrow_held(struct file *f, uint64_t lender, const struct body_loan *asked, struct body_loan_is *is,
                  struct item_lent *parts);
 /* The loan is void: nothing is borrowed any more. */
 void borrow_drop(struct file *f);

@@ -28,7 +28,7 @@
 
 static unsigned pause_of(unsigned why)
 {
-    return why == LEND_KERNEL ? KERNEL_MS : why == LEND_BUSY ? BUSY_MS : why == LEND_NOT ? NOT_MS : 0;
+    return why == LEND_KERNEL ? KERNEL_MS : why == LEND_BUSY ? BUSY_MS : why ? NOT_MS : 0;
 }
 
 static bool lent_is_sound(const struct body_lent *l)
@@ -74,6 +74,7 @@ static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, 
         lock_take(&b->lock);
         if (reply->lent.why)
             b->not_before_ms = boot_ms() + pause_of(reply->lent.why);
+        b->gone = reply->lent.why == LEND_GONE;
         lock_drop(&b->lock);
     }
     msg_free(reply);

@@ -33,9 +33,11 @@ struct job {
     struct working working;
 };
 
-/* -EAGAIN and -ENOENT have meanings of their own for the asker. */
-static int told_error(int err)
+/* -EAGAIN and -ENOENT have meanings of their own for the asker: of HELD and RECALL, that it asks again. */
+static int told_error(uint8_t op, int err)
 {
+    if (err == -EAGAIN && (op == LOAN_HELD || op == LOAN_RECALL))
+        return err;
     return err == -EAGAIN || err == -ENOENT ? -EIO : err;
 }
 
@@ -61,7 +63,7 @@ static int do_op(struct file *f, const struct body_loan *b, const struct overtak
     }
     case LOAN_RECALL:
         is->held = 0;
-        return borrow_end(f, o, &is->size, &is->mtime_ns);
+        return borrow_end(f, o);
     default:
         break;
     }
@@ -78,7 +80,7 @@ static int do_loan(const struct msg *m, struct body_loan_is *is, struct item_len
     int err = 0;
     is->mtime_ns = INT64_MIN;
     if (f && b->op == LOAN_HELD)
-        borrow_held(f, m->head.sender, b, is, parts);
+        err = borrow_held(f, m->head.sender, b, is, parts);
     else if (loan)
         err = do_op(f, b, &o, loan, is);
     else if (f && b->op == LOAN_RECALL) /* an answer to LEND may be on its way */
@@ -87,7 +89,7 @@ static int do_loan(const struct msg *m, struct body_loan_is *is, struct item_len
         file_put(loan);
     if (f)
         file_put(f);
-    return told_error(err);
+    return told_error(b->op, err);
 }
 
 static void serve_loan(void *arg)

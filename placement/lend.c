@@ -31,10 +31,9 @@
 #include "transport/view.h"
 
 #define AGAIN_MS 20 /* before a borrower is asked again; doubled up to 500 */
-#define PULLS    8  /* rounds until two agree; while borrowers go on writing, the last one counts */
+#define PULLS    16 /* rounds; while borrowers make the file longer in each of them, the last one counts */
 
 static _Atomic bool leaving;
-static struct pool *lend_pool; /* for LEND and RETURN, which may wait until borrowers have answered a LOAN */
 
 static void pause_ms(uint64_t ms)
 {
@@ -53,6 +52,7 @@ struct asked {
     uint64_t node;
     int err;
     uint64_t from; /* HELD */
+    uint64_t inc;  /* of the daemon that has answered */
     struct body_loan_is is;
     struct item_lent *parts; /* malloc'd; NULL: no answer */
 };
@@ -79,6 +79,7 @@ static void answered(void *arg, int err, struct msg *reply, bool *keep)
     a->err = err;
     if (!err) {
         a->is = reply->loan_is;
+        a->inc = reply->head.incarnation;
         a->is.size = MIN(a->is.size, (uint64_t)INT64_MAX);
         a->is.parts.v = NULL;
         a->parts = copy_parts(&reply->loan_is);
@@ -225,22 +226,37 @@ static int members_to_ask(struct asked **list, unsigned *n, uint64_t *away)
     return 0;
 }
 
+/* -EBADMSG: it is none. */
+static int held_part(const struct asked *a, uint32_t i, struct lend_units *out)
+{
+    const struct item_lent *p = &a->parts[i];
+    *out = (struct lend_units){p->first, p->last};
+    return p->first < a->from || p->first > p->last || p->last > INT64_MAX / LOAN_UNIT || p->last - p->first >= LEND_MAX
+               ? -EBADMSG
+               : 0;
+}
+
+/* It has more than it has said. */
+static bool goes_on(const struct asked *a)
+{
+    return a->is.more && a->is.parts.n;
+}
+
 /* False: it has more than it has said. */
 static bool take_held(struct file *f, struct asked *a, int *err)
 {
     for (uint32_t i = 0; a->parts && i < MIN(a->is.parts.n, LEND_MAX) && !*err; i++) {
-        const struct item_lent *p = &a->parts[i];
-        if (p->first > p->last || p->last > INT64_MAX / LOAN_UNIT || p->last - p->first >= LEND_MAX)
-            *err = -EBADMSG;
-        else
-            *err = store_lent_found(f, a->node, p->first, p->last);
-        a->from = p->last + 1;
+        struct lend_units part;
+        *err = held_part(a, i, &part);
+        if (!*err)
+            *err = store_lent_found(f, (struct lend_node){a->node, a->inc}, part.first, part.last);
+        a->from = part.last + 1;
     }
     if (a->is.held)
         store_lent_is(f, store_lend_epoch(f), a->is.size, a->is.mtime_ns); /* nothing is taken back before it is known */
     free(a->parts);
     a->parts = NULL;
-    return !a->is.more;
+    return !goes_on(a);
 }
 
 static int ask_what_is_held(struct file *f, struct asked *list, unsigned n, const struct until *u)
@@ -259,22 +275,55 @@ static int ask_what_is_held(struct file *f, struct asked *list, unsigned n, cons
     return err;
 }
 
+/* Of a file that has no name and no descriptor any more: what it was, since nothing of it is flushed. */
+static int look_at_pfs(struct file *f, struct version *v)
+{
+    struct statx stx;
+    int err = pfs_file_stat(f, &stx);
+    if (!err) {
+        *v = version_of(&stx);
+    } else if (file_is_unlinked(f)) {
+        struct file_info info;
+        store_info(f, &info);
+        *v = info.base;
+        err = 0;
+    }
+    return err;
+}
+
 static int learn(struct file *f, const struct until *u)
 {
     struct asked *list;
-    struct statx stx;
+    struct version v;
     unsigned n;
+    store_lent_lost(f);
+    struct until held = {u->end_ms, store_lend_next_epoch(f), u->away};
     int err = members_to_ask(&list, &n, u->away);
     if (!err)
-        err = ask_what_is_held(f, list, n, u);
+        err = ask_what_is_held(f, list, n, &held);
     if (!err)
-        err = pfs_file_stat(f, &stx);
-    if (!err) {
-        struct version v = version_of(&stx);
+        err = look_at_pfs(f, &v);
+    if (!err)
         store_lent_known(f, &v);
-    }
     free_asked(list, n);
     return err;
+}
+
+static void begin_learning(void)
+{
+    lock_take(&learning.lock);
+    while (learning.asking)
+        lock_wait(&learning.lock, &learning.ended, 0);
+    learning.asking = true;
+    lock_drop(&learning.lock);
+}
+
+static void end_learning(void)
+{
+    lock_take(&learning.lock);
+    learning.asking = false;
+    pthread_cond_broadcast(&learning.ended);
+    lock_drop(&learning.lock);
 }
 
 /* 0: what is lent is known. */
@@ -283,11 +332,7 @@ static int know(struct file *f, const struct until *u)
     int err = 0;
     if (!store_is_lent(f) || store_lent_is_known(f))
         return 0;
-    lock_take(&learning.lock);
-    while (learning.asking)
-        lock_wait(&learning.lock, &learning.ended, 0);
-    learning.asking = true;
-    lock_drop(&learning.lock);
+    begin_learning();
     for (uint64_t wait_ms = AGAIN_MS; !store_lent_is_known(f); wait_ms = MIN(2 * wait_ms, UINT64_C(500))) {
         err = learn(f, u);
         if (err && (err != -EAGAIN || boot_ms() >= u->end_ms))
@@ -295,10 +340,7 @@ static int know(struct file *f, const struct until *u)
         if (err)
             pause_ms(wait_ms);
     }
-    lock_take(&learning.lock);
-    learning.asking = false;
-    pthread_cond_broadcast(&learning.ended);
-    lock_drop(&learning.lock);
+    end_learning();
     return err == -EAGAIN ? -EIO : err;
 }
 
@@ -308,34 +350,152 @@ static int know_soon(struct file *f)
     return know(f, &(struct until){boot_ms() + T_OPEN, 0, &away});
 }
 
+/* ---- a borrower's daemon was started again ----
+ *
+ * It has what was dirty, and not what it had flushed, though the latter is on the PFS in any case.  So it is asked, and the
+ * PFS is looked at, before anything is said to it of what it had. */
+
+struct holding {
+    struct lend_units *parts;
+    size_t n, room;
+};
+
+static int add_held(struct holding *h, struct asked *a)
+{
+    int err = 0;
+    for (uint32_t i = 0; i < MIN(a->is.parts.n, LEND_MAX) && !err; i++) {
+        if (h->n == h->room) {
+            h->room = MAX(2 * h->room, (size_t)16);
+            h->parts = xrealloc(h->parts, h->room * sizeof(*h->parts));
+        }
+        err = held_part(a, i, &h->parts[h->n]);
+        a->from = h->parts[h->n++].last + 1;
+    }
+    free(a->parts);
+    a->parts = NULL;
+    return err;
+}
+
+/* What one daemon holds: all of it is of this one, or it is asked from the beginning. */
+static int ask_holder(struct file *f, struct asked *a, struct holding *h, const struct until *u)
+{
+    uint64_t inc = 0;
+    int err = 0;
+    a->from = h->n = 0;
+    for (bool more = true; !err && more; more = goes_on(a)) {
+        a->err = -EAGAIN;
+        err = ask_until(f, LOAN_HELD, a, 1, u);
+        if (!err && inc && a->inc != inc)
+            err = -EAGAIN;
+        inc = a->inc;
+        if (!err && a->parts)
+            err = add_held(h, a);
+    }
+    return err;
+}
+
+/* -EAGAIN: something else was taken back or flushed meanwhile. */
+static int renew_once(struct file *f, struct asked *a, struct holding *h, const struct until *u)
+{
+    struct until held = {u->end_ms, store_lend_next_epoch(f), u->away};
+    int err = ask_holder(f, a, h, &held);
+    struct lent_back back = {.looks = store_pfs_looks(f), .began = LENT_ANY, .inc = a->inc, .mtime_ns = INT64_MIN};
+    if (!err)
+        err = look_at_pfs(f, &back.v);
+    if (err)
+        return err;
+    if (a->is.held) {
+        back.size = a->is.size;
+        back.mtime_ns = a->is.mtime_ns;
+    }
+    return store_lent_held(f, a->node, held.epoch, h->parts, h->n, &back, &err) ? err : -EAGAIN;
+}
+
+/* Does what is lent to the node belong to another incarnation of it? */
+static bool is_renewed(struct file *f, uint64_t node, uint64_t inc)
+{
+    uint64_t lent_to = inc ? store_borrower_inc(f, node) : 0;
+    return lent_to && lent_to != inc;
+}
+
+/* The node was heard in this incarnation.  0: what is lent to it is known. */
+static int renew(struct file *f, uint64_t node, uint64_t inc, const struct until *u)
+{
+    int err = 0;
+    if (!is_renewed(f, node, inc))
+        return 0;
+    struct asked a = {.node = node};
+    struct holding h = {0};
+    begin_learning();
+    for (uint64_t wait_ms = AGAIN_MS; is_renewed(f, node, inc); wait_ms = MIN(2 * wait_ms, UINT64_C(500))) {
+        err = renew_once(f, &a, &h, u);
+        free(a.parts);
+        a.parts = NULL;
+        if (err && (err != -EAGAIN || boot_ms() >= u->end_ms))
+            break;
+        if (err)
+            pause_ms(wait_ms);
+        else if (a.inc != inc)
+            break; /* this one is not the last any more, or it was heard late */
+    }
+    end_learning();
+    free(h.parts);
+    return err == -EAGAIN ? -EIO : err;
+}
+
 /* ---- size and mtime ---- */
 
-/* Sizes only grow while parts are lent.  So if two rounds agree, the size was this one in between. */
-static int pull(struct file *f, const struct until *u)
+static uint64_t size_here(struct file *f)
 {
-    uint64_t size = 0;
-    int err = know(f, u);
-    for (unsigned round = 0; !err && store_is_lent(f) && round < PULLS; round++) {
-        struct asked *list;
-        struct file_info info;
-        unsigned n;
-        bool counts = true;
-        uint64_t epoch = store_lend_epoch(f);
-        err = ask_all(f, LOAN_SIZE, &list, &n, u);
-        for (unsigned i = 0; !err && i < n; i++)
-            counts &= store_lent_is(f, epoch, list[i].is.size, list[i].is.mtime_ns);
-        free_asked(list, n);
-        store_info(f, &info);
-        if (counts && (n <= 1 || (round && info.size == size)))
-            break;
-        size = info.size;
+    struct file_info info;
+    store_info(f, &info);
+    return info.size;
+}
+
+/* Sizes only grow while parts are lent and no epoch begins.  So if no borrower says more than was known before all were
+ * asked, that was the size when they were.  It is told, and not what has come in meanwhile: without the rest of that, the
+ * file was perhaps never so long.  What the only borrower says is the size, if nothing else has come in.
+ * *agree: *size was the file's. */
+static int one_round(struct file *f, const struct until *u, uint64_t *size, bool *agree)
+{
+    struct asked *list;
+    unsigned n;
+    bool counts = true;
+    uint64_t said = 0, epoch = store_lend_epoch(f);
+    *size = size_here(f);
+    int err = ask_all(f, LOAN_SIZE, &list, &n, u);
+    bool alone = n == 1 && store_borrowers(f, NULL, 0) == 1 && size_here(f) == *size;
+    for (unsigned i = 0; !err && i < n; i++)
+        err = renew(f, list[i].node, list[i].inc, u);
+    for (unsigned i = 0; !err && i < n; i++) {
+        counts &= store_lent_is(f, epoch, list[i].is.size, list[i].is.mtime_ns);
+        said = MAX(said, list[i].is.size);
     }
+    free_asked(list, n);
+    *agree = !err && counts && (said <= *size || alone);
+    *size = MAX(*size, said);
+    return err;
+}
+
+static int pull(struct file *f, const struct until *u, uint64_t *size)
+{
+    int err = know(f, u);
+    *size = size_here(f);
+    bool agree = !store_is_lent(f);
+    for (unsigned round = 0; !err && !agree && round < PULLS; round++) {
+        err = one_round(f, u, size, &agree);
+        if (!store_is_lent(f))
+            break;
+    }
+    if (!agree)
+        *size = size_here(f);
     return err;
 }
 
 int lend_pull(struct file *f, uint64_t *away)
 {
-    return pull(f, &(struct until){boot_ms() + T_OPEN, 0, away});
+    uint64_t size;
+    return pull(f, &(struct until){boot_ms() + T_OPEN, 0, away}, &size);
 }
 
 /* ---- taking back ---- */
@@ -351,19 +511,24 @@ static void say_away(struct file *f, uint64_t node)
     free(path);
 }
 
-/* What it wrote is on the PFS.  *epoch: the present one when that was heard; then, in which nothing is lent to it. */
-static int take_back(struct file *f, uint64_t node, uint64_t size, int64_t mtime_ns, uint64_t *epoch)
+/* What the node wrote is on the PFS.  *b: what RETURN says. */
+static int take_back(struct file *f, uint64_t node, struct lent_back *b, uint64_t *epoch)
 {
-    struct lent_back back = {.epoch = *epoch, .size = size, .mtime_ns = mtime_ns};
     do {
-        struct statx stx;
-        back.looks = store_pfs_looks(f);
-        int err = pfs_file_stat(f, &stx);
+        b->looks = store_pfs_looks(f);
+        int err = look_at_pfs(f, &b->v);
         if (err)
             return err;
-        back.v = version_of(&stx);
-    } while (!store_lent_returned(f, node, &back, epoch));
+    } while (!store_lent_returned(f, node, b, epoch));
     return 0;
+}
+
+/* The node says that it has nothing.  What it had it has returned before; or it never got the answer to its LEND. */
+static int take_rest(struct file *f, uint64_t node)
+{
+    uint64_t epoch;
+    struct lent_back back = {.began = LENT_ANY, .mtime_ns = INT64_MIN};
+    return store_borrower_inc(f, node) ? take_back(f, node, &back, &epoch) : 0;
 }
 
 /* 0: nothing is lent, until store_lend_go. */
@@ -377,7 +542,7 @@ static int recall(struct file *f)
     uint64_t away = 0, epoch = store_lend_stop(f);
     err = ask_all(f, LOAN_RECALL, &list, &n, &(struct until){boot_ms() + T_OPEN, epoch, &away});
     for (unsigned i = 0; i < n; i++)
-        if (!list[i].err && (e = take_back(f, list[i].node, list[i].is.size, list[i].is.mtime_ns, &epoch)))
+        if (!list[i].err && (e = take_rest(f, list[i].node)))
             err = err ? err : e;
     free_asked(list, n);
     if (!err && store_is_lent(f))
@@ -398,7 +563,7 @@ static int recall_from(struct file *f, uint64_t node)
     struct asked a = {.node = node, .err = -EAGAIN};
     int err = ask_until(f, LOAN_RECALL, &a, 1, &(struct until){boot_ms() + T_OPEN, epoch, &away});
     if (!err)
-        err = take_back(f, node, a.is.size, a.is.mtime_ns, &epoch);
+        err = take_rest(f, node);
     free(a.parts);
     store_lend_go(f);
     return err;
@@ -666,16 +831,19 @@ static enum lend_why why_of(int err)
     return !err ? LEND_ALL : err == -EAGAIN || err == -EBUSY ? LEND_BUSY : LEND_NOT;
 }
 
-/* All in one epoch, though parts are taken back meanwhile. */
+/* All in one epoch, though parts are taken back meanwhile.  What is being recalled is named, too: its borrower may have
+ * given it back already, and this is of an earlier epoch then. */
 static void list_places(struct lending_to *l, uint64_t *epoch)
 {
     const struct body_lend *b = &l->m->lend;
+    uint64_t present;
     do {
-        *epoch = store_lend_epoch(l->f);
+        present = store_lend_epoch(l->f);
+        *epoch = store_lent_epoch(l->f);
         l->n = 0;
         for (uint64_t i = 0; i <= b->count; i++)
             add_parts(l, b->first + i * b->stride, b->last + i * b->stride);
-    } while (store_lend_epoch(l->f) != *epoch);
+    } while (store_lend_epoch(l->f) != present);
 }
 
 static enum lend_why lend_places(struct lending_to *l)
@@ -685,7 +853,8 @@ static enum lend_why lend_places(struct lending_to *l)
     bool flushed = false;
     for (uint64_t i = 0; !err && i <= b->count; i++) {
         uint64_t at = i * b->stride;
-        err = store_lend(l->f, l->m->head.sender, b->first + at, b->last + at);
+        struct lend_node to = {l->m->head.sender, l->m->head.incarnation};
+        err = store_lend(l->f, to, b->first + at, b->last + at);
         if (err == -EBUSY && !flushed && !local_sync_pfs(l->f)) {
             flushed = true;
             err = 0;
@@ -712,6 +881,8 @@ static void answer_lend(struct lending_to *l)
     claim_id(l->f, &to->number_inc, &to->number);
     if (l->m->lend.ask == LEND_WANT)
         to->why = (uint8_t)lend(l);
+    if (file_is_unlinked(l->f))
+        to->why = LEND_GONE;
     list_places(l, &to->epoch);
     store_info(l->f, &info);
     to->base_end = info.base_end;
@@ -720,10 +891,13 @@ static void answer_lend(struct lending_to *l)
     l->r->arena = l->parts;
 }
 
-static int prepare(struct file *f, const struct body_lend *b)
+static int prepare(struct file *f, const struct msg *m)
 {
-    uint64_t until;
+    const struct body_lend *b = &m->lend;
+    uint64_t until, away;
     int err = know_soon(f);
+    if (!err)
+        err = renew(f, m->head.sender, m->head.incarnation, &(struct until){boot_ms() + T_OPEN, 0, &away});
     uint64_t node = b->ask == LEND_DOUBT && !err ? store_lent_to(f, b->first, b->first, &until) : 0;
     return node ? recall_from(f, node) : err;
 }
@@ -738,7 +912,7 @@ static void serve_lend(void *arg)
     struct job *j = arg;
     struct lending_to l = {.m = j->m, .f = file_find(j->m->lend.fid)};
     int err = l.f ? claim_change_begin(l.f, boot_ms() + T_OPEN) : -ENOENT;
-    if (!err && (err = prepare(l.f, &j->m->lend)))
+    if (!err && (err = prepare(l.f, j->m)))
         claim_carry_end(l.f);
     if (!err) {
         l.r = msg_new(MSG_LENT);
@@ -776,35 +950,67 @@ static void refuse(struct msg *m)
     msg_free(m);
 }
 
-static void submit(void (*fn)(void *arg), struct msg *m)
+static void submit(struct pool *p, void (*fn)(void *arg), struct msg *m)
 {
     struct job *j = xcalloc(1, sizeof(*j));
     j->m = m;
     working_begin(&j->working, m);
-    pool_submit(lend_pool, fn, j);
+    pool_submit(p, fn, j);
 }
 
 /* Network thread. */
 static void on_lend(struct msg *m)
 {
     if (lend_is_sound(m))
-        submit(serve_lend, m);
+        submit(m->lend.ask == LEND_DOUBT ? loan_doubt : loan_lend, serve_lend, m);
     else
         refuse(m);
 }
 
 /* ---- RETURN ---- */
 
+struct asking_job {
+    struct file *f;
+    struct lend_node node;
+};
+
+static void asking_job(void *arg)
+{
+    struct asking_job *j = arg;
+    uint64_t away;
+    if (!know_soon(j->f))
+        renew(j->f, j->node.id, j->node.inc, &(struct until){boot_ms() + T_OPEN, 0, &away});
+    file_put(j->f);
+    free(j);
+}
+
+/* RETURN comes again.  What its sender holds is asked before that, and not meanwhile: it could not say. */
+static void ask_before_return(struct file *f, struct lend_node node)
+{
+    lock_take(&learning.lock);
+    bool busy = learning.asking;
+    lock_drop(&learning.lock);
+    if (busy)
+        return;
+    struct asking_job *j = xcalloc(1, sizeof(*j));
+    *j = (struct asking_job){file_ref(f), node};
+    pool_submit(loan_lend, asking_job, j);
+}
+
 /* Not this claim's: nothing is lent under it any more. */
 static int returned(struct file *f, const struct msg *m, uint64_t *epoch)
 {
-    uint64_t inc, number, now = store_lend_epoch(f);
+    uint64_t inc, number;
+    struct lend_node from = {m->head.sender, m->head.incarnation};
     if (!claim_id(f, &inc, &number) || inc != m->ret.number_inc || number != m->ret.number)
         return 0;
-    int err = know_soon(f);
-    *epoch = now;
-    if (!err)
-        err = take_back(f, m->head.sender, m->ret.size, m->ret.mtime_ns, epoch);
+    if (!store_lent_is_known(f) || is_renewed(f, from.id, from.inc)) {
+        ask_before_return(f, from);
+        return -EIO;
+    }
+    struct lent_back back = {
+        .size = m->ret.size, .mtime_ns = m->ret.mtime_ns, .began = m->ret.began, .inc = from.inc};
+    int err = take_back(f, from.id, &back, epoch);
     return err == -EAGAIN || err == -ENOENT ? -EIO : err;
 }
 
@@ -836,16 +1042,16 @@ static void serve_return(void *arg)
 static void on_return(struct msg *m)
 {
     if (m->head.flags & MSG_F_WANTS && m->ret.size <= INT64_MAX)
-        submit(serve_return, m);
+        submit(loan_back, serve_return, m);
     else
         refuse(m);
 }
 
 /* ---- start and end ---- */
 
-static int own_word(struct file *f, uint64_t end_ms, uint64_t *away)
+static int own_word(struct file *f, uint64_t end_ms, uint64_t *away, uint64_t *size)
 {
-    int err = pull(f, &(struct until){end_ms, 0, away});
+    int err = pull(f, &(struct until){end_ms, 0, away}, size);
     if (err)
         say_away(f, *away);
     return err;
@@ -854,7 +1060,6 @@ static int own_word(struct file *f, uint64_t end_ms, uint64_t *away)
 void lend_start(void)
 {
     leaving = false;
-    lend_pool = pool_new("lend", 32);
     claim_on_lent(own_word);
     peer_handle(MSG_LEND, on_lend);
     peer_handle(MSG_RETURN, on_return);
@@ -905,6 +1110,4 @@ void lend_each(loan_status_fn *fn, void *arg)
 void lend_stop(void)
 {
     claim_on_lent(NULL);
-    pool_free(lend_pool);
-    lend_pool = NULL;
 }

@@ -23,6 +23,7 @@ enum lend_why {
     LEND_KERNEL, /* a kernel keeps pages of the file, or writes it by itself: not while it is open there */
     LEND_BUSY,   /* parts are being recalled: soon */
     LEND_NOT,    /* not this file */
+    LEND_GONE,   /* it has no name any more */
 };
 
 /* In LEND. */

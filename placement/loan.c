@@ -3,19 +3,23 @@
 
 #include "transport/loop.h"
 
-struct pool *loan_quick, *loan_slow, *loan_asks;
+struct pool *loan_quick, *loan_back, *loan_lend, *loan_slow, *loan_doubt, *loan_asks;
 
 void loan_start(void)
 {
     loan_quick = pool_new("loan", 32);
+    loan_back = pool_new("loan-back", 32);
+    loan_lend = pool_new("loan-lend", 32);
     loan_slow = pool_new("loan-pfs", 32);
+    loan_doubt = pool_new("loan-doubt", 8);
     loan_asks = pool_new("loan-asks", 16);
 }
 
 void loan_stop(void)
 {
-    pool_free(loan_asks);
-    pool_free(loan_slow);
-    pool_free(loan_quick);
-    loan_asks = loan_slow = loan_quick = NULL;
+    struct pool **all[] = {&loan_asks, &loan_doubt, &loan_slow, &loan_lend, &loan_back, &loan_quick};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        pool_free(*all[i]);
+        *all[i] = NULL;
+    }
 }

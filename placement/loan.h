@@ -7,9 +7,10 @@
 #define LEND_MAX 4096u /* units in one LEND, and parts in one LENT */
 
 struct pool;
-/* A borrower's jobs for LOAN: those of loan_quick wait for the cache's disk, those of loan_slow for the PFS, too.  None waits
- * for another node: those of loan_asks do, and no node waits for them. */
-extern struct pool *loan_quick, *loan_slow, *loan_asks;
+/* Each waits for jobs of those before it only, on any node, so that there is no circle.  loan_quick: for the cache's disk;
+ * loan_back, RETURN: for the PFS; loan_lend, LEND: it may ask what is held; loan_slow: for a loan's flush and its RETURN;
+ * loan_doubt: LEND that recalls.  loan_asks: a borrower's own RETURNs; no node waits for them. */
+extern struct pool *loan_quick, *loan_back, *loan_lend, *loan_slow, *loan_doubt, *loan_asks;
 void loan_start(void);
 void loan_stop(void); /* waits for what runs */
 

@@ -200,9 +200,10 @@ struct msg_head {
  * are further ones */
 #define BODY_LOAN(F, L) F(fid, fid) F(u8, op) F(u64, number_inc) F(u64, number) F(u64, epoch) F(u64, from)
 #define BODY_LOAN_IS(F, L) F(u8, held) F(u64, size) F(i64, mtime_ns) F(u64, base_end) F(u8, more) L(lent, parts)
-/* borrower -> claimant: all that it had of the file is on the PFS, and it has nothing any more */
+/* borrower -> claimant: all that it had of the file is on the PFS, and it has nothing any more.  began: the epoch of the LENT by
+ * which the loan began */
 #define BODY_RETURN(F, L)                                                                          \
-    F(fid, fid) F(u64, number_inc) F(u64, number) F(u64, size) F(i64, mtime_ns)
+    F(fid, fid) F(u64, number_inc) F(u64, number) F(u64, began) F(u64, size) F(i64, mtime_ns)
 #define BODY_RETURNED(F, L) F(u64, epoch)
 
 /* M(NAME, name, BODY): the number on the wire is the position, from 1; only append. */

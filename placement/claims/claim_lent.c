@@ -22,11 +22,11 @@ void claim_each(void (*fn)(void *arg, struct file *f), void *arg)
 static struct {
     struct lock lock; /* RANK_LEAF */
     pthread_cond_t none;
-    int (*fn)(struct file *f, uint64_t end_ms, uint64_t *away);
+    int (*fn)(struct file *f, uint64_t end_ms, uint64_t *away, uint64_t *size);
     unsigned calls;
 } lent = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}, .none = PTHREAD_COND_INITIALIZER};
 
-void claim_on_lent(int (*fn)(struct file *f, uint64_t end_ms, uint64_t *away))
+void claim_on_lent(int (*fn)(struct file *f, uint64_t end_ms, uint64_t *away, uint64_t *size))
 {
     lock_take(&lent.lock);
     lent.fn = fn;
@@ -35,15 +35,20 @@ void claim_on_lent(int (*fn)(struct file *f, uint64_t end_ms, uint64_t *away))
     lock_drop(&lent.lock);
 }
 
-static int bring_in(struct file *f, uint64_t end_ms, uint64_t *away)
+/* *out: what is told. */
+static int bring_in(struct file *f, uint64_t end_ms, uint64_t *away, struct location *out)
 {
+    uint64_t size;
     lock_take(&lent.lock);
-    int (*fn)(struct file *, uint64_t, uint64_t *) = lent.fn;
+    int (*fn)(struct file *, uint64_t, uint64_t *, uint64_t *) = lent.fn;
     lent.calls += fn != NULL;
     lock_drop(&lent.lock);
     if (!fn)
         return 0;
-    int err = fn(f, end_ms, away);
+    int err = fn(f, end_ms, away, &size);
+    claim_own_word(f, out);
+    if (!out->keep) /* else nothing is lent any more, and this node's word is exact */
+        out->size = MIN(out->size, size);
     lock_take(&lent.lock);
     if (!--lent.calls)
         pthread_cond_broadcast(&lent.none);
@@ -58,8 +63,7 @@ bool claim_here_exactly(struct fid fid, uint64_t end_ms, struct location *out)
     if (!f)
         return false;
     if (store_is_lent(f)) {
-        int err = bring_in(f, end_ms, &away);
-        claim_own_word(f, out);
+        int err = bring_in(f, end_ms, &away, out);
         if (err)
             *out = (struct location){.where = WHERE_LOST, .node = away};
     }

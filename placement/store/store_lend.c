@@ -9,19 +9,22 @@
 #include "placement/store/store_change.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_lend_int.h"
+#include "placement/store/store_version.h"
 
 #define BORROWERS_MAX 4096u
 
+struct borrower {
+    struct lend_node node; /* id 0: a free place */
+    uint64_t since;        /* the epoch in which the first unit was lent to it; 0: it is not known which */
+};
 struct lending {
     struct unit_map map; /* the number is the borrower's place, from 1 on */
-    struct borrower {
-        uint64_t node;  /* 0: a free place */
-        uint64_t since; /* the epoch in which it has got it */
-    } *borrower;
+    struct borrower *who;
     unsigned n;
     unsigned stopped;
+    uint64_t before_stop; /* the epoch */
     bool known;     /* what a daemon before this one has lent */
-    uint64_t epoch; /* how often something was taken back, or was about to be */
+    uint64_t epoch; /* how often something was taken back, or was about to be, counted on from the number of this start */
     uint64_t looks, flush_looks; /* store_pfs_looks: now, and before the look of the flush that runs */
 };
 
@@ -111,23 +114,29 @@ void store_share_end(struct file *f)
 
 /* ---- borrowers ---- */
 
-/* The node's number; 0: it has none.  make: it gets one, 0: there are too many. */
-static uint16_t number_of(struct lending *l, uint64_t node, bool make)
+/* The node's number; 0: it has none. */
+static uint16_t number_of(const struct lending *l, uint64_t node)
 {
-    unsigned free = l->n;
-    for (unsigned i = 0; i < l->n; i++) {
-        if (l->borrower[i].node == node)
+    for (unsigned i = 0; i < l->n; i++)
+        if (l->who[i].node.id == node)
             return (uint16_t)(i + 1);
-        if (!l->borrower[i].node)
-            free = i;
-    }
-    if (!make || free == BORROWERS_MAX)
+    return 0;
+}
+
+/* 0: there are too many. */
+static uint16_t make_number(struct lending *l, struct lend_node node, uint64_t since)
+{
+    unsigned free = 0;
+    uint16_t number = number_of(l, node.id);
+    if (number)
+        return number;
+    while (free < l->n && l->who[free].node.id)
+        free++;
+    if (free == BORROWERS_MAX)
         return 0;
-    if (free == l->n) {
-        l->borrower = xrealloc(l->borrower, (l->n + 1) * sizeof(*l->borrower));
-        l->n++;
-    }
-    l->borrower[free] = (struct borrower){node, l->epoch};
+    if (free == l->n)
+        l->who = xrealloc(l->who, ++l->n * sizeof(*l->who));
+    l->who[free] = (struct borrower){node, since};
     return (uint16_t)(free + 1);
 }
 
@@ -137,9 +146,9 @@ unsigned store_borrowers(struct file *f, uint64_t *out, unsigned max)
     lock_take(&f->lock);
     const struct lending *l = f->lending;
     for (unsigned i = 0; l && i < l->n; i++) {
-        if (l->borrower[i].node && n < max)
-            out[n] = l->borrower[i].node;
-        n += l->borrower[i].node != 0;
+        if (l->who[i].node.id && n < max)
+            out[n] = l->who[i].node.id;
+        n += l->who[i].node.id != 0;
     }
     lock_drop(&f->lock);
     return n;
@@ -149,13 +158,23 @@ uint64_t store_lent_units(struct file *f, uint64_t node)
 {
     uint64_t n = 0, first = 0, last;
     lock_take(&f->lock);
-    uint16_t number = f->lending ? number_of(f->lending, node, false) : 0;
+    uint16_t number = f->lending ? number_of(f->lending, node) : 0;
     while (number && unit_next_run(&f->lending->map, number, &first, &last)) {
         n += last - first + 1;
         first = last + 1;
     }
     lock_drop(&f->lock);
     return n;
+}
+
+uint64_t store_borrower_inc(struct file *f, uint64_t node)
+{
+    lock_take(&f->lock);
+    const struct lending *l = f->lending;
+    uint16_t number = l ? number_of(l, node) : 0;
+    uint64_t inc = number ? l->who[number - 1].node.inc : 0;
+    lock_drop(&f->lock);
+    return inc;
 }
 
 /* ---- lending ---- */
@@ -177,14 +196,14 @@ static int may_lend(const struct file *f)
 }
 
 /* With a DROP op on their pages. */
-static int lend_units(struct file *f, uint64_t node, uint64_t first, uint64_t last)
+static int lend_units(struct file *f, struct lend_node node, uint64_t first, uint64_t last)
 {
     int err = may_lend(f);
     uint16_t number = 0;
     for (uint64_t unit = first; !err && unit <= last; unit++) {
         if (!is_untouched(f, unit))
             continue;
-        if (!number && !(number = number_of(f->lending, node, true)))
+        if (!number && !(number = make_number(f->lending, node, f->lending->epoch)))
             return -ENOSPC;
         store_not_whole(f);
         __atomic_store_n(&f->rec->lent, 1, __ATOMIC_RELEASE);
@@ -193,28 +212,47 @@ static int lend_units(struct file *f, uint64_t node, uint64_t first, uint64_t la
     return err;
 }
 
-/* With f->lock. */
+/* With f->lock.  Epochs grow over starts, so that what a dead daemon has lent is of an earlier one. */
 static struct lending *lending_of(struct file *f)
 {
     if (!f->lending) {
         f->lending = xcalloc(1, sizeof(*f->lending));
         f->lending->known = !f->rec->lent;
+        f->lending->epoch = store.dir.incarnation & ~(uint64_t)UINT32_MAX; /* the number of starts */
     }
     return f->lending;
 }
 
-int store_lent_found(struct file *f, uint64_t node, uint64_t first, uint64_t last)
+/* With f->lock. */
+static int note_found(struct lending *l, struct lend_node node, uint64_t first, uint64_t last)
 {
-    lock_take(&f->lock);
-    uint16_t number = number_of(lending_of(f), node, true);
+    uint16_t number = make_number(l, node, 0);
     int err = number ? 0 : -ENOSPC;
     for (uint64_t unit = first; !err && unit <= last; unit++)
-        err = unit_set(&f->lending->map, unit, number);
+        err = unit_set(&l->map, unit, number);
+    return err;
+}
+
+int store_lent_found(struct file *f, struct lend_node node, uint64_t first, uint64_t last)
+{
+    lock_take(&f->lock);
+    int err = note_found(lending_of(f), node, first, last);
     lock_drop(&f->lock);
     return err;
 }
 
-int store_lend(struct file *f, uint64_t node, uint64_t first, uint64_t last)
+void store_lent_lost(struct file *f)
+{
+    lock_take(&f->lock);
+    struct lending *l = f->lending;
+    if (l && !l->known) {
+        unit_clear_all(&l->map);
+        l->n = 0;
+    }
+    lock_drop(&f->lock);
+}
+
+int store_lend(struct file *f, struct lend_node node, uint64_t first, uint64_t last)
 {
     struct range_op op;
     lock_take(&f->lock);
@@ -235,7 +273,7 @@ uint64_t store_lent_to(struct file *f, uint64_t unit, uint64_t last, uint64_t *u
     if (l && l->map.set) {
         uint16_t number = unit_get(&l->map, unit);
         *until = unit_same_until(&l->map, unit, last);
-        node = number ? l->borrower[number - 1].node : 0;
+        node = number ? l->who[number - 1].node.id : 0;
     }
     lock_drop(&f->lock);
     return node;
@@ -244,8 +282,19 @@ uint64_t store_lent_to(struct file *f, uint64_t unit, uint64_t last, uint64_t *u
 uint64_t store_lend_stop(struct file *f)
 {
     lock_take(&f->lock);
-    lending_of(f)->stopped++;
-    uint64_t epoch = ++f->lending->epoch;
+    struct lending *l = lending_of(f);
+    if (!l->stopped++)
+        l->before_stop = l->epoch;
+    uint64_t epoch = ++l->epoch;
+    lock_drop(&f->lock);
+    return epoch;
+}
+
+uint64_t store_lent_epoch(struct file *f)
+{
+    lock_take(&f->lock);
+    const struct lending *l = lending_of(f);
+    uint64_t epoch = l->stopped ? l->before_stop : l->epoch;
     lock_drop(&f->lock);
     return epoch;
 }
@@ -261,7 +310,7 @@ uint64_t store_lend_epoch(struct file *f)
 uint64_t store_lend_next_epoch(struct file *f)
 {
     lock_take(&f->lock);
-    uint64_t epoch = f->lending ? ++f->lending->epoch : 0;
+    uint64_t epoch = ++lending_of(f)->epoch;
     lock_drop(&f->lock);
     return epoch;
 }
@@ -345,7 +394,7 @@ static bool rebase(struct file *f, const struct version *v)
     return became;
 }
 
-/* With f->lock.  True: the file became dirty. */
+/* With f->lock.  The node has nothing any more, and what it has written is on the PFS.  True: the file became dirty. */
 static bool take_back(struct file *f, uint16_t number, const struct lent_back *b)
 {
     struct lending *l = f->lending;
@@ -353,10 +402,16 @@ static bool take_back(struct file *f, uint16_t number, const struct lent_back *b
     take_word(f, b->size, b->mtime_ns);
     crash_order();
     unit_clear(&l->map, number);
-    l->borrower[number - 1].node = 0;
-    if (!l->map.set)
-        nothing_is_lent(f);
+    l->who[number - 1].node.id = 0;
     return became;
+}
+
+/* With f->lock.  0: it has nothing, or RETURN was long on its way, and speaks of what it had before. */
+static uint16_t returner(const struct lending *l, uint64_t node, const struct lent_back *b)
+{
+    uint16_t number = l && l->known ? number_of(l, node) : 0;
+    const struct borrower *who = number ? &l->who[number - 1] : NULL;
+    return who && b->began >= who->since && (!b->inc || b->inc == who->node.inc) ? number : 0;
 }
 
 bool store_lent_returned(struct file *f, uint64_t node, const struct lent_back *b, uint64_t *epoch)
@@ -364,16 +419,40 @@ bool store_lent_returned(struct file *f, uint64_t node, const struct lent_back *
     bool became = false;
     lock_take(&f->lock);
     struct lending *l = f->lending;
-    uint16_t number = l && l->known ? number_of(l, node, false) : 0;
-    if (number && l->borrower[number - 1].since > b->epoch)
-        number = 0; /* it has returned all since then, and borrowed again */
+    uint16_t number = returner(l, node, b);
     bool newest = !number || b->looks == l->looks;
-    if (number && newest)
+    if (number && newest) {
         became = take_back(f, number, b);
+        if (!l->map.set)
+            nothing_is_lent(f);
+    }
     *epoch = l && newest ? ++l->epoch : 0;
     lock_drop(&f->lock);
     store_tell_dirty(f, became);
     return newest;
+}
+
+bool store_lent_held(struct file *f, uint64_t node, uint64_t epoch, const struct lend_units *parts, size_t n,
+                     const struct lent_back *b, int *err)
+{
+    bool became = false;
+    *err = 0;
+    lock_take(&f->lock);
+    struct lending *l = f->lending;
+    uint16_t number = l && l->known ? number_of(l, node) : 0;
+    bool counts = !number || (l->epoch == epoch && b->looks == l->looks);
+    if (number && counts) {
+        became = take_back(f, number, b);
+        for (size_t i = 0; i < n && !*err; i++)
+            *err = note_found(l, (struct lend_node){node, b->inc}, parts[i].first, parts[i].last);
+        l->known = !*err;
+        if (!*err && !l->map.set)
+            nothing_is_lent(f);
+        l->epoch++;
+    }
+    lock_drop(&f->lock);
+    store_tell_dirty(f, became);
+    return counts;
 }
 
 bool store_lent_is_known(struct file *f)
@@ -405,7 +484,7 @@ void store_lend_free(struct file *f)
     if (!f->lending)
         return;
     unit_clear_all(&f->lending->map);
-    free(f->lending->borrower);
+    free(f->lending->who);
     free(f->lending);
     f->lending = NULL;
 }
@@ -431,8 +510,11 @@ static int drop_pages(struct file *f)
 int store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint64_t claim_number, uint64_t base_end,
                      bool fresh)
 {
+    int err = fresh ? store_set_reborn(f) : 0; /* the loan before may still be referenced */
+    if (err)
+        return err;
     lock_take(&f->lock);
-    int err = fresh ? drop_pages(f) : 0;
+    err = fresh ? drop_pages(f) : 0;
     if (err) {
         lock_drop(&f->lock);
         return err;

@@ -34,12 +34,18 @@ void store_share_end(struct file *f);
 
 /* ---- lending ---- */
 
+/* A node's daemon. */
+struct lend_node {
+    uint64_t id, inc;
+};
 /* Lends those units of [first, last] that are untouched.  It waits for calls that work on them.  -EAGAIN: nothing is
  * lent now (store_lend_stop); -EBUSY: a truncation is not on the PFS yet, so the file must be flushed first; -ENOSPC: too
  * much is lent.  On an error a part may have been lent. */
-int store_lend(struct file *f, uint64_t node, uint64_t first, uint64_t last);
-/* After a start: the node has [first, last].  -ENOSPC: too much is lent. */
-int store_lent_found(struct file *f, uint64_t node, uint64_t first, uint64_t last);
+int store_lend(struct file *f, struct lend_node node, uint64_t first, uint64_t last);
+/* After a start, until store_lent_known: the node has [first, last].  -ENOSPC: too much is lent. */
+int store_lent_found(struct file *f, struct lend_node node, uint64_t first, uint64_t last);
+/* What was found so far does not count: all are asked again.  Nothing if it is known. */
+void store_lent_lost(struct file *f);
 /* Which node has this unit?  0: none, it is this node's.  *until: the same holds up to this unit, at most up to
  * `last`. */
 uint64_t store_lent_to(struct file *f, uint64_t unit, uint64_t last, uint64_t *until);
@@ -58,6 +64,11 @@ uint64_t store_lent_units(struct file *f, uint64_t node);
  * times. */
 uint64_t store_lend_epoch(struct file *f);
 uint64_t store_lend_next_epoch(struct file *f);
+/* While nothing may be lent: the last epoch before that.  What LENT names is of this one, so that a borrower that has handled
+ * the recall takes nothing of it for its own, though not all may have come back yet.  Else the present epoch. */
+uint64_t store_lent_epoch(struct file *f);
+/* The incarnation of the node's daemon that has borrowed; 0: none has. */
+uint64_t store_borrower_inc(struct file *f, uint64_t node);
 /* A borrower, which was asked in this epoch, says how far its own writes have gone, and when it made the last (INT64_MIN:
  * none that counts).  False, and nothing is done: it is of an earlier epoch.  What it wrote may have been cut off since, or
  * another mtime set. */
@@ -72,10 +83,21 @@ struct lent_back {
     struct version v; /* which it has found: with all that the node has written */
     uint64_t size;    /* as store_lent_is */
     int64_t mtime_ns;
+    /* of RETURN: the epoch in which the loan began, and the incarnation; it is not that of what the node has now if either is
+     * an earlier one.  LENT_ANY, 0: of what the node has now in any case */
+    uint64_t began, inc;
 };
+#define LENT_ANY UINT64_MAX
 /* The node's units are untouched now.  The file is dirty: size and times are to be published.  False: look again, and
- * call it again.  *epoch: the new one, in which that is so.  Nothing is done for a node that has nothing. */
+ * call it again.  *epoch: the new one, in which that is so.  Nothing is done for a node that has nothing, or other things. */
 bool store_lent_returned(struct file *f, uint64_t node, const struct lent_back *b, uint64_t *epoch);
+/* The node's daemon is not the one to which parts were lent: it has these, and no others.  b->inc: of this daemon.  False, and nothing is done: another epoch than this one has begun, or another look was entered:
+ * it must be asked again.  -ENOSPC: too much is lent, so that it is not known any more what is. */
+struct lend_units {
+    uint64_t first, last;
+};
+bool store_lent_held(struct file *f, uint64_t node, uint64_t epoch, const struct lend_units *parts, size_t n,
+                     const struct lent_back *b, int *err);
 /* Is it known what a daemon before this one has lent?  Until then every unit counts as lent, to no known node. */
 bool store_lent_is_known(struct file *f);
 /* It is now: all nodes that may have borrowed were asked, and what is lent was found.  The PFS has version v after that. */

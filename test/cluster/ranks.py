@@ -4,6 +4,7 @@
 
   open NODE            O_RDWR|O_CREAT; the one before is closed, and may be of a mount that is gone
   write NODE N COUNT SEED    pieces N, N + 1, ... of 64 KiB, with bytes that SEED and the number tell
+  patch NODE N SEED    the same, but only five bytes of piece N
   check NODE N COUNT SEED    reads them: "ok", or what is wrong
   cut NODE N           truncates to N pieces
   size NODE            "ok N": in bytes
@@ -47,6 +48,10 @@ class Ranks:
             if os.pwrite(self.fds[node], bytes_of(int(seed), n), n * PIECE) != PIECE:
                 return "wrong: a short write"
         return "ok"
+
+    def patch(self, node, n, seed):
+        some = bytes_of(int(seed), int(n))[1000:1005]
+        return "ok" if os.pwrite(self.fds[node], some, int(n) * PIECE + 1000) == 5 else "wrong: a short write"
 
     def check(self, node, first, count, seed):
         for n in range(int(first), int(first) + int(count)):

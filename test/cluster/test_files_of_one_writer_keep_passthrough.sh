@@ -12,7 +12,8 @@ start_node b "$W/pfs-b" --wait-nodes 2 --flush-wait 3600 --attr-timeout 0
 
 # passes FILE [FLAGS]: does an open of it for writing, which writes 128 KiB, have kernel I/O?
 passes() {
-    python3 - "$W/mnt-a/$1" "${2:-os.O_RDWR | os.O_CREAT}" <<'END' >"$W/python.out" 2>&1 &
+    : >"$W/python.out" # not the one before
+    python3 - "$W/mnt-a/$1" "${2:-os.O_RDWR | os.O_CREAT}" <<'END' >>"$W/python.out" 2>&1 &
 import os, sys, time
 fd = os.open(sys.argv[1], eval(sys.argv[2]), 0o644)
 os.pwrite(fd, bytes(128 << 10), 0)
@@ -21,7 +22,6 @@ while not os.path.exists(sys.argv[1] + ".end"):
     time.sleep(0.01)
 END
     local pid=$! answer=
-    : >>"$W/python.out"
     wait_for 10 grep -q open "$W/python.out" || fail "$1 cannot be written: $(cat "$W/python.out")"
     [ "$(status_of a .passthrough_files)" = 0 ] || answer=yes
     touch "$W/mnt-a/$1.end"

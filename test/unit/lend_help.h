@@ -54,13 +54,13 @@ static inline struct file *claimed_file(uint64_t n)
 
 static inline uint64_t lend_ok(struct file *f, uint64_t node, uint64_t first, uint64_t last)
 {
-    ck_assert_int_eq(store_lend(f, node, first, last), 0);
+    ck_assert_int_eq(store_lend(f, (struct lend_node){node, 1}, first, last), 0);
     return store_lend_epoch(f);
 }
 
 static inline int try_lend(struct file *f, uint64_t node, uint64_t unit)
 {
-    return store_lend(f, node, unit, unit);
+    return store_lend(f, (struct lend_node){node, 1}, unit, unit);
 }
 
 static inline uint64_t lent_to(struct file *f, uint64_t unit)
@@ -71,7 +71,7 @@ static inline uint64_t lent_to(struct file *f, uint64_t unit)
 
 static inline bool try_return(struct file *f, uint64_t node, uint64_t looks, const struct version *v)
 {
-    struct lent_back back = {store_lend_epoch(f), looks, *v, 0, INT64_MIN};
+    struct lent_back back = {.looks = looks, .v = *v, .mtime_ns = INT64_MIN, .began = LENT_ANY};
     uint64_t epoch;
     return store_lent_returned(f, node, &back, &epoch);
 }

@@ -52,7 +52,7 @@ static void after_each(void)
 
 static void lend_far(void)
 {
-    ck_assert_int_eq(store_lend(f, BORROWER, FAR / LOAN_UNIT, FAR / LOAN_UNIT), 0);
+    ck_assert_int_eq(store_lend(f, (struct lend_node){BORROWER, 1}, FAR / LOAN_UNIT, FAR / LOAN_UNIT), 0);
 }
 
 /* The borrower's own flush. */
@@ -67,7 +67,7 @@ static void borrower_returns(void)
 {
     struct stat st;
     ck_assert_int_eq(stat(env_path("f"), &st), 0);
-    struct lent_back back = {.epoch = store_lend_epoch(f), .looks = store_pfs_looks(f), .size = FAR + 3, .mtime_ns = INT64_MIN};
+    struct lent_back back = {.looks = store_pfs_looks(f), .size = FAR + 3, .mtime_ns = INT64_MIN, .began = LENT_ANY};
     back.v = (struct version){(uint64_t)st.st_size, st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec,
                               st.st_ctim.tv_sec * INT64_C(1000000000) + st.st_ctim.tv_nsec};
     uint64_t epoch;

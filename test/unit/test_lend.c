@@ -340,6 +340,7 @@ static void order_return(struct order *o)
     m->ret = (struct body_ret){.fid = file_of_handle(o)->fid,
                                   .number_inc = o->off,
                                   .number = o->len,
+                                  .began = o->out[2],
                                   .size = o->out[0],
                                   .mtime_ns = (int64_t)o->out[1]};
     struct msg *reply = ask_wrong(o->b, m, &err);
@@ -354,7 +355,7 @@ static void order_claim(struct order *o)
 
 static int try_return(unsigned from, uint64_t inc, uint64_t number, uint64_t size)
 {
-    struct order o = {.b = id_of(0), .off = inc, .len = number, .out = {size, INT64_MAX}};
+    struct order o = {.b = id_of(0), .off = inc, .len = number, .out = {size, INT64_MAX, from == 1 ? 0 : LENT_ANY}};
     node_run(from, order_return, &o);
     return o.err;
 }
@@ -370,6 +371,7 @@ START_TEST(a_return_of_what_is_not_lent_changes_nothing)
     ck_assert_int_eq(try_return(1, claim.out[0], claim.out[1] + 1, UNIT), 0); /* of another claim */
     ck_assert_int_eq(try_return(1, claim.out[0] + 1, claim.out[1], UNIT), 0);
     ck_assert_int_eq(try_return(2, claim.out[0], claim.out[1], 99 * UNIT), 0); /* of another node */
+    ck_assert_int_eq(try_return(1, claim.out[0], claim.out[1], 99 * UNIT), 0); /* of an earlier loan */
     ck_assert_uint_eq(lent_on(0, 0, 2), 2);
     ck_assert_uint_eq(size_on(0), 2 * UNIT);
     assert_read(0, 0, 0, 9 * UNIT, 2 * UNIT, 9);
@@ -377,12 +379,13 @@ START_TEST(a_return_of_what_is_not_lent_changes_nothing)
 }
 END_TEST
 
-/* off: op, len: epoch: a LOAN to node b, with a number of no claim.  out: held. */
+/* off: op, len: epoch: a LOAN to node b, with the number of this node's claim, or of none.  out: held. */
 static void order_loan(struct order *o)
 {
     int err;
     struct msg *m = msg_new(MSG_LOAN);
     m->loan = (struct body_loan){.fid = file_of_handle(o)->fid, .op = (uint8_t)o->off, .number = 4711, .epoch = o->len};
+    claim_id(file_of_handle(o), &m->loan.number_inc, &m->loan.number);
     struct msg *reply = ask_wrong(o->b, m, &err);
     o->err = err;
     o->out[0] = !err && reply->loan_is.held;
@@ -418,6 +421,25 @@ START_TEST(only_the_lender_recalls)
 }
 END_TEST
 
+/* The claimant hears nothing of what comes of its RECALL, as if the answer was lost. */
+START_TEST(what_was_recalled_is_back_though_the_answer_is_lost)
+{
+    open_everywhere("lost");
+    write_on(1, 0, 0, 3 * UNIT + 9, 12);
+    ck_assert_uint_eq(lent_on(0, 0, 4), 4);
+    struct order o = {.b = id_of(1), .off = LOAN_RECALL};
+    node_run(0, order_loan, &o);
+    ck_assert_int_eq(o.err, 0);
+    ck_assert_uint_eq(lent_on(0, 0, 4), 0);
+    ck_assert_uint_eq(size_on(0), 3 * UNIT + 9);
+    write_on(1, 0, UNIT + 5, UNIT, 13); /* the rest of the pages is on the PFS */
+    assert_read(1, 0, 0, UNIT + 5, UNIT + 5, 12);
+    assert_read(2, 0, UNIT + 5, UNIT, UNIT, 13);
+    assert_read(1, 0, 2 * UNIT + 5, 2 * UNIT, UNIT + 4, 12);
+    close_everywhere("lost");
+}
+END_TEST
+
 /* ---- */
 
 static void begin(void)
@@ -445,5 +467,6 @@ int main(int argc, char **argv)
     tcase_add_test(t, a_lend_out_of_bounds_lends_nothing);
     tcase_add_test(t, a_return_of_what_is_not_lent_changes_nothing);
     tcase_add_test(t, only_the_lender_recalls);
+    tcase_add_test(t, what_was_recalled_is_back_though_the_answer_is_lost);
     return run_case("lend", t);
 }

@@ -119,12 +119,15 @@ START_TEST(nothing_is_lent_between_stop_and_go)
 {
     struct file *f = claimed_file(1);
     uint64_t before = lend_ok(f, B, 0, 0), epoch = store_lend_stop(f);
+    ck_assert_uint_eq(store_lent_epoch(f), before); /* what LENT names now is older than the recall */
     ck_assert_uint_gt(epoch, before);
     ck_assert_uint_gt(store_lend_stop(f), epoch); /* two calls at once */
     ck_assert_int_eq(try_lend(f, C, 1), -EAGAIN);
     store_lend_go(f);
     ck_assert_int_eq(try_lend(f, C, 1), -EAGAIN);
+    ck_assert_uint_eq(store_lent_epoch(f), before);
     store_lend_go(f);
+    ck_assert_uint_eq(store_lent_epoch(f), store_lend_epoch(f));
     ck_assert_uint_gt(lend_ok(f, C, 1, 1), epoch);
     owners_are(f, (uint64_t[UNITS]){B, C, 0, 0, 0, 0, 0, 0});
     file_put(f);

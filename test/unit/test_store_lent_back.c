@@ -177,7 +177,7 @@ START_TEST(what_was_returned_is_untouched_and_the_file_is_dirty)
     struct file *f = claimed_file(1);
     struct version v = version_n(20 * UNIT + 9, 30);
     store_on_dirty(on_dirty);
-    struct lent_back back = {UINT64_MAX, 0, v, 0, info_of(f).mtime_ns + 5};
+    struct lent_back back = {.v = v, .mtime_ns = info_of(f).mtime_ns + 5, .began = LENT_ANY};
     uint64_t first = lend_ok(f, B, 2, 3), epoch;
     lend_ok(f, B, 20, 20);
     lend_ok(f, C, 5, 5);
@@ -201,26 +201,6 @@ START_TEST(what_was_returned_is_untouched_and_the_file_is_dirty)
     returned_ok(f, C, &v);
     owners_are(f, (uint64_t[UNITS]){0});
     ck_assert(!store_is_lent(f) && !info_of(f).lent);
-    file_put(f);
-}
-END_TEST
-
-/* A RETURN that was sent again, and answered, may be handled once more. */
-START_TEST(a_return_takes_nothing_that_was_borrowed_after_it)
-{
-    struct file *f = claimed_file(1);
-    struct version v = version_n(UNITS * UNIT, 30);
-    lend_ok(f, B, 2, 3);
-    struct lent_back late = {.epoch = store_lend_epoch(f), .v = v, .mtime_ns = INT64_MIN};
-    uint64_t epoch;
-    returned_ok(f, B, &v);
-    lend_ok(f, B, 2, 2);
-    late.looks = store_pfs_looks(f);
-    ck_assert(store_lent_returned(f, B, &late, &epoch));
-    ck_assert_uint_eq(lent_to(f, 2), B);
-    ck_assert(store_is_lent(f));
-    returned_ok(f, B, &v);
-    ck_assert_uint_eq(lent_to(f, 2), 0);
     file_put(f);
 }
 END_TEST
@@ -257,6 +237,78 @@ START_TEST(who_has_nothing_returns_nothing)
 }
 END_TEST
 
+/* It was long on its way: the node has returned all, and borrowed again. */
+START_TEST(a_return_of_an_earlier_loan_ends_no_newer_one)
+{
+    struct file *f = claimed_file(1);
+    struct version v = version_n(20 * UNIT, 30);
+    struct lent_back back = {.mtime_ns = INT64_MIN, .began = lend_ok(f, B, 2, 3), .inc = 1};
+    uint64_t epoch;
+    back.v = version_n(UNITS * UNIT, 29);
+    ck_assert(store_lent_returned(f, B, &back, &epoch));
+    owners_are(f, (uint64_t[UNITS]){0});
+    uint64_t again = lend_ok(f, B, 3, 4);
+    back.v = v;
+    back.looks = store_pfs_looks(f);
+    ck_assert(store_lent_returned(f, B, &back, &epoch));
+    owners_are(f, (uint64_t[UNITS]){0, 0, 0, B, B, 0, 0, 0});
+    back.began = again;
+    back.inc = 2; /* of another daemon */
+    ck_assert(store_lent_returned(f, B, &back, &epoch));
+    owners_are(f, (uint64_t[UNITS]){0, 0, 0, B, B, 0, 0, 0});
+    ck_assert_uint_ne(info_of(f).base.size, v.size);
+    back.inc = 1;
+    ck_assert(store_lent_returned(f, B, &back, &epoch));
+    owners_are(f, (uint64_t[UNITS]){0});
+    ck_assert_uint_eq(info_of(f).base.size, v.size);
+    file_put(f);
+}
+END_TEST
+
+/* ---- a borrower's next daemon ---- */
+
+START_TEST(a_borrower_that_was_started_again_has_what_it_says)
+{
+    struct file *f = claimed_file(1);
+    struct version v = version_n(20 * UNIT, 30);
+    struct lend_units parts[] = {{3, 3}, {5, 6}};
+    struct lent_back back = {.v = v, .size = 22 * UNIT, .mtime_ns = INT64_MIN, .began = LENT_ANY, .inc = 2};
+    uint64_t epoch = lend_ok(f, B, 2, 3), first = epoch;
+    int err;
+    lend_ok(f, C, 0, 0);
+    ck_assert_uint_eq(store_borrower_inc(f, B), 1);
+    ck_assert(!store_lent_held(f, B, epoch - 1, parts, 2, &back, &err));
+    owners_are(f, (uint64_t[UNITS]){C, 0, B, B, 0, 0, 0, 0});
+    epoch = store_lend_next_epoch(f);
+    ck_assert(store_lent_held(f, B, epoch, parts, 2, &back, &err));
+    ck_assert_int_eq(err, 0);
+    owners_are(f, (uint64_t[UNITS]){C, 0, 0, B, 0, B, B, 0});
+    ck_assert_uint_eq(store_borrower_inc(f, B), 2);
+    ck_assert_uint_eq(info_of(f).base.size, v.size); /* what it had flushed is the PFS's */
+    ck_assert_uint_eq(info_of(f).base_end, v.size);
+    ck_assert_uint_eq(info_of(f).size, 22 * UNIT);
+    ck_assert_uint_gt(store_lend_epoch(f), epoch);
+    back.began = first; /* it was lent to the daemon before, and is this one's now */
+    back.looks = store_pfs_looks(f);
+    ck_assert(store_lent_returned(f, B, &back, &epoch));
+    owners_are(f, (uint64_t[UNITS]){C, 0, 0, 0, 0, 0, 0, 0});
+    file_put(f);
+}
+END_TEST
+
+START_TEST(a_borrower_that_was_started_again_may_have_nothing)
+{
+    struct file *f = claimed_file(1);
+    struct lent_back back = {.v = base, .mtime_ns = INT64_MIN, .began = LENT_ANY, .inc = 2};
+    int err;
+    lend_ok(f, B, 2, 3);
+    ck_assert(store_lent_held(f, B, store_lend_epoch(f), NULL, 0, &back, &err));
+    ck_assert_uint_eq(store_borrower_inc(f, B), 0);
+    ck_assert(!store_is_lent(f));
+    file_put(f);
+}
+END_TEST
+
 /* ---- the next daemon ---- */
 
 START_TEST(the_next_daemon_knows_that_something_may_be_lent)
@@ -285,6 +337,35 @@ START_TEST(the_next_daemon_knows_that_something_may_be_lent)
     ck_assert(!store_is_lent(f));
     ck_assert(!store_is_shared(f));
     write_ok(f, data, PAGE, 3 * UNIT);
+    file_put(f);
+}
+END_TEST
+
+/* What a dead daemon has said to borrowers is of an earlier epoch. */
+START_TEST(epochs_grow_over_starts)
+{
+    struct file *f = claimed_file(1);
+    lend_ok(f, B, 3, 3);
+    uint64_t epoch = store_lend_next_epoch(f);
+    f = reopen(f, UNIT);
+    ck_assert_uint_gt(store_lend_next_epoch(f), epoch);
+    store_lent_known(f, &base);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(what_was_found_by_a_round_that_failed_does_not_count)
+{
+    struct file *f = claimed_file(1);
+    lend_ok(f, B, 3, 3);
+    f = reopen(f, UNIT);
+    ck_assert_int_eq(store_lent_found(f, (struct lend_node){B, 1}, 3, 3), 0);
+    store_lent_lost(f);
+    ck_assert_int_eq(store_lent_found(f, (struct lend_node){C, 1}, 5, 5), 0);
+    store_lent_known(f, &base);
+    owners_are(f, (uint64_t[UNITS]){0, 0, 0, 0, 0, C, 0, 0});
+    store_lent_lost(f); /* nothing of what is known */
+    ck_assert_uint_eq(lent_to(f, 5), C);
     file_put(f);
 }
 END_TEST
@@ -328,9 +409,14 @@ int main(void)
     tcase_add_test(t, nothing_is_said_of_a_file_of_which_nothing_is_lent);
     t = add_case(s, "returned", setup, teardown, 20);
     tcase_add_test(t, what_was_returned_is_untouched_and_the_file_is_dirty);
-    tcase_add_test(t, a_return_takes_nothing_that_was_borrowed_after_it);
     tcase_add_test(t, a_file_that_got_longer_here_keeps_its_size);
     tcase_add_test(t, who_has_nothing_returns_nothing);
+    tcase_add_test(t, a_return_of_an_earlier_loan_ends_no_newer_one);
+    t = add_case(s, "started again", setup, teardown, 20);
+    tcase_add_test(t, a_borrower_that_was_started_again_has_what_it_says);
+    tcase_add_test(t, a_borrower_that_was_started_again_may_have_nothing);
+    tcase_add_test(t, epochs_grow_over_starts);
+    tcase_add_test(t, what_was_found_by_a_round_that_failed_does_not_count);
     tcase_add_test(t, the_next_daemon_knows_that_something_may_be_lent);
     tcase_add_test(t, what_is_known_to_be_lent_stays_lent);
     tcase_add_test(t, the_next_daemon_finds_nothing_lent_if_all_came_back);

@@ -136,6 +136,25 @@ START_TEST(a_loan_is_never_whole)
 }
 END_TEST
 
+/* It is still referenced, by the flusher, when the next one begins. */
+START_TEST(a_loan_that_was_returned_can_begin_again)
+{
+    struct file *f = loan_file(UNIT), *again;
+    write_ok(f, data, UNIT, UNIT);
+    store_set_deleted(f);
+    ck_assert_int_eq(file_get(f->fid, NULL, &again), 0);
+    ck_assert_ptr_eq(again, f);
+    ck_assert_int_eq(store_loan_begin(again, 0xa, 77, 79, PAGE, true), 0);
+    ck_assert(!info_of(f).deleted);
+    ck_assert_uint_eq(info_of(f).size, PAGE);
+    write_ok(f, data, PAGE, 3 * PAGE);
+    ck_assert(info_of(f).dirty);
+    ck_assert(flush_loan(f));
+    file_put(again);
+    file_put(f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("store_loan");
@@ -147,5 +166,6 @@ int main(void)
     tcase_add_test(t, behind_the_pfs_bytes_a_page_of_a_loan_is_zeros);
     tcase_add_test(t, a_late_fill_brings_no_old_bytes_back);
     tcase_add_test(t, a_loan_is_never_whole);
+    tcase_add_test(t, a_loan_that_was_returned_can_begin_again);
     return run_suite(s);
 }
