@@ -85,15 +85,18 @@ static void order_fsync(struct order *o)
     o->err = data_sync(node_handles[o->a].h, false);
 }
 
+static pthread_mutex_t heard_lock = PTHREAD_MUTEX_INITIALIZER; /* these two */
 static struct told_change heard;
-static _Atomic unsigned changes_heard_of;
+static unsigned changes_heard_of;
 
 static unsigned hear(struct fid fid, const struct told_change *c)
 {
     (void)fid;
+    pthread_mutex_lock(&heard_lock);
     heard = *c;
     changes_heard_of++;
-    return heard.size == 3000 ? 0 : LOOKER_APPENDS; /* all is closed then */
+    pthread_mutex_unlock(&heard_lock);
+    return c->size == 3000 ? 0 : LOOKER_APPENDS; /* all is closed then */
 }
 
 static void order_hear(struct order *o)
@@ -104,9 +107,11 @@ static void order_hear(struct order *o)
 /* out: how many, the last one's size, and its last byte. */
 static void order_heard(struct order *o)
 {
+    pthread_mutex_lock(&heard_lock);
     o->out[0] = changes_heard_of;
     o->out[1] = heard.size;
     o->out[2] = heard.ends ? (uint8_t)heard.last : 256;
+    pthread_mutex_unlock(&heard_lock);
 }
 
 static void assert_heard(uint64_t n, uint64_t size)
