@@ -5,12 +5,13 @@
 # timeout: 180
 # sanitize
 . "$(dirname "$0")/lib.sh"
-requires root fuse cmd python3
+requires root fuse cmd python3 cmd setfattr
 start_faultfs a
 start_faultfs b
 start_node a "$W/pfs-a" --flush-wait 0.3
 start_node b "$W/pfs-b" --flush-wait 0.3 --wait-nodes 2
 [ "$(status_of a .passthrough)" = true ] || skip "no passthrough here: $(status_of a .passthrough_why)"
+setfattr -n user.eddy.shared -v never "$W/mnt-a" # opens without O_TRUNC have passthrough in a session of two nodes, too
 
 echo "--- a log that stays open: only the chunks that changed are written again"
 head -c 8388608 /dev/urandom >"$W/log"
