@@ -141,6 +141,36 @@ static void note_told(struct inode *i, const struct version *v, const struct tol
     lock_drop(&i->lock);
 }
 
+/* What was told of the file by another node id of it (inode_retire) holds for this one, too. */
+static void learn_from(struct inode *i, struct inode *other)
+{
+    lock_take(&other->lock);
+    struct told_of told = other->told;
+    struct stat word = other->word;
+    int64_t moved_ns = other->moved_ns;
+    lock_drop(&other->lock);
+    if (told.known)
+        note_told(i, &told.version, &told.told);
+    lock_take(&i->lock);
+    i->moved_ns = MAX(i->moved_ns, moved_ns);
+    if (word.st_nlink && ns_of(&word.st_ctim) > ns_of(&i->word.st_ctim))
+        i->word = word;
+    lock_drop(&i->lock);
+}
+
+static void learn_what_was_told(struct inode *i)
+{
+    if (!i->others) /* nor is there another node id */
+        return;
+    struct inode **all = inode_all_of(i->fid);
+    for (struct inode **at = all; *at; at++) {
+        if (*at != i)
+            learn_from(i, *at);
+        inode_put(*at);
+    }
+    free(all);
+}
+
 static struct told what_is_told(struct inode *i, const struct stat *pfs, const struct version *v,
                                 const struct location *loc)
 {
@@ -176,6 +206,7 @@ void attr_tell(struct inode *i, struct stat *st, const struct statx *stx,
     if (!S_ISREG(st->st_mode) || i->fixed)
         return;
     struct version v = version_of(stx);
+    learn_what_was_told(i);
     if (is_word(loc)) {
         lock_take(&i->lock);
         st->st_ctim = time_of_ns(latest_ctime(i, ns_of(&st->st_ctim), &v));
@@ -570,12 +601,12 @@ static double name_timeout(const struct inode *i, double timeout)
 
 void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *st, struct belief *b)
 {
-    inode_give(i);
+    inode_give(i, (uint64_t)st->st_size);
     *e = (struct fuse_entry_param){
         .ino = i->nodeid,
         .generation = 1, /* the node id holds ours */
         .attr = *st,
-        .attr_timeout = belief_begin(b, known_timeout(i)),
+        .attr_timeout = belief_begin(b, i, (uint64_t)st->st_size, known_timeout(i)),
         .entry_timeout = name_timeout(i, known_timeout(i)),
     };
 }
@@ -583,12 +614,12 @@ void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *
 void entry_fill_known(struct fuse_entry_param *e, struct inode *i, const struct stat *st,
                       double left, struct belief *b)
 {
-    inode_give(i);
+    inode_give(i, (uint64_t)st->st_size);
     *e = (struct fuse_entry_param){
         .ino = i->nodeid,
         .generation = 1,
         .attr = *st,
-        .attr_timeout = belief_begin(b, left),
+        .attr_timeout = belief_begin(b, i, (uint64_t)st->st_size, left),
         .entry_timeout = name_timeout(i, left),
     };
 }
@@ -596,6 +627,7 @@ void entry_fill_known(struct fuse_entry_param *e, struct inode *i, const struct 
 void reply_entry(struct request *r, struct inode *i, const struct stat *st, struct belief *b)
 {
     struct fuse_entry_param e;
+    belief_grow(i, b, (uint64_t)st->st_size);
     entry_fill(&e, i, st, b);
     if (!request_take(r) || fuse_reply_entry(r->req, &e) == -ENOENT)
         inode_not_given(i);
@@ -606,7 +638,7 @@ void reply_entry(struct request *r, struct inode *i, const struct stat *st, stru
 
 void reply_attr(struct request *r, const struct stat *st, double timeout, struct belief *b)
 {
-    double left = belief_begin(b, timeout);
+    double left = belief_begin(b, r->inode, (uint64_t)st->st_size, timeout);
     if (request_take(r))
         fuse_reply_attr(r->req, st, left);
     belief_end(b);
@@ -740,7 +772,7 @@ static bool getattr_here(fuse_req_t req, struct inode *i)
         left = known_timeout(i);
     else if (!attr_known_here(i, &st, &left, &b) || belief_must_grow(i, &b, (uint64_t)st.st_size))
         return false;
-    fuse_reply_attr(req, &st, belief_begin(&b, left));
+    fuse_reply_attr(req, &st, belief_begin(&b, i, (uint64_t)st.st_size, left));
     belief_end(&b);
     return true;
 }
