@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "fs/kept.h"
+#include "fs/known.h"
 #include "fs/page_cache.h"
 #include "placement/data_believe.h"
 #include "placement/store/kernel_io.h"
@@ -147,9 +148,11 @@ static unsigned each_inode(struct fid fid, void (*fn)(struct inode *i, const str
     return kinds | left_passthrough(fid);
 }
 
+/* Its bytes here are not the file's any more (known_open): a name must lead to it while there is one. */
 static void end_all(struct inode *i, const struct told_change *c)
 {
     (void)c;
+    known_want_descriptor(i);
     lock_take(&i->lock);
     kept_lose(i);
     lock_drop(&i->lock);
