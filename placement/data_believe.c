@@ -98,7 +98,7 @@ void data_follow(struct data_handle *h)
     enum where w = data_where(h, &node);
     if (w == WHERE_NODE || (!cache && w != WHERE_LOST))
         shadow_begin(h->f); /* -EBUSY: the bytes are here */
-    if (!shadow_is(h->f) || w != WHERE_PFS)
+    if (!shadow_is(h->f) || (w != WHERE_PFS && w != WHERE_HERE))
         return;
     data_attr(h, &at);
     if (shadow_is_at(h->f, &at.version))
