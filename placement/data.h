@@ -57,6 +57,7 @@ struct data_handle {
     uint64_t pinned;       /* node at which this open is counted, or 0 ... */
     uint64_t pinned_in;    /* ... and, of one that only reads, the view in which it was */
     struct location where; /* last known; HERE and PFS are found anew from the file at each use */
+    uint64_t claimant_inc; /* NODE: its incarnation when it said so */
     /* NODE: the claimant tells this node of each change (it said so with the last bytes that it sent). */
     bool watched;
     bool anchored;         /* data_open_known: the store keeps anchored_bytes of the file, in version known */

@@ -24,6 +24,17 @@ static inline struct file_data *data_of(struct file *f)
 {
     return (struct file_data *)file_part(f, FILE_DATA, &file_data_ops);
 }
+/* Does a claimant keep it now? */
+static inline bool data_is_kept(struct file *f)
+{
+    struct file_data *d = (struct file_data *)file_part_if(f, FILE_DATA);
+    if (!d)
+        return false;
+    lock_take(&d->lock);
+    bool kept = d->keeper;
+    lock_drop(&d->lock);
+    return kept;
+}
 static inline uint64_t data_drops(const struct file *f)
 {
     const struct file_data *d = (const struct file_data *)file_part_if(f, FILE_DATA);

@@ -71,21 +71,10 @@ static bool keep(struct file *f, uint64_t node, uint64_t number)
     return keeps;
 }
 
-static bool is_kept(struct file *f)
-{
-    struct file_data *d = (struct file_data *)file_part_if(f, FILE_DATA);
-    if (!d)
-        return false;
-    lock_take(&d->lock);
-    bool kept = d->keeper;
-    lock_drop(&d->lock);
-    return kept;
-}
-
 static bool pin_at(struct file *f, uint64_t node)
 {
     uint64_t number = random_u64() | 1;
-    if (is_kept(f) || data_pin(f, node, number))
+    if (data_is_kept(f) || data_pin(f, node, number))
         return false;
     bool keeps = keep(f, node, number);
     if (!keeps)
@@ -152,7 +141,7 @@ static void say_removed(struct file *f)
 
 void data_release(struct file *f)
 {
-    bool held = is_kept(f) && pfs_keep_number(f);
+    bool held = data_is_kept(f) && pfs_keep_number(f);
     pfs_release(f);
     end_of_keeping(f, false);
     say_removed(f);

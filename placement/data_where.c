@@ -40,11 +40,26 @@
 
 /* ---- the location ---- */
 
+/* 0: it is no member now. */
+static uint64_t incarnation_of(uint64_t node)
+{
+    const struct view *v = members_view();
+    const struct member *m = v ? view_member(v, node) : NULL;
+    return m ? m->incarnation : 0;
+}
+
+/* Handle locked. */
+static void note_where(struct data_handle *h, const struct location *at, bool watched)
+{
+    h->where = *at;
+    h->claimant_inc = at->where == WHERE_NODE ? incarnation_of(at->node) : 0;
+    h->watched = watched;
+}
+
 static void set_where(struct data_handle *h, const struct location *at)
 {
     lock_take(&h->lock);
-    h->where = *at;
-    h->watched = at->where == WHERE_NODE && at->keep;
+    note_where(h, at, at->where == WHERE_NODE && at->keep);
     lock_drop(&h->lock);
 }
 
@@ -133,8 +148,7 @@ static void move_reader(struct data_handle *h, const struct location *at)
 {
     lock_take(&h->lock);
     uint64_t pinned = h->pinned;
-    h->where = *at;
-    h->watched = at->where == WHERE_NODE && at->keep;
+    note_where(h, at, at->where == WHERE_NODE && at->keep);
     h->pinned = at->where == WHERE_NODE ? at->node : 0;
     uint64_t now = h->pinned;
     lock_drop(&h->lock);
@@ -211,16 +225,28 @@ void data_heard(struct data_handle *h, uint64_t node, const struct carry_result 
     lock_drop(&h->lock);
 }
 
+/* The claimant ended, or said before that it would (data_keep). */
+static bool may_be_dropped(struct data_handle *h)
+{
+    lock_take(&h->lock);
+    uint64_t node = h->where.where == WHERE_NODE ? h->where.node : 0, inc = h->claimant_inc;
+    lock_drop(&h->lock);
+    return node && (data_is_kept(h->f) || !inc || incarnation_of(node) != inc);
+}
+
 /* at: the home's answer, NULL: it was not asked.  True: the file, which has no name, was removed where its latest
- * bytes were before they were flushed; the PFS never had them.  The home was told so.  If it does not know, this
- * shows by another size or mtime than the claimant last said. */
+ * bytes were before they were flushed; the PFS never had them.  The home was told so.  If it does not know, as after a
+ * change of the view, this shows by another size or mtime than the claimant last said.  That says nothing if the
+ * claimant is there still: it may have written, flushed and given back the file since, and it drops no such bytes
+ * before this node was told (docs/protocol.md, rule 28). */
 static bool was_dropped(struct data_handle *h, const struct location *at, const struct version *v)
 {
     if (at && (at->known == 1 || at->known == 2))
         return claim_dropped(at);
+    if (!may_be_dropped(h))
+        return false;
     lock_take(&h->lock);
-    bool other = h->where.where == WHERE_NODE &&
-                 (v->size != h->where.size || v->mtime_ns != h->where.mtime_ns);
+    bool other = v->size != h->where.size || v->mtime_ns != h->where.mtime_ns;
     lock_drop(&h->lock);
     return other;
 }
@@ -453,8 +479,7 @@ void data_move_writer(struct data_handle *h, const struct location *at)
     lock_take(&h->lock);
     uint64_t pinned = h->pinned;
     bool counted = h->counted;
-    h->where = *at;
-    h->watched = false; /* it writes: the claimant has a writer */
+    note_where(h, at, false); /* it writes: the claimant has a writer */
     h->counted = at->where == WHERE_HERE;
     h->pinned = at->where == WHERE_NODE ? at->node : 0;
     uint64_t now = h->pinned;
