@@ -8,9 +8,7 @@
 #include "placement/local.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_write.h"
-#include "transport/complaint.h"
 #include "transport/loop.h"
-#include "transport/members.h"
 #include "transport/peer.h"
 
 /* If it has all of [off, off + len).  What it does not know is asked of the claimant, if an answer may have been lost. */
@@ -110,20 +108,11 @@ static void serve_loan(void *arg)
     free(j);
 }
 
-static void refuse(struct msg *m)
-{
-    count(bad_messages, 1);
-    complain_of_node(members_name(m->head.sender), "a %s out of bounds", msg_name(m->head.type));
-    if (m->head.flags & MSG_F_WANTS)
-        peer_reply_error(m, -EINVAL);
-    msg_free(m);
-}
-
 /* Network thread. */
 static void on_loan(struct msg *m)
 {
     if (!(m->head.flags & MSG_F_WANTS) || m->loan.op < LOAN_SIZE || m->loan.op > LOAN_OPS) {
-        refuse(m);
+        peer_refuse(m);
         return;
     }
     struct job *j = xcalloc(1, sizeof(*j));

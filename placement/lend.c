@@ -24,7 +24,6 @@
 #include "placement/store/store_lend.h"
 #include "placement/store/store_read.h"
 #include "placement/tell.h"
-#include "transport/complaint.h"
 #include "transport/loop.h"
 #include "transport/members.h"
 #include "transport/peer.h"
@@ -941,15 +940,6 @@ static bool lend_is_sound(const struct msg *m)
            (b->last - b->first + 1) * (b->count + 1) <= LEND_MAX;
 }
 
-static void refuse(struct msg *m)
-{
-    count(bad_messages, 1);
-    complain_of_node(members_name(m->head.sender), "a %s out of bounds", msg_name(m->head.type));
-    if (m->head.flags & MSG_F_WANTS)
-        peer_reply_error(m, -EINVAL);
-    msg_free(m);
-}
-
 static void submit(struct pool *p, void (*fn)(void *arg), struct msg *m)
 {
     struct job *j = xcalloc(1, sizeof(*j));
@@ -964,7 +954,7 @@ static void on_lend(struct msg *m)
     if (lend_is_sound(m))
         submit(m->lend.ask == LEND_DOUBT ? loan_doubt : loan_lend, serve_lend, m);
     else
-        refuse(m);
+        peer_refuse(m);
 }
 
 /* ---- RETURN ---- */
@@ -1044,7 +1034,7 @@ static void on_return(struct msg *m)
     if (m->head.flags & MSG_F_WANTS && m->ret.size <= INT64_MAX)
         submit(loan_back, serve_return, m);
     else
-        refuse(m);
+        peer_refuse(m);
 }
 
 /* ---- start and end ---- */
