@@ -15,7 +15,6 @@
 #include <time.h>
 
 #include "placement/borrow.h"
-#include "placement/chunks/working.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_lent.h"
 #include "placement/claims/claim_watch.h"
@@ -901,33 +900,21 @@ static int prepare(struct file *f, const struct msg *m)
     return node ? recall_from(f, node) : err;
 }
 
-struct job {
-    struct msg *m;
-    struct working working;
-};
-
-static void serve_lend(void *arg)
+static int serve_lend(const struct msg *m, struct msg **reply)
 {
-    struct job *j = arg;
-    struct lending_to l = {.m = j->m, .f = file_find(j->m->lend.fid)};
+    struct lending_to l = {.m = m, .f = file_find(m->lend.fid)};
     int err = l.f ? claim_change_begin(l.f, boot_ms() + T_OPEN) : -ENOENT;
-    if (!err && (err = prepare(l.f, j->m)))
+    if (!err && (err = prepare(l.f, m)))
         claim_carry_end(l.f);
     if (!err) {
-        l.r = msg_new(MSG_LENT);
+        l.r = *reply = msg_new(MSG_LENT);
         l.parts = xcalloc(LEND_MAX, sizeof(*l.parts));
         answer_lend(&l);
         claim_carry_end(l.f);
     }
     if (l.f)
         file_put(l.f);
-    working_end(&j->working);
-    if (err)
-        peer_reply_error(j->m, err);
-    else
-        peer_reply(j->m, l.r);
-    msg_free(j->m);
-    free(j);
+    return err;
 }
 
 static bool lend_is_sound(const struct msg *m)
@@ -940,19 +927,11 @@ static bool lend_is_sound(const struct msg *m)
            (b->last - b->first + 1) * (b->count + 1) <= LEND_MAX;
 }
 
-static void submit(struct pool *p, void (*fn)(void *arg), struct msg *m)
-{
-    struct job *j = xcalloc(1, sizeof(*j));
-    j->m = m;
-    working_begin(&j->working, m);
-    pool_submit(p, fn, j);
-}
-
 /* Network thread. */
 static void on_lend(struct msg *m)
 {
     if (lend_is_sound(m))
-        submit(m->lend.ask == LEND_DOUBT ? loan_doubt : loan_lend, serve_lend, m);
+        loan_serve(m->lend.ask == LEND_DOUBT ? loan_doubt : loan_lend, serve_lend, m);
     else
         peer_refuse(m);
 }
@@ -1004,35 +983,29 @@ static int returned(struct file *f, const struct msg *m, uint64_t *epoch)
     return err == -EAGAIN || err == -ENOENT ? -EIO : err;
 }
 
-static void serve_return(void *arg)
+static int serve_return(const struct msg *m, struct msg **reply)
 {
-    struct job *j = arg;
-    struct file *f = file_find(j->m->ret.fid);
+    struct file *f = file_find(m->ret.fid);
     uint64_t epoch = 0;
     int err = 0;
     if (f && !claim_carry_begin(f)) {
-        err = returned(f, j->m, &epoch);
+        err = returned(f, m, &epoch);
         claim_carry_end(f);
     }
     if (f)
         file_put(f);
-    working_end(&j->working);
-    if (err) {
-        peer_reply_error(j->m, err);
-    } else {
-        struct msg *r = msg_new(MSG_RETURNED);
-        r->returned.epoch = epoch;
-        peer_reply(j->m, r);
-    }
-    msg_free(j->m);
-    free(j);
+    if (err)
+        return err;
+    *reply = msg_new(MSG_RETURNED);
+    (*reply)->returned.epoch = epoch;
+    return 0;
 }
 
 /* Network thread. */
 static void on_return(struct msg *m)
 {
     if (m->head.flags & MSG_F_WANTS && m->ret.size <= INT64_MAX)
-        submit(loan_back, serve_return, m);
+        loan_serve(loan_back, serve_return, m);
     else
         peer_refuse(m);
 }
