@@ -13,7 +13,9 @@ void ops_all(struct fuse_lowlevel_ops *ops)
     statfs_ops(ops);
     dir_ops(ops);
     xattr_ops(ops);
-    file_ops(ops);
+    handle_open_ops(ops);
+    handle_ops(ops);
+    handle_sync_ops(ops);
     io_ops(ops);
     lock_ops(ops);
 }

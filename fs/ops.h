@@ -3,7 +3,7 @@
  * names.c: lookup forget forget_multi mknod mkdir symlink readlink create; moves.c: link unlink rmdir rename
  * attr.c: getattr; statfs.c: statfs; setattr.c: setattr.  No access: default_permissions, the kernel answers.
  * dir.c: opendir readdir readdirplus releasedir fsyncdir; xattr.c: getxattr setxattr listxattr removexattr
- * handle.c: open flush release fsync, and create's second half; lock.c: getlk setlk flock
+ * handle_open.c: open, and create's second half; handle.c: release; handle_sync.c: flush fsync; lock.c: getlk setlk flock
  * io.c: read write fallocate lseek copy_file_range
  */
 #ifndef EDDY_FS_OPS_H
@@ -21,7 +21,9 @@ void setattr_ops(struct fuse_lowlevel_ops *ops);
 void statfs_ops(struct fuse_lowlevel_ops *ops);
 void dir_ops(struct fuse_lowlevel_ops *ops);
 void xattr_ops(struct fuse_lowlevel_ops *ops);
-void file_ops(struct fuse_lowlevel_ops *ops);
+void handle_ops(struct fuse_lowlevel_ops *ops);
+void handle_open_ops(struct fuse_lowlevel_ops *ops);
+void handle_sync_ops(struct fuse_lowlevel_ops *ops);
 void io_ops(struct fuse_lowlevel_ops *ops);
 void lock_ops(struct fuse_lowlevel_ops *ops);
 
