@@ -7,7 +7,9 @@ void ops_all(struct fuse_lowlevel_ops *ops)
 {
     memset(ops, 0, sizeof(*ops));
     names_ops(ops);
-    moves_ops(ops);
+    unlink_ops(ops);
+    rename_ops(ops);
+    link_ops(ops);
     attr_ops(ops);
     setattr_ops(ops);
     statfs_ops(ops);
