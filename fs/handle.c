@@ -1,12 +1,11 @@
-/* handle.c - the handles that are open, and their end.  RELEASEs are lost when a mount ends, so all handles are in a list, and
- * file_close_all closes those that are left.
+/* handle.c - the handles that are open, and their end.  RELEASEs are lost when a mount ends, so all handles are in a
+ * list, and file_close_all closes those that are left.
  */
 #include <stdlib.h>
 
 #include "fs/handle_int.h"
 #include "fs/ops.h"
 #include "fs/shared.h"
-#include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_give.h"
 #include "placement/claims/lock_ask.h"

@@ -21,7 +21,8 @@ static inline bool open_writes(int flags)
 /* ---- handle_mode.c ---- */
 
 /* Sets the mode of this open of *at, and in fi what the kernel does by itself and whether its pages are good; perm: the
- * file's mode.  *ask_attr: it must ask for the attributes again.  -ESTALE: no mode can be given to this node id.  Blocking. */
+ * file's mode.  *ask_attr: it must ask for the attributes again.  -ESTALE: no mode can be given to this node id.
+ * Blocking. */
 int handle_choose_mode(struct handle *h, mode_t perm, struct fuse_file_info *fi,
                        struct location *at, bool *ask_attr);
 /* Its end, if it is not IO_NONE; gives the data file back that the kernel uses. */

@@ -1,5 +1,5 @@
-/* handle_mode.c - what of an open the kernel does by itself (passthrough, pages), and which of its caches are still valid:
- * attributes are dropped if they differ from the last answer, pages if the bytes may have changed (data_tag).
+/* handle_mode.c - what of an open the kernel does by itself (passthrough, pages), and which of its caches are still
+ * valid: attributes are dropped if they differ from the last answer, pages if the bytes may have changed (data_tag).
  */
 #include <errno.h>
 #include <fcntl.h>

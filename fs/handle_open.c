@@ -1,5 +1,5 @@
-/* handle_open.c - open: it asks the PFS (permissions), then the home (where the latest bytes are).  Then the kernel is told what
- * is still valid (handle_mode.c).
+/* handle_open.c - open: it asks the PFS (permissions), then the home (where the latest bytes are).  Then the kernel is
+ * told what is still valid (handle_mode.c).
  */
 #include <errno.h>
 #include <fcntl.h>

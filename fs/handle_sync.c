@@ -1,5 +1,5 @@
-/* handle_sync.c - flush (a descriptor was closed) and fsync: what they bring to the disk or the PFS, and the errors of earlier
- * flushes that they report.
+/* handle_sync.c - flush (a descriptor was closed) and fsync: what they bring to the disk or the PFS, and the errors of
+ * earlier flushes that they report.
  */
 #include "fs/attr.h"
 #include "fs/handle_int.h"

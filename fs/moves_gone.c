@@ -9,9 +9,7 @@
 #include "placement/claims/claim_give.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_moves.h"
-#include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
-#include "placement/store/store_open.h"
 #include "placement/store/store_version.h"
 
 /* The last name of a regular file is gone: nothing of it is flushed any more.  If the file is open and its

@@ -3,11 +3,9 @@
 
 #include "fs/attr.h"
 #include "fs/known.h"
-#include "fs/links.h"
 #include "fs/names.h"
 #include "fs/ops.h"
 #include "placement/pfs/pfs_names.h"
-#include "placement/pfs/pfs_node.h"
 
 static int link_file(struct request *r, struct statx *stx)
 {

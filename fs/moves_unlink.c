@@ -1,6 +1,5 @@
 /* moves_unlink.c - unlink and rmdir. */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "fs/links.h"
 #include "fs/moves_int.h"

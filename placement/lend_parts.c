@@ -2,7 +2,6 @@
  * others.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "placement/borrow.h"
 #include "placement/claims/claim.h"
@@ -11,7 +10,6 @@
 #include "placement/lend_int.h"
 #include "placement/store/store_read.h"
 #include "placement/tell.h"
-#include "transport/loop.h"
 #include "transport/peer.h"
 
 static _Atomic bool leaving;
