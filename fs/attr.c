@@ -3,10 +3,7 @@
  * Mode, owner, link count and inode number are always the PFS's.  If a file has unflushed data, its size,
  * mtime, ctime and blocks are the claimant's (docs/protocol.md, rules 8 and 12).  The last answer to the
  * kernel is stored in the inode, and is the answer while the PFS hangs.
- *
- * What is told: a flush moves the PFS's ctime, and where the PFS keeps coarser times, or refuses to set
- * them, its mtime.  Applications are told the times from before the flush, as long as the PFS's file is
- * what the flush has made of it (docs/protocol.md, "Times that are told").
+ * Which times are told of what is on the PFS: told_times.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +16,7 @@
 #include "fs/notify.h"
 #include "fs/ops.h"
 #include "fs/settings.h"
+#include "fs/told_times.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
 #include "placement/pfs/pfs_data.h"
@@ -34,11 +32,6 @@
 static struct timespec time_of(const struct statx_timestamp *t)
 {
     return (struct timespec){.tv_sec = t->tv_sec, .tv_nsec = t->tv_nsec};
-}
-
-static int64_t ns_of(const struct timespec *t)
-{
-    return ns_of_time(t->tv_sec, t->tv_nsec);
 }
 
 /* Size, times and blocks of a file whose latest bytes are on a node; the PFS has this ctime, which counts
@@ -79,95 +72,7 @@ void attr_merge(struct stat *st, const struct statx *stx, const struct location 
         merge_word(st, loc, ns_of(&st->st_ctim));
 }
 
-/* ---- what is told ----
- *
- * of the version that the PFS has, in this order:
- *
- *     what was told of it before by this node (inode.told)
- *     what the home was told by the claimant that gave the file back in this version
- *     what this node's cache has in its record of this version
- *     what a claimant said, if the PFS has just that now: the flush that came in between has moved ctime
- *     the version's own times
- */
-
-static bool is_same_file_state(const struct stat *a, const struct stat *b)
-{
-    return a->st_mode == b->st_mode && a->st_uid == b->st_uid && a->st_gid == b->st_gid &&
-           a->st_nlink == b->st_nlink && a->st_size == b->st_size;
-}
-
-/* pfs: the PFS's own word. */
-static bool was_flushed_from(const struct stat *word, const struct stat *pfs)
-{
-    return word->st_nlink && is_same_file_state(word, pfs) &&
-           time_is_kept(ns_of(&pfs->st_mtim), ns_of(&word->st_mtim)) &&
-           ns_of(&word->st_ctim) < ns_of(&pfs->st_ctim);
-}
-
-static bool is_named(const struct location *loc, const struct version *v)
-{
-    return loc && loc->where == WHERE_PFS && (loc->known == 1 || loc->known == 2) &&
-           version_eq(&loc->version, v);
-}
-
-/* False also if nothing else than the version's own times was told. */
-static bool record_tells(struct fid fid, const struct version *v, struct told *out)
-{
-    struct file_info info = {.base_known = false};
-    struct file *f = file_find(fid);
-    if (f) {
-        store_info(f, &info);
-        file_put(f);
-    }
-    if (!info.base_known || info.dirty || !version_eq(&info.base, v))
-        return false;
-    *out = (struct told){info.mtime_ns, info.ctime_ns};
-    return out->mtime_ns != v->mtime_ns || out->ctime_ns != v->ctime_ns;
-}
-
-/* Inode locked. */
-static struct told told_before(const struct inode *i, const struct version *v)
-{
-    if (i->told.known && version_eq(&i->told.version, v))
-        return i->told.told;
-    return (struct told){v->mtime_ns, v->ctime_ns};
-}
-
-static void note_told(struct inode *i, const struct version *v, const struct told *told)
-{
-    lock_take(&i->lock);
-    if (!i->told.known || v->ctime_ns >= i->told.version.ctime_ns)
-        i->told = (struct told_of){*v, *told, true};
-    lock_drop(&i->lock);
-}
-
-static struct told what_is_told(struct inode *i, const struct stat *pfs, const struct version *v,
-                                const struct location *loc)
-{
-    lock_take(&i->lock);
-    struct told told = told_before(i, v);
-    bool known = i->told.known && version_eq(&i->told.version, v);
-    struct stat word = i->word;
-    int64_t moved_ns = i->moved_ns;
-    lock_drop(&i->lock);
-    if (known)
-        return told;
-    if (is_named(loc, v))
-        told = loc->told;
-    else if (!record_tells(i->fid, v, &told) && was_flushed_from(&word, pfs))
-        told = (struct told){ns_of(&word.st_mtim), ns_of(&word.st_ctim)};
-    told.ctime_ns = MAX(told.ctime_ns, moved_ns);
-    note_told(i, v, &told);
-    return told;
-}
-
-/* Inode locked.  What a claimant says may be older than what this node has told of the same version, if the home had
- * forgotten that a flush had moved the ctime. */
-static int64_t latest_ctime(const struct inode *i, int64_t ctime_ns, const struct version *pfs)
-{
-    bool told = i->told.known && version_eq(&i->told.version, pfs);
-    return MAX(MAX(ctime_ns, i->moved_ns), told ? i->told.told.ctime_ns : INT64_MIN);
-}
+/* ---- what is told ---- */
 
 void attr_tell(struct inode *i, struct stat *st, const struct statx *stx,
                const struct location *loc)
@@ -176,16 +81,10 @@ void attr_tell(struct inode *i, struct stat *st, const struct statx *stx,
     if (!S_ISREG(st->st_mode) || i->fixed)
         return;
     struct version v = version_of(stx);
-    if (is_word(loc)) {
-        lock_take(&i->lock);
-        st->st_ctim = time_of_ns(latest_ctime(i, ns_of(&st->st_ctim), &v));
-        i->word = *st;
-        lock_drop(&i->lock);
-        return;
-    }
-    struct told told = what_is_told(i, st, &v, loc);
-    st->st_mtim = time_of_ns(told.mtime_ns);
-    st->st_ctim = time_of_ns(told.ctime_ns);
+    if (is_word(loc))
+        told_times_word(i, st, &v);
+    else
+        told_times_pfs(i, st, &v, loc);
 }
 
 /* ---- which node has it ---- */
@@ -316,7 +215,7 @@ static void add_what_others_know(struct inode *i, struct stat *st)
         return;
     if (is_word(&loc)) {
         merge_word(st, &loc, ns_of(&st->st_ctim));
-    } else if (is_named(&loc, &loc.version) && loc.told.ctime_ns > ns_of(&st->st_ctim)) {
+    } else if (told_times_named(&loc, &loc.version) && loc.told.ctime_ns > ns_of(&st->st_ctim)) {
         st->st_size = (off_t)loc.version.size;
         st->st_mtim = time_of_ns(loc.told.mtime_ns);
         st->st_ctim = time_of_ns(loc.told.ctime_ns);
@@ -406,7 +305,7 @@ static bool is_of(const struct stat *st, const struct version *v, const struct t
 /* Lock held.  Not what attr_complete has seen itself, when it had to look again. */
 static bool knows_newer(const struct inode *i, const struct stat *st, uint64_t looked_ms)
 {
-    struct told told = told_before(i, &i->known.version);
+    struct told told = told_times_before(i, &i->known.version);
     bool older = looked_ms < i->known.looked_ms && !is_of(st, &i->known.version, &told);
     return i->attr_known && (older || looked_ms <= i->touched_ms);
 }
@@ -449,7 +348,7 @@ static void flushed(struct inode *i, struct file *f, const struct statx *stx, ui
         return;
     struct version v = version_of(stx);
     struct told told = {word.mtime_ns, word.ctime_ns};
-    note_told(i, &v, &told);
+    told_times_note(i, &v, &told);
     st.st_mtim = time_of_ns(told.mtime_ns);
     st.st_ctim = time_of_ns(told.ctime_ns);
     notify_attr_now(i->nodeid); /* what it has may not be from what was written by it */
@@ -570,12 +469,12 @@ static double name_timeout(const struct inode *i, double timeout)
 
 void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *st, struct belief *b)
 {
-    inode_give(i);
+    inode_give(i, (uint64_t)st->st_size);
     *e = (struct fuse_entry_param){
         .ino = i->nodeid,
         .generation = 1, /* the node id holds ours */
         .attr = *st,
-        .attr_timeout = belief_begin(b, known_timeout(i)),
+        .attr_timeout = belief_begin(b, i, (uint64_t)st->st_size, known_timeout(i)),
         .entry_timeout = name_timeout(i, known_timeout(i)),
     };
 }
@@ -583,12 +482,12 @@ void entry_fill(struct fuse_entry_param *e, struct inode *i, const struct stat *
 void entry_fill_known(struct fuse_entry_param *e, struct inode *i, const struct stat *st,
                       double left, struct belief *b)
 {
-    inode_give(i);
+    inode_give(i, (uint64_t)st->st_size);
     *e = (struct fuse_entry_param){
         .ino = i->nodeid,
         .generation = 1,
         .attr = *st,
-        .attr_timeout = belief_begin(b, left),
+        .attr_timeout = belief_begin(b, i, (uint64_t)st->st_size, left),
         .entry_timeout = name_timeout(i, left),
     };
 }
@@ -596,6 +495,7 @@ void entry_fill_known(struct fuse_entry_param *e, struct inode *i, const struct 
 void reply_entry(struct request *r, struct inode *i, const struct stat *st, struct belief *b)
 {
     struct fuse_entry_param e;
+    belief_grow(i, b, (uint64_t)st->st_size);
     entry_fill(&e, i, st, b);
     if (!request_take(r) || fuse_reply_entry(r->req, &e) == -ENOENT)
         inode_not_given(i);
@@ -606,7 +506,7 @@ void reply_entry(struct request *r, struct inode *i, const struct stat *st, stru
 
 void reply_attr(struct request *r, const struct stat *st, double timeout, struct belief *b)
 {
-    double left = belief_begin(b, timeout);
+    double left = belief_begin(b, r->inode, (uint64_t)st->st_size, timeout);
     if (request_take(r))
         fuse_reply_attr(r->req, st, left);
     belief_end(b);
@@ -625,7 +525,7 @@ static bool attr_fresh(struct inode *i, struct stat *st, struct data_known *k, s
     st->st_blocks = (blkcnt_t)i->known_blocks; /* an open sees only changes of others (attr_seen) */
     st->st_atim = i->known_atim;
     *k = i->known;
-    *told = told_before(i, &k->version);
+    *told = told_times_before(i, &k->version);
     lock_drop(&i->lock);
     *left = attr_left(k->looked_ms);
     return fresh && *left > 0 && S_ISREG(i->type);
@@ -740,7 +640,7 @@ static bool getattr_here(fuse_req_t req, struct inode *i)
         left = known_timeout(i);
     else if (!attr_known_here(i, &st, &left, &b) || belief_must_grow(i, &b, (uint64_t)st.st_size))
         return false;
-    fuse_reply_attr(req, &st, belief_begin(&b, left));
+    fuse_reply_attr(req, &st, belief_begin(&b, i, (uint64_t)st.st_size, left));
     belief_end(&b);
     return true;
 }

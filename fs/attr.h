@@ -10,7 +10,7 @@
 /* stat of the application from the PFS's statx and where the latest bytes are: size, mtime, ctime,
  * blocks of a claimed file are the claimant's word. */
 void attr_merge(struct stat *st, const struct statx *stx, const struct location *loc);
-/* The same as it is told of inode i, and remembers that (see "what is told" in attr.c). */
+/* The same as it is told of inode i, and remembers that (told_times.c). */
 void attr_tell(struct inode *i, struct stat *st, const struct statx *stx,
                const struct location *loc);
 /* Asks the PFS's statx's fid's home where needed (regular files only) and merges. Blocking.  The

@@ -26,8 +26,10 @@ struct belief belief_of(const struct inode *i, const struct location *at)
                            .node = at->node};
 }
 
-double belief_begin(struct belief *b, double timeout)
+double belief_begin(struct belief *b, struct inode *i, uint64_t size, double timeout)
 {
+    bool own = b->told && b->where == WHERE_HERE && !i->others; /* the kernel has counted it itself */
+    i->told_size = own ? size : MIN(i->told_size, size);
     b->begun = b->keep && (!b->told || look_answer_begin(b->fid, b->ticket));
     if (!b->begun)
         return 0;
@@ -51,8 +53,8 @@ static bool is_open(const struct inode *i)
 
 bool belief_must_grow(const struct inode *i, const struct belief *b, uint64_t size)
 {
-    bool moves = b->told && !(b->keep && b->where == WHERE_PFS);
-    return moves && i->others && S_ISREG(i->type) && size > i->told_size && is_open(i);
+    bool own = b->where == WHERE_HERE && !i->others;
+    return b->told && !own && S_ISREG(i->type) && size > i->told_size && is_open(i);
 }
 
 /* If the byte is not found the file has changed once more, and its next look has another size. */
@@ -64,7 +66,6 @@ void belief_grow(struct inode *i, const struct belief *b, uint64_t size)
         page_cache_grow(i, size, last);
     if (f)
         file_put(f);
-    i->told_size = size;
 }
 
 /* ---- the size, for appends ---- */
@@ -81,8 +82,10 @@ static bool must_have_size(struct inode *i)
 /* The kernel lets no notification make the size less: then an append has the old place, until the kernel asks. */
 static void push_size(struct inode *i, const struct told_change *c)
 {
-    if (c->what == TOLD_CUT)
+    if (c->what == TOLD_CUT) {
+        i->cut = true;
         i->told_size = MIN(i->told_size, c->size);
+    }
     if (c->ends && must_have_size(i))
         page_cache_grow_beside(i, c->size, c->last);
 }
@@ -187,11 +190,10 @@ unsigned belief_changed(struct fid fid, const struct told_change *c)
 
 /* ---- several node ids ---- */
 
-/* What was looked at before is not known any more, and the size is not the one that the kernel has heard of. */
+/* What was looked at before is not known any more. */
 static void touch(struct inode *i)
 {
     i->others = true;
-    i->told_size = 0;
     lock_take(&i->lock);
     i->touched_ms = boot_ms();
     lock_drop(&i->lock);
@@ -201,6 +203,7 @@ void belief_changed_by(struct inode *i, uint64_t off, uint64_t len)
 {
     struct inode *other = inode_beside_retired(i);
     if (other) {
+        other->cut |= !len;
         touch(other);
         page_cache_drop(other, off, len);
     }

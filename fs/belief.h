@@ -31,15 +31,15 @@ static inline struct belief belief_none(void)
 struct belief belief_of(const struct inode *i, const struct location *at);
 /* The same of something that no node changes: of a directory, or below --immutable. */
 struct belief belief_fixed(void);
-/* The answer is given next.  How long it may be believed: timeout (seconds), or less; 0: not at all. */
-double belief_begin(struct belief *b, double timeout);
+/* The answer of i, with this size, is given next.  How long it may be believed: timeout (seconds), or less; 0: not at all. */
+double belief_begin(struct belief *b, struct inode *i, uint64_t size, double timeout);
 /* It has been given. */
 void belief_end(struct belief *b);
 
 /* Before an answer with this size is given: the kernel goes on with the size that it had if it drops the answer, as it does when
- * it was told something meanwhile.  So it is told a larger size first, by the file's last byte.  True: it must be told; then
- * belief_grow does it, which may ask another node.  Not of a file that is on the PFS and stays as it is until this node
- * is told: all answers are the same then. */
+ * it was told something meanwhile, be it an older answer to somebody else.  So it is told a larger size first, by the file's
+ * last byte.  True: it must be told; then belief_grow does it, which may ask another node or the PFS.  Not of a file that was
+ * changed by this node alone: the kernel counts its size itself. */
 bool belief_must_grow(const struct inode *i, const struct belief *b, uint64_t size);
 void belief_grow(struct inode *i, const struct belief *b, uint64_t size);
 

@@ -387,6 +387,7 @@ static void plus_fill(struct request *r, struct plus *p, char *buf, size_t *len)
             if (S_ISREG(e->stx.stx_mode))
                 known_note(e->inode, &e->stx, &e->where, p->looked_ms);
             e->belief = belief_of(e->inode, &e->where);
+            belief_grow(e->inode, &e->belief, (uint64_t)st.st_size);
             entry_fill(&param, e->inode, &st, &e->belief);
         }
         *len +=

@@ -434,8 +434,10 @@ bool inode_look_again(struct inode *i)
     return ok;
 }
 
-void inode_give(struct inode *i)
+void inode_give(struct inode *i, uint64_t size)
 {
+    if (!i->given)
+        i->told_size = size;
     i->given++;
 }
 

@@ -89,7 +89,8 @@ struct inode {
     _Atomic unsigned opening; /* opens whose mode is not chosen yet: they may cache */
     /* another node has changed it, or was about to, since the kernel knows it; or there may be another node id */
     _Atomic bool others;
-    _Atomic uint64_t told_size; /* others: the kernel has heard of this size, and has not dropped it */
+    _Atomic uint64_t told_size; /* the kernel's is not less, whichever of the answers it has dropped (belief_must_grow) */
+    _Atomic bool cut;           /* others have made it smaller: the kernel may have a larger size than the file */
     struct page_use *page_uses; /* requests that may wait, and hold pages of the kernel (fs/page_cache.c) */
     /* claim_carried when the kernel's pages were looked at last (fs/lock.c) */
     uint64_t carried_seen;
@@ -134,8 +135,9 @@ void inode_forget(uint64_t nodeid, uint64_t nlookup);
 /* Counts one lookup more of a known inode (for answers without the PFS).  False: it is gone or retired; do
  * not give it to the kernel. */
 bool inode_look_again(struct inode *i);
-/* Its node id is about to be given to the kernel, in an answer that is written next; it was not; the kernel forgets it. */
-void inode_give(struct inode *i);
+/* Its node id is about to be given to the kernel with this size, in an answer that is written next; it was not; the kernel
+ * forgets it. */
+void inode_give(struct inode *i, uint64_t size);
 void inode_not_given(struct inode *i); /* and counts the lookup back, as inode_forget */
 void inode_forgotten(uint64_t nodeid, uint64_t nlookup);
 /* Has the kernel been given its node id, and not forgotten it? */

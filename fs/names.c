@@ -232,6 +232,7 @@ static void tell_known(fuse_req_t req, struct inode *i, const struct stat *st, d
 static void reply_known(struct request *r, struct inode *i, const struct stat *st, double left,
                         struct belief *b)
 {
+    belief_grow(i, b, (uint64_t)st->st_size);
     if (request_take(r))
         tell_known(r->req, i, st, left, b);
     else
@@ -272,7 +273,8 @@ static bool lookup_here(fuse_req_t req, struct inode *dir, const char *name, boo
     struct inode *i = ahead_find(dir, name, &name_left);
     if (!i)
         return false;
-    bool here = name_left > 0 && attr_known_here(i, &st, &left, &b) && inode_look_again(i);
+    bool here = name_left > 0 && attr_known_here(i, &st, &left, &b) &&
+                !belief_must_grow(i, &b, (uint64_t)st.st_size) && inode_look_again(i);
     if (here) {
         pfs_child_told(dir->node, name);
         tell_known(req, i, &st, MIN(left, name_left), &b);

@@ -105,6 +105,12 @@ bool page_use_answer(struct inode *i, struct page_use *u, bool last, bool passin
     return !again;
 }
 
+static void raise_size(struct inode *i, uint64_t size, char last)
+{
+    notify_byte_now(i->nodeid, size - 1, last);
+    i->told_size = size;
+}
+
 /* Inode locked. */
 static bool take_out(struct page_use *u)
 {
@@ -123,9 +129,11 @@ void page_use_end(struct inode *i, struct page_use *u)
     bool waited = !drop && take_out(u);
     lock_drop(&i->lock);
     if (drop) {
-        if (u->size)
-            page_cache_grow(i, u->size, u->last);
         notify_pages_now(i->nodeid, (int64_t)u->off, (int64_t)(u->end - u->off));
+        if (u->size) {
+            raise_size(i, u->size, u->last);
+            notify_pages_now(i->nodeid, (int64_t)u->off, (int64_t)(u->end - u->off));
+        }
         lock_take(&i->lock);
         waited = take_out(u);
         lock_drop(&i->lock);
@@ -245,11 +253,19 @@ void page_cache_drop_attr(struct inode *i)
         nanosleep(&moment, NULL);
 }
 
+/* A page with the old end has zeros after it, which would be read as bytes of the file.  Not where the kernel's size may have
+ * to become less: only the answer with the attributes does that, and the kernel would drop it. */
+static void drop_end(struct inode *i, uint64_t size)
+{
+    uint64_t told = i->told_size;
+    if (told < size && !i->cut)
+        page_cache_drop(i, told, size - told);
+}
+
 void page_cache_grow(struct inode *i, uint64_t size, char last)
 {
-    lock_assert_none();
-    notify_byte_now(i->nodeid, size - 1, last);
-    i->told_size = size;
+    drop_end(i, size);
+    raise_size(i, size, last);
 }
 
 /* True: a request that holds this byte's page raises the size when it has been answered. */
@@ -269,8 +285,9 @@ static bool grow_later(struct inode *i, uint64_t size, char last)
 
 void page_cache_grow_beside(struct inode *i, uint64_t size, char last)
 {
+    drop_end(i, size);
     if (grow_later(i, size, last))
         return;
-    page_cache_grow(i, size, last);
+    raise_size(i, size, last);
     page_cache_drop(i, size - 1, 1);
 }

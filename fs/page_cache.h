@@ -56,7 +56,8 @@ void page_use_end(struct inode *i, struct page_use *u);
 void page_cache_drop(struct inode *i, uint64_t off, uint64_t len);
 /* The kernel's attributes alone. */
 void page_cache_drop_attr(struct inode *i);
-/* Raises the size that the kernel believes: the file has `size` bytes, and `last` is the last one (size > 0).
+/* Raises the size that the kernel believes: the file has `size` bytes, and `last` is the last one (size > 0).  Pages from the
+ * old end on are dropped before: a change is seen by who looks before this node is told of it, and so before its pages go.
  * The kernel drops an answer with attributes if it was told something while the answer was under way, and then goes on
  * with the size that it had. */
 void page_cache_grow(struct inode *i, uint64_t size, char last);

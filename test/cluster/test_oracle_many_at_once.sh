@@ -29,6 +29,15 @@ run_on() {
         WRONG+=("$program on $nodes: $*")
 }
 
+# Until there is a file "flushed": claims come and go, and the kernel is given larger sizes while older answers are on their way.
+keep_flushing() {
+    until [ -e "$W/flushed" ]; do
+        for name in a b c; do
+            "$EDDY_BUILD/eddy" flush "$W/mnt-$name" >>"$W/flushes"
+        done
+    done
+}
+
 for name in a b c; do
     start_node $name "$PFS"
 done
@@ -37,12 +46,20 @@ for lock in fcntl flock; do
         run records --lock $lock --how $how --records "${RECORDS:-100}" --stagger 0.05
     done
 done
+keep_flushing &
+FLUSHING=$!
+for _ in 1 2 3; do
+    run records --records "${RECORDS:-100}"
+done
+touch "$W/flushed"
+wait $FLUSHING
 run lines --lines "${LINES_EACH:-300}"
 run lines --lines "$((${LINES_EACH:-300} / 10))" --longest 1000000
 run publish --seconds "${SECONDS_EACH:-5}"
 for how in read stat seek; do
     run follow --seconds "${SECONDS_EACH:-5}" --how $how
 done
+run follow --seconds "${SECONDS_EACH:-5}" --how read --every 0.5
 for name in a b c; do
     stop_node $name
 done

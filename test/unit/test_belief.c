@@ -88,6 +88,40 @@ START_TEST(a_file_without_a_name_is_told_like_any_other)
 }
 END_TEST
 
+/* The kernel may drop any answer but the one with which it makes its inode. */
+START_TEST(a_size_is_raised_before_an_answer_that_may_be_dropped)
+{
+    struct inode *i = opened(O_RDONLY);
+    struct belief there = {.told = true, .where = WHERE_NODE}, own = {.told = true, .where = WHERE_HERE};
+    inode_give(i, 5);
+    ck_assert(!belief_must_grow(i, &there, 5));
+    ck_assert(belief_must_grow(i, &there, 6));
+    ck_assert(!belief_must_grow(i, &own, 6)); /* it has written it itself */
+    i->others = true;
+    ck_assert(belief_must_grow(i, &own, 6));
+    inode_give(i, 6); /* one that it has already */
+    ck_assert(belief_must_grow(i, &there, 6));
+    i->given = 0;
+    inode_put(i);
+}
+END_TEST
+
+START_TEST(what_is_answered_may_be_the_kernels_size)
+{
+    struct inode *i = opened(O_RDONLY);
+    struct belief there = {.told = true, .where = WHERE_NODE}, own = {.told = true, .where = WHERE_HERE};
+    inode_give(i, 5);
+    belief_begin(&there, i, 7, 0);
+    ck_assert_uint_eq(i->told_size, 5); /* or not */
+    belief_begin(&there, i, 3, 0);
+    ck_assert_uint_eq(i->told_size, 3);
+    belief_begin(&own, i, 9, 0);
+    ck_assert_uint_eq(i->told_size, 9);
+    i->given = 0;
+    inode_put(i);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("belief");
@@ -95,5 +129,7 @@ int main(void)
     tcase_add_test(t, who_appends_is_told_the_size);
     tcase_add_test(t, others_ask_for_the_size_themselves);
     tcase_add_test(t, a_file_without_a_name_is_told_like_any_other);
+    tcase_add_test(t, a_size_is_raised_before_an_answer_that_may_be_dropped);
+    tcase_add_test(t, what_is_answered_may_be_the_kernels_size);
     return run_case("belief", t);
 }
