@@ -1,4 +1,4 @@
-/* handle.h - open files of the mount (handle.c). */
+/* handle.h - open files of the mount (handle_int.h lists the files). */
 #ifndef EDDY_FS_HANDLE_H
 #define EDDY_FS_HANDLE_H
 

@@ -3,14 +3,10 @@
 #include <stdlib.h>
 
 #include "placement/borrow_int.h"
-#include "placement/chunks/working.h"
 #include "placement/lend.h"
 #include "placement/local.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_write.h"
-#include "transport/complaint.h"
-#include "transport/loop.h"
-#include "transport/members.h"
 #include "transport/peer.h"
 
 /* If it has all of [off, off + len).  What it does not know is asked of the claimant, if an answer may have been lost. */
@@ -27,11 +23,6 @@ struct file *borrow_use_begin(struct file *f, uint64_t off, uint64_t *len)
     *len = p.len;
     return b->loan; /* it stays while it is used */
 }
-
-struct job {
-    struct msg *m;
-    struct working working;
-};
 
 /* -EAGAIN and -ENOENT have meanings of their own for the asker: of HELD and RECALL, that it asks again. */
 static int told_error(uint8_t op, int err)
@@ -92,44 +83,27 @@ static int do_loan(const struct msg *m, struct body_loan_is *is, struct item_len
     return told_error(b->op, err);
 }
 
-static void serve_loan(void *arg)
+static int serve_loan(const struct msg *m, struct msg **reply)
 {
-    struct job *j = arg;
     struct msg *r = msg_new(MSG_LOAN_IS);
-    if (j->m->loan.op == LOAN_HELD)
+    if (m->loan.op == LOAN_HELD)
         r->arena = xcalloc(LEND_MAX, sizeof(struct item_lent));
-    int err = do_loan(j->m, &r->loan_is, r->arena);
-    working_end(&j->working);
-    if (err) {
+    int err = do_loan(m, &r->loan_is, r->arena);
+    if (err)
         msg_free(r);
-        peer_reply_error(j->m, err);
-    } else {
-        peer_reply(j->m, r);
-    }
-    msg_free(j->m);
-    free(j);
-}
-
-static void refuse(struct msg *m)
-{
-    count(bad_messages, 1);
-    complain_of_node(members_name(m->head.sender), "a %s out of bounds", msg_name(m->head.type));
-    if (m->head.flags & MSG_F_WANTS)
-        peer_reply_error(m, -EINVAL);
-    msg_free(m);
+    else
+        *reply = r;
+    return err;
 }
 
 /* Network thread. */
 static void on_loan(struct msg *m)
 {
     if (!(m->head.flags & MSG_F_WANTS) || m->loan.op < LOAN_SIZE || m->loan.op > LOAN_OPS) {
-        refuse(m);
+        peer_refuse(m);
         return;
     }
-    struct job *j = xcalloc(1, sizeof(*j));
-    j->m = m;
-    working_begin(&j->working, m);
-    pool_submit(m->loan.op == LOAN_FLUSH || m->loan.op == LOAN_RECALL ? loan_slow : loan_quick, serve_loan, j);
+    loan_serve(m->loan.op == LOAN_FLUSH || m->loan.op == LOAN_RECALL ? loan_slow : loan_quick, serve_loan, m);
 }
 
 void borrow_start(void)

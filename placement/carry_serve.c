@@ -83,15 +83,6 @@ static struct carried *begin(struct msg *m)
     return c;
 }
 
-static void refuse(struct msg *m)
-{
-    count(bad_messages, 1);
-    complain_of_node(members_name(m->head.sender), "a %s out of bounds", msg_name(m->head.type));
-    if (m->head.flags & MSG_F_WANTS)
-        peer_reply_error(m, -EINVAL);
-    msg_free(m);
-}
-
 /* ---- READ ---- */
 
 /* Takes over the reference to chunk.  info is from before the bytes were read, so that the counter may be too
@@ -213,7 +204,7 @@ static void on_read(struct msg *m)
     const struct body_read *b = &m->read;
     if (!(m->head.flags & MSG_F_WANTS) || b->length > MSG_DATA_MAX ||
         b->offset > INT64_MAX - MSG_DATA_MAX)
-        refuse(m);
+        peer_refuse(m);
     else
         loop_work(serve_read, NULL, begin(m));
 }
@@ -403,7 +394,7 @@ static void on_write(struct msg *m)
     if (write_is_sound(m))
         pool_submit(carry_pool, serve_write, begin(m));
     else
-        refuse(m);
+        peer_refuse(m);
 }
 
 void carry_leave(void)

@@ -11,7 +11,7 @@
 bool data_is_told(struct data_handle *h);
 /* May an open be served from the kernel's pages, or from the data file by the kernel?  True if the bytes are here or on the
  * PFS, and nothing has ended that since the handle asked.  A break that comes after this answer comes after the
- * open is counted, if both are done under one lock (fs/handle.c). */
+ * open is counted, if both are done under one lock (fs/handle_mode.c). */
 bool data_may_cache(struct data_handle *h);
 /* One byte of the file, from where it is.  -ESTALE: the file has no such byte any more.  Blocking. */
 int data_byte(struct file *f, enum where where, uint64_t node, uint64_t off, char *out);

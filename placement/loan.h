@@ -1,4 +1,4 @@
-/* loan.h - what both sides of loans use to ask each other (lend.c, borrow.c). */
+/* loan.h - what both sides of loans use to ask each other (lend.h, borrow.h). */
 #ifndef EDDY_PLACEMENT_LOAN_H
 #define EDDY_PLACEMENT_LOAN_H
 
@@ -14,10 +14,15 @@ extern struct pool *loan_quick, *loan_back, *loan_lend, *loan_slow, *loan_doubt,
 void loan_start(void);
 void loan_stop(void); /* waits for what runs */
 
+/* Serves m, a request, in a thread of the pool: fn, then the answer.  Its sender hears WORKING until then.  Network thread;
+ * takes over m.  fn: 0 and *reply, or -errno and no reply; m stays the caller's. */
+typedef int loan_serve_fn(const struct msg *m, struct msg **reply);
+void loan_serve(struct pool *p, loan_serve_fn *fn, struct msg *m);
+
 /* For `eddy status`: what one node has lent to another one of a file. */
 struct loan_status {
     const char *path; /* the call's */
-    uint64_t node;    /* the other side; 0: not known yet (lend.c) */
+    uint64_t node;    /* the other side; 0: not known yet (lend_held.c) */
     uint64_t bytes;
 };
 typedef void loan_status_fn(void *arg, const struct loan_status *s);

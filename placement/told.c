@@ -188,20 +188,11 @@ static bool is_sound(const struct msg *m)
            (!m->head.data_len || (b->what == TOLD_BYTES && m->head.data_len == b->length));
 }
 
-static void refuse(struct msg *m)
-{
-    count(bad_messages, 1);
-    complain_of_node(members_name(m->head.sender), "a %s out of bounds", msg_name(m->head.type));
-    if (m->head.flags & MSG_F_WANTS)
-        peer_reply_error(m, -EINVAL);
-    msg_free(m);
-}
-
 /* Network thread. */
 static void on_changed(struct msg *m)
 {
     if (!is_sound(m)) {
-        refuse(m);
+        peer_refuse(m);
         return;
     }
     bool made;

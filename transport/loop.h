@@ -10,6 +10,7 @@
 #define EDDY_TRANSPORT_LOOP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Makes the loop and starts its thread.  Call after daemonising.  -errno. */
@@ -46,6 +47,16 @@ void pool_submit(struct pool *p, void (*fn)(void *arg), void *arg); /* any threa
 unsigned pool_waiting(struct pool *p);                              /* jobs not begun */
 /* Waits for all jobs, ends the threads, frees p. */
 void pool_free(struct pool *p);
+
+/* Pools that begin and end together. */
+struct pool_kind {
+    struct pool **pool; /* where it is kept; NULL when it has ended */
+    const char *name;
+    int max_threads;
+};
+void pools_new(const struct pool_kind *kinds, size_t n);
+/* One after the other, in the order of the list. */
+void pools_free(const struct pool_kind *kinds, size_t n);
 
 /* The pools of the daemon (design: "Threads"); made by pools_start. */
 extern struct pool *pool_names; /* 32: PFS names and attributes, for the mount */

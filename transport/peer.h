@@ -83,6 +83,9 @@ void peer_handle(enum msg_type type, peer_handler fn);
  * result). */
 void peer_reply(const struct msg *to, struct msg *r);
 void peer_reply_error(const struct msg *to, int err);
+/* For a handler: what m says is out of bounds.  It is counted, logged (once a minute and sender), and answered with
+ * -EINVAL if it wants an answer.  Frees m. */
+void peer_refuse(struct msg *m);
 /* Says WORKING once (the asker's silence starts again). */
 void peer_working(const struct msg *to);
 

@@ -187,22 +187,34 @@ void pool_free(struct pool *p)
     free(p);
 }
 
-static struct pool **const our_pools[] = {&pool_names,   &pool_data,  &pool_waiters, &pool_proofs,
-                                          &pool_writers, &pool_locks, &pool_session};
+void pools_new(const struct pool_kind *kinds, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        *kinds[i].pool = pool_new(kinds[i].name, kinds[i].max_threads);
+}
+
+void pools_free(const struct pool_kind *kinds, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        pool_free(*kinds[i].pool);
+        *kinds[i].pool = NULL;
+    }
+}
+
+static const struct pool_kind our_pools[] = {
+    {&pool_names, "eddy-names", 32},     {&pool_data, "eddy-data", 16},
+    {&pool_waiters, "eddy-waiters", 64}, {&pool_proofs, "eddy-proofs", 8},
+    {&pool_writers, "eddy-writers", 64}, {&pool_locks, "eddy-locks", 16},
+    {&pool_session, "eddy-session", 1},
+};
 
 int pools_start(void)
 {
     lock_init(&all.lock, RANK_LEAF);
     lock_cond_init(&all.none);
-    pool_names = pool_new("eddy-names", 32);
-    pool_data = pool_new("eddy-data", 16);
-    pool_waiters = pool_new("eddy-waiters", 64);
-    pool_proofs = pool_new("eddy-proofs", 8);
-    pool_writers = pool_new("eddy-writers", 64);
-    pool_locks = pool_new("eddy-locks", 16);
-    pool_session = pool_new("eddy-session", 1);
+    pools_new(our_pools, ARRAY_LEN(our_pools));
     for (size_t i = 0; i < ARRAY_LEN(our_pools); i++)
-        (*our_pools[i])->ours = true;
+        (*our_pools[i].pool)->ours = true;
     return 0;
 }
 
@@ -214,10 +226,7 @@ void pools_stop(void)
     while (atomic_load(&all.jobs))
         lock_wait(&all.lock, &all.none, 0);
     lock_drop(&all.lock);
-    for (size_t i = 0; i < ARRAY_LEN(our_pools); i++) {
-        pool_free(*our_pools[i]);
-        *our_pools[i] = NULL;
-    }
+    pools_free(our_pools, ARRAY_LEN(our_pools));
     pthread_cond_destroy(&all.none);
     lock_destroy(&all.lock);
 }

@@ -137,7 +137,7 @@ static bool add(struct watchers *w, uint64_t node, uint64_t incarnation, unsigne
     return true;
 }
 
-/* A writer that comes later finds the watchers, and is not served by the kernel (fs/handle.c). */
+/* A writer that comes later finds the watchers, and is not served by the kernel (fs/handle_mode.c). */
 bool claim_watch_begin(struct file *f, uint64_t node, uint64_t incarnation)
 {
     struct file_claim *c = claim_of(f);

@@ -60,7 +60,7 @@ static inline bool record_empty(const struct record *r)
 /* As it stands in a message. */
 struct item_record record_item(const struct record *r);
 
-/* ---- collect.c: rule 7 ---- */
+/* ---- collect.c: rule 7 (collect_int.h lists the files) ---- */
 void collect_begin(const struct view *v);
 /* A piece of ADOPTED(v), each once and in their order. */
 void collect_report(const struct view *v, uint64_t from, uint64_t incarnation,

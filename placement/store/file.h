@@ -9,7 +9,7 @@
  *       (store)   '--- FILE_CLAIM  placement/claims/claim_int.h is the claim here, writers
  *                 '--- FILE_PROOF  placement/chunks/proof.c      bytes that were given out before their proof
  *                 '--- FILE_DATA   placement/data_int.h          which node has the bytes, dropped pages
- *                 '--- FILE_LOAN   placement/borrow.c           what this node has borrowed of it
+ *                 '--- FILE_LOAN   placement/borrow_map.c       what this node has borrowed of it
  *                 '--- FILE_FLUSH  flush/queue.h                 its place among the dirty files
  *
  * Lock order: the claim's, then the table's (its shard's, file.c), then f->lock, then that of the open handles

@@ -4,6 +4,7 @@
 # timeout: 200
 # sanitize
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/ranks.sh"
 requires fuse cmd python3 cmd jq
 for node in a b; do
     start_faultfs $node
@@ -11,13 +12,7 @@ done
 start_node a "$W/pfs-a" --flush-wait 3600
 start_node b "$W/pfs-b" --flush-wait 3600 --wait-nodes 2
 
-coproc RANKS { exec python3 "$(dirname "$0")/ranks.py" shared "a=$W/mnt-a" "b=$W/mnt-b"; }
-rank() {
-    local answer
-    echo "$*" >&"${RANKS[1]}"
-    read -r answer <&"${RANKS[0]}"
-    [ "$answer" = ok ] || fail "$*: $answer"
-}
+start_ranks shared "a=$W/mnt-a" "b=$W/mnt-b"
 restart_b() {
     fusermount3 -uz "$W/mnt-b"
     start_node b "$W/pfs-b" --flush-wait 3600

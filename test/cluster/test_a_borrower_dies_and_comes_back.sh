@@ -4,6 +4,7 @@
 # timeout: 300
 # sanitize
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/ranks.sh"
 requires fuse cmd python3 cmd jq
 for node in a b c; do
     start_faultfs $node
@@ -15,14 +16,7 @@ start a
 start b --wait-nodes 2
 start c --wait-nodes 3
 
-coproc RANKS { exec python3 "$(dirname "$0")/ranks.py" shared "a=$W/mnt-a" "b=$W/mnt-b" "c=$W/mnt-c" "pfs=$PFS"; }
-# rank COMMAND...: and its answer, which must be "ok"
-rank() {
-    local answer
-    echo "$*" >&"${RANKS[1]}"
-    read -r answer <&"${RANKS[0]}"
-    [ "$answer" = ok ] || fail "$*: $answer"
-}
+start_ranks shared "a=$W/mnt-a" "b=$W/mnt-b" "c=$W/mnt-c" "pfs=$PFS"
 # Node a has pieces from 0 on, b from 100, c from 200.
 all() {
     local node

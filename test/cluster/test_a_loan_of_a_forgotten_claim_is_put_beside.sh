@@ -3,6 +3,7 @@
 # data is not written into the file any more, which another node may have by then, but put beside it.
 # timeout: 120
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/ranks.sh"
 requires fuse cmd python3 cmd jq
 for node in a b c; do
     start_faultfs $node
@@ -11,13 +12,7 @@ start_node a "$W/pfs-a" --flush-wait 3600
 start_node b "$W/pfs-b" --flush-wait 3600 --wait-nodes 2
 start_node c "$W/pfs-c" --flush-wait 3600 --wait-nodes 3
 
-coproc RANKS { exec python3 "$(dirname "$0")/ranks.py" shared "a=$W/mnt-a" "b=$W/mnt-b" "c=$W/mnt-c" "beside=$W"; }
-rank() {
-    local answer
-    echo "$*" >&"${RANKS[1]}"
-    read -r answer <&"${RANKS[0]}"
-    [ "$answer" = ok ] || fail "$*: $answer"
-}
+start_ranks shared "a=$W/mnt-a" "b=$W/mnt-b" "c=$W/mnt-c" "beside=$W"
 rank open a
 rank open b
 rank write a 0 4 1

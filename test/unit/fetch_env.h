@@ -168,10 +168,7 @@ static void begin(void)
 /* The case of all of a program's tests: they share the nodes. */
 static TCase *three_nodes(void)
 {
-    TCase *t = tcase_create("three nodes");
-    tcase_add_unchecked_fixture(t, begin, nodes_end);
-    tcase_set_timeout(t, 60);
-    return t;
+    return nodes_case("three nodes", begin);
 }
 
 #endif

@@ -321,6 +321,15 @@ static void nodes_begin(unsigned n, uint64_t cache_size)
     nodes_ready(n);
 }
 
+/* A case of tests that share the nodes which `begin` starts. */
+static inline TCase *nodes_case(const char *name, SFun begin)
+{
+    TCase *t = tcase_create(name);
+    tcase_add_unchecked_fixture(t, begin, nodes_end);
+    tcase_set_timeout(t, 60);
+    return t;
+}
+
 /* ---- bytes that can be checked ---- */
 
 static void fill_pattern(uint8_t *buf, size_t len, uint64_t seed, uint64_t off)

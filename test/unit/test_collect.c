@@ -1,5 +1,8 @@
 /* Rule 7: what a new home makes of what the members report, when other nodes died before, during or
  * after earlier views. */
+#include "placement/claims/collect_self.c"
+#include "placement/claims/collect_report.c"
+#include "placement/claims/collect_stamp.c"
 #include "placement/claims/collect.c"
 #include "transport/view.h"
 

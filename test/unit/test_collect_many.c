@@ -17,6 +17,9 @@ static const struct view *fake_view_number(uint64_t n);
 
 #define home_arm            fake_arm
 #define members_view_number fake_view_number
+#include "placement/claims/collect_self.c"
+#include "placement/claims/collect_report.c"
+#include "placement/claims/collect_stamp.c"
 #include "placement/claims/collect.c"
 #include "placement/claims/record.c"
 #include "transport/members_int.h"
@@ -136,8 +139,8 @@ START_TEST(records_in_the_order_of_a_table_leave_gaps_in_the_index)
         collect_report(&now, 2, 1, &b);
     }
     uint32_t run = 0, longest = 0;
-    for (uint32_t i = 0; i < reports->nindex; i++) {
-        run = reports->index[i] ? run + 1 : 0;
+    for (uint32_t i = 0; i < collect_reports->nindex; i++) {
+        run = collect_reports->index[i] ? run + 1 : 0;
         longest = MAX(longest, run);
     }
     ck_assert_uint_lt(longest, RUN_MAX);

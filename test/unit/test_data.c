@@ -404,9 +404,7 @@ int main(int argc, char **argv)
 {
     if (node_is(argc, argv))
         return node_main(argc, argv);
-    TCase *t = tcase_create("three nodes");
-    tcase_add_unchecked_fixture(t, begin, nodes_end);
-    tcase_set_timeout(t, 60);
+    TCase *t = nodes_case("three nodes", begin);
     tcase_add_test(t, data_that_another_open_wrote_is_found);
     tcase_add_test(t, what_one_node_wrote_another_reads_before_and_after_the_flush);
     tcase_add_test(t, two_writers_on_two_nodes_write_one_file);

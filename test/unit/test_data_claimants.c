@@ -316,9 +316,7 @@ int main(int argc, char **argv)
         local_on_need(&(struct local_needs){.make_room = flush_for_room, .sync_pfs = slow_sync});
         return node_main(argc, argv);
     }
-    TCase *t = tcase_create("claimants");
-    tcase_add_unchecked_fixture(t, begin, nodes_end);
-    tcase_set_timeout(t, 60);
+    TCase *t = nodes_case("claimants", begin);
     tcase_add_test(t, a_writer_goes_on_when_the_claimant_gave_the_claim_back);
     tcase_add_test(t, a_writer_takes_over_from_a_claimant_that_leaves);
     tcase_add_test(t, who_appends_is_told_each_size_before_the_change_returns);

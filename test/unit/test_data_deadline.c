@@ -90,9 +90,7 @@ int main(int argc, char **argv)
     times.open = OPEN_MS;
     if (node_is(argc, argv))
         return node_main(argc, argv);
-    TCase *t = tcase_create("deadline");
-    tcase_add_unchecked_fixture(t, begin, nodes_end);
-    tcase_set_timeout(t, 60);
+    TCase *t = nodes_case("deadline", begin);
     tcase_add_test(t, a_read_ends_by_its_deadline_while_claimant_home_and_next_are_silent);
     return run_case("data, deadline", t);
 }

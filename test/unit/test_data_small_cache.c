@@ -83,9 +83,7 @@ int main(int argc, char **argv)
         local_on_need(&(struct local_needs){.make_room = flush_for_room});
         return node_main(argc, argv);
     }
-    TCase *t = tcase_create("small caches");
-    tcase_add_unchecked_fixture(t, begin, nodes_end);
-    tcase_set_timeout(t, 60);
+    TCase *t = nodes_case("small caches", begin);
     tcase_add_test(t, a_small_cache_reads_a_large_file);
     tcase_add_test(t, a_small_cache_takes_a_large_file);
     tcase_add_test(t, a_claimant_with_a_small_cache_takes_a_large_file);

@@ -120,9 +120,7 @@ int main(int argc, char **argv)
 {
     if (node_is(argc, argv))
         return node_main(argc, argv);
-    TCase *t = tcase_create("unsteady");
-    tcase_add_unchecked_fixture(t, begin, nodes_end);
-    tcase_set_timeout(t, 60);
+    TCase *t = nodes_case("unsteady", begin);
     tcase_add_test(t, a_read_gives_one_version_of_a_file_that_changes_while_it_is_read);
     return run_case("data, unsteady", t);
 }

@@ -456,9 +456,7 @@ int main(int argc, char **argv)
 {
     if (node_is(argc, argv))
         return node_main(argc, argv);
-    TCase *t = tcase_create("three nodes");
-    tcase_add_unchecked_fixture(t, begin, nodes_end);
-    tcase_set_timeout(t, 60);
+    TCase *t = nodes_case("three nodes", begin);
     tcase_add_test(t, each_node_writes_its_parts_at_home);
     tcase_add_test(t, what_a_mapping_stores_counts_up_to_the_end_that_borrowers_made);
     tcase_add_test(t, a_truncation_brings_all_back_first);

@@ -336,11 +336,22 @@ START_TEST(an_unlinked_file_is_not_flushed_and_leaves_nothing)
 }
 END_TEST
 
+static void write_byte(struct file *f, uint64_t off)
+{
+    static const char c = 1;
+    write_ok(f, &c, 1, off);
+}
+
+static struct file *file_of_a_byte(uint64_t n)
+{
+    struct file *f = new_file(n, "x");
+    write_byte(f, 0);
+    return f;
+}
+
 START_TEST(times_set_by_the_application_last_until_the_next_write)
 {
-    struct file *f = new_file(1, "x");
-    char c = 1;
-    write_ok(f, &c, 1, 0);
+    struct file *f = file_of_a_byte(1);
     store_set_times(f, 1234567890123456789);
     ck_assert_int_eq(info_of(f).mtime_ns, 1234567890123456789);
     struct snapshot *s;
@@ -348,7 +359,7 @@ START_TEST(times_set_by_the_application_last_until_the_next_write)
     ck_assert(s->mtime_set);
     ck_assert_int_eq(s->mtime_ns, 1234567890123456789);
     store_snapshot_done(s, true);
-    write_ok(f, &c, 1, 0);
+    write_byte(f, 0);
     ck_assert(!info_of(f).mtime_set);
     ck_assert_int_gt(info_of(f).mtime_ns, 1234567890123456789);
     file_put(f);
@@ -359,8 +370,7 @@ END_TEST
 START_TEST(fallocate_moves_the_times)
 {
     struct file *f = new_file(1, "x");
-    char c = 1;
-    write_ok(f, &c, 1, 5000);
+    write_byte(f, 5000);
     for (unsigned i = 0; i < 3; i++) {
         store_set_times(f, 1234567890123456789);
         struct file_info was = info_of(f);
@@ -394,9 +404,7 @@ static void times_are(struct file *f, int64_t mtime_ns, int64_t ctime_ns)
 
 START_TEST(a_flush_moves_no_time)
 {
-    struct file *f = new_file(1, "x");
-    char c = 1;
-    write_ok(f, &c, 1, 0);
+    struct file *f = file_of_a_byte(1);
     struct file_info was = info_of(f);
     struct version v = {1, was.mtime_ns / 1000000000 * 1000000000, was.ctime_ns + 77};
     flush_as(f, &v);
@@ -426,9 +434,7 @@ END_TEST
 START_TEST(a_removed_file_says_whether_its_bytes_are_only_here)
 {
     for (unsigned n = 1; n <= 2; n++) {
-        struct file *f = new_file(n, "x");
-        char c = 1;
-        write_ok(f, &c, 1, 0);
+        struct file *f = file_of_a_byte(n);
         ck_assert(!info_of(f).only_here);
         struct version v = {1, info_of(f).mtime_ns, info_of(f).ctime_ns + 1};
         if (n == 1)
@@ -436,7 +442,7 @@ START_TEST(a_removed_file_says_whether_its_bytes_are_only_here)
         store_set_deleted(f);
         ck_assert(!info_of(f).dirty);
         ck_assert_int_eq(info_of(f).only_here, n == 2);
-        write_ok(f, &c, 1, 1);
+        write_byte(f, 1);
         ck_assert(!info_of(f).dirty && info_of(f).only_here);
         store_set_deleted(f); /* heard again */
         ck_assert(info_of(f).only_here);
@@ -447,14 +453,12 @@ END_TEST
 
 START_TEST(an_attribute_of_a_removed_file_moves_no_mtime_of_what_is_only_here)
 {
-    struct file *f = new_file(1, "x");
-    char c = 1;
-    write_ok(f, &c, 1, 0);
+    struct file *f = file_of_a_byte(1);
     struct version v = {1, info_of(f).mtime_ns, info_of(f).ctime_ns + 1}, chmod = v;
     chmod.ctime_ns++;
     flush_as(f, &v);
     store_set_deleted(f);
-    write_ok(f, &c, 1, 1);
+    write_byte(f, 1);
     int64_t mtime_ns = info_of(f).mtime_ns;
     ck_assert_int_gt(mtime_ns, v.mtime_ns);
     store_same_data(f, &v, &chmod);
@@ -465,9 +469,7 @@ END_TEST
 
 START_TEST(an_attribute_that_is_set_moves_ctime)
 {
-    struct file *f = new_file(1, "x");
-    char c = 1;
-    write_ok(f, &c, 1, 0);
+    struct file *f = file_of_a_byte(1);
     struct file_info was = info_of(f);
     int64_t later = was.ctime_ns + 5000;
     store_move_ctime(f, was.ctime_ns - 1);
@@ -487,15 +489,14 @@ END_TEST
 START_TEST(each_change_has_a_later_ctime)
 {
     struct file *f = new_file(1, "x");
-    char c = 1;
     int64_t ahead = real_ns() + INT64_C(3600000000000);
     store_move_ctime(f, ahead);
-    write_ok(f, &c, 1, 0);
+    write_byte(f, 0);
     int64_t written = info_of(f).ctime_ns;
     ck_assert_int_gt(written, ahead);
     store_set_times(f, 5);
     times_are(f, 5, written + 1);
-    write_ok(f, &c, 1, 0);
+    write_byte(f, 0);
     ck_assert_int_eq(info_of(f).ctime_ns, written + 2);
     file_put(f);
 }
@@ -530,16 +531,14 @@ START_TEST(flush_is_told_once_when_a_file_becomes_dirty)
 {
     told = 0;
     store_on_dirty(hook);
-    struct file *f = new_file(1, "x");
-    char c = 1;
-    write_ok(f, &c, 1, 0);
-    write_ok(f, &c, 1, 1);
+    struct file *f = file_of_a_byte(1);
+    write_byte(f, 1);
     ck_assert_uint_eq(told, 1);
     uint8_t pfs[4096];
     uint64_t size = 0;
     struct version v = version_n(0, 3);
     flush_into(f, pfs, &size, &v);
-    write_ok(f, &c, 1, 2);
+    write_byte(f, 2);
     ck_assert_uint_eq(told, 2);
     store_on_dirty(NULL);
     file_put(f);
@@ -548,9 +547,7 @@ END_TEST
 
 START_TEST(a_dirty_file_keeps_its_claim)
 {
-    struct file *f = new_file(1, "x");
-    char c = 1;
-    write_ok(f, &c, 1, 0);
+    struct file *f = file_of_a_byte(1);
     ck_assert(!store_clear_claim(f, NULL));
     ck_assert(info_of(f).claimed);
     struct version v = version_n(77, 3);

@@ -52,11 +52,26 @@ static MPI_File opened(const char *name, int mode)
     return f;
 }
 
+static MPI_File emptied(const char *name)
+{
+    MPI_File f = opened(name, MPI_MODE_CREATE | MPI_MODE_RDWR);
+    ok(MPI_File_set_size(f, 0), "set_size");
+    return f;
+}
+
 static void size_is(MPI_File f, MPI_Offset want, const char *what)
 {
     MPI_Offset got = -1;
     ok(MPI_File_get_size(f, &got), "get_size");
     check(got == want, what, got, want);
+}
+
+static void write_piece(MPI_File f, MPI_Offset number, int seed)
+{
+    unsigned char *buf = malloc(PIECE);
+    fill(buf, PIECE, number * PIECE, seed);
+    ok(MPI_File_write_at(f, number * PIECE, buf, PIECE, MPI_BYTE, MPI_STATUS_IGNORE), "write_at");
+    free(buf);
 }
 
 /* All of it, by each rank. */
@@ -86,23 +101,15 @@ static void barrier(MPI_File f)
 
 static void independent(const char *name)
 {
-    unsigned char *buf = malloc(PIECE);
-    MPI_File f = opened(name, MPI_MODE_CREATE | MPI_MODE_RDWR);
-    ok(MPI_File_set_size(f, 0), "set_size");
-    for (int n = 0; n < PIECES; n++) {
-        MPI_Offset at = ((MPI_Offset)n * ranks + rank) * PIECE;
-        fill(buf, PIECE, at, 1);
-        ok(MPI_File_write_at(f, at, buf, PIECE, MPI_BYTE, MPI_STATUS_IGNORE), "write_at");
-    }
+    MPI_File f = emptied(name);
+    for (int n = 0; n < PIECES; n++)
+        write_piece(f, (MPI_Offset)n * ranks + rank, 1);
     barrier(f);
     size_is(f, (MPI_Offset)PIECES * ranks * PIECE, "size after strided writes");
     bytes_are(f, 0, (MPI_Offset)PIECES * ranks * PIECE, 1, "strided");
     MPI_Barrier(MPI_COMM_WORLD);
-    for (int n = 0; n < PIECES; n++) {
-        MPI_Offset at = ((MPI_Offset)rank * PIECES + n) * PIECE;
-        fill(buf, PIECE, at, 2);
-        ok(MPI_File_write_at(f, at, buf, PIECE, MPI_BYTE, MPI_STATUS_IGNORE), "write_at");
-    }
+    for (int n = 0; n < PIECES; n++)
+        write_piece(f, (MPI_Offset)rank * PIECES + n, 2);
     barrier(f);
     bytes_are(f, 0, (MPI_Offset)PIECES * ranks * PIECE, 2, "segmented, written over");
     MPI_Barrier(MPI_COMM_WORLD);
@@ -110,19 +117,15 @@ static void independent(const char *name)
     size_is(f, 5 * PIECE + 3, "size after set_size");
     bytes_are(f, 0, 5 * PIECE + 3, 2, "what is left");
     ok(MPI_File_close(&f), "close");
-    free(buf);
 }
 
 /* ---- sizes ---- */
 
 static void sizes(const char *name)
 {
-    MPI_File f = opened(name, MPI_MODE_CREATE | MPI_MODE_RDWR);
-    unsigned char *buf = malloc(PIECE);
-    ok(MPI_File_set_size(f, 0), "set_size");
+    MPI_File f = emptied(name);
     MPI_Barrier(MPI_COMM_WORLD);
-    fill(buf, PIECE, (MPI_Offset)rank * PIECE, 3);
-    ok(MPI_File_write_at(f, (MPI_Offset)rank * PIECE, buf, PIECE, MPI_BYTE, MPI_STATUS_IGNORE), "write_at");
+    write_piece(f, rank, 3);
     barrier(f);
     size_is(f, (MPI_Offset)ranks * PIECE, "size after sync");
     ok(MPI_File_preallocate(f, (MPI_Offset)ranks * PIECE + 100000), "preallocate");
@@ -130,7 +133,6 @@ static void sizes(const char *name)
     size_is(f, (MPI_Offset)ranks * PIECE + 100000, "size after preallocate");
     bytes_are(f, 0, (MPI_Offset)ranks * PIECE, 3, "after preallocate");
     ok(MPI_File_close(&f), "close");
-    free(buf);
 }
 
 /* ---- views: data sieving, and collective writes ---- */
@@ -139,9 +141,8 @@ static void views(const char *name, int collective)
 {
     enum { BLOCK = 1000, BLOCKS = 200 };
     MPI_Datatype type;
-    MPI_File f = opened(name, MPI_MODE_CREATE | MPI_MODE_RDWR);
+    MPI_File f = emptied(name);
     unsigned char *buf = malloc(BLOCK * BLOCKS);
-    ok(MPI_File_set_size(f, 0), "set_size");
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Type_vector(BLOCKS, BLOCK, BLOCK * ranks, MPI_BYTE, &type);
     MPI_Type_commit(&type);
@@ -165,9 +166,8 @@ static void views(const char *name, int collective)
 
 static void ordered(const char *name)
 {
-    MPI_File f = opened(name, MPI_MODE_CREATE | MPI_MODE_RDWR);
+    MPI_File f = emptied(name);
     unsigned char *buf = malloc(PIECE);
-    ok(MPI_File_set_size(f, 0), "set_size");
     MPI_Barrier(MPI_COMM_WORLD);
     for (int n = 0; n < 4; n++) {
         fill(buf, PIECE, ((MPI_Offset)n * ranks + rank) * PIECE, 6);

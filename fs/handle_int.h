@@ -1,0 +1,40 @@
+/* handle_int.h - what the files of handle.h share.  Each uses those before it:
+ *
+ *     handle_mode.c  what of an open the kernel does by itself
+ *     handle.c       the list of handles; release
+ *     handle_open.c  open, and create's second half
+ *     handle_sync.c  flush, fsync
+ */
+#ifndef EDDY_FS_HANDLE_INT_H
+#define EDDY_FS_HANDLE_INT_H
+
+#include <fcntl.h>
+
+#include "fs/handle.h"
+
+/* O_RDONLY | O_TRUNC truncates, too: the kernel has checked that the caller may write. */
+static inline bool open_writes(int flags)
+{
+    return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
+}
+
+/* ---- handle_mode.c ---- */
+
+/* Sets the mode of this open of *at, and in fi what the kernel does by itself and whether its pages are good; perm: the
+ * file's mode.  *ask_attr: it must ask for the attributes again.  -ESTALE: no mode can be given to this node id.
+ * Blocking. */
+int handle_choose_mode(struct handle *h, mode_t perm, struct fuse_file_info *fi,
+                       struct location *at, bool *ask_attr);
+/* Its end, if it is not IO_NONE; gives the data file back that the kernel uses. */
+void handle_leave_mode(struct handle *h);
+
+/* ---- handle.c ---- */
+
+void handle_add(struct handle *h); /* to the list; any thread */
+/* The last close of a file without a name, or an open of it that failed at the same time: its data is
+ * dropped, flushed or not, and the claim is given back.  Blocking. */
+void handle_drop_unlinked(struct file *f);
+/* Gives an open of the PFS's file back, and does the same.  Blocking. */
+void handle_release_file(struct file *f);
+
+#endif

@@ -1,0 +1,148 @@
+/* handle_mode.c - what of an open the kernel does by itself (passthrough, pages), and which of its caches are still
+ * valid: attributes are dropped if they differ from the last answer, pages if the bytes may have changed (data_tag).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "fs/attr.h"
+#include "fs/backing.h"
+#include "fs/handle_int.h"
+#include "fs/io_mode.h"
+#include "fs/kept.h"
+#include "fs/links.h"
+#include "fs/notify.h"
+#include "fs/settings.h"
+#include "fs/shared.h"
+#include "placement/claims/claim_watch.h"
+#include "placement/data_believe.h"
+#include "placement/store/shadow.h"
+
+#define ON_ITS_WAY_MS 1000 /* what an answer may take from us into the kernel's inode */
+
+/* Does the kernel have the attributes of the file that is opened?  If two answers are on their way at once,
+ * the kernel accepts the one that arrives first and drops the other, whichever is older.  If they differ, it
+ * is not known which one the kernel has, until both have expired. */
+static bool same_attr(const struct inode *i, const struct location *at)
+{
+    uint64_t expired_ms = i->attr_moved_ms + attr_timeout_ms() + ON_ITS_WAY_MS;
+    return attr_is(i, at) && (!i->attr_moved_ms || boot_ms() > expired_ms);
+}
+
+/* ---- passthrough ---- */
+
+/* Must the kernel not map a data file for it?  It may store there, and nobody would hear of that.  Beside
+ * passthrough descriptors it gets another node id for this.  Where it comes with a retired one again, or with that of a
+ * file without a name, it was opened by a descriptor (/proc/self/fd), which leads to no other (README, "What is not
+ * promised"). */
+static bool needs_stores_told(const struct handle *h)
+{
+    return (h->flags & O_ACCMODE) == O_RDWR && !h->inode->retired && !h->inode->gone;
+}
+
+/* What of an open the kernel may do by itself, if it can be had.  O_DIRECT would be I/O past the page cache, by
+ * which the store reads and writes this file.  O_DSYNC would reach only the data file, but not its record,
+ * which counts after a power loss, and not the PFS.  A write to a plain file removes setuid and setgid; a write
+ * through the kernel does not.  And of a write through the kernel no other node could be told, nor the kernel
+ * itself of one by a retired node id. */
+static enum kernel_part part_for(const struct handle *h, mode_t mode)
+{
+    bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);
+    bool told = open_writes(h->flags) && claim_watched(h->data->f);
+    if (!settings.passthrough || (told && needs_stores_told(h)))
+        return KERNEL_NOTHING;
+    bool past_us = h->flags & (O_DIRECT | O_DSYNC) || (suid && open_writes(h->flags)) || told;
+    return past_us || h->inode->retired ? KERNEL_MAPS : KERNEL_ALL;
+}
+
+/* Inode locked.  True: h->life is counted in the store, and the kernel has the data file as
+ * i->backing_id. */
+static bool pass_begin(struct handle *h)
+{
+    struct inode *i = h->inode;
+    int fd, err = data_kernel_io_open(h->data, &fd, &h->life);
+    if (err)
+        return false;
+    bool begun = mode_has_kernel_io(i), same = !begun || i->backing_life == h->life;
+    int id = begun ? i->backing_id : backing_open(fd);
+    close(fd);
+    if (!same || id < 0) {
+        data_kernel_io_close(h->data, h->life);
+        return false;
+    }
+    i->backing_id = id;
+    i->backing_life = h->life;
+    return true;
+}
+
+/* Inode locked.  This open goes beside passthrough descriptors that have a shadow, if it can: their data file
+ * is not the store's any more, and what is stored there by a mapping would be lost. */
+static bool joins_shadow(struct handle *h)
+{
+    struct inode *i = h->inode;
+    if (!mode_has_kernel_io(i) || needs_stores_told(h) || !shadow_join(h->data->f, i->backing_life))
+        return false;
+    h->life = i->backing_life;
+    return true;
+}
+
+/* Inode locked.  What of this open the kernel does by itself, with what that needs. */
+static enum kernel_part part_begin(struct handle *h, mode_t perm, bool told)
+{
+    enum kernel_part part = part_for(h, perm);
+    if (part != KERNEL_NOTHING && shadow_is(h->data->f))
+        return joins_shadow(h) ? KERNEL_MAPS : KERNEL_NOTHING;
+    return told && mode_may_kernel_io(h->inode, part) && pass_begin(h) ? part : KERNEL_NOTHING;
+}
+
+/* ---- the mode ---- */
+
+/* Its names lead to another node id from now on.  The open that finds this looks its own name up again at
+ * once. */
+static void retire(struct inode *i)
+{
+    inode_retire(i);
+    notify_attr_now(i->nodeid);
+    links_forget(i);
+}
+
+int handle_choose_mode(struct handle *h, mode_t perm, struct fuse_file_info *fi,
+                       struct location *at, bool *ask_attr)
+{
+    bool shared = shared_expected(h);
+    struct inode *i = h->inode;
+    struct data_tag tag;
+    data_look(h->data, at, &tag);
+    lock_take(&i->lock);
+    bool told = data_may_cache(h->data) && !shared, cache = told && !i->retired;
+    h->mode = mode_enter(i, h->flags, cache, part_begin(h, perm, told));
+    unsigned turn = i->kept.turn;
+    bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);
+    bool others = i->kept.turn != turn && i->kept.mixed; /* are open, of older bytes */
+    if (handle_has_kernel_io(h))
+        kept_lose(i);
+    fi->direct_io = handle_is_direct(h);
+    fi->keep_cache = keep;
+    fi->backing_id = handle_has_kernel_io(h) ? i->backing_id : 0;
+    *ask_attr = !same_attr(i, at);
+    lock_drop(&i->lock);
+    if (others) /* what they read after the kernel has dropped its pages, this open may be given */
+        data_dropping(h->data);
+    if (h->mode != IO_STALE)
+        return 0;
+    retire(i);
+    return -ESTALE;
+}
+
+void handle_leave_mode(struct handle *h)
+{
+    struct inode *i = h->inode;
+    bool has_kernel_io = handle_has_kernel_io(h);
+    lock_take(&i->lock);
+    mode_leave(i, h->flags, h->mode);
+    if (has_kernel_io && !mode_has_kernel_io(i))
+        backing_close(i->backing_id);
+    lock_drop(&i->lock);
+    if (has_kernel_io)
+        data_kernel_io_close(h->data, h->life);
+}

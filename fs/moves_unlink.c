@@ -1,0 +1,118 @@
+/* moves_unlink.c - unlink and rmdir. */
+#include <errno.h>
+
+#include "fs/links.h"
+#include "fs/moves_int.h"
+#include "fs/names.h"
+#include "fs/ops.h"
+#include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
+
+#define LOOKS 8 /* tries to remove a name while other files with several names take it */
+
+static void unlinked(struct request *r)
+{
+    if (request_take(r))
+        fuse_reply_err(r->req, 0);
+}
+
+/* Removes the name on the PFS.  If the file has others, it is cared for first. */
+static int unlink_on_pfs(struct request *r, struct statx *was, int *held)
+{
+    struct fid fid;
+    bool several = links_are_known(r->inode, r->name, &fid);
+    int err = -EMLINK;
+    for (unsigned tries = 0; err == -EMLINK && tries < LOOKS; tries++) {
+        if (several) {
+            struct pfs_node *node = pfs_child(r->inode->node, r->name);
+            links_before_removal(fid, node);
+            pfs_unref(node);
+        }
+        err =
+            pfs_unlink(r->inode->node, r->name, several ? &fid : NULL, request_cred(r), was, held);
+        if (err == -EMLINK) {
+            fid = fid_of(was);
+            several = true;
+        }
+    }
+    return err;
+}
+
+/* The answer comes before the file's data is dropped, where its inode number cannot become a new file's:
+ * while a descriptor of it is open, the PFS does not use the number again. */
+static void unlink_fn(struct request *r)
+{
+    struct statx was;
+    int fd;
+    struct file *kept = going_keep(r->inode, r->name);
+    int err = unlink_on_pfs(r, &was, &fd);
+    if (err) {
+        going_keep_end(kept, NULL);
+        request_err(r, err);
+        return;
+    }
+    struct going g = going_of(&was);
+    going_name(&g, r->inode, r->name, &was);
+    going_open(&g, &was);
+    struct file *held = g.last && g.f && pfs_keep_number(g.f) ? file_ref(g.f) : NULL;
+    if (!kept && (held || fd >= 0))
+        unlinked(r);
+    going_data(&g);
+    going_others_same(&was);
+    if (!kept)
+        unlinked(r);
+    if (held) {
+        pfs_unhold_number(held);
+        file_put_removed(held);
+    }
+    pfs_unlink_done(fd);
+    going_tell(&g, &was, r->inode, r->name);
+    unlinked(r);
+    going_keep_end(kept, g.last ? &was : NULL);
+    request_done(r);
+}
+
+static void rmdir_fn(struct request *r)
+{
+    int err = pfs_rmdir(r->inode->node, r->name, request_cred(r));
+    struct inode *i = err ? NULL : inode_child(r->inode, r->name);
+    if (i) {
+        struct pfs_node *node = pfs_child(r->inode->node, r->name);
+        inode_lost_name(i, node);
+        inode_gone(i);
+        pfs_gone(node);
+        pfs_unref(node);
+        inode_put(i);
+    }
+    request_err(r, err);
+}
+
+static void start_with_name(fuse_req_t req, fuse_ino_t parent, const char *name,
+                            void (*fn)(struct request *r))
+{
+    struct request *r = request_new(req, parent);
+    if (!r)
+        return;
+    int err = names_take(r->name, r->inode, name);
+    if (err)
+        request_err(r, err);
+    else
+        request_start(r, pool_names, fn);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    start_with_name(req, parent, name, unlink_fn);
+}
+
+static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    start_with_name(req, parent, name, rmdir_fn);
+}
+
+void unlink_ops(struct fuse_lowlevel_ops *ops)
+{
+    ops->unlink = op_unlink;
+    ops->rmdir = op_rmdir;
+}

@@ -1,0 +1,121 @@
+/* borrow_map.c - which node has which unit of a file, as far as this node knows: its own units count, those of other nodes
+ * are hints, which the other node corrects by "not mine".
+ */
+#include <stdlib.h>
+
+#include "placement/borrow_loan.h"
+#include "transport/members.h"
+
+#define NODES_MAX 4096u
+
+/* ---- the part ---- */
+
+static void part_begin(struct file *f, struct file_part *part)
+{
+    struct borrow *b = (struct borrow *)part;
+    (void)f;
+    lock_init(&b->lock, RANK_LEAF);
+    lock_cond_init(&b->changed);
+    b->never_timed = true;
+}
+
+static void part_end(struct file_part *part)
+{
+    struct borrow *b = (struct borrow *)part;
+    unit_clear_all(&b->map);
+    free(b->node);
+    pthread_cond_destroy(&b->changed);
+    lock_destroy(&b->lock);
+}
+
+const struct file_part_ops borrow_ops = {
+    .size = sizeof(struct borrow), .begin = part_begin, .end = part_end};
+
+/* ---- who has what ---- */
+
+struct place borrow_place(struct borrow *b, uint64_t off, uint64_t len)
+{
+    uint64_t first = off / LOAN_UNIT, last = (off + len - 1) / LOAN_UNIT;
+    lock_take(&b->lock);
+    while (b->returning && !b->unanswered)
+        lock_wait(&b->lock, &b->changed, 0);
+    uint64_t until = unit_same_until(&b->map, first, last);
+    struct place p = {.number = unit_get(&b->map, first),
+                      .len = until >= last ? len : (until + 1) * LOAN_UNIT - off};
+    if (p.number >= UNIT_NODES)
+        p.node = b->node[p.number - UNIT_NODES];
+    if (p.number == UNIT_MINE && b->unanswered)
+        p.number = 0;
+    b->using += p.number == UNIT_MINE;
+    lock_drop(&b->lock);
+    return p;
+}
+
+void borrow_use_end(struct file *f)
+{
+    struct borrow *b = borrow_of(f);
+    lock_take(&b->lock);
+    if (!--b->using)
+        pthread_cond_broadcast(&b->changed);
+    lock_drop(&b->lock);
+}
+
+void borrow_doubt(struct file *f)
+{
+    struct borrow *b = borrow_of(f);
+    lock_take(&b->lock);
+    b->unsure = true;
+    lock_drop(&b->lock);
+}
+
+void borrow_unknown(struct borrow *b, const struct place *p, uint64_t off)
+{
+    lock_take(&b->lock);
+    if (p->number >= UNIT_NODES)
+        unit_clear(&b->map, (uint16_t)p->number);
+    for (uint64_t unit = off / LOAN_UNIT; unit <= (off + p->len - 1) / LOAN_UNIT; unit++)
+        if (unit_get(&b->map, unit) == UNIT_CLAIMANTS)
+            unit_set(&b->map, unit, 0);
+    lock_drop(&b->lock);
+}
+
+/* ---- what LENT says ---- */
+
+/* Lock held.  0: there are too many nodes. */
+static uint16_t number_of(struct borrow *b, uint64_t node)
+{
+    for (unsigned i = 0; i < b->nodes; i++)
+        if (b->node[i] == node)
+            return (uint16_t)(UNIT_NODES + i);
+    if (b->nodes == NODES_MAX)
+        return 0;
+    b->node = xrealloc(b->node, (b->nodes + 1) * sizeof(*b->node));
+    b->node[b->nodes++] = node;
+    return (uint16_t)(UNIT_NODES + b->nodes - 1);
+}
+
+void borrow_note(struct borrow *b, const struct body_lent *lent, bool mine)
+{
+    for (uint32_t i = 0; i < lent->parts.n; i++) {
+        const struct item_lent *p = &lent->parts.v[i];
+        bool own = p->node == members_self();
+        uint16_t number = own ? UNIT_MINE : number_of(b, p->node);
+        if (!number || (own && !mine) || p->last < p->first || p->last - p->first >= LEND_MAX)
+            continue;
+        for (uint64_t unit = p->first; unit <= p->last; unit++)
+            if (own || unit_get(&b->map, unit) != UNIT_MINE)
+                unit_set(&b->map, unit, number);
+    }
+}
+
+uint64_t borrow_bytes(struct borrow *b)
+{
+    uint64_t n = 0, first = 0, last;
+    lock_take(&b->lock);
+    while (unit_next_run(&b->map, UNIT_MINE, &first, &last)) {
+        n += last - first + 1;
+        first = last + 1;
+    }
+    lock_drop(&b->lock);
+    return n * LOAN_UNIT;
+}
