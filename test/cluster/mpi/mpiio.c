@@ -128,6 +128,7 @@ static void sizes(const char *name)
     write_piece(f, rank, 3);
     barrier(f);
     size_is(f, (MPI_Offset)ranks * PIECE, "size after sync");
+    MPI_Barrier(MPI_COMM_WORLD); /* OMPIO's rank 0 begins to make it larger without the others */
     ok(MPI_File_preallocate(f, (MPI_Offset)ranks * PIECE + 100000), "preallocate");
     MPI_Barrier(MPI_COMM_WORLD); /* OMPIO's rank 0 works on, and makes it larger meanwhile */
     size_is(f, (MPI_Offset)ranks * PIECE + 100000, "size after preallocate");
