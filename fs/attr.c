@@ -26,6 +26,7 @@
 #include "placement/store/store_version.h"
 
 #define BLOCK_SIZE_MIN 4096
+#define LOOKS          8 /* for one answer, while the file changes or moves */
 
 /* ---- from statx and location to stat ---- */
 
@@ -531,8 +532,8 @@ static bool attr_fresh(struct inode *i, struct stat *st, struct data_known *k, s
     return fresh && *left > 0 && S_ISREG(i->type);
 }
 
-/* Of a file that is written here, this node itself says size and times; *own: no other node has changed
- * it. */
+/* Of a file that is written here, this node itself says size and times, unless parts are lent: borrowers know them, too.
+ * *own: no other node has changed it. */
 static bool has_own_word(struct inode *i, struct stat *st, int64_t pfs_ctime_ns, bool *own,
                          struct belief *b)
 {
@@ -543,6 +544,8 @@ static bool has_own_word(struct inode *i, struct stat *st, int64_t pfs_ctime_ns,
     *b = belief_of(i, &loc);
     *own = changed_here_only(f);
     file_put(f);
+    if (!loc.keep)
+        return false;
     merge_word(st, &loc, pfs_ctime_ns);
     return true;
 }
@@ -567,39 +570,48 @@ int attr_known(struct inode *i, struct stat *st, double *left, struct belief *b)
     struct data_known k;
     struct told told;
     struct location at;
-    if (!attr_fresh(i, st, &k, &told, left) || !is_of(st, &k.version, &told))
+    if (!attr_fresh(i, st, &k, &told, left) || (!is_of(st, &k.version, &told) && !claim_is_here(i->fid)))
         return -EAGAIN;
     int err = claim_where(i->fid, LOOK_STAT, &at);
     if (err)
         return err;
     *left = attr_left(k.looked_ms); /* it may have taken long */
-    if (*left <= 0 || !data_still_known(&k, &at))
+    bool own = at.where == WHERE_HERE; /* parts are lent, and their borrowers were asked */
+    if (*left <= 0 || (!own && (!is_of(st, &k.version, &told) || !data_still_known(&k, &at))))
         return -EAGAIN;
+    if (own)
+        merge_word(st, &at, k.version.ctime_ns);
     *b = belief_of(i, &at);
     remember_known(i, st, &k, moves(i, st));
     return 0;
 }
 
+static int look(struct inode *i, struct stat *st, double *left, struct belief *b)
+{
+    int err = attr_known(i, st, left, b);
+    if (err != -EAGAIN)
+        return err;
+    uint64_t looked_ms;
+    err = attr_get(i, st, &looked_ms, b);
+    *left = known_timeout(i);
+    if (!err)
+        attr_remember_look(i, st, looked_ms);
+    return err;
+}
+
 static void getattr_fn(struct request *r)
 {
-    struct inode *i = r->inode;
     struct stat st;
     double left;
     struct belief b;
-    int err = attr_known(i, &st, &left, &b);
-    if (err == -EAGAIN) {
-        uint64_t looked_ms;
-        err = attr_get(i, &st, &looked_ms, &b);
-        left = known_timeout(i);
-        if (!err)
-            attr_remember_look(i, &st, looked_ms);
-    }
-    if (err) {
+    int err, looks = 0;
+    do
+        err = look(r->inode, &st, &left, &b);
+    while (!err && !belief_grow(r->inode, &b, (uint64_t)st.st_size) && ++looks < LOOKS);
+    if (err)
         request_err(r, err);
-        return;
-    }
-    belief_grow(i, &b, (uint64_t)st.st_size);
-    reply_attr(r, &st, left, &b);
+    else
+        reply_attr(r, &st, left, &b);
 }
 
 static bool getattr_stalled(struct request *r)

@@ -30,6 +30,7 @@ struct belief belief_of(const struct inode *i, const struct location *at)
 double belief_begin(struct belief *b, struct inode *i, uint64_t size, double timeout)
 {
     bool own = b->told && b->where == WHERE_HERE && !i->others; /* the kernel has counted it itself */
+    i->may_be_larger |= !own && size < i->told_size;
     i->told_size = own ? size : MIN(i->told_size, size);
     b->begun = b->keep && (!b->told || look_answer_begin(b->fid, b->ticket));
     if (!b->begun)
@@ -58,15 +59,16 @@ bool belief_must_grow(const struct inode *i, const struct belief *b, uint64_t si
     return b->told && !own && S_ISREG(i->type) && size > i->told_size && is_open(i);
 }
 
-/* If the byte is not found the file has changed once more, and its next look has another size. */
-void belief_grow(struct inode *i, const struct belief *b, uint64_t size)
+bool belief_grow(struct inode *i, const struct belief *b, uint64_t size)
 {
     char last;
     struct file *f = belief_must_grow(i, b, size) ? file_find(i->fid) : NULL;
-    if (f && !data_byte(f, b->where, b->node, size - 1, &last))
+    int err = f ? data_byte(f, b->where, b->node, size - 1, &last) : 0;
+    if (f && !err)
         page_cache_grow(i, size, last);
     if (f)
         file_put(f);
+    return !err;
 }
 
 /* ---- the size, for appends ---- */
@@ -84,7 +86,7 @@ static bool must_have_size(struct inode *i)
 static void push_size(struct inode *i, const struct told_change *c)
 {
     if (c->what == TOLD_CUT) {
-        i->cut = true;
+        i->may_be_larger = true;
         i->told_size = MIN(i->told_size, c->size);
     }
     if (c->ends && must_have_size(i))
@@ -206,7 +208,7 @@ void belief_changed_by(struct inode *i, uint64_t off, uint64_t len)
 {
     struct inode *other = inode_beside_retired(i);
     if (other) {
-        other->cut |= !len;
+        other->may_be_larger |= !len;
         touch(other);
         page_cache_drop(other, off, len);
     }

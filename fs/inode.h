@@ -90,7 +90,8 @@ struct inode {
     /* another node has changed it, or was about to, since the kernel knows it; or there may be another node id */
     _Atomic bool others;
     _Atomic uint64_t told_size; /* the kernel's is not less, whichever of the answers it has dropped (belief_must_grow) */
-    _Atomic bool cut;           /* others have made it smaller: the kernel may have a larger size than the file */
+    /* than told_size, the kernel's: it has counted writes by itself, or the file has become smaller since */
+    _Atomic bool may_be_larger;
     struct page_use *page_uses; /* requests that may wait, and hold pages of the kernel (fs/page_cache.c) */
     /* claim_carried when the kernel's pages were looked at last (fs/lock.c) */
     uint64_t carried_seen;

@@ -258,7 +258,7 @@ void page_cache_drop_attr(struct inode *i)
 static void drop_end(struct inode *i, uint64_t size)
 {
     uint64_t told = i->told_size;
-    if (told < size && !i->cut)
+    if (told < size && !i->may_be_larger)
         page_cache_drop(i, told, size - told);
 }
 

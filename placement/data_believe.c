@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/borrow.h"
 #include "placement/data_int.h"
 #include "placement/lend.h"
 #include "placement/local.h"
@@ -47,13 +48,14 @@ int data_byte(struct file *f, enum where where, uint64_t node, uint64_t off, cha
     struct local_read here = {
         .buf = out, .len = 1, .off = off, .claimed = true, .end_ms = data_patience().end_ms};
     struct carry_range there = {.buf = out, .len = 1, .off = off};
+    struct borrow_heard heard;
     size_t got = 0;
     int err;
     if (where == WHERE_HERE) {
         err = lend_read_all(f, &here);
         got = here.got;
     } else if (where == WHERE_NODE) {
-        err = carry_read(node, f, &there);
+        err = borrow_read(f, node, &there, &heard);
         got = there.got;
     } else {
         err = pfs_read(f, out, 1, off, &got);
