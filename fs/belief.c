@@ -1,6 +1,7 @@
 /* belief.c - how long the kernel may believe attributes, and the end of what this mount believes (belief.h). */
 #include "fs/belief.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -59,6 +60,12 @@ bool belief_must_grow(const struct inode *i, const struct belief *b, uint64_t si
     return b->told && !own && S_ISREG(i->type) && size > i->told_size && is_open(i);
 }
 
+/* The file was changed, or its bytes went to another node. */
+static bool has_moved(int err)
+{
+    return err == -ESTALE || err == -ENOENT || err == -EAGAIN || err == -EREMOTE;
+}
+
 bool belief_grow(struct inode *i, const struct belief *b, uint64_t size)
 {
     char last;
@@ -68,7 +75,7 @@ bool belief_grow(struct inode *i, const struct belief *b, uint64_t size)
         page_cache_grow(i, size, last);
     if (f)
         file_put(f);
-    return !err;
+    return !has_moved(err);
 }
 
 /* ---- the size, for appends ---- */

@@ -23,6 +23,8 @@ struct shadow {
     uint64_t changes; /* shadow_write and its like; that lock */
     bool known;       /* f->lock: it has the bytes of `version` */
     struct version version;
+    bool followed;    /* f->lock: it had all bytes of version `base`, and was told of what this node has changed since */
+    struct version base;
 };
 
 static struct shadow *get(struct file *f)
@@ -217,14 +219,26 @@ bool shadow_is_at(struct file *f, const struct version *v)
     return is;
 }
 
+bool shadow_follows(struct file *f, const struct version *base)
+{
+    struct shadow *s = get(f);
+    if (!s)
+        return true;
+    lock_take(&f->lock);
+    bool follows = s->followed && version_eq(&s->base, base);
+    lock_drop(&f->lock);
+    put(s);
+    return follows;
+}
+
 void shadow_now_at(struct file *f, const struct version *v)
 {
     struct shadow *s = get(f);
     if (!s)
         return;
     lock_take(&f->lock);
-    s->known = true;
-    s->version = *v;
+    s->known = s->followed = true;
+    s->version = s->base = *v;
     lock_drop(&f->lock);
     put(s);
 }
