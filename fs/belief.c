@@ -28,9 +28,15 @@ struct belief belief_of(const struct inode *i, const struct location *at)
                            .node = at->node};
 }
 
+/* This node alone has changed it, by this node id: the kernel has counted the size itself. */
+static bool is_own(const struct inode *i, const struct belief *b)
+{
+    return b->told && b->where == WHERE_HERE && !i->others;
+}
+
 double belief_begin(struct belief *b, struct inode *i, uint64_t size, double timeout)
 {
-    bool own = b->told && b->where == WHERE_HERE && !i->others; /* the kernel has counted it itself */
+    bool own = is_own(i, b);
     i->may_be_larger |= !own && size < i->told_size;
     i->told_size = own ? size : MIN(i->told_size, size);
     b->begun = b->keep && (!b->told || look_answer_begin(b->fid, b->ticket));
@@ -56,8 +62,7 @@ static bool is_open(const struct inode *i)
 
 bool belief_must_grow(const struct inode *i, const struct belief *b, uint64_t size)
 {
-    bool own = b->where == WHERE_HERE && !i->others;
-    return b->told && !own && S_ISREG(i->type) && size > i->told_size && is_open(i);
+    return b->told && !is_own(i, b) && S_ISREG(i->type) && size > i->told_size && is_open(i);
 }
 
 /* The file was changed, or its bytes went to another node. */
