@@ -93,6 +93,7 @@ struct inode {
     /* than told_size, the kernel's: it has counted writes by itself, or the file has become smaller since */
     _Atomic bool may_be_larger;
     struct page_use *page_uses; /* requests that may wait, and hold pages of the kernel (fs/page_cache.c) */
+    struct walks *walks;        /* or NULL: what the kernel is told of its pages (fs/page_walk.c) */
     /* claim_carried when the kernel's pages were looked at last (fs/lock.c) */
     uint64_t carried_seen;
     /* under fs/lock.c's lock: the kernel's pages are being dropped for a process that was granted a lock; and

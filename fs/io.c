@@ -58,7 +58,8 @@ static struct request *io_request(fuse_req_t req, fuse_ino_t ino, const struct f
 /* Before the request waits: it may hold pages of the kernel. */
 static void start_read(struct request *r, struct pool *p, void (*fn)(struct request *r))
 {
-    page_use_begin(r->inode, &r->pages, r->off, r->size, false);
+    bool sure = handle_of(&r->fi)->mode == IO_CACHED && !(r->fi.flags & O_DIRECT);
+    page_use_begin(r->inode, &r->pages, r->off, r->size, sure ? PAGE_READ : PAGE_READ_PERHAPS);
     request_start(r, p, fn);
 }
 
@@ -347,7 +348,7 @@ static void start_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t 
     r->text = xmalloc(size);
     memcpy(r->text, buf, size);
     if (holds_pages(r))
-        page_use_begin(r->inode, &r->pages, r->off, size, true);
+        page_use_begin(r->inode, &r->pages, r->off, size, PAGE_WRITE);
     request_start(r, flush_must_wait(size) ? pool_writers : pool_waiters, write_fn);
 }
 

@@ -7,6 +7,7 @@
 
 #include "fs/inode.h"
 #include "fs/notify.h"
+#include "fs/page_walk.h"
 #include "placement/store/store_open.h"
 #include "transport/lock.h"
 
@@ -78,24 +79,25 @@ static struct {
 } awaited = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF},
              .ended = PTHREAD_COND_INITIALIZER};
 
-void page_use_begin(struct inode *i, struct page_use *u, uint64_t off, size_t len, bool write)
+void page_use_begin(struct inode *i, struct page_use *u, uint64_t off, size_t len, enum page_use_kind kind)
 {
-    *u = (struct page_use){.off = off / PAGE * PAGE,
-                           .end = (off + len + PAGE - 1) / PAGE * PAGE,
-                           .write = write};
+    *u = (struct page_use){.off = off / PAGE * PAGE, .end = (off + len + PAGE - 1) / PAGE * PAGE, .kind = kind};
     lock_take(&i->lock);
     u->next = i->page_uses;
     u->prev = &i->page_uses;
     if (u->next)
         u->next->prev = &u->next;
     i->page_uses = u;
+    bool go = walk_meet(i, u);
     lock_drop(&i->lock);
+    if (go)
+        walk_go(i);
 }
 
 bool page_use_answer(struct inode *i, struct page_use *u, bool last, bool passing)
 {
     lock_take(&i->lock);
-    bool again = u->stale && !u->write && !last;
+    bool again = u->stale && (u->kind == PAGE_READ || u->kind == PAGE_READ_PERHAPS) && !last;
     if (again)
         u->stale = false;
     else
@@ -105,40 +107,20 @@ bool page_use_answer(struct inode *i, struct page_use *u, bool last, bool passin
     return !again;
 }
 
-static void raise_size(struct inode *i, uint64_t size, char last)
+/* Has it left pages that are older than a change, or of which no change would be told?  A PAGE_READ has brought its pages by
+ * itself.  Another one may have gone past the kernel's pages. */
+static bool leaves_old(const struct page_use *u)
 {
-    notify_byte_now(i->nodeid, size - 1, last);
-    i->told_size = size;
+    return u->answering && (u->stale || u->passing || u->size || (u->left && u->kind != PAGE_READ));
 }
 
-/* Inode locked. */
-static bool take_out(struct page_use *u)
+/* Inode locked: out of its list. */
+static void end_use(struct page_use *u)
 {
     *u->prev = u->next;
     if (u->next)
         u->next->prev = u->prev;
-    return u->awaited;
-}
-
-void page_use_end(struct inode *i, struct page_use *u)
-{
-    lock_take(&i->lock);
-    u->ending = true;
-    u->answering |= u->size > 0; /* drops wait for what is told now */
-    bool drop = u->answering && (u->stale || u->passing || u->size);
-    bool waited = !drop && take_out(u);
-    lock_drop(&i->lock);
-    if (drop) {
-        notify_pages_now(i->nodeid, (int64_t)u->off, (int64_t)(u->end - u->off));
-        if (u->size) {
-            raise_size(i, u->size, u->last);
-            notify_pages_now(i->nodeid, (int64_t)u->off, (int64_t)(u->end - u->off));
-        }
-        lock_take(&i->lock);
-        waited = take_out(u);
-        lock_drop(&i->lock);
-    }
-    if (!waited)
+    if (!u->awaited)
         return;
     lock_take(&awaited.lock);
     awaited.ends++;
@@ -146,58 +128,76 @@ void page_use_end(struct inode *i, struct page_use *u)
     lock_drop(&awaited.lock);
 }
 
-/* ---- dropping ---- */
-
-struct span {
-    uint64_t off, end;
-};
-
-/* A drop that is under way. */
-struct drop {
-    struct inode *i;
-    struct span all;
-    struct span *held; /* pages of requests that are not answered yet; malloc'd */
-    unsigned n;
-};
-
-/* A WRITE that is being answered has put its bytes among older ones, and drops its pages itself. */
-static void mark(struct drop *d)
+static void end_late(struct page_use *u)
 {
-    unsigned n = 0;
-    lock_take(&d->i->lock);
-    for (struct page_use *u = d->i->page_uses; u; u = u->next)
-        n++;
-    d->held = xcalloc(n + 1, sizeof(*d->held));
-    for (struct page_use *u = d->i->page_uses; u; u = u->next) {
-        if (u->off >= d->all.end || u->end <= d->all.off)
-            continue;
-        u->stale = true;
-        if (u->answering)
-            u->awaited = true;
-        else
-            d->held[d->n++] = (struct span){u->off, u->end};
-    }
-    lock_drop(&d->i->lock);
+    end_use(u);
+    free(u);
 }
 
-static bool one_is_awaited(struct drop *d)
+/* Inode locked.  A copy that takes its place: the request ends before its pages are dropped. */
+static struct page_use *copy_use(struct page_use *u)
+{
+    struct page_use *copy = xmalloc(sizeof(*copy));
+    *copy = *u;
+    *copy->prev = copy;
+    if (copy->next)
+        copy->next->prev = &copy->next;
+    return copy;
+}
+
+void page_use_end(struct inode *i, struct page_use *u)
+{
+    bool go = false;
+    lock_take(&i->lock);
+    u->ending = true;
+    u->answering |= u->size > 0; /* drops wait for what is told now */
+    if (leaves_old(u))
+        go = walk_after(i, copy_use(u), end_late);
+    else
+        end_use(u);
+    lock_drop(&i->lock);
+    if (go)
+        walk_go(i);
+}
+
+/* ---- dropping ---- */
+
+static bool is_in(const struct page_use *u, struct span s)
+{
+    return u->off < s.end && u->end > s.off;
+}
+
+/* Those under way may have bytes that are older than the change. */
+static void mark(struct inode *i, struct span s)
+{
+    lock_take(&i->lock);
+    for (struct page_use *u = i->page_uses; u; u = u->next) {
+        if (!is_in(u, s))
+            continue;
+        u->stale = true;
+        u->awaited |= u->answering;
+    }
+    lock_drop(&i->lock);
+}
+
+static bool one_is_awaited(struct inode *i, struct span s)
 {
     bool is = false;
-    lock_take(&d->i->lock);
-    for (struct page_use *u = d->i->page_uses; u && !is; u = u->next)
-        is = u->awaited && u->off < d->all.end && u->end > d->all.off;
-    lock_drop(&d->i->lock);
+    lock_take(&i->lock);
+    for (struct page_use *u = i->page_uses; u && !is; u = u->next)
+        is = u->awaited && is_in(u, s);
+    lock_drop(&i->lock);
     return is;
 }
 
 /* The answers that were being given have been given, and their pages are dropped. */
-static void wait_for_answers(struct drop *d)
+static void wait_for_answers(struct inode *i, struct span s)
 {
     for (;;) {
         lock_take(&awaited.lock);
         uint64_t ends = awaited.ends;
         lock_drop(&awaited.lock);
-        if (!one_is_awaited(d))
+        if (!one_is_awaited(i, s))
             return;
         lock_take(&awaited.lock);
         while (awaited.ends == ends)
@@ -206,41 +206,15 @@ static void wait_for_answers(struct drop *d)
     }
 }
 
-static int by_offset(const void *a, const void *b)
-{
-    const struct span *x = a, *y = b;
-    return x->off < y->off ? -1 : x->off > y->off;
-}
-
-static void drop_span(struct inode *i, uint64_t off, uint64_t end)
-{
-    if (off < end)
-        notify_pages_now(i->nodeid, (int64_t)off, end > INT64_MAX ? 0 : (int64_t)(end - off));
-}
-
-/* All pages but those that are held. */
-static void drop_gaps(struct drop *d)
-{
-    uint64_t at = d->all.off;
-    qsort(d->held, d->n, sizeof(*d->held), by_offset);
-    for (unsigned k = 0; k < d->n; k++) {
-        drop_span(d->i, at, MIN(d->held[k].off, d->all.end));
-        at = MAX(at, d->held[k].end);
-    }
-    drop_span(d->i, at, d->all.end);
-}
-
 void page_cache_drop(struct inode *i, uint64_t off, uint64_t len)
 {
-    struct drop d = {.i = i,
-                     .all = {off / PAGE * PAGE, len ? (off + len + PAGE - 1) / PAGE * PAGE : UINT64_MAX}};
+    struct span s = {off / PAGE * PAGE, len ? (off + len + PAGE - 1) / PAGE * PAGE : UINT64_MAX};
     lock_assert_none();
-    mark(&d);
+    mark(i, s);
     wait_for_quick();
-    wait_for_answers(&d);
-    drop_gaps(&d);
-    page_cache_drop_attr(i); /* the pages may all have been held */
-    free(d.held);
+    wait_for_answers(i, s);
+    walk_pages(i, s);
+    page_cache_drop_attr(i); /* requests may hold all of the pages */
 }
 
 /* An answer that names a new inode has been given, and the kernel has not made the inode yet: it would come with
@@ -265,28 +239,11 @@ static void drop_end(struct inode *i, uint64_t size)
 void page_cache_grow(struct inode *i, uint64_t size, char last)
 {
     drop_end(i, size);
-    raise_size(i, size, last);
-}
-
-/* True: a request that holds this byte's page raises the size when it has been answered. */
-static bool grow_later(struct inode *i, uint64_t size, char last)
-{
-    lock_take(&i->lock);
-    struct page_use *u = i->page_uses;
-    while (u && (u->ending || size <= u->off || size > u->end))
-        u = u->next;
-    if (u) {
-        u->size = size;
-        u->last = last;
-    }
-    lock_drop(&i->lock);
-    return u;
+    walk_byte(i, size, last);
 }
 
 void page_cache_grow_beside(struct inode *i, uint64_t size, char last)
 {
-    if (grow_later(i, size, last))
-        return;
-    raise_size(i, size, last);
-    page_cache_drop(i, size - 1, 1);
+    if (walk_byte(i, size, last))
+        page_cache_drop(i, size - 1, 1);
 }

@@ -6,12 +6,12 @@
  *     change made --> page_cache_drop: marks the requests under way, waits for answers that are being given,
  *                     and lets the kernel drop the other pages --> acknowledged
  *
- * The kernel waits for a page that a request of its own holds.  So pages of READs and WRITEs under way are left out:
+ * The pages of READs and WRITEs under way are left out (fs/page_walk.h says why):
  *   - a READ that was marked looks for its bytes again before it is answered;
  *   - a WRITE that was marked drops its pages when it is answered (the kernel has put the application's bytes among
  *     older ones).  It may wait for the very change that drops them; until it is answered, a reader of this node
  *     may get such a page as it was before both.
- * So a drop waits for no node and no disk, unless a READ comes while it is under way.
+ * So a drop waits for no request, no node and no disk.
  *
  * Requests that never wait (a hit in the store) are not marked: a drop waits until they are answered.
  */
@@ -29,10 +29,17 @@ void page_quick_begin(void);
 void page_quick_end(void);
 
 /* ---- requests that may wait ---- */
+enum page_use_kind {
+    PAGE_READ,         /* the kernel has made its pages for it */
+    PAGE_READ_PERHAPS, /* or it goes past the kernel's pages, which may be older than its bytes then */
+    PAGE_WRITE,
+    PAGE_TRUNCATE, /* of all pages */
+};
 struct page_use {
     struct page_use *next, **prev; /* the inode's list; all under its lock */
     uint64_t off, end;
-    bool write;
+    enum page_use_kind kind;
+    bool left;      /* a drop has left pages out because of it */
     bool stale;     /* its pages, or the bytes that it has, are older than a change */
     bool passing;   /* it leaves no page: nothing would tell of a change */
     bool answering; /* from page_use_answer on */
@@ -41,13 +48,14 @@ struct page_use {
     uint64_t size;  /* > 0: the kernel is told this size then, by the last byte */
     char last;
 };
-/* Before bytes are looked for.  len > 0. */
-void page_use_begin(struct inode *i, struct page_use *u, uint64_t off, size_t len, bool write);
+/* When the request comes, before bytes are looked for.  len > 0.  Does not wait. */
+void page_use_begin(struct inode *i, struct page_use *u, uint64_t off, size_t len, enum page_use_kind kind);
 /* Just before the answer.  False, for a READ: its bytes may be older than a change that was made since page_use_begin
  * or the last call; it looks for them again, and then calls this again; not if it is the last try.  passing:
  * page_use_end drops the pages that the answer leaves, as no node would tell this one of changes. */
 bool page_use_answer(struct inode *i, struct page_use *u, bool last, bool passing);
-/* After the answer, or without one.  Waits for the kernel; no lock held.  Not a FUSE worker. */
+/* After the answer, or without one.  Does not wait: what the kernel is to drop or to be told then is done by another thread.  *u is not
+ * used any more. */
 void page_use_end(struct inode *i, struct page_use *u);
 
 /* ---- dropping ---- */

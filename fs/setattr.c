@@ -338,6 +338,39 @@ static int set_file(struct request *r, struct stat *st, bool *sure, struct belie
     return 0;
 }
 
+/* The kernel has stopped to write back pages of the file, until it is answered (fs/page_walk.h). */
+struct truncation {
+    struct inode *inode; /* referenced */
+    struct page_use pages;
+};
+
+static struct truncation *truncation_begin(const struct request *r)
+{
+    struct truncation *t = xcalloc(1, sizeof(*t));
+    t->inode = inode_ref(r->inode);
+    page_use_begin(t->inode, &t->pages, 0, INT64_MAX - PAGE, PAGE_TRUNCATE);
+    return t;
+}
+
+/* The request is answered, and may be gone. */
+static void truncation_end(struct truncation *t)
+{
+    page_use_end(t->inode, &t->pages);
+    inode_put(t->inode);
+    free(t);
+}
+
+static void answer(struct request *r, const struct stat *st, int err, struct belief *b)
+{
+    struct truncation *t = r->extra;
+    if (t)
+        page_use_answer(t->inode, &t->pages, true, false);
+    if (err)
+        request_err(r, err);
+    else
+        reply_attr(r, st, known_timeout(r->inode), b);
+}
+
 static void setattr_fn(struct request *r)
 {
     struct stat st;
@@ -350,13 +383,16 @@ static void setattr_fn(struct request *r)
         belief_changed_by(r->inode, 0, 0);
     else
         belief_changed_attr_by(r->inode);
-    if (err) {
-        request_err(r, err);
-        return;
-    }
-    if (sure)
+    if (!err && sure)
         attr_remember(r->inode, &st);
-    reply_attr(r, &st, known_timeout(r->inode), &b);
+    answer(r, &st, err, &b);
+}
+
+static void truncate_fn(struct request *r)
+{
+    struct truncation *t = r->extra;
+    setattr_fn(r);
+    truncation_end(t);
 }
 
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
@@ -369,8 +405,12 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
     r->flags = to_set;
     if (fi)
         handle_use(r, fi, NULL);
-    /* A truncation waits for the claim, perhaps at another node. */
-    request_start(r, to_set & FUSE_SET_ATTR_SIZE ? pool_waiters : pool_names, setattr_fn);
+    if (to_set & FUSE_SET_ATTR_SIZE) { /* waits for the claim, perhaps at another node */
+        r->extra = truncation_begin(r);
+        request_start(r, pool_waiters, truncate_fn);
+    } else {
+        request_start(r, pool_names, setattr_fn);
+    }
 }
 
 void setattr_ops(struct fuse_lowlevel_ops *ops)

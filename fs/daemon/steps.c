@@ -33,6 +33,7 @@
 #include "fs/mount.h"
 #include "fs/notify.h"
 #include "fs/ops.h"
+#include "fs/page_walk.h"
 #include "fs/settings.h"
 #include "placement/borrow.h"
 #include "placement/carry.h"
@@ -341,6 +342,7 @@ static int start_files(char *err, size_t len)
     inode_put(root);
     request_system_start();
     notify_start();
+    walk_start();
     ahead_start();
     flush_on_copied(attr_flushed);
     look_on_break(belief_break);
@@ -356,6 +358,7 @@ static void stop_files(void)
     told_on_change(NULL);
     flush_on_copied(NULL);
     ahead_stop();
+    walk_stop();
     notify_stop();
     inode_stop();
     mount_free();

@@ -10,6 +10,7 @@
 #include "fs/belief.h"
 #include "fs/handle.h"
 #include "fs/io_mode.h"
+#include "fs/page_walk.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_fid.h"
 #include "placement/pfs/pfs_node.h"
@@ -30,10 +31,12 @@ static void start(void)
     ck_assert_ptr_nonnull(mkdtemp(dir));
     ck_assert_int_eq(pfs_open(dir, ".hidden", 16, err, sizeof(err)), 0);
     inode_start(pfs_root(), &root);
+    walk_start();
 }
 
 static void stop(void)
 {
+    walk_stop();
     inode_stop();
     pfs_close();
     rmdir(dir);
