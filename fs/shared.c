@@ -39,11 +39,18 @@ static bool may_be(int flags)
     return v && v->nmembers > 1 && !(flags & (O_TRUNC | O_EXCL | O_APPEND));
 }
 
+/* It is opened by a descriptor of this node (/proc/self/fd): there is no name that leads to this node id.  Where that descriptor is
+ * passthrough, this open must go beside it: no other node id can be had. */
+static bool has_no_name(const struct inode *i)
+{
+    return i->gone || i->retired;
+}
+
 bool shared_expected(struct handle *h)
 {
     bool writes = (h->flags & O_ACCMODE) != O_RDONLY;
     h->guessed = false;
-    if (!writes || !may_be(h->flags))
+    if (!writes || !may_be(h->flags) || has_no_name(h->inode))
         return false;
     int policy = dir_policy_of(h->inode, POLICY_SHARED);
     borrow_set_policy(h->data->f, policy == SHARED_ALWAYS, policy == SHARED_NEVER);

@@ -37,11 +37,11 @@ def same(what, fd):
     got = os.pread(fd, len(DATA) + 1, 0)
     assert got == DATA and os.fstat(fd).st_size == len(DATA), f"{what}: {len(got)} bytes, {os.fstat(fd)}"
 
-def again(make, take_away, read_before, time):
-    what = f"{make.__name__}, {take_away.__name__}, {read_before}, {time}"
+def again(make, take_away, read_before, time, first=os.O_RDONLY):
+    what = f"{make.__name__}, {take_away.__name__}, {read_before}, {time}, {first}"
     path = f"{top}/{make.__name__}-{take_away.__name__}-{read_before}-{time}"
     make(path)
-    fd = os.open(path, os.O_RDONLY)
+    fd = os.open(path, first)
     if read_before:
         same(what, fd)
     take_away(path)
@@ -66,13 +66,19 @@ for make, times in (written, 1), (flushed, 1), (old, 8):
         for read_before in (False, True):
             for time in range(times):
                 again(make, take_away, read_before, time)
+# Writers that do not look as if other nodes will write the file, too, and then others.
+for first in os.O_RDWR | os.O_APPEND, os.O_RDWR, os.O_RDWR | os.O_EXCL:
+    for make in written, flushed:
+        again(make, removed, True, 0, first)
 PY
 mkdir "$W/plain"
 printf '#!/bin/sh\ntrue\n' >"$W/no-flush"
 chmod +x "$W/no-flush"
 python3 "$W/again.py" "$W/plain" "$W/plain" "$W/no-flush" || fail "the test itself, on a plain directory"
 start_node a "$PFS"
+start_node b "$PFS" --wait-nodes 2
 python3 "$W/again.py" "$W/mnt-a" "$PFS" "$EDDY_BUILD/eddy" || fail "see above"
 check_equal "here document" "$(TMPDIR=$W/mnt-a bash -c 'cat /dev/stdin <<<"some words"')" "some words"
+stop_node b
 stop_node a
 check_equal "files that are left" "$(cd "$PFS" && cat -- *-replaced-* | sort | uniq -c | tr -s ' ')" " 1 $(printf 'other%.0s' {1..20})"
