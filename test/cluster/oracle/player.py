@@ -217,8 +217,8 @@ class Player:
     def do_copy(self, op):
         with self.file(op, os.O_RDONLY, "from_") as source, self.file(op, os.O_WRONLY) as target:
             done = 0
-            os.fstat(source)  # as cp does; README: the kernel copies up to the size that it knows
             while done < op["len"]:
+                os.fstat(source)  # as cp does; README: the kernel copies up to the size that it knows
                 n = os.copy_file_range(source, target, op["len"] - done, op["from_at"] + done, op["at"] + done)
                 if n == 0:
                     break
