@@ -1,0 +1,12 @@
+/* store_hint.h - what is known of the next read of a file's bytes (store_hint.c; eviction.h has what it counts for). */
+#ifndef EDDY_PLACEMENT_STORE_STORE_HINT_H
+#define EDDY_PLACEMENT_STORE_STORE_HINT_H
+
+#include "placement/store/eviction.h"
+
+/* The chunks of the file that have bytes in [off, off + len), len > 0, are read next at that time: those that are in the cache
+ * now, dirty ones, too.  Chunks that come later are TIME_UNKNOWN.  Nothing is done for a file that the cache does not have.
+ * Takes the file's lock. */
+void store_hint(struct fid fid, uint64_t off, uint64_t len, enum eviction_time t);
+
+#endif
