@@ -32,6 +32,7 @@
 #include "placement/claims/claim_watch.h"
 #include "placement/claims/lock_ask.h"
 #include "placement/data_believe.h"
+#include "placement/foresight/foresight.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/kernel_io.h"
@@ -263,6 +264,7 @@ static int new_handle(const struct opening *o, struct data_handle *data, mode_t 
         attr_opened(o->i, &at, looked_ms); /* after it: another open trusts what is remembered */
     }
     if (o->fi) {
+        h->hinted = foresight_any() && foresight_opened(o->i->node, o->i->fid, writes(o->flags));
         o->fi->fh = (uintptr_t)h;
         o->fi->noflush = !writes(o->flags) && !known_closes_matter(o->i);
     }
@@ -474,6 +476,8 @@ static void close_taken(struct handle *h)
     data_close(h->data);
     release(f);
     claim_closed(f);
+    if (h->hinted)
+        foresight_closed(f->fid, writes(h->flags));
     file_put(f);
     inode_put(h->inode);
     free(h);

@@ -25,6 +25,7 @@
 #include "fs/ops.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
+#include "placement/foresight/foresight.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_moves.h"
 #include "placement/pfs/pfs_names.h"
@@ -477,6 +478,8 @@ static void moved(struct request *r, const struct side *from, const struct side 
     tell_renamed(&from->was, from_path, to_path);
     if (exchange)
         tell_renamed(&to->was, to_path, from_path);
+    if (foresight_any())
+        foresight_named(to_path, fid_of(&from->was));
     if (!to->kept)
         tell_gone(&g, &to->was, to->dir, to->name);
     keep_end(to->kept, g.last ? &to->was : NULL);
