@@ -82,6 +82,17 @@ static const struct command commands[] = {
      "      --timeout SEC    end within SEC seconds (exit code 3); what is left stays in "
      "CACHE_DIR\n",
      recover_main},
+    {"hint", "[-f LIST|-] [-0] [--range OFF:LEN] [--no-start] PATH...",
+     "tells a mount what will be read next",
+     "Tells the mount that the files PATH will be read, in this order: they are fetched ahead, and "
+     "kept until they\n"
+     "were read.  They need not exist yet.  Stays until all were read; when it ends, its hints "
+     "end.\n\n"
+     "      -f LIST            also the paths in this file, one a line; -: standard input\n"
+     "      -0                 they end with a NUL\n"
+     "      --range OFF:LEN    only these bytes of each file; no LEN: to the end\n"
+     "      --no-start         nothing is fetched; what is here already is kept\n",
+     hint_main},
     {"ring", "[--nodes N] [FILE | MNT] | --simulate ...", "which nodes own a file's chunks",
      "For a FILE in a mount: the node that owns each of its chunks, the next node in the chunk's "
      "order, the\n"

@@ -7,6 +7,7 @@
  *   eddy_check.c     eddy check
  *   eddy_forget.c    eddy forget
  *   eddy_recover.c   eddy recover
+ *   eddy_hint.c      eddy hint (tools/lib/eddy.h)
  *   eddy_ring.c      eddy ring; --simulate: eddy_simulate.h
  *   eddy_mounts.c    finding a mount, unmounting it, aborting its connection
  *   eddy_busy.c      which processes keep a mount busy
@@ -46,6 +47,7 @@ int check_main(int argc, char **argv);
 int forget_main(int argc, char **argv);
 int recover_main(int argc, char **argv);
 int ring_main(int argc, char **argv);
+int hint_main(int argc, char **argv);
 
 /* ---- eddy_flush.c ---- */
 struct unflushed_list;
