@@ -137,12 +137,16 @@ void foresight_named(const char *path, struct fid fid)
         prefetch_wake();
 }
 
+/* Of what the kernel has written (passthrough) the store has had records only since then: so it is told once more. */
 void foresight_flushed(struct fid fid)
 {
     lock_take(&hints_lock);
     struct hinted *h = hints_by_fid(fid);
-    for (struct target *t = h ? h->targets : NULL; t; t = t->file_next)
+    for (struct target *t = h ? h->targets : NULL; t; t = t->file_next) {
         hints_step(t, t->admitted ? LIFE_FLUSH_WANTED : LIFE_FLUSH);
+        if (t->hinted)
+            hints_tell(t, NEWS_HINTED);
+    }
     lock_drop(&hints_lock);
     prefetch_wake(); /* there is room */
 }

@@ -34,6 +34,12 @@ static struct {
     void (*on_news)(void);
 } prefetch;
 
+/* With hints_lock. */
+static struct {
+    uint64_t all, lately; /* bytes that became dirty; lately: older ones fade */
+    uint64_t ms;
+} writers;
+
 void prefetch_on_news(void (*fn)(void))
 {
     lock_take(&hints_lock);
@@ -44,40 +50,53 @@ void prefetch_on_news(void (*fn)(void))
 /* ---- room ---- */
 
 struct room {
-    uint64_t all, share; /* bytes that hints may take; of one queue */
+    uint64_t all, share; /* bytes that hints may take now; of one queue */
+    uint64_t largest;    /* of one hint: of what is larger, the begin is kept */
 };
 
-/* The cache's size less an eighth for what is not hinted, and less what is dirty. */
-static uint64_t room_now(void)
+/* Bytes that became dirty within about the last second: as many are expected in the next one.  With hints_lock. */
+static uint64_t dirtied_lately(uint64_t dirty)
+{
+    uint64_t now = boot_ms(), all = counted(flushed_bytes) + dirty, ms = MIN(now - writers.ms, (uint64_t)1000);
+    writers.lately -= writers.lately * ms / 1000;
+    writers.lately += all > writers.all ? all - writers.all : 0;
+    writers.all = MAX(all, writers.all);
+    writers.ms = now;
+    return writers.lately;
+}
+
+/* The cache's size less an eighth for what is not hinted, less what is dirty, and what writers are expected to need: a
+ * quarter at most. */
+static struct room room_now(void)
 {
     struct store_usage u;
     store_usage(&u);
+    lock_take(&hints_lock);
+    uint64_t needed = u.dirty + MIN(dirtied_lately(u.dirty), u.limit / 4);
+    lock_drop(&hints_lock);
     uint64_t most = u.limit - u.limit / 8;
-    return most - MIN(most, u.dirty);
+    return (struct room){.all = most - MIN(most, needed),
+                         .largest = MAX(u.limit / 4, (uint64_t)store_chunk_size())};
 }
 
-static struct room room_of_queues(uint64_t bytes)
+/* With hints_lock. */
+static void share_room(struct room *r)
 {
     uint64_t n = 0;
     for (struct queue *q = hints_queues; q; q = q->next_queue)
         n += q->started && q->head < q->n;
-    return (struct room){bytes, bytes / MAX(n, 1)};
+    r->share = r->all / MAX(n, 1);
 }
 
-/* What is not on the PFS yet takes no more room for being hinted. */
+/* What is not on the PFS yet takes no more room for being hinted.  A queue may have one target in any case, if there is room
+ * for it at all. */
 static bool fits(const struct target *t, const struct room *r)
 {
     struct hints_sums s;
     const struct queue *q = t->queue;
     hints_sum(&s);
     uint64_t bytes = hints_bytes(t), all = s.ahead_bytes - s.unflushed, own = q->ahead - q->unflushed;
-    return all + bytes <= r->all && own + bytes <= r->share && q->nadmitted < ADMITTED_MAX;
-}
-
-/* A target that is larger than a queue's room is kept in part: its begin. */
-static uint64_t clipped(uint64_t bytes, const struct room *r)
-{
-    return MIN(bytes, MAX(r->share / 2, (uint64_t)store_chunk_size()));
+    return all + bytes <= r->all && (!own || own + bytes <= r->share) && q->nadmitted < ADMITTED_MAX;
 }
 
 /* ---- the next target ---- */
@@ -172,7 +191,7 @@ static enum life look_at(struct work *w, const struct room *r)
     uint64_t size = MAX(info.size, w->file.at.size), len_wanted = w->t->len;
     w->off = MIN(w->t->off, size);
     w->end = len_wanted && len_wanted < size - w->off ? w->off + len_wanted : size;
-    w->end = w->off + clipped(w->end - w->off, r);
+    w->end = w->off + MIN(w->end - w->off, r->largest);
     if (w->file.at.where == WHERE_NODE || w->file.at.where == WHERE_LOST)
         return LIFE_INIT; /* neither fetched nor flushed because of a hint */
     if (info.dirty)
@@ -235,7 +254,11 @@ static int fetch_missing(struct work *w)
 static void fetch_target(struct work *w)
 {
     struct target *t = w->t;
+    store_hint_coming(w->file.f, w->off, w->end - w->off);
     int err = fetch_missing(w);
+    store_hint_coming(w->file.f, 0, 0);
+    uint64_t off, len;
+    bool left_again = !err && store_missing(w->file.f, w->off, w->end - w->off, &off, &len);
     uint64_t bytes = w->came.peer + w->came.pfs;
     count(prefetched_bytes, bytes);
     if (err == -ENOSPC)
@@ -244,7 +267,9 @@ static void fetch_target(struct work *w)
         log_debug("%s: is not fetched ahead: %s", t->file->path, strerror(-err));
     lock_take(&hints_lock);
     t->queue->fetched_bytes += bytes;
-    if (!err && is_wanted(t))
+    if (left_again && is_wanted(t))
+        t->redo = true;
+    else if (!err && is_wanted(t))
         hints_step(t, LIFE_HERE);
     else if (!is_wanted(t)) /* consumed or given up while chunks were on their way */
         hints_tell(t, t->first == NO_ENTRY ? NEWS_NEVER : NEWS_UNKNOWN);
@@ -301,9 +326,9 @@ static bool do_next(void)
 {
     if (tell_store())
         return true;
-    uint64_t bytes = room_now();
+    struct room r = room_now();
     lock_take(&hints_lock);
-    struct room r = room_of_queues(bytes);
+    share_room(&r);
     struct target *t = prefetch.full ? NULL : next_in_turn(&r);
     if (t) {
         t->busy = true;

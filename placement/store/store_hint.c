@@ -33,3 +33,11 @@ void store_hint(struct fid fid, uint64_t off, uint64_t len, enum eviction_time t
         ;
     file_put(f);
 }
+
+void store_hint_coming(struct file *f, uint64_t off, uint64_t len)
+{
+    lock_take(&f->lock);
+    f->coming = off / store_chunk_size();
+    f->coming_end = len ? (off + len - 1) / store_chunk_size() + 1 : 0;
+    lock_drop(&f->lock);
+}

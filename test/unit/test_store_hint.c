@@ -157,6 +157,22 @@ START_TEST(a_use_shows_that_it_is_read_again)
 }
 END_TEST
 
+START_TEST(what_comes_for_a_hint_is_hinted_from_the_beginning)
+{
+    fill(0, true);
+    store_hint_coming(f, CHUNK, 2 * CHUNK);
+    fill(1, true);
+    fill(2, true);
+    fill(3, true);
+    store_hint_coming(f, 0, 0);
+    fill(4, true);
+    leaves(0);
+    leaves(3);
+    leaves(4);
+    ck_assert(!eviction_one(false, true));
+}
+END_TEST
+
 START_TEST(files_that_the_cache_does_not_have_cost_nothing)
 {
     store_hint(fid_n(77), 0, INT64_MAX, TIME_HINTED);
@@ -186,6 +202,7 @@ int main(void)
     tcase_add_test(t, the_farthest_hint_is_given_up_when_nothing_else_may_leave);
     tcase_add_test(t, a_hint_for_dirty_chunks_counts_when_they_are_clean);
     tcase_add_test(t, a_use_shows_that_it_is_read_again);
+    tcase_add_test(t, what_comes_for_a_hint_is_hinted_from_the_beginning);
     tcase_add_test(t, files_that_the_cache_does_not_have_cost_nothing);
     tcase_add_test(t, hints_end_with_the_daemon);
     return run_suite(s);
