@@ -139,8 +139,8 @@ static int start_or_stop(struct client *c)
 static int wait_for(struct client *c, int64_t seq)
 {
     if (seq == -1)
-        seq = -foresight_count(c->queue);
-    int reached = seq ? foresight_is_reached(c->queue, seq) : 1;
+        seq = -1 - foresight_count(c->queue);
+    int reached = foresight_is_reached(c->queue, seq);
     if (reached) {
         answer(c, QUEUE_WAIT, c->head.request, MIN(reached, 0), "", 0);
         return 0;
@@ -174,6 +174,23 @@ static int of_entry(struct client *c)
     return 0;
 }
 
+/* The wait is answered, if it has not been. */
+static int unwait(struct client *c)
+{
+    struct queue_unwait u;
+    if (c->head.body_len != sizeof(u))
+        return -EPROTO;
+    memcpy(&u, c->body, sizeof(u));
+    for (unsigned i = 0; i < c->nwaits; i++)
+        if (c->waits[i].request == u.request) {
+            c->waits[i] = c->waits[--c->nwaits];
+            queues.waits--;
+            answer(c, QUEUE_WAIT, u.request, -ETIMEDOUT, "", 0);
+            break;
+        }
+    return 0;
+}
+
 static int stats(struct client *c)
 {
     uint64_t all[8];
@@ -188,6 +205,7 @@ static int (*const requests[QUEUE_TYPES])(struct client *c) = {
     [QUEUE_HELLO] = hello,       [QUEUE_ADD] = add,       [QUEUE_START] = start_or_stop,
     [QUEUE_STOP] = start_or_stop, [QUEUE_CONSUMED] = of_entry, [QUEUE_WAIT] = of_entry,
     [QUEUE_CANCEL] = of_entry,   [QUEUE_STATS] = stats,
+    [QUEUE_UNWAIT] = unwait,
 };
 
 /* ---- what comes ---- */

@@ -223,7 +223,7 @@ int foresight_is_reached(struct queue *q, int64_t seq)
     int reached = -ENOENT;
     lock_take(&hints_lock);
     if (seq < 0) {
-        reached = q->head >= MIN(-seq, (int64_t)q->n);
+        reached = q->head >= MIN(-1 - seq, (int64_t)q->n);
     } else if (seq < q->n) {
         const struct target *t = q->target[q->entry[seq]];
         reached = q->done[seq] & ENTRY_DONE || t->life == LIFE_AHEAD || t->life == LIFE_WRITTEN ||

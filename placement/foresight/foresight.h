@@ -54,7 +54,7 @@ void foresight_fetch(struct queue *q, bool on);
 int foresight_consumed(struct queue *q, int64_t seq); /* -ENOENT */
 /* How many entries were added so far. */
 int64_t foresight_count(struct queue *q);
-/* All of the entry is here, or it is consumed or cancelled.  seq -n: all entries before n are consumed or cancelled.  1 or 0;
+/* All of the entry is here, or it is consumed or cancelled.  seq -1 - n: all entries before n are consumed or cancelled.  1 or 0;
  * -ENOENT: there is no such entry. */
 int foresight_is_reached(struct queue *q, int64_t seq);
 void foresight_cancel(struct queue *q, int64_t from);

@@ -24,6 +24,7 @@ enum queue_type {
     QUEUE_WAIT,
     QUEUE_CANCEL,
     QUEUE_STATS,
+    QUEUE_UNWAIT,
     QUEUE_TYPES,
 };
 
@@ -53,6 +54,10 @@ struct queue_target {
 /* The body of CONSUMED, WAIT and CANCEL; of the answer to ADD: the first entry's number. */
 struct queue_seq {
     int64_t seq;
+};
+/* The body of UNWAIT. */
+struct queue_unwait {
+    uint32_t request; /* of the WAIT */
 };
 
 #endif

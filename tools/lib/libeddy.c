@@ -221,7 +221,7 @@ static void read_one(eddy_queue *q, uint64_t end)
     pthread_cond_broadcast(&q->changed);
 }
 
-/* With the lock.  call->request was sent.  0; -ETIMEDOUT (an answer that comes later is nobody's); -ENOTCONN. */
+/* With the lock.  call->request was sent.  Its status; -ETIMEDOUT: no answer came yet; -ENOTCONN. */
 static int await(eddy_queue *q, struct call *call, uint64_t end)
 {
     call->next = q->calls;
@@ -548,11 +548,23 @@ int eddy_queue_cancel(eddy_queue *q, int64_t from_seq)
 int eddy_queue_wait(eddy_queue *q, int64_t seq, int timeout_ms)
 {
     struct queue_seq body = {.seq = seq};
-    struct call call;
+    struct call call, unwait;
     uint64_t end = timeout_ms < 0 ? UINT64_MAX : now_ms() + (uint64_t)timeout_ms;
-    if (seq < EDDY_QUEUE_ALL_CONSUMED)
-        return -ENOENT;
-    return ask_until(q, QUEUE_WAIT, &body, sizeof(body), end, &call);
+    int err = check(q);
+    if (err || seq < EDDY_QUEUE_ALL_CONSUMED)
+        return err ? err : -ENOENT;
+    pthread_mutex_lock(&q->lock);
+    err = send_request(q, QUEUE_WAIT, &body, sizeof(body), &call);
+    if (!err)
+        err = await(q, &call, end);
+    if (err == -ETIMEDOUT && !call.done) { /* then the daemon answers in any case */
+        struct queue_unwait u = {.request = call.request};
+        err = send_request(q, QUEUE_UNWAIT, &u, sizeof(u), &unwait);
+        if (!err)
+            err = await(q, &call, UINT64_MAX);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return err;
 }
 
 int eddy_queue_stats(eddy_queue *q, struct eddy_queue_stats *out, size_t size)
