@@ -78,6 +78,7 @@ void hints_queue_end(struct queue *q)
     if (q->next_queue)
         q->next_queue->prev_queue = q->prev_queue;
     sums.queues--;
+    sums.done++;
     sums.hints -= q->n;
     q->ended = true;
     for (uint32_t i = 0; i < q->ntargets; i++) {
@@ -314,6 +315,7 @@ void hints_done(struct queue *q, uint32_t i, bool cancelled)
         return;
     bool was_first = t->first == i;
     q->done[i] |= ENTRY_DONE;
+    sums.done++;
     q->cancelled += cancelled;
     q->consumed += !cancelled;
     if (!cancelled)

@@ -87,6 +87,7 @@ void hints_init(uint64_t limit_bytes); /* without the lock: before any other cal
 void hints_end(void);                  /* without the lock: no queue is left */
 struct hints_sums {
     uint64_t queues, hints, admitted, ahead, absent, ahead_bytes, unflushed, memory, memory_max;
+    uint64_t done; /* how often something was consumed or cancelled, or a queue ended */
 };
 void hints_sum(struct hints_sums *out);
 

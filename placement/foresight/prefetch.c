@@ -8,7 +8,8 @@
  * chunk on its way waits for that.  They are no activity, so there may be a lull meanwhile.
  *
  * Room: what is admitted and not consumed, and what is dirty besides, take seven eighths of the cache at most; a queue, its
- * share of that.  What is fetched evicts nothing that is here for an admitted hint (SPACE_FILL).
+ * share of that.  When a writer has needed room of it, no more is fetched than was left then, until something is consumed: else it
+ * would be fetched, and given up again, for each write.  What is fetched evicts nothing that is here for an admitted hint (SPACE_FILL).
  */
 #include "placement/foresight/prefetch.h"
 
@@ -32,6 +33,8 @@ static struct {
     bool full; /* the store took no more; until something leaves */
     struct queue *last; /* the queue whose turn it was; only compared */
     void (*on_news)(void);
+    uint64_t ceiling; /* bytes that hints had when the last one was given up ... */
+    uint64_t done;    /* ... and hints_sums.done then: it counts as long as that stays */
 } prefetch;
 
 /* With hints_lock. */
@@ -88,6 +91,11 @@ static void share_room(struct room *r)
     r->share = r->all / MAX(n, 1);
 }
 
+static uint64_t bytes_of_hints(const struct hints_sums *s)
+{
+    return s->ahead_bytes - s->unflushed;
+}
+
 /* What is not on the PFS yet takes no more room for being hinted.  A queue may have one target in any case, if there is room
  * for it at all. */
 static bool fits(const struct target *t, const struct room *r)
@@ -95,8 +103,9 @@ static bool fits(const struct target *t, const struct room *r)
     struct hints_sums s;
     const struct queue *q = t->queue;
     hints_sum(&s);
-    uint64_t bytes = hints_bytes(t), all = s.ahead_bytes - s.unflushed, own = q->ahead - q->unflushed;
-    return all + bytes <= r->all && (!own || own + bytes <= r->share) && q->nadmitted < ADMITTED_MAX;
+    uint64_t bytes = hints_bytes(t), all = bytes_of_hints(&s), own = q->ahead - q->unflushed;
+    uint64_t most = prefetch.ceiling && prefetch.done == s.done ? MIN(r->all, prefetch.ceiling) : r->all;
+    return all + bytes <= most && (!own || own + bytes <= r->share) && q->nadmitted < ADMITTED_MAX;
 }
 
 /* ---- the next target ---- */
@@ -394,6 +403,14 @@ static struct target *farthest_of(struct queue *q, bool ahead)
     return NULL;
 }
 
+static void note_ceiling(void)
+{
+    struct hints_sums s;
+    hints_sum(&s);
+    prefetch.ceiling = MAX(bytes_of_hints(&s), 1);
+    prefetch.done = s.done;
+}
+
 bool prefetch_give_up(bool ahead)
 {
     struct target *best = NULL;
@@ -410,11 +427,14 @@ bool prefetch_give_up(bool ahead)
     struct hint_news n = {0};
     if (best) {
         struct queue *q = best->queue;
-        count(hints_given_up, best->admitted);
-        if (best->admitted)
+        bool admitted = best->admitted;
+        count(hints_given_up, admitted);
+        if (admitted)
             q->next = MIN(q->next, best->first);
         hints_step(best, LIFE_GIVE_UP);
         hints_unadmit(best);
+        if (admitted)
+            note_ceiling();
         best->hinted = false;
         q->far = best->first;
         n = (struct hint_news){best->file->fid, best->off,
