@@ -6,7 +6,8 @@
 # both
 # sanitize
 . "$(dirname "$0")/lib.sh"
-requires fuse cmd jq
+requires fuse cmd jq cmd python3
+HERE=$(dirname "$SCRIPT")
 
 for node in a b c; do
     start_faultfs "$node"
@@ -70,6 +71,11 @@ is_dirty shared/of_b_too shared/of_a theirs
 flush 0 --wait "$A/shared"
 is_flushed shared/of_b_too shared/of_a
 is_dirty theirs two
+
+# A file of which all nodes have parts: its claimant asks the others.
+python3 "$HERE/shared_file.py" --name all --piece 1048576 --pieces 6 "$A" "$B" "$W/mnt-c" || fail "all nodes write one file"
+flush 0 --wait "$A/all"
+python3 "$HERE/shared_file.py" --name all --piece 1048576 --pieces 6 --pfs "$PFS/all" x x x || fail "not all of it is on the PFS"
 
 # Without --wait it returns while the PFS hangs, and all is there when the PFS goes on.
 make "$B/later" "$A/later_too"
