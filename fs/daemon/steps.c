@@ -4,7 +4,8 @@
  * Every step has a start and a stop.  Stops run in reverse order, from wherever a start failed or
  * the mount ended, so the table's order says what may use what:
  *
- *   store   claims   loop   session   pfs   placement   pools   peers   members   flush   files   control   mount
+ *   store   claims   loop   session   pfs   placement   foresight   pools   peers   members   flush   files   queues   control
+ *   mount
  *
  * Those up to flush need no mount: they are a recovery, too.
  */
@@ -45,6 +46,7 @@
 #include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
 #include "placement/claims/look.h"
+#include "placement/foresight/foresight.h"
 #include "placement/local.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_names.h"
@@ -199,6 +201,23 @@ static void stop_placement(void)
     former_stop();
 }
 
+#define HINTS_PART 4 /* of --memory */
+
+static int start_foresight(char *err, size_t len)
+{
+    (void)err;
+    (void)len;
+    foresight_start(settings.memory / HINTS_PART);
+    eviction_on_farthest(foresight_give_up);
+    return 0;
+}
+
+static void stop_foresight(void)
+{
+    eviction_on_farthest(NULL);
+    foresight_stop();
+}
+
 static int start_pools(char *err, size_t len)
 {
     int e = pools_start();
@@ -325,6 +344,13 @@ static int start_flush(char *err, size_t len)
     return e;
 }
 
+static void on_copied(struct file *f, const struct statx *stx, uint64_t looked_ms)
+{
+    attr_flushed(f, stx, looked_ms);
+    if (foresight_any())
+        foresight_flushed(f->fid);
+}
+
 static int start_files(char *err, size_t len)
 {
     struct statx stx;
@@ -342,7 +368,7 @@ static int start_files(char *err, size_t len)
     request_system_start();
     notify_start();
     ahead_start();
-    flush_on_copied(attr_flushed);
+    flush_on_copied(on_copied);
     look_on_break(belief_break);
     told_on_change(belief_changed);
     claim_on_drop(tell_drop);
@@ -420,11 +446,13 @@ static const struct step {
     {"session", start_session, session_close},
     {"pfs", start_pfs, stop_pfs},
     {"placement", start_placement, stop_placement},
+    {"foresight", start_foresight, stop_foresight},
     {"pools", start_pools, pools_stop},
     {"peers", start_peers, stop_peers},
     {"members", start_members, stop_members},
     {"flush", start_flush, stop_flush},
     {"files", start_files, stop_files},
+    {"queues", queues_start, queues_stop},
     {"control", control_start, control_stop},
     {"mount", start_mount, stop_mount},
 };
