@@ -16,6 +16,7 @@ static char address[108];
 void foresight_start(uint64_t limit)
 {
     hints_init(limit);
+    prefetch_start();
     hints_now = 0;
 }
 

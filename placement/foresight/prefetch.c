@@ -30,6 +30,8 @@
 /* With hints_lock. */
 static struct {
     unsigned hands;
+    bool telling; /* a thread tells the store: in order, so one at a time */
+    pthread_cond_t told;
     bool full; /* the store took no more; until something leaves */
     struct queue *last; /* the queue whose turn it was; only compared */
     void (*on_news)(void);
@@ -43,10 +45,42 @@ static struct {
     uint64_t ms;
 } writers;
 
+void prefetch_start(void)
+{
+    static bool made;
+    if (!made)
+        lock_cond_init(&prefetch.told);
+    made = true;
+}
+
 void prefetch_on_news(void (*fn)(void))
 {
     lock_take(&hints_lock);
     prefetch.on_news = fn;
+    lock_drop(&hints_lock);
+}
+
+/* ---- what the store hears ---- */
+
+/* Returns when all that was to be told until now is told. */
+static void tell_store(void)
+{
+    static const enum eviction_time time_of[] = {[NEWS_UNKNOWN] = TIME_UNKNOWN,
+                                                 [NEWS_NEVER] = TIME_NEVER,
+                                                 [NEWS_HINTED] = TIME_HINTED};
+    struct hint_news n;
+    lock_take(&hints_lock);
+    while (prefetch.telling)
+        lock_wait(&hints_lock, &prefetch.told, 0);
+    while (hints_next_news(&n)) {
+        prefetch.telling = true;
+        lock_drop(&hints_lock);
+        store_hint(n.fid, n.off, n.len, time_of[n.time]);
+        lock_take(&hints_lock);
+    }
+    if (prefetch.telling)
+        pthread_cond_broadcast(&prefetch.told);
+    prefetch.telling = false;
     lock_drop(&hints_lock);
 }
 
@@ -220,13 +254,13 @@ static bool take_up(struct work *w, enum life life)
         hints_set_life(t, life);
         hints_step(t, LIFE_ADMIT);
         count(hints_admitted, 1);
-        t->hinted = life != LIFE_INIT;
+        if (life != LIFE_INIT)
+            hints_tell(t, NEWS_HINTED);
         t->queue->far = MAX(t->queue->far, t->first + 1);
     }
     bool fetches = wanted && t->life == LIFE_READING;
     lock_drop(&hints_lock);
-    if (wanted && life != LIFE_INIT && w->end > w->off)
-        store_hint(w->file.f->fid, w->off, w->end - w->off, TIME_HINTED);
+    tell_store();
     return fetches;
 }
 
@@ -255,7 +289,6 @@ static int fetch_missing(struct work *w)
         struct fetched from = {.ahead = &w->came};
         struct fetch want = {.v = w->version, .off = off, .len = MIN(piece, w->end - off), .from = &from};
         err = fetch_range(w->file.f, &want, NULL);
-        store_hint(w->file.f->fid, off, want.len, TIME_HINTED);
     }
     return err;
 }
@@ -309,21 +342,6 @@ static void bring(struct target *t, const struct room *r)
 
 /* ---- the hands ---- */
 
-/* True: it told the store something. */
-static bool tell_store(void)
-{
-    static const enum eviction_time time_of[] = {[NEWS_UNKNOWN] = TIME_UNKNOWN,
-                                                 [NEWS_NEVER] = TIME_NEVER,
-                                                 [NEWS_HINTED] = TIME_HINTED};
-    struct hint_news n;
-    lock_take(&hints_lock);
-    bool any = hints_next_news(&n);
-    lock_drop(&hints_lock);
-    if (any)
-        store_hint(n.fid, n.off, n.len, time_of[n.time]);
-    return any;
-}
-
 static void say_news(void)
 {
     if (prefetch.on_news)
@@ -333,8 +351,7 @@ static void say_news(void)
 /* False: there is nothing to do now; the hand is not counted any more. */
 static bool do_next(void)
 {
-    if (tell_store())
-        return true;
+    tell_store();
     struct room r = room_now();
     lock_take(&hints_lock);
     share_room(&r);
@@ -411,11 +428,11 @@ static void note_ceiling(void)
     prefetch.done = s.done;
 }
 
-bool prefetch_give_up(bool ahead)
+/* Of all queues; with hints_lock. */
+static struct target *farthest_of_all(bool ahead)
 {
     struct target *best = NULL;
     uint64_t distance = 0;
-    lock_take(&hints_lock);
     for (struct queue *q = hints_queues; q; q = q->next_queue) {
         struct target *t = farthest_of(q, ahead);
         uint64_t d = t ? hints_distance(q, t->first) : 0;
@@ -424,24 +441,27 @@ bool prefetch_give_up(bool ahead)
             distance = d;
         }
     }
-    struct hint_news n = {0};
-    if (best) {
-        struct queue *q = best->queue;
-        bool admitted = best->admitted;
-        count(hints_given_up, admitted);
-        if (admitted)
-            q->next = MIN(q->next, best->first);
-        hints_step(best, LIFE_GIVE_UP);
-        hints_unadmit(best);
-        if (admitted)
+    return best;
+}
+
+bool prefetch_give_up(bool ahead)
+{
+    lock_take(&hints_lock);
+    struct target *t = farthest_of_all(ahead);
+    if (t) {
+        struct queue *q = t->queue;
+        bool admitted = t->admitted;
+        hints_step(t, LIFE_GIVE_UP);
+        hints_unadmit(t);
+        hints_tell(t, NEWS_UNKNOWN);
+        q->far = t->first;
+        if (admitted) {
+            count(hints_given_up, 1);
+            q->next = MIN(q->next, t->first);
             note_ceiling();
-        best->hinted = false;
-        q->far = best->first;
-        n = (struct hint_news){best->file->fid, best->off,
-                               best->len ? best->len : (uint64_t)INT64_MAX - best->off, NEWS_UNKNOWN};
+        }
     }
     lock_drop(&hints_lock);
-    if (best && !fid_is_zero(n.fid))
-        store_hint(n.fid, n.off, n.len, TIME_UNKNOWN);
-    return best;
+    tell_store();
+    return t;
 }
