@@ -39,12 +39,6 @@ static struct {
     uint64_t done;    /* ... and hints_sums.done then: it counts as long as that stays */
 } prefetch;
 
-/* With hints_lock. */
-static struct {
-    uint64_t all, lately; /* bytes that became dirty; lately: older ones fade */
-    uint64_t ms;
-} writers;
-
 void prefetch_start(void)
 {
     static bool made;
@@ -91,28 +85,13 @@ struct room {
     uint64_t largest;    /* of one hint: of what is larger, the begin is kept */
 };
 
-/* Bytes that became dirty within about the last second: as many are expected in the next one.  With hints_lock. */
-static uint64_t dirtied_lately(uint64_t dirty)
-{
-    uint64_t now = boot_ms(), all = counted(flushed_bytes) + dirty, ms = MIN(now - writers.ms, (uint64_t)1000);
-    writers.lately -= writers.lately * ms / 1000;
-    writers.lately += all > writers.all ? all - writers.all : 0;
-    writers.all = MAX(all, writers.all);
-    writers.ms = now;
-    return writers.lately;
-}
-
-/* The cache's size less an eighth for what is not hinted, less what is dirty, and what writers are expected to need: a
- * quarter at most. */
+/* The cache's size less an eighth for what is not hinted, and less what is dirty. */
 static struct room room_now(void)
 {
     struct store_usage u;
     store_usage(&u);
-    lock_take(&hints_lock);
-    uint64_t needed = u.dirty + MIN(dirtied_lately(u.dirty), u.limit / 4);
-    lock_drop(&hints_lock);
     uint64_t most = u.limit - u.limit / 8;
-    return (struct room){.all = most - MIN(most, needed),
+    return (struct room){.all = most - MIN(most, u.dirty),
                          .largest = MAX(u.limit / 4, (uint64_t)store_chunk_size())};
 }
 
@@ -207,6 +186,7 @@ struct work {
     struct found file;
     struct version version;
     uint64_t off, end; /* of what is wanted, and exists */
+    unsigned flushed; /* hinted.flushed, before it was looked at */
     struct fetched_ahead came;
 };
 
@@ -237,7 +217,7 @@ static enum life look_at(struct work *w, const struct room *r)
     w->end = w->off + MIN(w->end - w->off, r->largest);
     if (w->file.at.where == WHERE_NODE || w->file.at.where == WHERE_LOST)
         return LIFE_INIT; /* neither fetched nor flushed because of a hint */
-    if (info.dirty)
+    if (info.dirty_bytes) /* of what the kernel has written, none may be known yet: it counts as flushed too early */
         return LIFE_WRITTEN;
     bool missing = w->off < w->end && store_missing(w->file.f, w->off, w->end - w->off, &off, &len);
     return missing ? LIFE_GONE : LIFE_FLUSHED;
@@ -249,6 +229,8 @@ static bool take_up(struct work *w, enum life life)
     struct target *t = w->t;
     lock_take(&hints_lock);
     bool wanted = !t->queue->ended && t->first != NO_ENTRY;
+    if (life == LIFE_WRITTEN && t->file->flushed != w->flushed)
+        life = LIFE_FLUSHED; /* meanwhile */
     if (wanted) {
         hints_admit(t, w->end - w->off);
         hints_set_life(t, life);
@@ -334,6 +316,7 @@ static void bring(struct target *t, const struct room *r)
     lock_take(&hints_lock);
     if (!t->queue->ended)
         hints_set_fid(t->file, w.file.f->fid);
+    w.flushed = t->file->flushed;
     lock_drop(&hints_lock);
     if (take_up(&w, look_at(&w, r)))
         fetch_target(&w);
@@ -407,13 +390,22 @@ void prefetch_keep(struct target *t, uint64_t limit)
     hints_tell(t, NEWS_HINTED);
 }
 
-/* The farthest target that the queue keeps something for; NULL: there is none. */
+/* Does the store keep something for this entry, as the next one of its target? */
+static bool is_kept(const struct queue *q, uint32_t i)
+{
+    const struct target *t = q->target[q->entry[i]];
+    return t->first == i && t->hinted;
+}
+
+/* The farthest target that the queue keeps something for; NULL: there is none.  What is not on the PFS could not leave: to give
+ * that up would help nobody. */
 static struct target *farthest_of(struct queue *q, bool ahead)
 {
-    for (; q->far > q->head; q->far--) {
-        uint32_t i = q->far - 1;
-        struct target *t = q->target[q->entry[i]];
-        if (t->first != i || !t->hinted)
+    while (q->far > q->head && !is_kept(q, q->far - 1))
+        q->far--;
+    for (uint32_t i = q->far; i > q->head; i--) {
+        struct target *t = q->target[q->entry[i - 1]];
+        if (!is_kept(q, i - 1) || t->life == LIFE_WRITTEN || t->life == LIFE_WRITING)
             continue;
         return t->admitted && !ahead ? NULL : t;
     }
@@ -454,7 +446,6 @@ bool prefetch_give_up(bool ahead)
         hints_step(t, LIFE_GIVE_UP);
         hints_unadmit(t);
         hints_tell(t, NEWS_UNKNOWN);
-        q->far = t->first;
         if (admitted) {
             count(hints_given_up, 1);
             q->next = MIN(q->next, t->first);
