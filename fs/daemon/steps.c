@@ -201,6 +201,12 @@ static void stop_placement(void)
     former_stop();
 }
 
+static void on_clean(struct fid fid)
+{
+    if (foresight_any())
+        foresight_flushed(fid);
+}
+
 #define HINTS_PART 4 /* of --memory */
 
 static int start_foresight(char *err, size_t len)
@@ -209,12 +215,14 @@ static int start_foresight(char *err, size_t len)
     (void)len;
     foresight_start(settings.memory / HINTS_PART);
     eviction_on_farthest(foresight_give_up);
+    flush_on_clean(on_clean);
     return 0;
 }
 
 static void stop_foresight(void)
 {
     eviction_on_farthest(NULL);
+    flush_on_clean(NULL);
     foresight_stop();
 }
 
@@ -344,11 +352,11 @@ static int start_flush(char *err, size_t len)
     return e;
 }
 
+/* What the kernel writes is clean only when no program can write it any more, and no run says so then. */
 static void on_copied(struct file *f, const struct statx *stx, uint64_t looked_ms)
 {
     attr_flushed(f, stx, looked_ms);
-    if (foresight_any())
-        foresight_flushed(f->fid);
+    on_clean(f->fid);
 }
 
 static int start_files(char *err, size_t len)

@@ -16,6 +16,7 @@ static char address[108];
 void foresight_start(uint64_t limit)
 {
     hints_init(limit);
+    prefetch_start();
     hints_now = 0;
 }
 
@@ -142,6 +143,8 @@ void foresight_flushed(struct fid fid)
 {
     lock_take(&hints_lock);
     struct hinted *h = hints_by_fid(fid);
+    if (h)
+        h->flushed++;
     for (struct target *t = h ? h->targets : NULL; t; t = t->file_next) {
         hints_step(t, t->admitted ? LIFE_FLUSH_WANTED : LIFE_FLUSH);
         if (t->hinted)

@@ -37,7 +37,7 @@ bool foresight_opened(struct pfs_node *n, struct fid fid, bool writes);
 void foresight_closed(struct fid fid, bool writes);
 /* This file has got this name. */
 void foresight_named(const char *path, struct fid fid);
-/* All of the file is on the PFS. */
+/* All of the file is on the PFS, and clean here. */
 void foresight_flushed(struct fid fid);
 
 /* For eviction_on_farthest: chunks of the hint that is farthest away may leave now.  ahead: also of one that was admitted. */

@@ -27,6 +27,7 @@ struct hinted {
     uint64_t hash;    /* of the path */
     struct fid fid;   /* of what has the name, when it was last heard of; zero: not known */
     unsigned refs;    /* one per queue that names it */
+    unsigned flushed; /* how often all of it was brought to the PFS */
     unsigned readers; /* opens for reading that began after a hint, and are not released */
     char path[];
 };

@@ -30,6 +30,8 @@
 /* With hints_lock. */
 static struct {
     unsigned hands;
+    bool telling; /* a thread tells the store: in order, so one at a time */
+    pthread_cond_t told;
     bool full; /* the store took no more; until something leaves */
     struct queue *last; /* the queue whose turn it was; only compared */
     void (*on_news)(void);
@@ -37,16 +39,42 @@ static struct {
     uint64_t done;    /* ... and hints_sums.done then: it counts as long as that stays */
 } prefetch;
 
-/* With hints_lock. */
-static struct {
-    uint64_t all, lately; /* bytes that became dirty; lately: older ones fade */
-    uint64_t ms;
-} writers;
+void prefetch_start(void)
+{
+    static bool made;
+    if (!made)
+        lock_cond_init(&prefetch.told);
+    made = true;
+}
 
 void prefetch_on_news(void (*fn)(void))
 {
     lock_take(&hints_lock);
     prefetch.on_news = fn;
+    lock_drop(&hints_lock);
+}
+
+/* ---- what the store hears ---- */
+
+/* Returns when all that was to be told until now is told. */
+static void tell_store(void)
+{
+    static const enum eviction_time time_of[] = {[NEWS_UNKNOWN] = TIME_UNKNOWN,
+                                                 [NEWS_NEVER] = TIME_NEVER,
+                                                 [NEWS_HINTED] = TIME_HINTED};
+    struct hint_news n;
+    lock_take(&hints_lock);
+    while (prefetch.telling)
+        lock_wait(&hints_lock, &prefetch.told, 0);
+    while (hints_next_news(&n)) {
+        prefetch.telling = true;
+        lock_drop(&hints_lock);
+        store_hint(n.fid, n.off, n.len, time_of[n.time]);
+        lock_take(&hints_lock);
+    }
+    if (prefetch.telling)
+        pthread_cond_broadcast(&prefetch.told);
+    prefetch.telling = false;
     lock_drop(&hints_lock);
 }
 
@@ -57,28 +85,13 @@ struct room {
     uint64_t largest;    /* of one hint: of what is larger, the begin is kept */
 };
 
-/* Bytes that became dirty within about the last second: as many are expected in the next one.  With hints_lock. */
-static uint64_t dirtied_lately(uint64_t dirty)
-{
-    uint64_t now = boot_ms(), all = counted(flushed_bytes) + dirty, ms = MIN(now - writers.ms, (uint64_t)1000);
-    writers.lately -= writers.lately * ms / 1000;
-    writers.lately += all > writers.all ? all - writers.all : 0;
-    writers.all = MAX(all, writers.all);
-    writers.ms = now;
-    return writers.lately;
-}
-
-/* The cache's size less an eighth for what is not hinted, less what is dirty, and what writers are expected to need: a
- * quarter at most. */
+/* The cache's size less an eighth for what is not hinted, and less what is dirty. */
 static struct room room_now(void)
 {
     struct store_usage u;
     store_usage(&u);
-    lock_take(&hints_lock);
-    uint64_t needed = u.dirty + MIN(dirtied_lately(u.dirty), u.limit / 4);
-    lock_drop(&hints_lock);
     uint64_t most = u.limit - u.limit / 8;
-    return (struct room){.all = most - MIN(most, needed),
+    return (struct room){.all = most - MIN(most, u.dirty),
                          .largest = MAX(u.limit / 4, (uint64_t)store_chunk_size())};
 }
 
@@ -173,6 +186,7 @@ struct work {
     struct found file;
     struct version version;
     uint64_t off, end; /* of what is wanted, and exists */
+    unsigned flushed; /* hinted.flushed, before it was looked at */
     struct fetched_ahead came;
 };
 
@@ -203,7 +217,7 @@ static enum life look_at(struct work *w, const struct room *r)
     w->end = w->off + MIN(w->end - w->off, r->largest);
     if (w->file.at.where == WHERE_NODE || w->file.at.where == WHERE_LOST)
         return LIFE_INIT; /* neither fetched nor flushed because of a hint */
-    if (info.dirty)
+    if (info.dirty_bytes) /* of what the kernel has written, none may be known yet: it counts as flushed too early */
         return LIFE_WRITTEN;
     bool missing = w->off < w->end && store_missing(w->file.f, w->off, w->end - w->off, &off, &len);
     return missing ? LIFE_GONE : LIFE_FLUSHED;
@@ -215,18 +229,20 @@ static bool take_up(struct work *w, enum life life)
     struct target *t = w->t;
     lock_take(&hints_lock);
     bool wanted = !t->queue->ended && t->first != NO_ENTRY;
+    if (life == LIFE_WRITTEN && t->file->flushed != w->flushed)
+        life = LIFE_FLUSHED; /* meanwhile */
     if (wanted) {
         hints_admit(t, w->end - w->off);
         hints_set_life(t, life);
         hints_step(t, LIFE_ADMIT);
         count(hints_admitted, 1);
-        t->hinted = life != LIFE_INIT;
+        if (life != LIFE_INIT)
+            hints_tell(t, NEWS_HINTED);
         t->queue->far = MAX(t->queue->far, t->first + 1);
     }
     bool fetches = wanted && t->life == LIFE_READING;
     lock_drop(&hints_lock);
-    if (wanted && life != LIFE_INIT && w->end > w->off)
-        store_hint(w->file.f->fid, w->off, w->end - w->off, TIME_HINTED);
+    tell_store();
     return fetches;
 }
 
@@ -255,7 +271,6 @@ static int fetch_missing(struct work *w)
         struct fetched from = {.ahead = &w->came};
         struct fetch want = {.v = w->version, .off = off, .len = MIN(piece, w->end - off), .from = &from};
         err = fetch_range(w->file.f, &want, NULL);
-        store_hint(w->file.f->fid, off, want.len, TIME_HINTED);
     }
     return err;
 }
@@ -301,6 +316,7 @@ static void bring(struct target *t, const struct room *r)
     lock_take(&hints_lock);
     if (!t->queue->ended)
         hints_set_fid(t->file, w.file.f->fid);
+    w.flushed = t->file->flushed;
     lock_drop(&hints_lock);
     if (take_up(&w, look_at(&w, r)))
         fetch_target(&w);
@@ -308,21 +324,6 @@ static void bring(struct target *t, const struct room *r)
 }
 
 /* ---- the hands ---- */
-
-/* True: it told the store something. */
-static bool tell_store(void)
-{
-    static const enum eviction_time time_of[] = {[NEWS_UNKNOWN] = TIME_UNKNOWN,
-                                                 [NEWS_NEVER] = TIME_NEVER,
-                                                 [NEWS_HINTED] = TIME_HINTED};
-    struct hint_news n;
-    lock_take(&hints_lock);
-    bool any = hints_next_news(&n);
-    lock_drop(&hints_lock);
-    if (any)
-        store_hint(n.fid, n.off, n.len, time_of[n.time]);
-    return any;
-}
 
 static void say_news(void)
 {
@@ -333,8 +334,7 @@ static void say_news(void)
 /* False: there is nothing to do now; the hand is not counted any more. */
 static bool do_next(void)
 {
-    if (tell_store())
-        return true;
+    tell_store();
     struct room r = room_now();
     lock_take(&hints_lock);
     share_room(&r);
@@ -390,13 +390,22 @@ void prefetch_keep(struct target *t, uint64_t limit)
     hints_tell(t, NEWS_HINTED);
 }
 
-/* The farthest target that the queue keeps something for; NULL: there is none. */
+/* Does the store keep something for this entry, as the next one of its target? */
+static bool is_kept(const struct queue *q, uint32_t i)
+{
+    const struct target *t = q->target[q->entry[i]];
+    return t->first == i && t->hinted;
+}
+
+/* The farthest target that the queue keeps something for; NULL: there is none.  What is not on the PFS could not leave: to give
+ * that up would help nobody. */
 static struct target *farthest_of(struct queue *q, bool ahead)
 {
-    for (; q->far > q->head; q->far--) {
-        uint32_t i = q->far - 1;
-        struct target *t = q->target[q->entry[i]];
-        if (t->first != i || !t->hinted)
+    while (q->far > q->head && !is_kept(q, q->far - 1))
+        q->far--;
+    for (uint32_t i = q->far; i > q->head; i--) {
+        struct target *t = q->target[q->entry[i - 1]];
+        if (!is_kept(q, i - 1) || t->life == LIFE_WRITTEN || t->life == LIFE_WRITING)
             continue;
         return t->admitted && !ahead ? NULL : t;
     }
@@ -411,11 +420,11 @@ static void note_ceiling(void)
     prefetch.done = s.done;
 }
 
-bool prefetch_give_up(bool ahead)
+/* Of all queues; with hints_lock. */
+static struct target *farthest_of_all(bool ahead)
 {
     struct target *best = NULL;
     uint64_t distance = 0;
-    lock_take(&hints_lock);
     for (struct queue *q = hints_queues; q; q = q->next_queue) {
         struct target *t = farthest_of(q, ahead);
         uint64_t d = t ? hints_distance(q, t->first) : 0;
@@ -424,24 +433,26 @@ bool prefetch_give_up(bool ahead)
             distance = d;
         }
     }
-    struct hint_news n = {0};
-    if (best) {
-        struct queue *q = best->queue;
-        bool admitted = best->admitted;
-        count(hints_given_up, admitted);
-        if (admitted)
-            q->next = MIN(q->next, best->first);
-        hints_step(best, LIFE_GIVE_UP);
-        hints_unadmit(best);
-        if (admitted)
+    return best;
+}
+
+bool prefetch_give_up(bool ahead)
+{
+    lock_take(&hints_lock);
+    struct target *t = farthest_of_all(ahead);
+    if (t) {
+        struct queue *q = t->queue;
+        bool admitted = t->admitted;
+        hints_step(t, LIFE_GIVE_UP);
+        hints_unadmit(t);
+        hints_tell(t, NEWS_UNKNOWN);
+        if (admitted) {
+            count(hints_given_up, 1);
+            q->next = MIN(q->next, t->first);
             note_ceiling();
-        best->hinted = false;
-        q->far = best->first;
-        n = (struct hint_news){best->file->fid, best->off,
-                               best->len ? best->len : (uint64_t)INT64_MAX - best->off, NEWS_UNKNOWN};
+        }
     }
     lock_drop(&hints_lock);
-    if (best && !fid_is_zero(n.fid))
-        store_hint(n.fid, n.off, n.len, TIME_UNKNOWN);
-    return best;
+    tell_store();
+    return t;
 }

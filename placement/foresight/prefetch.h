@@ -5,6 +5,7 @@
 
 #include "placement/foresight/hints.h"
 
+void prefetch_start(void);
 /* Something has happened because of which there may be work, or room.  Any thread, without hints_lock.  Never blocks. */
 void prefetch_wake(void);
 /* A writer or reader needs room: gives up the hint that is farthest away, of those that the store keeps chunks for; ahead:

