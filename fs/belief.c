@@ -1,6 +1,7 @@
 /* belief.c - how long the kernel may believe attributes, and the end of what this mount believes (belief.h). */
 #include "fs/belief.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -27,9 +28,15 @@ struct belief belief_of(const struct inode *i, const struct location *at)
                            .node = at->node};
 }
 
+/* This node alone has changed it, by this node id: the kernel has counted the size itself. */
+static bool is_own(const struct inode *i, const struct belief *b)
+{
+    return b->told && b->where == WHERE_HERE && !i->others;
+}
+
 double belief_begin(struct belief *b, struct inode *i, uint64_t size, double timeout)
 {
-    bool own = b->told && b->where == WHERE_HERE && !i->others; /* the kernel has counted it itself */
+    bool own = is_own(i, b);
     i->may_be_larger |= !own && size < i->told_size;
     i->told_size = own ? size : MIN(i->told_size, size);
     b->begun = b->keep && (!b->told || look_answer_begin(b->fid, b->ticket));
@@ -55,8 +62,13 @@ static bool is_open(const struct inode *i)
 
 bool belief_must_grow(const struct inode *i, const struct belief *b, uint64_t size)
 {
-    bool own = b->where == WHERE_HERE && !i->others;
-    return b->told && !own && S_ISREG(i->type) && size > i->told_size && is_open(i);
+    return b->told && !is_own(i, b) && S_ISREG(i->type) && size > i->told_size && is_open(i);
+}
+
+/* The file was changed, or its bytes went to another node. */
+static bool has_moved(int err)
+{
+    return err == -ESTALE || err == -ENOENT || err == -EAGAIN || err == -EREMOTE;
 }
 
 bool belief_grow(struct inode *i, const struct belief *b, uint64_t size)
@@ -68,7 +80,7 @@ bool belief_grow(struct inode *i, const struct belief *b, uint64_t size)
         page_cache_grow(i, size, last);
     if (f)
         file_put(f);
-    return !err;
+    return !has_moved(err);
 }
 
 /* ---- the size, for appends ---- */

@@ -41,7 +41,8 @@ void belief_end(struct belief *b);
  * last byte.  True: it must be told; then belief_grow does it, which may ask another node or the PFS.  Not of a file that was
  * changed by this node alone: the kernel counts its size itself. */
 bool belief_must_grow(const struct inode *i, const struct belief *b, uint64_t size);
-/* False: the byte is not where the look had found the file: it was changed or has moved since, and who can looks again. */
+/* False: the byte is not where the look had found it: the file was changed or has moved since, and who can looks again.  If no
+ * node can be asked for it the answer is given as it is. */
 bool belief_grow(struct inode *i, const struct belief *b, uint64_t size);
 
 /* An open that appends has found the file like *at, and the kernel may have an older size: raises it.  Blocking. */

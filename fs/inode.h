@@ -32,7 +32,7 @@ struct inode {
     _Atomic bool fixed;            /* --immutable: below such a path */
     /* boot_ms of the last ESTALE: the kernel looks its name up again, and must not get the old answer */
     _Atomic uint64_t doubted_ms;
-    _Atomic unsigned moves;        /* directories: names moved in or out by this node (fs/moves.c) */
+    _Atomic unsigned moves;        /* directories: names moved in or out by this node (fs/moves_rename.c) */
     /* directories: boot_ms of the last call that found the name of its file gone (fs/early.c) */
     _Atomic uint64_t missed_ms;
     _Atomic uint64_t ahead_ms;     /* directories: boot_ms of the last look ahead at one of its files; 0: none */

@@ -285,7 +285,6 @@ static bool grow_later(struct inode *i, uint64_t size, char last)
 
 void page_cache_grow_beside(struct inode *i, uint64_t size, char last)
 {
-    drop_end(i, size);
     if (grow_later(i, size, last))
         return;
     raise_size(i, size, last);

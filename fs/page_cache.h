@@ -61,8 +61,9 @@ void page_cache_drop_attr(struct inode *i);
  * The kernel drops an answer with attributes if it was told something while the answer was under way, and then goes on
  * with the size that it had. */
 void page_cache_grow(struct inode *i, uint64_t size, char last);
-/* The same, for who may not wait for a request: if one under way holds the last byte's page, the size is raised when that
- * has been answered.  The page is dropped: no page is left of a file of which this node is told the size alone. */
+/* Raises it for who may not wait for a request, so the pages of the old end stay: if a request under way holds the last byte's
+ * page, the size is raised when that has been answered.  The last byte's page is dropped: no page is left of a file of which
+ * this node is told the size alone. */
 void page_cache_grow_beside(struct inode *i, uint64_t size, char last);
 
 #endif

@@ -103,7 +103,7 @@ void data_follow(struct data_handle *h)
     if (!shadow_is(h->f) || (w != WHERE_PFS && w != WHERE_HERE))
         return;
     data_attr(h, &at);
-    if (shadow_is_at(h->f, &at.version))
+    if (w == WHERE_HERE ? shadow_follows(h->f, &at.version) : shadow_is_at(h->f, &at.version))
         return;
     int err = copy_to_shadow(h, at.size);
     if (err)

@@ -23,6 +23,7 @@ struct shadow {
     uint64_t changes; /* shadow_write and its like; that lock */
     bool known;       /* f->lock: it has the bytes of `version` */
     struct version version;
+    bool followed;    /* f->lock: it has had them; what this node has changed since it has, too */
 };
 
 static struct shadow *get(struct file *f)
@@ -205,16 +206,27 @@ int shadow_fill(struct file *f, const void *buf, size_t len, uint64_t off, uint6
     return err;
 }
 
-bool shadow_is_at(struct file *f, const struct version *v)
+/* changed: perhaps by this node since.  True also without a shadow. */
+static bool has(struct file *f, const struct version *v, bool changed)
 {
     struct shadow *s = get(f);
     if (!s)
         return true;
     lock_take(&f->lock);
-    bool is = s->known && version_eq(&s->version, v);
+    bool has = (changed ? s->followed : s->known) && version_eq(&s->version, v);
     lock_drop(&f->lock);
     put(s);
-    return is;
+    return has;
+}
+
+bool shadow_is_at(struct file *f, const struct version *v)
+{
+    return has(f, v, false);
+}
+
+bool shadow_follows(struct file *f, const struct version *base)
+{
+    return has(f, base, true);
 }
 
 void shadow_now_at(struct file *f, const struct version *v)
@@ -223,7 +235,7 @@ void shadow_now_at(struct file *f, const struct version *v)
     if (!s)
         return;
     lock_take(&f->lock);
-    s->known = true;
+    s->known = s->followed = true;
     s->version = *v;
     lock_drop(&f->lock);
     put(s);

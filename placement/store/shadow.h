@@ -39,6 +39,8 @@ int shadow_fill(struct file *f, const void *buf, size_t len, uint64_t off, uint6
 /* Has it the bytes of this version of the PFS?  And: now it has. */
 bool shadow_is_at(struct file *f, const struct version *v);
 void shadow_now_at(struct file *f, const struct version *v);
+/* Has it the bytes of this version of the PFS, with what this node has changed in them since? */
+bool shadow_follows(struct file *f, const struct version *base);
 
 /* For kernel_io.c, with f->lock: the data file that has f's name now is about to be replaced. */
 void shadow_take(struct file *f);
