@@ -214,6 +214,7 @@ static int start_foresight(char *err, size_t len)
     (void)err;
     (void)len;
     foresight_start(settings.memory / HINTS_PART);
+    eviction_on_hinted(foresight_keeps);
     eviction_on_farthest(foresight_give_up);
     flush_on_clean(on_clean);
     return 0;
@@ -222,6 +223,7 @@ static int start_foresight(char *err, size_t len)
 static void stop_foresight(void)
 {
     eviction_on_farthest(NULL);
+    eviction_on_hinted(NULL);
     flush_on_clean(NULL);
     foresight_stop();
 }

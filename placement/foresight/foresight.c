@@ -9,6 +9,7 @@
 #include "placement/foresight/hints.h"
 #include "placement/foresight/prefetch.h"
 #include "placement/store/store_open.h"
+#include "placement/store/store_read.h"
 
 static _Atomic uint64_t hints_now; /* entries of all queues: foresight_any */
 static char address[108];
@@ -107,6 +108,35 @@ static void was_written(struct hinted *h, uint64_t limit)
     }
 }
 
+/* Of what the kernel has written (passthrough) the store has had records only since then: so it is told once more. */
+void foresight_flushed(struct fid fid)
+{
+    lock_take(&hints_lock);
+    struct hinted *h = hints_by_fid(fid);
+    if (h)
+        h->flushed++;
+    for (struct target *t = h ? h->targets : NULL; t; t = t->file_next) {
+        hints_step(t, t->admitted ? LIFE_FLUSH_WANTED : LIFE_FLUSH);
+        if (t->hinted)
+            hints_tell(t, NEWS_HINTED);
+    }
+    lock_drop(&hints_lock);
+    prefetch_wake(); /* there is room */
+}
+
+/* Asked of a file that was closed or got a name: its flush may have ended before the hint knew of it. */
+static void tell_if_clean(struct fid fid)
+{
+    struct file *f = file_find(fid);
+    struct file_info info = {.dirty = true};
+    if (f)
+        store_info(f, &info);
+    if (!info.dirty)
+        foresight_flushed(fid);
+    if (f)
+        file_put(f);
+}
+
 void foresight_closed(struct fid fid, bool writes)
 {
     struct store_usage u;
@@ -118,6 +148,8 @@ void foresight_closed(struct fid fid, bool writes)
     else if (h)
         was_read(h);
     lock_drop(&hints_lock);
+    if (h && writes)
+        tell_if_clean(fid);
     if (h)
         prefetch_wake();
 }
@@ -135,23 +167,20 @@ void foresight_named(const char *path, struct fid fid)
     }
     lock_drop(&hints_lock);
     if (h)
+        tell_if_clean(fid);
+    if (h)
         prefetch_wake();
 }
 
-/* Of what the kernel has written (passthrough) the store has had records only since then: so it is told once more. */
-void foresight_flushed(struct fid fid)
+bool foresight_keeps(struct fid fid, uint64_t index)
 {
+    uint64_t chunk = store_chunk_size();
+    if (!foresight_any())
+        return false;
     lock_take(&hints_lock);
-    struct hinted *h = hints_by_fid(fid);
-    if (h)
-        h->flushed++;
-    for (struct target *t = h ? h->targets : NULL; t; t = t->file_next) {
-        hints_step(t, t->admitted ? LIFE_FLUSH_WANTED : LIFE_FLUSH);
-        if (t->hinted)
-            hints_tell(t, NEWS_HINTED);
-    }
+    bool keeps = hints_keep(fid, index * chunk, (index + 1) * chunk);
     lock_drop(&hints_lock);
-    prefetch_wake(); /* there is room */
+    return keeps;
 }
 
 bool foresight_give_up(bool ahead)

@@ -40,6 +40,8 @@ void foresight_named(const char *path, struct fid fid);
 /* All of the file is on the PFS, and clean here. */
 void foresight_flushed(struct fid fid);
 
+/* For eviction_on_hinted: is the chunk to stay? */
+bool foresight_keeps(struct fid fid, uint64_t index);
 /* For eviction_on_farthest: chunks of the hint that is farthest away may leave now.  ahead: also of one that was admitted. */
 bool foresight_give_up(bool ahead);
 

@@ -19,6 +19,27 @@ static struct {
     size_t head, n, cap;
 } news;
 
+static void news_grow(void)
+{
+    size_t cap = news.cap ? 2 * news.cap : 64;
+    struct hint_news *v = xcalloc(cap, sizeof(*v));
+    for (size_t i = 0; i < news.n; i++)
+        v[i] = news.v[(news.head + i) % news.cap];
+    free(news.v);
+    news.v = v;
+    news.cap = cap;
+    news.head = 0;
+}
+
+static void news_add(const struct hint_news *n)
+{
+    if (news.n == news.cap)
+        news_grow();
+    news.v[(news.head + news.n++) % news.cap] = *n;
+}
+
+/* ---- the tables ---- */
+
 static size_t fid_bucket(struct fid fid)
 {
     return (fid.lo ^ fid.hi) & (files.buckets - 1);
@@ -89,10 +110,23 @@ struct hinted *hints_by_fid(struct fid fid)
     return h;
 }
 
+/* The file that has the name no more is not kept for it. */
+static void leave_file(struct hinted *h)
+{
+    bool kept = false;
+    for (struct target *t = h->targets; t; t = t->file_next) {
+        kept |= t->hinted;
+        t->hinted = false;
+    }
+    if (kept)
+        news_add(&(struct hint_news){h->fid, 0, INT64_MAX, NEWS_UNKNOWN});
+}
+
 void hints_set_fid(struct hinted *h, struct fid fid)
 {
     if (fid_eq(h->fid, fid))
         return;
+    leave_file(h);
     unlink_fid(h);
     h->fid = fid;
     h->readers = 0; /* they have the former file */
@@ -129,43 +163,59 @@ void hint_file_put(struct hinted *h)
     free(h);
 }
 
-/* ---- news ---- */
+/* ---- what the store is to hear ---- */
 
-static void news_grow(void)
+#define LOOKED_AT 256 /* of very many targets only the first: then a chunk may leave too early */
+
+static uint64_t end_of(const struct target *t)
 {
-    size_t cap = news.cap ? 2 * news.cap : 64;
-    struct hint_news *v = xcalloc(cap, sizeof(*v));
-    for (size_t i = 0; i < news.n; i++)
-        v[i] = news.v[(news.head + i) % news.cap];
-    free(news.v);
-    news.v = v;
-    news.cap = cap;
-    news.head = 0;
+    return t->len ? t->off + t->len : UINT64_MAX;
 }
 
-/* Does another target of the file, one that the store keeps, have bytes of this one?  Of very many targets only the
- * first are looked at: then a chunk may leave too early. */
-static bool is_kept_for_another(const struct target *t)
+/* The next target of those from `o` on that the store keeps and that has bytes of [off, end). */
+static const struct target *next_kept(const struct target *o, unsigned *looked, uint64_t off, uint64_t end)
+{
+    for (; o && (*looked)++ < LOOKED_AT; o = o->file_next)
+        if (o->hinted && o->first != NO_ENTRY && o->off < end && end_of(o) > off)
+            return o;
+    return NULL;
+}
+
+static bool is_kept_whole(const struct target *t)
 {
     unsigned looked = 0;
-    uint64_t end = t->len ? t->off + t->len : UINT64_MAX;
-    for (const struct target *o = t->file->targets; o && looked++ < 256; o = o->file_next)
-        if (o != t && o->hinted && o->first != NO_ENTRY && o->off < end &&
-            (!o->len || o->off + o->len > t->off))
+    const struct target *o = t->file->targets;
+    for (; (o = next_kept(o, &looked, t->off, end_of(t))); o = o->file_next)
+        if (o->off <= t->off && end_of(o) >= end_of(t))
             return true;
     return false;
 }
 
+static void news_of(const struct target *t, int time)
+{
+    uint64_t len = t->len ? t->len : (uint64_t)INT64_MAX - t->off;
+    news_add(&(struct hint_news){t->file->fid, t->off, len, time});
+}
+
+bool hints_keep(struct fid fid, uint64_t off, uint64_t end)
+{
+    unsigned looked = 0;
+    const struct hinted *h = hints_by_fid(fid);
+    return h && next_kept(h->targets, &looked, off, end);
+}
+
+/* What others have of it stays. */
 void hints_tell(struct target *t, int time)
 {
     bool known = !fid_is_zero(t->file->fid);
     t->hinted = known && time == NEWS_HINTED;
-    if (!known || (!t->hinted && is_kept_for_another(t)))
+    if (!known || (!t->hinted && is_kept_whole(t)))
         return;
-    if (news.n == news.cap)
-        news_grow();
-    news.v[(news.head + news.n++) % news.cap] = (struct hint_news){
-        t->file->fid, t->off, t->len ? t->len : (uint64_t)INT64_MAX - t->off, time};
+    news_of(t, time);
+    unsigned looked = 0;
+    const struct target *o = t->hinted ? NULL : t->file->targets;
+    for (; (o = next_kept(o, &looked, t->off, end_of(t))); o = o->file_next)
+        news_of(o, NEWS_HINTED);
 }
 
 bool hints_next_news(struct hint_news *out)

@@ -123,6 +123,9 @@ struct hinted *hints_by_path(const char *path);
 struct hinted *hints_by_fid(struct fid fid);
 void hints_set_fid(struct hinted *h, struct fid fid);
 
+/* Does the store keep bytes of [off, end) for a target? */
+bool hints_keep(struct fid fid, uint64_t off, uint64_t end);
+
 /* ---- what the store is to hear, in order ---- */
 void hints_tell(struct target *t, int time); /* NEWS_*; nothing if its file is not known */
 bool hints_next_news(struct hint_news *out);

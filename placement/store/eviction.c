@@ -168,13 +168,28 @@ static void limit_fresh(struct kind *k)
     }
 }
 
+static bool (*hinted_of)(struct fid fid, uint64_t index);
+
+void eviction_on_hinted(bool (*hinted)(struct fid fid, uint64_t index))
+{
+    hinted_of = hinted;
+}
+
+static bool is_hinted(const struct chunk_record *c)
+{
+    return touched(c) & HINTED || (hinted_of && hinted_of(c->fid, c->index));
+}
+
 void eviction_add(struct chunk_record *c, bool owned)
 {
+    bool hinted = is_hinted(c);
     lock_take(&leaving.lock);
     bool is_new = !listed(c), fresh = is_new || touched(c) & FRESH;
     if (!is_new)
         take_out(list_of(c), c);
     c->flags = (uint16_t)(owned ? c->flags | CHUNK_OWNED : c->flags & ~CHUNK_OWNED);
+    if (hinted)
+        set_word(c, HINTED);
     set_touched(c, stamp_now(), fresh);
     put_last(list_of(c), c);
     struct kind *k = kind_of(c);

@@ -41,6 +41,10 @@ bool eviction_is_owner(struct fid fid, uint64_t index);
 enum eviction_time { TIME_UNKNOWN, TIME_NEVER, TIME_HINTED };
 /* With the chunk's file's lock.  A chunk that is not listed has it when it is listed again. */
 void eviction_set_time(struct chunk_record *c, enum eviction_time t);
+/* foresight registers what tells whether a chunk is hinted: asked of each one that may leave from now on, since what the kernel
+ * wrote has no record before it is flushed.  hinted is called with the file's lock, and takes leaf locks at most.  NULL, as at
+ * the start: none is. */
+void eviction_on_hinted(bool (*hinted)(struct fid fid, uint64_t index));
 /* foresight registers what gives up the farthest hint of what is in the cache: its chunks are not hinted any more when
  * farthest returns true.  ahead: also one that was admitted (placement/foresight/).  Called with locks of RANK_CLAIM or outer
  * ones.  NULL, as at the start: there are no hints. */

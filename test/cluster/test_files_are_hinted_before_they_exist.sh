@@ -2,8 +2,8 @@
 # Forward and backward, as with checkpoints: the files are hinted before they are written (under a temporary name, and renamed),
 # in an order in which the age alone would keep the wrong ones. None of the writers waits for a hint; each file is fetched
 # at most once, and comes from the store when it is read. Those that are removed, or never made, hold up nothing.
-# Without passthrough: of files that the kernel writes, the store does not always hear in time what is kept.
 # timeout: 120
+# both
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 M=$W/mnt-a
@@ -12,7 +12,7 @@ MIB=1048576
 
 head -c 4M /dev/urandom >"$W/bytes"
 start_faultfs a --bandwidth 200000000
-start_node a "$W/pfs-a" --cache-size 64M --flush immediate --no-passthrough
+start_node a "$W/pfs-a" --cache-size 64M --flush immediate
 
 write_one() { # NAME
     { echo "$1"; cat "$W/bytes"; } >"$M/.$1.tmp"

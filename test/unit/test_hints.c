@@ -188,6 +188,67 @@ START_TEST(the_store_hears_what_is_kept_and_what_is_not_read_again)
 }
 END_TEST
 
+static void news_is(struct fid fid, uint64_t off, uint64_t len, int time)
+{
+    struct hint_news n;
+    ck_assert(hints_next_news(&n));
+    ck_assert(fid_eq(n.fid, fid));
+    ck_assert_uint_eq(n.off, off);
+    ck_assert_uint_eq(n.len, len);
+    ck_assert_int_eq((int)n.time, time);
+}
+
+static void add_ranges(const uint64_t (*range)[2], uint32_t n)
+{
+    body_begin(&b, 1, n, n);
+    body_path(&b, "ranges");
+    for (uint32_t i = 0; i < n; i++)
+        body_target(&b, 0, range[i][0], range[i][1]);
+    for (uint32_t i = 0; i < n; i++)
+        body_entry(&b, i);
+    ck_assert_int_eq(add(q), 0);
+}
+
+START_TEST(of_ranges_that_overlap_each_is_kept_as_long_as_it_is_wanted)
+{
+    struct hint_news n;
+    add_ranges((const uint64_t[][2]){{0, 100}, {50, 100}, {60, 20}}, 3);
+    hints_set_fid(target_of(q, 0)->file, fid_n(7));
+    for (uint32_t i = 0; i < 3; i++) {
+        hints_tell(target_of(q, i), NEWS_HINTED);
+        ck_assert(hints_next_news(&n));
+    }
+    hints_tell(target_of(q, 2), NEWS_UNKNOWN);
+    ck_assert_msg(!hints_next_news(&n), "the others have all of it");
+    hints_tell(target_of(q, 0), NEWS_UNKNOWN);
+    news_is(fid_n(7), 0, 100, NEWS_UNKNOWN);
+    news_is(fid_n(7), 50, 100, NEWS_HINTED);
+    ck_assert(!hints_next_news(&n));
+    ck_assert(!hints_keep(fid_n(7), 0, 50));
+    ck_assert(hints_keep(fid_n(7), 40, 51));
+    end_queue();
+}
+END_TEST
+
+START_TEST(a_file_that_loses_its_name_is_kept_no_more)
+{
+    struct hint_news n;
+    add_files(q, 1, 1);
+    struct target *t = target_of(q, 0);
+    hints_set_fid(t->file, fid_n(1));
+    ck_assert_msg(!hints_next_news(&n), "nothing was kept");
+    hints_tell(t, NEWS_HINTED);
+    news_is(fid_n(1), 0, INT64_MAX, NEWS_HINTED);
+    hints_set_fid(t->file, fid_n(2));
+    news_is(fid_n(1), 0, INT64_MAX, NEWS_UNKNOWN);
+    ck_assert(!t->hinted);
+    ck_assert(!hints_keep(fid_n(1), 0, 1));
+    ck_assert(!hints_keep(fid_n(2), 0, 1));
+    end_queue();
+    ck_assert(!hints_next_news(&n));
+}
+END_TEST
+
 START_TEST(memory_is_bounded_and_all_or_nothing_is_added)
 {
     uint32_t n = 0;
@@ -249,6 +310,8 @@ int main(void)
     tcase_add_test(t, what_its_reader_leaves_out_is_consumed);
     tcase_add_test(t, what_is_admitted_is_counted_until_it_is_not);
     tcase_add_test(t, the_store_hears_what_is_kept_and_what_is_not_read_again);
+    tcase_add_test(t, of_ranges_that_overlap_each_is_kept_as_long_as_it_is_wanted);
+    tcase_add_test(t, a_file_that_loses_its_name_is_kept_no_more);
     tcase_add_test(t, memory_is_bounded_and_all_or_nothing_is_added);
     tcase_add_test(t, a_queue_that_has_ended_stays_until_the_prefetcher_has_left_it);
     tcase_add_test(t, distance_is_bytes_before_over_the_readers_rate);

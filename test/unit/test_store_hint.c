@@ -26,6 +26,7 @@ static void setup(void)
 static void teardown(void)
 {
     eviction_on_farthest(NULL);
+    eviction_on_hinted(NULL);
     file_put(f);
     store_close(false);
     dir_teardown();
@@ -173,6 +174,25 @@ START_TEST(what_comes_for_a_hint_is_hinted_from_the_beginning)
 }
 END_TEST
 
+static bool is_second(struct fid fid, uint64_t index)
+{
+    return fid_eq(fid, fid_n(1)) && index == 1;
+}
+
+/* What the kernel writes has no chunks when it is hinted; they come when it is flushed. */
+START_TEST(a_chunk_is_asked_for_when_it_may_leave_for_the_first_time)
+{
+    eviction_on_hinted(is_second);
+    fill_all(_i);
+    leaves(0);
+    for (uint64_t i = 2; i < CHUNKS; i++)
+        leaves(i);
+    ck_assert(!eviction_one(false, true));
+    hint(1, 1, TIME_UNKNOWN);
+    leaves(1);
+}
+END_TEST
+
 START_TEST(files_that_the_cache_does_not_have_cost_nothing)
 {
     store_hint(fid_n(77), 0, INT64_MAX, TIME_HINTED);
@@ -203,6 +223,7 @@ int main(void)
     tcase_add_test(t, a_hint_for_dirty_chunks_counts_when_they_are_clean);
     tcase_add_test(t, a_use_shows_that_it_is_read_again);
     tcase_add_test(t, what_comes_for_a_hint_is_hinted_from_the_beginning);
+    tcase_add_loop_test(t, a_chunk_is_asked_for_when_it_may_leave_for_the_first_time, 0, 2);
     tcase_add_test(t, files_that_the_cache_does_not_have_cost_nothing);
     tcase_add_test(t, hints_end_with_the_daemon);
     return run_suite(s);
