@@ -215,6 +215,7 @@ static int start_foresight(char *err, size_t len)
     (void)len;
     foresight_start(settings.memory / HINTS_PART);
     eviction_on_hinted(foresight_keeps);
+    eviction_on_left(foresight_left);
     eviction_on_farthest(foresight_give_up);
     flush_on_clean(on_clean);
     return 0;
@@ -224,6 +225,7 @@ static void stop_foresight(void)
 {
     eviction_on_farthest(NULL);
     eviction_on_hinted(NULL);
+    eviction_on_left(NULL);
     flush_on_clean(NULL);
     foresight_stop();
 }
@@ -361,6 +363,21 @@ static void on_copied(struct file *f, const struct statx *stx, uint64_t looked_m
     on_clean(f->fid);
 }
 
+/* Hints first: what is left of looks at the file counts after it. */
+static unsigned on_break(struct fid fid)
+{
+    if (foresight_any())
+        foresight_changed(fid);
+    return belief_break(fid);
+}
+
+static unsigned on_change(struct fid fid, const struct told_change *c)
+{
+    if (foresight_any() && c->what != TOLD_ATTR)
+        foresight_changed(fid);
+    return belief_changed(fid, c);
+}
+
 static int start_files(char *err, size_t len)
 {
     struct statx stx;
@@ -379,8 +396,8 @@ static int start_files(char *err, size_t len)
     notify_start();
     ahead_start();
     flush_on_copied(on_copied);
-    look_on_break(belief_break);
-    told_on_change(belief_changed);
+    look_on_break(on_break);
+    told_on_change(on_change);
     claim_on_drop(tell_drop);
     return 0;
 }

@@ -41,44 +41,53 @@ static void release(struct file *f)
         pfs_unhold_number(f);
 }
 
-static int open_file(const char *path, struct pfs_node *node, struct fid fid, struct found *out)
-{
-    struct statx stx;
-    uint64_t looked_ms = boot_ms();
-    int err = file_get(fid, path, &out->f);
-    if (err)
-        return err;
-    err = pfs_open_file(out->f, node, false, NULL, &stx);
-    if (!err) {
-        err = data_open(out->f, DATA_READS, false, &stx, looked_ms, true, &out->data);
-        if (err)
-            release(out->f);
-    }
-    if (err)
-        file_put(out->f);
-    else
-        data_attr(out->data, &out->at);
-    return err;
-}
-
 int find_hinted(const char *path, struct found *out)
 {
     struct statx stx;
-    struct pfs_node *node;
     *out = (struct found){0};
-    int err = look_up(path, &node, &stx);
+    int err = look_up(path, &out->node, &stx);
     if (!err && !S_ISREG(stx.stx_mode))
         err = -ENOENT;
     if (!err)
-        err = open_file(path, node, fid_of(&stx), out);
-    pfs_unref(node);
+        out->fid = fid_of(&stx);
     return err == -ENOTDIR ? -ENOENT : err;
+}
+
+bool found_is_elsewhere(const struct found *w)
+{
+    struct location at;
+    return !claim_where(w->fid, LOOK_NONE, &at) && (at.where == WHERE_NODE || at.where == WHERE_LOST);
+}
+
+int found_open(const char *path, struct found *w)
+{
+    struct statx stx;
+    uint64_t looked_ms = boot_ms();
+    int err = file_get(w->fid, path, &w->f);
+    if (err)
+        return err;
+    err = pfs_open_file(w->f, w->node, false, NULL, &stx);
+    if (!err) {
+        err = data_open(w->f, DATA_READS, false, &stx, looked_ms, true, &w->data);
+        if (err)
+            release(w->f);
+    }
+    if (err)
+        file_put(w->f);
+    else
+        data_attr(w->data, &w->at);
+    if (err)
+        w->f = NULL;
+    return err;
 }
 
 void found_end(struct found *w)
 {
-    data_close(w->data);
-    release(w->f);
-    claim_closed(w->f);
-    file_put(w->f);
+    if (w->f) {
+        data_close(w->data);
+        release(w->f);
+        claim_closed(w->f);
+        file_put(w->f);
+    }
+    pfs_unref(w->node);
 }

@@ -5,13 +5,20 @@
 #include "placement/data.h"
 
 struct found {
-    struct file *f; /* referenced, and open */
+    struct pfs_node *node; /* referenced */
+    struct fid fid;
+    struct file *f; /* referenced, and open; NULL: not opened yet */
     struct data_handle *data;
     struct location at; /* where its latest bytes are */
 };
-/* path: below the root.  0, and found_end is to be called; -ENOENT: no regular file has the name; or -errno.  Blocks on the PFS
- * and on other nodes: jobs of pool_waiters only. */
+/* All of these block on the PFS or on other nodes: jobs of pool_waiters only.  After any of them, found_end is to be called. */
+
+/* path: below the root.  -ENOENT: no regular file has the name; or -errno. */
 int find_hinted(const char *path, struct found *out);
+/* Does another node have its latest bytes, or is a node away that has?  Asks no more than the home and that node. */
+bool found_is_elsewhere(const struct found *w);
+/* -errno. */
+int found_open(const char *path, struct found *w);
 void found_end(struct found *w);
 
 #endif

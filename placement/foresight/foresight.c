@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/claims/look.h"
 #include "placement/foresight/hints.h"
+#include "placement/foresight/outdated.h"
 #include "placement/foresight/prefetch.h"
+#include "placement/foresight/watch.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 
@@ -18,11 +21,13 @@ void foresight_start(uint64_t limit)
 {
     hints_init(limit);
     prefetch_start();
+    watch_start(prefetch_wake);
     hints_now = 0;
 }
 
 void foresight_stop(void)
 {
+    watch_stop();
     lock_take(&hints_lock);
     hints_end();
     lock_drop(&hints_lock);
@@ -172,6 +177,54 @@ void foresight_named(const char *path, struct fid fid)
         prefetch_wake();
 }
 
+void foresight_removed(const char *path, struct fid fid)
+{
+    lock_take(&hints_lock);
+    struct hinted *h = hints_by_path(path);
+    bool had = h && fid_eq(h->fid, fid);
+    for (struct target *t = had ? h->targets : NULL; t; t = t->file_next) {
+        hints_step(t, LIFE_REMOVE);
+        t->looks = 0;
+        if (t->admitted)
+            watch_for(t);
+    }
+    if (had)
+        hints_set_fid(h, (struct fid){0});
+    lock_drop(&hints_lock);
+    if (had)
+        prefetch_wake();
+}
+
+/* It is not looked at again at once: the change has only begun. */
+void foresight_changed(struct fid fid)
+{
+    bool looked_at = false;
+    lock_take(&hints_lock);
+    struct hinted *h = hints_by_fid(fid);
+    if (h)
+        looked_at = outdated_file(h);
+    for (struct target *t = h ? h->targets : NULL; t; t = t->file_next) {
+        t->looks = 0;
+        if (t->admitted)
+            watch_for(t);
+    }
+    lock_drop(&hints_lock);
+    if (looked_at)
+        look_closed(fid);
+    if (h)
+        prefetch_wake();
+}
+
+void foresight_left(struct fid fid, uint64_t index)
+{
+    uint64_t chunk = store_chunk_size();
+    if (!foresight_any())
+        return;
+    lock_take(&hints_lock);
+    outdated_range(fid, index * chunk, (index + 1) * chunk);
+    lock_drop(&hints_lock);
+}
+
 bool foresight_keeps(struct fid fid, uint64_t index)
 {
     uint64_t chunk = store_chunk_size();
@@ -226,6 +279,8 @@ void foresight_fetch(struct queue *q, bool on)
 {
     lock_take(&hints_lock);
     q->started = on;
+    if (on)
+        watch_on(); /* what was not here when it was stopped */
     lock_drop(&hints_lock);
     prefetch_wake();
 }

@@ -37,6 +37,12 @@ bool foresight_opened(struct pfs_node *n, struct fid fid, bool writes);
 void foresight_closed(struct fid fid, bool writes);
 /* This file has got this name. */
 void foresight_named(const char *path, struct fid fid);
+/* This file has this name no more. */
+void foresight_removed(const char *path, struct fid fid);
+/* Another node changes the file, or has: what is here of it will not be read. */
+void foresight_changed(struct fid fid);
+/* For eviction_on_left. */
+void foresight_left(struct fid fid, uint64_t index);
 /* All of the file is on the PFS, and clean here. */
 void foresight_flushed(struct fid fid);
 

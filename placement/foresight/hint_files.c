@@ -110,8 +110,7 @@ struct hinted *hints_by_fid(struct fid fid)
     return h;
 }
 
-/* The file that has the name no more is not kept for it. */
-static void leave_file(struct hinted *h)
+void hint_file_left(struct hinted *h, int time)
 {
     bool kept = false;
     for (struct target *t = h->targets; t; t = t->file_next) {
@@ -119,14 +118,28 @@ static void leave_file(struct hinted *h)
         t->hinted = false;
     }
     if (kept)
-        news_add(&(struct hint_news){h->fid, 0, INT64_MAX, NEWS_UNKNOWN});
+        news_add(&(struct hint_news){h->fid, 0, INT64_MAX, time});
+}
+
+static void look_away(struct hinted *h)
+{
+    if (h->looked_at)
+        news_add(&(struct hint_news){.fid = h->fid, .time = NEWS_NOT_LOOKED_AT});
+    h->looked_at = false;
+}
+
+void hint_file_unadmitted(struct hinted *h)
+{
+    if (!--h->admitted)
+        look_away(h);
 }
 
 void hints_set_fid(struct hinted *h, struct fid fid)
 {
     if (fid_eq(h->fid, fid))
         return;
-    leave_file(h);
+    hint_file_left(h, NEWS_UNKNOWN);
+    look_away(h);
     unlink_fid(h);
     h->fid = fid;
     h->readers = 0; /* they have the former file */

@@ -231,15 +231,20 @@ static void count_target(struct target *t, uint64_t sign)
 
 void hints_unadmit(struct target *t)
 {
-    if (t->admitted)
-        count_target(t, UINT64_MAX);
+    if (!t->admitted)
+        return;
+    count_target(t, UINT64_MAX);
     t->admitted = false;
+    hint_file_unadmitted(t->file);
 }
 
 void hints_admit(struct target *t, uint64_t bytes)
 {
     struct queue *q = t->queue;
-    hints_unadmit(t);
+    if (t->admitted)
+        count_target(t, UINT64_MAX);
+    else
+        t->file->admitted++;
     if (bytes) {
         q->sized += !t->bytes;
         q->sized_bytes += bytes - t->bytes;
@@ -275,6 +280,12 @@ void hints_again(struct target *t)
     t->listed = true;
     t->again = t->queue->again;
     t->queue->again = t;
+}
+
+bool hints_lacks(const struct target *t)
+{
+    return t->admitted && !t->busy && !t->listed &&
+           (t->life == LIFE_INIT || t->life == LIFE_GONE || t->life == LIFE_READING);
 }
 
 /* ---- consumed ---- */

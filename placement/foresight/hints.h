@@ -28,7 +28,10 @@ struct hinted {
     struct fid fid;   /* of what has the name, when it was last heard of; zero: not known */
     unsigned refs;    /* one per queue that names it */
     unsigned flushed; /* how often all of it was brought to the PFS */
+    unsigned changes; /* how often it may have got another version, elsewhere */
     unsigned readers; /* opens for reading that began after a hint, and are not released */
+    unsigned admitted; /* targets */
+    bool looked_at;   /* the home tells this node of changes: one look_opened is owed its look_closed */
     char path[];
 };
 
@@ -40,6 +43,7 @@ struct target {
     uint64_t off, len;        /* as it was told: len 0 is to the end */
     uint64_t bytes;           /* of the file that it names; 0: not known */
     uint64_t counted;         /* bytes, while it is admitted */
+    uint64_t look_ms;         /* boot_ms: not here, and not looked at again before */
     uint32_t first, last;     /* its entries that are not consumed; NO_ENTRY: none */
     enum life life;
     bool admitted; /* the prefetcher has taken up `first`: it protects what is here */
@@ -47,6 +51,7 @@ struct target {
     bool busy;     /* the prefetcher works on it ... */
     bool redo;     /* ... and looks again when it has ended */
     bool listed;   /* on the list `again` */
+    uint8_t looks; /* in vain, one after the other */
 };
 
 struct queue {
@@ -74,11 +79,11 @@ struct queue {
 };
 enum { ENTRY_OPENED = 1, ENTRY_DONE = 2 }; /* opened: by a reader, after the hint */
 
-/* What the store is to hear: hints_tell's callback. */
+/* What the store is to hear of a range; or the claims of the file: it is not looked at any more (look_closed). */
 struct hint_news {
     struct fid fid;
     uint64_t off, len;
-    enum { NEWS_UNKNOWN, NEWS_NEVER, NEWS_HINTED } time;
+    enum { NEWS_UNKNOWN, NEWS_NEVER, NEWS_HINTED, NEWS_NOT_LOOKED_AT } time;
 };
 
 extern struct lock hints_lock;
@@ -112,6 +117,8 @@ void hints_unadmit(struct target *t);
 bool hints_step(struct target *t, enum life_event e);
 void hints_set_life(struct target *t, enum life life); /* as it was found */
 void hints_again(struct target *t); /* the prefetcher looks at it again */
+/* The prefetcher has taken it up, but it is not here, and nobody works on it. */
+bool hints_lacks(const struct target *t);
 /* Bytes of the target; of one whose size is not known, the queue's mean. */
 uint64_t hints_bytes(const struct target *t);
 /* Bytes before entry i; over the rate of the queue, that is the entry's distance, ms. */

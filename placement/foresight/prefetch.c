@@ -17,7 +17,9 @@
 #include <string.h>
 
 #include "placement/chunks/fetch.h"
+#include "placement/claims/look.h"
 #include "placement/foresight/find.h"
+#include "placement/foresight/watch.h"
 #include "placement/store/store_hint.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
@@ -54,7 +56,7 @@ void prefetch_on_news(void (*fn)(void))
     lock_drop(&hints_lock);
 }
 
-/* ---- what the store hears ---- */
+/* ---- what the store and the claims hear ---- */
 
 /* Returns when all that was to be told until now is told. */
 static void tell_store(void)
@@ -69,7 +71,10 @@ static void tell_store(void)
     while (hints_next_news(&n)) {
         prefetch.telling = true;
         lock_drop(&hints_lock);
-        store_hint(n.fid, n.off, n.len, time_of[n.time]);
+        if (n.time == NEWS_NOT_LOOKED_AT)
+            look_closed(n.fid);
+        else
+            store_hint(n.fid, n.off, n.len, time_of[n.time]);
         lock_take(&hints_lock);
     }
     if (prefetch.telling)
@@ -186,7 +191,9 @@ struct work {
     struct found file;
     struct version version;
     uint64_t off, end; /* of what is wanted, and exists */
-    unsigned flushed; /* hinted.flushed, before it was looked at */
+    unsigned flushed, changes; /* hinted's, before it was looked at */
+    bool again; /* it was looked at before, in vain */
+    bool looks; /* look_closed is owed */
     struct fetched_ahead came;
 };
 
@@ -204,11 +211,16 @@ static bool still_wanted(const struct target *t)
     return wanted;
 }
 
+static bool is_missing(const struct work *w)
+{
+    uint64_t off, len;
+    return w->off < w->end && store_missing(w->file.f, w->off, w->end - w->off, &off, &len);
+}
+
 /* What there is of it now: the state of its life, before it is admitted. */
 static enum life look_at(struct work *w, const struct room *r)
 {
     struct file_info info;
-    uint64_t off, len;
     store_info(w->file.f, &info);
     w->version = info.base;
     uint64_t size = MAX(info.size, w->file.at.size), len_wanted = w->t->len;
@@ -219,8 +231,36 @@ static enum life look_at(struct work *w, const struct room *r)
         return LIFE_INIT; /* neither fetched nor flushed because of a hint */
     if (info.dirty_bytes) /* of what the kernel has written, none may be known yet: it counts as flushed too early */
         return LIFE_WRITTEN;
-    bool missing = w->off < w->end && store_missing(w->file.f, w->off, w->end - w->off, &off, &len);
-    return missing ? LIFE_GONE : LIFE_FLUSHED;
+    return is_missing(w) ? LIFE_GONE : LIFE_FLUSHED;
+}
+
+/* With hints_lock.  As long as it is admitted, this node looks at the file, so that its home tells of changes.  What has changed
+ * since it was opened is looked at again. */
+static void look_on(struct work *w, enum life life)
+{
+    struct target *t = w->t;
+    struct hinted *h = t->file;
+    bool same = h->changes == w->changes && fid_eq(h->fid, w->file.fid);
+    if (!same)
+        hints_step(t, LIFE_OTHER_VERSION);
+    else if (life == LIFE_INIT)
+        watch_for(t);
+    else
+        t->looks = 0;
+    if (!same) {
+        t->redo = true;
+    } else if (life != LIFE_INIT && !h->looked_at) {
+        h->looked_at = true;
+        w->looks = false;
+    }
+}
+
+static void lost(struct target *t)
+{
+    lock_take(&hints_lock);
+    if (is_wanted(t) && hints_step(t, LIFE_EVICT))
+        t->redo = true;
+    lock_drop(&hints_lock);
 }
 
 /* Admits the target as what it was found to be.  False: nothing more is to be done. */
@@ -239,10 +279,13 @@ static bool take_up(struct work *w, enum life life)
         if (life != LIFE_INIT)
             hints_tell(t, NEWS_HINTED);
         t->queue->far = MAX(t->queue->far, t->first + 1);
+        look_on(w, life);
     }
     bool fetches = wanted && t->life == LIFE_READING;
     lock_drop(&hints_lock);
     tell_store();
+    if (wanted && life == LIFE_FLUSHED && is_missing(w)) /* it left before the store had heard of the hint */
+        lost(t);
     return fetches;
 }
 
@@ -281,8 +324,7 @@ static void fetch_target(struct work *w)
     store_hint_coming(w->file.f, w->off, w->end - w->off);
     int err = fetch_missing(w);
     store_hint_coming(w->file.f, 0, 0);
-    uint64_t off, len;
-    bool left_again = !err && store_missing(w->file.f, w->off, w->end - w->off, &off, &len);
+    bool left_again = !err && is_missing(w);
     uint64_t bytes = w->came.peer + w->came.pfs;
     count(prefetched_bytes, bytes);
     if (err == -ENOSPC)
@@ -291,8 +333,13 @@ static void fetch_target(struct work *w)
         log_debug("%s: is not fetched ahead: %s", t->file->path, strerror(-err));
     lock_take(&hints_lock);
     t->queue->fetched_bytes += bytes;
-    if (left_again && is_wanted(t))
+    bool changed = t->file->changes != w->changes;
+    if (is_wanted(t) && changed)
+        watch_for(t);
+    else if (left_again && is_wanted(t))
         t->redo = true;
+    else if (err && is_wanted(t))
+        watch_for(t);
     else if (!err && is_wanted(t))
         hints_step(t, LIFE_HERE);
     else if (!is_wanted(t)) /* consumed or given up while chunks were on their way */
@@ -300,26 +347,49 @@ static void fetch_target(struct work *w)
     lock_drop(&hints_lock);
 }
 
+/* No file has the name, or another node its bytes. */
+static void is_absent(struct target *t)
+{
+    lock_take(&hints_lock);
+    if (!t->queue->ended && t->first != NO_ENTRY) {
+        hints_admit(t, 0);
+        hints_set_life(t, LIFE_INIT);
+        watch_for(t);
+    }
+    lock_drop(&hints_lock);
+}
+
+static void note_before(struct work *w)
+{
+    struct hinted *h = w->t->file;
+    lock_take(&hints_lock);
+    if (!w->t->queue->ended)
+        hints_set_fid(h, w->file.fid);
+    w->flushed = h->flushed;
+    w->changes = h->changes;
+    w->again = w->t->looks;
+    lock_drop(&hints_lock);
+}
+
 static void bring(struct target *t, const struct room *r)
 {
     struct work w = {.t = t};
     int err = find_hinted(t->file->path, &w.file);
-    if (err) {
-        lock_take(&hints_lock);
-        if (!t->queue->ended && t->first != NO_ENTRY) {
-            hints_admit(t, 0);
-            hints_set_life(t, LIFE_INIT);
-        }
-        lock_drop(&hints_lock);
-        return;
+    if (!err) {
+        note_before(&w);
+        bool elsewhere = w.again && found_is_elsewhere(&w.file);
+        err = elsewhere ? -EBUSY : found_open(t->file->path, &w.file);
     }
-    lock_take(&hints_lock);
-    if (!t->queue->ended)
-        hints_set_fid(t->file, w.file.f->fid);
-    w.flushed = t->file->flushed;
-    lock_drop(&hints_lock);
-    if (take_up(&w, look_at(&w, r)))
-        fetch_target(&w);
+    if (err) {
+        is_absent(t);
+    } else {
+        look_opened(w.file.fid); /* while it is open: so no change between is missed */
+        w.looks = true;
+        if (take_up(&w, look_at(&w, r)))
+            fetch_target(&w);
+        if (w.looks)
+            look_closed(w.file.fid);
+    }
     found_end(&w.file);
 }
 
@@ -357,6 +427,7 @@ static bool do_next(void)
     hints_queue_left(t->queue);
     say_news();
     lock_drop(&hints_lock);
+    watch_go();
     return true;
 }
 
@@ -375,6 +446,7 @@ void prefetch_wake(void)
     prefetch.hands += more;
     say_news();
     lock_drop(&hints_lock);
+    watch_go();
     if (more)
         pool_submit(pool_waiters, hand, NULL);
 }

@@ -291,6 +291,19 @@ bool eviction_is_owner(struct fid fid, uint64_t index)
     return owner_of_chunk && owner_of_chunk(fid, index);
 }
 
+static void (*on_left)(struct fid fid, uint64_t index);
+
+void eviction_on_left(void (*left)(struct fid fid, uint64_t index))
+{
+    on_left = left;
+}
+
+void eviction_tell_left(struct fid fid, uint64_t index)
+{
+    if (on_left)
+        on_left(fid, index);
+}
+
 static bool (*farthest_of_all)(bool ahead);
 
 void eviction_on_farthest(bool (*farthest)(bool ahead))

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "placement/foresight/outdated.h"
 #include "placement/foresight/queue_parse.h"
 #include "queue_body.h"
 #include "suite.h"
@@ -249,6 +250,68 @@ START_TEST(a_file_that_loses_its_name_is_kept_no_more)
 }
 END_TEST
 
+START_TEST(what_has_left_is_not_ahead_and_has_its_turn_again)
+{
+    add_files(q, 3, 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct target *t = target_of(q, i);
+        hints_set_fid(t->file, fid_n(i + 1));
+        hints_admit(t, 1000);
+        hints_set_life(t, LIFE_AHEAD);
+    }
+    q->next = 3;
+    outdated_range(fid_n(9), 0, 100);
+    ck_assert_uint_eq(q->nahead, 3);
+    outdated_range(fid_n(2), 0, 100);
+    ck_assert_uint_eq(q->nahead, 2);
+    ck_assert_uint_eq(q->nadmitted, 2);
+    ck_assert_uint_eq(q->next, 1);
+    ck_assert_int_eq(target_of(q, 1)->life, LIFE_GONE);
+    end_queue();
+}
+END_TEST
+
+START_TEST(what_changes_elsewhere_is_not_ahead_and_leaves_first)
+{
+    struct hint_news n;
+    add_files(q, 1, 1);
+    struct target *t = target_of(q, 0);
+    hints_set_fid(t->file, fid_n(1));
+    hints_admit(t, 1000);
+    hints_set_life(t, LIFE_AHEAD);
+    hints_tell(t, NEWS_HINTED);
+    ck_assert(hints_next_news(&n));
+    t->file->looked_at = true;
+    ck_assert(outdated_file(t->file));
+    news_is(fid_n(1), 0, INT64_MAX, NEWS_NEVER);
+    ck_assert_uint_eq(q->nahead, 0);
+    ck_assert_int_eq(t->life, LIFE_GONE);
+    ck_assert(hints_lacks(t));
+    ck_assert(!outdated_file(t->file));
+    end_queue();
+    ck_assert_msg(!hints_next_news(&n), "its look had ended");
+}
+END_TEST
+
+START_TEST(a_file_is_looked_at_as_long_as_any_queue_has_it_admitted)
+{
+    struct hint_news n;
+    struct queue *other = hints_queue_new();
+    add_files(q, 1, 1);
+    add_files(other, 1, 1);
+    hints_set_fid(target_of(q, 0)->file, fid_n(1));
+    hints_admit(target_of(q, 0), 10);
+    hints_admit(target_of(other, 0), 10);
+    target_of(q, 0)->file->looked_at = true;
+    hints_queue_end(other);
+    ck_assert(!hints_next_news(&n));
+    end_queue();
+    ck_assert(hints_next_news(&n));
+    ck_assert_int_eq((int)n.time, NEWS_NOT_LOOKED_AT);
+    ck_assert(fid_eq(n.fid, fid_n(1)));
+}
+END_TEST
+
 START_TEST(memory_is_bounded_and_all_or_nothing_is_added)
 {
     uint32_t n = 0;
@@ -312,6 +375,9 @@ int main(void)
     tcase_add_test(t, the_store_hears_what_is_kept_and_what_is_not_read_again);
     tcase_add_test(t, of_ranges_that_overlap_each_is_kept_as_long_as_it_is_wanted);
     tcase_add_test(t, a_file_that_loses_its_name_is_kept_no_more);
+    tcase_add_test(t, what_has_left_is_not_ahead_and_has_its_turn_again);
+    tcase_add_test(t, what_changes_elsewhere_is_not_ahead_and_leaves_first);
+    tcase_add_test(t, a_file_is_looked_at_as_long_as_any_queue_has_it_admitted);
     tcase_add_test(t, memory_is_bounded_and_all_or_nothing_is_added);
     tcase_add_test(t, a_queue_that_has_ended_stays_until_the_prefetcher_has_left_it);
     tcase_add_test(t, distance_is_bytes_before_over_the_readers_rate);

@@ -174,6 +174,29 @@ START_TEST(what_comes_for_a_hint_is_hinted_from_the_beginning)
 }
 END_TEST
 
+static uint64_t left[CHUNKS];
+static unsigned nleft;
+
+static void note_left(struct fid fid, uint64_t index)
+{
+    ck_assert(fid_eq(fid, fid_n(1)));
+    left[nleft++] = index;
+}
+
+START_TEST(what_leaves_is_told)
+{
+    eviction_on_left(note_left);
+    fill_all(false);
+    leaves(0);
+    leaves(1);
+    ck_assert_uint_eq(nleft, 2);
+    ck_assert_uint_eq(left[1], 1);
+    ck_assert(eviction_one_file(true));
+    ck_assert_uint_eq(nleft, CHUNKS);
+    eviction_on_left(NULL);
+}
+END_TEST
+
 static bool is_second(struct fid fid, uint64_t index)
 {
     return fid_eq(fid, fid_n(1)) && index == 1;
@@ -223,6 +246,7 @@ int main(void)
     tcase_add_test(t, a_hint_for_dirty_chunks_counts_when_they_are_clean);
     tcase_add_test(t, a_use_shows_that_it_is_read_again);
     tcase_add_test(t, what_comes_for_a_hint_is_hinted_from_the_beginning);
+    tcase_add_test(t, what_leaves_is_told);
     tcase_add_loop_test(t, a_chunk_is_asked_for_when_it_may_leave_for_the_first_time, 0, 2);
     tcase_add_test(t, files_that_the_cache_does_not_have_cost_nothing);
     tcase_add_test(t, hints_end_with_the_daemon);
