@@ -304,6 +304,13 @@ static void tell(struct file *f, const struct statx *stx, uint64_t looked_ms)
 
 /* This comes before the store knows that f is clean: the sampler may give back the claim of a clean file at
  * any time. */
+static void (*on_clean)(struct fid fid);
+
+void flush_on_clean(void (*fn)(struct fid fid))
+{
+    on_clean = fn;
+}
+
 static void tell_copied(const struct copyout *p, const struct statx *stx)
 {
     struct file_info info;
@@ -362,6 +369,8 @@ static int run_copyout(struct copyout *p, bool *clean)
     *clean = store_flushed(p->f, &v, p->change, &err);
     if (*clean)
         count(flushed_files, 1);
+    if (*clean && on_clean)
+        on_clean(p->f->fid);
     return err;
 }
 

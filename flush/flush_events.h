@@ -33,5 +33,8 @@ uint64_t lull_idle_ms(void);
  * thread that may block, without a lock.  NULL: no more calls; returns when the last call has returned. */
 typedef void (*flush_copied_fn)(struct file *f, const struct statx *stx, uint64_t looked_ms);
 void flush_on_copied(flush_copied_fn fn);
+/* fn is called when a run has made a file clean: all of it is on the PFS, and may leave the cache.  It does not block.  Set before
+ * flush_start, and good until flush_stop has returned. */
+void flush_on_clean(void (*fn)(struct fid fid));
 
 #endif

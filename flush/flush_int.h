@@ -13,6 +13,7 @@
  * copyout.c  what a run does
  * piece.c    how large its writes are: pure
  * ask.c      asking for a flush and waiting for it
+ * asked.c    asking for a list of files, some of them at other nodes
  * retry.c    failed files: when they are tried again, what is logged
  * status.c   for `eddy status`
  * names.c    the dirty list in the session directory: when it is due; names_write.c writes it

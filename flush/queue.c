@@ -17,6 +17,7 @@
 #include "flush/lull.h"
 #include "flush/queue.h"
 #include "placement/claims/claim_forget.h"
+#include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 
 #include <stdlib.h>
@@ -118,6 +119,40 @@ static uint8_t policy_for(const struct file *f)
     return policy;
 }
 
+/* With the lock.  True: it waits no more, and the list's reference is the caller's. */
+static bool leave_lists(struct file *f, struct flush_item *it)
+{
+    if (!it->list || it->list == &flush.running || claim_is_forgotten(f))
+        return false;
+    queue_remove(it);
+    it->queued = false;
+    flush.progress++;
+    pthread_cond_broadcast(&flush.ended);
+    return true;
+}
+
+static bool is_clean(struct file *f)
+{
+    struct file_info info;
+    store_info(f, &info);
+    return !info.dirty;
+}
+
+/* What was told of f came late: a run has brought it to the PFS since. */
+static void drop_if_clean(struct file *f)
+{
+    if (!is_clean(f))
+        return;
+    lock_take(&flush.lock);
+    bool left = leave_lists(f, item_of(f));
+    lock_drop(&flush.lock);
+    if (!left)
+        return;
+    if (!is_clean(f)) /* it was changed before it left, and told then */
+        queue_add(f);
+    file_put(f);
+}
+
 static void add(struct file *f, bool dirtied)
 {
     struct flush_item *it = item_of(file_ref(f));
@@ -135,6 +170,8 @@ static void add(struct file *f, bool dirtied)
     if (!added)
         file_put(f);
     else
+        drop_if_clean(f);
+    if (added)
         flush_list_changed();
     if (wake) /* it is behind another file: the flusher works, or waits for what that file waits for */
         bell_ring();
@@ -219,15 +256,9 @@ void flush_deleted(struct file *f)
     if (!it)
         return;
     lock_take(&flush.lock);
-    bool waits = it->list && it->list != &flush.running && !claim_is_forgotten(f);
-    if (waits) {
-        queue_remove(it);
-        it->queued = false;
-        flush.progress++;
-        pthread_cond_broadcast(&flush.ended);
-    }
+    bool left = leave_lists(f, it);
     lock_drop(&flush.lock);
-    if (!waits)
+    if (!left)
         return;
     flush_list_changed();
     file_put(f);

@@ -9,6 +9,7 @@
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_give.h"
 #include "placement/claims/lock_ask.h"
+#include "placement/foresight/foresight.h"
 #include "placement/pfs/pfs_data.h"
 
 static struct {
@@ -84,6 +85,8 @@ static void close_taken(struct handle *h)
     data_close(h->data);
     handle_release_file(f);
     claim_closed(f);
+    if (h->hinted)
+        foresight_closed(f->fid, open_writes(h->flags));
     file_put(f);
     inode_put(h->inode);
     free(h);

@@ -23,6 +23,7 @@ struct handle {          /* fi->fh */
      * the open file: the kernel sends no unlock at its close, and no FLUSH in its name. */
     uint64_t *lockers;
     unsigned nlockers;
+    bool hinted;      /* foresight_closed is to be called */
     bool guessed;     /* it was opened without kernel I/O, in case that other nodes write, too (shared.c) ... */
     _Atomic uint64_t wrote; /* bytes, so far */
     uint64_t carried; /* ... when so many writes of theirs had come here (claim_carried) */

@@ -17,6 +17,7 @@
 #include "fs/ops.h"
 #include "fs/settings.h"
 #include "placement/data_believe.h"
+#include "placement/foresight/foresight.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/kernel_io.h"
@@ -70,6 +71,7 @@ static int new_handle(const struct opening *o, struct data_handle *data, mode_t 
         attr_opened(o->i, &at, looked_ms); /* after it: another open trusts what is remembered */
     }
     if (o->fi) {
+        h->hinted = foresight_any() && foresight_opened(o->i->node, o->i->fid, open_writes(o->flags));
         o->fi->fh = (uintptr_t)h;
         o->fi->noflush = !open_writes(o->flags) && !known_closes_matter(o->i);
     }

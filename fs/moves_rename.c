@@ -9,6 +9,7 @@
 #include "fs/moves_int.h"
 #include "fs/names.h"
 #include "fs/ops.h"
+#include "placement/foresight/foresight.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/store_version.h"
@@ -102,6 +103,12 @@ static void moved(struct request *r, const struct side *from, const struct side 
     tell_renamed(&from->was, from_path, to_path);
     if (exchange)
         tell_renamed(&to->was, to_path, from_path);
+    if (foresight_any()) {
+        foresight_removed(from_path, fid_of(&from->was));
+        foresight_named(to_path, fid_of(&from->was));
+    }
+    if (exchange && foresight_any())
+        foresight_named(from_path, fid_of(&to->was));
     if (!to->kept)
         going_tell(&g, &to->was, to->dir, to->name);
     going_keep_end(to->kept, g.last ? &to->was : NULL);

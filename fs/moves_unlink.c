@@ -1,10 +1,12 @@
 /* moves_unlink.c - unlink and rmdir. */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "fs/links.h"
 #include "fs/moves_int.h"
 #include "fs/names.h"
 #include "fs/ops.h"
+#include "placement/foresight/foresight.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
@@ -39,6 +41,15 @@ static int unlink_on_pfs(struct request *r, struct statx *was, int *held)
     return err;
 }
 
+static void hint_ends(const struct request *r, const struct statx *was)
+{
+    if (!foresight_any())
+        return;
+    char *path = moves_name_path(r->inode, r->name);
+    foresight_removed(path, fid_of(was));
+    free(path);
+}
+
 /* The answer comes before the file's data is dropped, where its inode number cannot become a new file's:
  * while a descriptor of it is open, the PFS does not use the number again. */
 static void unlink_fn(struct request *r)
@@ -69,6 +80,7 @@ static void unlink_fn(struct request *r)
     pfs_unlink_done(fd);
     going_tell(&g, &was, r->inode, r->name);
     unlinked(r);
+    hint_ends(r, &was);
     going_keep_end(kept, g.last ? &was : NULL);
     request_done(r);
 }

@@ -8,8 +8,11 @@
  * its ctime stays, which setting one changes, and as long as the ctime was looked at less than the attribute
  * time-out ago.  Looks at many files (listings, ahead.c) ask each file for what was asked of others there.
  * While the PFS hangs the answer is that there are none, if that is known or can do no harm.
+ *
+ * QUEUE_XATTR is not the PFS's: it tells where the socket for hints is, and the file's path.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +23,7 @@
 #include "fs/ops.h"
 #include "fs/settings.h"
 #include "fs/xattr.h"
+#include "placement/foresight/foresight.h"
 #include "placement/pfs/pfs_dir.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
@@ -292,9 +296,16 @@ static void acl_changed(struct inode *i)
     notify_attr_now(i->nodeid);
 }
 
+static bool is_of_queues(const char *name)
+{
+    return !strcmp(name, QUEUE_XATTR) && *foresight_address();
+}
+
 static int change(struct request *r, xattr_op op)
 {
     struct statx stx;
+    if (is_of_queues(r->name))
+        return -EPERM;
     bool policy = dir_policy_is_name(r->name);
     if (policy && op == set_op && dir_policy_check(r->inode, r->name, r->text, r->size))
         return -EINVAL;
@@ -343,11 +354,35 @@ static struct request *request_with_name(fuse_req_t req, fuse_ino_t ino, const c
     return r;
 }
 
+/* NAME\nPATH (docs/wire.md).  Asks nobody. */
+static void tell_queues(struct request *r, size_t size)
+{
+    char *path = pfs_path(r->inode->node), *text = NULL;
+    int len = asprintf(&text, "%s\n%s", foresight_address(), path);
+    free(path);
+    if (len < 0)
+        die("out of memory");
+    if (size && size < (size_t)len) {
+        request_err(r, -ERANGE);
+    } else if (size) {
+        request_buf(r, text, (size_t)len);
+    } else {
+        if (request_take(r))
+            fuse_reply_xattr(r->req, (size_t)len);
+        request_done(r);
+    }
+    free(text);
+}
+
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
     struct request *r = request_with_name(req, ino, name);
     if (!r)
         return;
+    if (is_of_queues(name)) {
+        tell_queues(r, size);
+        return;
+    }
     if (is_new_without(r->inode, name) || is_known_absent(r->inode, name)) {
         request_err(r, -ENODATA);
         return;

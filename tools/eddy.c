@@ -21,13 +21,23 @@ static const struct command commands[] = {
      "      --all     all of your mounts; of all users for root\n"
      "      --json    as JSON (with --all: an array), for scripts\n",
      status_main},
-    {"flush", "[--retry] MNT", "writes everything to the PFS now",
-     "Writes all that is not on the PFS yet to it, and returns when it is there.  The files that "
-     "could not be\n"
-     "written are listed on standard output (exit code 3); their data stays in the cache and is "
-     "tried again.\n\n"
-     "      --retry    only the files that could not be written so far, without waiting for their "
-     "time\n",
+    {"flush", "[--retry] MNT | [--wait] PATH...", "writes everything, or these files, to the PFS now",
+     "For a mount (MNT alone): writes all that this node has and the PFS has not, and returns when "
+     "it is there.\n"
+     "The files that could not be written are listed on standard output (exit code 3); their data "
+     "stays in the\n"
+     "cache and is tried again.\n\n"
+     "For files and directories in a mount: the files, and all files below the directories, on "
+     "whichever node\n"
+     "their latest bytes are.  Symbolic links are followed if they lead into the mount.  Returns "
+     "when the nodes\n"
+     "have begun.  Each path that failed is listed with the reason: exit code 5, or 1 if all of "
+     "them failed.\n\n"
+     "      --retry          MNT: only the files that could not be written so far, without waiting "
+     "for their time\n"
+     "      --wait           returns when it is on the PFS (of MNT always)\n"
+     "      --timeout SEC    --wait, but no longer than SEC seconds: exit code 124\n"
+     "      --json           the result as JSON, for scripts\n",
      flush_main},
     {"umount", "[--timeout SEC] MNT", "flushes, unmounts, and says whether all is on the PFS",
      "Flushes and unmounts MNT and waits for the daemon's end.  Exit code 0: everything is on the "
@@ -82,6 +92,17 @@ static const struct command commands[] = {
      "      --timeout SEC    end within SEC seconds (exit code 3); what is left stays in "
      "CACHE_DIR\n",
      recover_main},
+    {"hint", "[-f LIST|-] [-0] [--range OFF:LEN] [--no-start] PATH...",
+     "tells a mount what will be read next",
+     "Tells the mount that the files PATH will be read, in this order: they are fetched ahead, and "
+     "kept until they\n"
+     "were read.  They need not exist yet.  Stays until all were read; when it ends, its hints "
+     "end.\n\n"
+     "      -f LIST            also the paths in this file, one a line; -: standard input\n"
+     "      -0                 they end with a NUL\n"
+     "      --range OFF:LEN    only these bytes of each file; no LEN: to the end\n"
+     "      --no-start         nothing is fetched; what is here already is kept\n",
+     hint_main},
     {"ring", "[--nodes N] [FILE | MNT] | --simulate ...", "which nodes own a file's chunks",
      "For a FILE in a mount: the node that owns each of its chunks, the next node in the chunk's "
      "order, the\n"
@@ -151,7 +172,8 @@ static void print_usage(FILE *to)
     fputs("\n  -h, --help       this, and after a command: more about it\n"
           "  -V, --version    the version\n\n"
           "exit codes: 0 done, 1 failed, 2 wrong usage, 3 data is not on the PFS (the files are "
-          "listed),\n4 recovered beside files that had changed\n",
+          "listed),\n4 recovered beside files that had changed, 5 a part failed (with the reasons), 124 "
+          "the time is over,\n130 interrupted\n",
           to);
 }
 

@@ -2,11 +2,13 @@
  *
  *   eddy.c           the commands, their help, messages
  *   eddy_status.c    eddy status
- *   eddy_flush.c     eddy flush
+ *   eddy_flush.c     eddy flush MNT
+ *   eddy_flush_paths.c  eddy flush PATH...; eddy_paths.c: the paths of a command
  *   eddy_umount.c    eddy umount, eddy wait
  *   eddy_check.c     eddy check
  *   eddy_forget.c    eddy forget
  *   eddy_recover.c   eddy recover
+ *   eddy_hint.c      eddy hint (tools/lib/eddy.h)
  *   eddy_ring.c      eddy ring; --simulate: eddy_simulate.h
  *   eddy_mounts.c    finding a mount, unmounting it, aborting its connection
  *   eddy_busy.c      which processes keep a mount busy
@@ -26,7 +28,8 @@
 #include "tools/eddy_files.h"
 #include "transport/base.h"
 
-enum exit_code { DONE = 0, FAILED = 1, WRONG_USAGE = 2, NOT_ON_PFS = 3, CONFLICT = 4 };
+enum exit_code { DONE = 0, FAILED = 1, WRONG_USAGE = 2, NOT_ON_PFS = 3, CONFLICT = 4, PARTLY = 5, TIMED_OUT = 124,
+                 INTERRUPTED = 130 };
 
 #define NO_DEADLINE UINT64_MAX /* deadlines are boot_ms() */
 
@@ -46,6 +49,7 @@ int check_main(int argc, char **argv);
 int forget_main(int argc, char **argv);
 int recover_main(int argc, char **argv);
 int ring_main(int argc, char **argv);
+int hint_main(int argc, char **argv);
 
 /* ---- eddy_flush.c ---- */
 struct unflushed_list;
@@ -56,5 +60,17 @@ int flush_by_daemon(const struct mount_entry *e, const char *what, json_t *args,
                     struct unflushed_list *failed);
 /* A number of seconds from now on as a deadline.  -EINVAL */
 int parse_timeout(const char *text, uint64_t *deadline);
+/* As talk_next; complains once of a daemon that says nothing. */
+struct talk;
+int flush_next_line(const struct mount_entry *e, struct talk *t, uint64_t deadline, json_t **line,
+                    bool *last);
+
+/* ---- eddy_flush_paths.c ---- */
+struct flush_asked {
+    bool wait, json;
+    uint64_t deadline;
+};
+/* The whole command; returns its exit code. */
+int flush_paths(char **names, int n, const struct flush_asked *asked);
 
 #endif

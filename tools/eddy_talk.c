@@ -48,10 +48,9 @@ static int connect_to(int dirfd)
     return err;
 }
 
-static int send_request(int fd, const char *what, json_t *args)
+/* Drops the request. */
+static int send_line(int fd, json_t *request)
 {
-    json_t *request = args ? args : json_object();
-    json_object_set_new(request, "do", json_string(what));
     char *text = json_dumps(request, JSON_COMPACT);
     json_decref(request);
     if (!text)
@@ -65,6 +64,13 @@ static int send_request(int fd, const char *what, json_t *args)
                                         : -EIO;
     free(text);
     return err;
+}
+
+static int send_request(int fd, const char *what, json_t *args)
+{
+    json_t *request = args ? args : json_object();
+    json_object_set_new(request, "do", json_string(what));
+    return send_line(fd, request);
 }
 
 int talk_begin(const struct mount_entry *e, const char *what, json_t *args, struct talk **out)
@@ -91,6 +97,11 @@ int talk_begin(const struct mount_entry *e, const char *what, json_t *args, stru
     (*out)->fd = fd;
     (*out)->pid = pid;
     return 0;
+}
+
+int talk_more(struct talk *t, json_t *args)
+{
+    return send_line(t->fd, args);
 }
 
 pid_t talk_pid(const struct talk *t)

@@ -12,6 +12,8 @@ struct talk;
 /* Asks the daemon of this mount; args are dropped (may be NULL).  -ECONNREFUSED: no daemon answers
  * there; -EPERM: the cache directory, or the process that listens there, is not the mount's owner's. */
 int talk_begin(const struct mount_entry *e, const char *what, json_t *args, struct talk **out);
+/* Another line of a request that has several; args are dropped. */
+int talk_more(struct talk *t, json_t *args);
 /* The process that listens, as the kernel says. */
 pid_t talk_pid(const struct talk *t);
 /* The next line, all of its texts printable; *last: no other comes.  0; -ETIMEDOUT; -ECONNRESET: the daemon

@@ -66,6 +66,11 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(stale_bytes, "clean bytes dropped because the PFS has a newer version")                      \
     X(bad_checksums, "chunks refused because their checksum was wrong")                            \
     X(fallback_reads, "chunk reads that went to the PFS because no node could serve them")         \
+    X(hints, "hints that programs gave of what they will read")                                    \
+    X(hints_consumed, "of these: read, or left out by their reader")                               \
+    X(hints_admitted, "times that a hint was taken up by the prefetcher")                          \
+    X(hints_given_up, "times that writers needed the room of what was here for a hint")            \
+    X(prefetched_bytes, "bytes brought to this node because of hints")                             \
     X(messages_sent, "messages sent")                                                              \
     X(pings_sent, "of these: pings and their answers, which tell members that a node lives")        \
     X(messages_received, "messages received")                                                      \

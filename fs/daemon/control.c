@@ -36,6 +36,13 @@ struct connection {
     enum { FREE, BUSY, DONE } state; /* control.lock */
     int fd;                          /* closed by the thread that joins it */
     pthread_t thread;
+    struct lines *in; /* the thread's own */
+};
+
+/* What has come of a request and was not taken yet: [0, len). */
+struct lines {
+    char buf[CONTROL_LINE_MAX];
+    size_t len;
 };
 
 static struct {
@@ -116,30 +123,45 @@ bool control_unwanted(struct connection *c)
            (poll(&p, 1, 0) == 1 && p.revents & (POLLHUP | POLLERR | POLLRDHUP | POLLNVAL));
 }
 
-/* One line into buf (CONTROL_LINE_MAX), without its newline, NUL-terminated.  -EMSGSIZE,
- * -ETIMEDOUT, -ECONNRESET. */
-static int read_request(int fd, char *buf, size_t *len)
+/* The next line, without its newline, into line (CONTROL_LINE_MAX).  False: it is not here yet. */
+static bool take_line(struct lines *in, char *line, size_t *len)
+{
+    char *newline = memchr(in->buf, '\n', in->len);
+    if (!newline)
+        return false;
+    *len = (size_t)(newline - in->buf);
+    memcpy(line, in->buf, *len);
+    line[*len] = '\0';
+    in->len -= *len + 1;
+    memmove(in->buf, newline + 1, in->len);
+    return true;
+}
+
+/* -EMSGSIZE, -ETIMEDOUT, -ECONNRESET. */
+static int read_line(struct connection *c, char *line, size_t *len)
 {
     uint64_t end = boot_ms() + REQUEST_MS;
-    *len = 0;
-    for (;;) {
+    struct lines *in = c->in;
+    while (!take_line(in, line, len)) {
         uint64_t now = boot_ms();
-        struct pollfd p = {.fd = fd, .events = POLLIN};
+        struct pollfd p = {.fd = c->fd, .events = POLLIN};
+        if (in->len == sizeof(in->buf))
+            return -EMSGSIZE;
         if (now >= end || poll(&p, 1, (int)(end - now)) <= 0)
             return -ETIMEDOUT;
-        ssize_t n = recv(fd, buf + *len, CONTROL_LINE_MAX - *len, 0);
+        ssize_t n = recv(c->fd, in->buf + in->len, sizeof(in->buf) - in->len, 0);
         if (n <= 0)
             return n < 0 ? -errno : -ECONNRESET;
-        char *newline = memchr(buf + *len, '\n', (size_t)n);
-        *len += (size_t)n;
-        if (newline) {
-            *newline = '\0';
-            *len = (size_t)(newline - buf);
-            return 0;
-        }
-        if (*len == CONTROL_LINE_MAX)
-            return -EMSGSIZE;
+        in->len += (size_t)n;
     }
+    return 0;
+}
+
+json_t *control_next(struct connection *c)
+{
+    char line[CONTROL_LINE_MAX];
+    size_t len;
+    return read_line(c, line, &len) ? NULL : json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
 }
 
 /* `slow` requests wait for the PFS or for other nodes.  They never take all places, so that status is
@@ -153,6 +175,7 @@ static const struct request_kind {
     {"abort", control_abort, false},   {"flush", control_flush, true},
     {"umount", control_umount, true},  {"where", control_where, true},
     {"check", control_check, true},    {"forget", control_forget, true},
+    {"flush_paths", control_flush_paths, true},
 };
 
 static json_t *do_request(const struct request_kind *kind, struct connection *c,
@@ -186,8 +209,10 @@ static json_t *answer(struct connection *c, const char *line, size_t len)
 static void serve_connection(struct connection *c)
 {
     char line[CONTROL_LINE_MAX];
+    struct lines in = {.len = 0};
     size_t len;
-    int err = read_request(c->fd, line, &len);
+    c->in = &in;
+    int err = read_line(c, line, &len);
     if (err == -ECONNRESET)
         return;
     json_t *end = err ? control_error("no request came: %s", strerror(-err)) : answer(c, line, len);

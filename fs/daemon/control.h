@@ -1,7 +1,7 @@
 /* control.h - the requests and answers of `eddy` and the daemon on CACHE_DIR/control (a Unix stream
  * socket, mode 0600).
  *
- * One request per connection: a line of JSON {"do": WHAT, ...}, then answer lines of JSON; the last
+ * One request per connection: a line of JSON {"do": WHAT, ...} (flush_paths: and others after it), then answer lines of JSON; the last
  * one has "end": true, and "error": TEXT if the request could not be carried out.  The peer's uid
  * is checked (SO_PEERCRED: the daemon's own, or root).
  *
@@ -9,7 +9,14 @@
  *   flush               {"done_bytes","total_bytes","files_left"} about 5 times a second, then
  *                       {"file": {...}} for each file that could not be flushed
  *   flush {"retry"}     true: only the failed files are tried again
- *   umount              the same; the tool unmounts after the answer
+ *   flush_paths {"paths", "wait", "more"}
+ *                       files, and all below directories, on whichever node their latest bytes are; paths: escaped
+ *                       (control_escape), relative to the PFS directory.  "more": true: another line {"paths", "more"}
+ *                       follows.  The answer: progress as for flush (files that are on the PFS already do not count);
+ *                       {"link": PATH} for each symbolic link that was met, which is not followed; {"file": {"path",
+ *                       "error"}} for each path that could not be flushed or is not there; at the end "files", "bytes",
+ *                       "failed", how many of each.  "wait": false: it ends when the flush has begun
+ *   umount              as flush; the tool unmounts after the answer
  *   unflushed           {"file": {...}} for each file that is not on the PFS now
  *   abort               ends the connection to the kernel: processes that wait for the mount get an error
  *   where {"path"}      where a file (relative to the PFS directory; "": none) is: "fid", "size",
@@ -80,6 +87,8 @@ socklen_t control_address(int dirfd, struct sockaddr_un *out);
 /* A path in printable UTF-8, on one line: backslashes, control characters and bytes that are no
  * UTF-8 become \\, \n, \xHH.  malloc'd. */
 char *control_escape(const char *path);
+/* The reverse, malloc'd; NULL: it is not what control_escape makes. */
+char *control_unescape(const char *text);
 /* A text in which paths may be escaped already, so backslashes stay: \xHH in place of what a terminal could
  * take for a command.  malloc'd. */
 char *control_printable(const char *text);

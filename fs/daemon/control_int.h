@@ -17,6 +17,9 @@ struct connection;
 int control_say(struct connection *c, json_t *line);
 /* Has the tool ended, or does the daemon end?  Then stop working for it. */
 bool control_unwanted(struct connection *c);
+/* The next line of a request that has more than one, parsed; the caller drops it.  NULL: none came in time, or it is
+ * none. */
+json_t *control_next(struct connection *c);
 
 /* Each answers a request and returns its last line (without "end"); runs in the connection's own
  * thread. */
@@ -28,9 +31,13 @@ json_t *control_abort(struct connection *c, const json_t *request);
 json_t *control_where(struct connection *c, const json_t *request);
 json_t *control_check(struct connection *c, const json_t *request);
 json_t *control_forget(struct connection *c, const json_t *request);
+json_t *control_flush_paths(struct connection *c, const json_t *request);
 
 /* The file by its path below the PFS directory.  Blocks on the PFS.  -errno */
 int control_find_file(const char *path, struct statx *stx);
+/* The same of whatever is there; *out is referenced. */
+struct pfs_node;
+int control_find(const char *path, struct statx *stx, struct pfs_node **out);
 
 /* {"error": text} */
 json_t *control_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -14,6 +14,7 @@
 #include "fs/daemon/supervise.h"
 #include "fs/request.h"
 #include "fs/settings.h"
+#include "placement/foresight/foresight.h"
 #include "placement/borrow.h"
 #include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
@@ -261,6 +262,22 @@ static void put_loans(json_t *o)
     free(l);
 }
 
+static void put_hints(json_t *o)
+{
+    struct foresight_status s;
+    foresight_status(&s);
+    json_t *hints = json_object();
+    control_put(hints, "queues", s.queues);
+    control_put(hints, "hints", s.hints);
+    control_put(hints, "admitted", s.admitted);
+    control_put(hints, "ahead", s.ahead);
+    control_put(hints, "absent", s.absent);
+    control_put(hints, "ahead_bytes", s.ahead_bytes);
+    control_put(hints, "memory_bytes", s.memory);
+    control_put(hints, "memory_bytes_max", s.memory_max);
+    json_object_set_new(o, "hints", hints);
+}
+
 json_t *control_status(struct connection *c, const json_t *request)
 {
     (void)c;
@@ -284,6 +301,7 @@ json_t *control_status(struct connection *c, const json_t *request)
     put_view(o);
     put_times(o);
     put_loans(o);
+    put_hints(o);
     put_home(o);
     put_lost(o);
     control_put(o, "requests_waiting", requests_waiting());

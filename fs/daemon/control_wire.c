@@ -2,6 +2,7 @@
 #include "fs/daemon/control.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "transport/base.h"
@@ -31,6 +32,37 @@ char *control_escape(const char *path)
             to += len;
             s += len;
         }
+    }
+    *to = '\0';
+    return out;
+}
+
+/* The byte that the escape after a backslash stands for; *len: of the escape.  -1: it is none. */
+static int escaped_byte(const char *s, size_t *len)
+{
+    *len = 1;
+    if (*s == '\\')
+        return '\\';
+    if (*s == 'n')
+        return '\n';
+    if (*s != 'x' || hex_digit(s[1]) < 0 || hex_digit(s[2]) < 0)
+        return -1;
+    *len = 3;
+    return hex_digit(s[1]) * 16 + hex_digit(s[2]);
+}
+
+char *control_unescape(const char *text)
+{
+    char *out = xmalloc(strlen(text) + 1), *to = out;
+    for (const char *s = text; *s;) {
+        size_t len = 0;
+        int byte = *s == '\\' ? escaped_byte(s + 1, &len) : (unsigned char)*s;
+        if (byte <= 0) {
+            free(out);
+            return NULL;
+        }
+        *to++ = (char)byte;
+        s += len + 1;
     }
     *to = '\0';
     return out;

@@ -100,7 +100,7 @@ json_t *control_abort(struct connection *c, const json_t *request)
 
 /* ---- where ---- */
 
-int control_find_file(const char *path, struct statx *stx)
+int control_find(const char *path, struct statx *stx, struct pfs_node **out)
 {
     struct pfs_node *node = pfs_ref(pfs_root());
     int err = pfs_stat(node, stx);
@@ -115,8 +115,20 @@ int control_find_file(const char *path, struct statx *stx)
         pfs_unref(node);
         node = child;
     }
-    pfs_unref(node);
     free(copy);
+    if (err)
+        pfs_unref(node);
+    else
+        *out = node;
+    return err;
+}
+
+int control_find_file(const char *path, struct statx *stx)
+{
+    struct pfs_node *node;
+    int err = control_find(path, stx, &node);
+    if (!err)
+        pfs_unref(node);
     return err;
 }
 

@@ -55,6 +55,10 @@ void steps_end_clean(void);
 int control_start(char *err, size_t errlen);
 void control_stop(void);
 
+/* ---- queues.c: the socket for hints (placement/foresight/) ---- */
+int queues_start(char *err, size_t errlen);
+void queues_stop(void);
+
 /* ---- finish.c ---- */
 /* Without a mount: flushes all (progress and each get arg), calls each for every file that is not on the PFS
  * then, and stops all parts.  Returns the exit code: EXIT_OK or EXIT_NOT_ON_PFS. */

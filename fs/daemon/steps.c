@@ -4,7 +4,8 @@
  * Every step has a start and a stop.  Stops run in reverse order, from wherever a start failed or
  * the mount ended, so the table's order says what may use what:
  *
- *   store   claims   loop   session   pfs   placement   pools   peers   members   flush   files   control   mount
+ *   store   claims   loop   session   pfs   placement   foresight   pools   peers   members   flush   files   queues   control
+ *   mount
  *
  * Those up to flush need no mount: they are a recovery, too.
  */
@@ -46,6 +47,7 @@
 #include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
 #include "placement/claims/look.h"
+#include "placement/foresight/foresight.h"
 #include "placement/local.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_names.h"
@@ -200,6 +202,35 @@ static void stop_placement(void)
     former_stop();
 }
 
+static void on_clean(struct fid fid)
+{
+    if (foresight_any())
+        foresight_flushed(fid);
+}
+
+#define HINTS_PART 4 /* of --memory */
+
+static int start_foresight(char *err, size_t len)
+{
+    (void)err;
+    (void)len;
+    foresight_start(settings.memory / HINTS_PART);
+    eviction_on_hinted(foresight_keeps);
+    eviction_on_left(foresight_left);
+    eviction_on_farthest(foresight_give_up);
+    flush_on_clean(on_clean);
+    return 0;
+}
+
+static void stop_foresight(void)
+{
+    eviction_on_farthest(NULL);
+    eviction_on_hinted(NULL);
+    eviction_on_left(NULL);
+    flush_on_clean(NULL);
+    foresight_stop();
+}
+
 static int start_pools(char *err, size_t len)
 {
     int e = pools_start();
@@ -326,6 +357,28 @@ static int start_flush(char *err, size_t len)
     return e;
 }
 
+/* What the kernel writes is clean only when no program can write it any more, and no run says so then. */
+static void on_copied(struct file *f, const struct statx *stx, uint64_t looked_ms)
+{
+    attr_flushed(f, stx, looked_ms);
+    on_clean(f->fid);
+}
+
+/* Hints first: what is left of looks at the file counts after it. */
+static unsigned on_break(struct fid fid)
+{
+    if (foresight_any())
+        foresight_changed(fid);
+    return belief_break(fid);
+}
+
+static unsigned on_change(struct fid fid, const struct told_change *c)
+{
+    if (foresight_any() && c->what != TOLD_ATTR)
+        foresight_changed(fid);
+    return belief_changed(fid, c);
+}
+
 static int start_files(char *err, size_t len)
 {
     struct statx stx;
@@ -344,9 +397,9 @@ static int start_files(char *err, size_t len)
     notify_start();
     walk_start();
     ahead_start();
-    flush_on_copied(attr_flushed);
-    look_on_break(belief_break);
-    told_on_change(belief_changed);
+    flush_on_copied(on_copied);
+    look_on_break(on_break);
+    told_on_change(on_change);
     claim_on_drop(tell_drop);
     return 0;
 }
@@ -423,11 +476,13 @@ static const struct step {
     {"session", start_session, session_close},
     {"pfs", start_pfs, stop_pfs},
     {"placement", start_placement, stop_placement},
+    {"foresight", start_foresight, stop_foresight},
     {"pools", start_pools, pools_stop},
     {"peers", start_peers, stop_peers},
     {"members", start_members, stop_members},
     {"flush", start_flush, stop_flush},
     {"files", start_files, stop_files},
+    {"queues", queues_start, queues_stop},
     {"control", control_start, control_stop},
     {"mount", start_mount, stop_mount},
 };

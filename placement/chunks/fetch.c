@@ -143,6 +143,46 @@ static int fetch_window(struct range *r, struct chunk_key *key)
     return err;
 }
 
+/* ---- readers come first ---- */
+
+static struct {
+    pthread_once_t once;
+    struct lock lock;       /* RANK_LEAF */
+    pthread_cond_t none;    /* no reader waits */
+    _Atomic unsigned waiting; /* readers; goes to 0 with the lock */
+} readers = {.once = PTHREAD_ONCE_INIT};
+
+static void readers_init(void)
+{
+    lock_init(&readers.lock, RANK_LEAF);
+    lock_cond_init(&readers.none);
+}
+
+static void reader_begins(void)
+{
+    pthread_once(&readers.once, readers_init);
+    readers.waiting++;
+}
+
+static void reader_ends(void)
+{
+    lock_take(&readers.lock);
+    if (!--readers.waiting)
+        pthread_cond_broadcast(&readers.none);
+    lock_drop(&readers.lock);
+}
+
+void fetch_yield(void)
+{
+    pthread_once(&readers.once, readers_init);
+    lock_take(&readers.lock);
+    while (readers.waiting)
+        lock_wait(&readers.lock, &readers.none, 0);
+    lock_drop(&readers.lock);
+}
+
+/* ---- a range ---- */
+
 uint64_t fetch_looks(struct file *f)
 {
     return flight_ended(f->fid);
@@ -162,10 +202,14 @@ int fetch_range(struct file *f, const struct fetch *want, size_t *got)
     struct chunk_key key = {
         .fid = f->fid, .index = want->off / store_chunk_size(), .version = want->v};
     int err = 0;
+    if (want->buf)
+        reader_begins();
     flight_call_init(&r.call);
     while (!err && key.index * store_chunk_size() < r.end)
         err = fetch_window(&r, &key);
     flight_call_destroy(&r.call);
+    if (want->buf)
+        reader_ends();
     if (!err && got)
         *got = r.end - want->off;
     return err;

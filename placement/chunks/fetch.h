@@ -59,6 +59,9 @@ struct fetch {
  * the caller asks the home again; -ENOSPC: no buf, and no room in the store; or the PFS's error. */
 int fetch_range(struct file *f, const struct fetch *want, size_t *got);
 
+/* Waits until no call of fetch_range with buf is under way on this node: for what is fetched ahead, and has time. */
+void fetch_yield(void);
+
 /* Registered by fs/daemon/steps.c before fetch_start: a FETCH of another node begins / ends. */
 void fetch_on_activity(void (*begin)(void), void (*end)(void));
 

@@ -2,7 +2,7 @@
  * (docs/protocol.md, "Looking").
  *
  * A node looks at a file while it may hold beliefs about its data or size: attributes or pages in its kernel, an
- * open descriptor, an answer that is being given.  The file's home knows the lookers.  Before it grants the
+ * open descriptor, an answer that is being given, an admitted hint.  The file's home knows the lookers.  Before it grants the
  * claim to a node, it tells the others (BREAK), and each answers when its beliefs have ended (BROKEN).
  *
  *     ticket = look_now(fid) --> WHERE --> AT, keep --> look_answer_begin(fid, ticket)

@@ -4,6 +4,7 @@
 #include "placement/store/evict.h"
 
 #include "placement/store/datafile.h"
+#include "placement/store/eviction.h"
 #include "placement/store/file.h"
 #include "placement/store/kernel_io_store.h"
 #include "placement/store/pages.h"
@@ -19,12 +20,20 @@ static bool is_wanted(struct file *f)
            (k->check && k->flags & CORE_KERNEL_IO);
 }
 
+static bool evict(struct file *f, uint64_t index, bool now)
+{
+    bool gone = pages_evict(f, index, is_wanted, now);
+    if (gone)
+        eviction_tell_left(f->fid, index);
+    return gone;
+}
+
 bool evict_chunk(struct fid fid, uint64_t index, bool now)
 {
     struct file *f = file_find_now(fid);
     if (!f)
         return false;
-    bool gone = pages_evict(f, index, is_wanted, now);
+    bool gone = evict(f, index, now);
     file_put(f);
     return gone;
 }
@@ -72,7 +81,7 @@ bool evict_file(struct fid fid, uint64_t index, bool now)
     if (!f)
         return false;
     while (goes && next_chunk(f, &index))
-        goes = pages_evict(f, index, is_wanted, now);
+        goes = evict(f, index, now);
     bool gone = goes && discard(f);
     file_put(f);
     return gone;

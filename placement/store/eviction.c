@@ -5,6 +5,9 @@
  *
  * The first of the others leaves next.  A chunk that is not new any more goes to the end of the others; by
  * the early policy (insertion.h), to their beginning.
+ *
+ * Chunks of which the time of the next read was told are on lists of their own: "never" leaves before all of these, hinted
+ * ones after all of these, when foresight has given them up.
  */
 #include "placement/store/eviction.h"
 
@@ -23,13 +26,14 @@ struct list {
 enum { REPLICAS, OWNED, KINDS }; /* in the order in which they leave */
 
 struct kind {
-    struct list fresh, others;
+    struct list never, fresh, others;
     struct insertion insertion;
 };
 
 static struct {
     struct lock lock; /* RANK_SPACE */
     struct kind kind[KINDS];
+    struct list hinted; /* of both kinds */
 } leaving;
 
 void eviction_start(void)
@@ -39,17 +43,21 @@ void eviction_start(void)
         lock_init(&leaving.lock, RANK_SPACE);
     made = true;
     for (unsigned i = 0; i < KINDS; i++) {
-        leaving.kind[i].fresh = leaving.kind[i].others = EMPTY;
+        leaving.kind[i].never = leaving.kind[i].fresh = leaving.kind[i].others = EMPTY;
         insertion_start(&leaving.kind[i].insertion);
     }
+    leaving.hinted = EMPTY;
 }
 
 /* ---- when it was used ---- */
 
-/* The field `touched` of a record tells when the chunk was used, and whether it is on a list of new ones.  It
+/* The field `touched` of a record tells when the chunk was used, and on which list it is, or will be.  It
  * is changed with the lock, and read without. */
-#define FRESH 0x8000u
-#define STAMP 0x7fffu
+#define FRESH  0x8000u
+#define HINTED 0x4000u
+#define NEVER  0x2000u
+#define TIMES  (HINTED | NEVER)
+#define STAMP  0x1fffu
 
 static uint16_t stamp_now(void)
 {
@@ -61,10 +69,15 @@ static uint16_t touched(const struct chunk_record *c)
     return __atomic_load_n(&c->touched, __ATOMIC_RELAXED);
 }
 
+static void set_word(struct chunk_record *c, unsigned word)
+{
+    __atomic_store_n(&c->touched, (uint16_t)word, __ATOMIC_RELAXED);
+}
+
+/* What was told of its next read stays. */
 static void set_touched(struct chunk_record *c, uint16_t stamp, bool fresh)
 {
-    uint16_t word = (uint16_t)(stamp | (fresh ? FRESH : 0));
-    __atomic_store_n(&c->touched, word, __ATOMIC_RELAXED);
+    set_word(c, stamp | (fresh ? FRESH : 0) | (touched(c) & TIMES));
 }
 
 /* ---- a list ---- */
@@ -121,6 +134,8 @@ static struct kind *kind_of(const struct chunk_record *c)
 static struct list *list_of(const struct chunk_record *c)
 {
     struct kind *k = kind_of(c);
+    if (touched(c) & TIMES)
+        return touched(c) & HINTED ? &leaving.hinted : &k->never;
     return touched(c) & FRESH ? &k->fresh : &k->others;
 }
 
@@ -153,13 +168,28 @@ static void limit_fresh(struct kind *k)
     }
 }
 
+static bool (*hinted_of)(struct fid fid, uint64_t index);
+
+void eviction_on_hinted(bool (*hinted)(struct fid fid, uint64_t index))
+{
+    hinted_of = hinted;
+}
+
+static bool is_hinted(const struct chunk_record *c)
+{
+    return touched(c) & HINTED || (hinted_of && hinted_of(c->fid, c->index));
+}
+
 void eviction_add(struct chunk_record *c, bool owned)
 {
+    bool hinted = is_hinted(c);
     lock_take(&leaving.lock);
     bool is_new = !listed(c), fresh = is_new || touched(c) & FRESH;
     if (!is_new)
         take_out(list_of(c), c);
     c->flags = (uint16_t)(owned ? c->flags | CHUNK_OWNED : c->flags & ~CHUNK_OWNED);
+    if (hinted)
+        set_word(c, HINTED);
     set_touched(c, stamp_now(), fresh);
     put_last(list_of(c), c);
     struct kind *k = kind_of(c);
@@ -188,10 +218,23 @@ void eviction_used(struct chunk_record *c)
         insertion_use(&kind_of(c)->insertion, key_of(c));
         if (!fresh) {
             take_out(list_of(c), c);
+            set_word(c, touched(c) & ~NEVER); /* it was read again */
             put_last(list_of(c), c);
         }
     }
     set_touched(c, now, fresh);
+    lock_drop(&leaving.lock);
+}
+
+void eviction_set_time(struct chunk_record *c, enum eviction_time t)
+{
+    lock_take(&leaving.lock);
+    bool is_listed = listed(c);
+    if (is_listed)
+        take_out(list_of(c), c);
+    set_word(c, (touched(c) & STAMP) | (t == TIME_HINTED ? HINTED : t == TIME_NEVER ? NEVER : 0));
+    if (is_listed)
+        put_last(list_of(c), c);
     lock_drop(&leaving.lock);
 }
 
@@ -248,22 +291,55 @@ bool eviction_is_owner(struct fid fid, uint64_t index)
     return owner_of_chunk && owner_of_chunk(fid, index);
 }
 
-bool eviction_one(bool now)
+static void (*on_left)(struct fid fid, uint64_t index);
+
+void eviction_on_left(void (*left)(struct fid fid, uint64_t index))
 {
+    on_left = left;
+}
+
+void eviction_tell_left(struct fid fid, uint64_t index)
+{
+    if (on_left)
+        on_left(fid, index);
+}
+
+static bool (*farthest_of_all)(bool ahead);
+
+void eviction_on_farthest(bool (*farthest)(bool ahead))
+{
+    farthest_of_all = farthest;
+}
+
+static bool evict_of_all(evict_fn evict, bool now)
+{
+    for (struct kind *k = leaving.kind; k < leaving.kind + KINDS; k++)
+        if (evict_of(&k->never, evict, now))
+            return true;
     for (struct kind *k = leaving.kind; k < leaving.kind + KINDS; k++) {
         lock_take(&leaving.lock);
         insertion_full(&k->insertion, count_of(k));
         lock_drop(&leaving.lock);
-        if (evict_of(&k->others, evict_chunk_of, now) || evict_of(&k->fresh, evict_chunk_of, now))
+        if (evict_of(&k->others, evict, now) || evict_of(&k->fresh, evict, now))
             return true;
     }
     return false;
 }
 
+bool eviction_one(bool now, bool ahead)
+{
+    bool gone;
+    do
+        gone = evict_of_all(evict_chunk_of, now);
+    while (!gone && farthest_of_all && farthest_of_all(ahead));
+    return gone;
+}
+
 bool eviction_one_file(bool now)
 {
-    for (struct kind *k = leaving.kind; k < leaving.kind + KINDS; k++)
-        if (evict_of(&k->others, evict_file_of, now) || evict_of(&k->fresh, evict_file_of, now))
-            return true;
-    return false;
+    bool gone;
+    do
+        gone = evict_of_all(evict_file_of, now);
+    while (!gone && farthest_of_all && farthest_of_all(true));
+    return gone;
 }

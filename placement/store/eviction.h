@@ -4,6 +4,15 @@
  * session's last copy stays longest; then owned chunks.  Of each kind, the chunk leaves that was used longest
  * ago, or that came last: insertion.h.
  *
+ * What is known of the future counts before that.  Every chunk that could leave has a score of two numbers: the time until it
+ * may go, and its distance, which is the time until it is read.  The lowest first number leaves, of these the greatest second
+ * one (Belady's rule, as far as the future was told).  The first number is 0 for all chunks that are listed here: dirty ones
+ * are not.  So the score is an order of lists (enum eviction_time), and within a list that of the use:
+ *
+ *   read, and not again before what is hinted   infinite: replicas first, then owned chunks
+ *   nothing is known                            by its age: as without hints
+ *   hinted                                      its distance: foresight knows it, and says which is farthest
+ *
  * Chunk records are linked in lists; lock RANK_SPACE.  Only chunks that may be evicted are on them,
  * as far as is known.  Under their file's lock this is checked again.
  */
@@ -28,10 +37,27 @@ void eviction_used(struct chunk_record *c);            /* by a reader, now */
 void eviction_on_owner(bool (*is_owner)(struct fid fid, uint64_t index));
 bool eviction_is_owner(struct fid fid, uint64_t index);
 
+/* When a chunk will be read next, as far as it was told. */
+enum eviction_time { TIME_UNKNOWN, TIME_NEVER, TIME_HINTED };
+/* With the chunk's file's lock.  A chunk that is not listed has it when it is listed again. */
+void eviction_set_time(struct chunk_record *c, enum eviction_time t);
+/* foresight registers what tells whether a chunk is hinted: asked of each one that may leave from now on, since what the kernel
+ * wrote has no record before it is flushed.  hinted is called with the file's lock, and takes leaf locks at most.  NULL, as at
+ * the start: none is. */
+void eviction_on_hinted(bool (*hinted)(struct fid fid, uint64_t index));
+/* foresight registers what hears of each chunk that has left.  Called without locks, or with those of eviction_one's caller; it
+ * takes leaf locks at most.  NULL, as at the start: nobody does. */
+void eviction_on_left(void (*left)(struct fid fid, uint64_t index));
+void eviction_tell_left(struct fid fid, uint64_t index); /* by what was registered with eviction_on_victim */
+/* foresight registers what gives up the farthest hint of what is in the cache: its chunks are not hinted any more when
+ * farthest returns true.  ahead: also one that was admitted (placement/foresight/).  Called with locks of RANK_CLAIM or outer
+ * ones.  NULL, as at the start: there are no hints. */
+void eviction_on_farthest(bool (*farthest)(bool ahead));
+
 /* Evicts one chunk.  False if no listed chunk may leave.  Takes other files' locks: only locks of RANK_CLAIM
  * or outer ones may be held.  now: it waits for no sync of the cache's
- * disk. */
-bool eviction_one(bool now);
+ * disk.  ahead: what is here for an admitted hint may leave, too, if nothing else does: for writers, not for what is fetched. */
+bool eviction_one(bool now, bool ahead);
 /* The same for a whole file, which is the one of the chunk that would leave next: then its data file is gone. */
 bool eviction_one_file(bool now);
 

@@ -69,6 +69,7 @@ struct file {
     bool going;                                /* the last put is under way (table's lock) */
     struct file *removed_next, **removed_prev; /* remover.c's list of those that are going */
     bool only_here;       /* it is deleted, and has bytes that the PFS never got (f->lock) */
+    uint64_t coming, coming_end; /* store_hint_coming's chunks (f->lock) */
     unsigned anchored;    /* store_anchor's: nothing of it is evicted (f->lock) */
     uint64_t hollow;      /* dirty pages that are zeros without blocks: no dirty bytes (pages.c) */
     struct range_op *ops; /* placement/store/range.h */

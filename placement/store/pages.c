@@ -282,7 +282,12 @@ struct chunk_record *pages_begin_fill(struct file *f, uint64_t index, uint32_t *
 {
     struct chunk_record *c = find(f, index);
     *made = !c;
-    return c ? c : state_chunk_new(f->rec, index);
+    if (c)
+        return c;
+    c = state_chunk_new(f->rec, index);
+    if (index >= f->coming && index < f->coming_end)
+        eviction_set_time(c, TIME_HINTED);
+    return c;
 }
 
 void pages_end_fill(struct file *f, uint64_t first, uint64_t last)

@@ -228,7 +228,7 @@ static bool is_tight(void)
 
 void space_keep_free(void)
 {
-    for (unsigned n = 0; n < KEEP_FREE_MAX && is_tight() && eviction_one(false); n++)
+    for (unsigned n = 0; n < KEEP_FREE_MAX && is_tight() && eviction_one(false, true); n++)
         disk_changed();
 }
 
@@ -286,7 +286,7 @@ static bool take_bytes(uint64_t bytes, enum space_limit limit)
 static int reserve_bytes(uint64_t bytes, enum space_limit limit)
 {
     while (bytes && !take_bytes(bytes, SPACE_CACHE)) {
-        if (!eviction_one(limit == SPACE_NOW))
+        if (!eviction_one(limit == SPACE_NOW, limit != SPACE_FILL))
             return limit == SPACE_DISK && take_bytes(bytes, limit) ? 0 : -ENOSPC;
         disk_changed();
     }
@@ -313,7 +313,7 @@ static int reserve_slots(enum slab_kind kind, uint32_t n, enum space_limit limit
     bool now = limit == SPACE_NOW;
     while (n && !state_reserve(kind, n)) {
         int err = more_slots(kind, n, now ? SPACE_NOW : SPACE_CACHE);
-        if (err == -ENOSPC && eviction_one(now))
+        if (err == -ENOSPC && eviction_one(now, limit != SPACE_FILL))
             continue;
         if (err == -ENOSPC && limit == SPACE_DISK)
             err = more_slots(kind, n, limit);

@@ -252,6 +252,7 @@ static void look_at_chunk_slot(uint32_t no, struct state_report *rep)
     c->flags = (uint16_t)(c->flags & ~(CHUNK_SYNCED | CHUNK_COVERED));
     c->flags |= is_covered(c) ? CHUNK_COVERED : 0;
     c->lru_next = c->lru_prev = SLOT_OFF_LIST;
+    c->touched = 0; /* hints were the former daemon's */
     count_chunk(r, c, true);
     index_add_chunk(no);
     chunk_list_add(r, c, count_bits(c, BITS_DIRTY) > 0);

@@ -114,7 +114,7 @@ static int fill_chunk(struct file *f, const struct clean_chunk *clean, enum spac
 
 int store_fill(struct file *f, const struct clean_chunk *c)
 {
-    return fill_chunk(f, c, SPACE_CACHE);
+    return fill_chunk(f, c, SPACE_FILL);
 }
 
 int store_fill_needed(struct file *f, const struct clean_chunk *c, enum space_limit limit)

@@ -41,6 +41,8 @@ enum space_limit {
     /* As SPACE_CACHE, but the change waits for no other call, nor for a sync of the cache's disk: -EAGAIN,
      * and nothing is done, where it would have to. */
     SPACE_NOW,
+    /* As SPACE_CACHE, but nothing leaves that is here for an admitted hint: for what is fetched. */
+    SPACE_FILL,
 };
 
 /* ---- the cache directory ---- */

@@ -31,7 +31,9 @@ def ask(request):
 refused = [b"\n", b"{}\n", b'{"do":5}\n', b'{"do":"x\xff"}\n', b"[" * 10000 + b"\n", b"\0\n",
            b"a" * 20000, b'{"do":"nothing"}\n', b'{"do":"status","do":"flush"}\n',
            b'{"do":"where","path":"../x"}\n', b'{"do":"where","path":"none"}\n',
-           b'["do","status"]\n']
+           b'["do","status"]\n', b'{"do":"flush_paths"}\n', b'{"do":"flush_paths","paths":[5]}\n',
+           b'{"do":"flush_paths","paths":["a\\\\q"]}\n', b'{"do":"flush_paths","paths":["\\\\x00"]}\n',
+           b'{"do":"flush_paths","paths":["a"],"more":true}\n[]\n']
 for request in refused:
     answer = ask(request)
     assert b'"error"' in answer and b'"end":true' in answer, (request[:40], answer[:200])

@@ -112,6 +112,27 @@ START_TEST(a_removed_file_does_not_wait_for_a_lull)
 }
 END_TEST
 
+/* The release of a file that the kernel wrote comes after its close: also while somebody flushes it. */
+START_TEST(what_is_told_of_a_file_after_its_flush_leaves_it_clean)
+{
+    start(NO_LULL);
+    struct file *f = env_create("f", 0644);
+    env_write(f, "abc", 3, 0);
+    ck_assert_uint_eq(pending(), 1);
+    ck_assert_int_eq(flush_file(f), 0);
+    ck_assert_uint_eq(pending(), 0);
+    flush_kernel_wrote(f);
+    ck_assert_uint_eq(pending(), 0);
+    flush_dirtied(f);
+    ck_assert_uint_eq(pending(), 0);
+    env_write(f, "d", 1, 0);
+    flush_kernel_wrote(f);
+    ck_assert_uint_eq(pending(), 1);
+    ck_assert_int_eq(flush_file(f), 0);
+    shut(f);
+}
+END_TEST
+
 START_TEST(activity_holds_the_flush)
 {
     start(50);
@@ -307,6 +328,7 @@ int main(void)
     tcase_add_test(t, writing_gives_the_mtime);
     tcase_add_test(t, what_a_flush_saw_is_told_while_the_claim_is_here);
     tcase_add_test(t, a_removed_file_does_not_wait_for_a_lull);
+    tcase_add_test(t, what_is_told_of_a_file_after_its_flush_leaves_it_clean);
     tcase_add_test(t, activity_holds_the_flush);
     tcase_add_test(t, metadata_is_no_activity);
     tcase_add_test(t, without_an_interval_it_is_flushed_at_once);

@@ -500,7 +500,7 @@ END_TEST
 
 static void evict_all(void)
 {
-    while (eviction_one(false))
+    while (eviction_one(false, false))
         ;
 }
 

@@ -333,8 +333,15 @@ START_TEST(escaped_paths_are_printable_and_on_one_line)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char *text = control_escape(cases[i].path);
         ck_assert_str_eq(text, cases[i].text);
+        char *back = control_unescape(text);
+        ck_assert_ptr_nonnull(back);
+        ck_assert_str_eq(back, cases[i].path);
+        free(back);
         free(text);
     }
+    static const char *const no_escapes[] = {"\\", "a\\q", "\\x", "\\x1", "\\x1g", "\\xFF", "\\x00"};
+    for (size_t i = 0; i < ARRAY_LEN(no_escapes); i++)
+        ck_assert_ptr_null(control_unescape(no_escapes[i]));
 }
 END_TEST
 

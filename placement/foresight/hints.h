@@ -1,0 +1,140 @@
+/* hints.h - what programs have told: queues of entries, the ranges of files that these name, the files by path and by fid.
+ * Private to placement/foresight/; no I/O, and nothing of the store.
+ *
+ *     queue    entry   0   1   2   3   4   5   6   7   8   9 ...        u32 each: a target
+ *                      ^ head              ^ next
+ *                      not consumed        not admitted
+ *     target   a range (off, len) of a file, for one queue; its entries are a list (`same`)
+ *     hinted   a file, by its path below the root; its targets, of all queues
+ *
+ * A path is kept once, however many queues name it.  What all of it takes is bounded (hints_limit).
+ *
+ * The lock (RANK_LEAF) must be held when you call any function below but hints_lock.
+ */
+#ifndef EDDY_PLACEMENT_FORESIGHT_HINTS_H
+#define EDDY_PLACEMENT_FORESIGHT_HINTS_H
+
+#include "placement/foresight/life.h"
+#include "transport/fid.h"
+#include "transport/lock.h"
+
+#define NO_ENTRY     UINT32_MAX
+#define LATER_OPENED 64 /* so many later entries were opened: one that was not is left out by its reader */
+
+struct hinted {
+    struct hinted *path_next, *fid_next;
+    struct target *targets;
+    uint64_t hash;    /* of the path */
+    struct fid fid;   /* of what has the name, when it was last heard of; zero: not known */
+    unsigned refs;    /* one per queue that names it */
+    unsigned flushed; /* how often all of it was brought to the PFS */
+    unsigned changes; /* how often it may have got another version, elsewhere */
+    unsigned readers; /* opens for reading that began after a hint, and are not released */
+    unsigned admitted; /* targets */
+    bool looked_at;   /* the home tells this node of changes: one look_opened is owed its look_closed */
+    char path[];
+};
+
+struct target {
+    struct hinted *file;
+    struct queue *queue;
+    struct target *file_next; /* of the file's targets */
+    struct target *again;     /* the queue's list of those to be looked at again */
+    uint64_t off, len;        /* as it was told: len 0 is to the end */
+    uint64_t bytes;           /* of the file that it names; 0: not known */
+    uint64_t counted;         /* bytes, while it is admitted */
+    uint64_t look_ms;         /* boot_ms: not here, and not looked at again before */
+    uint32_t first, last;     /* its entries that are not consumed; NO_ENTRY: none */
+    enum life life;
+    bool admitted; /* the prefetcher has taken up `first`: it protects what is here */
+    bool hinted;   /* the store was told that its chunks are hinted */
+    bool busy;     /* the prefetcher works on it ... */
+    bool redo;     /* ... and looks again when it has ended */
+    bool listed;   /* on the list `again` */
+    uint8_t looks; /* in vain, one after the other */
+};
+
+struct queue {
+    struct queue *next_queue, **prev_queue;
+    struct hinted **path;
+    struct target **target;
+    uint32_t *entry, *same; /* same: the target's next entry */
+    uint8_t *done;          /* ENTRY_* */
+    uint32_t npaths, ntargets, n;
+    uint32_t paths_cap, targets_cap, cap;
+    uint64_t charged; /* bytes, of hints_limit */
+    uint32_t head;    /* the first entry that is not done */
+    uint32_t next;    /* the first one that the prefetcher has not passed */
+    uint32_t far;     /* behind the last one whose chunks the store keeps for it */
+    uint32_t unopened, opened_later; /* the first entry that is neither opened nor done; opened ones behind it */
+    struct target *again;
+    bool started, ended;
+    unsigned busy;      /* targets that the prefetcher works on: the queue stays in memory */
+    uint64_t ahead;     /* bytes of admitted targets */
+    uint64_t unflushed; /* of these: not on the PFS when that was last looked at, so they cannot leave anyway */
+    uint32_t nadmitted, nabsent, nahead; /* targets */
+    uint64_t sized, sized_bytes;         /* targets whose size is known, and their sum: the mean stands for others */
+    uint64_t cancelled, consumed, fetched_bytes;
+    uint64_t begun_ms, read_bytes; /* of consumed entries, since begun_ms: the rate */
+};
+enum { ENTRY_OPENED = 1, ENTRY_DONE = 2 }; /* opened: by a reader, after the hint */
+
+/* What the store is to hear of a range; or the claims of the file: it is not looked at any more (look_closed). */
+struct hint_news {
+    struct fid fid;
+    uint64_t off, len;
+    enum { NEWS_UNKNOWN, NEWS_NEVER, NEWS_HINTED, NEWS_NOT_LOOKED_AT } time;
+};
+
+extern struct lock hints_lock;
+extern struct queue *hints_queues; /* all */
+
+void hints_init(uint64_t limit_bytes); /* without the lock: before any other call */
+void hints_end(void);                  /* without the lock: no queue is left */
+struct hints_sums {
+    uint64_t queues, hints, admitted, ahead, absent, ahead_bytes, unflushed, memory, memory_max;
+    uint64_t done; /* how often something was consumed or cancelled, or a queue ended */
+};
+void hints_sum(struct hints_sums *out);
+
+/* ---- queues ---- */
+#define QUEUES_MAX 1024
+struct queue *hints_queue_new(void); /* NULL: there are too many */
+/* Its targets are nobody's any more; freed when the prefetcher has left it. */
+void hints_queue_end(struct queue *q);
+void hints_queue_left(struct queue *q); /* the prefetcher has left a target of it */
+/* All checked before: wire.h's parse.  -ENOBUFS: nothing was added. */
+struct parsed_add;
+int hints_add(struct queue *q, const struct parsed_add *a, int64_t *first);
+/* The entry is consumed, or cancelled. */
+void hints_done(struct queue *q, uint32_t i, bool cancelled);
+/* A reader opened the target's first entry. */
+void hints_opened(struct target *t);
+/* Counts the target as admitted, with its bytes; not any more. */
+void hints_admit(struct target *t, uint64_t bytes);
+void hints_unadmit(struct target *t);
+/* The life of a target moves on; counted.  False: it does not happen. */
+bool hints_step(struct target *t, enum life_event e);
+void hints_set_life(struct target *t, enum life life); /* as it was found */
+void hints_again(struct target *t); /* the prefetcher looks at it again */
+/* The prefetcher has taken it up, but it is not here, and nobody works on it. */
+bool hints_lacks(const struct target *t);
+/* Bytes of the target; of one whose size is not known, the queue's mean. */
+uint64_t hints_bytes(const struct target *t);
+/* Bytes before entry i; over the rate of the queue, that is the entry's distance, ms. */
+uint64_t hints_before(const struct queue *q, uint32_t i);
+uint64_t hints_distance(const struct queue *q, uint32_t i);
+
+/* ---- files ---- */
+struct hinted *hints_by_path(const char *path);
+struct hinted *hints_by_fid(struct fid fid);
+void hints_set_fid(struct hinted *h, struct fid fid);
+
+/* Does the store keep bytes of [off, end) for a target? */
+bool hints_keep(struct fid fid, uint64_t off, uint64_t end);
+
+/* ---- what the store is to hear, in order ---- */
+void hints_tell(struct target *t, int time); /* NEWS_*; nothing if its file is not known */
+bool hints_next_news(struct hint_news *out);
+
+#endif

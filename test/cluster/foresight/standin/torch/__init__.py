@@ -1,0 +1,1 @@
+"""What the example of docs/foreknowledge.md needs of torch, where torch is not installed."""
