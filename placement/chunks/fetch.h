@@ -43,6 +43,7 @@ struct fetch {
     size_t len;
     void *buf;            /* gets all the bytes; NULL: they are only brought into the store */
     uint64_t looked;      /* with buf: fetch_looks before the caller saw that they are not in the store */
+    bool owned;           /* without buf: only chunks that this node owns */
     uint64_t end_ms;      /* boot_ms: deadline of all waits; 0: as long as the PFS takes */
     struct fetched *from; /* or NULL */
 };

@@ -6,23 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/foresight/bring.h"
 #include "placement/foresight/hints.h"
 #include "placement/foresight/prefetch.h"
+#include "placement/foresight/shares.h"
 #include "placement/store/store_open.h"
 
-static _Atomic uint64_t hints_now; /* entries of all queues: foresight_any */
 static char address[108];
 
 void foresight_start(uint64_t limit)
 {
     hints_init(limit);
     prefetch_start();
-    hints_now = 0;
+    bring_start();
 }
 
 void foresight_stop(void)
 {
     lock_take(&hints_lock);
+    shares_end_all();
     hints_end();
     lock_drop(&hints_lock);
 }
@@ -58,6 +60,8 @@ static bool begins_to_be_read(struct hinted *h)
 {
     bool any = false;
     for (struct target *t = h->targets; t; t = t->file_next) {
+        if (t->queue->staged)
+            continue;
         any = any || t->first != NO_ENTRY;
         hints_opened(t);
     }
@@ -156,7 +160,7 @@ void foresight_flushed(struct fid fid)
 
 bool foresight_give_up(bool ahead)
 {
-    return foresight_any() && prefetch_give_up(ahead);
+    return (foresight_any() || shares_any()) && prefetch_give_up(ahead);
 }
 
 /* ---- queues ---- */
@@ -172,7 +176,6 @@ struct queue *foresight_queue_new(void)
 void foresight_queue_end(struct queue *q)
 {
     lock_take(&hints_lock);
-    hints_now -= q->n;
     hints_queue_end(q);
     lock_drop(&hints_lock);
     prefetch_wake();
@@ -185,8 +188,6 @@ int foresight_add(struct queue *q, const void *body, size_t len, int64_t *first)
     int err = queue_parse_add(body, len, q->npaths, q->ntargets, &a);
     if (!err)
         err = hints_add(q, &a, first);
-    if (!err)
-        hints_now += a.n.entries;
     lock_drop(&hints_lock);
     if (!err)
         prefetch_wake();

@@ -17,7 +17,10 @@
 #include <string.h>
 
 #include "placement/chunks/fetch.h"
+#include "placement/chunks/owner.h"
+#include "placement/foresight/bring.h"
 #include "placement/foresight/find.h"
+#include "placement/foresight/shares.h"
 #include "placement/store/store_hint.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
@@ -25,6 +28,7 @@
 
 #define HANDS        2
 #define ADMITTED_MAX 16384u /* of a queue at once: names that are looked up in advance */
+#define TRIES_MAX    8u     /* looks at a staged file whose bytes were not the right ones when they had come */
 #define PIECE        8u     /* chunks that are fetched before the next look whether they are still wanted */
 
 /* With hints_lock. */
@@ -91,14 +95,28 @@ static struct room room_now(void)
     struct store_usage u;
     store_usage(&u);
     uint64_t most = u.limit - u.limit / 8;
-    return (struct room){.all = most - MIN(most, u.dirty),
+    return (struct room){.all = most - MIN(most, u.dirty), /* less what is pinned: share_room */
                          .largest = MAX(u.limit / 4, (uint64_t)store_chunk_size())};
+}
+
+uint64_t prefetch_room(void)
+{
+    struct hints_sums s;
+    struct room r = room_now();
+    lock_take(&hints_lock);
+    hints_sum(&s);
+    lock_drop(&hints_lock);
+    uint64_t taken = s.ahead_bytes - s.unflushed + s.staged;
+    return r.all - MIN(r.all, taken);
 }
 
 /* With hints_lock. */
 static void share_room(struct room *r)
 {
     uint64_t n = 0;
+    struct hints_sums s;
+    hints_sum(&s);
+    r->all -= MIN(r->all, s.pinned);
     for (struct queue *q = hints_queues; q; q = q->next_queue)
         n += q->started && q->head < q->n;
     r->share = r->all / MAX(n, 1);
@@ -144,7 +162,7 @@ static struct target *next_entry(struct queue *q, const struct room *r)
 {
     for (; q->next < q->n; q->next++) {
         struct target *t = q->target[q->entry[q->next]];
-        if (q->done[q->next] & ENTRY_DONE || t->admitted || t->busy)
+        if (q->done[q->next] & ENTRY_DONE || t->admitted || t->busy || t->reached)
             continue;
         if (!fits(t, r))
             return NULL;
@@ -186,7 +204,8 @@ struct work {
     struct found file;
     struct version version;
     uint64_t off, end; /* of what is wanted, and exists */
-    unsigned flushed; /* hinted.flushed, before it was looked at */
+    uint64_t bytes;    /* of these: all, or those in chunks that this node owns */
+    unsigned flushed;  /* hinted.flushed, before it was looked at */
     struct fetched_ahead came;
 };
 
@@ -204,23 +223,62 @@ static bool still_wanted(const struct target *t)
     return wanted;
 }
 
+static bool is_wanted_chunk(const struct work *w, uint64_t index)
+{
+    return !w->t->queue->owned || owner_is_here(w->file.f->fid, index);
+}
+
+/* Calls for each part of what is wanted that lies in one chunk, or for all of it at once if all chunks are wanted.  Stops when
+ * fn returns true, and returns that. */
+static bool any_part(struct work *w, bool (*fn)(struct work *w, uint64_t off, uint64_t len))
+{
+    uint64_t chunk = store_chunk_size();
+    if (!w->t->queue->owned)
+        return w->off < w->end && fn(w, w->off, w->end - w->off);
+    for (uint64_t off = w->off, end; off < w->end; off = end) {
+        end = MIN(w->end, (off / chunk + 1) * chunk);
+        if (is_wanted_chunk(w, off / chunk) && fn(w, off, end - off))
+            return true;
+    }
+    return false;
+}
+
+static bool add_bytes(struct work *w, uint64_t off, uint64_t len)
+{
+    (void)off;
+    w->bytes += len;
+    return false;
+}
+
+static bool part_is_missing(struct work *w, uint64_t off, uint64_t len)
+{
+    uint64_t miss, n;
+    return store_missing(w->file.f, off, len, &miss, &n);
+}
+
+static bool is_missing(struct work *w)
+{
+    return any_part(w, part_is_missing);
+}
+
 /* What there is of it now: the state of its life, before it is admitted. */
 static enum life look_at(struct work *w, const struct room *r)
 {
     struct file_info info;
-    uint64_t off, len;
     store_info(w->file.f, &info);
     w->version = info.base;
     uint64_t size = MAX(info.size, w->file.at.size), len_wanted = w->t->len;
     w->off = MIN(w->t->off, size);
     w->end = len_wanted && len_wanted < size - w->off ? w->off + len_wanted : size;
-    w->end = w->off + MIN(w->end - w->off, r->largest);
+    if (!w->t->queue->staged)
+        w->end = w->off + MIN(w->end - w->off, r->largest);
+    w->bytes = 0;
+    any_part(w, add_bytes);
     if (w->file.at.where == WHERE_NODE || w->file.at.where == WHERE_LOST)
         return LIFE_INIT; /* neither fetched nor flushed because of a hint */
     if (info.dirty_bytes) /* of what the kernel has written, none may be known yet: it counts as flushed too early */
         return LIFE_WRITTEN;
-    bool missing = w->off < w->end && store_missing(w->file.f, w->off, w->end - w->off, &off, &len);
-    return missing ? LIFE_GONE : LIFE_FLUSHED;
+    return is_missing(w) ? LIFE_GONE : LIFE_FLUSHED;
 }
 
 /* Admits the target as what it was found to be.  False: nothing more is to be done. */
@@ -232,7 +290,7 @@ static bool take_up(struct work *w, enum life life)
     if (life == LIFE_WRITTEN && t->file->flushed != w->flushed)
         life = LIFE_FLUSHED; /* meanwhile */
     if (wanted) {
-        hints_admit(t, w->end - w->off);
+        hints_admit(t, w->bytes);
         hints_set_life(t, life);
         hints_step(t, LIFE_ADMIT);
         count(hints_admitted, 1);
@@ -241,6 +299,10 @@ static bool take_up(struct work *w, enum life life)
         t->queue->far = MAX(t->queue->far, t->first + 1);
     }
     bool fetches = wanted && t->life == LIFE_READING;
+    if (wanted && !fetches && t->queue->staged)
+        hints_reached(t, life != LIFE_INIT                  ? 0
+                         : w->file.at.where == WHERE_LOST ? -EHOSTDOWN
+                                                          : -EBUSY);
     lock_drop(&hints_lock);
     tell_store();
     return fetches;
@@ -269,10 +331,20 @@ static int fetch_missing(struct work *w)
             return -ECANCELED;
         fetch_yield();
         struct fetched from = {.ahead = &w->came};
-        struct fetch want = {.v = w->version, .off = off, .len = MIN(piece, w->end - off), .from = &from};
+        struct fetch want = {.v = w->version,
+                             .off = off,
+                             .len = MIN(piece, w->end - off),
+                             .owned = w->t->queue->owned,
+                             .from = &from};
         err = fetch_range(w->file.f, &want, NULL);
     }
     return err;
+}
+
+/* A staged file that changes, or leaves, again and again is given up: with the error.  With hints_lock. */
+static bool is_tried_enough(struct target *t)
+{
+    return t->queue->staged && ++t->tries == TRIES_MAX;
 }
 
 static void fetch_target(struct work *w)
@@ -281,8 +353,7 @@ static void fetch_target(struct work *w)
     store_hint_coming(w->file.f, w->off, w->end - w->off);
     int err = fetch_missing(w);
     store_hint_coming(w->file.f, 0, 0);
-    uint64_t off, len;
-    bool left_again = !err && store_missing(w->file.f, w->off, w->end - w->off, &off, &len);
+    bool left_again = !err && is_missing(w);
     uint64_t bytes = w->came.peer + w->came.pfs;
     count(prefetched_bytes, bytes);
     if (err == -ENOSPC)
@@ -291,11 +362,17 @@ static void fetch_target(struct work *w)
         log_debug("%s: is not fetched ahead: %s", t->file->path, strerror(-err));
     lock_take(&hints_lock);
     t->queue->fetched_bytes += bytes;
-    if (left_again && is_wanted(t))
+    bool changed = err == -ESTALE && t->queue->staged; /* the PFS has another version now */
+    if ((left_again || changed) && is_wanted(t) && !is_tried_enough(t)) {
         t->redo = true;
-    else if (!err && is_wanted(t))
+    } else if (!err && !left_again && is_wanted(t)) {
         hints_step(t, LIFE_HERE);
-    else if (!is_wanted(t)) /* consumed or given up while chunks were on their way */
+        if (t->queue->staged)
+            hints_reached(t, 0);
+    } else if (err != -ENOSPC && err != -ECANCELED && t->queue->staged) {
+        hints_reached(t, err ? err : -ENOSPC);
+    }
+    if (!is_wanted(t) && !t->reached) /* consumed or given up while chunks were on their way */
         hints_tell(t, t->first == NO_ENTRY ? NEWS_NEVER : NEWS_UNKNOWN);
     lock_drop(&hints_lock);
 }
@@ -309,6 +386,8 @@ static void bring(struct target *t, const struct room *r)
         if (!t->queue->ended && t->first != NO_ENTRY) {
             hints_admit(t, 0);
             hints_set_life(t, LIFE_INIT);
+            if (t->queue->staged)
+                hints_reached(t, err);
         }
         lock_drop(&hints_lock);
         return;
@@ -354,9 +433,12 @@ static bool do_next(void)
     if (t->redo && !t->queue->ended)
         hints_again(t);
     t->redo = false;
+    struct bringing *brought = bring_is_done(t->queue);
     hints_queue_left(t->queue);
     say_news();
     lock_drop(&hints_lock);
+    if (brought)
+        bring_answer(brought);
     return true;
 }
 
@@ -438,6 +520,8 @@ static struct target *farthest_of_all(bool ahead)
 
 bool prefetch_give_up(bool ahead)
 {
+    if (shares_give_up())
+        return true;
     lock_take(&hints_lock);
     struct target *t = farthest_of_all(ahead);
     if (t) {
