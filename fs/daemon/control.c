@@ -178,7 +178,7 @@ static const struct request_kind {
     {"flush_paths", control_flush_paths, true},
     {"stage", control_stage, true},    {"stage_check", control_stage_check, true},
     {"unstage", control_unstage, true},
-    {"stage_status", control_stage_status, false}, {"stage_cancel", control_stage_cancel, false},
+    {"stage_status", control_stages, false}, {"stage_cancel", control_stages, false},
 };
 
 static json_t *do_request(const struct request_kind *kind, struct connection *c,

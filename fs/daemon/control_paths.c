@@ -1,13 +1,13 @@
 /* control_paths.c - `eddy flush PATH...`: these files are written to the PFS now, by the nodes that have them.
  *
- *     walk.h --> on the PFS: done; here, at a node: asked.h
+ *     control_walk.h --> on the PFS: done; here, at a node: asked.h
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "flush/asked.h"
-#include "fs/daemon/walk.h"
+#include "fs/daemon/control_walk.h"
 #include "placement/pfs/pfs_fid.h"
 
 #define SAY_MS 200

@@ -1,6 +1,6 @@
 /* control_stage.c - `eddy stage` and `eddy unstage`: which files, and what they are told (placement/foresight/stage.h).
  *
- *     the paths --> walk.h --> "round": the tool says where links lead --> walk.h ... until it says nothing
+ *     the paths --> control_walk.h --> "round": the tool says where links lead --> walk.h ... until it says nothing
  *         --> does it fit? --> stage_begin, and its number; or what is where; or these files are let go
  */
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/daemon/walk.h"
+#include "fs/daemon/control_walk.h"
 #include "placement/foresight/stage.h"
 #include "placement/pfs/pfs_fid.h"
 
@@ -349,16 +349,11 @@ static json_t *each(const json_t *request, void (*fn)(void *list, struct stage *
     return end;
 }
 
-json_t *control_stage_status(struct connection *c, const json_t *request)
+json_t *control_stages(struct connection *c, const json_t *request)
 {
     (void)c;
-    return each(request, add_stage);
-}
-
-json_t *control_stage_cancel(struct connection *c, const json_t *request)
-{
-    (void)c;
-    return each(request, cancel_stage);
+    bool cancels = !strcmp(json_string_value(json_object_get(request, "do")), "stage_cancel");
+    return each(request, cancels ? cancel_stage : add_stage);
 }
 
 /* ---- unstage ---- */

@@ -61,22 +61,12 @@ static void answer(struct bringing *b)
 
 /* ---- a queue's end ---- */
 
-/* With hints_lock: nobody else answers it. */
+/* With hints_lock. */
 static void take(struct bringing *b)
 {
     *b->prev = b->next;
     if (b->next)
         b->next->prev = b->prev;
-    b->queue->bringing = NULL;
-}
-
-struct bringing *bring_is_done(struct queue *q)
-{
-    struct bringing *b = q->bringing;
-    if (!b || q->nreached < q->ntargets)
-        return NULL;
-    take(b);
-    return b;
 }
 
 /* What has come is the share's, and stays hinted in the store without the queue.  With hints_lock. */
@@ -94,9 +84,10 @@ static void keep_all(struct bringing *b)
     }
 }
 
-void bring_answer(struct bringing *b)
+static void brought(struct bringing *b)
 {
     lock_take(&hints_lock);
+    take(b);
     keep_all(b);
     hints_queue_end(b->queue);
     lock_drop(&hints_lock);
@@ -154,6 +145,7 @@ static int begin_queue(struct bringing *b, uint32_t n)
         b->queue->staged = b->queue->started = true;
         b->queue->owned = b->m->bring.owned;
         b->queue->bringing = b;
+        b->queue->answer = brought;
         b->next = under_way;
         b->prev = &under_way;
         if (b->next)
@@ -279,8 +271,11 @@ void bring_stop(void)
         lock_take(&hints_lock);
         stopped = true;
         b = under_way;
+        while (b && !b->queue->bringing) /* a hand answers it now */
+            b = b->next;
         if (b) {
             take(b);
+            b->queue->bringing = NULL;
             hints_queue_end(b->queue);
         }
         lock_drop(&hints_lock);

@@ -25,11 +25,6 @@ void bring_start(void); /* registers the handler: before peer_start */
 /* Requests that are under way are answered with -ECANCELED, as are all that come later.  While peers still run. */
 void bring_stop(void);
 
-struct bringing;
-/* With hints_lock: a target of the queue was worked on.  Not NULL: the queue's BRING is to be answered, once. */
-struct bringing *bring_is_done(struct queue *q);
-void bring_answer(struct bringing *b); /* without hints_lock */
-
 /* What of the file is here.  *same: it is all of it, in the version that was asked for, and clean.  owned: `wanted` counts only
  * chunks that this node owns, and all of it is all of these. */
 struct item_brought bring_look(const struct item_wanted *w, bool owned, bool *same);

@@ -34,17 +34,12 @@ void hints_sum(struct hints_sums *out)
     *out = sums;
 }
 
-bool hints_charge(uint64_t bytes)
+bool hints_charge(int64_t bytes)
 {
-    if (bytes > sums.memory_max - MIN(sums.memory, sums.memory_max))
+    if (bytes > (int64_t)(sums.memory_max - MIN(sums.memory, sums.memory_max)))
         return false;
-    sums.memory += bytes;
+    sums.memory += (uint64_t)bytes;
     return true;
-}
-
-void hints_discharge(uint64_t bytes)
-{
-    sums.memory -= bytes;
 }
 
 void hints_staged(uint64_t bytes, uint64_t pinned)
@@ -135,7 +130,7 @@ static bool charge(struct queue *q, const struct parsed_add *a)
                      a->n.targets * (sizeof(struct target) + sizeof(void *) + 16);
     if (q->n + (uint64_t)a->n.entries > q->cap)
         bytes += (uint64_t)(grown(q->cap, q->n + a->n.entries) - q->cap) * 9;
-    if (a->n.entries >= NO_ENTRY - q->n || !hints_charge(bytes))
+    if (a->n.entries >= NO_ENTRY - q->n || !hints_charge((int64_t)bytes))
         return false;
     q->charged += bytes;
     return true;

@@ -69,7 +69,8 @@ struct queue {
     bool started, ended;
     /* Of a stage (bring.c): what is reached is nobody's to consume, and counts as admitted no longer. */
     bool staged;
-    struct bringing *bringing; /* it is for this request: not answered yet (bring.h) */
+    struct bringing *bringing; /* a request, not answered yet ... */
+    void (*answer)(struct bringing *b); /* ... called once, without the lock, when all targets are reached */
     bool owned;        /* only chunks that this node owns are brought */
     uint32_t nreached; /* targets */
     unsigned busy;      /* targets that the prefetcher works on: the queue stays in memory */
@@ -101,9 +102,8 @@ struct hints_sums {
     uint64_t done; /* how often something was consumed or cancelled, or a queue ended */
 };
 void hints_sum(struct hints_sums *out);
-/* Sets aside memory for something else than queues.  False: there is no more. */
-bool hints_charge(uint64_t bytes);
-void hints_discharge(uint64_t bytes);
+/* Sets aside memory for something else than queues, or (< 0) gives it back.  False: there is no more. */
+bool hints_charge(int64_t bytes);
 /* So many bytes more or less (as an unsigned number) are here for stages; of these pinned. */
 void hints_staged(uint64_t bytes, uint64_t pinned);
 

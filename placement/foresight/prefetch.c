@@ -18,7 +18,6 @@
 
 #include "placement/chunks/fetch.h"
 #include "placement/chunks/owner.h"
-#include "placement/foresight/bring.h"
 #include "placement/foresight/find.h"
 #include "placement/foresight/shares.h"
 #include "placement/store/store_hint.h"
@@ -433,12 +432,16 @@ static bool do_next(void)
     if (t->redo && !t->queue->ended)
         hints_again(t);
     t->redo = false;
-    struct bringing *brought = bring_is_done(t->queue);
-    hints_queue_left(t->queue);
+    struct queue *q = t->queue;
+    void (*answer)(struct bringing *b) = q->answer;
+    struct bringing *brought = q->nreached == q->ntargets ? q->bringing : NULL;
+    if (brought)
+        q->bringing = NULL;
+    hints_queue_left(q);
     say_news();
     lock_drop(&hints_lock);
     if (brought)
-        bring_answer(brought);
+        answer(brought);
     return true;
 }
 

@@ -80,7 +80,7 @@ bool share_keep(struct share *s, struct fid fid, uint64_t bytes)
 {
     if (s->n == s->cap) {
         size_t cap = s->cap ? 2 * s->cap : 64;
-        if (!hints_charge((cap - s->cap) * sizeof(*s->v)))
+        if (!hints_charge((int64_t)((cap - s->cap) * sizeof(*s->v))))
             return false;
         s->v = xrealloc(s->v, cap * sizeof(*s->v));
         s->cap = cap;
@@ -97,7 +97,7 @@ static struct share *take(struct share **at)
     *at = s->next;
     nshares--;
     count_bytes(s, -s->bytes);
-    hints_discharge(s->cap * sizeof(*s->v));
+    hints_charge(-(int64_t)(s->cap * sizeof(*s->v)));
     return s;
 }
 

@@ -9,7 +9,6 @@
 
 #define RUNNING_MAX  16     /* stages at once */
 #define ENDED_MAX    64     /* that are remembered */
-#define FAILURES_MAX 100000 /* of a stage */
 
 static struct {
     pthread_once_t once;
@@ -37,16 +36,6 @@ struct stage *stage_new(const struct stage_how *how)
     return s;
 }
 
-int stage_charge(struct stage *s, uint64_t bytes)
-{
-    lock_take(&hints_lock);
-    bool fits = hints_charge(bytes);
-    lock_drop(&hints_lock);
-    if (fits)
-        s->charged += bytes;
-    return fits ? 0 : -ENOBUFS;
-}
-
 /* All that only the asking needs. */
 static void free_work(struct stage *s)
 {
@@ -57,7 +46,7 @@ static void free_work(struct stage *s)
     s->nfiles = 0;
     units_free(s);
     lock_take(&hints_lock);
-    hints_discharge(s->charged);
+    hints_charge(-(int64_t)s->charged);
     lock_drop(&hints_lock);
     s->charged = 0;
 }
@@ -176,25 +165,6 @@ int stage_check(struct stage *s, bool (*goes_on)(void *arg), void *arg, stage_ha
 }
 
 /* ---- going on ---- */
-
-void stage_failed(struct stage *s, uint32_t file, uint64_t node, int err)
-{
-    struct staged_file *f = &s->files[file];
-    lock_take(&s->lock);
-    if (!f->failed && s->nfailures < FAILURES_MAX) {
-        s->failures = xrealloc(s->failures, (s->nfailures + 1) * sizeof(*s->failures));
-        s->failures[s->nfailures++] = (struct stage_failure){xstrdup(f->path), node, err};
-    }
-    f->failed = true;
-    lock_drop(&s->lock);
-}
-
-void stage_more(struct stage *s, uint64_t bytes)
-{
-    lock_take(&s->lock);
-    s->bytes += bytes;
-    lock_drop(&s->lock);
-}
 
 static void *stage_main(void *arg)
 {

@@ -79,6 +79,8 @@ struct stage {
     size_t nfailures;
 };
 
+/* ---- stage_tally.c ---- */
+
 /* Charges the stage.  -ENOBUFS */
 int stage_charge(struct stage *s, uint64_t bytes);
 void stage_failed(struct stage *s, uint32_t file, uint64_t node, int err);

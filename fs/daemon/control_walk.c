@@ -1,5 +1,5 @@
-/* walk.c - walks files and directories on the PFS (walk.h). */
-#include "fs/daemon/walk.h"
+/* control_walk.c - walks files and directories on the PFS (control_walk.h). */
+#include "fs/daemon/control_walk.h"
 
 #include <dirent.h>
 #include <errno.h>

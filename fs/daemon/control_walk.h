@@ -1,4 +1,4 @@
-/* walk.h - the files that a command of `eddy` names, and all below directories that it names (walk.c).
+/* control_walk.h - the files that a command of `eddy` names, and all below directories that it names (control_walk.c).
  *
  *     the paths, and then the entries of each directory, up to a batch at a time --> a look at each on the PFS, several at once
  *         --> the homes: where are the latest bytes?
@@ -6,8 +6,8 @@
  * The names are those that the PFS has, whatever this node has cached.  A symbolic link is only named: the tool knows
  * whether it leads into this mount.
  */
-#ifndef EDDY_FS_DAEMON_WALK_H
-#define EDDY_FS_DAEMON_WALK_H
+#ifndef EDDY_FS_DAEMON_CONTROL_WALK_H
+#define EDDY_FS_DAEMON_CONTROL_WALK_H
 
 #include "fs/daemon/control_int.h"
 #include "placement/claims/claim.h"
