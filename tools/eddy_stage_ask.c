@@ -88,7 +88,7 @@ static void show(const json_t *list)
     char a[24], b[24];
     json_array_foreach(list, i, s)
     {
-        printf("%s: %s, %s: %s of %s, %llu files, %llu failed\n", json_text(s, "id"), json_text(s, "mountpoint"),
+        printf("%s: %s: %s: %s of %s, %llu files, %llu failed\n", json_text(s, "id"), json_text(s, "mountpoint"),
                json_text(s, "state"), size_format(json_u64(s, "done_bytes"), a, sizeof(a)),
                size_format(json_u64(s, "total_bytes"), b, sizeof(b)), (unsigned long long)json_u64(s, "files"),
                (unsigned long long)json_u64(s, "failed"));

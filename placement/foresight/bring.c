@@ -225,6 +225,58 @@ static void serve(void *arg)
     serves[b->m->bring.what](b);
 }
 
+/* ---- pins that are over: the network thread, but for expire ---- */
+
+static struct {
+    struct loop_timer *timer;
+    uint64_t at_ms; /* when it rings; 0: it does not */
+    bool ended;
+} pins;
+static _Atomic uint64_t next_pin_ms;
+
+static void on_pin(void *arg);
+
+static void ring_at(uint64_t at_ms)
+{
+    uint64_t now = boot_ms();
+    if (pins.ended || (pins.at_ms && pins.at_ms <= at_ms))
+        return;
+    if (!pins.timer)
+        pins.timer = loop_timer_new(on_pin, NULL);
+    pins.at_ms = at_ms;
+    loop_timer_set(pins.timer, MAX(at_ms, now) - now + 1, 0);
+}
+
+/* libuv's pool. */
+static void expire(void *arg)
+{
+    (void)arg;
+    next_pin_ms = shares_expire();
+}
+
+static void expired(void *arg)
+{
+    (void)arg;
+    if (next_pin_ms)
+        ring_at(next_pin_ms);
+}
+
+static void on_pin(void *arg)
+{
+    pins.at_ms = 0;
+    loop_work(expire, expired, arg);
+}
+
+static void free_timer(void *arg)
+{
+    (void)arg;
+    if (pins.timer)
+        loop_timer_free(pins.timer);
+    pins.timer = NULL;
+    pins.at_ms = 0;
+    pins.ended = true;
+}
+
 /* ---- the network thread ---- */
 
 static bool file_is_right(const struct item_wanted *w)
@@ -254,13 +306,15 @@ static void on_bring(struct msg *m)
     b->m = m;
     b->item = xcalloc(m->bring.files.n + 1, sizeof(*b->item));
     b->out = xcalloc(m->bring.files.n + 1, sizeof(*b->out));
+    if (m->bring.pin_ms && m->bring.pin_ms < UINT64_MAX / 2)
+        ring_at(boot_ms() + m->bring.pin_ms);
     working_begin(&b->working, m);
     loop_work(serve, NULL, b);
 }
 
 void bring_start(void)
 {
-    stopped = false;
+    stopped = pins.ended = false;
     peer_handle(MSG_BRING, on_bring);
 }
 
@@ -282,4 +336,5 @@ void bring_stop(void)
         if (b)
             answer_error(b, -ECANCELED);
     } while (b);
+    loop_call(free_timer, NULL);
 }

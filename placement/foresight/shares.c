@@ -43,14 +43,9 @@ static void count_bytes(struct share *s, uint64_t bytes)
     hints_staged(bytes, s->until_ms ? bytes : 0);
 }
 
-/* Pinned as long as the time is not over. */
-static bool is_pinned(struct share *s)
+static bool is_pinned(const struct share *s)
 {
-    if (s->until_ms && boot_ms() >= s->until_ms) {
-        hints_staged(0, -s->bytes);
-        s->until_ms = 0;
-    }
-    return s->until_ms;
+    return s->until_ms > boot_ms();
 }
 
 static void set_pin(struct share *s, uint64_t pin_ms)
@@ -149,6 +144,34 @@ void share_end(uint64_t node, uint64_t stage)
     lock_drop(&hints_lock);
     if (s)
         tell_and_free(s, TIME_UNKNOWN);
+}
+
+/* One whose pin is over, out of the list; NULL: there is none, and *next_ms is when there is one. */
+static struct share *take_expired(uint64_t *next_ms)
+{
+    *next_ms = 0;
+    for (struct share **at = &all; *at; at = &(*at)->next) {
+        uint64_t until = (*at)->until_ms;
+        if (until && !is_pinned(*at))
+            return take(at);
+        if (until && until != UINT64_MAX && (!*next_ms || until < *next_ms))
+            *next_ms = until;
+    }
+    return NULL;
+}
+
+uint64_t shares_expire(void)
+{
+    struct share *s;
+    uint64_t next_ms;
+    do {
+        lock_take(&hints_lock);
+        s = take_expired(&next_ms);
+        lock_drop(&hints_lock);
+        if (s)
+            tell_and_free(s, TIME_UNKNOWN);
+    } while (s);
+    return next_ms;
 }
 
 bool shares_give_up(void)

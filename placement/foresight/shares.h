@@ -35,6 +35,8 @@ bool shares_any(void);
 void share_end(uint64_t node, uint64_t stage);
 /* These files are wanted by no stage any more, and leave first; n 0: none of any share, which end. */
 void shares_drop(const struct fid *fids, size_t n);
+/* Shares whose pin is over leave as others do.  Returns when the next one is over (boot_ms); 0: none is pinned for a time. */
+uint64_t shares_expire(void);
 /* One file that is not pinned may leave now.  False: there is none. */
 bool shares_give_up(void);
 
