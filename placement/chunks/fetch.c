@@ -89,6 +89,7 @@ static struct part part_for(const struct range *r, const struct chunk_key *key, 
     bool takes = r->want->buf;
     return (struct part){.index = key->index,
                          .reader = {.file = r->f,
+                                    .idle = r->want->idle,
                                     .takes = takes,
                                     .ahead = r->from->ahead,
                                     .rest = chunk_key_len(key) - (takes ? end - begin : 0),

@@ -334,6 +334,7 @@ static int fetch_missing(struct work *w)
                              .off = off,
                              .len = MIN(piece, w->end - off),
                              .owned = w->t->queue->owned,
+                             .idle = true,
                              .from = &from};
         err = fetch_range(w->file.f, &want, NULL);
     }
