@@ -410,7 +410,9 @@ static void say_news(void)
         prefetch.on_news();
 }
 
-/* False: there is nothing to do now; the hand is not counted any more. */
+static void hand(void *arg);
+
+/* False: there is nothing to do now; the hand is not counted any more.  Else another one looks whether there is more. */
 static bool do_next(void)
 {
     tell_store();
@@ -424,9 +426,13 @@ static bool do_next(void)
     } else {
         prefetch.hands--;
     }
+    bool more = t && prefetch.hands < HANDS;
+    prefetch.hands += more;
     lock_drop(&hints_lock);
     if (!t)
         return false;
+    if (more)
+        pool_submit(pool_waiters, hand, NULL);
     bring(t, &r);
     lock_take(&hints_lock);
     t->busy = false;
