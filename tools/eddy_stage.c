@@ -1,7 +1,8 @@
 /* eddy_stage.c - eddy stage: files are brought before they are read; eddy unstage.
  *
- * The daemon walks the directories.  It names the symbolic links that it meets, and ends each round with "round": then it
- * hears where those lead that lead into the mount, until there is nothing more.
+ * The daemon walks the directories.  It names the symbolic links that it meets, and ends each round
+ * with "round": then it hears where those lead that lead into the mount, until there is nothing
+ * more.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -119,7 +120,8 @@ static void complain_of(const struct mount_entry *e, int err)
     if (err == -ETIMEDOUT)
         complain("%s: the time is over, and not all is there: what came stays", e->mountpoint);
     else if (err == -ECONNREFUSED || err == -ECONNRESET)
-        complain("%s: %s", e->mountpoint, err == -ECONNRESET ? "the daemon has ended" : "no daemon runs");
+        complain("%s: %s", e->mountpoint,
+                 err == -ECONNRESET ? "the daemon has ended" : "no daemon runs");
     else if (err != -EREMOTEIO && err != -EFBIG)
         complain("%s: %s", e->mountpoint, talk_error(NULL, err));
 }
@@ -131,13 +133,15 @@ static void show_has(const struct staging *g)
     char size[24];
     json_array_foreach(g->has, i, file)
     {
-        printf("%s: %s:", json_text(file, "path"), size_format(json_u64(file, "bytes"), size, sizeof(size)));
+        printf("%s: %s:", json_text(file, "path"),
+               size_format(json_u64(file, "bytes"), size, sizeof(size)));
         json_t *nodes = json_object_get(file, "nodes");
         json_array_foreach(nodes, k, node)
         {
             bool all = json_u64(node, "bytes") >= json_u64(file, "bytes");
-            printf("%s %s%s%s", k ? "," : "", all ? "all" : size_format(json_u64(node, "bytes"), size, sizeof(size)),
-                   " at ", json_text(node, "node"));
+            printf("%s %s%s%s", k ? "," : "",
+                   all ? "all" : size_format(json_u64(node, "bytes"), size, sizeof(size)), " at ",
+                   json_text(node, "node"));
         }
         puts(json_array_size(nodes) ? "" : " at no node");
     }
@@ -147,12 +151,14 @@ static void show_fit(const json_t *end)
 {
     char a[24], b[24], c[24], d[24];
     bool fits = json_is_true(json_object_get(end, "fits"));
-    printf("%llu files, %s, of which %s are where they are to be; it %s", (unsigned long long)json_u64(end, "files"),
-           size_format(json_u64(end, "bytes"), a, sizeof(a)), size_format(json_u64(end, "here"), b, sizeof(b)),
-           fits ? "fits" : "does not fit");
+    printf("%llu files, %s, of which %s are where they are to be; it %s",
+           (unsigned long long)json_u64(end, "files"),
+           size_format(json_u64(end, "bytes"), a, sizeof(a)),
+           size_format(json_u64(end, "here"), b, sizeof(b)), fits ? "fits" : "does not fit");
     if (json_object_get(end, "node"))
         printf(": node %s keeps %s of it, and has room for %s", json_text(end, "node"),
-               size_format(json_u64(end, "needed"), c, sizeof(c)), size_format(json_u64(end, "room"), d, sizeof(d)));
+               size_format(json_u64(end, "needed"), c, sizeof(c)),
+               size_format(json_u64(end, "room"), d, sizeof(d)));
     putchar('\n');
 }
 
@@ -173,7 +179,8 @@ static void show_json(const struct staging *g, int code)
     const struct paths *p = &g->paths;
     json_t *o = g->end ? json_copy(g->end) : json_object();
     json_object_del(o, "end");
-    json_object_set_new(o, "mountpoint", p->mount.mountpoint ? json_string(p->mount.mountpoint) : json_null());
+    json_object_set_new(o, "mountpoint",
+                        p->mount.mountpoint ? json_string(p->mount.mountpoint) : json_null());
     json_object_set_new(o, "code", json_integer(code));
     json_object_set(o, "failed", p->failed);
     json_object_set(o, "skipped", p->skipped);
@@ -193,7 +200,9 @@ static int code_of(const struct staging *g, int err)
         return err == -ETIMEDOUT ? TIMED_OUT : FAILED;
     if (failed)
         return paths_any_good(&g->paths) ? PARTLY : FAILED;
-    return g->asked->what == STAGE_CHECK && !json_is_true(json_object_get(g->end, "fits")) ? DOES_NOT_FIT : DONE;
+    return g->asked->what == STAGE_CHECK && !json_is_true(json_object_get(g->end, "fits"))
+               ? DOES_NOT_FIT
+               : DONE;
 }
 
 /* ---- the paths ---- */
@@ -279,18 +288,13 @@ static int take_option(int c, struct stage_asked *a)
 /* 1: help was wanted. */
 static int parse(int argc, char **argv, struct stage_asked *a)
 {
-    static const struct option options[] = {{"here", no_argument, NULL, 'l'},
-                                            {"spread", no_argument, NULL, 's'},
-                                            {"pin", optional_argument, NULL, 'p'},
-                                            {"wait", no_argument, NULL, 'w'},
-                                            {"timeout", required_argument, NULL, 't'},
-                                            {"quiet", no_argument, NULL, 'q'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"check", no_argument, NULL, 'C'},
-                                            {"status", no_argument, NULL, 'S'},
-                                            {"cancel", no_argument, NULL, 'X'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
+    static const struct option options[] = {
+        {"here", no_argument, NULL, 'l'},          {"spread", no_argument, NULL, 's'},
+        {"pin", optional_argument, NULL, 'p'},     {"wait", no_argument, NULL, 'w'},
+        {"timeout", required_argument, NULL, 't'}, {"quiet", no_argument, NULL, 'q'},
+        {"json", no_argument, NULL, 'j'},          {"check", no_argument, NULL, 'C'},
+        {"status", no_argument, NULL, 'S'},        {"cancel", no_argument, NULL, 'X'},
+        {"help", no_argument, NULL, 'h'},          {0}};
     bool here = false;
     for (int c; (c = getopt_long(argc, argv, "f:0h", options, NULL)) != -1;) {
         if (c == 'h')
@@ -310,7 +314,8 @@ int stage_main(int argc, char **argv)
     int code = parse(argc, argv, &asked);
     if (code)
         return code > 0 ? help_of("stage") : usage_of("stage");
-    await_interrupt("eddy: interrupted: what came stays in the cache; the same command goes on with the rest\n");
+    await_interrupt("eddy: interrupted: what came stays in the cache; the same command goes on "
+                    "with the rest\n");
     if (asked.what == STAGE_STATUS || asked.what == STAGE_CANCEL)
         return stage_ask_each(argv + optind, argc - optind, &asked);
     return run(argv + optind, argc - optind, &asked);

@@ -1,4 +1,5 @@
-/* eddy_stage_ask.c - eddy stage --status and --cancel: of a number, the daemon is found that knows it. */
+/* eddy_stage_ask.c - eddy stage --status and --cancel: of a number, the daemon is found that knows
+ * it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +63,9 @@ static int ask_path(struct looking *l, const char *name)
     if (!err)
         err = ask(l, &e, json_pack("{s:s}", "path", path));
     if (err)
-        complain("%s: %s", name, err == -ENOENT ? "neither a stage nor in an eddyfs of yours" : talk_error(NULL, err));
+        complain("%s: %s", name,
+                 err == -ENOENT ? "neither a stage nor in an eddyfs of yours"
+                                : talk_error(NULL, err));
     mount_entry_free(&e);
     free(below);
     free(path);
@@ -88,10 +91,11 @@ static void show(const json_t *list)
     char a[24], b[24];
     json_array_foreach(list, i, s)
     {
-        printf("%s: %s: %s: %s of %s, %llu files, %llu failed\n", json_text(s, "id"), json_text(s, "mountpoint"),
-               json_text(s, "state"), size_format(json_u64(s, "done_bytes"), a, sizeof(a)),
-               size_format(json_u64(s, "total_bytes"), b, sizeof(b)), (unsigned long long)json_u64(s, "files"),
-               (unsigned long long)json_u64(s, "failed"));
+        printf("%s: %s: %s: %s of %s, %llu files, %llu failed\n", json_text(s, "id"),
+               json_text(s, "mountpoint"), json_text(s, "state"),
+               size_format(json_u64(s, "done_bytes"), a, sizeof(a)),
+               size_format(json_u64(s, "total_bytes"), b, sizeof(b)),
+               (unsigned long long)json_u64(s, "files"), (unsigned long long)json_u64(s, "failed"));
     }
 }
 

@@ -1,7 +1,10 @@
-/* control_stage.c - `eddy stage` and `eddy unstage`: which files, and what they are told (placement/foresight/stage.h).
+/* control_stage.c - `eddy stage` and `eddy unstage`: which files, and what they are told
+ * (placement/foresight/stage.h).
  *
- *     the paths --> control_walk.h --> "round": the tool says where links lead --> walk.h ... until it says nothing
- *         --> does it fit? --> stage_begin, and its number; or what is where; or these files are let go
+ *     the paths --> control_walk.h --> "round": the tool says where links lead, again and again
+ *         --> does it fit? --> stage_begin, and its number
+ *         '-> what is where
+ *         '-> these files are let go
  */
 #include <errno.h>
 #include <stdio.h>
@@ -78,12 +81,14 @@ static void say_unflushed(struct staging *g, const char *path, uint64_t node)
 {
     char why[512];
     snprintf(why, sizeof(why),
-             "node %s has bytes of it that are not on the PFS: they are neither fetched nor flushed for this (\"eddy flush\" does)",
+             "node %s has bytes of it that are not on the PFS: they are neither fetched nor "
+             "flushed for this (\"eddy flush\" does)",
              members_name(node));
     say_failed(g, path, why);
 }
 
-static void add_file(void *arg, const char *path, const struct statx *stx, const struct location *at)
+static void add_file(void *arg, const char *path, const struct statx *stx,
+                     const struct location *at)
 {
     struct staging *g = arg;
     struct version v = version_of(stx);
@@ -128,7 +133,8 @@ static json_t *error_of(int err)
     case -EINVAL:
         return control_error("this is no list of paths");
     case -ENOBUFS:
-        return control_error("there is no memory for so many paths: stage fewer at a time, or start eddyfs with more --memory");
+        return control_error("there is no memory for so many paths: stage fewer at a time, or "
+                             "start eddyfs with more --memory");
     case -ECANCELED:
         return control_error("the daemon is ending, or nobody waits for the answer");
     case -EAGAIN:
@@ -171,9 +177,10 @@ static void put_fit(json_t *o, const struct stage_fit *fit)
 static json_t *does_not_fit(const struct stage_fit *fit)
 {
     char needed[24], room[24];
-    json_t *o = control_error("it does not fit: %s would have to keep %s of it, and has room for %s; nothing was fetched",
-                              members_name(fit->node), size_format(fit->needed, needed, sizeof(needed)),
-                              size_format(fit->room, room, sizeof(room)));
+    json_t *o = control_error(
+        "it does not fit: %s would have to keep %s of it, and has room for %s; nothing was fetched",
+        members_name(fit->node), size_format(fit->needed, needed, sizeof(needed)),
+        size_format(fit->room, room, sizeof(room)));
     put_fit(o, fit);
     return o;
 }
@@ -183,7 +190,9 @@ static void say_each_failed(void *arg, const char *path, uint64_t node, int err)
     char why[512];
     struct staging *g = arg;
     if (err == -EBUSY) {
-        say_failed(g, path, "a node has bytes of it that are not on the PFS: they are neither fetched nor flushed for this");
+        say_failed(g, path,
+                   "a node has bytes of it that are not on the PFS: they are neither fetched nor "
+                   "flushed for this");
         return;
     }
     const char *text = err == -ENOENT      ? "it was removed meanwhile"
@@ -308,7 +317,10 @@ static json_t *stage_json(struct stage *stage)
     stage_status(stage, &s);
     json_t *o = json_object();
     put_id(o, s.id);
-    control_put_text(o, "state", !s.ended ? (s.cancelled ? "ending" : "going on") : s.cancelled ? "cancelled" : "ended");
+    control_put_text(o, "state",
+                     !s.ended      ? (s.cancelled ? "ending" : "going on")
+                     : s.cancelled ? "cancelled"
+                                   : "ended");
     json_object_set_new(o, "spread", json_boolean(s.spread));
     json_object_set_new(o, "pinned", json_boolean(s.pin_ms != 0));
     control_put(o, "files", s.files);

@@ -1,7 +1,7 @@
 /* bring.c - serves BRING.
  *
- *     network thread: is it right? --> libuv's pool: what is here already is kept at once; the rest is a queue
- *         --> the prefetcher's hands --> the last one answers
+ *     network thread: is it right? --> libuv's pool: what is here already is kept at once
+ *         --> the rest is a queue --> the prefetcher's hands --> the last one answers
  */
 #include "placement/foresight/bring.h"
 
@@ -69,7 +69,8 @@ static void take(struct bringing *b)
         b->next->prev = b->prev;
 }
 
-/* What has come is the share's, and stays hinted in the store without the queue.  With hints_lock. */
+/* What has come is the share's, and stays hinted in the store without the queue.  With hints_lock.
+ */
 static void keep_all(struct bringing *b)
 {
     struct share *s = share_get(b->m->head.sender, b->m->bring.stage, b->m->bring.pin_ms);
@@ -103,7 +104,8 @@ static void *body_of(const struct bringing *b, uint32_t n, size_t *len)
     const struct item_wanted *v = b->m->bring.files.v;
     *len = sizeof(struct queue_add);
     for (uint32_t i = 0; i < n; i++)
-        *len += sizeof(uint16_t) + strlen(v[b->item[i]].path) + sizeof(struct queue_target) + sizeof(uint32_t);
+        *len += sizeof(uint16_t) + strlen(v[b->item[i]].path) + sizeof(struct queue_target) +
+                sizeof(uint32_t);
     uint8_t *body = xmalloc(*len), *at = body;
     at = mempcpy(at, &(struct queue_add){n, n, n}, sizeof(struct queue_add));
     for (uint32_t i = 0; i < n; i++) {
@@ -288,7 +290,8 @@ static bool file_is_right(const struct item_wanted *w)
 static bool is_right(const struct msg *m)
 {
     const struct body_bring *b = &m->bring;
-    if (!(m->head.flags & MSG_F_WANTS) || b->what >= BRING_WHATS || b->owned > 1 || b->files.n > BRING_FILES)
+    if (!(m->head.flags & MSG_F_WANTS) || b->what >= BRING_WHATS || b->owned > 1 ||
+        b->files.n > BRING_FILES)
         return false;
     for (uint32_t i = 0; i < b->files.n; i++)
         if (!file_is_right(&b->files.v[i]))

@@ -146,7 +146,8 @@ void share_end(uint64_t node, uint64_t stage)
         tell_and_free(s, TIME_UNKNOWN);
 }
 
-/* One whose pin is over, out of the list; NULL: there is none, and *next_ms is when there is one. */
+/* One whose pin is over, out of the list; NULL: there is none, and *next_ms is when there is one.
+ */
 static struct share *take_expired(uint64_t *next_ms)
 {
     *next_ms = 0;
@@ -197,7 +198,9 @@ bool shares_give_up(void)
 static int compare(const void *a, const void *b)
 {
     const struct fid *x = a, *y = b;
-    return x->hi != y->hi ? (x->hi < y->hi ? -1 : 1) : x->lo != y->lo ? (x->lo < y->lo ? -1 : 1) : 0;
+    return x->hi != y->hi   ? (x->hi < y->hi ? -1 : 1)
+           : x->lo != y->lo ? (x->lo < y->lo ? -1 : 1)
+                            : 0;
 }
 
 static void drop_from(struct share *s, const struct fid *sorted, size_t n)

@@ -7,8 +7,8 @@
 
 #include "transport/jobs.h"
 
-#define RUNNING_MAX  16     /* stages at once */
-#define ENDED_MAX    64     /* that are remembered */
+#define RUNNING_MAX 16 /* stages at once */
+#define ENDED_MAX   64 /* that are remembered */
 
 static struct {
     pthread_once_t once;
@@ -44,7 +44,7 @@ static void free_work(struct stage *s)
     free(s->files);
     s->files = NULL;
     s->nfiles = 0;
-    units_free(s);
+    portions_free(s);
     lock_take(&hints_lock);
     hints_charge(-(int64_t)s->charged);
     lock_drop(&hints_lock);
@@ -72,8 +72,9 @@ int stage_add(struct stage *s, const char *path, struct fid fid, const struct ve
 {
     bool grows = s->nfiles == s->cap;
     size_t cap = !grows ? s->cap : s->cap ? s->cap + s->cap / 2 : 64;
-    int err = s->nfiles < UINT32_MAX ? stage_charge(s, (cap - s->cap) * sizeof(*s->files) + strlen(path) + 16)
-                                     : -ENOBUFS;
+    int err = s->nfiles < UINT32_MAX
+                  ? stage_charge(s, (cap - s->cap) * sizeof(*s->files) + strlen(path) + 16)
+                  : -ENOBUFS;
     if (err)
         return err;
     if (grows)
@@ -105,7 +106,8 @@ static void sum_up(const struct stage *s, struct stage_fit *fit)
     *fit = (struct stage_fit){.files = s->nfiles, .fits = true, .room = UINT64_MAX};
     for (size_t i = 0; i < s->nlanes; i++) {
         const struct lane *l = &s->lanes[i];
-        uint64_t left = l->room - MIN(l->needed, l->room), least = fit->room - MIN(fit->needed, fit->room);
+        uint64_t left = l->room - MIN(l->needed, l->room),
+                 least = fit->room - MIN(fit->needed, fit->room);
         for (size_t k = 0; k < l->n; k++)
             fit->here += MIN(l->v[k].here, l->v[k].bytes);
         if (l->needed > l->room ? fit->fits || l->needed - l->room > fit->needed - fit->room
@@ -122,13 +124,13 @@ static void sum_up(const struct stage *s, struct stage_fit *fit)
 
 int stage_look(struct stage *s, bool (*goes_on)(void *arg), void *arg, struct stage_fit *fit)
 {
-    int err = units_make(s);
+    int err = portions_make(s);
     if (!err)
         err = stage_ask(s, BRING_LOOK, goes_on, arg);
     if (err)
         return err;
     sum_up(s, fit);
-    units_reset(s);
+    portions_reset(s);
     s->bytes = 0; /* of what nodes are asked for: all of the files, if they have not changed */
     for (size_t i = 0; i < s->nlanes; i++)
         for (size_t k = 0; k < s->lanes[i].n; k++)
@@ -153,10 +155,11 @@ static void tell_what_is_here(const struct stage *s, stage_has_fn *fn, void *arg
     free(at);
 }
 
-int stage_check(struct stage *s, bool (*goes_on)(void *arg), void *arg, stage_has_fn *fn, void *fn_arg)
+int stage_check(struct stage *s, bool (*goes_on)(void *arg), void *arg, stage_has_fn *fn,
+                void *fn_arg)
 {
     s->whole = true;
-    int err = units_make(s);
+    int err = portions_make(s);
     if (!err)
         err = stage_ask(s, BRING_LOOK, goes_on, arg);
     if (!err)
@@ -191,7 +194,8 @@ static bool has_ended(struct stage *s)
     return ended;
 }
 
-/* Ended ones beyond ENDED_MAX, the oldest, are taken out of the list: returned as a list of their own.  Counts those that run. */
+/* Ended ones beyond ENDED_MAX, the oldest, are taken out of the list: returned as a list of their
+ * own.  Counts those that run. */
 static struct stage *forget_some(unsigned *running)
 {
     unsigned ended = 0;
@@ -326,7 +330,7 @@ int stage_drop(struct stage *s, bool (*goes_on)(void *arg), void *arg)
     int err = 0;
     if (s) {
         s->whole = true;
-        err = units_make(s);
+        err = portions_make(s);
         return err ? err : stage_ask(s, BRING_DROP, goes_on, arg);
     }
     s = stage_new(&how);

@@ -1,7 +1,8 @@
 /* stage_ask.c - the messages of a stage.
  *
- * One thread asks; answers come in the network thread, and wait on a list until that thread takes them.  A node has two messages
- * at a time.  A node that does not answer is asked again when it is not suspected, or the view is another one.
+ * One thread asks; answers come in the network thread, and wait on a list until that thread takes
+ * them.  A node has two messages at a time.  A node that does not answer is asked again when it is
+ * not suspected, or the view is another one.
  */
 #include "placement/foresight/stage_int.h"
 
@@ -11,7 +12,9 @@
 #include "transport/peer.h"
 #include "transport/times.h"
 
-#define NOW_FILES  64  /* of BRING_NOW: so that progress is seen, and little is asked for in vain when the stage ends */
+#define NOW_FILES                                                                                  \
+    64 /* of BRING_NOW: so that progress is seen, and little is asked for in vain when the stage   \
+          ends */
 #define TICK_MS    200 /* the view and the one who waits are looked at so often */
 #define PAGE_BYTES 4096u
 
@@ -21,7 +24,7 @@ struct batch {
     enum bring_what what;
     size_t lane;
     unsigned slot; /* of lane.request */
-    size_t unit[BRING_FILES];
+    size_t portion[BRING_FILES];
     uint32_t n;
     int err;
     struct msg *reply; /* or NULL */
@@ -48,10 +51,10 @@ static void fill(const struct stage *s, const struct batch *b, struct item_wante
 {
     const struct lane *l = &s->lanes[b->lane];
     for (uint32_t i = 0; i < b->n; i++) {
-        const struct unit *u = &l->v[b->unit[i]];
+        const struct portion *u = &l->v[b->portion[i]];
         const struct staged_file *f = &s->files[u->file];
         v[i] = (struct item_wanted){.fid = f->fid, .version = f->version, .path = f->path};
-        unit_range(s, u, &v[i].off, &v[i].len);
+        portion_range(s, u, &v[i].off, &v[i].len);
     }
 }
 
@@ -77,7 +80,7 @@ static void send_batch(struct batch *b)
 
 static bool has_todo(struct lane *l)
 {
-    while (l->next < l->n && l->v[l->next].state != UNIT_TODO)
+    while (l->next < l->n && l->v[l->next].state != PORTION_TODO)
         l->next++;
     return l->next < l->n;
 }
@@ -92,10 +95,10 @@ static void ask_lane(struct stage *s, size_t lane, enum bring_what what)
         b->what = what;
         b->lane = lane;
         for (size_t k = l->next; k < l->n && b->n < most; k++) {
-            if (l->v[k].state != UNIT_TODO)
+            if (l->v[k].state != PORTION_TODO)
                 continue;
-            l->v[k].state = UNIT_ASKED;
-            b->unit[b->n++] = k;
+            l->v[k].state = PORTION_ASKED;
+            b->portion[b->n++] = k;
         }
         send_batch(b);
     }
@@ -106,17 +109,18 @@ static void ask_lane(struct stage *s, size_t lane, enum bring_what what)
 static void not_answered(struct lane *l, const struct batch *b)
 {
     for (uint32_t i = 0; i < b->n; i++)
-        if (l->v[b->unit[i]].state == UNIT_ASKED)
-            l->v[b->unit[i]].state = UNIT_TODO;
+        if (l->v[b->portion[i]].state == PORTION_ASKED)
+            l->v[b->portion[i]].state = PORTION_TODO;
     l->next = 0;
     l->silent = true;
 }
 
-static void take_item(struct stage *s, struct lane *l, struct unit *u, const struct batch *b, const struct item_brought *is)
+static void take_item(struct stage *s, struct lane *l, struct portion *u, const struct batch *b,
+                      const struct item_brought *is)
 {
-    if (u->state != UNIT_ASKED)
+    if (u->state != PORTION_ASKED)
         return; /* its node has gone meanwhile, and another one was asked */
-    u->state = UNIT_DONE;
+    u->state = PORTION_DONE;
     u->here = is->here;
     if (b->what == BRING_LOOK) {
         u->bytes = is->wanted;
@@ -143,7 +147,8 @@ static void take_answer(struct stage *s, struct batch *b)
     if (again)
         not_answered(l, b);
     for (uint32_t i = 0; i < b->n && !again; i++)
-        take_item(s, l, &l->v[b->unit[i]], b, b->reply && !wrong ? &b->reply->brought.files.v[i] : &failed);
+        take_item(s, l, &l->v[b->portion[i]], b,
+                  b->reply && !wrong ? &b->reply->brought.files.v[i] : &failed);
     if (b->reply && !wrong)
         l->room = b->reply->brought.room;
     msg_free(b->reply);
@@ -218,7 +223,7 @@ int stage_ask(struct stage *s, enum bring_what what, bool (*goes_on)(void *arg),
 {
     uint64_t tick = boot_ms();
     bool stop = false;
-    while (!stop && (units_follow_view(s) || goes_on_asking(s))) {
+    while (!stop && (portions_follow_view(s) || goes_on_asking(s))) {
         for (size_t i = 0; i < s->nlanes; i++)
             ask_lane(s, i, what);
         take_answers(s, TICK_MS);

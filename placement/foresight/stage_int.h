@@ -1,5 +1,5 @@
-/* stage_int.h - a stage, as stage.c (its life), stage_units.c (which node is asked for what) and stage_ask.c (the messages) share
- * it. */
+/* stage_int.h - a stage, as stage.c (its life), stage_portions.c (which node is asked for what) and
+ * stage_ask.c (the messages) share it. */
 #ifndef EDDY_PLACEMENT_FORESIGHT_STAGE_INT_H
 #define EDDY_PLACEMENT_FORESIGHT_STAGE_INT_H
 
@@ -9,9 +9,9 @@
 #include "placement/foresight/stage.h"
 #include "transport/members.h"
 
-#define UNIT_CHUNKS 16u
-#define LANE_MESSAGES 2 /* to one node at once */
-#define UNIT_WHOLE  UINT32_MAX /* instead of a number of 16 chunks: all of the file */
+#define PORTION_CHUNKS 16u
+#define LANE_MESSAGES  2          /* to one node at once */
+#define PORTION_WHOLE  UINT32_MAX /* instead of a number of 16 chunks: all of the file */
 
 struct staged_file {
     struct fid fid;
@@ -20,23 +20,23 @@ struct staged_file {
     bool failed;
 };
 
-enum unit_state { UNIT_TODO, UNIT_ASKED, UNIT_DONE };
-struct unit {
+enum portion_state { PORTION_TODO, PORTION_ASKED, PORTION_DONE };
+struct portion {
     uint32_t file, part; /* part: which 16 chunks */
     uint64_t bytes;      /* that the node is to have of it, when it has said so */
     uint64_t here;
-    enum unit_state state;
+    enum portion_state state;
 };
 
 /* What one node is asked for. */
 struct lane {
     uint64_t node;
-    struct unit *v;
+    struct portion *v;
     size_t n, cap;
-    size_t next;          /* no unit before it is TODO */
-    unsigned asked;       /* messages that are under way: */
+    size_t next;    /* no portion before it is TODO */
+    unsigned asked; /* messages that are under way: */
     uint64_t request[LANE_MESSAGES];
-    bool silent;          /* it did not answer */
+    bool silent; /* it did not answer */
     uint64_t room, needed;
 };
 
@@ -88,24 +88,26 @@ void stage_failed(struct stage *s, uint32_t file, uint64_t node, int err);
 /* So many bytes are to be brought once more. */
 void stage_more(struct stage *s, uint64_t bytes);
 
-/* ---- stage_units.c ---- */
+/* ---- stage_portions.c ---- */
 
 /* Makes the lanes from the files, by the view now.  -ENOBUFS; -EAGAIN: there is none. */
-int units_make(struct stage *s);
-/* After a change of view: what nodes were asked for that others own now, and do not have, is asked of these.  True: there was
- * something. */
-bool units_follow_view(struct stage *s);
-/* The lanes' units are to be asked for anew. */
-void units_reset(struct stage *s);
-void units_free(struct stage *s);
-/* Where the unit lies in its file; len 0: to the end. */
-void unit_range(const struct stage *s, const struct unit *u, uint64_t *off, uint64_t *len);
+int portions_make(struct stage *s);
+/* After a change of view: what nodes were asked for that others own now, and do not have, is asked
+ * of these.  True: there was something. */
+bool portions_follow_view(struct stage *s);
+/* The lanes' portions are to be asked for anew. */
+void portions_reset(struct stage *s);
+void portions_free(struct stage *s);
+/* Where the portion lies in its file; len 0: to the end. */
+void portion_range(const struct stage *s, const struct portion *u, uint64_t *off, uint64_t *len);
 
 /* ---- stage_ask.c ---- */
 
-/* Asks all lanes for what they have TODO, until nothing is, or the stage or goes_on says stop: -ECANCELED. */
+/* Asks all lanes for what they have TODO, until nothing is, or the stage or goes_on says stop:
+ * -ECANCELED. */
 int stage_ask(struct stage *s, enum bring_what what, bool (*goes_on)(void *arg), void *arg);
-/* Tells every lane's node, or each member if there are no lanes, without files; waits for the answers, which do not matter. */
+/* Tells every lane's node, or each member if there are no lanes, without files; waits for the
+ * answers, which do not matter. */
 void stage_tell(struct stage *s, enum bring_what what);
 
 #endif

@@ -1,4 +1,5 @@
-/* stage_tally.c - what is counted of a stage while it goes on: its memory, its bytes, what could not be brought. */
+/* stage_tally.c - what is counted of a stage while it goes on: its memory, its bytes, what could
+ * not be brought. */
 #include "placement/foresight/stage_int.h"
 
 #include <errno.h>
