@@ -84,6 +84,17 @@ static int ask_name(struct looking *l, const char *name)
     return l->n ? 0 : -ENOENT;
 }
 
+static void show_failed(const json_t *s)
+{
+    size_t i;
+    json_t *file;
+    json_array_foreach(json_object_get(s, "failed_files"), i, file)
+    {
+        printf("  %s/%s: %s\n", json_text(s, "mountpoint"), json_text(file, "path"),
+               json_text(file, "error"));
+    }
+}
+
 static void show(const json_t *list)
 {
     size_t i;
@@ -96,6 +107,7 @@ static void show(const json_t *list)
                size_format(json_u64(s, "done_bytes"), a, sizeof(a)),
                size_format(json_u64(s, "total_bytes"), b, sizeof(b)),
                (unsigned long long)json_u64(s, "files"), (unsigned long long)json_u64(s, "failed"));
+        show_failed(s);
     }
 }
 

@@ -25,7 +25,8 @@
  *                       "wait": true: the end comes when it has ended; who goes away before ends it
  *   stage_check         the same paths: {"has": {"path", "bytes", "nodes": [{"node", "bytes"}]}} for each file; the same end
  *   stage_status {"id" | "path"}, stage_cancel
- *                       "stages": [{"id", "state", "spread", "pinned", "files", "total_bytes", "done_bytes", "failed"}]
+ *                       "stages": [{"id", "state", "spread", "pinned", "files", "total_bytes", "done_bytes", "failed",
+ *                       "failed_files": [{"path", "error"}], when it has ended}]
  *   unstage {"paths", "more" | "all"}
  *                       "files", "bytes", "failed"
  *   umount              as flush; the tool unmounts after the answer

@@ -185,22 +185,25 @@ static json_t *does_not_fit(const struct stage_fit *fit)
     return o;
 }
 
-static void say_each_failed(void *arg, const char *path, uint64_t node, int err)
+static void why_failed(uint64_t node, int err, char why[512])
 {
-    char why[512];
-    struct staging *g = arg;
-    if (err == -EBUSY) {
-        say_failed(g, path,
-                   "a node has bytes of it that are not on the PFS: they are neither fetched nor "
-                   "flushed for this");
-        return;
-    }
     const char *text = err == -ENOENT      ? "it was removed meanwhile"
                        : err == -ESTALE    ? "it changes on the PFS again and again"
                        : err == -EHOSTDOWN ? "its latest bytes are on a node that has left"
                                            : strerror(-err);
-    snprintf(why, sizeof(why), "node %s: %s", members_name(node), text);
-    say_failed(g, path, why);
+    if (err == -EBUSY)
+        snprintf(why, 512,
+                 "a node has bytes of it that are not on the PFS: they are neither fetched "
+                 "nor flushed for this");
+    else
+        snprintf(why, 512, "node %s: %s", members_name(node), text);
+}
+
+static void say_each_failed(void *arg, const char *path, uint64_t node, int err)
+{
+    char why[512];
+    why_failed(node, err, why);
+    say_failed(arg, path, why);
 }
 
 /* Ended, or nobody waits: then it is cancelled. */
@@ -311,6 +314,16 @@ json_t *control_stage_check(struct connection *c, const json_t *request)
 
 /* ---- stages that go on ---- */
 
+static void add_failed(void *list, const char *path, uint64_t node, int err)
+{
+    char why[512];
+    json_t *o = json_object();
+    why_failed(node, err, why);
+    control_put_text(o, "path", path);
+    control_put_text(o, "error", why);
+    json_array_append_new(list, o);
+}
+
 static json_t *stage_json(struct stage *stage)
 {
     struct stage_status s;
@@ -327,6 +340,10 @@ static json_t *stage_json(struct stage *stage)
     control_put(o, "total_bytes", s.bytes);
     control_put(o, "done_bytes", s.done_bytes);
     control_put(o, "failed", s.failed);
+    json_t *failed = json_array();
+    if (s.ended)
+        stage_each_failed(stage, add_failed, failed);
+    json_object_set_new(o, "failed_files", failed);
     return o;
 }
 

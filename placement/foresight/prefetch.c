@@ -307,12 +307,18 @@ static bool take_up(struct work *w, enum life life)
     return fetches;
 }
 
-/* The store took no more: the target waits until something leaves. */
+/* The store took no more: the target waits until something leaves.  If nothing is dirty, nothing will: other files have filled
+ * the disk, and who stages is told. */
 static void is_full(struct target *t)
 {
+    uint64_t dirty, room;
+    store_dirty(&dirty, &room);
     lock_take(&hints_lock);
-    prefetch.full = true;
-    if (is_wanted(t)) {
+    bool never = t->queue->staged && !dirty;
+    prefetch.full = !never;
+    if (never) {
+        hints_reached(t, -ENOSPC);
+    } else if (is_wanted(t)) {
         hints_step(t, LIFE_GIVE_UP);
         hints_unadmit(t);
         t->queue->next = MIN(t->queue->next, t->first);

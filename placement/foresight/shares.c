@@ -56,9 +56,24 @@ static void set_pin(struct share *s, uint64_t pin_ms)
     count_bytes(s, bytes);
 }
 
+static struct share *take(struct share **at);
+static void free_share(struct share *s);
+
+/* One of which nothing is left, of a stage whose node died without its end. */
+static void forget_empty(void)
+{
+    for (struct share **at = &all; *at; at = &(*at)->next)
+        if (!(*at)->n) {
+            free_share(take(at));
+            return;
+        }
+}
+
 struct share *share_get(uint64_t node, uint64_t stage, uint64_t pin_ms)
 {
     struct share *s = *find(node, stage);
+    if (!s && nshares == SHARES_MAX)
+        forget_empty();
     if (!s && nshares == SHARES_MAX)
         return NULL;
     if (!s) {

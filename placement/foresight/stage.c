@@ -8,7 +8,7 @@
 #include "transport/jobs.h"
 
 #define RUNNING_MAX 16 /* stages at once */
-#define ENDED_MAX   64 /* that are remembered */
+#define ENDED_MAX   16 /* that are remembered */
 
 static struct {
     pthread_once_t once;
@@ -267,7 +267,7 @@ void stage_status(struct stage *s, struct stage_status *out)
                                  .files = s->nall,
                                  .bytes = s->bytes,
                                  .done_bytes = MIN(s->done_bytes, s->bytes),
-                                 .failed = s->nfailures};
+                                 .failed = s->nfailed};
     lock_drop(&s->lock);
 }
 

@@ -66,7 +66,7 @@ struct stage_status {
 void stage_status(struct stage *s, struct stage_status *out);
 /* Waits until it has ended, ms at most: true. */
 bool stage_wait(struct stage *s, uint64_t ms);
-/* The files that could not be brought, after it has ended; node: which said so.  err: -ENOENT:
+/* The files that could not be brought, the first 10,000 of them, after it has ended; node: which said so.  err: -ENOENT:
  * there is no such file any more; -EBUSY: another node has bytes of it that are not on the PFS;
  * -EHOSTDOWN: an absent one; -ESTALE: it changes again and again; or else. */
 typedef void stage_failed_fn(void *arg, const char *path, uint64_t node, int err);

@@ -77,6 +77,7 @@ struct stage {
     uint64_t bytes, done_bytes, nall; /* nall: files */
     struct stage_failure *failures;
     size_t nfailures;
+    uint64_t nfailed; /* also of those beyond what failures has */
 };
 
 /* ---- stage_tally.c ---- */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define FAILURES_MAX 100000 /* of a stage */
+#define FAILURES_MAX 10000 /* of a stage, with their reasons */
 
 int stage_charge(struct stage *s, uint64_t bytes)
 {
@@ -21,6 +21,7 @@ void stage_failed(struct stage *s, uint32_t file, uint64_t node, int err)
 {
     struct staged_file *f = &s->files[file];
     lock_take(&s->lock);
+    s->nfailed += !f->failed;
     if (!f->failed && s->nfailures < FAILURES_MAX) {
         s->failures = xrealloc(s->failures, (s->nfailures + 1) * sizeof(*s->failures));
         s->failures[s->nfailures++] = (struct stage_failure){xstrdup(f->path), node, err};

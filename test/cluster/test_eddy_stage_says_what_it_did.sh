@@ -100,6 +100,8 @@ check_equal "bytes of good at a" "$(has a mixed/good)" 7000
 check_equal "size of away on the PFS, which was not flushed" "$(stat -c %s "$PFS/mixed/away")" 7000
 check_equal "bytes of away at b" "$(has b mixed/away)" 4000
 run 1 stage --wait "$A/missing"
+run 0 stage --status "$A/mixed" # the last one, and its reasons
+says "  $A/mixed/denied: node a: Input/output error"
 run 1 stage --wait "$W/outside"
 both_faultfs clear
 run 5 stage --wait --json "$A/mixed"
