@@ -15,27 +15,32 @@
 #include "tools/eddy_stage.h"
 #include "tools/eddy_talk.h"
 
+#define ROUND_LINES 100 /* of paths that are sent in one round */
+
 struct staging {
     const struct stage_asked *asked;
     struct paths paths;
     struct progress progress;
     json_t *has; /* --check: what the daemon said of each file */
     json_t *end; /* its last line, or NULL */
-    bool id_shown;
+    unsigned lines; /* of this round */
+    bool more;      /* another line of it follows */
 };
 
 /* ---- asking ---- */
 
+/* Another line of this round; the daemon keeps the paths of one round at a time. */
 static json_t *next_line(struct staging *g)
 {
     json_t *list = paths_next_part(&g->paths);
-    return json_pack("{s:o, s:b}", "paths", list, "more", paths_left(&g->paths));
+    g->more = ++g->lines < ROUND_LINES && paths_left(&g->paths);
+    return json_pack("{s:o, s:b}", "paths", list, "more", g->more);
 }
 
 static int send_rest(struct staging *g, struct talk *t)
 {
     int err = 0;
-    while (!err && paths_left(&g->paths))
+    while (!err && g->more)
         err = talk_more(t, next_line(g));
     return err;
 }
@@ -47,7 +52,6 @@ static void show_id(struct staging *g, const json_t *line)
         printf("%s\n", json_text(line, "id"));
         fflush(stdout);
     }
-    g->id_shown = true;
 }
 
 static int take_line(struct staging *g, struct talk *t, const json_t *line)
@@ -66,6 +70,7 @@ static int take_line(struct staging *g, struct talk *t, const json_t *line)
         progress_show(&g->progress, json_u64(line, "done_bytes"), json_u64(line, "total_bytes"));
     if (!json_is_true(json_object_get(line, "round")))
         return 0;
+    g->lines = 0;
     int err = talk_more(t, next_line(g));
     return err ? err : send_rest(g, t);
 }

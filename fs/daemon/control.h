@@ -19,7 +19,8 @@
  *   stage {"paths", "more", "spread", "pin_ms", "wait"}
  *                       brings files, and all below directories, to this node, or (spread) each chunk to its owner; paths as for
  *                       flush_paths.  pin_ms: 0: none; -1: without end.  {"link"} and {"file"} as there; {"round": true}: the
- *                       tool says where the links lead, {"paths", "more"}, until it says none; {"id"}; {"done_bytes",
+ *                       tool says further paths, or where the links lead, {"paths", "more"}, until it says none; at most 65536
+ *                       in one round; {"id"}; {"done_bytes",
  *                       "total_bytes"}; at the end "id", "files", "bytes", "here", "fits", "node", "needed", "room" (of the node
  *                       that has the least left), "failed", "cancelled".  If it does not fit: "error", and "fits": false.
  *                       "wait": true: the end comes when it has ended; who goes away before ends it

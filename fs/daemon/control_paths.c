@@ -132,7 +132,7 @@ static json_t *walk_and_flush(struct connection *c, const struct walk_paths *p, 
 json_t *control_flush_paths(struct connection *c, const json_t *request)
 {
     struct walk_paths p = {.n = 0};
-    json_t *end = walk_take_paths(c, request, &p)
+    json_t *end = walk_take_paths(c, request, SIZE_MAX, &p)
                       ? walk_and_flush(c, &p, json_is_true(json_object_get(request, "wait")))
                       : control_error("this is no list of paths");
     walk_paths_free(&p);

@@ -15,6 +15,7 @@
 #include "placement/foresight/stage.h"
 #include "placement/pfs/pfs_fid.h"
 
+#define ROUND_PATHS 65536 /* the tool sends more in another round */
 #define SAY_MS  200
 #define PIN_MAX (UINT64_C(100) * 365 * 86400 * 1000) /* ms */
 
@@ -104,7 +105,7 @@ static int take_round(struct staging *g, const json_t *line, bool *any)
     const struct walk_calls calls = {
         .arg = g, .file = add_file, .failed = say_failed, .link = say_link, .goes_on = goes_on};
     struct walk_paths p = {.n = 0};
-    int err = walk_take_paths(g->c, line, &p) ? 0 : -EINVAL;
+    int err = walk_take_paths(g->c, line, ROUND_PATHS, &p) ? 0 : -EINVAL;
     *any = p.n;
     for (size_t i = 0; i < p.n && !err; i++)
         err = stage_add_root(g->stage, p.v[i]);

@@ -260,12 +260,12 @@ static bool take_paths(struct walk_paths *p, const json_t *line)
     return true;
 }
 
-bool walk_take_paths(struct connection *c, const json_t *line, struct walk_paths *p)
+bool walk_take_paths(struct connection *c, const json_t *line, size_t most, struct walk_paths *p)
 {
     bool more = json_is_true(json_object_get(line, "more"));
     if (!take_paths(p, line))
         return false;
-    while (more) {
+    while (more && p->n <= most) {
         json_t *next = control_next(c);
         bool good = take_paths(p, next);
         more = json_is_true(json_object_get(next, "more"));
@@ -273,7 +273,7 @@ bool walk_take_paths(struct connection *c, const json_t *line, struct walk_paths
         if (!good)
             return false;
     }
-    return true;
+    return p->n <= most;
 }
 
 void walk_paths_free(struct walk_paths *p)

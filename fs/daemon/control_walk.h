@@ -20,8 +20,9 @@ struct walk_paths {
     size_t n, size;
 };
 /* Adds those of a line {"paths", "more"}, and of the lines that follow it: before anything is
- * answered, for the tool reads no answer while it sends.  False: it is no list of paths. */
-bool walk_take_paths(struct connection *c, const json_t *line, struct walk_paths *p);
+ * answered, for the tool reads no answer while it sends.  False: it is no list of
+ * paths, or there are more than `most`. */
+bool walk_take_paths(struct connection *c, const json_t *line, size_t most, struct walk_paths *p);
 void walk_paths_free(struct walk_paths *p);
 
 /* What is called, in the thread that walks; path: relative to the PFS directory, valid during the

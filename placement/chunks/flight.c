@@ -104,14 +104,6 @@ void flight_drop(struct flight *fl)
     free(fl);
 }
 
-bool flight_is_idle(struct flight *fl)
-{
-    flight_lock(fl);
-    bool idle = !fl->busy;
-    flight_unlock(fl);
-    return idle;
-}
-
 struct file *flight_file(struct flight *fl)
 {
     flight_lock(fl);

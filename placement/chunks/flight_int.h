@@ -87,6 +87,7 @@ struct flight {
     struct flight_peer *peers;
     bool led;                     /* some reader was the leader */
     bool busy;                    /* some reader was there for an application */
+    bool idle;                    /* none was when the question or the read began; only for who asks */
     struct flight_reader *leader; /* the bytes come for this reader; NULL: for FETCHes, or it has given up */
     /* The leader, if it was there when the read began, and takes bytes without proof. */
     struct flight_reader *hasty;
@@ -141,7 +142,6 @@ void flight_lock(struct flight *fl);
 void flight_unlock(struct flight *fl);
 /* The state becomes ENDED.  Shard locked; the caller drops the table's reference. */
 void flight_leave_table(struct flight *fl);
-bool flight_is_idle(struct flight *fl); /* no application has waited for it on this node */
 void flight_drop(struct flight *fl); /* drops a reference; never the network thread */
 struct file *flight_file(struct flight *fl); /* or NULL; valid as long as the flight */
 /* The flight takes over the reference; returns the file that it has. */

@@ -7,8 +7,9 @@
 
 #include "transport/jobs.h"
 
-#define RUNNING_MAX 16 /* stages at once */
-#define ENDED_MAX   16 /* that are remembered */
+#define RUNNING_MAX 16   /* stages at once */
+#define ROOTS_MAX   1000 /* of a stage */
+#define ENDED_MAX   16   /* that are remembered */
 
 static struct {
     pthread_once_t once;
@@ -89,6 +90,8 @@ int stage_add(struct stage *s, const char *path, struct fid fid, const struct ve
 int stage_add_root(struct stage *s, const char *path)
 {
     size_t len = strlen(path);
+    if (s->nroots == ROOTS_MAX)
+        return 0;
     int err = stage_charge(s, sizeof(struct stage_root) + len + 16);
     if (err)
         return err;
@@ -96,6 +99,7 @@ int stage_add_root(struct stage *s, const char *path)
     r->next = s->roots;
     memcpy(r->path, path, len + 1);
     s->roots = r;
+    s->nroots++;
     return 0;
 }
 

@@ -32,7 +32,7 @@ struct stage *stage_new(const struct stage_how *how); /* referenced */
 void stage_put(struct stage *s);
 /* -ENOBUFS: there is no memory for it.  Before stage_look. */
 int stage_add(struct stage *s, const char *path, struct fid fid, const struct version *v);
-/* A path that the user has named.  -ENOBUFS */
+/* A path that the user has named, by which the stage is found; the first 1000.  -ENOBUFS */
 int stage_add_root(struct stage *s, const char *path);
 
 struct stage_fit {

@@ -63,6 +63,7 @@ struct stage {
 
     /* of the thread that works on it */
     struct stage_root *roots; /* do not change after stage_begin */
+    unsigned nroots;
     struct staged_file *files;
     size_t nfiles, cap;
     struct lane *lanes;

@@ -48,6 +48,9 @@ check_equal "memory that is left" "$(memory)" 0
 check_equal "what --check says" "$("$EDDY_BUILD/eddy" stage --check --spread --json "$W/mnt-b/many" | jq -c '[.files, .bytes, .here, .fits, ([.has[].nodes[].bytes] | add)]')" \
     "[$FILES,$bytes,$bytes,true,$bytes]"
 "$EDDY_BUILD/eddy" stage --spread --wait "$W/mnt-c/many" || fail "a second stage ends with $?"
+(cd "$PFS/many" && find . -type f) >"$W/list"
+(cd "$W/mnt-b/many" && "$EDDY_BUILD/eddy" stage --spread --wait --json -f "$W/list") >"$W/said" || fail "a stage of a list ends with $?"
+check_equal "the files of the list" "$(jq -c '[.files, .bytes, .code]' "$W/said")" "[$FILES,$bytes,0]"
 diff -r "$W/mnt-b/many" "$PFS/many" || fail "b has wrong bytes"
 check_equal "bytes read from the PFS, after a second stage and a reader" "$(many_read)" "$bytes"
 for node in a b c; do
