@@ -60,6 +60,24 @@ diff -r "$A/tree" "$PFS/tree" || fail "a has wrong bytes"
 diff -r "$W/mnt-c/tree" "$PFS/tree" || fail "c has wrong bytes"
 check_equal "bytes that the others have read, with two readers" "$(pfs_read a c)" "$bytes"
 fusermount3 -uz "$W/mnt-b"
+
+# --- The node that asks is unmounted, and started again ---
+
+mkdir "$PFS/again"
+for i in $(seq 12); do head -c $((4 * MIB)) /dev/urandom >"$PFS/again/$i"; done
+tell_faultfs a bandwidth $((8 * MIB))
+id=$("$EDDY_BUILD/eddy" stage --spread "$A/again")
+DONE=0
+has_begun() {
+    is_more
+    [ "$DONE" -gt 0 ]
+}
+wait_for 60 has_begun || fail "nothing is brought"
+stop_node a
+tell_faultfs a bandwidth 0
+start_node a "$W/pfs-a" --cache-size 512M
+"$EDDY_BUILD/eddy" stage --spread --wait "$A/again" || fail "it does not go on: $?"
+diff -r "$A/again" "$PFS/again" || fail "a has wrong bytes"
 stop_node c
 
 # --- Files change, and go, while they are staged ---
