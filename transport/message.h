@@ -97,8 +97,9 @@ struct msg_head {
 /* a part of a file that a node is to bring from the PFS, or to look at, to the end of the version at most; version: as the
  * sender has seen it */
 #define ITEM_WANTED(E) E(fid, fid) E(version, version) E(u64, off) E(u64, len) E(str, path)
-/* what is here of it: `here` bytes of `wanted` that the node was asked for.  err: errno, why not all of it */
-#define ITEM_BROUGHT(E) E(u32, err) E(u64, wanted) E(u64, here)
+/* what is here of it: `here` bytes of `wanted` that the node was asked for.  err: errno, why not all of it.  kept: bytes
+ * that `room` does not have, as they are kept for stages, of this part */
+#define ITEM_BROUGHT(E) E(u32, err) E(u64, wanted) E(u64, here) E(u64, kept)
 
 #define MSG_ITEMS(I)                                                                               \
     I(claim, ITEM_CLAIM)                                                                           \

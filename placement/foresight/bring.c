@@ -80,7 +80,7 @@ static void keep_all(struct bringing *b)
         out->err = (uint32_t)-t->err;
         out->here = t->err ? 0 : t->bytes;
         out->wanted = t->bytes;
-        if (!t->err && t->hinted && s && share_keep(s, t->file->fid, t->bytes))
+        if (!t->err && t->hinted && s && share_keep(s, t->file->fid, t->off, t->bytes))
             t->hinted = false; /* so its end does not say that it is not hinted */
     }
 }
@@ -169,7 +169,7 @@ static bool keep_now(struct bringing *b, const struct item_wanted *w, struct ite
         return false;
     lock_take(&hints_lock);
     struct share *s = share_get(b->m->head.sender, b->m->bring.stage, b->m->bring.pin_ms);
-    bool kept = s && share_keep(s, w->fid, out->wanted);
+    bool kept = s && share_keep(s, w->fid, w->off, out->wanted);
     lock_drop(&hints_lock);
     if (kept)
         store_hint(w->fid, 0, INT64_MAX, TIME_HINTED);
@@ -196,8 +196,13 @@ static void bring_now(struct bringing *b)
 static void look(struct bringing *b)
 {
     bool same;
-    for (uint32_t i = 0; i < b->m->bring.files.n; i++)
-        b->out[i] = bring_look(&b->m->bring.files.v[i], b->m->bring.owned, &same);
+    for (uint32_t i = 0; i < b->m->bring.files.n; i++) {
+        const struct item_wanted *w = &b->m->bring.files.v[i];
+        b->out[i] = bring_look(w, b->m->bring.owned, &same);
+        lock_take(&hints_lock);
+        b->out[i].kept = shares_have(w->fid, w->off);
+        lock_drop(&hints_lock);
+    }
     answer(b);
 }
 

@@ -7,7 +7,7 @@
  * stage has ended is not known any more, unless it is pinned.
  *
  *     share (node, number of the stage)  -->  fid, bytes | fid, bytes | ...
- *                                             24 bytes a file, of hints_limit
+ *                                             88 bytes a file, of hints_limit
  */
 #ifndef EDDY_PLACEMENT_FORESIGHT_SHARES_H
 #define EDDY_PLACEMENT_FORESIGHT_SHARES_H
@@ -25,9 +25,12 @@ struct share;
 
 /* The share of this stage of that node; pin_ms: as in BRING.  NULL: there are too many. */
 struct share *share_get(uint64_t node, uint64_t stage, uint64_t pin_ms);
-/* The store has been told that the file's chunks are hinted.  False: there is no memory for it, and
- * it is not kept. */
-bool share_keep(struct share *s, struct fid fid, uint64_t bytes);
+/* The store has been told that the file's chunks are hinted.  off: where the part of the file begins
+ * that has come.  If another share has it already, it is in that which is pinned for longer.  False: there is no memory for it, and it
+ * is not kept. */
+bool share_keep(struct share *s, struct fid fid, uint64_t off, uint64_t bytes);
+/* Bytes that the shares count for this part of the file. */
+uint64_t shares_have(struct fid fid, uint64_t off);
 void shares_end_all(void); /* the store is told nothing */
 
 /* ---- without hints_lock; they tell the store ---- */

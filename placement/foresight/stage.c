@@ -109,7 +109,8 @@ static void sum_up(const struct stage *s, struct stage_fit *fit)
 {
     *fit = (struct stage_fit){.files = s->nfiles, .fits = true, .room = UINT64_MAX};
     for (size_t i = 0; i < s->nlanes; i++) {
-        const struct lane *l = &s->lanes[i];
+        struct lane *l = &s->lanes[i];
+        l->room += l->kept;
         uint64_t left = l->room - MIN(l->needed, l->room),
                  least = fit->room - MIN(fit->needed, fit->room);
         for (size_t k = 0; k < l->n; k++)

@@ -124,6 +124,7 @@ static void take_item(struct stage *s, struct lane *l, struct portion *u, const 
     u->here = is->here;
     if (b->what == BRING_LOOK) {
         u->bytes = is->wanted;
+        l->kept += is->kept;
         l->needed += (is->wanted + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
         return;
     }

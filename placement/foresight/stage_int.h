@@ -37,7 +37,8 @@ struct lane {
     unsigned asked; /* messages that are under way: */
     uint64_t request[LANE_MESSAGES];
     bool silent; /* it did not answer */
-    uint64_t room, needed;
+    uint64_t room, needed; /* room: with what it keeps of these for stages already: */
+    uint64_t kept;
 };
 
 struct stage_root {

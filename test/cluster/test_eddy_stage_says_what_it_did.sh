@@ -189,11 +189,13 @@ fill_cache() { # with other files, far more than it has room for; each time with
     make $((8 * MIB)) "other$FILLED"/{1,2,3,4,5,6,7,8,9,10,11,12}
     for i in $(seq 12); do cat "$A/other$FILLED/$i" >/dev/null; done
 }
-make $((8 * MIB)) pinned/{1,2} unpinned/{1,2}
+make $((8 * MIB)) pinned/{1,2,3,4} unpinned/{1,2}
 run 0 stage --wait --pin "$A/pinned"
+run 0 stage --wait --pin "$A/pinned" # it has the room already
+run 0 stage --wait "$A/pinned" # and its end is not that of the pin
 run 0 stage --wait "$A/unpinned"
 fill_cache
-check_equal "bytes of what is pinned, at a" "$(has a pinned)" $((16 * MIB))
+check_equal "bytes of what is pinned, at a" "$(has a pinned)" $((32 * MIB))
 [ "$(has a unpinned)" -lt $((16 * MIB)) ] || fail "what is not pinned has stayed: the cache was not filled"
 run 6 stage --wait --pin "$A/other1"
 run 0 unstage "$A/pinned/2"
@@ -208,7 +210,7 @@ fill_cache
 run 0 stage --wait --pin=1s "$A/pinned"
 leaves() {
     fill_cache
-    [ "$(has a pinned)" -lt $((16 * MIB)) ]
+    [ "$(has a pinned)" -lt $((32 * MIB)) ]
 }
 wait_for 60 leaves || fail "it stays when its time is over"
 

@@ -109,7 +109,7 @@ static uint32_t keep(uint64_t stage, uint64_t pin_ms, uint32_t n, uint64_t bytes
     uint32_t kept = 0;
     lock_take(&hints_lock);
     struct share *s = share_get(7, stage, pin_ms);
-    while (s && kept < n && share_keep(s, (struct fid){stage, kept + 1}, bytes))
+    while (s && kept < n && share_keep(s, (struct fid){stage, kept + 1}, 0, bytes))
         kept++;
     lock_drop(&hints_lock);
     return kept;
@@ -139,7 +139,7 @@ static void order_shares(struct order *o)
     while (shares_expire()) /* the millisecond is not over */
         ;
     o->out[3] &= !shares_any();
-    o->out[4] = keep(4, 0, UINT32_MAX, 1) < LIMIT / 24;
+    o->out[4] = keep(4, 0, UINT32_MAX, 1) <= LIMIT / 88;
     share_end(7, 4);
     s = sums_now();
     o->out[5] = !s.memory;
@@ -150,6 +150,38 @@ START_TEST(what_has_come_for_a_stage_is_counted_and_bounded)
     struct order o = {0};
     node_run(0, order_shares, &o);
     for (unsigned i = 0; i < 6; i++)
+        ck_assert_msg(o.out[i], "step %u", i);
+}
+END_TEST
+
+/* Two shares have one file: it stays as long as one of them has it. */
+static void order_two_shares(struct order *o)
+{
+    struct fid fid = {6, 1};
+    bool ok = keep(6, UINT64_MAX, 1, 100) == 1;
+    lock_take(&hints_lock);
+    struct share *s = share_get(8, 1, 0);
+    ok &= share_keep(s, fid, 0, 100) && share_keep(s, fid, 4096, 10);
+    ok &= shares_have(fid, 0) == 100 && shares_have(fid, 4096) == 10;
+    lock_drop(&hints_lock);
+    ok &= sums_now().staged == 110;
+    share_end(8, 1);
+    lock_take(&hints_lock);
+    o->out[0] = ok && shares_have(fid, 0) == 100 && !shares_have(fid, 4096);
+    lock_drop(&hints_lock);
+    shares_drop(&fid, 1);
+    lock_take(&hints_lock);
+    o->out[1] = !shares_have(fid, 0);
+    lock_drop(&hints_lock);
+    share_end(7, 6);
+    o->out[2] = !sums_now().memory && !sums_now().staged && !sums_now().pinned;
+}
+
+START_TEST(a_file_of_two_shares_counts_once_and_stays_for_the_pinned_one)
+{
+    struct order o = {0};
+    node_run(0, order_two_shares, &o);
+    for (unsigned i = 0; i < 3; i++)
         ck_assert_msg(o.out[i], "step %u", i);
 }
 END_TEST
@@ -191,6 +223,7 @@ int main(int argc, char **argv)
     TCase *t = nodes_case("two nodes", begin);
     tcase_add_test(t, requests_out_of_bounds_are_refused);
     tcase_add_test(t, what_has_come_for_a_stage_is_counted_and_bounded);
+    tcase_add_test(t, a_file_of_two_shares_counts_once_and_stays_for_the_pinned_one);
     tcase_add_test(t, there_are_only_so_many_shares);
     return run_case("bring", t);
 }
