@@ -267,5 +267,6 @@ void foresight_status(struct foresight_status *out)
     hints_sum(&s);
     lock_drop(&hints_lock);
     *out = (struct foresight_status){s.queues, s.hints,       s.admitted, s.ahead,
-                                     s.absent, s.ahead_bytes, s.memory,   s.memory_max};
+                                     s.absent, s.ahead_bytes, s.memory,   s.memory_max,
+                                     s.staged, s.pinned};
 }

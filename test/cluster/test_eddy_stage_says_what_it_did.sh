@@ -194,6 +194,8 @@ run 0 stage --wait --pin "$A/pinned"
 run 0 stage --wait --pin "$A/pinned" # it has the room already
 run 0 stage --wait "$A/pinned" # and its end is not that of the pin
 run 0 stage --wait "$A/unpinned"
+check_equal "bytes that are kept for stages, and pinned" "$(status_of a '.hints | [.staged_bytes, .pinned_bytes] | tostring')" \
+    "[$((32 * MIB)),$((32 * MIB))]"
 fill_cache
 check_equal "bytes of what is pinned, at a" "$(has a pinned)" $((32 * MIB))
 [ "$(has a unpinned)" -lt $((16 * MIB)) ] || fail "what is not pinned has stayed: the cache was not filled"
