@@ -96,6 +96,7 @@ for i in 1 3; do
 done
 head -c 50000 /dev/urandom >"$PFS/busy/2" # the file itself
 rm "$PFS/busy/4"
+check_same "$A/busy/5" "$PFS/busy/5" # who reads it before its turn does not end that
 tell_faultfs a clear
 code=0
 wait "$job" || code=$?
