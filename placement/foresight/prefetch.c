@@ -9,7 +9,8 @@
  *
  * Room: what is admitted and not consumed, and what is dirty besides, take seven eighths of the cache at most; a queue, its
  * share of that.  When a writer has needed room of it, no more is fetched than was left then, until something is consumed: else it
- * would be fetched, and given up again, for each write.  What is fetched evicts nothing that is here for an admitted hint (SPACE_FILL).
+ * would be fetched, and given up again, for each write.  Of a stage nothing is consumed: it goes on when nothing is dirty.
+ * What is fetched evicts nothing that is here for an admitted hint (SPACE_FILL).
  */
 #include "placement/foresight/prefetch.h"
 
@@ -86,6 +87,7 @@ static void tell_store(void)
 struct room {
     uint64_t all, share; /* bytes that hints may take now; of one queue */
     uint64_t largest;    /* of one hint: of what is larger, the begin is kept */
+    bool writers;        /* something is dirty */
 };
 
 /* The cache's size less an eighth for what is not hinted, and less what is dirty. */
@@ -95,6 +97,7 @@ static struct room room_now(void)
     store_usage(&u);
     uint64_t most = u.limit - u.limit / 8;
     return (struct room){.all = most - MIN(most, u.dirty), /* less what is pinned: share_room */
+                         .writers = u.dirty,
                          .largest = MAX(u.limit / 4, (uint64_t)store_chunk_size())};
 }
 
@@ -134,7 +137,8 @@ static bool fits(const struct target *t, const struct room *r)
     const struct queue *q = t->queue;
     hints_sum(&s);
     uint64_t bytes = hints_bytes(t), all = bytes_of_hints(&s), own = q->ahead - q->unflushed;
-    uint64_t most = prefetch.ceiling && prefetch.done == s.done ? MIN(r->all, prefetch.ceiling) : r->all;
+    bool ceiling = prefetch.ceiling && prefetch.done == s.done && (!q->staged || r->writers);
+    uint64_t most = ceiling ? MIN(r->all, prefetch.ceiling) : r->all;
     return all + bytes <= most && (!own || own + bytes <= r->share) && q->nadmitted < ADMITTED_MAX;
 }
 
@@ -307,18 +311,12 @@ static bool take_up(struct work *w, enum life life)
     return fetches;
 }
 
-/* The store took no more: the target waits until something leaves.  If nothing is dirty, nothing will: other files have filled
- * the disk, and who stages is told. */
+/* The store took no more: the target waits until something leaves. */
 static void is_full(struct target *t)
 {
-    uint64_t dirty, room;
-    store_dirty(&dirty, &room);
     lock_take(&hints_lock);
-    bool never = t->queue->staged && !dirty;
-    prefetch.full = !never;
-    if (never) {
-        hints_reached(t, -ENOSPC);
-    } else if (is_wanted(t)) {
+    prefetch.full = true;
+    if (is_wanted(t)) {
         hints_step(t, LIFE_GIVE_UP);
         hints_unadmit(t);
         t->queue->next = MIN(t->queue->next, t->first);
@@ -347,7 +345,7 @@ static int fetch_missing(struct work *w)
     return err;
 }
 
-/* A staged file that changes, or leaves, again and again is given up: with the error.  With hints_lock. */
+/* A staged file that changes again and again is given up: with the error.  With hints_lock. */
 static bool is_tried_enough(struct target *t)
 {
     return t->queue->staged && ++t->tries == TRIES_MAX;
@@ -362,7 +360,7 @@ static void fetch_target(struct work *w)
     bool left_again = !err && is_missing(w);
     uint64_t bytes = w->came.peer + w->came.pfs;
     count(prefetched_bytes, bytes);
-    if (err == -ENOSPC)
+    if (err == -ENOSPC || (left_again && t->queue->staged))
         is_full(t);
     else if (err && err != -ECANCELED)
         log_debug("%s: is not fetched ahead: %s", t->file->path, strerror(-err));
@@ -375,11 +373,13 @@ static void fetch_target(struct work *w)
         hints_step(t, LIFE_HERE);
         if (t->queue->staged)
             hints_reached(t, 0);
-    } else if (err != -ENOSPC && err != -ECANCELED && t->queue->staged) {
-        hints_reached(t, err ? err : -ENOSPC);
+    } else if (err && err != -ENOSPC && err != -ECANCELED && t->queue->staged) {
+        hints_reached(t, err);
     }
-    if (!is_wanted(t) && !t->reached) /* consumed or given up while chunks were on their way */
+    if (!is_wanted(t) && !t->reached) { /* consumed or given up while chunks were on their way */
         hints_tell(t, t->first == NO_ENTRY ? NEWS_NEVER : NEWS_UNKNOWN);
+        t->redo |= t->queue->staged; /* who stages waits for it */
+    }
     lock_drop(&hints_lock);
 }
 
