@@ -103,6 +103,41 @@ static const struct command commands[] = {
      "      --range OFF:LEN    only these bytes of each file; no LEN: to the end\n"
      "      --no-start         nothing is fetched; what is here already is kept\n",
      hint_main},
+    {"stage", "[--here|--spread] [--pin[=DURATION]] [--wait] PATH... | --check|--status|--cancel ...",
+     "brings files from the PFS before they are read",
+     "Brings the files PATH, and all files below the directories PATH, into the cache.  They must "
+     "be in one mount.\n"
+     "Symbolic links are followed if they lead into the mount.  What is in the cache already costs "
+     "nothing, so it can\n"
+     "be done again, and goes on where it was interrupted.  Without --wait it prints a number, and "
+     "the daemon goes on.\n"
+     "Each path that failed is listed with the reason: exit code 5, or 1 if all of them failed.  "
+     "If not all of it has\n"
+     "room, nothing is fetched: exit code 6.\n\n"
+     "      --here             on this node (the default)\n"
+     "      --spread           once in the session, each chunk at the node that owns it\n"
+     "      --pin[=DURATION]   it is not evicted before this time is over (90, 30m, 2h, 1d), or "
+     "\"eddy unstage\"\n"
+     "      -f LIST            also the paths in this file, one a line; -: standard input\n"
+     "      -0                 they end with a NUL\n"
+     "      --wait             returns when all is there; if it is interrupted, the rest is not "
+     "brought\n"
+     "      --timeout SEC      --wait, but no longer than SEC seconds: exit code 124\n"
+     "      --quiet            no progress, and no number\n"
+     "      --json             the result as JSON, for scripts\n"
+     "      --check            fetches nothing: what of these files is at which nodes, and does it "
+     "fit?\n"
+     "      --status           of this number, or of what has these paths: how far it is\n"
+     "      --cancel           the same, and ends it; what is in the cache already stays there\n",
+     stage_main},
+    {"unstage", "PATH... | --all [MNT]", "gives up what was staged",
+     "These files, and those below these directories, are not kept any more, on no node: they "
+     "leave the cache when room\n"
+     "is needed, before all others.\n\n"
+     "      --all     all that was staged in the session of MNT, or of the mount that has the "
+     "working directory\n"
+     "      --json    the result as JSON, for scripts\n",
+     unstage_main},
     {"ring", "[--nodes N] [FILE | MNT] | --simulate ...", "which nodes own a file's chunks",
      "For a FILE in a mount: the node that owns each of its chunks, the next node in the chunk's "
      "order, the\n"
@@ -172,7 +207,8 @@ static void print_usage(FILE *to)
     fputs("\n  -h, --help       this, and after a command: more about it\n"
           "  -V, --version    the version\n\n"
           "exit codes: 0 done, 1 failed, 2 wrong usage, 3 data is not on the PFS (the files are "
-          "listed),\n4 recovered beside files that had changed, 5 a part failed (with the reasons), 124 "
+          "listed),\n4 recovered beside files that had changed, 5 a part failed (with the reasons), 6 it "
+          "does not fit, 124 "
           "the time is over,\n130 interrupted\n",
           to);
 }

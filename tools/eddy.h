@@ -9,6 +9,7 @@
  *   eddy_forget.c    eddy forget
  *   eddy_recover.c   eddy recover
  *   eddy_hint.c      eddy hint (tools/lib/eddy.h)
+ *   eddy_stage.c     eddy stage, eddy unstage; eddy_stage_ask.c: --status, --cancel
  *   eddy_ring.c      eddy ring; --simulate: eddy_simulate.h
  *   eddy_mounts.c    finding a mount, unmounting it, aborting its connection
  *   eddy_busy.c      which processes keep a mount busy
@@ -28,7 +29,7 @@
 #include "tools/eddy_files.h"
 #include "transport/base.h"
 
-enum exit_code { DONE = 0, FAILED = 1, WRONG_USAGE = 2, NOT_ON_PFS = 3, CONFLICT = 4, PARTLY = 5, TIMED_OUT = 124,
+enum exit_code { DONE = 0, FAILED = 1, WRONG_USAGE = 2, NOT_ON_PFS = 3, CONFLICT = 4, PARTLY = 5, DOES_NOT_FIT = 6, TIMED_OUT = 124,
                  INTERRUPTED = 130 };
 
 #define NO_DEADLINE UINT64_MAX /* deadlines are boot_ms() */
@@ -50,6 +51,8 @@ int forget_main(int argc, char **argv);
 int recover_main(int argc, char **argv);
 int ring_main(int argc, char **argv);
 int hint_main(int argc, char **argv);
+int stage_main(int argc, char **argv);
+int unstage_main(int argc, char **argv);
 
 /* ---- eddy_flush.c ---- */
 struct unflushed_list;
@@ -60,6 +63,9 @@ int flush_by_daemon(const struct mount_entry *e, const char *what, json_t *args,
                     struct unflushed_list *failed);
 /* A number of seconds from now on as a deadline.  -EINVAL */
 int parse_timeout(const char *text, uint64_t *deadline);
+/* On SIGINT, from now on: the text, a line, and the end with INTERRUPTED.  A shell's job in the background ignores it, and so does
+ * this. */
+void await_interrupt(const char *text);
 /* As talk_next; complains once of a daemon that says nothing. */
 struct talk;
 int flush_next_line(const struct mount_entry *e, struct talk *t, uint64_t deadline, json_t **line,

@@ -79,23 +79,23 @@ int flush_by_daemon(const struct mount_entry *e, const char *what, json_t *args,
     return err;
 }
 
+static const char *interrupt_text;
+
 /* Nothing is left to do: the daemon sees that nobody waits any more. */
 static void interrupted(int signal)
 {
-    static const char text[] = "eddy: interrupted: what is being written now is written to its end; the rest "
-                               "is written when its time comes\n";
     (void)signal;
     if (isatty(STDERR_FILENO) && write(STDERR_FILENO, "\r\033[K", 4) < 0)
         _exit(INTERRUPTED);
-    if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+    if (write(STDERR_FILENO, interrupt_text, strlen(interrupt_text)) < 0)
         _exit(INTERRUPTED);
     _exit(INTERRUPTED);
 }
 
-/* A shell's job in the background ignores it, and so does this. */
-static void await_interrupt(void)
+void await_interrupt(const char *text)
 {
     struct sigaction before;
+    interrupt_text = text;
     if (!sigaction(SIGINT, NULL, &before) && before.sa_handler != SIG_IGN)
         sigaction(SIGINT, &(struct sigaction){.sa_handler = interrupted}, NULL);
 }
@@ -183,6 +183,7 @@ int flush_main(int argc, char **argv)
     }
     if (argc == optind)
         return usage_of("flush");
-    await_interrupt();
+    await_interrupt("eddy: interrupted: what is being written now is written to its end; the rest is written when its "
+                    "time comes\n");
     return flush_named(argv + optind, argc - optind, retry, &asked);
 }

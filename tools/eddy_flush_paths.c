@@ -58,23 +58,9 @@ static int hear(struct round *r, struct talk *t)
     return err;
 }
 
-/* So many paths that their line has less than CONTROL_LINE_MAX bytes: each has a quarter of that at most, and JSON doubles
- * backslashes. */
-static json_t *next_part(struct paths *p)
-{
-    json_t *list = json_array();
-    size_t bytes = 0;
-    const char *path;
-    while (bytes < CONTROL_LINE_MAX / 8 && (path = paths_next(p))) {
-        bytes += strlen(path) + 4;
-        json_array_append_new(list, json_string(path));
-    }
-    return list;
-}
-
 static json_t *next_request(struct round *r)
 {
-    json_t *list = next_part(r->paths);
+    json_t *list = paths_next_part(r->paths);
     return json_pack("{s:o, s:b, s:b}", "paths", list, "wait", r->asked->wait, "more",
                      paths_left(r->paths));
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/eddy.h"
+#include "tools/eddy_paths.h"
 #include "tools/lib/eddy.h"
 
 #define AT_ONCE 4096 /* hints that are sent in one call */
@@ -65,35 +66,14 @@ static int open_queue(struct batch *b, const char *path)
     return err;
 }
 
-static int add_path(struct batch *b, const char *path)
+static int add_path(void *arg, const char *path)
 {
+    struct batch *b = arg;
     int err = b->queue ? 0 : open_queue(b, path);
     if (err)
         return err;
     b->hint[b->n++] = (struct eddy_hint){xstrdup(path), b->args->off, b->args->len};
     return b->n == AT_ONCE ? send_batch(b) : 0;
-}
-
-static int add_list(struct batch *b, const char *name, char end)
-{
-    FILE *list = strcmp(name, "-") ? fopen(name, "re") : stdin;
-    char *line = NULL;
-    size_t size = 0;
-    int err = 0;
-    if (!list) {
-        complain("%s: %m", name);
-        return -errno;
-    }
-    for (ssize_t n; !err && (n = getdelim(&line, &size, end, list)) > 0;) {
-        if (line[n - 1] == end)
-            line[n - 1] = '\0';
-        if (*line)
-            err = add_path(b, line);
-    }
-    free(line);
-    if (list != stdin)
-        fclose(list);
-    return err;
 }
 
 static int add_all(struct batch *b, char **paths)
@@ -102,7 +82,7 @@ static int add_all(struct batch *b, char **paths)
     for (; !err && *paths; paths++)
         err = add_path(b, *paths);
     if (!err && b->args->list)
-        err = add_list(b, b->args->list, b->args->end);
+        err = list_each(b->args->list, b->args->end, add_path, b);
     if (!err && b->queue)
         err = send_batch(b);
     if (!err && !b->queue) {

@@ -51,11 +51,37 @@ int find_mount(const char *path, struct mount_entry *out)
 
 /* ---- of a file ---- */
 
+/* The mounts, as they are when the command looks for the first time: it may look for many paths. */
+static struct known {
+    struct mount_entry e;
+    bool mounted;
+} *known;
+static size_t nknown;
+
+static struct mount_entry copy_of(const struct mount_entry *e)
+{
+    return (struct mount_entry){.mountpoint = xstrdup(e->mountpoint),
+                                .cache_dir = xstrdup(e->cache_dir),
+                                .pfs_dir = xstrdup(e->pfs_dir),
+                                .session = xstrdup(e->session),
+                                .session_dir = xstrdup(e->session_dir),
+                                .node = xstrdup(e->node),
+                                .owner = e->owner};
+}
+
+static int note(void *arg, const struct mount_entry *e)
+{
+    (void)arg;
+    known = xrealloc(known, (nknown + 1) * sizeof(*known));
+    known[nknown++] = (struct known){copy_of(e), mounted_eddyfs(e->mountpoint, NULL)};
+    return 0;
+}
+
 /* The mount in which a path is, or in whose PFS directory it is; the longest path counts.  Whose mount it is
  * says the kernel, but only its user says what its PFS directory is: root believes that of its own mounts. */
 struct search {
     char *path;
-    struct mount_entry entry;
+    const struct mount_entry *entry;
     size_t len;
     const char *below; /* in path: that below the mount */
 };
@@ -66,35 +92,30 @@ static bool is_below(const char *path, const char *dir, size_t *len)
     return !strncmp(path, dir, *len) && (!path[*len] || path[*len] == '/' || *len == 1);
 }
 
-static int consider(void *arg, const struct mount_entry *e)
+static void consider(struct search *s, const struct known *k)
 {
-    struct search *s = arg;
     size_t len;
-    bool in_mount = is_below(s->path, e->mountpoint, &len) && mounted_eddyfs(e->mountpoint, NULL);
-    if (!in_mount && (e->owner != geteuid() || !is_below(s->path, e->pfs_dir, &len)))
-        return 0;
+    bool in_mount = k->mounted && is_below(s->path, k->e.mountpoint, &len);
+    if (!in_mount && (k->e.owner != geteuid() || !is_below(s->path, k->e.pfs_dir, &len)))
+        return;
     if (s->below && len <= s->len)
-        return 0;
-    mount_entry_free(&s->entry);
+        return;
     s->len = len;
     s->below = s->path + len + strspn(s->path + len, "/");
-    s->entry = (struct mount_entry){.mountpoint = xstrdup(e->mountpoint),
-                                    .cache_dir = xstrdup(e->cache_dir),
-                                    .pfs_dir = xstrdup(e->pfs_dir),
-                                    .session = xstrdup(e->session),
-                                    .session_dir = xstrdup(e->session_dir),
-                                    .node = xstrdup(e->node),
-                                    .owner = e->owner};
-    return 0;
+    s->entry = &k->e;
 }
 
 int find_mount_of_file(const char *path, struct mount_entry *out, char **below)
 {
     struct search s = {.path = mount_path(path)};
+    *below = NULL;
     if (!s.path)
         return -errno;
-    mount_map_each(consider, &s);
-    *out = s.entry;
+    if (!known)
+        mount_map_each(note, NULL);
+    for (size_t i = 0; i < nknown; i++)
+        consider(&s, &known[i]);
+    *out = s.entry ? copy_of(s.entry) : (struct mount_entry){0};
     *below = s.below ? xstrdup(s.below) : NULL;
     free(s.path);
     return *below ? 0 : -ENOENT;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/eddy.h"
 #include "tools/eddy_files.h"
 #include "tools/eddy_mounts.h"
 #include "tools/eddy_paths.h"
@@ -70,6 +71,28 @@ static void add(struct paths *p, const char *path, bool named)
 
 /* ---- the names of the command ---- */
 
+int list_each(const char *name, char end, int (*fn)(void *arg, const char *path), void *arg)
+{
+    FILE *list = strcmp(name, "-") ? fopen(name, "re") : stdin;
+    char *line = NULL;
+    size_t size = 0;
+    int err = 0;
+    if (!list) {
+        complain("%s: %m", name);
+        return -errno;
+    }
+    for (ssize_t n; !err && (n = getdelim(&line, &size, end, list)) > 0;) {
+        if (line[n - 1] == end)
+            line[n - 1] = '\0';
+        if (*line)
+            err = fn(arg, line);
+    }
+    free(line);
+    if (list != stdin)
+        fclose(list);
+    return err;
+}
+
 /* NULL: it may be added. */
 static const char *why_not(const struct paths *p, const struct mount_entry *e, char other[600])
 {
@@ -96,7 +119,7 @@ static const char *why_not_found(const char *name, int err)
     return why;
 }
 
-static void add_name(struct paths *p, const char *name)
+void paths_add(struct paths *p, const char *name)
 {
     struct mount_entry e = {0};
     char *below = NULL, other[600];
@@ -126,7 +149,7 @@ void paths_begin(struct paths *p, char **names, int n)
                         .todo = json_array(),
                         .seen = json_object()};
     for (int i = 0; i < n; i++)
-        add_name(p, names[i]);
+        paths_add(p, names[i]);
 }
 
 void paths_end(struct paths *p)
@@ -136,6 +159,18 @@ void paths_end(struct paths *p)
     json_decref(p->skipped);
     json_decref(p->todo);
     json_decref(p->seen);
+}
+
+json_t *paths_next_part(struct paths *p)
+{
+    json_t *list = json_array();
+    size_t bytes = 0;
+    const char *path;
+    while (bytes < CONTROL_LINE_MAX / 8 && (path = paths_next(p))) {
+        bytes += strlen(path) + 4;
+        json_array_append_new(list, json_string(path));
+    }
+    return list;
 }
 
 const char *paths_next(struct paths *p)

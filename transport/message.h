@@ -19,7 +19,7 @@
 #define MSG_MAGIC 0x59444445u /* "EDDY" */
 /* A peer of another major version is refused; minor versions only add: types, and fields at a
  * body's end. */
-#define MSG_MAJOR      6
+#define MSG_MAJOR      7
 #define MSG_MINOR      0
 #define MSG_VERSION    (MSG_MAJOR << 8 | MSG_MINOR)
 #define MSG_HEAD_SIZE  72
@@ -94,11 +94,19 @@ struct msg_head {
 /* a file that is not open any more; number: of the last WHERE that this covers */
 #define ITEM_LEFT(E) E(fid, fid) E(u64, number)
 
+/* a part of a file that a node is to bring from the PFS, or to look at, to the end of the version at most; version: as the
+ * sender has seen it */
+#define ITEM_WANTED(E) E(fid, fid) E(version, version) E(u64, off) E(u64, len) E(str, path)
+/* what is here of it: `here` bytes of `wanted` that the node was asked for.  err: errno, why not all of it.  kept: bytes
+ * that `room` does not have, as they are kept for stages, of this part */
+#define ITEM_BROUGHT(E) E(u32, err) E(u64, wanted) E(u64, here) E(u64, kept)
+
 #define MSG_ITEMS(I)                                                                               \
     I(claim, ITEM_CLAIM)                                                                           \
     I(record, ITEM_RECORD) I(lock, ITEM_LOCK) I(fid_item, ITEM_FID) I(blind, ITEM_BLIND)           \
         I(at, ITEM_AT) I(have, ITEM_HAVE) I(nextof, ITEM_NEXTOF) I(looker, ITEM_LOOKER)            \
-            I(watcher, ITEM_WATCHER) I(left, ITEM_LEFT) I(lent, ITEM_LENT)
+            I(watcher, ITEM_WATCHER) I(left, ITEM_LEFT) I(lent, ITEM_LENT)                    \
+                I(wanted, ITEM_WANTED) I(brought, ITEM_BROUGHT)
 
 /* ---- messages: F(kind, field), L(item, field) = list of items ---- */
 
@@ -141,9 +149,10 @@ struct msg_head {
     F(u64, number_inc) F(u64, number) F(u8, known) F(version, version) F(told, told) F(u8, look)   \
         F(u64, look_number) L(watcher, watchers)
 #define BODY_FREED(F, L) F(u8, done)
-/* reading: a chunk from its owner (or any node that has it), a range from the claimant */
+/* reading: a chunk from its owner (or any node that has it), a range from the claimant.  ahead: no application waits for it,
+ * so it is no activity */
 #define BODY_FETCH(F, L)                                                                           \
-    F(fid, fid) F(u64, index) F(version, version) F(u8, only_cached) F(str, path)
+    F(fid, fid) F(u64, index) F(version, version) F(u8, only_cached) F(u8, ahead) F(str, path)
 #define BODY_CHUNK(F, L)   F(fid, fid) F(u64, index) F(version, version) F(u64, hash) F(u8, source)
 #define BODY_WORKING(F, L) F(u8, unused)
 #define BODY_READ(F, L)    F(fid, fid) F(u64, offset) F(u32, length)
@@ -205,6 +214,11 @@ struct msg_head {
 #define BODY_RETURN(F, L)                                                                          \
     F(fid, fid) F(u64, number_inc) F(u64, number) F(u64, began) F(u64, size) F(i64, mtime_ns)
 #define BODY_RETURNED(F, L) F(u64, epoch)
+/* staging: what the receiver is to do with these parts of files, at most BRING_FILES.  stage: the sender's number for it; what: enum
+ * bring_what; owned: only chunks that the receiver owns; pin_ms: how long they must stay, UINT64_MAX: until they are let go,
+ * 0: as others (placement/foresight/bring.h).  BROUGHT: room: bytes that may be brought now; files: one for each, in their order */
+#define BODY_BRING(F, L)   F(u64, stage) F(u8, what) F(u8, owned) F(u64, pin_ms) L(wanted, files)
+#define BODY_BROUGHT(F, L) F(u64, room) L(brought, files)
 
 /* M(NAME, name, BODY): the number on the wire is the position, from 1; only append. */
 #define MESSAGES(M)                                                                                \
@@ -231,7 +245,8 @@ struct msg_head {
                                                                         M(CHANGED, changed, BODY_CHANGED) \
                                                                             M(CHANGED_OK, changed_ok, BODY_CHANGED_OK) \
         M(LEND, lend, BODY_LEND) M(LENT, lent, BODY_LENT) M(LOAN, loan, BODY_LOAN) \
-        M(LOAN_IS, loan_is, BODY_LOAN_IS) M(RETURN, ret, BODY_RETURN) M(RETURNED, returned, BODY_RETURNED)
+        M(LOAN_IS, loan_is, BODY_LOAN_IS) M(RETURN, ret, BODY_RETURN) M(RETURNED, returned, BODY_RETURNED) \
+        M(BRING, bring, BODY_BRING) M(BROUGHT, brought, BODY_BROUGHT)
 
 /* ---- generated types ---- */
 

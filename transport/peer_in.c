@@ -92,6 +92,8 @@ static uint16_t reply_type(uint16_t request)
         return MSG_LOAN_IS;
     case MSG_RETURN:
         return MSG_RETURNED;
+    case MSG_BRING:
+        return MSG_BROUGHT;
     default:
         return MSG_ERROR;
     }

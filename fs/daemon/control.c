@@ -176,6 +176,9 @@ static const struct request_kind {
     {"umount", control_umount, true},  {"where", control_where, true},
     {"check", control_check, true},    {"forget", control_forget, true},
     {"flush_paths", control_flush_paths, true},
+    {"stage", control_stage, true},    {"stage_check", control_stage_check, true},
+    {"unstage", control_unstage, true},
+    {"stage_status", control_stages, false}, {"stage_cancel", control_stages, false},
 };
 
 static json_t *do_request(const struct request_kind *kind, struct connection *c,

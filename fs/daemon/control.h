@@ -16,6 +16,20 @@
  *                       {"link": PATH} for each symbolic link that was met, which is not followed; {"file": {"path",
  *                       "error"}} for each path that could not be flushed or is not there; at the end "files", "bytes",
  *                       "failed", how many of each.  "wait": false: it ends when the flush has begun
+ *   stage {"paths", "more", "spread", "pin_ms", "wait"}
+ *                       brings files, and all below directories, to this node, or (spread) each chunk to its owner; paths as for
+ *                       flush_paths.  pin_ms: 0: none; -1: without end.  {"link"} and {"file"} as there; {"round": true}: the
+ *                       tool says further paths, or where the links lead, {"paths", "more"}, until it says none; at most 65536
+ *                       in one round; {"id"}; {"done_bytes",
+ *                       "total_bytes"}; at the end "id", "files", "bytes", "here", "fits", "node", "needed", "room" (of the node
+ *                       that has the least left), "failed", "cancelled".  If it does not fit: "error", and "fits": false.
+ *                       "wait": true: the end comes when it has ended; who goes away before ends it
+ *   stage_check         the same paths: {"has": {"path", "bytes", "nodes": [{"node", "bytes"}]}} for each file; the same end
+ *   stage_status {"id" | "path"}, stage_cancel
+ *                       "stages": [{"id", "state", "spread", "pinned", "files", "total_bytes", "done_bytes", "failed",
+ *                       "failed_files": [{"path", "error"}], when it has ended}]
+ *   unstage {"paths", "more" | "all"}
+ *                       "files", "bytes", "failed"
  *   umount              as flush; the tool unmounts after the answer
  *   unflushed           {"file": {...}} for each file that is not on the PFS now
  *   abort               ends the connection to the kernel: processes that wait for the mount get an error

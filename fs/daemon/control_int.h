@@ -32,6 +32,10 @@ json_t *control_where(struct connection *c, const json_t *request);
 json_t *control_check(struct connection *c, const json_t *request);
 json_t *control_forget(struct connection *c, const json_t *request);
 json_t *control_flush_paths(struct connection *c, const json_t *request);
+json_t *control_stage(struct connection *c, const json_t *request);
+json_t *control_stage_check(struct connection *c, const json_t *request);
+json_t *control_stages(struct connection *c, const json_t *request); /* stage_status, stage_cancel */
+json_t *control_unstage(struct connection *c, const json_t *request);
 
 /* The file by its path below the PFS directory.  Blocks on the PFS.  -errno */
 int control_find_file(const char *path, struct statx *stx);

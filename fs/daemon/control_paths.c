@@ -1,63 +1,34 @@
 /* control_paths.c - `eddy flush PATH...`: these files are written to the PFS now, by the nodes that have them.
  *
- *     the paths, and then the entries of each directory, up to BATCH at a time --> a look at each on the PFS, several at once
- *         --> the homes: where are the latest bytes? --> on the PFS: done; here, at a node: asked.h; lost: a reason
- *
- * The names are those that the PFS has, whatever this node has cached.  A symbolic link is only named: the tool knows
- * whether it leads into this mount.
+ *     control_walk.h --> on the PFS: done; here, at a node: asked.h
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "flush/asked.h"
-#include "fs/daemon/control_int.h"
-#include "fs/looks.h"
-#include "placement/pfs/pfs_dir.h"
-#include "placement/pfs/pfs_names.h"
-#include "placement/pfs/pfs_node.h"
-#include "transport/lock.h"
+#include "fs/daemon/control_walk.h"
+#include "placement/pfs/pfs_fid.h"
 
-#define BATCH  512 /* claim_where_many's */
 #define SAY_MS 200
 
-struct found {
-    char *name; /* in the walk's directory, or the path if there is none */
-    struct statx stx;
-    int err;
-};
-
-struct directory {
-    struct pfs_node *node;
-    struct directory *next;
-};
-
-struct walk {
+struct flushing {
     struct connection *c;
     struct asked *asked;
-    struct directory *todo;  /* not read yet */
-    struct pfs_node *at;     /* the one that is being read; NULL: the paths of the request */
-    struct pfs_dir *listing; /* of `at` */
-    struct found v[BATCH];
-    unsigned n;
     uint64_t failed, said_ms; /* boot_ms */
     bool gone;                /* nobody waits for the answer */
-    struct lock lock;         /* RANK_LEAF: looked */
-    pthread_cond_t done;
-    bool looked;
 };
 
 /* ---- what is said meanwhile ---- */
 
-static void say(struct walk *w, json_t *line)
+static void say(struct flushing *w, json_t *line)
 {
     w->gone |= control_say(w->c, line) != 0;
 }
 
-static void say_failed(struct walk *w, const char *path, const char *why)
+static void say_failed(void *arg, const char *path, const char *why)
 {
+    struct flushing *w = arg;
     if (w->failed++ >= CONTROL_FILES_MAX)
         return;
     json_t *line = json_object(), *file = json_object();
@@ -67,14 +38,15 @@ static void say_failed(struct walk *w, const char *path, const char *why)
     say(w, line);
 }
 
-static void say_link(struct walk *w, const char *path)
+static void say_link(void *arg, const char *path)
 {
+    struct flushing *w = arg;
     json_t *line = json_object();
     control_put_text(line, "link", path);
     say(w, line);
 }
 
-static void say_progress(struct walk *w, const struct flush_progress *p)
+static void say_progress(struct flushing *w, const struct flush_progress *p)
 {
     json_t *line = json_object();
     control_put(line, "done_bytes", p->done_bytes);
@@ -84,8 +56,9 @@ static void say_progress(struct walk *w, const struct flush_progress *p)
     w->said_ms = boot_ms();
 }
 
-static bool goes_on(struct walk *w)
+static bool goes_on(void *arg)
 {
+    struct flushing *w = arg;
     if (!w->gone && boot_ms() - w->said_ms >= SAY_MS) {
         struct flush_progress p = {.done_bytes = 0};
         asked_count(w->asked, &p.files_left, &p.total_bytes);
@@ -95,234 +68,12 @@ static bool goes_on(struct walk *w)
     return !w->gone;
 }
 
-/* ---- a batch ---- */
-
-static char *path_of(const struct walk *w, const struct found *f)
-{
-    if (!w->at)
-        return xstrdup(f->name);
-    char *dir = pfs_path(w->at), *path;
-    if (asprintf(&path, "%s%s%s", dir, *dir ? "/" : "", f->name) < 0)
-        die("out of memory for a path");
-    free(dir);
-    return path;
-}
-
-static void look(void *arg, unsigned k)
-{
-    struct walk *w = arg;
-    struct found *f = &w->v[k];
-    f->err =
-        w->at ? pfs_stat_at(w->listing, f->name, &f->stx) : control_find_file(f->name, &f->stx);
-}
-
-static void looked(void *arg)
-{
-    struct walk *w = arg;
-    lock_take(&w->lock);
-    w->looked = true;
-    pthread_cond_signal(&w->done);
-    lock_drop(&w->lock);
-}
-
-static void look_at_all(struct walk *w)
-{
-    w->looked = false;
-    looks_run(w->n, look, looked, w);
-    lock_take(&w->lock);
-    while (!w->looked)
-        lock_wait(&w->lock, &w->done, 0);
-    lock_drop(&w->lock);
-}
-
-static void add_directory(struct walk *w, const struct found *f)
-{
-    struct statx stx;
-    struct pfs_node *node;
-    if (w->at)
-        node = pfs_child_as(w->at, f->name, fid_of(&f->stx), NULL);
-    else if (control_find(f->name, &stx, &node))
-        return; /* it has gone meanwhile */
-    struct directory *d = xmalloc(sizeof(*d));
-    *d = (struct directory){node, w->todo};
-    w->todo = d;
-}
-
-/* What is no regular file; false: it is one. */
-static bool is_settled(struct walk *w, const struct found *f)
-{
-    if (f->err == -ENOENT && w->at)
-        return true; /* it was removed after the directory was read */
-    if (!f->err && S_ISREG(f->stx.stx_mode))
-        return false;
-    char *path = path_of(w, f);
-    if (f->err)
-        say_failed(w, path, strerror(-f->err));
-    else if (S_ISDIR(f->stx.stx_mode))
-        add_directory(w, f);
-    else if (S_ISLNK(f->stx.stx_mode))
-        say_link(w, path);
-    free(path);
-    return true;
-}
-
-static void settle_file(struct walk *w, const struct found *f, const struct location *at, int err)
-{
-    char *path = path_of(w, f), why[512];
-    if (err) {
-        say_failed(
-            w, path,
-            "which node has its latest bytes cannot be found out now: try again in a few seconds");
-    } else if (at->where == WHERE_LOST) {
-        snprintf(why, sizeof(why),
-                 "its latest bytes are on node %s, which has left: start eddyfs there again, or "
-                 "give them "
-                 "up with \"eddy forget\"",
-                 members_name(at->node));
-        say_failed(w, path, why);
-    } else if (at->where != WHERE_PFS) {
-        asked_add(w->asked, fid_of(&f->stx), path, at);
-    }
-    free(path);
-}
-
-static void settle_files(struct walk *w, const unsigned *which, unsigned n)
-{
-    struct fid fids[BATCH];
-    int errs[BATCH];
-    struct location *at = xcalloc(n + 1, sizeof(*at));
-    for (unsigned i = 0; i < n; i++)
-        fids[i] = fid_of(&w->v[which[i]].stx);
-    if (n)
-        claim_where_many(fids, n, LOOK_NONE, at, errs);
-    for (unsigned i = 0; i < n; i++)
-        settle_file(w, &w->v[which[i]], &at[i], errs[i]);
-    free(at);
-}
-
-static void settle_batch(struct walk *w)
-{
-    unsigned files[BATCH], n = 0;
-    look_at_all(w);
-    for (unsigned k = 0; k < w->n; k++)
-        if (!is_settled(w, &w->v[k]))
-            files[n++] = k;
-    settle_files(w, files, n);
-    while (w->n)
-        free(w->v[--w->n].name);
-}
-
-static void add_name(struct walk *w, char *name)
-{
-    w->v[w->n++] = (struct found){.name = name};
-    if (w->n == BATCH)
-        settle_batch(w);
-}
-
-/* ---- directories ---- */
-
-static bool is_entry(const struct pfs_dirent *e)
-{
-    bool may = e->type == DT_REG || e->type == DT_DIR || e->type == DT_LNK || e->type == DT_UNKNOWN;
-    return may && strcmp(e->name, ".") && strcmp(e->name, "..");
-}
-
-static int read_entries(struct walk *w)
-{
-    struct pfs_dirent e;
-    int err = 0;
-    for (int64_t next = 0; goes_on(w) && !(err = pfs_readdir(w->listing, next, &e)); next = e.next)
-        if (is_entry(&e))
-            add_name(w, xstrdup(e.name));
-    settle_batch(w);
-    return err == -ENODATA ? 0 : err;
-}
-
-static void read_directory(struct walk *w, struct pfs_node *node)
-{
-    w->at = node;
-    int err = pfs_opendir(node, false, &w->listing);
-    if (!err) {
-        err = read_entries(w);
-        pfs_closedir(w->listing);
-    }
-    if (err && err != -ENOENT && err != -ESTALE) { /* it has gone meanwhile */
-        char *path = pfs_path(node);
-        say_failed(w, path, strerror(-err));
-        free(path);
-    }
-    w->at = NULL;
-}
-
-static void read_directories(struct walk *w)
-{
-    while (w->todo) {
-        struct directory *d = w->todo;
-        w->todo = d->next;
-        if (goes_on(w))
-            read_directory(w, d->node);
-        pfs_unref(d->node);
-        free(d);
-    }
-}
-
 /* ---- the request ---- */
-
-struct paths {
-    char **v;
-    size_t n, size;
-};
-
-/* False: it is no list of paths. */
-static bool take_paths(struct paths *p, const json_t *line)
-{
-    const json_t *list = json_object_get(line, "paths"), *item;
-    size_t i;
-    if (!json_is_array(list))
-        return false;
-    json_array_foreach(list, i, item)
-    {
-        const char *text = json_string_value(item);
-        char *path = text ? control_unescape(text) : NULL;
-        if (!path)
-            return false;
-        if (p->n == p->size) {
-            p->size = MAX(2 * p->size, (size_t)64);
-            p->v = xrealloc(p->v, p->size * sizeof(*p->v));
-        }
-        p->v[p->n++] = path;
-    }
-    return true;
-}
-
-/* All of them, before anything is answered: the tool reads no answer while it sends. */
-static bool take_all_paths(struct connection *c, const json_t *request, struct paths *p)
-{
-    bool more = json_is_true(json_object_get(request, "more"));
-    if (!take_paths(p, request))
-        return false;
-    while (more) {
-        json_t *line = control_next(c);
-        bool good = take_paths(p, line);
-        more = json_is_true(json_object_get(line, "more"));
-        json_decref(line);
-        if (!good)
-            return false;
-    }
-    return true;
-}
-
-static void paths_free(struct paths *p)
-{
-    for (size_t i = 0; i < p->n; i++)
-        free(p->v[i]);
-    free(p->v);
-}
 
 static int say_each_failed(void *arg, const char *path, uint64_t node, int err)
 {
     char why[512];
-    struct walk *w = arg;
+    struct flushing *w = arg;
     const char *text = err == -EAGAIN      ? "it does not answer: try again in a few seconds"
                        : err == -ECANCELED ? "the daemon is ending"
                                            : strerror(-err);
@@ -332,7 +83,7 @@ static int say_each_failed(void *arg, const char *path, uint64_t node, int err)
     return w->gone;
 }
 
-static void wait_for_all(struct walk *w)
+static void wait_for_all(struct flushing *w)
 {
     struct flush_progress p;
     while (!asked_wait(w->asked, SAY_MS, &p) && !w->gone) {
@@ -344,7 +95,7 @@ static void wait_for_all(struct walk *w)
 }
 
 /* Takes the walk's asked files. */
-static json_t *flush_found(struct walk *w, bool wait)
+static json_t *flush_found(struct flushing *w, bool wait)
 {
     uint64_t files, bytes;
     asked_count(w->asked, &files, &bytes);
@@ -362,38 +113,28 @@ static json_t *flush_found(struct walk *w, bool wait)
     return end;
 }
 
-static void add_paths(struct walk *w, const struct paths *p)
+static void add_file(void *arg, const char *path, const struct statx *stx, const struct location *at)
 {
-    for (size_t i = 0; i < p->n && goes_on(w); i++)
-        add_name(w, xstrdup(p->v[i]));
-    settle_batch(w);
+    struct flushing *w = arg;
+    if (at->where != WHERE_PFS)
+        asked_add(w->asked, fid_of(stx), path, at);
 }
 
-static json_t *walk_and_flush(struct connection *c, const struct paths *p, bool wait)
+static json_t *walk_and_flush(struct connection *c, const struct walk_paths *p, bool wait)
 {
-    struct walk *w = xcalloc(1, sizeof(*w));
-    w->c = c;
-    w->asked = asked_new();
-    w->said_ms = boot_ms();
-    lock_init(&w->lock, RANK_LEAF);
-    lock_cond_init(&w->done);
-    add_paths(w, p);
-    read_directories(w);
-    json_t *end = flush_found(w, wait);
-    while (w->n)
-        free(w->v[--w->n].name);
-    pthread_cond_destroy(&w->done);
-    lock_destroy(&w->lock);
-    free(w);
-    return end;
+    struct flushing w = {.c = c, .asked = asked_new(), .said_ms = boot_ms()};
+    const struct walk_calls calls = {
+        .arg = &w, .file = add_file, .failed = say_failed, .link = say_link, .goes_on = goes_on};
+    walk_all(p, &calls);
+    return flush_found(&w, wait);
 }
 
 json_t *control_flush_paths(struct connection *c, const json_t *request)
 {
-    struct paths p = {.n = 0};
-    json_t *end = take_all_paths(c, request, &p)
+    struct walk_paths p = {.n = 0};
+    json_t *end = walk_take_paths(c, request, SIZE_MAX, &p)
                       ? walk_and_flush(c, &p, json_is_true(json_object_get(request, "wait")))
                       : control_error("this is no list of paths");
-    paths_free(&p);
+    walk_paths_free(&p);
     return end;
 }

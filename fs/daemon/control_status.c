@@ -273,6 +273,8 @@ static void put_hints(json_t *o)
     control_put(hints, "ahead", s.ahead);
     control_put(hints, "absent", s.absent);
     control_put(hints, "ahead_bytes", s.ahead_bytes);
+    control_put(hints, "staged_bytes", s.staged_bytes);
+    control_put(hints, "pinned_bytes", s.pinned_bytes);
     control_put(hints, "memory_bytes", s.memory);
     control_put(hints, "memory_bytes_max", s.memory_max);
     json_object_set_new(o, "hints", hints);

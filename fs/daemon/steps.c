@@ -4,7 +4,7 @@
  * Every step has a start and a stop.  Stops run in reverse order, from wherever a start failed or
  * the mount ended, so the table's order says what may use what:
  *
- *   store   claims   loop   session   pfs   placement   foresight   pools   peers   members   flush   files   queues   control
+ *   store   claims   loop   session   pfs   placement   foresight   pools   peers   members   flush   files   queues   stages   control
  *   mount
  *
  * Those up to flush need no mount: they are a recovery, too.
@@ -48,6 +48,7 @@
 #include "placement/claims/home.h"
 #include "placement/claims/look.h"
 #include "placement/foresight/foresight.h"
+#include "placement/foresight/stage.h"
 #include "placement/local.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_names.h"
@@ -229,6 +230,14 @@ static void stop_foresight(void)
     eviction_on_left(NULL);
     flush_on_clean(NULL);
     foresight_stop();
+}
+
+static int start_stages(char *err, size_t len)
+{
+    (void)err;
+    (void)len;
+    stages_start();
+    return 0;
 }
 
 static int start_pools(char *err, size_t len)
@@ -483,6 +492,7 @@ static const struct step {
     {"flush", start_flush, stop_flush},
     {"files", start_files, stop_files},
     {"queues", queues_start, queues_stop},
+    {"stages", start_stages, stages_stop},
     {"control", control_start, control_stop},
     {"mount", start_mount, stop_mount},
 };

@@ -15,6 +15,7 @@
 
 #include "placement/chunks/filler.h"
 #include "placement/chunks/flight.h"
+#include "placement/chunks/owner.h"
 #include "placement/chunks/serve.h"
 #include "placement/chunks/working.h"
 #include "placement/store/store_open.h"
@@ -88,15 +89,19 @@ static struct part part_for(const struct range *r, const struct chunk_key *key, 
     bool takes = r->want->buf;
     return (struct part){.index = key->index,
                          .reader = {.file = r->f,
+                                    .idle = r->want->idle,
                                     .takes = takes,
                                     .ahead = r->from->ahead,
                                     .rest = chunk_key_len(key) - (takes ? end - begin : 0),
                                     .looked = looked}};
 }
 
-static bool is_missing(const struct range *r, const struct chunk_key *key)
+/* Is it to be brought into the store? */
+static bool is_to_come(const struct range *r, const struct chunk_key *key)
 {
     uint64_t off, len;
+    if (r->want->owned && !owner_is_here(key->fid, key->index))
+        return false;
     return store_missing(r->f, key->index * store_chunk_size(), chunk_key_len(key), &off, &len);
 }
 
@@ -119,7 +124,7 @@ static int begin_window(struct range *r, struct chunk_key *key, struct part *par
 {
     while (key->index * store_chunk_size() < r->end && r->call.n < WINDOW) {
         uint64_t looked = r->want->buf ? r->want->looked : flight_ended(r->f->fid);
-        if (r->want->buf || is_missing(r, key)) {
+        if (r->want->buf || is_to_come(r, key)) {
             struct part *p = &parts[r->call.n];
             *p = part_for(r, key, looked);
             int err = begin_part(r, key, p);

@@ -43,6 +43,8 @@ struct fetch {
     size_t len;
     void *buf;            /* gets all the bytes; NULL: they are only brought into the store */
     uint64_t looked;      /* with buf: fetch_looks before the caller saw that they are not in the store */
+    bool owned;           /* without buf: only chunks that this node owns */
+    bool idle;            /* no application waits for it: it is no activity where it comes from either */
     uint64_t end_ms;      /* boot_ms: deadline of all waits; 0: as long as the PFS takes */
     struct fetched *from; /* or NULL */
 };
@@ -62,7 +64,7 @@ int fetch_range(struct file *f, const struct fetch *want, size_t *got);
 /* Waits until no call of fetch_range with buf is under way on this node: for what is fetched ahead, and has time. */
 void fetch_yield(void);
 
-/* Registered by fs/daemon/steps.c before fetch_start: a FETCH of another node begins / ends. */
+/* Registered by fs/daemon/steps.c before fetch_start: a FETCH of another node begins / ends, for which an application waits. */
 void fetch_on_activity(void (*begin)(void), void (*end)(void));
 
 #endif

@@ -40,6 +40,7 @@ enum flight_news { NO_NEWS, AN_ANSWER, AN_END };
 struct flight_reader {
     /* set by the caller before flight_join */
     struct file *file; /* the caller keeps its reference until the reader's end */
+    bool idle;         /* no application waits for it */
     bool takes;        /* it waits until the bytes are here; else until they are in the store */
     /* Gets the credit for `rest` bytes if they come for this reader; or NULL. */
     struct fetched_ahead *ahead;

@@ -76,6 +76,7 @@ void flight_add_reader(struct flight *fl, struct flight_reader *r)
     r->flight = fl;
     r->next = fl->readers;
     fl->readers = r;
+    fl->busy = fl->busy || !r->idle;
     r->waits = true;
     if (fl->state == FLIGHT_HERE && r->takes) {
         flight_end_reader(fl, r, 0);

@@ -62,15 +62,16 @@ void fetch_on_activity(void (*begin)(void), void (*end)(void))
     activity_end = end;
 }
 
-static void begin_activity(void)
+/* ahead: of a FETCH for which no application waits, which is none. */
+static void begin_activity(bool ahead)
 {
-    if (activity_begin)
+    if (activity_begin && !ahead)
         activity_begin();
 }
 
-static void end_activity(void)
+static void end_activity(bool ahead)
 {
-    if (activity_end)
+    if (activity_end && !ahead)
         activity_end();
 }
 
@@ -82,9 +83,10 @@ static void end(struct serving *s)
         served_keep(s->f);
     else if (s->f)
         file_put(s->f);
+    bool ahead = s->m->fetch.ahead;
     msg_free(s->m);
     free(s);
-    end_activity();
+    end_activity(ahead);
 }
 
 static void answer_error(struct serving *s, int err)
@@ -257,7 +259,7 @@ static void serve_in_pool(struct msg *m, const struct chunk_key *key)
     s->m = m;
     s->key = *key;
     s->waits.done = on_flight;
-    begin_activity();
+    begin_activity(m->fetch.ahead);
     working_begin(&s->working, m);
     loop_work(serve, NULL, s);
 }
@@ -276,12 +278,13 @@ static void on_fetch(struct msg *m)
         count(bad_messages, 1);
         return;
     }
-    begin_activity();
+    bool ahead = m->fetch.ahead;
+    begin_activity(ahead);
     if (serve_now(m, &key))
         msg_free(m);
     else
         serve_in_pool(m, &key);
-    end_activity();
+    end_activity(ahead);
 }
 
 void serve_start(void)

@@ -7,14 +7,15 @@
 #include <string.h>
 
 #include "placement/claims/look.h"
+#include "placement/foresight/bring.h"
 #include "placement/foresight/hints.h"
 #include "placement/foresight/outdated.h"
 #include "placement/foresight/prefetch.h"
+#include "placement/foresight/shares.h"
 #include "placement/foresight/watch.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 
-static _Atomic uint64_t hints_now; /* entries of all queues: foresight_any */
 static char address[108];
 
 void foresight_start(uint64_t limit)
@@ -22,13 +23,14 @@ void foresight_start(uint64_t limit)
     hints_init(limit);
     prefetch_start();
     watch_start(prefetch_wake);
-    hints_now = 0;
+    bring_start();
 }
 
 void foresight_stop(void)
 {
     watch_stop();
     lock_take(&hints_lock);
+    shares_end_all();
     hints_end();
     lock_drop(&hints_lock);
 }
@@ -64,6 +66,8 @@ static bool begins_to_be_read(struct hinted *h)
 {
     bool any = false;
     for (struct target *t = h->targets; t; t = t->file_next) {
+        if (t->queue->staged)
+            continue;
         any = any || t->first != NO_ENTRY;
         hints_opened(t);
     }
@@ -238,7 +242,7 @@ bool foresight_keeps(struct fid fid, uint64_t index)
 
 bool foresight_give_up(bool ahead)
 {
-    return foresight_any() && prefetch_give_up(ahead);
+    return (foresight_any() || shares_any()) && prefetch_give_up(ahead);
 }
 
 /* ---- queues ---- */
@@ -254,7 +258,6 @@ struct queue *foresight_queue_new(void)
 void foresight_queue_end(struct queue *q)
 {
     lock_take(&hints_lock);
-    hints_now -= q->n;
     hints_queue_end(q);
     lock_drop(&hints_lock);
     prefetch_wake();
@@ -267,8 +270,6 @@ int foresight_add(struct queue *q, const void *body, size_t len, int64_t *first)
     int err = queue_parse_add(body, len, q->npaths, q->ntargets, &a);
     if (!err)
         err = hints_add(q, &a, first);
-    if (!err)
-        hints_now += a.n.entries;
     lock_drop(&hints_lock);
     if (!err)
         prefetch_wake();
@@ -350,5 +351,6 @@ void foresight_status(struct foresight_status *out)
     hints_sum(&s);
     lock_drop(&hints_lock);
     *out = (struct foresight_status){s.queues, s.hints,       s.admitted, s.ahead,
-                                     s.absent, s.ahead_bytes, s.memory,   s.memory_max};
+                                     s.absent, s.ahead_bytes, s.memory,   s.memory_max,
+                                     s.staged, s.pinned};
 }

@@ -1,8 +1,8 @@
 /* foresight.h - what programs have told that they will read: it is fetched ahead, and kept until it was read.
  *
- * This room owns the hints (hints.h: queues, files), the life of what each names (life.h), and the prefetcher (prefetch.h). A
- * queue is the hints of one reader in the order in which it will read; its socket is fs/daemon/queues.c.  The store has the
- * score by which chunks leave (store/eviction.h), and hears from here which are hinted, and which are not read again.
+ * This room owns the hints (hints.h: queues, files), the life of what each names (life.h), the prefetcher (prefetch.h), and
+ * staging (stage.h).  A queue is the hints of one reader in the order in which it will read; its socket is
+ * fs/daemon/queues.c.  The store has the score by which chunks leave (store/eviction.h), and hears from here which are hinted, and which are not read again.
  *
  *     fs/  opened, closed, renamed ---->  hints  <---- queues' socket
  *                                           |
@@ -75,6 +75,7 @@ void foresight_on_news(void (*fn)(void));
 
 struct foresight_status {
     uint64_t queues, hints, admitted, ahead, absent, ahead_bytes, memory, memory_max;
+    uint64_t staged_bytes, pinned_bytes; /* that are here for stages; of these pinned */
 };
 void foresight_status(struct foresight_status *out);
 /* The abstract name of the queues' socket, which QUEUE_XATTR tells; "": there is none.  The text stays. */

@@ -11,6 +11,7 @@
 
 struct lock hints_lock;
 struct queue *hints_queues;
+_Atomic uint64_t hints_now;
 
 static struct hints_sums sums;
 
@@ -31,6 +32,20 @@ void hints_end(void)
 void hints_sum(struct hints_sums *out)
 {
     *out = sums;
+}
+
+bool hints_charge(int64_t bytes)
+{
+    if (bytes > (int64_t)(sums.memory_max - MIN(sums.memory, sums.memory_max)))
+        return false;
+    sums.memory += (uint64_t)bytes;
+    return true;
+}
+
+void hints_staged(uint64_t bytes, uint64_t pinned)
+{
+    sums.staged += bytes;
+    sums.pinned += pinned;
 }
 
 /* ---- queues ---- */
@@ -80,6 +95,7 @@ void hints_queue_end(struct queue *q)
     sums.queues--;
     sums.done++;
     sums.hints -= q->n;
+    hints_now -= q->n;
     q->ended = true;
     for (uint32_t i = 0; i < q->ntargets; i++) {
         struct target *t = q->target[i];
@@ -114,10 +130,9 @@ static bool charge(struct queue *q, const struct parsed_add *a)
                      a->n.targets * (sizeof(struct target) + sizeof(void *) + 16);
     if (q->n + (uint64_t)a->n.entries > q->cap)
         bytes += (uint64_t)(grown(q->cap, q->n + a->n.entries) - q->cap) * 9;
-    if (a->n.entries >= NO_ENTRY - q->n || bytes > sums.memory_max - MIN(sums.memory, sums.memory_max))
+    if (a->n.entries >= NO_ENTRY - q->n || !hints_charge((int64_t)bytes))
         return false;
     q->charged += bytes;
-    sums.memory += bytes;
     return true;
 }
 
@@ -195,6 +210,7 @@ int hints_add(struct queue *q, const struct parsed_add *a, int64_t *first)
     for (uint32_t i = 0; i < a->n.entries; i++)
         add_entry(q, queue_entry_at(a, i));
     sums.hints += a->n.entries;
+    hints_now += a->n.entries;
     count(hints, a->n.entries);
     return 0;
 }
@@ -271,6 +287,14 @@ bool hints_step(struct target *t, enum life_event e)
     if (happens)
         hints_set_life(t, life);
     return happens;
+}
+
+void hints_reached(struct target *t, int err)
+{
+    t->queue->nreached += !t->reached;
+    t->reached = true;
+    t->err = err;
+    hints_unadmit(t);
 }
 
 void hints_again(struct target *t)

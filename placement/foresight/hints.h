@@ -52,6 +52,9 @@ struct target {
     bool redo;     /* ... and looks again when it has ended */
     bool listed;   /* on the list `again` */
     uint8_t looks; /* in vain, one after the other */
+    uint8_t tries; /* of a staged queue: how often it was looked at again */
+    bool reached;  /* of a staged queue: it was brought, or cannot be ... */
+    int err;       /* ... for this reason; 0 or -errno */
 };
 
 struct queue {
@@ -69,6 +72,12 @@ struct queue {
     uint32_t unopened, opened_later; /* the first entry that is neither opened nor done; opened ones behind it */
     struct target *again;
     bool started, ended;
+    /* Of a stage (bring.c): what is reached is nobody's to consume, and counts as admitted no longer. */
+    bool staged;
+    struct bringing *bringing; /* a request, not answered yet ... */
+    void (*answer)(struct bringing *b); /* ... called once, without the lock, when all targets are reached */
+    bool owned;        /* only chunks that this node owns are brought */
+    uint32_t nreached; /* targets */
     unsigned busy;      /* targets that the prefetcher works on: the queue stays in memory */
     uint64_t ahead;     /* bytes of admitted targets */
     uint64_t unflushed; /* of these: not on the PFS when that was last looked at, so they cannot leave anyway */
@@ -88,14 +97,20 @@ struct hint_news {
 
 extern struct lock hints_lock;
 extern struct queue *hints_queues; /* all */
+extern _Atomic uint64_t hints_now;  /* entries of all queues; may be read without the lock */
 
 void hints_init(uint64_t limit_bytes); /* without the lock: before any other call */
 void hints_end(void);                  /* without the lock: no queue is left */
 struct hints_sums {
     uint64_t queues, hints, admitted, ahead, absent, ahead_bytes, unflushed, memory, memory_max;
+    uint64_t staged, pinned; /* bytes that are here for stages (shares.h) */
     uint64_t done; /* how often something was consumed or cancelled, or a queue ended */
 };
 void hints_sum(struct hints_sums *out);
+/* Sets aside memory for something else than queues, or (< 0) gives it back.  False: there is no more. */
+bool hints_charge(int64_t bytes);
+/* So many bytes more or less (as an unsigned number) are here for stages; of these pinned. */
+void hints_staged(uint64_t bytes, uint64_t pinned);
 
 /* ---- queues ---- */
 #define QUEUES_MAX 1024
@@ -116,6 +131,8 @@ void hints_unadmit(struct target *t);
 /* The life of a target moves on; counted.  False: it does not happen. */
 bool hints_step(struct target *t, enum life_event e);
 void hints_set_life(struct target *t, enum life life); /* as it was found */
+/* The staged target is here, or cannot be (-errno): it counts as admitted no longer, and its chunks stay hinted. */
+void hints_reached(struct target *t, int err);
 void hints_again(struct target *t); /* the prefetcher looks at it again */
 /* The prefetcher has taken it up, but it is not here, and nobody works on it. */
 bool hints_lacks(const struct target *t);

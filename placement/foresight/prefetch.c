@@ -9,7 +9,8 @@
  *
  * Room: what is admitted and not consumed, and what is dirty besides, take seven eighths of the cache at most; a queue, its
  * share of that.  When a writer has needed room of it, no more is fetched than was left then, until something is consumed: else it
- * would be fetched, and given up again, for each write.  What is fetched evicts nothing that is here for an admitted hint (SPACE_FILL).
+ * would be fetched, and given up again, for each write.  Of a stage nothing is consumed: it goes on when nothing is dirty.
+ * What is fetched evicts nothing that is here for an admitted hint (SPACE_FILL).
  */
 #include "placement/foresight/prefetch.h"
 
@@ -17,8 +18,10 @@
 #include <string.h>
 
 #include "placement/chunks/fetch.h"
+#include "placement/chunks/owner.h"
 #include "placement/claims/look.h"
 #include "placement/foresight/find.h"
+#include "placement/foresight/shares.h"
 #include "placement/foresight/watch.h"
 #include "placement/store/store_hint.h"
 #include "placement/store/store_open.h"
@@ -27,6 +30,7 @@
 
 #define HANDS        2
 #define ADMITTED_MAX 16384u /* of a queue at once: names that are looked up in advance */
+#define TRIES_MAX    8u     /* looks at a staged file whose bytes were not the right ones when they had come */
 #define PIECE        8u     /* chunks that are fetched before the next look whether they are still wanted */
 
 /* With hints_lock. */
@@ -88,6 +92,7 @@ static void tell_store(void)
 struct room {
     uint64_t all, share; /* bytes that hints may take now; of one queue */
     uint64_t largest;    /* of one hint: of what is larger, the begin is kept */
+    bool writers;        /* something is dirty */
 };
 
 /* The cache's size less an eighth for what is not hinted, and less what is dirty. */
@@ -96,14 +101,29 @@ static struct room room_now(void)
     struct store_usage u;
     store_usage(&u);
     uint64_t most = u.limit - u.limit / 8;
-    return (struct room){.all = most - MIN(most, u.dirty),
+    return (struct room){.all = most - MIN(most, u.dirty), /* less what is pinned: share_room */
+                         .writers = u.dirty,
                          .largest = MAX(u.limit / 4, (uint64_t)store_chunk_size())};
+}
+
+uint64_t prefetch_room(void)
+{
+    struct hints_sums s;
+    struct room r = room_now();
+    lock_take(&hints_lock);
+    hints_sum(&s);
+    lock_drop(&hints_lock);
+    uint64_t taken = s.ahead_bytes - s.unflushed + s.staged;
+    return r.all - MIN(r.all, taken);
 }
 
 /* With hints_lock. */
 static void share_room(struct room *r)
 {
     uint64_t n = 0;
+    struct hints_sums s;
+    hints_sum(&s);
+    r->all -= MIN(r->all, s.pinned);
     for (struct queue *q = hints_queues; q; q = q->next_queue)
         n += q->started && q->head < q->n;
     r->share = r->all / MAX(n, 1);
@@ -122,7 +142,8 @@ static bool fits(const struct target *t, const struct room *r)
     const struct queue *q = t->queue;
     hints_sum(&s);
     uint64_t bytes = hints_bytes(t), all = bytes_of_hints(&s), own = q->ahead - q->unflushed;
-    uint64_t most = prefetch.ceiling && prefetch.done == s.done ? MIN(r->all, prefetch.ceiling) : r->all;
+    bool ceiling = prefetch.ceiling && prefetch.done == s.done && (!q->staged || r->writers);
+    uint64_t most = ceiling ? MIN(r->all, prefetch.ceiling) : r->all;
     return all + bytes <= most && (!own || own + bytes <= r->share) && q->nadmitted < ADMITTED_MAX;
 }
 
@@ -149,7 +170,7 @@ static struct target *next_entry(struct queue *q, const struct room *r)
 {
     for (; q->next < q->n; q->next++) {
         struct target *t = q->target[q->entry[q->next]];
-        if (q->done[q->next] & ENTRY_DONE || t->admitted || t->busy)
+        if (q->done[q->next] & ENTRY_DONE || t->admitted || t->busy || t->reached)
             continue;
         if (!fits(t, r))
             return NULL;
@@ -191,6 +212,7 @@ struct work {
     struct found file;
     struct version version;
     uint64_t off, end; /* of what is wanted, and exists */
+    uint64_t bytes;    /* of these: all, or those in chunks that this node owns */
     unsigned flushed, changes; /* hinted's, before it was looked at */
     bool again; /* it was looked at before, in vain */
     bool looks; /* look_closed is owed */
@@ -211,10 +233,42 @@ static bool still_wanted(const struct target *t)
     return wanted;
 }
 
-static bool is_missing(const struct work *w)
+static bool is_wanted_chunk(const struct work *w, uint64_t index)
 {
-    uint64_t off, len;
-    return w->off < w->end && store_missing(w->file.f, w->off, w->end - w->off, &off, &len);
+    return !w->t->queue->owned || owner_is_here(w->file.f->fid, index);
+}
+
+/* Calls for each part of what is wanted that lies in one chunk, or for all of it at once if all chunks are wanted.  Stops when
+ * fn returns true, and returns that. */
+static bool any_part(struct work *w, bool (*fn)(struct work *w, uint64_t off, uint64_t len))
+{
+    uint64_t chunk = store_chunk_size();
+    if (!w->t->queue->owned)
+        return w->off < w->end && fn(w, w->off, w->end - w->off);
+    for (uint64_t off = w->off, end; off < w->end; off = end) {
+        end = MIN(w->end, (off / chunk + 1) * chunk);
+        if (is_wanted_chunk(w, off / chunk) && fn(w, off, end - off))
+            return true;
+    }
+    return false;
+}
+
+static bool add_bytes(struct work *w, uint64_t off, uint64_t len)
+{
+    (void)off;
+    w->bytes += len;
+    return false;
+}
+
+static bool part_is_missing(struct work *w, uint64_t off, uint64_t len)
+{
+    uint64_t miss, n;
+    return store_missing(w->file.f, off, len, &miss, &n);
+}
+
+static bool is_missing(struct work *w)
+{
+    return any_part(w, part_is_missing);
 }
 
 /* What there is of it now: the state of its life, before it is admitted. */
@@ -226,7 +280,10 @@ static enum life look_at(struct work *w, const struct room *r)
     uint64_t size = MAX(info.size, w->file.at.size), len_wanted = w->t->len;
     w->off = MIN(w->t->off, size);
     w->end = len_wanted && len_wanted < size - w->off ? w->off + len_wanted : size;
-    w->end = w->off + MIN(w->end - w->off, r->largest);
+    if (!w->t->queue->staged)
+        w->end = w->off + MIN(w->end - w->off, r->largest);
+    w->bytes = 0;
+    any_part(w, add_bytes);
     if (w->file.at.where == WHERE_NODE || w->file.at.where == WHERE_LOST)
         return LIFE_INIT; /* neither fetched nor flushed because of a hint */
     if (info.dirty_bytes) /* of what the kernel has written, none may be known yet: it counts as flushed too early */
@@ -243,7 +300,7 @@ static void look_on(struct work *w, enum life life)
     bool same = h->changes == w->changes && fid_eq(h->fid, w->file.fid);
     if (!same)
         hints_step(t, LIFE_OTHER_VERSION);
-    else if (life == LIFE_INIT)
+    else if (life == LIFE_INIT && !t->queue->staged) /* a stage says so */
         watch_for(t);
     else
         t->looks = 0;
@@ -263,6 +320,23 @@ static void lost(struct target *t)
     lock_drop(&hints_lock);
 }
 
+/* A staged file that changes again and again is given up: with the error.  With hints_lock. */
+static bool is_tried_enough(struct target *t)
+{
+    return t->queue->staged && ++t->tries == TRIES_MAX;
+}
+
+/* With hints_lock: nothing of a staged target is to be fetched now. */
+static void say_reached(const struct work *w, enum life life)
+{
+    struct target *t = w->t;
+    if (t->redo && !is_tried_enough(t)) /* it has changed since it was opened */
+        return;
+    int err = t->redo ? -ESTALE : life != LIFE_INIT ? 0 : w->file.at.where == WHERE_LOST ? -EHOSTDOWN : -EBUSY;
+    t->redo = false;
+    hints_reached(t, err);
+}
+
 /* Admits the target as what it was found to be.  False: nothing more is to be done. */
 static bool take_up(struct work *w, enum life life)
 {
@@ -272,7 +346,7 @@ static bool take_up(struct work *w, enum life life)
     if (life == LIFE_WRITTEN && t->file->flushed != w->flushed)
         life = LIFE_FLUSHED; /* meanwhile */
     if (wanted) {
-        hints_admit(t, w->end - w->off);
+        hints_admit(t, w->bytes);
         hints_set_life(t, life);
         hints_step(t, LIFE_ADMIT);
         count(hints_admitted, 1);
@@ -282,6 +356,8 @@ static bool take_up(struct work *w, enum life life)
         look_on(w, life);
     }
     bool fetches = wanted && t->life == LIFE_READING;
+    if (wanted && !fetches && t->queue->staged)
+        say_reached(w, life);
     lock_drop(&hints_lock);
     tell_store();
     if (wanted && life == LIFE_FLUSHED && is_missing(w)) /* it left before the store had heard of the hint */
@@ -312,10 +388,46 @@ static int fetch_missing(struct work *w)
             return -ECANCELED;
         fetch_yield();
         struct fetched from = {.ahead = &w->came};
-        struct fetch want = {.v = w->version, .off = off, .len = MIN(piece, w->end - off), .from = &from};
+        struct fetch want = {.v = w->version,
+                             .off = off,
+                             .len = MIN(piece, w->end - off),
+                             .owned = w->t->queue->owned,
+                             .idle = true,
+                             .from = &from};
         err = fetch_range(w->file.f, &want, NULL);
     }
     return err;
+}
+
+/* The fetch has ended, of a hint.  With hints_lock, as below. */
+static void end_hinted(struct work *w, int err, bool left_again)
+{
+    struct target *t = w->t;
+    if (!is_wanted(t))
+        return;
+    if (t->file->changes != w->changes || err)
+        watch_for(t);
+    else if (left_again)
+        t->redo = true;
+    else
+        hints_step(t, LIFE_HERE);
+}
+
+/* ... of a stage, which is told why a file cannot be brought. */
+static void end_staged(struct work *w, int err, bool left_again)
+{
+    struct target *t = w->t;
+    bool changed = err == -ESTALE || t->file->changes != w->changes;
+    if ((left_again || changed) && is_wanted(t) && !is_tried_enough(t)) {
+        t->redo = true;
+    } else if (!err && !left_again && !changed && is_wanted(t)) {
+        hints_step(t, LIFE_HERE);
+        hints_reached(t, 0);
+    } else if (changed && is_wanted(t)) {
+        hints_reached(t, -ESTALE);
+    } else if (err && err != -ENOSPC && err != -ECANCELED) {
+        hints_reached(t, err);
+    }
 }
 
 static void fetch_target(struct work *w)
@@ -327,34 +439,34 @@ static void fetch_target(struct work *w)
     bool left_again = !err && is_missing(w);
     uint64_t bytes = w->came.peer + w->came.pfs;
     count(prefetched_bytes, bytes);
-    if (err == -ENOSPC)
+    if (err == -ENOSPC || (left_again && t->queue->staged))
         is_full(t);
     else if (err && err != -ECANCELED)
         log_debug("%s: is not fetched ahead: %s", t->file->path, strerror(-err));
     lock_take(&hints_lock);
     t->queue->fetched_bytes += bytes;
-    bool changed = t->file->changes != w->changes;
-    if (is_wanted(t) && changed)
-        watch_for(t);
-    else if (left_again && is_wanted(t))
-        t->redo = true;
-    else if (err && is_wanted(t))
-        watch_for(t);
-    else if (!err && is_wanted(t))
-        hints_step(t, LIFE_HERE);
-    else if (!is_wanted(t)) /* consumed or given up while chunks were on their way */
+    if (t->queue->staged)
+        end_staged(w, err, left_again);
+    else
+        end_hinted(w, err, left_again);
+    if (!is_wanted(t) && !t->reached) { /* consumed or given up while chunks were on their way */
         hints_tell(t, t->first == NO_ENTRY ? NEWS_NEVER : NEWS_UNKNOWN);
+        t->redo |= t->queue->staged; /* who stages waits for it */
+    }
     lock_drop(&hints_lock);
 }
 
 /* No file has the name, or another node its bytes. */
-static void is_absent(struct target *t)
+static void is_absent(struct target *t, int err)
 {
     lock_take(&hints_lock);
     if (!t->queue->ended && t->first != NO_ENTRY) {
         hints_admit(t, 0);
         hints_set_life(t, LIFE_INIT);
-        watch_for(t);
+        if (t->queue->staged)
+            hints_reached(t, err);
+        else
+            watch_for(t);
     }
     lock_drop(&hints_lock);
 }
@@ -381,7 +493,7 @@ static void bring(struct target *t, const struct room *r)
         err = elsewhere ? -EBUSY : found_open(t->file->path, &w.file);
     }
     if (err) {
-        is_absent(t);
+        is_absent(t, err);
     } else {
         look_opened(w.file.fid); /* while it is open: so no change between is missed */
         w.looks = true;
@@ -401,7 +513,9 @@ static void say_news(void)
         prefetch.on_news();
 }
 
-/* False: there is nothing to do now; the hand is not counted any more. */
+static void hand(void *arg);
+
+/* False: there is nothing to do now; the hand is not counted any more.  Else another one looks whether there is more. */
 static bool do_next(void)
 {
     tell_store();
@@ -415,19 +529,30 @@ static bool do_next(void)
     } else {
         prefetch.hands--;
     }
+    bool more = t && prefetch.hands < HANDS;
+    prefetch.hands += more;
     lock_drop(&hints_lock);
     if (!t)
         return false;
+    if (more)
+        pool_submit(pool_waiters, hand, NULL);
     bring(t, &r);
     lock_take(&hints_lock);
     t->busy = false;
     if (t->redo && !t->queue->ended)
         hints_again(t);
     t->redo = false;
-    hints_queue_left(t->queue);
+    struct queue *q = t->queue;
+    void (*answer)(struct bringing *b) = q->answer;
+    struct bringing *brought = q->nreached == q->ntargets ? q->bringing : NULL;
+    if (brought)
+        q->bringing = NULL;
+    hints_queue_left(q);
     say_news();
     lock_drop(&hints_lock);
     watch_go();
+    if (brought)
+        answer(brought);
     return true;
 }
 
@@ -510,6 +635,8 @@ static struct target *farthest_of_all(bool ahead)
 
 bool prefetch_give_up(bool ahead)
 {
+    if (shares_give_up())
+        return true;
     lock_take(&hints_lock);
     struct target *t = farthest_of_all(ahead);
     if (t) {

@@ -8,6 +8,9 @@
 void prefetch_start(void);
 /* Something has happened because of which there may be work, or room.  Any thread, without hints_lock.  Never blocks. */
 void prefetch_wake(void);
+/* Bytes that a stage may bring now, so that all of it stays: the room of hints, less what is here for hints and other stages.
+ * Without hints_lock. */
+uint64_t prefetch_room(void);
 /* A writer or reader needs room: gives up the hint that is farthest away, of those that the store keeps chunks for; ahead:
  * also one that was admitted.  True: its chunks may leave now.  For eviction_on_farthest. */
 bool prefetch_give_up(bool ahead);

@@ -2,11 +2,9 @@
 #include "placement/foresight/queue_parse.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
-/* Not empty, relative, no NUL, no part that is empty, "." or "..". */
-static bool is_plain_path(const char *path, size_t len)
+bool queue_path_is_plain(const char *path, size_t len)
 {
     size_t part = 0;
     if (!len || len > QUEUE_PATH_MAX || memchr(path, '\0', len))
@@ -55,7 +53,7 @@ static const uint8_t *pass_paths(const uint8_t *at, const uint8_t *end, uint32_t
             return NULL;
         memcpy(&len, at, sizeof(len));
         if ((size_t)(end - at) - sizeof(len) < len ||
-            !is_plain_path((const char *)at + sizeof(len), len))
+            !queue_path_is_plain((const char *)at + sizeof(len), len))
             return NULL;
         at += sizeof(len) + len;
     }

@@ -8,7 +8,7 @@ requires fuse cmd cc cmd meson cmd pkg-config cmd python3 cmd jq
 . "$(dirname "$SCRIPT")/foresight/examples.sh"
 
 check_equal "the examples" "$(sed -n 's/^<!-- example \(.*\) -->$/\1/p' "$SOURCE/docs/foreknowledge.md" | tr '\n' ' ')" \
-    "restore.c restore.f90 restore.py train.py restore.sh results.sh "
+    "restore.c restore.f90 restore.py train.py restore.sh results.sh stage.sh stage.sbatch "
 check_equal "blocks without a name" \
     "$(awk '/^```[a-z]/ && before !~ /^<!-- example/ { print before $0 } { before = $0 }' "$SOURCE/docs/foreknowledge.md")" ""
 install_here
@@ -35,4 +35,14 @@ runs bash -eu -o pipefail "$W/restore.sh" # the reader may be faster than the hi
 example results.sh
 runs bash -eu -o pipefail "$W/results.sh"
 cmp "$W/mnt-a/results/finished" "$PFS/results/finished"
+
+example stage.sh
+runs bash -eu -o pipefail "$W/stage.sh"
+grep -q "step-15: .*: all at a" "$W/run.out" || fail "eddy stage --check: $(cat "$W/run.out")"
+
+example stage.sbatch
+printf '#!/bin/sh\nexec "$@"\n' >"$W/srun" # on one node
+chmod +x "$W/srun"
+PATH=$W:$PATH runs bash -eu -o pipefail "$W/stage.sbatch"
+grep -q " of 3.1 MiB, 16 files, 0 failed" "$W/run.out" || fail "the stage of the job: $(cat "$W/run.out")"
 stop_node a
