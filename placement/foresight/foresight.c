@@ -8,6 +8,7 @@
 
 #include "placement/claims/look.h"
 #include "placement/foresight/bring.h"
+#include "placement/foresight/hint_files.h"
 #include "placement/foresight/hints.h"
 #include "placement/foresight/outdated.h"
 #include "placement/foresight/prefetch.h"

@@ -1,4 +1,5 @@
 /* hint_files.c - the files that are hinted, by path and by fid; and what the store is to hear of them. */
+#include "placement/foresight/hint_files.h"
 #include "placement/foresight/hints_int.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* hints.c - queues of entries, and what they take. */
+#include "placement/foresight/hint_files.h"
 #include "placement/foresight/hints_int.h"
 
 #include <errno.h>

@@ -88,13 +88,6 @@ struct queue {
 };
 enum { ENTRY_OPENED = 1, ENTRY_DONE = 2 }; /* opened: by a reader, after the hint */
 
-/* What the store is to hear of a range; or the claims of the file: it is not looked at any more (look_closed). */
-struct hint_news {
-    struct fid fid;
-    uint64_t off, len;
-    enum { NEWS_UNKNOWN, NEWS_NEVER, NEWS_HINTED, NEWS_NOT_LOOKED_AT } time;
-};
-
 extern struct lock hints_lock;
 extern struct queue *hints_queues; /* all */
 extern _Atomic uint64_t hints_now;  /* entries of all queues; may be read without the lock */
@@ -141,17 +134,5 @@ uint64_t hints_bytes(const struct target *t);
 /* Bytes before entry i; over the rate of the queue, that is the entry's distance, ms. */
 uint64_t hints_before(const struct queue *q, uint32_t i);
 uint64_t hints_distance(const struct queue *q, uint32_t i);
-
-/* ---- files ---- */
-struct hinted *hints_by_path(const char *path);
-struct hinted *hints_by_fid(struct fid fid);
-void hints_set_fid(struct hinted *h, struct fid fid);
-
-/* Does the store keep bytes of [off, end) for a target? */
-bool hints_keep(struct fid fid, uint64_t off, uint64_t end);
-
-/* ---- what the store is to hear, in order ---- */
-void hints_tell(struct target *t, int time); /* NEWS_*; nothing if its file is not known */
-bool hints_next_news(struct hint_news *out);
 
 #endif

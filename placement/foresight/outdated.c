@@ -1,6 +1,7 @@
 /* outdated.c - targets of which something was here that is worth nothing any more. */
 #include "placement/foresight/outdated.h"
 
+#include "placement/foresight/hint_files.h"
 #include "placement/foresight/hints_int.h"
 
 bool outdated_file(struct hinted *h)

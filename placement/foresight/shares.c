@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "placement/foresight/hint_files.h"
 #include "placement/foresight/hints.h"
 #include "placement/store/store_hint.h"
 #include "transport/base.h"

@@ -1,4 +1,5 @@
 /* test_hints.c - queues of hints: what an open and a release make of them, what is bounded, what is left of them. */
+#include "placement/foresight/hint_files.h"
 #include "placement/foresight/hints.h"
 
 #include <check.h>
