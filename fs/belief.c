@@ -194,7 +194,7 @@ static void keep_bytes(struct fid fid)
     struct file *f = file_find(fid);
     if (!f)
         return;
-    data_keep(f);
+    data_keep(f, true);
     file_put(f);
 }
 

@@ -1,4 +1,5 @@
-/* early.c - a file that is published by rename again and again is found whole by each open.
+/* early.c - the kernel's second try at a name finds a file that can be opened, whatever happens to the name
+ * meanwhile.
  *
  * The kernel opens in two steps: it looks the name up, and opens the file that it found.  In between, the
  * file may be replaced, on any node, and then there is nothing left to open: ESTALE.  The kernel tries both
@@ -6,9 +7,14 @@
  * name that has never been missing.  So it is with each call by a name: before the open, the kernel may ask
  * for the attributes; and stat, chmod and truncate have two steps, too.
  *
- *     anything with an old file -> ESTALE  its directory is noted
- *     look-up in that directory            opens what it finds; looks again if that is gone already
+ *     anything with an old file -> ESTALE  its directory is noted, and the task
+ *     look-up in that directory, or by     opens what it finds; looks again if that is gone already
+ *     that task
  *     open, or a stat, of what was found   finds the file open, like an open by a descriptor
+ *
+ * Nor may that open end with ESTALE because the file is open in a way that it does not go with
+ * (fs/io_mode.c), or because another of its names has changed (fs/links.c).  So what that task looks up is
+ * fit for an open of any kind, and stays so until the open has come.
  *
  * Only the thread that has looked the name up may open the file without a name, and once: another one may
  * have the name from the kernel's cache, and must find what another node has done to it since.  A thread's
@@ -43,6 +49,13 @@ static struct {
     _Atomic unsigned n; /* read without the lock, too */
     bool stopped;
     struct loop_timer *timer; /* network thread */
+    /* whose call has ended with ESTALE: a ring; and boot_ms of the newest, read without the lock, too */
+    struct doubter {
+        pid_t task;
+        uint64_t since_ms;
+    } doubters[FILES];
+    unsigned next_doubter;
+    _Atomic uint64_t doubted_ms;
 } early;
 
 /* The functions down to close_all: with the lock. */
@@ -114,8 +127,24 @@ static void arm(void *arg)
     loop_timer_set(early.timer, AGAIN_MS, AGAIN_MS);
 }
 
-void early_doubt(struct inode *i)
+static bool is_young(uint64_t since_ms)
 {
+    return since_ms && boot_ms() - since_ms < AGAIN_MS;
+}
+
+static void note_doubter(pid_t task)
+{
+    uint64_t now_ms = boot_ms();
+    lock_take(&early.lock);
+    early.doubters[early.next_doubter++ % FILES] =
+        (struct doubter){.task = task, .since_ms = now_ms};
+    early.doubted_ms = now_ms;
+    lock_drop(&early.lock);
+}
+
+void early_doubt(struct inode *i, pid_t task)
+{
+    note_doubter(task);
     struct pfs_node *parent = S_ISREG(i->type) ? pfs_directory(i->node) : NULL;
     struct inode *dir = parent ? inode_of_node(parent) : NULL;
     if (dir)
@@ -125,9 +154,21 @@ void early_doubt(struct inode *i)
         pfs_unref(parent);
 }
 
-bool early_is_wanted(const struct inode *dir)
+bool early_is_again(pid_t task)
 {
-    return dir->missed_ms && boot_ms() - dir->missed_ms < AGAIN_MS;
+    if (!is_young(early.doubted_ms))
+        return false;
+    bool again = false;
+    lock_take(&early.lock);
+    for (unsigned n = 0; n < FILES; n++)
+        again |= early.doubters[n].task == task && is_young(early.doubters[n].since_ms);
+    lock_drop(&early.lock);
+    return again;
+}
+
+bool early_is_wanted(const struct inode *dir, pid_t task)
+{
+    return is_young(dir->missed_ms) || early_is_again(task);
 }
 
 void early_keep(struct inode *i, pid_t task, struct handle *h, void (*close)(struct handle *h))

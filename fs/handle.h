@@ -11,8 +11,16 @@ struct handle {          /* fi->fh */
     struct data_handle *data;
     int flags;                    /* of open */
     struct flush_seen error_seen; /* flush_error_once */
-    /* IO_NONE: the kernel does not know of it.  IO_STALE: no mode can be given (io_mode.c) */
-    enum io_mode { IO_NONE, IO_CACHED, IO_DIRECT, IO_PASSTHROUGH, IO_BESIDE, IO_STALE } mode;
+    /* IO_NONE, IO_PROMISED: the kernel does not know of it.  IO_STALE: no mode can be given (io_mode.c) */
+    enum io_mode {
+        IO_NONE,
+        IO_PROMISED,
+        IO_CACHED,
+        IO_DIRECT,
+        IO_PASSTHROUGH,
+        IO_BESIDE,
+        IO_STALE
+    } mode;
     unsigned life;      /* passthrough, beside: of which data file (kernel_io_open) */
     unsigned turn;      /* cached: of the inode's kept_pages ... */
     _Atomic bool asked; /* ... to which a read by this open was told */
@@ -53,8 +61,10 @@ void handle_use(struct request *r, const struct fuse_file_info *fi,
 int file_sync(struct handle *h); /* fsync, as its mode says.  Blocking. */
 void file_start(void);
 void file_close_all(void); /* at the end: RELEASEs may have been lost. Blocking. */
-/* Opens the file for reading; the kernel does not know of the handle.  Blocking. */
-int file_open_in_advance(struct request *r, struct inode *i, struct handle **out);
+/* Opens the file for reading; the kernel does not know of the handle.  any_kind: an open of i by this task,
+ * of any kind, finds a mode until the handle is closed; -ESTALE: not by this node id, and it is retired.
+ * Blocking. */
+int file_open_in_advance(struct request *r, struct inode *i, bool any_kind, struct handle **out);
 /* An open handle for writing of this inode, or a temporary one (setattr size on a path):
  * blocking. */
 int file_open_for_truncate(struct request *r, struct inode *i, struct handle **out);

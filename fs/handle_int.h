@@ -20,11 +20,16 @@ static inline bool open_writes(int flags)
 
 /* ---- handle_mode.c ---- */
 
-/* Sets the mode of this open of *at, and in fi what the kernel does by itself and whether its pages are good; perm: the
- * file's mode.  *ask_attr: it must ask for the attributes again.  -ESTALE: no mode can be given to this node id.
- * Blocking. */
-int handle_choose_mode(struct handle *h, mode_t perm, struct fuse_file_info *fi,
+/* Sets the mode of this open of *at, and in fi what the kernel does by itself and whether its pages are
+ * good; perm: the file's mode; task: opens it.  *ask_attr: it must ask for the attributes again.  -ESTALE:
+ * no mode can be given to this node id.  Blocking. */
+int handle_choose_mode(struct handle *h, pid_t task, mode_t perm, struct fuse_file_info *fi,
                        struct location *at, bool *ask_attr);
+/* Until handle_end_promise, or the end of a handle with IO_PROMISED, an open of any kind by the task that it
+ * is promised to finds a mode.  -ESTALE: there are opens already that not every kind goes with, and the node
+ * id is retired. */
+int handle_promise(struct inode *i);
+void handle_end_promise(struct inode *i);
 /* Its end, if it is not IO_NONE; gives the data file back that the kernel uses. */
 void handle_leave_mode(struct handle *h);
 

@@ -7,6 +7,7 @@
 
 #include "fs/attr.h"
 #include "fs/backing.h"
+#include "fs/early.h"
 #include "fs/handle_int.h"
 #include "fs/io_mode.h"
 #include "fs/kept.h"
@@ -87,12 +88,13 @@ static bool joins_shadow(struct handle *h)
 }
 
 /* Inode locked.  What of this open the kernel does by itself, with what that needs. */
-static enum kernel_part part_begin(struct handle *h, mode_t perm, bool told)
+static enum kernel_part part_begin(struct handle *h, mode_t perm, bool told, bool promised)
 {
     enum kernel_part part = part_for(h, perm);
     if (part != KERNEL_NOTHING && shadow_is(h->data->f))
         return joins_shadow(h) ? KERNEL_MAPS : KERNEL_NOTHING;
-    return told && mode_may_kernel_io(h->inode, part) && pass_begin(h) ? part : KERNEL_NOTHING;
+    bool may = told && mode_may_kernel_io(h->inode, part, promised);
+    return may && pass_begin(h) ? part : KERNEL_NOTHING;
 }
 
 /* ---- the mode ---- */
@@ -106,16 +108,35 @@ static void retire(struct inode *i)
     links_forget(i);
 }
 
-int handle_choose_mode(struct handle *h, mode_t perm, struct fuse_file_info *fi,
+int handle_promise(struct inode *i)
+{
+    lock_take(&i->lock);
+    bool promised = mode_promise(i);
+    lock_drop(&i->lock);
+    if (promised)
+        return 0;
+    retire(i);
+    return -ESTALE;
+}
+
+void handle_end_promise(struct inode *i)
+{
+    lock_take(&i->lock);
+    mode_leave(i, O_RDONLY, IO_PROMISED);
+    lock_drop(&i->lock);
+}
+
+int handle_choose_mode(struct handle *h, pid_t task, mode_t perm, struct fuse_file_info *fi,
                        struct location *at, bool *ask_attr)
 {
     bool shared = shared_expected(h);
     struct inode *i = h->inode;
+    bool promised = early_is_for(i, task);
     struct data_tag tag;
     data_look(h->data, at, &tag);
     lock_take(&i->lock);
     bool told = data_may_cache(h->data) && !shared, cache = told && !i->retired;
-    h->mode = mode_enter(i, h->flags, cache, part_begin(h, perm, told));
+    h->mode = mode_enter(i, h->flags, cache, part_begin(h, perm, told, promised), promised);
     unsigned turn = i->kept.turn;
     bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);
     bool others = i->kept.turn != turn && i->kept.mixed; /* are open, of older bytes */

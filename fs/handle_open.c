@@ -55,7 +55,7 @@ static int new_handle(const struct opening *o, struct data_handle *data, mode_t 
     if (o->fi && open_writes(o->flags) && settings.passthrough)
         kernel_io_make_room();
     data_follow(data);
-    int err = o->fi ? handle_choose_mode(h, perm, o->fi, &at, &ask_attr) : 0;
+    int err = o->fi ? handle_choose_mode(h, o->r->pid, perm, o->fi, &at, &ask_attr) : 0;
     if (err)
         h->mode = IO_NONE;
     handle_add(h);
@@ -224,9 +224,17 @@ int file_open_for_truncate(struct request *r, struct inode *i, struct handle **o
     return open_inode(r, i, O_WRONLY, NULL, out);
 }
 
-int file_open_in_advance(struct request *r, struct inode *i, struct handle **out)
+int file_open_in_advance(struct request *r, struct inode *i, bool any_kind, struct handle **out)
 {
-    return open_inode(r, i, O_RDONLY, NULL, out);
+    int err = any_kind ? handle_promise(i) : 0;
+    if (err)
+        return err;
+    err = open_inode(r, i, O_RDONLY, NULL, out);
+    if (any_kind && !err)
+        (*out)->mode = IO_PROMISED;
+    else if (any_kind)
+        handle_end_promise(i);
+    return err;
 }
 
 static void open_fn(struct request *r)

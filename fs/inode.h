@@ -62,6 +62,7 @@ struct inode {
     uint64_t xattr_asked_ms[XATTR_KINDS];
     struct mode_machine {
         unsigned cached, direct, passthrough, beside; /* opens in each I/O mode (fs/io_mode.c) */
+        unsigned promised; /* to tasks whose open comes next: no other open begins passthrough */
         unsigned appends; /* of those, but not in passthrough: with O_APPEND, for writing */
     } mode;
     /* of a regular file, for opens and stats without the PFS (fs/known.c); and what else that look saw

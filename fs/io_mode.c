@@ -22,6 +22,10 @@
  * reading and writing whose stores other nodes must hear of cannot be one: nobody hears of stores to a data
  * file.
  *
+ * Promised: a task's open comes next, for the second time (fs/early.c), and the kernel would not ask a third
+ * time.  So no other open begins passthrough until then, and the promise is not given where there is
+ * passthrough.
+ *
  * A writer that appends is not cached: of a cached write the kernel makes a request for each page that it has
  * not, and another node's append could come in between.  A direct write is one request, up to FUSE_IO_MAX.
  */
@@ -38,6 +42,8 @@ static bool appends(int flags)
 static unsigned *count_of(struct mode_machine *m, enum io_mode mode)
 {
     switch (mode) {
+    case IO_PROMISED:
+        return &m->promised;
     case IO_CACHED:
         return &m->cached;
     case IO_DIRECT:
@@ -60,20 +66,32 @@ bool mode_has_kernel_io(const struct inode *i)
     return i->mode.passthrough || i->mode.beside;
 }
 
-bool mode_may_kernel_io(const struct inode *i, enum kernel_part part)
+bool mode_may_kernel_io(const struct inode *i, enum kernel_part part, bool promised)
 {
     lock_assert_held(&i->lock);
     if (i->mode.cached || i->mode.direct || part == KERNEL_NOTHING)
         return false;
-    return part == KERNEL_ALL || mode_has_kernel_io(i);
+    if (mode_has_kernel_io(i))
+        return true;
+    return part == KERNEL_ALL && i->mode.promised <= promised;
 }
 
-enum io_mode mode_enter(struct inode *i, int flags, bool may_cache, enum kernel_part part)
+bool mode_promise(struct inode *i)
+{
+    lock_assert_held(&i->lock);
+    if (mode_has_kernel_io(i))
+        return false;
+    i->mode.promised++;
+    return true;
+}
+
+enum io_mode mode_enter(struct inode *i, int flags, bool may_cache, enum kernel_part part,
+                        bool promised)
 {
     lock_assert_held(&i->lock);
     struct mode_machine *m = &i->mode;
     enum io_mode mode = appends(flags) || !may_cache ? IO_DIRECT : IO_CACHED;
-    if (mode_may_kernel_io(i, part))
+    if (mode_may_kernel_io(i, part, promised))
         mode = part == KERNEL_ALL ? IO_PASSTHROUGH : IO_BESIDE;
     else if (mode_has_kernel_io(i))
         return IO_STALE;

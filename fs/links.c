@@ -45,6 +45,20 @@ static bool may_be_renamed(const struct inode *i, const struct statx *now)
     return !info.base_known || info.base.ctime_ns != version_of(now).ctime_ns;
 }
 
+/* The kernel looks this name up again. */
+static void forget_name(struct pfs_node *name)
+{
+    struct pfs_node *dir_node = pfs_parent(name);
+    struct inode *dir = dir_node ? inode_of_node(dir_node) : NULL;
+    char *path = pfs_path(name), *slash = strrchr(path, '/');
+    if (dir)
+        notify_entry(dir->nodeid, slash ? slash + 1 : path);
+    inode_put(dir);
+    free(path);
+    if (dir_node)
+        pfs_unref(dir_node);
+}
+
 bool links_are_right(struct inode *i, const struct statx *now, bool looked)
 {
     struct pfs_node *names[NAMES];
@@ -54,6 +68,7 @@ bool links_are_right(struct inode *i, const struct statx *now, bool looked)
     for (unsigned k = 0; k < n; k++) {
         if (look && !leads_to(names[k], i)) {
             inode_lost_name(i, names[k]);
+            forget_name(names[k]);
             right = false;
         }
         pfs_unref(names[k]);
@@ -133,15 +148,7 @@ void links_forget(struct inode *i)
     struct pfs_node *names[NAMES];
     unsigned n = inode_names(i, names, NAMES);
     for (unsigned k = 0; k < n; k++) {
-        struct pfs_node *dir_node = pfs_parent(names[k]);
-        struct inode *dir = dir_node ? inode_of_node(dir_node) : NULL;
-        char *path = pfs_path(names[k]), *slash = strrchr(path, '/');
-        if (dir)
-            notify_entry(dir->nodeid, slash ? slash + 1 : path);
-        inode_put(dir);
-        free(path);
-        if (dir_node)
-            pfs_unref(dir_node);
+        forget_name(names[k]);
         pfs_unref(names[k]);
     }
 }

@@ -101,7 +101,7 @@ void going_data(struct going *g)
 struct file *going_keep(struct inode *dir, const char *name)
 {
     struct file *f = known_before_removal(dir, name);
-    bool kept = f && data_keep(f);
+    bool kept = f && data_keep(f, false);
     if (f && !kept)
         file_put(f);
     return kept ? f : NULL;

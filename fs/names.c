@@ -15,6 +15,7 @@
 #include "fs/early.h"
 #include "fs/handle.h"
 #include "fs/known.h"
+#include "fs/links.h"
 #include "fs/looks.h"
 #include "fs/names.h"
 #include "fs/ops.h"
@@ -154,10 +155,13 @@ static int look(struct inode *dir, const char *name, struct statx *stx)
 
 /* The same, and opens a file that was found, so that the kernel can open it whatever happens to its name.  If
  * the file is replaced before it is open, the next one is there: that goes on as long as an open may take.  *open:
- * what was opened, for reply_inode (a file that has lost its name by then would be found as another inode), or NULL. */
+ * what was opened, for reply_inode (a file that has lost its name by then would be found as another inode), or NULL.
+ * If this is the second try of a call, the kernel's open that follows is the last: whatever its kind, it must
+ * find nothing in its way. */
 static int look_and_open(struct request *r, struct statx *stx, struct inode **open)
 {
     uint64_t end_ms = boot_ms() + members_patience();
+    bool any_kind = early_is_again(r->pid);
     int err = 0, gone = -ESTALE;
     while (gone == -ESTALE && boot_ms() < end_ms) {
         struct handle *h;
@@ -165,7 +169,10 @@ static int look_and_open(struct request *r, struct statx *stx, struct inode **op
         if (err || !S_ISREG(stx->stx_mode))
             return err;
         struct inode *i = names_found(r->inode, r->name, stx);
-        gone = file_open_in_advance(r, i, &h); /* another error is for the kernel's open to find */
+        if (any_kind)
+            links_are_right(i, stx, true); /* those that are not have left it */
+        /* another error is for the kernel's open to find */
+        gone = file_open_in_advance(r, i, any_kind, &h);
         if (!gone) {
             early_keep(i, r->pid, h, file_close_handle);
             *open = i;
@@ -187,7 +194,7 @@ static void lookup_fn(struct request *r)
     }
     struct statx stx;
     struct inode *open = NULL;
-    int err = early_is_wanted(r->inode) ? look_and_open(r, &stx, &open)
+    int err = early_is_wanted(r->inode, r->pid) ? look_and_open(r, &stx, &open)
                                         : look(r->inode, r->name, &stx);
     if (err == -ENOENT) {
         pfs_child_absent(r->inode->node, r->name);
@@ -289,12 +296,13 @@ static bool lookup_here(fuse_req_t req, struct inode *dir, const char *name, boo
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     bool ahead = false;
+    pid_t task = fuse_req_ctx(req)->pid;
     struct inode *dir = inode_get(parent);
     if (!dir) {
         fuse_reply_err(req, ESTALE);
         return;
     }
-    if (!dir->fixed && !early_is_wanted(dir) && lookup_here(req, dir, name, &ahead)) {
+    if (!dir->fixed && !early_is_wanted(dir, task) && lookup_here(req, dir, name, &ahead)) {
         inode_put(dir);
         return;
     }

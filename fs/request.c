@@ -397,16 +397,16 @@ void request_done(struct request *r)
 }
 
 /* Before the kernel, which asks again, is answered. */
-static void doubt(struct inode *i)
+static void doubt(struct inode *i, pid_t task)
 {
     i->doubted_ms = boot_ms();
-    early_doubt(i);
+    early_doubt(i, task);
 }
 
 void request_err(struct request *r, int err)
 {
     if (err == -ESTALE && r->inode)
-        doubt(r->inode);
+        doubt(r->inode, r->pid);
     if (request_take(r))
         fuse_reply_err(r->req, -err);
     request_done(r);

@@ -98,8 +98,10 @@ int data_open_known(struct file *f, const struct data_known *k, bool fixed,
 void data_close(struct data_handle *h); /* blocking: may give the claim back */
 /* To be called before this node removes a name of f, which is open here.  A claimant elsewhere keeps the
  * file's bytes from now on, until the last close here or data_keep_end (which is called if the name stayed,
- * or was not the last one).  True: it keeps them.  Blocking. */
-bool data_keep(struct file *f);
+ * or was not the last one).  Also if it has said that it drops them, as the file has no name any more
+ * (dropping): unless it keeps them, no older ones are read here after it has left.  True: it keeps them.
+ * Blocking. */
+bool data_keep(struct file *f, bool dropping);
 void data_keep_end(struct file *f);
 /* This node has removed the file's last name.  Tells a claimant elsewhere, so that it flushes nothing of the
  * file any more; as long as the file is open here, the claimant keeps it.  Blocking; errors are ignored. */

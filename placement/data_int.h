@@ -14,6 +14,8 @@ struct file_data {
     /* The claimant that keeps the file as long as it is open here, and the number of the pin there
      * (data_removed.c); 0: none. */
     uint64_t keeper, keeper_pin;
+    /* A claimant said so before it dropped, of a file without a name, what the PFS never gets. */
+    _Atomic bool drop_said;
     _Atomic bool unheard; /* it was removed here, and its claimant has not heard so */
     /* How often the kernel was told to drop its pages because another node has written, or is about to.  A handle that
      * has not asked since then where the bytes are must not give the kernel the older ones again (data_io.c). */
@@ -34,6 +36,11 @@ static inline bool data_is_kept(struct file *f)
     bool kept = d->keeper;
     lock_drop(&d->lock);
     return kept;
+}
+static inline bool data_drop_said(const struct file *f)
+{
+    const struct file_data *d = (const struct file_data *)file_part_if(f, FILE_DATA);
+    return d && d->drop_said;
 }
 static inline uint64_t data_drops(const struct file *f)
 {

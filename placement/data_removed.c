@@ -82,9 +82,11 @@ static bool pin_at(struct file *f, uint64_t node)
     return keeps;
 }
 
-bool data_keep(struct file *f)
+bool data_keep(struct file *f, bool dropping)
 {
     struct location at;
+    if (dropping)
+        data_of(f)->drop_said = true;
     return !claim_where(f->fid, LOOK_NONE, &at) && at.where == WHERE_NODE && pin_at(f, at.node);
 }
 

@@ -20,6 +20,7 @@
  */
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
+#include "placement/claims/ended.h"
 #include "placement/claims/look.h"
 #include "placement/data_int.h"
 
@@ -225,13 +226,15 @@ void data_heard(struct data_handle *h, uint64_t node, const struct carry_result 
     lock_drop(&h->lock);
 }
 
-/* The claimant ended, or said before that it would (data_keep). */
+/* The claimant ended, and not in order: or it said before that it would (data_keep). */
 static bool may_be_dropped(struct data_handle *h)
 {
     lock_take(&h->lock);
     uint64_t node = h->where.where == WHERE_NODE ? h->where.node : 0, inc = h->claimant_inc;
     lock_drop(&h->lock);
-    return node && (data_is_kept(h->f) || !inc || incarnation_of(node) != inc);
+    if (!node || data_is_kept(h->f) || data_drop_said(h->f))
+        return node;
+    return !inc || (incarnation_of(node) != inc && !ended_in_order(node, inc));
 }
 
 /* at: the home's answer, NULL: it was not asked.  True: the file, which has no name, was removed where its latest

@@ -7,6 +7,7 @@
 
 #include "placement/claims/claim_life.h"
 #include "placement/claims/claim_own.h"
+#include "placement/claims/ended.h"
 #include "placement/claims/home.h"
 #include "placement/claims/locks.h"
 #include "placement/claims/lost.h"
@@ -100,6 +101,10 @@ static bool somebody_is_gone(const struct view *before, const struct view *v)
 static void end_beliefs(const struct view *v)
 {
     static const struct view *before;
+    if (v)
+        ended_adopted(before, v);
+    else
+        ended_outside();
     if (!v)
         was_outside = true;
     else if (somebody_is_gone(before, v))

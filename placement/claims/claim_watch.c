@@ -163,6 +163,19 @@ void claim_watch_appends(struct file *f, uint64_t node, uint64_t incarnation)
     lock_drop(&c->lock);
 }
 
+void claim_watch_open(struct file *f, uint64_t node, uint64_t incarnation)
+{
+    struct file_claim *c = claim_of(f);
+    lock_take(&c->lock);
+    struct watchers w = watchers_of(c);
+    if (c->state == CLAIM_HELD) {
+        watchers_add_open(&w, node, incarnation);
+        watchers_set(c, &w);
+        c->drop_told = false;
+    }
+    lock_drop(&c->lock);
+}
+
 static void left(struct watchers *w, uint64_t node, unsigned kinds, unsigned since)
 {
     struct claim_watcher *old = find(w, node), *to;

@@ -46,6 +46,9 @@ void claim_watchers_asked(struct file *f);
 bool claim_watch_begin(struct file *f, uint64_t node, uint64_t incarnation);
 /* The node has opened the file to append to it: it is told of the size from now on, if there is room. */
 void claim_watch_appends(struct file *f, uint64_t node, uint64_t incarnation);
+/* The node has the file open, and is not counted here any more: it is told before what the PFS never gets is
+ * dropped. */
+void claim_watch_open(struct file *f, uint64_t node, uint64_t incarnation);
 /* Is this node told of each change of the bytes, by name or as any member? */
 bool claim_is_watcher(struct file *f, uint64_t node);
 

@@ -16,6 +16,7 @@
 
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
+#include "placement/claims/claim_watch.h"
 #include "placement/claims/pin_list.h"
 #include "placement/pfs/pfs_data.h"
 #include "transport/loop.h"
@@ -145,7 +146,10 @@ void pins_refuse(void)
 {
     struct pin *next;
     pin_list_refuse(true);
-    for (struct pin *p = pin_list_take_all(each, NULL); p; p = next) {
+    struct pin *all = pin_list_take_all(each, NULL);
+    for (struct pin *p = all; p; p = p->next)
+        claim_watch_open(p->f, p->id.node, p->id.incarnation);
+    for (struct pin *p = all; p; p = next) {
         next = p->next;
         release(p);
     }

@@ -13,7 +13,9 @@
 struct pool;
 
 void pins_start(struct pool *p); /* in which pins of nodes that left are dropped */
-void pins_refuse(void);          /* drops all and takes no more: this node leaves.  Pool threads */
+/* Drops all and takes no more: this node leaves.  Their nodes are told if it drops bytes that the PFS never
+ * gets.  Pool threads. */
+void pins_refuse(void);
 void pins_stop(void);            /* the same, for good; while the loop runs */
 /* Pool threads.  -ENOENT: the claim is not this node's. */
 int pin_add(const struct pin_id *id, bool writer, struct file *f);

@@ -49,7 +49,7 @@ static struct inode *opened(int flags)
 {
     struct inode *i = inode_found(pfs_child(pfs_root(), "a"), fid_of(&seen), seen.stx_mode);
     lock_take(&i->lock);
-    mode_enter(i, flags, true, KERNEL_NOTHING);
+    mode_enter(i, flags, true, KERNEL_NOTHING, false);
     lock_drop(&i->lock);
     return i;
 }

@@ -131,11 +131,25 @@ START_TEST(one_of_any_members_that_answers_has_what_it_says)
 }
 END_TEST
 
+/* Its pin is refused: this node leaves. */
+START_TEST(a_node_that_is_not_counted_any_more_is_told_of_a_drop_alone)
+{
+    claim_of(f)->drop_told = true;
+    claim_watch_open(f, 7, 70);
+    ck_assert_uint_eq(claim_watchers(f, list, &any), 1);
+    ck_assert_uint_eq(list[0].kinds, LOOKER_OPEN);
+    ck_assert(!claim_watched(f));
+    ck_assert(!claim_of(f)->drop_told); /* others were, before */
+}
+END_TEST
+
 START_TEST(no_node_watches_what_is_not_claimed_here)
 {
     claim_of(f)->state = CLAIM_NONE;
     claim_watch_appends(f, 7, 70);
+    claim_watch_open(f, 7, 70);
     ck_assert(!claim_watched(f));
+    ck_assert_uint_eq(claim_watchers(f, list, &any), 0);
 }
 END_TEST
 
@@ -149,6 +163,7 @@ int main(void)
     tcase_add_test(t, a_node_that_opens_while_the_home_is_asked_stays_a_watcher);
     tcase_add_test(t, one_of_any_members_that_opens_may_still_have_what_they_may_have);
     tcase_add_test(t, one_of_any_members_that_answers_has_what_it_says);
+    tcase_add_test(t, a_node_that_is_not_counted_any_more_is_told_of_a_drop_alone);
     tcase_add_test(t, no_node_watches_what_is_not_claimed_here);
     return run_case("claim watch", t);
 }

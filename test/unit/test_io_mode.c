@@ -48,13 +48,34 @@ static void free_inode(struct inode *i)
     free(i);
 }
 
-static enum io_mode enter(struct inode *i, const struct kind *k)
+static enum io_mode enter_as(struct inode *i, const struct kind *k, bool promised)
 {
     lock_take(&i->lock);
-    enum io_mode mode = mode_enter(i, k->flags, k->here,
-                                   mode_may_kernel_io(i, k->part) ? k->part : KERNEL_NOTHING);
+    bool may = mode_may_kernel_io(i, k->part, promised);
+    enum io_mode mode =
+        mode_enter(i, k->flags, k->here, may ? k->part : KERNEL_NOTHING, promised);
     lock_drop(&i->lock);
     return mode;
+}
+
+static enum io_mode enter(struct inode *i, const struct kind *k)
+{
+    return enter_as(i, k, false);
+}
+
+static bool promise(struct inode *i)
+{
+    lock_take(&i->lock);
+    bool given = mode_promise(i);
+    lock_drop(&i->lock);
+    return given;
+}
+
+static void end_promise(struct inode *i)
+{
+    lock_take(&i->lock);
+    mode_leave(i, O_RDONLY, IO_PROMISED);
+    lock_drop(&i->lock);
 }
 
 static void leave(struct inode *i, const struct kind *k, enum io_mode mode)
@@ -175,9 +196,52 @@ START_TEST(no_cached_open_follows_a_writer_past_the_page_cache)
 }
 END_TEST
 
+/* What a promise holds against: an open before it, by anybody, and one after it, by another task. */
+START_TEST(a_promised_open_of_any_kind_finds_a_mode)
+{
+    const struct kind *a = &kinds[_i / KINDS], *b = &kinds[_i % KINDS];
+    for (int before = 0; before < 2; before++) {
+        struct inode *i = new_inode();
+        enum io_mode other = before ? enter(i, a) : IO_STALE;
+        bool given = promise(i);
+        ck_assert_msg(given == (other != IO_PASSTHROUGH), "%s: it is promised", a->name);
+        other = before ? other : enter(i, a);
+        ck_assert_int_ne(other, IO_STALE);
+        if (given) {
+            enum io_mode own = enter_as(i, b, true);
+            ck_assert_msg(own != IO_STALE, "%s, then %s", a->name, b->name);
+            leave(i, b, own);
+            end_promise(i);
+        }
+        leave(i, a, other);
+        ck_assert_uint_eq(i->mode.promised, 0);
+        free_inode(i);
+    }
+}
+END_TEST
+
+START_TEST(a_promised_open_alone_is_as_without_the_promise)
+{
+    const struct kind *k = &kinds[_i];
+    struct inode *i = new_inode(), *fresh = new_inode();
+    ck_assert(promise(i));
+    enum io_mode own = enter_as(i, k, true), alone = enter(fresh, k);
+    ck_assert_msg(own == alone, "%s: mode %d, without %d", k->name, own, alone);
+    leave(i, k, own);
+    end_promise(i);
+    ck_assert(promise(i));
+    ck_assert(promise(i)); /* to another task, too: neither begins passthrough */
+    ck_assert_int_ne(enter_as(i, k, true), IO_PASSTHROUGH);
+    free_inode(i);
+    free_inode(fresh);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("mode");
+    tcase_add_loop_test(t, a_promised_open_of_any_kind_finds_a_mode, 0, KINDS * KINDS);
+    tcase_add_loop_test(t, a_promised_open_alone_is_as_without_the_promise, 0, KINDS);
     tcase_add_loop_test(t, what_is_carried_and_appends_go_past_the_page_cache, 0, KINDS);
     tcase_add_loop_test(t, whose_place_the_kernel_counts_by_the_size_is_known, 0, KINDS);
     tcase_add_loop_test(t, no_pair_mixes_kernel_io_with_others, 0, KINDS * KINDS);

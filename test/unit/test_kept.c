@@ -28,7 +28,7 @@ static void teardown(void)
 static bool opened(const struct data_tag *tag, unsigned *turn)
 {
     lock_take(&i->lock);
-    ck_assert_int_eq(mode_enter(i, O_RDONLY, true, KERNEL_NOTHING), IO_CACHED);
+    ck_assert_int_eq(mode_enter(i, O_RDONLY, true, KERNEL_NOTHING, false), IO_CACHED);
     bool keep = kept_open(i, tag, turn);
     lock_drop(&i->lock);
     return keep;

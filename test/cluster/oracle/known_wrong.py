@@ -7,8 +7,10 @@ import sys
 from fnmatch import fnmatchcase
 
 CTIME = "an attribute or name that is set while the file is flushed, or a home that ends: ctime moves by the flush"
-TWICE = "a name was replaced by another node, and the file needs another node id: the kernel asks again once only"
-NO_DESCRIPTOR = "a known file is open without a descriptor on the PFS, and another node moves or removes its name"
+NO_DESCRIPTOR = (
+    "a known file is open without a descriptor on the PFS, no node has its claim, and another node moves or "
+    "removes its name"
+)
 
 # Operations that are not made, as what follows them would differ: "rename-EXCHANGE", "mapstore", "kill", ...
 OPERATIONS = {}
@@ -17,7 +19,6 @@ OPERATIONS = {}
 CHECKS = {
     "*/ctime-moved": CTIME,
     "*/ctime-back": CTIME,
-    "result/open/ESTALE": TWICE,
     "result-nameless/utimens/ESTALE": NO_DESCRIPTOR,
     "*/kept-*/nlink": NO_DESCRIPTOR,
 }
