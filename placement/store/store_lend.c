@@ -531,9 +531,19 @@ int store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint64
     c->claim_inc = claim_inc;
     c->claim_number = claim_number;
     c->flags |= CORE_BASE;
+    if (fresh)
+        c->flags |= CORE_MTIME_SET;
     store_commit(f);
     lock_drop(&f->lock);
     return 0;
+}
+
+void store_loan_timed(struct file *f)
+{
+    lock_take(&f->lock);
+    core_change(f->rec)->flags |= CORE_MTIME_SET;
+    store_commit(f);
+    lock_drop(&f->lock);
 }
 
 bool store_loan_dirty(struct file *f, uint64_t *unit)
