@@ -52,7 +52,8 @@ static bool names_us(const struct body_lent *l, uint64_t unit)
 
 /* enter: what the answer says of the units counts from now on.  *mine (may be NULL): the first unit is this node's, says the
  * claimant. */
-static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, bool enter, bool *mine)
+static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, bool enter,
+               bool *mine)
 {
     struct msg *m = msg_new(MSG_LEND), *reply = NULL;
     m->lend = *body;

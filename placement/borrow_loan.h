@@ -43,7 +43,7 @@ struct borrow {
     bool unsure; /* the claimant may have lent more than is in the map: it is asked about what it says is here */
     bool gone;   /* the claimant has said that the file has no name any more */
     uint64_t marks_ms; /* boot_ms: the lender's marks were read */
-    uint64_t carried;       /* bytes that went to the claimant */
+    uint64_t carried;  /* bytes that went to the claimant */
     uint64_t not_before_ms; /* boot_ms: nothing is lent before */
 };
 extern const struct file_part_ops borrow_ops;
