@@ -133,6 +133,7 @@ class Facts:
         self.inodes = {}
         self.names = []       # [(when, node, path, the inode number before)]
         self.dead = set()     # nodes that were killed and are not back
+        self.is_lent = False     # a node has lent parts of a file, perhaps of one that a descriptor writes
         self.returned_until = 0  # until then (monotonic time) what is flushed may be on its way back to its lender
         self.locked_by = {}   # (node, slot): inode number: locks that are kept
 
@@ -204,7 +205,7 @@ class Facts:
         if len(self.of(ino).sharers) < 2:
             return 0
         written = any(self.model.slots[k].writes() for k in self.model.slots_of(ino))
-        return math.inf if written else self.returned_until
+        return math.inf if written and self.is_lent else self.returned_until
 
     def checked(self):
         """All that was lent is back, but what a descriptor writes."""

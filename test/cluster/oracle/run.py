@@ -243,6 +243,7 @@ class Run:
         late = True
         while late and not failed and not wrong:
             failed = self.cluster.flush(sorted(self.up))
+            self.facts.is_lent = self.cluster.is_anything_lent(self.up)
             began = time.monotonic()
             found = compare_trees(self.model, self.outside.root, self.facts, self.ops)
             wrong = [d for d in found if began > d.until]
