@@ -8,9 +8,9 @@
 #include "placement/borrow_loan.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_keep.h"
-#include "placement/store/store_lend.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
 #include "transport/members.h"
 #include "transport/view.h"
 

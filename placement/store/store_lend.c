@@ -538,14 +538,6 @@ int store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint64
     return 0;
 }
 
-void store_loan_timed(struct file *f)
-{
-    lock_take(&f->lock);
-    core_change(f->rec)->flags |= CORE_MTIME_SET;
-    store_commit(f);
-    lock_drop(&f->lock);
-}
-
 bool store_loan_dirty(struct file *f, uint64_t *unit)
 {
     lock_take(&f->lock);

@@ -110,9 +110,6 @@ void store_lent_known(struct file *f, const struct version *v);
  * borrowed yet, so no page counts that it may have from before.  -errno: the cache's disk failed. */
 int store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint64_t claim_number, uint64_t base_end,
                      bool fresh);
-/* utimens of the file itself: the mtime of what was written to the loan so far does not count any more, also for a later
- * daemon (mtime_set of store_info, until the next write; so it is of a fresh one). */
-void store_loan_timed(struct file *f);
 /* 0: it is no loan. */
 uint64_t store_loan_of(struct file *f, uint64_t *claim_inc, uint64_t *claim_number);
 /* The first unit from *unit on that has a dirty page.  False: there is none. */
