@@ -399,6 +399,14 @@ static int run_loan(struct copyout *p, bool *clean)
     return err;
 }
 
+/* Its file may have been renamed while this node had no daemon, and so no descriptor of it. */
+static int begin_loan(struct file *f, struct statx *before)
+{
+    int err = pfs_write_begin(f, before);
+    bool moved = (err == -ENOENT || err == -ESTALE) && !pfs_find_near(f, before);
+    return moved ? pfs_write_begin(f, before) : err;
+}
+
 static int begin_and_run_loan(struct gate *g, bool *clean)
 {
     struct file *f = g->f;
@@ -406,7 +414,7 @@ static int begin_and_run_loan(struct gate *g, bool *clean)
     struct copyout p = {.f = f, .gate = g};
     int err = gate_wait(g, 0);
     if (!err)
-        err = pfs_write_begin(f, &p.before);
+        err = begin_loan(f, &p.before);
     if (err)
         return err;
     store_info(f, &info);

@@ -14,6 +14,7 @@
 #include "fs/ops.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
+#include "placement/lend.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
@@ -149,10 +150,14 @@ static int set_own_times(struct request *r, struct file *f, struct new_times *t,
     store_info(f, &info);
     same->on = info.base_known && version_same_bytes(&info.base, &same->before);
     same->own = true;
-    bool pfs_only = !info.dirty && !info.only_here && same->on;
-    if (!pfs_only)
+    bool pfs_only = !info.dirty && !info.only_here && !info.lent && same->on;
+    int err = pfs_only ? 0 : lend_times_begin(f);
+    if (err)
+        return err;
+    if (!pfs_only) {
         store_set_times(f, t->mtime_ns);
-    int err = pfs_only ? 0 : store_note_time(f, t->mtime_ns);
+        err = store_note_time(f, t->mtime_ns);
+    }
     if (!err)
         err = set_on_pfs(r, t, !pfs_only);
     if (!err || !pfs_only)

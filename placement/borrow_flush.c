@@ -43,7 +43,7 @@ static int ask_lender(struct file *f, struct borrow *b, struct file *loan)
     if (!store_loan_dirty(loan, &unit))
         return 0;
     bool mine = false;
-    int err = borrow_learn(f, b->lender, unit * LOAN_UNIT, LOAN_UNIT, false, &mine);
+    int err = borrow_hear(f, b->lender, unit, &mine);
     if (err)
         return err == -ENOENT ? err : -EAGAIN;
     if (b->lender_inc == borrow_incarnation(b->lender)) /* it has asked (HELD) before it answered */
@@ -79,7 +79,7 @@ bool borrow_is_removed(struct file *loan)
     struct borrow *b = f ? borrow_if(f) : NULL;
     uint64_t unit = 0;
     bool removed = b && b->loan == loan && store_loan_dirty(loan, &unit) &&
-                   !borrow_learn(f, b->lender, unit * LOAN_UNIT, LOAN_UNIT, false, NULL) && b->gone;
+                   !borrow_hear(f, b->lender, unit, NULL) && b->gone;
     if (f)
         file_put(f);
     return removed;

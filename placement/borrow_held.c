@@ -52,7 +52,7 @@ int borrow_held(struct file *f, uint64_t lender, const struct body_loan *asked,
     if (!loan)
         return 0;
     int err = store_loan_begin(loan, lender, id.inc, id.number, is->base_end, false);
-    borrow_is(b, loan, &is->size, &is->mtime_ns);
+    borrow_is(loan, &is->size, &is->mtime_ns);
     borrow_use_end(f);
     return err;
 }

@@ -50,8 +50,10 @@ static bool names_us(const struct body_lent *l, uint64_t unit)
     return false;
 }
 
-/* *mine (may be NULL): the first unit is this node's, says the claimant. */
-static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, bool *mine)
+/* enter: what the answer says of the units counts from now on.  *mine (may be NULL): the first unit is this node's, says the
+ * claimant. */
+static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, bool enter,
+               bool *mine)
 {
     struct msg *m = msg_new(MSG_LEND), *reply = NULL;
     m->lend = *body;
@@ -68,7 +70,8 @@ static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, 
     }
     if (!err) {
         struct borrow *b = borrow_of(f);
-        borrow_lent(f, claimant, &reply->lent, body);
+        if (enter)
+            borrow_lent(f, claimant, &reply->lent, body);
         if (mine)
             *mine = names_us(&reply->lent, body->first);
         lock_take(&b->lock);
@@ -87,7 +90,13 @@ int borrow_learn(struct file *f, uint64_t claimant, uint64_t off, uint64_t len, 
     struct body_lend body = {
         .ask = doubt ? LEND_DOUBT : LEND_ASK, .first = first, .last = MIN(MAX(last, first + 255), (uint64_t)INT64_MAX / LOAN_UNIT)};
     body.last = MIN(body.last, body.first + LEND_MAX - 1);
-    return ask(f, claimant, &body, mine);
+    return ask(f, claimant, &body, true, mine);
+}
+
+int borrow_hear(struct file *f, uint64_t claimant, uint64_t unit, bool *mine)
+{
+    struct body_lend body = {.ask = LEND_ASK, .first = unit, .last = unit};
+    return ask(f, claimant, &body, false, mine);
 }
 
 /* The handle's writes: do they follow each other at one distance? */
@@ -129,7 +138,7 @@ static int borrow(struct file *f, uint64_t claimant, uint64_t off, uint64_t len,
 {
     struct body_lend body = {.first = off / LOAN_UNIT, .last = (off + len - 1) / LOAN_UNIT};
     look_ahead(p, &body);
-    return ask(f, claimant, &body, NULL);
+    return ask(f, claimant, &body, true, NULL);
 }
 
 /* ---- writing ---- */

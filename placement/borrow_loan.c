@@ -1,6 +1,7 @@
 /* borrow_loan.c - a loan is made, is used, and ends: the store's file (FID_LOAN) in which this node keeps what it has borrowed
  * of a file.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 
@@ -9,6 +10,7 @@
 #include "placement/pfs/pfs_keep.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
+#include "placement/store/store_write.h"
 #include "transport/members.h"
 #include "transport/view.h"
 
@@ -79,24 +81,21 @@ struct file *borrow_loan(struct file *f, uint64_t lender, struct loan_id id)
     return loan;
 }
 
-void borrow_is(struct borrow *b, struct file *loan, uint64_t *size, int64_t *mtime_ns)
+void borrow_is(struct file *loan, uint64_t *size, int64_t *mtime_ns)
 {
     struct file_info info;
     store_info(loan, &info);
-    lock_take(&b->lock);
     *size = info.size;
-    *mtime_ns = b->never_timed || info.change != b->change_at_times ? info.mtime_ns : INT64_MIN;
-    lock_drop(&b->lock);
+    *mtime_ns = info.mtime_set ? INT64_MIN : info.mtime_ns;
 }
 
-void borrow_timed(struct borrow *b, struct file *loan)
+int borrow_timed(struct borrow *b, struct file *loan)
 {
-    struct file_info info;
-    store_info(loan, &info);
+    store_loan_timed(loan); /* first: a RETURN that begins after this look says so */
     lock_take(&b->lock);
-    b->never_timed = false;
-    b->change_at_times = info.change;
+    bool sent = b->sent && !b->unanswered;
     lock_drop(&b->lock);
+    return sent ? -EAGAIN : 0;
 }
 
 /* ---- its end ---- */
@@ -127,7 +126,6 @@ void borrow_forget(struct borrow *b, const struct overtaken *o)
     if (o)
         borrow_set_overtaken(b, o);
     b->base_end = 0;
-    b->never_timed = true;
     b->unsure = false;
     while (b->using) /* by a LOAN: those do not wait for a return */
         lock_wait(&b->lock, &b->changed, 0);

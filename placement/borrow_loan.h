@@ -43,10 +43,8 @@ struct borrow {
     bool unsure; /* the claimant may have lent more than is in the map: it is asked about what it says is here */
     bool gone;   /* the claimant has said that the file has no name any more */
     uint64_t marks_ms; /* boot_ms: the lender's marks were read */
-    bool never_timed;              /* no TIMES came: all of the loan's mtime counts */
-    uint64_t change_at_times;      /* `change` of the loan at the last TIMES */
-    uint64_t carried;              /* bytes that went to the claimant */
-    uint64_t not_before_ms;        /* boot_ms: nothing is lent before */
+    uint64_t carried;  /* bytes that went to the claimant */
+    uint64_t not_before_ms; /* boot_ms: nothing is lent before */
 };
 extern const struct file_part_ops borrow_ops;
 static inline struct borrow *borrow_of(struct file *f)
@@ -107,9 +105,10 @@ uint64_t borrow_incarnation(uint64_t node);
 /* The loan, referenced, if it is one of this claim; else NULL. */
 struct file *borrow_loan(struct file *f, uint64_t lender, struct loan_id id);
 /* As LOAN_IS. */
-void borrow_is(struct borrow *b, struct file *loan, uint64_t *size, int64_t *mtime_ns);
-/* LOAN_TIMES has come: the mtime of what was written before it does not count any more. */
-void borrow_timed(struct borrow *b, struct file *loan);
+void borrow_is(struct file *loan, uint64_t *size, int64_t *mtime_ns);
+/* LOAN_TIMES has come: the mtime of what was written before it does not count any more.  -EAGAIN: a RETURN is on its way,
+ * which may name it. */
+int borrow_timed(struct borrow *b, struct file *loan);
 /* Lock held, and dropped meanwhile: the loan is not used any more, and no call begins to use it. */
 void borrow_forget_begin(struct borrow *b);
 /* Then: the claimant knows that nothing is borrowed, from this epoch on (NULL: the claim is void, or nothing was).  The

@@ -16,7 +16,6 @@ static void part_begin(struct file *f, struct file_part *part)
     (void)f;
     lock_init(&b->lock, RANK_LEAF);
     lock_cond_init(&b->changed);
-    b->never_timed = true;
 }
 
 static void part_end(struct file_part *part)

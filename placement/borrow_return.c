@@ -43,7 +43,7 @@ static int send_return(struct borrow *b, struct file *loan, struct overtaken *o,
     m->ret.fid = fid_real(loan->fid);
     m->ret.number_inc = o->id.inc;
     m->ret.number = o->id.number;
-    borrow_is(b, loan, &m->ret.size, &m->ret.mtime_ns);
+    borrow_is(loan, &m->ret.size, &m->ret.mtime_ns);
     int err = peer_call(o->lender, m, T_SUSPECT, NULL, 0, &reply);
     *answered = reply;
     if (!err)

@@ -24,10 +24,10 @@ struct file *borrow_use_begin(struct file *f, uint64_t off, uint64_t *len)
     return b->loan; /* it stays while it is used */
 }
 
-/* -EAGAIN and -ENOENT have meanings of their own for the asker: of HELD and RECALL, that it asks again. */
+/* -EAGAIN and -ENOENT have meanings of their own for the asker: of HELD, RECALL and TIMES, that it asks again. */
 static int told_error(uint8_t op, int err)
 {
-    if (err == -EAGAIN && (op == LOAN_HELD || op == LOAN_RECALL))
+    if (err == -EAGAIN && (op == LOAN_HELD || op == LOAN_RECALL || op == LOAN_TIMES))
         return err;
     return err == -EAGAIN || err == -ENOENT ? -EIO : err;
 }
@@ -37,9 +37,12 @@ static int do_op(struct file *f, const struct body_loan *b, const struct overtak
 {
     is->held = 1;
     switch (b->op) {
-    case LOAN_TIMES:
-        borrow_timed(borrow_of(f), loan);
+    case LOAN_TIMES: {
+        int err = borrow_timed(borrow_of(f), loan);
+        if (err)
+            return err;
         break;
+    }
     case LOAN_SYNC: {
         int err = store_sync(loan);
         if (err)
@@ -58,7 +61,7 @@ static int do_op(struct file *f, const struct body_loan *b, const struct overtak
     default:
         break;
     }
-    borrow_is(borrow_of(f), loan, &is->size, &is->mtime_ns);
+    borrow_is(loan, &is->size, &is->mtime_ns);
     return 0;
 }
 

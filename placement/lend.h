@@ -59,6 +59,9 @@ int lend_pull(struct file *f, uint64_t *away);
 int lend_change(struct file *f, struct change *c);
 /* The same for an application of this node: what is lent is carried to the borrower. */
 int lend_change_all(struct file *f, struct change *c);
+/* Before this node, the claimant, sets the file's mtime: what borrowers have written so far does not count for it any
+ * more.  -EIO: one does not answer, and the mtime cannot be set. */
+int lend_times_begin(struct file *f);
 /* As local_read, for a node that asks; ends before a part that is lent: *lent_to is the node then, else 0. */
 int lend_read(struct file *f, struct local_read *r, uint64_t *lent_to);
 /* The same for an application of this node: what is lent is read from the borrower. */

@@ -47,17 +47,27 @@ static int find_end(struct file *f, uint64_t size)
     return info.size < size ? lend_pull(f, &away) : 0;
 }
 
+static int times_before(struct file *f)
+{
+    int err = ask(f, LOAN_TIMES);
+    if (!err) /* what borrowers have said before does not count any more */
+        store_lend_next_epoch(f);
+    return err;
+}
+
+int lend_times_begin(struct file *f)
+{
+    int err = lend_know_soon(f);
+    return err || !store_is_lent(f) ? err : times_before(f);
+}
+
 /* What borrowers do before it. */
 static int before(struct file *f, const struct change *c)
 {
     if (!store_is_lent(f))
         return 0;
-    if (c->op == CARRY_TIMES) {
-        int err = ask(f, LOAN_TIMES);
-        if (!err) /* what borrowers have said before does not count any more */
-            store_lend_next_epoch(f);
-        return err;
-    }
+    if (c->op == CARRY_TIMES)
+        return times_before(f);
     if (c->op == CARRY_STORE) /* what lies behind the end is left out: where is it? */
         return find_end(f, c->off + c->len);
     if (c->op == CARRY_SYNC)

@@ -48,12 +48,24 @@ static void set_path(struct file *f, const char *path)
         state_unreserve(SLAB_FILES, slots - used);
 }
 
+/* What this node has borrowed of the file is flushed by the same name. */
+static void set_path_of_loan(struct file *f, const char *path)
+{
+    struct file *loan = fid_is_loan(f->fid) ? NULL : file_find_used(fid_of_loan(f->fid));
+    if (!loan)
+        return;
+    set_path(loan, path);
+    file_put(loan);
+}
+
 void file_set_path(struct file *f, const char *path)
 {
-    if (strlen(path) > PATH_BYTES_MAX)
+    if (strlen(path) > PATH_BYTES_MAX) {
         say_too_long(path);
-    else
-        set_path(f, path);
+        return;
+    }
+    set_path(f, path);
+    set_path_of_loan(f, path);
 }
 
 char *file_path(struct file *f)

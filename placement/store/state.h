@@ -31,7 +31,7 @@ enum core_flags {
     CORE_CLAIMED = 2, /* this node has the claim: claim_inc, claim_number */
     CORE_DIRTY = 4, /* something is not on the PFS: pages, size, cut or times.  Set before the first
                        dirty page */
-    CORE_MTIME_SET = 8, /* utimens after the last write */
+    CORE_MTIME_SET = 8, /* utimens after the last write; a loan: or no write at all */
     CORE_DELETED = 16,  /* unlinked: never flushed, dropped at the last put and at start */
     CORE_RACY = 32,     /* clean pages were filled while the version was racy */
     CORE_FLUSHING =

@@ -295,8 +295,9 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     c->flags &= ~(uint32_t)CORE_FLUSHING;
     if (clean)
         f->rec->leaving = false;
-    if (clean && !(c->flags & CORE_KERNEL_IO)) /* the times stay as they were told */
-        c->flags &= ~(uint32_t)(CORE_DIRTY | CORE_MTIME_SET);
+    /* The times stay as they were told; whether a loan's counts is asked later. */
+    if (clean && !(c->flags & CORE_KERNEL_IO))
+        c->flags &= ~(uint32_t)(fid_is_loan(f->fid) ? CORE_DIRTY : CORE_DIRTY | CORE_MTIME_SET);
     store_commit(f);
     if (clean) /* else a time that came meanwhile may still be on its way to the PFS */
         f->rec->trace.ntold = 0;

@@ -531,6 +531,8 @@ int store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint64
     c->claim_inc = claim_inc;
     c->claim_number = claim_number;
     c->flags |= CORE_BASE;
+    if (fresh)
+        c->flags |= CORE_MTIME_SET;
     store_commit(f);
     lock_drop(&f->lock);
     return 0;

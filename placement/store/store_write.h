@@ -36,6 +36,9 @@ int store_allocate(struct file *f, uint64_t off, uint64_t len, bool keep_size);
  * next daemon.  -errno: the cache's disk failed. */
 int store_note_time(struct file *f, int64_t mtime_ns);
 void store_set_times(struct file *f, int64_t mtime_ns); /* utimens on a claimed file */
+/* utimens of the file of which f is a loan: the mtime of what was written to it so far does not count any more, also for
+ * a later daemon (mtime_set of store_info, until the next write; so it is of a fresh one). */
+void store_loan_timed(struct file *f);
 /* SEEK_DATA/SEEK_HOLE over valid pages, holes and what is on the PFS (counted as data). -ENXIO. */
 int store_seek(struct file *f, uint64_t off, bool hole, uint64_t *out);
 /* Syncs what is dirty: data, then records.  Afterwards what was here when it began is covered.  Writes go on

@@ -7,6 +7,7 @@
 #include "placement/lend.h"
 #include "placement/loan.h"
 #include "placement/store/store_lend.h"
+#include "placement/store/store_write.h"
 #include "placement/store/unit_map.h"
 
 #define UNIT LOAN_UNIT
@@ -59,12 +60,22 @@ static void order_flush_all(struct order *o)
         file_put(loan);
 }
 
-/* As stat asks.  out: the size. */
+/* As stat asks.  out: the size, the mtime. */
 static void order_size(struct order *o)
 {
     struct location at;
     o->err = claim_where(file_of_handle(o)->fid, LOOK_STAT, &at);
     o->out[0] = at.size;
+    o->out[1] = (uint64_t)at.mtime_ns;
+}
+
+/* As utimens of the claimant. */
+static void order_times(struct order *o)
+{
+    struct file *f = file_of_handle(o);
+    o->err = lend_times_begin(f);
+    if (!o->err)
+        store_set_times(f, (int64_t)o->off);
 }
 
 /* ---- the test's side ---- */
@@ -82,6 +93,14 @@ static uint64_t size_on(unsigned i)
     node_run(i, order_size, &o);
     ck_assert_int_eq(o.err, 0);
     return o.out[0];
+}
+
+static int64_t mtime_on(unsigned i)
+{
+    struct order o = {0};
+    node_run(i, order_size, &o);
+    ck_assert_int_eq(o.err, 0);
+    return (int64_t)o.out[1];
 }
 
 static uint64_t lent_on(unsigned i, uint64_t first, uint64_t n)
@@ -171,6 +190,25 @@ START_TEST(what_a_mapping_stores_counts_up_to_the_end_that_borrowers_made)
         assert_read(1, 0, o.off, o.len, o.len, 6);
     }
     close_everywhere("stores");
+}
+END_TEST
+
+START_TEST(a_time_that_the_claimant_sets_holds_until_a_borrower_writes)
+{
+    open_everywhere("times");
+    write_on(1, 0, 0, 2 * UNIT, 14);
+    ck_assert_uint_eq(lent_on(0, 0, 2), 2);
+    struct order o = {.off = 1000000007};
+    node_run(0, order_times, &o);
+    ck_assert_int_eq(o.err, 0);
+    for (unsigned i = 0; i < N; i++)
+        ck_assert_int_eq(mtime_on(i), 1000000007);
+    flush_all_on(1);
+    ck_assert_int_eq(mtime_on(2), 1000000007);
+    write_on(1, 0, 0, 9, 14);
+    for (unsigned i = 0; i < N; i++)
+        ck_assert_int_gt(mtime_on(i), 1000000007);
+    close_everywhere("times");
 }
 END_TEST
 
@@ -459,6 +497,7 @@ int main(int argc, char **argv)
     TCase *t = nodes_case("three nodes", begin);
     tcase_add_test(t, each_node_writes_its_parts_at_home);
     tcase_add_test(t, what_a_mapping_stores_counts_up_to_the_end_that_borrowers_made);
+    tcase_add_test(t, a_time_that_the_claimant_sets_holds_until_a_borrower_writes);
     tcase_add_test(t, a_truncation_brings_all_back_first);
     tcase_add_test(t, what_another_claimant_has_recalled_does_not_keep_the_next_from_lending);
     tcase_add_test(t, a_reader_of_a_file_that_grows_sees_no_zeros);

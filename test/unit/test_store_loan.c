@@ -155,6 +155,24 @@ START_TEST(a_loan_that_was_returned_can_begin_again)
 }
 END_TEST
 
+/* The file's own time is newer than what the loan says of it, until the next write. */
+START_TEST(a_time_that_was_set_is_the_last_for_the_next_daemon_too)
+{
+    struct file *f = loan_file(UNIT);
+    ck_assert(info_of(f).mtime_set); /* nothing was written */
+    write_ok(f, data, PAGE, 0);
+    ck_assert(!info_of(f).mtime_set);
+    store_loan_timed(f);
+    f = reopen(f, UNIT);
+    ck_assert(info_of(f).mtime_set);
+    ck_assert(flush_loan(f));
+    ck_assert(info_of(f).mtime_set);
+    write_ok(f, data, PAGE, PAGE);
+    ck_assert(!info_of(f).mtime_set);
+    file_put(f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("store_loan");
@@ -167,5 +185,6 @@ int main(void)
     tcase_add_test(t, a_late_fill_brings_no_old_bytes_back);
     tcase_add_test(t, a_loan_is_never_whole);
     tcase_add_test(t, a_loan_that_was_returned_can_begin_again);
+    tcase_add_test(t, a_time_that_was_set_is_the_last_for_the_next_daemon_too);
     return run_suite(s);
 }

@@ -2,6 +2,7 @@
 beside it what such a directory does not know (Facts): which node changed what, and when.
 """
 
+import math
 import os
 import stat
 import time
@@ -113,10 +114,15 @@ class Inode:
         self.mtime_set = None    # or it was set to this
         self.latest_ctime = 0
         self.writers = set()     # nodes that may have bytes of it which the PFS has not
+        self.sharers = set()     # nodes that were among them since the last check: one may have lent parts to another
         self.not_opened = set()  # nodes that have not opened it since it was changed outside of the session
         # [(when, node, since)]: sizes of which no descriptor with O_APPEND is told that was opened between `since` and
         # `when` at another node: the file became shorter, or was written by passthrough
         self.untold = []
+
+    def add_writer(self, node):
+        self.writers.add(node)
+        self.sharers.add(node)
 
 
 class Facts:
@@ -127,6 +133,8 @@ class Facts:
         self.inodes = {}
         self.names = []       # [(when, node, path, the inode number before)]
         self.dead = set()     # nodes that were killed and are not back
+        self.is_lent = False     # a node has lent parts of a file, perhaps of one that a descriptor writes
+        self.returned_until = 0  # until then (monotonic time) what is flushed may be on its way back to its lender
         self.locked_by = {}   # (node, slot): inode number: locks that are kept
 
     def of(self, ino):
@@ -162,7 +170,7 @@ class Facts:
             inode.meta = [m for m in inode.meta if now - m[0] <= self.window] + [(now, node)]
             return
         inode.data_node, inode.mtime_set = node, None
-        inode.writers.add(node)
+        inode.add_writer(node)
         if kind == "data":
             inode.not_before = began_ns
 
@@ -182,13 +190,28 @@ class Facts:
     def note_writers(self):
         for key, slot in self.model.slots.items():
             if slot.writes():
-                self.of(self.model.ino_of_slot(key)).writers.add(key[0])
+                self.of(self.model.ino_of_slot(key)).add_writer(key[0])
 
     def flushed(self, node):
         """All that the node had is on the PFS."""
         for ino, inode in self.inodes.items():
             if not any(self.model.slots[k].writes() for k in self.model.slots_of(ino, node)):
                 inode.writers.discard(node)
+
+    def mtime_on_pfs_until(self, ino):
+        """When all was flushed, the PFS may have another mtime than was told until then, if one node may have written parts
+        of another one's file: it keeps them while a descriptor of it writes the file. When they are back, and not
+        before, their lender sets the mtime (docs/protocol.md, rule 33)."""
+        if len(self.of(ino).sharers) < 2:
+            return 0
+        written = any(self.model.slots[k].writes() for k in self.model.slots_of(ino))
+        return math.inf if written and self.is_lent else self.returned_until
+
+    def checked(self):
+        """All that was lent is back, but what a descriptor writes."""
+        for ino, inode in self.inodes.items():
+            if not any(self.model.slots[k].writes() for k in self.model.slots_of(ino)):
+                inode.sharers.clear()
 
     # ---- what another node may see later ----
 

@@ -61,6 +61,9 @@ class Native:
         """What eddy flush says if it fails."""
         return None
 
+    def is_anything_lent(self, nodes):
+        return False
+
     def kill(self, node):
         self.workers[node].call("close_all", node)
 
@@ -172,6 +175,10 @@ class Daemons(Native):
             if ended.returncode:
                 return f"eddy flush of node {node} ended with {ended.returncode}: {ended.stdout.strip()}"
         return None
+
+    def is_anything_lent(self, nodes):
+        said = [json.loads(self.eddy("status", "--json", self.mount_of(node)).stdout) for node in nodes]
+        return any(status["loans"]["lent_files"] for status in said)
 
     def kill(self, node):
         self.process[node].kill()

@@ -34,8 +34,8 @@ def compare_trees(model, root, facts, ops):
 
 
 def compare_one(model, root, path, ours, theirs, facts, ops):
-    def differ(field, expected, got):
-        return Deviation(f"pfs/{field}", f"{path} on the PFS: {field}", expected, got)
+    def differ(field, expected, got, until=0):
+        return Deviation(f"pfs/{field}", f"{path} on the PFS: {field}", expected, got, until)
     found = []
     if ours.st_mode != theirs.st_mode:
         found.append(differ("mode", oct(ours.st_mode), oct(theirs.st_mode)))
@@ -56,7 +56,7 @@ def compare_one(model, root, path, ours, theirs, facts, ops):
         found += compare_data(differ, here, there, ops)
         told = facts.of(ours.st_ino).told
         if told and told[0] != theirs.st_mtime_ns:
-            found.append(differ("mtime", told[0], theirs.st_mtime_ns))
+            found.append(differ("mtime", told[0], theirs.st_mtime_ns, facts.mtime_on_pfs_until(ours.st_ino)))
     return found
 
 

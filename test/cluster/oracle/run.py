@@ -14,6 +14,7 @@ from worker import Gone
 
 SLACK = 0.3     # seconds beyond --attr-timeout: the machine is busy
 POLL = 0.004
+RETURN_SECONDS = 10  # in which a node gives back what it has written of another one's file, when that is flushed
 ASPECTS = {"file": ("stat", "xattrs", "open", "fstat", "end", "pos", "bytes", "map", "direct"),
            "dir": ("stat", "xattrs", "list"), "link": ("stat", "link"), None: ("stat",)}
 
@@ -237,17 +238,28 @@ class Run:
 
     def run_check(self, op):
         """All is flushed, and the PFS is as the model."""
-        failed = self.cluster.flush(sorted(self.up))
+        self.facts.returned_until = time.monotonic() + RETURN_SECONDS
+        failed = wrong = []
+        late = True
+        while late and not failed and not wrong:
+            failed = self.cluster.flush(sorted(self.up))
+            self.facts.is_lent = self.cluster.is_anything_lent(self.up)
+            began = time.monotonic()
+            found = compare_trees(self.model, self.outside.root, self.facts, self.ops)
+            wrong = [d for d in found if began > d.until]
+            late = any(d.until == self.facts.returned_until for d in found)
+        self.facts.returned_until = 0
         if failed:
             return [Deviation("result/flush", "flush", "0", failed)]
         for node in self.up:
             self.facts.flushed(node)
-        return compare_trees(self.model, self.outside.root, self.facts, self.ops)
+        self.facts.checked()
+        return wrong
 
     def run_kill(self, op):
         self.close_nameless(op["node"])
         for key in [k for k in self.model.slots if k[0] == op["node"]]:
-            self.facts.of(self.model.ino_of_slot(key)).writers.add(op["node"])  # it may hold a lock
+            self.facts.of(self.model.ino_of_slot(key)).add_writer(op["node"])  # it may hold a lock
         self.cluster.kill(op["node"])
         self.model.close_all(op["node"])
         self.up.discard(op["node"])
