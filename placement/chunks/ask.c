@@ -62,7 +62,7 @@ static void ask_node(struct flight *fl)
     m->fetch.fid = fl->key.fid;
     m->fetch.index = fl->key.index;
     m->fetch.version = fl->key.version;
-    m->fetch.ahead = fl->idle;
+    m->fetch.ahead = fl->ask_idle;
     m->fetch.path = path;
     peer_request(fl->node, m, T_SUSPECT, fl->asked->data, fl->asked->size, on_chunk, fl);
     free(path);

@@ -87,7 +87,7 @@ struct flight {
     struct flight_peer *peers;
     bool led;                     /* some reader was the leader */
     bool busy;                    /* some reader was there for an application */
-    bool idle;                    /* none was when the question or the read began; only for who asks */
+    bool ask_idle, read_idle;     /* none was when the question, or the read, began; each only for the thread that begins it */
     struct flight_reader *leader; /* the bytes come for this reader; NULL: for FETCHes, or it has given up */
     /* The leader, if it was there when the read began, and takes bytes without proof. */
     struct flight_reader *hasty;

@@ -41,7 +41,7 @@ bool flight_asks(struct flight *fl, uint64_t node)
     if (asks) {
         fl->state = FLIGHT_ASKED;
         fl->node = node;
-        fl->idle = !fl->busy;
+        fl->ask_idle = !fl->busy;
         fl->asked = fl->spare;
         fl->spare = NULL;
         fl->refs++;
@@ -77,7 +77,7 @@ void flight_begin_read(struct flight *fl, enum flight_why why)
 {
     fl->state = FLIGHT_READ;
     fl->why = why;
-    fl->idle = !fl->busy;
+    fl->read_idle = !fl->busy;
     fl->read = fl->spare;
     fl->spare = NULL;
     fl->hasty = fl->leader && fl->leader->takes ? fl->leader : NULL;

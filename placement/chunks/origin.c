@@ -221,7 +221,7 @@ static void ask_former(struct flight *fl)
     m->fetch.index = fl->key.index;
     m->fetch.version = fl->key.version;
     m->fetch.only_cached = 1;
-    m->fetch.ahead = fl->idle;
+    m->fetch.ahead = fl->read_idle;
     m->fetch.path = "";
     peer_request(fl->former, m, SILENCE_MS, fl->read->data, fl->read->size, on_former, fl);
 }
