@@ -157,10 +157,11 @@ static struct page_use *holder_of(const struct inode *i, const struct walk *w)
     return u;
 }
 
+/* Not one whose answer is being given: that waits for nothing. */
 static struct page_use *truncation_of(const struct inode *i)
 {
     struct page_use *u = i->page_uses;
-    while (u && (u->kind != PAGE_TRUNCATE || u->ending))
+    while (u && (u->kind != PAGE_TRUNCATE || u->answering || u->ending))
         u = u->next;
     return u;
 }

@@ -11,7 +11,7 @@
  *     walk_pages --> [ walk of all pages ]
  *     request    --> [ walk ] pages of the request [ walk ]
  *
- * While a truncation of the kernel is under way the kernel sends no WRITE of a page that was stored into.  So until it has been
+ * While a truncation of the kernel is under way the kernel sends no WRITE of a page that was stored into.  So until it is
  * answered nobody waits for walks, and no size is told.  Its end drops all pages.
  */
 #ifndef EDDY_FS_PAGE_WALK_H

@@ -358,6 +358,19 @@ START_TEST(no_size_is_told_while_a_truncation_is_under_way)
 }
 END_TEST
 
+/* The application goes on, and may append, before the request has ended. */
+START_TEST(a_size_is_told_as_soon_as_a_truncation_is_answered)
+{
+    struct page_use u;
+    page_use_begin(i, &u, 0, INT64_MAX - PAGE, PAGE_TRUNCATE);
+    page_use_answer(i, &u, true, false);
+    ck_assert(walk_byte(i, 100, 'x'));
+    ck_assert_uint_eq(kernel.size, 100);
+    ck_assert_uint_eq(i->told_size, 100);
+    end(&u);
+}
+END_TEST
+
 static void *grow(void *arg)
 {
     (void)arg;
@@ -402,6 +415,7 @@ int main(void)
     tcase_add_loop_test(t, a_read_that_perhaps_went_past_the_pages_drops_what_was_left_for_it, 0, 2);
     tcase_add_loop_test(t, a_drop_does_not_wait_while_a_truncation_is_under_way, 0, 2);
     tcase_add_test(t, no_size_is_told_while_a_truncation_is_under_way);
+    tcase_add_test(t, a_size_is_told_as_soon_as_a_truncation_is_answered);
     tcase_add_test(t, a_size_does_not_wait_for_a_request_that_comes_while_the_kernel_waits_for_it);
     return run_case("page cache", t);
 }
