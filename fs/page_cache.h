@@ -54,8 +54,8 @@ void page_use_begin(struct inode *i, struct page_use *u, uint64_t off, size_t le
  * or the last call; it looks for them again, and then calls this again; not if it is the last try.  passing:
  * page_use_end drops the pages that the answer leaves, as no node would tell this one of changes. */
 bool page_use_answer(struct inode *i, struct page_use *u, bool last, bool passing);
-/* After the answer, or without one.  Does not wait: what the kernel is to drop or to be told then is done by another thread.  *u is not
- * used any more. */
+/* After the answer, or without one.  Does not wait: another thread lets the kernel drop pages, or tells it a size.
+ * *u is not used any more. */
 void page_use_end(struct inode *i, struct page_use *u);
 
 /* ---- dropping ---- */

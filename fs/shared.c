@@ -39,8 +39,8 @@ static bool may_be(int flags)
     return v && v->nmembers > 1 && !(flags & (O_TRUNC | O_EXCL | O_APPEND));
 }
 
-/* It is opened by a descriptor of this node (/proc/self/fd): there is no name that leads to this node id.  Where that descriptor is
- * passthrough, this open must go beside it: no other node id can be had. */
+/* It is opened by a descriptor of this node (/proc/self/fd): no name leads to this node id.  Where that descriptor is
+ * passthrough, this open must go beside it, as there is no other node id to be had. */
 static bool has_no_name(const struct inode *i)
 {
     return i->gone || i->retired;

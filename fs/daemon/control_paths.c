@@ -13,38 +13,11 @@
 #define SAY_MS 200
 
 struct flushing {
-    struct connection *c;
+    struct walk_said said;
     struct asked *asked;
-    uint64_t failed, said_ms; /* boot_ms */
-    bool gone;                /* nobody waits for the answer */
 };
 
 /* ---- what is said meanwhile ---- */
-
-static void say(struct flushing *w, json_t *line)
-{
-    w->gone |= control_say(w->c, line) != 0;
-}
-
-static void say_failed(void *arg, const char *path, const char *why)
-{
-    struct flushing *w = arg;
-    if (w->failed++ >= CONTROL_FILES_MAX)
-        return;
-    json_t *line = json_object(), *file = json_object();
-    control_put_text(file, "path", path);
-    control_put_text(file, "error", why);
-    json_object_set_new(line, "file", file);
-    say(w, line);
-}
-
-static void say_link(void *arg, const char *path)
-{
-    struct flushing *w = arg;
-    json_t *line = json_object();
-    control_put_text(line, "link", path);
-    say(w, line);
-}
 
 static void say_progress(struct flushing *w, const struct flush_progress *p)
 {
@@ -52,20 +25,20 @@ static void say_progress(struct flushing *w, const struct flush_progress *p)
     control_put(line, "done_bytes", p->done_bytes);
     control_put(line, "total_bytes", p->total_bytes);
     control_put(line, "files_left", p->files_left);
-    say(w, line);
-    w->said_ms = boot_ms();
+    walk_say(&w->said, line);
+    w->said.said_ms = boot_ms();
 }
 
 static bool goes_on(void *arg)
 {
     struct flushing *w = arg;
-    if (!w->gone && boot_ms() - w->said_ms >= SAY_MS) {
+    if (!w->said.gone && boot_ms() - w->said.said_ms >= SAY_MS) {
         struct flush_progress p = {.done_bytes = 0};
         asked_count(w->asked, &p.files_left, &p.total_bytes);
         say_progress(w, &p);
     }
-    w->gone |= control_unwanted(w->c);
-    return !w->gone;
+    w->said.gone |= control_unwanted(w->said.c);
+    return !w->said.gone;
 }
 
 /* ---- the request ---- */
@@ -79,18 +52,18 @@ static int say_each_failed(void *arg, const char *path, uint64_t node, int err)
                                            : strerror(-err);
     snprintf(why, sizeof(why), "%s%s%s%s", node ? "node " : "", node ? members_name(node) : "",
              node ? ": " : "", text);
-    say_failed(w, path, why);
-    return w->gone;
+    walk_say_failed(&w->said, path, why);
+    return w->said.gone;
 }
 
 static void wait_for_all(struct flushing *w)
 {
     struct flush_progress p;
-    while (!asked_wait(w->asked, SAY_MS, &p) && !w->gone) {
+    while (!asked_wait(w->asked, SAY_MS, &p) && !w->said.gone) {
         say_progress(w, &p);
-        w->gone |= control_unwanted(w->c);
+        w->said.gone |= control_unwanted(w->said.c);
     }
-    if (!w->gone)
+    if (!w->said.gone)
         asked_each_failed(w->asked, say_each_failed, w);
 }
 
@@ -99,17 +72,17 @@ static json_t *flush_found(struct flushing *w, bool wait)
 {
     uint64_t files, bytes;
     asked_count(w->asked, &files, &bytes);
-    if (!w->gone)
+    if (!w->said.gone)
         asked_begin(w->asked);
-    if (wait && !w->gone)
+    if (wait && !w->said.gone)
         wait_for_all(w);
-    asked_leave(w->asked, !wait || !w->gone);
-    if (w->gone)
+    asked_leave(w->asked, !wait || !w->said.gone);
+    if (w->said.gone)
         return control_error("the daemon is ending, or nobody waits for the answer");
     json_t *end = json_object();
     control_put(end, "files", files);
     control_put(end, "bytes", bytes);
-    control_put(end, "failed", w->failed);
+    control_put(end, "failed", w->said.failed);
     return end;
 }
 
@@ -122,9 +95,9 @@ static void add_file(void *arg, const char *path, const struct statx *stx, const
 
 static json_t *walk_and_flush(struct connection *c, const struct walk_paths *p, bool wait)
 {
-    struct flushing w = {.c = c, .asked = asked_new(), .said_ms = boot_ms()};
+    struct flushing w = {.said = {.c = c, .said_ms = boot_ms()}, .asked = asked_new()};
     const struct walk_calls calls = {
-        .arg = &w, .file = add_file, .failed = say_failed, .link = say_link, .goes_on = goes_on};
+        .arg = &w, .file = add_file, .goes_on = goes_on, .said = &w.said};
     walk_all(p, &calls);
     return flush_found(&w, wait);
 }

@@ -20,39 +20,13 @@
 #define PIN_MAX (UINT64_C(100) * 365 * 86400 * 1000) /* ms */
 
 struct staging {
-    struct connection *c;
+    struct walk_said said;
     struct stage *stage;
-    uint64_t failed, said_ms; /* boot_ms */
     bool check;               /* files of other nodes are looked at, too */
     int err;                  /* there is no memory for more files */
-    bool gone;                /* nobody waits for the answer */
 };
 
 /* ---- what is said meanwhile ---- */
-
-static void say(struct staging *g, json_t *line)
-{
-    g->gone |= control_say(g->c, line) != 0;
-}
-
-static void say_failed(void *arg, const char *path, const char *why)
-{
-    struct staging *g = arg;
-    if (g->failed++ >= CONTROL_FILES_MAX)
-        return;
-    json_t *line = json_object(), *file = json_object();
-    control_put_text(file, "path", path);
-    control_put_text(file, "error", why);
-    json_object_set_new(line, "file", file);
-    say(g, line);
-}
-
-static void say_link(void *arg, const char *path)
-{
-    json_t *line = json_object();
-    control_put_text(line, "link", path);
-    say(arg, line);
-}
 
 static void say_progress(struct staging *g)
 {
@@ -61,19 +35,19 @@ static void say_progress(struct staging *g)
     json_t *line = json_object();
     control_put(line, "done_bytes", s.done_bytes);
     control_put(line, "total_bytes", s.bytes);
-    say(g, line);
+    walk_say(&g->said, line);
 }
 
 /* Says something now and then, so that the tool knows that the daemon lives. */
 static bool goes_on(void *arg)
 {
     struct staging *g = arg;
-    if (!g->gone && boot_ms() - g->said_ms >= SAY_MS) {
+    if (!g->said.gone && boot_ms() - g->said.said_ms >= SAY_MS) {
         say_progress(g);
-        g->said_ms = boot_ms();
+        g->said.said_ms = boot_ms();
     }
-    g->gone |= control_unwanted(g->c);
-    return !g->gone && !g->err;
+    g->said.gone |= control_unwanted(g->said.c);
+    return !g->said.gone && !g->err;
 }
 
 /* ---- the files ---- */
@@ -85,7 +59,7 @@ static void say_unflushed(struct staging *g, const char *path, uint64_t node)
              "node %s has bytes of it that are not on the PFS: they are neither fetched nor "
              "flushed for this (\"eddy flush\" does)",
              members_name(node));
-    say_failed(g, path, why);
+    walk_say_failed(&g->said, path, why);
 }
 
 static void add_file(void *arg, const char *path, const struct statx *stx,
@@ -103,9 +77,9 @@ static void add_file(void *arg, const char *path, const struct statx *stx,
 static int take_round(struct staging *g, const json_t *line, bool *any)
 {
     const struct walk_calls calls = {
-        .arg = g, .file = add_file, .failed = say_failed, .link = say_link, .goes_on = goes_on};
+        .arg = g, .file = add_file, .goes_on = goes_on, .said = &g->said};
     struct walk_paths p = {.n = 0};
-    int err = walk_take_paths(g->c, line, ROUND_PATHS, &p) ? 0 : -EINVAL;
+    int err = walk_take_paths(g->said.c, line, ROUND_PATHS, &p) ? 0 : -EINVAL;
     *any = p.n;
     for (size_t i = 0; i < p.n && !err; i++)
         err = stage_add_root(g->stage, p.v[i]);
@@ -119,13 +93,13 @@ static int take_all(struct staging *g, const json_t *request)
 {
     bool any = true;
     int err = take_round(g, request, &any);
-    while (!err && any && !g->gone) {
-        say(g, json_pack("{s:b}", "round", true));
-        json_t *line = control_next(g->c);
+    while (!err && any && !g->said.gone) {
+        walk_say(&g->said, json_pack("{s:b}", "round", true));
+        json_t *line = control_next(g->said.c);
         err = line ? take_round(g, line, &any) : -EINVAL;
         json_decref(line);
     }
-    return g->gone ? -ECANCELED : err;
+    return g->said.gone ? -ECANCELED : err;
 }
 
 static json_t *error_of(int err)
@@ -150,7 +124,7 @@ static struct staging begin(struct connection *c, const json_t *request)
     json_int_t pin = json_integer_value(json_object_get(request, "pin_ms"));
     const struct stage_how how = {.spread = json_is_true(json_object_get(request, "spread")),
                                   .pin_ms = pin < 0 ? UINT64_MAX : MIN((uint64_t)pin, PIN_MAX)};
-    return (struct staging){.c = c, .stage = stage_new(&how), .said_ms = boot_ms()};
+    return (struct staging){.said = {.c = c, .said_ms = boot_ms()}, .stage = stage_new(&how)};
 }
 
 /* ---- stage ---- */
@@ -204,17 +178,18 @@ static void say_each_failed(void *arg, const char *path, uint64_t node, int err)
 {
     char why[512];
     why_failed(node, err, why);
-    say_failed(arg, path, why);
+    struct staging *g = arg;
+    walk_say_failed(&g->said, path, why);
 }
 
 /* Ended, or nobody waits: then it is cancelled. */
 static void wait_for(struct staging *g)
 {
-    while (!stage_wait(g->stage, SAY_MS) && !g->gone) {
+    while (!stage_wait(g->stage, SAY_MS) && !g->said.gone) {
         say_progress(g);
-        g->gone |= control_unwanted(g->c);
+        g->said.gone |= control_unwanted(g->said.c);
     }
-    if (g->gone)
+    if (g->said.gone)
         stage_cancel(g->stage);
     else
         stage_each_failed(g->stage, say_each_failed, g);
@@ -229,15 +204,15 @@ static json_t *go(struct staging *g, bool wait, const struct stage_fit *fit)
     stage_status(g->stage, &s);
     json_t *line = json_object(), *end = json_object();
     put_id(line, s.id);
-    say(g, line);
+    walk_say(&g->said, line);
     if (wait)
         wait_for(g);
-    else if (g->gone)
+    else if (g->said.gone)
         stage_cancel(g->stage); /* it has no number for anybody */
     stage_status(g->stage, &s);
     put_id(end, s.id);
     put_fit(end, fit);
-    control_put(end, "failed", g->failed);
+    control_put(end, "failed", g->said.failed);
     json_object_set_new(end, "cancelled", json_boolean(s.cancelled));
     return end;
 }
@@ -270,8 +245,8 @@ static void say_file(struct checking *k)
     json_t *line = json_object();
     json_object_set_new(line, "has", k->file);
     k->file = NULL;
-    if (!k->g->gone)
-        say(k->g, line);
+    if (!k->g->said.gone)
+        walk_say(&k->g->said, line);
     else
         json_decref(line);
 }
@@ -308,7 +283,7 @@ json_t *control_stage_check(struct connection *c, const json_t *request)
     json_t *end = err ? error_of(err) : json_object();
     if (!err)
         put_fit(end, &fit);
-    control_put(end, "failed", g.failed);
+    control_put(end, "failed", g.said.failed);
     stage_put(g.stage);
     return end;
 }
@@ -411,7 +386,7 @@ json_t *control_unstage(struct connection *c, const json_t *request)
         control_put(end, "files", s.files);
         control_put(end, "bytes", s.bytes);
     }
-    control_put(end, "failed", g.failed);
+    control_put(end, "failed", g.said.failed);
     stage_put(g.stage);
     return end;
 }

@@ -43,6 +43,31 @@ static bool goes_on(struct walk *w)
     return w->calls->goes_on(w->calls->arg);
 }
 
+/* ---- what the tool is told ---- */
+
+void walk_say(struct walk_said *s, json_t *line)
+{
+    s->gone |= control_say(s->c, line) != 0;
+}
+
+void walk_say_failed(struct walk_said *s, const char *path, const char *why)
+{
+    if (s->failed++ >= CONTROL_FILES_MAX)
+        return;
+    json_t *line = json_object(), *file = json_object();
+    control_put_text(file, "path", path);
+    control_put_text(file, "error", why);
+    json_object_set_new(line, "file", file);
+    walk_say(s, line);
+}
+
+static void say_link(struct walk_said *s, const char *path)
+{
+    json_t *line = json_object();
+    control_put_text(line, "link", path);
+    walk_say(s, line);
+}
+
 /* ---- a batch ---- */
 
 static char *path_of(const struct walk *w, const struct found *f)
@@ -105,11 +130,11 @@ static bool is_settled(struct walk *w, const struct found *f)
         return false;
     char *path = path_of(w, f);
     if (f->err)
-        w->calls->failed(w->calls->arg, path, strerror(-f->err));
+        walk_say_failed(w->calls->said, path, strerror(-f->err));
     else if (S_ISDIR(f->stx.stx_mode))
         add_directory(w, f);
     else if (S_ISLNK(f->stx.stx_mode))
-        w->calls->link(w->calls->arg, path);
+        say_link(w->calls->said, path);
     free(path);
     return true;
 }
@@ -118,8 +143,8 @@ static void settle_file(struct walk *w, const struct found *f, const struct loca
 {
     char *path = path_of(w, f), why[512];
     if (err) {
-        w->calls->failed(
-            w->calls->arg, path,
+        walk_say_failed(
+            w->calls->said, path,
             "which node has its latest bytes cannot be found out now: try again in a few seconds");
     } else if (at->where == WHERE_LOST) {
         snprintf(why, sizeof(why),
@@ -127,7 +152,7 @@ static void settle_file(struct walk *w, const struct found *f, const struct loca
                  "give them "
                  "up with \"eddy forget\"",
                  members_name(at->node));
-        w->calls->failed(w->calls->arg, path, why);
+        walk_say_failed(w->calls->said, path, why);
     } else {
         w->calls->file(w->calls->arg, path, &f->stx, at);
     }
@@ -196,7 +221,7 @@ static void read_directory(struct walk *w, struct pfs_node *node)
     }
     if (err && err != -ENOENT && err != -ESTALE) { /* it has gone meanwhile */
         char *path = pfs_path(node);
-        w->calls->failed(w->calls->arg, path, strerror(-err));
+        walk_say_failed(w->calls->said, path, strerror(-err));
         free(path);
     }
     w->at = NULL;

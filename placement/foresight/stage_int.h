@@ -53,14 +53,13 @@ struct stage_failure {
 };
 
 struct stage {
-    struct stage *next; /* in the list of stages; stages_lock */
+    struct stage *next; /* in the list of stages, with its lock */
     _Atomic unsigned refs;
     uint32_t id;
     uint64_t number; /* for other nodes */
     struct stage_how how;
     bool whole; /* stage_check: all members, whole files */
     pthread_t thread;
-    bool running; /* the thread is to be joined; stages_lock */
 
     /* of the thread that works on it */
     struct stage_root *roots; /* do not change after stage_begin */
