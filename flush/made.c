@@ -14,6 +14,7 @@
  */
 #include "flush/made.h"
 
+#include "placement/store/kernel_io.h"
 #include "transport/base.h"
 
 static bool was_told(const struct file_info *info, int64_t mtime_ns)
@@ -46,7 +47,8 @@ static enum made made_by_run(const struct file_info *info, const struct version 
     bool ended = time_is_kept(now->mtime_ns, t->v.mtime_ns) || was_told(info, now->mtime_ns);
     if (ended || now->mtime_ns <= t->v.ctime_ns)
         return MADE_HERE;
-    if (info->ctime_ns > t->v.ctime_ns) /* changed here since: the bytes of that change may be gone */
+    /* Changed here since: the bytes of that change may be gone.  The kernel stamps what it writes by its last tick. */
+    if (info->ctime_ns > t->v.ctime_ns - STORE_GRAIN_NS)
         return MADE_HERE;
     return MADE_BY_BYTES;
 }

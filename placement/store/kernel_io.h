@@ -5,7 +5,8 @@
 
 #include "placement/store/file.h"
 
-/* The grain of the time stamps of a local file system, at the most: a sample this young proves nothing. */
+/* The grain of the time stamps of a local file system, at the most: a sample this young proves nothing, and what is written
+ * after an instant of this clock may be stamped this much before it. */
 #define STORE_GRAIN_NS INT64_C(10000000)
 /* For an open that reads, or (with the claim held) writes, the data file itself.  *fd is a read-only
  * descriptor of it, which the caller closes.  After an open for writing "may be dirty" is in the record.

@@ -4,7 +4,6 @@
  * It is not a part of the core, which would be copied for each note.  While it is written, its kind is
  * TRACE_ANY: a daemon that dies then leaves a file that counts as this node's own doing.
  */
-#include "placement/store/kernel_io.h"
 #include "placement/store/state.h"
 #include "placement/store/state_table.h"
 #include "placement/store/store_copyout.h"
@@ -31,19 +30,12 @@ static void set_kind(struct file *f, enum trace_kind kind)
     crash_order();
 }
 
-/* For the notes of a run.  The kernel stamps what it writes to the data file by its last tick: what it writes from now on has no
- * earlier time than this. */
-static int64_t note_ns(const struct file *f)
-{
-    return now_ns() - (has_kernel_io(f) ? STORE_GRAIN_NS : 0);
-}
-
 static void begin(struct file *f)
 {
     const struct file_core *c = core(f);
     struct file_trace *t = &f->rec->trace;
     bool left = c->flags & CORE_FLUSHING && t->kind != TRACE_ANY;
-    struct version v = {left ? MAX(c->size, t->v.size) : c->size, c->mtime_ns, note_ns(f)};
+    struct version v = {left ? MAX(c->size, t->v.size) : c->size, c->mtime_ns, now_ns()};
     set_kind(f, TRACE_ANY);
     t->v = v;
     t->off = UINT64_MAX;
@@ -78,7 +70,7 @@ void store_flush_changes(struct file *f, uint64_t off, size_t len)
     t->off = off;
     t->len = (uint32_t)len;
     t->v.size = MAX(t->v.size, off + len);
-    t->v.ctime_ns = note_ns(f);
+    t->v.ctime_ns = now_ns();
     set_kind(f, TRACE_RUN);
     lock_drop(&f->lock);
 }
@@ -86,7 +78,7 @@ void store_flush_changes(struct file *f, uint64_t off, size_t len)
 void store_flush_changed(struct file *f)
 {
     lock_take(&f->lock);
-    f->rec->trace.v.ctime_ns = note_ns(f);
+    f->rec->trace.v.ctime_ns = now_ns();
     lock_drop(&f->lock);
 }
 

@@ -11,7 +11,7 @@ compile() {
     [ "${CI-}" != true ] || werror=true
     # Configured again each time, to find new files.
     [ ! -f "$dir/build.ninja" ] || setup+=(--reconfigure)
-    run_logged 300 "$name" "${setup[@]}" "$dir" "-Dwerror=$werror" "$@" || return
+    run_logged 300 "$name" "${setup[@]}" "$dir" "-Dwerror=$werror" -Dtests=enabled "$@" || return
     # shellcheck disable=SC2086 # words
     run_logged 1200 "$name" ninja -C "$dir" -j "$JOBS" $targets
 }

@@ -1,5 +1,6 @@
 /* test_made.c - which versions of a PFS file are this node's own doing. */
 #include "flush/made.h"
+#include "placement/store/kernel_io.h"
 
 #include "suite.h"
 #include "transport/base.h"
@@ -91,6 +92,10 @@ START_TEST(what_a_run_that_was_cut_off_can_have_made)
     ck_assert_int_eq(made(5000, 80 * S + 1, 81 * S), MADE_BY_BYTES);
     ck_assert_int_eq(made(3999, 79 * S, 79 * S), MADE_ELSEWHERE);
     ck_assert_int_eq(made(5001, 79 * S, 79 * S), MADE_ELSEWHERE);
+    info.ctime_ns = 80 * S - STORE_GRAIN_NS;
+    ck_assert_int_eq(made(5000, 80 * S + 1, 81 * S), MADE_BY_BYTES);
+    info.ctime_ns++; /* perhaps the kernel's stamp of a later write */
+    ck_assert_int_eq(made(5000, 80 * S + 1, 81 * S), MADE_HERE);
     info.ctime_ns = 81 * S; /* written here since: what the run wrote may not be here any more */
     ck_assert_int_eq(made(5000, 80 * S + 1, 81 * S), MADE_HERE);
     info.cut = info.base_end = 100; /* it truncates first */
