@@ -30,7 +30,8 @@
 #include <string.h>
 
 #include "fs/ahead.h"
-#include "fs/attr.h"
+#include "fs/attr_last.h"
+#include "fs/attr_look.h"
 #include "fs/known.h"
 #include "fs/looks.h"
 #include "fs/settings.h"
@@ -39,6 +40,7 @@
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_dir.h"
 #include "placement/pfs/pfs_node.h"
+#include "transport/loop.h"
 
 #define FIRST       8     /* files asked for, before any look ahead */
 #define AHEAD       4     /* looks ahead for each file asked for */

@@ -16,6 +16,9 @@
 #include <string.h>
 
 #include "fs/attr.h"
+#include "fs/attr_last.h"
+#include "fs/attr_look.h"
+#include "fs/entry.h"
 #include "fs/known.h"
 #include "fs/looks.h"
 #include "fs/names.h"

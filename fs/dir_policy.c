@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "flush/flush.h"
-#include "fs/attr.h"
 #include "fs/dir_policy.h"
 #include "fs/settings.h"
 #include "placement/pfs/pfs_names.h"

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "fs/attr.h"
+#include "fs/attr_last.h"
 #include "fs/backing.h"
 #include "fs/early.h"
 #include "fs/handle_int.h"

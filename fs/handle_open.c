@@ -5,7 +5,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "fs/attr.h"
+#include "fs/attr_last.h"
+#include "fs/attr_look.h"
 #include "fs/belief.h"
 #include "fs/dir_policy.h"
 #include "fs/early.h"

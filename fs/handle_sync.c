@@ -1,7 +1,7 @@
 /* handle_sync.c - flush (a descriptor was closed) and fsync: what they bring to the disk or the PFS, and the errors of
  * earlier flushes that they report.
  */
-#include "fs/attr.h"
+#include "fs/attr_last.h"
 #include "fs/handle_int.h"
 #include "fs/notify.h"
 #include "fs/ops.h"

@@ -13,7 +13,7 @@
 
 #include "flush/flush.h"
 #include "flush/flush_events.h"
-#include "fs/attr.h"
+#include "fs/belief.h"
 #include "fs/handle.h"
 #include "fs/kept.h"
 #include "fs/notify.h"

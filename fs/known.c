@@ -2,7 +2,7 @@
  *
  * The kernel asks for a file's attributes again after each read and write through it.  The answer is what
  * was seen less than the attribute time-out ago, by a look or at the end of a flush of this node, if the
- * home says that no node has changed the file since (fs/attr.c).
+ * home says that no node has changed the file since (fs/getattr.c).
  *
  * A file whose bytes are all in the store is opened for reading without a look at the PFS if there
  * was a look less than the attribute time-out ago, and the home says that no node has changed the file since

@@ -1,10 +1,12 @@
 /* moves_gone.c - a file loses a name, by unlink or by a rename over it: what becomes of its inode, its data and its claim. */
 #include <stdlib.h>
 
-#include "fs/attr.h"
+#include "fs/attr_last.h"
+#include "fs/attr_look.h"
 #include "fs/known.h"
 #include "fs/links.h"
 #include "fs/moves_int.h"
+#include "fs/same.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
 #include "placement/pfs/pfs_data.h"

@@ -25,6 +25,7 @@
 #define EDDY_FS_MOVES_INT_H
 
 #include "fs/inode.h"
+#include "fs/same.h"
 #include "placement/store/file.h"
 
 /* ---- moves_gone.c ---- */

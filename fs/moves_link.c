@@ -1,10 +1,13 @@
 /* moves_link.c - link: a file gets one more name. */
 #include <errno.h>
 
-#include "fs/attr.h"
+#include "fs/attr_last.h"
+#include "fs/attr_look.h"
+#include "fs/entry.h"
 #include "fs/known.h"
 #include "fs/names.h"
 #include "fs/ops.h"
+#include "fs/same.h"
 #include "placement/pfs/pfs_names.h"
 
 static int link_file(struct request *r, struct statx *stx)

@@ -9,6 +9,7 @@
 #include "fs/moves_int.h"
 #include "fs/names.h"
 #include "fs/ops.h"
+#include "fs/same.h"
 #include "placement/foresight/foresight.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"

@@ -11,13 +11,16 @@
 #include <unistd.h>
 
 #include "fs/ahead.h"
-#include "fs/attr.h"
+#include "fs/attr_last.h"
+#include "fs/attr_look.h"
 #include "fs/early.h"
+#include "fs/entry.h"
+#include "fs/getattr.h"
 #include "fs/handle.h"
+#include "fs/names.h"
 #include "fs/known.h"
 #include "fs/links.h"
 #include "fs/looks.h"
-#include "fs/names.h"
 #include "fs/ops.h"
 #include "fs/settings.h"
 #include "placement/claims/claim.h"

@@ -10,7 +10,7 @@ void ops_all(struct fuse_lowlevel_ops *ops)
     unlink_ops(ops);
     rename_ops(ops);
     link_ops(ops);
-    attr_ops(ops);
+    getattr_ops(ops);
     setattr_ops(ops);
     statfs_ops(ops);
     dir_ops(ops);

@@ -2,7 +2,7 @@
  *
  * names.c: lookup forget forget_multi mknod mkdir symlink readlink create
  * moves_unlink.c: unlink rmdir; moves_rename.c: rename; moves_link.c: link
- * attr.c: getattr; statfs.c: statfs; setattr.c: setattr.  No access: default_permissions, the kernel answers.
+ * getattr.c: getattr; statfs.c: statfs; setattr.c: setattr.  No access: default_permissions, the kernel answers.
  * dir.c: opendir readdir readdirplus releasedir fsyncdir; xattr.c: getxattr setxattr listxattr removexattr
  * handle_open.c: open, and create's second half; handle.c: release; handle_sync.c: flush fsync; lock.c: getlk setlk flock
  * io.c: read write fallocate lseek copy_file_range
@@ -19,7 +19,7 @@ void names_ops(struct fuse_lowlevel_ops *ops);
 void unlink_ops(struct fuse_lowlevel_ops *ops);
 void rename_ops(struct fuse_lowlevel_ops *ops);
 void link_ops(struct fuse_lowlevel_ops *ops);
-void attr_ops(struct fuse_lowlevel_ops *ops);
+void getattr_ops(struct fuse_lowlevel_ops *ops);
 void setattr_ops(struct fuse_lowlevel_ops *ops);
 void statfs_ops(struct fuse_lowlevel_ops *ops);
 void dir_ops(struct fuse_lowlevel_ops *ops);

@@ -8,10 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/attr.h"
+#include "fs/attr_last.h"
+#include "fs/attr_look.h"
+#include "fs/entry.h"
 #include "fs/handle.h"
 #include "fs/known.h"
 #include "fs/ops.h"
+#include "fs/same.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
 #include "placement/lend.h"

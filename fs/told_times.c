@@ -141,3 +141,9 @@ void told_times_pfs(struct inode *i, struct stat *st, const struct version *pfs,
     st->st_mtim = time_of_ns(told.mtime_ns);
     st->st_ctim = time_of_ns(told.ctime_ns);
 }
+
+bool told_times_are(const struct stat *st, const struct version *v, const struct told *told)
+{
+    return (uint64_t)st->st_size == v->size && ns_of(&st->st_mtim) == told->mtime_ns &&
+           ns_of(&st->st_ctim) == told->ctime_ns;
+}

@@ -20,6 +20,8 @@ void told_times_word(struct inode *i, struct stat *st, const struct version *pfs
 /* *st is version *pfs, as the PFS has it, and the home said *loc (NULL: it was not asked): its mtime and ctime
  * become what is told, and that is remembered. */
 void told_times_pfs(struct inode *i, struct stat *st, const struct version *pfs, const struct location *loc);
+/* Is *st of the size of version *v, with the times that are told of it? */
+bool told_times_are(const struct stat *st, const struct version *v, const struct told *told);
 /* What was told of version *v, or its own times.  Inode locked. */
 struct told told_times_before(const struct inode *i, const struct version *v);
 /* *told is told of version *v from now on, unless a later version is known.  Takes the inode's lock. */

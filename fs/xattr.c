@@ -16,13 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/attr.h"
+#include "fs/attr_last.h"
+#include "fs/attr_look.h"
 #include "fs/dir_policy.h"
 #include "fs/known.h"
 #include "fs/notify.h"
 #include "fs/ops.h"
-#include "fs/settings.h"
 #include "fs/xattr.h"
+#include "fs/same.h"
+#include "fs/settings.h"
 #include "placement/foresight/foresight.h"
 #include "placement/pfs/pfs_dir.h"
 #include "placement/pfs/pfs_names.h"

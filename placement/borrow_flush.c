@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "placement/borrow_int.h"
-#include "placement/store/store_lend.h"
+#include "placement/store/store_loan.h"
 #include "transport/marks.h"
 #include "transport/members.h"
 #include "transport/view.h"

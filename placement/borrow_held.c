@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "placement/borrow_int.h"
-#include "placement/store/store_lend.h"
+#include "placement/store/store_loan.h"
 #include "transport/members.h"
 
 /* Lock held.  Own runs of units from `from` on. */

@@ -1,7 +1,7 @@
 /* borrow_lent.c - LENT, an answer to LEND: a loan begins, or has more. */
 #include "placement/borrow_int.h"
 #include "placement/lend.h"
-#include "placement/store/store_lend.h"
+#include "placement/store/store_loan.h"
 #include "transport/members.h"
 
 /* Lock held, and dropped meanwhile.  Makes sure that there is a loan of this claim, whose PFS bytes count so far.

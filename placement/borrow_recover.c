@@ -1,7 +1,7 @@
 /* borrow_recover.c - what a dead daemon of this node had borrowed, and had not brought to the PFS. */
 #include "placement/borrow_int.h"
 #include "placement/pfs/pfs_data.h"
-#include "placement/store/store_lend.h"
+#include "placement/store/store_loan.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 

@@ -28,6 +28,7 @@
 #include "placement/store/space.h"
 #include "placement/store/store_hit.h"
 #include "placement/store/store_lend.h"
+#include "placement/store/store_loan.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"

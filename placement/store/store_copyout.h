@@ -36,7 +36,7 @@ void store_snapshot_done(struct snapshot *s, bool ok);
  * Returns whether the file is clean.  *err (may be NULL): 0, or the cache's disk failed; then the file is not
  * clean, since a power loss might bring an older state back. */
 bool store_flushed(struct file *f, const struct version *v, uint64_t change_then, int *err);
-/* The same for a loan (store_lend.h), of whose PFS file other nodes write other parts at the same time: its version tells
+/* The same for a loan (store_loan.h), of whose PFS file other nodes write other parts at the same time: its version tells
  * nothing. */
 bool store_loan_flushed(struct file *f, uint64_t change_then, int *err);
 /* After a power loss the PFS may have bytes where a file with kernel I/O has a hole, and no record tells of

@@ -103,20 +103,4 @@ bool store_lent_is_known(struct file *f);
 /* It is now: all nodes that may have borrowed were asked, and what is lent was found.  The PFS has version v after that. */
 void store_lent_known(struct file *f, const struct version *v);
 
-/* ---- the borrower's side: a file of its own (FID_LOAN) for what it writes ---- */
-
-/* Makes f the store's file for a loan of the claim of `lender`; the PFS's bytes count up to base_end, from which on all
- * is zeros.  Again for a loan that has one: base_end may grow, the claim may have another number.  fresh: nothing is
- * borrowed yet, so no page counts that it may have from before.  -errno: the cache's disk failed. */
-int store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint64_t claim_number, uint64_t base_end,
-                     bool fresh);
-/* 0: it is no loan. */
-uint64_t store_loan_of(struct file *f, uint64_t *claim_inc, uint64_t *claim_number);
-/* The first unit from *unit on that has a dirty page.  False: there is none. */
-bool store_loan_dirty(struct file *f, uint64_t *unit);
-/* Puts a page's bytes of the PFS there, if it has none; len: up to base_end.  mtime_ns: the base's, before they were read.
- * It is no time: each flush makes it another one (store_copyout.h).  -ESTALE: there was a flush meanwhile, so they may
- * be old. */
-int store_loan_fill(struct file *f, int64_t mtime_ns, uint64_t page_off, const void *buf, size_t len);
-
 #endif

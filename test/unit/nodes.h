@@ -46,6 +46,7 @@
 #include "placement/store/eviction.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_lend.h"
+#include "placement/store/store_loan.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "transport/hello.h"

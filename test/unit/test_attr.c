@@ -5,6 +5,9 @@
 #include <sys/sysmacros.h>
 
 #include "fs/attr.h"
+#include "fs/attr_last.h"
+#include "fs/attr_look.h"
+#include "fs/entry.h"
 #include "fs/settings.h"
 #include "pfs_env.h"
 #include "placement/claims/claim.h"

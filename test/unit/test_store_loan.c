@@ -1,4 +1,6 @@
 /* test_store_loan.c - the store's file of what a node has borrowed. */
+#include "placement/store/store_loan.h"
+
 #include "lend_help.h"
 
 static struct file *loan_file(uint64_t base_end)
