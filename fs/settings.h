@@ -9,6 +9,7 @@
 struct settings {
     const char *pfs_dir, *mountpoint, *cache_dir, *session, *session_dir, *node;
     const char *listen;
+    const char *require_mount; /* a mount point; NULL: --require-mount was not given */
     const char *log_file;
     bool foreground, read_only, allow_other;
     bool suid, dev;     /* -o: setuid programs and devices in the mount are what they say */

@@ -64,6 +64,7 @@
 struct mount_entry {
     char *mountpoint, *cache_dir, *pfs_dir, *session, *session_dir, *node;
     char *listen; /* as it was given; NULL or "": the default */
+    char *pfs_fid; /* which directory pfs_dir was (fid_text); NULL or "": not known */
     uid_t owner;  /* whose mount it is; not looked at by mount_map_write */
 };
 /* All paths absolute.  -errno */

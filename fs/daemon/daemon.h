@@ -1,6 +1,6 @@
 /* daemon.h - the daemon as a process: what main.c does, in this order.  Main thread only.
  *
- *   directories.c   checks the directories
+ *   directories.c   checks the directories; guard.c: is the PFS there?
  *   daemonise.c     goes into the background; limits
  *   supervise.c     starts the daemon again when it dies (supervise.h)
  *   steps.c         starts the parts, in order

@@ -14,43 +14,13 @@
 #include <unistd.h>
 
 #include "fs/daemon/daemon.h"
+#include "fs/daemon/guard.h"
 #include "fs/daemon/options.h"
+#include "fs/daemon/paths.h"
 #include "fs/mountinfo.h"
 #include "fs/settings.h"
 
 #define ANSWER_MS 5000
-
-static bool is_below(const char *path, const char *dir)
-{
-    size_t len = strlen(dir);
-    if (len == 1)
-        return path[1] != '\0';
-    return !strncmp(path, dir, len) && path[len] == '/';
-}
-
-/* The path without links.  Its last name is not resolved, because that may be a dead mount. */
-static char *resolve_parent(const char *path)
-{
-    char *copy = xstrdup(path), *end = copy + strlen(copy), *full, *dir;
-    while (end > copy + 1 && end[-1] == '/')
-        *--end = '\0';
-    char *slash = strrchr(copy, '/');
-    const char *base = slash + 1;
-    if (!*base || !strcmp(base, ".") || !strcmp(base, "..")) {
-        full = realpath(copy, NULL);
-        free(copy);
-        return full;
-    }
-    char *name = xstrdup(base);
-    slash[slash == copy] = '\0';
-    dir = realpath(copy, NULL);
-    if (!dir || asprintf(&full, "%s/%s", strcmp(dir, "/") ? dir : "", name) < 0)
-        full = NULL;
-    free(dir);
-    free(name);
-    free(copy);
-    return full;
-}
 
 #define refuse(...) say_refused("\n", __VA_ARGS__)
 
@@ -96,7 +66,7 @@ static int clear_dead_mount(const char *mountpoint)
 static bool mount_hides_needed(void)
 {
     const char *m = settings.mountpoint;
-    return !strcmp(settings.pfs_dir, m) || is_below(settings.session_dir, m);
+    return !strcmp(settings.pfs_dir, m) || path_is_below(settings.session_dir, m);
 }
 
 int clear_way_for_mount(void)
@@ -117,7 +87,7 @@ int check_directories_again(bool will_mount)
 static int check_mountpoint(void)
 {
     struct stat st;
-    char *full = resolve_parent(settings.mountpoint);
+    char *full = path_resolve_parent(settings.mountpoint);
     if (!full)
         return refuse("mount point %s: %s", settings.mountpoint, strerror(errno));
     settings.mountpoint = full;
@@ -157,17 +127,17 @@ int check_directories(void)
     if (err)
         return err;
     const char *p = settings.pfs_dir, *m = settings.mountpoint;
-    if (is_below(m, p))
+    if (path_is_below(m, p))
         return refuse("the mount point %s is below the PFS directory %s: it would show itself; "
                       "mount elsewhere, or at %s itself",
                       m, p, p);
-    if (is_below(p, m))
+    if (path_is_below(p, m))
         return refuse("the PFS directory %s is below the mount point %s: the mount would hide it",
                       p, m);
-    if (is_below(settings.cache_dir, m) || !strcmp(settings.cache_dir, m))
+    if (path_is_below(settings.cache_dir, m) || !strcmp(settings.cache_dir, m))
         return refuse("the cache directory %s is below the mount point %s: give a node-local one "
                       "with --cache-dir",
                       settings.cache_dir, m);
     options_session_dir();
-    return 0;
+    return guard_directories();
 }

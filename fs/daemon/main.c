@@ -9,6 +9,7 @@
 #include "fs/daemon/supervise.h"
 #include "fs/mount.h"
 #include "fs/settings.h"
+#include "placement/store/cachedir.h"
 #include "transport/message.h"
 #include "transport/peer.h"
 
@@ -33,8 +34,8 @@ static int run(enum start how)
 
 static void print_version(void)
 {
-    printf("eddyfs %s (libfuse %s, cache format 1, protocol %d)\n", EDDY_VERSION, fuse_pkgversion(),
-           MSG_VERSION >> 8);
+    printf("eddyfs %s (libfuse %s, cache format %u, protocol %d)\n", EDDY_VERSION, fuse_pkgversion(),
+           CACHE_FORMAT, MSG_VERSION >> 8);
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* mount_map.c - from a mount point to its cache directory (control.h).
  *
- * A file per mount in RUN_DIR/eddyfs/, named by the hash of the mount point's path; seven lines, with
+ * A file per mount in RUN_DIR/eddyfs/, named by the hash of the mount point's path; eight lines, with
  * \n for a newline and \\ for a backslash in a path:
  *
  *     /mnt/data
@@ -10,6 +10,7 @@
  *     /lustre/project/data/.eddyfs-1000
  *     node017
  *     10.1.0.17
+ *     0123456789abcdef0123456789abcdef
  *
  * Readers may have another environment than the daemon (a cron job, an epilog).  So the daemon writes into
  * the first directory that is usable, and into the first one whose path is in no variable; readers look into
@@ -36,7 +37,7 @@
 #include "fs/mountinfo.h"
 #include "transport/base.h"
 
-#define LINES     7
+#define LINES     8
 #define LINES_MIN 6
 #define FILE_MAX  (LINES * (2 * PATH_MAX + 1))
 #define NAME_SIZE 17
@@ -50,13 +51,14 @@ void mount_entry_free(struct mount_entry *e)
     free(e->session_dir);
     free(e->node);
     free(e->listen);
+    free(e->pfs_fid);
     *e = (struct mount_entry){0};
 }
 
 static char **line_of(struct mount_entry *e, int n)
 {
     char **lines[LINES] = {&e->mountpoint,  &e->cache_dir, &e->pfs_dir, &e->session,
-                           &e->session_dir, &e->node,      &e->listen};
+                           &e->session_dir, &e->node,      &e->listen,  &e->pfs_fid};
     return lines[n];
 }
 

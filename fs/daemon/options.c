@@ -22,6 +22,7 @@
 enum {
     OPT_CACHE_DIR = 256,
     OPT_CACHE_SIZE,
+    OPT_REQUIRE_MOUNT,
     OPT_SESSION,
     OPT_SESSION_DIR,
     OPT_NODE,
@@ -65,6 +66,8 @@ static const struct option_help {
     {"cache-size", "SIZE", OPT_CACHE_SIZE,
      "bytes with K, M, G, T, or N% of its file system (80 % of what is free, shared by its "
      "daemons)"},
+    {"require-mount", "DIR", OPT_REQUIRE_MOUNT,
+     "do not start unless something is mounted at DIR, which is PFS_DIR or above it"},
     {"session", "NAME", OPT_SESSION,
      "nodes of one session share a cache ($EDDY_SESSION, else the Slurm job's number, else "
      "default)"},
@@ -172,6 +175,9 @@ static int set_option(int code, const char *name, const char *v)
         return *v ? 0 : options_complain("--cache-dir: give a directory");
     case OPT_CACHE_SIZE:
         return option_take_cache_size(name, v);
+    case OPT_REQUIRE_MOUNT:
+        settings.require_mount = v;
+        return *v == '/' ? 0 : options_complain("--require-mount: give an absolute path");
     case OPT_SESSION:
         return option_take_name(name, v, &settings.session);
     case OPT_SESSION_DIR:

@@ -26,6 +26,7 @@
 #include "fs/belief.h"
 #include "fs/daemon/control.h"
 #include "fs/daemon/daemon.h"
+#include "fs/daemon/guard.h"
 #include "fs/daemon/options.h"
 #include "fs/daemon/supervise.h"
 #include "fs/early.h"
@@ -148,7 +149,9 @@ static int start_session(char *err, size_t len)
         snprintf(err, len, "PFS directory %s: %s", settings.pfs_dir, strerror(-e));
         return e;
     }
-    e = session_open(&c, err, len);
+    e = guard_cache_of(c.pfs, err, len);
+    if (!e)
+        e = session_open(&c, err, len);
     if (e)
         return e;
     e = session_probe(fid_of_fd, err, len);
@@ -428,6 +431,8 @@ static void stop_files(void)
 
 static int start_mount(char *err, size_t len)
 {
+    struct fid pfs;
+    char pfs_text[FID_TEXT];
     struct mount_entry e = {
         .mountpoint = (char *)settings.mountpoint,
         .cache_dir = (char *)settings.cache_dir,
@@ -436,6 +441,7 @@ static int start_mount(char *err, size_t len)
         .session_dir = (char *)settings.session_dir,
         .node = (char *)settings.node,
         .listen = (char *)settings.listen,
+        .pfs_fid = pfs_identity(&pfs) ? NULL : fid_text(pfs, pfs_text),
     };
     int code = supervise_restarts() ? clear_way_for_mount() : 0;
     if (code)

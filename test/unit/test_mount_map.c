@@ -66,14 +66,16 @@ static char *below(const char *name)
 
 static struct mount_entry entry(const char *mountpoint, const char *cache, const char *node)
 {
-    return (struct mount_entry){(char *)mountpoint,
-                                (char *)cache,
-                                below("pfs"),
-                                "job.1",
-                                below("pfs/.eddyfs-0"),
-                                (char *)node,
-                                "10.1.0.17",
-                                0};
+    return (struct mount_entry){
+        .mountpoint = (char *)mountpoint,
+        .cache_dir = (char *)cache,
+        .pfs_dir = below("pfs"),
+        .session = "job.1",
+        .session_dir = below("pfs/.eddyfs-0"),
+        .node = (char *)node,
+        .listen = "10.1.0.17",
+        .pfs_fid = "00112233445566778899aabbccddeeff",
+    };
 }
 
 static void check_found(const char *path, const char *mountpoint, const char *cache,
@@ -87,6 +89,7 @@ static void check_found(const char *path, const char *mountpoint, const char *ca
     ck_assert_str_eq(e.session, "job.1");
     ck_assert_str_eq(e.session_dir, below("pfs/.eddyfs-0"));
     ck_assert_str_eq(e.node, node);
+    ck_assert_str_eq(e.pfs_fid, "00112233445566778899aabbccddeeff");
     ck_assert_uint_eq(e.owner, geteuid());
     mount_entry_free(&e);
 }
