@@ -246,17 +246,18 @@ static void reap(struct connection *c)
     c->state = FREE;
 }
 
+/* Closes what has ended, too. */
 static struct connection *free_slot(void)
 {
     struct connection *slot = NULL;
-    for (int i = 0; i < CONNECTIONS && !slot; i++) {
+    for (int i = 0; i < CONNECTIONS; i++) {
         struct connection *c = &control.connections[i];
         lock_take(&control.lock);
         bool done = c->state == DONE, free = c->state == FREE;
         lock_drop(&control.lock);
         if (done)
             reap(c);
-        if (done || free)
+        if (!slot && (done || free))
             slot = c;
     }
     return slot;

@@ -6,7 +6,7 @@
 # both
 # sanitize
 . "$(dirname "$0")/lib.sh"
-requires fuse cmd jq cmd python3
+requires fuse cmd jq cmd python3 cmd ss
 HERE=$(dirname "$SCRIPT")
 
 for node in a b c; do
@@ -147,7 +147,7 @@ mkdir "$A/slow"
 for name in 1 2 3 4 5 6 7 8 9 10 11 12; do
     make "$A/slow/$name"
 done
-hang=$(tell_faultfs a hang write)
+hang=$(tell_faultfs a hang write path='slow/*')
 flush 124 --timeout 1 "$A/slow"
 grep -q "the time is over" "$W/complained" || fail "the time-out is not told: $(cat "$W/complained")"
 wait_for 30 fault_waits a "$hang" || fail "nothing is written"
@@ -169,10 +169,18 @@ code=0
 wait "$job" || code=$?
 check_equal "code of an interrupted flush" "$code" 130
 grep -q "interrupted" "$W/complained" || fail "the interrupt is not told: $(cat "$W/complained")"
+nobody_asks() { # the daemon has noticed; it closes what has ended at the next request, which is this one
+    status_of a .flush.state >/dev/null
+    [ "$(ss -xpH state connected | grep "/control " | grep -c "pid=${NODE_PID[a]},")" -le 1 ]
+}
+wait_for 30 nobody_asks || fail "the daemon waits for an eddy that has ended"
 # Nobody waits any more: of the twelve files those that were begun, eight at once, are flushed, and no other one is begun.
 make "$A/last"
-flush 124 --timeout 2 "$A/last"
+"$EDDY_BUILD/eddy" flush --wait "$A/last" >"$W/said" 2>&1 &
+job=$!
+record_process "$W" "$job"
 tell_faultfs a clear
+wait "$job" || fail "a flush after an interrupted one: $(cat "$W/said")"
 eight_are_flushed() {
     same last && [ "$(find "$PFS/slow" -type f -size +0 | wc -l)" = 8 ]
 }
