@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "fs/mount.h"
+#include "fs/mount_why.h"
 #include "fs/mountinfo.h"
 #include "fs/ops.h"
 #include "fs/readahead.h"
@@ -226,11 +227,7 @@ int mount_start(const struct fuse_lowlevel_ops *answers, char *err, size_t errle
     if (settings.as_user && (e = mount_as_user(err, errlen)))
         return e;
     if (!settings.as_user && fuse_session_mount(m.session, settings.mountpoint)) {
-        snprintf(err, errlen,
-                 "%s cannot be mounted on (see above): may this user open /dev/fuse and run "
-                 "fusermount3 (package fuse3)? "
-                 "allow_other needs user_allow_other in /etc/fuse.conf",
-                 settings.mountpoint);
+        mount_why(err, errlen);
         return -EPERM;
     }
     m.mounted = true;

@@ -7,6 +7,7 @@
 #include "config.h"
 #include "tools/eddy.h"
 #include "tools/eddy_files.h"
+#include "transport/suggest.h"
 
 struct command {
     const char *name, *args, *brief, *help;
@@ -198,6 +199,15 @@ int help_of(const char *name)
     return DONE;
 }
 
+int next_option(int argc, char **argv, const char *shorts, const struct option *longs)
+{
+    char why[SUGGEST_WHY];
+    int c = option_next(argc, argv, shorts, longs, why);
+    if (c == '?')
+        complain("%s", why);
+    return c;
+}
+
 static void print_usage(FILE *to)
 {
     fputs("usage: eddy COMMAND ...\n\n", to);
@@ -211,6 +221,18 @@ static void print_usage(FILE *to)
           "does not fit, 124 "
           "the time is over,\n130 interrupted\n",
           to);
+}
+
+static void complain_of_command(const char *name)
+{
+    const char *names[ARRAY_LEN(commands)];
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        names[i] = commands[i].name;
+    const char *meant = suggest(name, names, ARRAY_LEN(names));
+    if (meant)
+        complain("%s: no such command: did you mean \"eddy %s\"?", name, meant);
+    else
+        complain("%s: no such command (\"eddy --help\" lists them)", name);
 }
 
 static int finish(int code)
@@ -236,8 +258,9 @@ int main(int argc, char **argv)
     const struct command *c = find_command(name);
     if (!c) {
         if (*name)
-            complain("%s: no such command", name);
-        print_usage(stderr);
+            complain_of_command(name);
+        else
+            print_usage(stderr);
         return WRONG_USAGE;
     }
     return finish(c->run(argc - 1, argv + 1));

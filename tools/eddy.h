@@ -39,6 +39,9 @@ enum exit_code { DONE = 0, FAILED = 1, WRONG_USAGE = 2, NOT_ON_PFS = 3, CONFLICT
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Says how the command is used on standard error; returns WRONG_USAGE. */
 int usage_of(const char *command);
+/* As getopt_long; at '?' it has complained. */
+struct option;
+int next_option(int argc, char **argv, const char *shorts, const struct option *longs);
 /* Prints the command's help; returns DONE. */
 int help_of(const char *command);
 

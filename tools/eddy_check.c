@@ -207,7 +207,7 @@ int check_main(int argc, char **argv)
         {"session-dir", required_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'}, {0}};
     struct check check = {0};
     const char *session_dir = NULL;
-    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int c; (c = next_option(argc, argv, "h", options)) != -1;) {
         if (c == 'h')
             return help_of("check");
         if (c != 's')

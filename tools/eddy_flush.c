@@ -168,7 +168,7 @@ int flush_main(int argc, char **argv)
                                             {0}};
     struct flush_asked asked = {.deadline = NO_DEADLINE};
     bool retry = false;
-    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int c; (c = next_option(argc, argv, "h", options)) != -1;) {
         if (c == 'h')
             return help_of("flush");
         if (c == '?')

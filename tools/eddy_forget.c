@@ -87,7 +87,7 @@ int forget_main(int argc, char **argv)
     static const struct option options[] = {
         {"node", required_argument, NULL, 'n'}, {"help", no_argument, NULL, 'h'}, {0}};
     const char *node = NULL;
-    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int c; (c = next_option(argc, argv, "h", options)) != -1;) {
         if (c == 'h')
             return help_of("forget");
         if (c != 'n')

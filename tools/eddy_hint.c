@@ -109,7 +109,7 @@ static int parse(int argc, char **argv, struct hint_args *a)
                                             {"no-start", no_argument, NULL, 'n'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    for (int c; (c = getopt_long(argc, argv, "f:0h", options, NULL)) != -1;) {
+    for (int c; (c = next_option(argc, argv, "f:0h", options)) != -1;) {
         if (c == 'f')
             a->list = optarg;
         else if (c == '0')

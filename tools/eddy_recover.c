@@ -98,6 +98,20 @@ static int report(struct recover *r, int code)
     return code;
 }
 
+/* err: of cachedir_open_readonly. */
+static void complain_of_cache(const char *path, int err)
+{
+    if (err == -EEXIST || err == -ENOENT || err == -ENOTDIR)
+        complain("%s: is not a cache directory of eddyfs", path);
+    else if (err == -EINVAL)
+        complain("%s: was made by another version of eddyfs, or is damaged (%s/format): use the version that made it", path,
+                 path);
+    else if (err == -EWOULDBLOCK)
+        complain("%s: a daemon uses it: end that one with \"eddy umount\", or wait for it with \"eddy wait\"", path);
+    else
+        complain("%s: cannot be read: %s", path, strerror(-err));
+}
+
 /* ---- --list ---- */
 
 static int list_one(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
@@ -118,10 +132,8 @@ static int list(struct recover *r)
         return DONE;
     if (err == -EUCLEAN)
         complain(UNFLUSHED_DAMAGED, r->path);
-    else if (err == -EEXIST)
-        complain("%s: is no cache directory of eddyfs", r->path);
     else
-        complain("%s: cannot be read: %s", r->path, strerror(-err));
+        complain_of_cache(r->path, err);
     return FAILED;
 }
 
@@ -310,16 +322,10 @@ static int open_dir(struct recover *r, uint32_t *chunk_size)
         return FAILED;
     }
     err = cachedir_open_readonly(&d, r->path);
-    if (err == -EWOULDBLOCK)
-        complain("%s: a daemon uses it: end that one with \"eddy umount\", or wait for it with "
-                 "\"eddy wait\"",
-                 r->path);
-    else if (err == -ENOENT)
-        complain("%s: is not a cache directory of eddyfs", r->path);
-    else if (err)
-        complain("%s: cannot be read: %s", r->path, strerror(-err));
-    if (err)
+    if (err) {
+        complain_of_cache(r->path, err);
         return FAILED;
+    }
     *chunk_size = d.chunk_size;
     err = mount_entry_read(d.fd, &r->entry);
     cachedir_close(&d);
@@ -336,7 +342,7 @@ static int parse(int argc, char **argv, struct recover *r)
         {"list", no_argument, NULL, 'l'}, {"to", required_argument, NULL, 't'},
         {"json", no_argument, NULL, 'j'}, {"timeout", required_argument, NULL, 'T'},
         {"help", no_argument, NULL, 'h'}, {0}};
-    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;)
+    for (int c; (c = next_option(argc, argv, "h", options)) != -1;)
         switch (c) {
         case 'h':
             exit(help_of("recover"));

@@ -471,7 +471,7 @@ int ring_main(int argc, char **argv)
                              .weights = {1},
                              .nweights = 1};
     bool is_simulation = false, has_simulation_options = false;
-    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int c; (c = next_option(argc, argv, "h", options)) != -1;) {
         if (c == OPT_HELP)
             return help_of("ring");
         if (c == '?')

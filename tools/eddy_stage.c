@@ -301,7 +301,7 @@ static int parse(int argc, char **argv, struct stage_asked *a)
         {"status", no_argument, NULL, 'S'},        {"cancel", no_argument, NULL, 'X'},
         {"help", no_argument, NULL, 'h'},          {0}};
     bool here = false;
-    for (int c; (c = getopt_long(argc, argv, "f:0h", options, NULL)) != -1;) {
+    for (int c; (c = next_option(argc, argv, "f:0h", options)) != -1;) {
         if (c == 'h')
             return 1;
         if (c == '?' || take_option(c, a))
@@ -333,7 +333,7 @@ int unstage_main(int argc, char **argv)
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct stage_asked asked = {.what = STAGE_DROP, .deadline = NO_DEADLINE};
-    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int c; (c = next_option(argc, argv, "h", options)) != -1;) {
         if (c == 'h')
             return help_of("unstage");
         if (c == '?')

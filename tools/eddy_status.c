@@ -345,7 +345,7 @@ int status_main(int argc, char **argv)
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     bool json = false, all = false;
-    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int c; (c = next_option(argc, argv, "h", options)) != -1;) {
         if (c == 'h')
             return help_of("status");
         if (c != 'j' && c != 'a')

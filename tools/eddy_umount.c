@@ -406,7 +406,7 @@ static int parse(int argc, char **argv, const char *command, struct ending *e)
     static const struct option options[] = {
         {"timeout", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'}, {0}};
     e->deadline = NO_DEADLINE;
-    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int c; (c = next_option(argc, argv, "h", options)) != -1;) {
         if (c == 'h')
             exit(help_of(command));
         if (c != 't')

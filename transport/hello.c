@@ -162,7 +162,7 @@ static void on_timer(void *arg)
     (void)arg;
     struct hello_conn *c;
     while ((c = TAILQ_FIRST(&hello.proving)) && c->deadline <= boot_ms())
-        conn_fail(c, -ETIMEDOUT, c->connector ? "no answer for 5 s" : "no hello within 5 s");
+        conn_fail(c, -ETIMEDOUT, c->state == CONNECTING ? NULL : c->connector ? "no answer for 5 s" : "no hello within 5 s");
     accept_waiting(NULL);
     set_timer();
 }

@@ -399,6 +399,21 @@ static int look_for_twin_again(uint64_t end, char *err, size_t errlen)
     return e;
 }
 
+/* Nodes with another PFS directory, session or session directory never meet this one: so all of that is said. */
+static void say_who_joined(const struct view *v, unsigned wait_nodes, unsigned timeout_s, char *err, size_t errlen)
+{
+    char names[256] = "";
+    size_t at = 0;
+    for (unsigned i = 0; i < v->nmembers && at < sizeof(names); i++)
+        at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "", v->members[i].name);
+    if (at >= sizeof(names))
+        strcpy(names + sizeof(names) - 4, "...");
+    snprintf(err, errlen,
+             "only %u of %u nodes (--wait-nodes) joined session %s in %s within %u s (--wait-timeout): %s.  Are the others started "
+             "with the same PFS_DIR, --session and --session-dir?  Their logs say why they do not join",
+             v->nmembers, wait_nodes, session_name(), session_base(), timeout_s, names);
+}
+
 int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errlen)
 {
     uint64_t end = boot_ms() + timeout_s * 1000ull, look = boot_ms() + SAY_WAITING_MS;
@@ -432,9 +447,7 @@ int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errl
         return 0;
     loop_call(copy_problem, problem);
     if (v)
-        snprintf(err, errlen,
-                 "only %u of %u nodes (--wait-nodes) joined within %u s (--wait-timeout)",
-                 v->nmembers, wait_nodes, timeout_s);
+        say_who_joined(v, wait_nodes, timeout_s, err, errlen);
     else
         snprintf(err, errlen, "could not join the session within %u s (--wait-timeout): %s",
                  timeout_s, problem[0] ? problem : "the session directory did not answer");

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/complaint.h"
 #include "transport/hello.h"
 #include "transport/loop.h"
 #include "transport/peer_in.h"
@@ -351,12 +352,27 @@ static void on_closed(struct hello_conn *c, uint64_t id, uint64_t incarnation)
     }
 }
 
+/* A node that was connected before has most likely ended, and the others notice that. */
+static void complain_unreachable(const struct peer *p, int err)
+{
+    char who[NODE_ADDR_MAX + 16], more[COMPLAINT_MORE];
+    const char *hint = err == -ECONNREFUSED ? "no daemon listens there: it has ended, or it is behind another address"
+                       : err == -ECONNRESET ? "the connection ended: its log may say why"
+                                            : "does a firewall let TCP through between the nodes?";
+    snprintf(who, sizeof(who), "reach %s", p->addr);
+    if (!p->rounds && complaint_due(who, more))
+        log_warn("node %s cannot be reached at %s: %s%s: %s (--listen says which address a node has)", p->name, p->addr,
+                 strerror(-err), more, hint);
+}
+
 static void on_failed(void *arg, int err)
 {
     if (peer_twin_failed(arg, err))
         return;
     struct peer *p = arg;
     p->saying_hello = false;
+    if (p->state == PEER_CONNECTING)
+        complain_unreachable(p, err);
     if (p->state != PEER_CONNECTING)
         return; /* the other side reached us meanwhile */
     p->backoff_ms = p->backoff_ms ? MIN(p->backoff_ms * 2, (unsigned)BACKOFF_MAX) : BACKOFF_MIN;

@@ -40,6 +40,7 @@
 static struct {
     int fd; /* the session's directory, -1 when none is open */
     char name[65];
+    char *base;
     uint8_t secret[SECRET_SIZE];
     int64_t clock_offset_ns;
 } session = {.fd = -1};
@@ -52,6 +53,11 @@ const uint8_t *session_secret(void)
 const char *session_name(void)
 {
     return session.name;
+}
+
+const char *session_base(void)
+{
+    return session.base ? session.base : "?";
 }
 
 int session_dirfd(void)
@@ -391,8 +397,9 @@ static int measure_clock(const struct report *r, int fd)
     int err = textfile_clock(fd, &session.clock_offset_ns);
     if (err)
         return fail(r, err,
-                    "%s/%s: cannot be written to: %s: name another directory with --session-dir",
-                    r->dir, r->name, strerror(-err));
+                    "%s/%s: cannot be written to: %s: %s", r->dir, r->name, strerror(-err),
+                    err == -ENOSPC || err == -EDQUOT ? "make room on the PFS first: nothing in the cache is lost"
+                                                     : "name another directory with --session-dir");
     return 0;
 }
 
@@ -437,6 +444,7 @@ int session_open(const struct session_config *c, char *err_text, size_t err_len)
     }
     session.fd = fd;
     snprintf(session.name, sizeof(session.name), "%s", c->name);
+    session.base = xstrdup(c->dir);
     return 0;
 }
 
@@ -445,6 +453,8 @@ void session_close(void)
     if (session.fd >= 0)
         close(session.fd);
     session.fd = -1;
+    free(session.base);
+    session.base = NULL;
     explicit_bzero(session.secret, sizeof(session.secret));
 }
 

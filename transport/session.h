@@ -34,6 +34,7 @@ int session_open(const struct session_config *c, char *err, size_t errlen);
 void session_close(void);
 const uint8_t *session_secret(void); /* 32 bytes */
 const char *session_name(void);
+const char *session_base(void); /* the directory that holds sessions, as it was given */
 int session_dirfd(void);
 
 /* Probe files: the first node makes three files in probes/ and records their fids, given by fid_of

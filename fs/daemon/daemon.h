@@ -36,8 +36,8 @@ void daemonise(void);
 void daemonise_supervisor(void);
 /* The mount answers: says so, and closes the terminal. */
 void say_ready(void);
-/* umask, working directory, descriptors; no core dumps of the secret. */
-void set_up_process(void);
+/* umask, working directory, descriptors; no core dumps of the secret.  -ENOMEM after a message: its limits are too narrow. */
+int set_up_process(void);
 
 /* ---- steps.c ---- */
 struct member;

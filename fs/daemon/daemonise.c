@@ -19,6 +19,9 @@
 #include "transport/members.h"
 #include "transport/view.h"
 
+#define FILES_ENOUGH 4096u
+#define SPACE_LEAST  ((rlim_t)2 << 30) /* bytes: a small daemon maps 0.6 GiB at its start, and 1.2 with some load */
+
 static int ready_fd = -1; /* to the parent that waits */
 
 static volatile sig_atomic_t child;
@@ -129,17 +132,41 @@ void say_ready(void)
     let_go_of_terminal();
 }
 
-void set_up_process(void)
+/* Raises a limit as far as this user may.  Returns what it is then. */
+static rlim_t raise_limit(int which)
 {
     struct rlimit r;
+    if (getrlimit(which, &r))
+        return RLIM_INFINITY;
+    r.rlim_cur = r.rlim_max;
+    setrlimit(which, &r);
+    return r.rlim_cur;
+}
+
+/* With too little address space threads cannot start, which ends a daemon in the middle of a job. */
+static int check_limits(void)
+{
+    char is[32];
+    rlim_t files = raise_limit(RLIMIT_NOFILE), space = raise_limit(RLIMIT_AS);
+    if (files < FILES_ENOUGH)
+        log_warn("only %llu files may be open at once (ulimit -n): each file that programs hold open takes one, and each node: "
+                 "have the limit raised to %u or more",
+                 (unsigned long long)files, FILES_ENOUGH);
+    if (space >= SPACE_LEAST)
+        return 0;
+    log_error("the address space is limited to %s (ulimit -v): eddyfs needs 2 GiB or more of it, of which it uses only a part: give "
+              "`ulimit -v unlimited` before it is started",
+              size_format(space, is, sizeof(is)));
+    return -ENOMEM;
+}
+
+int set_up_process(void)
+{
     umask(0);
     if (chdir("/"))
         log_warn("cannot change to /: %s", strerror(errno));
-    if (!getrlimit(RLIMIT_NOFILE, &r)) {
-        r.rlim_cur = r.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &r);
-    }
 #ifndef __SANITIZE_ADDRESS__   /* its leak check must be able to look at us */
     prctl(PR_SET_DUMPABLE, 0); /* the session's secret is in memory */
 #endif
+    return check_limits();
 }

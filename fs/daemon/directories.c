@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,14 +48,29 @@ static bool daemon_is_gone(const char *mountpoint)
     return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 1;
 }
 
+/* Only the user whose mount it is can end it, or root. */
+static int refuse_living(const char *mountpoint)
+{
+    struct mounted m;
+    uid_t user = geteuid();
+    if (mounted_eddyfs(mountpoint, &m)) {
+        user = m.user;
+        mounted_free(&m);
+    }
+    if (user == geteuid() || !geteuid())
+        return refuse("an eddyfs is mounted at %s: end it with `eddy umount %s` first", mountpoint, mountpoint);
+    const struct passwd *pw = getpwuid(user);
+    return pw ? refuse("user %s has an eddyfs mounted at %s: name another mount point", pw->pw_name, mountpoint)
+              : refuse("user %u has an eddyfs mounted at %s: name another mount point", (unsigned)user, mountpoint);
+}
+
 /* Clears the mount of a killed daemon; does not disturb a living one. */
 static int clear_dead_mount(const char *mountpoint)
 {
     if (!mounted_eddyfs(mountpoint, NULL))
         return 0;
     if (!daemon_is_gone(mountpoint))
-        return refuse("an eddyfs is mounted at %s: end it with `eddy umount %s` first", mountpoint,
-                      mountpoint);
+        return refuse_living(mountpoint);
     int err = unmount_lazily(mountpoint);
     if (err)
         return refuse("the dead mount at %s cannot be cleared (%s): try `fusermount3 -u %s`",
@@ -89,7 +105,8 @@ static int check_mountpoint(void)
     struct stat st;
     char *full = path_resolve_parent(settings.mountpoint);
     if (!full)
-        return refuse("mount point %s: %s", settings.mountpoint, strerror(errno));
+        return refuse("mount point %s: %s%s", settings.mountpoint, strerror(errno),
+                      errno == ENOENT ? ": make the directory first" : "");
     settings.mountpoint = full;
     int err = clear_dead_mount(full);
     if (err)

@@ -18,7 +18,8 @@ static struct options options;
 static int run(enum start how)
 {
     signals_start(leave_now);
-    set_up_process();
+    if (set_up_process())
+        return EXIT_FAILED;
     if (how != START_FIRST && check_directories_again(how == START_AGAIN))
         return EXIT_FAILED;
     if (steps_start(&options, how == START_RECOVERY ? "flush" : NULL, leave_to_other)) {

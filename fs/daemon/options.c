@@ -14,6 +14,7 @@
 
 #include "fs/mount.h"
 #include "fs/settings.h"
+#include "transport/suggest.h"
 #include "transport/times.h"
 #include "transport/view.h"
 
@@ -277,6 +278,18 @@ static bool take_trust(const char *word)
     return true;
 }
 
+static int complain_of_word(const char *word, size_t len)
+{
+    const char *names[ARRAY_LEN(table)];
+    char name[64];
+    snprintf(name, sizeof(name), "%.*s", (int)len, word);
+    for (size_t i = 0; i < ARRAY_LEN(table); i++)
+        names[i] = table[i].name;
+    const char *meant = suggest(name, names, ARRAY_LEN(names));
+    return options_complain("-o %s: neither an option of eddyfs nor one of FUSE that it takes%s%s%s", word,
+                            meant ? ": did you mean " : "", meant ? meant : "", meant ? "?" : "");
+}
+
 /* user=NAME is mount(8)'s: the user that may unmount. */
 static int take_word(char *word)
 {
@@ -300,8 +313,7 @@ static int take_word(char *word)
     } else if (of_fuse(word)) {
         mount_option(word);
     } else if (*word && !of_mount(word)) {
-        return options_complain("-o %s: neither an option of eddyfs nor one of FUSE that it takes",
-                                word);
+        return complain_of_word(word, len);
     }
     return 0;
 }
@@ -318,15 +330,15 @@ static int take_words(const char *list)
 static int take_arguments(int argc, char **argv)
 {
     struct option longs[ARRAY_LEN(table) + 1];
+    char why[SUGGEST_WHY];
     int c, err = 0;
     memset(longs, 0, sizeof(longs));
     for (size_t i = 0; i < ARRAY_LEN(table); i++)
         longs[i] = (struct option){table[i].name, table[i].value ? required_argument : no_argument,
                                    NULL, table[i].code};
-    opterr = 1;
-    while (!err && (c = getopt_long(argc, argv, "fo:Vh", longs, NULL)) != -1) {
+    while (!err && (c = option_next(argc, argv, "fo:Vh", longs, why)) != -1) {
         if (c == '?')
-            err = options_complain("unknown option");
+            err = options_complain("%s", why);
         else if (c == 'o')
             err = take_words(optarg);
         else

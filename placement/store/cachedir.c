@@ -333,9 +333,9 @@ static int check_format(struct cachedir *d, char *err, size_t errlen)
     if (version != CACHE_FORMAT)
         return fail(
             -EINVAL, err, errlen,
-            "cache directory %s has format %u, this eddyfs knows %u: flush it with the eddyfs that "
-            "made it and remove it, or name another one with --cache-dir",
-            d->path, version, CACHE_FORMAT);
+            "cache directory %s has format %u, that of %s eddyfs (this one knows %u): flush it with the eddyfs that made it "
+            "(`eddy recover`) and remove it, or name another one with --cache-dir",
+            d->path, version, version > CACHE_FORMAT ? "a newer" : "an older", CACHE_FORMAT);
     if (sscanf(text, "eddyfs-cache %*u\nchunk %u\n", &chunk) != 1 || !chunk_size_ok(chunk))
         return fail(-EINVAL, err, errlen,
                     "%s/format is damaged: name another directory with --cache-dir", d->path);

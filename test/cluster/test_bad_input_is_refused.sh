@@ -17,7 +17,7 @@ refused() {
 C=(--cache-dir "$W/cache")
 
 refused 2 "two directories" "${C[@]}" "$PFS"
-refused 2 "unknown option|unrecognized" --no-such-thing "$PFS" "$W/mnt"
+refused 2 "no such option" --no-such-thing "$PFS" "$W/mnt"
 refused 2 "neither" -o nonsense=1 "$PFS" "$W/mnt"
 refused 2 "power of two" --chunk-size 100K "$PFS" "$W/mnt"
 refused 2 "64" --chunk-size 1K "$PFS" "$W/mnt"
