@@ -2,7 +2,6 @@
 # A node renames a directory to a name that another node has just given up by a move: what it knew by this name is whole
 # where it is now, files can be made in it, and what was not flushed below it is flushed there.
 # timeout: 60
-# both
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3
 

@@ -3,7 +3,6 @@
 # start drops what is gone, umount says 0, and nothing is left beside it. A removal that the
 # PFS never did or refused, and one of two names, take no byte.
 # timeout: 240
-# both
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq

@@ -2,7 +2,6 @@
 # A node dies while files are staged: its share is asked of the next owners, what others have brought is not fetched again, and the
 # progress never goes back. Files that change or go while they are staged: what is there in the end, or the reason.
 # timeout: 300
-# both
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 MIB=1048576

@@ -2,7 +2,6 @@
 # eddy stage: each byte comes from the PFS once, and not again, neither for a second stage nor for who reads the files: on one
 # node, and spread over three, where each node has what it owns.
 # timeout: 180
-# both
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 MIB=1048576

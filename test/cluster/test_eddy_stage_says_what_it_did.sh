@@ -2,8 +2,6 @@
 # eddy stage: what is where (--check), how far it is (--status), its end (--cancel, a signal, a time-out), what stays (--pin,
 # unstage), what cannot be brought and why, what does not fit; links; lists; JSON.
 # timeout: 300
-# both
-# sanitize
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 MIB=1048576

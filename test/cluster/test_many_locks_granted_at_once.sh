@@ -3,7 +3,6 @@
 # and drop what the kernel has of the file: none of them waits for a read that waits
 # for them. Each reads what was written under the lock.
 # timeout: 120
-# both
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3
 

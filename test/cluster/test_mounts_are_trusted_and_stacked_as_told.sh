@@ -3,7 +3,6 @@
 # and only there, and not where the PFS's own mount does not have them; a directory of it is the lower layer of an
 # overlay, with passthrough too; setgid goes with a write of somebody who is not in the group.
 # timeout: 120
-# both
 . "$(dirname "$0")/lib.sh"
 requires fuse root user cmd setpriv
 in_namespaces

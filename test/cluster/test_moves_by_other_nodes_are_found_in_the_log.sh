@@ -3,7 +3,6 @@
 # is dead, or after its restart, once or several times, in exchange for others, with new files under the old names.  The
 # first node serves the files and flushes them where they are now; nothing is written beside.
 # timeout: 90
-# both
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3
 start() { start_node "$1" "$PFS" --flush end; }

@@ -3,7 +3,6 @@
 # already; nothing that is told so is older than --attr-timeout, whoever changed it; and little is looked at in vain.
 # timeout: 240
 # sanitize
-# both
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3 cmd jq
 TIMEOUT=3

@@ -3,7 +3,6 @@
 # truncation, an allocation and a write beyond the limit fail with EFBIG at once, by the claimant and by another
 # node, and the file stays as it was. The largest size itself can be had, and all is flushed.
 # timeout: 120
-# both
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 requires root fuse cmd jq cmd python3 cmd mkfs.ext4

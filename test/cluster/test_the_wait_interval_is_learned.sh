@@ -3,7 +3,6 @@
 # interval comes to lie between them, and the pauses hold the flush.  One that reads through
 # the kernel is no lull.
 # timeout: 180
-# both
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd python3
 start_faultfs a

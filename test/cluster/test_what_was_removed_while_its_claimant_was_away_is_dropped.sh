@@ -4,7 +4,6 @@
 # it has of them: no file is named as not flushed, and none is put beside a new one. What somebody removes on the PFS, past
 # the session, stays in the cache and is named.
 # timeout: 150
-# both
 . "$(dirname "$0")/lib.sh"
 requires fuse
 

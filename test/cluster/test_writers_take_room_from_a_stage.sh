@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # A writer needs the room of what is being staged: it gets it, and the stage ends all the same, with each file brought.
 # timeout: 200
-# both
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 MIB=1048576
