@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "placement/foresight/find_dirs.h"
 #include "placement/foresight/hint_files.h"
 #include "placement/foresight/shares.h"
 #include "placement/foresight/watch.h"
@@ -186,6 +187,8 @@ static bool do_next(void)
     bool more = t && prefetch.hands < HANDS;
     prefetch.hands += more;
     lock_drop(&hints_lock);
+    if (!t && !hints_now)
+        find_dirs_end();
     if (!t)
         return false;
     if (more)
