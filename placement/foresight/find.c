@@ -12,15 +12,29 @@
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
 
+/* Where the PFS knows no birth times, a look does not tell a file from the one that had its number before. */
+static struct data_known known_of(const struct statx *stx, uint64_t looked_ms)
+{
+    const struct view *v = members_view();
+    struct data_known k = {.version = version_of(stx)};
+    if (stx->stx_mask & STATX_BTIME)
+        k.looked_ms = looked_ms;
+    if (v && claim_settled(v->number, looked_ms)) /* what its homes say later is of after the look */
+        k.view = v->number;
+    return k;
+}
+
 static int look_up(struct pfs_node *dir, const char *name, struct found *out)
 {
     struct statx stx;
+    uint64_t looked_ms = boot_ms();
     int err = pfs_lookup(dir, name, &stx);
     if (!err && !S_ISREG(stx.stx_mode))
         err = -ENOENT;
     if (err)
         return err;
     out->fid = fid_of(&stx);
+    out->known = known_of(&stx, looked_ms);
     out->node = pfs_child_as(dir, name, out->fid, NULL);
     return 0;
 }
@@ -79,26 +93,44 @@ bool found_is_elsewhere(const struct found *w)
     return !claim_where(w->fid, LOOK_NONE, &at) && (at.where == WHERE_NODE || at.where == WHERE_LOST);
 }
 
-int found_open(const char *path, struct found *w)
+/* If all of it is here, as it was when it was looked up. */
+static int open_known(struct found *w)
+{
+    pfs_open_known(w->f);
+    int err = data_open_known(w->f, &w->known, false, &w->data);
+    if (err)
+        release(w->f);
+    return err;
+}
+
+static int open_on_pfs(struct found *w)
 {
     struct statx stx;
     uint64_t looked_ms = boot_ms();
+    int err = pfs_open_file(w->f, w->node, false, NULL, &stx);
+    if (err)
+        return err;
+    err = data_open(w->f, DATA_READS, false, &stx, looked_ms, true, &w->data);
+    if (err)
+        release(w->f);
+    return err;
+}
+
+int found_open(const char *path, struct found *w)
+{
     int err = file_get(w->fid, path, &w->f);
     if (err)
         return err;
-    err = pfs_open_file(w->f, w->node, false, NULL, &stx);
-    if (!err) {
-        err = data_open(w->f, DATA_READS, false, &stx, looked_ms, true, &w->data);
-        if (err)
-            release(w->f);
-    }
+    err = w->known.looked_ms && !file_is_unlinked(w->f) ? open_known(w) : -EAGAIN;
     if (err)
+        err = open_on_pfs(w);
+    if (err) {
         file_put(w->f);
-    else
-        data_attr(w->data, &w->at);
-    if (err)
         w->f = NULL;
-    return err;
+        return err;
+    }
+    data_attr(w->data, &w->at);
+    return 0;
 }
 
 void found_end(struct found *w)

@@ -8,6 +8,7 @@ struct found {
     struct pfs_node *node; /* referenced; NULL: there is none */
     struct fid fid;
     bool guessed; /* nobody has looked whether the name leads to it: found_open says -ESTALE if not */
+    struct data_known known; /* looked_ms 0: nobody has looked at it, or it is not enough */
     struct file *f; /* referenced, and open; NULL: not opened yet */
     struct data_handle *data;
     struct location at; /* where its latest bytes are */

@@ -64,19 +64,19 @@ stop_node b
 settle
 
 hint one/two/three/hinted
-each "hinted, not here" "${HINTED:-1250}" "$BEFORE"
+each "hinted, not here" "${HINTED:-1300}" "$BEFORE"
 end_hint
 settle
 hint one/two/three/hinted
-each "hinted, here" "${HERE:-900}" "$BEFORE"
+each "hinted, here" "${HERE:-400}" "$BEFORE"
 end_hint
 
 settle
 "$EDDY_BUILD/eddy" stage --here --wait "$W/mnt-a/one/two/three/staged"
-each "staged, with the walk" "${STAGED:-1250}" "$BEFORE"
+each "staged, with the walk" "${STAGED:-1320}" "$BEFORE"
 settle
 "$EDDY_BUILD/eddy" stage --here --wait "$W/mnt-a/one/two/three/staged"
-each "staged again" "${AGAIN:-350}" "$BEFORE"
+each "staged again" "${AGAIN:-400}" "$BEFORE"
 [ -z "$TOO_MANY" ] || fail "requests: $TOO_MANY"
 diff -r "$W/mnt-a/one/two/three/staged" "$PFS/one/two/three/staged" || fail "a has wrong bytes"
 
