@@ -8,6 +8,7 @@
 
 #include "placement/claims/look.h"
 #include "placement/foresight/bring.h"
+#include "placement/foresight/budget.h"
 #include "placement/foresight/find_dirs.h"
 #include "placement/foresight/hint_files.h"
 #include "placement/foresight/hints.h"
@@ -24,6 +25,7 @@ void foresight_start(uint64_t limit)
 {
     hints_init(limit);
     find_dirs_start();
+    budget_start(prefetch_wake);
     prefetch_start();
     watch_start(prefetch_wake);
     bring_start();

@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "placement/foresight/budget.h"
 #include "placement/foresight/find_dirs.h"
 #include "placement/foresight/hint_files.h"
 #include "placement/foresight/shares.h"
@@ -94,6 +95,8 @@ static uint64_t bytes_of_hints(const struct hints_sums *s)
 static bool fits(const struct target *t, const struct room *r)
 {
     struct hints_sums s;
+    if (!budget_may_fetch(t))
+        return false;
     const struct queue *q = t->queue;
     hints_sum(&s);
     uint64_t bytes = hints_bytes(t), all = bytes_of_hints(&s), own = q->ahead - q->unflushed;
@@ -178,6 +181,7 @@ static bool do_next(void)
     lock_take(&hints_lock);
     share_room(&r);
     struct target *t = prefetch_full ? NULL : next_in_turn(&r);
+    bool soon = t && budget_begins(t);
     if (t) {
         t->busy = true;
         t->queue->busy++;
@@ -208,6 +212,7 @@ static bool do_next(void)
     say_news();
     lock_drop(&hints_lock);
     watch_go();
+    budget_ends(soon);
     if (brought)
         answer(brought);
     return true;
