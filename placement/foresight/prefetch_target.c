@@ -176,16 +176,22 @@ static bool take_up(struct work *w, enum life life)
     return fetches;
 }
 
-/* The store took no more: the target waits until something leaves. */
+/* The store took no more: the target waits until something leaves; but a staged one not, if nothing will. */
 static void is_full(struct target *t)
 {
+    struct room r = room_now();
     lock_take(&hints_lock);
-    prefetch_full = true;
-    if (is_wanted(t)) {
+    bool wanted = is_wanted(t);
+    if (wanted) {
         hints_step(t, LIFE_GIVE_UP);
         hints_unadmit(t);
-        t->queue->next = MIN(t->queue->next, t->first);
     }
+    bool waits = !t->queue->staged || !room_stays_as_it_is(&r);
+    prefetch_full |= waits;
+    if (wanted && waits)
+        t->queue->next = MIN(t->queue->next, t->first);
+    else if (wanted)
+        hints_reached(t, -ENOSPC);
     lock_drop(&hints_lock);
 }
 
