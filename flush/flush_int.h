@@ -7,6 +7,7 @@
  * limit.c    bytes per second: pure
  * room.c     dirty bytes as they are now; writers are slowed, and wait for room
  * queue.c    the lists of dirty files
+ * order.c    which of them is first when room is needed
  * flusher.c  the thread that begins runs; start and stop
  * gate.c     may a run go on?  its turn before each piece
  * run.c      one run of one file: how it begins and ends

@@ -41,7 +41,7 @@ static struct flush_item *next_file(enum run_mode *mode, uint64_t *wait_ms)
         if (why == WHY_NOT) {
             *wait_ms = MIN(*wait_ms, wait);
         } else if (has_thread(m) && (!best || it->seq < best->seq)) {
-            best = it;
+            best = order_first(&flush.ready[p], why);
             *mode = m;
         }
     }

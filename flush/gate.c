@@ -11,6 +11,7 @@
 #include "flush/lull.h"
 #include "placement/borrow.h"
 #include "placement/claims/claim_forget.h"
+#include "placement/foresight/budget.h"
 #include "placement/store/store_open.h"
 
 /* ---- may it be written now? ---- */
@@ -83,6 +84,10 @@ static uint64_t look(struct gate *g, struct turn *t, uint64_t len)
     g->idle = why == WHY_LULL;
     if (why == WHY_NOT && g->mode == RUN_YIELDS)
         why = WHY_DRAIN; /* to the end of the batch, no faster than necessary */
+    if (why == WHY_LULL && budget_is_soon()) { /* until a ring: budget_on_calm */
+        why = WHY_NOT;
+        wait = NEVER;
+    }
     if (why == WHY_NOT) {
         leave_slot(g);
         return wait;

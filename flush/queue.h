@@ -74,6 +74,10 @@ extern struct flush_state {
     struct pool *waiting_pool, *urgent_pool;
 } flush;
 
+/* order.c: the file of the list that is written first, of those that may be written for that reason; NULL: it is empty.  flush.lock
+ * held. */
+struct flush_item *order_first(const struct item_list *l, enum flush_why why);
+
 void queue_init(struct item_list *l);
 /* flush.lock held. */
 void queue_append(struct item_list *l, struct flush_item *it);

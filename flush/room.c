@@ -9,6 +9,7 @@
 #include "flush/lull.h"
 #include "flush/queue.h"
 #include "flush/retry.h"
+#include "placement/foresight/budget.h"
 #include "placement/store/store_open.h"
 
 #include <errno.h>
@@ -37,7 +38,10 @@ enum mark_level room_level(void)
     store_dirty(&now.dirty, &room);
     marks_measure(&flush.marks, &now, flush.busy || flush.urgent_jobs || flush.syncing);
     enum mark_level level = marks_level(&flush.marks, now.dirty, room);
-    if (!atomic_exchange(&above_high, level == MARK_HIGH) && level == MARK_HIGH)
+    bool was = atomic_exchange(&above_high, level == MARK_HIGH);
+    if (was != (level == MARK_HIGH))
+        budget_flush_presses(!was);
+    if (!was && level == MARK_HIGH)
         bell_ring(); /* wakes the flusher, and runs that wait for a lull */
     return level;
 }

@@ -164,6 +164,7 @@ static void why_failed(uint64_t node, int err, char why[512])
 {
     const char *text = err == -ENOENT      ? "it was removed meanwhile"
                        : err == -ESTALE    ? "it changes on the PFS again and again"
+                       : err == -ENOSPC    ? "it has no room for it any more: others have filled the disk, or what it keeps may not leave"
                        : err == -EHOSTDOWN ? "its latest bytes are on a node that has left"
                                            : strerror(-err);
     if (err == -EBUSY)

@@ -20,6 +20,7 @@
 #include "flush/flush.h"
 #include "flush/flush_events.h"
 #include "flush/flush_recover.h"
+#include "flush/lull.h"
 #include "fs/ahead.h"
 #include "fs/attr_last.h"
 #include "fs/backing.h"
@@ -48,6 +49,7 @@
 #include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
 #include "placement/claims/look.h"
+#include "placement/foresight/budget.h"
 #include "placement/foresight/foresight.h"
 #include "placement/foresight/stage.h"
 #include "placement/local.h"
@@ -223,6 +225,7 @@ static int start_foresight(char *err, size_t len)
     eviction_on_left(foresight_left);
     eviction_on_farthest(foresight_give_up);
     flush_on_clean(on_clean);
+    budget_on_calm(bell_ring);
     return 0;
 }
 

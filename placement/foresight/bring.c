@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "placement/chunks/working.h"
+#include "placement/foresight/hint_files.h"
 #include "placement/foresight/prefetch.h"
 #include "placement/foresight/queue_parse.h"
 #include "placement/foresight/shares.h"
@@ -133,8 +134,12 @@ static int add_all(struct bringing *b, uint32_t n)
     if (!err)
         err = hints_add(b->queue, &a, &first);
     free(body);
-    for (uint32_t i = 0; !err && i < n; i++)
-        b->queue->target[i]->bytes = b->out[b->item[i]].wanted; /* until it is looked at */
+    for (uint32_t i = 0; !err && i < n; i++) { /* until it is looked at: */
+        struct target *t = b->queue->target[i];
+        t->bytes = b->out[b->item[i]].wanted;
+        if (fid_is_zero(t->file->fid))
+            hints_set_fid(t->file, b->m->bring.files.v[b->item[i]].fid);
+    }
     return err;
 }
 

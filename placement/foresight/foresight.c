@@ -8,6 +8,8 @@
 
 #include "placement/claims/look.h"
 #include "placement/foresight/bring.h"
+#include "placement/foresight/budget.h"
+#include "placement/foresight/find_dirs.h"
 #include "placement/foresight/hint_files.h"
 #include "placement/foresight/hints.h"
 #include "placement/foresight/outdated.h"
@@ -22,6 +24,8 @@ static char address[108];
 void foresight_start(uint64_t limit)
 {
     hints_init(limit);
+    find_dirs_start();
+    budget_start(prefetch_wake);
     prefetch_start();
     watch_start(prefetch_wake);
     bring_start();
@@ -30,6 +34,7 @@ void foresight_start(uint64_t limit)
 void foresight_stop(void)
 {
     watch_stop();
+    find_dirs_end();
     lock_take(&hints_lock);
     shares_end_all();
     hints_end();

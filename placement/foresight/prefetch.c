@@ -6,16 +6,13 @@
  *
  * Each piece waits until no reader waits for a fetch.  The fetches are the readers' own (chunks/fetch.h): a read that meets a
  * chunk on its way waits for that.  They are no activity, so there may be a lull meanwhile.
- *
- * Room: what is admitted and not consumed, and what is dirty besides, take seven eighths of the cache at most; a queue, its
- * share of that.  When a writer has needed room of it, no more is fetched than was left then, until something is consumed: else it
- * would be fetched, and given up again, for each write.  Of a stage nothing is consumed: it goes on when nothing is dirty.
- * What is fetched evicts nothing that is here for an admitted hint (SPACE_FILL).
  */
 #include "placement/foresight/prefetch_int.h"
 
 #include <string.h>
 
+#include "placement/foresight/budget.h"
+#include "placement/foresight/find_dirs.h"
 #include "placement/foresight/hint_files.h"
 #include "placement/foresight/shares.h"
 #include "placement/foresight/watch.h"
@@ -23,15 +20,12 @@
 #include "transport/loop.h"
 
 #define HANDS        2
-#define ADMITTED_MAX 16384u /* of a queue at once: names that are looked up in advance */
 
 /* With hints_lock. */
 static struct {
     unsigned hands;
     struct queue *last; /* the queue whose turn it was; only compared */
     void (*on_news)(void);
-    uint64_t ceiling; /* bytes that hints had when the last one was given up ... */
-    uint64_t done;    /* ... and hints_sums.done then: it counts as long as that stays */
 } prefetch;
 
 void prefetch_on_news(void (*fn)(void))
@@ -41,66 +35,6 @@ void prefetch_on_news(void (*fn)(void))
     lock_drop(&hints_lock);
 }
 
-/* ---- room ---- */
-
-struct room {
-    uint64_t all, share; /* bytes that hints may take now; of one queue */
-    uint64_t largest;    /* of one hint: of what is larger, the begin is kept */
-    bool writers;        /* something is dirty */
-};
-
-/* The cache's size less an eighth for what is not hinted, and less what is dirty. */
-static struct room room_now(void)
-{
-    struct store_usage u;
-    store_usage(&u);
-    uint64_t most = u.limit - u.limit / 8;
-    return (struct room){.all = most - MIN(most, u.dirty), /* less what is pinned: share_room */
-                         .writers = u.dirty,
-                         .largest = MAX(u.limit / 4, (uint64_t)store_chunk_size())};
-}
-
-uint64_t prefetch_room(void)
-{
-    struct hints_sums s;
-    struct room r = room_now();
-    lock_take(&hints_lock);
-    hints_sum(&s);
-    lock_drop(&hints_lock);
-    uint64_t taken = s.ahead_bytes - s.unflushed + s.staged;
-    return r.all - MIN(r.all, taken);
-}
-
-/* With hints_lock. */
-static void share_room(struct room *r)
-{
-    uint64_t n = 0;
-    struct hints_sums s;
-    hints_sum(&s);
-    r->all -= MIN(r->all, s.pinned);
-    for (struct queue *q = hints_queues; q; q = q->next_queue)
-        n += q->started && q->head < q->n;
-    r->share = r->all / MAX(n, 1);
-}
-
-static uint64_t bytes_of_hints(const struct hints_sums *s)
-{
-    return s->ahead_bytes - s->unflushed;
-}
-
-/* What is not on the PFS yet takes no more room for being hinted.  A queue may have one target in any case, if there is room
- * for it at all. */
-static bool fits(const struct target *t, const struct room *r)
-{
-    struct hints_sums s;
-    const struct queue *q = t->queue;
-    hints_sum(&s);
-    uint64_t bytes = hints_bytes(t), all = bytes_of_hints(&s), own = q->ahead - q->unflushed;
-    bool ceiling = prefetch.ceiling && prefetch.done == s.done && (!q->staged || r->writers);
-    uint64_t most = ceiling ? MIN(r->all, prefetch.ceiling) : r->all;
-    return all + bytes <= most && (!own || own + bytes <= r->share) && q->nadmitted < ADMITTED_MAX;
-}
-
 /* ---- the next target ---- */
 
 static struct target *next_again(struct queue *q, const struct room *r)
@@ -108,7 +42,7 @@ static struct target *next_again(struct queue *q, const struct room *r)
     struct target *t;
     while ((t = q->again)) {
         bool wanted = t->first != NO_ENTRY && !t->busy;
-        if (wanted && !t->admitted && !fits(t, r))
+        if (wanted && !t->admitted && !room_fits(t, r))
             return NULL;
         q->again = t->again;
         t->listed = false;
@@ -126,7 +60,7 @@ static struct target *next_entry(struct queue *q, const struct room *r)
         struct target *t = q->target[q->entry[q->next]];
         if (q->done[q->next] & ENTRY_DONE || t->admitted || t->busy || t->reached)
             continue;
-        if (!fits(t, r))
+        if (!room_fits(t, r) && !(q->staged && room_stays_as_it_is(r)))
             return NULL;
         q->next++;
         return t;
@@ -175,8 +109,9 @@ static bool do_next(void)
     prefetch_tell_store();
     struct room r = room_now();
     lock_take(&hints_lock);
-    share_room(&r);
+    room_share(&r);
     struct target *t = prefetch_full ? NULL : next_in_turn(&r);
+    bool soon = t && budget_begins(t);
     if (t) {
         t->busy = true;
         t->queue->busy++;
@@ -186,6 +121,8 @@ static bool do_next(void)
     bool more = t && prefetch.hands < HANDS;
     prefetch.hands += more;
     lock_drop(&hints_lock);
+    if (!t && !hints_now)
+        find_dirs_end();
     if (!t)
         return false;
     if (more)
@@ -193,6 +130,8 @@ static bool do_next(void)
     prefetch_target(t, r.largest);
     lock_take(&hints_lock);
     t->busy = false;
+    if (t->reached)
+        prefetch_full = false; /* another one may have waited for its room */
     if (t->redo && !t->queue->ended)
         hints_again(t);
     t->redo = false;
@@ -205,6 +144,7 @@ static bool do_next(void)
     say_news();
     lock_drop(&hints_lock);
     watch_go();
+    budget_ends(soon);
     if (brought)
         answer(brought);
     return true;
@@ -263,14 +203,6 @@ static struct target *farthest_of(struct queue *q, bool ahead)
     return NULL;
 }
 
-static void note_ceiling(void)
-{
-    struct hints_sums s;
-    hints_sum(&s);
-    prefetch.ceiling = MAX(bytes_of_hints(&s), 1);
-    prefetch.done = s.done;
-}
-
 /* Of all queues; with hints_lock. */
 static struct target *farthest_of_all(bool ahead)
 {
@@ -302,7 +234,7 @@ bool prefetch_give_up(bool ahead)
         if (admitted) {
             count(hints_given_up, 1);
             q->next = MIN(q->next, t->first);
-            note_ceiling();
+            room_given_up();
         }
     }
     lock_drop(&hints_lock);

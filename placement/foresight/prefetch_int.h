@@ -1,9 +1,28 @@
-/* prefetch_int.h - the parts of the prefetcher: prefetch.c has the room, and whose turn it is; it calls prefetch_target.c
- * (one target), and that prefetch_tell.c (what others hear). */
+/* prefetch_int.h - the parts of the prefetcher: prefetch.c has whose turn it is; it calls prefetch_target.c (one target), and that
+ * prefetch_tell.c (what others hear); both call prefetch_room.c (how much). */
 #ifndef EDDY_PLACEMENT_FORESIGHT_PREFETCH_INT_H
 #define EDDY_PLACEMENT_FORESIGHT_PREFETCH_INT_H
 
 #include "placement/foresight/prefetch.h"
+
+/* ---- prefetch_room.c ---- */
+
+struct room {
+    uint64_t all, share; /* bytes that hints may take now; of one queue */
+    uint64_t largest;    /* of one hint: of what is larger, the begin is kept */
+    bool writers;        /* something is dirty */
+};
+/* Without hints_lock; then room_share with it. */
+struct room room_now(void);
+/* With hints_lock, as all below. */
+void room_share(struct room *r);
+bool room_fits(const struct target *t, const struct room *r);
+/* A hint was given up, since a writer needed the room: no more is taken until something is consumed. */
+void room_given_up(void);
+/* Nothing is dirty, and nothing is admitted: there will be no more room than now. */
+bool room_stays_as_it_is(const struct room *r);
+
+/* ---- the others ---- */
 
 /* Brings the target, up to `largest` bytes of it, or finds out why not.  A thread of a pool, without hints_lock; the target is
  * marked busy. */

@@ -176,16 +176,22 @@ static bool take_up(struct work *w, enum life life)
     return fetches;
 }
 
-/* The store took no more: the target waits until something leaves. */
+/* The store took no more: the target waits until something leaves; but a staged one not, if nothing will. */
 static void is_full(struct target *t)
 {
+    struct room r = room_now();
     lock_take(&hints_lock);
-    prefetch_full = true;
-    if (is_wanted(t)) {
+    bool wanted = is_wanted(t);
+    if (wanted) {
         hints_step(t, LIFE_GIVE_UP);
         hints_unadmit(t);
-        t->queue->next = MIN(t->queue->next, t->first);
     }
+    bool waits = !t->queue->staged || !room_stays_as_it_is(&r);
+    prefetch_full |= waits;
+    if (wanted && waits)
+        t->queue->next = MIN(t->queue->next, t->first);
+    else if (wanted)
+        hints_reached(t, -ENOSPC);
     lock_drop(&hints_lock);
 }
 
@@ -294,15 +300,41 @@ static void note_before(struct work *w)
     lock_drop(&hints_lock);
 }
 
+/* What a staged name led to when the stage was begun; NULL: its queue says nothing of that. */
+static const struct fid *guess_of(const struct target *t, struct fid *fid)
+{
+    lock_take(&hints_lock);
+    *fid = t->file->fid;
+    lock_drop(&hints_lock);
+    return t->queue->staged && !fid_is_zero(*fid) ? fid : NULL;
+}
+
+static int open_found(struct work *w)
+{
+    note_before(w);
+    return w->again && found_is_elsewhere(&w->file) ? -EBUSY : found_open(w->t->file->path, &w->file);
+}
+
+static int find_and_open(struct work *w)
+{
+    struct fid fid;
+    const char *path = w->t->file->path;
+    int err = find_hinted(path, guess_of(w->t, &fid), &w->file);
+    if (!err)
+        err = open_found(w);
+    if ((err == -ESTALE || err == -ENOENT) && w->file.guessed) {
+        found_end(&w->file);
+        err = find_hinted(path, NULL, &w->file);
+        if (!err)
+            err = open_found(w);
+    }
+    return err;
+}
+
 void prefetch_target(struct target *t, uint64_t largest)
 {
     struct work w = {.t = t};
-    int err = find_hinted(t->file->path, &w.file);
-    if (!err) {
-        note_before(&w);
-        bool elsewhere = w.again && found_is_elsewhere(&w.file);
-        err = elsewhere ? -EBUSY : found_open(t->file->path, &w.file);
-    }
+    int err = find_and_open(&w);
     if (err) {
         is_absent(t, err);
     } else {

@@ -100,6 +100,32 @@ uint64_t shares_have(struct fid fid, uint64_t off)
     return k ? k->bytes : 0;
 }
 
+/* ---- stages that have ended ----
+ *
+ * What is on its way when a stage ends comes later, and is in no share: nobody would end that. */
+
+#define ENDED_MAX 64u /* the last ones: what is on its way comes soon */
+
+static struct {
+    uint64_t node, stage;
+} ended[ENDED_MAX];
+static unsigned next_ended;
+
+static void note_ended(uint64_t node, uint64_t stage)
+{
+    ended[next_ended].node = node;
+    ended[next_ended].stage = stage;
+    next_ended = (next_ended + 1) % ENDED_MAX;
+}
+
+static bool has_ended(uint64_t node, uint64_t stage)
+{
+    for (unsigned i = 0; i < ENDED_MAX; i++)
+        if (ended[i].node == node && ended[i].stage == stage)
+            return true;
+    return false;
+}
+
 /* ---- a share ---- */
 
 static struct share **find(uint64_t node, uint64_t stage)
@@ -165,6 +191,8 @@ static void forget_empty(void)
 struct share *share_get(uint64_t node, uint64_t stage, uint64_t pin_ms)
 {
     struct share *s = *find(node, stage);
+    if (has_ended(node, stage))
+        return NULL;
     if (!s && nshares == SHARES_MAX)
         forget_empty();
     if (!s && nshares == SHARES_MAX)
@@ -261,6 +289,7 @@ void share_end(uint64_t node, uint64_t stage)
     lock_take(&hints_lock);
     struct share **at = find(node, stage);
     struct share *s = *at ? take(at) : NULL;
+    note_ended(node, stage);
     lock_drop(&hints_lock);
     if (s)
         tell_and_free(s, TIME_UNKNOWN);

@@ -23,7 +23,7 @@ struct share;
 
 /* ---- with hints_lock ---- */
 
-/* The share of this stage of that node; pin_ms: as in BRING.  NULL: there are too many. */
+/* The share of this stage of that node; pin_ms: as in BRING.  NULL: there are too many, or the stage has ended. */
 struct share *share_get(uint64_t node, uint64_t stage, uint64_t pin_ms);
 /* The store has been told that the file's chunks are hinted.  off: where the part of the file begins
  * that has come.  If another share has it already, it is in that which is pinned for longer.  False: there is no memory for it, and it

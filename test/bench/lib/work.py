@@ -13,8 +13,19 @@ import time
 CLEANUP = os.path.join(os.path.dirname(__file__), "../../cluster/cleanup.sh")
 
 
+BUILD = os.environ.get("EDDY_BUILD", "build")
+
+
 class Failed(Exception):
     """Something that was to be measured did not work; the message says what."""
+
+
+def tool(name):
+    """The path of what the build has by this name."""
+    path = os.path.join(BUILD, name)
+    if not os.access(path, os.X_OK):
+        raise Failed(f"{path} is not there: build eddyfs first, or set EDDY_BUILD")
+    return os.path.realpath(path)
 
 
 TICKS = os.sysconf("SC_CLK_TCK")

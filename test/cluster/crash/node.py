@@ -91,6 +91,15 @@ class Node:
         return subprocess.run([self.options.eddy, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=120)
 
+    def tell(self, names, how):
+        """Hints of these files, or a stage of them, in a process of its own, which goes on."""
+        words = ["hint", "--"] if how == "hint" else ["stage", *how.split(), "--"]
+        process = subprocess.Popen([self.options.eddy, *words, *(os.path.join(self.mount, name) for name in names)],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
+                                   preexec_fn=die_with_parent)
+        record_process(self.options.work, process.pid)
+        return process
+
     def new_log_lines(self):
         lines = []
         for path, at in self.read_so_far.items():

@@ -4,7 +4,8 @@
 Every lane is a node with a session, a PFS directory and writers of its own; lanes run beside each
 other, as a node that comes back waits some seconds before it grants anything. A round of a lane:
 writers work on their files, the crash comes at a random instant, the node starts again (now and
-then it is killed once more meanwhile), and every file is compared. Rounds build on each other.
+then it is killed once more meanwhile), and every file is compared. Meanwhile the files are hinted and
+staged, in any order; what asks for that is killed, too. Rounds build on each other.
 """
 import argparse
 import json
@@ -65,11 +66,15 @@ class Lane:
     def round(self, number):
         go_on, leave = multiprocessing.Event(), multiprocessing.Event()
         writers = [self.start_writer(number, w, go_on, leave) for w in range(len(self.files))]
+        told = self.tell()
         early = self.random.random() < 0.5  # descriptors are closed before the node is back
         self.let_them_work(number)
         self.crashed = self.crash()
         time.sleep(self.random.choice((0, 0.005)))  # the kernel's writers go on
         go_on.set()
+        for process in told:
+            process.kill()
+            process.wait()
         if early or self.disk:
             self.end_writers(writers, leave)
         wait_for(WRITER_SECONDS, lambda: all(self.has_ended(number, w) for w in range(len(writers))),
@@ -81,6 +86,15 @@ class Lane:
         self.end_writers(writers, leave)
         if self.random.random() < 0.4:
             self.flush()
+
+    def tell(self):
+        """Queues of what there was when the round began, and of names that may come; and now and then a stage."""
+        names = [name for files in self.files for name in files.by_name] + [f"w{w}.{n}" for w in range(2) for n in range(9)]
+        told = []
+        for how in ("hint", "hint", self.random.choice(("--here --wait", "--spread --pin", "--here --pin=1s"))):
+            if self.random.random() < 0.6:
+                told.append(self.node.tell(self.random.choices(names, k=self.random.randrange(1, 20)), how))
+        return told
 
     def record_path(self, number, w):
         return os.path.join(self.node.own, f"record.{number}.{w}")

@@ -19,7 +19,7 @@ BASE = {
     "open": 10, "close": 3, "reopen": 1, "write": 14, "append": 8, "stream": 3, "read": 2, "truncate": 5, "allocate": 4,
     "mapstore": 4, "sync": 2, "copy": 3, "publish": 3, "locked": 4, "lock": 1, "unlock": 1, "rename": 5, "link": 3,
     "unlink": 3, "mkdir": 3, "rmdir": 1, "symlink": 1, "chmod": 2, "chown": 1, "utimens": 2, "setxattr": 2,
-    "removexattr": 1, "flush": 1, "check": 0.3, "outside": 0.7, "wait": 0.2,
+    "removexattr": 1, "flush": 1, "hint": 2, "stage": 1, "check": 0.3, "outside": 0.7, "wait": 0.2,
 }
 PROFILES = {
     "mixed": {},
@@ -32,7 +32,7 @@ PROFILES = {
 FAULTS = {"kill": 1, "umount": 0.7}
 # While a node is dead: what has no part that may be done when another fails.
 WHILE_DEAD = ("open", "close", "write", "append", "rename", "link", "unlink", "mkdir", "chmod", "wait", "lock",
-              "unlock")
+              "unlock", "hint", "stage")
 
 
 class Generator:
@@ -326,6 +326,18 @@ class Generator:
 
     def make_flush(self):
         return {"node": self.node()}
+
+    def make_hint(self):
+        """A queue of what is there, and of names that are none, or none yet. It stays until the node's next one."""
+        names = self.files() + self.dirs()[1:] + [self.new_path(FILES) for _ in range(2)] + ["no/such", "d0/f0"]
+        return {"node": self.node(), "paths": [self.pick(names) for _ in range(self.random.randrange(9))],
+                "start": self.chance(0.8)}
+
+    def make_stage(self):
+        names = self.files() + self.dirs() + [self.new_path(FILES)]
+        return {"node": self.node(), "paths": [self.pick(names) for _ in range(self.random.randrange(1, 4))],
+                "how": self.pick(("--here", "--spread", "--spread --pin", "--here --pin=1s", "--here --wait --timeout=2",
+                                  "unstage"))}
 
     def make_check(self):
         return {}

@@ -13,6 +13,7 @@ from worker import Worker, die_with_parent
 START_SECONDS = 60
 JOIN_SECONDS = 60
 EDDY_SECONDS = 150
+STAGED = (0, 1, 5, 6, 124)  # all; no memory, or too many of them; some of it; it does not fit; the time is over
 CONFLICT = ".eddy-conflict-"
 
 
@@ -61,6 +62,13 @@ class Native:
         """What eddy flush says if it fails."""
         return None
 
+    def hint(self, node, below, paths, start):
+        """A queue of these, in place of the node's last one."""
+
+    def stage(self, node, below, paths, how):
+        """What is wrong with how eddy stage ends."""
+        return None
+
     def is_anything_lent(self, nodes):
         return False
 
@@ -89,6 +97,7 @@ class Daemons(Native):
         super().__init__(work, config, make_player)
         self.work, self.build, self.options = work, os.path.abspath(build), options
         self.process = {}
+        self.hints = {}  # the process that gives them, of a node
         self.kept = 0  # how many of the workers' processes have been ended
         for node in self.nodes:
             os.makedirs(self.mount_of(node), exist_ok=True)
@@ -176,6 +185,28 @@ class Daemons(Native):
                 return f"eddy flush of node {node} ended with {ended.returncode}: {ended.stdout.strip()}"
         return None
 
+    def hint(self, node, below, paths, start):
+        self.end_hints(node)
+        if paths:
+            at = os.path.join(self.mount_of(node), below)
+            self.hints[node] = subprocess.Popen(
+                [os.path.join(self.build, "eddy"), "hint", *([] if start else ["--no-start"]), "--",
+                 *(os.path.join(at, p) for p in paths)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
+                preexec_fn=die_with_parent)
+            self.record_process(self.hints[node].pid)
+
+    def end_hints(self, node):
+        process = self.hints.pop(node, None)
+        if process:
+            process.kill()
+            process.wait()
+
+    def stage(self, node, below, paths, how):
+        at = os.path.join(self.mount_of(node), below)
+        words = ["unstage"] if how == "unstage" else ["stage", *how.split()]
+        ended = self.eddy(*words, "--", *(os.path.join(at, p) for p in paths))
+        return f"{words} ended with {ended.returncode}: {ended.stdout.strip()}" if ended.returncode not in STAGED else None
+
     def is_anything_lent(self, nodes):
         said = [json.loads(self.eddy("status", "--json", self.mount_of(node)).stdout) for node in nodes]
         return any(status["loans"]["lent_files"] for status in said)
@@ -195,6 +226,8 @@ class Daemons(Native):
 
     def end(self):
         """At once, whatever state they are in."""
+        for node in self.nodes:
+            self.end_hints(node)
         for process in self.process.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)

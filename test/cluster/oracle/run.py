@@ -236,6 +236,15 @@ class Run:
         self.facts.flushed(op["node"])
         return [Deviation("result/flush", "flush", "0", failed)] if failed else []
 
+    def run_hint(self, op):
+        self.cluster.hint(op["node"], self.name, op["paths"], op["start"])
+        return []
+
+    def run_stage(self, op):
+        """It changes nothing that can be seen, whatever it says of these paths."""
+        failed = self.cluster.stage(op["node"], self.name, op["paths"], op["how"])
+        return [Deviation("result/stage", "stage", "that it ends as it is to", failed)] if failed else []
+
     def run_check(self, op):
         """All is flushed, and the PFS is as the model."""
         self.facts.returned_until = time.monotonic() + RETURN_SECONDS

@@ -30,7 +30,7 @@ def say(op):
     if "slot" in op or "path" in op:
         words.append(target(op))
     words += [f"{k} {op[k]}" for k in ("kind", "how", "what", "from_at", "at", "len", "size", "text", "name", "value",
-                                       "owner", "mtime", "seconds") if k in op]
+                                       "owner", "mtime", "seconds", "paths", "start") if k in op]
     if "mode" in op:
         words.append(f"mode {op['mode']:o}")
     if "n" in op:

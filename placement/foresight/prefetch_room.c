@@ -1,0 +1,88 @@
+/* prefetch_room.c - how much may be fetched ahead.
+ *
+ * Room: what is admitted and not consumed, and what is dirty besides, take seven eighths of the cache at most; a queue, its
+ * share of that.  When a writer has needed room of it, no more is fetched than was left then, until something is consumed: else it
+ * would be fetched, and given up again, for each write.  Of a stage nothing is consumed: it goes on when nothing is dirty.
+ * What is fetched evicts nothing that is here for an admitted hint (SPACE_FILL).
+ * If a staged file does not fit though nothing is dirty and nothing is hinted, others have filled the disk: it is tried, and if
+ * the store has no room for it, its stage is told so.
+ */
+#include "placement/foresight/budget.h"
+#include "placement/foresight/prefetch_int.h"
+#include "placement/store/store_open.h"
+
+#define ADMITTED_MAX 16384u /* of a queue at once: names that are looked up in advance */
+
+/* With hints_lock. */
+static struct {
+    uint64_t ceiling; /* bytes that hints had when the last one was given up ... */
+    uint64_t done;    /* ... and hints_sums.done then: it counts as long as that stays */
+} given_up;
+
+/* The cache's size less an eighth for what is not hinted, and less what is dirty. */
+struct room room_now(void)
+{
+    struct store_usage u;
+    store_usage(&u);
+    uint64_t most = u.limit - u.limit / 8;
+    return (struct room){.all = most - MIN(most, u.dirty), /* less what is pinned: share_room */
+                         .writers = u.dirty,
+                         .largest = MAX(u.limit / 4, (uint64_t)store_chunk_size())};
+}
+
+uint64_t prefetch_room(void)
+{
+    struct hints_sums s;
+    struct room r = room_now();
+    lock_take(&hints_lock);
+    hints_sum(&s);
+    lock_drop(&hints_lock);
+    uint64_t taken = s.ahead_bytes - s.unflushed + s.staged;
+    return r.all - MIN(r.all, taken);
+}
+
+void room_share(struct room *r)
+{
+    uint64_t n = 0;
+    struct hints_sums s;
+    hints_sum(&s);
+    r->all -= MIN(r->all, s.pinned);
+    for (struct queue *q = hints_queues; q; q = q->next_queue)
+        n += q->started && q->head < q->n;
+    r->share = r->all / MAX(n, 1);
+}
+
+static uint64_t bytes_of_hints(const struct hints_sums *s)
+{
+    return s->ahead_bytes - s->unflushed;
+}
+
+/* What is not on the PFS yet takes no more room for being hinted.  A queue may have one target in any case, if there is room
+ * for it at all. */
+bool room_fits(const struct target *t, const struct room *r)
+{
+    struct hints_sums s;
+    if (!budget_may_fetch(t))
+        return false;
+    const struct queue *q = t->queue;
+    hints_sum(&s);
+    uint64_t bytes = hints_bytes(t), all = bytes_of_hints(&s), own = q->ahead - q->unflushed;
+    bool ceiling = given_up.ceiling && given_up.done == s.done && (!q->staged || r->writers);
+    uint64_t most = ceiling ? MIN(r->all, given_up.ceiling) : r->all;
+    return all + bytes <= most && (!own || own + bytes <= r->share) && q->nadmitted < ADMITTED_MAX;
+}
+
+void room_given_up(void)
+{
+    struct hints_sums s;
+    hints_sum(&s);
+    given_up.ceiling = MAX(bytes_of_hints(&s), 1);
+    given_up.done = s.done;
+}
+
+bool room_stays_as_it_is(const struct room *r)
+{
+    struct hints_sums s;
+    hints_sum(&s);
+    return !r->writers && !bytes_of_hints(&s);
+}
