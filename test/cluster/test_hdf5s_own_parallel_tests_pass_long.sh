@@ -53,7 +53,12 @@ for test in $TESTS; do
     for io in ${HDF5_IO:-ompio romio321}; do
         ln -sf "$W/bin/$test" "$W/plain/$test"
         began=$SECONDS
-        if ! HDF5_PARAPREFIX="$W/plain" on_plain 900 $io "$W/bin/$test"; then
+        code=0
+        HDF5_PARAPREFIX="$W/plain" on_plain 900 $io "$W/bin/$test" || code=$?
+        if [ $code = 124 ]; then
+            echo "$test: $io: does not end in 900 s on a plain directory: not tried"
+            continue
+        elif [ $code != 0 ]; then
             echo "$test: $io: fails on a plain directory, too"
             continue
         fi
