@@ -286,9 +286,10 @@ static int settle_alone(struct file *f, enum found found, const struct statx *st
 
 int conflict_loan(struct file *loan)
 {
+    borrow_void_begin(loan);
     int err = write_beside(loan, FOUND_FORGOTTEN, NULL);
     if (!err)
-        borrow_void(loan);
+        borrow_void_end(loan);
     return err;
 }
 

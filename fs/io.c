@@ -55,12 +55,25 @@ static struct request *io_request(fuse_req_t req, fuse_ino_t ino, const struct f
 
 /* ---- read ---- */
 
-/* Before the request waits: it may hold pages of the kernel. */
+/* Is it for pages of the kernel, also those of a mapping by a direct open?  Else it goes past them, into a process's memory, and
+ * the kernel names the process. */
+static bool reads_pages(const struct request *r)
+{
+    return !r->fi.lock_owner;
+}
+
+/* Before the request waits: the kernel may hold pages for it. */
 static void start_read(struct request *r, struct pool *p, void (*fn)(struct request *r))
 {
-    bool sure = handle_of(&r->fi)->mode == IO_CACHED && !(r->fi.flags & O_DIRECT);
-    page_use_begin(r->inode, &r->pages, r->off, r->size, sure ? PAGE_READ : PAGE_READ_PERHAPS);
+    if (reads_pages(r))
+        page_use_begin(r->inode, &r->pages, r->off, r->size, PAGE_READ);
     request_start(r, p, fn);
+}
+
+/* False: it reads again. */
+static bool may_answer(struct request *r, bool last, bool passing)
+{
+    return !reads_pages(r) || page_use_answer(r->inode, &r->pages, last, passing);
 }
 
 /* Answers with err, or with bytes, and ends the request. */
@@ -68,7 +81,8 @@ static void end_read(struct request *r, int err, const char *buf, size_t len)
 {
     if (request_take(r))
         err ? fuse_reply_err(r->req, -err) : fuse_reply_buf(r->req, buf, len);
-    page_use_end(r->inode, &r->pages);
+    if (reads_pages(r))
+        page_use_end(r->inode, &r->pages);
     request_done(r);
     lull_end();
 }
@@ -79,14 +93,9 @@ static bool is_told(const struct handle *h)
     return !h->inode->retired && data_is_told(h->data);
 }
 
-/* May the kernel have pages of this answer?  A direct open reads whole pages for a mapping, and then keeps them. */
-static bool leaves_pages(const struct request *r)
-{
-    return handle_of(&r->fi)->mode == IO_CACHED || (r->off % PAGE == 0 && r->size % PAGE == 0);
-}
-
-/* Reads again if the bytes were changed meanwhile: else the kernel would have older ones in its pages.  If they change all
- * the time the pages are dropped after the answer. */
+/* Reads again if the bytes of the kernel's pages were changed meanwhile: else it would have older ones there.  If they change all
+ * the time the pages are dropped after the answer.  Nothing is dropped after a read that left no page: the process that it
+ * has answered may ask for the file's end meanwhile (page_cache_grow says why not). */
 static void read_fn(struct request *r)
 {
     struct handle *h = handle_of(&r->fi);
@@ -95,8 +104,7 @@ static void read_fn(struct request *r)
     int err, tries = 0;
     do
         err = data_read(h->data, buf, r->size, r->off, &got);
-    while (!err && !page_use_answer(r->inode, &r->pages, ++tries == READS,
-                                    leaves_pages(r) && !is_told(h)));
+    while (!err && !may_answer(r, ++tries == READS, !is_told(h)));
     end_read(r, err, buf, got);
     peer_buffer_free(buf);
 }
@@ -142,7 +150,7 @@ static void proved_fn(struct request *r)
     int err = store_read_copy(&hit, buf);
     size_t got = hit.len;
     store_read_end(&hit);
-    if (!err && !page_use_answer(r->inode, &r->pages, false, false))
+    if (!err && !may_answer(r, false, false))
         request_move(r, pool_waiters, read_fn);
     else
         end_read(r, err, buf, got);

@@ -97,7 +97,7 @@ void page_use_begin(struct inode *i, struct page_use *u, uint64_t off, size_t le
 bool page_use_answer(struct inode *i, struct page_use *u, bool last, bool passing)
 {
     lock_take(&i->lock);
-    bool again = u->stale && (u->kind == PAGE_READ || u->kind == PAGE_READ_PERHAPS) && !last;
+    bool again = u->stale && u->kind == PAGE_READ && !last;
     if (again)
         u->stale = false;
     else
@@ -108,7 +108,7 @@ bool page_use_answer(struct inode *i, struct page_use *u, bool last, bool passin
 }
 
 /* Has it left pages that are older than a change, or of which no change would be told?  A PAGE_READ has brought its pages by
- * itself.  Another one may have gone past the kernel's pages. */
+ * itself. */
 static bool leaves_old(const struct page_use *u)
 {
     return u->answering && (u->stale || u->passing || u->size || (u->left && u->kind != PAGE_READ));

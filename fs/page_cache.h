@@ -30,8 +30,7 @@ void page_quick_end(void);
 
 /* ---- requests that may wait ---- */
 enum page_use_kind {
-    PAGE_READ,         /* the kernel has made its pages for it */
-    PAGE_READ_PERHAPS, /* or it goes past the kernel's pages, which may be older than its bytes then */
+    PAGE_READ, /* the kernel has made its pages for it */
     PAGE_WRITE,
     PAGE_TRUNCATE, /* of all pages */
 };

@@ -59,14 +59,20 @@ int borrow_read(struct file *f, uint64_t claimant, struct carry_range *r, struct
  * until borrow_use_end; NULL: "not mine".  *len: up to where it is. */
 struct file *borrow_use_begin(struct file *f, uint64_t off, uint64_t *len);
 void borrow_use_end(struct file *f);
+/* Between them: as local_change.  -ENOENT: the loan has become void, so the change does not count; other errors that have a
+ * meaning for who asked (carry.h) are -EIO. */
+int borrow_use_change(struct file *f, struct file *loan, struct change *c);
 
 /* The flusher, before it writes a piece of a loan: 0; -ENOENT: the claim that it was lent under is void, so that nothing of it may go
  * into the file any more; -EAGAIN: it is not known now.  Blocking. */
 int borrow_may_flush(struct file *loan);
 /* ... if it finds no such file: does the claimant say that it has no name any more?  Blocking. */
 bool borrow_is_removed(struct file *loan);
-/* ... and when it was put beside the file: nothing is borrowed any more. */
-void borrow_void(struct file *loan);
+/* The flusher, before it puts a void loan beside the file: what is written into it from now on does not count, and goes to the
+ * file's claimant.  Calls that use it are not waited for, as they may wait for room, which the flusher makes. */
+void borrow_void_begin(struct file *loan);
+/* ... and when that is done: nothing is borrowed any more.  A return that waits for the flusher meanwhile ends it. */
+void borrow_void_end(struct file *loan);
 /* The flusher: the store's file of a loan has become clean.  Any thread that holds no lock. */
 void borrow_flushed(struct file *loan);
 

@@ -6,6 +6,7 @@
 
 #include "placement/borrow_int.h"
 #include "placement/store/store_loan.h"
+#include "placement/store/store_version.h"
 #include "transport/marks.h"
 #include "transport/members.h"
 #include "transport/view.h"
@@ -62,6 +63,8 @@ int borrow_may_flush(struct file *loan)
     int err = 0;
     if (!b || b->loan != loan)
         err = -EAGAIN;
+    else if (borrow_is_void(b))
+        err = -ENOENT;
     else if (v && view_member(v, b->lender))
         err = b->lender_inc == borrow_incarnation(b->lender) ? 0 : ask_lender(f, b, loan);
     else if (!v || view_absent(v, b->lender))
@@ -85,9 +88,23 @@ bool borrow_is_removed(struct file *loan)
     return removed;
 }
 
-void borrow_void(struct file *loan)
+void borrow_void_begin(struct file *loan)
 {
     struct file *f = file_find_used(fid_real(loan->fid));
+    struct borrow *b = f ? borrow_if(f) : NULL;
+    if (b) {
+        lock_take(&b->lock);
+        b->is_void = b->is_void || b->loan == loan;
+        lock_drop(&b->lock);
+    }
+    if (f)
+        file_put(f);
+}
+
+void borrow_void_end(struct file *loan)
+{
+    struct file *f = file_find_used(fid_real(loan->fid));
+    store_set_deleted(loan); /* makes room: a return may wait for a call that waits for it */
     if (f && borrow_if(f))
         borrow_drop(f);
     if (f)

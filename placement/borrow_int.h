@@ -50,7 +50,8 @@ void borrow_begin(void); /* for borrow_start */
 /* RECALL: brings all to the PFS, and returns it, so that nothing is borrowed any more, and the claimant knows.  -EAGAIN: it
  * has not answered. */
 int borrow_end(struct file *f, const struct overtaken *o);
-/* The loan is void: nothing is borrowed any more. */
+/* The void loan was put beside the file: nothing is borrowed any more, or will be when the return that waits for the flusher
+ * ends.  For the flusher. */
 void borrow_drop(struct file *f);
 /* Returns what is borrowed, unless a descriptor of this node writes it; wanted: also then.  -EBUSY: not all of it is on the
  * PFS; then the flusher comes again. */

@@ -149,18 +149,31 @@ static int own_error(int err)
     return err == -ENOENT || err == -EAGAIN || err == -EREMOTE ? -EIO : err;
 }
 
+int borrow_use_change(struct file *f, struct file *loan, struct change *c)
+{
+    int err = own_error(local_change(loan, c));
+    return err ? err : borrow_is_void(borrow_of(f)) ? -ENOENT : 0;
+}
+
+/* -EREMOTE: it is not this node's any more. */
+static int write_own(struct file *f, struct change *c)
+{
+    c->op = CARRY_WRITE; /* of a mapping, too: its kernel knows the file's end */
+    int err = borrow_use_change(f, borrow_of(f)->loan, c);
+    if (!err)
+        count(borrowed_bytes, c->len);
+    return err == -ENOENT ? -EREMOTE : err;
+}
+
 static int write_part(struct file *f, uint64_t claimant, struct change *part, const struct place *p,
                       struct borrow_heard *heard)
 {
     struct borrow *b = borrow_of(f);
     int err;
     if (p->number == UNIT_MINE) {
-        part->op = CARRY_WRITE; /* of a mapping, too: its kernel knows the file's end */
-        err = local_change(b->loan, part);
+        err = write_own(f, part);
         borrow_use_end(f);
-        if (!err)
-            count(borrowed_bytes, part->len);
-        return own_error(err);
+        return err;
     }
     err = carry_write(p->node ? p->node : claimant, f, part, p->node ? NULL : &heard->result);
     if (!err && !p->node) {
@@ -199,13 +212,10 @@ int borrow_change_own(struct file *f, struct change *c)
     if ((c->op != CARRY_WRITE && c->op != CARRY_STORE) || !use_own(f, c->off, c->len))
         return -EREMOTE;
     struct change own = *c;
-    own.op = CARRY_WRITE; /* of a mapping, too: its kernel knows the file's end */
-    int err = local_change(borrow_of(f)->loan, &own);
+    int err = write_own(f, &own);
     borrow_use_end(f);
     c->off_out = c->off;
-    if (!err)
-        count(borrowed_bytes, c->len);
-    return err == -EREMOTE ? -EIO : err;
+    return err;
 }
 
 int borrow_change(struct file *f, uint64_t claimant, struct change *c, const struct borrow_pattern *pattern,

@@ -126,7 +126,7 @@ void borrow_forget(struct borrow *b, const struct overtaken *o)
     if (o)
         borrow_set_overtaken(b, o);
     b->base_end = 0;
-    b->unsure = false;
+    b->unsure = b->is_void = b->beside = false;
     while (b->using) /* by a LOAN: those do not wait for a return */
         lock_wait(&b->lock, &b->changed, 0);
     lock_drop(&b->lock);

@@ -39,6 +39,9 @@ struct borrow {
     bool making, returning;
     bool sent;       /* returning, and RETURN is on its way */
     bool unanswered; /* returning, and a RETURN had no answer: nothing is this node's until it is known what came of it */
+    bool flushing;   /* returning, and it waits for the flusher */
+    bool is_void;    /* the claim has ended: nothing is this node's, and what is written into the loan from now on does not count */
+    bool beside;     /* ... and its data is in a file beside the file: there is nothing to return */
     _Atomic bool always, never; /* borrow_set_policy */
     bool unsure; /* the claimant may have lent more than is in the map: it is asked about what it says is here */
     bool gone;   /* the claimant has said that the file has no name any more */
@@ -67,6 +70,8 @@ struct place {
     uint64_t len;
 };
 struct place borrow_place(struct borrow *b, uint64_t off, uint64_t len);
+/* After a change of the loan: was it void then?  The change is to be made elsewhere. */
+bool borrow_is_void(struct borrow *b);
 /* The place at off is not what it was thought to be: nothing that is thought of that node counts any more. */
 void borrow_unknown(struct borrow *b, const struct place *p, uint64_t off);
 /* An answer to LEND may have been lost. */

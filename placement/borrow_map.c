@@ -43,11 +43,19 @@ struct place borrow_place(struct borrow *b, uint64_t off, uint64_t len)
                       .len = until >= last ? len : (until + 1) * LOAN_UNIT - off};
     if (p.number >= UNIT_NODES)
         p.node = b->node[p.number - UNIT_NODES];
-    if (p.number == UNIT_MINE && b->unanswered)
+    if (p.number == UNIT_MINE && (b->unanswered || b->is_void))
         p.number = 0;
     b->using += p.number == UNIT_MINE;
     lock_drop(&b->lock);
     return p;
+}
+
+bool borrow_is_void(struct borrow *b)
+{
+    lock_take(&b->lock);
+    bool is = b->is_void;
+    lock_drop(&b->lock);
+    return is;
 }
 
 void borrow_use_end(struct file *f)

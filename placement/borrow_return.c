@@ -178,6 +178,21 @@ static void return_soon(struct file *f)
 
 /* ---- when it goes back ---- */
 
+/* After begin_return.  *beside: the loan was void, and its data was put beside the file (borrow_drop). */
+static int flush_returning(struct borrow *b, struct file *loan, bool *beside)
+{
+    lock_take(&b->lock);
+    b->flushing = true;
+    pthread_cond_broadcast(&b->changed);
+    lock_drop(&b->lock);
+    int err = local_sync_pfs(loan);
+    lock_take(&b->lock);
+    b->flushing = false;
+    *beside = b->beside;
+    lock_drop(&b->lock);
+    return err;
+}
+
 int borrow_end(struct file *f, const struct overtaken *o)
 {
     static const struct told_change all_bytes = {.what = TOLD_BYTES}; /* to the end */
@@ -188,7 +203,12 @@ int borrow_end(struct file *f, const struct overtaken *o)
     struct file *loan = begin_return(b, true, &unanswered);
     if (!loan)
         return 0;
-    int err = local_sync_pfs(loan);
+    bool beside;
+    int err = flush_returning(b, loan, &beside);
+    if (beside) {
+        borrow_forget(b, NULL);
+        return 0;
+    }
     if (err) {
         borrow_stay(b, unanswered);
         return err;
@@ -202,8 +222,18 @@ int borrow_end(struct file *f, const struct overtaken *o)
 void borrow_drop(struct file *f)
 {
     struct borrow *b = borrow_of(f);
-    bool unanswered;
-    if (begin_return(b, true, &unanswered))
+    lock_take(&b->lock);
+    while (b->making || (b->returning && !b->unanswered && !b->flushing))
+        lock_wait(&b->lock, &b->changed, 0);
+    bool ours = b->loan && !b->flushing;
+    if (ours) {
+        b->unanswered = false;
+        borrow_forget_begin(b);
+    } else {
+        b->beside = b->loan;
+    }
+    lock_drop(&b->lock);
+    if (ours)
         borrow_forget(b, NULL);
 }
 

@@ -282,7 +282,7 @@ static int apply(struct carried *c, struct change *ch)
                           .time_ns = b->time_ns,
                           .end_ms = boot_ms() + T_OPEN};
     if (goes_into_loan(c))
-        return told_error(local_change(c->loan, ch));
+        return borrow_use_change(c->f, c->loan, ch);
     int err = begin_op(c->f, ch->op, ch->end_ms);
     if (err)
         return err;

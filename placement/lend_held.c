@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "placement/claims/claim.h"
 #include "placement/lend_int.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store_read.h"
@@ -79,6 +80,16 @@ int lend_look_at_pfs(struct file *f, struct version *v)
     return err;
 }
 
+/* A borrower's daemon that was started again has no descriptor of the file, and knows the name that it had when the one before
+ * ended.  -EAGAIN: it has not heard it. */
+static int tell_name(struct file *f, uint64_t node)
+{
+    char *path = file_is_unlinked(f) ? NULL : file_path(f);
+    int err = path && *path ? claim_named(f->fid, node, path) : 0;
+    free(path);
+    return err ? -EAGAIN : 0;
+}
+
 /* ---- a daemon of this node before this one ---- */
 
 /* All members but this node.  -EAGAIN: some node is away. */
@@ -142,6 +153,9 @@ static int learn(struct file *f, const struct lend_until *u)
     int err = members_to_ask(&list, &n, u->away);
     if (!err)
         err = ask_what_is_held(f, list, n, &held);
+    for (unsigned i = 0; !err && i < n; i++)
+        if (list[i].is.held)
+            err = tell_name(f, list[i].node);
     if (!err)
         err = lend_look_at_pfs(f, &v);
     if (!err)
@@ -222,6 +236,8 @@ static int renew_once(struct file *f, struct lend_asked *a, struct holding *h,
 {
     struct lend_until held = {u->end_ms, store_lend_next_epoch(f), u->away};
     int err = ask_holder(f, a, h, &held);
+    if (!err && a->is.held)
+        err = tell_name(f, a->node);
     struct lent_back back = {
         .looks = store_pfs_looks(f), .began = LENT_ANY, .inc = a->inc, .mtime_ns = INT64_MIN};
     if (!err)

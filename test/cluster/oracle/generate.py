@@ -11,6 +11,7 @@ SLOTS = 4  # kept descriptors of a node
 EDGES = (0, 1, 100, 4095, 4096, 4097, 8192, 12288, 20000, 65535, 65536, 65537, 100000, 131072, 196608, 300000)
 MODES = ("RDONLY", "RDONLY", "WRONLY", "RDWR", "RDWR", "RDWR|APPEND", "WRONLY|APPEND", "RDONLY|DIRECT",
          "RDWR|DIRECT")
+WRITERS = ("WRONLY", "RDWR", "RDWR", "RDWR", "RDWR", "RDWR|APPEND", "RDWR|DIRECT", "RDONLY")
 POLICIES = ("idle", "immediate", "close", "end")
 LARGEST = 1 << 20
 
@@ -28,6 +29,10 @@ PROFILES = {
     "names": {"rename": 16, "link": 8, "unlink": 7, "mkdir": 7, "rmdir": 3, "publish": 8, "outside": 2},
     "locks": {"locked": 30, "lock": 6, "unlock": 6, "append": 12, "rename": 0.5, "link": 0.3, "unlink": 0.5,
               "mkdir": 0.5, "publish": 0.5, "outside": 0.2},
+    # few files, which several nodes have open for writing all the time (oracle.py --shared)
+    "shared": {"rename": 1, "link": 0.5, "unlink": 0.7, "mkdir": 0.3, "rmdir": 0.1, "symlink": 0.1, "publish": 0.3, "chmod": 0.5,
+               "chown": 0.3, "utimens": 2, "setxattr": 0.5, "outside": 0.2, "open": 16, "close": 2, "write": 45, "stream": 8,
+               "append": 5, "truncate": 3, "allocate": 3, "sync": 4, "flush": 2},
 }
 FAULTS = {"kill": 1, "umount": 0.7}
 # While a node is dead: what has no part that may be done when another fails.
@@ -38,6 +43,8 @@ WHILE_DEAD = ("open", "close", "write", "append", "rename", "link", "unlink", "m
 class Generator:
     def __init__(self, config, length, strict):
         self.config, self.length, self.strict = config, length, strict
+        self.shared = config["profile"] == "shared"
+        self.names, self.modes = (FILES[:2], WRITERS) if self.shared else (FILES, MODES)
         self.random = random.Random(f"operations {config['seed']}")
         self.number = 0       # of operations, without looks
         self.waiting = []     # looks, and what comes after them
@@ -120,7 +127,7 @@ class Generator:
         if links and self.chance(0.05):
             return self.pick(links)
         there = self.files()
-        return self.pick(there) if there and self.chance(0.95) else self.new_path(FILES)
+        return self.pick(there) if there and self.chance(0.95) else self.new_path(self.names)
 
     def slots(self, node, can=lambda flags: True):
         return [k[1] for k in sorted(self.model.slots) if k[0] == node and can(self.model.slots[k].flags)]
@@ -129,7 +136,7 @@ class Generator:
         """A kept descriptor or a path, and the node."""
         node = self.node()
         slots = self.slots(node, can)
-        if slots and self.chance(0.6):
+        if slots and self.chance(0.9 if self.shared else 0.6):
             return {"node": node, "slot": self.pick(slots)}
         flags = self.pick(path_flags)
         return {"node": node, "path": self.some_file(), **({"flags": flags} if flags else {})}
@@ -157,12 +164,12 @@ class Generator:
 
     def make_open(self):
         node = self.node()
-        flags = self.pick(MODES)
+        flags = self.pick(self.modes)
         path = self.some_file()
-        if self.chance(0.3):
+        if self.chance(0.1 if self.shared else 0.3):
             flags += self.pick(("|CREAT", "|CREAT", "|CREAT|EXCL", "|SYNC", "|CREAT|TRUNC", "|TRUNC"))
             if "CREAT" in flags:
-                path = self.new_path(FILES)
+                path = self.new_path(self.names)
         if self.run.facts.dead:
             flags = flags.replace("|TRUNC", "")
         if self.model.type_at(path) == "dir":
@@ -189,7 +196,7 @@ class Generator:
         if self.run.facts.dead:
             op.pop("flags", None)
         if "CREAT" in op.get("flags", ""):
-            op["path"] = self.new_path(FILES)
+            op["path"] = self.new_path(self.names)
         return {**op, **self.place(op), **self.label()}
 
     def make_append(self):
@@ -272,9 +279,9 @@ class Generator:
             path = self.pick(dirs)
         if not path:
             return None
-        to = {"file": self.new_path(FILES), "over": self.some_file(), "dir": self.new_path(DIRS),
+        to = {"file": self.new_path(self.names), "over": self.some_file(), "dir": self.new_path(DIRS),
               "over dir": self.pick(dirs), "EXCHANGE": self.pick(dirs + self.files()),
-              "NOREPLACE": self.new_path(FILES)}[kind]
+              "NOREPLACE": self.new_path(self.names)}[kind]
         replaces = self.model.ino_at(to or "") is not None
         if not to or (replaces and self.run.facts.dead and not self.is_made("unlink-while-dead")):
             return None
@@ -282,7 +289,7 @@ class Generator:
                 "flags": kind if kind in ("EXCHANGE", "NOREPLACE") else ""}
 
     def make_link(self):
-        return {"node": self.node(), "path": self.some_file(), "to": self.new_path(FILES)}
+        return {"node": self.node(), "path": self.some_file(), "to": self.new_path(self.names)}
 
     def make_unlink(self):
         return {"node": self.node(), "path": self.some_file()}

@@ -193,9 +193,10 @@ class Facts:
                 self.of(self.model.ino_of_slot(key)).add_writer(key[0])
 
     def flushed(self, node):
-        """All that the node had is on the PFS."""
+        """All that the node had is on the PFS. But while a descriptor of any node writes a file, who has written it may have
+        its claim still (docs/protocol.md, rule 13), so that nobody else knows its size."""
         for ino, inode in self.inodes.items():
-            if not any(self.model.slots[k].writes() for k in self.model.slots_of(ino, node)):
+            if not any(self.model.slots[k].writes() for k in self.model.slots_of(ino)):
                 inode.writers.discard(node)
 
     def mtime_on_pfs_until(self, ino):

@@ -34,6 +34,7 @@ USAGE = """oracle.py [options] [-- EDDYFS_OPTION...]
   --all             also what known_wrong.py lists
   --faults, --no-faults
                     kill, unmount and start nodes in all seeds, or in none (by the seed)
+  --shared          user.eddy.shared=always on all files, of which several nodes have most open for writing
   --replay FILE     do what that file says, again
   --findings DIR    write a replay file there for each seed that fails
   --keep-going N    go on until N seeds have failed (1)
@@ -97,6 +98,8 @@ class Oracle:
         config = config_of(seed)
         if self.options.faults is not None:
             config["faults"] = self.options.faults
+        if self.options.shared:
+            config.update(shared=True, profile="shared", sizes="chunks")
         return config
 
     def run_lane(self, seeds):
@@ -268,6 +271,7 @@ def parse():
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--faults", action=argparse.BooleanOptionalAction, default=None)
+    parser.add_argument("--shared", action="store_true")
     parser.add_argument("--replay")
     parser.add_argument("--findings")
     parser.add_argument("--keep-going", type=int, default=1)

@@ -44,6 +44,8 @@ class Run:
         os.mkdir(self.outside.root)
         for node in self.cluster.nodes:
             self.cluster.workers[node].call("root", os.path.join(self.cluster.mount_of(node), self.name))
+        if self.config.get("shared"):
+            os.setxattr(os.path.join(self.cluster.mount_of(0), self.name), "user.eddy.shared", b"always")
         deviations = []
         while not deviations and (op := source.next(self)):
             self.ops.append(op)
