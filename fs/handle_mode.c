@@ -34,11 +34,11 @@ static bool same_attr(const struct inode *i, const struct location *at)
 
 /* Must the kernel not map a data file for it?  It may store there, and nobody would hear of that.  Beside
  * passthrough descriptors it gets another node id for this.  Where it comes with a retired one again, or with that of a
- * file without a name, it was opened by a descriptor (/proc/self/fd), which leads to no other (README, "What is not
+ * file of which no name is known, it was opened by a descriptor (/proc/self/fd), which leads to no other (README, "What is not
  * promised"). */
 static bool needs_stores_told(const struct handle *h)
 {
-    return (h->flags & O_ACCMODE) == O_RDWR && !h->inode->retired && !h->inode->gone;
+    return (h->flags & O_ACCMODE) == O_RDWR && !h->inode->retired && h->by_name;
 }
 
 /* What of an open the kernel may do by itself, if it can be had.  O_DIRECT would be I/O past the page cache, by

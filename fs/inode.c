@@ -520,6 +520,17 @@ bool inode_lost_name(struct inode *i, struct pfs_node *node)
     return other;
 }
 
+bool inode_has_name(struct inode *i)
+{
+    struct shard *s = shard_of_inode(i);
+    bool has = false;
+    lock_take(&s->lock);
+    for (struct inode_name *name = i->names; name; name = name->next)
+        has |= name->live;
+    lock_drop(&s->lock);
+    return has;
+}
+
 unsigned inode_names(struct inode *i, struct pfs_node **out, unsigned max)
 {
     struct shard *s = shard_of_inode(i);

@@ -156,6 +156,7 @@ void inode_retire(struct inode *i);
 bool inode_lost_name(struct inode *i, struct pfs_node *node);
 /* Its known names, referenced, `max` at most; returns how many. */
 unsigned inode_names(struct inode *i, struct pfs_node **out, unsigned max);
+bool inode_has_name(struct inode *i); /* is any known? */
 /* A known name of it other than node, referenced; NULL: there is none. */
 struct pfs_node *inode_other_name(struct inode *i, const struct pfs_node *node);
 /* Known child by name, from the path tree, for answers while the PFS hangs; NULL.  Referenced. */
