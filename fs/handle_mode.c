@@ -7,6 +7,7 @@
 
 #include "fs/attr.h"
 #include "fs/backing.h"
+#include "fs/belief.h"
 #include "fs/early.h"
 #include "fs/handle_int.h"
 #include "fs/io_mode.h"
@@ -132,10 +133,11 @@ int handle_choose_mode(struct handle *h, pid_t task, mode_t perm, struct fuse_fi
     bool shared = shared_expected(h);
     struct inode *i = h->inode;
     bool promised = early_is_for(i, task);
+    bool unheard = belief_unheard(i);
     struct data_tag tag;
     data_look(h->data, at, &tag);
     lock_take(&i->lock);
-    bool told = data_may_cache(h->data) && !shared, cache = told && !i->retired;
+    bool told = data_may_cache(h->data) && !shared, cache = told && !i->retired && !unheard;
     h->mode = mode_enter(i, h->flags, cache, part_begin(h, perm, told, promised), promised);
     unsigned turn = i->kept.turn;
     bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);
