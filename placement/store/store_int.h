@@ -12,9 +12,9 @@
 
 struct store {
     struct cachedir dir;
-    void (*on_dirty)(struct file *f);
-    void (*on_deleted)(struct file *f);
-    void (*on_unsynced)(void);
+    void (*_Atomic on_dirty)(struct file *f); /* read once before each call: they end while others run */
+    void (*_Atomic on_deleted)(struct file *f);
+    void (*_Atomic on_unsynced)(void);
     bool open;
     bool lost_power; /* since the last daemon */
 };

@@ -24,8 +24,9 @@ void store_sync_made_good(struct file *f)
 void store_changed(struct file *f)
 {
     f->change++;
-    if (f->synced && store.on_unsynced)
-        store.on_unsynced();
+    void (*unsynced)(void) = f->synced ? store.on_unsynced : NULL;
+    if (unsynced)
+        unsynced();
     f->synced = false;
 }
 
@@ -43,8 +44,9 @@ void store_commit(struct file *f)
 
 void store_tell_dirty(struct file *f, bool became)
 {
-    if (became && store.on_dirty)
-        store.on_dirty(f);
+    void (*dirty)(struct file *f) = became ? store.on_dirty : NULL;
+    if (dirty)
+        dirty(f);
 }
 
 bool store_mark_dirty(struct file *f)

@@ -158,8 +158,9 @@ void store_set_deleted(struct file *f)
     (void)store_uncover(f);
     lock_drop(&f->lock);
     kernel_io_not_watched(f);
-    if (store.on_deleted)
-        store.on_deleted(f);
+    void (*deleted)(struct file *f) = store.on_deleted;
+    if (deleted)
+        deleted(f);
 }
 
 void store_set_policy(struct file *f, uint8_t policy)

@@ -153,8 +153,9 @@ static void note_success(struct file *f, const struct covering *c)
 {
     f->cover.change = c->change;
     f->synced = f->change == c->change;
-    if (!f->synced && store.on_unsynced)
-        store.on_unsynced();
+    void (*unsynced)(void) = f->synced ? NULL : store.on_unsynced;
+    if (unsynced)
+        unsynced();
 }
 
 static int run(struct file *f, struct covering *c)
