@@ -49,7 +49,7 @@ void borrow_each(loan_status_fn *fn, void *arg)
     for (size_t place = 0; (f = borrow_list_at(place)); place++) {
         char *path = file_path(f);
         struct borrow *b = borrow_of(f);
-        fn(arg, &(struct loan_status){path ? path : "?", b->lender, borrow_bytes(b)});
+        loan_tell(fn, arg, path, b->lender, borrow_units(b));
         free(path);
         file_put(f);
     }

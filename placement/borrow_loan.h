@@ -78,8 +78,8 @@ void borrow_unknown(struct borrow *b, const struct place *p, uint64_t off);
 void borrow_doubt(struct file *f);
 /* Lock held.  Enters the parts that LENT names; mine: also those that it names as this node's. */
 void borrow_note(struct borrow *b, const struct body_lent *lent, bool mine);
-/* Bytes in the units of this node. */
-uint64_t borrow_bytes(struct borrow *b);
+/* The units of this node. */
+struct unit_sum borrow_units(struct borrow *b);
 
 /* ---- borrow_overtaken.c ---- */
 

@@ -115,14 +115,10 @@ void borrow_note(struct borrow *b, const struct body_lent *lent, bool mine)
     }
 }
 
-uint64_t borrow_bytes(struct borrow *b)
+struct unit_sum borrow_units(struct borrow *b)
 {
-    uint64_t n = 0, first = 0, last;
     lock_take(&b->lock);
-    while (unit_next_run(&b->map, UNIT_MINE, &first, &last)) {
-        n += last - first + 1;
-        first = last + 1;
-    }
+    struct unit_sum sum = unit_sum_of(&b->map, UNIT_MINE);
     lock_drop(&b->lock);
-    return n * LOAN_UNIT;
+    return sum;
 }

@@ -59,8 +59,7 @@ static void tell_one(void *arg, struct file *f)
     char *path = file_path(f);
     unsigned n = MIN(store_borrowers(f, nodes, LEND_MAX), LEND_MAX);
     for (unsigned i = 0; i < n; i++)
-        t->fn(t->arg, &(struct loan_status){path ? path : "?", nodes[i],
-                                            store_lent_units(f, nodes[i]) * LOAN_UNIT});
+        loan_tell(t->fn, t->arg, path, nodes[i], store_lent_units(f, nodes[i]));
     if (!store_lent_is_known(f))
         t->fn(t->arg, &(struct loan_status){.path = path ? path : "?"});
     free(path);

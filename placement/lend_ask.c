@@ -99,8 +99,7 @@ void lend_asked_free(struct lend_asked *list, unsigned n)
     free(list);
 }
 
-/* It left in order, so that all it had is on the PFS, or was forgotten: nothing is to be expected of it. */
-static bool is_out(uint64_t node)
+bool lend_is_out(uint64_t node)
 {
     const struct view *v = members_view();
     return v && !view_member(v, node) && !view_absent(v, node);
@@ -129,8 +128,9 @@ int lend_ask_until(struct file *f, enum loan_op op, struct lend_asked *list, uns
     for (uint64_t wait_ms = LEND_AGAIN_MS;; lend_pause(&wait_ms)) {
         ask_once(f, op, u->epoch, list, n);
         for (unsigned i = 0; i < n; i++)
-            if (list[i].err == -EAGAIN && is_out(list[i].node)) {
+            if (list[i].err == -EAGAIN && lend_is_out(list[i].node)) {
                 list[i].err = 0;
+                list[i].out = true;
                 list[i].is = (struct body_loan_is){.mtime_ns = INT64_MIN};
             }
         int err = first_error(list, n, u->away);
@@ -158,7 +158,10 @@ void lend_say_away(struct file *f, uint64_t node)
     if (!log_every(&said, 10000))
         return;
     char *path = file_path(f);
-    log_warn("%s: node %s has borrowed parts of it, and does not answer: EIO until it does",
-             path ? path : "?", members_name(node));
+    struct unit_sum has = store_lent_units(f, node);
+    log_warn("%s: node %s has borrowed parts of it (%llu bytes between %llu and %llu), and does not answer: EIO until "
+             "it does",
+             path ? path : "?", members_name(node), (unsigned long long)(has.units * LOAN_UNIT),
+             (unsigned long long)(has.first * LOAN_UNIT), (unsigned long long)(has.end * LOAN_UNIT));
     free(path);
 }

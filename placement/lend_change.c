@@ -110,8 +110,9 @@ int lend_change_all(struct file *f, struct change *c)
         part.off = at;
         part.len = MIN(c->len - done, (until + 1) * LOAN_UNIT - at);
         err = node ? carry_write(node, f, &part, NULL) : lend_change(f, &part);
-        bool moved = err == -EREMOTE || (node && err == -ENOENT);
-        if (node && err == -ENOENT && (err = lend_recall_from(f, node)))
+        bool gone = node && (err == -ENOENT || (err && lend_is_out(node)));
+        bool moved = err == -EREMOTE || gone;
+        if (gone && (err = lend_recall_from(f, node)))
             return err;
         if (moved && boot_ms() < c->end_ms)
             continue;

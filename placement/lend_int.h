@@ -35,6 +35,7 @@ struct lend_asked {
     struct asking *of;
     uint64_t node;
     int err;                 /* -EAGAIN: not answered yet, so it is asked (again) */
+    bool out;                /* it has not answered, and nothing is to be expected of it (lend_is_out) */
     uint64_t from;           /* HELD */
     uint64_t inc;            /* of the daemon that has answered */
     struct body_loan_is is;  /* is.parts.v is NULL: see parts */
@@ -55,6 +56,9 @@ int lend_ask_until(struct file *f, enum loan_op op, struct lend_asked *list, uns
 int lend_ask_all(struct file *f, enum loan_op op, struct lend_asked **list, unsigned *n,
                  const struct lend_until *u);
 void lend_asked_free(struct lend_asked *list, unsigned n);
+/* The node is in no view, neither as a member nor as absent: it left in order, so that all it had is on the PFS, or was
+ * forgotten.  Nothing is to be expected of it.  Any thread. */
+bool lend_is_out(uint64_t node);
 /* Logs that the node does not answer: once in 10 s. */
 void lend_say_away(struct file *f, uint64_t node);
 
@@ -79,6 +83,8 @@ int lend_look_at_pfs(struct file *f, struct version *v);
 
 /* As lend_pull; *size: the file's size in bytes, at some time while this runs; on an error what is known here. */
 int lend_pull_until(struct file *f, const struct lend_until *u, uint64_t *size);
+/* Takes back what those had that are out, and do not answer: else nobody would say of it that it is not there. */
+int lend_take_of_gone(struct file *f);
 
 /* ---- lend_return.c ---- */
 

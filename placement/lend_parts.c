@@ -144,6 +144,8 @@ static int prepare(struct file *f, const struct msg *m)
     const struct body_lend *b = &m->lend;
     uint64_t until;
     int err = lend_know_node(f, (struct lend_node){m->head.sender, m->head.incarnation});
+    if (!err)
+        err = lend_take_of_gone(f);
     uint64_t node = b->ask == LEND_DOUBT && !err ? store_lent_to(f, b->first, b->first, &until) : 0;
     return node ? lend_recall_from(f, node) : err;
 }

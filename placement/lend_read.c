@@ -63,7 +63,7 @@ static int read_lent(struct file *f, struct local_read *r, uint64_t node, bool *
     store_info(f, &info);
     if (!err && part.got < part.len) /* what has made it longer meanwhile is no zeros */
         err = carry_read(node, f, &part);
-    if (err == -ENOENT)
+    if (err == -ENOENT || (err && lend_is_out(node)))
         return lend_recall_from(f, node);
     if (err)
         return err;

@@ -27,6 +27,9 @@ static int one_round(struct file *f, const struct lend_until *u, uint64_t *size,
     bool alone = n == 1 && store_borrowers(f, NULL, 0) == 1 && size_here(f) == *size;
     for (unsigned i = 0; !err && i < n; i++)
         err = lend_renew(f, list[i].node, list[i].inc, u);
+    for (unsigned i = 0; !err && i < n; i++)
+        if (list[i].out)
+            err = lend_take_rest(f, list[i].node);
     for (unsigned i = 0; !err && i < n; i++) {
         counts &= store_lent_is(f, epoch, list[i].is.size, list[i].is.mtime_ns);
         said = MAX(said, list[i].is.size);
@@ -56,4 +59,14 @@ int lend_pull(struct file *f, uint64_t *away)
 {
     uint64_t size;
     return lend_pull_until(f, &(struct lend_until){boot_ms() + T_OPEN, 0, away}, &size);
+}
+
+int lend_take_of_gone(struct file *f)
+{
+    uint64_t nodes[LEND_MAX], away;
+    unsigned n = MIN(store_borrowers(f, nodes, LEND_MAX), LEND_MAX);
+    for (unsigned i = 0; i < n; i++)
+        if (lend_is_out(nodes[i]))
+            return lend_pull(f, &away);
+    return 0;
 }

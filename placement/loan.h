@@ -2,6 +2,7 @@
 #ifndef EDDY_PLACEMENT_LOAN_H
 #define EDDY_PLACEMENT_LOAN_H
 
+#include "placement/store/unit_map.h"
 #include "transport/message.h"
 
 #define LEND_MAX 4096u /* units in one LEND, and parts in one LENT */
@@ -24,8 +25,14 @@ struct loan_status {
     const char *path; /* the call's */
     uint64_t node;    /* the other side; 0: not known yet (lend_held.c) */
     uint64_t bytes;
+    uint64_t begin, end; /* in bytes of the file: all of it is between them */
 };
 typedef void loan_status_fn(void *arg, const struct loan_status *s);
+static inline void loan_tell(loan_status_fn *fn, void *arg, const char *path, uint64_t node, struct unit_sum has)
+{
+    fn(arg, &(struct loan_status){path ? path : "?", node, has.units * LOAN_UNIT, has.first * LOAN_UNIT,
+                                  has.end * LOAN_UNIT});
+}
 
 /* A loan of the claim with this number. */
 struct loan_id {

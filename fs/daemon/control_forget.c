@@ -44,8 +44,9 @@ static json_t *refuse_file(const char *path, int err, uint64_t node)
     if (err == -ENODATA)
         return control_error("%s: no node that left has unflushed data of it", path);
     if (err == -EBUSY)
-        return control_error("%s: node %s has it, and is in the session: it is not lost", path,
-                             members_name(node));
+        return control_error("%s: node %s has it, and is in the session: it is not lost (what it has lent to a node "
+                             "that left is given up with all of that node: --node)",
+                             path, members_name(node));
     return control_error("%s: %s", path, strerror(-err));
 }
 

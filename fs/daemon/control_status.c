@@ -241,6 +241,8 @@ static void add_loan(void *arg, const struct loan_status *s)
     if (s->node)
         control_put_text(o, "node", members_name(s->node));
     control_put(o, "bytes", s->bytes);
+    control_put(o, "begin", s->begin);
+    control_put(o, "end", s->end);
     json_object_set_new(o, "lent", json_boolean(l->lent));
     json_array_append_new(l->list, o);
 }

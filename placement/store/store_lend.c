@@ -135,17 +135,15 @@ unsigned store_borrowers(struct file *f, uint64_t *out, unsigned max)
     return n;
 }
 
-uint64_t store_lent_units(struct file *f, uint64_t node)
+struct unit_sum store_lent_units(struct file *f, uint64_t node)
 {
-    uint64_t n = 0, first = 0, last;
+    struct unit_sum sum = {0, 0, 0};
     lock_take(&f->lock);
     uint16_t number = f->lending ? lending_number_of(f->lending, node) : 0;
-    while (number && unit_next_run(&f->lending->map, number, &first, &last)) {
-        n += last - first + 1;
-        first = last + 1;
-    }
+    if (number)
+        sum = unit_sum_of(&f->lending->map, number);
     lock_drop(&f->lock);
-    return n;
+    return sum;
 }
 
 uint64_t store_borrower_inc(struct file *f, uint64_t node)

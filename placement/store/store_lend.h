@@ -58,8 +58,8 @@ void store_lend_go(struct file *f);
 
 /* Returns how many nodes have borrowed; the first `max` of them are in out. */
 unsigned store_borrowers(struct file *f, uint64_t *out, unsigned max);
-/* How many units the node has. */
-uint64_t store_lent_units(struct file *f, uint64_t node);
+/* Which units the node has. */
+struct unit_sum store_lent_units(struct file *f, uint64_t node);
 /* The present epoch.  A new one begins before parts are taken back, when they are, and before the application sets the
  * times. */
 uint64_t store_lend_epoch(struct file *f);

@@ -118,6 +118,18 @@ bool unit_next_run(const struct unit_map *m, uint16_t number, uint64_t *first, u
     return false;
 }
 
+struct unit_sum unit_sum_of(const struct unit_map *m, uint16_t number)
+{
+    struct unit_sum sum = {0, 0, 0};
+    for (uint64_t first = 0, last; unit_next_run(m, number, &first, &last); first = last + 1) {
+        if (!sum.units)
+            sum.first = first;
+        sum.units += last - first + 1;
+        sum.end = last + 1;
+    }
+    return sum;
+}
+
 uint64_t unit_clear(struct unit_map *m, uint16_t number)
 {
     uint64_t was = m->set;

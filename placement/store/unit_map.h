@@ -26,6 +26,11 @@ int unit_set(struct unit_map *m, uint64_t unit, uint16_t number);
 uint64_t unit_same_until(const struct unit_map *m, uint64_t unit, uint64_t last);
 /* The first run of units from *first on with this number, which is not 0: [*first, *last].  False: there is none. */
 bool unit_next_run(const struct unit_map *m, uint16_t number, uint64_t *first, uint64_t *last);
+/* How many units have this number, which is not 0; all of them are in [first, end). */
+struct unit_sum {
+    uint64_t units, first, end;
+};
+struct unit_sum unit_sum_of(const struct unit_map *m, uint16_t number);
 /* All units with this number become 0.  Returns how many. */
 uint64_t unit_clear(struct unit_map *m, uint16_t number);
 void unit_clear_all(struct unit_map *m); /* and frees what it holds */
