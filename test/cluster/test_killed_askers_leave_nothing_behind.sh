@@ -4,7 +4,6 @@
 # neither queues nor stages nor memory are left.
 # timeout: 200
 # busy
-# sanitize
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd python3
 PROCESSES=$(many 100 30)

@@ -186,14 +186,15 @@ START_TEST(a_file_of_two_shares_counts_once_and_stays_for_the_pinned_one)
 }
 END_TEST
 
-/* So many as there may be: what is empty makes room for another one, and what is not is kept. */
+/* So many as there may be: what is empty makes room for another one, and what is not is kept.  Of other stages than those that
+ * the checks before have ended. */
 static void order_many_shares(struct order *o)
 {
     bool ok = true;
     for (uint64_t i = 1; i <= SHARES_MAX; i++)
-        ok &= keep(i, 0, i != 5, 1) == (i != 5);
-    o->out[0] = ok && keep(1000, 0, 1, 1) == 1;
-    o->out[1] = keep(1001, 0, 1, 1) == 0;
+        ok &= keep(1000 + i, 0, i != 5, 1) == (i != 5);
+    o->out[0] = ok && keep(1, 1, 1, 1) == 0 && keep(100000, 0, 1, 1) == 1;
+    o->out[1] = keep(100001, 0, 1, 1) == 0;
     shares_drop(NULL, 0);
     o->out[2] = !shares_any() && !sums_now().staged;
 }
