@@ -65,15 +65,8 @@ static bool reads_pages(const struct request *r)
 /* Before the request waits: the kernel may hold pages for it. */
 static void start_read(struct request *r, struct pool *p, void (*fn)(struct request *r))
 {
-    if (reads_pages(r))
-        page_use_begin(r->inode, &r->pages, r->off, r->size, PAGE_READ);
+    page_use_begin(r->inode, &r->pages, r->off, r->size, reads_pages(r) ? PAGE_READ : PAGE_READ_PAST);
     request_start(r, p, fn);
-}
-
-/* False: it reads again. */
-static bool may_answer(struct request *r, bool last, bool passing)
-{
-    return !reads_pages(r) || page_use_answer(r->inode, &r->pages, last, passing);
 }
 
 /* Answers with err, or with bytes, and ends the request. */
@@ -81,8 +74,7 @@ static void end_read(struct request *r, int err, const char *buf, size_t len)
 {
     if (request_take(r))
         err ? fuse_reply_err(r->req, -err) : fuse_reply_buf(r->req, buf, len);
-    if (reads_pages(r))
-        page_use_end(r->inode, &r->pages);
+    page_use_end(r->inode, &r->pages);
     request_done(r);
     lull_end();
 }
@@ -93,9 +85,10 @@ static bool is_told(const struct handle *h)
     return !h->inode->retired && data_is_told(h->data);
 }
 
-/* Reads again if the bytes of the kernel's pages were changed meanwhile: else it would have older ones there.  If they change all
- * the time the pages are dropped after the answer.  Nothing is dropped after a read that left no page: the process that it
- * has answered may ask for the file's end meanwhile (page_cache_grow says why not). */
+/* Reads again if the bytes were changed meanwhile: else the kernel would have older ones in its pages, or the answer some of
+ * before the change and some of after it.  If they change all the time the pages are dropped after the answer.  Nothing is
+ * dropped after a read that left no page: the process that it has answered may ask for the file's end meanwhile
+ * (page_cache_grow says why not). */
 static void read_fn(struct request *r)
 {
     struct handle *h = handle_of(&r->fi);
@@ -104,7 +97,7 @@ static void read_fn(struct request *r)
     int err, tries = 0;
     do
         err = data_read(h->data, buf, r->size, r->off, &got);
-    while (!err && !may_answer(r, ++tries == READS, !is_told(h)));
+    while (!err && !page_use_answer(r->inode, &r->pages, ++tries == READS, reads_pages(r) && !is_told(h)));
     end_read(r, err, buf, got);
     peer_buffer_free(buf);
 }
@@ -150,7 +143,7 @@ static void proved_fn(struct request *r)
     int err = store_read_copy(&hit, buf);
     size_t got = hit.len;
     store_read_end(&hit);
-    if (!err && !may_answer(r, false, false))
+    if (!err && !page_use_answer(r->inode, &r->pages, false, false))
         request_move(r, pool_waiters, read_fn);
     else
         end_read(r, err, buf, got);

@@ -97,7 +97,7 @@ void page_use_begin(struct inode *i, struct page_use *u, uint64_t off, size_t le
 bool page_use_answer(struct inode *i, struct page_use *u, bool last, bool passing)
 {
     lock_take(&i->lock);
-    bool again = u->stale && u->kind == PAGE_READ && !last;
+    bool again = u->stale && (u->kind == PAGE_READ || u->kind == PAGE_READ_PAST) && !last;
     if (again)
         u->stale = false;
     else
@@ -111,7 +111,7 @@ bool page_use_answer(struct inode *i, struct page_use *u, bool last, bool passin
  * itself. */
 static bool leaves_old(const struct page_use *u)
 {
-    return u->answering && (u->stale || u->passing || u->size || (u->left && u->kind != PAGE_READ));
+    return u->kind != PAGE_READ_PAST && u->answering && (u->stale || u->passing || u->size || (u->left && u->kind != PAGE_READ));
 }
 
 /* Inode locked: out of its list. */

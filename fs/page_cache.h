@@ -7,7 +7,7 @@
  *                     and lets the kernel drop the other pages --> acknowledged
  *
  * The pages of READs and WRITEs under way are left out (fs/page_walk.h says why):
- *   - a READ that was marked looks for its bytes again before it is answered;
+ *   - a READ that was marked looks for its bytes again before it is answered, also one that goes past the pages;
  *   - a WRITE that was marked drops its pages when it is answered (the kernel has put the application's bytes among
  *     older ones).  It may wait for the very change that drops them; until it is answered, a reader of this node
  *     may get such a page as it was before both.
@@ -30,7 +30,8 @@ void page_quick_end(void);
 
 /* ---- requests that may wait ---- */
 enum page_use_kind {
-    PAGE_READ, /* the kernel has made its pages for it */
+    PAGE_READ,      /* the kernel has made its pages for it */
+    PAGE_READ_PAST, /* it goes past the kernel's pages: no drop leaves any out for it, and it leaves none */
     PAGE_WRITE,
     PAGE_TRUNCATE, /* of all pages */
 };

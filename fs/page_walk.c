@@ -139,7 +139,7 @@ static bool needs_thread(struct walks *all)
 
 static bool overlaps(const struct walk *w, const struct page_use *u)
 {
-    return u->off < w->pages.end && u->end > w->pages.off;
+    return u->kind != PAGE_READ_PAST && u->off < w->pages.end && u->end > w->pages.off;
 }
 
 static void leave_out(struct page_use *u)

@@ -286,9 +286,10 @@ static bool take_bytes(uint64_t bytes, enum space_limit limit)
 static int reserve_bytes(uint64_t bytes, enum space_limit limit)
 {
     while (bytes && !take_bytes(bytes, SPACE_CACHE)) {
-        if (!eviction_one(limit == SPACE_NOW, limit != SPACE_FILL))
-            return limit == SPACE_DISK && take_bytes(bytes, limit) ? 0 : -ENOSPC;
-        disk_changed();
+        bool made = eviction_one(limit == SPACE_NOW, limit != SPACE_FILL);
+        disk_changed(); /* or others have given room back since it was asked */
+        if (!made)
+            return take_bytes(bytes, limit == SPACE_DISK ? limit : SPACE_CACHE) ? 0 : -ENOSPC;
     }
     return 0;
 }

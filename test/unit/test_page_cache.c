@@ -310,6 +310,21 @@ START_TEST(pages_of_requests_are_left_out_and_all_others_dropped)
 }
 END_TEST
 
+/* What goes past the pages has no drop wait or leave any out, and leaves none; but bytes of before a change are read again. */
+START_TEST(a_read_past_the_pages_is_read_again_and_nothing_is_left_or_dropped_for_it)
+{
+    struct page_use u;
+    page_use_begin(i, &u, 0, PAGE, PAGE_READ_PAST);
+    page_cache_drop(i, 0, 0);
+    ck_assert(was_dropped(0, PAGE));
+    kernel.n = 0;
+    ck_assert(!page_use_answer(i, &u, false, false));
+    ck_assert(page_use_answer(i, &u, false, false));
+    end(&u);
+    ck_assert(!was_dropped(0, PAGE));
+}
+END_TEST
+
 /* It brings these pages itself, so they are as new as the change. */
 START_TEST(a_read_drops_nothing_of_what_was_left_for_it)
 {
@@ -412,6 +427,7 @@ int main(void)
     tcase_add_test(t, a_drop_waits_for_requests_that_never_wait);
     tcase_add_loop_test(t, a_drop_does_not_wait_for_a_request_that_comes_while_the_kernel_waits_for_it, 0, 2);
     tcase_add_test(t, pages_of_requests_are_left_out_and_all_others_dropped);
+    tcase_add_test(t, a_read_past_the_pages_is_read_again_and_nothing_is_left_or_dropped_for_it);
     tcase_add_test(t, a_read_drops_nothing_of_what_was_left_for_it);
     tcase_add_loop_test(t, a_drop_does_not_wait_while_a_truncation_is_under_way, 0, 2);
     tcase_add_test(t, no_size_is_told_while_a_truncation_is_under_way);
