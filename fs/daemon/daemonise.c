@@ -138,9 +138,8 @@ static rlim_t raise_limit(int which)
     struct rlimit r;
     if (getrlimit(which, &r))
         return RLIM_INFINITY;
-    r.rlim_cur = r.rlim_max;
-    setrlimit(which, &r);
-    return r.rlim_cur;
+    struct rlimit most = {r.rlim_max, r.rlim_max};
+    return setrlimit(which, &most) ? r.rlim_cur : most.rlim_cur;
 }
 
 /* With too little address space threads cannot start, which ends a daemon in the middle of a job. */

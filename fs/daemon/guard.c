@@ -40,6 +40,11 @@ static bool is_mount_point(const char *path)
     return true;
 }
 
+static bool is_in(const char *path, const char *dir)
+{
+    return !strcmp(path, dir) || path_is_below(path, dir);
+}
+
 /* ---- --require-mount ---- */
 
 static int check_required(void)
@@ -51,7 +56,7 @@ static int check_required(void)
     if (!dir)
         return refuse("--require-mount %s: %s", given, strerror(errno));
     int err = 0;
-    if (strcmp(pfs, dir) && !path_is_below(pfs, dir))
+    if (!is_in(pfs, dir))
         err = refuse("--require-mount %s: the PFS directory %s is not in it", given, pfs);
     else if (!is_mount_point(dir))
         err = refuse("nothing is mounted at %s, as --require-mount asks: mount the PFS on this node first", dir);
@@ -64,11 +69,10 @@ static int check_required(void)
 /* Is this entry a mount point that the PFS directory is at or below, and is nothing mounted there? */
 static bool is_missing(const struct mntent *e)
 {
-    const char *pfs = settings.pfs_dir;
     if (e->mnt_dir[0] != '/' || !e->mnt_dir[1])
         return false;
     char *dir = realpath(e->mnt_dir, NULL);
-    bool missing = dir && (!strcmp(pfs, dir) || path_is_below(pfs, dir)) && !is_mount_point(dir);
+    bool missing = dir && is_in(settings.pfs_dir, dir) && !is_mount_point(dir);
     free(dir);
     return missing;
 }
@@ -135,7 +139,7 @@ static int check_cache(void)
     const char *p = settings.pfs_dir;
     char *real = path_resolve_existing(settings.cache_dir);
     int err = 0;
-    if (real && (!strcmp(real, p) || path_is_below(real, p)))
+    if (real && is_in(real, p))
         err = refuse("the cache directory %s is in the PFS directory %s: name one on a disk of this node with --cache-dir",
                      settings.cache_dir, p);
     const char *network = real && !err ? network_name(real) : NULL;
@@ -188,7 +192,10 @@ int guard_cache_of(struct fid pfs, char *err, size_t errlen)
     struct mount_entry was;
     struct fid then;
     unsigned files = 0;
-    if (mount_entry_read(store_dirfd(), &was))
+    int e = mount_entry_read(store_dirfd(), &was);
+    if (e && e != -ENOENT)
+        log_warn("%s/mount: %s: it is not known with which PFS directory this cache was used", store_dir(), strerror(-e));
+    if (e)
         return 0;
     bool other = was.pfs_fid && !fid_parse(was.pfs_fid, &then) && !fid_eq(then, pfs);
     if (other)

@@ -2,6 +2,22 @@
 #
 # Descriptors of one file on several nodes (ranks.py), for the tests that source this after lib.sh.
 
+# start_abc: nodes a, b and c, each over a faultfs of its own, that flush only what they are told to.  start_one NODE [OPTION...]: one of them,
+# for example after its death.
+start_abc() {
+    local node
+    for node in a b c; do
+        start_faultfs $node
+    done
+    start_one a
+    start_one b --wait-nodes 2
+    start_one c --wait-nodes 3
+}
+
+start_one() {
+    start_node "$1" "$W/pfs-$1" --flush-wait 3600 "${@:2}"
+}
+
 # start_ranks NAME NODE=MOUNT...
 start_ranks() {
     coproc RANKS { exec python3 "$(dirname "$SCRIPT")/ranks.py" "$@"; }

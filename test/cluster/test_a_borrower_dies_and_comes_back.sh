@@ -6,15 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/ranks.sh"
 requires fuse cmd python3 cmd jq
-for node in a b c; do
-    start_faultfs $node
-done
-start() {
-    start_node "$1" "$W/pfs-$1" --flush-wait 3600 "${@:2}"
-}
-start a
-start b --wait-nodes 2
-start c --wait-nodes 3
+start_abc
 
 start_ranks shared "a=$W/mnt-a" "b=$W/mnt-b" "c=$W/mnt-c" "pfs=$PFS"
 # Node a has pieces from 0 on, b from 100, c from 200.
@@ -50,7 +42,7 @@ rank check a 0 30 1
 rank check c 200 30 1
 rank check a 200 30 1
 fusermount3 -uz "$W/mnt-b"
-start b
+start_one b
 rank open b
 rank write b 120 10 1
 all_check 0 30 1
@@ -62,7 +54,7 @@ rank write c 225 5 2
 rank check b 125 5 2
 rank check c 225 5 2
 fusermount3 -uz "$W/mnt-a"
-start a
+start_one a
 rank open a
 rank write a 25 5 2
 all_check 0 25 1
@@ -74,8 +66,8 @@ crash_node b
 rank write c 225 5 3
 fusermount3 -uz "$W/mnt-a"
 fusermount3 -uz "$W/mnt-b"
-start a
-start b
+start_one a
+start_one b
 rank open a
 rank open b
 rank write a 25 5 3

@@ -6,15 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/ranks.sh"
 requires fuse cmd python3 cmd jq
-for node in a b c; do
-    start_faultfs $node
-done
-start() {
-    start_node "$1" "$W/pfs-$1" --flush-wait 3600 "${@:2}"
-}
-start a
-start b --wait-nodes 2
-start c --wait-nodes 3
+start_abc
 mkdir -p "$PFS"/{one,far/away,other/place}
 
 start_ranks one/shared "a=$W/mnt-a" "b=$W/mnt-b" "pfs=$PFS"
@@ -40,15 +32,15 @@ is_there() { # FILE SEED
 
 borrow 1
 mv "$W/mnt-c/one/shared" "$W/mnt-c/other/place/moved"
-start b
+start_one b
 is_there other/place/moved 1
 
 borrow 2
 mv "$W/mnt-c/one/shared" "$W/mnt-c/far/away/renamed"
 crash_node a
 fusermount3 -uz "$W/mnt-a"
-start a
-start b
+start_one a
+start_one b
 is_there far/away/renamed 2
 for node in c b a; do
     stop_node $node

@@ -5,12 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/ranks.sh"
 requires fuse cmd python3 cmd jq
-for node in a b c; do
-    start_faultfs $node
-done
-start_node a "$W/pfs-a" --flush-wait 3600
-start_node b "$W/pfs-b" --flush-wait 3600 --wait-nodes 2
-start_node c "$W/pfs-c" --flush-wait 3600 --wait-nodes 3
+start_abc
 
 start_ranks shared "a=$W/mnt-a" "b=$W/mnt-b" "c=$W/mnt-c" "beside=$W"
 rank open a

@@ -7,12 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/ranks.sh"
 requires fuse cmd python3 cmd jq
-for node in a b c; do
-    start_faultfs $node
-done
-start_node a "$W/pfs-a" --flush-wait 3600
-start_node b "$W/pfs-b" --flush-wait 3600 --wait-nodes 2
-start_node c "$W/pfs-c" --flush-wait 3600 --wait-nodes 3
+start_abc
 ones=$W/ones
 head -c 65536 /dev/zero | tr '\0' '\1' >"$ones"
 # Writes pieces of descriptor 7, of node b's file "kept".

@@ -21,7 +21,6 @@ timeout 100 "$EDDY_BUILD/eddy" stage --wait "$W/mnt-a/staged" >"$W/said" 2>&1 &
 stage=$!
 wait_for 30 fault_waits a "$hang" || fail "nothing is staged"
 fallocate -l "$(($(free_mib) - 12))M" "$DISK/foreign"
-sleep 0.3 # the disk is asked ten times a second
 tell_faultfs a clear
 code=0
 wait $stage || code=$?
