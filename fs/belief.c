@@ -37,8 +37,9 @@ static bool is_own(const struct inode *i, const struct belief *b)
 double belief_begin(struct belief *b, struct inode *i, uint64_t size, double timeout)
 {
     bool own = is_own(i, b);
-    i->may_be_larger |= !own && size < i->told_size;
     i->told_size = own ? size : MIN(i->told_size, size);
+    if (!own) /* if the kernel has a larger size, this makes an end */
+        page_cache_ends(i, size);
     b->begun = b->keep && (!b->told || look_answer_begin(b->fid, b->ticket));
     if (!b->begun)
         return 0;
@@ -97,10 +98,8 @@ static bool must_have_size(struct inode *i)
 /* The kernel lets no notification make the size less: then an append has the old place, until the kernel asks. */
 static void push_size(struct inode *i, const struct told_change *c)
 {
-    if (c->what == TOLD_CUT) {
-        i->may_be_larger = true;
+    if (c->what == TOLD_CUT)
         i->told_size = MIN(i->told_size, c->size);
-    }
     if (c->ends && must_have_size(i))
         page_cache_grow_beside(i, c->size, c->last);
 }
@@ -181,11 +180,11 @@ unsigned belief_break(struct fid fid)
 
 static void end_changed(struct inode *i, const struct told_change *c)
 {
-    push_size(i, c);
     if (c->what == TOLD_ATTR || c->what == TOLD_DROP)
         page_cache_drop_attr(i);
     else
         page_cache_drop(i, c->off, c->what == TOLD_CUT ? 0 : c->len);
+    push_size(i, c);
 }
 
 /* Its last name is gone: its claimant keeps what the PFS never gets until the last close here. */
@@ -220,7 +219,6 @@ void belief_changed_by(struct inode *i, uint64_t off, uint64_t len)
 {
     struct inode *other = inode_beside_retired(i);
     if (other) {
-        other->may_be_larger |= !len;
         touch(other);
         page_cache_drop(other, off, len);
     }

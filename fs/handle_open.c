@@ -52,7 +52,6 @@ static int new_handle(const struct opening *o, struct data_handle *data, mode_t 
     h->flags = o->flags;
     h->refs = 1;
     flush_error_seen(data->f, &h->error_seen); /* it does not report earlier failures */
-    o->i->may_be_larger |= open_writes(o->flags);
     if (o->fi && open_writes(o->flags) && settings.passthrough)
         kernel_io_make_room();
     data_follow(data);

@@ -436,8 +436,10 @@ bool inode_look_again(struct inode *i)
 
 void inode_give(struct inode *i, uint64_t size)
 {
-    if (!i->given)
+    if (!i->given) {
         i->told_size = size;
+        i->first_end = UINT64_MAX;
+    }
     i->given++;
 }
 

@@ -91,8 +91,9 @@ struct inode {
     /* another node has changed it, or was about to, since the kernel knows it; or there may be another node id */
     _Atomic bool others;
     _Atomic uint64_t told_size; /* the kernel's is not less, whichever of the answers it has dropped (belief_must_grow) */
-    /* than told_size, the kernel's: it has counted writes by itself, or the file has become smaller since */
-    _Atomic bool may_be_larger;
+    /* no page of the kernel has an end of the file, with zeros behind it, before this byte; UINT64_MAX: none has one
+     * (page_cache_ends) */
+    _Atomic uint64_t first_end;
     struct page_use *page_uses; /* requests that may wait, and hold pages of the kernel (fs/page_cache.c) */
     struct walks *walks;        /* or NULL: what the kernel is told of its pages (fs/page_walk.c) */
     /* claim_carried when the kernel's pages were looked at last (fs/lock.c) */

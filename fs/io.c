@@ -57,21 +57,30 @@ static struct request *io_request(fuse_req_t req, fuse_ino_t ino, const struct f
 
 /* Is it for pages of the kernel, also those of a mapping by a direct open?  Else it goes past them, into a process's memory, and
  * the kernel names the process. */
-static bool reads_pages(const struct request *r)
+static bool reads_pages(const struct fuse_file_info *fi)
 {
-    return !r->fi.lock_owner;
+    return !fi->lock_owner;
 }
 
 /* Before the request waits: the kernel may hold pages for it. */
 static void start_read(struct request *r, struct pool *p, void (*fn)(struct request *r))
 {
-    page_use_begin(r->inode, &r->pages, r->off, r->size, reads_pages(r) ? PAGE_READ : PAGE_READ_PAST);
+    page_use_begin(r->inode, &r->pages, r->off, r->size, reads_pages(&r->fi) ? PAGE_READ : PAGE_READ_PAST);
     request_start(r, p, fn);
+}
+
+/* Before an answer with len bytes. */
+static void note_end(struct inode *i, uint64_t off, size_t size, size_t len)
+{
+    if (len < size || (off + len) % PAGE)
+        page_cache_ends(i, off + len);
 }
 
 /* Answers with err, or with bytes, and ends the request. */
 static void end_read(struct request *r, int err, const char *buf, size_t len)
 {
+    if (!err && reads_pages(&r->fi))
+        note_end(r->inode, r->off, r->size, len);
     if (request_take(r))
         err ? fuse_reply_err(r->req, -err) : fuse_reply_buf(r->req, buf, len);
     page_use_end(r->inode, &r->pages);
@@ -94,10 +103,11 @@ static void read_fn(struct request *r)
     struct handle *h = handle_of(&r->fi);
     size_t got = 0;
     char *buf = peer_buffer(r->size);
-    int err, tries = 0;
+    int err;
+    unsigned tries = READS;
     do
         err = data_read(h->data, buf, r->size, r->off, &got);
-    while (!err && !page_use_answer(r->inode, &r->pages, ++tries == READS, reads_pages(r) && !is_told(h)));
+    while (!err && !page_use_answer(r->inode, &r->pages, --tries, reads_pages(&r->fi) && !is_told(h)));
     end_read(r, err, buf, got);
     peer_buffer_free(buf);
 }
@@ -143,7 +153,7 @@ static void proved_fn(struct request *r)
     int err = store_read_copy(&hit, buf);
     size_t got = hit.len;
     store_read_end(&hit);
-    if (!err && !page_use_answer(r->inode, &r->pages, false, false))
+    if (!err && !page_use_answer(r->inode, &r->pages, READS, false))
         request_move(r, pool_waiters, read_fn);
     else
         end_read(r, err, buf, got);
@@ -175,6 +185,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     if (!h->inode->retired) /* else its pages are dropped after the answer */
         begun = data_read_begin(h->data, (uint64_t)off, size, false, &hit);
     if (begun > 0) {
+        if (reads_pages(fi))
+            note_end(h->inode, (uint64_t)off, size, hit.len);
         if (!reply_view(req, &hit))
             reply_copy(req, &hit);
         lull_end();
@@ -245,8 +257,8 @@ static bool beside_cached(struct handle *h)
 static void written(struct handle *h, uint64_t thought, uint64_t went, size_t len, char last)
 {
     if (thought != went) {
-        page_cache_grow_beside(h->inode, went + len, last);
         page_cache_drop(h->inode, 0, 0);
+        page_cache_grow_beside(h->inode, went + len, last);
     } else if (beside_cached(h)) {
         page_cache_drop(h->inode, went, len);
     }
@@ -288,7 +300,7 @@ static void write_fn(struct request *r)
         err = must_sync(h) ? file_sync(h) : 0;
     }
     if (holds)
-        page_use_answer(r->inode, &r->pages, false, false);
+        page_use_answer(r->inode, &r->pages, 0, false);
     end_write(r, err);
     if (holds)
         page_use_end(r->inode, &r->pages);

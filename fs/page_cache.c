@@ -94,14 +94,15 @@ void page_use_begin(struct inode *i, struct page_use *u, uint64_t off, size_t le
         walk_go(i);
 }
 
-bool page_use_answer(struct inode *i, struct page_use *u, bool last, bool passing)
+bool page_use_answer(struct inode *i, struct page_use *u, unsigned tries, bool passing)
 {
     lock_take(&i->lock);
-    bool again = u->stale && (u->kind == PAGE_READ || u->kind == PAGE_READ_PAST) && !last;
+    bool again = u->stale && (u->kind == PAGE_READ || u->kind == PAGE_READ_PAST) && tries;
     if (again)
         u->stale = false;
     else
         u->answering = true;
+    u->last_try = again && tries == 1;
     u->passing = passing;
     lock_drop(&i->lock);
     return !again;
@@ -162,20 +163,30 @@ void page_use_end(struct inode *i, struct page_use *u)
 
 /* ---- dropping ---- */
 
+/* The pages of s are about to be dropped: requests that end there from now on say so again. */
+static void no_ends(struct inode *i, struct span s)
+{
+    uint64_t first = i->first_end;
+    while (first >= s.off && first < s.end && !atomic_compare_exchange_weak(&i->first_end, &first, s.end))
+        ;
+}
+
 static bool is_in(const struct page_use *u, struct span s)
 {
     return u->off < s.end && u->end > s.off;
 }
 
-/* Those under way may have bytes that are older than the change. */
-static void mark(struct inode *i, struct span s)
+/* Those under way may have bytes that are older than the change.  await_last: also who reads for the last time is waited
+ * for. */
+static void mark(struct inode *i, struct span s, bool await_last)
 {
     lock_take(&i->lock);
+    no_ends(i, s);
     for (struct page_use *u = i->page_uses; u; u = u->next) {
         if (!is_in(u, s))
             continue;
         u->stale = true;
-        u->awaited |= u->answering;
+        u->awaited |= u->answering || (await_last && u->last_try);
     }
     lock_drop(&i->lock);
 }
@@ -190,7 +201,7 @@ static bool one_is_awaited(struct inode *i, struct span s)
     return is;
 }
 
-/* The answers that were being given have been given, and their pages are dropped. */
+/* The answers that are awaited have been given, and their pages are dropped. */
 static void wait_for_answers(struct inode *i, struct span s)
 {
     for (;;) {
@@ -206,15 +217,20 @@ static void wait_for_answers(struct inode *i, struct span s)
     }
 }
 
-void page_cache_drop(struct inode *i, uint64_t off, uint64_t len)
+static void drop(struct inode *i, uint64_t off, uint64_t len, bool await_last)
 {
     struct span s = {off / PAGE * PAGE, len ? (off + len + PAGE - 1) / PAGE * PAGE : UINT64_MAX};
     lock_assert_none();
-    mark(i, s);
+    mark(i, s, await_last);
     wait_for_quick();
     wait_for_answers(i, s);
     walk_pages(i, s);
     page_cache_drop_attr(i); /* requests may hold all of the pages */
+}
+
+void page_cache_drop(struct inode *i, uint64_t off, uint64_t len)
+{
+    drop(i, off, len, false);
 }
 
 /* An answer that names a new inode has been given, and the kernel has not made the inode yet: it would come with
@@ -227,23 +243,33 @@ void page_cache_drop_attr(struct inode *i)
         nanosleep(&moment, NULL);
 }
 
-/* A page with the old end has zeros after it, which would be read as bytes of the file.  Not where the kernel's size may have
- * to become less: only the answer with the attributes does that, and the kernel would drop it. */
-static void drop_end(struct inode *i, uint64_t size)
+/* ---- ends ---- */
+
+void page_cache_ends(struct inode *i, uint64_t end)
 {
-    uint64_t told = i->told_size;
-    if (told < size && !i->may_be_larger)
-        page_cache_drop(i, told, size - told);
+    uint64_t first = i->first_end;
+    while (end < first && !atomic_compare_exchange_weak(&i->first_end, &first, end))
+        ;
+}
+
+/* Before a size that is larger is told.  Not of a file that is all in front of the first end: the kernel drops an answer with
+ * attributes that was asked for before pages were dropped, and only such an answer makes its size less. */
+static void drop_ends(struct inode *i, uint64_t size, bool await_last)
+{
+    uint64_t first = i->first_end;
+    if (first < size)
+        drop(i, first, size - first, await_last);
 }
 
 void page_cache_grow(struct inode *i, uint64_t size, char last)
 {
-    drop_end(i, size);
+    drop_ends(i, size, true);
     walk_byte(i, size, last);
 }
 
 void page_cache_grow_beside(struct inode *i, uint64_t size, char last)
 {
+    drop_ends(i, size, false);
     if (walk_byte(i, size, last))
         page_cache_drop(i, size - 1, 1);
 }

@@ -44,6 +44,7 @@ struct page_use {
     bool passing;   /* it leaves no page: nothing would tell of a change */
     bool answering; /* from page_use_answer on */
     bool ending;    /* it has been answered */
+    bool last_try;  /* it looks for its bytes for the last time: they may be older than a change when it is answered */
     bool awaited;   /* a drop waits for its end */
     uint64_t size;  /* > 0: the kernel is told this size then, by the last byte */
     char last;
@@ -51,9 +52,9 @@ struct page_use {
 /* When the request comes, before bytes are looked for.  len > 0.  Does not wait. */
 void page_use_begin(struct inode *i, struct page_use *u, uint64_t off, size_t len, enum page_use_kind kind);
 /* Just before the answer.  False, for a READ: its bytes may be older than a change that was made since page_use_begin
- * or the last call; it looks for them again, and then calls this again; not if it is the last try.  passing:
+ * or the last call; it looks for them again, and then calls this again; not if no tries are left.  passing:
  * page_use_end drops the pages that the answer leaves, as no node would tell this one of changes. */
-bool page_use_answer(struct inode *i, struct page_use *u, bool last, bool passing);
+bool page_use_answer(struct inode *i, struct page_use *u, unsigned tries, bool passing);
 /* After the answer, or without one.  Does not wait: another thread lets the kernel drop pages, or tells it a size.
  * *u is not used any more. */
 void page_use_end(struct inode *i, struct page_use *u);
@@ -64,14 +65,20 @@ void page_use_end(struct inode *i, struct page_use *u);
 void page_cache_drop(struct inode *i, uint64_t off, uint64_t len);
 /* The kernel's attributes alone. */
 void page_cache_drop_attr(struct inode *i);
-/* Raises the size that the kernel believes: the file has `size` bytes, and `last` is the last one (size > 0).  Pages from the
- * old end on are dropped before: a change is seen by who looks before this node is told of it, and so before its pages go.
- * The kernel drops an answer with attributes if it was told something while the answer was under way, and then goes on
- * with the size that it had. */
+
+/* ---- a larger size ---- */
+/* The kernel is about to get pages of which the last one has this end of the file, and has zeros behind it.  For a READ between
+ * page_use_answer and the answer, or between page_quick_begin and _end.  Any thread. */
+void page_cache_ends(struct inode *i, uint64_t end);
+/* Raises the size that the kernel believes: the file has `size` bytes, and `last` is the last one (size > 0).  Pages with an
+ * older end are dropped before: their zeros would be read as bytes of the file.  A change is seen by who looks before this node
+ * is told of it, and so before its pages go.  The kernel drops an answer with attributes if it was told something while
+ * the answer was under way, and then goes on with the size that it had.
+ * Waits for READs that look for their bytes for the last time. */
 void page_cache_grow(struct inode *i, uint64_t size, char last);
-/* Raises it for who may not wait for a request, so the pages of the old end stay: if a request under way holds the last byte's
- * page, the size is raised when that has been answered.  The last byte's page is dropped: no page is left of a file of which
- * this node is told the size alone. */
+/* Raises it for who may not wait for a request: if one under way holds the last byte's page, or may bring a page with an older
+ * end, the size is raised when that has been answered.  The last byte's page is dropped: no page is left of a file of
+ * which this node is told the size alone. */
 void page_cache_grow_beside(struct inode *i, uint64_t size, char last);
 
 #endif

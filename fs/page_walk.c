@@ -166,13 +166,20 @@ static struct page_use *truncation_of(const struct inode *i)
     return u;
 }
 
-/* True: a request that holds this byte's page raises the size when it has been answered; or there is a truncation. */
+/* Its answer may have an end of the file from before this size, and its page goes after the answer. */
+static bool brings_end(const struct walk *w, const struct page_use *u)
+{
+    return u->kind == PAGE_READ && u->last_try && u->stale && u->off < w->size;
+}
+
+/* True: a request that holds this byte's page, or brings an older end, raises the size when it has been answered; or there is
+ * a truncation. */
 static bool raise_later(struct inode *i, const struct walk *w)
 {
     struct page_use *u = i->page_uses;
     if (truncation_of(i))
         return true;
-    while (u && (u->ending || u->kind == PAGE_TRUNCATE || !overlaps(w, u)))
+    while (u && (u->ending || u->kind == PAGE_TRUNCATE || !(overlaps(w, u) || brings_end(w, u))))
         u = u->next;
     if (u) {
         u->size = w->size;

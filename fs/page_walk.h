@@ -37,7 +37,7 @@ void walk_stop(void);
  * so (page_use.left; .stale for a WRITE).  Waits for the kernel; no lock held; not a FUSE worker. */
 void walk_pages(struct inode *i, struct span s);
 /* Raises the kernel's size to `size` > 0, by the last byte, and then told_size.  If a request under way holds that
- * byte's page, its end does so.  False: the kernel does not have the size yet.  As walk_pages. */
+ * byte's page, or may bring one with an older end, its end does so.  False: the kernel does not have the size yet.  As walk_pages. */
 bool walk_byte(struct inode *i, uint64_t size, char last);
 
 /* The request u comes (page_use_begin).  Inode's lock held.  True: walk_go is to be called, without the lock. */

@@ -372,7 +372,7 @@ static void answer(struct request *r, const struct stat *st, int err, struct bel
 {
     struct truncation *t = r->extra;
     if (t)
-        page_use_answer(t->inode, &t->pages, true, false);
+        page_use_answer(t->inode, &t->pages, 0, false);
     if (err)
         request_err(r, err);
     else

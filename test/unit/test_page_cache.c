@@ -119,6 +119,7 @@ static void setup(void)
     i->nodeid = 7;
     i->refs = 1;
     i->type = S_IFREG;
+    i->first_end = UINT64_MAX; /* as inode_give */
     dropped = false;
     kernel.held = -1;
     kernel.n = 0;
@@ -172,8 +173,8 @@ START_TEST(a_read_under_way_looks_again)
     struct page_use u;
     page_use_begin(i, &u, 100, 10, PAGE_READ);
     page_cache_drop(i, 0, PAGE); /* waits for nothing */
-    ck_assert(!page_use_answer(i, &u, false, false));
-    ck_assert(page_use_answer(i, &u, false, false));
+    ck_assert(!page_use_answer(i, &u, 8, false));
+    ck_assert(page_use_answer(i, &u, 8, false));
     end(&u);
 }
 END_TEST
@@ -183,7 +184,7 @@ START_TEST(a_read_that_was_made_again_too_often_is_answered)
     struct page_use u;
     page_use_begin(i, &u, 100, 10, PAGE_READ);
     page_cache_drop(i, 0, 0);
-    ck_assert(page_use_answer(i, &u, true, false));
+    ck_assert(page_use_answer(i, &u, 0, false));
     end(&u);
 }
 END_TEST
@@ -194,8 +195,8 @@ START_TEST(reads_of_other_pages_are_left_alone)
     page_use_begin(i, &before, 0, PAGE, PAGE_READ);
     page_use_begin(i, &after, 2 * PAGE, PAGE, PAGE_READ);
     page_cache_drop(i, PAGE + 1, 1);
-    ck_assert(page_use_answer(i, &before, false, false));
-    ck_assert(page_use_answer(i, &after, false, false));
+    ck_assert(page_use_answer(i, &before, 8, false));
+    ck_assert(page_use_answer(i, &after, 8, false));
     end(&before);
     end(&after);
 }
@@ -205,7 +206,7 @@ START_TEST(a_drop_waits_for_an_answer_that_is_being_given)
 {
     struct page_use u;
     page_use_begin(i, &u, 100, 10, _i ? PAGE_WRITE : PAGE_READ);
-    ck_assert(page_use_answer(i, &u, false, false));
+    ck_assert(page_use_answer(i, &u, 8, false));
     pthread_t t = drop_beside();
     usleep(50000);
     ck_assert(!dropped);
@@ -222,7 +223,7 @@ START_TEST(a_drop_does_not_wait_for_a_write_under_way)
     page_use_begin(i, &u, 100, 10, PAGE_WRITE);
     page_cache_drop(i, 0, PAGE);
     ck_assert(u.stale);
-    ck_assert(page_use_answer(i, &u, false, false));
+    ck_assert(page_use_answer(i, &u, 8, false));
     end(&u);
 }
 END_TEST
@@ -234,7 +235,7 @@ START_TEST(a_size_does_not_wait_for_a_request_that_has_its_page)
     page_use_begin(i, &u, 100, 10, _i ? PAGE_WRITE : PAGE_READ);
     page_cache_grow_beside(i, PAGE, 'x');
     ck_assert_uint_eq(i->told_size, 0);
-    ck_assert(page_use_answer(i, &u, false, false));
+    ck_assert(page_use_answer(i, &u, 8, false));
     end(&u);
     ck_assert_uint_eq(i->told_size, PAGE);
 }
@@ -284,7 +285,7 @@ START_TEST(a_drop_does_not_wait_for_a_request_that_comes_while_the_kernel_waits_
     ck_assert(was_dropped(0, 4 * PAGE));
     ck_assert(was_dropped(5 * PAGE, UINT64_MAX));
     ck_assert(!was_dropped(4 * PAGE, 5 * PAGE));
-    ck_assert(page_use_answer(i, &u, false, false));
+    ck_assert(page_use_answer(i, &u, 8, false));
     hold(-1);
     end(&u);
     if (_i)
@@ -318,8 +319,8 @@ START_TEST(a_read_past_the_pages_is_read_again_and_nothing_is_left_or_dropped_fo
     page_cache_drop(i, 0, 0);
     ck_assert(was_dropped(0, PAGE));
     kernel.n = 0;
-    ck_assert(!page_use_answer(i, &u, false, false));
-    ck_assert(page_use_answer(i, &u, false, false));
+    ck_assert(!page_use_answer(i, &u, 8, false));
+    ck_assert(page_use_answer(i, &u, 8, false));
     end(&u);
     ck_assert(!was_dropped(0, PAGE));
 }
@@ -332,7 +333,7 @@ START_TEST(a_read_drops_nothing_of_what_was_left_for_it)
     page_use_begin(i, &u, 0, PAGE, PAGE_READ);
     page_cache_drop(i, 0, 0);
     ck_assert(!was_dropped(0, PAGE));
-    while (!page_use_answer(i, &u, false, false))
+    while (!page_use_answer(i, &u, 8, false))
         ;
     end(&u);
     ck_assert(!was_dropped(0, PAGE));
@@ -354,7 +355,7 @@ START_TEST(a_drop_does_not_wait_while_a_truncation_is_under_way)
         t = drop_beside();
     pthread_join(t, NULL);
     ck_assert(!was_dropped(0, PAGE));
-    page_use_answer(i, &u, true, false);
+    page_use_answer(i, &u, 0, false);
     hold(-1);
     end(&u);
     ck_assert(was_dropped(0, PAGE));
@@ -366,7 +367,7 @@ START_TEST(no_size_is_told_while_a_truncation_is_under_way)
     struct page_use u;
     page_use_begin(i, &u, 0, INT64_MAX - PAGE, PAGE_TRUNCATE);
     page_cache_grow_beside(i, 100, 'x');
-    page_use_answer(i, &u, true, false);
+    page_use_answer(i, &u, 0, false);
     end(&u);
     ck_assert_uint_eq(kernel.size, 0);
     ck_assert_uint_eq(i->told_size, 0);
@@ -378,7 +379,7 @@ START_TEST(a_size_is_told_as_soon_as_a_truncation_is_answered)
 {
     struct page_use u;
     page_use_begin(i, &u, 0, INT64_MAX - PAGE, PAGE_TRUNCATE);
-    page_use_answer(i, &u, true, false);
+    page_use_answer(i, &u, 0, false);
     ck_assert(walk_byte(i, 100, 'x'));
     ck_assert_uint_eq(kernel.size, 100);
     ck_assert_uint_eq(i->told_size, 100);
@@ -404,12 +405,102 @@ START_TEST(a_size_does_not_wait_for_a_request_that_comes_while_the_kernel_waits_
     ck_assert(!dropped);
     page_use_begin(i, &u, 0, PAGE, PAGE_WRITE);
     pthread_join(t, NULL);
-    page_use_answer(i, &u, false, false);
+    page_use_answer(i, &u, 8, false);
     hold(-1);
     end(&u);
     ck_assert_uint_eq(kernel.size, PAGE);
     ck_assert_uint_eq(i->told_size, PAGE);
     ck_assert(was_dropped(0, PAGE));
+}
+END_TEST
+
+/* ---- ends of the file, with zeros behind them ---- */
+
+/* Whatever the kernel's size was before, and also if the file has been smaller. */
+START_TEST(a_page_with_an_older_end_is_dropped_before_a_larger_size_is_told)
+{
+    page_cache_ends(i, 3 * PAGE);
+    page_cache_ends(i, PAGE + 100);
+    page_cache_ends(i, 2 * PAGE + 7);
+    i->told_size = 4 * PAGE;
+    _i ? page_cache_grow_beside(i, 5 * PAGE, 'x') : page_cache_grow(i, 5 * PAGE, 'x');
+    ck_assert(was_dropped(PAGE, 5 * PAGE));
+    ck_assert(!was_dropped(0, PAGE));
+    ck_assert_uint_eq(kernel.size, 5 * PAGE);
+}
+END_TEST
+
+/* The kernel would drop the answer that makes its size less. */
+START_TEST(nothing_is_dropped_where_no_page_has_an_older_end)
+{
+    page_cache_ends(i, 100);
+    page_cache_drop(i, 0, 0);
+    page_cache_ends(i, 2 * PAGE);
+    kernel.n = 0;
+    page_cache_grow(i, 2 * PAGE, 'x');
+    ck_assert_uint_eq(kernel.n, 0);
+    ck_assert_uint_eq(kernel.size, 2 * PAGE);
+    page_cache_grow(i, 2 * PAGE + 1, 'x');
+    ck_assert(was_dropped(2 * PAGE, 3 * PAGE));
+}
+END_TEST
+
+static void *grow_to_two_pages(void *arg)
+{
+    (void)arg;
+    page_cache_grow(i, 2 * PAGE, 'x');
+    dropped = true;
+    return NULL;
+}
+
+/* Its bytes are from before the change, and it does not look again. */
+static void read_for_the_last_time(struct page_use *u)
+{
+    page_use_begin(i, u, 0, PAGE, PAGE_READ);
+    page_cache_drop(i, 0, PAGE);
+    ck_assert(!page_use_answer(i, u, 1, false));
+}
+
+static void bring_old_end(struct page_use *u)
+{
+    ck_assert(page_use_answer(i, u, 0, false));
+    page_cache_ends(i, 100);
+    end(u);
+}
+
+START_TEST(a_size_waits_for_an_older_end_that_is_being_brought)
+{
+    pthread_t t;
+    struct page_use u;
+    page_cache_ends(i, 100);
+    read_for_the_last_time(&u);
+    page_cache_ends(i, 100);
+    ck_assert_int_eq(pthread_create(&t, NULL, grow_to_two_pages, NULL), 0);
+    for (bool is = false; !is; sched_yield()) {
+        lock_take(&i->lock);
+        is = u.awaited;
+        lock_drop(&i->lock);
+    }
+    ck_assert(!dropped);
+    ck_assert_uint_eq(kernel.size, 0);
+    bring_old_end(&u);
+    pthread_join(t, NULL);
+    ck_assert(was_dropped(0, PAGE));
+    ck_assert_uint_eq(kernel.size, 2 * PAGE);
+}
+END_TEST
+
+/* The change may wait for whom it tells, and the read for the change. */
+START_TEST(who_is_told_a_size_leaves_it_to_a_read_that_brings_an_older_end)
+{
+    struct page_use u;
+    read_for_the_last_time(&u);
+    page_cache_drop(i, 0, PAGE);
+    page_cache_grow_beside(i, 2 * PAGE, 'x');
+    ck_assert_uint_eq(kernel.size, 0);
+    bring_old_end(&u);
+    ck_assert(was_dropped(0, PAGE));
+    ck_assert_uint_eq(kernel.size, 2 * PAGE);
 }
 END_TEST
 
@@ -433,5 +524,9 @@ int main(void)
     tcase_add_test(t, no_size_is_told_while_a_truncation_is_under_way);
     tcase_add_test(t, a_size_is_told_as_soon_as_a_truncation_is_answered);
     tcase_add_test(t, a_size_does_not_wait_for_a_request_that_comes_while_the_kernel_waits_for_it);
+    tcase_add_loop_test(t, a_page_with_an_older_end_is_dropped_before_a_larger_size_is_told, 0, 2);
+    tcase_add_test(t, nothing_is_dropped_where_no_page_has_an_older_end);
+    tcase_add_test(t, a_size_waits_for_an_older_end_that_is_being_brought);
+    tcase_add_test(t, who_is_told_a_size_leaves_it_to_a_read_that_brings_an_older_end);
     return run_case("page cache", t);
 }
