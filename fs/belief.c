@@ -16,11 +16,20 @@ struct belief belief_fixed(void)
     return (struct belief){.keep = true};
 }
 
+bool belief_unheard(const struct inode *i)
+{
+    struct file *f = i->second ? file_find(i->fid) : NULL;
+    bool writes = f && kernel_io_writes(f);
+    if (f)
+        file_put(f);
+    return writes;
+}
+
 struct belief belief_of(const struct inode *i, const struct location *at)
 {
     if (i->fixed || !S_ISREG(i->type))
         return belief_fixed();
-    return (struct belief){.keep = at->keep && !i->retired,
+    return (struct belief){.keep = at->keep && !i->retired && !belief_unheard(i),
                            .told = true,
                            .fid = i->fid,
                            .ticket = at->ticket,

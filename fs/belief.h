@@ -27,6 +27,9 @@ static inline struct belief belief_none(void)
 {
     return (struct belief){0};
 }
+/* Processes that have the file open by a node id that was retired since may write it by the kernel alone.  Nothing may be kept by
+ * this one: neither attributes nor pages. */
+bool belief_unheard(const struct inode *i);
 /* at: where its bytes are (regular files alone). */
 struct belief belief_of(const struct inode *i, const struct location *at);
 /* The same of something that no node changes: of a directory, or below --immutable. */

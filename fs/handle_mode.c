@@ -7,6 +7,7 @@
 
 #include "fs/attr_last.h"
 #include "fs/backing.h"
+#include "fs/belief.h"
 #include "fs/early.h"
 #include "fs/handle_int.h"
 #include "fs/io_mode.h"
@@ -34,11 +35,11 @@ static bool same_attr(const struct inode *i, const struct location *at)
 
 /* Must the kernel not map a data file for it?  It may store there, and nobody would hear of that.  Beside
  * passthrough descriptors it gets another node id for this.  Where it comes with a retired one again, or with that of a
- * file without a name, it was opened by a descriptor (/proc/self/fd), which leads to no other (README, "What is not
+ * file of which no name is known, it was opened by a descriptor (/proc/self/fd), which leads to no other (README, "What is not
  * promised"). */
 static bool needs_stores_told(const struct handle *h)
 {
-    return (h->flags & O_ACCMODE) == O_RDWR && !h->inode->retired && !h->inode->gone;
+    return (h->flags & O_ACCMODE) == O_RDWR && !h->inode->retired && h->by_name;
 }
 
 /* What of an open the kernel may do by itself, if it can be had.  O_DIRECT would be I/O past the page cache, by
@@ -132,10 +133,11 @@ int handle_choose_mode(struct handle *h, pid_t task, mode_t perm, struct fuse_fi
     bool shared = shared_expected(h);
     struct inode *i = h->inode;
     bool promised = early_is_for(i, task);
+    bool unheard = belief_unheard(i);
     struct data_tag tag;
     data_look(h->data, at, &tag);
     lock_take(&i->lock);
-    bool told = data_may_cache(h->data) && !shared, cache = told && !i->retired;
+    bool told = data_may_cache(h->data) && !shared, cache = told && !i->retired && !unheard;
     h->mode = mode_enter(i, h->flags, cache, part_begin(h, perm, told, promised), promised);
     unsigned turn = i->kept.turn;
     bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);

@@ -50,6 +50,7 @@ static int new_handle(const struct opening *o, struct data_handle *data, mode_t 
     h->inode = inode_ref(o->i);
     h->data = data;
     h->flags = o->flags;
+    h->by_name = !o->i->gone && inode_has_name(o->i);
     h->refs = 1;
     flush_error_seen(data->f, &h->error_seen); /* it does not report earlier failures */
     if (o->fi && open_writes(o->flags) && settings.passthrough)
@@ -138,14 +139,15 @@ int file_open_handle(struct request *r, struct inode *i, const struct statx *stx
     return err;
 }
 
+/* By its name; or by its descriptor, if it is open and no name of it is known: then the kernel comes by that. */
 static int open_on_pfs(struct request *r, struct inode *i, int flags, struct file *f,
                        struct statx *stx)
 {
-    int err = pfs_open_file(f, i->node, open_writes(flags), request_cred(r), stx);
+    int err = pfs_open_file(f, inode_has_name(i) ? i->node : NULL, open_writes(flags), request_cred(r), stx);
     /* It may have another name: if the kernel has used that, it comes back with this file, once.  So none may be left
      * that leads elsewhere. */
     if (err == -ESTALE && !attr_stat(i, stx))
-        links_are_right(i, stx, false);
+        links_are_right(i, NULL, false);
     if (err == -EACCES && flags & OPEN_EXEC && !open_writes(flags))
         err = pfs_open_file(f, i->node, false, NULL, stx);
     return err;

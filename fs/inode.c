@@ -155,11 +155,20 @@ static void slot_give_back(struct shard *s, struct inode *i)
 
 /* ---- an inode and its names; the shard's lock is held ---- */
 
+static bool has_retired(struct shard *s, struct fid fid)
+{
+    struct inode *i = s->nbuckets ? *bucket_of(s, fid) : NULL;
+    while (i && !(i->retired && fid_eq(i->fid, fid)))
+        i = i->fid_next;
+    return i;
+}
+
 static struct inode *make(struct shard *s, struct fid fid, mode_t type)
 {
     struct inode *i = xcalloc(1, sizeof(*i));
     i->fid = fid;
     i->type = type;
+    i->second = has_retired(s, fid);
     lock_init(&i->lock, RANK_INODE);
     slot_take(s, i);
     fid_enter(s, i);
@@ -520,6 +529,17 @@ bool inode_lost_name(struct inode *i, struct pfs_node *node)
         i->node = other->node;
     lock_drop(&s->lock);
     return other;
+}
+
+bool inode_has_name(struct inode *i)
+{
+    struct shard *s = shard_of_inode(i);
+    bool has = false;
+    lock_take(&s->lock);
+    for (struct inode_name *name = i->names; name; name = name->next)
+        has |= name->live;
+    lock_drop(&s->lock);
+    return has;
 }
 
 unsigned inode_names(struct inode *i, struct pfs_node **out, unsigned max)

@@ -29,6 +29,7 @@ struct inode {
     mode_t type;                   /* S_IFMT */
     _Atomic bool gone;             /* no name left */
     _Atomic bool retired;          /* a look-up of its file gives another node id */
+    bool second;                   /* there was a retired one of its file when it was made */
     _Atomic bool fixed;            /* --immutable: below such a path */
     /* boot_ms of the last ESTALE: the kernel looks its name up again, and must not get the old answer */
     _Atomic uint64_t doubted_ms;
@@ -150,13 +151,15 @@ void inode_gone(struct inode *i); /* its last name is gone */
 /* The next lookup of its file gives another node id; this one stays for processes that have it open.  By a
  * retired node id of a regular file the kernel keeps nothing from then on: neither attributes nor pages.  So
  * there is one node id at most by which it keeps something, and a change through any other ends that
- * (belief_changed_by). */
+ * (belief_changed_by).  Of what the kernel writes by itself nobody hears: meanwhile it keeps nothing at all
+ * (belief_unheard). */
 void inode_retire(struct inode *i);
 /* This name does not lead to it any more; another known one takes its place. False: there is none
  * (i->node stays, and leads nowhere). */
 bool inode_lost_name(struct inode *i, struct pfs_node *node);
 /* Its known names, referenced, `max` at most; returns how many. */
 unsigned inode_names(struct inode *i, struct pfs_node **out, unsigned max);
+bool inode_has_name(struct inode *i); /* is any known? */
 /* A known name of it other than node, referenced; NULL: there is none. */
 struct pfs_node *inode_other_name(struct inode *i, const struct pfs_node *node);
 /* Known child by name, from the path tree, for answers while the PFS hangs; NULL.  Referenced. */

@@ -8,7 +8,8 @@
  * was a look less than the attribute time-out ago, and the home says that no node has changed the file since
  * (placement/data_where.c has the rule).  Such an open has no descriptor on the PFS.  The file's bytes
  * stay in the store while it is open, so reads need no descriptor.  Operations that may need one (a lock, an
- * unlink by this node) open it then.
+ * unlink by this node) open it then.  So do changes by other nodes, and what takes a name from it: its home tells
+ * this node before (docs/protocol.md, rules 24 and 37).
  *
  * This is not done where the PFS reports no birth times.  There a new file can get the inode number of a file
  * that another node removes at once, and then it has the same fid; only a descriptor prevents that.
@@ -24,6 +25,7 @@
 #include "fs/known.h"
 #include "fs/settings.h"
 #include "placement/claims/claim.h"
+#include "placement/claims/look.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_node.h"
 
@@ -108,8 +110,12 @@ int known_open(struct inode *i, struct file *f, struct data_handle **out)
     lock_drop(&i->lock);
     if (!may_know(i, &k) || file_is_unlinked(f))
         return -EAGAIN;
-    pfs_open_known(f); /* first: a descriptor that is there stays */
-    int err = data_open_known(f, &k, i->fixed, out);
+    pfs_open_known(f); /* first: a descriptor that is there stays, and who removes a name sees this open */
+    int err = look_name_goes(i->fid) && !pfs_has_descriptor(f) ? -EAGAIN : data_open_known(f, &k, i->fixed, out);
+    if (!err && !may_know(i, &k)) { /* a name may be gone for longer than its home remembers */
+        data_close(*out);
+        err = -EAGAIN;
+    }
     if (err)
         data_release(f);
     return err ? -EAGAIN : 0;

@@ -64,7 +64,7 @@ bool links_are_right(struct inode *i, const struct statx *now, bool looked)
     struct pfs_node *names[NAMES];
     bool right = true;
     unsigned n = inode_names(i, names, NAMES);
-    bool look = n > 1 || (!looked && may_be_renamed(i, now));
+    bool look = n > 1 || !now || (!looked && may_be_renamed(i, now));
     for (unsigned k = 0; k < n; k++) {
         if (look && !leads_to(names[k], i)) {
             inode_lost_name(i, names[k]);
@@ -157,6 +157,7 @@ bool links_are_known(struct inode *dir, const char *name, struct fid *fid)
 {
     struct inode *i = inode_child(dir, name);
     bool several = false;
+    *fid = (struct fid){0};
     if (i && S_ISREG(i->type)) {
         lock_take(&i->lock);
         several = i->attr_known && i->attr.st_nlink > 1;

@@ -7,7 +7,7 @@
 /* The path of a name of this file other than `going`, as the PFS has it now, malloc'd; NULL: none is known
  * here.  Names that are not there any more leave the inode.  i may be NULL.  Blocking. */
 char *links_other_path(struct inode *i, const struct pfs_node *going);
-/* Looks at all known names of the file (regular; *now: a look at it).  False: one of them does not lead to it
+/* Looks at all known names of the file (regular; *now: a look at it, NULL: it was not where a name led).  False: one of them does not lead to it
  * any more, and has left the inode.  looked: the file was found by a look at one of them just now.  Blocking.
  */
 bool links_are_right(struct inode *i, const struct statx *now, bool looked);

@@ -37,10 +37,10 @@ static bool is_ours(const struct statx *stx)
     return S_ISREG(stx->stx_mode) && claim_is_here(fid_of(stx));
 }
 
-struct going going_of(const struct statx *was)
+struct going going_of(const struct statx *was, const struct name_goes *goes)
 {
     struct file *f = S_ISREG(was->stx_mode) ? file_find(fid_of(was)) : NULL;
-    return (struct going){.ours = is_ours(was), .f = f};
+    return (struct going){.ours = is_ours(was), .f = f, .goes = goes};
 }
 
 char *moves_name_path(struct inode *dir, const char *name)
@@ -120,11 +120,11 @@ void going_keep_end(struct file *kept, const struct statx *removed)
 
 /* ---- others are told ---- */
 
-bool moves_tell(const struct statx *stx, const char *path)
+bool moves_tell(const struct name_goes *goes, const struct statx *stx, const char *path)
 {
     struct location loc;
     struct fid fid = fid_of(stx);
-    if (!S_ISREG(stx->stx_mode) || is_ours(stx))
+    if (!S_ISREG(stx->stx_mode) || is_ours(stx) || name_goes_unclaimed(goes))
         return true;
     if (claim_where(fid, LOOK_NONE, &loc))
         return false;
@@ -147,13 +147,13 @@ void going_tell(struct going *g, const struct statx *was, struct inode *dir, con
         file_put_removed(g->open);
     } else if (g->tell && g->last) {
         char *path = moves_name_path(dir, name);
-        if (!moves_tell(was, NULL))
+        if (!moves_tell(g->goes, was, NULL))
             moves_log_gone(fid_of(was), path);
         free(path);
     } else if (g->tell) {
         char *path = other_path(fid_of(was));
         if (path)
-            moves_tell(was, path);
+            moves_tell(g->goes, was, path);
         free(path);
     }
 }

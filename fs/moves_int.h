@@ -7,7 +7,7 @@
  *     moves_rename.c  rename
  *     moves_link.c    link
  *
- * The PFS does it first.  Then this node brings its own records up to date:
+ * Nodes that have a file open of which a name goes are told (name_goes.h).  Then the PFS does it.  Then this node brings its own records up to date:
  *   - A removed name leaves the inode.  With the last name, the inode gets no new look-ups, and
  *     unflushed data of the file is never flushed (open handles still read and write it).
  *   - A moved name moves in the path tree; a directory moves with all below it.  The path hints
@@ -26,6 +26,7 @@
 
 #include "fs/inode.h"
 #include "fs/same.h"
+#include "placement/claims/name_goes.h"
 #include "placement/store/file.h"
 
 /* ---- moves_gone.c ---- */
@@ -38,6 +39,7 @@ struct going {
     bool tell;         /* another node may have its claim, and must be told */
     struct file *f;    /* referenced; NULL: no data of it is here */
     struct file *open; /* referenced, to be told with tell: it is open here */
+    const struct name_goes *goes; /* what was known before the name went */
 };
 /* The calls for a name that goes, in their order. */
 
@@ -45,7 +47,7 @@ struct going {
  * keep the claim; or NULL. */
 struct file *going_keep(struct inode *dir, const char *name);
 /* After that: *was is the file that it led to, with the attributes from before. */
-struct going going_of(const struct statx *was);
+struct going going_of(const struct statx *was, const struct name_goes *goes);
 /* Name `name` of `dir` is gone. */
 void going_name(struct going *g, struct inode *dir, const char *name, const struct statx *was);
 /* If the file has no name from now on, and is open here, this is recorded: it has the same data under a
@@ -63,9 +65,9 @@ void going_tell(struct going *g, const struct statx *was, struct inode *dir, con
 /* kept: of going_keep.  removed: the file that lost its last name; NULL: none did. */
 void going_keep_end(struct file *kept, const struct statx *removed);
 
-/* Tells a claimant at another node that its file has another path, or none (NULL).  False: it does not hear
- * it, or is away, or is not known. */
-bool moves_tell(const struct statx *stx, const char *path);
+/* Tells a claimant at another node that its file has another path, or none (NULL).  goes: of what was done before its
+ * name went.  False: it does not hear it, or is away, or is not known. */
+bool moves_tell(const struct name_goes *goes, const struct statx *stx, const char *path);
 /* Malloc'd. */
 char *moves_name_path(struct inode *dir, const char *name);
 
@@ -78,6 +80,7 @@ struct side {
     bool there;
     struct statx was;
     struct file *kept; /* of going_keep; will be replaced */
+    struct name_goes goes;
 };
 /* -ENAMETOOLONG: a file that is not flushed yet would get a path that no record can have. */
 int moves_paths_fit(const struct side *from, const struct side *to);

@@ -28,10 +28,10 @@ static char *side_path(const struct side *s)
 }
 
 /* The file was renamed.  A claimant that does not hear it, or is away, finds it in the log. */
-static void tell_renamed(const struct statx *stx, const char *from, const char *to)
+static void tell_renamed(const struct side *s, const char *from, const char *to)
 {
-    if (!moves_tell(stx, to))
-        move_log_write(stx, from, to, false);
+    if (!moves_tell(&s->goes, &s->was, to))
+        move_log_write(&s->was, from, to, false);
 }
 
 /* Each of the two files has the other name now.  The nodes are the same objects under their new
@@ -83,7 +83,7 @@ static void moved(struct request *r, const struct side *from, const struct side 
     struct going g = {0};
     moved_before(from, to);
     if (replaced) {
-        g = going_of(&to->was);
+        g = going_of(&to->was, &to->goes);
         going_name(&g, to->dir, to->name, &to->was);
         going_open(&g, &to->was);
         going_data(&g);
@@ -101,9 +101,9 @@ static void moved(struct request *r, const struct side *from, const struct side 
         going_tell(&g, &to->was, to->dir, to->name);
     if (request_take(r))
         fuse_reply_err(r->req, 0);
-    tell_renamed(&from->was, from_path, to_path);
+    tell_renamed(from, from_path, to_path);
     if (exchange)
-        tell_renamed(&to->was, to_path, from_path);
+        tell_renamed(to, to_path, from_path);
     if (foresight_any()) {
         foresight_removed(from_path, fid_of(&from->was));
         foresight_named(to_path, fid_of(&from->was));
@@ -156,6 +156,23 @@ static int rename_logged(struct request *r, const struct side *from, const struc
     return err;
 }
 
+/* The files that lose a name, or a place. */
+static void names_go(struct side *from, struct side *to)
+{
+    struct side *all[NAMES_GO] = {from, to};
+    struct name_goes goes[NAMES_GO];
+    struct fid fids[NAMES_GO];
+    unsigned n = 0;
+    for (unsigned k = 0; k < NAMES_GO; k++)
+        if (all[k]->there && S_ISREG(all[k]->was.stx_mode)) {
+            all[n] = all[k];
+            fids[n++] = fid_of(&all[k]->was);
+        }
+    name_goes_begin(goes, fids, n);
+    for (unsigned k = 0; k < n; k++)
+        all[k]->goes = goes[k];
+}
+
 static void rename_fn(struct request *r)
 {
     struct side from = {.dir = r->inode, .name = r->name};
@@ -170,18 +187,22 @@ static void rename_fn(struct request *r)
         err = moves_paths_fit(&from, &to);
     if (!err && exchange)
         err = moves_paths_fit(&to, &from);
+    bool nothing = to.there && fid_eq(fid_of(&from.was), fid_of(&to.was));
+    if (!err && !nothing && !(to.there && r->flags & RENAME_NOREPLACE))
+        names_go(&from, &to);
     if (!err && to.there && !exchange)
         to.kept = going_keep(to.dir, to.name);
     if (!err)
         err = rename_logged(r, &from, &to);
     /* Two names of one file: rename does nothing, both stay. */
-    bool nothing = to.there && fid_eq(fid_of(&from.was), fid_of(&to.was));
     if (err || nothing) {
         going_keep_end(to.kept, NULL);
         request_err(r, err);
     } else {
         moved(r, &from, &to, exchange);
     }
+    name_goes_end(&from.goes);
+    name_goes_end(&to.goes);
 }
 
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,

@@ -19,23 +19,46 @@ static void unlinked(struct request *r)
         fuse_reply_err(r->req, 0);
 }
 
-/* Removes the name on the PFS.  If the file has others, it is cared for first. */
-static int unlink_on_pfs(struct request *r, struct statx *was, int *held)
+/* What is done before a file loses a name. */
+struct removing {
+    struct statx was;
+    int held;          /* of pfs_unlink */
+    struct file *kept; /* of going_keep */
+    struct name_goes goes;
+};
+
+/* Removes the name on the PFS, if it leads to this file.  Others that have it open are told first, and if it has other
+ * names, it is cared for. */
+static int unlink_file(struct request *r, const struct fid *fid, bool several, struct removing *v)
+{
+    *v = (struct removing){.held = -1};
+    if (fid->hi || fid->lo)
+        name_goes_begin(&v->goes, fid, 1);
+    v->kept = going_keep(r->inode, r->name);
+    if (several) {
+        struct pfs_node *node = pfs_child(r->inode->node, r->name);
+        links_before_removal(*fid, node);
+        pfs_unref(node);
+    }
+    int err = pfs_unlink(r->inode->node, r->name, fid, several, request_cred(r), &v->was, &v->held);
+    if (err) {
+        going_keep_end(v->kept, NULL);
+        name_goes_end(&v->goes);
+    }
+    return err;
+}
+
+/* What this node knows by this name may not be what the name leads to. */
+static int unlink_on_pfs(struct request *r, struct removing *v)
 {
     struct fid fid;
     bool several = links_are_known(r->inode, r->name, &fid);
     int err = -EMLINK;
     for (unsigned tries = 0; err == -EMLINK && tries < LOOKS; tries++) {
-        if (several) {
-            struct pfs_node *node = pfs_child(r->inode->node, r->name);
-            links_before_removal(fid, node);
-            pfs_unref(node);
-        }
-        err =
-            pfs_unlink(r->inode->node, r->name, several ? &fid : NULL, request_cred(r), was, held);
+        err = unlink_file(r, &fid, several, v);
         if (err == -EMLINK) {
-            fid = fid_of(was);
-            several = true;
+            fid = fid_of(&v->was);
+            several = v->was.stx_nlink > 1;
         }
     }
     return err;
@@ -54,34 +77,32 @@ static void hint_ends(const struct request *r, const struct statx *was)
  * while a descriptor of it is open, the PFS does not use the number again. */
 static void unlink_fn(struct request *r)
 {
-    struct statx was;
-    int fd;
-    struct file *kept = going_keep(r->inode, r->name);
-    int err = unlink_on_pfs(r, &was, &fd);
+    struct removing v;
+    int err = unlink_on_pfs(r, &v);
     if (err) {
-        going_keep_end(kept, NULL);
         request_err(r, err);
         return;
     }
-    struct going g = going_of(&was);
-    going_name(&g, r->inode, r->name, &was);
-    going_open(&g, &was);
+    struct going g = going_of(&v.was, &v.goes);
+    going_name(&g, r->inode, r->name, &v.was);
+    going_open(&g, &v.was);
     struct file *held = g.last && g.f && pfs_keep_number(g.f) ? file_ref(g.f) : NULL;
-    if (!kept && (held || fd >= 0))
+    if (!v.kept && (held || v.held >= 0))
         unlinked(r);
     going_data(&g);
-    going_others_same(&was);
-    if (!kept)
+    going_others_same(&v.was);
+    if (!v.kept)
         unlinked(r);
     if (held) {
         pfs_unhold_number(held);
         file_put_removed(held);
     }
-    pfs_unlink_done(fd);
-    going_tell(&g, &was, r->inode, r->name);
+    pfs_unlink_done(v.held);
+    going_tell(&g, &v.was, r->inode, r->name);
     unlinked(r);
-    hint_ends(r, &was);
-    going_keep_end(kept, g.last ? &was : NULL);
+    hint_ends(r, &v.was);
+    going_keep_end(v.kept, g.last ? &v.was : NULL);
+    name_goes_end(&v.goes);
     request_done(r);
 }
 

@@ -19,7 +19,7 @@
 #define MSG_MAGIC 0x59444445u /* "EDDY" */
 /* A peer of another major version is refused; minor versions only add: types, and fields at a
  * body's end. */
-#define MSG_MAJOR      7
+#define MSG_MAJOR      8
 #define MSG_MINOR      0
 #define MSG_VERSION    (MSG_MAJOR << 8 | MSG_MINOR)
 #define MSG_HEAD_SIZE  72
@@ -115,13 +115,13 @@ struct msg_head {
 /* age of the keeper's last read of views/ */
 #define BODY_PONG(F, L) F(u32, age_ms) F(u64, newest)
 /* piece: from 0 on; more: another one follows.  All but the lists is the same in each.  looks: files
- * that are open on the sender; look_number: as WHERE's */
+ * that are open on the sender; goes: those of them of which it is about to remove a name; look_number: as WHERE's */
 #define BODY_ADOPTED(F, L)                                                                         \
     F(u64, view)                                                                                   \
     F(u32, piece)                                                                                  \
     F(u8, more) F(u64, last) F(u8, settled) F(u8, leaving) F(u64, home_view) F(u64, look_number)   \
         L(nextof, nextof) L(blind, blinds) L(claim, claims) L(record, records) L(lock, locks)      \
-            L(fid_item, looks)
+            L(fid_item, looks) L(fid_item, goes)
 #define BODY_ADOPTED_OK(F, L) F(u64, view)
 /* number's incarnation = head's; held: the sender has the claim and its bytes, and asks for its watchers;
  * look_number: as WHERE's */
@@ -186,7 +186,7 @@ struct msg_head {
 /* reply to a piece of ADOPTED or COPY, unless all are there now: those before `piece` are, send this
  * one */
 #define BODY_NEXT_PIECE(F, L) F(u64, view) F(u32, piece)
-/* home -> lookers: the file is about to change.  grant: the same if it is sent again.  BROKEN: left:
+/* home -> lookers: the file is about to change, or a name of it to go.  grant: the same if it is sent again.  BROKEN: left:
  * LOOKER_... bits (placement/claims/look.h); look_number: as WHERE's */
 #define BODY_BREAK(F, L)  F(fid, fid) F(u64, grant)
 #define BODY_BROKEN(F, L) F(u8, left) F(u64, look_number)

@@ -186,7 +186,7 @@ static int start_placement(char *err, size_t len)
 {
     (void)err;
     (void)len;
-    home_start();
+    home_start(attr_timeout_ms());
     former_start(settings.redirect);
     chunk_rooms(settings.memory);
     carry_on_activity(lull_begin, lull_end);

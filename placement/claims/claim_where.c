@@ -167,7 +167,7 @@ static struct msg *ask_msg(const struct search *q, const struct sent *s, enum ms
         items[i].fid = q->fids[s->index[i]];
     m->arena = items;
     if (type == MSG_ASK) {
-        m->ask.look = (uint8_t)q->look;
+        m->ask.look = (uint8_t)(q->look == LOOK_GOES ? LOOK_NONE : q->look);
         m->ask.fids.n = s->n;
         m->ask.fids.v = items;
         return m;
@@ -179,11 +179,12 @@ static struct msg *ask_msg(const struct search *q, const struct sent *s, enum ms
     return m;
 }
 
-/* The node that is asked where a file is: its home, or next if the home is silent. */
-static uint64_t teller(const struct view *v, struct fid fid)
+/* The node that is asked where a file is: its home, or next if the home is silent.  Next does not know who has the file
+ * open. */
+static uint64_t teller(const struct view *v, struct fid fid, enum look look)
 {
     uint64_t home = view_home(v, fid);
-    if (!home || !members_suspected(home))
+    if (!home || look == LOOK_GOES || !members_suspected(home))
         return home;
     uint64_t next = ring_home(ring_of(v), fid, 1);
     return next && !members_suspected(next) ? next : home;
@@ -196,7 +197,7 @@ static unsigned sort_out(const struct search *q, const struct view *v, bool clai
     struct sent *list = NULL;
     unsigned n = 0;
     for (unsigned i = 0; i < q->n; i++) {
-        uint64_t to = claimants ? q->at[i] : teller(v, q->fids[i]);
+        uint64_t to = claimants ? q->at[i] : teller(v, q->fids[i], q->look);
         unsigned k = 0;
         if (q->state[i] == DONE || !to || (claimants != (q->at[i] != 0)))
             continue;
@@ -331,7 +332,7 @@ static unsigned still_open(struct search *q, uint64_t end_ms)
 /* Answers for files of which this node is the home, or next, if it can. */
 static bool told_here(const struct view *v, struct fid fid, enum look look, struct item_at *at)
 {
-    if (teller(v, fid) != members_self() || !home_where_here(v->number, fid, look, at))
+    if (teller(v, fid, look) != members_self() || !home_where_here(v->number, fid, look, at))
         return false;
     claim_note_settled(v->number);
     return true;

@@ -47,7 +47,8 @@ static void tick(void)
         record_each(say_working, NULL);
         working_ms = t + T_PING;
     }
-    if (t >= breaks_ms && home_breaks_working())
+    bool breaks = t >= breaks_ms && home_breaks_working(), goes = t >= breaks_ms && home_goes_working();
+    if (breaks || goes)
         breaks_ms = t + T_PING / 2;
     if (t >= lookers_ms && lookers_count())
         lookers_ms = t + (lookers_sweep_some() ? LOOKERS_SWEEP_MS : SWEEP_STEP_MS);
@@ -102,6 +103,7 @@ void home_adopted(const struct view *v)
 {
     lock_take(&home_lock);
     record_each(let_go, NULL);
+    home_goes_drop();
     free(home.acked);
     free(home.copied);
     free(home.lock_numbers);
@@ -148,6 +150,9 @@ static void take_looks(const struct view *v, uint64_t from, const struct body_ad
     for (uint32_t i = 0; i < b->looks.n; i++)
         if (view_home(v, b->looks.v[i].fid) == members_self())
             looker_note(b->looks.v[i].fid, (uint32_t)(m - v->members), LOOK_OPEN, b->look_number);
+    for (uint32_t i = 0; i < b->goes.n; i++)
+        if (view_home(v, b->goes.v[i].fid) == members_self())
+            looker_goes(b->goes.v[i].fid, (uint32_t)(m - v->members), b->look_number);
 }
 
 void home_heard_adopted(const struct view *v, uint64_t from, const struct msg *m)
@@ -203,8 +208,9 @@ static void start_here(void *arg)
     home_time_start(tick);
 }
 
-void home_start(void)
+void home_start(uint64_t known_ms)
 {
+    lookers_known_for(known_ms);
     loop_call(start_here, NULL);
     look_told_start();
     home_break_start();
@@ -226,6 +232,7 @@ static void stop_here(void *arg)
     (void)arg;
     lock_take(&home_lock);
     record_each(let_go, NULL);
+    home_goes_drop();
     record_sweep(all, NULL);
     free(home.acked);
     free(home.copied);

@@ -12,8 +12,8 @@
 #include "transport/view.h"
 
 /* Registers the handlers of WANT, WHERE, FREE, COPY, LOCK, SAME,
- * FORGET, LEAVE. */
-void home_start(void);
+ * FORGET, LEAVE.  known_ms: so long after a look at a name the nodes may open the file by what they know of it. */
+void home_start(uint64_t known_ms);
 void home_stop(void);
 /* members' callbacks, wired by claim_views.c's claim_members_ops. */
 void home_adopted(const struct view *v);

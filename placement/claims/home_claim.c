@@ -86,13 +86,21 @@ static void handle_want(struct msg *m)
  * is: the BREAKs are on their way to those that were. */
 static bool may_keep(struct fid fid, struct record *r, const struct asker *who)
 {
+    enum look look = who->look == LOOK_GOES ? LOOK_OPEN : who->look;
     if (who->look == LOOK_NONE || home.view->nmembers == 1)
         return who->look != LOOK_NONE;
     if (r && r->granting) {
         r->opened |= who->look == LOOK_OPEN;
         return false;
     }
-    return who->node != LOOKER_ANY && looker_enter(fid, who->node, who->look, who->number);
+    return who->node != LOOKER_ANY && looker_enter(fid, who->node, look, who->number);
+}
+
+/* An open that finds what it knows confirmed takes no descriptor.  It is asked to look at the PFS while a name of the file
+ * goes, and while a claim is being granted: others were told, and have one. */
+static bool needs_descriptor(struct fid fid, const struct record *r, const struct asker *who)
+{
+    return who->look == LOOK_OPEN && home.view->nmembers > 1 && ((r && r->granting) || looker_name_goes(fid));
 }
 
 /* Next's answer is as good as the home's: no grant was given that next does not have.  But it may hear late
@@ -115,7 +123,8 @@ void home_where_is(struct fid fid, const struct asker *who, struct item_at *at)
         at->node = blind;
         return;
     }
-    struct hinted h = as_next ? (struct hinted){.known = KNOWN_LOST} : hint_get(fid);
+    struct hinted h = as_next || needs_descriptor(fid, r, who) ? (struct hinted){.known = KNOWN_LOST}
+                                                               : hint_get(fid);
     *at = (struct item_at){.where = AT_PFS,
                            .known = h.known,
                            .version = h.version,
@@ -129,28 +138,38 @@ static struct asker asker_of(const struct msg *m)
 {
     const struct member *from = view_member(home.view, m->head.sender);
     bool is = from && from->incarnation == m->head.incarnation;
+    bool is_look = m->where.look <= LOOK_OPEN || (is && m->where.look == LOOK_GOES);
     return (struct asker){.node = is ? (uint32_t)(from - home.view->members) : LOOKER_ANY,
-                          .look = m->where.look <= LOOK_OPEN ? m->where.look : LOOK_NONE,
+                          .look = is_look ? m->where.look : LOOK_NONE,
                           .number = m->where.number};
 }
 
-static void handle_where(struct msg *m)
+void home_reply_where(struct msg *m, const struct asker *who)
 {
-    for (uint32_t i = 0; i < m->where.fids.n; i++) {
-        if (!home_may_tell_where(m->head.view, m->where.fids.v[i].fid)) {
-            home_ask_again(m);
-            return;
-        }
-    }
-    const struct asker who = asker_of(m);
     struct msg *r = msg_new(MSG_AT);
     r->at.at.n = m->where.fids.n;
     r->at.at.v = xcalloc(r->at.at.n + 1, sizeof(*r->at.at.v));
     for (uint32_t i = 0; i < r->at.at.n; i++)
-        home_where_is(m->where.fids.v[i].fid, &who, &r->at.at.v[i]);
+        home_where_is(m->where.fids.v[i].fid, who, &r->at.at.v[i]);
     r->arena = r->at.at.v; /* freed with the message */
     peer_reply(m, r);
     msg_free(m);
+}
+
+static void handle_where(struct msg *m)
+{
+    const struct asker who = asker_of(m);
+    for (uint32_t i = 0; i < m->where.fids.n; i++) {
+        struct fid fid = m->where.fids.v[i].fid;
+        if (who.look == LOOK_GOES ? !home_may_tell(m->head.view, fid) : !home_may_tell_where(m->head.view, fid)) {
+            home_ask_again(m);
+            return;
+        }
+    }
+    if (who.look == LOOK_GOES)
+        home_goes(m, &who);
+    else
+        home_reply_where(m, &who);
 }
 
 static void enter(struct fid fid, uint64_t node, enum look look, uint64_t number)

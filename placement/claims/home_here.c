@@ -16,7 +16,9 @@ bool home_where_here(uint64_t view, struct fid fid, enum look look, struct item_
     bool told = home_may_tell_where(view, fid);
     if (told) {
         const struct asker who = {home.self, look, home.view->nmembers > 1 ? look_number() : 0};
-        home_where_is(fid, &who, at);
+        told = look != LOOK_GOES || home_goes_here(fid, &who);
+        if (told)
+            home_where_is(fid, &who, at);
     }
     lock_drop(&home_lock);
     return told && at->node != members_self();

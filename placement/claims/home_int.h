@@ -6,6 +6,7 @@
  * home_answer.c   may a request be answered now, and the answers
  * lookers.c       which nodes look at files (lookers.h)
  * home_break.c    BREAK: they are told before a claim is granted; LEAVE
+ * home_goes.c     the same before a name of a file goes
  * home_copy.c     COPY: next gets the record before a request is answered
  * home_claim.c, home_lock.c, home_forget.c   the requests
  * home.c          views, start and end
@@ -72,13 +73,26 @@ void home_break_drop(struct record *r);
 bool home_breaks_working(void);
 void home_break_start(void);
 
-/* ---- home_claim.c, home_lock.c ---- */
 /* A node that asks where a file is. */
 struct asker {
     uint32_t node; /* index in the view; LOOKER_ANY: not a member */
     enum look look;
     uint64_t number; /* of the WHERE */
 };
+
+/* ---- home_goes.c ---- */
+/* The asker is about to remove a name of the file.  True: no other node has it open, or none need be told as a node has
+ * its claim.  False: home_goes must be called. */
+bool home_goes_here(struct fid fid, const struct asker *who);
+/* A WHERE with LOOK_GOES: those that have the files open are told first.  Answers m, now or later. */
+void home_goes(struct msg *m, const struct asker *who);
+bool home_goes_working(void); /* as home_breaks_working */
+/* A new view, or the end: all are asked again. */
+void home_goes_drop(void);
+
+/* ---- home_claim.c, home_lock.c ---- */
+/* Answers a WHERE. */
+void home_reply_where(struct msg *m, const struct asker *who);
 /* What a node looks at of whose descriptors these LOOKER_... bits are left. */
 static inline enum look home_look_of(unsigned left)
 {

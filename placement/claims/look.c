@@ -27,6 +27,7 @@ struct open_file {
     struct open_file *next;
     struct fid fid;
     unsigned count;
+    unsigned goes; /* of those: names that are about to go */
 };
 
 static struct part {
@@ -77,9 +78,14 @@ uint64_t look_left_ms(struct look_ticket t)
     return v->nmembers == 1 ? left : MIN(left, members_lease_left());
 }
 
+bool look_unbroken(struct fid fid, struct look_ticket t)
+{
+    return slot_of(fid)->breaks == t.breaks;
+}
+
 bool look_holds(struct fid fid, struct look_ticket t)
 {
-    return slot_of(fid)->breaks == t.breaks && look_left_ms(t);
+    return look_unbroken(fid, t) && look_left_ms(t);
 }
 
 bool look_answer_begin(struct fid fid, struct look_ticket t)
@@ -159,7 +165,7 @@ static void grow(struct part *p)
     free(old);
 }
 
-void look_opened(struct fid fid)
+static void add(struct fid fid, unsigned goes)
 {
     struct part *p = part_of(fid);
     lock_take(&p->lock);
@@ -172,11 +178,22 @@ void look_opened(struct fid fid)
         p->nfiles++;
     }
     (*o)->count++;
+    (*o)->goes += goes;
     lock_drop(&p->lock);
 }
 
+void look_opened(struct fid fid)
+{
+    add(fid, 0);
+}
+
+void look_goes(struct fid fid)
+{
+    add(fid, 1);
+}
+
 /* The number is read under the lock: a WHERE of an open that comes later has a higher one. */
-void look_closed(struct fid fid)
+static void take(struct fid fid, unsigned goes)
 {
     struct part *p = part_of(fid);
     struct open_file *gone = NULL;
@@ -185,6 +202,7 @@ void look_closed(struct fid fid)
     if (!*o)
         die("look: a file was closed that was never opened");
     uint64_t number = last_number;
+    (*o)->goes -= goes;
     if (!--(*o)->count) {
         gone = *o;
         *o = gone->next;
@@ -194,6 +212,26 @@ void look_closed(struct fid fid)
     if (gone)
         look_left(fid, number);
     free(gone);
+}
+
+void look_closed(struct fid fid)
+{
+    take(fid, 0);
+}
+
+void look_goes_end(struct fid fid)
+{
+    take(fid, 1);
+}
+
+bool look_name_goes(struct fid fid)
+{
+    struct part *p = part_of(fid);
+    lock_take(&p->lock);
+    const struct open_file *o = *place_of(p, fid);
+    bool goes = o && o->goes;
+    lock_drop(&p->lock);
+    return goes;
 }
 
 bool look_is_open(struct fid fid)
@@ -221,7 +259,7 @@ unsigned look_open_files(void)
     return n;
 }
 
-void look_list(uint32_t *n, struct item_fid_item **out)
+void look_list(bool goes, uint32_t *n, struct item_fid_item **out)
 {
     *n = 0;
     *out = NULL;
@@ -231,7 +269,8 @@ void look_list(uint32_t *n, struct item_fid_item **out)
         *out = xrealloc(*out, ((size_t)*n + p->nfiles + 1) * sizeof(**out));
         for (unsigned b = 0; b < p->nbuckets; b++)
             for (const struct open_file *o = p->table[b]; o; o = o->next)
-                (*out)[(*n)++].fid = o->fid;
+                if (!goes || o->goes)
+                    (*out)[(*n)++].fid = o->fid;
         lock_drop(&p->lock);
     }
 }

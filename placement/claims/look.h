@@ -31,6 +31,9 @@ enum look {
     LOOK_OPEN = 2, /* until the file is closed here (look_closed) */
     /* the home's word, and next's: it has the file open, but keeps nothing: it is not told, but named in GRANT */
     LOOK_QUIET = 3,
+    /* until look_goes_end: a name of it is about to go.  Other nodes that have it open get a descriptor first, as its
+     * home tells them (name_goes.h) */
+    LOOK_GOES = 4,
 };
 /* So long after its ticket an answer may be kept.  The home's entry lives longer (LOOKER_STAT_MS), by the time
  * that a thread may need from look_answer_begin until the kernel has the answer. */
@@ -57,6 +60,8 @@ struct look_ticket look_now(struct fid fid);
 /* How long an answer may be kept if it is given now: until LOOK_STAT_MS after the ticket, and not beyond this node's
  * lease, unless it is alone in its view.  0: not at all. */
 uint64_t look_left_ms(struct look_ticket t);
+/* Has no BREAK of a file of this slot come since, and no view been adopted?  However long ago that was. */
+bool look_unbroken(struct fid fid, struct look_ticket t);
 /* Is there time left, and has neither a BREAK of a file of this slot come since, nor a view been adopted?  Any thread,
  * no lock. */
 bool look_holds(struct fid fid, struct look_ticket t);
@@ -76,6 +81,11 @@ void look_break(struct fid fid);
 void look_opened(struct fid fid);
 void look_closed(struct fid fid);
 bool look_is_open(struct fid fid);
+/* A name of the file is about to go: it counts as open until look_goes_end, and nobody opens it here without a
+ * descriptor.  Any thread. */
+void look_goes(struct fid fid);
+void look_goes_end(struct fid fid);
+bool look_name_goes(struct fid fid);
 /* `kinds` of descriptors, as LOOKER_... bits, and LOOKER_OPEN if it is open here. */
 unsigned look_left_here(struct fid fid, unsigned kinds);
 unsigned look_open_files(void);
@@ -104,7 +114,7 @@ uint64_t look_number(void);
 /* A view was adopted, or this node was fenced: all tickets are void.  After its own home has stopped acting under the older
  * view, and before ADOPTED's contents are made.  Network thread. */
 void look_adopted(void);
-/* The files that are open here, for ADOPTED: malloc'd. */
-void look_list(uint32_t *n, struct item_fid_item **out);
+/* The files that are open here, for ADOPTED: malloc'd.  goes: only those of which a name goes. */
+void look_list(bool goes, uint32_t *n, struct item_fid_item **out);
 
 #endif

@@ -188,7 +188,7 @@ static void end_some(void *arg)
 void look_end_all(bool wait)
 {
     struct ending *e = xcalloc(1, sizeof(*e));
-    look_list(&e->n, &e->v);
+    look_list(false, &e->n, &e->v);
     e->slices = MIN(e->n, SLICES);
     bool stays = e->waited = wait || !e->n;
     for (unsigned i = 0, n = e->slices; i < n; i++)

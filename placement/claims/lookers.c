@@ -15,6 +15,7 @@
 #define QUIET       (UINT32_MAX - 1) /* LOOK_QUIET: as long */
 #define HUSH        (UINT32_MAX - 1) /* instead of a node */
 #define ANY_QUIET   (UINT32_MAX - 2) /* ... any node, besides those with entries of their own */
+#define GOES        0x80000000u      /* with a member's index: that one is about to remove a name */
 #define SLAB        1024             /* entries */
 #define BUCKETS_MIN 4096             /* a power of two */
 #define AT_ONCE     4096             /* buckets of a sweep: less than a millisecond */
@@ -22,7 +23,7 @@
 struct looker {
     struct fid fid;
     uint32_t next;   /* in its bucket, or of the free ones; 0: the last one */
-    uint32_t node;   /* index in the view, LOOKER_ANY, HUSH, ANY_QUIET */
+    uint32_t node;   /* index in the view, that with GOES, LOOKER_ANY, HUSH, ANY_QUIET */
     uint32_t until;  /* FOREVER: LOOK_OPEN; QUIET */
     uint32_t number; /* of the WHERE that made it so; the lower half */
 };
@@ -36,7 +37,15 @@ static struct {
     uint32_t swept; /* buckets */
     bool overflow;  /* a node that looks found no room */
     bool unnamed;   /* ... nor did one that has a file open, and keeps nothing */
+    bool going;     /* ... nor did one that is about to remove a name */
 } t;
+
+static uint64_t known_ms = LOOK_STAT_MS;
+
+void lookers_known_for(uint64_t ms)
+{
+    known_ms = ms;
+}
 
 static struct looker *at(uint32_t place)
 {
@@ -140,7 +149,7 @@ static void drop(uint32_t *link)
 
 /* What is known of a file: its entries that are not over.  The places are good until the next change. */
 struct found {
-    uint32_t hush, any, quiet, named[LOOKERS_NAMED], n;
+    uint32_t hush, any, quiet, goes, named[LOOKERS_NAMED], n;
 };
 
 static void sort_in(struct found *f, uint32_t p)
@@ -151,6 +160,8 @@ static void sort_in(struct found *f, uint32_t p)
         f->any = p;
     else if (at(p)->node == ANY_QUIET)
         f->quiet = p;
+    else if (at(p)->node & GOES)
+        f->goes = p;
     else
         f->named[f->n++] = p;
 }
@@ -299,9 +310,43 @@ void looker_note(struct fid fid, uint32_t node, enum look look, uint64_t number)
     t.overflow = true;
 }
 
+/* The place of the entry that says that this node is about to remove a name. */
+static uint32_t *goes_link(struct fid fid, uint32_t node)
+{
+    uint32_t *link = bucket_of(fid);
+    while (*link && !(fid_eq(at(*link)->fid, fid) && at(*link)->node == (node | GOES)))
+        link = &at(*link)->next;
+    return link;
+}
+
+void looker_goes(struct fid fid, uint32_t node, uint64_t number)
+{
+    uint32_t p = t.nbuckets ? *goes_link(fid, node) : 0;
+    if (p) {
+        at(p)->number = (uint32_t)number;
+        at(p)->until = FOREVER;
+    } else {
+        t.going |= !add(fid, node | GOES, FOREVER, (uint32_t)number);
+    }
+}
+
+bool looker_name_goes(struct fid fid)
+{
+    return t.going || find(fid).goes;
+}
+
+static void end_goes(struct fid fid, uint32_t node, uint64_t number)
+{
+    uint32_t *link = goes_link(fid, node);
+    if (*link && at(*link)->until == FOREVER && covers(number, at(*link)->number))
+        at(*link)->until = in_ms(known_ms);
+}
+
 void looker_leave(struct fid fid, uint32_t node, uint64_t number)
 {
     struct found f = find(fid);
+    if (f.goes)
+        end_goes(fid, node, number);
     uint32_t p = named(&f, node);
     if (p && at(p)->until >= QUIET && covers(number, at(p)->number))
         at(p)->until = in_ms(LOOKER_STAT_MS);

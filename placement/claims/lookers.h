@@ -40,6 +40,12 @@ bool looker_enter(struct fid fid, uint32_t node, enum look look, uint64_t number
 /* A node that looks whatever the home says: it has said so, or next has entered it.  If the table is full, all
  * members count as lookers of all files until the view ends; quiet ones, if all without room were. */
 void looker_note(struct fid fid, uint32_t node, enum look look, uint64_t number);
+/* The node is about to remove a name of the file: nobody may open the file without a descriptor, until no look that is from
+ * before it left counts any more (lookers_known_for).  Without room this is so for all files until the view ends. */
+void looker_goes(struct fid fid, uint32_t node, uint64_t number);
+bool looker_name_goes(struct fid fid);
+/* So long after a look at a name a node may open the file by what it knows of it; LOOK_STAT_MS, if it is not set. */
+void lookers_known_for(uint64_t ms);
 /* The node has closed the file.  It may still have attributes. */
 void looker_leave(struct fid fid, uint32_t node, uint64_t number);
 /* Nothing is left at this node; LOOKER_ANY: nor at those that are not named. */

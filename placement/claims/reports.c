@@ -18,7 +18,7 @@ struct reports {
     bool farewell; /* each member is told all */
     struct body_adopted all;
     /* Not a farewell: the first item of each member by its index, and the end of the last one's. */
-    uint32_t *claims_at, *records_at, *locks_at, *looks_at;
+    uint32_t *claims_at, *records_at, *locks_at, *looks_at, *goes_at;
 };
 
 /* ---- sorted by home ---- */
@@ -54,12 +54,14 @@ void *reports_make(const struct view *v, bool farewell)
     if (farewell)
         return r;
     locks_fill(&b->locks.n, &b->locks.v);
-    look_list(&b->looks.n, &b->looks.v);
+    look_list(false, &b->looks.n, &b->looks.v);
+    look_list(true, &b->goes.n, &b->goes.v);
     b->look_number = look_number();
     r->claims_at = SORTED(v, b->claims);
     r->records_at = SORTED(v, b->records);
     r->locks_at = SORTED(v, b->locks);
     r->looks_at = SORTED(v, b->looks);
+    r->goes_at = SORTED(v, b->goes);
     return r;
 }
 
@@ -72,10 +74,12 @@ void reports_free(void *report)
     free(r->all.records.v);
     free(r->all.locks.v);
     free(r->all.looks.v);
+    free(r->all.goes.v);
     free(r->claims_at);
     free(r->records_at);
     free(r->locks_at);
     free(r->looks_at);
+    free(r->goes_at);
     free(r);
 }
 
@@ -128,6 +132,7 @@ void reports_fill(const void *report, uint64_t to, struct msg *m)
         CUT(&p, b->records, all->records, r->records_at[i], r->records_at[i + 1]);
         CUT(&p, b->locks, all->locks, r->locks_at[i], r->locks_at[i + 1]);
         CUT(&p, b->looks, all->looks, r->looks_at[i], r->looks_at[i + 1]);
+        CUT(&p, b->goes, all->goes, r->goes_at[i], r->goes_at[i + 1]);
     }
     b->more = p.more;
 }

@@ -17,7 +17,7 @@
 void pfs_adopt_fd(struct file *f, int fd, bool writable);
 /* Opens the file for the mount (counts as open here until pfs_release) with the permission checks of
  * the PFS.  write: a descriptor that can write (O_RDWR, else O_WRONLY).  Fills stx fresh.  cred as
- * in pfs_names.h. */
+ * in pfs_names.h.  n NULL: by the descriptor that it has; -ESTALE: it has none. */
 int pfs_open_file(struct file *f, struct pfs_node *n, bool write, const struct cred *c,
                   struct statx *stx);
 /* Counts an open as pfs_open_file does, without asking the PFS: for a file whose bytes are all here.

@@ -87,7 +87,8 @@ struct pfs_op {
     size_t len, out;
     int fd_out;
     bool created;
-    const struct fid *keeps;
+    const struct fid *is;
+    bool several;
 };
 typedef int (*pfs_op_fn)(int fd, struct pfs_op *op);
 /* Runs fn on a descriptor as c. */

@@ -208,8 +208,8 @@ static int op_unlink(int dirfd, struct pfs_op *op)
     int err = fd < 0 ? op_statx(dirfd, op) : pfs_statx_fd(fd, op->stx);
     if (!err && S_ISDIR(op->stx->stx_mode))
         err = -EISDIR;
-    if (!err && S_ISREG(op->stx->stx_mode) && op->stx->stx_nlink > 1 &&
-        (!op->keeps || !fid_eq(*op->keeps, fid_of(op->stx))))
+    if (!err && S_ISREG(op->stx->stx_mode) &&
+        ((op->is && !fid_eq(*op->is, fid_of(op->stx))) || (op->stx->stx_nlink > 1 && !op->several)))
         err = -EMLINK;
     bool last = !err && S_ISREG(op->stx->stx_mode) && op->stx->stx_nlink == 1;
     if (!err)
@@ -221,11 +221,11 @@ static int op_unlink(int dirfd, struct pfs_op *op)
     return err;
 }
 
-int pfs_unlink(struct pfs_node *parent, const char *name, const struct fid *keeps,
+int pfs_unlink(struct pfs_node *parent, const char *name, const struct fid *is, bool several,
                const struct cred *c, struct statx *removed, int *held)
 {
     int err = pfs_name_check(parent, name, -ENOENT);
-    struct pfs_op op = {.name = name, .keeps = keeps, .stx = removed, .fd_out = -1};
+    struct pfs_op op = {.name = name, .is = is, .several = several, .stx = removed, .fd_out = -1};
     if (!err)
         err = pfs_run(parent, c, op_unlink, &op);
     *held = op.fd_out;

@@ -43,11 +43,11 @@ int pfs_create(struct pfs_node *parent, const char *name, int flags, mode_t mode
 int pfs_link(struct pfs_node *n, struct pfs_node *parent, const char *name, const struct cred *c,
              struct statx *stx);
 /* *removed: its attributes just before; stx_nlink 1: that was its last name (then no file data is flushed any
- * more).  keeps: the only regular file that may keep other names; any other one stays: -EMLINK, and *removed is
- * set.  NULL: none may.  *held, for pfs_unlink_done: if it is not -1, the file exists until pfs_unlink_done.  So its blocks
+ * more).  is: the only regular file that may be removed, NULL: any; several: it may keep other names.  Any other one
+ * stays: -EMLINK, and *removed is set.  *held, for pfs_unlink_done: if it is not -1, the file exists until pfs_unlink_done.  So its blocks
  * are freed only then, which may take longer than all the rest, and until then no other file gets its inode's
  * number. */
-int pfs_unlink(struct pfs_node *parent, const char *name, const struct fid *keeps,
+int pfs_unlink(struct pfs_node *parent, const char *name, const struct fid *is, bool several,
                const struct cred *c, struct statx *removed, int *held);
 void pfs_unlink_done(int held);
 int pfs_rmdir(struct pfs_node *parent, const char *name, const struct cred *c);

@@ -222,15 +222,15 @@ static int open_node(struct file *f, struct pfs_node *n, bool write, const struc
 }
 
 /* Opens a file that is open and has no name, by its descriptor (/proc/self/fd, /dev/stdin).  -ESTALE: it has
- * a name, by which the caller may find it. */
-static int open_again(struct file *f, bool write, const struct cred *c, int *fd, struct statx *stx)
+ * a name, by which the caller may find it; unless the caller knows none (any). */
+static int open_again(struct file *f, bool any, bool write, const struct cred *c, int *fd, struct statx *stx)
 {
     int at;
     if (pfs_borrow_fd(f, false, &at))
         return -ESTALE;
     int err = pfs_statx_fd(at, stx);
     if (!err)
-        err = stx->stx_nlink ? -ESTALE : reopen_as(c, at, write, fd);
+        err = stx->stx_nlink && !any ? -ESTALE : reopen_as(c, at, write, fd);
     pfs_return_fd(f);
     return err;
 }
@@ -265,11 +265,11 @@ static int open_fresh(struct file *f, struct pfs_node *n, bool write, const stru
                       struct statx *stx)
 {
     int fd;
-    int err = open_by_name(f, n, write, c, &fd, stx);
-    if (err == -ESTALE)
+    int err = n ? open_by_name(f, n, write, c, &fd, stx) : -ESTALE;
+    if (err == -ESTALE && n)
         err = open_by_name(f, n, write, c, &fd, stx);
     if (err == -ESTALE)
-        err = open_again(f, write, c, &fd, stx);
+        err = open_again(f, !n, write, c, &fd, stx);
     if (err)
         return err;
     note_seen(f, stx);

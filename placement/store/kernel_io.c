@@ -190,6 +190,11 @@ bool kernel_io_is_open(struct file *f)
     return __atomic_load_n(&f->kernel_io.opens, __ATOMIC_RELAXED) || shadow_is(f);
 }
 
+bool kernel_io_writes(struct file *f)
+{
+    return __atomic_load_n(&f->kernel_io.writers, __ATOMIC_RELAXED);
+}
+
 /* ---- closing ---- */
 
 void kernel_io_close(struct file *f, unsigned life, bool write)

@@ -17,6 +17,8 @@ int kernel_io_open(struct file *f, bool write, int *fd, unsigned *life);
 void kernel_io_close(struct file *f, unsigned life, bool write);
 /* Has it an open that is not closed yet, of whichever data file?  Any thread, no lock. */
 bool kernel_io_is_open(struct file *f);
+/* May the kernel write it now without the daemon?  Any thread, no lock. */
+bool kernel_io_writes(struct file *f);
 /* Before an open for writing, without a lock: makes the room that it asks for. */
 void kernel_io_make_room(void);
 /* Before a copy-out: what the kernel's writers changed is marked dirty.  gate (may be NULL) is

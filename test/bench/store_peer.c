@@ -84,7 +84,7 @@ static void node_begin(const char *name, uint32_t weight, unsigned nodes)
     must("store_open", store_open(&st, err, sizeof(err)), err);
     claim_start();
     must("loop_start", loop_start(), "");
-    home_start();
+    home_start(1000);
     fetch_start();
     carry_start();
     must("pools_start", pools_start(), "");

@@ -111,7 +111,7 @@ static void start(void)
     check(loop_start(), "loop", NULL);
     check(session_open(&session, err, sizeof(err)), "session", err);
     check(pfs_open(settings.pfs, ".hidden", 256, err, sizeof(err)), "pfs", err);
-    home_start();
+    home_start(1000);
     check(pools_start(), "pools", NULL);
     peer.id = store_node_id();
     peer.incarnation = store_incarnation();

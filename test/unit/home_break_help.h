@@ -32,7 +32,7 @@ static struct {
     struct {
         enum msg_type type; /* ERROR: err */
         int err;
-        uint8_t where, keep;
+        uint8_t where, keep, known;
         uint64_t node;
         uint32_t nwatchers, nlookers;
         struct item_watcher watchers[16];
@@ -74,6 +74,7 @@ static inline void fake_reply(const struct msg *to, struct msg *r)
         s->where = r->at.at.v[0].where;
         s->node = r->at.at.v[0].node;
         s->keep = r->at.at.v[0].keep;
+        s->known = r->at.at.v[0].known;
     } else if (r->head.type == MSG_COPIED) {
         s->nlookers = r->copied.lookers.n;
         for (uint32_t i = 0; i < s->nlookers; i++)
@@ -123,6 +124,7 @@ static inline void fake_doubt(uint64_t id)
 #include "placement/claims/home_break.c"
 #include "placement/claims/home_claim.c"
 #include "placement/claims/home_copy.c"
+#include "placement/claims/home_goes.c"
 #include "placement/claims/record.c"
 
 /* ---- the nodes 1 to 12, and files of which node 1 is home and 2 is next ---- */

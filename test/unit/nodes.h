@@ -131,7 +131,7 @@ static void node_start(const char *top, const char *name)
     node_try("pools_start", pools_start(), "");
     fetch_start();
     carry_start();
-    home_start();
+    home_start(1000);
     claim_start();
     claim_on_adopted(former_adopted);
     look_on_break(node_break);

@@ -100,6 +100,101 @@ START_TEST(who_is_no_member_is_not_entered_and_is_granted_nothing)
 }
 END_TEST
 
+/* ---- a name goes ---- */
+
+static uint64_t goes(uint64_t node)
+{
+    struct msg *m = from(node, MSG_WHERE);
+    struct item_fid_item *items = xcalloc(1, sizeof(*items));
+    items->fid = file;
+    m->where.look = LOOK_GOES;
+    m->where.number = ++numbers;
+    m->where.fids.n = 1;
+    m->where.fids.v = m->arena = items;
+    handle_where(m);
+    return requests;
+}
+
+static uint8_t known_at_open(uint64_t node)
+{
+    bool keep;
+    where(node, file, LOOK_OPEN, &keep);
+    return net.said[requests].known;
+}
+
+START_TEST(who_has_it_open_is_told_before_a_name_goes)
+{
+    look_at(3, LOOK_OPEN);
+    look_at(4, LOOK_STAT);
+    look_at(5, LOOK_OPEN);
+    look_at(6, LOOK_OPEN);
+    uint64_t g = goes(6);
+    ck_assert_uint_eq(open_ones(MSG_BREAK), 2);
+    ck_assert_uint_eq(net.said[g].type, MSG_NONE);
+    break_at(3, LOOKER_OPEN);
+    answer(find_out(MSG_BREAK, 5), NULL, -ETIMEDOUT); /* told again */
+    net.later[0].fn(net.later[0].arg);
+    ck_assert_uint_eq(net.said[g].type, MSG_NONE);
+    break_at(5, 0);
+    ck_assert_uint_eq(net.said[g].type, MSG_AT);
+    ck_assert_uint_eq(net.said[g].keep, 1);
+}
+END_TEST
+
+START_TEST(where_nobody_has_it_open_nobody_is_told)
+{
+    look_at(4, LOOK_STAT);
+    ck_assert_uint_eq(net.said[goes(6)].type, MSG_AT);
+    ck_assert_uint_eq(net.n, 0);
+}
+END_TEST
+
+START_TEST(who_opens_it_while_a_name_goes_looks_at_the_pfs)
+{
+    ck_assert_uint_eq(known_at_open(3), 0);
+    leave(3, 100, 102, 5);
+    goes(6);
+    ck_assert_uint_eq(known_at_open(4), KNOWN_LOST);
+    leave(6, 1, 105, 5); /* of an earlier look */
+    ck_assert_uint_eq(known_at_open(5), KNOWN_LOST);
+}
+END_TEST
+
+/* So it knows that nobody need be told where the file is now. */
+START_TEST(who_removes_a_name_is_told_before_a_claim_is_granted)
+{
+    goes(6);
+    uint64_t w = want(4, 1, false);
+    copy_all();
+    ck_assert(!is_granted(w));
+    break_at(6, LOOKER_OPEN);
+    ck_assert(is_granted(w));
+    ck_assert_uint_eq(net.said[goes(7)].where, AT_NODE);
+    ck_assert_uint_eq(open_ones(MSG_BREAK), 0);
+}
+END_TEST
+
+START_TEST(while_a_claim_is_being_granted_it_is_asked_again)
+{
+    look_at(3, LOOK_OPEN);
+    want(4, 1, false);
+    copy_all();
+    ck_assert_int_eq(net.said[goes(6)].err, -E_ASK_AGAIN);
+    ck_assert_uint_eq(known_at_open(5), KNOWN_LOST);
+    break_at(3, LOOKER_OPEN);
+}
+END_TEST
+
+START_TEST(a_new_view_asks_again)
+{
+    look_at(3, LOOK_OPEN);
+    uint64_t g = goes(6);
+    home_goes_drop();
+    ck_assert_int_eq(net.said[g].err, -E_ASK_AGAIN);
+    break_at(3, 0);
+}
+END_TEST
+
 static struct view alone = {.number = 5, .nmembers = 1, .members = members};
 
 START_TEST(alone_nobody_is_entered_and_all_may_be_kept)
@@ -198,6 +293,12 @@ int main(void)
     Suite *s = suite_create("home_looks");
     TCase *t = add_case(s, "FREE and LEAVE", begin, end, 20);
     tcase_add_test(t, who_gives_back_looks_itself);
+    tcase_add_test(t, who_has_it_open_is_told_before_a_name_goes);
+    tcase_add_test(t, where_nobody_has_it_open_nobody_is_told);
+    tcase_add_test(t, who_opens_it_while_a_name_goes_looks_at_the_pfs);
+    tcase_add_test(t, who_removes_a_name_is_told_before_a_claim_is_granted);
+    tcase_add_test(t, while_a_claim_is_being_granted_it_is_asked_again);
+    tcase_add_test(t, a_new_view_asks_again);
     tcase_add_test(t, nodes_that_only_have_it_open_are_named_again_after_free);
     tcase_add_test(t, watchers_that_are_given_back_look);
     tcase_add_test(t, only_a_member_leaves_and_only_for_itself);

@@ -330,7 +330,7 @@ START_TEST(many_open_files_are_listed_once)
         look_opened((struct fid){i * 0x9e3779b97f4a7c15u, i});
     }
     ck_assert_uint_eq(look_open_files(), FILES);
-    look_list(&n, &v);
+    look_list(false, &n, &v);
     ck_assert_uint_eq(n, FILES);
     for (uint32_t i = 0; i < n; i++) {
         ck_assert(!seen[v[i].fid.lo]);

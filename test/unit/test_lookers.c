@@ -106,6 +106,27 @@ START_TEST(a_leave_that_was_sent_before_an_open_does_not_end_it)
 }
 END_TEST
 
+START_TEST(a_name_that_goes_is_known_for_as_long_as_a_look_from_before)
+{
+    lookers_known_for(20000);
+    looker_goes(file, 1, 7);
+    looker_goes(file, 2, 3);
+    ck_assert(looker_name_goes(file) && !looker_name_goes(other));
+    looker_leave(file, 2, 3);
+    looker_leave(file, 1, 6); /* of an earlier look */
+    now_ms += 20000 + 2 * UNIT_MS;
+    ck_assert(looker_name_goes(file));
+    ck_assert_uint_eq(lookers(file), 0);
+    looker_leave(file, 1, 7);
+    now_ms += 20000;
+    ck_assert(looker_name_goes(file));
+    looker_leave(file, 1, 8); /* it does not begin again */
+    now_ms += 2 * UNIT_MS;
+    ck_assert(!looker_name_goes(file));
+    ck_assert_uint_eq(lookers_count(), 0);
+}
+END_TEST
+
 START_TEST(numbers_go_round)
 {
     uint64_t last = UINT32_MAX;
@@ -272,6 +293,7 @@ int main(void)
     tcase_add_test(t, a_stat_ends_no_open_look);
     tcase_add_test(t, who_leaves_may_still_have_attributes_for_a_moment);
     tcase_add_test(t, a_leave_that_was_sent_before_an_open_does_not_end_it);
+    tcase_add_test(t, a_name_that_goes_is_known_for_as_long_as_a_look_from_before);
     tcase_add_test(t, numbers_go_round);
     tcase_add_test(t, one_more_than_can_be_named_is_any_node);
     tcase_add_test(t, nobody_is_entered_after_many_breaks_of_an_open_file_for_some_time);

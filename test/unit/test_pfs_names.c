@@ -40,10 +40,10 @@ END_TEST
 /* Also one of several names. */
 static int unlink_it(struct pfs_node *parent, const char *name, const struct cred *c)
 {
-    int held, err = pfs_unlink(parent, name, NULL, c, &stx, &held);
+    int held, err = pfs_unlink(parent, name, NULL, false, c, &stx, &held);
     struct fid fid = fid_of(&stx);
     if (err == -EMLINK)
-        err = pfs_unlink(parent, name, &fid, c, &stx, &held);
+        err = pfs_unlink(parent, name, &fid, true, c, &stx, &held);
     pfs_unlink_done(held);
     return err;
 }
@@ -174,7 +174,7 @@ START_TEST(an_unlinked_file_is_there_until_its_unlink_is_done)
     ck_assert_int_eq(link(at("two"), at("names")), 0);
     mkfifo(at("fifo"), 0600);
     ck_assert_int_eq(symlink("a", at("link")), 0);
-    ck_assert_int_eq(pfs_unlink(root, "a", NULL, NULL, &gone, &held), 0);
+    ck_assert_int_eq(pfs_unlink(root, "a", NULL, false, NULL, &gone, &held), 0);
     if (!pfs_is_local(pfs_root_fd())) {
         ck_assert_int_eq(held, -1);
         NOT_CHECKED("only files of a local file system are held");
@@ -198,10 +198,10 @@ START_TEST(an_unlinked_file_is_there_until_its_unlink_is_done)
     for (size_t n = 0; n < 3; n++) {
         ck_assert_int_eq(pfs_lookup(root, others[n], &stx), 0);
         struct fid fid = fid_of(&stx);
-        ck_assert_int_eq(pfs_unlink(root, others[n], &fid, NULL, &gone, &held), 0);
+        ck_assert_int_eq(pfs_unlink(root, others[n], &fid, true, NULL, &gone, &held), 0);
         ck_assert_int_eq(held, -1);
     }
-    ck_assert_int_eq(pfs_unlink(root, "nothing", NULL, NULL, &gone, &held), -ENOENT);
+    ck_assert_int_eq(pfs_unlink(root, "nothing", NULL, false, NULL, &gone, &held), -ENOENT);
     ck_assert_int_eq(held, -1);
 }
 END_TEST
@@ -219,10 +219,10 @@ START_TEST(unlink_tells_the_last_name)
     ck_assert_int_eq(pfs_link(a, root, "b", NULL, &stx), -EEXIST);
     int held;
     struct fid other = {1, 2};
-    ck_assert_int_eq(pfs_unlink(root, "a", NULL, NULL, &stx, &held), -EMLINK); /* it has another name */
+    ck_assert_int_eq(pfs_unlink(root, "a", NULL, false, NULL, &stx, &held), -EMLINK); /* it has another name */
     ck_assert(fid_eq(fid_of(&stx), fid));
-    ck_assert_int_eq(pfs_unlink(root, "a", &other, NULL, &stx, &held), -EMLINK);
-    ck_assert_int_eq(pfs_unlink(root, "a", &fid, NULL, &stx, &held), 0);
+    ck_assert_int_eq(pfs_unlink(root, "a", &other, true, NULL, &stx, &held), -EMLINK);
+    ck_assert_int_eq(pfs_unlink(root, "a", &fid, true, NULL, &stx, &held), 0);
     ck_assert_int_eq(held, -1);
     ck_assert_uint_eq(stx.stx_nlink, 2);
     ck_assert(fid_eq(fid_of(&stx), fid));

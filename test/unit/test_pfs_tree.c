@@ -136,7 +136,7 @@ START_TEST(very_deep_trees)
     free(path);
     /* nftw can not remove it */
     int held;
-    ck_assert_int_eq(pfs_unlink(n, "f", NULL, NULL, &stx, &held), 0);
+    ck_assert_int_eq(pfs_unlink(n, "f", NULL, false, NULL, &stx, &held), 0);
     pfs_unlink_done(held);
     pfs_unref(f);
     for (int i = 0; i < 60; i++) {

@@ -7,10 +7,6 @@ import sys
 from fnmatch import fnmatchcase
 
 CTIME = "an attribute or name that is set while the file is flushed, or a home that ends: ctime moves by the flush"
-NO_DESCRIPTOR = (
-    "a known file is open without a descriptor on the PFS, no node has its claim, and another node moves or "
-    "removes its name"
-)
 
 # Operations that are not made, as what follows them would differ: "rename-EXCHANGE", "mapstore", "kill", ...
 OPERATIONS = {}
@@ -19,8 +15,6 @@ OPERATIONS = {}
 CHECKS = {
     "*/ctime-moved": CTIME,
     "*/ctime-back": CTIME,
-    "result-nameless/utimens/ESTALE": NO_DESCRIPTOR,
-    "*/kept-*/nlink": NO_DESCRIPTOR,
 }
 
 # Programs of invariants (test_oracle_many_at_once.sh) that are not run: NAME, "all nodes" or "one node", and, if it
