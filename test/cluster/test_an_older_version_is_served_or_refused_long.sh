@@ -11,7 +11,7 @@ requires fuse cmd git
 TREE=$(realpath "$(dirname "$SCRIPT")/../..")
 
 # One with the protocol and the format of this one, one with another protocol, one with another format, too.
-OLDER=${OLDER:-56a0d9a 3f90a09 0703dff}
+OLDER=${OLDER:-d654ada 3f90a09 0703dff}
 
 # build_older COMMIT: its programs come to $W/COMMIT/build, or are in $OLDER_BUILDS/COMMIT/build
 build_older() {
@@ -24,7 +24,7 @@ build_older() {
         fail "$1 does not build"
 }
 
-# of WHICH KIND: the protocol or cache format of a version, as its documents say
+# The protocol or cache format of a version, as its documents say
 protocol_of() {
     sed -n -E 's/^.* version \| major in the high byte.*0x0?([0-9a-f]+)00 is.*/\1/p' "$1/docs/wire.md" | head -n 1
 }
@@ -103,7 +103,7 @@ taken_up() {
     else
         find "$W/cache-d" -type f ! -name '*.log' -exec cksum {} + | sort >"$W/before"
         ! begin "$after" d --session next || fail "$what: is not refused"
-        said d | grep -q "has format $(format_of "$BEFORE_TREE").*eddy recover\|is not eddyfs's" || fail "$what: not said what to do: $(said d)"
+        said d | grep -q "has format $(format_of "$BEFORE_TREE").*flush it with the eddyfs that made it" || fail "$what: not said what to do: $(said d)"
         "$after/eddy" recover "$W/cache-d" >"$W/recover.out" 2>&1 && fail "$what: is recovered by the other version"
         find "$W/cache-d" -type f ! -name '*.log' -exec cksum {} + | sort >"$W/after"
         check_same "$W/before" "$W/after"
@@ -127,7 +127,7 @@ for commit in $OLDER; do
     together "$old" "$EDDY_BUILD" "a new node in an old session"
     together "$EDDY_BUILD" "$old" "an old node in a new session"
     EXPECTED=refused
-    [ "$(format_of "$old_tree")" != "$new_format" ] || EXPECTED=read
+    [ "$(format_of "$old_tree")" != "$new_format" ] || EXPECTED="read"
     BEFORE_TREE=$old_tree taken_up "$old" "$EDDY_BUILD" "old unflushed data, and this version"
     BEFORE_TREE=$TREE taken_up "$EDDY_BUILD" "$old" "new unflushed data, and the old version"
 done
