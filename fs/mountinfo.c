@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/unmount_helper.h"
 #include "transport/base.h"
 
 /* Blanks, newlines and backslashes in a path are \ooo there; in place. */
@@ -195,19 +195,6 @@ int unmount_just(const struct mounted *m, int flags)
     return err;
 }
 
-static int run_fusermount(const char *mountpoint)
-{
-    int status;
-    pid_t pid = fork();
-    if (!pid) {
-        execlp("fusermount3", "fusermount3", "-u", "-z", "-q", mountpoint, (char *)NULL);
-        _exit(127);
-    }
-    if (pid < 0 || waitpid(pid, &status, 0) < 0)
-        return -errno;
-    return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EPERM;
-}
-
 int unmount_lazily(const char *mountpoint)
 {
     struct mounted m;
@@ -216,5 +203,6 @@ int unmount_lazily(const char *mountpoint)
     bool root = !geteuid();
     int err = root || m.user == geteuid() ? unmount_just(&m, MNT_DETACH) : -EPERM;
     mounted_free(&m);
-    return err && !root ? run_fusermount(mountpoint) : err;
+    char said[256];
+    return err && !root ? unmount_by_helper(mountpoint, true, said, sizeof(said)) : err;
 }

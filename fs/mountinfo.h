@@ -36,7 +36,7 @@ bool mount_id_is(const char *fdinfo, unsigned id);
  * those of umount2(2).  -ESTALE: the path does not lead to it; -EBUSY; -errno. */
 int unmount_just(const struct mounted *m, int flags);
 /* Removes the mount's name, even if it is in use, and waits for no daemon.  Does nothing if no eddyfs is
- * mounted there, and leaves another user's to fusermount3, which refuses it.  Any thread.  0 or -errno. */
+ * mounted there, and leaves another user's to the helper (unmount_helper.h), which refuses it.  Any thread.  0 or -errno. */
 int unmount_lazily(const char *mountpoint);
 
 #endif

@@ -1,15 +1,14 @@
 /* eddy_mounts.c - finding a mount, and unmounting it. */
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "fs/unmount_helper.h"
 #include "fs/user.h"
 #include "tools/eddy.h"
 #include "tools/eddy_mounts.h"
@@ -55,7 +54,7 @@ int find_mount(const char *path, struct mount_entry *out)
 static struct known {
     struct mount_entry e;
     bool mounted;
-} *known;
+} * known;
 static size_t nknown;
 
 static struct mount_entry copy_of(const struct mount_entry *e)
@@ -142,66 +141,13 @@ int become_owner(const struct mount_entry *e)
 
 /* ---- unmounting ---- */
 
-/* Reads all of fd; the first bytes of it stay in buf. */
-static void read_text(int fd, char *buf, size_t size)
-{
-    char more[512];
-    size_t len = 0;
-    for (ssize_t n; (n = read(fd, more, sizeof(more))) > 0 || (n < 0 && errno == EINTR);) {
-        size_t take = n < 0 ? 0 : MIN((size_t)n, size - 1 - len);
-        memcpy(buf + len, more, take);
-        len += take;
-    }
-    buf[len] = '\0';
-    buf[strcspn(buf, "\n")] = '\0';
-}
-
-/* Its messages are parsed, so they must be in English. */
-static int spawn_fusermount(const char *path, bool lazily, pid_t *pid, int *output)
-{
-    char *args[] = {"fusermount3", "-u", "-q", "--", (char *)path, NULL};
-    char *env[] = {"LC_ALL=C", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-                   NULL};
-    int fds[2];
-    posix_spawn_file_actions_t actions;
-    args[2] = lazily ? "-z" : "--";
-    args[3] = lazily ? "--" : (char *)path;
-    args[4] = lazily ? (char *)path : NULL;
-    if (pipe2(fds, O_CLOEXEC))
-        return -errno;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, fds[1], STDERR_FILENO);
-    int err = -posix_spawnp(pid, args[0], &actions, NULL, args, env);
-    posix_spawn_file_actions_destroy(&actions);
-    close(fds[1]);
-    if (err)
-        close(fds[0]);
-    else
-        *output = fds[0];
-    return err;
-}
-
-static int run_fusermount(const char *path, bool lazily)
+static int unmount_by_user(const char *path, bool lazily)
 {
     char said[512];
-    pid_t pid;
-    int output = -1, status = 0;
-    int err = spawn_fusermount(path, lazily, &pid, &output);
-    if (err) {
-        complain("fusermount3: %s: needed to unmount without root (Debian package fuse3)",
-                 strerror(-err));
-        return err;
-    }
-    read_text(output, said, sizeof(said));
-    close(output);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (WIFEXITED(status) && !WEXITSTATUS(status))
-        return 0;
-    if (strstr(said, "busy"))
-        return -EBUSY;
-    complain("%s", *said ? said : "fusermount3 failed");
-    return -EIO;
+    int err = unmount_by_helper(path, lazily, said, sizeof(said));
+    if (err && err != -EBUSY)
+        complain("%s", said);
+    return err;
 }
 
 int unmount(const struct mounted *m, bool lazily)
@@ -212,7 +158,7 @@ int unmount(const struct mounted *m, bool lazily)
     if (err == -EINVAL || err == -ENOENT) /* another process was first */
         return 0;
     if (geteuid())
-        return run_fusermount(m->path, lazily);
+        return unmount_by_user(m->path, lazily);
     complain("%s: %s", m->path, strerror(-err));
     return err;
 }

@@ -28,14 +28,14 @@
 #include <unistd.h>
 
 #include "transport/marks.h"
+#include "transport/message.h"
 #include "transport/session.h"
 #include "transport/textfile.h"
 #include "transport/times.h"
 
-#define PROTOCOL_MAJOR 2
-#define SECRET_SIZE    32
-#define SETTINGS_MAX   4096
-#define PROBES         3
+#define SECRET_SIZE  32
+#define SETTINGS_MAX 4096
+#define PROBES       3
 
 static struct {
     int fd; /* the session's directory, -1 when none is open */
@@ -203,7 +203,8 @@ static int check_subdir(const struct report *r, int fd, const char *below)
 
 static int make_subdirs(const struct report *r, int fd)
 {
-    static const char *const below[] = {"/probes", "/nodes", "/views", "/forgotten", "/dirty", "/moves"};
+    static const char *const below[] = {"/probes",    "/nodes", "/views",
+                                        "/forgotten", "/dirty", "/moves"};
     for (size_t i = 0; i < ARRAY_LEN(below); i++) {
         if (mkdirat(fd, below[i] + 1, 0700) && errno != EEXIST)
             return fail(r, -errno,
@@ -353,11 +354,13 @@ static int check_settings(const struct report *r, const char *text, size_t len,
                     "%s/%s/settings: is not an eddyfs session's: "
                     "choose another name with --session",
                     r->dir, r->name);
-    if (major != PROTOCOL_MAJOR)
+    if (major != MSG_MAJOR)
         return fail(r, -EPROTO,
                     "%s/%s: was made by an eddyfs with protocol %" PRIu64 ", this one has %d: "
-                    "use one version on all nodes, or choose another name with --session",
-                    r->dir, r->name, major, PROTOCOL_MAJOR);
+                    "use one version on all nodes, or choose another name with --session; if none "
+                    "of its nodes "
+                    "runs any more, and `eddy check` names no files, remove the directory",
+                    r->dir, r->name, major, MSG_MAJOR);
     words_match(&w, "chunk ");
     uint64_t chunk = words_u64(&w, UINT32_MAX);
     words_match(&w, "\n");
@@ -377,7 +380,7 @@ static int check_settings(const struct report *r, const char *text, size_t len,
 static int load_settings(const struct report *r, int fd, const struct session_config *c)
 {
     char mine[256];
-    int n = snprintf(mine, sizeof(mine), "eddyfs %d\nchunk %u\ntimes %u %u %u %u\n", PROTOCOL_MAJOR,
+    int n = snprintf(mine, sizeof(mine), "eddyfs %d\nchunk %u\ntimes %u %u %u %u\n", MSG_MAJOR,
                      c->chunk_size, times.suspect, times.dead, times.lease, times.open);
     if (!fid_is_zero(c->pfs))
         n += snprintf(mine + n, sizeof(mine) - (size_t)n, "pfs %016" PRIx64 " %016" PRIx64 "\n",
@@ -396,10 +399,10 @@ static int measure_clock(const struct report *r, int fd)
 {
     int err = textfile_clock(fd, &session.clock_offset_ns);
     if (err)
-        return fail(r, err,
-                    "%s/%s: cannot be written to: %s: %s", r->dir, r->name, strerror(-err),
-                    err == -ENOSPC || err == -EDQUOT ? "make room on the PFS first: nothing in the cache is lost"
-                                                     : "name another directory with --session-dir");
+        return fail(r, err, "%s/%s: cannot be written to: %s: %s", r->dir, r->name, strerror(-err),
+                    err == -ENOSPC || err == -EDQUOT
+                        ? "make room on the PFS first: nothing in the cache is lost"
+                        : "name another directory with --session-dir");
     return 0;
 }
 

@@ -58,10 +58,13 @@ static int refuse_living(const char *mountpoint)
         mounted_free(&m);
     }
     if (user == geteuid() || !geteuid())
-        return refuse("an eddyfs is mounted at %s: end it with `eddy umount %s` first", mountpoint, mountpoint);
+        return refuse("an eddyfs is mounted at %s: end it with `eddy umount %s` first", mountpoint,
+                      mountpoint);
     const struct passwd *pw = getpwuid(user);
-    return pw ? refuse("user %s has an eddyfs mounted at %s: name another mount point", pw->pw_name, mountpoint)
-              : refuse("user %u has an eddyfs mounted at %s: name another mount point", (unsigned)user, mountpoint);
+    return pw ? refuse("user %s has an eddyfs mounted at %s: name another mount point", pw->pw_name,
+                       mountpoint)
+              : refuse("user %u has an eddyfs mounted at %s: name another mount point",
+                       (unsigned)user, mountpoint);
 }
 
 /* Clears the mount of a killed daemon; does not disturb a living one. */
@@ -73,7 +76,8 @@ static int clear_dead_mount(const char *mountpoint)
         return refuse_living(mountpoint);
     int err = unmount_lazily(mountpoint);
     if (err)
-        return refuse("the dead mount at %s cannot be cleared (%s): try `fusermount3 -u %s`",
+        return refuse("the dead mount at %s cannot be cleared (%s): try `umount %s`, as root if it "
+                      "is not yours",
                       mountpoint, strerror(-err), mountpoint);
     fprintf(stderr, "eddyfs: cleared the dead mount at %s\n", mountpoint);
     return 0;

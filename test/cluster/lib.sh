@@ -423,6 +423,7 @@ start_node() {
     # stat would hang or fail at the dead mount of a node that was killed
     is_mounted "$mount" || mkdir -p "$mount"
     record_mount "$W" "$mount"
+    # shellcheck disable=SC2086 # options are words
     start_daemon "$name" "$W/$name.out" "$EDDY_BUILD/eddyfs" -f --node "$name" \
         --listen "$address" --cache-dir "$W/cache-$name" --session test --log "$W/$name.log" \
         ${EDDY_TEST_OPTIONS-} "$@" "$pfs" "$mount"

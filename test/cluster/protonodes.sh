@@ -19,6 +19,7 @@ start_protonode() {
     rm -f "$W/in-$name"
     mkfifo "$W/in-$name"
     # Open both ways: it blocks nobody, and does not end before we say so.
+    # shellcheck disable=SC1083,SC2086,SC2093 # an element that is to get the number
     exec {P_FD[$name]}<>"$W/in-$name"
     mkdir -p "${PROTO_SESSIONS:=$W/sessions}"
     ${PROTO_ENTER[@]+"${PROTO_ENTER[@]}"} "$EDDY_BUILD/test/protonode" --pfs "$PFS" --session-dir "$PROTO_SESSIONS" --cache-dir "$W/cache-$name" \
@@ -45,6 +46,7 @@ up() {
 
 gone() {
     wait "${P_PID[$1]}" 2>/dev/null || true
+    # shellcheck disable=SC1083,SC2086,SC2093
     exec {P_FD[$1]}>&-
     unset "P_PID[$1]"
 }
@@ -144,6 +146,7 @@ sorted() {
 members_seen_by() {
     local view
     view=$(ask "$1" view)
+    # shellcheck disable=SC2086 # words
     set -- $view
     sorted "${2-none}"
 }
@@ -151,6 +154,7 @@ members_seen_by() {
 absents_seen_by() {
     local view
     view=$(ask "$1" view)
+    # shellcheck disable=SC2086 # words
     set -- $view
     sorted "${4-none}"
 }

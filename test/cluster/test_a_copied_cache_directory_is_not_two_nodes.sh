@@ -8,6 +8,7 @@ requires fuse cmd jq
 
 code_of() { code=0; wait "$1" || code=$?; }
 # start_copy [OPTION...]: a daemon on the copy, as node copy; its job is $COPY
+# shellcheck disable=SC2120
 start_copy() {
     mkdir -p "$W/mnt-copy"
     record_mount "$W" "$W/mnt-copy"
@@ -26,6 +27,7 @@ echo two >"$W/mnt-a/file"
 cp -a "$W/cache-a" "$W/cache-copy"
 rm "$W/cache-copy/control"
 before=$(status_of a .view.number)
+# shellcheck disable=SC2119
 start_copy
 code_of "$COPY"
 check_equal "code of a start on a copy" "$code" 1
@@ -54,6 +56,7 @@ rm "$W/cache-copy/control"
 echo three >"$W/mnt-a/file"
 echo only >"$W/mnt-a/other"
 pause "${NODE_PID[a]}"
+# shellcheck disable=SC2119
 start_copy
 waits_for_it() { grep -q 'waits to join the session.*identity of this cache directory, does not answer' "$W/copy.log"; }
 wait_for 30 waits_for_it || fail "the copy does not wait: $(tail "$W/copy.log")"

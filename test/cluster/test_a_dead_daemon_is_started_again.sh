@@ -10,6 +10,7 @@ requires fuse cmd jq
 record_mount "$W" "$W/mnt-a"
 mkdir "$W/mnt-a"
 start() { # [OPTION...]: in the background, as users do; DAEMON and SUPERVISOR are its processes
+    # shellcheck disable=SC2086 # options are words
     timeout 60 "$EDDY_BUILD/eddyfs" --node a --listen 127.0.0.1 --cache-dir "$W/cache-a" --session test \
         --log "$W/a.log" --flush-wait 3600 ${EDDY_TEST_OPTIONS-} "$@" "$PFS" "$W/mnt-a" >>"$W/a.out" 2>&1
     DAEMON=$(status_of a .pid)

@@ -18,7 +18,7 @@ free_inodes() { df --output=iavail "$DISK" | tail -n 1; }
 take_inodes() { # all, as somebody else
     mkdir -p "$DISK/foreign"
     local n=0
-    while true >"$DISK/foreign/$RANDOM.$((n += 1))"; do :; done 2>/dev/null
+    while n=$((n + 1)) && true >"$DISK/foreign/$RANDOM.$n"; do :; done 2>/dev/null
     check_equal "inodes that are free" "$(free_inodes | tr -d ' ')" 0
 }
 put() { # NAME: a file of a page and a bit

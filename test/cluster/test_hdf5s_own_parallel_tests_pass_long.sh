@@ -54,7 +54,7 @@ for test in $TESTS; do
         ln -sf "$W/bin/$test" "$W/plain/$test"
         began=$SECONDS
         code=0
-        HDF5_PARAPREFIX="$W/plain" on_plain 900 $io "$W/bin/$test" || code=$?
+        HDF5_PARAPREFIX="$W/plain" on_plain 900 "$io" "$W/bin/$test" || code=$?
         if [ $code = 124 ]; then
             echo "$test: $io: does not end in 900 s on a plain directory: not tried"
             continue
@@ -64,7 +64,7 @@ for test in $TESTS; do
         fi
         plain=$((SECONDS - began)) began=$SECONDS
         ln -sf "$W/bin/$test" "$W/mnt-a/$test"
-        HDF5_PARAPREFIX="$W/job" on_nodes 1800 $io "$W/bin/$test" || fail "$test: $io: $(tail -n 60 "$W/mpi.out")"
+        HDF5_PARAPREFIX="$W/job" on_nodes 1800 "$io" "$W/bin/$test" || fail "$test: $io: $(tail -n 60 "$W/mpi.out")"
         echo "$test: $io: $plain s on a plain directory, $((SECONDS - began)) s on nodes"
         passed=$((passed + 1))
     done

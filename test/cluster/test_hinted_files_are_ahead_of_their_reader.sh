@@ -27,11 +27,10 @@ start_node a "$W/pfs-a" --cache-size 80M
 
 # run WHAT NAME...: the files are hinted and then read in this order; each is waited for, so that it must come from the store.
 run() {
-    local what=$1 ahead left file
+    local what=$1 left file
     shift
     in_background "$EDDY_BUILD/eddy" hint "${@/#/$M/}"
     local hint=$!
-    ahead=$(status_of a .hints.hints)
     left=$#
     for file in "$@"; do
         wait_for 20 hints_are_not ahead 0 || fail "$what: nothing is ahead before $file: $(status_of a .hints)"

@@ -30,7 +30,7 @@ while IFS='|' read -r name help; do
 done <"$W/counters"
 
 if command -v groff >/dev/null; then
-    for page in packaging/man/*.1; do
+    for page in packaging/man/*.[18]; do
         groff -mdoc -Tutf8 -ww "$page" >/dev/null 2>"$W/warnings"
         [ ! -s "$W/warnings" ] || fail "$page: $(cat "$W/warnings")"
     done

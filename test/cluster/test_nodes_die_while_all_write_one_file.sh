@@ -16,7 +16,7 @@ start() {
 }
 n=0
 for node in "${NODES[@]}"; do
-    start $node --wait-nodes $((++n))
+    start "$node" --wait-nodes $((++n))
 done
 coproc RANKS { exec python3 "$(dirname "$0")/busy_ranks.py" shared "$SEED" "a=$W/mnt-a" "b=$W/mnt-b" "c=$W/mnt-c" "d=$W/mnt-d"; }
 answer() {
@@ -50,12 +50,12 @@ for round in $(seq "$ROUNDS"); do
     must check
 done
 for node in "${NODES[@]}"; do
-    ranks down $node
+    ranks down "$node"
 done
 for node in "${NODES[@]}"; do
     eddy flush "$W/mnt-$node" || fail "seed $SEED: eddy flush of $node"
 done
 for node in "${NODES[@]}"; do
-    stop_node $node
+    stop_node "$node"
 done
 must on "$PFS/shared"

@@ -14,6 +14,7 @@ step() {
 first_of() {
     local view
     view=$(ask "$1" view)
+    # shellcheck disable=SC2086 # words
     set -- $view
     echo "${2%%,*}"
 }

@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
-# tools/quickstart by a user who is not root, where /dev/fuse allows it, with what is built.
+# tools/quickstart by a user who is not root, where /dev/fuse allows it, with what is built; where there is no /etc/mtab,
+# too (bare containers).
 # timeout: 180
 . "$(dirname "$0")/lib.sh"
 requires fuse user root
 in_namespaces
 
+cp -a /etc "$W/etc"
+rm -f "$W/etc/mtab"
+mount --bind "$W/etc" /etc
 # /dev/fuse for everybody, in this namespace only.
 mknod -m 666 "$W/fuse" c 10 229
 mount --bind "$W/fuse" /dev/fuse

@@ -42,10 +42,10 @@ END
 # --- an entry of somebody else's for the victim's mount ---
 mount_for "$victim" "$PFS"
 mount_for "$stranger" "$PFS"
-victims_pid=$(eddy status --json "$W/$victim/mnt" | jq .pid)
 run_as "$victim" sh -c "echo data >$W/$victim/mnt/file"
 entry=$(grep -lx "$W/$victim/mnt" "$TMPDIR/eddyfs-run-$victim/eddyfs/"*)
 forge() { # the same entry, newer, with the stranger's cache directory
+    # shellcheck disable=SC2094 # two directories
     run_as "$stranger" sh -c "sed 's|$W/$victim/cache/c|$W/$stranger/cache/c|' >$TMPDIR/eddyfs-run-$stranger/eddyfs/$(basename "$entry")" <"$entry"
 }
 forge

@@ -250,7 +250,7 @@ example_ended() { # NAME STATE
     row "$1" "$(job_state "$JOB_ID")" "$(word on_the_pfs "$1" n1)" "$(word on_the_pfs "$1" n2)"
     both_on_the_pfs "$1" || fail "$1: not all is on the PFS: $(cat "$W/out/$1")"
     check_equal "$1: state of the job" "$(job_state "$JOB_ID")" "$2"
-    check_equal "$1: caches that are left" "$(ls "$W/local-n1" "$W/local-n2" | grep -- "$JOB_USER" || true)" ""
+    check_equal "$1: caches that are left" "$(find "$W/local-n1" "$W/local-n2" -mindepth 1 -maxdepth 1 -name "*$JOB_USER*")" ""
 }
 submit_example example ''
 example_ended example COMPLETED

@@ -117,6 +117,7 @@ as_user() { run_as "$USER_ID" env XDG_RUNTIME_DIR= TMPDIR="$W/tmp" "$@"; }
 one() {
     local who=$1 crash=$2 run=as_$1 name=$1$2
     mkdir -m 755 "$W/plain-$name" "$PFS/$name"
+    # shellcheck disable=SC2174 # its parent is there
     mkdir -p -m 777 "$W/tmp"
     [ -d "$W/mnt-$name" ] || mkdir "$W/mnt-$name"
     [ "$who" = root ] || chown "$USER_ID:$USER_ID" "$W/plain-$name" "$PFS/$name" "$W/mnt-$name"

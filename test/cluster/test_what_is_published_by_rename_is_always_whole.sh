@@ -62,9 +62,9 @@ A=$W/mnt-a B=$W/mnt-b
 for turn in "$A $A" "$A $B" "$B $A" "$A:$B $A:$B"; do
     dir=$(tr -d /: <<<"$turn" | tr ' ' - | tail -c 30)
     mkdir "$A/$dir"
-    # shellcheck disable=SC2046 # two words
+    # shellcheck disable=SC2001,SC2046 # two words
     python3 -B "$W/publish.py" $(sed "s#mnt-[ab]#&/$dir#g" <<<"$turn") 5 || fail "published by, read by: $turn"
 done
 stop_node a
 stop_node b
-check_equal "names on the PFS" "$(ls -A "$PFS" | grep -v '^\.eddyfs' | while read -r d; do ls -A "$PFS/$d"; done | sort -u)" published
+check_equal "names on the PFS" "$(find "$PFS" -mindepth 2 -maxdepth 2 ! -path '*/.eddyfs*' -printf '%f\n' | sort -u)" published

@@ -9,8 +9,13 @@
 #include <time.h>
 
 #include "transport/marks.h"
+#include "transport/message.h"
 #include "transport/session.h"
 #include "transport/view.h"
+
+#define TEXT_OF(number)  #number
+#define FIRST_OF(number) "eddyfs " TEXT_OF(number)
+#define EDDYFS           FIRST_OF(MSG_MAJOR) /* the first line of a session's settings */
 
 /* ---- opening ---- */
 
@@ -29,7 +34,7 @@ START_TEST(open_makes_all_of_it_for_this_user_only)
     ck_assert_uint_eq(st.st_nlink, 1);
     char text[128];
     read_text(in_job("settings"), text, sizeof(text));
-    ck_assert_str_eq(text, "eddyfs 2\nchunk 1048576\ntimes 3000 10000 4000 30000\n");
+    ck_assert_str_eq(text, EDDYFS "\nchunk 1048576\ntimes 3000 10000 4000 30000\n");
     ck_assert_int_eq(count_files(in_job("."), ".new-"), 0);
     ck_assert_str_eq(session_name(), "job");
     ck_assert_int_ge(session_dirfd(), 0);
@@ -263,9 +268,12 @@ START_TEST(another_protocol_is_refused)
 {
     open_job();
     session_close();
-    write_text(in_job("settings"), "eddyfs 3\nsomething new\n");
+    write_text(in_job("settings"), "eddyfs 99\nsomething new\n");
     ck_assert_int_eq(open_as("job", CHUNK), -EPROTO);
-    assert_says("protocol 3");
+    assert_says("protocol 99");
+    write_text(in_job("settings"), "eddyfs 2\nchunk 1048576\ntimes 3000 10000 4000 30000\n");
+    ck_assert_int_eq(open_as("job", CHUNK), -EPROTO); /* as those before 0.1 */
+    assert_says("protocol 2");
 }
 END_TEST
 
@@ -274,11 +282,11 @@ START_TEST(junk_settings_and_secrets_are_refused)
     static const char *const junk[] = {"",
                                        "eddyfs",
                                        "eddyfs \n",
-                                       "eddyfs 2",
-                                       "eddyfs 2\nchunk x\n",
-                                       "eddyfs 2\nchunk 1048576",
-                                       "eddyfs 2\nchunk 1048576\n",
-                                       "eddyfs 2\nchunk 1048576\ntimes 3000 4000\n",
+                                       EDDYFS,
+                                       EDDYFS "\nchunk x\n",
+                                       EDDYFS "\nchunk 1048576",
+                                       EDDYFS "\nchunk 1048576\n",
+                                       EDDYFS "\nchunk 1048576\ntimes 3000 4000\n",
                                        "EDDYFS 1\nchunk 1048576\n",
                                        "eddyfs 99999999999999999999\nchunk 1\n"};
     open_job();
@@ -288,8 +296,8 @@ START_TEST(junk_settings_and_secrets_are_refused)
         ck_assert_int_eq(open_as("job", CHUNK), -EPROTO);
         assert_says("--session");
     }
-    write_text(in_job("settings"), "eddyfs 2\nchunk 1048576\ntimes 3000 10000 4000 30000\nlater "
-                                   "7\n"); /* a later minor version may add lines */
+    write_text(in_job("settings"), EDDYFS "\nchunk 1048576\ntimes 3000 10000 4000 30000\nlater "
+                                          "7\n"); /* a later minor version may add lines */
     open_job();
     session_close();
     write_text(in_job("secret"), "short");

@@ -7,8 +7,8 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 TMPDIR=$W
 start_ranks() {
     local node n=0
     for node in $RANK_NODES; do
-        start_faultfs $node
-        start_node $node "$W/pfs-$node" --flush-wait 3600 --wait-nodes $((++n))
+        start_faultfs "$node"
+        start_node "$node" "$W/pfs-$node" --flush-wait 3600 --wait-nodes $((++n))
     done
     mkdir "$W/job" "$W/plain"
     # a mount namespace of its own, with the mount bound
@@ -44,7 +44,7 @@ on_nodes() {
 stop_ranks() {
     local node
     for node in $RANK_NODES; do
-        stop_node $node
+        stop_node "$node"
     done
 }
 
