@@ -74,7 +74,7 @@
 
 static const struct options *o;
 static void (*on_replaced)(const struct member *by);
-static bool ended_clean;
+static bool ended_clean, reads_only; /* reads_only: of the store alone is read */
 static bool left; /* the session: in order, or this node never joined it */
 
 /* After an error of a call that makes a file on the cache's disk: may it succeed now? */
@@ -141,7 +141,7 @@ static int say_ended(void)
 static void stop_store(void)
 {
     struct store_rest r = store_rest();
-    bool goes = !r.owed;
+    bool goes = !r.owed && !reads_only;
     if (ended_clean)
         goes = goes && (r.empty || settings.cache_dir_is_default) && !say_ended();
     else
@@ -178,10 +178,18 @@ static int pfs_identity(struct fid *out)
     return err;
 }
 
+/* PFS_DIR/.eddyfs-UID */
+static bool session_dir_is_default(void)
+{
+    size_t len = strlen(settings.pfs_dir);
+    const char *d = settings.session_dir;
+    return settings.hidden && !strncmp(d, settings.pfs_dir, len) && d[len] == '/' && !strcmp(d + len + 1, settings.hidden);
+}
+
 static struct session_config session_config(void)
 {
     struct session_config c = {.dir = settings.session_dir,
-                               .dir_is_default = !o->session_dir,
+                               .dir_is_default = session_dir_is_default(),
                                .name = settings.session,
                                .chunk_size = settings.chunk_size};
     (void)pfs_identity(&c.pfs); /* looked at by start_session */
@@ -627,6 +635,7 @@ int steps_start(const struct options *with, const char *last,
     char err[1024] = "";
     o = with;
     on_replaced = replaced;
+    reads_only = last && !strcmp(last, "store");
     while (started < ARRAY_LEN(steps)) {
         const struct step *s = &steps[started];
         int e = s->start(err, sizeof(err));
