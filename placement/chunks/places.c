@@ -18,6 +18,7 @@
 
 struct news {
     uint64_t owner;
+    unsigned no; /* in the order in which they were told */
     struct item_place item;
 };
 
@@ -106,7 +107,7 @@ static int by_owner(const void *a, const void *b)
     const struct news *x = a, *y = b;
     if (x->owner != y->owner)
         return x->owner < y->owner ? -1 : 1;
-    return x < y ? -1 : x > y;
+    return x->no < y->no ? -1 : x->no > y->no;
 }
 
 static void send_to_owner(const struct news *news, unsigned n)
@@ -158,8 +159,10 @@ static void tell(struct fid fid, uint64_t index, struct item_place item)
     bool first = !places.n;
     if (!places.news)
         places.news = xmalloc(NEWS_MAX * sizeof(*places.news));
-    if (places.n < NEWS_MAX)
-        places.news[places.n++] = (struct news){.owner = owner, .item = item};
+    if (places.n < NEWS_MAX) {
+        places.news[places.n] = (struct news){.owner = owner, .no = places.n, .item = item};
+        places.n++;
+    }
     lock_drop(&places.lock);
     if (first)
         loop_post(arm, NULL);
