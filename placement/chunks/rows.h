@@ -3,8 +3,8 @@
  * A chunk that was asked for has a row of places: nodes that have it, or are getting it.  Each that asks becomes a place
  * itself.  So the copies of a hot chunk spread as a tree: the owner feeds two, each of these two more, and so on.
  *
- *     owner --+-- b --+-- d        A node counts as fed for FED_MS: as long as its copy may be on its way, and those who
- *             |       '-- e        come at the same time are still coming.  After that the owner itself feeds again.
+ *     owner --+-- b --+-- d        A node counts as fed for FED_MS: as long as those who read the same are still coming.
+ *             |       '-- e        After that the owner itself feeds again.
  *             '-- c --+-- f
  *                     '-- g
  *
@@ -30,7 +30,7 @@
 #define ROW_PLACES 64   /* of one chunk; memory for them is taken as they come */
 #define ROW_FEEDS  2    /* nodes that each place feeds at once */
 #define GROUPS_MAX 16
-#define FED_MS     1000 /* news are up to 100 ms late, and readers of one program start that far apart */
+#define FED_MS     10000 /* so far apart are nodes that read one file together */
 
 struct rows;
 /* max: how many chunks have rows at once.  nodes: of the view; the number of groups comes from it. */
