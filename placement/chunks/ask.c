@@ -101,17 +101,23 @@ static void on_chunk(void *arg, int err, struct msg *reply, bool *keep)
     flight_answered(fl, err);
 }
 
+/* Asks the node whose turn it is; it need not answer itself, but if it has sent this flight in vain. */
+static void ask_in_turn(struct flight *fl)
+{
+    char *path = file_path(fl->file);
+    ask_node(fl, fl->in_vain ? FETCH_HERE : FETCH_ANY, path);
+    free(path);
+}
+
 void flight_go(struct flight *fl)
 {
     enum flight_why why;
     uint64_t node = next_node(fl, &why);
     if (!node)
         flight_reads(fl, why);
-    else if (flight_asks(fl, node)) {
-        char *path = file_path(fl->file);
-        ask_node(fl, fl->in_vain ? FETCH_HERE : FETCH_ANY, path);
-        free(path);
-    } else
+    else if (flight_asks(fl, node))
+        ask_in_turn(fl);
+    else
         flight_reads(fl, ASKED_FOR);
 }
 
