@@ -44,6 +44,7 @@
 #include "placement/chunks/fetch.h"
 #include "placement/chunks/former.h"
 #include "placement/chunks/owner.h"
+#include "placement/chunks/places.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_give.h"
 #include "placement/claims/claim_life.h"
@@ -254,6 +255,12 @@ static void stop_pfs(void)
     pfs_close();
 }
 
+static void chunks_adopted(const struct view *v)
+{
+    former_adopted(v);
+    places_adopted(v);
+}
+
 /* Activity is connected before a peer can ask for anything: a request whose begin was not counted would be
  * one too few at its end, and there would never be a lull again. */
 static int start_placement(char *err, size_t len)
@@ -266,8 +273,9 @@ static int start_placement(char *err, size_t len)
     carry_on_activity(lull_begin, lull_end);
     fetch_on_activity(carry_activity_begin, carry_activity_end);
     fetch_start();
+    places_start();
     carry_start();
-    claim_on_adopted(former_adopted);
+    claim_on_adopted(chunks_adopted);
     eviction_on_owner(owner_is_here);
     return 0;
 }
@@ -279,6 +287,7 @@ static void stop_placement(void)
     fetch_stop();
     eviction_on_owner(NULL);
     claim_on_adopted(NULL);
+    places_stop();
     former_stop();
 }
 
@@ -290,13 +299,19 @@ static void on_clean(struct fid fid)
 
 #define HINTS_PART 4 /* of --memory */
 
+static void chunk_left(struct fid fid, uint64_t index)
+{
+    foresight_left(fid, index);
+    places_left(fid, index);
+}
+
 static int start_foresight(char *err, size_t len)
 {
     (void)err;
     (void)len;
     foresight_start(settings.memory / HINTS_PART);
     eviction_on_hinted(foresight_keeps);
-    eviction_on_left(foresight_left);
+    eviction_on_left(chunk_left);
     eviction_on_farthest(foresight_give_up);
     flush_on_clean(on_clean);
     budget_on_calm(bell_ring);
