@@ -239,14 +239,40 @@ static int set_size(struct file *f, uint64_t size)
     return err;
 }
 
-/* Borrowers make the PFS file longer at any time, and a truncation, also to a longer file, would cut off what they have
- * flushed.  If parts were lent at any time of this run, a later one sets the size, when all is back. */
+static bool may_be_lent(struct file *f, uint64_t off)
+{
+    uint64_t until;
+    return !store_lent_is_known(f) || store_lent_to(f, off / LOAN_UNIT, off / LOAN_UNIT, &until);
+}
+
+/* Beside borrowers, who make the PFS file longer at any time: a truncation, also to a longer file, would cut off what they
+ * have flushed.  Where the PFS file is shorter, its last byte is a zero.  If it can be written only as others are, and a
+ * borrower may write it, a later run sets the size, when all is back.  Nothing is lent meanwhile. */
+static int make_longer(struct copyout *p, uint64_t size)
+{
+    struct statx stx;
+    int err = pfs_file_stat(p->f, &stx);
+    if (err || stx.stx_size >= size)
+        return err;
+    store_flush_changes(p->f, size - 1, 1);
+    err = pfs_make_longer(p->f, size);
+    store_flush_changed(p->f);
+    if (err == -EOPNOTSUPP)
+        err = may_be_lent(p->f, size - 1) ? 0 : write_bytes(p, "", 1, size - 1);
+    return err;
+}
+
+/* If parts were lent at any time of this run a later one cuts the file. */
 static int set_size_alone(struct copyout *p, uint64_t size)
 {
     struct file *f = p->f;
+    int err = 0;
     store_lend_stop(f);
     bool shared = store_is_lent(f) || store_pfs_looks(f) != p->looks;
-    int err = shared ? 0 : set_size(f, size);
+    if (!shared)
+        err = set_size(f, size);
+    else if (size)
+        err = make_longer(p, size);
     store_lend_go(f);
     return err;
 }

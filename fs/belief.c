@@ -47,8 +47,6 @@ double belief_begin(struct belief *b, struct inode *i, uint64_t size, double tim
 {
     bool own = is_own(i, b);
     i->told_size = own ? size : MIN(i->told_size, size);
-    if (!own) /* if the kernel has a larger size, this makes an end */
-        page_cache_ends(i, size);
     b->begun = b->keep && (!b->told || look_answer_begin(b->fid, b->ticket));
     if (!b->begun)
         return 0;

@@ -69,18 +69,15 @@ static void start_read(struct request *r, struct pool *p, void (*fn)(struct requ
     request_start(r, p, fn);
 }
 
-/* Before an answer with len bytes. */
-static void note_end(struct inode *i, uint64_t off, size_t size, size_t len)
+/* Of pages that are answered with len of size bytes (page_cache_ends). */
+static uint64_t end_of(uint64_t off, size_t size, size_t len)
 {
-    if (len < size || (off + len) % PAGE)
-        page_cache_ends(i, off + len);
+    return len < size || (off + len) % PAGE ? off + len : UINT64_MAX;
 }
 
 /* Answers with err, or with bytes, and ends the request. */
 static void end_read(struct request *r, int err, const char *buf, size_t len)
 {
-    if (!err && reads_pages(&r->fi))
-        note_end(r->inode, r->off, r->size, len);
     if (request_take(r))
         err ? fuse_reply_err(r->req, -err) : fuse_reply_buf(r->req, buf, len);
     page_use_end(r->inode, &r->pages);
@@ -105,9 +102,10 @@ static void read_fn(struct request *r)
     char *buf = peer_buffer(r->size);
     int err;
     unsigned tries = READS;
-    do
+    do {
         err = data_read(h->data, buf, r->size, r->off, &got);
-    while (!err && !page_use_answer(r->inode, &r->pages, --tries, reads_pages(&r->fi) && !is_told(h)));
+        r->pages.brings = end_of(r->off, r->size, got);
+    } while (!err && !page_use_answer(r->inode, &r->pages, --tries, reads_pages(&r->fi) && !is_told(h)));
     end_read(r, err, buf, got);
     peer_buffer_free(buf);
 }
@@ -153,6 +151,7 @@ static void proved_fn(struct request *r)
     int err = store_read_copy(&hit, buf);
     size_t got = hit.len;
     store_read_end(&hit);
+    r->pages.brings = end_of(r->off, r->size, got);
     if (!err && !page_use_answer(r->inode, &r->pages, READS, false))
         request_move(r, pool_waiters, read_fn);
     else
@@ -186,7 +185,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
         begun = data_read_begin(h->data, (uint64_t)off, size, false, &hit);
     if (begun > 0) {
         if (reads_pages(fi))
-            note_end(h->inode, (uint64_t)off, size, hit.len);
+            page_cache_ends(h->inode, end_of((uint64_t)off, size, hit.len));
         if (!reply_view(req, &hit))
             reply_copy(req, &hit);
         lull_end();

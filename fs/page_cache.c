@@ -81,7 +81,8 @@ static struct {
 
 void page_use_begin(struct inode *i, struct page_use *u, uint64_t off, size_t len, enum page_use_kind kind)
 {
-    *u = (struct page_use){.off = off / PAGE * PAGE, .end = (off + len + PAGE - 1) / PAGE * PAGE, .kind = kind};
+    *u = (struct page_use){
+        .off = off / PAGE * PAGE, .end = (off + len + PAGE - 1) / PAGE * PAGE, .kind = kind, .brings = UINT64_MAX};
     lock_take(&i->lock);
     u->next = i->page_uses;
     u->prev = &i->page_uses;
@@ -104,6 +105,8 @@ bool page_use_answer(struct inode *i, struct page_use *u, unsigned tries, bool p
         u->answering = true;
     u->last_try = again && tries == 1;
     u->passing = passing;
+    if (!again && u->kind == PAGE_READ && !passing)
+        page_cache_ends(i, u->brings);
     lock_drop(&i->lock);
     return !again;
 }
@@ -176,9 +179,8 @@ static bool is_in(const struct page_use *u, struct span s)
     return u->off < s.end && u->end > s.off;
 }
 
-/* Those under way may have bytes that are older than the change.  await_last: also who reads for the last time is waited
- * for. */
-static void mark(struct inode *i, struct span s, bool await_last)
+/* Those under way may have bytes that are older than the change. */
+static void mark(struct inode *i, struct span s)
 {
     lock_take(&i->lock);
     no_ends(i, s);
@@ -186,7 +188,7 @@ static void mark(struct inode *i, struct span s, bool await_last)
         if (!is_in(u, s))
             continue;
         u->stale = true;
-        u->awaited |= u->answering || (await_last && u->last_try);
+        u->awaited |= u->answering;
     }
     lock_drop(&i->lock);
 }
@@ -217,20 +219,15 @@ static void wait_for_answers(struct inode *i, struct span s)
     }
 }
 
-static void drop(struct inode *i, uint64_t off, uint64_t len, bool await_last)
+void page_cache_drop(struct inode *i, uint64_t off, uint64_t len)
 {
     struct span s = {off / PAGE * PAGE, len ? (off + len + PAGE - 1) / PAGE * PAGE : UINT64_MAX};
     lock_assert_none();
-    mark(i, s, await_last);
+    mark(i, s);
     wait_for_quick();
     wait_for_answers(i, s);
     walk_pages(i, s);
     page_cache_drop_attr(i); /* requests may hold all of the pages */
-}
-
-void page_cache_drop(struct inode *i, uint64_t off, uint64_t len)
-{
-    drop(i, off, len, false);
 }
 
 /* An answer that names a new inode has been given, and the kernel has not made the inode yet: it would come with
@@ -254,22 +251,36 @@ void page_cache_ends(struct inode *i, uint64_t end)
 
 /* Before a size that is larger is told.  Not of a file that is all in front of the first end: the kernel drops an answer with
  * attributes that was asked for before pages were dropped, and only such an answer makes its size less. */
-static void drop_ends(struct inode *i, uint64_t size, bool await_last)
+static void drop_ends(struct inode *i, uint64_t size)
 {
     uint64_t first = i->first_end;
     if (first < size)
-        drop(i, first, size - first, await_last);
+        page_cache_drop(i, first, size - first);
+}
+
+/* READs that are still to be answered look again, and find this size or a larger one.  The others' pages are dropped: those of
+ * drop_ends, or after the answer. */
+static void wait_for_ends(struct inode *i, uint64_t size)
+{
+    lock_take(&i->lock);
+    for (struct page_use *u = i->page_uses; u; u = u->next) {
+        u->stale |= u->kind == PAGE_READ && u->off < size && !u->answering;
+        u->awaited |= walk_brings_end(u, size);
+    }
+    lock_drop(&i->lock);
+    wait_for_answers(i, (struct span){0, size});
 }
 
 void page_cache_grow(struct inode *i, uint64_t size, char last)
 {
-    drop_ends(i, size, true);
+    wait_for_ends(i, size);
+    drop_ends(i, size);
     walk_byte(i, size, last);
 }
 
 void page_cache_grow_beside(struct inode *i, uint64_t size, char last)
 {
-    drop_ends(i, size, false);
+    drop_ends(i, size);
     if (walk_byte(i, size, last))
         page_cache_drop(i, size - 1, 1);
 }

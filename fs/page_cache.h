@@ -44,6 +44,7 @@ struct page_use {
     bool passing;   /* it leaves no page: nothing would tell of a change */
     bool answering; /* from page_use_answer on */
     bool ending;    /* it has been answered */
+    uint64_t brings; /* by a READ that is to leave its pages: as page_cache_ends, before page_use_answer; UINT64_MAX: none */
     bool last_try;  /* it looks for its bytes for the last time: they may be older than a change when it is answered */
     bool awaited;   /* a drop waits for its end */
     uint64_t size;  /* > 0: the kernel is told this size then, by the last byte */
@@ -67,8 +68,8 @@ void page_cache_drop(struct inode *i, uint64_t off, uint64_t len);
 void page_cache_drop_attr(struct inode *i);
 
 /* ---- a larger size ---- */
-/* The kernel is about to get pages of which the last one has this end of the file, and has zeros behind it.  For a READ between
- * page_use_answer and the answer, or between page_quick_begin and _end.  Any thread. */
+/* The kernel is about to get pages of which the last one has this end of the file, and has zeros behind it; UINT64_MAX: none
+ * has.  Before the answer, between page_quick_begin and _end.  Any thread. */
 void page_cache_ends(struct inode *i, uint64_t end);
 /* Raises the size that the kernel believes: the file has `size` bytes, and `last` is the last one (size > 0).  Pages with an
  * older end are dropped before: their zeros would be read as bytes of the file.  A change is seen by who looks before this node

@@ -142,6 +142,11 @@ static bool overlaps(const struct walk *w, const struct page_use *u)
     return u->kind != PAGE_READ_PAST && u->off < w->pages.end && u->end > w->pages.off;
 }
 
+bool walk_brings_end(const struct page_use *u, uint64_t size)
+{
+    return u->kind == PAGE_READ && u->off < size && (u->passing || (u->last_try && u->stale));
+}
+
 static void leave_out(struct page_use *u)
 {
     u->left = true;
@@ -166,12 +171,6 @@ static struct page_use *truncation_of(const struct inode *i)
     return u;
 }
 
-/* Its answer may have an end of the file from before this size, and its page goes after the answer. */
-static bool brings_end(const struct walk *w, const struct page_use *u)
-{
-    return u->kind == PAGE_READ && u->last_try && u->stale && u->off < w->size;
-}
-
 /* True: a request that holds this byte's page, or brings an older end, raises the size when it has been answered; or there is
  * a truncation. */
 static bool raise_later(struct inode *i, const struct walk *w)
@@ -179,7 +178,7 @@ static bool raise_later(struct inode *i, const struct walk *w)
     struct page_use *u = i->page_uses;
     if (truncation_of(i))
         return true;
-    while (u && (u->ending || u->kind == PAGE_TRUNCATE || !(overlaps(w, u) || brings_end(w, u))))
+    while (u && (u->ending || u->kind == PAGE_TRUNCATE || !(overlaps(w, u) || walk_brings_end(u, w->size))))
         u = u->next;
     if (u) {
         u->size = w->size;

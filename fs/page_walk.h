@@ -40,6 +40,9 @@ void walk_pages(struct inode *i, struct span s);
  * byte's page, or may bring one with an older end, its end does so.  False: the kernel does not have the size yet.  As walk_pages. */
 bool walk_byte(struct inode *i, uint64_t size, char last);
 
+/* Its answer may have an end of the file from before this size, and its page goes after the answer.  Inode's lock held. */
+bool walk_brings_end(const struct page_use *u, uint64_t size);
+
 /* The request u comes (page_use_begin).  Inode's lock held.  True: walk_go is to be called, without the lock. */
 bool walk_meet(struct inode *i, struct page_use *u);
 /* The request has been answered: its pages are dropped.  If it has a size to tell, the kernel is told that, and the

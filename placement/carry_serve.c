@@ -358,8 +358,10 @@ static void serve_pin(struct carried *c)
         pin_drop(&id, c->f);
     else
         err = pin_add(&id, m->write.op == CARRY_PIN_WRITER, c->f);
-    if (!err && m->write.op == CARRY_PIN_WRITER && m->write.mode) /* before it hears the size */
+    if (!err && m->write.op == CARRY_PIN_WRITER && m->write.mode) { /* before it hears the size */
         claim_watch_appends(c->f, id.node, id.incarnation);
+        lend_append_begins(c->f);
+    }
     if (err)
         answer_error(c, err);
     else

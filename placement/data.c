@@ -13,6 +13,7 @@
 
 #include "placement/chunks/proof.h"
 #include "placement/chunks/stream.h"
+#include "placement/lend.h"
 #include "placement/local.h"
 #include "placement/pfs/pfs_fid.h"
 #include "placement/store/kernel_io.h"
@@ -64,6 +65,8 @@ int data_open(struct file *f, enum data_use use, bool trunc, const struct statx 
     int err = write ? data_locate_writer(h, &v, &p) : data_locate_reader(h, &v, &p);
     h->opening = false;
     h->drops_seen = drops;
+    if (!err && h->appends && h->counted)
+        lend_append_begins(f);
     if (!err && trunc)
         err = data_cut(h, 0, &p);
     if (err) {

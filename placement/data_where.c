@@ -503,13 +503,14 @@ static int claim_or_pin(struct data_handle *h, const struct version *v,
                         const struct file_info *before, uint64_t end_ms)
 {
     struct location at = {0};
+    struct claim_seen seen = {v, h->looked_ms, h->opening};
     /* clean pages of an older version must not become part of the claim; -EBUSY: this node has the claim
      * already, with its own base */
     int err = move_version(h->f, v, before, NULL);
     if (err == -ESTALE)
         return -EAGAIN;
     if (!err || err == -EBUSY)
-        err = claim_open_writer(h->f, v, h->looked_ms, end_ms, &at);
+        err = claim_open_writer(h->f, &seen, end_ms, &at);
     if (!err && at.where == WHERE_NODE)
         err = pin_writer(h, &at);
     if (!err)

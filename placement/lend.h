@@ -20,7 +20,7 @@
 /* In LENT: why no more was lent. */
 enum lend_why {
     LEND_ALL,    /* all that nobody had was lent */
-    LEND_KERNEL, /* a kernel keeps pages of the file, or writes it by itself: not while it is open there */
+    LEND_KERNEL, /* a kernel keeps pages of the file, writes it by itself, or appends: not while it is open there */
     LEND_BUSY,   /* parts are being recalled: soon */
     LEND_NOT,    /* not this file */
     LEND_GONE,   /* it has no name any more */
@@ -59,6 +59,10 @@ int lend_pull(struct file *f, uint64_t *away);
 int lend_change(struct file *f, struct change *c);
 /* The same for an application of this node: what is lent is carried to the borrower. */
 int lend_change_all(struct file *f, struct change *c);
+/* A descriptor is being opened that appends, here or at another node, and counts for those that lend (LEND_KERNEL): what is lent
+ * already is taken back.  -EIO: not all came back (logged); only the place that the kernel counts for an append may be wrong
+ * then, and not that where it goes. */
+int lend_append_begins(struct file *f);
 /* Before this node, the claimant, sets the file's mtime: what borrowers have written so far does not count for it any
  * more.  -EIO: one does not answer, and the mtime cannot be set. */
 int lend_times_begin(struct file *f);

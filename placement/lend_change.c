@@ -96,6 +96,16 @@ int lend_change(struct file *f, struct change *c)
     }
 }
 
+int lend_append_begins(struct file *f)
+{
+    if (!store_is_lent(f))
+        return 0;
+    int err = lend_recall(f);
+    if (!err)
+        store_lend_go(f);
+    return err;
+}
+
 /* The borrowers' parts go to them. */
 int lend_change_all(struct file *f, struct change *c)
 {

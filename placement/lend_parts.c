@@ -54,7 +54,8 @@ static bool is_watched(struct file *f)
     return any & ~LOOKER_OPEN;
 }
 
-/* The kernels of the other nodes keep nothing of a file that has no watchers; this node's own is asked. */
+/* The kernels of the other nodes keep nothing of a file that has no watchers; this node's own is asked.  Not while any appends:
+ * it counts the places by the size, which a borrower may make larger and nobody tells. */
 static enum lend_why share(struct file *f)
 {
     static const struct told_change nothing = {.what = TOLD_ATTR};
@@ -67,7 +68,7 @@ static enum lend_why share(struct file *f)
         err = store_share_begin(f);
     if (err)
         return err == -EIDRM ? LEND_NOT : LEND_KERNEL;
-    if (is_watched(f) || told_here(f->fid, &nothing) & (LOOKER_CACHED | LOOKER_PASSTHROUGH)) {
+    if (is_watched(f) || told_here(f->fid, &nothing) & ~LOOKER_OPEN) {
         store_share_end(f);
         return LEND_KERNEL;
     }

@@ -66,6 +66,16 @@ static const struct command commands[] = {
      "such files: start eddyfs on these nodes again, with the same cache directory.\n\n"
      "      --session-dir DIR    the daemons' --session-dir (default: PFS_DIR/.eddyfs-UID)\n",
      check_main},
+    {"clean", "[--dry-run] [--dead DAYS] PFS_DIR | --session-dir DIR", "removes what old sessions left on the PFS",
+     "Removes the directories of your sessions below PFS_DIR/.eddyfs-UID (for root: of all users') that no node is in, and that\n"
+     "nothing needs any more.  Each that stays is named with the reason: it is in use, or its nodes may have data that is not on\n"
+     "the PFS (exit code 3).\n\n"
+     "  -n, --dry-run            only say what would be done\n"
+     "      --dead DAYS          also sessions whose nodes did not end in order, if none has given a sign of life for so many\n"
+     "                           days, none answers at its address, and no unflushed file is listed\n"
+     "      --session-dir DIR    the daemons' --session-dir, instead of PFS_DIR\n"
+     "      --json               as JSON, for scripts\n",
+     clean_main},
     {"forget", "FILE | --node NAME MNT", "gives up unflushed data of a node that left",
      "Gives up the unflushed data of FILE that nodes have which left the session.  Then FILE can "
      "be opened again,\n"

@@ -6,6 +6,7 @@
  *   eddy_flush_paths.c  eddy flush PATH...; eddy_paths.c: the paths of a command
  *   eddy_umount.c    eddy umount, eddy wait
  *   eddy_check.c     eddy check
+ *   eddy_clean.c     eddy clean
  *   eddy_forget.c    eddy forget
  *   eddy_recover.c   eddy recover
  *   eddy_hint.c      eddy hint (tools/lib/eddy.h)
@@ -49,6 +50,10 @@ int status_main(int argc, char **argv);
 int flush_main(int argc, char **argv);
 int umount_main(int argc, char **argv);
 int wait_main(int argc, char **argv);
+/* Complains if not: is the directory what the user in its name (behind the prefix) made, and can no other user change what is in
+ * it?  (eddy_check.c) */
+bool is_of_user(int fd, const char *uid_text, const char *name);
+int clean_main(int argc, char **argv);
 int check_main(int argc, char **argv);
 int forget_main(int argc, char **argv);
 int recover_main(int argc, char **argv);

@@ -72,7 +72,7 @@ static int check_session_dir(const char *dir, const char *name, struct check *ch
 }
 
 /* Is it what the user in its name made, and can no other user change what is in it?  Complains. */
-static bool is_of_user(int fd, const char *uid_text, const char *name)
+bool is_of_user(int fd, const char *uid_text, const char *name)
 {
     struct stat st;
     char *end;

@@ -41,11 +41,13 @@ static void print_place(const json_t *s)
 
 static void print_cache(const json_t *s)
 {
-    char used[SIZE], size[SIZE], dirty[SIZE];
+    char content[SIZE], size[SIZE], dirty[SIZE], aside[SIZE];
     const json_t *cache = json_object_get(s, "cache");
+    uint64_t used = json_u64(cache, "used");
     printf("  cache        %s\n", json_text(cache, "dir"));
-    printf("               %s of %s used, %s not on the PFS yet\n", size_of(cache, "used", used),
-           size_of(cache, "size", size), size_of(cache, "dirty", dirty));
+    printf("               %s of %s used, %s not on the PFS yet; %s set aside for records and writers\n",
+           size_of(cache, "content", content), size_of(cache, "size", size), size_of(cache, "dirty", dirty),
+           size_format(used - MIN(used, json_u64(cache, "content")), aside, sizeof(aside)));
 }
 
 static void print_marks(const json_t *flush)

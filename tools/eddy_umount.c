@@ -219,6 +219,17 @@ static int read_as_owner(const struct ending *e, struct report *r)
     return err ? err : store_each_unflushed(e->entry.cache_dir, add_file, r);
 }
 
+/* The daemon has removed its cache, when everything was on the PFS. */
+static bool ended_clean(const struct ending *e)
+{
+    struct mount_entry now;
+    if (mount_map_find(e->entry.mountpoint, &now))
+        return false;
+    bool clean = mount_entry_ended(&now) && !strcmp(now.cache_dir, e->entry.cache_dir) && now.owner == e->entry.owner;
+    mount_entry_free(&now);
+    return clean;
+}
+
 static int report_from_cache(const struct ending *e)
 {
     struct report r = {.ending = e};
@@ -235,6 +246,8 @@ static int report_from_cache(const struct ending *e)
         return FAILED;
     }
     unflushed_free(&r.list);
+    if (err == -ENOENT && ended_clean(e))
+        return DONE;
     if (err == -EWOULDBLOCK)
         complain("%s: an eddyfs was started again on %s meanwhile", e->entry.mountpoint,
                  e->entry.cache_dir);
@@ -338,6 +351,8 @@ static int settle(struct ending *e)
         abort_by_daemon(e);
     if (err == -ETIMEDOUT)
         return report_from_daemon(e);
+    if (err == -ENOENT && ended_clean(e))
+        return DONE;
     if (err) {
         complain("%s: %s: whether all is on the PFS is not known", e->entry.cache_dir,
                  strerror(-err));
@@ -426,7 +441,7 @@ static int find(const char *path, struct ending *e)
     e->progress.what = "flushing";
     e->mounted = find_mounted(e, &e->at);
     int err = daemon_runs(&e->entry, &e->runs);
-    if (err) {
+    if (err && !(err == -ENOENT && ended_clean(e))) {
         complain("%s/lock: %s: whether the daemon runs is not known", e->entry.cache_dir,
                  strerror(-err));
         e->runs = e->mounted;

@@ -17,9 +17,11 @@
 #include "transport/members_ping.h"
 #include "transport/peer.h"
 #include "transport/session.h"
+#include "transport/session_end.h"
 #include "transport/view.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,7 +147,7 @@ const char *members_name(uint64_t id)
 
 struct read_job {
     uint64_t t0, from, number, newest;
-    bool touch, age;
+    bool touch, age, over;
     struct view **got;
     uint64_t ngot;
     int err;
@@ -178,6 +180,7 @@ static void read_job(void *arg)
                 j->err = err;
         }
     }
+    j->over = !members_now.adopted && session_is_over(j->ngot ? j->got[j->ngot - 1] : NULL, j->err);
     if (!members_now.adopted && members_st.cfg.ops.outside)
         members_st.cfg.ops.outside();
     loop_post(read_done, j);
@@ -223,9 +226,11 @@ static void read_done(void *arg)
     struct read_job *j = arg;
     uint64_t before = members_now.newest;
     members_st.reading = false;
+    if (j->over)
+        members_session_is_over();
     for (uint64_t i = 0; i < j->ngot; i++)
         keep_view(j->got[i]);
-    if (members_st.left) {
+    if (members_st.left || members_now.over) {
         members_st.read_again = false;
     } else if (j->err) {
         if (log_every(&said, 60000))
@@ -253,7 +258,7 @@ static void read_done(void *arg)
 
 void members_want_read(void)
 {
-    if (members_st.left)
+    if (members_st.left || members_now.over)
         return;
     if (members_st.reading) {
         members_st.read_again = true;
@@ -313,7 +318,7 @@ void members_tick(void *arg)
 {
     uint64_t t = boot_ms();
     (void)arg;
-    if (members_st.left)
+    if (members_st.left || members_now.over)
         return;
     if (members_st.read_again && !members_st.reading)
         members_want_read();
@@ -342,10 +347,33 @@ void members_wake(void)
 
 /* ---- start, join, stop ---- */
 
+/* Before this node joined, the last of the others left and closed the session: members_join says so. */
+void members_session_is_over(void)
+{
+    if (!members_st.joining || members_st.view)
+        return;
+    members_now.over = true;
+    members_wake();
+}
+
+/* What is known is of a session that is over. */
+static void forget_views(void)
+{
+    memset(views, 0, views_size * sizeof(*views));
+    members_now.newest = 0;
+    members_now.last_read = NULL;
+    members_st.newest_read_t0 = members_st.first_seen_ms = 0;
+    members_st.view_age_known = false;
+}
+
 static void begin(void *arg)
 {
     (void)arg;
-    timer = loop_timer_new(members_tick, NULL);
+    if (members_now.over)
+        forget_views();
+    members_now.over = false;
+    if (!timer)
+        timer = loop_timer_new(members_tick, NULL);
     loop_timer_set(timer, TICK_MS, TICK_MS);
     peer_on_heard(members_heard);
     peer_on_down(members_went_down);
@@ -361,6 +389,20 @@ void members_start(const struct members_config *c)
     peer_handle(MSG_PING, members_handle_ping);
     peer_handle(MSG_NOTE, members_handle_note);
     peer_handle(MSG_ADOPTED, members_handle_adopted);
+}
+
+/* Jobs of the session that is over may still be under way. */
+static void is_at_rest(void *arg)
+{
+    *(bool *)arg = !members_st.reading && !members_st.making;
+}
+
+static int session_ended(void)
+{
+    bool rest = false;
+    while (loop_call(is_at_rest, &rest), !rest)
+        poll(NULL, 0, 1);
+    return -ESTALE;
 }
 
 static void copy_problem(void *arg)
@@ -419,6 +461,8 @@ int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errl
     uint64_t end = boot_ms() + timeout_s * 1000ull, look = boot_ms() + SAY_WAITING_MS;
     char problem[sizeof(members_st.join_problem)];
     int e = session_write_node(&members_st.cfg.self);
+    if (e && session_is_over(NULL, e))
+        return -ESTALE;
     if (e) {
         snprintf(err, errlen, "the session directory cannot be written: %s", strerror(-e));
         return e;
@@ -430,7 +474,7 @@ int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errl
         v = members_now.adopted;
         if (v && v->nmembers >= wait_nodes)
             break;
-        if (boot_ms() >= end)
+        if (boot_ms() >= end || members_now.over)
             break;
         lock_wait(&members_now.lock, &members_now.changed, 100);
         if (members_now.adopted || (boot_ms() < look && !members_now.unsure))
@@ -445,6 +489,8 @@ int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errl
     lock_drop(&members_now.lock);
     if (v && v->nmembers >= wait_nodes)
         return 0;
+    if (members_now.over)
+        return session_ended();
     loop_call(copy_problem, problem);
     if (v)
         say_who_joined(v, wait_nodes, timeout_s, err, errlen);

@@ -51,7 +51,8 @@ void members_start(const struct members_config *c);
 int members_look_for_twin(unsigned timeout_s, char *err, size_t errlen);
 /* Joins: makes or asks for a view that has this node.  Waits until this node is in a view and n nodes are
  * members, or until the time-out.  Not in the network thread.  -ETIMEDOUT: err says what was missing;
- * -EEXIST: another live node has this node's name. */
+ * -EEXIST: another live node has this node's name; -ESTALE: the session ended before: to be called again when another one of
+ * its name is open (session_open_again). */
 int members_join(unsigned wait_nodes, unsigned timeout_s, char *err, size_t errlen);
 /* Rule 18: sends ADOPTED as leaving; the keeper makes the view without this node.  The caller has nothing
  * dirty or claimed any more.  It takes timeout_ms at most; 0 or -ETIMEDOUT. */

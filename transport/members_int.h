@@ -76,6 +76,7 @@ struct members_shared {
     _Atomic uint64_t alone_ms;
     _Atomic uint64_t lease_until_ms, settled_at_ms, newest;
     _Atomic bool leaving;
+    _Atomic bool over; /* the session ended before this node joined it */
     /* before this node joined, a view showed a daemon in its place that was not asked yet */
     _Atomic bool unsure;
     struct lock lock; /* RANK_LEAF: `changed`, the list of nodes and their `suspected` */
@@ -89,6 +90,7 @@ void members_want_read(void); /* looks at views/ soon */
 void members_tick(void *arg);
 void members_tick_in(uint64_t ms);
 void members_wake(void);
+void members_session_is_over(void);
 
 /* members_adopt.c */
 /* Adopts v; if v does not have this node, it is fenced. */

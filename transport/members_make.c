@@ -114,6 +114,8 @@ static int make_view(struct make_job *j)
     v->absents = xcalloc(nabsent + nbase + 1, sizeof(*v->absents));
     if (!err && newest != v->number - 1)
         err = -EEXIST;
+    if (!err && j->base && j->base->closed)
+        err = -ESTALE;
     if (!err)
         add_newcomers(j, v);
     if (!err && !(j->nin + j->nout + j->nleft) && !j->gone.id)
@@ -160,7 +162,9 @@ static void make_done(void *arg)
     } else if (j->err != -EEXIST && j->nleft) {
         members_st.leaves_since_ms = boot_ms(); /* a node that leaves does not ask again */
     }
-    if (j->err && j->err != -EEXIST && log_every(&said, 60000)) {
+    if (j->err == -ESTALE)
+        members_session_is_over();
+    else if (j->err && j->err != -EEXIST && log_every(&said, 60000)) {
         log_warn("a new view cannot be written to the session directory: %s", strerror(-j->err));
         snprintf(members_st.join_problem, sizeof(members_st.join_problem),
                  "the session directory cannot be written: %s", strerror(-j->err));

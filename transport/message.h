@@ -19,7 +19,7 @@
 #define MSG_MAGIC 0x59444445u /* "EDDY" */
 /* A peer of another major version is refused; minor versions only add: types, and fields at a
  * body's end. */
-#define MSG_MAJOR      8
+#define MSG_MAJOR      9
 #define MSG_MINOR      0
 #define MSG_VERSION    (MSG_MAJOR << 8 | MSG_MINOR)
 #define MSG_HEAD_SIZE  72
@@ -101,12 +101,15 @@ struct msg_head {
  * that `room` does not have, as they are kept for stages, of this part */
 #define ITEM_BROUGHT(E) E(u32, err) E(u64, wanted) E(u64, here) E(u64, kept)
 
+/* a chunk of which the sender has a copy now, or has let its copy go.  what: enum place_news (placement/chunks/places.h) */
+#define ITEM_PLACE(E) E(fid, fid) E(u64, index) E(version, version) E(u8, what)
+
 #define MSG_ITEMS(I)                                                                               \
     I(claim, ITEM_CLAIM)                                                                           \
     I(record, ITEM_RECORD) I(lock, ITEM_LOCK) I(fid_item, ITEM_FID) I(blind, ITEM_BLIND)           \
         I(at, ITEM_AT) I(have, ITEM_HAVE) I(nextof, ITEM_NEXTOF) I(looker, ITEM_LOOKER)            \
             I(watcher, ITEM_WATCHER) I(left, ITEM_LEFT) I(lent, ITEM_LENT)                    \
-                I(wanted, ITEM_WANTED) I(brought, ITEM_BROUGHT)
+                I(wanted, ITEM_WANTED) I(brought, ITEM_BROUGHT) I(place, ITEM_PLACE)
 
 /* ---- messages: F(kind, field), L(item, field) = list of items ---- */
 
@@ -150,9 +153,11 @@ struct msg_head {
         F(u64, look_number) L(watcher, watchers)
 #define BODY_FREED(F, L) F(u8, done)
 /* reading: a chunk from its owner (or any node that has it), a range from the claimant.  ahead: no application waits for it,
- * so it is no activity */
+ * so it is no activity.  way: enum fetch_way (placement/chunks/places.h); not_at: with FETCH_HERE, the node to which the owner
+ * sent the asker in vain, or 0 */
 #define BODY_FETCH(F, L)                                                                           \
-    F(fid, fid) F(u64, index) F(version, version) F(u8, only_cached) F(u8, ahead) F(str, path)
+    F(fid, fid)                                                                                    \
+    F(u64, index) F(version, version) F(u8, only_cached) F(u8, ahead) F(u8, way) F(u64, not_at) F(str, path)
 #define BODY_CHUNK(F, L)   F(fid, fid) F(u64, index) F(version, version) F(u64, hash) F(u8, source)
 #define BODY_WORKING(F, L) F(u8, unused)
 #define BODY_READ(F, L)    F(fid, fid) F(u64, offset) F(u32, length)
@@ -219,6 +224,10 @@ struct msg_head {
  * 0: as others (placement/foresight/bring.h).  BROUGHT: room: bytes that may be brought now; files: one for each, in their order */
 #define BODY_BRING(F, L)   F(u64, stage) F(u8, what) F(u8, owned) F(u64, pin_ms) L(wanted, files)
 #define BODY_BROUGHT(F, L) F(u64, room) L(brought, files)
+/* an owner's other answer to FETCH: ask this node, which has the chunk or is getting it */
+#define BODY_ELSEWHERE(F, L) F(fid, fid) F(u64, index) F(version, version) F(u64, node)
+/* to the owner of these chunks, <= PLACES_NEWS; no answer */
+#define BODY_PLACES(F, L) L(place, chunks)
 
 /* M(NAME, name, BODY): the number on the wire is the position, from 1; only append. */
 #define MESSAGES(M)                                                                                \
@@ -246,7 +255,8 @@ struct msg_head {
                                                                             M(CHANGED_OK, changed_ok, BODY_CHANGED_OK) \
         M(LEND, lend, BODY_LEND) M(LENT, lent, BODY_LENT) M(LOAN, loan, BODY_LOAN) \
         M(LOAN_IS, loan_is, BODY_LOAN_IS) M(RETURN, ret, BODY_RETURN) M(RETURNED, returned, BODY_RETURNED) \
-        M(BRING, bring, BODY_BRING) M(BROUGHT, brought, BODY_BROUGHT)
+        M(BRING, bring, BODY_BRING) M(BROUGHT, brought, BODY_BROUGHT) \
+        M(ELSEWHERE, elsewhere, BODY_ELSEWHERE) M(PLACES, places, BODY_PLACES)
 
 /* ---- generated types ---- */
 

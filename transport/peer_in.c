@@ -105,6 +105,8 @@ static bool reply_fits(const struct pending *p, const struct msg_head *h)
         return false;
     if (h->type == MSG_NEXT_PIECE)
         return p->type == MSG_ADOPTED || p->type == MSG_COPY;
+    if (h->type == MSG_ELSEWHERE)
+        return p->type == MSG_FETCH && !h->status;
     return h->type == reply_type(p->type) || (h->type == MSG_ERROR && h->status);
 }
 

@@ -10,9 +10,9 @@
  *                 p1 ...
  *                 p2 ...
  *
- * Nodes start at the same moment.  The first node makes the directories.  For a file that must
- * have one maker, each node makes its own complete one under another name, and one link() wins
- * (textfile.c).  Then all nodes read what is there.
+ * Nodes start at the same moment.  Each that finds no session makes one, complete, under another name, and one rename() wins: it
+ * replaces nothing but an empty directory.  Then all nodes read what is there.  So a directory never becomes a session after it
+ * got its name, and one without `settings` is over (session_end.h).
  *
  * The other files of the directory: view.c (views/), nodes.c (nodes/), dirtylist.c (dirty/), moves.c (moves/).
  */
@@ -30,6 +30,8 @@
 #include "transport/marks.h"
 #include "transport/message.h"
 #include "transport/session.h"
+#include "transport/session_end.h"
+#include "transport/session_int.h"
 #include "transport/textfile.h"
 #include "transport/times.h"
 
@@ -41,6 +43,7 @@ static struct {
     int fd; /* the session's directory, -1 when none is open */
     char name[65];
     char *base;
+    bool base_is_default;
     uint8_t secret[SECRET_SIZE];
     int64_t clock_offset_ns;
 } session = {.fd = -1};
@@ -58,6 +61,11 @@ const char *session_name(void)
 const char *session_base(void)
 {
     return session.base ? session.base : "?";
+}
+
+bool session_base_is_default(void)
+{
+    return session.base_is_default;
 }
 
 int session_dirfd(void)
@@ -135,6 +143,8 @@ static int open_base(const struct report *r, int *fd)
     int err = -errno;
     if (made && made != -EEXIST)
         return fail_make(r, made, "");
+    if (err == -ENOENT) /* the last session in it has just ended */
+        return -ESTALE;
     if (err == -ENOTDIR || err == -ELOOP)
         return fail(r, -ENOTDIR,
                     "%s: is not a directory, or a link to one: remove it, or name a directory with "
@@ -160,33 +170,6 @@ static int check_owner(const struct report *r, const char *below, const struct s
             "or choose another name with --session",
             r->dir, r->name, below, (unsigned)st->st_mode & 07777);
     return 0;
-}
-
-static int open_own(const struct report *r, int base, int *fd)
-{
-    int made = mkdirat(base, r->name, 0700) ? -errno : 0;
-    *fd = openat(base, r->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (*fd < 0) {
-        int err = -errno;
-        if (made && made != -EEXIST)
-            return fail_make(r, made, r->name);
-        if (err == -ENOTDIR || err == -ELOOP)
-            return fail(r, -ENOTDIR,
-                        "%s/%s: is not a directory, or a link to one: "
-                        "remove it, or choose another name with --session",
-                        r->dir, r->name);
-        return fail(r, err,
-                    "%s/%s: cannot be opened: %s: choose another directory with --session-dir",
-                    r->dir, r->name, strerror(-err));
-    }
-    struct stat st;
-    int err = fstat(*fd, &st) ? fail(r, -errno, "%s/%s: %s", r->dir, r->name, strerror(errno))
-                              : check_owner(r, "", &st);
-    if (err) {
-        close(*fd);
-        *fd = -1;
-    }
-    return err;
 }
 
 /* below: its name, after a slash. */
@@ -233,55 +216,33 @@ static int fail_file(const struct report *r, int err, const char *file)
                 r->dir, r->name, file, strerror(-err));
 }
 
-/* A file of the session, which the first node makes and all read. */
-struct session_file {
-    const char *name;
-    size_t max;       /* bytes that are read at most */
-    const void *mine; /* what this node makes it with */
-    size_t mine_len;
-    char *text; /* what was read: len bytes, malloc'd */
-    size_t len;
-};
-
-/* Reads the file; if there is none, makes it and reads what is there then.  A PFS client that remembers
- * "no such file" may answer so for some seconds after another node's link(). */
-static int read_or_make(int fd, struct session_file *f)
+static int make_secret(const struct report *r, int fd)
 {
-    int err = -ENOENT;
-    for (int tries = 0; tries < 100; tries++) {
-        err = textfile_read(fd, f->name, f->max, &f->text, &f->len);
-        if (err != -ENOENT)
-            return err;
-        err = textfile_create(fd, f->name, f->mine, f->mine_len);
-        if (err && err != -EEXIST)
-            return err;
-        if (tries)
-            poll(NULL, 0, 100);
-    }
-    return err;
+    uint8_t mine[SECRET_SIZE];
+    int err = random_bytes(mine, sizeof(mine));
+    if (err)
+        return fail(r, err, "no random bytes for the secret: %s", strerror(-err));
+    err = textfile_create(fd, "secret", mine, sizeof(mine));
+    explicit_bzero(mine, sizeof(mine));
+    return err ? fail_file(r, err, "secret") : 0;
 }
 
 static int load_secret(const struct report *r, int fd)
 {
-    uint8_t mine[SECRET_SIZE];
-    struct session_file f = {
-        .name = "secret", .mine = mine, .mine_len = sizeof(mine), .max = SECRET_SIZE};
+    char *text;
+    size_t len;
     struct stat st;
-    int err = random_bytes(mine, sizeof(mine));
-    if (err)
-        return fail(r, err, "no random bytes for the secret: %s", strerror(-err));
-    err = read_or_make(fd, &f);
-    explicit_bzero(mine, sizeof(mine));
+    int err = textfile_read(fd, "secret", SECRET_SIZE, &text, &len);
     if (err)
         return fail_file(r, err, "secret");
-    if (f.len == SECRET_SIZE)
-        memcpy(session.secret, f.text, SECRET_SIZE);
-    explicit_bzero(f.text, f.len);
-    free(f.text);
-    if (f.len != SECRET_SIZE)
+    if (len == SECRET_SIZE)
+        memcpy(session.secret, text, SECRET_SIZE);
+    explicit_bzero(text, len);
+    free(text);
+    if (len != SECRET_SIZE)
         return fail(r, -EPROTO,
                     "%s/%s/secret: has %zu bytes, not %d: choose another name with --session",
-                    r->dir, r->name, f.len, SECRET_SIZE);
+                    r->dir, r->name, len, SECRET_SIZE);
     if (fstatat(fd, "secret", &st, AT_SYMLINK_NOFOLLOW))
         return fail_file(r, -errno, "secret");
     if (st.st_uid != geteuid() || st.st_mode & 077)
@@ -377,7 +338,7 @@ static int check_settings(const struct report *r, const char *text, size_t len,
     return err ? err : check_pfs(r, &w, c->pfs);
 }
 
-static int load_settings(const struct report *r, int fd, const struct session_config *c)
+static int make_settings(const struct report *r, int fd, const struct session_config *c)
 {
     char mine[256];
     int n = snprintf(mine, sizeof(mine), "eddyfs %d\nchunk %u\ntimes %u %u %u %u\n", MSG_MAJOR,
@@ -385,13 +346,19 @@ static int load_settings(const struct report *r, int fd, const struct session_co
     if (!fid_is_zero(c->pfs))
         n += snprintf(mine + n, sizeof(mine) - (size_t)n, "pfs %016" PRIx64 " %016" PRIx64 "\n",
                       c->pfs.hi, c->pfs.lo);
-    struct session_file f = {
-        .name = "settings", .mine = mine, .mine_len = (size_t)n, .max = SETTINGS_MAX};
-    int err = read_or_make(fd, &f);
+    int err = textfile_create(fd, "settings", mine, (size_t)n);
+    return err ? fail_file(r, err, "settings") : 0;
+}
+
+static int load_settings(const struct report *r, int fd, const struct session_config *c)
+{
+    char *text;
+    size_t len;
+    int err = textfile_read(fd, "settings", SETTINGS_MAX, &text, &len);
     if (err)
         return fail_file(r, err, "settings");
-    err = check_settings(r, f.text, f.len, c);
-    free(f.text);
+    err = check_settings(r, text, len, c);
+    free(text);
     return err;
 }
 
@@ -406,17 +373,128 @@ static int measure_clock(const struct report *r, int fd)
     return 0;
 }
 
+/* ---- a new one ---- */
+
+/* In base; it gets its name when it is complete.  0: there is one now, this or another node's. */
+static int make_session(const struct report *r, int base, const struct session_config *c)
+{
+    char temp[32];
+    snprintf(temp, sizeof(temp), ".new-%016" PRIx64, random_u64());
+    if (mkdirat(base, temp, 0700))
+        return errno == ENOENT ? -ESTALE : fail_make(r, -errno, r->name); /* the base has just gone with its last session */
+    int fd = openat(base, temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int err = fd < 0 ? fail_make(r, -errno, r->name) : make_subdirs(r, fd);
+    if (!err)
+        err = make_secret(r, fd);
+    if (!err)
+        err = make_settings(r, fd, c);
+    if (!err && !renameat(base, temp, base, r->name)) {
+        close(fd);
+        return 0;
+    }
+    if (!err && errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR)
+        err = fail_make(r, -errno, r->name);
+    if (fd >= 0) {
+        session_remove(base, temp, fd);
+        close(fd);
+    }
+    return err;
+}
+
 /* ---- open and close ---- */
+
+static int fail_open(const struct report *r, int err)
+{
+    if (err == -ENOTDIR || err == -ELOOP)
+        return fail(r, -ENOTDIR,
+                    "%s/%s: is not a directory, or a link to one: "
+                    "remove it, or choose another name with --session",
+                    r->dir, r->name);
+    return fail(r, err, "%s/%s: cannot be opened: %s: choose another directory with --session-dir",
+                r->dir, r->name, strerror(-err));
+}
+
+/* The directory of that name; made if there is none. */
+static int open_own(const struct report *r, int base, const struct session_config *c, int *fd)
+{
+    struct stat st;
+    int err = 0;
+    *fd = openat(base, r->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (*fd < 0 && errno == ENOENT) {
+        err = make_session(r, base, c);
+        if (err)
+            return err;
+        *fd = openat(base, r->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    }
+    if (*fd < 0)
+        return errno == ENOENT ? -ESTALE : fail_open(r, -errno);
+    err = fstat(*fd, &st) ? fail(r, -errno, "%s/%s: %s", r->dir, r->name, strerror(errno))
+                          : check_owner(r, "", &st);
+    if (err)
+        close(*fd);
+    return err;
+}
+
+/* What a session that is over has left goes, and there will be another one: -ESTALE. */
+static int pass_over(const struct report *r, int base, int fd)
+{
+    int err = session_may_go(fd);
+    if (err == -EBUSY || err == -ENOTEMPTY) /* a node may be about to take its view back (view.c) */
+        return fail(r, -ESTALE,
+                    "%s/%s: its file settings is missing, and it has nodes or names of files: choose another name with --session",
+                    r->dir, r->name);
+    if (!err)
+        err = session_remove(base, r->name, fd);
+    if (err && err != -ENOTEMPTY)
+        return fail(r, err, "%s/%s: what is left of a session that is over cannot be removed: %s: choose another name with --session",
+                    r->dir, r->name, strerror(-err));
+    return fail(r, -ESTALE, "%s/%s: what is left of a session that is over cannot be removed: remove it, or choose another name with "
+                "--session", r->dir, r->name);
+}
 
 static int load(const struct report *r, int fd, const struct session_config *c)
 {
-    int err = make_subdirs(r, fd);
+    int err = make_subdirs(r, fd); /* an older eddyfs may have made fewer */
     if (!err)
         err = load_secret(r, fd);
     if (!err)
         err = load_settings(r, fd, c);
     if (!err)
         err = measure_clock(r, fd);
+    if (err)
+        explicit_bzero(session.secret, sizeof(session.secret));
+    return err && !session_has_settings(fd) ? -ESTALE : err;
+}
+
+/* -ESTALE: it was over, or ended meanwhile. */
+static int open_once(const struct report *r, const struct session_config *c, int *fd)
+{
+    int base, err = open_base(r, &base);
+    if (err)
+        return err;
+    err = open_own(r, base, c, fd);
+    if (!err) {
+        int is_open = session_is_open(*fd);
+        if (is_open < 0)
+            err = fail_open(r, is_open);
+        else
+            err = is_open ? load(r, *fd, c) : pass_over(r, base, *fd);
+        if (err)
+            close(*fd);
+    }
+    close(base);
+    return err;
+}
+
+/* A PFS client may show for some seconds what another node has removed. */
+static int open_it(const struct report *r, const struct session_config *c, int *fd)
+{
+    int err = -ESTALE;
+    for (int tries = 0; tries < 100 && err == -ESTALE; tries++) {
+        if (tries > 2)
+            poll(NULL, 0, 100);
+        err = open_once(r, c, fd);
+    }
     return err;
 }
 
@@ -430,25 +508,25 @@ int session_open(const struct session_config *c, char *err_text, size_t err_len)
                     "--session: \"%s\" is not a session's name: "
                     "up to 64 letters, digits, '.', '_', '-', no '.' in front",
                     c->name);
-    int base;
-    int err = open_base(&r, &base);
+    int fd, err = open_it(&r, c, &fd);
     if (err)
         return err;
-    int fd;
-    err = open_own(&r, base, &fd);
-    close(base);
-    if (err)
-        return err;
-    err = load(&r, fd, c);
-    if (err) {
-        explicit_bzero(session.secret, sizeof(session.secret));
-        close(fd);
-        return err;
-    }
     session.fd = fd;
     snprintf(session.name, sizeof(session.name), "%s", c->name);
     session.base = xstrdup(c->dir);
+    session.base_is_default = c->dir_is_default;
     return 0;
+}
+
+int session_open_again(const struct session_config *c, char *err_text, size_t err_len)
+{
+    struct report r = {.text = err_text, .len = err_len, .dir = c->dir, .name = c->name};
+    int fd, err = open_it(&r, c, &fd);
+    if (err)
+        return err;
+    err = dup3(fd, session.fd, O_CLOEXEC) < 0 ? -errno : 0; /* jobs may have the number */
+    close(fd);
+    return err;
 }
 
 void session_close(void)
@@ -569,10 +647,12 @@ int session_probe(session_fid_fn fid_of, char *err_text, size_t err_len)
     struct report r = {.text = err_text, .len = err_len};
     struct fid fids[PROBES];
     int fd = openat(session.fd, "probes", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && session.fd >= 0 && !session_has_settings(session.fd))
+        return -ESTALE;
     if (fd < 0)
         return fail(&r, -errno, "session %s: probes: %s", session.name, strerror(errno));
     int err = read_probes(fd, fids);
-    for (int tries = 0; err == -ENOENT && tries < 100; tries++) { /* as in read_or_make */
+    for (int tries = 0; err == -ENOENT && tries < 100; tries++) { /* a client may remember "no such file" for some seconds */
         if (tries)
             poll(NULL, 0, 100);
         err = record_probes(fd, fid_of);
@@ -581,7 +661,9 @@ int session_probe(session_fid_fn fid_of, char *err_text, size_t err_len)
         else
             break;
     }
-    if (err)
+    if (err && !session_has_settings(session.fd))
+        err = fail(&r, -ESTALE, "session %s ended while this node came to it", session.name);
+    else if (err)
         err = fail(&r, err,
                    "session %s: probe files: %s: "
                    "choose another name with --session, or another directory with --session-dir",

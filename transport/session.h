@@ -21,7 +21,8 @@
 
 struct session_config {
     const char *dir;  /* the directory that holds sessions (--session-dir) */
-    const char *name; /* --session */
+    bool dir_is_default; /* it goes with the last session in it */
+    const char *name;    /* --session */
     uint32_t chunk_size;
     struct fid pfs; /* the PFS directory's; zero: not looked at */
 };
@@ -31,16 +32,20 @@ struct session_config {
  * chunk size, times or PFS directory;
  * -EACCES/-EROFS..: the directory cannot be made (the message names --session-dir). */
 int session_open(const struct session_config *c, char *err, size_t errlen);
+/* The open session turned out to be over before this node joined it: opens the new one of that name in its place, under the same
+ * descriptor. */
+int session_open_again(const struct session_config *c, char *err, size_t errlen);
 void session_close(void);
 const uint8_t *session_secret(void); /* 32 bytes */
 const char *session_name(void);
 const char *session_base(void); /* the directory that holds sessions, as it was given */
+bool session_base_is_default(void);
 int session_dirfd(void);
 
 /* Probe files: the first node makes three files in probes/ and records their fids, given by fid_of
  * (placement's fid_of_fd; called with a descriptor opened O_PATH).  Later nodes look them up in
  * another order and compare.  -EXDEV with err set when they differ: a PFS without stable inode
- * numbers. */
+ * numbers.  -ESTALE: the session ended meanwhile. */
 typedef int (*session_fid_fn)(int fd, struct fid *out);
 int session_probe(session_fid_fn fid_of, char *err, size_t errlen);
 
@@ -55,7 +60,7 @@ int session_remove_node(uint64_t id);
 int session_newest(uint64_t *number);
 int session_read_view(uint64_t number, struct view **out); /* -ENOENT, -EPROTO */
 /* Creates views/number exclusively.  -EEXIST: another node was first. */
-int session_make_view(const struct view *v);
+int session_make_view(const struct view *v); /* -ESTALE: the session is over */
 int session_touch_view(uint64_t number);
 /* *ms: milliseconds since the view's file was touched, by the PFS's clock (a file written now gives
  * "now"). */

@@ -88,6 +88,19 @@ struct dirent *textfile_readdir(void *dir, int *err)
     return d;
 }
 
+int textfile_is_listed(int dirfd, const char *name)
+{
+    void *dir;
+    int err = textfile_opendir(dirfd, ".", &dir);
+    if (err)
+        return err;
+    bool found = false;
+    for (struct dirent *d; !found && (d = textfile_readdir(dir, &err));)
+        found = !strcmp(d->d_name, name);
+    closedir(dir);
+    return err ? err : found;
+}
+
 /* ---- writing ---- */
 
 static int write_synced(int fd, const void *text, size_t len)

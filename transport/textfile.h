@@ -35,6 +35,9 @@ int textfile_opendir(int dirfd, const char *name, void **dir);
 /* NULL: the end, or *err is set: a list that ended early must not be mistaken for a complete one. */
 struct dirent *textfile_readdir(void *dir, int *err);
 
+/* Is there a name in an open directory?  It is read, nothing is looked up.  1, 0 or -errno. */
+int textfile_is_listed(int dirfd, const char *name);
+
 /* ---- words.  After the first mistake `bad` is set, nothing moves and everything gives 0. ---- */
 struct words {
     const char *p, *end;

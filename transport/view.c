@@ -12,6 +12,8 @@
  *     absent b0417fe13c2299aa 2 node019
  *     end
  *
+ * One that has neither may have the line "closed" before its end: the session is over (session_end.c).
+ *
  * member: id, incarnation, weight, address, name; absent: id, incarnation, name.
  *
  * Files are found by reading the directory, never by looking up a name: a PFS client that remembers "no
@@ -25,17 +27,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "transport/marks.h"
-#include "transport/session.h"
+#include "transport/session_int.h"
 #include "transport/textfile.h"
 #include "transport/view.h"
 
 #define VIEW_FILE_MAX (8u << 20) /* SESSION_MAX_MEMBERS members and as many absent nodes fit */
-#define VIEW_NAME_MAX 24
-#define UNTOUCHED_S   60
 #define VIEW_LINE_MIN 28 /* "absent ID I N\n" */
 #define VIEWS_KEPT    16
 
@@ -88,6 +86,18 @@ static uint32_t parse_count(struct words *w, const char *key)
     return w->bad ? 0 : n;
 }
 
+/* Only where nobody is missed. */
+static bool parse_closed(struct words *w, const struct view *v)
+{
+    struct words line = *w;
+    words_match(&line, "closed\n");
+    if (line.bad)
+        return false;
+    *w = line;
+    w->bad |= v->nmembers || v->nabsent;
+    return true;
+}
+
 static void parse_lines(struct words *w, struct view *v)
 {
     for (uint32_t i = 0; i < v->nmembers && !w->bad; i++) {
@@ -98,6 +108,7 @@ static void parse_lines(struct words *w, struct view *v)
         parse_absent(w, &v->absents[i]);
         w->bad |= i && v->absents[i].id <= v->absents[i - 1].id;
     }
+    v->closed = parse_closed(w, v);
     words_match(w, "end\n");
     words_end(w);
 }
@@ -161,7 +172,7 @@ char *view_print(const struct view *v, size_t *len)
         const struct absent *a = &v->absents[i];
         fprintf(f, "absent %016" PRIx64 " %" PRIu64 " %s\n", a->id, a->incarnation, a->name);
     }
-    fprintf(f, "end\n");
+    fprintf(f, "%send\n", v->closed ? "closed\n" : "");
     if (fclose(f))
         die("out of memory for a view's text");
     return text;
@@ -178,31 +189,25 @@ void view_free(struct view *v)
 
 /* ---- files ---- */
 
-static void number_print(uint64_t number, char name[VIEW_NAME_MAX])
+void view_name(uint64_t number, char name[VIEW_NAME_SIZE])
 {
-    snprintf(name, VIEW_NAME_MAX, "%06" PRIu64, number);
+    snprintf(name, VIEW_NAME_SIZE, "%06" PRIu64, number);
 }
 
 /* Only the name that number_print makes. */
 static bool number_parse(const char *name, uint64_t *number)
 {
-    char again[VIEW_NAME_MAX];
+    char again[VIEW_NAME_SIZE];
     struct words w = words_of(name, strlen(name));
     *number = words_u64(&w, INT64_MAX);
     words_end(&w);
     if (w.bad || !*number)
         return false;
-    number_print(*number, again);
+    view_name(*number, again);
     return !strcmp(name, again);
 }
 
-static int views_open(int *fd)
-{
-    *fd = openat(session_dirfd(), "views", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return *fd < 0 ? -errno : 0;
-}
-
-static int newest_in(int dirfd, uint64_t *newest)
+int views_newest(int dirfd, uint64_t *newest)
 {
     void *dir;
     int err = textfile_opendir(dirfd, ".", &dir);
@@ -218,26 +223,12 @@ static int newest_in(int dirfd, uint64_t *newest)
     return err;
 }
 
-int session_newest(uint64_t *number)
+int views_read(int dirfd, uint64_t number, struct view **out)
 {
-    int fd, err = views_open(&fd);
-    if (err)
-        return err;
-    err = newest_in(fd, number);
-    close(fd);
-    return err;
-}
-
-int session_read_view(uint64_t number, struct view **out)
-{
-    char name[VIEW_NAME_MAX], *text;
+    char name[VIEW_NAME_SIZE], *text;
     size_t len;
-    int fd, err = views_open(&fd);
-    if (err)
-        return err;
-    number_print(number, name);
-    err = textfile_read(fd, name, VIEW_FILE_MAX, &text, &len);
-    close(fd);
+    view_name(number, name);
+    int err = textfile_read(dirfd, name, VIEW_FILE_MAX, &text, &len);
     if (err)
         return err == -EFBIG ? -EPROTO : err;
     err = view_parse(text, len, out);
@@ -248,68 +239,6 @@ int session_read_view(uint64_t number, struct view **out)
         err = -EPROTO;
     }
     return err;
-}
-
-/* ---- nodes that did not leave in order ---- */
-
-struct unfinished {
-    int (*cb)(void *arg, const char *session, uint64_t node, const char *node_name);
-    void *arg;
-};
-
-/* The members touch the newest view every second or so.  The age is by the PFS's clock, or by ours where
- * nothing can be written; therefore the time is so long. */
-static bool is_untouched(int dirfd, const char *name)
-{
-    int64_t now_ns, touched_ns;
-    if (textfile_now(dirfd, &now_ns))
-        now_ns = (int64_t)time(NULL) * 1000000000;
-    return !textfile_mtime(dirfd, name, &touched_ns) &&
-           (now_ns - touched_ns) / 1000000000 > UNTOUCHED_S;
-}
-
-static int unfinished_of(const struct unfinished *u, const char *session, const struct view *v,
-                         bool untouched)
-{
-    int err = 0;
-    for (uint32_t i = 0; i < v->nabsent && !err; i++)
-        err = u->cb(u->arg, session, v->absents[i].id, v->absents[i].name);
-    for (uint32_t i = 0; i < v->nmembers && untouched && !err; i++)
-        err = u->cb(u->arg, session, v->members[i].id, v->members[i].name);
-    return err;
-}
-
-static int unfinished_in(void *arg, const char *session, int session_fd)
-{
-    char name[VIEW_NAME_MAX], *text = NULL;
-    uint64_t number = 0;
-    struct view *v;
-    size_t len;
-    int fd = openat(session_fd, "views", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) /* not a session */
-        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
-    int err = newest_in(fd, &number);
-    number_print(number, name);
-    if (!err && number)
-        err = textfile_read(fd, name, VIEW_FILE_MAX, &text, &len);
-    if (!err && number)
-        err = view_parse(text, len, &v);
-    if (!err && number) {
-        err = unfinished_of(arg, session, v, is_untouched(fd, name));
-        view_free(v);
-    }
-    free(text);
-    close(fd);
-    return err;
-}
-
-int session_each_unfinished(const char *path,
-                            int (*cb)(void *arg, const char *session, uint64_t node,
-                                      const char *node_name),
-                            void *arg)
-{
-    struct unfinished u = {cb, arg};
-    return session_each(path, unfinished_in, &u);
 }
 
 /* ---- making one ---- */
@@ -334,11 +263,20 @@ static void remove_old(int dirfd, uint64_t newest)
 static int confirm(int dirfd, uint64_t number, const char *name)
 {
     uint64_t newest;
-    int err = newest_in(dirfd, &newest);
+    int err = views_newest(dirfd, &newest);
     if (err || newest < number || newest - number < VIEWS_KEPT)
         return err;
     unlinkat(dirfd, name, 0);
     return -EEXIST;
+}
+
+/* The maker may have slept while the session was closed, and the closed view was removed (session_end.c). */
+static int confirm_open(int session_fd, int dirfd, const char *name)
+{
+    int has = textfile_is_listed(session_fd, "settings");
+    if (!has)
+        unlinkat(dirfd, name, 0);
+    return has > 0 ? 0 : has < 0 ? has : -ESTALE;
 }
 
 /* Nothing is written that a reader would refuse. */
@@ -353,20 +291,22 @@ static int check_text(const char *text, size_t len)
     return 0;
 }
 
-int session_make_view(const struct view *v)
+int views_make(int session_fd, const struct view *v)
 {
-    char name[VIEW_NAME_MAX];
+    char name[VIEW_NAME_SIZE];
     size_t len;
-    int fd, err = views_open(&fd);
-    if (err)
-        return err;
+    int fd = openat(session_fd, "views", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err;
+    if (fd < 0)
+        return -errno;
     char *text = view_print(v, &len);
-    number_print(v->number, name);
+    view_name(v->number, name);
     err = check_text(text, len);
     if (!err)
         err = textfile_create(fd, name, text, len);
     if (!err)
         err = confirm(fd, v->number, name);
+    if (!err)
+        err = confirm_open(session_fd, fd, name);
     if (!err) {
         int64_t now_ns;
         if (!textfile_mtime(fd, name, &now_ns))
@@ -378,32 +318,15 @@ int session_make_view(const struct view *v)
     return err;
 }
 
-int session_touch_view(uint64_t number)
+int views_age_ms(int fd, uint64_t number, uint64_t *ms)
 {
-    char name[VIEW_NAME_MAX];
-    int fd, err = views_open(&fd);
-    if (err)
-        return err;
-    number_print(number, name);
-    if (utimensat(fd, name, NULL, AT_SYMLINK_NOFOLLOW))
-        err = -errno;
-    close(fd);
-    return err;
-}
-
-int session_view_age_ms(uint64_t number, uint64_t *ms)
-{
-    char name[VIEW_NAME_MAX];
+    char name[VIEW_NAME_SIZE];
     int64_t now_ns, touched_ns;
-    int fd, err = views_open(&fd);
-    if (err)
-        return err;
-    number_print(number, name);
-    err = textfile_now(fd, &now_ns);
+    view_name(number, name);
+    int err = textfile_now(fd, &now_ns);
     if (!err) /* read afterwards: a touch in between makes the view younger, never older */
         err = textfile_mtime(fd, name, &touched_ns);
     if (!err)
         *ms = now_ns > touched_ns ? (uint64_t)(now_ns - touched_ns) / 1000000 : 0;
-    close(fd);
     return err;
 }

@@ -29,6 +29,7 @@ struct view {
     uint32_t nmembers, nabsent;
     struct member *members; /* sorted by id */
     struct absent *absents; /* sorted by id */
+    bool closed;            /* the session is over; no view comes after this one (session_end.c) */
 };
 
 /* text <-> node file and view, for tests and the fuzzer.  -EPROTO when malformed. */

@@ -65,6 +65,7 @@ struct mount_entry {
     char *mountpoint, *cache_dir, *pfs_dir, *session, *session_dir, *node;
     char *listen; /* as it was given; NULL or "": the default */
     char *pfs_fid; /* which directory pfs_dir was (fid_text); NULL or "": not known */
+    char *ended;   /* "clean": its daemon ended with everything on the PFS and removed cache_dir; else NULL or "" */
     uid_t owner;  /* whose mount it is; not looked at by mount_map_write */
 };
 /* All paths absolute.  -errno */
@@ -80,6 +81,7 @@ int mount_map_find(const char *mountpoint, struct mount_entry *out);
 /* The newest entry for each mount point; stops when cb returns something other than 0, and returns
  * that. */
 int mount_map_each(int (*cb)(void *arg, const struct mount_entry *e), void *arg);
+bool mount_entry_ended(const struct mount_entry *e); /* see ended */
 void mount_entry_free(struct mount_entry *e);
 
 /* ---- mount_path.c ---- */

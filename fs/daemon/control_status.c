@@ -136,6 +136,7 @@ static void put_cache(json_t *o)
     control_put_text(cache, "dir", settings.cache_dir);
     control_put(cache, "size", u.limit);
     control_put(cache, "used", u.used);
+    control_put(cache, "content", u.content);
     control_put(cache, "dirty", u.dirty);
     control_put(cache, "anchored", u.anchored);
     control_put(cache, "ballast", u.ballast);

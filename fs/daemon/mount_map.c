@@ -1,6 +1,6 @@
 /* mount_map.c - from a mount point to its cache directory (control.h).
  *
- * A file per mount in RUN_DIR/eddyfs/, named by the hash of the mount point's path; eight lines, with
+ * A file per mount in RUN_DIR/eddyfs/, named by the hash of the mount point's path; nine lines, with
  * \n for a newline and \\ for a backslash in a path:
  *
  *     /mnt/data
@@ -11,6 +11,7 @@
  *     node017
  *     10.1.0.17
  *     0123456789abcdef0123456789abcdef
+ *     clean                               or empty (struct mount_entry)
  *
  * Readers may have another environment than the daemon (a cron job, an epilog).  So the daemon writes into
  * the first directory that is usable, and into the first one whose path is in no variable; readers look into
@@ -31,13 +32,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "fs/mountinfo.h"
 #include "transport/base.h"
 
-#define LINES     8
+#define LINES     9
 #define LINES_MIN 6
 #define FILE_MAX  (LINES * (2 * PATH_MAX + 1))
 #define NAME_SIZE 17
@@ -52,13 +54,19 @@ void mount_entry_free(struct mount_entry *e)
     free(e->node);
     free(e->listen);
     free(e->pfs_fid);
+    free(e->ended);
     *e = (struct mount_entry){0};
+}
+
+bool mount_entry_ended(const struct mount_entry *e)
+{
+    return e->ended && !strcmp(e->ended, "clean");
 }
 
 static char **line_of(struct mount_entry *e, int n)
 {
     char **lines[LINES] = {&e->mountpoint,  &e->cache_dir, &e->pfs_dir, &e->session,
-                           &e->session_dir, &e->node,      &e->listen,  &e->pfs_fid};
+                           &e->session_dir, &e->node,      &e->listen,  &e->pfs_fid, &e->ended};
     return lines[n];
 }
 
@@ -395,7 +403,17 @@ int mount_map_each(int (*cb)(void *arg, const struct mount_entry *e), void *arg)
 
 /* ---- writing ---- */
 
-/* Entries whose cache directory is gone are of no use any more. */
+#define ENDED_KEPT_NS (INT64_C(24 * 3600) * 1000000000)
+
+/* Entries whose cache directory is gone are of no use any more.  `eddy wait` may still ask for one that ended in order. */
+static bool is_of_use(const struct mount_entry *e, int64_t mtime_ns)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    bool gone = access(e->cache_dir, F_OK) && (errno == ENOENT || errno == ENOTDIR);
+    return !gone || (mount_entry_ended(e) && now.tv_sec * INT64_C(1000000000) - mtime_ns < ENDED_KEPT_NS);
+}
+
 static void sweep(int dirfd)
 {
     int own = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -410,7 +428,7 @@ static void sweep(int dirfd)
         int64_t mtime;
         if (d->d_name[0] == '.' || read_entry(dirfd, d->d_name, geteuid(), &e, &mtime))
             continue;
-        if (access(e.cache_dir, F_OK) && (errno == ENOENT || errno == ENOTDIR))
+        if (!is_of_use(&e, mtime))
             unlinkat(dirfd, d->d_name, 0);
         mount_entry_free(&e);
     }

@@ -44,6 +44,7 @@
 #include "placement/chunks/fetch.h"
 #include "placement/chunks/former.h"
 #include "placement/chunks/owner.h"
+#include "placement/chunks/places.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_give.h"
 #include "placement/claims/claim_life.h"
@@ -66,13 +67,16 @@
 #include "transport/members.h"
 #include "transport/peer.h"
 #include "transport/session.h"
+#include "transport/session_end.h"
 #include "transport/view.h"
 
-#define LEAVE_MS 10000
+#define LEAVE_MS      10000
+#define SESSION_TRIES 8
 
 static const struct options *o;
 static void (*on_replaced)(const struct member *by);
-static bool ended_clean;
+static bool ended_clean, reads_only; /* reads_only: of the store alone is read */
+static bool left; /* the session: in order, or this node never joined it */
 
 /* After an error of a call that makes a file on the cache's disk: may it succeed now? */
 static bool has_room_again(int err)
@@ -111,9 +115,42 @@ static int start_store(char *err, size_t len)
     return e;
 }
 
+/* The texts are settings'. */
+static struct mount_entry this_mount(void)
+{
+    return (struct mount_entry){
+        .mountpoint = (char *)settings.mountpoint,
+        .cache_dir = (char *)settings.cache_dir,
+        .pfs_dir = (char *)settings.pfs_dir,
+        .session = (char *)settings.session,
+        .session_dir = (char *)settings.session_dir,
+        .node = (char *)settings.node,
+        .listen = (char *)settings.listen,
+    };
+}
+
+/* For `eddy wait` and `eddy umount`, which find no cache directory any more. */
+static int say_ended(void)
+{
+    struct mount_entry e = this_mount();
+    e.ended = (char *)"clean";
+    return mount_map_write(&e);
+}
+
+/* What a start that failed has made goes, and the cache in the default's place when all is on the PFS.  Who names a directory
+ * keeps what is in it for the next mount. */
 static void stop_store(void)
 {
-    store_close(ended_clean);
+    struct store_rest r = store_rest();
+    bool goes = !r.owed && !reads_only;
+    if (ended_clean)
+        goes = goes && (r.empty || settings.cache_dir_is_default) && !say_ended();
+    else
+        goes = goes && r.empty && r.is_new;
+    if (goes)
+        store_close_and_remove();
+    else
+        store_close(ended_clean);
 }
 
 static int start_claims(char *err, size_t len)
@@ -142,10 +179,47 @@ static int pfs_identity(struct fid *out)
     return err;
 }
 
+/* PFS_DIR/.eddyfs-UID */
+static bool session_dir_is_default(void)
+{
+    size_t len = strlen(settings.pfs_dir);
+    const char *d = settings.session_dir;
+    return settings.hidden && !strncmp(d, settings.pfs_dir, len) && d[len] == '/' && !strcmp(d + len + 1, settings.hidden);
+}
+
+static struct session_config session_config(void)
+{
+    struct session_config c = {.dir = settings.session_dir,
+                               .dir_is_default = session_dir_is_default(),
+                               .name = settings.session,
+                               .chunk_size = settings.chunk_size};
+    (void)pfs_identity(&c.pfs); /* looked at by start_session */
+    return c;
+}
+
+/* The session may end between the two. */
+static int probe_session(char *err, size_t len)
+{
+    struct session_config c = session_config();
+    int e = session_probe(fid_of_fd, err, len);
+    for (int tries = 0; e == -ESTALE && tries < SESSION_TRIES; tries++) {
+        e = session_open_again(&c, err, len);
+        if (!e)
+            e = session_probe(fid_of_fd, err, len);
+    }
+    return e;
+}
+
+static void stop_session(void)
+{
+    if (left)
+        session_end(store_node_id());
+    session_close();
+}
+
 static int start_session(char *err, size_t len)
 {
-    struct session_config c = {
-        .dir = settings.session_dir, .name = settings.session, .chunk_size = settings.chunk_size};
+    struct session_config c = session_config();
     int e = pfs_identity(&c.pfs);
     if (e) {
         snprintf(err, len, "PFS directory %s: %s", settings.pfs_dir, strerror(-e));
@@ -156,9 +230,10 @@ static int start_session(char *err, size_t len)
         e = session_open(&c, err, len);
     if (e)
         return e;
-    e = session_probe(fid_of_fd, err, len);
+    left = true; /* it has not come to it yet */
+    e = probe_session(err, len);
     if (e)
-        session_close();
+        stop_session();
     return e;
 }
 
@@ -180,6 +255,12 @@ static void stop_pfs(void)
     pfs_close();
 }
 
+static void chunks_adopted(const struct view *v)
+{
+    former_adopted(v);
+    places_adopted(v);
+}
+
 /* Activity is connected before a peer can ask for anything: a request whose begin was not counted would be
  * one too few at its end, and there would never be a lull again. */
 static int start_placement(char *err, size_t len)
@@ -192,8 +273,9 @@ static int start_placement(char *err, size_t len)
     carry_on_activity(lull_begin, lull_end);
     fetch_on_activity(carry_activity_begin, carry_activity_end);
     fetch_start();
+    places_start();
     carry_start();
-    claim_on_adopted(former_adopted);
+    claim_on_adopted(chunks_adopted);
     eviction_on_owner(owner_is_here);
     return 0;
 }
@@ -205,6 +287,7 @@ static void stop_placement(void)
     fetch_stop();
     eviction_on_owner(NULL);
     claim_on_adopted(NULL);
+    places_stop();
     former_stop();
 }
 
@@ -216,13 +299,19 @@ static void on_clean(struct fid fid)
 
 #define HINTS_PART 4 /* of --memory */
 
+static void chunk_left(struct fid fid, uint64_t index)
+{
+    foresight_left(fid, index);
+    places_left(fid, index);
+}
+
 static int start_foresight(char *err, size_t len)
 {
     (void)err;
     (void)len;
     foresight_start(settings.memory / HINTS_PART);
     eviction_on_hinted(foresight_keeps);
-    eviction_on_left(foresight_left);
+    eviction_on_left(chunk_left);
     eviction_on_farthest(foresight_give_up);
     flush_on_clean(on_clean);
     budget_on_calm(bell_ring);
@@ -289,45 +378,101 @@ static void say_waits(const char *why, unsigned seconds)
     fputc('\n', stderr);
 }
 
-static int start_members(char *err, size_t len)
-{
-    struct members_config c = {self(), store_former_incarnation(), claim_members_ops};
-    c.ops.waits = say_waits;
-    c.ops.replaced = on_replaced;
-    members_start(&c);
-    int e = members_look_for_twin(settings.wait_timeout, err, len);
-    if (e)
-        return e;
-    e = claim_recover();
-    if (e) {
-        snprintf(err, len, "the cache directory's claims cannot be taken up: %s", strerror(-e));
-        return e;
-    }
-    e = borrow_recover();
-    if (e) {
-        snprintf(err, len, "what this node has borrowed cannot be taken up: %s", strerror(-e));
-        return e;
-    }
-    e = flush_check_recovered(settings.node);
-    if (e) {
-        snprintf(err, len, "what the last daemon left cannot be looked at: %s", strerror(-e));
-        return e;
-    }
-    claim_marks_done();
-    return members_join(settings.wait_nodes, settings.wait_timeout, err, len);
-}
-
 /* With unflushed data the node does not leave: the others must know that its files are lost until
  * it is back. */
 static void stop_members(void)
 {
     unsigned held = claim_give_back_all() + borrow_dirty();
+    int err = held ? 0 : members_leave(LEAVE_MS);
+    left = !held && !err;
     if (held)
         log_warn("%u files are not on the PFS: this node stays absent in the session until it is "
                  "started again",
                  held);
-    else if (members_leave(LEAVE_MS))
+    else if (err)
         log_warn("the session was not told in time that this node leaves");
+}
+
+static int open_session_again(char *err, size_t len)
+{
+    struct session_config c = session_config();
+    int e = session_open_again(&c, err, len);
+    if (!e)
+        e = probe_session(err, len);
+    if (!e) {
+        pfs_size_stop();
+        pfs_size_start(session_dirfd(), settings.node);
+    }
+    return e;
+}
+
+/* ---- the steps of coming to a session: the last of the others may end it before this node has joined ---- */
+
+static int look_for_twin(char *err, size_t len)
+{
+    return members_look_for_twin(settings.wait_timeout, err, len);
+}
+
+static int recover_claims(char *err, size_t len)
+{
+    int e = claim_recover();
+    if (e)
+        snprintf(err, len, "the cache directory's claims cannot be taken up: %s", strerror(-e));
+    return e;
+}
+
+static int recover_borrowed(char *err, size_t len)
+{
+    int e = borrow_recover();
+    if (e)
+        snprintf(err, len, "what this node has borrowed cannot be taken up: %s", strerror(-e));
+    return e;
+}
+
+static int check_recovered(char *err, size_t len)
+{
+    int e = flush_check_recovered(settings.node);
+    if (e)
+        snprintf(err, len, "what the last daemon left cannot be looked at: %s", strerror(-e));
+    else
+        claim_marks_done();
+    return e;
+}
+
+static int join(char *err, size_t len)
+{
+    left = false;
+    return members_join(settings.wait_nodes, settings.wait_timeout, err, len);
+}
+
+/* A node that does not get in leaves again. */
+static void leave_after(int e)
+{
+    if (members_view())
+        stop_members();
+    else
+        left = e != -ETIMEDOUT; /* else a view may still be made with it, or the PFS hangs */
+}
+
+static int start_members(char *err, size_t len)
+{
+    static int (*const all[])(char *err, size_t len) = {look_for_twin, recover_claims, recover_borrowed, check_recovered, join};
+    struct members_config c = {self(), store_former_incarnation(), claim_members_ops};
+    int e = 0;
+    c.ops.waits = say_waits;
+    c.ops.replaced = on_replaced;
+    members_start(&c);
+    for (size_t i = 0, tries = 0; i < ARRAY_LEN(all) && !e; i++) {
+        e = all[i](err, len);
+        for (; session_is_over(NULL, e) && tries < SESSION_TRIES; tries++) {
+            e = open_session_again(err, len);
+            if (!e)
+                e = all[i](err, len);
+        }
+    }
+    if (e)
+        leave_after(e);
+    return e;
 }
 
 /* What the rooms below the flusher tell it. */
@@ -436,16 +581,8 @@ static int start_mount(char *err, size_t len)
 {
     struct fid pfs;
     char pfs_text[FID_TEXT];
-    struct mount_entry e = {
-        .mountpoint = (char *)settings.mountpoint,
-        .cache_dir = (char *)settings.cache_dir,
-        .pfs_dir = (char *)settings.pfs_dir,
-        .session = (char *)settings.session,
-        .session_dir = (char *)settings.session_dir,
-        .node = (char *)settings.node,
-        .listen = (char *)settings.listen,
-        .pfs_fid = pfs_identity(&pfs) ? NULL : fid_text(pfs, pfs_text),
-    };
+    struct mount_entry e = this_mount();
+    e.pfs_fid = pfs_identity(&pfs) ? NULL : fid_text(pfs, pfs_text);
     int code = supervise_restarts() ? clear_way_for_mount() : 0;
     if (code)
         return code;
@@ -491,7 +628,7 @@ static const struct step {
     {"store", start_store, stop_store},
     {"claims", start_claims, claim_stop},
     {"loop", start_loop, loop_stop},
-    {"session", start_session, session_close},
+    {"session", start_session, stop_session},
     {"pfs", start_pfs, stop_pfs},
     {"placement", start_placement, stop_placement},
     {"foresight", start_foresight, stop_foresight},
@@ -513,6 +650,7 @@ int steps_start(const struct options *with, const char *last,
     char err[1024] = "";
     o = with;
     on_replaced = replaced;
+    reads_only = last && !strcmp(last, "store");
     while (started < ARRAY_LEN(steps)) {
         const struct step *s = &steps[started];
         int e = s->start(err, sizeof(err));

@@ -1,12 +1,15 @@
 /* ask.c - a flight asks other nodes for its chunk: first the owner, then the next node; then this node reads
  * the PFS.
  *
+ * The owner may send the flight to a node that has the chunk or is getting it (places.h), once: if that one cannot serve it,
+ * the owner itself does.
+ *
  * If this node is the owner or the next one, it reads the PFS as soon as it is its turn.  A suspected node is
  * passed over.  The hash of an answer is checked in a reader's thread, which needs the bytes in its
  * processor's cache anyway.
  *
- * Only this file asks a second node, and each node is asked once: so a flight waits for the silence of two
- * nodes at most, T_suspect each.  Its readers wait until their deadlines.
+ * Only this file asks a second node, and each node is asked once, but for an owner that sent the flight in vain: so a flight
+ * waits for the silence of three nodes at most, T_suspect each.  Its readers wait until their deadlines.
  */
 #include "placement/chunks/flight_int.h"
 
@@ -17,7 +20,9 @@
 #include "placement/chunks/chunk_answer.h"
 #include "placement/chunks/filler.h"
 #include "placement/chunks/former.h"
+#include "placement/chunks/places.h"
 #include "placement/ring/ring.h"
+#include "transport/complaint.h"
 #include "transport/members.h"
 #include "transport/peer.h"
 #include "transport/view.h"
@@ -45,26 +50,62 @@ static uint64_t next_node(struct flight *fl, enum flight_why *why)
     return 0;
 }
 
-/* Network thread. */
-static void on_chunk(void *arg, int err, struct msg *reply, bool *keep)
-{
-    (void)keep;
-    struct flight *fl = arg;
-    if (!err)
-        err = chunk_answer_take(fl->asked, &fl->key, reply, fl->node);
-    flight_answered(fl, err);
-}
+/* ---- the question ---- */
 
-static void ask_node(struct flight *fl)
+static void on_chunk(void *arg, int err, struct msg *reply, bool *keep);
+
+static void ask_node(struct flight *fl, enum fetch_way way, const char *path)
 {
-    char *path = file_path(fl->file);
     struct msg *m = msg_new(MSG_FETCH);
     m->fetch.fid = fl->key.fid;
     m->fetch.index = fl->key.index;
     m->fetch.version = fl->key.version;
     m->fetch.ahead = fl->ask_idle;
+    m->fetch.way = way;
+    m->fetch.not_at = fl->in_vain;
     m->fetch.path = path;
     peer_request(fl->node, m, T_SUSPECT, fl->asked->data, fl->asked->size, on_chunk, fl);
+}
+
+/* The owner's answer is that another node has the chunk.  0: that one is asked now. */
+static int go_where_sent(struct flight *fl, const struct body_elsewhere *b)
+{
+    struct chunk_key key = {.fid = b->fid, .index = b->index, .version = b->version};
+    const struct view *v = members_view();
+    if (fl->sent || fl->in_vain || !chunk_key_eq(&key, &fl->key) || !b->node || b->node == members_self() ||
+        b->node == fl->node) {
+        count(bad_answers, 1);
+        complain_of_node(members_name(fl->node), "a node that cannot be asked for a chunk");
+        return -EBADMSG;
+    }
+    fl->node = b->node;
+    fl->sent = true;
+    if (!v || !view_member(v, b->node) || members_suspected(b->node))
+        return -EHOSTUNREACH;
+    ask_node(fl, FETCH_SENT, "");
+    return 0;
+}
+
+/* Network thread. */
+static void on_chunk(void *arg, int err, struct msg *reply, bool *keep)
+{
+    (void)keep;
+    struct flight *fl = arg;
+    if (!err && reply->head.type == MSG_ELSEWHERE) {
+        err = go_where_sent(fl, &reply->elsewhere);
+        if (!err)
+            return;
+    } else if (!err) {
+        err = chunk_answer_take(fl->asked, &fl->key, reply, fl->node);
+    }
+    flight_answered(fl, err);
+}
+
+/* Asks the node whose turn it is; it need not answer itself, but if it has sent this flight in vain. */
+static void ask_in_turn(struct flight *fl)
+{
+    char *path = file_path(fl->file);
+    ask_node(fl, fl->in_vain ? FETCH_HERE : FETCH_ANY, path);
     free(path);
 }
 
@@ -75,14 +116,30 @@ void flight_go(struct flight *fl)
     if (!node)
         flight_reads(fl, why);
     else if (flight_asks(fl, node))
-        ask_node(fl);
+        ask_in_turn(fl);
     else
         flight_reads(fl, ASKED_FOR);
+}
+
+/* The node to which the owner had sent this one did not serve the chunk: the owner is asked again.  It says no WORKING, so its
+ * silence says nothing about it. */
+static void learn_of_sent(struct flight *fl, int err)
+{
+    fl->sent = false;
+    fl->in_vain = fl->node;
+    count(redirects_in_vain, 1);
+    if (members_no_contact(err) && err != -ETIMEDOUT)
+        members_doubt(fl->node);
+    log_debug("FETCH at %s, to which the owner sent us, failed: %s", members_name(fl->node), strerror(-err));
 }
 
 /* Notes what a node's error says about the node, and moves fl->turn on to the node that is asked next. */
 static void learn(struct flight *fl, int err)
 {
+    if (fl->sent) {
+        learn_of_sent(fl, err);
+        return;
+    }
     fl->failed = true;
     if (err == -ESTALE || err == -ENOENT) {
         fl->turn = TURNS; /* it looked and does not have it; this node's own look decides */
@@ -111,6 +168,8 @@ void flight_check(void *arg)
         flight_go(fl);
     } else if (flight_here(fl, &fl->asked, FROM_PEER)) {
         fl->replica = true;
+        if (fl->sent)
+            count(redirected_bytes, chunk_key_len(&fl->key));
         filler_submit(fl->key.fid, flight_keep, fl);
     }
     flight_drop(fl);

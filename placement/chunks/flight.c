@@ -216,6 +216,23 @@ void flight_serve(const struct flight_served *w, struct chunk *c, struct flight_
     chunk_put(bytes);
 }
 
+bool flight_serve_sent(const struct chunk_key *key, struct flight_peer *p)
+{
+    struct shard *s = shard_of(key);
+    lock_take(&s->lock);
+    struct flight *fl = lookup(s, key);
+    struct chunk *bytes = fl && fl->state == FLIGHT_HERE ? chunk_ref(fl->bytes) : NULL;
+    if (fl && !bytes) {
+        p->next = fl->sent_here;
+        fl->sent_here = p;
+    }
+    lock_drop(&s->lock);
+    if (bytes)
+        p->done(p, 0, bytes);
+    chunk_put(bytes);
+    return fl;
+}
+
 /* ---- the store ---- */
 
 int flight_stored(const struct chunk_key *key, struct file *f, const struct file_info *info,

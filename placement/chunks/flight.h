@@ -100,6 +100,10 @@ struct flight_served {
  * answers from its store.  c: an empty buffer, which is taken over.  Never the network thread. */
 void flight_serve(const struct flight_served *s, struct chunk *c, struct flight_peer *p);
 
+/* p, which an owner has sent here, waits for the chunk if it is on its way to this node.  False: it is not, and p is not called.  The
+ * flight neither waits nor reads for p; if it ends without the bytes, p gets an error.  Never the network thread. */
+bool flight_serve_sent(const struct chunk_key *key, struct flight_peer *p);
+
 /* Reads the chunk from the store into c.  -ENOENT: the store does not have all of it in this version, or the
  * version is racy. */
 int flight_stored(const struct chunk_key *key, struct file *f, const struct file_info *info,

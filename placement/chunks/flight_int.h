@@ -31,7 +31,9 @@
  * node's
  *           own look at the PFS decides.  Only readers wait in this state.  If a FETCH comes, the state
  * becomes
- *           READ, and the question goes on beside the read, for nodes must not wait for each other.
+ *           READ, and the question goes on beside the read, for nodes must not wait for each other.  (But one
+ *           that an owner sent here waits for what comes, in any state: places.h.)  The owner may answer with
+ *           another node's name; then that one is asked, in this state.
  * READ      A job of pool_data reads the chunk, as its owner or because no other node could serve it.  A new
  *           owner first asks the former owner, which answers from its store; no thread waits meanwhile.  If
  * the
@@ -85,6 +87,7 @@ struct flight {
     enum flight_state state;
     struct flight_reader *readers;
     struct flight_peer *peers;
+    struct flight_peer *sent_here; /* they wait for what comes, whatever brings it, and keep nothing going */
     bool led;                     /* some reader was the leader */
     bool busy;                    /* some reader was there for an application */
     bool ask_idle, read_idle;     /* none was when the question, or the read, began; each only for the thread that begins it */
@@ -105,6 +108,8 @@ struct flight {
     unsigned turn; /* which node of the chunk's order is asked: 0: the owner, 1: next, 2: none */
     uint64_t node; /* that node */
     int answer_err;
+    bool sent;    /* the owner has sent this node there */
+    uint64_t in_vain; /* the node to which it did, if that could not serve the chunk; 0: it may send the flight once */
     bool failed;  /* a node that was not suspected could not serve the chunk */
     bool replica; /* another node sent the bytes, and keeps them as the owner */
 

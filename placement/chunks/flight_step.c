@@ -24,6 +24,17 @@ static struct flight_peer *take_peers(struct flight *fl)
     return all;
 }
 
+/* Shard locked.  Those that were sent here, too. */
+static struct flight_peer *take_all(struct flight *fl)
+{
+    struct flight_peer *all = take_peers(fl), **end = &all;
+    while (*end)
+        end = &(*end)->next;
+    *end = fl->sent_here;
+    fl->sent_here = NULL;
+    return all;
+}
+
 /* Shard locked, and no FETCH waits any more; the caller drops the table's reference. */
 static void end_flight(struct flight *fl, int err)
 {
@@ -92,7 +103,9 @@ void flight_reads(struct flight *fl, enum flight_why why)
         flight_begin_read(fl, why);
     else if (idle)
         flight_leave_table(fl);
+    struct flight_peer *sent = idle && !reads ? take_all(fl) : NULL;
     flight_unlock(fl);
+    tell_peers(sent, -ENOENT, NULL);
     if (reads)
         pool_submit(pool_data, flight_read, fl);
     else if (idle)
@@ -151,11 +164,13 @@ void flight_read_failed(struct flight *fl, int err)
     bool matters = fl->state < FLIGHT_HERE;
     struct flight_peer *peers = matters ? take_peers(fl) : NULL;
     bool ends = matters && !go_on(fl, err, &c, &again);
+    struct flight_peer *sent = ends ? take_all(fl) : NULL;
     if (ends)
         end_flight(fl, err);
     flight_unlock(fl);
     chunk_put(c);
     tell_peers(peers, err, NULL);
+    tell_peers(sent, err, NULL);
     if (again)
         pool_submit(pool_data, flight_read, fl);
     if (ends)
@@ -182,7 +197,7 @@ bool flight_here(struct flight *fl, struct chunk **buffer, enum source source)
         fl->checker = NULL;
         flight_credit(fl);
         flight_end_readers(fl, 0, false);
-        peers = take_peers(fl);
+        peers = take_all(fl);
     }
     flight_unlock(fl);
     chunk_put(c);

@@ -22,6 +22,7 @@
 #include "placement/chunks/filler.h"
 #include "placement/chunks/former.h"
 #include "placement/chunks/owner.h"
+#include "placement/chunks/places.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
@@ -93,7 +94,10 @@ static int keep(struct flight *fl)
 void flight_keep(void *arg)
 {
     struct flight *fl = arg;
-    flight_kept(fl, keep(fl));
+    int err = keep(fl);
+    if (!err && fl->replica)
+        places_has(&fl->key);
+    flight_kept(fl, err);
 }
 
 /* fl->read has the bytes: gives them to all that wait, then submits the job that stores them. */
@@ -222,6 +226,7 @@ static void ask_former(struct flight *fl)
     m->fetch.version = fl->key.version;
     m->fetch.only_cached = 1;
     m->fetch.ahead = fl->read_idle;
+    m->fetch.way = FETCH_HERE;
     m->fetch.path = "";
     peer_request(fl->former, m, SILENCE_MS, fl->read->data, fl->read->size, on_former, fl);
 }

@@ -1,7 +1,8 @@
 /* serve.c - the owner's side: answers FETCH.
  *
  *   network thread   checks the bounds.  If served.c has the file, and the chunk is in the page cache, so
- *                    that nothing must be waited for -> CHUNK; else hands over at once
+ *                    that nothing must be waited for -> CHUNK; else hands over at once.  If this node owns a chunk
+ *                    that is hot, another node has it -> ELSEWHERE (places.h)
  *   libuv's pool     the chunk is in the store, in this version -> CHUNK
  *                    it is there in another version of the same size -> serve pool, relabel
  *                    else -> flight_serve (pool_data), which answers all FETCHes that wait
@@ -21,6 +22,7 @@
 #include "placement/chunks/chunk_answer.h"
 #include "placement/chunks/fetch.h"
 #include "placement/chunks/flight.h"
+#include "placement/chunks/places.h"
 #include "placement/chunks/served.h"
 #include "placement/chunks/working.h"
 #include "placement/claims/claim.h"
@@ -89,9 +91,27 @@ static void end(struct serving *s)
     end_activity(ahead);
 }
 
+/* An asker that was sent here hears no WORKING: places.h says why. */
+static bool is_sent(const struct serving *s)
+{
+    return s->m->fetch.way == FETCH_SENT;
+}
+
+static void works(struct serving *s)
+{
+    if (!is_sent(s))
+        working_begin(&s->working, s->m);
+}
+
+static void works_no_more(struct serving *s)
+{
+    if (!is_sent(s))
+        working_end(&s->working);
+}
+
 static void answer_error(struct serving *s, int err)
 {
-    working_end(&s->working);
+    works_no_more(s);
     peer_reply_error(s->m, err);
     end(s);
 }
@@ -99,7 +119,7 @@ static void answer_error(struct serving *s, int err)
 /* Takes over the reference to c. */
 static void answer_chunk(struct serving *s, struct chunk *c, unsigned source)
 {
-    working_end(&s->working);
+    works_no_more(s);
     peer_reply(s->m, chunk_answer(&s->key, c, source));
     end(s);
 }
@@ -153,15 +173,40 @@ static void serve_from_flight(struct serving *s, struct chunk *c)
     flight_serve(&w, c, &s->waits);
 }
 
+static bool is_stored(struct serving *s, struct chunk *c)
+{
+    s->keep = s->f && !flight_stored(&s->key, s->f, &s->info, c);
+    return s->keep;
+}
+
+/* The asker was sent here, and the chunk was not in the store: it may be on its way, or has come meanwhile.  Takes over the
+ * buffer. */
+static void serve_sent(struct serving *s, struct chunk *c)
+{
+    uint64_t looked = s->looked;
+    if (flight_serve_sent(&s->key, &s->waits)) {
+        chunk_put(c);
+        return;
+    }
+    look(s);
+    if (s->looked != looked && is_stored(s, c)) {
+        answer_chunk(s, c, 0);
+        return;
+    }
+    chunk_put(c);
+    answer_error(s, -ENOENT);
+}
+
 /* Serves from the store as look() saw it, or from a flight; takes over the buffer. */
 static void serve_into(struct serving *s, struct chunk *c)
 {
-    if (s->f && !flight_stored(&s->key, s->f, &s->info, c)) {
-        s->keep = true;
+    if (is_stored(s, c)) {
         answer_chunk(s, c, 0);
     } else if (s->m->fetch.only_cached) {
         chunk_put(c);
         answer_error(s, -ENOENT);
+    } else if (is_sent(s)) {
+        serve_sent(s, c);
     } else {
         serve_from_flight(s, c);
     }
@@ -182,7 +227,7 @@ static void relabel(void *arg);
 static bool may_relabel(const struct serving *s)
 {
     const struct file_info *info = &s->info;
-    return !s->labelled && info->base_known && !version_eq(&info->base, &s->key.version) &&
+    return !s->labelled && !is_sent(s) && info->base_known && !version_eq(&info->base, &s->key.version) &&
            info->base.size == s->key.version.size && !info->dirty && !info->claimed;
 }
 
@@ -260,8 +305,23 @@ static void serve_in_pool(struct msg *m, const struct chunk_key *key)
     s->key = *key;
     s->waits.done = on_flight;
     begin_activity(m->fetch.ahead);
-    working_begin(&s->working, m);
+    works(s);
     loop_work(serve, NULL, s);
+}
+
+/* True: the asker is sent to another node. */
+static bool serve_elsewhere(const struct msg *m, const struct chunk_key *key)
+{
+    uint64_t node = places_ask(m, key);
+    if (!node)
+        return false;
+    struct msg *r = msg_new(MSG_ELSEWHERE);
+    r->elsewhere.fid = key->fid;
+    r->elsewhere.index = key->index;
+    r->elsewhere.version = key->version;
+    r->elsewhere.node = node;
+    peer_reply(m, r);
+    return true;
 }
 
 /* FETCH, network thread. */
@@ -270,7 +330,7 @@ static void on_fetch(struct msg *m)
     struct chunk_key key = {
         .fid = m->fetch.fid, .index = m->fetch.index, .version = m->fetch.version};
     if (!(m->head.flags & MSG_F_WANTS) || fid_is_zero(key.fid) || key.version.size > INT64_MAX ||
-        !chunk_key_len(&key)) {
+        !chunk_key_len(&key) || m->fetch.way >= FETCH_WAYS) {
         complain_of_node(members_name(m->head.sender), "a FETCH for no chunk");
         if (m->head.flags & MSG_F_WANTS)
             peer_reply_error(m, -EINVAL);
@@ -280,7 +340,7 @@ static void on_fetch(struct msg *m)
     }
     bool ahead = m->fetch.ahead;
     begin_activity(ahead);
-    if (serve_now(m, &key))
+    if (serve_elsewhere(m, &key) || serve_now(m, &key))
         msg_free(m);
     else
         serve_in_pool(m, &key);

@@ -100,13 +100,8 @@ static void say_lost(struct file *f, uint64_t node)
     free(path);
 }
 
-/* What the opener saw on the PFS.  Another node may have flushed between that look and the grant. */
-struct seen {
-    const struct version *version;
-    uint64_t looked_ms;
-};
-
-static bool still_so(const struct seen *seen, const struct body_grant *g, uint64_t view)
+/* Another node may have flushed between the look and the grant. */
+static bool still_so(const struct claim_seen *seen, const struct body_grant *g, uint64_t view)
 {
     if (g->known == 1)
         return version_eq(&g->version, seen->version);
@@ -122,17 +117,23 @@ static void take_watchers(struct file *f, const struct watchers *w)
     lock_drop(&c->lock);
 }
 
+/* Its last name went at another node: an opener looks its name up again; and who has it open is told if the PFS never had its
+ * latest bytes. */
+static bool is_lost(struct file *f, const struct claim_seen *seen, const struct body_grant *g)
+{
+    struct location at = {.where = WHERE_PFS, .known = g->known, .version = g->version};
+    return !file_is_unlinked(f) && (seen->named || claim_dropped(&at));
+}
+
 /* The claim is in this node's list; now it is written to disk, with the PFS's version as its base. */
-static int keep_grant(struct file *f, const struct seen *seen, const struct granted *g)
+static int keep_grant(struct file *f, const struct claim_seen *seen, const struct granted *g)
 {
     struct version v = *seen->version;
     int err = 0;
     if (!still_so(seen, &g->body, g->view)) {
         struct statx stx;
         err = pfs_file_stat(f, &stx);
-        if (!err && !stx.stx_nlink && !file_is_unlinked(f))
-            /* or removed it, and what was not flushed is gone: the opener looks its name up
-             * again */
+        if (!err && !stx.stx_nlink && is_lost(f, seen, &g->body))
             err = -ESTALE;
         if (!err)
             v = version_of(&stx);
@@ -165,7 +166,7 @@ static void take_new_number(struct file *f)
 }
 
 /* Granted: this node has the claim, if it is still in the view in which it asked for it. */
-static int take_grant(struct file *f, const struct seen *seen, const struct view *v,
+static int take_grant(struct file *f, const struct claim_seen *seen, const struct view *v,
                       const struct granted *g, struct location *out)
 {
     if (g->view != v->number || !own_add(f->fid, claim_of(f)->inc, claim_of(f)->number, v->number))
@@ -214,7 +215,7 @@ int claim_want(struct file *f, const struct view *v, bool held, struct granted *
 }
 
 /* 0: *out says where; -EAGAIN: once more; else the open's error. */
-static int want_once(struct file *f, const struct seen *seen, const struct view *v, uint64_t end,
+static int want_once(struct file *f, const struct claim_seen *seen, const struct view *v, uint64_t end,
                      struct location *out)
 {
     struct granted g;
@@ -244,7 +245,7 @@ static void say_not_granted(void)
                  T_OPEN / 1000);
 }
 
-static int ask_for_claim(struct file *f, const struct seen *seen, uint64_t end,
+static int ask_for_claim(struct file *f, const struct claim_seen *seen, uint64_t end,
                          struct location *out)
 {
     unsigned wait = 5;
@@ -288,11 +289,9 @@ static int open_held(struct file *f, uint64_t end_ms, struct location *out)
     return err;
 }
 
-int claim_open_writer(struct file *f, const struct version *base, uint64_t looked_ms,
-                      uint64_t end_ms, struct location *out)
+int claim_open_writer(struct file *f, const struct claim_seen *seen, uint64_t end_ms, struct location *out)
 {
     struct file_claim *c = claim_of(f);
-    struct seen seen = {base, looked_ms};
     uint64_t t;
     lock_take(&c->lock);
     while ((c->state == CLAIM_ASKING || c->aside) && (t = boot_ms()) < end_ms)
@@ -310,7 +309,7 @@ int claim_open_writer(struct file *f, const struct version *base, uint64_t looke
     c->inc = members_incarnation();
     c->number = claim_next_number();
     lock_drop(&c->lock);
-    int err = ask_for_claim(f, &seen, end_ms, out);
+    int err = ask_for_claim(f, seen, end_ms, out);
     if (!err && out->where == WHERE_HERE)
         set_state(f, CLAIM_HELD, 1);
     else

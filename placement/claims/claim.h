@@ -65,11 +65,15 @@ bool claim_is_here(struct fid fid);
  * given back later, and the data of claims that were given back earlier was on the PFS by then. */
 bool claim_settled(uint64_t view, uint64_t looked_ms);
 
-/* An open for writing begins: counts a writer and asks for the claim, until end_ms.  base: what the PFS had,
- * not before looked_ms (boot_ms; 0: some time).  out->where: HERE (granted, persisted in the record with the
+/* What an opener saw on the PFS. */
+struct claim_seen {
+    const struct version *version;
+    uint64_t looked_ms; /* boot_ms, not after the look; 0: some time */
+    bool named;         /* a file that has lost its last name since is -ESTALE: the opener looks its name up again */
+};
+/* An open for writing begins: counts a writer and asks for the claim, until end_ms.  out->where: HERE (granted, persisted in the record with the
  * PFS version that holds now) or NODE (writes are carried there).  On error no writer is counted. */
-int claim_open_writer(struct file *f, const struct version *base, uint64_t looked_ms,
-                      uint64_t end_ms, struct location *out);
+int claim_open_writer(struct file *f, const struct claim_seen *seen, uint64_t end_ms, struct location *out);
 /* ... ends.  If this node has the claim and nothing is dirty, the claim is given back. */
 void claim_close_writer(struct file *f);
 /* Its data is put beside the file, and what is here of the file is dropped: from now on no open of it begins

@@ -17,6 +17,7 @@ static struct {
     struct lock lock;  /* RANK_LEAF */
     struct ended *died; /* a few words for each death while this node runs */
     size_t n;
+    uint64_t seen; /* the view that was looked at last */
     bool outside;
 } all = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
 
@@ -25,6 +26,15 @@ static bool has_died(uint64_t node, uint64_t incarnation)
 {
     for (size_t k = 0; k < all.n; k++)
         if (all.died[k].node == node && all.died[k].incarnation == incarnation)
+            return true;
+    return false;
+}
+
+/* Locked.  A later one of the node may have had the same files. */
+static bool has_died_since(uint64_t node, uint64_t incarnation)
+{
+    for (size_t k = 0; k < all.n; k++)
+        if (all.died[k].node == node && all.died[k].incarnation >= incarnation)
             return true;
     return false;
 }
@@ -42,6 +52,7 @@ void ended_adopted(const struct view *before, const struct view *v)
     lock_take(&all.lock);
     bool skipped = all.outside || (before && v->number != before->number + 1);
     all.outside = false;
+    all.seen = v->number;
     for (uint32_t k = 0; before && k < before->nmembers; k++) {
         const struct member *m = &before->members[k];
         if (!may_have_died(m, v, skipped) || has_died(m->id, m->incarnation))
@@ -62,10 +73,11 @@ void ended_outside(void)
 bool ended_in_order(uint64_t node, uint64_t incarnation)
 {
     const struct view *v = members_view();
-    if (!v || view_member(v, node) || view_absent(v, node))
+    const struct member *m = v ? view_member(v, node) : NULL;
+    if (!v || (m && m->incarnation == incarnation) || view_absent(v, node))
         return false;
     lock_take(&all.lock);
-    bool died = all.outside || has_died(node, incarnation);
+    bool in_order = !all.outside && all.seen == v->number && !has_died_since(node, incarnation);
     lock_drop(&all.lock);
-    return !died;
+    return in_order;
 }

@@ -12,7 +12,8 @@ void ended_adopted(const struct view *before, const struct view *v);
 /* This node was outside of the session: how those ended that are not in the next view is not known.  Any
  * thread. */
 void ended_outside(void);
-/* This incarnation of the node was a member.  False: it is one, it has died, or it is not known.  Any thread. */
+/* This incarnation of the node was a member.  False: it is one, it or a later one has died, or it is not known.  A later one that is
+ * a member tells what it drops, as any.  Any thread. */
 bool ended_in_order(uint64_t node, uint64_t incarnation);
 
 #endif

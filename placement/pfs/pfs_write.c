@@ -203,6 +203,13 @@ int pfs_truncate(struct file *f, uint64_t size)
     return err;
 }
 
+int pfs_make_longer(struct file *f, uint64_t size)
+{
+    int err;
+    PFS_CALL(err, fallocate(pfs_of(f)->fd, 0, (off_t)size - 1, 1));
+    return err == -ENOSYS || err == -EINVAL ? -EOPNOTSUPP : err;
+}
+
 /* fsync, and the error that close would return: some file systems return EDQUOT or EIO only there.  Closing a
  * duplicate reaches the same code. */
 int pfs_sync(struct file *f)

@@ -15,6 +15,9 @@ int pfs_write(struct file *f, const void *buf, size_t len, uint64_t off); /* ful
 /* makes zeros; writes them where it cannot punch */
 int pfs_punch(struct file *f, uint64_t off, uint64_t len);
 int pfs_truncate(struct file *f, uint64_t size);
+/* At least `size` > 0 bytes, and changes none that others write meanwhile, here or behind it.  -EOPNOTSUPP: the PFS cannot do
+ * that. */
+int pfs_make_longer(struct file *f, uint64_t size);
 int pfs_sync(struct file *f);
 /* Sets mtime and restores the mode; *stx: what the PFS has then.  A refused utimens is no error. */
 int pfs_write_end(struct file *f, int64_t mtime_ns, struct statx *stx);

@@ -135,8 +135,10 @@ static int open_dir(struct cachedir *d, bool make, char *err, size_t errlen)
     for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
         path[n - 1] = 0;
     int e = make ? make_parents(path) : 0;
-    if (!e && make && mkdir(path, 0700) < 0 && errno != EEXIST)
-        e = -errno;
+    if (!e && make) {
+        d->made = !mkdir(path, 0700);
+        e = d->made || errno == EEXIST ? 0 : -errno;
+    }
     if (!e) {
         d->fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         e = d->fd < 0 ? -errno : 0;
@@ -245,9 +247,19 @@ static long lock_holder(int fd)
     return n > 0 ? strtol(buf, NULL, 10) : 0;
 }
 
-static int take_lock(struct cachedir *d, char *err, size_t errlen)
+static bool lock_has_its_name(const struct cachedir *d)
+{
+    struct stat st, named;
+    return !fstat(d->lock_fd, &st) && !fstatat(d->fd, "lock", &named, AT_SYMLINK_NOFOLLOW) && st.st_ino == named.st_ino &&
+           st.st_dev == named.st_dev;
+}
+
+/* -ESTALE: another daemon has just removed the file, and perhaps the directory, at its end. */
+static int open_lock(struct cachedir *d, char *err, size_t errlen)
 {
     d->lock_fd = openat(d->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (d->lock_fd < 0 && errno == ENOENT)
+        return -ESTALE;
     if (d->lock_fd < 0)
         return fail(-errno, err, errlen,
                     "cache directory %s can not be written: %s%s: name another one with --cache-dir",
@@ -262,8 +274,15 @@ static int take_lock(struct cachedir *d, char *err, size_t errlen)
             "--cache-dir, or wait for that one to end (eddy wait)",
             d->path, lock_holder(d->lock_fd));
     }
+    return lock_has_its_name(d) ? 0 : -ESTALE;
+}
+
+static int take_lock(struct cachedir *d, char *err, size_t errlen)
+{
     char pid[24];
-    int n = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+    int e = open_lock(d, err, errlen), n = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+    if (e)
+        return e;
     if (ftruncate(d->lock_fd, 0) < 0 || pwrite(d->lock_fd, pid, (size_t)n, 0) != n)
         return fail(
             -ENOSPC, err, errlen,
@@ -387,7 +406,8 @@ static void init(struct cachedir *d, const char *path)
 
 static int make_contents(struct cachedir *d, uint32_t chunk_size, char *err, size_t errlen)
 {
-    int e = d->chunk_size ? 0 : write_format(d, chunk_size);
+    d->is_new = !d->chunk_size;
+    int e = d->is_new ? write_format(d, chunk_size) : 0;
     if (!e)
         e = open_below(d, "slabs", true, &d->slabs_fd);
     if (!e)
@@ -400,10 +420,10 @@ static int make_contents(struct cachedir *d, uint32_t chunk_size, char *err, siz
              : 0;
 }
 
-int cachedir_open(struct cachedir *d, const char *path, bool is_default, uint32_t chunk_size,
-                  char *err, size_t errlen)
+static int open_once(struct cachedir *d, const char *path, bool is_default, uint32_t chunk_size, char *err, size_t errlen)
 {
     init(d, path);
+    d->is_default = is_default;
     int e = open_dir(d, true, err, errlen);
     if (!e)
         e = check_owner(d, err, errlen);
@@ -423,6 +443,15 @@ int cachedir_open(struct cachedir *d, const char *path, bool is_default, uint32_
     if (e)
         cachedir_close(d);
     return e;
+}
+
+int cachedir_open(struct cachedir *d, const char *path, bool is_default, uint32_t chunk_size,
+                  char *err, size_t errlen)
+{
+    int e = -ESTALE;
+    for (int tries = 0; e == -ESTALE && tries < 8; tries++)
+        e = open_once(d, path, is_default, chunk_size, err, errlen);
+    return e == -ESTALE ? fail(e, err, errlen, "cache directory %s goes again and again: name another one with --cache-dir", path) : e;
 }
 
 int cachedir_open_readonly(struct cachedir *d, const char *path)
@@ -488,12 +517,57 @@ static int remove_below(int dirfd, unsigned depth)
     return err;
 }
 
+/* The directories of data/, too. */
+static int remove_tree(int dirfd)
+{
+    int err = remove_below(dirfd, 1);
+    for (unsigned i = 0; i < 256 && !err; i++) {
+        char name[4];
+        snprintf(name, sizeof(name), "%02x", i);
+        if (unlinkat(dirfd, name, AT_REMOVEDIR) && errno != ENOENT)
+            err = -errno;
+    }
+    return err;
+}
+
+/* The default's: other mounts may have their caches in it. */
+static void remove_parent(const char *path)
+{
+    char *parent = xstrdup(path), *slash = strrchr(parent, '/');
+    if (slash && slash > parent) {
+        *slash = 0;
+        (void)rmdir(parent);
+    }
+    free(parent);
+}
+
 int cachedir_empty(struct cachedir *d, uint32_t chunk_size)
 {
     int err = remove_below(d->slabs_fd, 0); /* first: without records the data files mean nothing */
     if (!err)
         err = remove_below(d->data_fd, 1);
     return err ? err : write_format(d, chunk_size);
+}
+
+/* A file of another name stays, and with it the directory. */
+void cachedir_remove(struct cachedir *d)
+{
+    static const char *const files[] = {"mount", "node", "format", "format.new", "node.new", "ballast", "supervisor", "eddyfs.log"};
+    int err = remove_below(d->slabs_fd, 0); /* first: without records the data files mean nothing */
+    if (!err)
+        err = remove_tree(d->data_fd);
+    for (size_t i = 0; i < ARRAY_LEN(files) && !err; i++)
+        if (unlinkat(d->fd, files[i], 0) && errno != ENOENT)
+            err = -errno;
+    if (!err && (unlinkat(d->fd, "slabs", AT_REMOVEDIR) || unlinkat(d->fd, "data", AT_REMOVEDIR) || unlinkat(d->fd, "lock", 0)))
+        err = -errno;
+    if (err)
+        log_info("cache directory %s: is not removed: %s", d->path, strerror(-err));
+    else if (d->made || d->is_default)
+        (void)rmdir(d->path); /* there may be other files */
+    if (!err && d->is_default)
+        remove_parent(d->path);
+    cachedir_close(d);
 }
 
 /* ---- identity ---- */

@@ -27,6 +27,7 @@ struct cachedir {
     int fd, lock_fd, slabs_fd, data_fd;
     dev_t dev;
     bool memory;  /* on tmpfs or ramfs */
+    bool is_default, made, is_new; /* the place; made by this start: the directory, what is in it */
     bool stacked; /* on a file system that is stacked on another one */
     uint64_t node_id, incarnation;
     uint64_t former;     /* the incarnation before, which had this very lock; 0: not known */
@@ -45,6 +46,8 @@ int cachedir_open_readonly(struct cachedir *d, const char *path);
 int cachedir_empty(struct cachedir *d, uint32_t chunk_size);
 /* Node id (made at the first start) and the next incarnation, synced; to be called with the lock. */
 int cachedir_begin_incarnation(struct cachedir *d, char *err, size_t errlen);
+/* Removes what is in it, and it if it was made by this start or is the default's; the lock last.  Closes it. */
+void cachedir_remove(struct cachedir *d);
 void cachedir_close(struct cachedir *d);
 /* What to do about an error of the cache's disk, to be put behind strerror(-err); "" if nothing is known. */
 const char *cachedir_hint(int err);

@@ -45,8 +45,8 @@ void eviction_set_time(struct chunk_record *c, enum eviction_time t);
  * wrote has no record before it is flushed.  hinted is called with the file's lock, and takes leaf locks at most.  NULL, as at
  * the start: none is. */
 void eviction_on_hinted(bool (*hinted)(struct fid fid, uint64_t index));
-/* foresight registers what hears of each chunk that has left.  Called without locks, or with those of eviction_one's caller; it
- * takes leaf locks at most.  NULL, as at the start: nobody does. */
+/* What hears of each chunk that has left: foresight, and the owner of a replica, by placement/chunks/places.h.  Called without
+ * locks, or with those of eviction_one's caller; it takes leaf locks at most, and that of the queue to the network thread.  NULL, as at the start: nobody does. */
 void eviction_on_left(void (*left)(struct fid fid, uint64_t index));
 void eviction_tell_left(struct fid fid, uint64_t index); /* by what was registered with eviction_on_victim */
 /* foresight registers what gives up the farthest hint of what is in the cache: its chunks are not hinted any more when

@@ -16,6 +16,7 @@
 
 static struct {
     int dirfd, fd;
+    char parent[256]; /* of the registry, if it is not in /run */
     dev_t dev;
     char name[24];
 } self = {.dirfd = -1, .fd = -1};
@@ -54,7 +55,13 @@ static int open_registry(void)
     int fd = open_two(run, "eddyfs", "caches");
     const char *tmp = getenv("TMPDIR");
     snprintf(own, sizeof(own), "eddyfs-%u", (unsigned)geteuid());
-    return fd >= 0 ? fd : open_two(tmp && *tmp ? tmp : "/tmp", own, ".caches");
+    *self.parent = 0;
+    if (fd >= 0)
+        return fd;
+    tmp = tmp && *tmp ? tmp : "/tmp";
+    if (snprintf(self.parent, sizeof(self.parent), "%s/%s", tmp, own) >= (int)sizeof(self.parent))
+        *self.parent = 0;
+    return open_two(tmp, own, ".caches");
 }
 
 /* Waits for daemons that check whether the file's owner lives (read_other), but not for a living owner: that
@@ -83,24 +90,36 @@ static int make_own(void)
     for (;;) {
         int fd = openat(self.dirfd, self.name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         int err = fd < 0 ? -errno : lock_own(fd);
-        if (err)
+        if (err && err != -ENOENT)
             log_debug("counting this user's daemons: %s", strerror(-err));
         if (err || has_its_name(fd))
-            return fd;
+            return err == -ENOENT ? err : fd;
         close(fd);
     }
+}
+
+/* The last daemon removes the directory; it may be made again meanwhile. */
+static void remove_registry(void)
+{
+    int at = *self.parent ? open(self.parent, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (at >= 0 && !unlinkat(at, ".caches", AT_REMOVEDIR))
+        (void)rmdir(self.parent);
+    if (at >= 0)
+        close(at);
 }
 
 void siblings_join(uint64_t node_id, dev_t dev)
 {
     self.dev = dev;
-    self.dirfd = open_registry();
-    if (self.dirfd < 0) {
-        log_debug("no directory to count this user's daemons in: the cache is sized as if alone");
-        return;
-    }
     snprintf(self.name, sizeof(self.name), "%016" PRIx64, node_id);
-    self.fd = make_own();
+    do {
+        if (self.dirfd >= 0)
+            close(self.dirfd);
+        self.dirfd = open_registry();
+        self.fd = self.dirfd < 0 ? -1 : make_own();
+    } while (self.fd == -ENOENT); /* another daemon, the last one, has just removed it */
+    if (self.dirfd < 0)
+        log_debug("no directory to count this user's daemons in: the cache is sized as if alone");
 }
 
 void siblings_leave(void)
@@ -112,6 +131,7 @@ void siblings_leave(void)
     if (self.dirfd >= 0)
         close(self.dirfd);
     self.fd = self.dirfd = -1;
+    remove_registry();
 }
 
 /* A living daemon's device and use; false if it is dead (then its file is removed). */

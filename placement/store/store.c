@@ -204,10 +204,8 @@ int store_open(const struct store_config *c, char *err, size_t errlen)
     return e;
 }
 
-void store_close(bool clean)
+static void close_all(bool clean)
 {
-    if (!store.open)
-        return;
     remover_stop();
     int err = store_write_out_end(clean);
     if (err) {
@@ -219,8 +217,41 @@ void store_close(bool clean)
     if (err)
         log_warn("cache directory %s: writing its records: %s", store.dir.path, strerror(-err));
     space_stop();
-    cachedir_close(&store.dir);
     store.open = false;
+}
+
+void store_close(bool clean)
+{
+    if (!store.open)
+        return;
+    close_all(clean);
+    cachedir_close(&store.dir);
+}
+
+void store_close_and_remove(void)
+{
+    if (!store.open)
+        return;
+    close_all(false);
+    cachedir_remove(&store.dir);
+}
+
+static int is_one(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
+{
+    (void)arg;
+    (void)fid;
+    (void)path;
+    (void)bytes;
+    (void)suspect;
+    return -EBUSY;
+}
+
+struct store_rest store_rest(void)
+{
+    size_t busy;
+    free(state_busy(&busy));
+    return (struct store_rest){
+        .owed = busy || store_each_suspect(is_one, NULL), .empty = !state_files(), .is_new = store.dir.is_new};
 }
 
 int store_dirfd(void)
@@ -307,4 +338,5 @@ void store_usage(struct store_usage *out)
                                 .anchored = kernel_io_anchored(),
                                 .ballast = ballast_size() - ballast_owed()};
     space_usage(out);
+    out->content = out->used - MIN(out->used, state_slab_bytes() + ballast_size());
 }

@@ -64,6 +64,14 @@ int store_open(const struct store_config *c, char *err, size_t errlen);
 void store_write_out_begin(void);
 /* clean: marks everything as covered (fsync of data and records). */
 void store_close(bool clean);
+/* The same, and removes the cache directory (cachedir_remove): nothing in it is owed, or this start has made it. */
+void store_close_and_remove(void);
+struct store_rest {
+    bool owed;   /* a file is not on the PFS, is claimed, or in doubt: the cache directory stays */
+    bool empty;  /* it has records of no file */
+    bool is_new; /* this start has made what is in the cache directory */
+};
+struct store_rest store_rest(void);
 int store_dirfd(void);
 const char *store_dir(void);
 bool store_lost_power(void);      /* since the daemon before this one */
@@ -102,6 +110,7 @@ void store_on_deleted(void (*fn)(struct file *f));
 void store_on_unsynced(void (*fn)(void));
 struct store_usage {
     uint64_t limit, used, dirty, anchored, files, chunks;
+    uint64_t content; /* of used: bytes of files; the rest is for records, and set aside */
     uint64_t ballast; /* of used: set aside on the disk (ballast.h) */
 };
 void store_usage(struct store_usage *out);

@@ -1,6 +1,6 @@
 /* protolie.h - a member that knows the secret and answers FETCH wrong: each time in another way.
  *
- * All but the last are to be noticed by who asked; the last is no lie.
+ * All but the last but one are to be noticed by who asked; the last but one is no lie.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "transport/peer_int.h"
 #include "transport/ucx_peer.h"
 
-#define LIES 8
+#define LIES 9
 
 /* What the chunk is on the PFS: as many bytes of it as there are. */
 static size_t lie_read(int pfs_fd, const struct body_fetch *b, uint8_t *buf, size_t size)
@@ -59,6 +59,17 @@ static void lie_about(struct msg *m, int pfs_fd, size_t chunk_size)
     struct msg *r = msg_new(how == 0 ? MSG_PONG : MSG_CHUNK);
     if (how == 0) { /* another kind */
         lie_garbage(m->head.sender);
+        peer_reply(m, r);
+        msg_free(m);
+        return;
+    }
+    if (how == 8) { /* it sends the asker to itself */
+        msg_free(r);
+        r = msg_new(MSG_ELSEWHERE);
+        r->elsewhere.fid = m->fetch.fid;
+        r->elsewhere.index = m->fetch.index;
+        r->elsewhere.version = m->fetch.version;
+        r->elsewhere.node = m->head.sender;
         peer_reply(m, r);
         msg_free(m);
         return;

@@ -111,7 +111,7 @@ check_equal "flushed by eddy umount of it" "$(cat "$PFS/seven" 2>/dev/null)" sev
 # A start that fails is the caller's to see, and is not tried again.
 code=0
 timeout 60 "$EDDY_BUILD/eddyfs" --node a --listen 127.0.0.1 --cache-dir "$W/cache-a" --session test \
-    --chunk-size 2M "$PFS" "$W/mnt-a" >"$W/fails.out" 2>&1 || code=$?
+    --listen 192.0.2.1 "$PFS" "$W/mnt-a" >"$W/fails.out" 2>&1 || code=$?
 check_equal "code of a start that fails" "$code" 1
 
 start --no-supervise

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A file that no node has claimed is open on a node that needed no descriptor of it on the PFS; then another node removes its name,
-# replaces it, renames it, or exchanges it with another one.  The open file is used like any other: its attributes are set, its
+# replaces it, renames it, exchanges it with another one, or does so with a directory above it.  The open file is used like any other: its attributes are set, its
 # link count is right, it is opened again by its descriptor, emptied and written.
 # timeout: 150
 # both
@@ -28,11 +28,39 @@ def renamed(path):
     os.rename(path, path + ".to")
 
 
+def exchange(path, other):
+    if libc.renameat2(-100, other.encode(), -100, path.encode(), 2):
+        raise OSError(ctypes.get_errno(), "renameat2")
+
+
 def exchanged(path):
     with open(path + ".new", "w") as f:
         f.write("other")
-    if libc.renameat2(-100, (path + ".new").encode(), -100, path.encode(), 2):
-        raise OSError(ctypes.get_errno(), "renameat2")
+    exchange(path, path + ".new")
+
+
+def moved_above(path):
+    above = os.path.dirname(path)
+    os.rename(above, above + ".to")
+
+
+def moved_twice(path):
+    top = os.path.dirname(os.path.dirname(path))
+    moved_above(path)
+    os.rename(top, top + ".to")
+
+
+def moved_and_removed(path):
+    moved_above(path)
+    os.unlink(f"{os.path.dirname(path)}.to/f")
+
+
+def exchanged_above(path):
+    above = os.path.dirname(path)
+    os.mkdir(above + ".new")
+    with open(f"{above}.new/f", "w") as f:
+        f.write("other")
+    exchange(above, above + ".new")
 
 
 def times(fd):
@@ -78,8 +106,12 @@ def is_known(name):
         f.read()
 
 
+def name_of(take_away, what):
+    return f"{take_away.__name__}-{what.__name__}/above/f"
+
+
 def use(take_away, what):
-    name = f"{take_away.__name__}-{what.__name__}"
+    name = name_of(take_away, what)
     fd = os.open(f"{a}/{name}", os.O_RDONLY)
     assert not has_descriptor(f"{pfs}/{name}"), f"{name}: there is a descriptor"
     take_away(f"{b}/{name}")
@@ -91,14 +123,15 @@ def use(take_away, what):
 
 
 def close(take_away, what, fd):
-    gone = take_away in (removed, replaced)
+    gone = take_away in (removed, replaced, moved_and_removed)
     assert os.fstat(fd).st_nlink == (not gone), os.fstat(fd)
     os.close(fd)
 
 
-cases = list(itertools.product((removed, replaced, renamed, exchanged), (times, mode, xattr, links, again)))
+cases = list(itertools.product((removed, replaced, renamed, exchanged, moved_above, moved_twice, moved_and_removed,
+                                exchanged_above), (times, mode, xattr, links, again)))
 for take_away, what in cases:
-    is_known(f"{take_away.__name__}-{what.__name__}")
+    is_known(name_of(take_away, what))
 is_known("late")
 time.sleep(6)  # an owner keeps what it has read open for 5 s
 bad = False
@@ -132,9 +165,10 @@ time.sleep(20)  # --attr-timeout
 list(each(close, opened))
 sys.exit(bad)
 PY
-for away in removed replaced renamed exchanged; do
+for away in removed replaced renamed exchanged moved_above moved_twice moved_and_removed exchanged_above; do
     for what in times mode xattr links again; do
-        head -c 5000 /dev/zero | tr '\0' P >"$PFS/$away-$what"
+        mkdir -p "$PFS/$away-$what/above"
+        head -c 5000 /dev/zero | tr '\0' P >"$PFS/$away-$what/above/f"
     done
 done
 echo late >"$PFS/late"

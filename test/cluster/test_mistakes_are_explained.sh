@@ -52,6 +52,7 @@ says 1 "fusermount3.*install the package fuse3" "${with_device[@]}" 666 "$eddyfs
 
 # --- What belongs to others ---
 "$eddyfs" "${COMMON[@]}" --no-supervise --node a --cache-dir "$W/cache" -o allow_other "$PFS" "$W/mnt" >/dev/null
+echo something >"$W/mnt/cached"
 says 1 "user root has an eddyfs mounted at .*/mnt: name another mount point" "${user[@]}" "$eddyfs" "${THEIRS[@]}" "$W/mnt"
 says 1 "another user's" "${user[@]}" "$eddy" umount "$W/mnt"
 says 1 "end it with .eddy umount" "$eddyfs" -f "${COMMON[@]}" --node b --cache-dir "$W/cache-b" "$PFS" "$W/mnt"

@@ -47,6 +47,7 @@ exchanged() { # COMMAND, in the cache
     as_user sh -c "echo $job >$W/jobs/$job/file$job" || fail "job $job has no eddyfs: $(cat "$W/said")"
     run epilog $job
     run prolog $job
+    as_user sh -c "echo $job >$W/jobs/$job/file$job" # an empty cache would not stay
     as_user "$EDDY_BUILD/eddy" umount "$W/jobs/$job" || fail "job $job's own eddy umount ended with $?"
     as_user sh -c "cd $W/caches/$user-$job && $1"
     : >"$W/said"

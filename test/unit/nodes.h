@@ -28,6 +28,7 @@
 #include "placement/chunks/fetch.h"
 #include "placement/chunks/former.h"
 #include "placement/chunks/owner.h"
+#include "placement/chunks/places.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
 #include "placement/claims/claim_life.h"
@@ -109,6 +110,12 @@ static unsigned node_break(struct fid fid)
     return 0;
 }
 
+static void node_adopted(const struct view *v)
+{
+    former_adopted(v);
+    places_adopted(v);
+}
+
 static unsigned node_told(struct fid fid, const struct told_change *c)
 {
     (void)c;
@@ -133,7 +140,8 @@ static void node_start(const char *top, const char *name)
     carry_start();
     home_start(1000);
     claim_start();
-    claim_on_adopted(former_adopted);
+    claim_on_adopted(node_adopted);
+    places_start();
     look_on_break(node_break);
     told_on_change(node_told);
     eviction_on_owner(owner_is_here);

@@ -54,7 +54,10 @@ START_TEST(who_is_not_in_the_next_view_and_not_absent_left_in_order)
     adopt(2, alone, 1, false);
     ck_assert(ended_in_order(A, 30));
     adopt(3, with_new_a, 2, false);
-    ck_assert(!ended_in_order(A, 30)); /* it may have bytes again */
+    ck_assert(ended_in_order(A, 30));
+    ck_assert(!ended_in_order(A, 31));
+    adopt(4, alone, 1, true); /* it may have had bytes again */
+    ck_assert(!ended_in_order(A, 30));
 }
 END_TEST
 

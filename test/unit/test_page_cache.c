@@ -463,8 +463,8 @@ static void read_for_the_last_time(struct page_use *u)
 
 static void bring_old_end(struct page_use *u)
 {
+    u->brings = 100;
     ck_assert(page_use_answer(i, u, 0, false));
-    page_cache_ends(i, 100);
     end(u);
 }
 
@@ -472,9 +472,7 @@ START_TEST(a_size_waits_for_an_older_end_that_is_being_brought)
 {
     pthread_t t;
     struct page_use u;
-    page_cache_ends(i, 100);
     read_for_the_last_time(&u);
-    page_cache_ends(i, 100);
     ck_assert_int_eq(pthread_create(&t, NULL, grow_to_two_pages, NULL), 0);
     for (bool is = false; !is; sched_yield()) {
         lock_take(&i->lock);
@@ -486,6 +484,21 @@ START_TEST(a_size_waits_for_an_older_end_that_is_being_brought)
     bring_old_end(&u);
     pthread_join(t, NULL);
     ck_assert(was_dropped(0, PAGE));
+    ck_assert_uint_eq(kernel.size, 2 * PAGE);
+}
+END_TEST
+
+/* It would not look again by itself: nobody tells this node. */
+START_TEST(a_read_that_may_have_found_an_older_end_looks_again_before_a_size_is_told)
+{
+    struct page_use u;
+    page_use_begin(i, &u, 0, PAGE, PAGE_READ);
+    page_cache_grow(i, 2 * PAGE, 'x');
+    u.brings = 100;
+    ck_assert(!page_use_answer(i, &u, 8, true));
+    u.brings = UINT64_MAX;
+    ck_assert(page_use_answer(i, &u, 8, true));
+    end(&u);
     ck_assert_uint_eq(kernel.size, 2 * PAGE);
 }
 END_TEST
@@ -527,6 +540,7 @@ int main(void)
     tcase_add_loop_test(t, a_page_with_an_older_end_is_dropped_before_a_larger_size_is_told, 0, 2);
     tcase_add_test(t, nothing_is_dropped_where_no_page_has_an_older_end);
     tcase_add_test(t, a_size_waits_for_an_older_end_that_is_being_brought);
+    tcase_add_test(t, a_read_that_may_have_found_an_older_end_looks_again_before_a_size_is_told);
     tcase_add_test(t, who_is_told_a_size_leaves_it_to_a_read_that_brings_an_older_end);
     return run_case("page cache", t);
 }

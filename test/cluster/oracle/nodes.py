@@ -81,7 +81,7 @@ class Native:
     def mount(self, node):
         pass
 
-    def wait_until_joined(self, up):
+    def wait_until_joined(self, up, dead=frozenset()):
         pass
 
     def end(self):
@@ -164,19 +164,21 @@ class Daemons(Native):
         return subprocess.run([os.path.join(self.build, "eddy"), *words], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=EDDY_SECONDS)
 
-    def wait_until_joined(self, up):
-        """All that are up are in one view, without anybody missing."""
+    def wait_until_joined(self, up, dead=frozenset()):
+        """All that are up are in one view, and nobody is missing but the dead."""
+        may_miss = {f"n{node}" for node in dead - up}
         for node in up:
-            wait_for(JOIN_SECONDS, lambda: self.has_joined(node, len(up)),
+            wait_for(JOIN_SECONDS, lambda: self.has_joined(node, len(up), may_miss),
                      f"node {node} takes part with {len(up)} nodes")
 
-    def has_joined(self, node, count):
+    def has_joined(self, node, count, may_miss):
         status = self.eddy("status", "--json", self.mount_of(node))
         if status.returncode:
             return False
         status = json.loads(status.stdout)
         view = status["view"]
-        return view["joined"] and view["lease"] and len(status["members"]) == count and not status["absent"]
+        missing = {absent["name"] for absent in status["absent"]}
+        return view["joined"] and view["lease"] and len(status["members"]) == count and missing <= may_miss
 
     def flush(self, nodes):
         for node in nodes:

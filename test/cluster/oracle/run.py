@@ -295,7 +295,7 @@ class Run:
     def bring_back(self, node):
         self.cluster.mount(node)
         self.up.add(node)
-        self.cluster.wait_until_joined(self.up)
+        self.cluster.wait_until_joined(self.up, self.facts.dead)
         self.facts.dead.discard(node)
         self.down.discard(node)
 

@@ -97,7 +97,7 @@ void do_open_writer(void *arg)
     }
     err = store_set_version(f, &v, NULL);
     if (!err || err == -EBUSY)
-        err = claim_open_writer(f, &v, 0, boot_ms() + members_patience(), &at);
+        err = claim_open_writer(f, &(struct claim_seen){.version = &v, .named = true}, boot_ms() + members_patience(), &at);
     if (err || at.where != WHERE_HERE)
         file_put(f);
     if (err)

@@ -1,0 +1,205 @@
+/* places.c - see places.h.  The rows are the network thread's; the news wait in a list with a lock of its own. */
+#include "placement/chunks/places.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/chunks/rows.h"
+#include "placement/chunks/owner.h"
+#include "placement/ring/ring.h"
+#include "transport/lock.h"
+#include "transport/loop.h"
+#include "transport/members.h"
+#include "transport/peer.h"
+
+#define ROWS_MAX      4096 /* with all places 9 MiB, with 8 nodes 2 MiB */
+#define NEWS_MAX      4096 /* that wait; what is more is left out */
+#define MEMBERS_LEAST (2 + ROW_FEEDS) /* with fewer there is nobody whom the owner cannot feed at once */
+
+struct news {
+    uint64_t owner;
+    unsigned no; /* in the order in which they were told */
+    struct item_place item;
+};
+
+static struct {
+    /* network thread */
+    struct rows *rows; /* NULL: the view is too small, or there is none */
+    struct loop_timer *timer;
+
+    struct lock lock; /* RANK_LEAF */
+    struct news *news;
+    unsigned n;
+} places = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
+
+/* ---- the owner ---- */
+
+void places_adopted(const struct view *v)
+{
+    rows_free(places.rows);
+    places.rows = v && v->nmembers >= MEMBERS_LEAST ? rows_new(ROWS_MAX, v->nmembers) : NULL;
+}
+
+/* Can an asker be sent there? */
+static bool is_reached(uint64_t node)
+{
+    const struct view *v = members_view();
+    return v && view_member(v, node) && !members_suspected(node);
+}
+
+static uint64_t send_where(const struct chunk_key *key, uint64_t asker)
+{
+    uint64_t to = rows_ask(places.rows, key, asker, boot_ms());
+    if (!to)
+        return 0;
+    if (!is_reached(to)) {
+        rows_failed(places.rows, key, asker, to, boot_ms());
+        return 0;
+    }
+    count(redirects, 1);
+    return to;
+}
+
+uint64_t places_ask(const struct msg *m, const struct chunk_key *key)
+{
+    const struct body_fetch *b = &m->fetch;
+    uint64_t asker = m->head.sender;
+    if (!places.rows || b->only_cached || b->way == FETCH_SENT || asker == members_self() ||
+        !owner_is_here(key->fid, key->index))
+        return 0;
+    if (b->way == FETCH_ANY)
+        return send_where(key, asker);
+    if (b->not_at)
+        rows_failed(places.rows, key, asker, b->not_at, boot_ms());
+    return 0;
+}
+
+static void take_news(const struct item_place *i, uint64_t from)
+{
+    struct chunk_key key = {.fid = i->fid, .index = i->index, .version = i->version};
+    if (i->what == PLACE_HAS)
+        rows_has(places.rows, &key, from);
+    else
+        rows_gone(places.rows, i->fid, i->index, from);
+}
+
+/* PLACES, network thread. */
+static void on_places(struct msg *m)
+{
+    const struct body_places *b = &m->places;
+    bool bad = b->chunks.n > PLACES_NEWS;
+    for (uint32_t i = 0; !bad && i < b->chunks.n; i++)
+        bad = b->chunks.v[i].what >= PLACE_NEWS;
+    if (bad) {
+        peer_refuse(m);
+        return;
+    }
+    for (uint32_t i = 0; places.rows && i < b->chunks.n; i++)
+        take_news(&b->chunks.v[i], m->head.sender);
+    msg_free(m);
+}
+
+/* ---- news of this node ---- */
+
+/* By owner; items of one owner stay in the order in which they were told. */
+static int by_owner(const void *a, const void *b)
+{
+    const struct news *x = a, *y = b;
+    if (x->owner != y->owner)
+        return x->owner < y->owner ? -1 : 1;
+    return x->no < y->no ? -1 : x->no > y->no;
+}
+
+static void send_to_owner(const struct news *news, unsigned n)
+{
+    struct item_place items[PLACES_NEWS];
+    for (unsigned i = 0; i < n; i++)
+        items[i] = news[i].item;
+    struct msg *m = msg_new(MSG_PLACES);
+    m->places.chunks.n = n;
+    m->places.chunks.v = items;
+    peer_send(news->owner, m);
+}
+
+/* Network thread. */
+static void send_news(void *arg)
+{
+    (void)arg;
+    lock_take(&places.lock);
+    struct news *news = places.news;
+    unsigned n = places.n;
+    places.news = NULL;
+    places.n = 0;
+    lock_drop(&places.lock);
+    if (n)
+        qsort(news, n, sizeof(*news), by_owner);
+    for (unsigned i = 0, end; i < n; i = end) {
+        for (end = i; end < n && end - i < PLACES_NEWS && news[end].owner == news[i].owner; end++)
+            ;
+        send_to_owner(news + i, end - i);
+    }
+    free(news);
+}
+
+static void arm(void *arg)
+{
+    (void)arg;
+    if (!places.timer)
+        places.timer = loop_timer_new(send_news, NULL);
+    loop_timer_set(places.timer, NEWS_MS, 0);
+}
+
+static void tell(struct fid fid, uint64_t index, struct item_place item)
+{
+    const struct view *v = members_view();
+    uint64_t owner = v && v->nmembers >= MEMBERS_LEAST ? ring_owner(ring_of(v), fid, index, 0) : 0;
+    if (!owner || owner == members_self())
+        return;
+    lock_take(&places.lock);
+    bool first = !places.n;
+    if (!places.news)
+        places.news = xmalloc(NEWS_MAX * sizeof(*places.news));
+    if (places.n < NEWS_MAX) {
+        places.news[places.n] = (struct news){.owner = owner, .no = places.n, .item = item};
+        places.n++;
+    }
+    lock_drop(&places.lock);
+    if (first)
+        loop_post(arm, NULL);
+}
+
+void places_has(const struct chunk_key *key)
+{
+    tell(key->fid, key->index,
+         (struct item_place){key->fid, key->index, key->version, PLACE_HAS});
+}
+
+void places_left(struct fid fid, uint64_t index)
+{
+    tell(fid, index, (struct item_place){.fid = fid, .index = index, .what = PLACE_GONE});
+}
+
+/* ---- start and end ---- */
+
+void places_start(void)
+{
+    peer_handle(MSG_PLACES, on_places);
+}
+
+static void stop(void *arg)
+{
+    (void)arg;
+    if (places.timer)
+        loop_timer_free(places.timer);
+    places.timer = NULL;
+    rows_free(places.rows);
+    places.rows = NULL;
+    free(places.news);
+    places.news = NULL;
+    places.n = 0;
+}
+
+void places_stop(void)
+{
+    loop_call(stop, NULL);
+}
