@@ -11,7 +11,7 @@ requires fuse cmd git
 TREE=$(realpath "$(dirname "$SCRIPT")/../..")
 
 # One with the protocol and the format of this one, one with another protocol, one with another format, too.
-OLDER=${OLDER:-d654ada 3f90a09 0703dff}
+OLDER=${OLDER:-541366c d654ada 0703dff}
 
 # build_older COMMIT: its programs come to $W/COMMIT/build, or are in $OLDER_BUILDS/COMMIT/build
 build_older() {
