@@ -54,7 +54,11 @@ end() { # VERSION NODE
     "$1/eddy" umount "$W/mnt-$2" || fail "$2: eddy umount ended with $?"
 }
 said() {
-    cat "$W/$1.out" "$W/$1.log" 2>/dev/null
+    cat "$W/$1.out" "$W/$1.log" 2>/dev/null || true
+}
+# has_said NODE PATTERN: all of it is read, so that cat is not stopped
+has_said() {
+    [ -n "$(said "$1" | grep -E "$2")" ]
 }
 
 # together FIRST SECOND WHAT: the second comes into the session of the first
@@ -71,7 +75,7 @@ together() {
         end "$second" b
     else
         ! begin "$second" b --session s || fail "$what: is not refused"
-        said b | grep -q -E 'protocol.*(use one version on all nodes|install the same eddyfs)' || fail "$what: not said why: $(said b)"
+        has_said b 'protocol.*(use one version on all nodes|install the same eddyfs)' || fail "$what: not said why: $(said b)"
         echo two >"$W/mnt-a/from-b"
     fi
     end "$first" a
@@ -103,7 +107,7 @@ taken_up() {
     else
         find "$W/cache-d" -type f ! -name '*.log' -exec cksum {} + | sort >"$W/before"
         ! begin "$after" d --session next || fail "$what: is not refused"
-        said d | grep -q "has format $(format_of "$BEFORE_TREE").*flush it with the eddyfs that made it" || fail "$what: not said what to do: $(said d)"
+        has_said d "has format $(format_of "$BEFORE_TREE").*flush it with the eddyfs that made it" || fail "$what: not said what to do: $(said d)"
         "$after/eddy" recover "$W/cache-d" >"$W/recover.out" 2>&1 && fail "$what: is recovered by the other version"
         find "$W/cache-d" -type f ! -name '*.log' -exec cksum {} + | sort >"$W/after"
         check_same "$W/before" "$W/after"
