@@ -58,7 +58,7 @@ said() {
 }
 # has_said NODE PATTERN: all of it is read, so that cat is not stopped
 has_said() {
-    [ -n "$(said "$1" | grep -E "$2")" ]
+    said "$1" | grep -E "$2" >/dev/null
 }
 
 # together FIRST SECOND WHAT: the second comes into the session of the first
