@@ -75,9 +75,9 @@ many_times() {
 mkdir "$W/mnt-x" "$W/mnt-y" "$W/mnt-z"
 for name in x y z; do
     many_times "$name" >"$W/$name.out" 2>&1 &
-    JOB[$name]=$!
+    JOB["$name"]=$!
 done
 for name in x y z; do
     wait "${JOB[$name]}" || fail "$name: $(tail -n 5 "$W/$name.out"; tail -n 12 "$W/cache-$name/eddyfs.log")"
 done
-check_equal "left on the PFS" "$(cd "$PFS" && ls -A | tr '\n' ' ')" "file file-x file-y file-z "
+check_equal "left on the PFS" "$(ls -A "$PFS")" "$(printf '%s\n' file file-x file-y file-z)"

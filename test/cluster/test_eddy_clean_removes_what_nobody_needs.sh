@@ -16,9 +16,12 @@ cleans() {
     check_equal "code of eddy clean $*: $(cat "$W/said")" "$code" "$expected"
     grep -qE -- "$pattern" "$W/said" || fail "eddy clean $* says: $(cat "$W/said"), expected something like $pattern"
 }
+newest() {
+    find "$BASE/test/views" -name '[0-9]*' -printf '%f\n' | sort | tail -n 1
+}
 # age DAYS: as if the newest view had not been touched since.
 age() {
-    touch -d "$1 days ago" "$BASE/test/views/$(ls "$BASE/test/views" | tail -n 1)"
+    touch -d "$1 days ago" "$BASE/test/views/$(newest)"
 }
 
 cleans 0 "nothing to remove" "$PFS"
@@ -64,7 +67,7 @@ start_node a "$W/pfs-a" --no-supervise
 cp -r "$BASE" "$W/saved"
 stop_node a
 cp -r "$W/saved" "$BASE"
-number=$(printf %06d $((10#$(ls "$BASE/test/views" | tail -n 1) + 1)))
+number=$(printf %06d $((10#$(newest) + 1)))
 printf 'eddyfs view 1\nnumber %d\nmembers 0\nabsent 0\nclosed\nend\n' "$((10#$number))" >"$BASE/test/views/$number"
 mkdir -p "$BASE/.new-0123456789abcdef/views" "$BASE/.new-1111111111111111"
 touch -d "2 hours ago" "$BASE/.new-0123456789abcdef"
