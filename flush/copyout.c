@@ -246,8 +246,9 @@ static bool may_be_lent(struct file *f, uint64_t off)
 }
 
 /* Beside borrowers, who make the PFS file longer at any time: a truncation, also to a longer file, would cut off what they
- * have flushed.  Where the PFS file is shorter, its last byte is a zero.  If it can be written only as others are, and a
- * borrower may write it, a later run sets the size, when all is back.  Nothing is lent meanwhile. */
+ * have flushed.  So the last byte is allocated, which changes none.  Where the PFS cannot do that the byte is written: it is a
+ * zero, as the PFS file is shorter.  But not if a borrower may write it: then a later run sets the size, when all is back.
+ * Nothing is lent meanwhile. */
 static int make_longer(struct copyout *p, uint64_t size)
 {
     struct statx stx;

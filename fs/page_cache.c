@@ -249,12 +249,21 @@ void page_cache_ends(struct inode *i, uint64_t end)
         ;
 }
 
-/* Before a size that is larger is told.  Not of a file that is all in front of the first end: the kernel drops an answer with
- * attributes that was asked for before pages were dropped, and only such an answer makes its size less. */
+/* Else what is left of pages goes when somebody opens the file who reads them (fs/kept.c). */
+static bool are_pages_read(struct inode *i)
+{
+    lock_take(&i->lock);
+    bool are = i->mode.cached || i->opening;
+    lock_drop(&i->lock);
+    return are;
+}
+
+/* Before a larger size is told.  Only where it must be: the kernel takes no attributes that it asked for before pages were
+ * dropped, and nothing else makes its size less. */
 static void drop_ends(struct inode *i, uint64_t size)
 {
     uint64_t first = i->first_end;
-    if (first < size)
+    if (first < size && are_pages_read(i))
         page_cache_drop(i, first, size - first);
 }
 

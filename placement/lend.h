@@ -59,10 +59,10 @@ int lend_pull(struct file *f, uint64_t *away);
 int lend_change(struct file *f, struct change *c);
 /* The same for an application of this node: what is lent is carried to the borrower. */
 int lend_change_all(struct file *f, struct change *c);
-/* A descriptor is being opened that appends, here or at another node, and counts for those that lend (LEND_KERNEL): what is lent
- * already is taken back.  -EIO: not all came back (logged); only the place that the kernel counts for an append may be wrong
- * then, and not that where it goes. */
-int lend_append_begins(struct file *f);
+/* A descriptor that appends is being opened, here or at another node, and counts already for those that lend (LEND_KERNEL): what
+ * was lent before is taken back.  If not all comes back (logged) the open goes on: each append asks for it again, and fails
+ * if it must. */
+void lend_append_begins(struct file *f);
 /* Before this node, the claimant, sets the file's mtime: what borrowers have written so far does not count for it any
  * more.  -EIO: one does not answer, and the mtime cannot be set. */
 int lend_times_begin(struct file *f);

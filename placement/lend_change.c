@@ -96,14 +96,10 @@ int lend_change(struct file *f, struct change *c)
     }
 }
 
-int lend_append_begins(struct file *f)
+void lend_append_begins(struct file *f)
 {
-    if (!store_is_lent(f))
-        return 0;
-    int err = lend_recall(f);
-    if (!err)
+    if (store_is_lent(f) && !lend_recall(f))
         store_lend_go(f);
-    return err;
 }
 
 /* The borrowers' parts go to them. */

@@ -117,8 +117,8 @@ static void take_watchers(struct file *f, const struct watchers *w)
     lock_drop(&c->lock);
 }
 
-/* Its last name went at another node: an opener looks its name up again; and who has it open is told if the PFS never had its
- * latest bytes. */
+/* Its last name went at another node.  True for an opener, who looks the name up again; and for who has it open, if the PFS never
+ * had its latest bytes. */
 static bool is_lost(struct file *f, const struct claim_seen *seen, const struct body_grant *g)
 {
     struct location at = {.where = WHERE_PFS, .known = g->known, .version = g->version};

@@ -120,6 +120,7 @@ static void setup(void)
     i->refs = 1;
     i->type = S_IFREG;
     i->first_end = UINT64_MAX; /* as inode_give */
+    i->mode.cached = 1;
     dropped = false;
     kernel.held = -1;
     kernel.n = 0;
@@ -445,6 +446,19 @@ START_TEST(nothing_is_dropped_where_no_page_has_an_older_end)
 }
 END_TEST
 
+START_TEST(nothing_is_dropped_where_nobody_reads_pages)
+{
+    page_cache_ends(i, 100);
+    i->mode.cached = 0;
+    page_cache_grow(i, 2 * PAGE, 'x');
+    ck_assert_uint_eq(kernel.n, 0);
+    ck_assert_uint_eq(kernel.size, 2 * PAGE);
+    i->opening = 1; /* perhaps to read them */
+    page_cache_grow(i, 3 * PAGE, 'x');
+    ck_assert(was_dropped(0, 3 * PAGE));
+}
+END_TEST
+
 static void *grow_to_two_pages(void *arg)
 {
     (void)arg;
@@ -539,6 +553,7 @@ int main(void)
     tcase_add_test(t, a_size_does_not_wait_for_a_request_that_comes_while_the_kernel_waits_for_it);
     tcase_add_loop_test(t, a_page_with_an_older_end_is_dropped_before_a_larger_size_is_told, 0, 2);
     tcase_add_test(t, nothing_is_dropped_where_no_page_has_an_older_end);
+    tcase_add_test(t, nothing_is_dropped_where_nobody_reads_pages);
     tcase_add_test(t, a_size_waits_for_an_older_end_that_is_being_brought);
     tcase_add_test(t, a_read_that_may_have_found_an_older_end_looks_again_before_a_size_is_told);
     tcase_add_test(t, who_is_told_a_size_leaves_it_to_a_read_that_brings_an_older_end);
