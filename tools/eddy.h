@@ -50,9 +50,6 @@ int status_main(int argc, char **argv);
 int flush_main(int argc, char **argv);
 int umount_main(int argc, char **argv);
 int wait_main(int argc, char **argv);
-/* Complains if not: is the directory what the user in its name (behind the prefix) made, and can no other user change what is in
- * it?  (eddy_check.c) */
-bool is_of_user(int fd, const char *uid_text, const char *name);
 int clean_main(int argc, char **argv);
 int check_main(int argc, char **argv);
 int forget_main(int argc, char **argv);

@@ -3,9 +3,7 @@
  * The names come from the dirty lists in the session directories.  If an eddyfs is mounted over the PFS
  * directory itself, these cannot be seen, and its daemon is asked.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,11 +14,11 @@
 
 #include "fs/mountinfo.h"
 #include "tools/eddy.h"
+#include "tools/eddy_sessions.h"
 #include "tools/eddy_talk.h"
 #include "transport/marks.h"
 
 #define ANSWER_MS 60000
-#define PREFIX    ".eddyfs-" /* of the directory of a user's sessions; its number follows */
 
 struct check {
     uint64_t files, nodes;
@@ -71,66 +69,15 @@ static int check_session_dir(const char *dir, const char *name, struct check *ch
     return err;
 }
 
-/* Is it what the user in its name made, and can no other user change what is in it?  Complains. */
-bool is_of_user(int fd, const char *uid_text, const char *name)
+static int check_users(void *arg, const struct users_sessions *s)
 {
-    struct stat st;
-    char *end;
-    unsigned long uid = strtoul(uid_text, &end, 10);
-    const char *why = NULL;
-    if (fstat(fd, &st))
-        why = strerror(errno);
-    else if (end == uid_text || *end || st.st_uid != uid)
-        why = "belongs to another user than its name says";
-    else if (st.st_mode & (S_IWGRP | S_IWOTH))
-        why = "others can write to it";
-    if (why)
-        complain("%s: %s: it is not known what is on the PFS of that user's files", name, why);
-    return !why;
-}
-
-/* PFS_DIR/.eddyfs-UID */
-static int check_users_dir(int pfs_fd, const char *pfs_dir, const char *below, struct check *check)
-{
-    char *name, path[32];
-    if (asprintf(&name, "%s/%s", pfs_dir, below) < 0)
-        return -ENOMEM;
-    int fd = openat(pfs_fd, below, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int err = fd < 0 ? -errno : 0;
-    if (err)
-        complain("%s: %s", name, strerror(-err));
-    else if (!is_of_user(fd, below + strlen(PREFIX), name))
-        err = -EPERM;
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    if (!err)
-        err = check_session_dir(path, name, check);
-    if (fd >= 0)
-        close(fd);
-    free(name);
-    return err;
+    return check_session_dir(s->path, s->name, arg);
 }
 
 /* The sessions of all users, as far as they can be read. */
 static int check_pfs_dir(const char *path, struct check *check)
 {
-    int found = 0, result = 0;
-    DIR *dir = opendir(path);
-    if (!dir) {
-        complain("%s: %m", path);
-        return -errno;
-    }
-    for (struct dirent *d; (errno = 0, d = readdir(dir));) {
-        if (strncmp(d->d_name, PREFIX, strlen(PREFIX)) != 0)
-            continue;
-        int err = check_users_dir(dirfd(dir), path, d->d_name, check);
-        result = err ? err : result;
-        found++;
-    }
-    if (!result && errno) {
-        result = -errno;
-        complain("%s: %m", path);
-    }
-    closedir(dir);
+    int found, result = each_users_sessions(path, true, check_users, check, &found);
     if (!found && !result)
         complain("%s: has no session directory: no eddyfs was mounted over it, or it was given "
                  "another one with --session-dir",

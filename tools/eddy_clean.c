@@ -24,12 +24,12 @@
 #include <unistd.h>
 
 #include "tools/eddy.h"
+#include "tools/eddy_sessions.h"
 #include "transport/marks.h"
 #include "transport/session_end.h"
 #include "transport/textfile.h"
 #include "transport/view.h"
 
-#define PREFIX     ".eddyfs-"
 #define TEMP       ".new-"
 #define HOUR_NS    (INT64_C(3600) * 1000000000)
 #define DAY_MS     UINT64_C(86400000)
@@ -200,59 +200,34 @@ static int clean_base(struct clean *c, const char *path, const char *dir)
 {
     c->dir = dir;
     c->base_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (c->base_fd < 0) {
-        complain("%s: %m", dir);
-        return -errno;
+    int err = c->base_fd < 0 ? -errno : 0;
+    if (err) {
+        complain("%s: %s", dir, strerror(-err));
+        return err;
     }
     clean_unborn(c);
-    int err = session_each(path, clean_session, c);
+    err = session_each(path, clean_session, c);
     close(c->base_fd);
     if (err)
         complain("%s: %s", dir, strerror(-err));
     return err;
 }
 
-/* PFS_DIR/.eddyfs-UID; it goes with its last session. */
-static int clean_users_dir(struct clean *c, int pfs_fd, const char *pfs_dir, const char *below)
+/* PFS_DIR/.eddyfs-UID goes with its last session. */
+static int clean_users(void *arg, const struct users_sessions *s)
 {
-    char *name, path[32];
-    if (asprintf(&name, "%s/%s", pfs_dir, below) < 0)
-        die("out of memory");
-    int fd = openat(pfs_fd, below, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err = fd < 0 ? -errno : 0;
-    if (err)
-        complain("%s: %s", name, strerror(-err));
-    else if (!is_of_user(fd, below + strlen(PREFIX), name))
-        err = -EPERM;
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    if (!err)
-        err = clean_base(c, path, name);
-    if (fd >= 0)
-        close(fd);
+    struct clean *c = arg;
+    int err = clean_base(c, s->path, s->name);
     if (!err && !c->dry)
-        (void)unlinkat(pfs_fd, below, AT_REMOVEDIR);
-    free(name);
+        (void)unlinkat(s->pfs_fd, s->below, AT_REMOVEDIR);
     return err;
 }
 
 /* Root's command is for all users. */
 static int clean_pfs_dir(struct clean *c, const char *path)
 {
-    char own[32];
-    int result = 0;
-    DIR *dir = opendir(path);
-    if (!dir) {
-        complain("%s: %m", path);
-        return -errno;
-    }
-    snprintf(own, sizeof(own), PREFIX "%u", (unsigned)geteuid());
-    for (struct dirent *d; (d = readdir(dir));) {
-        if (strncmp(d->d_name, PREFIX, strlen(PREFIX)) || (geteuid() && strcmp(d->d_name, own)))
-            continue;
-        int err = clean_users_dir(c, dirfd(dir), path, d->d_name);
-        result = err ? err : result;
-    }
-    closedir(dir);
-    return result;
+    int found;
+    return each_users_sessions(path, !geteuid(), clean_users, c, &found);
 }
 
 static int finish(struct clean *c, int err)
