@@ -37,20 +37,25 @@ static int each_name(int dirfd, int (*fn)(int dirfd, const char *name, void *arg
 
 int session_has_settings(int session_fd)
 {
-    return textfile_is_listed(session_fd, "settings");
+    int err = textfile_is_listed(session_fd, "settings");
+    return err == -ENOENT || err == -ESTALE ? 0 : err; /* the directory itself is gone */
 }
 
-/* *out: the newest view, or NULL. */
+/* *out: the newest view, or NULL.  A view that was removed after it was listed is not the newest any more, or the session is over
+ * and its views go. */
 static int read_newest(int session_fd, struct view **out)
 {
-    uint64_t number = 0;
+    uint64_t number = 0, before;
     *out = NULL;
-    int fd = open_below(session_fd, "views");
+    int fd = open_below(session_fd, "views"), err;
     if (fd < 0)
         return fd == -ENOENT ? 0 : fd;
-    int err = views_newest(fd, &number);
-    if (!err && number)
-        err = views_read(fd, number, out);
+    do {
+        before = number;
+        err = views_newest(fd, &number);
+        if (!err && number)
+            err = views_read(fd, number, out);
+    } while (err == -ENOENT && number != before);
     close(fd);
     return err;
 }
@@ -91,16 +96,24 @@ static int check_unneeded(int session_fd)
     return err;
 }
 
+/* newest: NULL if there is no view. */
+static int may_go_after(int session_fd, const struct view *newest)
+{
+    if (newest && newest->nmembers)
+        return -EBUSY;
+    if (newest && newest->nabsent)
+        return -ENOTEMPTY;
+    return newest && newest->closed ? 0 : check_unneeded(session_fd);
+}
+
 int session_may_go(int session_fd)
 {
     struct view *v;
     int err = read_newest(session_fd, &v);
-    if (err)
-        return err;
-    bool closed = v && v->closed;
-    err = v && v->nmembers ? -EBUSY : v && v->nabsent ? -ENOTEMPTY : 0;
+    if (!err)
+        err = may_go_after(session_fd, v);
     view_free(v);
-    return err || closed ? err : check_unneeded(session_fd);
+    return err;
 }
 
 /* ---- removing it ---- */
@@ -178,17 +191,15 @@ static int close_after(int session_fd, const struct view *base)
     return err == -EEXIST ? -EBUSY : err == -ESTALE ? 0 : err;
 }
 
+/* The view that is found without nodes is the one that is closed: if a node joins meanwhile, its view has the number. */
 static int close_it(int session_fd)
 {
     struct view *v;
-    int err = session_may_go(session_fd);
-    if (!err && session_has_settings(session_fd) == 0)
-        return 0;
+    int err = read_newest(session_fd, &v);
     if (!err)
-        err = read_newest(session_fd, &v);
-    if (err)
-        return err;
-    err = close_after(session_fd, v);
+        err = may_go_after(session_fd, v);
+    if (!err && session_has_settings(session_fd) != 0)
+        err = close_after(session_fd, v);
     view_free(v);
     return err;
 }

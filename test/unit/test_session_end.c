@@ -122,6 +122,21 @@ START_TEST(a_slow_remover_takes_nothing_of_the_next_session)
 }
 END_TEST
 
+/* A node still has the directory open that the last one removed, at any step of its own. */
+START_TEST(a_directory_that_is_gone_is_no_session)
+{
+    open_job();
+    ck_assert_int_eq(session_is_open(session_dirfd()), 1);
+    ck_assert_int_eq(session_has_settings(session_dirfd()), 1);
+    int fd = dup(session_dirfd());
+    session_end(1);
+    ck_assert_int_eq(count_files(base, ""), 0);
+    ck_assert_int_eq(session_has_settings(fd), 0);
+    ck_assert_int_eq(session_is_open(fd), 0);
+    close(fd);
+}
+END_TEST
+
 /* The number of a view that leaves nobody out; 0: others are in it, or it is over. */
 static uint64_t free_number(void)
 {
@@ -143,8 +158,10 @@ static int come_and_go(int i)
     for (int round = 0; round < 20; round++) {
         struct member m = member((uint64_t)i + 1);
         struct view v = {.nmembers = 1, .members = &m};
-        if (open_as("job", CHUNK))
+        if (open_as("job", CHUNK)) {
+            fprintf(stderr, "process %d, round %d: %s\n", i, round, err_text);
             return 1;
+        }
         v.number = free_number();
         int err = v.number ? session_make_view(&v) : -EBUSY;
         if (!err) { /* nobody else is a member now: the directory is this node's until it makes the next view */
@@ -195,6 +212,7 @@ int main(void)
     tcase_add_test(t, a_view_that_comes_late_does_not_count);
     tcase_add_test(t, remains_give_way_to_another_session);
     tcase_add_test(t, a_slow_remover_takes_nothing_of_the_next_session);
+    tcase_add_test(t, a_directory_that_is_gone_is_no_session);
     tcase_add_test(t, who_joins_is_in_the_session_of_that_name);
     tcase_add_test(t, closed_views_have_no_nodes);
     return run_suite(s);
