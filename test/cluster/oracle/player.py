@@ -216,10 +216,12 @@ class Player:
 
     def do_copy(self, op):
         with self.file(op, os.O_RDONLY, "from_") as source, self.file(op, os.O_WRONLY) as target:
-            done = 0
-            while done < op["len"]:
+            done, length, distance = 0, op["len"], op["at"] - op["from_at"]
+            if distance > 0 and os.path.sameopenfile(source, target):
+                length = min(length, 100 * distance)  # a file that grows under its own copy: each call copies that distance
+            while done < length:
                 os.fstat(source)  # as cp does; README: the kernel copies up to the size that it knows
-                n = os.copy_file_range(source, target, op["len"] - done, op["from_at"] + done, op["at"] + done)
+                n = os.copy_file_range(source, target, length - done, op["from_at"] + done, op["at"] + done)
                 if n == 0:
                     break
                 done += n
