@@ -249,6 +249,10 @@ static int choose_from_file(const char *path, enum option_source from, const cha
     int err = config_read(path, from == FROM_SITE ? 0 : geteuid(), &text, &len, why, sizeof(why));
     if (err == -ENOENT || err == -ENOTDIR)
         return 0;
+    if (err == -EACCES && from == FROM_USER) { /* the variables may still be those of another user */
+        note("%s: %s: it is not used", path, strerror(-err));
+        return 0;
+    }
     if (err)
         return say_refused("\n", "%s: %s", path, *why ? why : strerror(-err));
     err = config_parse(text, len, dirs, take_line, &r, &e);

@@ -80,6 +80,14 @@ refused "only the site's file" eddyfs "${MOUNT[@]}"
 eddyfs --user 1234 --show-config "${MOUNT[@]}" >"$W/shown"
 shows session of-the-site "$SITE:4"
 
+# --- What this user may not look at is not used, and told ---
+chmod 711 "$W"
+chmod 700 "$W/home"
+if run_as 1234 "$EDDY_BUILD/eddyfs" --version >/dev/null 2>&1; then
+    run_as 1234 "$EDDY_BUILD/eddyfs" --show-config >"$W/shown"
+    grep -q "^# $USERS: Permission denied: it is not used" "$W/shown" || fail "it says nothing of another user's file: $(cat "$W/shown")"
+fi
+
 # --- The table ---
 eddyfs --list-options >"$W/options.list"
 grep -q $'^cache-dir\tDIR\tEDDY_CACHE_DIR\t[^\t]*\t[^\t]*$' "$W/options.list" || fail "cache-dir in the table: $(cat "$W/options.list")"

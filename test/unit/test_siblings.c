@@ -49,9 +49,10 @@ START_TEST(who_joins_while_another_one_looks_is_counted)
 {
     setenv("TMPDIR", test_dir, 1);
     siblings_join(1, 1); /* makes the directory */
-    siblings_leave();
     registry = open_registry();
     ck_assert_int_ge(registry, 0);
+    close(openat(registry, ".keep", O_CREAT | O_WRONLY, 0600)); /* with it, the directory stays */
+    siblings_leave();
     looks = true;
     siblings_join(0x1234, 1);
     ck_assert(!looks);
@@ -60,6 +61,25 @@ START_TEST(who_joins_while_another_one_looks_is_counted)
     ck_assert_int_eq(faccessat(registry, "0000000000001234", F_OK, 0), 0);
     siblings_leave();
     ck_assert_int_ne(faccessat(registry, "0000000000001234", F_OK, 0), 0);
+    unlinkat(registry, ".keep", 0);
+    close(registry);
+}
+END_TEST
+
+START_TEST(the_last_one_leaves_no_directory)
+{
+    setenv("TMPDIR", test_dir, 1);
+    siblings_join(1, 1);
+    registry = open_registry();
+    ck_assert_int_ge(registry, 0);
+    siblings_leave();
+    if (!faccessat(registry, "..", F_OK, 0))
+        NOT_CHECKED("the registry is in /run here, and stays");
+    close(registry);
+    siblings_join(1, 1); /* makes it anew */
+    registry = open_registry();
+    ck_assert_int_eq(faccessat(registry, "0000000000000001", F_OK, 0), 0);
+    siblings_leave();
     close(registry);
 }
 END_TEST
@@ -69,5 +89,6 @@ int main(void)
     TCase *t = tcase_create("siblings");
     tcase_add_checked_fixture(t, dir_setup, dir_teardown);
     tcase_add_test(t, who_joins_while_another_one_looks_is_counted);
+    tcase_add_test(t, the_last_one_leaves_no_directory);
     return run_case("siblings", t);
 }
