@@ -35,14 +35,10 @@ static char *name_of_path(const char *path)
 
 static void default_cache_dir(void)
 {
-    const char *env = getenv("EDDY_CACHE_DIR"), *tmp = getenv("TMPDIR");
+    const char *tmp = getenv("TMPDIR");
     char *dir, *name;
     if (settings.cache_dir)
         return;
-    if (env && *env) {
-        settings.cache_dir = env;
-        return;
-    }
     name = name_of_path(settings.mountpoint);
     if (asprintf(&dir, "%s/eddyfs-%u/%s", tmp && *tmp ? tmp : "/tmp", (unsigned)settings.user,
                  name) < 0)
@@ -54,13 +50,11 @@ static void default_cache_dir(void)
 
 static int default_session(void)
 {
-    const char *env = getenv("EDDY_SESSION"), *job = getenv("SLURM_JOB_ID"),
+    const char *job = getenv("SLURM_JOB_ID"),
                *restart = getenv("SLURM_RESTART_COUNT");
     char *name;
     if (settings.session)
         return 0;
-    if (env && *env)
-        return option_take_name("session ($EDDY_SESSION)", env, &settings.session);
     if (!job || !*job) {
         settings.session = "default";
         return 0;

@@ -57,6 +57,7 @@ static int parse(const char *first, ...)
 
 static void clear_environment(void)
 {
+    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
     static const char *const names[] = {"EDDY_SESSION", "EDDY_CACHE_DIR", "SLURM_JOB_ID",
                                         "SLURM_RESTART_COUNT", "TMPDIR"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
