@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fs/daemon/paths.h"
 #include "transport/base.h"
 
 struct parser {
@@ -46,9 +47,12 @@ static char *trim(char *text)
     return text;
 }
 
-static bool is_in(const char *dir, const char *section, size_t len)
+bool config_is_in_one(const char *dir, const char *const *dirs)
 {
-    return !strncmp(dir, section, len) && (!dir[len] || dir[len] == '/' || len == 1);
+    for (; *dirs; dirs++)
+        if (!strcmp(*dirs, dir) || path_is_below(*dirs, dir))
+            return true;
+    return false;
 }
 
 static int take_section(struct parser *p, char *line)
@@ -58,15 +62,12 @@ static int take_section(struct parser *p, char *line)
         return wrong(p, "a section's line ends with ]: [/path/of/the/PFS/directory]");
     line[n - 1] = 0;
     char *path = trim(line + 1);
-    n = strlen(path);
     if (*path != '/')
         return wrong(p, "[%.80s]: a section is named by the absolute path of a PFS directory", path);
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    p->l.section = n;
-    p->l.applies = false;
-    for (size_t i = 0; p->dirs[i]; i++)
-        p->l.applies |= is_in(p->dirs[i], path, n);
+    if (!path_make_plain(path))
+        return wrong(p, "a section's path must have no \"..\"");
+    p->l.section = strlen(path);
+    p->l.applies = config_is_in_one(path, p->dirs);
     return 0;
 }
 
@@ -125,16 +126,34 @@ static int check_file(int fd, uid_t owner, struct stat *st, char *why, size_t wh
 {
     if (fstat(fd, st))
         return -errno;
+    if (st->st_uid && st->st_uid != owner) {
+        snprintf(why, whylen, "belongs to user %u, not to %s", (unsigned)st->st_uid, owner ? "you or root" : "root");
+        return -EACCES;
+    }
     if (!S_ISREG(st->st_mode))
         snprintf(why, whylen, "is no regular file");
-    else if (st->st_uid && st->st_uid != owner)
-        snprintf(why, whylen, "belongs to user %u, who could set anything for others: give it to %s", (unsigned)st->st_uid,
-                 owner ? "you or root" : "root");
     else if (st->st_mode & (S_IWGRP | S_IWOTH))
         snprintf(why, whylen, "others can write to it (mode %04o): chmod go-w", (unsigned)st->st_mode & 07777);
+    else if (st->st_size > CONFIG_MAX)
+        snprintf(why, whylen, "is larger than %u bytes", CONFIG_MAX);
     else
         return 0;
     return -EPERM;
+}
+
+/* All of it, up to size bytes: how many; -errno. */
+static ssize_t read_all(int fd, char *text, size_t size)
+{
+    size_t have = 0;
+    while (have < size) {
+        ssize_t n = read(fd, text + have, size - have);
+        if (n < 0)
+            return -errno;
+        if (!n)
+            break;
+        have += (size_t)n;
+    }
+    return (ssize_t)have;
 }
 
 int config_read(const char *path, uid_t owner, char **text, size_t *len, char *why, size_t whylen)
@@ -143,20 +162,16 @@ int config_read(const char *path, uid_t owner, char **text, size_t *len, char *w
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    int err = check_file(fd, owner, &st, why, whylen);
-    if (!err && st.st_size > CONFIG_MAX)
-        err = -EFBIG;
-    ssize_t n = 0;
-    if (!err) {
+    ssize_t n = check_file(fd, owner, &st, why, whylen);
+    if (!n) {
         *text = xmalloc(CONFIG_MAX + 1);
-        n = pread(fd, *text, CONFIG_MAX, 0);
-        err = n < 0 ? -errno : 0;
-        if (err)
+        n = read_all(fd, *text, CONFIG_MAX);
+        if (n < 0)
             free(*text);
     }
     close(fd);
-    if (err)
-        return err;
+    if (n < 0)
+        return (int)n;
     (*text)[n] = 0;
     *len = (size_t)n;
     return 0;

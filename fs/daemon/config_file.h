@@ -33,12 +33,14 @@ struct config_error {
     char why[160];
 };
 
-/* Calls fn for each setting, in order, until it does not return 0.  dirs: the names of the PFS directory, absolute, NULL at their
- * end.  What fn returned; -EPROTO: e says what is wrong in which line. */
+/* Calls fn for each setting, in order, until it does not return 0.  dirs: the names of the PFS directory, absolute and plain
+ * (path_make_plain), NULL at their end.  What fn returned; -EPROTO: e says what is wrong in which line. */
 int config_parse(const char *text, size_t len, const char *const *dirs, int (*fn)(void *arg, const struct config_line *l),
                  void *arg, struct config_error *e);
-/* The file's bytes (malloc'd, a NUL behind them).  It must be a regular file that `owner` or root owns and nobody else can write
- * to: -EPERM with why.  -ENOENT; -EFBIG; -errno. */
+/* Is one of dirs dir, or below it? */
+bool config_is_in_one(const char *dir, const char *const *dirs);
+/* The file's bytes (malloc'd, a NUL behind them).  `owner` or root must own it: else -EACCES.  It must be a regular file, nobody else
+ * may be able to write to it, and it must not be too large: else -EPERM; both with why.  -ENOENT; -errno. */
 int config_read(const char *path, uid_t owner, char **text, size_t *len, char *why, size_t whylen);
 
 #endif

@@ -83,6 +83,8 @@ const struct option_entry option_table[] = {
      "error, warn, info or debug", .flags = 0},
     {"show-config", NULL, OPT_SHOW_CONFIG, NULL,
      "print each option, its value, and where that comes from; then leave", .flags = OPTION_COMMAND_ONLY},
+    {"json", NULL, OPT_JSON, NULL,
+     "with --show-config: as JSON", .flags = OPTION_COMMAND_ONLY},
     {"list-options", NULL, OPT_LIST_OPTIONS, NULL,
      "print the table of options for scripts: name, value, variable, default, help, with tabs between them", .flags = OPTION_COMMAND_ONLY},
     {"version", NULL, 'V', NULL,
@@ -113,9 +115,11 @@ const struct option_entry *option_find(const char *name, size_t len)
 const char *option_meant(const char *name)
 {
     const char *names[ARRAY_LEN(option_table)];
+    size_t n = 0;
     for (size_t i = 0; i < option_count; i++)
-        names[i] = option_table[i].name;
-    return suggest(name, names, option_count);
+        if (!(option_table[i].flags & OPTION_COMMAND_ONLY))
+            names[n++] = option_table[i].name;
+    return suggest(name, names, n);
 }
 
 char *option_env(const struct option_entry *o, char name[OPTION_ENV_MAX])

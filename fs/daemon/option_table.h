@@ -45,6 +45,7 @@ enum {
     OPT_LOG_LEVEL,
     OPT_SHOW_CONFIG,
     OPT_LIST_OPTIONS,
+    OPT_JSON,
 };
 
 #define OPTION_MANY         1u /* may be given several times; each counts */
@@ -64,7 +65,7 @@ extern const size_t option_count;
 
 /* name: len bytes, with '-' or '_'.  NULL: none. */
 const struct option_entry *option_find(const char *name, size_t len);
-/* Which option may be meant; NULL. */
+/* Which option that a file, a variable or -o can have may be meant; NULL. */
 const char *option_meant(const char *name);
 #define OPTION_ENV_MAX 48
 /* The variable of the environment: EDDY_CACHE_DIR for cache-dir. */

@@ -5,7 +5,7 @@
  */
 #include "fs/daemon/options_int.h"
 
-#include "fs/daemon/config_file.h"
+#include "fs/daemon/option_choice.h"
 #include "fs/daemon/option_table.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ void options_help(void)
     puts("  -o OPT[,OPT]                   every long option above as name=value, and FUSE's own: "
          "allow_other, ro, ...\n"
          "\nAn option that is not given is taken from the environment (EDDY_CACHE_DIR for --cache-dir), ~/.config/eddyfs.conf or "
-         "/etc/eddyfs.conf;\n--show-config says what comes from where.\n"
+         "/etc/eddyfs.conf;\neddyfs --show-config says what comes from where.\n"
          "\nExit codes: 0 unmounted with everything on the PFS, 1 failed, 2 wrong usage, 3 data is "
          "not on the PFS (it is kept\n"
          "in the cache directory). See eddyfs(1) and eddy(1).");
@@ -131,6 +131,12 @@ static int set_option(int code, const char *name, const char *v)
     return -EINVAL;
 }
 
+/* value: NULL if it has none. */
+static int choose_on_command_line(const struct option_entry *o, const char *value)
+{
+    return choose(o, (struct option_given){.value = value ? value : "yes", .from = FROM_COMMAND});
+}
+
 /* ---- -o ---- */
 
 /* mount(8) and fstab pass these; they are for mount(8) itself, or say what is true anyway. */
@@ -188,7 +194,7 @@ static int take_word(char *word)
         if (!o->value != !value)
             return options_complain("-o %s: %s", word,
                                     value ? "takes no value" : "needs a value: -o name=value");
-        return choose(o, value ? value + 1 : "yes", FROM_COMMAND, NULL);
+        return choose_on_command_line(o, value ? value + 1 : NULL);
     }
     if (take_trust(word))
         return 0;
@@ -213,13 +219,14 @@ static int take_words(const char *list)
     return err;
 }
 
-/* What is done instead of a mount. */
+/* What is done instead of a mount, and how. */
 static bool take_instead(int code)
 {
     bool *wanted = code == 'V'                ? &options_out->version
                    : code == 'h'              ? &options_out->help
                    : code == OPT_SHOW_CONFIG  ? &options_out->show_config
                    : code == OPT_LIST_OPTIONS ? &options_out->list_options
+                   : code == OPT_JSON         ? &options_out->json
                                               : NULL;
     if (wanted)
         *wanted = true;
@@ -243,9 +250,21 @@ static int take_arguments(int argc, char **argv)
         else if (!take_instead(c))
             for (size_t i = 0; i < option_count; i++)
                 if (option_table[i].code == c)
-                    err = choose(&option_table[i], optarg ? optarg : "yes", FROM_COMMAND, NULL);
+                    err = choose_on_command_line(&option_table[i], optarg);
     }
     return err;
+}
+
+static bool was_given(const char *name)
+{
+    return choice_of(option_find(name, strlen(name)));
+}
+
+/* What is wrong with an option is said before what is missing. */
+static int complain_of_directories(void)
+{
+    int err = choose_apply(set_option);
+    return err ? err : options_complain("give two directories: eddyfs [options] PFS_DIR MOUNTPOINT");
 }
 
 int options_parse(int argc, char **argv, struct options *o)
@@ -256,12 +275,19 @@ int options_parse(int argc, char **argv, struct options *o)
     int err = take_arguments(argc, argv), left = argc - optind;
     if (err || o->help || o->version || o->list_options)
         return err;
+    if (o->json && !o->show_config)
+        return options_complain("--json: goes with --show-config");
     if (left != 2 && !(o->show_config && !left))
-        return options_complain("give two directories: eddyfs [options] PFS_DIR MOUNTPOINT");
+        return complain_of_directories();
     settings.pfs_dir = left ? argv[optind] : NULL;
     settings.mountpoint = left ? argv[optind + 1] : NULL;
-    err = choose_from_elsewhere(settings.pfs_dir);
+    err = choose_from_elsewhere(settings.pfs_dir, was_given("user"));
     if (!err)
         err = choose_apply(set_option);
-    return err || !left ? err : options_complete();
+    if (err || !left)
+        return err;
+    err = options_complete();
+    if (err && o->show_config) /* which does not fit together, and where it comes from */
+        options_show_config();
+    return err;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/daemon/paths.h"
 #include "fs/settings.h"
 #include "transport/times.h"
 
@@ -130,18 +131,18 @@ static const char *path_in(const char *path, const char *dir)
     return !strncmp(path, dir, len) && (!path[len] || path[len] == '/') ? path + len : NULL;
 }
 
-/* The names of a path joined by single '/', without "."; NULL: it has "..". */
-static char *plain_path(const char *path)
+/* NULL: it has "..". */
+static const char *plain_path(const char *path)
 {
-    char *words = options_keep(xstrdup(path)), *plain = options_keep(xcalloc(1, strlen(path) + 1)),
-         *end = plain, *word;
-    while ((word = strsep(&words, "/"))) {
-        if (!strcmp(word, ".."))
-            return NULL;
-        if (*word && strcmp(word, "."))
-            end += sprintf(end, "%s%s", end > plain ? "/" : "", word);
-    }
-    return plain;
+    char *plain = options_keep(xstrdup(path));
+    return path_make_plain(plain) ? plain : NULL;
+}
+
+/* given: absolute.  What of it is in dir, as a path from there on; "": all of dir; NULL: nothing. */
+static const char *part_in(const char *given, const char *dir)
+{
+    const char *path = path_in(given, dir), *plain = plain_path(dir);
+    return path ? path + strspn(path, "/") : plain && path_in(plain, given) ? "" : NULL;
 }
 
 static int complete_immutable(void)
@@ -150,9 +151,9 @@ static int complete_immutable(void)
     for (unsigned n = 0; n < settings.nimmutable; n++) {
         const char *given = settings.immutable[n], *path = given;
         if (*given == '/')
-            path = path_in(given, settings.pfs_dir);
+            path = part_in(given, settings.pfs_dir);
         if (!path && real)
-            path = path_in(given, real);
+            path = part_in(given, real);
         if (path)
             path = plain_path(path);
         if (!path) {

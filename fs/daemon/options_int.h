@@ -1,5 +1,5 @@
-/* options_int.h - between the parts of the options: options.c (the command line), option_choice.c (which value counts),
- * option_values.c, options_defaults.c.  Main thread only. */
+/* options_int.h - between the parts of the options: options.c (the command line), option_sources.c, option_choice.c (option_choice.h),
+ * option_show.c, option_values.c, options_defaults.c.  Main thread only. */
 #ifndef EDDY_FS_DAEMON_OPTIONS_INT_H
 #define EDDY_FS_DAEMON_OPTIONS_INT_H
 
@@ -9,17 +9,6 @@
 extern struct options *options_out;
 /* Where the value that is looked at comes from, for messages; NULL: the command line. */
 extern const char *options_where;
-
-/* ---- option_choice.c ---- */
-enum option_source { FROM_SITE = 1, FROM_USER, FROM_ENVIRONMENT, FROM_COMMAND }; /* the later ones count before */
-struct option_entry;
-void choose_begin(void);
-/* Notes a value; both texts stay.  where: see options_where. */
-int choose(const struct option_entry *o, const char *value, enum option_source from, const char *where);
-/* After the command line: the files and the environment.  pfs_dir: as it was given; NULL: none. */
-int choose_from_elsewhere(const char *pfs_dir);
-/* Calls set for each option that has a value: its code, its name, the value.  Ends with the first error, and returns it. */
-int choose_apply(int (*set)(int code, const char *name, const char *value));
 
 /* ---- option_values.c: each 0, or -EINVAL after a message; name: the option's, without "--" ---- */
 #define options_complain(...) say_refused(" (eddyfs -h lists the options)\n", __VA_ARGS__)

@@ -106,6 +106,8 @@ static int start_store(char *err, size_t len)
         snprintf(err, len, "log file %s: %s%s", settings.log_file ? settings.log_file : path,
                  strerror(-e), cachedir_hint(e));
         store_close(false);
+    } else {
+        options_say_notes(); /* standard error may be nobody's */
     }
     free(path);
     return e;

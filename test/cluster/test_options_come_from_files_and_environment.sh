@@ -53,7 +53,7 @@ shows lease 4 default
 grep -q "EDDY_CACHESIZE: no such option: did you mean EDDY_CACHE_SIZE" "$W/shown" || fail "a mistyped variable is not told"
 EDDY_CACHESIZE=1G eddyfs --no-supervise --log "$W/typo.log" "${MOUNT[@]}" >/dev/null 2>"$W/said"
 eddy umount "$W/mnt"
-grep -q "EDDY_CACHESIZE: no such option" "$W/said" "$W/typo.log" || fail "the log does not tell of a mistyped variable: $(cat "$W/said")"
+grep -q "EDDY_CACHESIZE: no such option" "$W/typo.log" || fail "the log does not tell of a mistyped variable: $(cat "$W/said")"
 
 # --- Mistakes, and what others could write ---
 echo "cach-size = 1G" >>"$USERS"
@@ -87,6 +87,36 @@ if run_as 1234 "$EDDY_BUILD/eddyfs" --version >/dev/null 2>&1; then
     run_as 1234 "$EDDY_BUILD/eddyfs" --show-config >"$W/shown"
     grep -q "^# $USERS: Permission denied: it is not used" "$W/shown" || fail "it says nothing of another user's file: $(cat "$W/shown")"
 fi
+
+# --- Another user's file, where the variables still name it ---
+chown 1234 "$USERS"
+eddyfs --show-config "${MOUNT[@]}" >"$W/shown"
+grep -q "^# $USERS: belongs to user 1234, not to root: it is not used" "$W/shown" || fail "it says nothing of another user's file: $(cat "$W/shown")"
+chown 0 "$USERS"
+
+# --- A supervised daemon that is started again has the same values, whatever the files have become ---
+printf 'session = of-the-user\ndirty-low = 33%%\n' >"$USERS"
+values() {
+    eddy status --json "$W/mnt" | jq -c '[.session, .node, .cache.dir, .flush.policy]'
+}
+EDDY_CACHESIZE=1G eddyfs --supervise --log "$W/again.log" "${MOUNT[@]}" >/dev/null
+values >"$W/values.1"
+first=$(eddy status --json "$W/mnt" | jq .pid)
+printf 'session = another\nflush = close\n' >"$USERS"
+kill -SEGV "$first"
+is_another() {
+    local pid
+    pid=$(eddy status --json "$W/mnt" 2>/dev/null | jq .pid) && [ -n "$pid" ] && [ "$pid" != "$first" ]
+}
+wait_for 300 is_another || fail "the daemon was not started again: $(tail "$W/again.log")"
+values >"$W/values.2"
+eddy umount "$W/mnt"
+check_same "$W/values.1" "$W/values.2"
+check_equal "notes in the log, of two daemons" "$(grep -c "EDDY_CACHESIZE: no such option" "$W/again.log")" 2
+
+# --- For scripts ---
+check_equal "JSON" "$(EDDY_FLUSH=immediate eddyfs --show-config --json "${MOUNT[@]}" | jq -c '.options[] | select(.name == "flush")')" \
+    '{"name":"flush","value":"immediate","from":"$EDDY_FLUSH","fixed":false}'
 
 # --- The table ---
 eddyfs --list-options >"$W/options.list"
