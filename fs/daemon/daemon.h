@@ -3,7 +3,7 @@
  *   directories.c   checks the directories; guard.c: is the PFS there?
  *   daemonise.c     goes into the background; limits
  *   supervise.c     starts the daemon again when it dies (supervise.h)
- *   steps.c         starts the parts, in order
+ *   steps.c         starts the parts, in order; come.c: comes to the session
  *   signals.c       asks for the end, or ends the process
  *   finish.c        flushes, and stops the parts
  */
