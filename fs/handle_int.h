@@ -29,6 +29,10 @@ int handle_choose_mode(struct handle *h, pid_t task, mode_t perm, struct fuse_fi
  * is promised to finds a mode.  -ESTALE: there are opens already that not every kind goes with, and the node
  * id is retired. */
 int handle_promise(struct inode *i);
+/* An open of i is about to end with ESTALE, as a name of it has gone.  The kernel tries once more, and if it comes by a
+ * descriptor, it comes with this node id: then nothing that is open may be in the way of that (retired: a name leads to another
+ * one). */
+void handle_may_come_by_descriptor(struct inode *i);
 void handle_end_promise(struct inode *i);
 /* Its end, if it is not IO_NONE; gives the data file back that the kernel uses. */
 void handle_leave_mode(struct handle *h);

@@ -34,12 +34,11 @@ static bool same_attr(const struct inode *i, const struct location *at)
 /* ---- passthrough ---- */
 
 /* Must the kernel not map a data file for it?  It may store there, and nobody would hear of that.  Beside
- * passthrough descriptors it gets another node id for this.  Where it comes with a retired one again, or with that of a
- * file of which no name is known, it was opened by a descriptor (/proc/self/fd), which leads to no other (README, "What is not
- * promised"). */
+ * passthrough descriptors it gets another node id for this.  An open by a descriptor (/proc/self/fd) can get no other
+ * (README, "What is not promised"). */
 static bool needs_stores_told(const struct handle *h)
 {
-    return (h->flags & O_ACCMODE) == O_RDWR && !h->inode->retired && h->by_name;
+    return (h->flags & O_ACCMODE) == O_RDWR && h->by_name;
 }
 
 /* What of an open the kernel may do by itself, if it can be had.  O_DIRECT would be I/O past the page cache, by
@@ -107,6 +106,15 @@ static void retire(struct inode *i)
     inode_retire(i);
     notify_attr_now(i->nodeid);
     links_forget(i);
+}
+
+void handle_may_come_by_descriptor(struct inode *i)
+{
+    lock_take(&i->lock);
+    bool others = mode_has_kernel_io(i);
+    lock_drop(&i->lock);
+    if (others)
+        retire(i);
 }
 
 int handle_promise(struct inode *i)

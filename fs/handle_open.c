@@ -50,7 +50,7 @@ static int new_handle(const struct opening *o, struct data_handle *data, mode_t 
     h->inode = inode_ref(o->i);
     h->data = data;
     h->flags = o->flags;
-    h->by_name = !o->i->gone && inode_has_name(o->i);
+    h->by_name = !o->i->gone && !o->i->retired && inode_has_name(o->i);
     h->refs = 1;
     flush_error_seen(data->f, &h->error_seen); /* it does not report earlier failures */
     if (o->fi && open_writes(o->flags) && settings.passthrough)
@@ -146,8 +146,10 @@ static int open_on_pfs(struct request *r, struct inode *i, int flags, struct fil
     int err = pfs_open_file(f, inode_has_name(i) ? i->node : NULL, open_writes(flags), request_cred(r), stx);
     /* It may have another name: if the kernel has used that, it comes back with this file, once.  So none may be left
      * that leads elsewhere. */
-    if (err == -ESTALE && !attr_stat(i, stx))
+    if (err == -ESTALE && !attr_stat(i, stx)) {
         links_are_right(i, NULL, false);
+        handle_may_come_by_descriptor(i);
+    }
     if (err == -EACCES && flags & OPEN_EXEC && !open_writes(flags))
         err = pfs_open_file(f, i->node, false, NULL, stx);
     return err;
@@ -187,13 +189,15 @@ static int open_now(struct request *r, struct inode *i, int flags, struct fuse_f
     err = open_on_pfs(r, i, flags, f, &stx);
     if (!err && open_writes(flags) && stx.stx_nlink && !links_are_right(i, &stx, by_name)) {
         handle_release_file(f);
+        handle_may_come_by_descriptor(i);
         err = -ESTALE; /* the kernel looks its name up again */
     }
     if (!err && !stx.stx_nlink)
         file_set_unlinked(f, true);
-    bool early = early_is_for(i, r->pid); /* it had a name when that was looked up */
-    o.named = !err && stx.stx_nlink && !early;
-    if (!err && !stx.stx_nlink && !i->gone && !early) { /* another node removed it */
+    /* it had a name when that was looked up for this open; or the kernel has come by a descriptor */
+    bool is_it = early_is_for(i, r->pid) || i->retired;
+    o.named = !err && stx.stx_nlink && !is_it;
+    if (!err && !stx.stx_nlink && !i->gone && !is_it) { /* another node removed it */
         inode_gone(i);
         handle_release_file(f);
         err = -ESTALE;

@@ -39,18 +39,12 @@ static bool may_be(int flags)
     return v && v->nmembers > 1 && !(flags & (O_TRUNC | O_EXCL | O_APPEND));
 }
 
-/* It is opened by a descriptor of this node (/proc/self/fd): no name leads to this node id.  Where that descriptor is
- * passthrough, this open must go beside it, as there is no other node id to be had. */
-static bool has_no_name(const struct inode *i)
-{
-    return i->gone || i->retired;
-}
-
 bool shared_expected(struct handle *h)
 {
     bool writes = (h->flags & O_ACCMODE) != O_RDONLY;
     h->guessed = false;
-    if (!writes || !may_be(h->flags) || has_no_name(h->inode))
+    /* where a descriptor by which it is opened is passthrough, this open must go beside it */
+    if (!writes || !may_be(h->flags) || !h->by_name)
         return false;
     int policy = dir_policy_of(h->inode, POLICY_SHARED);
     borrow_set_policy(h->data->f, policy == SHARED_ALWAYS, policy == SHARED_NEVER);

@@ -237,21 +237,35 @@ static bool may_be_dropped(struct data_handle *h)
     return !inc || (incarnation_of(node) != inc && !ended_in_order(node, inc));
 }
 
-/* at: the home's answer, NULL: it was not asked.  True: the file, which has no name, was removed where its latest
- * bytes were before they were flushed; the PFS never had them.  The home was told so.  If it does not know, as after a
- * change of the view, this shows by another size or mtime than the claimant last said.  That says nothing if the
- * claimant is there still: it may have written, flushed and given back the file since, and it drops no such bytes
- * before this node was told (docs/protocol.md, rule 28). */
-static bool was_dropped(struct data_handle *h, const struct location *at, const struct version *v)
+static bool is_other(struct data_handle *h, const struct version *v)
 {
-    if (at && (at->known == 1 || at->known == 2))
-        return claim_dropped(at);
-    if (!may_be_dropped(h))
-        return false;
     lock_take(&h->lock);
     bool other = v->size != h->where.size || v->mtime_ns != h->where.mtime_ns;
     lock_drop(&h->lock);
     return other;
+}
+
+/* at: the home's answer, NULL: it was not asked yet.  True: the file, which has no name, was removed where its latest
+ * bytes were before they were flushed; the PFS never had them.  The home was told so.  If it does not know, as after a
+ * change of the view, this shows by another size or mtime than the claimant last said.  That says nothing if the
+ * claimant is there still: it may have written, flushed and given back the file since, and it drops no such bytes
+ * before this node was told (docs/protocol.md, rule 28).  Nor does it if a node has the claim now: that has the bytes,
+ * which other nodes may have changed since this handle heard of them. */
+static bool was_dropped(struct data_handle *h, const struct location *at, const struct version *v)
+{
+    struct location now;
+    if (!at) {
+        if (!may_be_dropped(h) || !is_other(h, v))
+            return false;
+        if (claim_where(h->f->fid, LOOK_NONE, &now))
+            return true;
+        at = &now;
+    }
+    if (at->where != WHERE_PFS)
+        return false;
+    if (at->known == 1 || at->known == 2)
+        return claim_dropped(at);
+    return may_be_dropped(h) && is_other(h, v);
 }
 
 /* Looks at the PFS for the version.  -ESTALE: the PFS never had it (was_dropped).  While a file is being opened, a

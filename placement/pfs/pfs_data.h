@@ -43,7 +43,8 @@ void pfs_release(struct file *f);
  * no rename matters any more.  An error is left for the flush to find.  False: so many are kept already. */
 bool pfs_keep_found(struct file *f);
 /* Drops the descriptor of a file that is not open: of an unlinked one; and of one that was flushed, unless it
- * was written again meanwhile. */
+ * was written again meanwhile, or is claimed and unlinked: nothing else leads to the bytes that are not here, and other
+ * nodes may have it open. */
 void pfs_drop(struct file *f);
 void pfs_drop_clean(struct file *f);
 

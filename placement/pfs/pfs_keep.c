@@ -252,7 +252,8 @@ void pfs_drop_clean(struct file *f)
     lock_drop(&p->lock);
     struct file_info info;
     store_info(f, &info);
-    if (!info.dirty)
+    bool needed = info.dirty || (info.claimed && file_is_unlinked(f)); /* claim_give.c drops it with the claim */
+    if (!needed)
         drop(p, &turns);
 }
 

@@ -331,9 +331,12 @@ int pfs_open_file(struct file *f, struct pfs_node *n, bool write, const struct c
     int err = c || !has_fd(f, write) ? open_fresh(f, n, write, c, stx) : pfs_file_stat(f, stx);
     if (err == -ESTALE && has_fd(f, write)) /* unlinked, and still open */
         err = pfs_file_stat(f, stx);
+    bool unlinked = !err && file_is_unlinked(f);
+    if (unlinked && stx->stx_nlink) /* that is noted after the removal: what was seen may be from before it */
+        err = pfs_file_stat(f, stx);
     if (!err)
         err = check_ended(f, stx->stx_nlink);
-    if (!err && stx->stx_nlink && file_is_unlinked(f))
+    if (!err && unlinked && stx->stx_nlink)
         err = store_set_reborn(f);
     if (err)
         pfs_release(f);

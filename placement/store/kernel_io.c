@@ -91,7 +91,10 @@ unsigned kernel_io_open_files(void)
 
 /* ---- opening ---- */
 
-/* Racy bytes do not count: the next open fetches them again, as others may have come in the same tick of the
+/* A removed file is as whole as any other: its bytes stay until it is closed.  And where its descriptors are passthrough,
+ * one that is opened again by them (/proc/self/fd) cannot do without the data file.
+ *
+ * Racy bytes do not count: the next open fetches them again, as others may have come in the same tick of the
  * PFS's clock.  That open would use another data file, for which a file without a name can not get a new node
  * id. */
 static bool is_whole(struct file *f)
@@ -101,7 +104,7 @@ static bool is_whole(struct file *f)
         return true;
     if (c->flags & CORE_RACY && !(c->flags & (CORE_CLAIMED | CORE_DIRTY)))
         return false;
-    if (!(c->flags & CORE_BASE) || c->flags & CORE_DELETED)
+    if (!(c->flags & CORE_BASE))
         return false;
     uint64_t end = f->rec->whole ? 0 : MIN(c->size, c->base_end);
     return !end || pages_find(f, 0, last_page(0, end), BITS_VALID, false) > last_page(0, end);

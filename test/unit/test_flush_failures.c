@@ -279,6 +279,25 @@ START_TEST(unlinked_is_never_flushed)
 }
 END_TEST
 
+/* Nodes that have it open are told before the claim goes, and read by this descriptor what is not here. */
+START_TEST(what_was_removed_keeps_its_descriptor_as_long_as_its_claim)
+{
+    start(NO_LULL);
+    struct file *f = env_create("f", 0644);
+    env_write(f, "abc", 3, 0);
+    pfs_release(f);
+    ck_assert(pfs_has_descriptor(f));
+    ck_assert_int_eq(unlink(env_path("f")), 0);
+    ck_assert_int_eq(flush_file(f), 0); /* finds that it has no name any more */
+    ck_assert(!dirty(f));
+    ck_assert(pfs_has_descriptor(f));
+    ck_assert(store_clear_claim(f, NULL));
+    pfs_drop_clean(f);
+    ck_assert(!pfs_has_descriptor(f));
+    file_put(f);
+}
+END_TEST
+
 START_TEST(removed_behind_our_back_keeps_the_data)
 {
     start(NO_LULL);
@@ -492,6 +511,7 @@ int main(void)
     tcase_add_test(t, what_failed_is_tried_again_also_after_its_back_off);
     tcase_add_test(t, a_failed_file_is_tried_again_by_itself);
     tcase_add_test(t, unlinked_is_never_flushed);
+    tcase_add_test(t, what_was_removed_keeps_its_descriptor_as_long_as_its_claim);
     tcase_add_test(t, removed_behind_our_back_keeps_the_data);
     tcase_add_test(t, a_full_pfs_loses_nothing);
     tcase_add_test(t, room_is_made_by_flushing);

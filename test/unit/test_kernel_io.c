@@ -55,6 +55,37 @@ START_TEST(only_whole_files_are_given_to_the_kernel)
 }
 END_TEST
 
+/* Its descriptors are opened again (/proc/self/fd), and no other data file would do. */
+START_TEST(a_removed_file_is_given_to_the_kernel_beside_its_descriptors)
+{
+    struct version v = version_n(SIZE, 5);
+    struct file *f = whole_file(1, &v);
+    unsigned life = open_pass(f, false);
+    file_set_unlinked(f, true);
+    store_set_deleted(f);
+    ck_assert_uint_eq(open_pass(f, false), life);
+    ck_assert_uint_eq(open_pass(f, true), life);
+    ck_assert(!info_of(f).only_here);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, "new", 3, CHUNK);
+    close(fd);
+    sample();
+    ck_assert(info_of(f).only_here && !info_of(f).dirty);
+    kernel_io_close(f, life, true);
+    kernel_io_close(f, life, false);
+    kernel_io_close(f, life, false);
+    char got[3];
+    ck_assert_int_eq(store_read(f, got, 3, CHUNK), 3);
+    ck_assert_mem_eq(got, "new", 3);
+    ck_assert_uint_eq(kernel_io_anchored(), 0);
+    ck_assert(!sample());
+    file_put(f);
+    uint64_t dirty, room;
+    store_dirty(&dirty, &room);
+    ck_assert_uint_eq(dirty, 0);
+}
+END_TEST
+
 START_TEST(what_is_fetched_again_at_the_next_open_is_not_given_to_the_kernel)
 {
     struct version v = version_n(CHUNK, 5);
@@ -444,6 +475,7 @@ int main(void)
     tcase_add_checked_fixture(t, pass_setup, pass_teardown);
     tcase_set_timeout(t, 60);
     tcase_add_test(t, only_whole_files_are_given_to_the_kernel);
+    tcase_add_test(t, a_removed_file_is_given_to_the_kernel_beside_its_descriptors);
     tcase_add_test(t, what_is_fetched_again_at_the_next_open_is_not_given_to_the_kernel);
     tcase_add_test(t, it_is_known_when_the_kernel_stored_last);
     tcase_add_test(t, a_mapping_that_outlives_its_close_keeps_the_file_unfinished);
