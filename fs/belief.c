@@ -10,6 +10,7 @@
 #include "fs/page_cache.h"
 #include "placement/data_believe.h"
 #include "placement/store/kernel_io.h"
+#include "placement/store/shadow.h"
 
 struct belief belief_fixed(void)
 {
@@ -19,7 +20,7 @@ struct belief belief_fixed(void)
 bool belief_unheard(const struct inode *i)
 {
     struct file *f = i->second ? file_find(i->fid) : NULL;
-    bool writes = f && kernel_io_writes(f);
+    bool writes = f && (kernel_io_writes(f) || shadow_stores_may_be(f));
     if (f)
         file_put(f);
     return writes;

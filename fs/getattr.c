@@ -10,6 +10,7 @@
 #include "fs/known.h"
 #include "fs/ops.h"
 #include "fs/settings.h"
+#include "fs/stores.h"
 #include "fs/told_times.h"
 #include "placement/claims/claim_give.h"
 
@@ -93,6 +94,7 @@ static void getattr_fn(struct request *r)
     double left;
     struct belief b;
     int err, looks = 0;
+    stores_take_of(r->inode->fid); /* an error is told by fsync and close */
     do
         err = look(r->inode, &st, &left, &b);
     while (!err && !belief_grow(r->inode, &b, (uint64_t)st.st_size) && ++looks < LOOKS);
@@ -153,7 +155,7 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         fuse_reply_err(req, ESTALE);
         return;
     }
-    if (getattr_here(req, i)) {
+    if (!stores_any() && getattr_here(req, i)) {
         inode_put(i);
         return;
     }

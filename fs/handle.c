@@ -103,7 +103,7 @@ static void close_job(void *arg)
 
 /* Any thread may drop the last reference, so another thread may do the closing, which may wait for nodes and
  * for the PFS. */
-static void put_handle(struct handle *h)
+void handle_put(struct handle *h)
 {
     if (h && !--h->refs)
         request_run(pool_waiters, close_job, h);
@@ -117,8 +117,8 @@ void file_close_handle(struct handle *h)
 
 static void let_go(struct request *r)
 {
-    put_handle(r->handle);
-    put_handle(r->handle2);
+    handle_put(r->handle);
+    handle_put(r->handle2);
 }
 
 void handle_use(struct request *r, const struct fuse_file_info *fi,
@@ -143,7 +143,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     bool ours = take_handle(h);
     fuse_reply_err(req, 0);
     if (ours)
-        put_handle(h);
+        handle_put(h);
 }
 
 void file_close_all(void)

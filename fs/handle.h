@@ -31,9 +31,8 @@ struct handle {          /* fi->fh */
      * the open file: the kernel sends no unlock at its close, and no FLUSH in its name. */
     uint64_t *lockers;
     unsigned nlockers;
-    /* false: it was opened by a descriptor (/proc/self/fd): no name that is known here leads to its node id, and it can get
-     * no other one */
-    bool by_name;
+    bool stores;      /* its mappings store into a shadow (fs/stores.h) */
+    bool by_name;     /* its inode had a name that is known here when it was opened */
     bool hinted;      /* foresight_closed is to be called */
     bool guessed;     /* it was opened without kernel I/O, in case that other nodes write, too (shared.c) ... */
     _Atomic uint64_t wrote; /* bytes, so far */

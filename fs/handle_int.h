@@ -40,6 +40,7 @@ void handle_leave_mode(struct handle *h);
 /* ---- handle.c ---- */
 
 void handle_add(struct handle *h); /* to the list; any thread */
+void handle_put(struct handle *h); /* gives a reference back; NULL: nothing.  Any thread */
 /* The last close of a file without a name, or an open of it that failed at the same time: its data is
  * dropped, flushed or not, and the claim is given back.  Blocking. */
 void handle_drop_unlinked(struct file *f);

@@ -33,12 +33,18 @@ static bool same_attr(const struct inode *i, const struct location *at)
 
 /* ---- passthrough ---- */
 
+static bool may_store(const struct handle *h)
+{
+    return (h->flags & O_ACCMODE) == O_RDWR;
+}
+
 /* Must the kernel not map a data file for it?  It may store there, and nobody would hear of that.  Beside
- * passthrough descriptors it gets another node id for this.  An open by a descriptor (/proc/self/fd) can get no other
- * (README, "What is not promised"). */
+ * passthrough descriptors it gets another node id for this.  Where it comes with a retired one again, or with that of a
+ * file of which no name is known, it was opened by a descriptor (/proc/self/fd), which leads to no other: then its stores are looked
+ * for (fs/stores.h). */
 static bool needs_stores_told(const struct handle *h)
 {
-    return (h->flags & O_ACCMODE) == O_RDWR && h->by_name;
+    return may_store(h) && !h->inode->retired && h->by_name;
 }
 
 /* What of an open the kernel may do by itself, if it can be had.  O_DIRECT would be I/O past the page cache, by
@@ -77,13 +83,14 @@ static bool pass_begin(struct handle *h)
 }
 
 /* Inode locked.  This open goes beside passthrough descriptors that have a shadow, if it can: their data file
- * is not the store's any more, and what is stored there by a mapping would be lost. */
+ * is not the store's any more, and what is stored there by a mapping must be looked for. */
 static bool joins_shadow(struct handle *h)
 {
     struct inode *i = h->inode;
     if (!mode_has_kernel_io(i) || needs_stores_told(h) || !shadow_join(h->data->f, i->backing_life))
         return false;
     h->life = i->backing_life;
+    h->stores = may_store(h) && !shadow_stores_begin(h->data->f);
     return true;
 }
 
@@ -142,6 +149,8 @@ int handle_choose_mode(struct handle *h, pid_t task, mode_t perm, struct fuse_fi
     struct inode *i = h->inode;
     bool promised = early_is_for(i, task);
     bool unheard = belief_unheard(i);
+    if (may_store(h) && !needs_stores_told(h)) /* here, as it may take long: joins_shadow finds it done */
+        shadow_stores_begin(h->data->f);
     struct data_tag tag;
     data_look(h->data, at, &tag);
     lock_take(&i->lock);

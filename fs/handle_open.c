@@ -17,6 +17,7 @@
 #include "fs/notify.h"
 #include "fs/ops.h"
 #include "fs/settings.h"
+#include "fs/stores.h"
 #include "placement/data_believe.h"
 #include "placement/foresight/foresight.h"
 #include "placement/pfs/pfs_data.h"
@@ -60,6 +61,8 @@ static int new_handle(const struct opening *o, struct data_handle *data, mode_t 
     if (err)
         h->mode = IO_NONE;
     handle_add(h);
+    if (!err && h->stores)
+        stores_add(h);
     if (err) {
         file_close_handle(h);
         return err;

@@ -6,6 +6,7 @@
 #include "fs/notify.h"
 #include "fs/ops.h"
 #include "fs/settings.h"
+#include "fs/stores.h"
 #include "placement/claims/lock_ask.h"
 
 /* close reports a failed flush only to descriptors that wrote; fsync reports it to all. */
@@ -29,8 +30,9 @@ static bool waits_at_close(struct handle *h)
 static void end_flush(void *arg)
 {
     struct request *r = arg;
+    int stored = stores_take(r->handle->data->f);
     int err = waits_at_close(r->handle) ? sync_to_pfs(r->handle) : error_at_close(r->handle);
-    request_err(r, err);
+    request_err(r, err ? err : stored);
 }
 
 static void end_flush_job(struct request *r)
@@ -73,7 +75,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
             h->lockers[n--] = h->lockers[--h->nlockers];
     lock_drop(&h->inode->lock);
     bool locks = lock_owner_has_any(h->inode->fid, fi->lock_owner);
-    if (!locks && !waits_at_close(h)) {
+    if (!locks && !waits_at_close(h) && !h->stores) {
         fuse_reply_err(req, -error_at_close(h));
         return;
     }
@@ -97,7 +99,9 @@ int file_sync(struct handle *h)
 
 static void fsync_fn(struct request *r)
 {
-    request_err(r, file_sync(handle_of(&r->fi)));
+    struct handle *h = handle_of(&r->fi);
+    int stored = stores_take(h->data->f), err = file_sync(h);
+    request_err(r, err ? err : stored);
 }
 
 static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)

@@ -18,6 +18,7 @@
 #include "fs/kept.h"
 #include "fs/notify.h"
 #include "fs/ops.h"
+#include "fs/stores.h"
 #include "fs/workers.h"
 #include "placement/data_believe.h"
 #include "placement/pfs/pfs_data.h"
@@ -100,12 +101,14 @@ static void read_fn(struct request *r)
     struct handle *h = handle_of(&r->fi);
     size_t got = 0;
     char *buf = peer_buffer(r->size);
-    int err;
     unsigned tries = READS;
-    do {
+    int err = stores_take(h->data->f);
+    while (!err) {
         err = data_read(h->data, buf, r->size, r->off, &got);
         r->pages.brings = end_of(r->off, r->size, got);
-    } while (!err && !page_use_answer(r->inode, &r->pages, --tries, reads_pages(&r->fi) && !is_told(h)));
+        if (err || page_use_answer(r->inode, &r->pages, --tries, reads_pages(&r->fi) && !is_told(h)))
+            break;
+    }
     end_read(r, err, buf, got);
     peer_buffer_free(buf);
 }
@@ -181,7 +184,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     page_quick_begin();
     struct store_hit hit;
     int begun = 0;
-    if (!h->inode->retired) /* else its pages are dropped after the answer */
+    if (!h->inode->retired && !stores_any_of(h->data->f)) /* else its pages are dropped after the answer */
         begun = data_read_begin(h->data, (uint64_t)off, size, false, &hit);
     if (begun > 0) {
         if (reads_pages(fi))
@@ -292,6 +295,8 @@ static void write_fn(struct request *r)
     uint64_t went = r->off;
     int err = strip(r, h);
     if (!err)
+        err = stores_take(h->data->f);
+    if (!err)
         err = data_write(h->data, kind_of(&r->fi), r->text, r->size, r->off, &went);
     if (!err) {
         h->wrote += r->size;
@@ -334,7 +339,7 @@ static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t 
                       const struct fuse_file_info *fi)
 {
     uint64_t went = off;
-    bool others = beside_cached(h) || h->inode->retired; /* have pages to be dropped */
+    bool others = beside_cached(h) || h->inode->retired || stores_any_of(h->data->f); /* have pages to be dropped */
     if (may_strip(h->inode, fuse_req_ctx(req)->uid) || must_sync(h) || others)
         return false;
     int err = data_write_now(h->data, kind_of(fi), buf, size, off, &went);
@@ -454,6 +459,8 @@ static void copy_fn(struct request *r)
     struct handle *from = r->handle, *to = r->handle2;
     size_t done = 0;
     int err = strip(r, to);
+    if (!err)
+        err = stores_take(from->data->f);
     if (!err)
         err = copy_pieces(from, to, r, &done);
     if (done)

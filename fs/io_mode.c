@@ -19,8 +19,8 @@
  *
  * Beside: the kernel sends reads and writes to the daemon, as by a direct open, but maps the data file itself.
  * So it is for what the kernel must not read or write by itself while others have passthrough.  An open for
- * reading and writing whose stores other nodes must hear of cannot be one: nobody hears of stores to a data
- * file.
+ * reading and writing whose stores other nodes must hear of is none, as nobody hears of stores to a data
+ * file; but where no other node id can be had, and the data file is a shadow, stores are looked for (fs/stores.h).
  *
  * Promised: a task's open comes next, for the second time (fs/early.c), and the kernel would not ask a third
  * time.  So no other open begins passthrough until then, and the promise is not given where there is

@@ -237,40 +237,39 @@ static bool may_be_dropped(struct data_handle *h)
     return !inc || (incarnation_of(node) != inc && !ended_in_order(node, inc));
 }
 
-static bool is_other(struct data_handle *h, const struct version *v)
+static bool knows_version(const struct location *at)
 {
-    lock_take(&h->lock);
-    bool other = v->size != h->where.size || v->mtime_ns != h->where.mtime_ns;
-    lock_drop(&h->lock);
-    return other;
+    return at->known == 1 || at->known == 2;
 }
 
-/* at: the home's answer, NULL: it was not asked yet.  True: the file, which has no name, was removed where its latest
+/* What the home knows of the version: it says so to one who does not open the file also while a name of it goes. */
+static bool ask_home(struct data_handle *h, uint64_t end_ms, struct location *at)
+{
+    return !claim_where_until(h->f->fid, LOOK_NONE, end_ms, at) && (at->where != WHERE_PFS || knows_version(at));
+}
+
+/* at: the home's answer, NULL: it was not asked.  True: the file, which has no name, was removed where its latest
  * bytes were before they were flushed; the PFS never had them.  The home was told so.  If it does not know, as after a
  * change of the view, this shows by another size or mtime than the claimant last said.  That says nothing if the
  * claimant is there still: it may have written, flushed and given back the file since, and it drops no such bytes
- * before this node was told (docs/protocol.md, rule 28).  Nor does it if a node has the claim now: that has the bytes,
- * which other nodes may have changed since this handle heard of them. */
-static bool was_dropped(struct data_handle *h, const struct location *at, const struct version *v)
+ * before this node was told (docs/protocol.md, rule 28).  One that has died may have come back and done the same: then the home
+ * knows.  Blocking, until end_ms. */
+static bool was_dropped(struct data_handle *h, const struct location *at, uint64_t end_ms, const struct version *v)
 {
     struct location now;
-    if (!at) {
-        if (!may_be_dropped(h) || !is_other(h, v))
-            return false;
-        if (claim_where(h->f->fid, LOOK_NONE, &now))
-            return true;
-        at = &now;
-    }
-    if (at->where != WHERE_PFS)
-        return false;
-    if (at->known == 1 || at->known == 2)
+    if (at && knows_version(at))
         return claim_dropped(at);
-    return may_be_dropped(h) && is_other(h, v);
+    if (!may_be_dropped(h))
+        return false;
+    lock_take(&h->lock);
+    bool other = v->size != h->where.size || v->mtime_ns != h->where.mtime_ns;
+    lock_drop(&h->lock);
+    return other && (!ask_home(h, end_ms, &now) || claim_dropped(&now));
 }
 
 /* Looks at the PFS for the version.  -ESTALE: the PFS never had it (was_dropped).  While a file is being opened, a
  * link count of 0 is enough: the kernel looks the name up again. */
-static int fresh_version(struct data_handle *h, const struct location *at, struct version *v)
+static int fresh_version(struct data_handle *h, const struct location *at, uint64_t end_ms, struct version *v)
 {
     struct statx stx;
     if (h->anchored) /* the file may be newer, and removed after the look: only a descriptor leads to it then */
@@ -279,7 +278,7 @@ static int fresh_version(struct data_handle *h, const struct location *at, struc
     if (err)
         return err;
     *v = version_of(&stx);
-    return !stx.stx_nlink && (h->opening || was_dropped(h, at, v)) ? -ESTALE : 0;
+    return !stx.stx_nlink && (h->opening || was_dropped(h, at, end_ms, v)) ? -ESTALE : 0;
 }
 
 /* ---- the handle's read-ahead ---- */
@@ -310,7 +309,7 @@ struct stream *data_stream(struct data_handle *h)
 
 static bool says_same(const struct location *at, const struct version *v)
 {
-    return (at->known == 1 || at->known == 2) && version_eq(&at->version, v);
+    return knows_version(at) && version_eq(&at->version, v);
 }
 
 struct data_known data_known(const struct version *seen, const struct location *at,
@@ -397,8 +396,8 @@ static bool is_current(struct data_handle *h, const struct location *at, const s
 /* Gives the store's pages the version that counts.  seen: the PFS's version at h->looked_ms, before the home
  * was asked, or NULL.  before: the store's state before the home was asked.  -EBUSY: this node has got the
  * claim meanwhile; -EAGAIN: another open has moved the store's version. */
-static int follow_version(struct data_handle *h, const struct location *at,
-                          const struct version *seen, const struct file_info *before)
+static int follow_version(struct data_handle *h, const struct location *at, const struct version *seen,
+                          const struct file_info *before, uint64_t end_ms)
 {
     struct version v;
     bool good = seen && !is_overtaken(before, seen) && is_current(h, at, seen);
@@ -407,14 +406,14 @@ static int follow_version(struct data_handle *h, const struct location *at,
     if (good)
         v = *seen;
     else
-        err = fresh_version(h, at, &v);
+        err = fresh_version(h, at, end_ms, &v);
     if ((err == -ENOENT || err == -ESTALE) && nothing_newer(h, at)) {
         proofs_looked(h->f, doubts);
         return 0;
     }
     if (err)
         return err == -ENOENT && h->anchored ? -ESTALE : err;
-    bool named = (at->known == 1 || at->known == 2) && version_eq(&v, &at->version),
+    bool named = says_same(at, &v),
          same = named && at->known == 2;
     /* the store drops racy pages, and the kernel must drop its own: the version does not tell old from new */
     if (before->racy) {
@@ -440,7 +439,7 @@ int data_locate_reader(struct data_handle *h, const struct version *seen, struct
         if (err)
             return err;
         if (at.where == WHERE_PFS)
-            err = follow_version(h, &at, seen, &before);
+            err = follow_version(h, &at, seen, &before, p->end_ms);
         if (!err)
             err = pin_reader(h, &at);
         if (!err) {
@@ -543,7 +542,7 @@ int data_locate_writer(struct data_handle *h, const struct version *seen, struct
             v = *seen;
         } else {
             h->looked_ms = boot_ms();
-            err = fresh_version(h, NULL, &v);
+            err = fresh_version(h, NULL, p->end_ms, &v);
         }
         if (!err)
             err = claim_or_pin(h, &v, &before, p->end_ms);

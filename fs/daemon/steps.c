@@ -38,6 +38,7 @@
 #include "fs/ops.h"
 #include "fs/page_walk.h"
 #include "fs/settings.h"
+#include "fs/stores.h"
 #include "placement/borrow.h"
 #include "placement/carry.h"
 #include "placement/chunks/chunk.h"
@@ -434,6 +435,7 @@ static void stop_mount(void)
     mount_stop();
     request_cancel_waits();
     early_stop();
+    stores_end();
     file_close_all();
     request_system_stop();
 }

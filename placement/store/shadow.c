@@ -3,7 +3,7 @@
  * Locks: f->lock for the pointer.  Writes go by a reference, without a lock: the caller puts those of one file in
  * order (tell.c).
  */
-#include "placement/store/shadow.h"
+#include "placement/store/shadow_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,19 +14,7 @@
 #include "placement/store/datafile_kernel_io.h"
 #include "placement/store/store_int.h"
 
-struct shadow {
-    _Atomic unsigned refs;
-    int fd;
-    unsigned life;    /* of the data file (kernel_io_open) */
-    unsigned opens;   /* f->lock: of it */
-    struct lock lock; /* RANK_LEAF: of one write */
-    uint64_t changes; /* shadow_write and its like; that lock */
-    bool known;       /* f->lock: it has the bytes of `version` */
-    struct version version;
-    bool followed;    /* f->lock: it has had them; what this node has changed since it has, too */
-};
-
-static struct shadow *get(struct file *f)
+struct shadow *shadow_get(struct file *f)
 {
     if (!__atomic_load_n(&f->shadow, __ATOMIC_RELAXED))
         return NULL;
@@ -38,11 +26,13 @@ static struct shadow *get(struct file *f)
     return s;
 }
 
-static void put(struct shadow *s)
+void shadow_put(struct shadow *s)
 {
     if (!s || --s->refs)
         return;
     close(s->fd);
+    free(s->stores.hashes);
+    pthread_cond_destroy(&s->stores.taken);
     lock_destroy(&s->lock);
     free(s);
 }
@@ -83,6 +73,7 @@ void shadow_take(struct file *f)
     s->life = f->kernel_io.life;
     s->opens = f->kernel_io.opens;
     lock_init(&s->lock, RANK_LEAF);
+    lock_cond_init(&s->stores.taken);
     f->shadow = s;
 }
 
@@ -106,14 +97,14 @@ void shadow_leave(struct file *f, unsigned life)
         f->shadow = NULL;
     lock_drop(&f->lock);
     if (last)
-        put(s);
+        shadow_put(s);
 }
 
 void shadow_end(struct file *f)
 {
     struct shadow *s = f->shadow;
     f->shadow = NULL;
-    put(s);
+    shadow_put(s);
 }
 
 /* ---- what it has ---- */
@@ -128,7 +119,7 @@ static void no_version(struct file *f, struct shadow *s)
 /* A change begins, which end ends; NULL: there is no shadow. */
 static struct shadow *begin(struct file *f)
 {
-    struct shadow *s = get(f);
+    struct shadow *s = shadow_get(f);
     if (!s)
         return NULL;
     no_version(f, s);
@@ -142,7 +133,7 @@ static void end(struct file *f, struct shadow *s, const char *what, int err)
     lock_drop(&s->lock);
     if (err)
         say(f, what, err);
-    put(s);
+    shadow_put(s);
 }
 
 static int put_bytes(int fd, const void *buf, size_t len, uint64_t off)
@@ -156,66 +147,98 @@ static int put_bytes(int fd, const void *buf, size_t len, uint64_t off)
     return 0;
 }
 
+/* Of a shadow that processes store into: one page, or a part of it.  Bytes that it is known to have are no news: they come back
+ * from where they were put, and the process may have stored newer ones since.  fill: what was stored stays in any case. */
+static int put_page(struct shadow *s, const char *buf, size_t len, uint64_t off, bool fill)
+{
+    if (shadow_pages_are_known(s, buf, len, off))
+        return 0;
+    shadow_pages_before(s, off, len);
+    int err = fill && shadow_pages_stored(s, off) ? 0 : put_bytes(s->fd, buf, len, off);
+    shadow_pages_after(s);
+    return err;
+}
+
+static int put_pages(struct shadow *s, const char *buf, size_t len, uint64_t off, bool fill)
+{
+    if (!s->stores.hashes)
+        return put_bytes(s->fd, buf, len, off);
+    int err = 0;
+    for (size_t done = 0, n; done < len && !err; done += n) {
+        n = MIN(len - done, PAGE - (off + done) % PAGE);
+        err = put_page(s, buf + done, n, off + done, fill);
+    }
+    return err;
+}
+
 void shadow_write(struct file *f, const void *buf, size_t len, uint64_t off)
 {
     struct shadow *s = begin(f);
     if (s)
-        end(f, s, "write", put_bytes(s->fd, buf, len, off));
+        end(f, s, "write", put_pages(s, buf, len, off, false));
 }
 
 void shadow_zero(struct file *f, uint64_t off, uint64_t len)
 {
     struct shadow *s = begin(f);
-    if (s)
-        end(f, s, "punch",
-            fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)len) ? errno : 0);
+    if (!s)
+        return;
+    shadow_pages_before(s, off, len);
+    int err = fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)len) ? errno : 0;
+    shadow_pages_after(s);
+    end(f, s, "punch", err);
 }
 
 void shadow_resize(struct file *f, uint64_t size)
 {
     struct shadow *s = begin(f);
-    if (s)
-        end(f, s, "truncate", ftruncate(s->fd, (off_t)size) ? errno : 0);
+    if (!s)
+        return;
+    shadow_pages_before(s, size, 0);
+    int err = ftruncate(s->fd, (off_t)size) ? errno : 0;
+    shadow_pages_after(s);
+    end(f, s, "truncate", err);
 }
 
 uint64_t shadow_changes(struct file *f)
 {
-    struct shadow *s = get(f);
+    struct shadow *s = shadow_get(f);
     if (!s)
         return 0;
     lock_take(&s->lock);
     uint64_t changes = s->changes;
     lock_drop(&s->lock);
-    put(s);
+    shadow_put(s);
     return changes;
 }
 
 int shadow_fill(struct file *f, const void *buf, size_t len, uint64_t off, uint64_t size, uint64_t changes)
 {
-    struct shadow *s = get(f);
+    struct shadow *s = shadow_get(f);
     if (!s)
         return 0;
     lock_take(&s->lock);
-    int err = s->changes == changes ? 0 : -EAGAIN;
-    if (!err)
-        err = -put_bytes(s->fd, buf, len, off);
-    if (!err && off + len >= size && ftruncate(s->fd, (off_t)size))
-        err = -errno;
+    int err = s->changes == changes ? -put_pages(s, buf, len, off, true) : -EAGAIN;
+    if (!err && off + len >= size) {
+        shadow_pages_before(s, size, 0);
+        err = ftruncate(s->fd, (off_t)size) ? -errno : 0;
+        shadow_pages_after(s);
+    }
     lock_drop(&s->lock);
-    put(s);
+    shadow_put(s);
     return err;
 }
 
 /* changed: perhaps by this node since.  True also without a shadow. */
 static bool has(struct file *f, const struct version *v, bool changed)
 {
-    struct shadow *s = get(f);
+    struct shadow *s = shadow_get(f);
     if (!s)
         return true;
     lock_take(&f->lock);
     bool has = (changed ? s->followed : s->known) && version_eq(&s->version, v);
     lock_drop(&f->lock);
-    put(s);
+    shadow_put(s);
     return has;
 }
 
@@ -231,12 +254,12 @@ bool shadow_follows(struct file *f, const struct version *base)
 
 void shadow_now_at(struct file *f, const struct version *v)
 {
-    struct shadow *s = get(f);
+    struct shadow *s = shadow_get(f);
     if (!s)
         return;
     lock_take(&f->lock);
     s->known = s->followed = true;
     s->version = *v;
     lock_drop(&f->lock);
-    put(s);
+    shadow_put(s);
 }

@@ -10,7 +10,7 @@
  *
  * A shadow has no name, and is no part of the cache: no record is of it, no node gets bytes of it, and it ends with the
  * daemon.  While there is one, opens of its file go through the daemon (fs/io_mode.c).  What is stored into it
- * by a mapping is the file's nowhere else: opens that may do so do not join it.
+ * by a mapping must be found, and written into the file (shadow_stores.c).
  */
 #ifndef EDDY_PLACEMENT_STORE_SHADOW_H
 #define EDDY_PLACEMENT_STORE_SHADOW_H
@@ -41,6 +41,19 @@ bool shadow_is_at(struct file *f, const struct version *v);
 void shadow_now_at(struct file *f, const struct version *v);
 /* Has it the bytes of this version of the PFS, with what this node has changed in them since? */
 bool shadow_follows(struct file *f, const struct version *base);
+
+/* ---- shadow_stores.c: what processes store into it by mappings ---- */
+
+/* To be called before one can.  Reads all of the shadow.  -ENOENT: there is none. */
+int shadow_stores_begin(struct file *f);
+bool shadow_stores_may_be(struct file *f); /* since shadow_stores_begin */
+/* Calls put(arg, ...) for each page that was stored into since the last call, with no lock held: it makes the bytes the file's, and
+ * an error of it ends the call, which returns it; the page is found again by the next one.  Waits for a call that another thread
+ * makes.  0, also without a shadow. */
+typedef int (*shadow_store_fn)(void *arg, const char *buf, size_t len, uint64_t off);
+int shadow_stores_take(struct file *f, shadow_store_fn put, void *arg);
+/* Is it sure that no process can store into it any more, by a descriptor or a mapping?  True without a shadow. */
+bool shadow_stores_are_over(struct file *f);
 
 /* For kernel_io.c, with f->lock: the data file that has f's name now is about to be replaced. */
 void shadow_take(struct file *f);

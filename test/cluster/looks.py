@@ -264,6 +264,76 @@ def stored():
         check("stored, in the end", open(f"{B}/{name}", "rb").read(), now)
 
 
+def stored_by_descriptor(claim, named):
+    """A descriptor that is older than the other node's write is opened again (/proc/self/fd), and what is stored through a mapping
+    of that, and msynced, reaches the file: with fsync, without it, and after the close.  The other node sees it as what is stored in any mapping,
+    soon; at the claimant it has come when fsync and close are done."""
+    name = f"by-descriptor-{claim}-{named}"
+    put(B, name, b"a" * 20000)
+    flush(B)
+    old, a = opened(B, name, os.O_RDONLY), opened(A, name)
+    check("before", os.pread(old, 20000, 0), b"a" * 20000)
+    os.pwrite(a, b"b" * 100, 0)
+    if claim != "elsewhere":
+        os.close(a)
+        flush(A)
+        a = opened(A, name, os.O_RDONLY)
+    again = os.open(f"/proc/self/fd/{old}", os.O_RDWR)
+    if claim == "here":
+        os.pwrite(again, b"c" * 100, 0)
+    if not named:
+        os.unlink(f"{A}/{name}")
+    now = bytearray(os.pread(a, 20000, 0))
+    m = mmap.mmap(again, 20000)
+
+    def put_in(at, data):
+        m[at:at + len(data)] = data
+        m.flush()
+        now[at:at + len(data)] = data
+
+    def at_a():
+        return os.pread(a, 30000, 0)
+
+    def there(what):
+        if claim == "elsewhere":
+            check(what, at_a(), now)
+        else:
+            wait_for(what, at_a, now)
+
+    before = time.time()
+    put_in(4096, b"synced")
+    os.fsync(again)
+    there("stored and synced")
+    wait_for("its mtime", lambda: os.fstat(a).st_mtime > before - 0.02, True)
+    put_in(4100, b"once more")
+    check("stored, the same node", os.pread(again, 30000, 0), now)
+    put_in(19000, b"x" * 1000)
+    wait_for("stored and not synced", at_a, now)
+    if claim == "elsewhere":
+        put_in(12288, b"mine")
+        os.pwrite(a, b"yours", 8300)
+        now[8300:8305] = b"yours"
+        wait_for("stored beside a write", at_a, now)
+        wait_for("... in the mapping", lambda: m[:], now)
+    os.ftruncate(again, 19500)
+    del now[19500:]
+    there("cut")
+    put_in(8192, b"closed")
+    os.close(again)
+    there("stored and closed")
+    put_in(8200, b"after the close")
+    wait_for("stored after the close", at_a, now)
+    check("an old descriptor", os.pread(old, 30000, 0), now)
+    put_in(0, b"at last")
+    m.close()
+    wait_for("stored before the unmap", at_a, now)
+    os.close(old)
+    if named:
+        for mount in A, B:
+            check("in the end", open(f"{mount}/{name}", "rb").read(), now)
+    os.close(a)
+
+
 def old_descriptor(k):
     """A file of which B has a descriptor from before A's write, and another open for reading and writing: the kernel may know
     it by two node ids."""
@@ -401,6 +471,9 @@ def main():
     followed()
     mapped()
     stored()
+    for claim in "elsewhere", "here", "nobody":
+        stored_by_descriptor(claim, True)
+        stored_by_descriptor(claim, False)
     both_ids(20)
     locked("fcntl", 200)
     locked("flock", 200)

@@ -6,8 +6,12 @@
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+
 /* What a process that has it open reads. */
 static int in_use;
+static struct file *put_file;
 
 static struct file *open_whole(unsigned *life)
 {
@@ -149,6 +153,157 @@ START_TEST(what_is_claimed_here_gets_no_shadow)
 }
 END_TEST
 
+/* ---- what is stored into it by a mapping ---- */
+
+static struct {
+    unsigned calls;
+    int err;
+    uint64_t off;
+    size_t len;
+    char bytes[4096];
+} stored;
+
+static int put_here(void *arg, const char *buf, size_t len, uint64_t off)
+{
+    (void)arg;
+    stored.calls++;
+    stored.off = off;
+    stored.len = len;
+    memcpy(stored.bytes, buf, MIN(len, sizeof(stored.bytes)));
+    return stored.err;
+}
+
+static int take(struct file *f, int err)
+{
+    stored.calls = 0;
+    stored.err = err;
+    return shadow_stores_take(f, put_here, NULL);
+}
+
+static void assert_put(uint64_t off, const void *bytes, size_t len)
+{
+    ck_assert_uint_eq(stored.calls, 1);
+    ck_assert_uint_eq(stored.off, off / 4096 * 4096);
+    ck_assert_uint_eq(stored.len, 4096);
+    ck_assert_int_eq(memcmp(stored.bytes + off % 4096, bytes, len), 0);
+}
+
+/* A process opens the shadow again for reading and writing, and maps it. */
+static char *map_shadow(struct file *f, unsigned life, int *fd)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", in_use);
+    ck_assert_int_eq(shadow_begin(f), 0);
+    ck_assert(shadow_join(f, life));
+    ck_assert_int_eq(shadow_stores_begin(f), 0);
+    *fd = open(path, O_RDWR);
+    ck_assert_int_ge(*fd, 0);
+    char *map = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    ck_assert_ptr_ne(map, MAP_FAILED);
+    return map;
+}
+
+static void unmap_shadow(struct file *f, char *map, int fd, unsigned life)
+{
+    close(fd);
+    ck_assert_msg(!shadow_stores_are_over(f), "it is mapped");
+    munmap(map, SIZE);
+    ck_assert(shadow_stores_are_over(f));
+    kernel_io_close(f, life, false);
+    shadow_write(f, "still", 5, 0);
+    assert_reads(0, "still", 5);
+    close_all(f, life);
+}
+
+START_TEST(what_is_stored_by_a_mapping_is_found_once)
+{
+    unsigned life;
+    int fd;
+    struct file *f = open_whole(&life);
+    char *map = map_shadow(f, life, &fd);
+    ck_assert_int_eq(take(f, 0), 0);
+    ck_assert_uint_eq(stored.calls, 0);
+    for (int k = 0; k < 3; k++) { /* also where it was stored before */
+        memcpy(map + 5000, k % 2 ? "odd " : "even", 4);
+        ck_assert_int_eq(take(f, 0), 0);
+        assert_put(5000, k % 2 ? "odd " : "even", 4);
+        ck_assert_int_eq(take(f, 0), 0);
+        ck_assert_uint_eq(stored.calls, 0);
+    }
+    usleep(50000); /* older than the grain of the times: what is stored shows by them alone */
+    ck_assert_int_eq(take(f, 0), 0);
+    memcpy(map + 5000, "late", 4);
+    ck_assert_int_eq(take(f, 0), 0);
+    assert_put(5000, "late", 4);
+    unmap_shadow(f, map, fd, life);
+}
+END_TEST
+
+START_TEST(what_is_stored_stays_beside_changes)
+{
+    unsigned life;
+    int fd;
+    struct file *f = open_whole(&life);
+    char *map = map_shadow(f, life, &fd), page[4096];
+    memcpy(map, "stored", 6);
+    shadow_write(f, "told", 4, 100); /* in one page; and what is told alone is no store */
+    shadow_write(f, "told", 4, 3 * 4096);
+    ck_assert_int_eq(take(f, -EIO), -EIO);
+    ck_assert_int_eq(take(f, 0), 0); /* once more */
+    assert_put(0, "stored", 6);
+    ck_assert_int_eq(memcmp(stored.bytes + 100, "told", 4), 0);
+    memcpy(map + 4096, "stored", 6);
+    memset(page, 'f', sizeof(page));
+    for (uint64_t off = 0; off < 3 * 4096; off += 4096)
+        ck_assert_int_eq(shadow_fill(f, page, 4096, off, SIZE, shadow_changes(f)), 0);
+    assert_reads(4096, "stored", 6);
+    assert_reads(0, page, 4096);
+    ck_assert_int_eq(take(f, 0), 0);
+    assert_put(4096, "stored", 6);
+    memcpy(map + 2 * 4096 + 100, "cut", 3); /* what is cut off is no store, and nor are the zeros behind a new end */
+    shadow_resize(f, 2 * 4096 + 50);
+    shadow_resize(f, SIZE);
+    ck_assert_int_eq(take(f, 0), 0);
+    ck_assert_msg(stored.calls == 0 || (stored.off == 2 * 4096 && !memcmp(stored.bytes, page, 50) && !stored.bytes[100]),
+                  "%u calls, at %llu", stored.calls, (unsigned long long)stored.off);
+    unmap_shadow(f, map, fd, life);
+}
+END_TEST
+
+/* The file's own change, which comes to its shadow as any, brings nothing older than what was stored meanwhile. */
+static int put_into_file(void *arg, const char *buf, size_t len, uint64_t off)
+{
+    char *map = arg;
+    memcpy(map + off, "newer", 5);
+    shadow_write(put_file, buf, len, off);
+    return put_here(NULL, buf, len, off);
+}
+
+START_TEST(what_is_stored_while_it_is_put_stays)
+{
+    unsigned life;
+    int fd;
+    struct file *f = open_whole(&life);
+    char *map = map_shadow(f, life, &fd), page[4096];
+    put_file = f;
+    memcpy(map, "older", 5);
+    stored.calls = 0;
+    stored.err = 0;
+    ck_assert_int_eq(shadow_stores_take(f, put_into_file, map), 0);
+    assert_put(0, "older", 5);
+    assert_reads(0, "newer", 5);
+    ck_assert_int_eq(take(f, 0), 0);
+    assert_put(0, "newer", 5);
+    memcpy(page, stored.bytes, sizeof(page)); /* it comes back later, too */
+    memcpy(map, "again", 5);
+    shadow_write(f, page, sizeof(page), 0);
+    assert_reads(0, "again", 5);
+    ck_assert_int_eq(take(f, 0), 0);
+    assert_put(0, "again", 5);
+    unmap_shadow(f, map, fd, life);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("shadow");
@@ -159,5 +314,8 @@ int main(void)
     tcase_add_test(t, without_such_descriptors_there_is_none);
     tcase_add_test(t, what_is_filled_gives_way_to_changes);
     tcase_add_test(t, what_is_claimed_here_gets_no_shadow);
+    tcase_add_test(t, what_is_stored_by_a_mapping_is_found_once);
+    tcase_add_test(t, what_is_stored_stays_beside_changes);
+    tcase_add_test(t, what_is_stored_while_it_is_put_stays);
     return run_case("shadow", t);
 }

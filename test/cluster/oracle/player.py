@@ -68,6 +68,7 @@ class Slot:
 
     def __init__(self, fd, flags):
         self.fd, self.flags = fd, flags
+        self.by_descriptor = False  # opened by another one's name in /proc
         self.opened = time.monotonic()
 
     def writes(self):
@@ -133,6 +134,7 @@ class Player:
         if "TRUNC" in op["flags"]:
             self.note(fd, "may")
         self.keep(op, fd, op["flags"])
+        self.slots[op["node"], op["slot"]].by_descriptor = True
 
     def do_close(self, op):
         os.close(self.slots.pop((op["node"], op["slot"])).fd)
@@ -207,6 +209,8 @@ class Player:
                 data = data_of(op["n"], min(op["len"], size - at))
                 m[at:at + len(data)] = data
                 m.flush()
+                if "slot" in op and self.slots[op["node"], op["slot"]].by_descriptor:
+                    os.fsync(fd)  # README: of such a store the kernel tells nobody, also in msync
             self.note(fd, "may")
             return size
 
