@@ -46,7 +46,7 @@ on_plain() {
     shift 2
     case $io in
         mpich) start=(mpiexec.mpich) ;;
-        *) start+=(--mca io "$io" --mca btl self,vader,tcp --mca btl_tcp_if_include lo) ;;
+        *) start+=(--mca io "$io" --mca btl "self,vader,tcp" --mca btl_tcp_if_include lo) ;;
     esac
     timeout "$seconds" "${start[@]}" -n "$(wc -w <<<"$RANK_NODES")" -wdir "$W/plain" "$@" >"$W/mpi.out" 2>&1
 }
