@@ -53,7 +53,7 @@ skip() {
     exit 77
 }
 
-# requires root | fuse | user | namespaces | cmd NAME | free MIB ...: skips the test
+# requires root | fuse | user | namespaces | cmd NAME | module NAME (of pkg-config) | free MIB ...: skips the test
 # where one is missing.
 requires() {
     while [ $# -gt 0 ]; do
@@ -75,6 +75,10 @@ requires() {
                 ;;
             cmd)
                 command -v "$2" >/dev/null || skip "needs $2"
+                shift
+                ;;
+            module)
+                pkg-config --exists "$2" 2>/dev/null || skip "needs $2, as pkg-config calls it"
                 shift
                 ;;
             free)

@@ -11,12 +11,15 @@ start_ranks() {
         start_node "$node" "$W/pfs-$node" --flush-wait 3600 --wait-nodes $((++n))
     done
     mkdir "$W/job" "$W/plain"
+    # Collective writes are done by one rank of each host: here, as if each rank had a host, by all.
+    export ROMIO_HINTS=$W/hints OMPI_MCA_io_ompio_num_aggregators=$n
+    printf 'cb_config_list *:*\ncb_nodes %d\n' "$n" >"$ROMIO_HINTS"
     # a mount namespace of its own, with the mount bound
     cat >"$W/rank" <<END
 #!/bin/sh
 nodes="$RANK_NODES"
 set -- \$nodes "\$@"
-shift \$OMPI_COMM_WORLD_RANK
+shift \${OMPI_COMM_WORLD_RANK-\${PMI_RANK:?}}
 mount --bind "$W/mnt-\$1" "$W/job"
 while [ "\$1" != -- ]; do shift; done
 shift
@@ -26,12 +29,26 @@ END
     chmod +x "$W/rank"
 }
 
-# on_plain SECONDS IO COMMAND...: as many ranks, of OpenMPI's MPI-IO named IO; what they say is in $W/mpi.out
+# Of the two runs of a test that is marked "both", the one without passthrough lends parts for every write, however short; in
+# the other one short writes go to the claimant at first (docs/mpi.md). For programs whose pieces are short. After start_ranks.
+lend_short_writes_in_one_run() {
+    [[ ${EDDY_TEST_OPTIONS-} != *--no-passthrough* ]] || setfattr -n user.eddy.shared -v always "$W/mnt-${RANK_NODES%% *}"
+}
+
+# The MPI-IOs of the OpenMPI that is installed, by the names that mpirun knows them by.
+openmpis_ios() {
+    ompi_info --parsable | sed -n 's/^mca:io:\([a-z0-9]*\):version:.*/\1/p' | sort -u
+}
+
+# on_plain SECONDS IO COMMAND...: as many ranks, of OpenMPI's MPI-IO named IO or of mpich; what they say is in $W/mpi.out
 on_plain() {
-    local seconds=$1 io=$2
+    local seconds=$1 io=$2 start=(mpirun --oversubscribe)
     shift 2
-    timeout "$seconds" mpirun --oversubscribe -n "$(wc -w <<<"$RANK_NODES")" -wdir "$W/plain" --mca io "$io" --mca btl self,vader,tcp --mca btl_tcp_if_include lo \
-        "$@" >"$W/mpi.out" 2>&1
+    case $io in
+        mpich) start=(mpiexec.mpich) ;;
+        *) start+=(--mca io "$io" --mca btl "self,vader,tcp" --mca btl_tcp_if_include lo) ;;
+    esac
+    timeout "$seconds" "${start[@]}" -n "$(wc -w <<<"$RANK_NODES")" -wdir "$W/plain" "$@" >"$W/mpi.out" 2>&1
 }
 
 # on_nodes SECONDS IO COMMAND...: the same, each rank on its node, its working directory the mount
@@ -39,6 +56,38 @@ on_nodes() {
     local seconds=$1 io=$2
     shift 2
     on_plain "$seconds" "$io" unshare -m "$W/rank" -- "$@"
+}
+
+# try_parts SECONDS IO PROGRAM PART...: each part of the program, on a plain directory and then on nodes. The files of
+# what was done on both are $W/plain/IO.PART and $PFS/IO.PART, these after flush_ranks; PARTS has their names. A part that
+# fails on a plain directory, or does not end there in SECONDS, is not tried: MPI-IOs have defects of their own.
+PARTS=
+try_parts() {
+    local seconds=$1 io=$2 program=$3 part
+    shift 3
+    for part; do
+        if ! on_plain "$seconds" "$io" "$W/$program" "$W/plain/$io" "$part"; then
+            echo "$io: $part: fails on a plain directory, too"
+            continue
+        fi
+        on_nodes 100 "$io" "$W/$program" "$W/job/$io" "$part" || fail "$io: $part: $(cat "$W/mpi.out")"
+        PARTS+=" $io.$part"
+    done
+}
+
+# at_least N: of the parts must have been tried.
+at_least() {
+    [ "$(wc -w <<<"$PARTS")" -ge "$1" ] || fail "only these were tried:$PARTS"
+}
+
+# The PFS has the same files as the plain directory, byte by byte: IO.PART, or IO.PART.NUMBER of a part that makes several.
+parts_are_the_same() {
+    local part file
+    for part in $PARTS; do
+        for file in "$W/plain/$part" "$W/plain/$part".*; do
+            [ ! -e "$file" ] || cmp "$PFS/${file##*/}" "$file" || fail "${file##*/}: the PFS has other bytes than a plain directory"
+        done
+    done
 }
 
 stop_ranks() {
