@@ -36,6 +36,8 @@ json_t *control_stage(struct connection *c, const json_t *request);
 json_t *control_stage_check(struct connection *c, const json_t *request);
 json_t *control_stages(struct connection *c, const json_t *request); /* stage_status, stage_cancel */
 json_t *control_unstage(struct connection *c, const json_t *request);
+json_t *control_stats(struct connection *c, const json_t *request);
+json_t *control_metrics(struct connection *c, const json_t *request);
 
 /* The file by its path below the PFS directory.  Blocks on the PFS.  -errno */
 int control_find_file(const char *path, struct statx *stx);
@@ -53,6 +55,8 @@ void control_put_id(json_t *o, const char *key, uint64_t id);        /* 16 hexad
 /* The files that are not on the PFS as JSON objects {path, bytes, since, tries, error, suspect}, at
  * most CONTROL_FILES_MAX. */
 json_t *control_files(bool only_failed, uint64_t *total);
+/* {NAME: {"count", "sum_ns", "buckets"}} of all operations so far (control_stats.c). */
+json_t *control_operations(void);
 /* The view this node is in, else the last one it was in; NULL: none yet. */
 const struct view *control_view(void);
 /* [{id, name, address, weight, state, self}] */

@@ -27,6 +27,7 @@
 #include "fs/belief.h"
 #include "fs/daemon/control.h"
 #include "fs/daemon/daemon.h"
+#include "fs/daemon/figures_ask.h"
 #include "fs/daemon/guard.h"
 #include "fs/daemon/options.h"
 #include "fs/daemon/supervise.h"
@@ -356,6 +357,7 @@ static int start_peers(char *err, size_t len)
 {
     struct peer_config c = {settings.listen, store_node_id(),     store_incarnation(),
                             settings.node,   settings.chunk_size, settings.memory};
+    figures_serve();
     return peer_start(&c, err, len);
 }
 
@@ -577,6 +579,18 @@ static void stop_files(void)
     mount_free();
 }
 
+static int start_control(char *err, size_t len)
+{
+    figures_ready(true);
+    return control_start(err, len);
+}
+
+static void stop_control(void)
+{
+    control_stop();
+    figures_ready(false);
+}
+
 static int start_mount(char *err, size_t len)
 {
     struct fid pfs;
@@ -639,7 +653,7 @@ static const struct step {
     {"files", start_files, stop_files},
     {"queues", queues_start, queues_stop},
     {"stages", start_stages, stages_stop},
-    {"control", control_start, control_stop},
+    {"control", start_control, stop_control},
     {"mount", start_mount, stop_mount},
 };
 static unsigned started;
