@@ -35,6 +35,12 @@ static const struct command commands[] = {
     {"metrics", "MNT", "the counters in Prometheus's text format",
      "Prints all counters and gauges of MNT, and how long operations took, as Prometheus reads them.  There are no paths in it.\n",
      metrics_main},
+    {"report", "[--html FILE] [--session NAME] FILE|DIR...", "what a session did, from its nodes' reports",
+     "Reads the reports that the nodes of a session wrote when their mounts ended (eddyfs --report DIR), and tells what was read and\n"
+     "written where, whether everything is on the PFS, and what to change.  Of a directory: all reports in it of one session.\n\n"
+     "      --html FILE       one page with pictures, complete in itself: open it in a browser; -: standard output\n"
+     "      --session NAME    of this session (default: the one that ended last)\n",
+     report_main},
     {"flush", "[--retry] MNT | [--wait] PATH...", "writes everything, or these files, to the PFS now",
      "For a mount (MNT alone): writes all that this node has and the PFS has not, and returns when "
      "it is there.\n"

@@ -35,6 +35,10 @@ void log_write(enum log_level level, const char *fmt, ...) __attribute__((format
 #define log_warn(...)  log_write(LOG_LEVEL_WARN, __VA_ARGS__)
 #define log_info(...)  log_write(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...) log_write(LOG_LEVEL_DEBUG, __VA_ARGS__)
+/* The last warnings and errors, the oldest first, each a line without its newline; at most LOG_LAST.  n: how many there were in
+ * all.  Each line is valid during the call, in which nothing may be logged. */
+#define LOG_LAST 64
+void log_each_last(void (*fn)(void *arg, const char *line), void *arg, uint64_t *n);
 /* True at most once per `ms` for this `last` (a static of the caller, starts at 0). */
 bool log_every(_Atomic uint64_t *last, uint64_t ms);
 

@@ -3,7 +3,7 @@
  *   directories.c   checks the directories; guard.c: is the PFS there?
  *   daemonise.c     goes into the background; limits
  *   supervise.c     starts the daemon again when it dies (supervise.h)
- *   steps.c         starts the parts, in order
+ *   steps.c         starts the parts, in order; come.c: comes to the session
  *   signals.c       asks for the end, or ends the process
  *   finish.c        flushes, and stops the parts
  */
@@ -58,6 +58,17 @@ void control_stop(void);
 /* ---- queues.c: the socket for hints (placement/foresight/) ---- */
 int queues_start(char *err, size_t errlen);
 void queues_stop(void);
+
+/* ---- report.c, history.c: --report ---- */
+/* Looks once a second at what a report shows over time. */
+void history_start(void);
+void history_stop(void);
+/* The report of this mount, which ends with so many files not on the PFS.  Errors are logged. */
+void report_write(unsigned not_on_pfs);
+
+/* ---- metrics_serve.c: --metrics ---- */
+int metrics_start(char *err, size_t errlen);
+void metrics_stop(void);
 
 /* ---- finish.c ---- */
 /* Without a mount: flushes all (progress and each get arg), calls each for every file that is not on the PFS

@@ -4,6 +4,7 @@
 
 #include "config.h"
 #include "fs/daemon/daemon.h"
+#include "fs/daemon/option_table.h"
 #include "fs/daemon/options.h"
 #include "fs/daemon/signals.h"
 #include "fs/daemon/supervise.h"
@@ -39,19 +40,34 @@ static void print_version(void)
            CACHE_FORMAT, MSG_VERSION >> 8);
 }
 
+/* Nothing is mounted. */
+static bool print_instead(void)
+{
+    if (options.help)
+        options_help();
+    else if (options.version)
+        print_version();
+    else if (options.list_options)
+        option_print_list();
+    else if (options.show_config)
+        options_show_config();
+    else
+        return false;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     if (options_parse(argc, argv, &options))
         return EXIT_USAGE;
-    if (options.help || options.version) {
-        options.help ? options_help() : print_version();
+    if (print_instead())
         return EXIT_OK;
-    }
     if (peer_reexec(settings.listen, argv))
         return EXIT_FAILED;
     if (settings.as_user && mount_user_begin())
         return EXIT_FAILED;
     log_open(NULL, options.log_level, settings.node);
+    options_say_notes();
     if (check_directories())
         return EXIT_FAILED;
     daemonise();

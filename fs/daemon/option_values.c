@@ -13,12 +13,15 @@
 #include <unistd.h>
 
 struct options *options_out;
+const char *options_where;
 
 int say_refused(const char *end, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
     fputs("eddyfs: ", stderr);
+    if (options_where)
+        fprintf(stderr, "%s: ", options_where);
     vfprintf(stderr, fmt, ap);
     fputs(end, stderr);
     va_end(ap);

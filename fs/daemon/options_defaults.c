@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/daemon/paths.h"
 #include "fs/settings.h"
 #include "transport/times.h"
 
@@ -35,14 +36,10 @@ static char *name_of_path(const char *path)
 
 static void default_cache_dir(void)
 {
-    const char *env = getenv("EDDY_CACHE_DIR"), *tmp = getenv("TMPDIR");
+    const char *tmp = getenv("TMPDIR");
     char *dir, *name;
     if (settings.cache_dir)
         return;
-    if (env && *env) {
-        settings.cache_dir = env;
-        return;
-    }
     name = name_of_path(settings.mountpoint);
     if (asprintf(&dir, "%s/eddyfs-%u/%s", tmp && *tmp ? tmp : "/tmp", (unsigned)settings.user,
                  name) < 0)
@@ -54,13 +51,11 @@ static void default_cache_dir(void)
 
 static int default_session(void)
 {
-    const char *env = getenv("EDDY_SESSION"), *job = getenv("SLURM_JOB_ID"),
+    const char *job = getenv("SLURM_JOB_ID"),
                *restart = getenv("SLURM_RESTART_COUNT");
     char *name;
     if (settings.session)
         return 0;
-    if (env && *env)
-        return option_take_name("session ($EDDY_SESSION)", env, &settings.session);
     if (!job || !*job) {
         settings.session = "default";
         return 0;
@@ -136,18 +131,18 @@ static const char *path_in(const char *path, const char *dir)
     return !strncmp(path, dir, len) && (!path[len] || path[len] == '/') ? path + len : NULL;
 }
 
-/* The names of a path joined by single '/', without "."; NULL: it has "..". */
-static char *plain_path(const char *path)
+/* NULL: it has "..". */
+static const char *plain_path(const char *path)
 {
-    char *words = options_keep(xstrdup(path)), *plain = options_keep(xcalloc(1, strlen(path) + 1)),
-         *end = plain, *word;
-    while ((word = strsep(&words, "/"))) {
-        if (!strcmp(word, ".."))
-            return NULL;
-        if (*word && strcmp(word, "."))
-            end += sprintf(end, "%s%s", end > plain ? "/" : "", word);
-    }
-    return plain;
+    char *plain = options_keep(xstrdup(path));
+    return path_make_plain(plain) ? plain : NULL;
+}
+
+/* given: absolute.  What of it is in dir, as a path from there on; "": all of dir; NULL: nothing. */
+static const char *part_in(const char *given, const char *dir)
+{
+    const char *path = path_in(given, dir), *plain = plain_path(dir);
+    return path ? path + strspn(path, "/") : plain && path_in(plain, given) ? "" : NULL;
 }
 
 static int complete_immutable(void)
@@ -156,9 +151,9 @@ static int complete_immutable(void)
     for (unsigned n = 0; n < settings.nimmutable; n++) {
         const char *given = settings.immutable[n], *path = given;
         if (*given == '/')
-            path = path_in(given, settings.pfs_dir);
+            path = part_in(given, settings.pfs_dir);
         if (!path && real)
-            path = path_in(given, real);
+            path = part_in(given, real);
         if (path)
             path = plain_path(path);
         if (!path) {

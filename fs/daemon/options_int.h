@@ -1,5 +1,5 @@
-/* options_int.h - between the parts of the command line: options.c, option_values.c,
- * options_defaults.c.  Main thread only. */
+/* options_int.h - between the parts of the options: options.c (the command line), option_sources.c, option_choice.c (option_choice.h),
+ * option_show.c, option_values.c, options_defaults.c.  Main thread only. */
 #ifndef EDDY_FS_DAEMON_OPTIONS_INT_H
 #define EDDY_FS_DAEMON_OPTIONS_INT_H
 
@@ -7,6 +7,8 @@
 
 /* What is being parsed into, beside `settings`. */
 extern struct options *options_out;
+/* Where the value that is looked at comes from, for messages; NULL: the command line. */
+extern const char *options_where;
 
 /* ---- option_values.c: each 0, or -EINVAL after a message; name: the option's, without "--" ---- */
 #define options_complain(...) say_refused(" (eddyfs -h lists the options)\n", __VA_ARGS__)

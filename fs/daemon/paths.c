@@ -47,3 +47,25 @@ char *path_resolve_existing(const char *path)
     free(part);
     return real;
 }
+
+bool path_make_plain(char *path)
+{
+    char *end = path, *rest = path, *word;
+    if (*path == '/') {
+        end++;
+        rest++;
+    }
+    while ((word = strsep(&rest, "/"))) {
+        size_t n = strlen(word);
+        if (!strcmp(word, ".."))
+            return false;
+        if (!n || !strcmp(word, "."))
+            continue;
+        if (end > path && end[-1] != '/')
+            *end++ = '/';
+        memmove(end, word, n);
+        end += n;
+    }
+    *end = 0;
+    return true;
+}

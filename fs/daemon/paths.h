@@ -11,5 +11,8 @@ bool path_is_below(const char *path, const char *dir);
 char *path_resolve_parent(const char *path);
 /* The same, of the longest part of an absolute path that is there now.  malloc'd; NULL with errno. */
 char *path_resolve_existing(const char *path);
+/* In place: without "//", "." and a '/' at the end; absolute stays absolute.  false: it has "..", and where that leads only the
+ * file system knows; the text is spoilt then. */
+bool path_make_plain(char *path);
 
 #endif

@@ -25,10 +25,10 @@
 #include "fs/attr_last.h"
 #include "fs/backing.h"
 #include "fs/belief.h"
+#include "fs/daemon/come.h"
 #include "fs/daemon/control.h"
 #include "fs/daemon/daemon.h"
 #include "fs/daemon/figures_ask.h"
-#include "fs/daemon/guard.h"
 #include "fs/daemon/options.h"
 #include "fs/daemon/supervise.h"
 #include "fs/early.h"
@@ -36,6 +36,7 @@
 #include "fs/known.h"
 #include "fs/mount.h"
 #include "fs/notify.h"
+#include "fs/operation.h"
 #include "fs/ops.h"
 #include "fs/page_walk.h"
 #include "fs/settings.h"
@@ -68,16 +69,12 @@
 #include "transport/members.h"
 #include "transport/peer.h"
 #include "transport/session.h"
-#include "transport/session_end.h"
 #include "transport/view.h"
 
-#define LEAVE_MS      10000
-#define SESSION_TRIES 8
 
 static const struct options *o;
 static void (*on_replaced)(const struct member *by);
 static bool ended_clean, reads_only; /* reads_only: of the store alone is read */
-static bool left; /* the session: in order, or this node never joined it */
 
 /* After an error of a call that makes a file on the cache's disk: may it succeed now? */
 static bool has_room_again(int err)
@@ -111,6 +108,8 @@ static int start_store(char *err, size_t len)
         snprintf(err, len, "log file %s: %s%s", settings.log_file ? settings.log_file : path,
                  strerror(-e), cachedir_hint(e));
         store_close(false);
+    } else {
+        options_say_notes(); /* standard error may be nobody's */
     }
     free(path);
     return e;
@@ -167,74 +166,6 @@ static int start_loop(char *err, size_t len)
     int e = loop_start();
     if (e)
         snprintf(err, len, "the event loop cannot start: %s", strerror(-e));
-    return e;
-}
-
-static int pfs_identity(struct fid *out)
-{
-    int fd = open(settings.pfs_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    int err = fid_of_fd(fd, out);
-    close(fd);
-    return err;
-}
-
-/* PFS_DIR/.eddyfs-UID */
-static bool session_dir_is_default(void)
-{
-    size_t len = strlen(settings.pfs_dir);
-    const char *d = settings.session_dir;
-    return settings.hidden && !strncmp(d, settings.pfs_dir, len) && d[len] == '/' && !strcmp(d + len + 1, settings.hidden);
-}
-
-static struct session_config session_config(void)
-{
-    struct session_config c = {.dir = settings.session_dir,
-                               .dir_is_default = session_dir_is_default(),
-                               .name = settings.session,
-                               .chunk_size = settings.chunk_size};
-    (void)pfs_identity(&c.pfs); /* looked at by start_session */
-    return c;
-}
-
-/* The session may end between the two. */
-static int probe_session(char *err, size_t len)
-{
-    struct session_config c = session_config();
-    int e = session_probe(fid_of_fd, err, len);
-    for (int tries = 0; e == -ESTALE && tries < SESSION_TRIES; tries++) {
-        e = session_open_again(&c, err, len);
-        if (!e)
-            e = session_probe(fid_of_fd, err, len);
-    }
-    return e;
-}
-
-static void stop_session(void)
-{
-    if (left)
-        session_end(store_node_id());
-    session_close();
-}
-
-static int start_session(char *err, size_t len)
-{
-    struct session_config c = session_config();
-    int e = pfs_identity(&c.pfs);
-    if (e) {
-        snprintf(err, len, "PFS directory %s: %s", settings.pfs_dir, strerror(-e));
-        return e;
-    }
-    e = guard_cache_of(c.pfs, err, len);
-    if (!e)
-        e = session_open(&c, err, len);
-    if (e)
-        return e;
-    left = true; /* it has not come to it yet */
-    e = probe_session(err, len);
-    if (e)
-        stop_session();
     return e;
 }
 
@@ -344,15 +275,6 @@ static int start_pools(char *err, size_t len)
     return e;
 }
 
-static struct member self(void)
-{
-    struct member m = {
-        .id = store_node_id(), .incarnation = store_incarnation(), .weight = store_weight()};
-    snprintf(m.name, sizeof(m.name), "%s", settings.node);
-    snprintf(m.addr, sizeof(m.addr), "%s", peer_address());
-    return m;
-}
-
 static int start_peers(char *err, size_t len)
 {
     struct peer_config c = {settings.listen, store_node_id(),     store_incarnation(),
@@ -369,112 +291,9 @@ static void stop_peers(void)
     home_stop();
 }
 
-static void say_waits(const char *why, unsigned seconds)
-{
-    static const char text[] = "waits to join the session, for at most %u s (--wait-timeout): %s";
-    log_warn(text, seconds, why);
-    if (!log_is_file())
-        return;
-    fputs("eddyfs: ", stderr);
-    fprintf(stderr, text, seconds, why);
-    fputc('\n', stderr);
-}
-
-/* With unflushed data the node does not leave: the others must know that its files are lost until
- * it is back. */
-static void stop_members(void)
-{
-    unsigned held = claim_give_back_all() + borrow_dirty();
-    int err = held ? 0 : members_leave(LEAVE_MS);
-    left = !held && !err;
-    if (held)
-        log_warn("%u files are not on the PFS: this node stays absent in the session until it is "
-                 "started again",
-                 held);
-    else if (err)
-        log_warn("the session was not told in time that this node leaves");
-}
-
-static int open_session_again(char *err, size_t len)
-{
-    struct session_config c = session_config();
-    int e = session_open_again(&c, err, len);
-    if (!e)
-        e = probe_session(err, len);
-    if (!e) {
-        pfs_size_stop();
-        pfs_size_start(session_dirfd(), settings.node);
-    }
-    return e;
-}
-
-/* ---- the steps of coming to a session: the last of the others may end it before this node has joined ---- */
-
-static int look_for_twin(char *err, size_t len)
-{
-    return members_look_for_twin(settings.wait_timeout, err, len);
-}
-
-static int recover_claims(char *err, size_t len)
-{
-    int e = claim_recover();
-    if (e)
-        snprintf(err, len, "the cache directory's claims cannot be taken up: %s", strerror(-e));
-    return e;
-}
-
-static int recover_borrowed(char *err, size_t len)
-{
-    int e = borrow_recover();
-    if (e)
-        snprintf(err, len, "what this node has borrowed cannot be taken up: %s", strerror(-e));
-    return e;
-}
-
-static int check_recovered(char *err, size_t len)
-{
-    int e = flush_check_recovered(settings.node);
-    if (e)
-        snprintf(err, len, "what the last daemon left cannot be looked at: %s", strerror(-e));
-    else
-        claim_marks_done();
-    return e;
-}
-
-static int join(char *err, size_t len)
-{
-    left = false;
-    return members_join(settings.wait_nodes, settings.wait_timeout, err, len);
-}
-
-/* A node that does not get in leaves again. */
-static void leave_after(int e)
-{
-    if (members_view())
-        stop_members();
-    else
-        left = e != -ETIMEDOUT; /* else a view may still be made with it, or the PFS hangs */
-}
-
 static int start_members(char *err, size_t len)
 {
-    static int (*const all[])(char *err, size_t len) = {look_for_twin, recover_claims, recover_borrowed, check_recovered, join};
-    struct members_config c = {self(), store_former_incarnation(), claim_members_ops};
-    int e = 0;
-    c.ops.waits = say_waits;
-    c.ops.replaced = on_replaced;
-    members_start(&c);
-    for (size_t i = 0, tries = 0; i < ARRAY_LEN(all) && !e; i++) {
-        e = all[i](err, len);
-        for (; session_is_over(NULL, e) && tries < SESSION_TRIES; tries++) {
-            e = open_session_again(err, len);
-            if (!e)
-                e = all[i](err, len);
-        }
-    }
-    if (e)
-        leave_after(e);
-    return e;
+    return come_in(on_replaced, err, len);
 }
 
 /* What the rooms below the flusher tell it. */
@@ -579,15 +398,24 @@ static void stop_files(void)
     mount_free();
 }
 
+/* What shows the daemon from outside. */
 static int start_control(char *err, size_t len)
 {
     figures_ready(true);
-    return control_start(err, len);
+    operation_log_slow(settings.slow_ms);
+    int e = metrics_start(err, len);
+    if (!e && (e = control_start(err, len)))
+        metrics_stop();
+    if (!e)
+        history_start();
+    return e;
 }
 
 static void stop_control(void)
 {
+    history_stop();
     control_stop();
+    metrics_stop();
     figures_ready(false);
 }
 
@@ -596,7 +424,7 @@ static int start_mount(char *err, size_t len)
     struct fid pfs;
     char pfs_text[FID_TEXT];
     struct mount_entry e = this_mount();
-    e.pfs_fid = pfs_identity(&pfs) ? NULL : fid_text(pfs, pfs_text);
+    e.pfs_fid = come_pfs_identity(&pfs) ? NULL : fid_text(pfs, pfs_text);
     int code = supervise_restarts() ? clear_way_for_mount() : 0;
     if (code)
         return code;
@@ -642,13 +470,13 @@ static const struct step {
     {"store", start_store, stop_store},
     {"claims", start_claims, claim_stop},
     {"loop", start_loop, loop_stop},
-    {"session", start_session, stop_session},
+    {"session", come_to_session, come_away},
     {"pfs", start_pfs, stop_pfs},
     {"placement", start_placement, stop_placement},
     {"foresight", start_foresight, stop_foresight},
     {"pools", start_pools, pools_stop},
     {"peers", start_peers, stop_peers},
-    {"members", start_members, stop_members},
+    {"members", start_members, come_out},
     {"flush", start_flush, stop_flush},
     {"files", start_files, stop_files},
     {"queues", queues_start, queues_stop},

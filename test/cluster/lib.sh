@@ -156,7 +156,7 @@ many() {
 PFS=$W/pfs
 mkdir -p "$PFS" "$W/run"
 chmod 700 "$W/run"
-export XDG_RUNTIME_DIR=$W/run
+export XDG_RUNTIME_DIR=$W/run XDG_CONFIG_HOME=$W/run # no configuration of this machine
 
 # --- Waiting and checking ----------------------------------------------------
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fs/daemon/option_choice.h"
 #include "fs/daemon/options.h"
 #include "fs/mount.h"
 #include "fs/settings.h"
@@ -57,6 +58,8 @@ static int parse(const char *first, ...)
 
 static void clear_environment(void)
 {
+    option_site_file = "/nonexistent"; /* no configuration of this machine */
+    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
     static const char *const names[] = {"EDDY_SESSION", "EDDY_CACHE_DIR", "SLURM_JOB_ID",
                                         "SLURM_RESTART_COUNT", "TMPDIR"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
