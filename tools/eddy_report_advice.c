@@ -82,7 +82,7 @@ static void on_nodes(const struct advice *a)
     uint64_t suspicions = report_sum(a->s, "suspicions"), bad = report_sum(a->s, "bad_checksums");
     if (suspicions)
         give(a, "Look whether nodes were so busy that nothing ran there for seconds, or whether the network fails. Longer times: --suspect-after, --dead-after.",
-             "Nodes did not answer in time %llu times, and were served around.", (unsigned long long)suspicions);
+             "Nodes did not answer in time and were served around (%llu times).", (unsigned long long)suspicions);
     if (bad)
         give(a, "Look at the disks and the memory of the nodes whose logs name it.",
              "%llu chunks had a wrong checksum. They were refused, and read elsewhere.", (unsigned long long)bad);
@@ -90,7 +90,7 @@ static void on_nodes(const struct advice *a)
         const json_t *j = a->s->nodes[i].json;
         if (json_is_true(json_object_get(j, "passthrough")))
             continue;
-        give(a, "With passthrough the kernel reads and writes cached files at the speed of the disk: docs/tuning.md, or the README.",
+        give(a, "With passthrough the kernel reads and writes cached files at the speed of the disk: see \"passthrough\" in the README.",
              "Node %s ran without passthrough: %s.", a->s->nodes[i].node, json_text(j, "passthrough_why"));
         break;
     }
