@@ -56,12 +56,21 @@ static bool print_instead(void)
     return true;
 }
 
+/* A script must not take a part for all of it. */
+static int end_of_output(void)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return EXIT_OK;
+    perror("eddyfs: standard output");
+    return EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     if (options_parse(argc, argv, &options))
         return EXIT_USAGE;
     if (print_instead())
-        return EXIT_OK;
+        return end_of_output();
     if (peer_reexec(settings.listen, argv))
         return EXIT_FAILED;
     if (settings.as_user && mount_user_begin())

@@ -15,12 +15,13 @@ OLDER=${OLDER:-541366c d654ada 0703dff}
 
 # build_older COMMIT: its programs come to $W/COMMIT/build, or are in $OLDER_BUILDS/COMMIT/build
 build_older() {
-    local tree=${OLDER_BUILDS:-$W}/$1
+    local tree=${OLDER_BUILDS:-$W}/$1 without_tests=-Dtests=disabled
     [ ! -x "$tree/build/eddyfs" ] || return 0
     mkdir -p "$tree"
     git -C "$TREE" archive "$1" | tar -C "$tree" -xf -
     cp -r "$TREE/subprojects/packagefiles" "$tree/subprojects/" 2>/dev/null || true
-    { meson setup "$tree/build" "$tree" -Dtests=disabled && ninja -C "$tree/build" eddyfs eddy; } >"$W/build.out" 2>&1 ||
+    grep -q "option('tests', type: 'feature'" "$tree"/meson* || without_tests=-Dtests=false
+    { meson setup "$tree/build" "$tree" "$without_tests" && ninja -C "$tree/build" eddyfs eddy; } >"$W/build.out" 2>&1 ||
         fail "$1 does not build"
 }
 

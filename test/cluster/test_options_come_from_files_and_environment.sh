@@ -121,4 +121,6 @@ check_equal "JSON" "$(EDDY_FLUSH=immediate eddyfs --show-config --json "${MOUNT[
 # --- The table ---
 eddyfs --list-options >"$W/options.list"
 grep -q $'^cache-dir\tDIR\tEDDY_CACHE_DIR\t[^\t]*\t[^\t]*$' "$W/options.list" || fail "cache-dir in the table: $(cat "$W/options.list")"
+code=0; eddyfs --list-options >/dev/full 2>/dev/null || code=$?
+check_equal "code when the table cannot be written" "$code" 1
 grep -q $'^supervise\t\tEDDY_SUPERVISE\t\t' "$W/options.list" || fail "supervise in the table: $(cat "$W/options.list")"

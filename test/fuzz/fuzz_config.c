@@ -1,11 +1,13 @@
 /* fuzz_config.c - a configuration file: it is refused with a line and a reason, or each setting in it has a name and a value that
- * are texts of that line. */
+ * are texts of that line.  The input is a path, too. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fs/daemon/config_file.h"
 #include "fs/daemon/option_table.h"
+#include "fs/daemon/paths.h"
+#include "transport/base.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -35,11 +37,30 @@ static int see(void *arg, const struct config_line *l)
     return 0;
 }
 
+/* A plain path is the same when it is made plain again, and has none of what is taken out. */
+static void check_path(const uint8_t *data, size_t size)
+{
+    char *path = xmalloc(size + 1), *again;
+    memcpy(path, data, size);
+    path[size] = 0;
+    bool absolute = *path == '/';
+    if (path_make_plain(path)) {
+        size_t n = strlen(path);
+        must(n <= size && absolute == (*path == '/') && !strstr(path, "//") && !strstr(path, "/./"));
+        must(n < 2 || path[n - 1] != '/');
+        again = xstrdup(path);
+        must(path_make_plain(again) && !strcmp(path, again));
+        free(again);
+    }
+    free(path);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const dirs[] = {"/lustre/project/data", NULL};
     struct seen s = {.lines = 1, .size = size};
     struct config_error e = {0};
+    check_path(data, size);
     for (size_t i = 0; i < size; i++)
         s.lines += data[i] == '\n';
     if (config_parse((const char *)data, size, dirs, see, &s, &e))
