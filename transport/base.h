@@ -66,7 +66,7 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(changes_heard, "changes of open files that their claimants told")                            \
     X(flushed_bytes, "dirty bytes that reached the PFS")                                           \
     X(flushed_lull_bytes, "dirty bytes that reached the PFS in lulls")                             \
-    X(slowed_ms, "milliseconds that writers waited because of dirty data")                         \
+    X(slowed_ms, "time that writers waited because of dirty data")                         \
     X(flushed_files, "files that became clean by a flush")                                         \
     X(flush_errors, "flushes of a file that failed")                                               \
     X(evicted_bytes, "clean bytes dropped from the cache for space")                               \

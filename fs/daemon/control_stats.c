@@ -6,6 +6,7 @@
 #include "fs/daemon/control_int.h"
 #include "fs/daemon/figures.h"
 #include "fs/daemon/figures_ask.h"
+#include "fs/daemon/last_view.h"
 #include "fs/daemon/metrics.h"
 #include "fs/operation.h"
 #include "fs/settings.h"
@@ -56,7 +57,7 @@ json_t *control_operations(void)
 
 static void add_others(json_t *list)
 {
-    const struct view *v = control_view();
+    const struct view *v = last_view();
     size_t n = 0;
     if (!v)
         return;

@@ -2,7 +2,7 @@
 #include "fs/daemon/figures.h"
 
 #include "flush/flush_status.h"
-#include "fs/daemon/control_int.h"
+#include "fs/daemon/last_view.h"
 #include "fs/request.h"
 #include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
@@ -56,7 +56,7 @@ static void gauge_files(struct gauges *g)
 
 static void gauge_nodes(struct gauges *g)
 {
-    const struct view *v = control_view();
+    const struct view *v = last_view();
     g->nodes = v ? v->nmembers : 0;
     for (uint32_t i = 0; v && i < v->nmembers; i++)
         g->nodes_suspected += members_suspected(v->members[i].id);

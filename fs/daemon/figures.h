@@ -16,7 +16,7 @@
     X(dirty_bytes, "bytes in it that are not on the PFS yet")                                      \
     X(pending_files, "files of which something is not on the PFS yet")                             \
     X(failed_files, "of these: files whose last flush failed")                                     \
-    X(oldest_dirty_ms, "age of the oldest dirty data, milliseconds")                               \
+    X(oldest_dirty_ms, "age of the oldest dirty data")                               \
     X(open_files, "files that are open on this node")                                              \
     X(passthrough_files, "of these: files that the kernel reads and writes by itself")             \
     X(claims, "files whose latest bytes this node has")                                            \
@@ -25,7 +25,7 @@
     X(hints_waiting, "hints that were not consumed yet")                                           \
     X(hint_queues, "queues of hints that are open")                                                \
     X(requests_waiting, "requests of the kernel that wait for an answer now")                      \
-    X(pfs_silent_ms, "how long the PFS has not answered, milliseconds")                            \
+    X(pfs_silent_ms, "for how long the PFS has not answered")                            \
     X(nodes, "nodes in the view")                                                                  \
     X(nodes_suspected, "of these: nodes that do not answer")                                       \
     X(joined, "1: this node is in the newest view")

@@ -4,23 +4,34 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "config.h"
 #include "fs/daemon/figures.h"
 #include "fs/operation.h"
 #include "fs/settings.h"
 
-/* The labels' values are plain: names of nodes and sessions are (name_is_plain). */
+/* Prometheus has seconds.  The labels' values are plain: names of nodes and sessions are (name_is_plain). */
+static void print_figure(FILE *out, const struct figure *f)
+{
+    char name[128];
+    size_t len = strlen(f->name);
+    bool ms = len > 3 && !strcmp(f->name + len - 3, "_ms");
+    snprintf(name, sizeof(name), "eddyfs_%.*s%s%s", (int)(ms ? len - 3 : len), f->name, ms ? "_seconds" : "", f->counter ? "_total" : "");
+    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n%s{node=\"%s\",session=\"%s\"} ", name, f->help, name,
+            f->counter ? "counter" : "gauge", name, settings.node, settings.session);
+    if (ms)
+        fprintf(out, "%.3f\n", (double)f->value / 1000);
+    else
+        fprintf(out, "%" PRIu64 "\n", f->value);
+}
+
 static void print_figures(FILE *out)
 {
     struct figure all[FIGURES];
     figures_take(all);
-    for (size_t i = 0; i < FIGURES; i++) {
-        const char *end = all[i].counter ? "_total" : "";
-        fprintf(out, "# HELP eddyfs_%s%s %s\n# TYPE eddyfs_%s%s %s\neddyfs_%s%s{node=\"%s\",session=\"%s\"} %" PRIu64 "\n",
-                all[i].name, end, all[i].help, all[i].name, end, all[i].counter ? "counter" : "gauge", all[i].name, end,
-                settings.node, settings.session, all[i].value);
-    }
+    for (size_t i = 0; i < FIGURES; i++)
+        print_figure(out, &all[i]);
 }
 
 /* A line for each power of two: the histogram's steps between them would be four times as many lines. */

@@ -5,7 +5,4 @@
 /* malloc'd.  Without any path: node, session and version only.  From memory. */
 char *metrics_text(void);
 
-/* For --metrics: "PORT" (loopback), "ADDR:PORT" (numbers, [ADDR]:PORT of IPv6), "unix:PATH".  0, or -EINVAL. */
-int metrics_check_address(const char *text);
-
 #endif

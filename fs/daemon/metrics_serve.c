@@ -3,86 +3,19 @@
  * Anybody who reaches the address may read it, so it is the loopback's, or a socket of this user alone, unless an address is
  * given.  One thread serves all; it holds CONNECTIONS at most, and gives up who is slow.
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "config.h"
 #include "fs/daemon/daemon.h"
 #include "fs/daemon/metrics.h"
+#include "fs/daemon/metrics_address.h"
 #include "fs/settings.h"
-
-/* ---- the address ---- */
-
-union address {
-    struct sockaddr sa;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-    struct sockaddr_un un;
-};
-
-static int parse_port(const char *text, in_port_t *out)
-{
-    char *end;
-    errno = 0;
-    unsigned long port = strtoul(text, &end, 10);
-    if (errno || end == text || *end || *text < '0' || *text > '9' || port > 65535)
-        return -EINVAL;
-    *out = htons((uint16_t)port);
-    return 0;
-}
-
-static int parse_unix(const char *path, union address *a, socklen_t *len)
-{
-    if (*path != '/' || strlen(path) >= sizeof(a->un.sun_path))
-        return -EINVAL;
-    a->un.sun_family = AF_UNIX;
-    strcpy(a->un.sun_path, path);
-    *len = sizeof(a->un);
-    return 0;
-}
-
-static int parse_inet(const char *host, size_t n, const char *port, union address *a, socklen_t *len)
-{
-    char text[INET6_ADDRSTRLEN];
-    bool bracket = n > 2 && host[0] == '[' && host[n - 1] == ']';
-    if (n - 2 * bracket >= sizeof(text))
-        return -EINVAL;
-    snprintf(text, sizeof(text), "%.*s", (int)(n - 2 * bracket), host + bracket);
-    if (bracket) {
-        a->v6.sin6_family = AF_INET6;
-        *len = sizeof(a->v6);
-        return inet_pton(AF_INET6, text, &a->v6.sin6_addr) == 1 ? parse_port(port, &a->v6.sin6_port) : -EINVAL;
-    }
-    a->v4.sin_family = AF_INET;
-    *len = sizeof(a->v4);
-    return inet_pton(AF_INET, text, &a->v4.sin_addr) == 1 ? parse_port(port, &a->v4.sin_port) : -EINVAL;
-}
-
-static int parse_address(const char *text, union address *a, socklen_t *len)
-{
-    static const char loopback[] = "127.0.0.1";
-    memset(a, 0, sizeof(*a));
-    if (!strncmp(text, "unix:", 5))
-        return parse_unix(text + 5, a, len);
-    const char *colon = strrchr(text, ':');
-    return colon ? parse_inet(text, (size_t)(colon - text), colon + 1, a, len)
-                 : parse_inet(loopback, strlen(loopback), text, a, len);
-}
-
-int metrics_check_address(const char *text)
-{
-    union address a;
-    socklen_t len;
-    return parse_address(text, &a, &len);
-}
 
 #ifdef EDDY_WITH_METRICS
 
@@ -94,7 +27,7 @@ int metrics_check_address(const char *text)
 static struct MHD_Daemon *server;
 
 /* A socket that nobody listens at is of a daemon that died. */
-static int remove_dead(const union address *a, socklen_t len)
+static int remove_dead(const union metrics_address *a, socklen_t len)
 {
     struct stat st;
     if (lstat(a->un.sun_path, &st) || !S_ISSOCK(st.st_mode))
@@ -105,7 +38,7 @@ static int remove_dead(const union address *a, socklen_t len)
     return dead && unlink(a->un.sun_path) ? -errno : 0;
 }
 
-static int listen_at(const union address *a, socklen_t len, int *out)
+static int listen_at(const union metrics_address *a, socklen_t len, int *out)
 {
     int one = 1, fd = socket(a->sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err = 0;
     if (fd < 0)
@@ -154,12 +87,12 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 
 int metrics_start(char *err, size_t errlen)
 {
-    union address a;
+    union metrics_address a;
     socklen_t len;
     int fd = -1, e;
     if (!settings.metrics)
         return 0;
-    e = parse_address(settings.metrics, &a, &len);
+    e = metrics_address(settings.metrics, &a, &len);
     if (!e)
         e = listen_at(&a, len, &fd);
     if (e) {

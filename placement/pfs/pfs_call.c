@@ -40,7 +40,8 @@ static void note_used(unsigned n)
         ;
 }
 
-static _Thread_local uint64_t began_ns; /* boot_ns: this thread's call */
+static _Thread_local uint64_t began_ns; /* boot_ns: this thread's outermost call, ... */
+static _Thread_local unsigned depth;    /* ... of so many that are under way */
 
 uint64_t pfs_call_begin(void)
 {
@@ -50,8 +51,10 @@ uint64_t pfs_call_begin(void)
         hint = atomic_fetch_add_explicit(&next_hint, 1, memory_order_relaxed);
         hinted = true;
     }
-    began_ns = wait_begin();
-    uint64_t now = MAX(began_ns / 1000000, (uint64_t)1);
+    uint64_t now_ns = wait_begin();
+    if (!depth++)
+        began_ns = now_ns;
+    uint64_t now = MAX(now_ns / 1000000, (uint64_t)1);
     for (unsigned i = 0; i < TICKETS; i++) {
         unsigned slot = (hint + i) % TICKETS;
         uint64_t free_slot = 0;
@@ -67,7 +70,8 @@ uint64_t pfs_call_begin(void)
 void pfs_call_end(uint64_t ticket)
 {
     uint64_t now = boot_ns();
-    waits_here.ns[WAIT_PFS] += now - began_ns;
+    if (!--depth)
+        waits_here.ns[WAIT_PFS] += now - began_ns;
     atomic_store_explicit(&last_end_ms, now / 1000000, memory_order_relaxed);
     if (ticket)
         atomic_store_explicit(&started_ms[ticket - 1], 0, memory_order_relaxed);
