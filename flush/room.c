@@ -11,6 +11,7 @@
 #include "flush/retry.h"
 #include "placement/foresight/budget.h"
 #include "placement/store/store_open.h"
+#include "transport/waits.h"
 
 #include <errno.h>
 
@@ -74,7 +75,7 @@ bool flush_must_wait(uint64_t len)
 static void sleep_ms(uint64_t ms)
 {
     uint64_t began = boot_ms();
-    lock_wait(&flush.lock, &flush.ended, ms);
+    wait_on(WAIT_ROOM, &flush.lock, &flush.ended, ms);
     count(slowed_ms, boot_ms() - began);
 }
 

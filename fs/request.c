@@ -11,6 +11,7 @@
 #include "fs/settings.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_names.h"
+#include "placement/pfs/pfs_node.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -281,6 +282,7 @@ struct request *request_on(fuse_req_t req, struct inode *i)
     r->pid = ctx->pid;
     r->umask = ctx->umask;
     r->refs = 1;
+    r->operation = operation_take();
     r->began_ms = boot_ms();
     if (settings.several_users)
         take_groups(r);
@@ -297,13 +299,31 @@ struct request *request_new(fuse_req_t req, fuse_ino_t nodeid)
     return request_on(req, i);
 }
 
+/* Whose fn this thread runs.  Only compared: it may have ended, and not be there any more. */
+static _Thread_local const struct request *running;
+
+/* This thread is about to have nothing more to do with it. */
+static void note_waits(struct request *r)
+{
+    if (running != r)
+        return;
+    struct waits here = waits_take();
+    for (unsigned i = 0; i < WAIT_KINDS; i++)
+        r->operation.waits.ns[i] += here.ns[i];
+    running = NULL;
+}
+
 static void run(void *arg)
 {
     struct request *r = arg;
-    if (r->answered && r->stalled)
+    if (r->answered && r->stalled) {
         request_done(r); /* from memory, before its turn came */
-    else
-        r->fn(r);
+        return;
+    }
+    waits_take();
+    running = r;
+    r->fn(r);
+    running = NULL;
 }
 
 /* ---- where it runs ---- */
@@ -349,6 +369,7 @@ void request_start(struct request *r, struct pool *p, void (*fn)(struct request 
 
 void request_move(struct request *r, struct pool *p, void (*fn)(struct request *r))
 {
+    note_waits(r);
     r->fn = fn;
     pool_submit(p, run, r);
 }
@@ -390,8 +411,20 @@ static void drop_ref(struct request *r)
     free(r);
 }
 
+/* Of the file, or of the name in a directory; its names may be gone. */
+static char *path_of(void *arg)
+{
+    const struct request *r = arg;
+    char *dir = r->inode ? pfs_path(r->inode->node) : NULL, *path = dir;
+    if (dir && *r->name && asprintf(&path, "%s%s%s", dir, *dir ? "/" : "", r->name) >= 0)
+        free(dir);
+    return path;
+}
+
 void request_done(struct request *r)
 {
+    note_waits(r);
+    operation_end(&r->operation, path_of, r, r->pid);
     delist(r);
     drop_ref(r);
 }

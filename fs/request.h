@@ -20,6 +20,7 @@
 #include <fuse_lowlevel.h>
 
 #include "fs/inode.h"
+#include "fs/operation.h"
 #include "fs/page_cache.h"
 #include "placement/pfs/pfs_names.h"
 #include "transport/loop.h"
@@ -54,6 +55,7 @@ struct request {
     struct handle *handle, *handle2;   /* referenced: handle_use */
     void (*let_go)(struct request *r); /* handle_use's: with the last reference */
     uint64_t began_ms;                 /* boot_ms */
+    struct operation operation;
     /* private to request.c */
     void (*fn)(struct request *r);
     bool (*stalled)(struct request *r);

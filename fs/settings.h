@@ -11,6 +11,9 @@ struct settings {
     const char *listen;
     const char *require_mount; /* a mount point; NULL: --require-mount was not given */
     const char *log_file;
+    const char *metrics; /* ADDR:PORT or unix:PATH; NULL: none are served */
+    const char *report;  /* the directory of reports; NULL: none is written */
+    unsigned slow_ms;    /* operations that take as long are logged; 0: none are */
     bool foreground, read_only, allow_other;
     bool suid, dev;     /* -o: setuid programs and devices in the mount are what they say */
     bool redirect;      /* chunks of an owner that left are read from the PFS each time */

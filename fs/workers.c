@@ -32,6 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fs/operation.h"
 #include "fs/ops.h"
 #include "transport/lock.h"
 
@@ -151,7 +152,9 @@ static void *work(void *arg)
     request_reader();
     for (read_again(); receive(arg, tid, &buf); read_again()) {
         read_no_more();
+        operation_begin(((const struct fuse_in_header *)buf.mem)->opcode);
         fuse_session_process_buf(w.session, &buf);
+        operation_served();
         w.on_answer();
     }
     read_no_more();

@@ -15,6 +15,7 @@
 #include "transport/hash.h"
 #include "transport/members.h"
 #include "transport/peer.h"
+#include "transport/waits.h"
 
 #define WINDOW 4 /* pieces of one read that are under way at once */
 
@@ -71,7 +72,7 @@ static void wait_all(struct reading *r)
 {
     lock_take(&r->lock);
     while (r->pending)
-        lock_wait(&r->lock, &r->cond, 0);
+        wait_on(WAIT_NODES, &r->lock, &r->cond, 0);
     lock_drop(&r->lock);
     pthread_cond_destroy(&r->cond);
     lock_destroy(&r->lock);

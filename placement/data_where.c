@@ -33,6 +33,7 @@
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
+#include "transport/waits.h"
 
 #define LOOKS  8 /* so often home and PFS are asked while they contradict what this node holds */
 #define UNPINS 5
@@ -376,7 +377,7 @@ int data_ask_again(struct data_handle *h, struct patience *p)
     if (now >= p->end_ms)
         return -EIO;
     lock_take(&h->lock);
-    lock_wait(&h->lock, &h->moved, MIN(p->wait_ms, p->end_ms - now));
+    wait_on(WAIT_NODES, &h->lock, &h->moved, MIN(p->wait_ms, p->end_ms - now));
     lock_drop(&h->lock);
     p->wait_ms = MIN(2 * p->wait_ms, 500u);
     return 0;
@@ -583,7 +584,7 @@ static int begin_move(struct data_handle *h, uint64_t end_ms)
     lock_take(&h->lock);
     bool mine = !h->moving;
     while (!mine && h->moving && (now = boot_ms()) < end_ms)
-        lock_wait(&h->lock, &h->moved, end_ms - now);
+        wait_on(WAIT_NODES, &h->lock, &h->moved, end_ms - now);
     int err = !mine && h->moving ? -EIO : mine;
     h->moving |= mine;
     lock_drop(&h->lock);

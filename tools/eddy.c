@@ -22,6 +22,25 @@ static const struct command commands[] = {
      "      --all     all of your mounts; of all users for root\n"
      "      --json    as JSON (with --all: an array), for scripts\n",
      status_main},
+    {"stats", "[-i SEC] [-n COUNT] [--session] [--json] MNT", "what a mount does now: rates, and how long calls take",
+     "Shows, again and again, what MNT reads (from its own cache, other nodes and the PFS), writes, flushes, and asks of the PFS\n"
+     "and of other nodes, in a second.  On a terminal it paints a screen, with what operations take; into a pipe it writes lines.\n"
+     "It answers also while the PFS hangs, and ends with Ctrl-C (exit code 0).  With passthrough, what the kernel reads and writes by\n"
+     "itself is not counted.\n\n"
+     "  -i, --interval SEC    so often (default: 1)\n"
+     "  -n, --count COUNT     ends after so many intervals\n"
+     "      --session         of all nodes of the session, and their sum\n"
+     "      --json            a line of JSON for each interval, for scripts\n",
+     stats_main},
+    {"metrics", "MNT", "the counters in Prometheus's text format",
+     "Prints all counters and gauges of MNT, and how long operations took, as Prometheus reads them.  There are no paths in it.\n",
+     metrics_main},
+    {"report", "[--html FILE] [--session NAME] FILE|DIR...", "what a session did, from its nodes' reports",
+     "Reads the reports that the nodes of a session wrote when their mounts ended (eddyfs --report DIR), and tells what was read and\n"
+     "written where, whether everything is on the PFS, and what to change.  Of a directory: all reports in it of one session.\n\n"
+     "      --html FILE       one page with pictures, complete in itself: open it in a browser; -: standard output\n"
+     "      --session NAME    of this session (default: the one that ended last)\n",
+     report_main},
     {"flush", "[--retry] MNT | [--wait] PATH...", "writes everything, or these files, to the PFS now",
      "For a mount (MNT alone): writes all that this node has and the PFS has not, and returns when "
      "it is there.\n"

@@ -2,6 +2,8 @@
  *
  *   eddy.c           the commands, their help, messages
  *   eddy_status.c    eddy status
+ *   eddy_stats.c     eddy stats, eddy metrics (eddy_stats.h)
+ *   eddy_report.c    eddy report (eddy_report.h)
  *   eddy_flush.c     eddy flush MNT
  *   eddy_flush_paths.c  eddy flush PATH...; eddy_paths.c: the paths of a command
  *   eddy_umount.c    eddy umount, eddy wait
@@ -47,6 +49,9 @@ int next_option(int argc, char **argv, const char *shorts, const struct option *
 int help_of(const char *command);
 
 int status_main(int argc, char **argv);
+int stats_main(int argc, char **argv);
+int metrics_main(int argc, char **argv);
+int report_main(int argc, char **argv);
 int flush_main(int argc, char **argv);
 int umount_main(int argc, char **argv);
 int wait_main(int argc, char **argv);

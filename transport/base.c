@@ -163,6 +163,33 @@ static void blank_controls(char *line)
     }
 }
 
+/* ---- the last warnings and errors ---- */
+
+static struct {
+    pthread_mutex_t mutex;
+    char *lines[LOG_LAST]; /* a ring: number i is at i % LOG_LAST */
+    uint64_t n;
+} last = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void keep_last(const char *line, size_t len)
+{
+    pthread_mutex_lock(&last.mutex);
+    char **at = &last.lines[last.n++ % LOG_LAST];
+    free(*at);
+    *at = strndup(line, len);
+    pthread_mutex_unlock(&last.mutex);
+}
+
+void log_each_last(void (*fn)(void *arg, const char *line), void *arg, uint64_t *n)
+{
+    pthread_mutex_lock(&last.mutex);
+    *n = last.n;
+    for (uint64_t i = last.n - MIN(last.n, (uint64_t)LOG_LAST); i < last.n; i++)
+        if (last.lines[i % LOG_LAST])
+            fn(arg, last.lines[i % LOG_LAST]);
+    pthread_mutex_unlock(&last.mutex);
+}
+
 static void log_vwrite(enum log_level level, const char *fmt, va_list ap)
 {
     int saved = errno; /* for %m, and callers that look at errno afterwards */
@@ -183,6 +210,8 @@ static void log_vwrite(enum log_level level, const char *fmt, va_list ap)
         len = MIN(len + (size_t)n, sizeof(line) - 1);
     line[len] = '\0';
     blank_controls(line);
+    if (level <= LOG_LEVEL_WARN)
+        keep_last(line, len);
     line[len++] = '\n';
     if (to_file)
         time_len = 0;

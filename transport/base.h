@@ -35,6 +35,10 @@ void log_write(enum log_level level, const char *fmt, ...) __attribute__((format
 #define log_warn(...)  log_write(LOG_LEVEL_WARN, __VA_ARGS__)
 #define log_info(...)  log_write(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...) log_write(LOG_LEVEL_DEBUG, __VA_ARGS__)
+/* The last warnings and errors, the oldest first, each a line without its newline; at most LOG_LAST.  n: how many there were in
+ * all.  Each line is valid during the call, in which nothing may be logged. */
+#define LOG_LAST 64
+void log_each_last(void (*fn)(void *arg, const char *line), void *arg, uint64_t *n);
 /* True at most once per `ms` for this `last` (a static of the caller, starts at 0). */
 bool log_every(_Atomic uint64_t *last, uint64_t ms);
 
@@ -62,7 +66,7 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(changes_heard, "changes of open files that their claimants told")                            \
     X(flushed_bytes, "dirty bytes that reached the PFS")                                           \
     X(flushed_lull_bytes, "dirty bytes that reached the PFS in lulls")                             \
-    X(slowed_ms, "milliseconds that writers waited because of dirty data")                         \
+    X(slowed_ms, "time that writers waited because of dirty data")                         \
     X(flushed_files, "files that became clean by a flush")                                         \
     X(flush_errors, "flushes of a file that failed")                                               \
     X(evicted_bytes, "clean bytes dropped from the cache for space")                               \

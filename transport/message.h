@@ -104,12 +104,15 @@ struct msg_head {
 /* a chunk of which the sender has a copy now, or has let its copy go.  what: enum place_news (placement/chunks/places.h) */
 #define ITEM_PLACE(E) E(fid, fid) E(u64, index) E(version, version) E(u8, what)
 
+/* a number that a node tells of itself (fs/daemon/figures.h) */
+#define ITEM_FIGURE(E) E(u64, value) E(str, name)
+
 #define MSG_ITEMS(I)                                                                               \
     I(claim, ITEM_CLAIM)                                                                           \
     I(record, ITEM_RECORD) I(lock, ITEM_LOCK) I(fid_item, ITEM_FID) I(blind, ITEM_BLIND)           \
         I(at, ITEM_AT) I(have, ITEM_HAVE) I(nextof, ITEM_NEXTOF) I(looker, ITEM_LOOKER)            \
             I(watcher, ITEM_WATCHER) I(left, ITEM_LEFT) I(lent, ITEM_LENT)                    \
-                I(wanted, ITEM_WANTED) I(brought, ITEM_BROUGHT) I(place, ITEM_PLACE)
+                I(wanted, ITEM_WANTED) I(brought, ITEM_BROUGHT) I(place, ITEM_PLACE) I(figure, ITEM_FIGURE)
 
 /* ---- messages: F(kind, field), L(item, field) = list of items ---- */
 
@@ -229,6 +232,10 @@ struct msg_head {
 /* to the owner of these chunks, <= PLACES_NEWS; no answer */
 #define BODY_PLACES(F, L) L(place, chunks)
 
+/* for `eddy stats --session` */
+#define BODY_TELL_FIGURES(F, L) F(u8, unused)
+#define BODY_FIGURES(F, L) L(figure, figures)
+
 /* M(NAME, name, BODY): the number on the wire is the position, from 1; only append. */
 #define MESSAGES(M)                                                                                \
     M(PING, ping, BODY_PING)                                                                       \
@@ -256,7 +263,8 @@ struct msg_head {
         M(LEND, lend, BODY_LEND) M(LENT, lent, BODY_LENT) M(LOAN, loan, BODY_LOAN) \
         M(LOAN_IS, loan_is, BODY_LOAN_IS) M(RETURN, ret, BODY_RETURN) M(RETURNED, returned, BODY_RETURNED) \
         M(BRING, bring, BODY_BRING) M(BROUGHT, brought, BODY_BROUGHT) \
-        M(ELSEWHERE, elsewhere, BODY_ELSEWHERE) M(PLACES, places, BODY_PLACES)
+        M(ELSEWHERE, elsewhere, BODY_ELSEWHERE) M(PLACES, places, BODY_PLACES) \
+        M(TELL_FIGURES, tell_figures, BODY_TELL_FIGURES) M(FIGURES, figures, BODY_FIGURES)
 
 /* ---- generated types ---- */
 

@@ -22,6 +22,7 @@
 #include "transport/peer_in.h"
 #include "transport/peer_int.h"
 #include "transport/ucx_peer.h"
+#include "transport/waits.h"
 
 #define TICK_MS       50    /* deadlines are kept to within this */
 #define STUCK_MS      15000 /* ms: then a transfer is given up if nothing of its peer moves */
@@ -344,7 +345,7 @@ int peer_call(uint64_t id, struct msg *m, uint32_t silence_ms, void *recv_buf, s
     peer_request(id, m, silence_ms, recv_buf, recv_len, call_done, &c);
     lock_take(&c.lock);
     while (!c.done)
-        lock_wait(&c.lock, &c.cond, 0);
+        wait_on(WAIT_NODES, &c.lock, &c.cond, 0);
     lock_drop(&c.lock);
     pthread_cond_destroy(&c.cond);
     lock_destroy(&c.lock);

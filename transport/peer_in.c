@@ -94,6 +94,8 @@ static uint16_t reply_type(uint16_t request)
         return MSG_RETURNED;
     case MSG_BRING:
         return MSG_BROUGHT;
+    case MSG_TELL_FIGURES:
+        return MSG_FIGURES;
     default:
         return MSG_ERROR;
     }

@@ -179,6 +179,7 @@ static const struct request_kind {
     {"stage", control_stage, true},    {"stage_check", control_stage_check, true},
     {"unstage", control_unstage, true},
     {"stage_status", control_stages, false}, {"stage_cancel", control_stages, false},
+    {"stats", control_stats, false}, {"metrics", control_metrics, false},
 };
 
 static json_t *do_request(const struct request_kind *kind, struct connection *c,

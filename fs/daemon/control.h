@@ -30,6 +30,10 @@
  *                       "failed_files": [{"path", "error"}], when it has ended}]
  *   unstage {"paths", "more" | "all"}
  *                       "files", "bytes", "failed"
+ *   stats {"session"}   "nodes": [{"node", "figures": {NAME: NUMBER} | "error"}] (fs/daemon/figures.h), this one first, and
+ *                       with "session" all others, which are waited for for a second; "boot_ns"; "operations": {NAME: {"count",
+ *                       "sum_ns", "buckets": [[NUMBER, COUNT]]}} of this node (transport/latency.h)
+ *   metrics             "lines" of Prometheus's text format
  *   umount              as flush; the tool unmounts after the answer
  *   unflushed           {"file": {...}} for each file that is not on the PFS now
  *   abort               ends the connection to the kernel: processes that wait for the mount get an error

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "fs/daemon/control.h"
+#include "fs/daemon/control_json.h"
 #include "transport/view.h"
 
 struct connection;
@@ -36,6 +37,8 @@ json_t *control_stage(struct connection *c, const json_t *request);
 json_t *control_stage_check(struct connection *c, const json_t *request);
 json_t *control_stages(struct connection *c, const json_t *request); /* stage_status, stage_cancel */
 json_t *control_unstage(struct connection *c, const json_t *request);
+json_t *control_stats(struct connection *c, const json_t *request);
+json_t *control_metrics(struct connection *c, const json_t *request);
 
 /* The file by its path below the PFS directory.  Blocks on the PFS.  -errno */
 int control_find_file(const char *path, struct statx *stx);
@@ -43,18 +46,11 @@ int control_find_file(const char *path, struct statx *stx);
 struct pfs_node;
 int control_find(const char *path, struct statx *stx, struct pfs_node **out);
 
-/* {"error": text} */
-json_t *control_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* o[key] = value */
-void control_put(json_t *o, const char *key, uint64_t value);
-void control_put_text(json_t *o, const char *key, const char *text); /* any bytes: escaped */
-void control_put_id(json_t *o, const char *key, uint64_t id);        /* 16 hexadecimal digits */
-
 /* The files that are not on the PFS as JSON objects {path, bytes, since, tries, error, suspect}, at
  * most CONTROL_FILES_MAX. */
 json_t *control_files(bool only_failed, uint64_t *total);
-/* The view this node is in, else the last one it was in; NULL: none yet. */
-const struct view *control_view(void);
+/* {NAME: {"count", "sum_ns", "buckets"}} of all operations so far (control_stats.c). */
+json_t *control_operations(void);
 /* [{id, name, address, weight, state, self}] */
 json_t *control_members(const struct view *v);
 

@@ -11,6 +11,7 @@
 #include "config.h"
 #include "flush/flush_status.h"
 #include "fs/daemon/control_int.h"
+#include "fs/daemon/last_view.h"
 #include "fs/daemon/supervise.h"
 #include "fs/request.h"
 #include "fs/settings.h"
@@ -28,15 +29,6 @@
 #include "transport/view.h"
 
 /* ---- the session ---- */
-
-const struct view *control_view(void)
-{
-    static const struct view *_Atomic last; /* views are never freed */
-    const struct view *v = members_view();
-    if (v)
-        last = v;
-    return last;
-}
 
 json_t *control_members(const struct view *v)
 {
@@ -80,7 +72,7 @@ static void put_times(json_t *o)
 
 static void put_view(json_t *o)
 {
-    const struct view *v = control_view();
+    const struct view *v = last_view();
     json_t *view = json_object();
     control_put(view, "number", v ? v->number : 0);
     control_put(view, "newest", members_newest());

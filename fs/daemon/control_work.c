@@ -7,6 +7,7 @@
 
 #include "flush/flush.h"
 #include "fs/daemon/control_int.h"
+#include "fs/daemon/last_view.h"
 #include "fs/mount.h"
 #include "fs/settings.h"
 #include "placement/claims/claim.h"
@@ -155,7 +156,7 @@ json_t *control_where(struct connection *c, const json_t *request)
     (void)c;
     const char *path = json_string_value(json_object_get(request, "path"));
     json_t *o = json_object();
-    const struct view *v = control_view();
+    const struct view *v = last_view();
     json_object_set_new(o, "members", control_members(v));
     control_put(o, "view", v ? v->number : 0);
     control_put(o, "chunk_size", settings.chunk_size);

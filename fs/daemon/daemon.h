@@ -59,6 +59,17 @@ void control_stop(void);
 int queues_start(char *err, size_t errlen);
 void queues_stop(void);
 
+/* ---- report.c, history.c: --report ---- */
+/* Looks once a second at what a report shows over time. */
+void history_start(void);
+void history_stop(void);
+/* The report of this mount, which ends with so many files not on the PFS.  Errors are logged. */
+void report_write(unsigned not_on_pfs);
+
+/* ---- metrics_serve.c: --metrics ---- */
+int metrics_start(char *err, size_t errlen);
+void metrics_stop(void);
+
 /* ---- finish.c ---- */
 /* Without a mount: flushes all (progress and each get arg), calls each for every file that is not on the PFS
  * then, and stops all parts.  Returns the exit code: EXIT_OK or EXIT_NOT_ON_PFS. */

@@ -127,6 +127,7 @@ int flush_and_leave(bool (*progress)(void *arg, const struct flush_progress *p),
     flush_all(progress, arg);
     int err = flush_each_unflushed(tell, &t);
     left += say_mapped();
+    report_write(left);
     said_code = err || left ? EXIT_NOT_ON_PFS : EXIT_OK;
     stage = SAID;
     steps_end_clean();

@@ -6,6 +6,7 @@
 #include "fs/daemon/options_int.h"
 
 #include "fs/daemon/option_choice.h"
+#include "fs/daemon/metrics_address.h"
 #include "fs/daemon/option_table.h"
 
 #include <errno.h>
@@ -46,6 +47,14 @@ static int set_flag(int code, bool yes)
         options_out->supervise_given = true;
     }
     return 0;
+}
+
+static int take_metrics(const char *v)
+{
+    union metrics_address a;
+    socklen_t len;
+    settings.metrics = v;
+    return metrics_address(v, &a, &len) ? options_complain("--metrics %s: give PORT, ADDR:PORT or unix:PATH (absolute)", v) : 0;
 }
 
 static int set_option(int code, const char *name, const char *v)
@@ -127,6 +136,13 @@ static int set_option(int code, const char *name, const char *v)
         return *v ? 0 : options_complain("--log: give a file");
     case OPT_LOG_LEVEL:
         return option_take_log_level(name, v);
+    case OPT_SLOW:
+        return option_take_number(name, v, 0, 86400000, &settings.slow_ms);
+    case OPT_REPORT:
+        settings.report = v;
+        return *v == '/' ? 0 : options_complain("--report %s: give an absolute path of a directory", v);
+    case OPT_METRICS:
+        return take_metrics(v);
     }
     return -EINVAL;
 }

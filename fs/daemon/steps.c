@@ -28,6 +28,7 @@
 #include "fs/daemon/come.h"
 #include "fs/daemon/control.h"
 #include "fs/daemon/daemon.h"
+#include "fs/daemon/figures_ask.h"
 #include "fs/daemon/options.h"
 #include "fs/daemon/supervise.h"
 #include "fs/early.h"
@@ -35,6 +36,7 @@
 #include "fs/known.h"
 #include "fs/mount.h"
 #include "fs/notify.h"
+#include "fs/operation.h"
 #include "fs/ops.h"
 #include "fs/page_walk.h"
 #include "fs/settings.h"
@@ -278,6 +280,7 @@ static int start_peers(char *err, size_t len)
 {
     struct peer_config c = {settings.listen, store_node_id(),     store_incarnation(),
                             settings.node,   settings.chunk_size, settings.memory};
+    figures_serve();
     return peer_start(&c, err, len);
 }
 
@@ -396,6 +399,27 @@ static void stop_files(void)
     mount_free();
 }
 
+/* What shows the daemon from outside. */
+static int start_control(char *err, size_t len)
+{
+    figures_ready(true);
+    operation_log_slow(settings.slow_ms);
+    int e = metrics_start(err, len);
+    if (!e && (e = control_start(err, len)))
+        metrics_stop();
+    if (!e)
+        history_start();
+    return e;
+}
+
+static void stop_control(void)
+{
+    history_stop();
+    control_stop();
+    metrics_stop();
+    figures_ready(false);
+}
+
 static int start_mount(char *err, size_t len)
 {
     struct fid pfs;
@@ -459,7 +483,7 @@ static const struct step {
     {"files", start_files, stop_files},
     {"queues", queues_start, queues_stop},
     {"stages", start_stages, stages_stop},
-    {"control", control_start, control_stop},
+    {"control", start_control, stop_control},
     {"mount", start_mount, stop_mount},
 };
 static unsigned started;

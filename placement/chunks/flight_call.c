@@ -8,6 +8,7 @@
 #include "placement/chunks/fetch.h"
 #include "placement/chunks/filler.h"
 #include "transport/lock.h"
+#include "transport/waits.h"
 
 void flight_call_init(struct flight_call *call)
 {
@@ -142,7 +143,7 @@ static struct flight_reader *wait_for_news(struct flight_call *call, uint64_t en
         uint64_t now = end_ms ? boot_ms() : 0;
         if (end_ms && now >= end_ms)
             break;
-        lock_wait(&call->lock, &call->cond, end_ms - now);
+        wait_on(WAIT_CHUNK, &call->lock, &call->cond, end_ms - now);
     }
     if (r) {
         *news = r->news;

@@ -21,6 +21,7 @@
 #include "placement/store/store_version.h"
 #include "transport/peer.h"
 #include "transport/view.h"
+#include "transport/waits.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -295,7 +296,7 @@ int claim_open_writer(struct file *f, const struct claim_seen *seen, uint64_t en
     uint64_t t;
     lock_take(&c->lock);
     while ((c->state == CLAIM_ASKING || c->aside) && (t = boot_ms()) < end_ms)
-        lock_wait(&c->lock, &c->changed, end_ms - t);
+        wait_on(WAIT_NODES, &c->lock, &c->changed, end_ms - t);
     if (c->state == CLAIM_ASKING || c->aside) {
         lock_drop(&c->lock);
         return -EIO; /* the writers before this one waited as long, and logged the reason */
@@ -334,7 +335,7 @@ int claim_pin_begin(struct file *f)
     struct file_claim *c = claim_of(f);
     lock_take(&c->lock);
     while (c->aside)
-        lock_wait(&c->lock, &c->changed, 0);
+        wait_on(WAIT_NODES, &c->lock, &c->changed, 0);
     bool ours = c->state == CLAIM_HELD && !c->forgotten;
     c->writers += ours;
     lock_drop(&c->lock);
@@ -384,7 +385,7 @@ int claim_aside_wait(struct file *f, uint64_t end_ms)
         return 0;
     lock_take(&c->lock);
     while (c->aside && (t = boot_ms()) < end_ms)
-        lock_wait(&c->lock, &c->changed, end_ms - t);
+        wait_on(WAIT_NODES, &c->lock, &c->changed, end_ms - t);
     int err = c->aside ? -EIO : 0;
     lock_drop(&c->lock);
     return err;

@@ -17,6 +17,7 @@
 #include "placement/store/store_read.h"
 #include "transport/peer.h"
 #include "transport/view.h"
+#include "transport/waits.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -225,7 +226,7 @@ static void ask_all(const struct search *q, struct sent *list, unsigned n, enum 
     }
     lock_take(&g.lock);
     while (g.waiting)
-        lock_wait(&g.lock, &g.done, 0);
+        wait_on(WAIT_NODES, &g.lock, &g.done, 0);
     lock_drop(&g.lock);
     lock_destroy(&g.lock);
     pthread_cond_destroy(&g.done);

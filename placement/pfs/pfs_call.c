@@ -10,7 +10,7 @@
 #include "placement/pfs/pfs_file.h"
 #include "placement/pfs/pfs_int.h"
 #include "placement/pfs/pfs_names.h"
-#include "transport/base.h"
+#include "transport/waits.h"
 
 #include <errno.h>
 #include <linux/openat2.h>
@@ -40,6 +40,9 @@ static void note_used(unsigned n)
         ;
 }
 
+static _Thread_local uint64_t began_ns; /* boot_ns: this thread's outermost call, ... */
+static _Thread_local unsigned depth;    /* ... of so many that are under way */
+
 uint64_t pfs_call_begin(void)
 {
     static _Thread_local unsigned hint; /* a thread finds its own slot free again */
@@ -48,8 +51,10 @@ uint64_t pfs_call_begin(void)
         hint = atomic_fetch_add_explicit(&next_hint, 1, memory_order_relaxed);
         hinted = true;
     }
-    uint64_t now = boot_ms();
-    now = MAX(now, (uint64_t)1);
+    uint64_t now_ns = wait_begin();
+    if (!depth++)
+        began_ns = now_ns;
+    uint64_t now = MAX(now_ns / 1000000, (uint64_t)1);
     for (unsigned i = 0; i < TICKETS; i++) {
         unsigned slot = (hint + i) % TICKETS;
         uint64_t free_slot = 0;
@@ -64,7 +69,10 @@ uint64_t pfs_call_begin(void)
 
 void pfs_call_end(uint64_t ticket)
 {
-    atomic_store_explicit(&last_end_ms, boot_ms(), memory_order_relaxed);
+    uint64_t now = boot_ns();
+    if (!--depth)
+        waits_here.ns[WAIT_PFS] += now - began_ns;
+    atomic_store_explicit(&last_end_ms, now / 1000000, memory_order_relaxed);
     if (ticket)
         atomic_store_explicit(&started_ms[ticket - 1], 0, memory_order_relaxed);
 }

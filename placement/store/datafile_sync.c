@@ -17,6 +17,7 @@
 #include "placement/store/datafile_int.h"
 #include "placement/store/state.h"
 #include "placement/store/syncs.h"
+#include "transport/waits.h"
 
 static struct {
     struct lock lock;    /* RANK_LEAF; one syncfs runs at a time */
@@ -99,7 +100,9 @@ static int sync_dirs(struct fid fid)
     int fd = openat(datafiles.dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
+    uint64_t began = wait_begin();
     int err = fsync(fd) < 0 || fsync(datafiles.dirfd) < 0 ? -errno : 0;
+    wait_end(WAIT_DISK, began);
     close(fd);
     return err;
 }
@@ -136,7 +139,9 @@ int datafile_sync(struct file *f)
     f->data_sync.closed = 0;
     f->data_sync.stored = false;
     lock_drop(&datafiles.lock);
+    uint64_t began = wait_begin();
     err = fdatasync(fd) < 0 ? -errno : 0;
+    wait_end(WAIT_DISK, began);
     datafile_put(f);
     if (!err && closed)
         err = sync_closed(closed);

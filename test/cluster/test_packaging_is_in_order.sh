@@ -21,7 +21,7 @@ grep -q -F "$numbers" CHANGELOG.md || fail "CHANGELOG.md does not say of $versio
 
 # ---- dependencies, and libfuse ----
 
-sed -n "/^needed = {/,/^}/s/^ *'\([^']*\)': '\([^']*\)',/\1 \2/p" meson.build >"$W/needed"
+sed -nE "/^(needed|optional) = [{]/,/^}/s/^ *'([^']*)': '([^']*)',/\1 \2/p" meson.build >"$W/needed"
 [ "$(wc -l <"$W/needed")" -ge 5 ] || fail "meson.build needs nothing"
 while read -r module package; do
     grep -q "^ *$package,\?\$" packaging/debian/control || fail "debian/control has no $package"

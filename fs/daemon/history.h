@@ -1,0 +1,10 @@
+/* history.h - what a report shows over time: some figures, once a second, of the whole time of a mount in bounded memory. */
+#ifndef EDDY_FS_DAEMON_HISTORY_H
+#define EDDY_FS_DAEMON_HISTORY_H
+
+#include <jansson.h>
+
+/* {"interval_s", "began": seconds since 1970, "series": {NAME: [NUMBER at the end of each interval]}}; the last row is of now. */
+json_t *history_json(void);
+
+#endif
