@@ -62,6 +62,7 @@
 #include "placement/store/cachedir.h"
 #include "placement/store/eviction.h"
 #include "placement/store/kernel_io.h"
+#include "placement/store/store_keep.h"
 #include "placement/store/store_open.h"
 #include "placement/tell.h"
 #include "transport/loop.h"
@@ -201,6 +202,7 @@ static int start_placement(char *err, size_t len)
     fetch_on_activity(carry_activity_begin, carry_activity_end);
     fetch_start();
     places_start();
+    store_keep_at_most(settings.singlets);
     keep_start();
     carry_start();
     claim_on_adopted(chunks_adopted);

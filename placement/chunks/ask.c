@@ -110,16 +110,16 @@ static void ask_in_turn(struct flight *fl)
 }
 
 /* This node owns the chunk, and has let it go: who keeps it?  It is asked once, as one to which an owner sends. */
-static uint64_t keeper_of(struct flight *fl, enum flight_why why)
+static uint64_t caretaker_of(struct flight *fl, enum flight_why why)
 {
-    return why == OWNED_HERE && !fl->in_vain ? places_keeper(&fl->key) : 0;
+    return why == OWNED_HERE && !fl->in_vain ? places_caretaker(&fl->key) : 0;
 }
 
 void flight_go(struct flight *fl)
 {
     enum flight_why why;
-    uint64_t node = next_node(fl, &why), keeper = node ? 0 : keeper_of(fl, why);
-    if (keeper && flight_asks(fl, keeper)) {
+    uint64_t node = next_node(fl, &why), caretaker = node ? 0 : caretaker_of(fl, why);
+    if (caretaker && flight_asks(fl, caretaker)) {
         fl->sent = true;
         ask_node(fl, FETCH_SENT, "");
     } else if (!node)

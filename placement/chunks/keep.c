@@ -87,7 +87,7 @@ static void all_answered(void)
     for (unsigned i = 0; i < keep.n; i++) {
         const struct asked *a = &keep.chunk[i];
         if (a->kept && owner_is_here(a->key.fid, a->key.index))
-            places_set_keeper(&a->key, a->node);
+            places_set_caretaker(&a->key, a->node);
         any |= a->kept;
     }
     if (any && !keep.stopping)
@@ -220,7 +220,7 @@ static void answer(void *arg)
     for (uint32_t i = 0; i < b->chunks.n; i++)
         if (k->kept & k->owned & 1u << i) {
             const struct item_place *p = &b->chunks.v[i];
-            places_set_keeper(&(struct chunk_key){.fid = p->fid, .index = p->index, .version = p->version}, 0);
+            places_set_caretaker(&(struct chunk_key){.fid = p->fid, .index = p->index, .version = p->version}, 0);
         }
     struct msg *r = msg_new(MSG_KEPT);
     r->kept.kept = k->kept;

@@ -1,4 +1,4 @@
-/* places.c - see places.h.  The rows have a lock, as readers and eviction ask for keepers; the news wait in a list with a lock of
+/* places.c - see places.h.  The rows have a lock, as readers and eviction ask for caretakers; the news wait in a list with a lock of
  * its own.  No thread holds both. */
 #include "placement/chunks/places.h"
 
@@ -103,23 +103,23 @@ uint64_t places_ask(const struct msg *m, const struct chunk_key *key)
 
 /* ---- the owner: who keeps what it has let go ---- */
 
-static uint64_t keeper_of(const struct chunk_key *key)
+static uint64_t caretaker_of(const struct chunk_key *key)
 {
     lock_take(&places.rows_lock);
-    uint64_t node = places.rows ? rows_keeper(places.rows, key) : 0;
+    uint64_t node = places.rows ? rows_caretaker(places.rows, key) : 0;
     lock_drop(&places.rows_lock);
     return node;
 }
 
-uint64_t places_keeper(const struct chunk_key *key)
+uint64_t places_caretaker(const struct chunk_key *key)
 {
-    uint64_t node = keeper_of(key);
+    uint64_t node = caretaker_of(key);
     return node && is_reached(node) ? node : 0;
 }
 
 bool places_owned(struct fid fid, uint64_t index)
 {
-    return owner_is_here(fid, index) && !keeper_of(&(struct chunk_key){.fid = fid, .index = index});
+    return owner_is_here(fid, index) && !caretaker_of(&(struct chunk_key){.fid = fid, .index = index});
 }
 
 uint64_t places_holder(const struct chunk_key *key)
@@ -130,11 +130,11 @@ uint64_t places_holder(const struct chunk_key *key)
     return node && is_reached(node) ? node : 0;
 }
 
-void places_set_keeper(const struct chunk_key *key, uint64_t node)
+void places_set_caretaker(const struct chunk_key *key, uint64_t node)
 {
     lock_take(&places.rows_lock);
     if (places.rows)
-        rows_set_keeper(places.rows, key, node);
+        rows_set_caretaker(places.rows, key, node);
     lock_drop(&places.rows_lock);
 }
 

@@ -37,12 +37,12 @@ void places_adopted(const struct view *v);
 uint64_t places_ask(const struct msg *m, const struct chunk_key *key);
 
 /* The node that keeps the chunk, which this node owns and has let go (keep.h), if it can be asked; else 0. */
-uint64_t places_keeper(const struct chunk_key *key);
+uint64_t places_caretaker(const struct chunk_key *key);
 /* Does this node own the chunk, and has not let it go, in whatever version?  Any lock but leaves. */
 bool places_owned(struct fid fid, uint64_t index);
 /* A node that could keep it: it has said that it has the chunk; or 0. */
 uint64_t places_holder(const struct chunk_key *key);
-void places_set_keeper(const struct chunk_key *key, uint64_t node); /* 0: only the owner */
+void places_set_caretaker(const struct chunk_key *key, uint64_t node); /* 0: only the owner */
 void places_lost(const struct chunk_key *key, uint64_t node); /* that one does not have it */
 
 /* This node got a copy of another node's chunk, and keeps it; or a chunk has left its store.  Any thread, with locks down to RANK_POOL. */

@@ -22,7 +22,7 @@ struct row {
     TAILQ_ENTRY(row) by_use;
     SLIST_ENTRY(row) in_bucket;
     struct place owner; /* whose row this is; its node is not used */
-    uint64_t keeper;    /* of a chunk that the owner has let go; else 0 */
+    uint64_t caretaker;    /* of a chunk that the owner has let go; else 0 */
     unsigned n, room;
     struct place *place;
 };
@@ -153,8 +153,8 @@ static void drop(struct row *w, uint64_t node)
     struct place *p = place_of(w, node);
     if (p)
         *p = w->place[--w->n];
-    if (w->keeper == node)
-        w->keeper = 0;
+    if (w->caretaker == node)
+        w->caretaker = 0;
 }
 
 static struct place *new_place(struct row *w)
@@ -173,7 +173,7 @@ static void enter(struct row *w, uint64_t node, unsigned steps, uint64_t now_ms)
 {
     struct place *p = new_place(w);
     for (unsigned i = 0; !p && i < w->n; i++)
-        if (fed(&w->place[i], now_ms) == ROW_FEEDS && w->place[i].node != w->keeper)
+        if (fed(&w->place[i], now_ms) == ROW_FEEDS && w->place[i].node != w->caretaker)
             p = &w->place[i];
     if (p)
         *p = (struct place){.node = node, .steps = steps};
@@ -238,19 +238,19 @@ static struct place *best(struct rows *r, struct row *w, uint64_t node, uint64_t
 }
 
 /* Of a chunk that the owner does not have.  Never the asker, which may be a place that has let its copy go. */
-static struct place *by_keeper(struct rows *r, struct row *w, uint64_t node, uint64_t now_ms)
+static struct place *by_caretaker(struct rows *r, struct row *w, uint64_t node, uint64_t now_ms)
 {
     struct place *p = place_of(w, node) ? NULL : best(r, w, node, now_ms);
-    return p ? p : place_of(w, w->keeper);
+    return p ? p : place_of(w, w->caretaker);
 }
 
 uint64_t rows_ask(struct rows *r, const struct chunk_key *key, uint64_t node, uint64_t now_ms)
 {
     struct row *w = used(r, key);
-    if (w->keeper == node)
-        w->keeper = 0; /* it asks, so it has lost it */
+    if (w->caretaker == node)
+        w->caretaker = 0; /* it asks, so it has lost it */
     bool again = place_of(w, node);
-    struct place *p = w->keeper ? by_keeper(r, w, node, now_ms) :
+    struct place *p = w->caretaker ? by_caretaker(r, w, node, now_ms) :
         again || fed(&w->owner, now_ms) < ROW_FEEDS ? NULL : best(r, w, node, now_ms);
     uint64_t to = p ? p->node : 0;
     p = p ? p : &w->owner;
@@ -313,11 +313,11 @@ void rows_owner_gone(struct rows *r, struct fid fid, uint64_t index, uint64_t no
     struct chunk_key any = {.fid = fid, .index = index};
     struct row *w;
     SLIST_FOREACH(w, bucket_of(r, &any), in_bucket)
-        if (!w->keeper && fid_eq(w->key.fid, fid) && w->key.index == index)
-            w->keeper = holder(w, now_ms);
+        if (!w->caretaker && fid_eq(w->key.fid, fid) && w->key.index == index)
+            w->caretaker = holder(w, now_ms);
 }
 
-void rows_set_keeper(struct rows *r, const struct chunk_key *key, uint64_t node)
+void rows_set_caretaker(struct rows *r, const struct chunk_key *key, uint64_t node)
 {
     struct row *w = node ? used(r, key) : find(r, key);
     if (!w)
@@ -329,17 +329,17 @@ void rows_set_keeper(struct rows *r, const struct chunk_key *key, uint64_t node)
         p = &w->place[0]; /* any one makes room */
     if (p)
         *p = (struct place){.node = node};
-    w->keeper = node;
+    w->caretaker = node;
 }
 
-uint64_t rows_keeper(const struct rows *r, const struct chunk_key *key)
+uint64_t rows_caretaker(const struct rows *r, const struct chunk_key *key)
 {
     static const struct version any;
     struct row *w;
     SLIST_FOREACH(w, bucket_of((struct rows *)r, key), in_bucket)
-        if (w->keeper && fid_eq(w->key.fid, key->fid) && w->key.index == key->index &&
+        if (w->caretaker && fid_eq(w->key.fid, key->fid) && w->key.index == key->index &&
             (version_eq(&key->version, &any) || version_eq(&key->version, &w->key.version)))
-            return w->keeper;
+            return w->caretaker;
     return 0;
 }
 

@@ -150,7 +150,7 @@ static void ask_to_keep(unsigned node, uint32_t chunk)
     uint64_t to = owner == node ? rows_holder(all[owner].rows, &key, sim_now) : owner + 1;
     if (!to || !keeps((unsigned)to - 1, chunk))
         return;
-    rows_set_keeper(all[owner].rows, &key, owner == node ? to : 0);
+    rows_set_caretaker(all[owner].rows, &key, owner == node ? to : 0);
     go_to(node);
     eviction_keep(&records[all[node].slot[chunk]], KEEP_NOT);
 }
@@ -237,11 +237,11 @@ struct result {
 static void owner_answers(unsigned owner, uint32_t chunk, struct result *r)
 {
     struct chunk_key key = key_of_chunk(chunk);
-    uint64_t keeper = rows_keeper(all[owner].rows, &key);
+    uint64_t caretaker = rows_caretaker(all[owner].rows, &key);
     if (has(owner, chunk)) {
         use(owner, chunk);
-    } else if (keeper && has((unsigned)keeper - 1, chunk)) {
-        use((unsigned)keeper - 1, chunk);
+    } else if (caretaker && has((unsigned)caretaker - 1, chunk)) {
+        use((unsigned)caretaker - 1, chunk);
         put_as(owner, chunk, false);
     } else {
         r->pfs++;

@@ -34,7 +34,7 @@ static void call(struct rows *r, const uint8_t *b, uint64_t *now_ms)
         rows_gone(r, key.fid, key.index, node);
         break;
     case 3:
-        rows_set_keeper(r, &key, not_at);
+        rows_set_caretaker(r, &key, not_at);
         break;
     case 4:
         rows_owner_gone(r, key.fid, key.index, *now_ms);

@@ -11,8 +11,8 @@ static struct chunk_name next[KEEP_ASKED];
 static unsigned nnext, rounds;
 static bool refuses[1000];         /* store_keep does */
 static int kept_as[1000];          /* enum keep + 1 */
-static uint64_t keeper_of[1000];   /* as told to places.c */
-static bool told_keeper[1000];
+static uint64_t caretaker_of[1000];   /* as told to places.c */
+static bool told_caretaker[1000];
 
 const struct view *members_view(void)
 {
@@ -55,11 +55,11 @@ uint64_t places_holder(const struct chunk_key *key)
     return holder[key->index];
 }
 
-void places_set_keeper(const struct chunk_key *key, uint64_t node)
+void places_set_caretaker(const struct chunk_key *key, uint64_t node)
 {
     ck_assert(!kept_as[key->index] || !node); /* readers know it before the copy may leave */
-    keeper_of[key->index] = node;
-    told_keeper[key->index] = true;
+    caretaker_of[key->index] = node;
+    told_caretaker[key->index] = true;
 }
 
 bool store_keep_version(struct fid fid, struct version *v)
@@ -217,9 +217,9 @@ START_TEST(an_owner_asks_who_has_it)
     ck_assert_int_eq(kept_as[101], 0);
     ck_assert_int_eq(kept_as[102], KEEP_NOT + 1);
     ck_assert_int_eq(kept_as[103], KEEP_NOT + 1);
-    ck_assert_uint_eq(keeper_of[102], 8);
-    ck_assert_uint_eq(keeper_of[103], 7);
-    ck_assert(!told_keeper[101] && !told_keeper[104]);
+    ck_assert_uint_eq(caretaker_of[102], 8);
+    ck_assert_uint_eq(caretaker_of[103], 7);
+    ck_assert(!told_caretaker[101] && !told_caretaker[104]);
 }
 END_TEST
 
@@ -233,7 +233,7 @@ START_TEST(who_keeps_it_for_its_owner_asks_the_owner)
     ck_assert_uint_eq(asked_of[0].to, 3);
     reply(0, 0, 1);
     ck_assert_int_eq(kept_as[301], KEEP_NOT + 1);
-    ck_assert(!told_keeper[301]); /* the row is the owner's */
+    ck_assert(!told_caretaker[301]); /* the row is the owner's */
     ck_assert_int_eq(kept_as[401], 0);
 }
 END_TEST
@@ -291,7 +291,7 @@ START_TEST(what_is_here_is_kept_for_its_owner)
     be_asked((uint64_t[]){201, 202, 203}, 3, true);
     ck_assert_int_eq(answered, 5);
     ck_assert_int_eq(kept_as[201], KEEP_FOR_OWNER + 1);
-    ck_assert(!told_keeper[201]);
+    ck_assert(!told_caretaker[201]);
 }
 END_TEST
 
@@ -302,8 +302,8 @@ START_TEST(an_owner_takes_back_what_it_has)
     be_asked((uint64_t[]){101, 102}, 2, true);
     ck_assert_int_eq(answered, 1);
     ck_assert_int_eq(kept_as[101], KEEP_OWNED + 1);
-    ck_assert(told_keeper[101] && !keeper_of[101]);
-    ck_assert(!told_keeper[102]);
+    ck_assert(told_caretaker[101] && !caretaker_of[101]);
+    ck_assert(!told_caretaker[102]);
 }
 END_TEST
 

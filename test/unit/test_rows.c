@@ -166,7 +166,7 @@ START_TEST(rows_are_bounded_and_the_oldest_goes)
 }
 END_TEST
 
-/* Once the owner has let its copy go, nobody is answered by it, until the keeper has let it go, too. */
+/* Once the owner has let its copy go, nobody is answered by it, until the caretaker has let it go, too. */
 START_TEST(who_keeps_it_feeds_in_the_owners_place)
 {
     struct rows *r = rows_new(8, 8);
@@ -174,33 +174,33 @@ START_TEST(who_keeps_it_feeds_in_the_owners_place)
     ck_assert_uint_eq(rows_holder(r, hot, NOW), 0); /* it is getting it */
     rows_has(r, hot, 1);
     ck_assert_uint_eq(rows_holder(r, hot, NOW), 1);
-    ck_assert_uint_eq(rows_keeper(r, hot), 0);
-    rows_set_keeper(r, hot, 1);
-    ck_assert_uint_eq(rows_keeper(r, hot), 1);
-    ck_assert_uint_eq(rows_keeper(r, &(struct chunk_key){.fid = {1, 2}}), 1); /* of any version */
-    ck_assert_uint_eq(rows_keeper(r, &(struct chunk_key){.fid = {1, 2}, .version = {.size = 5}}), 0);
+    ck_assert_uint_eq(rows_caretaker(r, hot), 0);
+    rows_set_caretaker(r, hot, 1);
+    ck_assert_uint_eq(rows_caretaker(r, hot), 1);
+    ck_assert_uint_eq(rows_caretaker(r, &(struct chunk_key){.fid = {1, 2}}), 1); /* of any version */
+    ck_assert_uint_eq(rows_caretaker(r, &(struct chunk_key){.fid = {1, 2}, .version = {.size = 5}}), 0);
     for (uint64_t node = 2; node < 8; node++)
         ck_assert_uint_ne(ask(r, node, NOW + node * FED_MS), 0);
     ck_assert_uint_ne(ask(r, 3, NOW + 100 * FED_MS), 3); /* it asks again */
     rows_gone(r, hot->fid, hot->index, 1);
-    ck_assert_uint_eq(rows_keeper(r, hot), 0);
+    ck_assert_uint_eq(rows_caretaker(r, hot), 0);
     ck_assert_uint_eq(ask(r, 9, NOW + 200 * FED_MS), 0);
     rows_free(r);
 }
 END_TEST
 
-START_TEST(a_keeper_that_asks_has_lost_it)
+START_TEST(a_caretaker_that_asks_has_lost_it)
 {
     struct rows *r = rows_new(8, 8);
-    rows_set_keeper(r, hot, 1);
+    rows_set_caretaker(r, hot, 1);
     ck_assert_uint_eq(ask(r, 1, NOW), 0);
-    ck_assert_uint_eq(rows_keeper(r, hot), 0);
-    rows_set_keeper(r, hot, 2);
+    ck_assert_uint_eq(rows_caretaker(r, hot), 0);
+    rows_set_caretaker(r, hot, 2);
     rows_failed(r, hot, 3, 2, NOW);
-    ck_assert_uint_eq(rows_keeper(r, hot), 0);
-    rows_set_keeper(r, hot, 4);
-    rows_set_keeper(r, hot, 0); /* the owner has taken it back */
-    ck_assert_uint_eq(rows_keeper(r, hot), 0);
+    ck_assert_uint_eq(rows_caretaker(r, hot), 0);
+    rows_set_caretaker(r, hot, 4);
+    rows_set_caretaker(r, hot, 0); /* the owner has taken it back */
+    ck_assert_uint_eq(rows_caretaker(r, hot), 0);
     rows_free(r);
 }
 END_TEST
@@ -211,12 +211,12 @@ START_TEST(who_has_what_the_owner_lost_is_asked)
     struct rows *r = rows_new(8, 8);
     ask(r, 1, NOW);
     rows_owner_gone(r, hot->fid, hot->index, NOW);
-    ck_assert_uint_eq(rows_keeper(r, hot), 0); /* nobody is known to have it */
+    ck_assert_uint_eq(rows_caretaker(r, hot), 0); /* nobody is known to have it */
     rows_has(r, hot, 1);
     rows_owner_gone(r, hot->fid, hot->index + 1, NOW);
-    ck_assert_uint_eq(rows_keeper(r, hot), 0);
+    ck_assert_uint_eq(rows_caretaker(r, hot), 0);
     rows_owner_gone(r, hot->fid, hot->index, NOW);
-    ck_assert_uint_eq(rows_keeper(r, hot), 1);
+    ck_assert_uint_eq(rows_caretaker(r, hot), 1);
     ck_assert_uint_eq(ask(r, 2, NOW), 1);
     rows_free(r);
 }
@@ -234,7 +234,7 @@ START_TEST(nonsense_breaks_no_bound)
         key.version.mtime_ns = (int64_t)(draw >> 60) % 2;
         now += (draw >> 20) % 50;
         switch ((draw >> 56) % 10) {
-        case 8: rows_set_keeper(r, &key, draw >> 60 ? other : 0); break;
+        case 8: rows_set_caretaker(r, &key, draw >> 60 ? other : 0); break;
         case 9: rows_owner_gone(r, key.fid, key.index, now); break;
         case 0: rows_failed(r, &key, node, other, now); break;
         case 1: rows_has(r, &key, node); break;
@@ -259,7 +259,7 @@ int main(void)
     tcase_add_test(t, the_own_group_comes_first);
     tcase_add_test(t, all_feed_alike);
     tcase_add_test(t, who_keeps_it_feeds_in_the_owners_place);
-    tcase_add_test(t, a_keeper_that_asks_has_lost_it);
+    tcase_add_test(t, a_caretaker_that_asks_has_lost_it);
     tcase_add_test(t, who_has_what_the_owner_lost_is_asked);
     tcase_add_test(t, rows_are_bounded_and_the_oldest_goes);
     tcase_add_test(t, nonsense_breaks_no_bound);
