@@ -109,20 +109,11 @@ static void ask_in_turn(struct flight *fl)
     free(path);
 }
 
-/* This node owns the chunk, and has let it go: who keeps it?  It is asked once, as one to which an owner sends. */
-static uint64_t caretaker_of(struct flight *fl, enum flight_why why)
-{
-    return why == OWNED_HERE && !fl->in_vain ? places_caretaker(&fl->key) : 0;
-}
-
 void flight_go(struct flight *fl)
 {
     enum flight_why why;
-    uint64_t node = next_node(fl, &why), caretaker = node ? 0 : caretaker_of(fl, why);
-    if (caretaker && flight_asks(fl, caretaker)) {
-        fl->sent = true;
-        ask_node(fl, FETCH_SENT, "");
-    } else if (!node)
+    uint64_t node = next_node(fl, &why);
+    if (!node)
         flight_reads(fl, why);
     else if (flight_asks(fl, node))
         ask_in_turn(fl);
@@ -136,7 +127,6 @@ static void learn_of_sent(struct flight *fl, int err)
 {
     fl->sent = false;
     fl->in_vain = fl->node;
-    places_lost(&fl->key, fl->node);
     count(redirects_in_vain, 1);
     if (members_no_contact(err) && err != -ETIMEDOUT)
         members_doubt(fl->node);

@@ -31,6 +31,7 @@ struct asked {
 
 static struct {
     _Atomic bool wanted; /* a round is under way, or soon will be */
+    _Atomic uint64_t quiet; /* boot_ms until when none begins */
     bool stopping;       /* network thread */
 
     /* of the round, network thread; let_go reads it, too */
@@ -43,9 +44,10 @@ static struct {
 
 /* ---- a round ---- */
 
-static void end_round(void)
+static void end_round(bool any)
 {
     keep.n = 0;
+    atomic_store(&keep.quiet, any ? 0 : boot_ms() + KEEP_QUIET_MS);
     atomic_store(&keep.wanted, false);
 }
 
@@ -77,7 +79,7 @@ static void let_go(void *arg)
 static void on_let_go(void *arg)
 {
     (void)arg;
-    end_round();
+    end_round(true);
 }
 
 /* All have answered. */
@@ -93,7 +95,7 @@ static void all_answered(void)
     if (any && !keep.stopping)
         loop_work(let_go, on_let_go, NULL);
     else
-        end_round();
+        end_round(false);
 }
 
 struct question {
@@ -168,14 +170,15 @@ static void begin_round(void *arg)
 {
     (void)arg;
     if (keep.stopping)
-        end_round();
+        end_round(false);
     else
         loop_work(find_next, ask_all, NULL);
 }
 
 void keep_wanted(void)
 {
-    if (!atomic_exchange(&keep.wanted, true))
+    const struct view *v = members_view();
+    if (v && v->nmembers >= PLACES_MEMBERS && boot_ms() >= atomic_load(&keep.quiet) && !atomic_exchange(&keep.wanted, true))
         loop_post(begin_round, NULL);
 }
 

@@ -15,6 +15,9 @@
 #ifndef EDDY_PLACEMENT_CHUNKS_KEEP_H
 #define EDDY_PLACEMENT_CHUNKS_KEEP_H
 
+/* Nobody is asked for so long after a round in which nobody kept anything. */
+#define KEEP_QUIET_MS 100
+
 void keep_start(void); /* registers the handler of KEEP: before peer_start */
 void keep_stop(void);  /* while the loop still runs: no question is on its way after it */
 /* Chunks that this node keeps are about to leave.  Any thread, with locks down to RANK_POOL. */

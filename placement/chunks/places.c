@@ -13,9 +13,9 @@
 #include "transport/members.h"
 #include "transport/peer.h"
 
+_Static_assert(PLACES_MEMBERS == 2 + ROW_FEEDS, "with fewer there is nobody whom the owner cannot feed at once");
 #define ROWS_MAX      4096 /* with all places 9 MiB, with 8 nodes 2 MiB */
 #define NEWS_MAX      4096 /* that wait; what is more is left out */
-#define MEMBERS_LEAST (2 + ROW_FEEDS) /* with fewer there is nobody whom the owner cannot feed at once */
 
 struct news {
     uint64_t owner;
@@ -48,7 +48,7 @@ static void set_rows(struct rows *rows)
 
 void places_adopted(const struct view *v)
 {
-    set_rows(v && v->nmembers >= MEMBERS_LEAST ? rows_new(ROWS_MAX, v->nmembers) : NULL);
+    set_rows(v && v->nmembers >= PLACES_MEMBERS ? rows_new(ROWS_MAX, v->nmembers) : NULL);
 }
 
 /* Can an asker be sent there? */
@@ -230,7 +230,7 @@ static void arm(void *arg)
 static void tell(struct fid fid, uint64_t index, struct item_place item)
 {
     const struct view *v = members_view();
-    uint64_t owner = v && v->nmembers >= MEMBERS_LEAST ? ring_owner(ring_of(v), fid, index, 0) : 0;
+    uint64_t owner = v && v->nmembers >= PLACES_MEMBERS ? ring_owner(ring_of(v), fid, index, 0) : 0;
     if (!owner || owner == members_self())
         return;
     lock_take(&places.lock);

@@ -19,8 +19,9 @@
 #include "transport/message.h"
 #include "transport/view.h"
 
-#define NEWS_MS     100
-#define PLACES_NEWS 512 /* items of one PLACES */
+#define PLACES_MEMBERS 4 /* a smaller view has no rows */
+#define NEWS_MS        100
+#define PLACES_NEWS    512 /* items of one PLACES */
 
 /* How a FETCH may be answered: by ELSEWHERE, too; from the store or a flight that is under way; by the node itself, which may
  * read the PFS. */

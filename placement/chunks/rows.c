@@ -237,11 +237,14 @@ static struct place *best(struct rows *r, struct row *w, uint64_t node, uint64_t
     return p;
 }
 
-/* Of a chunk that the owner does not have.  Never the asker, which may be a place that has let its copy go. */
+/* Of a chunk that the owner does not have: the caretaker, which has it for certain, unless it feeds enough already.  Never the
+ * asker, which may be a place that has let its copy go. */
 static struct place *by_caretaker(struct rows *r, struct row *w, uint64_t node, uint64_t now_ms)
 {
-    struct place *p = place_of(w, node) ? NULL : best(r, w, node, now_ms);
-    return p ? p : place_of(w, w->caretaker);
+    struct place *c = place_of(w, w->caretaker), *p = NULL;
+    if (!place_of(w, node) && (!c || !can_feed(c, now_ms)))
+        p = best(r, w, node, now_ms);
+    return p ? p : c;
 }
 
 uint64_t rows_ask(struct rows *r, const struct chunk_key *key, uint64_t node, uint64_t now_ms)

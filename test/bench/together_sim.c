@@ -29,6 +29,7 @@ static uint64_t sim_ms(void)
 }
 #include "placement/store/eviction.c"
 
+#include "placement/chunks/keep.h"
 #include "placement/chunks/rows.h"
 
 #include <getopt.h>
@@ -51,6 +52,7 @@ struct node {
     typeof(leaving) leaving; /* of eviction.c, while it is another node's turn */
     uint32_t n, *slot;       /* by chunk: its record, or NONE */
     struct rows *rows;
+    uint64_t quiet; /* nobody is asked to keep anything until then, as nobody did */
 };
 
 static struct node *all;
@@ -143,16 +145,17 @@ static bool keeps(unsigned node, uint32_t chunk)
     return true;
 }
 
-static void ask_to_keep(unsigned node, uint32_t chunk)
+static bool ask_to_keep(unsigned node, uint32_t chunk)
 {
     unsigned owner = owner_of(chunk);
     struct chunk_key key = key_of_chunk(chunk);
     uint64_t to = owner == node ? rows_holder(all[owner].rows, &key, sim_now) : owner + 1;
     if (!to || !keeps((unsigned)to - 1, chunk))
-        return;
+        return false;
     rows_set_caretaker(all[owner].rows, &key, owner == node ? to : 0);
     go_to(node);
     eviction_keep(&records[all[node].slot[chunk]], KEEP_NOT);
+    return true;
 }
 
 static bool is_wanted; /* a round of questions is due */
@@ -166,9 +169,11 @@ static void ask_round(unsigned node)
 {
     struct chunk_name next[KEEP_ASKED];
     go_to(node);
+    bool any = false;
     unsigned n = singlets ? eviction_next_kept(next) : 0;
     for (unsigned i = 0; i < n; i++)
-        ask_to_keep(node, (uint32_t)next[i].index);
+        any |= ask_to_keep(node, (uint32_t)next[i].index);
+    all[node].quiet = any ? 0 : sim_now + KEEP_QUIET_MS;
     go_to(node);
 }
 
@@ -178,7 +183,7 @@ static void put_as(unsigned node, uint32_t chunk, bool owned)
     go_to(node);
     while (n->n >= room_of(node))
         eviction_one(true, false);
-    if (is_wanted)
+    if (is_wanted && sim_now >= n->quiet)
         ask_round(node);
     is_wanted = false;
     uint32_t no = unused[--n_unused];

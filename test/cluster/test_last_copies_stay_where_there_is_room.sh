@@ -48,5 +48,8 @@ status_of a '"a: \(.cache)"'
 [ "$read_bytes" -le $((2 * MIB)) ] || fail "the session still reads what it could keep: $read_bytes bytes"
 read_on a # the owner itself asks who keeps it
 [ $(($(pfs_bytes) - before)) -le $((read_bytes + 2 * MIB)) ] || fail "the owner reads what another node keeps"
-for n in "${names[@]}"; do stop_node "$n"; done
+# Who keeps it leaves: the owner, which had let it go, serves it again.
+stop_node b
+for n in c d a; do read_on "$n"; done
+for n in a c d; do stop_node "$n"; done
 check_same "$PFS/output" <(head -c $((48 * MIB)) /dev/zero)
