@@ -24,6 +24,7 @@ enum {
     OPT_CACHE_DIR = 256,
     OPT_CACHE_SIZE,
     OPT_REQUIRE_MOUNT,
+    OPT_SINGLETS,
     OPT_SESSION,
     OPT_SESSION_DIR,
     OPT_NODE,
@@ -67,6 +68,8 @@ static const struct option_help {
     {"cache-size", "SIZE", OPT_CACHE_SIZE,
      "bytes with K, M, G, T, or N% of its file system (80 % of what is free, shared by its "
      "daemons)"},
+    {"singlets", "N%", OPT_SINGLETS,
+     "so much of the clean part of the cache at most is kept for nodes that need their room; 0: nothing (50%)"},
     {"require-mount", "DIR", OPT_REQUIRE_MOUNT,
      "do not start unless something is mounted at DIR, which is PFS_DIR or above it"},
     {"session", "NAME", OPT_SESSION,
@@ -215,6 +218,8 @@ static int set_option(int code, const char *name, const char *v)
         return option_take_percent(name, v, 2, 90, &options_out->flush.dirty_high);
     case OPT_DIRTY_LOW:
         return option_take_percent(name, v, 1, 89, &options_out->flush.dirty_low);
+    case OPT_SINGLETS:
+        return option_take_percent(name, v, 0, 90, &settings.singlets);
     case OPT_DIRTY_AGE:
         return option_take_age(name, v);
     case OPT_FSYNC:
