@@ -33,6 +33,7 @@ static struct {
     _Atomic bool wanted; /* a round is under way, or soon will be */
     _Atomic uint64_t quiet; /* boot_ms until when none begins */
     bool stopping;       /* network thread */
+    unsigned serving;    /* KEEPs of others that are not answered yet; network thread */
 
     /* of the round, network thread; let_go reads it, too */
     struct asked chunk[KEEP_ASKED];
@@ -227,21 +228,36 @@ static void answer(void *arg)
         }
     struct msg *r = msg_new(MSG_KEPT);
     r->kept.kept = k->kept;
+    keep.serving--;
     peer_reply(k->m, r);
     msg_free(k->m);
     free(k);
+}
+
+static bool is_sane(const struct msg *m)
+{
+    const struct body_keep *b = &m->keep;
+    bool sane = m->head.flags & MSG_F_WANTS && b->chunks.n && b->chunks.n <= KEEP_ASKED;
+    for (uint32_t i = 0; sane && i < b->chunks.n; i++)
+        sane = !b->chunks.v[i].what;
+    return sane;
 }
 
 /* KEEP, network thread. */
 static void on_keep(struct msg *m)
 {
     const struct body_keep *b = &m->keep;
-    if (!(m->head.flags & MSG_F_WANTS) || !b->chunks.n || b->chunks.n > KEEP_ASKED) {
+    if (!is_sane(m)) {
         peer_refuse(m);
         return;
     }
     struct keeping *k = xcalloc(1, sizeof(*k));
     k->m = m;
+    keep.serving++;
+    if (keep.serving > KEEP_SERVED) { /* nothing of it is kept */
+        answer(k);
+        return;
+    }
     for (uint32_t i = 0; i < b->chunks.n; i++) {
         const struct item_place *p = &b->chunks.v[i];
         k->may |= (uint32_t)!is_asked_for(p) << i;

@@ -17,9 +17,12 @@
 
 /* Nobody is asked for so long after a round in which nobody kept anything. */
 #define KEEP_QUIET_MS 100
+/* KEEPs of others that are looked at, at the same time at most: as each node asks each one at most once at a time, only a flood is more. */
+#define KEEP_SERVED 64
 
 void keep_start(void); /* registers the handler of KEEP: before peer_start */
-void keep_stop(void);  /* while the loop still runs: no question is on its way after it */
+/* While the loop still runs.  From then on nobody is asked, and no answer that comes late lets anything go. */
+void keep_stop(void);
 /* Chunks that this node keeps are about to leave.  Any thread, with locks down to RANK_POOL. */
 void keep_wanted(void);
 

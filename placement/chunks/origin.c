@@ -245,6 +245,7 @@ void flight_read(void *arg)
     struct flight *fl = arg;
     fl->owns = fl->why == OWNED_HERE || owner_is_here(fl->key.fid, fl->key.index);
     fl->former = fl->owns ? former_owner(fl->key.fid, fl->key.index) : 0;
+    fl->kept_there = false;
     if (!fl->former && fl->owns) {
         fl->former = places_caretaker(&fl->key);
         fl->kept_there = fl->former;

@@ -119,7 +119,7 @@ uint64_t places_caretaker(const struct chunk_key *key)
 
 bool places_owned(struct fid fid, uint64_t index)
 {
-    return owner_is_here(fid, index) && !caretaker_of(&(struct chunk_key){.fid = fid, .index = index});
+    return owner_is_here(fid, index) && !places_caretaker(&(struct chunk_key){.fid = fid, .index = index});
 }
 
 uint64_t places_holder(const struct chunk_key *key)
@@ -147,7 +147,6 @@ void places_lost(const struct chunk_key *key, uint64_t node)
 }
 
 /* ---- news of others ---- */
-
 
 /* With rows_lock. */
 static void take_news(const struct item_place *i, uint64_t from)

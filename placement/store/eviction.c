@@ -193,6 +193,8 @@ void eviction_add(struct chunk_record *c, bool owned)
     if (!is_new)
         take_out(list_of(c), c);
     c->flags = (uint16_t)(owned ? c->flags | CHUNK_OWNED : c->flags & ~CHUNK_OWNED);
+    if (!owned)
+        set_word(c, touched(c) & ~SINGLET);
     if (hinted)
         set_word(c, HINTED | (touched(c) & SINGLET));
     set_touched(c, stamp_now(), fresh);
@@ -209,6 +211,8 @@ void eviction_remove(struct chunk_record *c)
     lock_take(&leaving.lock);
     if (listed(c))
         take_out(list_of(c), c);
+    if (touched(c) & SINGLET)
+        c->flags = (uint16_t)(c->flags & ~CHUNK_OWNED);
     set_word(c, touched(c) & ~SINGLET);
     lock_drop(&leaving.lock);
 }
@@ -299,7 +303,7 @@ unsigned eviction_next_kept(struct chunk_name out[KEEP_ASKED])
     return n;
 }
 
-static void (*on_short)(void);
+static void (*_Atomic on_short)(void);
 
 void eviction_on_short(void (*fn)(void))
 {
@@ -308,11 +312,12 @@ void eviction_on_short(void (*fn)(void))
 
 static void tell_if_short(void)
 {
+    void (*fn)(void) = on_short;
     lock_take(&leaving.lock);
-    bool tell = on_short && is_short();
+    bool tell = fn && is_short();
     lock_drop(&leaving.lock);
     if (tell)
-        on_short();
+        fn();
 }
 
 /* ---- leaving ---- */

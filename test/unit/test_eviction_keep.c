@@ -1,5 +1,6 @@
 /* Which chunks leave first, as nodes say what they keep (placement/store/eviction.h). */
 #include <check.h>
+#include <pthread.h>
 
 #include "placement/store/eviction.c"
 #include "suite.h"
@@ -27,7 +28,7 @@ static bool leaves(struct fid fid, uint64_t index, bool now)
     return true;
 }
 
-static unsigned told;
+static _Atomic unsigned told;
 
 static void on_few(void)
 {
@@ -131,12 +132,100 @@ START_TEST(hints_and_uses_do_not_change_who_keeps_it)
     eviction_used(&records[7]);
     eviction_add(&records[7], true);
     ck_assert_uint_eq(leaving.singlets, 1);
-    eviction_remove(&records[7]);
+    eviction_remove(&records[7]); /* it is written, say */
     ck_assert_uint_eq(leaving.singlets, 0);
     eviction_remove(&records[7]);
     ck_assert_uint_eq(leaving.singlets, 0);
-    eviction_add(&records[7], false);
+    ck_assert(!(records[7].flags & CHUNK_OWNED)); /* and when it is clean again, it is a replica, as before */
+    eviction_add(&records[7], records[7].flags & CHUNK_OWNED);
     ck_assert_uint_eq(leaving.singlets, 0);
+}
+END_TEST
+
+/* ---- threads: all records are of one file, as far as its lock goes ---- */
+
+#define STEPS 20000
+
+static pthread_mutex_t file_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic unsigned working;
+
+static bool leaves_now(struct fid fid, uint64_t index, bool now)
+{
+    (void)fid;
+    (void)now;
+    pthread_mutex_lock(&file_lock);
+    bool here = listed(&records[index]);
+    eviction_remove(&records[index]);
+    pthread_mutex_unlock(&file_lock);
+    return here;
+}
+
+/* Chunks come, and others leave for them. */
+static void *bring(void *arg)
+{
+    unsigned seed = (unsigned)(uintptr_t)arg;
+    for (unsigned i = 0; i < STEPS; i++) {
+        struct chunk_record *c = &records[rand_r(&seed) % CHUNKS];
+        pthread_mutex_lock(&file_lock);
+        if (!listed(c))
+            eviction_add(c, c->index % 3 == 0);
+        else
+            eviction_used(c);
+        pthread_mutex_unlock(&file_lock);
+        if (i % 2)
+            eviction_one(true, false);
+    }
+    working--;
+    return NULL;
+}
+
+static void *keep_some(void *arg)
+{
+    unsigned seed = (unsigned)(uintptr_t)arg;
+    struct chunk_name next[KEEP_ASKED];
+    while (working) {
+        unsigned r = (unsigned)rand_r(&seed);
+        struct chunk_record *c = &records[r % CHUNKS];
+        pthread_mutex_lock(&file_lock);
+        if (eviction_may_keep(50))
+            eviction_keep(c, (enum keep)(r / CHUNKS % 3));
+        if (r % 7 == 0)
+            eviction_remove(c);
+        pthread_mutex_unlock(&file_lock);
+        eviction_next_kept(next);
+        eviction_on_short(r % 2 ? on_few : NULL);
+    }
+    return NULL;
+}
+
+static unsigned counted_singlets(void)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < CHUNKS; i++) {
+        bool singlet = touched(&records[i]) & SINGLET;
+        ck_assert(!singlet || records[i].flags & CHUNK_OWNED);
+        n += singlet && listed(&records[i]);
+    }
+    return n;
+}
+
+START_TEST(threads_bring_keep_and_evict)
+{
+    pthread_t t[4];
+    begin();
+    eviction_on_victim(leaves_now, leaves_now);
+    working = 2;
+    for (uintptr_t i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&t[i], NULL, i < 2 ? bring : keep_some, (void *)(i + 1)), 0);
+    for (unsigned i = 0; i < 4; i++)
+        pthread_join(t[i], NULL);
+    ck_assert_uint_eq(leaving.singlets, counted_singlets());
+    eviction_on_short(NULL);
+    while (eviction_one(true, false))
+        ;
+    ck_assert_uint_eq(leaving.singlets, 0);
+    for (unsigned i = 0; i < CHUNKS; i++)
+        ck_assert(!listed(&records[i]));
 }
 END_TEST
 
@@ -148,5 +237,6 @@ int main(void)
     tcase_add_test(t, no_more_than_the_part_is_kept_for_others);
     tcase_add_test(t, a_round_is_due_when_few_replicas_are_left);
     tcase_add_test(t, hints_and_uses_do_not_change_who_keeps_it);
+    tcase_add_test(t, threads_bring_keep_and_evict);
     return run_case("eviction_keep", t);
 }

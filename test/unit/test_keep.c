@@ -6,6 +6,8 @@
 
 /* ---- the world around keep.c: node 1 is this one; a chunk's owner is index / 100 ---- */
 
+struct times times = TIMES_DEFAULT;
+
 static uint64_t suspected, holder[1000]; /* by index: a place; 0: none */
 static struct chunk_name next[KEEP_ASKED];
 static unsigned nnext, rounds, small;
@@ -102,10 +104,24 @@ void loop_call(void (*fn)(void *arg), void *arg)
     fn(arg);
 }
 
+static bool busy; /* the pool is: what is to be done waits */
+static struct {
+    void (*work)(void *arg), (*done)(void *arg);
+    void *arg;
+} job[KEEP_SERVED + 8];
+static unsigned njobs;
+
 void loop_work(void (*work)(void *arg), void (*done)(void *arg), void *arg)
 {
-    work(arg);
-    done(arg);
+    ck_assert_uint_lt(njobs, ARRAY_LEN(job));
+    job[njobs].work = work;
+    job[njobs].done = done;
+    job[njobs++].arg = arg;
+    while (!busy && njobs) {
+        njobs--;
+        job[njobs].work(job[njobs].arg);
+        job[njobs].done(job[njobs].arg);
+    }
 }
 
 struct msg *msg_new(enum msg_type type)
@@ -164,6 +180,11 @@ void peer_refuse(struct msg *m)
     msg_free(m);
 }
 
+static void do_nothing(void *arg)
+{
+    (void)arg;
+}
+
 static void begin(void)
 {
     memset(&keep, 0, sizeof(keep));
@@ -185,6 +206,8 @@ static void reply(unsigned i, int err, uint32_t bits)
     asked_of[i].fn(asked_of[i].arg, err, err ? NULL : &m, &keeps);
 }
 
+static uint32_t what; /* of each chunk of a KEEP */
+
 static void be_asked(const uint64_t *index, unsigned n, bool wants)
 {
     struct msg *m = msg_new(MSG_KEEP);
@@ -192,7 +215,7 @@ static void be_asked(const uint64_t *index, unsigned n, bool wants)
     m->head.flags = wants ? MSG_F_WANTS : 0;
     static struct item_place v[KEEP_ASKED + 1];
     for (unsigned i = 0; i < n; i++)
-        v[i] = (struct item_place){.fid = {1, 2}, .index = index ? index[i] : i, .version = {.size = 7}};
+        v[i] = (struct item_place){.fid = {1, 2}, .index = index ? index[i] : i, .version = {.size = 7}, .what = what};
     m->keep.chunks.n = n;
     m->keep.chunks.v = v;
     handler(m);
@@ -323,9 +346,38 @@ START_TEST(nonsense_is_refused)
     be_asked(NULL, KEEP_ASKED + 1, true);
     be_asked((uint64_t[]){201}, 1, false);
     ck_assert_uint_eq(refused, 3);
+    what = 1;
+    be_asked((uint64_t[]){201}, 1, true);
+    what = 0;
+    ck_assert_uint_eq(refused, 4);
     ck_assert_int_eq(answered, -1);
     be_asked(NULL, KEEP_ASKED, true);
     ck_assert_int_ge(answered, 0);
+}
+END_TEST
+
+/* What waits for the pool is bounded, whoever asks; and what is refused for that is not kept. */
+START_TEST(a_flood_of_questions_is_answered_no)
+{
+    begin();
+    busy = true;
+    for (unsigned i = 0; i < KEEP_SERVED; i++)
+        be_asked((uint64_t[]){200 + i}, 1, true);
+    ck_assert_int_eq(answered, -1);
+    ck_assert_uint_eq(njobs, KEEP_SERVED);
+    for (unsigned i = 0; i < 10000; i++) {
+        answered = -1;
+        be_asked((uint64_t[]){300, 301}, 2, true);
+        ck_assert_int_eq(answered, 0);
+    }
+    ck_assert_uint_eq(njobs, KEEP_SERVED);
+    ck_assert_int_eq(kept_as[300], 0);
+    busy = false;
+    be_asked((uint64_t[]){301}, 1, true); /* one too many still; then all are done */
+    loop_work(do_nothing, do_nothing, NULL);
+    be_asked((uint64_t[]){301}, 1, true);
+    ck_assert_int_eq(answered, 1);
+    ck_assert_uint_eq(keep.serving, 0);
 }
 END_TEST
 
@@ -355,6 +407,7 @@ int main(void)
     tcase_add_test(t, what_is_here_is_kept_for_its_owner);
     tcase_add_test(t, an_owner_takes_back_what_it_has);
     tcase_add_test(t, nonsense_is_refused);
+    tcase_add_test(t, a_flood_of_questions_is_answered_no);
     tcase_add_test(t, nothing_begins_after_the_end);
     return run_case("keep", t);
 }
