@@ -149,12 +149,20 @@ END_TEST
 static pthread_mutex_t file_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic unsigned working;
 
+static bool listed_now(const struct chunk_record *c)
+{
+    lock_take(&leaving.lock);
+    bool is = listed(c);
+    lock_drop(&leaving.lock);
+    return is;
+}
+
 static bool leaves_now(struct fid fid, uint64_t index, bool now)
 {
     (void)fid;
     (void)now;
     pthread_mutex_lock(&file_lock);
-    bool here = listed(&records[index]);
+    bool here = listed_now(&records[index]);
     eviction_remove(&records[index]);
     pthread_mutex_unlock(&file_lock);
     return here;
@@ -167,7 +175,7 @@ static void *bring(void *arg)
     for (unsigned i = 0; i < STEPS; i++) {
         struct chunk_record *c = &records[rand_r(&seed) % CHUNKS];
         pthread_mutex_lock(&file_lock);
-        if (!listed(c))
+        if (!listed_now(c))
             eviction_add(c, c->index % 3 == 0);
         else
             eviction_used(c);
