@@ -28,6 +28,7 @@ struct settings {
     bool cache_dir_is_default;
     uint32_t chunk_size;
     uint64_t memory;
+    unsigned singlets; /* percent of the cache that is kept for other nodes at most */
     unsigned wait_nodes, wait_timeout;
     const char **immutable; /* relative to the PFS directory, "" is that itself */
     unsigned nimmutable;

@@ -59,6 +59,8 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(redirects, "readers of a chunk that this node owns, sent to another node that has it")       \
     X(redirected_bytes, "bytes that came from nodes to which an owner had sent this one")          \
     X(redirects_in_vain, "times that a node to which an owner had sent this one did not have the chunk") \
+    X(let_go, "chunks that this node owns and need not keep, as another node said that it keeps its copy") \
+    X(singlets, "chunks that this node began to keep for their owners")                             \
     X(written_bytes, "bytes that applications wrote on this node")                                 \
     X(carried_bytes, "bytes written here that were carried to another node's claim")               \
     X(borrowed_bytes, "bytes written here into parts of other nodes' files that they lent")        \

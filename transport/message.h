@@ -20,7 +20,7 @@
 /* A peer of another major version is refused; minor versions only add: types, and fields at a
  * body's end. */
 #define MSG_MAJOR      9
-#define MSG_MINOR      0
+#define MSG_MINOR      1
 #define MSG_VERSION    (MSG_MAJOR << 8 | MSG_MINOR)
 #define MSG_HEAD_SIZE  72
 #define MSG_INLINE_MAX 4096
@@ -229,6 +229,10 @@ struct msg_head {
 #define BODY_BROUGHT(F, L) F(u64, room) L(brought, files)
 /* an owner's other answer to FETCH: ask this node, which has the chunk or is getting it */
 #define BODY_ELSEWHERE(F, L) F(fid, fid) F(u64, index) F(version, version) F(u64, node)
+/* may the sender let go its copies of these chunks, <= KEEP_ASKED, and the receiver keeps its own ones?  what: 0 (placement/chunks/keep.h).
+ * KEPT: bit i: it does keep the i-th one, from now on */
+#define BODY_KEEP(F, L) L(place, chunks)
+#define BODY_KEPT(F, L) F(u32, kept)
 /* to the owner of these chunks, <= PLACES_NEWS; no answer */
 #define BODY_PLACES(F, L) L(place, chunks)
 
@@ -264,6 +268,7 @@ struct msg_head {
         M(LOAN_IS, loan_is, BODY_LOAN_IS) M(RETURN, ret, BODY_RETURN) M(RETURNED, returned, BODY_RETURNED) \
         M(BRING, bring, BODY_BRING) M(BROUGHT, brought, BODY_BROUGHT) \
         M(ELSEWHERE, elsewhere, BODY_ELSEWHERE) M(PLACES, places, BODY_PLACES) \
+        M(KEEP, keep, BODY_KEEP) M(KEPT, kept, BODY_KEPT) \
         M(TELL_FIGURES, tell_figures, BODY_TELL_FIGURES) M(FIGURES, figures, BODY_FIGURES)
 
 /* ---- generated types ---- */

@@ -56,6 +56,8 @@ static struct {
 static uint16_t reply_type(uint16_t request)
 {
     switch (request) {
+    case MSG_KEEP:
+        return MSG_KEPT;
     case MSG_PING:
         return MSG_PONG;
     case MSG_ADOPTED:

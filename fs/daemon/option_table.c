@@ -16,6 +16,8 @@ const struct option_entry option_table[] = {
      "node-local cache", .flags = 0},
     {"cache-size", "SIZE", OPT_CACHE_SIZE, "80 % of what is free, shared by its daemons",
      "bytes with K, M, G, T, or N% of its file system", .flags = 0},
+    {"singlets", "N%", OPT_SINGLETS, "50%",
+     "so much of the clean part of the cache at most is kept for nodes that need their room; 0: nothing", .flags = 0},
     {"require-mount", "DIR", OPT_REQUIRE_MOUNT, NULL,
      "do not start unless something is mounted at DIR, which is PFS_DIR or above it", .flags = 0},
     {"session", "NAME", OPT_SESSION, "the Slurm job's number, else default",

@@ -115,6 +115,8 @@ static int set_option(int code, const char *name, const char *v)
         return option_take_percent(name, v, 2, 90, &options_out->flush.dirty_high);
     case OPT_DIRTY_LOW:
         return option_take_percent(name, v, 1, 89, &options_out->flush.dirty_low);
+    case OPT_SINGLETS:
+        return option_take_percent(name, v, 0, 90, &settings.singlets);
     case OPT_DIRTY_AGE:
         return option_take_age(name, v);
     case OPT_FSYNC:

@@ -99,6 +99,7 @@ void options_set_defaults(void)
         .attr_timeout = 1.0,
         .chunk_size = 1u << 20,
         .memory = 256u << 20,
+        .singlets = 50,
         .wait_nodes = 1,
         .wait_timeout = 60,
     };

@@ -46,6 +46,7 @@
 #include "placement/chunks/chunk.h"
 #include "placement/chunks/fetch.h"
 #include "placement/chunks/former.h"
+#include "placement/chunks/keep.h"
 #include "placement/chunks/owner.h"
 #include "placement/chunks/places.h"
 #include "placement/claims/claim_forget.h"
@@ -64,6 +65,7 @@
 #include "placement/store/cachedir.h"
 #include "placement/store/eviction.h"
 #include "placement/store/kernel_io.h"
+#include "placement/store/store_keep.h"
 #include "placement/store/store_open.h"
 #include "placement/tell.h"
 #include "transport/loop.h"
@@ -207,9 +209,11 @@ static int start_placement(char *err, size_t len)
     fetch_on_activity(carry_activity_begin, carry_activity_end);
     fetch_start();
     places_start();
+    store_keep_at_most(settings.singlets);
+    keep_start();
     carry_start();
     claim_on_adopted(chunks_adopted);
-    eviction_on_owner(owner_is_here);
+    eviction_on_owner(places_owned);
     return 0;
 }
 
@@ -217,6 +221,7 @@ static int start_placement(char *err, size_t len)
 static void stop_placement(void)
 {
     carry_stop();
+    keep_stop();
     fetch_stop();
     eviction_on_owner(NULL);
     claim_on_adopted(NULL);

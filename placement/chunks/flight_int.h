@@ -35,7 +35,7 @@
  *           that an owner sent here waits for what comes, in any state: places.h.)  The owner may answer with
  *           another node's name; then that one is asked, in this state.
  * READ      A job of pool_data reads the chunk, as its owner or because no other node could serve it.  A new
- *           owner first asks the former owner, which answers from its store; no thread waits meanwhile.  If
+ *           owner first asks the former owner, and one that has let the chunk go its caretaker; these answer from their stores; no thread waits meanwhile.  If
  * the
  *           read fails, the FETCHes get the error.  The readers get it, too, but for two cases: a question is
  *           on its way (ASKED again), or only a peer's path was tried and a reader has brought the file since
@@ -111,7 +111,7 @@ struct flight {
     bool sent;    /* the owner has sent this node there */
     uint64_t in_vain; /* the node to which it did, if that could not serve the chunk; 0: it may send the flight once */
     bool failed;  /* a node that was not suspected could not serve the chunk */
-    bool replica; /* another node sent the bytes, and keeps them as the owner */
+    bool replica; /* another node sent the bytes, and keeps them */
 
     /* of the read: only for its thread, but for `why` */
     enum flight_why why;   /* with the shard's lock */
@@ -120,7 +120,8 @@ struct flight {
     const char *by_path;   /* the path in the peer's FETCH, or NULL */
     struct version before; /* the store's version when the chunk was not in the store; for FETCHes only */
     bool before_known;
-    uint64_t former; /* the former owner, which is asked */
+    uint64_t former; /* the former owner, or the caretaker, which is asked */
+    bool kept_there; /* it is the caretaker, and keeps the chunk */
     int former_err;
     struct home_moment began; /* when the read of the PFS began */
     struct unproven proof;

@@ -1,9 +1,9 @@
 /* origin.c - a flight's read of the PFS, one for all that wait for the chunk; and the bytes on their way into
  * the store.
  *
- *   pool_data:  did this node become the chunk's owner by a change of view?
+ *   pool_data:  did this node become the chunk's owner by a change of view, or let it go to a caretaker (keep.h)?
  *                    | no                             | yes
- *                    | <--not there, or silent--  ask the former owner
+ *                    | <--not there, or silent--  ask the former owner, or the caretaker
  *                    v                                | there: check
  *               read the PFS, hash                    |
  *                    v                                |
@@ -11,7 +11,7 @@
  *                    v
  *   filler:     store them
  *
- * The former owner answers from its store alone, and no thread waits for it here.  No job waits for
+ * That node answers from its store alone, and no thread waits for it here.  No job waits for
  * another node.
  */
 #include "placement/chunks/flight_int.h"
@@ -103,8 +103,10 @@ void flight_keep(void *arg)
 /* fl->read has the bytes: gives them to all that wait, then submits the job that stores them. */
 static void give_and_keep(struct flight *fl, enum source source)
 {
-    if (flight_here(fl, &fl->read, source))
+    if (flight_here(fl, &fl->read, source)) {
+        fl->replica = source == FROM_PEER && fl->kept_there;
         filler_submit(fl->key.fid, flight_keep, fl);
+    }
     flight_drop(fl);
 }
 
@@ -187,16 +189,23 @@ static void run_pfs(struct flight *fl)
     give_and_keep(fl, FROM_PFS);
 }
 
-/* ---- the former owner ---- */
+/* ---- the former owner, or the caretaker ---- */
+
+static void learn_of_former(struct flight *fl, int err)
+{
+    if (members_no_contact(err))
+        members_doubt(fl->former);
+    else if (!fl->kept_there)
+        former_answered(fl->former, !err);
+    if (err && fl->kept_there)
+        places_lost(&fl->key, fl->former);
+}
 
 static void run_answered(void *arg)
 {
     struct flight *fl = arg;
     int err = fl->former_err ? fl->former_err : chunk_answer_check(fl->read, &fl->key, fl->former);
-    if (members_no_contact(err))
-        members_doubt(fl->former);
-    else
-        former_answered(fl->former, !err);
+    learn_of_former(fl, err);
     if (err) {
         run_pfs(fl);
         return;
@@ -205,7 +214,7 @@ static void run_answered(void *arg)
      * stays. */
     if (fl->before_known && fl->before.ctime_ns > fl->key.version.ctime_ns)
         fl->before_known = false;
-    count(former_bytes, fl->read->len);
+    count(former_bytes, fl->kept_there ? 0 : fl->read->len);
     give_and_keep(fl, FROM_PEER);
 }
 
@@ -236,6 +245,11 @@ void flight_read(void *arg)
     struct flight *fl = arg;
     fl->owns = fl->why == OWNED_HERE || owner_is_here(fl->key.fid, fl->key.index);
     fl->former = fl->owns ? former_owner(fl->key.fid, fl->key.index) : 0;
+    fl->kept_there = false;
+    if (!fl->former && fl->owns) {
+        fl->former = places_caretaker(&fl->key);
+        fl->kept_there = fl->former;
+    }
     if (fl->former)
         ask_former(fl);
     else

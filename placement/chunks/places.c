@@ -1,4 +1,5 @@
-/* places.c - see places.h.  The rows are the network thread's; the news wait in a list with a lock of its own. */
+/* places.c - see places.h.  The rows have a lock, as readers and eviction ask for caretakers; the news wait in a list with a lock of
+ * its own.  No thread holds both. */
 #include "placement/chunks/places.h"
 
 #include <stdlib.h>
@@ -12,9 +13,9 @@
 #include "transport/members.h"
 #include "transport/peer.h"
 
+_Static_assert(PLACES_MEMBERS == 2 + ROW_FEEDS, "with fewer there is nobody whom the owner cannot feed at once");
 #define ROWS_MAX      4096 /* with all places 9 MiB, with 8 nodes 2 MiB */
 #define NEWS_MAX      4096 /* that wait; what is more is left out */
-#define MEMBERS_LEAST (2 + ROW_FEEDS) /* with fewer there is nobody whom the owner cannot feed at once */
 
 struct news {
     uint64_t owner;
@@ -23,21 +24,31 @@ struct news {
 };
 
 static struct {
-    /* network thread */
-    struct rows *rows; /* NULL: the view is too small, or there is none */
-    struct loop_timer *timer;
+    struct loop_timer *timer; /* network thread */
+
+    struct lock rows_lock; /* RANK_LEAF */
+    struct rows *rows;     /* NULL: the view is too small, or there is none */
 
     struct lock lock; /* RANK_LEAF */
     struct news *news;
     unsigned n;
-} places = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
+} places = {.rows_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF},
+            .lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
 
 /* ---- the owner ---- */
 
+static void set_rows(struct rows *rows)
+{
+    lock_take(&places.rows_lock);
+    struct rows *old = places.rows;
+    places.rows = rows;
+    lock_drop(&places.rows_lock);
+    rows_free(old);
+}
+
 void places_adopted(const struct view *v)
 {
-    rows_free(places.rows);
-    places.rows = v && v->nmembers >= MEMBERS_LEAST ? rows_new(ROWS_MAX, v->nmembers) : NULL;
+    set_rows(v && v->nmembers >= PLACES_MEMBERS ? rows_new(ROWS_MAX, v->nmembers) : NULL);
 }
 
 /* Can an asker be sent there? */
@@ -47,13 +58,29 @@ static bool is_reached(uint64_t node)
     return v && view_member(v, node) && !members_suspected(node);
 }
 
+static uint64_t row_ask(const struct chunk_key *key, uint64_t asker)
+{
+    lock_take(&places.rows_lock);
+    uint64_t to = places.rows ? rows_ask(places.rows, key, asker, boot_ms()) : 0;
+    lock_drop(&places.rows_lock);
+    return to;
+}
+
+static void row_failed(const struct chunk_key *key, uint64_t asker, uint64_t not_at)
+{
+    lock_take(&places.rows_lock);
+    if (places.rows)
+        rows_failed(places.rows, key, asker, not_at, boot_ms());
+    lock_drop(&places.rows_lock);
+}
+
 static uint64_t send_where(const struct chunk_key *key, uint64_t asker)
 {
-    uint64_t to = rows_ask(places.rows, key, asker, boot_ms());
+    uint64_t to = row_ask(key, asker);
     if (!to)
         return 0;
     if (!is_reached(to)) {
-        rows_failed(places.rows, key, asker, to, boot_ms());
+        row_failed(key, asker, to);
         return 0;
     }
     count(redirects, 1);
@@ -64,16 +91,64 @@ uint64_t places_ask(const struct msg *m, const struct chunk_key *key)
 {
     const struct body_fetch *b = &m->fetch;
     uint64_t asker = m->head.sender;
-    if (!places.rows || b->only_cached || b->way == FETCH_SENT || asker == members_self() ||
+    if (b->only_cached || b->way == FETCH_SENT || asker == members_self() ||
         !owner_is_here(key->fid, key->index))
         return 0;
     if (b->way == FETCH_ANY)
         return send_where(key, asker);
     if (b->not_at)
-        rows_failed(places.rows, key, asker, b->not_at, boot_ms());
+        row_failed(key, asker, b->not_at);
     return 0;
 }
 
+/* ---- the owner: who keeps what it has let go ---- */
+
+static uint64_t caretaker_of(const struct chunk_key *key)
+{
+    lock_take(&places.rows_lock);
+    uint64_t node = places.rows ? rows_caretaker(places.rows, key) : 0;
+    lock_drop(&places.rows_lock);
+    return node;
+}
+
+uint64_t places_caretaker(const struct chunk_key *key)
+{
+    uint64_t node = caretaker_of(key);
+    return node && is_reached(node) ? node : 0;
+}
+
+bool places_owned(struct fid fid, uint64_t index)
+{
+    return owner_is_here(fid, index) && !places_caretaker(&(struct chunk_key){.fid = fid, .index = index});
+}
+
+uint64_t places_holder(const struct chunk_key *key)
+{
+    lock_take(&places.rows_lock);
+    uint64_t node = places.rows ? rows_holder(places.rows, key, boot_ms()) : 0;
+    lock_drop(&places.rows_lock);
+    return node && is_reached(node) ? node : 0;
+}
+
+void places_set_caretaker(const struct chunk_key *key, uint64_t node)
+{
+    lock_take(&places.rows_lock);
+    if (places.rows)
+        rows_set_caretaker(places.rows, key, node);
+    lock_drop(&places.rows_lock);
+}
+
+void places_lost(const struct chunk_key *key, uint64_t node)
+{
+    lock_take(&places.rows_lock);
+    if (places.rows)
+        rows_gone(places.rows, key->fid, key->index, node);
+    lock_drop(&places.rows_lock);
+}
+
+/* ---- news of others ---- */
+
+/* With rows_lock. */
 static void take_news(const struct item_place *i, uint64_t from)
 {
     struct chunk_key key = {.fid = i->fid, .index = i->index, .version = i->version};
@@ -94,8 +169,10 @@ static void on_places(struct msg *m)
         peer_refuse(m);
         return;
     }
+    lock_take(&places.rows_lock);
     for (uint32_t i = 0; places.rows && i < b->chunks.n; i++)
         take_news(&b->chunks.v[i], m->head.sender);
+    lock_drop(&places.rows_lock);
     msg_free(m);
 }
 
@@ -152,7 +229,7 @@ static void arm(void *arg)
 static void tell(struct fid fid, uint64_t index, struct item_place item)
 {
     const struct view *v = members_view();
-    uint64_t owner = v && v->nmembers >= MEMBERS_LEAST ? ring_owner(ring_of(v), fid, index, 0) : 0;
+    uint64_t owner = v && v->nmembers >= PLACES_MEMBERS ? ring_owner(ring_of(v), fid, index, 0) : 0;
     if (!owner || owner == members_self())
         return;
     lock_take(&places.lock);
@@ -176,6 +253,10 @@ void places_has(const struct chunk_key *key)
 
 void places_left(struct fid fid, uint64_t index)
 {
+    lock_take(&places.rows_lock);
+    if (places.rows)
+        rows_owner_gone(places.rows, fid, index, boot_ms());
+    lock_drop(&places.rows_lock);
     tell(fid, index, (struct item_place){.fid = fid, .index = index, .what = PLACE_GONE});
 }
 
@@ -192,8 +273,7 @@ static void stop(void *arg)
     if (places.timer)
         loop_timer_free(places.timer);
     places.timer = NULL;
-    rows_free(places.rows);
-    places.rows = NULL;
+    set_rows(NULL);
     free(places.news);
     places.news = NULL;
     places.n = 0;

@@ -19,8 +19,9 @@
 #include "transport/message.h"
 #include "transport/view.h"
 
-#define NEWS_MS     100
-#define PLACES_NEWS 512 /* items of one PLACES */
+#define PLACES_MEMBERS 4 /* a smaller view has no rows */
+#define NEWS_MS        100
+#define PLACES_NEWS    512 /* items of one PLACES */
 
 /* How a FETCH may be answered: by ELSEWHERE, too; from the store or a flight that is under way; by the node itself, which may
  * read the PFS. */
@@ -35,6 +36,15 @@ void places_adopted(const struct view *v);
 
 /* m, a FETCH for this chunk, has come.  The node to which its sender is to be sent, or 0: this node answers.  Network thread. */
 uint64_t places_ask(const struct msg *m, const struct chunk_key *key);
+
+/* The node that keeps the chunk, which this node owns and has let go (keep.h), if it can be asked; else 0. */
+uint64_t places_caretaker(const struct chunk_key *key);
+/* Does this node own the chunk, and has not let it go, in whatever version?  Any lock but leaves. */
+bool places_owned(struct fid fid, uint64_t index);
+/* A node that could keep it: it has said that it has the chunk; or 0. */
+uint64_t places_holder(const struct chunk_key *key);
+void places_set_caretaker(const struct chunk_key *key, uint64_t node); /* 0: only the owner */
+void places_lost(const struct chunk_key *key, uint64_t node); /* that one does not have it */
 
 /* This node got a copy of another node's chunk, and keeps it; or a chunk has left its store.  Any thread, with locks down to RANK_POOL. */
 void places_has(const struct chunk_key *key);

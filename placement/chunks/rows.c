@@ -22,6 +22,7 @@ struct row {
     TAILQ_ENTRY(row) by_use;
     SLIST_ENTRY(row) in_bucket;
     struct place owner; /* whose row this is; its node is not used */
+    uint64_t caretaker;    /* of a chunk that the owner has let go; else 0 */
     unsigned n, room;
     struct place *place;
 };
@@ -152,6 +153,8 @@ static void drop(struct row *w, uint64_t node)
     struct place *p = place_of(w, node);
     if (p)
         *p = w->place[--w->n];
+    if (w->caretaker == node)
+        w->caretaker = 0;
 }
 
 static struct place *new_place(struct row *w)
@@ -170,7 +173,7 @@ static void enter(struct row *w, uint64_t node, unsigned steps, uint64_t now_ms)
 {
     struct place *p = new_place(w);
     for (unsigned i = 0; !p && i < w->n; i++)
-        if (fed(&w->place[i], now_ms) == ROW_FEEDS)
+        if (fed(&w->place[i], now_ms) == ROW_FEEDS && w->place[i].node != w->caretaker)
             p = &w->place[i];
     if (p)
         *p = (struct place){.node = node, .steps = steps};
@@ -234,11 +237,23 @@ static struct place *best(struct rows *r, struct row *w, uint64_t node, uint64_t
     return p;
 }
 
+/* Of a chunk that the owner does not have: the caretaker, which has it for certain, unless it feeds enough already.  Never the
+ * asker, which may be a place that has let its copy go. */
+static struct place *by_caretaker(struct rows *r, struct row *w, uint64_t node, uint64_t now_ms)
+{
+    struct place *c = place_of(w, w->caretaker), *p = NULL;
+    if (!place_of(w, node) && (!c || !can_feed(c, now_ms)))
+        p = best(r, w, node, now_ms);
+    return p ? p : c;
+}
+
 uint64_t rows_ask(struct rows *r, const struct chunk_key *key, uint64_t node, uint64_t now_ms)
 {
     struct row *w = used(r, key);
+    if (w->caretaker == node)
+        w->caretaker = 0; /* it asks, so it has lost it */
     bool again = place_of(w, node);
-    struct place *p =
+    struct place *p = w->caretaker ? by_caretaker(r, w, node, now_ms) :
         again || fed(&w->owner, now_ms) < ROW_FEEDS ? NULL : best(r, w, node, now_ms);
     uint64_t to = p ? p->node : 0;
     p = p ? p : &w->owner;
@@ -277,6 +292,58 @@ void rows_gone(struct rows *r, struct fid fid, uint64_t index, uint64_t node)
     SLIST_FOREACH(w, bucket_of(r, &any), in_bucket)
         if (fid_eq(w->key.fid, fid) && w->key.index == index)
             drop(w, node);
+}
+
+static uint64_t holder(const struct row *w, uint64_t now_ms)
+{
+    const struct place *least = NULL;
+    for (unsigned i = 0; i < w->n; i++) {
+        const struct place *p = &w->place[i];
+        if (!p->steps && (!least || fed(p, now_ms) < fed(least, now_ms)))
+            least = p;
+    }
+    return least ? least->node : 0;
+}
+
+uint64_t rows_holder(const struct rows *r, const struct chunk_key *key, uint64_t now_ms)
+{
+    const struct row *w = find(r, key);
+    return w ? holder(w, now_ms) : 0;
+}
+
+void rows_owner_gone(struct rows *r, struct fid fid, uint64_t index, uint64_t now_ms)
+{
+    struct chunk_key any = {.fid = fid, .index = index};
+    struct row *w;
+    SLIST_FOREACH(w, bucket_of(r, &any), in_bucket)
+        if (!w->caretaker && fid_eq(w->key.fid, fid) && w->key.index == index)
+            w->caretaker = holder(w, now_ms);
+}
+
+void rows_set_caretaker(struct rows *r, const struct chunk_key *key, uint64_t node)
+{
+    struct row *w = node ? used(r, key) : find(r, key);
+    if (!w)
+        return;
+    struct place *p = node ? place_of(w, node) : NULL;
+    if (node && !p)
+        p = new_place(w);
+    if (node && !p)
+        p = &w->place[0]; /* any one makes room */
+    if (p)
+        *p = (struct place){.node = node};
+    w->caretaker = node;
+}
+
+uint64_t rows_caretaker(const struct rows *r, const struct chunk_key *key)
+{
+    static const struct version any;
+    struct row *w;
+    SLIST_FOREACH(w, bucket_of((struct rows *)r, key), in_bucket)
+        if (w->caretaker && fid_eq(w->key.fid, key->fid) && w->key.index == key->index &&
+            (version_eq(&key->version, &any) || version_eq(&key->version, &w->key.version)))
+            return w->caretaker;
+    return 0;
 }
 
 unsigned rows_places(const struct rows *r, const struct chunk_key *key)

@@ -20,7 +20,10 @@
  * No node waits for one that waits for it, as far as one owner's rows go: each is sent only to places that asked before it, and one that is a
  * place already, and so may be what others wait for, is answered by the owner.
  *
- * Pure: no locks, no clocks, no messages; the caller serialises the calls (places.c: the network thread).
+ * An owner that needs room may let its own copy go when one of the places has said that it keeps the chunk now (keep.h): the caretaker.  From
+ * then on all askers are sent to places, and nobody is answered by the owner, until the caretaker is none any more.
+ *
+ * Pure: no locks, no clocks, no messages; the caller serialises the calls (places.c).
  */
 #ifndef EDDY_PLACEMENT_CHUNKS_ROWS_H
 #define EDDY_PLACEMENT_CHUNKS_ROWS_H
@@ -46,6 +49,15 @@ void rows_failed(struct rows *r, const struct chunk_key *key, uint64_t node, uin
 /* News: the node has the chunk now; it has let go what it had of it, in whatever version. */
 void rows_has(struct rows *r, const struct chunk_key *key, uint64_t node);
 void rows_gone(struct rows *r, struct fid fid, uint64_t index, uint64_t node);
+
+/* A place that said that it has the chunk, and feeds the fewest; 0: there is none. */
+uint64_t rows_holder(const struct rows *r, const struct chunk_key *key, uint64_t now_ms);
+/* The node keeps the chunk now; 0: nobody but the owner does. */
+void rows_set_caretaker(struct rows *r, const struct chunk_key *key, uint64_t node);
+/* The owner has let its copy go, whether anybody keeps it or not: a place that has one counts as the caretaker until it says otherwise. */
+void rows_owner_gone(struct rows *r, struct fid fid, uint64_t index, uint64_t now_ms);
+/* Who keeps the chunk, in whatever version if the key has none (all zeros); 0: nobody but the owner. */
+uint64_t rows_caretaker(const struct rows *r, const struct chunk_key *key);
 
 /* How many places the chunk has, beside the owner, and how many rows there are. */
 unsigned rows_places(const struct rows *r, const struct chunk_key *key);

@@ -23,7 +23,7 @@ struct list {
 };
 #define EMPTY ((struct list){SLOT_NONE, SLOT_NONE, 0})
 
-enum { REPLICAS, OWNED, KINDS }; /* in the order in which they leave */
+enum { REPLICAS, KEPT, KINDS }; /* in the order in which they leave */
 
 struct kind {
     struct list never, fresh, others;
@@ -34,6 +34,7 @@ static struct {
     struct lock lock; /* RANK_SPACE */
     struct kind kind[KINDS];
     struct list hinted; /* of both kinds */
+    uint32_t singlets;  /* listed chunks that are kept for their owners */
 } leaving;
 
 void eviction_start(void)
@@ -47,17 +48,19 @@ void eviction_start(void)
         insertion_start(&leaving.kind[i].insertion);
     }
     leaving.hinted = EMPTY;
+    leaving.singlets = 0;
 }
 
 /* ---- when it was used ---- */
 
 /* The field `touched` of a record tells when the chunk was used, and on which list it is, or will be.  It
  * is changed with the lock, and read without. */
-#define FRESH  0x8000u
-#define HINTED 0x4000u
-#define NEVER  0x2000u
-#define TIMES  (HINTED | NEVER)
-#define STAMP  0x1fffu
+#define FRESH   0x8000u
+#define HINTED  0x4000u
+#define NEVER   0x2000u
+#define SINGLET 0x1000u /* kept for its owner, as the session's last copy */
+#define TIMES   (HINTED | NEVER)
+#define STAMP   0x0fffu
 
 static uint16_t stamp_now(void)
 {
@@ -74,10 +77,10 @@ static void set_word(struct chunk_record *c, unsigned word)
     __atomic_store_n(&c->touched, (uint16_t)word, __ATOMIC_RELAXED);
 }
 
-/* What was told of its next read stays. */
+/* What was told of its next read stays, and for whom it is kept. */
 static void set_touched(struct chunk_record *c, uint16_t stamp, bool fresh)
 {
-    set_word(c, stamp | (fresh ? FRESH : 0) | (touched(c) & TIMES));
+    set_word(c, stamp | (fresh ? FRESH : 0) | (touched(c) & (TIMES | SINGLET)));
 }
 
 /* ---- a list ---- */
@@ -104,6 +107,7 @@ static void take_out(struct list *l, struct chunk_record *c)
     *link_back(l, c) = c->lru_prev;
     c->lru_next = c->lru_prev = SLOT_OFF_LIST;
     l->n--;
+    leaving.singlets -= !!(touched(c) & SINGLET);
 }
 
 static void put_between(struct list *l, struct chunk_record *c, uint32_t prev, uint32_t next)
@@ -112,6 +116,7 @@ static void put_between(struct list *l, struct chunk_record *c, uint32_t prev, u
     c->lru_next = next;
     *link_to(l, c) = *link_back(l, c) = c->self;
     l->n++;
+    leaving.singlets += !!(touched(c) & SINGLET);
 }
 
 static void put_first(struct list *l, struct chunk_record *c)
@@ -128,7 +133,7 @@ static void put_last(struct list *l, struct chunk_record *c)
 
 static struct kind *kind_of(const struct chunk_record *c)
 {
-    return &leaving.kind[c->flags & CHUNK_OWNED ? OWNED : REPLICAS];
+    return &leaving.kind[c->flags & CHUNK_OWNED ? KEPT : REPLICAS];
 }
 
 static struct list *list_of(const struct chunk_record *c)
@@ -188,8 +193,10 @@ void eviction_add(struct chunk_record *c, bool owned)
     if (!is_new)
         take_out(list_of(c), c);
     c->flags = (uint16_t)(owned ? c->flags | CHUNK_OWNED : c->flags & ~CHUNK_OWNED);
+    if (!owned)
+        set_word(c, touched(c) & ~SINGLET);
     if (hinted)
-        set_word(c, HINTED);
+        set_word(c, HINTED | (touched(c) & SINGLET));
     set_touched(c, stamp_now(), fresh);
     put_last(list_of(c), c);
     struct kind *k = kind_of(c);
@@ -204,6 +211,9 @@ void eviction_remove(struct chunk_record *c)
     lock_take(&leaving.lock);
     if (listed(c))
         take_out(list_of(c), c);
+    if (touched(c) & SINGLET)
+        c->flags = (uint16_t)(c->flags & ~CHUNK_OWNED);
+    set_word(c, touched(c) & ~SINGLET);
     lock_drop(&leaving.lock);
 }
 
@@ -232,26 +242,93 @@ void eviction_set_time(struct chunk_record *c, enum eviction_time t)
     bool is_listed = listed(c);
     if (is_listed)
         take_out(list_of(c), c);
-    set_word(c, (touched(c) & STAMP) | (t == TIME_HINTED ? HINTED : t == TIME_NEVER ? NEVER : 0));
+    set_word(c, (touched(c) & (STAMP | SINGLET)) | (t == TIME_HINTED ? HINTED : t == TIME_NEVER ? NEVER : 0));
     if (is_listed)
         put_last(list_of(c), c);
     lock_drop(&leaving.lock);
 }
 
+/* ---- who keeps it ---- */
+
+void eviction_keep(struct chunk_record *c, enum keep keep)
+{
+    lock_take(&leaving.lock);
+    bool is_listed = listed(c);
+    if (is_listed)
+        take_out(list_of(c), c);
+    c->flags = (uint16_t)(keep == KEEP_NOT ? c->flags & ~CHUNK_OWNED : c->flags | CHUNK_OWNED);
+    set_word(c, (touched(c) & (TIMES | STAMP)) | (keep == KEEP_FOR_OWNER ? SINGLET : 0));
+    if (is_listed && keep == KEEP_NOT)
+        put_first(list_of(c), c);
+    else if (is_listed)
+        put_last(list_of(c), c);
+    lock_drop(&leaving.lock);
+}
+
+bool eviction_may_keep(unsigned percent)
+{
+    lock_take(&leaving.lock);
+    const struct kind *replicas = &leaving.kind[REPLICAS];
+    uint32_t leave = count_of(replicas) + replicas->never.n,
+             all = leave + count_of(&leaving.kind[KEPT]) + leaving.kind[KEPT].never.n + leaving.hinted.n;
+    bool may = leave > KEEP_STOCK && (uint64_t)leaving.singlets * 100 < (uint64_t)all * percent;
+    lock_drop(&leaving.lock);
+    return may;
+}
+
+static bool is_short(void)
+{
+    const struct kind *k = &leaving.kind[REPLICAS];
+    return count_of(k) + k->never.n < KEEP_STOCK;
+}
+
+static unsigned first_of(const struct list *l, struct chunk_name *out, unsigned max)
+{
+    unsigned n = 0;
+    for (struct chunk_record *c = state_chunk_at(l->first); c && n < max; c = state_chunk_at(c->lru_next))
+        out[n++] = (struct chunk_name){c->fid, c->index};
+    return n;
+}
+
+unsigned eviction_next_kept(struct chunk_name out[KEEP_ASKED])
+{
+    unsigned n = 0;
+    lock_take(&leaving.lock);
+    const struct kind *kept = &leaving.kind[KEPT];
+    if (is_short()) {
+        n = first_of(&kept->others, out, KEEP_STOCK);
+        n += first_of(&kept->fresh, out + n, KEEP_STOCK);
+    }
+    lock_drop(&leaving.lock);
+    return n;
+}
+
+static void (*_Atomic on_short)(void);
+
+void eviction_on_short(void (*fn)(void))
+{
+    on_short = fn;
+}
+
+static void tell_if_short(void)
+{
+    void (*fn)(void) = on_short;
+    lock_take(&leaving.lock);
+    bool tell = fn && is_short();
+    lock_drop(&leaving.lock);
+    if (tell)
+        fn();
+}
+
 /* ---- leaving ---- */
 
-struct victim {
-    struct fid fid;
-    uint64_t index;
-};
-
 /* The next chunk to try.  It goes to the end of its list, so that another thread tries another chunk. */
-static bool next_victim(struct list *l, struct victim *v)
+static bool next_victim(struct list *l, struct chunk_name *v)
 {
     lock_take(&leaving.lock);
     struct chunk_record *c = state_chunk_at(l->first);
     if (c) {
-        *v = (struct victim){c->fid, c->index};
+        *v = (struct chunk_name){c->fid, c->index};
         take_out(l, c);
         put_last(l, c);
     }
@@ -269,7 +346,7 @@ void eviction_on_victim(evict_fn chunk, evict_fn file)
 
 static bool evict_of(struct list *l, evict_fn evict, bool now)
 {
-    struct victim v;
+    struct chunk_name v;
     lock_take(&leaving.lock);
     uint32_t tries = l->n;
     lock_drop(&leaving.lock);
@@ -313,6 +390,7 @@ void eviction_on_farthest(bool (*farthest)(bool ahead))
 
 static bool evict_of_all(evict_fn evict, bool now)
 {
+    tell_if_short();
     for (struct kind *k = leaving.kind; k < leaving.kind + KINDS; k++)
         if (evict_of(&k->never, evict, now))
             return true;

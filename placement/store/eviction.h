@@ -1,7 +1,8 @@
 /* eviction.h - which chunk leaves the cache when there is no room; and which file, when the disk has no inode.
  *
  * Only clean chunks leave that are not in use and that the PFS has.  Replicas leave first, so that the
- * session's last copy stays longest; then owned chunks.  Of each kind, the chunk leaves that was used longest
+ * session's last copy stays longest; then the chunks that this node keeps: those that it owns, unless another node has said that
+ * it keeps them now, and those that it keeps for their owners (placement/chunks/keep.h).  Of each kind, the chunk leaves that was used longest
  * ago, or that came last: insertion.h.
  *
  * What is known of the future counts before that.  Every chunk that could leave has a score of two numbers: the time until it
@@ -9,7 +10,7 @@
  * one (Belady's rule, as far as the future was told).  The first number is 0 for all chunks that are listed here: dirty ones
  * are not.  So the score is an order of lists (enum eviction_time), and within a list that of the use:
  *
- *   read, and not again before what is hinted   infinite: replicas first, then owned chunks
+ *   read, and not again before what is hinted   infinite: replicas first, then kept ones
  *   nothing is known                            by its age: as without hints
  *   hinted                                      its distance: foresight knows it, and says which is farthest
  *
@@ -36,6 +37,26 @@ void eviction_used(struct chunk_record *c);            /* by a reader, now */
  * one.  NULL, as at the start: no.  is_owner is called with f->lock. */
 void eviction_on_owner(bool (*is_owner)(struct fid fid, uint64_t index));
 bool eviction_is_owner(struct fid fid, uint64_t index);
+
+/* Who keeps the session's copy of a chunk: another node does (then this one is a replica, and the first of these to leave); this
+ * one, which owns it; this one, as its owner has let its copy go.  With the chunk's file's lock.  A chunk that is used
+ * for something else (dirty, say) is not kept for its owner any more. */
+enum keep { KEEP_NOT, KEEP_OWNED, KEEP_FOR_OWNER };
+void eviction_keep(struct chunk_record *c, enum keep keep);
+/* May one more be kept for its owner?  percent: of all that may leave, at most.  More than KEEP_STOCK replicas could leave instead. */
+#define KEEP_STOCK 16
+bool eviction_may_keep(unsigned percent);
+/* Chunks that are kept, and of which another node may have a copy: those that would leave next, and those that came last, which others
+ * may have asked for.  Returns how many; 0 as long as KEEP_STOCK replicas are left. */
+#define KEEP_ASKED (2 * KEEP_STOCK)
+struct chunk_name {
+    struct fid fid;
+    uint64_t index;
+};
+unsigned eviction_next_kept(struct chunk_name out[KEEP_ASKED]);
+/* What hears that something leaves, and fewer than KEEP_STOCK replicas are left: kept ones are next.  Called with locks of RANK_CLAIM or outer ones; it takes
+ * that of the queue to the network thread at most.  NULL, as at the start: nobody does. */
+void eviction_on_short(void (*fn)(void));
 
 /* When a chunk will be read next, as far as it was told. */
 enum eviction_time { TIME_UNKNOWN, TIME_NEVER, TIME_HINTED };

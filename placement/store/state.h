@@ -152,7 +152,7 @@ static inline void crash_order(void)
 /* ---- a chunk ---- */
 
 enum chunk_flags {
-    CHUNK_OWNED = 1,   /* this node was its owner on the ring when it was filled (else a replica) */
+    CHUNK_OWNED = 1,   /* this node keeps the session's copy (else a replica): as its owner on the ring, or for it */
     CHUNK_HASH = 2,    /* hash is XXH3-64 of the chunk's bytes */
     CHUNK_WRITTEN = 4, /* written since the base version was set: its bytes are not on the PFS under
                           that version */

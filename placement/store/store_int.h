@@ -158,6 +158,11 @@ int store_cover_cut(struct file *f, uint64_t size);
 int store_cover_flushing(struct file *f);
 int store_cover_flushed(struct file *f);
 
+/* ---- store_read.c ---- */
+/* Is the whole chunk here, clean, in version v?  Then *len and *c are its bytes and its record. */
+bool store_chunk_is_clean(struct file *f, uint64_t index, const struct version *v, size_t *len,
+                          struct chunk_record **c);
+
 /* ---- store_trace.c ---- */
 /* What moved the PFS file from `before` to `after` was no change of its bytes: what a failed run has left is
  * `after`, if it was `before` but for the ctime. */

@@ -124,10 +124,8 @@ void store_unanchor(struct file *f, uint64_t bytes)
 
 /* ---- whole chunks for others ---- */
 
-/* Is the whole chunk here, clean, in version v?  *c: its record, NULL if the chunk is beyond the
- * end. */
-static bool chunk_is_clean(struct file *f, uint64_t index, const struct version *v, size_t *len,
-                           struct chunk_record **c)
+bool store_chunk_is_clean(struct file *f, uint64_t index, const struct version *v, size_t *len,
+                          struct chunk_record **c)
 {
     const struct file_core *k = core(f);
     uint64_t off, pages = state_pages();
@@ -151,12 +149,12 @@ int store_get_chunk(struct file *f, uint64_t index, const struct version *v, voi
     struct chunk_record *c;
     uint64_t first = index * state_pages();
     lock_take(&f->lock);
-    if (!chunk_is_clean(f, index, v, len, &c)) {
+    if (!store_chunk_is_clean(f, index, v, len, &c)) {
         lock_drop(&f->lock);
         return -ENOENT;
     }
     range_begin(f, &op, RANGE_READ, first, first + state_pages() - 1);
-    bool clean = chunk_is_clean(f, index, v, len, &c); /* it may have waited for a write */
+    bool clean = store_chunk_is_clean(f, index, v, len, &c); /* it may have waited for a write */
     if (clean)
         eviction_used(c);
     lock_drop(&f->lock);
@@ -192,7 +190,7 @@ static bool get_chunk_now(struct file *f, uint64_t index, const struct version *
 {
     struct chunk_record *c;
     uint64_t pages = state_pages();
-    if (core(f)->flags & CORE_RACY || !chunk_is_clean(f, index, v, len, &c) ||
+    if (core(f)->flags & CORE_RACY || !store_chunk_is_clean(f, index, v, len, &c) ||
         !(c->flags & CHUNK_HASH) || !at_rest(f, index * pages, index * pages + pages - 1) ||
         !datafile_pread_now(f, buf, *len, index * store_chunk_size()))
         return false;

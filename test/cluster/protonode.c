@@ -3,7 +3,7 @@
  *   protonode --pfs DIR --session-dir DIR --cache-dir DIR --node NAME [--session NAME] [--wait-timeout SEC]
  *             [--listen ADDR] [--lie]
  *
- * With --lie it answers FETCH, all wrong (protolie.h).
+ * With --lie it answers FETCH, all wrong (protolie.h), and KEEP, as it was told.
  *
  * Reads commands from standard input, a line each: TAG COMMAND ARGUMENT...  Each is answered by one
  * line, those that wait when they are done, so not in order:
@@ -37,6 +37,11 @@
  *   watchers PATH                             watchers NAME:BITS ... [all]: of a claim of this node
  *   break NAME PATH                           OK | ask again: what that node says to a BREAK of this one
  *   pretend-looks N                           OK: N more files are open here
+ *   has PATH N                                said N: it says to owners of the file's first N chunks that it has them
+ *   says yes|silent|error|other|die           OK: what it answers to KEEP from now on (yes, at the start), and keeps nothing
+ *   asked                                     N: KEEPs that it got
+ *   keep NAME PATH N M                        yes N lies N at once N: M KEEPs of the file's first N chunks, which are not its own, and of such that
+ *                                             nobody has, at once to that node; to how many chunks it says yes
  *   ring PATH                                 home next (names)
  *   view                                      NUMBER NAME,NAME absent NAME,... lease 0|1 settled 0|1
  *   status                                    claims N records N locks N lost N
@@ -115,8 +120,10 @@ static void start(void)
     check(pools_start(), "pools", NULL);
     peer.id = store_node_id();
     peer.incarnation = store_incarnation();
-    if (settings.lie)
+    if (settings.lie) {
         peer_handle(MSG_FETCH, handle_fetch);
+        keeps_start();
+    }
     check(peer_start(&peer, err, sizeof(err)), "peer", err);
     members.former = store_former_incarnation();
     members.self = (struct member){.id = peer.id, .incarnation = peer.incarnation, .weight = 100};

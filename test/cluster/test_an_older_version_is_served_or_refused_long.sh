@@ -27,7 +27,7 @@ build_older() {
 
 # The protocol or cache format of a version, as its documents say
 protocol_of() {
-    sed -n -E 's/^.* version \| major in the high byte.*0x0?([0-9a-f]+)00 is.*/\1/p' "$1/docs/wire.md" | head -n 1
+    sed -n -E 's/^.* version \| major in the high byte.*0x0?([0-9a-f]+)[0-9a-f]{2} is.*/\1/p' "$1/docs/wire.md" | head -n 1
 }
 format_of() {
     sed -n -E 's/^ *format +"eddyfs-cache ([0-9]+)".*/\1/p' "$1/docs/store.md" | head -n 1

@@ -33,6 +33,12 @@ static void call(struct rows *r, const uint8_t *b, uint64_t *now_ms)
     case 2:
         rows_gone(r, key.fid, key.index, node);
         break;
+    case 3:
+        rows_set_caretaker(r, &key, not_at);
+        break;
+    case 4:
+        rows_owner_gone(r, key.fid, key.index, *now_ms);
+        break;
     default:
         must(rows_ask(r, &key, node, *now_ms) != node);
     }

@@ -27,6 +27,7 @@
 
 #include "placement/chunks/fetch.h"
 #include "placement/chunks/former.h"
+#include "placement/chunks/keep.h"
 #include "placement/chunks/owner.h"
 #include "placement/chunks/places.h"
 #include "placement/claims/claim.h"
@@ -142,9 +143,10 @@ static void node_start(const char *top, const char *name)
     claim_start();
     claim_on_adopted(node_adopted);
     places_start();
+    keep_start();
     look_on_break(node_break);
     told_on_change(node_told);
-    eviction_on_owner(owner_is_here);
+    eviction_on_owner(places_owned);
     struct peer_config pc = {.listen = "127.0.0.1",
                              .id = store_node_id(),
                              .incarnation = store_incarnation(),

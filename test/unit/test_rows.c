@@ -166,6 +166,62 @@ START_TEST(rows_are_bounded_and_the_oldest_goes)
 }
 END_TEST
 
+/* Once the owner has let its copy go, nobody is answered by it, until the caretaker has let it go, too. */
+START_TEST(who_keeps_it_feeds_in_the_owners_place)
+{
+    struct rows *r = rows_new(8, 8);
+    ck_assert_uint_eq(ask(r, 1, NOW), 0);
+    ck_assert_uint_eq(rows_holder(r, hot, NOW), 0); /* it is getting it */
+    rows_has(r, hot, 1);
+    ck_assert_uint_eq(rows_holder(r, hot, NOW), 1);
+    ck_assert_uint_eq(rows_caretaker(r, hot), 0);
+    rows_set_caretaker(r, hot, 1);
+    ck_assert_uint_eq(rows_caretaker(r, hot), 1);
+    ck_assert_uint_eq(rows_caretaker(r, &(struct chunk_key){.fid = {1, 2}}), 1); /* of any version */
+    ck_assert_uint_eq(rows_caretaker(r, &(struct chunk_key){.fid = {1, 2}, .version = {.size = 5}}), 0);
+    for (uint64_t node = 2; node < 8; node++)
+        ck_assert_uint_ne(ask(r, node, NOW + node * FED_MS), 0);
+    ck_assert_uint_ne(ask(r, 3, NOW + 100 * FED_MS), 3); /* it asks again */
+    rows_gone(r, hot->fid, hot->index, 1);
+    ck_assert_uint_eq(rows_caretaker(r, hot), 0);
+    ck_assert_uint_eq(ask(r, 9, NOW + 200 * FED_MS), 0);
+    rows_free(r);
+}
+END_TEST
+
+START_TEST(a_caretaker_that_asks_has_lost_it)
+{
+    struct rows *r = rows_new(8, 8);
+    rows_set_caretaker(r, hot, 1);
+    ck_assert_uint_eq(ask(r, 1, NOW), 0);
+    ck_assert_uint_eq(rows_caretaker(r, hot), 0);
+    rows_set_caretaker(r, hot, 2);
+    rows_failed(r, hot, 3, 2, NOW);
+    ck_assert_uint_eq(rows_caretaker(r, hot), 0);
+    rows_set_caretaker(r, hot, 4);
+    rows_set_caretaker(r, hot, 0); /* the owner has taken it back */
+    ck_assert_uint_eq(rows_caretaker(r, hot), 0);
+    rows_free(r);
+}
+END_TEST
+
+/* What left the owner's cache before anybody said that it keeps it. */
+START_TEST(who_has_what_the_owner_lost_is_asked)
+{
+    struct rows *r = rows_new(8, 8);
+    ask(r, 1, NOW);
+    rows_owner_gone(r, hot->fid, hot->index, NOW);
+    ck_assert_uint_eq(rows_caretaker(r, hot), 0); /* nobody is known to have it */
+    rows_has(r, hot, 1);
+    rows_owner_gone(r, hot->fid, hot->index + 1, NOW);
+    ck_assert_uint_eq(rows_caretaker(r, hot), 0);
+    rows_owner_gone(r, hot->fid, hot->index, NOW);
+    ck_assert_uint_eq(rows_caretaker(r, hot), 1);
+    ck_assert_uint_eq(ask(r, 2, NOW), 1);
+    rows_free(r);
+}
+END_TEST
+
 /* A flood of calls in no order, of few nodes and chunks: the bounds hold, and nobody is sent to itself. */
 START_TEST(nonsense_breaks_no_bound)
 {
@@ -177,7 +233,9 @@ START_TEST(nonsense_breaks_no_bound)
         struct chunk_key key = chunk((draw >> 50) % 30);
         key.version.mtime_ns = (int64_t)(draw >> 60) % 2;
         now += (draw >> 20) % 50;
-        switch ((draw >> 56) % 8) {
+        switch ((draw >> 56) % 10) {
+        case 8: rows_set_caretaker(r, &key, draw >> 60 ? other : 0); break;
+        case 9: rows_owner_gone(r, key.fid, key.index, now); break;
         case 0: rows_failed(r, &key, node, other, now); break;
         case 1: rows_has(r, &key, node); break;
         case 2: rows_gone(r, key.fid, key.index, node); break;
@@ -200,6 +258,9 @@ int main(void)
     tcase_add_test(t, news_say_who_has_it_and_who_let_it_go);
     tcase_add_test(t, the_own_group_comes_first);
     tcase_add_test(t, all_feed_alike);
+    tcase_add_test(t, who_keeps_it_feeds_in_the_owners_place);
+    tcase_add_test(t, a_caretaker_that_asks_has_lost_it);
+    tcase_add_test(t, who_has_what_the_owner_lost_is_asked);
     tcase_add_test(t, rows_are_bounded_and_the_oldest_goes);
     tcase_add_test(t, nonsense_breaks_no_bound);
     return run_case("rows", t);

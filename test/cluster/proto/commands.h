@@ -5,6 +5,7 @@
  *   claims.c     files and their claims
  *   locks.c      locks
  *   looks.c      looking, and being told that a file changes
+ *   keeps.c      last copies that it does not keep
  *   state.c      what the node knows of the session
  */
 #ifndef EDDY_TEST_PROTO_COMMANDS_H
@@ -61,6 +62,15 @@ void do_left(struct command *c);
 void do_watchers(struct command *c);
 void do_break(void *c);
 void do_pretend_looks(struct command *c);
+
+uint64_t node_named(const char *name); /* a member; 0: there is none */
+
+/* ---- keeps.c ---- */
+void keeps_start(void); /* before peer_start: it answers KEEP */
+void do_has(void *c);
+void do_says(struct command *c);
+void do_asked(struct command *c);
+void do_keep(void *c);
 
 /* ---- state.c ---- */
 void do_ring(struct command *c);
