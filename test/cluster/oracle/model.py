@@ -193,11 +193,17 @@ class Facts:
                 self.of(self.model.ino_of_slot(key)).add_writer(key[0])
 
     def flushed(self, node):
-        """All that the node had is on the PFS. But while a descriptor of any node writes a file, who has written it may have
-        its claim still (docs/protocol.md, rule 13), so that nobody else knows its size."""
+        """All that the node had is on the PFS. But an open for writing on any node keeps the claim (docs/protocol.md, rule 13),
+        and the home of a file whose claimant is dead does not know that all was flushed. Which of those who wrote it has
+        the claim is not known here."""
         for ino, inode in self.inodes.items():
             if not any(self.model.slots[k].writes() for k in self.model.slots_of(ino)):
                 inode.writers.discard(node)
+
+    def left(self, node):
+        """It has unmounted: it has given back all claims, also of files that others have open."""
+        for inode in self.inodes.values():
+            inode.writers.discard(node)
 
     def mtime_on_pfs_until(self, ino):
         """When all was flushed, the PFS may have another mtime than was told until then, if one node may have written parts

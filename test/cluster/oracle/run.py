@@ -310,7 +310,7 @@ class Run:
             return [Deviation("result/umount", "umount", "0", failed)]
         self.up.discard(node)
         self.down.add(node)
-        self.facts.flushed(node)
+        self.facts.left(node)
         self.cluster.wait_until_joined(self.up)
         return []
 
