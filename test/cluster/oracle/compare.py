@@ -80,7 +80,7 @@ class Judge:
                         "it is there" if is_there else short(got["stat"]), until)
 
     def judge_error(self, how, what, ino, expected, got, until):
-        if got.get("err") == "EIO" and self.facts.may_be_lost(ino):
+        if self.facts.may_fail(ino, got.get("err")):
             return
         if expected.get("err") != got.get("err"):
             self.differ(how, got.get("err", "no-error"), what, short(expected), short(got), until)

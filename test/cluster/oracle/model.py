@@ -115,6 +115,8 @@ class Inode:
         self.latest_ctime = 0
         self.writers = set()     # nodes that may have bytes of it which the PFS has not
         self.sharers = set()     # nodes that were among them since the last check: one may have lent parts to another
+        self.nameless = False    # its last name is gone
+        self.dropped = False     # ... and went while a node was dead that may have had bytes which the PFS has not
         self.not_opened = set()  # nodes that have not opened it since it was changed outside of the session
         # [(when, node, since)]: sizes of which no descriptor with O_APPEND is told that was opened between `since` and
         # `when` at another node: the file became shorter, or was written by passthrough
@@ -160,7 +162,15 @@ class Facts:
         self.names = [n for n in self.names if now - n[0] <= self.window]
         if op["op"] in ("unlink", "rename", "rmdir", "open", "reopen", "close", "publish"):
             self.forget_gone()
+        self.note_nameless()
         self.note_writers()
+
+    def note_nameless(self):
+        for key in self.model.slots:
+            inode = self.of(self.model.ino_of_slot(key))
+            if not inode.nameless and not self.model.has_name(key):
+                inode.nameless = True
+                inode.dropped = bool(inode.writers & self.dead)
 
     def note_change(self, inode, kind, node, now, began_ns):
         inode.told = None
@@ -245,3 +255,8 @@ class Facts:
     def may_be_lost(self, ino):
         """A node that is dead may have bytes of it which nobody else has."""
         return bool(self.of(ino).writers & self.dead)
+
+    def may_fail(self, ino, error):
+        """README: EIO, where the latest bytes are on a node that left; also ESTALE, when that node is back and has dropped
+        them, as the file has no name any more ("unlink of an open file")."""
+        return (error == "EIO" and self.may_be_lost(ino)) or (error in ("EIO", "ESTALE") and self.of(ino).dropped)
