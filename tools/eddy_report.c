@@ -61,13 +61,15 @@ static int read_report(struct report_set *s, int dirfd, const char *name, const 
         complain("%s: cannot be read: %s", path, err == -EPROTO ? "it is no file" : strerror(-err));
         return err;
     }
-    json_t *json = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
+    json_t *read = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
     free(text);
-    if (!json) {
+    if (!read) {
         complain("%s: is not a report of eddyfs: line %d: %s", path, why.line, why.text);
         return -EPROTO;
     }
-    return add_report(s, json, path);
+    json_t *printable = json_printable(read);
+    json_decref(read);
+    return add_report(s, printable, path);
 }
 
 static bool is_report_name(const char *name)

@@ -151,8 +151,6 @@ static ssize_t take_line(struct talk *t, size_t *at)
 
 /* ---- what is in a line ---- */
 
-static json_t *printable_json(json_t *o);
-
 static json_t *printable_object(json_t *o)
 {
     json_t *out = json_object(), *value;
@@ -160,7 +158,7 @@ static json_t *printable_object(json_t *o)
     json_object_foreach(o, key, value)
     {
         char *copy = control_printable(key);
-        json_object_set_new(out, copy, printable_json(value));
+        json_object_set_new(out, copy, json_printable(value));
         free(copy);
     }
     return out;
@@ -172,14 +170,14 @@ static json_t *printable_array(json_t *o)
     size_t i;
     json_array_foreach(o, i, value)
     {
-        json_array_append_new(out, printable_json(value));
+        json_array_append_new(out, json_printable(value));
     }
     return out;
 }
 
 /* A copy whose texts can be shown: those of our own daemon can be anyway.  A user's daemon may be another
  * program, and root asks it. */
-static json_t *printable_json(json_t *o)
+json_t *json_printable(json_t *o)
 {
     if (json_is_object(o))
         return printable_object(o);
@@ -196,7 +194,7 @@ static json_t *printable_json(json_t *o)
 static json_t *parse_line(const char *text, size_t len)
 {
     json_t *said = json_loadb(text, len, 0, NULL);
-    json_t *line = json_is_object(said) ? printable_json(said) : NULL;
+    json_t *line = json_is_object(said) ? json_printable(said) : NULL;
     json_decref(said);
     return line;
 }

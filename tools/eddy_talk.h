@@ -28,6 +28,8 @@ int talk_once(const struct mount_entry *e, const char *what, json_t *args, uint6
 /* The text of the answer's "error", else that of err. */
 const char *talk_error(const json_t *answer, int err);
 
+/* A copy, in which all texts are printable (control_printable): what others wrote may be shown on a terminal. */
+json_t *json_printable(json_t *o);
 uint64_t json_u64(const json_t *o, const char *key);     /* 0 if there is none */
 const char *json_text(const json_t *o, const char *key); /* "" */
 

@@ -111,6 +111,13 @@ assert len(re.findall("<svg", text)) == 5, "five pictures"
 assert "nan" not in text.lower().split("<svg", 1)[1].split("</svg>")[0], "numbers that are none"
 PY
 
+# Another user's report tells a terminal nothing.
+mkdir "$W/theirs"
+jq '.session = "evil" | .node = "\u001b[2Jx" | .passthrough_why = "\u001b]0;x\u0007"' "$b" >"$W/theirs/eddyfs-evil-b-1.json"
+eddy report "$W/theirs" >"$W/text"
+grep -q $'[\033\007]' "$W/text" && fail "escapes of a report reach the terminal"
+grep -q 'session evil' "$W/text" || fail "the report of another user: $(cat "$W/text")"
+
 # What is no report is refused, and files of other sessions are left out.
 echo '{"format": "something"}' >"$W/bad.json"
 code=0
