@@ -20,14 +20,13 @@
 #include "placement/store/store_read.h"
 
 static struct statx before; /* what the PFS has before a run */
-static void (*after_look)(void); /* called once, before the caller has the answer */
+static void (*_Atomic after_look)(void); /* called once, before the caller has the answer */
 
 /* In place of the C library's. */
 int statx(int fd, const char *restrict path, int flags, unsigned mask, struct statx *restrict stx)
 {
-    void (*call)(void) = after_look;
+    void (*call)(void) = after_look ? atomic_exchange(&after_look, NULL) : NULL;
     int got = (int)syscall(SYS_statx, fd, path, flags, mask, stx);
-    after_look = NULL;
     if (call)
         call();
     return got;
