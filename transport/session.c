@@ -1,20 +1,16 @@
-/* session.c - opening the session directory: its owner and mode, the secret, the settings, the clock,
- * the probe files.
+/* session.c - opening the session directory: its owner and mode, the secret, the settings, the clock.
  *
  *     secret      32 random bytes
  *     settings    eddyfs 2
  *                 chunk 1048576
  *                 times 3000 10000 4000 30000                suspect, dead, lease, open (times.h)
- *     probes/fids eddyfs probes 1
- *                 p0 9a1be0a7734c0d12 00c4f2e91d0a7b35       hi and lo of the fid of probes/p0
- *                 p1 ...
- *                 p2 ...
  *
  * Nodes start at the same moment.  Each that finds no session makes one, complete, under another name, and one rename() wins: it
  * replaces nothing but an empty directory.  Then all nodes read what is there.  So a directory never becomes a session after it
  * got its name, and one without `settings` is over (session_end.h).
  *
- * The other files of the directory: view.c (views/), nodes.c (nodes/), dirtylist.c (dirty/), moves.c (moves/).
+ * The other files of the directory: session_probe.c (probes/), view.c (views/), nodes.c (nodes/), dirtylist.c (dirty/), moves.c
+ * (moves/).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +33,6 @@
 
 #define SECRET_SIZE  32
 #define SETTINGS_MAX 4096
-#define PROBES       3
 
 static struct {
     int fd; /* the session's directory, -1 when none is open */
@@ -78,16 +73,7 @@ int64_t session_clock_offset_ns(void)
     return session.clock_offset_ns;
 }
 
-/* Where the message about an error goes, and the name that it uses for what is being opened. */
-struct report {
-    char *text;
-    size_t len;
-    const char *dir, *name;
-};
-
-static int fail(const struct report *r, int err, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-static int fail(const struct report *r, int err, const char *fmt, ...)
+int session_fail(const struct session_report *r, int err, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -99,29 +85,29 @@ static int fail(const struct report *r, int err, const char *fmt, ...)
 
 /* ---- the directory ---- */
 
-static int fail_make(const struct report *r, int err, const char *what)
+static int fail_make(const struct session_report *r, int err, const char *what)
 {
-    return fail(r, err,
-                "%s%s%s: the session directory cannot be made: %s: "
-                "name a directory on the PFS that you can write to with --session-dir",
-                r->dir, *what ? "/" : "", what, strerror(-err));
+    return session_fail(r, err,
+                        "%s%s%s: the session directory cannot be made: %s: "
+                        "name a directory on the PFS that you can write to with --session-dir",
+                        r->dir, *what ? "/" : "", what, strerror(-err));
 }
 
 /* The owner of a directory can rename and remove what is in it, and so can all that can write to it, unless
  * it is sticky.  They can put another session into the place of ours: then some nodes are in one, the others
  * in the other, and each has locks and claims of its own. */
-static int check_base(const struct report *r, int fd)
+static int check_base(const struct session_report *r, int fd)
 {
     struct stat st;
     if (fstat(fd, &st))
-        return fail(r, -errno, "%s: %s", r->dir, strerror(errno));
+        return session_fail(r, -errno, "%s: %s", r->dir, strerror(errno));
     if (st.st_uid != geteuid() && st.st_uid != 0)
-        return fail(r, -EACCES,
-                    "%s: belongs to user %u, not to you (%u), and that user could exchange your "
-                    "sessions in it: have it removed, or name another directory with --session-dir",
-                    r->dir, (unsigned)st.st_uid, (unsigned)geteuid());
+        return session_fail(r, -EACCES,
+                            "%s: belongs to user %u, not to you (%u), and that user could exchange your "
+                            "sessions in it: have it removed, or name another directory with --session-dir",
+                            r->dir, (unsigned)st.st_uid, (unsigned)geteuid());
     if (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX))
-        return fail(
+        return session_fail(
             r, -EACCES,
             "%s: others can write to it (mode %04o), and could exchange your sessions in it: chmod "
             "go-w or +t it if no other user made what is there, or name another directory with "
@@ -130,7 +116,7 @@ static int check_base(const struct report *r, int fd)
     return 0;
 }
 
-static int open_base(const struct report *r, int *fd)
+static int open_base(const struct session_report *r, int *fd)
 {
     int made = mkdir(r->dir, 0700) ? -errno : 0;
     *fd = open(r->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -146,25 +132,25 @@ static int open_base(const struct report *r, int *fd)
     if (err == -ENOENT) /* the last session in it has just ended */
         return -ESTALE;
     if (err == -ENOTDIR || err == -ELOOP)
-        return fail(r, -ENOTDIR,
-                    "%s: is not a directory, or a link to one: remove it, or name a directory with "
-                    "--session-dir",
-                    r->dir);
-    return fail(r, err, "%s: cannot be opened: %s: name another directory with --session-dir",
-                r->dir, strerror(-err));
+        return session_fail(r, -ENOTDIR,
+                            "%s: is not a directory, or a link to one: remove it, or name a directory with "
+                            "--session-dir",
+                            r->dir);
+    return session_fail(r, err, "%s: cannot be opened: %s: name another directory with --session-dir",
+                        r->dir, strerror(-err));
 }
 
 /* A user that can write to the directory can take part.  A user that can replace it can give us a secret of
  * their own.  What is below was made by another user if the directory was open to others before. */
-static int check_owner(const struct report *r, const char *below, const struct stat *st)
+static int check_owner(const struct session_report *r, const char *below, const struct stat *st)
 {
     if (st->st_uid != geteuid())
-        return fail(r, -EACCES,
-                    "%s/%s%s: belongs to user %u, not to you (%u): "
-                    "choose another name with --session or another directory with --session-dir",
-                    r->dir, r->name, below, (unsigned)st->st_uid, (unsigned)geteuid());
+        return session_fail(r, -EACCES,
+                            "%s/%s%s: belongs to user %u, not to you (%u): "
+                            "choose another name with --session or another directory with --session-dir",
+                            r->dir, r->name, below, (unsigned)st->st_uid, (unsigned)geteuid());
     if (st->st_mode & (S_IWGRP | S_IWOTH))
-        return fail(
+        return session_fail(
             r, -EACCES,
             "%s/%s%s: others can write to it (mode %04o): chmod 700 it if no other user made it, "
             "or choose another name with --session",
@@ -173,27 +159,27 @@ static int check_owner(const struct report *r, const char *below, const struct s
 }
 
 /* below: its name, after a slash. */
-static int check_subdir(const struct report *r, int fd, const char *below)
+static int check_subdir(const struct session_report *r, int fd, const char *below)
 {
     struct stat st;
     if (fstatat(fd, below + 1, &st, AT_SYMLINK_NOFOLLOW))
-        return fail(r, -errno, "%s/%s%s: %s", r->dir, r->name, below, strerror(errno));
+        return session_fail(r, -errno, "%s/%s%s: %s", r->dir, r->name, below, strerror(errno));
     if (!S_ISDIR(st.st_mode))
-        return fail(r, -ENOTDIR, "%s/%s%s: is not a directory: choose another name with --session",
-                    r->dir, r->name, below);
+        return session_fail(r, -ENOTDIR, "%s/%s%s: is not a directory: choose another name with --session",
+                            r->dir, r->name, below);
     return check_owner(r, below, &st);
 }
 
-static int make_subdirs(const struct report *r, int fd)
+static int make_subdirs(const struct session_report *r, int fd)
 {
     static const char *const below[] = {"/probes",    "/nodes", "/views",
                                         "/forgotten", "/dirty", "/moves"};
     for (size_t i = 0; i < ARRAY_LEN(below); i++) {
         if (mkdirat(fd, below[i] + 1, 0700) && errno != EEXIST)
-            return fail(r, -errno,
-                        "%s/%s%s: cannot be made: %s: "
-                        "name a directory that you can write to with --session-dir",
-                        r->dir, r->name, below[i], strerror(errno));
+            return session_fail(r, -errno,
+                                "%s/%s%s: cannot be made: %s: "
+                                "name a directory that you can write to with --session-dir",
+                                r->dir, r->name, below[i], strerror(errno));
         int err = check_subdir(r, fd, below[i]);
         if (err)
             return err;
@@ -203,31 +189,31 @@ static int make_subdirs(const struct report *r, int fd)
 
 /* ---- secret and settings: the first node's ---- */
 
-static int fail_file(const struct report *r, int err, const char *file)
+static int fail_file(const struct session_report *r, int err, const char *file)
 {
     if (err == -EOPNOTSUPP)
-        return fail(r, err,
-                    "%s/%s: this file system has neither hard links nor an exclusive rename: name "
-                    "a directory on another one that all nodes share with --session-dir",
-                    r->dir, r->name);
-    return fail(r, err,
-                "%s/%s/%s: %s: "
-                "choose another session with --session, or another directory with --session-dir",
-                r->dir, r->name, file, strerror(-err));
+        return session_fail(r, err,
+                            "%s/%s: this file system has neither hard links nor an exclusive rename: name "
+                            "a directory on another one that all nodes share with --session-dir",
+                            r->dir, r->name);
+    return session_fail(r, err,
+                        "%s/%s/%s: %s: "
+                        "choose another session with --session, or another directory with --session-dir",
+                        r->dir, r->name, file, strerror(-err));
 }
 
-static int make_secret(const struct report *r, int fd)
+static int make_secret(const struct session_report *r, int fd)
 {
     uint8_t mine[SECRET_SIZE];
     int err = random_bytes(mine, sizeof(mine));
     if (err)
-        return fail(r, err, "no random bytes for the secret: %s", strerror(-err));
+        return session_fail(r, err, "no random bytes for the secret: %s", strerror(-err));
     err = textfile_create(fd, "secret", mine, sizeof(mine));
     explicit_bzero(mine, sizeof(mine));
     return err ? fail_file(r, err, "secret") : 0;
 }
 
-static int load_secret(const struct report *r, int fd)
+static int load_secret(const struct session_report *r, int fd)
 {
     char *text;
     size_t len;
@@ -240,16 +226,16 @@ static int load_secret(const struct report *r, int fd)
     explicit_bzero(text, len);
     free(text);
     if (len != SECRET_SIZE)
-        return fail(r, -EPROTO,
-                    "%s/%s/secret: has %zu bytes, not %d: choose another name with --session",
-                    r->dir, r->name, len, SECRET_SIZE);
+        return session_fail(r, -EPROTO,
+                            "%s/%s/secret: has %zu bytes, not %d: choose another name with --session",
+                            r->dir, r->name, len, SECRET_SIZE);
     if (fstatat(fd, "secret", &st, AT_SYMLINK_NOFOLLOW))
         return fail_file(r, -errno, "secret");
     if (st.st_uid != geteuid() || st.st_mode & 077)
-        return fail(r, -EACCES,
-                    "%s/%s/secret: others own it or can read it (mode %04o): "
-                    "choose another name with --session",
-                    r->dir, r->name, (unsigned)st.st_mode & 07777);
+        return session_fail(r, -EACCES,
+                            "%s/%s/secret: others own it or can read it (mode %04o): "
+                            "choose another name with --session",
+                            r->dir, r->name, (unsigned)st.st_mode & 07777);
     return 0;
 }
 
@@ -260,7 +246,7 @@ static bool times_eq(const struct times *a, const struct times *b)
 }
 
 /* A lease is only valid if the other nodes wait for it. */
-static int check_times(const struct report *r, struct words *w)
+static int check_times(const struct session_report *r, struct words *w)
 {
     words_match(w, "times ");
     struct times t;
@@ -273,22 +259,22 @@ static int check_times(const struct report *r, struct words *w)
     t.open = (uint32_t)words_u64(w, UINT32_MAX);
     words_match(w, "\n");
     if (w->bad)
-        return fail(r, -EPROTO,
-                    "%s/%s/settings: has no times: it was made by another eddyfs: "
-                    "choose another name with --session",
-                    r->dir, r->name);
+        return session_fail(r, -EPROTO,
+                            "%s/%s/settings: has no times: it was made by another eddyfs: "
+                            "choose another name with --session",
+                            r->dir, r->name);
     char theirs[128];
     if (!times_eq(&t, &times))
-        return fail(r, -EPROTO,
-                    "%s/%s: its nodes have other times than this one: give %s on all nodes, or "
-                    "choose another name with --session",
-                    r->dir, r->name, times_print(&t, theirs, sizeof(theirs)));
+        return session_fail(r, -EPROTO,
+                            "%s/%s: its nodes have other times than this one: give %s on all nodes, or "
+                            "choose another name with --session",
+                            r->dir, r->name, times_print(&t, theirs, sizeof(theirs)));
     return 0;
 }
 
 /* A fid must mean one file.  A session that an older eddyfs made does not say which PFS directory it is for.
  * */
-static int check_pfs(const struct report *r, struct words *w, struct fid pfs)
+static int check_pfs(const struct session_report *r, struct words *w, struct fid pfs)
 {
     struct fid theirs;
     words_match(w, "pfs ");
@@ -297,13 +283,13 @@ static int check_pfs(const struct report *r, struct words *w, struct fid pfs)
     theirs.lo = words_hex(w);
     if (w->bad || fid_is_zero(pfs) || fid_eq(theirs, pfs))
         return 0;
-    return fail(r, -EPROTO,
-                "%s/%s: its nodes have another PFS directory than this one: name the same on all "
-                "nodes, or choose another name with --session",
-                r->dir, r->name);
+    return session_fail(r, -EPROTO,
+                        "%s/%s: its nodes have another PFS directory than this one: name the same on all "
+                        "nodes, or choose another name with --session",
+                        r->dir, r->name);
 }
 
-static int check_settings(const struct report *r, const char *text, size_t len,
+static int check_settings(const struct session_report *r, const char *text, size_t len,
                           const struct session_config *c)
 {
     struct words w = words_of(text, len);
@@ -311,34 +297,34 @@ static int check_settings(const struct report *r, const char *text, size_t len,
     uint64_t major = words_u64(&w, UINT32_MAX);
     words_match(&w, "\n");
     if (w.bad)
-        return fail(r, -EPROTO,
-                    "%s/%s/settings: is not an eddyfs session's: "
-                    "choose another name with --session",
-                    r->dir, r->name);
+        return session_fail(r, -EPROTO,
+                            "%s/%s/settings: is not an eddyfs session's: "
+                            "choose another name with --session",
+                            r->dir, r->name);
     if (major != MSG_MAJOR)
-        return fail(r, -EPROTO,
-                    "%s/%s: was made by an eddyfs with protocol %" PRIu64 ", this one has %d: "
-                    "use one version on all nodes, or choose another name with --session; if none "
-                    "of its nodes "
-                    "runs any more, and `eddy check` names no files, remove the directory",
-                    r->dir, r->name, major, MSG_MAJOR);
+        return session_fail(r, -EPROTO,
+                            "%s/%s: was made by an eddyfs with protocol %" PRIu64 ", this one has %d: "
+                            "use one version on all nodes, or choose another name with --session; if none "
+                            "of its nodes "
+                            "runs any more, and `eddy check` names no files, remove the directory",
+                            r->dir, r->name, major, MSG_MAJOR);
     words_match(&w, "chunk ");
     uint64_t chunk = words_u64(&w, UINT32_MAX);
     words_match(&w, "\n");
     if (w.bad)
-        return fail(r, -EPROTO,
-                    "%s/%s/settings: has no chunk size: choose another name with --session", r->dir,
-                    r->name);
+        return session_fail(r, -EPROTO,
+                            "%s/%s/settings: has no chunk size: choose another name with --session", r->dir,
+                            r->name);
     if (chunk != c->chunk_size)
-        return fail(r, -EPROTO,
-                    "%s/%s: has chunks of %" PRIu64 " bytes, not %u: give --chunk-size %" PRIu64
-                    " on all nodes, or choose another name with --session",
-                    r->dir, r->name, chunk, c->chunk_size, chunk);
+        return session_fail(r, -EPROTO,
+                            "%s/%s: has chunks of %" PRIu64 " bytes, not %u: give --chunk-size %" PRIu64
+                            " on all nodes, or choose another name with --session",
+                            r->dir, r->name, chunk, c->chunk_size, chunk);
     int err = check_times(r, &w);
     return err ? err : check_pfs(r, &w, c->pfs);
 }
 
-static int make_settings(const struct report *r, int fd, const struct session_config *c)
+static int make_settings(const struct session_report *r, int fd, const struct session_config *c)
 {
     char mine[256];
     int n = snprintf(mine, sizeof(mine), "eddyfs %d\nchunk %u\ntimes %u %u %u %u\n", MSG_MAJOR,
@@ -350,7 +336,7 @@ static int make_settings(const struct report *r, int fd, const struct session_co
     return err ? fail_file(r, err, "settings") : 0;
 }
 
-static int load_settings(const struct report *r, int fd, const struct session_config *c)
+static int load_settings(const struct session_report *r, int fd, const struct session_config *c)
 {
     char *text;
     size_t len;
@@ -362,12 +348,12 @@ static int load_settings(const struct report *r, int fd, const struct session_co
     return err;
 }
 
-static int measure_clock(const struct report *r, int fd)
+static int measure_clock(const struct session_report *r, int fd)
 {
     int err = textfile_clock(fd, &session.clock_offset_ns);
     if (err)
-        return fail(r, err, "%s/%s: cannot be written to: %s: %s", r->dir, r->name, strerror(-err),
-                    err == -ENOSPC || err == -EDQUOT
+        return session_fail(r, err, "%s/%s: cannot be written to: %s: %s", r->dir, r->name, strerror(-err),
+                            err == -ENOSPC || err == -EDQUOT
                         ? "make room on the PFS first: nothing in the cache is lost"
                         : "name another directory with --session-dir");
     return 0;
@@ -376,7 +362,7 @@ static int measure_clock(const struct report *r, int fd)
 /* ---- a new one ---- */
 
 /* In base; it gets its name when it is complete.  0: there is one now, this or another node's. */
-static int make_session(const struct report *r, int base, const struct session_config *c)
+static int make_session(const struct session_report *r, int base, const struct session_config *c)
 {
     char temp[32];
     snprintf(temp, sizeof(temp), ".new-%016" PRIx64, random_u64());
@@ -403,19 +389,19 @@ static int make_session(const struct report *r, int base, const struct session_c
 
 /* ---- open and close ---- */
 
-static int fail_open(const struct report *r, int err)
+static int fail_open(const struct session_report *r, int err)
 {
     if (err == -ENOTDIR || err == -ELOOP)
-        return fail(r, -ENOTDIR,
-                    "%s/%s: is not a directory, or a link to one: "
-                    "remove it, or choose another name with --session",
-                    r->dir, r->name);
-    return fail(r, err, "%s/%s: cannot be opened: %s: choose another directory with --session-dir",
-                r->dir, r->name, strerror(-err));
+        return session_fail(r, -ENOTDIR,
+                            "%s/%s: is not a directory, or a link to one: "
+                            "remove it, or choose another name with --session",
+                            r->dir, r->name);
+    return session_fail(r, err, "%s/%s: cannot be opened: %s: choose another directory with --session-dir",
+                        r->dir, r->name, strerror(-err));
 }
 
 /* The directory of that name; made if there is none. */
-static int open_own(const struct report *r, int base, const struct session_config *c, int *fd)
+static int open_own(const struct session_report *r, int base, const struct session_config *c, int *fd)
 {
     struct stat st;
     int err = 0;
@@ -428,7 +414,7 @@ static int open_own(const struct report *r, int base, const struct session_confi
     }
     if (*fd < 0)
         return errno == ENOENT ? -ESTALE : fail_open(r, -errno);
-    err = fstat(*fd, &st) ? fail(r, -errno, "%s/%s: %s", r->dir, r->name, strerror(errno))
+    err = fstat(*fd, &st) ? session_fail(r, -errno, "%s/%s: %s", r->dir, r->name, strerror(errno))
                           : check_owner(r, "", &st);
     if (err)
         close(*fd);
@@ -436,23 +422,26 @@ static int open_own(const struct report *r, int base, const struct session_confi
 }
 
 /* What a session that is over has left goes, and there will be another one: -ESTALE. */
-static int pass_over(const struct report *r, int base, int fd)
+static int pass_over(const struct session_report *r, int base, int fd)
 {
     int err = session_may_go(fd);
     if (err == -EBUSY || err == -ENOTEMPTY) /* a node may be about to take its view back (view.c) */
-        return fail(r, -ESTALE,
+        return session_fail(r, -ESTALE,
                     "%s/%s: its file settings is missing, and it has nodes or names of files: choose another name with --session",
-                    r->dir, r->name);
+                            r->dir, r->name);
     if (!err)
         err = session_remove(base, r->name, fd);
     if (err && err != -ENOTEMPTY)
-        return fail(r, err, "%s/%s: what is left of a session that is over cannot be removed: %s: choose another name with --session",
-                    r->dir, r->name, strerror(-err));
-    return fail(r, -ESTALE, "%s/%s: what is left of a session that is over cannot be removed: remove it, or choose another name with "
-                "--session", r->dir, r->name);
+        return session_fail(r, err,
+                            "%s/%s: what is left of a session that is over cannot be removed: %s: choose another name with "
+                            "--session",
+                            r->dir, r->name, strerror(-err));
+    return session_fail(r, -ESTALE,
+                        "%s/%s: what is left of a session that is over cannot be removed: remove it, or choose another name with "
+                        "--session", r->dir, r->name);
 }
 
-static int load(const struct report *r, int fd, const struct session_config *c)
+static int load(const struct session_report *r, int fd, const struct session_config *c)
 {
     int err = make_subdirs(r, fd); /* an older eddyfs may have made fewer */
     if (!err)
@@ -467,7 +456,7 @@ static int load(const struct report *r, int fd, const struct session_config *c)
 }
 
 /* -ESTALE: it was over, or ended meanwhile. */
-static int open_once(const struct report *r, const struct session_config *c, int *fd)
+static int open_once(const struct session_report *r, const struct session_config *c, int *fd)
 {
     int base, err = open_base(r, &base);
     if (err)
@@ -487,7 +476,7 @@ static int open_once(const struct report *r, const struct session_config *c, int
 }
 
 /* A PFS client may show for some seconds what another node has removed. */
-static int open_it(const struct report *r, const struct session_config *c, int *fd)
+static int open_it(const struct session_report *r, const struct session_config *c, int *fd)
 {
     int err = -ESTALE;
     for (int tries = 0; tries < 100 && err == -ESTALE; tries++) {
@@ -500,14 +489,14 @@ static int open_it(const struct report *r, const struct session_config *c, int *
 
 int session_open(const struct session_config *c, char *err_text, size_t err_len)
 {
-    struct report r = {.text = err_text, .len = err_len, .dir = c->dir, .name = c->name};
+    struct session_report r = {.text = err_text, .len = err_len, .dir = c->dir, .name = c->name};
     if (session.fd >= 0)
         die("session_open: a session is open");
     if (!name_is_plain(c->name))
-        return fail(&r, -EINVAL,
-                    "--session: \"%s\" is not a session's name: "
-                    "up to 64 letters, digits, '.', '_', '-', no '.' in front",
-                    c->name);
+        return session_fail(&r, -EINVAL,
+                            "--session: \"%s\" is not a session's name: "
+                            "up to 64 letters, digits, '.', '_', '-', no '.' in front",
+                            c->name);
     int fd, err = open_it(&r, c, &fd);
     if (err)
         return err;
@@ -520,7 +509,7 @@ int session_open(const struct session_config *c, char *err_text, size_t err_len)
 
 int session_open_again(const struct session_config *c, char *err_text, size_t err_len)
 {
-    struct report r = {.text = err_text, .len = err_len, .dir = c->dir, .name = c->name};
+    struct session_report r = {.text = err_text, .len = err_len, .dir = c->dir, .name = c->name};
     int fd, err = open_it(&r, c, &fd);
     if (err)
         return err;
@@ -537,139 +526,4 @@ void session_close(void)
     free(session.base);
     session.base = NULL;
     explicit_bzero(session.secret, sizeof(session.secret));
-}
-
-/* ---- probe files: has a file the same identity on every node? ---- */
-
-static void probe_name(int i, char name[16])
-{
-    snprintf(name, 16, "p%d", i);
-}
-
-static int probe_fid(int dirfd, int i, session_fid_fn fid_of, struct fid *out)
-{
-    char name[16];
-    probe_name(i, name);
-    int fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    int err = fid_of(fd, out);
-    close(fd);
-    return err;
-}
-
-static int make_probes(int dirfd)
-{
-    for (int i = 0; i < PROBES; i++) {
-        char name[16];
-        probe_name(i, name);
-        int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0)
-            return -errno;
-        close(fd);
-    }
-    return 0;
-}
-
-static int record_probes(int dirfd, session_fid_fn fid_of)
-{
-    char text[256];
-    size_t len = (size_t)snprintf(text, sizeof(text), "eddyfs probes 1\n");
-    int err = make_probes(dirfd);
-    for (int i = 0; i < PROBES && !err; i++) {
-        struct fid fid;
-        err = probe_fid(dirfd, i, fid_of, &fid);
-        if (!err)
-            len += (size_t)snprintf(text + len, sizeof(text) - len,
-                                    "p%d %016" PRIx64 " %016" PRIx64 "\n", i, fid.hi, fid.lo);
-    }
-    if (!err)
-        err = textfile_create(dirfd, "fids", text, len);
-    return err == -EEXIST ? 0 : err;
-}
-
-static int read_probes(int dirfd, struct fid fids[PROBES])
-{
-    char *text;
-    size_t len;
-    int err = textfile_read(dirfd, "fids", 4096, &text, &len);
-    if (err)
-        return err;
-    struct words w = words_of(text, len);
-    words_match(&w, "eddyfs probes 1\n");
-    for (int i = 0; i < PROBES; i++) {
-        char name[16];
-        probe_name(i, name);
-        words_match(&w, name);
-        words_match(&w, " ");
-        fids[i].hi = words_hex(&w);
-        words_match(&w, " ");
-        fids[i].lo = words_hex(&w);
-        words_match(&w, "\n");
-    }
-    words_end(&w);
-    free(text);
-    return w.bad ? -EPROTO : 0;
-}
-
-/* Opens the files in another order than they were made, each twice.  This detects a file system that numbers
- * files as they are looked up. */
-static int compare_probes(const struct report *r, int dirfd, session_fid_fn fid_of,
-                          const struct fid fids[PROBES])
-{
-    static const int order[] = {2, 0, 1, 1, 2, 0};
-    for (size_t k = 0; k < ARRAY_LEN(order); k++) {
-        int i = order[k];
-        struct fid fid;
-        int err = probe_fid(dirfd, i, fid_of, &fid);
-        if (err)
-            return fail(r, err, "session %s: probes/p%d: %s: choose another name with --session",
-                        session.name, i, strerror(-err));
-        if (!fid_eq(fid, fids[i]))
-            return fail(r, -EXDEV,
-                        "session %s: this node sees file probes/p%d as another file than the first "
-                        "node did: the PFS does not give a file the same inode number on all "
-                        "nodes, or --session-dir is not the same directory everywhere: "
-                        "mount the PFS so that inode numbers are stable",
-                        session.name, i);
-    }
-    for (int i = 0; i < PROBES; i++)
-        if (fid_eq(fids[i], fids[(i + 1) % PROBES]))
-            return fail(r, -EXDEV,
-                        "session %s: two files, probes/p%d and p%d, look like one: "
-                        "eddyfs needs a PFS with stable, unique inode numbers",
-                        session.name, i, (i + 1) % PROBES);
-    return 0;
-}
-
-int session_probe(session_fid_fn fid_of, char *err_text, size_t err_len)
-{
-    struct report r = {.text = err_text, .len = err_len};
-    struct fid fids[PROBES];
-    int fd = openat(session.fd, "probes", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && session.fd >= 0 && !session_has_settings(session.fd))
-        return -ESTALE;
-    if (fd < 0)
-        return fail(&r, -errno, "session %s: probes: %s", session.name, strerror(errno));
-    int err = read_probes(fd, fids);
-    for (int tries = 0; err == -ENOENT && tries < 100; tries++) { /* a client may remember "no such file" for some seconds */
-        if (tries)
-            poll(NULL, 0, 100);
-        err = record_probes(fd, fid_of);
-        if (!err)
-            err = read_probes(fd, fids);
-        else
-            break;
-    }
-    if (err && !session_has_settings(session.fd))
-        err = fail(&r, -ESTALE, "session %s ended while this node came to it", session.name);
-    else if (err)
-        err = fail(&r, err,
-                   "session %s: probe files: %s: "
-                   "choose another name with --session, or another directory with --session-dir",
-                   session.name, strerror(-err));
-    else
-        err = compare_probes(&r, fd, fid_of, fids);
-    close(fd);
-    return err;
 }

@@ -5,6 +5,15 @@
 
 #include "transport/view.h"
 
+/* Where the message about an error goes, and the names that it uses for what is being opened (NULL: it uses none). */
+struct session_report {
+    char *text;
+    size_t len;
+    const char *dir, *name;
+};
+/* Returns err, with the message in *r. */
+int session_fail(const struct session_report *r, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
 #define VIEW_NAME_SIZE 24
 void view_name(uint64_t number, char name[VIEW_NAME_SIZE]);
 /* The newest view in an open directory views/; 0: none. */
