@@ -1,5 +1,6 @@
 /* data_int.h - what data.c (open, close, what is known), data_removed.c (files without a name), data_io.c
- * (reading and changing) and data_where.c (where the bytes are) share.  Each uses those behind it.
+ * (reading and changing), data_where.c (where the bytes are) and data_dropped.c (are there any?) share.  Each uses those behind
+ * it.
  */
 #ifndef EDDY_PLACEMENT_DATA_INT_H
 #define EDDY_PLACEMENT_DATA_INT_H
@@ -96,5 +97,19 @@ bool data_is_behind(struct data_handle *h);
 
 /* data_truncate with the patience of an open. */
 int data_cut(struct data_handle *h, uint64_t size, const struct patience *p);
+
+/* ---- data_dropped.c ---- */
+
+/* Of this node now, by the view; 0: it is no member. */
+uint64_t data_incarnation(uint64_t node);
+/* Does the home's answer name the version that the PFS has? */
+static inline bool data_names_version(const struct location *at)
+{
+    return at->known == 1 || at->known == 2;
+}
+/* Of a file without a name, of which the PFS has v.  at: the home's answer, or NULL: it was not asked.  0: v is what its latest
+ * claimant left.  -ESTALE: its latest bytes were dropped before they were flushed.  Else: the home was asked, and did not
+ * answer (-EIO).  Blocking, until end_ms. */
+int data_check_dropped(struct data_handle *h, const struct location *at, uint64_t end_ms, const struct version *v);
 
 #endif

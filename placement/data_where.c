@@ -20,7 +20,6 @@
  */
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
-#include "placement/claims/ended.h"
 #include "placement/claims/look.h"
 #include "placement/data_int.h"
 
@@ -42,19 +41,11 @@
 
 /* ---- the location ---- */
 
-/* 0: it is no member now. */
-static uint64_t incarnation_of(uint64_t node)
-{
-    const struct view *v = members_view();
-    const struct member *m = v ? view_member(v, node) : NULL;
-    return m ? m->incarnation : 0;
-}
-
 /* Handle locked. */
 static void note_where(struct data_handle *h, const struct location *at, bool watched)
 {
     h->where = *at;
-    h->claimant_inc = at->where == WHERE_NODE ? incarnation_of(at->node) : 0;
+    h->claimant_inc = at->where == WHERE_NODE ? data_incarnation(at->node) : 0;
     h->watched = watched;
 }
 
@@ -227,48 +218,7 @@ void data_heard(struct data_handle *h, uint64_t node, const struct carry_result 
     lock_drop(&h->lock);
 }
 
-/* The claimant ended, and not in order: or it said before that it would (data_keep). */
-static bool may_be_dropped(struct data_handle *h)
-{
-    lock_take(&h->lock);
-    uint64_t node = h->where.where == WHERE_NODE ? h->where.node : 0, inc = h->claimant_inc;
-    lock_drop(&h->lock);
-    if (!node || data_is_kept(h->f) || data_drop_said(h->f))
-        return node;
-    return !inc || (incarnation_of(node) != inc && !ended_in_order(node, inc));
-}
-
-static bool knows_version(const struct location *at)
-{
-    return at->known == 1 || at->known == 2;
-}
-
-/* What the home knows of the version: it says so to one who does not open the file also while a name of it goes. */
-static bool ask_home(struct data_handle *h, uint64_t end_ms, struct location *at)
-{
-    return !claim_where_until(h->f->fid, LOOK_NONE, end_ms, at) && (at->where != WHERE_PFS || knows_version(at));
-}
-
-/* at: the home's answer, NULL: it was not asked.  True: the file, which has no name, was removed where its latest
- * bytes were before they were flushed; the PFS never had them.  The home was told so.  If it does not know, as after a
- * change of the view, this shows by another size or mtime than the claimant last said.  That says nothing if the
- * claimant is there still: it may have written, flushed and given back the file since, and it drops no such bytes
- * before this node was told (docs/protocol.md, rule 28).  One that has died may have come back and done the same: then the home
- * knows.  Blocking, until end_ms. */
-static bool was_dropped(struct data_handle *h, const struct location *at, uint64_t end_ms, const struct version *v)
-{
-    struct location now;
-    if (at && knows_version(at))
-        return claim_dropped(at);
-    if (!may_be_dropped(h))
-        return false;
-    lock_take(&h->lock);
-    bool other = v->size != h->where.size || v->mtime_ns != h->where.mtime_ns;
-    lock_drop(&h->lock);
-    return other && (!ask_home(h, end_ms, &now) || claim_dropped(&now));
-}
-
-/* Looks at the PFS for the version.  -ESTALE: the PFS never had it (was_dropped).  While a file is being opened, a
+/* Looks at the PFS for the version.  -ESTALE: the PFS never had it (data_dropped.c).  While a file is being opened, a
  * link count of 0 is enough: the kernel looks the name up again. */
 static int fresh_version(struct data_handle *h, const struct location *at, uint64_t end_ms, struct version *v)
 {
@@ -279,7 +229,9 @@ static int fresh_version(struct data_handle *h, const struct location *at, uint6
     if (err)
         return err;
     *v = version_of(&stx);
-    return !stx.stx_nlink && (h->opening || was_dropped(h, at, end_ms, v)) ? -ESTALE : 0;
+    if (stx.stx_nlink)
+        return 0;
+    return h->opening ? -ESTALE : data_check_dropped(h, at, end_ms, v);
 }
 
 /* ---- the handle's read-ahead ---- */
@@ -310,7 +262,7 @@ struct stream *data_stream(struct data_handle *h)
 
 static bool says_same(const struct location *at, const struct version *v)
 {
-    return knows_version(at) && version_eq(&at->version, v);
+    return data_names_version(at) && version_eq(&at->version, v);
 }
 
 struct data_known data_known(const struct version *seen, const struct location *at,

@@ -50,23 +50,26 @@ bool shadow_stores_may_be(struct file *f)
 
 /* ---- what was stored ---- */
 
-/* With s->lock.  May there be stores since the last look?  If so, each store from now on moves the ctime again. */
-static bool look(struct shadow *s)
+/* With s->lock.  1: there may be stores since the last look, and each store from now on moves the ctime again.  0: there are none.
+ * -errno */
+static int look(struct shadow *s)
 {
     struct shadow_stores *t = &s->stores;
     struct timespec now;
     struct stat st;
-    if (!t->hashes || fstat(s->fd, &st))
-        return false;
+    if (!t->hashes)
+        return 0;
+    if (fstat(s->fd, &st))
+        return -errno;
     if (t->seen_all && st.st_ctim.tv_sec == t->seen.tv_sec && st.st_ctim.tv_nsec == t->seen.tv_nsec)
-        return false;
+        return 0;
     t->seen = st.st_ctim;
     clock_gettime(CLOCK_REALTIME, &now);
     /* a younger one may be that of a later store, too */
     t->seen_all = ns_of_time(now.tv_sec, now.tv_nsec) - ns_of_time(st.st_ctim.tv_sec, st.st_ctim.tv_nsec) > STORE_GRAIN_NS;
     if (sync_file_range(s->fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER))
         t->seen_all = false;
-    return true;
+    return 1;
 }
 
 /* With s->lock.  Of the bytes at off, n of which are in buf: the first pages that were stored into, one after the other, which
@@ -120,6 +123,7 @@ static int take_all(struct shadow *s, shadow_store_fn put, void *arg)
         size_t at = 0;
         lock_take(&s->lock);
         ssize_t n = pread(s->fd, buf, TAKE_MAX, (off_t)off);
+        err = n < 0 ? -errno : 0;
         size_t len = n > 0 ? first_stored(s, buf, (size_t)n, off, &at) : 0;
         lock_drop(&s->lock);
         if (n <= 0)
@@ -144,13 +148,16 @@ int shadow_stores_take(struct file *f, shadow_store_fn put, void *arg)
     lock_take(&s->lock);
     while (t->taking)
         lock_wait(&s->lock, &t->taken, 0);
-    t->taking = look(s);
-    bool any = t->taking;
+    int err = look(s);
+    bool any = t->taking = err > 0;
     lock_drop(&s->lock);
-    int err = any ? take_all(s, put, arg) : 0;
+    if (any)
+        err = take_all(s, put, arg);
     lock_take(&s->lock);
     if (any)
         t->taking = false;
+    if (err)
+        t->seen_all = false; /* the next call looks at all pages again */
     pthread_cond_broadcast(&t->taken);
     lock_drop(&s->lock);
     shadow_put(s);
