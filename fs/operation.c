@@ -135,7 +135,7 @@ struct operation operation_take(void)
     return taken;
 }
 
-/* true: somebody looks at it a second time. */
+/* Notes how long it took.  True: that is long enough for the log, or for the list of the slowest. */
 static bool measure(const struct operation *op, uint64_t *took_ns)
 {
     *took_ns = boot_ns() - op->began_ns;

@@ -4,6 +4,7 @@
  *   eddy_status.c    eddy status
  *   eddy_stats.c     eddy stats, eddy metrics (eddy_stats.h)
  *   eddy_report.c    eddy report (eddy_report.h)
+ *   eddy_figures.c   what these two share (eddy_figures.h)
  *   eddy_flush.c     eddy flush MNT
  *   eddy_flush_paths.c  eddy flush PATH...; eddy_paths.c: the paths of a command
  *   eddy_umount.c    eddy umount, eddy wait

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/eddy_figures.h"
 #include "tools/eddy_report.h"
 #include "tools/eddy_talk.h"
 #include "transport/base.h"
-#include "transport/latency.h"
 
 #define WIDTH   960 /* of a picture, with the axis at its left */
 #define HEIGHT  200
@@ -45,16 +45,6 @@ static void print_text(const char *s)
         else
             fputc(*s, out);
     }
-}
-
-static const char *amount(double bytes, char buf[24])
-{
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-    unsigned u = 0;
-    for (; bytes >= 999.5 && u + 1 < ARRAY_LEN(units); u++)
-        bytes /= 1000;
-    snprintf(buf, 24, bytes < 10 && u ? "%.1f %s" : "%.0f %s", bytes, units[u]);
-    return buf;
 }
 
 static const char *duration(double s, char buf[24])
@@ -101,7 +91,7 @@ static void print_axes(const struct report_set *s, double most, const char *unit
         fprintf(out,
                 "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"var(--line)\"/><text x=\"%d\" y=\"%.1f\" "
                 "text-anchor=\"end\">%s%s</text>\n",
-                LEFT, WIDTH, y_of(v, most), y_of(v, most), LEFT - 6, y_of(v, most) + 4, amount(v, text), v > 0 ? unit : "");
+                LEFT, WIDTH, y_of(v, most), y_of(v, most), LEFT - 6, y_of(v, most) + 4, figures_amount(v, text), v > 0 ? unit : "");
     for (double t = 0; t <= total; t += step_of(total * 0.6))
         fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", LEFT + 12 + (WIDTH - LEFT - 24) * t / total,
                 HEIGHT - 6, duration(t, text));
@@ -195,7 +185,7 @@ static void print_sources(const struct report_set *s)
         double x = print_bar(150, y, own, most, "--own");
         x = print_bar(x, y, peer, most, "--nodes");
         x = print_bar(x, y, pfs, most, "--pfs");
-        fprintf(out, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", x + 6, y + 11, amount(own + peer + pfs, text));
+        fprintf(out, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", x + 6, y + 11, figures_amount(own + peer + pfs, text));
     }
     fputs("</svg>\n<p class=\"key soft\"><i style=\"background:var(--own)\"></i>own cache<i style=\"background:var(--nodes)\"></i>other nodes"
           "<i style=\"background:var(--pfs)\"></i>PFS</p>", out);
@@ -222,11 +212,11 @@ static void print_cards(const struct report_set *s)
     double own = (double)report_sum(s, "read_local_bytes"), peer = (double)report_sum(s, "read_peer_bytes"),
            all = own + peer + (double)report_sum(s, "read_pfs_bytes");
     fputs("<div class=\"cards\">", out);
-    print_card(amount(all, text), "read by applications");
+    print_card(figures_amount(all, text), "read by applications");
     print_part(own + peer, all, "of it from the caches");
-    print_card(amount((double)report_sum(s, "pfs_read_bytes"), text), "read from the PFS");
-    print_card(amount((double)report_sum(s, "written_bytes"), text), "written by applications");
-    print_card(amount((double)report_sum(s, "flushed_bytes"), text), "flushed to the PFS");
+    print_card(figures_amount((double)report_sum(s, "pfs_read_bytes"), text), "read from the PFS");
+    print_card(figures_amount((double)report_sum(s, "written_bytes"), text), "written by applications");
+    print_card(figures_amount((double)report_sum(s, "flushed_bytes"), text), "flushed to the PFS");
     print_part((double)report_sum(s, "flushed_lull_bytes"), (double)report_sum(s, "flushed_bytes"), "of it in lulls");
     print_card(duration((double)report_sum(s, "slowed_ms") / 1000, text), "that writers waited for room");
     fputs("</div>\n", out);
@@ -272,20 +262,6 @@ struct total {
     struct latency_copy l;
 };
 
-static void add_latency(struct latency_copy *to, const json_t *o)
-{
-    size_t i;
-    json_t *pair;
-    to->count += json_u64(o, "count");
-    to->sum_ns += json_u64(o, "sum_ns");
-    json_array_foreach(json_object_get(o, "buckets"), i, pair)
-    {
-        json_int_t bucket = json_integer_value(json_array_get(pair, 0)), n = json_integer_value(json_array_get(pair, 1));
-        if (bucket >= 0 && bucket < LATENCY_BUCKETS && n > 0)
-            to->buckets[bucket] += (uint64_t)n;
-    }
-}
-
 static int by_sum(const void *a, const void *b)
 {
     uint64_t x = ((const struct total *)a)->l.sum_ns, y = ((const struct total *)b)->l.sum_ns;
@@ -307,7 +283,7 @@ static size_t add_up(const struct report_set *s, struct total *all, size_t room)
                 continue;
             if (k == n)
                 all[n++].name = name;
-            add_latency(&all[k].l, o);
+            figures_add_latency(&all[k].l, o);
         }
     }
     qsort(all, n, sizeof(*all), by_sum);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tools/eddy.h"
+#include "tools/eddy_figures.h"
 #include "tools/eddy_mounts.h"
 #include "tools/eddy_stats.h"
 #include "tools/eddy_talk.h"
@@ -75,7 +76,6 @@ static struct stats_rates rates_of(const json_t *node, const json_t *before, dou
     r.oldest_ms = json_u64(f, "oldest_dirty_ms");
     r.open_files = json_u64(f, "open_files");
     r.passthrough_files = json_u64(f, "passthrough_files");
-    r.waiting = json_u64(f, "requests_waiting");
     r.pfs_silent_ms = json_u64(f, "pfs_silent_ms");
     r.suspected = json_u64(f, "nodes_suspected");
     return r;
@@ -102,25 +102,11 @@ static void add_up(struct stats_rates *all, const struct stats_rates *r)
     all->oldest_ms = MAX(all->oldest_ms, r->oldest_ms);
     all->open_files += r->open_files;
     all->passthrough_files += r->passthrough_files;
-    all->waiting += r->waiting;
     all->pfs_silent_ms = MAX(all->pfs_silent_ms, r->pfs_silent_ms);
     all->suspected = MAX(all->suspected, r->suspected);
 }
 
 /* ---- the latencies ---- */
-
-static void read_latency(const json_t *o, struct latency_copy *out)
-{
-    size_t i;
-    json_t *pair;
-    *out = (struct latency_copy){.count = json_u64(o, "count"), .sum_ns = json_u64(o, "sum_ns")};
-    json_array_foreach(json_object_get(o, "buckets"), i, pair)
-    {
-        json_int_t bucket = json_integer_value(json_array_get(pair, 0)), n = json_integer_value(json_array_get(pair, 1));
-        if (bucket >= 0 && bucket < LATENCY_BUCKETS && n > 0)
-            out->buckets[bucket] = (uint64_t)n;
-    }
-}
 
 static int by_part(const void *a, const void *b)
 {
@@ -140,9 +126,9 @@ static void measure_operations(struct stats_interval *i, const json_t *now, cons
     json_t *o;
     json_object_foreach((json_t *)now, name, o)
     {
-        struct latency_copy a, b, d;
-        read_latency(json_object_get(before, name), &a);
-        read_latency(o, &b);
+        struct latency_copy a = {0}, b = {0}, d;
+        figures_add_latency(&a, json_object_get(before, name));
+        figures_add_latency(&b, o);
         if (b.count <= a.count || i->n_operations == STATS_OPERATIONS)
             continue;
         latency_since(&b, &a, &d);

@@ -16,7 +16,7 @@ struct stats_rates {
     /* in a second */
     double read, read_local, read_peer, read_pfs, written, flushed, pfs_ops, messages, pfs_read, pfs_written;
     /* now */
-    uint64_t cache_size, cache_used, content, dirty, files_dirty, files_failed, oldest_ms, open_files, passthrough_files, waiting,
+    uint64_t cache_size, cache_used, content, dirty, files_dirty, files_failed, oldest_ms, open_files, passthrough_files,
         pfs_silent_ms, suspected;
 };
 

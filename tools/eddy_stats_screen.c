@@ -6,13 +6,13 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/eddy_figures.h"
 #include "tools/eddy_stats.h"
 #include "tools/eddy_talk.h"
 #include "transport/base.h"
@@ -57,15 +57,6 @@ void stats_screen_end(void)
 }
 
 /* ---- pieces of a line ---- */
-
-static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static void say(const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    vprintf(fmt, ap);
-    va_end(ap);
-}
 
 /* False: the terminal has no row more. */
 static bool next_row(void)
@@ -117,19 +108,6 @@ static void print_spark(const double *v, unsigned n, unsigned width, const char 
     fputs(PLAIN, stdout);
 }
 
-/* "12.3 MB" */
-static const char *amount(double bytes, char *buf, size_t len)
-{
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
-    unsigned u = 0;
-    while (bytes >= 999.5 && u + 1 < ARRAY_LEN(units)) {
-        bytes /= 1000;
-        u++;
-    }
-    snprintf(buf, len, bytes < 10 && u ? "%.1f %s" : "%.0f %s", bytes, units[u]);
-    return buf;
-}
-
 /* ---- the parts ---- */
 
 static void print_head(const struct stats_interval *i)
@@ -138,7 +116,7 @@ static void print_head(const struct stats_interval *i)
     time_t now = time(NULL);
     struct tm tm;
     strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&now, &tm));
-    say(BOLD "%s" PLAIN QUIET "  session %s, node %s  %s  every %.3g s" PLAIN, json_text(i->answer, "mountpoint"),
+    printf(BOLD "%s" PLAIN QUIET "  session %s, node %s  %s  every %.3g s" PLAIN, json_text(i->answer, "mountpoint"),
         json_text(i->answer, "session"), i->nodes[0].node, clock, i->seconds);
     if (next_row())
         next_row();
@@ -149,19 +127,19 @@ static void print_cache(const struct stats_rates *r)
     char content[24], size[24], dirty[24];
     double room = (double)MAX(r->cache_size, (uint64_t)1), clean = (double)(r->cache_used - MIN(r->cache_used, r->dirty));
     unsigned d = steps((double)r->dirty / room, BAR), c = MIN(steps(clean / room, BAR), BAR - d);
-    say("%-*s", LABEL, "cache");
+    printf("%-*s", LABEL, "cache");
     bar_part(OWN, c, full_block());
     bar_part(PFS, d, full_block());
     bar_part(QUIET, BAR - c - d, empty_block());
-    say("  %s of files, room for %s", size_format(r->content, content, sizeof(content)),
+    printf("  %s of files, room for %s", size_format(r->content, content, sizeof(content)),
         size_format(r->cache_size, size, sizeof(size)));
     next_row();
-    say("%-*s", LABEL, "");
+    printf("%-*s", LABEL, "");
     if (r->dirty)
-        say(PFS "%s in %llu file%s not on the PFS, the oldest for %llu s" PLAIN, size_format(r->dirty, dirty, sizeof(dirty)),
+        printf(PFS "%s in %llu file%s not on the PFS, the oldest for %llu s" PLAIN, size_format(r->dirty, dirty, sizeof(dirty)),
             (unsigned long long)r->files_dirty, r->files_dirty == 1 ? "" : "s", (unsigned long long)r->oldest_ms / 1000);
     else
-        say(QUIET "all is on the PFS" PLAIN);
+        printf(QUIET "all is on the PFS" PLAIN);
     if (next_row())
         next_row();
 }
@@ -171,9 +149,9 @@ static void print_line(const char *label, enum lines line, double now, bool byte
     char buf[24];
     unsigned width = (unsigned)MAX(scr.columns - LABEL - 16, 0);
     if (bytes)
-        say("%-*s%9s/s  ", LABEL, label, amount(now, buf, sizeof(buf)));
+        printf("%-*s%9s/s  ", LABEL, label, figures_amount(now, buf));
     else
-        say("%-*s%9.0f/s  ", LABEL, label, now);
+        printf("%-*s%9.0f/s  ", LABEL, label, now);
     print_spark(scr.history[line], scr.n, MIN(width, (unsigned)HISTORY), color);
     next_row();
 }
@@ -182,7 +160,7 @@ static void print_line(const char *label, enum lines line, double now, bool byte
 static void print_sources(const struct stats_rates *r)
 {
     char own[24], nodes[24], pfs[24];
-    say("%-*s", LABEL, "  from");
+    printf("%-*s", LABEL, "  from");
     unsigned n = r->read > 0 ? steps(r->read_peer / r->read, BAR) : 0, p = r->read > 0 ? steps(r->read_pfs / r->read, BAR) : 0;
     n = MIN(n, BAR - MIN(p, (unsigned)BAR));
     unsigned o = r->read > 0 ? BAR - n - p : 0;
@@ -190,8 +168,8 @@ static void print_sources(const struct stats_rates *r)
     bar_part(NODES, n, full_block());
     bar_part(PFS, p, full_block());
     bar_part(QUIET, BAR - o - n - p, empty_block());
-    say("  " OWN "own cache %s" PLAIN ", " NODES "nodes %s" PLAIN ", " PFS "PFS %s" PLAIN,
-        amount(r->read_local, own, sizeof(own)), amount(r->read_peer, nodes, sizeof(nodes)), amount(r->read_pfs, pfs, sizeof(pfs)));
+    printf("  " OWN "own cache %s" PLAIN ", " NODES "nodes %s" PLAIN ", " PFS "PFS %s" PLAIN,
+        figures_amount(r->read_local, own), figures_amount(r->read_peer, nodes), figures_amount(r->read_pfs, pfs));
     next_row();
 }
 
@@ -200,10 +178,10 @@ static void print_operations(const struct stats_interval *i)
     if (!i->n_operations || scr.row + 3 >= scr.rows)
         return;
     next_row();
-    say(QUIET "%-*s  %9s  %12s  %10s  %10s" PLAIN, 2 * LABEL, "operations here", "calls/s", "waited", "median", "99 %");
+    printf(QUIET "%-*s  %9s  %12s  %10s  %10s" PLAIN, 2 * LABEL, "operations here", "calls/s", "waited", "median", "99 %");
     for (size_t k = 0; k < MIN(i->n_operations, (size_t)OPERATIONS) && next_row(); k++) {
         const struct stats_operation *p = &i->operations[k];
-        say("  %-*s  %9.0f  %10.3f s  %7.3f ms  %7.3f ms", 2 * LABEL - 2, p->name, p->calls, p->part * i->seconds, p->median_ms,
+        printf("  %-*s  %9.0f  %10.3f s  %7.3f ms  %7.3f ms", 2 * LABEL - 2, p->name, p->calls, p->part * i->seconds, p->median_ms,
             p->p99_ms);
     }
     next_row();
@@ -213,14 +191,14 @@ static void print_node(const struct stats_rates *r, int width, double most)
 {
     char hits[16] = "-", read[24], written[24], flushed[24], dirty[24];
     if (r->error) {
-        say("  %-*s  " ALARM "%s" PLAIN, width, r->node, r->error);
+        printf("  %-*s  " ALARM "%s" PLAIN, width, r->node, r->error);
         return;
     }
     if (stats_hits(r) >= 0)
         snprintf(hits, sizeof(hits), "%.0f %%", 100 * stats_hits(r));
     unsigned o = steps(r->read_local / most, 12), n = steps(r->read_peer / most, 12), p = steps(r->read_pfs / most, 12);
-    say("  %-*s %9s/s %6s %9s/s %9s/s %11s  ", width, r->node, amount(r->read, read, sizeof(read)), hits,
-        amount(r->written, written, sizeof(written)), amount(r->flushed, flushed, sizeof(flushed)),
+    printf("  %-*s %9s/s %6s %9s/s %9s/s %11s  ", width, r->node, figures_amount(r->read, read), hits,
+        figures_amount(r->written, written), figures_amount(r->flushed, flushed),
         size_format(r->dirty, dirty, sizeof(dirty)));
     bar_part(OWN, o, full_block());
     bar_part(NODES, MIN(n, 12 - o), full_block());
@@ -237,25 +215,24 @@ static void print_nodes(const struct stats_interval *i)
     }
     if (scr.row + 3 >= scr.rows || !next_row())
         return;
-    say(QUIET "%-*s %11s %6s %11s %11s %11s  %s" PLAIN, width + 2, "nodes", "read", "hits", "write", "flush", "not on PFS", "reads");
+    printf(QUIET "%-*s %11s %6s %11s %11s %11s  %s" PLAIN, width + 2, "nodes", "read", "hits", "write", "flush", "not on PFS", "reads");
     for (size_t k = 0; k < i->n && next_row(); k++)
         print_node(&i->nodes[k], width, most);
     next_row();
 }
 
-static void print_alarms(const struct stats_interval *i, const struct stats_rates *r)
+static void print_alarms(const struct stats_rates *r)
 {
     if (r->pfs_silent_ms >= SILENT_MS && next_row())
-        say(ALARM "the PFS has not answered for %llu s" PLAIN, (unsigned long long)r->pfs_silent_ms / 1000);
+        printf(ALARM "the PFS has not answered for %llu s" PLAIN, (unsigned long long)r->pfs_silent_ms / 1000);
     if (r->suspected && next_row())
-        say(ALARM "%llu node%s of the session do%s not answer" PLAIN, (unsigned long long)r->suspected, r->suspected == 1 ? "" : "s",
+        printf(ALARM "%llu node%s of the session do%s not answer" PLAIN, (unsigned long long)r->suspected, r->suspected == 1 ? "" : "s",
             r->suspected == 1 ? "es" : "");
     if (r->files_failed && next_row())
-        say(ALARM "%llu files could not be flushed: \"eddy status\" names them" PLAIN, (unsigned long long)r->files_failed);
+        printf(ALARM "%llu files could not be flushed: \"eddy status\" names them" PLAIN, (unsigned long long)r->files_failed);
     if (r->passthrough_files && next_row())
-        say(QUIET "%llu open file%s passthrough: what the kernel reads and writes of them by itself is not counted" PLAIN,
+        printf(QUIET "%llu open file%s passthrough: what the kernel reads and writes of them by itself is not counted" PLAIN,
             (unsigned long long)r->passthrough_files, r->passthrough_files == 1 ? " has" : "s have");
-    (void)i;
 }
 
 static void note(const struct stats_rates *r)
@@ -297,6 +274,6 @@ void stats_screen(const struct stats_interval *i, bool session)
     print_operations(i);
     if (session)
         print_nodes(i);
-    print_alarms(i, r);
+    print_alarms(r);
     fputs("\033[K\033[J\033[?7h", stdout);
 }

@@ -49,8 +49,6 @@ int control_find(const char *path, struct statx *stx, struct pfs_node **out);
 /* The files that are not on the PFS as JSON objects {path, bytes, since, tries, error, suspect}, at
  * most CONTROL_FILES_MAX. */
 json_t *control_files(bool only_failed, uint64_t *total);
-/* {NAME: {"count", "sum_ns", "buckets"}} of all operations so far (control_stats.c). */
-json_t *control_operations(void);
 /* [{id, name, address, weight, state, self}] */
 json_t *control_members(const struct view *v);
 

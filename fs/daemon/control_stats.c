@@ -1,4 +1,5 @@
 /* control_stats.c - the answers to `eddy stats` and `eddy metrics`. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 #include "fs/settings.h"
 #include "transport/members.h"
 
-static json_t *own_figures(void)
+json_t *control_figures(void)
 {
     struct figure all[FIGURES];
     json_t *o = json_object();
@@ -34,7 +35,6 @@ static json_t *their_figures(const struct body_figures *b)
     return o;
 }
 
-/* {"op": [count, sum of ns, [bucket, count], ...]} */
 static int add_operation(void *arg, const char *name, const struct latency_copy *l)
 {
     json_t *o = json_object(), *buckets = json_array();
@@ -53,6 +53,21 @@ json_t *control_operations(void)
     json_t *o = json_object();
     operation_each(add_operation, o);
     return o;
+}
+
+/* Why a node told nothing. */
+static const char *why(int err)
+{
+    switch (err) {
+    case -ENOTSUP:
+        return "an older eddyfs runs there, which does not tell it";
+    case -E_ASK_AGAIN:
+        return "it is starting, or ends";
+    case -ETIMEDOUT:
+        return "it does not answer";
+    default:
+        return strerror(-err);
+    }
 }
 
 static void add_others(json_t *list)
@@ -74,7 +89,7 @@ static void add_others(json_t *list)
         if (replies[i])
             json_object_set_new(o, "figures", their_figures(&replies[i]->figures));
         else
-            control_put_text(o, "error", strerror(-errs[i]));
+            control_put_text(o, "error", why(errs[i]));
         json_array_append_new(list, o);
         msg_free(replies[i]);
     }
@@ -89,7 +104,7 @@ json_t *control_stats(struct connection *c, const json_t *request)
     json_t *o = json_object(), *list = json_array(), *own = json_object();
     control_put_text(own, "node", settings.node);
     json_object_set_new(own, "self", json_true());
-    json_object_set_new(own, "figures", own_figures());
+    json_object_set_new(own, "figures", control_figures());
     json_array_append_new(list, own);
     if (json_is_true(json_object_get(request, "session")))
         add_others(list);

@@ -59,11 +59,11 @@ void control_stop(void);
 int queues_start(char *err, size_t errlen);
 void queues_stop(void);
 
-/* ---- report.c, history.c: --report ---- */
-/* Looks once a second at what a report shows over time. */
-void history_start(void);
-void history_stop(void);
-/* The report of this mount, which ends with so many files not on the PFS.  Errors are logged. */
+/* ---- report.c: --report ---- */
+/* Refuses a directory that no report can be written to.  0, or -errno with a message in err. */
+int report_start(char *err, size_t errlen);
+void report_stop(void);
+/* The report of this mount, which ends with so many files not on the PFS.  An error is logged: the mount ends all the same. */
 void report_write(unsigned not_on_pfs);
 
 /* ---- metrics_serve.c: --metrics ---- */

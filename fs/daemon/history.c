@@ -10,9 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "fs/daemon/daemon.h"
 #include "fs/daemon/figures.h"
-#include "fs/settings.h"
 #include "transport/lock.h"
 
 #define ROWS 1024
@@ -54,7 +52,7 @@ static void thin_out(void)
 
 static void *watch(void *arg)
 {
-    uint64_t row[SERIES], due = boot_ms();
+    uint64_t row[SERIES], due = boot_ms() + 1000;
     lock_take(&h.lock);
     while (!h.ending) {
         uint64_t now = boot_ms();
@@ -88,19 +86,23 @@ static void find_figures(void)
     }
 }
 
+bool history_began(void)
+{
+    return h.began;
+}
+
 void history_start(void)
 {
-    if (!settings.report)
-        return;
     find_figures();
     lock_cond_init(&h.changed);
     h.began = time(NULL);
     h.interval_s = 1;
-    h.rows = 0;
+    h.rows = 1;
+    take_row(h.v[0]);
     h.ending = false;
     h.runs = !pthread_create(&h.thread, NULL, watch, NULL);
     if (!h.runs)
-        log_warn("no thread for the report's history: the report will be without it");
+        log_warn("no thread for the report's history: the report will not tell what happened when");
 }
 
 void history_stop(void)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,23 +17,12 @@
 #include "flush/flush_status.h"
 #include "fs/daemon/control_int.h"
 #include "fs/daemon/daemon.h"
-#include "fs/daemon/figures.h"
 #include "fs/daemon/history.h"
 #include "fs/operation.h"
 #include "fs/settings.h"
 #include "transport/textfile.h"
 
 #define REPORT_FILES 1000
-
-static void put_figures(json_t *o)
-{
-    struct figure all[FIGURES];
-    json_t *list = json_object();
-    figures_take(all);
-    for (size_t i = 0; i < FIGURES; i++)
-        control_put(list, all[i].name, all[i].value);
-    json_object_set_new(o, "figures", list);
-}
 
 static void add_slow(void *arg, const struct slow_operation *s)
 {
@@ -108,7 +98,7 @@ static json_t *report_json(unsigned not_on_pfs)
     json_object_set_new(o, "passthrough", json_boolean(settings.passthrough));
     if (!settings.passthrough)
         control_put_text(o, "passthrough_why", settings.passthrough_why);
-    put_figures(o);
+    json_object_set_new(o, "figures", control_figures());
     json_object_set_new(o, "operations", control_operations());
     json_object_set_new(o, "history", history_json());
     put_lists(o);
@@ -125,9 +115,28 @@ static int write_to(const char *name, const char *text)
     return err;
 }
 
-void report_write(unsigned not_on_pfs)
+int report_start(char *err, size_t errlen)
 {
     if (!settings.report)
+        return 0;
+    struct stat st;
+    int e = stat(settings.report, &st) || access(settings.report, W_OK | X_OK) ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+    if (e)
+        snprintf(err, errlen, "--report %s: no report can be written there: %s: name a directory that you can write to",
+                 settings.report, strerror(-e));
+    else
+        history_start();
+    return e;
+}
+
+void report_stop(void)
+{
+    history_stop();
+}
+
+void report_write(unsigned not_on_pfs)
+{
+    if (!settings.report || !history_began())
         return;
     char name[200], stamp[32];
     time_t now = time(NULL);

@@ -4,8 +4,8 @@
  * Every step has a start and a stop.  Stops run in reverse order, from wherever a start failed or
  * the mount ended, so the table's order says what may use what:
  *
- *   store   claims   loop   session   pfs   placement   foresight   pools   peers   members   flush   files   queues   stages   control
- *   mount
+ *   store   claims   loop   session   pfs   placement   foresight   pools   peers   members   flush   files   queues   stages   report
+ *   metrics   control   mount
  *
  * Those up to flush need no mount: they are a recovery, too.
  */
@@ -409,19 +409,12 @@ static int start_control(char *err, size_t len)
 {
     figures_ready(true);
     operation_log_slow(settings.slow_ms);
-    int e = metrics_start(err, len);
-    if (!e && (e = control_start(err, len)))
-        metrics_stop();
-    if (!e)
-        history_start();
-    return e;
+    return control_start(err, len);
 }
 
 static void stop_control(void)
 {
-    history_stop();
     control_stop();
-    metrics_stop();
     figures_ready(false);
 }
 
@@ -488,6 +481,8 @@ static const struct step {
     {"files", start_files, stop_files},
     {"queues", queues_start, queues_stop},
     {"stages", start_stages, stages_stop},
+    {"report", report_start, report_stop},
+    {"metrics", metrics_start, metrics_stop},
     {"control", start_control, stop_control},
     {"mount", start_mount, stop_mount},
 };

@@ -65,6 +65,12 @@ code=0
 "$EDDY_BUILD/eddyfs" --report reports "$PFS" "$W" 2>"$W/err" || code=$?
 check_equal "exit code of a relative directory" "$code" 2
 
+mkdir "$W/mnt-x"
+code=0
+"$EDDY_BUILD/eddyfs" -f --report "$W/none" --cache-dir "$W/cache-x" --listen 127.0.0.1 "$PFS" "$W/mnt-x" 2>"$W/err" || code=$?
+check_equal "exit code of a directory that is not there" "$code" 1
+grep -q "no report can be written there: No such file" "$W/err" || fail "it is not said: $(cat "$W/err")"
+
 # ---- reports ----
 stop_node a
 stop_node b

@@ -14,10 +14,8 @@
 
 static void must(int err, const char *what)
 {
-    if (err == NC_NOERR)
-        return;
-    fprintf(stderr, "rank %d: %s: %s: %s\n", rank, NAME, what, nc_strerror(err));
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    if (err != NC_NOERR)
+        stop_at(what, nc_strerror(err));
 }
 
 /* ---- files ---- */

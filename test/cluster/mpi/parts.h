@@ -16,6 +16,12 @@
 static int rank, ranks, wrong;
 static char NAME[4096];
 
+static void stop_at(const char *what, const char *why)
+{
+    fprintf(stderr, "rank %d: %s: %s: %s\n", rank, NAME, what, why);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
 /* Rows and columns: where it begins, how many there are of each, and how far from one to the next. */
 struct part {
     MPI_Offset start[2], count[2], stride[2];

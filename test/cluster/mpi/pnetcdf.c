@@ -13,10 +13,8 @@
 
 static void must(int err, const char *what)
 {
-    if (err == NC_NOERR)
-        return;
-    fprintf(stderr, "rank %d: %s: %s: %s\n", rank, NAME, what, ncmpi_strerror(err));
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    if (err != NC_NOERR)
+        stop_at(what, ncmpi_strerror(err));
 }
 
 /* ---- files ---- */

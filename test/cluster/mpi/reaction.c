@@ -25,8 +25,7 @@ static void ok(int err, const char *what)
     if (err == MPI_SUCCESS)
         return;
     MPI_Error_string(err, text, &len);
-    fprintf(stderr, "rank %d: %s: %s: %s\n", rank, NAME, what, text);
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    stop_at(what, text);
 }
 
 /* ---- the simulation ---- */
