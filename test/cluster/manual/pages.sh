@@ -10,6 +10,7 @@
 # There is no other kind of block.
 
 SOURCE=$(cd "$(dirname "$SCRIPT")/../.." && pwd)
+# shellcheck disable=SC2034 # for the tests
 PAGES=(getting-started tuning containers troubleshooting faq jobs/pytorch jobs/mpi-checkpoints jobs/python-environments jobs/make)
 
 page_file() {
