@@ -90,7 +90,7 @@ static void on_nodes(const struct advice *a)
         const json_t *j = a->s->nodes[i].json;
         if (json_is_true(json_object_get(j, "passthrough")))
             continue;
-        give(a, "With passthrough the kernel reads and writes cached files at the speed of the disk: see \"passthrough\" in the README.",
+        give(a, "With passthrough the kernel reads and writes cached files at the speed of the disk: see \"Passthrough\" in docs/tuning.md.",
              "Node %s ran without passthrough: %s.", a->s->nodes[i].node, json_text(j, "passthrough_why"));
         break;
     }

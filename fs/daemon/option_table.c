@@ -37,7 +37,7 @@ const struct option_entry option_table[] = {
     {"dead-after", "SEC", OPT_DEAD_AFTER, "10",
      "after this silence the others go on without it", .flags = 0},
     {"lease", "SEC", OPT_LEASE, "4",
-     "how long a node may decide after its last look at the session directory; longer for a PFS with slow look-ups", .flags = 0},
+     "how long a node may decide which node writes to a file, after its last look at the session directory; longer for a PFS with slow look-ups", .flags = 0},
     {"open-wait", "SEC", OPT_OPEN_WAIT, "30",
      "how long an open or a lock waits for a decision; then it fails with EIO", .flags = 0},
     {"chunk-size", "SIZE", OPT_CHUNK_SIZE, "1M",

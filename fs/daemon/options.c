@@ -31,9 +31,8 @@ void options_help(void)
          "allow_other, ro, ...\n"
          "\nAn option that is not given is taken from the environment (EDDY_CACHE_DIR for --cache-dir), ~/.config/eddyfs.conf or "
          "/etc/eddyfs.conf;\neddyfs --show-config says what comes from where.\n"
-         "\nExit codes: 0 unmounted with everything on the PFS, 1 failed, 2 wrong usage, 3 data is "
-         "not on the PFS (it is kept\n"
-         "in the cache directory). See eddyfs(1) and eddy(1).");
+         "\nExit codes: 0 mounted; with -f: unmounted, and everything is on the PFS. 1 failed. 2 wrong usage. 3 with -f: unmounted, and data is not "
+         "on the PFS\n(it is kept in the cache directory). See eddyfs(1) and eddy(1).");
 }
 
 static int set_flag(int code, bool yes)

@@ -36,6 +36,11 @@ jq -e '
     and (.counters.read_pfs_bytes | type) == "number"
     and (.end | not)' "$W/status.json" >/dev/null ||
     fail "keys are missing or wrong: $(cat "$W/status.json")"
+jq -r 'keys[], "passthrough_why"' "$W/status.json" >"$W/keys"
+sed -n '/^\.Sh JSON/,/^\.Sh COUNTERS/p' "$(dirname "$SCRIPT")/../../packaging/man/eddy.1" >"$W/manual"
+while read -r key; do
+    grep -q "^\.It.* $key\b" "$W/manual" || fail "eddy(1) does not tell of $key"
+done <"$W/keys"
 check_equal "local + peer + PFS" \
     "$(jq '.reads | .local_bytes + .peer_bytes + .pfs_bytes' "$W/status.json")" "$size"
 
