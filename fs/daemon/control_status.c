@@ -260,12 +260,13 @@ static void put_loans(json_t *o)
 static void put_hints(json_t *o)
 {
     struct foresight_status s;
-    foresight_status(&s);
+    foresight_status(&s, true);
     json_t *hints = json_object();
     control_put(hints, "queues", s.queues);
     control_put(hints, "hints", s.hints);
     control_put(hints, "admitted", s.admitted);
     control_put(hints, "ahead", s.ahead);
+    control_put(hints, "ready", s.ready);
     control_put(hints, "absent", s.absent);
     control_put(hints, "ahead_bytes", s.ahead_bytes);
     control_put(hints, "staged_bytes", s.staged_bytes);

@@ -44,7 +44,7 @@ static void gauge_files(struct gauges *g)
     struct home_status h;
     struct foresight_status f;
     home_status(&h);
-    foresight_status(&f);
+    foresight_status(&f, false);
     g->open_files = look_open_files();
     g->passthrough_files = kernel_io_open_files();
     g->claims = claim_held();

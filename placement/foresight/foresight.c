@@ -350,13 +350,16 @@ void foresight_on_news(void (*fn)(void))
     prefetch_on_news(fn);
 }
 
-void foresight_status(struct foresight_status *out)
+void foresight_status(struct foresight_status *out, bool count_ready)
 {
     struct hints_sums s;
+    uint64_t ready = 0;
     lock_take(&hints_lock);
     hints_sum(&s);
+    for (const struct queue *q = hints_queues; q && count_ready; q = q->next_queue)
+        ready += hints_ready(q);
     lock_drop(&hints_lock);
     *out = (struct foresight_status){s.queues, s.hints,       s.admitted, s.ahead,
                                      s.absent, s.ahead_bytes, s.memory,   s.memory_max,
-                                     s.staged, s.pinned};
+                                     s.staged, s.pinned,     ready};
 }

@@ -76,8 +76,10 @@ void foresight_on_news(void (*fn)(void));
 struct foresight_status {
     uint64_t queues, hints, admitted, ahead, absent, ahead_bytes, memory, memory_max;
     uint64_t staged_bytes, pinned_bytes; /* that are here for stages; of these pinned */
+    uint64_t ready; /* of all queues: how many of their next entries are here, before the first one that is not */
 };
-void foresight_status(struct foresight_status *out);
+/* count_ready: else that stays 0; it takes a look at each such entry. */
+void foresight_status(struct foresight_status *out, bool count_ready);
 /* The abstract name of the queues' socket, which QUEUE_XATTR tells; "": there is none.  The text stays. */
 void foresight_set_address(const char *name);
 const char *foresight_address(void);

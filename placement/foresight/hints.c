@@ -394,3 +394,19 @@ uint64_t hints_distance(const struct queue *q, uint32_t i)
     uint64_t ms = MAX(boot_ms() - q->begun_ms, 1), rate = MAX(q->read_bytes / ms, 1);
     return hints_before(q, i) / rate;
 }
+
+/* ---- what the reader will find ---- */
+
+uint64_t hints_ready(const struct queue *q)
+{
+    uint64_t ready = 0;
+    for (uint32_t i = q->head; i < q->n; i++) {
+        enum life life = q->target[q->entry[i]]->life;
+        if (q->done[i] & ENTRY_DONE || life == LIFE_INIT)
+            continue;
+        if (life != LIFE_AHEAD && life != LIFE_WRITTEN)
+            break;
+        ready++;
+    }
+    return ready;
+}

@@ -134,5 +134,7 @@ uint64_t hints_bytes(const struct target *t);
 /* Bytes before entry i; over the rate of the queue, that is the entry's distance, ms. */
 uint64_t hints_before(const struct queue *q, uint32_t i);
 uint64_t hints_distance(const struct queue *q, uint32_t i);
+/* How many of the next entries are here: those before the first one that can be read and is not here. */
+uint64_t hints_ready(const struct queue *q);
 
 #endif

@@ -37,12 +37,57 @@ void prefetch_on_news(void (*fn)(void))
 
 /* ---- the next target ---- */
 
+/* Does the store keep something for this entry, as the next one of its target? */
+static bool is_kept(const struct queue *q, uint32_t i)
+{
+    const struct target *t = q->target[q->entry[i]];
+    return t->first == i && t->hinted;
+}
+
+/* Nothing is kept for its hint any more.  If it was admitted, it has its turn again. */
+static void give_up(struct target *t)
+{
+    struct queue *q = t->queue;
+    if (t->admitted) {
+        count(hints_given_up, 1);
+        q->next = MIN(q->next, t->first);
+    }
+    hints_step(t, LIFE_GIVE_UP);
+    hints_unadmit(t);
+    hints_tell(t, NEWS_UNKNOWN);
+}
+
+/* Gives up what the queue keeps behind its near entries, from the farthest on, while bytes are lacking; if not
+ * `really`, nothing, and the answer is the same: are there so many?  What is not on the PFS could not leave. */
+static bool give_up_far(struct queue *q, uint32_t near_end, uint64_t bytes, bool really)
+{
+    for (uint32_t i = q->far; bytes && i > near_end; i--) {
+        struct target *t = q->target[q->entry[i - 1]];
+        if (!is_kept(q, i - 1) || !t->admitted || t->busy || t->life != LIFE_AHEAD)
+            continue;
+        bytes -= MIN(bytes, t->counted);
+        if (really)
+            give_up(t);
+    }
+    return !bytes;
+}
+
+/* There is room for the target, which is this entry's, or is made. */
+static bool takes(struct target *t, uint32_t entry, const struct room *r)
+{
+    if (room_fits(t, r))
+        return true;
+    uint64_t bytes = room_near_lacks(t, r);
+    uint32_t near_end = bytes == UINT64_MAX ? 0 : room_near_end(t->queue, r);
+    return entry < near_end && give_up_far(t->queue, near_end, bytes, false) && give_up_far(t->queue, near_end, bytes, true);
+}
+
 static struct target *next_again(struct queue *q, const struct room *r)
 {
     struct target *t;
     while ((t = q->again)) {
         bool wanted = t->first != NO_ENTRY && !t->busy;
-        if (wanted && !t->admitted && !room_fits(t, r))
+        if (wanted && !t->admitted && !takes(t, t->first, r))
             return NULL;
         q->again = t->again;
         t->listed = false;
@@ -60,7 +105,7 @@ static struct target *next_entry(struct queue *q, const struct room *r)
         struct target *t = q->target[q->entry[q->next]];
         if (q->done[q->next] & ENTRY_DONE || t->admitted || t->busy || t->reached)
             continue;
-        if (!room_fits(t, r) && !(q->staged && room_stays_as_it_is(r)))
+        if (!takes(t, q->next, r) && !(q->staged && room_stays_as_it_is(r)))
             return NULL;
         q->next++;
         return t;
@@ -181,13 +226,6 @@ void prefetch_keep(struct target *t, uint64_t limit)
     hints_tell(t, NEWS_HINTED);
 }
 
-/* Does the store keep something for this entry, as the next one of its target? */
-static bool is_kept(const struct queue *q, uint32_t i)
-{
-    const struct target *t = q->target[q->entry[i]];
-    return t->first == i && t->hinted;
-}
-
 /* The farthest target that the queue keeps something for; NULL: there is none.  What is not on the PFS could not leave: to give
  * that up would help nobody. */
 static struct target *farthest_of(struct queue *q, bool ahead)
@@ -226,16 +264,10 @@ bool prefetch_give_up(bool ahead)
     lock_take(&hints_lock);
     struct target *t = farthest_of_all(ahead);
     if (t) {
-        struct queue *q = t->queue;
         bool admitted = t->admitted;
-        hints_step(t, LIFE_GIVE_UP);
-        hints_unadmit(t);
-        hints_tell(t, NEWS_UNKNOWN);
-        if (admitted) {
-            count(hints_given_up, 1);
-            q->next = MIN(q->next, t->first);
+        give_up(t);
+        if (admitted)
             room_given_up();
-        }
     }
     lock_drop(&hints_lock);
     prefetch_tell_store();

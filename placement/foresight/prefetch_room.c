@@ -3,7 +3,10 @@
  * Room: what is admitted and not consumed, and what is dirty besides, take seven eighths of the cache at most; a queue, its
  * share of that.  When a writer has needed room of it, no more is fetched than was left then, until something is consumed: else it
  * would be fetched, and given up again, for each write.  Of a stage nothing is consumed: it goes on when nothing is dirty.
- * What is fetched evicts nothing that is here for an admitted hint (SPACE_FILL).
+ * What is fetched evicts nothing that is here for an admitted hint (SPACE_FILL).  But what a reader wants next is not left out
+ * for what it wants last (files that were written in the order in which they are read: the last ones are here, the first ones
+ * had to go): for the nearest entries, up to an eighth of the queue's share, the farthest targets are given up.  When such an
+ * entry is consumed, its room is the next one's, so no more than that eighth is fetched twice.
  * If a staged file does not fit though nothing is dirty and nothing is hinted, others have filled the disk: it is tried, and if
  * the store has no room for it, its stage is told so.
  */
@@ -12,6 +15,7 @@
 #include "placement/store/store_open.h"
 
 #define ADMITTED_MAX 16384u /* of a queue at once: names that are looked up in advance */
+#define NEAR_PART    8      /* of the queue's share are near */
 
 /* With hints_lock. */
 static struct {
@@ -57,19 +61,48 @@ static uint64_t bytes_of_hints(const struct hints_sums *s)
     return s->ahead_bytes - s->unflushed;
 }
 
-/* What is not on the PFS yet takes no more room for being hinted.  A queue may have one target in any case, if there is room
- * for it at all. */
+/* Bytes that have to go before there is room for the target.  What is not on the PFS yet takes no more room for being hinted.
+ * A queue may have one target in any case, if there is room for it at all. */
+static uint64_t lacking(const struct target *t, uint64_t most, uint64_t share)
+{
+    struct hints_sums s;
+    const struct queue *q = t->queue;
+    hints_sum(&s);
+    uint64_t all = bytes_of_hints(&s) + hints_bytes(t), own = q->ahead - q->unflushed;
+    uint64_t own_lacks = own ? own + hints_bytes(t) - MIN(own + hints_bytes(t), share) : 0;
+    return MAX(all - MIN(all, most), own_lacks);
+}
+
 bool room_fits(const struct target *t, const struct room *r)
 {
     struct hints_sums s;
-    if (!budget_may_fetch(t))
-        return false;
     const struct queue *q = t->queue;
+    if (!budget_may_fetch(t) || q->nadmitted >= ADMITTED_MAX)
+        return false;
     hints_sum(&s);
-    uint64_t bytes = hints_bytes(t), all = bytes_of_hints(&s), own = q->ahead - q->unflushed;
     bool ceiling = given_up.ceiling && given_up.done == s.done && (!q->staged || r->writers);
-    uint64_t most = ceiling ? MIN(r->all, given_up.ceiling) : r->all;
-    return all + bytes <= most && (!own || own + bytes <= r->share) && q->nadmitted < ADMITTED_MAX;
+    return !lacking(t, ceiling ? MIN(r->all, given_up.ceiling) : r->all, r->share);
+}
+
+/* What is done, or cannot be read now, takes nothing. */
+uint32_t room_near_end(const struct queue *q, const struct room *r)
+{
+    uint64_t bytes = 0;
+    uint32_t i = q->head, end = (uint32_t)MIN((uint64_t)q->head + ADMITTED_MAX, q->n);
+    for (; i < end && bytes <= r->share / NEAR_PART; i++) {
+        const struct target *t = q->target[q->entry[i]];
+        if (!(q->done[i] & ENTRY_DONE) && t->life != LIFE_INIT)
+            bytes += hints_bytes(t);
+    }
+    return i;
+}
+
+uint64_t room_near_lacks(const struct target *t, const struct room *r)
+{
+    const struct queue *q = t->queue;
+    if (q->staged || !budget_may_fetch(t) || q->nadmitted >= ADMITTED_MAX)
+        return UINT64_MAX;
+    return lacking(t, r->all, r->share);
 }
 
 void room_given_up(void)

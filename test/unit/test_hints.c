@@ -272,6 +272,23 @@ START_TEST(what_has_left_is_not_ahead_and_has_its_turn_again)
 }
 END_TEST
 
+START_TEST(what_is_ready_ends_at_the_first_that_is_not_here)
+{
+    add_files(q, 6, 1);
+    const enum life life[6] = {LIFE_AHEAD, LIFE_INIT, LIFE_WRITTEN, LIFE_AHEAD, LIFE_GONE, LIFE_AHEAD};
+    for (uint32_t i = 0; i < 6; i++)
+        hints_set_life(target_of(q, i), life[i]);
+    ck_assert_uint_eq(hints_ready(q), 3);
+    hints_done(q, 2, false);
+    ck_assert_uint_eq(hints_ready(q), 2);
+    hints_set_life(target_of(q, 0), LIFE_READING);
+    ck_assert_uint_eq(hints_ready(q), 0);
+    hints_done(q, 0, false);
+    ck_assert_uint_eq(hints_ready(q), 1);
+    end_queue();
+}
+END_TEST
+
 START_TEST(what_changes_elsewhere_is_not_ahead_and_leaves_first)
 {
     struct hint_news n;
@@ -377,6 +394,7 @@ int main(void)
     tcase_add_test(t, of_ranges_that_overlap_each_is_kept_as_long_as_it_is_wanted);
     tcase_add_test(t, a_file_that_loses_its_name_is_kept_no_more);
     tcase_add_test(t, what_has_left_is_not_ahead_and_has_its_turn_again);
+    tcase_add_test(t, what_is_ready_ends_at_the_first_that_is_not_here);
     tcase_add_test(t, what_changes_elsewhere_is_not_ahead_and_leaves_first);
     tcase_add_test(t, a_file_is_looked_at_as_long_as_any_queue_has_it_admitted);
     tcase_add_test(t, memory_is_bounded_and_all_or_nothing_is_added);
