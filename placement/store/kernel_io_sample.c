@@ -60,13 +60,22 @@ bool kernel_io_take_sample(struct file *f, struct kernel_io_sample *s)
     return true;
 }
 
+/* The mtime after a store at this time of the data file.  It does not go back: of what the daemon itself changes, the data
+ * file hears nothing (fallocate of what is there), or gets an older time (its clock is a coarse one).  A time that was set,
+ * or is in the future, ends with the store, as with a local file system. */
+static int64_t mtime_after(const struct file_core *c, int64_t stored_ns)
+{
+    bool ends = c->flags & CORE_MTIME_SET || c->mtime_ns > real_ns();
+    return ends ? stored_ns : MAX(c->mtime_ns, stored_ns);
+}
+
 /* The data file was written: takes size and times from it.  The file can only grow in this way; it shrinks
  * only by store_truncate. */
 static void took_changes(struct file *f, const struct kernel_io_sample *s)
 {
     struct file_core *c = core_change(f->rec);
     if (s->mtime_ns != f->kernel_io.seen.mtime_ns || s->size != f->kernel_io.seen.size) {
-        c->mtime_ns = s->mtime_ns;
+        c->mtime_ns = mtime_after(c, s->mtime_ns);
         c->flags &= ~(uint32_t)CORE_MTIME_SET;
     }
     c->size = MAX(c->size, s->size);

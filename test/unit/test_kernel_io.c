@@ -311,6 +311,47 @@ START_TEST(what_was_only_open_when_the_daemon_died_keeps_its_time)
 }
 END_TEST
 
+/* The data file hears nothing of this change. */
+START_TEST(the_time_of_our_own_last_change_outlives_the_daemon)
+{
+    struct file *f = new_file(1, "allocated");
+    open_pass(f, true);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, bytes, SIZE, 0);
+    int64_t stored = info_of(f).mtime_ns;
+    ck_assert_int_eq(store_allocate(f, 0, 1, true), 0);
+    int64_t allocated = info_of(f).mtime_ns;
+    ck_assert_int_gt(allocated, stored);
+    end_daemon(f);
+    f = start_again();
+    ck_assert_int_eq(info_of(f).mtime_ns, allocated);
+    put(fd, "x", 1, 0);
+    ck_assert_int_ge(info_of(f).mtime_ns, allocated);
+    close(fd);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(a_store_ends_a_time_in_the_future)
+{
+    int64_t future = real_ns() + INT64_C(3600000000000);
+    struct version v = version_n(SIZE, 5);
+    v.mtime_ns = future;
+    struct file *f = get_file(1, "future");
+    ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
+    for (unsigned i = 0; i < SIZE / CHUNK; i++)
+        ck_assert_int_eq(fill_chunk(f, i, &v, bytes, true), 0);
+    ck_assert_int_eq(store_set_claim(f, 1, 1, &v), 0);
+    open_pass(f, true);
+    ck_assert_int_eq(info_of(f).mtime_ns, future);
+    int fd = open_backing(f, O_WRONLY);
+    put(fd, "x", 1, 0);
+    ck_assert_int_lt(info_of(f).mtime_ns, future);
+    close(fd);
+    file_put(f);
+}
+END_TEST
+
 START_TEST(a_time_that_was_set_after_a_flush_outlives_the_daemon)
 {
     uint8_t pfs[SIZE];
@@ -485,6 +526,8 @@ int main(void)
     tcase_add_test(t, fallocate_never_shortens);
     tcase_add_test(t, what_is_stored_after_the_daemons_death_is_found);
     tcase_add_test(t, what_was_only_open_when_the_daemon_died_keeps_its_time);
+    tcase_add_test(t, the_time_of_our_own_last_change_outlives_the_daemon);
+    tcase_add_test(t, a_store_ends_a_time_in_the_future);
     tcase_add_test(t, a_time_that_was_set_after_a_flush_outlives_the_daemon);
     tcase_add_test(t, our_own_changes_and_the_kernels_go_together);
     tcase_add_test(t, closed_files_are_not_looked_at_until_somebody_can_store_again);
