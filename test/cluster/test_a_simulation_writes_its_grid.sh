@@ -10,7 +10,7 @@ HERE=$(realpath "$(dirname "$0")")
 # shellcheck disable=SC2034 # ranks.sh
 RANK_NODES="a b c d"
 . "$HERE/mpi/ranks.sh"
-mpicc -O1 -o "$W/reaction" "$HERE/mpi/reaction.c" || fail "reaction.c does not compile"
+mpicc -g -O1 -o "$W/reaction" "$HERE/mpi/reaction.c" || fail "reaction.c does not compile"
 start_ranks
 for io in $(openmpis_ios); do
     try_parts 60 "$io" reaction each grows alone

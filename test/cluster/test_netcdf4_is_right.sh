@@ -10,7 +10,7 @@ HERE=$(realpath "$(dirname "$0")")
 . "$HERE/mpi/ranks.sh"
 # Debian has the header beside its pkgconfig directory, which does not name it.
 # shellcheck disable=SC2046 # words
-mpicc -O1 -o "$W/netcdf" "-I$(pkg-config --variable=prefix netcdf-mpi)/include" "$HERE/mpi/netcdf.c" \
+mpicc -g -O1 -o "$W/netcdf" "-I$(pkg-config --variable=prefix netcdf-mpi)/include" "$HERE/mpi/netcdf.c" \
     $(pkg-config --cflags --libs netcdf-mpi) || fail "netcdf.c does not compile"
 start_ranks
 lend_short_writes_in_one_run

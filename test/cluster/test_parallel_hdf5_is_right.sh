@@ -7,7 +7,7 @@
 requires fuse root namespaces cmd h5pcc cmd h5dump cmd mpirun
 HERE=$(realpath "$(dirname "$0")")
 . "$HERE/mpi/ranks.sh"
-(cd "$W" && h5pcc -O1 -o h5 "$HERE/mpi/h5.c") || fail "h5.c does not compile"
+(cd "$W" && h5pcc -g -O1 -o h5 "$HERE/mpi/h5.c") || fail "h5.c does not compile"
 start_ranks
 for io in ompio romio321; do
     on_plain 60 $io "$W/h5" "$W/plain/$io.h5" || fail "$io: on a plain directory: $(cat "$W/mpi.out")"

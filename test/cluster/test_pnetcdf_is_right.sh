@@ -8,7 +8,7 @@ requires fuse root namespaces cmd mpicc cmd mpirun cmd ompi_info cmd setfattr cm
 HERE=$(realpath "$(dirname "$0")")
 . "$HERE/mpi/ranks.sh"
 # shellcheck disable=SC2046 # words
-mpicc -O1 -o "$W/pnetcdf" "$HERE/mpi/pnetcdf.c" $(pkg-config --cflags --libs pnetcdf) || fail "pnetcdf.c does not compile"
+mpicc -g -O1 -o "$W/pnetcdf" "$HERE/mpi/pnetcdf.c" $(pkg-config --cflags --libs pnetcdf) || fail "pnetcdf.c does not compile"
 start_ranks
 lend_short_writes_in_one_run
 for io in $(openmpis_ios); do

@@ -4,10 +4,13 @@
  *
  * Rank 0 says what was wrong, if anything, and all end with 1 then.
  */
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define PIECE 65536
 #define PIECES 24
@@ -121,6 +124,34 @@ static void independent(const char *name)
 
 /* ---- sizes ---- */
 
+/* Where MPI-IO looks for the end of a file, rank 1 comes late, and rank 0 waits until the others have looked: as it may be
+ * on a busy machine. MPI-IO's calls of lseek() come here when the program is linked with -rdynamic. */
+static int rank_1_is_late;
+
+off_t lseek(int fd, off_t offset, int whence)
+{
+    int late = rank_1_is_late && whence == SEEK_END;
+    if (late && rank == 1)
+        usleep(200000);
+    off_t at = (off_t)syscall(SYS_lseek, fd, offset, whence);
+    if (late && rank == 0)
+        usleep(100000);
+    return at;
+}
+
+/* By rank 0, with a handle of its own. All ranks together may hang with OMPIO, on any file system: each of them looks for the
+ * size and decides by it which steps there are, while rank 0 makes the file larger already, for a time to more than was asked
+ * for. A rank that looks late leaves steps out, and the others wait for it there. */
+static void preallocate_alone(const char *name, MPI_Offset size)
+{
+    MPI_File f;
+    if (rank)
+        return;
+    ok(MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_RDWR, MPI_INFO_NULL, &f), "open by rank 0");
+    ok(MPI_File_preallocate(f, size), "preallocate");
+    ok(MPI_File_close(&f), "close by rank 0");
+}
+
 static void sizes(const char *name)
 {
     MPI_File f = emptied(name);
@@ -128,11 +159,14 @@ static void sizes(const char *name)
     write_piece(f, rank, 3);
     barrier(f);
     size_is(f, (MPI_Offset)ranks * PIECE, "size after sync");
-    MPI_Barrier(MPI_COMM_WORLD); /* OMPIO's rank 0 begins to make it larger without the others */
-    ok(MPI_File_preallocate(f, (MPI_Offset)ranks * PIECE + 100000), "preallocate");
-    MPI_Barrier(MPI_COMM_WORLD); /* OMPIO's rank 0 works on, and makes it larger meanwhile */
+    MPI_Barrier(MPI_COMM_WORLD);
+    preallocate_alone(name, (MPI_Offset)ranks * PIECE + 100000);
+    MPI_Barrier(MPI_COMM_WORLD);
     size_is(f, (MPI_Offset)ranks * PIECE + 100000, "size after preallocate");
-    bytes_are(f, 0, (MPI_Offset)ranks * PIECE, 3, "after preallocate");
+    MPI_Barrier(MPI_COMM_WORLD);
+    ok(MPI_File_set_size(f, (MPI_Offset)ranks * PIECE + 200000), "set_size");
+    size_is(f, (MPI_Offset)ranks * PIECE + 200000, "size after set_size to more");
+    bytes_are(f, 0, (MPI_Offset)ranks * PIECE, 3, "after it became larger");
     ok(MPI_File_close(&f), "close");
 }
 
@@ -216,6 +250,9 @@ int main(int argc, char **argv)
     }
     PART("independent", independent(name))
     PART("sizes", sizes(name))
+    rank_1_is_late = 1;
+    PART("late", sizes(name))
+    rank_1_is_late = 0;
     PART("sieved", views(name, 0))
     PART("collective", views(name, 1))
     PART("ordered", ordered(name))

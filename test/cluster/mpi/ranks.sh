@@ -40,6 +40,55 @@ openmpis_ios() {
     ompi_info --parsable | sed -n 's/^mca:io:\([a-z0-9]*\):version:.*/\1/p' | sort -u
 }
 
+# processes_below PROCESS: what it has started, and what that has started.
+processes_below() {
+    local child
+    for child in $(pgrep -P "$1" || true); do
+        echo "$child"
+        processes_below "$child"
+    done
+}
+
+# rank_of PROCESS: the number of the rank that it is; nothing if it is none.
+rank_of() {
+    tr '\0' '\n' <"/proc/$1/environ" 2>/dev/null | sed -n -E 's/^(OMPI_COMM_WORLD_RANK|PMI_RANK)=//p' | head -n 1
+}
+
+# where_ranks_are PROCESS: in which calls the ranks are that it has started: the kernel's functions, and the program's
+# where gdb is installed. One that waits for an answer of the file system may not stop for gdb: so gdb is not waited for long.
+where_ranks_are() {
+    local process rank
+    for process in $(processes_below "$1"); do
+        rank=$(rank_of "$process") || true
+        [ -n "$rank" ] || continue
+        echo "rank $rank: $(tr '\0' ' ' <"/proc/$process/cmdline" || true)"
+        echo "  in the kernel: $(sed -n -E 's/^\[<0>\] ([^+]*).*/\1/p' "/proc/$process/stack" 2>/dev/null | paste -s -d' ')"
+        ! command -v gdb >/dev/null || timeout -s KILL 10 gdb -p "$process" -batch -ex bt 2>/dev/null | sed -n -E 's/^#[0-9]+ +(0x[0-9a-f]+ in )?/  /p' || true
+    done
+}
+
+# within SECONDS COMMAND...: starts ranks. Those that have not ended by then it ends, after it has told where each of them is;
+# it returns 124 then, as timeout does.
+within() {
+    local seconds=$1 job
+    shift
+    in_background "$@"
+    job=$!
+    if wait_for "$seconds" has_ended "$job"; then
+        wait "$job"
+        return
+    fi
+    echo "the ranks have not ended in $seconds s"
+    where_ranks_are "$job"
+    kill "$job"
+    wait "$job" || true
+    return 124
+}
+
+has_ended() {
+    ! kill -0 "$1" 2>/dev/null
+}
+
 # on_plain SECONDS IO COMMAND...: as many ranks, of OpenMPI's MPI-IO named IO or of mpich; what they say is in $W/mpi.out
 on_plain() {
     local seconds=$1 io=$2 start=(mpirun --oversubscribe)
@@ -48,7 +97,7 @@ on_plain() {
         mpich) start=(mpiexec.mpich) ;;
         *) start+=(--mca io "$io" --mca btl "self,vader,tcp" --mca btl_tcp_if_include lo) ;;
     esac
-    timeout "$seconds" "${start[@]}" -n "$(wc -w <<<"$RANK_NODES")" -wdir "$W/plain" "$@" >"$W/mpi.out" 2>&1
+    within "$seconds" "${start[@]}" -n "$(wc -w <<<"$RANK_NODES")" -wdir "$W/plain" "$@" >"$W/mpi.out" 2>&1
 }
 
 # on_nodes SECONDS IO COMMAND...: the same, each rank on its node, its working directory the mount
@@ -67,7 +116,7 @@ try_parts() {
     shift 3
     for part; do
         if ! on_plain "$seconds" "$io" "$W/$program" "$W/plain/$io" "$part"; then
-            echo "$io: $part: fails on a plain directory, too"
+            echo "$io: $part: fails on a plain directory, too: $(cat "$W/mpi.out")"
             continue
         fi
         on_nodes 100 "$io" "$W/$program" "$W/job/$io" "$part" || fail "$io: $part: $(cat "$W/mpi.out")"
