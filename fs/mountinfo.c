@@ -1,95 +1,57 @@
-/* mountinfo.c - reading /proc/self/mountinfo:
- *
- *   36 35 0:52 / /mnt/data rw,nosuid - fuse.eddyfs eddyfs rw,user_id=1000,group_id=1000
- *   id    dev    mount point  ...     type                  options of the file system
- */
+/* mountinfo.c - /proc/self/mountinfo, read by libmount. */
 #include "fs/mountinfo.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libmount.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "fs/unmount_helper.h"
 #include "transport/base.h"
 
-/* Blanks, newlines and backslashes in a path are \ooo there; in place. */
-static void unescape(char *s)
+/* The user that mounted it, as a FUSE mount's options say: user_id=1000. */
+static uid_t user_of(struct libmnt_fs *fs)
 {
-    char *to = s;
-    while (*s) {
-        unsigned c;
-        if (*s == '\\' && sscanf(s + 1, "%3o", &c) == 1) {
-            *to++ = (char)c;
-            s += 4;
-        } else {
-            *to++ = *s++;
-        }
-    }
-    *to = '\0';
+    const char *options = mnt_fs_get_fs_options(fs);
+    char *value = NULL;
+    size_t len = 0;
+    if (!options || mnt_optstr_get_option(options, "user_id", &value, &len) || !value)
+        return 0;
+    return (uid_t)strtoul(value, NULL, 10); /* ends at the next option's comma */
 }
 
-/* A word of its own: another option's value may have the same text in it. */
-static uid_t user_of(const char *options)
+/* The strings are libmount's. */
+static struct mounted mounted_of(struct libmnt_fs *fs)
 {
-    static const char name[] = "user_id=";
-    for (const char *word = options; word; word = strchr(word, ',')) {
-        word += *word == ',';
-        if (!strncmp(word, name, strlen(name)))
-            return (uid_t)strtoul(word + strlen(name), NULL, 10);
-    }
-    return 0;
-}
-
-/* The n-th word from *line on, NUL-terminated; NULL when there are too few. */
-static char *skip_to(char **line, int n)
-{
-    char *word = NULL;
-    for (int i = 0; i <= n; i++)
-        if (!(word = strsep(line, " \n")))
-            return NULL;
-    return word;
-}
-
-/* The strings point into line, which is changed. */
-static bool parse(char *line, struct mounted *m)
-{
-    char *id = skip_to(&line, 0), *dev = skip_to(&line, 1);
-    m->path = skip_to(&line, 1);
-    if (!m->path || sscanf(id, "%u", &m->id) != 1 ||
-        sscanf(dev, "%u:%u", &m->major, &m->minor) != 2)
-        return false;
-    char *word;
-    do
-        word = skip_to(&line, 0);
-    while (word && strcmp(word, "-") != 0);
-    m->type = skip_to(&line, 0);
-    char *options = skip_to(&line, 1);
-    if (!word || !m->type || !options)
-        return false;
-    m->user = user_of(options);
-    unescape(m->path);
-    return true;
+    dev_t dev = mnt_fs_get_devno(fs);
+    return (struct mounted){.id = (unsigned)mnt_fs_get_id(fs),
+                            .major = major(dev),
+                            .minor = minor(dev),
+                            .path = (char *)mnt_fs_get_target(fs),
+                            .type = (char *)mnt_fs_get_fstype(fs),
+                            .user = user_of(fs)};
 }
 
 int mounted_each(int (*cb)(void *arg, const struct mounted *m), void *arg)
 {
-    FILE *f = fopen("/proc/self/mountinfo", "re");
-    if (!f)
-        return -errno;
-    char *line = NULL;
-    size_t size = 0;
-    int result = 0;
-    while (!result && getline(&line, &size, f) > 0) {
-        struct mounted m;
-        if (parse(line, &m))
+    struct libmnt_table *table = mnt_new_table();
+    struct libmnt_iter *at = mnt_new_iter(MNT_ITER_FORWARD);
+    if (!table || !at)
+        die("out of memory for the list of mounts");
+    int result = mnt_table_parse_file(table, "/proc/self/mountinfo");
+    struct libmnt_fs *fs;
+    while (!result && !mnt_table_next_fs(table, at, &fs)) {
+        struct mounted m = mounted_of(fs);
+        if (m.path && m.type)
             result = cb(arg, &m);
     }
-    free(line);
-    fclose(f);
+    mnt_free_iter(at);
+    mnt_unref_table(table);
     return result;
 }
 

@@ -3,14 +3,12 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <linux/capability.h>
 #include <linux/securebits.h>
 #include <pwd.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/capability.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* A setuid program, or uid 0 in this process, gives no capability any more; this cannot be
@@ -19,23 +17,27 @@
     (SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_NOROOT |                      \
      SECBIT_NOROOT_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
 
-/* effective, permitted, inheritable of this process; version 3: 64 bits */
-static int set_capabilities(uint64_t wanted)
+/* Of the calling thread: `keep` is effective and permitted, nothing else is, and nothing is inheritable; keep < 0: nothing at
+ * all. */
+static int set_capabilities(cap_value_t keep)
 {
-    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[2] = {
-        {(uint32_t)wanted, (uint32_t)wanted, 0},
-        {(uint32_t)(wanted >> 32), (uint32_t)(wanted >> 32), 0},
-    };
-    return syscall(SYS_capset, &head, data) ? -errno : 0;
+    cap_t caps = cap_init();
+    int err = caps ? 0 : -ENOMEM;
+    if (!err && keep >= 0 &&
+        (cap_set_flag(caps, CAP_PERMITTED, 1, &keep, CAP_SET) || cap_set_flag(caps, CAP_EFFECTIVE, 1, &keep, CAP_SET)))
+        err = -errno;
+    if (!err && cap_set_proc(caps))
+        err = -errno;
+    cap_free(caps);
+    return err;
 }
 
 /* Must be called while CAP_SETPCAP is there.  Without the bounding set's bits, an exec of a file with
  * capabilities gives none. */
-static int drop_bounds(uint64_t keep)
+static int drop_bounds(cap_value_t keep)
 {
-    for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-        if (!(keep >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0))
+    for (cap_value_t cap = 0; CAP_IS_SUPPORTED(cap); cap++)
+        if (cap != keep && cap_drop_bound(cap))
             return -errno;
     return 0;
 }
@@ -52,15 +54,15 @@ static int set_ids(uid_t uid, const struct passwd *pw)
 
 int become_user(uid_t uid, bool keep_admin)
 {
-    uint64_t keep = keep_admin ? UINT64_C(1) << CAP_SYS_ADMIN : 0;
+    cap_value_t keep = keep_admin ? CAP_SYS_ADMIN : -1;
     errno = 0;
     const struct passwd *pw = getpwuid(uid);
     if (!pw && errno && errno != ENOENT && errno != ESRCH)
         return -errno;
-    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) && errno != EINVAL)
+    if (CAP_AMBIENT_SUPPORTED() && cap_reset_ambient())
         return -errno;
     int err = drop_bounds(keep);
-    if (!err && prctl(PR_SET_SECUREBITS, BITS, 0, 0, 0))
+    if (!err && cap_set_secbits(BITS))
         err = -errno;
     if (!err)
         err = set_ids(uid, pw);

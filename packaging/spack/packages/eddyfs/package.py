@@ -37,6 +37,8 @@ class Eddyfs(MesonPackage):
     depends_on("openssl")
     depends_on("xxhash")
     depends_on("jansson")
+    depends_on("libcap")
+    depends_on("util-linux")  # libmount
     depends_on("libmicrohttpd")
     depends_on("check", when="+tests")
     # The system's fusermount3 mounts for users: a setuid program cannot come from Spack.
