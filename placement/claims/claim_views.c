@@ -11,6 +11,7 @@
 #include "placement/claims/home.h"
 #include "placement/claims/locks.h"
 #include "placement/claims/lost.h"
+#include "placement/claims/pins.h"
 #include "placement/claims/reports.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
@@ -125,6 +126,7 @@ static void adopted(const struct view *v)
     own_adopted(v ? v->number : 0);
     home_adopted(v);
     look_adopted(); /* after the home: then a ticket that holds is of no answer of the older view */
+    pins_adopted(v);
     if (on_adopted)
         on_adopted(v);
     claim_marks_adopted(v);

@@ -1,7 +1,8 @@
-/* pins.c - pins come and go; and a look at the view every few seconds while there are any.
+/* pins.c - pins come and go; and a look at each view that is adopted while there are any.
  *
- * A pin is dropped when its node, in that incarnation, was in this node's view and is not in it any more.  A
- * node that was never in this view may be in a newer one; its pin stays for a minute.  A pin that is dropped
+ * A pin is dropped when its node, in that incarnation, was in this node's view and is not in it any more: at once, since as
+ * long as it is there the claim stays, and with it this node's word against whoever changes the file on the PFS.  A
+ * node that was never in this view may be in a newer one; its pin stays for a minute or two.  A pin that is dropped
  * wrongly costs little: its node's next write gets "not mine", and the node pins again.
  *
  * A pin is an open file here, too: it has a descriptor of the PFS file from its beginning to its end.  So
@@ -23,7 +24,6 @@
 #include "transport/members.h"
 #include "transport/view.h"
 
-#define LOOK_MS  3000
 #define GRACE_MS 60000
 
 static struct pool *pool;
@@ -67,27 +67,33 @@ static bool left(struct pin *p, const void *view)
     return p->seen || boot_ms() - p->since_ms > GRACE_MS;
 }
 
-static void on_timer(void *arg)
+void pins_adopted(const struct view *v)
 {
-    (void)arg;
     struct pin *next;
-    for (struct pin *p = pin_list_take_all(left, members_view()); p; p = next) {
+    for (struct pin *p = pin_list_take_all(left, v); p; p = next) {
         next = p->next;
         pool_submit(pool, release, p);
     }
+}
+
+static void on_timer(void *arg)
+{
+    (void)arg;
+    pins_adopted(members_view());
     if (pin_list_is_empty()) {
         loop_timer_stop(timer);
         armed = false;
     }
 }
 
-static void arm(void *arg)
+static void arm(void *view)
 {
-    (void)arg;
+    if (members_view() != view) /* it was adopted before the pin was in the list */
+        pins_adopted(members_view());
     if (!timer)
         timer = loop_timer_new(on_timer, NULL);
     if (!armed)
-        loop_timer_set(timer, LOOK_MS, LOOK_MS);
+        loop_timer_set(timer, GRACE_MS, GRACE_MS);
     armed = true;
 }
 
@@ -102,14 +108,15 @@ int pin_add(const struct pin_id *id, bool writer, struct file *f)
     struct pin *p = xcalloc(1, sizeof(*p));
     *p = (struct pin){.id = *id, .writer = writer, .since_ms = boot_ms()};
     p->f = file_ref(f);
-    left(p, members_view()); /* notes a node that is in the view now, and may be gone at the first look */
+    const struct view *view = members_view();
+    left(p, view); /* notes a node that is in the view now */
     struct pin *gone = pin_list_put(p);
     bool refused = gone == p;
     if (!writer)
         claim_close_writer(f);
     if (gone)
         release(gone);
-    loop_post(arm, NULL);
+    loop_post(arm, (void *)view);
     return refused ? -ENOENT : 0;
 }
 

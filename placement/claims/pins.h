@@ -11,12 +11,14 @@
 #include "placement/claims/pin_list.h"
 
 struct pool;
+struct view;
 
 void pins_start(struct pool *p); /* in which pins of nodes that left are dropped */
 /* Drops all and takes no more: this node leaves.  Their nodes are told if it drops bytes that the PFS never
  * gets.  Pool threads. */
 void pins_refuse(void);
 void pins_stop(void);            /* the same, for good; while the loop runs */
+void pins_adopted(const struct view *v); /* network thread; NULL: fenced */
 /* Pool threads.  -ENOENT: the claim is not this node's. */
 int pin_add(const struct pin_id *id, bool writer, struct file *f);
 void pin_drop(const struct pin_id *id, struct file *f);
