@@ -43,6 +43,7 @@ static struct data_handle *handle_new(struct file *f, bool write)
     struct data_handle *h = xcalloc(1, sizeof(*h));
     look_opened(f->fid);
     h->f = file_ref(f);
+    data_of(f); /* data_of_open */
     h->writes = write;
     lock_init(&h->lock, RANK_LEAF);
     lock_cond_init(&h->moved);

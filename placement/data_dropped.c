@@ -1,7 +1,7 @@
 /* data_dropped.c - were the latest bytes of a file without a name dropped, so that the PFS never had them?
  *
  * The claimant tells the home so, and each node that has the file open (docs/protocol.md, rule 28).  If the home does not know,
- * as after a change of the view, another size or mtime than the claimant last said shows it.  But not if the
+ * as after a change of the view, an older mtime than a claimant last said to this node shows it, or another size.  But not if the
  * claimant is there still: it may have written, flushed and given back the file since, and it drops no such bytes before this
  * node was told.  A claimant that has died may have come back, and have done the same: then the home knows.
  */
@@ -31,13 +31,14 @@ static bool may_be_dropped(struct data_handle *h)
     return !inc || (data_incarnation(node) != inc && !ended_in_order(node, inc));
 }
 
-/* Than the claimant last said. */
-static bool is_other(struct data_handle *h, const struct version *v)
+/* Is that what a claimant last said to a handle of this node, perhaps another one, or what came after it?  Then it was flushed. */
+static bool is_flushed(struct file *f, const struct version *v)
 {
-    lock_take(&h->lock);
-    bool other = v->size != h->where.size || v->mtime_ns != h->where.mtime_ns;
-    lock_drop(&h->lock);
-    return other;
+    struct file_data *d = data_of_open(f);
+    lock_take(&d->lock);
+    bool is = v->mtime_ns > d->said.mtime_ns || (v->mtime_ns == d->said.mtime_ns && v->size == d->said.size);
+    lock_drop(&d->lock);
+    return is;
 }
 
 /* While a name of the file goes, the home names its version only to who does not open it: LOOK_NONE. */
@@ -46,7 +47,7 @@ int data_check_dropped(struct data_handle *h, const struct location *at, uint64_
     struct location now;
     if (at && data_names_version(at))
         return claim_dropped(at) ? -ESTALE : 0;
-    if (!may_be_dropped(h) || !is_other(h, v))
+    if (!may_be_dropped(h) || is_flushed(h->f, v))
         return 0;
     int err = claim_where_until(h->f->fid, LOOK_NONE, end_ms, &now);
     if (err)

@@ -11,7 +11,12 @@
 /* What data*.c keep of a file (FILE_DATA). */
 struct file_data {
     struct file_part part;
-    struct lock lock; /* RANK_DATA: keeper and keeper_pin */
+    struct lock lock; /* RANK_DATA: keeper, keeper_pin, said */
+    /* What a claimant said last, to any handle of this node; mtime_ns 0: nothing. */
+    struct {
+        uint64_t size;
+        int64_t mtime_ns;
+    } said;
     /* The claimant that keeps the file as long as it is open here, and the number of the pin there
      * (data_removed.c); 0: none. */
     uint64_t keeper, keeper_pin;
@@ -26,6 +31,11 @@ extern const struct file_part_ops file_data_ops; /* data.c */
 static inline struct file_data *data_of(struct file *f)
 {
     return (struct file_data *)file_part(f, FILE_DATA, &file_data_ops);
+}
+/* The same of a file that has a handle. */
+static inline struct file_data *data_of_open(struct file *f)
+{
+    return (struct file_data *)file_part_if(f, FILE_DATA);
 }
 /* Does a claimant keep it now? */
 static inline bool data_is_kept(struct file *f)

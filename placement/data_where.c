@@ -41,6 +41,21 @@
 
 /* ---- the location ---- */
 
+static void note_said(struct file *f, uint64_t size, int64_t mtime_ns)
+{
+    struct file_data *d = data_of_open(f);
+    lock_take(&d->lock);
+    d->said.size = size;
+    d->said.mtime_ns = mtime_ns;
+    lock_drop(&d->lock);
+}
+
+static void note_told(struct file *f, const struct location *at)
+{
+    if (at->where == WHERE_NODE)
+        note_said(f, at->size, at->mtime_ns);
+}
+
 /* Handle locked. */
 static void note_where(struct data_handle *h, const struct location *at, bool watched)
 {
@@ -54,6 +69,7 @@ static void set_where(struct data_handle *h, const struct location *at)
     lock_take(&h->lock);
     note_where(h, at, at->where == WHERE_NODE && at->keep);
     lock_drop(&h->lock);
+    note_told(h->f, at);
 }
 
 /* ---- opens that are counted at the claimant ---- */
@@ -145,6 +161,7 @@ static void move_reader(struct data_handle *h, const struct location *at)
     h->pinned = at->where == WHERE_NODE ? at->node : 0;
     uint64_t now = h->pinned;
     lock_drop(&h->lock);
+    note_told(h->f, at);
     if (pinned && pinned != now)
         data_unpin(h->f, pinned, h->pin_number);
 }
@@ -216,6 +233,7 @@ void data_heard(struct data_handle *h, uint64_t node, const struct carry_result 
     if (own_change && h->good.node == node && h->good.counter + 1 == r->counter)
         h->good.counter++;
     lock_drop(&h->lock);
+    note_said(h->f, r->size, r->mtime_ns);
 }
 
 /* Looks at the PFS for the version.  -ESTALE: the PFS never had it (data_dropped.c).  While a file is being opened, a
@@ -455,6 +473,7 @@ void data_move_writer(struct data_handle *h, const struct location *at)
     bool borrows = now && h->writes && !h->borrows;
     h->borrows |= borrows;
     lock_drop(&h->lock);
+    note_told(h->f, at);
     if (borrows)
         borrow_opened(h->f);
     if (counted)
