@@ -49,6 +49,23 @@ for path in here, there:
     if os.stat(path).st_size != end:
         sys.exit(f"{path} has {os.stat(path).st_size} bytes, not {end}")
 PY
+cat >"$W/later.py" <<'PY'
+import os, sys
+path = sys.argv[1]
+with open(path, "wb") as f:
+    f.write(b"x")
+reads = os.open(path, os.O_RDONLY)
+os.close(os.open(path, os.O_WRONLY)) # the name leads to another node id from now on
+by_descriptor = os.open(f"/proc/self/fd/{reads}", os.O_WRONLY | os.O_APPEND)
+by_name = os.open(path, os.O_RDWR | os.O_APPEND)
+for end in 2, 4, 6:
+    os.write(by_name, b"a")
+    os.write(by_descriptor, b"a")
+    place = os.lseek(by_descriptor, 0, os.SEEK_CUR)
+    if place != end + 1:
+        sys.exit(f"an append by descriptor ends at {end + 1}, and the position is said to be {place}")
+PY
+python3 "$W/later.py" "$W/mnt-a/later" || fail "see above"
 python3 "$W/appends.py" "$W/mnt-a/file" "$W/mnt-b/file" || fail "see above"
 stop_node a
 stop_node b
