@@ -122,6 +122,34 @@ void belief_appends(struct inode *i, const struct location *at)
         file_put(f);
 }
 
+/* Of another node id. */
+static void each_appended_beside(struct inode *i, const struct location *at, bool *any)
+{
+    struct inode **all = i->retired || i->second ? inode_all_of(i->fid) : NULL;
+    for (struct inode **other = all; other && *other; other++) {
+        if (*other != i && must_have_size(*other)) {
+            *any = true;
+            if (at)
+                belief_appends(*other, at);
+        }
+        inode_put(*other);
+    }
+    free(all);
+}
+
+bool belief_appended_beside(struct inode *i)
+{
+    bool any = false;
+    each_appended_beside(i, NULL, &any);
+    return any;
+}
+
+void belief_grown_by(struct inode *i, const struct location *at)
+{
+    bool any = false;
+    each_appended_beside(i, at, &any);
+}
+
 /* ---- the end ---- */
 
 /* A handle that is opened meanwhile is counted, or sees the break (data_may_cache). */

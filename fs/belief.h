@@ -64,5 +64,10 @@ unsigned belief_changed(struct fid fid, const struct told_change *c);
  * ends.  Waits for the kernel; a pool thread that holds no lock. */
 void belief_changed_by(struct inode *i, uint64_t off, uint64_t len);
 void belief_changed_attr_by(struct inode *i);
+/* Is the file open by another one of its node ids, to append?  Then a change through i that may have made it longer goes on with
+ * belief_grown_by before it is answered, as the kernel counts the place of an append by the size that it has of that node id.
+ * at: where the file is after the change, and its size.  Blocking. */
+bool belief_appended_beside(struct inode *i);
+void belief_grown_by(struct inode *i, const struct location *at);
 
 #endif

@@ -51,14 +51,15 @@ static bool needs_stores_told(const struct handle *h)
  * which the store reads and writes this file.  O_DSYNC would reach only the data file, but not its record,
  * which counts after a power loss, and not the PFS.  A write to a plain file removes setuid and setgid; a write
  * through the kernel does not.  And of a write through the kernel no other node could be told, nor the kernel
- * itself of one by a retired node id. */
-static enum kernel_part part_for(const struct handle *h, mode_t mode)
+ * itself of one by a retired node id, or where it appends by another one.  appended: it does. */
+static enum kernel_part part_for(const struct handle *h, mode_t mode, bool appended)
 {
     bool suid = mode & S_ISUID || (mode & S_ISGID && mode & S_IXGRP);
     bool told = open_writes(h->flags) && claim_watched(h->data->f);
     if (!settings.passthrough || (told && needs_stores_told(h)))
         return KERNEL_NOTHING;
-    bool past_us = h->flags & (O_DIRECT | O_DSYNC) || (suid && open_writes(h->flags)) || told;
+    bool past_us = h->flags & (O_DIRECT | O_DSYNC) || (suid && open_writes(h->flags)) || told ||
+                   (appended && open_writes(h->flags));
     return past_us || h->inode->retired ? KERNEL_MAPS : KERNEL_ALL;
 }
 
@@ -95,9 +96,9 @@ static bool joins_shadow(struct handle *h)
 }
 
 /* Inode locked.  What of this open the kernel does by itself, with what that needs. */
-static enum kernel_part part_begin(struct handle *h, mode_t perm, bool told, bool promised)
+static enum kernel_part part_begin(struct handle *h, mode_t perm, bool told, bool promised, bool appended)
 {
-    enum kernel_part part = part_for(h, perm);
+    enum kernel_part part = part_for(h, perm, appended);
     if (part != KERNEL_NOTHING && shadow_is(h->data->f))
         return joins_shadow(h) ? KERNEL_MAPS : KERNEL_NOTHING;
     bool may = told && mode_may_kernel_io(h->inode, part, promised);
@@ -148,14 +149,14 @@ int handle_choose_mode(struct handle *h, pid_t task, mode_t perm, struct fuse_fi
     bool shared = shared_expected(h);
     struct inode *i = h->inode;
     bool promised = early_is_for(i, task);
-    bool unheard = belief_unheard(i);
+    bool unheard = belief_unheard(i), appended = belief_appended_beside(i);
     if (may_store(h) && !needs_stores_told(h)) /* here, as it may take long: joins_shadow finds it done */
         shadow_stores_begin(h->data->f);
     struct data_tag tag;
     data_look(h->data, at, &tag);
     lock_take(&i->lock);
     bool told = data_may_cache(h->data) && !shared, cache = told && !i->retired && !unheard;
-    h->mode = mode_enter(i, h->flags, cache, part_begin(h, perm, told, promised), promised);
+    h->mode = mode_enter(i, h->flags, cache, part_begin(h, perm, told, promised, appended), promised);
     unsigned turn = i->kept.turn;
     bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);
     bool others = i->kept.turn != turn && i->kept.mixed; /* are open, of older bytes */

@@ -253,6 +253,17 @@ static bool beside_cached(struct handle *h)
     return cached;
 }
 
+/* A change through h may have made the file longer. */
+static void grown(struct handle *h)
+{
+    struct location at;
+    struct data_tag tag;
+    if (!belief_appended_beside(h->inode))
+        return;
+    data_look(h->data, &at, &tag);
+    belief_grown_by(h->inode, &at);
+}
+
 /* The kernel's pages are wrong where an append went elsewhere than it thought, and so is its size; and pages are wrong where
  * a read by a cached open may have brought back what was there before a write that went past them.  last: the last byte
  * of len > 0. */
@@ -265,6 +276,7 @@ static void written(struct handle *h, uint64_t thought, uint64_t went, size_t le
         page_cache_drop(h->inode, went, len);
     }
     belief_changed_by(h->inode, went, len);
+    grown(h);
 }
 
 /* The kernel sends an FSYNC after a write with O_SYNC or O_DSYNC, but not where it caches nothing. */
@@ -340,8 +352,8 @@ static bool write_now(fuse_req_t req, struct handle *h, const char *buf, size_t 
 {
     uint64_t went = off;
     bool others = beside_cached(h) || h->inode->retired || stores_any_of(h->data->f); /* have pages to be dropped */
-    if (may_strip(h->inode, fuse_req_ctx(req)->uid) || must_sync(h) || others)
-        return false;
+    if (may_strip(h->inode, fuse_req_ctx(req)->uid) || must_sync(h) || others || belief_appended_beside(h->inode))
+        return false; /* it may have to wait */
     int err = data_write_now(h->data, kind_of(fi), buf, size, off, &went);
     if (err == -EAGAIN)
         return false;
@@ -387,8 +399,10 @@ static void fallocate_fn(struct request *r)
     int err = strip(r, h);
     if (!err)
         err = data_fallocate(h->data, r->flags, r->off, r->size);
-    if (!err)
+    if (!err) {
         belief_changed_by(h->inode, r->off, r->size);
+        grown(h);
+    }
     end(r, err);
 }
 
@@ -463,8 +477,10 @@ static void copy_fn(struct request *r)
         err = stores_take(from->data->f);
     if (!err)
         err = copy_pieces(from, to, r, &done);
-    if (done)
+    if (done) {
         belief_changed_by(to->inode, r->off2, done);
+        grown(to);
+    }
     if (err)
         request_err(r, err);
     else

@@ -391,6 +391,8 @@ static void setattr_fn(struct request *r)
         belief_changed_by(r->inode, 0, 0);
     else
         belief_changed_attr_by(r->inode);
+    if (!err && r->flags & FUSE_SET_ATTR_SIZE && b.told)
+        belief_grown_by(r->inode, &(struct location){.where = b.where, .node = b.node, .size = (uint64_t)st.st_size});
     if (!err && sure)
         attr_remember(r->inode, &st);
     answer(r, &st, err, &b);

@@ -14,6 +14,7 @@
 #include "placement/claims/claim_lent.h"
 #include "placement/lend.h"
 #include "placement/local.h"
+#include "placement/store/store_read.h"
 #include "transport/members.h"
 #include "transport/peer.h"
 
@@ -158,23 +159,49 @@ int borrow_use_change(struct file *f, struct file *loan, struct change *c)
 /* -EREMOTE: it is not this node's any more. */
 static int write_own(struct file *f, struct change *c)
 {
-    c->op = CARRY_WRITE; /* of a mapping, too: its kernel knows the file's end */
     int err = borrow_use_change(f, borrow_of(f)->loan, c);
     if (!err)
         count(borrowed_bytes, c->len);
     return err == -ENOENT ? -EREMOTE : err;
 }
 
+/* Of this loan the file has at least so much. */
+static uint64_t loan_size(struct file *f)
+{
+    struct file_info info;
+    store_info(borrow_of(f)->loan, &info);
+    return info.size;
+}
+
+/* A borrower's part of a store through a mapping: only what is before the file's end counts, which the claimant knows.  On
+ * error the part is not used any more. */
+static int store_ends(struct file *f, uint64_t claimant, struct change *part, const struct place *p)
+{
+    bool mine = p->number == UNIT_MINE;
+    if (part->op != CARRY_STORE || (!mine && !p->node))
+        return 0;
+    uint64_t size = mine ? loan_size(f) : 0;
+    int err = size < part->off + part->len ? claim_size(f->fid, claimant, boot_ms() + T_OPEN, &size) : 0;
+    if (!err)
+        carry_store_ends(part, size);
+    else if (mine)
+        borrow_use_end(f);
+    return err;
+}
+
 static int write_part(struct file *f, uint64_t claimant, struct change *part, const struct place *p,
                       struct borrow_heard *heard)
 {
     struct borrow *b = borrow_of(f);
-    int err;
+    int err = 0;
     if (p->number == UNIT_MINE) {
-        err = write_own(f, part);
+        if (part->len)
+            err = write_own(f, part);
         borrow_use_end(f);
         return err;
     }
+    if (!part->len)
+        return 0;
     err = carry_write(p->node ? p->node : claimant, f, part, p->node ? NULL : &heard->result);
     if (!err && !p->node) {
         heard->claimant = true;
@@ -212,7 +239,8 @@ int borrow_change_own(struct file *f, struct change *c)
     if ((c->op != CARRY_WRITE && c->op != CARRY_STORE) || !use_own(f, c->off, c->len))
         return -EREMOTE;
     struct change own = *c;
-    int err = write_own(f, &own);
+    bool ends = c->op == CARRY_STORE && loan_size(f) < c->off + c->len; /* perhaps: the claimant must be asked */
+    int err = ends ? -EREMOTE : write_own(f, &own);
     borrow_use_end(f);
     c->off_out = c->off;
     return err;
@@ -237,9 +265,12 @@ int borrow_change(struct file *f, uint64_t claimant, struct change *c, const str
             p = borrow_place(b, part.off, part.len);
         }
         part.len = p.len;
+        err = store_ends(f, claimant, &part, &p);
+        if (err)
+            return err;
         err = write_part(f, claimant, &part, &p, heard);
         if (!err) {
-            done += part.len;
+            done += p.len;
             continue;
         }
         err = tries++ < TRIES ? seek_part(f, claimant, &p, part.off, err) : -EAGAIN;

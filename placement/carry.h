@@ -47,6 +47,13 @@ struct change {
     size_t appended;  /* APPEND: how many are there already; 0 at first */
     uint64_t end_ms;  /* boot_ms: from then on no page is fetched a second time, -EIO */
 };
+/* STORE: the file ends at size.  A borrower, which does not know where the file ends, is sent what is before as a WRITE; len
+ * may be 0 then. */
+static inline void carry_store_ends(struct change *c, uint64_t size)
+{
+    c->op = CARRY_WRITE;
+    c->len = c->off < size ? MIN(c->len, size - c->off) : 0;
+}
 /* What the claimant said of its file. */
 struct carry_result {
     uint64_t size, offset;

@@ -264,6 +264,8 @@ int data_write_now(struct data_handle *h, enum carry_op op, const void *buf, siz
 {
     if (!counted_here(h) || len > (16u << 20) || tell_must(h->f, 0))
         return -EAGAIN;
+    if (op == CARRY_STORE && store_is_lent(h->f)) /* what lies behind the end is left out: borrowers are asked where it is */
+        return -EAGAIN;
     struct change c = {.op = op, .buf = buf, .len = len, .off = off};
     int err = local_change_now(h->f, &c);
     if (err)

@@ -102,6 +102,20 @@ void lend_append_begins(struct file *f)
         store_lend_go(f);
 }
 
+/* A part that the node has borrowed. */
+static int change_lent(struct file *f, uint64_t node, struct change *part)
+{
+    if (part->op == CARRY_STORE) {
+        struct file_info info;
+        int err = find_end(f, part->off + part->len);
+        if (err)
+            return err;
+        store_info(f, &info);
+        carry_store_ends(part, info.size);
+    }
+    return part->len ? carry_write(node, f, part, NULL) : 0;
+}
+
 /* The borrowers' parts go to them. */
 int lend_change_all(struct file *f, struct change *c)
 {
@@ -114,8 +128,8 @@ int lend_change_all(struct file *f, struct change *c)
         uint64_t node = store_lent_to(f, at / LOAN_UNIT, (c->off + c->len - 1) / LOAN_UNIT, &until);
         part.buf = (const uint8_t *)c->buf + done;
         part.off = at;
-        part.len = MIN(c->len - done, (until + 1) * LOAN_UNIT - at);
-        err = node ? carry_write(node, f, &part, NULL) : lend_change(f, &part);
+        uint64_t len = part.len = MIN(c->len - done, (until + 1) * LOAN_UNIT - at);
+        err = node ? change_lent(f, node, &part) : lend_change(f, &part);
         bool gone = node && (err == -ENOENT || (err && lend_is_out(node)));
         bool moved = err == -EREMOTE || gone;
         if (gone && (err = lend_recall_from(f, node)))
@@ -124,7 +138,7 @@ int lend_change_all(struct file *f, struct change *c)
             continue;
         if (err)
             return err == -EAGAIN || moved ? -EIO : err;
-        done += part.len;
+        done += len;
     }
     c->off_out = c->off;
     return 0;

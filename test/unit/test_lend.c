@@ -178,6 +178,58 @@ static void order_store(struct order *o)
     free(buf);
 }
 
+/* ... as a FUSE worker tries it first, which waits for nobody. */
+static void order_store_now(struct order *o)
+{
+    uint8_t *buf = xmalloc(o->len);
+    uint64_t off;
+    fill_pattern(buf, o->len, o->b, o->off);
+    o->err = data_write_now(node_handles[o->a].h, CARRY_STORE, buf, o->len, o->off, &off);
+    free(buf);
+    if (o->err == -EAGAIN)
+        order_store(o);
+}
+
+static void store_on(unsigned i, void (*fn)(struct order *o), uint64_t off, uint64_t len, unsigned seed)
+{
+    struct order o = {.off = off, .len = len, .b = seed};
+    node_run(i, fn, &o);
+    ck_assert_int_eq(o.err, 0);
+}
+
+/* No borrower knows where the file ends, and its own part may end before. */
+START_TEST(what_a_mapping_stores_into_a_borrowed_part_counts_up_to_the_files_end)
+{
+    open_everywhere("borrowed stores");
+    write_on(0, 0, 0, UNIT, 6);
+    write_on(1, 0, UNIT, UNIT + 100, 6);
+    ck_assert_uint_eq(lent_on(0, 1, 2), 2);
+    store_on(0, order_store, 2 * UNIT, 300, 6); /* the file ends after the first 100 of these, ... */
+    store_on(1, order_store, 2 * UNIT, 400, 6);
+    store_on(2, order_store, 2 * UNIT, 500, 6);
+    store_on(2, order_store, 2 * UNIT + 100, 500, 6);
+    ck_assert_uint_eq(size_on(0), 2 * UNIT + 100);
+    write_on(2, 0, 3 * UNIT, UNIT, 6); /* ... and now behind them all */
+    for (unsigned i = 0; i < N; i++) {
+        store_on(i, order_store, 2 * UNIT + 1000 * i, 1000, 6);
+        assert_read(1, 0, 2 * UNIT + 1000 * i, 1000, 1000, 6);
+    }
+    ck_assert_uint_eq(size_on(0), 4 * UNIT);
+    close_everywhere("borrowed stores");
+}
+END_TEST
+
+START_TEST(what_a_mapping_of_the_claimant_stores_counts_up_to_the_end_that_borrowers_made)
+{
+    open_everywhere("own stores");
+    write_on(0, 0, 0, 1, 6);
+    write_on(1, 0, 3 * UNIT, UNIT, 6);
+    store_on(0, order_store_now, 0, 4096, 6);
+    assert_read(2, 0, 0, 4096, 4096, 6);
+    close_everywhere("own stores");
+}
+END_TEST
+
 START_TEST(what_a_mapping_stores_counts_up_to_the_end_that_borrowers_made)
 {
     open_everywhere("stores");
@@ -496,6 +548,8 @@ int main(int argc, char **argv)
         return node_main(argc, argv);
     TCase *t = nodes_case("three nodes", begin);
     tcase_add_test(t, each_node_writes_its_parts_at_home);
+    tcase_add_test(t, what_a_mapping_stores_into_a_borrowed_part_counts_up_to_the_files_end);
+    tcase_add_test(t, what_a_mapping_of_the_claimant_stores_counts_up_to_the_end_that_borrowers_made);
     tcase_add_test(t, what_a_mapping_stores_counts_up_to_the_end_that_borrowers_made);
     tcase_add_test(t, a_time_that_the_claimant_sets_holds_until_a_borrower_writes);
     tcase_add_test(t, a_truncation_brings_all_back_first);
