@@ -286,8 +286,16 @@ class Player:
     def do_rename(self, op):
         self.note_name(op["path"])
         self.note_name(op["to"])
-        checked(libc.renameat2(AT_FDCWD, os.fsencode(self.at(op["path"])), AT_FDCWD, os.fsencode(self.at(op["to"])),
-                               RENAME_FLAGS[op["flags"]]))
+        rename = lambda: checked(libc.renameat2(AT_FDCWD, os.fsencode(self.at(op["path"])), AT_FDCWD,
+                                                os.fsencode(self.at(op["to"])), RENAME_FLAGS[op["flags"]]))
+        try:
+            rename()
+        except OSError as e:
+            # README, "rename": the kernel knows the directory by the path that another node has moved it from.
+            moved = [path for path in (op["path"], op["to"]) if e.errno == errno.ESTALE and os.path.isdir(self.at(path))]
+            if not moved:
+                raise
+            rename()
 
     def do_link(self, op):
         self.note_name(op["path"])
