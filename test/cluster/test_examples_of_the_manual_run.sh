@@ -16,7 +16,7 @@ STANDINS=$SOURCE/test/cluster/manual
 # "eddy status --all" is to show this test's mounts, since one of another test may be in trouble: here, in a mount namespace of
 # its own, there are no others, and no list of mounts names them.
 awk '$3 == "fuse.eddyfs" { print $2 }' /proc/mounts | while read -r mount; do umount -l "$mount"; done
-mkdir -p -m 700 "$W/none" "/tmp/eddyfs-run-$(id -u)"
+install -d -m 700 "$W/none" "/tmp/eddyfs-run-$(id -u)"
 for lists in "/tmp/eddyfs-run-$(id -u)" "/run/user/$(id -u)"; do
     [ ! -d "$lists" ] || mount --bind "$W/none" "$lists"
 done
