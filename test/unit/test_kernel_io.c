@@ -294,10 +294,7 @@ END_TEST
 START_TEST(what_was_only_open_when_the_daemon_died_keeps_its_time)
 {
     struct version v = version_n(SIZE, 5);
-    struct file *f = get_file(1, "old");
-    ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
-    for (unsigned i = 0; i < SIZE / CHUNK; i++)
-        ck_assert_int_eq(fill_chunk(f, i, &v, bytes, true), 0);
+    struct file *f = whole_file(1, &v);
     ck_assert_int_eq(store_set_claim(f, 1, 1, &v), 0);
     open_pass(f, true);
     end_daemon(f);
@@ -337,10 +334,7 @@ START_TEST(a_store_ends_a_time_in_the_future)
     int64_t future = real_ns() + INT64_C(3600000000000);
     struct version v = version_n(SIZE, 5);
     v.mtime_ns = future;
-    struct file *f = get_file(1, "future");
-    ck_assert_int_eq(store_set_version(f, &v, NULL), 0);
-    for (unsigned i = 0; i < SIZE / CHUNK; i++)
-        ck_assert_int_eq(fill_chunk(f, i, &v, bytes, true), 0);
+    struct file *f = whole_file(1, &v);
     ck_assert_int_eq(store_set_claim(f, 1, 1, &v), 0);
     open_pass(f, true);
     ck_assert_int_eq(info_of(f).mtime_ns, future);

@@ -286,8 +286,10 @@ class Player:
     def do_rename(self, op):
         self.note_name(op["path"])
         self.note_name(op["to"])
-        rename = lambda: checked(libc.renameat2(AT_FDCWD, os.fsencode(self.at(op["path"])), AT_FDCWD,
-                                                os.fsencode(self.at(op["to"])), RENAME_FLAGS[op["flags"]]))
+        def rename():
+            checked(libc.renameat2(AT_FDCWD, os.fsencode(self.at(op["path"])), AT_FDCWD, os.fsencode(self.at(op["to"])),
+                                   RENAME_FLAGS[op["flags"]]))
+
         try:
             rename()
         except OSError as e:
