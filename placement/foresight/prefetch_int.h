@@ -19,7 +19,8 @@ void room_share(struct room *r);
 bool room_fits(const struct target *t, const struct room *r);
 /* Behind the near entries of the queue. */
 uint32_t room_near_end(const struct queue *q, const struct room *r);
-/* How many bytes have to be given up so that the target fits, if it is near; UINT64_MAX: nothing is given up for it. */
+/* How many bytes have to be given up so that the target fits, if it is near; UINT64_MAX: nothing is given up for it
+ * (its budget, or nothing is known to be there). */
 uint64_t room_near_lacks(const struct target *t, const struct room *r);
 /* A hint was given up, since a writer needed the room: no more is taken until something is consumed. */
 void room_given_up(void);

@@ -5,8 +5,8 @@
  * would be fetched, and given up again, for each write.  Of a stage nothing is consumed: it goes on when nothing is dirty.
  * What is fetched evicts nothing that is here for an admitted hint (SPACE_FILL).  But what a reader wants next is not left out
  * for what it wants last (files that were written in the order in which they are read: the last ones are here, the first ones
- * had to go): for the nearest entries, up to an eighth of the queue's share, the farthest targets are given up.  When such an
- * entry is consumed, its room is the next one's, so no more than that eighth is fetched twice.
+ * had to go): for the nearest entries, up to an eighth of the queue's share, the farthest targets are given up, though not for a
+ * name that may be no file's.  When such an entry is consumed, its room is the next one's, so no more than that eighth is fetched twice.
  * If a staged file does not fit though nothing is dirty and nothing is hinted, others have filled the disk: it is tried, and if
  * the store has no room for it, its stage is told so.
  */
@@ -100,7 +100,7 @@ uint32_t room_near_end(const struct queue *q, const struct room *r)
 uint64_t room_near_lacks(const struct target *t, const struct room *r)
 {
     const struct queue *q = t->queue;
-    if (q->staged || !budget_may_fetch(t) || q->nadmitted >= ADMITTED_MAX)
+    if (q->staged || t->life == LIFE_INIT || !budget_may_fetch(t) || q->nadmitted >= ADMITTED_MAX)
         return UINT64_MAX;
     return lacking(t, r->all, r->share);
 }
