@@ -11,32 +11,42 @@
 #include "placement/store/store_open.h"
 #include "transport/lock.h"
 
-#define WORKERS_MAX 64
-
 /* ---- requests that never wait ----
  *
  * Each worker has a number that is odd while it serves such a request.  A drop that has seen it odd waits until
- * it has another value.  A worker whose number becomes odd after that sees the change. */
+ * it has another value.  A worker whose number becomes odd after that sees the change.
+ *
+ * A worker's number comes into the list with its first such request, and stays there to the daemon's end.  A worker that a
+ * drop does not find in the list begins after the change. */
 
+struct quick {
+    _Alignas(64) _Atomic uint64_t turn;
+    struct quick *next;
+};
 static struct {
-    struct quick {
-        _Alignas(64) _Atomic uint64_t turn;
-    } of[WORKERS_MAX];
-    _Atomic unsigned n, waiting;
+    struct quick *_Atomic first;
+    _Atomic unsigned waiting;
     struct lock lock; /* RANK_LEAF */
     pthread_cond_t ended;
 } quick = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF},
            .ended = PTHREAD_COND_INITIALIZER};
 static _Thread_local struct quick *mine;
 
+static struct quick *enter_list(void)
+{
+    struct quick *q = aligned_alloc(_Alignof(struct quick), sizeof(*q));
+    if (!q)
+        die("out of memory for a thread that serves requests of the kernel");
+    *q = (struct quick){.next = quick.first};
+    while (!atomic_compare_exchange_weak(&quick.first, &q->next, q))
+        ;
+    return q;
+}
+
 void page_quick_begin(void)
 {
-    if (!mine) {
-        unsigned n = atomic_fetch_add(&quick.n, 1);
-        if (n >= WORKERS_MAX)
-            die("more threads than WORKERS_MAX serve requests of the kernel");
-        mine = &quick.of[n];
-    }
+    if (!mine)
+        mine = enter_list();
     atomic_fetch_add(&mine->turn, 1);
 }
 
@@ -65,8 +75,8 @@ static void wait_for(const struct quick *q)
 static void wait_for_quick(void)
 {
     quick.waiting++;
-    for (unsigned n = 0; n < MIN(quick.n, WORKERS_MAX); n++)
-        wait_for(&quick.of[n]);
+    for (const struct quick *q = quick.first; q; q = q->next)
+        wait_for(q);
     quick.waiting--;
 }
 

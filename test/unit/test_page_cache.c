@@ -3,6 +3,7 @@
  */
 #include "suite.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -531,6 +532,49 @@ START_TEST(who_is_told_a_size_leaves_it_to_a_read_that_brings_an_older_end)
 }
 END_TEST
 
+static void *serve_one(void *arg)
+{
+    (void)arg;
+    page_quick_begin();
+    page_quick_end();
+    return NULL;
+}
+
+static pthread_barrier_t begun, may_end;
+
+static void *serve_until_told(void *arg)
+{
+    (void)arg;
+    page_quick_begin();
+    pthread_barrier_wait(&begun);
+    pthread_barrier_wait(&may_end);
+    page_quick_end();
+    return NULL;
+}
+
+START_TEST(a_drop_waits_for_a_request_however_many_threads_have_served_before)
+{
+    pthread_t t;
+    for (int n = 0; n < 200; n++) {
+        ck_assert_int_eq(pthread_create(&t, NULL, serve_one, NULL), 0);
+        pthread_join(t, NULL);
+    }
+    pthread_barrier_init(&begun, NULL, 2);
+    pthread_barrier_init(&may_end, NULL, 2);
+    ck_assert_int_eq(pthread_create(&t, NULL, serve_until_told, NULL), 0);
+    pthread_barrier_wait(&begun);
+    pthread_t drop = drop_beside();
+    poll(NULL, 0, 50); /* a drop that does not wait has ended by then */
+    ck_assert(!dropped);
+    pthread_barrier_wait(&may_end);
+    pthread_join(drop, NULL);
+    pthread_join(t, NULL);
+    ck_assert(dropped);
+    pthread_barrier_destroy(&begun);
+    pthread_barrier_destroy(&may_end);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("drops");
@@ -543,6 +587,7 @@ int main(void)
     tcase_add_loop_test(t, a_size_does_not_wait_for_a_request_that_has_its_page, 0, 2);
     tcase_add_loop_test(t, a_size_is_told_at_once_if_no_request_has_its_page, 0, 2);
     tcase_add_test(t, a_drop_waits_for_requests_that_never_wait);
+    tcase_add_test(t, a_drop_waits_for_a_request_however_many_threads_have_served_before);
     tcase_add_loop_test(t, a_drop_does_not_wait_for_a_request_that_comes_while_the_kernel_waits_for_it, 0, 2);
     tcase_add_test(t, pages_of_requests_are_left_out_and_all_others_dropped);
     tcase_add_test(t, a_read_past_the_pages_is_read_again_and_nothing_is_left_or_dropped_for_it);
