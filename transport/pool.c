@@ -4,9 +4,11 @@
  * thread without work for IDLE_MS ends; the next one that is made, or pool_free, joins it.
  */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "transport/base.h"
 #include "transport/jobs.h"
@@ -14,6 +16,22 @@
 #include "transport/loop.h"
 
 #define IDLE_MS 10000
+
+/* On the processors of the process's first thread: the caller may be bound to a core of its own. */
+static int create(pthread_t *t, void *(*fn)(void *arg), void *arg)
+{
+    cpu_set_t cpus;
+    pthread_attr_t attr;
+    int err = pthread_attr_init(&attr);
+    if (err)
+        return err;
+    /* more processors than a cpu_set_t has: then it inherits what the caller has */
+    if (!sched_getaffinity(getpid(), sizeof(cpus), &cpus))
+        pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
+    err = pthread_create(t, &attr, fn, arg);
+    pthread_attr_destroy(&attr);
+    return err;
+}
 
 int thread_start(pthread_t *t, void *(*fn)(void *arg), void *arg, const char *name)
 {
@@ -23,7 +41,7 @@ int thread_start(pthread_t *t, void *(*fn)(void *arg), void *arg, const char *na
     for (size_t i = 0; i < ARRAY_LEN(faults); i++)
         sigdelset(&block, faults[i]);
     pthread_sigmask(SIG_SETMASK, &block, &before);
-    int err = pthread_create(t, NULL, fn, arg);
+    int err = create(t, fn, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!err)
         pthread_setname_np(*t, name);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -161,6 +162,49 @@ START_TEST(pool_threads_come_with_work_and_end_without)
 }
 END_TEST
 
+static void note_processors(void *arg)
+{
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(cpu_set_t), arg), 0);
+}
+
+struct bound {
+    struct pool *p;
+    cpu_set_t seen;
+    int core;
+};
+
+static void *submit_from_one_core(void *arg)
+{
+    struct bound *b = arg;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(b->core, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+    pool_submit(b->p, note_processors, &b->seen);
+    return NULL;
+}
+
+static int first_processor(const cpu_set_t *cpus)
+{
+    int n = 0;
+    while (!CPU_ISSET(n, cpus))
+        n++;
+    return n;
+}
+
+START_TEST(pool_threads_are_not_bound_to_the_core_of_who_submits)
+{
+    pthread_t t;
+    cpu_set_t all;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+    struct bound b = {.p = pool_new("unbound", 1), .core = first_processor(&all)};
+    ck_assert_int_eq(pthread_create(&t, NULL, submit_from_one_core, &b), 0);
+    pthread_join(t, NULL);
+    pool_free(b.p);
+    ck_assert(CPU_EQUAL(&b.seen, &all));
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("pool");
@@ -170,5 +214,6 @@ int main(void)
     tcase_add_test(t, pool_free_waits_for_jobs_that_jobs_submit);
     tcase_add_test(t, pools_stop_when_jobs_hop_from_pool_to_pool);
     tcase_add_test(t, pool_threads_come_with_work_and_end_without);
+    tcase_add_test(t, pool_threads_are_not_bound_to_the_core_of_who_submits);
     return run_case("pool", t);
 }
