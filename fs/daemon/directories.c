@@ -22,12 +22,14 @@
 #include "fs/settings.h"
 
 #define ANSWER_MS 5000
+#define KILLED_MS 1000
 
 #define refuse(...) say_refused("\n", __VA_ARGS__)
 
 /* Has the daemon of this mount ended?  A process of its own asks by statfs, which the kernel never answers
  * from memory.  A daemon that is stopped does not answer, and lives.  If a daemon is being killed, the answer
- * comes when it is gone. */
+ * comes when it is gone.  A stopped daemon may hold the question already: then not even SIGKILL ends the process that asks
+ * before the daemon goes on, and it is left behind. */
 static bool daemon_is_gone(const char *mountpoint)
 {
     struct statvfs sv;
@@ -35,14 +37,19 @@ static bool daemon_is_gone(const char *mountpoint)
     if (pipe2(fds, O_CLOEXEC))
         return false;
     pid_t pid = fork();
-    if (!pid)
+    if (!pid) {
+        for (int fd = 0; fd <= STDERR_FILENO; fd++)
+            close(fd); /* who reads what this daemon says is not to wait for this process */
         _exit(statvfs(mountpoint, &sv) && (errno == ENOTCONN || errno == ECONNABORTED));
+    }
     close(fds[1]);
     struct pollfd ended = {.fd = fds[0]};
     if (pid > 0) {
-        if (poll(&ended, 1, ANSWER_MS) <= 0)
+        bool answered = poll(&ended, 1, ANSWER_MS) > 0;
+        if (!answered)
             kill(pid, SIGKILL);
-        waitpid(pid, &status, 0);
+        if (answered || poll(&ended, 1, KILLED_MS) > 0)
+            waitpid(pid, &status, 0);
     }
     close(fds[0]);
     return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 1;
