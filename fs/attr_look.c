@@ -124,7 +124,7 @@ int attr_stat(struct inode *i, struct statx *stx)
     }
 }
 
-/* It was opened without the PFS (fs/known.c), so only its names lead to it. */
+/* It was opened without the PFS (fs/known.c), so only its names led to it. */
 static bool is_open_by_name(struct inode *i)
 {
     struct file *f = S_ISREG(i->type) ? file_find_used(i->fid) : NULL;
@@ -132,6 +132,11 @@ static bool is_open_by_name(struct inode *i)
     if (f)
         file_put(f);
     return by_name;
+}
+
+bool attr_is_held(struct inode *i)
+{
+    return i->gone || is_open_by_name(i);
 }
 
 /* No look at the PFS leads to the file any more: what other nodes have changed before that its home or claimant says. */
@@ -157,8 +162,7 @@ int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms, struct belie
     if (!err)
         return attr_complete(i, &stx, *looked_ms, st, b);
     *b = belief_none();
-    bool held = i->gone || is_open_by_name(i);
-    if (err != -ESTALE || !held || !attr_last(i, st))
+    if (err != -ESTALE || !attr_is_held(i) || !attr_last(i, st))
         return err;
     add_what_others_know(i, st);
     st->st_nlink = 0; /* removed while it is still in use, for example a directory */

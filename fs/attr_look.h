@@ -18,6 +18,9 @@ bool attr_overtaken(const struct statx *stx, const struct location *loc);
 /* Fresh statx of a known inode: by an open descriptor, else by any of its names.  -ESTALE: it is
  * not where it was. Blocking. */
 int attr_stat(struct inode *i, struct statx *stx);
+/* After attr_stat's -ESTALE: the inode is in use without a name, so it goes on with what is last known of it
+ * (attr_last). False: whoever uses it must be told -ESTALE. */
+bool attr_is_held(struct inode *i);
 /* Both: what getattr answers; *looked_ms: boot_ms before the look.  Blocking. */
 int attr_get(struct inode *i, struct stat *st, uint64_t *looked_ms, struct belief *b);
 

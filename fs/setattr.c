@@ -274,6 +274,14 @@ static int set_all(struct request *r, const struct statx *before, struct new_tim
     return err;
 }
 
+static void set_time(struct timespec *to, int flags, int set, int now, struct timespec t)
+{
+    if (flags & now)
+        *to = time_of_ns(real_ns());
+    else if (flags & set)
+        *to = t;
+}
+
 /* Neither a name nor a descriptor leads to it (a removed directory, for example).  Its attributes are only in
  * what is last known of it, as long as the inode is in use. */
 static int set_gone(struct request *r, struct stat *st)
@@ -291,10 +299,9 @@ static int set_gone(struct request *r, struct stat *st)
         st->st_uid = r->attr.st_uid;
     if (r->flags & FUSE_SET_ATTR_GID)
         st->st_gid = r->attr.st_gid;
-    if (r->flags & FUSE_SET_ATTR_ATIME && !(r->flags & FUSE_SET_ATTR_ATIME_NOW))
-        st->st_atim = r->attr.st_atim;
-    if (r->flags & FUSE_SET_ATTR_MTIME && !(r->flags & FUSE_SET_ATTR_MTIME_NOW))
-        st->st_mtim = r->attr.st_mtim;
+    set_time(&st->st_atim, r->flags, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, r->attr.st_atim);
+    set_time(&st->st_mtim, r->flags, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, r->attr.st_mtim);
+    st->st_ctim = time_of_ns(real_ns());
     st->st_nlink = 0;
     return 0;
 }
@@ -385,7 +392,7 @@ static void setattr_fn(struct request *r)
     struct belief b = belief_none();
     bool sure = true;
     int err = set_file(r, &st, &sure, &b);
-    if (err == -ESTALE && r->inode->gone)
+    if (err == -ESTALE && attr_is_held(r->inode))
         err = set_gone(r, &st);
     if (r->flags & FUSE_SET_ATTR_SIZE)
         belief_changed_by(r->inode, 0, 0);

@@ -249,7 +249,7 @@ static void read_fn(struct request *r, xattr_op op)
         r->text = xmalloc(r->size);
     int err = run(r, op, &out);
     /* Without a name the PFS cannot be asked; the kernel asks for ACLs. */
-    if (err == -ESTALE && r->inode->gone)
+    if (err == -ESTALE && attr_is_held(r->inode))
         err = op == list_op ? 0 : -ENODATA;
     else if (err == -ENODATA)
         remember_none(r);
