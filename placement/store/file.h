@@ -148,10 +148,9 @@ static inline bool file_is_unlinked(const struct file *f)
 {
     return f->unlinked;
 }
-static inline void file_set_unlinked(struct file *f, bool unlinked)
-{
-    f->unlinked = unlinked;
-}
+/* Also in the record (file_info.leaving): if the daemon dies, what was written to a file without a name is dropped by the
+ * next one, and is no conflict with a file that has got its name.  Takes the file's lock. */
+void file_set_unlinked(struct file *f, bool unlinked);
 
 /* New path hint (rename here, or NAMED from another node): object and record.  A path of more than
  * PATH_BYTES_MAX bytes is not taken, and logged. */

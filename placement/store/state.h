@@ -97,7 +97,7 @@ struct file_record {
     uint8_t lent;
     /* made again at start: a power loss took something of it, and the log says so */
     uint8_t loss_told;
-    /* this node is removing its last name on the PFS: if the file is gone there, the cache may drop it; kept
+    /* it has no name, or this node is removing its last one: if it is gone from the PFS, the cache may drop it; kept
      * over starts */
     uint8_t leaving;
     uint8_t policy; /* what flush noted (store_set_policy); kept over starts */

@@ -170,6 +170,14 @@ void store_set_policy(struct file *f, uint8_t policy)
     lock_drop(&f->lock);
 }
 
+void file_set_unlinked(struct file *f, bool unlinked)
+{
+    lock_take(&f->lock);
+    f->unlinked = unlinked;
+    f->rec->leaving = unlinked;
+    lock_drop(&f->lock);
+}
+
 void store_set_leaving(struct fid fid, bool leaving)
 {
     struct file *f = store.open ? file_find(fid) : NULL;
