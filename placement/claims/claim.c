@@ -134,11 +134,8 @@ static int keep_grant(struct file *f, const struct claim_seen *seen, const struc
     if (!still_so(seen, &g->body, g->view)) {
         struct statx stx;
         err = pfs_file_stat(f, &stx);
-        bool gone = !err && !stx.stx_nlink;
-        if (gone && is_lost(f, seen, &g->body))
+        if (!err && !stx.stx_nlink && is_lost(f, seen, &g->body))
             err = -ESTALE;
-        else if (gone)
-            file_set_unlinked(f, true);
         if (!err)
             v = version_of(&stx);
     }

@@ -390,8 +390,10 @@ static int stat_file(struct file *f, struct statx *stx)
 int pfs_file_stat(struct file *f, struct statx *stx)
 {
     int err = stat_file(f, stx);
-    if (!err)
+    if (!err) {
         note_seen(f, stx);
+        file_saw_links(f, stx->stx_nlink);
+    }
     return err;
 }
 

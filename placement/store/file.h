@@ -52,6 +52,7 @@ struct file {
     _Atomic(struct file_part *) parts[FILE_PARTS];
     char *path; /* f->lock: relative to the root, a hint; the record has it too */
     _Atomic bool unlinked; /* no name left on the PFS: never flushed */
+    _Atomic bool nameless; /* a look at the PFS found no name of it (file_saw_links) */
 
     struct lock lock; /* RANK_FILE */
     pthread_cond_t changed;
@@ -151,6 +152,8 @@ static inline bool file_is_unlinked(const struct file *f)
 /* Also in the record (file_info.leaving): if the daemon dies, what was written to a file without a name is dropped by the
  * next one, and is no conflict with a file that has got its name.  Takes the file's lock. */
 void file_set_unlinked(struct file *f, bool unlinked);
+/* A look at the PFS found so many names of it.  If there is none, the record says so, too.  Takes the file's lock then. */
+void file_saw_links(struct file *f, unsigned links);
 
 /* New path hint (rename here, or NAMED from another node): object and record.  A path of more than
  * PATH_BYTES_MAX bytes is not taken, and logged. */

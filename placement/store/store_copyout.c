@@ -293,8 +293,8 @@ bool store_flushed(struct file *f, const struct version *v, uint64_t change_then
     if (lend_flush_looked(f))
         take_flushed(f, c, v);
     c->flags &= ~(uint32_t)CORE_FLUSHING;
-    if (clean)
-        f->rec->leaving = false;
+    if (clean) /* if it has a name, this node was about to remove it, and has not done so */
+        f->rec->leaving = f->unlinked || f->nameless;
     /* The times stay as they were told; whether a loan's counts is asked later. */
     if (clean && !(c->flags & CORE_KERNEL_IO))
         c->flags &= ~(uint32_t)(fid_is_loan(f->fid) ? CORE_DIRTY : CORE_DIRTY | CORE_MTIME_SET);

@@ -174,7 +174,18 @@ void file_set_unlinked(struct file *f, bool unlinked)
 {
     lock_take(&f->lock);
     f->unlinked = unlinked;
+    f->nameless &= unlinked;
     f->rec->leaving = unlinked;
+    lock_drop(&f->lock);
+}
+
+void file_saw_links(struct file *f, unsigned links)
+{
+    if (links || f->nameless)
+        return;
+    lock_take(&f->lock);
+    f->nameless = true;
+    f->rec->leaving = true;
     lock_drop(&f->lock);
 }
 
@@ -221,6 +232,7 @@ static int set_reborn(struct file *f)
         range_end(f, &op);
     }
     f->unlinked = err; /* the next open comes here again */
+    f->nameless &= err != 0;
     f->only_here &= err != 0;
     if (!err)
         f->rec->leaving = false;
