@@ -325,10 +325,15 @@ class Run:
     def run_outside(self, op):
         inner = op["do"]
         changes_data = inner["op"] in ("write", "append", "truncate", "publish")
-        if changes_data:
-            ino = self.model.ino_at(inner["path"])
-            if self.model.type_at(inner["path"]) != "file" or \
-                    any(self.model.slots[k].writes() for k in self.model.slots_of(ino)):
+        # What a name leads to is replaced: of unflushed data of it, and of what is written to it until its writer looks, a
+        # killed node makes a conflict, as it should.
+        changed = inner["path"] if changes_data else inner.get("to")
+        kind = self.model.type_at(changed) if changed else None
+        if changes_data and kind != "file":
+            return []
+        if changes_data or kind == "file":
+            ino = self.model.ino_at(changed)
+            if any(self.model.slots[k].writes() for k in self.model.slots_of(ino)):
                 return []
             failed = self.cluster.flush(sorted(self.up))
             if failed:
