@@ -500,7 +500,7 @@ static int begin_and_run(struct gate *g, bool *clean)
         err = pfs_write_begin(f, &p.before);
     bool missing = err == -ENOENT || err == -ESTALE;
     bool removed = err == -EIDRM || (err && file_is_unlinked(f)); /* told meanwhile */
-    if (removed || (missing && pfs_was_removed(f)))
+    if (removed || (missing && (info.leaving || pfs_was_removed(f))))
         return drop_deleted(f, clean);
     if (err)
         return err;

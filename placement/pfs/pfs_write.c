@@ -9,16 +9,20 @@
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_file.h"
 #include "placement/pfs/pfs_int.h"
+#include "placement/pfs/pfs_moves.h"
 #include "placement/pfs/pfs_write.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define ZEROS (1 << 20)
+#define ZEROS       (1 << 20)
+#define IN_VAIN_MAX 64 /* searches, one after the other */
 
 /* One call's result, EINTR to be tried again by the caller. */
 #define PFS_CALL(err, call)                                                                        \
@@ -52,10 +56,50 @@ static int open_writable(struct file *f, int at, int *fd)
     return 0;
 }
 
+/* By what is open of it for reading: it may have names that this node does not know. */
+static int reach_by_descriptor(struct file *f, int *at, struct statx *stx)
+{
+    int fd;
+    if (pfs_borrow_fd(f, false, &fd))
+        return -ENOENT;
+    int err = pfs_statx_fd(fd, stx);
+    if (!err && !stx->stx_nlink)
+        err = -ENOENT;
+    if (!err)
+        *at = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (!err && *at < 0)
+        err = -errno;
+    pfs_return_fd(f);
+    return err;
+}
+
+/* Its name is not where it was, and no move of a directory explains it: another node may have removed one of several
+ * names.  A search reads a directory: when many were in vain, the files were removed, and that is what is told. */
+static int reach_near(struct file *f, int *at, struct statx *stx)
+{
+    static _Atomic unsigned in_vain;
+    if (in_vain >= IN_VAIN_MAX)
+        return -ENOENT;
+    int err = pfs_find_near(f, stx);
+    in_vain = err ? in_vain + 1 : 0;
+    return err ? -ENOENT : pfs_find_file(f, at, stx);
+}
+
+/* *at: O_PATH, or as it was opened. */
+static int reach(struct file *f, int *at, struct statx *stx)
+{
+    int err = pfs_find_file(f, at, stx);
+    if (err != -ENOENT && err != -ESTALE)
+        return err;
+    if (!reach_by_descriptor(f, at, stx))
+        return 0;
+    return !pfs_was_removed(f) && !reach_near(f, at, stx) ? 0 : err;
+}
+
 static int open_by_path(struct file *f, struct statx *stx)
 {
     int at, fd;
-    int err = pfs_find_file(f, &at, stx);
+    int err = reach(f, &at, stx);
     if (err)
         return err;
     err = open_writable(f, at, &fd);

@@ -305,15 +305,53 @@ START_TEST(removed_behind_our_back_keeps_the_data)
     env_write(f, "abc", 3, 0);
     pfs_release(f);
     pfs_drop(f);
-    ck_assert_int_eq(rename(env_path("f"), env_path("elsewhere")), 0);
+    ck_assert_int_eq(mkdir(env_path("d"), 0755), 0);
+    ck_assert_int_eq(rename(env_path("f"), env_path("d/elsewhere")), 0);
     ck_assert_int_eq(flush_file(f), -ENOENT);
     env_put("f", "other", 5, 0644);
     ck_assert_int_eq(flush_file(f), -ESTALE);
     env_expect("f", "other", 5);
     ck_assert(dirty(f));
-    file_set_path(f, "elsewhere"); /* found again */
+    file_set_path(f, "d/elsewhere"); /* found again */
     ck_assert_int_eq(flush_all(NULL, NULL), 0);
+    env_expect("d/elsewhere", "abc", 3);
+    file_put(f);
+}
+END_TEST
+
+START_TEST(renamed_behind_our_back_is_found_in_its_directory)
+{
+    start(NO_LULL);
+    struct file *f = env_create("f", 0644);
+    env_write(f, "abc", 3, 0);
+    pfs_release(f);
+    pfs_drop(f);
+    ck_assert_int_eq(rename(env_path("f"), env_path("elsewhere")), 0);
+    env_put("f", "other", 5, 0644);
+    ck_assert_int_eq(flush_file(f), 0);
+    ck_assert(!dirty(f));
+    env_expect("f", "other", 5);
     env_expect("elsewhere", "abc", 3);
+    file_put(f);
+}
+END_TEST
+
+/* Of several names the one that this node knows is gone, and a descriptor that only reads is all that leads to it. */
+START_TEST(what_is_open_for_reading_is_flushed_whatever_its_name)
+{
+    start(NO_LULL);
+    ck_assert_int_eq(mkdir(env_path("d"), 0755), 0);
+    struct file *f = env_create("f", 0644);
+    env_write(f, "abc", 3, 0);
+    pfs_release(f);
+    pfs_drop(f);
+    ck_assert_int_eq(pfs_open_late(f, NULL), 0);
+    pfs_open_known(f);
+    ck_assert_int_eq(rename(env_path("f"), env_path("d/elsewhere")), 0);
+    ck_assert_int_eq(flush_file(f), 0);
+    ck_assert(!dirty(f));
+    env_expect("d/elsewhere", "abc", 3);
+    pfs_release(f);
     file_put(f);
 }
 END_TEST
@@ -513,6 +551,8 @@ int main(void)
     tcase_add_test(t, unlinked_is_never_flushed);
     tcase_add_test(t, what_was_removed_keeps_its_descriptor_as_long_as_its_claim);
     tcase_add_test(t, removed_behind_our_back_keeps_the_data);
+    tcase_add_test(t, renamed_behind_our_back_is_found_in_its_directory);
+    tcase_add_test(t, what_is_open_for_reading_is_flushed_whatever_its_name);
     tcase_add_test(t, a_full_pfs_loses_nothing);
     tcase_add_test(t, room_is_made_by_flushing);
     tcase_add_test(t, a_stop_in_the_middle_keeps_what_is_dirty);
