@@ -168,24 +168,12 @@ static const struct command commands[] = {
      "working directory\n"
      "      --json    the result as JSON, for scripts\n",
      unstage_main},
-    {"ring", "[--nodes N] [FILE | MNT] | --simulate ...", "which nodes own a file's chunks",
+    {"ring", "[--nodes N] [FILE | MNT]", "which nodes own a file's chunks",
      "For a FILE in a mount: the node that owns each of its chunks, the next node in the chunk's "
      "order, the\n"
      "file's home, and where its latest bytes are.  For a mount: each node's share of the "
      "chunks.\n\n"
-     "      --nodes N     with nodes named node1 to nodeN instead of the session's\n\n"
-     "With --simulate: how evenly files are spread before and after nodes fail, in trials with new "
-     "nodes and\n"
-     "files, by eddyfs (slots) and by other schemes.\n\n"
-     "      --nodes N           nodes (1024)\n"
-     "      --fail K            nodes that fail (1)\n"
-     "      --files F           files of one chunk (524288)\n"
-     "      --trials T          trials (5)\n"
-     "      --weights W,W ...   weights of the nodes, one after the other (1)\n"
-     "      --scheme NAME,...   slots, ring, multiprobe, rendezvous (all but the last)\n"
-     "      --vnodes V,V ...    points per node on ring and multiprobe (100)\n"
-     "      --json              as JSON\n"
-     "      --plot FILE         draws the loads and receivers, as SVG (needs gnuplot)\n",
+     "      --nodes N     with nodes named node1 to nodeN instead of the session's\n",
      ring_main},
 };
 

@@ -14,7 +14,7 @@
  *   eddy_recover.c   eddy recover
  *   eddy_hint.c      eddy hint (tools/lib/eddy.h)
  *   eddy_stage.c     eddy stage, eddy unstage; eddy_stage_ask.c: --status, --cancel
- *   eddy_ring.c      eddy ring; --simulate: eddy_simulate.h
+ *   eddy_ring.c      eddy ring
  *   eddy_mounts.c    finding a mount, unmounting it, aborting its connection
  *   eddy_busy.c      which processes keep a mount busy
  *   eddy_lock.c      waiting for the end of a daemon

@@ -19,7 +19,6 @@
 #include "placement/ring/ring.h"
 #include "tools/eddy.h"
 #include "tools/eddy_mounts.h"
-#include "tools/eddy_simulate.h"
 #include "tools/eddy_talk.h"
 #include "transport/textfile.h"
 #include "transport/view.h"
@@ -28,9 +27,6 @@
 #define SAMPLES       (1u << 20)
 #define DEFAULT_CHUNK (1u << 20)
 #define NODES_MAX     SESSION_MAX_MEMBERS
-#define VNODES_MAX    10000
-#define FILES_MAX     (1u << 26)
-#define TRIALS_MAX    1000000
 #define VIEW_MAX      (16u << 20)
 
 struct question {
@@ -353,142 +349,39 @@ static int answer(struct question *q)
     return err ? FAILED : DONE;
 }
 
-static bool parse_count(const char *option, const char *text, unsigned max, unsigned *out)
+static bool parse_nodes(const char *text, unsigned *out)
 {
     char *end;
     unsigned long n = strtoul(text, &end, 10);
-    if (!*text || *end || *text == '-' || n < 1 || n > max) {
-        complain("--%s %s: is not a number from 1 to %u", option, text, max);
+    if (!*text || *end || *text == '-' || n < 1 || n > NODES_MAX) {
+        complain("--nodes %s: is not a number from 1 to %u", text, NODES_MAX);
         return false;
     }
     *out = (unsigned)n;
     return true;
 }
 
-/* Numbers with commas between them. */
-static bool parse_counts(const char *option, char *text, unsigned max, unsigned *out, unsigned *n)
-{
-    char *rest;
-    *n = 0;
-    for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-        if (*n == CHOICES_MAX) {
-            complain("--%s: takes %d numbers at most", option, CHOICES_MAX);
-            return false;
-        }
-        if (!parse_count(option, word, max, &out[(*n)++]))
-            return false;
-    }
-    return *n || parse_count(option, "", max, out);
-}
-
-static bool parse_schemes(char *text, struct simulation *sim)
-{
-    char *rest;
-    sim->nschemes = 0;
-    for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-        const struct scheme *scheme = scheme_named(word, strlen(word));
-        if (!scheme || sim->nschemes == CHOICES_MAX) {
-            complain("--scheme %s: there are slots, ring, multiprobe and rendezvous", word);
-            return false;
-        }
-        sim->schemes[sim->nschemes++] = scheme;
-    }
-    return true;
-}
-
-enum {
-    OPT_HELP = 'h',
-    OPT_NODES = 256,
-    OPT_SIMULATE, /* the rest are the simulation's: */
-    OPT_VNODES,
-    OPT_FAIL,
-    OPT_FILES,
-    OPT_TRIALS,
-    OPT_WEIGHTS,
-    OPT_SCHEME,
-    OPT_JSON,
-    OPT_PLOT
-};
+enum { OPT_HELP = 'h', OPT_NODES = 256 };
 
 static const struct option options[] = {
     {"nodes", required_argument, NULL, OPT_NODES},
-    {"simulate", no_argument, NULL, OPT_SIMULATE},
-    {"vnodes", required_argument, NULL, OPT_VNODES},
-    {"fail", required_argument, NULL, OPT_FAIL},
-    {"files", required_argument, NULL, OPT_FILES},
-    {"trials", required_argument, NULL, OPT_TRIALS},
-    {"weights", required_argument, NULL, OPT_WEIGHTS},
-    {"scheme", required_argument, NULL, OPT_SCHEME},
-    {"json", no_argument, NULL, OPT_JSON},
-    {"plot", required_argument, NULL, OPT_PLOT},
     {"help", no_argument, NULL, OPT_HELP},
     {0},
 };
 
-static bool take_simulation_option(int c, char *text, struct simulation *sim)
-{
-    switch (c) {
-    case OPT_VNODES:
-        return parse_counts("vnodes", text, VNODES_MAX, sim->vnodes, &sim->nvnodes);
-    case OPT_FAIL:
-        return parse_count("fail", text, NODES_MAX - 1, &sim->fail);
-    case OPT_FILES:
-        return parse_count("files", text, FILES_MAX, &sim->files);
-    case OPT_TRIALS:
-        return parse_count("trials", text, TRIALS_MAX, &sim->trials);
-    case OPT_WEIGHTS:
-        return parse_counts("weights", text, WEIGHT_MAX, sim->weights, &sim->nweights);
-    case OPT_SCHEME:
-        return parse_schemes(text, sim);
-    case OPT_JSON:
-        sim->json = true;
-        return true;
-    default:
-        sim->plot = text;
-        return true;
-    }
-}
-
-static int run_simulation(struct simulation *sim, unsigned nodes)
-{
-    if (nodes)
-        sim->nodes = nodes;
-    if (sim->fail < sim->nodes)
-        return simulate(sim);
-    complain("--fail %u: of %u nodes one must be left", sim->fail, sim->nodes);
-    return WRONG_USAGE;
-}
-
 int ring_main(int argc, char **argv)
 {
     struct question q = {.chunk_size = DEFAULT_CHUNK};
-    struct simulation sim = {.nodes = 1024,
-                             .fail = 1,
-                             .files = 524288,
-                             .trials = 5,
-                             .vnodes = {100},
-                             .nvnodes = 1,
-                             .weights = {1},
-                             .nweights = 1};
-    bool is_simulation = false, has_simulation_options = false;
     for (int c; (c = next_option(argc, argv, "h", options)) != -1;) {
         if (c == OPT_HELP)
             return help_of("ring");
         if (c == '?')
             return usage_of("ring");
-        if (c == OPT_SIMULATE) {
-            is_simulation = true;
-        } else if (c == OPT_NODES) {
-            if (!parse_count("nodes", optarg, NODES_MAX, &q.nodes))
-                return WRONG_USAGE;
-        } else {
-            has_simulation_options = true;
-            if (!take_simulation_option(c, optarg, &sim))
-                return WRONG_USAGE;
-        }
+        if (!parse_nodes(optarg, &q.nodes))
+            return WRONG_USAGE;
     }
-    if (argc - optind > (is_simulation ? 0 : 1) || (has_simulation_options && !is_simulation))
+    if (argc - optind > 1)
         return usage_of("ring");
     q.path = argv[optind];
-    return is_simulation ? run_simulation(&sim, q.nodes) : answer(&q);
+    return answer(&q);
 }

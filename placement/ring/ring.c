@@ -13,7 +13,7 @@
  * orders of a view that has no table yet or any more, are also computed, from the times of all members.
  *
  * Why is it not a consistent-hash ring with virtual nodes, as in HVAC and FT-Cache (Lee et al.,
- * "Fault-Tolerant Deep Learning Cache with Hash Ring")?  From "eddy ring --simulate", with 1,024 nodes
+ * "Fault-Tolerant Deep Learning Cache with Hash Ring")?  From test/bench/ring_sim.c, with 1,024 nodes
  * of which one fails (docs/placement.md):
  *
  *                                    this    ring of 100    ring of 1,000 points per node

@@ -1,11 +1,11 @@
-/* eddy_simulate.c - eddy ring --simulate.
+/* trials.c - the trials of ring_sim.
  *
  * Each trial has new nodes, new files of one chunk, and other nodes that fail.  Every
  * scheme places the files on all nodes, and again on the nodes that are left: nothing is assumed about
  * which files move.  Loads and shares are in parts of what the node should have by its weight: 1
  * is the right value for each.
  */
-#include "tools/eddy_simulate.h"
+#include "test/bench/ring_sim/simulation.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include <xxhash.h>
 
 #include "placement/ring/ring.h"
-#include "tools/eddy.h"
+#include "transport/base.h"
 #include "transport/view.h"
 
 #define RIVALS_MAX  (CHOICES_MAX * 2 + 2)

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# eddy ring --simulate: on 300 nodes of two weights, of which 3 fail, placement keeps to its bounds:
+# ring_sim: on 300 nodes of two weights, of which 3 fail, placement keeps to its bounds:
 # shares within a tenth of what each node should have, the least moves, the files of the failed go
 # to nearly as many nodes as by chance, more than from a ring of 100 points; it plots; what makes no
 # sense is refused.
 # timeout: 120
 # busy
 . "$(dirname "$0")/lib.sh"
+PATH=$EDDY_BUILD/test:$PATH
 requires cmd jq
 
-eddy ring --simulate --nodes 300 --fail 3 --files 60000 --trials 2 --weights 1,2 \
+ring_sim --nodes 300 --fail 3 --files 60000 --trials 2 --weights 1,2 \
     --vnodes 10,100 --json >"$W/json" || fail "the simulation ends with $?"
 check_equal "schemes" "$(jq -r '[.schemes[] | "\(.scheme) \(.vnodes)"] | join(", ")' "$W/json")" \
     "slots null, ring 10, ring 100, multiprobe 10, multiprobe 100"
@@ -22,28 +23,30 @@ jq -e '.schemes | .[0].receivers.mean > .[2].receivers.mean and
     .[2].receivers.mean > .[1].receivers.mean' "$W/json" >"$W/jq" ||
     fail "the receivers are few: $(cat "$W/json")"
 
-eddy ring --simulate --nodes 20 --files 1000 --trials 1 --scheme rendezvous,slots >"$W/table"
+ring_sim --nodes 20 --files 1000 --trials 1 --scheme rendezvous,slots >"$W/table"
 grep -q '^look-up, ns *[0-9.]* *[0-9.]*$' "$W/table" || fail "no table: $(cat "$W/table")"
 
-few=(eddy ring --simulate --nodes 20 --files 1000 --trials 1)
+few=(ring_sim --nodes 20 --files 1000 --trials 1)
 if command -v gnuplot >"$W/which"; then
     "${few[@]}" --plot "$W/it's.svg" >"$W/table" || fail "it cannot plot"
     grep -q '</svg>' "$W/it's.svg" || fail "it plots no SVG"
     code=0; "${few[@]}" --plot "$W/none/plot.svg" >"$W/table" 2>"$W/said" || code=$?
     check_equal "code for a plot that cannot be written" "$code" 1
 fi
-code=0; PATH=$EDDY_BUILD "${few[@]}" --plot "$W/plot.svg" >"$W/table" 2>"$W/said" || code=$?
+code=0; PATH=$EDDY_BUILD/test "${few[@]}" --plot "$W/plot.svg" >"$W/table" 2>"$W/said" || code=$?
 check_equal "code without gnuplot" "$code" 1
 [[ $(<"$W/said") == *"gnuplot: "*"--plot needs it"* ]] || fail "it says: $(<"$W/said")"
 
 # refused ARGUMENT...: wrong usage.
 refused() {
-    code=0; eddy ring "$@" >"$W/table" 2>&1 || code=$?
-    check_equal "code of eddy ring $*" "$code" 2
+    code=0; ring_sim "$@" >"$W/table" 2>&1 || code=$?
+    check_equal "code of ring_sim $*" "$code" 2
 }
-refused --simulate --nodes 3 --fail 3
-refused --simulate --scheme best
-refused --simulate --vnodes 1,x
-refused --simulate --weights ''
-refused --simulate "$W"
-refused --trials 3
+refused --nodes 3 --fail 3
+refused --scheme best
+refused --vnodes 1,x
+refused --weights ''
+refused "$W"
+refused --simulate
+code=0; eddy ring --simulate >"$W/table" 2>&1 || code=$?
+check_equal "code of eddy ring --simulate" "$code" 2

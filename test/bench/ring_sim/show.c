@@ -1,4 +1,4 @@
-/* eddy_simulate_show.c - what a simulation gave: a table, JSON, a plot. */
+/* show.c - what a simulation gave: a table, JSON, a plot. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/eddy.h"
-#include "tools/eddy_simulate.h"
+#include "test/bench/ring_sim/simulation.h"
+#include "transport/base.h"
 
 /* ---- the answer ---- */
 

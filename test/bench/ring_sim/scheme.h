@@ -1,6 +1,6 @@
-/* eddy_scheme.h - the ways to place chunks that `eddy ring --simulate` compares.  One thread. */
-#ifndef EDDY_TOOLS_EDDY_SCHEME_H
-#define EDDY_TOOLS_EDDY_SCHEME_H
+/* scheme.h - the ways to place chunks that ring_sim compares.  One thread. */
+#ifndef EDDY_TEST_BENCH_RING_SIM_SCHEME_H
+#define EDDY_TEST_BENCH_RING_SIM_SCHEME_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* eddy_scheme.c - eddyfs's placement, and other schemes to compare it with.
+/* scheme.c - eddyfs's placement, and other schemes to compare it with.
  *
  *   slots       eddyfs (placement/ring/ring.c): two of 2^21 slots for a key, by ranks
  *   ring        the plain consistent-hash ring: points for each node; a key belongs to the next point's node
@@ -9,7 +9,7 @@
  *
  * A node's weight against the mean of the view gives its points, or the rate of its draws.
  */
-#include "tools/eddy_scheme.h"
+#include "test/bench/ring_sim/scheme.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,17 +1,20 @@
-/* eddy_simulate.h - eddy ring --simulate: how evenly nodes are loaded, before and after some fail.
+/* simulation.h - how evenly nodes are loaded, before and after some fail.
  *
- *   eddy_simulate.c       the trials
- *   eddy_simulate_show.c  what they gave: a table, JSON, a plot
- *   eddy_scheme.c         the schemes that are compared
+ *   ../ring_sim.c  the options
+ *   trials.c       the trials
+ *   show.c         what they gave: a table, JSON, a plot
+ *   scheme.c       the schemes that are compared
  */
-#ifndef EDDY_TOOLS_EDDY_SIMULATE_H
-#define EDDY_TOOLS_EDDY_SIMULATE_H
+#ifndef EDDY_TEST_BENCH_RING_SIM_SIMULATION_H
+#define EDDY_TEST_BENCH_RING_SIM_SIMULATION_H
 
 #include <stdbool.h>
 
-#include "tools/eddy_scheme.h"
+#include "test/bench/ring_sim/scheme.h"
 
 #define CHOICES_MAX 16
+
+enum exit_code { DONE = 0, FAILED = 1, WRONG_USAGE = 2 };
 
 struct simulation {
     unsigned nodes, fail, files, trials; /* fail < nodes */
@@ -23,6 +26,11 @@ struct simulation {
     const char *plot; /* an SVG file, NULL: none */
 };
 
+/* ---- ../ring_sim.c ---- */
+/* A line on standard error. */
+__attribute__((format(printf, 1, 2))) void complain(const char *fmt, ...);
+
+/* ---- trials.c ---- */
 /* Complains; an exit code. */
 int simulate(const struct simulation *s);
 
@@ -69,7 +77,7 @@ struct rival {
     double *before, *after; /* loads in the first trial, ascending, for the plot */
 };
 
-/* ---- eddy_simulate_show.c ---- */
+/* ---- show.c ---- */
 void show_table(const struct simulation *s, const struct rival *rivals, unsigned n);
 void show_json(const struct simulation *s, const struct rival *rivals, unsigned n);
 struct plot;
