@@ -25,8 +25,8 @@ static const char style[] =
     "body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:1000px;margin:2rem auto;padding:0 1rem}"
     "h1{font-size:1.6rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .4rem}p{margin:.3rem 0}.soft{color:var(--soft)}"
     ".state{display:inline-block;padding:.15rem .7rem;border-radius:1rem;color:#fff;background:var(--own);margin:.6rem 0}.state.bad{background:var(--bad)}"
-    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(145px,1fr));gap:.7rem;margin:1rem 0}"
-    ".card{background:var(--card);border-radius:.5rem;padding:.6rem .9rem}.card b{display:block;font-size:1.35rem;font-weight:600}"
+    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(120px,1fr));gap:.7rem;margin:1rem 0}"
+    ".card{background:var(--card);border-radius:.5rem;padding:.6rem .7rem}.card b{display:block;font-size:1.35rem;font-weight:600}"
     "svg{width:100%;height:auto;display:block}svg text{font:11px system-ui,sans-serif;fill:var(--soft)}"
     ".key i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .3em 0 1em}"
     "table{border-collapse:collapse;width:100%;font-size:.9rem}th{text-align:left;color:var(--soft);font-weight:500}"
@@ -290,6 +290,13 @@ static size_t add_up(const struct report_set *s, struct total *all, size_t room)
     return n;
 }
 
+/* Three digits: a histogram's steps are no finer. */
+static void print_ms(uint64_t ns)
+{
+    double ms = (double)ns / 1e6;
+    fprintf(out, "<td class=\"n\">%.*f ms", ms < 10 ? 3 : ms < 100 ? 1 : 0, ms);
+}
+
 static void print_operations(const struct report_set *s)
 {
     struct total *all = xcalloc(64, sizeof(*all));
@@ -300,9 +307,11 @@ static void print_operations(const struct report_set *s)
     for (size_t i = 0; i < n; i++) {
         fputs("<tr><td>", out);
         print_text(all[i].name);
-        fprintf(out, "<td class=\"n\">%llu<td class=\"n\">%.3f s<td class=\"n\">%.3f ms<td class=\"n\">%.3f ms<td class=\"n\">%.3f ms</tr>\n",
-                (unsigned long long)all[i].l.count, (double)all[i].l.sum_ns / 1e9, (double)latency_quantile_ns(&all[i].l, 0.5) / 1e6,
-                (double)latency_quantile_ns(&all[i].l, 0.99) / 1e6, (double)latency_quantile_ns(&all[i].l, 0.999) / 1e6);
+        fprintf(out, "<td class=\"n\">%llu<td class=\"n\">%.3f s", (unsigned long long)all[i].l.count, (double)all[i].l.sum_ns / 1e9);
+        print_ms(latency_quantile_ns(&all[i].l, 0.5));
+        print_ms(latency_quantile_ns(&all[i].l, 0.99));
+        print_ms(latency_quantile_ns(&all[i].l, 0.999));
+        fputs("</tr>\n", out);
     }
     fputs("</table>\n", out);
     free(all);

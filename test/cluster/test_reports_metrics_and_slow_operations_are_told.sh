@@ -32,6 +32,10 @@ wait_for 10 grep -q 'slow: open took .*PFS' "$W/a-eddyfs.log" || fail "a slow op
 check_equal "mode of the socket" "$(stat -c %a "$W/metrics.sock")" 600
 curl -sS --max-time 10 --unix-socket "$W/metrics.sock" http://x/metrics >"$W/metrics" || fail "no metrics over the socket"
 grep -q '^eddyfs_read_pfs_bytes_total{node="a",session="test"} [0-9]' "$W/metrics" || fail "the counter is not there"
+if command -v promtool >"$W/which"; then
+    promtool check metrics <"$W/metrics" >"$W/said" 2>&1 || fail "promtool: $(cat "$W/said")"
+    eddy metrics "$W/mnt-a" | promtool check metrics >"$W/said" 2>&1 || fail "promtool, of eddy metrics: $(cat "$W/said")"
+fi
 code=$(curl -sS --max-time 10 --unix-socket "$W/metrics.sock" -o "$W/else" -w '%{http_code}' http://x/else)
 check_equal "code of another path" "$code" 404
 curl -sS --max-time 10 --unix-socket "$W/metrics.sock" -X POST -d x http://x/metrics >"$W/else" 2>&1 && fail "POST is answered"
