@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,11 +123,47 @@ int config_parse(const char *text, size_t len, const char *const *dirs, int (*fn
     return err;
 }
 
+static bool is_overflow_user(uid_t uid)
+{
+    unsigned overflow = 65534;
+    FILE *f = fopen("/proc/sys/fs/overflowuid", "re");
+    if (f) {
+        if (fscanf(f, "%u", &overflow) != 1)
+            overflow = 65534;
+        fclose(f);
+    }
+    return uid == overflow;
+}
+
+/* In a user namespace that has no number for a file's owner, the kernel shows the overflow user in his place. */
+static bool is_outside_of_namespace(uid_t uid)
+{
+    unsigned inside, outside, count;
+    bool known = !is_overflow_user(uid);
+    FILE *f = known ? NULL : fopen("/proc/self/uid_map", "re");
+    if (!f)
+        return false;
+    while (!known && fscanf(f, "%u %u %u", &inside, &outside, &count) == 3)
+        known = uid >= inside && uid - inside < count;
+    fclose(f);
+    return !known;
+}
+
+bool config_in_user_namespace(void)
+{
+    unsigned inside, outside, count;
+    FILE *f = fopen("/proc/self/uid_map", "re");
+    bool whole = !f || (fscanf(f, "%u %u %u", &inside, &outside, &count) == 3 && !inside && !outside && count == UINT32_MAX);
+    if (f)
+        fclose(f);
+    return !whole;
+}
+
 static int check_file(int fd, uid_t owner, struct stat *st, char *why, size_t whylen)
 {
     if (fstat(fd, st))
         return -errno;
-    if (st->st_uid && st->st_uid != owner) {
+    if (st->st_uid && st->st_uid != owner && !is_outside_of_namespace(st->st_uid)) {
         snprintf(why, whylen, "belongs to user %u, not to %s", (unsigned)st->st_uid, owner ? "you or root" : "root");
         return -EACCES;
     }

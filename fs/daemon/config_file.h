@@ -39,8 +39,11 @@ int config_parse(const char *text, size_t len, const char *const *dirs, int (*fn
                  void *arg, struct config_error *e);
 /* Is one of dirs dir, or below it? */
 bool config_is_in_one(const char *dir, const char *const *dirs);
-/* The file's bytes (malloc'd, a NUL behind them).  `owner` or root must own it: else -EACCES.  It must be a regular file, nobody else
+/* The file's bytes (malloc'd, a NUL behind them).  `owner` or root must own it, or, in a user namespace, somebody for whom it has no
+ * number, as it has none for the machine's root (who owns /etc there decides what it holds, whatever the owner): else -EACCES.  It must be a regular file, nobody else
  * may be able to write to it, and it must not be too large: else -EPERM; both with why.  -ENOENT; -errno. */
 int config_read(const char *path, uid_t owner, char **text, size_t *len, char *why, size_t whylen);
+/* Does this process run in a user namespace that is not the machine's own? */
+bool config_in_user_namespace(void);
 
 #endif

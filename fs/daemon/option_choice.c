@@ -110,6 +110,19 @@ static int compare_with_site(const struct option_entry *o, const struct choice *
     return 0;
 }
 
+/* What has no effect is looked at, too, before what has one replaces it: else a mistake in a file is found when somebody leaves the
+ * other value out.  It is said; who cannot change the file can go on. */
+static void look_at_lower(const struct option_entry *o, const struct choice *best, int (*set)(int code, const char *name, const char *value))
+{
+    for (const struct choice *c = choices_of(o); c < best && !(o->flags & OPTION_MANY); c++)
+        for (unsigned k = 0; k < c->n; k++) {
+            options_where = c->given[k].where;
+            if (set(o->code, o->name, c->given[k].value))
+                options_note("%s: %s %s is wrong; it is not used, as %s gives another value", c->given[k].where, o->name, c->given[k].value,
+                             best->given->where ? best->given->where : "the command line");
+        }
+}
+
 int choose_apply(int (*set)(int code, const char *name, const char *value))
 {
     int err = 0;
@@ -119,6 +132,8 @@ int choose_apply(int (*set)(int code, const char *name, const char *value))
         if (!c)
             continue;
         err = compare_with_site(o, c);
+        if (!err)
+            look_at_lower(o, c, set);
         for (unsigned k = 0; k < c->n && !err; k++) {
             options_where = c->given[k].where;
             err = set(o->code, o->name, c->given[k].value);

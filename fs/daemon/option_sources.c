@@ -147,7 +147,8 @@ static int take_line(void *arg, const struct config_line *l)
     return l->applies ? take_value(r, o, l) : 0;
 }
 
-/* A file of another user in the user's place: variables that another one left, after `su` or `sudo`. */
+/* A file of another user in the user's place: variables that another one left, after `su` or `sudo`.  In the site's place, in a user
+ * namespace: a container that gives the overflow user's number to a user of its own, so that nobody can tell whose it is. */
 static int choose_from_file(const char *path, enum option_source from, const char *const *dirs)
 {
     struct reading r = {path, from, dirs};
@@ -159,7 +160,7 @@ static int choose_from_file(const char *path, enum option_source from, const cha
         return 0;
     if (err && !*why)
         snprintf(why, sizeof(why), "%s", strerror(-err));
-    if (err == -EACCES && from == FROM_USER) {
+    if (err == -EACCES && *why && (from == FROM_USER || config_in_user_namespace())) {
         options_note("%s: %s: it is not used", path, why);
         return 0;
     }

@@ -98,6 +98,7 @@ int option_take_percent(const char *name, const char *text, unsigned min, unsign
 int option_take_cache_size(const char *name, const char *text)
 {
     size_t len = strlen(text);
+    settings.cache_size = 0;
     if (len && text[len - 1] == '%')
         return option_take_percent(name, text, 1, 100, &settings.cache_percent);
     return option_take_size(name, text, 1 << 20, UINT64_MAX / 2, &settings.cache_size);

@@ -66,6 +66,32 @@ chown 1234 "$SITE"
 refused "$SITE: belongs to user 1234" eddyfs "${MOUNT[@]}"
 chown 0 "$SITE"
 
+# --- A wrong value that another one replaces is told; who cannot change that file goes on ---
+echo "slow = soon" >>"$SITE"
+refused "$SITE:[0-9]+: --slow soon: give a number" eddyfs --show-config "${MOUNT[@]}"
+eddyfs --slow 5 --show-config "${MOUNT[@]}" >"$W/shown" 2>"$W/said"
+shows slow 5 "command line"
+grep -q "$SITE:[0-9]*: slow soon is wrong; it is not used, as the command line gives another value" "$W/shown" || fail "a wrong value of the site is not told: $(cat "$W/shown" "$W/said")"
+sed -i '$d' "$SITE"
+eddyfs --cache-size 10% --show-config "${MOUNT[@]}" >"$W/shown"
+shows cache-size 10% "command line"
+
+# --- In a user namespace that has no number for the machine's root, his file is read; one that cannot be told from a user's is not ---
+sed -i 's/^cache-dir.*/&\nflush-wait = 7/' "$SITE"
+inner() {
+    XDG_CONFIG_HOME=$W/none unshare --user "$@" "$EDDY_BUILD/eddyfs" --show-config "${MOUNT[@]}" >"$W/shown" 2>"$W/said" ||
+        fail "eddyfs in a user namespace ($*): $(cat "$W/said")"
+}
+chown 1234 "$SITE" # outside of the inner namespace's numbers, as 0 is
+inner --map-root-user
+shows flush-wait 7 "$SITE:[0-9]+"
+if unshare --user --map-users 65534,65534,1 true 2>/dev/null; then
+    inner --map-users 65534,65534,1
+    grep -q "$SITE: belongs to user 65534.*: it is not used" "$W/shown" || fail "a file of nobody knows whom: $(cat "$W/shown" "$W/said")"
+fi
+chown 0 "$SITE"
+sed -i '/^flush-wait = 7$/d' "$SITE"
+
 # --- What the site has fixed, and what is set in its place ---
 eddyfs --require-mount /proc --show-config "${MOUNT[@]}" >"$W/shown"
 grep -q "^# require-mount /proc is set in place of this site's / ($SITE:5)" "$W/shown" || fail "a weakened require-mount is not shown: $(cat "$W/shown")"
