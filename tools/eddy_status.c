@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <sys/stat.h>
 
 #include "tools/eddy.h"
 #include "tools/eddy_files.h"
@@ -300,21 +301,36 @@ static int status_of_one(const char *path, bool json)
 
 struct all {
     json_t *list;
+    size_t elsewhere; /* mounts of other mount namespaces */
     bool failed;
 };
 
-/* A mount that ended and was unmounted is not listed. */
+/* Whether a daemon that has no mount here runs in another mount namespace: that of a container.  pid 0: its process has no number here. */
+static bool runs_elsewhere(pid_t pid)
+{
+    char path[64];
+    struct stat own, its;
+    if (!pid)
+        return true;
+    snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+    return !stat(path, &its) && !stat("/proc/self/ns/mnt", &own) && (own.st_ino != its.st_ino || own.st_dev != its.st_dev);
+}
+
+/* A mount that ended and was unmounted is not listed; nor is one that is seen in a container only, though its cache directory is here. */
 static int add_mount(void *arg, const struct mount_entry *e)
 {
     struct all *all = arg;
-    bool runs = false;
+    bool runs = false, is_here = mounted_eddyfs(e->mountpoint, NULL);
     json_t *status;
     int err = daemon_runs(e, &runs);
-    if (!mounted_eddyfs(e->mountpoint, NULL) && (err || !runs))
+    if (!is_here && (err || !runs))
         return 0;
     if (ask(e, &status))
         all->failed = true;
-    else
+    else if (!is_here && runs_elsewhere((pid_t)json_u64(status, "pid"))) {
+        all->elsewhere++;
+        json_decref(status);
+    } else
         json_array_append_new(all->list, status);
     return 0;
 }
@@ -334,7 +350,10 @@ static int status_of_all(bool json)
         if (!json && i + 1 < json_array_size(all.list))
             putchar('\n');
     }
-    if (!json && !json_array_size(all.list) && !all.failed)
+    if (all.elsewhere)
+        complain("%zu mount%s of other mount namespaces (containers) %s not listed: ask there", all.elsewhere, all.elsewhere == 1 ? "" : "s",
+                 all.elsewhere == 1 ? "is" : "are");
+    else if (!json && !json_array_size(all.list) && !all.failed)
         complain("no eddyfs of yours is mounted here");
     json_decref(all.list);
     return all.failed ? FAILED : DONE;
