@@ -20,6 +20,7 @@
 #include "fs/ops.h"
 #include "fs/stores.h"
 #include "fs/workers.h"
+#include "fs/uring.h"
 #include "placement/data_believe.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/store/store_hit.h"
@@ -81,6 +82,7 @@ static void end_read(struct request *r, int err, const char *buf, size_t len)
 {
     if (request_take(r))
         err ? fuse_reply_err(r->req, -err) : fuse_reply_buf(r->req, buf, len);
+    uring_settle();
     page_use_end(r->inode, &r->pages);
     request_done(r);
     lull_end();
@@ -197,6 +199,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
         if (r)
             start_read(r, begun ? pool_proofs : pool_waiters, begun ? proved_fn : read_fn);
     }
+    uring_settle();
     page_quick_end();
 }
 
@@ -318,8 +321,10 @@ static void write_fn(struct request *r)
     if (holds)
         page_use_answer(r->inode, &r->pages, 0, false);
     end_write(r, err);
-    if (holds)
+    if (holds) {
+        uring_settle();
         page_use_end(r->inode, &r->pages);
+    }
     request_done(r);
     lull_end();
 }
@@ -388,6 +393,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
     page_quick_begin();
     if (!write_now(req, handle_of(fi), buf, size, (uint64_t)off, fi))
         start_write(req, ino, buf, size, off, fi);
+    uring_settle();
     page_quick_end();
 }
 

@@ -17,6 +17,7 @@
 #include "fs/readahead.h"
 #include "fs/request_pages.h"
 #include "fs/settings.h"
+#include "fs/uring.h"
 #include "fs/workers.h"
 #include "placement/store/store_open.h"
 
@@ -95,7 +96,10 @@ static void op_init(void *arg, struct fuse_conn_info *conn)
 static ssize_t send_to_kernel(int fd, struct iovec *iov, int n, void *unused)
 {
     (void)unused;
-    return init_begun ? request_pages_answer(fd, iov, n) : writev(fd, iov, n);
+    ssize_t sent;
+    if (init_begun)
+        return request_pages_answer(fd, iov, n);
+    return uring_answer(iov, n, &sent) ? sent : writev(fd, iov, n);
 }
 
 static ssize_t read_from_kernel(int fd, void *buf, size_t len, void *unused)
@@ -222,6 +226,7 @@ int mount_start(const struct fuse_lowlevel_ops *answers, char *err, size_t errle
                  "FUSE refused an option (see above); eddyfs -h lists those of eddyfs");
         return -EINVAL;
     }
+    uring_make();
     if (!settings.as_user)
         request_pages_raise();
     if (settings.as_user && (e = mount_as_user(err, errlen)))
@@ -236,6 +241,8 @@ int mount_start(const struct fuse_lowlevel_ops *answers, char *err, size_t errle
         e = workers_start(m.session, answered, gone);
     if (!e && !kernel_answered())
         e = -ETIMEDOUT;
+    if (!e)
+        e = uring_begin(m.session);
     if (e) {
         snprintf(err, errlen, "the mount at %s does not answer: %s", settings.mountpoint,
                  strerror(-e));
@@ -277,6 +284,7 @@ void mount_abort(void)
     close(pipe_fds[0]);
     raise_event(m.gone_fd);
     workers_end_reading();
+    uring_end(); /* what the kernel's rings have given to it are descriptors of the connection, too */
     if (dup3(pipe_fds[1], fuse_session_fd(m.session), O_CLOEXEC) < 0)
         log_error("the connection to the kernel cannot be ended: %s", strerror(errno));
     close(pipe_fds[1]);
@@ -302,6 +310,7 @@ void mount_stop(void)
         mount_abort();
     }
     workers_join();
+    uring_end();
     fuse_session_exit(m.session); /* libfuse does not complain about late answers */
     if (m.mounted)
         /* its descriptor shows that nothing is mounted, so it only frees */
@@ -312,6 +321,7 @@ void mount_stop(void)
 /* When nothing will be answered or notified any more. */
 void mount_free(void)
 {
+    uring_free();
     if (m.session)
         fuse_session_destroy(m.session);
     m.session = NULL;

@@ -24,7 +24,7 @@
 
 struct inode;
 
-/* ---- requests that never wait; a FUSE worker, around the look at the store and the answer ---- */
+/* ---- requests that never wait; a FUSE worker, around the look at the store and the answer (uring_settle) ---- */
 void page_quick_begin(void);
 void page_quick_end(void);
 
@@ -56,7 +56,7 @@ void page_use_begin(struct inode *i, struct page_use *u, uint64_t off, size_t le
  * or the last call; it looks for them again, and then calls this again; not if no tries are left.  passing:
  * page_use_end drops the pages that the answer leaves, as no node would tell this one of changes. */
 bool page_use_answer(struct inode *i, struct page_use *u, unsigned tries, bool passing);
-/* After the answer, or without one.  Does not wait: another thread lets the kernel drop pages, or tells it a size.
+/* After the answer, which the kernel has (uring_settle), or without one.  Does not wait: another thread lets the kernel drop pages, or tells it a size.
  * *u is not used any more. */
 void page_use_end(struct inode *i, struct page_use *u);
 

@@ -3,7 +3,7 @@
  * FUSE_IO_MAX bytes in memory that does not begin at a page's beginning lie in one page more than in memory
  * that does.  The kernel makes two requests of a write that lies in too many pages.  Of an append both are
  * appended, and another node's append may come in between.  So the kernel is asked for that one page more.
- * libfuse derives the number from max_write and has no way to say it, so it is put into libfuse's answer.
+ * libfuse derives the number from max_write and has no way to say it, so it is put into libfuse's answer, as is io_uring (fs/uring.h).
  *
  * The kernel allows 256 pages, if fs.fuse.max_pages_limit (Linux 6.13) does not say more.  It looks at this
  * when the mount is made.
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "fs/ops.h"
+#include "fs/uring.h"
 #include "transport/base.h"
 
 #define LIMIT "/proc/sys/fs/fuse/max_pages_limit"
@@ -57,6 +58,7 @@ ssize_t request_pages_answer(int fd, const struct iovec *iov, int n)
     memcpy(&out, iov[1].iov_base, iov[1].iov_len);
     if (out.flags & FUSE_MAX_PAGES)
         out.max_pages = PAGES;
+    uring_answer_init(&out);
     struct iovec with[2] = {iov[0], {.iov_base = &out, .iov_len = iov[1].iov_len}};
     return writev(fd, with, 2);
 }

@@ -15,6 +15,7 @@
 #include "fs/known.h"
 #include "fs/ops.h"
 #include "fs/same.h"
+#include "fs/uring.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
 #include "placement/lend.h"
@@ -370,6 +371,7 @@ static struct truncation *truncation_begin(const struct request *r)
 /* The request is answered, and may be gone. */
 static void truncation_end(struct truncation *t)
 {
+    uring_settle();
     page_use_end(t->inode, &t->pages);
     inode_put(t->inode);
     free(t);

@@ -35,6 +35,7 @@ struct settings {
     char *hidden;                /* name in the root that is never shown: ".eddyfs-UID" */
     bool passthrough;            /* wanted; from backing_try on: possible */
     const char *passthrough_why; /* why not */
+    bool uring;                  /* wanted */
 };
 extern struct settings settings;
 

@@ -34,6 +34,7 @@
 
 #include "fs/operation.h"
 #include "fs/ops.h"
+#include "fs/uring.h"
 #include "transport/lock.h"
 
 #define WORKERS     (REQUEST_READERS_BUSY + READERS)
@@ -51,7 +52,7 @@ struct worker {
     _Atomic pid_t reading; /* its number, while it reads the device or is about to; else 0 */
 };
 
-static _Thread_local char *data; /* of this worker: where a huge page begins */
+static _Thread_local char *data; /* of this thread: where a huge page begins, if it can */
 
 static struct {
     struct fuse_session *session;
@@ -126,6 +127,14 @@ void *workers_data(void)
     return data;
 }
 
+void workers_serve(struct fuse_buf *request, char *bytes)
+{
+    data = bytes;
+    operation_begin(((const struct fuse_in_header *)request->mem)->opcode);
+    fuse_session_process_buf(w.session, request);
+    operation_served();
+}
+
 /* The next request; false: the mount is gone, or is to end. */
 static bool receive(struct worker *me, pid_t tid, struct fuse_buf *buf)
 {
@@ -152,9 +161,8 @@ static void *work(void *arg)
     request_reader();
     for (read_again(); receive(arg, tid, &buf); read_again()) {
         read_no_more();
-        operation_begin(((const struct fuse_in_header *)buf.mem)->opcode);
-        fuse_session_process_buf(w.session, &buf);
-        operation_served();
+        uring_look_at_init(buf.mem, buf.size);
+        workers_serve(&buf, data);
         w.on_answer();
     }
     read_no_more();

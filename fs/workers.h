@@ -13,6 +13,9 @@ void workers_end_reading(void);
 /* Memory for FUSE_IO_MAX bytes of an answer, until the next request; in a worker.  The bytes of a write are
  * in the same place. */
 void *workers_data(void);
+/* Serves a request, of which the kernel has put all into memory; bytes: workers_data while it does.  The workers, and the threads
+ * of fs/uring.c. */
+void workers_serve(struct fuse_buf *request, char *bytes);
 /* ... and all requests that were begun have been served by their worker.  One thread. */
 void workers_join(void);
 

@@ -15,6 +15,7 @@
 #include "fs/daemon/supervise.h"
 #include "fs/request.h"
 #include "fs/settings.h"
+#include "fs/uring.h"
 #include "placement/foresight/foresight.h"
 #include "placement/borrow.h"
 #include "placement/claims/claim_life.h"
@@ -292,6 +293,9 @@ json_t *control_status(struct connection *c, const json_t *request)
     json_object_set_new(o, "passthrough", json_boolean(settings.passthrough));
     if (!settings.passthrough)
         control_put_text(o, "passthrough_why", settings.passthrough_why);
+    json_object_set_new(o, "uring", json_boolean(!uring_why_not()));
+    if (uring_why_not())
+        control_put_text(o, "uring_why", uring_why_not());
     control_put(o, "chunk_size", settings.chunk_size);
     put_cache(o);
     put_flush(o);

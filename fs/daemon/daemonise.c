@@ -16,6 +16,7 @@
 
 #include "fs/daemon/daemon.h"
 #include "fs/settings.h"
+#include "fs/uring.h"
 #include "transport/members.h"
 #include "transport/view.h"
 
@@ -115,9 +116,10 @@ void say_ready(void)
     const struct view *v = members_view();
     unsigned nodes = v ? v->nmembers : 0;
     int n = snprintf(text, sizeof(text),
-                     "eddyfs: %s is mounted at %s (node %s, %u node%s, passthrough %s)\n",
+                     "eddyfs: %s is mounted at %s (node %s, %u node%s, passthrough %s%s)\n",
                      settings.pfs_dir, settings.mountpoint, settings.node, nodes,
-                     nodes == 1 ? "" : "s", settings.passthrough ? "on" : "off");
+                     nodes == 1 ? "" : "s", settings.passthrough ? "on" : "off",
+                     uring_why_not() ? "" : ", over io_uring");
     log_info("%.*s", n - 9, text + 8);
     if (ready_fd < 0) {
         fwrite(text, 1, (size_t)n, stdout);

@@ -30,6 +30,8 @@ static const char *default_of(const struct option_entry *o)
         return settings.foreground ? "yes" : "no";
     case OPT_PASSTHROUGH:
         return settings.passthrough ? "yes" : "no";
+    case OPT_URING:
+        return settings.uring ? "yes" : "no";
     case OPT_SUPERVISE:
         return settings.foreground ? "no" : "yes";
     case OPT_CACHE_DIR:

@@ -41,6 +41,8 @@ static int set_flag(int code, bool yes)
         settings.foreground = yes;
     else if (code == OPT_PASSTHROUGH)
         settings.passthrough = yes;
+    else if (code == OPT_URING)
+        settings.uring = yes;
     else if (code == OPT_SUPERVISE) {
         settings.supervise = yes;
         options_out->supervise_given = true;
@@ -63,6 +65,7 @@ static int set_option(int code, const char *name, const char *v)
     switch (code) {
     case 'f':
     case OPT_PASSTHROUGH:
+    case OPT_URING:
     case OPT_SUPERVISE:
         return set_flag(code, !strcmp(v, "yes"));
     case OPT_ON_FAILURE:
