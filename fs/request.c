@@ -9,6 +9,7 @@
 #include "fs/early.h"
 #include "fs/request.h"
 #include "fs/settings.h"
+#include "fs/uring.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
@@ -23,6 +24,7 @@
 #define LOOK_MS       100  /* the watcher's pace while something waits */
 #define GRACE_MS      200  /* an interrupted request may still end by itself */
 #define STALLED_MS    2000 /* a PFS that has been silent for this long hangs */
+#define UNTOLD_MS     1000 /* a request that came over io_uring may be interrupted without a word: the pace of looks at its task */
 #define STALL_WAIT_MS 250  /* ... and a request is answered from memory after this long */
 
 static struct {
@@ -115,15 +117,16 @@ static bool take_mask(const char *line, const char *key, uint64_t *mask)
     return true;
 }
 
-/* Has the task a pending signal that is meant to end the wait?  dies: ... and that it does not catch. */
-static bool wants_to_end(pid_t tid, bool dies)
+/* Has the task a pending signal that is meant to end the wait?  dies: ... and that it does not catch.  unseen: the answer for a
+ * task that is gone, or in another PID namespace: it cannot be looked at. */
+static bool wants_to_end(pid_t tid, bool dies, bool unseen)
 {
     uint64_t pending = 0, caught = 0;
     char path[64], line[256];
     snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
     FILE *status = fopen(path, "re");
     if (!status)
-        return true; /* the task is gone, or in another PID namespace: it cannot be looked at */
+        return unseen;
     while (fgets(line, sizeof(line), status))
         (void)(take_mask(line, "SigPnd:", &pending) || take_mask(line, "ShdPnd:", &pending) ||
                take_mask(line, "SigCgt:", &caught));
@@ -132,15 +135,25 @@ static bool wants_to_end(pid_t tid, bool dies)
     return pending & ~(dies ? caught : 0);
 }
 
+/* Over io_uring the kernel says nothing of a signal that comes while the request is on its way to its queue's thread, and
+ * libfuse sends back an interrupt that comes before its request. */
+static bool may_be_untold(const struct request *r, uint64_t now)
+{
+    uint64_t waits = now - r->began_ms;
+    return !uring_why_not() && !r->interrupted && waits >= UNTOLD_MS && waits % UNTOLD_MS < LOOK_MS;
+}
+
 static void drop_ref(struct request *r);
 
 /* With a reference, without the lock. */
 static void look_at(struct request *r, uint64_t now)
 {
+    if (may_be_untold(r, now) && wants_to_end(r->pid, r->may_not_end, false))
+        interrupted(r->req, (void *)(uintptr_t)r->number);
     if (r->interrupted && r->is_lock) {
         r->cancel(r); /* each time: the first may come before the network thread has heard of the lock */
     } else if (r->interrupted && now - r->interrupted_ms >= GRACE_MS &&
-               wants_to_end(r->pid, r->may_not_end)) {
+               wants_to_end(r->pid, r->may_not_end, true)) {
         if (request_take(r))
             fuse_reply_err(r->req, EINTR);
     } else if (r->stalled && now - r->began_ms >= STALL_WAIT_MS && pfs_silent(now, STALLED_MS)) {
@@ -151,7 +164,7 @@ static void look_at(struct request *r, uint64_t now)
 
 static bool needs_look(const struct request *r, uint64_t now)
 {
-    return !r->answered && (r->interrupted || (r->stalled && now - r->began_ms >= STALL_WAIT_MS));
+    return !r->answered && (r->interrupted || may_be_untold(r, now) || (r->stalled && now - r->began_ms >= STALL_WAIT_MS));
 }
 
 /* Looks at all of them, however many: a request that can be ended must not be hidden behind others that

@@ -42,7 +42,8 @@
 #define ENTRIES_ALL 1024 /* of all queues together, but ... */
 #define ENTRIES_MIN 16   /* ... of each at least, and ... */
 #define ENTRIES_MAX 64   /* ... at most */
-#define HUGE_ALL    16   /* entries with huge pages, but at least one in each queue */
+#define HUGE_PAGE   ((size_t)2 << 20)
+#define HUGE_PART   8    /* of --memory is for entries with huge pages */
 
 struct queue {
     unsigned no;
@@ -312,7 +313,7 @@ static bool make_queue(struct queue *q, unsigned no)
     lock_init(&q->lock, RANK_LEAF);
     lock_cond_init(&q->submitted);
     q->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    q->entries = entries_new(q, u.n_entries, MAX(HUGE_ALL / u.n, 1u));
+    q->entries = entries_new(q, u.n_entries, (unsigned)MIN(settings.memory / HUGE_PART / HUGE_PAGE / u.n, u.n_entries));
     q->begun = q->wake_fd >= 0 && q->entries && !thread_start(&q->thread, run_queue, q, "eddy-uring");
     return q->begun;
 }
@@ -367,6 +368,11 @@ static void off(const char *why)
     u.on = false;
     u.why_not = why;
     log_warn("--uring: %s: requests come by /dev/fuse", why);
+}
+
+bool uring_is_built(void)
+{
+    return true;
 }
 
 void uring_make(void)

@@ -24,6 +24,7 @@ struct fuse_buf;
 struct fuse_init_out;
 struct fuse_session;
 
+bool uring_is_built(void); /* this program has it */
 /* Before the mount: makes the rings and their threads, if settings.uring is true and the kernel can.  The first thread. */
 void uring_make(void);
 /* A worker has read INIT (n bytes with its header). */

@@ -4,6 +4,11 @@
 #include "fs/settings.h"
 #include "transport/base.h"
 
+bool uring_is_built(void)
+{
+    return false;
+}
+
 void uring_make(void)
 {
     if (settings.uring)

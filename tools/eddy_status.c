@@ -38,6 +38,8 @@ static void print_place(const json_t *s)
     bool on = json_is_true(json_object_get(s, "passthrough"));
     printf("\n  passthrough  %s%s\n",
            on ? "on" : "off: ", on ? "" : json_text(s, "passthrough_why"));
+    on = json_is_true(json_object_get(s, "uring"));
+    printf("  io_uring     %s%s\n", on ? "on" : "off: ", on ? "" : json_text(s, "uring_why"));
 }
 
 static void print_cache(const json_t *s)

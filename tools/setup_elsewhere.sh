@@ -4,7 +4,7 @@
 
 RUNTIME_PROGRAMS=(fusermount3)
 BUILD_PROGRAMS=(cc meson ninja pkg-config)
-BUILD_MODULES=(ucx libuv libcrypto libxxhash jansson mount libcap libmicrohttpd) # as pkg-config calls them
+BUILD_MODULES=(ucx libuv libcrypto libxxhash jansson mount libcap libmicrohttpd liburing) # as pkg-config calls them
 TEST_PROGRAMS=(clang spin jq rsync git sqlite3 getfattr getfacl tar diff ps fuser python3 ip unshare gfortran shellcheck)
 BENCH_PROGRAMS=(fio gnuplot rclone c++)
 

@@ -10,6 +10,7 @@
 #include "fs/daemon/supervise.h"
 #include "fs/mount.h"
 #include "fs/settings.h"
+#include "fs/uring.h"
 #include "placement/store/cachedir.h"
 #include "transport/message.h"
 #include "transport/peer.h"
@@ -36,8 +37,8 @@ static int run(enum start how)
 
 static void print_version(void)
 {
-    printf("eddyfs %s (libfuse %s, cache format %u, protocol %d)\n", EDDY_VERSION, fuse_pkgversion(),
-           CACHE_FORMAT, MSG_VERSION >> 8);
+    printf("eddyfs %s (libfuse %s, cache format %u, protocol %d%s)\n", EDDY_VERSION, fuse_pkgversion(),
+           CACHE_FORMAT, MSG_VERSION >> 8, uring_is_built() ? ", io_uring" : "");
 }
 
 /* Nothing is mounted. */

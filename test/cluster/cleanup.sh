@@ -4,6 +4,9 @@
 # that are written down in it. Used by lib.sh at the end of a test, and by test/run
 # after a test that had to be killed.
 
+# Whether the kernel's FUSE may use io_uring; a test that sets it makes DIR/.uring.
+URING=/sys/module/fuse/parameters/enable_uring
+
 # When a process that runs was started, in ticks: with its number, that names it for ever.
 start_time() {
     local stat
@@ -61,6 +64,7 @@ kill_recorded() {
 clear_work_dir() {
     local dir=$1 mount
     [ -d "$dir" ] || return 0
+    [ ! -f "$dir/.uring" ] || echo N >"$URING"
     [ ! -f "$dir/.processes" ] || kill_recorded "$dir/.processes"
     if [ -f "$dir/.mounts" ]; then
         while read -r mount; do

@@ -92,6 +92,15 @@ requires() {
     done
 }
 
+# allow_uring: until the test ends the kernel's FUSE may use io_uring (eddyfs --uring). Skips the test where it cannot.
+allow_uring() {
+    "$EDDY_BUILD/eddyfs" --version | grep -q io_uring || skip "this eddyfs was built without liburing"
+    [ -e "$URING" ] || skip "needs Linux 6.14, whose FUSE has io_uring"
+    [ "$(cat "$URING")" = N ] || return 0
+    (echo Y >"$URING") 2>/dev/null || skip "$URING cannot be set"
+    : >"$W/.uring"
+}
+
 # A sanitizer's report fails a test that noticed nothing itself.
 sanitizer_reports() {
     grep -l -E 'ERROR: (Address|Leak|Thread|Memory)Sanitizer|WARNING: ThreadSanitizer|runtime error:' \
@@ -157,6 +166,7 @@ many() {
     esac
 }
 
+case " ${EDDY_TEST_OPTIONS-} " in *" --uring "*) allow_uring ;; esac
 PFS=$W/pfs
 mkdir -p "$PFS" "$W/run"
 chmod 700 "$W/run"

@@ -40,6 +40,7 @@ class Eddyfs(MesonPackage):
     depends_on("libcap")
     depends_on("util-linux")  # libmount
     depends_on("libmicrohttpd")
+    depends_on("liburing@2.3:")
     depends_on("check", when="+tests")
     # The system's fusermount3 mounts for users: a setuid program cannot come from Spack.
 
