@@ -124,7 +124,6 @@ static void prepare_wake(struct queue *q)
 
 static void give_back(struct queue *q, struct entry *e)
 {
-    entry_trim(e);
     prepare(q, e, URING_COMMIT_AND_FETCH);
 }
 

@@ -76,6 +76,15 @@ void entries_free(struct entry *entries, unsigned n)
 
 /* ---- a request and its answer ---- */
 
+/* What the last answer took of small pages goes, as an entry that is rarely used is not to keep it.  Not before: the kernel takes
+ * the answer from there, and puts the next request there at once. */
+static void trim(struct entry *e, size_t payload)
+{
+    if (!e->huge && e->used > KEPT && payload <= KEPT)
+        madvise(e->payload + KEPT, URING_PAYLOAD - KEPT, MADV_DONTNEED);
+    e->used = payload;
+}
+
 void *entry_request(struct entry *e, size_t *n)
 {
     const struct fuse_in_header *in = (const void *)e->head->in_out;
@@ -85,7 +94,7 @@ void *entry_request(struct entry *e, size_t *n)
     char *at = e->payload - before;
     memcpy(at, in, sizeof(*in));
     memcpy(at + sizeof(*in), e->head->op_in, before - sizeof(*in));
-    e->used = payload;
+    trim(e, payload);
     e->commit_id = e->head->entry.commit_id;
     *n = in->len;
     return at;
@@ -104,12 +113,6 @@ void entry_put_answer(struct entry *e, const struct iovec *iov, int n)
     }
     e->used = MAX(e->used, len);
     e->head->entry.payload_size = (uint32_t)len;
-}
-
-void entry_trim(struct entry *e)
-{
-    if (!e->huge && e->used > KEPT)
-        madvise(e->payload + KEPT, URING_PAYLOAD - KEPT, MADV_DONTNEED);
 }
 
 /* ---- from number to entry ---- */

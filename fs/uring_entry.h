@@ -35,9 +35,6 @@ void entries_free(struct entry *entries, unsigned n);
 void *entry_request(struct entry *e, size_t *n);
 /* Puts an answer into it. */
 void entry_put_answer(struct entry *e, const struct iovec *iov, int n);
-/* Before it goes back.  Large payloads in small pages give these back: an entry that is rarely used is not to keep them. */
-void entry_trim(struct entry *e);
-
 /* Finds e by its number, until it is taken.  Any thread. */
 void entry_enter(struct entry *e, uint64_t number);
 struct entry *entry_take(uint64_t number); /* NULL: there is none */

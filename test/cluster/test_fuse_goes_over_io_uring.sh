@@ -24,7 +24,7 @@ import errno, os, random, sys
 where, seed, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 rng = random.Random(seed)
 def work(n):
-    name = f"{where}/work-{seed}-{n % 7}-" + "x" * rng.randrange(200)
+    name = f"{where}/work-{seed}-{n % 7}-" + "x" * rng.randrange(120)
     data = rng.randbytes(rng.choice([0, 1, 4095, 4096, 70000, 1 << 20, 3000001]))
     with open(name, "wb") as f:
         f.write(data)
