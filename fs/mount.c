@@ -242,7 +242,7 @@ int mount_start(const struct fuse_lowlevel_ops *answers, char *err, size_t errle
     if (!e && !kernel_answered())
         e = -ETIMEDOUT;
     if (!e)
-        e = uring_begin(m.session);
+        e = uring_begin(m.session, workers_serve);
     if (e) {
         snprintf(err, errlen, "the mount at %s does not answer: %s", settings.mountpoint,
                  strerror(-e));

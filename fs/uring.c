@@ -29,7 +29,6 @@
 #include "fs/ops.h"
 #include "fs/settings.h"
 #include "fs/uring_entry.h"
-#include "fs/workers.h"
 #include "transport/jobs.h"
 #include "transport/lock.h"
 
@@ -64,7 +63,7 @@ struct queue {
 static struct {
     struct queue *queues;
     unsigned n, n_entries;
-    struct fuse_session *session;
+    void (*serve)(struct fuse_buf *request, char *bytes);
     int fd; /* /dev/fuse */
     bool offered, on, gone;
     const char *why_not;
@@ -162,7 +161,7 @@ static void serve(struct queue *q, struct entry *e)
         die("the kernel's request over io_uring cannot be read: queue %u, %u bytes of payload", q->no,
             e->head->entry.payload_size);
     entry_enter(e, ((const struct fuse_in_header *)buf.mem)->unique);
-    workers_serve(&buf, e->payload);
+    u.serve(&buf, e->payload);
     if (io_uring_sq_ready(&q->ring) && io_uring_cq_ready(&q->ring) > 1)
         io_uring_submit(&q->ring); /* its process is not to wait for the others' requests */
 }
@@ -412,7 +411,7 @@ void uring_answer_init(struct fuse_init_out *out)
     out->flags2 |= URING_INIT_FLAG2;
 }
 
-int uring_begin(struct fuse_session *session)
+int uring_begin(struct fuse_session *session, void (*serve_it)(struct fuse_buf *request, char *bytes))
 {
     if (u.on && !u.offered) {
         uring_end();
@@ -420,7 +419,7 @@ int uring_begin(struct fuse_session *session)
     }
     if (!u.on)
         return 0;
-    u.session = session;
+    u.serve = serve_it;
     u.fd = fuse_session_fd(session);
     tell(SERVE);
     wait_for_all(&u.registered);

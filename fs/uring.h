@@ -31,9 +31,9 @@ void uring_make(void);
 void uring_look_at_init(const void *request, size_t n);
 /* The answer to INIT: says that requests are to come over io_uring, if they can. */
 void uring_answer_init(struct fuse_init_out *out);
-/* INIT was answered: from now on requests come.  Without rings does nothing.  0, or -errno: the mount must end, since the kernel
+/* INIT was answered: from now on requests come, and serve is called with each; bytes: where those of an answer may be put.  Without rings does nothing.  0, or -errno: the mount must end, since the kernel
  * waits for the rings. */
-int uring_begin(struct fuse_session *session);
+int uring_begin(struct fuse_session *session, void (*serve)(struct fuse_buf *request, char *bytes));
 /* All that is answered goes through here; any thread that holds no lock.  False: it is no answer to a request that came over
  * io_uring.  Else *sent is what writev would return, with errno. */
 bool uring_answer(const struct iovec *iov, int n, ssize_t *sent);
