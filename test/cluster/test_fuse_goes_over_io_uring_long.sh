@@ -5,6 +5,7 @@
 # timeout: 300
 # both
 # alone
+# long
 . "$(dirname "$0")/lib.sh"
 requires root fuse cmd python3 cmd jq
 in_namespaces
@@ -43,7 +44,7 @@ try:
         work(n)
         print("done", flush=True)
 except OSError as e:
-    if e.errno not in (errno.ENOTCONN, errno.ECONNABORTED, errno.ENOENT, errno.EIO):
+    if e.errno not in (errno.ENOTCONN, errno.ECONNABORTED, errno.ECANCELED, errno.ENOENT, errno.EIO):
         raise
     os._exit(3)
 END
