@@ -9,13 +9,14 @@ import errno
 import json
 import multiprocessing
 import os
+import queue
 import sys
 import time
 import traceback
 
 from worker import die_with_parent
 
-HANGS_SECONDS = 120  # without an answer, beyond the time that it was told to work
+HANGS_SECONDS = 120  # without an answer and a step of any process, beyond the time that it was told to work
 
 
 def parse(usage, options):
@@ -33,6 +34,7 @@ class Crowd:
         self.results = multiprocessing.Queue()
         self.start_together = multiprocessing.Event()
         self.stop = multiprocessing.Event()
+        self.steps = multiprocessing.Value("Q", 0)
         self.processes = []
 
     def add(self, name, work, *arguments):
@@ -50,6 +52,21 @@ class Crowd:
         self.processes.append(multiprocessing.Process(target=process, daemon=True))
         self.processes[-1].start()
 
+    def step(self):
+        """Of a process that works for as long as it takes: it does not hang."""
+        with self.steps.get_lock():
+            self.steps.value += 1
+
+    def answer(self):
+        """Of the next process that has done its work; None: nobody does anything."""
+        while True:
+            before = self.steps.value
+            try:
+                return self.results.get(timeout=HANGS_SECONDS)
+            except queue.Empty:
+                if self.steps.value == before:
+                    return None
+
     def go(self, seconds=None):
         """All work, until they have done it, or for so many seconds: (numbers added up, wrong)."""
         self.start_together.set()
@@ -58,11 +75,11 @@ class Crowd:
             time.sleep(seconds)
             self.stop.set()
         for _ in self.processes:
-            try:
-                found, bad = self.results.get(timeout=HANGS_SECONDS)
-            except Exception:
+            answer = self.answer()
+            if not answer:
                 wrong.append(f"a process hangs for {HANGS_SECONDS} s, or was ended")
                 break
+            found, bad = answer
             wrong += bad
             for key, value in found.items():
                 numbers[key] = numbers.get(key, 0) + value if isinstance(value, (int, float)) else value

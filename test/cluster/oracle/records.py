@@ -70,7 +70,7 @@ def is_whole(data):
     return data[end:end + 8] == b"%08x" % zlib.crc32(data[:end]) and bool(rest)
 
 
-def work(_crowd, directory, node, process, options):
+def work(many, directory, node, process, options):
     time.sleep(node * options.stagger)
     flags = os.O_RDWR | (os.O_APPEND if options.how == "append" else 0)
     fd = os.open(os.path.join(directory, NAME), flags)
@@ -79,6 +79,7 @@ def work(_crowd, directory, node, process, options):
         bad = locked(fd, options.lock, lambda n=n: add(fd, options.how, record(node, process, n)))
         if bad:
             wrong.append(f"node {node} process {process}, before record {n}: {bad}")
+        many.step()
     os.close(fd)
     return {"records written": options.records}, wrong
 
