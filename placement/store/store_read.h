@@ -30,7 +30,8 @@ struct file_info {
     uint8_t policy; /* store_set_policy, by this daemon or the one before; 0: it was not called */
     bool deleted;   /* store_set_deleted: what was not flushed is never on the PFS */
     bool only_here; /* ... and there is such: not flushed then, or changed since */
-    bool leaving;   /* it has no name, or is losing it (file_set_unlinked, file_saw_links, store_set_leaving), said by this daemon or the one before */
+    bool leaving;   /* it has no name (file_set_unlinked, file_saw_links), or is losing it (store_set_leaving): so
+                       says this daemon, or the one before */
     bool lent;      /* parts of it are, or may be, lent to other nodes (store_lend.h) */
     bool loss_told; /* a power loss before this start took something of it, and the log says so */
 };

@@ -298,13 +298,20 @@ START_TEST(what_was_removed_keeps_its_descriptor_as_long_as_its_claim)
 }
 END_TEST
 
-START_TEST(removed_behind_our_back_keeps_the_data)
+/* Only its name leads to it. */
+static struct file *unflushed_without_descriptor(void)
 {
-    start(NO_LULL);
     struct file *f = env_create("f", 0644);
     env_write(f, "abc", 3, 0);
     pfs_release(f);
     pfs_drop(f);
+    return f;
+}
+
+START_TEST(removed_behind_our_back_keeps_the_data)
+{
+    start(NO_LULL);
+    struct file *f = unflushed_without_descriptor();
     ck_assert_int_eq(mkdir(env_path("d"), 0755), 0);
     ck_assert_int_eq(rename(env_path("f"), env_path("d/elsewhere")), 0);
     ck_assert_int_eq(flush_file(f), -ENOENT);
@@ -322,10 +329,7 @@ END_TEST
 START_TEST(renamed_behind_our_back_is_found_in_its_directory)
 {
     start(NO_LULL);
-    struct file *f = env_create("f", 0644);
-    env_write(f, "abc", 3, 0);
-    pfs_release(f);
-    pfs_drop(f);
+    struct file *f = unflushed_without_descriptor();
     ck_assert_int_eq(rename(env_path("f"), env_path("elsewhere")), 0);
     env_put("f", "other", 5, 0644);
     ck_assert_int_eq(flush_file(f), 0);
@@ -341,10 +345,7 @@ START_TEST(what_is_open_for_reading_is_flushed_whatever_its_name)
 {
     start(NO_LULL);
     ck_assert_int_eq(mkdir(env_path("d"), 0755), 0);
-    struct file *f = env_create("f", 0644);
-    env_write(f, "abc", 3, 0);
-    pfs_release(f);
-    pfs_drop(f);
+    struct file *f = unflushed_without_descriptor();
     ck_assert_int_eq(pfs_open_late(f, NULL), 0);
     pfs_open_known(f);
     ck_assert_int_eq(rename(env_path("f"), env_path("d/elsewhere")), 0);
