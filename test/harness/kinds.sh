@@ -69,7 +69,7 @@ build_for() {
     case $1 in
         asan/*) build "$BUILD-asan" "" -Db_sanitize=address,undefined -Db_lundef=false ;;
         tsan/*)
-            units=$(for file in test/unit/test_*.c; do echo "test/unit_$(name_in "$file")"; done)
+            units=$(sed '/^#/d; s|^|test/unit_|' test/unit/threads.list)
             build "$BUILD-tsan" "$units" -Db_sanitize=thread -Db_lundef=false
             ;;
         fuzz/*) CC=clang build "$BUILD-fuzz" fuzzers -Dfuzz=true -Db_lundef=false ;;
@@ -78,27 +78,37 @@ build_for() {
     esac
 }
 
+is_sanitized() {
+    [[ $1 == [at]san/* || $1 == fuzz/* ]]
+}
+
+# How many times longer than its limit a test of that name may take.
+patience() {
+    if is_sanitized "$1"; then echo $((PATIENCE * SLOWER)); else echo "$PATIENCE"; fi
+}
+
 # under NAME: sets UNDER to the command under which the test's programs run, if its build needs one: UCX's memory
 # hooks and those of the sanitizers do not go together, and sanitizers of compilers as old as Debian 12's fail at
 # random where the kernel spreads addresses further than they expect.
 under() {
     UNDER=()
-    [[ $1 == [at]san/* || $1 == fuzz/* ]] || return 0
-    UNDER=(env UCX_MEM_EVENTS=n CK_TIMEOUT_MULTIPLIER="$SLOWER")
+    is_sanitized "$1" || return 0
+    UNDER=(env UCX_MEM_EVENTS=n)
     ! setarch "$(uname -m)" -R true 2>/dev/null || UNDER+=(setarch "$(uname -m)" -R)
 }
 
 # run_units MOST NAME...: all that are to run of one build, in one run of meson test, MOST programs at a time.
 run_units() {
-    local dir name what why counts options=(--no-rebuild --num-processes "$1")
+    local dir name what why counts most=$1 times
     shift
     dir=$(build_of "$1")
     name=${1%/*}/meson
+    times=$(patience "$1")
     under "$1"
-    [ "${#UNDER[@]}" = 0 ] || options+=(--timeout-multiplier "$SLOWER")
     rm -f "$dir/meson-logs/testlog.json"
     # How it ends is how its tests end, which it writes down.
-    run_logged "$UNITS_TIMEOUT" "$name" ${UNDER[@]+"${UNDER[@]}"} meson test -C "$dir" "${options[@]}" "${@##*/}" || true
+    run_logged $((UNITS_TIMEOUT * PATIENCE)) "$name" env CK_TIMEOUT_MULTIPLIER="$times" ${UNDER[@]+"${UNDER[@]}"} \
+        meson test -C "$dir" --no-rebuild --num-processes "$most" --timeout-multiplier "$times" "${@##*/}" || true
     while IFS=$'\t' read -r what name why counts; do
         # shellcheck disable=SC2086 # words
         "$what" "$name" "$why" $counts
@@ -118,9 +128,8 @@ how_it_ended() {
 
 run_cluster() {
     local name=$1 start=$EPOCHREALTIME code=0 seconds mount_options=
-    seconds=$(its_timeout "$name")
+    seconds=$(($(its_timeout "$name") * $(patience "$name")))
     under "$name"
-    [ "${#UNDER[@]}" = 0 ] || seconds=$((seconds * 2))
     [[ $name != cached/* ]] || mount_options=--no-passthrough
     run_logged "$seconds" "$name" env EDDY_BUILD="$(build_of "$name")" EDDY_TEST_DIRS_FILE="$DIRS_FILE" \
         EDDY_TEST_OPTIONS="$mount_options" ${UNDER[@]+"${UNDER[@]}"} bash "$PWD/$(script_of "$name")" || code=$?
@@ -130,7 +139,7 @@ run_cluster() {
 
 run_model() {
     local name=$1 start=$EPOCHREALTIME code=0
-    run_logged "$MODEL_TIMEOUT" "$name" test/model/run "${name##*/}" || code=$?
+    run_logged $((MODEL_TIMEOUT * PATIENCE)) "$name" test/model/run "${name##*/}" || code=$?
     how_it_ended "$name" "$start" "$code"
 }
 

@@ -14,6 +14,16 @@
         return;                                                                                    \
     } while (0)
 
+/* How often something is repeated that may go wrong by chance. With a sanitizer once takes many times as long, and what it
+ * finds it finds in each round. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED  1
+#define REPEATS(n) (((n) + 3) / 4)
+#else
+#define SANITIZED  0
+#define REPEATS(n) (n)
+#endif
+
 /* A case of the suite with what goes before and after each of its tests; seconds: that one may
  * take. */
 static inline TCase *add_case(Suite *s, const char *name, SFun before, SFun after, double seconds)

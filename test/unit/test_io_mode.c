@@ -33,7 +33,7 @@ static const struct kind {
     {"writes and syncs, whole", O_WRONLY | O_DSYNC, true, KERNEL_MAPS},
     {"appends and syncs, whole", O_WRONLY | O_APPEND | O_DSYNC, true, KERNEL_MAPS},
 };
-#define KINDS ((int)ARRAY_LEN(kinds))
+#define EACH_KIND(k) for (const struct kind *k = kinds; k < kinds + ARRAY_LEN(kinds); k++)
 
 static struct inode *new_inode(void)
 {
@@ -52,8 +52,7 @@ static enum io_mode enter_as(struct inode *i, const struct kind *k, bool promise
 {
     lock_take(&i->lock);
     bool may = mode_may_kernel_io(i, k->part, promised);
-    enum io_mode mode =
-        mode_enter(i, k->flags, k->here, may ? k->part : KERNEL_NOTHING, promised);
+    enum io_mode mode = mode_enter(i, k->flags, k->here, may ? k->part : KERNEL_NOTHING, promised);
     lock_drop(&i->lock);
     return mode;
 }
@@ -100,51 +99,63 @@ static unsigned opens(const struct inode *i)
 
 START_TEST(what_is_carried_and_appends_go_past_the_page_cache)
 {
-    struct inode *i = new_inode();
-    const struct kind *k = &kinds[_i];
-    enum io_mode mode = enter(i, k);
-    enum io_mode right = k->part == KERNEL_ALL ? IO_PASSTHROUGH : goes_past(k) ? IO_DIRECT : IO_CACHED;
-    ck_assert_msg(mode == right, "%s: mode %d", k->name, mode);
-    leave(i, k, mode);
-    free_inode(i);
+    EACH_KIND(k) {
+        struct inode *i = new_inode();
+        enum io_mode mode = enter(i, k);
+        enum io_mode right = k->part == KERNEL_ALL ? IO_PASSTHROUGH
+                             : goes_past(k)        ? IO_DIRECT
+                                                   : IO_CACHED;
+        ck_assert_msg(mode == right, "%s: mode %d", k->name, mode);
+        leave(i, k, mode);
+        free_inode(i);
+    }
 }
 END_TEST
 
 /* Of an append by passthrough it counts the place by the data file. */
 START_TEST(whose_place_the_kernel_counts_by_the_size_is_known)
 {
-    struct inode *i = new_inode();
-    const struct kind *k = &kinds[_i];
-    enum io_mode mode = enter(i, k);
-    bool appends = k->flags & O_APPEND && (k->flags & O_ACCMODE) != O_RDONLY;
-    ck_assert_uint_eq(i->mode.appends, appends && mode != IO_PASSTHROUGH);
-    leave(i, k, mode);
-    ck_assert_uint_eq(i->mode.appends, 0);
-    free_inode(i);
+    EACH_KIND(k) {
+        struct inode *i = new_inode();
+        enum io_mode mode = enter(i, k);
+        bool appends = k->flags & O_APPEND && (k->flags & O_ACCMODE) != O_RDONLY;
+        ck_assert_uint_eq(i->mode.appends, appends && mode != IO_PASSTHROUGH);
+        leave(i, k, mode);
+        ck_assert_uint_eq(i->mode.appends, 0);
+        free_inode(i);
+    }
 }
 END_TEST
+
+static void close_pair(const struct kind *a, const struct kind *b, bool a_first)
+{
+    struct inode *i = new_inode();
+    enum io_mode first = enter(i, a), second = enter(i, b);
+    bool kernel = first == IO_PASSTHROUGH;
+    ck_assert_msg(!kernel || (!i->mode.cached && !i->mode.direct), "%s, then %s", a->name, b->name);
+    ck_assert_msg((second == IO_STALE) == (kernel && b->part == KERNEL_NOTHING),
+                  "%s, then %s: mode %d", a->name, b->name, second);
+    ck_assert_msg((second == IO_BESIDE) == (kernel && b->part == KERNEL_MAPS),
+                  "%s, then %s: mode %d", a->name, b->name, second);
+    ck_assert_msg(second != IO_CACHED || !goes_past(b), "%s, then %s: such an open is cached",
+                  a->name, b->name);
+    ck_assert_uint_eq(opens(i), second == IO_STALE ? 1 : 2);
+
+    leave(i, a_first ? a : b, a_first ? first : second);
+    leave(i, a_first ? b : a, a_first ? second : first);
+    ck_assert_uint_eq(opens(i), 0);
+    free_inode(i);
+}
 
 /* What the kernel answers with EIO: a cached open, or a direct one without the backing file, beside a
  * passthrough one. */
 START_TEST(no_pair_mixes_kernel_io_with_others)
 {
-    const struct kind *a = &kinds[_i / KINDS], *b = &kinds[_i % KINDS];
-    struct inode *i = new_inode();
-    enum io_mode first = enter(i, a), second = enter(i, b);
-    bool kernel = first == IO_PASSTHROUGH;
-    ck_assert_msg(!kernel || (!i->mode.cached && !i->mode.direct), "%s, then %s", a->name, b->name);
-    ck_assert_msg((second == IO_STALE) == (kernel && b->part == KERNEL_NOTHING), "%s, then %s: mode %d",
-                  a->name, b->name, second);
-    ck_assert_msg((second == IO_BESIDE) == (kernel && b->part == KERNEL_MAPS), "%s, then %s: mode %d",
-                  a->name, b->name, second);
-    ck_assert_msg(second != IO_CACHED || !goes_past(b), "%s, then %s: such an open is cached", a->name,
-                  b->name);
-    ck_assert_uint_eq(opens(i), second == IO_STALE ? 1 : 2);
-
-    leave(i, _i % 2 ? a : b, _i % 2 ? first : second);
-    leave(i, _i % 2 ? b : a, _i % 2 ? second : first);
-    ck_assert_uint_eq(opens(i), 0);
-    free_inode(i);
+    EACH_KIND(a)
+        EACH_KIND(b) {
+            close_pair(a, b, true);
+            close_pair(a, b, false);
+        }
 }
 END_TEST
 
@@ -152,7 +163,8 @@ END_TEST
 START_TEST(what_is_open_beside_keeps_the_backing_file)
 {
     struct inode *i = new_inode();
-    const struct kind reads = {"", O_RDONLY, true, KERNEL_ALL}, syncs = {"", O_DSYNC, true, KERNEL_MAPS},
+    const struct kind reads = {"", O_RDONLY, true, KERNEL_ALL},
+                      syncs = {"", O_DSYNC, true, KERNEL_MAPS},
                       absent = {"", O_RDONLY, true, KERNEL_NOTHING};
     ck_assert_int_eq(enter(i, &reads), IO_PASSTHROUGH);
     ck_assert_int_eq(enter(i, &syncs), IO_BESIDE);
@@ -173,81 +185,88 @@ END_TEST
 
 START_TEST(an_open_that_follows_all_closes_depends_on_none_of_them)
 {
-    const struct kind *a = &kinds[_i / KINDS], *b = &kinds[_i % KINDS];
-    struct inode *used = new_inode(), *fresh = new_inode();
-    leave(used, a, enter(used, a));
-    enum io_mode after = enter(used, b), alone = enter(fresh, b);
-    ck_assert_msg(after == alone, "%s after %s: %d, alone %d", b->name, a->name, after, alone);
-    free_inode(used);
-    free_inode(fresh);
+    EACH_KIND(a)
+        EACH_KIND(b) {
+            struct inode *used = new_inode(), *fresh = new_inode();
+            leave(used, a, enter(used, a));
+            enum io_mode after = enter(used, b), alone = enter(fresh, b);
+            ck_assert_msg(after == alone, "%s after %s: %d, alone %d", b->name, a->name, after,
+                          alone);
+            free_inode(used);
+            free_inode(fresh);
+        }
 }
 END_TEST
 
 /* A cached read beside a carried write could bring older bytes back into the page cache. */
 START_TEST(no_cached_open_follows_a_writer_past_the_page_cache)
 {
-    struct inode *i = new_inode();
-    enum io_mode writer = enter(i, &kinds[5]), after = enter(i, &kinds[_i]);
-    ck_assert_int_eq(writer, IO_DIRECT);
-    ck_assert_msg(after == IO_DIRECT, "%s: mode %d", kinds[_i].name, after);
-    leave(i, &kinds[5], writer);
-    leave(i, &kinds[_i], after);
-    free_inode(i);
+    EACH_KIND(k) {
+        struct inode *i = new_inode();
+        enum io_mode writer = enter(i, &kinds[5]), after = enter(i, k);
+        ck_assert_int_eq(writer, IO_DIRECT);
+        ck_assert_msg(after == IO_DIRECT, "%s: mode %d", k->name, after);
+        leave(i, &kinds[5], writer);
+        leave(i, k, after);
+        free_inode(i);
+    }
 }
 END_TEST
 
 /* What a promise holds against: an open before it, by anybody, and one after it, by another task. */
 START_TEST(a_promised_open_of_any_kind_finds_a_mode)
 {
-    const struct kind *a = &kinds[_i / KINDS], *b = &kinds[_i % KINDS];
-    for (int before = 0; before < 2; before++) {
-        struct inode *i = new_inode();
-        enum io_mode other = before ? enter(i, a) : IO_STALE;
-        bool given = promise(i);
-        ck_assert_msg(given == (other != IO_PASSTHROUGH), "%s: it is promised", a->name);
-        other = before ? other : enter(i, a);
-        ck_assert_int_ne(other, IO_STALE);
-        if (given) {
-            enum io_mode own = enter_as(i, b, true);
-            ck_assert_msg(own != IO_STALE, "%s, then %s", a->name, b->name);
-            leave(i, b, own);
-            end_promise(i);
+    EACH_KIND(a)
+        EACH_KIND(b) {
+            for (int before = 0; before < 2; before++) {
+                struct inode *i = new_inode();
+                enum io_mode other = before ? enter(i, a) : IO_STALE;
+                bool given = promise(i);
+                ck_assert_msg(given == (other != IO_PASSTHROUGH), "%s: it is promised", a->name);
+                other = before ? other : enter(i, a);
+                ck_assert_int_ne(other, IO_STALE);
+                if (given) {
+                    enum io_mode own = enter_as(i, b, true);
+                    ck_assert_msg(own != IO_STALE, "%s, then %s", a->name, b->name);
+                    leave(i, b, own);
+                    end_promise(i);
+                }
+                leave(i, a, other);
+                ck_assert_uint_eq(i->mode.promised, 0);
+                free_inode(i);
+            }
         }
-        leave(i, a, other);
-        ck_assert_uint_eq(i->mode.promised, 0);
-        free_inode(i);
-    }
 }
 END_TEST
 
 START_TEST(a_promised_open_alone_is_as_without_the_promise)
 {
-    const struct kind *k = &kinds[_i];
-    struct inode *i = new_inode(), *fresh = new_inode();
-    ck_assert(promise(i));
-    enum io_mode own = enter_as(i, k, true), alone = enter(fresh, k);
-    ck_assert_msg(own == alone, "%s: mode %d, without %d", k->name, own, alone);
-    leave(i, k, own);
-    end_promise(i);
-    ck_assert(promise(i));
-    ck_assert(promise(i)); /* to another task, too: neither begins passthrough */
-    ck_assert_int_ne(enter_as(i, k, true), IO_PASSTHROUGH);
-    free_inode(i);
-    free_inode(fresh);
+    EACH_KIND(k) {
+        struct inode *i = new_inode(), *fresh = new_inode();
+        ck_assert(promise(i));
+        enum io_mode own = enter_as(i, k, true), alone = enter(fresh, k);
+        ck_assert_msg(own == alone, "%s: mode %d, without %d", k->name, own, alone);
+        leave(i, k, own);
+        end_promise(i);
+        ck_assert(promise(i));
+        ck_assert(promise(i)); /* to another task, too: neither begins passthrough */
+        ck_assert_int_ne(enter_as(i, k, true), IO_PASSTHROUGH);
+        free_inode(i);
+        free_inode(fresh);
+    }
 }
 END_TEST
 
 int main(void)
 {
     TCase *t = tcase_create("mode");
-    tcase_add_loop_test(t, a_promised_open_of_any_kind_finds_a_mode, 0, KINDS * KINDS);
-    tcase_add_loop_test(t, a_promised_open_alone_is_as_without_the_promise, 0, KINDS);
-    tcase_add_loop_test(t, what_is_carried_and_appends_go_past_the_page_cache, 0, KINDS);
-    tcase_add_loop_test(t, whose_place_the_kernel_counts_by_the_size_is_known, 0, KINDS);
-    tcase_add_loop_test(t, no_pair_mixes_kernel_io_with_others, 0, KINDS * KINDS);
+    tcase_add_test(t, a_promised_open_of_any_kind_finds_a_mode);
+    tcase_add_test(t, a_promised_open_alone_is_as_without_the_promise);
+    tcase_add_test(t, what_is_carried_and_appends_go_past_the_page_cache);
+    tcase_add_test(t, whose_place_the_kernel_counts_by_the_size_is_known);
+    tcase_add_test(t, no_pair_mixes_kernel_io_with_others);
     tcase_add_test(t, what_is_open_beside_keeps_the_backing_file);
-    tcase_add_loop_test(t, an_open_that_follows_all_closes_depends_on_none_of_them, 0,
-                        KINDS * KINDS);
-    tcase_add_loop_test(t, no_cached_open_follows_a_writer_past_the_page_cache, 0, KINDS);
+    tcase_add_test(t, an_open_that_follows_all_closes_depends_on_none_of_them);
+    tcase_add_test(t, no_cached_open_follows_a_writer_past_the_page_cache);
     return run_case("mode", t);
 }

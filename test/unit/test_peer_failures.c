@@ -97,7 +97,7 @@ END_TEST
 
 /* ---- death ---- */
 
-#define DEATHS 20
+#define DEATHS REPEATS(20)
 START_TEST(a_busy_node_is_killed_and_the_survivor_lives)
 {
     static struct ask a[2 * FLIGHT];
@@ -128,7 +128,7 @@ END_TEST
 /* We serve it when it dies: our replies' buffers must be freed (the leak checker looks). */
 START_TEST(an_asker_is_killed)
 {
-    for (unsigned round = 1; round <= 5; round++) {
+    for (unsigned round = 1; round <= REPEATS(5); round++) {
         struct node n = node_start(OTHER, round);
         struct gate g;
         static struct ask a[FLIGHT];
@@ -160,8 +160,8 @@ static void on_down(uint64_t id, uint64_t incarnation, int err)
     lock_drop(&downs.lock);
 }
 
-#define SHORT_LIVES 100
-#define LETTING_GO  400
+#define SHORT_LIVES REPEATS(100)
+#define LETTING_GO  REPEATS(400)
 #define MOMENT_US   3000 /* somewhere in it the connection comes about */
 
 static void ask_and_wait_a_moment(struct ask *a, struct gate *g, int i)
