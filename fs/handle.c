@@ -7,7 +7,6 @@
 #include "fs/ops.h"
 #include "fs/shared.h"
 #include "placement/claims/claim_forget.h"
-#include "placement/claims/claim_give.h"
 #include "placement/claims/lock_ask.h"
 #include "placement/foresight/foresight.h"
 #include "placement/pfs/pfs_data.h"
@@ -34,24 +33,6 @@ void handle_add(struct handle *h)
         h->next->prev = &h->next;
     handles.list = h;
     lock_drop(&handles.lock);
-}
-
-/* ---- the file ---- */
-
-void handle_drop_unlinked(struct file *f)
-{
-    if (file_is_unlinked(f) && pfs_open_ends(f))
-        claim_unlinked(f);
-}
-
-/* The PFS's descriptor is closed after the claim is given back: see claim_unlinked. */
-void handle_release_file(struct file *f)
-{
-    bool held = file_is_unlinked(f) && pfs_keep_number(f);
-    data_release(f);
-    handle_drop_unlinked(f);
-    if (held)
-        pfs_unhold_number(f);
 }
 
 /* ---- closing ---- */
@@ -83,7 +64,7 @@ static void close_taken(struct handle *h)
         lock_drop_owner(h->inode->fid, false, h->lockers[n], NULL, NULL);
     free(h->lockers);
     data_close(h->data);
-    handle_release_file(f);
+    data_release(f);
     claim_closed(f);
     if (h->hinted)
         foresight_closed(f->fid, open_writes(h->flags));

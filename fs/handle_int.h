@@ -41,10 +41,5 @@ void handle_leave_mode(struct handle *h);
 
 void handle_add(struct handle *h); /* to the list; any thread */
 void handle_put(struct handle *h); /* gives a reference back; NULL: nothing.  Any thread */
-/* The last close of a file without a name, or an open of it that failed at the same time: its data is
- * dropped, flushed or not, and the claim is given back.  Blocking. */
-void handle_drop_unlinked(struct file *f);
-/* Gives an open of the PFS's file back, and does the same.  Blocking. */
-void handle_release_file(struct file *f);
 
 #endif

@@ -18,6 +18,7 @@
 #include "fs/ops.h"
 #include "fs/settings.h"
 #include "fs/stores.h"
+#include "placement/claims/claim_give.h"
 #include "placement/data_believe.h"
 #include "placement/foresight/foresight.h"
 #include "placement/pfs/pfs_data.h"
@@ -123,7 +124,7 @@ static int open_data(const struct opening *o, struct file *f, const struct statx
         err = data_open(f, DATA_READS, false, stx, looked_ms, false, &data);
     }
     if (err) {
-        handle_release_file(f);
+        data_release(f);
         return err;
     }
     if (trunc)
@@ -191,7 +192,7 @@ static int open_now(struct request *r, struct inode *i, int flags, struct fuse_f
     bool by_name = !pfs_has_descriptor(f);
     err = open_on_pfs(r, i, flags, f, &stx);
     if (!err && open_writes(flags) && stx.stx_nlink && !links_are_right(i, &stx, by_name)) {
-        handle_release_file(f);
+        data_release(f);
         handle_may_come_by_descriptor(i);
         err = -ESTALE; /* the kernel looks its name up again */
     }
@@ -202,7 +203,7 @@ static int open_now(struct request *r, struct inode *i, int flags, struct fuse_f
     o.named = !err && stx.stx_nlink && !is_it;
     if (!err && !stx.stx_nlink && !i->gone && !is_it) { /* another node removed it */
         inode_gone(i);
-        handle_release_file(f);
+        data_release(f);
         err = -ESTALE;
     }
     if (!err)
@@ -211,7 +212,7 @@ static int open_now(struct request *r, struct inode *i, int flags, struct fuse_f
         attr_seen(i, &stx, &(*out)->data->where, looked_ms);
         known_note(i, &stx, &(*out)->data->where, looked_ms);
     } else {
-        handle_drop_unlinked(f);
+        claim_drop_unlinked(f);
     }
     file_put(f);
     return err;

@@ -110,8 +110,8 @@ void data_removed(struct file *f);
  * if the file has others and none of them is known.  0: the PFS has it; -EIO: the node that has it is away;
  * -errno of the failed flush.  Blocking. */
 int data_flush(struct file *f);
-/* As pfs_release, to be called after data_close if there was a handle.  With the file's last release,
- * data_keep ends, too. */
+/* Gives an open of the PFS's file back, after data_close if there was a handle.  With the file's last release data_keep ends,
+ * too, and what claim_drop_unlinked does is done.  Blocking. */
 void data_release(struct file *f);
 /* Asks the home again (after a lock was granted, or ESTALE).  *changed: the kernel's cached pages may be
  * stale; pages that it reads from now on have the bytes of *now or newer ones. */

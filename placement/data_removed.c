@@ -18,6 +18,7 @@
  * A claimant that is away does not hear it.  Then the session's log of moves says so, at the last close here.
  */
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_give.h"
 #include "placement/data_int.h"
 #include "placement/lend.h"
 #include "placement/pfs/pfs_data.h"
@@ -143,10 +144,11 @@ static void say_removed(struct file *f)
 
 void data_release(struct file *f)
 {
-    bool held = data_is_kept(f) && pfs_keep_number(f);
+    bool held = (file_is_unlinked(f) || data_is_kept(f)) && pfs_keep_number(f);
     pfs_release(f);
     end_of_keeping(f, false);
     say_removed(f);
+    claim_drop_unlinked(f);
     if (held)
         pfs_unhold_number(f);
 }

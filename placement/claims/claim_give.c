@@ -144,3 +144,9 @@ void claim_unlinked(struct file *f)
     if (!open && !has_claim(f))
         pfs_drop(f);
 }
+
+void claim_drop_unlinked(struct file *f)
+{
+    if (file_is_unlinked(f) && pfs_open_ends(f))
+        claim_unlinked(f);
+}

@@ -8,8 +8,10 @@
  * PFS has. */
 void claim_give_back(struct file *f);
 /* Its last name is gone: nothing of it is flushed any more.  A claim without writers is given back, and
- * the descriptor is closed. */
+ * the descriptor is closed; while nodes that have it open are being told, both stay. */
 void claim_unlinked(struct file *f);
+/* The last close of a file without a name, or an open of it that failed at the same time: claim_unlinked.  Blocking. */
+void claim_drop_unlinked(struct file *f);
 /* fn is called before this node drops bytes of a file without a name that the PFS never gets, if other nodes may
  * have the file open: it tells them, and calls claim_drop_told when those that do are counted here.  Until then the
  * claim stays.  fn is called in any thread, with no lock held, and must not wait.  fn NULL: no more calls, and all have

@@ -38,8 +38,7 @@ static void release(void *arg)
     pfs_release(p->f);
     if (p->writer)
         claim_carry_end(p->f);
-    if (file_is_unlinked(p->f) && pfs_open_ends(p->f))
-        claim_unlinked(p->f);
+    claim_drop_unlinked(p->f);
     if (held)
         pfs_unhold_number(p->f);
     file_put(p->f);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "placement/claims/claim_forget.h"
-#include "placement/claims/claim_give.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
@@ -76,17 +75,6 @@ int find_hinted(const char *path, const struct fid *guess, struct found *out)
     return err == -ENOTDIR ? -ENOENT : err;
 }
 
-/* As a handle of the mount does (fs/handle.c). */
-static void release(struct file *f)
-{
-    bool held = file_is_unlinked(f) && pfs_keep_number(f);
-    data_release(f);
-    if (file_is_unlinked(f) && pfs_open_ends(f))
-        claim_unlinked(f);
-    if (held)
-        pfs_unhold_number(f);
-}
-
 bool found_is_elsewhere(const struct found *w)
 {
     struct location at;
@@ -99,7 +87,7 @@ static int open_known(struct found *w)
     pfs_open_known(w->f);
     int err = data_open_known(w->f, &w->known, false, &w->data);
     if (err)
-        release(w->f);
+        data_release(w->f);
     return err;
 }
 
@@ -112,7 +100,7 @@ static int open_on_pfs(struct found *w)
         return err;
     err = data_open(w->f, DATA_READS, false, &stx, looked_ms, true, &w->data);
     if (err)
-        release(w->f);
+        data_release(w->f);
     return err;
 }
 
@@ -137,7 +125,7 @@ void found_end(struct found *w)
 {
     if (w->f) {
         data_close(w->data);
-        release(w->f);
+        data_release(w->f);
         claim_closed(w->f);
         file_put(w->f);
     }

@@ -6,7 +6,8 @@
  * way.
  *
  * When the last handle closes, a dirty file keeps its descriptor: a file without owner-write permission could
- * not be opened for writing again, and a renamed one would not be found.  Kept descriptors are in a list,
+ * not be opened for writing again, and a renamed one would not be found.  So does a file without a name whose
+ * claim stays: other nodes that have it open may be counted here from now on.  Kept descriptors are in a list,
  * oldest first, at most a quarter of RLIMIT_NOFILE.  Beyond that, the oldest are closed, and opened again by
  * path when they are flushed.
  *
@@ -241,6 +242,13 @@ void pfs_drop(struct file *f)
         drop(p, NULL);
 }
 
+bool pfs_is_needed(struct file *f)
+{
+    struct file_info info;
+    store_info(f, &info);
+    return file_is_unlinked(f) ? info.claimed : info.dirty; /* claim_give.c drops it with the claim */
+}
+
 /* A write needs an open.  So if there was none since before the file was seen to be clean, it still is. */
 void pfs_drop_clean(struct file *f)
 {
@@ -250,10 +258,7 @@ void pfs_drop_clean(struct file *f)
     lock_take(&p->lock);
     unsigned turns = p->turns;
     lock_drop(&p->lock);
-    struct file_info info;
-    store_info(f, &info);
-    bool needed = info.dirty || (info.claimed && file_is_unlinked(f)); /* claim_give.c drops it with the claim */
-    if (!needed)
+    if (!pfs_is_needed(f))
         drop(p, &turns);
 }
 

@@ -10,6 +10,8 @@ int pfs_borrow_fd(struct file *f, bool write, int *fd);
 void pfs_return_fd(struct file *f);
 /* fd becomes the file's descriptor unless it has one as good; taken over in any case. */
 void pfs_install(struct file *f, int fd, bool writable);
+/* Is its descriptor needed after the last close?  For a flush, or because it is claimed and has no name. */
+bool pfs_is_needed(struct file *f);
 /* It is not open here any more: keeps its descriptor, within the budget. */
 void pfs_keep(struct file *f);
 bool pfs_keeps_more(void); /* within the budget */

@@ -343,13 +343,6 @@ int pfs_open_file(struct file *f, struct pfs_node *n, bool write, const struct c
     return err;
 }
 
-static bool is_dirty(struct file *f)
-{
-    struct file_info info;
-    store_info(f, &info);
-    return info.dirty;
-}
-
 void pfs_release(struct file *f)
 {
     struct pfs_file *p = pfs_of(f);
@@ -358,7 +351,7 @@ void pfs_release(struct file *f)
     lock_drop(&p->lock);
     if (!last)
         return;
-    if (!file_is_unlinked(f) && is_dirty(f))
+    if (pfs_is_needed(f))
         pfs_keep(f);
     else
         pfs_drop(f);

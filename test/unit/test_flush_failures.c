@@ -298,6 +298,25 @@ START_TEST(what_was_removed_keeps_its_descriptor_as_long_as_its_claim)
 }
 END_TEST
 
+/* As its last close may come before those nodes have answered. */
+START_TEST(what_was_removed_while_it_was_open_keeps_its_descriptor_as_long_as_its_claim)
+{
+    start(NO_LULL);
+    struct file *f = env_create("f", 0644);
+    env_write(f, "abc", 3, 0);
+    ck_assert_int_eq(unlink(env_path("f")), 0);
+    file_set_unlinked(f, true);
+    store_set_deleted(f);
+    ck_assert(!dirty(f));
+    pfs_release(f);
+    ck_assert(pfs_has_descriptor(f));
+    ck_assert(store_clear_claim(f, NULL));
+    pfs_drop(f);
+    ck_assert(!pfs_has_descriptor(f));
+    file_put(f);
+}
+END_TEST
+
 /* Only its name leads to it. */
 static struct file *unflushed_without_descriptor(void)
 {
@@ -551,6 +570,7 @@ int main(void)
     tcase_add_test(t, a_failed_file_is_tried_again_by_itself);
     tcase_add_test(t, unlinked_is_never_flushed);
     tcase_add_test(t, what_was_removed_keeps_its_descriptor_as_long_as_its_claim);
+    tcase_add_test(t, what_was_removed_while_it_was_open_keeps_its_descriptor_as_long_as_its_claim);
     tcase_add_test(t, removed_behind_our_back_keeps_the_data);
     tcase_add_test(t, renamed_behind_our_back_is_found_in_its_directory);
     tcase_add_test(t, what_is_open_for_reading_is_flushed_whatever_its_name);
