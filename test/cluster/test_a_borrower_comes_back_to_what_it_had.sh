@@ -2,7 +2,7 @@
 # A node that has borrowed parts of a file dies, and is started again. What it had flushed is on the PFS, and the claimant
 # counts it so, though it did not know that before. If the file was removed meanwhile, what the node had not flushed is dropped.
 # timeout: 200
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/ranks.sh"
 requires fuse cmd python3 cmd jq

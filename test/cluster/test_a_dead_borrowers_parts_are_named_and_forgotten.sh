@@ -3,7 +3,7 @@
 # node's cache completes the file. Or an operator forgets the node: then all of the file can be read and written again, and what
 # the node had is put beside the file when it is back.
 # timeout: 180
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/ranks.sh"
 requires fuse cmd python3 cmd jq

@@ -3,7 +3,7 @@
 # longer ones and changes within old ones are written all the same, each write when the one before
 # it is on the PFS; the cache takes next to nothing of what is left; every byte is right.
 # timeout: 180
-# both
+# both-long
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 requires root fuse cmd jq cmd mkfs.ext4 cmd fallocate free 1500

@@ -2,7 +2,7 @@
 # The directory of a file that one node has written is moved, by this node or by another one.  The other node
 # writes a few bytes where the first one has none, before or after a flush: both see them, and so does the PFS.
 # timeout: 90
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3
 

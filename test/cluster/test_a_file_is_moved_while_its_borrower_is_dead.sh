@@ -2,7 +2,7 @@
 # A borrower is killed. Meanwhile another node moves the file into another directory. When the borrower is back, what it had
 # borrowed is flushed into the file where it is now, though nobody opens it there. The same when its claimant was killed, too.
 # timeout: 120
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/ranks.sh"
 requires fuse cmd python3 cmd jq

@@ -3,7 +3,7 @@
 # this node is the file's home; another reader of the same chunk waits, and so does who reads what the cache has, as
 # the bytes may be older than its call. A file that has changed on the PFS by then is read as it is.
 # timeout: 120
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd python3
 HERE=$(dirname "$SCRIPT")

@@ -3,7 +3,7 @@
 # others, many thousand times at once, to keep what is not its own, and what nobody has. Nodes that keep chunks for others are killed, too. Every
 # byte that is read is right, also after the file was written and cut while others kept its chunks; and no node's memory grows.
 # timeout: 300
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=protonodes.sh
 . "$(dirname "$0")/protonodes.sh"

@@ -3,7 +3,7 @@
 # left is put beside the file, and the borrower goes on. What it writes while that is done goes to the file's next claimant,
 # and is not lost, also by a descriptor that it had open all the time.
 # timeout: 180
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/ranks.sh"
 requires fuse cmd python3 cmd jq

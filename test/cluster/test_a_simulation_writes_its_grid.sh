@@ -3,7 +3,7 @@
 # a new file each time or to one that grows (the pattern of RDBench). Every checksum is that of what was computed. Skipped
 # where OpenMPI is not installed (Debian: openmpi-bin, libopenmpi-dev).
 # timeout: 300
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse root namespaces cmd mpicc cmd mpirun cmd ompi_info
 HERE=$(realpath "$(dirname "$0")")

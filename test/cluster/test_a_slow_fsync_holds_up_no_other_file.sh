@@ -2,7 +2,7 @@
 # With one writer for write-back, a file is written to the PFS while the one before it waits for the PFS's fsync; as many as there
 # are writers may wait so, no more. Bytes go to a PFS that is a FUSE mount in whole requests.
 # timeout: 60
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 start_faultfs a

@@ -2,7 +2,7 @@
 # An eddyfs that is started over the mount of a daemon that is stopped says that something is mounted there, and ends, also if
 # the stopped daemon holds its question already.
 # timeout: 120
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse
 

@@ -4,7 +4,7 @@
 # a time-out is 124, an interrupt 130, and both leave everything as it was.
 # timeout: 300
 # both
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd python3 cmd ss
 HERE=$(dirname "$SCRIPT")

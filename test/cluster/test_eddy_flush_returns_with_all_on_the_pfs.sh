@@ -2,7 +2,7 @@
 # eddy flush returns 0 when everything that was written before is on the PFS, byte for byte,
 # although no lull comes; on a terminal it shows its progress.
 # timeout: 120
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 

@@ -2,7 +2,7 @@
 # eddy status: the keys that scripts rely on; the three sources of reads add up to what was
 # read; --all finds every mount; its exit codes.
 # timeout: 120
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 

@@ -2,7 +2,7 @@
 # fusermount3 -u returns at once; eddy wait returns 0 when the daemon has written everything
 # and ended; a second one returns 0 at once.
 # timeout: 120
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse
 

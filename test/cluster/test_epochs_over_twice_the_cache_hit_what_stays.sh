@@ -3,7 +3,7 @@
 # next, so a cache in order of use has a seventh of it. Here a part stays, and it has more than a third; every byte is right.
 # An application that goes on to other files then finds them, and not the old ones, in the cache.
 # timeout: 120
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd python3
 HERE=$(dirname "$SCRIPT")

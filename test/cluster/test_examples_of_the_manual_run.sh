@@ -3,7 +3,7 @@
 # are there: each ends as the page says, and leaves on the PFS what it should. A job script keeps the application's exit code, ends with
 # that of the flush if that fails, and all of them have the same beginning and end. No block is left out.
 # timeout: 240
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 in_namespaces
 requires fuse root cmd jq cmd setfattr cmd setcap cmd make cmd python3

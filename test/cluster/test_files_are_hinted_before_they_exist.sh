@@ -4,7 +4,7 @@
 # ones can: then the next ones are fetched, and the farthest ones given up. None of the writers waits for a hint; each file is fetched
 # at most once, and comes from the store when it is read. Those that are removed, or never made, hold up nothing.
 # timeout: 120
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 M=$W/mnt-a

@@ -3,7 +3,7 @@
 # there, and is neither zero nor old.
 # SWMR_SECONDS: how long it appends (20).
 # timeout: 300
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd h5pcc
 HERE=$(realpath "$(dirname "$0")")

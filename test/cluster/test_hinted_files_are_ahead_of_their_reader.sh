@@ -2,7 +2,7 @@
 # What is hinted is fetched before it is read, in the order of the hints, as far as the cache has room, and each file once:
 # forward and backward over twice the cache. A hint ends with its process, and what was read makes room.
 # timeout: 120
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 M=$W/mnt-a

@@ -2,7 +2,7 @@
 # What is ahead, and then changed by another node, or removed or renamed on this one, is not ahead any more; and what then has the name
 # is fetched, when it is on the PFS. So is what is made on the PFS by anybody. The reader finds all of it here.
 # timeout: 120
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 A=$W/mnt-a B=$W/mnt-b

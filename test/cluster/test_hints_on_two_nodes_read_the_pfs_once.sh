@@ -2,7 +2,7 @@
 # Two nodes hint the same files in two orders: each byte is read from the PFS once, for both. What one of them then writes is what
 # the other one reads, though it was ahead there.
 # timeout: 120
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 FILES=12

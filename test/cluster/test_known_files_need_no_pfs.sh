@@ -3,7 +3,7 @@
 # another node has written is seen at the next open, flushed or not, also after a node has joined. What is open so
 # is read, looked at and locked after another node, or this one, has renamed or removed it.
 # timeout: 180
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3
 start_faultfs a

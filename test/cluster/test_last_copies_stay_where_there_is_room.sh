@@ -2,7 +2,7 @@
 # A node that has little room for what it owns, as its cache is full of unflushed data, lets others keep it: after a while the
 # session reads nothing from the PFS any more, though that node's cache cannot hold its part. All bytes are right.
 # timeout: 300
-# both
+# both-long
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq free 4000

@@ -3,7 +3,7 @@
 # only below the low one, dirty data stays below 95 % of the cache, writers are slowed to
 # what the PFS takes and none is refused; every byte arrives.
 # timeout: 240
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd python3 free 800
 MIB=1048576

@@ -3,7 +3,7 @@
 # unlimited dimension, compression, variables that come later. Skipped where it is not installed (Debian: openmpi-bin,
 # libnetcdf-mpi-dev, netcdf-bin).
 # timeout: 300
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse root namespaces cmd mpicc cmd mpirun cmd ompi_info cmd ncdump cmd setfattr cmd pkg-config module netcdf-mpi
 HERE=$(realpath "$(dirname "$0")")

@@ -3,7 +3,7 @@
 # but for what the dead node has, and nothing that was acknowledged is lost.
 # ROUNDS: more of them (100 in the long run); SEED.
 # timeout: 400
-# both
+# both-long
 # busy
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3

@@ -3,7 +3,7 @@
 # end-of-file borders, for many sizes, and in a file without owner-write permission.
 # timeout: 240
 # both
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse
 CHUNK=1048576

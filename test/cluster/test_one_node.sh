@@ -3,7 +3,7 @@
 # O_DIRECT, holes, unlink-while-open; and a random reader/writer against a plain file.
 # timeout: 600
 # both
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3
 

@@ -3,7 +3,7 @@
 # plain disk would not give, nothing but what was written; on one node, and on two. In the end the PFS has what the mounts show.
 # timeout: 200
 # both
-# sanitize
+# sanitize-long
 # busy
 . "$(dirname "$0")/lib.sh"
 requires fuse

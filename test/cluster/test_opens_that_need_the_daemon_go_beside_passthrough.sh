@@ -3,7 +3,7 @@
 # the daemon does these reads and writes, so they do what they do elsewhere (on the PFS at once, the bit gone), and all
 # descriptors and mappings of this node see one file, at once: bytes, size, mode; also when it has no name any more.
 # timeout: 120
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires root fuse cmd python3
 start_node a "$PFS" --flush end --fsync pfs -o allow_other

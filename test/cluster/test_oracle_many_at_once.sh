@@ -4,7 +4,7 @@
 # byte once. What is known to be wrong is not run (oracle/known_wrong.py; ORACLE_ALL=1 runs it).
 # RECORDS, LINES_EACH, SECONDS_EACH: more, longer.
 # timeout: 400
-# both
+# both-long
 # busy
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"

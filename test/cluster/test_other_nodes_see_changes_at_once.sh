@@ -3,7 +3,7 @@
 # names and after listings, under locks, with a file's claim here, there, or given back.
 # timeout: 240
 # both
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse
 for policy in end immediate; do

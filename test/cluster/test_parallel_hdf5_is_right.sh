@@ -2,7 +2,7 @@
 # Parallel HDF5 on one file, a rank on each of three nodes, by OMPIO and ROMIO. Skipped where it is not installed
 # (Debian: openmpi-bin, libhdf5-openmpi-dev).
 # timeout: 300
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse root namespaces cmd h5pcc cmd h5dump cmd mpirun
 HERE=$(realpath "$(dirname "$0")")

@@ -2,7 +2,7 @@
 # idle waits for a lull, immediate does not, close begins before the close and has the file on the
 # PFS when close returns, end waits for the unmount; a directory says which one holds below it.
 # timeout: 120
-# both
+# both-long
 # alone
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd setfattr cmd python3

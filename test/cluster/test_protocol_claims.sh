@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Claims of files among nodes that are killed and started again: one node has it, or nobody knows who and it is lost.
 # timeout: 300
-# sanitize
+# sanitize-long
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=protonodes.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # fcntl and flock locks of several nodes on one file: conflicts, waiting, cancelling, splitting, and nodes that are killed.
 # timeout: 240
-# sanitize
+# sanitize-long
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=protonodes.sh

@@ -2,7 +2,7 @@
 # Nodes that look at a file are told before another one is granted its claim: each once, nobody else, whatever dies or
 # stands still meanwhile, and by nobody but the home.
 # timeout: 400
-# sanitize
+# sanitize-long
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=protonodes.sh

@@ -4,7 +4,7 @@
 # thousand operations on one node: test_one_node.sh.)
 # timeout: 600
 # both
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse
 N=${OPERATIONS:-$(many 20000 3000)}

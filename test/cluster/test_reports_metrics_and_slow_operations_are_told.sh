@@ -2,7 +2,7 @@
 # eddyfs --report, --metrics and --slow: a report of each node, bounded and private, in which the numbers are right; a page of it that
 # hides no text and loads nothing; metrics over HTTP and a unix socket; slow operations in the log, with where they waited.
 # timeout: 180
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd curl cmd python3
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Files that are rewritten while they are being flushed: the PFS has the last contents of every one.
 # timeout: 240
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse
 FILES=${FILES:-$(many 150 30)}

@@ -3,7 +3,7 @@
 # names, with the policy idle and its usual wait interval; with `end` not even when there are
 # pauses.
 # timeout: 240
-# both
+# both-long
 # alone
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd python3

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # At the end the cache's disk is to have everything too: it is written while eddy umount waits for the PFS, not after that.
 # timeout: 120
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3
 cat >"$W/unwritten.py" <<'PY'

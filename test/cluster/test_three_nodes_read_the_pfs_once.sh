@@ -2,7 +2,7 @@
 # Three nodes read one tree, at the same time and again: the PFS is read once for all, the counts add up to what was
 # read, and a cache far smaller than the tree still gives right bytes.
 # timeout: 300
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq free 4000
 MIB=${TREE_MIB:-64}

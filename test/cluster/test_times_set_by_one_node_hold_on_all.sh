@@ -3,7 +3,7 @@
 # bytes for those of the new version, all see the time that was set, and a daemon
 # that dies meanwhile flushes what it has into the file when it is back.
 # timeout: 90
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd cmp
 

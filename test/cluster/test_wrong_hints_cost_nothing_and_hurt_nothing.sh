@@ -3,7 +3,7 @@
 # changes on the PFS and on this node, of a reader that stops in between. All that is read is right, writers find room, and what is not
 # wanted any more leaves.
 # timeout: 120
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 M=$W/mnt-a

@@ -11,9 +11,9 @@ all_names() {
     for file in test/unit/test_*.c; do echo "unit/$(name_in "$file")"; done
     for name in $(test/model/run "--list${LONG:+-long}"); do echo "model/$name"; done
     for file in test/cluster/test_*.sh; do echo "cluster/$(name_in "$file")"; done
-    for file in $(all_marked both); do echo "cached/cluster/$(name_in "$file")"; done
+    for file in $(all_marked 'both\(-long\)\?'); do echo "cached/cluster/$(name_in "$file")"; done
     for file in test/unit/test_*.c; do echo "asan/unit/$(name_in "$file")"; done
-    for file in $(all_marked sanitize); do echo "asan/cluster/$(name_in "$file")"; done
+    for file in $(all_marked 'sanitize\(-long\)\?'); do echo "asan/cluster/$(name_in "$file")"; done
     sed '/^#/d; s|^|tsan/unit/|' test/unit/threads.list
     for file in test/fuzz/fuzz_*.c; do echo "fuzz/$(name_in "$file")"; done
 }
@@ -44,11 +44,21 @@ its_timeout() {
     echo "${seconds:-$CLUSTER_TIMEOUT}"
 }
 
+# is_only_long NAME: it takes long, or this repeat of it is one of those that would make all runs longer.
+is_only_long() {
+    is_marked "$1" long && return
+    case $1 in
+        cached/*) is_marked "$1" both-long ;;
+        asan/*) is_marked "$1" sanitize-long ;;
+        *) return 1 ;;
+    esac
+}
+
 # Why a test is skipped before anything is built for it, if it is.
 why_skipped() {
     if [[ $1 == fuzz/* ]] && ! command -v clang >/dev/null; then
         echo "needs clang"
-    elif [[ $1 == *cluster/* && -z $LONG ]] && is_marked "$1" long; then
+    elif [[ $1 == *cluster/* && -z $LONG ]] && is_only_long "$1"; then
         echo "only with --long"
     fi
 }
