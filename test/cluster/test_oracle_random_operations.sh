@@ -10,7 +10,7 @@ requires fuse cmd python3
 ORACLE=$(dirname "$SCRIPT")/oracle
 for list in "$ORACLE"/replays/*.ops; do # what failed once
     # shellcheck disable=SC2086 # words
-    python3 "$ORACLE/oracle.py" --build "$EDDY_BUILD" --all --work "$W" --replay "$list" \
+    python3 "$ORACLE/oracle.py" --build "$EDDY_BUILD" --work "$W" --replay "$list" \
         ${EDDY_TEST_OPTIONS:+-- $EDDY_TEST_OPTIONS} || fail "$list: see above"
 done
 # shellcheck disable=SC2086 # words

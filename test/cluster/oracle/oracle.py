@@ -17,6 +17,7 @@ import replay  # noqa: E402
 from compare import Deviation  # noqa: E402
 from config import LANES, config_of, lane_of  # noqa: E402
 from generate import Generator  # noqa: E402
+from known_wrong import is_known  # noqa: E402
 from nodes import Broken, Daemons, Native  # noqa: E402
 from pfs import compare_trees  # noqa: E402
 from run import Failure, Run  # noqa: E402
@@ -234,7 +235,9 @@ class Oracle:
         return 1 if self.failures else 0
 
     def run_replay(self):
+        """What is known to be wrong counts in a list that is kept for it."""
         config, key, ops = replay.read(self.options.replay)
+        self.options.all |= is_known(key)
         self.start(config)
         run, failure = self.once(config, replay.Replay(ops))
         self.count(run)
