@@ -11,7 +11,7 @@ struct file_info {
     uint64_t size;
     int64_t mtime_ns, ctime_ns; /* as applications are told */
     int64_t stands_ns; /* ctime_ns stands for this ctime of the PFS file, and for earlier ones; INT64_MAX: for
-                          any, as a run is changing the file */
+                          any, as a run is changing the file, or nodes that borrow parts of it may flush them */
     uint64_t blocks;     /* st_blocks: of the data file, and of what is still on the PFS */
     struct version base; /* version of the PFS file that clean pages are of */
     bool base_known;

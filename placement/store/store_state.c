@@ -91,6 +91,8 @@ static int64_t stands_ns(const struct file *f)
 {
     const struct file_core *c = core(f);
     const struct file_trace *t = &f->rec->trace;
+    if (f->rec->lent)
+        return INT64_MAX;
     if (!(c->flags & CORE_FLUSHING))
         return c->flags & CORE_BASE ? c->base.ctime_ns : INT64_MIN;
     return t->kind == TRACE_LEFT ? t->v.ctime_ns : INT64_MAX;
