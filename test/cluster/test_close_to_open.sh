@@ -5,7 +5,7 @@
 # sanitize
 . "$(dirname "$0")/lib.sh"
 requires fuse
-ROUNDS=${ROUNDS:-$(many 1000 200)}
+ROUNDS=${ROUNDS:-$(many 300 200)}
 start_faultfs a
 start_faultfs b
 start_node a "$W/pfs-a"

@@ -70,7 +70,7 @@ assert not os.path.exists(m + "/gone")
 PY
 
 # --- random operations ---
-"$EDDY_BUILD/test/fsrand" --ops "${FSRAND_OPS:-$(many 100000 4000)}" "$M/random" "$W/plain/random"
+"$EDDY_BUILD/test/fsrand" --ops "${FSRAND_OPS:-$(many 25000 4000)}" "$M/random" "$W/plain/random"
 
 # --- all of it reaches the PFS; the file that was unlinked keeps nothing back ---
 stop_node a

@@ -7,7 +7,7 @@
 # sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse
-N=${OPERATIONS:-$(many 20000 3000)}
+N=${OPERATIONS:-$(many 8000 3000)}
 start_faultfs a
 start_faultfs b
 start_node a "$W/pfs-a" --flush-wait 0 --cache-size 24M
