@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # A random reader and writer against a plain file: on one node, with flushes and eviction in between, and from two nodes
-# with close-to-open between turns; at the end the PFS has the same bytes.  (A hundred
-# thousand operations on one node: test_one_node.sh.)
+# with close-to-open between turns; at the end the PFS has the same bytes.  (More operations on one node: test_one_node.sh.)
 # timeout: 600
 # both
 # sanitize-long
