@@ -9,6 +9,7 @@
 #include "flush/flush_events.h"
 #include "flush/flush_recover.h"
 #include "flush/flush_status.h"
+#include "placement/claims/claim_give.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_data.h"
@@ -99,6 +100,7 @@ static inline uint64_t pending(void)
 static inline void shut(struct file *f)
 {
     pfs_release(f);
+    claim_drop_unlinked(f);
     file_put(f);
 }
 

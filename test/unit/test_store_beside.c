@@ -63,13 +63,17 @@ static void setup(void)
     writing = go = asking = false;
 }
 
-/* A write of its second page, while which `meanwhile` takes the record of the chunk away. */
-static void write_beside(struct file *f, void *(*meanwhile)(void *f))
+/* A write of its second page, while which `meanwhile`, which is under way from *begins on, takes the record of the chunk
+ * away. */
+static void write_beside(struct file *f, void *(*meanwhile)(void *f), atomic_bool *begins)
 {
     pthread_t t;
-    uint64_t fill, begun = boot_ms();
+    uint64_t fill, begun;
     the_fid = f->fid;
     ck_assert_int_eq(pthread_create(&t, NULL, meanwhile, f), 0);
+    if (begins)
+        until(begins);
+    begun = boot_ms();
     while (boot_ms() < begun + DISK_ASKED_MS)
         usleep(1000);
     asks = true;
@@ -90,7 +94,7 @@ static void *failing_write(void *f)
 START_TEST(a_write_while_another_one_fails_in_a_new_chunk)
 {
     struct file *f = new_file(1, "x");
-    write_beside(f, failing_write);
+    write_beside(f, failing_write, &writing);
     file_put(f);
 }
 END_TEST
@@ -107,7 +111,7 @@ START_TEST(a_write_while_the_rest_of_its_chunk_is_cut_off)
 {
     struct file *f = new_file(1, "x");
     write_ok(f, data, 4096, 5 * 4096);
-    write_beside(f, cut_off);
+    write_beside(f, cut_off, NULL);
     ck_assert_uint_eq(info_of(f).size, 8192);
     file_put(f);
 }
