@@ -11,7 +11,7 @@ requires fuse cmd jq free 3000
 MIB=1048576
 CHUNKS=96
 FLOOD=${FLOOD:-3000}
-ROUNDS=${ROUNDS:-3}
+ROUNDS=${ROUNDS:-1}
 PROTO_SESSIONS=$PFS/.eddyfs-$(id -u)
 PROTO_OPTIONS=(--lie)
 

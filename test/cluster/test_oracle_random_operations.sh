@@ -15,5 +15,5 @@ for list in "$ORACLE"/replays/*.ops; do # what failed once
 done
 # shellcheck disable=SC2086 # words
 python3 "$ORACLE/oracle.py" --build "$EDDY_BUILD" --work "$W" --first "${FIRST:-0}" \
-    --seeds "${SEEDS:-24}" --ops "${OPS:-100}" --seconds "${SECONDS_AT_MOST:-200}" --shrink 60 ${ORACLE_OPTIONS-} \
+    --seeds "${SEEDS:-16}" --ops "${OPS:-100}" --seconds "${SECONDS_AT_MOST:-120}" --shrink 60 ${ORACLE_OPTIONS-} \
     ${EDDY_TEST_OPTIONS:+-- $EDDY_TEST_OPTIONS} || fail "see above"
