@@ -9,7 +9,6 @@
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/lock_ask.h"
 #include "placement/foresight/foresight.h"
-#include "placement/pfs/pfs_data.h"
 
 static struct {
     struct lock lock; /* RANK_LEAF */

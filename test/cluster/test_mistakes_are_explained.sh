@@ -72,10 +72,10 @@ start_node a "$W/pfs-a" --flush end
 echo precious >"$W/mnt-a/file"
 kill_node a
 tell_faultfs a error ENOSPC write >/dev/null
-says 1 "No space left on device: make room on the PFS first" "$eddy" recover --timeout 5 "$W/cache-a"
+says 1 "No space left on device: make room on the PFS first" "$eddy" recover --timeout 60 "$W/cache-a"
 tell_faultfs a clear
 tell_faultfs a error ENOSPC write path=file >/dev/null
-says 3 "file: .*No space left on device" "$eddy" recover --timeout 5 "$W/cache-a"
+says 3 "file: .*No space left on device" "$eddy" recover --timeout 60 "$W/cache-a"
 tell_faultfs a clear
 says 0 "" "$eddy" recover "$W/cache-a"
 check_equal "the file, when there is room again" "$(cat "$PFS/file")" precious

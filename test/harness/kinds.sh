@@ -2,7 +2,7 @@
 #
 # The kinds of tests, by the beginnings of their names: what there is of each, what it needs, how it is run.
 
-# Check's and meson's limits are for programs without sanitizers.
+# How many times longer a program takes with a sanitizer.
 SLOWER=3
 
 # The tests of each kind, in the order in which they are told.

@@ -14,8 +14,8 @@
         return;                                                                                    \
     } while (0)
 
-/* How often something is repeated that may go wrong by chance. With a sanitizer once takes many times as long, and what it
- * finds it finds in each round. */
+/* REPEATS(n): how many rounds to make of what goes wrong only by chance. A sanitizer makes a round many times as long, and
+ * sees in any round what it is for, so a quarter of them do. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED  1
 #define REPEATS(n) (((n) + 3) / 4)

@@ -279,6 +279,16 @@ START_TEST(unlinked_is_never_flushed)
 }
 END_TEST
 
+static void descriptor_goes_with_the_claim(struct file *f)
+{
+    ck_assert(!dirty(f));
+    ck_assert(pfs_has_descriptor(f));
+    ck_assert(store_clear_claim(f, NULL));
+    pfs_drop_clean(f);
+    ck_assert(!pfs_has_descriptor(f));
+    file_put(f);
+}
+
 /* Nodes that have it open are told before the claim goes, and read by this descriptor what is not here. */
 START_TEST(what_was_removed_keeps_its_descriptor_as_long_as_its_claim)
 {
@@ -289,16 +299,11 @@ START_TEST(what_was_removed_keeps_its_descriptor_as_long_as_its_claim)
     ck_assert(pfs_has_descriptor(f));
     ck_assert_int_eq(unlink(env_path("f")), 0);
     ck_assert_int_eq(flush_file(f), 0); /* finds that it has no name any more */
-    ck_assert(!dirty(f));
-    ck_assert(pfs_has_descriptor(f));
-    ck_assert(store_clear_claim(f, NULL));
-    pfs_drop_clean(f);
-    ck_assert(!pfs_has_descriptor(f));
-    file_put(f);
+    descriptor_goes_with_the_claim(f);
 }
 END_TEST
 
-/* As its last close may come before those nodes have answered. */
+/* The last close here may come before those nodes have answered. */
 START_TEST(what_was_removed_while_it_was_open_keeps_its_descriptor_as_long_as_its_claim)
 {
     start(NO_LULL);
@@ -307,13 +312,8 @@ START_TEST(what_was_removed_while_it_was_open_keeps_its_descriptor_as_long_as_it
     ck_assert_int_eq(unlink(env_path("f")), 0);
     file_set_unlinked(f, true);
     store_set_deleted(f);
-    ck_assert(!dirty(f));
     pfs_release(f);
-    ck_assert(pfs_has_descriptor(f));
-    ck_assert(store_clear_claim(f, NULL));
-    pfs_drop(f);
-    ck_assert(!pfs_has_descriptor(f));
-    file_put(f);
+    descriptor_goes_with_the_claim(f);
 }
 END_TEST
 

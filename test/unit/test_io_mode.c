@@ -33,7 +33,7 @@ static const struct kind {
     {"writes and syncs, whole", O_WRONLY | O_DSYNC, true, KERNEL_MAPS},
     {"appends and syncs, whole", O_WRONLY | O_APPEND | O_DSYNC, true, KERNEL_MAPS},
 };
-#define EACH_KIND(k) for (const struct kind *k = kinds; k < kinds + ARRAY_LEN(kinds); k++)
+#define KINDS_END (kinds + ARRAY_LEN(kinds))
 
 static struct inode *new_inode(void)
 {
@@ -92,6 +92,13 @@ static bool goes_past(const struct kind *k)
     return !k->here || (k->flags & O_APPEND && (k->flags & O_ACCMODE) != O_RDONLY);
 }
 
+static void each_pair(void (*check)(const struct kind *a, const struct kind *b))
+{
+    for (const struct kind *a = kinds; a < KINDS_END; a++)
+        for (const struct kind *b = kinds; b < KINDS_END; b++)
+            check(a, b);
+}
+
 static unsigned opens(const struct inode *i)
 {
     return i->mode.cached + i->mode.direct + i->mode.passthrough + i->mode.beside;
@@ -99,7 +106,7 @@ static unsigned opens(const struct inode *i)
 
 START_TEST(what_is_carried_and_appends_go_past_the_page_cache)
 {
-    EACH_KIND(k) {
+    for (const struct kind *k = kinds; k < KINDS_END; k++) {
         struct inode *i = new_inode();
         enum io_mode mode = enter(i, k);
         enum io_mode right = k->part == KERNEL_ALL ? IO_PASSTHROUGH
@@ -115,7 +122,7 @@ END_TEST
 /* Of an append by passthrough it counts the place by the data file. */
 START_TEST(whose_place_the_kernel_counts_by_the_size_is_known)
 {
-    EACH_KIND(k) {
+    for (const struct kind *k = kinds; k < KINDS_END; k++) {
         struct inode *i = new_inode();
         enum io_mode mode = enter(i, k);
         bool appends = k->flags & O_APPEND && (k->flags & O_ACCMODE) != O_RDONLY;
@@ -127,7 +134,7 @@ START_TEST(whose_place_the_kernel_counts_by_the_size_is_known)
 }
 END_TEST
 
-static void close_pair(const struct kind *a, const struct kind *b, bool a_first)
+static void open_and_close(const struct kind *a, const struct kind *b, bool a_first)
 {
     struct inode *i = new_inode();
     enum io_mode first = enter(i, a), second = enter(i, b);
@@ -147,15 +154,17 @@ static void close_pair(const struct kind *a, const struct kind *b, bool a_first)
     free_inode(i);
 }
 
+static void in_both_orders(const struct kind *a, const struct kind *b)
+{
+    open_and_close(a, b, true);
+    open_and_close(a, b, false);
+}
+
 /* What the kernel answers with EIO: a cached open, or a direct one without the backing file, beside a
  * passthrough one. */
 START_TEST(no_pair_mixes_kernel_io_with_others)
 {
-    EACH_KIND(a)
-        EACH_KIND(b) {
-            close_pair(a, b, true);
-            close_pair(a, b, false);
-        }
+    each_pair(in_both_orders);
 }
 END_TEST
 
@@ -183,25 +192,26 @@ START_TEST(what_is_open_beside_keeps_the_backing_file)
 }
 END_TEST
 
+static void b_after_a_is_as_b_alone(const struct kind *a, const struct kind *b)
+{
+    struct inode *used = new_inode(), *fresh = new_inode();
+    leave(used, a, enter(used, a));
+    enum io_mode after = enter(used, b), alone = enter(fresh, b);
+    ck_assert_msg(after == alone, "%s after %s: %d, alone %d", b->name, a->name, after, alone);
+    free_inode(used);
+    free_inode(fresh);
+}
+
 START_TEST(an_open_that_follows_all_closes_depends_on_none_of_them)
 {
-    EACH_KIND(a)
-        EACH_KIND(b) {
-            struct inode *used = new_inode(), *fresh = new_inode();
-            leave(used, a, enter(used, a));
-            enum io_mode after = enter(used, b), alone = enter(fresh, b);
-            ck_assert_msg(after == alone, "%s after %s: %d, alone %d", b->name, a->name, after,
-                          alone);
-            free_inode(used);
-            free_inode(fresh);
-        }
+    each_pair(b_after_a_is_as_b_alone);
 }
 END_TEST
 
 /* A cached read beside a carried write could bring older bytes back into the page cache. */
 START_TEST(no_cached_open_follows_a_writer_past_the_page_cache)
 {
-    EACH_KIND(k) {
+    for (const struct kind *k = kinds; k < KINDS_END; k++) {
         struct inode *i = new_inode();
         enum io_mode writer = enter(i, &kinds[5]), after = enter(i, k);
         ck_assert_int_eq(writer, IO_DIRECT);
@@ -213,35 +223,37 @@ START_TEST(no_cached_open_follows_a_writer_past_the_page_cache)
 }
 END_TEST
 
+static void promise_of_b_beside_a(const struct kind *a, const struct kind *b)
+{
+    for (int before = 0; before < 2; before++) {
+        struct inode *i = new_inode();
+        enum io_mode other = before ? enter(i, a) : IO_STALE;
+        bool given = promise(i);
+        ck_assert_msg(given == (other != IO_PASSTHROUGH), "%s: it is promised", a->name);
+        other = before ? other : enter(i, a);
+        ck_assert_int_ne(other, IO_STALE);
+        if (given) {
+            enum io_mode own = enter_as(i, b, true);
+            ck_assert_msg(own != IO_STALE, "%s, then %s", a->name, b->name);
+            leave(i, b, own);
+            end_promise(i);
+        }
+        leave(i, a, other);
+        ck_assert_uint_eq(i->mode.promised, 0);
+        free_inode(i);
+    }
+}
+
 /* What a promise holds against: an open before it, by anybody, and one after it, by another task. */
 START_TEST(a_promised_open_of_any_kind_finds_a_mode)
 {
-    EACH_KIND(a)
-        EACH_KIND(b) {
-            for (int before = 0; before < 2; before++) {
-                struct inode *i = new_inode();
-                enum io_mode other = before ? enter(i, a) : IO_STALE;
-                bool given = promise(i);
-                ck_assert_msg(given == (other != IO_PASSTHROUGH), "%s: it is promised", a->name);
-                other = before ? other : enter(i, a);
-                ck_assert_int_ne(other, IO_STALE);
-                if (given) {
-                    enum io_mode own = enter_as(i, b, true);
-                    ck_assert_msg(own != IO_STALE, "%s, then %s", a->name, b->name);
-                    leave(i, b, own);
-                    end_promise(i);
-                }
-                leave(i, a, other);
-                ck_assert_uint_eq(i->mode.promised, 0);
-                free_inode(i);
-            }
-        }
+    each_pair(promise_of_b_beside_a);
 }
 END_TEST
 
 START_TEST(a_promised_open_alone_is_as_without_the_promise)
 {
-    EACH_KIND(k) {
+    for (const struct kind *k = kinds; k < KINDS_END; k++) {
         struct inode *i = new_inode(), *fresh = new_inode();
         ck_assert(promise(i));
         enum io_mode own = enter_as(i, k, true), alone = enter(fresh, k);

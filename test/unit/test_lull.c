@@ -88,7 +88,7 @@ START_TEST(the_end_of_activity_wakes_who_waits)
     lull_begin();
     pthread_create(&t, NULL, wait_for_lull, &seen_at);
     usleep(100000); /* it sleeps by now, without a time-out; if not, the test is only easier */
-    uint64_t ended = boot_ms(); /* or later */
+    uint64_t ended = boot_ms(); /* before: this thread may lose the processor after it */
     lull_end();
     pthread_join(t, NULL); /* hangs, and the test fails, if nobody rings */
     ck_assert_uint_ge(seen_at, ended + WAIT - 2);

@@ -30,12 +30,8 @@
 #define LIMIT    (2 * MIB)
 #define FILE_MAX (300 * KIB)
 
-/* Deaths per change: with AddressSanitizer there are several times the instructions to step over. */
-#ifdef __SANITIZE_ADDRESS__
-#define ROUNDS 4
-#else
-#define ROUNDS 8
-#endif
+/* Deaths per change: with a sanitizer there are several times the instructions to step over. */
+#define ROUNDS (SANITIZED ? 4 : 8)
 
 /* ---- what the child's libc would do at once ---- */
 
