@@ -3,7 +3,7 @@
 # the cache for new ones: all that is written is taken and flushed, what the PFS has is read. A daemon that died starts
 # again, and eddy recover and recover --to work, with no inode free at all; a start that cannot have one says what to do.
 # timeout: 180
-# both
+# both-long
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 requires root fuse cmd jq cmd mkfs.ext4

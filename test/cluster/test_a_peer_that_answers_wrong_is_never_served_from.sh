@@ -2,7 +2,7 @@
 # A member that knows the secret answers with wrong bytes, other chunks, wrong lengths and garbage:
 # every byte that is read is right, what it sent is counted, and the log names it once a minute.
 # timeout: 180
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=protonodes.sh
 . "$(dirname "$0")/protonodes.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Close-to-open: what one node wrote and closed is what another one opens, stats and reads, flushed or not.
 # timeout: 400
-# both
+# both-long
 # sanitize
 . "$(dirname "$0")/lib.sh"
 requires fuse

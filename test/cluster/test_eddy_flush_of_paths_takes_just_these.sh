@@ -3,7 +3,7 @@
 # their latest bytes were; all others stay dirty. What cannot be done is named with its reason: 5, or 1 if it is all of it;
 # a time-out is 124, an interrupt 130, and both leave everything as it was.
 # timeout: 300
-# both
+# both-long
 # sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd python3 cmd ss

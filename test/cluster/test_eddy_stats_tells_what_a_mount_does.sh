@@ -2,7 +2,7 @@
 # eddy stats and eddy metrics: what they tell adds up to what was read and written, of one node and of all; a node that does
 # not answer is named; a screen only on a terminal; Prometheus's own check of the text, if it is here.
 # timeout: 120
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd script
 

@@ -2,7 +2,7 @@
 # What programs see of queues: errors, names, forks, threads, many processes, the bound on memory; also through a bind mount
 # of a part of the mount; a client that sends garbage loses its connection, and another user's is refused.
 # timeout: 180
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd python3
 M=$W/mnt-a

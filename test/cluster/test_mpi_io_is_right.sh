@@ -2,7 +2,7 @@
 # MPI-IO on one file, a rank on each of three nodes: OpenMPI with OMPIO and with ROMIO. Skipped where OpenMPI is not
 # installed (Debian: openmpi-bin, libopenmpi-dev).
 # timeout: 420
-# both
+# both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse root namespaces cmd mpicc cmd mpirun cmd ompi_info
 HERE=$(realpath "$(dirname "$0")")

@@ -2,6 +2,7 @@
 # MPI-IO on one file, a rank on each of three nodes: MPICH, whose MPI-IO is ROMIO. Skipped where MPICH is not installed
 # (Debian: mpich, libmpich-dev).
 # timeout: 240
+# long
 # both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse root namespaces cmd mpicc.mpich cmd mpiexec.mpich

@@ -4,7 +4,7 @@
 # that nobody has written in one piece, and in the end both nodes and the PFS have the
 # same names, attributes and bytes.
 # timeout: 150
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3
 

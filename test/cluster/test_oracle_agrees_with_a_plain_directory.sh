@@ -2,6 +2,7 @@
 # The oracle finds nothing wrong where all nodes' mounts are one plain directory, and neither do the programs of invariants: what
 # they find in mounts is the file system's doing.
 # timeout: 400
+# long
 # busy
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -2,6 +2,7 @@
 # PnetCDF on one file, a rank on each of three nodes, by OMPIO and ROMIO: collective, independent and nonblocking writes,
 # records, a header that grows, fill values. Skipped where it is not installed (Debian: openmpi-bin, libpnetcdf-dev).
 # timeout: 300
+# long
 # both-long
 . "$(dirname "$0")/lib.sh"
 requires fuse root namespaces cmd mpicc cmd mpirun cmd ompi_info cmd setfattr cmd pkg-config module pnetcdf

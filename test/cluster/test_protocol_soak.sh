@@ -2,6 +2,7 @@
 # Random claims and locks on nodes that are killed, paused, started again and that leave: never two with one claim or
 # with locks against each other, and in the end all can be had.
 # timeout: 300
+# long
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 

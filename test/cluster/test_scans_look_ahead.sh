@@ -2,7 +2,7 @@
 # Who looks at the files of a directory one after the other, over a PFS that takes its time, finds most of them looked at
 # already; nothing that is told so is older than --attr-timeout, whoever changed it; and little is looked at in vain.
 # timeout: 240
-# sanitize
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3 cmd jq
 TIMEOUT=3
