@@ -37,6 +37,7 @@ struct inode {
     /* directories: boot_ms of the last call that found the name of its file gone (fs/early.c) */
     _Atomic uint64_t missed_ms;
     _Atomic uint64_t ahead_ms;     /* directories: boot_ms of the last look ahead at one of its files; 0: none */
+    _Atomic bool near;             /* it was looked up before its hinted reader opens it (fs/near.c) */
     _Atomic bool lost_said;        /* the log names it: its latest bytes are on a node that left */
     struct pfs_node *_Atomic node; /* never NULL; for PFS calls while the inode is referenced */
     struct inode_name *names;      /* shard's lock; the inode's own list of names */
@@ -96,6 +97,7 @@ struct inode {
      * (page_cache_ends) */
     _Atomic uint64_t first_end;
     struct page_use *page_uses; /* requests that may wait, and hold pages of the kernel (fs/page_cache.c) */
+    struct page_drop *page_drops; /* pages that are being dropped (fs/page_cache.c) */
     struct walks *walks;        /* or NULL: what the kernel is told of its pages (fs/page_walk.c) */
     /* claim_carried when the kernel's pages were looked at last (fs/lock.c) */
     uint64_t carried_seen;

@@ -176,12 +176,25 @@ void page_use_end(struct inode *i, struct page_use *u)
 
 /* ---- dropping ---- */
 
-/* The pages of s are about to be dropped: requests that end there from now on say so again. */
-static void no_ends(struct inode *i, struct span s)
+/* Inode locked.  The pages of s are about to be dropped: requests that end there from now on say so again.  Until they are dropped,
+ * what a page of s has said is told by *d: who raises the size meanwhile drops them, too (first_end). */
+static void begin_drop(struct inode *i, struct span s, struct page_drop *d)
 {
     uint64_t first = i->first_end;
     while (first >= s.off && first < s.end && !atomic_compare_exchange_weak(&i->first_end, &first, s.end))
         ;
+    *d = (struct page_drop){.next = i->page_drops, .end = first >= s.off && first < s.end ? first : UINT64_MAX};
+    i->page_drops = d;
+}
+
+static void end_drop(struct inode *i, struct page_drop *d)
+{
+    lock_take(&i->lock);
+    struct page_drop **at = &i->page_drops;
+    while (*at != d)
+        at = &(*at)->next;
+    *at = d->next;
+    lock_drop(&i->lock);
 }
 
 static bool is_in(const struct page_use *u, struct span s)
@@ -190,10 +203,10 @@ static bool is_in(const struct page_use *u, struct span s)
 }
 
 /* Those under way may have bytes that are older than the change. */
-static void mark(struct inode *i, struct span s)
+static void mark(struct inode *i, struct span s, struct page_drop *d)
 {
     lock_take(&i->lock);
-    no_ends(i, s);
+    begin_drop(i, s, d);
     for (struct page_use *u = i->page_uses; u; u = u->next) {
         if (!is_in(u, s))
             continue;
@@ -232,11 +245,13 @@ static void wait_for_answers(struct inode *i, struct span s)
 void page_cache_drop(struct inode *i, uint64_t off, uint64_t len)
 {
     struct span s = {off / PAGE * PAGE, len ? (off + len + PAGE - 1) / PAGE * PAGE : UINT64_MAX};
+    struct page_drop d;
     lock_assert_none();
-    mark(i, s);
+    mark(i, s, &d);
     wait_for_quick();
     wait_for_answers(i, s);
     walk_pages(i, s);
+    end_drop(i, &d);
     page_cache_drop_attr(i); /* requests may hold all of the pages */
 }
 
@@ -259,6 +274,17 @@ void page_cache_ends(struct inode *i, uint64_t end)
         ;
 }
 
+/* The least end of all pages that the kernel has, or is about to get. */
+static uint64_t first_end(struct inode *i)
+{
+    lock_take(&i->lock);
+    uint64_t first = i->first_end;
+    for (const struct page_drop *d = i->page_drops; d; d = d->next)
+        first = MIN(first, d->end);
+    lock_drop(&i->lock);
+    return first;
+}
+
 /* Else what is left of pages goes when somebody opens the file who reads them (fs/kept.c). */
 static bool are_pages_read(struct inode *i)
 {
@@ -272,7 +298,7 @@ static bool are_pages_read(struct inode *i)
  * dropped, and nothing else makes its size less. */
 static void drop_ends(struct inode *i, uint64_t size)
 {
-    uint64_t first = i->first_end;
+    uint64_t first = first_end(i);
     if (first < size && are_pages_read(i))
         page_cache_drop(i, first, size - first);
 }

@@ -61,6 +61,12 @@ bool page_use_answer(struct inode *i, struct page_use *u, unsigned tries, bool p
 void page_use_end(struct inode *i, struct page_use *u);
 
 /* ---- dropping ---- */
+/* One under way, in the inode's list; under its lock.  end: the least end of its pages, as page_cache_ends was told; UINT64_MAX: none
+ * has one, or others have a lesser one. */
+struct page_drop {
+    struct page_drop *next;
+    uint64_t end;
+};
 /* Drops the pages with bytes of [off, off + len), len 0: to the end, and the kernel's attributes.  Waits for the kernel
  * (see above); no lock held; not a FUSE worker. */
 void page_cache_drop(struct inode *i, uint64_t off, uint64_t len);

@@ -433,6 +433,73 @@ START_TEST(a_page_with_an_older_end_is_dropped_before_a_larger_size_is_told)
 END_TEST
 
 /* The kernel would drop the answer that makes its size less. */
+/* How many drops are under way? */
+static unsigned drops_now(void)
+{
+    unsigned n = 0;
+    lock_take(&i->lock);
+    for (const struct page_drop *d = i->page_drops; d; d = d->next)
+        n++;
+    lock_drop(&i->lock);
+    return n;
+}
+
+static uint64_t size_told(void)
+{
+    pthread_mutex_lock(&kernel.lock);
+    uint64_t size = kernel.size;
+    pthread_mutex_unlock(&kernel.lock);
+    return size;
+}
+
+static void *grow_to_300(void *arg)
+{
+    (void)arg;
+    page_cache_grow(i, 300, 'x');
+    return NULL;
+}
+
+static void *drop_two(void *arg)
+{
+    (void)arg;
+    page_cache_drop(i, 0, 2 * PAGE);
+    return NULL;
+}
+
+/* A change is told to this node, and two pages are to be dropped: the first one has an end of 100, and for the second one an answer
+ * is waited for. */
+START_TEST(a_size_is_not_told_before_a_drop_under_way_has_dropped_the_older_end)
+{
+    struct page_use u;
+    page_cache_ends(i, 100);
+    page_use_begin(i, &u, PAGE, PAGE, PAGE_READ);
+    ck_assert(page_use_answer(i, &u, 8, false));
+    pthread_t drops, grows;
+    ck_assert_int_eq(pthread_create(&drops, NULL, drop_two, NULL), 0);
+    while (!drops_now())
+        sched_yield();
+    ck_assert_int_eq(pthread_create(&grows, NULL, grow_to_300, NULL), 0);
+    while (drops_now() < 2 && !size_told())
+        sched_yield();
+    ck_assert_uint_eq(size_told(), 0);
+    page_use_end(i, &u);
+    pthread_join(drops, NULL);
+    pthread_join(grows, NULL);
+    ck_assert(was_dropped(0, PAGE));
+    ck_assert_uint_eq(size_told(), 300);
+    ck_assert_uint_eq(drops_now(), 0);
+}
+END_TEST
+
+START_TEST(a_page_that_the_kernel_makes_of_a_last_byte_has_an_end)
+{
+    page_cache_grow(i, PAGE + 1, 'x');
+    ck_assert_uint_eq(kernel.n, 0);
+    page_cache_grow(i, PAGE + 300, 'y');
+    ck_assert(was_dropped(PAGE, 2 * PAGE));
+}
+END_TEST
+
 START_TEST(nothing_is_dropped_where_no_page_has_an_older_end)
 {
     page_cache_ends(i, 100);
@@ -597,6 +664,8 @@ int main(void)
     tcase_add_test(t, a_size_is_told_as_soon_as_a_truncation_is_answered);
     tcase_add_test(t, a_size_does_not_wait_for_a_request_that_comes_while_the_kernel_waits_for_it);
     tcase_add_loop_test(t, a_page_with_an_older_end_is_dropped_before_a_larger_size_is_told, 0, 2);
+    tcase_add_test(t, a_size_is_not_told_before_a_drop_under_way_has_dropped_the_older_end);
+    tcase_add_test(t, a_page_that_the_kernel_makes_of_a_last_byte_has_an_end);
     tcase_add_test(t, nothing_is_dropped_where_no_page_has_an_older_end);
     tcase_add_test(t, nothing_is_dropped_where_nobody_reads_pages);
     tcase_add_test(t, a_size_waits_for_an_older_end_that_is_being_brought);
