@@ -35,6 +35,7 @@
 #include "fs/handle.h"
 #include "fs/known.h"
 #include "fs/mount.h"
+#include "fs/near.h"
 #include "fs/notify.h"
 #include "fs/operation.h"
 #include "fs/ops.h"
@@ -49,6 +50,7 @@
 #include "placement/chunks/keep.h"
 #include "placement/chunks/owner.h"
 #include "placement/chunks/places.h"
+#include "placement/chunks/stream.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_give.h"
 #include "placement/claims/claim_life.h"
@@ -253,6 +255,7 @@ static int start_foresight(char *err, size_t len)
     eviction_on_farthest(foresight_give_up);
     flush_on_clean(on_clean);
     budget_on_calm(bell_ring);
+    stream_on_fetch(budget_guess_begins, budget_guess_ends);
     return 0;
 }
 
@@ -384,6 +387,7 @@ static int start_files(char *err, size_t len)
     notify_start();
     walk_start();
     ahead_start();
+    near_start();
     flush_on_copied(on_copied);
     look_on_break(on_break);
     told_on_change(on_change);
@@ -397,6 +401,7 @@ static void stop_files(void)
     look_on_break(NULL);
     told_on_change(NULL);
     flush_on_copied(NULL);
+    near_stop();
     ahead_stop();
     walk_stop();
     notify_stop();

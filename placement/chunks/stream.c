@@ -9,7 +9,12 @@
  * read-ahead of this handle ends, since fetched chunks could not be kept.
  *
  * The bytes ahead of all reads of a handle are limited to WINDOW_BYTES and a part of the cache (a chunk must
- * still be there when its reader comes).  Those in memory are limited by the room of fetch.c's buffers.
+ * still be there when its reader comes).  All handles that have read lately part what hints leave of the cache
+ * (GUESSED_PART; foresight/prefetch_room.c has the rest).  Those in memory are limited by the room of fetch.c's
+ * buffers.
+ *
+ * What is guessed is read soon, so it comes before a flush in a lull, as a hint does that is read soon
+ * (stream_on_fetch; foresight/budget.c).
  *
  * A job waits for a range for T_open at most: nodes or a PFS that hang must not stop the read-ahead of other
  * handles.
@@ -29,6 +34,8 @@
 #define WINDOW       16u         /* chunks ahead, at most */
 #define WINDOW_BYTES (16u << 20) /* bytes ahead, at most */
 #define CACHE_PART   16          /* bytes ahead, at most: the cache's limit divided by this */
+#define GUESSED_PART 8           /* of all handles together */
+#define LATELY_MS    1000
 #define WHOLE_BYTES  (4u << 20)  /* a file of so many bytes and chunks at most is fetched at open */
 #define WHOLE_CHUNKS 4
 #define WANTS        32
@@ -44,16 +51,61 @@ struct stream {
     struct pattern_ahead wants[WANTS]; /* to be fetched, next one first */
     unsigned nwants;
     bool closed; /* closed, or the store had no room */
+    _Atomic uint64_t turn; /* of its last read; without the lock */
 };
 
 static _Atomic unsigned jobs;
+static void (*on_begin)(void), (*on_end)(void);
 
-static unsigned window(void)
+/* Handles that have read, in turns of LATELY_MS. */
+static struct {
+    _Atomic uint64_t turn;
+    _Atomic unsigned now, before; /* in this turn, and in the one before */
+} readers;
+
+void stream_on_fetch(void (*begin)(void), void (*end)(void))
+{
+    on_begin = begin;
+    on_end = end;
+}
+
+static void next_turn(uint64_t turn)
+{
+    uint64_t was = readers.turn;
+    if (was >= turn || !atomic_compare_exchange_strong(&readers.turn, &was, turn))
+        return;
+    unsigned n = atomic_exchange(&readers.now, 0);
+    readers.before = was + 1 == turn ? n : 0;
+}
+
+static unsigned readers_lately(void)
+{
+    return MAX(MAX(readers.now, readers.before), 1u);
+}
+
+/* The handle reads now.  True: for the first time in this turn. */
+static bool reads_lately(struct stream *s)
+{
+    uint64_t turn = boot_ms() / LATELY_MS;
+    if (atomic_exchange_explicit(&s->turn, turn, memory_order_relaxed) == turn)
+        return false;
+    next_turn(turn);
+    readers.now++;
+    return true;
+}
+
+/* Bytes that one of so many handles may have ahead. */
+static uint64_t share(unsigned handles)
 {
     struct store_usage u;
     store_usage(&u);
-    uint64_t bytes = MIN(WINDOW_BYTES, u.limit / CACHE_PART);
-    return (unsigned)MAX(MIN(bytes / store_chunk_size(), WINDOW), 1u);
+    uint64_t most = MIN(WINDOW_BYTES, u.limit / CACHE_PART);
+    return MIN(most, u.limit / GUESSED_PART / handles);
+}
+
+static unsigned window(unsigned handles)
+{
+    return (unsigned)MAX(MIN(share(handles) / store_chunk_size(), WINDOW), 1u);
 }
 
 static void stream_put(struct stream *s)
@@ -70,7 +122,7 @@ struct stream *stream_new(struct file *f)
     struct stream *s = xcalloc(1, sizeof(*s));
     s->refs = 1;
     s->f = file_ref(f);
-    pattern_init(&s->pattern, store_chunk_size(), window());
+    pattern_init(&s->pattern, store_chunk_size(), window(1));
     lock_init(&s->lock, RANK_LEAF);
     return s;
 }
@@ -117,6 +169,8 @@ static void run_job(void *arg)
     struct stream *s = arg;
     struct pattern_ahead want;
     uint64_t size = store_chunk_size();
+    if (on_begin)
+        on_begin();
     while (next_want(s, &want)) {
         struct fetched from = {.ahead = &s->ahead};
         struct fetch f = {
@@ -126,6 +180,8 @@ static void run_job(void *arg)
         if (fetch_range(s->f, &f, NULL) == -ENOSPC)
             set_closed(s); /* the reader sees other errors when it comes there */
     }
+    if (on_end)
+        on_end();
     atomic_fetch_sub(&jobs, 1);
     stream_put(s);
 }
@@ -173,6 +229,9 @@ void stream_opened(struct stream *s)
     uint64_t size = fetchable(s->f, &v), chunk = store_chunk_size();
     if (!size || size > WHOLE_BYTES || size > WHOLE_CHUNKS * chunk)
         return;
+    reads_lately(s);
+    if (size > MAX(share(readers_lately()), chunk))
+        return;
     struct pattern_ahead whole = {0, (size - 1) / chunk};
     fetch_ahead(s, &whole, 1);
 }
@@ -182,7 +241,10 @@ void stream_saw(struct stream *s, uint64_t off, size_t len)
     struct pattern_ahead ranges[PATTERN_AHEAD];
     struct version v;
     unsigned n = 0;
+    unsigned wide = reads_lately(s) ? window(readers_lately()) : 0;
     lock_take(&s->lock);
+    if (wide)
+        s->pattern.window = wide;
     struct pattern_stream *p = s->closed ? NULL : pattern_saw(&s->pattern, off, len);
     bool waiting = s->nwants > 0;
     lock_drop(&s->lock);

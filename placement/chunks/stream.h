@@ -11,6 +11,8 @@
 
 struct stream;
 struct stream *stream_new(struct file *f);
+/* begin and end are called around each fetch ahead, in its thread; they are not to wait.  Before the first handle. */
+void stream_on_fetch(void (*begin)(void), void (*end)(void));
 /* The handle is closed: no more chunks are fetched; a fetch that is under way ends by itself. */
 void stream_close(struct stream *s);
 /* The handle was opened for reading, and the file's bytes are on the PFS: fetches all of a small file.  Never

@@ -9,7 +9,7 @@
 
 static struct {
     _Atomic bool pressed;  /* dirty bytes are at the high mark */
-    _Atomic unsigned soon; /* targets that are worked on, and read soon */
+    _Atomic unsigned soon; /* targets that are worked on, and read soon; and guesses that are fetched */
     void (*wake)(void), (*on_calm)(void);
 } budget;
 
@@ -69,4 +69,14 @@ void budget_ends(bool was_soon)
 {
     if (was_soon && !--budget.soon && budget.on_calm)
         budget.on_calm();
+}
+
+void budget_guess_begins(void)
+{
+    budget.soon++;
+}
+
+void budget_guess_ends(void)
+{
+    budget_ends(true);
 }

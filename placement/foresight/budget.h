@@ -22,6 +22,10 @@ void budget_on_calm(void (*fn)(void));
 /* ms until the file is read, as far as it was told; UINT64_MAX: nobody has said so. */
 uint64_t budget_distance(struct fid fid);
 
+/* For stream_on_fetch: what a reader will want next, as its reads tell, is fetched; that has ended. */
+void budget_guess_begins(void);
+void budget_guess_ends(void);
+
 /* ---- for the prefetcher ---- */
 
 struct target;

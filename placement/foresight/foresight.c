@@ -12,6 +12,7 @@
 #include "placement/foresight/find_dirs.h"
 #include "placement/foresight/hint_files.h"
 #include "placement/foresight/hints.h"
+#include "placement/foresight/next.h"
 #include "placement/foresight/outdated.h"
 #include "placement/foresight/prefetch.h"
 #include "placement/foresight/shares.h"
@@ -75,6 +76,8 @@ static bool begins_to_be_read(struct hinted *h)
         if (t->queue->staged)
             continue;
         any = any || t->first != NO_ENTRY;
+        if (t->first != NO_ENTRY)
+            next_opened(t->queue, t->first);
         hints_opened(t);
     }
     h->readers += any;
@@ -93,10 +96,13 @@ bool foresight_opened(struct pfs_node *n, struct fid fid, bool writes)
             begins_to_be_written(h);
         tell = writes || begins_to_be_read(h);
     }
+    bool due = tell && !writes && next_is_due();
     lock_drop(&hints_lock);
     free(path);
     if (tell)
         prefetch_wake();
+    if (due)
+        next_say();
     return tell;
 }
 

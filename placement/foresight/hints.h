@@ -85,6 +85,11 @@ struct queue {
     uint64_t sized, sized_bytes;         /* targets whose size is known, and their sum: the mean stands for others */
     uint64_t cancelled, consumed, fetched_bytes;
     uint64_t begun_ms, read_bytes; /* of consumed entries, since begun_ms: the rate */
+    /* Entries that were opened in this turn and in the one before, which began at turn_ms; behind the last one that was opened; behind
+     * the last one that was given out to be looked at (next.c). */
+    unsigned opened, pace;
+    uint64_t turn_ms;
+    uint32_t reader, given;
 };
 enum { ENTRY_OPENED = 1, ENTRY_DONE = 2 }; /* opened: by a reader, after the hint */
 
