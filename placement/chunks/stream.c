@@ -83,15 +83,14 @@ static unsigned readers_lately(void)
     return MAX(MAX(readers.now, readers.before), 1u);
 }
 
-/* The handle reads now.  True: for the first time in this turn. */
-static bool reads_lately(struct stream *s)
+/* The handle reads now. */
+static void reads_lately(struct stream *s)
 {
     uint64_t turn = boot_ms() / LATELY_MS;
     if (atomic_exchange_explicit(&s->turn, turn, memory_order_relaxed) == turn)
-        return false;
+        return;
     next_turn(turn);
     readers.now++;
-    return true;
 }
 
 /* Bytes that one of so many handles may have ahead. */
@@ -122,7 +121,7 @@ struct stream *stream_new(struct file *f)
     struct stream *s = xcalloc(1, sizeof(*s));
     s->refs = 1;
     s->f = file_ref(f);
-    pattern_init(&s->pattern, store_chunk_size(), window(1));
+    pattern_init(&s->pattern, store_chunk_size(), window(readers_lately()));
     lock_init(&s->lock, RANK_LEAF);
     return s;
 }
@@ -241,16 +240,16 @@ void stream_saw(struct stream *s, uint64_t off, size_t len)
     struct pattern_ahead ranges[PATTERN_AHEAD];
     struct version v;
     unsigned n = 0;
-    unsigned wide = reads_lately(s) ? window(readers_lately()) : 0;
+    reads_lately(s);
     lock_take(&s->lock);
-    if (wide)
-        s->pattern.window = wide;
     struct pattern_stream *p = s->closed ? NULL : pattern_saw(&s->pattern, off, len);
     bool waiting = s->nwants > 0;
     lock_drop(&s->lock);
     if (p) {
         uint64_t size = fetchable(s->f, &v);
+        unsigned wide = window(readers_lately());
         lock_take(&s->lock);
+        s->pattern.window = wide;
         n = pattern_want(&s->pattern, p, size,
                          ranges); /* reads that other threads noted since then do no harm */
         lock_drop(&s->lock);
