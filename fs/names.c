@@ -21,7 +21,6 @@
 #include "fs/links.h"
 #include "fs/looks.h"
 #include "fs/names.h"
-#include "fs/near.h"
 #include "fs/ops.h"
 #include "fs/settings.h"
 #include "placement/claims/claim.h"
@@ -255,7 +254,7 @@ static void reply_known(struct request *r, struct inode *i, const struct stat *s
 /* A look-up of what was looked at ahead: a scan of the directory is not what near.c does. */
 static void asked(struct inode *dir, const struct inode *i, bool helped)
 {
-    if (!i || !near_has(i))
+    if (!i || !i->near)
         ahead_asked(dir, helped);
     else if (helped)
         count(looks_saved, 1);

@@ -22,7 +22,7 @@
 #include "fs/looks.h"
 #include "fs/names.h"
 #include "fs/settings.h"
-#include "placement/foresight/foresight.h"
+#include "placement/foresight/next.h"
 #include "placement/pfs/pfs.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
@@ -65,11 +65,6 @@ static void hold(struct inode *i)
     *at = i;
     lock_drop(&near.lock);
     let_go(old);
-}
-
-bool near_has(const struct inode *i)
-{
-    return i->near;
 }
 
 /* ---- looks ---- */
@@ -151,7 +146,7 @@ static void begin(void *arg)
     lock_take(&near.lock);
     bool stopped = near.stopped;
     lock_drop(&near.lock);
-    b->n = stopped ? 0 : foresight_next(b->path, BATCH);
+    b->n = stopped ? 0 : next_give(b->path, BATCH);
     if (b->n) {
         looks_run(b->n, look, looked, b);
         return;
@@ -180,12 +175,12 @@ void near_start(void)
     lock_init(&near.lock, RANK_LEAF);
     lock_cond_init(&near.ended);
     near.stopped = false;
-    foresight_on_next(on_due, attr_timeout_ms() / 2);
+    next_on_due(on_due, attr_timeout_ms() / 2);
 }
 
 void near_stop(void)
 {
-    foresight_on_next(NULL, 0);
+    next_on_due(NULL, 0);
     lock_take(&near.lock);
     near.stopped = true;
     while (near.running)

@@ -2,11 +2,7 @@
 #ifndef EDDY_FS_NEAR_H
 #define EDDY_FS_NEAR_H
 
-#include "fs/inode.h"
-
 void near_start(void);
 void near_stop(void); /* waits until no look is under way; before inode_stop.  Blocking */
-/* Was i looked up so? */
-bool near_has(const struct inode *i);
 
 #endif

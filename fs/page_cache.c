@@ -320,6 +320,8 @@ void page_cache_grow(struct inode *i, uint64_t size, char last)
 {
     wait_for_ends(i, size);
     drop_ends(i, size);
+    if ((size - 1) % PAGE == 0) /* of a last byte that is its page's first one the kernel makes a page */
+        page_cache_ends(i, size);
     walk_byte(i, size, last);
 }
 

@@ -194,15 +194,12 @@ static void drop(uint64_t nodeid, struct span s)
     notify_pages_now(nodeid, (int64_t)s.off, s.end == UINT64_MAX ? 0 : (int64_t)(s.end - s.off));
 }
 
-/* If the last byte is a page's first one, the kernel makes such a page of it: with an end, and zeros behind it. */
-static void make(struct inode *i, const struct walk *w)
+static void make(uint64_t nodeid, const struct walk *w)
 {
-    if (w->size && (w->size - 1) % PAGE == 0)
-        page_cache_ends(i, w->size);
     if (w->size)
-        notify_byte_now(i->nodeid, w->size - 1, w->last);
+        notify_byte_now(nodeid, w->size - 1, w->last);
     else
-        drop(i->nodeid, w->pages);
+        drop(nodeid, w->pages);
 }
 
 /* Inode locked.  False: it is over, or others have taken its place. */
@@ -265,7 +262,7 @@ static bool make_next(struct inode *i, struct walk *w)
     lock_drop(&i->lock);
     if (more)
         walk_go(i);
-    make(i, w);
+    make(i->nodeid, w);
     lock_take(&i->lock);
     if (!w->by)
         return false;

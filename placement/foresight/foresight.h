@@ -46,12 +46,6 @@ void foresight_left(struct fid fid, uint64_t index);
 /* All of the file is on the PFS, and clean here. */
 void foresight_flushed(struct fid fid);
 
-/* fn is called in the thread of an open when there are files that a queue's reader opens next, are all here, and were not given out
- * before; it is not to wait.  turn_ms: of a file that is looked at, the look counts for twice that time.  fn NULL: none any more. */
-void foresight_on_next(void (*fn)(void), uint64_t turn_ms);
-/* Gives out the paths of such files, `max` at most, each to be freed; returns how many. */
-unsigned foresight_next(char **paths, unsigned max);
-
 /* For eviction_on_hinted: is the chunk to stay? */
 bool foresight_keeps(struct fid fid, uint64_t index);
 /* For eviction_on_farthest: chunks of the hint that is farthest away may leave now.  ahead: also of one that was admitted. */

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "placement/foresight/foresight.h"
+#include "placement/foresight/hints.h"
 #include "transport/base.h"
 
 #define PACE_MIN 2u
@@ -23,7 +23,7 @@ static struct {
     uint64_t turn_ms; /* hints_lock */
 } next;
 
-void foresight_on_next(void (*fn)(void), uint64_t turn_ms)
+void next_on_due(void (*fn)(void), uint64_t turn_ms)
 {
     lock_take(&hints_lock);
     next.on_due = fn;
@@ -82,7 +82,7 @@ static unsigned take(struct queue *q, char **paths, unsigned max)
     return n;
 }
 
-unsigned foresight_next(char **paths, unsigned max)
+unsigned next_give(char **paths, unsigned max)
 {
     unsigned n = 0;
     lock_take(&hints_lock);

@@ -2,6 +2,7 @@
 # Who reads hinted files in the order that it told finds the next ones looked up: its opens do not wait for the PFS. What is changed
 # between that look and the open, by this node or another one, is seen all the same.
 # timeout: 120
+# sanitize-long
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd python3 cmd jq
 FILES=400

@@ -120,7 +120,7 @@ if command -v systemd-analyze >/dev/null; then
         grep -E "^($W|eddyfs)" >"$W/units.out" || true
     [ ! -s "$W/units.out" ] || fail "units: $(cat "$W/units.out")"
 fi
-lmod=$(find /usr/share/lmod -path '*/libexec/lmod' 2>/dev/null | head -n 1)
+lmod=$(find /usr/share/lmod -path '*/libexec/lmod' 2>/dev/null | head -n 1 || true)
 if [ -n "$lmod" ]; then
     mkdir -p "$W/modules/eddyfs"
     cp "$EDDY_BUILD/packaging/$version.lua" "$W/modules/eddyfs/"

@@ -1,7 +1,7 @@
 /* test_next.c - which files are given out to be looked at before their reader opens them. */
-#include "placement/foresight/foresight.h"
 #include "placement/foresight/hint_files.h"
 #include "placement/foresight/next.h"
+#include "placement/foresight/queue_parse.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void setup(void)
     char name[16];
     log_open(NULL, LOG_LEVEL_ERROR, "test");
     hints_init(1u << 20);
-    foresight_on_next(say, TURN_MS);
+    next_on_due(say, TURN_MS);
     said = 0;
     lock_take(&hints_lock);
     q = hints_queue_new();
@@ -57,7 +57,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    foresight_on_next(NULL, 0);
+    next_on_due(NULL, 0);
     lock_take(&hints_lock);
     hints_queue_end(q);
     hints_end();
@@ -76,7 +76,7 @@ static unsigned give_out(unsigned given[FILES])
 {
     char *paths[AT_ONCE];
     lock_drop(&hints_lock);
-    unsigned n = foresight_next(paths, AT_ONCE);
+    unsigned n = next_give(paths, AT_ONCE);
     for (unsigned k = 0; k < n; k++) {
         given[atoi(paths[k] + 1)]++;
         free(paths[k]);
@@ -147,7 +147,7 @@ START_TEST(nobody_is_told_of_a_stage_or_when_nobody_asks)
     lock_drop(&hints_lock);
     next_say();
     ck_assert_uint_eq(said, 1);
-    foresight_on_next(NULL, 0);
+    next_on_due(NULL, 0);
     next_say();
     ck_assert_uint_eq(said, 1);
     lock_take(&hints_lock);
