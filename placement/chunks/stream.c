@@ -36,6 +36,7 @@
 #define CACHE_PART   16          /* bytes ahead, at most: the cache's limit divided by this */
 #define GUESSED_PART 8           /* of all handles together */
 #define LATELY_MS    1000
+#define TURNS_KNOWN  10
 #define WHOLE_BYTES  (4u << 20)  /* a file of so many bytes and chunks at most is fetched at open */
 #define WHOLE_CHUNKS 4
 #define WANTS        32
@@ -60,7 +61,7 @@ static void (*on_begin)(void), (*on_end)(void);
 /* Handles that have read, in turns of LATELY_MS. */
 static struct {
     _Atomic uint64_t turn;
-    _Atomic unsigned now, before; /* in this turn, and in the one before */
+    _Atomic unsigned now, before; /* in this turn, and in the last one before in which there were any */
 } readers;
 
 void stream_on_fetch(void (*begin)(void), void (*end)(void))
@@ -75,7 +76,7 @@ static void next_turn(uint64_t turn)
     if (was >= turn || !atomic_compare_exchange_strong(&readers.turn, &was, turn))
         return;
     unsigned n = atomic_exchange(&readers.now, 0);
-    readers.before = was + 1 == turn ? n : 0;
+    readers.before = turn - was <= TURNS_KNOWN ? n : 0; /* a turn in which nobody read tells nothing */
 }
 
 static unsigned readers_lately(void)
