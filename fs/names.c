@@ -251,7 +251,8 @@ static void reply_known(struct request *r, struct inode *i, const struct stat *s
     request_done(r);
 }
 
-/* A look-up of what was looked at ahead: a scan of the directory is not what near.c does. */
+/* A look-up of a known name; helped: a look ahead has answered it.  Looks of near.c are for hints: they show no scan of the
+ * directory. */
 static void asked(struct inode *dir, const struct inode *i, bool helped)
 {
     if (!i || !i->near)

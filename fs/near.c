@@ -8,12 +8,10 @@
  * Nothing is told for longer than after a look-up, as all of it counts from the look.  So a file is looked at when its reader is
  * about to open it (foresight/next.c), not when it is fetched.
  *
- * The kernel may not know these files, so they are kept here until it has looked them up itself, or the look is too old: HELD at
- * most, the newest.
+ * The kernel may not know these files, and forgets them by itself if it does: so the HELD that were looked up last are kept here.
  */
 #include "fs/near.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,8 +103,9 @@ static void look_in(struct inode *dir, const char *name)
     struct belief b;
     unsigned moves = dir->moves;
     uint64_t looked_ms = boot_ms();
+    count(looks_ahead, 1);
     if (pfs_lookup(dir->node, name, &stx) || !S_ISREG(stx.stx_mode) || moves != dir->moves)
-        return;
+        return; /* the application's own look tells it why */
     struct inode *i = names_found(dir, name, &stx);
     if (!attr_complete(i, &stx, looked_ms, &st, &b)) {
         attr_remember_look(i, &st, looked_ms);
@@ -131,7 +130,6 @@ static void begin(void *arg);
 static void looked(void *arg)
 {
     struct batch *b = arg;
-    count(looks_ahead, b->n);
     for (unsigned k = 0; k < b->n; k++)
         free(b->path[k]);
     free(b);

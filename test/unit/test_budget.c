@@ -78,6 +78,16 @@ static bool begins(unsigned i)
     return soon;
 }
 
+/* What has begun with this answer is all that is still fetched and read soon: its end is told. */
+static void is_last(bool soon)
+{
+    ck_assert(budget_is_soon());
+    ck_assert_uint_eq(calm, 0);
+    budget_ends(soon);
+    ck_assert(!budget_is_soon());
+    ck_assert_uint_eq(calm, 1);
+}
+
 START_TEST(a_flush_in_a_lull_waits_for_what_is_read_soon)
 {
     ck_assert(!budget_is_soon());
@@ -86,11 +96,7 @@ START_TEST(a_flush_in_a_lull_waits_for_what_is_read_soon)
     bool later = begins(1);
     ck_assert(!later);
     budget_ends(later);
-    ck_assert(budget_is_soon());
-    ck_assert_uint_eq(calm, 0);
-    budget_ends(soon);
-    ck_assert(!budget_is_soon());
-    ck_assert_uint_eq(calm, 1);
+    is_last(soon);
 }
 END_TEST
 
@@ -100,11 +106,7 @@ START_TEST(what_is_guessed_from_reads_is_read_soon)
     ck_assert(budget_is_soon());
     bool soon = begins(0);
     budget_guess_ends();
-    ck_assert(budget_is_soon());
-    ck_assert_uint_eq(calm, 0);
-    budget_ends(soon);
-    ck_assert(!budget_is_soon());
-    ck_assert_uint_eq(calm, 1);
+    is_last(soon);
 }
 END_TEST
 

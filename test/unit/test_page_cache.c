@@ -432,7 +432,6 @@ START_TEST(a_page_with_an_older_end_is_dropped_before_a_larger_size_is_told)
 }
 END_TEST
 
-/* The kernel would drop the answer that makes its size less. */
 /* How many drops are under way? */
 static unsigned drops_now(void)
 {
@@ -482,6 +481,7 @@ START_TEST(a_page_that_the_kernel_makes_of_a_last_byte_has_an_end)
 }
 END_TEST
 
+/* The kernel would drop the answer that makes its size less. */
 START_TEST(nothing_is_dropped_where_no_page_has_an_older_end)
 {
     page_cache_ends(i, 100);
