@@ -95,6 +95,22 @@ static bool joins_shadow(struct handle *h)
     return true;
 }
 
+/* Processes may store into the data file by this open, and the kernel tells nobody: so this is made ready where it can be
+ * found.  Here, as it may take long: joins_shadow finds it done. */
+static int looks_for_stores(struct handle *h)
+{
+    struct file *f = h->data->f;
+    if (!may_store(h) || needs_stores_told(h))
+        return 0;
+    lock_take(&h->inode->lock);
+    bool others = mode_has_kernel_io(h->inode);
+    lock_drop(&h->inode->lock);
+    int err = others && claim_watched_bytes(f) ? shadow_begin_by_copy(f) : 0;
+    if (!err)
+        shadow_stores_begin(f); /* -ENOENT: no other node has to hear of it */
+    return err;
+}
+
 /* Inode locked.  What of this open the kernel does by itself, with what that needs. */
 static enum kernel_part part_begin(struct handle *h, mode_t perm, bool told, bool promised, bool appended)
 {
@@ -150,8 +166,9 @@ int handle_choose_mode(struct handle *h, pid_t task, mode_t perm, struct fuse_fi
     struct inode *i = h->inode;
     bool promised = early_is_for(i, task);
     bool unheard = belief_unheard(i), appended = belief_appended_beside(i);
-    if (may_store(h) && !needs_stores_told(h)) /* here, as it may take long: joins_shadow finds it done */
-        shadow_stores_begin(h->data->f);
+    int err = looks_for_stores(h);
+    if (err)
+        return err;
     struct data_tag tag;
     data_look(h->data, at, &tag);
     lock_take(&i->lock);

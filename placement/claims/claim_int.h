@@ -46,7 +46,8 @@ struct file_claim {
     bool drop_told; /* the nodes that have the file open were told (claim_on_drop) */
     /* These change with the lock.  There are some that are told of changes; and: taken up at the start, so that the
      * home is to be asked for them before the next change. */
-    _Atomic bool watched, watchers_unknown;
+    _Atomic unsigned char watched; /* LOOKER_... bits of those that are */
+    _Atomic bool watchers_unknown;
     bool watchers_asked; /* the home is being asked */
     /* The claim is void (claim_forgotten.c): what is here is not flushed into the file. */
     _Atomic bool forgotten;

@@ -27,7 +27,7 @@ void watchers_set(struct file_claim *c, const struct watchers *w)
     unsigned kinds = w->any;
     for (unsigned i = 0; i < w->n; i++)
         kinds |= w->v[i].kinds;
-    c->watched = kinds & ~LOOKER_OPEN;
+    c->watched = (unsigned char)(kinds & ~LOOKER_OPEN);
 }
 
 struct watchers watchers_of(const struct file_claim *c)
@@ -80,6 +80,12 @@ bool claim_watched(struct file *f)
 {
     struct file_claim *c = claim_if(f);
     return c && c->watched;
+}
+
+bool claim_watched_bytes(struct file *f)
+{
+    struct file_claim *c = claim_if(f);
+    return c && c->watched & LOOKER_SERVED;
 }
 
 unsigned claim_watchers(struct file *f, struct claim_watcher out[CLAIM_WATCHERS_MAX], unsigned *any)

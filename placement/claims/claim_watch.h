@@ -31,6 +31,7 @@ struct claim_watcher {
 /* Is any other node told of changes?  Cheap; any thread.  Only after claim_open_writer or claim_carry_begin has
  * succeeded: a claim that was taken up at the start learns it from the home then. */
 bool claim_watched(struct file *f);
+bool claim_watched_bytes(struct file *f); /* and not of its size alone */
 /* The watchers, and nodes that have it open; answers how many are in out.  *any: what any other member of the view but
  * this one may have left; 0: nothing. */
 unsigned claim_watchers(struct file *f, struct claim_watcher out[CLAIM_WATCHERS_MAX], unsigned *any);

@@ -179,13 +179,65 @@ bool datafile_alone(struct file *f)
 
 /* ---- another one in its place ---- */
 
+static int copy_bytes(int from, int to, off_t size)
+{
+    if (ftruncate(to, size) < 0)
+        return -errno;
+    for (off_t at = 0, end; at < size; at = end) {
+        at = lseek(from, at, SEEK_DATA);
+        if (at < 0)
+            return errno == ENXIO ? 0 : -errno;
+        end = lseek(from, at, SEEK_HOLE);
+        for (off_t in = at, out = at; in < end;) {
+            ssize_t n = copy_file_range(from, &in, to, &out, (size_t)(end - in), 0);
+            if (n < 0 && errno != EINTR)
+                return -errno;
+            if (!n)
+                return -EIO;
+        }
+    }
+    return 0;
+}
+
+int datafile_copy(struct file *f, int *copy)
+{
+    struct stat st;
+    int from, err = datafile_open_again(f, &from);
+    *copy = -1;
+    if (err)
+        return err;
+    int to = openat(datafiles.dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    err = to < 0 || fstat(from, &st) < 0 ? -errno : copy_bytes(from, to, st.st_size);
+    struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT}, err ? (struct timespec){.tv_nsec = UTIME_OMIT} : st.st_mtim};
+    if (!err && (futimens(to, ts) < 0 || fsync(to) < 0))
+        err = -errno;
+    close(from);
+    if (err && to >= 0)
+        close(to);
+    *copy = err ? -1 : to;
+    return err;
+}
+
+/* With the lock `making`.  The file's descriptor, or -errno. */
+static int name_anew(int copy)
+{
+    char path[sizeof("/proc/self/fd/") + 10];
+    if (copy < 0)
+        return openat(datafiles.dirfd, MADE_ANEW, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", copy);
+    if (unlinkat(datafiles.dirfd, MADE_ANEW, 0) < 0 && errno != ENOENT)
+        return -1;
+    if (linkat(AT_FDCWD, path, datafiles.dirfd, MADE_ANEW, AT_SYMLINK_FOLLOW) < 0)
+        return -1;
+    return fcntl(copy, F_DUPFD_CLOEXEC, 0);
+}
+
 /* Puts a new file in the old one's place in one step: an open of the name meanwhile finds the one or the
  * other.  Returns the new file's descriptor, or -errno. */
-static int make_anew(const char *name)
+static int make_anew(const char *name, int copy)
 {
-    int flags = O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
     lock_take(&making);
-    int fd = openat(datafiles.dirfd, MADE_ANEW, flags, 0600), err = fd < 0 ? -errno : 0;
+    int fd = name_anew(copy), err = fd < 0 ? -errno : 0;
     if (!err && renameat(datafiles.dirfd, MADE_ANEW, datafiles.dirfd, name) < 0)
         err = -errno;
     lock_drop(&making);
@@ -207,11 +259,11 @@ static int take_its_place(struct file *f, int fresh)
     return old;
 }
 
-int datafile_replace(struct file *f)
+int datafile_replace(struct file *f, int copy)
 {
     char name[DATAFILE_NAME_BYTES];
     datafile_name(f->fid, name);
-    int fresh = make_anew(name);
+    int fresh = make_anew(name, copy);
     if (fresh < 0)
         return fresh;
     datafile_naming(f);

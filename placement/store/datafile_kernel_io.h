@@ -32,8 +32,11 @@ int datafile_grow(struct file *f, uint64_t size);
  * kernel gives only in this case (protocol.md, F6). */
 bool datafile_unwritten(struct file *f);
 bool datafile_alone(struct file *f);
-/* Puts an empty data file in its place in one step: at no moment is there none.  Processes that have the
- * old one open or mapped keep it.  Calls that began before may still see the old one. */
-int datafile_replace(struct file *f);
+/* A copy of it that has no name yet: a descriptor, which the caller closes.  Its bytes are on the disk, its mtime is the data
+ * file's.  -ENOSPC, -EOPNOTSUPP (the cache's file system has no files without a name), -EIO */
+int datafile_copy(struct file *f, int *copy);
+/* Puts this copy, or an empty data file (-1), in its place in one step: at no moment is there none.  Processes that have
+ * the old one open or mapped keep it.  Calls that began before may still see the old one. */
+int datafile_replace(struct file *f, int copy);
 
 #endif

@@ -230,10 +230,17 @@ int kernel_io_renew(struct file *f)
 {
     if (!kernel_io_in_use(f))
         return 0;
-    shadow_take(f);
-    int err = datafile_replace(f);
-    if (err)
+    return kernel_io_leave(f, -1, f->kernel_io.opens && !f->shadow ? shadow_make(f) : NULL);
+}
+
+int kernel_io_leave(struct file *f, int copy, struct shadow *s)
+{
+    int err = datafile_replace(f, copy);
+    if (err) {
+        shadow_put(s);
         return err;
+    }
+    shadow_take(f, s);
     f->rec->passed = 0;
     f->kernel_io.life++;
     while (f->kernel_io.opens)

@@ -22,6 +22,9 @@ void kernel_io_not_watched(struct file *f);
 /* ---- kernel_io.c ---- */
 bool kernel_io_in_use(struct file *f); /* has any process a descriptor or a mapping? */
 int kernel_io_renew(struct file *f);  /* if so, puts an empty data file in its place */
+/* Puts this copy, or an empty data file (-1), in the place of the one in use, which becomes this shadow (NULL: none; taken
+ * also after an error). */
+int kernel_io_leave(struct file *f, int copy, struct shadow *s);
 
 /* ---- kernel_io_mark.c ---- */
 /* Must its bytes be copied, and not handed on as a view?  So if the hash must be of exactly the bytes that

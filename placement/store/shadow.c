@@ -56,24 +56,28 @@ bool shadow_is(struct file *f)
     return __atomic_load_n(&f->shadow, __ATOMIC_RELAXED) != NULL;
 }
 
-void shadow_take(struct file *f)
+struct shadow *shadow_make(struct file *f)
 {
-    int fd;
-    if (!f->kernel_io.opens || f->shadow)
-        return;
-    int err = datafile_open_to_write(f, &fd);
+    int fd, err = datafile_open_to_write(f, &fd);
     if (err) {
         log_warn("the cache's disk: a data file in use cannot be opened: %s: its descriptors may read older bytes",
                  strerror(-err));
-        return;
+        return NULL;
     }
     struct shadow *s = xcalloc(1, sizeof(*s));
     s->refs = 1;
     s->fd = fd;
-    s->life = f->kernel_io.life;
-    s->opens = f->kernel_io.opens;
     lock_init(&s->lock, RANK_LEAF);
     lock_cond_init(&s->stores.taken);
+    return s;
+}
+
+void shadow_take(struct file *f, struct shadow *s)
+{
+    if (!s)
+        return;
+    s->life = f->kernel_io.life;
+    s->opens = f->kernel_io.opens;
     f->shadow = s;
 }
 

@@ -4,7 +4,7 @@
  * (the PFS has another version, or another node changes the file), readers by such descriptors must not get zeros, nor old
  * bytes for ever.  So the store begins an empty data file, and the old one becomes the file's shadow:
  *
- *     data file, in use --dropped--> shadow <-- changes that this node makes or is told of (tell.h)
+ *     data file, in use --dropped, or copied--> shadow <-- changes that this node makes or is told of (tell.h)
  *                                      '  <-- all of it, at an open or lock that finds another version on the PFS (data.c)
  *                                      '--the last descriptor of that data file is closed--> gone
  *
@@ -26,6 +26,10 @@ bool shadow_join(struct file *f, unsigned life);
  * 0, also if there are none, or there is one already; -EBUSY: this node owes the file's bytes to the PFS.
  * (store_state.c) */
 int shadow_begin(struct file *f);
+/* The same where this node has changed the file, or may: the store goes on with a copy of the data file, so that what processes
+ * store into it from now on is found (shadow_stores_begin was called).  The caller has no other use of it that writes through the
+ * kernel.  0, also without such descriptors; -ENOSPC, -EOPNOTSUPP, -EIO.  Blocking, no lock.  (shadow_copy.c) */
+int shadow_begin_by_copy(struct file *f);
 /* The bytes of a change, and the file's size after it.  Nothing happens without a shadow.  Errors of the disk are
  * logged: its readers then have older bytes. */
 void shadow_write(struct file *f, const void *buf, size_t len, uint64_t off);
@@ -55,8 +59,11 @@ int shadow_stores_take(struct file *f, shadow_store_fn put, void *arg);
 /* Is it sure that no process can store into it any more, by a descriptor or a mapping?  True without a shadow. */
 bool shadow_stores_are_over(struct file *f);
 
-/* For kernel_io.c, with f->lock: the data file that has f's name now is about to be replaced. */
-void shadow_take(struct file *f);
+/* For kernel_io.c, with f->lock: of the data file that has f's name now, before it is replaced; NULL: it cannot be opened,
+ * which is logged.  shadow_take: it was replaced just now; its descriptors are still counted there (s may be NULL). */
+struct shadow *shadow_make(struct file *f);
+void shadow_take(struct file *f, struct shadow *s);
+void shadow_put(struct shadow *s); /* may be NULL */
 /* For kernel_io.c, without it: an open of a data file that was replaced ends, and with the last one its
  * shadow. */
 void shadow_leave(struct file *f, unsigned life);

@@ -1,5 +1,6 @@
 /* shadow_int.h - what the files of shadow.h share.  Each uses those behind it:
  *
+ *     shadow_copy.c    the store leaves a data file in use, and goes on with a copy
  *     shadow_stores.c  what processes store into it by mappings
  *     shadow.c         the shadow, and the changes that it gets
  *     shadow_pages.c   which of its pages are as this node knows them
@@ -39,7 +40,6 @@ struct shadow {
 
 /* ---- shadow.c ---- */
 struct shadow *shadow_get(struct file *f); /* referenced; NULL: there is none */
-void shadow_put(struct shadow *s);         /* may be NULL */
 
 /* ---- shadow_pages.c: with s->lock ---- */
 /* Of a page, of which len bytes are in the file; zeros follow.  Never 0. */

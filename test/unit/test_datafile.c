@@ -66,7 +66,7 @@ START_TEST(one_that_takes_anothers_place_is_the_one_in_use)
     over = false;
     ck_assert_int_eq(pthread_create(&thread, NULL, use, NULL), 0);
     for (unsigned i = 0; i < ROUNDS || !opened; i++) {
-        ck_assert_int_eq(datafile_replace(f), 0);
+        ck_assert_int_eq(datafile_replace(f, -1), 0);
         ck_assert_int_eq(datafile_stat(f, &st), 0);
         ck_assert_uint_eq(inode_in_use(), st.st_ino);
     }

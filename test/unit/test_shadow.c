@@ -1,6 +1,7 @@
 /* test_shadow.c - what descriptors that the kernel serves from a data file read after the store has left it. */
 #include "kernel_io_help.h"
 
+#include "placement/store/datafile_kernel_io.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/shadow.h"
 #include "placement/store/store_read.h"
@@ -304,6 +305,80 @@ START_TEST(what_is_stored_while_it_is_put_stays)
 }
 END_TEST
 
+/* ---- a copy of the data file ---- */
+
+/* The node owes the file to the PFS; a process maps the data file for storing, and other nodes are to be told of that. */
+static struct file *open_claimed(unsigned *life, int *fd, char **map)
+{
+    char path[64];
+    struct version v = version_n(SIZE, 5);
+    struct file *f = open_whole(life);
+    ck_assert_int_eq(store_set_claim(f, 1, 1, &v), 0);
+    write_ok(f, "owed", 4, 8192);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", in_use);
+    *fd = open(path, O_RDWR);
+    ck_assert_int_ge(*fd, 0);
+    *map = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    ck_assert_ptr_ne(*map, MAP_FAILED);
+    return f;
+}
+
+START_TEST(what_is_claimed_gets_a_shadow_by_a_copy)
+{
+    unsigned life;
+    int fd;
+    char *map, page[4096];
+    struct stat copy, left;
+    struct file *f = open_claimed(&life, &fd, &map);
+    ck_assert_int_eq(shadow_begin_by_copy(f), 0);
+    ck_assert(shadow_is(f));
+    ck_assert(!shadow_is_at(f, &(struct version){0}));
+    datafile_stat(f, &copy);
+    fstat(in_use, &left);
+    ck_assert_msg(copy.st_ino != left.st_ino, "the store still has the file of the descriptors");
+    ck_assert_int_eq(copy.st_size, left.st_size);
+    ck_assert_int_eq(store_read(f, page, 4096, 8192), 4096);
+    ck_assert_int_eq(memcmp(page, "owed", 4), 0);
+    assert_reads(8192, page, 4096);
+    ck_assert_int_eq(store_read(f, page, 4096, 4096), 4096);
+    ck_assert_int_eq(memcmp(page, bytes + 4096, 4096), 0);
+    ck_assert(info_of(f).dirty);
+    ck_assert_int_eq(shadow_begin_by_copy(f), 0); /* there is one */
+    /* what is stored is found; what changes in the store stays there until the shadow gets it */
+    memcpy(map + 100, "store", 5);
+    ck_assert_int_eq(take(f, 0), 0);
+    assert_put(100, "store", 5);
+    write_ok(f, "other", 5, 8192);
+    assert_reads(8192, "owed", 4);
+    munmap(map, SIZE);
+    close(fd);
+    close_all(f, life);
+}
+END_TEST
+
+START_TEST(a_copy_needs_descriptors_and_room)
+{
+    unsigned life;
+    int fd;
+    char *map;
+    struct file *f = open_claimed(&life, &fd, &map);
+    munmap(map, SIZE);
+    close(fd);
+    struct file *other = get_file(2, "fills the cache");
+    uint64_t fill, off = 0;
+    while (!store_write(other, bytes, SIZE, off, SPACE_CACHE, &fill))
+        off += SIZE;
+    ck_assert_int_eq(shadow_begin_by_copy(f), -ENOSPC);
+    ck_assert(!shadow_is(f));
+    kernel_io_close(f, life, false);
+    ck_assert_int_eq(shadow_begin_by_copy(f), 0);
+    ck_assert(!shadow_is(f));
+    close(in_use);
+    file_put(other);
+    file_put(f);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("shadow");
@@ -314,6 +389,8 @@ int main(void)
     tcase_add_test(t, without_such_descriptors_there_is_none);
     tcase_add_test(t, what_is_filled_gives_way_to_changes);
     tcase_add_test(t, what_is_claimed_here_gets_no_shadow);
+    tcase_add_test(t, what_is_claimed_gets_a_shadow_by_a_copy);
+    tcase_add_test(t, a_copy_needs_descriptors_and_room);
     tcase_add_test(t, what_is_stored_by_a_mapping_is_found_once);
     tcase_add_test(t, what_is_stored_stays_beside_changes);
     tcase_add_test(t, what_is_stored_while_it_is_put_stays);
