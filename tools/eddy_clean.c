@@ -63,6 +63,15 @@ static void tell(struct clean *c, const char *session, int err, const char *why)
         printf("%s/%s: %s%s\n", c->dir, session, why ? "kept: " : c->dry ? "would be removed" : "removed", why ? why : "");
 }
 
+/* A directory that no session has made; is: 0, or -errno: it cannot be read. */
+static void tell_other(struct clean *c, const char *name, int is)
+{
+    if (is)
+        tell(c, name, is, NULL);
+    else if (!c->json)
+        printf("%s/%s: left alone: it is no session's directory\n", c->dir, name);
+}
+
 /* Names of the nodes, a few of them. */
 static void list_names(const struct view *v, char *text, size_t size)
 {
@@ -154,6 +163,11 @@ static int clean_session(void *arg, const char *name, int fd)
     struct view *v = NULL;
     uint64_t age_ms;
     bool listed;
+    int is = session_is_one(fd, strncmp(name, TEMP, strlen(TEMP)) != 0);
+    if (is != 1) { /* whoever names a wrong directory loses nothing */
+        tell_other(c, name, is);
+        return 0;
+    }
     int may = session_may_go(fd), err = 0;
     if (may == -EBUSY || may == -ENOTEMPTY)
         err = session_look(fd, &v, &age_ms, &listed);

@@ -33,6 +33,45 @@ static int each_name(int dirfd, int (*fn)(int dirfd, const char *name, void *arg
     return err;
 }
 
+/* ---- is it one? ---- */
+
+/* Its own, or what a crash, or NFS in place of an open file, has left. */
+static int is_foreign(int dirfd, const char *name, void *arg)
+{
+    static const char *const own[] = {"secret", "settings", "probes", "nodes", "views", "forgotten", "moves", "dirty"};
+    (void)dirfd;
+    (void)arg;
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        if (!strcmp(name, own[i]))
+            return 0;
+    return strncmp(name, ".new-", 5) && strncmp(name, ".nfs", 4);
+}
+
+static int is_no_view(int dirfd, const char *name, void *arg)
+{
+    uint64_t number;
+    return !view_number(name, &number) && is_foreign(dirfd, name, arg);
+}
+
+/* Of each_name: 1 becomes 0. */
+static int none_found(int found)
+{
+    return found > 0 ? 0 : found < 0 ? found : 1;
+}
+
+int session_is_one(int session_fd, bool complete)
+{
+    int is = none_found(each_name(session_fd, is_foreign, NULL));
+    if (is != 1 || !complete)
+        return is;
+    int fd = open_below(session_fd, "views");
+    if (fd < 0)
+        return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
+    is = none_found(each_name(fd, is_no_view, NULL));
+    close(fd);
+    return is;
+}
+
 /* ---- is it over? ---- */
 
 int session_has_settings(int session_fd)

@@ -29,6 +29,9 @@ int session_end(uint64_t self);
 
 /* ---- for the tool: a session of which only the directory is known ---- */
 
+/* Is the open directory a session's, or what was left of one?  complete: it has got its name (session.c).  1: it has nothing but what a
+ * session has; 0: it is something else, or an empty directory; or -errno. */
+int session_is_one(int session_fd, bool complete);
 /* Ends the session in an open directory as its last node would have: as session_may_go, and removes it. */
 int session_end_dir(int base_fd, const char *name, int session_fd);
 /* Its newest view (NULL: none; the caller frees it), for how long no node has touched it by the PFS's clock, and whether there

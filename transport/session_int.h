@@ -16,6 +16,7 @@ int session_fail(const struct session_report *r, int err, const char *fmt, ...) 
 
 #define VIEW_NAME_SIZE 24
 void view_name(uint64_t number, char name[VIEW_NAME_SIZE]);
+bool view_number(const char *name, uint64_t *number); /* false: it is no view's name */
 /* The newest view in an open directory views/; 0: none. */
 int views_newest(int views_fd, uint64_t *newest);
 int views_read(int views_fd, uint64_t number, struct view **out); /* -ENOENT, -EPROTO */

@@ -195,7 +195,7 @@ void view_name(uint64_t number, char name[VIEW_NAME_SIZE])
 }
 
 /* Only the name that number_print makes. */
-static bool number_parse(const char *name, uint64_t *number)
+bool view_number(const char *name, uint64_t *number)
 {
     char again[VIEW_NAME_SIZE];
     struct words w = words_of(name, strlen(name));
@@ -216,7 +216,7 @@ int views_newest(int dirfd, uint64_t *newest)
     *newest = 0;
     for (struct dirent *e; (e = textfile_readdir(dir, &err));) {
         uint64_t number;
-        if (number_parse(e->d_name, &number))
+        if (view_number(e->d_name, &number))
             *newest = MAX(*newest, number);
     }
     closedir(dir);
@@ -252,7 +252,7 @@ static void remove_old(int dirfd, uint64_t newest)
         return;
     for (struct dirent *e; (e = textfile_readdir(dir, &err));) {
         uint64_t number;
-        if (number_parse(e->d_name, &number) && number <= newest - VIEWS_KEPT)
+        if (view_number(e->d_name, &number) && number <= newest - VIEWS_KEPT)
             unlinkat(dirfd, e->d_name, 0);
     }
     closedir(dir);

@@ -79,3 +79,14 @@ rm "$BASE/test/settings" "$BASE"/test/views/*
 start_node a "$W/pfs-a" --no-supervise # takes the remains away by itself
 stop_node a
 check_equal "left on the PFS" "$(ls -A "$PFS")" file
+
+# --- A wrong directory: nothing of it goes ---
+mkdir -p "$W/wrong/etc/nodes" "$W/wrong/empty" "$W/wrong/home/views" "$W/wrong/.new-file"
+for f in etc/passwd etc/nodes/name home/views/report.txt .new-file/data; do echo precious >"$W/wrong/$f"; done
+find "$W/wrong" | sort >"$W/before"
+touch -d "2 hours ago" "$W"/wrong/.new-file
+for option in "" "--dead 1"; do
+    # shellcheck disable=SC2086 # two words
+    cleans 0 "etc: left alone" $option --session-dir "$W/wrong"
+done
+check_equal "what eddy clean has removed of a directory that is no session's" "$(find "$W/wrong" | sort | diff "$W/before" -)" ""

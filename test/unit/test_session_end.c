@@ -62,6 +62,37 @@ START_TEST(what_others_need_stays)
 }
 END_TEST
 
+/* What a person names by mistake: nothing of it is a session's. */
+START_TEST(other_directories_are_no_sessions)
+{
+    open_job();
+    int fd = session_dirfd();
+    ck_assert_int_eq(session_is_one(fd, true), 1);
+    ck_assert_int_eq(make_empty(1, false), 0);
+    ck_assert_int_eq(session_is_one(fd, true), 1);
+    FILE *f = fopen(in_job("views/notes.txt"), "w");
+    fclose(f);
+    ck_assert_int_eq(session_is_one(fd, true), 0);
+    ck_assert_int_eq(unlink(in_job("views/notes.txt")), 0);
+    f = fopen(in_job(".new-1"), "w");
+    fclose(f);
+    ck_assert_int_eq(session_is_one(fd, true), 1);
+    f = fopen(in_job("passwd"), "w");
+    fclose(f);
+    ck_assert_int_eq(session_is_one(fd, true), 0);
+    ck_assert_int_eq(session_is_one(fd, false), 0);
+    ck_assert_int_eq(unlink(in_job("passwd")), 0);
+    ck_assert_int_eq(mkdir(in_job("empty"), 0700), 0);
+    ck_assert_int_eq(session_is_one(fd, true), 0);
+    int empty = open(in_job("empty"), O_RDONLY | O_DIRECTORY);
+    ck_assert_int_eq(session_is_one(empty, true), 0);
+    ck_assert_int_eq(session_is_one(empty, false), 1); /* which has a name that nobody else gives */
+    close(empty);
+    ck_assert_int_eq(rmdir(in_job("empty")), 0);
+    ck_assert_int_eq(session_is_one(fd, true), 1);
+}
+END_TEST
+
 /* It read views/ before the session was closed, and goes on when all is gone but views/, or when that is gone, too. */
 START_TEST(a_view_that_comes_late_does_not_count)
 {
@@ -209,6 +240,7 @@ int main(void)
     TCase *t = new_case(s, "end");
     tcase_add_test(t, the_last_node_leaves_nothing);
     tcase_add_test(t, what_others_need_stays);
+    tcase_add_test(t, other_directories_are_no_sessions);
     tcase_add_test(t, a_view_that_comes_late_does_not_count);
     tcase_add_test(t, remains_give_way_to_another_session);
     tcase_add_test(t, a_slow_remover_takes_nothing_of_the_next_session);
