@@ -28,6 +28,8 @@ struct settings {
     bool cache_dir_is_default;
     uint32_t chunk_size;
     uint64_t memory;
+    uint64_t rdma_memory;        /* bytes that other nodes may read one-sided; 0: none */
+    const char *rdma_transports; /* UCX's names; NULL: the host's */
     unsigned singlets; /* percent of the cache that is kept for other nodes at most */
     unsigned wait_nodes, wait_timeout;
     const char **immutable; /* relative to the PFS directory, "" is that itself */

@@ -26,6 +26,7 @@
 #include "tools/eddy.h"
 #include "tools/eddy_sessions.h"
 #include "transport/marks.h"
+#include "transport/segments.h"
 #include "transport/session_end.h"
 #include "transport/textfile.h"
 #include "transport/view.h"
@@ -292,6 +293,8 @@ int clean_main(int argc, char **argv)
     }
     if (argc - optind != (session_dir ? 0 : 1))
         return usage_of("clean");
+    if (!c.dry)
+        segments_clean();
     c.list = json_array();
     return finish(&c, session_dir ? clean_base(&c, session_dir, session_dir) : clean_pfs_dir(&c, argv[optind]));
 }

@@ -42,6 +42,20 @@ static void print_place(const json_t *s)
     printf("  io_uring     %s%s\n", on ? "on" : "off: ", on ? "" : json_text(s, "uring_why"));
 }
 
+static void print_onesided(const json_t *s)
+{
+    char size[SIZE];
+    const json_t *one = json_object_get(s, "onesided"), *nodes = json_object_get(one, "nodes");
+    if (!json_u64(one, "memory"))
+        return;
+    printf("  one-sided    %s over %s, %" PRIu64 " of %" PRIu64 " shelves used; reads from %zu node%s%s", size_of(one, "memory", size),
+           json_text(one, "transports"), json_u64(one, "shelves_used"), json_u64(one, "shelves"), json_array_size(nodes),
+           json_array_size(nodes) == 1 ? "" : "s", json_array_size(nodes) ? ":" : "");
+    for (size_t i = 0; i < json_array_size(nodes); i++)
+        printf(" %s", json_string_value(json_array_get(nodes, i)));
+    printf("\n");
+}
+
 static void print_cache(const json_t *s)
 {
     char content[SIZE], size[SIZE], dirty[SIZE], aside[SIZE];
@@ -211,6 +225,7 @@ static void print_status(const json_t *s)
 {
     print_place(s);
     print_cache(s);
+    print_onesided(s);
     print_flush(s);
     print_reads(s);
     print_members(s);

@@ -59,6 +59,11 @@ bool log_every(_Atomic uint64_t *last, uint64_t ms);
     X(redirects, "readers of a chunk that this node owns, sent to another node that has it")       \
     X(redirected_bytes, "bytes that came from nodes to which an owner had sent this one")          \
     X(redirects_in_vain, "times that a node to which an owner had sent this one did not have the chunk") \
+    X(onesided_reads, "chunks read from other nodes' memory, without their processors")            \
+    X(onesided_bytes, "bytes of them")                                                             \
+    X(onesided_misses, "times that such a chunk was looked for and was not there")                 \
+    X(onesided_bounced, "times that a shelf had other bytes than its owner's directory said")      \
+    X(shelves_filled, "chunks that this node put where others may read them one-sided")              \
     X(let_go, "chunks that this node owns and need not keep, as another node said that it keeps its copy") \
     X(singlets, "chunks that this node began to keep for their owners")                             \
     X(written_bytes, "bytes that applications wrote on this node")                                 \

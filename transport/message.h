@@ -20,7 +20,7 @@
 /* A peer of another major version is refused; minor versions only add: types, and fields at a
  * body's end. */
 #define MSG_MAJOR      9
-#define MSG_MINOR      1
+#define MSG_MINOR      2
 #define MSG_VERSION    (MSG_MAJOR << 8 | MSG_MINOR)
 #define MSG_HEAD_SIZE  72
 #define MSG_INLINE_MAX 4096
@@ -104,6 +104,10 @@ struct msg_head {
 /* a chunk of which the sender has a copy now, or has let its copy go.  what: enum place_news (placement/chunks/places.h) */
 #define ITEM_PLACE(E) E(fid, fid) E(u64, index) E(version, version) E(u8, what)
 
+/* a shelf with a chunk that other nodes may read one-sided.  what: enum shelf_news (placement/chunks/places.h); node: whose */
+#define ITEM_SHELF(E)                                                                               \
+    E(fid, fid) E(u64, index) E(version, version) E(u8, what) E(u64, node) E(u64, hash) E(u64, token) E(u32, shelf)
+
 /* a number that a node tells of itself (fs/daemon/figures.h) */
 #define ITEM_FIGURE(E) E(u64, value) E(str, name)
 
@@ -112,7 +116,7 @@ struct msg_head {
     I(record, ITEM_RECORD) I(lock, ITEM_LOCK) I(fid_item, ITEM_FID) I(blind, ITEM_BLIND)           \
         I(at, ITEM_AT) I(have, ITEM_HAVE) I(nextof, ITEM_NEXTOF) I(looker, ITEM_LOOKER)            \
             I(watcher, ITEM_WATCHER) I(left, ITEM_LEFT) I(lent, ITEM_LENT)                    \
-                I(wanted, ITEM_WANTED) I(brought, ITEM_BROUGHT) I(place, ITEM_PLACE) I(figure, ITEM_FIGURE)
+                I(wanted, ITEM_WANTED) I(brought, ITEM_BROUGHT) I(place, ITEM_PLACE) I(shelf, ITEM_SHELF) I(figure, ITEM_FIGURE)
 
 /* ---- messages: F(kind, field), L(item, field) = list of items ---- */
 
@@ -235,6 +239,12 @@ struct msg_head {
 #define BODY_KEPT(F, L) F(u32, kept)
 /* to the owner of these chunks, <= PLACES_NEWS; no answer */
 #define BODY_PLACES(F, L) L(place, chunks)
+/* to the owner of these chunks, or to the node whose shelves they are, <= PLACES_NEWS; no answer */
+#define BODY_SHELVES(F, L) L(shelf, shelves)
+/* memory that other nodes may read one-sided; the sender has `length` bytes.  MEMORY_IS: where the receiver's is; its bulk data is UCX's: the
+ * worker's address, then the key of the memory (transport/onesided.c) */
+#define BODY_MEMORY(F, L) F(u64, length)
+#define BODY_MEMORY_IS(F, L) F(u64, base) F(u64, length) F(u32, address_len) F(u32, key_len)
 
 /* for `eddy stats --session` */
 #define BODY_TELL_FIGURES(F, L) F(u8, unused)
@@ -269,7 +279,8 @@ struct msg_head {
         M(BRING, bring, BODY_BRING) M(BROUGHT, brought, BODY_BROUGHT) \
         M(ELSEWHERE, elsewhere, BODY_ELSEWHERE) M(PLACES, places, BODY_PLACES) \
         M(KEEP, keep, BODY_KEEP) M(KEPT, kept, BODY_KEPT) \
-        M(TELL_FIGURES, tell_figures, BODY_TELL_FIGURES) M(FIGURES, figures, BODY_FIGURES)
+        M(TELL_FIGURES, tell_figures, BODY_TELL_FIGURES) M(FIGURES, figures, BODY_FIGURES) \
+        M(MEMORY, memory, BODY_MEMORY) M(MEMORY_IS, memory_is, BODY_MEMORY_IS) M(SHELVES, shelves, BODY_SHELVES)
 
 /* ---- generated types ---- */
 

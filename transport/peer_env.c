@@ -58,7 +58,7 @@ static int set_default(const char *name, const char *value, bool *changed)
     return setenv(name, value, 1) ? -errno : 0;
 }
 
-static bool has_rdma(void)
+bool ucx_has_rdma(void)
 {
     DIR *d = opendir("/sys/class/infiniband");
     struct dirent *e = NULL;
@@ -120,7 +120,7 @@ static int set_network(const char *listen, bool *changed)
 {
     struct sockaddr_storage a;
     char name[IF_NAMESIZE];
-    if (has_rdma() || hello_listen_addr(listen, &a))
+    if (ucx_has_rdma() || hello_listen_addr(listen, &a))
         return 0; /* a bad address: peer_start says so */
     int err = set_default("UCX_TLS", "tcp", changed);
     /* If the peer dies during a zero-copy send, UCX's TCP ends the send twice and aborts the survivor (1.13

@@ -98,6 +98,8 @@ static uint16_t reply_type(uint16_t request)
         return MSG_BROUGHT;
     case MSG_TELL_FIGURES:
         return MSG_FIGURES;
+    case MSG_MEMORY:
+        return MSG_MEMORY_IS;
     default:
         return MSG_ERROR;
     }

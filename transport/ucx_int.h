@@ -1,5 +1,5 @@
-/* ucx_int.h - what peer_ucx.c (endpoints, messages) and ucx_loop.c (the worker in the loop) share; the only
- * files that include UCX.  Network thread only.
+/* ucx_int.h - what peer_ucx.c (endpoints, messages) and ucx_loop.c (the worker in the loop) share; beside
+ * onesided.c the only files that include UCX.  Network thread only.
  */
 #ifndef EDDY_TRANSPORT_UCX_INT_H
 #define EDDY_TRANSPORT_UCX_INT_H

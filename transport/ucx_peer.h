@@ -8,6 +8,7 @@
 
 /* the library that runs; before ucx_start, too */
 bool ucx_is_before(unsigned major, unsigned minor);
+bool ucx_has_rdma(void); /* this host (peer_env.c) */
 int ucx_start(char *err, size_t errlen);
 void ucx_stop(void); /* all endpoints were disconnected */
 void ucx_close_handles(void (*done)(void));

@@ -16,6 +16,8 @@
 #include "fs/request.h"
 #include "fs/settings.h"
 #include "fs/uring.h"
+#include "placement/chunks/shelves_here.h"
+#include "transport/onesided.h"
 #include "placement/foresight/foresight.h"
 #include "placement/borrow.h"
 #include "placement/claims/claim_life.h"
@@ -277,6 +279,26 @@ static void put_hints(json_t *o)
     json_object_set_new(o, "hints", hints);
 }
 
+static void add_name(void *list, uint64_t node)
+{
+    json_array_append_new(list, json_string(members_name(node)));
+}
+
+/* Memory for one-sided reads: this node's, and the nodes whose it reads. */
+static void put_onesided(json_t *o)
+{
+    struct shelves_figures s;
+    json_t *one = json_object(), *nodes = json_array();
+    shelves_here_figures(&s);
+    onesided_each(add_name, nodes);
+    control_put(one, "memory", s.bytes);
+    control_put(one, "shelves", s.shelves);
+    control_put(one, "shelves_used", s.in_use);
+    control_put_text(one, "transports", onesided_transports());
+    json_object_set_new(one, "nodes", nodes);
+    json_object_set_new(o, "onesided", one);
+}
+
 json_t *control_status(struct connection *c, const json_t *request)
 {
     (void)c;
@@ -300,6 +322,7 @@ json_t *control_status(struct connection *c, const json_t *request)
     put_cache(o);
     put_flush(o);
     put_reads(o);
+    put_onesided(o);
     put_view(o);
     put_times(o);
     put_loans(o);

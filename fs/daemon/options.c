@@ -133,6 +133,13 @@ static int set_option(int code, const char *name, const char *v)
         err = option_take_size(name, v, 32u << 20, 1ull << 50, &n);
         settings.memory = err ? 0 : n;
         return err;
+    case OPT_RDMA_MEMORY:
+        err = option_take_size(name, v, 0, 1ull << 50, &n);
+        settings.rdma_memory = err ? 0 : n;
+        return err;
+    case OPT_RDMA_TRANSPORTS:
+        settings.rdma_transports = v;
+        return *v ? 0 : options_complain("--rdma-transports: give names of UCX's transports, with commas between");
     case OPT_USER:
         return option_take_user(v);
     case OPT_LOG:

@@ -4,7 +4,7 @@
  * Every step has a start and a stop.  Stops run in reverse order, from wherever a start failed or
  * the mount ended, so the table's order says what may use what:
  *
- *   store   claims   loop   session   pfs   placement   foresight   pools   peers   members   flush   files   queues   stages   report
+ *   store   claims   loop   session   pfs   placement   onesided   foresight   pools   peers   members   flush   files   queues   stages   report
  *   metrics   control   mount
  *
  * Those up to flush need no mount: they are a recovery, too.
@@ -50,6 +50,7 @@
 #include "placement/chunks/keep.h"
 #include "placement/chunks/owner.h"
 #include "placement/chunks/places.h"
+#include "placement/chunks/shelves_here.h"
 #include "placement/chunks/stream.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_give.h"
@@ -72,6 +73,7 @@
 #include "placement/tell.h"
 #include "transport/loop.h"
 #include "transport/members.h"
+#include "transport/onesided.h"
 #include "transport/peer.h"
 #include "transport/session.h"
 #include "transport/view.h"
@@ -196,6 +198,8 @@ static void chunks_adopted(const struct view *v)
 {
     former_adopted(v);
     places_adopted(v);
+    shelves_here_adopted(v);
+    onesided_adopted(v);
 }
 
 /* Activity is connected before a peer can ask for anything: a request whose begin was not counted would be
@@ -243,6 +247,7 @@ static void chunk_left(struct fid fid, uint64_t index)
 {
     foresight_left(fid, index);
     places_left(fid, index);
+    shelves_here_left(fid, index);
 }
 
 static int start_foresight(char *err, size_t len)
@@ -290,6 +295,24 @@ static int start_peers(char *err, size_t len)
                             settings.node,   settings.chunk_size, settings.memory};
     figures_serve();
     return peer_start(&c, err, len);
+}
+
+/* Off unless asked for. */
+static int start_onesided(char *err, size_t len)
+{
+    struct onesided_config c = {settings.rdma_memory, settings.rdma_transports, store_node_id()};
+    int e = c.size ? onesided_start(&c, err, len) : 0;
+    if (e)
+        return e;
+    shelves_here_on_activity(carry_activity_begin, carry_activity_end);
+    shelves_here_start(c.id);
+    return 0;
+}
+
+static void stop_onesided(void)
+{
+    shelves_here_stop();
+    onesided_stop();
 }
 
 /* From here on no message comes: what waits for one has failed. */
@@ -478,6 +501,7 @@ static const struct step {
     {"session", come_to_session, come_away},
     {"pfs", start_pfs, stop_pfs},
     {"placement", start_placement, stop_placement},
+    {"onesided", start_onesided, stop_onesided},
     {"foresight", start_foresight, stop_foresight},
     {"pools", start_pools, pools_stop},
     {"peers", start_peers, stop_peers},

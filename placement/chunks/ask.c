@@ -4,6 +4,8 @@
  * The owner may send the flight to a node that has the chunk or is getting it (places.h), once: if that one cannot serve it,
  * the owner itself does.
  *
+ * Before the owner is asked, its memory is looked at, if this host can (shelves.h): then no node's processor has a part in it.
+ *
  * If this node is the owner or the next one, it reads the PFS as soon as it is its turn.  A suspected node is
  * passed over.  The hash of an answer is checked in a reader's thread, which needs the bytes in its
  * processor's cache anyway.
@@ -21,6 +23,8 @@
 #include "placement/chunks/filler.h"
 #include "placement/chunks/former.h"
 #include "placement/chunks/places.h"
+#include "placement/chunks/shelves_here.h"
+#include "placement/chunks/shelves_there.h"
 #include "placement/ring/ring.h"
 #include "transport/complaint.h"
 #include "transport/members.h"
@@ -101,9 +105,31 @@ static void on_chunk(void *arg, int err, struct msg *reply, bool *keep)
     flight_answered(fl, err);
 }
 
+/* The chunk is here, from another node, and is kept. */
+static void came(struct flight *fl)
+{
+    fl->replica = true;
+    filler_submit(fl->key.fid, flight_keep, fl);
+}
+
+/* True: the owner's memory led to the chunk, and no node need be asked. */
+static bool is_on_shelf(struct flight *fl)
+{
+    unsigned nplaces;
+    if (fl->turn || fl->in_vain || shelves_there_read(fl->node, &fl->key, fl->asked, &nplaces))
+        return false;
+    shelves_here_got(&fl->key, fl->asked, fl->node, nplaces);
+    if (flight_here(fl, &fl->asked, FROM_PEER))
+        came(fl);
+    flight_drop(fl);
+    return true;
+}
+
 /* Asks the node whose turn it is; it need not answer itself, but if it has sent this flight in vain. */
 static void ask_in_turn(struct flight *fl)
 {
+    if (is_on_shelf(fl))
+        return;
     char *path = file_path(fl->file);
     ask_node(fl, fl->in_vain ? FETCH_HERE : FETCH_ANY, path);
     free(path);
@@ -167,10 +193,9 @@ void flight_check(void *arg)
         learn(fl, err);
         flight_go(fl);
     } else if (flight_here(fl, &fl->asked, FROM_PEER)) {
-        fl->replica = true;
         if (fl->sent)
             count(redirected_bytes, chunk_key_len(&fl->key));
-        filler_submit(fl->key.fid, flight_keep, fl);
+        came(fl);
     }
     flight_drop(fl);
 }

@@ -18,13 +18,18 @@ _Static_assert(PLACES_MEMBERS == 2 + ROW_FEEDS, "with fewer there is nobody whom
 #define NEWS_MAX      4096 /* that wait; what is more is left out */
 
 struct news {
-    uint64_t owner;
+    uint64_t to;
     unsigned no; /* in the order in which they were told */
-    struct item_place item;
+    bool of_shelf;
+    union {
+        struct item_place place;
+        struct item_shelf shelf;
+    };
 };
 
 static struct {
     struct loop_timer *timer; /* network thread */
+    void (*on_shelf)(uint64_t from, const struct item_shelf *i);
 
     struct lock rows_lock; /* RANK_LEAF */
     struct rows *rows;     /* NULL: the view is too small, or there is none */
@@ -176,26 +181,55 @@ static void on_places(struct msg *m)
     msg_free(m);
 }
 
+/* SHELVES, network thread. */
+static void on_shelves(struct msg *m)
+{
+    const struct body_shelves *b = &m->shelves;
+    bool bad = b->shelves.n > PLACES_NEWS;
+    for (uint32_t i = 0; !bad && i < b->shelves.n; i++)
+        bad = b->shelves.v[i].what >= SHELF_NEWS;
+    if (bad) {
+        peer_refuse(m);
+        return;
+    }
+    for (uint32_t i = 0; places.on_shelf && i < b->shelves.n; i++)
+        places.on_shelf(m->head.sender, &b->shelves.v[i]);
+    msg_free(m);
+}
+
 /* ---- news of this node ---- */
 
-/* By owner; items of one owner stay in the order in which they were told. */
-static int by_owner(const void *a, const void *b)
+/* By node and kind; items of both the same stay in the order in which they were told. */
+static int by_way(const void *a, const void *b)
 {
     const struct news *x = a, *y = b;
-    if (x->owner != y->owner)
-        return x->owner < y->owner ? -1 : 1;
+    if (x->to != y->to)
+        return x->to < y->to ? -1 : 1;
+    if (x->of_shelf != y->of_shelf)
+        return x->of_shelf ? 1 : -1;
     return x->no < y->no ? -1 : x->no > y->no;
 }
 
-static void send_to_owner(const struct news *news, unsigned n)
+static void send_places(const struct news *news, unsigned n)
 {
     struct item_place items[PLACES_NEWS];
     for (unsigned i = 0; i < n; i++)
-        items[i] = news[i].item;
+        items[i] = news[i].place;
     struct msg *m = msg_new(MSG_PLACES);
     m->places.chunks.n = n;
     m->places.chunks.v = items;
-    peer_send(news->owner, m);
+    peer_send(news->to, m);
+}
+
+static void send_shelves(const struct news *news, unsigned n)
+{
+    struct item_shelf items[PLACES_NEWS];
+    for (unsigned i = 0; i < n; i++)
+        items[i] = news[i].shelf;
+    struct msg *m = msg_new(MSG_SHELVES);
+    m->shelves.shelves.n = n;
+    m->shelves.shelves.v = items;
+    peer_send(news->to, m);
 }
 
 /* Network thread. */
@@ -209,11 +243,12 @@ static void send_news(void *arg)
     places.n = 0;
     lock_drop(&places.lock);
     if (n)
-        qsort(news, n, sizeof(*news), by_owner);
+        qsort(news, n, sizeof(*news), by_way);
     for (unsigned i = 0, end; i < n; i = end) {
-        for (end = i; end < n && end - i < PLACES_NEWS && news[end].owner == news[i].owner; end++)
+        for (end = i; end < n && end - i < PLACES_NEWS && news[end].to == news[i].to && news[end].of_shelf == news[i].of_shelf;
+             end++)
             ;
-        send_to_owner(news + i, end - i);
+        (news[i].of_shelf ? send_shelves : send_places)(news + i, end - i);
     }
     free(news);
 }
@@ -226,29 +261,32 @@ static void arm(void *arg)
     loop_timer_set(places.timer, NEWS_MS, 0);
 }
 
-static void tell(struct fid fid, uint64_t index, struct item_place item)
+static void tell(struct news item)
 {
-    const struct view *v = members_view();
-    uint64_t owner = v && v->nmembers >= PLACES_MEMBERS ? ring_owner(ring_of(v), fid, index, 0) : 0;
-    if (!owner || owner == members_self())
-        return;
     lock_take(&places.lock);
     bool first = !places.n;
     if (!places.news)
         places.news = xmalloc(NEWS_MAX * sizeof(*places.news));
     if (places.n < NEWS_MAX) {
-        places.news[places.n] = (struct news){.owner = owner, .no = places.n, .item = item};
-        places.n++;
+        item.no = places.n;
+        places.news[places.n++] = item;
     }
     lock_drop(&places.lock);
     if (first)
         loop_post(arm, NULL);
 }
 
+static void tell_owner(const struct item_place *i)
+{
+    const struct view *v = members_view();
+    uint64_t owner = v && v->nmembers >= PLACES_MEMBERS ? ring_owner(ring_of(v), i->fid, i->index, 0) : 0;
+    if (owner && owner != members_self())
+        tell((struct news){.to = owner, .place = *i});
+}
+
 void places_has(const struct chunk_key *key)
 {
-    tell(key->fid, key->index,
-         (struct item_place){key->fid, key->index, key->version, PLACE_HAS});
+    tell_owner(&(struct item_place){key->fid, key->index, key->version, PLACE_HAS});
 }
 
 void places_left(struct fid fid, uint64_t index)
@@ -257,7 +295,18 @@ void places_left(struct fid fid, uint64_t index)
     if (places.rows)
         rows_owner_gone(places.rows, fid, index, boot_ms());
     lock_drop(&places.rows_lock);
-    tell(fid, index, (struct item_place){.fid = fid, .index = index, .what = PLACE_GONE});
+    tell_owner(&(struct item_place){.fid = fid, .index = index, .what = PLACE_GONE});
+}
+
+void places_tell_shelf(uint64_t to, const struct item_shelf *i)
+{
+    if (to != members_self())
+        tell((struct news){.to = to, .of_shelf = true, .shelf = *i});
+}
+
+void places_on_shelf(void (*fn)(uint64_t from, const struct item_shelf *i))
+{
+    places.on_shelf = fn;
 }
 
 /* ---- start and end ---- */
@@ -265,6 +314,7 @@ void places_left(struct fid fid, uint64_t index)
 void places_start(void)
 {
     peer_handle(MSG_PLACES, on_places);
+    peer_handle(MSG_SHELVES, on_shelves);
 }
 
 static void stop(void *arg)

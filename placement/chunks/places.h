@@ -28,6 +28,9 @@
 enum fetch_way { FETCH_ANY, FETCH_SENT, FETCH_HERE, FETCH_WAYS };
 /* What a node tells of its copy of a chunk.  Of PLACE_GONE the version does not count: it has none of any version. */
 enum place_news { PLACE_HAS, PLACE_GONE, PLACE_NEWS };
+/* What a node tells of shelves (shelves.h).  To the owner: it has the chunk on a shelf; not any more, or what `node` said of its own is not so.
+ * To the node with the shelf: it was read. */
+enum shelf_news { SHELF_HAS, SHELF_GONE, SHELF_USED, SHELF_NEWS };
 
 void places_start(void); /* registers the handler of PLACES: before peer_start */
 void places_stop(void);  /* after peer_stop, while the loop still runs */
@@ -49,5 +52,9 @@ void places_lost(const struct chunk_key *key, uint64_t node); /* that one does n
 /* This node got a copy of another node's chunk, and keeps it; or a chunk has left its store.  Any thread, with locks down to RANK_POOL. */
 void places_has(const struct chunk_key *key);
 void places_left(struct fid fid, uint64_t index);
+/* News of a shelf goes to that node; i->node, for SHELF_HAS the teller.  Any thread, with locks down to RANK_POOL. */
+void places_tell_shelf(uint64_t to, const struct item_shelf *i);
+/* Registers who takes such news of other nodes: in the network thread.  NULL: nobody. */
+void places_on_shelf(void (*fn)(uint64_t from, const struct item_shelf *i));
 
 #endif

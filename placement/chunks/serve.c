@@ -24,6 +24,7 @@
 #include "placement/chunks/flight.h"
 #include "placement/chunks/places.h"
 #include "placement/chunks/served.h"
+#include "placement/chunks/shelves_here.h"
 #include "placement/chunks/working.h"
 #include "placement/claims/claim.h"
 #include "placement/pfs/pfs_fid.h"
@@ -120,7 +121,10 @@ static void answer_error(struct serving *s, int err)
 static void answer_chunk(struct serving *s, struct chunk *c, unsigned source)
 {
     works_no_more(s);
+    struct chunk *sent = chunk_ref(c);
     peer_reply(s->m, chunk_answer(&s->key, c, source));
+    shelves_here_served(&s->key, sent);
+    chunk_put(sent);
     end(s);
 }
 
@@ -294,6 +298,7 @@ static bool serve_now(const struct msg *m, const struct chunk_key *key)
         chunk_put(c);
         return false;
     }
+    shelves_here_served(key, c);
     peer_reply(m, chunk_answer(key, c, 0));
     return true;
 }

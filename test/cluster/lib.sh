@@ -131,6 +131,8 @@ on_exit() {
     exec 2>/dev/null # where the shell tells of each job that is killed here
     # The end of the namespaces takes all in them away; the work directory is the outer run's.
     [ -n "${EDDY_TEST_INNER-}" ] || clear_work_dir "$W"
+    # The shared memory of daemons that were killed. The directory of sessions does not exist: nothing else is removed.
+    [ ! -d "/dev/shm/eddyfs-rdma-$(id -u)" ] || "$EDDY_BUILD/eddy" clean --session-dir "$W/none" >/dev/null
     exit "$code"
 }
 

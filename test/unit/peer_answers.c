@@ -268,3 +268,24 @@ void answer_requests(void)
     peer_handle(MSG_ADOPTED, handle_adopted);
     peer_handle(MSG_FETCH, handle_fetch);
 }
+
+static void free_lie(void *arg, void *data)
+{
+    (void)arg;
+    free(data);
+}
+
+/* Each time another one: no address; more bytes than came; memory beyond the end of all; too short; a key that is none. */
+void answer_memory_with_lies(struct msg *m)
+{
+    static unsigned n;
+    struct msg *r = msg_new(MSG_MEMORY_IS);
+    struct body_memory_is all[] = {
+        {4096, MIB, 0, 100}, {4096, MIB, 4000, 4000}, {UINT64_MAX - 10, MIB, 50, 50}, {4096, 1, 50, 50}, {4096, MIB, 50, UINT32_MAX}};
+    r->memory_is = all[n++ % ARRAY_LEN(all)];
+    r->data = calloc(1, 100);
+    r->head.data_len = 100;
+    r->free_data = free_lie;
+    peer_reply(m, r);
+    msg_free(m);
+}

@@ -11,11 +11,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "transport/onesided.h"
 #include "transport/session.h"
 
 char dir[64];
 
 /* ---- this node ---- */
+
+/* So much memory that others read one-sided, with a pattern; or "lies": what it says of it is wrong. */
+static void begin_memory(uint64_t id)
+{
+    char err[512];
+    size_t len;
+    if (!strcmp(getenv(MEMORY_ENV), "lies")) {
+        peer_handle(MSG_MEMORY, answer_memory_with_lies);
+        return;
+    }
+    struct onesided_config c = {.size = strtoull(getenv(MEMORY_ENV), NULL, 10), .id = id};
+    if (onesided_start(&c, err, sizeof(err)))
+        die("%s", err);
+    void *at = onesided_memory(&len);
+    fill(at, len, id);
+}
 
 static void node_begin(uint64_t id, uint64_t incarnation, uint64_t memory, uint32_t chunk)
 {
@@ -29,6 +46,8 @@ static void node_begin(uint64_t id, uint64_t incarnation, uint64_t memory, uint3
     if (loop_start())
         die("loop");
     answer_requests();
+    if (getenv(MEMORY_ENV))
+        begin_memory(id);
     struct peer_config c = {.listen = LISTEN,
                             .id = id,
                             .incarnation = incarnation,
@@ -42,6 +61,8 @@ static void node_begin(uint64_t id, uint64_t incarnation, uint64_t memory, uint3
 static void node_end(void)
 {
     peer_stop();
+    if (getenv(MEMORY_ENV) && onesided_memory(&(size_t){0}))
+        onesided_stop();
     loop_stop();
     session_close();
 }

@@ -52,6 +52,9 @@ enum what {
 
 extern char dir[64]; /* of the session */
 
+/* In the environment: how much memory nodes that begin have for one-sided reads, or "lies" (peer_nodes.c). */
+#define MEMORY_ENV "EDDY_TEST_MEMORY"
+
 /* ---- peer_nodes.c ---- */
 struct node {
     pid_t pid;
@@ -77,6 +80,7 @@ int tests_main(int argc, char **argv, Suite *(*suite)(void));
 /* Who is stopped when its next read or write has come; then 0. */
 extern _Atomic pid_t asker_pid;
 void answer_requests(void);
+void answer_memory_with_lies(struct msg *m);
 
 /* ---- peer_asks.c ---- */
 /* Bytes that can be checked. */
