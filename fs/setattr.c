@@ -18,6 +18,7 @@
 #include "fs/uring.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
+#include "placement/data.h"
 #include "placement/lend.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_names.h"
@@ -88,7 +89,10 @@ static int carry_times(struct inode *i, uint64_t node, int64_t mtime_ns)
     free(path);
     if (err)
         return err;
-    err = carry_write(node, f, &c, NULL);
+    struct carry_result said;
+    err = carry_write(node, f, &c, &said);
+    if (!err)
+        data_said(f, &said);
     file_put(f);
     return err;
 }

@@ -50,6 +50,12 @@ static void note_said(struct file *f, uint64_t size, int64_t mtime_ns)
     lock_drop(&d->lock);
 }
 
+void data_said(struct file *f, const struct carry_result *r)
+{
+    if (data_of_open(f))
+        note_said(f, r->size, r->mtime_ns);
+}
+
 static void note_told(struct file *f, const struct location *at)
 {
     if (at->where == WHERE_NODE)
