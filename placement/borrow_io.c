@@ -20,16 +20,18 @@
 
 #define CARRIED_MIN  (UINT64_C(1) << 20) /* so much goes to the claimant before short writes borrow */
 #define PLACES_MAX   (UINT64_C(16) << 20) /* bytes that are borrowed ahead */
-#define KERNEL_MS    500                  /* until the claimant is asked again ... */
+#define KERNEL_MS    500                  /* until the claimant is asked again, at most ... */
 #define BUSY_MS      5
 #define NOT_MS       5000
 #define TRIES        16 /* so often a part is sought anew before the caller asks the home again */
 
 /* ---- LEND ---- */
 
-static unsigned pause_of(unsigned why)
+/* Of a node that opens the file just now it is not known yet what its kernel keeps: so the first pauses are short. */
+static unsigned pause_of(unsigned why, unsigned times)
 {
-    return why == LEND_KERNEL ? KERNEL_MS : why == LEND_BUSY ? BUSY_MS : why ? NOT_MS : 0;
+    unsigned kernel = MIN(BUSY_MS << MIN(times, 8u), KERNEL_MS);
+    return why == LEND_KERNEL ? kernel : why == LEND_BUSY ? BUSY_MS : why ? NOT_MS : 0;
 }
 
 static bool lent_is_sound(const struct body_lent *l)
@@ -77,7 +79,8 @@ static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, 
             *mine = names_us(&reply->lent, body->first);
         lock_take(&b->lock);
         if (reply->lent.why)
-            b->not_before_ms = boot_ms() + pause_of(reply->lent.why);
+            b->not_before_ms = boot_ms() + pause_of(reply->lent.why, b->refused);
+        b->refused = reply->lent.why == LEND_KERNEL ? b->refused + 1 : 0;
         b->gone = reply->lent.why == LEND_GONE;
         lock_drop(&b->lock);
     }
@@ -203,6 +206,8 @@ static int write_part(struct file *f, uint64_t claimant, struct change *part, co
     if (!part->len)
         return 0;
     err = carry_write(p->node ? p->node : claimant, f, part, p->node ? NULL : &heard->result);
+    if (!err)
+        count(carried_bytes, part->len);
     if (!err && !p->node) {
         heard->claimant = true;
         lock_take(&b->lock);

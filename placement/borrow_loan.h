@@ -48,6 +48,7 @@ struct borrow {
     uint64_t marks_ms; /* boot_ms: the lender's marks were read */
     uint64_t carried;  /* bytes that went to the claimant */
     uint64_t not_before_ms; /* boot_ms: nothing is lent before */
+    unsigned refused; /* so often in a row, because of what a kernel keeps */
 };
 extern const struct file_part_ops borrow_ops;
 static inline struct borrow *borrow_of(struct file *f)

@@ -252,7 +252,7 @@ void borrow_closed(struct file *f)
     bool last = !--b->handles;
     bool has = last && b->loan;
     if (last)
-        b->carried = b->not_before_ms = 0;
+        b->carried = b->not_before_ms = b->refused = 0;
     if (last && !b->loan && !b->making)
         unit_clear_all(&b->map);
     lock_drop(&b->lock);

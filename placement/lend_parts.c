@@ -54,6 +54,15 @@ static bool is_watched(struct file *f)
     return any & ~LOOKER_OPEN;
 }
 
+/* Do other nodes' kernels keep pages, or count places?  A watcher from before the claim was granted may have opened the file otherwise
+ * since: it is asked. */
+static bool others_keep(struct file *f)
+{
+    if (is_watched(f))
+        tell_changed(f, &(struct change){.op = CARRY_TIMES}, 0);
+    return is_watched(f);
+}
+
 /* The kernels of the other nodes keep nothing of a file that has no watchers; this node's own is asked.  Not while any appends:
  * it counts the places by the size, which a borrower may make larger and nobody tells. */
 static enum lend_why share(struct file *f)
@@ -68,7 +77,7 @@ static enum lend_why share(struct file *f)
         err = store_share_begin(f);
     if (err)
         return err == -EIDRM ? LEND_NOT : LEND_KERNEL;
-    if (is_watched(f) || told_here(f->fid, &nothing) & ~LOOKER_OPEN) {
+    if (others_keep(f) || told_here(f->fid, &nothing) & ~LOOKER_OPEN) {
         store_share_end(f);
         return LEND_KERNEL;
     }

@@ -6,6 +6,8 @@
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
+room=$(df --output=avail -B1M /dev/shm | tail -1)
+[ "$room" -ge 512 ] || skip "/dev/shm has $room MiB"
 names=(n1 n2 n3 n4 n5)
 MIB=1048576
 MEMORY=(--rdma-memory 32M)
