@@ -118,8 +118,10 @@ struct inode {
         int64_t ctime_ns;  /* the directory's then; 0: too young to tell */
         uint8_t own;       /* the policy's number + 1; 0: none of its own */
     } policy[POLICY_KINDS];
-    /* directories: were its last files written by several nodes at once? (fs/shared.c) */
-    _Atomic uint8_t written_by;
+    /* directories: has one of its files been written by several nodes at once, and how many in a row since by this one alone?
+     * (fs/shared.c) */
+    _Atomic bool several_wrote;
+    _Atomic uint8_t alone_wrote;
 };
 
 void inode_start(struct pfs_node *root, const struct statx *root_stx);

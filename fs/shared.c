@@ -6,7 +6,8 @@
  *   auto               yes, if it may be: the session has several nodes, and the open neither replaces the file (O_TRUNC)
  *                      nor makes a new one for itself (O_EXCL), nor appends.  MPI programs open so; cp, tar, editors and
  *                      compilers do not.
- *                      But not in a directory whose last such file was written by this node alone.
+ *                      But not in a directory where this node has written such files alone: the last one, or, after one that
+ *                      several wrote, so many in a row (a program that writes logs beside the file of all its ranks).
  */
 #include <fcntl.h>
 
@@ -20,8 +21,7 @@
 #include "transport/members.h"
 #include "transport/view.h"
 
-/* inode.written_by, of a directory. */
-enum { BY_NOBODY_YET, BY_ONE, BY_SEVERAL };
+#define MIXED_ROW 16 /* files of this node alone, in a directory where several nodes have written one */
 
 /* Referenced; NULL: the kernel does not know it any more. */
 static struct inode *directory_of(const struct inode *i)
@@ -51,21 +51,33 @@ bool shared_expected(struct handle *h)
     if (policy == SHARED_ALWAYS || policy == SHARED_NEVER)
         return policy == SHARED_ALWAYS;
     struct inode *dir = directory_of(h->inode);
-    h->guessed = !dir || dir->written_by != BY_ONE;
+    h->guessed = !dir || dir->alone_wrote < (dir->several_wrote ? MIXED_ROW : 1);
     h->carried = claim_carried(h->data->f);
     inode_put(dir);
     return h->guessed;
 }
 
+/* Another node has the claim: what this one wrote went there. */
+static bool carries(const struct handle *h)
+{
+    struct location at;
+    if (!h->wrote)
+        return false;
+    data_attr(h->data, &at);
+    return at.where == WHERE_NODE;
+}
+
 void shared_learn(struct handle *h)
 {
     bool writes = (h->flags & O_ACCMODE) != O_RDONLY;
-    bool several = h->data->borrows || claim_carried(h->data->f) != h->carried;
+    bool several = writes && (h->data->borrows || claim_carried(h->data->f) != h->carried || carries(h));
     bool alone = h->guessed && h->wrote >= LOAN_UNIT; /* MPI_File_open: one rank makes the file, and closes it */
     if (!writes || (!several && !alone))
         return;
     struct inode *dir = directory_of(h->inode);
+    if (dir && several)
+        dir->several_wrote = true;
     if (dir)
-        dir->written_by = several ? BY_SEVERAL : BY_ONE;
+        dir->alone_wrote = several ? 0 : (uint8_t)MIN(dir->alone_wrote + 1, MIXED_ROW);
     inode_put(dir);
 }
