@@ -52,6 +52,20 @@ static bool take_handle(struct handle *h)
     return ours;
 }
 
+/* fcntl locks of open files, which the kernel leaves to the last close.  What uses the handle may go on for longer (fs/stores.h). */
+static void drop_lockers(struct handle *h)
+{
+    lock_take(&h->inode->lock);
+    uint64_t *owners = h->lockers;
+    unsigned all = h->nlockers;
+    h->lockers = NULL;
+    h->nlockers = 0;
+    lock_drop(&h->inode->lock);
+    for (unsigned n = 0; n < all; n++)
+        lock_drop_owner(h->inode->fid, false, owners[n], NULL, NULL);
+    free(owners);
+}
+
 static void close_taken(struct handle *h)
 {
     struct file *f = file_ref(h->data->f);
@@ -59,9 +73,7 @@ static void close_taken(struct handle *h)
         shared_learn(h);
         handle_leave_mode(h);
     }
-    for (unsigned n = 0; n < h->nlockers; n++)
-        lock_drop_owner(h->inode->fid, false, h->lockers[n], NULL, NULL);
-    free(h->lockers);
+    drop_lockers(h);
     data_close(h->data);
     data_release(f);
     claim_closed(f);
@@ -120,6 +132,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     (void)ino;
     if (fi->flock_release)
         lock_drop_owner(h->inode->fid, true, fi->lock_owner, NULL, NULL);
+    drop_lockers(h);
     bool ours = take_handle(h);
     fuse_reply_err(req, 0);
     if (ours)

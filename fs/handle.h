@@ -36,7 +36,7 @@ struct handle {          /* fi->fh */
     bool hinted;      /* foresight_closed is to be called */
     bool guessed;     /* it was opened without kernel I/O, in case that other nodes write, too (shared.c) ... */
     _Atomic uint64_t wrote; /* bytes, so far */
-    uint64_t carried; /* ... when so many writes of theirs had come here (claim_carried) */
+    uint64_t others; /* so many writes of other nodes had come here when it was opened (claim_others) */
 };
 /* Does the kernel send each read and write, and keep no pages of them? */
 static inline bool handle_is_direct(const struct handle *h)

@@ -17,6 +17,7 @@
 #include "placement/claims/claim.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
+#include "placement/store/store_lend.h"
 #include "placement/store/unit_map.h"
 #include "transport/members.h"
 #include "transport/view.h"
@@ -43,6 +44,7 @@ bool shared_expected(struct handle *h)
 {
     bool writes = (h->flags & O_ACCMODE) != O_RDONLY;
     h->guessed = false;
+    h->others = claim_others(h->data->f);
     /* where a descriptor by which it is opened is passthrough, this open must go beside it */
     if (!writes || !may_be(h->flags) || !h->by_name)
         return false;
@@ -52,7 +54,6 @@ bool shared_expected(struct handle *h)
         return policy == SHARED_ALWAYS;
     struct inode *dir = directory_of(h->inode);
     h->guessed = !dir || dir->alone_wrote < (dir->several_wrote ? MIXED_ROW : 1);
-    h->carried = claim_carried(h->data->f);
     inode_put(dir);
     return h->guessed;
 }
@@ -70,7 +71,7 @@ static bool carries(const struct handle *h)
 void shared_learn(struct handle *h)
 {
     bool writes = (h->flags & O_ACCMODE) != O_RDONLY;
-    bool several = writes && (h->data->borrows || claim_carried(h->data->f) != h->carried || carries(h));
+    bool several = writes && (h->data->borrows || claim_others(h->data->f) != h->others || store_is_lent(h->data->f) || carries(h));
     bool alone = h->guessed && h->wrote >= LOAN_UNIT; /* MPI_File_open: one rank makes the file, and closes it */
     if (!writes || (!several && !alone))
         return;

@@ -252,6 +252,8 @@ static int begin_op(struct file *f, enum carry_op op, uint64_t end_ms)
         return -ENOENT;
     bool waits_not = op == CARRY_SYNC || op == CARRY_STORE;
     int err = waits_not ? claim_carry_begin(f) : claim_change_begin(f, end_ms);
+    if (!err && carry_op_is_write(op))
+        claim_other_wrote(f);
     if (err && op != CARRY_SYNC)
         change_end();
     return err && op == CARRY_SYNC && claim_is_void(f) ? -EIO : err;

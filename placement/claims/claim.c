@@ -75,6 +75,17 @@ uint64_t claim_carried(struct file *f)
     return c ? c->carried : 0;
 }
 
+uint64_t claim_others(struct file *f)
+{
+    struct file_claim *c = claim_if(f);
+    return c ? c->others : 0;
+}
+
+void claim_other_wrote(struct file *f)
+{
+    claim_of(f)->others++;
+}
+
 /* ---- request numbers ---- */
 
 static _Atomic uint64_t last_number;

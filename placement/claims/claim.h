@@ -52,8 +52,11 @@ bool claim_is_held(struct file *f);
 /* True: this node has the claim, or is about to get it, and an open writes, here or at another node
  * (carried). */
 bool claim_has_writers(struct file *f);
-/* Goes up with each write that was carried here from another node. */
+/* Goes up with each write that was carried here from another node, and with some changes that this node made itself. */
 uint64_t claim_carried(struct file *f);
+/* The same without these; and: a write of another node has come. */
+uint64_t claim_others(struct file *f);
+void claim_other_wrote(struct file *f);
 /* Without a message: HERE if this node has the claim.  Size and times are the least if parts are lent. */
 bool claim_here(struct fid fid, struct location *out);
 bool claim_here_of(struct file *f, struct location *out);

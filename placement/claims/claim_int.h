@@ -41,6 +41,7 @@ struct file_claim {
     uint64_t inc, number; /* request number of the claim (also in the record) */
     unsigned writers;     /* opens for writing on this node, plus carried writes in progress */
     _Atomic uint64_t carried; /* goes up with each write carried here from another node */
+    _Atomic uint64_t others;  /* the same, and with nothing else */
     bool aside;            /* claim_aside_begin: opens and carried changes wait */
     struct watchers *watchers; /* NULL: none */
     bool drop_told; /* the nodes that have the file open were told (claim_on_drop) */

@@ -108,24 +108,31 @@ static void ring(void)
 static struct {
     uint64_t to[64];
     unsigned items[64], n, refused;
+    unsigned type[64];
     struct item_place first; /* of the last message */
+    struct item_shelf first_shelf;
 } sent;
-static peer_handler handler;
+static peer_handler handler, shelves_handler;
 
 void peer_send(uint64_t id, struct msg *m)
 {
     ck_assert_uint_lt(sent.n, 64);
-    ck_assert_uint_eq(m->head.type, MSG_PLACES);
+    bool places = m->head.type == MSG_PLACES;
+    ck_assert(places || m->head.type == MSG_SHELVES);
     sent.to[sent.n] = id;
-    sent.items[sent.n++] = m->places.chunks.n;
-    sent.first = m->places.chunks.v[0];
+    sent.type[sent.n] = m->head.type;
+    sent.items[sent.n++] = places ? m->places.chunks.n : m->shelves.shelves.n;
+    if (places)
+        sent.first = m->places.chunks.v[0];
+    else
+        sent.first_shelf = m->shelves.shelves.v[0];
     free(m);
 }
 
 void peer_handle(enum msg_type type, peer_handler fn)
 {
-    ck_assert_uint_eq(type, MSG_PLACES);
-    handler = fn;
+    ck_assert(type == MSG_PLACES || type == MSG_SHELVES);
+    *(type == MSG_PLACES ? &handler : &shelves_handler) = fn;
 }
 
 void peer_refuse(struct msg *m)
@@ -290,6 +297,70 @@ START_TEST(news_are_bounded_and_in_order)
 }
 END_TEST
 
+/* ---- shelves ---- */
+
+static struct {
+    unsigned n;
+    uint64_t from;
+    struct item_shelf last;
+} heard;
+
+static void on_shelf(uint64_t from, const struct item_shelf *i)
+{
+    heard.n++;
+    heard.from = from;
+    heard.last = *i;
+}
+
+static void hear_shelves(uint64_t node, uint8_t what, uint32_t n)
+{
+    static struct item_shelf items[PLACES_NEWS + 1];
+    for (uint32_t i = 0; i < n; i++)
+        items[i] = (struct item_shelf){.fid = {1, 2}, .index = i, .what = what, .node = node, .token = 7};
+    struct msg *m = msg_new(MSG_SHELVES);
+    m->head.sender = node;
+    m->shelves.shelves.n = n;
+    m->shelves.shelves.v = items;
+    shelves_handler(m);
+}
+
+START_TEST(news_of_shelves_are_heard_and_nonsense_is_refused)
+{
+    begin(2); /* also in a view that has no rows */
+    hear_shelves(2, SHELF_HAS, 1); /* nobody takes it */
+    places_on_shelf(on_shelf);
+    hear_shelves(2, SHELF_USED, 3);
+    ck_assert(heard.n == 3 && heard.from == 2 && heard.last.index == 2 && heard.last.what == SHELF_USED && heard.last.token == 7);
+    hear_shelves(2, SHELF_NEWS, 1);
+    hear_shelves(2, SHELF_HAS, PLACES_NEWS + 1);
+    ck_assert_uint_eq(heard.n, 3);
+    ck_assert_uint_eq(sent.refused, 2);
+    places_on_shelf(NULL);
+    places_stop();
+}
+END_TEST
+
+START_TEST(news_of_shelves_go_with_the_other_news)
+{
+    begin(8);
+    for (uint64_t i = 0; i < 600; i++) {
+        struct item_shelf s = {.fid = {i, 2}, .index = i, .what = SHELF_GONE};
+        struct chunk_key key = {.fid = {i, 2}, .index = 3};
+        places_tell_shelf(3, &s);
+        places_tell_shelf(members_self(), &s); /* nothing to this node */
+        if (i < 10)
+            places_has(&key);
+    }
+    ring();
+    ck_assert_uint_eq(sent.n, 3); /* which also owns the chunks of index 3 */
+    ck_assert(sent.type[0] == MSG_PLACES && sent.type[1] == MSG_SHELVES && sent.type[2] == MSG_SHELVES);
+    ck_assert(sent.to[0] == 3 && sent.to[1] == 3 && sent.to[2] == 3);
+    ck_assert(sent.items[0] == 10 && sent.items[1] == PLACES_NEWS && sent.items[2] == 600 - PLACES_NEWS);
+    ck_assert(sent.first_shelf.index == PLACES_NEWS && sent.first_shelf.what == SHELF_GONE);
+    places_stop();
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("all");
@@ -300,5 +371,7 @@ int main(void)
     tcase_add_test(t, news_are_heard_and_nonsense_is_refused);
     tcase_add_test(t, news_go_in_batches_to_each_owner);
     tcase_add_test(t, news_are_bounded_and_in_order);
+    tcase_add_test(t, news_of_shelves_are_heard_and_nonsense_is_refused);
+    tcase_add_test(t, news_of_shelves_go_with_the_other_news);
     return run_case("places", t);
 }
