@@ -18,7 +18,7 @@
 #include "fs/uring.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
-#include "placement/data.h"
+#include "placement/data_believe.h"
 #include "placement/lend.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_names.h"

@@ -113,9 +113,6 @@ int data_flush(struct file *f);
 /* Gives an open of the PFS's file back, after data_close if there was a handle.  With the file's last release data_keep ends,
  * too, and what claim_drop_unlinked does is done.  Blocking. */
 void data_release(struct file *f);
-/* The claimant has answered a change of the file, which was made by no handle; nothing is noted of a file that is not open here. */
-struct carry_result;
-void data_said(struct file *f, const struct carry_result *r);
 /* Asks the home again (after a lock was granted, or ESTALE).  *changed: the kernel's cached pages may be
  * stale; pages that it reads from now on have the bytes of *now or newer ones. */
 int data_revalidate(struct data_handle *h, bool *changed, struct data_tag *now);

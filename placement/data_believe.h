@@ -19,6 +19,9 @@ int data_byte(struct file *f, enum where where, uint64_t node, uint64_t off, cha
  * here must not read bytes of an older version: its shadow (shadow.h) gets all of it, if that is not there yet.  If that
  * fails they go on with what they have, and a log line says so.  Blocking. */
 void data_follow(struct data_handle *h);
+/* The claimant has answered a change of the file, which was made by no handle; nothing is noted of a file that is not open here. */
+struct carry_result;
+void data_said(struct file *f, const struct carry_result *r);
 /* All that this node believes of the file's bytes may be old: no handle of this node gives the kernel bytes from now on
  * before it has asked where they are. */
 void data_break(struct file *f);
