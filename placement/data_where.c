@@ -21,6 +21,7 @@
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
 #include "placement/claims/look.h"
+#include "placement/data_believe.h"
 #include "placement/data_int.h"
 
 #include <errno.h>
