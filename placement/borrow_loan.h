@@ -19,7 +19,7 @@ struct borrow {
     struct file_part part;
     struct lock lock; /* RANK_LEAF: all that follows */
     pthread_cond_t changed;
-    struct file *loan; /* the store's file; NULL: nothing is borrowed */
+    struct file *_Atomic loan; /* the store's file; NULL: nothing is borrowed */
     struct file *f;    /* referenced while there is one */
     struct borrow *next, **prev; /* in the list of those that have one; its lock */
     uint64_t lender, lender_inc; /* the daemon that knows of the loan; 0: not known which */
