@@ -9,6 +9,9 @@
  *   - with --dead DAYS, one whose nodes gave no sign of life for so long by the PFS's clock, none of which answers at its
  *     address, and which has no list and no mark.  A node that lives all the same, and could not be reached, is fenced: it
  *     writes nothing to the PFS any more, what it has stays in its cache directory, and `eddy recover` there takes it up.
+ *
+ * A directory that has anything else in it than a session has is left alone, whatever --session-dir names.  Of this host, the
+ * shared memory of daemons that were killed goes, too (transport/segments.h).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -31,7 +34,6 @@
 #include "transport/textfile.h"
 #include "transport/view.h"
 
-#define TEMP       ".new-"
 #define HOUR_NS    (INT64_C(3600) * 1000000000)
 #define DAY_MS     UINT64_C(86400000)
 #define SIGN_MS    60000 /* members touch their view each second or so */
@@ -62,15 +64,6 @@ static void tell(struct clean *c, const char *session, int err, const char *why)
         complain("%s/%s: cannot be removed: %s", c->dir, session, why);
     else
         printf("%s/%s: %s%s\n", c->dir, session, why ? "kept: " : c->dry ? "would be removed" : "removed", why ? why : "");
-}
-
-/* A directory that no session has made; is: 0, or -errno: it cannot be read. */
-static void tell_other(struct clean *c, const char *name, int is)
-{
-    if (is)
-        tell(c, name, is, NULL);
-    else if (!c->json)
-        printf("%s/%s: left alone: it is no session's directory\n", c->dir, name);
 }
 
 /* Names of the nodes, a few of them. */
@@ -164,9 +157,9 @@ static int clean_session(void *arg, const char *name, int fd)
     struct view *v = NULL;
     uint64_t age_ms;
     bool listed;
-    int is = session_is_one(fd, strncmp(name, TEMP, strlen(TEMP)) != 0);
+    int is = session_is_one(fd, strncmp(name, TEXTFILE_TEMP, strlen(TEXTFILE_TEMP)) != 0);
     if (is != 1) { /* whoever names a wrong directory loses nothing */
-        tell_other(c, name, is);
+        tell(c, name, is, is ? NULL : "it is no session's directory");
         return 0;
     }
     int may = session_may_go(fd), err = 0;
@@ -196,7 +189,7 @@ static void clean_unborn(struct clean *c)
     if (textfile_now(c->base_fd, &now_ns) || textfile_opendir(c->base_fd, ".", &dir))
         return;
     for (struct dirent *d; (d = textfile_readdir(dir, &err));) {
-        if (strncmp(d->d_name, TEMP, strlen(TEMP)) || textfile_mtime(c->base_fd, d->d_name, &made_ns) ||
+        if (strncmp(d->d_name, TEXTFILE_TEMP, strlen(TEXTFILE_TEMP)) || textfile_mtime(c->base_fd, d->d_name, &made_ns) ||
             now_ns - made_ns < HOUR_NS)
             continue;
         int fd = openat(c->base_fd, d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

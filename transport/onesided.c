@@ -83,8 +83,11 @@ static struct node *find(uint64_t id)
     return n;
 }
 
-/* The result of a request that has ended, or must: -ETIMEDOUT: its endpoint was closed at end_ms, by `close`. */
-static int wait_for(void *request, uint64_t end_ms, struct node *n, void (*close)(struct node *n))
+static void close_endpoint(struct node *n);
+
+/* The result of a request, when it has ended.  -ETIMEDOUT: the node's endpoint was closed at end_ms, so that it ends.  n NULL: it ends by
+ * itself. */
+static int wait_for(void *request, struct node *n, uint64_t end_ms)
 {
     ucs_status_t s;
     bool late = false;
@@ -94,10 +97,9 @@ static int wait_for(void *request, uint64_t end_ms, struct node *n, void (*close
         return -EIO;
     while ((s = ucp_request_check_status(request)) == UCS_INPROGRESS) {
         ucp_worker_progress(own.worker);
-        if (!late && boot_ms() > end_ms) {
+        if (n && !late && boot_ms() > end_ms) {
             late = true;
-            if (close)
-                close(n);
+            close_endpoint(n);
         }
     }
     ucp_request_free(request);
@@ -115,7 +117,7 @@ static void close_endpoint(struct node *n)
     n->key = NULL;
     void *request = ucp_ep_close_nbx(n->ep, &p);
     n->ep = NULL;
-    wait_for(request, UINT64_MAX, NULL, NULL);
+    wait_for(request, NULL, 0);
 }
 
 static void end_trial(struct node *n)
@@ -123,11 +125,17 @@ static void end_trial(struct node *n)
     void *trial = n->trial;
     n->trial = NULL;
     close_endpoint(n);
-    wait_for(trial, UINT64_MAX, NULL, NULL);
+    wait_for(trial, NULL, 0);
 }
 
-static void refuse(struct node *n, uint64_t again_ms)
+static void say(uint64_t id, const char *what)
 {
+    log_info("one-sided reads from %s: %s", members_name(id), what);
+}
+
+static void refuse(struct node *n, uint64_t again_ms, const char *why)
+{
+    say(n->id, why);
     end_trial(n);
     n->state = REFUSED;
     n->again_ms = boot_ms() + again_ms;
@@ -181,32 +189,24 @@ static void begin_trial(struct node *n)
     }
 }
 
-static void say(uint64_t id, const char *what)
-{
-    log_info("one-sided reads from %s: %s", members_name(id), what);
-}
-
-/* True: the node is still being tried. */
-static bool try_on(struct node *n)
+/* As far as it can be tried now. */
+static void try_on(struct node *n)
 {
     while (n->state == TRYING && !n->failed) {
         if (n->trial && ucp_request_check_status(n->trial) == UCS_INPROGRESS)
-            return true;
+            return;
         if (n->trial)
             ucp_request_free(n->trial);
         n->trial = NULL;
-        bool slow = n->trials && boot_ns() - n->trial_ns > QUICK_NS;
-        if (slow)
-            say(n->id, "its processor has a part in them, or it is far away: not used");
-        if (slow)
+        if (n->trials && boot_ns() - n->trial_ns > QUICK_NS)
             n->failed = true;
-        else if (++n->trials == TRIALS)
-            n->state = CONNECTED;
-        else
+        else if (++n->trials < TRIALS)
             begin_trial(n);
+        else
+            n->state = CONNECTED;
     }
-    say(n->id, n->state == CONNECTED ? "on" : "a trial failed");
-    return false;
+    if (n->state == CONNECTED)
+        say(n->id, "on");
 }
 
 /* ---- connecting: network thread ---- */
@@ -219,8 +219,10 @@ static void turn(void *arg)
     while (own.worker && ucp_worker_progress(own.worker))
         ;
     for (struct node *n = own.nodes; n; n = n->next) {
-        if (n->state == TRYING && (!try_on(n) || boot_ms() > n->trial_end_ms) && n->state == TRYING)
-            refuse(n, AGAIN_MS);
+        if (n->state == TRYING)
+            try_on(n);
+        if (n->state == TRYING && (n->failed || boot_ms() > n->trial_end_ms))
+            refuse(n, AGAIN_MS, "a trial get failed, or took as long as one with which its processor helps");
         more |= n->state == TRYING;
     }
     lock_drop(&own.lock);
@@ -266,10 +268,8 @@ static void on_memory_is(void *arg, int err, struct msg *m, bool *keep)
     if (n && n->state == ASKING) {
         if (!err)
             err = take_memory(n, m);
-        if (err) {
-            refuse(n, m ? AGAIN_MS : SOON_MS);
-            say(*id, strerror(-err));
-        }
+        if (err)
+            refuse(n, m ? AGAIN_MS : SOON_MS, strerror(-err));
     }
     bool tried = n && n->state == TRYING;
     lock_drop(&own.lock);
@@ -343,11 +343,6 @@ static void on_memory(struct msg *m)
 
 /* ---- reading ---- */
 
-static void put_off(struct node *n)
-{
-    close_endpoint(n);
-}
-
 /* With the lock. */
 static int get(struct node *n, uint64_t off, void *buf, size_t len)
 {
@@ -355,11 +350,9 @@ static int get(struct node *n, uint64_t off, void *buf, size_t len)
     if (off > n->len || len > n->len - off)
         return -EINVAL;
     void *request = ucp_get_nbx(n->ep, buf, len, n->base + off, n->key, &none);
-    int err = wait_for(request, boot_ms() + ONESIDED_MS, n, put_off);
-    if (err || n->failed) {
-        refuse(n, AGAIN_MS);
-        say(n->id, err ? strerror(-err) : "it has gone");
-    }
+    int err = wait_for(request, n, boot_ms() + ONESIDED_MS);
+    if (err || n->failed)
+        refuse(n, AGAIN_MS, err ? strerror(-err) : "it has gone");
     return err;
 }
 

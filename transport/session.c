@@ -365,7 +365,7 @@ static int measure_clock(const struct session_report *r, int fd)
 static int make_session(const struct session_report *r, int base, const struct session_config *c)
 {
     char temp[32];
-    snprintf(temp, sizeof(temp), ".new-%016" PRIx64, random_u64());
+    snprintf(temp, sizeof(temp), TEXTFILE_TEMP "%016" PRIx64, random_u64());
     if (mkdirat(base, temp, 0700))
         return errno == ENOENT ? -ESTALE : fail_make(r, -errno, r->name); /* the base has just gone with its last session */
     int fd = openat(base, temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -44,7 +44,7 @@ static int is_foreign(int dirfd, const char *name, void *arg)
     for (size_t i = 0; i < ARRAY_LEN(own); i++)
         if (!strcmp(name, own[i]))
             return 0;
-    return strncmp(name, ".new-", 5) && strncmp(name, ".nfs", 4);
+    return strncmp(name, TEXTFILE_TEMP, strlen(TEXTFILE_TEMP)) && strncmp(name, ".nfs", 4);
 }
 
 static int is_no_view(int dirfd, const char *name, void *arg)

@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TEMP_PREFIX   ".new-"
 #define TEMP_NAME_MAX 128
 #define SWEEP_NS      (3600 * INT64_C(1000000000))
 #define CLOCK_TRIES   3
@@ -153,7 +152,7 @@ static int publish(int dirfd, const char *temp, const char *name)
 int textfile_create(int dirfd, const char *name, const void *text, size_t len)
 {
     char temp[TEMP_NAME_MAX];
-    snprintf(temp, sizeof(temp), TEMP_PREFIX "%016" PRIx64, random_u64());
+    snprintf(temp, sizeof(temp), TEXTFILE_TEMP "%016" PRIx64, random_u64());
     int err = write_temp(dirfd, temp, O_EXCL, text, len);
     if (err)
         return err;
@@ -166,7 +165,7 @@ int textfile_replace(int dirfd, const char *name, const void *text, size_t len)
 {
     char temp[TEMP_NAME_MAX];
     /* the same name each time: a crash leaves one, not many */
-    snprintf(temp, sizeof(temp), TEMP_PREFIX "%s", name);
+    snprintf(temp, sizeof(temp), TEXTFILE_TEMP "%s", name);
     int err = write_temp(dirfd, temp, O_TRUNC, text, len);
     if (!err && renameat(dirfd, temp, dirfd, name)) {
         err = -errno;
@@ -183,7 +182,7 @@ void textfile_sweep(int dirfd, int64_t pfs_now_ns)
     int err;
     for (struct dirent *e; (e = textfile_readdir(dir, &err));) {
         int64_t mtime_ns;
-        if (!strncmp(e->d_name, TEMP_PREFIX, strlen(TEMP_PREFIX)) &&
+        if (!strncmp(e->d_name, TEXTFILE_TEMP, strlen(TEXTFILE_TEMP)) &&
             !textfile_mtime(dirfd, e->d_name, &mtime_ns) && mtime_ns < pfs_now_ns - SWEEP_NS)
             unlinkat(dirfd, e->d_name, 0);
     }
@@ -204,7 +203,7 @@ int textfile_mtime(int dirfd, const char *name, int64_t *mtime_ns)
 int textfile_now(int dirfd, int64_t *mtime_ns)
 {
     char temp[TEMP_NAME_MAX];
-    snprintf(temp, sizeof(temp), TEMP_PREFIX "now-%016" PRIx64, random_u64());
+    snprintf(temp, sizeof(temp), TEXTFILE_TEMP "now-%016" PRIx64, random_u64());
     int err = write_temp(dirfd, temp, O_EXCL, "\n", 1);
     if (err)
         return err;
@@ -236,7 +235,7 @@ static int look_at_clock(int dirfd, const char *temp, int fd, int64_t *ahead_ns,
 int textfile_clock(int dirfd, int64_t *ahead_ns)
 {
     char temp[TEMP_NAME_MAX];
-    snprintf(temp, sizeof(temp), TEMP_PREFIX "clock-%016" PRIx64, random_u64());
+    snprintf(temp, sizeof(temp), TEXTFILE_TEMP "clock-%016" PRIx64, random_u64());
     int fd = openat(dirfd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;

@@ -9,6 +9,8 @@
 
 #include "transport/base.h"
 
+#define TEXTFILE_TEMP ".new-" /* begins the name of what is not complete yet */
+
 /* The file's bytes in *text (malloc'd, a NUL behind them).  -ENOENT; -EFBIG above max; -EPROTO: not
  * a regular file. */
 int textfile_read(int dirfd, const char *name, size_t max, char **text, size_t *len);

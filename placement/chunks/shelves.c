@@ -413,18 +413,33 @@ static bool add_place(struct shelf_entry *e, const struct shelf_place *place)
     return true;
 }
 
-bool shelves_enter(struct shelves *s, const struct chunk_key *key, uint64_t hash, size_t len, const struct shelf_place *place)
+static bool enter(struct shelf_entry *at, const struct chunk_key *key, uint64_t hash, size_t len, const struct shelf_place *place)
 {
-    lock_take(&s->lock);
-    struct shelf_entry *at = entry_for(s, key), e = *at;
+    struct shelf_entry e = *at;
     uint64_t version = version_hash(&key->version);
     if (!is_of(&e, key->fid, key->index) || e.version != version)
         e = (struct shelf_entry){.fid = key->fid, .index = key->index, .version = version, .hash = hash, .len = (uint32_t)len};
     bool entered = e.hash == hash && e.len == len && add_place(&e, place);
     if (entered)
         set_entry(at, e);
+    return entered;
+}
+
+bool shelves_enter(struct shelves *s, const struct chunk_key *key, uint64_t hash, size_t len, const struct shelf_place *place)
+{
+    lock_take(&s->lock);
+    bool entered = enter(entry_for(s, key), key, hash, len, place);
     lock_drop(&s->lock);
     return entered;
+}
+
+bool shelves_join(struct shelves *s, const struct chunk_key *key, uint64_t hash, size_t len, const struct shelf_place *place)
+{
+    lock_take(&s->lock);
+    struct shelf_entry *at = entry_of(s, key->fid, key->index);
+    bool joined = at && at->version == version_hash(&key->version) && enter(at, key, hash, len, place);
+    lock_drop(&s->lock);
+    return joined;
 }
 
 unsigned shelves_places(struct shelves *s, const struct chunk_key *key)

@@ -81,6 +81,8 @@ bool shelves_drop(struct shelves *s, struct fid fid, uint64_t index);
 /* The entry says that the chunk is there, too; a new one comes in the place of the oldest of its bucket.  False: its entry says that
  * it has other bytes, or has no room. */
 bool shelves_enter(struct shelves *s, const struct chunk_key *key, uint64_t hash, size_t len, const struct shelf_place *place);
+/* The same, said by another node: of a chunk without an entry it makes none, as nobody here knows what the bytes should be. */
+bool shelves_join(struct shelves *s, const struct chunk_key *key, uint64_t hash, size_t len, const struct shelf_place *place);
 /* That node does not have it any more. */
 void shelves_leave(struct shelves *s, struct fid fid, uint64_t index, uint64_t node);
 /* No entry says any more that a node has it that is not in the view (NULL: none is). */

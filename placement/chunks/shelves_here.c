@@ -46,7 +46,7 @@ static void on_news(uint64_t from, const struct item_shelf *i)
     switch ((enum shelf_news)i->what) {
     case SHELF_HAS:
         if (chunk_key_len(&key) && owner_is_here(i->fid, i->index))
-            shelves_enter(here.shelves, &key, i->hash, chunk_key_len(&key), &place);
+            shelves_join(here.shelves, &key, i->hash, chunk_key_len(&key), &place);
         break;
     case SHELF_GONE:
         shelves_leave(here.shelves, i->fid, i->index, i->node);

@@ -179,24 +179,29 @@ bool datafile_alone(struct file *f)
 
 /* ---- another one in its place ---- */
 
-static int copy_bytes(int from, int to, off_t size)
+static int copy_extent(int from, int to, uint64_t at, uint64_t end)
 {
-    if (ftruncate(to, size) < 0)
-        return -errno;
-    for (off_t at = 0, end; at < size; at = end) {
-        at = lseek(from, at, SEEK_DATA);
-        if (at < 0)
-            return errno == ENXIO ? 0 : -errno;
-        end = lseek(from, at, SEEK_HOLE);
-        for (off_t in = at, out = at; in < end;) {
-            ssize_t n = copy_file_range(from, &in, to, &out, (size_t)(end - in), 0);
-            if (n < 0 && errno != EINTR)
-                return -errno;
-            if (!n)
-                return -EIO;
-        }
+    for (off_t in = (off_t)at, out = (off_t)at; (uint64_t)in < end;) {
+        ssize_t n = copy_file_range(from, &in, to, &out, (size_t)(end - (uint64_t)in), 0);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (!n)
+            return -EIO;
     }
     return 0;
+}
+
+static int copy_bytes(struct file *f, int from, int to, uint64_t size)
+{
+    int err = ftruncate(to, (off_t)size) < 0 ? -errno : 0;
+    for (uint64_t at = 0, data, hole; !err && at < size; at = hole) {
+        datafile_extent(f, at, &data, &hole);
+        if (data >= size)
+            break;
+        hole = MIN(hole, size);
+        err = copy_extent(from, to, data, hole);
+    }
+    return err;
 }
 
 int datafile_copy(struct file *f, int *copy)
@@ -207,7 +212,7 @@ int datafile_copy(struct file *f, int *copy)
     if (err)
         return err;
     int to = openat(datafiles.dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    err = to < 0 || fstat(from, &st) < 0 ? -errno : copy_bytes(from, to, st.st_size);
+    err = to < 0 || fstat(from, &st) < 0 ? -errno : copy_bytes(f, from, to, (uint64_t)st.st_size);
     struct timespec ts[2] = {{.tv_nsec = UTIME_OMIT}, err ? (struct timespec){.tv_nsec = UTIME_OMIT} : st.st_mtim};
     if (!err && (futimens(to, ts) < 0 || fsync(to) < 0))
         err = -errno;
@@ -218,7 +223,7 @@ int datafile_copy(struct file *f, int *copy)
     return err;
 }
 
-/* With the lock `making`.  The file's descriptor, or -errno. */
+/* With the lock `making`.  The file's descriptor, or -1 and errno. */
 static int name_anew(int copy)
 {
     char path[sizeof("/proc/self/fd/") + 10];

@@ -27,8 +27,8 @@ bool shadow_join(struct file *f, unsigned life);
  * (store_state.c) */
 int shadow_begin(struct file *f);
 /* The same where this node has changed the file, or may: the store goes on with a copy of the data file, so that what processes
- * store into it from now on is found (shadow_stores_begin was called).  The caller has no other use of it that writes through the
- * kernel.  0, also without such descriptors; -ENOSPC, -EOPNOTSUPP, -EIO.  Blocking, no lock.  (shadow_copy.c) */
+ * store into the one that they have is found from now on, as after shadow_stores_begin.  No open may write the old one by calls that the
+ * kernel serves: what they make longer would not be found.  0, also without such descriptors; -ENOSPC, -EOPNOTSUPP, -EIO.  Blocking, no lock.  (shadow_copy.c) */
 int shadow_begin_by_copy(struct file *f);
 /* The bytes of a change, and the file's size after it.  Nothing happens without a shadow.  Errors of the disk are
  * logged: its readers then have older bytes. */

@@ -87,6 +87,6 @@ find "$W/wrong" | sort >"$W/before"
 touch -d "2 hours ago" "$W"/wrong/.new-file
 for option in "" "--dead 1"; do
     # shellcheck disable=SC2086 # two words
-    cleans 0 "etc: left alone" $option --session-dir "$W/wrong"
+    cleans 0 "etc: kept: it is no session" $option --session-dir "$W/wrong"
 done
 check_equal "what eddy clean has removed of a directory that is no session's" "$(find "$W/wrong" | sort | diff "$W/before" -)" ""

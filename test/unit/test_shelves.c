@@ -155,7 +155,12 @@ START_TEST(an_entry_has_other_nodes_places)
     struct shelf_place there = {.node = 9, .token = 1, .shelf = 2};
     fill_for(&k, bytes);
     uint64_t hash = data_hash(bytes, CHUNK);
+    ck_assert(!shelves_join(here, &k, hash, CHUNK, &there)); /* who else says so makes no entry */
+    ck_assert_uint_eq(shelves_places(here, &k), 0);
     ck_assert(shelves_enter(here, &k, hash, CHUNK, &there));
+    ck_assert(!shelves_join(here, &k, hash + 1, CHUNK, &(struct shelf_place){.node = 10}));
+    ck_assert(!shelves_join(here, &(struct chunk_key){.fid = k.fid, .version = {CHUNK, 9, 9}}, hash, CHUNK, &there));
+    ck_assert(shelves_join(here, &k, hash, CHUNK, &there));
     ck_assert_uint_eq(shelves_places(here, &k), 1);
     ck_assert(shelves_enter(here, &k, hash, CHUNK, &there)); /* again: the same place */
     ck_assert_uint_eq(shelves_places(here, &k), 1);
