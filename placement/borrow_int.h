@@ -6,6 +6,7 @@
  *     borrow_loan.c       one loan: made, used, ended
  *     borrow_lent.c       it begins, or has more (LENT)
  *     borrow_held.c       the claimant was started again (HELD)
+ *     borrow_give.c       its bytes go to the claimant, as they cannot go to the PFS
  *     borrow_return.c     it goes back (RETURN)
  *     borrow_recover.c    a daemon before this one had it
  *     borrow_io.c         reading and writing, LEND
@@ -43,6 +44,11 @@ void borrow_lent(struct file *f, uint64_t lender, const struct body_lent *lent, 
  * is on its way. */
 int borrow_held(struct file *f, uint64_t lender, const struct body_loan *asked, struct body_loan_is *is,
                 struct item_lent *parts);
+
+/* ---- borrow_give.c ---- */
+
+/* While the loan is being returned: gives what cannot be flushed any more to the claimant, if there is such. */
+int borrow_give(struct file *f, uint64_t lender, struct file *loan);
 
 /* ---- borrow_return.c ---- */
 

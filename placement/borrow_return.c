@@ -54,12 +54,15 @@ static int send_return(struct borrow *b, struct file *loan, struct overtaken *o,
     return err;
 }
 
-/* After begin_return; all of it is on the PFS. */
-static int end_return(struct borrow *b, struct file *loan, bool unanswered)
+/* After begin_return; all of it is on the PFS, or cannot get there. */
+static int end_return(struct file *f, struct file *loan, bool unanswered)
 {
+    struct borrow *b = borrow_of(f);
     struct overtaken o;
-    bool answered;
-    int err = send_return(b, loan, &o, &answered);
+    bool answered = true;
+    int err = borrow_give(f, b->lender, loan);
+    if (!err)
+        err = send_return(b, loan, &o, &answered);
     if (err)
         borrow_stay(b, unanswered || !answered);
     else
@@ -85,7 +88,7 @@ int borrow_give_back(struct file *f, bool wanted)
         return 0;
     store_info(loan, &info);
     if (!info.dirty)
-        return end_return(b, loan, unanswered);
+        return end_return(f, loan, unanswered);
     borrow_stay(b, unanswered);
     return -EBUSY;
 }
@@ -213,7 +216,7 @@ int borrow_end(struct file *f, const struct overtaken *o)
         borrow_stay(b, unanswered);
         return err;
     }
-    err = end_return(b, loan, unanswered);
+    err = end_return(f, loan, unanswered);
     if (err)
         again_later(f); /* also if the claimant does not ask again */
     return err ? -EAGAIN : 0;

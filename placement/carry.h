@@ -26,6 +26,8 @@ enum carry_op {
     CARRY_UNPIN,        /* this open is closed.  All three may come twice. */
     CARRY_STORE,        /* at offset, and nothing beyond the file's end: written through a mapping */
     CARRY_PIN_READER,   /* counts an open for reading, as CARRY_PIN_WRITER; its end is CARRY_UNPIN */
+    CARRY_GIVE,         /* at offset: the bytes of a part that its sender has borrowed, before RETURN (borrow_give.c) */
+    CARRY_OPS = CARRY_GIVE,
 };
 static inline bool carry_op_is_pin(enum carry_op op)
 {
@@ -33,17 +35,18 @@ static inline bool carry_op_is_pin(enum carry_op op)
 }
 static inline bool carry_op_is_write(enum carry_op op)
 {
-    return op == CARRY_WRITE || op == CARRY_APPEND || op == CARRY_STORE;
+    return op == CARRY_WRITE || op == CARRY_APPEND || op == CARRY_STORE || op == CARRY_GIVE;
 }
 /* A change, made at the claimant (carry_write) or here (local.h). */
 struct change {
     enum carry_op op;
-    const void *buf; /* WRITE, APPEND, STORE: len bytes, <= 16 MiB */
+    const void *buf; /* WRITE, APPEND, STORE, GIVE: len bytes, <= 16 MiB */
     uint64_t len, off;
     unsigned mode;   /* ALLOCATE: fallocate's; SYNC: 1 = to the PFS; PIN_WRITER: 1 = appends */
     int64_t time_ns; /* TIMES */
     /* of local.h alone: */
-    uint64_t off_out; /* WRITE, APPEND, STORE: where the bytes went */
+    uint64_t giver;   /* GIVE: the borrower */
+    uint64_t off_out; /* WRITE, APPEND, STORE, GIVE: where the bytes went */
     size_t appended;  /* APPEND: how many are there already; 0 at first */
     uint64_t end_ms;  /* boot_ms: from then on no page is fetched a second time, -EIO */
 };
@@ -81,7 +84,7 @@ struct carry_range {
     struct carry_result result; /* set if got > 0 or 0 is returned */
 };
 int carry_read(uint64_t node, struct file *f, struct carry_range *r);
-/* WRITE, APPEND, STORE: c->len <= CARRY_PIECE.  res: may be NULL; set if 0 is returned. */
+/* WRITE, APPEND, STORE, GIVE: c->len <= CARRY_PIECE.  res: may be NULL; set if 0 is returned. */
 int carry_write(uint64_t node, struct file *f, const struct change *c, struct carry_result *res);
 
 /* Registered by flush: the I/O of an application or a peer begins / ends. */

@@ -244,17 +244,23 @@ static void change_end(void)
 }
 
 /* A node that leaves still accepts an fsync: with "not mine" the asker would take it that the data is on the
- * PFS, and this node has it until the last flush.  Void data never gets to the PFS: -EIO.
- * A page that a kernel writes back waits for no grant (protocol.md, rule 24). */
+ * PFS, and this node has it until the last flush.  And it recalls what it has lent. */
+static bool is_for_leaver(enum carry_op op)
+{
+    return op == CARRY_SYNC || op == CARRY_GIVE;
+}
+
+/* A page that a kernel writes back waits for no grant (protocol.md, rule 24), nor what a recall brings.  Void data never
+ * gets to the PFS: -EIO. */
 static int begin_op(struct file *f, enum carry_op op, uint64_t end_ms)
 {
-    if (op != CARRY_SYNC && !change_begin())
+    if (!is_for_leaver(op) && !change_begin())
         return -ENOENT;
-    bool waits_not = op == CARRY_SYNC || op == CARRY_STORE;
+    bool waits_not = is_for_leaver(op) || op == CARRY_STORE;
     int err = waits_not ? claim_carry_begin(f) : claim_change_begin(f, end_ms);
     if (!err && carry_op_is_write(op))
         claim_other_wrote(f);
-    if (err && op != CARRY_SYNC)
+    if (err && !is_for_leaver(op))
         change_end();
     return err && op == CARRY_SYNC && claim_is_void(f) ? -EIO : err;
 }
@@ -262,7 +268,7 @@ static int begin_op(struct file *f, enum carry_op op, uint64_t end_ms)
 static void end_op(struct file *f, enum carry_op op)
 {
     claim_carry_end(f);
-    if (op != CARRY_SYNC)
+    if (!is_for_leaver(op))
         change_end();
 }
 
@@ -282,6 +288,7 @@ static int apply(struct carried *c, struct change *ch)
                           .off = b->offset,
                           .mode = b->mode,
                           .time_ns = b->time_ns,
+                          .giver = c->m->head.sender,
                           .end_ms = boot_ms() + T_OPEN};
     if (goes_into_loan(c))
         return borrow_use_change(c->f, c->loan, ch);
@@ -386,7 +393,7 @@ static bool write_is_sound(const struct msg *m)
 {
     const struct body_write *b = &m->write;
     bool bulk = carry_op_is_write(b->op), pin = carry_op_is_pin(b->op);
-    if (!(m->head.flags & MSG_F_WANTS) || b->op < CARRY_WRITE || b->op > CARRY_PIN_READER)
+    if (!(m->head.flags & MSG_F_WANTS) || b->op < CARRY_WRITE || b->op > CARRY_OPS)
         return false;
     if (bulk ? b->length != m->head.data_len : m->head.data_len != 0)
         return false;

@@ -89,7 +89,7 @@ int lend_change(struct file *f, struct change *c)
         err = local_change(f, c);
         if (all)
             store_lend_go(f);
-        bool positional = c->op == CARRY_WRITE || c->op == CARRY_STORE;
+        bool positional = c->op == CARRY_WRITE || c->op == CARRY_STORE || c->op == CARRY_GIVE;
         if (err != -EREMOTE || positional || all)
             return err;
         all = 1; /* lent meanwhile */

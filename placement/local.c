@@ -233,6 +233,9 @@ static int change_once(struct file *f, struct change *c, enum space_limit limit,
     case CARRY_STORE:
         c->off_out = c->off;
         return store_write_within(f, c->buf, c->len, c->off, limit, fill_off);
+    case CARRY_GIVE:
+        c->off_out = c->off;
+        return store_write_given(f, c->giver, c->buf, c->len, c->off, limit, fill_off);
     case CARRY_APPEND:
         return append(f, c, limit, fill_off);
     case CARRY_TRUNCATE:
@@ -259,6 +262,7 @@ static uint64_t end_of(const struct change *c, uint64_t size)
 {
     switch (c->op) {
     case CARRY_WRITE:
+    case CARRY_GIVE:
     case CARRY_ALLOCATE:
         return c->off + MIN(c->len, UINT64_MAX - c->off);
     case CARRY_TRUNCATE:

@@ -61,6 +61,13 @@ uint64_t lent_end(const struct file *f, uint64_t first, uint64_t last)
     return find_page(f, first, last, false);
 }
 
+bool lent_all(const struct file *f, uint64_t node, uint64_t first, uint64_t last)
+{
+    uint16_t number = f->lending && !lending_is_vague(f) ? lending_number_of(f->lending, node) : 0;
+    const struct unit_map *m = number ? &f->lending->map : NULL;
+    return m && unit_get(m, unit_of(first)) == number && unit_same_until(m, unit_of(first), unit_of(last)) >= unit_of(last);
+}
+
 /* ---- beginning and end ---- */
 
 int store_share_begin(struct file *f)

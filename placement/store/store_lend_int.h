@@ -14,6 +14,8 @@ static inline bool lent_any(const struct file *f, uint64_t first, uint64_t last)
 {
     return f->rec->lent && lent_next(f, first, last) <= last;
 }
+/* Is all of it lent to this node? */
+bool lent_all(const struct file *f, uint64_t node, uint64_t first, uint64_t last);
 /* A flush is about to look at what it has made of the PFS file.  And: may the version that it has found be entered?  No,
  * if that of a return was entered since, with which it is not clean. */
 void lend_flush_looks(struct file *f);

@@ -56,20 +56,30 @@ int store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint64
     return 0;
 }
 
-bool store_loan_dirty(struct file *f, uint64_t *unit)
+static bool find_unit(struct file *f, uint64_t *unit, unsigned which)
 {
     lock_take(&f->lock);
     uint64_t page = UINT64_MAX, from = *unit * UNIT_PAGES;
     for (struct chunk_record *c = pages_next_chunk(f, from / state_pages()); c && page == UINT64_MAX;
          c = pages_next_chunk(f, c->index + 1)) {
         uint64_t first = MAX(from, c->index * state_pages()), last = (c->index + 1) * state_pages() - 1;
-        uint64_t dirty = pages_find(f, first, last, BITS_DIRTY, true);
-        if (dirty <= last)
-            page = dirty;
+        uint64_t found = pages_find(f, first, last, which, true);
+        if (found <= last)
+            page = found;
     }
     lock_drop(&f->lock);
     *unit = page / UNIT_PAGES;
     return page != UINT64_MAX;
+}
+
+bool store_loan_dirty(struct file *f, uint64_t *unit)
+{
+    return find_unit(f, unit, BITS_DIRTY);
+}
+
+bool store_loan_valid(struct file *f, uint64_t *unit)
+{
+    return find_unit(f, unit, BITS_VALID);
 }
 
 uint64_t store_loan_of(struct file *f, uint64_t *claim_inc, uint64_t *claim_number)

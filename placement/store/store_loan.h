@@ -15,6 +15,8 @@ int store_loan_begin(struct file *f, uint64_t lender, uint64_t claim_inc, uint64
 uint64_t store_loan_of(struct file *f, uint64_t *claim_inc, uint64_t *claim_number);
 /* The first unit from *unit on that has a dirty page.  False: there is none. */
 bool store_loan_dirty(struct file *f, uint64_t *unit);
+/* The same for a page that is here. */
+bool store_loan_valid(struct file *f, uint64_t *unit);
 /* Puts a page's bytes of the PFS there, if it has none; len: up to base_end.  mtime_ns: the base's, before they were read.
  * It is no time: each flush makes it another one (store_copyout.h).  -ESTALE: there was a flush meanwhile, so they may
  * be old. */

@@ -88,6 +88,7 @@ struct put {
     size_t len;
     uint64_t off;
     bool within; /* only what lies before the end, as it is when no truncation is under way there */
+    uint64_t giver; /* all of it is lent to this node, which gives it back; 0: nothing of it may be lent */
     enum space_limit limit;
 };
 
@@ -116,6 +117,12 @@ static int check_length(uint64_t off, uint64_t len)
     return off > INT64_MAX || len > INT64_MAX - off ? -EFBIG : 0;
 }
 
+static bool may_write(const struct file *f, const struct put *p)
+{
+    uint64_t first = page_of(p->off), last = last_page(p->off, p->len);
+    return p->giver ? lent_all(f, p->giver, first, last) : !lent_any(f, first, last);
+}
+
 static int write_at(struct file *f, struct put p, uint64_t *fill_off)
 {
     struct range_op op;
@@ -129,7 +136,7 @@ static int write_at(struct file *f, struct put p, uint64_t *fill_off)
     if (!err && p.within)
         p.len = MIN(p.len, core(f)->size - MIN(p.off, core(f)->size));
     if (!err) {
-        if (p.len && lent_any(f, page_of(p.off), last_page(p.off, p.len)))
+        if (p.len && !may_write(f, &p))
             err = -EREMOTE;
         else if (p.len)
             err = write_locked(f, &p, fill_off, &became);
@@ -150,6 +157,13 @@ int store_write_within(struct file *f, const void *buf, size_t len, uint64_t off
                        enum space_limit limit, uint64_t *fill_off)
 {
     struct put p = {.buf = buf, .len = len, .off = off, .within = true, .limit = limit};
+    return write_at(f, p, fill_off);
+}
+
+int store_write_given(struct file *f, uint64_t giver, const void *buf, size_t len, uint64_t off,
+                      enum space_limit limit, uint64_t *fill_off)
+{
+    struct put p = {.buf = buf, .len = len, .off = off, .giver = giver, .limit = limit};
     return write_at(f, p, fill_off);
 }
 

@@ -15,6 +15,9 @@ int store_write(struct file *f, const void *buf, size_t len, uint64_t off, enum 
 /* The same, but leaves out what would lie beyond the end, which is no error. */
 int store_write_within(struct file *f, const void *buf, size_t len, uint64_t off,
                        enum space_limit limit, uint64_t *fill_off);
+/* All of it is lent to the node `giver`, which gives its bytes back before its loan.  -EREMOTE: it is not. */
+int store_write_given(struct file *f, uint64_t giver, const void *buf, size_t len, uint64_t off,
+                      enum space_limit limit, uint64_t *fill_off);
 /* What an append has put into the file. */
 struct appended {
     uint64_t off; /* where it went */

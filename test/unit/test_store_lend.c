@@ -395,6 +395,31 @@ START_TEST(a_file_that_the_kernel_serves_is_not_shared)
 }
 END_TEST
 
+START_TEST(a_borrower_gives_bytes_of_its_own_parts_alone)
+{
+    struct file *f = claimed_file(1);
+    uint8_t *mine = calloc(1, 2 * UNIT), *got = malloc(UNIT);
+    uint64_t fill;
+    put_pattern(mine, 2 * UNIT, 0, 9);
+    ck_assert_int_eq(store_write_given(f, B, mine, UNIT, UNIT, SPACE_CACHE, &fill), -EREMOTE); /* nothing is lent */
+    lend_ok(f, B, 1, 1);
+    lend_ok(f, C, 2, 2);
+    ck_assert_int_eq(store_write_given(f, C, mine, UNIT, UNIT, SPACE_CACHE, &fill), -EREMOTE);
+    ck_assert_int_eq(store_write_given(f, B, mine, 2 * UNIT, UNIT, SPACE_CACHE, &fill), -EREMOTE);
+    ck_assert_int_eq(store_write_given(f, B, mine, UNIT, UNIT - PAGE, SPACE_CACHE, &fill), -EREMOTE);
+    ck_assert_int_eq(store_read(f, got, UNIT, UNIT), 0);
+    ck_assert_int_eq(store_write_given(f, B, mine, UNIT, UNIT, SPACE_CACHE, &fill), 0);
+    ck_assert_int_eq(store_write_given(f, B, mine, UNIT, UNIT, SPACE_CACHE, &fill), 0); /* its answer was lost */
+    returned_ok(f, B, &base);
+    ck_assert_int_eq(store_read(f, got, UNIT, UNIT), UNIT);
+    ck_assert(!memcmp(got, mine, UNIT));
+    ck_assert_int_eq(store_write_given(f, B, mine, UNIT, UNIT, SPACE_CACHE, &fill), -EREMOTE);
+    free(mine);
+    free(got);
+    file_put(f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("store_lend");
@@ -412,6 +437,7 @@ int main(void)
     tcase_add_test(t, a_read_ends_before_a_lent_part_and_begins_in_none);
     tcase_add_test(t, a_change_of_a_lent_part_is_refused_and_nothing_is_done);
     tcase_add_test(t, a_file_of_which_parts_are_lent_gets_longer);
+    tcase_add_test(t, a_borrower_gives_bytes_of_its_own_parts_alone);
     tcase_add_test(t, a_truncation_sees_what_was_lent_while_it_waited);
     tcase_add_test(t, no_kernel_io_begins_while_a_file_is_shared);
     tcase_add_test(t, a_file_stays_shared_until_all_is_back);
