@@ -284,10 +284,20 @@ static int settle_alone(struct file *f, enum found found, const struct statx *st
     return err;
 }
 
+/* Its file has lost its last name, and no process of this node has it open. */
+static bool is_nobodys(struct file *loan)
+{
+    struct file *f = file_find_used(fid_real(loan->fid));
+    bool open = f && pfs_is_open(f);
+    if (f)
+        file_put(f);
+    return !open && pfs_was_removed(loan);
+}
+
 int conflict_loan(struct file *loan)
 {
     borrow_void_begin(loan);
-    int err = write_beside(loan, FOUND_FORGOTTEN, NULL);
+    int err = is_nobodys(loan) ? 0 : write_beside(loan, FOUND_FORGOTTEN, NULL);
     if (!err)
         borrow_void_end(loan);
     return err;

@@ -16,7 +16,7 @@ bool conflict_is_due(struct file *f);
 /* Of such a file.  *settled: the PFS's file stays as it is, and nothing is left to flush.  Else 0: it has not
  * changed; -EBUSY: it has, and is open here; -errno: not known. */
 int conflict_check(struct file *f, bool *settled);
-/* Of a loan whose claim is void: what is here goes into a file beside. */
+/* Of a loan whose claim is void: what is here goes into a file beside, or nowhere if its file was removed and is not open here. */
 int conflict_loan(struct file *loan);
 struct pfs_new;
 struct copying {

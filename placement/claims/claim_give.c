@@ -6,9 +6,13 @@
 #include "placement/claims/claim_give.h"
 #include "placement/claims/claim_int.h"
 
+#include <stdlib.h>
+
 #include "placement/claims/claim_own.h"
 #include "placement/claims/pin_list.h"
 #include "placement/pfs/pfs_data.h"
+#include "placement/pfs/pfs_moves.h"
+#include "placement/store/store_lend.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 
@@ -133,12 +137,30 @@ static bool has_claim(struct file *f)
     return has;
 }
 
+/* Its claim may have ended when a borrower that is dead now comes back.  It must not put what it had beside a file that nobody
+ * can open any more. */
+static void tell_borrowers(struct file *f)
+{
+    struct file_claim *c = claim_if(f);
+    if (!c || !store_is_lent(f))
+        return;
+    lock_take(&c->lock);
+    bool told = c->gone_told;
+    c->gone_told = true;
+    lock_drop(&c->lock);
+    char *path = told ? NULL : file_path(f);
+    if (!told)
+        moves_log_gone(f->fid, path);
+    free(path);
+}
+
 /* The descriptor on the PFS is closed last: while it is open, the PFS does not give the inode's number to
  * a new file, which would have the same fid where the PFS reports no birth time. */
 void claim_unlinked(struct file *f)
 {
     file_set_unlinked(f, true);
     bool open = pfs_is_open(f);
+    tell_borrowers(f);
     store_set_deleted(f);
     claim_give_back(f);
     if (!open && !has_claim(f))

@@ -45,6 +45,7 @@ struct file_claim {
     bool aside;            /* claim_aside_begin: opens and carried changes wait */
     struct watchers *watchers; /* NULL: none */
     bool drop_told; /* the nodes that have the file open were told (claim_on_drop) */
+    bool gone_told; /* those that have borrowed of it find in the session's log that it has lost its last name */
     /* These change with the lock.  There are some that are told of changes; and: taken up at the start, so that the
      * home is to be asked for them before the next change. */
     _Atomic unsigned char watched; /* LOOKER_... bits of those that are */

@@ -160,7 +160,7 @@ bool pfs_name_was_removed(struct file *f)
 bool pfs_was_removed(struct file *f)
 {
     moves_read();
-    return moves_say_gone(f->fid);
+    return moves_say_gone(fid_real(f->fid));
 }
 
 int pfs_find_near(struct file *f, struct statx *stx)
