@@ -217,14 +217,21 @@ static int write_part(struct file *f, uint64_t claimant, struct change *part, co
     return err;
 }
 
-/* The part is not where it was thought to be.  0: it may be known now. */
+/* The part is not where it was thought to be, or that node is out of reach and may have given it back before.  0: it may be
+ * known now. */
 static int seek_part(struct file *f, uint64_t claimant, const struct place *p, uint64_t off, int err)
 {
-    if (err == -EREMOTE || (err == -ENOENT && p->node)) {
-        borrow_unknown(borrow_of(f), p, off);
-        return borrow_learn(f, claimant, off, p->len, err == -ENOENT, NULL);
-    }
-    return err;
+    struct borrow *b = borrow_of(f);
+    if (err != -EREMOTE && !(p->node && (err == -ENOENT || err == -EAGAIN)))
+        return err;
+    borrow_unknown(b, p, off);
+    int heard = borrow_learn(f, claimant, off, p->len, err == -ENOENT, NULL);
+    if (heard || err != -EAGAIN)
+        return heard;
+    struct place now = borrow_place(b, off, p->len);
+    if (now.number == UNIT_MINE)
+        borrow_use_end(f);
+    return now.node == p->node ? -EAGAIN : 0;
 }
 
 /* All of it is used from now on; false: not all is borrowed here. */
