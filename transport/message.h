@@ -20,7 +20,7 @@
 /* A peer of another major version is refused; minor versions only add: types, and fields at a
  * body's end. */
 #define MSG_MAJOR      9
-#define MSG_MINOR      2
+#define MSG_MINOR      3
 #define MSG_VERSION    (MSG_MAJOR << 8 | MSG_MINOR)
 #define MSG_HEAD_SIZE  72
 #define MSG_INLINE_MAX 4096

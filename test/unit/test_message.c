@@ -183,7 +183,7 @@ START_TEST(head_is_laid_out_as_documented)
     encode(m, &buf, &len);
     ck_assert_uint_eq(len, 80);
     ck_assert_mem_eq(buf, "EDDY", 4);
-    ck_assert_uint_eq(peek(buf, 4, 2), 0x0902);
+    ck_assert_uint_eq(peek(buf, 4, 2), 0x0903);
     ck_assert_uint_eq(peek(buf, 6, 2), MSG_NOTE);
     ck_assert_uint_eq(peek(buf, 8, 4), 2);
     ck_assert_uint_eq(peek(buf, 12, 4), 8);
