@@ -128,6 +128,7 @@ static enum lend_why lend(struct lending_to *l)
     if (why != LEND_ALL)
         return why;
     why = lend_places(l);
+    claim_other_wrote(l->f); /* or is about to, and perhaps not a byte of it comes here */
     store_share_end(l->f);
     return why;
 }

@@ -54,7 +54,7 @@ bool claim_is_held(struct file *f);
 bool claim_has_writers(struct file *f);
 /* Goes up with each write that was carried here from another node, and with some changes that this node made itself. */
 uint64_t claim_carried(struct file *f);
-/* The same without these; and: a write of another node has come. */
+/* The same without these, and with each part that is lent to another node; and: a write of another node has come, or will. */
 uint64_t claim_others(struct file *f);
 void claim_other_wrote(struct file *f);
 /* Without a message: HERE if this node has the claim.  Size and times are the least if parts are lent. */

@@ -152,6 +152,10 @@ measure "create and write" create 950 380
 measure "read: just written here" read-new 110 50
 python3 "$W/do.py" create-flushed "$W/mnt-a" "$PFS" "$FILES"
 eddy flush "$W/mnt-a"
+messages_same_twice() {
+    [ "$(status_of a .claims)" = 0 ] && counters >"$W/after" && sleep 0.2 && counters >"$W/later" && cmp -s "$W/after" "$W/later"
+}
+wait_for 10 messages_same_twice || fail "claims are given back without end"
 # None, but for one file whose home is being told that its claim goes back.
 measure "stat: just flushed by this node" stat-flushed 10 160
 measure "read: just flushed by this node" read-flushed 25 260
