@@ -7,6 +7,7 @@
 
 #include "placement/borrow_int.h"
 #include "placement/carry.h"
+#include "placement/store/store_hit.h"
 #include "placement/store/store_loan.h"
 #include "placement/store/store_read.h"
 
