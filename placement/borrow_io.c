@@ -103,9 +103,11 @@ int borrow_hear(struct file *f, uint64_t claimant, uint64_t unit, bool *mine)
     return ask(f, claimant, &body, false, mine);
 }
 
-/* The handle's writes: do they follow each other at one distance? */
+/* The handle's writes: do they follow each other at one distance?  One that is made a second time is the same one. */
 void borrow_follow(struct borrow_pattern *p, uint64_t off, uint64_t len)
 {
+    if (off == p->off && len == p->len)
+        return;
     uint64_t distance = off - p->off;
     bool same = p->len && off > p->off && distance == p->distance && len == p->len;
     p->runs = same ? MIN(p->runs + 1, 16u) : 0;

@@ -204,13 +204,19 @@ static int change_carried(struct data_handle *h, uint64_t node, struct change *c
     return 0;
 }
 
-static int change_borrowed(struct data_handle *h, uint64_t node, struct change *c)
+static struct borrow_pattern follow(struct data_handle *h, const struct change *c)
 {
-    struct borrow_heard heard = {0};
     lock_take(&h->lock);
     borrow_follow(&h->pattern, c->off, c->len);
     struct borrow_pattern pattern = h->pattern;
     lock_drop(&h->lock);
+    return pattern;
+}
+
+static int change_borrowed(struct data_handle *h, uint64_t node, struct change *c)
+{
+    struct borrow_heard heard = {0};
+    struct borrow_pattern pattern = follow(h, c);
     int err = borrow_change(h->f, node, c, &pattern, &heard);
     if (!err && heard.claimant)
         data_heard(h, node, &heard.result, true);
@@ -232,8 +238,10 @@ static int change_within(struct data_handle *h, struct change *c, const struct p
     struct asking a = {.patience = *p};
     c->end_ms = p->end_ms;
     int own = borrow_change_own(h->f, c);
-    if (own != -EREMOTE)
+    if (own != -EREMOTE) {
+        follow(h, c); /* so that it is known where the next one will be when what is borrowed ends */
         return own;
+    }
     for (;;) {
         uint64_t node = 0;
         int err;

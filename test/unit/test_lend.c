@@ -168,6 +168,21 @@ START_TEST(each_node_writes_its_parts_at_home)
 }
 END_TEST
 
+/* The claimant is asked some times at first, and then seldom: writes into what is borrowed already count for the distance, too. */
+START_TEST(where_a_writer_will_write_next_is_borrowed_ahead)
+{
+    enum { EACH = 4 };
+    open_everywhere("strided");
+    for (unsigned i = 0; i < 8; i++)
+        write_on(1, 0, i * EACH * UNIT, UNIT, 5);
+    for (unsigned i = 0; i < 16; i++) {
+        ck_assert_uint_eq(lent_on(0, i * EACH, 1), 1);
+        ck_assert_uint_eq(lent_on(0, i * EACH + 1, EACH - 1), 0);
+    }
+    close_everywhere("strided");
+}
+END_TEST
+
 /* A STORE leaves out what is behind the end, which a borrower may have moved. */
 static void order_store(struct order *o)
 {
@@ -548,6 +563,7 @@ int main(int argc, char **argv)
         return node_main(argc, argv);
     TCase *t = nodes_case("three nodes", begin);
     tcase_add_test(t, each_node_writes_its_parts_at_home);
+    tcase_add_test(t, where_a_writer_will_write_next_is_borrowed_ahead);
     tcase_add_test(t, what_a_mapping_stores_into_a_borrowed_part_counts_up_to_the_files_end);
     tcase_add_test(t, what_a_mapping_of_the_claimant_stores_counts_up_to_the_end_that_borrowers_made);
     tcase_add_test(t, what_a_mapping_stores_counts_up_to_the_end_that_borrowers_made);
