@@ -180,7 +180,7 @@ static void look(void *arg, unsigned k)
  * is of no use. */
 static void note(struct run *run, struct ahead_look *l, const struct location *at)
 {
-    if (at->where == WHERE_LOST || attr_overtaken(&l->stx, at))
+    if (at->where == WHERE_LOST || attr_overtaken(&l->stx, at, run->looked_ms))
         return;
     attr_seen(l->inode, &l->stx, at, run->looked_ms);
     known_note(l->inode, &l->stx, at, run->looked_ms);

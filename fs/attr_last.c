@@ -83,6 +83,13 @@ static bool knows_newer(const struct inode *i, const struct stat *st, uint64_t l
     return i->attr_known && (older || looked_ms <= i->touched_ms);
 }
 
+/* Lock held.  A look that began at looked_ms was remembered: not as one from after another node's change, if it began before. */
+static void keep_told(struct inode *i, uint64_t looked_ms)
+{
+    if (looked_ms <= i->told_ms)
+        i->told_ms = boot_ms();
+}
+
 void attr_remember_look(struct inode *i, const struct stat *st, uint64_t looked_ms)
 {
     lock_take(&i->lock);
@@ -90,8 +97,12 @@ void attr_remember_look(struct inode *i, const struct stat *st, uint64_t looked_
     if (newer && is_other(i, st))
         i->attr_moved_ms = boot_ms();
     lock_drop(&i->lock);
-    if (!newer)
-        attr_remember(i, st);
+    if (newer)
+        return;
+    attr_remember(i, st);
+    lock_take(&i->lock);
+    keep_told(i, looked_ms);
+    lock_drop(&i->lock);
 }
 
 bool attr_is(const struct inode *i, const struct location *at)
@@ -108,6 +119,7 @@ void attr_opened(struct inode *i, const struct location *at, uint64_t looked_ms)
         i->attr.st_size = (off_t)at->size;
         i->attr.st_mtim = time_of_ns(at->mtime_ns);
         i->attr_ms = i->attr_moved_ms = boot_ms();
+        keep_told(i, looked_ms);
     }
     lock_drop(&i->lock);
 }
@@ -174,6 +186,14 @@ bool attr_last(struct inode *i, struct stat *st)
     }
     attr_merge_word(st, &loc, pfs_ctime_ns);
     return true;
+}
+
+bool attr_stands(struct inode *i, struct stat *st)
+{
+    lock_take(&i->lock);
+    bool stands = i->fixed || i->attr_ms > i->told_ms;
+    lock_drop(&i->lock);
+    return (stands || claim_is_here(i->fid)) && attr_last(i, st);
 }
 
 void attr_born(struct inode *i)

@@ -25,6 +25,8 @@ void attr_flushed(struct file *f, const struct statx *stx, uint64_t looked_ms);
 /* What was last known, with our own word on the size if we hold the claim: while the PFS hangs.
  * False: nothing is known. */
 bool attr_last(struct inode *i, struct stat *st);
+/* The same, if no other node is known to have changed the file since: for applications. */
+bool attr_stands(struct inode *i, struct stat *st);
 /* What was known, *k, is the answer now.  Something newer may have been remembered since: that stays, and the
  * kernel may get both answers in the wrong order.  own: no other node has changed the
  * file. */

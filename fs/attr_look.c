@@ -11,16 +11,17 @@
 #include "fs/known.h"
 #include "fs/told_times.h"
 #include "placement/claims/claim_give.h"
+#include "placement/claims/claim_settled.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/store_read.h"
 
-bool attr_overtaken(const struct statx *stx, const struct location *loc)
+bool attr_overtaken(const struct statx *stx, const struct location *loc, uint64_t looked_ms)
 {
     struct version v = version_of(stx);
     if (loc->where != WHERE_PFS || !loc->known)
-        return false;
+        return loc->where == WHERE_PFS && loc->view && !claim_look_counts(loc, looked_ms);
     return loc->known > 2 ||
            (!version_eq(&v, &loc->version) && loc->version.ctime_ns >= v.ctime_ns);
 }
@@ -76,7 +77,7 @@ int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct
     int err = 0;
     for (int looks = 0; S_ISREG(stx->stx_mode) && looks < 2; looks++) {
         err = complete_once(i, &loc);
-        if (err || was_dropped(i, stx, &loc) || !attr_overtaken(stx, &loc))
+        if (err || was_dropped(i, stx, &loc) || !attr_overtaken(stx, &loc, looked_ms))
             break;
         looked_ms = boot_ms();
         err = attr_stat(i, stx);

@@ -12,9 +12,9 @@
  * has.  *b: whether the kernel may believe it. */
 int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct stat *st,
                   struct belief *b);
-/* Between the look at the PFS and the home's answer a claimant flushed and gave its claim back:
- * look again. */
-bool attr_overtaken(const struct statx *stx, const struct location *loc);
+/* Between the look at the PFS, which began at looked_ms (boot_ms), and the home's answer a claimant flushed and gave its claim
+ * back, or may have: look again. */
+bool attr_overtaken(const struct statx *stx, const struct location *loc, uint64_t looked_ms);
 /* Fresh statx of a known inode: by an open descriptor, else by any of its names.  -ESTALE: it is
  * not where it was. Blocking. */
 int attr_stat(struct inode *i, struct statx *stx);

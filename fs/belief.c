@@ -181,6 +181,14 @@ static void forget_where(struct fid fid)
     file_put(f);
 }
 
+static void note_told(struct inode *i)
+{
+    i->others = true;
+    lock_take(&i->lock);
+    i->told_ms = boot_ms();
+    lock_drop(&i->lock);
+}
+
 /* What it has left, of all inodes of the file: also one without a name, or whose node id was given up, may be open. */
 static unsigned each_inode(struct fid fid, void (*fn)(struct inode *i, const struct told_change *c),
                            const struct told_change *c)
@@ -188,7 +196,7 @@ static unsigned each_inode(struct fid fid, void (*fn)(struct inode *i, const str
     struct inode **all = inode_all_of(fid);
     unsigned kinds = 0;
     for (struct inode **at = all; *at; at++) {
-        (*at)->others = true;
+        note_told(*at);
         fn(*at, c);
         kinds |= left_cached(*at);
         inode_put(*at);

@@ -328,15 +328,16 @@ static void plus_look(void *arg, unsigned n)
 
 /* The home's answer is in e->where.  If a claimant gave the file back between our look at the PFS
  * and the answer, another look counts. */
-static bool plus_answer(struct pfs_dir *dir, struct plus_entry *e)
+static bool plus_answer(struct pfs_dir *dir, struct plus_entry *e, uint64_t looked_ms)
 {
     if (e->where.where == WHERE_LOST)
         return false;
-    if (!attr_overtaken(&e->stx, &e->where))
+    if (!attr_overtaken(&e->stx, &e->where, looked_ms))
         return true;
     struct fid fid = fid_of(&e->stx);
+    looked_ms = boot_ms();
     e->looked = !pfs_stat_at(dir, e->name, &e->stx) && fid_eq(fid, fid_of(&e->stx));
-    return e->looked && (e->where.known > 2 || !attr_overtaken(&e->stx, &e->where));
+    return e->looked && (e->where.known > 2 || !attr_overtaken(&e->stx, &e->where, looked_ms));
 }
 
 /* One batch of questions: places of entries at[0..n). */
@@ -353,7 +354,7 @@ static void ask_homes(struct pfs_dir *dir, struct plus *p, const size_t *at, uns
     for (unsigned k = 0; k < n; k++) {
         struct plus_entry *e = &p->v[at[k]];
         e->where = where[k];
-        e->known = !errs[k] && plus_answer(dir, e);
+        e->known = !errs[k] && plus_answer(dir, e, p->looked_ms);
     }
     free(where);
 }

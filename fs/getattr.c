@@ -107,7 +107,7 @@ static void getattr_fn(struct request *r)
 static bool getattr_stalled(struct request *r)
 {
     struct stat st;
-    if (!attr_last(r->inode, &st))
+    if (!attr_stands(r->inode, &st))
         return false;
     if (request_take(r))
         fuse_reply_attr(r->req, &st, r->inode->fixed ? known_timeout(r->inode) : 0);

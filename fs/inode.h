@@ -50,6 +50,7 @@ struct inode {
     struct stat attr;
     bool attr_known;
     uint64_t attr_ms; /* boot_ms */
+    uint64_t told_ms; /* boot_ms: another node has changed it, or was about to; what was looked at before may be old */
     /* boot_ms of when this node last changed its mode, owner, names or extended attributes */
     uint64_t touched_ms;
     uint64_t born_ms; /* boot_ms of when this node created it; 0: it did not */

@@ -215,7 +215,7 @@ static bool lookup_stalled(struct request *r)
 {
     struct stat st;
     struct inode *i = inode_child(r->inode, r->name);
-    bool known = i && attr_last(i, &st) && inode_look_again(i);
+    bool known = i && attr_stands(i, &st) && inode_look_again(i);
     if (known) {
         struct fuse_entry_param e;
         struct belief b = i->fixed ? belief_fixed() : belief_none();

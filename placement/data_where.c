@@ -20,6 +20,7 @@
  */
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
+#include "placement/claims/claim_settled.h"
 #include "placement/claims/look.h"
 #include "placement/data_believe.h"
 #include "placement/data_int.h"
@@ -37,8 +38,6 @@
 
 #define LOOKS  8 /* so often home and PFS are asked while they contradict what this node holds */
 #define UNPINS 5
-/* If a home that knows no version answers this soon after the look at the PFS, no view changed in between. */
-#define QUICK_MS 50
 
 /* ---- the location ---- */
 
@@ -368,7 +367,7 @@ static bool is_current(struct data_handle *h, const struct location *at, const s
 {
     if (at->known)
         return version_eq(seen, &at->version);
-    return boot_ms() - h->looked_ms < QUICK_MS || claim_settled(at->view, h->looked_ms);
+    return claim_look_counts(at, h->looked_ms);
 }
 
 /* Gives the store's pages the version that counts.  seen: the PFS's version at h->looked_ms, before the home

@@ -12,6 +12,7 @@
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_give.h"
 #include "placement/claims/claim_int.h"
+#include "placement/claims/claim_settled.h"
 
 #include "placement/claims/claim_own.h"
 #include "placement/claims/home.h"

@@ -64,10 +64,6 @@ bool claim_here_of(struct file *f, struct location *out);
 struct file *claim_file_here(struct fid fid, struct location *out);
 /* The same without its size and times. */
 bool claim_is_here(struct fid fid);
-/* Did all homes act in this view already at looked_ms (boot_ms)?  Then they know of all claims that were
- * given back later, and the data of claims that were given back earlier was on the PFS by then. */
-bool claim_settled(uint64_t view, uint64_t looked_ms);
-
 /* What an opener saw on the PFS. */
 struct claim_seen {
     const struct version *version;

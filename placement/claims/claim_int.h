@@ -81,8 +81,6 @@ void claim_tell_free(struct fid fid, uint64_t inc, uint64_t number, const struct
                      const struct told *told, const struct watchers *had);
 
 /* ---- claim_where.c ---- */
-/* A home has answered in this view: it is complete, so all members have adopted the view. */
-void claim_note_settled(uint64_t view);
 void claim_where_start(void);
 /* Waits for a new view, or for a home to become ready; at most ms. */
 void claim_wait(unsigned ms);

@@ -9,6 +9,7 @@
  */
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_int.h"
+#include "placement/claims/claim_settled.h"
 
 #include "placement/claims/claim_own.h"
 #include "placement/claims/home.h"
@@ -88,35 +89,6 @@ bool claim_here(struct fid fid, struct location *out)
     if (f)
         file_put(f);
     return f;
-}
-
-/* ---- did all homes act in a view already? ---- */
-
-/* The first answer of a home in a view: it is complete, so all members have adopted the view. */
-static struct {
-    struct lock lock;      /* RANK_LEAF */
-    _Atomic uint64_t view; /* only grows */
-    uint64_t since_ms;
-} settled;
-
-void claim_note_settled(uint64_t view)
-{
-    if (view <= settled.view) /* as always but once */
-        return;
-    lock_take(&settled.lock);
-    if (view > settled.view) {
-        settled.view = view;
-        settled.since_ms = boot_ms();
-    }
-    lock_drop(&settled.lock);
-}
-
-bool claim_settled(uint64_t view, uint64_t looked_ms)
-{
-    lock_take(&settled.lock);
-    bool yes = view && view == settled.view && looked_ms > settled.since_ms;
-    lock_drop(&settled.lock);
-    return yes;
 }
 
 /* ---- several requests at once ---- */
@@ -458,6 +430,5 @@ int claim_where(struct fid fid, enum look look, struct location *out)
 void claim_where_start(void)
 {
     lock_init(&pause_lock, RANK_LEAF);
-    lock_init(&settled.lock, RANK_LEAF);
     lock_cond_init(&pause_cond);
 }

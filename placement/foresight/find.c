@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "placement/claims/claim_forget.h"
+#include "placement/claims/claim_settled.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"

@@ -222,21 +222,24 @@ START_TEST(a_look_before_a_flush_elsewhere_is_overtaken)
 {
     struct statx stx = a_file();
     struct location loc = {.where = WHERE_PFS};
-    ck_assert(!attr_overtaken(&stx, &loc)); /* nobody gave it back since */
+    ck_assert(!attr_overtaken(&stx, &loc, boot_ms())); /* nobody gave it back since */
+    loc.view = 7; /* a home of a new view knows nothing of what was given back to the last one after the look */
+    ck_assert(attr_overtaken(&stx, &loc, boot_ms() - 1000));
+    ck_assert(!attr_overtaken(&stx, &loc, boot_ms()));
     loc.known = 1;
     loc.version = version_of(&stx);
-    ck_assert(!attr_overtaken(&stx, &loc));
+    ck_assert(!attr_overtaken(&stx, &loc, boot_ms()));
     loc.version.size++;
     loc.version.ctime_ns++;
-    ck_assert(attr_overtaken(&stx, &loc));
+    ck_assert(attr_overtaken(&stx, &loc, boot_ms()));
     loc.known = 2;
-    ck_assert(attr_overtaken(&stx, &loc));
+    ck_assert(attr_overtaken(&stx, &loc, boot_ms()));
     loc.version.ctime_ns -= 2; /* the PFS was changed by somebody else since */
-    ck_assert(!attr_overtaken(&stx, &loc));
+    ck_assert(!attr_overtaken(&stx, &loc, boot_ms()));
     loc.known = 3; /* the home has forgotten what it was */
-    ck_assert(attr_overtaken(&stx, &loc));
+    ck_assert(attr_overtaken(&stx, &loc, boot_ms()));
     loc.where = WHERE_NODE;
-    ck_assert(!attr_overtaken(&stx, &loc));
+    ck_assert(!attr_overtaken(&stx, &loc, boot_ms()));
 }
 END_TEST
 

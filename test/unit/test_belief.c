@@ -2,11 +2,13 @@
  * There is no mount: the kernel hears nothing.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fs/attr_last.h"
 #include "fs/belief.h"
 #include "fs/handle.h"
 #include "fs/io_mode.h"
@@ -125,11 +127,40 @@ START_TEST(what_is_answered_may_be_the_kernels_size)
 }
 END_TEST
 
+/* While the PFS hangs, what was last known is the answer; but not if another node has changed it since, whenever it is remembered. */
+START_TEST(what_was_known_does_not_stand_after_another_node_changed_it)
+{
+    struct inode *i = opened(O_WRONLY);
+    struct stat st = {.st_mode = S_IFREG, .st_size = 10, .st_nlink = 1}, out;
+    ck_assert(!attr_stands(i, &out));
+    attr_remember_look(i, &st, boot_ms());
+    ck_assert(attr_stands(i, &out));
+    ck_assert_int_eq(out.st_size, 10);
+    uint64_t before = boot_ms();
+    poll(NULL, 0, 2);
+    belief_changed(i->fid, &cut);
+    ck_assert(!attr_stands(i, &out));
+    ck_assert(attr_last(i, &out)); /* for what has no better answer */
+    poll(NULL, 0, 2);
+    attr_remember_look(i, &st, before); /* it began before the change */
+    ck_assert(!attr_stands(i, &out));
+    poll(NULL, 0, 2);
+    st.st_size = 4;
+    attr_remember_look(i, &st, boot_ms());
+    ck_assert(attr_stands(i, &out));
+    ck_assert_int_eq(out.st_size, 4);
+    belief_break(i->fid);
+    ck_assert(!attr_stands(i, &out));
+    inode_put(i);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("belief");
     tcase_add_checked_fixture(t, start, stop);
     tcase_add_test(t, who_appends_is_told_the_size);
+    tcase_add_test(t, what_was_known_does_not_stand_after_another_node_changed_it);
     tcase_add_test(t, others_ask_for_the_size_themselves);
     tcase_add_test(t, a_file_without_a_name_is_told_like_any_other);
     tcase_add_test(t, a_size_is_raised_before_an_answer_that_may_be_dropped);

@@ -428,6 +428,8 @@ class Player:
 
     @staticmethod
     def end_of(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            return "of a directory"  # each file system has another one
         position = os.lseek(fd, 0, os.SEEK_CUR)
         end = os.lseek(fd, 0, os.SEEK_END)
         os.lseek(fd, position, os.SEEK_SET)
