@@ -117,6 +117,7 @@ class Inode:
         self.sharers = set()     # nodes that were among them since the last check: one may have lent parts to another
         self.nameless = False    # its last name is gone
         self.dropped = False     # ... and went while a node was dead that may have had bytes which the PFS has not
+        self.replaced = False    # its last name is gone, and was removed outside of the session
         self.not_opened = set()  # nodes that have not opened it since it was changed outside of the session
         # [(when, node, since)]: sizes of which no descriptor with O_APPEND is told that was opened between `since` and
         # `when` at another node: the file became shorter, or was written by passthrough

@@ -163,12 +163,18 @@ class Run:
         """README: EIO, where the latest bytes, or a lock, are on a node that left; and what Facts.may_fail says."""
         if got.get("err") not in ("EIO", "ESTALE"):
             return False
+        if op["op"] == "reopen" and got["err"] == "ESTALE" and self.is_replaced((op["node"], op["from_slot"])):
+            return True
         inos = [self.model.ino_of_slot((op["node"], op[k])) for k in ("slot", "from_slot") if k in op and
                 (op["node"], op[k]) in self.model.slots]
         for key in ("path", "to", "from_path"):
             if key in op and os.path.lexists(self.model.at(op[key])):
                 inos += [self.model.ino_at(op[key]), self.model.ino_at(self.followed(op[key]))]
         return any(ino is not None and self.facts.may_fail(ino, got["err"]) for ino in inos)
+
+    def is_replaced(self, key):
+        """README: a file that somebody outside has replaced while it was open may not be opened again by its descriptor."""
+        return self.facts.of(self.model.ino_of_slot(key)).replaced and not self.model.has_name(key)
 
     def followed(self, path):
         return os.path.relpath(os.path.realpath(self.model.at(path)), self.model.root)
@@ -350,6 +356,8 @@ class Run:
             if failed:
                 return [Deviation("result/flush", "flush", "0", failed)]
             self.cluster.wait_for_claims(self.up, sum(slot.writes() for slot in self.model.slots.values()))
+            if inner["op"] in ("publish", "rename"):
+                self.facts.of(ino).replaced = True
         began = time.time_ns()
         got = self.outside.do(inner)
         expected = self.model.do(inner)
