@@ -20,8 +20,10 @@
 bool attr_overtaken(const struct statx *stx, const struct location *loc, uint64_t looked_ms)
 {
     struct version v = version_of(stx);
-    if (loc->where != WHERE_PFS || !loc->known)
-        return loc->where == WHERE_PFS && loc->view && !claim_look_counts(loc, looked_ms);
+    if (loc->where != WHERE_PFS)
+        return false;
+    if (!loc->known)
+        return loc->view && !claim_look_counts(loc, looked_ms);
     return loc->known > 2 ||
            (!version_eq(&v, &loc->version) && loc->version.ctime_ns >= v.ctime_ns);
 }
