@@ -91,6 +91,11 @@ void going_open(const struct going *g, const struct statx *was)
         store_same_data(g->f, &before, &now);
 }
 
+bool going_must_tell(const struct going *g, const struct statx *was)
+{
+    return S_ISREG(was->stx_mode) && !g->ours && (g->last || g->other) && !name_goes_unclaimed(g->goes);
+}
+
 void going_data(struct going *g)
 {
     bool open = g->last && g->f && file_gone(g->f, g->ours);

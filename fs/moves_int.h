@@ -16,8 +16,8 @@
  *     the next operation builds on it.
  *   - A directory's move is in the session's log before it is made (move_log.c), for nodes that have unflushed
  *     files below it.
- *   - A claimant at another node is told after the answer.  If the file is open here, and this was its last
- *     name, the claimant is told before the answer: else it could treat the file as lost.
+ *   - A claimant at another node is told before the answer, or the log says it: else, if this node ended just then, the
+ *     claimant would put what it has not flushed beside the file that has the name now.
  *
  * All functions block: pool threads only.
  */
@@ -54,6 +54,8 @@ void going_name(struct going *g, struct inode *dir, const char *name, const stru
  * new ctime, for a process that opens it again (/proc/self/fd).  This comes before the answer, and no other
  * node is told, because none can open the file. */
 void going_open(const struct going *g, const struct statx *was);
+/* Another node may have the claim: the answer comes after going_tell. */
+bool going_must_tell(const struct going *g, const struct statx *was);
 /* Its data goes, if nothing needs it any more.  Takes g->f. */
 void going_data(struct going *g);
 /* A file that lost one of several names has the same data under a new ctime; another name that we know shows

@@ -97,21 +97,18 @@ static void moved(struct request *r, const struct side *from, const struct side 
         moved_is_same(to, from);
     if (replaced)
         going_others_same(&to->was);
-    if (to->kept)
-        going_tell(&g, &to->was, to->dir, to->name);
-    if (request_take(r))
-        fuse_reply_err(r->req, 0);
+    going_tell(&g, &to->was, to->dir, to->name);
     tell_renamed(from, from_path, to_path);
     if (exchange)
         tell_renamed(to, to_path, from_path);
+    if (request_take(r))
+        fuse_reply_err(r->req, 0);
     if (foresight_any()) {
         foresight_removed(from_path, fid_of(&from->was));
         foresight_named(to_path, fid_of(&from->was));
     }
     if (exchange && foresight_any())
         foresight_named(from_path, fid_of(&to->was));
-    if (!to->kept)
-        going_tell(&g, &to->was, to->dir, to->name);
     going_keep_end(to->kept, g.last ? &to->was : NULL);
     free(from_path);
     free(to_path);

@@ -73,8 +73,8 @@ static void hint_ends(const struct request *r, const struct statx *was)
     free(path);
 }
 
-/* The answer comes before the file's data is dropped, where its inode number cannot become a new file's:
- * while a descriptor of it is open, the PFS does not use the number again. */
+/* If no other node is to be told, the answer comes before the file's data is dropped, where its inode number cannot become a
+ * new file's: while a descriptor of it is open, the PFS does not use the number again. */
 static void unlink_fn(struct request *r)
 {
     struct removing v;
@@ -87,11 +87,12 @@ static void unlink_fn(struct request *r)
     going_name(&g, r->inode, r->name, &v.was);
     going_open(&g, &v.was);
     struct file *held = g.last && g.f && pfs_keep_number(g.f) ? file_ref(g.f) : NULL;
-    if (!v.kept && (held || v.held >= 0))
+    bool tells = v.kept || going_must_tell(&g, &v.was);
+    if (!tells && (held || v.held >= 0))
         unlinked(r);
     going_data(&g);
     going_others_same(&v.was);
-    if (!v.kept)
+    if (!tells)
         unlinked(r);
     if (held) {
         pfs_unhold_number(held);
