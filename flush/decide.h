@@ -33,7 +33,7 @@ struct situation {
     bool asked;        /* somebody waits for it, or for room */
     uint64_t retry_ms; /* it failed: time until its next try; 0: none, or over */
     enum mark_level level;
-    uint64_t lull_ms;  /* time until a lull if no I/O comes; 0: now; NEVER: I/O is in progress */
+    uint64_t lull_ms;  /* lull_due_ms; NEVER: not by itself */
     uint64_t dirty_ms; /* how long it has been dirty */
     uint64_t most_dirty_ms; /* --dirty-age; NEVER: no bound */
 };

@@ -10,9 +10,6 @@
  * other in progress notes how long there was none.
  *
  * I/O that this daemon does not serve is only seen afterwards, at a sample (lull_past).
- *
- * No wake-up is lost: the waiter sets `wanted`, then looks at `active`; the request lowers
- * `active`, then looks at `wanted`.  Both are sequentially consistent, so at least one sees the other.
  */
 #include "flush/flush_events.h"
 #include "flush/gaps.h"
@@ -22,8 +19,11 @@
 
 static _Atomic unsigned active;
 static _Atomic uint64_t last_end_ms; /* boot_ms; 0: never */
-static _Atomic bool wanted;
 static _Atomic uint64_t wait_interval_ms;
+
+/* While a request is in progress who waits looks again so often, at least and at most: the interval may get shorter. */
+#define LOOK_MIN_MS UINT64_C(10)
+#define LOOK_MAX_MS UINT64_C(100)
 
 static struct {
     struct lock lock; /* RANK_LEAF */
@@ -96,10 +96,7 @@ void lull_begin(void)
 void lull_end(void)
 {
     atomic_store_explicit(&last_end_ms, boot_ms(), memory_order_relaxed);
-    if (atomic_fetch_sub(&active, 1) != 1)
-        return;
-    if (atomic_load(&wanted) && atomic_exchange(&wanted, false))
-        bell_ring();
+    atomic_fetch_sub(&active, 1);
 }
 
 void lull_past(uint64_t ago_ms)
@@ -126,12 +123,10 @@ bool lull_now(void)
 
 uint64_t lull_due_ms(void)
 {
-    if (atomic_load(&active)) {
-        atomic_store(&wanted, true);
-        if (atomic_load(&active))
-            return UINT64_MAX;
-    }
-    uint64_t idle = lull_idle_ms(), wait = lull_wait_ms();
+    uint64_t wait = lull_wait_ms();
+    if (atomic_load(&active))
+        return MIN(MAX(wait, LOOK_MIN_MS), LOOK_MAX_MS);
+    uint64_t idle = lull_idle_ms();
     return idle >= wait ? 0 : wait - idle;
 }
 
