@@ -4,7 +4,7 @@
  * when none is left, and no descriptor of this node writes the file, all is returned at once.  So no part goes
  * back and forth while the application runs.
  *
- * All functions block: pool threads only, but for borrow_flushed.
+ * All functions block: pool threads only, but for borrow_flushed and borrow_write_own_now.
  */
 #ifndef EDDY_PLACEMENT_BORROW_H
 #define EDDY_PLACEMENT_BORROW_H
@@ -51,6 +51,9 @@ int borrow_change(struct file *f, uint64_t claimant, struct change *c, const str
 /* The same for a write or read of parts that are all borrowed here: the claimant need not be known for that, it may be away.
  * -EREMOTE, and nothing is done: they are not, or (of a read) the file may end in them. */
 int borrow_change_own(struct file *f, struct change *c);
+/* A WRITE as borrow_change_own, without waiting: -EAGAIN, and nothing counts of it, when it has to, or not all is borrowed here.
+ * Any thread that holds no lock. */
+int borrow_write_own_now(struct file *f, struct change *c);
 int borrow_read_own(struct file *f, void *buf, size_t len, uint64_t off);
 /* A read by an application of this node. */
 int borrow_read(struct file *f, uint64_t claimant, struct carry_range *r, struct borrow_heard *heard);

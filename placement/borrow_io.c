@@ -236,13 +236,15 @@ static int seek_part(struct file *f, uint64_t claimant, const struct place *p, u
     return now.node == p->node ? -EAGAIN : 0;
 }
 
+typedef struct place place_fn(struct borrow *b, uint64_t off, uint64_t len);
+
 /* All of it is used from now on; false: not all is borrowed here. */
-static bool use_own(struct file *f, uint64_t off, uint64_t len)
+static bool use_own(struct file *f, uint64_t off, uint64_t len, place_fn *at)
 {
     struct borrow *b = borrow_if(f);
     if (!b || !len || !b->loan)
         return false;
-    struct place p = borrow_place(b, off, len);
+    struct place p = at(b, off, len);
     if (p.number == UNIT_MINE && p.len < len)
         borrow_use_end(f);
     return p.number == UNIT_MINE && p.len == len;
@@ -250,7 +252,7 @@ static bool use_own(struct file *f, uint64_t off, uint64_t len)
 
 int borrow_change_own(struct file *f, struct change *c)
 {
-    if ((c->op != CARRY_WRITE && c->op != CARRY_STORE) || !use_own(f, c->off, c->len))
+    if ((c->op != CARRY_WRITE && c->op != CARRY_STORE) || !use_own(f, c->off, c->len, borrow_place))
         return -EREMOTE;
     struct change own = *c;
     bool ends = c->op == CARRY_STORE && loan_size(f) < c->off + c->len; /* perhaps: the claimant must be asked */
@@ -258,6 +260,20 @@ int borrow_change_own(struct file *f, struct change *c)
     borrow_use_end(f);
     c->off_out = c->off;
     return err;
+}
+
+int borrow_write_own_now(struct file *f, struct change *c)
+{
+    if (!use_own(f, c->off, c->len, borrow_place_now))
+        return -EAGAIN;
+    struct borrow *b = borrow_of(f);
+    int err = local_change_now(b->loan, c);
+    if (!err && borrow_is_void(b))
+        err = -EAGAIN; /* it does not count */
+    borrow_use_end(f);
+    if (!err)
+        count(borrowed_bytes, c->len);
+    return err == -ENOENT || err == -EREMOTE ? -EAGAIN : err;
 }
 
 int borrow_change(struct file *f, uint64_t claimant, struct change *c, const struct borrow_pattern *pattern,
@@ -356,7 +372,7 @@ static int read_from_claimant(struct file *f, uint64_t claimant, struct carry_ra
 int borrow_read_own(struct file *f, void *buf, size_t len, uint64_t off)
 {
     struct carry_range part = {.buf = buf, .len = len, .off = off};
-    if (!use_own(f, off, len))
+    if (!use_own(f, off, len, borrow_place))
         return -EREMOTE;
     int err = read_loan(f, &part);
     borrow_use_end(f);

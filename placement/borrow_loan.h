@@ -71,6 +71,8 @@ struct place {
     uint64_t len;
 };
 struct place borrow_place(struct borrow *b, uint64_t off, uint64_t len);
+/* The same, and it is not known during a return. */
+struct place borrow_place_now(struct borrow *b, uint64_t off, uint64_t len);
 /* After a change of the loan: was it void then?  The change is to be made elsewhere. */
 bool borrow_is_void(struct borrow *b);
 /* The place at off is not what it was thought to be: nothing that is thought of that node counts any more. */

@@ -32,12 +32,10 @@ const struct file_part_ops borrow_ops = {
 
 /* ---- who has what ---- */
 
-struct place borrow_place(struct borrow *b, uint64_t off, uint64_t len)
+/* Lock held. */
+static struct place place_at(struct borrow *b, uint64_t off, uint64_t len)
 {
     uint64_t first = off / LOAN_UNIT, last = (off + len - 1) / LOAN_UNIT;
-    lock_take(&b->lock);
-    while (b->returning && !b->unanswered)
-        lock_wait(&b->lock, &b->changed, 0);
     uint64_t until = unit_same_until(&b->map, first, last);
     struct place p = {.number = unit_get(&b->map, first),
                       .len = until >= last ? len : (until + 1) * LOAN_UNIT - off};
@@ -46,6 +44,29 @@ struct place borrow_place(struct borrow *b, uint64_t off, uint64_t len)
     if (p.number == UNIT_MINE && (b->unanswered || b->is_void))
         p.number = 0;
     b->using += p.number == UNIT_MINE;
+    return p;
+}
+
+/* Lock held. */
+static bool goes_back(const struct borrow *b)
+{
+    return b->returning && !b->unanswered;
+}
+
+struct place borrow_place(struct borrow *b, uint64_t off, uint64_t len)
+{
+    lock_take(&b->lock);
+    while (goes_back(b))
+        lock_wait(&b->lock, &b->changed, 0);
+    struct place p = place_at(b, off, len);
+    lock_drop(&b->lock);
+    return p;
+}
+
+struct place borrow_place_now(struct borrow *b, uint64_t off, uint64_t len)
+{
+    lock_take(&b->lock);
+    struct place p = goes_back(b) ? (struct place){0} : place_at(b, off, len);
     lock_drop(&b->lock);
     return p;
 }

@@ -267,15 +267,31 @@ static int change(struct data_handle *h, struct change *c)
     return change_within(h, c, &p);
 }
 
+/* This node has the claim. */
+static int change_here_now(struct data_handle *h, struct change *c)
+{
+    if (tell_must(h->f, 0))
+        return -EAGAIN;
+    if (c->op == CARRY_STORE && store_is_lent(h->f)) /* what lies behind the end is left out: borrowers are asked where it is */
+        return -EAGAIN;
+    return local_change_now(h->f, c);
+}
+
+static int change_borrowed_now(struct data_handle *h, struct change *c)
+{
+    int err = h->writes && c->op == CARRY_WRITE ? borrow_write_own_now(h->f, c) : -EAGAIN;
+    if (!err)
+        follow(h, c);
+    return err;
+}
+
 int data_write_now(struct data_handle *h, enum carry_op op, const void *buf, size_t len,
                    uint64_t off, uint64_t *off_out)
 {
-    if (!counted_here(h) || len > (16u << 20) || tell_must(h->f, 0))
-        return -EAGAIN;
-    if (op == CARRY_STORE && store_is_lent(h->f)) /* what lies behind the end is left out: borrowers are asked where it is */
-        return -EAGAIN;
     struct change c = {.op = op, .buf = buf, .len = len, .off = off};
-    int err = local_change_now(h->f, &c);
+    if (len > (16u << 20))
+        return -EAGAIN;
+    int err = counted_here(h) ? change_here_now(h, &c) : change_borrowed_now(h, &c);
     if (err)
         return err == -EREMOTE ? -EAGAIN : err;
     count(written_bytes, len);

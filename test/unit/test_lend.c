@@ -1,149 +1,5 @@
 /* test_lend.c - nodes that write one file lend each other its parts; what a wrong peer says of them is refused. */
-#include "nodes_data.h"
-
-#include "flush/flush.h"
-#include "flush/flush_events.h"
-#include "placement/claims/claim_lent.h"
-#include "placement/lend.h"
-#include "placement/loan.h"
-#include "placement/store/store_lend.h"
-#include "placement/store/store_write.h"
-#include "placement/store/unit_map.h"
-
-#define UNIT LOAN_UNIT
-#define N    3
-
-/* ---- orders ---- */
-
-/* As fs/daemon/steps.c does. */
-static void order_flusher(struct order *o)
-{
-    static const struct local_needs needs = {.make_room = flush_make_room, .sync_pfs = flush_file};
-    const struct flush_config c = {.policy = FLUSH_IDLE, .wait_ms = 24 * 3600 * 1000, .writers = 2};
-    o->err = flush_start(&c);
-    store_on_dirty(flush_dirtied);
-    store_on_deleted(flush_deleted);
-    store_on_unsynced(flush_list_changed);
-    local_on_need(&needs);
-}
-
-static struct file *file_of_handle(const struct order *o)
-{
-    return node_handles[o->a].h->f;
-}
-
-/* out: units of [off, off + len) that other nodes have; is anything lent, or shared? */
-static void order_lent(struct order *o)
-{
-    struct file *f = file_of_handle(o);
-    uint64_t until;
-    for (uint64_t unit = o->off; unit < o->off + o->len; unit++)
-        o->out[0] += store_lent_to(f, unit, unit, &until) != 0;
-    o->out[1] = store_is_lent(f);
-    o->out[2] = store_is_shared(f);
-}
-
-static void order_nothing_is_lent(struct order *o)
-{
-    o->out[0] = !store_is_lent(file_of_handle(o));
-}
-
-/* Brings what this node has of the file, its loan too, to the PFS. */
-static void order_flush_all(struct order *o)
-{
-    struct file *f = file_of_handle(o);
-    struct file *loan = file_find_used(fid_of_loan(f->fid));
-    o->err = flush_file(f);
-    if (loan && !o->err)
-        o->err = flush_file(loan);
-    if (loan)
-        file_put(loan);
-}
-
-/* As stat asks.  out: the size, the mtime. */
-static void order_size(struct order *o)
-{
-    struct location at;
-    o->err = claim_where(file_of_handle(o)->fid, LOOK_STAT, &at);
-    o->out[0] = at.size;
-    o->out[1] = (uint64_t)at.mtime_ns;
-}
-
-/* As utimens of the claimant. */
-static void order_times(struct order *o)
-{
-    struct file *f = file_of_handle(o);
-    o->err = lend_times_begin(f);
-    if (!o->err)
-        store_set_times(f, (int64_t)o->off);
-}
-
-/* ---- the test's side ---- */
-
-static uint64_t id_of(unsigned i)
-{
-    struct order o = {0};
-    node_run(i, order_members, &o);
-    return o.out[2];
-}
-
-static uint64_t size_on(unsigned i)
-{
-    struct order o = {0};
-    node_run(i, order_size, &o);
-    ck_assert_int_eq(o.err, 0);
-    return o.out[0];
-}
-
-static int64_t mtime_on(unsigned i)
-{
-    struct order o = {0};
-    node_run(i, order_size, &o);
-    ck_assert_int_eq(o.err, 0);
-    return (int64_t)o.out[1];
-}
-
-static uint64_t lent_on(unsigned i, uint64_t first, uint64_t n)
-{
-    struct order o = {.off = first, .len = n};
-    node_run(i, order_lent, &o);
-    return o.out[0];
-}
-
-static void flush_all_on(unsigned i)
-{
-    struct order o = {0};
-    node_run(i, order_flush_all, &o);
-    ck_assert_msg(!o.err, "flush on node %u: %s", i, strerror(-o.err));
-}
-
-static void until(unsigned i, void (*fn)(struct order *o), const char *text)
-{
-    struct order o = {0};
-    node_until(i, fn, &o, text);
-}
-
-/* Node 0 is the claimant of a new file; the others have it open for writing as handle 0. */
-static void open_everywhere(const char *name)
-{
-    open_on(0, name, 0, O_RDWR | O_CREAT);
-    for (unsigned i = 1; i < N; i++)
-        open_on(i, name, 0, O_RDWR);
-}
-
-/* The claim goes back, too. */
-static void close_everywhere(const char *name)
-{
-    for (unsigned i = N; i-- > 0;)
-        flush_all_on(i);
-    for (unsigned i = N; i-- > 1;)
-        close_on(i, 0);
-    until(0, order_nothing_is_lent, "all is back when the writers have closed");
-    flush_all_on(0);
-    close_on(0, 0);
-    flush_everywhere(name);
-    ck_assert_uint_eq(claims_on(0), 0);
-}
+#include "nodes_lend.h"
 
 /* ---- lending ---- */
 
@@ -180,83 +36,6 @@ START_TEST(where_a_writer_will_write_next_is_borrowed_ahead)
         ck_assert_uint_eq(lent_on(0, i * EACH + 1, EACH - 1), 0);
     }
     close_everywhere("strided");
-}
-END_TEST
-
-/* A STORE leaves out what is behind the end, which a borrower may have moved. */
-static void order_store(struct order *o)
-{
-    uint8_t *buf = xmalloc(o->len);
-    uint64_t off;
-    fill_pattern(buf, o->len, o->b, o->off);
-    o->err = data_write(node_handles[o->a].h, CARRY_STORE, buf, o->len, o->off, &off);
-    free(buf);
-}
-
-/* ... as a FUSE worker tries it first, which waits for nobody. */
-static void order_store_now(struct order *o)
-{
-    uint8_t *buf = xmalloc(o->len);
-    uint64_t off;
-    fill_pattern(buf, o->len, o->b, o->off);
-    o->err = data_write_now(node_handles[o->a].h, CARRY_STORE, buf, o->len, o->off, &off);
-    free(buf);
-    if (o->err == -EAGAIN)
-        order_store(o);
-}
-
-static void store_on(unsigned i, void (*fn)(struct order *o), uint64_t off, uint64_t len, unsigned seed)
-{
-    struct order o = {.off = off, .len = len, .b = seed};
-    node_run(i, fn, &o);
-    ck_assert_int_eq(o.err, 0);
-}
-
-/* No borrower knows where the file ends, and its own part may end before. */
-START_TEST(what_a_mapping_stores_into_a_borrowed_part_counts_up_to_the_files_end)
-{
-    open_everywhere("borrowed stores");
-    write_on(0, 0, 0, UNIT, 6);
-    write_on(1, 0, UNIT, UNIT + 100, 6);
-    ck_assert_uint_eq(lent_on(0, 1, 2), 2);
-    store_on(0, order_store, 2 * UNIT, 300, 6); /* the file ends after the first 100 of these, ... */
-    store_on(1, order_store, 2 * UNIT, 400, 6);
-    store_on(2, order_store, 2 * UNIT, 500, 6);
-    store_on(2, order_store, 2 * UNIT + 100, 500, 6);
-    ck_assert_uint_eq(size_on(0), 2 * UNIT + 100);
-    write_on(2, 0, 3 * UNIT, UNIT, 6); /* ... and now behind them all */
-    for (unsigned i = 0; i < N; i++) {
-        store_on(i, order_store, 2 * UNIT + 1000 * i, 1000, 6);
-        assert_read(1, 0, 2 * UNIT + 1000 * i, 1000, 1000, 6);
-    }
-    ck_assert_uint_eq(size_on(0), 4 * UNIT);
-    close_everywhere("borrowed stores");
-}
-END_TEST
-
-START_TEST(what_a_mapping_of_the_claimant_stores_counts_up_to_the_end_that_borrowers_made)
-{
-    open_everywhere("own stores");
-    write_on(0, 0, 0, 1, 6);
-    write_on(1, 0, 3 * UNIT, UNIT, 6);
-    store_on(0, order_store_now, 0, 4096, 6);
-    assert_read(2, 0, 0, 4096, 4096, 6);
-    close_everywhere("own stores");
-}
-END_TEST
-
-START_TEST(what_a_mapping_stores_counts_up_to_the_end_that_borrowers_made)
-{
-    open_everywhere("stores");
-    write_on(0, 0, 0, 100, 6);
-    write_on(1, 0, 3 * UNIT, UNIT, 6);
-    for (unsigned i = 0; i < N; i += 2) {
-        struct order o = {.off = 4000 * (i + 1), .len = 4000, .b = 6};
-        node_run(i, order_store, &o);
-        ck_assert_int_eq(o.err, 0);
-        assert_read(1, 0, o.off, o.len, o.len, 6);
-    }
-    close_everywhere("stores");
 }
 END_TEST
 
@@ -545,18 +324,6 @@ START_TEST(what_was_recalled_is_back_though_the_answer_is_lost)
 }
 END_TEST
 
-/* ---- */
-
-static void begin(void)
-{
-    nodes_begin(N, 1u << 30);
-    for (unsigned i = 0; i < N; i++) {
-        struct order o = {0};
-        node_run(i, order_flusher, &o);
-        ck_assert_int_eq(o.err, 0);
-    }
-}
-
 int main(int argc, char **argv)
 {
     if (node_is(argc, argv))
@@ -564,9 +331,6 @@ int main(int argc, char **argv)
     TCase *t = nodes_case("three nodes", begin);
     tcase_add_test(t, each_node_writes_its_parts_at_home);
     tcase_add_test(t, where_a_writer_will_write_next_is_borrowed_ahead);
-    tcase_add_test(t, what_a_mapping_stores_into_a_borrowed_part_counts_up_to_the_files_end);
-    tcase_add_test(t, what_a_mapping_of_the_claimant_stores_counts_up_to_the_end_that_borrowers_made);
-    tcase_add_test(t, what_a_mapping_stores_counts_up_to_the_end_that_borrowers_made);
     tcase_add_test(t, a_time_that_the_claimant_sets_holds_until_a_borrower_writes);
     tcase_add_test(t, a_truncation_brings_all_back_first);
     tcase_add_test(t, what_another_claimant_has_recalled_does_not_keep_the_next_from_lending);

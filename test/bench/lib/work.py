@@ -3,6 +3,7 @@
 Processes and mounts are written down in it as test/cluster/cleanup.sh wants them, and that
 script ends them: only those, whatever happened.
 """
+import contextlib
 import os
 import shutil
 import signal
@@ -41,6 +42,15 @@ def cpu_seconds(pid):
     """Of all threads of the process, also those that have ended."""
     fields = stat_of(pid)
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def thread_switches(pid):
+    """How often the process's present threads have waited for something."""
+    found = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/task/{task}/status") as f:
+            found += sum(int(line.split()[1]) for line in f if line.startswith("voluntary_ctxt_switches:"))
+    return found
 
 
 def start_time(pid):
