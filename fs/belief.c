@@ -8,6 +8,7 @@
 #include "fs/kept.h"
 #include "fs/known.h"
 #include "fs/page_cache.h"
+#include "fs/uring.h"
 #include "placement/data_believe.h"
 #include "placement/store/kernel_io.h"
 #include "placement/store/shadow.h"
@@ -57,8 +58,10 @@ double belief_begin(struct belief *b, struct inode *i, uint64_t size, double tim
 
 void belief_end(struct belief *b)
 {
-    if (b->begun && b->told)
+    if (b->begun && b->told) {
+        uring_settle(); /* the kernel has it */
         look_answer_end(b->fid, b->ticket);
+    }
     b->begun = false;
 }
 

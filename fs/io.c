@@ -118,11 +118,12 @@ static void read_fn(struct request *r)
 /* Both answer with the bytes of a read that has begun, and end it.  Once answered the handle may be closed,
  * and the file forgotten. */
 
-/* Straight from the cache's pages.  If its disk fails now the kernel can not read them, and tells
- * the reader EIO.  False: nothing is done. */
+/* Straight from the cache's pages.  If its disk fails now the kernel can not read them, and tells the reader EIO; with io_uring
+ * this process would read them, and end by it.  False: nothing is done. */
 static bool reply_view(fuse_req_t req, struct store_hit *hit)
 {
-    void *view = hit->len >= VIEW_MIN && hit->off % PAGE == 0 ? store_read_view(hit) : NULL;
+    bool may = hit->len >= VIEW_MIN && hit->off % PAGE == 0 && uring_why_not();
+    void *view = may ? store_read_view(hit) : NULL;
     if (!view)
         return false;
     struct file *f = file_ref(hit->f);

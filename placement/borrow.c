@@ -30,8 +30,7 @@ unsigned borrow_dirty(void)
     struct file *f;
     unsigned n = 0;
     for (size_t place = 0; (f = borrow_list_at(place)); place++) {
-        struct borrow *b = borrow_of(f);
-        struct file *loan = borrow_loan(f, b->lender, b->id);
+        struct file *loan = borrow_loan_now(f);
         struct file_info info = {0};
         if (loan) {
             store_info(loan, &info);
@@ -58,10 +57,9 @@ void borrow_each(loan_status_fn *fn, void *arg)
 static int leave_one(struct file *f)
 {
     uint64_t end_ms = boot_ms() + T_OPEN;
-    struct borrow *b = borrow_of(f);
     int err = -EBUSY;
     while (err == -EBUSY && boot_ms() < end_ms) {
-        struct file *loan = borrow_loan(f, b->lender, b->id);
+        struct file *loan = borrow_loan_now(f);
         err = loan ? local_sync_pfs(loan) : 0;
         if (loan)
             file_put(loan);

@@ -63,6 +63,9 @@ void borrow_drop(struct file *f);
  * PFS; then the flusher comes again. */
 int borrow_give_back(struct file *f, bool wanted);
 
+/* If no descriptor of this node writes the file: what is borrowed goes back soon. */
+void borrow_return_unused(struct file *f);
+
 /* ---- borrow_io.c ---- */
 /* Which nodes have these bytes, and some that follow, as the claimant says?  doubt: the node that it named for the first says
  * "not mine".  *mine (may be NULL): it names this node for the first. */

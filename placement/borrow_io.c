@@ -73,8 +73,10 @@ static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, 
     }
     if (!err) {
         struct borrow *b = borrow_of(f);
-        if (enter)
+        if (enter) {
             borrow_lent(f, claimant, &reply->lent, body);
+            borrow_return_unused(f); /* a reader has heard of it, or the last writer has closed meanwhile */
+        }
         if (mine)
             *mine = names_us(&reply->lent, body->first);
         lock_take(&b->lock);

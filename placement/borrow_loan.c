@@ -63,7 +63,8 @@ void borrow_loan_unmake(struct file *loan)
 
 /* ---- what it is ---- */
 
-struct file *borrow_loan(struct file *f, uint64_t lender, struct loan_id id)
+/* of: of which claim; NULL: of any. */
+static struct file *loan_of(struct file *f, const struct overtaken *of)
 {
     struct borrow *b = borrow_if(f);
     if (!b)
@@ -71,7 +72,8 @@ struct file *borrow_loan(struct file *f, uint64_t lender, struct loan_id id)
     lock_take(&b->lock);
     while (b->making)
         lock_wait(&b->lock, &b->changed, 0);
-    struct file *loan = b->lender == lender && loan_id_eq(b->id, id) ? b->loan : NULL;
+    bool is = !of || (b->lender == of->lender && loan_id_eq(b->id, of->id));
+    struct file *loan = is ? b->loan : NULL;
     b->using += loan != NULL; /* until it has a reference of its own */
     lock_drop(&b->lock);
     if (!loan)
@@ -79,6 +81,16 @@ struct file *borrow_loan(struct file *f, uint64_t lender, struct loan_id id)
     file_ref(loan);
     borrow_use_end(f);
     return loan;
+}
+
+struct file *borrow_loan(struct file *f, uint64_t lender, struct loan_id id)
+{
+    return loan_of(f, &(struct overtaken){lender, id, 0});
+}
+
+struct file *borrow_loan_now(struct file *f)
+{
+    return loan_of(f, NULL);
 }
 
 void borrow_is(struct file *loan, uint64_t *size, int64_t *mtime_ns)

@@ -112,6 +112,7 @@ void borrow_loan_unmake(struct file *loan);
 uint64_t borrow_incarnation(uint64_t node);
 /* The loan, referenced, if it is one of this claim; else NULL. */
 struct file *borrow_loan(struct file *f, uint64_t lender, struct loan_id id);
+struct file *borrow_loan_now(struct file *f); /* of whatever claim */
 /* As LOAN_IS. */
 void borrow_is(struct file *loan, uint64_t *size, int64_t *mtime_ns);
 /* LOAN_TIMES has come: the mtime of what was written before it does not count any more.  -EAGAIN: a RETURN is on its way,

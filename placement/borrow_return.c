@@ -24,6 +24,7 @@ static struct file *begin_return(struct borrow *b, bool wait, bool *unanswered)
     struct file *loan = b->returning && !b->unanswered ? NULL : b->loan;
     *unanswered = b->unanswered;
     if (loan) {
+        b->sent = b->unanswered; /* the earlier one may have arrived: who asks what is borrowed waits for this one's answer */
         b->unanswered = false;
         borrow_forget_begin(b);
     }
@@ -78,18 +79,29 @@ static bool is_wanted(struct borrow *b)
     return wanted;
 }
 
+static bool is_dirty(struct file *loan)
+{
+    struct file_info info;
+    store_info(loan, &info);
+    return info.dirty;
+}
+
+/* The flusher comes once, when the loan is clean.  If a return is under way then, that one sees it. */
 int borrow_give_back(struct file *f, bool wanted)
 {
     struct borrow *b = borrow_of(f);
-    struct file_info info;
-    bool unanswered;
-    struct file *loan = !wanted && is_wanted(b) ? NULL : begin_return(b, false, &unanswered);
-    if (!loan)
-        return 0;
-    store_info(loan, &info);
-    if (!info.dirty)
-        return end_return(f, loan, unanswered);
-    borrow_stay(b, unanswered);
+    bool unanswered, dirty;
+    do {
+        struct file *loan = !wanted && is_wanted(b) ? NULL : begin_return(b, false, &unanswered);
+        if (!loan)
+            return 0;
+        if (!is_dirty(loan))
+            return end_return(f, loan, unanswered);
+        file_ref(loan);
+        borrow_stay(b, unanswered);
+        dirty = is_dirty(loan);
+        file_put(loan);
+    } while (!dirty);
     return -EBUSY;
 }
 
@@ -263,12 +275,18 @@ void borrow_closed(struct file *f)
         return_soon(f);
 }
 
+void borrow_return_unused(struct file *f)
+{
+    struct borrow *b = borrow_if(f);
+    if (b && !is_wanted(b))
+        return_soon(f);
+}
+
 void borrow_flushed(struct file *loan)
 {
     struct file *f = file_find_used(fid_real(loan->fid));
-    struct borrow *b = f ? borrow_if(f) : NULL;
-    if (b && !is_wanted(b))
-        return_soon(f);
+    if (f)
+        borrow_return_unused(f);
     if (f)
         file_put(f);
 }

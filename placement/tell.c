@@ -88,7 +88,7 @@ static void on_timer(void *arg)
 
 static void later(struct teller *w)
 {
-    w->of->change.bytes = NULL; /* the caller's memory */
+    __atomic_store_n(&w->of->change.bytes, NULL, __ATOMIC_RELAXED); /* the caller's memory; other watchers are told beside */
     if (!again.timer)
         again.timer = loop_timer_new(on_timer, NULL);
     if (!again.list)
@@ -134,6 +134,12 @@ static void answered(void *arg, int err, struct msg *reply, bool *keep)
     free(w);
 }
 
+/* The caller's, while it waits; NULL: it did not give them, or somebody is asked again (later). */
+static const void *given_bytes(const struct told_change *c)
+{
+    return __atomic_load_n(&c->bytes, __ATOMIC_RELAXED);
+}
+
 /* The change's bytes as they are in the store now: later changes of the same bytes may be in it. */
 static void add_bytes(struct msg *m, struct file *f, const struct told_change *c)
 {
@@ -141,11 +147,12 @@ static void add_bytes(struct msg *m, struct file *f, const struct told_change *c
     size_t len = end > c->off ? (size_t)(end - c->off) : 0;
     void *buf = xmalloc(len + 1);
     if (store_read(f, buf, len, c->off) != (ssize_t)len) {
-        if (!c->bytes) {
+        const void *bytes = given_bytes(c);
+        if (!bytes) {
             free(buf);
             return;
         }
-        memcpy(buf, c->bytes, len); /* flushed and evicted already */
+        memcpy(buf, bytes, len); /* flushed and evicted already */
     }
     m->data = buf;
     m->free_data = free_malloced;
@@ -159,10 +166,10 @@ static bool read_last(struct file *f, const struct told_change *c, uint64_t size
 {
     if (size && store_read(f, last, 1, size - 1) == 1)
         return true;
-    bool given = c->what == TOLD_BYTES && c->bytes && c->len && c->off + c->len == size;
-    if (given)
-        *last = ((const char *)c->bytes)[c->len - 1];
-    return given;
+    const char *bytes = c->what == TOLD_BYTES && c->len && c->off + c->len == size ? given_bytes(c) : NULL;
+    if (bytes)
+        *last = bytes[c->len - 1];
+    return bytes;
 }
 
 /* With the file's order. */

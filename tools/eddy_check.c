@@ -74,13 +74,21 @@ static int check_users(void *arg, const struct users_sessions *s)
     return check_session_dir(s->path, s->name, arg);
 }
 
-/* The sessions of all users, as far as they can be read. */
+/* The sessions of all users in the directory, or, where it has none, in the nearest one above it that has; as far as they can
+ * be read. */
 static int check_pfs_dir(const char *path, struct check *check)
 {
+    char *at = realpath(path, NULL), *slash;
     int found, result = each_users_sessions(path, true, check_users, check, &found);
+    while (at && !found && !result && (slash = strrchr(at, '/')) && slash > at) {
+        *slash = '\0';
+        result = each_users_sessions(at, true, check_users, check, &found);
+        if (found)
+            complain("%s: is in %s, of which all files were looked at", path, at);
+    }
+    free(at);
     if (!found && !result)
-        complain("%s: has no session directory: no eddyfs was mounted over it, or it was given "
-                 "another one with --session-dir",
+        complain("%s: has no session: all have ended in order, or it is no PFS_DIR of an eddyfs, or that has another --session-dir",
                  path);
     return result;
 }
@@ -166,12 +174,9 @@ int check_main(int argc, char **argv)
     int err = session_dir ? check_session_dir(session_dir, session_dir, &check)
                           : check_directory(argv[optind], &check);
     if (check.files)
-        complain("%" PRIu64 " file%s not on the PFS: start eddyfs on these nodes again, with the "
-                 "same cache directory, unless it runs there",
-                 check.files, check.files == 1 ? " is" : "s are");
-    if (check.nodes)
-        complain("start eddyfs on these nodes again, with the same cache directory, or run \"eddy "
-                 "recover CACHE_DIR\" there; \"eddy forget --node NAME MOUNTPOINT\" gives up what is "
-                 "lost");
+        complain("%" PRIu64 " file%s not on the PFS", check.files, check.files == 1 ? " is" : "s are");
+    if (check.files || check.nodes)
+        complain("unless eddyfs runs on these nodes: run \"eddy recover CACHE_DIR\" there, or start eddyfs there again with the same "
+                 "cache directory; \"eddy forget --node NAME MOUNTPOINT\" gives up what is lost");
     return check.files || check.nodes ? NOT_ON_PFS : err ? FAILED : DONE;
 }

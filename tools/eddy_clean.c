@@ -67,14 +67,15 @@ static void tell(struct clean *c, const char *session, int err, const char *why)
 }
 
 /* Names of the nodes, a few of them. */
-static void list_names(const struct view *v, char *text, size_t size)
+static void list_names(const struct view *v, bool absent, char *text, size_t size)
 {
     size_t at = 0;
+    uint32_t n = v->nmembers + (absent ? v->nabsent : 0);
     *text = 0;
-    for (uint32_t i = 0; i < v->nmembers + v->nabsent && at + NODE_NAME_MAX + 8 < size; i++) {
+    for (uint32_t i = 0; i < n && at + NODE_NAME_MAX + 8 < size; i++) {
         const char *name = i < v->nmembers ? v->members[i].name : v->absents[i - v->nmembers].name;
         at += (size_t)snprintf(text + at, size - at, "%s%s", i ? ", " : "", name);
-        if (i == 7 && v->nmembers + v->nabsent > 8) {
+        if (i == 7 && n > 8) {
             snprintf(text + at, size - at, ", ...");
             return;
         }
@@ -125,8 +126,9 @@ static void judge(struct clean *c, const char *name, int fd, const struct view *
 {
     char why[1024], nodes[512];
     const struct member *alive;
-    list_names(v, nodes, sizeof(nodes));
-    if (v->nmembers && age_ms < SIGN_MS) {
+    bool used = v->nmembers && age_ms < SIGN_MS;
+    list_names(v, !used, nodes, sizeof(nodes));
+    if (used) {
         snprintf(why, sizeof(why), "it is in use by %s", nodes);
         tell(c, name, 0, why);
         return;

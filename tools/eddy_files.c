@@ -3,10 +3,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tools/eddy_files.h"
 #include "tools/eddy_talk.h"
 #include "transport/base.h"
+
+void time_text(double seconds, char out[TIME_TEXT])
+{
+    struct tm tm;
+    time_t t = seconds >= 0 && seconds < 1e15 ? (time_t)seconds : -1; /* it may come from another user's daemon or file */
+    if (t < 0 || !localtime_r(&t, &tm) || !strftime(out, TIME_TEXT, "%Y-%m-%d %H:%M:%S", &tm))
+        snprintf(out, TIME_TEXT, "?");
+}
 
 void unflushed_add(struct unflushed_list *l, const char *path, uint64_t bytes, const char *reason)
 {

@@ -19,6 +19,9 @@ void progress_show(struct progress *p, uint64_t done, uint64_t total);
 void progress_clear(void);
 
 /* ---- eddy_files.c ---- */
+/* Local time of seconds since 1970 as "2026-01-31 12:00:00"; "?" of what is no time. */
+#define TIME_TEXT 40
+void time_text(double seconds, char out[TIME_TEXT]);
 /* With the cache directory: the store says -EUCLEAN of what is unflushed in it. */
 #define UNFLUSHED_DAMAGED                                                                          \
     "%s: some of its records (slabs/) are damaged: more files than are named here may not be on "  \

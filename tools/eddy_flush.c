@@ -122,6 +122,8 @@ static int flush_mount(const struct mount_entry *e, bool retry, const struct flu
     int code = err == -ETIMEDOUT ? TIMED_OUT : err ? FAILED : failed.n ? NOT_ON_PFS : DONE;
     if (err == -ECONNREFUSED)
         complain("%s: no daemon runs: \"eddy wait\" tells what is not on the PFS", e->mountpoint);
+    else if (err == -ETIMEDOUT)
+        complain("%s: the time is over, and not all is on the PFS", e->mountpoint);
     else if (err && err != -EREMOTEIO)
         complain("%s: the daemon has not finished: %s", e->mountpoint, strerror(-err));
     if (asked->json)

@@ -105,22 +105,22 @@ static void show_text(const struct round *r, bool told)
     char size[24];
     const struct paths *p = r->paths;
     paths_print(p);
-    if (told && !r->asked->wait)
+    if (told && !r->asked->wait && paths_any_good(p))
         printf("%llu file%s, %s: being written to the PFS\n", (unsigned long long)r->files,
                r->files == 1 ? "" : "s", size_format(r->bytes, size, sizeof(size)));
+    const char *others = !told || !paths_any_good(p) ? "" : r->asked->wait ? "; all others are on the PFS" : "; all others are being written to it";
     if (json_array_size(p->failed))
-        complain("%zu path%s failed, with the reasons above; all others are %s",
-                 json_array_size(p->failed), json_array_size(p->failed) == 1 ? "" : "s",
-                 r->asked->wait ? "on the PFS" : "being written to it");
+        complain("%zu path%s failed, with the reasons above%s", json_array_size(p->failed), json_array_size(p->failed) == 1 ? "" : "s",
+                 others);
 }
 
-static void show_json(const struct round *r, int code)
+/* told: the daemon has said how much it was. */
+static void show_json(const struct round *r, bool told, int code)
 {
     const struct paths *p = r->paths;
-    json_t *o =
-        json_pack("{s:s?, s:b, s:i, s:I, s:I, s:O, s:O}", "mountpoint", p->mount.mountpoint,
-                  "waited", r->asked->wait, "code", code, "files", (json_int_t)r->files, "bytes",
-                  (json_int_t)r->bytes, "failed", p->failed, "skipped", p->skipped);
+    json_t *o = json_pack("{s:s?, s:b, s:i, s:o, s:o, s:O, s:O}", "mountpoint", p->mount.mountpoint, "waited", r->asked->wait, "code",
+                          code, "files", told ? json_integer((json_int_t)r->files) : json_null(), "bytes",
+                          told ? json_integer((json_int_t)r->bytes) : json_null(), "failed", p->failed, "skipped", p->skipped);
     json_dumpf(o, stdout, JSON_INDENT(2));
     putchar('\n');
     json_decref(o);
@@ -144,7 +144,7 @@ int flush_paths(char **names, int n, const struct flush_asked *asked)
     if (err)
         complain_of(&p.mount, err);
     if (asked->json)
-        show_json(&r, code);
+        show_json(&r, !err, code);
     else
         show_text(&r, !err);
     paths_end(&p);

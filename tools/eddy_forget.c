@@ -24,13 +24,27 @@ static void show_waiting(const json_t *line)
     }
 }
 
-static int ask(const struct mount_entry *e, json_t *args, const char *what)
+/* below: the file's path in the mount; NULL: all that the node has. */
+static void show_forgotten(const struct mount_entry *e, const char *what, const char *below, const char *node)
+{
+    char *pfs = control_escape(e->pfs_dir), *escaped = control_escape(what), *path = control_escape(below ? below : "");
+    if (below)
+        printf("%s: forgotten; if node %s returns, what it has becomes %s/%s.eddy-conflict-%s\n", escaped, node, pfs, path, node);
+    else
+        printf("%s: forgotten; if node %s returns, what it has is put beside the files in %s, as FILE.eddy-conflict-%s\n", escaped,
+               node, pfs, node);
+    free(pfs);
+    free(escaped);
+    free(path);
+}
+
+static int ask(const struct mount_entry *e, json_t *args, const char *what, const char *below)
 {
     struct talk *t;
     bool last = false;
     int err = talk_begin(e, "forget", args, &t);
     if (err) {
-        complain("%s: its daemon does not answer: %s", e->mountpoint, strerror(-err));
+        complain("%s: %s", e->mountpoint, talk_error(NULL, err));
         return FAILED;
     }
     while (!err && !last) {
@@ -41,11 +55,7 @@ static int ask(const struct mount_entry *e, json_t *args, const char *what)
             err = err ? err : -EREMOTEIO;
         } else if (last) {
             progress_clear();
-            char *beside = control_escape(e->pfs_dir), *escaped = control_escape(what);
-            printf("%s: forgotten; if node %s returns, what it has is put beside %s\n", escaped,
-                   json_text(line, "node"), beside);
-            free(beside);
-            free(escaped);
+            show_forgotten(e, what, below, json_text(line, "node"));
         } else {
             show_waiting(line);
         }
@@ -66,7 +76,7 @@ static int forget_file(const char *path)
     else if (err)
         complain("%s: %s", path, strerror(-err));
     else
-        code = ask(&e, json_pack("{s:s}", "path", below), path);
+        code = ask(&e, json_pack("{s:s}", "path", below), path, below);
     mount_entry_free(&e);
     free(below);
     return code;
@@ -77,7 +87,7 @@ static int forget_node(const char *node, const char *mount)
     struct mount_entry e;
     if (find_mount(mount, &e))
         return FAILED;
-    int code = ask(&e, json_pack("{s:s}", "node", node), node);
+    int code = ask(&e, json_pack("{s:s}", "node", node), node, NULL);
     mount_entry_free(&e);
     return code;
 }

@@ -103,6 +103,7 @@ static int stay(eddy_queue *q, bool start)
     return err;
 }
 
+/* 1: help was wanted; -EINVAL: complained of; -ENOENT: something lacks. */
 static int parse(int argc, char **argv, struct hint_args *a)
 {
     static const struct option options[] = {{"range", required_argument, NULL, 'r'},
@@ -118,10 +119,14 @@ static int parse(int argc, char **argv, struct hint_args *a)
             a->start = false;
         else if (c == 'h')
             return 1;
-        else if (c != 'r' || parse_range(optarg, &a->off, &a->len))
+        else if (c != 'r')
+            return -ENOENT;
+        else if (parse_range(optarg, &a->off, &a->len)) {
+            complain("--range %s: give OFF:LEN, like 0:64M, or OFF: for all from there on", optarg);
             return -EINVAL;
+        }
     }
-    return optind == argc && !a->list ? -EINVAL : 0;
+    return optind == argc && !a->list ? -ENOENT : 0;
 }
 
 int hint_main(int argc, char **argv)
@@ -129,7 +134,7 @@ int hint_main(int argc, char **argv)
     struct hint_args args = {.end = '\n', .start = true};
     int code = parse(argc, argv, &args);
     if (code)
-        return code > 0 ? help_of("hint") : usage_of("hint");
+        return code > 0 ? help_of("hint") : code == -EINVAL ? WRONG_USAGE : usage_of("hint");
     struct batch *b = xcalloc(1, sizeof(*b));
     b->args = &args;
     int err = add_all(b, argv + optind);

@@ -38,9 +38,21 @@ static void complain_unknown(const char *path, bool doubted)
     free(whole);
 }
 
+/* ... or a bind mount of one: its name is in no list. */
+static int find_original(const char *path, struct mount_entry *out)
+{
+    struct mounted copy;
+    if (!find_copied(path, &copy, out))
+        return -ENOENT;
+    mounted_free(&copy);
+    return 0;
+}
+
 int find_mount(const char *path, struct mount_entry *out)
 {
     int err = mount_map_find(path, out);
+    if (err == -ENOENT)
+        err = find_original(path, out);
     if (err == -ENOENT || err == -EPERM)
         complain_unknown(path, err == -EPERM);
     else if (err)
@@ -81,6 +93,7 @@ static int note(void *arg, const struct mount_entry *e)
 struct search {
     char *path;
     const struct mount_entry *entry;
+    bool mounted; /* one that is not mounted counts only if no other one fits */
     size_t len;
     const char *below; /* in path: that below the mount */
 };
@@ -97,8 +110,9 @@ static void consider(struct search *s, const struct known *k)
     bool in_mount = k->mounted && is_below(s->path, k->e.mountpoint, &len);
     if (!in_mount && (k->e.owner != geteuid() || !is_below(s->path, k->e.pfs_dir, &len)))
         return;
-    if (s->below && len <= s->len)
+    if (s->below && (k->mounted != s->mounted ? s->mounted : len <= s->len))
         return;
+    s->mounted = k->mounted;
     s->len = len;
     s->below = s->path + len + strspn(s->path + len, "/");
     s->entry = &k->e;

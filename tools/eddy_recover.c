@@ -259,6 +259,16 @@ static int add_suspect(void *arg, struct fid fid, const char *path, uint64_t byt
     return list_one(arg, fid, path, bytes, suspect);
 }
 
+/* What is removed with the cache directory is no copy. */
+static bool is_in_the_cache(const struct recover *r)
+{
+    char *to = realpath(r->to, NULL);
+    size_t len = strlen(r->path);
+    bool is = to && !strncmp(to, r->path, len) && (!to[len] || to[len] == '/');
+    free(to);
+    return is;
+}
+
 static int copy_to(struct recover *r, const struct options *o)
 {
     char err[512];
@@ -266,6 +276,11 @@ static int copy_to(struct recover *r, const struct options *o)
     if (to < 0) {
         complain("%s: %m", r->to);
         return FAILED;
+    }
+    if (is_in_the_cache(r)) {
+        complain("--to %s: is in the cache directory itself: name one elsewhere", r->to);
+        close(to);
+        return WRONG_USAGE;
     }
     if (steps_start(o, "store", NULL)) {
         close(to);
@@ -363,7 +378,11 @@ static int parse(int argc, char **argv, struct recover *r)
         default:
             return usage_of("recover");
         }
-    if (argc - optind != 1 || (r->list && r->to))
+    if (r->list && r->to) {
+        complain("--list and --to: give one of them");
+        return WRONG_USAGE;
+    }
+    if (argc - optind != 1)
         return usage_of("recover");
     r->dir = argv[optind];
     return DONE;

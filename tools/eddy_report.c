@@ -161,12 +161,10 @@ static void print_nodes(const struct report_set *s)
 
 static void print_text(const struct report_set *s)
 {
-    char began[40];
-    time_t t = (time_t)s->began;
-    struct tm tm;
+    char began[TIME_TEXT];
     bool first = true;
     uint64_t left = 0;
-    strftime(began, sizeof(began), "%Y-%m-%d %H:%M:%S", localtime_r(&t, &tm));
+    time_text(s->began, began);
     for (size_t i = 0; i < s->n; i++)
         left += json_u64(s->nodes[i].json, "not_on_pfs_count");
     printf("session %s, %zu report%s, from %s, %.0f s\n", json_text(s->nodes[0].json, "session"), s->n, s->n == 1 ? "" : "s", began,

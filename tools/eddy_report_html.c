@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "tools/eddy_figures.h"
+#include "tools/eddy_files.h"
 #include "tools/eddy_report.h"
 #include "tools/eddy_talk.h"
 #include "transport/base.h"
@@ -224,11 +225,9 @@ static void print_cards(const struct report_set *s)
 
 static void print_head(const struct report_set *s)
 {
-    char text[24], began[40];
-    time_t t = (time_t)s->began;
-    struct tm tm;
+    char text[24], began[TIME_TEXT];
     uint64_t left = 0;
-    strftime(began, sizeof(began), "%Y-%m-%d %H:%M:%S", localtime_r(&t, &tm));
+    time_text(s->began, began);
     for (size_t i = 0; i < s->n; i++)
         left += json_u64(s->nodes[i].json, "not_on_pfs_count");
     fputs("<h1>Session ", out);

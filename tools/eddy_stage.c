@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/eddy_files.h"
 #include "tools/eddy_mounts.h"
@@ -221,7 +222,7 @@ static int add_path(void *paths, const char *path)
 static int add_paths(struct staging *g, char **names, int n)
 {
     paths_begin(&g->paths, names, n);
-    return g->asked->list ? list_each(g->asked->list, g->asked->end, add_path, &g->paths) : 0;
+    return g->asked->list && list_each(g->asked->list, g->asked->end, add_path, &g->paths) ? -EREMOTEIO : 0;
 }
 
 static int run(char **names, int n, const struct stage_asked *asked)
@@ -268,12 +269,14 @@ static int parse_duration(const char *text, int64_t *ms)
     return -EINVAL;
 }
 
+#define wrong(...) (complain(__VA_ARGS__), -EINVAL)
+
 static int take_option(int c, struct stage_asked *a)
 {
     static const char options[] = "CSX";
     const char *what = c > 0 && c < 128 ? strchr(options, c) : NULL;
     if (what && a->what != STAGE_DO)
-        return -EINVAL;
+        return wrong("--check, --status and --cancel: give one of them");
     if (what)
         a->what = c == 'C' ? STAGE_CHECK : c == 'S' ? STAGE_STATUS : STAGE_CANCEL;
     a->wait |= c == 'w' || c == 't';
@@ -285,12 +288,19 @@ static int take_option(int c, struct stage_asked *a)
         a->end = '\0';
     if (c == 'p') {
         a->pin_ms = -1;
-        return optarg ? parse_duration(optarg, &a->pin_ms) : 0;
+        return optarg && parse_duration(optarg, &a->pin_ms) ? wrong("--pin=%s: give a time above 0, like 90s, 30m, 2h or 1d", optarg) : 0;
     }
-    return c == 't' ? parse_timeout(optarg, &a->deadline) : 0;
+    return c == 't' && parse_timeout(optarg, &a->deadline) ? wrong("--timeout %s: give a number of seconds", optarg) : 0;
 }
 
-/* 1: help was wanted. */
+/* "--pin 2h": the time is taken for a path. */
+static bool is_time_of_pin(const struct stage_asked *a, const char *path)
+{
+    int64_t ms;
+    return path && a->pin_ms == -1 && !parse_duration(path, &ms) && access(path, F_OK);
+}
+
+/* 1: help was wanted; -EINVAL: complained of; -ENOENT: something lacks. */
 static int parse(int argc, char **argv, struct stage_asked *a)
 {
     static const struct option options[] = {
@@ -304,13 +314,21 @@ static int parse(int argc, char **argv, struct stage_asked *a)
     for (int c; (c = next_option(argc, argv, "f:0h", options)) != -1;) {
         if (c == 'h')
             return 1;
-        if (c == '?' || take_option(c, a))
+        if (c == '?')
+            return -ENOENT;
+        if (take_option(c, a))
             return -EINVAL;
         here |= c == 'l';
         a->spread |= c == 's';
     }
     bool asks = a->what == STAGE_STATUS || a->what == STAGE_CANCEL;
-    return (optind == argc && !a->list) || (here && a->spread) || (asks && a->list) ? -EINVAL : 0;
+    if (here && a->spread)
+        return wrong("--here and --spread: give one of them");
+    if (asks && a->list)
+        return wrong("--status and --cancel: give IDs or paths, no list");
+    if (is_time_of_pin(a, argv[optind]))
+        return wrong("did you mean --pin=%s?", argv[optind]);
+    return optind == argc && !a->list ? -ENOENT : 0;
 }
 
 int stage_main(int argc, char **argv)
@@ -318,7 +336,7 @@ int stage_main(int argc, char **argv)
     struct stage_asked asked = {.end = '\n', .deadline = NO_DEADLINE};
     int code = parse(argc, argv, &asked);
     if (code)
-        return code > 0 ? help_of("stage") : usage_of("stage");
+        return code > 0 ? help_of("stage") : code == -EINVAL ? WRONG_USAGE : usage_of("stage");
     await_interrupt("eddy: interrupted: what came stays in the cache; the same command goes on "
                     "with the rest\n");
     if (asked.what == STAGE_STATUS || asked.what == STAGE_CANCEL)

@@ -185,10 +185,8 @@ static void print_lost(const json_t *s)
     printf("  only on nodes that left\n");
     json_array_foreach(lost, i, file)
     {
-        char since[40];
-        time_t t = (time_t)json_u64(file, "since");
-        struct tm tm;
-        strftime(since, sizeof(since), "%Y-%m-%d %H:%M:%S", localtime_r(&t, &tm));
+        char since[TIME_TEXT];
+        time_text((double)json_u64(file, "since"), since);
         if (i < LOST_SHOWN)
             printf("               %s: node %s, since %s\n", json_text(file, "path"),
                    json_text(file, "node"), since);

@@ -250,6 +250,7 @@ const char *talk_error(const json_t *answer, int err)
     const char *text = json_string_value(json_object_get(answer, "error"));
     return text                ? text
            : err == -ETIMEDOUT ? "the daemon does not answer"
+           : err == -ECONNREFUSED ? "no daemon runs: \"eddy wait\" tells what is not on the PFS"
            : err == -EPERM     ? "its cache directory or control socket is another user's"
                                : strerror(-err);
 }

@@ -86,6 +86,8 @@ static int complain_busy(const struct ending *e)
     if (!complain_of_users(&e->at))
         complain("  no process that you can see uses it: it may be in another mount namespace, or "
                  "be mounted upon");
+    if (e->deadline == NO_DEADLINE)
+        complain("end what uses it, or give --timeout SEC, after which it is taken away from them");
     return -EBUSY;
 }
 

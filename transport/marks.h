@@ -40,8 +40,8 @@ int session_each_dirty_of(const char *dir, uint64_t node,
 /* Every directory below dir that may be a session: cb(name, descriptor). */
 int session_each(const char *dir, int (*cb)(void *arg, const char *session, int fd), void *arg);
 /* For the tool: the nodes of every session below dir that did not leave in order, by the session's newest
- * view.  These are the absent nodes, and all nodes if none has given a sign of life for a minute.  What they
- * changed in their last second may be in no list. */
+ * view.  These are the absent nodes, and all nodes if none has given a sign of life for some seconds (or for a minute, if the
+ * clocks differ).  What they changed in their last second may be in no list.  May take 6 s for a session. */
 int session_each_unfinished(const char *dir,
                             int (*cb)(void *arg, const char *session, uint64_t node,
                                       const char *node_name),

@@ -507,6 +507,24 @@ int session_open(const struct session_config *c, char *err_text, size_t err_len)
     return 0;
 }
 
+int session_agrees(const struct session_config *c, char *err_text, size_t err_len)
+{
+    struct session_report r = {.text = err_text, .len = err_len, .dir = c->dir, .name = c->name};
+    char *path, *text;
+    size_t len;
+    if (!name_is_plain(c->name) || asprintf(&path, "%s/%s", c->dir, c->name) < 0)
+        return 0; /* session_open says it */
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err = 0;
+    free(path);
+    if (fd >= 0 && !textfile_read(fd, "settings", SETTINGS_MAX, &text, &len)) {
+        err = check_settings(&r, text, len, c);
+        free(text);
+    }
+    if (fd >= 0)
+        close(fd);
+    return err;
+}
+
 int session_open_again(const struct session_config *c, char *err_text, size_t err_len)
 {
     struct session_report r = {.text = err_text, .len = err_len, .dir = c->dir, .name = c->name};

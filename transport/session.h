@@ -32,6 +32,9 @@ struct session_config {
  * chunk size, times or PFS directory;
  * -EACCES/-EROFS..: the directory cannot be made (the message names --session-dir). */
 int session_open(const struct session_config *c, char *err, size_t errlen);
+/* Would session_open refuse this node's settings?  Before anything else is opened, so that nothing is changed for them: as
+ * session_open; 0 also if there is no such session, or it cannot be read. */
+int session_agrees(const struct session_config *c, char *err, size_t errlen);
 /* The open session turned out to be over before this node joined it: opens the new one of that name in its place, under the same
  * descriptor. */
 int session_open_again(const struct session_config *c, char *err, size_t errlen);

@@ -2,6 +2,7 @@
  * themselves. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -14,6 +15,8 @@
 #include "transport/view.h"
 
 #define UNTOUCHED_S 60
+#define QUIET_MS    3000
+#define WATCH_MS    6000
 
 static int views_open(int *fd)
 {
@@ -76,15 +79,30 @@ struct unfinished {
     void *arg;
 };
 
-/* The members touch the newest view every second or so.  The age is by the PFS's clock, or by ours where
- * nothing can be written; therefore the time is so long. */
+/* Nobody touches it while we look. */
+static bool stays_untouched(int dirfd, const char *name, int64_t touched_ns)
+{
+    uint64_t end = boot_ms() + WATCH_MS;
+    int64_t now_ns = touched_ns;
+    while (boot_ms() < end && now_ns == touched_ns) {
+        poll(NULL, 0, 200);
+        if (textfile_mtime(dirfd, name, &now_ns))
+            return false;
+    }
+    return now_ns == touched_ns;
+}
+
+/* The members touch the newest view every second or so.  The age is by the PFS's clock, or by ours where nothing can be
+ * written: so it is believed only if it is long; else we look whether somebody touches it now. */
 static bool is_untouched(int dirfd, const char *name)
 {
     int64_t now_ns, touched_ns;
     if (textfile_now(dirfd, &now_ns))
         now_ns = (int64_t)time(NULL) * 1000000000;
-    return !textfile_mtime(dirfd, name, &touched_ns) &&
-           (now_ns - touched_ns) / 1000000000 > UNTOUCHED_S;
+    if (textfile_mtime(dirfd, name, &touched_ns))
+        return false;
+    int64_t age_ms = (now_ns - touched_ns) / 1000000;
+    return age_ms > UNTOUCHED_S * 1000 || (age_ms > QUIET_MS && stays_untouched(dirfd, name, touched_ns));
 }
 
 static int unfinished_of(const struct unfinished *u, const char *session, const struct view *v,

@@ -80,6 +80,12 @@ void come_away(void)
     session_close();
 }
 
+int come_agrees(char *err, size_t len)
+{
+    struct session_config c = session_config();
+    return session_agrees(&c, err, len);
+}
+
 int come_to_session(char *err, size_t len)
 {
     struct session_config c = session_config();

@@ -11,6 +11,8 @@ struct member;
 
 /* Which directory settings.pfs_dir is. */
 int come_pfs_identity(struct fid *out);
+/* Has the session, if there is one, the settings of this node?  Opening the store may change it for them. */
+int come_agrees(char *err, size_t len);
 /* Opens the session; the store is open. */
 int come_to_session(char *err, size_t len);
 /* Closes it; if this node has left in order and was the last one, its directory goes. */

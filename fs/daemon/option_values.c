@@ -2,6 +2,7 @@
 #include "fs/daemon/options_int.h"
 #include "fs/settings.h"
 #include "placement/store/store_open.h"
+#include "transport/hello.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 struct options *options_out;
@@ -37,16 +39,30 @@ char *options_keep(char *text)
     return kept[n++] = text;
 }
 
+/* A size within these. */
+static const char *example_of(uint64_t min, uint64_t max)
+{
+    return max >= 2ull << 30 ? "256M or 2G" : min <= 256u << 10 && max >= 1u << 20 ? "256K or 1M" : "64M";
+}
+
 int option_take_size(const char *name, const char *text, uint64_t min, uint64_t max,
                      uint64_t *value)
 {
     char lo[32], hi[32];
     int err = size_parse(text, value);
     if (err || *value < min || *value > max)
-        return options_complain("--%s %s: give a size from %s to %s, like 64K, 256M or 2G", name,
-                                text, size_format(min, lo, sizeof(lo)),
-                                size_format(max, hi, sizeof(hi)));
+        return options_complain("--%s %s: give a size from %s to %s, like %s%s", name, text, size_format(min, lo, sizeof(lo)),
+                                size_format(max, hi, sizeof(hi)), example_of(min, max),
+                                strcmp(name, "cache-size") ? "" : ", or a part of the disk, like 80%");
     return 0;
+}
+
+int option_check_listen(const char *text)
+{
+    struct sockaddr_storage address;
+    return hello_parse_addr(text, &address)
+               ? options_complain("--listen %s: give ADDR, ADDR:PORT or [ADDR]:PORT with a numeric address and a port up to 65535", text)
+               : 0;
 }
 
 int option_take_seconds(const char *name, const char *text, double max, double *value)

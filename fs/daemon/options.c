@@ -90,7 +90,7 @@ static int set_option(int code, const char *name, const char *v)
         return option_take_name(name, v, &settings.node);
     case OPT_LISTEN:
         settings.listen = v;
-        return *v ? 0 : options_complain("--listen: give an address");
+        return option_check_listen(v);
     case OPT_WAIT_NODES:
         return option_take_number(name, v, 1, SESSION_MAX_MEMBERS, &settings.wait_nodes);
     case OPT_WAIT_TIMEOUT:

@@ -16,6 +16,7 @@ char *options_keep(char *text); /* malloc'd; for as long as the program lives */
 int option_take_size(const char *name, const char *text, uint64_t min, uint64_t max,
                      uint64_t *value);
 int option_take_seconds(const char *name, const char *text, double max, double *value);
+int option_check_listen(const char *text);
 int option_take_number(const char *name, const char *text, unsigned min, unsigned max,
                        unsigned *value);
 int option_take_name(const char *name, const char *text, const char **value);

@@ -25,6 +25,7 @@
 #define OUT_MAX   65536u /* bytes of answers that a client has not read */
 #define WAITS_MAX 1024u  /* of one client at once */
 #define READ_SIZE 65536u
+#define PAUSE_MS  100    /* after a connection could not be accepted */
 #define FIXED     2 /* polled before the connections: the wake, the listener */
 
 struct wait {
@@ -51,6 +52,7 @@ static struct {
     struct client **clients;
     struct pollfd *polled;
     size_t n, cap;
+    uint64_t pause_until_ms; /* boot_ms: no connection is accepted before */
     _Atomic unsigned waits; /* of all clients: news are of use */
     _Atomic bool ending;
     pthread_t thread;
@@ -310,6 +312,7 @@ static void free_client(struct client *c)
     free(c);
 }
 
+/* Out of descriptors or memory the connection stays in the queue, and poll would return at once. */
 static void accept_client(void)
 {
     static _Atomic uint64_t last;
@@ -317,6 +320,7 @@ static void accept_client(void)
     if (fd < 0) {
         if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR && log_every(&last, 60000))
             log_warn("the socket for hints accepts no connection: %m: hints are not heard");
+        queues.pause_until_ms = boot_ms() + PAUSE_MS;
         return;
     }
     if (is_ours(fd)) {
@@ -345,13 +349,15 @@ static void drop_ended(void)
 static void poll_all(void)
 {
     queues.polled[0] = (struct pollfd){.fd = queues.wake_fd, .events = POLLIN};
-    queues.polled[1] = (struct pollfd){.fd = queues.listen_fd, .events = POLLIN};
+    uint64_t now = boot_ms();
+    int pause = now < queues.pause_until_ms ? (int)(queues.pause_until_ms - now) : -1;
+    queues.polled[1] = (struct pollfd){.fd = pause < 0 ? queues.listen_fd : -1, .events = POLLIN};
     for (size_t i = 0; i < queues.n; i++) {
         const struct client *c = queues.clients[i];
         short events = c->out_len ? POLLIN | POLLOUT : POLLIN;
         queues.polled[FIXED + i] = (struct pollfd){.fd = c->fd, .events = events};
     }
-    while (poll(queues.polled, queues.n + FIXED, -1) < 0 && errno == EINTR)
+    while (poll(queues.polled, queues.n + FIXED, pause) < 0 && errno == EINTR)
         ;
 }
 

@@ -345,10 +345,17 @@ static void set_entry(struct shelf_entry *at, struct shelf_entry e)
     __atomic_store_n(&at->check, check_of(&e), __ATOMIC_RELEASE);
 }
 
+/* A copy; all zeros if another process has written into it: on one host the memory may be writable for it (docs/transport.md). */
+static struct shelf_entry read_entry(const struct shelf_entry *at)
+{
+    struct shelf_entry e = *at;
+    return e.nplaces <= SHELF_PLACES && e.check == check_of(&e) ? e : (struct shelf_entry){0};
+}
+
 static void leave(struct shelves *s, struct fid fid, uint64_t index, uint64_t node)
 {
     struct shelf_entry *at = entry_of(s, fid, index);
-    struct shelf_entry e = at ? *at : (struct shelf_entry){0};
+    struct shelf_entry e = at ? read_entry(at) : (struct shelf_entry){0};
     for (uint32_t i = 0; i < e.nplaces; i++)
         if (e.place[i].node == node) {
             e.place[i] = e.place[--e.nplaces];
@@ -366,13 +373,14 @@ void shelves_leave(struct shelves *s, struct fid fid, uint64_t index, uint64_t n
 
 static void keep_members(struct shelf_entry *at, const struct view *v)
 {
-    struct shelf_entry e = *at;
+    struct shelf_entry e = read_entry(at);
+    uint32_t had = e.nplaces;
     for (uint32_t i = 0; i < e.nplaces;)
         if (v && view_member(v, e.place[i].node))
             i++;
         else
             e.place[i] = e.place[--e.nplaces];
-    if (e.nplaces != at->nplaces)
+    if (e.nplaces != had || !had)
         set_entry(at, e);
 }
 
@@ -414,7 +422,7 @@ static bool add_place(struct shelf_entry *e, const struct shelf_place *place)
     uint32_t i = 0;
     while (i < e->nplaces && e->place[i].node != place->node)
         i++;
-    if (i == SHELF_PLACES)
+    if (i >= SHELF_PLACES)
         return false;
     e->place[i] = *place;
     e->nplaces = MAX(e->nplaces, i + 1);
@@ -423,7 +431,7 @@ static bool add_place(struct shelf_entry *e, const struct shelf_place *place)
 
 static bool enter(struct shelf_entry *at, const struct chunk_key *key, uint64_t hash, size_t len, const struct shelf_place *place)
 {
-    struct shelf_entry e = *at;
+    struct shelf_entry e = read_entry(at);
     uint64_t version = version_hash(&key->version);
     if (!is_of(&e, key->fid, key->index) || e.version != version)
         e = (struct shelf_entry){.fid = key->fid, .index = key->index, .version = version, .hash = hash, .len = (uint32_t)len};

@@ -10,12 +10,40 @@
 
 #define SERVED 4096 /* chunks that were served lately, by a hash: a second one takes the place of the first */
 
+/* Threads of pools may come with a chunk until the very end. */
 static struct {
-    struct shelves *shelves; /* NULL: no memory */
-    uint64_t bytes;
+    struct lock lock; /* RANK_LEAF */
+    pthread_cond_t none;
+    unsigned n;
+    bool ended;
+} users = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}, .none = PTHREAD_COND_INITIALIZER};
+
+static struct {
+    struct shelves *shelves;
+    _Atomic uint64_t bytes; /* 0: no memory */
     void (*begin)(void), (*end)(void);
     _Atomic uint64_t served[SERVED];
 } here;
+
+/* False: there are no shelves, or not any more; else until unuse. */
+static bool use(void)
+{
+    if (!here.bytes)
+        return false;
+    lock_take(&users.lock);
+    bool may = !users.ended;
+    users.n += may;
+    lock_drop(&users.lock);
+    return may;
+}
+
+static void unuse(void)
+{
+    lock_take(&users.lock);
+    if (!--users.n)
+        pthread_cond_broadcast(&users.none);
+    lock_drop(&users.lock);
+}
 
 /* ---- news ---- */
 
@@ -85,10 +113,11 @@ static bool again(const struct chunk_key *key)
 void shelves_here_served(const struct chunk_key *key, const struct chunk *c)
 {
     struct shelf_place place;
-    if (!here.shelves || c->racy || !again(key) || !owner_is_here(key->fid, key->index))
+    if (!here.bytes || c->racy || !again(key) || !owner_is_here(key->fid, key->index) || !use())
         return;
     if (put(key, c, &place) && !shelves_enter(here.shelves, key, c->hash, c->len, &place))
         shelves_drop(here.shelves, key->fid, key->index);
+    unuse();
 }
 
 /* As many places as there are groups of nodes (rows.h): about the root of their number. */
@@ -104,7 +133,11 @@ static unsigned places_wanted(void)
 void shelves_here_got(const struct chunk_key *key, const struct chunk *c, uint64_t owner, unsigned nplaces)
 {
     struct shelf_place place;
-    if (!here.shelves || nplaces >= places_wanted() || !put(key, c, &place))
+    if (nplaces >= places_wanted() || !use())
+        return;
+    bool is = put(key, c, &place);
+    unuse();
+    if (!is)
         return;
     struct item_shelf i = {.fid = key->fid, .index = key->index, .version = key->version, .what = SHELF_HAS,
                           .node = members_self(), .hash = c->hash, .token = place.token, .shelf = place.shelf};
@@ -113,26 +146,31 @@ void shelves_here_got(const struct chunk_key *key, const struct chunk *c, uint64
 
 void shelves_here_left(struct fid fid, uint64_t index)
 {
-    if (!here.shelves)
+    if (!use())
         return;
     shelves_strike(here.shelves, fid, index);
-    if (shelves_drop(here.shelves, fid, index))
+    bool dropped = shelves_drop(here.shelves, fid, index);
+    unuse();
+    if (dropped)
         left(fid, index);
 }
 
 void shelves_here_adopted(const struct view *v)
 {
-    if (here.shelves)
-        shelves_keep_members(here.shelves, v);
+    if (!use())
+        return;
+    shelves_keep_members(here.shelves, v);
+    unuse();
 }
 
 void shelves_here_figures(struct shelves_figures *out)
 {
     *out = (struct shelves_figures){.bytes = here.bytes};
-    if (!here.shelves)
+    if (!use())
         return;
     out->shelves = shelves_shape_of(here.shelves)->nshelves;
     out->in_use = shelves_in_use(here.shelves);
+    unuse();
 }
 
 /* ---- start and end ---- */
@@ -148,6 +186,7 @@ void shelves_here_start(uint64_t self)
     size_t len;
     void *memory = onesided_memory(&len);
     here.shelves = memory ? shelves_new(memory, len, store_chunk_size(), self) : NULL;
+    users.ended = false;
     here.bytes = here.shelves ? len : 0;
     if (here.shelves)
         places_on_shelf(on_news);
@@ -156,6 +195,11 @@ void shelves_here_start(uint64_t self)
 void shelves_here_stop(void)
 {
     places_on_shelf(NULL);
+    lock_take(&users.lock);
+    users.ended = true;
+    while (users.n)
+        lock_wait(&users.lock, &users.none, 0);
+    lock_drop(&users.lock);
     shelves_free(here.shelves);
     here.shelves = NULL;
     here.bytes = 0;

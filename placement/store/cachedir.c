@@ -1,41 +1,23 @@
-/* cachedir.c - opening the cache directory.
- *
- * It has the only copy of acknowledged bytes, and other users may be able to write to the
- * directory above it (/tmp).  So the last component is not followed if it is a link.  The directory must
- * belong to this user and be closed to others.  It must be empty, or have eddyfs's format file.  One daemon
- * at a time has the lock.
+/* cachedir.c - opening the cache directory: it must be empty, or have eddyfs's format file, and one daemon at a time has the
+ * lock.  Where it is, and whose: cachedir_place.c.
  */
-#include "placement/store/cachedir.h"
+#include "placement/store/cachedir_int.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <linux/magic.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "transport/base.h"
 
 #define TEXT_MAX 256
-
-static int fail(int code, char *err, size_t errlen, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-static int fail(int code, char *err, size_t errlen, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(err, errlen, fmt, ap);
-    va_end(ap);
-    return code;
-}
 
 void cachedir_boot_id(char out[40])
 {
@@ -112,132 +94,6 @@ const char *cachedir_hint(int err)
     return is_full(err) ? " (make room or inodes on its disk: see df and df -i)" : "";
 }
 
-/* ---- the directory ---- */
-
-/* Makes the parents of path that are missing, with mode 0700: what is in them belongs to one user. */
-static int make_parents(const char *path)
-{
-    char *copy = xstrdup(path);
-    int err = 0;
-    for (char *p = copy + 1; !err && (p = strchr(p, '/')); p++) {
-        *p = 0;
-        if (mkdir(copy, 0700) < 0 && errno != EEXIST)
-            err = -errno;
-        *p = '/';
-    }
-    free(copy);
-    return err;
-}
-
-static int open_dir(struct cachedir *d, bool make, char *err, size_t errlen)
-{
-    char *path = xstrdup(d->path); /* without slashes at its end: "link/" would follow the link */
-    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
-        path[n - 1] = 0;
-    int e = make ? make_parents(path) : 0;
-    if (!e && make) {
-        d->made = !mkdir(path, 0700);
-        e = d->made || errno == EEXIST ? 0 : -errno;
-    }
-    if (!e) {
-        d->fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        e = d->fd < 0 ? -errno : 0;
-    }
-    free(path);
-    if (e == -ELOOP || e == -ENOTDIR)
-        return fail(
-            e, err, errlen,
-            "cache directory %s is a link or no directory: name another one with --cache-dir",
-            d->path);
-    return e ? fail(e, err, errlen,
-                    "can not open cache directory %s: %s%s: name another one with --cache-dir",
-                    d->path, strerror(-e), cachedir_hint(e))
-             : 0;
-}
-
-static int check_owner(struct cachedir *d, char *err, size_t errlen)
-{
-    struct stat st;
-    if (fstat(d->fd, &st) < 0)
-        return fail(-errno, err, errlen, "cache directory %s: %s", d->path, strerror(errno));
-    d->dev = st.st_dev;
-    if (st.st_uid != geteuid())
-        return fail(
-            -EPERM, err, errlen,
-            "cache directory %s belongs to uid %u, not to you: name another one with --cache-dir",
-            d->path, (unsigned)st.st_uid);
-    if (st.st_mode & 022)
-        return fail(
-            -EPERM, err, errlen,
-            "cache directory %s can be written by others: chmod 700 it if you know what is in it, "
-            "else name another one with --cache-dir",
-            d->path);
-    if ((st.st_mode & 0777) != 0700 && fchmod(d->fd, 0700) < 0)
-        return fail(-errno, err, errlen, "cache directory %s: chmod 700: %s", d->path,
-                    strerror(errno));
-    return 0;
-}
-
-/* The directory in which the path's last name is; not by a link. */
-static int stat_parent(const char *path, struct stat *st)
-{
-    char *copy = xstrdup(path);
-    for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
-        copy[n - 1] = 0;
-    char *slash = strrchr(copy, '/');
-    if (slash)
-        slash[slash == copy] = 0;
-    int e = lstat(slash ? copy : ".", st) < 0 ? -errno : 0;
-    free(copy);
-    return e;
-}
-
-/* The default's parent is in a directory that all users can write to.  A user that owned the parent could
- * replace what is in it; one that made a link of that name could choose the place. */
-static int check_parent(struct cachedir *d, char *err, size_t errlen)
-{
-    struct stat st, named;
-    int fd = openat(d->fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int e = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
-    if (fd >= 0)
-        close(fd);
-    if (!e)
-        e = stat_parent(d->path, &named);
-    if (!e && (named.st_ino != st.st_ino || named.st_dev != st.st_dev))
-        return fail(
-            -ELOOP, err, errlen,
-            "the directory of the default cache directory %s is a link: name another one with "
-            "--cache-dir",
-            d->path);
-    if (!e && (st.st_uid != geteuid() && st.st_uid != 0))
-        return fail(
-            -EPERM, err, errlen,
-            "the directory of the default cache directory %s belongs to uid %u: name another one "
-            "with --cache-dir",
-            d->path, (unsigned)st.st_uid);
-    return e ? fail(e, err, errlen, "cache directory %s/..: %s", d->path, strerror(-e)) : 0;
-}
-
-static int check_disk(struct cachedir *d, bool is_default, char *err, size_t errlen)
-{
-    struct statfs fs;
-    if (fstatfs(d->fd, &fs) < 0)
-        return fail(-errno, err, errlen, "cache directory %s: statfs: %s", d->path,
-                    strerror(errno));
-    d->stacked = fs.f_type == OVERLAYFS_SUPER_MAGIC || fs.f_type == ECRYPTFS_SUPER_MAGIC;
-    d->memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
-    if (d->memory && is_default)
-        return fail(-EINVAL, err, errlen,
-                    "the default cache directory %s is in memory (tmpfs): name one on a disk with "
-                    "--cache-dir (or this one, if you want that)",
-                    d->path);
-    if (d->memory)
-        log_warn("cache directory %s is in memory: its contents count as the job's memory and are "
-                 "lost when the node stops",
-                 d->path);
-    return 0;
-}
-
 /* ---- lock ---- */
 
 static long lock_holder(int fd)
@@ -261,14 +117,14 @@ static int open_lock(struct cachedir *d, char *err, size_t errlen)
     if (d->lock_fd < 0 && errno == ENOENT)
         return -ESTALE;
     if (d->lock_fd < 0)
-        return fail(-errno, err, errlen,
+        return cachedir_fail(-errno, err, errlen,
                     "cache directory %s can not be written: %s%s: name another one with --cache-dir",
                     d->path, strerror(errno), cachedir_hint(-errno));
     if (flock(d->lock_fd, LOCK_EX | LOCK_NB) < 0) {
         int e = -errno;
         if (e != -EWOULDBLOCK)
-            return fail(e, err, errlen, "cache directory %s: flock: %s", d->path, strerror(-e));
-        return fail(
+            return cachedir_fail(e, err, errlen, "cache directory %s: flock: %s", d->path, strerror(-e));
+        return cachedir_fail(
             -EBUSY, err, errlen,
             "cache directory %s is in use by another eddyfs (pid %ld): name another one with "
             "--cache-dir, or wait for that one to end (eddy wait)",
@@ -284,7 +140,7 @@ static int take_lock(struct cachedir *d, char *err, size_t errlen)
     if (e)
         return e;
     if (ftruncate(d->lock_fd, 0) < 0 || pwrite(d->lock_fd, pid, (size_t)n, 0) != n)
-        return fail(
+        return cachedir_fail(
             -ENOSPC, err, errlen,
             "cache directory %s can not be written%s: name another one with --cache-dir", d->path,
             cachedir_hint(-ENOSPC));
@@ -335,28 +191,28 @@ static int check_format(struct cachedir *d, char *err, size_t errlen)
     if (e == -ENOENT) {
         int empty = is_empty(d->fd);
         if (empty < 0)
-            return fail(empty, err, errlen, "cache directory %s: %s", d->path, strerror(-empty));
+            return cachedir_fail(empty, err, errlen, "cache directory %s: %s", d->path, strerror(-empty));
         return empty
                    ? 0
-                   : fail(
+                   : cachedir_fail(
                          -EEXIST, err, errlen,
                          "%s is not an eddyfs cache directory and not empty: name another one with "
                          "--cache-dir",
                          d->path);
     }
     if (e)
-        return fail(e, err, errlen, "cache directory %s: format: %s", d->path, strerror(-e));
+        return cachedir_fail(e, err, errlen, "cache directory %s: format: %s", d->path, strerror(-e));
     if (sscanf(text, "eddyfs-cache %u", &version) != 1)
-        return fail(-EINVAL, err, errlen,
+        return cachedir_fail(-EINVAL, err, errlen,
                     "%s/format is not eddyfs's: name another directory with --cache-dir", d->path);
     if (version != CACHE_FORMAT)
-        return fail(
+        return cachedir_fail(
             -EINVAL, err, errlen,
             "cache directory %s has format %u, that of %s eddyfs (this one knows %u): flush it with the eddyfs that made it "
             "(`eddy recover`) and remove it, or name another one with --cache-dir",
             d->path, version, version > CACHE_FORMAT ? "a newer" : "an older", CACHE_FORMAT);
     if (sscanf(text, "eddyfs-cache %*u\nchunk %u\n", &chunk) != 1 || !chunk_size_ok(chunk))
-        return fail(-EINVAL, err, errlen,
+        return cachedir_fail(-EINVAL, err, errlen,
                     "%s/format is damaged: name another directory with --cache-dir", d->path);
     d->chunk_size = chunk;
     return 0;
@@ -414,7 +270,7 @@ static int make_contents(struct cachedir *d, uint32_t chunk_size, char *err, siz
         e = open_below(d, "data", true, &d->data_fd);
     if (!e)
         set_data_flags(d->data_fd);
-    return e ? fail(e, err, errlen,
+    return e ? cachedir_fail(e, err, errlen,
                     "cache directory %s can not be written: %s%s: name another one with --cache-dir",
                     d->path, strerror(-e), cachedir_hint(e))
              : 0;
@@ -424,16 +280,13 @@ static int open_once(struct cachedir *d, const char *path, bool is_default, uint
 {
     init(d, path);
     d->is_default = is_default;
-    int e = open_dir(d, true, err, errlen);
+    int e = cachedir_open_place(d, true, err, errlen);
     if (!e)
-        e = check_owner(d, err, errlen);
-    if (!e && is_default)
-        e = check_parent(d, err, errlen);
+        e = cachedir_check_place(d, is_default, err, errlen);
     if (!e)
-        e = check_disk(d, is_default, err, errlen);
+        e = check_format(d, err, errlen); /* before anything is written, or its mode set: it may be no cache */
     if (!e)
-        e = check_format(d, err,
-                         errlen); /* before anything is written: the directory may belong to another user */
+        e = cachedir_close_to_others(d, err, errlen);
     if (!e)
         e = take_lock(d, err, errlen);
     if (!e)
@@ -451,14 +304,14 @@ int cachedir_open(struct cachedir *d, const char *path, bool is_default, uint32_
     int e = -ESTALE;
     for (int tries = 0; e == -ESTALE && tries < 8; tries++)
         e = open_once(d, path, is_default, chunk_size, err, errlen);
-    return e == -ESTALE ? fail(e, err, errlen, "cache directory %s goes again and again: name another one with --cache-dir", path) : e;
+    return e == -ESTALE ? cachedir_fail(e, err, errlen, "cache directory %s goes again and again: name another one with --cache-dir", path) : e;
 }
 
 int cachedir_open_readonly(struct cachedir *d, const char *path)
 {
     char text[256];
     init(d, path);
-    int e = open_dir(d, false, text, sizeof(text));
+    int e = cachedir_open_place(d, false, text, sizeof(text));
     if (!e) {
         d->lock_fd = openat(d->fd, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         if (d->lock_fd < 0 && errno != ENOENT)
@@ -609,9 +462,9 @@ int cachedir_begin_incarnation(struct cachedir *d, char *err, size_t errlen)
     uint64_t id = 0, former = 0;
     int e = read_text(d->fd, "node", text);
     if (e && e != -ENOENT)
-        return fail(e, err, errlen, "cache directory %s: node: %s", d->path, strerror(-e));
+        return cachedir_fail(e, err, errlen, "cache directory %s: node: %s", d->path, strerror(-e));
     if (!e && !parse_identity(text, &id, &former, was))
-        return fail(
+        return cachedir_fail(
             -EINVAL, err, errlen,
             "%s/node is damaged: name another directory with --cache-dir (what is not on the PFS "
             "yet stays in this one)",
@@ -625,7 +478,7 @@ int cachedir_begin_incarnation(struct cachedir *d, char *err, size_t errlen)
     snprintf(text, sizeof(text), "id %016llx\nincarnation %llu\nlock %s\n", (unsigned long long)id,
              (unsigned long long)d->incarnation, is);
     e = write_text(d->fd, "node", text);
-    return e ? fail(e, err, errlen, "cache directory %s can not be written: %s%s", d->path,
+    return e ? cachedir_fail(e, err, errlen, "cache directory %s can not be written: %s%s", d->path,
                     strerror(-e), cachedir_hint(e))
              : 0;
 }

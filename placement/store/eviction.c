@@ -368,7 +368,7 @@ bool eviction_is_owner(struct fid fid, uint64_t index)
     return owner_of_chunk && owner_of_chunk(fid, index);
 }
 
-static void (*on_left)(struct fid fid, uint64_t index);
+static void (*_Atomic on_left)(struct fid fid, uint64_t index);
 
 void eviction_on_left(void (*left)(struct fid fid, uint64_t index))
 {
@@ -377,8 +377,9 @@ void eviction_on_left(void (*left)(struct fid fid, uint64_t index))
 
 void eviction_tell_left(struct fid fid, uint64_t index)
 {
-    if (on_left)
-        on_left(fid, index);
+    void (*fn)(struct fid fid, uint64_t index) = on_left;
+    if (fn)
+        fn(fid, index);
 }
 
 static bool (*farthest_of_all)(bool ahead);

@@ -33,6 +33,14 @@ says 2 'did you mean "eddy status"' "$eddy" statsu "$W/mnt"
 says 2 "did you mean --json" "$eddy" status --jsn "$W/mnt"
 says 2 "two directories: eddyfs \[options\] PFS_DIR MOUNTPOINT" "$eddyfs" "$PFS"
 says 1 "no eddyfs of yours is or was mounted there" "$eddy" umount /usr
+says 2 "give ADDR, ADDR:PORT or .ADDR.:PORT .* port up to 65535" "$eddyfs" --listen 127.0.0.1:222222 "$PFS" "$W/mnt"
+says 2 "from 64.0 KiB to 16.0 MiB, like 256K or 1M" "$eddyfs" --chunk-size 32M "${ARGUMENTS[@]}"
+says 2 "or a part of the disk, like 80%" "$eddyfs" --cache-size 10 "${ARGUMENTS[@]}"
+says 2 "--pin=5x: give a time above 0, like 90s" "$eddy" stage --pin=5x "$PFS"
+says 2 "did you mean --pin=2h" "$eddy" stage --pin 2h "$PFS"
+says 2 "--here and --spread: give one of them" "$eddy" stage --here --spread "$PFS"
+says 2 "--range abc: give OFF:LEN" "$eddy" hint --range abc "$PFS"
+says 2 "--list and --to: give one of them" "$eddy" recover --list --to "$W" "$W/cache"
 says 1 "make the directory first" "$eddyfs" -f "${COMMON[@]}" --cache-dir "$W/cache" "$PFS" "$W/no/such"
 
 # --- What the system forbids ---
@@ -61,6 +69,10 @@ says 1 "cache directory .*in use|uses it|another" "$eddy" recover "$W/cache"
 says 1 "belongs to uid 1234" "$eddyfs" -f "${COMMON[@]}" --node b --cache-dir "$W/theirs" "$PFS" "$W/mnt"
 
 # --- Caches ---
+mkdir -m 755 "$W/data"
+echo mine >"$W/data/file"
+says 1 "is not an eddyfs cache directory and not empty" "$eddyfs" -f "${COMMON[@]}" --node b --cache-dir "$W/data" "$PFS" "$W/mnt"
+check_equal "mode of a directory that was refused" "$(stat -c %a "$W/data")" 755
 says 1 "is not a cache directory of eddyfs" "$eddy" recover /etc
 says 1 "No such file" "$eddy" recover "$W/nowhere"
 cp -r "$W/cache" "$W/newer"
@@ -77,10 +89,16 @@ tell_faultfs a clear
 tell_faultfs a error ENOSPC write path=file >/dev/null
 says 3 "file: .*No space left on device" "$eddy" recover --timeout 60 "$W/cache-a"
 tell_faultfs a clear
+says 2 "is in the cache directory itself" "$eddy" recover --to "$W/cache-a/data" "$W/cache-a"
 says 0 "" "$eddy" recover "$W/cache-a"
 check_equal "the file, when there is room again" "$(cat "$PFS/file")" precious
 
 # --- Other nodes ---
+"$eddyfs" "${COMMON[@]}" --no-supervise --node a --cache-dir "$W/cache" "$PFS" "$W/mnt" >/dev/null
+mkdir "$W/mnt-b"
+says 1 "has chunks of 1048576 bytes, not 2097152" "$eddyfs" -f "${COMMON[@]}" --node b --cache-dir "$W/warm" --chunk-size 2M "$PFS" "$W/mnt-b"
+[ ! -e "$W/warm" ] || fail "a cache was made, or emptied, for a start that is refused"
+"$eddy" umount "$W/mnt"
 says 1 "only 1 of 3 nodes .* joined session mistakes in $PFS/.eddyfs-0 within 2 s .*: a\. .*--session" \
     "$eddyfs" --wait-nodes 3 --wait-timeout 2 "${ARGUMENTS[@]}"
 add_host x

@@ -126,6 +126,9 @@ mkdir "$W/theirs"
 jq '.session = "evil" | .node = "\u001b[2Jx" | .passthrough_why = "\u001b]0;x\u0007"' "$b" >"$W/theirs/eddyfs-evil-b-1.json"
 eddy report "$W/theirs" >"$W/text"
 grep -q $'[\033\007]' "$W/text" && fail "escapes of a report reach the terminal"
+jq '.session = "later" | .began = 9000000000000000000' "$b" >"$W/later.json"
+eddy report "$W/later.json" | grep -q 'session later, 1 report, from ?' || fail "a time that is none"
+eddy report --html "$W/later.html" "$W/later.json"
 grep -q 'session evil' "$W/text" || fail "the report of another user: $(cat "$W/text")"
 
 # What is no report is refused, and files of other sessions are left out.

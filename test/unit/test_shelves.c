@@ -324,6 +324,32 @@ START_TEST(entries_that_lie_give_no_bytes)
 }
 END_TEST
 
+/* On one host the memory may be writable for it. */
+START_TEST(entries_that_another_process_wrote_are_dropped_by_their_owner)
+{
+    struct shelves_shape shape;
+    ck_assert(shelves_shape(LEN, CHUNK, &shape));
+    for (int how = 0; how < 4; how++) {
+        struct chunk_key k = key_n(1);
+        struct shelf_place other = {.node = 42, .token = 7};
+        put_and_enter(k);
+        struct shelf_entry *e = (struct shelf_entry *)(void *)(memory + shelves_bucket_at(&shape, &k));
+        for (unsigned i = 0; i < SHELF_WAYS; i++)
+            if (e[i].check)
+                e[i].nplaces = how == 3 ? SHELF_PLACES : 1000;
+        if (how == 0)
+            shelves_leave(here, k.fid, k.index, 42);
+        else if (how == 1)
+            shelves_join(here, &k, e->hash, CHUNK, &other);
+        else
+            shelves_keep_members(here, NULL);
+        ck_assert_int_ne(find_and_read(&k), 0);
+        shelves_drop(here, k.fid, k.index);
+        shelves_strike(here, k.fid, k.index);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = tcase_create("shelves");
@@ -337,5 +363,6 @@ int main(void)
     tcase_add_test(t, a_shelf_that_is_written_between_two_gets_is_not_taken);
     tcase_add_test(t, what_is_torn_is_never_taken);
     tcase_add_test(t, entries_that_lie_give_no_bytes);
+    tcase_add_test(t, entries_that_another_process_wrote_are_dropped_by_their_owner);
     return run_case("shelves", t);
 }
