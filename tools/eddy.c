@@ -85,7 +85,7 @@ static const struct command commands[] = {
      "such files: start eddyfs on these nodes again, with the same cache directory.\n\n"
      "      --session-dir DIR    the daemons' --session-dir (default: PFS_DIR/.eddyfs-UID)\n",
      check_main},
-    {"clean", "[--dry-run] [--dead DAYS] PFS_DIR | --session-dir DIR", "removes what old sessions left on the PFS",
+    {"clean", "[--dry-run] [--dead DAYS] [--json] PFS_DIR | --session-dir DIR", "removes what old sessions left on the PFS",
      "Removes the directories of your sessions below PFS_DIR/.eddyfs-UID (for root: of all users') that no node is in, and that\n"
      "nothing needs any more.  Each that stays is named with the reason: it is in use, or its nodes may have data that is not on\n"
      "the PFS (exit code 3).\n\n"
@@ -236,7 +236,7 @@ static void print_usage(FILE *to)
           "exit codes: 0 done, 1 failed, 2 wrong usage, 3 data is not on the PFS (the files are "
           "listed),\n4 recovered beside files that had changed, 5 a part failed (with the reasons), 6 it "
           "does not fit, 124 "
-          "the time is over,\n130 interrupted\n",
+          "the time of flush or stage is over,\n130 interrupted\n",
           to);
 }
 

@@ -97,7 +97,7 @@ static void print_reads(const json_t *s)
 {
     char local[SIZE], peer[SIZE], pfs[SIZE];
     const json_t *reads = json_object_get(s, "reads");
-    printf("  reads        %s from the local store, %s from peers, %s from the PFS\n",
+    printf("  reads        %s from this node's cache, %s from other nodes, %s from the PFS\n",
            size_of(reads, "local_bytes", local), size_of(reads, "peer_bytes", peer),
            size_of(reads, "pfs_bytes", pfs));
 }

@@ -52,11 +52,6 @@ static int put_text(int fd, const char *text)
     return err;
 }
 
-static bool is_full(int err)
-{
-    return err == -ENOSPC || err == -EDQUOT;
-}
-
 /* The disk has no room, or no inode, for another file.  The text is shorter than a sector, which a disk
  * writes as a whole. */
 static int overwrite_text(int dirfd, const char *name, const char *text)
@@ -86,12 +81,7 @@ static int write_text(int dirfd, const char *name, const char *text)
         unlinkat(dirfd, tmp, 0);
     else if (fsync(dirfd) < 0)
         err = -errno;
-    return is_full(err) ? overwrite_text(dirfd, name, text) : err;
-}
-
-const char *cachedir_hint(int err)
-{
-    return is_full(err) ? " (make room or inodes on its disk: see df and df -i)" : "";
+    return cachedir_is_full(err) ? overwrite_text(dirfd, name, text) : err;
 }
 
 /* ---- lock ---- */

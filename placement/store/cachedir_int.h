@@ -9,6 +9,8 @@ int cachedir_fail(int code, char *err, size_t errlen, const char *fmt, ...) __at
 
 /* ---- cachedir_place.c ---- */
 
+/* The error says that the disk, or the quota on it, is full. */
+bool cachedir_is_full(int err);
 /* Opens d->path, not by a link; make: it and the directories above it are made, if they are missing. */
 int cachedir_open_place(struct cachedir *d, bool make, char *err, size_t errlen);
 /* Is it this user's, on a disk?  Changes nothing. */

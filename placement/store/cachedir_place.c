@@ -28,6 +28,16 @@ int cachedir_fail(int code, char *err, size_t errlen, const char *fmt, ...)
     return code;
 }
 
+bool cachedir_is_full(int err)
+{
+    return err == -ENOSPC || err == -EDQUOT;
+}
+
+const char *cachedir_hint(int err)
+{
+    return cachedir_is_full(err) ? " (make room or inodes on its disk: see df and df -i)" : "";
+}
+
 /* Makes the parents of path that are missing, with mode 0700: what is in them belongs to one user. */
 static int make_parents(const char *path)
 {

@@ -7,7 +7,7 @@ requires fuse
 
 mkdir "$W/plain"
 eddy check "$W/plain" 2>"$W/plain.err" || fail "a directory without a session: code $?"
-grep -q 'no session directory' "$W/plain.err" || fail "it does not say that there is no session"
+grep -q 'has no session' "$W/plain.err" || fail "it does not say that there is no session"
 
 record_mount "$W" "$PFS"
 start_daemon over "$W/over.out" "$EDDY_BUILD/eddyfs" -f --node over --listen 127.0.0.1 \
