@@ -230,11 +230,15 @@ static int write_beside(struct file *f, enum found found, const struct statx *li
     return err;
 }
 
-/* This node has nothing to flush of this file any more. */
-static void let_go(struct file *f)
+/* This node has nothing to flush of this file any more.  Of one without a name other nodes may have descriptors: the end of the
+ * claim tells them, and what is here stays as long as they need it. */
+static void let_go(struct file *f, enum found found)
 {
+    if (found == FOUND_REMOVED)
+        file_set_unlinked(f, true);
     store_set_deleted(f);
-    store_set_reborn(f); /* if it fails: the next open tries again */
+    if (found != FOUND_REMOVED)
+        store_set_reborn(f); /* if it fails: the next open tries again */
     pfs_drop(f);
 }
 
@@ -259,7 +263,7 @@ static int settle(struct file *f, enum found found, const struct statx *stx)
         err = write_beside(f, found, stx);
     if (err)
         return err;
-    let_go(f);
+    let_go(f, found);
     if (claim_is_forgotten(f))
         claim_forgotten_settled(f);
     return 0;

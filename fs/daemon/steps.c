@@ -218,6 +218,7 @@ static int start_placement(char *err, size_t len)
     store_keep_at_most(settings.singlets);
     keep_start();
     carry_start();
+    claim_on_drop(tell_drop); /* before what the last daemon left is taken up: of a removed file others may have descriptors */
     claim_on_adopted(chunks_adopted);
     eviction_on_owner(places_owned);
     return 0;
@@ -226,6 +227,7 @@ static int start_placement(char *err, size_t len)
 /* The threads that may evict end first. */
 static void stop_placement(void)
 {
+    claim_on_drop(NULL);
     carry_stop();
     keep_stop();
     fetch_stop();
@@ -414,7 +416,6 @@ static int start_files(char *err, size_t len)
     flush_on_copied(on_copied);
     look_on_break(on_break);
     told_on_change(on_change);
-    claim_on_drop(tell_drop);
     return 0;
 }
 
