@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "fs/mount.h"
+#include "fs/mount_beneath.h"
 #include "fs/mount_why.h"
 #include "fs/mountinfo.h"
 #include "fs/ops.h"
@@ -182,13 +183,10 @@ static bool kernel_answered(void)
     return p[0].revents & POLLIN;
 }
 
-/* By us; libfuse takes over the descriptor of what is mounted. */
-static int mount_as_user(char *err, size_t errlen)
+/* What we have mounted ourselves: libfuse takes over its descriptor. */
+static int hand_over(int fd, char *err, size_t errlen)
 {
     char path[32];
-    int fd = mount_user(m.words, m.nwords, err, errlen);
-    if (fd < 0)
-        return fd;
     snprintf(path, sizeof(path), "/dev/fd/%d", fd);
     if (!fuse_session_mount(m.session, path))
         return 0;
@@ -197,7 +195,45 @@ static int mount_as_user(char *err, size_t errlen)
     return -EIO;
 }
 
-int mount_start(const struct fuse_lowlevel_ops *answers, char *err, size_t errlen)
+/* In place of the dead mount.  *fd: the mount's; -1: it was not possible. */
+static void mount_in_its_place(const struct mount_before *before, int *fd)
+{
+    struct mounted dead;
+    *fd = -1;
+    if ((geteuid() && !settings.as_user) || !mounted_eddyfs(settings.mountpoint, &dead))
+        return;
+    int fuse = settings.as_user ? mount_user_fuse() : open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    int e = fuse < 0 ? -errno : before->dead(dead.path) ? mount_beneath(&dead, fuse, m.words, m.nwords) : -EBUSY;
+    mounted_free(&dead);
+    if (!e) {
+        *fd = fuse;
+        return;
+    }
+    log_info("the mount cannot take the place of the dead one in one step: %s", strerror(-e));
+    if (!settings.as_user && fuse >= 0)
+        close(fuse);
+}
+
+static int mount_it(const struct mount_before *before, char *err, size_t errlen)
+{
+    int fd = -1, e = 0;
+    if (before)
+        mount_in_its_place(before, &fd);
+    if (fd >= 0)
+        return hand_over(fd, err, errlen);
+    if (before && (e = before->clear()))
+        return e;
+    if (settings.as_user) {
+        fd = mount_user(m.words, m.nwords, err, errlen);
+        return fd < 0 ? fd : hand_over(fd, err, errlen);
+    }
+    if (!fuse_session_mount(m.session, settings.mountpoint))
+        return 0;
+    mount_why(err, errlen);
+    return -EPERM;
+}
+
+int mount_start(const struct fuse_lowlevel_ops *answers, const struct mount_before *before, char *err, size_t errlen)
 {
     static const struct fuse_custom_io io = {.writev = send_to_kernel, .read = read_from_kernel};
     struct fuse_lowlevel_ops ops = *answers;
@@ -229,12 +265,9 @@ int mount_start(const struct fuse_lowlevel_ops *answers, char *err, size_t errle
     uring_make();
     if (!settings.as_user)
         request_pages_raise();
-    if (settings.as_user && (e = mount_as_user(err, errlen)))
+    e = mount_it(before, err, errlen);
+    if (e)
         return e;
-    if (!settings.as_user && fuse_session_mount(m.session, settings.mountpoint)) {
-        mount_why(err, errlen);
-        return -EPERM;
-    }
     m.mounted = true;
     e = fuse_session_custom_io(m.session, &io, sizeof(io), fuse_session_fd(m.session));
     if (!e)

@@ -5,9 +5,15 @@
 
 #include "fs/request.h"
 
+/* The mount of a daemon before this one may still be there.  dead: is it dead?  clear: removes it (0 or -errno). */
+struct mount_before {
+    bool (*dead)(const char *mountpoint);
+    int (*clear)(void);
+};
 /* Mounts, starts the threads that read /dev/fuse, returns when the kernel has answered.  answers: all
- * operations but init. */
-int mount_start(const struct fuse_lowlevel_ops *answers, char *err, size_t errlen);
+ * operations but init.  before: NULL: nothing is there; else it is replaced at the last moment, where the kernel can in one
+ * step (mount_beneath.h). */
+int mount_start(const struct fuse_lowlevel_ops *answers, const struct mount_before *before, char *err, size_t errlen);
 bool mount_kernel_passes(void); /* after mount_start: the kernel's FUSE has passthrough */
 /* Until the mount is gone, or leave_fd can be read. */
 void mount_wait(int leave_fd);
@@ -30,6 +36,7 @@ int mount_user_begin(void);
  * when a daemon has taken one. */
 void mount_user_take(void);
 void mount_user_drop(void);
+int mount_user_fuse(void); /* the descriptor of /dev/fuse that begin, or take, opened */
 /* Mounts what begin opened (words: FUSE's own -o options, n of them) at settings.mountpoint.  The
  * descriptor of /dev/fuse, libfuse's from now on; -errno. */
 int mount_user(char *const words[], int n, char *err, size_t errlen);

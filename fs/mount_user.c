@@ -118,6 +118,11 @@ static bool is_data(const char *word)
            !strncmp(word, "fscontext=", 10) || !strncmp(word, "max_read=", 9);
 }
 
+int mount_user_fuse(void)
+{
+    return fuse_fd;
+}
+
 int mount_user(char *const words[], int n, char *err, size_t errlen)
 {
     char target[32], *data = NULL;

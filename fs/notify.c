@@ -32,7 +32,7 @@ static struct {
 static void check(int err, const char *what, uint64_t nodeid)
 {
     static _Atomic uint64_t logged;
-    if (err && err != -ENOENT && err != -ENOSYS && err != -ENOTCONN && err != -ENODEV &&
+    if (err && err != -ENOENT && err != -ENOSYS && err != -ENOTCONN && err != -ENODEV && mount_is_up() &&
         log_every(&logged, 10000))
         log_warn("the kernel did not accept that %s is stale: node %llx: %s", what,
                  (unsigned long long)nodeid, strerror(-err));

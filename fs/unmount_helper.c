@@ -17,8 +17,8 @@
  * has no such file.  -i: not by umount.fuse.eddyfs, which would come back here. */
 static const char *const *command(bool lazily)
 {
-    static const char *const by_mtab[][5] = {{"fusermount3", "-u", "-q", "--"},
-                                             {"fusermount3", "-u", "-q", "-z", "--"}};
+    static const char *const by_mtab[][5] = {{"fusermount3", "-u", "--"}, /* with -q it does not say that it is busy */
+                                             {"fusermount3", "-u", "-z", "--"}};
     static const char *const by_kernel[][5] = {{"umount", "-i", "--"},
                                                {"umount", "-i", "-l", "--"}};
     return access(MTAB, F_OK) ? by_kernel[lazily] : by_mtab[lazily];

@@ -13,6 +13,7 @@
 #include "transport/view.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +64,9 @@ static void suspect(struct node *n, bool yes)
     n->suspected = yes;
     lock_drop(&members_now.lock);
     count(suspicions, yes);
-    if (yes)
+    if (yes && (n->parting || !view_member(members_newest_view(), n->id)))
+        log_debug("node %016" PRIx64 " leaves, and does not answer any more", n->id);
+    else if (yes)
         log_warn("node %s does not answer: it is suspected: its files are served from elsewhere",
                  members_name(n->id));
     else

@@ -27,6 +27,8 @@ int check_directories_again(bool will_mount);
 /* Directly before the mount is made: clears what check_directories_again left.  0, or -errno
  * after a message. */
 int clear_way_for_mount(void);
+/* Is what is mounted there an eddyfs without a daemon?  Waits for a daemon that does not answer 5 s at most: then it lives. */
+bool daemon_is_gone(const char *mountpoint);
 
 /* ---- daemonise.c ---- */
 /* Does nothing in the foreground.  Else it returns in the child only; the parent waits for say_ready, or ends

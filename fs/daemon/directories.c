@@ -30,7 +30,7 @@
  * from memory.  A daemon that is stopped does not answer, and lives.  If a daemon is being killed, the answer
  * comes when it is gone.  A stopped daemon may hold the question already: then not even SIGKILL ends the process that asks
  * before the daemon goes on, and it is left behind. */
-static bool daemon_is_gone(const char *mountpoint)
+bool daemon_is_gone(const char *mountpoint)
 {
     struct statvfs sv;
     int status = 0, fds[2];

@@ -453,9 +453,7 @@ static int start_mount(char *err, size_t len)
     char pfs_text[FID_TEXT];
     struct mount_entry e = this_mount();
     e.pfs_fid = come_pfs_identity(&pfs) ? NULL : fid_text(pfs, pfs_text);
-    int code = supervise_restarts() ? clear_way_for_mount() : 0;
-    if (code)
-        return code;
+    int code;
     do
         code = mount_entry_write(store_dirfd(), &e);
     while (has_room_again(code));
@@ -471,7 +469,8 @@ static int start_mount(char *err, size_t len)
     }
     struct fuse_lowlevel_ops ops;
     ops_all(&ops);
-    code = mount_start(&ops, err, len);
+    static const struct mount_before before = {daemon_is_gone, clear_way_for_mount};
+    code = mount_start(&ops, supervise_restarts() ? &before : NULL, err, len);
     if (code)
         mount_stop();
     else

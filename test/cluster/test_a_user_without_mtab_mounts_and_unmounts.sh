@@ -29,14 +29,25 @@ is_mounted() {
 ! is_mounted || fail "it is still mounted"
 check_same /etc/passwd "$W/pfs-u/file"
 
-# In use: busy for as long as it may be, then it is removed.
-"${START[@]}" "$W/pfs-u" "$W/mnt-u" >>"$W/start.out" 2>&1 || fail "it does not start again"
-# shellcheck disable=SC2016 # the inner shell's
-in_background "${AS_USER[@]}" sh -c 'exec sleep 1000 <"$1"' sh "$W/mnt-u/file"
-wait_for 10 sh -c "ls -l /proc/$!/fd/0 | grep -q mnt-u/file" || fail "nobody has the file open"
-"${AS_USER[@]}" "$EDDY_BUILD/eddy" umount --timeout 2 "$W/mnt-u" >"$W/busy.out" 2>&1 || fail "eddy umount of a busy mount ended with $?"
-grep -q 'mnt-u is busy' "$W/busy.out" || fail "it is not said to be busy"
-! is_mounted || fail "it is still mounted when the time is over"
+# In use: busy for as long as it may be, then it is removed; by umount(8), and by fusermount3 where there is /etc/mtab.
+is_told_to_be_busy() {
+    "${START[@]}" "$W/pfs-u" "$W/mnt-u" >>"$W/start.out" 2>&1 || fail "it does not start again"
+    # shellcheck disable=SC2016 # the inner shell's
+    in_background "${AS_USER[@]}" sh -c 'exec sleep 1000 <"$1"' sh "$W/mnt-u/file"
+    wait_for 10 sh -c "ls -l /proc/$!/fd/0 | grep -q mnt-u/file" || fail "nobody has the file open"
+    ! "${AS_USER[@]}" "$EDDY_BUILD/eddy" umount "$W/mnt-u" >"$W/busy.out" 2>&1 || fail "a mount that is in use is removed"
+    grep -q 'mnt-u is busy' "$W/busy.out" && grep -q 'sleep' "$W/busy.out" || fail "$1: who uses it is not told: $(cat "$W/busy.out")"
+    "${AS_USER[@]}" "$EDDY_BUILD/eddy" umount --timeout 2 "$W/mnt-u" >"$W/busy.out" 2>&1 ||
+        fail "$1: eddy umount of a busy mount ended with $?: $(cat "$W/busy.out")"
+    grep -q 'mnt-u is busy' "$W/busy.out" || fail "$1: it is not said to be busy: $(cat "$W/busy.out")"
+    ! is_mounted || fail "$1: it is still mounted when the time is over"
+}
+is_told_to_be_busy "no mtab"
+if command -v fusermount3 >/dev/null; then
+    ln -s /proc/self/mounts "$W/etc/mtab"
+    is_told_to_be_busy "mtab"
+    rm "$W/etc/mtab"
+fi
 
 # Dead: the next start clears it.
 in_background "${START[@]}" -f "$W/pfs-u" "$W/mnt-u"

@@ -1,0 +1,12 @@
+/* mount_beneath.h - see mount_beneath.c. */
+#ifndef EDDY_FS_MOUNT_BENEATH_H
+#define EDDY_FS_MOUNT_BENEATH_H
+
+#include "fs/mountinfo.h"
+
+/* Mounts what fuse_fd (of /dev/fuse) leads to in place of a mount whose daemon is dead; words: FUSE's own -o options, n of them.
+ * 0; -errno, and all is as it was: the kernel or the rights do not suffice (-EINVAL, -EPERM, -ENOSYS), or the place is another one
+ * now (-ESTALE). */
+int mount_beneath(const struct mounted *dead, int fuse_fd, char *const words[], int n);
+
+#endif
