@@ -38,8 +38,10 @@ int borrow_held(struct file *f, uint64_t lender, const struct body_loan *asked,
     borrow_set_overtaken(
         b,
         &(struct overtaken){lender, id, asked->epoch}); /* also of answers of the daemon before */
-    /* what was returned, perhaps, the dead daemon may have lent to others */
+    /* what was returned, perhaps, the dead daemon may have lent to others; but it may not have heard when it was written */
     struct file *loan = b->lender == lender && !b->unanswered ? b->loan : NULL;
+    struct file *returned = b->lender == lender && b->unanswered ? b->loan : NULL;
+    b->using += returned != NULL;
     if (loan) {
         b->id = id;
         b->lender_inc = borrow_incarnation(lender);
@@ -49,6 +51,11 @@ int borrow_held(struct file *f, uint64_t lender, const struct body_loan *asked,
         list_runs(b, asked->from, is, parts);
     }
     lock_drop(&b->lock);
+    if (returned) {
+        uint64_t size; /* may have been cut since */
+        borrow_is(returned, &size, &is->mtime_ns);
+        borrow_use_end(f);
+    }
     if (!loan)
         return 0;
     int err = store_loan_begin(loan, lender, id.inc, id.number, is->base_end, false);

@@ -119,7 +119,7 @@ static bool take_held(struct file *f, struct lend_asked *a, int *err)
             *err = store_lent_found(f, (struct lend_node){a->node, a->inc}, part.first, part.last);
         a->from = part.last + 1;
     }
-    if (a->is.held) /* nothing is taken back before it is known */
+    if (a->is.held || a->is.mtime_ns != INT64_MIN) /* nothing is taken back before it is known */
         store_lent_is(f, store_lend_epoch(f), a->is.size, a->is.mtime_ns);
     free(a->parts);
     a->parts = NULL;

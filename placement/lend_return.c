@@ -57,7 +57,7 @@ static int returned(struct file *f, const struct msg *m, uint64_t *epoch)
     struct lend_node from = {m->head.sender, m->head.incarnation};
     if (!claim_id(f, &inc, &number) || inc != m->ret.number_inc || number != m->ret.number)
         return 0;
-    if (!store_lent_is_known(f) || lend_is_renewed(f, from.id, from.inc)) {
+    if (lend_is_renewed(f, from.id, from.inc)) {
         ask_before_return(f, from);
         return -EIO;
     }
@@ -72,7 +72,10 @@ static int serve_return(const struct msg *m, struct msg **reply)
     struct file *f = file_find(m->ret.fid);
     uint64_t epoch = 0;
     int err = 0;
-    if (f && !claim_carry_begin(f)) {
+    if (f && !store_lent_is_known(f)) { /* the daemon before this one lent it, under a claim that may have had another number */
+        ask_before_return(f, (struct lend_node){m->head.sender, m->head.incarnation});
+        err = -EIO;
+    } else if (f && !claim_carry_begin(f)) {
         err = returned(f, m, &epoch);
         claim_carry_end(f);
     }
