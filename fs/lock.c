@@ -3,7 +3,8 @@
  * When a lock is granted, the application must see what other nodes wrote before.  So before it gets its
  * lock, the home is asked again where the latest bytes are, and the kernel's pages are dropped if they may
  * have other bytes.  This is not necessary while this node has the claim, and no other node's write came
- * since the last look.
+ * since the last look; nor where the owner had a lock already, and changes it.  So a lock that cannot be made fresh is one that
+ * its owner did not have, and it is given back.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +27,14 @@ static struct {
 } drops = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF},
            .ended = PTHREAD_COND_INITIALIZER};
 
+struct asked {
+    struct lock_ask ask;
+    bool held; /* its owner had a lock on all of it */
+};
+
 static struct lock_ask *ask_of(struct request *r)
 {
-    return r->extra;
+    return &((struct asked *)r->extra)->ask;
 }
 
 /* ---- granted: fresh data ---- */
@@ -136,7 +142,7 @@ static void make_fresh(void *arg)
     struct handle *h = handle_of(&r->fi);
     int err = 0;
     remember(r); /* again: another thread may have closed the descriptor while this one waited */
-    if (!is_fresh(h)) {
+    if (!((struct asked *)r->extra)->held && !is_fresh(h)) {
         known_want_descriptor(h->inode);
         err = drop_stale(h);
     }
@@ -177,13 +183,14 @@ static struct request *new_lock_request(fuse_req_t req, fuse_ino_t ino, struct f
     if (!r)
         return NULL;
     handle_use(r, fi, NULL);
-    struct lock_ask *a = xcalloc(1, sizeof(*a));
+    struct asked *asked = xcalloc(1, sizeof(*asked));
+    struct lock_ask *a = &asked->ask;
     a->fid = r->inode->fid;
     a->flock = flock;
     a->owner = fi->lock_owner;
     a->end = UINT64_MAX;
     a->pid = (uint32_t)r->pid;
-    r->extra = a;
+    r->extra = asked;
     return r;
 }
 
@@ -195,8 +202,10 @@ static void cancel(struct request *r)
 static void ask(struct request *r, bool wait)
 {
     struct lock_ask a = *ask_of(r);
-    if (a.type != F_UNLCK)
+    if (a.type != F_UNLCK) {
         remember(r);
+        ((struct asked *)r->extra)->held = lock_is_held(&a);
+    }
     r->lock_id = lock_new_id();
     request_wait(r, cancel);
     lock_request_as(r->lock_id, &a, wait, locked, r);

@@ -30,4 +30,7 @@ void lock_cancel(uint64_t id);
  * none. */
 void lock_drop_owner(struct fid fid, bool flock, uint64_t owner, lock_done done, void *arg);
 
+/* Has its owner an fcntl lock, of whatever type, on all of this range?  Any thread that holds no lock. */
+bool lock_is_held(const struct lock_ask *a);
+
 #endif

@@ -74,6 +74,18 @@ static struct held_lock held_of(const struct lock_ask *a)
     };
 }
 
+bool lock_is_held(const struct lock_ask *a)
+{
+    struct held_lock range = held_of(a), *held = NULL, *rest = NULL;
+    if (a->flock)
+        return false;
+    locks_own_split(a->fid, &range, &held, &rest);
+    bool all = !rest;
+    lock_list_free(&held);
+    lock_list_free(&rest);
+    return all;
+}
+
 /* ---- operations ---- */
 
 static void answer(struct op *o, int err, const struct lock_ask *found)
