@@ -210,7 +210,9 @@ static void mount_in_its_place(const struct mount_before *before, int *fd)
         return;
     }
     log_info("the mount cannot take the place of the dead one in one step: %s", strerror(-e));
-    if (!settings.as_user && fuse >= 0)
+    if (settings.as_user)
+        mount_user_renew();
+    else if (fuse >= 0)
         close(fuse);
 }
 

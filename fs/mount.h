@@ -37,6 +37,7 @@ int mount_user_begin(void);
 void mount_user_take(void);
 void mount_user_drop(void);
 int mount_user_fuse(void); /* the descriptor of /dev/fuse that begin, or take, opened */
+void mount_user_renew(void); /* it may have been used for a mount that failed: opens another one, if the user may */
 /* Mounts what begin opened (words: FUSE's own -o options, n of them) at settings.mountpoint.  The
  * descriptor of /dev/fuse, libfuse's from now on; -errno. */
 int mount_user(char *const words[], int n, char *err, size_t errlen);

@@ -93,8 +93,19 @@ static int make_mount(int fuse_fd, char *const words[], int n)
     return at;
 }
 
+#define HOW (MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH | MOVE_MOUNT_BENEATH)
+
+/* Flags are looked at before descriptors.  A descriptor of /dev/fuse is good for one mount, so it is not tried with that. */
+static int kernel_can(void)
+{
+    return move_mount(-1, "", -1, "", HOW) && errno == EBADF ? 0 : -errno;
+}
+
 int mount_beneath(const struct mounted *dead, int fuse_fd, char *const words[], int n)
 {
+    int can = kernel_can();
+    if (can)
+        return can;
     int place = open(dead->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (place < 0)
         return -errno;
@@ -102,7 +113,7 @@ int mount_beneath(const struct mounted *dead, int fuse_fd, char *const words[], 
     int mount = e ? e : make_mount(fuse_fd, words, n);
     if (mount < 0)
         e = mount;
-    else if (move_mount(mount, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH | MOVE_MOUNT_BENEATH))
+    else if (move_mount(mount, "", place, "", HOW))
         e = -errno;
     if (mount >= 0)
         close(mount);

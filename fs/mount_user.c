@@ -123,6 +123,15 @@ int mount_user_fuse(void)
     return fuse_fd;
 }
 
+void mount_user_renew(void)
+{
+    int fd = open_fuse();
+    if (fd < 0)
+        return;
+    close(fuse_fd);
+    fuse_fd = fd;
+}
+
 int mount_user(char *const words[], int n, char *err, size_t errlen)
 {
     char target[32], *data = NULL;
