@@ -392,6 +392,8 @@ def both_ids(rounds):
             os.fchmod(fd, mode)
             for what, got in ("old", os.fstat(old)), ("new", os.fstat(new)), ("name", os.stat(f"{B}/{name}")):
                 check(f"mode, {what}", got.st_mode & 0o777, mode)
+        flush(A)  # an attribute that is set while the file is flushed may be told a moment late (oracle/known_wrong.py)
+        flush(B)
         os.setxattr(old, "user.k", b"%d" % k)
         times = [os.fstat(old), os.fstat(new), os.stat(f"{B}/{name}")]
         check("ctime", [t.st_ctime_ns for t in times], [times[0].st_ctime_ns] * 3)
