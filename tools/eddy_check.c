@@ -74,21 +74,13 @@ static int check_users(void *arg, const struct users_sessions *s)
     return check_session_dir(s->path, s->name, arg);
 }
 
-/* The sessions of all users in the directory, or, where it has none, in the nearest one above it that has; as far as they can
- * be read. */
+/* The sessions of all users, as far as they can be read. */
 static int check_pfs_dir(const char *path, struct check *check)
 {
-    char *at = realpath(path, NULL), *slash;
     int found, result = each_users_sessions(path, true, check_users, check, &found);
-    while (at && !found && !result && (slash = strrchr(at, '/')) && slash > at) {
-        *slash = '\0';
-        result = each_users_sessions(at, true, check_users, check, &found);
-        if (found)
-            complain("%s: is in %s, of which all files were looked at", path, at);
-    }
-    free(at);
     if (!found && !result)
-        complain("%s: has no session: all have ended in order, or it is no PFS_DIR of an eddyfs, or that has another --session-dir",
+        complain("%s: has no session: all have ended in order, or PFS_DIR is another directory, perhaps one above it, or they are in "
+                 "another --session-dir",
                  path);
     return result;
 }
