@@ -33,7 +33,7 @@ start_faultfs a
 start_node a "$W/pfs-a" --flush end --no-supervise
 cleans 0 "kept: it is in use by a" "$PFS"
 pid=$(eddy status --json "$W/mnt-a" | jq .pid)
-kill -STOP "$pid"
+pause "$pid"
 age 3
 cleans 3 "a did not end in order.*--dead DAYS" "$PFS"
 age 3

@@ -66,7 +66,7 @@ check_equal "exit code after SIGINT" "$code" 0
 grep -q 'own cache' "$W/screen" || fail "the screen does not tell the sources"
 
 # A node that does not answer is named, and the others are told.
-kill -STOP "${NODE_PID[b]}"
+pause "${NODE_PID[b]}"
 eddy stats -i 0.1 -n 1 --session --json "$W/mnt-a" >"$W/silent.json"
 kill -CONT "${NODE_PID[b]}"
 jq -e '.nodes[0].read_bytes == 0 and .nodes[1].error == "it does not answer" and .nodes[1].node == "b"' "$W/silent.json" >/dev/null ||

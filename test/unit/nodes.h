@@ -305,6 +305,7 @@ static void nodes_end(void)
         if (nodes[i].pid <= 0)
             continue;
         close(nodes[i].fd);
+        kill(nodes[i].pid, SIGCONT); /* a test that failed may have left it stopped */
         waitpid(nodes[i].pid, &status, 0);
         nodes[i].pid = 0;
         bad = bad || (WIFEXITED(status) && WEXITSTATUS(status));

@@ -4,6 +4,7 @@
  */
 #include "nodes_data.h"
 
+#include <dirent.h>
 #include <signal.h>
 
 /* A message to a silent node costs T_SUSPECT, and no view is made without it: each part of a read that had a
@@ -47,10 +48,48 @@ static void make_told_by_others(const char *prefix, uint64_t size, char *name, s
     ck_abort_msg("no file has its home elsewhere");
 }
 
-static void signal_others(int sig)
+static char thread_state(pid_t pid, const char *thread)
+{
+    char path[320], text[512] = "";
+    snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", (int)pid, thread);
+    FILE *f = fopen(path, "r");
+    const char *read = f ? fgets(text, sizeof(text), f) : NULL;
+    const char *end = read ? strrchr(text, ')') : NULL;
+    if (f)
+        fclose(f);
+    return end && end[1] ? end[2] : 'X';
+}
+
+static bool is_paused(pid_t pid)
+{
+    char path[64];
+    bool paused = true;
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *d = opendir(path);
+    ck_assert_ptr_nonnull(d);
+    for (struct dirent *e; (e = readdir(d));)
+        paused = paused && (e->d_name[0] == '.' || thread_state(pid, e->d_name) == 'T');
+    closedir(d);
+    return paused;
+}
+
+/* kill alone comes back before all threads have stopped, and those that have not answer. */
+static void pause_others(void)
+{
+    uint64_t end = boot_ms() + 10000;
+    for (unsigned i = 1; i < nnodes; i++)
+        ck_assert_int_eq(kill(nodes[i].pid, SIGSTOP), 0);
+    for (unsigned i = 1; i < nnodes; i++)
+        while (!is_paused(nodes[i].pid)) {
+            ck_assert_msg(boot_ms() < end, "node %u does not stop", i);
+            usleep(1000);
+        }
+}
+
+static void continue_others(void)
 {
     for (unsigned i = 1; i < nnodes; i++)
-        ck_assert_int_eq(kill(nodes[i].pid, sig), 0);
+        ck_assert_int_eq(kill(nodes[i].pid, SIGCONT), 0);
 }
 
 START_TEST(a_read_ends_by_its_deadline_while_claimant_home_and_next_are_silent)
@@ -63,9 +102,9 @@ START_TEST(a_read_ends_by_its_deadline_while_claimant_home_and_next_are_silent)
     open_on(0, claimed, 0, O_RDONLY);
     open_on(0, clean, 1, O_RDONLY);
     assert_read(0, 0, 0, SIZE, SIZE, 8);
-    signal_others(SIGSTOP);
+    pause_others();
     struct order lost = read_on(0, 0, 0, SIZE), there = read_on(0, 1, LARGE - SIZE, SIZE);
-    signal_others(SIGCONT);
+    continue_others();
     ck_assert_int_eq(lost.err, -EIO); /* the PFS has older bytes */
     ck_assert_uint_ge(lost.out[2], OPEN_MS - 1);
     ck_assert_uint_le(lost.out[2], OPEN_MS + MESSAGE_MS);
