@@ -3,7 +3,9 @@
 
 #include "placement/claims/claim_lent.h"
 #include "placement/lend_int.h"
+#include "transport/members.h"
 #include "transport/peer.h"
+#include "transport/view.h"
 
 /* ---- start and end ---- */
 
@@ -36,6 +38,30 @@ int lend_leave(void)
     lend_set_leaving(true);
     claim_each(leave_one, &err);
     return err;
+}
+
+static bool is_away(struct file *f)
+{
+    const struct view *v = members_view();
+    uint64_t nodes[LEND_MAX];
+    unsigned n = MIN(store_borrowers(f, nodes, LEND_MAX), LEND_MAX);
+    for (unsigned i = 0; i < n; i++)
+        if (v && view_absent(v, nodes[i]))
+            return true;
+    return false;
+}
+
+static void finish_one(void *arg, struct file *f)
+{
+    const uint64_t *end_ms = arg;
+    if (boot_ms() < *end_ms && store_is_lent(f) && !is_away(f) && !lend_recall(f))
+        store_lend_go(f);
+}
+
+void lend_finish(void)
+{
+    uint64_t end_ms = boot_ms() + T_OPEN;
+    claim_each(finish_one, &end_ms);
 }
 
 void lend_stop(void)

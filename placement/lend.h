@@ -47,6 +47,10 @@ enum loan_op {
 void lend_start(void); /* before peer_start */
 /* This node is about to leave: it lends no more, and recalls what it has lent.  -EIO: not all came back (logged). */
 int lend_leave(void);
+/* All files that this node lends parts of are to be whole: it takes back what it has lent, so that the next flush of each
+ * writes size and times, too.  What an absent node has, or a borrower cannot flush, stays lent: that node tells of it.  After
+ * T_OPEN nothing more is asked for. */
+void lend_finish(void);
 void lend_stop(void); /* after peer_stop */
 
 /* Each borrower of each file. */

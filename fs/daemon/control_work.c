@@ -11,6 +11,7 @@
 #include "fs/mount.h"
 #include "fs/settings.h"
 #include "placement/claims/claim.h"
+#include "placement/lend.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
 #include "placement/ring/ring.h"
@@ -61,6 +62,8 @@ static void say_files(struct connection *c, bool only_failed, json_t *end)
 json_t *control_flush(struct connection *c, const json_t *request)
 {
     bool retry = json_is_true(json_object_get(request, "retry"));
+    if (!retry)
+        lend_finish();
     int err = retry ? flush_retry(on_progress, c) : flush_all(on_progress, c);
     if (err == -ECANCELED)
         return control_error("the daemon is ending, or nobody waits for the answer");

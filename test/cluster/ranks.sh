@@ -30,3 +30,10 @@ rank() {
     read -r answer <&"${RANKS[0]}"
     [ "$answer" = ok ] || fail "$*: $answer"
 }
+
+# Their descriptors are closed; others may be started.
+stop_ranks() {
+    local pid=$RANKS_PID to=${RANKS[1]}
+    eval "exec $to>&-"
+    wait "$pid" || fail "ranks.py ends with $?"
+}
