@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Many processes on three nodes, and on one, at once: of records that are added under locks none is lost; lines that are appended without
 # locks are whole; a file that is published by rename is one whole version at each open; who follows a file that grows sees each
-# byte once. What is known to be wrong is not run (oracle/known_wrong.py; ORACLE_ALL=1 runs it).
-# RECORDS, LINES_EACH, SECONDS_EACH: more, longer.
+# byte once; what one node has written into a file that all have open, all others see when the write has returned. What is known to be wrong is not run (oracle/known_wrong.py; ORACLE_ALL=1 runs it).
+# RECORDS, LINES_EACH, SECONDS_EACH, ROUNDS: more, longer.
 # timeout: 400
 # both-long
 # busy
@@ -55,6 +55,8 @@ touch "$W/flushed"
 wait $FLUSHING
 run lines --lines "${LINES_EACH:-300}"
 run lines --lines "$((${LINES_EACH:-300} / 10))" --longest 1000000
+run_on handed "all nodes" --rounds "${ROUNDS:-300}" "${NODES[@]}"
+run_on handed "all nodes" --rounds "${ROUNDS:-300}" --longest 500 --space 30000 "${NODES[@]}"
 run publish --seconds "${SECONDS_EACH:-5}"
 for how in read stat seek; do
     run follow --seconds "${SECONDS_EACH:-5}" --how $how

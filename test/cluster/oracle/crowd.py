@@ -1,4 +1,4 @@
-"""Many processes at once, on several nodes: what the four programs of invariants share.
+"""Many processes at once, on several nodes: what the programs of invariants share.
 
 Each process is forked, works in the directory of one node, and gives what it found to the one that started it. All
 begin at the same time.
