@@ -174,7 +174,9 @@ int handle_choose_mode(struct handle *h, pid_t task, mode_t perm, struct fuse_fi
     lock_take(&i->lock);
     /* What it writes goes elsewhere: pages would gain nothing, and keep that node from lending parts of the file (placement/lend.h) */
     bool carries = open_writes(h->flags) && at->where == WHERE_NODE;
-    bool told = data_may_cache(h->data) && !shared, cache = told && !carries && !i->retired && !unheard;
+    /* where the kernel has the data file by another open nothing can be lent */
+    bool told = data_may_cache(h->data) && (!shared || mode_has_kernel_io(i));
+    bool cache = told && !carries && !i->retired && !unheard;
     h->mode = mode_enter(i, h->flags, cache, part_begin(h, perm, told, promised, appended), promised);
     unsigned turn = i->kept.turn;
     bool keep = h->mode == IO_CACHED && kept_open(i, &tag, &h->turn);

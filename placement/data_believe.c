@@ -92,6 +92,13 @@ static void say_behind(struct file *f, int err)
     free(path);
 }
 
+static bool has_all(struct file *f, enum where w, const struct location *at)
+{
+    return w == WHERE_PFS    ? shadow_is_at(f, &at->version)
+           : w == WHERE_HERE ? shadow_follows(f, &at->version)
+                             : shadow_follows_claim(f, at->node, at->begun);
+}
+
 void data_follow(struct data_handle *h)
 {
     uint64_t node;
@@ -100,14 +107,16 @@ void data_follow(struct data_handle *h)
     enum where w = data_where(h, &node);
     if (w == WHERE_NODE || (!cache && w != WHERE_LOST))
         shadow_begin(h->f); /* -EBUSY: the bytes are here */
-    if (!shadow_is(h->f) || (w != WHERE_PFS && w != WHERE_HERE))
+    if (!shadow_is(h->f) || w == WHERE_LOST)
         return;
     data_attr(h, &at);
-    if (w == WHERE_HERE ? shadow_follows(h->f, &at.version) : shadow_is_at(h->f, &at.version))
+    if (has_all(h->f, w, &at))
         return;
     int err = copy_to_shadow(h, at.size);
     if (err)
         say_behind(h->f, err);
+    else if (w == WHERE_NODE)
+        shadow_now_of_claim(h->f, at.node, at.begun);
     else
         shadow_now_at(h->f, &at.version);
 }

@@ -6,6 +6,14 @@
 #include <string.h>
 
 #include "transport/base.h"
+#include "transport/hash.h"
+
+uint64_t version_mark(const struct version *v)
+{
+    const uint64_t fields[] = {v->size, (uint64_t)v->mtime_ns, (uint64_t)v->ctime_ns};
+    uint64_t hash = data_hash(fields, sizeof(fields));
+    return hash ? hash : 1;
+}
 
 bool version_racy(const struct version *v, int64_t read_at)
 {

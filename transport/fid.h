@@ -51,6 +51,9 @@ static inline bool version_eq(const struct version *a, const struct version *b)
     return a->size == b->size && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
+/* Another one for another version, but by an accident of 2^-64.  Never 0. */
+uint64_t version_mark(const struct version *v);
+
 /* Equal but for ctime, which chmod, chown, link, setxattr and rename move, too: only who sets mtime back has
  * changed the bytes. */
 static inline bool version_same_bytes(const struct version *a, const struct version *b)

@@ -75,11 +75,12 @@ struct msg_head {
     E(u8, where) E(u64, node) E(u8, known) E(version, version) E(version, same_as) E(told, told)   \
         E(u8, keep)
 /* the claimant's answer (HAVE).  stands_ns: see file_info (placement/store/store_read.h).  mine: enum claim_mine
- * (placement/claims/claim_int.h).  "Not mine" comes with the numbers up to which it has no claim */
+ * (placement/claims/claim_int.h).  begun: version_mark of the version of the PFS that the file had when the claim began; 0: not
+ * known, or another answer than "mine" */
 #define ITEM_HAVE(E)                                                                               \
     E(u8, mine)                                                                                    \
     E(u64, size) E(i64, mtime_ns) E(i64, ctime_ns) E(i64, stands_ns) E(u64, blocks)                \
-        E(u64, counter) E(u64, free_inc) E(u64, free_number) E(u8, watched) E(u64, away)
+        E(u64, counter) E(u64, begun) E(u64, unused) E(u8, watched) E(u64, away)
 /* what a node says as next: "as next of `home` I have the copy of view `view`" */
 #define ITEM_NEXTOF(E) E(u64, home) E(u64, view)
 /* blind (rule 7): files whose home and next in view `before` were both gone in view `at` */

@@ -138,6 +138,13 @@ static bool is_lost(struct file *f, const struct claim_seen *seen, const struct 
     return !file_is_unlinked(f) && (seen->named || claim_dropped(&at));
 }
 
+static void note_begun(struct file *f)
+{
+    struct file_info info;
+    store_info(f, &info);
+    claim_of(f)->begun = info.base_known ? version_mark(&info.base) : 0;
+}
+
 /* The claim is in this node's list; now it is written to disk, with the PFS's version as its base. */
 static int keep_grant(struct file *f, const struct claim_seen *seen, const struct granted *g)
 {
@@ -154,6 +161,7 @@ static int keep_grant(struct file *f, const struct claim_seen *seen, const struc
     if (!err)
         err = store_set_claim(f, claim_of(f)->inc, claim_of(f)->number, &v);
     if (!err) {
+        note_begun(f);
         if (g->body.known && version_eq(&g->body.version, &v))
             store_tell(f, &v, &g->body.told);
         file_ref(f);

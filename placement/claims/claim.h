@@ -23,6 +23,7 @@ struct location {
     int64_t mtime_ns, ctime_ns;
     int64_t stands_ns; /* as in file_info: the PFS's ctimes up to this one do not count */
     uint64_t counter; /* the claimant's change counter: equal = same bytes as then */
+    uint64_t begun;   /* version_mark of what the PFS had when the claim began; 0: not known */
     /* WHERE_PFS: what the home knows of the version.  0: nothing, and what the asker saw on the PFS
      * before is still right; 1: version, and what is told of it; 2: also same_as; 3: nothing any more, so the
      * PFS must be looked at again */

@@ -39,6 +39,7 @@ struct file_claim {
     pthread_cond_t changed;
     enum claim_state state;
     uint64_t inc, number; /* request number of the claim (also in the record) */
+    _Atomic uint64_t begun; /* as in struct location */
     unsigned writers;     /* opens for writing on this node, plus carried writes in progress */
     _Atomic uint64_t carried; /* goes up with each write carried here from another node */
     _Atomic uint64_t others;  /* the same, and with nothing else */

@@ -15,21 +15,20 @@
 
 /* "Not mine": requests up to this number have no claim.  A WANT in progress is not covered, nor is one that
  * begins meanwhile: its number is given out after this one was read, or its file is found. */
-static void say_not_mine(struct fid fid, struct item_have *have)
+static void say_not_mine(struct fid fid)
 {
-    have->free_inc = members_incarnation();
-    have->free_number = claim_last_number();
+    uint64_t number = claim_last_number();
     struct file *f = file_find(fid);
     struct file_claim *c = f ? claim_if(f) : NULL;
     if (c) {
         lock_take(&c->lock);
         if (c->state != CLAIM_NONE)
-            have->free_number = c->number - 1;
+            number = c->number - 1;
         lock_drop(&c->lock);
     }
     if (f)
         file_put(f);
-    claim_tell_free(fid, have->free_inc, have->free_number, NULL, NULL, NULL);
+    claim_tell_free(fid, members_incarnation(), number, NULL, NULL, NULL);
 }
 
 static bool watch(const struct msg *m, struct fid fid)
@@ -70,9 +69,10 @@ static void answer_ask(void *arg)
                                           .ctime_ns = l.ctime_ns,
                                           .stands_ns = l.stands_ns,
                                           .blocks = l.blocks,
-                                          .counter = l.counter};
+                                          .counter = l.counter,
+                                          .begun = l.begun};
         else
-            say_not_mine(m->ask.fids.v[i].fid, &items[i]);
+            say_not_mine(m->ask.fids.v[i].fid);
     }
     r->have.have.n = m->ask.fids.n;
     r->have.have.v = items;

@@ -59,7 +59,8 @@ void claim_own_word(struct file *f, struct location *out)
                              .mtime_ns = info.mtime_ns,
                              .ctime_ns = info.ctime_ns,
                              .stands_ns = info.stands_ns,
-                             .counter = info.change};
+                             .counter = info.change,
+                             .begun = claim_of(f)->begun};
 }
 
 bool claim_is_here(struct fid fid)
@@ -256,7 +257,8 @@ static void take_have(struct search *q, unsigned i, uint64_t node, const struct 
                                   .mtime_ns = have->mtime_ns,
                                   .ctime_ns = have->ctime_ns,
                                   .stands_ns = have->stands_ns,
-                                  .counter = have->counter};
+                                  .counter = have->counter,
+                                  .begun = have->begun};
     q->state[i] = DONE;
 }
 

@@ -230,7 +230,10 @@ int kernel_io_renew(struct file *f)
 {
     if (!kernel_io_in_use(f))
         return 0;
-    return kernel_io_leave(f, -1, f->kernel_io.opens && !f->shadow ? shadow_make(f) : NULL);
+    struct shadow *s = f->kernel_io.opens && !f->shadow ? shadow_make(f) : NULL;
+    if (s)
+        shadow_is_of(f, s);
+    return kernel_io_leave(f, -1, s);
 }
 
 int kernel_io_leave(struct file *f, int copy, struct shadow *s)

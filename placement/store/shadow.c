@@ -72,6 +72,13 @@ struct shadow *shadow_make(struct file *f)
     return s;
 }
 
+void shadow_is_of(struct file *f, struct shadow *s)
+{
+    const struct file_core *c = core(f);
+    s->followed = c->flags & CORE_BASE && !(c->flags & CORE_RACY);
+    s->version = c->base;
+}
+
 void shadow_take(struct file *f, struct shadow *s)
 {
     if (!s)
@@ -254,6 +261,30 @@ bool shadow_is_at(struct file *f, const struct version *v)
 bool shadow_follows(struct file *f, const struct version *base)
 {
     return has(f, base, true);
+}
+
+bool shadow_follows_claim(struct file *f, uint64_t node, uint64_t begun)
+{
+    struct shadow *s = shadow_get(f);
+    if (!s)
+        return true;
+    lock_take(&f->lock);
+    bool follows = (s->followed && version_mark(&s->version) == begun) || (s->claimant == node && s->begun == begun);
+    lock_drop(&f->lock);
+    shadow_put(s);
+    return follows;
+}
+
+void shadow_now_of_claim(struct file *f, uint64_t node, uint64_t begun)
+{
+    struct shadow *s = shadow_get(f);
+    if (!s)
+        return;
+    lock_take(&f->lock);
+    s->claimant = node;
+    s->begun = begun;
+    lock_drop(&f->lock);
+    shadow_put(s);
 }
 
 void shadow_now_at(struct file *f, const struct version *v)

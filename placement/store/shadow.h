@@ -45,6 +45,10 @@ bool shadow_is_at(struct file *f, const struct version *v);
 void shadow_now_at(struct file *f, const struct version *v);
 /* Has it the bytes of this version of the PFS, with what this node has changed in them since? */
 bool shadow_follows(struct file *f, const struct version *base);
+/* The same of the claim of another node, which began with that version (begun: its version_mark), as that node tells of its
+ * changes.  Then, when the shadow was filled by that node: now it has. */
+bool shadow_follows_claim(struct file *f, uint64_t node, uint64_t begun);
+void shadow_now_of_claim(struct file *f, uint64_t node, uint64_t begun);
 
 /* ---- shadow_stores.c: what processes store into it by mappings ---- */
 
@@ -63,6 +67,7 @@ bool shadow_stores_are_over(struct file *f);
  * which is logged.  shadow_take: it was replaced just now; its descriptors are still counted there (s may be NULL). */
 struct shadow *shadow_make(struct file *f);
 void shadow_take(struct file *f, struct shadow *s);
+void shadow_is_of(struct file *f, struct shadow *s); /* before that: it has the bytes of the file's base, with what was changed here */
 void shadow_put(struct shadow *s); /* may be NULL */
 /* For kernel_io.c, without it: an open of a data file that was replaced ends, and with the last one its
  * shadow. */

@@ -34,7 +34,8 @@ struct shadow {
     uint64_t changes; /* shadow_write and its like; that lock */
     bool known;       /* f->lock: it has the bytes of `version` */
     struct version version;
-    bool followed;    /* f->lock: it has had them; what this node has changed since it has, too */
+    bool followed;    /* f->lock: it has had them; what this node has changed since, or was told of, it has, too */
+    uint64_t claimant, begun; /* f->lock: so far it has all changes of this claim (struct location); 0: of none */
     struct shadow_stores stores; /* `lock` */
 };
 

@@ -140,6 +140,25 @@ START_TEST(what_is_filled_gives_way_to_changes)
 }
 END_TEST
 
+/* The claimant tells of its changes, but not of what others have changed on the PFS before it. */
+START_TEST(what_another_node_claims_is_all_there_if_it_began_with_the_same_version)
+{
+    unsigned life;
+    struct version had = version_n(SIZE, 5), v = version_n(SIZE, 6);
+    struct file *f = open_whole(&life);
+    ck_assert_int_eq(shadow_begin(f), 0);
+    ck_assert(shadow_follows_claim(f, 2, version_mark(&had)));
+    shadow_write(f, "told", 4, 0);
+    ck_assert(shadow_follows_claim(f, 2, version_mark(&had)));
+    ck_assert(!shadow_follows_claim(f, 2, version_mark(&v)));
+    ck_assert(!shadow_follows_claim(f, 2, 0));
+    shadow_now_of_claim(f, 2, version_mark(&v));
+    ck_assert(shadow_follows_claim(f, 2, version_mark(&v)));
+    ck_assert(!shadow_follows_claim(f, 3, version_mark(&v)));
+    close_all(f, life);
+}
+END_TEST
+
 /* What this node owes to the PFS is in the data file: it stays there. */
 START_TEST(what_is_claimed_here_gets_no_shadow)
 {
@@ -388,6 +407,7 @@ int main(void)
     tcase_add_test(t, it_lives_as_long_as_any_descriptor_of_its_data_file);
     tcase_add_test(t, without_such_descriptors_there_is_none);
     tcase_add_test(t, what_is_filled_gives_way_to_changes);
+    tcase_add_test(t, what_another_node_claims_is_all_there_if_it_began_with_the_same_version);
     tcase_add_test(t, what_is_claimed_here_gets_no_shadow);
     tcase_add_test(t, what_is_claimed_gets_a_shadow_by_a_copy);
     tcase_add_test(t, a_copy_needs_descriptors_and_room);
