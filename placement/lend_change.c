@@ -136,8 +136,10 @@ int lend_change_all(struct file *f, struct change *c)
             return err;
         if (moved && boot_ms() < c->end_ms)
             continue;
+        if (moved || err == -EAGAIN) /* it was not made */
+            return -EIO;
         if (err)
-            return err == -EAGAIN || moved ? -EIO : err;
+            return err;
         done += len;
     }
     c->off_out = c->off;

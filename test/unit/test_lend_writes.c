@@ -135,6 +135,34 @@ START_TEST(what_a_mapping_stores_counts_up_to_the_end_that_borrowers_made)
 }
 END_TEST
 
+/* A node that knows of no loan has the unit `off`, and the write's time is over when this is found. */
+static void order_write_late(struct order *o)
+{
+    uint8_t byte = 7;
+    struct file *f = file_of_handle(o);
+    struct change c = {.op = CARRY_WRITE, .buf = &byte, .len = 1, .off = o->off * UNIT, .end_ms = boot_ms()};
+    o->err = store_lend(f, (struct lend_node){o->out[0], o->out[1]}, o->off, o->off);
+    if (!o->err)
+        o->err = lend_change_all(f, &c);
+    c.end_ms += 30000;
+    if (o->err == -EIO)
+        o->err = lend_change_all(f, &c) ? -EBADMSG : -EIO;
+}
+
+START_TEST(a_write_that_its_deadline_ends_is_no_success)
+{
+    open_everywhere("late");
+    write_on(1, 0, 0, UNIT, 5);
+    struct order who = {0};
+    node_run(1, order_members, &who);
+    struct order o = {.off = 6, .out = {who.out[2], 1}};
+    node_run(0, order_write_late, &o);
+    ck_assert_int_eq(o.err, -EIO); /* and then it is made */
+    assert_read(2, 0, 0, UNIT, UNIT, 5);
+    close_everywhere("late");
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     if (node_is(argc, argv))
@@ -145,5 +173,6 @@ int main(int argc, char **argv)
     tcase_add_test(t, what_a_mapping_stores_into_a_borrowed_part_counts_up_to_the_files_end);
     tcase_add_test(t, what_a_mapping_of_the_claimant_stores_counts_up_to_the_end_that_borrowers_made);
     tcase_add_test(t, what_a_mapping_stores_counts_up_to_the_end_that_borrowers_made);
+    tcase_add_test(t, a_write_that_its_deadline_ends_is_no_success);
     return run_case("lend_writes", t);
 }
