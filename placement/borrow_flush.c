@@ -11,47 +11,82 @@
 #include "transport/members.h"
 #include "transport/view.h"
 
-/* An operator has forgotten the claim (eddy forget) while the claimant is away.  What was read L/2 ago is good enough
- * (rule 17). */
-static int is_marked(struct borrow *b, struct fid fid)
+/* An operator has forgotten the lender's claim (eddy forget FILE). */
+static bool voids_claim(const struct borrow *b, const struct mark *m, struct fid fid)
+{
+    return mark_covers(m, fid, b->id.inc, b->id.number);
+}
+
+/* ... or all that this node has (eddy forget --node): its units may be another node's since. */
+static bool voids_loan(const struct borrow *b, const struct mark *m, struct fid fid)
+{
+    (void)fid;
+    return fid_is_zero(m->fid) && (b->unsure || m->incarnation >= members_incarnation());
+}
+
+static int look_at_marks(const struct borrow *b, uint64_t node, struct fid fid,
+                         bool (*voids)(const struct borrow *, const struct mark *, struct fid))
 {
     struct mark *marks;
     uint32_t n;
+    int err = session_read_marks(node, &marks, &n);
+    if (err)
+        return err;
+    for (uint32_t i = 0; i < n && !err; i++)
+        if (voids(b, &marks[i], fid))
+            err = -ENOENT;
+    free(marks);
+    return err;
+}
+
+/* Was one of them forgotten?  For a node without a lease, or whose claimant is away: nobody else tells it.  What was read L/2 ago
+ * is good enough (rule 17). */
+static int is_marked(struct borrow *b, struct fid fid)
+{
     uint64_t now = boot_ms();
     lock_take(&b->lock);
     bool fresh = b->marks_ms && now - b->marks_ms < T_LEASE / 2;
     lock_drop(&b->lock);
     if (fresh)
         return 0;
-    int err = session_read_marks(b->lender, &marks, &n);
-    if (err)
-        return err;
-    for (uint32_t i = 0; i < n && !err; i++)
-        if (mark_covers(&marks[i], fid, b->id.inc, b->id.number))
-            err = -ENOENT;
-    free(marks);
+    int err = look_at_marks(b, b->lender, fid, voids_claim);
+    if (!err)
+        err = look_at_marks(b, members_self(), fid, voids_loan);
     lock_take(&b->lock);
     b->marks_ms = err ? 0 : now;
     lock_drop(&b->lock);
     return err;
 }
 
+void borrow_note_sure(struct borrow *b)
+{
+    const struct view *v = members_view();
+    b->lender_inc = borrow_incarnation(b->lender);
+    b->sure_in = v ? v->number : 0;
+}
+
+static bool is_sure(const struct borrow *b, const struct view *v)
+{
+    return b->lender_inc == borrow_incarnation(b->lender) && b->sure_in == v->number;
+}
+
 /* The claimant was started again, and has not asked for the loan yet: it may have lost the claim.  Its answer comes after
- * HELD, if it has it. */
-static int ask_lender(struct file *f, struct borrow *b, struct file *loan)
+ * HELD, if it has it.  And in a new view: this node, or the claimant, may have been outside of those between, and what
+ * it has was forgotten meanwhile. */
+static int ask_lender(struct file *f, struct borrow *b, struct file *loan, const struct view *v)
 {
     uint64_t unit = 0;
-    if (!store_loan_dirty(loan, &unit))
+    if (is_sure(b, v) || !store_loan_dirty(loan, &unit))
         return 0;
     bool mine = false;
     int err = borrow_hear(f, b->lender, unit, &mine);
     if (err)
         return err == -ENOENT ? err : -EAGAIN;
-    if (b->lender_inc == borrow_incarnation(b->lender)) /* it has asked (HELD) before it answered */
+    if (is_sure(b, v)) /* it has asked (HELD) before it answered */
         return 0;
     if (!mine) /* it has taken it back: this node counted as gone */
         return -ENOENT;
-    b->lender_inc = borrow_incarnation(b->lender);
+    borrow_note_sure(b);
     return 0;
 }
 
@@ -65,10 +100,10 @@ int borrow_may_flush(struct file *loan)
         err = -EAGAIN;
     else if (borrow_is_void(b))
         err = -ENOENT;
-    else if (v && view_member(v, b->lender))
-        err = b->lender_inc == borrow_incarnation(b->lender) ? 0 : ask_lender(f, b, loan);
-    else if (!v || view_absent(v, b->lender))
+    else if (!v || !members_lease() || view_absent(v, b->lender))
         err = is_marked(b, f->fid);
+    else if (view_member(v, b->lender))
+        err = ask_lender(f, b, loan, v);
     else
         err = -ENOENT; /* it left in order, or all it had was forgotten: nothing is lent any more */
     if (f)

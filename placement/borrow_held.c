@@ -44,7 +44,7 @@ int borrow_held(struct file *f, uint64_t lender, const struct body_loan *asked,
     b->using += returned != NULL;
     if (loan) {
         b->id = id;
-        b->lender_inc = borrow_incarnation(lender);
+        borrow_note_sure(b);
         b->using ++;
         is->held = 1;
         is->base_end = b->base_end;

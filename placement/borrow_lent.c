@@ -32,7 +32,7 @@ static bool need_loan(struct file *f, uint64_t lender, const struct body_lent *l
         b->loan = loan;
         b->f = f;
         b->lender = lender;
-        b->lender_inc = borrow_incarnation(lender);
+        borrow_note_sure(b);
         b->id = id;
         b->began = lent->epoch;
         *made = true;

@@ -23,6 +23,7 @@ struct borrow {
     struct file *f;    /* referenced while there is one */
     struct borrow *next, **prev; /* in the list of those that have one; its lock */
     uint64_t lender, lender_inc; /* the daemon that knows of the loan; 0: not known which */
+    uint64_t sure_in; /* the view in which it was heard last that it does */
     struct loan_id id;
     uint64_t began; /* the epoch of the LENT by which it began */
     uint64_t base_end;
