@@ -213,7 +213,7 @@ static int write_beside(struct file *f, enum found found, const struct statx *li
     struct file_info info;
     char suffix[300], *path = file_path(f), *beside = NULL;
     snprintf(suffix, sizeof(suffix), ".eddy-conflict-%s", node_name);
-    int err = path ? pfs_new_begin(&to, pfs_root_fd(), path, node_name, false) : -ENOENT;
+    int err = path ? pfs_new_begin(&to, pfs_root_fd(), path, node_name, f->fid, false) : -ENOENT;
     free(path);
     if (err)
         return err;

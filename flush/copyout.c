@@ -200,7 +200,7 @@ static int punch_owed(struct copyout *p)
     while (!err && store_hole_owed(p->f, off + len, &off, &len)) {
         err = may_go_on(p->gate, 0);
         if (!err)
-            err = pfs_punch(p->f, off, len);
+            err = punch(p->f, off, len);
     }
     return err;
 }

@@ -76,7 +76,7 @@ static int rescue_file(const struct rescue *r, struct file *f, const char *path,
     char suffix[300];
     store_info(f, &info);
     bool known = r->origin && !pfs_file_stat(f, &like);
-    int err = pfs_new_begin(&to, r->rootfd, path, r->node, true);
+    int err = pfs_new_begin(&to, r->rootfd, path, r->node, f->fid, true);
     if (err)
         return err;
     err = copy_out(r, f, &info, &to, missing);

@@ -228,7 +228,7 @@ static int change_here(struct file *f, struct change *c)
     int err = lend_change_all(f, c);
     if (!err)
         tell_changed(f, c, 0);
-    return err;
+    return err == -ENOENT || err == -ESTALE ? -EIO : err; /* of a look at the PFS when a borrower's part came back */
 }
 
 /* Only a handle that is counted here uses this node's claim, because then the claim stays.  A handle that is

@@ -52,7 +52,7 @@ static int open_dirs(int rootfd, const char *dir, bool make)
     return at;
 }
 
-int pfs_new_begin(struct pfs_new *n, int rootfd, const char *path, const char *unique,
+int pfs_new_begin(struct pfs_new *n, int rootfd, const char *path, const char *node, struct fid fid,
                   bool make_dirs)
 {
     if (!pfs_path_ok(path))
@@ -63,7 +63,9 @@ int pfs_new_begin(struct pfs_new *n, int rootfd, const char *path, const char *u
     if (!n->dir)
         die("out of memory");
     snprintf(n->name, sizeof(n->name), "%s", slash ? slash + 1 : path);
-    join(n->part, n->name, ".eddy-part-", unique);
+    char end[FID_TEXT + 300], text[FID_TEXT];
+    snprintf(end, sizeof(end), "%s-%s", node, fid_text(fid, text));
+    join(n->part, n->name, ".eddy-part-", end);
     int fd = open_dirs(rootfd, n->dir, make_dirs);
     if (fd >= 0) {
         n->dirfd = fd;

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "transport/fid.h"
+
 struct pfs_new {
     int dirfd, fd;
     char *dir; /* relative path of its directory, "" for the root */
@@ -19,8 +21,9 @@ struct pfs_new {
 };
 
 /* Begins the file that will be `path` below rootfd (O_PATH or more; no link is followed, nothing outside is
- * reached).  make_dirs: missing directories are made.  unique: the node's name, for the temporary name. */
-int pfs_new_begin(struct pfs_new *n, int rootfd, const char *path, const char *unique,
+ * reached).  make_dirs: missing directories are made.  The node's name and fid: for the temporary name, so that two files with one
+ * path, or with names that are cut, do not meet. */
+int pfs_new_begin(struct pfs_new *n, int rootfd, const char *path, const char *node, struct fid fid,
                   bool make_dirs);
 int pfs_new_write(struct pfs_new *n, const void *buf, size_t len, uint64_t off);
 struct pfs_new_attr {

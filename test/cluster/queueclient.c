@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,8 +188,43 @@ static void *append_and_wait(void *arg)
     return NULL;
 }
 
+#define MANY 10000 /* of one call: more than one message takes */
+
+static void *append_many(void *arg)
+{
+    static struct eddy_hint hints[MANY];
+    static char path[4096];
+    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&once);
+    snprintf(path, sizeof(path), "%s/never-made", mount);
+    for (int i = 0; i < MANY; i++)
+        hints[i].path = path;
+    pthread_mutex_unlock(&once);
+    return (void *)(intptr_t)eddy_queue_append_many(arg, hints, MANY);
+}
+
+/* The numbers of one call follow each other, whatever other threads do. */
+static void threads_that_append_many(void)
+{
+    eddy_queue *q = open_one();
+    pthread_t t[4];
+    bool had[4] = {0};
+    for (int i = 0; i < 4; i++)
+        pthread_create(&t[i], NULL, append_many, q);
+    for (int i = 0; i < 4; i++) {
+        void *first;
+        pthread_join(t[i], &first);
+        EXPECT((intptr_t)first % MANY, 0);
+        EXPECT((intptr_t)first / MANY < 4 && !had[(intptr_t)first / MANY % 4], 1);
+        had[(intptr_t)first / MANY % 4] = true;
+    }
+    EXPECT(stats_of(q).hints, 4 * MANY);
+    eddy_queue_close(q);
+}
+
 static void threads(void)
 {
+    threads_that_append_many();
     eddy_queue *q = open_one();
     pthread_t t[8];
     EXPECT(eddy_queue_append(q, in_mount("never-made", 0), 0, 0), 0);

@@ -42,6 +42,7 @@ struct eddy_queue {
     pid_t pid;
     int fd;
     char socket[sizeof(((struct sockaddr_un *)0)->sun_path)];
+    pthread_mutex_t appending; /* one thread appends: numbers of hints follow each other, also while it waits; before `lock` */
     pthread_mutex_t lock; /* all that follows, and sending */
     pthread_cond_t changed;
     bool reading;         /* a thread reads answers, without the lock */
@@ -312,6 +313,7 @@ static void free_queue(eddy_queue *q)
     table_free(&q->targets);
     pthread_cond_destroy(&q->changed);
     pthread_mutex_destroy(&q->lock);
+    pthread_mutex_destroy(&q->appending);
     free(q);
 }
 
@@ -321,6 +323,7 @@ static eddy_queue *new_queue(void)
     eddy_queue *q = calloc(1, sizeof(*q));
     if (!q)
         return NULL;
+    pthread_mutex_init(&q->appending, NULL);
     pthread_mutex_init(&q->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -359,6 +362,7 @@ void eddy_queue_close(eddy_queue *q)
     if (check(q)) /* NULL, or a forked child's: its memory is the parent's past */
         return;
     leave_list(q);
+    shutdown(q->fd, SHUT_RDWR); /* a child that was forked while it was opened has the descriptor, too */
     close(q->fd);
     free_queue(q);
 }
@@ -505,9 +509,11 @@ int64_t eddy_queue_append_many(eddy_queue *q, const struct eddy_hint *hints, siz
         return err;
     if (!hints || !n)
         return -EINVAL;
+    pthread_mutex_lock(&q->appending);
     pthread_mutex_lock(&q->lock);
     int64_t first = append_all(q, hints, n);
     pthread_mutex_unlock(&q->lock);
+    pthread_mutex_unlock(&q->appending);
     return first;
 }
 
