@@ -56,8 +56,10 @@ bool flush_must_wait(uint64_t len);
 int flush_admit(struct file *f, uint64_t len);
 /* Which failures of its file a handle has reported. */
 struct flush_seen {
-    unsigned run;   /* the last failed one that it knows of */
-    unsigned error; /* the one that it was told */
+    struct flush_failures {
+        unsigned run;   /* the last failed one that it knows of */
+        unsigned error; /* the one that it was told */
+    } file, loan; /* and of what this node has borrowed of the file, which is flushed by itself */
 };
 /* For a new handle: it does not report earlier failures. */
 void flush_error_seen(struct file *f, struct flush_seen *seen);

@@ -124,13 +124,29 @@ void retry_log(struct file *f, int err)
     free(path);
 }
 
-void flush_error_seen(struct file *f, struct flush_seen *seen)
+static struct flush_failures failures_of(struct file *f)
 {
     const struct flush_item *it = item_if(f);
-    *seen = (struct flush_seen){.run = it ? __atomic_load_n(&it->error_seq, __ATOMIC_ACQUIRE) : 0};
+    return (struct flush_failures){.run = it ? __atomic_load_n(&it->error_seq, __ATOMIC_ACQUIRE) : 0};
 }
 
-int flush_error_once(struct file *f, struct flush_seen *seen)
+/* Referenced, or NULL. */
+static struct file *loan_of(struct file *f)
+{
+    return file_part_if(f, FILE_LOAN) ? file_find_used(fid_of_loan(f->fid)) : NULL;
+}
+
+void flush_error_seen(struct file *f, struct flush_seen *seen)
+{
+    struct file *loan = loan_of(f);
+    *seen = (struct flush_seen){.file = failures_of(f)};
+    if (loan) {
+        seen->loan = failures_of(loan);
+        file_put(loan);
+    }
+}
+
+static int error_once(struct file *f, struct flush_failures *seen)
 {
     const struct flush_item *it = item_if(f);
     if (!it)
@@ -146,5 +162,16 @@ int flush_error_once(struct file *f, struct flush_seen *seen)
     int err = __atomic_load_n(&it->error, __ATOMIC_RELAXED);
     if (err)
         seen->error = no;
+    return err;
+}
+
+int flush_error_once(struct file *f, struct flush_seen *seen)
+{
+    int err = error_once(f, &seen->file);
+    struct file *loan = err ? NULL : loan_of(f);
+    if (loan) {
+        err = error_once(loan, &seen->loan);
+        file_put(loan);
+    }
     return err;
 }

@@ -98,5 +98,39 @@ check_same "$W/content" "$PFS/failing"
 check_same "$W/content" "$PFS/results/now"
 check_equal "size of the file that did not fail" "$(stat -c %s "$PFS/beside")" 0
 check_equal "failed files" "$(status_of a .flush.failed_count)" 0
+
+# What another node has borrowed of a file is flushed there, and that node's descriptors are told.
+start_node b "$PFS" --flush end --session-dir "$W/session" --wait-nodes 2
+python3 -B - "$EDDY_BUILD/eddy" "$mnt" "$W/mnt-b" "$PFS/ballast" <<'PY' || fail "a borrower is not told"
+import errno, os, subprocess, sys
+eddy, a, b, ballast = sys.argv[1:5]
+def told(fd):
+    try:
+        os.fsync(fd)
+    except OSError as e:
+        return errno.errorcode[e.errno]
+first = os.open(a + "/shared", os.O_RDWR | os.O_CREAT)
+os.pwrite(first, b"a" * (1 << 20), 0)
+fd = os.open(b + "/shared", os.O_RDWR)
+other = os.open(b + "/shared", os.O_RDWR)
+for n in range(1, 9):
+    os.pwrite(fd, b"b" * (1 << 20), n << 20)
+assert told(fd) is None
+with open(ballast, "wb") as f:
+    try:
+        f.write(b"x" * (64 << 20))
+    except OSError:
+        pass
+shell = subprocess.run([eddy, "flush", b], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, close_fds=True)
+assert shell.returncode == 3, shell.returncode
+got = [told(fd), told(fd), told(other), told(other)]
+assert got == ["ENOSPC", None, "ENOSPC", None], got
+os.unlink(ballast)
+assert subprocess.run([eddy, "flush", b], stdout=subprocess.DEVNULL).returncode == 0
+assert told(fd) is None
+for n in range(9):
+    assert os.pread(first, 1 << 20, n << 20) == (b"b" if n else b"a") * (1 << 20)
+PY
+stop_node b
 stop_node a
 check_same "$W/content" "$PFS/beside"
