@@ -89,6 +89,8 @@ int attr_complete(struct inode *i, struct statx *stx, uint64_t looked_ms, struct
             break;
     }
     attr_tell(i, st, stx, err ? NULL : &loc);
+    if (err && S_ISREG(stx->stx_mode))
+        st->st_size = (off_t)belief_size_if_lost(i, (uint64_t)st->st_size);
     if (S_ISREG(stx->stx_mode))
         known_note(i, stx, err ? NULL : &loc, looked_ms);
     *b = err ? belief_none() : belief_of(i, &loc);

@@ -48,6 +48,8 @@ bool belief_must_grow(const struct inode *i, const struct belief *b, uint64_t si
  * node can be asked for it the answer is given as it is. */
 bool belief_grow(struct inode *i, const struct belief *b, uint64_t size);
 
+/* The claimant is away, and the PFS has `size`: what the kernel is told, which goes on counting by it when that node is back. */
+uint64_t belief_size_if_lost(struct inode *i, uint64_t size);
 /* An open that appends has found the file like *at, and the kernel may have an older size: raises it.  Blocking. */
 void belief_appends(struct inode *i, const struct location *at);
 
