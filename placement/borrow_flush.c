@@ -70,16 +70,37 @@ static bool is_sure(const struct borrow *b, const struct view *v)
     return b->lender_inc == borrow_incarnation(b->lender) && b->sure_in == v->number;
 }
 
+/* The dirty units from *unit on that follow each other, at most LEND_MAX: *last.  False: none. */
+static bool next_dirty(struct file *loan, uint64_t *unit, uint64_t *last)
+{
+    if (!store_loan_dirty(loan, unit))
+        return false;
+    *last = *unit;
+    for (uint64_t next = *unit + 1; store_loan_dirty(loan, &next) && next == *last + 1 && next - *unit < LEND_MAX; next++)
+        *last = next;
+    return true;
+}
+
+/* Does the lender say of all that is dirty that it is lent to this node?  A loan that a daemon before this one had may have units
+ * that were forgotten, beside new ones. */
+static int hear_all(struct file *f, const struct borrow *b, struct file *loan, bool *mine)
+{
+    int err = 0;
+    *mine = true;
+    for (uint64_t unit = 0, last; !err && *mine && next_dirty(loan, &unit, &last); unit = last + 1)
+        err = borrow_hear(f, b->lender, unit, last, mine);
+    return err;
+}
+
 /* The claimant was started again, and has not asked for the loan yet: it may have lost the claim.  Its answer comes after
  * HELD, if it has it.  And in a new view: this node, or the claimant, may have been outside of those between, and what
  * it has was forgotten meanwhile. */
 static int ask_lender(struct file *f, struct borrow *b, struct file *loan, const struct view *v)
 {
-    uint64_t unit = 0;
-    if (is_sure(b, v) || !store_loan_dirty(loan, &unit))
+    if (is_sure(b, v))
         return 0;
     bool mine = false;
-    int err = borrow_hear(f, b->lender, unit, &mine);
+    int err = hear_all(f, b, loan, &mine);
     if (err)
         return err == -ENOENT ? err : -EAGAIN;
     if (is_sure(b, v)) /* it has asked (HELD) before it answered */
@@ -117,7 +138,7 @@ bool borrow_is_removed(struct file *loan)
     struct borrow *b = f ? borrow_if(f) : NULL;
     uint64_t unit = 0;
     bool removed = b && b->loan == loan && store_loan_dirty(loan, &unit) &&
-                   !borrow_hear(f, b->lender, unit, NULL) && b->gone;
+                   !borrow_hear(f, b->lender, unit, unit, NULL) && b->gone;
     if (f)
         file_put(f);
     return removed;

@@ -45,17 +45,21 @@ static bool lent_is_sound(const struct body_lent *l)
     return l->base_end <= INT64_MAX;
 }
 
-static bool names_us(const struct body_lent *l, uint64_t unit)
+/* The first unit in [unit, last] that it does not say to be this node's; last + 1: none. */
+static uint64_t not_ours(const struct body_lent *l, uint64_t unit, uint64_t last)
 {
-    for (uint32_t i = 0; i < l->parts.n; i++)
-        if (l->parts.v[i].node == members_self() && l->parts.v[i].first <= unit && unit <= l->parts.v[i].last)
-            return true;
-    return false;
+    for (uint32_t i = 0; i < l->parts.n && unit <= last;) {
+        const struct item_lent *p = &l->parts.v[i];
+        bool ours = p->node == members_self() && p->first <= unit && unit <= p->last;
+        unit = ours ? p->last + 1 : unit;
+        i = ours ? 0 : i + 1; /* in any order */
+    }
+    return MIN(unit, last + 1);
 }
 
-/* enter: what the answer says of the units counts from now on.  *mine (may be NULL): the first unit is this node's, says the
- * claimant. */
-static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, bool enter,
+/* enter: what the answer says of the units counts from now on.  *mine (may be NULL): the units from the first one to `last` are this
+ * node's, says the claimant. */
+static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, bool enter, uint64_t last,
                bool *mine)
 {
     struct msg *m = msg_new(MSG_LEND), *reply = NULL;
@@ -78,7 +82,7 @@ static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, 
             borrow_return_unused(f); /* a reader has heard of it, or the last writer has closed meanwhile */
         }
         if (mine)
-            *mine = names_us(&reply->lent, body->first);
+            *mine = not_ours(&reply->lent, body->first, last) > last;
         lock_take(&b->lock);
         if (reply->lent.why)
             b->not_before_ms = boot_ms() + pause_of(reply->lent.why, b->refused);
@@ -96,13 +100,13 @@ int borrow_learn(struct file *f, uint64_t claimant, uint64_t off, uint64_t len, 
     struct body_lend body = {
         .ask = doubt ? LEND_DOUBT : LEND_ASK, .first = first, .last = MIN(MAX(last, first + 255), (uint64_t)INT64_MAX / LOAN_UNIT)};
     body.last = MIN(body.last, body.first + LEND_MAX - 1);
-    return ask(f, claimant, &body, true, mine);
+    return ask(f, claimant, &body, true, body.first, mine);
 }
 
-int borrow_hear(struct file *f, uint64_t claimant, uint64_t unit, bool *mine)
+int borrow_hear(struct file *f, uint64_t claimant, uint64_t first, uint64_t last, bool *mine)
 {
-    struct body_lend body = {.ask = LEND_ASK, .first = unit, .last = unit};
-    return ask(f, claimant, &body, false, mine);
+    struct body_lend body = {.ask = LEND_ASK, .first = first, .last = last};
+    return ask(f, claimant, &body, false, last, mine);
 }
 
 /* The handle's writes: do they follow each other at one distance?  One that is made a second time is the same one. */
@@ -146,7 +150,7 @@ static int borrow(struct file *f, uint64_t claimant, uint64_t off, uint64_t len,
 {
     struct body_lend body = {.first = off / LOAN_UNIT, .last = (off + len - 1) / LOAN_UNIT};
     look_ahead(p, &body);
-    return ask(f, claimant, &body, true, NULL);
+    return ask(f, claimant, &body, true, body.first, NULL);
 }
 
 /* ---- writing ---- */
