@@ -160,17 +160,19 @@ class Run:
                 self.model.do(close)
 
     def is_excused(self, op, got):
-        """README: EIO, where the latest bytes, or a lock, are on a node that left; and what Facts.may_fail says."""
-        if got.get("err") not in ("EIO", "ESTALE"):
+        """README: EIO, where the latest bytes, or a lock, are on a node that left; and what Facts.may_fail says. Before a node that was
+        killed counts as such its locks are locks as any (EAGAIN)."""
+        error = "EIO" if op["op"] == "lock" and got.get("err") == "EAGAIN" else got.get("err")
+        if error not in ("EIO", "ESTALE"):
             return False
-        if op["op"] == "reopen" and got["err"] == "ESTALE" and self.is_replaced((op["node"], op["from_slot"])):
+        if op["op"] == "reopen" and error == "ESTALE" and self.is_replaced((op["node"], op["from_slot"])):
             return True
         inos = [self.model.ino_of_slot((op["node"], op[k])) for k in ("slot", "from_slot") if k in op and
                 (op["node"], op[k]) in self.model.slots]
         for key in ("path", "to", "from_path"):
             if key in op and os.path.lexists(self.model.at(op[key])):
                 inos += [self.model.ino_at(op[key]), self.model.ino_at(self.followed(op[key]))]
-        return any(ino is not None and self.facts.may_fail(ino, got["err"]) for ino in inos)
+        return any(ino is not None and self.facts.may_fail(ino, error) for ino in inos)
 
     def is_replaced(self, key):
         """README: a file that somebody outside has replaced while it was open may not be opened again by its descriptor."""
