@@ -58,18 +58,6 @@ static int is_marked(struct borrow *b, struct fid fid)
     return err;
 }
 
-void borrow_note_sure(struct borrow *b)
-{
-    const struct view *v = members_view();
-    b->lender_inc = borrow_incarnation(b->lender);
-    b->sure_in = v ? v->number : 0;
-}
-
-static bool is_sure(const struct borrow *b, const struct view *v)
-{
-    return b->lender_inc == borrow_incarnation(b->lender) && b->sure_in == v->number;
-}
-
 /* The dirty units from *unit on that follow each other, at most LEND_MAX: *last.  False: none. */
 static bool next_dirty(struct file *loan, uint64_t *unit, uint64_t *last)
 {
@@ -95,15 +83,15 @@ static int hear_all(struct file *f, const struct borrow *b, struct file *loan, b
 /* The claimant was started again, and has not asked for the loan yet: it may have lost the claim.  Its answer comes after
  * HELD, if it has it.  And in a new view: this node, or the claimant, may have been outside of those between, and what
  * it has was forgotten meanwhile. */
-static int ask_lender(struct file *f, struct borrow *b, struct file *loan, const struct view *v)
+static int ask_lender(struct file *f, struct borrow *b, struct file *loan)
 {
-    if (is_sure(b, v))
+    if (borrow_is_sure(b))
         return 0;
     bool mine = false;
     int err = hear_all(f, b, loan, &mine);
     if (err)
         return err == -ENOENT ? err : -EAGAIN;
-    if (is_sure(b, v)) /* it has asked (HELD) before it answered */
+    if (borrow_is_sure(b)) /* it has asked (HELD) before it answered */
         return 0;
     if (!mine) /* it has taken it back: this node counted as gone */
         return -ENOENT;
@@ -124,7 +112,7 @@ int borrow_may_flush(struct file *loan)
     else if (!v || !members_lease() || view_absent(v, b->lender))
         err = is_marked(b, f->fid);
     else if (view_member(v, b->lender))
-        err = ask_lender(f, b, loan, v);
+        err = ask_lender(f, b, loan);
     else
         err = -ENOENT; /* it left in order, or all it had was forgotten: nothing is lent any more */
     if (f)

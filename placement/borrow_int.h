@@ -66,9 +66,10 @@ int borrow_give_back(struct file *f, bool wanted);
 /* If no descriptor of this node writes the file: what is borrowed goes back soon. */
 void borrow_return_unused(struct file *f);
 
-/* ---- borrow_flush.c ---- */
-/* The lender has said just now, in this view, that it knows of the loan. */
+/* ---- borrow_loan.c ---- */
+/* The lender has said just now, in this view, that it knows of the loan.  And: has it, in this view? */
 void borrow_note_sure(struct borrow *b);
+bool borrow_is_sure(const struct borrow *b);
 
 /* ---- borrow_io.c ---- */
 /* Which nodes have these bytes, and some that follow, as the claimant says?  doubt: the node that it named for the first says

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "placement/borrow_loan.h"
+#include "placement/borrow_int.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_keep.h"
 #include "placement/store/store_read.h"
@@ -52,6 +52,19 @@ uint64_t borrow_incarnation(uint64_t node)
     const struct view *v = members_view();
     const struct member *m = v ? view_member(v, node) : NULL;
     return m ? m->incarnation : 0;
+}
+
+void borrow_note_sure(struct borrow *b)
+{
+    const struct view *v = members_view();
+    b->lender_inc = borrow_incarnation(b->lender);
+    b->sure_in = v ? v->number : 0;
+}
+
+bool borrow_is_sure(const struct borrow *b)
+{
+    const struct view *v = members_view();
+    return v && b->lender_inc == borrow_incarnation(b->lender) && b->sure_in == v->number;
 }
 
 void borrow_loan_unmake(struct file *loan)

@@ -27,6 +27,7 @@
 #include "placement/pfs/pfs_size.h"
 #include "placement/store/space.h"
 #include "placement/store/store_hit.h"
+#include "placement/store/store_keep.h"
 #include "placement/store/store_lend.h"
 #include "placement/store/store_loan.h"
 #include "placement/store/store_open.h"
@@ -296,9 +297,29 @@ static bool others_have_it(int err)
     return err == -ENOSPC && !dirty;
 }
 
+/* A change needs the bytes around its begin and around its end.  What was filled for one of them must not make room for the
+ * other. */
+struct filled {
+    uint64_t at[2];
+    unsigned n;
+};
+
+static void hold(struct file *f, struct filled *filled, uint64_t off)
+{
+    bool has = filled->n && filled->at[0] / store_chunk_size() == off / store_chunk_size();
+    if (!has && filled->n < ARRAY_LEN(filled->at) && store_hold(f, off))
+        filled->at[filled->n++] = off;
+}
+
+static void let_go(struct file *f, const struct filled *filled)
+{
+    for (unsigned i = 0; i < filled->n; i++)
+        store_unhold(f, filled->at[i]);
+}
+
 /* Tries until the change is made, or cannot be made.  If other files have filled the disk, a write may go
  * beyond the cache's limits (SPACE_DISK), and the next one waits until it is flushed. */
-static int change_with_room(struct file *f, struct change *c)
+static int try_with_room(struct file *f, struct change *c, struct filled *held)
 {
     enum space_limit limit = SPACE_CACHE;
     uint64_t fill_off = 0, filled = UINT64_MAX, seen = UINT64_MAX;
@@ -309,8 +330,10 @@ static int change_with_room(struct file *f, struct change *c)
                 return -EIO;
             filled = fill_off;
             err = fill(f, fill_off, limit);
-            if (!err)
+            if (!err) {
+                hold(f, held, fill_off);
                 continue;
+            }
         }
         if (err != -ENOSPC || c->op == CARRY_SYNC) /* the sync's -ENOSPC comes from the PFS or the disk */
             return err;
@@ -319,6 +342,14 @@ static int change_with_room(struct file *f, struct change *c)
             return e;
         limit = e ? SPACE_DISK : SPACE_CACHE;
     }
+}
+
+static int change_with_room(struct file *f, struct change *c)
+{
+    struct filled held = {.n = 0};
+    int err = try_with_room(f, c, &held);
+    let_go(f, &held);
+    return err;
 }
 
 int local_change(struct file *f, struct change *c)

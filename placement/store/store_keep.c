@@ -1,6 +1,9 @@
 /* store_keep.c - see store_keep.h. */
 #include "placement/store/store_keep.h"
 
+#include "placement/store/pages.h"
+#include "placement/store/range.h"
+#include "placement/store/state_table.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_read.h"
 
@@ -46,4 +49,32 @@ bool store_keep(struct fid fid, uint64_t index, const struct version *v, enum ke
     lock_drop(&f->lock);
     file_put(f);
     return kept;
+}
+
+/* f->lock is held.  NULL: it is not here. */
+static struct chunk_record *chunk_at(struct file *f, uint64_t index)
+{
+    struct chunk_record *c = pages_next_chunk(f, index);
+    return c && c->index == index ? c : NULL;
+}
+
+bool store_hold(struct file *f, uint64_t off)
+{
+    lock_take(&f->lock);
+    struct chunk_record *c = chunk_at(f, off / store_chunk_size());
+    if (c)
+        eviction_remove(c);
+    lock_drop(&f->lock);
+    return c;
+}
+
+void store_unhold(struct file *f, uint64_t off)
+{
+    lock_take(&f->lock);
+    struct chunk_record *c = chunk_at(f, off / store_chunk_size());
+    uint64_t first = c ? c->index * state_pages() : 0, until;
+    /* a call that works there releases it */
+    if (c && !range_changing(f, first, &until) && until >= first + state_pages() - 1)
+        pages_release(f, c);
+    lock_drop(&f->lock);
 }
