@@ -20,6 +20,7 @@ struct pfs_file {
     _Atomic unsigned opens; /* open handles of the mount: while > 0 fd is kept */
     struct version seen; /* what the PFS's client on this node told last */
     uint64_t unit;       /* of writes, for the flush that runs: it alone looks */
+    bool is_program;     /* it may have capabilities; for the flush, too */
     struct pfs_file *kept_next, **kept_prev; /* pfs_keep.c's list of closed, dirty files; its lock */
 };
 extern const struct file_part_ops pfs_file_ops; /* pfs_keep.c */

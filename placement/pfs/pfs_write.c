@@ -133,8 +133,10 @@ static int begin_with_fd(struct file *f, int fd, struct statx *stx)
     int err = pfs_statx_fd(fd, stx);
     if (!err && stx->stx_nlink == 0 && !fid_is_loan(f->fid)) /* of a loan the claimant needs the bytes */
         err = -EIDRM;
-    if (!err)
+    if (!err) {
         pfs_of(f)->unit = pfs_unit_of(fd, stx->stx_blksize);
+        pfs_of(f)->is_program = stx->stx_mode & 0111;
+    }
     return err ? err : pfs_mode_begin(f, fd, false);
 }
 
@@ -196,9 +198,48 @@ int pfs_write_fd(int fd, const void *buf, size_t len, uint64_t off)
     return err;
 }
 
+/* ---- capabilities ----
+ *
+ * The PFS removes a program's capabilities at each write, also of root's.  A write by an application has removed them already
+ * (pfs_strip_suid); those that are there when the flush writes were given after it. */
+
+#define CAPABILITY "security.capability"
+
+struct capability {
+    char value[64];
+    ssize_t len;
+};
+
+static struct capability capability_of(struct file *f)
+{
+    struct capability c = {.len = 0};
+    if (!pfs_of(f)->is_program)
+        return c;
+    c.len = fgetxattr(pfs_of(f)->fd, CAPABILITY, c.value, sizeof(c.value));
+    count(pfs_name_ops, 1);
+    return c;
+}
+
+/* It was changed.  Returns err, or why the program has lost its capability. */
+static int give_back(struct file *f, const struct capability *c, int err)
+{
+    if (c->len <= 0)
+        return err;
+    int lost = fsetxattr(pfs_of(f)->fd, CAPABILITY, c->value, (size_t)c->len, 0) ? -errno : 0;
+    count(pfs_name_ops, 1);
+    if (lost == -EPERM) { /* a daemon of an ordinary user writes as that user does */
+        char *path = file_path(f);
+        log_warn("%s: the flush has removed its capabilities: only root's daemon can give them back", path ? path : "?");
+        free(path);
+        return err;
+    }
+    return err ? err : lost;
+}
+
 int pfs_write(struct file *f, const void *buf, size_t len, uint64_t off)
 {
-    return pfs_write_fd(pfs_of(f)->fd, buf, len, off);
+    struct capability c = capability_of(f);
+    return give_back(f, &c, pfs_write_fd(pfs_of(f)->fd, buf, len, off));
 }
 
 /* Writes zeros where the PFS file has data in [off, end); holes stay holes. */
@@ -233,8 +274,10 @@ int pfs_punch(struct file *f, uint64_t off, uint64_t len)
     if (off >= stx.stx_size) /* beyond the end nothing needs to be done */
         return 0;
     len = MIN(len, stx.stx_size - off);
+    struct capability c = capability_of(f);
     PFS_CALL(err, fallocate(pfs_of(f)->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
                             (off_t)len));
+    err = give_back(f, &c, err);
     if (err == -EOPNOTSUPP || err == -ENOSYS || err == -EINVAL)
         return write_zeros(f, off, off + len);
     return err;
@@ -243,14 +286,17 @@ int pfs_punch(struct file *f, uint64_t off, uint64_t len)
 int pfs_truncate(struct file *f, uint64_t size)
 {
     int err;
+    struct capability c = capability_of(f);
     PFS_CALL(err, ftruncate(pfs_of(f)->fd, (off_t)size));
-    return err;
+    return give_back(f, &c, err);
 }
 
 int pfs_make_longer(struct file *f, uint64_t size)
 {
     int err;
+    struct capability c = capability_of(f);
     PFS_CALL(err, fallocate(pfs_of(f)->fd, 0, (off_t)size - 1, 1));
+    err = give_back(f, &c, err);
     return err == -ENOSYS || err == -EINVAL ? -EOPNOTSUPP : err;
 }
 
@@ -315,7 +361,7 @@ static int strip_fd(int fd, mode_t bits)
         PFS_CALL(err, chmod(proc, (stx.stx_mode & 07777) & ~drop));
     if (err == -EPERM) /* another user's file: it loses them on the PFS when the bytes get there */
         err = 0;
-    if (!err && removexattr(proc, "security.capability") < 0 && errno != ENODATA &&
+    if (!err && removexattr(proc, CAPABILITY) < 0 && errno != ENODATA &&
         errno != EOPNOTSUPP && errno != EPERM)
         err = -errno;
     count(pfs_name_ops, 1);

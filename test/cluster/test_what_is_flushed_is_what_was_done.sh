@@ -39,6 +39,9 @@ cp "$data" tree/shrunk && truncate -s 12345 tree/shrunk && truncate -s 200000 tr
 cp "$data" tree/read-only && chmod 444 tree/read-only
 cp "$data" tree/nobody-reads && chmod 0 tree/nobody-reads
 cp "$data" tree/setuid && chmod 4755 tree/setuid
+if [ "$2" = root ] && command -v setcap >/dev/null; then # after the bytes
+    cp "$data" tree/capability && chmod 755 tree/capability && setcap cap_net_raw+ep tree/capability
+fi
 chmod 2775 tree/setgid && cp "$data" tree/setgid/made
 # names
 ln tree/plain tree/hard-link
