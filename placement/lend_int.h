@@ -88,8 +88,9 @@ int lend_take_of_gone(struct file *f);
 
 /* ---- lend_return.c ---- */
 
-/* The node says that it has nothing.  What it had it has returned before; or it never got the answer to its LEND. */
-int lend_take_rest(struct file *f, uint64_t node);
+/* The node says that it has nothing.  What it had it has returned before; or it never got the answer to its LEND.  began: only what it
+ * has borrowed in this epoch or before (LENT_ANY: all): the answer may be older than what it has now. */
+int lend_take_rest(struct file *f, uint64_t node, uint64_t began);
 /* RETURN; network thread, takes over m. */
 void lend_on_return(struct msg *m);
 

@@ -15,7 +15,7 @@ int lend_recall(struct file *f)
     err = lend_ask_all(f, LOAN_RECALL, &list, &n,
                        &(struct lend_until){boot_ms() + T_OPEN, epoch, &away});
     for (unsigned i = 0; i < n; i++)
-        if (!list[i].err && (e = lend_take_rest(f, list[i].node)))
+        if (!list[i].err && (e = lend_take_rest(f, list[i].node, LENT_ANY)))
             err = err ? err : e;
     lend_asked_free(list, n);
     if (!err && store_is_lent(f))
@@ -35,7 +35,7 @@ int lend_recall_from(struct file *f, uint64_t node)
     int err = lend_ask_until(f, LOAN_RECALL, &a, 1,
                              &(struct lend_until){boot_ms() + T_OPEN, epoch, &away});
     if (!err)
-        err = lend_take_rest(f, node);
+        err = lend_take_rest(f, node, LENT_ANY);
     free(a.parts);
     store_lend_go(f);
     return err;

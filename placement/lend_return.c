@@ -20,10 +20,10 @@ static int take_back(struct file *f, uint64_t node, struct lent_back *b, uint64_
     return 0;
 }
 
-int lend_take_rest(struct file *f, uint64_t node)
+int lend_take_rest(struct file *f, uint64_t node, uint64_t began)
 {
     uint64_t epoch;
-    struct lent_back back = {.began = LENT_ANY, .mtime_ns = INT64_MIN};
+    struct lent_back back = {.began = began, .mtime_ns = INT64_MIN};
     return store_borrower_inc(f, node) ? take_back(f, node, &back, &epoch) : 0;
 }
 

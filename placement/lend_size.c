@@ -29,7 +29,7 @@ static int one_round(struct file *f, const struct lend_until *u, uint64_t *size,
         err = lend_renew(f, list[i].node, list[i].inc, u);
     for (unsigned i = 0; !err && i < n; i++)
         if (list[i].out)
-            err = lend_take_rest(f, list[i].node);
+            err = lend_take_rest(f, list[i].node, epoch); /* it may be back, and have borrowed since */
     for (unsigned i = 0; !err && i < n; i++) {
         counts &= store_lent_is(f, epoch, list[i].is.size, list[i].is.mtime_ns);
         said = MAX(said, list[i].is.size);

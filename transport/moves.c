@@ -178,6 +178,8 @@ int session_write_move(struct session_move *m)
     return err;
 }
 
+/* It stays, empty, until it is trimmed: nodes that have read it read what comes after it, and so the next entry needs another
+ * number. */
 int session_drop_move(uint64_t number)
 {
     int fd = open_dir();
@@ -185,7 +187,10 @@ int session_drop_move(uint64_t number)
         return fd;
     char name[NAME_SIZE];
     name_of(number, name);
-    int err = unlinkat(fd, name, 0) && errno != ENOENT ? -errno : 0;
+    int entry = openat(fd, name, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+    int err = entry < 0 && errno != ENOENT ? -errno : 0;
+    if (entry >= 0)
+        close(entry);
     close(fd);
     return err;
 }
