@@ -304,8 +304,8 @@ static void nodes_end(void)
         int status = 0;
         if (nodes[i].pid <= 0)
             continue;
+        kill(nodes[i].pid, SIGCONT); /* a test that failed may have left it stopped; not when it ends: LeakSanitizer stops it then */
         close(nodes[i].fd);
-        kill(nodes[i].pid, SIGCONT); /* a test that failed may have left it stopped */
         waitpid(nodes[i].pid, &status, 0);
         nodes[i].pid = 0;
         bad = bad || (WIFEXITED(status) && WEXITSTATUS(status));
