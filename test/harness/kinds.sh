@@ -107,10 +107,29 @@ under() {
     ! setarch "$(uname -m)" -R true 2>/dev/null || UNDER+=(setarch "$(uname -m)" -R)
 }
 
+# Those that take longest, the longest first.
+SLOW_UNITS="store_crash peer_failures flush_bytes peer_stalls ring peer home_copy store_model data_claimants"
+
+# slow_first NAME...: sets ORDERED: meson begins programs in the order in which they are named, whatever their priority, and one
+# that takes two minutes must not be the last.
+slow_first() {
+    local name slow
+    ORDERED=()
+    for slow in $SLOW_UNITS; do
+        for name in "$@"; do
+            [ "${name##*/}" != "$slow" ] || ORDERED+=("$slow")
+        done
+    done
+    for name in "$@"; do
+        [[ " $SLOW_UNITS " = *" ${name##*/} "* ]] || ORDERED+=("${name##*/}")
+    done
+}
+
 # run_units MOST NAME...: all that are to run of one build, in one run of meson test, MOST programs at a time.
 run_units() {
     local dir name what why counts most=$1 times
     shift
+    slow_first "$@"
     dir=$(build_of "$1")
     name=${1%/*}/meson
     times=$(patience "$1")
@@ -118,7 +137,7 @@ run_units() {
     rm -f "$dir/meson-logs/testlog.json"
     # How it ends is how its tests end, which it writes down.
     run_logged $((UNITS_TIMEOUT * PATIENCE)) "$name" env CK_TIMEOUT_MULTIPLIER="$times" ${UNDER[@]+"${UNDER[@]}"} \
-        meson test -C "$dir" --no-rebuild --num-processes "$most" --timeout-multiplier "$times" "${@##*/}" || true
+        meson test -C "$dir" --no-rebuild --num-processes "$most" --timeout-multiplier "$times" "${ORDERED[@]}" || true
     while IFS=$'\t' read -r what name why counts; do
         # shellcheck disable=SC2086 # words
         "$what" "$name" "$why" $counts
