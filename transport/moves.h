@@ -25,7 +25,7 @@ struct session_move {
 
 /* Makes an entry; sets m->number. */
 int session_write_move(struct session_move *m);
-int session_drop_move(uint64_t number);
+int session_drop_move(uint64_t number); /* the entry stays, empty: its number is not given again */
 /* Calls cb for each entry with a number above `after`, in order; malformed ones are left out.  A return other
  * than 0 ends it and is returned. */
 int session_each_move(uint64_t after, int (*cb)(void *arg, const struct session_move *m), void *arg);

@@ -31,7 +31,7 @@ static int go_on_with(struct file *f, int copy, struct shadow *s)
         kernel_io_look(f);
     s->known = !is_dirty(f);
     shadow_is_of(f, s);
-    s->followed = true;
+    s->followed = true; /* whatever its base: it is what is here */
     int err = kernel_io_leave(f, copy, s);
     if (!err && sampled) /* the copy has a ctime of its own */
         kernel_io_take_sample(f, &f->kernel_io.seen);
