@@ -190,17 +190,11 @@ static void *append_and_wait(void *arg)
 
 #define MANY 10000 /* of one call: more than one message takes */
 
+static struct eddy_hint many[MANY];
+
 static void *append_many(void *arg)
 {
-    static struct eddy_hint hints[MANY];
-    static char path[4096];
-    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&once);
-    snprintf(path, sizeof(path), "%s/never-made", mount);
-    for (int i = 0; i < MANY; i++)
-        hints[i].path = path;
-    pthread_mutex_unlock(&once);
-    return (void *)(intptr_t)eddy_queue_append_many(arg, hints, MANY);
+    return (void *)(intptr_t)eddy_queue_append_many(arg, many, MANY);
 }
 
 /* The numbers of one call follow each other, whatever other threads do. */
@@ -209,6 +203,9 @@ static void threads_that_append_many(void)
     eddy_queue *q = open_one();
     pthread_t t[4];
     bool had[4] = {0};
+    char *path = in_mount("never-made", 0);
+    for (int i = 0; i < MANY; i++)
+        many[i].path = path;
     for (int i = 0; i < 4; i++)
         pthread_create(&t[i], NULL, append_many, q);
     for (int i = 0; i < 4; i++) {
