@@ -4,10 +4,12 @@
  *                             -> carry pool: fetches what is missing -> RANGE
  *   WRITE   network thread -> carry pool: applies it, fetching pages and making room as needed;
  *                             tells this node's mount -> the watchers -> WRITTEN
+ *                             -> lent pool: the same, if all that have borrowed parts of the file are asked first
  *
  * The carry pool is separate from pool_waiters, where applications' requests wait for other claimants: if
  * carried writes waited there, too, two nodes with many writes to each other would wait in a circle.  The
- * carry pool's jobs wait for fetches and flushes only, which wait for no claimant.
+ * carry pool's jobs wait for fetches and flushes only, which wait for no claimant.  Nor for borrowers, which may have to flush all
+ * that they hold: 32 fsyncs of lent files would keep every other file of this node waiting.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +46,10 @@ struct carried {
     struct file *loan; /* this node is not the claimant: it has borrowed all of it, and uses the loan */
 };
 
-static struct pool *carry_pool;
+static struct pool *carry_pool, *lent_pool;
+
+static const struct pool_kind pools[] = {{&lent_pool, "carry-lent", THREADS}, {&carry_pool, "carry", THREADS}};
+
 /* carry_leave: it waits for the changes that have begun, so that the last flush writes them, too. */
 static struct {
     struct lock lock; /* RANK_LEAF */
@@ -377,16 +382,34 @@ static void serve_pin(struct carried *c)
         answer_written(c, 0);
 }
 
+static void serve_found(void *arg)
+{
+    struct carried *c = arg;
+    if (carry_op_is_pin(c->m->write.op))
+        serve_pin(c);
+    else
+        serve_change(c);
+}
+
+/* Those that lend_change and lend_append_begins ask of borrowers, but for SIZE, which waits for no disk. */
+static bool waits_for_borrowers(const struct carried *c)
+{
+    const struct body_write *b = &c->m->write;
+    bool positional = b->op == CARRY_WRITE || b->op == CARRY_STORE || b->op == CARRY_GIVE;
+    bool pin = carry_op_is_pin(b->op), appends = b->op == CARRY_PIN_WRITER && b->mode;
+    return (pin ? appends : !positional) && store_is_lent(c->f);
+}
+
 static void serve_write(void *arg)
 {
     struct carried *c = arg;
     c->f = file_find(c->m->write.fid);
     if (!c->f)
         answer_error(c, -ENOENT);
-    else if (carry_op_is_pin(c->m->write.op))
-        serve_pin(c);
+    else if (waits_for_borrowers(c))
+        pool_submit(lent_pool, serve_found, c);
     else
-        serve_change(c);
+        serve_found(c);
 }
 
 static bool write_is_sound(const struct msg *m)
@@ -427,7 +450,7 @@ void carry_start(void)
     tell_start();
     told_start();
     leave.begun = false;
-    carry_pool = pool_new("carry", THREADS);
+    pools_new(pools, ARRAY_LEN(pools));
     pins_start(carry_pool);
     loan_start();
     lend_start();
@@ -441,8 +464,7 @@ void carry_stop(void)
     tell_stop();
     pins_stop();
     borrow_stop();
-    pool_free(carry_pool);
-    carry_pool = NULL;
+    pools_free(pools, ARRAY_LEN(pools));
     lend_stop();
     loan_stop();
     told_stop();
