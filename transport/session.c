@@ -421,10 +421,28 @@ static int open_own(const struct session_report *r, int base, const struct sessi
     return err;
 }
 
+/* 0: the directory, which has no settings, has nothing that is not a session's. */
+static int check_rest(const struct session_report *r, int fd)
+{
+    int is = session_is_rest(fd);
+    if (is == -ENOENT || is == -ESTALE)
+        return -ESTALE;
+    if (is < 0)
+        return fail_open(r, is);
+    return is ? 0
+              : session_fail(r, -EEXIST,
+                             "%s/%s: is a directory with other files, not a session's, and was left as it is: choose another "
+                             "name with --session, or another directory with --session-dir",
+                             r->dir, r->name);
+}
+
 /* What a session that is over has left goes, and there will be another one: -ESTALE. */
 static int pass_over(const struct session_report *r, int base, int fd)
 {
-    int err = session_may_go(fd);
+    int err = check_rest(r, fd);
+    if (err)
+        return err;
+    err = session_may_go(fd);
     if (err == -EBUSY || err == -ENOTEMPTY) /* a node may be about to take its view back (view.c) */
         return session_fail(r, -ESTALE,
                     "%s/%s: its file settings is missing, and it has nodes or names of files: choose another name with --session",
@@ -443,11 +461,11 @@ static int pass_over(const struct session_report *r, int base, int fd)
 
 static int load(const struct session_report *r, int fd, const struct session_config *c)
 {
-    int err = make_subdirs(r, fd); /* an older eddyfs may have made fewer */
+    int err = load_settings(r, fd, c);
     if (!err)
         err = load_secret(r, fd);
     if (!err)
-        err = load_settings(r, fd, c);
+        err = make_subdirs(r, fd); /* an older eddyfs may have made fewer */
     if (!err)
         err = measure_clock(r, fd);
     if (err)

@@ -72,6 +72,24 @@ int session_is_one(int session_fd, bool complete)
     return is;
 }
 
+/* A file that no crash has left under a temporary name. */
+static int is_needed(int dirfd, const char *name, void *arg)
+{
+    (void)dirfd;
+    (void)arg;
+    return *name != '.' ? -ENOTEMPTY : 0;
+}
+
+int session_is_rest(int session_fd)
+{
+    int is = session_is_one(session_fd, true);
+    if (is)
+        return is;
+    is = session_is_one(session_fd, false); /* views/ goes last */
+    int err = is == 1 ? each_name(session_fd, is_needed, NULL) : 0;
+    return err == -ENOTEMPTY ? 0 : err ? err : is;
+}
+
 /* ---- is it over? ---- */
 
 int session_has_settings(int session_fd)
@@ -110,14 +128,6 @@ int session_is_open(int session_fd)
     bool closed = v && v->closed;
     view_free(v);
     return !closed;
-}
-
-/* A file that no crash has left under a temporary name. */
-static int is_needed(int dirfd, const char *name, void *arg)
-{
-    (void)dirfd;
-    (void)arg;
-    return *name != '.' ? -ENOTEMPTY : 0;
 }
 
 static int check_unneeded(int session_fd)
@@ -190,10 +200,11 @@ static int remove_dir(int session_fd, const char *name)
     return err;
 }
 
-/* Directories are left alone. */
+/* Directories are left alone, and what somebody else has put there. */
 static int remove_file(int session_fd, const char *name, void *arg)
 {
-    (void)arg;
+    if (is_foreign(session_fd, name, arg))
+        return 0;
     return unlinkat(session_fd, name, 0) && errno != ENOENT && errno != EISDIR && errno != EPERM ? -errno : 0;
 }
 

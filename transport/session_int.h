@@ -26,8 +26,11 @@ int views_age_ms(int views_fd, uint64_t number, uint64_t *ms);    /* session_vie
 int session_has_settings(int session_fd);
 /* 1: nodes may meet in this directory.  0: the session in it is over.  -errno */
 int session_is_open(int session_fd);
+/* 1: the open directory, which has no settings, has nothing but what a session that is over has left, or nothing at all; 0: it has
+ * other files; or -errno. */
+int session_is_rest(int session_fd);
 /* Removes what is left of a session that is over: session_fd, which is or was `name` in base_fd.  0; -ENOTEMPTY: not all is gone
- * (others are at it, or there is what is not eddyfs's). */
+ * (others are at it, or there is what is not eddyfs's, which stays). */
 int session_remove(int base_fd, const char *name, int session_fd);
 
 #endif

@@ -93,6 +93,40 @@ START_TEST(other_directories_are_no_sessions)
 }
 END_TEST
 
+/* A directory of somebody's has the session's name: it is left as it is, whatever its files are called. */
+START_TEST(a_directory_of_other_files_is_left_as_it_is)
+{
+    static const char *const files[] = {"results.csv", "views/index.html", "settings"};
+    ck_assert(!mkdir(base, 0700) && !mkdir(in_job(""), 0700) && !mkdir(in_job("views"), 0700));
+    for (size_t n = 0; n < ARRAY_LEN(files); n++) {
+        write_text(in_job(files[n]), "precious");
+        int before = count_files(in_job(""), "");
+        ck_assert_int_ne(open_as("job", CHUNK), 0);
+        assert_says("choose another name with --session");
+        ck_assert_int_eq(count_files(in_job(""), ""), before);
+        ck_assert_int_eq(access(in_job(files[n]), F_OK), 0);
+        ck_assert_int_eq(unlink(in_job(files[n])), 0);
+    }
+}
+END_TEST
+
+/* Somebody has put a file into a session's directory: it is there when the session has ended, and after the next start. */
+START_TEST(a_file_that_is_no_sessions_outlives_it)
+{
+    open_job();
+    write_text(in_job("notes.txt"), "precious");
+    ck_assert_int_eq(make_empty(1, false), 0);
+    ck_assert_int_eq(session_end(1), -ENOTEMPTY);
+    session_close();
+    ck_assert_int_eq(count_files(in_job(""), ""), 1);
+    ck_assert_int_ne(open_as("job", CHUNK), 0);
+    ck_assert_int_eq(access(in_job("notes.txt"), F_OK), 0);
+    ck_assert_int_eq(unlink(in_job("notes.txt")), 0);
+    open_job();
+    session_close();
+}
+END_TEST
+
 /* It read views/ before the session was closed, and goes on when all is gone but views/, or when that is gone, too. */
 START_TEST(a_view_that_comes_late_does_not_count)
 {
@@ -248,6 +282,8 @@ int main(void)
     tcase_add_test(t, the_last_node_leaves_nothing);
     tcase_add_test(t, what_others_need_stays);
     tcase_add_test(t, other_directories_are_no_sessions);
+    tcase_add_test(t, a_directory_of_other_files_is_left_as_it_is);
+    tcase_add_test(t, a_file_that_is_no_sessions_outlives_it);
     tcase_add_test(t, a_view_that_comes_late_does_not_count);
     tcase_add_test(t, remains_give_way_to_another_session);
     tcase_add_test(t, a_slow_remover_takes_nothing_of_the_next_session);
