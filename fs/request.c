@@ -15,6 +15,7 @@
 #include "placement/pfs/pfs_node.h"
 
 #include <errno.h>
+#include <linux/fuse.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -282,6 +283,33 @@ mode_t request_drops(const struct request *r, mode_t mode, gid_t gid)
     return mode & (locking ? S_ISUID : S_ISUID | S_ISGID);
 }
 
+/* Its job goes on after an EINTR, and the change is made: who catches the signal and asks again would append twice, or find that
+ * what it makes is there. */
+static bool is_change(uint32_t opcode)
+{
+    switch (opcode) {
+    case FUSE_WRITE:
+    case FUSE_FALLOCATE:
+    case FUSE_COPY_FILE_RANGE:
+    case FUSE_SETATTR:
+    case FUSE_SETXATTR:
+    case FUSE_REMOVEXATTR:
+    case FUSE_CREATE:
+    case FUSE_TMPFILE:
+    case FUSE_MKNOD:
+    case FUSE_MKDIR:
+    case FUSE_SYMLINK:
+    case FUSE_LINK:
+    case FUSE_UNLINK:
+    case FUSE_RMDIR:
+    case FUSE_RENAME:
+    case FUSE_RENAME2:
+        return true;
+    default:
+        return false;
+    }
+}
+
 struct request *request_on(fuse_req_t req, struct inode *i)
 {
     const struct fuse_ctx *ctx = fuse_req_ctx(req);
@@ -296,6 +324,7 @@ struct request *request_on(fuse_req_t req, struct inode *i)
     r->umask = ctx->umask;
     r->refs = 1;
     r->operation = operation_take();
+    r->may_not_end = is_change(r->operation.opcode);
     r->began_ms = boot_ms();
     if (settings.several_users)
         take_groups(r);

@@ -6,8 +6,8 @@
  * answer first:
  *  - FUSE_INTERRUPT: the kernel sends it for any signal, also for handled ones like SIGALRM.  The watcher
  *    answers EINTR within 1 s if the waiting thread has a pending SIGKILL (a fatal signal:
- *    /proc/TID/status), SIGINT, SIGTERM, SIGQUIT or SIGHUP.  Else the wait goes on, and the watcher looks
- *    again ten times a second.
+ *    /proc/TID/status), SIGINT, SIGTERM, SIGQUIT or SIGHUP; for a request that changes something, only if the
+ *    process dies of it, as it is made all the same.  Else the wait goes on, and the watcher looks again ten times a second.
  *  - `stalled`: when the PFS has been silent for 2 s (pfs_waiting_ms), the request's own fallback, if it
  *    has one, answers with what was last known.
  * Then fn's own reply is dropped, and its undo, if given, is called (for a lookup count that the

@@ -168,10 +168,14 @@ wait "$job" || code=$?
 check_equal "code of an interrupted stage" "$code" 130
 complains "interrupted"
 if command -v script >/dev/null; then
+    script -qefc "echo \$\$ >$W/staging; exec env --default-signal=INT $EDDY_BUILD/eddy stage --timeout 60 $A/late" /dev/null >"$W/terminal" </dev/null &
+    job=$!
+    record_process "$W" "$job"
+    wait_for 30 grep -qs 'staging: .* of 12.0 MiB' "$W/terminal" || fail "no progress line: $(cat -v "$W/terminal")"
+    kill -INT "$(cat "$W/staging")"
     code=0
-    script -qec "$EDDY_BUILD/eddy stage --timeout 2 $A/late" /dev/null >"$W/terminal" </dev/null || code=$?
-    check_equal "code on a terminal" "$code" 124
-    grep -q 'staging: .* of 12.0 MiB' "$W/terminal" || fail "no progress line: $(cat -v "$W/terminal")"
+    wait "$job" || code=$?
+    check_equal "code on a terminal" "$code" 130
 fi
 both_faultfs clear
 not_going_on() { ! goes_on; }

@@ -3,6 +3,7 @@
  * the interrupt function as libfuse does. */
 #include <check.h>
 #include <errno.h>
+#include <linux/fuse.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -190,11 +191,16 @@ static void handler(int sig)
     (void)sig;
 }
 
-/* Stopped, so that what is sent to it stays pending. */
+/* Stopped, so that what is sent to it stays pending; SIGTERM, which it does not catch, is held back: it would end it. */
 static pid_t stopped_process(void)
 {
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
     pid_t pid = fork();
     if (!pid) {
+        sigprocmask(SIG_BLOCK, &term, NULL);
+        signal(SIGTERM, SIG_DFL);
         signal(SIGINT, handler);
         signal(SIGALRM, handler);
         raise(SIGSTOP);
@@ -260,6 +266,40 @@ START_TEST(a_handled_alarm_does_not_end_the_wait)
     ck_assert_int_eq(q->err, 0);
     stop();
     end_process(pid);
+}
+END_TEST
+
+/* Its process would do again what is done: it catches SIGINT, but not SIGTERM, which ends it. */
+START_TEST(a_change_is_ended_only_by_what_ends_its_process)
+{
+    static const uint32_t changes[] = {FUSE_WRITE, FUSE_SETATTR, FUSE_CREATE, FUSE_MKDIR, FUSE_LINK, FUSE_UNLINK, FUSE_RENAME2};
+    pid_t catches = stopped_process(), dies = stopped_process();
+    struct fuse_req *waits[ARRAY_LEN(changes)], *ends[ARRAY_LEN(changes)];
+    kill(catches, SIGINT);
+    kill(dies, SIGTERM);
+    for (size_t n = 0; n < ARRAY_LEN(changes); n++) {
+        operation_begin(changes[n]);
+        start_request(waits[n] = new_req(catches));
+        operation_begin(changes[n]);
+        start_request(ends[n] = new_req(dies));
+        interrupt(waits[n]);
+        interrupt(ends[n]);
+    }
+    for (size_t n = 0; n < ARRAY_LEN(changes); n++) {
+        ck_assert_msg(answered_within(ends[n], SOON_MS), "%u", changes[n]);
+        ck_assert_int_eq(ends[n]->err, EINTR);
+    }
+    usleep(SOON_MS * 1000);
+    for (size_t n = 0; n < ARRAY_LEN(changes); n++)
+        ck_assert_msg(!waits[n]->answers, "%u: SIGINT ended the wait with %d", changes[n], waits[n]->err);
+    let_jobs_end();
+    for (size_t n = 0; n < ARRAY_LEN(changes); n++) {
+        ck_assert(answered_within(waits[n], LATE_MS));
+        ck_assert_int_eq(waits[n]->err, 0);
+    }
+    stop();
+    end_process(catches);
+    end_process(dies);
 }
 END_TEST
 
@@ -462,6 +502,7 @@ int main(void)
     tcase_add_test(t, the_job_answers);
     tcase_add_test(t, ctrl_c_ends_the_wait_within_a_second_and_the_jobs_answer_is_dropped);
     tcase_add_test(t, a_handled_alarm_does_not_end_the_wait);
+    tcase_add_test(t, a_change_is_ended_only_by_what_ends_its_process);
     tcase_add_test(t, a_thread_that_is_gone_is_not_waited_for);
     tcase_add_test(t, an_interrupt_is_seen_among_many_that_wait);
     tcase_add_test(t, a_pfs_that_hangs_is_answered_from_memory);
