@@ -41,7 +41,9 @@ static struct {
 } breaks = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_POOL},
             .ended = PTHREAD_COND_INITIALIZER};
 
-static struct pool *pool;
+/* An ending waits for BREAKs that have come, so it may take no thread from them. */
+static struct pool *pool, *endings;
+static const struct pool_kind pools[] = {{&endings, "eddy-endings", THREADS}, {&pool, "eddy-breaks", THREADS}};
 static struct loop_timer *timer;
 
 /* What fs registered, and how many calls of it are under way. */
@@ -192,7 +194,7 @@ void look_end_all(bool wait)
     e->slices = MIN(e->n, SLICES);
     bool stays = e->waited = wait || !e->n;
     for (unsigned i = 0, n = e->slices; i < n; i++)
-        pool_submit(pool, end_some, e);
+        pool_submit(endings, end_some, e);
     if (!stays) /* it may be gone */
         return;
     lock_take(&breaks.lock);
@@ -296,7 +298,7 @@ static void stop_here(void *arg)
 
 void look_told_start(void)
 {
-    pool = pool_new("eddy-breaks", THREADS);
+    pools_new(pools, ARRAY_LEN(pools));
     loop_call(start_here, NULL);
     peer_handle(MSG_BREAK, handle_break);
 }
@@ -304,6 +306,5 @@ void look_told_start(void)
 void look_told_stop(void)
 {
     loop_call(stop_here, NULL);
-    pool_free(pool);
-    pool = NULL;
+    pools_free(pools, ARRAY_LEN(pools));
 }

@@ -9,13 +9,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "gate.h"
 #include "suite.h"
 
 /* ---- the network ---- */
 
-#define OUT_MAX 64
+#define OUT_MAX 512
 
 static struct {
     pthread_mutex_t mutex; /* BROKEN comes from the pool's threads */
@@ -514,6 +515,33 @@ START_TEST(a_break_that_comes_while_all_end_is_done_after_it)
 }
 END_TEST
 
+static unsigned end_slowly(struct fid fid)
+{
+    (void)fid;
+    usleep(1000); /* a file is opened on the PFS */
+    all_ended++;
+    return 0;
+}
+
+/* Two views that follow each other, each without one more node, and BREAKs of files that are not ended yet. */
+START_TEST(breaks_are_answered_while_all_end_twice)
+{
+    enum { FILES = 900, BREAKS = 300 };
+    struct fid files[FILES];
+    uint64_t i = 1;
+    look_on_break(end_slowly);
+    for (unsigned n = 0; n < FILES; n++)
+        look_opened(files[n] = file_of(2, &i));
+    look_end_all(false);
+    look_end_all(false);
+    for (unsigned n = 0; n < BREAKS; n++)
+        come(files[n * (FILES / BREAKS)], n + 1, n + 1, 2, 5);
+    wait_for_answers(BREAKS);
+    while (all_ended < 2 * FILES)
+        sched_yield();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("look");
@@ -536,5 +564,6 @@ int main(void)
     tcase_add_test(t, a_break_of_a_later_grant_is_done_after_the_one_before);
     tcase_add_test(t, all_open_files_end_at_once);
     tcase_add_test(t, a_break_that_comes_while_all_end_is_done_after_it);
+    tcase_add_test(t, breaks_are_answered_while_all_end_twice);
     return run_suite(s);
 }
