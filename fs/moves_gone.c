@@ -1,4 +1,5 @@
 /* moves_gone.c - a file loses a name, by unlink or by a rename over it: what becomes of its inode, its data and its claim. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "fs/attr_last.h"
@@ -11,24 +12,25 @@
 #include "placement/claims/claim_give.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_moves.h"
+#include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/store_version.h"
 
 /* The last name of a regular file is gone: nothing of it is flushed any more.  If the file is open and its
  * data is here, it can be read and written until the last close (the store does that).  If it is open and its
  * data is another node's, that stays as it is (data_removed).  True: it is open here. */
-static bool file_gone(struct file *f, bool ours)
+static bool file_gone(const struct going *g)
 {
     /* Another node may have linked it between the PFS's stat and its unlink: unflushed data is not
      * given up for that. */
-    if (ours && pfs_has_a_name(f)) {
-        store_set_leaving(f->fid, false);
+    if (g->ours && g->names < 0 && pfs_has_a_name(g->f)) {
+        store_set_leaving(g->f->fid, false);
         return false;
     }
-    file_set_unlinked(f, true);
-    bool open = !pfs_open_ends(f);
-    if (ours || !open)
-        claim_unlinked(f);
+    file_set_unlinked(g->f, true);
+    bool open = !pfs_open_ends(g->f);
+    if (g->ours || !open)
+        claim_unlinked(g->f);
     return open;
 }
 
@@ -37,10 +39,38 @@ static bool is_ours(const struct statx *stx)
     return S_ISREG(stx->stx_mode) && claim_is_here(fid_of(stx));
 }
 
-struct going going_of(const struct statx *was, const struct name_goes *goes)
+/* May what is not flushed of it be given up, here or by who hears of it, for want of a descriptor of its own? */
+static bool needs_descriptor(struct fid fid, const struct name_goes *goes)
+{
+    if (!claim_is_here(fid))
+        return !name_goes_unclaimed(goes);
+    struct file *f = file_find(fid);
+    bool needs = f && !pfs_is_open(f);
+    if (f)
+        file_put(f);
+    return needs;
+}
+
+int going_hold(struct inode *dir, const char *name, struct fid fid, const struct name_goes *goes, int *held, struct statx *now)
+{
+    *held = -1;
+    if (!needs_descriptor(fid, goes))
+        return 0;
+    int fd = pfs_hold_name(dir->node, name, now);
+    if (fd == -ENOENT)
+        return fd;
+    if (fd == -EINVAL || (fd >= 0 && !fid_eq(fid_of(now), fid))) {
+        pfs_unlink_done(fd);
+        return -EAGAIN;
+    }
+    *held = MAX(fd, -1);
+    return 0;
+}
+
+struct going going_of(const struct statx *was, const struct name_goes *goes, int held)
 {
     struct file *f = S_ISREG(was->stx_mode) ? file_find(fid_of(was)) : NULL;
-    return (struct going){.ours = is_ours(was), .f = f, .goes = goes};
+    return (struct going){.ours = is_ours(was), .f = f, .goes = goes, .names = held < 0 ? -1 : pfs_held_names(held)};
 }
 
 char *moves_name_path(struct inode *dir, const char *name)
@@ -63,7 +93,7 @@ void going_name(struct going *g, struct inode *dir, const char *name, const stru
 {
     struct pfs_node *node = pfs_child(dir->node, name);
     struct inode *i = inode_known(fid_of(was));
-    g->last = S_ISDIR(was->stx_mode) || was->stx_nlink <= 1;
+    g->last = S_ISDIR(was->stx_mode) || (was->stx_nlink <= 1 && g->names <= 0);
     if (i) {
         bool another = inode_lost_name(i, node);
         attr_touched(i); /* before the answer: its link count has changed */
@@ -96,9 +126,11 @@ bool going_must_tell(const struct going *g, const struct statx *was)
     return S_ISREG(was->stx_mode) && !g->ours && (g->last || g->other) && !name_goes_unclaimed(g->goes);
 }
 
-void going_data(struct going *g)
+void going_data(struct going *g, const struct statx *was)
 {
-    bool open = g->last && g->f && file_gone(g->f, g->ours);
+    bool open = g->last && g->f && file_gone(g);
+    if (g->names > 0)
+        store_set_leaving(fid_of(was), false); /* another node has just given it that name, and says so */
     g->tell = !g->ours && (g->last || g->other);
     g->open = g->last && g->tell && open ? file_ref(g->f) : NULL;
     if (g->f)

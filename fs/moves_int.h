@@ -35,6 +35,7 @@
 struct going {
     bool ours;
     bool last;         /* it was its last name */
+    int names;         /* how many it has now, by a descriptor from before; < 0: not known */
     bool other;        /* another name of it was known here */
     bool tell;         /* another node may have its claim, and must be told */
     struct file *f;    /* referenced; NULL: no data of it is here */
@@ -46,8 +47,12 @@ struct going {
 /* Before the name is removed.  Its file, referenced, if its claimant at another node was made to
  * keep the claim; or NULL. */
 struct file *going_keep(struct inode *dir, const char *name);
+/* Before it, too, and last: what seems to be the file's last name may not be it any more, as another node has just renamed the file.
+ * Only a descriptor tells: the path of its record leads to another file then.  *held: one, the caller's, for going_of; -1: it is not
+ * needed, or cannot be had.  -EAGAIN: the name leads to another file, *now.  -ENOENT: to none. */
+int going_hold(struct inode *dir, const char *name, struct fid fid, const struct name_goes *goes, int *held, struct statx *now);
 /* After that: *was is the file that it led to, with the attributes from before. */
-struct going going_of(const struct statx *was, const struct name_goes *goes);
+struct going going_of(const struct statx *was, const struct name_goes *goes, int held);
 /* Name `name` of `dir` is gone. */
 void going_name(struct going *g, struct inode *dir, const char *name, const struct statx *was);
 /* If the file has no name from now on, and is open here, this is recorded: it has the same data under a
@@ -57,7 +62,7 @@ void going_open(const struct going *g, const struct statx *was);
 /* Another node may have the claim: the answer comes after going_tell. */
 bool going_must_tell(const struct going *g, const struct statx *was);
 /* Its data goes, if nothing needs it any more.  Takes g->f. */
-void going_data(struct going *g);
+void going_data(struct going *g, const struct statx *was);
 /* A file that lost one of several names has the same data under a new ctime; another name that we know shows
  * it. */
 void going_others_same(const struct statx *was);
@@ -82,6 +87,7 @@ struct side {
     bool there;
     struct statx was;
     struct file *kept; /* of going_keep; will be replaced */
+    int held;          /* of going_hold */
     struct name_goes goes;
 };
 /* -ENAMETOOLONG: a file that is not flushed yet would get a path that no record can have. */

@@ -11,9 +11,12 @@
 #include "fs/ops.h"
 #include "fs/same.h"
 #include "placement/foresight/foresight.h"
+#include "placement/pfs/pfs_moves.h"
 #include "placement/pfs/pfs_names.h"
 #include "placement/pfs/pfs_node.h"
 #include "placement/store/store_version.h"
+
+#define LOOKS 8 /* tries to rename while other files take the names */
 
 static int side_look(struct side *s)
 {
@@ -76,17 +79,33 @@ static void moved_before(const struct side *from, const struct side *to)
     pfs_unref(node);
 }
 
-static void moved(struct request *r, const struct side *from, const struct side *to, bool exchange)
+/* What was renamed is not what was looked at before, as another node has replaced that meanwhile. */
+static void see_moved(struct side *from, const struct side *to)
 {
+    struct statx now;
+    uint64_t view;
+    if (!moves_are_shared(&view) || name_goes_unclaimed(&from->goes) || pfs_lookup(to->dir->node, to->name, &now) ||
+        fid_eq(fid_of(&now), fid_of(&from->was)) || (now.stx_mode ^ from->was.stx_mode) & S_IFMT)
+        return;
+    name_goes_end(&from->goes);
+    from->goes = (struct name_goes){0};
+    from->was = now;
+}
+
+/* The request is answered.  True: what was replaced has no name any more. */
+static bool moved(struct request *r, struct side *from, const struct side *to, bool exchange)
+{
+    if (!exchange)
+        see_moved(from, to);
     char *from_path = side_path(from), *to_path = side_path(to);
     bool replaced = to->there && !exchange;
     struct going g = {0};
     moved_before(from, to);
     if (replaced) {
-        g = going_of(&to->was, &to->goes);
+        g = going_of(&to->was, &to->goes, to->held);
         going_name(&g, to->dir, to->name, &to->was);
         going_open(&g, &to->was);
-        going_data(&g);
+        going_data(&g, &to->was);
     }
     from->dir->moves++; /* before the tree: see look() in names.c */
     to->dir->moves++;
@@ -109,10 +128,9 @@ static void moved(struct request *r, const struct side *from, const struct side 
     }
     if (exchange && foresight_any())
         foresight_named(from_path, fid_of(&to->was));
-    going_keep_end(to->kept, g.last ? &to->was : NULL);
     free(from_path);
     free(to_path);
-    request_done(r);
+    return g.last;
 }
 
 /* A file that is replaced at its last name is removed. */
@@ -170,36 +188,82 @@ static void names_go(struct side *from, struct side *to)
         all[k]->goes = goes[k];
 }
 
-static void rename_fn(struct request *r)
+/* What is renamed, and what it replaces. */
+static int look_at_both(const struct request *r, struct side *from, struct side *to)
 {
-    struct side from = {.dir = r->inode, .name = r->name};
-    struct side to = {.dir = r->inode2, .name = r->name2};
     bool exchange = r->flags & RENAME_EXCHANGE;
-    int err = side_look(&from);
+    *from = (struct side){.dir = r->inode, .name = r->name, .held = -1};
+    *to = (struct side){.dir = r->inode2, .name = r->name2, .held = -1};
+    int err = side_look(from);
     if (!err)
-        err = side_look(&to);
-    if (err == -ENOENT && from.there && !exchange)
+        err = side_look(to);
+    if (err == -ENOENT && from->there && !exchange)
         err = 0;
     if (!err)
-        err = moves_paths_fit(&from, &to);
+        err = moves_paths_fit(from, to);
     if (!err && exchange)
-        err = moves_paths_fit(&to, &from);
-    bool nothing = to.there && fid_eq(fid_of(&from.was), fid_of(&to.was));
+        err = moves_paths_fit(to, from);
+    return err;
+}
+
+static bool is_same_file(const struct side *from, const struct side *to)
+{
+    return to->there && fid_eq(fid_of(&from->was), fid_of(&to->was));
+}
+
+/* Meanwhile another node may have renamed what would be replaced, and put something else there: -EAGAIN. */
+static int hold_replaced(const struct request *r, struct side *to)
+{
+    struct statx now;
+    if (!to->there || r->flags & (RENAME_EXCHANGE | RENAME_NOREPLACE) || !S_ISREG(to->was.stx_mode) || to->was.stx_nlink != 1)
+        return 0;
+    int err = going_hold(to->dir, to->name, fid_of(&to->was), &to->goes, &to->held, &now);
+    return err == -ENOENT ? -EAGAIN : err;
+}
+
+static void sides_end(struct side *from, struct side *to, const struct statx *removed)
+{
+    going_keep_end(to->kept, removed);
+    pfs_unlink_done(to->held);
+    name_goes_end(&from->goes);
+    name_goes_end(&to->goes);
+}
+
+/* -EAGAIN: the names lead to other files now, and nothing was done.  Else r is answered. */
+static int rename_once(struct request *r, bool last_try)
+{
+    struct side from, to;
+    bool exchange = r->flags & RENAME_EXCHANGE;
+    int err = look_at_both(r, &from, &to);
+    bool nothing = is_same_file(&from, &to);
     if (!err && !nothing && !(to.there && r->flags & RENAME_NOREPLACE))
         names_go(&from, &to);
     if (!err && to.there && !exchange)
         to.kept = going_keep(to.dir, to.name);
-    if (!err)
+    if (!err && !nothing)
+        err = hold_replaced(r, &to);
+    if (err == -EAGAIN && !last_try) {
+        sides_end(&from, &to, NULL);
+        return err;
+    }
+    if (!err || err == -EAGAIN)
         err = rename_logged(r, &from, &to);
     /* Two names of one file: rename does nothing, both stay. */
     if (err || nothing) {
-        going_keep_end(to.kept, NULL);
         request_err(r, err);
+        sides_end(&from, &to, NULL);
     } else {
-        moved(r, &from, &to, exchange);
+        bool removes = moved(r, &from, &to, exchange);
+        sides_end(&from, &to, removes ? &to.was : NULL);
+        request_done(r);
     }
-    name_goes_end(&from.goes);
-    name_goes_end(&to.goes);
+    return 0;
+}
+
+static void rename_fn(struct request *r)
+{
+    for (unsigned tries = 1; rename_once(r, tries == LOOKS); tries++)
+        ;
 }
 
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,

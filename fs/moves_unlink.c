@@ -23,6 +23,7 @@ static void unlinked(struct request *r)
 struct removing {
     struct statx was;
     int held;          /* of pfs_unlink */
+    int seen;          /* of going_hold */
     struct file *kept; /* of going_keep */
     struct name_goes goes;
 };
@@ -31,8 +32,9 @@ struct removing {
  * names, it is cared for. */
 static int unlink_file(struct request *r, const struct fid *fid, bool several, struct removing *v)
 {
-    *v = (struct removing){.held = -1};
-    if (fid->hi || fid->lo)
+    *v = (struct removing){.held = -1, .seen = -1};
+    bool known = fid->hi || fid->lo;
+    if (known)
         name_goes_begin(&v->goes, fid, 1);
     v->kept = going_keep(r->inode, r->name);
     if (several) {
@@ -40,8 +42,13 @@ static int unlink_file(struct request *r, const struct fid *fid, bool several, s
         links_before_removal(*fid, node);
         pfs_unref(node);
     }
-    int err = pfs_unlink(r->inode->node, r->name, fid, several, request_cred(r), &v->was, &v->held);
+    int err = known ? going_hold(r->inode, r->name, *fid, &v->goes, &v->seen, &v->was) : 0;
+    if (err == -EAGAIN)
+        err = -EMLINK;
+    if (!err)
+        err = pfs_unlink(r->inode->node, r->name, fid, several, request_cred(r), &v->was, &v->held);
     if (err) {
+        pfs_unlink_done(v->seen);
         going_keep_end(v->kept, NULL);
         name_goes_end(&v->goes);
     }
@@ -83,14 +90,14 @@ static void unlink_fn(struct request *r)
         request_err(r, err);
         return;
     }
-    struct going g = going_of(&v.was, &v.goes);
+    struct going g = going_of(&v.was, &v.goes, MAX(v.held, v.seen));
     going_name(&g, r->inode, r->name, &v.was);
     going_open(&g, &v.was);
     struct file *held = g.last && g.f && pfs_keep_number(g.f) ? file_ref(g.f) : NULL;
     bool tells = v.kept || going_must_tell(&g, &v.was);
     if (!tells && (held || v.held >= 0))
         unlinked(r);
-    going_data(&g);
+    going_data(&g, &v.was);
     going_others_same(&v.was);
     if (!tells)
         unlinked(r);
@@ -99,6 +106,7 @@ static void unlink_fn(struct request *r)
         file_put_removed(held);
     }
     pfs_unlink_done(v.held);
+    pfs_unlink_done(v.seen);
     going_tell(&g, &v.was, r->inode, r->name);
     unlinked(r);
     hint_ends(r, &v.was);

@@ -237,6 +237,34 @@ void pfs_unlink_done(int held)
     pfs_close_fd(held);
 }
 
+static int op_hold(int dirfd, struct pfs_op *op)
+{
+    int fd = pfs_open_beneath(dirfd, op->name, O_PATH, 0);
+    int err = fd < 0 ? fd : pfs_statx_fd(fd, op->stx);
+    if (!err && !S_ISREG(op->stx->stx_mode))
+        err = -EINVAL;
+    if (err && fd >= 0)
+        close(fd);
+    op->fd_out = err ? -1 : fd;
+    return err;
+}
+
+int pfs_hold_name(struct pfs_node *parent, const char *name, struct statx *stx)
+{
+    struct pfs_op op = {.name = name, .stx = stx, .fd_out = -1};
+    int err = pfs_name_check(parent, name, -ENOENT);
+    if (!err)
+        err = pfs_run(parent, NULL, op_hold, &op);
+    return err ? err : op.fd_out;
+}
+
+int pfs_held_names(int held)
+{
+    struct statx stx;
+    int err = pfs_statx_fd(held, &stx);
+    return err ? err : (int)MIN(stx.stx_nlink, (uint32_t)INT_MAX);
+}
+
 static int op_rmdir(int fd, struct pfs_op *op)
 {
     return done(unlinkat(fd, op->name, AT_REMOVEDIR));
