@@ -22,6 +22,7 @@ struct unflushed_file {
     unsigned tries;
     int error;    /* of the last try, -errno; 0 */
     bool suspect; /* a power loss left it in doubt: it is never written by itself */
+    const char *borrower; /* not NULL: the bytes are those that this node has borrowed, and not written (flush_and_leave only) */
 };
 typedef int unflushed_fn(void *arg, const struct unflushed_file *u);
 /* Calls cb for each; ends when it returns other than 0, and returns that. */

@@ -37,10 +37,10 @@ static void add_file(struct list *l, struct file *f)
 }
 
 /* It is never flushed by itself, so it is named as long as it is there. */
-static int add_suspect(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
+static int add_suspect(void *arg, struct fid fid, const char *path, uint64_t bytes, enum unflushed_why why)
 {
     (void)bytes;
-    (void)suspect;
+    (void)why;
     list_add(arg, (struct dirty_name){.fid = fid, .path = xstrdup(path)});
     return 0;
 }

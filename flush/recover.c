@@ -34,13 +34,13 @@ static void restore_mode(struct file *f)
     free(path);
 }
 
-static int count_suspect(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
+static int count_suspect(void *arg, struct fid fid, const char *path, uint64_t bytes, enum unflushed_why why)
 {
     struct found *found = arg;
     (void)fid;
     (void)path;
     (void)bytes;
-    found->suspects += suspect;
+    found->suspects += why == UNFLUSHED_SUSPECT;
     return 0;
 }
 
@@ -49,12 +49,12 @@ struct searched {
     bool found;
 };
 
-static int is_it(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
+static int is_it(void *arg, struct fid fid, const char *path, uint64_t bytes, enum unflushed_why why)
 {
     struct searched *s = arg;
     (void)path;
     (void)bytes;
-    (void)suspect;
+    (void)why;
     s->found |= fid_eq(s->fid, fid);
     return 0;
 }

@@ -95,11 +95,12 @@ struct telling {
     void *arg;
 };
 
-static int tell_suspect(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
+static int tell_suspect(void *arg, struct fid fid, const char *path, uint64_t bytes, enum unflushed_why why)
 {
     struct telling *t = arg;
     (void)fid;
-    return t->cb(t->arg, &(struct unflushed_file){.path = path, .bytes = bytes, .suspect = suspect});
+    (void)why;
+    return t->cb(t->arg, &(struct unflushed_file){.path = path, .bytes = bytes, .suspect = true});
 }
 
 int flush_each_unflushed(unflushed_fn *cb, void *arg)

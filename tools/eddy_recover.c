@@ -114,13 +114,13 @@ static void complain_of_cache(const char *path, int err)
 
 /* ---- --list ---- */
 
-static int list_one(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
+static int list_one(void *arg, struct fid fid, const char *path, uint64_t bytes, enum unflushed_why why)
 {
+    static const char *const reasons[] = {[UNFLUSHED_DIRTY] = "not written yet",
+                                          [UNFLUSHED_SUSPECT] = "suspect after a power loss: not covered by fsync, never written by itself",
+                                          [UNFLUSHED_LENT] = BORROWED};
     (void)fid;
-    add_left(arg, path, bytes,
-             suspect ? "suspect after a power loss: not covered by fsync, never written by itself"
-                     : "not written yet",
-             suspect);
+    add_left(arg, path, bytes, reasons[why], why == UNFLUSHED_SUSPECT);
     return 0;
 }
 
@@ -192,7 +192,9 @@ static bool show(void *arg, const struct flush_progress *p)
 static int add_unflushed(void *arg, const struct unflushed_file *u)
 {
     char reason[512] = "not written yet";
-    if (u->suspect)
+    if (u->borrower)
+        snprintf(reason, sizeof(reason), "node %s has borrowed parts of it: recover that one's cache directory, then this", u->borrower);
+    else if (u->suspect)
         snprintf(reason, sizeof(reason),
                  "suspect after a power loss: not covered by fsync, never written by itself");
     else if (u->error)
@@ -254,9 +256,9 @@ static void copied(void *arg, const char *path, const char *made, uint64_t missi
         add_left(r, path, missing, reason, false);
 }
 
-static int add_suspect(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
+static int add_suspect(void *arg, struct fid fid, const char *path, uint64_t bytes, enum unflushed_why why)
 {
-    return list_one(arg, fid, path, bytes, suspect);
+    return list_one(arg, fid, path, bytes, why);
 }
 
 /* What is removed with the cache directory is no copy. */

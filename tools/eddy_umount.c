@@ -200,13 +200,15 @@ struct report {
     struct unflushed_list list;
 };
 
-static int add_file(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
+static int add_file(void *arg, struct fid fid, const char *path, uint64_t bytes, enum unflushed_why why)
 {
     struct report *r = arg;
     char *escaped = control_escape(path);
     const char *reason = unflushed_reason(&r->ending->failed, escaped);
     (void)fid;
-    if (suspect)
+    if (why == UNFLUSHED_LENT)
+        reason = BORROWED;
+    else if (why == UNFLUSHED_SUSPECT)
         reason = "suspect after a power loss: not covered by fsync, never written by itself";
     unflushed_add(&r->list, escaped, bytes,
                   reason ? reason : "the daemon ended before it was written");

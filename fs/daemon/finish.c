@@ -14,17 +14,24 @@
 #include "fs/mountinfo.h"
 #include "fs/settings.h"
 #include "placement/carry.h"
+#include "placement/lend.h"
 #include "placement/store/store_open.h"
+#include "transport/members.h"
 #include "transport/view.h"
 
 static int say_unflushed(void *arg, const struct unflushed_file *u)
 {
     unsigned *n = arg;
-    log_error("%s: %llu bytes are not on the PFS%s (%u tries, %s): they are kept in %s and flushed "
-              "at the next start",
-              u->path, (unsigned long long)u->bytes,
-              u->suspect ? " and suspect after a power loss" : "", u->tries,
-              u->error ? strerror(-u->error) : "no error", store_dir());
+    if (u->borrower)
+        log_error("%s: node %s has borrowed %llu bytes of it, and has not written them to the PFS: start eddyfs there again, or "
+                  "\"eddy recover\" its cache directory, and then this node's, %s",
+                  u->path, u->borrower, (unsigned long long)u->bytes, store_dir());
+    else
+        log_error("%s: %llu bytes are not on the PFS%s (%u tries, %s): they are kept in %s and flushed "
+                  "at the next start",
+                  u->path, (unsigned long long)u->bytes,
+                  u->suspect ? " and suspect after a power loss" : "", u->tries,
+                  u->error ? strerror(-u->error) : "no error", store_dir());
     ++*n;
     return 0;
 }
@@ -106,6 +113,13 @@ static int tell(void *arg, const struct unflushed_file *u)
     return t->each(t->arg, u);
 }
 
+/* What a borrower that is away has is not on the PFS, and this node stays absent, so that nobody takes the file for complete. */
+static void tell_lent(void *arg, const struct loan_status *s)
+{
+    const char *name = s->node ? members_name(s->node) : "?";
+    tell(arg, &(struct unflushed_file){.path = s->path, .bytes = s->bytes, .borrower = name});
+}
+
 /* Programs may store into a mapping that outlived its file's close for ever. */
 static unsigned say_mapped(void)
 {
@@ -126,6 +140,7 @@ int flush_and_leave(bool (*progress)(void *arg, const struct flush_progress *p),
     carry_leave(); /* writers of other nodes do not prevent giving our claims back */
     flush_all(progress, arg);
     int err = flush_each_unflushed(tell, &t);
+    lend_each(tell_lent, &t);
     left += say_mapped();
     report_write(left);
     said_code = err || left ? EXIT_NOT_ON_PFS : EXIT_OK;

@@ -236,13 +236,13 @@ void store_close_and_remove(void)
     cachedir_remove(&store.dir);
 }
 
-static int is_one(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
+static int is_one(void *arg, struct fid fid, const char *path, uint64_t bytes, enum unflushed_why why)
 {
     (void)arg;
     (void)fid;
     (void)path;
     (void)bytes;
-    (void)suspect;
+    (void)why;
     return -EBUSY;
 }
 

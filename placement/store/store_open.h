@@ -86,16 +86,17 @@ uint32_t store_weight(void); /* the node's: MiB that the cache is meant for (spa
 /* For the tool: reads a cache directory whose daemon is dead, and calls cb for every file that is not on the
  * PFS.  -EWOULDBLOCK: a daemon has the lock.  -EUCLEAN: some records are damaged, so there may be more such
  * files. */
-int store_each_unflushed(const char *dir,
-                         int (*cb)(void *arg, struct fid fid, const char *path, uint64_t bytes,
-                                   bool suspect),
-                         void *arg);
+enum unflushed_why {
+    UNFLUSHED_DIRTY,
+    UNFLUSHED_SUSPECT, /* see store_each_suspect */
+    UNFLUSHED_LENT,    /* another node has borrowed parts of it; bytes: 0 */
+};
+typedef int store_unflushed_fn(void *arg, struct fid fid, const char *path, uint64_t bytes, enum unflushed_why why);
+int store_each_unflushed(const char *dir, store_unflushed_fn *cb, void *arg);
 
 /* Calls cb for what power losses left in doubt in the open store (CACHE_DIR/suspect).  It is kept, never
  * flushed, and not part of the files any more. */
-int store_each_suspect(int (*cb)(void *arg, struct fid fid, const char *path, uint64_t bytes,
-                                 bool suspect),
-                       void *arg);
+int store_each_suspect(store_unflushed_fn *cb, void *arg);
 
 /* ---- whole store ---- */
 /* Calls cb for every file whose record is dirty or claimed, or has a mode to give back.  f is valid during

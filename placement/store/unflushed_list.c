@@ -20,9 +20,6 @@
 #include "placement/store/store_open.h"
 #include "transport/fid.h"
 
-typedef int (*unflushed_cb)(void *arg, struct fid fid, const char *path, uint64_t bytes,
-                            bool suspect);
-
 struct unflushed {
     struct fid fid;
     uint32_t slot;
@@ -39,7 +36,7 @@ struct listing {
 
 static bool owed(struct file_record *r)
 {
-    return (core_of(r)->flags & (CORE_DIRTY | CORE_DELETED)) == CORE_DIRTY;
+    return !(core_of(r)->flags & CORE_DELETED) && (core_of(r)->flags & CORE_DIRTY || r->lent);
 }
 
 static void collect(struct listing *l, uint32_t no)
@@ -101,7 +98,14 @@ static void add_stored(struct cachedir *d, struct file_record *r, struct unflush
         u->bytes = MAX(u->bytes, (uint64_t)st.st_size);
 }
 
-static int list_records(struct cachedir *d, unflushed_cb cb, void *arg)
+static enum unflushed_why why(const struct listing *l, struct file_record *r)
+{
+    if (!(core_of(r)->flags & CORE_DIRTY))
+        return UNFLUSHED_LENT;
+    return l->in_doubt && !r->covered.check ? UNFLUSHED_SUSPECT : UNFLUSHED_DIRTY;
+}
+
+static int list_records(struct cachedir *d, store_unflushed_fn *cb, void *arg)
 {
     struct listing *l = xcalloc(1, sizeof(*l));
     slabs_init(&l->files, SLAB_FILES, FILE_SLOT, d->chunk_size);
@@ -123,7 +127,7 @@ static int list_records(struct cachedir *d, unflushed_cb cb, void *arg)
         struct file_record *r = slab_at(&l->files, l->list[i].slot);
         path_get(&l->files, r, path);
         add_stored(d, r, &l->list[i]);
-        err = cb(arg, r->fid, path, l->list[i].bytes, l->in_doubt && !r->covered.check);
+        err = cb(arg, r->fid, path, l->list[i].bytes, why(l, r));
     }
     if (!err && l->damaged)
         err = -EUCLEAN;
@@ -160,7 +164,7 @@ static bool read_note(int dirfd, const char *name, char path[STATE_PATH_MAX + 1]
     return true;
 }
 
-static int list_suspects(int dirfd, unflushed_cb cb, void *arg)
+static int list_suspects(int dirfd, store_unflushed_fn *cb, void *arg)
 {
     int fd = openat(dirfd, "suspect", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err = 0;
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -173,18 +177,18 @@ static int list_suspects(int dirfd, unflushed_cb cb, void *arg)
         snprintf(hex, sizeof(hex), "%.32s", e->d_name);
         if (strlen(e->d_name) == FID_TEXT - 1 + 4 && !fid_parse(hex, &fid) &&
             read_note(fd, e->d_name, path, &bytes))
-            err = cb(arg, fid, path, bytes, true);
+            err = cb(arg, fid, path, bytes, UNFLUSHED_SUSPECT);
     }
     closedir(dir);
     return err;
 }
 
-int store_each_suspect(unflushed_cb cb, void *arg)
+int store_each_suspect(store_unflushed_fn *cb, void *arg)
 {
     return list_suspects(store.dir.fd, cb, arg);
 }
 
-int store_each_unflushed(const char *dirname, unflushed_cb cb, void *arg)
+int store_each_unflushed(const char *dirname, store_unflushed_fn *cb, void *arg)
 {
     struct cachedir d;
     int err = cachedir_open_readonly(&d, dirname);

@@ -236,11 +236,11 @@ static void remove_slabs(void)
     }
 }
 
-static int count_one(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
+static int count_one(void *arg, struct fid fid, const char *path, uint64_t bytes, enum unflushed_why why)
 {
     (void)fid;
     (void)bytes;
-    (void)suspect;
+    (void)why;
     *(size_t *)arg += strlen(path);
     return 0;
 }

@@ -157,14 +157,14 @@ struct seen {
     bool suspect;
 };
 
-static inline int see(void *arg, struct fid fid, const char *path, uint64_t bytes, bool suspect)
+static inline int see(void *arg, struct fid fid, const char *path, uint64_t bytes, enum unflushed_why why)
 {
     struct seen *s = arg;
     (void)fid;
     s->n++;
     snprintf(s->path, sizeof(s->path), "%s", path);
     s->bytes = bytes;
-    s->suspect = suspect;
+    s->suspect = why == UNFLUSHED_SUSPECT;
     return 0;
 }
 
