@@ -484,6 +484,8 @@ static void copy_fn(struct request *r)
         err = stores_take(from->data->f);
     if (!err)
         err = copy_pieces(from, to, r, &done);
+    if (done && to->flags & O_DSYNC) /* the kernel sends no FSYNC after it */
+        err = file_sync(to);
     if (done) {
         belief_changed_by(to->inode, r->off2, done);
         grown(to);

@@ -374,23 +374,26 @@ int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out)
 {
     uint64_t node;
     struct location at;
+    struct patience p = data_patience();
+    int err = catch_up(h, &p);
+    if (err)
+        return err;
     enum where w = data_where(h, &node);
     if (only_here(h->f, w)) {
         if (!store_is_lent(h->f))
             return store_seek(h->f, off, hole, out);
-        int err = lend_pull(h->f, &node);
+        err = lend_pull(h->f, &node);
         if (err)
             return err;
         data_attr(h, &at);
         return seek_all_data(at.size, off, hole, out);
     }
     if (w == WHERE_NODE) { /* another open of this node may have changed the size at the claimant */
-        struct patience p = data_patience();
-        int err = data_relocate(h, &p);
+        err = data_relocate(h, &p);
         if (err)
             return err;
     }
-    int err = w == WHERE_PFS ? pfs_file_seek(h->f, off, hole, out) : -EOPNOTSUPP;
+    err = w == WHERE_PFS ? pfs_file_seek(h->f, off, hole, out) : -EOPNOTSUPP;
     /* the file has neither a descriptor nor a name any more */
     bool lost = h->anchored && (err == -ENOENT || err == -ESTALE);
     if (err != -EOPNOTSUPP && err != -EINVAL && !lost)
@@ -430,11 +433,8 @@ int data_sync(struct data_handle *h, bool pfs)
 {
     struct asking a = {.patience = data_patience()};
     struct change c = {.op = CARRY_SYNC, .mode = pfs, .end_ms = a.patience.end_ms};
-    int err;
-    while ((err = sync_once(h, &c)) == -EAGAIN) {
+    int err = catch_up(h, &a.patience); /* another node may have begun to write it since this handle asked */
+    while (!err && (err = sync_once(h, &c)) == -EAGAIN)
         err = again(h, &a, err);
-        if (err)
-            return err;
-    }
     return err;
 }

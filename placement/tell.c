@@ -419,7 +419,7 @@ static void begin_drop(void *arg)
 
 void tell_drop(struct file *f)
 {
-    loop_work(begin_drop, NULL, file_ref(f));
+    pool_submit(pool_waiters, begin_drop, file_ref(f)); /* it waits for the home */
 }
 
 /* ---- start and end ---- */

@@ -91,9 +91,7 @@ static void follow(struct fid fid, const struct told_change *c)
     struct file *f = file_find(fid);
     if (!f)
         return;
-    int err = shadow_begin(f);
-    if (err)
-        log_debug("a file's passthrough descriptors do not follow it: %s", strerror(-err));
+    shadow_begin(f); /* it says what it cannot do */
     told_shadow(f, c);
     file_put(f);
 }

@@ -23,7 +23,7 @@ bool shadow_is(struct file *f);
  * counted, and kernel_io_close ends that as for all others.  False: it is none. */
 bool shadow_join(struct file *f, unsigned life);
 /* Descriptors that the kernel serves from the data file are open: what is here is dropped, so that they have a shadow.
- * 0, also if there are none, or there is one already; -EBUSY: this node owes the file's bytes to the PFS.
+ * 0, also if there are none, or there is one already; -EBUSY: this node owes the file's bytes to the PFS; -ENOSPC, -EIO (logged).
  * (store_state.c) */
 int shadow_begin(struct file *f);
 /* The same where this node has changed the file, or may: the store goes on with a copy of the data file, so that what processes

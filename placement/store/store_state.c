@@ -58,7 +58,7 @@ int store_drop_all(struct file *f, uint64_t *bytes)
 }
 
 /* With it the data file that is in use becomes the shadow (kernel_io_renew). */
-int shadow_begin(struct file *f)
+static int shadow_begin_once(struct file *f)
 {
     struct range_op op;
     uint64_t bytes;
@@ -75,6 +75,21 @@ int shadow_begin(struct file *f)
         range_end(f, &op);
     }
     lock_drop(&f->lock);
+    return err;
+}
+
+int shadow_begin(struct file *f)
+{
+    int err;
+    do
+        err = shadow_begin_once(f);
+    while (store_room_again(f, err));
+    if (err && err != -EBUSY) {
+        char *path = file_path(f);
+        log_warn("%s: there is no data file for what another node changed: processes that had it open before may read older bytes: %s",
+                 path ? path : "?", strerror(-err));
+        free(path);
+    }
     return err;
 }
 
