@@ -117,7 +117,7 @@ static void push_size(struct inode *i, const struct told_change *c)
 
 uint64_t belief_size_if_lost(struct inode *i, uint64_t size)
 {
-    return must_have_size(i) ? MAX(size, i->told_size) : size;
+    return must_have_size(i) ? i->told_size : size;
 }
 
 void belief_appends(struct inode *i, const struct location *at)
