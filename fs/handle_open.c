@@ -191,7 +191,8 @@ static int open_now(struct request *r, struct inode *i, int flags, struct fuse_f
     uint64_t looked_ms = boot_ms();
     bool by_name = !pfs_has_descriptor(f);
     err = open_on_pfs(r, i, flags, f, &stx);
-    if (!err && open_writes(flags) && stx.stx_nlink && !links_are_right(i, &stx, by_name)) {
+    bool found = early_is_for(i, r->pid); /* its name led to it when this open was on its way already */
+    if (!err && open_writes(flags) && stx.stx_nlink && !links_are_right(i, &stx, by_name) && !found) {
         data_release(f);
         handle_may_come_by_descriptor(i);
         err = -ESTALE; /* the kernel looks its name up again */
@@ -199,7 +200,7 @@ static int open_now(struct request *r, struct inode *i, int flags, struct fuse_f
     if (!err && !stx.stx_nlink)
         file_set_unlinked(f, true);
     /* it had a name when that was looked up for this open; or the kernel has come by a descriptor */
-    bool is_it = early_is_for(i, r->pid) || i->retired;
+    bool is_it = found || i->retired;
     o.named = !err && stx.stx_nlink && !is_it;
     if (!err && !stx.stx_nlink && !i->gone && !is_it) { /* another node removed it */
         inode_gone(i);
