@@ -143,11 +143,14 @@ int file_open_handle(struct request *r, struct inode *i, const struct statx *stx
     return err;
 }
 
-/* By its name; or by its descriptor, if it is open and no name of it is known: then the kernel comes by that. */
-static int open_on_pfs(struct request *r, struct inode *i, int flags, struct file *f,
+/* By its name; or by its descriptor, if it is open and no name of it is known: then the kernel comes by that.  found: or if this task
+ * has just found it by a name (early.h). */
+static int open_on_pfs(struct request *r, struct inode *i, int flags, struct file *f, bool found,
                        struct statx *stx)
 {
     int err = pfs_open_file(f, inode_has_name(i) ? i->node : NULL, open_writes(flags), request_cred(r), stx);
+    if (err == -ESTALE && found)
+        err = pfs_open_file(f, NULL, open_writes(flags), request_cred(r), stx);
     /* It may have another name: if the kernel has used that, it comes back with this file, once.  So none may be left
      * that leads elsewhere. */
     if (err == -ESTALE && !attr_stat(i, stx)) {
@@ -190,8 +193,8 @@ static int open_now(struct request *r, struct inode *i, int flags, struct fuse_f
     }
     uint64_t looked_ms = boot_ms();
     bool by_name = !pfs_has_descriptor(f);
-    err = open_on_pfs(r, i, flags, f, &stx);
     bool found = early_is_for(i, r->pid); /* its name led to it when this open was on its way already */
+    err = open_on_pfs(r, i, flags, f, found, &stx);
     if (!err && open_writes(flags) && stx.stx_nlink && !links_are_right(i, &stx, by_name) && !found) {
         data_release(f);
         handle_may_come_by_descriptor(i);
