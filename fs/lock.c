@@ -29,7 +29,8 @@ static struct {
 
 struct asked {
     struct lock_ask ask;
-    bool held; /* its owner had a lock on all of it */
+    struct lock_ask *missing; /* parts on which its owner had no lock before; malloc'd */
+    unsigned n_missing;       /* 0: it had one on all of it */
 };
 
 static struct lock_ask *ask_of(struct request *r)
@@ -121,18 +122,26 @@ static void remember(struct request *r)
 }
 
 /* It is given back before the answer: a process that asks again must not lose the lock that it is granted
- * then. */
+ * then.  What its owner had before stays: a request that fails takes nothing away. */
 static void give_back(struct request *r)
 {
-    struct lock_ask none = *ask_of(r);
-    none.type = F_UNLCK;
-    lock_request(&none, false, NULL, NULL);
+    struct asked *asked = r->extra;
+    for (unsigned n = 0; n < asked->n_missing; n++) {
+        asked->missing[n].type = F_UNLCK;
+        lock_request(&asked->missing[n], false, NULL, NULL);
+    }
+}
+
+static void end_asked(struct request *r)
+{
+    free(((struct asked *)r->extra)->missing);
+    free(r->extra);
+    r->extra = NULL;
 }
 
 static void answer(struct request *r, int err)
 {
-    free(r->extra);
-    r->extra = NULL;
+    end_asked(r);
     request_err(r, err);
 }
 
@@ -142,7 +151,7 @@ static void make_fresh(void *arg)
     struct handle *h = handle_of(&r->fi);
     int err = 0;
     remember(r); /* again: another thread may have closed the descriptor while this one waited */
-    if (!((struct asked *)r->extra)->held && !is_fresh(h)) {
+    if (((struct asked *)r->extra)->n_missing && !is_fresh(h)) {
         known_want_descriptor(h->inode);
         err = drop_stale(h);
     }
@@ -167,8 +176,7 @@ static void locked(void *arg, int err, const struct lock_ask *found)
         pool_submit(pool_locks, make_fresh, r);
         return;
     }
-    free(r->extra);
-    r->extra = NULL;
+    end_asked(r);
     if (request_take(r))
         fuse_reply_err(r->req, -err);
     pool_submit(pool_waiters, done_job, r);
@@ -204,7 +212,8 @@ static void ask(struct request *r, bool wait)
     struct lock_ask a = *ask_of(r);
     if (a.type != F_UNLCK) {
         remember(r);
-        ((struct asked *)r->extra)->held = lock_is_held(&a);
+        struct asked *asked = r->extra;
+        asked->n_missing = lock_missing(&a, &asked->missing);
     }
     r->lock_id = lock_new_id();
     request_wait(r, cancel);
@@ -251,8 +260,7 @@ static void tested(void *arg, int err, const struct lock_ask *found)
         lock.l_len = found->end == UINT64_MAX ? 0 : (off_t)(found->end - found->start + 1);
         lock.l_pid = (pid_t)found->pid;
     }
-    free(r->extra);
-    r->extra = NULL;
+    end_asked(r);
     if (request_take(r))
         err ? fuse_reply_err(r->req, -err) : fuse_reply_lock(r->req, &lock);
     pool_submit(pool_waiters, done_job, r);

@@ -30,7 +30,8 @@ void lock_cancel(uint64_t id);
  * none. */
 void lock_drop_owner(struct fid fid, bool flock, uint64_t owner, lock_done done, void *arg);
 
-/* Has its owner an fcntl lock, of whatever type, on all of this range?  Any thread that holds no lock. */
-bool lock_is_held(const struct lock_ask *a);
+/* The parts of its range on which its owner has no fcntl lock now, of whatever type: *v, malloc'd, and how many.  flock: all of it.
+ * Any thread that holds no lock. */
+unsigned lock_missing(const struct lock_ask *a, struct lock_ask **v);
 
 #endif

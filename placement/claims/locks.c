@@ -74,16 +74,25 @@ static struct held_lock held_of(const struct lock_ask *a)
     };
 }
 
-bool lock_is_held(const struct lock_ask *a)
+unsigned lock_missing(const struct lock_ask *a, struct lock_ask **v)
 {
     struct held_lock range = held_of(a), *held = NULL, *rest = NULL;
+    unsigned n = 0;
     if (a->flock)
-        return false;
-    locks_own_split(a->fid, &range, &held, &rest);
-    bool all = !rest;
+        lock_add(&rest, &range);
+    else
+        locks_own_split(a->fid, &range, &held, &rest);
+    for (const struct held_lock *l = rest; l; l = l->next)
+        n++;
+    struct lock_ask *at = *v = xcalloc(n + 1, sizeof(**v));
+    for (const struct held_lock *l = rest; l; l = l->next) {
+        *at = *a;
+        at->start = l->start;
+        at++->end = l->end;
+    }
     lock_list_free(&held);
     lock_list_free(&rest);
-    return all;
+    return n;
 }
 
 /* ---- operations ---- */
