@@ -74,14 +74,22 @@ check_same "$PFS/hot" "$W/new"
 reads n1 later
 reads n2 later
 reads n3 later
+settled() { # all that were asked for twice are on shelves
+    local used
+    used=$(shelves_used)
+    sleep 0.3
+    [ "$(shelves_used)" = "$used" ]
+}
+wait_for 20 settled || fail "chunks are put on shelves without end"
 exec 7<"$W/mnt-n5/later"
 eddy ring "$W/mnt-n5/later" >"$W/ring"
 home=$(awk '$1 == "home" { sub(",", "", $2); print $2 }' "$W/ring")
+reads_from=$(status_of n5 '.onesided.nodes | join(" ")')
 stopped=
 for n in n4 n3 n2 n1; do
-    if [ "$n" != "$home" ] && awk -v n="$n" '$1 ~ /^[0-9]+$/ && $2 == n { f = 1 } END { exit !f }' "$W/ring"; then stopped=$n; fi
+    if [ "$n" != "$home" ] && [[ " $reads_from " = *" $n "* ]] && awk -v n="$n" '$1 ~ /^[0-9]+$/ && $2 == n { f = 1 } END { exit !f }' "$W/ring"; then stopped=$n; fi
 done
-[ -n "$stopped" ] || fail "no node but the home owns a chunk"
+[ -n "$stopped" ] || fail "of $reads_from no node but the home owns a chunk"
 chunk=$(awk -v n="$stopped" '$1 ~ /^[0-9]+$/ && $2 == n { print $1; exit }' "$W/ring")
 before=$(counter n5 onesided_reads)
 pause "${NODE_PID[$stopped]}"
