@@ -74,7 +74,7 @@ for t in threads:
 for t in threads:
     t.join()
 print(dict(done), dict(failed))
-assert not failed and min(done[w.__name__] for w in (exchange, replace, update, read)) > 20, "names that are there are stale"
+assert not failed and min(done[w.__name__] for w in (exchange, replace, update, read)) > 2, "names that are there are stale"
 EOF
 for n in 0 1 2 3 4; do
     echo first >"$W/mnt-a/n$n"
