@@ -63,7 +63,7 @@ int going_hold(struct inode *dir, const char *name, struct fid fid, const struct
         pfs_unlink_done(fd);
         return -EAGAIN;
     }
-    *held = MAX(fd, -1);
+    *held = fd < 0 ? -1 : fd;
     return 0;
 }
 
@@ -126,11 +126,11 @@ bool going_must_tell(const struct going *g, const struct statx *was)
     return S_ISREG(was->stx_mode) && !g->ours && (g->last || g->other) && !name_goes_unclaimed(g->goes);
 }
 
-void going_data(struct going *g, const struct statx *was)
+void going_data(struct going *g)
 {
     bool open = g->last && g->f && file_gone(g);
-    if (g->names > 0)
-        store_set_leaving(fid_of(was), false); /* another node has just given it that name, and says so */
+    if (g->f && g->names > 0) /* another node has just renamed it, and says where it is */
+        store_set_leaving(g->f->fid, false);
     g->tell = !g->ours && (g->last || g->other);
     g->open = g->last && g->tell && open ? file_ref(g->f) : NULL;
     if (g->f)

@@ -62,7 +62,7 @@ void going_open(const struct going *g, const struct statx *was);
 /* Another node may have the claim: the answer comes after going_tell. */
 bool going_must_tell(const struct going *g, const struct statx *was);
 /* Its data goes, if nothing needs it any more.  Takes g->f. */
-void going_data(struct going *g, const struct statx *was);
+void going_data(struct going *g);
 /* A file that lost one of several names has the same data under a new ctime; another name that we know shows
  * it. */
 void going_others_same(const struct statx *was);

@@ -105,7 +105,7 @@ static bool moved(struct request *r, struct side *from, const struct side *to, b
         g = going_of(&to->was, &to->goes, to->held);
         going_name(&g, to->dir, to->name, &to->was);
         going_open(&g, &to->was);
-        going_data(&g, &to->was);
+        going_data(&g);
     }
     from->dir->moves++; /* before the tree: see look() in names.c */
     to->dir->moves++;
@@ -211,14 +211,13 @@ static bool is_same_file(const struct side *from, const struct side *to)
     return to->there && fid_eq(fid_of(&from->was), fid_of(&to->was));
 }
 
-/* Meanwhile another node may have renamed what would be replaced, and put something else there: -EAGAIN. */
-static int hold_replaced(const struct request *r, struct side *to)
+/* to->held, if it is needed.  False: the new name does not lead any more to what would be replaced, as another node has renamed that. */
+static bool hold_replaced(const struct request *r, struct side *to)
 {
     struct statx now;
     if (!to->there || r->flags & (RENAME_EXCHANGE | RENAME_NOREPLACE) || !S_ISREG(to->was.stx_mode) || to->was.stx_nlink != 1)
-        return 0;
-    int err = going_hold(to->dir, to->name, fid_of(&to->was), &to->goes, &to->held, &now);
-    return err == -ENOENT ? -EAGAIN : err;
+        return true;
+    return !going_hold(to->dir, to->name, fid_of(&to->was), &to->goes, &to->held, &now);
 }
 
 static void sides_end(struct side *from, struct side *to, const struct statx *removed)
@@ -229,8 +228,8 @@ static void sides_end(struct side *from, struct side *to, const struct statx *re
     name_goes_end(&to->goes);
 }
 
-/* -EAGAIN: the names lead to other files now, and nothing was done.  Else r is answered. */
-static int rename_once(struct request *r, bool last_try)
+/* False: the names lead to other files now, and nothing was done.  Else r is answered. */
+static bool rename_once(struct request *r, bool last_try)
 {
     struct side from, to;
     bool exchange = r->flags & RENAME_EXCHANGE;
@@ -240,13 +239,11 @@ static int rename_once(struct request *r, bool last_try)
         names_go(&from, &to);
     if (!err && to.there && !exchange)
         to.kept = going_keep(to.dir, to.name);
-    if (!err && !nothing)
-        err = hold_replaced(r, &to);
-    if (err == -EAGAIN && !last_try) {
+    if (!err && !nothing && !hold_replaced(r, &to) && !last_try) {
         sides_end(&from, &to, NULL);
-        return err;
+        return false;
     }
-    if (!err || err == -EAGAIN)
+    if (!err)
         err = rename_logged(r, &from, &to);
     /* Two names of one file: rename does nothing, both stay. */
     if (err || nothing) {
@@ -257,12 +254,12 @@ static int rename_once(struct request *r, bool last_try)
         sides_end(&from, &to, removes ? &to.was : NULL);
         request_done(r);
     }
-    return 0;
+    return true;
 }
 
 static void rename_fn(struct request *r)
 {
-    for (unsigned tries = 1; rename_once(r, tries == LOOKS); tries++)
+    for (unsigned tries = 1; !rename_once(r, tries == LOOKS); tries++)
         ;
 }
 

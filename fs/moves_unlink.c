@@ -90,14 +90,14 @@ static void unlink_fn(struct request *r)
         request_err(r, err);
         return;
     }
-    struct going g = going_of(&v.was, &v.goes, MAX(v.held, v.seen));
+    struct going g = going_of(&v.was, &v.goes, v.held < 0 ? v.seen : v.held);
     going_name(&g, r->inode, r->name, &v.was);
     going_open(&g, &v.was);
     struct file *held = g.last && g.f && pfs_keep_number(g.f) ? file_ref(g.f) : NULL;
     bool tells = v.kept || going_must_tell(&g, &v.was);
     if (!tells && (held || v.held >= 0))
         unlinked(r);
-    going_data(&g, &v.was);
+    going_data(&g);
     going_others_same(&v.was);
     if (!tells)
         unlinked(r);

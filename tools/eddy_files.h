@@ -22,8 +22,10 @@ void progress_clear(void);
 /* Local time of seconds since 1970 as "2026-01-31 12:00:00"; "?" of what is no time. */
 #define TIME_TEXT 40
 void time_text(double seconds, char out[TIME_TEXT]);
+/* Of a file in a cache directory. */
+#define UNFLUSHED_BORROWED \
+    "another node has borrowed parts of it: start eddyfs there again, or recover its cache directory; then this one's"
 /* With the cache directory: the store says -EUCLEAN of what is unflushed in it. */
-#define BORROWED "another node has borrowed parts of it: start eddyfs there again, or recover its cache directory; then this one's"
 #define UNFLUSHED_DAMAGED                                                                          \
     "%s: some of its records (slabs/) are damaged: more files than are named here may not be on "  \
     "the PFS; compare those that were written with what the PFS has"

@@ -118,7 +118,7 @@ static int list_one(void *arg, struct fid fid, const char *path, uint64_t bytes,
 {
     static const char *const reasons[] = {[UNFLUSHED_DIRTY] = "not written yet",
                                           [UNFLUSHED_SUSPECT] = "suspect after a power loss: not covered by fsync, never written by itself",
-                                          [UNFLUSHED_LENT] = BORROWED};
+                                          [UNFLUSHED_LENT] = UNFLUSHED_BORROWED};
     (void)fid;
     add_left(arg, path, bytes, reasons[why], why == UNFLUSHED_SUSPECT);
     return 0;

@@ -207,7 +207,7 @@ static int add_file(void *arg, struct fid fid, const char *path, uint64_t bytes,
     const char *reason = unflushed_reason(&r->ending->failed, escaped);
     (void)fid;
     if (why == UNFLUSHED_LENT)
-        reason = BORROWED;
+        reason = UNFLUSHED_BORROWED;
     else if (why == UNFLUSHED_SUSPECT)
         reason = "suspect after a power loss: not covered by fsync, never written by itself";
     unflushed_add(&r->list, escaped, bytes,

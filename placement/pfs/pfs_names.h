@@ -50,7 +50,7 @@ int pfs_link(struct pfs_node *n, struct pfs_node *parent, const char *name, cons
 int pfs_unlink(struct pfs_node *parent, const char *name, const struct fid *is, bool several,
                const struct cred *c, struct statx *removed, int *held);
 void pfs_unlink_done(int held);
-/* An O_PATH descriptor, the caller's, of the regular file that the name leads to: with pfs_held_names it says, after the name went,
+/* An O_PATH descriptor, for pfs_unlink_done, of the regular file that the name leads to: with pfs_held_names it says, after the name went,
  * whether the file has another one.  *stx: its attributes.  -EINVAL: it is no regular file; -ENOENT; or another -errno. */
 int pfs_hold_name(struct pfs_node *parent, const char *name, struct statx *stx);
 /* How many names it has, at most INT_MAX; or -errno.  Asks the PFS. */

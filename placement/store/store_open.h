@@ -83,15 +83,15 @@ uint64_t store_incarnation(void); /* larger at each start, and another one in ea
 uint64_t store_former_incarnation(void);
 uint32_t store_chunk_size(void);
 uint32_t store_weight(void); /* the node's: MiB that the cache is meant for (space_meant) */
-/* For the tool: reads a cache directory whose daemon is dead, and calls cb for every file that is not on the
- * PFS.  -EWOULDBLOCK: a daemon has the lock.  -EUCLEAN: some records are damaged, so there may be more such
- * files. */
 enum unflushed_why {
     UNFLUSHED_DIRTY,
     UNFLUSHED_SUSPECT, /* see store_each_suspect */
     UNFLUSHED_LENT,    /* another node has borrowed parts of it; bytes: 0 */
 };
 typedef int store_unflushed_fn(void *arg, struct fid fid, const char *path, uint64_t bytes, enum unflushed_why why);
+/* For the tool: reads a cache directory whose daemon is dead, and calls cb for every file that is not on the
+ * PFS.  -EWOULDBLOCK: a daemon has the lock.  -EUCLEAN: some records are damaged, so there may be more such
+ * files. */
 int store_each_unflushed(const char *dir, store_unflushed_fn *cb, void *arg);
 
 /* Calls cb for what power losses left in doubt in the open store (CACHE_DIR/suspect).  It is kept, never

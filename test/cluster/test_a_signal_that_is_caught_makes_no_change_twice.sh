@@ -24,19 +24,31 @@ log = os.open(b + "/log", os.O_WRONLY | os.O_APPEND)
 os.write(log, b"two\n")
 
 
-def stopped(call):
-    """The answer to what waits for a stopped node a, with a signal on the way."""
+def text(path):
+    with open(path) as f:
+        return f.read()
+
+
+def is_stopped(task):
+    return any(line.startswith("State:\t") and line[7] in "TD" for line in text(task + "/status").splitlines())
+
+
+def stopped(number, call):
+    """The answer to a call with this number, which waits for a stopped node a, with a signal on the way."""
     os.kill(claimant, signal.SIGSTOP)
-    me = threading.get_native_id()
+    tasks = "/proc/%d/task/" % claimant
+    while not all(is_stopped(tasks + task) for task in os.listdir(tasks)):
+        pass
+    me = "/proc/self/task/%d/syscall" % threading.get_native_id()
 
     def signals():
-        time.sleep(0.3)  # it waits by then, or the signal comes too early to show anything
+        while not text(me).startswith("%d " % number):
+            pass
         os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(0.8)
+        time.sleep(0.8)  # longer than an interrupted call is left to end by itself
         os.kill(claimant, signal.SIGCONT)
 
     t = threading.Thread(target=signals)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     t.start()
     n = call()
     error = os.strerror(ctypes.get_errno()) if n < 0 else ""
@@ -45,9 +57,9 @@ def stopped(call):
 
 
 for n in range(3):
-    answer = stopped(lambda: libc.write(log, b"three%d\n" % n, 7))
+    answer = stopped(1, lambda: libc.write(log, b"three%d\n" % n, 7))
     assert answer == (7, ""), "append %d: %s" % (n, answer)
-answer = stopped(lambda: libc.ftruncate(log, ctypes.c_long(14)))
+answer = stopped(77, lambda: libc.ftruncate(log, ctypes.c_long(14)))
 assert answer == (0, ""), "truncate: %s" % (answer,)
 assert len(caught) == 4, "the signal came %d times" % len(caught)
 got = open(a + "/log", "rb").read()
