@@ -56,11 +56,11 @@ static int drop_deleted(struct file *f, bool *clean)
     return 0;
 }
 
-/* Idle priority is only for work that may take long, without anything that others wait for. */
+/* Idle priority is only for work that may take long, without anything that others wait for.  The write was noted
+ * (store_flush_changes). */
 static int write_bytes(struct copyout *p, const void *bytes, size_t len, uint64_t off)
 {
     bool idle = p->gate->idle;
-    store_flush_changes(p->f, off, len);
     if (idle)
         priority_idle();
     int err = pfs_write(p->f, bytes, len, off);
@@ -86,8 +86,11 @@ static int punch(struct file *f, uint64_t off, uint64_t len)
     return err;
 }
 
+/* It is noted before the bytes are read here: if they change after it, the PFS may get what is not here any more
+ * (made.c). */
 static int write_copy(struct copyout *p, size_t len, uint64_t off)
 {
+    store_flush_changes(p->f, off, len);
     int err = store_pread(p->f, p->buf, len, off);
     if (!err)
         err = write_bytes(p, p->buf, len, off);
@@ -103,6 +106,7 @@ static int write_piece(struct copyout *p, size_t len, uint64_t off)
     void *view = len >= VIEW_MIN && off % PAGE == 0 ? store_view(p->f, len, off) : NULL;
     if (!view)
         return write_copy(p, len, off);
+    store_flush_changes(p->f, off, len);
     int err = write_bytes(p, view, len, off);
     store_unview(view, len);
     return err == -EFAULT ? write_copy(p, len, off) : err; /* the copy finds the error's reason */
