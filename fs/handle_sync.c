@@ -12,7 +12,10 @@
 /* close reports a failed flush only to descriptors that wrote; fsync reports it to all. */
 static int error_at_close(struct handle *h)
 {
-    return open_writes(h->flags) ? flush_error_once(h->data->f, &h->error_seen) : 0;
+    if (!open_writes(h->flags))
+        return 0;
+    int lost = data_given_up(h->data), failed = flush_error_once(h->data->f, &h->error_seen);
+    return lost ? lost : failed;
 }
 
 /* Flushes to the PFS and waits for that.  The error is returned here, so it is not reported once more. */

@@ -68,6 +68,8 @@ struct data_handle {
     uint64_t looked_ms;   /* boot_ms before the look at the PFS with which it was opened */
     bool opening;         /* in data_open, of a file that must not lose its last name meanwhile */
     struct data_tag good; /* the kernel caches these bytes by this handle, or newer ones */
+    uint64_t owed, owed_inc;       /* node that has acknowledged changes of this handle which no sync covers; 0: none */
+    bool given_up;                 /* such changes were given up with their claim, and nobody was told so yet */
     bool borrows;                  /* borrow_opened was called */
     struct borrow_pattern pattern; /* of its writes, while another node is the claimant */
     _Atomic uint64_t drops_seen; /* data_drops when the home was last asked where the bytes are */
@@ -148,7 +150,10 @@ int data_truncate(struct data_handle *h, uint64_t size);
 /* mode 0, KEEP_SIZE, PUNCH_HOLE|KEEP_SIZE; else -EOPNOTSUPP */
 int data_fallocate(struct data_handle *h, int mode, uint64_t off, uint64_t len);
 int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out);
-/* Syncs the file to the disk of the node that has the latest bytes; pfs: to the PFS. */
+/* Syncs the file to the disk of the node that has the latest bytes; pfs: to the PFS.  -EIO, once, if what this handle had
+ * changed at another node was given up with that node's claim (eddy forget). */
 int data_sync(struct data_handle *h, bool pfs);
+/* That -EIO alone, as far as it is known here, or 0: nothing is synced. */
+int data_given_up(struct data_handle *h);
 
 #endif

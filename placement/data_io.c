@@ -436,5 +436,5 @@ int data_sync(struct data_handle *h, bool pfs)
     int err = catch_up(h, &a.patience); /* another node may have begun to write it since this handle asked */
     while (!err && (err = sync_once(h, &c)) == -EAGAIN)
         err = again(h, &a, err);
-    return err;
+    return data_owed_settle(h, err);
 }

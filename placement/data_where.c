@@ -236,6 +236,10 @@ void data_heard(struct data_handle *h, uint64_t node, const struct carry_result 
         h->where.counter = r->counter;
         h->watched = r->watched;
     }
+    if (own_change && h->where.where == WHERE_NODE && h->where.node == node) {
+        h->owed = node;
+        h->owed_inc = h->claimant_inc;
+    }
     if (own_change && h->good.node == node && h->good.counter + 1 == r->counter)
         h->good.counter++;
     lock_drop(&h->lock);
@@ -469,6 +473,7 @@ int data_locate_known(struct data_handle *h, const struct data_known *k, bool fi
 
 void data_move_writer(struct data_handle *h, const struct location *at)
 {
+    data_owed_moves(h, at);
     lock_take(&h->lock);
     uint64_t pinned = h->pinned;
     bool counted = h->counted;
