@@ -18,10 +18,10 @@
  * session may be removing or replacing its name just now.  While it is open here, it is not put beside:
  * processes that have it open see it as it is.
  */
+#include "flush/copy_aside.h"
 #include "flush/copyout.h"
 #include "flush/flush_recover.h"
 #include "flush/made.h"
-#include "flush/piece.h"
 #include "flush/queue.h"
 #include "placement/borrow.h"
 #include "placement/claims/claim.h"
@@ -31,7 +31,7 @@
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_new.h"
 #include "placement/store/store_copyout.h"
-#include "placement/store/store_hit.h"
+#include "placement/store/store_lend.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
@@ -124,55 +124,6 @@ static int look(struct file *f, enum found *found, struct statx *stx)
 
 /* ---- beside it ---- */
 
-/* Copies the bytes from off to end that are here.  `fill` gives the other bytes, or they are counted in
- * *missing and become a hole. */
-static int copy_range(struct copying *c, uint64_t off, uint64_t end)
-{
-    while (off < end) {
-        uint64_t miss_off, miss_len;
-        ssize_t here = store_read(c->f, c->buf, (size_t)MIN(end - off, (uint64_t)PIECE), off);
-        size_t n = here > 0 ? (size_t)here : 0;
-        int err = here < 0 ? (int)here : 0;
-        if (n) {
-            err = pfs_new_write(c->to, c->buf, n, off);
-        } else if (err) {
-            return err;
-        } else if (store_missing(c->f, off, end - off, &miss_off, &miss_len)) {
-            n = (size_t)MIN(miss_off + miss_len - off, (uint64_t)PIECE);
-            err = c->fill ? c->fill(c, off, &n) : -ENODATA;
-            if (err == -ENODATA) {
-                c->missing += n;
-                err = 0;
-            } else if (!err) {
-                err = pfs_new_write(c->to, c->buf, n, off);
-            }
-        } else {
-            return 0; /* it ends here */
-        }
-        if (err)
-            return err;
-        off += n;
-    }
-    return 0;
-}
-
-int copy_whole(struct copying *c)
-{
-    uint64_t data, end = 0;
-    int err;
-    c->missing = 0;
-    c->buf = xmalloc(PIECE);
-    while (!(err = store_seek(c->f, end, false, &data))) {
-        err = store_seek(c->f, data, true, &end);
-        if (!err)
-            err = copy_range(c, data, end);
-        if (err)
-            break;
-    }
-    free(c->buf);
-    return err == -ENXIO ? 0 : err;
-}
-
 static void remember(char *path, char *beside, uint64_t missing)
 {
     lock_take(&said.lock);
@@ -196,13 +147,16 @@ static void say(struct file *f, enum found found, char *beside, uint64_t missing
                                        [FOUND_REPLACED] = "was replaced on the PFS",
                                        [FOUND_FORGOTTEN] = "was forgotten by an operator"};
     char *path = file_path(f);
+    bool part = copy_aside_is_part(f);
     log_error("conflict: %s: %s while %s, and this node has unflushed data of it: the "
               "file on the PFS stays as it is, this node's data is in %s",
               path, what[found], when(f, found), beside);
-    if (missing)
+    if (missing && !part)
         log_error("conflict: %s: %llu bytes of it were only in the version that is gone from the "
                   "PFS: holes are in their place",
                   beside, (unsigned long long)missing);
+    if (part)
+        log_error("conflict: %s: it has only what is on this node: other nodes have other parts of the file", beside);
     count(conflicts, 1);
     remember(path, beside, missing);
 }
@@ -218,7 +172,7 @@ static int write_beside(struct file *f, enum found found, const struct statx *li
     if (err)
         return err;
     struct copying c = {.f = f, .to = &to};
-    err = copy_whole(&c);
+    err = copy_aside(&c);
     store_info(f, &info);
     struct pfs_new_attr attr = {info.size, info.mtime_ns, found == FOUND_CHANGED ? like : NULL};
     if (err)
@@ -263,6 +217,8 @@ static int settle(struct file *f, enum found found, const struct statx *stx)
         err = write_beside(f, found, stx);
     if (err)
         return err;
+    if (claim_is_forgotten(f))
+        store_lend_void(f); /* else the claim could not be given back, and who has parts would flush them into the file */
     let_go(f, found);
     if (claim_is_forgotten(f))
         claim_forgotten_settled(f);

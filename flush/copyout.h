@@ -18,15 +18,5 @@ bool conflict_is_due(struct file *f);
 int conflict_check(struct file *f, bool *settled);
 /* Of a loan whose claim is void: what is here goes into a file beside, or nowhere if its file was removed and is not open here. */
 int conflict_loan(struct file *loan);
-struct pfs_new;
-struct copying {
-    struct file *f;
-    struct pfs_new *to;
-    /* gets *n bytes that are not here into buf; -ENODATA: no node has them */
-    int (*fill)(struct copying *c, uint64_t off, size_t *n);
-    char *buf; /* PIECE */
-    uint64_t missing;
-};
-int copy_whole(struct copying *c);
 
 #endif

@@ -2,10 +2,10 @@
  *
  * Nothing is replaced there, and nothing changes here.  The user looks at the copies, and then removes the
  * cache directory, or flushes it after all.  Bytes that only the PFS has are read from the PFS
- * while it has the file as it was.  A copy in which such bytes are missing is named
+ * while it has the file as it was.  A copy in which such bytes, or parts that other nodes have, are missing is named
  * NAME.eddy-incomplete-NODE.
  */
-#include "flush/copyout.h"
+#include "flush/copy_aside.h"
 #include "flush/flush_recover.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_new.h"
@@ -21,7 +21,7 @@ struct rescue {
     int rootfd;
     const char *node;
     bool origin;
-    void (*cb)(void *arg, const char *path, const char *made, uint64_t missing, int err);
+    void (*cb)(void *arg, const struct flush_copy *c);
     void *arg;
 };
 
@@ -61,7 +61,7 @@ static int copy_out(const struct rescue *r, struct file *f, const struct file_in
         from.copying.fill = fill;
         from.chunk = xmalloc(store_chunk_size());
     }
-    int err = copy_whole(&from.copying);
+    int err = copy_aside(&from.copying);
     *missing = from.copying.missing;
     free(from.chunk);
     return err;
@@ -84,31 +84,31 @@ static int rescue_file(const struct rescue *r, struct file *f, const char *path,
         pfs_new_abort(&to);
         return err;
     }
-    snprintf(suffix, sizeof(suffix), ".eddy-%s-%s", *missing ? "incomplete" : "conflict", r->node);
+    bool whole = !*missing && !copy_aside_is_part(f);
+    snprintf(suffix, sizeof(suffix), ".eddy-%s-%s", whole ? "conflict" : "incomplete", r->node);
     struct pfs_new_attr attr = {info.size, info.mtime_ns, known ? &like : NULL};
-    return pfs_new_end(&to, &attr, suffix, *missing > 0, made);
+    return pfs_new_end(&to, &attr, suffix, !whole, made);
 }
 
 static int rescue_one(void *arg, struct file *f)
 {
     const struct rescue *r = arg;
     struct file_info info;
-    uint64_t missing = 0;
+    struct flush_copy c = {.part = copy_aside_is_part(f)};
     char *made = NULL, *path = file_path(f);
     store_info(f, &info);
-    if (info.dirty) {
-        int err = path ? rescue_file(r, f, path, &made, &missing) : -ENOENT;
-        r->cb(r->arg, path ? path : "?", made, missing, err);
-    }
+    c.path = path ? path : "?";
+    if (info.dirty)
+        c.err = path ? rescue_file(r, f, path, &made, &c.missing) : -ENOENT;
+    c.made = made;
+    if (info.dirty || info.lent)
+        r->cb(r->arg, &c);
     free(made);
     free(path);
     return 0;
 }
 
-int flush_copy_to(int rootfd, const char *node, bool origin,
-                  void (*cb)(void *arg, const char *path, const char *made, uint64_t missing,
-                             int err),
-                  void *arg)
+int flush_copy_to(int rootfd, const char *node, bool origin, void (*cb)(void *arg, const struct flush_copy *c), void *arg)
 {
     struct rescue r = {rootfd, node, origin, cb, arg};
     return store_each_claimed(rescue_one, &r);

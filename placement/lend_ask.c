@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_lent.h"
 #include "placement/lend_int.h"
 #include "transport/members.h"
@@ -125,6 +126,8 @@ static int first_error(const struct lend_asked *list, unsigned n, uint64_t *away
 int lend_ask_until(struct file *f, enum loan_op op, struct lend_asked *list, unsigned n,
                    const struct lend_until *u)
 {
+    if (claim_is_forgotten(f)) /* it lends nothing, and takes nothing back */
+        return -EIO;
     for (uint64_t wait_ms = LEND_AGAIN_MS;; lend_pause(&wait_ms)) {
         ask_once(f, op, u->epoch, list, n);
         for (unsigned i = 0; i < n; i++)

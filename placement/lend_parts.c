@@ -5,6 +5,7 @@
 
 #include "placement/borrow.h"
 #include "placement/claims/claim.h"
+#include "placement/claims/claim_forget.h"
 #include "placement/claims/claim_lent.h"
 #include "placement/claims/claim_watch.h"
 #include "placement/lend_int.h"
@@ -154,6 +155,8 @@ static int prepare(struct file *f, const struct msg *m)
 {
     const struct body_lend *b = &m->lend;
     uint64_t until;
+    if (claim_is_forgotten(f)) /* what was lent under it is void */
+        return -ENOENT;
     int err = lend_know_node(f, (struct lend_node){m->head.sender, m->head.incarnation});
     if (!err)
         err = lend_take_of_gone(f);

@@ -67,7 +67,7 @@ static void add_written(struct recover *r, const char *path, const char *made, u
                                     "missing_bytes", (json_int_t)missing));
     if (!r->json && strcmp(path, made) != 0)
         printf("%s: written as %s%s\n", escaped, escaped_made,
-               missing ? ", with holes for bytes that are lost" : "");
+               missing ? ", with holes for bytes that are not in this cache" : "");
     free(escaped);
     free(escaped_made);
 }
@@ -238,22 +238,23 @@ static int flush(struct recover *r, const struct options *o)
 
 /* ---- --to ---- */
 
-static void copied(void *arg, const char *path, const char *made, uint64_t missing, int err)
+static const char *why_left(const struct flush_copy *c)
+{
+    if (c->err)
+        return strerror(-c->err);
+    return c->part ? "other nodes have parts of it: copy them from their cache directories, too" : "these bytes were only on the PFS, which has other ones now or cannot be read";
+}
+
+static void copied(void *arg, const struct flush_copy *c)
 {
     struct recover *r = arg;
-    char reason[256];
-    if (made) {
+    if (c->made) {
         r->copies++;
-        r->conflicts += !missing && strcmp(path, made) != 0;
-        add_written(r, path, made, missing);
+        r->conflicts += !c->missing && !c->part && strcmp(c->path, c->made) != 0;
+        add_written(r, c->path, c->made, c->missing);
     }
-    if (missing)
-        snprintf(reason, sizeof(reason),
-                 "these bytes were only on the PFS, which has other ones now or cannot be read");
-    else
-        snprintf(reason, sizeof(reason), "%s", strerror(-err));
-    if (err || missing)
-        add_left(r, path, missing, reason, false);
+    if (c->err || c->missing || c->part)
+        add_left(r, c->path, c->missing, why_left(c), false);
 }
 
 static int add_suspect(void *arg, struct fid fid, const char *path, uint64_t bytes, enum unflushed_why why)

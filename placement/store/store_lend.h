@@ -44,6 +44,8 @@ struct lend_node {
 int store_lend(struct file *f, struct lend_node node, uint64_t first, uint64_t last);
 /* After a start, until store_lent_known: the node has [first, last].  -ENOSPC: too much is lent. */
 int store_lent_found(struct file *f, struct lend_node node, uint64_t first, uint64_t last);
+/* The claim is void, and with it all that was lent under it: nothing is lent any more. */
+void store_lend_void(struct file *f);
 /* What was found so far does not count: all are asked again.  Nothing if it is known. */
 void store_lent_lost(struct file *f);
 /* Which node has this unit?  0: none, it is this node's.  *until: the same holds up to this unit, at most up to

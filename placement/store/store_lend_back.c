@@ -36,6 +36,19 @@ static void nothing_is_lent(struct file *f)
     lending_look_shared(f);
 }
 
+void store_lend_void(struct file *f)
+{
+    lock_take(&f->lock);
+    if (f->rec->lent) {
+        struct lending *l = lending_of(f);
+        unit_clear_all(&l->map);
+        l->n = 0;
+        l->epoch++;
+        nothing_is_lent(f);
+    }
+    lock_drop(&f->lock);
+}
+
 uint64_t store_pfs_looks(struct file *f)
 {
     lock_take(&f->lock);

@@ -269,3 +269,26 @@ int store_seek(struct file *f, uint64_t off, bool hole, uint64_t *out)
     lock_drop(&f->lock);
     return err;
 }
+
+/* ---- beside other nodes' parts ---- */
+
+int store_own_next(struct file *f, uint64_t off, uint64_t *at, uint64_t *end, uint64_t *missing)
+{
+    lock_take(&f->lock);
+    uint64_t size = core(f)->size, last = size ? (size - 1) / PAGE : 0, page = page_of(off), absent = 0;
+    bool found = false;
+    while (off < size && page <= last && !found) {
+        uint64_t here = pages_find(f, page, last, BITS_VALID, true);
+        absent += MIN(here * PAGE, size) - MIN(MAX(off, page * PAGE), size);
+        page = here > last ? here : pages_find(f, here, last, BITS_ZERO, false);
+        found = here <= last && page == here;
+    }
+    if (found) {
+        uint64_t stop = MIN(pages_find(f, page, last, BITS_VALID, false), pages_find(f, page, last, BITS_ZERO, true));
+        *at = MAX(off, page * PAGE);
+        *end = MIN(stop * PAGE, size);
+    }
+    lock_drop(&f->lock);
+    *missing = absent;
+    return found ? 0 : -ENXIO;
+}

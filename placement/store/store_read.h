@@ -57,6 +57,10 @@ bool store_is_held(struct file *f);
 /* The first range of bytes in [off, off + len) that is not here.  False: there is none. */
 bool store_missing(struct file *f, uint64_t off, uint64_t len, uint64_t *miss_off,
                    uint64_t *miss_len);
+/* Of a loan, or of a file of which parts are lent: the first bytes from off on that are here and no hole, [*at, *end).  Whatever
+ * is here is right: only what is not here is lent, so who has what else need not be known, as after a start.  *missing: the bytes
+ * before them that are not here.  -ENXIO: there are none up to the file's end; *missing is set. */
+int store_own_next(struct file *f, uint64_t off, uint64_t *at, uint64_t *end, uint64_t *missing);
 /* Copies a whole clean chunk to buf (chunk_size bytes), for another node; sets *len, and *hash (as stored, or
  * computed if none is).  -ENOENT: not all of it is here in that version, or it is dirty. */
 int store_get_chunk(struct file *f, uint64_t index, const struct version *v, void *buf, size_t *len,
