@@ -120,7 +120,7 @@ class Inode:
         self.replaced = False    # its last name is gone, and was removed outside of the session
         self.not_opened = set()  # nodes that have not opened it since it was changed outside of the session
         # [(when, node, since)]: sizes of which no descriptor with O_APPEND is told that was opened between `since` and
-        # `when` at another node: the file became shorter, or was written by passthrough
+        # `when`: the file became shorter (0: on another node), or was written by passthrough (on any node)
         self.untold = []
 
     def add_writer(self, node):
@@ -196,7 +196,7 @@ class Facts:
         """Does the kernel know where a write by this descriptor ends, if it appends?"""
         opened = self.model.slots[key].opened
         untold = self.of(self.model.ino_of_slot(key)).untold
-        return all(node == key[0] or not since < opened < when for when, node, since in untold)
+        return all((node == key[0] and not since) or not since < opened < when for when, node, since in untold)
 
     def note_writers(self):
         for key, slot in self.model.slots.items():
