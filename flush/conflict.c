@@ -284,7 +284,7 @@ bool conflict_is_due(struct file *f)
     store_info(f, &info);
     if (claim_is_forgotten(f))
         return true;
-    return !info.lent && (info.flushing || item_of(f)->unchecked); /* borrowers change it, too */
+    return !info.lent && (info.flushing || item_of(f)->tries || item_of(f)->unchecked); /* borrowers change it, too */
 }
 
 /* ---- at the start ---- */

@@ -355,6 +355,7 @@ static void tell_copied(const struct copyout *p, const struct statx *stx)
 static void note_left(struct file *f)
 {
     struct statx stx;
+    store_flush_failed(f);
     lock_take(&flush.lock);
     bool stop = flush.stop;
     lock_drop(&flush.lock);
@@ -500,8 +501,9 @@ static int begin_and_run(struct gate *g, bool *clean)
     int64_t stands_ns = info.stands_ns;
     if (!err)
         err = store_flush_begins(f); /* raising a mode for the flush is our own change, too */
-    if (!err)
-        err = pfs_write_begin(f, &p.before);
+    bool begins = !err;
+    if (begins && (err = pfs_write_begin(f, &p.before)))
+        store_flush_unbegun(f, &info);
     bool missing = err == -ENOENT || err == -ESTALE;
     bool removed = err == -EIDRM || (err && file_is_unlinked(f)); /* told meanwhile */
     if (removed || (missing && (info.leaving || pfs_was_removed(f))))

@@ -6,10 +6,11 @@
  *   the size is the base's, and a utimens of this     -> nobody, either
  *     session has set, or was about to set, the mtime
  *   a run has failed, and left this size and mtime    -> this node
- *   a run was cut off: it may have made this size,
- *     and nothing has changed the file since the
- *     run's last note                                 -> this node
- *     and a change was under way at that note         -> if the PFS has bytes of that change: this node
+ *   a run has failed, or was cut off: it may have
+ *     made this size, and nothing has changed the
+ *     file since the run's last note                  -> this node
+ *     and a change was under way when the daemon died -> if the bytes of that change may be gone here, or
+ *                                                        the PFS has some of them: this node
  *   else                                              -> somebody else
  */
 #include "flush/made.h"
@@ -38,7 +39,8 @@ static bool may_have_size(const struct file_info *info, uint64_t size)
     return shortest <= size && size <= longest;
 }
 
-/* A run was cut off: the daemon died, or could not see how the run left the file. */
+/* A run was cut off: the daemon died, or could not see how the run left the file.  Then nothing was under way any more, and a later
+ * change is this node's only if its clock is behind the PFS's: the bytes tell. */
 static enum made made_by_run(const struct file_info *info, const struct version *now)
 {
     const struct file_trace *t = &info->trace;
@@ -48,7 +50,7 @@ static enum made made_by_run(const struct file_info *info, const struct version 
     if (ended || now->mtime_ns <= t->v.ctime_ns)
         return MADE_HERE;
     /* Changed here since: the bytes of that change may be gone.  The kernel stamps what it writes by its last tick. */
-    if (info->ctime_ns > t->v.ctime_ns - STORE_GRAIN_NS)
+    if (t->under_way && info->ctime_ns > t->v.ctime_ns - STORE_GRAIN_NS)
         return MADE_HERE;
     return MADE_BY_BYTES;
 }

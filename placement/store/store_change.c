@@ -157,6 +157,15 @@ static void end_change(struct file *f, struct file_core *c)
     store_changed(f);
 }
 
+void change_begins(struct file *f)
+{
+    if (!(core(f)->flags & CORE_FLUSHING) || has_kernel_io(f)) /* the kernel stamps the data file */
+        return;
+    struct file_core *c = core_change(f->rec);
+    c->ctime_ns = MAX(c->ctime_ns + 1, real_ns());
+    store_commit(f);
+}
+
 void change_wrote(struct file *f, uint64_t end)
 {
     struct file_core *c = core_change(f->rec);

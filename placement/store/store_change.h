@@ -39,6 +39,9 @@ int change_put(struct file *f, const void *buf, size_t len, uint64_t off, struct
  * would come back otherwise.  Keeps f->lock throughout, so that no write behind the end runs beside it. */
 int change_clear_end(struct file *f);
 
+/* Called before bytes of the file change.  A run that is under way may have the older ones: if this daemon dies before change_wrote,
+ * the record must tell that those may be gone here (flush/made.c). */
+void change_begins(struct file *f);
 /* Change the record: after a write up to `end`; after the file got another size. */
 void change_wrote(struct file *f, uint64_t end);
 void change_resized(struct file *f, uint64_t size);

@@ -4,6 +4,7 @@
 
 #include "placement/store/file.h"
 
+struct file_info;
 struct extent {
     uint64_t off, len; /* clipped to the size */
     bool hole;         /* no bytes in the data file: zeros */
@@ -48,10 +49,14 @@ bool store_hole_owed(struct file *f, uint64_t from, uint64_t *off, uint64_t *len
 /* A run is about to change the PFS file.  The record says so on disk, so that after a crash the other version
  * is known as this node's doing.  On an error (of the cache's disk) the run must not change the PFS file. */
 int store_flush_begins(struct file *f);
+/* It has not changed the PFS file, and will not: the record says again what it said before store_flush_begins. */
+void store_flush_unbegun(struct file *f, const struct file_info *before);
 /* To be called before each change of the PFS file's bytes in [off, off + len) (len 0: its size becomes off),
  * and after it. */
 void store_flush_changes(struct file *f, uint64_t off, size_t len);
 void store_flush_changed(struct file *f);
+/* The run has failed, and its descriptor is closed: nothing of it is on its way to the PFS any more. */
+void store_flush_failed(struct file *f);
 /* All bytes are on the PFS: the run is about to set this mtime. */
 void store_flush_ends(struct file *f, int64_t mtime_ns);
 /* The run has failed, and has left the PFS file in version v. */

@@ -153,6 +153,7 @@ static int punch_locked(struct file *f, uint64_t off, uint64_t len, enum space_l
     bool cut = cuts(f, off, len);
     uint64_t holes = has_kernel_io(f) || cut ? 0 : store_first_hole(f);
     int err = 0;
+    change_begins(f);
     for (uint64_t page = page_of(off);
          !err && page <= last && next_punch(f, page, last, holes, &first, &until); page = until + 1) {
         struct room room = {0};

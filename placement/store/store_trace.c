@@ -9,6 +9,7 @@
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_int.h"
 #include "placement/store/store_lend_int.h"
+#include "placement/store/store_read.h"
 #include "placement/store/store_write.h"
 #include "transport/marks.h"
 #include "transport/session.h"
@@ -35,11 +36,13 @@ static void begin(struct file *f)
     const struct file_core *c = core(f);
     struct file_trace *t = &f->rec->trace;
     bool left = c->flags & CORE_FLUSHING && t->kind != TRACE_ANY;
-    struct version v = {left ? MAX(c->size, t->v.size) : c->size, c->mtime_ns, now_ns()};
+    int64_t from = left ? t->v.mtime_ns : INT64_MIN; /* the PFS's clock may go before what is known of it */
+    struct version v = {left ? MAX(c->size, t->v.size) : c->size, c->mtime_ns, MAX(now_ns(), from)};
     set_kind(f, TRACE_ANY);
     t->v = v;
     t->off = UINT64_MAX;
     t->len = 0;
+    t->under_way = 0;
     set_kind(f, TRACE_RUN);
 }
 
@@ -62,6 +65,24 @@ int store_flush_begins(struct file *f)
     return err;
 }
 
+void store_flush_unbegun(struct file *f, const struct file_info *before)
+{
+    struct file_trace *t = &f->rec->trace;
+    lock_take(&f->lock);
+    if (!before->flushing) {
+        core_change(f->rec)->flags &= ~(uint32_t)CORE_FLUSHING;
+        store_commit(f);
+    } else if (before->trace.kind != TRACE_ANY) {
+        set_kind(f, TRACE_ANY);
+        t->v = before->trace.v;
+        t->off = before->trace.off;
+        t->len = before->trace.len;
+        t->under_way = before->trace.under_way;
+        set_kind(f, before->trace.kind);
+    }
+    lock_drop(&f->lock);
+}
+
 void store_flush_changes(struct file *f, uint64_t off, size_t len)
 {
     struct file_trace *t = &f->rec->trace;
@@ -71,6 +92,7 @@ void store_flush_changes(struct file *f, uint64_t off, size_t len)
     t->len = (uint32_t)len;
     t->v.size = MAX(t->v.size, off + len);
     t->v.ctime_ns = now_ns();
+    t->under_way = 1;
     set_kind(f, TRACE_RUN);
     lock_drop(&f->lock);
 }
@@ -80,6 +102,13 @@ void store_flush_changed(struct file *f)
     lock_take(&f->lock);
     f->rec->trace.v.ctime_ns = now_ns();
     lock_drop(&f->lock);
+}
+
+void store_flush_failed(struct file *f)
+{
+    store_flush_changed(f);
+    crash_order();
+    f->rec->trace.under_way = 0;
 }
 
 void store_flush_ends(struct file *f, int64_t mtime_ns)

@@ -67,6 +67,7 @@ static int write_pages(struct file *f, const void *buf, size_t len, uint64_t off
     uint64_t first = page_of(off), last = last_page(off, len);
     struct padding pad = change_padding(f, off, len);
     room->chunks -= pages_begin_write(f, first, last);
+    change_begins(f);
     lock_drop(&f->lock);
     int err = change_put(f, buf, len, off, pad);
     lock_take(&f->lock);

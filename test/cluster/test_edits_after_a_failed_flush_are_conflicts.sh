@@ -13,7 +13,7 @@ head -c 200000 /dev/urandom >"$W/new"
 head -c 4096 /dev/urandom >"$W/page"
 cp "$W/new" "$W/edited"
 dd if="$W/page" of="$W/edited" bs=4096 seek=20 conv=notrunc status=none
-for name in $NAMES cut cut-alone; do
+for name in $NAMES cut cut-alone unbegun; do
     cp "$W/old" "$PFS/$name"
 done
 
@@ -65,6 +65,21 @@ check_same "$W/edited" "$PFS/open"
 exec 7>&-
 eddy flush --retry "$A" || fail "eddy flush --retry ends with $? when it is closed"
 is_conflict open
+
+# The flush fails before it has changed anything, and the application writes once more after the edit.
+dd if="$W/new" of="$A/unbegun" bs=1M conv=notrunc status=none
+fault=$(tell_faultfs a error EIO getattr path=unbegun)
+code=0
+eddy flush "$A" >/dev/null || code=$?
+check_equal "code of eddy flush" "$code" 3
+tell_faultfs a clear "$fault"
+edit unbegun
+head -c 1 "$W/new" | dd of="$A/unbegun" conv=notrunc status=none
+eddy flush --retry "$A" || fail "eddy flush --retry ends with $?"
+dd if="$W/page" of="$W/old" bs=4096 seek=20 conv=notrunc status=none
+check_same "$W/old" "$PFS/unbegun"
+check_same "$W/new" "$PFS/unbegun.eddy-conflict-a"
+rm "$PFS/unbegun" "$PFS/unbegun.eddy-conflict-a"
 
 # A start.
 flush_fails restarted alone

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
 #define SIZE   300000u
 #define BESIDE ".eddy-conflict-n"
@@ -38,6 +39,20 @@ ssize_t pread(int fd, void *buf, size_t len, off_t off)
         atomic_fetch_add(noted ? &reads_noted : &reads_not_noted, 1);
     }
     return syscall(SYS_pread64, fd, buf, len, off);
+}
+
+/* What is known of the file while bytes of it change. */
+static struct file *being_written;
+static int64_t ctime_meanwhile;
+
+ssize_t pwritev(int fd, const struct iovec *iov, int n, off_t off)
+{
+    struct file_info info;
+    if (being_written) {
+        store_info(being_written, &info);
+        ctime_meanwhile = info.ctime_ns;
+    }
+    return syscall(SYS_pwritev, fd, iov, n, (long)off, 0L);
 }
 
 static void begin(void)
@@ -280,6 +295,21 @@ START_TEST(a_change_is_noted_before_its_bytes_are_read)
 }
 END_TEST
 
+/* A daemon may die between the change of the bytes and that of the record, while a run has the older bytes at the PFS. */
+START_TEST(bytes_change_here_after_the_record_says_so)
+{
+    begin();
+    struct file *f = cut_off(8192, 0, 8192);
+    being_written = f;
+    env_write(f, page + 8192, 8192, 0);
+    being_written = NULL;
+    struct file_info info;
+    store_info(f, &info);
+    ck_assert_int_gt(ctime_meanwhile, info.trace.v.ctime_ns);
+    file_put(f);
+}
+END_TEST
+
 START_TEST(an_edit_after_it_is_a_conflict)
 {
     begin();
@@ -310,6 +340,7 @@ int main(void)
     tcase_add_loop_test(t, a_run_that_was_cut_off_alone_is_none, 0, 3);
     tcase_add_loop_test(t, a_run_that_was_cut_off_between_two_writes, 0, 2);
     tcase_add_test(t, a_change_is_noted_before_its_bytes_are_read);
+    tcase_add_test(t, bytes_change_here_after_the_record_says_so);
     tcase_add_loop_test(t, an_edit_after_it_is_a_conflict, 0, 3);
     return run_suite(s);
 }
