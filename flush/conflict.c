@@ -309,8 +309,12 @@ static int check_one(void *arg, struct file *f)
                  "cache directory",
                  path);
         free(path);
-    } else if (err && claim_is_forgotten(f)) {
-        return err; /* its data is not the file's any more, so no open of it may be served */
+    } else if (err && claim_is_forgotten(f)) { /* no open of it is served meanwhile (claim_is_void) */
+        char *path = file_path(f);
+        log_error("%s: was forgotten by an operator (eddy forget), and what this node has of it cannot be put beside it: %s: it "
+                  "stays in the cache directory, and is tried again",
+                  path, strerror(-err));
+        free(path);
     } else if (err) {
         char *path = file_path(f);
         log_warn("%s: cannot see whether it was changed on the PFS (%s): it is looked at again "

@@ -209,9 +209,13 @@ static int punch_owed(struct copyout *p)
     return err;
 }
 
-/* All batches; the last one is left in p->s without its fsync. */
+/* All batches; the last one is left in p->s without its fsync.  What is written behind the end that the file has now is for the next
+ * run, as is what is written before the batch that is under way: else who appends, and writes a head again and again, would never
+ * see a run end. */
 static int copy_all(struct copyout *p)
 {
+    struct file_info info;
+    store_info(p->f, &info);
     uint64_t from = 0, batch = MAX(room_batch() / p->piece, (uint64_t)1) * p->piece;
     for (;;) {
         int err = store_snapshot(p->f, from, batch - from % p->piece, &p->s);
@@ -224,6 +228,8 @@ static int copy_all(struct copyout *p)
             return err;
         const struct extent *end = &p->s->extents[p->s->nextents - 1];
         from = end->off + end->len;
+        if (from >= info.size)
+            return 0;
         err = sync_batch(p);
         if (err)
             return err;

@@ -28,11 +28,14 @@ void unflushed_add(struct unflushed_list *l, const char *path, uint64_t bytes, c
 void unflushed_add_json(struct unflushed_list *l, const json_t *file)
 {
     char reason[512] = "not written yet";
-    const char *error = json_text(file, "error");
+    const char *error = json_text(file, "error"), *borrower = json_text(file, "borrower");
     uint64_t tries = json_u64(file, "tries");
     if (json_is_true(json_object_get(file, "suspect")))
         snprintf(reason, sizeof(reason),
                  "suspect after a power loss: not covered by fsync, never written by itself");
+    else if (*borrower)
+        snprintf(reason, sizeof(reason), "node %s has borrowed parts of it: start eddyfs there again, or recover its cache directory",
+                 borrower);
     else if (*error)
         snprintf(reason, sizeof(reason), "%s, %llu %s, dirty for %llu s", error,
                  (unsigned long long)tries, tries == 1 ? "try" : "tries",

@@ -59,6 +59,30 @@ static void say_files(struct connection *c, bool only_failed, json_t *end)
     json_decref(list);
 }
 
+/* The file is whole on the PFS when its borrower has come back: nobody else has those bytes. */
+static void add_away(void *arg, const struct loan_status *s)
+{
+    const struct view *v = members_view();
+    json_t *o, *list = arg;
+    if (s->node && !(v && view_absent(v, s->node)))
+        return;
+    o = json_object();
+    control_put_text(o, "path", s->path);
+    control_put(o, "bytes", s->bytes);
+    control_put_text(o, "borrower", s->node ? members_name(s->node) : "?");
+    json_array_append_new(list, o);
+}
+
+static size_t say_away(struct connection *c)
+{
+    json_t *list = json_array();
+    lend_each(add_away, list);
+    size_t n = json_array_size(list);
+    say_each(c, "file", list);
+    json_decref(list);
+    return n;
+}
+
 json_t *control_flush(struct connection *c, const json_t *request)
 {
     bool retry = json_is_true(json_object_get(request, "retry"));
@@ -68,9 +92,10 @@ json_t *control_flush(struct connection *c, const json_t *request)
     if (err == -ECANCELED)
         return control_error("the daemon is ending, or nobody waits for the answer");
     json_t *end = json_object();
-    json_object_set_new(end, "flushed", json_boolean(!err));
     if (err)
         say_files(c, true, end);
+    size_t away = say_away(c);
+    json_object_set_new(end, "flushed", json_boolean(!err && !away));
     return end;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Node b has borrowed parts of a file and dies. "eddy umount" of its claimant, node a, does not say that all is on the PFS: it
-# names the file, and ends with 3. When both caches have been recovered, all is there, and a new session reads it.
+# Node b has borrowed parts of a file and dies. "eddy flush" and "eddy umount" of its claimant, node a, do not say that all is on the
+# PFS: they name the file, and end with 3. When both caches have been recovered, all is there, and a new session reads it.
 # timeout: 240
 # both-long
 . "$(dirname "$0")/lib.sh"
@@ -18,6 +18,12 @@ rank write a 0 4 1
 rank write b 4 100 1
 kill_node b
 rank close a
+for what in "" --json; do
+    code=0
+    "$EDDY_BUILD/eddy" flush $what "$W/mnt-a" >"$W/said" 2>&1 || code=$?
+    check_equal "code of eddy flush $what" "$code" 3
+    tr -d '\n' <"$W/said" | grep -q "shared.*node b has borrowed parts of it" || fail "eddy flush $what does not name the file: $(cat "$W/said")"
+done
 stop_node a 3 >"$W/said"
 grep -q "^shared: .*another node has borrowed parts of it" "$W/said" || fail "it does not name the file: $(cat "$W/said")"
 code=0
