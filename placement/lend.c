@@ -3,6 +3,8 @@
 
 #include "placement/claims/claim_lent.h"
 #include "placement/lend_int.h"
+#include "placement/store/store_lend.h"
+#include "placement/store/store_read.h"
 #include "transport/members.h"
 #include "transport/peer.h"
 #include "transport/view.h"
@@ -25,9 +27,22 @@ void lend_start(void)
     peer_handle(MSG_RETURN, lend_on_return);
 }
 
+/* Nobody needs the bytes of a removed file that is not open any more.  A borrower that comes back learns from the session's log
+ * of moves that its file is gone (docs/protocol.md, rule 36). */
+static bool is_deleted(struct file *f)
+{
+    struct file_info info;
+    store_info(f, &info);
+    return info.deleted;
+}
+
 static void leave_one(void *arg, struct file *f)
 {
     int *failed = arg, err = store_is_lent(f) ? lend_recall(f) : 0;
+    if (err && is_deleted(f)) {
+        store_lend_void(f);
+        err = 0;
+    }
     if (err)
         *failed = err;
 }
@@ -80,7 +95,7 @@ static void tell_one(void *arg, struct file *f)
 {
     const struct telling *t = arg;
     uint64_t nodes[LEND_MAX];
-    if (!store_is_lent(f))
+    if (!store_is_lent(f) || is_deleted(f))
         return;
     char *path = file_path(f);
     unsigned n = MIN(store_borrowers(f, nodes, LEND_MAX), LEND_MAX);

@@ -168,6 +168,12 @@ static void show_fit(const json_t *end)
     putchar('\n');
 }
 
+/* By "eddy stage --cancel", or as the daemon is ending. */
+static bool was_cancelled(const struct staging *g)
+{
+    return json_is_true(json_object_get(g->end, "cancelled"));
+}
+
 static void show_text(const struct staging *g, int err)
 {
     size_t failed = json_array_size(g->paths.failed);
@@ -176,6 +182,8 @@ static void show_text(const struct staging *g, int err)
         show_fit(g->end);
     }
     paths_print(&g->paths);
+    if (was_cancelled(g))
+        complain("%s: the stage was cancelled, and not all is there: what came stays", g->paths.mount.mountpoint);
     if (failed)
         complain("%zu path%s failed, with the reasons above", failed, failed == 1 ? "" : "s");
 }
@@ -206,6 +214,8 @@ static int code_of(const struct staging *g, int err)
         return err == -ETIMEDOUT ? TIMED_OUT : FAILED;
     if (failed)
         return paths_any_good(&g->paths) ? PARTLY : FAILED;
+    if (was_cancelled(g))
+        return PARTLY;
     return g->asked->what == STAGE_CHECK && !json_is_true(json_object_get(g->end, "fits"))
                ? DOES_NOT_FIT
                : DONE;

@@ -119,8 +119,8 @@ class Inode:
         self.dropped = False     # ... and went while a node was dead that may have had bytes which the PFS has not
         self.replaced = False    # its last name is gone, and was removed outside of the session
         self.not_opened = set()  # nodes that have not opened it since it was changed outside of the session
-        # [(when, node, since)]: sizes of which no descriptor with O_APPEND is told that was opened between `since` and
-        # `when`: the file became shorter (0: on another node), or was written by passthrough (on any node)
+        # [(when, node, slot, since)]: sizes of which no descriptor with O_APPEND is told that was opened between `since` and
+        # `when`: the file became shorter, or was written by passthrough
         self.untold = []
 
     def add_writer(self, node):
@@ -188,15 +188,16 @@ class Facts:
     def note_untold(self, ino, op, node, now):
         slot = self.model.slots.get((node, op.get("slot")))
         if ino in self.model.cut:
-            self.of(ino).untold.append((now, node, 0))
+            self.of(ino).untold.append((now, node, op.get("slot"), 0))
         elif slot and self.passthrough and op["op"] != "truncate":
-            self.of(ino).untold.append((now, node, slot.opened))
+            self.of(ino).untold.append((now, node, op["slot"], slot.opened))
 
     def is_told_size(self, key):
-        """Does the kernel know where a write by this descriptor ends, if it appends?"""
+        """Does the kernel know where a write by this descriptor ends, if it appends? README: on one node, it does not if the other
+        descriptor is of another kind: passthrough, and not."""
         opened = self.model.slots[key].opened
-        untold = self.of(self.model.ino_of_slot(key)).untold
-        return all((node == key[0] and not since) or not since < opened < when for when, node, since in untold)
+        return not any(since < opened < when and (node != key[0] or self.passthrough and slot != key[1])
+                       for when, node, slot, since in self.of(self.model.ino_of_slot(key)).untold)
 
     def note_writers(self):
         for key, slot in self.model.slots.items():
