@@ -18,6 +18,7 @@ struct flush_copy {
     const char *path, *made; /* made: where it was copied to; NULL: nowhere */
     uint64_t missing;        /* bytes that could not be read: holes */
     bool part;               /* other nodes have, or may have, parts of it */
+    bool suspect;            /* a power loss left it in doubt: missing is how much of it */
     int err;
 };
 /* Copies the data that is not on the PFS below another directory (rootfd), where nothing is replaced; the

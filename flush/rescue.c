@@ -3,10 +3,11 @@
  * Nothing is replaced there, and nothing changes here.  The user looks at the copies, and then removes the
  * cache directory, or flushes it after all.  Bytes that only the PFS has are read from the PFS
  * while it has the file as it was.  A copy in which such bytes, or parts that other nodes have, are missing is named
- * NAME.eddy-incomplete-NODE.
+ * NAME.eddy-incomplete-NODE.  So is what a power loss left in doubt: some of it may be missing, or older.
  */
 #include "flush/copy_aside.h"
 #include "flush/flush_recover.h"
+#include "flush/piece.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_new.h"
 #include "placement/store/store_open.h"
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct rescue {
     int rootfd;
@@ -108,8 +110,68 @@ static int rescue_one(void *arg, struct file *f)
     return 0;
 }
 
+/* ---- what a power loss left in doubt ---- */
+
+/* Its bytes from off to end. */
+static int copy_bytes(int fd, struct pfs_new *to, char *buf, uint64_t off, uint64_t end)
+{
+    while (off < end) {
+        ssize_t n = pread(fd, buf, (size_t)MIN(end - off, (uint64_t)PIECE), (off_t)off);
+        int err = n < 0 ? -errno : n ? pfs_new_write(to, buf, (size_t)n, off) : -EIO;
+        if (err)
+            return err;
+        off += (uint64_t)n;
+    }
+    return 0;
+}
+
+static int copy_descriptor(int fd, struct pfs_new *to, uint64_t size)
+{
+    char *buf = xmalloc(PIECE);
+    off_t at = 0, end = 0;
+    int err = 0;
+    while (!err && (uint64_t)end < size && (at = lseek(fd, end, SEEK_DATA)) >= 0 && (uint64_t)at < size) {
+        end = lseek(fd, at, SEEK_HOLE);
+        err = end < 0 ? -errno : copy_bytes(fd, to, buf, (uint64_t)at, MIN((uint64_t)end, size));
+    }
+    free(buf);
+    return !err && at < 0 && errno != ENXIO ? -errno : err;
+}
+
+static int rescue_bytes(const struct rescue *r, struct fid fid, const char *path, char **made)
+{
+    struct pfs_new to;
+    struct pfs_new_attr attr = {0};
+    char suffix[300];
+    int fd = store_suspect_open(fid, &attr.size, &attr.mtime_ns);
+    if (fd < 0 && fd != -ENOENT)
+        return fd;
+    snprintf(suffix, sizeof(suffix), ".eddy-incomplete-%s", r->node);
+    int err = pfs_new_begin(&to, r->rootfd, path, r->node, fid, true);
+    if (!err && fd >= 0 && (err = copy_descriptor(fd, &to, attr.size)))
+        pfs_new_abort(&to);
+    if (!err)
+        err = pfs_new_end(&to, &attr, suffix, true, made);
+    if (fd >= 0)
+        close(fd);
+    return err;
+}
+
+static int rescue_suspect(void *arg, struct fid fid, const char *path, uint64_t bytes, enum unflushed_why why)
+{
+    const struct rescue *r = arg;
+    struct flush_copy c = {.path = path, .missing = bytes, .suspect = why == UNFLUSHED_SUSPECT};
+    char *made = NULL;
+    c.err = rescue_bytes(r, fid, path, &made);
+    c.made = made;
+    r->cb(r->arg, &c);
+    free(made);
+    return 0;
+}
+
 int flush_copy_to(int rootfd, const char *node, bool origin, void (*cb)(void *arg, const struct flush_copy *c), void *arg)
 {
     struct rescue r = {rootfd, node, origin, cb, arg};
-    return store_each_claimed(rescue_one, &r);
+    int err = store_each_claimed(rescue_one, &r);
+    return err ? err : store_each_suspect(rescue_suspect, &r);
 }

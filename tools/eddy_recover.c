@@ -91,7 +91,7 @@ static int report(struct recover *r, int code)
     }
     if (n && !r->list)
         complain("%zu file%s not %s; the data is kept in %s", n, n == 1 ? " is" : "s are",
-                 r->to ? "copied" : "on the PFS", r->path);
+                 r->to ? "copied whole" : "on the PFS", r->path);
     if (r->conflicts)
         complain("%u file%s changed meanwhile and %s written beside", r->conflicts,
                  r->conflicts == 1 ? " was" : "s were", r->conflicts == 1 ? "was" : "were");
@@ -242,6 +242,8 @@ static const char *why_left(const struct flush_copy *c)
 {
     if (c->err)
         return strerror(-c->err);
+    if (c->suspect)
+        return "suspect after a power loss: not covered by fsync: some of it may be missing, or older";
     return c->part ? "other nodes have parts of it: copy them from their cache directories, too" : "these bytes were only on the PFS, which has other ones now or cannot be read";
 }
 
@@ -250,16 +252,11 @@ static void copied(void *arg, const struct flush_copy *c)
     struct recover *r = arg;
     if (c->made) {
         r->copies++;
-        r->conflicts += !c->missing && !c->part && strcmp(c->path, c->made) != 0;
-        add_written(r, c->path, c->made, c->missing);
+        r->conflicts += !c->missing && !c->part && !c->suspect && strcmp(c->path, c->made) != 0;
+        add_written(r, c->path, c->made, c->suspect ? 0 : c->missing);
     }
-    if (c->err || c->missing || c->part)
-        add_left(r, c->path, c->missing, why_left(c), false);
-}
-
-static int add_suspect(void *arg, struct fid fid, const char *path, uint64_t bytes, enum unflushed_why why)
-{
-    return list_one(arg, fid, path, bytes, why);
+    if (c->err || c->missing || c->part || c->suspect)
+        add_left(r, c->path, c->missing, why_left(c), c->suspect);
 }
 
 /* What is removed with the cache directory is no copy. */
@@ -293,8 +290,6 @@ static int copy_to(struct recover *r, const struct options *o)
     if (!origin)
         complain("%s: what only the PFS has of these files cannot be read", err);
     int e = flush_copy_to(to, settings.node, origin, copied, r);
-    if (!e)
-        e = store_each_suspect(add_suspect, r);
     if (origin)
         pfs_close();
     steps_end_clean();

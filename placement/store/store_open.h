@@ -97,6 +97,9 @@ int store_each_unflushed(const char *dir, store_unflushed_fn *cb, void *arg);
 /* Calls cb for what power losses left in doubt in the open store (CACHE_DIR/suspect).  It is kept, never
  * flushed, and not part of the files any more. */
 int store_each_suspect(store_unflushed_fn *cb, void *arg);
+/* A descriptor of what there is of one of them, which may be longer or shorter than *size, the file's size then; or -errno (-ENOENT: there
+ * are no bytes of it).  The caller closes it. */
+int store_suspect_open(struct fid fid, uint64_t *size, int64_t *mtime_ns);
 
 /* ---- whole store ---- */
 /* Calls cb for every file whose record is dirty or claimed, or has a mode to give back.  f is valid during

@@ -307,7 +307,15 @@ static int back_to_covered(struct file *f)
     return err ? err : store_punch_invalid(f); /* bytes may have come without their record */
 }
 
-static int write_note(int dirfd, const struct file *f, const char *path)
+/* What may not be on the PFS: of kernel I/O, which is in no record, all that the data file has. */
+static uint64_t bytes_in_doubt(struct file *f)
+{
+    struct stat st;
+    bool stored = core(f)->flags & CORE_KERNEL_IO && !datafile_stat(f, &st);
+    return MAX(f->rec->dirty * PAGE, stored ? (uint64_t)st.st_blocks * 512 : 0);
+}
+
+static int write_note(int dirfd, const struct file *f, const char *path, uint64_t bytes)
 {
     char name[FID_TEXT + 4], hex[FID_TEXT];
     snprintf(name, sizeof(name), "%s.txt", fid_text(f->fid, hex));
@@ -316,8 +324,8 @@ static int write_note(int dirfd, const struct file *f, const char *path)
         return -errno;
     const struct file_core *c = core(f);
     int n = dprintf(fd, "bytes %llu\nsize %llu\nmtime %lld\nbase_end %llu\npath %s\n",
-                    (unsigned long long)(f->rec->dirty * PAGE), (unsigned long long)c->size,
-                    (long long)c->mtime_ns, (unsigned long long)c->base_end, path);
+                    (unsigned long long)bytes, (unsigned long long)c->size, (long long)c->mtime_ns,
+                    (unsigned long long)c->base_end, path);
     int err = n < 0 || fsync(fd) < 0 ? -errno : 0;
     close(fd);
     return err;
@@ -331,7 +339,8 @@ static int set_aside(struct file *f, const char *why)
     int dirfd = openat(store.dir.fd, "suspect", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dirfd < 0)
         return -errno;
-    int err = write_note(dirfd, f, name_of(f->rec, path));
+    uint64_t bytes = bytes_in_doubt(f);
+    int err = write_note(dirfd, f, name_of(f->rec, path), bytes);
     if (!err)
         err = datafile_set_aside(f->fid, dirfd);
     if (!err && fsync(dirfd) < 0)
@@ -342,8 +351,7 @@ static int set_aside(struct file *f, const char *why)
     char hex[FID_TEXT];
     log_error("power loss: %s: %llu bytes that were not on the PFS are in doubt (%s): kept in "
               "%s/suspect/%s, not flushed",
-              path, (unsigned long long)(f->rec->dirty * PAGE), why, store.dir.path,
-              fid_text(f->fid, hex));
+              path, (unsigned long long)bytes, why, store.dir.path, fid_text(f->fid, hex));
     pages_drop_from(f, 0);
     state_busy_set(f->rec, false);
     datafile_close(f);

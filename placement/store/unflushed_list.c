@@ -140,8 +140,14 @@ static int list_records(struct cachedir *d, store_unflushed_fn *cb, void *arg)
 
 /* ---- suspect/ ---- */
 
+struct note {
+    uint64_t bytes, size;
+    int64_t mtime_ns;
+    char path[STATE_PATH_MAX + 1];
+};
+
 /* One note: lines of "what number", and last the path, which may hold anything. */
-static bool read_note(int dirfd, const char *name, char path[STATE_PATH_MAX + 1], uint64_t *bytes)
+static bool read_note(int dirfd, const char *name, struct note *out)
 {
     char text[STATE_PATH_MAX + 512]; /* a path and the lines before it */
     int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -151,16 +157,16 @@ static bool read_note(int dirfd, const char *name, char path[STATE_PATH_MAX + 1]
     if (n <= 0)
         return false;
     text[n] = 0;
-    unsigned long long dirty;
+    unsigned long long bytes, size;
+    long long mtime_ns;
     const char *at = strstr(text, "\npath ");
-    if (!at || sscanf(text, "bytes %llu\n", &dirty) != 1)
+    if (!at || sscanf(text, "bytes %llu\nsize %llu\nmtime %lld\n", &bytes, &size, &mtime_ns) != 3 || size > INT64_MAX)
         return false;
-    *bytes = dirty;
+    *out = (struct note){.bytes = bytes, .size = size, .mtime_ns = mtime_ns};
     size_t len = strlen(at + 6);
     if (!len || len > STATE_PATH_MAX + 1 || at[6 + len - 1] != '\n')
         return false;
-    memcpy(path, at + 6, len - 1);
-    path[len - 1] = 0;
+    memcpy(out->path, at + 6, len - 1);
     return true;
 }
 
@@ -171,13 +177,12 @@ static int list_suspects(int dirfd, store_unflushed_fn *cb, void *arg)
     if (!dir)
         return errno == ENOENT ? 0 : -errno;
     for (struct dirent *e; !err && (e = readdir(dir));) {
-        char path[STATE_PATH_MAX + 1], hex[FID_TEXT];
+        struct note note;
+        char hex[FID_TEXT];
         struct fid fid;
-        uint64_t bytes = 0;
         snprintf(hex, sizeof(hex), "%.32s", e->d_name);
-        if (strlen(e->d_name) == FID_TEXT - 1 + 4 && !fid_parse(hex, &fid) &&
-            read_note(fd, e->d_name, path, &bytes))
-            err = cb(arg, fid, path, bytes, UNFLUSHED_SUSPECT);
+        if (strlen(e->d_name) == FID_TEXT - 1 + 4 && !fid_parse(hex, &fid) && read_note(fd, e->d_name, &note))
+            err = cb(arg, fid, note.path, note.bytes, UNFLUSHED_SUSPECT);
     }
     closedir(dir);
     return err;
@@ -186,6 +191,22 @@ static int list_suspects(int dirfd, store_unflushed_fn *cb, void *arg)
 int store_each_suspect(store_unflushed_fn *cb, void *arg)
 {
     return list_suspects(store.dir.fd, cb, arg);
+}
+
+int store_suspect_open(struct fid fid, uint64_t *size, int64_t *mtime_ns)
+{
+    struct note note;
+    char hex[FID_TEXT], name[FID_TEXT + 4];
+    int dirfd = openat(store.dir.fd, "suspect", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dirfd < 0)
+        return -errno;
+    snprintf(name, sizeof(name), "%s.txt", fid_text(fid, hex));
+    bool found = read_note(dirfd, name, &note);
+    int fd = found ? openat(dirfd, hex, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1, err = found ? -errno : -ENOENT;
+    close(dirfd);
+    *size = found ? note.size : 0;
+    *mtime_ns = found ? note.mtime_ns : 0;
+    return fd < 0 ? err : fd;
 }
 
 int store_each_unflushed(const char *dirname, store_unflushed_fn *cb, void *arg)

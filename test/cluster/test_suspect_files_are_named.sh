@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # After a power loss (the records are of another boot): what fsync covered is flushed; what it did
 # not is suspect: named by eddy recover --list, eddy recover, the restart's log, eddy status and
-# eddy umount, and never flushed.
+# eddy umount, and never flushed. eddy recover --to copies it.
 # timeout: 120
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
@@ -42,3 +42,13 @@ code=0
 eddy umount "$W/mnt-a" >"$W/umount.txt" || code=$?
 check_equal "code of eddy umount" "$code" 3
 check_equal "what it lists" "$(names "$W/umount.txt")" "in doubt,"
+
+mkdir "$W/to"
+code=0
+eddy recover --to "$W/to" "$W/cache-a" >"$W/copied.txt" || code=$?
+check_equal "code of eddy recover --to" "$code" 3
+check_same "$W/data" "$W/to/in doubt.eddy-incomplete-a"
+grep -q "^in doubt: 2..\.. KiB: suspect after a power loss" "$W/copied.txt" || fail "it says $(cat "$W/copied.txt")"
+code=0
+eddy recover --list "$W/cache-a" >"$W/list.txt" || code=$?
+check_equal "code of eddy recover --list after it" "$code" 3
