@@ -36,6 +36,7 @@
 #include "placement/store/store_read.h"
 #include "placement/store/store_version.h"
 #include "placement/store/store_write.h"
+#include "transport/marks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -53,8 +54,8 @@ static struct {
 
 /* ---- has it changed? ---- */
 
-/* Has the PFS any page of the last change as it is here?  A change of the size alone is there if it is seen.
- */
+/* Has the PFS any page of the last change as it is here?  A page that the PFS file ends in goes on with zeros.  A change of the size
+ * alone is there if it is seen. */
 static int has_last_change(struct file *f, const struct file_info *info, const struct statx *stx,
                            bool *has)
 {
@@ -67,10 +68,10 @@ static int has_last_change(struct file *f, const struct file_info *info, const s
     int err = store_pread(f, here, len, t->off);
     if (!err)
         err = pfs_read(f, there, len, t->off, &got);
-    for (size_t at = 0; !err && !*has && at < len; at += PAGE) {
-        size_t n = MIN(len - at, (size_t)PAGE);
-        *has = at + n <= got && !memcmp(here + at, there + at, n);
-    }
+    if (!err && got < len)
+        memset(there + got, 0, len - got);
+    for (size_t at = 0; !err && !*has && at < MIN(len, got); at += PAGE)
+        *has = !memcmp(here + at, there + at, MIN(len - at, (size_t)PAGE));
     free(here);
     return err;
 }
@@ -80,7 +81,7 @@ static int compare(struct file *f, const struct statx *stx, enum found *found)
     struct file_info info;
     struct version now = version_of(stx);
     store_info(f, &info);
-    enum made made = made_of(&info, &now);
+    enum made made = made_of(&info, &now, session_clock_offset_ns());
     bool has = made == MADE_HERE;
     int err = made == MADE_BY_BYTES ? has_last_change(f, &info, stx, &has) : 0;
     if (err)

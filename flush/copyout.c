@@ -86,6 +86,20 @@ static int punch(struct file *f, uint64_t off, uint64_t len)
     return err;
 }
 
+/* Of a hole in the snapshot, after which the run may have waited for a lull: what is written there meanwhile stays.  It is noted before
+ * the look, as in write_copy. */
+static int punch_left(struct copyout *p, uint64_t off, uint64_t end)
+{
+    int err = 0;
+    for (uint64_t until; !err && off < end; off = until) {
+        store_flush_changes(p->f, off, (size_t)MIN(end - off, (uint64_t)PIECE));
+        if (!store_snapshot_next(p->s, &off, end, &until))
+            break;
+        err = punch(p->f, off, until - off);
+    }
+    return err;
+}
+
 /* It is noted before the bytes are read here: if they change after it, the PFS may get what is not here any more
  * (made.c). */
 static int write_copy(struct copyout *p, size_t len, uint64_t off)
@@ -157,7 +171,7 @@ static int copy_runs(struct copyout *p)
             size_t len = r->hole ? (size_t)(r->off + r->len - at) : joined(p, i, at);
             int err = may_go_on(p->gate, r->hole ? 0 : len);
             if (!err)
-                err = r->hole ? punch(p->f, at, len) : write_piece(p, len, at);
+                err = r->hole ? punch_left(p, at, at + len) : write_piece(p, len, at);
             if (err)
                 return err;
             at += len;

@@ -41,13 +41,14 @@ static bool may_have_size(const struct file_info *info, uint64_t size)
 
 /* A run was cut off: the daemon died, or could not see how the run left the file.  Then nothing was under way any more, and a later
  * change is this node's only if its clock is behind the PFS's: the bytes tell. */
-static enum made made_by_run(const struct file_info *info, const struct version *now)
+static enum made made_by_run(const struct file_info *info, const struct version *now, int64_t ahead_ns)
 {
     const struct file_trace *t = &info->trace;
     if (!may_have_size(info, now->size))
         return MADE_ELSEWHERE;
     bool ended = time_is_kept(now->mtime_ns, t->v.mtime_ns) || was_told(info, now->mtime_ns);
-    if (ended || now->mtime_ns <= t->v.ctime_ns)
+    /* Servers stamp by the PFS's clock; the clients of some PFSs stamp by their own. */
+    if (ended || now->mtime_ns <= t->v.ctime_ns + MAX(ahead_ns, INT64_C(0)))
         return MADE_HERE;
     /* Changed here since: the bytes of that change may be gone.  The kernel stamps what it writes by its last tick. */
     if (t->under_way && info->ctime_ns > t->v.ctime_ns - STORE_GRAIN_NS)
@@ -55,7 +56,7 @@ static enum made made_by_run(const struct file_info *info, const struct version 
     return MADE_BY_BYTES;
 }
 
-enum made made_of(const struct file_info *info, const struct version *now)
+enum made made_of(const struct file_info *info, const struct version *now, int64_t ahead_ns)
 {
     const struct file_trace *t = &info->trace;
     if (!info->base_known || is_like(info, &info->base, now))
@@ -63,6 +64,6 @@ enum made made_of(const struct file_info *info, const struct version *now)
     if (!info->flushing)
         return MADE_ELSEWHERE;
     if (t->kind == TRACE_RUN)
-        return made_by_run(info, now);
+        return made_by_run(info, now, ahead_ns);
     return t->kind == TRACE_ANY || is_like(info, &t->v, now) ? MADE_HERE : MADE_ELSEWHERE;
 }

@@ -61,6 +61,31 @@ bool page_set_keep_dirty(struct page_set *s, struct file *f)
     return any;
 }
 
+/* How far it goes on from the bit in its chunk. */
+static uint64_t run_end(const struct page_set_chunk *c, uint32_t bit, uint64_t last)
+{
+    uint64_t first = c->index * state_pages();
+    return MIN(first + bits_find(c->bits, bit, state_pages() - 1, false) - 1, last);
+}
+
+bool page_set_next(const struct page_set *s, uint64_t *page, uint64_t last, uint64_t *until)
+{
+    uint32_t pages = state_pages(), bit = pages;
+    size_t i = 0;
+    for (; i < s->n && bit == pages; i++) {
+        const struct page_set_chunk *c = &s->chunk[i];
+        if (c->index >= *page / pages)
+            bit = bits_find(c->bits, c->index == *page / pages ? (uint32_t)(*page % pages) : 0, pages - 1, true);
+    }
+    if (bit == pages || s->chunk[i - 1].index * pages + bit > last)
+        return false;
+    *page = s->chunk[i - 1].index * pages + bit;
+    *until = run_end(&s->chunk[i - 1], bit, last);
+    for (; i < s->n && s->chunk[i].index * pages == *until + 1 && bit_get(s->chunk[i].bits, 0) && *until < last; i++)
+        *until = run_end(&s->chunk[i], 0, last);
+    return true;
+}
+
 void page_set_free(struct page_set *s)
 {
     for (size_t i = 0; i < s->n; i++)

@@ -27,6 +27,8 @@ void page_set_take(struct page_set *s, struct file *f, unsigned kind, bool all);
 void page_set_drop(struct page_set *s, uint64_t index, uint32_t lo, uint32_t hi);
 /* Takes the pages out that are not dirty.  False: none is left. */
 bool page_set_keep_dirty(struct page_set *s, struct file *f);
+/* The first pages in [*page, last] that are in the set and follow each other: [*page, *until].  False: there are none. */
+bool page_set_next(const struct page_set *s, uint64_t *page, uint64_t last, uint64_t *until);
 void page_set_free(struct page_set *s);
 
 #endif

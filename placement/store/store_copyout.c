@@ -220,6 +220,19 @@ int store_snapshot(struct file *f, uint64_t from, uint64_t max, struct snapshot 
     return err;
 }
 
+bool store_snapshot_next(struct snapshot *s, uint64_t *off, uint64_t end, uint64_t *until)
+{
+    uint64_t page = page_of(*off), stop;
+    lock_take(&s->f->lock);
+    bool found = *off < end && page_set_next(&s->pages->left, &page, page_of(end - 1), &stop);
+    lock_drop(&s->f->lock);
+    if (found) {
+        *off = MAX(*off, page * PAGE);
+        *until = MIN(end, (stop + 1) * PAGE);
+    }
+    return found;
+}
+
 /* ---- done ---- */
 
 static void pages_on_pfs(struct file *f, const struct snapshot *s)

@@ -29,6 +29,8 @@ struct snapshot {
  * extents, if only the size, the cut or the times are dirty.  -ENODATA: nothing is dirty.  -EBUSY: with a cut
  * there is one snapshot at a time. */
 int store_snapshot(struct file *f, uint64_t from, uint64_t max, struct snapshot **out);
+/* The first bytes in [*off, end) of pages that did not change since: [*off, *until).  False: there are none. */
+bool store_snapshot_next(struct snapshot *s, uint64_t *off, uint64_t end, uint64_t *until);
 /* Ends a snapshot.  ok: its pages are on the PFS, and synced: clears the dirty bits of pages that did not
  * change since.  cut becomes what was cut off since.  Frees s. */
 void store_snapshot_done(struct snapshot *s, bool ok);

@@ -16,13 +16,6 @@
 
 /* ---- a run ---- */
 
-/* Servers stamp by the PFS's clock; the clients of some PFSs stamp by their own. */
-static int64_t now_ns(void)
-{
-    int64_t offset = session_clock_offset_ns();
-    return real_ns() + MAX(offset, INT64_C(0));
-}
-
 /* With f->lock, as all below. */
 static void set_kind(struct file *f, enum trace_kind kind)
 {
@@ -36,8 +29,7 @@ static void begin(struct file *f)
     const struct file_core *c = core(f);
     struct file_trace *t = &f->rec->trace;
     bool left = c->flags & CORE_FLUSHING && t->kind != TRACE_ANY;
-    int64_t from = left ? t->v.mtime_ns : INT64_MIN; /* the PFS's clock may go before what is known of it */
-    struct version v = {left ? MAX(c->size, t->v.size) : c->size, c->mtime_ns, MAX(now_ns(), from)};
+    struct version v = {left ? MAX(c->size, t->v.size) : c->size, c->mtime_ns, real_ns()};
     set_kind(f, TRACE_ANY);
     t->v = v;
     t->off = UINT64_MAX;
@@ -91,7 +83,7 @@ void store_flush_changes(struct file *f, uint64_t off, size_t len)
     t->off = off;
     t->len = (uint32_t)len;
     t->v.size = MAX(t->v.size, off + len);
-    t->v.ctime_ns = now_ns();
+    t->v.ctime_ns = real_ns();
     t->under_way = 1;
     set_kind(f, TRACE_RUN);
     lock_drop(&f->lock);
@@ -100,7 +92,7 @@ void store_flush_changes(struct file *f, uint64_t off, size_t len)
 void store_flush_changed(struct file *f)
 {
     lock_take(&f->lock);
-    f->rec->trace.v.ctime_ns = now_ns();
+    f->rec->trace.v.ctime_ns = real_ns();
     lock_drop(&f->lock);
 }
 

@@ -22,7 +22,7 @@ struct file_trace {
     uint32_t len; /* RUN: of the last change of the PFS file's bytes; 0: of its size */
     uint64_t off; /* ... where it began, or the new size; UINT64_MAX: there was none yet */
     /* RUN: size: the largest that a run has made it, or is about to; mtime_ns: what the run sets at its end;
-     * ctime_ns: when this was noted, by the PFS's clock or this node's, whichever is later */
+     * ctime_ns: when this was noted, by this node's clock */
     struct version v;
     int64_t told[2]; /* mtimes that utimens has set since the base, or was about to: the last ntold ones */
 };

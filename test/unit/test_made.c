@@ -8,9 +8,11 @@
 #define S INT64_C(1000000000)
 
 static struct file_info info;
+static int64_t ahead_ns; /* the PFS's clock */
 
 static void setup(void)
 {
+    ahead_ns = 0;
     info = (struct file_info){.size = 5000,
                               .mtime_ns = 70 * S,
                               .ctime_ns = 70 * S,
@@ -23,7 +25,7 @@ static void setup(void)
 
 static enum made made(uint64_t size, int64_t mtime_ns, int64_t ctime_ns)
 {
-    return made_of(&info, &(struct version){size, mtime_ns, ctime_ns});
+    return made_of(&info, &(struct version){size, mtime_ns, ctime_ns}, ahead_ns);
 }
 
 START_TEST(attributes_are_no_bytes)
@@ -86,6 +88,7 @@ START_TEST(what_a_run_that_was_cut_off_can_have_made)
     info.flushing = true;
     info.trace.kind = TRACE_RUN;
     info.trace.v = (struct version){5000, 70 * S, 80 * S}; /* noted at 80 */
+    info.trace.under_way = 1;
     ck_assert_int_eq(made(4000, 79 * S, 79 * S), MADE_HERE);
     ck_assert_int_eq(made(5000, 80 * S, 80 * S), MADE_HERE);
     ck_assert_int_eq(made(5000, 70 * S, 95 * S), MADE_HERE); /* its last step but one: the mtime */
@@ -98,6 +101,9 @@ START_TEST(what_a_run_that_was_cut_off_can_have_made)
     ck_assert_int_eq(made(5000, 80 * S + 1, 81 * S), MADE_HERE);
     info.ctime_ns = 81 * S; /* written here since: what the run wrote may not be here any more */
     ck_assert_int_eq(made(5000, 80 * S + 1, 81 * S), MADE_HERE);
+    info.trace.under_way = 0; /* the daemon lived, and saw the run fail */
+    ck_assert_int_eq(made(5000, 80 * S + 1, 81 * S), MADE_BY_BYTES);
+    info.trace.under_way = 1;
     info.cut = info.base_end = 100; /* it truncates first */
     ck_assert_int_eq(made(100, 79 * S, 79 * S), MADE_HERE);
     ck_assert_int_eq(made(99, 79 * S, 79 * S), MADE_ELSEWHERE);
@@ -105,6 +111,23 @@ START_TEST(what_a_run_that_was_cut_off_can_have_made)
     ck_assert_int_eq(made(5000, 79 * S, 79 * S), MADE_HERE);
     info.trace.kind = TRACE_ANY;
     ck_assert_int_eq(made(1, 2, 3), MADE_HERE);
+}
+END_TEST
+
+/* The node's stamps are compared with the node's note, and the PFS's with what its clock said then. */
+START_TEST(a_pfs_whose_clock_is_another)
+{
+    info.flushing = true;
+    info.trace = (struct file_trace){.kind = TRACE_RUN, .under_way = 1, .v = {5000, 70 * S, 80 * S}};
+    ahead_ns = 3 * S;
+    ck_assert_int_eq(made(5000, 83 * S, 83 * S), MADE_HERE);
+    ck_assert_int_eq(made(5000, 83 * S + 1, 84 * S), MADE_BY_BYTES);
+    info.ctime_ns = 80 * S + 1; /* written here after the note */
+    ck_assert_int_eq(made(5000, 83 * S + 1, 84 * S), MADE_HERE);
+    info.ctime_ns = 70 * S;
+    ahead_ns = -3 * S; /* clients that stamp by their own clock are not behind */
+    ck_assert_int_eq(made(5000, 80 * S, 80 * S), MADE_HERE);
+    ck_assert_int_eq(made(5000, 80 * S + 1, 80 * S + 1), MADE_BY_BYTES);
 }
 END_TEST
 
@@ -116,5 +139,6 @@ int main(void)
     tcase_add_test(t, times_that_the_session_sets);
     tcase_add_test(t, what_a_failed_run_has_left);
     tcase_add_test(t, what_a_run_that_was_cut_off_can_have_made);
+    tcase_add_test(t, a_pfs_whose_clock_is_another);
     return run_case("made", t);
 }

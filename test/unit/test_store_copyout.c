@@ -385,6 +385,36 @@ START_TEST(fallocate_moves_the_times)
 }
 END_TEST
 
+/* A run that waited looks again before it makes holes on the PFS. */
+START_TEST(a_snapshot_tells_which_pages_are_as_they_were)
+{
+    struct snapshot *s;
+    uint64_t off = 0, until;
+    static const uint64_t runs[][2] = {{0, 3}, {4, 16}, {17, 39}};
+    static uint8_t data[39 * PAGE + 1];
+    struct file *f = file_of_a_byte(1);
+    write_ok(f, data, sizeof(data), 0);
+    ck_assert_int_eq(store_snapshot(f, 0, MIB, &s), 0);
+    write_ok(f, data, 1, 3 * PAGE + 5);
+    write_ok(f, data, PAGE, 16 * PAGE);
+    write_ok(f, data, 1, 39 * PAGE);
+    for (unsigned i = 0; i < 3; i++, off = until) {
+        ck_assert(store_snapshot_next(s, &off, 40 * PAGE, &until));
+        ck_assert_uint_eq(off, runs[i][0] * PAGE);
+        ck_assert_uint_eq(until, runs[i][1] * PAGE);
+    }
+    ck_assert(!store_snapshot_next(s, &off, 40 * PAGE, &until));
+    off = 5 * PAGE + 1;
+    ck_assert(store_snapshot_next(s, &off, 6 * PAGE + 1, &until));
+    ck_assert_uint_eq(off, 5 * PAGE + 1);
+    ck_assert_uint_eq(until, 6 * PAGE + 1);
+    off = 3 * PAGE;
+    ck_assert(!store_snapshot_next(s, &off, 4 * PAGE, &until));
+    store_snapshot_done(s, false);
+    file_put(f);
+}
+END_TEST
+
 static void flush_as(struct file *f, const struct version *v)
 {
     struct snapshot *s;
@@ -621,6 +651,7 @@ int main(void)
     tcase_add_test(t, the_snapshot_is_bounded_and_goes_on_where_it_ended);
     tcase_add_test(t, an_unlinked_file_is_not_flushed_and_leaves_nothing);
     tcase_add_test(t, times_set_by_the_application_last_until_the_next_write);
+    tcase_add_test(t, a_snapshot_tells_which_pages_are_as_they_were);
     tcase_add_test(t, a_flush_moves_no_time);
     tcase_add_test(t, fallocate_moves_the_times);
     tcase_add_test(t, a_removed_file_says_whether_its_bytes_are_only_here);
