@@ -8,6 +8,7 @@
 #include "fs/settings.h"
 #include "fs/stores.h"
 #include "placement/claims/lock_ask.h"
+#include "placement/data_owed.h"
 
 /* close reports a failed flush only to descriptors that wrote; fsync reports it to all. */
 static int error_at_close(struct handle *h)

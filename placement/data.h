@@ -153,7 +153,5 @@ int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out);
 /* Syncs the file to the disk of the node that has the latest bytes; pfs: to the PFS.  -EIO, once, if what this handle had
  * changed at another node was given up with that node's claim (eddy forget). */
 int data_sync(struct data_handle *h, bool pfs);
-/* That -EIO alone, as far as it is known here, or 0: nothing is synced. */
-int data_given_up(struct data_handle *h);
 
 #endif

@@ -108,13 +108,6 @@ bool data_is_behind(struct data_handle *h);
 /* data_truncate with the patience of an open. */
 int data_cut(struct data_handle *h, uint64_t size, const struct patience *p);
 
-/* ---- data_owed.c ---- */
-
-/* The handle's writer is about to be counted at `at`.  Blocking where what it had changed elsewhere may have been given up. */
-void data_owed_moves(struct data_handle *h, const struct location *at);
-/* A sync has covered what the handle has changed elsewhere (err 0), or not.  -EIO, once, if that was given up; else err. */
-int data_owed_settle(struct data_handle *h, int err);
-
 /* ---- data_dropped.c ---- */
 
 /* Of this node now, by the view; 0: it is no member. */

@@ -17,6 +17,7 @@
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/data_int.h"
+#include "placement/data_owed.h"
 #include "placement/lend.h"
 #include "placement/local.h"
 #include "placement/pfs/pfs_data.h"

@@ -6,6 +6,7 @@
  */
 #include "placement/claims/ended.h"
 #include "placement/data_int.h"
+#include "placement/data_owed.h"
 #include "transport/marks.h"
 
 #include <errno.h>

@@ -24,6 +24,7 @@
 #include "placement/claims/look.h"
 #include "placement/data_believe.h"
 #include "placement/data_int.h"
+#include "placement/data_owed.h"
 
 #include <errno.h>
 #include <stdlib.h>
