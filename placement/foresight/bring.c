@@ -222,8 +222,35 @@ static void drop(struct bringing *b)
     answer(b);
 }
 
+static bool is_of_stage(const struct bringing *b, const struct msg *end)
+{
+    return b->m->head.sender == end->head.sender && b->m->bring.stage == end->bring.stage;
+}
+
+/* Those of the stage that this message ends; NULL: all.  What has come of them stays. */
+static void cancel(const struct msg *end)
+{
+    struct bringing *b;
+    do {
+        lock_take(&hints_lock);
+        b = under_way;
+        while (b && (!b->queue->bringing /* a hand answers it now */ || (end && !is_of_stage(b, end))))
+            b = b->next;
+        if (b) {
+            take(b);
+            b->queue->bringing = NULL;
+            hints_queue_end(b->queue);
+        }
+        lock_drop(&hints_lock);
+        if (b)
+            answer_error(b, -ECANCELED);
+    } while (b);
+}
+
 static void end_stage(struct bringing *b)
 {
+    cancel(b->m);
+    prefetch_wake(); /* their end is told to the store */
     share_end(b->m->head.sender, b->m->bring.stage);
     answer(b);
 }
@@ -333,21 +360,9 @@ void bring_start(void)
 
 void bring_stop(void)
 {
-    struct bringing *b;
-    do {
-        lock_take(&hints_lock);
-        stopped = true;
-        b = under_way;
-        while (b && !b->queue->bringing) /* a hand answers it now */
-            b = b->next;
-        if (b) {
-            take(b);
-            b->queue->bringing = NULL;
-            hints_queue_end(b->queue);
-        }
-        lock_drop(&hints_lock);
-        if (b)
-            answer_error(b, -ECANCELED);
-    } while (b);
+    lock_take(&hints_lock);
+    stopped = true;
+    lock_drop(&hints_lock);
+    cancel(NULL);
     loop_call(free_timer, NULL);
 }
