@@ -9,10 +9,10 @@
  */
 #include "flush/copy_aside.h"
 #include "flush/piece.h"
-#include "placement/store/store_write.h"
 #include "placement/store/store_hit.h"
 #include "placement/store/store_lend.h"
 #include "placement/store/store_read.h"
+#include "placement/store/store_write.h"
 
 #include <errno.h>
 #include <stdlib.h>

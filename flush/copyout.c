@@ -56,7 +56,7 @@ static int drop_deleted(struct file *f, bool *clean)
     return 0;
 }
 
-/* Idle priority is only for work that may take long, without anything that others wait for.  The write was noted
+/* Idle priority is only for work that may take long, without anything that others wait for.  The caller has noted the write
  * (store_flush_changes). */
 static int write_bytes(struct copyout *p, const void *bytes, size_t len, uint64_t off)
 {
@@ -78,21 +78,26 @@ static int truncate_to(struct file *f, uint64_t size)
     return err;
 }
 
-static int punch(struct file *f, uint64_t off, uint64_t len)
+static void note_punch(struct file *f, uint64_t off, uint64_t len)
 {
     store_flush_changes(f, off, (size_t)MIN(len, (uint64_t)PIECE));
+}
+
+/* The caller has noted it. */
+static int punch(struct file *f, uint64_t off, uint64_t len)
+{
     int err = pfs_punch(f, off, len);
     store_flush_changed(f);
     return err;
 }
 
-/* Of a hole in the snapshot, after which the run may have waited for a lull: what is written there meanwhile stays.  It is noted before
- * the look, as in write_copy. */
+/* A hole of the snapshot.  The run may have waited for a lull since, so what was written there meanwhile stays.  It is noted before
+ * the look, for the same reason as in write_copy. */
 static int punch_left(struct copyout *p, uint64_t off, uint64_t end)
 {
     int err = 0;
     for (uint64_t until; !err && off < end; off = until) {
-        store_flush_changes(p->f, off, (size_t)MIN(end - off, (uint64_t)PIECE));
+        note_punch(p->f, off, end - off);
         if (!store_snapshot_next(p->s, &off, end, &until))
             break;
         err = punch(p->f, off, until - off);
@@ -217,8 +222,10 @@ static int punch_owed(struct copyout *p)
     int err = 0;
     while (!err && store_hole_owed(p->f, off + len, &off, &len)) {
         err = may_go_on(p->gate, 0);
-        if (!err)
-            err = punch(p->f, off, len);
+        if (err)
+            return err;
+        note_punch(p->f, off, len);
+        err = punch(p->f, off, len);
     }
     return err;
 }

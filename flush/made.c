@@ -39,8 +39,8 @@ static bool may_have_size(const struct file_info *info, uint64_t size)
     return shortest <= size && size <= longest;
 }
 
-/* A run was cut off: the daemon died, or could not see how the run left the file.  Then nothing was under way any more, and a later
- * change is this node's only if its clock is behind the PFS's: the bytes tell. */
+/* A run was cut off by the daemon's death; or it has failed, and the daemon could not see how it left the file.  In the second case
+ * nothing was under way any more.  A later mtime is then this node's only if the clocks are not as they were measured: the bytes tell. */
 static enum made made_by_run(const struct file_info *info, const struct version *now, int64_t ahead_ns)
 {
     const struct file_trace *t = &info->trace;

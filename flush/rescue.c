@@ -130,12 +130,13 @@ static int copy_descriptor(int fd, struct pfs_new *to, uint64_t size)
     char *buf = xmalloc(PIECE);
     off_t at = 0, end = 0;
     int err = 0;
-    while (!err && (uint64_t)end < size && (at = lseek(fd, end, SEEK_DATA)) >= 0 && (uint64_t)at < size) {
-        end = lseek(fd, at, SEEK_HOLE);
+    while (!err && (uint64_t)end < size) {
+        at = lseek(fd, end, SEEK_DATA);
+        end = at < 0 ? at : lseek(fd, at, SEEK_HOLE);
         err = end < 0 ? -errno : copy_bytes(fd, to, buf, (uint64_t)at, MIN((uint64_t)end, size));
     }
     free(buf);
-    return !err && at < 0 && errno != ENXIO ? -errno : err;
+    return err == -ENXIO ? 0 : err; /* no data behind `end` */
 }
 
 static int rescue_bytes(const struct rescue *r, struct fid fid, const char *path, char **made)

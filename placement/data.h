@@ -68,7 +68,7 @@ struct data_handle {
     uint64_t looked_ms;   /* boot_ms before the look at the PFS with which it was opened */
     bool opening;         /* in data_open, of a file that must not lose its last name meanwhile */
     struct data_tag good; /* the kernel caches these bytes by this handle, or newer ones */
-    uint64_t owed, owed_inc;       /* node that has acknowledged changes of this handle which no sync covers; 0: none */
+    uint64_t owed, owed_inc;       /* node, in this incarnation, that has acknowledged changes which no sync covers; 0: none */
     bool given_up;                 /* such changes were given up with their claim, and nobody was told so yet */
     bool borrows;                  /* borrow_opened was called */
     struct borrow_pattern pattern; /* of its writes, while another node is the claimant */

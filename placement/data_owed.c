@@ -46,18 +46,21 @@ void data_owed_moves(struct data_handle *h, const struct location *at)
     lock_drop(&h->lock);
 }
 
-int data_owed_settle(struct data_handle *h, int err)
+int data_given_up(struct data_handle *h)
 {
     lock_take(&h->lock);
     bool given_up = h->given_up;
     h->given_up = false;
+    lock_drop(&h->lock);
+    return given_up ? -EIO : 0;
+}
+
+int data_owed_settle(struct data_handle *h, int err)
+{
+    lock_take(&h->lock);
     if (!err)
         h->owed = 0;
     lock_drop(&h->lock);
-    return given_up ? -EIO : err;
-}
-
-int data_given_up(struct data_handle *h)
-{
-    return data_owed_settle(h, -EAGAIN) == -EIO ? -EIO : 0;
+    int lost = data_given_up(h);
+    return lost ? lost : err;
 }

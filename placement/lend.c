@@ -27,8 +27,7 @@ void lend_start(void)
     peer_handle(MSG_RETURN, lend_on_return);
 }
 
-/* Nobody needs the bytes of a removed file that is not open any more.  A borrower that comes back learns from the session's log
- * of moves that its file is gone (docs/protocol.md, rule 36). */
+/* The PFS never gets what it has. */
 static bool is_deleted(struct file *f)
 {
     struct file_info info;
@@ -36,6 +35,8 @@ static bool is_deleted(struct file *f)
     return info.deleted;
 }
 
+/* Nobody needs the bytes of a removed file when its claimant leaves.  A borrower that comes back learns from the session's log of moves
+ * that its file is gone (docs/protocol.md, rule 36). */
 static void leave_one(void *arg, struct file *f)
 {
     int *failed = arg, err = store_is_lent(f) ? lend_recall(f) : 0;

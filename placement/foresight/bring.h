@@ -17,7 +17,7 @@
 enum bring_what {
     BRING_LOOK, /* what is here of these files?  The PFS is not asked */
     BRING_NOW,  /* bring what is not here */
-    BRING_END,  /* the stage has ended, and nothing of it is pinned; what is still to be brought for it is not; no files */
+    BRING_END,  /* the stage has ended: nothing of it is pinned, and nothing more is brought for it; no files */
     BRING_DROP, /* no stage wants these files any more; no files: whatever any stage wanted */
     BRING_WHATS,
 };

@@ -97,8 +97,8 @@ int store_each_unflushed(const char *dir, store_unflushed_fn *cb, void *arg);
 /* Calls cb for what power losses left in doubt in the open store (CACHE_DIR/suspect).  It is kept, never
  * flushed, and not part of the files any more. */
 int store_each_suspect(store_unflushed_fn *cb, void *arg);
-/* A descriptor of what there is of one of them, which may be longer or shorter than *size, the file's size then; or -errno (-ENOENT: there
- * are no bytes of it).  The caller closes it. */
+/* A descriptor, the caller's, of the bytes of one of them; *size: of the file, which may have more or fewer.  Or -errno; -ENOENT: there
+ * are none. */
 int store_suspect_open(struct fid fid, uint64_t *size, int64_t *mtime_ns);
 
 /* ---- whole store ---- */

@@ -64,7 +64,7 @@ void store_flush_unbegun(struct file *f, const struct file_info *before)
     if (!before->flushing) {
         core_change(f->rec)->flags &= ~(uint32_t)CORE_FLUSHING;
         store_commit(f);
-    } else if (before->trace.kind != TRACE_ANY) {
+    } else {
         set_kind(f, TRACE_ANY);
         t->v = before->trace.v;
         t->off = before->trace.off;
@@ -98,9 +98,11 @@ void store_flush_changed(struct file *f)
 
 void store_flush_failed(struct file *f)
 {
-    store_flush_changed(f);
+    lock_take(&f->lock);
+    f->rec->trace.v.ctime_ns = real_ns();
     crash_order();
     f->rec->trace.under_way = 0;
+    lock_drop(&f->lock);
 }
 
 void store_flush_ends(struct file *f, int64_t mtime_ns)

@@ -17,7 +17,7 @@ enum trace_kind {
 struct file_trace {
     uint8_t kind; /* enum trace_kind */
     uint8_t ntold;
-    uint8_t under_way; /* RUN: a change may be on its way to the PFS, or the daemon died in one: not 0 */
+    uint8_t under_way; /* RUN: 1: it has begun a change, and its daemon has not seen it fail: a change may be on its way to the PFS */
     uint8_t pad;
     uint32_t len; /* RUN: of the last change of the PFS file's bytes; 0: of its size */
     uint64_t off; /* ... where it began, or the new size; UINT64_MAX: there was none yet */
