@@ -19,6 +19,7 @@
 
 static _Atomic unsigned active;
 static _Atomic uint64_t last_end_ms; /* boot_ms; 0: never */
+static _Atomic uint64_t since_ms;    /* boot_ms: nothing was looked at before; the machine may have been up for weeks */
 static _Atomic uint64_t wait_interval_ms;
 
 /* While a request is in progress who waits looks again so often, at least and at most: the interval may get shorter. */
@@ -49,6 +50,7 @@ static void bell_init(void)
 void lull_set_wait(uint64_t wait_ms)
 {
     atomic_store(&learned.on, false);
+    atomic_store(&since_ms, boot_ms());
     atomic_store(&wait_interval_ms, wait_ms);
 }
 
@@ -58,6 +60,7 @@ void lull_learn(uint64_t first_ms)
     learned.first_ms = first_ms;
     learned.gaps = (struct gaps){.total = 0};
     lock_drop(&learned.lock);
+    atomic_store(&since_ms, boot_ms());
     atomic_store(&wait_interval_ms, first_ms);
     atomic_store(&learned.on, true);
 }
@@ -112,7 +115,7 @@ uint64_t lull_idle_ms(void)
 {
     if (atomic_load(&active))
         return 0;
-    uint64_t end = atomic_load_explicit(&last_end_ms, memory_order_relaxed), now = boot_ms();
+    uint64_t end = MAX(atomic_load_explicit(&last_end_ms, memory_order_relaxed), atomic_load(&since_ms)), now = boot_ms();
     return now - MIN(now, end);
 }
 

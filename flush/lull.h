@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+/* Either sets the interval and begins to look: what was before counts as no pause. */
 void lull_set_wait(uint64_t wait_ms);
 void lull_learn(uint64_t first_ms); /* from the gaps; first_ms until enough is known */
 uint64_t lull_wait_ms(void);        /* as it is now */

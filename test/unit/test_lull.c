@@ -59,6 +59,22 @@ START_TEST(a_lull_comes_after_the_interval)
 }
 END_TEST
 
+/* The clock counts from the boot, which may be weeks ago. */
+START_TEST(what_was_before_it_began_to_look_is_no_pause)
+{
+    uint64_t before = boot_ms();
+    lull_set_wait(1000); /* shorter than any machine has been up */
+    uint64_t idle = lull_idle_ms();
+    ck_assert_uint_le(idle, boot_ms() - before);
+    if (boot_ms() - before < 1000)
+        ck_assert(!lull_now());
+    before = boot_ms();
+    lull_learn(1000);
+    idle = lull_idle_ms();
+    ck_assert_uint_le(idle, boot_ms() - before);
+}
+END_TEST
+
 START_TEST(without_an_interval_only_requests_count)
 {
     lull_set_wait(0);
@@ -212,6 +228,7 @@ int main(void)
     tcase_set_timeout(t, 30);
     tcase_add_test(t, a_request_in_progress_is_no_lull);
     tcase_add_test(t, a_lull_comes_after_the_interval);
+    tcase_add_test(t, what_was_before_it_began_to_look_is_no_pause);
     tcase_add_test(t, without_an_interval_only_requests_count);
     tcase_add_test(t, the_end_of_activity_is_seen_by_who_waits);
     tcase_add_test(t, who_waits_beside_many_requests_sees_a_lull);
