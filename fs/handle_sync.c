@@ -79,7 +79,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
             h->lockers[n--] = h->lockers[--h->nlockers];
     lock_drop(&h->inode->lock);
     bool locks = lock_owner_has_any(h->inode->fid, fi->lock_owner);
-    if (!locks && !waits_at_close(h) && !h->stores) {
+    if (!locks && !waits_at_close(h) && !h->stores && !data_given_up_asks(h->data)) {
         fuse_reply_err(req, -error_at_close(h));
         return;
     }

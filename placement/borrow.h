@@ -35,7 +35,8 @@ void borrow_closed(struct file *f);
 
 /* What the claimant said of its file, if it made a part of a change, or gave a part of the bytes. */
 struct borrow_heard {
-    bool claimant;
+    bool carried;  /* a part went to another node */
+    bool claimant; /* ... to the claimant */
     struct carry_result result;
 };
 /* Where a handle has written last; all zeros at first. */
@@ -65,6 +66,14 @@ void borrow_use_end(struct file *f);
 /* Between them: as local_change.  -ENOENT: the loan has become void, so the change does not count; other errors that have a
  * meaning for who asked (carry.h) are -EIO. */
 int borrow_use_change(struct file *f, struct file *loan, struct change *c);
+
+/* Before what is borrowed is used: where a view or a start of the claimant may have ended the loan, the claimant is asked, or, while it
+ * is away, the marks of `eddy forget` are read.  0: it is this node's, or void from now on; -EAGAIN: it is not known now.
+ * Blocking, at most once in a view. */
+int borrow_may_use(struct file *f);
+bool borrow_may_use_asks(struct file *f); /* It would block now.  Any thread. */
+/* How often bytes that were not on the PFS were given up with a loan of the file: a descriptor from before is told (EIO). */
+unsigned borrow_voided(struct file *f);
 
 /* The flusher, before it writes a piece of a loan: 0; -ENOENT: the claim that it was lent under is void, so that nothing of it may go
  * into the file any more; -EAGAIN: it is not known now.  Blocking. */

@@ -1,5 +1,5 @@
-/* borrow_flush.c - may a loan be flushed into its file?  Not when the claim that it was lent under is void: another node may
- * have the file by then, and its data goes beside it (flush/conflict.c).
+/* borrow_flush.c - may a loan be used, and flushed into its file?  Not when the claim that it was lent under is void, or this node was
+ * forgotten: other nodes may have written the same parts since, and its data goes beside the file (flush/conflict.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,45 +39,57 @@ static int look_at_marks(const struct borrow *b, uint64_t node, struct fid fid,
     return err;
 }
 
-/* Was one of them forgotten?  For a node without a lease, or whose claimant is away: nobody else tells it.  What was read L/2 ago
- * is good enough (rule 17). */
+/* Was one of them forgotten?  For a node without a lease, or whose claimant is away: nobody else tells it. */
 static int is_marked(struct borrow *b, struct fid fid)
 {
-    uint64_t now = boot_ms();
-    lock_take(&b->lock);
-    bool fresh = b->marks_ms && now - b->marks_ms < T_LEASE / 2;
-    lock_drop(&b->lock);
-    if (fresh)
+    if (borrow_marks_are_known(b))
         return 0;
+    uint64_t now = boot_ms();
     int err = look_at_marks(b, b->lender, fid, voids_claim);
     if (!err)
         err = look_at_marks(b, members_self(), fid, voids_loan);
-    lock_take(&b->lock);
     b->marks_ms = err ? 0 : now;
-    lock_drop(&b->lock);
     return err;
 }
 
-/* The dirty units from *unit on that follow each other, at most LEND_MAX: *last.  False: none. */
-static bool next_dirty(struct file *loan, uint64_t *unit, uint64_t *last)
+/* This node's units from *from on, at most LEND_MAX and within as many, in order; *from: behind them. */
+static size_t own_units(struct borrow *b, uint64_t *from, struct item_lent *units)
 {
-    if (!store_loan_dirty(loan, unit))
-        return false;
-    *last = *unit;
-    for (uint64_t next = *unit + 1; store_loan_dirty(loan, &next) && next == *last + 1 && next - *unit < LEND_MAX; next++)
-        *last = next;
-    return true;
+    size_t n = 0;
+    uint64_t first = *from, last, end = UINT64_MAX;
+    lock_take(&b->lock);
+    while (n < LEND_MAX && unit_next_run(&b->map, UNIT_MINE, &first, &last) && first < end) {
+        end = n ? end : first + LEND_MAX;
+        last = MIN(last, end - 1);
+        units[n++] = (struct item_lent){first, last, 0};
+        first = last + 1;
+    }
+    lock_drop(&b->lock);
+    *from = first;
+    return n;
 }
 
-/* Does the lender say of all that is dirty that it is lent to this node?  A loan that a daemon before this one had may have units
+/* Does the lender say of all that is this node's that it is lent to it?  A loan that a daemon before this one had may have units
  * that were forgotten, beside new ones. */
-static int hear_all(struct file *f, const struct borrow *b, struct file *loan, bool *mine)
+static int hear_all(struct file *f, struct borrow *b, bool *mine)
 {
     int err = 0;
+    size_t n;
+    struct item_lent *units = xmalloc(LEND_MAX * sizeof(*units));
     *mine = true;
-    for (uint64_t unit = 0, last; !err && *mine && next_dirty(loan, &unit, &last); unit = last + 1)
-        err = borrow_hear(f, b->lender, unit, last, mine);
+    for (uint64_t from = 0; !err && *mine && (n = own_units(b, &from, units));)
+        err = borrow_hear(f, b->lender, units, n, mine);
+    free(units);
     return err;
+}
+
+/* Is it the same loan still?  What was returned meanwhile the lender does not say to be this node's. */
+static bool is_same(struct borrow *b, const struct file *loan, uint64_t began)
+{
+    lock_take(&b->lock);
+    bool same = b->loan == loan && b->began == began && !b->sent;
+    lock_drop(&b->lock);
+    return same;
 }
 
 /* The claimant was started again, and has not asked for the loan yet: it may have lost the claim.  Its answer comes after
@@ -85,39 +97,88 @@ static int hear_all(struct file *f, const struct borrow *b, struct file *loan, b
  * it has was forgotten meanwhile. */
 static int ask_lender(struct file *f, struct borrow *b, struct file *loan)
 {
+    const struct view *v = members_view();
+    uint64_t view = v ? v->number : 0, inc = borrow_incarnation(b->lender), began = b->began;
     if (borrow_is_sure(b))
         return 0;
     bool mine = false;
-    int err = hear_all(f, b, loan, &mine);
-    if (err)
-        return err == -ENOENT ? err : -EAGAIN;
-    if (borrow_is_sure(b)) /* it has asked (HELD) before it answered */
+    int err = hear_all(f, b, &mine);
+    if (err && err != -ENOENT)
+        return -EAGAIN;
+    if (!err && borrow_is_sure(b)) /* it has asked (HELD) before it answered */
         return 0;
-    if (!mine) /* it has taken it back: this node counted as gone */
-        return -ENOENT;
-    borrow_note_sure(b);
+    if (err || !mine) /* it has taken it back: this node counted as gone */
+        return is_same(b, loan, began) ? -ENOENT : -EAGAIN;
+    lock_take(&b->lock);
+    b->lender_inc = inc;
+    b->sure_in = view;
+    lock_drop(&b->lock);
     return 0;
+}
+
+/* 0; -ENOENT: the claim that it was lent under is void, or this node was forgotten; other -errno: it is not known now. */
+static int holds(struct file *f, struct borrow *b, struct file *loan)
+{
+    const struct view *v = members_view();
+    if (borrow_is_void(b))
+        return -ENOENT;
+    if (!v || !members_lease() || view_absent(v, b->lender))
+        return is_marked(b, f->fid);
+    if (view_member(v, b->lender))
+        return ask_lender(f, b, loan);
+    return -ENOENT; /* it left in order, or all it had was forgotten: nothing is lent any more */
 }
 
 int borrow_may_flush(struct file *loan)
 {
     struct file *f = file_find_used(fid_real(loan->fid));
     struct borrow *b = f ? borrow_if(f) : NULL;
-    const struct view *v = members_view();
-    int err = 0;
-    if (!b || b->loan != loan)
-        err = -EAGAIN;
-    else if (borrow_is_void(b))
-        err = -ENOENT;
-    else if (!v || !members_lease() || view_absent(v, b->lender))
-        err = is_marked(b, f->fid);
-    else if (view_member(v, b->lender))
-        err = ask_lender(f, b, loan);
-    else
-        err = -ENOENT; /* it left in order, or all it had was forgotten: nothing is lent any more */
+    int err = b && b->loan == loan ? holds(f, b, loan) : -EAGAIN;
     if (f)
         file_put(f);
     return err;
+}
+
+/* Of one that is returned or void nothing is this node's. */
+static bool can_be_asked(struct borrow *b, const struct file *loan)
+{
+    lock_take(&b->lock);
+    bool can = b->loan == loan && !b->is_void && !b->unanswered;
+    lock_drop(&b->lock);
+    return can;
+}
+
+bool borrow_may_use_asks(struct file *f)
+{
+    struct borrow *b = borrow_if(f);
+    return b && b->loan && !borrow_is_void(b) && !borrow_is_known(b);
+}
+
+int borrow_may_use(struct file *f)
+{
+    struct borrow *b = borrow_if(f);
+    if (!borrow_may_use_asks(f))
+        return 0;
+    struct file *loan = file_find_used(fid_of_loan(f->fid));
+    if (!loan)
+        return 0;
+    uint64_t began = b->began;
+    int err = can_be_asked(b, loan) ? holds(f, b, loan) : 0;
+    if (err == -ENOENT && is_same(b, loan, began))
+        borrow_void_begin(loan);
+    file_put(loan);
+    return err == -ENOENT ? 0 : err ? -EAGAIN : 0;
+}
+
+unsigned borrow_voided(struct file *f)
+{
+    struct borrow *b = borrow_if(f);
+    if (!b)
+        return 0;
+    lock_take(&b->lock);
+    unsigned voided = b->voided;
+    lock_drop(&b->lock);
+    return voided;
 }
 
 bool borrow_is_removed(struct file *loan)
@@ -125,8 +186,8 @@ bool borrow_is_removed(struct file *loan)
     struct file *f = file_find_used(fid_real(loan->fid));
     struct borrow *b = f ? borrow_if(f) : NULL;
     uint64_t unit = 0;
-    bool removed = b && b->loan == loan && store_loan_dirty(loan, &unit) &&
-                   !borrow_hear(f, b->lender, unit, unit, NULL) && b->gone;
+    bool dirty = b && b->loan == loan && store_loan_dirty(loan, &unit);
+    bool removed = dirty && !borrow_hear(f, b->lender, &(struct item_lent){unit, unit, 0}, 1, NULL) && b->gone;
     if (f)
         file_put(f);
     return removed;
@@ -137,8 +198,14 @@ void borrow_void_begin(struct file *loan)
     struct file *f = file_find_used(fid_real(loan->fid));
     struct borrow *b = f ? borrow_if(f) : NULL;
     if (b) {
+        uint64_t unit = 0;
+        bool dirty = store_loan_dirty(loan, &unit);
         lock_take(&b->lock);
-        b->is_void = b->is_void || b->loan == loan;
+        if (b->loan == loan && !b->is_void) {
+            b->voided += dirty;
+            b->is_void = true;
+            borrow_own_nothing(b);
+        }
         lock_drop(&b->lock);
     }
     if (f)

@@ -39,7 +39,7 @@ int borrow_held(struct file *f, uint64_t lender, const struct body_loan *asked,
         b,
         &(struct overtaken){lender, id, asked->epoch}); /* also of answers of the daemon before */
     /* what was returned, perhaps, the dead daemon may have lent to others; but it may not have heard when it was written */
-    struct file *loan = b->lender == lender && !b->unanswered ? b->loan : NULL;
+    struct file *loan = b->lender == lender && !b->unanswered && !b->is_void ? b->loan : NULL;
     struct file *returned = b->lender == lender && b->unanswered ? b->loan : NULL;
     b->using += returned != NULL;
     if (loan) {

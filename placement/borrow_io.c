@@ -12,8 +12,10 @@
 #include "placement/borrow_int.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_lent.h"
+#include "placement/claims/ended.h"
 #include "placement/lend.h"
 #include "placement/local.h"
+#include "placement/owed.h"
 #include "placement/store/store_read.h"
 #include "transport/members.h"
 #include "transport/peer.h"
@@ -57,10 +59,22 @@ static uint64_t not_ours(const struct body_lent *l, uint64_t unit, uint64_t last
     return MIN(unit, last + 1);
 }
 
-/* enter: what the answer says of the units counts from now on.  *mine (may be NULL): the units from the first one to `last` are this
- * node's, says the claimant. */
-static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, bool enter, uint64_t last,
-               bool *mine)
+struct heard_units {
+    const struct item_lent *v;
+    size_t n;
+    bool *mine; /* out: all of them are this node's, says the claimant */
+};
+
+static bool all_ours(const struct body_lent *l, const struct heard_units *units)
+{
+    for (size_t i = 0; i < units->n; i++)
+        if (not_ours(l, units->v[i].first, units->v[i].last) <= units->v[i].last)
+            return false;
+    return true;
+}
+
+/* enter: what the answer says of the units counts from now on.  units may be NULL. */
+static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, bool enter, const struct heard_units *units)
 {
     struct msg *m = msg_new(MSG_LEND), *reply = NULL;
     m->lend = *body;
@@ -81,8 +95,8 @@ static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, 
             borrow_lent(f, claimant, &reply->lent, body);
             borrow_return_unused(f); /* a reader has heard of it, or the last writer has closed meanwhile */
         }
-        if (mine)
-            *mine = not_ours(&reply->lent, body->first, last) > last;
+        if (units)
+            *units->mine = all_ours(&reply->lent, units);
         lock_take(&b->lock);
         if (reply->lent.why)
             b->not_before_ms = boot_ms() + pause_of(reply->lent.why, b->refused);
@@ -94,19 +108,19 @@ static int ask(struct file *f, uint64_t claimant, const struct body_lend *body, 
     return err;
 }
 
-int borrow_learn(struct file *f, uint64_t claimant, uint64_t off, uint64_t len, bool doubt, bool *mine)
+int borrow_learn(struct file *f, uint64_t claimant, uint64_t off, uint64_t len, bool doubt)
 {
     uint64_t first = off / LOAN_UNIT, last = (off + len - 1) / LOAN_UNIT;
     struct body_lend body = {
         .ask = doubt ? LEND_DOUBT : LEND_ASK, .first = first, .last = MIN(MAX(last, first + 255), (uint64_t)INT64_MAX / LOAN_UNIT)};
     body.last = MIN(body.last, body.first + LEND_MAX - 1);
-    return ask(f, claimant, &body, true, body.first, mine);
+    return ask(f, claimant, &body, true, NULL);
 }
 
-int borrow_hear(struct file *f, uint64_t claimant, uint64_t first, uint64_t last, bool *mine)
+int borrow_hear(struct file *f, uint64_t claimant, const struct item_lent *units, size_t n, bool *mine)
 {
-    struct body_lend body = {.ask = LEND_ASK, .first = first, .last = last};
-    return ask(f, claimant, &body, false, last, mine);
+    struct body_lend body = {.ask = LEND_ASK, .first = units[0].first, .last = units[n - 1].last};
+    return ask(f, claimant, &body, false, mine ? &(struct heard_units){units, n, mine} : NULL);
 }
 
 /* The handle's writes: do they follow each other at one distance?  One that is made a second time is the same one. */
@@ -141,7 +155,7 @@ static bool is_worth_it(struct borrow *b, uint64_t len)
 {
     lock_take(&b->lock);
     bool enough = b->always || len >= LOAN_UNIT || b->carried >= CARRIED_MIN;
-    bool worth = enough && !b->never && boot_ms() >= b->not_before_ms;
+    bool worth = enough && !b->never && !b->is_void && boot_ms() >= b->not_before_ms;
     lock_drop(&b->lock);
     return worth;
 }
@@ -150,7 +164,7 @@ static int borrow(struct file *f, uint64_t claimant, uint64_t off, uint64_t len,
 {
     struct body_lend body = {.first = off / LOAN_UNIT, .last = (off + len - 1) / LOAN_UNIT};
     look_ahead(p, &body);
-    return ask(f, claimant, &body, true, body.first, NULL);
+    return ask(f, claimant, &body, true, NULL);
 }
 
 /* ---- writing ---- */
@@ -213,9 +227,14 @@ static int write_part(struct file *f, uint64_t claimant, struct change *part, co
     }
     if (!part->len)
         return 0;
+    uint64_t departures = ended_departures();
     err = carry_write(p->node ? p->node : claimant, f, part, p->node ? NULL : &heard->result);
-    if (!err)
+    if (!err) {
         count(carried_bytes, part->len);
+        heard->carried = true;
+        if (p->node)
+            owed_note(part->owed, p->node, borrow_incarnation(p->node), departures);
+    }
     if (!err && !p->node) {
         heard->claimant = true;
         lock_take(&b->lock);
@@ -233,7 +252,7 @@ static int seek_part(struct file *f, uint64_t claimant, const struct place *p, u
     if (err != -EREMOTE && !(p->node && (err == -ENOENT || err == -EAGAIN)))
         return err;
     borrow_unknown(b, p, off);
-    int heard = borrow_learn(f, claimant, off, p->len, err == -ENOENT, NULL);
+    int heard = borrow_learn(f, claimant, off, p->len, err == -ENOENT);
     if (heard || err != -EAGAIN)
         return heard;
     struct place now = borrow_place(b, off, p->len);
@@ -242,15 +261,26 @@ static int seek_part(struct file *f, uint64_t claimant, const struct place *p, u
     return now.node == p->node ? -EAGAIN : 0;
 }
 
-typedef struct place place_fn(struct borrow *b, uint64_t off, uint64_t len);
+/* As borrow_place.  What is this node's is used only where that is known.  -errno: nobody says so now. */
+static int place(struct file *f, uint64_t off, uint64_t len, struct place *p)
+{
+    struct borrow *b = borrow_of(f);
+    int err = borrow_may_use(f);
+    *p = err ? (struct place){0} : borrow_place(b, off, len);
+    return err;
+}
 
-/* All of it is used from now on; false: not all is borrowed here. */
-static bool use_own(struct file *f, uint64_t off, uint64_t len, place_fn *at)
+/* All of it is used from now on; false: not all is borrowed here, or it is not known; now: without waiting. */
+static bool use_own(struct file *f, uint64_t off, uint64_t len, bool now)
 {
     struct borrow *b = borrow_if(f);
-    if (!b || !len || !b->loan)
+    struct place p = {0};
+    if (!b || !len || !b->loan || (now && !borrow_is_known(b)))
         return false;
-    struct place p = at(b, off, len);
+    if (now)
+        p = borrow_place_now(b, off, len);
+    else if (place(f, off, len, &p))
+        return false;
     if (p.number == UNIT_MINE && p.len < len)
         borrow_use_end(f);
     return p.number == UNIT_MINE && p.len == len;
@@ -258,7 +288,7 @@ static bool use_own(struct file *f, uint64_t off, uint64_t len, place_fn *at)
 
 int borrow_change_own(struct file *f, struct change *c)
 {
-    if ((c->op != CARRY_WRITE && c->op != CARRY_STORE) || !use_own(f, c->off, c->len, borrow_place))
+    if ((c->op != CARRY_WRITE && c->op != CARRY_STORE) || !use_own(f, c->off, c->len, false))
         return -EREMOTE;
     struct change own = *c;
     bool ends = c->op == CARRY_STORE && loan_size(f) < c->off + c->len; /* perhaps: the claimant must be asked */
@@ -270,7 +300,7 @@ int borrow_change_own(struct file *f, struct change *c)
 
 int borrow_write_own_now(struct file *f, struct change *c)
 {
-    if (!use_own(f, c->off, c->len, borrow_place_now))
+    if (!use_own(f, c->off, c->len, true))
         return -EAGAIN;
     struct borrow *b = borrow_of(f);
     int err = local_change_now(b->loan, c);
@@ -292,13 +322,16 @@ int borrow_change(struct file *f, uint64_t claimant, struct change *c, const str
         part.buf = (const uint8_t *)c->buf + done;
         part.off += done;
         part.len -= done;
-        struct place p = borrow_place(b, part.off, part.len);
-        int err = 0;
+        struct place p;
+        int err = place(f, part.off, part.len, &p);
+        if (err)
+            return err;
         if (!p.number && c->op == CARRY_WRITE && is_worth_it(b, part.len)) {
             err = borrow(f, claimant, part.off, part.len, pattern);
             if (err)
                 return err;
-            p = borrow_place(b, part.off, part.len);
+            if ((err = place(f, part.off, part.len, &p)))
+                return err;
         }
         part.len = p.len;
         err = store_ends(f, claimant, &part, &p);
@@ -378,7 +411,7 @@ static int read_from_claimant(struct file *f, uint64_t claimant, struct carry_ra
 int borrow_read_own(struct file *f, void *buf, size_t len, uint64_t off)
 {
     struct carry_range part = {.buf = buf, .len = len, .off = off};
-    if (!use_own(f, off, len, borrow_place))
+    if (!use_own(f, off, len, false))
         return -EREMOTE;
     int err = read_loan(f, &part);
     borrow_use_end(f);
@@ -387,15 +420,17 @@ int borrow_read_own(struct file *f, void *buf, size_t len, uint64_t off)
 
 int borrow_read(struct file *f, uint64_t claimant, struct carry_range *r, struct borrow_heard *heard)
 {
-    struct borrow *b = borrow_of(f);
     unsigned tries = 0;
     bool end = false;
     for (r->got = 0; !end && r->got < r->len;) {
         struct carry_range part = {
             .buf = (char *)r->buf + r->got, .off = r->off + r->got, .len = r->len - r->got};
-        struct place p = borrow_place(b, part.off, part.len);
+        struct place p;
+        int err = place(f, part.off, part.len, &p);
+        if (err)
+            return err;
         part.len = (size_t)p.len;
-        int err = p.number == UNIT_MINE || p.node ? read_from_borrower(f, claimant, &part, &p, &end)
+        err = p.number == UNIT_MINE || p.node ? read_from_borrower(f, claimant, &part, &p, &end)
                                                   : read_from_claimant(f, claimant, &part, heard, &end);
         r->got += part.got;
         if (part.got)

@@ -12,6 +12,8 @@ static bool need_loan(struct file *f, uint64_t lender, const struct body_lent *l
     struct loan_id id = {lent->number_inc, lent->number};
     if (b->loan && (b->lender != lender || !loan_id_eq(b->id, id)))
         return false;
+    if (b->loan && b->is_void) /* first its data goes beside the file */
+        return false;
     if (b->loan && !b->lender_inc) /* a dead daemon's, which may have been forgotten: nothing comes to it before that is known */
         return false;
     if (b->loan && b->base_end >= lent->base_end)

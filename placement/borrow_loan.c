@@ -67,6 +67,20 @@ bool borrow_is_sure(const struct borrow *b)
     return v && b->lender_inc == borrow_incarnation(b->lender) && b->sure_in == v->number;
 }
 
+/* What was read of the marks L/2 ago is good enough (rule 17). */
+bool borrow_marks_are_known(const struct borrow *b)
+{
+    uint64_t read = b->marks_ms;
+    return read && boot_ms() - read < T_LEASE / 2;
+}
+
+bool borrow_is_known(const struct borrow *b)
+{
+    const struct view *v = members_view();
+    bool marked = !v || !members_lease() || view_absent(v, b->lender);
+    return marked ? borrow_marks_are_known(b) : borrow_is_sure(b);
+}
+
 void borrow_loan_unmake(struct file *loan)
 {
     store_set_deleted(loan);

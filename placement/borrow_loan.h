@@ -22,8 +22,8 @@ struct borrow {
     struct file *_Atomic loan; /* the store's file; NULL: nothing is borrowed */
     struct file *f;    /* referenced while there is one */
     struct borrow *next, **prev; /* in the list of those that have one; its lock */
-    uint64_t lender, lender_inc; /* the daemon that knows of the loan; 0: not known which */
-    uint64_t sure_in; /* the view in which it was heard last that it does */
+    _Atomic uint64_t lender, lender_inc; /* the daemon that knows of the loan; 0: not known which */
+    _Atomic uint64_t sure_in; /* the view in which it was heard last that it does */
     struct loan_id id;
     uint64_t began; /* the epoch of the LENT by which it began */
     uint64_t base_end;
@@ -46,7 +46,8 @@ struct borrow {
     _Atomic bool always, never; /* borrow_set_policy */
     bool unsure; /* the claimant may have lent more than is in the map: it is asked about what it says is here */
     bool gone;   /* the claimant has said that the file has no name any more */
-    uint64_t marks_ms; /* boot_ms: the lender's marks were read */
+    unsigned voided; /* how often bytes that the PFS does not have were given up with a loan */
+    _Atomic uint64_t marks_ms; /* boot_ms: the lender's marks were read */
     uint64_t carried;  /* bytes that went to the claimant */
     uint64_t not_before_ms; /* boot_ms: nothing is lent before */
     unsigned refused; /* so often in a row, because of what a kernel keeps */
@@ -74,6 +75,9 @@ struct place {
 struct place borrow_place(struct borrow *b, uint64_t off, uint64_t len);
 /* The same, and it is not known during a return. */
 struct place borrow_place_now(struct borrow *b, uint64_t off, uint64_t len);
+/* Is what is this node's known to be so, without asking (borrow_flush.c)?  Any thread. */
+bool borrow_is_known(const struct borrow *b);
+bool borrow_marks_are_known(const struct borrow *b);
 /* After a change of the loan: was it void then?  The change is to be made elsewhere. */
 bool borrow_is_void(struct borrow *b);
 /* The place at off is not what it was thought to be: nothing that is thought of that node counts any more. */
@@ -82,6 +86,7 @@ void borrow_unknown(struct borrow *b, const struct place *p, uint64_t off);
 void borrow_doubt(struct file *f);
 /* Lock held.  Enters the parts that LENT names; mine: also those that it names as this node's. */
 void borrow_note(struct borrow *b, const struct body_lent *lent, bool mine);
+void borrow_own_nothing(struct borrow *b); /* Lock held.  No unit is this node's from now on; who has them is not known. */
 /* The units of this node. */
 struct unit_sum borrow_units(struct borrow *b);
 

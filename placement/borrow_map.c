@@ -136,6 +136,13 @@ void borrow_note(struct borrow *b, const struct body_lent *lent, bool mine)
     }
 }
 
+void borrow_own_nothing(struct borrow *b)
+{
+    for (uint64_t unit = 0, last; unit_next_run(&b->map, UNIT_MINE, &unit, &last);)
+        while (unit <= last)
+            unit_set(&b->map, unit++, 0);
+}
+
 struct unit_sum borrow_units(struct borrow *b)
 {
     lock_take(&b->lock);

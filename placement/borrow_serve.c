@@ -13,10 +13,10 @@
 struct file *borrow_use_begin(struct file *f, uint64_t off, uint64_t *len)
 {
     struct borrow *b = borrow_if(f);
-    if (!b || !*len)
+    if (!b || !*len || borrow_may_use(f))
         return NULL;
     struct place p = borrow_place(b, off, *len);
-    if (p.number != UNIT_MINE && b->unsure && b->loan && !borrow_learn(f, b->lender, off, *len, false, NULL))
+    if (p.number != UNIT_MINE && b->unsure && b->loan && !borrow_learn(f, b->lender, off, *len, false))
         p = borrow_place(b, off, *len);
     if (p.number != UNIT_MINE)
         return NULL;

@@ -48,6 +48,7 @@ struct change {
     uint64_t giver;   /* GIVE: the borrower */
     uint64_t off_out; /* WRITE, APPEND, STORE, GIVE: where the bytes went */
     size_t appended;  /* APPEND: how many are there already; 0 at first */
+    struct owed *owed; /* notes the nodes to which parts of it went; NULL: it is not noted */
     uint64_t end_ms;  /* boot_ms: from then on no page is fetched a second time, -EIO */
 };
 /* STORE: the file ends at size.  A borrower, which does not know where the file ends, is sent what is before as a WRITE; len

@@ -46,6 +46,8 @@ static struct data_handle *handle_new(struct file *f, bool write)
     data_of(f); /* data_of_open */
     h->writes = write;
     lock_init(&h->lock, RANK_LEAF);
+    owed_init(&h->owed);
+    h->voided_seen = borrow_voided(f);
     lock_cond_init(&h->moved);
     return h;
 }
@@ -111,6 +113,7 @@ void data_close(struct data_handle *h)
     if (h->anchored)
         store_unanchor(h->f, h->anchored_bytes);
     pthread_cond_destroy(&h->moved);
+    owed_free(&h->owed);
     lock_destroy(&h->lock);
     look_closed(h->f->fid);
     file_put(h->f);

@@ -15,6 +15,7 @@
 #include "placement/borrow.h"
 #include "placement/carry.h"
 #include "placement/claims/claim.h"
+#include "placement/owed.h"
 #include "placement/store/file.h"
 #include "placement/store/store_hit.h"
 
@@ -68,8 +69,8 @@ struct data_handle {
     uint64_t looked_ms;   /* boot_ms before the look at the PFS with which it was opened */
     bool opening;         /* in data_open, of a file that must not lose its last name meanwhile */
     struct data_tag good; /* the kernel caches these bytes by this handle, or newer ones */
-    uint64_t owed, owed_inc;       /* node, in this incarnation, that has acknowledged changes which no sync covers; 0: none */
-    bool given_up;                 /* such changes were given up with their claim, and nobody was told so yet */
+    struct owed owed;              /* what other nodes have acknowledged, and no sync has covered; it has its own lock */
+    _Atomic unsigned voided_seen;  /* borrow_voided that its syncs and closes have told */
     bool borrows;                  /* borrow_opened was called */
     struct borrow_pattern pattern; /* of its writes, while another node is the claimant */
     _Atomic uint64_t drops_seen; /* data_drops when the home was last asked where the bytes are */

@@ -16,6 +16,7 @@
 #include "placement/chunks/stream.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
+#include "placement/claims/ended.h"
 #include "placement/data_int.h"
 #include "placement/data_owed.h"
 #include "placement/lend.h"
@@ -192,12 +193,24 @@ int data_read_begin(struct data_handle *h, uint64_t off, size_t len, bool wait,
 
 /* ---- changing ---- */
 
+/* The claimant has acknowledged a change, or one that needs its claim. */
+static void owes(struct data_handle *h, uint64_t node, uint64_t departures)
+{
+    lock_take(&h->lock);
+    uint64_t inc = h->where.where == WHERE_NODE && h->where.node == node ? h->claimant_inc : 0;
+    lock_drop(&h->lock);
+    owed_note_claimant(&h->owed, node, inc, departures);
+}
+
 static int change_carried(struct data_handle *h, uint64_t node, struct change *c)
 {
     struct carry_result r = {0};
+    uint64_t departures = ended_departures();
     int err = carry_write(node, h->f, c, &r);
     if (err)
         return err;
+    if (c->op != CARRY_SYNC)
+        owes(h, node, departures);
     c->off_out = r.offset;
     data_heard(h, node, &r, true);
     if (carry_op_is_write(c->op))
@@ -218,7 +231,10 @@ static int change_borrowed(struct data_handle *h, uint64_t node, struct change *
 {
     struct borrow_heard heard = {0};
     struct borrow_pattern pattern = follow(h, c);
+    uint64_t departures = ended_departures();
     int err = borrow_change(h->f, node, c, &pattern, &heard);
+    if (heard.carried) /* also of a change that has failed later */
+        owes(h, node, departures);
     if (!err && heard.claimant)
         data_heard(h, node, &heard.result, true);
     return err;
@@ -246,6 +262,7 @@ static int change_within(struct data_handle *h, struct change *c, const struct p
     for (;;) {
         uint64_t node = 0;
         int err;
+        c->owed = &h->owed;
         if (counted_here(h))
             return change_here(h->f, c);
         if (data_where(h, &node) != WHERE_NODE)
@@ -409,7 +426,9 @@ int data_seek(struct data_handle *h, uint64_t off, bool hole, uint64_t *out)
 static int sync_once(struct data_handle *h, struct change *c)
 {
     uint64_t node = 0;
-    int err;
+    int err = borrow_may_use(h->f); /* void: data_given_up says so */
+    if (err)
+        return err;
     if (counted_here(h))
         return lend_change(h->f, c);
     switch (data_where(h, &node)) {
@@ -434,8 +453,9 @@ int data_sync(struct data_handle *h, bool pfs)
 {
     struct asking a = {.patience = data_patience()};
     struct change c = {.op = CARRY_SYNC, .mode = pfs, .end_ms = a.patience.end_ms};
+    uint64_t notes = owed_notes(&h->owed);
     int err = catch_up(h, &a.patience); /* another node may have begun to write it since this handle asked */
     while (!err && (err = sync_once(h, &c)) == -EAGAIN)
         err = again(h, &a, err);
-    return data_owed_settle(h, err);
+    return data_owed_settle(h, notes, err);
 }

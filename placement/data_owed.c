@@ -1,66 +1,36 @@
-/* data_owed.c - what a handle has changed at another node, and no sync has covered.
- *
- * A claim with writers moves on when its node is away for good only if an operator has forgotten it (eddy forget).  Then what was
- * carried there is lost, and the handle's next sync or close says so, once.  The mark of it is in the session directory until that
- * node is back and has put its bytes aside.
+/* data_owed.c - what was given up of a handle's changes, at other nodes (owed.c) or in a loan of this one: the next sync or close
+ * says so, once.
  */
-#include "placement/claims/ended.h"
 #include "placement/data_int.h"
 #include "placement/data_owed.h"
-#include "transport/marks.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
-/* A claim keeps its number over starts of its node, and a node that serves a file has settled each older mark of it. */
-static bool covers(const struct mark *m, struct fid fid, uint64_t inc)
-{
-    return fid_is_zero(m->fid) ? m->incarnation >= inc : fid_eq(m->fid, fid);
-}
-
-/* Marks that cannot be read count: the bytes may be lost. */
-static bool was_forgotten(struct fid fid, uint64_t node, uint64_t inc)
-{
-    struct mark *marks;
-    uint32_t n;
-    bool was = false;
-    if (session_read_marks(node, &marks, &n))
-        return true;
-    for (uint32_t i = 0; i < n; i++)
-        was |= covers(&marks[i], fid, inc);
-    free(marks);
-    return was;
-}
-
+/* Before a claim moves on in order, all is flushed, also what was borrowed. */
 void data_owed_moves(struct data_handle *h, const struct location *at)
 {
-    lock_take(&h->lock);
-    bool stays = at->where == WHERE_NODE && at->node == h->owed;
-    uint64_t node = stays ? 0 : h->owed, inc = h->owed_inc;
-    h->owed = stays ? h->owed : 0;
-    lock_drop(&h->lock);
-    if (!node || data_incarnation(node) == inc || ended_in_order(node, inc) || !was_forgotten(h->f->fid, node, inc))
-        return;
-    lock_take(&h->lock);
-    h->given_up = true;
-    lock_drop(&h->lock);
+    uint64_t node = at->where == WHERE_NODE ? at->node : at->where == WHERE_HERE ? 0 : OWED_NOBODY;
+    if (owed_moves(&h->owed, node))
+        owed_look(&h->owed, h->f->fid, true);
+}
+
+bool data_given_up_asks(struct data_handle *h)
+{
+    return owed_is_doubtful(&h->owed) || borrow_may_use_asks(h->f);
 }
 
 int data_given_up(struct data_handle *h)
 {
-    lock_take(&h->lock);
-    bool given_up = h->given_up;
-    h->given_up = false;
-    lock_drop(&h->lock);
-    return given_up ? -EIO : 0;
+    if (owed_is_doubtful(&h->owed))
+        owed_look(&h->owed, h->f->fid, false);
+    borrow_may_use(h->f); /* if nobody answers it is not known to be lost */
+    unsigned voided = borrow_voided(h->f);
+    bool loan = atomic_exchange(&h->voided_seen, voided) != voided;
+    return owed_said(&h->owed) || loan ? -EIO : 0;
 }
 
-int data_owed_settle(struct data_handle *h, int err)
+int data_owed_settle(struct data_handle *h, uint64_t notes, int err)
 {
-    lock_take(&h->lock);
-    if (!err)
-        h->owed = 0;
-    lock_drop(&h->lock);
     int lost = data_given_up(h);
+    if (!err && !lost)
+        owed_covered(&h->owed, notes);
     return lost ? lost : err;
 }

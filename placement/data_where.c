@@ -237,10 +237,6 @@ void data_heard(struct data_handle *h, uint64_t node, const struct carry_result 
         h->where.counter = r->counter;
         h->watched = r->watched;
     }
-    if (own_change && h->where.where == WHERE_NODE && h->where.node == node) {
-        h->owed = node;
-        h->owed_inc = h->claimant_inc;
-    }
     if (own_change && h->good.node == node && h->good.counter + 1 == r->counter)
         h->good.counter++;
     lock_drop(&h->lock);

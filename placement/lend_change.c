@@ -3,7 +3,9 @@
  */
 #include <errno.h>
 
+#include "placement/claims/ended.h"
 #include "placement/lend_int.h"
+#include "placement/owed.h"
 #include "placement/store/store_read.h"
 
 /* Every borrower does it. */
@@ -113,7 +115,11 @@ static int change_lent(struct file *f, uint64_t node, struct change *part)
         store_info(f, &info);
         carry_store_ends(part, info.size);
     }
-    return part->len ? carry_write(node, f, part, NULL) : 0;
+    uint64_t departures = ended_departures(), inc = store_borrower_inc(f, node);
+    int err = part->len ? carry_write(node, f, part, NULL) : 0;
+    if (!err && part->len)
+        owed_note(part->owed, node, inc, departures);
+    return err;
 }
 
 /* The borrowers' parts go to them. */

@@ -19,6 +19,7 @@ static struct {
     size_t n;
     uint64_t seen; /* the view that was looked at last */
     bool outside;
+    _Atomic uint64_t departures;
 } all = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = RANK_LEAF}};
 
 /* Locked. */
@@ -52,9 +53,13 @@ void ended_adopted(const struct view *before, const struct view *v)
     lock_take(&all.lock);
     bool skipped = all.outside || (before && v->number != before->number + 1);
     all.outside = false;
+    if (skipped)
+        all.departures++;
     all.seen = v->number;
     for (uint32_t k = 0; before && k < before->nmembers; k++) {
-        const struct member *m = &before->members[k];
+        const struct member *m = &before->members[k], *now = view_member(v, m->id);
+        if (!now || now->incarnation != m->incarnation)
+            all.departures++;
         if (!may_have_died(m, v, skipped) || has_died(m->id, m->incarnation))
             continue;
         all.died = xrealloc(all.died, (all.n + 1) * sizeof(*all.died));
@@ -67,6 +72,7 @@ void ended_outside(void)
 {
     lock_take(&all.lock);
     all.outside = true;
+    all.departures++;
     lock_drop(&all.lock);
 }
 
@@ -80,4 +86,9 @@ bool ended_in_order(uint64_t node, uint64_t incarnation)
     bool in_order = !all.outside && all.seen == v->number && !has_died_since(node, incarnation);
     lock_drop(&all.lock);
     return in_order;
+}
+
+uint64_t ended_departures(void)
+{
+    return atomic_load(&all.departures);
 }

@@ -16,4 +16,8 @@ void ended_outside(void);
  * a member tells what it drops, as any.  Any thread. */
 bool ended_in_order(uint64_t node, uint64_t incarnation);
 
+/* How often this node has seen that a member was missing, or has missed a view itself: what an operator has forgotten was
+ * missing before.  Any thread. */
+uint64_t ended_departures(void);
+
 #endif

@@ -61,6 +61,28 @@ START_TEST(who_is_not_in_the_next_view_and_not_absent_left_in_order)
 }
 END_TEST
 
+/* Whoever may have been given up was missing before. */
+START_TEST(each_departure_counts)
+{
+    uint64_t seen = ended_departures();
+    adopt(2, with_a, 2, false);
+    ck_assert_uint_eq(ended_departures(), seen);
+    adopt(3, alone, 1, true);
+    ck_assert_uint_gt(ended_departures(), seen);
+    seen = ended_departures();
+    adopt(4, with_a, 2, false); /* the same daemon, which was cut off */
+    ck_assert_uint_eq(ended_departures(), seen);
+    adopt(5, with_new_a, 2, false);
+    ck_assert_uint_gt(ended_departures(), seen);
+    seen = ended_departures();
+    adopt(7, with_new_a, 2, false); /* it may have been missing in between */
+    ck_assert_uint_gt(ended_departures(), seen);
+    seen = ended_departures();
+    ended_outside();
+    ck_assert_uint_gt(ended_departures(), seen);
+}
+END_TEST
+
 START_TEST(a_death_is_remembered_when_the_node_has_come_back_and_left)
 {
     adopt(2, alone, 1, true);
@@ -103,6 +125,7 @@ int main(void)
     tcase_add_checked_fixture(t, begin, end);
     tcase_add_test(t, a_member_has_not_ended);
     tcase_add_test(t, who_is_not_in_the_next_view_and_not_absent_left_in_order);
+    tcase_add_test(t, each_departure_counts);
     tcase_add_test(t, a_death_is_remembered_when_the_node_has_come_back_and_left);
     tcase_add_test(t, a_restart_within_a_view_is_a_death);
     tcase_add_test(t, a_view_that_was_skipped_may_have_had_a_death);
