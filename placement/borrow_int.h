@@ -75,8 +75,8 @@ bool borrow_is_sure(const struct borrow *b);
 /* Which nodes have these bytes, and some that follow, as the claimant says?  doubt: the node that it named for the first says
  * "not mine". */
 int borrow_learn(struct file *f, uint64_t claimant, uint64_t off, uint64_t len, bool doubt);
-/* Before a use or a flush of the loan, which a return may wait for: whether these units (n runs in order, within LEND_MAX units) are this node's, and
- * whether the file has a name (b->gone).  The answer is not entered, as that waits for the return. */
+/* Before a use or a flush of the loan: whether these units (n runs in order, within LEND_MAX units) are this node's, and whether the
+ * file has a name (b->gone).  A return may wait for the caller: so the answer is not entered, as that waits for the return. */
 int borrow_hear(struct file *f, uint64_t claimant, const struct item_lent *units, size_t n, bool *mine);
 
 #endif

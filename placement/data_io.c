@@ -193,7 +193,7 @@ int data_read_begin(struct data_handle *h, uint64_t off, size_t len, bool wait,
 
 /* ---- changing ---- */
 
-/* The claimant has acknowledged a change, or one that needs its claim. */
+/* The claimant has acknowledged a change; or a borrower has, whose loan is void without the claim. */
 static void owes(struct data_handle *h, uint64_t node, uint64_t departures)
 {
     lock_take(&h->lock);

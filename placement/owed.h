@@ -28,11 +28,11 @@ void owed_free(struct owed *o);
 /* The node has acknowledged a change.  departures: ended_departures() before it was sent.  incarnation: the node's, or an
  * earlier one; 0: not known.  NULL: nothing is noted.  Any thread that holds no leaf lock. */
 void owed_note(struct owed *o, uint64_t node, uint64_t incarnation, uint64_t departures);
-/* ... the file's claimant, or one that has borrowed from it. */
+/* The same of the file's claimant, which owed_moves compares. */
 void owed_note_claimant(struct owed *o, uint64_t node, uint64_t incarnation, uint64_t departures);
 /* How often something was noted: a sync covers what was noted before it. */
 uint64_t owed_notes(struct owed *o);
-/* May a node that owes have been given up since?    Any thread. */
+/* May a node that owes have been given up since?  Any thread. */
 bool owed_is_doubtful(struct owed *o);
 /* Sets given_up if something was lost, by the marks in the session directory, and ends the debts then; all: always.  What is noted
  * meanwhile stays, and the rest with it.  Blocking. */

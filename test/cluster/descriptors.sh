@@ -66,6 +66,14 @@ all_three() {
     done
 }
 
+# Starts the nodes and the program.
+start_three() {
+    local n
+    for n in a b c; do start_node $n "$PFS" --flush-wait 3600 --no-supervise; done
+    all_three
+    start_descriptors
+}
+
 is_absent() { # NODE THAT_SAYS_SO
     [ "$(status_of "$2" "[.absent[] | select(.name == \"$1\")] | length")" = 1 ]
 }

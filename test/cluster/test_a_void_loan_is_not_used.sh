@@ -8,9 +8,7 @@
 . "$(dirname "$0")/descriptors.sh"
 requires fuse cmd python3 cmd jq
 
-for n in a b c; do start_node $n "$PFS" --flush-wait 3600 --no-supervise; done
-all_three
-start_descriptors
+start_three
 for f in stopped untouched; do
     for n in a b c; do says 0 open $n-$f "$W/mnt-$n/$f"; done
     says 65536 write a-$f 0 1 A

@@ -6,9 +6,7 @@
 . "$(dirname "$0")/descriptors.sh"
 requires fuse cmd python3 cmd jq
 
-for n in a b c; do start_node $n "$PFS" --flush-wait 3600 --no-supervise; done
-all_three
-start_descriptors
+start_three
 for n in a b c; do says 0 open $n "$W/mnt-$n/file"; done
 says 65536 write a 0 1 A
 says 6553600 write b 4 100 B

@@ -6,9 +6,7 @@
 . "$(dirname "$0")/descriptors.sh"
 requires fuse cmd python3 cmd jq
 
-for n in a b c; do start_node $n "$PFS" --flush-wait 3600 --no-supervise; done
-all_three
-start_descriptors
+start_three
 for f in file closed; do
     printf 'of a' >"$W/mnt-a/$f"
     says 0 open $f "$W/mnt-b/$f"
