@@ -99,9 +99,22 @@ static int look_again(struct file *f, enum found *found, struct statx *stx)
     return pfs_file_stat(f, stx) || !stx->stx_nlink ? 0 : compare(f, stx, found);
 }
 
-static int look(struct file *f, enum found *found, struct statx *stx)
+/* Its name is gone, or (replaced) another file's. */
+static int look_why_missing(struct file *f, bool replaced, enum found *found)
 {
     struct file_info info;
+    store_info(f, &info);
+    if (info.leaving || pfs_was_removed(f))
+        *found = FOUND_REMOVED;
+    else if (replaced && !pfs_name_was_removed(f)) /* under a name that is not known, or without one, it has not changed */
+        *found = FOUND_REPLACED;
+    else
+        return -ENOENT;
+    return 0;
+}
+
+static int look(struct file *f, enum found *found, struct statx *stx)
+{
     if (!claim_is_forgotten(f) && !item_of(f)->unchecked)
         return look_again(f, found, stx);
     int err = pfs_file_stat(f, stx);
@@ -112,15 +125,9 @@ static int look(struct file *f, enum found *found, struct statx *stx)
     bool replaced = err == -ESTALE; /* another file has its name */
     if (replaced || (err == -ENOENT && !item_of(f)->tries))
         err = pfs_find_near(f, stx);
-    store_info(f, &info);
-    if (err == -ENOENT && replaced && pfs_name_was_removed(f))
-        return err; /* under a name that is not known the file has not changed */
-    bool wanted = err == -ENOENT && (info.leaving || pfs_was_removed(f));
-    if (err == -ENOENT && (replaced || wanted)) {
-        *found = wanted ? FOUND_REMOVED : FOUND_REPLACED;
-        return 0;
-    }
-    return err ? err : compare(f, stx, found);
+    if (err)
+        return err == -ENOENT ? look_why_missing(f, replaced, found) : err;
+    return compare(f, stx, found);
 }
 
 /* ---- beside it ---- */

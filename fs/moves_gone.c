@@ -185,7 +185,7 @@ void going_tell(struct going *g, const struct statx *was, struct inode *dir, con
     } else if (g->tell && g->last) {
         char *path = moves_name_path(dir, name);
         if (!moves_tell(g->goes, was, NULL))
-            moves_log_gone(fid_of(was), path);
+            moves_log_gone(fid_of(was), path, false);
         free(path);
     } else if (g->tell) {
         char *path = other_path(fid_of(was));

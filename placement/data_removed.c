@@ -15,7 +15,8 @@
  * removes the name.  The claimant then keeps the bytes until the last close here, or until this node leaves
  * the view.
  *
- * A claimant that is away does not hear it.  Then the session's log of moves says so, at the last close here.
+ * A claimant that is away does not hear it.  Then the session's log of moves says so: at once, that it is gone and open here,
+ * and at the last close here, that nobody needs it.
  */
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
@@ -91,13 +92,28 @@ bool data_keep(struct file *f, bool dropping)
     return !claim_where(f->fid, LOOK_NONE, &at) && at.where == WHERE_NODE && pin_at(f, at.node);
 }
 
+static void log_removed(struct file *f, bool open)
+{
+    char *path = file_path(f);
+    moves_log_gone(f->fid, path, open);
+    free(path);
+}
+
+/* Should this node end before the last close, nobody would say later that the file was removed. */
+static void set_unheard(struct file *f, bool unheard)
+{
+    data_of(f)->unheard = unheard;
+    if (unheard)
+        log_removed(f, true);
+}
+
 /* As long as the claimant has the file's bytes, no other file may get its inode number. */
 void data_removed(struct file *f)
 {
     struct location at;
     int err = claim_where(f->fid, LOOK_NONE, &at);
     if (err || at.where != WHERE_NODE) {
-        data_of(f)->unheard = err || at.where == WHERE_LOST;
+        set_unheard(f, err || at.where == WHERE_LOST);
         return;
     }
     bool held = pfs_keep_number(f);
@@ -105,7 +121,7 @@ void data_removed(struct file *f)
         file_set_unlinked(f, false);
     } else {
         pin_at(f, at.node); /* for a file that was opened, or claimed, since data_keep */
-        data_of(f)->unheard = claim_named(f->fid, at.node, NULL);
+        set_unheard(f, claim_named(f->fid, at.node, NULL));
     }
     if (held)
         pfs_unhold_number(f);
@@ -135,11 +151,8 @@ void data_keep_end(struct file *f)
 static void say_removed(struct file *f)
 {
     struct file_data *d = (struct file_data *)file_part_if(f, FILE_DATA);
-    if (!d || pfs_is_open(f) || !atomic_exchange(&d->unheard, false))
-        return;
-    char *path = file_path(f);
-    moves_log_gone(f->fid, path);
-    free(path);
+    if (d && !pfs_is_open(f) && atomic_exchange(&d->unheard, false))
+        log_removed(f, false);
 }
 
 void data_release(struct file *f)

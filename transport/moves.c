@@ -6,6 +6,7 @@
  *                       last 0
  *                       from 6 a/b/c1
  *                       to 4 a/c1
+ *                       open 0c4f2e91d0a7b359 00000000000001a4 (a node, an incarnation: only of a file that is open)
  *
  * The number before a path is its length in bytes: a path may have any byte but NUL.  An entry is made under
  * another name, then link()ed under the next number: so entries are complete, and each number is given once.
@@ -42,6 +43,8 @@ char *move_print(const struct session_move *m, size_t *len)
             "eddyfs move 2\nfid %016" PRIx64 " %016" PRIx64
             "\nexchange %d\nlast %d\nfrom %zu %s\nto %zu %s\n",
             m->fid.hi, m->fid.lo, m->exchange, m->last, strlen(m->from), m->from, strlen(m->to), m->to);
+    if (m->open_at)
+        fprintf(f, "open %016" PRIx64 " %016" PRIx64 "\n", m->open_at, m->open_inc);
     if (fclose(f))
         die("out of memory for the log of moves");
     return text;
@@ -64,6 +67,15 @@ static char *take_path(struct words *w)
     return path;
 }
 
+static void take_open(struct words *w, struct session_move *out)
+{
+    words_match(w, "open ");
+    out->open_at = words_hex(w);
+    words_match(w, " ");
+    out->open_inc = words_hex(w);
+    words_match(w, "\n");
+}
+
 int move_parse(const char *text, size_t len, struct session_move *out)
 {
     struct words w = words_of(text, len);
@@ -80,8 +92,11 @@ int move_parse(const char *text, size_t len, struct session_move *out)
     out->from = take_path(&w);
     words_match(&w, "to ");
     out->to = take_path(&w);
+    bool open = !w.bad && w.p < w.end;
+    if (open)
+        take_open(&w, out);
     words_end(&w);
-    if (!w.bad && *out->from && !(out->last && *out->to))
+    if (!w.bad && *out->from && !(out->last && *out->to) && (!open || (out->last && out->open_at)))
         return 0;
     move_free(out);
     return -EPROTO;

@@ -21,6 +21,8 @@ struct session_move {
     bool exchange;    /* what was at `to` is at `from` now */
     char *from, *to;  /* relative to the PFS directory; to "": the name was removed */
     bool last;        /* ... and it was the file's last one; written after that was done */
+    /* ... and this node, in this incarnation, had the file open then; 0: none had that it knows */
+    uint64_t open_at, open_inc;
 };
 
 /* Makes an entry; sets m->number. */

@@ -150,7 +150,7 @@ static void tell_borrowers(struct file *f)
     lock_drop(&c->lock);
     char *path = told ? NULL : file_path(f);
     if (!told)
-        moves_log_gone(f->fid, path);
+        moves_log_gone(f->fid, path, false);
     free(path);
 }
 

@@ -133,21 +133,35 @@ bool moves_say_removed(const char *path, struct fid fid)
     return removed;
 }
 
-bool moves_say_gone(struct fid fid)
+/* An absent node may be cut off, and come back as it was.  Without a view nothing is known. */
+static bool may_run(const struct view *v, uint64_t node, uint64_t incarnation)
 {
-    bool gone = false;
+    return !v || view_has(v, node, incarnation) || (!view_member(v, node) && view_absent(v, node));
+}
+
+enum moves_gone moves_say_gone(struct fid fid)
+{
+    const struct view *v = members_view();
+    enum moves_gone gone = MOVES_NOT_GONE;
     lock_take(&moves.lock);
-    for (size_t k = 0; k < moves.n && !gone; k++)
-        gone = moves.v[k].last && fid_eq(moves.v[k].fid, fid);
+    for (size_t k = 0; k < moves.n && gone != MOVES_GONE; k++) {
+        const struct session_move *m = &moves.v[k];
+        if (m->last && fid_eq(m->fid, fid))
+            gone = m->open_at && may_run(v, m->open_at, m->open_inc) ? MOVES_GONE_MAY_BE_OPEN : MOVES_GONE;
+    }
     lock_drop(&moves.lock);
     return gone;
 }
 
-void moves_log_gone(struct fid fid, const char *path)
+void moves_log_gone(struct fid fid, const char *path, bool open)
 {
     uint64_t view;
     struct session_move m = {
         .fid = fid, .from = (char *)(path ? path : "?"), .to = (char *)"", .last = true};
+    if (open) {
+        m.open_at = members_self();
+        m.open_inc = members_incarnation();
+    }
     int err = moves_are_shared(&view) ? session_write_move(&m) : 0;
     if (err)
         log_warn("the session's log of moves cannot be written: %s: the node that has unflushed bytes "

@@ -19,10 +19,12 @@ bool moves_are_shared(uint64_t *view);
 char *moves_guess(const char *path, struct fid fid, uint64_t since, size_t n);
 /* Does the log say that this name of the file was removed, and that the file has others? */
 bool moves_say_removed(const char *path, struct fid fid);
-/* Does it say that the file has lost its last name? */
-bool moves_say_gone(struct fid fid);
-/* Writes that, after it was done: path was the last name (NULL: not known).  Nothing happens where no other
- * node needs it.  Errors are logged.  Blocking. */
-void moves_log_gone(struct fid fid, const char *path);
+/* Does it say that the file has lost its last name?  MAY_BE_OPEN: only nodes that may still run had it open then, and
+ * have not said that they closed it. */
+enum moves_gone { MOVES_NOT_GONE, MOVES_GONE_MAY_BE_OPEN, MOVES_GONE };
+enum moves_gone moves_say_gone(struct fid fid);
+/* Writes that, after it was done: path was the last name (NULL: not known); open: this node has the file open.
+ * Nothing happens where no other node needs it.  Errors are logged.  Blocking. */
+void moves_log_gone(struct fid fid, const char *path, bool open);
 
 #endif

@@ -152,7 +152,8 @@ bool pfs_name_was_removed(struct file *f)
 {
     char *path = file_path(f);
     moves_read();
-    bool removed = moves_say_removed(path, fid_real(f->fid));
+    struct fid fid = fid_real(f->fid);
+    bool removed = moves_say_removed(path, fid) || moves_say_gone(fid);
     free(path);
     return removed;
 }
@@ -160,7 +161,7 @@ bool pfs_name_was_removed(struct file *f)
 bool pfs_was_removed(struct file *f)
 {
     moves_read();
-    return moves_say_gone(fid_real(f->fid));
+    return moves_say_gone(fid_real(f->fid)) == MOVES_GONE;
 }
 
 int pfs_find_near(struct file *f, struct statx *stx)

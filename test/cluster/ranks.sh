@@ -25,10 +25,15 @@ start_ranks() {
 
 # rank COMMAND...: and its answer, which must be "ok"
 rank() {
+    rank_says ok "$@"
+}
+
+# rank_says ANSWER COMMAND...
+rank_says() {
     local answer
-    echo "$*" >&"${RANKS[1]}"
+    echo "${*:2}" >&"${RANKS[1]}"
     read -r answer <&"${RANKS[0]}"
-    [ "$answer" = ok ] || fail "$*: $answer"
+    [ "$answer" = "$1" ] || fail "${*:2}: $answer"
 }
 
 # Their descriptors are closed; others may be started.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A claimant takes its parts back, and is killed and forgotten while the borrower still writes them to the PFS: what is
 # left is put beside the file, and the borrower goes on. What it writes while that is done goes to the file's next claimant,
-# and is not lost, also by a descriptor that it had open all the time.
+# and is not lost, also by a descriptor that it had open all the time. The close of the descriptor says EIO for what was put beside.
 # timeout: 180
 # both-long
 . "$(dirname "$0")/lib.sh"
@@ -67,7 +67,7 @@ tenth_is_new b kept
 tenth_is_new c kept
 [ "$(od -An -tu1 -j $((10 * 65536)) -N 1 "$PFS/kept.eddy-conflict-b")" -eq 2 ] || fail "what was put beside is not what b had"
 exec 7<&-
-rank close b
+rank_says EIO close b
 eddy flush "$W/mnt-c" || fail "eddy flush of c"
 stop_node c
 stop_node b

@@ -23,6 +23,8 @@ START_TEST(an_entry_is_read_as_it_was_written)
         struct session_move m = {.fid = {~UINT64_C(0), k},
                                  .exchange = k & 1,
                                  .last = k == 1,
+                                 .open_at = k == 1 ? 0xa1 : 0,
+                                 .open_inc = k == 1 ? 7 : 0,
                                  .from = (char *)paths[k],
                                  .to = (char *)(k == 1 ? "" : paths[3 - k])};
         struct session_move back;
@@ -30,11 +32,15 @@ START_TEST(an_entry_is_read_as_it_was_written)
         char *text = move_print(&m, &len);
         ck_assert_int_eq(move_parse(text, len, &back), 0);
         ck_assert(fid_eq(back.fid, m.fid) && back.exchange == m.exchange && back.last == m.last);
+        ck_assert(back.open_at == m.open_at && back.open_inc == m.open_inc);
         ck_assert_str_eq(back.from, m.from);
         ck_assert_str_eq(back.to, m.to);
         move_free(&back);
+        const char *open = strstr(text, "\nopen ");
+        size_t closed = open ? (size_t)(open - text) + 1 : len;
         for (size_t cut = 0; cut < len; cut++)
-            ck_assert_int_eq(move_parse(text, cut, &back), -EPROTO);
+            if (cut != closed) /* without its last line it is one of a file that nobody had open */
+                ck_assert_int_eq(move_parse(text, cut, &back), -EPROTO);
         free(text);
     }
     char *longest = xcalloc(PATH_BYTES_MAX + 2, 1);
@@ -159,17 +165,29 @@ START_TEST(a_file_that_lost_its_last_name_is_gone)
     log_move(FILE_FID, "p/one-of-two", "", false);
     moves_read();
     ck_assert(!moves_say_gone(FILE_FID));
-    moves_log_gone(FILE_FID, NULL); /* its path is not known */
+    moves_log_gone(FILE_FID, NULL, false); /* its path is not known */
     ck_assert(!moves_say_gone(FILE_FID)); /* not read yet */
-    moves_log_gone(DIR_FID, "p/gone");
+    moves_log_gone(DIR_FID, "p/gone", false);
     ck_assert_uint_eq(moves_read(), 3);
     ck_assert(moves_say_gone(FILE_FID) && moves_say_gone(DIR_FID));
     ck_assert(!moves_say_removed("p/gone", DIR_FID)); /* it has no others */
     ck_assert(!moves_say_gone((struct fid){5, 6}));
+    struct session_move open = {
+        .fid = {5, 6}, .from = (char *)"p/open", .to = (char *)"", .last = true, .open_at = 0xa1, .open_inc = 1};
+    ck_assert_int_eq(session_write_move(&open), 0);
+    moves_read();
+    ck_assert_int_eq(moves_say_gone((struct fid){5, 6}), MOVES_GONE_MAY_BE_OPEN);
+    moves_log_gone((struct fid){5, 6}, "p/open", false);
+    moves_read();
+    ck_assert_int_eq(moves_say_gone((struct fid){5, 6}), MOVES_GONE);
     struct session_move m = {.from = (char *)"a", .to = (char *)"b", .last = true}, back;
     size_t len;
     char *text = move_print(&m, &len);
     ck_assert_int_eq(move_parse(text, len, &back), -EPROTO); /* what has a path now is not gone */
+    free(text);
+    m = (struct session_move){.from = (char *)"a", .to = (char *)"", .open_at = 1, .open_inc = 2};
+    text = move_print(&m, &len);
+    ck_assert_int_eq(move_parse(text, len, &back), -EPROTO); /* nor does a node have it open without a name */
     free(text);
 }
 END_TEST
