@@ -24,6 +24,7 @@
 #include "flush/made.h"
 #include "flush/queue.h"
 #include "placement/borrow.h"
+#include "placement/borrow_flush.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
 #include "placement/claims/claim_forget.h"

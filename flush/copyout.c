@@ -17,6 +17,7 @@
 #include "flush/gate.h"
 #include "flush/queue.h"
 #include "placement/borrow.h"
+#include "placement/borrow_flush.h"
 #include "placement/claims/claim_give.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/pfs/pfs_data.h"

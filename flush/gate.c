@@ -10,6 +10,7 @@
 #include "flush/flush_int.h"
 #include "flush/lull.h"
 #include "placement/borrow.h"
+#include "placement/borrow_flush.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/foresight/budget.h"
 #include "placement/store/store_open.h"

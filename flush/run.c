@@ -12,6 +12,7 @@
 #include "flush/retry.h"
 #include "flush/run.h"
 #include "placement/borrow.h"
+#include "placement/borrow_flush.h"
 #include "placement/store/store_open.h"
 #include "placement/store/store_read.h"
 #include "transport/loop.h"

@@ -4,7 +4,7 @@
  * when none is left, and no descriptor of this node writes the file, all is returned at once.  So no part goes
  * back and forth while the application runs.
  *
- * All functions block: pool threads only, but for borrow_flushed and borrow_write_own_now.
+ * All functions block: pool threads only, but for borrow_write_own_now.
  */
 #ifndef EDDY_PLACEMENT_BORROW_H
 #define EDDY_PLACEMENT_BORROW_H
@@ -66,26 +66,5 @@ void borrow_use_end(struct file *f);
 /* Between them: as local_change.  -ENOENT: the loan has become void, so the change does not count; other errors that have a
  * meaning for who asked (carry.h) are -EIO. */
 int borrow_use_change(struct file *f, struct file *loan, struct change *c);
-
-/* Before what is borrowed is used: where a view or a start of the claimant may have ended the loan, the claimant is asked, or, while it
- * is away, the marks of `eddy forget` are read.  0: it is this node's, or void from now on; -EAGAIN: it is not known now.
- * Blocking, at most once in a view. */
-int borrow_may_use(struct file *f);
-bool borrow_may_use_asks(struct file *f); /* It would block now.  Any thread. */
-/* How often bytes that were not on the PFS were given up with a loan of the file: a descriptor from before is told (EIO). */
-unsigned borrow_voided(struct file *f);
-
-/* The flusher, before it writes a piece of a loan: 0; -ENOENT: the claim that it was lent under is void, so that nothing of it may go
- * into the file any more; -EAGAIN: it is not known now.  Blocking. */
-int borrow_may_flush(struct file *loan);
-/* ... if it finds no such file: does the claimant say that it has no name any more?  Blocking. */
-bool borrow_is_removed(struct file *loan);
-/* The flusher, before it puts a void loan beside the file: what is written into it from now on does not count, and goes to the
- * file's claimant.  Calls that use it are not waited for, as they may wait for room, which the flusher makes. */
-void borrow_void_begin(struct file *loan);
-/* ... and when that is done: nothing is borrowed any more.  A return that waits for the flusher meanwhile ends it. */
-void borrow_void_end(struct file *loan);
-/* The flusher: the store's file of a loan has become clean.  Any thread that holds no lock. */
-void borrow_flushed(struct file *loan);
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "placement/borrow_flush.h"
 #include "placement/borrow_int.h"
 #include "placement/store/store_loan.h"
 #include "placement/store/store_version.h"

@@ -9,8 +9,9 @@
  *     borrow_give.c       its bytes go to the claimant, as they cannot go to the PFS
  *     borrow_return.c     it goes back (RETURN)
  *     borrow_recover.c    a daemon before this one had it
- *     borrow_io.c         reading and writing, LEND
- *     borrow_flush.c      may it be flushed?
+ *     borrow_ask.c        more is asked for, or who has what (LEND)
+ *     borrow_flush.c      may it be used, and flushed?
+ *     borrow_io.c         reading and writing
  *     borrow_serve.c      what the claimant asks (LOAN)
  *     borrow.c            all that is borrowed: how much, its end
  *
@@ -25,13 +26,14 @@
  * "not mine".  An answer to LEND counts only if no return has begun since the claimant gave it: each return begins an
  * epoch at the claimant, which the answer names.
  *
- * borrow_loan.h declares the first four.  All functions block, and take b->lock.  int: 0 or -errno.
+ * borrow_map.h declares the first, borrow_loan.h the next three.  All functions block, and take b->lock.  int: 0 or -errno.
  */
 #ifndef EDDY_PLACEMENT_BORROW_INT_H
 #define EDDY_PLACEMENT_BORROW_INT_H
 
 #include "placement/borrow.h"
 #include "placement/borrow_loan.h"
+#include "placement/borrow_map.h"
 
 /* ---- borrow_lent.c ---- */
 
@@ -71,7 +73,12 @@ void borrow_return_unused(struct file *f);
 void borrow_note_sure(struct borrow *b);
 bool borrow_is_sure(const struct borrow *b);
 
-/* ---- borrow_io.c ---- */
+/* ---- borrow_ask.c ---- */
+
+/* A write of these bytes, which nobody has: is it worth a message to borrow them?  Does not block. */
+bool borrow_is_worth_it(struct borrow *b, uint64_t len);
+/* Asks for them, and for the places where the handle will write next. */
+int borrow_more(struct file *f, uint64_t claimant, uint64_t off, uint64_t len, const struct borrow_pattern *p);
 /* Which nodes have these bytes, and some that follow, as the claimant says?  doubt: the node that it named for the first says
  * "not mine". */
 int borrow_learn(struct file *f, uint64_t claimant, uint64_t off, uint64_t len, bool doubt);

@@ -3,7 +3,7 @@
  */
 #include <stdlib.h>
 
-#include "placement/borrow_loan.h"
+#include "placement/borrow_map.h"
 #include "transport/members.h"
 
 #define NODES_MAX 4096u

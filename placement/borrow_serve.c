@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "placement/borrow_flush.h"
 #include "placement/borrow_int.h"
 #include "placement/lend.h"
 #include "placement/local.h"

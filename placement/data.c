@@ -3,6 +3,7 @@
  *
  * It uses data_io.c (reading and changing), and both use data_where.c (where the bytes are).
  */
+#include "placement/borrow_flush.h"
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_forget.h"
 #include "placement/claims/look.h"

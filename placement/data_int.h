@@ -93,9 +93,6 @@ int data_relocate(struct data_handle *h, struct patience *p);
 /* Notes what the claimant said, with bytes that it sent, or after a change that this handle made there. */
 void data_heard(struct data_handle *h, uint64_t node, const struct carry_result *r,
                 bool own_change);
-/* An open of this node is counted at the claimant, under this number; it is not counted any more. */
-int data_pin(struct file *f, uint64_t node, uint64_t number);
-void data_unpin(struct file *f, uint64_t node, uint64_t number);
 /* The handle's read-ahead, made when it is first needed. */
 struct stream *data_stream(struct data_handle *h);
 

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "placement/borrow_flush.h"
 #include "placement/chunks/proof.h"
 #include "placement/chunks/stream.h"
 #include "placement/claims/claim.h"

@@ -1,6 +1,7 @@
 /* data_owed.c - what was given up of a handle's changes, at other nodes (owed.c) or in a loan of this one: the next sync or close
  * says so, once.
  */
+#include "placement/borrow_flush.h"
 #include "placement/data_int.h"
 #include "placement/data_owed.h"
 

@@ -21,6 +21,7 @@
 #include "placement/claims/claim.h"
 #include "placement/claims/claim_give.h"
 #include "placement/data_int.h"
+#include "placement/data_pin.h"
 #include "placement/lend.h"
 #include "placement/pfs/pfs_data.h"
 #include "placement/pfs/pfs_moves.h"

@@ -25,6 +25,7 @@
 #include "placement/data_believe.h"
 #include "placement/data_int.h"
 #include "placement/data_owed.h"
+#include "placement/data_pin.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +39,6 @@
 #include "transport/waits.h"
 
 #define LOOKS  8 /* so often home and PFS are asked while they contradict what this node holds */
-#define UNPINS 5
 
 /* ---- the location ---- */
 
@@ -81,47 +81,10 @@ static void set_where(struct data_handle *h, const struct location *at)
 
 /* ---- opens that are counted at the claimant ---- */
 
-static int pin_as(struct file *f, enum carry_op op, uint64_t node, uint64_t number)
-{
-    struct change c = {.op = op, .off = number};
-    return carry_write(node, f, &c, NULL);
-}
-
-/* said: what the claimant says of the file from then on. */
-static int pin_handle(struct data_handle *h, uint64_t node, struct carry_result *said)
-{
-    struct change c = {.op = h->writes ? CARRY_PIN_WRITER : CARRY_PIN_READER, .mode = h->appends};
-    if (!h->pin_number)
-        h->pin_number = random_u64() | 1;
-    c.off = h->pin_number;
-    return carry_write(node, h->f, &c, said);
-}
-
-int data_pin(struct file *f, uint64_t node, uint64_t number)
-{
-    return pin_as(f, CARRY_PIN_WRITER, node, number);
-}
-
-/* If it fails, the pin stays until this node leaves the view, which costs the claimant only speed. */
-void data_unpin(struct file *f, uint64_t node, uint64_t number)
-{
-    int err = -EAGAIN;
-    for (unsigned i = 0; i < UNPINS && err == -EAGAIN; i++)
-        err = pin_as(f, CARRY_UNPIN, node, number);
-    if (err && err != -ENOENT)
-        log_debug("node %s was not told that an open ended: %s", members_name(node), strerror(-err));
-}
-
-static int pin(struct data_handle *h, uint64_t node)
-{
-    struct carry_result said;
-    return pin_handle(h, node, &said);
-}
-
 static int pin_writer(struct data_handle *h, struct location *at)
 {
     struct carry_result said;
-    int err = pin_handle(h, at->node, &said);
+    int err = data_pin_handle(h, at->node, &said);
     if (err)
         return err;
     at->size = said.size;
@@ -153,7 +116,7 @@ static int pin_reader(struct data_handle *h, const struct location *at)
     const struct view *v = members_view();
     if (at->where != WHERE_NODE || is_pinned(h, at->node))
         return 0;
-    int err = pin(h, at->node);
+    int err = data_pin_handle(h, at->node, NULL);
     if (!err)
         note_pinned(h, v);
     return err == -ENOENT ? -EAGAIN : err; /* it has given the claim back */
@@ -169,8 +132,7 @@ static void move_reader(struct data_handle *h, const struct location *at)
     uint64_t now = h->pinned;
     lock_drop(&h->lock);
     note_told(h->f, at);
-    if (pinned && pinned != now)
-        data_unpin(h->f, pinned, h->pin_number);
+    data_pins_moved(h, pinned, now);
 }
 
 enum where data_where(struct data_handle *h, uint64_t *node)
@@ -486,8 +448,7 @@ void data_move_writer(struct data_handle *h, const struct location *at)
         borrow_opened(h->f);
     if (counted)
         claim_close_writer(h->f);
-    if (pinned && pinned != now)
-        data_unpin(h->f, pinned, h->pin_number);
+    data_pins_moved(h, pinned, now);
 }
 
 /* Tries once to get the claim for this node, or a pin at the claimant.  -ENOENT, -EAGAIN: the claimant gave
@@ -547,7 +508,7 @@ static bool still_there(struct data_handle *h, uint64_t end_ms)
     if (counted)
         return true;
     if (!pinned || claim_where_until(h->f->fid, LOOK_OPEN, end_ms, &at) || at.where != WHERE_NODE ||
-        at.node != pinned || pin(h, pinned))
+        at.node != pinned || data_pin_handle(h, pinned, NULL))
         return false;
     set_where(h, &at);
     return true;

@@ -57,6 +57,7 @@
 #include "placement/claims/claim_life.h"
 #include "placement/claims/home.h"
 #include "placement/claims/look.h"
+#include "placement/data_pin.h"
 #include "placement/foresight/budget.h"
 #include "placement/foresight/foresight.h"
 #include "placement/foresight/stage.h"
@@ -228,6 +229,7 @@ static int start_placement(char *err, size_t len)
 static void stop_placement(void)
 {
     claim_on_drop(NULL);
+    data_pins_stop();
     carry_stop();
     keep_stop();
     fetch_stop();

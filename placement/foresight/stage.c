@@ -254,7 +254,7 @@ int stage_begin(struct stage *s)
 void stage_cancel(struct stage *s)
 {
     lock_take(&s->lock);
-    s->stop = true;
+    s->stop |= !s->ended;
     pthread_cond_broadcast(&s->news);
     lock_drop(&s->lock);
 }

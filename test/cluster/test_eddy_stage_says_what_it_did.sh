@@ -100,6 +100,8 @@ check_equal "bytes of away at b" "$(has b mixed/away)" 4000
 run 1 stage --wait "$A/missing"
 run 0 stage --status "$A/mixed" # the last one, and its reasons
 says "  $A/mixed/denied: node a: Input/output error"
+run 0 stage --cancel --json "$A/mixed" # what has ended is not cancelled
+check_equal "the stages that were cancelled" "$(jq '[.[] | select(.state != "ended")] | length' "$W/said")" 0
 run 1 stage --wait "$W/outside"
 both_faultfs clear
 run 5 stage --wait --json "$A/mixed"

@@ -45,6 +45,7 @@
 #include "placement/pfs/pfs_write.h"
 #include "placement/ring/ring.h"
 #include "placement/borrow.h"
+#include "placement/borrow_flush.h"
 #include "placement/store/eviction.h"
 #include "placement/store/store_copyout.h"
 #include "placement/store/store_lend.h"
