@@ -55,7 +55,7 @@ struct data_handle {
     pthread_cond_t moved;
     bool moving;           /* one thread asks the home, for all that use this handle */
     bool counted;          /* a writer is counted here: this node has the claim and keeps it */
-    uint64_t pin_unsure;   /* node that was asked to count it and may not have answered, or 0 */
+    uint64_t pin_asked;    /* node that was asked to count it, and is not `pinned`: it may count it, or not; or 0 */
     uint64_t pinned;       /* node at which this open is counted, or 0 ... */
     uint64_t pinned_in;    /* ... and, of one that only reads, the view in which it was */
     struct location where; /* last known; HERE and PFS are found anew from the file at each use */

@@ -188,22 +188,24 @@ int data_pin_handle(struct data_handle *h, uint64_t node, struct carry_result *s
     if (!h->pin_number)
         h->pin_number = random_u64() | 1;
     c.off = h->pin_number;
-    uint64_t other = h->pin_unsure && h->pin_unsure != node ? h->pin_unsure : 0;
-    h->pin_unsure = node;
+    bool again = node == h->pinned || node == h->pin_asked;
+    uint64_t other = again ? 0 : h->pin_asked;
+    if (node != h->pinned)
+        h->pin_asked = node;
     lock_drop(&h->lock);
     if (other)
-        owe(h->f, other, h->pin_number);
+        owe(h->f, other, c.off);
     return carry_write(node, h->f, &c, said ? said : &any);
 }
 
 void data_pins_moved(struct data_handle *h, uint64_t before, uint64_t now)
 {
     lock_take(&h->lock);
-    uint64_t unsure = h->pin_unsure;
-    h->pin_unsure = 0;
+    uint64_t asked = h->pin_asked;
+    h->pin_asked = 0;
     lock_drop(&h->lock);
     if (before && before != now)
         data_unpin(h->f, before, h->pin_number);
-    if (unsure && unsure != now && unsure != before)
-        data_unpin(h->f, unsure, h->pin_number);
+    if (asked && asked != now && asked != before)
+        data_unpin(h->f, asked, h->pin_number);
 }

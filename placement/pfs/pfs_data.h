@@ -80,9 +80,10 @@ int pfs_read(struct file *f, void *buf, size_t len, uint64_t off, size_t *got);
 
 /* The paths of these files follow the moves of the session's log since the last call. */
 void pfs_pass_moves(struct file **files, size_t n);
-/* Does the log say that the file's path was one of several names, and was removed? */
+/* Does the log say that the file's path was removed?  It may have other names then, or be open elsewhere without one. */
 bool pfs_name_was_removed(struct file *f);
-/* Does it say that the session removed the file, which is not at its path?  Only then does this count. */
+/* Does it say that the session removed the file, which is not at its path, and that no node has it open?  Only if it is not at
+ * its path does this count. */
 bool pfs_was_removed(struct file *f);
 /* Looks for a file that is not at its path any more, nor where the log of moves says: in that directory, and
  * by the rest of its path beside the directories above it.  If it is found, that is its path now.  -ENOENT.

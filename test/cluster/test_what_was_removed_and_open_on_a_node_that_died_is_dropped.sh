@@ -7,7 +7,7 @@
 requires fuse
 
 start_one() { start_node "$1" "$PFS" --flush-wait 3600 "${@:2}"; }
-named() { # what eddy flush of a says that is not on the PFS: nothing
+a_is_flushed() { # all that a has is on the PFS, or was dropped
     eddy flush "$W/mnt-a" >"$W/flush.out" 2>&1
 }
 makes_file() { # NAME
@@ -28,7 +28,7 @@ start_one b
 start_one a --wait-nodes 2
 makes_file first
 start_one a 9<&-
-! named || fail "a file that b has open was dropped"
+! a_is_flushed || fail "a file that b has open was dropped"
 check_equal "what b reads of a removed file" "$(timeout 60 cat /proc/self/fd/9 9<&9)" old
 crash_node b
 exec 9<&-
@@ -36,7 +36,7 @@ crash_node a
 echo new >"$PFS/first"
 start_one a
 start_one b
-wait_for 60 named || fail "not flushed: $(cat "$W/flush.out")"
+wait_for 60 a_is_flushed || fail "not flushed: $(cat "$W/flush.out")"
 no_conflict first
 
 makes_file second
@@ -46,5 +46,5 @@ start_one b
 start_one a
 echo new >"$W/mnt-b/second"
 eddy flush "$W/mnt-b"
-wait_for 60 named || fail "not flushed: $(cat "$W/flush.out")"
+wait_for 60 a_is_flushed || fail "not flushed: $(cat "$W/flush.out")"
 no_conflict second

@@ -187,7 +187,7 @@ START_TEST(a_file_that_lost_its_last_name_is_gone)
     free(text);
     m = (struct session_move){.from = (char *)"a", .to = (char *)"", .open_at = 1, .open_inc = 2};
     text = move_print(&m, &len);
-    ck_assert_int_eq(move_parse(text, len, &back), -EPROTO); /* nor does a node have it open without a name */
+    ck_assert_int_eq(move_parse(text, len, &back), -EPROTO); /* who has it open is said of a last name only */
     free(text);
 }
 END_TEST
