@@ -155,11 +155,25 @@ int become_owner(const struct mount_entry *e)
 
 /* ---- unmounting ---- */
 
-static int unmount_by_user(const char *path, bool lazily)
+static int is_same(void *arg, const struct mounted *m)
+{
+    const struct mounted *wanted = arg;
+    return m->id == wanted->id && m->minor == wanted->minor && m->major == wanted->major;
+}
+
+bool is_still_mounted(const struct mounted *m)
+{
+    return mounted_each(is_same, (void *)m) != 0; /* also if that cannot be read */
+}
+
+/* A mount whose connection was aborted is also unmounted by its daemon, as it ends. */
+static int unmount_by_user(const struct mounted *m, bool lazily)
 {
     char said[512];
-    int err = unmount_by_helper(path, lazily, said, sizeof(said));
-    if (err && err != -EBUSY)
+    int err = unmount_by_helper(m->path, lazily, said, sizeof(said));
+    if (!err || !is_still_mounted(m)) /* another process was first */
+        return 0;
+    if (err != -EBUSY)
         complain("%s", said);
     return err;
 }
@@ -172,7 +186,7 @@ int unmount(const struct mounted *m, bool lazily)
     if (err == -EINVAL || err == -ENOENT) /* another process was first */
         return 0;
     if (geteuid())
-        return unmount_by_user(m->path, lazily);
+        return unmount_by_user(m, lazily);
     complain("%s: %s", m->path, strerror(-err));
     return err;
 }
@@ -203,17 +217,6 @@ bool find_copied(const char *path, struct mounted *copy, struct mount_entry *ori
         mounted_free(copy);
     free(whole);
     return found;
-}
-
-static int is_same(void *arg, const struct mounted *m)
-{
-    const struct mounted *wanted = arg;
-    return m->id == wanted->id && m->minor == wanted->minor && m->major == wanted->major;
-}
-
-bool is_still_mounted(const struct mounted *m)
-{
-    return mounted_each(is_same, (void *)m) == 1;
 }
 
 /* For root, where sysfs has no fusectl: a forced unmount first aborts the connection, and may then fail as
