@@ -178,10 +178,10 @@ export XDG_RUNTIME_DIR=$W/run XDG_CONFIG_HOME=$W/run # no configuration of this 
 
 # wait_for SECONDS COMMAND...: until the command succeeds; returns 1 if it never does.
 wait_for() {
-    local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
+    local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000)) began
     shift
-    until "$@"; do
-        [ "${EPOCHREALTIME/[.,]/}" -lt "$end" ] || return 1
+    while began=${EPOCHREALTIME/[.,]/} && ! "$@"; do # a last try begins behind the end, however long this process stood still
+        [ "$began" -lt "$end" ] || return 1
         sleep 0.05
     done
 }

@@ -73,8 +73,7 @@ grep -q 'died by signal 11' "$W/a.log" || fail "the log does not say how it died
 # The second time it waits a second first.
 kill -KILL "$DAEMON"
 wait_for 10 is_gone "$DAEMON"
-! echo during >"$W/mnt-a/during" 2>/dev/null || [ "$(cat "$PFS/during")" = during ] ||
-    fail "a file was written below the mount"
+echo during 2>/dev/null >"$W/mnt-a/during" || true # it must not be below the mount: that is looked at in the end
 wait_for 30 is_back || fail "it is not back after its second death"
 DAEMON=$(status_of a .pid)
 record_process "$W" "$DAEMON"

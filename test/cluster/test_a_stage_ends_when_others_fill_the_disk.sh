@@ -16,7 +16,7 @@ for i in $(seq 30); do head -c 5M /dev/urandom >"$PFS/staged/$i"; done
 start_faultfs a
 start_node a "$W/pfs-a" --cache-dir "$DISK/cache" --cache-size 400M
 
-hang=$(tell_faultfs a hang read path='staged/2*')
+hang=$(tell_faultfs a hang read path='staged/*')
 timeout 100 "$EDDY_BUILD/eddy" stage --wait "$W/mnt-a/staged" >"$W/said" 2>&1 &
 stage=$!
 wait_for 30 fault_waits a "$hang" || fail "nothing is staged"

@@ -9,18 +9,18 @@ echo old >"$PFS/file"
 start_faultfs a
 start_node a "$W/pfs-a" --flush-wait 0.2
 stop_faultfs a
-in_background timeout 60 cat "$W/mnt-a/file" >"$W/cat.out" 2>&1
+in_background timeout 250 cat "$W/mnt-a/file" >"$W/cat.out" 2>&1
 reader=$!
-in_background timeout 60 "$EDDY_BUILD/eddy" flush "$W/mnt-a" >"$W/flush.out" 2>&1
+in_background timeout 250 "$EDDY_BUILD/eddy" flush "$W/mnt-a" >"$W/flush.out" 2>&1
 
 is_silent() {
-    timeout 2 "$EDDY_BUILD/eddy" status --json "$W/mnt-a" >"$W/status.json" ||
+    timeout 20 "$EDDY_BUILD/eddy" status --json "$W/mnt-a" >"$W/status.json" ||
         fail "eddy status does not answer"
     jq -e '.pfs_silent_ms > 500' "$W/status.json" >/dev/null
 }
 wait_for 30 is_silent || fail "status does not tell that the PFS is silent"
 for _ in 1 2 3 4 5 6 7 8 9 10; do
-    timeout 2 "$EDDY_BUILD/eddy" status "$W/mnt-a" >/dev/null || fail "eddy status does not answer"
+    timeout 20 "$EDDY_BUILD/eddy" status "$W/mnt-a" >/dev/null || fail "eddy status does not answer"
 done
 continue_faultfs a
 wait "$reader" || fail "the reader failed"

@@ -10,6 +10,7 @@ unshare --mount --propagation private sleep 600 &
 other=$!
 record_process "$W" "$other"
 has_copy() { grep -q " $W/mnt-a fuse.eddyfs" "/proc/$other/mounts"; }
+wait_for 20 grep -qx sleep "/proc/$other/comm" || fail "no other namespace is made"
 wait_for 10 has_copy || fail "the other namespace has no copy of the mount"
 
 stop_node a # its daemon has ended, too

@@ -26,6 +26,9 @@ END
 mapper=$!
 record_process "$W" "$mapper"
 wait_for 20 test -e "$W/mapped"
+for pid in "$worker" "$reader"; do
+    wait_for 20 grep -qx sleep "/proc/$pid/comm" || fail "process $pid is no sleep"
+done
 
 code=0; eddy umount "$W/mnt-a" 2>"$W/umount.err" || code=$?
 check_equal "code of a busy mount" "$code" 1

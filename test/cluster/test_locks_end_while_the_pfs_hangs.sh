@@ -51,9 +51,9 @@ sleep 6 # the lease is over, too
 [ ! -e "$W/locked" ] && [ ! -e "$W/locked2" ] || fail "the PFS was not asked for"
 kill -INT "$asker" "$catcher"
 gone() { ! kill -0 "$1" 2>/dev/null || grep -q 'State:.Z' "/proc/$1/status"; }
-wait_for 3 gone "$asker" || fail "who waits for what a lock shows can not be ended"
+wait_for 20 gone "$asker" || fail "who waits for what a lock shows can not be ended"
 kill -KILL "$holder"
-wait_for 3 gone "$holder" || fail "who holds a lock can not be killed"
+wait_for 20 gone "$holder" || fail "who holds a lock can not be killed"
 ! gone "$catcher" || fail "who catches the signal has ended"
 wait "$holder" "$asker" 2>/dev/null || true
 continue_faultfs a

@@ -14,10 +14,10 @@ B=$W/mnt-b
 
 # soon WHAT COMMAND...: within the attribute time-out, and a little for the machine
 soon() {
-    local what=$1 end=$((${EPOCHREALTIME/[.,]/} + 1500000))
+    local what=$1 end=$((${EPOCHREALTIME/[.,]/} + 1500000)) began
     shift
-    until "$@"; do
-        [ "${EPOCHREALTIME/[.,]/}" -lt "$end" ] || fail "$what"
+    while began=${EPOCHREALTIME/[.,]/} && ! "$@"; do
+        [ "$began" -lt "$end" ] || fail "$what"
         sleep 0.02
     done
 }

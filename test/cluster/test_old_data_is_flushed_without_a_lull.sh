@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq
 start_faultfs a
-start_node a "$W/pfs-a" --flush-wait 2 --dirty-age 4
+start_node a "$W/pfs-a" --flush-wait 30 --dirty-age 4
 head -c 3000000 /dev/urandom >"$W/content"
 (while :; do
     echo x >>"$W/mnt-a/noise"

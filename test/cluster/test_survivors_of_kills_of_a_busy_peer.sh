@@ -79,6 +79,9 @@ has_moved() { # since $1 bytes, and b asks, too
 reads_on() {
     [ "$(cat "$W/read-a1")" -gt "$1" ] && [ "$(cat "$W/read-a2")" -gt "$2" ]
 }
+for reader in a1 a2; do
+    wait_for 60 test -s "$W/read-$reader" || fail "reader $reader has read nothing"
+done
 alive=0
 pid=${NODE_PID[a]}
 for round in $(seq "$ROUNDS"); do

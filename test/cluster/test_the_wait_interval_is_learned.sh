@@ -3,6 +3,7 @@
 # interval comes to lie between them, and the pauses hold the flush.  One that reads through
 # the kernel is no lull.
 # timeout: 180
+# alone
 . "$(dirname "$0")/lib.sh"
 requires fuse cmd jq cmd python3
 start_faultfs a

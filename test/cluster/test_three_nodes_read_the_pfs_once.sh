@@ -34,7 +34,8 @@ size=$(find "$PFS/tree" -type f -printf '%s\n' | awk '{s += $1} END {print s}')
 for n in a b c; do start_faultfs "$n"; done
 start_node a "$W/pfs-a" --cache-size 8G
 for n in b c; do start_node "$n" "$W/pfs-$n" --cache-size 8G --wait-nodes 2; done
-wait_for 30 [ "$(status_of a '.members | length')" = 3 ] || fail "three nodes are not in one session"
+three_nodes() { [ "$(status_of a '.members | length')" = 3 ]; }
+wait_for 30 three_nodes || fail "three nodes are not in one session"
 
 before=$(total read_bytes)
 pids=()

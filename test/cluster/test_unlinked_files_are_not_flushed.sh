@@ -36,7 +36,8 @@ for n in $(seq 20); do
     head -c 100000 /dev/zero >"$W/mnt-a/closed$n"
 done
 rm "$W"/mnt-a/closed*
-wait_for 10 [ "$(status_of a .cache.dirty)" = 0 ] || fail "removed files are still dirty"
+nothing_is_dirty() { [ "$(status_of a .cache.dirty)" = 0 ]; }
+wait_for 10 nothing_is_dirty || fail "removed files are still dirty"
 eddy flush "$W/mnt-a"
 check_equal "bytes written to the PFS" "$(stat_of a write_bytes)" 0
 check_equal "names on the PFS" "$(ls "$PFS")" f
