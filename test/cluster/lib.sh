@@ -397,6 +397,18 @@ stat_of() {
     fi
 }
 
+# pfs_read DIRECTORY NODE...: bytes that these nodes have read of the files below it.
+pfs_read() {
+    local dir=$1 node sum=0
+    shift
+    for node in "$@"; do
+        stat_of "$node" read_bytes >/dev/null # they are up to date
+        sum=$((sum + $(jq --arg dir "$dir/" '[.files | to_entries[] | select(.key | startswith($dir)).value.read_bytes] | add // 0' \
+            "$W/pfs-$node.json")))
+    done
+    echo "$sum"
+}
+
 # tell_faultfs NAME COMMAND...: what it is to get wrong from now on; faultfs --help tells how.
 # Prints the fault's number, by which it is cleared: tell_faultfs NAME clear [NUMBER].
 tell_faultfs() {

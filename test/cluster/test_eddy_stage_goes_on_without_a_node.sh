@@ -16,14 +16,6 @@ for i in 1 2 3; do head -c $((33 * MIB + i)) /dev/urandom >"$PFS/tree/large$i"; 
 for i in $(seq 300); do head -c $((i * 97)) /dev/urandom >"$PFS/tree/small/$i"; done
 bytes=$(find "$PFS/tree" -type f -printf '%s\n' | awk '{ sum += $1 } END { print sum }')
 
-pfs_read() { # NODE...: bytes that these nodes have read of the tree
-    local node sum=0
-    for node in "$@"; do
-        stat_of "$node" read_bytes >/dev/null # they are up to date
-        sum=$((sum + $(jq '[.files | to_entries[] | select(.key | startswith("tree/")).value.read_bytes] | add // 0' "$W/pfs-$node.json")))
-    done
-    echo "$sum"
-}
 is_more() { # the progress goes on, and not back
     local now
     now=$("$EDDY_BUILD/eddy" stage --status --json "$id" | jq '.[0].done_bytes')
@@ -54,10 +46,10 @@ wait "${JOB[node-b]}" 2>/dev/null || true
 unset "NODE_PID[b]"
 wait_for 120 state_is ended || fail "it does not end without b: $("$EDDY_BUILD/eddy" stage --status "$id")"
 check_equal "files that failed" "$("$EDDY_BUILD/eddy" stage --status --json "$id" | jq '.[0].failed')" 0
-check_equal "bytes that the others have read, once each" "$(pfs_read a c)" "$bytes"
+check_equal "bytes that the others have read, once each" "$(pfs_read tree a c)" "$bytes"
 diff -r "$A/tree" "$PFS/tree" || fail "a has wrong bytes"
 diff -r "$W/mnt-c/tree" "$PFS/tree" || fail "c has wrong bytes"
-check_equal "bytes that the others have read, with two readers" "$(pfs_read a c)" "$bytes"
+check_equal "bytes that the others have read, with two readers" "$(pfs_read tree a c)" "$bytes"
 fusermount3 -uz "$W/mnt-b"
 
 # --- The node that asks is unmounted, and started again ---

@@ -17,21 +17,11 @@ for i in $(seq 2000); do head -c $((i * 32 + 1)) /dev/urandom >"$PFS/tree/small/
 bytes=$(find "$PFS/tree" -type f -printf '%s\n' | awk '{ sum += $1 } END { printf "%.0f", sum }')
 [ "$bytes" -gt $((10000 * MIB)) ] || fail "the tree is too small: $bytes"
 
-start_all() {
-    local node
-    for node in "${NODES[@]}"; do
-        start_faultfs "$node"
-        start_node "$node" "$W/pfs-$node" --cache-size 5G
-    done
-}
-pfs_read() { # NODE...: bytes that these nodes have read of the tree
-    local node sum=0
-    for node in "$@"; do
-        stat_of "$node" read_bytes >/dev/null # they are up to date
-        sum=$((sum + $(jq '[.files | to_entries[] | select(.key | startswith("tree/")).value.read_bytes] | add // 0' "$W/pfs-$node.json")))
-    done
-    echo "$sum"
-}
+for node in "${NODES[@]}"; do
+    start_faultfs "$node"
+    start_node "$node" "$W/pfs-$node" --cache-size 5G
+done
+
 check() { # FILTER: of what --check says of the tree
     "$EDDY_BUILD/eddy" stage --check --spread --json "$A/tree" | jq -c "$1"
 }
@@ -53,13 +43,11 @@ has_ended() {
     [ "$(stages state)" = ended ]
 }
 
-# --- Interrupted, and gone on with ---
+# --- Interrupted ---
 
-start_all
 check_equal "what --check says before" "$(check '[.bytes, .here, .fits]')" "[$bytes,0,true]"
-env --default-signal=INT "$EDDY_BUILD/eddy" stage --spread --wait "$A/tree" >"$W/said" 2>&1 & # bash has it ignored
+in_background env --default-signal=INT "$EDDY_BUILD/eddy" stage --spread --wait "$A/tree" >"$W/said" 2>&1
 job=$!
-record_process "$W" "$job"
 id_of_stage() {
     id=$("$EDDY_BUILD/eddy" stage --status --json "$A" | jq -r '.[0].id // empty')
     [ -n "$id" ]
@@ -74,16 +62,18 @@ wait "$job" || code=$?
 here=$(check .here)
 { [ "$here" -ge $((bytes / 3)) ] && [ "$here" -lt "$bytes" ]; } || fail "$here of $bytes bytes are here after a third"
 
+# --- And gone on with ---
+
 id=$("$EDDY_BUILD/eddy" stage --spread "$A/tree")
 DONE=0
 wait_for 600 has_ended || fail "it does not end: $(stages .)"
 check_equal "files that failed" "$(stages failed)" 0
-check_equal "bytes that were read" "$(pfs_read "${NODES[@]}")" "$bytes"
+check_equal "bytes that were read" "$(pfs_read tree "${NODES[@]}")" "$bytes"
 check_equal "what --check says after" "$(check '[.bytes, .here, .fits]')" "[$bytes,$bytes,true]"
 sum=0
 for node in "${NODES[@]}"; do
     owned=$(has "$node")
-    check_equal "bytes at $node, and bytes that it has read" "$owned" "$(pfs_read "$node")"
+    check_equal "bytes at $node, and bytes that it has read" "$owned" "$(pfs_read tree "$node")"
     [ "$owned" -gt $((bytes / 8)) ] || fail "$node has $owned of $bytes bytes only"
     sum=$((sum + owned))
 done
@@ -92,5 +82,5 @@ for node in b d; do # and what they read comes from the caches
     check_same "$W/mnt-$node/tree/large1" "$PFS/tree/large1"
     diff -r "$W/mnt-$node/tree/small" "$PFS/tree/small" || fail "$node has wrong bytes"
 done
-check_equal "bytes that were read, with two readers" "$(pfs_read "${NODES[@]}")" "$bytes"
+check_equal "bytes that were read, with two readers" "$(pfs_read tree "${NODES[@]}")" "$bytes"
 for node in "${NODES[@]}"; do stop_node "$node"; done

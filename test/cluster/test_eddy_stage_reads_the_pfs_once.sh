@@ -6,16 +6,6 @@
 requires fuse cmd jq
 MIB=1048576
 
-pfs_read() { # DIRECTORY NODE...: bytes that these nodes have read of the files below it
-    local dir=$1 node sum=0
-    shift
-    for node in "$@"; do
-        stat_of "$node" read_bytes >/dev/null # they are up to date
-        sum=$((sum + $(jq --arg dir "$dir/" '[.files | to_entries[] | select(.key | startswith($dir)).value.read_bytes] | add // 0' \
-            "$W/pfs-$node.json")))
-    done
-    echo "$sum"
-}
 stage() { # CODE ARGUMENT...
     local expected=$1 code=0
     shift
