@@ -329,7 +329,12 @@ int foresight_is_reached(struct queue *q, int64_t seq)
         reached = q->done[seq] & ENTRY_DONE || t->life == LIFE_AHEAD || t->life == LIFE_WRITTEN ||
                   t->life == LIFE_FLUSHED;
     }
+    bool asked = !reached && seq >= q->asked;
+    if (asked)
+        q->asked = (uint32_t)seq + 1;
     lock_drop(&hints_lock);
+    if (asked)
+        prefetch_wake();
     return reached;
 }
 

@@ -1,5 +1,6 @@
 /* hint_files.c - the files that are hinted, by path and by fid; and what the store is to hear of them. */
 #include "placement/foresight/hint_files.h"
+#include "placement/foresight/far.h"
 #include "placement/foresight/hints_int.h"
 
 #include <stdlib.h>
@@ -117,6 +118,7 @@ void hint_file_left(struct hinted *h, int time)
     for (struct target *t = h->targets; t; t = t->file_next) {
         kept |= t->hinted;
         t->hinted = false;
+        far_note(t);
     }
     if (kept)
         news_add(&(struct hint_news){h->fid, 0, INT64_MAX, time});
@@ -223,6 +225,7 @@ void hints_tell(struct target *t, int time)
 {
     bool known = !fid_is_zero(t->file->fid);
     t->hinted = known && time == NEWS_HINTED;
+    far_note(t);
     if (!known || (!t->hinted && is_kept_whole(t)))
         return;
     news_of(t, time);

@@ -1,4 +1,5 @@
 /* hints.c - queues of entries, and what they take. */
+#include "placement/foresight/far.h"
 #include "placement/foresight/hint_files.h"
 #include "placement/foresight/hints_int.h"
 
@@ -85,6 +86,7 @@ static void free_queue(struct queue *q)
     free(q->entry);
     free(q->same);
     free(q->done);
+    free(q->kept_at);
     free(q);
 }
 
@@ -123,6 +125,12 @@ static uint32_t grown(uint32_t cap, uint32_t need)
     return (uint32_t)MIN(more, UINT32_MAX - 1);
 }
 
+static uint64_t entries_memory(uint32_t n)
+{
+    const struct queue *q;
+    return n * (uint64_t)(sizeof(*q->entry) + sizeof(*q->same) + sizeof(*q->done)) + far_memory(n);
+}
+
 /* Sets aside what the message may take. */
 static bool charge(struct queue *q, const struct parsed_add *a)
 {
@@ -130,7 +138,7 @@ static bool charge(struct queue *q, const struct parsed_add *a)
                      a->n.paths * (sizeof(struct hinted) + 2 * sizeof(void *) + 16) +
                      a->n.targets * (sizeof(struct target) + sizeof(void *) + 16);
     if (q->n + (uint64_t)a->n.entries > q->cap)
-        bytes += (uint64_t)(grown(q->cap, q->n + a->n.entries) - q->cap) * 9;
+        bytes += entries_memory(grown(q->cap, q->n + a->n.entries)) - entries_memory(q->cap);
     if (a->n.entries >= NO_ENTRY - q->n || !hints_charge((int64_t)bytes))
         return false;
     q->charged += bytes;
@@ -152,7 +160,9 @@ static void grow_entries(struct queue *q, uint32_t need)
 {
     if (need <= q->cap)
         return;
-    q->cap = grown(q->cap, need);
+    uint32_t cap = grown(q->cap, need);
+    far_grow(q, cap);
+    q->cap = cap;
     q->entry = xrealloc(q->entry, q->cap * sizeof(*q->entry));
     q->same = xrealloc(q->same, q->cap * sizeof(*q->same));
     q->done = xrealloc(q->done, q->cap);
@@ -226,6 +236,12 @@ uint64_t hints_bytes(const struct target *t)
     return q->sized ? q->sized_bytes / q->sized : MEAN_UNKNOWN;
 }
 
+void hints_kept(struct queue *q, uint64_t bytes)
+{
+    q->kept += bytes;
+    sums.kept += bytes;
+}
+
 /* sign: 1 or -1, as an unsigned number. */
 static void count_target(struct target *t, uint64_t sign)
 {
@@ -235,6 +251,7 @@ static void count_target(struct target *t, uint64_t sign)
     uint64_t ahead = t->life == LIFE_AHEAD || t->life == LIFE_WRITTEN ? sign : 0;
     uint64_t unflushed = t->life == LIFE_WRITTEN || t->life == LIFE_WRITING ? bytes : 0;
     q->ahead += bytes;
+    q->absent += t->life == LIFE_INIT ? bytes : 0;
     q->unflushed += unflushed;
     q->nadmitted += (uint32_t)sign;
     q->nabsent += (uint32_t)absent;
@@ -252,6 +269,7 @@ void hints_unadmit(struct target *t)
         return;
     count_target(t, UINT64_MAX);
     t->admitted = false;
+    far_note(t);
     hint_file_unadmitted(t->file);
 }
 
@@ -270,6 +288,7 @@ void hints_admit(struct target *t, uint64_t bytes)
     t->counted = hints_bytes(t);
     t->admitted = true;
     count_target(t, 1);
+    far_note(t);
 }
 
 void hints_set_life(struct target *t, enum life life)
@@ -279,6 +298,7 @@ void hints_set_life(struct target *t, enum life life)
     t->life = life;
     if (t->admitted)
         count_target(t, 1);
+    far_note(t);
 }
 
 bool hints_step(struct target *t, enum life_event e)
@@ -330,18 +350,21 @@ static void find_first(struct target *t)
         t->first = q->same[t->first];
 }
 
-/* What becomes of a target whose first entry is done: it is wanted later, or never. */
+/* What becomes of a target whose first entry is done: it is wanted later, or never.  What was read is kept for its next entry, as
+ * long as nothing that is read before that needs its room (prefetch.c). */
 static void settle(struct target *t)
 {
+    bool passed = t->first < t->queue->next; /* with the entry before: admitted for that */
     hints_unadmit(t);
-    if (t->first == NO_ENTRY) {
+    if (t->first == NO_ENTRY)
         hints_tell(t, NEWS_NEVER);
-        return;
-    }
-    if (t->first < t->queue->next) /* passed already, with the entry before: admitted for that */
-        hints_again(t);
-    else
+    else if ((t->life == LIFE_CONSUMED || t->life == LIFE_WRITTEN) && !t->queue->staged)
+        hints_tell(t, NEWS_HINTED);
+    else if (!passed)
         hints_tell(t, NEWS_UNKNOWN);
+    far_note(t);
+    if (passed)
+        hints_again(t);
 }
 
 void hints_done(struct queue *q, uint32_t i, bool cancelled)

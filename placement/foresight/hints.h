@@ -42,7 +42,8 @@ struct target {
     struct target *again;     /* the queue's list of those to be looked at again */
     uint64_t off, len;        /* as it was told: len 0 is to the end */
     uint64_t bytes;           /* of the file that it names; 0: not known */
-    uint64_t counted;         /* bytes, while it is admitted */
+    uint64_t counted;         /* bytes, while it is admitted ... */
+    uint64_t kept;            /* ... and while it is not, but the store keeps what is here of it, and it could leave */
     uint64_t look_ms;         /* boot_ms: not here, and not looked at again before */
     uint32_t first, last;     /* its entries that are not consumed; NO_ENTRY: none */
     enum life life;
@@ -68,7 +69,9 @@ struct queue {
     uint64_t charged; /* bytes, of hints_limit */
     uint32_t head;    /* the first entry that is not done */
     uint32_t next;    /* the first one that the prefetcher has not passed */
-    uint32_t far;     /* behind the last one whose chunks the store keeps for it */
+    uint32_t asked;   /* behind the last one that somebody waits or waited for */
+    uint32_t far;     /* behind the last one whose chunks the store keeps for it; far.h */
+    uint64_t *kept_at;
     uint32_t unopened, opened_later; /* the first entry that is neither opened nor done; opened ones behind it */
     struct target *again;
     bool started, ended;
@@ -79,7 +82,9 @@ struct queue {
     bool owned;        /* only chunks that this node owns are brought */
     uint32_t nreached; /* targets */
     unsigned busy;      /* targets that the prefetcher works on: the queue stays in memory */
-    uint64_t ahead;     /* bytes of admitted targets */
+    uint64_t ahead;     /* bytes of admitted targets ... */
+    uint64_t absent;    /* ... of these, no file has the name */
+    uint64_t kept;      /* bytes of others that the store keeps */
     uint64_t unflushed; /* of these: not on the PFS when that was last looked at, so they cannot leave anyway */
     uint32_t nadmitted, nabsent, nahead; /* targets */
     uint64_t sized, sized_bytes;         /* targets whose size is known, and their sum: the mean stands for others */
@@ -100,7 +105,7 @@ extern _Atomic uint64_t hints_now;  /* entries of all queues; may be read withou
 void hints_init(uint64_t limit_bytes); /* without the lock: before any other call */
 void hints_end(void);                  /* without the lock: no queue is left */
 struct hints_sums {
-    uint64_t queues, hints, admitted, ahead, absent, ahead_bytes, unflushed, memory, memory_max;
+    uint64_t queues, hints, admitted, ahead, absent, ahead_bytes, kept, unflushed, memory, memory_max;
     uint64_t staged, pinned; /* bytes that are here for stages (shares.h) */
     uint64_t done; /* how often something was consumed or cancelled, or a queue ended */
 };

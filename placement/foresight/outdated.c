@@ -15,10 +15,10 @@ bool outdated_file(struct hinted *h)
     return looked_at;
 }
 
-/* A target that was admitted is as one that was given up. */
+/* A target that was admitted or kept is as one that was given up. */
 static void lost_bytes(struct target *t)
 {
-    if (!hints_step(t, LIFE_EVICT) || !t->admitted)
+    if (!hints_step(t, LIFE_EVICT) || (!t->admitted && !t->hinted))
         return;
     hints_unadmit(t);
     hints_tell(t, NEWS_UNKNOWN);

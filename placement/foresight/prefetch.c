@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "placement/foresight/budget.h"
+#include "placement/foresight/far.h"
 #include "placement/foresight/find_dirs.h"
 #include "placement/foresight/hint_files.h"
 #include "placement/foresight/shares.h"
@@ -37,12 +38,12 @@ void prefetch_on_news(void (*fn)(void))
 
 /* ---- the next target ---- */
 
-/* Does the store keep something for this entry, as the next one of its target? */
-static bool is_kept(const struct queue *q, uint32_t i)
-{
-    const struct target *t = q->target[q->entry[i]];
-    return t->first == i && t->hinted;
-}
+/* A look for the next target of a queue. */
+struct look {
+    struct queue *q;
+    const struct room *r;
+    uint32_t near_end; /* 0: not found yet */
+};
 
 /* Nothing is kept for its hint any more.  If it was admitted, it has its turn again. */
 static void give_up(struct target *t)
@@ -57,39 +58,83 @@ static void give_up(struct target *t)
     hints_tell(t, NEWS_UNKNOWN);
 }
 
-/* Gives up what the queue keeps behind its near entries, from the farthest on, while bytes are lacking; if not
- * `really`, nothing, and the answer is the same: are there so many?  What is not on the PFS could not leave. */
-static bool give_up_far(struct queue *q, uint32_t near_end, uint64_t bytes, bool really)
+/* Bytes of an admitted target that may be given up; or of one that is kept and not admitted.  What is not on the PFS could not
+ * leave. */
+static uint64_t bytes_ahead(const struct target *t)
 {
-    for (uint32_t i = q->far; bytes && i > near_end; i--) {
-        struct target *t = q->target[q->entry[i - 1]];
-        if (!is_kept(q, i - 1) || !t->admitted || t->busy || t->life != LIFE_AHEAD)
-            continue;
-        bytes -= MIN(bytes, t->counted);
-        if (really)
+    return t->admitted && !t->busy && t->life == LIFE_AHEAD ? t->counted : 0;
+}
+
+static uint64_t bytes_kept(const struct target *t)
+{
+    return t->busy ? 0 : t->kept;
+}
+
+/* Gives up what the queue has from entry `begin` on, from the farthest on, while bytes are lacking; if not
+ * `really`, nothing, and the answer is the same: are there so many? */
+static bool give_up_far(struct queue *q, uint32_t begin, uint64_t bytes, uint64_t (*of)(const struct target *t), bool really)
+{
+    for (uint32_t i = NO_ENTRY; bytes;) {
+        i = far_before(q, i);
+        if (i == NO_ENTRY || i < begin)
+            return false;
+        struct target *t = q->target[q->entry[i]];
+        uint64_t n = of(t);
+        bytes -= MIN(bytes, n);
+        if (n && really)
             give_up(t);
     }
-    return !bytes;
+    return true;
+}
+
+static bool is_near(struct look *l, uint32_t entry)
+{
+    if (!l->near_end)
+        l->near_end = room_near_end(l->q, l->r);
+    return entry < l->near_end;
+}
+
+/* Room of what is admitted: it is there, or made for a near entry. */
+static bool takes_of_ahead(struct look *l, const struct target *t, uint32_t entry)
+{
+    if (room_fits(t, l->r))
+        return true;
+    uint64_t bytes = room_near_lacks(t, l->r);
+    return bytes != UINT64_MAX && is_near(l, entry) && give_up_far(l->q, l->near_end, bytes, bytes_ahead, false) &&
+           give_up_far(l->q, l->near_end, bytes, bytes_ahead, true);
+}
+
+/* Room of what is kept for entries behind this one. */
+static bool takes_of_kept(struct look *l, const struct target *t, uint32_t entry)
+{
+    uint64_t bytes = room_kept_lacks(t, l->r);
+    if (!bytes)
+        return true;
+    if (is_near(l, entry)) { /* in any case: the cache's last eighth has room for it */
+        give_up_far(l->q, entry + 1, bytes, bytes_kept, true);
+        return true;
+    }
+    return room_takes_of_kept(t, entry, l->r) && give_up_far(l->q, entry + 1, bytes, bytes_kept, false) &&
+           give_up_far(l->q, entry + 1, bytes, bytes_kept, true);
 }
 
 /* There is room for the target, which is this entry's, or is made. */
-static bool takes(struct target *t, uint32_t entry, const struct room *r)
+static bool takes(struct look *l, const struct target *t, uint32_t entry)
 {
-    if (room_fits(t, r))
-        return true;
-    uint64_t bytes = room_near_lacks(t, r);
-    uint32_t near_end = bytes == UINT64_MAX ? 0 : room_near_end(t->queue, r);
-    return entry < near_end && give_up_far(t->queue, near_end, bytes, false) && give_up_far(t->queue, near_end, bytes, true);
+    return takes_of_ahead(l, t, entry) && takes_of_kept(l, t, entry);
 }
 
-static struct target *next_again(struct queue *q, const struct room *r)
+/* Those that have no room yet stay on the list. */
+static struct target *next_again(struct look *l)
 {
-    struct target *t;
-    while ((t = q->again)) {
+    struct queue *q = l->q;
+    for (struct target **at = &q->again, *t; (t = *at);) {
         bool wanted = t->first != NO_ENTRY && !t->busy;
-        if (wanted && !t->admitted && !takes(t, t->first, r))
-            return NULL;
-        q->again = t->again;
+        if (wanted && !t->admitted && !takes(l, t, t->first)) {
+            at = &t->again;
+            continue;
+        }
+        *at = t->again;
         t->listed = false;
         t->redo = t->busy;
         if (wanted)
@@ -99,13 +144,14 @@ static struct target *next_again(struct queue *q, const struct room *r)
 }
 
 /* Later entries of an admitted target have their turn when its first one is consumed (hints_done). */
-static struct target *next_entry(struct queue *q, const struct room *r)
+static struct target *next_entry(struct look *l)
 {
+    struct queue *q = l->q;
     for (; q->next < q->n; q->next++) {
         struct target *t = q->target[q->entry[q->next]];
         if (q->done[q->next] & ENTRY_DONE || t->admitted || t->busy || t->reached)
             continue;
-        if (!takes(t, q->next, r) && !(q->staged && room_stays_as_it_is(r)))
+        if (!takes(l, t, q->next) && !(q->staged && room_stays_as_it_is(l->r)))
             return NULL;
         q->next++;
         return t;
@@ -118,8 +164,9 @@ static struct target *next_of(struct queue *q, const struct room *r)
     if (!q->started)
         return NULL;
     q->next = MAX(q->next, q->head);
-    struct target *t = next_again(q, r);
-    return t ? t : next_entry(q, r);
+    struct look l = {.q = q, .r = r};
+    struct target *t = next_again(&l);
+    return t ? t : next_entry(&l);
 }
 
 static struct target *next_in_turn(const struct room *r)
@@ -138,6 +185,45 @@ static struct target *next_in_turn(const struct room *r)
     return t;
 }
 
+/* ---- the farthest ---- */
+
+/* The farthest target that the queue keeps something for; NULL: there is none.  What is not on the PFS could not leave: to give
+ * that up would help nobody. */
+static struct target *farthest_of(struct queue *q, bool ahead)
+{
+    for (uint32_t i = NO_ENTRY; (i = far_before(q, i)) != NO_ENTRY;) {
+        struct target *t = q->target[q->entry[i]];
+        if (t->life != LIFE_WRITTEN && t->life != LIFE_WRITING)
+            return t->admitted && !ahead ? NULL : t;
+    }
+    return NULL;
+}
+
+/* Of all queues, or those that keep something for later; with hints_lock. */
+static struct target *farthest_of_all(bool ahead, bool kept)
+{
+    struct target *best = NULL;
+    uint64_t distance = 0;
+    for (struct queue *q = hints_queues; q; q = q->next_queue) {
+        struct target *t = q->kept || !kept ? farthest_of(q, ahead) : NULL;
+        uint64_t d = t ? hints_distance(q, t->first) : 0;
+        if (t && (!best || d > distance)) {
+            best = t;
+            distance = d;
+        }
+    }
+    return best;
+}
+
+/* An eighth of the cache stays for what is not hinted. */
+static void trim(const struct room *r)
+{
+    lock_take(&hints_lock);
+    for (struct target *t; room_is_exceeded(r) && (t = farthest_of_all(false, true));)
+        give_up(t);
+    lock_drop(&hints_lock);
+}
+
 /* ---- the hands ---- */
 
 static void say_news(void)
@@ -151,8 +237,9 @@ static void hand(void *arg);
 /* False: there is nothing to do now; the hand is not counted any more.  Else another one looks whether there is more. */
 static bool do_next(void)
 {
-    prefetch_tell_store();
     struct room r = room_now();
+    trim(&r);
+    prefetch_tell_store();
     lock_take(&hints_lock);
     room_share(&r);
     struct target *t = prefetch_full ? NULL : next_in_turn(&r);
@@ -181,6 +268,8 @@ static bool do_next(void)
         hints_again(t);
     t->redo = false;
     struct queue *q = t->queue;
+    if (t->first != NO_ENTRY && !t->admitted && !t->reached)
+        q->next = MIN(q->next, t->first); /* given up meanwhile: the other hand may have passed it */
     void (*answer)(struct bringing *b) = q->answer;
     struct bringing *brought = q->nreached == q->ntargets ? q->bringing : NULL;
     if (brought)
@@ -222,39 +311,7 @@ void prefetch_keep(struct target *t, uint64_t limit)
     struct queue *q = t->queue;
     if (t->first == NO_ENTRY || hints_before(q, t->first) > limit)
         return;
-    q->far = MAX(q->far, t->first + 1);
     hints_tell(t, NEWS_HINTED);
-}
-
-/* The farthest target that the queue keeps something for; NULL: there is none.  What is not on the PFS could not leave: to give
- * that up would help nobody. */
-static struct target *farthest_of(struct queue *q, bool ahead)
-{
-    while (q->far > q->head && !is_kept(q, q->far - 1))
-        q->far--;
-    for (uint32_t i = q->far; i > q->head; i--) {
-        struct target *t = q->target[q->entry[i - 1]];
-        if (!is_kept(q, i - 1) || t->life == LIFE_WRITTEN || t->life == LIFE_WRITING)
-            continue;
-        return t->admitted && !ahead ? NULL : t;
-    }
-    return NULL;
-}
-
-/* Of all queues; with hints_lock. */
-static struct target *farthest_of_all(bool ahead)
-{
-    struct target *best = NULL;
-    uint64_t distance = 0;
-    for (struct queue *q = hints_queues; q; q = q->next_queue) {
-        struct target *t = farthest_of(q, ahead);
-        uint64_t d = t ? hints_distance(q, t->first) : 0;
-        if (t && (!best || d > distance)) {
-            best = t;
-            distance = d;
-        }
-    }
-    return best;
 }
 
 bool prefetch_give_up(bool ahead)
@@ -262,7 +319,7 @@ bool prefetch_give_up(bool ahead)
     if (shares_give_up())
         return true;
     lock_take(&hints_lock);
-    struct target *t = farthest_of_all(ahead);
+    struct target *t = farthest_of_all(ahead, false);
     if (t) {
         bool admitted = t->admitted;
         give_up(t);

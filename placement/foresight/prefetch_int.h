@@ -9,6 +9,7 @@
 
 struct room {
     uint64_t all, share; /* bytes that hints may take now; of one queue */
+    uint64_t most;       /* of the cache, for hints and dirty bytes */
     uint64_t largest;    /* of one hint: of what is larger, the begin is kept */
     bool writers;        /* something is dirty */
 };
@@ -22,6 +23,12 @@ uint32_t room_near_end(const struct queue *q, const struct room *r);
 /* How many bytes have to be given up so that the target fits, if it is near; UINT64_MAX: nothing is given up for it
  * (its budget, or nothing is known to be there). */
 uint64_t room_near_lacks(const struct target *t, const struct room *r);
+/* How many bytes have to be given up of what the queue keeps for later, so that the target fits. */
+uint64_t room_kept_lacks(const struct target *t, const struct room *r);
+/* The target, which is this entry's and not near, may drive out what is kept for later. */
+bool room_takes_of_kept(const struct target *t, uint32_t entry, const struct room *r);
+/* More is kept and ahead than there may be. */
+bool room_is_exceeded(const struct room *r);
 /* A hint was given up, since a writer needed the room: no more is taken until something is consumed. */
 void room_given_up(void);
 /* Nothing is dirty, and nothing is admitted: there will be no more room than now. */

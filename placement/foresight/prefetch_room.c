@@ -7,6 +7,10 @@
  * for what it wants last (files that were written in the order in which they are read: the last ones are here, the first ones
  * had to go): for the nearest entries, up to an eighth of the queue's share, the farthest targets are given up, though not for a
  * name that may be no file's.  When such an entry is consumed, its room is the next one's, so no more than that eighth is fetched twice.
+ * What was read or written here is kept for its next entry, within the queue's share, too; the farthest leaves first.  It is driven
+ * out by what is fetched for nearer entries, but by no more than half of the share: what is fetched far ahead of its reader is read
+ * hardly sooner than what leaves for it, which then has to be fetched again (docs/benchmarks.md has figures).  Patterson et al.,
+ * "Informed Prefetching and Caching" (SOSP '95), bound it by a horizon for the same reason.
  * If a staged file does not fit though nothing is dirty and nothing is hinted, others have filled the disk: it is tried, and if
  * the store has no room for it, its stage is told so.
  */
@@ -16,6 +20,7 @@
 
 #define ADMITTED_MAX 16384u /* of a queue at once: names that are looked up in advance */
 #define NEAR_PART    8      /* of the queue's share are near */
+#define FETCH_PART   2      /* a half of it drives out what is kept for later */
 
 /* With hints_lock. */
 static struct {
@@ -29,7 +34,8 @@ struct room room_now(void)
     struct store_usage u;
     store_usage(&u);
     uint64_t most = u.limit - u.limit / 8;
-    return (struct room){.all = most - MIN(most, u.dirty), /* less what is pinned: share_room */
+    return (struct room){.all = most - MIN(most, u.dirty), /* less what is pinned: room_share */
+                         .most = most,
                          .writers = u.dirty,
                          .largest = MAX(u.limit / 4, (uint64_t)store_chunk_size())};
 }
@@ -82,6 +88,28 @@ bool room_fits(const struct target *t, const struct room *r)
     hints_sum(&s);
     bool ceiling = given_up.ceiling && given_up.done == s.done && (!q->staged || r->writers);
     return !lacking(t, ceiling ? MIN(r->all, given_up.ceiling) : r->all, r->share);
+}
+
+uint64_t room_kept_lacks(const struct target *t, const struct room *r)
+{
+    const struct queue *q = t->queue;
+    uint64_t own = q->ahead - q->unflushed, all = own + q->kept - t->kept + hints_bytes(t);
+    return own && q->kept > t->kept ? all - MIN(all, r->share) : 0;
+}
+
+/* One may be fetched while another is read, however large they are. */
+bool room_takes_of_kept(const struct target *t, uint32_t entry, const struct room *r)
+{
+    const struct queue *q = t->queue;
+    return entry < q->asked || q->nadmitted - q->nabsent < 2 ||
+           q->ahead - q->unflushed - q->absent + hints_bytes(t) <= r->share / FETCH_PART;
+}
+
+bool room_is_exceeded(const struct room *r)
+{
+    struct hints_sums s;
+    hints_sum(&s);
+    return s.kept && bytes_of_hints(&s) + s.kept + s.pinned > r->most;
 }
 
 /* What is done, or cannot be read now, takes nothing. */

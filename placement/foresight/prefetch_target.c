@@ -163,7 +163,6 @@ static bool take_up(struct work *w, enum life life)
         count(hints_admitted, 1);
         if (life != LIFE_INIT)
             hints_tell(t, NEWS_HINTED);
-        t->queue->far = MAX(t->queue->far, t->first + 1);
         look_on(w, life);
     }
     bool fetches = wanted && t->life == LIFE_READING;

@@ -1,4 +1,5 @@
 /* test_hints.c - queues of hints: what an open and a release make of them, what is bounded, what is left of them. */
+#include "placement/foresight/far.h"
 #include "placement/foresight/hint_files.h"
 #include "placement/foresight/hints.h"
 
@@ -36,7 +37,7 @@ static void end_queue(void)
 {
     hints_queue_end(q);
     struct hints_sums s = sums_now();
-    ck_assert_uint_eq(s.hints + s.admitted + s.ahead + s.absent + s.ahead_bytes + s.unflushed + s.memory, 0);
+    ck_assert_uint_eq(s.hints + s.admitted + s.ahead + s.absent + s.ahead_bytes + s.kept + s.unflushed + s.memory, 0);
 }
 
 static void teardown(void)
@@ -157,8 +158,10 @@ START_TEST(what_is_admitted_is_counted_until_it_is_not)
     hints_admit(target_of(q, 2), 4000); /* the mean is another one now */
     ck_assert_uint_eq(sums_now().ahead_bytes, 6000);
     ck_assert_uint_eq(sums_now().absent, 2);
+    ck_assert_uint_eq(q->absent, 5000);
     hints_done(q, 1, false);
     ck_assert_uint_eq(sums_now().ahead_bytes, 5000);
+    ck_assert_uint_eq(q->absent, 4000);
     hints_set_life(target_of(q, 2), LIFE_WRITTEN);
     ck_assert_uint_eq(sums_now().unflushed, 4000);
     hints_step(target_of(q, 2), LIFE_FLUSH_WANTED);
@@ -272,6 +275,83 @@ START_TEST(what_has_left_is_not_ahead_and_has_its_turn_again)
 }
 END_TEST
 
+/* Each epoch names it again. */
+START_TEST(what_was_read_is_kept_for_its_next_entry)
+{
+    struct hint_news n;
+    add_files(q, 3, 2);
+    struct target *t = target_of(q, 1);
+    hints_set_fid(t->file, fid_n(1));
+    hints_admit(t, 1000);
+    hints_set_life(t, LIFE_AHEAD);
+    q->next = 2;
+    hints_done(q, 1, false);
+    news_is(fid_n(1), 0, INT64_MAX, NEWS_HINTED);
+    ck_assert_uint_eq(q->kept, 1000);
+    ck_assert_uint_eq(q->ahead, 0);
+    ck_assert_uint_eq(far_before(q, NO_ENTRY), 4);
+    hints_admit(t, 1000);
+    ck_assert_uint_eq(q->kept, 0);
+    hints_unadmit(t);
+    ck_assert_uint_eq(q->kept, 1000);
+    outdated_range(fid_n(1), 0, 100);
+    news_is(fid_n(1), 0, INT64_MAX, NEWS_UNKNOWN);
+    ck_assert_uint_eq(q->kept, 0);
+    ck_assert_uint_eq(far_before(q, NO_ENTRY), NO_ENTRY);
+    hints_opened(t);
+    hints_done(q, 4, false); /* read without being admitted; and not again */
+    ck_assert(hints_next_news(&n) && n.time == NEWS_NEVER);
+    ck_assert_uint_eq(q->kept, 0);
+    end_queue();
+}
+END_TEST
+
+START_TEST(what_is_dirty_or_staged_is_not_counted_as_kept)
+{
+    add_files(q, 2, 1);
+    struct target *t = target_of(q, 0);
+    hints_set_fid(t->file, fid_n(1));
+    t->bytes = 1000;
+    hints_set_life(t, LIFE_WRITTEN);
+    hints_tell(t, NEWS_HINTED);
+    ck_assert_uint_eq(q->kept, 0);
+    hints_step(t, LIFE_FLUSH);
+    ck_assert_uint_eq(q->kept, 1000);
+    hints_tell(t, NEWS_UNKNOWN);
+    ck_assert_uint_eq(q->kept, 0);
+    q->staged = true;
+    hints_tell(t, NEWS_HINTED);
+    ck_assert_uint_eq(q->kept, 0);
+    ck_assert_uint_eq(far_before(q, NO_ENTRY), 0);
+    end_queue();
+}
+END_TEST
+
+/* Against a look at each entry, while some are given up, and some are read. */
+START_TEST(the_farthest_that_is_kept_is_found_in_a_long_queue)
+{
+    enum { FILES = 1000 };
+    add_files(q, FILES, 3);
+    for (uint32_t i = 0; i < FILES; i++)
+        hints_set_fid(target_of(q, i)->file, fid_n(i + 1));
+    uint32_t rnd = 1;
+    for (unsigned round = 0; round < 20000; round++) {
+        rnd = rnd * 1103515245 + 12345;
+        struct target *t = target_of(q, rnd >> 8 & 1023 ? (rnd >> 8) % FILES : 63);
+        hints_tell(t, rnd >> 28 & 1 && t->first != NO_ENTRY ? NEWS_HINTED : NEWS_UNKNOWN);
+        if (round % 7 == 0)
+            hints_done(q, q->head < q->n ? q->head : 0, false);
+        uint32_t end = round % 3 ? NO_ENTRY : (rnd >> 4) % q->n, i = MIN(end, q->n);
+        while (i > q->head && !(target_of(q, i - 1)->hinted && target_of(q, i - 1)->first == i - 1))
+            i--;
+        ck_assert_uint_eq(far_before(q, end), i > q->head ? i - 1 : NO_ENTRY);
+    }
+    end_queue();
+    for (struct hint_news n; hints_next_news(&n);)
+        ;
+}
+END_TEST
+
 START_TEST(what_is_ready_ends_at_the_first_that_is_not_here)
 {
     add_files(q, 6, 1);
@@ -339,7 +419,7 @@ START_TEST(memory_is_bounded_and_all_or_nothing_is_added)
         body_entry(&b, 0);
     while (!add(q))
         n++;
-    ck_assert_uint_ge(n, 4); /* an entry takes 9 bytes, and half as many are made in advance */
+    ck_assert_uint_ge(n, 4); /* an entry takes 9 bytes and a bit, and half as many are made in advance */
     ck_assert_uint_eq(q->n, 10000 * n + 1);
     ck_assert_uint_le(sums_now().memory, LIMIT);
     ck_assert_int_eq(add(q), -ENOBUFS);
@@ -394,6 +474,9 @@ int main(void)
     tcase_add_test(t, of_ranges_that_overlap_each_is_kept_as_long_as_it_is_wanted);
     tcase_add_test(t, a_file_that_loses_its_name_is_kept_no_more);
     tcase_add_test(t, what_has_left_is_not_ahead_and_has_its_turn_again);
+    tcase_add_test(t, what_was_read_is_kept_for_its_next_entry);
+    tcase_add_test(t, what_is_dirty_or_staged_is_not_counted_as_kept);
+    tcase_add_test(t, the_farthest_that_is_kept_is_found_in_a_long_queue);
     tcase_add_test(t, what_is_ready_ends_at_the_first_that_is_not_here);
     tcase_add_test(t, what_changes_elsewhere_is_not_ahead_and_leaves_first);
     tcase_add_test(t, a_file_is_looked_at_as_long_as_any_queue_has_it_admitted);
